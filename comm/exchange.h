@@ -1,0 +1,45 @@
+// Sums gradients over ranks while backward is still running. Buckets are slices of one flat f32 gradient buffer that is laid
+// out in backward order, so there are no copies in or out; one communication thread owns the transport.
+#pragma once
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "comm/transport.h"
+#include "kernels/shared/random.h"
+
+namespace octet {
+
+enum class ExchangeKind : uint8_t { fp32, int8 };
+
+struct ExchangeConfig {
+  ExchangeKind kind = ExchangeKind::int8;
+  bool error_feedback = false;
+  size_t bucket_bytes = 4 << 20;
+  int block = 1024;  // elements that share one scale
+};
+
+// A run of the flat gradient buffer that belongs to one parameter, in backward order without gaps.
+struct GradientSlice {
+  size_t offset = 0, count = 0;  // in floats
+  bool exact = false;            // norm parameters, biases and other small tensors: always fp32, in one coalesced message
+};
+
+class GradientExchange {
+ public:
+  virtual ~GradientExchange() = default;
+  virtual void begin(uint32_t step) = 0;
+  virtual void ready(size_t slice) = 0;  // slices become ready in order; the last of a bucket starts its all-reduce
+  virtual void finish() = 0;             // waits for all buckets; rethrows what the communication thread threw
+  virtual int64_t wire_bytes() const = 0;
+  virtual double busy_seconds() const = 0;  // of the communication thread, since construction
+  virtual double wait_seconds() const = 0;  // that finish() waited, since construction: what was not hidden
+};
+
+// gradient: the flat buffer; must outlive the exchange. seed keys the stochastic rounding.
+// int8 is two-shot per bucket: block absmax -> max over ranks -> shared scale -> stochastic int8 -> all-to-all of shards ->
+// exact int32 sum -> stochastic requantization (shared scale times size) -> all-gather. 2 bytes per element on the wire.
+std::unique_ptr<GradientExchange> make_exchange(const ExchangeConfig&, std::unique_ptr<Transport>, std::span<float> gradient,
+                                                std::vector<GradientSlice>, uint64_t seed);
+
+}  // namespace octet

@@ -1,0 +1,175 @@
+// Everything a device must be able to do. ReferenceBackend (plain loops) is the oracle; CpuBackend overrides what is hot.
+// Shapes are NHWC; weights are (output, kernel height, kernel width, input / groups), "OHWI". Calls never allocate what
+// the caller could have planned; a backend's own scratch memory grows on first use and is reported by scratch_bytes().
+#pragma once
+#include <memory>
+#include <span>
+#include <string>
+
+#include "kernels/base/error.h"
+#include "kernels/base/tensor.h"
+#include "kernels/shared/random.h"
+
+namespace octet {
+
+enum class Rounding : uint8_t { nearest, stochastic };
+enum class Range : uint8_t {
+  absmax,        // clip = max |x| of this tensor, now
+  power_of_two,  // clip = the smallest power of two >= absmax
+  held,          // clip = *held, kept by the ClipCoordinator between its updates; larger values saturate and are counted
+};
+
+// How a value is stored: a native policy is only this, data that the fused kernels read.
+struct Encoding {
+  DType dtype = DType::f32;  // s8: codes; f32 or bf16: real values, and nothing below matters
+  int qmax = 127;            // 2^(bits-1) - 1, bits 2..8
+  Rounding rounding = Rounding::nearest;
+  Range range = Range::absmax;
+  const float* held = nullptr;
+  bool per_channel = false;  // weights: one scale per output channel
+  bool quantized() const { return dtype == DType::s8; }
+};
+
+// What a quantization pass tells the ClipCoordinator. Both pointers may be null.
+struct Probe {
+  uint32_t* histogram = nullptr;  // (histogram_bins) counts of |x| are added, see shared/encode.h
+  uint64_t* saturated = nullptr;  // the number of elements with |x| > clip is added
+};
+
+struct ConvProblem {
+  Shape x, y;  // input and output; x.c % groups == 0, y.c % groups == 0
+  int kernel_h = 1, kernel_w = 1;
+  int stride_h = 1, stride_w = 1;
+  int pad_h = 0, pad_w = 0;
+  int dilation_h = 1, dilation_w = 1;
+  int groups = 1;
+  Shape weight() const { return {y.c, kernel_h, kernel_w, x.c / groups}; }
+  int64_t products() const { return y.elements() * kernel_h * kernel_w * (x.c / groups); }  // multiply-adds of one pass
+};
+// The output extent of a convolution or pool along one axis (floor mode, as PyTorch).
+inline int64_t output_extent(int64_t in, int kernel, int stride, int pad, int dilation = 1) {
+  return (in + 2 * pad - dilation * (kernel - 1) - 1) / stride + 1;
+}
+
+// Per-channel statistics of a convolution's output, (C) floats each. variance is the biased one (divided by count).
+struct Moments {
+  float *mean = nullptr, *variance = nullptr, *min = nullptr, *max = nullptr;
+  explicit operator bool() const { return mean != nullptr; }
+};
+
+enum class Activation : uint8_t { none, relu, relu6 };
+
+// z = gamma * (x - mean) / sqrt(variance + epsilon) + beta; without a norm (normalize = false) z = x + beta, or z = x when
+// beta is null. Then y = encode(activation(z + residual)).
+struct AffineProblem {
+  Shape shape;
+  bool normalize = true;
+  bool batch_statistics = true;  // backward differentiates through mean and variance (false: frozen norm)
+  float epsilon = 1e-5f;
+  Activation activation = Activation::none;
+};
+struct AffineParameters {
+  const float *gamma = nullptr, *beta = nullptr;  // (C) each; gamma is null when !normalize
+};
+
+struct PoolProblem {
+  Shape x, y;
+  int kernel = 2, stride = 2, pad = 0;
+  bool max = true;  // false: average over the window's elements inside the image (count_include_pad = false)
+};
+
+struct LossReport {
+  double loss_sum = 0;  // over the batch, not averaged
+  int64_t top1 = 0, top5 = 0, count = 0;
+};
+
+struct SgdProblem {
+  float learning_rate = 0.1f, momentum = 0.9f, decay = 0;
+  bool nesterov = false;
+};
+
+// Owning, aligned (>= 64 bytes; huge pages where they help), move-only memory of a device.
+class Buffer {
+ public:
+  virtual ~Buffer() = default;
+  virtual void* data() = 0;
+  virtual size_t bytes() const = 0;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::string name() const = 0;  // "cpu"
+  virtual std::string isa() const = 0;   // "avx512_vnni"
+  virtual std::unique_ptr<Buffer> allocate(size_t bytes) = 0;
+  virtual size_t scratch_bytes() const = 0;
+
+  // -- quantization. src f32 (or bf16) -> dst codes; writes *dst.scale (the clip / qmax). With Encoding f32: a copy.
+  // Weights with per_channel: one scale per src.shape.n. Range::held with *held == 0 is an error of the caller.
+  virtual void quantize(Tensor src, const Encoding&, const RngKey&, QTensor dst, Probe) = 0;
+  // dst (f32) = code * scale.
+  virtual void dequantize(QTensor src, Tensor dst) = 0;
+
+  // -- convolution; linear is 1x1 on 1x1. Operands are both codes (int8 contraction, exact int32 sums: at most 131,072
+  // products each, wider sums go on in int64) or both real f32 (deterministic order).
+  // y (f32 or bf16) = conv(x, w); moments (optional) of the values before they are rounded to bf16.
+  virtual void conv_forward(const ConvProblem&, QTensor x, QTensor w, Tensor y, Moments) = 0;
+  // dx (f32 or bf16) (+)= transposed conv of dy.
+  virtual void conv_backward_data(const ConvProblem&, QTensor dy, QTensor w, Into dx) = 0;
+  // dw (f32, OHWI) (+)= the sum over all pixels. x and dy are per-tensor codes or real f32.
+  virtual void conv_backward_weight(const ConvProblem&, QTensor x, QTensor dy, Into dw) = 0;
+
+  // -- norm + residual + activation + encode in one pass, and its backward ending in an encoded error.
+  // x is f32 or bf16 (what conv_forward wrote). residual: codes, real f32, or empty. y: codes (writes *y.scale; with
+  // Range::absmax the clip is exact: from moments.min/max without a residual, by one extra read with one) or real f32.
+  virtual void affine_forward(const AffineProblem&, Tensor x, Moments, AffineParameters, QTensor residual, const Encoding&,
+                              const RngKey&, QTensor y) = 0;
+  // dz = dy where the activation passed (recomputed from x without a residual; from y's codes with one: > 0, and < qmax
+  // for relu6), else 0. d_residual (optional, f32 or bf16) (+)= dz. d_gamma, d_beta (optional, f32, (C)) (+)= sums.
+  // error = encode(d loss / d x): codes (stochastic; writes *error.scale) or real f32. The probe sees the raw error.
+  // error empty: only the probe's histogram is filled, nothing else is written (the first step measures before it quantizes).
+  virtual void affine_backward(const AffineProblem&, Tensor x, Moments, AffineParameters, QTensor y, bool has_residual, Tensor dy,
+                               Into d_gamma, Into d_beta, Into d_residual, const Encoding&, const RngKey&, QTensor error,
+                               Probe) = 0;
+  // running = (1 - momentum) * running + momentum * batch; the variance is corrected by count / (count - 1).
+  virtual void update_running(Moments, int64_t count, float momentum, Tensor running_mean, Tensor running_variance) = 0;
+
+  // -- pools. Values keep their scale (codes: max exact; average rounded to nearest). Ties go to the first in row order.
+  virtual void pool_forward(const PoolProblem&, QTensor x, QTensor y) = 0;
+  virtual void pool_backward(const PoolProblem&, QTensor x, QTensor y, Tensor dy, Into dx) = 0;
+  // y (f32, (N,1,1,C)) = mean over pixels of x's real values; dy is f32.
+  virtual void global_pool_forward(QTensor x, Tensor y) = 0;
+  virtual void global_pool_backward(Tensor dy, Into dx) = 0;
+  // Along C. Codes are rounded anew to the largest of the parts' scales; real parts are copied.
+  virtual void concat_forward(std::span<const QTensor> parts, QTensor y) = 0;
+  virtual void concat_backward(Tensor dy, std::span<const Into> parts) = 0;
+
+  // -- softmax cross-entropy with label smoothing. logits (N,1,1,K) f32; d_logits = gradient * gradient_scale (1 / global
+  // batch), or empty when evaluating. A label of -1 marks a padded sample: it counts nowhere.
+  virtual LossReport softmax_loss(Tensor logits, const int32_t* labels, float smoothing, float gradient_scale, Tensor d_logits) = 0;
+
+  // -- v = momentum * v + (g + decay * w);  w -= lr * lr_scale * v  (nesterov: g + decay * w + momentum * v). As PyTorch.
+  // lr_scale: the layer's phi(d_c), or null for 1.
+  virtual void sgd_update(const SgdProblem&, Tensor w, Tensor gradient, Tensor velocity, const float* lr_scale) = 0;
+  // True when every element is finite.
+  virtual bool all_finite(Tensor) = 0;
+};
+
+enum class Isa : uint8_t { scalar, avx2, avx512_vnni, amx };
+const char* name_of(Isa);
+Isa isa_from_name(const std::string&);  // UsageError names the known ones
+Isa best_isa();                         // of this processor and operating system
+
+enum class RealConvolution : uint8_t {
+  fixed_order,  // own kernels: the same bits on every instruction set (unquantized layers of an int8 policy)
+  onednn,       // the fp32 policy: fastest, equality across instruction sets is not promised
+};
+struct CpuOptions {
+  Isa isa = Isa::scalar;  // REQUIREd to be available
+  int threads = 1;
+  RealConvolution real = RealConvolution::fixed_order;
+};
+std::unique_ptr<Backend> make_reference_backend();
+std::unique_ptr<Backend> make_cpu_backend(const CpuOptions&);
+
+}  // namespace octet

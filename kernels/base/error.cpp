@@ -1,0 +1,18 @@
+#include "kernels/base/error.h"
+
+namespace octet {
+namespace {
+// The path of a source file from the project's root on, whatever directory it was built in.
+std::string from_root(const std::string& file) {
+  for (const char* folder : {"/kernels/", "/comm/", "/src/", "/tests/"}) {
+    const size_t at = file.rfind(folder);
+    if (at != std::string::npos) return file.substr(at + 1);
+  }
+  return file;
+}
+}  // namespace
+
+Error::Error(const char* file, int line, const std::string& what, const std::string& mend)
+    : std::runtime_error(say(from_root(file), ":", line, ": ", what, "\n  to mend: ", mend)) {}
+
+}  // namespace octet

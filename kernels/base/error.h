@@ -1,0 +1,42 @@
+// Errors that say where, what, and how to mend it. Thrown anywhere, printed once by main() with the rank.
+#pragma once
+#include <sstream>
+#include <stdexcept>
+#include <string>
+
+namespace octet {
+
+// what() reads:  src/graph/plan.cpp:88: 'conv2' takes 64 channels, 'conv1' gives 32
+//                  to mend: set `channels: 64` on conv1
+class Error : public std::runtime_error {
+ public:
+  Error(const char* file, int line, const std::string& what, const std::string& mend);
+};
+
+// A mistake in the command line or the configuration: the process ends with exit code 2 instead of 1.
+class UsageError : public Error {
+ public:
+  using Error::Error;
+};
+
+template <class... Parts>
+std::string say(const Parts&... parts) {
+  std::ostringstream stream;
+  (stream << ... << parts);
+  return stream.str();
+}
+
+}  // namespace octet
+
+// REQUIRE(condition, how to mend, what went wrong...)
+#define REQUIRE(condition, mend, ...)                                                                \
+  do {                                                                                               \
+    if (!(condition)) [[unlikely]]                                                                   \
+      throw ::octet::Error(__FILE__, __LINE__, ::octet::say(__VA_ARGS__), mend);                     \
+  } while (0)
+
+#define REQUIRE_USAGE(condition, mend, ...)                                                          \
+  do {                                                                                               \
+    if (!(condition)) [[unlikely]]                                                                   \
+      throw ::octet::UsageError(__FILE__, __LINE__, ::octet::say(__VA_ARGS__), mend);                \
+  } while (0)

@@ -1,0 +1,55 @@
+// Views of memory. The plan's arena owns the bytes, so a Tensor is as cheap to pass as a pointer.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+namespace octet {
+
+enum class DType : uint8_t { f32, bf16, s8 };
+constexpr size_t size_of(DType type) { return type == DType::s8 ? 1 : type == DType::bf16 ? 2 : 4; }
+constexpr const char* name_of(DType type) {
+  return type == DType::s8 ? "int8" : type == DType::bf16 ? "bf16" : "f32";
+}
+
+struct Shape {  // activations (N, H, W, C); weights (output, kernel height, kernel width, input)
+  int64_t n = 1, h = 1, w = 1, c = 1;
+  int64_t elements() const { return n * h * w * c; }
+  int64_t pixels() const { return n * h * w; }
+  bool operator==(const Shape&) const = default;
+};
+
+struct Tensor {
+  void* data = nullptr;
+  Shape shape;
+  DType dtype = DType::f32;
+
+  template <class T>
+  T* as() const {
+    return static_cast<T*>(data);
+  }
+  float* f32() const { return as<float>(); }
+  int8_t* s8() const { return as<int8_t>(); }
+  int64_t elements() const { return shape.elements(); }
+  size_t bytes() const { return static_cast<size_t>(elements()) * size_of(dtype); }
+  explicit operator bool() const { return data != nullptr; }
+};
+
+// real value = code * scale. `scale` lives on the device: one float, or one per output channel (weights only).
+// A null scale means that `values` holds real numbers (f32 or bf16), not codes.
+struct QTensor {
+  Tensor values;
+  float* scale = nullptr;
+  bool per_channel = false;
+
+  bool real() const { return scale == nullptr; }
+  explicit operator bool() const { return static_cast<bool>(values); }
+};
+
+// Where a gradient goes. add: another reader of the same value has already written it (a fork, shared weights).
+struct Into {
+  Tensor tensor;
+  bool add = false;
+  explicit operator bool() const { return static_cast<bool>(tensor); }
+};
+
+}  // namespace octet

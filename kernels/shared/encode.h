@@ -1,0 +1,71 @@
+// The one definition of rounding, encoding and bf16, used by every backend. Symmetric uniform quantization, equations
+// (1)-(3) of "Towards Unified INT8 Training for Convolutional Neural Network" (CVPR 2020):
+//   q = round(clip(x, c) / s),  s = c / qmax,  x^ = q s.
+// Everything here is plain float arithmetic without fused multiply-add, so that any vector width gives the same bits.
+#pragma once
+#include <cstring>
+
+#include "kernels/shared/random.h"
+
+namespace octet {
+
+OCTET_BOTH uint32_t bits_of(float x) {
+  uint32_t bits;
+  memcpy(&bits, &x, 4);
+  return bits;
+}
+OCTET_BOTH float float_of(uint32_t bits) {
+  float x;
+  memcpy(&x, &bits, 4);
+  return x;
+}
+
+// bf16 with rounding to nearest, ties to even. NaN stays NaN.
+OCTET_BOTH uint16_t to_bf16(float x) {
+  const uint32_t bits = bits_of(x);
+  if (x != x) return static_cast<uint16_t>((bits >> 16) | 0x40u);
+  return static_cast<uint16_t>((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16);
+}
+OCTET_BOTH float from_bf16(uint16_t x) { return float_of(static_cast<uint32_t>(x) << 16); }
+
+OCTET_BOTH float scale_of(float clip, int qmax) { return clip / static_cast<float>(qmax); }
+OCTET_BOTH float inverse_scale_of(float clip, int qmax) { return clip > 0 ? static_cast<float>(qmax) / clip : 0.0f; }
+
+// NaN becomes -qmax: a code is always in range (the step's finiteness check is what reports the NaN).
+OCTET_BOTH float clamp_code(float x, float qmax) {
+  const float low = x > -qmax ? x : -qmax;
+  return low < qmax ? low : qmax;
+}
+
+// Nearest, ties to even: adding 1.5 * 2^23 leaves no bits below the point (|x| < 2^22).
+OCTET_BOTH float round_nearest(float x) {
+  const float magic = 12582912.0f;
+#ifdef __CUDA_ARCH__
+  return __fsub_rn(__fadd_rn(x, magic), magic);
+#else
+  return (x + magic) - magic;
+#endif
+}
+
+OCTET_BOTH int8_t encode_nearest(float x, float inverse_scale, int qmax) {
+  return static_cast<int8_t>(round_nearest(clamp_code(x * inverse_scale, static_cast<float>(qmax))));
+}
+
+// Stochastic: floor(x + u) with u = bits / 65536. 128 + u is exactly the float 0x43000000 | bits; the sum is positive, so
+// truncation is floor. Zero always stays zero; integers always stay themselves.
+OCTET_BOTH int8_t encode_stochastic(float x, float inverse_scale, int qmax, uint32_t bits16) {
+  const float y = clamp_code(x * inverse_scale, static_cast<float>(qmax));
+  return static_cast<int8_t>(static_cast<int>(y + float_of(0x43000000u | bits16)) - 128);
+}
+
+// Clip histogram over float bits (fixed edges, the same on every rank): 64 bins per octave from 2^-44 up to 2^4.
+// Smaller magnitudes and zero fall into bin 0, larger ones into the last bin.
+inline constexpr int histogram_bins = 48 * 64;
+OCTET_BOTH int histogram_bin(float x) {
+  const int bin = static_cast<int>((bits_of(x) & 0x7FFFFFFFu) >> 17) - ((127 - 44) << 6);
+  return bin < 0 ? 0 : (bin >= histogram_bins ? histogram_bins - 1 : bin);
+}
+// Lower edge of a bin; the magnitude that stands for it is the middle between its edge and the next.
+OCTET_BOTH float histogram_edge(int bin) { return float_of(static_cast<uint32_t>(bin + ((127 - 44) << 6)) << 17); }
+
+}  // namespace octet

@@ -1,0 +1,52 @@
+// Random bits as a function of (seed, step, site, global element), and of nothing else: not of threads, tiles,
+// instruction set, device or ranks. Philox4x32-7: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011
+// (seven rounds pass BigCrush). There is no generator state, so nothing to save in a checkpoint.
+#pragma once
+#include <cstdint>
+
+#ifdef __CUDACC__
+#define OCTET_BOTH __host__ __device__ __forceinline__
+#else
+#define OCTET_BOTH inline
+#endif
+
+namespace octet {
+
+struct RngKey {
+  uint64_t seed = 0;
+  uint32_t step = 0;
+  uint32_t site = 0;       // who asks: node and role; see Role in src/quant/policy.h
+  uint64_t first = 0;      // global index of the tensor's element 0: the rank's first sample * H*W*C; 0 for weights
+};
+
+struct Random128 {
+  uint32_t word[4];
+};
+
+OCTET_BOTH Random128 philox(uint64_t counter, uint32_t step, uint32_t site, uint64_t seed) {
+  uint32_t c0 = static_cast<uint32_t>(counter), c1 = static_cast<uint32_t>(counter >> 32), c2 = step, c3 = site;
+  uint32_t k0 = static_cast<uint32_t>(seed), k1 = static_cast<uint32_t>(seed >> 32);
+  for (int round = 0; round < 7; ++round) {
+    const uint64_t p0 = static_cast<uint64_t>(c0) * 0xD2511F53u, p1 = static_cast<uint64_t>(c2) * 0xCD9E8D57u;
+    const uint32_t h0 = static_cast<uint32_t>(p0 >> 32), l0 = static_cast<uint32_t>(p0);
+    const uint32_t h1 = static_cast<uint32_t>(p1 >> 32), l1 = static_cast<uint32_t>(p1);
+    c0 = h1 ^ c1 ^ k0;
+    c1 = l1;
+    c2 = h0 ^ c3 ^ k1;
+    c3 = l0;
+    k0 += 0x9E3779B9u;
+    k1 += 0xBB67AE85u;
+  }
+  return {{c0, c1, c2, c3}};
+}
+
+// The 16 bits of global element e. A group of 128 elements takes 16 counters: element e = 128 g + 16 j + l (j < 8, l < 16)
+// reads half j % 2 of word j / 2 of counter 16 g + l, so that sixteen neighbours are one vector without a shuffle.
+OCTET_BOTH uint32_t random_bits16(const RngKey& key, uint64_t element) {
+  const uint64_t e = key.first + element;
+  const uint32_t l = e % 16, j = (e / 16) % 8;
+  const Random128 r = philox((e / 128) * 16 + l, key.step, key.site, key.seed);
+  return (r.word[j / 2] >> (16 * (j % 2))) & 0xFFFFu;
+}
+
+}  // namespace octet

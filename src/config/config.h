@@ -1,0 +1,100 @@
+// The typed configuration: every key of the YAML file, its default and its range, in one place (the table in keys.cpp).
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace octet {
+
+struct Config {
+  std::string file;  // where it came from, for messages
+  int64_t seed = 1;
+
+  struct Model {
+    std::string name = "resnet20";
+    int64_t classes = 10;
+  } model;
+
+  struct Policy {
+    std::string name = "unified_int8";
+    struct {
+      int64_t weight = 8, activation = 8, gradient = 8;
+    } bits;
+    bool quantize_first = false, quantize_last = false;
+    bool per_channel_weights = false;
+    std::string grad_weight = "int8";  // int8 | real: the gradient that the weight gradient reads
+    struct {
+      bool enabled = true;
+      int64_t period = 100;
+      int64_t candidates = 65;
+    } clip;
+    struct {
+      bool enabled = true;
+      double alpha = 20, beta = 0.1;
+    } lr_scale;
+  } policy;
+
+  std::string storage = "bf16";  // f32 | bf16: what convolution outputs and edge gradients are stored as
+
+  struct Data {
+    std::string name = "shapes";  // cifar10 | image_folder | shapes | synthetic
+    std::string root;
+    int64_t batch = 128;  // global
+    int64_t workers = 2;  // decode threads of each rank
+    int64_t image_size = 0;  // 0: the data set's own (cifar10, shapes: 32; image_folder: 224)
+    std::string bad_images = "stop";  // stop | skip
+    int64_t max_pixels = 64'000'000;  // larger image headers are refused before anything is allocated
+    int64_t samples = 0;  // synthetic and shapes: size of the training set (0: the default, 8192)
+    bool augment = true;
+  } data;
+
+  struct Train {
+    int64_t epochs = 30;
+    int64_t steps = 0;  // stops after so many steps; 0: never early
+    double lr = 0.1;
+    std::string schedule = "cosine";  // constant | step | multi_step | cosine
+    std::vector<int64_t> milestones;  // multi_step: epochs
+    int64_t step_epochs = 30;         // step: every so many epochs
+    double gamma = 0.1;               // step, multi_step: factor
+    double momentum = 0.9;
+    bool nesterov = false;
+    double decay = 1e-4;
+    bool decay_norm = true;           // weight decay on norm parameters and biases too, as PyTorch's default
+    double warmup_epochs = 0;
+    double label_smoothing = 0;
+    std::string on_nonfinite = "stop";  // stop | skip
+    int64_t eval_every_epochs = 1;
+    int64_t log_every_steps = 50;
+  } train;
+
+  struct Backend {
+    std::string device = "cpu";  // cpu | cuda
+    std::string isa;             // amx | avx512_vnni | avx2 | scalar; empty: the best here
+    int64_t threads = 0;         // of each rank; 0: the cores this rank may use
+  } backend;
+
+  struct Comm {
+    std::string exchange = "int8";  // fp32 | int8
+    bool error_feedback = false;
+    double bucket_mb = 4;
+    double timeout_seconds = 600;  // a rank whose step takes longer names itself and ends the job; 0: never
+  } comm;
+
+  struct Checkpoint {
+    int64_t every_steps = 0;  // 0: at the end of each epoch
+    int64_t keep = 3;
+  } checkpoint;
+};
+
+// Reads FILE, then applies overrides "key=value" in order. Every mistake is a UsageError with file, line, column and the
+// nearest known key; files over 1 MB, nesting over 16 and aliases are refused. Values are checked against the key table.
+Config load_config(const std::string& file, const std::vector<std::string>& overrides);
+// Parses text as if it stood in `file` (tests, fuzzing).
+Config parse_config(const std::string& text, const std::string& file, const std::vector<std::string>& overrides);
+// The resolved configuration as YAML that load_config reads back to the same values.
+std::string to_yaml(const Config&);
+// Every key: type, default, allowed values, meaning; one per line, aligned.
+std::string describe_keys();
+
+}  // namespace octet
