@@ -38,7 +38,7 @@ install_missing() {
     [ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2> /dev/null)" = installed ] || missing+=("$package")
   done
   if [ ${#missing[@]} = 0 ]; then
-    echo "setup: installed: $*"
+    echo "setup: all $# packages are there"
     return
   fi
   echo "setup: missing: ${missing[*]}"
