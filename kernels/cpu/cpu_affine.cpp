@@ -64,7 +64,8 @@ std::vector<double> reduce(int threads, Passes::Reduce kernel, const AffineBackw
 }
 
 void write(Into into, const double* values) {
-  REQUIRE(into.tensor.dtype == DType::f32, "give f32 tensors", "a parameter's gradient is ", name_of(into.tensor.dtype));
+  REQUIRE(into.tensor.dtype == DType::f32, "give f32 tensors", "a parameter's gradient is ",
+          name_of(into.tensor.dtype));
   float* const to = into.tensor.f32();
   for (int64_t i = 0; i < into.tensor.elements(); ++i)
     to[i] = into.add ? to[i] + static_cast<float>(values[i]) : static_cast<float>(values[i]);
@@ -85,7 +86,8 @@ void CpuBackend::affine_forward(const AffineProblem& problem, Tensor x, Moments 
   expand(b, channels, [&](int64_t c) { return affine_coefficients(problem, moments, parameters, c).b; });
   const auto [low, high] = value_bounds(problem.activation);
   const Residual kind = !residual ? Residual::none : residual.real() ? Residual::real : Residual::codes;
-  const AffineForward pass{x.data, a, b, period, residual.values.data, residual.real() ? 0 : *residual.scale, low, high};
+  const AffineForward pass{x.data, a,   b, period, residual.values.data, residual.real() ? 0 : *residual.scale,
+                           low,    high};
   const auto& kernels = passes_.affine_forward[x.dtype == DType::bf16][static_cast<int>(kind)];
   const auto kernel = [&](Sink sink, Span span, Target& target) {
     kernels[static_cast<int>(sink)](pass, span, target);
@@ -93,8 +95,7 @@ void CpuBackend::affine_forward(const AffineProblem& problem, Tensor x, Moments 
   float clip = 0;
   if (encoding.quantized()) {
     clip = clip_of(encoding, [&] {
-      if (residual || moments.min == nullptr || moments.max == nullptr)
-        return absmax(options_.threads, count, kernel);
+      if (residual || moments.min == nullptr || moments.max == nullptr) return absmax(options_.threads, count, kernel);
       // Without a residual, y is monotonic in x within a channel: the extremes of x give those of y.
       float largest = 0;
       for (int64_t c = 0; c < channels; ++c)
@@ -141,7 +142,8 @@ void CpuBackend::affine_backward(const AffineProblem& problem, Tensor x, Moments
   const bool through_statistics = problem.normalize && problem.batch_statistics;
   std::vector<double> sums(static_cast<size_t>(2 * channels));
   if (through_statistics || (error && (d_gamma || d_beta)))
-    sums = reduce(options_.threads, passes_.affine_reduce[bf16_x][bf16_dy][static_cast<int>(mask)], pass, problem.shape);
+    sums =
+        reduce(options_.threads, passes_.affine_reduce[bf16_x][bf16_dy][static_cast<int>(mask)], pass, problem.shape);
   double *const sum_dz = sums.data(), *const sum_dz_normalized = sum_dz + channels;
   for (int64_t c = 0; c < channels && problem.normalize; ++c)
     sum_dz_normalized[c] *= inverse_deviation(problem, moments, c);

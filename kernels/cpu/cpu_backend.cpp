@@ -58,8 +58,8 @@ LossReport CpuBackend::softmax_loss(Tensor logits, const int32_t* labels, float 
                                     Tensor d_logits) {
   const int64_t rows = logits.shape.n, classes = logits.shape.c;
   for (int64_t row = 0; row < rows; ++row)
-    REQUIRE(labels[row] >= -1 && labels[row] < classes, "give labels in [0, classes), or -1 for padding", "sample ", row,
-            " has label ", labels[row], " of ", classes, " classes");
+    REQUIRE(labels[row] >= -1 && labels[row] < classes, "give labels in [0, classes), or -1 for padding", "sample ",
+            row, " has label ", labels[row], " of ", classes, " classes");
   std::vector<LossReport> reports(static_cast<size_t>(rows));
   const auto row_of = [&](Tensor all, int64_t row) {
     return all ? Tensor{all.f32() + row * classes, {1, 1, 1, classes}, DType::f32} : Tensor{};

@@ -1,5 +1,5 @@
-// The backend of CPUs. Whatever it overrides gives the same bits on every instruction set and with any number of threads;
-// the rest is the reference.
+// The backend of CPUs. Whatever it overrides gives the same bits on every instruction set and with any number of
+// threads; the rest is the reference.
 #pragma once
 #include <memory>
 #include <vector>

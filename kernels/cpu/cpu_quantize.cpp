@@ -41,8 +41,8 @@ void CpuBackend::quantize(Tensor src, const Encoding& encoding, const RngKey& ke
       return target.largest;
     });
     dst.scale[channel] = scale_of(clip, encoding.qmax);
-    const Emitter emitter{passes_, encoding, key, clip, dst.values.data,
-                          probe.histogram != nullptr ? histograms.mine() : nullptr};
+    const Emitter emitter{passes_, encoding,        key,
+                          clip,    dst.values.data, probe.histogram != nullptr ? histograms.mine() : nullptr};
     saturated += emitter.emit(span, kernel);
   });
   if (probe.histogram != nullptr) histograms.add_to(probe.histogram);

@@ -43,9 +43,9 @@ struct Emitter {
   const Passes& passes;
   const Encoding& encoding;
   const RngKey& key;
-  float clip = 0;                // of codes
-  void* out = nullptr;           // element 0 of the tensor; null: count into the histogram only
-  uint32_t* histogram = nullptr; // four tables, or null
+  float clip = 0;                 // of codes
+  void* out = nullptr;            // element 0 of the tensor; null: count into the histogram only
+  uint32_t* histogram = nullptr;  // four tables, or null
 
   // Returns the number of saturated values.
   template <class Kernel>

@@ -1,4 +1,5 @@
-// Loops over threads. The work is cut by its size alone, never by the number of threads, so results cannot depend on them.
+// Loops over threads. The work is cut by its size alone, never by the number of threads, so results cannot depend on
+// them.
 #pragma once
 #include <omp.h>
 #ifdef __SSE2__
@@ -42,8 +43,7 @@ void parallel_for(int threads, int64_t count, const F& f) {
 // f(first, count) for the pieces of [0, total), each of `size` elements but the last.
 template <class F>
 void parallel_pieces(int threads, int64_t total, int64_t size, const F& f) {
-  parallel_for(threads, (total + size - 1) / size,
-               [&](int64_t i) { f(i * size, std::min(size, total - i * size)); });
+  parallel_for(threads, (total + size - 1) / size, [&](int64_t i) { f(i * size, std::min(size, total - i * size)); });
 }
 
 }  // namespace octet::cpu

@@ -1,5 +1,5 @@
-// The elementwise passes of the CPU backend, one function table per instruction set. Every function works on one range of
-// elements in the calling thread; the backend cuts tensors into ranges. All tiers give the same bits.
+// The elementwise passes of the CPU backend, one function table per instruction set. Every function works on one range
+// of elements in the calling thread; the backend cuts tensors into ranges. All tiers give the same bits.
 //
 // Tensors are walked as flat NHWC arrays. Per-channel coefficients come expanded to a period, a common multiple of the
 // channel count and of 64: element i uses coefficient i % period.

@@ -1,10 +1,11 @@
-// Sixteen lanes, whatever the instruction set: the compiler lowers them to one AVX-512, two AVX2 or four SSE/NEON registers.
-// Every tier therefore adds in the same order and gives the same bits. Include only from a tier source (see below).
+// Sixteen lanes, whatever the instruction set: the compiler lowers them to one AVX-512, two AVX2 or four SSE/NEON
+// registers. Every tier therefore adds in the same order and gives the same bits. Include only from a tier source (see
+// below).
 //
-// A tier source is one text, `NAME.inc`, compiled several times: NAME_scalar.cpp, NAME_avx2.cpp and NAME_avx512.cpp each
-// define OCTET_TIER (scalar, avx2, avx512) and include it; CMake gives each file the flags its name asks for. All code of a
-// tier lives in namespace octet::cpu::OCTET_TIER, so that the linker can never mix tiers; it must not call inline functions
-// of the standard library, which the linker does merge (memcpy and the like are fine).
+// A tier source is one text, `NAME.inc`, compiled several times: NAME_scalar.cpp, NAME_avx2.cpp and NAME_avx512.cpp
+// each define OCTET_TIER (scalar, avx2, avx512) and include it; CMake gives each file the flags its name asks for. All
+// code of a tier lives in namespace octet::cpu::OCTET_TIER, so that the linker can never mix tiers; it must not call
+// inline functions of the standard library, which the linker does merge (memcpy and the like are fine).
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -58,16 +59,18 @@ OCTET_INLINE f32x16 all(float x) { return f32x16{} + x; }
 OCTET_INLINE f32x16 max(f32x16 a, f32x16 b) { return a > b ? a : b; }
 OCTET_INLINE f32x16 min(f32x16 a, f32x16 b) { return a < b ? a : b; }
 OCTET_INLINE i32x16 truncate(f32x16 x) { return __builtin_convertvector(x, i32x16); }
-OCTET_INLINE i32x16 widen(i8x16 x) { return __builtin_convertvector(x, i32x16); }
 OCTET_INLINE i8x16 narrow(i32x16 x) { return __builtin_convertvector(x, i8x16); }
-// Instructions that the compiler does not find in the generic text. multiply_low: products of the 64-bit lanes' low halves.
+// Instructions that the compiler does not find in the generic text. multiply_low: products of the 64-bit lanes' low
+// halves.
 #ifdef __AVX512F__
+OCTET_INLINE i32x16 widen(i8x16 x) { return (i32x16)_mm512_maskz_cvtepi8_epi32(0xFFFF, (__m128i)x); }
 OCTET_INLINE u32x16 widen(u16x16 x) { return (u32x16)_mm512_maskz_cvtepu16_epi32(0xFFFF, (__m256i)x); }
 OCTET_INLINE u16x16 narrow(u32x16 x) { return (u16x16)_mm512_maskz_cvtepi32_epi16(0xFFFF, (__m512i)x); }
 OCTET_INLINE u64x8 multiply_low(u64x8 a, u64x8 b) {
   return (u64x8)_mm512_maskz_mul_epu32(0xFF, (__m512i)a, (__m512i)b);
 }
 #else
+OCTET_INLINE i32x16 widen(i8x16 x) { return __builtin_convertvector(x, i32x16); }
 OCTET_INLINE u32x16 widen(u16x16 x) { return __builtin_convertvector(x, u32x16); }
 OCTET_INLINE u16x16 narrow(u32x16 x) { return __builtin_convertvector(x, u16x16); }
 OCTET_INLINE u64x8 multiply_low(u64x8 a, u64x8 b) { return (a & 0xFFFFFFFFu) * (b & 0xFFFFFFFFu); }
