@@ -9,6 +9,7 @@
 
 #include "comm/agreement.h"
 #include "src/graph/models.h"
+#include "src/train/digest.h"
 #include "src/train/schedule.h"
 
 namespace octet {
@@ -228,7 +229,7 @@ void Trainer::check_agreement() {
   std::vector<uint64_t> hashes;
   for (const Param& param : plan_->params()) {
     names.push_back(param.name);
-    hashes.push_back(hash64(std::span<const float>(param.master.f32(), size_t(param.master.elements()))));
+    hashes.push_back(xxh3(std::span<const float>(param.master.f32(), size_t(param.master.elements()))));
   }
   octet::check_agreement(transport_, names, hashes);
 }
@@ -261,10 +262,10 @@ std::vector<NamedTensor> Trainer::save(std::vector<std::vector<float>>& storage,
   return tensors;
 }
 
-void Trainer::load(const SafetensorsFile& file, bool weights_only) {
+void Trainer::load(const SafetensorsFile& file, const std::string& path, bool weights_only) {
   const auto read = [&](const std::string& name, const std::vector<int64_t>& shape) {
-    REQUIRE(file.contains(name), "use a checkpoint of the same model", file.path(), " has no tensor `", name, "`");
-    REQUIRE(file.shape(name) == shape, "use a checkpoint of the same model", file.path(), ": tensor `", name,
+    REQUIRE(file.contains(name), "use a checkpoint of the same model", path, " has no tensor `", name, "`");
+    REQUIRE(file.shape(name) == shape, "use a checkpoint of the same model", path, ": tensor `", name,
             "` has another shape than the network's");
     return file.f32(name);
   };

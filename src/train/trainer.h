@@ -40,7 +40,7 @@ class Trainer {
   // weights_only: what `octet eval` needs. The spans live as long as `storage`.
   std::vector<NamedTensor> save(std::vector<std::vector<float>>& storage, bool weights_only) const;
   // Missing or misshapen tensors are Errors that name them.
-  void load(const SafetensorsFile&, bool weights_only);
+  void load(const SafetensorsFile&, const std::string& path, bool weights_only);
   std::string weights_sha256() const;
 
   int64_t steps_per_epoch() const { return train_loader_->batches_per_epoch(); }
