@@ -2,6 +2,7 @@
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <iostream>
+#include <thread>
 
 #include "kernels/backend.h"
 #include "src/config/log.h"
@@ -84,6 +85,8 @@ int run(int argc, char** argv) {
     return code;
   } catch (const std::exception& error) {
     code = dynamic_cast<const UsageError*>(&error) ? 2 : 1;
+    // Most mistakes stop every rank alike: rank 0 speaks first, and its abort silences the others.
+    if (transport->rank() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));
     std::fprintf(stderr, "octet: error%s: %s\n",
                  transport->size() > 1 ? say(" on rank ", transport->rank()).c_str() : "", error.what());
     std::fflush(nullptr);
