@@ -5,8 +5,8 @@
 
 namespace octet::golden {
 
-// In [-0.5, 0.5), exact in float. i: index in PyTorch's order (OIHW, NCHW). salt: position of the parameter; images:
-// 1000.
+// In [-0.5, 0.5), exact in float. i: index in PyTorch's order (OIHW, NCHW). salt: position of the parameter,
+// or image_salt.
 inline float value(uint32_t i, uint32_t salt) {
   uint32_t x = i + salt * 0x9E3779B9u + 12345u;
   x ^= x >> 16;
