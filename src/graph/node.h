@@ -59,7 +59,7 @@ struct Step {
   float gradient_scale = 1;      // 1 / global batch
   const float* images = nullptr;
   const int32_t* labels = nullptr;
-  LossReport loss;
+  LossReport loss = {};
 
   QTensor value(Edge) const;
   Tensor gradient(Edge) const;  // of this edge: complete by the time its producer runs backward
