@@ -124,7 +124,7 @@ TEST(ClipCoordinator, UpdatesAtDueStepsAndSurvivesARestore) {
   const float primed = *clips.clip(layer);
   EXPECT_GT(primed, 0);
   EXPECT_TRUE(observe(0));
-  clips.update();
+  EXPECT_TRUE(clips.update());
   EXPECT_EQ(*clips.clip(layer), primed);
   EXPECT_GT(*clips.lr_scale(layer), 0.9f);
   EXPECT_FALSE(observe(3));
