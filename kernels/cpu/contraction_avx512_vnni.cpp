@@ -13,9 +13,8 @@ namespace octet::cpu::avx512 {
 namespace {
 
 struct Codes : Bytes {
-  using Sum = i32x16;
   using Vector = __m512i;
-  static constexpr int max_blocks = 2, tile = 8, word_multiple = 1;
+  static constexpr int max_blocks = 2, tile = 8;
   static Vector load_vector(const void* from) { return _mm512_loadu_si512(from); }
   static void store_vector(void* to, Vector v) { _mm512_storeu_si512(to, v); }
   static Vector broadcast(const void* word) {
@@ -24,29 +23,11 @@ struct Codes : Bytes {
     return _mm512_set1_epi32(bits);
   }
   static Vector multiply_add(Vector sum, Vector x, Vector w) { return _mm512_dpbusd_epi32(sum, x, w); }
-
-  template <int N>
-  static void run_tile(const Panel& panel, const int32_t* base, Sum* sums) {
-    run_vector_tile<Codes, N>(panel, base, sums);
-  }
 };
 
-struct Real {
-  using X = float;
-  using W = float;
-  using Source = float;
-  using Sum = f32x16;
+struct Real : Singles {
   using Vector = __m512;
-  static constexpr int group = 1, max_blocks = 2, tile = 8, word_multiple = 1;
-  static constexpr uint8_t zero = 0;
-  static constexpr bool real = true;
-  static float encode(float x) { return x; }
-  static float weight(float w) { return w; }
-  static constexpr auto pack = avx512::pack<Real>;
-  static constexpr auto transpose = avx512::transpose<Real>;
-  static constexpr auto interleave = avx512::interleave<Real>;
-  static constexpr auto pack_weights = avx512::pack_weights<Real>;
-  static constexpr auto start = start_at_zero;
+  static constexpr int max_blocks = 2, tile = 8;
   static Vector load_vector(const void* from) { return _mm512_loadu_ps(from); }
   static void store_vector(void* to, Vector v) { _mm512_storeu_ps(to, v); }
   static Vector broadcast(const void* word) {
@@ -55,11 +36,6 @@ struct Real {
     return _mm512_set1_ps(x);
   }
   static Vector multiply_add(Vector sum, Vector x, Vector w) { return _mm512_add_ps(sum, _mm512_mul_ps(x, w)); }
-
-  template <int N>
-  static void run_tile(const Panel& panel, const int32_t* base, Sum* sums) {
-    run_vector_tile<Real, N>(panel, base, sums);
-  }
 };
 
 }  // namespace

@@ -157,8 +157,8 @@ void TableConvolution::combine(const GatherPlan& plan, Moments moments) const {
     const double mean = total.sum[c] / count;
     moments.mean[c] = static_cast<float>(mean);
     moments.variance[c] = static_cast<float>(std::max(0.0, total.square[c] / count - mean * mean));
-    moments.min[c] = total.min[c];
-    moments.max[c] = total.max[c];
+    if (moments.min != nullptr) moments.min[c] = total.min[c];
+    if (moments.max != nullptr) moments.max[c] = total.max[c];
   }
 }
 

@@ -1,10 +1,11 @@
-// Sixteen lanes, whatever the instruction set: the compiler lowers them to one AVX-512, two AVX2 or four SSE/NEON registers.
-// Every tier therefore adds in the same order and gives the same bits. Include only from a tier source (see below).
+// Sixteen lanes, whatever the instruction set: the compiler lowers them to one AVX-512, two AVX2 or four SSE/NEON
+// registers. Every tier therefore adds in the same order and gives the same bits. Include only from a tier source (see
+// below).
 //
-// A tier source is one text, `NAME.inc`, compiled several times: NAME_scalar.cpp, NAME_avx2.cpp and NAME_avx512.cpp each
-// define OCTET_TIER (scalar, avx2, avx512) and include it; CMake gives each file the flags its name asks for. All code of a
-// tier lives in namespace octet::cpu::OCTET_TIER, so that the linker can never mix tiers; it must not call inline functions
-// of the standard library, which the linker does merge (memcpy and the like are fine).
+// A tier source is one text, `NAME.inc`, compiled several times: NAME_scalar.cpp, NAME_avx2.cpp and NAME_avx512.cpp
+// each define OCTET_TIER (scalar, avx2, avx512) and include it; CMake gives each file the flags its name asks for. All
+// code of a tier lives in namespace octet::cpu::OCTET_TIER, so that the linker can never mix tiers; it must not call
+// inline functions of the standard library, which the linker does merge (memcpy and the like are fine).
 #pragma once
 #include <cstdint>
 #include <cstring>
