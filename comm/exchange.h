@@ -1,5 +1,5 @@
-// Sums gradients over ranks while backward is still running. Buckets are slices of one flat f32 gradient buffer that is laid
-// out in backward order, so there are no copies in or out; one communication thread owns the transport.
+// Sums gradients over ranks while backward is still running. Buckets are slices of one flat f32 gradient buffer that is
+// laid out in backward order, so there are no copies in or out; one communication thread owns the transport.
 #pragma once
 #include <memory>
 #include <span>
@@ -22,7 +22,7 @@ struct ExchangeConfig {
 // A run of the flat gradient buffer that belongs to one parameter, in backward order without gaps.
 struct GradientSlice {
   size_t offset = 0, count = 0;  // in floats
-  bool exact = false;            // norm parameters, biases and other small tensors: always fp32, in one coalesced message
+  bool exact = false;  // norm parameters, biases and other small tensors: always fp32, in one coalesced message
 };
 
 class GradientExchange {
@@ -37,9 +37,12 @@ class GradientExchange {
 };
 
 // gradient: the flat buffer; must outlive the exchange. seed keys the stochastic rounding.
-// int8 is two-shot per bucket: block absmax -> max over ranks -> shared scale -> stochastic int8 -> all-to-all of shards ->
-// exact int32 sum -> stochastic requantization (shared scale times size) -> all-gather. 2 bytes per element on the wire.
-std::unique_ptr<GradientExchange> make_exchange(const ExchangeConfig&, std::unique_ptr<Transport>, std::span<float> gradient,
-                                                std::vector<GradientSlice>, uint64_t seed);
+// After finish() every rank holds the sum over ranks, with the same bits. One rank: nothing is touched, so nothing is
+// rounded. An exception of the communication thread ends the exchange: finish() and every later begin() throw it. int8
+// is two-shot per bucket: block absmax -> max over ranks -> shared scale -> stochastic int8 -> all-to-all of shards ->
+// exact int32 sum -> stochastic requantization (shared scale times size) -> all-gather. 2 bytes per element on the
+// wire.
+std::unique_ptr<GradientExchange> make_exchange(const ExchangeConfig&, std::unique_ptr<Transport>,
+                                                std::span<float> gradient, std::vector<GradientSlice>, uint64_t seed);
 
 }  // namespace octet

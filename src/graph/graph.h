@@ -13,9 +13,9 @@ struct ConvOptions {
   int64_t out = 0;
   int kernel = 3, stride = 1, pad = 0, dilation = 1;
   int64_t groups = 1;
-  std::string norm;  // the norm's name; empty: none, then the convolution has a bias
+  std::string norm = {};  // the norm's name; empty: none, then the convolution has a bias
   Activation activation = Activation::none;
-  std::optional<Edge> residual;  // added before the activation
+  std::optional<Edge> residual = {};  // added before the activation
   float epsilon = 1e-5f, momentum = 0.1f;
 };
 

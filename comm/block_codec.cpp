@@ -1,0 +1,97 @@
+#include "comm/block_codec.h"
+
+#include <limits>
+
+#include "kernels/shared/encode.h"
+
+// One loop, compiled for several instruction sets; the loader picks one. ThreadSanitizer cannot instrument the picking.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__)
+#define OCTET_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
+#else
+#define OCTET_CLONES
+#endif
+
+namespace octet {
+namespace {
+
+constexpr int qmax = 127;
+constexpr size_t group = 128;  // elements whose random bits are made together, see random_bits16()
+
+OCTET_CLONES void random_group(uint64_t seed, uint32_t step, uint32_t site, uint64_t index, uint16_t* __restrict bits) {
+  for (int lane = 0; lane < 16; ++lane) {
+    const Random128 random = philox(index * 16 + static_cast<uint64_t>(lane), step, site, seed);
+    for (int j = 0; j < 8; ++j) bits[16 * j + lane] = static_cast<uint16_t>(random.word[j / 2] >> (16 * (j % 2)));
+  }
+}
+
+OCTET_CLONES uint32_t largest_bits(const float* __restrict x, size_t count) {
+  uint32_t largest = 0;
+  for (size_t i = 0; i < count; ++i) {
+    const uint32_t bits = bits_of(x[i]) & 0x7FFFFFFFu;
+    largest = bits > largest ? bits : largest;
+  }
+  return largest;
+}
+
+OCTET_CLONES void encode(const float* __restrict x, size_t count, float inverse, const uint16_t* __restrict random,
+                         int8_t* __restrict codes) {
+  for (size_t i = 0; i < count; ++i) codes[i] = encode_stochastic(x[i], inverse, qmax, random[i]);
+}
+
+OCTET_CLONES void decode(const int8_t* __restrict codes, size_t count, float step, float* __restrict x) {
+  for (size_t i = 0; i < count; ++i) x[i] = static_cast<float>(codes[i]) * step;
+}
+
+OCTET_CLONES void residual(const float* __restrict x, size_t count, const int8_t* __restrict codes, float step,
+                           float unit, float* __restrict left) {
+  for (size_t i = 0; i < count; ++i) left[i] = (x[i] - static_cast<float>(codes[i]) * step) * unit;
+}
+
+OCTET_CLONES void add(const float* __restrict left, size_t count, float factor, float* __restrict x) {
+  for (size_t i = 0; i < count; ++i) x[i] += left[i] * factor;
+}
+
+OCTET_CLONES void add(const int8_t* __restrict codes, size_t count, int32_t* __restrict sum) {
+  for (size_t i = 0; i < count; ++i) sum[i] += codes[i];
+}
+
+OCTET_CLONES void divide(const int32_t* __restrict sum, size_t count, float ranks, float* __restrict mean) {
+  for (size_t i = 0; i < count; ++i) mean[i] = static_cast<float>(sum[i]) / ranks;
+}
+
+}  // namespace
+
+BlockScale block_scale(float absmax) {
+  if (!(absmax <= std::numeric_limits<float>::max())) return {std::numeric_limits<float>::quiet_NaN(), 0};
+  if (absmax < 0x1p-100f) return {};
+  return {scale_of(absmax, qmax), inverse_scale_of(absmax, qmax)};
+}
+
+// As integers, the bits of non-negative floats are in the order of their values, then infinity, then the NaNs.
+float block_absmax(std::span<const float> x) {
+  const uint32_t bits = largest_bits(x.data(), x.size()), infinity = 0x7F800000u;
+  return float_of(bits < infinity ? bits : infinity);
+}
+
+const uint16_t* RandomBits::of(const RngKey& key, uint64_t first, size_t count) {
+  const uint64_t begin = key.first + first, from = begin / group, to = (begin + count + group - 1) / group;
+  if (bits_.size() < (to - from) * group) bits_.resize((to - from) * group);
+  for (uint64_t index = from; index < to; ++index)
+    random_group(key.seed, key.step, key.site, index, bits_.data() + (index - from) * group);
+  return bits_.data() + begin % group;
+}
+
+void encode_block(std::span<const float> x, BlockScale scale, const uint16_t* random, int8_t* codes) {
+  encode(x.data(), x.size(), scale.inverse, random, codes);
+}
+void decode_block(const int8_t* codes, float step, std::span<float> x) { decode(codes, x.size(), step, x.data()); }
+void add_residual(const float* left, float factor, std::span<float> x) { add(left, x.size(), factor, x.data()); }
+void residual_of_block(std::span<const float> x, const int8_t* codes, float step, float unit, float* left) {
+  residual(x.data(), x.size(), codes, step, unit, left);
+}
+void add_codes(const int8_t* codes, std::span<int32_t> sum) { add(codes, sum.size(), sum.data()); }
+void mean_of_codes(std::span<const int32_t> sum, int ranks, float* mean) {
+  divide(sum.data(), sum.size(), static_cast<float>(ranks), mean);
+}
+
+}  // namespace octet

@@ -1,0 +1,46 @@
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+
+#include "comm/watchdog.h"
+#include "kernels/base/error.h"
+
+namespace octet::test {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(Watchdog, SilenceEndsTheJobAndSaysWhere) {
+  testing::internal::CaptureStderr();
+  {
+    std::promise<void> aborted;
+    Watchdog watchdog(0.1, 3, "node7", [&] { aborted.set_value(); });
+    watchdog.phase("exchange", 42);
+    ASSERT_EQ(aborted.get_future().wait_for(10s), std::future_status::ready);
+  }
+  const std::string line = testing::internal::GetCapturedStderr();
+  for (const char* part : {"rank 3", "node7", "pid ", "'exchange'", "step 42"})
+    EXPECT_NE(line.find(part), std::string::npos) << line;
+}
+
+TEST(Watchdog, HeartbeatsKeepItQuiet) {
+  std::atomic<bool> aborted = false;
+  Watchdog watchdog(1.0, 0, "node7", [&] { aborted = true; });
+  for (int step = 0; step < 30; ++step) {
+    watchdog.phase("forward", step);
+    std::this_thread::sleep_for(50ms);
+  }
+  EXPECT_FALSE(aborted);
+}
+
+TEST(Watchdog, ZeroMeansNever) {
+  std::atomic<bool> aborted = false;
+  Watchdog watchdog(0, 0, "node7", [&] { aborted = true; });
+  std::this_thread::sleep_for(50ms);
+  EXPECT_FALSE(aborted);
+  EXPECT_THROW(Watchdog(-1, 0, "node7", [] {}), Error);
+}
+
+}  // namespace
+}  // namespace octet::test
