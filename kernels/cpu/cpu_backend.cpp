@@ -41,13 +41,18 @@ CpuBackend::CpuBackend(const CpuOptions& options) : options_(options), passes_(p
   REQUIRE(options.isa <= best_isa(), say("choose ", name_of(best_isa()), " or one below it"), "this processor lacks ",
           name_of(options.isa));
   REQUIRE(options.threads > 0, "use at least one thread", "a CPU backend of ", options.threads, " threads");
+  codes_ = make_int8_convolution(options.isa, options.threads);
+  real_ = options.real == RealConvolution::onednn ? make_onednn_convolution(options.threads)
+                                                  : make_fixed_order_convolution(options.isa, options.threads);
 }
 
 std::unique_ptr<Buffer> CpuBackend::allocate(size_t bytes) {
   return std::make_unique<HostBuffer>(bytes, options_.threads);
 }
 
-size_t CpuBackend::scratch_bytes() const { return scratch_.capacity() * sizeof(float); }
+size_t CpuBackend::scratch_bytes() const {
+  return scratch_.capacity() * sizeof(float) + codes_->scratch_bytes() + real_->scratch_bytes();
+}
 
 float* CpuBackend::scratch(int64_t count) {
   if (static_cast<size_t>(count) > scratch_.size()) scratch_.resize(static_cast<size_t>(count));

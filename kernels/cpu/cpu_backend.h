@@ -21,6 +21,9 @@ class CpuBackend final : public ReferenceBackend {
 
   void quantize(Tensor src, const Encoding&, const RngKey&, QTensor dst, Probe) override;
   void dequantize(QTensor src, Tensor dst) override;
+  void conv_forward(const ConvProblem&, QTensor x, QTensor w, Tensor y, Moments) override;
+  void conv_backward_data(const ConvProblem&, QTensor dy, QTensor w, Into dx) override;
+  void conv_backward_weight(const ConvProblem&, QTensor x, QTensor dy, Into dw) override;
   void affine_forward(const AffineProblem&, Tensor x, Moments, AffineParameters, QTensor residual, const Encoding&,
                       const RngKey&, QTensor y) override;
   void affine_backward(const AffineProblem&, Tensor x, Moments, AffineParameters, QTensor y, bool has_residual,
@@ -38,9 +41,11 @@ class CpuBackend final : public ReferenceBackend {
  private:
   // Room for `count` floats that lives until the next call.
   float* scratch(int64_t count);
+  Convolution& convolution(QTensor first, QTensor second);
 
   CpuOptions options_;
   const Passes& passes_;
+  std::unique_ptr<Convolution> codes_, real_;  // convolutions of int8 codes and of real operands
   std::vector<float> scratch_;
 };
 
