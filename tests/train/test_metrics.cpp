@@ -115,11 +115,11 @@ TEST_F(Metrics, WritesLines) {
   EXPECT_EQ(file("metrics.jsonl"),  // already there: flushed line by line
             "{\"step\":50,\"kind\":\"train\",\"loss\":1.25,\"top1\":0.5}\n"
             "{\"step\":100,\"kind\":\"test\",\"loss\":null,\"top1\":0.5}\n");
-  const std::vector<ClipRecord> clips = {{"conv1", 0.5, 0.001, 0.98, 7}, {"conv2", 0.25, 0.002, 0.96, 0}};
+  const std::vector<ClipRecord> clips = {{"conv1", 0.5, 0.001, 0.98, 0.0007}, {"conv2", 0.25, 0.002, 0.96, 0}};
   writer.write_clips(100, clips);
   EXPECT_EQ(file("clips.jsonl"),
-            "{\"step\":100,\"layer\":\"conv1\",\"clip\":0.5,\"d_c\":0.001,\"lr_scale\":0.98,\"saturated\":7}\n"
-            "{\"step\":100,\"layer\":\"conv2\",\"clip\":0.25,\"d_c\":0.002,\"lr_scale\":0.96,\"saturated\":0}\n");
+            "{\"step\":100,\"layer\":\"conv1\",\"clip\":0.5,\"d_c\":0.001,\"lr_scale\":0.98,\"saturated\":0.0007}\n"
+            "{\"step\":100,\"layer\":\"conv2\",\"clip\":0.25,\"d_c\":0.002,\"lr_scale\":0.96,\"saturated\":0.0}\n");
 }
 
 TEST_F(Metrics, EventFileIsTensorBoards) {
@@ -157,7 +157,7 @@ TEST_F(Metrics, EventFileIsTensorBoards) {
 }
 
 TEST_F(Metrics, ResumeDropsWhatCameAfterTheCheckpoint) {
-  const std::vector<ClipRecord> clips = {{"conv1", 0.5, 0.001, 0.98, 7}};
+  const std::vector<ClipRecord> clips = {{"conv1", 0.5, 0.001, 0.98, 0.0007}};
   {
     MetricsWriter writer(directory.path(), -1);
     for (const int64_t step : {10, 20, 30, 40}) {
