@@ -91,7 +91,7 @@ Point random_direction(Draws& draws) {
   }
 }
 
-using Canvas = std::array<Color, side * side>;
+using Canvas = std::array<Color, size_t{side} * side>;
 
 // A plain colour, a gradient, or soft blotches between two colours.
 void draw_background(Draws& draws, const Color& a, const Color& b, Canvas& canvas) {
