@@ -28,6 +28,14 @@ OCTET_BOTH uint16_t to_bf16(float x) {
 }
 OCTET_BOTH float from_bf16(uint16_t x) { return float_of(static_cast<uint32_t>(x) << 16); }
 
+// The smallest power of two >= x, for x >= 0 (Range::power_of_two). Zero, infinity and NaN stay; subnormals become
+// 2^-126.
+OCTET_BOTH float power_of_two_at_least(float x) {
+  const uint32_t bits = bits_of(x);
+  if (x == 0 || bits >= 0x7F800000u) return x;
+  return float_of((bits + 0x007FFFFFu) & 0x7F800000u);
+}
+
 OCTET_BOTH float scale_of(float clip, int qmax) { return clip / static_cast<float>(qmax); }
 OCTET_BOTH float inverse_scale_of(float clip, int qmax) { return clip > 0 ? static_cast<float>(qmax) / clip : 0.0f; }
 
@@ -51,8 +59,8 @@ OCTET_BOTH int8_t encode_nearest(float x, float inverse_scale, int qmax) {
   return static_cast<int8_t>(round_nearest(clamp_code(x * inverse_scale, static_cast<float>(qmax))));
 }
 
-// Stochastic: floor(x + u) with u = bits / 65536. 128 + u is exactly the float 0x43000000 | bits; the sum is positive, so
-// truncation is floor. Zero always stays zero; integers always stay themselves.
+// Stochastic: floor(x + u) with u = bits / 65536. 128 + u is exactly the float 0x43000000 | bits; the sum is positive,
+// so truncation is floor. Zero always stays zero; integers always stay themselves.
 OCTET_BOTH int8_t encode_stochastic(float x, float inverse_scale, int qmax, uint32_t bits16) {
   const float y = clamp_code(x * inverse_scale, static_cast<float>(qmax));
   return static_cast<int8_t>(static_cast<int>(y + float_of(0x43000000u | bits16)) - 128);

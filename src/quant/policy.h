@@ -26,6 +26,8 @@ class Policy {
   virtual Encoding encoding(Role) const = 0;
   // Errors are clipped at values the ClipCoordinator holds (Range::held).
   virtual bool needs_clips() const = 0;
+  // The weight gradient reads the error before it is quantized.
+  virtual bool real_weight_gradient() const = 0;
   virtual RealConvolution real_convolution() const = 0;
 };
 std::unique_ptr<Policy> make_policy(const Config&);  // an explicit table

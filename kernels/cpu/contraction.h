@@ -1,0 +1,83 @@
+// The one inner loop of every convolution, in all three passes:
+//   sum[m][lane] = start[lane] + sum over segments s and words k:  x[base[m] + segment[s] + 4 k] . weights[s][k][lane]
+// A word is 32 bits of the contraction: four codes (u8 x s8, VNNI and AMX), two codes (s16 x s16) or one f32. In
+// forward and backward data m runs over output pixels and lanes over output channels; in backward weight m runs over
+// (tap, input channel) and the words over output pixels. Geometry is in the tables, so that a kernel knows nothing of
+// strides or pads.
+#pragma once
+#include <cstdint>
+
+#include "kernels/backend.h"
+
+namespace octet::cpu {
+
+inline constexpr int block_lanes = 16;    // output lanes of one vector
+inline constexpr int tile_multiple = 32;  // base tables are padded to a multiple of this
+inline constexpr int moment_chunk = 64;   // pixels whose moments are summed in f32 before they join the double sums
+
+// A panel is `blocks` vectors of 16 lanes. Weights and start are packed for it: [segment][word][block][16
+// lanes][group].
+struct Panel {
+  const void* x;           // packed activations
+  const int32_t* base;     // byte offsets of the m, readable up to the next tile_multiple
+  int64_t count;           // number of m
+  const int32_t* segment;  // byte offsets
+  int64_t segments;
+  int words;  // per segment
+  const void* weights;
+  int blocks;
+  const int32_t* start;  // (blocks * 16); bits of f32 in the real kernels
+};
+
+// Where dequantized sums go: y[pixel[m] * channels + lane] (+)= float(sum) * scale[lane].
+struct Destination {
+  const float* scale;    // (blocks * 16)
+  void* y;               // at the first lane of the panel
+  const int32_t* pixel;  // (count)
+  int64_t channels;      // of y
+  int lanes;             // that exist; at most blocks * 16
+  bool bf16, add;
+  double *sum, *square;  // (lanes) moments of this item, or null
+  float *min, *max;
+};
+
+// One instruction set's kernels for one kind of operands. Sources are codes (int8) or f32.
+struct ContractionKernels {
+  int group;          // contraction elements per word: 4, 2 or 1
+  int max_blocks;     // per panel
+  int word_multiple;  // segments are padded (with zero weights) to a multiple of this many words
+  uint8_t zero;       // the byte that, repeated, is a packed activation of value 0
+  bool real;          // f32: sums are floats and their order is part of the result
+  int source_bytes() const { return real ? 4 : 1; }
+  int packed_bytes() const { return 4 / group; }
+
+  // dst[i] = packed activation of src[i].
+  void (*pack)(const void* src, void* dst, int64_t count);
+  // dst[c * channel_step + p] = packed activation of src[p * pixel_step + c]; steps in elements.
+  void (*transpose)(const void* src, int64_t pixel_step, int64_t pixels, int64_t channels, void* dst,
+                    int64_t channel_step);
+  // Words of `group` pixels: dst[k * word_step words][lane][i] = src[(k * group + i) * pixel_step + lane], zero
+  // outside.
+  void (*interleave)(const void* src, int64_t pixel_step, int64_t pixels, int lanes, void* dst, int64_t word_step);
+  // dst[k * word_step words][lane][i] = src[lane * lane_step + offset[k * group + i]], zero where the offset is -1 or
+  // the lane does not exist.
+  void (*pack_weights)(const void* src, int64_t lane_step, int lanes, const int32_t* offset, int64_t words, void* dst,
+                       int64_t word_step);
+  // What the sums start from, so that the packing of x cancels: start[lane] from the packed weights of one panel.
+  void (*start)(const void* weights, int64_t words, int blocks, int32_t* start);
+  void (*contract)(const Panel&, const Destination&);
+  // sums[m][blocks * 16] (int32, or f32) += the contraction.
+  void (*accumulate)(const Panel&, void* sums);
+};
+
+namespace scalar {
+extern const ContractionKernels code_kernels, real_kernels;
+}
+namespace avx2 {
+extern const ContractionKernels code_kernels, real_kernels;
+}
+namespace avx512 {
+extern const ContractionKernels code_kernels, real_kernels;
+}
+
+}  // namespace octet::cpu

@@ -1,0 +1,46 @@
+// AVX-512 VNNI: vpdpbusd multiplies unsigned by signed bytes, so x is packed as code + 128 and the sums start from
+// -128 * (sum of the weights). It does not saturate: wrapped partial sums come out exact.
+#include <immintrin.h>
+
+#define OCTET_TIER avx512
+#include "kernels/cpu/contraction.h"
+#include "kernels/cpu/vector.h"
+// (the text of all tiers)
+#include "kernels/cpu/contraction.inc"
+#include "kernels/cpu/contraction_bytes.inc"
+
+namespace octet::cpu::avx512 {
+namespace {
+
+struct Codes : Bytes {
+  using Vector = __m512i;
+  static constexpr int max_blocks = 2, tile = 8;
+  static Vector load_vector(const void* from) { return _mm512_loadu_si512(from); }
+  static void store_vector(void* to, Vector v) { _mm512_storeu_si512(to, v); }
+  static Vector broadcast(const void* word) {
+    int32_t bits;
+    memcpy(&bits, word, 4);
+    return _mm512_set1_epi32(bits);
+  }
+  static Vector multiply_add(Vector sum, Vector x, Vector w) { return _mm512_dpbusd_epi32(sum, x, w); }
+};
+
+struct Real : Singles {
+  using Vector = __m512;
+  static constexpr int max_blocks = 2, tile = 8;
+  static Vector load_vector(const void* from) { return _mm512_loadu_ps(from); }
+  static void store_vector(void* to, Vector v) { _mm512_storeu_ps(to, v); }
+  static Vector broadcast(const void* word) {
+    float x;
+    memcpy(&x, word, 4);
+    return _mm512_set1_ps(x);
+  }
+  static Vector multiply_add(Vector sum, Vector x, Vector w) { return _mm512_add_ps(sum, _mm512_mul_ps(x, w)); }
+};
+
+}  // namespace
+
+constinit const ContractionKernels code_kernels = kernels_of<Codes>();
+constinit const ContractionKernels real_kernels = kernels_of<Real>();
+
+}  // namespace octet::cpu::avx512

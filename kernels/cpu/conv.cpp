@@ -1,0 +1,31 @@
+#include "kernels/cpu/conv.h"
+
+#include "kernels/cpu/conv_table.h"
+
+namespace octet::cpu {
+namespace {
+
+void require_available(Isa isa) {
+  REQUIRE(isa <= best_isa(), say("choose ", name_of(best_isa()), " or a simpler one"), "this processor cannot run ",
+          name_of(isa));
+}
+
+}  // namespace
+
+std::unique_ptr<Convolution> make_int8_convolution(Isa isa, int threads) {
+  require_available(isa);
+  const ContractionKernels& kernels = isa == Isa::scalar ? scalar::code_kernels
+                                      : isa == Isa::avx2 ? avx2::code_kernels
+                                                         : avx512::code_kernels;
+  return std::make_unique<TableConvolution>(kernels, threads);
+}
+
+std::unique_ptr<Convolution> make_fixed_order_convolution(Isa isa, int threads) {
+  require_available(isa);
+  const ContractionKernels& kernels = isa == Isa::scalar ? scalar::real_kernels
+                                      : isa == Isa::avx2 ? avx2::real_kernels
+                                                         : avx512::real_kernels;
+  return std::make_unique<TableConvolution>(kernels, threads);
+}
+
+}  // namespace octet::cpu

@@ -1,0 +1,233 @@
+// Real-valued convolutions by oneDNN: the fp32 policy, where speed matters and equality across instruction sets does
+// not.
+#include <omp.h>
+
+#include <algorithm>
+#include <array>
+#include <dnnl.hpp>
+#include <limits>
+#include <map>
+#include <vector>
+
+#include "kernels/cpu/conv.h"
+#include "kernels/cpu/scratch.h"
+#include "kernels/shared/encode.h"
+
+namespace octet::cpu {
+namespace {
+
+using dnnl::memory;
+
+// oneDNN takes its thread count from the calling thread's OpenMP settings.
+class ThreadCount {
+ public:
+  explicit ThreadCount(int threads) : before_(omp_get_max_threads()) { omp_set_num_threads(threads); }
+  ~ThreadCount() { omp_set_num_threads(before_); }
+  ThreadCount(const ThreadCount&) = delete;
+  ThreadCount& operator=(const ThreadCount&) = delete;
+
+ private:
+  int before_;
+};
+
+// One pass of one problem. `input` and `weights` (weight gradient: x and dy) are read, `output` is written.
+struct Pass {
+  dnnl::primitive primitive, reorder;  // the reorder brings weights into (or gradients out of) oneDNN's own layout
+  memory plain, own;                   // both ends of the reorder; own.get() is null when none is needed
+  memory first, second, output;
+};
+
+class OneDnnConvolution final : public Convolution {
+ public:
+  explicit OneDnnConvolution(int threads) : threads_(threads), engine_(dnnl::engine::kind::cpu, 0), stream_(engine_) {
+    REQUIRE(threads >= 1, "ask for at least one thread", "a convolution with ", threads, " threads");
+  }
+
+  void forward(const ConvProblem& p, QTensor x, QTensor w, Tensor y, Moments moments) override {
+    check(x, w);
+    const ThreadCount scope(threads_);
+    Pass& pass = planned(p, dnnl::prop_kind::forward);
+    float* values = y.dtype == DType::f32 ? y.f32() : result_.get<float>(static_cast<size_t>(y.elements()));
+    bring_weights(pass, w.values.data);
+    pass.first.set_data_handle(x.values.data);
+    pass.output.set_data_handle(values);
+    execute(pass, {{DNNL_ARG_SRC, pass.first}, {DNNL_ARG_WEIGHTS, pass.second}, {DNNL_ARG_DST, pass.output}});
+    if (moments) measure(values, p.y, moments);
+    if (y.dtype == DType::bf16) finish(values, {y, false});
+  }
+
+  void backward_data(const ConvProblem& p, QTensor dy, QTensor w, Into dx) override {
+    check(dy, w);
+    const ThreadCount scope(threads_);
+    Pass& pass = planned(p, dnnl::prop_kind::backward_data);
+    const bool direct = dx.tensor.dtype == DType::f32 && !dx.add;
+    float* values = direct ? dx.tensor.f32() : result_.get<float>(static_cast<size_t>(dx.tensor.elements()));
+    bring_weights(pass, w.values.data);
+    pass.first.set_data_handle(dy.values.data);
+    pass.output.set_data_handle(values);
+    execute(pass, {{DNNL_ARG_DIFF_DST, pass.first}, {DNNL_ARG_WEIGHTS, pass.second}, {DNNL_ARG_DIFF_SRC, pass.output}});
+    if (!direct) finish(values, dx);
+  }
+
+  void backward_weight(const ConvProblem& p, QTensor x, QTensor dy, Into dw) override {
+    check(x, dy);
+    const ThreadCount scope(threads_);
+    Pass& pass = planned(p, dnnl::prop_kind::backward_weights);
+    float* values = dw.add ? result_.get<float>(static_cast<size_t>(dw.tensor.elements())) : dw.tensor.f32();
+    pass.first.set_data_handle(x.values.data);
+    pass.second.set_data_handle(dy.values.data);
+    pass.plain.set_data_handle(values);
+    if (!pass.own) pass.output.set_data_handle(values);
+    execute(pass, {{DNNL_ARG_SRC, pass.first}, {DNNL_ARG_DIFF_DST, pass.second}, {DNNL_ARG_DIFF_WEIGHTS, pass.output}});
+    if (pass.own) execute_reorder(pass, pass.own, pass.plain);
+    if (dw.add) finish(values, dw);
+  }
+
+  size_t scratch_bytes() const override { return result_.bytes() + moments_.bytes() + own_bytes_; }
+
+ private:
+  using Key = std::array<int64_t, 18>;
+
+  static void check(const QTensor& a, const QTensor& b) {
+    REQUIRE(a.real() && b.real(), "use the int8 convolution for codes",
+            "oneDNN got codes where it takes real operands");
+  }
+
+  Pass& planned(const ConvProblem& p, dnnl::prop_kind kind) {
+    const Key key = {p.x.n,   p.x.h,   p.x.w,        p.x.c,        p.y.n,      p.y.h,
+                     p.y.w,   p.y.c,   p.kernel_h,   p.kernel_w,   p.stride_h, p.stride_w,
+                     p.pad_h, p.pad_w, p.dilation_h, p.dilation_w, p.groups,   static_cast<int64_t>(kind)};
+    const auto found = passes_.find(key);
+    return found != passes_.end() ? found->second : passes_.emplace(key, plan(p, kind)).first->second;
+  }
+
+  Pass plan(const ConvProblem& p, dnnl::prop_kind kind) {
+    using Tag = memory::format_tag;
+    const auto type = memory::data_type::f32;
+    const memory::desc x({p.x.n, p.x.c, p.x.h, p.x.w}, type, Tag::nhwc),
+        y({p.y.n, p.y.c, p.y.h, p.y.w}, type, Tag::nhwc);
+    const int64_t inputs = p.x.c / p.groups, outputs = p.y.c / p.groups;
+    const memory::dims extent = p.groups == 1 ? memory::dims{outputs, inputs, p.kernel_h, p.kernel_w}
+                                              : memory::dims{p.groups, outputs, inputs, p.kernel_h, p.kernel_w};
+    const memory::desc plain(extent, type, p.groups == 1 ? Tag::ohwi : Tag::gohwi), any(extent, type, Tag::any);
+    const memory::dims stride{p.stride_h, p.stride_w}, dilation{p.dilation_h - 1, p.dilation_w - 1},
+        pad{p.pad_h, p.pad_w};
+    const auto algorithm = dnnl::algorithm::convolution_direct;
+    const dnnl::convolution_forward::primitive_desc forward(
+        {dnnl::prop_kind::forward_training, algorithm, x, any, y, stride, dilation, pad, pad}, engine_);
+    Pass pass;
+    pass.plain = memory(plain, engine_, nullptr);
+    const auto own_layout = [&](const memory::desc& wanted) {
+      if (wanted == plain) return memory(plain, engine_, nullptr);
+      own_bytes_ += wanted.get_size();
+      return pass.own = memory(wanted, engine_);
+    };
+    if (kind == dnnl::prop_kind::forward) {
+      pass.primitive = dnnl::convolution_forward(forward);
+      pass.first = memory(x, engine_, nullptr);
+      pass.second = own_layout(forward.weights_desc());
+      pass.output = memory(y, engine_, nullptr);
+    } else if (kind == dnnl::prop_kind::backward_data) {
+      const dnnl::convolution_backward_data::primitive_desc backward({algorithm, x, any, y, stride, dilation, pad, pad},
+                                                                     engine_, forward);
+      pass.primitive = dnnl::convolution_backward_data(backward);
+      pass.first = memory(y, engine_, nullptr);
+      pass.second = own_layout(backward.weights_desc());
+      pass.output = memory(x, engine_, nullptr);
+    } else {
+      const dnnl::convolution_backward_weights::primitive_desc backward(
+          {algorithm, x, any, y, stride, dilation, pad, pad}, engine_, forward);
+      pass.primitive = dnnl::convolution_backward_weights(backward);
+      pass.first = memory(x, engine_, nullptr);
+      pass.second = memory(y, engine_, nullptr);
+      pass.output = own_layout(backward.diff_weights_desc());
+    }
+    if (pass.own)
+      pass.reorder = kind == dnnl::prop_kind::backward_weights ? dnnl::reorder(pass.own, pass.plain)
+                                                               : dnnl::reorder(pass.plain, pass.own);
+    return pass;
+  }
+
+  void bring_weights(Pass& pass, void* weights) {
+    pass.plain.set_data_handle(weights);
+    if (pass.own)
+      execute_reorder(pass, pass.plain, pass.own);
+    else
+      pass.second.set_data_handle(weights);
+  }
+  void execute_reorder(Pass& pass, memory& from, memory& to) {
+    pass.reorder.execute(stream_, {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
+    stream_.wait();
+  }
+  void execute(Pass& pass, const std::unordered_map<int, memory>& arguments) {
+    pass.primitive.execute(stream_, arguments);
+    stream_.wait();
+  }
+
+  // to (+)= values, rounded if need be.
+  void finish(const float* values, Into to) const {
+    const int64_t count = to.tensor.elements();
+    const bool add = to.add;
+    if (to.tensor.dtype == DType::f32) {
+      float* out = to.tensor.f32();
+#pragma omp parallel for num_threads(threads_) schedule(static)
+      for (int64_t i = 0; i < count; ++i) out[i] = add ? out[i] + values[i] : values[i];
+    } else {
+      auto* out = to.tensor.as<uint16_t>();
+#pragma omp parallel for num_threads(threads_) schedule(static)
+      for (int64_t i = 0; i < count; ++i) out[i] = to_bf16(add ? from_bf16(out[i]) + values[i] : values[i]);
+    }
+  }
+
+  // Per channel, over chunks of pixels whose number depends on the shape only; chunks are combined in order.
+  void measure(const float* values, Shape shape, Moments moments) {
+    const int64_t pixels = shape.pixels(), channels = shape.c, chunk = 512, chunks = (pixels + chunk - 1) / chunk;
+    double* parts = moments_.get<double>(static_cast<size_t>(chunks * channels * 4));
+#pragma omp parallel for num_threads(threads_) schedule(static)
+    for (int64_t k = 0; k < chunks; ++k) {
+      double *sum = parts + k * channels * 4, *square = sum + channels, *low = square + channels,
+             *high = low + channels;
+      std::fill_n(sum, 2 * channels, 0.0);
+      std::fill_n(low, channels, std::numeric_limits<double>::infinity());
+      std::fill_n(high, channels, -std::numeric_limits<double>::infinity());
+      for (int64_t p = k * chunk; p < std::min(pixels, (k + 1) * chunk); ++p)
+        for (int64_t c = 0; c < channels; ++c) {
+          const double value = values[p * channels + c];
+          sum[c] += value;
+          square[c] += value * value;
+          low[c] = value < low[c] ? value : low[c];
+          high[c] = value > high[c] ? value : high[c];
+        }
+    }
+    for (int64_t c = 0; c < channels; ++c) {
+      double sum = 0, square = 0, low = parts[2 * channels + c], high = parts[3 * channels + c];
+      for (int64_t k = 0; k < chunks; ++k) {
+        const double* part = parts + k * channels * 4 + c;
+        sum += part[0];
+        square += part[channels];
+        low = std::min(low, part[2 * channels]);
+        high = std::max(high, part[3 * channels]);
+      }
+      const double mean = sum / static_cast<double>(pixels);
+      moments.mean[c] = static_cast<float>(mean);
+      moments.variance[c] = static_cast<float>(std::max(0.0, square / static_cast<double>(pixels) - mean * mean));
+      if (moments.min != nullptr) moments.min[c] = static_cast<float>(low);
+      if (moments.max != nullptr) moments.max[c] = static_cast<float>(high);
+    }
+  }
+
+  const int threads_;
+  dnnl::engine engine_;
+  dnnl::stream stream_;
+  std::map<Key, Pass> passes_;
+  Scratch result_, moments_;
+  size_t own_bytes_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Convolution> make_onednn_convolution(int threads) {
+  return std::make_unique<OneDnnConvolution>(threads);
+}
+
+}  // namespace octet::cpu

@@ -1,0 +1,195 @@
+#include "kernels/cpu/conv_plan.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace octet::cpu {
+namespace {
+
+constexpr int64_t item_bytes = 20 * 1024;  // a packed item should leave room for weights in the first-level cache
+constexpr int64_t item_pixels = 128;       // and be worth a walk over the weights
+constexpr int64_t gradient_pixels = 512;  // an item of the weight gradient should be worth reading and writing the sums
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
+int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -ceil_div(-a, b); }
+
+int32_t offset32(int64_t offset) {
+  REQUIRE(offset >= 0 && offset <= std::numeric_limits<int32_t>::max(), "use smaller images or fewer channels",
+          "a packed convolution operand exceeds 2 GiB");
+  return static_cast<int32_t>(offset);
+}
+
+// One axis of a gather: for every phase of the output, which kernel positions reach it and by which shift.
+struct Tap {
+  int64_t shift;
+  int kernel;
+};
+struct AxisPhase {
+  int64_t first, count;   // output positions first, first + to_step, ...
+  std::vector<Tap> taps;  // by ascending shift
+};
+std::vector<AxisPhase> forward_axis(int64_t out, int kernel, int pad, int dilation) {
+  AxisPhase phase{0, out, {}};
+  for (int k = 0; k < kernel; ++k) phase.taps.push_back({static_cast<int64_t>(k) * dilation - pad, k});
+  return {phase};
+}
+std::vector<AxisPhase> backward_axis(int64_t in, int kernel, int stride, int pad, int dilation) {
+  std::vector<AxisPhase> phases;
+  for (int64_t r = 0; r < stride && r < in; ++r) {
+    AxisPhase phase{r, ceil_div(in - r, stride), {}};
+    for (int k = kernel - 1; k >= 0; --k) {
+      const int64_t distance = r + pad - static_cast<int64_t>(k) * dilation;
+      if (floor_div(distance, stride) * stride == distance) phase.taps.push_back({floor_div(distance, stride), k});
+    }
+    phases.push_back(phase);
+  }
+  return phases;
+}
+// Halo before and after an axis of `extent` when positions 0, step, ... (count of them) are read at all shifts.
+void widen(const std::vector<AxisPhase>& phases, int64_t step, int64_t extent, int64_t& before, int64_t& after) {
+  before = after = 0;
+  for (const AxisPhase& phase : phases)
+    for (const Tap& tap : phase.taps) {
+      before = std::max(before, -tap.shift);
+      after = std::max(after, (phase.count - 1) * step + tap.shift + 1 - extent);
+    }
+}
+
+// A run of taps whose packed channels are contiguous becomes one segment. Along an axis the shifts are in arithmetic
+// progression, so either all neighbours are contiguous or none.
+GatherPlan gather(const ContractionKernels& kernels, Shape from, Shape to, int groups,
+                  const std::vector<AxisPhase>& vertical, const std::vector<AxisPhase>& horizontal, int64_t from_step_h,
+                  int64_t from_step_w, int64_t to_step_h, int64_t to_step_w, int kernel_w, int64_t tap_step,
+                  int64_t channel_step) {
+  GatherPlan plan;
+  plan.from = from;
+  plan.to = to;
+  plan.groups = groups;
+  plan.group_from = from.c / groups;
+  plan.group_to = to.c / groups;
+  int64_t bottom, right;
+  widen(vertical, from_step_h, from.h, plan.top, bottom);
+  widen(horizontal, from_step_w, from.w, plan.left, right);
+  plan.rows = from.h + plan.top + bottom;
+  plan.columns = from.w + plan.left + right;
+  const int64_t unit = kernels.packed_bytes();
+  const int64_t image_bytes = plan.rows * plan.columns * from.c * unit;
+  plan.images = std::max({int64_t{1}, item_bytes / image_bytes, ceil_div(item_pixels, to.h * to.w)});
+  plan.images = std::min(plan.images, from.n);
+  plan.items = ceil_div(from.n, plan.images);
+  const int64_t slack = 4 * (kernels.word_multiple + 1);
+  plan.packed_bytes = offset32(round_up(plan.images * image_bytes + slack, 64));
+
+  for (const AxisPhase& v : vertical)
+    for (const AxisPhase& h : horizontal) {
+      GatherPlan::Phase phase;
+      phase.pixels_per_image = v.count * h.count;
+      for (int64_t image = 0; image < plan.images; ++image)
+        for (int64_t i = 0; i < v.count; ++i)
+          for (int64_t j = 0; j < h.count; ++j) {
+            const int64_t row = image * plan.rows + plan.top + i * from_step_h, column = plan.left + j * from_step_w;
+            phase.base.push_back(offset32((row * plan.columns + column) * from.c * unit));
+            phase.pixel.push_back(offset32((image * to.h + v.first + i * to_step_h) * to.w + h.first + j * to_step_w));
+          }
+      phase.base.resize(static_cast<size_t>(round_up(static_cast<int64_t>(phase.base.size()), tile_multiple)),
+                        phase.base.back());
+
+      const size_t taps = h.taps.size();
+      const bool contiguous = groups == 1 && taps > 1 && h.taps[1].shift == h.taps[0].shift + 1;
+      const size_t run = contiguous ? taps : std::min<size_t>(taps, 1);
+      const int64_t elements = static_cast<int64_t>(run) * plan.group_from;
+      phase.words = static_cast<int>(round_up(ceil_div(elements, kernels.group), kernels.word_multiple));
+      for (const Tap& down : v.taps)
+        for (size_t first = 0; first < taps; first += run) {
+          phase.segment.push_back(
+              static_cast<int32_t>((down.shift * plan.columns + h.taps[first].shift) * from.c * unit));
+          for (int64_t e = 0; e < static_cast<int64_t>(phase.words) * kernels.group; ++e) {
+            if (e >= elements) {
+              phase.weight_offset.push_back(-1);
+              continue;
+            }
+            const Tap& across = h.taps[first + static_cast<size_t>(e / plan.group_from)];
+            const int64_t tap = static_cast<int64_t>(down.kernel) * kernel_w + across.kernel;
+            phase.weight_offset.push_back(offset32(tap * tap_step + e % plan.group_from * channel_step));
+          }
+        }
+      plan.phases.push_back(std::move(phase));
+    }
+  return plan;
+}
+
+}  // namespace
+
+ConvProblem flattened(const ConvProblem& p) {
+  const bool pointwise =
+      p.kernel_h == 1 && p.kernel_w == 1 && p.stride_h == 1 && p.stride_w == 1 && p.pad_h == 0 && p.pad_w == 0;
+  if (!pointwise) return p;
+  ConvProblem flat = p;
+  flat.x = {p.x.pixels(), 1, 1, p.x.c};
+  flat.y = {p.y.pixels(), 1, 1, p.y.c};
+  return flat;
+}
+
+GatherPlan plan_forward(const ConvProblem& problem, const ContractionKernels& kernels) {
+  const ConvProblem p = flattened(problem);
+  const int64_t group = p.x.c / p.groups, row = p.kernel_h * p.kernel_w * group;
+  GatherPlan plan = gather(kernels, p.x, p.y, p.groups, forward_axis(p.y.h, p.kernel_h, p.pad_h, p.dilation_h),
+                           forward_axis(p.y.w, p.kernel_w, p.pad_w, p.dilation_w), p.stride_h, p.stride_w, 1, 1,
+                           p.kernel_w, group, 1);
+  plan.lane_step = row;
+  plan.weight_group = row * plan.group_to;
+  return plan;
+}
+
+GatherPlan plan_backward_data(const ConvProblem& problem, const ContractionKernels& kernels) {
+  const ConvProblem p = flattened(problem);
+  const int64_t group = p.x.c / p.groups, row = p.kernel_h * p.kernel_w * group;
+  GatherPlan plan =
+      gather(kernels, p.y, p.x, p.groups, backward_axis(p.x.h, p.kernel_h, p.stride_h, p.pad_h, p.dilation_h),
+             backward_axis(p.x.w, p.kernel_w, p.stride_w, p.pad_w, p.dilation_w), 1, 1, p.stride_h, p.stride_w,
+             p.kernel_w, group, row);
+  plan.lane_step = 1;
+  plan.weight_group = row * plan.group_from;
+  return plan;
+}
+
+WeightGradientPlan plan_backward_weight(const ConvProblem& problem, const ContractionKernels& kernels) {
+  const ConvProblem p = flattened(problem);
+  WeightGradientPlan plan;
+  plan.x = p.x;
+  plan.dy = p.y;
+  plan.groups = p.groups;
+  plan.group_x = p.x.c / p.groups;
+  plan.group_dy = p.y.c / p.groups;
+  plan.stride_h = p.stride_h;
+  plan.stride_w = p.stride_w;
+  plan.pad_h = p.pad_h;
+  plan.pad_w = p.pad_w;
+  plan.images = std::clamp<int64_t>(ceil_div(gradient_pixels, p.y.h * p.y.w), 1, p.x.n);
+  plan.items = ceil_div(p.x.n, plan.images);
+  plan.one_row = p.x.h == 1 && p.x.w == 1 && p.kernel_h == 1 && p.kernel_w == 1;
+  plan.dy_rows = plan.one_row ? 1 : plan.images * p.y.h;
+  plan.dy_columns = plan.one_row ? plan.images : p.y.w;
+  plan.words = static_cast<int>(round_up(ceil_div(plan.dy_columns, kernels.group), kernels.word_multiple));
+  const int64_t reach_h = (p.kernel_h - 1) * p.dilation_h, reach_w = (p.kernel_w - 1) * p.dilation_w;
+  plan.rows = plan.one_row ? 1 : (p.y.h - 1) * p.stride_h + reach_h + 1;
+  plan.phase_columns = reach_w / p.stride_w + plan.words * kernels.group;
+  plan.row_elements = plan.phase_columns * p.stride_w;
+  plan.plane_elements = (plan.one_row ? 1 : plan.images) * plan.rows * plan.row_elements;
+  const int64_t unit = kernels.packed_bytes();
+  for (int kh = 0; kh < p.kernel_h; ++kh)
+    for (int kw = 0; kw < p.kernel_w; ++kw) {
+      const int64_t column = static_cast<int64_t>(kw) * p.dilation_w;
+      const int64_t at =
+          kh * p.dilation_h * plan.row_elements + column % p.stride_w * plan.phase_columns + column / p.stride_w;
+      for (int64_t c = 0; c < plan.group_x; ++c) plan.base.push_back(offset32((c * plan.plane_elements + at) * unit));
+    }
+  plan.base.resize(static_cast<size_t>(round_up(static_cast<int64_t>(plan.base.size()), tile_multiple)),
+                   plan.base.back());
+  for (int64_t row = 0; row < plan.dy_rows; ++row)
+    plan.segment.push_back(offset32((row / p.y.h * plan.rows + row % p.y.h * p.stride_h) * plan.row_elements * unit));
+  return plan;
+}
+
+}  // namespace octet::cpu

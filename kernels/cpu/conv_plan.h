@@ -1,0 +1,63 @@
+// The geometry of one convolution as tables for the contraction kernels. A plan depends on the layer's shape and on the
+// kernels' packing only, never on threads, so that whatever is summed per work item is summed alike everywhere.
+#pragma once
+#include <cstdint>
+#include <vector>
+
+#include "kernels/backend.h"
+#include "kernels/cpu/contraction.h"
+
+namespace octet::cpu {
+
+// A 1x1, stride 1, unpadded convolution sees its pixels as one long list: the same problem on (pixels, 1, 1, C) images.
+ConvProblem flattened(const ConvProblem&);
+
+// Forward and data gradient are both gathers: to[j * to_step + phase] = sum over taps of from[j * from_step +
+// shift(tap)]. The data gradient of stride s has s * s phases with few taps each; its taps are flipped, its weights
+// transposed.
+struct GatherPlan {
+  struct Phase {
+    std::vector<int32_t> base;           // per pixel of an item: byte offset of its window in the packed images
+    std::vector<int32_t> pixel;          // per pixel of an item: index of the output pixel, from the item's first
+    std::vector<int32_t> segment;        // byte offsets from the base; neighbouring taps in a row are one segment
+    std::vector<int32_t> weight_offset;  // per contraction element: offset from the lane's weights, -1: zero
+    int64_t pixels_per_image = 0;
+    int words = 0;  // per segment
+    int64_t total_words() const { return static_cast<int64_t>(segment.size()) * words; }
+  };
+  Shape from, to;      // (from.n == to.n images)
+  int64_t images = 1;  // per work item
+  int64_t items = 1;
+  int groups = 1;
+  int64_t group_from, group_to;      // channels per group
+  int64_t weight_group;              // elements of one group's weights
+  int64_t lane_step;                 // elements between the weights of neighbouring output channels
+  int64_t rows, columns, top, left;  // packed image: `from` with its halo
+  int64_t packed_bytes;              // of an item, with the slack that kernels may read
+  std::vector<Phase> phases;
+  int64_t images_of(int64_t item) const { return std::min(images, from.n - item * images); }
+};
+GatherPlan plan_forward(const ConvProblem&, const ContractionKernels&);
+GatherPlan plan_backward_data(const ConvProblem&, const ContractionKernels&);
+
+// The weight gradient contracts over pixels: x as channel planes with halo (columns sorted by phase of the stride, so
+// that the pixels of one output row lie side by side), dy as words of `group` neighbouring pixels of a row.
+struct WeightGradientPlan {
+  Shape x, dy;
+  bool one_row = false;  // flattened: an item is one row of `images` pixels
+  int64_t images = 1, items = 1;
+  int groups = 1;
+  int64_t group_x, group_dy;  // channels per group
+  int stride_h, stride_w, pad_h, pad_w;
+  int64_t rows, phase_columns, row_elements,
+      plane_elements;            // of the packed x: an item's plane is images * rows * row_elements
+  int64_t dy_rows, dy_columns;   // per item
+  int words;                     // per row of dy
+  std::vector<int32_t> base;     // per (tap, channel of the group): byte offset
+  std::vector<int32_t> segment;  // per dy row of an item: byte offset
+  int64_t rows_of(int64_t item) const { return one_row ? 1 : std::min(images, x.n - item * images) * dy.h; }
+  int64_t pixels_per_item() const { return dy_rows * dy_columns; }
+};
+WeightGradientPlan plan_backward_weight(const ConvProblem&, const ContractionKernels&);
+
+}  // namespace octet::cpu

@@ -1,0 +1,194 @@
+#include "kernels/cpu/conv_table.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace octet::cpu {
+namespace {
+
+template <class Plan, class Key, class Make>
+const Plan& planned(std::map<Key, Plan>& plans, const Key& key, const Make& make) {
+  const auto found = plans.find(key);
+  return found != plans.end() ? found->second : plans.emplace(key, make()).first->second;
+}
+
+// The moments of one work item: per channel, doubles first.
+struct ItemMoments {
+  double *sum, *square;
+  float *min, *max;
+  ItemMoments(char* memory, int64_t item, int64_t channels) {
+    char* at = memory + item * channels * bytes_per_channel;
+    sum = reinterpret_cast<double*>(at);
+    square = sum + channels;
+    min = reinterpret_cast<float*>(square + channels);
+    max = min + channels;
+  }
+  static constexpr int64_t bytes_per_channel = 24;
+};
+
+}  // namespace
+
+TableConvolution::TableConvolution(const ContractionKernels& kernels, int threads)
+    : kernels_(kernels), threads_(threads), workspaces_(static_cast<size_t>(threads)) {
+  REQUIRE(threads >= 1, "ask for at least one thread", "a convolution with ", threads, " threads");
+}
+
+TableConvolution::Key TableConvolution::key_of(const ConvProblem& p) {
+  return {p.x.n,      p.x.h,      p.x.w,      p.x.c,   p.y.n,   p.y.h,        p.y.w,        p.y.c,   p.kernel_h,
+          p.kernel_w, p.stride_h, p.stride_w, p.pad_h, p.pad_w, p.dilation_h, p.dilation_w, p.groups};
+}
+
+void TableConvolution::check(const ConvProblem& p, const QTensor& a, const QTensor& b) const {
+  REQUIRE(a.real() == kernels_.real && b.real() == kernels_.real, "quantize both operands or none", "a convolution of ",
+          kernels_.real ? "real values" : "codes", " got the other kind");
+  REQUIRE(p.x.c % p.groups == 0 && p.y.c % p.groups == 0, "choose groups that divide both channel counts", p.groups,
+          " groups for ", p.x.c, " -> ", p.y.c, " channels");
+}
+
+void TableConvolution::pack_images(const GatherPlan& plan, const char* from, int64_t item, char* packed) const {
+  const int64_t source_row = plan.from.w * plan.from.c, packed_row = plan.columns * plan.from.c;
+  const int64_t images = plan.images_of(item), unit = kernels_.packed_bytes();
+  const char* src = from + item * plan.images * plan.from.h * source_row * kernels_.source_bytes();
+  if (packed_row == source_row && plan.rows == plan.from.h)
+    return kernels_.pack(src, packed, images * plan.rows * packed_row);
+  for (int64_t image = 0; image < images; ++image)
+    for (int64_t row = 0; row < plan.from.h; ++row, src += source_row * kernels_.source_bytes())
+      kernels_.pack(src,
+                    packed + (((image * plan.rows + plan.top + row) * plan.columns + plan.left) * plan.from.c) * unit,
+                    source_row);
+}
+
+void TableConvolution::run(const GatherPlan& plan, const void* from, const void* weights, Into to, Moments moments) {
+  const int blocks = blocks_of(plan.group_to), step = kernels_.max_blocks, panels = (blocks + step - 1) / step;
+  const int64_t phases = static_cast<int64_t>(plan.phases.size());
+  std::vector<int64_t> first_word{0};  // of every phase's packed weights
+  for (const auto& phase : plan.phases)
+    first_word.push_back(first_word.back() + plan.groups * blocks * phase.total_words());
+  char* packed_weights = weights_.get(static_cast<size_t>(first_word.back()) * 64);
+  int32_t* starts = starts_.get<int32_t>(static_cast<size_t>(phases * plan.groups * blocks * block_lanes));
+  const float* factors = factors_.get<float>(0);
+  char* item_moments =
+      moments ? moments_.get(static_cast<size_t>(plan.items * plan.to.c * ItemMoments::bytes_per_channel)) : nullptr;
+  for (Workspace& workspace : workspaces_) workspace.x.get(static_cast<size_t>(plan.packed_bytes));
+
+#pragma omp parallel num_threads(threads_)
+  {
+    char* packed = workspaces_[static_cast<size_t>(omp_get_thread_num())].x.get(0);
+    memset(packed, kernels_.zero, static_cast<size_t>(plan.packed_bytes));
+#pragma omp for collapse(3) schedule(static)
+    for (int64_t f = 0; f < phases; ++f)
+      for (int g = 0; g < plan.groups; ++g)
+        for (int p = 0; p < panels; ++p) {
+          const auto& phase = plan.phases[static_cast<size_t>(f)];
+          const int first = p * step, count = std::min(step, blocks - first);
+          const int64_t words = phase.total_words();
+          char* panel = packed_weights + (first_word[static_cast<size_t>(f)] + (g * blocks + first) * words) * 64;
+          for (int block = 0; block < count; ++block) {
+            const int64_t lane = (first + block) * block_lanes;
+            kernels_.pack_weights(static_cast<const char*>(weights) +
+                                      (g * plan.weight_group + lane * plan.lane_step) * kernels_.source_bytes(),
+                                  plan.lane_step,
+                                  static_cast<int>(std::min<int64_t>(block_lanes, plan.group_to - lane)),
+                                  phase.weight_offset.data(), words, panel + block * 64, count * block_lanes);
+          }
+          kernels_.start(panel, words, count, starts + ((f * plan.groups + g) * blocks + first) * block_lanes);
+        }
+#pragma omp for schedule(dynamic)
+    for (int64_t item = 0; item < plan.items; ++item) {
+      pack_images(plan, static_cast<const char*>(from), item, packed);
+      for (int64_t f = 0; f < phases; ++f)
+        for (int g = 0; g < plan.groups; ++g)
+          for (int p = 0; p < panels; ++p) {
+            const auto& phase = plan.phases[static_cast<size_t>(f)];
+            const int first = p * step, count = std::min(step, blocks - first);
+            const int64_t lane = g * plan.group_to + first * block_lanes, block = g * blocks + first;
+            const Panel panel{packed + g * plan.group_from * kernels_.packed_bytes(),
+                              phase.base.data(),
+                              plan.images_of(item) * phase.pixels_per_image,
+                              phase.segment.data(),
+                              static_cast<int64_t>(phase.segment.size()),
+                              phase.words,
+                              packed_weights + (first_word[static_cast<size_t>(f)] + block * phase.total_words()) * 64,
+                              count,
+                              starts + (f * plan.groups * blocks + block) * block_lanes};
+            Destination destination{};
+            destination.scale = factors + block * block_lanes;
+            destination.y =
+                static_cast<char*>(to.tensor.data) + (item * plan.images * plan.to.h * plan.to.w * plan.to.c + lane) *
+                                                         static_cast<int64_t>(size_of(to.tensor.dtype));
+            destination.pixel = phase.pixel.data();
+            destination.channels = plan.to.c;
+            destination.lanes =
+                static_cast<int>(std::min<int64_t>(count * block_lanes, plan.group_to - first * block_lanes));
+            destination.bf16 = to.tensor.dtype == DType::bf16;
+            destination.add = to.add;
+            if (moments) {
+              const ItemMoments of(item_moments, item, plan.to.c);
+              destination.sum = of.sum + lane;
+              destination.square = of.square + lane;
+              destination.min = of.min + lane;
+              destination.max = of.max + lane;
+            }
+            kernels_.contract(panel, destination);
+          }
+    }
+  }
+  if (moments) combine(plan, moments);
+}
+
+void TableConvolution::combine(const GatherPlan& plan, Moments moments) const {
+  const int64_t channels = plan.to.c;
+  const double count = static_cast<double>(plan.to.pixels());
+  char* memory = const_cast<Scratch&>(moments_).get(0);
+  ItemMoments total(memory, 0, channels);
+  for (int64_t item = 1; item < plan.items; ++item) {
+    const ItemMoments part(memory, item, channels);
+    for (int64_t c = 0; c < channels; ++c) {
+      total.sum[c] += part.sum[c];
+      total.square[c] += part.square[c];
+      total.min[c] = std::min(total.min[c], part.min[c]);
+      total.max[c] = std::max(total.max[c], part.max[c]);
+    }
+  }
+  for (int64_t c = 0; c < channels; ++c) {
+    const double mean = total.sum[c] / count;
+    moments.mean[c] = static_cast<float>(mean);
+    moments.variance[c] = static_cast<float>(std::max(0.0, total.square[c] / count - mean * mean));
+    if (moments.min != nullptr) moments.min[c] = total.min[c];
+    if (moments.max != nullptr) moments.max[c] = total.max[c];
+  }
+}
+
+void TableConvolution::forward(const ConvProblem& p, QTensor x, QTensor w, Tensor y, Moments moments) {
+  check(p, x, w);
+  const GatherPlan& plan = planned(forward_plans_, key_of(p), [&] { return plan_forward(p, kernels_); });
+  const int64_t lanes = blocks_of(plan.group_to) * block_lanes;
+  float* factors = factors_.get<float>(static_cast<size_t>(plan.groups * lanes));
+  for (int64_t g = 0; g < plan.groups; ++g)
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      const int64_t c = g * plan.group_to + std::min(lane, plan.group_to - 1);
+      factors[g * lanes + lane] = kernels_.real ? 1.0f : *x.scale * w.scale[w.per_channel ? c : 0];
+    }
+  run(plan, x.values.data, w.values.data, {y, false}, moments);
+}
+
+void TableConvolution::backward_data(const ConvProblem& p, QTensor dy, QTensor w, Into dx) {
+  check(p, dy, w);
+  const GatherPlan& plan = planned(backward_plans_, key_of(p), [&] { return plan_backward_data(p, kernels_); });
+  const int64_t lanes = plan.groups * blocks_of(plan.group_to) * block_lanes;
+  float* factors = factors_.get<float>(static_cast<size_t>(lanes));
+  std::fill_n(factors, lanes, kernels_.real ? 1.0f : *dy.scale * *w.scale);
+  run(plan, dy.values.data, w.values.data, dx, {});
+}
+
+size_t TableConvolution::scratch_bytes() const {
+  size_t bytes = weights_.bytes() + starts_.bytes() + factors_.bytes() + moments_.bytes() + sums_.bytes();
+  for (const Workspace& workspace : workspaces_)
+    bytes += workspace.x.bytes() + workspace.dy.bytes() + workspace.start.bytes();
+  return bytes;
+}
+
+}  // namespace octet::cpu

@@ -1,0 +1,45 @@
+// Convolution by tables (conv_plan.h) and contraction kernels (contraction.h): codes or real operands, any instruction
+// set.
+#pragma once
+#include <array>
+#include <map>
+#include <vector>
+
+#include "kernels/cpu/contraction.h"
+#include "kernels/cpu/conv.h"
+#include "kernels/cpu/conv_plan.h"
+#include "kernels/cpu/scratch.h"
+
+namespace octet::cpu {
+
+class TableConvolution final : public Convolution {
+ public:
+  TableConvolution(const ContractionKernels& kernels, int threads);
+  void forward(const ConvProblem&, QTensor x, QTensor w, Tensor y, Moments) override;
+  void backward_data(const ConvProblem&, QTensor dy, QTensor w, Into dx) override;
+  void backward_weight(const ConvProblem&, QTensor x, QTensor dy, Into dw) override;
+  size_t scratch_bytes() const override;
+
+ private:
+  using Key = std::array<int64_t, 17>;
+  static Key key_of(const ConvProblem&);
+  void check(const ConvProblem&, const QTensor& a, const QTensor& b) const;
+  // to (+)= the plan's gather of `from` with the weights, each output channel times its factor in factors_.
+  void run(const GatherPlan&, const void* from, const void* weights, Into to, Moments);
+  void combine(const GatherPlan&, Moments) const;
+  void pack_images(const GatherPlan&, const char* from, int64_t item, char* packed) const;
+  void pack_planes(const WeightGradientPlan&, const char* x, int64_t item, char* packed) const;
+  int blocks_of(int64_t lanes) const { return static_cast<int>((lanes + block_lanes - 1) / block_lanes); }
+
+  const ContractionKernels& kernels_;
+  const int threads_;
+  std::map<Key, GatherPlan> forward_plans_, backward_plans_;
+  std::map<Key, WeightGradientPlan> weight_plans_;
+  struct Workspace {
+    Scratch x, dy, start;
+  };
+  std::vector<Workspace> workspaces_;  // one per thread
+  Scratch weights_, starts_, factors_, moments_, sums_;
+};
+
+}  // namespace octet::cpu

@@ -1,0 +1,162 @@
+// The weight gradient of TableConvolution.
+#include <omp.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/cpu/conv_table.h"
+
+namespace octet::cpu {
+namespace {
+
+constexpr int64_t products_per_sum = 131072;   // int32 holds 133,144 products of 127 x 127
+constexpr int64_t small_gradient = 64 * 1024;  // sums that every slot may have a copy of
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// dw (+)= scale * the sum of all slots, added as integers (or, in slot order, as doubles). A slot's panel is
+// [m][lanes].
+template <class Sum, class Total>
+void write_panel(const Sum* sums, int64_t slots, int64_t slot_step, int64_t m_count, int64_t panel_lanes, int64_t lanes,
+                 float scale, bool add, float* dw) {
+  constexpr int64_t strip = 16;  // so that rows of dw are written a cache line at a time
+  for (int64_t first = 0; first < m_count; first += strip)
+    for (int64_t lane = 0; lane < lanes; ++lane)
+      for (int64_t m = first; m < std::min(first + strip, m_count); ++m) {
+        const Sum* at = sums + m * panel_lanes + lane;
+        Total total = 0;
+        for (int64_t slot = 0; slot < slots; ++slot) total += at[slot * slot_step];
+        const float value = static_cast<float>(total) * scale;
+        float& out = dw[lane * m_count + m];
+        out = add ? out + value : value;
+      }
+}
+
+}  // namespace
+
+void TableConvolution::pack_planes(const WeightGradientPlan& plan, const char* x, int64_t item, char* packed) const {
+  const int64_t images = std::min(plan.images, plan.x.n - item * plan.images), unit = kernels_.packed_bytes(),
+                source = kernels_.source_bytes();
+  const char* from = x + item * plan.images * plan.x.h * plan.x.w * plan.x.c * source;
+  if (plan.one_row) return kernels_.transpose(from, plan.x.c, images, plan.x.c, packed, plan.plane_elements);
+  for (int64_t image = 0; image < images; ++image)
+    for (int64_t row = 0; row < plan.rows; ++row) {
+      const int64_t source_row = row - plan.pad_h;
+      if (source_row < 0 || source_row >= plan.x.h) continue;
+      for (int64_t phase = 0; phase < plan.stride_w; ++phase) {
+        const int64_t first = phase >= plan.pad_w ? 0 : ceil_div(plan.pad_w - phase, plan.stride_w);
+        const int64_t end = std::min(plan.phase_columns, ceil_div(plan.x.w + plan.pad_w - phase, plan.stride_w));
+        const int64_t column = phase + first * plan.stride_w - plan.pad_w;
+        if (first >= end) continue;
+        kernels_.transpose(
+            from + ((image * plan.x.h + source_row) * plan.x.w + column) * plan.x.c * source, plan.stride_w * plan.x.c,
+            end - first, plan.x.c,
+            packed + ((image * plan.rows + row) * plan.row_elements + phase * plan.phase_columns + first) * unit,
+            plan.plane_elements);
+      }
+    }
+}
+
+// Sums live in slots: one per range of work items that an int32 can hold (codes; at least one per thread while they are
+// small), or one per item (real values, whose order must not depend on threads). A thread's share of the work is (slot,
+// part of the panels); large gradients are split over panels rather than copied.
+void TableConvolution::backward_weight(const ConvProblem& p, QTensor x, QTensor dy, Into dw) {
+  check(p, x, dy);
+  const WeightGradientPlan* found = nullptr;
+  {
+    const Key key = key_of(p);
+    auto at = weight_plans_.find(key);
+    if (at == weight_plans_.end()) at = weight_plans_.emplace(key, plan_backward_weight(p, kernels_)).first;
+    found = &at->second;
+  }
+  const WeightGradientPlan& plan = *found;
+  REQUIRE(kernels_.real || plan.pixels_per_item() <= products_per_sum, "train on smaller images",
+          "the weight gradient of a ", plan.dy.h, "x", plan.dy.w, " output does not fit int32 sums");
+  const int blocks = blocks_of(plan.group_dy), step = kernels_.max_blocks, group_panels = (blocks + step - 1) / step;
+  const int64_t panels = static_cast<int64_t>(plan.groups) * group_panels;
+  const int64_t m_count = static_cast<int64_t>(p.kernel_h) * p.kernel_w * plan.group_x;
+  const int64_t slot_sums = plan.groups * blocks * m_count * block_lanes;
+  const int64_t items_per_sum = kernels_.real ? 1 : products_per_sum / plan.pixels_per_item();
+  int64_t slots = ceil_div(plan.items, items_per_sum), parts = 1;
+  if (slots < threads_) {
+    if (!kernels_.real && slot_sums <= small_gradient)
+      slots = std::min<int64_t>(threads_, plan.items);
+    else
+      parts = std::min<int64_t>(threads_, panels);
+  }
+  auto* sums = sums_.get<int32_t>(static_cast<size_t>(slots * slot_sums));
+  const int64_t plane_bytes =
+      plan.x.c * plan.plane_elements * kernels_.packed_bytes() + 64 + 4 * kernels_.word_multiple;
+  const int64_t dy_words = plan.dy_rows * plan.words * kernels_.max_blocks;
+  for (Workspace& workspace : workspaces_) {
+    workspace.x.get(static_cast<size_t>(plane_bytes));
+    workspace.dy.get(static_cast<size_t>(dy_words * 64));
+  }
+  const auto lanes_of = [&](int first) {
+    return std::min<int64_t>(step * block_lanes, plan.group_dy - first * block_lanes);
+  };
+
+#pragma omp parallel num_threads(threads_)
+  {
+    Workspace& workspace = workspaces_[static_cast<size_t>(omp_get_thread_num())];
+    char* planes = workspace.x.get(0);
+    char* words = workspace.dy.get(0);
+    memset(planes, kernels_.zero, static_cast<size_t>(plane_bytes));
+    alignas(64) int32_t start[2 * block_lanes];
+#pragma omp for schedule(static)
+    for (int64_t share = 0; share < slots * parts; ++share) {
+      const int64_t slot = share / parts, part = share % parts;
+      const int64_t first_panel = panels * part / parts, end_panel = panels * (part + 1) / parts;
+      int32_t* slot_at = sums + slot * slot_sums;
+      for (int64_t item = plan.items * slot / slots; item < plan.items * (slot + 1) / slots; ++item) {
+        const bool first_item = item == plan.items * slot / slots;
+        pack_planes(plan, static_cast<const char*>(x.values.data), item, planes);
+        const int64_t rows = plan.rows_of(item);
+        const int64_t columns = plan.one_row ? std::min(plan.images, plan.x.n - item * plan.images) : plan.dy_columns;
+        const int row_words = static_cast<int>(ceil_div(ceil_div(columns, kernels_.group), kernels_.word_multiple) *
+                                               kernels_.word_multiple);
+        const char* dy_item = static_cast<const char*>(dy.values.data) +
+                              item * plan.images * plan.dy.h * plan.dy.w * plan.dy.c * kernels_.source_bytes();
+        for (int64_t panel = first_panel; panel < end_panel; ++panel) {
+          const int group = static_cast<int>(panel / group_panels),
+                    first = static_cast<int>(panel % group_panels) * step;
+          const int count = std::min(step, blocks - first);
+          const int64_t filled = ceil_div(columns, kernels_.group);
+          for (int block = 0; block < count; ++block) {
+            const int64_t lane = (first + block) * block_lanes;
+            const int lanes = static_cast<int>(std::min<int64_t>(block_lanes, plan.group_dy - lane));
+            for (int64_t row = 0; row < rows; ++row) {
+              char* to = words + (row * row_words * count + block) * 64;
+              kernels_.interleave(
+                  dy_item + (row * columns * plan.dy.c + group * plan.group_dy + lane) * kernels_.source_bytes(),
+                  plan.dy.c, columns, lanes, to, count * block_lanes);
+              for (int64_t k = filled; k < row_words; ++k) memset(to + k * count * 64, 0, 64);
+            }
+          }
+          kernels_.start(words, rows * row_words, count, start);
+          int32_t* panel_sums = slot_at + (group * blocks + first) * m_count * block_lanes;
+          if (first_item) memset(panel_sums, 0, static_cast<size_t>(m_count * count * block_lanes) * sizeof(int32_t));
+          kernels_.accumulate({planes + group * plan.group_x * plan.plane_elements * kernels_.packed_bytes(),
+                               plan.base.data(), m_count, plan.segment.data(), rows, row_words, words, count, start},
+                              panel_sums);
+        }
+      }
+    }
+    const float scale = kernels_.real ? 1.0f : *x.scale * *dy.scale;
+#pragma omp for schedule(static)
+    for (int64_t panel = 0; panel < panels; ++panel) {
+      const int64_t group = panel / group_panels;
+      const int first = static_cast<int>(panel % group_panels) * step;
+      const int32_t* at = sums + (group * blocks + first) * m_count * block_lanes;
+      float* out = dw.tensor.f32() + (group * plan.group_dy + first * block_lanes) * m_count;
+      const int64_t panel_lanes = std::min(step, blocks - first) * block_lanes;
+      if (kernels_.real)
+        write_panel<float, double>(reinterpret_cast<const float*>(at), slots, slot_sums, m_count, panel_lanes,
+                                   lanes_of(first), scale, dw.add, out);
+      else
+        write_panel<int32_t, int64_t>(at, slots, slot_sums, m_count, panel_lanes, lanes_of(first), scale, dw.add, out);
+    }
+  }
+}
+
+}  // namespace octet::cpu

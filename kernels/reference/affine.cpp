@@ -1,0 +1,152 @@
+// Norm + residual + activation + encode, and its backward.
+#include "kernels/shared/affine.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "kernels/reference/element.h"
+#include "kernels/reference/reference_backend.h"
+
+namespace octet {
+namespace {
+using namespace reference;
+
+void check(const AffineProblem& problem, Tensor x, Moments moments, AffineParameters parameters) {
+  REQUIRE(x.shape == problem.shape && x.dtype != DType::s8, "give x in the problem's shape, as f32 or bf16",
+          "an affine step reads another tensor than its problem tells");
+  REQUIRE(!problem.normalize || (moments.mean && moments.variance && parameters.gamma && parameters.beta),
+          "give mean, variance, gamma and beta", "a norm lacks its statistics or parameters");
+}
+void check_encoded(const Encoding& encoding, const QTensor& tensor, Shape shape) {
+  REQUIRE(tensor.values.shape == shape && tensor.values.dtype == encoding.dtype &&
+              tensor.real() != encoding.quantized() && !tensor.per_channel,
+          "give a tensor of the problem's shape and the encoding's type, with one scale for codes",
+          "an affine step writes another tensor than its encoding tells");
+}
+
+std::vector<AffineCoefficients> coefficients(const AffineProblem& problem, Moments moments,
+                                             AffineParameters parameters) {
+  std::vector<AffineCoefficients> result(problem.shape.c);
+  for (int64_t channel = 0; channel < problem.shape.c; ++channel) {
+    result[channel] = affine_coefficients(problem, moments, parameters, channel);
+  }
+  return result;
+}
+
+// at(i) is element i. Writes codes and their scale, or real numbers.
+template <class At, class AbsMax>
+void encode_all(const Encoding& encoding, const RngKey& key, QTensor to, At at, AbsMax absmax) {
+  const int64_t count = to.values.elements();
+  if (!encoding.quantized()) {
+    for (int64_t i = 0; i < count; ++i) write(to.values, i, at(i));
+    return;
+  }
+  const Encoder encode(encoding, key, clip_of(encoding, absmax));
+  for (int64_t i = 0; i < count; ++i) to.values.s8()[i] = encode(at(i), i);
+  *to.scale = encode.scale();
+}
+}  // namespace
+
+void ReferenceBackend::affine_forward(const AffineProblem& problem, Tensor x, Moments moments,
+                                      AffineParameters parameters, QTensor residual, const Encoding& encoding,
+                                      const RngKey& key, QTensor y) {
+  check(problem, x, moments, parameters);
+  check_encoded(encoding, y, problem.shape);
+  REQUIRE(!residual || residual.values.shape == problem.shape, "add tensors of one shape",
+          "an affine step's residual has another shape");
+  const int64_t channels = problem.shape.c;
+  const auto affine = coefficients(problem, moments, parameters);
+  const auto z = [&](int64_t channel, float from) { return affine[channel].a * from + affine[channel].b; };
+  const auto result = [&](int64_t i) {
+    const float sum = z(i % channels, read(x, i));
+    return activate(problem.activation, residual ? sum + value(residual, i) : sum);
+  };
+  // Without a residual, y is monotonic in x within a channel: the extremes of x give those of y.
+  const bool from_moments = !residual && moments.min != nullptr && moments.max != nullptr;
+  encode_all(encoding, key, y, result, [&] {
+    if (!from_moments) return absmax_of(y.values.elements(), result);
+    const auto extreme = [&](const float* of_x) {
+      return absmax_of(channels, [&](int64_t i) { return activate(problem.activation, z(i, of_x[i])); });
+    };
+    return std::max(extreme(moments.min), extreme(moments.max));
+  });
+}
+
+void ReferenceBackend::affine_backward(const AffineProblem& problem, Tensor x, Moments moments,
+                                       AffineParameters parameters, QTensor y, bool has_residual, Tensor dy,
+                                       Into d_gamma, Into d_beta, Into d_residual, const Encoding& encoding,
+                                       const RngKey& key, QTensor error, Probe probe) {
+  check(problem, x, moments, parameters);
+  if (error) check_encoded(encoding, error, problem.shape);
+  REQUIRE(dy.shape == problem.shape, "give dy in the problem's shape", "an affine step's dy has another shape");
+  REQUIRE(!has_residual || problem.activation == Activation::none || y.values.shape == problem.shape,
+          "keep the output of an activation behind a residual until its backward", "an affine step's y is missing");
+  const int64_t channels = problem.shape.c, count = problem.shape.elements();
+  const auto affine = coefficients(problem, moments, parameters);
+
+  const auto dz = [&](int64_t i) {
+    bool pass;
+    if (problem.activation == Activation::none) {
+      pass = true;
+    } else if (!has_residual) {
+      const AffineCoefficients& own = affine[i % channels];
+      pass = passes(problem.activation, own.a * read(x, i) + own.b);
+    } else if (y.real()) {
+      pass = passes(problem.activation, read(y.values, i));
+    } else {
+      const int code = y.values.s8()[i];
+      pass = code > 0 && (problem.activation == Activation::relu || code < encoding.qmax);
+    }
+    return pass ? read(dy, i) : 0.0f;
+  };
+
+  std::vector<double> sum_dz(channels), sum_dz_normalized(channels);
+  for (int64_t i = 0; i < count; ++i) {
+    const int64_t channel = i % channels;
+    const double gradient = dz(i);
+    sum_dz[channel] += gradient;
+    if (problem.normalize) {
+      sum_dz_normalized[channel] += gradient * (static_cast<double>(read(x, i)) - moments.mean[channel]);
+    }
+  }
+  std::vector<AffineGradient> gradient(channels);
+  for (int64_t channel = 0; channel < channels; ++channel) {
+    if (problem.normalize) sum_dz_normalized[channel] *= inverse_deviation(problem, moments, channel);
+    gradient[channel] =
+        affine_gradient(problem, moments, parameters, channel, sum_dz[channel], sum_dz_normalized[channel]);
+  }
+  const bool through_statistics = problem.normalize && problem.batch_statistics;
+  const auto raw_error = [&](int64_t i) {
+    const AffineGradient& own = gradient[i % channels];
+    return through_statistics ? own.A * dz(i) + (own.B * read(x, i) + own.C) : own.A * dz(i);
+  };
+
+  for (int64_t i = 0; i < count; ++i) count_histogram(probe, raw_error(i));
+  if (!error) return;
+
+  for (int64_t channel = 0; channel < channels; ++channel) {
+    if (d_gamma) write(d_gamma, channel, static_cast<float>(sum_dz_normalized[channel]));
+    if (d_beta) write(d_beta, channel, static_cast<float>(sum_dz[channel]));
+  }
+  encode_all(
+      encoding, key, error,
+      [&](int64_t i) {
+        const float from = raw_error(i);  // before d_residual, which may lie where dy does
+        if (encoding.quantized() && encoding.range == Range::held) count_saturated(probe, from, *encoding.held);
+        if (d_residual) write(d_residual, i, dz(i));
+        return from;
+      },
+      [&] { return absmax_of(count, raw_error); });
+}
+
+void ReferenceBackend::update_running(Moments batch, int64_t count, float momentum, Tensor running_mean,
+                                      Tensor running_variance) {
+  const float correction = count > 1 ? static_cast<float>(static_cast<double>(count) / (count - 1)) : 1.0f;
+  for (int64_t i = 0; i < running_mean.elements(); ++i) {
+    float &mean = running_mean.f32()[i], &variance = running_variance.f32()[i];
+    mean = (1 - momentum) * mean + momentum * batch.mean[i];
+    variance = (1 - momentum) * variance + momentum * (batch.variance[i] * correction);
+  }
+}
+
+}  // namespace octet

@@ -1,0 +1,82 @@
+// One element of a tensor of any type, and the encoder of one tensor.
+#pragma once
+#include <cmath>
+
+#include "kernels/backend.h"
+#include "kernels/shared/encode.h"
+
+namespace octet::reference {
+
+// A code or a real number, as float.
+inline float read(Tensor tensor, int64_t i) {
+  switch (tensor.dtype) {
+    case DType::s8:
+      return tensor.s8()[i];
+    case DType::bf16:
+      return from_bf16(tensor.as<uint16_t>()[i]);
+    case DType::f32:
+      break;
+  }
+  return tensor.f32()[i];
+}
+inline void write(Tensor tensor, int64_t i, float value) {
+  REQUIRE(tensor.dtype != DType::s8, "give an f32 or bf16 tensor", "a real number cannot be written into int8 codes");
+  if (tensor.dtype == DType::bf16) {
+    tensor.as<uint16_t>()[i] = to_bf16(value);
+  } else {
+    tensor.f32()[i] = value;
+  }
+}
+// The sum is taken in float before it is rounded to the tensor's type.
+inline void write(Into into, int64_t i, float value) {
+  write(into.tensor, i, into.add ? read(into.tensor, i) + value : value);
+}
+// code * scale, or the real number. Per-tensor scales only.
+inline float value(QTensor tensor, int64_t i) {
+  return tensor.real() ? read(tensor.values, i) : read(tensor.values, i) * *tensor.scale;
+}
+
+// The clip that an encoding asks for; absmax() is called only when it is needed.
+template <class AbsMax>
+float clip_of(const Encoding& encoding, AbsMax absmax) {
+  if (encoding.range == Range::held) {
+    REQUIRE(encoding.held != nullptr && *encoding.held > 0, "measure the first clip before quantizing with it",
+            "a held clip must be positive");
+    return *encoding.held;
+  }
+  return encoding.range == Range::power_of_two ? power_of_two_at_least(absmax()) : absmax();
+}
+
+struct Encoder {
+  const Encoding& encoding;
+  const RngKey& key;
+  float clip = 0, inverse_scale = 0;
+
+  Encoder(const Encoding& how, const RngKey& random, float range)
+      : encoding(how), key(random), clip(range), inverse_scale(inverse_scale_of(range, how.qmax)) {}
+  float scale() const { return scale_of(clip, encoding.qmax); }
+  int8_t operator()(float x, int64_t element) const {
+    if (encoding.rounding == Rounding::nearest) return encode_nearest(x, inverse_scale, encoding.qmax);
+    return encode_stochastic(x, inverse_scale, encoding.qmax, random_bits16(key, static_cast<uint64_t>(element)));
+  }
+};
+
+inline void count_histogram(Probe probe, float x) {
+  if (probe.histogram != nullptr) ++probe.histogram[histogram_bin(x)];
+}
+inline void count_saturated(Probe probe, float x, float clip) {
+  if (probe.saturated != nullptr && std::fabs(x) > clip) ++*probe.saturated;
+}
+
+// max |x| of count numbers; NaN counts as nothing.
+template <class At>
+float absmax_of(int64_t count, At at) {
+  float largest = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const float magnitude = std::fabs(at(i));
+    if (magnitude > largest) largest = magnitude;
+  }
+  return largest;
+}
+
+}  // namespace octet::reference

@@ -1,0 +1,147 @@
+// Pools and concatenation.
+#include <algorithm>
+#include <vector>
+
+#include "kernels/reference/element.h"
+#include "kernels/reference/reference_backend.h"
+
+namespace octet {
+namespace {
+using namespace reference;
+
+void check(const PoolProblem& p, Shape x, Shape y) {
+  REQUIRE(x == p.x && y == p.y && x.n == y.n && x.c == y.c && y.h == output_extent(x.h, p.kernel, p.stride, p.pad) &&
+              y.w == output_extent(x.w, p.kernel, p.stride, p.pad),
+          "take the output's extents from output_extent()", "a pool's tensors do not fit its problem");
+  REQUIRE(p.pad >= 0 && 2 * p.pad <= p.kernel, "pad at most half of the kernel", "a pool of ", p.kernel, "x", p.kernel,
+          " with padding ", p.pad, " has windows outside of the image");
+}
+
+// visit(x index) in row order for the window's elements inside the image, of output element y.
+template <class Visit>
+void for_window(const PoolProblem& p, int64_t y, Visit visit) {
+  const int64_t channel = y % p.y.c, column = y / p.y.c % p.y.w, row = y / (p.y.c * p.y.w) % p.y.h;
+  const int64_t n = y / (p.y.c * p.y.w * p.y.h);
+  const int64_t top = row * p.stride - p.pad, left = column * p.stride - p.pad;
+  for (int64_t h = std::max<int64_t>(top, 0); h < std::min(top + p.kernel, p.x.h); ++h) {
+    for (int64_t w = std::max<int64_t>(left, 0); w < std::min(left + p.kernel, p.x.w); ++w) {
+      visit(((n * p.x.h + h) * p.x.w + w) * p.x.c + channel);
+    }
+  }
+}
+// The first of the largest elements, in row order.
+int64_t largest_in_window(const PoolProblem& problem, Tensor x, int64_t y) {
+  int64_t best = -1;
+  for_window(problem, y, [&](int64_t i) {
+    if (best < 0 || read(x, i) > read(x, best)) best = i;
+  });
+  return best;
+}
+int64_t window_size(const PoolProblem& problem, int64_t y) {
+  int64_t count = 0;
+  for_window(problem, y, [&](int64_t) { ++count; });
+  return count;
+}
+
+void write_code_or_real(Tensor tensor, int64_t i, float x) {
+  if (tensor.dtype == DType::s8) {
+    tensor.s8()[i] = static_cast<int8_t>(round_nearest(x));
+  } else {
+    write(tensor, i, x);
+  }
+}
+}  // namespace
+
+void ReferenceBackend::pool_forward(const PoolProblem& problem, QTensor x, QTensor y) {
+  check(problem, x.values.shape, y.values.shape);
+  REQUIRE(x.real() == y.real() && x.values.dtype == y.values.dtype, "pool into the type of the input", "a pool from ",
+          name_of(x.values.dtype), " to ", name_of(y.values.dtype));
+  for (int64_t i = 0; i < y.values.elements(); ++i) {
+    if (problem.max) {
+      write_code_or_real(y.values, i, read(x.values, largest_in_window(problem, x.values, i)));
+    } else {
+      double sum = 0;
+      for_window(problem, i, [&](int64_t from) { sum += read(x.values, from); });
+      write_code_or_real(y.values, i, static_cast<float>(sum / window_size(problem, i)));
+    }
+  }
+  if (!x.real()) *y.scale = *x.scale;
+}
+
+void ReferenceBackend::pool_backward(const PoolProblem& problem, QTensor x, QTensor, Tensor dy, Into dx) {
+  check(problem, dx.tensor.shape, dy.shape);
+  std::vector<double> sums(problem.x.elements());
+  for (int64_t i = 0; i < dy.elements(); ++i) {
+    if (problem.max) {
+      sums[largest_in_window(problem, x.values, i)] += read(dy, i);
+    } else {
+      const double share = static_cast<double>(read(dy, i)) / window_size(problem, i);
+      for_window(problem, i, [&](int64_t to) { sums[to] += share; });
+    }
+  }
+  for (int64_t i = 0; i < dx.tensor.elements(); ++i) write(dx, i, static_cast<float>(sums[i]));
+}
+
+void ReferenceBackend::global_pool_forward(QTensor x, Tensor y) {
+  const Shape from = x.values.shape;
+  REQUIRE(y.shape == (Shape{from.n, 1, 1, from.c}), "give an output of (N, 1, 1, C)", "a global pool's shapes differ");
+  const int64_t pixels = from.h * from.w;
+  for (int64_t n = 0; n < from.n; ++n) {
+    for (int64_t channel = 0; channel < from.c; ++channel) {
+      double sum = 0;  // of codes: exact
+      for (int64_t pixel = 0; pixel < pixels; ++pixel) sum += read(x.values, (n * pixels + pixel) * from.c + channel);
+      write(y, n * from.c + channel,
+            x.real() ? static_cast<float>(sum / pixels)
+                     : static_cast<float>(sum) * (*x.scale / static_cast<float>(pixels)));
+    }
+  }
+}
+
+void ReferenceBackend::global_pool_backward(Tensor dy, Into dx) {
+  const Shape to = dx.tensor.shape;
+  REQUIRE(dy.shape == (Shape{to.n, 1, 1, to.c}), "give an error of (N, 1, 1, C)", "a global pool's shapes differ");
+  const int64_t pixels = to.h * to.w;
+  for (int64_t i = 0; i < to.elements(); ++i) {
+    write(dx, i, read(dy, i / (pixels * to.c) * to.c + i % to.c) / static_cast<float>(pixels));
+  }
+}
+
+void ReferenceBackend::concat_forward(std::span<const QTensor> parts, QTensor y) {
+  float scale = 0;
+  int64_t channels = 0;
+  for (const QTensor& part : parts) {
+    const Shape shape = part.values.shape;
+    REQUIRE(part.real() == y.real() && shape.n == y.values.shape.n && shape.h == y.values.shape.h &&
+                shape.w == y.values.shape.w,
+            "concatenate images of one size and one encoding", "a part does not fit the concatenation");
+    if (!part.real()) scale = std::max(scale, *part.scale);
+    channels += shape.c;
+  }
+  REQUIRE(channels == y.values.shape.c, "give an output of as many channels", "the parts have ", channels,
+          " channels, the concatenation ", y.values.shape.c);
+  int64_t first = 0;
+  for (const QTensor& part : parts) {
+    const int64_t own = part.values.shape.c;
+    const float ratio = part.real() || *part.scale == scale ? 1.0f : *part.scale / scale;
+    for (int64_t i = 0; i < part.values.elements(); ++i) {
+      write_code_or_real(y.values, i / own * channels + first + i % own, read(part.values, i) * ratio);
+    }
+    first += own;
+  }
+  if (!y.real()) *y.scale = scale;
+}
+
+void ReferenceBackend::concat_backward(Tensor dy, std::span<const Into> parts) {
+  int64_t first = 0;
+  for (const Into& part : parts) {
+    const int64_t own = part.tensor.shape.c;
+    for (int64_t i = 0; part && i < part.tensor.elements(); ++i) {
+      write(part, i, read(dy, i / own * dy.shape.c + first + i % own));
+    }
+    first += own;
+  }
+  REQUIRE(first == dy.shape.c, "give the parts that were concatenated", "the parts have ", first,
+          " channels, the concatenation ", dy.shape.c);
+}
+
+}  // namespace octet

@@ -1,0 +1,46 @@
+// Every operation as plain loops: the oracle that other backends are compared with, and the base class from which they
+// inherit what is not worth a kernel of its own. Integer sums are exact; real sums are taken in double.
+#pragma once
+#include "kernels/backend.h"
+
+namespace octet {
+
+class ReferenceBackend : public Backend {
+ public:
+  std::string name() const override { return "reference"; }
+  std::string isa() const override { return "scalar"; }
+  // Zeroed memory.
+  std::unique_ptr<Buffer> allocate(size_t bytes) override;
+  size_t scratch_bytes() const override { return 0; }
+
+  void quantize(Tensor src, const Encoding&, const RngKey&, QTensor dst, Probe) override;
+  void dequantize(QTensor src, Tensor dst) override;
+
+  void conv_forward(const ConvProblem&, QTensor x, QTensor w, Tensor y, Moments) override;
+  // With one weight scale per output channel the exact integer sums of each output channel are multiplied by
+  // (dy's scale * that channel's scale) and added in float, in the order of the channels.
+  void conv_backward_data(const ConvProblem&, QTensor dy, QTensor w, Into dx) override;
+  void conv_backward_weight(const ConvProblem&, QTensor x, QTensor dy, Into dw) override;
+
+  void affine_forward(const AffineProblem&, Tensor x, Moments, AffineParameters, QTensor residual, const Encoding&,
+                      const RngKey&, QTensor y) override;
+  // The codes of y behind a residual are taken to have the error's qmax (it matters to relu6 alone).
+  void affine_backward(const AffineProblem&, Tensor x, Moments, AffineParameters, QTensor y, bool has_residual,
+                       Tensor dy, Into d_gamma, Into d_beta, Into d_residual, const Encoding&, const RngKey&,
+                       QTensor error, Probe) override;
+  void update_running(Moments, int64_t count, float momentum, Tensor running_mean, Tensor running_variance) override;
+
+  void pool_forward(const PoolProblem&, QTensor x, QTensor y) override;
+  void pool_backward(const PoolProblem&, QTensor x, QTensor y, Tensor dy, Into dx) override;
+  void global_pool_forward(QTensor x, Tensor y) override;
+  void global_pool_backward(Tensor dy, Into dx) override;
+  void concat_forward(std::span<const QTensor> parts, QTensor y) override;
+  void concat_backward(Tensor dy, std::span<const Into> parts) override;
+
+  LossReport softmax_loss(Tensor logits, const int32_t* labels, float smoothing, float gradient_scale,
+                          Tensor d_logits) override;
+  void sgd_update(const SgdProblem&, Tensor w, Tensor gradient, Tensor velocity, const float* lr_scale) override;
+  bool all_finite(Tensor) override;
+};
+
+}  // namespace octet

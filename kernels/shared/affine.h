@@ -1,0 +1,64 @@
+// The per-channel arithmetic of affine_forward and affine_backward, shared by every backend. The coefficients are
+// computed in double and rounded once; what is then done per element is plain float multiplication and addition, never
+// fused.
+#pragma once
+#include <cmath>
+
+#include "kernels/backend.h"
+
+namespace octet {
+
+// z = a * x + b. Without norm and beta: a = 1 and b = -0, so that z is x bit by bit.
+struct AffineCoefficients {
+  float a = 1, b = -0.0f;
+};
+
+inline double inverse_deviation(const AffineProblem& problem, Moments moments, int64_t channel) {
+  return 1 / std::sqrt(static_cast<double>(moments.variance[channel]) + static_cast<double>(problem.epsilon));
+}
+
+inline AffineCoefficients affine_coefficients(const AffineProblem& problem, Moments moments,
+                                              AffineParameters parameters, int64_t channel) {
+  AffineCoefficients result;
+  if (parameters.beta != nullptr) result.b = parameters.beta[channel];
+  if (!problem.normalize) return result;
+  const double deviation =
+      std::sqrt(static_cast<double>(moments.variance[channel]) + static_cast<double>(problem.epsilon));
+  result.a = static_cast<float>(static_cast<double>(parameters.gamma[channel]) / deviation);
+  result.b = parameters.beta[channel] - moments.mean[channel] * result.a;
+  return result;
+}
+
+// d loss / d x = A * dz + (B * x + C). With frozen statistics or without a norm, B = C = 0 and it is A * dz alone.
+struct AffineGradient {
+  float A = 1, B = 0, C = 0;
+};
+
+// sum_dz: over the channel's pixels; sum_dz_normalized: of dz * (x - mean) / deviation. Both of this batch alone.
+inline AffineGradient affine_gradient(const AffineProblem& problem, Moments moments, AffineParameters parameters,
+                                      int64_t channel, double sum_dz, double sum_dz_normalized) {
+  AffineGradient result;
+  if (!problem.normalize) return result;
+  const double inverse = inverse_deviation(problem, moments, channel);
+  const double A = parameters.gamma[channel] * inverse;
+  result.A = static_cast<float>(A);
+  if (!problem.batch_statistics) return result;
+  const double count = static_cast<double>(problem.shape.pixels());
+  const double B = -A * inverse * sum_dz_normalized / count;
+  result.B = static_cast<float>(B);
+  result.C = static_cast<float>(-A * sum_dz / count - B * moments.mean[channel]);
+  return result;
+}
+
+// NaN stays NaN: the finiteness check of the step must see it.
+inline float activate(Activation activation, float z) {
+  if (activation == Activation::none) return z;
+  const float positive = 0 > z ? 0.0f : z;
+  return activation == Activation::relu6 && 6 < positive ? 6.0f : positive;
+}
+// Whether the gradient passes at z. The kinks themselves do not, as in PyTorch.
+inline bool passes(Activation activation, float z) {
+  return activation == Activation::none || (z > 0 && (activation == Activation::relu || z < 6));
+}
+
+}  // namespace octet

@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# Runs octet on several ranks with Open MPI.
+# usage: launch/mpirun.sh [-n RANKS] [--hostfile FILE] [--dry-run] COMMAND...     (COMMAND: train configs/x.yaml ...)
+#   -n RANKS         all ranks together; default: 2, with a host file as many as its slots
+#   --hostfile FILE  hosts and ranks per host (launch/hosts.example); the same path must hold octet on every host
+#   --dry-run        prints the command and starts nothing
+# environment: OCTET           the program (default: build/release/octet of this checkout)
+#              INTERFACE       network interface of the hosts, for example eth0
+# Ctrl-C or SIGTERM: every rank checkpoints, exit code 85; a second one ends the run at once.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+octet=${OCTET:-$here/build/release/octet}
+ranks='' hostfile='' dry_run=false
+usage() { sed -n '2,9s/^# //p' "${BASH_SOURCE[0]}" >&2; exit 2; }
+while [ $# -gt 0 ]; do
+  case $1 in
+    -n) ranks=${2:-}; [[ $ranks =~ ^[1-9][0-9]*$ ]] || usage; shift 2 ;;
+    --hostfile) hostfile=${2:-}; shift 2 || usage ;;
+    --dry-run) dry_run=true; shift ;;
+    -*) usage ;;
+    *) break ;;
+  esac
+done
+[ $# -gt 0 ] || usage
+if ! $dry_run && [ ! -x "$octet" ]; then
+  echo "mpirun.sh: $octet does not exist; build it: cmake --preset release && ninja -C build/release octet" >&2
+  exit 2
+fi
+
+# A rank's threads would share one core if Open MPI bound it; octet divides a host's cores among its ranks. The two MCA
+# settings skip the search for networks that are not there, which is most of the start-up time; your own settings win.
+options=(--bind-to none)
+export OMPI_MCA_pml=${OMPI_MCA_pml:-ob1} OMPI_MCA_btl=${OMPI_MCA_btl:-self,vader,tcp}
+if [ "$(id -u)" = 0 ]; then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi
+
+if [ -n "$hostfile" ]; then
+  [ -r "$hostfile" ] || { echo "mpirun.sh: cannot read the host file $hostfile" >&2; exit 2; }
+  # Open MPI waits 8 minutes before it believes that a host is lost; these settings make that 20 seconds.
+  options+=(--hostfile "$hostfile" --mca oob_tcp_keepalive_time 10 --mca oob_tcp_keepalive_intvl 2
+            --mca oob_tcp_keepalive_probes 5 -x OMPI_MCA_pml -x OMPI_MCA_btl)
+  if [ -n "${INTERFACE:-}" ]; then
+    options+=(--mca btl_tcp_if_include "$INTERFACE" --mca oob_tcp_if_include "$INTERFACE")
+  fi
+else
+  ranks=${ranks:-2}
+  options+=(--oversubscribe)  # more ranks than cores are slow, not wrong
+fi
+if [ -n "$ranks" ]; then options+=(-n "$ranks"); fi
+
+if $dry_run; then
+  echo "mpirun ${options[*]} $octet $*"
+  exit 0
+fi
+
+# SIGTERM to Open MPI 4's mpirun kills the ranks within two seconds, too soon for a checkpoint; SIGUSR1 is forwarded to them.
+# setsid keeps a Ctrl-C in the terminal from reaching mpirun past this script.
+job='' asked=false interrupted=false
+stop() {
+  interrupted=true
+  if [ -z "$job" ]; then exit 1; fi
+  if $asked; then
+    kill -TERM "$job" 2> /dev/null || true
+  else
+    echo "mpirun.sh: asking the ranks for a checkpoint; once more ends the run at once" >&2
+    kill -USR1 "$job" 2> /dev/null || true
+  fi
+  asked=true
+}
+trap stop TERM INT USR1
+setsid mpirun "${options[@]}" "$octet" "$@" < /dev/null &
+job=$!
+while :; do
+  interrupted=false code=0
+  wait "$job" || code=$?
+  $interrupted || exit "$code"  # a trapped signal ends wait early
+done

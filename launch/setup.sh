@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# Installs what octet needs to be built, run and tested, when it is missing. Debian 12, Ubuntu 22.04 and 24.04.
+# usage: launch/setup.sh [--dev] [--check]
+#   --dev     also clang with its tools and fuzzer, shellcheck and gdb
+#   --check   change nothing, only say what is missing (exit 1)
+set -euo pipefail
+
+packages=(
+  g++ cmake ninja-build pkg-config git ca-certificates                                # building
+  libopenmpi-dev openmpi-bin                                                          # ranks
+  libyaml-cpp-dev nlohmann-json3-dev libcli11-dev                                     # configuration, reports, command line
+  libspdlog-dev libfmt-dev                                                            # messages
+  libopencv-core-dev libopencv-imgproc-dev libopencv-imgcodecs-dev libturbojpeg0-dev  # images
+  libdnnl-dev librandom123-dev libgtest-dev                                           # fp32 policy; oracles and tests
+  libxxhash-dev libssl-dev libprotobuf-dev protobuf-compiler                          # checkpoints and export
+)
+developer_packages=(clang clang-tidy clang-format libomp-dev shellcheck gdb)
+
+developer=false check=false
+for argument in "$@"; do
+  case $argument in
+    --dev) developer=true ;;
+    --check) check=true ;;
+    *) sed -n '2,5s/^# //p' "$0" >&2; exit 2 ;;
+  esac
+done
+if ! command -v apt-get > /dev/null; then
+  echo "setup: this script knows only apt (Debian, Ubuntu); install the counterparts of: ${packages[*]}" >&2
+  exit 1
+fi
+root=()
+[ "$(id -u)" = 0 ] || root=(sudo)
+
+listed=false  # whether apt's lists are fresh
+install_missing() {
+  local missing=() package
+  for package in "$@"; do
+    [ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2> /dev/null)" = installed ] || missing+=("$package")
+  done
+  if [ ${#missing[@]} = 0 ]; then
+    echo "setup: all $# packages are there"
+    return
+  fi
+  echo "setup: missing: ${missing[*]}"
+  if $check; then exit 1; fi
+  if [ "$(id -u)" != 0 ] && ! command -v sudo > /dev/null; then
+    echo "setup: run it as root, or install sudo" >&2
+    exit 1
+  fi
+  $listed || "${root[@]}" apt-get update -q
+  listed=true
+  "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}"
+}
+
+install_missing "${packages[@]}"
+if $developer; then
+  install_missing "${developer_packages[@]}"
+  # clang's sanitizers and fuzzer: a package of their own, named by version, except on Ubuntu 22.04 (part of clang).
+  runtime="libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev"
+  if apt-cache show "$runtime" > /dev/null 2>&1; then install_missing "$runtime"; fi
+fi

@@ -1,0 +1,40 @@
+#include "src/config/log.h"
+
+#include <spdlog/pattern_formatter.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <memory>
+#include <string>
+
+namespace octet {
+namespace {
+
+// "%*": nothing for ordinary messages, else the level.
+class LevelFlag : public spdlog::custom_flag_formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, const std::tm&, spdlog::memory_buf_t& out) override {
+    if (message.level == spdlog::level::info) return;
+    const std::string level = std::string(spdlog::level::to_string_view(message.level).data()) + ": ";
+    out.append(level.data(), level.data() + level.size());
+  }
+  std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<LevelFlag>(); }
+};
+
+}  // namespace
+
+void setup_log(int rank) {
+  // On a terminal a message first clears the line, where the progress of training may stand.
+  const std::string clear = isatty(STDERR_FILENO) != 0 ? "\r\033[K" : "";
+  auto formatter = std::make_unique<spdlog::pattern_formatter>();
+  formatter->add_flag<LevelFlag>('*');
+  formatter->set_pattern(clear + (rank == 0 ? "octet: %*%v" : "octet: rank " + std::to_string(rank) + ": %*%v"));
+  auto logger = std::make_shared<spdlog::logger>("octet", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  logger->set_formatter(std::move(formatter));
+  logger->set_level(rank == 0 ? spdlog::level::info : spdlog::level::err);
+  logger->flush_on(spdlog::level::info);
+  spdlog::set_default_logger(std::move(logger));
+}
+
+}  // namespace octet

@@ -1,0 +1,9 @@
+// Messages for people, on standard error through spdlog: spdlog::info("epoch {}", 3) reads "octet: epoch 3".
+#pragma once
+
+namespace octet {
+
+// Rank 0 says everything; the others only errors, with their rank. Call once, before the first message.
+void setup_log(int rank);
+
+}  // namespace octet

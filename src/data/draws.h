@@ -1,0 +1,40 @@
+// A sequence of random numbers that is a function of (seed, step, site, index): the same for any thread, rank or order.
+#pragma once
+#include "kernels/shared/random.h"
+
+namespace octet {
+
+// Sites of the data pipeline in the random key; far above every site = node * 8 + role of the network.
+enum class DrawSite : uint32_t { order = 0xDA7A0000u, augment, train_picture, test_picture };
+
+class Draws {
+ public:
+  // index: which sample (below 2^40); each index owns 2^26 numbers.
+  Draws(uint64_t seed, int64_t step, DrawSite site, int64_t index)
+      : seed_(seed),
+        step_(static_cast<uint32_t>(step)),
+        site_(static_cast<uint32_t>(site)),
+        block_(static_cast<uint64_t>(index) << 24) {}
+
+  uint32_t bits() {
+    if (used_ == 4) {
+      words_ = philox(block_++, step_, site_, seed_);
+      used_ = 0;
+    }
+    return words_.word[used_++];
+  }
+  // 0 .. bound - 1; the bias of bound / 2^32 is far below anything a data set can show.
+  uint32_t below(uint32_t bound) { return static_cast<uint32_t>((static_cast<uint64_t>(bits()) * bound) >> 32); }
+  // [low, high)
+  float uniform(float low, float high) { return low + (high - low) * (static_cast<float>(bits() >> 8) * 0x1p-24f); }
+  bool chance(float probability) { return uniform(0, 1) < probability; }
+
+ private:
+  uint64_t seed_;
+  uint32_t step_, site_;
+  uint64_t block_;
+  Random128 words_{};
+  int used_ = 4;
+};
+
+}  // namespace octet

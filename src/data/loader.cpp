@@ -1,0 +1,189 @@
+#include "src/data/loader.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <numeric>
+#include <thread>
+
+#include "kernels/base/error.h"
+#include "src/data/order.h"
+
+namespace octet {
+namespace {
+
+// A ring of slots: the trainer holds one batch, workers fill the others ahead of it. Work is handed out in chunks of
+// samples, in order, so that one batch is ready as early as possible. Which worker reads a sample changes nothing.
+constexpr int64_t slots = 4;
+
+struct Slot {
+  std::vector<float> images;
+  std::vector<int32_t> labels;
+  Batch batch;
+  std::shared_ptr<const std::vector<uint32_t>> order;
+  int64_t pending = 0;  // samples not yet written
+  std::exception_ptr error;
+};
+
+class PrefetchLoader : public Loader {
+ public:
+  PrefetchLoader(const Dataset& data, bool training, int64_t global_batch, int rank, int size, int64_t workers,
+                 uint64_t seed)
+      : data_(data),
+        training_(training),
+        seed_(seed),
+        global_batch_(global_batch),
+        count_(global_batch / size),
+        first_(count_ * rank),
+        chunk_(std::max<int64_t>(1, count_ / (4 * workers))),
+        numbers_(data.shape().height * data.shape().width * data.shape().channels) {
+    for (Slot& slot : ring_) {
+      slot.images.resize(count_ * numbers_);
+      slot.labels.resize(count_);
+    }
+    for (int64_t i = 0; i < workers; ++i) workers_.emplace_back([this] { work(); });
+  }
+
+  ~PrefetchLoader() override {
+    {
+      std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    work_.notify_all();
+    for (auto& worker : workers_) worker.join();
+  }
+
+  int64_t batches_per_epoch() const override {
+    return training_ ? data_.size() / global_batch_ : (data_.size() + global_batch_ - 1) / global_batch_;
+  }
+
+  void start(int64_t step) override {
+    REQUIRE(step >= 0, "this is a defect of octet: please report it", "a loader cannot start at step ", step);
+    std::unique_lock lock(mutex_);
+    cancel_ = true;
+    done_.wait(lock, [&] { return busy_ == 0; });
+    cancel_ = false;
+    opened_ = taken_ = step;
+    left_ = 0;
+    started_ = true;
+    lock.unlock();
+    work_.notify_all();
+  }
+
+  const Batch& next() override {
+    const auto begin = std::chrono::steady_clock::now();
+    std::unique_lock lock(mutex_);
+    REQUIRE(started_, "call start() before next()", "this loader was never started");
+    REQUIRE(training_ || taken_ < batches_per_epoch(), "call start(0) for each pass", "the evaluation pass is over");
+    const int64_t step = taken_++;  // gives back the slot of the batch before it
+    work_.notify_all();
+    Slot& slot = ring_[step % slots];
+    done_.wait(lock, [&] { return opened_ > step && slot.pending == 0; });
+    wait_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    if (slot.error) std::rethrow_exception(slot.error);
+    return slot.batch;
+  }
+
+  double wait_seconds() const override { return wait_seconds_; }
+
+ private:
+  // Whether a worker may take a chunk: of the open batch, or of the next one if its slot is free. Holds mutex_.
+  bool available() const {
+    if (!started_ || cancel_) return false;
+    return left_ > 0 || ((training_ || opened_ < batches_per_epoch()) && opened_ - taken_ < slots - 1);
+  }
+
+  // Makes batch `opened_` the one that is handed out. Holds mutex_.
+  void open() {
+    Slot& slot = ring_[opened_ % slots];
+    const int64_t per_epoch = batches_per_epoch(), epoch = training_ ? opened_ / per_epoch : 0;
+    if (training_ && (!order_ || epoch != order_epoch_)) {
+      order_ = std::make_shared<const std::vector<uint32_t>>(epoch_order(data_.size(), seed_, epoch));
+      order_epoch_ = epoch;
+    }
+    slot.order = order_;
+    slot.pending = left_ = count_;
+    slot.error = nullptr;
+    slot.batch = {slot.images.data(), slot.labels.data(), count_, first_, epoch, opened_};
+    ++opened_;
+  }
+
+  void work() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      work_.wait(lock, [&] { return stop_ || available(); });
+      if (stop_) return;
+      if (left_ == 0) open();
+      Slot& slot = ring_[(opened_ - 1) % slots];
+      const int64_t from = count_ - left_, to = std::min(count_, from + chunk_);
+      left_ = count_ - to;
+      ++busy_;
+      lock.unlock();
+      std::exception_ptr error;
+      try {
+        for (int64_t i = from; i < to && !stop_ && !cancel_; ++i) fill(slot, i);
+      } catch (...) {
+        error = std::current_exception();
+      }
+      lock.lock();
+      --busy_;
+      slot.pending -= to - from;
+      if (error && !slot.error) slot.error = std::move(error);
+      if (slot.pending == 0 || (cancel_ && busy_ == 0)) done_.notify_all();
+    }
+  }
+
+  void fill(Slot& slot, int64_t i) const {
+    const int64_t position = slot.batch.step % batches_per_epoch() * global_batch_ + first_ + i;
+    float* pixels = slot.images.data() + i * numbers_;
+    const int64_t index = slot.order ? (*slot.order)[position] : position;
+    const bool present = index < data_.size() && data_.read(index, training_, seed_, slot.batch.epoch, pixels);
+    if (!present) std::fill_n(pixels, numbers_, 0.0f);
+    slot.labels[i] = present ? data_.label(index) : -1;
+  }
+
+  const Dataset& data_;
+  const bool training_;
+  const uint64_t seed_;
+  const int64_t global_batch_, count_, first_, chunk_, numbers_;
+
+  std::mutex mutex_;  // guards all below but a slot's samples, which belong to the worker that took them
+  std::condition_variable work_, done_;
+  Slot ring_[slots];                                    // batch b is in slot b % slots
+  std::shared_ptr<const std::vector<uint32_t>> order_;  // of order_epoch_; none: as the data set has it
+  int64_t order_epoch_ = 0;
+  int64_t taken_ = 0;   // batches below this were given to the trainer
+  int64_t opened_ = 0;  // batches below this were handed out to workers, the last with left_ samples still to hand out
+  int64_t left_ = 0;
+  int64_t busy_ = 0;  // workers that are reading samples
+  bool started_ = false;
+  std::atomic<bool> stop_ = false, cancel_ = false;  // written under mutex_, read by workers between two samples
+  double wait_seconds_ = 0;
+  std::vector<std::thread> workers_;
+};
+
+}  // namespace
+
+std::vector<uint32_t> epoch_order(int64_t size, uint64_t seed, int64_t epoch) {
+  std::vector<uint32_t> order(size);
+  std::iota(order.begin(), order.end(), 0u);
+  Draws draws(seed, epoch, DrawSite::order, 0);
+  for (int64_t i = size - 1; i > 0; --i) std::swap(order[i], order[draws.below(static_cast<uint32_t>(i + 1))]);
+  return order;
+}
+
+std::unique_ptr<Loader> make_loader(const Dataset& data, bool training, int64_t global_batch, int rank, int size,
+                                    int64_t workers, uint64_t seed) {
+  REQUIRE_USAGE(size > 0 && rank >= 0 && rank < size && global_batch > 0 && global_batch % size == 0,
+                say("set data.batch to a multiple of ", size), "a global batch of ", global_batch,
+                " does not divide over ", size, " ranks");
+  REQUIRE_USAGE(workers > 0, "set data.workers to 1 or more", "data.workers is ", workers);
+  REQUIRE_USAGE(!training || data.size() >= global_batch, say("set data.batch to at most ", data.size()),
+                "data.batch is ", global_batch, ", but the training set has only ", data.size(), " images");
+  return std::make_unique<PrefetchLoader>(data, training, global_batch, rank, size, workers, seed);
+}
+
+}  // namespace octet

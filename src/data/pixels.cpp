@@ -1,0 +1,77 @@
+#include "src/data/pixels.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "src/data/draws.h"
+
+namespace octet {
+namespace {
+
+class PixelDataset : public Dataset {
+ public:
+  explicit PixelDataset(Pixels pixels)
+      : pixels_(std::move(pixels)), row_(pixels_.side * 3), scale_(row_), shift_(row_) {
+    for (int64_t i = 0; i < row_; ++i) {
+      const float deviation = pixels_.deviation[i % 3];
+      scale_[i] = 1 / (255 * deviation);
+      shift_[i] = -pixels_.mean[i % 3] / deviation;
+    }
+  }
+
+  int64_t size() const override { return pixels_.count(); }
+  int64_t classes() const override { return pixels_.classes; }
+  ImageShape shape() const override { return {pixels_.side, pixels_.side, 3}; }
+  std::string describe() const override { return pixels_.description; }
+  int32_t label(int64_t index) const override { return pixels_.labels[index]; }
+
+  bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels) const override {
+    const int64_t side = pixels_.side;
+    const uint8_t* image = pixels_.images.data() + index * side * row_;
+    if (!training || !pixels_.augment) {
+      for (int64_t y = 0; y < side; ++y) normalize(image + y * row_, pixels + y * row_);
+      return true;
+    }
+    Draws draws(seed, epoch, DrawSite::augment, index);
+    const auto offsets = static_cast<uint32_t>(2 * pixels_.padding + 1);
+    const int64_t down = draws.below(offsets) - pixels_.padding, right = draws.below(offsets) - pixels_.padding;
+    const bool flip = draws.bits() >> 31;
+    // Row y of the crop is row y + down of the picture, moved by `right` pixels; what lies outside is a zero pixel.
+    const int64_t from = std::max<int64_t>(right, 0), to = std::max<int64_t>(-right, 0), kept = side - from - to;
+    std::vector<uint8_t> row(row_);
+    for (int64_t y = 0; y < side; ++y) {
+      std::fill(row.begin(), row.end(), uint8_t{0});
+      if (y + down >= 0 && y + down < side) {
+        const uint8_t* source = image + (y + down) * row_ + from * 3;
+        if (flip) {
+          uint8_t* target = row.data() + (side - 1 - to) * 3;
+          for (int64_t x = 0; x < kept; ++x, source += 3, target -= 3) {
+            target[0] = source[0];
+            target[1] = source[1];
+            target[2] = source[2];
+          }
+        } else {
+          memcpy(row.data() + to * 3, source, kept * 3);
+        }
+      }
+      normalize(row.data(), pixels + y * row_);
+    }
+    return true;
+  }
+
+ private:
+  void normalize(const uint8_t* from, float* to) const {
+    const float *scale = scale_.data(), *shift = shift_.data();
+    for (int64_t i = 0; i < row_; ++i) to[i] = static_cast<float>(from[i]) * scale[i] + shift[i];
+  }
+
+  Pixels pixels_;
+  int64_t row_;                       // numbers in a row
+  std::vector<float> scale_, shift_;  // of one row, so that the loop over it is one vector after another
+};
+
+}  // namespace
+
+std::unique_ptr<Dataset> make_dataset(Pixels pixels) { return std::make_unique<PixelDataset>(std::move(pixels)); }
+
+}  // namespace octet

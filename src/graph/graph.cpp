@@ -1,0 +1,45 @@
+#include "src/graph/graph.h"
+
+#include "src/graph/nodes/nodes.h"
+
+namespace octet {
+
+Edge Graph::append(std::unique_ptr<Node> node) {
+  node->set_index(static_cast<int>(nodes_.size()));
+  nodes_.push_back(std::move(node));
+  return nodes_.back()->output();
+}
+
+Edge Graph::input(int64_t height, int64_t width, int64_t channels) {
+  return append(make_input(height, width, channels, new_edge()));
+}
+
+Edge Graph::conv(const std::string& name, Edge x, const ConvOptions& options) {
+  ConvBlockOptions block{options};
+  block.reads_input = x.id == nodes_.front()->output().id;
+  std::vector<Edge> inputs{x};
+  if (options.residual) inputs.push_back(*options.residual);
+  return append(make_conv_block(name, inputs, new_edge(), block));
+}
+
+Edge Graph::linear(const std::string& name, Edge x, int64_t out, Init init, bool last) {
+  ConvBlockOptions block{{.out = out, .kernel = 1}};
+  block.linear = true;
+  block.gives_logits = last;
+  block.init = init;
+  return append(make_conv_block(name, {x}, new_edge(), block));
+}
+
+Edge Graph::pool(const std::string& name, Edge x, const PoolOptions& options) {
+  return append(make_pool(name, x, new_edge(), options));
+}
+
+Edge Graph::global_pool(const std::string& name, Edge x) { return append(make_global_pool(name, x, new_edge())); }
+
+Edge Graph::concat(const std::string& name, const std::vector<Edge>& parts) {
+  return append(make_concat(name, parts, new_edge()));
+}
+
+void Graph::classify(Edge logits, float label_smoothing) { append(make_classify(logits, label_smoothing)); }
+
+}  // namespace octet

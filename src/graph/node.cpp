@@ -1,0 +1,22 @@
+#include "src/graph/node.h"
+
+#include "src/graph/plan.h"
+
+namespace octet {
+
+const char* name_of(Phase phase) {
+  constexpr const char* names[] = {"data_wait", "forward",  "backward_data", "backward_weight",
+                                   "norm",      "quantize", "exchange",      "update"};
+  return names[static_cast<int>(phase)];
+}
+
+QTensor Step::value(Edge edge) const { return memory.values[edge.id]; }
+Tensor Step::gradient(Edge edge) const { return memory.gradients[edge.id]; }
+Tensor Step::tensor(Slot slot) const { return memory.slots[slot.id]; }
+Into Step::into(Edge edge) const {
+  const bool add = memory.written[edge.id];
+  memory.written[edge.id] = true;
+  return {memory.gradients[edge.id], add};
+}
+
+}  // namespace octet

@@ -1,0 +1,230 @@
+// y = encode(activation(norm(conv(x)) + residual)), and its backward: the arithmetic of every convolution and linear layer.
+// The policy alone decides whether it contracts codes; nobody writes an int8 variant of a network.
+#include <fmt/format.h>
+
+#include "src/graph/nodes/nodes.h"
+
+namespace octet {
+namespace {
+
+class ConvBlock final : public Node {
+ public:
+  ConvBlock(std::string name, std::vector<Edge> inputs, Edge output, const ConvBlockOptions& options)
+      : Node(std::move(name), std::move(inputs), output), options_(options) {}
+
+  std::string kind() const override {
+    const std::string stride = options_.stride > 1 ? fmt::format("/{}", options_.stride) : "";
+    if (options_.linear) return "linear";
+    const bool depthwise = options_.groups > 1 && options_.groups == conv_.x.c;
+    return fmt::format("{} {}x{}{}", depthwise ? "depthwise" : "conv", options_.kernel, options_.kernel, stride);
+  }
+
+  Shape output_shape(const std::vector<Shape>& inputs) override {
+    const Shape& x = inputs[0];
+    conv_.x = x;
+    conv_.kernel_h = conv_.kernel_w = options_.kernel;
+    conv_.stride_h = conv_.stride_w = options_.stride;
+    conv_.pad_h = conv_.pad_w = options_.pad;
+    conv_.dilation_h = conv_.dilation_w = options_.dilation;
+    conv_.groups = int(options_.groups);
+    REQUIRE(x.c % options_.groups == 0 && options_.out % options_.groups == 0, "make both divisible by the groups", "'",
+            name_, "' takes ", x.c, " channels and gives ", options_.out, " in ", options_.groups, " groups");
+    conv_.y = {x.n, output_extent(x.h, options_.kernel, options_.stride, options_.pad, options_.dilation),
+               output_extent(x.w, options_.kernel, options_.stride, options_.pad, options_.dilation), options_.out};
+    REQUIRE(conv_.y.h > 0 && conv_.y.w > 0, "use larger images or a network with fewer strides", "'", name_,
+            "' shrinks an image of ", x.h, "x", x.w, " to nothing");
+    if (inputs.size() > 1)
+      REQUIRE(inputs[1] == conv_.y, "give the shortcut a projection", "'", name_, "' gives ", conv_.y.h, "x",
+              conv_.y.w, "x", conv_.y.c, ", its shortcut ", inputs[1].h, "x", inputs[1].w, "x", inputs[1].c);
+    return conv_.y;
+  }
+
+  bool quantized(const Policy& policy) const override {
+    return policy.quantizes({index_, options_.reads_input, options_.gives_logits});
+  }
+  bool reads_real(const Policy& policy, Edge edge) const override {
+    return edge.id == inputs_[0].id && !quantized(policy);
+  }
+  bool writes_real() const override { return options_.gives_logits; }
+
+  void declare(Declare& d) override {
+    const Policy& policy = d.policy();
+    const bool codes = quantized(policy);
+    REQUIRE(!codes || d.codes(inputs_[0]), "let the policy quantize all readers of that value or none", "'", name_,
+            "' is quantized, but another layer reads the same value real");
+    const bool normalize = !options_.norm.empty();
+    const int64_t channels = conv_.y.c;
+    needs_dx_ = d.needs_gradient(inputs_[0]);
+    has_residual_ = inputs_.size() > 1;
+
+    affine_ = {.shape = conv_.y,
+               .normalize = normalize,
+               .batch_statistics = true,
+               .epsilon = options_.epsilon,
+               .activation = options_.activation};
+    if (d.codes(output_)) encode_y_ = policy.encoding(Role::activation);
+    if (codes) encode_error_ = policy.encoding(Role::error);
+    real_weight_gradient_ = codes && policy.real_weight_gradient();
+
+    const std::string prefix = normalize ? options_.norm : name_;
+    weight_index_ = d.param(name_ + ".weight", options_.linear ? ParamKind::linear_weight : ParamKind::conv_weight, conv_.weight(), options_.init,
+                            codes ? policy.encoding(Role::weight) : Encoding{});
+    if (normalize)
+      gamma_index_ = d.param(prefix + ".weight", ParamKind::norm_weight, {1, 1, 1, channels}, Init::one, {});
+    beta_index_ = d.param(prefix + ".bias", ParamKind::bias, {1, 1, 1, channels}, Init::zero, {});
+    if (normalize) {
+      mean_index_ = d.statistic(prefix + ".running_mean", channels, 0);
+      variance_index_ = d.statistic(prefix + ".running_var", channels, 1);
+      moments_index_ = d.shared_moments(channels);
+    } else {
+      unshared_moments_ = d.keep({1, 1, 2, channels}, DType::f32, Need::both);
+    }
+    extremes_ = d.keep({1, 1, 2, channels}, DType::f32, Need::forward);
+    convolved_ = d.keep(conv_.y, options_.gives_logits ? DType::f32 : d.storage(), Need::both);
+    error_ = d.keep(conv_.y, codes ? DType::s8 : DType::f32, Need::backward);
+    if (codes) error_scale_ = d.keep({1, 1, 1, 1}, DType::f32, Need::backward);
+    if (real_weight_gradient_) {
+      real_error_ = d.keep(conv_.y, DType::f32, Need::backward);
+      real_x_ = d.keep(conv_.x, DType::f32, Need::backward);
+    }
+    if (codes && policy.needs_clips()) {
+      clip_layer_ = d.clip_layer(name_);
+    }
+    d.reads_in_backward(inputs_[0]);
+    if (has_residual_ && options_.activation != Activation::none) d.reads_in_backward(output_);
+  }
+
+  void bind(Bound& b) override {
+    weight_ = &b.param(weight_index_);
+    gamma_ = gamma_index_ >= 0 ? &b.param(gamma_index_) : nullptr;
+    beta_ = &b.param(beta_index_);
+    if (affine_.normalize) {
+      running_mean_ = b.statistic(mean_index_).tensor;
+      running_variance_ = b.statistic(variance_index_).tensor;
+      batch_moments_ = b.shared_moments(moments_index_);
+    }
+  }
+
+  void forward(Step& step) override {
+    const QTensor x = step.value(inputs_[0]), y = step.value(output_);
+    const QTensor residual = has_residual_ ? step.value(inputs_[1]) : QTensor{};
+    const Tensor convolved = step.tensor(convolved_);
+    Moments moments = batch_moments(step);
+    {
+      Timed timed(step.times, Phase::forward);
+      step.backend.conv_forward(conv_, x, weight_->operand(), convolved, moments);
+    }
+    if (!step.training && affine_.normalize) {
+      moments.mean = running_mean_.f32();
+      moments.variance = running_variance_.f32();
+    }
+    Timed timed(step.times, Phase::norm);
+    step.backend.affine_forward(affine_, convolved, moments, parameters(), residual, encode_y_,
+                                step.key(index_, Role::activation, per_sample()), y);
+  }
+
+  void backward(Step& step) override {
+    const QTensor x = step.value(inputs_[0]);
+    const QTensor error = backward_affine(step);
+    {
+      Timed timed(step.times, Phase::backward_weight);
+      if (real_weight_gradient_) {
+        const Tensor real_x = step.tensor(real_x_);
+        step.backend.dequantize(x, real_x);
+        step.backend.conv_backward_weight(conv_, {real_x}, {step.tensor(real_error_)}, {weight_->gradient});
+      } else {
+        step.backend.conv_backward_weight(conv_, x, error, {weight_->gradient});
+      }
+    }
+    if (!needs_dx_) return;
+    Timed timed(step.times, Phase::backward_data);
+    step.backend.conv_backward_data(conv_, error, weight_->operand(), step.into(inputs_[0]));
+  }
+
+  void commit(Step& step) override {
+    if (!affine_.normalize) return;
+    step.backend.update_running({.mean = batch_moments_, .variance = batch_moments_ + conv_.y.c}, conv_.y.pixels(),
+                                options_.momentum, running_mean_, running_variance_);
+  }
+
+  int64_t products() const override { return conv_.products() * (needs_dx_ ? 3 : 2); }
+  // Forward reads the convolution and writes the value; backward reads the gradient and the convolution twice (reduce,
+  // apply) and writes the error; a residual is read, and its gradient written.
+  int64_t pass_bytes(const Memory& memory) const override {
+    const int64_t convolved = int64_t(memory.slots[size_t(convolved_.id)].bytes());
+    const int64_t value = int64_t(memory.values[size_t(output_.id)].values.bytes());
+    const int64_t gradient = int64_t(memory.gradients[size_t(output_.id)].bytes());
+    const int64_t error = int64_t(memory.slots[size_t(error_.id)].bytes());
+    return 3 * convolved + value + 2 * gradient + error + (has_residual_ ? 3 * value + gradient : 0);
+  }
+  Tensor watched(const Step& step) const override { return step.tensor(convolved_); }
+
+ private:
+  int64_t per_sample() const { return conv_.y.elements() / conv_.y.n; }
+
+  AffineParameters parameters() const {
+    return {.gamma = gamma_ ? gamma_->master.f32() : nullptr, .beta = beta_->master.f32()};
+  }
+
+  Moments batch_moments(const Step& step) const {
+    float* extremes = step.tensor(extremes_).f32();
+    float* first = affine_.normalize ? batch_moments_ : step.tensor(unshared_moments_).f32();
+    return {.mean = first, .variance = first + conv_.y.c, .min = extremes, .max = extremes + conv_.y.c};
+  }
+
+  // The error in the form the convolutions' gradients take it: codes, or real.
+  QTensor backward_affine(Step& step) {
+    Timed timed(step.times, Phase::norm);
+    QTensor error{step.tensor(error_)};
+    if (encode_error_.quantized()) error.scale = step.tensor(error_scale_).f32();
+    const QTensor y = step.value(output_);
+    const Tensor dy = step.gradient(output_), convolved = step.tensor(convolved_);
+    const Moments moments = batch_moments(step);
+    const RngKey key = step.key(index_, Role::error, per_sample());
+    const Into d_gamma = gamma_ ? Into{gamma_->gradient} : Into{}, d_beta{beta_->gradient};
+
+    Encoding encoding = encode_error_;
+    Probe probe;
+    if (clip_layer_ >= 0) {
+      if (encoding.range == Range::held) encoding.held = step.clips->clip(clip_layer_);
+      probe = step.clips->probe(clip_layer_, conv_.y.elements());
+      if (encoding.held && *encoding.held == 0) {  // nothing is known yet: measure before quantizing
+        step.backend.affine_backward(affine_, convolved, moments, parameters(), y, has_residual_, dy, {}, {}, {},
+                                     encoding, key, {}, probe);
+        step.clips->prime(clip_layer_);
+      }
+    }
+    const Into d_residual = has_residual_ ? step.into(inputs_[1]) : Into{};
+    if (real_weight_gradient_) {
+      const Tensor real = step.tensor(real_error_);
+      step.backend.affine_backward(affine_, convolved, moments, parameters(), y, has_residual_, dy, d_gamma, d_beta,
+                                   d_residual, Encoding{}, key, {real}, {});
+      step.backend.quantize(real, encoding, key, error, probe);
+    } else {
+      step.backend.affine_backward(affine_, convolved, moments, parameters(), y, has_residual_, dy, d_gamma, d_beta,
+                                   d_residual, encoding, key, error, probe);
+    }
+    return error;
+  }
+
+  ConvBlockOptions options_;
+  ConvProblem conv_;
+  AffineProblem affine_;
+  Encoding encode_y_, encode_error_;
+  bool needs_dx_ = true, has_residual_ = false, real_weight_gradient_ = false;
+  int weight_index_ = -1, gamma_index_ = -1, beta_index_ = -1;
+  int mean_index_ = -1, variance_index_ = -1, moments_index_ = -1, clip_layer_ = -1;
+  Slot convolved_, error_, error_scale_, extremes_, unshared_moments_, real_error_, real_x_;
+  Param *weight_ = nullptr, *gamma_ = nullptr, *beta_ = nullptr;
+  Tensor running_mean_, running_variance_;
+  float* batch_moments_ = nullptr;  // mean and variance of this rank's batch; averaged over ranks after backward
+};
+
+}  // namespace
+
+std::unique_ptr<Node> make_conv_block(std::string name, std::vector<Edge> inputs, Edge output,
+                                      const ConvBlockOptions& options) {
+  return std::make_unique<ConvBlock>(std::move(name), std::move(inputs), output, options);
+}
+
+}  // namespace octet

@@ -1,0 +1,41 @@
+// The mean over all pixels of each channel, as real values for the classifier.
+#include "src/graph/nodes/nodes.h"
+
+namespace octet {
+namespace {
+
+class GlobalPool final : public Node {
+ public:
+  GlobalPool(std::string name, Edge x, Edge y) : Node(std::move(name), {x}, y) {}
+  std::string kind() const override { return "global pool"; }
+  Shape output_shape(const std::vector<Shape>& inputs) override { return {inputs[0].n, 1, 1, inputs[0].c}; }
+  void declare(Declare& d) override {
+    if (!d.codes(output_)) return;
+    encoding_ = d.policy().encoding(Role::activation);
+    mean_ = d.keep(d.shape(output_), DType::f32, Need::forward);
+  }
+  void forward(Step& step) override {
+    Timed timed(step.times, Phase::norm);
+    const QTensor y = step.value(output_);
+    const Tensor mean = encoding_.quantized() ? step.tensor(mean_) : y.values;
+    step.backend.global_pool_forward(step.value(inputs_[0]), mean);
+    if (encoding_.quantized())
+      step.backend.quantize(mean, encoding_, step.key(index_, Role::activation, mean.shape.c), y, {});
+  }
+  void backward(Step& step) override {
+    Timed timed(step.times, Phase::norm);
+    step.backend.global_pool_backward(step.gradient(output_), step.into(inputs_[0]));
+  }
+
+ private:
+  Encoding encoding_;
+  Slot mean_;
+};
+
+}  // namespace
+
+std::unique_ptr<Node> make_global_pool(std::string name, Edge x, Edge y) {
+  return std::make_unique<GlobalPool>(std::move(name), x, y);
+}
+
+}  // namespace octet

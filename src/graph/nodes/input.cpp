@@ -1,0 +1,43 @@
+// The images of the batch, real or encoded for a quantized first layer.
+#include <cstring>
+
+#include "src/graph/nodes/nodes.h"
+
+namespace octet {
+namespace {
+
+class Input final : public Node {
+ public:
+  Input(Shape image, Edge output) : Node("input", {}, output), image_(image) {}
+  std::string kind() const override { return "input"; }
+  Shape output_shape(const std::vector<Shape>&) override { return image_; }
+
+  void declare(Declare& d) override {
+    shape_ = d.shape(output_);
+    if (d.codes(output_)) encoding_ = d.policy().encoding(Role::activation);
+  }
+
+  void forward(Step& step) override {
+    Timed timed(step.times, Phase::quantize);
+    const Tensor images{const_cast<float*>(step.images), shape_, DType::f32};
+    const QTensor y = step.value(output_);
+    if (encoding_.quantized()) {
+      step.backend.quantize(images, encoding_, step.key(index_, Role::activation, shape_.elements() / shape_.n), y, {});
+    } else {
+      std::memcpy(y.values.data, step.images, images.bytes());
+    }
+  }
+  void backward(Step&) override {}
+
+ private:
+  Shape image_, shape_;
+  Encoding encoding_;
+};
+
+}  // namespace
+
+std::unique_ptr<Node> make_input(int64_t height, int64_t width, int64_t channels, Edge output) {
+  return std::make_unique<Input>(Shape{1, height, width, channels}, output);
+}
+
+}  // namespace octet

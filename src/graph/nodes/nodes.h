@@ -1,0 +1,24 @@
+// Factories of the nodes; each node is one .cpp beside this file.
+#pragma once
+#include <memory>
+
+#include "src/graph/graph.h"
+
+namespace octet {
+
+struct ConvBlockOptions : ConvOptions {
+  bool reads_input = false;   // the first layer of the network
+  bool linear = false;        // fully connected: the weight is a matrix
+  bool gives_logits = false;  // the last layer
+  Init init = Init::kaiming_fan_out;
+};
+
+std::unique_ptr<Node> make_input(int64_t height, int64_t width, int64_t channels, Edge output);
+// y = encode(activation(norm(conv(x)) + residual)); inputs are {x} or {x, residual}.
+std::unique_ptr<Node> make_conv_block(std::string name, std::vector<Edge> inputs, Edge output, const ConvBlockOptions&);
+std::unique_ptr<Node> make_pool(std::string name, Edge x, Edge y, const PoolOptions&);
+std::unique_ptr<Node> make_global_pool(std::string name, Edge x, Edge y);
+std::unique_ptr<Node> make_concat(std::string name, std::vector<Edge> parts, Edge y);
+std::unique_ptr<Node> make_classify(Edge logits, float label_smoothing);
+
+}  // namespace octet

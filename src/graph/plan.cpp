@@ -1,0 +1,370 @@
+#include "src/graph/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+
+#include "src/graph/arena.h"
+
+namespace octet {
+
+// Node i runs forward at time i and backward at time 2 n - 1 - i; a block's life is a pair of such times.
+class Plan::Builder final : public Declare, public Bound {
+ public:
+  Builder(Plan& plan, const Policy& policy, ClipCoordinator* clips, const PlanOptions& options)
+      : plan_(plan), policy_(policy), clips_(clips), options_(options), nodes_(plan.graph_.nodes()) {
+    const size_t edges = size_t(plan.graph_.edges());
+    shapes_.resize(edges);
+    codes_.assign(edges, false);
+    producer_.assign(edges, -1);
+    consumers_.resize(edges);
+    read_backward_.assign(edges, -1);
+  }
+
+  void build() {
+    infer_shapes();
+    choose_codes();
+    plan_.node_params_.resize(nodes_.size());
+    plan_.node_bytes_.assign(nodes_.size(), 0);
+    for (auto& node : nodes_) {
+      current_ = node->index();
+      node->declare(*this);
+    }
+    order_parameters();
+    place();
+    if (!options_.allocate) return;
+    bind_parameters();
+    for (auto& node : nodes_) node->bind(*this);
+  }
+
+  // -- Declare
+  const Policy& policy() const override { return policy_; }
+  DType storage() const override { return options_.storage; }
+  Shape shape(Edge edge) const override { return shapes_[edge.id]; }
+  bool codes(Edge edge) const override { return codes_[edge.id]; }
+  bool needs_gradient(Edge edge) const override { return producer_[edge.id] > 0; }
+  void reads_in_backward(Edge edge) override {
+    read_backward_[edge.id] = std::max(read_backward_[edge.id], backward_time(current_));
+  }
+  Slot keep(Shape shape, DType dtype, Need need) override {
+    MemoryBlock block;
+    block.bytes = size_t(shape.elements()) * size_of(dtype);
+    block.first = need == Need::backward ? backward_time(current_) : current_;
+    block.last = need == Need::forward ? current_ : backward_time(current_);
+    plan_.node_bytes_[current_] += block.bytes;
+    slot_blocks_.push_back(block);
+    plan_.memory_.slots.push_back({nullptr, shape, dtype});
+    return {int(slot_blocks_.size()) - 1};
+  }
+  int param(const std::string& name, ParamKind kind, Shape shape, Init init, const Encoding& encoding) override {
+    Param param;
+    param.name = name;
+    param.kind = kind;
+    param.shape = shape;
+    param.init = init;
+    param.node = current_;
+    param.encoding = encoding;
+    declared_.push_back(param);
+    return int(declared_.size()) - 1;
+  }
+  int statistic(const std::string& name, int64_t channels, float initial) override {
+    plan_.statistics_.push_back({name, {nullptr, {1, 1, 1, channels}, DType::f32}});
+    initial_.push_back(initial);
+    return int(plan_.statistics_.size()) - 1;
+  }
+  int shared_moments(int64_t channels) override {
+    const int offset = int(moments_);
+    moments_ += size_t(2 * channels);
+    return offset;
+  }
+  int clip_layer(const std::string& name) override { return clips_ ? clips_->add_layer(name) : -1; }
+
+  // -- Bound
+  Param& param(int declared) override { return plan_.params_[position_[declared]]; }
+  Statistic& statistic(int index) override { return plan_.statistics_[index]; }
+  float* shared_moments(int offset) override { return plan_.shared_moments_.data() + offset; }
+
+ private:
+  int backward_time(int node) const { return 2 * int(nodes_.size()) - 1 - node; }
+
+  void infer_shapes() {
+    for (auto& node : nodes_) {
+      std::vector<Shape> inputs;
+      for (Edge edge : node->inputs()) {
+        inputs.push_back(shapes_[edge.id]);
+        consumers_[edge.id].push_back(node->index());
+      }
+      Shape shape = node->output_shape(inputs);
+      if (node->index() == 0) shape.n = plan_.batch_;
+      if (node->output().id < 0) continue;
+      shapes_[node->output().id] = shape;
+      producer_[node->output().id] = node->index();
+    }
+  }
+
+  // An edge carries codes when the policy quantizes activations and nobody needs it real.
+  void choose_codes() {
+    if (!policy_.encoding(Role::activation).quantized()) return;
+    for (size_t edge = 0; edge < shapes_.size(); ++edge) {
+      bool real = nodes_[producer_[edge]]->writes_real();
+      for (int consumer : consumers_[edge]) real = real || nodes_[consumer]->reads_real(policy_, Edge{int(edge)});
+      codes_[edge] = !real;
+    }
+  }
+
+  // Backward order: the last node's parameters first; within a node norm parameters and bias before the weight.
+  void order_parameters() {
+    std::vector<int> order(declared_.size());
+    for (size_t i = 0; i < order.size(); ++i) order[i] = int(i);
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+      const Param &pa = declared_[a], &pb = declared_[b];
+      if (pa.node != pb.node) return pa.node > pb.node;
+      return is_weight(pa.kind) < is_weight(pb.kind);
+    });
+    position_.resize(order.size());
+    size_t offset = 0;
+    for (size_t i = 0; i < order.size(); ++i) {
+      position_[order[i]] = i;
+      Param param = declared_[order[i]];
+      param.offset = offset;
+      offset += size_t(param.shape.elements());
+      plan_.node_params_[param.node].push_back(i);
+      plan_.params_.push_back(std::move(param));
+    }
+    plan_.parameter_count_ = int64_t(offset);
+    std::map<std::string, int> names;
+    for (const Param& param : plan_.params_)
+      REQUIRE(++names[param.name] == 1, "give every layer its own name", "two parameters are named ", param.name);
+  }
+
+  void place() {
+    std::vector<MemoryBlock> blocks = slot_blocks_;
+    std::vector<std::pair<size_t, size_t>> edge_blocks(shapes_.size(), {SIZE_MAX, SIZE_MAX});  // value, gradient
+    const int n = int(nodes_.size());
+    for (size_t edge = 0; edge < shapes_.size(); ++edge) {
+      const int last_consumer = consumers_[edge].empty() ? producer_[edge] : consumers_[edge].back();
+      const DType dtype = codes_[edge] ? DType::s8 : DType::f32;
+      MemoryBlock value{size_t(shapes_[edge].elements()) * size_of(dtype), producer_[edge],
+                  std::max(last_consumer, read_backward_[edge]), 0};
+      edge_blocks[edge].first = blocks.size();
+      plan_.node_bytes_[producer_[edge]] += value.bytes;
+      blocks.push_back(value);
+      plan_.memory_.values.push_back({{nullptr, shapes_[edge], dtype}});
+      const DType gradient_type = codes_[edge] ? options_.storage : DType::f32;
+      plan_.memory_.gradients.push_back({nullptr, shapes_[edge], gradient_type});
+      if (!needs_gradient(Edge{int(edge)})) continue;
+      // The loss, which is the last node, writes its gradient while it runs forward.
+      const int first = last_consumer == n - 1 ? n - 1 : backward_time(last_consumer);
+      edge_blocks[edge].second = blocks.size();
+      blocks.push_back({size_t(shapes_[edge].elements()) * size_of(gradient_type), first,
+                        backward_time(producer_[edge]), 0});
+    }
+    plan_.arena_bytes_ = place_blocks(blocks, options_.own_slots);
+    plan_.memory_.written.assign(shapes_.size(), false);
+    if (!options_.allocate) return;
+
+    auto* base = static_cast<std::byte*>(add_buffer(plan_.arena_bytes_));
+    for (size_t slot = 0; slot < slot_blocks_.size(); ++slot) plan_.memory_.slots[slot].data = base + blocks[slot].offset;
+    plan_.scales_.assign(shapes_.size(), 0.0f);
+    for (size_t edge = 0; edge < shapes_.size(); ++edge) {
+      QTensor& value = plan_.memory_.values[edge];
+      value.values.data = base + blocks[edge_blocks[edge].first].offset;
+      if (codes_[edge]) value.scale = &plan_.scales_[edge];
+      if (edge_blocks[edge].second != SIZE_MAX)
+        plan_.memory_.gradients[edge].data = base + blocks[edge_blocks[edge].second].offset;
+    }
+  }
+
+  void* add_buffer(size_t bytes) {
+    plan_.buffers_.push_back(plan_.backend_.allocate(std::max<size_t>(bytes, 64)));
+    return plan_.buffers_.back()->data();
+  }
+
+  void bind_parameters() {
+    const size_t bytes = size_t(plan_.parameter_count_) * sizeof(float);
+    auto* masters = static_cast<float*>(add_buffer(bytes));
+    auto* gradients = static_cast<float*>(add_buffer(bytes));
+    auto* velocities = static_cast<float*>(add_buffer(bytes));
+    size_t code_bytes = 0, code_scales = 0;
+    for (const Param& param : plan_.params_) {
+      if (!param.encoding.quantized()) continue;
+      code_bytes += (size_t(param.shape.elements()) + 63) / 64 * 64;
+      code_scales += param.encoding.per_channel ? size_t(param.shape.n) : 1;
+    }
+    auto* codes = static_cast<int8_t*>(add_buffer(code_bytes));
+    auto* scales = static_cast<float*>(add_buffer(code_scales * sizeof(float)));
+    for (Param& param : plan_.params_) {
+      param.master = {masters + param.offset, param.shape, DType::f32};
+      param.gradient = {gradients + param.offset, param.shape, DType::f32};
+      param.velocity = {velocities + param.offset, param.shape, DType::f32};
+      if (!param.encoding.quantized()) continue;
+      param.codes = {{codes, param.shape, DType::s8}, scales, param.encoding.per_channel};
+      codes += (size_t(param.shape.elements()) + 63) / 64 * 64;
+      scales += param.encoding.per_channel ? size_t(param.shape.n) : 1;
+    }
+    size_t channels = 0;
+    for (const Statistic& statistic : plan_.statistics_) channels += size_t(statistic.tensor.shape.c);
+    auto* values = static_cast<float*>(add_buffer(channels * sizeof(float)));
+    for (size_t i = 0; i < plan_.statistics_.size(); ++i) {
+      Tensor& tensor = plan_.statistics_[i].tensor;
+      tensor.data = values;
+      std::fill_n(values, tensor.shape.c, initial_[i]);
+      values += tensor.shape.c;
+    }
+    plan_.shared_moments_.assign(moments_, 0.0f);
+  }
+
+  Plan& plan_;
+  const Policy& policy_;
+  ClipCoordinator* clips_;
+  PlanOptions options_;
+  std::vector<std::unique_ptr<Node>>& nodes_;
+  int current_ = 0;
+  std::vector<Shape> shapes_;
+  std::vector<bool> codes_;
+  std::vector<int> producer_, read_backward_;
+  std::vector<std::vector<int>> consumers_;
+  std::vector<MemoryBlock> slot_blocks_;
+  std::vector<Param> declared_;
+  std::vector<size_t> position_;  // declared index -> index in backward order
+  std::vector<float> initial_;
+  size_t moments_ = 0;
+};
+
+Plan::Plan(Graph graph, const Policy& policy, Backend& backend, ClipCoordinator* clips, int64_t batch,
+           const PlanOptions& options)
+    : graph_(std::move(graph)), backend_(backend), batch_(batch), poison_(options.poison) {
+  Builder(*this, policy, clips, options).build();
+}
+
+Plan::~Plan() = default;
+
+void Plan::encode_weights(Step& step) {
+  Timed timed(step.times, Phase::quantize);
+  for (const Param& param : params_) {
+    if (!param.encoding.quantized()) continue;
+    backend_.quantize(param.master, param.encoding, step.key(param.node, Role::weight, 0), param.codes, {});
+  }
+}
+
+void Plan::forward(Step& step) {
+  if (poison_) std::memset(buffers_.front()->data(), 0xFF, buffers_.front()->bytes());  // NaN as f32 and bf16
+  for (auto& node : graph_.nodes()) node->forward(step);
+}
+
+void Plan::backward(Step& step, GradientExchange& exchange) {
+  std::fill(memory_.written.begin(), memory_.written.end(), false);
+  for (size_t i = graph_.nodes().size(); i-- > 0;) {
+    graph_.nodes()[i]->backward(step);
+    for (size_t param : node_params_[i]) exchange.ready(param);
+  }
+}
+
+void Plan::commit(Step& step) {
+  for (auto& node : graph_.nodes()) node->commit(step);
+}
+
+std::string Plan::first_nonfinite(Step& step) {
+  for (const Param& param : params_)
+    if (!backend_.all_finite(param.master)) return param.name;
+  for (auto& node : graph_.nodes()) {
+    const Tensor watched = node->watched(step);
+    if (watched && !backend_.all_finite(watched)) return node->name();
+  }
+  return {};
+}
+
+std::span<float> Plan::gradients() {
+  return {params_.front().gradient.f32(), size_t(parameter_count_)};
+}
+
+std::vector<GradientSlice> Plan::slices() const {
+  std::vector<GradientSlice> slices;
+  for (const Param& param : params_)
+    slices.push_back({param.offset, size_t(param.shape.elements()), !is_weight(param.kind)});
+  return slices;
+}
+
+size_t Plan::parameter_bytes() const {
+  size_t bytes = size_t(parameter_count_) * 3 * sizeof(float);
+  for (const Param& param : params_)
+    if (param.encoding.quantized()) bytes += size_t(param.shape.elements());
+  return bytes;
+}
+
+// Kaiming: normal with variance 2 / fan_out, as torchvision initializes its networks. A normal number is the sum of twelve
+// uniform ones less six (Irwin-Hall): exact in binary arithmetic, so the same on every machine.
+void Plan::initialize_parameters(uint64_t seed) {
+  std::vector<std::string> names;
+  for (const Param& param : params_) names.push_back(param.name);
+  std::sort(names.begin(), names.end());
+  for (Param& param : params_) {
+    const auto site =
+        uint32_t(std::lower_bound(names.begin(), names.end(), param.name) - names.begin()) | 0x80000000u;
+    const Shape& shape = param.shape;
+    float* master = param.master.f32();
+    const double fan_out = double(shape.n * shape.h * shape.w), fan_in = double(shape.h * shape.w * shape.c);
+    const auto uniform = [&](int64_t i, int draw) {
+      const Random128 random = philox(uint64_t(i) * 4 + uint64_t(draw) / 4, 0, site, seed);
+      return (double(random.word[draw % 4]) + 0.5) / 4294967296.0;
+    };
+    const auto normal = [&](int64_t i) {
+      double sum = -6;
+      for (int draw = 0; draw < 12; ++draw) sum += uniform(i, draw);
+      return sum;
+    };
+    for (int64_t i = 0; i < shape.elements(); ++i) {
+      double value = 0;
+      switch (param.init) {
+        case Init::kaiming_fan_out: value = normal(i) * std::sqrt(2.0 / fan_out); break;
+        case Init::normal_001: value = normal(i) * 0.01; break;
+        case Init::linear_uniform: value = (2 * uniform(i, 0) - 1) / std::sqrt(fan_in); break;
+        case Init::one: value = 1; break;
+        case Init::zero: break;
+      }
+      master[i] = float(value);
+    }
+    std::fill_n(param.velocity.f32(), shape.elements(), 0.0f);
+    std::fill_n(param.gradient.f32(), shape.elements(), 0.0f);
+  }
+}
+
+Plan::Work Plan::work() const {
+  Work work;
+  for (const auto& node : graph_.nodes()) {
+    work.products += node->products();
+    work.pass_bytes += node->pass_bytes(memory_);
+  }
+  return work;
+}
+
+std::string Plan::describe(size_t bucket_bytes) const {
+  std::string text = fmt::format("{:<28} {:<16} {:<20} {:<8} {:>12} {:>12} {:>7}\n", "node", "kind", "output", "value",
+                                 "bytes", "parameters", "bucket");
+  for (const auto& node : graph_.nodes()) {
+    const Edge output = node->output();
+    std::string shape = "-", value = "-";
+    if (output.id >= 0) {
+      const QTensor& edge = memory_.values[output.id];
+      const Shape& s = edge.values.shape;
+      shape = fmt::format("{}x{}x{}x{}", s.n, s.h, s.w, s.c);
+      value = name_of(edge.values.dtype);
+    }
+    int64_t parameters = 0;
+    std::string bucket = "-";
+    for (size_t index : node_params_[node->index()]) {
+      const Param& param = params_[index];
+      parameters += param.shape.elements();
+      if (is_weight(param.kind))
+        bucket = std::to_string(param.offset * sizeof(float) / std::max<size_t>(bucket_bytes, 1));
+    }
+    text += fmt::format("{:<28} {:<16} {:<20} {:<8} {:>12} {:>12} {:>7}\n", node->name(), node->kind(), shape, value,
+                        node_bytes_[node->index()], parameters, bucket);
+  }
+  return text;
+}
+
+}  // namespace octet

@@ -1,0 +1,108 @@
+// Command line -> Config -> the command. The only catch: prints what went wrong once, with the rank, and ends the job.
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <iostream>
+#include <thread>
+
+#include "kernels/backend.h"
+#include "src/config/log.h"
+#include "src/train/commands.h"
+#include "src/version.h"
+
+namespace octet {
+namespace {
+
+struct Arguments {
+  std::string config, weights, filter;
+  std::vector<std::string> overrides;
+  TrainOptions train;
+  int64_t steps = 30;
+  bool json = false;
+};
+
+void print_version() {
+  std::cout << "octet " << version << " (commit " << commit << ")\nbackends: cpu\ninstruction sets:";
+  for (Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512_vnni, Isa::amx})
+    if (isa <= best_isa()) std::cout << ' ' << name_of(isa);
+  std::cout << "\n";
+}
+
+int run(int argc, char** argv) {
+  CLI::App app("octet trains convolutional networks in INT8: forward, data gradient and weight gradient.", "octet");
+  app.set_help_flag("-h,--help", "Print this help");
+  app.require_subcommand(0, 1);
+  bool version_wanted = false;
+  app.add_flag("--version", version_wanted, "Print the version, the commit and the instruction sets of this machine");
+  app.footer("Configuration keys: `octet help keys`. Exit codes: 0 done, 1 failure, 2 bad usage or configuration,\n"
+             "78 launcher and library do not match, 85 checkpointed after a signal.");
+
+  Arguments a;
+  const auto with_config = [&](CLI::App* command) {
+    command->add_option("config", a.config, "YAML file, for example configs/shapes_resnet20_unified_int8.yaml")->required();
+    command->add_option("--set", a.overrides, "Override one key: --set train.lr=0.05 (repeatable)")
+        ->allow_extra_args(false);
+    return command;
+  };
+  CLI::App* train = with_config(app.add_subcommand("train", "Train, evaluate after each epoch, write a run directory"));
+  train->add_option("--run", a.train.run_directory, "Run directory (default: runs/<configuration>)");
+  train->add_flag("--resume", a.train.resume, "Go on from the newest valid checkpoint of the run directory");
+  CLI::App* eval = with_config(app.add_subcommand("eval", "Evaluate weights on the test set"));
+  eval->add_option("--weights", a.weights, "A safetensors file, for example a run's weights.safetensors")->required();
+  CLI::App* plan = with_config(app.add_subcommand("plan", "Print the plan: nodes, encodings, memory; nothing is trained"));
+  CLI::App* bench = app.add_subcommand("bench", "Time training steps of a configuration, or `octet bench kernels`");
+  bench->add_option("config", a.config, "YAML file, or the word `kernels`")->required();
+  bench->add_option("--set", a.overrides, "Override one key (repeatable)")->allow_extra_args(false);
+  bench->add_option("--steps", a.steps, "Steps to time")->check(CLI::Range(1, 1000000));
+  bench->add_option("--filter", a.filter, "kernels: a regular expression on their names");
+  bench->add_flag("--json", a.json, "Print one JSON object");
+  CLI::App* help = app.add_subcommand("help", "Print help; `octet help keys` lists every configuration key");
+  std::string topic;
+  help->add_option("topic", topic, "keys");
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& success) {
+    return app.exit(success);
+  } catch (const CLI::ParseError& error) {
+    app.exit(error);
+    return 2;
+  }
+  if (version_wanted) return print_version(), 0;
+  if (help->parsed() && topic == "keys") return std::cout << describe_keys(), 0;
+  if (help->parsed() || app.get_subcommands().empty()) return std::cout << app.help(), help->parsed() ? 0 : 2;
+  if (bench->parsed() && a.config == "kernels") return run_bench_kernels(a.filter, a.json);
+
+  std::unique_ptr<Transport> transport = make_transport(&argc, &argv);
+  setup_log(transport->rank());
+  int code = 1;
+  try {
+    const Config config = load_config(a.config, a.overrides);
+    if (train->parsed()) code = run_train(config, *transport, a.train);
+    if (eval->parsed()) code = run_eval(config, *transport, a.weights);
+    if (plan->parsed()) code = run_plan(config, *transport);
+    if (bench->parsed()) code = run_bench(config, *transport, a.steps, a.json);
+    transport->barrier();  // nobody leaves with a non-zero code while others still work
+    return code;
+  } catch (const std::exception& error) {
+    code = dynamic_cast<const UsageError*>(&error) ? 2 : 1;
+    // Most mistakes stop every rank alike: rank 0 speaks first, and its abort silences the others.
+    if (transport->rank() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    std::fprintf(stderr, "octet: error%s: %s\n",
+                 transport->size() > 1 ? say(" on rank ", transport->rank()).c_str() : "", error.what());
+    std::fflush(nullptr);
+    if (transport->size() > 1) transport->abort(code);
+    return code;
+  }
+}
+
+}  // namespace
+}  // namespace octet
+
+int main(int argc, char** argv) {
+  try {
+    return octet::run(argc, argv);
+  } catch (const std::exception& error) {  // before there was a transport
+    std::fprintf(stderr, "octet: error: %s\n", error.what());
+    return dynamic_cast<const octet::UsageError*>(&error) ? 2 : 1;
+  }
+}

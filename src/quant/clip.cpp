@@ -1,0 +1,182 @@
+#include "src/quant/clip.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/shared/encode.h"
+
+namespace octet {
+namespace {
+
+// Sums over the bins below an index, so that the terms of any candidate clip are differences.
+struct PrefixSums {
+  std::vector<double> count, first, second;  // of 1, |x|, x^2
+  explicit PrefixSums(std::span<const int64_t> histogram)
+      : count(histogram.size() + 1), first(histogram.size() + 1), second(histogram.size() + 1) {
+    for (size_t bin = 0; bin < histogram.size(); ++bin) {
+      // Bin 0 also holds zeros and everything smaller; its values count as zero.
+      const double middle =
+          bin == 0 ? 0 : 0.5 * (double(histogram_edge(int(bin))) + double(histogram_edge(int(bin) + 1)));
+      const double n = double(histogram[bin]);
+      count[bin + 1] = count[bin] + n;
+      first[bin + 1] = first[bin] + n * middle;
+      second[bin + 1] = second[bin] + n * middle * middle;
+    }
+  }
+};
+
+// Expected cosine distance (7) when values are clipped at the edge of bin `clip_bin` and rounded stochastically.
+double cosine_distance(const PrefixSums& sums, int clip_bin, int qmax) {
+  const double clip = histogram_edge(clip_bin);
+  const double step = clip / qmax;
+  const int step_bin = histogram_bin(float(step));
+  const size_t last = sums.count.size() - 1;
+  const double beyond = sums.count[last] - sums.count[clip_bin];
+  const double dot = sums.second[clip_bin] + clip * (sums.first[last] - sums.first[clip_bin]);
+  const double clipped_square = sums.second[clip_bin] + clip * clip * beyond;
+  const double noise = step * sums.first[step_bin] - sums.second[step_bin] +
+                       step * step / 6 * (sums.count[clip_bin] - sums.count[step_bin]);
+  const double norm = std::sqrt(sums.second[last]) * std::sqrt(clipped_square + noise);
+  return norm > 0 ? std::max(0.0, 1 - dot / norm) : 0;
+}
+
+}  // namespace
+
+ClipChoice choose_clip(std::span<const int64_t> histogram, int qmax, int candidates, bool search) {
+  int top = int(histogram.size()) - 1;
+  while (top > 0 && histogram[top] == 0) --top;
+  const int largest = std::max(top + 1, 1);  // the upper edge of the highest bin in use
+  const PrefixSums sums(histogram);
+
+  int best = largest;
+  double best_distance = cosine_distance(sums, largest, qmax);
+  const auto consider = [&](int bin) {
+    if (bin < 1 || bin > largest) return;
+    const double distance = cosine_distance(sums, bin, qmax);
+    if (distance < best_distance) best = bin, best_distance = distance;
+  };
+  if (search) {
+    const int octaves = 6, range = octaves * 64;  // 64 bins an octave
+    const int stride = std::max(1, range / std::max(1, candidates - 1));
+    for (int bin = largest; bin >= largest - range; bin -= stride) consider(bin);
+    const int coarse = best;
+    for (int bin = coarse - stride + 1; bin < coarse + stride; ++bin) consider(bin);
+  }
+  const double total = sums.count.back();
+  ClipChoice choice;
+  choice.clip = histogram_edge(best);
+  choice.cosine_distance = float(best_distance);
+  choice.saturated = total > 0 ? float((total - sums.count[best]) / total) : 0;
+  return choice;
+}
+
+float learning_rate_scale(float cosine_distance, double alpha, double beta) {
+  return float(std::max(std::exp(-alpha * double(cosine_distance)), beta));
+}
+
+ClipCoordinator::ClipCoordinator(const Config::Policy& policy, Transport& transport)
+    : transport_(transport),
+      clipping_(policy.clip.enabled),
+      scaling_(policy.lr_scale.enabled),
+      period_(policy.clip.period),
+      candidates_(int(policy.clip.candidates)),
+      qmax_((1 << (policy.bits.gradient - 1)) - 1),
+      alpha_(policy.lr_scale.alpha),
+      beta_(policy.lr_scale.beta) {
+  // Nodes keep the addresses of clips and scales, so these never move: no network has more layers than this.
+  clips_.reserve(4096);
+  lr_scales_.reserve(4096);
+}
+
+int ClipCoordinator::add_layer(const std::string& name) {
+  REQUIRE(layers_.size() < 4096, "use a network of fewer layers", "more than 4096 quantized layers");
+  layers_.push_back(name);
+  clips_.push_back(0);
+  lr_scales_.push_back(1);
+  choices_.emplace_back();
+  saturated_.push_back(0);
+  elements_.push_back(0);
+  shares_.push_back(0);
+  histograms_.resize(layers_.size() * histogram_bins);
+  return layers() - 1;
+}
+
+bool ClipCoordinator::due(int64_t step) const {
+  const bool early = step < period_ && (step & (step - 1)) == 0;
+  return early || step % period_ == 0 || forced_;
+}
+
+void ClipCoordinator::begin(int64_t step) {
+  observing_ = due(step) && (clipping_ || scaling_);
+  if (observing_) std::fill(histograms_.begin(), histograms_.end(), 0u);
+  std::fill(saturated_.begin(), saturated_.end(), 0);
+}
+
+Probe ClipCoordinator::probe(int layer, int64_t elements) {
+  elements_[layer] = uint64_t(elements);
+  return {observing_ ? histograms_.data() + size_t(layer) * histogram_bins : nullptr, &saturated_[layer]};
+}
+
+void ClipCoordinator::decide(std::span<const int64_t> histograms, int first, int count) {
+  for (int i = 0; i < count; ++i) {
+    ClipChoice choice =
+        choose_clip(histograms.subspan(size_t(i) * histogram_bins, histogram_bins), qmax_, candidates_, clipping_);
+    choice.lr_scale = scaling_ ? learning_rate_scale(choice.cosine_distance, alpha_, beta_) : 1.0f;
+    choices_[first + i] = choice;
+  }
+}
+
+void ClipCoordinator::publish(int first, int count) {
+  transport_.broadcast(std::as_writable_bytes(std::span(choices_).subspan(first, count)), 0);
+  for (int layer = first; layer < first + count; ++layer) {
+    clips_[layer] = choices_[layer].clip;
+    lr_scales_[layer] = choices_[layer].lr_scale;
+  }
+}
+
+void ClipCoordinator::prime(int layer) {
+  const uint32_t* counts = histograms_.data() + size_t(layer) * histogram_bins;
+  std::vector<int64_t> histogram(counts, counts + histogram_bins);
+  transport_.reduce_sum(histogram, 0);
+  if (transport_.rank() == 0) decide(histogram, layer, 1);
+  publish(layer, 1);
+  std::fill_n(histograms_.begin() + ptrdiff_t(layer) * histogram_bins, histogram_bins, 0u);
+}
+
+bool ClipCoordinator::update() {
+  if (!observing_) return false;
+  std::vector<int64_t> histograms(histograms_.begin(), histograms_.end());
+  transport_.reduce_sum(histograms, 0);
+  if (transport_.rank() == 0) decide(histograms, 0, layers());
+  publish(0, layers());
+  forced_ = false;
+  return true;
+}
+
+void ClipCoordinator::counts(std::span<double> into) const {
+  for (int layer = 0; layer < layers(); ++layer) {
+    into[2 * layer] = double(saturated_[layer]);
+    into[2 * layer + 1] = double(elements_[layer]);
+  }
+}
+
+void ClipCoordinator::judge(std::span<const double> summed) {
+  for (int layer = 0; layer < layers(); ++layer) {
+    shares_[layer] = summed[2 * layer + 1] > 0 ? summed[2 * layer] / summed[2 * layer + 1] : 0;
+    // The best clip of a heavy tail saturates a share itself: only what it did not foresee counts.
+    if (clipping_ && !observing_ && shares_[layer] > 1e-4 + 4 * double(choices_[layer].saturated)) forced_ = true;
+  }
+}
+
+void ClipCoordinator::restore(const State& state) {
+  REQUIRE(state.choices.size() == choices_.size(), "resume with the same model and policy",
+          "the checkpoint holds clips of ", state.choices.size(), " layers, this network has ", choices_.size());
+  choices_ = state.choices;
+  forced_ = state.forced;
+  for (int layer = 0; layer < layers(); ++layer) {
+    clips_[layer] = choices_[layer].clip;
+    lr_scales_[layer] = choices_[layer].lr_scale;
+  }
+}
+
+}  // namespace octet

@@ -1,0 +1,85 @@
+// Chooses, for every layer, where its error (the paper's activation gradient g_z) is clipped, and how far its learning rate
+// is scaled down: Direction Sensitive Gradient Clipping (section 3.4), Deviation Counteractive Learning Rate Scaling (3.5)
+// and Periodic Update (3.6) of "Towards Unified INT8 Training for Convolutional Neural Network" (CVPR 2020).
+#pragma once
+#include <span>
+#include <string>
+#include <vector>
+
+#include "comm/transport.h"
+#include "kernels/backend.h"
+#include "src/config/config.h"
+
+namespace octet {
+
+struct ClipChoice {
+  float clip = 0;              // 0: not known yet
+  float cosine_distance = 0;   // expected d_c at this clip, equation (7)
+  float lr_scale = 1;          // phi(d_c), equation (8)
+  float saturated = 0;         // expected share of elements beyond the clip
+};
+
+// d_c of every candidate clip follows from a histogram of |g| over float bits, with the expected noise of stochastic
+// rounding: for |x| < s the variance is |x| s - x^2, for s <= |x| < c it is s^2 / 6, and clipped values have none. Prefix
+// sums make a candidate O(1), so `candidates` clips between 2^-6 and 1 times the largest magnitude are tried, then
+// refined to the neighbouring bin edges. search = false: evaluates the largest magnitude alone.
+ClipChoice choose_clip(std::span<const int64_t> histogram, int qmax, int candidates, bool search);
+// phi(d_c) = max(exp(-alpha d_c), beta), equation (8).
+float learning_rate_scale(float cosine_distance, double alpha, double beta);
+
+// Histograms add, so one reduction gives rank 0 the global gradient's histogram of every layer; rank 0 decides, and
+// broadcasts one table, so every rank quantizes alike.
+class ClipCoordinator {
+ public:
+  ClipCoordinator(const Config::Policy&, Transport&);
+  int add_layer(const std::string& name);  // while the plan is built
+  int layers() const { return static_cast<int>(layers_.size()); }
+  const std::string& name(int layer) const { return layers_[layer]; }
+
+  // Held values, stable addresses after the plan is built.
+  const float* clip(int layer) const { return &clips_[layer]; }
+  const float* lr_scale(int layer) const { return &lr_scales_[layer]; }
+  bool clipping() const { return clipping_; }
+
+  // Steps 0, 1, 2, 4, 8 ... and every `period`, or when saturations forced it.
+  bool due(int64_t step) const;
+  void begin(int64_t step);  // clears what the step will observe
+  // What layer's quantization pass reports into; the histogram only on a due step.
+  Probe probe(int layer, int64_t elements);
+  // Collective. Decides one layer's clip at once: the first step measures before it quantizes.
+  void prime(int layer);
+  // Collective, on a due step after backward: reduce, decide on rank 0, broadcast; the new clips serve the next step.
+  // False: the step was not due, nothing happened.
+  bool update();
+  // Counts of the step just run, to be summed over ranks: {saturated, elements} per layer.
+  void counts(std::span<double> into) const;
+  // The sums: decides (alike on every rank) whether the next step must refresh.
+  void judge(std::span<const double> summed);
+
+  struct State {  // for checkpoints and clips.jsonl
+    std::vector<ClipChoice> choices;
+    bool forced = false;
+  };
+  State state() const { return {choices_, forced_}; }
+  void restore(const State&);
+  double saturated_share(int layer) const { return shares_[layer]; }  // in the last judged step
+
+ private:
+  void decide(std::span<const int64_t> histograms, int first, int count);
+  void publish(int first, int count);
+
+  Transport& transport_;
+  bool clipping_, scaling_;
+  int64_t period_;
+  int candidates_, qmax_;
+  double alpha_, beta_;
+  std::vector<std::string> layers_;
+  std::vector<float> clips_, lr_scales_;
+  std::vector<ClipChoice> choices_;
+  std::vector<uint32_t> histograms_;
+  std::vector<uint64_t> saturated_, elements_;
+  std::vector<double> shares_;
+  bool observing_ = false, forced_ = false;
+};
+
+}  // namespace octet

@@ -1,0 +1,117 @@
+#include "src/train/checkpoint_store.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+
+#include "src/train/digest.h"
+#include "src/train/durable_file.h"
+
+namespace octet {
+namespace {
+
+namespace fs = std::filesystem;
+constexpr const char* kDigest = "sha256";  // metadata: content_sha256 of all the rest
+constexpr const char* kStep = "step";
+
+std::string name_of(int64_t step) { return fmt::format("step-{:08}.safetensors", step); }
+
+std::optional<int64_t> step_of(const std::string& name) {
+  int64_t step = -1;
+  if (name.starts_with("step-")) std::from_chars(name.data() + 5, name.data() + name.size(), step);
+  return step >= 0 && name == name_of(step) ? std::optional(step) : std::nullopt;
+}
+
+SafetensorsFile open_verified(const std::string& path, int64_t step) {
+  SafetensorsFile file = SafetensorsFile::open(path);
+  auto metadata = file.metadata();
+  const auto digest = metadata.extract(kDigest);
+  const char* mend = "use another checkpoint";
+  REQUIRE(!digest.empty(), mend, "'", path, "' has no digest");
+  const auto tensors = file.f32_tensors();
+  REQUIRE(tensors.size() == file.names().size() && digest.mapped() == content_sha256(tensors, metadata), mend, "'",
+          path, "' is not as it was saved: SHA-256 differs");
+  REQUIRE(metadata[kStep] == std::to_string(step), mend, "'", path, "' is of step ", metadata[kStep]);
+  return file;
+}
+
+}  // namespace
+
+CheckpointStore::CheckpointStore(const std::string& run_directory, int64_t keep)
+    : directory_(run_directory + "/checkpoints"), keep_(keep) {
+  REQUIRE(keep >= 1, "keep at least 1", "checkpoints to keep: ", keep);
+  std::error_code error;
+  fs::create_directories(directory_, error);
+  REQUIRE(!error, "check the permissions, or choose another run directory", "'", directory_, "': ", error.message());
+  for (const auto& entry : fs::directory_iterator(directory_))
+    if (entry.path().extension() == ".tmp") fs::remove(entry.path(), error);
+}
+
+std::map<int64_t, std::string> CheckpointStore::saved() const {
+  std::map<int64_t, std::string> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(directory_, error)) {
+    const std::string name = entry.path().filename().string();
+    if (const auto step = step_of(name)) found[*step] = name;
+  }
+  return found;
+}
+
+bool CheckpointStore::save(int64_t step, std::span<const NamedTensor> tensors,
+                           std::map<std::string, std::string> metadata, std::string& reason) {
+  metadata[kStep] = std::to_string(step);
+  metadata.erase(kDigest);
+  metadata[kDigest] = content_sha256(tensors, metadata);
+  try {
+    write_safetensors(directory_ + "/" + name_of(step), tensors, metadata);
+    write_durably(directory_ + "/latest", name_of(step) + "\n");
+  } catch (const FileError& error) {
+    reason = error.what();
+    return false;
+  }
+  prune(step);
+  return true;
+}
+
+// A checkpoint beyond the newest belongs to a course that training has left (it was resumed before it): it goes first.
+void CheckpointStore::prune(int64_t newest) const {
+  const auto all = saved();
+  std::vector<int64_t> steps;
+  for (const auto& [step, name] : all) steps.push_back(step);
+  std::sort(steps.begin(), steps.end(),
+            [&](int64_t a, int64_t b) { return std::pair(a > newest, -a) < std::pair(b > newest, -b); });
+  std::error_code error;  // a file that cannot be removed does no harm
+  for (size_t i = static_cast<size_t>(keep_); i < steps.size(); ++i)
+    fs::remove(directory_ + "/" + all.at(steps[i]), error);
+}
+
+CheckpointStore::Found CheckpointStore::newest_valid() const {
+  const auto all = saved();
+  std::vector<int64_t> steps;
+  for (auto entry = all.rbegin(); entry != all.rend(); ++entry) steps.push_back(entry->first);
+  std::string latest;
+  std::ifstream(directory_ + "/latest") >> latest;
+  Found found;
+  if (const auto step = step_of(latest); step && all.contains(*step)) {
+    std::stable_partition(steps.begin(), steps.end(), [&](int64_t other) { return other == *step; });
+  } else if (!all.empty()) {
+    found.refused.push_back("'" + directory_ + "/latest' names no checkpoint");
+  }
+  for (const int64_t step : steps) {
+    try {
+      found.path = directory_ + "/" + all.at(step);
+      found.file = open_verified(found.path, step);
+      found.step = step;
+      return found;
+    } catch (const Error& error) {
+      found.refused.emplace_back(error.what());
+    }
+  }
+  found.path.clear();
+  return found;
+}
+
+}  // namespace octet

@@ -1,0 +1,61 @@
+#include "src/train/durable_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <utility>
+
+namespace octet {
+namespace {
+
+[[noreturn]] void refuse(const std::string& path, const char* action) {
+  throw FileError(__FILE__, __LINE__, say("'", path, "': ", action, ": ", std::strerror(errno)),
+                  "check the free space, the quota and the permissions of its directory");
+}
+
+}  // namespace
+
+DurableFile::DurableFile(std::string path) : path_(std::move(path)), temporary_(path_ + ".tmp") {
+  descriptor_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+  if (descriptor_ < 0) refuse(temporary_, "open");
+}
+
+DurableFile::~DurableFile() {
+  if (descriptor_ >= 0) close(descriptor_);
+  if (!temporary_.empty()) unlink(temporary_.c_str());
+}
+
+void DurableFile::write(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) refuse(temporary_, "write");
+    bytes = bytes.subspan(static_cast<size_t>(written));
+  }
+}
+
+void DurableFile::commit() {
+  if (fsync(descriptor_) != 0) refuse(temporary_, "fsync");
+  if (close(std::exchange(descriptor_, -1)) != 0) refuse(temporary_, "close");
+  if (rename(temporary_.c_str(), path_.c_str()) != 0) refuse(path_, "rename");
+  temporary_.clear();
+  const std::string parent = std::filesystem::path(path_).parent_path().string();
+  const int directory = open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (directory < 0) refuse(parent, "open");
+  const bool synced = fsync(directory) == 0;
+  const int error = errno;
+  close(directory);
+  errno = error;
+  if (!synced) refuse(parent, "fsync");
+}
+
+void write_durably(const std::string& path, std::string_view text) {
+  DurableFile file(path);
+  file.write(text);
+  file.commit();
+}
+
+}  // namespace octet

@@ -1,0 +1,284 @@
+#include "src/train/safetensors.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <new>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "src/train/durable_file.h"
+
+namespace octet {
+
+static_assert(std::endian::native == std::endian::little, "safetensors data is little-endian and is not converted");
+
+namespace {
+
+using nlohmann::json;
+
+constexpr uint64_t kMaxHeader = 100'000'000;  // as the reference implementation
+constexpr size_t kMaxEntries = 100'000;       // tensors, and metadata: bounds the memory that a header can ask for
+constexpr size_t kMaxRank = 8;
+constexpr const char* kDamaged = "the file is damaged or not a safetensors file: use another copy";
+
+size_t bytes_of(const std::string& dtype) {  // of one element; 0: unknown
+  static const std::map<std::string, size_t> sizes = {{"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"I64", 8},
+                                                      {"I32", 4}, {"I16", 2}, {"I8", 1},  {"U64", 8},  {"U32", 4},
+                                                      {"U16", 2}, {"U8", 1},  {"BOOL", 1}};
+  const auto found = sizes.find(dtype);
+  return found == sizes.end() ? 0 : found->second;
+}
+
+std::string shown(const std::string& name) { return name.size() <= 64 ? name : name.substr(0, 61) + "..."; }
+
+// The product of the extents times the element size; empty when it overflows.
+std::optional<uint64_t> bytes_of(const std::vector<int64_t>& shape, size_t element) {
+  uint64_t bytes = element;
+  bool empty = false, overflow = false;
+  for (const int64_t extent : shape) {
+    empty |= extent == 0;
+    overflow |= __builtin_mul_overflow(bytes, static_cast<uint64_t>(extent), &bytes);
+  }
+  if (empty) return 0;
+  if (overflow) return std::nullopt;
+  return bytes;
+}
+
+}  // namespace
+
+// Reads the header event by event: no tree, so that neither depth nor number of values costs memory.
+class HeaderReader : public nlohmann::json_sax<json> {
+ public:
+  explicit HeaderReader(SafetensorsFile& file) : file_(file) {}
+
+  bool start_object(size_t) override {
+    ++depth_;
+    require(depth_ <= 2 && !in_list_, "an object where none belongs");
+    if (depth_ == 2 && name_ != "__metadata__") {
+      require(file_.entries_.size() < kMaxEntries, "more than 100,000 tensors");
+      entry_ = {.name = name_, .dtype = "", .shape = {}};
+      seen_.clear();
+    }
+    return true;
+  }
+  bool end_object() override {
+    if (--depth_ == 1 && name_ != "__metadata__") {
+      require(seen_.size() == 3, say("tensor `", shown(name_), "` lacks dtype, shape or data_offsets"));
+      file_.entries_.push_back(std::move(entry_));
+    }
+    return true;
+  }
+  bool key(std::string& text) override {
+    if (depth_ == 1) {
+      name_ = text;
+      require(name_ != "__metadata__" || !std::exchange(metadata_read_, true), "`__metadata__` stands twice");
+    } else if (name_ == "__metadata__") {
+      field_ = text;
+      require(file_.metadata_.size() < kMaxEntries, "more than 100,000 entries of metadata");
+      require(!file_.metadata_.contains(text), say("metadata `", shown(text), "` stands twice"));
+    } else {
+      field_ = text;
+      require(text == "dtype" || text == "shape" || text == "data_offsets",
+              say("tensor `", shown(name_), "` has an unknown field `", shown(text), "`"));
+      require(seen_.insert(text).second, say("tensor `", shown(name_), "` has `", text, "` twice"));
+    }
+    return true;
+  }
+  bool string(std::string& text) override {
+    require(depth_ == 2 && !in_list_, "text where none belongs");
+    if (name_ == "__metadata__") {
+      file_.metadata_.emplace(field_, text);
+    } else {
+      require(field_ == "dtype", say("tensor `", shown(name_), "`: `", field_, "` is no list"));
+      require(bytes_of(text) != 0, say("tensor `", shown(name_), "` has the unknown dtype `", shown(text), "`"));
+      entry_.dtype = text;
+    }
+    return true;
+  }
+  bool start_array(size_t) override {
+    require(depth_ == 2 && !in_list_ && name_ != "__metadata__" && field_ != "dtype", "a list where none belongs");
+    in_list_ = true;
+    offsets_.clear();
+    return true;
+  }
+  bool end_array() override {
+    in_list_ = false;
+    if (field_ == "data_offsets") {
+      require(offsets_.size() == 2, say("tensor `", shown(name_), "` has not two data_offsets"));
+      entry_.begin = offsets_[0];
+      entry_.end = offsets_[1];
+    } else {
+      entry_.shape.assign(offsets_.begin(), offsets_.end());
+    }
+    return true;
+  }
+  bool number_unsigned(uint64_t number) override {
+    require(in_list_, "a number where none belongs");
+    require(number <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max()) && offsets_.size() < kMaxRank,
+            say("tensor `", shown(name_), "`: `", field_, "` is too large"));
+    offsets_.push_back(number);
+    return true;
+  }
+  bool number_integer(int64_t) override { return refuse("a negative number"); }
+  bool number_float(double, const std::string&) override { return refuse("a number that is no integer"); }
+  bool boolean(bool) override { return refuse("a truth value"); }
+  bool null() override { return refuse("a null"); }
+  bool binary(json::binary_t&) override { return refuse("binary data"); }
+  bool parse_error(size_t position, const std::string&, const json::exception&) override {
+    return refuse(say("no JSON at byte ", position));
+  }
+
+ private:
+  void require(bool condition, const std::string& what) const {
+    REQUIRE(condition, kDamaged, "'", file_.path_, "': header: ", what);
+  }
+  bool refuse(const std::string& what) const {
+    require(false, what);
+    return false;
+  }
+
+  SafetensorsFile& file_;
+  int depth_ = 0;
+  bool in_list_ = false;
+  std::string name_, field_;  // of the innermost value
+  SafetensorsFile::Entry entry_;
+  bool metadata_read_ = false;
+  std::set<std::string> seen_;  // fields of entry_
+  std::vector<uint64_t> offsets_;
+};
+
+SafetensorsFile SafetensorsFile::open(const std::string& path) {
+  SafetensorsFile file;
+  file.path_ = path;
+  const auto require = [&](bool condition, const auto&... what) {
+    REQUIRE(condition, kDamaged, "'", path, "': ", what...);
+  };
+
+  std::error_code error;
+  const bool regular = std::filesystem::is_regular_file(path, error);
+  std::ifstream stream(regular ? path : "", std::ios::binary);  // opening a pipe would wait for its writer
+  REQUIRE(stream.is_open(), "check the path and the permissions", "'", path, "' cannot be read");
+  const uint64_t size = std::filesystem::file_size(path, error);
+  uint64_t header_size = 0;
+  require(!error && size >= 8, "shorter than 8 bytes");
+  stream.read(reinterpret_cast<char*>(&header_size), 8);
+  require(header_size <= kMaxHeader, "header of ", header_size, " bytes, more than 100 MB");
+  require(header_size >= 2 && header_size <= size - 8, "header of ", header_size, " bytes in a file of ", size);
+
+  std::string header(header_size, '\0');
+  stream.read(header.data(), static_cast<std::streamsize>(header_size));
+  require(stream.good() && header[0] == '{', "the header is no JSON object");
+  require(header.find('\0') == std::string::npos, "a zero byte in the header");  // would end the JSON parser's input
+  HeaderReader reader(file);
+  json::sax_parse(header, &reader);
+  header = {};
+
+  std::stable_sort(file.entries_.begin(), file.entries_.end(), [](const Entry& a, const Entry& b) {
+    return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
+  });
+  const uint64_t data_size = size - 8 - header_size;
+  uint64_t end = 0;
+  for (const Entry& entry : file.entries_) {
+    const auto bytes = bytes_of(entry.shape, bytes_of(entry.dtype));
+    require(entry.begin == end && entry.end >= entry.begin && entry.end <= data_size, "tensor `", shown(entry.name),
+            "` at bytes ", entry.begin, " to ", entry.end, " overlaps, leaves a hole or lies outside of ", data_size,
+            " bytes of data");
+    require(bytes && *bytes == entry.end - entry.begin, "tensor `", shown(entry.name), "` has ",
+            entry.end - entry.begin, " bytes, which is not what its shape and dtype need");
+    end = entry.end;
+    require(file.index_.emplace(entry.name, file.index_.size()).second, "tensor `", shown(entry.name),
+            "` stands twice");
+  }
+  require(end == data_size, "the tensors end at byte ", end, " of ", data_size, " bytes of data");
+
+  try {
+    file.data_ = std::make_unique_for_overwrite<std::byte[]>(data_size);
+  } catch (const std::bad_alloc&) {
+    REQUIRE(false, "use a machine with more memory", "'", path, "': no memory for its ", data_size, " bytes");
+  }
+  stream.read(reinterpret_cast<char*>(file.data_.get()), static_cast<std::streamsize>(data_size));
+  require(stream.good(), "input/output error after ", stream.gcount(), " bytes of data");
+  return file;
+}
+
+std::vector<std::string> SafetensorsFile::names() const {
+  std::vector<std::string> names;
+  for (const Entry& entry : entries_) names.push_back(entry.name);
+  return names;
+}
+
+bool SafetensorsFile::contains(const std::string& name) const { return index_.contains(name); }
+
+const SafetensorsFile::Entry& SafetensorsFile::find(const std::string& name) const {
+  const auto found = index_.find(name);
+  REQUIRE(found != index_.end(), "use a file of the same model", "'", path_, "' has no tensor `", name, "`");
+  return entries_[found->second];
+}
+
+const std::vector<int64_t>& SafetensorsFile::shape(const std::string& name) const { return find(name).shape; }
+
+template <class Value>
+std::span<const Value> SafetensorsFile::values(const Entry& entry, const char* dtype) const {
+  REQUIRE(entry.dtype == dtype, say("convert it to ", dtype), "'", path_, "': tensor `", entry.name, "` is ",
+          entry.dtype, ", not ", dtype);
+  REQUIRE(entry.begin % alignof(Value) == 0, "write the file with the larger types first", "'", path_, "': tensor `",
+          entry.name, "` is not aligned");
+  return {reinterpret_cast<const Value*>(data_.get() + entry.begin), (entry.end - entry.begin) / sizeof(Value)};
+}
+
+std::span<const float> SafetensorsFile::f32(const std::string& name) const { return values<float>(find(name), "F32"); }
+
+std::span<const int64_t> SafetensorsFile::i64(const std::string& name) const {
+  return values<int64_t>(find(name), "I64");
+}
+
+std::vector<NamedTensor> SafetensorsFile::f32_tensors() const {
+  std::vector<NamedTensor> tensors;
+  for (const Entry& entry : entries_)
+    if (entry.dtype == "F32") tensors.push_back({entry.name, entry.shape, values<float>(entry, "F32")});
+  return tensors;
+}
+
+void SafetensorsFile::require_finite() const {
+  for (const NamedTensor& tensor : f32_tensors())
+    for (size_t i = 0; i < tensor.values.size(); ++i)
+      REQUIRE(std::isfinite(tensor.values[i]), "use a checkpoint from before the training diverged", "'", path_,
+              "': tensor `", tensor.name, "` holds ", tensor.values[i], " at element ", i);
+}
+
+void write_safetensors(const std::string& path, std::span<const NamedTensor> tensors,
+                       const std::map<std::string, std::string>& metadata) {
+  const auto quoted = [](const std::string& text) { return json(text).dump(); };
+  std::string header = "{\"__metadata__\":" + json(metadata).dump();
+  std::set<std::string> names{"__metadata__"};
+  uint64_t offset = 0;
+  for (const NamedTensor& tensor : tensors) {
+    const bool negative =
+        std::any_of(tensor.shape.begin(), tensor.shape.end(), [](int64_t extent) { return extent < 0; });
+    REQUIRE(!negative && tensor.shape.size() <= kMaxRank && bytes_of(tensor.shape, 4) == tensor.values.size_bytes(),
+            "give each tensor the values of its shape", "'", path, "': tensor `", tensor.name, "` has ",
+            tensor.values.size(), " values, which is not what its shape needs");
+    REQUIRE(names.insert(tensor.name).second, "name each tensor once", "'", path, "': tensor `", tensor.name,
+            "` twice");
+    header += say(",", quoted(tensor.name), ":{\"dtype\":\"F32\",\"shape\":", json(tensor.shape).dump(),
+                  ",\"data_offsets\":[", offset, ",", offset + tensor.values.size_bytes(), "]}");
+    offset += tensor.values.size_bytes();
+  }
+  header += "}";
+  header.append((8 - header.size() % 8) % 8, ' ');  // data on 8 bytes
+  const uint64_t header_size = header.size();
+  DurableFile file(path);
+  file.write(std::as_bytes(std::span(&header_size, 1)));
+  file.write(header);
+  for (const NamedTensor& tensor : tensors) file.write(std::as_bytes(tensor.values));
+  file.commit();
+}
+
+}  // namespace octet

@@ -1,0 +1,326 @@
+#include "src/train/trainer.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "comm/agreement.h"
+#include "src/graph/models.h"
+#include "src/train/digest.h"
+#include "src/train/schedule.h"
+
+namespace octet {
+namespace {
+
+// OHWI (the plan's) <-> OIHW (torchvision's).
+std::vector<float> to_oihw(const Tensor& t) {
+  const Shape& s = t.shape;
+  std::vector<float> out(size_t(s.elements()));
+  const float* in = t.f32();
+  for (int64_t o = 0; o < s.n; ++o)
+    for (int64_t y = 0; y < s.h; ++y)
+      for (int64_t x = 0; x < s.w; ++x)
+        for (int64_t i = 0; i < s.c; ++i)
+          out[size_t(((o * s.c + i) * s.h + y) * s.w + x)] = in[((o * s.h + y) * s.w + x) * s.c + i];
+  return out;
+}
+void from_oihw(std::span<const float> in, const Tensor& t) {
+  const Shape& s = t.shape;
+  float* out = t.f32();
+  for (int64_t o = 0; o < s.n; ++o)
+    for (int64_t y = 0; y < s.h; ++y)
+      for (int64_t x = 0; x < s.w; ++x)
+        for (int64_t i = 0; i < s.c; ++i)
+          out[((o * s.h + y) * s.w + x) * s.c + i] = in[size_t(((o * s.c + i) * s.h + y) * s.w + x)];
+}
+
+std::vector<int64_t> torch_shape(const Param& param) {
+  const Shape& s = param.shape;
+  if (!is_weight(param.kind)) return {s.c};
+  if (param.kind == ParamKind::linear_weight) return {s.n, s.c};
+  return {s.n, s.c, s.h, s.w};
+}
+
+}  // namespace
+
+int allowed_cores() {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
+}
+
+PlanOptions plan_options(const Config& config) {
+  PlanOptions options;
+  options.storage = config.storage == "f32" || config.policy.name == "fp32" ? DType::f32 : DType::bf16;
+  return options;
+}
+
+std::unique_ptr<Backend> make_backend(const Config& config, const Policy& policy, const Transport& transport) {
+  CpuOptions options;
+  options.isa = config.backend.isa.empty() ? best_isa() : isa_from_name(config.backend.isa);
+  options.threads = config.backend.threads > 0 ? int(config.backend.threads)
+                                               : std::max(1, allowed_cores() / transport.local_size());
+  options.real = policy.real_convolution();
+  return make_cpu_backend(options);
+}
+
+Trainer::Trainer(const Config& config, Transport& transport, PlanOptions plan)
+    : config_(config), transport_(transport), policy_(make_policy(config)) {
+  REQUIRE_USAGE(config.data.batch % transport.size() == 0, "choose a data.batch that the number of ranks divides",
+                config.file, ": data.batch ", config.data.batch, " does not divide among ", transport.size(), " ranks");
+  const int64_t batch = config.data.batch / transport.size();
+  backend_ = make_backend(config, *policy_, transport);
+  datasets_ = open_datasets(config);
+  const uint64_t seed = uint64_t(config.seed);
+  train_loader_ = make_loader(*datasets_.train, true, config.data.batch, transport.rank(), transport.size(),
+                              config.data.workers, seed);
+  test_loader_ = make_loader(*datasets_.test, false, config.data.batch, transport.rank(), transport.size(),
+                             config.data.workers, seed);
+  if (policy_->needs_clips()) {
+    clip_transport_ = transport.duplicate();
+    clips_ = std::make_unique<ClipCoordinator>(config.policy, *clip_transport_);
+  }
+  const ImageShape image = datasets_.train->shape();
+  plan_ = std::make_unique<Plan>(make_model(config.model.name, image.height, image.width, config.model.classes,
+                                            float(config.train.label_smoothing)),
+                                 *policy_, *backend_, clips_.get(), batch, plan);
+  plan_->initialize_parameters(seed);
+  if (clips_)
+    for (Param& param : plan_->params())
+      for (int layer = 0; layer < clips_->layers(); ++layer)
+        if (param.name == clips_->name(layer) + ".weight") param.lr_scale = clips_->lr_scale(layer);
+
+  ExchangeConfig exchange;
+  exchange.kind = config.comm.exchange == "int8" ? ExchangeKind::int8 : ExchangeKind::fp32;
+  exchange.error_feedback = config.comm.error_feedback;
+  exchange.bucket_bytes = size_t(config.comm.bucket_mb * (1 << 20));
+  exchange_ = make_exchange(exchange, transport.duplicate(), plan_->gradients(), plan_->slices(), seed);
+  if (config.comm.timeout_seconds > 0) {
+    char host[256] = {};
+    gethostname(host, sizeof host - 1);
+    watchdog_ = std::make_unique<Watchdog>(config.comm.timeout_seconds, transport.rank(), host,
+                                           [this] { transport_.abort(1); });
+  }
+  check_agreement();
+}
+
+Trainer::~Trainer() = default;
+
+Report Trainer::step(int64_t index, bool stop) {
+  if (watchdog_) watchdog_->phase("training step", index);
+  const Batch& batch = next_batch();
+  Step step = begin(index, batch, true);  // index, backend, random keys, clips
+
+  plan_->encode_weights(step);           // f32 masters -> int8 codes + scale
+  plan_->forward(step);                  // codes + scale between nodes
+  plan_->backward(step, *exchange_);     // a finished bucket starts its quantized all-reduce here
+  finish_exchange();                     // every rank holds the sum of all gradients
+  Report report = agree(step, index, stop);
+  if (report.finite) {
+    report.clips_updated = clips_ && clips_->update();  // on a due step rank 0 decides clips and learning-rate scales for all
+    plan_->commit(step);                 // running statistics, from moments that the ranks averaged
+    update(index);                       // f32 masters, momentum, decay
+  }
+  return report;
+}
+
+const Batch& Trainer::next_batch() {
+  Timed timed(timing_ ? &times_ : nullptr, Phase::data_wait);
+  return train_loader_->next();
+}
+
+Step Trainer::begin(int64_t index, const Batch& batch, bool training) {
+  Step step{.backend = *backend_, .memory = plan_->memory()};
+  step.clips = clips_.get();
+  step.times = timing_ ? &times_ : nullptr;
+  step.index = uint32_t(index);
+  step.training = training;
+  step.seed = uint64_t(config_.seed);
+  step.first_sample = batch.first;
+  step.gradient_scale = 1.0f / float(config_.data.batch);
+  step.images = batch.images;
+  step.labels = batch.labels;
+  if (training) {
+    if (clips_) clips_->begin(index);
+    exchange_->begin(step.index);
+  }
+  return step;
+}
+
+void Trainer::finish_exchange() {
+  Timed timed(timing_ ? &times_ : nullptr, Phase::exchange);
+  exchange_->finish();
+}
+
+// One small message after backward: loss and counts of all ranks, saturations, "stop" and "not finite", on which every
+// rank must act alike; and the batch moments, so that running statistics are the same on every rank.
+Report Trainer::agree(const Step& step, int64_t index, bool stop) {
+  Timed timed(step.times, Phase::exchange);
+  const bool finite = std::isfinite(step.loss.loss_sum) &&
+                      backend_->all_finite({plan_->gradients().data(), {1, 1, 1, plan_->parameter_count()}, DType::f32});
+  const int layers = clips_ ? clips_->layers() : 0;
+  std::vector<double> sums(size_t(6 + 2 * layers));
+  sums[0] = finite ? 0 : 1;
+  sums[1] = stop ? 1 : 0;
+  sums[2] = finite ? step.loss.loss_sum : 0;
+  sums[3] = double(step.loss.top1);
+  sums[4] = double(step.loss.top5);
+  sums[5] = double(step.loss.count);
+  if (clips_) clips_->counts(std::span(sums).subspan(6));
+  transport_.all_reduce_sum(std::span(sums));
+  transport_.all_reduce_sum(plan_->shared_moments());
+  for (float& value : plan_->shared_moments()) value /= float(transport_.size());
+  if (clips_) clips_->judge(std::span(sums).subspan(6));
+
+  Report report;
+  report.step = index;
+  report.finite = sums[0] == 0;
+  report.stop = sums[1] > 0;
+  const double count = std::max(1.0, sums[5]);
+  report.loss = sums[2] / count;
+  report.top1 = sums[3] / count;
+  report.top5 = sums[4] / count;
+  report.learning_rate = learning_rate(config_.train, index, steps_per_epoch());
+  if (!report.finite) {
+    ++skipped_;
+    if (config_.train.on_nonfinite == "stop") {
+      Step inspected = step;
+      const std::string where = plan_->first_nonfinite(inspected);
+      REQUIRE(false, "lower train.lr, warm up, or set train.on_nonfinite: skip", "step ", index,
+              ": loss or gradient is not finite; first at ",
+              where.empty() ? std::string("the gradients (or another rank)") : "'" + where + "'");
+    }
+  }
+  return report;
+}
+
+void Trainer::update(int64_t index) {
+  Timed timed(timing_ ? &times_ : nullptr, Phase::update);
+  SgdProblem sgd;
+  sgd.learning_rate = float(learning_rate(config_.train, index, steps_per_epoch()));
+  sgd.momentum = float(config_.train.momentum);
+  sgd.nesterov = config_.train.nesterov;
+  for (Param& param : plan_->params()) {
+    const bool decays = is_weight(param.kind) || config_.train.decay_norm;
+    sgd.decay = decays ? float(config_.train.decay) : 0;
+    backend_->sgd_update(sgd, param.master, param.gradient, param.velocity, param.lr_scale);
+  }
+}
+
+Report Trainer::evaluate() {
+  check_agreement();
+  test_loader_->start(0);
+  LossReport total;
+  for (int64_t b = 0; b < test_loader_->batches_per_epoch(); ++b) {
+    if (watchdog_) watchdog_->phase("evaluation batch", b);
+    const Batch& batch = test_loader_->next();
+    Step step = begin(b, batch, false);
+    if (b == 0) plan_->encode_weights(step);
+    plan_->forward(step);
+    total.loss_sum += step.loss.loss_sum;
+    total.top1 += step.loss.top1;
+    total.top5 += step.loss.top5;
+    total.count += step.loss.count;
+  }
+  double sums[] = {total.loss_sum, double(total.top1), double(total.top5), double(total.count)};
+  transport_.all_reduce_sum(std::span<double>(sums));
+  Report report;
+  const double count = std::max(1.0, sums[3]);
+  report.loss = sums[0] / count;
+  report.top1 = sums[1] / count;
+  report.top5 = sums[2] / count;
+  return report;
+}
+
+void Trainer::check_agreement() {
+  std::vector<std::string> names;
+  std::vector<uint64_t> hashes;
+  for (const Param& param : plan_->params()) {
+    names.push_back(param.name);
+    hashes.push_back(xxh3(std::span<const float>(param.master.f32(), size_t(param.master.elements()))));
+  }
+  octet::check_agreement(transport_, names, hashes);
+}
+
+std::vector<NamedTensor> Trainer::save(std::vector<std::vector<float>>& storage, bool weights_only) const {
+  std::vector<NamedTensor> tensors;
+  storage.clear();
+  storage.reserve(plan_->params().size() * 2 + plan_->statistics().size() + 1);
+  const auto add = [&](std::string name, std::vector<int64_t> shape, std::vector<float> values) {
+    storage.push_back(std::move(values));
+    tensors.push_back({std::move(name), std::move(shape), storage.back()});
+  };
+  for (const Param& param : plan_->params()) add(param.name, torch_shape(param), to_oihw(param.master));
+  for (const Statistic& statistic : plan_->statistics()) {
+    const float* values = statistic.tensor.f32();
+    add(statistic.name, {statistic.tensor.shape.c}, {values, values + statistic.tensor.shape.c});
+  }
+  if (weights_only) return tensors;
+  for (const Param& param : plan_->params())
+    add("momentum." + param.name, torch_shape(param), to_oihw(param.velocity));
+  if (clips_) {
+    const ClipCoordinator::State state = clips_->state();
+    std::vector<float> table;
+    for (const ClipChoice& choice : state.choices)
+      table.insert(table.end(), {choice.clip, choice.cosine_distance, choice.lr_scale, choice.saturated});
+    table.push_back(state.forced ? 1.0f : 0.0f);
+    const int64_t count = int64_t(table.size());
+    add("clips", {count}, std::move(table));
+  }
+  return tensors;
+}
+
+void Trainer::load(const SafetensorsFile& file, const std::string& path, bool weights_only) {
+  const auto read = [&](const std::string& name, const std::vector<int64_t>& shape) {
+    REQUIRE(file.contains(name), "use a checkpoint of the same model", path, " has no tensor `", name, "`");
+    REQUIRE(file.shape(name) == shape, "use a checkpoint of the same model", path, ": tensor `", name,
+            "` has another shape than the network's");
+    return file.f32(name);
+  };
+  for (Param& param : plan_->params()) from_oihw(read(param.name, torch_shape(param)), param.master);
+  for (Statistic& statistic : plan_->statistics()) {
+    const auto values = read(statistic.name, {statistic.tensor.shape.c});
+    std::copy(values.begin(), values.end(), statistic.tensor.f32());
+  }
+  if (weights_only) return;
+  for (Param& param : plan_->params()) from_oihw(read("momentum." + param.name, torch_shape(param)), param.velocity);
+  if (clips_) {
+    const auto table = read("clips", {int64_t(clips_->layers()) * 4 + 1});
+    ClipCoordinator::State state;
+    for (int layer = 0; layer < clips_->layers(); ++layer)
+      state.choices.push_back({table[4 * layer], table[4 * layer + 1], table[4 * layer + 2], table[4 * layer + 3]});
+    state.forced = table.back() != 0;
+    clips_->restore(state);
+  }
+}
+
+std::string Trainer::weights_sha256() const {
+  std::vector<std::vector<float>> storage;
+  return octet::weights_sha256(save(storage, true));
+}
+
+void Trainer::broadcast_state() {
+  const auto send = [&](const Tensor& tensor) {
+    transport_.broadcast(std::as_writable_bytes(std::span(tensor.f32(), size_t(tensor.elements()))), 0);
+  };
+  for (Param& param : plan_->params()) send(param.master), send(param.velocity);
+  for (Statistic& statistic : plan_->statistics()) send(statistic.tensor);
+  if (!clips_) return;
+  ClipCoordinator::State state = clips_->state();
+  transport_.broadcast(std::as_writable_bytes(std::span(state.choices)), 0);
+  float forced = state.forced ? 1.0f : 0.0f;
+  transport_.broadcast(std::as_writable_bytes(std::span(&forced, 1)), 0);
+  state.forced = forced != 0;
+  clips_->restore(state);
+}
+
+int64_t Trainer::wire_bytes() const { return exchange_->wire_bytes(); }
+
+double Trainer::hidden_share() const {
+  const double busy = exchange_->busy_seconds();
+  return busy > 0 ? std::max(0.0, 1 - exchange_->wait_seconds() / busy) : 0;
+}
+
+}  // namespace octet

@@ -1,0 +1,91 @@
+// The training of one rank: builds the plan from the configuration, runs steps, evaluates, saves and restores.
+#pragma once
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/transport.h"
+#include "comm/watchdog.h"
+#include "src/config/config.h"
+#include "src/data/loader.h"
+#include "src/graph/plan.h"
+#include "src/quant/clip.h"
+#include "src/train/safetensors.h"
+
+namespace octet {
+
+struct Report {  // of one step, over all ranks
+  int64_t step = 0;
+  double loss = 0, top1 = 0, top5 = 0;  // means over the samples
+  double learning_rate = 0;
+  bool finite = true;  // false: loss or gradient was not, and the step changed nothing
+  bool stop = false;   // some rank was asked to stop
+  bool clips_updated = false;
+};
+
+class Trainer {
+ public:
+  // Collective. Checks everything that can be known before step 1.
+  Trainer(const Config&, Transport&, PlanOptions);
+  ~Trainer();
+
+  // Collective: one training step, on one screen. stop: this rank was asked to stop (a signal).
+  Report step(int64_t index, bool stop);
+  // Collective: loss, top-1 and top-5 over the whole test set, every sample once.
+  Report evaluate();
+  // Collective: every rank holds the same parameters, or an Error names the first that differs.
+  void check_agreement();
+
+  // Everything that a resumed run needs, in torchvision's names and layouts (OIHW), plus `momentum.<name>` and `clips`.
+  // weights_only: what `octet eval` needs. The spans live as long as `storage`.
+  std::vector<NamedTensor> save(std::vector<std::vector<float>>& storage, bool weights_only) const;
+  // Missing or misshapen tensors are Errors that name them.
+  void load(const SafetensorsFile&, const std::string& path, bool weights_only);
+  // Collective: rank 0's parameters, momentum, statistics and clips become everyone's.
+  void broadcast_state();
+  std::string weights_sha256() const;
+
+  int64_t steps_per_epoch() const { return train_loader_->batches_per_epoch(); }
+  void start(int64_t step) { train_loader_->start(step); }
+  const Plan& plan() const { return *plan_; }
+  Backend& backend() { return *backend_; }
+  const ClipCoordinator* clips() const { return clips_.get(); }
+  const Config& config() const { return config_; }
+  const Datasets& datasets() const { return datasets_; }
+  PhaseTimes& times() { return times_; }
+  double wait_seconds() const { return train_loader_->wait_seconds(); }  // for training data
+  int64_t wire_bytes() const;
+  double hidden_share() const;  // of the exchange's time, behind backward
+  int64_t skipped_steps() const { return skipped_; }
+  void time_phases(bool on) { timing_ = on; }
+
+ private:
+  const Batch& next_batch();
+  void finish_exchange();
+  Step begin(int64_t index, const Batch&, bool training);
+  Report agree(const Step&, int64_t index, bool stop);
+  void update(int64_t index);
+
+  Config config_;
+  Transport& transport_;
+  std::unique_ptr<Policy> policy_;
+  std::unique_ptr<Backend> backend_;
+  Datasets datasets_;
+  std::unique_ptr<Loader> train_loader_, test_loader_;
+  std::unique_ptr<Transport> clip_transport_;
+  std::unique_ptr<ClipCoordinator> clips_;
+  std::unique_ptr<Plan> plan_;
+  std::unique_ptr<GradientExchange> exchange_;
+  std::unique_ptr<Watchdog> watchdog_;
+  PhaseTimes times_;
+  bool timing_ = false;
+  int64_t skipped_ = 0;
+};
+
+// The backend the configuration asks for; threads: 0 in the configuration means this rank's share of the allowed cores.
+std::unique_ptr<Backend> make_backend(const Config&, const Policy&, const Transport&);
+PlanOptions plan_options(const Config&);
+int allowed_cores();  // of this process's affinity mask
+
+}  // namespace octet

@@ -1,0 +1,95 @@
+// One network with everything a step needs, on one rank.
+#pragma once
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/exchange.h"
+#include "comm/transports.h"
+#include "src/graph/models.h"
+#include "src/graph/plan.h"
+
+namespace octet {
+
+struct Harness {
+  Config config;
+  std::unique_ptr<Transport> transport = make_self_transport();
+  std::unique_ptr<Policy> policy;
+  std::unique_ptr<Backend> backend;
+  std::unique_ptr<ClipCoordinator> clips;
+  std::unique_ptr<Plan> plan;
+  std::unique_ptr<GradientExchange> exchange;
+  std::vector<float> images;
+  std::vector<int32_t> labels;
+  int64_t batch;
+
+  Harness(const Config& c, std::unique_ptr<Backend> b, int64_t samples, int64_t size, PlanOptions options)
+      : config(c), policy(make_policy(c)), backend(std::move(b)), batch(samples) {
+    if (policy->needs_clips()) clips = std::make_unique<ClipCoordinator>(c.policy, *transport);
+    plan = std::make_unique<Plan>(
+        make_model(c.model.name, size, size, c.model.classes, float(c.train.label_smoothing)), *policy, *backend,
+        clips.get(), samples, options);
+    plan->initialize_parameters(uint64_t(c.seed));
+    exchange = make_exchange({}, make_self_transport(), plan->gradients(), plan->slices(), 1);
+    images.resize(size_t(samples * size * size * 3));
+    labels.resize(size_t(samples));
+    for (size_t i = 0; i < images.size(); ++i)
+      images[i] = float(philox(i, 7, 7, 7).word[0]) / 4294967296.0f * 4 - 2;
+    for (size_t i = 0; i < labels.size(); ++i) labels[i] = int32_t(i * 7 + 3) % int32_t(c.model.classes);
+  }
+
+  Step begin(int64_t index, bool training) {
+    Step step{.backend = *backend, .memory = plan->memory()};
+    step.clips = clips.get();
+    step.index = uint32_t(index);
+    step.training = training;
+    step.seed = uint64_t(config.seed);
+    step.gradient_scale = 1.0f / float(batch);
+    step.images = images.data();
+    step.labels = labels.data();
+    if (training) {
+      if (clips) clips->begin(index);
+      exchange->begin(step.index);
+    }
+    return step;
+  }
+
+  // Forward, backward and update, as Trainer::step on one rank. Returns the mean loss.
+  double train(int64_t index) {
+    Step step = begin(index, true);
+    plan->encode_weights(step);
+    plan->forward(step);
+    plan->backward(step, *exchange);
+    exchange->finish();
+    if (clips) clips->update();
+    plan->commit(step);
+    SgdProblem sgd{float(config.train.lr), float(config.train.momentum), float(config.train.decay), false};
+    for (Param& param : plan->params())
+      backend->sgd_update(sgd, param.master, param.gradient, param.velocity, param.lr_scale);
+    return step.loss.loss_sum / double(batch);
+  }
+
+  double evaluate() {
+    Step step = begin(0, false);
+    plan->encode_weights(step);
+    plan->forward(step);
+    return step.loss.loss_sum / double(batch);
+  }
+
+  Param& param(const std::string& name) {
+    for (Param& param : plan->params())
+      if (param.name == name) return param;
+    throw std::runtime_error("no parameter " + name);
+  }
+  std::vector<float> weights() {
+    std::vector<float> all;
+    for (Param& param : plan->params())
+      all.insert(all.end(), param.master.f32(), param.master.f32() + param.master.elements());
+    return all;
+  }
+};
+
+}  // namespace octet

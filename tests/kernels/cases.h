@@ -1,0 +1,184 @@
+// The convolutions that every backend is compared on, and tensors with random contents.
+#pragma once
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "kernels/backend.h"
+#include "kernels/shared/encode.h"
+
+namespace octet::test {
+
+// Memory of exactly the tensor's size (so that a sanitizer sees the first byte beyond), aligned as a Buffer is. Zeroed.
+class OwnedTensor {
+ public:
+  OwnedTensor() = default;
+  explicit OwnedTensor(Shape shape, DType dtype = DType::f32) : view_{nullptr, shape, dtype} {
+    void* memory = nullptr;
+    if (posix_memalign(&memory, 64, view_.bytes()) != 0) throw std::bad_alloc();
+    memset(memory, 0, view_.bytes());
+    memory_.reset(memory, std::free);
+    view_.data = memory;
+  }
+  operator Tensor() const { return view_; }
+  Tensor view() const { return view_; }
+  float* f32() const { return view_.f32(); }
+  int8_t* s8() const { return view_.s8(); }
+  int64_t elements() const { return view_.elements(); }
+  // Element i as float: a real number, or a code.
+  float operator[](int64_t i) const {
+    return view_.dtype == DType::s8     ? static_cast<float>(view_.s8()[i])
+           : view_.dtype == DType::bf16 ? from_bf16(view_.as<uint16_t>()[i])
+                                        : view_.f32()[i];
+  }
+
+ private:
+  std::shared_ptr<void> memory_;
+  Tensor view_;
+};
+
+// Codes with one scale, or one per output channel; or real numbers without a scale.
+class OwnedQTensor {
+ public:
+  OwnedQTensor() = default;
+  explicit OwnedQTensor(OwnedTensor values, int64_t scales = 0, bool per_channel = false)
+      : values_(std::move(values)), per_channel_(per_channel) {
+    if (scales > 0) scales_ = OwnedTensor({1, 1, 1, scales});
+  }
+  operator QTensor() const { return view(); }
+  QTensor view() const { return {values_.view(), scale(), per_channel_}; }
+  float* scale() const { return scales_.view() ? scales_.f32() : nullptr; }
+  int8_t* s8() const { return values_.s8(); }
+  float* f32() const { return values_.f32(); }
+  int64_t elements() const { return values_.elements(); }
+  const OwnedTensor& values() const { return values_; }
+
+ private:
+  OwnedTensor values_, scales_;
+  bool per_channel_ = false;
+};
+
+// A uniform number in [-1, 1), a function of seed and element.
+inline float random_number(uint32_t seed, int64_t element) {
+  const uint32_t word = philox(static_cast<uint64_t>(element), 0, seed, 0x0C7E7).word[0];
+  return static_cast<float>(static_cast<int32_t>(word) >> 8) * (1.0f / 8388608.0f);
+}
+inline OwnedTensor random_real(Shape shape, uint32_t seed, float magnitude = 1, DType dtype = DType::f32) {
+  OwnedTensor result(shape, dtype);
+  for (int64_t i = 0; i < result.elements(); ++i) {
+    const float x = random_number(seed, i) * magnitude;
+    if (dtype == DType::bf16) {
+      result.view().as<uint16_t>()[i] = to_bf16(x);
+    } else {
+      result.f32()[i] = x;
+    }
+  }
+  return result;
+}
+inline OwnedQTensor random_real_operand(Shape shape, uint32_t seed, float magnitude = 1) {
+  return OwnedQTensor(random_real(shape, seed, magnitude));
+}
+// Every code from -qmax to qmax may come; one element in 16 is an extreme one. Scales are no powers of two.
+inline OwnedQTensor random_codes(Shape shape, uint32_t seed, bool per_channel = false, int qmax = 127) {
+  OwnedQTensor result(OwnedTensor(shape, DType::s8), per_channel ? shape.n : 1, per_channel);
+  for (int64_t i = 0; i < result.elements(); ++i) {
+    const Random128 random = philox(static_cast<uint64_t>(i), 1, seed, 0x0C7E7);
+    const int code = static_cast<int>(random.word[0] % static_cast<uint32_t>(2 * qmax + 1)) - qmax;
+    result.s8()[i] = static_cast<int8_t>(random.word[1] % 16 != 0 ? code : random.word[2] % 2 ? qmax : -qmax);
+  }
+  for (int64_t i = 0; i < (per_channel ? shape.n : 1); ++i) {
+    result.scale()[i] = 0.01f * (1.5f + random_number(seed + 1, i));
+  }
+  return result;
+}
+// Four arrays of (channels) that live as long as this object.
+struct OwnedMoments {
+  OwnedTensor mean, variance, min, max;
+  explicit OwnedMoments(int64_t channels)
+      : mean({1, 1, 1, channels}), variance({1, 1, 1, channels}), min({1, 1, 1, channels}), max({1, 1, 1, channels}) {}
+  operator Moments() const { return {mean.f32(), variance.f32(), min.f32(), max.f32()}; }
+};
+
+struct ConvCase {
+  std::string name;
+  ConvProblem problem;
+};
+
+// Fills in the output's shape and describes the problem for failure messages.
+inline ConvCase conv_case(ConvProblem p, int64_t outputs) {
+  p.y = {p.x.n, output_extent(p.x.h, p.kernel_h, p.stride_h, p.pad_h, p.dilation_h),
+         output_extent(p.x.w, p.kernel_w, p.stride_w, p.pad_w, p.dilation_w), outputs};
+  return {say(p.x.n, "x", p.x.h, "x", p.x.w, "x", p.x.c, " to ", outputs, " kernel ", p.kernel_h, "x", p.kernel_w,
+              " stride ", p.stride_h, "x", p.stride_w, " pad ", p.pad_h, "x", p.pad_w, " dilation ", p.dilation_h, "x",
+              p.dilation_w, " groups ", p.groups),
+          p};
+}
+inline ConvCase square_case(Shape x, int64_t outputs, int kernel, int stride, int pad, int dilation = 1,
+                            int groups = 1) {
+  ConvProblem p;
+  p.x = x;
+  p.kernel_h = p.kernel_w = kernel;
+  p.stride_h = p.stride_w = stride;
+  p.pad_h = p.pad_w = pad;
+  p.dilation_h = p.dilation_w = dilation;
+  p.groups = groups;
+  return conv_case(p, outputs);
+}
+
+// Small enough for the plain loops: about 26 million multiply-adds in all.
+inline std::vector<ConvCase> conv_cases() {
+  std::vector<ConvCase> cases;
+  const std::vector<int64_t> counts = {1, 3, 15, 16, 17, 24, 31, 32, 33, 64};  // a tile, one less, one more
+  for (const int64_t inputs : counts) {
+    for (const int64_t outputs : counts) {
+      cases.push_back(square_case({1, 5, 7, inputs}, outputs, 1, 1, 0));
+      if ((inputs + outputs) % 3 == 0) cases.push_back(square_case({2, 5, 3, inputs}, outputs, 3, 1, 1));
+    }
+  }
+  for (const int kernel : {1, 3, 5, 7}) {
+    for (const int stride : {1, 2, 3}) {
+      for (const int pad : {0, 1, kernel / 2}) {
+        if (pad > kernel / 2) continue;
+        cases.push_back(square_case({2, 11, 13, 5}, 19, kernel, stride, pad));
+      }
+    }
+  }
+  cases.push_back(square_case({2, 17, 19, 3}, 24, 7, 2, 3));      // the first layer of a ResNet
+  cases.push_back(square_case({1, 8, 8, 64}, 65, 3, 1, 1));       // whole tiles and one channel
+  cases.push_back(square_case({1, 4, 4, 130}, 48, 3, 2, 1));      // deeper than two vectors
+  cases.push_back(square_case({3, 2, 2, 16}, 16, 3, 1, 1));       // the kernel is larger than the image
+  cases.push_back(square_case({1, 1, 1, 7}, 5, 3, 1, 1));         // nearly all padding
+  cases.push_back(square_case({1, 5, 5, 4}, 6, 1, 1, 2));         // whole output pixels outside of the image
+  cases.push_back(square_case({1, 7, 7, 3}, 5, 1, 3, 0));         // input pixels that no output reads
+  cases.push_back(square_case({2, 13, 11, 17}, 16, 3, 1, 2, 2));  // dilation
+  cases.push_back(square_case({1, 13, 13, 8}, 9, 3, 2, 2, 2));
+  cases.push_back(square_case({1, 12, 12, 4}, 4, 3, 1, 3, 3));
+  for (const int groups : {2, 4}) {
+    for (const int64_t width : {1, 3, 8, 16, 17}) {
+      cases.push_back(square_case({2, 7, 5, width * groups}, (width + 1) * groups, 3, 1, 1, 1, groups));
+      cases.push_back(square_case({2, 7, 5, width * groups}, width * groups, 1, 2, 0, 1, groups));
+    }
+  }
+  for (const int channels : {1, 3, 15, 16, 17, 32, 33, 67}) {  // depthwise
+    for (const int stride : {1, 2})
+      cases.push_back(square_case({2, 9, 7, channels}, channels, 3, stride, 1, 1, channels));
+  }
+  cases.push_back(square_case({1, 9, 9, 24}, 24, 5, 1, 2, 1, 24));
+  cases.push_back(square_case({1, 9, 9, 16}, 16, 3, 1, 2, 2, 16));
+  cases.push_back(square_case({1, 7, 7, 16}, 32, 3, 1, 1, 1, 16));  // two outputs per group
+  ConvProblem uneven;
+  uneven.x = {2, 9, 14, 6};
+  uneven.kernel_h = 1, uneven.kernel_w = 5, uneven.stride_h = 2, uneven.stride_w = 3, uneven.pad_w = 2;
+  cases.push_back(conv_case(uneven, 10));
+  uneven.kernel_h = 3, uneven.kernel_w = 2, uneven.pad_h = 1, uneven.pad_w = 0, uneven.dilation_h = 2;
+  cases.push_back(conv_case(uneven, 18));
+  for (int64_t n = 1; n <= 130; ++n) cases.push_back(square_case({n, 1, 1, 1 + 7 * n % 67}, 1 + 11 * n % 35, 1, 1, 0));
+  cases.push_back(square_case({3, 1, 1, 512}, 100, 1, 1, 0));  // linear layers as they are
+  cases.push_back(square_case({65, 1, 1, 64}, 10, 1, 1, 0));
+  return cases;
+}
+
+}  // namespace octet::test

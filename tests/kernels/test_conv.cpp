@@ -1,0 +1,163 @@
+// Every convolution of the CPU backend against the plain loops: integers to the last bit, on every instruction set this
+// processor has and for several thread counts; real ones within rounding, and the same bits everywhere.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "kernels/cpu/conv.h"
+#include "tests/kernels/cases.h"
+
+namespace octet {
+namespace {
+using namespace test;
+
+std::vector<Isa> available() {
+  std::vector<Isa> isas;
+  for (const Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512_vnni, Isa::amx})
+    if (isa <= best_isa()) isas.push_back(isa);
+  return isas;
+}
+
+struct Operands {
+  OwnedQTensor x, w, dy;
+};
+Operands codes_of(const ConvProblem& p, bool per_channel = false) {
+  return {random_codes(p.x, 1), random_codes(p.weight(), 2, per_channel), random_codes(p.y, 3)};
+}
+Operands reals_of(const ConvProblem& p) {
+  return {random_real_operand(p.x, 1), random_real_operand(p.weight(), 2), random_real_operand(p.y, 3)};
+}
+
+// All that one convolution computes. `add` starts dx and dw from random values.
+struct Results {
+  OwnedTensor y, dx, dw;
+  OwnedMoments moments;
+};
+template <class Run>
+Results results_of(const ConvProblem& p, DType type, bool add, const Run& run) {
+  Results r{OwnedTensor(p.y, type), add ? random_real(p.x, 4, 1, type) : OwnedTensor(p.x, type),
+            add ? random_real(p.weight(), 5) : OwnedTensor(p.weight()), OwnedMoments(p.y.c)};
+  run(r);
+  return r;
+}
+Results reference(const ConvProblem& p, const Operands& o, DType type, bool add) {
+  const auto backend = make_reference_backend();
+  return results_of(p, type, add, [&](Results& r) {
+    backend->conv_forward(p, o.x, o.w, r.y, r.moments);
+    backend->conv_backward_data(p, o.dy, o.w, {r.dx, add});
+    backend->conv_backward_weight(p, o.x, o.dy, {r.dw, add});
+  });
+}
+Results computed(cpu::Convolution& convolution, const ConvProblem& p, const Operands& o, DType type, bool add) {
+  return results_of(p, type, add, [&](Results& r) {
+    convolution.forward(p, o.x, o.w, r.y, r.moments);
+    convolution.backward_data(p, o.dy, o.w, {r.dx, add});
+    convolution.backward_weight(p, o.x, o.dy, {r.dw, add});
+  });
+}
+
+void expect_same(const OwnedTensor& got, const OwnedTensor& want, const char* what) {
+  for (int64_t i = 0; i < want.elements(); ++i) ASSERT_EQ(got[i], want[i]) << what << " at " << i;
+}
+void expect_near(const OwnedTensor& got, const OwnedTensor& want, double bound, const char* what) {
+  for (int64_t i = 0; i < want.elements(); ++i) ASSERT_NEAR(got[i], want[i], bound) << what << " at " << i;
+}
+// `values` bounds the error of the values that the moments are of.
+void expect_moments(const Results& got, const Results& want, double values) {
+  for (int64_t c = 0; c < want.moments.mean.elements(); ++c) {
+    const double largest = std::max(std::abs(want.moments.min[c]), std::abs(want.moments.max[c])) + values;
+    // 64 values are summed in f32: at most 64 roundings of 2^-24 relative to the sum of magnitudes.
+    const double relative = 64 * std::ldexp(1.0, -24);
+    ASSERT_NEAR(got.moments.mean[c], want.moments.mean[c], values + relative * largest);
+    ASSERT_NEAR(got.moments.variance[c], want.moments.variance[c], 4 * (values + relative * largest) * largest);
+    ASSERT_NEAR(got.moments.min[c], want.moments.min[c], values);
+    ASSERT_NEAR(got.moments.max[c], want.moments.max[c], values);
+  }
+}
+
+class Int8Convolution : public testing::TestWithParam<Isa> {};
+INSTANTIATE_TEST_SUITE_P(Tiers, Int8Convolution, testing::ValuesIn(available()),
+                         [](const auto& info) { return std::string(name_of(info.param)); });
+
+TEST_P(Int8Convolution, EqualsThePlainLoops) {
+  const auto one = cpu::make_int8_convolution(GetParam(), 1), two = cpu::make_int8_convolution(GetParam(), 2),
+             three = cpu::make_int8_convolution(GetParam(), 3);
+  bool add = false;
+  for (const ConvCase& c : conv_cases()) {
+    const Operands operands = codes_of(c.problem);
+    const DType type = add ? DType::bf16 : DType::f32;
+    const Results want = reference(c.problem, operands, type, add);
+    for (cpu::Convolution* convolution : {one.get(), two.get(), three.get()}) {
+      SCOPED_TRACE(c.name);
+      const Results got = computed(*convolution, c.problem, operands, type, add);
+      expect_same(got.y, want.y, "y");
+      expect_same(got.dx, want.dx, "dx");
+      expect_same(got.dw, want.dw, "dw");
+      expect_moments(got, want, 0);
+      if (HasFatalFailure()) return;
+    }
+    add = !add;
+  }
+}
+
+// More than 131,072 pixels of extreme codes: the weight gradient leaves int32.
+TEST_P(Int8Convolution, WideSumsAreExact) {
+  const ConvProblem p = square_case({9, 130, 130, 2}, 3, 3, 1, 1).problem;
+  Operands operands = codes_of(p);
+  std::fill_n(operands.x.s8(), operands.x.elements(), int8_t{127});
+  std::fill_n(operands.dy.s8(), operands.dy.elements(), int8_t{-127});
+  const auto convolution = cpu::make_int8_convolution(GetParam(), 2);
+  expect_same(computed(*convolution, p, operands, DType::f32, false).dw, reference(p, operands, DType::f32, false).dw,
+              "dw");
+}
+
+class FixedOrderConvolution : public testing::TestWithParam<Isa> {};
+INSTANTIATE_TEST_SUITE_P(Tiers, FixedOrderConvolution, testing::ValuesIn(available()),
+                         [](const auto& info) { return std::string(name_of(info.param)); });
+
+// A sum of n products below 1 in f32, in any order, errs by less than n * n * 2^-24.
+double sum_bound(double products) { return 1e-6 + products * products * std::ldexp(1.0, -24) / 2; }
+double forward_products(const ConvProblem& p) {
+  return static_cast<double>(p.weight().h * p.weight().w * p.weight().c);
+}
+double backward_products(const ConvProblem& p) {
+  return static_cast<double>(p.kernel_h * p.kernel_w * p.y.c / p.groups);
+}
+
+TEST_P(FixedOrderConvolution, NearThePlainLoopsAndTheSameBitsEverywhere) {
+  const auto first = cpu::make_fixed_order_convolution(Isa::scalar, 1);
+  const auto one = cpu::make_fixed_order_convolution(GetParam(), 1),
+             three = cpu::make_fixed_order_convolution(GetParam(), 3);
+  bool add = false;
+  for (const ConvCase& c : conv_cases()) {
+    SCOPED_TRACE(c.name);
+    const Operands operands = reals_of(c.problem);
+    const Results want = reference(c.problem, operands, DType::f32, add);
+    const Results same = computed(*first, c.problem, operands, DType::f32, add);
+    expect_near(same.y, want.y, sum_bound(forward_products(c.problem)), "y");
+    expect_near(same.dx, want.dx, sum_bound(backward_products(c.problem)), "dx");
+    expect_near(same.dw, want.dw, sum_bound(static_cast<double>(c.problem.y.pixels())), "dw");
+    expect_moments(same, want, sum_bound(forward_products(c.problem)));
+    for (cpu::Convolution* convolution : {one.get(), three.get()}) {
+      const Results got = computed(*convolution, c.problem, operands, DType::f32, add);
+      expect_same(got.y, same.y, "y");
+      expect_same(got.dx, same.dx, "dx");
+      expect_same(got.dw, same.dw, "dw");
+      expect_same(got.moments.mean, same.moments.mean, "mean");
+      expect_same(got.moments.variance, same.moments.variance, "variance");
+    }
+    if (HasFatalFailure()) return;
+    add = !add;
+  }
+}
+
+TEST(Convolution, RefusesOperandsOfTheOtherKind) {
+  const ConvProblem p = square_case({1, 4, 4, 3}, 5, 3, 1, 1).problem;
+  const Operands codes = codes_of(p), reals = reals_of(p);
+  const OwnedTensor y(p.y);
+  EXPECT_THROW(cpu::make_int8_convolution(Isa::scalar, 1)->forward(p, codes.x, reals.w, y, {}), Error);
+  EXPECT_THROW(cpu::make_fixed_order_convolution(Isa::scalar, 1)->forward(p, codes.x, codes.w, y, {}), Error);
+}
+
+}  // namespace
+}  // namespace octet

@@ -1,0 +1,172 @@
+// Known answers and properties of the functions that every backend shares.
+#include <Random123/philox.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "kernels/shared/encode.h"
+#include "kernels/shared/math.h"
+#include "tests/kernels/cases.h"
+
+namespace octet {
+namespace {
+using test::random_number;
+constexpr float infinity = std::numeric_limits<float>::infinity();
+constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+
+TEST(Philox, MatchesRandom123) {
+  r123::Philox4x32_R<7> oracle;
+  for (uint64_t i = 0; i < 10000; ++i) {
+    const uint64_t counter = i * 0x9E3779B97F4A7C15u, seed = ~counter * 31;
+    const uint32_t step = static_cast<uint32_t>(i * 77), site = static_cast<uint32_t>(counter >> 17);
+    const auto expected = oracle({{static_cast<uint32_t>(counter), static_cast<uint32_t>(counter >> 32), step, site}},
+                                 {{static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)}});
+    const Random128 actual = philox(counter, step, site, seed);
+    for (int word = 0; word < 4; ++word) ASSERT_EQ(actual.word[word], expected[word]) << "counter " << i;
+  }
+}
+
+TEST(Philox, EveryElementReadsBitsOfItsOwn) {
+  const RngKey key{7, 3, 5, 1000};
+  std::vector<bool> seen(4 * 64 * 2, false);  // (counter, half word) of the groups that elements 0..511 lie in
+  for (uint64_t e = 0; e < 512; ++e) {
+    bool found = false;
+    const uint32_t bits = random_bits16({key.seed, key.step, key.site, 0}, e);
+    for (uint64_t counter = 0; counter < 64 && !found; ++counter) {
+      const Random128 random = philox(counter, key.step, key.site, key.seed);
+      for (int half = 0; half < 8 && !found; ++half) {
+        const size_t place = counter * 8 + half;
+        if (((random.word[half / 2] >> (16 * (half % 2))) & 0xFFFFu) == bits && !seen[place])
+          found = seen[place] = true;
+      }
+    }
+    EXPECT_TRUE(found) << "element " << e;
+  }
+  EXPECT_EQ(random_bits16(key, 234), random_bits16({key.seed, key.step, key.site, 0}, 1234)) << "first is an offset";
+}
+
+TEST(Bf16, RoundTripsAndRoundsToNearestEven) {
+  for (uint32_t code = 0; code < 65536; ++code) {
+    const float x = from_bf16(static_cast<uint16_t>(code));
+    if (x == x) {
+      ASSERT_EQ(to_bf16(x), code);
+    } else {
+      ASSERT_TRUE(std::isnan(from_bf16(to_bf16(x))));
+    }
+  }
+  for (uint32_t code = 0x0080; code < 0x7F00; ++code) {  // between two neighbours: the nearer one, or the even one
+    const uint32_t low = code << 16;
+    ASSERT_EQ(to_bf16(float_of(low | 0x7FFF)), code);
+    ASSERT_EQ(to_bf16(float_of(low | 0x8000)), code + code % 2);
+    ASSERT_EQ(to_bf16(float_of(low | 0x8001)), code + 1);
+    ASSERT_EQ(to_bf16(-float_of(low | 0x8001)), 0x8000 + code + 1);
+  }
+}
+
+TEST(Encode, NearestAgreesWithTheLibrary) {
+  for (const int qmax : {1, 7, 127}) {
+    for (int i = 0; i < 20000; ++i) {
+      const float x = random_number(1, i) * 3, inverse = inverse_scale_of(2.5f, qmax);
+      const float wanted = std::nearbyint(std::fmin(std::fmax(x * inverse, -qmax), qmax));
+      ASSERT_EQ(encode_nearest(x, inverse, qmax), static_cast<int>(wanted)) << x;
+    }
+  }
+  EXPECT_EQ(encode_nearest(2.5f, 1, 127), 2);
+  EXPECT_EQ(encode_nearest(3.5f, 1, 127), 4);
+  EXPECT_EQ(encode_nearest(-2.5f, 1, 127), -2);
+  EXPECT_EQ(encode_nearest(infinity, 1, 127), 127);
+  EXPECT_EQ(encode_nearest(-infinity, 1, 7), -7);
+  EXPECT_EQ(encode_nearest(nan, 1, 127), -127);
+  EXPECT_EQ(inverse_scale_of(0, 127), 0);
+}
+
+TEST(Encode, StochasticIsOneOfTheNeighboursAndKeepsIntegers) {
+  for (uint32_t bits = 0; bits < 65536; bits += 7) {
+    for (int code = -127; code <= 127; ++code) {
+      ASSERT_EQ(encode_stochastic(static_cast<float>(code), 1, 127, bits), code);
+    }
+    ASSERT_EQ(encode_stochastic(-0.25f, 1, 127, bits), bits < 0x4000 ? -1 : 0);
+    ASSERT_EQ(encode_stochastic(99.75f, 1, 127, bits), bits < 0x4000 ? 99 : 100);
+    ASSERT_EQ(encode_stochastic(1e9f, 1, 127, bits), 127);
+    ASSERT_EQ(encode_stochastic(-1e9f, 1, 7, bits), -7);
+    ASSERT_EQ(encode_stochastic(nan, 1, 127, bits), -127);
+  }
+}
+
+TEST(Encode, StochasticRoundingIsUnbiased) {
+  constexpr int64_t count = 1 << 19;
+  uint32_t site = 0;
+  for (const float x : {0.5f, 0.01f, -0.3f, 12.9f, -126.125f, 126.99f}) {
+    const RngKey key{42, 9, ++site, 0};
+    int64_t sum = 0;
+    for (int64_t i = 0; i < count; ++i) sum += encode_stochastic(x, 1, 127, random_bits16(key, i));
+    const double up = x - std::floor(static_cast<double>(x));
+    const double deviation = std::sqrt(up * (1 - up) / count);
+    EXPECT_NEAR(static_cast<double>(sum) / count, x, 5 * deviation + 1.0 / 65536) << "five sigma and one random bit";
+  }
+}
+
+TEST(Encode, SmallestPowerOfTwo) {
+  for (int exponent = -126; exponent <= 126; ++exponent) {
+    const float power = std::ldexp(1.0f, exponent);
+    EXPECT_EQ(power_of_two_at_least(power), power);
+    EXPECT_EQ(power_of_two_at_least(std::nextafter(power, infinity)), 2 * power);
+    EXPECT_EQ(power_of_two_at_least(1.5f * power), 2 * power);
+  }
+  EXPECT_EQ(power_of_two_at_least(0), 0);
+  EXPECT_EQ(power_of_two_at_least(1e-44f), std::ldexp(1.0f, -126));
+  EXPECT_EQ(power_of_two_at_least(infinity), infinity);
+  EXPECT_TRUE(std::isnan(power_of_two_at_least(nan)));
+}
+
+TEST(Histogram, EdgesDelimitTheBins) {
+  EXPECT_EQ(histogram_edge(0), std::ldexp(1.0f, -44));
+  EXPECT_EQ(histogram_edge(64), std::ldexp(1.0f, -43));
+  EXPECT_EQ(histogram_edge(histogram_bins), 16.0f);
+  for (int bin = 0; bin < histogram_bins; ++bin) {
+    ASSERT_EQ(histogram_bin(histogram_edge(bin)), bin);
+    ASSERT_EQ(histogram_bin(-std::nextafter(histogram_edge(bin + 1), 0.0f)), bin);
+  }
+  EXPECT_EQ(histogram_bin(0), 0);
+  EXPECT_EQ(histogram_bin(1e-30f), 0);
+  EXPECT_EQ(histogram_bin(1e30f), histogram_bins - 1);
+  EXPECT_EQ(histogram_bin(infinity), histogram_bins - 1);
+}
+
+TEST(Math, ExponentialAndLogarithm) {
+  for (int i = 0; i < 200000; ++i) {
+    const double x = random_number(1, i) * 708.0;
+    const long double wanted = std::exp(static_cast<long double>(x));
+    ASSERT_LT(std::fabs(static_cast<double>((exponential(x) - wanted) / wanted)), 1e-14) << x;
+    const double small = random_number(2, i);
+    const long double near_one = std::exp(static_cast<long double>(small));
+    ASSERT_LT(std::fabs(static_cast<double>((exponential(small) - near_one) / near_one)), 1e-15) << small;
+    for (const double y : {static_cast<double>(near_one), exponential(x), 1 + small * 1e-6}) {
+      const long double ln = std::log(static_cast<long double>(y));
+      ASSERT_LE(std::fabs(static_cast<double>(natural_log(y) - ln)), 1e-15 * std::fabs(static_cast<double>(ln))) << y;
+    }
+  }
+  EXPECT_EQ(exponential(0), 1);
+  EXPECT_EQ(exponential(-1e300), 0);
+  EXPECT_EQ(exponential(1e300), std::numeric_limits<double>::infinity());
+  EXPECT_TRUE(std::isnan(exponential(std::numeric_limits<double>::quiet_NaN())));
+  EXPECT_EQ(natural_log(1), 0);
+  EXPECT_EQ(natural_log(0), -std::numeric_limits<double>::infinity());
+  EXPECT_TRUE(std::isnan(natural_log(-1)));
+}
+
+TEST(Isa, NamesRoundTrip) {
+  for (const Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512_vnni, Isa::amx})
+    EXPECT_EQ(isa_from_name(name_of(isa)), isa);
+  try {
+    isa_from_name("sse9");
+    FAIL() << "an unknown name was taken";
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("avx512_vnni"), std::string::npos) << error.what();
+  }
+  EXPECT_NE(name_of(best_isa()), nullptr);
+}
+
+}  // namespace
+}  // namespace octet

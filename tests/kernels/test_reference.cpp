@@ -1,0 +1,395 @@
+// The reference backend against direct formulas and known answers.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "kernels/shared/affine.h"
+#include "tests/kernels/cases.h"
+
+namespace octet {
+namespace {
+using namespace test;
+
+class Reference : public testing::Test {
+ protected:
+  std::unique_ptr<Backend> backend = make_reference_backend();
+};
+
+// One output of a convolution of codes, straight from the definition.
+int64_t direct(const ConvProblem& p, const OwnedQTensor& x, const OwnedQTensor& w, int64_t n, int64_t row,
+               int64_t column, int64_t output) {
+  const int64_t inputs = p.x.c / p.groups, group = output / (p.y.c / p.groups);
+  int64_t sum = 0;
+  for (int64_t i = 0; i < p.kernel_h * p.kernel_w * inputs; ++i) {
+    const int64_t input = i % inputs, kernel_column = i / inputs % p.kernel_w, kernel_row = i / inputs / p.kernel_w;
+    const int64_t h = row * p.stride_h + kernel_row * p.dilation_h - p.pad_h;
+    const int64_t v = column * p.stride_w + kernel_column * p.dilation_w - p.pad_w;
+    if (h < 0 || v < 0 || h >= p.x.h || v >= p.x.w) continue;
+    sum += x.s8()[((n * p.x.h + h) * p.x.w + v) * p.x.c + group * inputs + input] *
+           w.s8()[output * p.kernel_h * p.kernel_w * inputs + i];
+  }
+  return sum;
+}
+
+double inner_product(const OwnedTensor& a, const OwnedTensor& b) {
+  double sum = 0;
+  for (int64_t i = 0; i < a.elements(); ++i) sum += static_cast<double>(a[i]) * b[i];
+  return sum;
+}
+
+TEST_F(Reference, ConvolutionForwardIsTheDefinition) {
+  for (const auto& [name, p] : conv_cases()) {
+    const OwnedQTensor x = random_codes(p.x, 1), w = random_codes(p.weight(), 2, true);
+    const OwnedTensor y(p.y);
+    const OwnedMoments moments(p.y.c);
+    backend->conv_forward(p, x, w, y, moments);
+    for (int64_t i = 0; i < y.elements(); ++i) {
+      const int64_t channel = i % p.y.c, column = i / p.y.c % p.y.w, row = i / p.y.c / p.y.w % p.y.h;
+      const int64_t total = direct(p, x, w, i / p.y.c / p.y.w / p.y.h, row, column, channel);
+      ASSERT_EQ(y[i], static_cast<float>(total) * (*x.scale() * w.scale()[channel])) << name << ", element " << i;
+    }
+    double sum = 0;
+    float high = -1e30f;
+    for (int64_t i = p.y.c - 1; i < y.elements(); i += p.y.c) sum += y[i], high = std::max(high, y[i]);
+    const double mean = sum / p.y.pixels();
+    ASSERT_NEAR(moments.mean[p.y.c - 1], mean, std::fabs(mean) * 1e-6) << name;
+    ASSERT_EQ(moments.max[p.y.c - 1], high) << name;
+  }
+}
+
+// <conv(x, w), dy> = <x, backward_data(dy, w)> = <w, backward_weight(x, dy)>, with codes so small that floats are
+// exact.
+TEST_F(Reference, ConvolutionBackwardIsTheAdjoint) {
+  for (const auto& [name, p] : conv_cases()) {
+    const OwnedQTensor x = random_codes(p.x, 1, false, 3), w = random_codes(p.weight(), 2, false, 3);
+    const OwnedQTensor dy = random_codes(p.y, 3, false, 3);
+    for (const OwnedQTensor* tensor : {&x, &w, &dy}) *tensor->scale() = 1;
+    const OwnedTensor y(p.y), dx(p.x), dw(p.weight());
+    backend->conv_forward(p, x, w, y, {});
+    backend->conv_backward_data(p, dy, w, {dx});
+    backend->conv_backward_weight(p, x, dy, {dw});
+    const double loss = inner_product(y, dy.values());
+    ASSERT_EQ(loss, inner_product(dx, x.values())) << name;
+    ASSERT_EQ(loss, inner_product(dw, w.values())) << name;
+  }
+}
+
+TEST_F(Reference, BackwardDataWithAScalePerChannelAddsTheChannelsInOrder) {
+  const ConvProblem p = square_case({1, 5, 4, 6}, 10, 3, 1, 1, 1, 2).problem;
+  const OwnedQTensor dy = random_codes(p.y, 1), w = random_codes(p.weight(), 2, true);
+  const OwnedTensor actual(p.x), part(p.x), expected(p.x);
+  for (int64_t channel = 0; channel < p.y.c; ++channel) {
+    const OwnedQTensor alone(OwnedTensor(p.weight(), DType::s8), 1);
+    const int64_t count = w.elements() / p.y.c;
+    memcpy(alone.s8() + channel * count, w.s8() + channel * count, count);
+    *alone.scale() = w.scale()[channel];
+    backend->conv_backward_data(p, dy, alone, {part});
+    for (int64_t i = 0; i < part.elements(); ++i) expected.f32()[i] += part[i];
+  }
+  backend->conv_backward_data(p, dy, w, {actual});
+  for (int64_t i = 0; i < actual.elements(); ++i) ASSERT_EQ(actual[i], expected[i]);
+}
+
+TEST_F(Reference, LongSumsDoNotOverflow) {
+  const ConvProblem p = square_case({1, 1, 1, 140000}, 1, 1, 1, 0).problem;
+  const OwnedQTensor x(OwnedTensor(p.x, DType::s8), 1);
+  memset(x.s8(), 127, static_cast<size_t>(p.x.c));
+  *x.scale() = 1;
+  const OwnedTensor y(p.y);
+  backend->conv_forward(p, x, x, y, {});
+  EXPECT_EQ(y[0], static_cast<float>(int64_t{127} * 127 * 140000));
+}
+
+TEST_F(Reference, AddsInFloatBeforeRoundingToBf16) {
+  const ConvProblem p = square_case({2, 4, 4, 5}, 7, 3, 1, 1).problem;
+  const OwnedQTensor dy = random_codes(p.y, 1), w = random_codes(p.weight(), 2);
+  const OwnedTensor exact(p.x), before = random_real(p.x, 3, 1, DType::bf16),
+                                after = random_real(p.x, 3, 1, DType::bf16);
+  backend->conv_backward_data(p, dy, w, {exact});
+  backend->conv_backward_data(p, dy, w, {after, true});
+  for (int64_t i = 0; i < exact.elements(); ++i) ASSERT_EQ(after[i], from_bf16(to_bf16(before[i] + exact[i])));
+}
+
+TEST_F(Reference, QuantizeWritesScaleCodesAndProbe) {
+  const OwnedTensor src = random_real({4, 3, 3, 5}, 1, 3);
+  const OwnedQTensor codes(OwnedTensor(src.view().shape, DType::s8), 1);
+  const OwnedTensor back(src.view().shape);
+  float largest = 0, held = 1.25f;
+  uint64_t beyond = 0;
+  for (int64_t i = 0; i < src.elements(); ++i)
+    largest = std::max(largest, std::fabs(src[i])), beyond += std::fabs(src[i]) > held;
+  for (const Range range : {Range::absmax, Range::power_of_two, Range::held}) {
+    for (const Rounding rounding : {Rounding::nearest, Rounding::stochastic}) {
+      const Encoding encoding{DType::s8, 127, rounding, range, &held};
+      std::vector<uint32_t> histogram(histogram_bins);
+      uint64_t saturated = 0;
+      backend->quantize(src, encoding, {1, 2, 3, 4}, codes, {histogram.data(), &saturated});
+      const float clip = range == Range::absmax ? largest : range == Range::held ? held : 4.0f;
+      EXPECT_EQ(*codes.scale(), clip / 127);
+      EXPECT_EQ(saturated, range == Range::held ? beyond : 0);
+      EXPECT_EQ(std::accumulate(histogram.begin(), histogram.end(), int64_t{0}), src.elements());
+      backend->dequantize(codes, back);
+      for (int64_t i = 0; i < src.elements(); ++i) {
+        const float wanted = std::min(std::max(src[i], -clip), clip);
+        EXPECT_LE(std::fabs(back[i] - wanted), *codes.scale() * (rounding == Rounding::nearest ? 0.50001f : 1.0f));
+      }
+    }
+  }
+  held = 0;
+  EXPECT_THROW(backend->quantize(src, {DType::s8, 127, Rounding::nearest, Range::held, &held}, {}, codes, {}), Error);
+}
+
+TEST_F(Reference, QuantizeWithAScalePerChannel) {
+  const OwnedTensor src = random_real({4, 1, 1, 9}, 1);
+  for (int64_t i = 0; i < 9; ++i) src.f32()[9 + i] = 0;  // one channel of zeros
+  const OwnedQTensor codes(OwnedTensor(src.view().shape, DType::s8), 4, true);
+  Encoding encoding{DType::s8, 7};
+  encoding.per_channel = true;
+  backend->quantize(src, encoding, {}, codes, {});
+  EXPECT_EQ(codes.scale()[1], 0);
+  for (const int64_t channel : {0, 2, 3}) {
+    float largest = 0;
+    int code = 0;
+    for (int64_t i = 9 * channel; i < 9 * channel + 9; ++i) {
+      largest = std::max(largest, std::fabs(src[i]));
+      code = std::max(code, std::abs(codes.s8()[i]));
+    }
+    EXPECT_EQ(codes.scale()[channel], largest / 7);
+    EXPECT_EQ(code, 7);
+  }
+}
+
+// A rank that holds the second half of the batch gives the second half of the codes.
+TEST_F(Reference, RandomBitsFollowTheGlobalElement) {
+  const OwnedTensor all = random_real({4, 3, 5, 7}, 1);
+  const int64_t half = all.elements() / 2;
+  const float clip = 1;
+  const Encoding encoding{DType::s8, 127, Rounding::stochastic, Range::held, &clip};
+  const OwnedQTensor whole(OwnedTensor({4, 3, 5, 7}, DType::s8), 1), part(OwnedTensor({2, 3, 5, 7}, DType::s8), 1);
+  backend->quantize(all, encoding, {1, 2, 3, 0}, whole, {});
+  backend->quantize({all.f32() + half, {2, 3, 5, 7}}, encoding, {1, 2, 3, static_cast<uint64_t>(half)}, part, {});
+  EXPECT_EQ(memcmp(part.s8(), whole.s8() + half, static_cast<size_t>(half)), 0);
+}
+
+TEST_F(Reference, AffineEncodesItsOwnRealResult) {
+  const Shape shape{2, 5, 3, 9};
+  const ConvProblem identity = square_case(shape, 9, 1, 1, 0, 1, 9).problem;
+  const OwnedTensor ones({9, 1, 1, 1}), x(shape), gamma = random_real({1, 1, 1, 9}, 2, 2),
+                                                  beta = random_real({1, 1, 1, 9}, 3);
+  for (int64_t i = 0; i < 9; ++i) ones.f32()[i] = 1;
+  const OwnedMoments moments(9);
+  backend->conv_forward(identity, random_real_operand(shape, 1, 4), {ones}, x, moments);  // x and its exact moments
+  const OwnedQTensor residual = random_codes(shape, 4);
+  // The largest result comes from the largest input of a channel, or, after gamma's sign is turned, from the smallest.
+  for (const auto& [with_residual, range] :
+       {std::pair{false, Range::absmax}, std::pair{false, Range::power_of_two}, std::pair{true, Range::absmax}}) {
+    for (const float sign : {1.0f, -1.0f}) {
+      for (int64_t i = 0; i < 9; ++i) gamma.f32()[i] = sign * std::fabs(gamma[i]);
+      AffineProblem problem;
+      problem.shape = shape;
+      problem.activation = Activation::relu;
+      const QTensor added = with_residual ? residual.view() : QTensor{};
+      const OwnedTensor real(shape);
+      const OwnedQTensor codes(OwnedTensor(shape, DType::s8), 1);
+      const Encoding encoding{DType::s8, 127, Rounding::nearest, range};
+      backend->affine_forward(problem, x, moments, {gamma.f32(), beta.f32()}, added, {}, {}, {real});
+      backend->affine_forward(problem, x, moments, {gamma.f32(), beta.f32()}, added, encoding, {}, codes);
+      float clip = 0;
+      for (int64_t i = 0; i < real.elements(); ++i) clip = std::max(clip, real[i]);
+      if (range == Range::power_of_two) clip = power_of_two_at_least(clip);
+      ASSERT_EQ(*codes.scale(), clip / 127);
+      for (int64_t i = 0; i < real.elements(); ++i) {
+        ASSERT_EQ(codes.s8()[i], encode_nearest(real[i], inverse_scale_of(clip, 127), 127));
+      }
+    }
+  }
+}
+
+TEST_F(Reference, AffineBackwardEncodesAddsAndMeasures) {
+  const Shape shape{2, 3, 3, 4};
+  const OwnedTensor x = random_real(shape, 1), dy = random_real(shape, 2), real(shape),
+                    gamma = random_real({1, 1, 1, 4}, 3);
+  const OwnedTensor beta = random_real({1, 1, 1, 4}, 4), d_gamma({1, 1, 1, 4}), d_beta({1, 1, 1, 4}), d_residual(shape);
+  const OwnedMoments moments(4);
+  for (int i = 0; i < 4; ++i) moments.mean.f32()[i] = 0.1f, moments.variance.f32()[i] = 0.3f;
+  AffineProblem problem;
+  problem.shape = shape;
+  problem.activation = Activation::relu;
+  const AffineParameters parameters{gamma.f32(), beta.f32()};
+  const auto run = [&](bool add, const Encoding& encoding, QTensor error, Probe probe) {
+    backend->affine_backward(problem, x, moments, parameters, {}, false, dy, {d_gamma, add}, {d_beta, add},
+                             {d_residual, add}, encoding, {5, 6, 7, 8}, error, probe);
+  };
+  const auto snapshot = [&] {
+    std::vector<float> values;
+    for (const OwnedTensor* tensor : {&d_gamma, &d_beta, &d_residual}) {
+      for (int64_t i = 0; i < tensor->elements(); ++i) values.push_back((*tensor)[i]);
+    }
+    return values;
+  };
+  std::vector<uint32_t> measured(histogram_bins), histogram(histogram_bins);
+  uint64_t saturated = 0;
+  run(false, {}, {}, {measured.data(), &saturated});
+  for (const float value : snapshot()) ASSERT_EQ(value, 0) << "measuring must write nothing else";
+  EXPECT_EQ(saturated, 0u);
+
+  run(false, {}, {real}, {histogram.data(), nullptr});
+  EXPECT_EQ(measured, histogram);
+  const std::vector<float> once = snapshot();
+  const float held = 0.2f;
+  const OwnedQTensor codes(OwnedTensor(shape, DType::s8), 1);
+  run(true, {DType::s8, 127, Rounding::stochastic, Range::held, &held}, codes, {nullptr, &saturated});
+  const std::vector<float> twice = snapshot();
+  for (size_t i = 0; i < once.size(); ++i) ASSERT_EQ(twice[i], once[i] + once[i]);
+  EXPECT_EQ(*codes.scale(), held / 127);
+  uint64_t beyond = 0;
+  for (int64_t i = 0; i < real.elements(); ++i) {
+    beyond += std::fabs(real[i]) > held;
+    ASSERT_EQ(codes.s8()[i],
+              encode_stochastic(real[i], inverse_scale_of(held, 127), 127, random_bits16({5, 6, 7, 8}, i)));
+  }
+  EXPECT_EQ(saturated, beyond);
+  EXPECT_GT(beyond, 0u);
+}
+
+// Behind a residual only the stored output tells where the activation passed.
+TEST_F(Reference, AffineBackwardReadsTheCodesBehindAResidual) {
+  const Shape shape{1, 1, 1, 4};
+  const OwnedTensor x(shape), dy(shape), error(shape);
+  const OwnedQTensor y(OwnedTensor(shape, DType::s8), 1);
+  const int8_t codes[] = {0, 1, 126, 127};
+  memcpy(y.s8(), codes, sizeof codes);
+  for (int i = 0; i < 4; ++i) dy.f32()[i] = static_cast<float>(i + 1);
+  AffineProblem problem;
+  problem.shape = shape;
+  problem.normalize = false;
+  for (const Activation activation : {Activation::none, Activation::relu, Activation::relu6}) {
+    problem.activation = activation;
+    backend->affine_backward(problem, x, {}, {}, y, true, dy, {}, {}, {}, {}, {}, {error}, {});
+    EXPECT_EQ(error[0], activation == Activation::none ? 1 : 0);
+    EXPECT_EQ(error[1], 2);
+    EXPECT_EQ(error[2], 3);
+    EXPECT_EQ(error[3], activation == Activation::relu6 ? 0 : 4);
+  }
+}
+
+TEST_F(Reference, PoolsOfCodes) {
+  const OwnedQTensor x(OwnedTensor({1, 2, 2, 2}, DType::s8), 1), y(OwnedTensor({1, 1, 1, 2}, DType::s8), 1);
+  const int8_t values[] = {5, 1, 5, 2, -7, 3, 4, 4};  // channel 0: 5 5 -7 4, channel 1: 1 2 3 4
+  memcpy(x.s8(), values, sizeof values);
+  *x.scale() = 0.5f;
+  PoolProblem problem{{1, 2, 2, 2}, {1, 1, 1, 2}};
+  backend->pool_forward(problem, x, y);
+  EXPECT_EQ(y.s8()[0], 5);
+  EXPECT_EQ(y.s8()[1], 4);
+  EXPECT_EQ(*y.scale(), 0.5f);
+  const OwnedTensor dy({1, 1, 1, 2}), dx({1, 2, 2, 2});
+  dy.f32()[0] = 10, dy.f32()[1] = 20;
+  backend->pool_backward(problem, x, y, dy, {dx});
+  EXPECT_EQ(dx[0], 10) << "the first of two equal ones";
+  EXPECT_EQ(dx[2], 0);
+  EXPECT_EQ(dx[7], 20);
+  problem.max = false;
+  backend->pool_forward(problem, x, y);
+  EXPECT_EQ(y.s8()[0], 2);  // 7 / 4
+  EXPECT_EQ(y.s8()[1], 2);  // 2.5 to even
+  const OwnedTensor mean({1, 1, 1, 2});
+  backend->global_pool_forward(x, mean);
+  EXPECT_EQ(mean[0], 0.875f);
+  EXPECT_EQ(mean[1], 1.25f);
+}
+
+TEST_F(Reference, ConcatenationTakesTheLargestScale) {
+  const OwnedQTensor a(OwnedTensor({1, 1, 1, 2}, DType::s8), 1), b(OwnedTensor({1, 1, 1, 1}, DType::s8), 1);
+  const OwnedQTensor y(OwnedTensor({1, 1, 1, 3}, DType::s8), 1);
+  a.s8()[0] = 127, a.s8()[1] = -10, b.s8()[0] = 99;
+  *a.scale() = 0.25f, *b.scale() = 1;
+  const QTensor parts[] = {a, b};
+  backend->concat_forward(parts, y);
+  EXPECT_EQ(*y.scale(), 1);
+  EXPECT_EQ(y.s8()[0], 32);  // 31.75
+  EXPECT_EQ(y.s8()[1], -2);  // -2.5 to even
+  EXPECT_EQ(y.s8()[2], 99);
+}
+
+TEST_F(Reference, SoftmaxRanksAndSurvivesAnyFiniteLogits) {
+  const float biggest = std::numeric_limits<float>::max();
+  const OwnedTensor logits({4, 1, 1, 6}), gradient({4, 1, 1, 6});
+  const float rows[4][6] = {
+      {1, 1, 1, 1, 1, 1}, {1, 1, 1, 1, 1, 1}, {biggest, -biggest, 0, 0, 0, 0}, {9, 9, 9, 9, 9, 9}};
+  memcpy(logits.f32(), rows, sizeof rows);
+  const int32_t labels[] = {0, 5, 0, -1};
+  const LossReport report = backend->softmax_loss(logits, labels, 0, 1, gradient);
+  EXPECT_EQ(report.count, 3);
+  EXPECT_EQ(report.top1, 2) << "of equal logits the first wins";
+  EXPECT_EQ(report.top5, 2);
+  EXPECT_NEAR(report.loss_sum, 2 * std::log(6.0), 1e-14);
+  EXPECT_NEAR(gradient[0], 1.0 / 6 - 1, 1e-7);
+  EXPECT_EQ(gradient[12], 0);
+  for (int i = 18; i < 24; ++i) EXPECT_EQ(gradient[i], 0) << "padding";
+  const int32_t last[] = {2};
+  const LossReport few = backend->softmax_loss({logits.f32(), {1, 1, 1, 3}}, last, 0, 1, {});
+  EXPECT_EQ(few.top1, 0);
+  EXPECT_EQ(few.top5, 1) << "of fewer than five classes all are among the first five";
+  const int32_t wrong[] = {6, 0, 0, 0};
+  EXPECT_THROW(backend->softmax_loss(logits, wrong, 0, 1, {}), Error);
+}
+
+// Two steps of torch.optim.SGD by hand: lr 0.5, momentum 0.5, decay 0.25, all values exact in binary.
+TEST_F(Reference, SgdTakesTheStepsOfPyTorch) {
+  for (const bool nesterov : {false, true}) {
+    const OwnedTensor w({1, 1, 1, 1}), gradient({1, 1, 1, 1}), velocity({1, 1, 1, 1});
+    w.f32()[0] = 4, gradient.f32()[0] = 1;
+    const SgdProblem problem{0.5f, 0.5f, 0.25f, nesterov};
+    backend->sgd_update(problem, w, gradient, velocity, nullptr);  // slope 2, velocity 2
+    EXPECT_EQ(velocity[0], 2);
+    EXPECT_EQ(w[0], nesterov ? 2.5f : 3.0f);
+    const float half = 0.5f;
+    backend->sgd_update(problem, w, gradient, velocity, &half);  // slope 1.625 or 1.75, velocity 2.625 or 2.75
+    EXPECT_EQ(w[0], nesterov ? 2.5f - 0.25f * (1.625f + 0.5f * 2.625f) : 3 - 0.25f * 2.75f);
+  }
+}
+
+TEST_F(Reference, RunningStatisticsUseTheUnbiasedVariance) {
+  const OwnedMoments batch(1);
+  const OwnedTensor mean({1, 1, 1, 1}), variance({1, 1, 1, 1});
+  batch.mean.f32()[0] = 8, batch.variance.f32()[0] = 3, variance.f32()[0] = 4;
+  backend->update_running(batch, 4, 0.25f, mean, variance);
+  EXPECT_EQ(mean[0], 2);
+  EXPECT_EQ(variance[0], 4);  // 0.75 * 4 + 0.25 * 3 * 4 / 3
+}
+
+TEST_F(Reference, FiniteAndMemory) {
+  for (const DType type : {DType::f32, DType::bf16}) {
+    const OwnedTensor x = random_real({1, 1, 1, 33}, 1, 1, type);
+    EXPECT_TRUE(backend->all_finite(x));
+    static_cast<uint8_t*>(x.view().data)[x.view().bytes() - 1] = 0x7F;
+    static_cast<uint8_t*>(x.view().data)[x.view().bytes() - 2] = 0x80;
+    EXPECT_FALSE(backend->all_finite(x));
+  }
+  for (const size_t bytes : {size_t{0}, size_t{1}, size_t{100}, size_t{5} << 20}) {
+    const auto buffer = backend->allocate(bytes);
+    EXPECT_EQ(buffer->bytes(), bytes);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer->data()) % 64, 0u);
+    for (size_t i = 0; i < bytes; i += 97) ASSERT_EQ(static_cast<uint8_t*>(buffer->data())[i], 0);
+  }
+}
+
+TEST_F(Reference, ErrorsSayHowToMend) {
+  ConvProblem problem = square_case({1, 4, 4, 6}, 6, 3, 1, 1).problem;
+  const OwnedQTensor x = random_codes(problem.x, 1), w = random_codes(problem.weight(), 2);
+  const OwnedTensor y(problem.y);
+  EXPECT_THROW(backend->conv_forward(problem, x, {random_real(problem.weight(), 1)}, y, {}), Error);
+  problem.groups = 4;
+  try {
+    backend->conv_forward(problem, x, w, y, {});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("to mend"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace octet

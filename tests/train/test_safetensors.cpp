@@ -1,0 +1,262 @@
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "kernels/base/error.h"
+#include "src/train/digest.h"
+#include "src/train/safetensors.h"
+#include "tests/train/temporary_directory.h"
+
+namespace octet {
+namespace {
+
+const std::vector<float> kWeight = {1, -2.5f, 3, 4, 5, 6}, kBias = {0.125f};
+
+std::vector<NamedTensor> tensors() {
+  return {{"conv.weight", {2, 3}, kWeight}, {"empty", {0, 7}, {}}, {"scalar \"é\"", {}, kBias}};
+}
+
+class Safetensors : public ::testing::Test {
+ protected:
+  // What open() says about a file of this header and data.
+  std::string opened(const std::string& header, const std::string& data, uint64_t header_size) const {
+    std::string bytes(8, '\0');
+    std::memcpy(bytes.data(), &header_size, 8);
+    return opened(bytes + header + data);
+  }
+  std::string opened(const std::string& header, const std::string& data) const {
+    return opened(header, data, header.size());
+  }
+  std::string opened(const std::string& bytes) const {
+    write_file(directory / "file", bytes);
+    return refusal([&] { SafetensorsFile::open(directory / "file"); });
+  }
+  TemporaryDirectory directory;
+};
+
+TEST_F(Safetensors, RoundTrip) {
+  const std::map<std::string, std::string> metadata = {{"step", "12"}, {"text", "a \"b\"\n\\ \x01 é"}};
+  write_safetensors(directory / "file", tensors(), metadata);
+  const SafetensorsFile file = SafetensorsFile::open(directory / "file");
+  EXPECT_EQ(file.metadata(), metadata);
+  EXPECT_EQ(file.names(), (std::vector<std::string>{"conv.weight", "empty", "scalar \"é\""}));
+  EXPECT_EQ(file.shape("conv.weight"), (std::vector<int64_t>{2, 3}));
+  EXPECT_TRUE(std::ranges::equal(file.f32("conv.weight"), kWeight));
+  EXPECT_TRUE(std::ranges::equal(file.f32("scalar \"é\""), kBias));
+  EXPECT_TRUE(file.f32("empty").empty());
+  EXPECT_TRUE(file.contains("empty"));
+  EXPECT_FALSE(file.contains("conv.bias"));
+  EXPECT_EQ(weights_sha256(file.f32_tensors()), weights_sha256(tensors()));
+  EXPECT_NO_THROW(file.require_finite());
+  EXPECT_PART(refusal([&] { file.f32("conv.bias"); }), "has no tensor `conv.bias`");
+  EXPECT_PART(refusal([&] { file.i64("conv.weight"); }), "tensor `conv.weight` is F32, not I64");
+}
+
+TEST_F(Safetensors, HeaderIsTheStandardOne) {
+  write_safetensors(directory / "file", tensors(), {{"step", "12"}});
+  const std::string bytes = read_file(directory / "file");
+  uint64_t size = 0;
+  std::memcpy(&size, bytes.data(), 8);
+  EXPECT_EQ(size % 8, 0u);
+  const auto header = nlohmann::json::parse(bytes.substr(8, size));
+  EXPECT_EQ(header["__metadata__"]["step"], "12");
+  EXPECT_EQ(header["conv.weight"], nlohmann::json::parse(R"({"dtype":"F32","shape":[2,3],"data_offsets":[0,24]})"));
+  EXPECT_EQ(header["empty"]["data_offsets"], nlohmann::json({24, 24}));
+  EXPECT_EQ(bytes.size(), 8 + size + 28);
+}
+
+TEST_F(Safetensors, ReadsIntegers) {
+  std::string data(16, '\0');
+  data[0] = 5;
+  data[15] = static_cast<char>(0x80);
+  const std::string header = R"({"n":{"dtype":"I64","shape":[2],"data_offsets":[0,16]}})";
+  EXPECT_EQ(opened(header, data), "accepted");
+  const SafetensorsFile file = SafetensorsFile::open(directory / "file");
+  EXPECT_EQ(file.i64("n")[0], 5);
+  EXPECT_EQ(file.i64("n")[1], std::numeric_limits<int64_t>::min());
+  EXPECT_TRUE(file.f32_tensors().empty());
+}
+
+TEST_F(Safetensors, TruncationAtEveryByte) {
+  write_safetensors(directory / "whole", tensors(), {{"step", "12"}});
+  const std::string bytes = read_file(directory / "whole");
+  for (size_t size = 0; size < bytes.size(); ++size) EXPECT_NE(opened(bytes.substr(0, size)), "accepted") << size;
+  EXPECT_EQ(opened(bytes), "accepted");
+  EXPECT_PART(opened(bytes + "x"), "the tensors end at byte 28 of 29");
+}
+
+TEST_F(Safetensors, FlippedHeaderBitsNeverReachBeyondTheFile) {
+  write_safetensors(directory / "whole", tensors(), {});
+  const std::string bytes = read_file(directory / "whole");
+  for (size_t bit = 0; bit < 8 * (bytes.size() - 28); ++bit) {
+    std::string flipped = bytes;
+    flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << (bit % 8)));
+    if (opened(flipped) != "accepted") continue;  // accepted: a letter of a name, or sizes that agree all the same
+    const SafetensorsFile file = SafetensorsFile::open(directory / "file");
+    size_t values = 0;
+    for (const NamedTensor& tensor : file.f32_tensors()) values += tensor.values.size();
+    EXPECT_LE(values, 7u) << bit;
+  }
+}
+
+TEST_F(Safetensors, HeaderLengthIsCheckedBeforeItIsAllocated) {
+  EXPECT_PART(opened("{}", "", uint64_t{1} << 60), "more than 100 MB");
+  EXPECT_PART(opened("{}", "", 100'000'001), "more than 100 MB");
+  EXPECT_PART(opened("{}", "", 99'999'999), "in a file of 10");
+  EXPECT_PART(opened("{}", "", 3), "in a file of 10");
+  EXPECT_PART(opened("", "", 0), "header of 0 bytes");
+  EXPECT_PART(opened("1234567"), "shorter than 8 bytes");
+  EXPECT_EQ(opened("{}", ""), "accepted");
+}
+
+TEST_F(Safetensors, OffsetsMustTileTheData) {
+  const auto two = [](int a, int b, int c, int d) {
+    return say(R"({"a":{"dtype":"F32","shape":[)", (b - a) / 4, R"(],"data_offsets":[)", a, ",", b,
+               R"(]},"b":{"dtype":"F32","shape":[)", (d - c) / 4, R"(],"data_offsets":[)", c, ",", d, "]}}");
+  };
+  const std::string data(16, '\0');
+  EXPECT_EQ(opened(two(0, 8, 8, 16), data), "accepted");
+  EXPECT_EQ(opened(two(8, 16, 0, 8), data), "accepted");
+  EXPECT_PART(opened(two(0, 8, 4, 16), data), "tensor `b` at bytes 4 to 16 overlaps");
+  EXPECT_PART(opened(two(0, 4, 8, 16), data), "tensor `b` at bytes 8 to 16 overlaps, leaves a hole");
+  EXPECT_PART(opened(two(4, 8, 8, 16), data), "tensor `a` at bytes 4 to 8 overlaps, leaves a hole");
+  EXPECT_PART(opened(two(0, 8, 8, 20), data), "lies outside of 16 bytes");
+  EXPECT_PART(opened(two(0, 8, 8, 12), data), "the tensors end at byte 12 of 16");
+}
+
+TEST_F(Safetensors, ShapesMustFitTheBytes) {
+  const auto one = [](const std::string& dtype, const std::string& shape, int bytes) {
+    return say(R"({"a":{"dtype":")", dtype, R"(","shape":)", shape, R"(,"data_offsets":[0,)", bytes, "]}}");
+  };
+  const std::string data(8, '\0');
+  EXPECT_EQ(opened(one("F32", "[2]", 8), data), "accepted");
+  EXPECT_EQ(opened(one("F64", "[]", 8), data), "accepted");
+  EXPECT_PART(opened(one("F32", "[3]", 8), data), "not what its shape and dtype need");
+  EXPECT_PART(opened(one("F16", "[2]", 8), data), "not what its shape and dtype need");
+  EXPECT_PART(opened(one("F32", "[4611686018427387904,4,2]", 8), data), "not what its shape and dtype need");
+  EXPECT_PART(opened(one("F32", "[4611686018427387906]", 8), data), "not what its shape and dtype need");
+  EXPECT_PART(opened(one("F32", "[18446744073709551615]", 8), data), "`shape` is too large");
+  EXPECT_PART(opened(one("F32", "[99999999999999999999]", 8), data), "no integer");
+  EXPECT_PART(opened(one("F32", "[-2]", 8), data), "a negative number");
+  EXPECT_PART(opened(one("F32", "[2.0]", 8), data), "no integer");
+  EXPECT_PART(opened(one("F32", "[1,1,1,1,1,1,1,1,2]", 8), data), "`shape` is too large");
+  EXPECT_PART(opened(one("C64", "[2]", 8), data), "unknown dtype `C64`");
+}
+
+TEST_F(Safetensors, HeaderGrammar) {
+  const auto refused = [&](const std::string& header) { return opened(header, std::string(4, '\0')); };
+  const std::string good = R"("a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]})";
+  EXPECT_EQ(refused("{" + good + "}   "), "accepted");
+  EXPECT_PART(refused("[" + good + "]"), "the header is no JSON object");
+  EXPECT_PART(refused(" {" + good + "}"), "the header is no JSON object");
+  EXPECT_PART(refused("{" + good + "} x"), "no JSON at byte");
+  EXPECT_PART(refused("{" + good + "}" + std::string(1, '\0') + "hidden"), "a zero byte in the header");
+  EXPECT_PART(refused("{" + good), "no JSON at byte");
+  EXPECT_PART(refused("{" + good + "," + good + "}"), "overlaps");  // the same bytes twice
+  EXPECT_PART(opened(R"({"a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]},"a":{"dtype":"F32","shape":[0],)"
+                     R"("data_offsets":[0,0]}})",
+                     ""),
+              "tensor `a` stands twice");
+  EXPECT_PART(refused(R"({"a":{"dtype":"F32","dtype":"F32","shape":[1],"data_offsets":[0,4]}})"), "has `dtype` twice");
+  EXPECT_PART(refused(R"({"a":{"dtype":"F32","shape":[1]}})"), "lacks dtype, shape or data_offsets");
+  EXPECT_PART(refused(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0]}})"), "has not two data_offsets");
+  EXPECT_PART(refused(R"({"a":{"dtype":"F32","shape":1,"data_offsets":[0,4]}})"), "a number where none belongs");
+  EXPECT_PART(refused(R"({"a":{"dtype":"F32","shape":"1","data_offsets":[0,4]}})"), "`shape` is no list");
+  EXPECT_PART(refused(R"({"a":{"dtype":"F32","shape":[[1]],"data_offsets":[0,4]}})"), "a list where none belongs");
+  EXPECT_PART(refused(R"({"a":{"dtype":null,"shape":[1],"data_offsets":[0,4]}})"), "a null");
+  EXPECT_PART(refused(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"x":1}})"), "unknown field `x`");
+  EXPECT_PART(refused(R"({"a":1})"), "a number where none belongs");
+  EXPECT_PART(refused(R"({"a":"b"})"), "text where none belongs");
+  EXPECT_PART(refused(R"({"__metadata__":{"a":1}})"), "a number where none belongs");
+  EXPECT_PART(refused(R"({"__metadata__":{"a":"1","a":"1"}})"), "metadata `a` stands twice");
+  EXPECT_PART(refused(R"({"__metadata__":{},"__metadata__":{}})"), "`__metadata__` stands twice");
+  EXPECT_PART(refused("{\"\xff\":{}}"), "no JSON at byte");
+  std::string deep = R"({"a":)";
+  for (int i = 0; i < 1'000'000; ++i) deep += R"({"a":)";
+  EXPECT_PART(refused(deep), "header: ");
+  EXPECT_PART(refused("{\"a\":" + std::string(1'000'000, '[')), "a list where none belongs");
+}
+
+TEST_F(Safetensors, MisalignedValuesAreNotReadAsFloats) {
+  const std::string header =
+      R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"F32","shape":[1],"data_offsets":[1,5]}})";
+  EXPECT_EQ(opened(header, std::string(5, '\0')), "accepted");
+  const SafetensorsFile file = SafetensorsFile::open(directory / "file");
+  EXPECT_PART(refusal([&] { file.f32("b"); }), "tensor `b` is not aligned");
+}
+
+TEST_F(Safetensors, NonFiniteWeightsAreNamed) {
+  for (const float bad : {std::numeric_limits<float>::quiet_NaN(), -std::numeric_limits<float>::infinity()}) {
+    const std::vector<float> values = {1, bad};
+    const std::vector<NamedTensor> list = {{"good", {1}, kBias}, {"fc.weight", {2}, values}};
+    write_safetensors(directory / "file", list, {});
+    const SafetensorsFile file = SafetensorsFile::open(directory / "file");
+    EXPECT_PART(refusal([&] { file.require_finite(); }), "tensor `fc.weight` holds ");
+    EXPECT_PART(refusal([&] { file.require_finite(); }), "at element 1");
+  }
+}
+
+TEST_F(Safetensors, WriterRefusesWhatNoReaderTakes) {
+  const auto written = [&](const std::vector<NamedTensor>& list) {
+    return refusal([&] { write_safetensors(directory / "file", list, {}); });
+  };
+  EXPECT_PART(written({{"a", {2}, kBias}}), "tensor `a` has 1 values");
+  EXPECT_PART(written({{"a", {-1}, kBias}}), "tensor `a` has 1 values");
+  EXPECT_PART(written({{"a", {1}, kBias}, {"a", {1}, kBias}}), "tensor `a` twice");
+  EXPECT_PART(written({{"__metadata__", {1}, kBias}}), "twice");
+  EXPECT_FALSE(std::filesystem::exists(directory / "file"));
+  EXPECT_FALSE(std::filesystem::exists(directory / "file.tmp"));
+}
+
+TEST_F(Safetensors, NoFileAndNoRegularFile) {
+  EXPECT_PART(refusal([&] { SafetensorsFile::open(directory / "none"); }), "cannot be read");
+  EXPECT_PART(refusal([&] { SafetensorsFile::open(directory.path()); }), "cannot be read");
+}
+
+// A hostile header may not make the reader ask for memory: 64 MiB of address space more than now must do.
+TEST_F(Safetensors, HugeShapesAllocateNothing) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "AddressSanitizer needs the address space";
+#endif
+  rlimit before{};
+  getrlimit(RLIMIT_AS, &before);
+  std::ifstream statm("/proc/self/statm");
+  rlim_t pages = 0;
+  statm >> pages;
+  const rlimit tight{pages * 4096 + (64u << 20), before.rlim_max};
+  setrlimit(RLIMIT_AS, &tight);
+  const std::string message =
+      opened(R"({"a":{"dtype":"F32","shape":[1099511627776],"data_offsets":[0,4398046511104]}})", "");
+  setrlimit(RLIMIT_AS, &before);
+  EXPECT_PART(message, "lies outside of 0 bytes");
+}
+
+TEST(Digest, IsSha256OfTheDocumentedBytes) {
+  // printf '\1\0\0\0\0\0\0\0a\1\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\0\0\0\x3e' | sha256sum
+  const std::vector<NamedTensor> list = {{"a", {1}, kBias}};
+  EXPECT_EQ(weights_sha256(list), "cc913f33e642382ba1bea5722be6353b58252a33a5d7c800c1808a6bb3c8942d");
+  EXPECT_EQ(weights_sha256({}), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
+}
+
+TEST(Digest, ChangesWithNameShapeValueAndMetadata) {
+  const std::vector<float> values = {1, 2, 3, 4}, other = {1, 2, 3, -4};
+  const auto digest = [&](const std::string& name, std::vector<int64_t> shape, const std::vector<float>& data) {
+    const std::vector<NamedTensor> list = {{name, std::move(shape), data}};
+    return weights_sha256(list);
+  };
+  const std::string base = digest("a", {4}, values);
+  EXPECT_EQ(base, digest("a", {4}, values));
+  EXPECT_NE(base, digest("b", {4}, values));
+  EXPECT_NE(base, digest("a", {2, 2}, values));
+  EXPECT_NE(base, digest("a", {4}, other));
+  EXPECT_NE(content_sha256({}, {{"a", "bc"}}), content_sha256({}, {{"ab", "c"}}));
+  EXPECT_NE(xxh3(values), xxh3(other));
+  EXPECT_EQ(xxh3({}), 0x2d06800538d394c2u);  // the published value of XXH3_64bits of nothing
+}
+
+}  // namespace
+}  // namespace octet
