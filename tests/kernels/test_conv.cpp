@@ -80,23 +80,22 @@ INSTANTIATE_TEST_SUITE_P(Tiers, Int8Convolution, testing::ValuesIn(available()),
                          [](const auto& info) { return std::string(name_of(info.param)); });
 
 TEST_P(Int8Convolution, EqualsThePlainLoops) {
-  const auto one = cpu::make_int8_convolution(GetParam(), 1), two = cpu::make_int8_convolution(GetParam(), 2),
-             three = cpu::make_int8_convolution(GetParam(), 3);
-  bool add = false;
-  for (const ConvCase& c : conv_cases()) {
-    const Operands operands = codes_of(c.problem);
-    const DType type = add ? DType::bf16 : DType::f32;
-    const Results want = reference(c.problem, operands, type, add);
-    for (cpu::Convolution* convolution : {one.get(), two.get(), three.get()}) {
-      SCOPED_TRACE(c.name);
+  for (const int threads : {1, 2, 3}) {  // outermost: changing the number of threads is slow
+    const auto convolution = cpu::make_int8_convolution(GetParam(), threads);
+    bool add = threads == 1;
+    for (const ConvCase& c : conv_cases()) {
+      SCOPED_TRACE(say(c.name, ", ", threads, " threads"));
+      const Operands operands = codes_of(c.problem);
+      const DType type = add ? DType::bf16 : DType::f32;
+      const Results want = reference(c.problem, operands, type, add);
       const Results got = computed(*convolution, c.problem, operands, type, add);
       expect_same(got.y, want.y, "y");
       expect_same(got.dx, want.dx, "dx");
       expect_same(got.dw, want.dw, "dw");
       expect_moments(got, want, 0);
       if (HasFatalFailure()) return;
+      add = !add;
     }
-    add = !add;
   }
 }
 
@@ -146,6 +145,23 @@ TEST_P(FixedOrderConvolution, NearThePlainLoopsAndTheSameBitsEverywhere) {
       expect_same(got.moments.mean, same.moments.mean, "mean");
       expect_same(got.moments.variance, same.moments.variance, "variance");
     }
+    if (HasFatalFailure()) return;
+    add = !add;
+  }
+}
+
+TEST(OneDnnConvolution, NearThePlainLoops) {
+  const auto convolution = cpu::make_onednn_convolution(2);
+  bool add = false;
+  for (const ConvCase& c : conv_cases()) {
+    SCOPED_TRACE(c.name);
+    const Operands operands = reals_of(c.problem);
+    const Results want = reference(c.problem, operands, DType::f32, add);
+    const Results got = computed(*convolution, c.problem, operands, DType::f32, add);
+    expect_near(got.y, want.y, sum_bound(forward_products(c.problem)), "y");
+    expect_near(got.dx, want.dx, sum_bound(backward_products(c.problem)), "dx");
+    expect_near(got.dw, want.dw, sum_bound(static_cast<double>(c.problem.y.pixels())), "dw");
+    expect_moments(got, want, sum_bound(forward_products(c.problem)));
     if (HasFatalFailure()) return;
     add = !add;
   }
