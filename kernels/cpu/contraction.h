@@ -26,7 +26,8 @@ struct Panel {
   int words;  // per segment
   const void* weights;
   int blocks;
-  const int32_t* start;  // (blocks * 16); bits of f32 in the real kernels
+  const int32_t* start;    // (blocks * 16); bits of f32 in the real kernels
+  int64_t pixel_step = 0;  // depthwise weight gradient: bytes between the pixels of dy
 };
 
 // Where dequantized sums go: y[pixel[m] * channels + lane] (+)= float(sum) * scale[lane].
@@ -41,13 +42,19 @@ struct Destination {
   float *min, *max;
 };
 
+// Depthwise kernels see lanes as channels of both operands, so that they share everything else:
+//   contract:   sum[m][lane] = sum over taps t of  x[base[m] + segment[t]][lane] * weights[t / 2][lane][t % 2],
+//   accumulate: sums[t][lane] += sum over pixels m of  x[base[m] + segment[t]][lane] * weights[m * pixel_step][lane],
+// with `words` pairs of segments in the former and `segments` taps in the latter; packed values are s16.
+
 // One instruction set's kernels for one kind of operands. Sources are codes (int8) or f32.
 struct ContractionKernels {
   int group;          // contraction elements per word: 4, 2 or 1
   int max_blocks;     // per panel
   int word_multiple;  // segments are padded (with zero weights) to a multiple of this many words
   uint8_t zero;       // the byte that, repeated, is a packed activation of value 0
-  bool real;          // f32: sums are floats and their order is part of the result
+  bool depthwise;
+  bool real;  // f32: sums are floats and their order is part of the result
   int source_bytes() const { return real ? 4 : 1; }
   int packed_bytes() const { return 4 / group; }
 
@@ -71,13 +78,13 @@ struct ContractionKernels {
 };
 
 namespace scalar {
-extern const ContractionKernels code_kernels, real_kernels;
+extern const ContractionKernels code_kernels, real_kernels, depthwise_kernels;
 }
 namespace avx2 {
-extern const ContractionKernels code_kernels, real_kernels;
+extern const ContractionKernels code_kernels, real_kernels, depthwise_kernels;
 }
 namespace avx512 {
-extern const ContractionKernels code_kernels, real_kernels;
+extern const ContractionKernels code_kernels, real_kernels, depthwise_kernels;
 }
 
 }  // namespace octet::cpu

@@ -56,6 +56,19 @@ void widen(const std::vector<AxisPhase>& phases, int64_t step, int64_t extent, i
     }
 }
 
+// Depthwise: the segments hold one word each, half of it padding; make it one word per pair of segments.
+void pair_taps(GatherPlan::Phase& phase) {
+  std::vector<int32_t> taps;
+  for (size_t i = 0; i < phase.weight_offset.size(); i += 2) taps.push_back(phase.weight_offset[i]);
+  if (taps.size() % 2 == 1) {
+    taps.push_back(-1);
+    phase.segment.push_back(phase.segment.back());
+  }
+  phase.weight_offset = taps;
+  phase.words = static_cast<int>(taps.size() / 2);
+  phase.packed_words = phase.words;
+}
+
 // A run of taps whose packed channels are contiguous becomes one segment. Along an axis the shifts are in arithmetic
 // progression, so either all neighbours are contiguous or none.
 GatherPlan gather(const ContractionKernels& kernels, Shape from, Shape to, int groups,
@@ -78,7 +91,7 @@ GatherPlan gather(const ContractionKernels& kernels, Shape from, Shape to, int g
   plan.images = std::max({int64_t{1}, item_bytes / image_bytes, ceil_div(item_pixels, to.h * to.w)});
   plan.images = std::min(plan.images, from.n);
   plan.items = ceil_div(from.n, plan.images);
-  const int64_t slack = 4 * (kernels.word_multiple + 1);
+  const int64_t slack = kernels.depthwise ? 64 : 4 * (kernels.word_multiple + 1);
   plan.packed_bytes = offset32(round_up(plan.images * image_bytes + slack, 64));
 
   for (const AxisPhase& v : vertical)
@@ -114,8 +127,15 @@ GatherPlan gather(const ContractionKernels& kernels, Shape from, Shape to, int g
             phase.weight_offset.push_back(offset32(tap * tap_step + e % plan.group_from * channel_step));
           }
         }
+      phase.packed_words = static_cast<int64_t>(phase.segment.size()) * phase.words;
+      if (kernels.depthwise) pair_taps(phase);
       plan.phases.push_back(std::move(phase));
     }
+  if (kernels.depthwise) {
+    plan.depthwise = true;
+    plan.groups = 1;
+    plan.group_from = plan.group_to = to.c;
+  }
   return plan;
 }
 
@@ -149,7 +169,7 @@ GatherPlan plan_backward_data(const ConvProblem& problem, const ContractionKerne
       gather(kernels, p.y, p.x, p.groups, backward_axis(p.x.h, p.kernel_h, p.stride_h, p.pad_h, p.dilation_h),
              backward_axis(p.x.w, p.kernel_w, p.stride_w, p.pad_w, p.dilation_w), 1, 1, p.stride_h, p.stride_w,
              p.kernel_w, group, row);
-  plan.lane_step = 1;
+  plan.lane_step = plan.depthwise ? row : 1;
   plan.weight_group = row * plan.group_from;
   return plan;
 }

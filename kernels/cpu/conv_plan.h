@@ -12,6 +12,9 @@ namespace octet::cpu {
 // A 1x1, stride 1, unpadded convolution sees its pixels as one long list: the same problem on (pixels, 1, 1, C) images.
 ConvProblem flattened(const ConvProblem&);
 
+// As many groups as input and as output channels: depthwise kernels.
+inline bool is_depthwise(const ConvProblem& p) { return p.groups > 1 && p.x.c == p.groups && p.y.c == p.groups; }
+
 // Forward and data gradient are both gathers: to[j * to_step + phase] = sum over taps of from[j * from_step +
 // shift(tap)]. The data gradient of stride s has s * s phases with few taps each; its taps are flipped, its weights
 // transposed.
@@ -22,12 +25,13 @@ struct GatherPlan {
     std::vector<int32_t> segment;        // byte offsets from the base; neighbouring taps in a row are one segment
     std::vector<int32_t> weight_offset;  // per contraction element: offset from the lane's weights, -1: zero
     int64_t pixels_per_image = 0;
-    int words = 0;  // per segment
-    int64_t total_words() const { return static_cast<int64_t>(segment.size()) * words; }
+    int words = 0;             // per segment
+    int64_t packed_words = 0;  // of all segments, per block of output channels
   };
   Shape from, to;      // (from.n == to.n images)
   int64_t images = 1;  // per work item
   int64_t items = 1;
+  bool depthwise = false;  // seen as one group, with a segment per tap; taps come in pairs, the last may weigh nothing
   int groups = 1;
   int64_t group_from, group_to;      // channels per group
   int64_t weight_group;              // elements of one group's weights

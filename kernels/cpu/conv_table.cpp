@@ -31,8 +31,8 @@ struct ItemMoments {
 
 }  // namespace
 
-TableConvolution::TableConvolution(const ContractionKernels& kernels, int threads)
-    : kernels_(kernels), threads_(threads), workspaces_(static_cast<size_t>(threads)) {
+TableConvolution::TableConvolution(const ContractionKernels& kernels, const ContractionKernels* depthwise, int threads)
+    : kernels_(kernels), depthwise_(depthwise), threads_(threads), workspaces_(static_cast<size_t>(threads)) {
   REQUIRE(threads >= 1, "ask for at least one thread", "a convolution with ", threads, " threads");
 }
 
@@ -48,25 +48,27 @@ void TableConvolution::check(const ConvProblem& p, const QTensor& a, const QTens
           " groups for ", p.x.c, " -> ", p.y.c, " channels");
 }
 
-void TableConvolution::pack_images(const GatherPlan& plan, const char* from, int64_t item, char* packed) const {
+void TableConvolution::pack_images(const ContractionKernels& kernels, const GatherPlan& plan, const char* from,
+                                   int64_t item, char* packed) const {
   const int64_t source_row = plan.from.w * plan.from.c, packed_row = plan.columns * plan.from.c;
-  const int64_t images = plan.images_of(item), unit = kernels_.packed_bytes();
-  const char* src = from + item * plan.images * plan.from.h * source_row * kernels_.source_bytes();
+  const int64_t images = plan.images_of(item), unit = kernels.packed_bytes();
+  const char* src = from + item * plan.images * plan.from.h * source_row * kernels.source_bytes();
   if (packed_row == source_row && plan.rows == plan.from.h)
-    return kernels_.pack(src, packed, images * plan.rows * packed_row);
+    return kernels.pack(src, packed, images * plan.rows * packed_row);
   for (int64_t image = 0; image < images; ++image)
-    for (int64_t row = 0; row < plan.from.h; ++row, src += source_row * kernels_.source_bytes())
-      kernels_.pack(src,
-                    packed + (((image * plan.rows + plan.top + row) * plan.columns + plan.left) * plan.from.c) * unit,
-                    source_row);
+    for (int64_t row = 0; row < plan.from.h; ++row, src += source_row * kernels.source_bytes())
+      kernels.pack(src,
+                   packed + (((image * plan.rows + plan.top + row) * plan.columns + plan.left) * plan.from.c) * unit,
+                   source_row);
 }
 
-void TableConvolution::run(const GatherPlan& plan, const void* from, const void* weights, Into to, Moments moments) {
-  const int blocks = blocks_of(plan.group_to), step = kernels_.max_blocks, panels = (blocks + step - 1) / step;
+void TableConvolution::run(const ContractionKernels& kernels, const GatherPlan& plan, const void* from,
+                           const void* weights, Into to, Moments moments) {
+  const int blocks = blocks_of(plan.group_to), step = kernels.max_blocks, panels = (blocks + step - 1) / step;
   const int64_t phases = static_cast<int64_t>(plan.phases.size());
   std::vector<int64_t> first_word{0};  // of every phase's packed weights
   for (const auto& phase : plan.phases)
-    first_word.push_back(first_word.back() + plan.groups * blocks * phase.total_words());
+    first_word.push_back(first_word.back() + plan.groups * blocks * phase.packed_words);
   char* packed_weights = weights_.get(static_cast<size_t>(first_word.back()) * 64);
   int32_t* starts = starts_.get<int32_t>(static_cast<size_t>(phases * plan.groups * blocks * block_lanes));
   const float* factors = factors_.get<float>(0);
@@ -77,41 +79,40 @@ void TableConvolution::run(const GatherPlan& plan, const void* from, const void*
 #pragma omp parallel num_threads(threads_)
   {
     char* packed = workspaces_[static_cast<size_t>(omp_get_thread_num())].x.get(0);
-    memset(packed, kernels_.zero, static_cast<size_t>(plan.packed_bytes));
+    memset(packed, kernels.zero, static_cast<size_t>(plan.packed_bytes));
 #pragma omp for collapse(3) schedule(static)
     for (int64_t f = 0; f < phases; ++f)
       for (int g = 0; g < plan.groups; ++g)
         for (int p = 0; p < panels; ++p) {
           const auto& phase = plan.phases[static_cast<size_t>(f)];
           const int first = p * step, count = std::min(step, blocks - first);
-          const int64_t words = phase.total_words();
+          const int64_t words = phase.packed_words;
           char* panel = packed_weights + (first_word[static_cast<size_t>(f)] + (g * blocks + first) * words) * 64;
           for (int block = 0; block < count; ++block) {
             const int64_t lane = (first + block) * block_lanes;
-            kernels_.pack_weights(static_cast<const char*>(weights) +
-                                      (g * plan.weight_group + lane * plan.lane_step) * kernels_.source_bytes(),
-                                  plan.lane_step,
-                                  static_cast<int>(std::min<int64_t>(block_lanes, plan.group_to - lane)),
-                                  phase.weight_offset.data(), words, panel + block * 64, count * block_lanes);
+            kernels.pack_weights(static_cast<const char*>(weights) +
+                                     (g * plan.weight_group + lane * plan.lane_step) * kernels.source_bytes(),
+                                 plan.lane_step, static_cast<int>(std::min<int64_t>(block_lanes, plan.group_to - lane)),
+                                 phase.weight_offset.data(), words, panel + block * 64, count * block_lanes);
           }
-          kernels_.start(panel, words, count, starts + ((f * plan.groups + g) * blocks + first) * block_lanes);
+          kernels.start(panel, words, count, starts + ((f * plan.groups + g) * blocks + first) * block_lanes);
         }
 #pragma omp for schedule(dynamic)
     for (int64_t item = 0; item < plan.items; ++item) {
-      pack_images(plan, static_cast<const char*>(from), item, packed);
+      pack_images(kernels, plan, static_cast<const char*>(from), item, packed);
       for (int64_t f = 0; f < phases; ++f)
         for (int g = 0; g < plan.groups; ++g)
           for (int p = 0; p < panels; ++p) {
             const auto& phase = plan.phases[static_cast<size_t>(f)];
             const int first = p * step, count = std::min(step, blocks - first);
             const int64_t lane = g * plan.group_to + first * block_lanes, block = g * blocks + first;
-            const Panel panel{packed + g * plan.group_from * kernels_.packed_bytes(),
+            const Panel panel{packed + (plan.depthwise ? lane : g * plan.group_from) * kernels.packed_bytes(),
                               phase.base.data(),
                               plan.images_of(item) * phase.pixels_per_image,
                               phase.segment.data(),
                               static_cast<int64_t>(phase.segment.size()),
                               phase.words,
-                              packed_weights + (first_word[static_cast<size_t>(f)] + block * phase.total_words()) * 64,
+                              packed_weights + (first_word[static_cast<size_t>(f)] + block * phase.packed_words) * 64,
                               count,
                               starts + (f * plan.groups * blocks + block) * block_lanes};
             Destination destination{};
@@ -132,7 +133,7 @@ void TableConvolution::run(const GatherPlan& plan, const void* from, const void*
               destination.min = of.min + lane;
               destination.max = of.max + lane;
             }
-            kernels_.contract(panel, destination);
+            kernels.contract(panel, destination);
           }
     }
   }
@@ -162,9 +163,13 @@ void TableConvolution::combine(const GatherPlan& plan, Moments moments) const {
   }
 }
 
+const GatherPlan& TableConvolution::forward_plan(const ConvProblem& p) {
+  return planned(forward_plans_, key_of(p), [&] { return plan_forward(p, kernels_for(p)); });
+}
+
 void TableConvolution::forward(const ConvProblem& p, QTensor x, QTensor w, Tensor y, Moments moments) {
   check(p, x, w);
-  const GatherPlan& plan = planned(forward_plans_, key_of(p), [&] { return plan_forward(p, kernels_); });
+  const GatherPlan& plan = forward_plan(p);
   const int64_t lanes = blocks_of(plan.group_to) * block_lanes;
   float* factors = factors_.get<float>(static_cast<size_t>(plan.groups * lanes));
   for (int64_t g = 0; g < plan.groups; ++g)
@@ -172,22 +177,21 @@ void TableConvolution::forward(const ConvProblem& p, QTensor x, QTensor w, Tenso
       const int64_t c = g * plan.group_to + std::min(lane, plan.group_to - 1);
       factors[g * lanes + lane] = kernels_.real ? 1.0f : *x.scale * w.scale[w.per_channel ? c : 0];
     }
-  run(plan, x.values.data, w.values.data, {y, false}, moments);
+  run(kernels_for(p), plan, x.values.data, w.values.data, {y, false}, moments);
 }
 
 void TableConvolution::backward_data(const ConvProblem& p, QTensor dy, QTensor w, Into dx) {
   check(p, dy, w);
-  const GatherPlan& plan = planned(backward_plans_, key_of(p), [&] { return plan_backward_data(p, kernels_); });
+  const GatherPlan& plan = planned(backward_plans_, key_of(p), [&] { return plan_backward_data(p, kernels_for(p)); });
   const int64_t lanes = plan.groups * blocks_of(plan.group_to) * block_lanes;
   float* factors = factors_.get<float>(static_cast<size_t>(lanes));
   std::fill_n(factors, lanes, kernels_.real ? 1.0f : *dy.scale * *w.scale);
-  run(plan, dy.values.data, w.values.data, dx, {});
+  run(kernels_for(p), plan, dy.values.data, w.values.data, dx, {});
 }
 
 size_t TableConvolution::scratch_bytes() const {
   size_t bytes = weights_.bytes() + starts_.bytes() + factors_.bytes() + moments_.bytes() + sums_.bytes();
-  for (const Workspace& workspace : workspaces_)
-    bytes += workspace.x.bytes() + workspace.dy.bytes() + workspace.start.bytes();
+  for (const Workspace& workspace : workspaces_) bytes += workspace.x.bytes() + workspace.dy.bytes();
   return bytes;
 }
 

@@ -14,7 +14,8 @@ namespace octet::cpu {
 
 class TableConvolution final : public Convolution {
  public:
-  TableConvolution(const ContractionKernels& kernels, int threads);
+  // depthwise: kernels for the problems that are, or null.
+  TableConvolution(const ContractionKernels& kernels, const ContractionKernels* depthwise, int threads);
   void forward(const ConvProblem&, QTensor x, QTensor w, Tensor y, Moments) override;
   void backward_data(const ConvProblem&, QTensor dy, QTensor w, Into dx) override;
   void backward_weight(const ConvProblem&, QTensor x, QTensor dy, Into dw) override;
@@ -25,18 +26,24 @@ class TableConvolution final : public Convolution {
   static Key key_of(const ConvProblem&);
   void check(const ConvProblem&, const QTensor& a, const QTensor& b) const;
   // to (+)= the plan's gather of `from` with the weights, each output channel times its factor in factors_.
-  void run(const GatherPlan&, const void* from, const void* weights, Into to, Moments);
+  void run(const ContractionKernels&, const GatherPlan&, const void* from, const void* weights, Into to, Moments);
   void combine(const GatherPlan&, Moments) const;
-  void pack_images(const GatherPlan&, const char* from, int64_t item, char* packed) const;
+  void backward_weight_depthwise(const ConvProblem&, QTensor x, QTensor dy, Into dw);
+  const ContractionKernels& kernels_for(const ConvProblem& p) const {
+    return depthwise_ != nullptr && is_depthwise(p) ? *depthwise_ : kernels_;
+  }
+  void pack_images(const ContractionKernels&, const GatherPlan&, const char* from, int64_t item, char* packed) const;
   void pack_planes(const WeightGradientPlan&, const char* x, int64_t item, char* packed) const;
   int blocks_of(int64_t lanes) const { return static_cast<int>((lanes + block_lanes - 1) / block_lanes); }
 
   const ContractionKernels& kernels_;
+  const ContractionKernels* depthwise_;
   const int threads_;
+  const GatherPlan& forward_plan(const ConvProblem&);
   std::map<Key, GatherPlan> forward_plans_, backward_plans_;
   std::map<Key, WeightGradientPlan> weight_plans_;
   struct Workspace {
-    Scratch x, dy, start;
+    Scratch x, dy;
   };
   std::vector<Workspace> workspaces_;  // one per thread
   Scratch weights_, starts_, factors_, moments_, sums_;

@@ -62,6 +62,7 @@ void TableConvolution::pack_planes(const WeightGradientPlan& plan, const char* x
 // part of the panels); large gradients are split over panels rather than copied.
 void TableConvolution::backward_weight(const ConvProblem& p, QTensor x, QTensor dy, Into dw) {
   check(p, x, dy);
+  if (depthwise_ != nullptr && is_depthwise(p)) return backward_weight_depthwise(p, x, dy, dw);
   const WeightGradientPlan* found = nullptr;
   {
     const Key key = key_of(p);

@@ -31,6 +31,9 @@ class CpuBackend final : public ReferenceBackend {
 
   void quantize(Tensor src, const Encoding&, const RngKey&, QTensor dst, Probe) override;
   void dequantize(QTensor src, Tensor dst) override;
+  void conv_forward(const ConvProblem&, QTensor x, QTensor w, Tensor y, Moments) override;
+  void conv_backward_data(const ConvProblem&, QTensor dy, QTensor w, Into dx) override;
+  void conv_backward_weight(const ConvProblem&, QTensor x, QTensor dy, Into dw) override;
   void affine_forward(const AffineProblem&, Tensor x, Moments, AffineParameters, QTensor residual, const Encoding&,
                       const RngKey&, QTensor y) override;
   void affine_backward(const AffineProblem&, Tensor x, Moments, AffineParameters, QTensor y, bool has_residual,
@@ -46,6 +49,7 @@ class CpuBackend final : public ReferenceBackend {
   bool all_finite(Tensor) override;
 
  private:
+<<<<<<< HEAD
   // Of codes, or of real numbers as the options ask.
   Convolution& convolution_of(const QTensor& operand) { return operand.real() ? *real_ : *codes_; }
 
@@ -53,6 +57,16 @@ class CpuBackend final : public ReferenceBackend {
   const Passes& passes_;
   std::unique_ptr<Convolution> codes_, real_;
   Scratch coefficients_;  // of one affine step
+=======
+  // Room for `count` floats that lives until the next call.
+  float* scratch(int64_t count);
+  Convolution& convolution(QTensor first, QTensor second);
+
+  CpuOptions options_;
+  const Passes& passes_;
+  std::unique_ptr<Convolution> codes_, real_;  // convolutions of int8 codes and of real operands
+  std::vector<float> scratch_;
+>>>>>>> main
 };
 
 }  // namespace octet::cpu

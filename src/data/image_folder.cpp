@@ -171,7 +171,7 @@ class ImageFolder : public Dataset {
     for (int y = 0; y < side_; ++y) {
       const uint8_t* row = image.ptr(y);
       for (int x = 0; x < side_; ++x, pixels += 3) {
-        const uint8_t* from = row + 3 * (flip ? side_ - 1 - x : x);
+        const uint8_t* from = row + int64_t{3} * (flip ? side_ - 1 - x : x);
         for (int c = 0; c < 3; ++c) pixels[c] = static_cast<float>(from[c]) * scale[c] + shift[c];
       }
     }

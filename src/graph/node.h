@@ -44,7 +44,13 @@ class Timed {
   std::chrono::steady_clock::time_point start_;
 };
 
-class Memory;  // where the plan put every edge and slot
+// Where the plan put things. An address look-up is an index and an addition.
+struct Memory {
+  std::vector<Tensor> slots;
+  std::vector<QTensor> values;       // by edge
+  std::vector<Tensor> gradients;     // by edge; no data: nobody wants it
+  std::vector<bool> written;         // by edge: a gradient of this step stands there already
+};
 
 // What one step knows; passed down, never stored.
 struct Step {

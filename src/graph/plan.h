@@ -11,15 +11,6 @@
 
 namespace octet {
 
-// Where the plan put things. An address look-up is an index and an addition.
-class Memory {
- public:
-  std::vector<Tensor> slots;
-  std::vector<QTensor> values;       // by edge
-  std::vector<Tensor> gradients;     // by edge; no data: nobody wants it
-  std::vector<bool> written;         // by edge: a gradient of this step stands there already
-};
-
 struct PlanOptions {
   DType storage = DType::bf16;  // of convolution outputs and edge gradients of an int8 policy; fp32 keeps f32
   bool own_slots = false;       // no two slots share memory

@@ -151,7 +151,9 @@ class TrainingRun {
     const double seconds = seconds_now() - epoch_start_;
     if (evaluates) test_ = trainer_.evaluate();
     if (leads()) {
-      EpochStatus status{.epoch = epoch, .epochs = config_.train.epochs};
+      EpochStatus status;
+      status.epoch = epoch;
+      status.epochs = config_.train.epochs;
       status.train_loss = epoch_loss_ / double(epoch_steps_);
       status.train_top1 = epoch_top1_ / double(epoch_steps_);
       status.seconds = seconds;

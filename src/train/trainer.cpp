@@ -15,11 +15,6 @@
 namespace octet {
 namespace {
 
-int allowed_cores() {
-  cpu_set_t set;
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
-}
-
 // OHWI (the plan's) <-> OIHW (torchvision's).
 std::vector<float> to_oihw(const Tensor& t) {
   const Shape& s = t.shape;
@@ -50,6 +45,11 @@ std::vector<int64_t> torch_shape(const Param& param) {
 }
 
 }  // namespace
+
+int allowed_cores() {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
+}
 
 PlanOptions plan_options(const Config& config) {
   PlanOptions options;

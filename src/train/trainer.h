@@ -86,5 +86,6 @@ class Trainer {
 // The backend the configuration asks for; threads: 0 in the configuration means this rank's share of the allowed cores.
 std::unique_ptr<Backend> make_backend(const Config&, const Policy&, const Transport&);
 PlanOptions plan_options(const Config&);
+int allowed_cores();  // of this process's affinity mask
 
 }  // namespace octet

@@ -1,4 +1,6 @@
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
 
 #include <cmath>
 #include <cstring>
@@ -206,10 +208,23 @@ TEST_F(Metrics, EventFileSurvivesAnyDamage) {
 }
 
 TEST_F(Metrics, AFullDiskWarnsAndTrainingGoesOn) {
-  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
   MetricsWriter writer(directory.path(), -1);
-  std::filesystem::remove(directory / "clips.jsonl");
-  EXPECT_NO_THROW(writer.write(1, "train", scalars(1)));
+  rlimit whole{};
+  getrlimit(RLIMIT_FSIZE, &whole);
+  const auto handler = signal(SIGXFSZ, SIG_IGN);
+  const rlimit tight{100, whole.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &tight);
+  for (int64_t step = 1; step <= 10; ++step) EXPECT_NO_THROW(writer.write(step, "train", scalars(1)));
+  setrlimit(RLIMIT_FSIZE, &whole);
+  signal(SIGXFSZ, handler);
+  EXPECT_LE(file("metrics.jsonl").size(), 100u);
+  writer.write(11, "train", scalars(1));  // there is space again
+  const auto lines = lines_of(file("metrics.jsonl"));
+  ASSERT_FALSE(lines.empty());
+  EXPECT_PART(lines.back(), "\"step\":11");
+}
+
+TEST_F(Metrics, NeedsItsDirectory) {
   EXPECT_PART(refusal([&] { MetricsWriter(directory / "none", -1); }), "metrics.jsonl.tmp': open: No such file");
 }
 

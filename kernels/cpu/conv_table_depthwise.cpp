@@ -1,0 +1,73 @@
+// The depthwise weight gradient of TableConvolution: x is packed as for forward, lanes are channels, pairs of pixels
+// are words.
+#include <omp.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "kernels/cpu/conv_table.h"
+
+namespace octet::cpu {
+namespace {
+constexpr int64_t products_per_sum = 131072;  // int32 holds 133,144 products of 127 x 127
+}
+
+void TableConvolution::backward_weight_depthwise(const ConvProblem& p, QTensor x, QTensor dy, Into dw) {
+  const ContractionKernels& kernels = *depthwise_;
+  const GatherPlan& plan = forward_plan(p);
+  const GatherPlan::Phase& phase = plan.phases.front();
+  const int64_t channels = p.x.c, taps = static_cast<int64_t>(p.kernel_h) * p.kernel_w;
+  const int64_t item_pixels = plan.images * phase.pixels_per_image;
+  REQUIRE(item_pixels <= products_per_sum, "train on smaller images", "the weight gradient of a ", p.y.h, "x", p.y.w,
+          " output does not fit int32 sums");
+  const int blocks = blocks_of(channels), step = kernels.max_blocks;
+  const int64_t slot_sums = blocks * taps * block_lanes;
+  const int64_t items_per_sum = products_per_sum / item_pixels;
+  const int64_t slots =
+      std::max((plan.items + items_per_sum - 1) / items_per_sum, std::min<int64_t>(threads_, plan.items));
+  auto* sums = sums_.get<int32_t>(static_cast<size_t>(slots * slot_sums));
+  const int64_t dy_bytes = item_pixels * channels * kernels.packed_bytes() + 64;
+  for (Workspace& workspace : workspaces_) {
+    workspace.x.get(static_cast<size_t>(plan.packed_bytes));
+    workspace.dy.get(static_cast<size_t>(dy_bytes));
+  }
+#pragma omp parallel num_threads(threads_)
+  {
+    Workspace& workspace = workspaces_[static_cast<size_t>(omp_get_thread_num())];
+    char *packed = workspace.x.get(0), *packed_dy = workspace.dy.get(0);
+    memset(packed, kernels.zero, static_cast<size_t>(plan.packed_bytes));
+#pragma omp for schedule(static)
+    for (int64_t slot = 0; slot < slots; ++slot) {
+      int32_t* slot_at = sums + slot * slot_sums;
+      memset(slot_at, 0, static_cast<size_t>(slot_sums) * sizeof(int32_t));
+      for (int64_t item = plan.items * slot / slots; item < plan.items * (slot + 1) / slots; ++item) {
+        const int64_t pixels = plan.images_of(item) * phase.pixels_per_image;
+        pack_images(kernels, plan, static_cast<const char*>(x.values.data), item, packed);
+        kernels.pack(dy.values.s8() + item * item_pixels * channels, packed_dy, pixels * channels);
+        for (int first = 0; first < blocks; first += step) {
+          const int64_t lane = first * block_lanes * kernels.packed_bytes();
+          Panel panel{packed + lane, phase.base.data(), pixels,           phase.segment.data(),
+                      taps,          phase.words,       packed_dy + lane, std::min(step, blocks - first),
+                      nullptr};
+          panel.pixel_step = channels * kernels.packed_bytes();
+          kernels.accumulate(panel, slot_at + first * taps * block_lanes);
+        }
+      }
+    }
+  }
+  const float scale = *x.scale * *dy.scale;
+  for (int64_t c = 0; c < channels; ++c) {
+    const int first = static_cast<int>(c / (step * block_lanes)) * step,
+              panel_lanes = std::min(step, blocks - first) * block_lanes;
+    for (int64_t tap = 0; tap < taps; ++tap) {
+      int64_t total = 0;
+      const int32_t* at = sums + first * taps * block_lanes + tap * panel_lanes + c % (step * block_lanes);
+      for (int64_t slot = 0; slot < slots; ++slot) total += at[slot * slot_sums];
+      const float value = static_cast<float>(total) * scale;
+      float& out = dw.tensor.f32()[c * taps + tap];
+      out = dw.add ? out + value : value;
+    }
+  }
+}
+
+}  // namespace octet::cpu
