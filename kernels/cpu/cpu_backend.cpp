@@ -51,16 +51,7 @@ std::unique_ptr<Buffer> CpuBackend::allocate(size_t bytes) {
 }
 
 size_t CpuBackend::scratch_bytes() const {
-<<<<<<< HEAD
   return coefficients_.bytes() + codes_->scratch_bytes() + real_->scratch_bytes();
-=======
-  return scratch_.capacity() * sizeof(float) + codes_->scratch_bytes() + real_->scratch_bytes();
-}
-
-float* CpuBackend::scratch(int64_t count) {
-  if (static_cast<size_t>(count) > scratch_.size()) scratch_.resize(static_cast<size_t>(count));
-  return scratch_.data();
->>>>>>> main
 }
 
 LossReport CpuBackend::softmax_loss(Tensor logits, const int32_t* labels, float smoothing, float gradient_scale,

@@ -19,16 +19,6 @@ class CpuBackend final : public ReferenceBackend {
   std::unique_ptr<Buffer> allocate(size_t bytes) override;
   size_t scratch_bytes() const override;
 
-  void conv_forward(const ConvProblem& problem, QTensor x, QTensor w, Tensor y, Moments moments) override {
-    convolution_of(x).forward(problem, x, w, y, moments);
-  }
-  void conv_backward_data(const ConvProblem& problem, QTensor dy, QTensor w, Into dx) override {
-    convolution_of(dy).backward_data(problem, dy, w, dx);
-  }
-  void conv_backward_weight(const ConvProblem& problem, QTensor x, QTensor dy, Into dw) override {
-    convolution_of(x).backward_weight(problem, x, dy, dw);
-  }
-
   void quantize(Tensor src, const Encoding&, const RngKey&, QTensor dst, Probe) override;
   void dequantize(QTensor src, Tensor dst) override;
   void conv_forward(const ConvProblem&, QTensor x, QTensor w, Tensor y, Moments) override;
@@ -49,24 +39,12 @@ class CpuBackend final : public ReferenceBackend {
   bool all_finite(Tensor) override;
 
  private:
-<<<<<<< HEAD
-  // Of codes, or of real numbers as the options ask.
-  Convolution& convolution_of(const QTensor& operand) { return operand.real() ? *real_ : *codes_; }
-
-  CpuOptions options_;
-  const Passes& passes_;
-  std::unique_ptr<Convolution> codes_, real_;
-  Scratch coefficients_;  // of one affine step
-=======
-  // Room for `count` floats that lives until the next call.
-  float* scratch(int64_t count);
   Convolution& convolution(QTensor first, QTensor second);
 
   CpuOptions options_;
   const Passes& passes_;
   std::unique_ptr<Convolution> codes_, real_;  // convolutions of int8 codes and of real operands
-  std::vector<float> scratch_;
->>>>>>> main
+  Scratch coefficients_;                       // of one affine step
 };
 
 }  // namespace octet::cpu
