@@ -27,5 +27,5 @@ while read -r lines file; do
     echo "$file has $lines lines"
     failed=1
   fi
-done < <(find kernels comm src -name '*.h' -o -name '*.cpp' -o -name '*.inc' | xargs wc -l)
+done < <(find kernels comm src \( -name '*.h' -o -name '*.cpp' -o -name '*.inc' \) -exec wc -l {} +)
 exit $failed
