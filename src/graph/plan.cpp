@@ -342,7 +342,7 @@ Plan::Work Plan::work() const {
 }
 
 std::string Plan::describe(size_t bucket_bytes) const {
-  std::string text = fmt::format("{:<28} {:<16} {:<20} {:<8} {:>12} {:>12} {:>7}\n", "node", "kind", "output", "value",
+  std::string text = fmt::format("{:<28} {:<16} {:<20} {:<8} {:>12} {:>12} {:>7}\n", "node", "kind", "output (NHWC)", "value",
                                  "bytes", "parameters", "bucket");
   for (const auto& node : graph_.nodes()) {
     const Edge output = node->output();
