@@ -106,15 +106,16 @@ void TableConvolution::run(const ContractionKernels& kernels, const GatherPlan& 
             const auto& phase = plan.phases[static_cast<size_t>(f)];
             const int first = p * step, count = std::min(step, blocks - first);
             const int64_t lane = g * plan.group_to + first * block_lanes, block = g * blocks + first;
-            const Panel panel{packed + (plan.depthwise ? lane : g * plan.group_from) * kernels.packed_bytes(),
-                              phase.base.data(),
-                              plan.images_of(item) * phase.pixels_per_image,
-                              phase.segment.data(),
-                              static_cast<int64_t>(phase.segment.size()),
-                              phase.words,
-                              packed_weights + (first_word[static_cast<size_t>(f)] + block * phase.packed_words) * 64,
-                              count,
-                              starts + (f * plan.groups * blocks + block) * block_lanes};
+            Panel panel{packed + (plan.depthwise ? lane : g * plan.group_from) * kernels.packed_bytes(),
+                        phase.base.data(),
+                        plan.images_of(item) * phase.pixels_per_image,
+                        phase.segment.data(),
+                        static_cast<int64_t>(phase.segment.size()),
+                        phase.words,
+                        packed_weights + (first_word[static_cast<size_t>(f)] + block * phase.packed_words) * 64,
+                        count,
+                        starts + (f * plan.groups * blocks + block) * block_lanes};
+            panel.pair_step = phase.pair_step;
             Destination destination{};
             destination.scale = factors + block * block_lanes;
             destination.y =
