@@ -7,5 +7,4 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 command -v gdb > /dev/null || { echo "debug.sh: gdb is missing: launch/setup.sh --dev" >&2; exit 1; }
 [ -f build/debug/build.ninja ] || cmake --preset debug
 ninja -C build/debug octet
-export OMPI_MCA_pml=ob1 OMPI_MCA_btl=self OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
-exec gdb -q -ex 'catch throw' -ex run --args build/debug/octet "$@"
+exec gdb -q -ex 'catch throw' -ex run --args build/debug/octet "$@" --set backend.threads=1

@@ -6,14 +6,13 @@
 #   --dry-run        prints the command and starts nothing
 # environment: OCTET           the program (default: build/release/octet of this checkout)
 #              INTERFACE       network interface of the hosts, for example eth0
-#              OMP_NUM_THREADS threads of each rank (default on one host: the cores shared evenly)
 # Ctrl-C or SIGTERM: every rank checkpoints, exit code 85; a second one ends the run at once.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 octet=${OCTET:-$here/build/release/octet}
 ranks='' hostfile='' dry_run=false
-usage() { sed -n '2,10s/^# //p' "${BASH_SOURCE[0]}" >&2; exit 2; }
+usage() { sed -n '2,9s/^# //p' "${BASH_SOURCE[0]}" >&2; exit 2; }
 while [ $# -gt 0 ]; do
   case $1 in
     -n) ranks=${2:-}; [[ $ranks =~ ^[1-9][0-9]*$ ]] || usage; shift 2 ;;
@@ -29,8 +28,8 @@ if ! $dry_run && [ ! -x "$octet" ]; then
   exit 2
 fi
 
-# A rank's threads would share one core if Open MPI bound it. The two MCA settings skip the search for networks that are
-# not there, which is most of the start-up time; a setting of your own wins.
+# A rank's threads would share one core if Open MPI bound it; octet divides a host's cores among its ranks. The two MCA
+# settings skip the search for networks that are not there, which is most of the start-up time; your own settings win.
 options=(--bind-to none)
 export OMPI_MCA_pml=${OMPI_MCA_pml:-ob1} OMPI_MCA_btl=${OMPI_MCA_btl:-self,vader,tcp}
 if [ "$(id -u)" = 0 ]; then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi
@@ -43,12 +42,9 @@ if [ -n "$hostfile" ]; then
   if [ -n "${INTERFACE:-}" ]; then
     options+=(--mca btl_tcp_if_include "$INTERFACE" --mca oob_tcp_if_include "$INTERFACE")
   fi
-  if [ -n "${OMP_NUM_THREADS:-}" ]; then options+=(-x OMP_NUM_THREADS); fi
 else
   ranks=${ranks:-2}
   options+=(--oversubscribe)  # more ranks than cores are slow, not wrong
-  threads=$(($(nproc) / ranks))
-  export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$((threads > 0 ? threads : 1))}
 fi
 if [ -n "$ranks" ]; then options+=(-n "$ranks"); fi
 

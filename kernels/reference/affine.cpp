@@ -1,6 +1,7 @@
 // Norm + residual + activation + encode, and its backward.
 #include "kernels/shared/affine.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "kernels/reference/element.h"
@@ -64,9 +65,10 @@ void ReferenceBackend::affine_forward(const AffineProblem& problem, Tensor x, Mo
   const bool from_moments = !residual && moments.min != nullptr && moments.max != nullptr;
   encode_all(encoding, key, y, result, [&] {
     if (!from_moments) return absmax_of(y.values.elements(), result);
-    return absmax_of(2 * channels, [&](int64_t i) {
-      return activate(problem.activation, z(i / 2, (i % 2 == 0 ? moments.min : moments.max)[i / 2]));
-    });
+    const auto extreme = [&](const float* of_x) {
+      return absmax_of(channels, [&](int64_t i) { return activate(problem.activation, z(i, of_x[i])); });
+    };
+    return std::max(extreme(moments.min), extreme(moments.max));
   });
 }
 

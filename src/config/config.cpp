@@ -28,7 +28,7 @@ std::string shown(const std::string& text) { return text.size() <= 64 ? text : t
 [[noreturn]] void refuse_unknown(const std::string& position, const std::string& path) {
   throw UsageError(__FILE__, __LINE__,
                    say(position, ": unknown key `", shown(path), "`; nearest: `", nearest_key(path), "`"),
-                   "correct the spelling, or remove the key");
+                   "correct the spelling; `octet help keys` lists every key");
 }
 
 void assign_at(const std::string& position, const Key& key, Config& config, const std::vector<std::string>& texts) {

@@ -79,6 +79,8 @@ template <class... Cases>
 struct Overload : Cases... {
   using Cases::operator()...;
 };
+template <class... Cases>
+Overload(Cases...) -> Overload<Cases...>;  // clang 14 does not deduce aggregates
 
 template <class Number>
 bool parse_number(const std::string& text, const Key& key, Number& number) {

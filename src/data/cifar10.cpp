@@ -11,17 +11,18 @@ namespace fs = std::filesystem;
 
 constexpr int64_t side = 32, plane = side * side, record = 1 + 3 * plane, records_per_file = 10000;
 
+void require_size(const std::string& file, int64_t size, int64_t records) {
+  REQUIRE(size == records * record, "unpack cifar-10-binary.tar.gz again: this copy is damaged", file, ": ", size,
+          " bytes, expected ", records * record, " (", records, " records of ", record, ")");
+}
+
 std::vector<uint8_t> read_file(const fs::path& file) {
-  const char* mend =
-      "unpack cifar-10-binary.tar.gz and set data.root to the folder with data_batch_1.bin .. test_batch.bin";
   std::error_code failed;
   const bool regular = fs::is_regular_file(file, failed);
-  REQUIRE(regular, mend, file.string(),
+  REQUIRE(regular, "unpack cifar-10-binary.tar.gz and set data.root to the folder with its .bin files", file.string(),
           ": no such file; CIFAR-10 needs data_batch_1.bin .. data_batch_5.bin and test_batch.bin");
-  const auto size = static_cast<int64_t>(fs::file_size(file, failed));
-  REQUIRE(!failed && size == records_per_file * record, "unpack cifar-10-binary.tar.gz again: this copy is damaged",
-          file.string(), ": ", size, " bytes, expected ", records_per_file * record, " (", records_per_file,
-          " records of ", record, ")");
+  const auto size = static_cast<int64_t>(fs::file_size(file));
+  require_size(file.string(), size, records_per_file);
   std::vector<uint8_t> bytes(size);
   std::ifstream stream(file, std::ios::binary);
   stream.read(reinterpret_cast<char*>(bytes.data()), size);
@@ -46,18 +47,20 @@ std::unique_ptr<Dataset> open_files(const fs::path& folder, const std::vector<st
 }  // namespace
 
 void parse_cifar10(std::span<const uint8_t> bytes, const std::string& file, int64_t records, Pixels& pixels) {
-  REQUIRE(static_cast<int64_t>(bytes.size()) == records * record,
-          "unpack cifar-10-binary.tar.gz again: this copy is damaged", file, ": ", bytes.size(), " bytes, expected ",
-          records * record, " (", records, " records of ", record, ")");
-  pixels.images.reserve(pixels.images.size() + records * 3 * plane);
+  require_size(file, static_cast<int64_t>(bytes.size()), records);
+  const size_t before = pixels.images.size();
+  pixels.images.resize(before + records * 3 * plane);
+  uint8_t* to = pixels.images.data() + before;
   for (int64_t r = 0; r < records; ++r) {
-    const uint8_t* at = bytes.data() + r * record;
-    REQUIRE(*at < 10,
-            "unpack cifar-10-binary.tar.gz again: this is no CIFAR-10 file (CIFAR-100 has two labels a record)", file,
-            ": record ", r, " has label ", int{*at}, ", expected 0 .. 9");
-    pixels.labels.push_back(*at++);
-    for (int64_t i = 0; i < plane; ++i)
-      for (int64_t c = 0; c < 3; ++c) pixels.images.push_back(at[c * plane + i]);
+    const uint8_t *label = bytes.data() + r * record, *red = label + 1, *green = red + plane, *blue = green + plane;
+    REQUIRE(*label < 10, "this is no CIFAR-10 file (CIFAR-100 has two labels a record): unpack cifar-10-binary.tar.gz",
+            file, ": record ", r, " has label ", int{*label}, ", expected 0 .. 9");
+    pixels.labels.push_back(*label);
+    for (int64_t i = 0; i < plane; ++i, to += 3) {
+      to[0] = red[i];
+      to[1] = green[i];
+      to[2] = blue[i];
+    }
   }
 }
 

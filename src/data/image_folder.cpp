@@ -93,11 +93,12 @@ cv::Rect random_crop(Draws& draws, int64_t width, int64_t height) {
                   static_cast<int>(h));
 }
 
-cv::Mat resize(const cv::Mat& image, cv::Size size) {
-  cv::Mat result;
-  const bool shrinks = image.cols > size.width || image.rows > size.height;
-  cv::resize(image, result, size, 0, 0, shrinks ? cv::INTER_AREA : cv::INTER_LINEAR);
-  return result;
+// The middle square of 224/256 of the shorter side: what is left when the shorter side is resized to 256 and the middle
+// 224 x 224 are cut out.
+cv::Rect middle_crop(int64_t width, int64_t height) {
+  const int64_t side = std::max<int64_t>(1, std::lround(static_cast<double>(std::min(width, height)) * (224.0 / 256)));
+  return cv::Rect(static_cast<int>(width - side) / 2, static_cast<int>(height - side) / 2, static_cast<int>(side),
+                  static_cast<int>(side));
 }
 
 class ImageFolder : public Dataset {
@@ -129,7 +130,9 @@ class ImageFolder : public Dataset {
       const ImageHeader header = read_header(bytes, max_pixels_);
       Draws draws(seed, epoch, DrawSite::augment, index);
       const bool augmented = training && augment_;
-      const cv::Mat image = augmented ? random_view(bytes, header, draws) : middle_view(bytes, header);
+      const cv::Rect crop =
+          augmented ? random_crop(draws, header.width, header.height) : middle_crop(header.width, header.height);
+      const cv::Mat image = view(bytes, header, crop);
       normalize(image, augmented && draws.bits() >> 31, pixels);
       return true;
     } catch (const BadImage& bad) {
@@ -141,25 +144,21 @@ class ImageFolder : public Dataset {
   }
 
  private:
-  cv::Mat random_view(const std::vector<uint8_t>& bytes, const ImageHeader& header, Draws& draws) const {
-    const cv::Rect crop = random_crop(draws, header.width, header.height);
+  // That rectangle of the full image, resized to side x side.
+  cv::Mat view(const std::vector<uint8_t>& bytes, const ImageHeader& header, const cv::Rect& crop) const {
     const cv::Mat image = decode(bytes, header, std::max(1.0 * side_ / crop.width, 1.0 * side_ / crop.height));
     // The same rectangle in the decoded size.
-    const double across = static_cast<double>(image.cols) / header.width,
-                 down = static_cast<double>(image.rows) / header.height;
-    const int x = static_cast<int>(crop.x * across), y = static_cast<int>(crop.y * down);
+    const double across = 1.0 * image.cols / static_cast<double>(header.width);
+    const double down = 1.0 * image.rows / static_cast<double>(header.height);
+    const int x = std::min(static_cast<int>(crop.x * across), image.cols - 1);
+    const int y = std::min(static_cast<int>(crop.y * down), image.rows - 1);
     const int width = std::clamp(static_cast<int>(std::lround(crop.width * across)), 1, image.cols - x);
     const int height = std::clamp(static_cast<int>(std::lround(crop.height * down)), 1, image.rows - y);
-    return resize(image(cv::Rect(x, y, width, height)), {side_, side_});
-  }
-
-  // The shorter side resized to 256/224 of the wanted one, then the middle.
-  cv::Mat middle_view(const std::vector<uint8_t>& bytes, const ImageHeader& header) const {
-    const int64_t shorter = std::min(header.width, header.height), wanted = std::lround(side_ * 256.0 / 224);
-    const cv::Mat image = decode(bytes, header, static_cast<double>(wanted) / static_cast<double>(shorter));
-    const int width = static_cast<int>(wanted * header.width / shorter),
-              height = static_cast<int>(wanted * header.height / shorter);
-    return resize(image, {width, height})(cv::Rect((width - side_) / 2, (height - side_) / 2, side_, side_));
+    const bool shrinks = width > side_ || height > side_;
+    cv::Mat result;
+    cv::resize(image(cv::Rect(x, y, width, height)), result, {side_, side_}, 0, 0,
+               shrinks ? cv::INTER_AREA : cv::INTER_LINEAR);
+    return result;
   }
 
   void normalize(const cv::Mat& image, bool flip, float* pixels) const {
@@ -172,7 +171,7 @@ class ImageFolder : public Dataset {
     for (int y = 0; y < side_; ++y) {
       const uint8_t* row = image.ptr(y);
       for (int x = 0; x < side_; ++x, pixels += 3) {
-        const uint8_t* from = row + 3 * (flip ? side_ - 1 - x : x);
+        const uint8_t* from = row + int64_t{3} * (flip ? side_ - 1 - x : x);
         for (int c = 0; c < 3; ++c) pixels[c] = static_cast<float>(from[c]) * scale[c] + shift[c];
       }
     }

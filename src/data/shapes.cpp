@@ -91,7 +91,7 @@ Point random_direction(Draws& draws) {
   }
 }
 
-using Canvas = std::array<Color, side * side>;
+using Canvas = std::array<Color, size_t{side} * side>;
 
 // A plain colour, a gradient, or soft blotches between two colours.
 void draw_background(Draws& draws, const Color& a, const Color& b, Canvas& canvas) {
@@ -150,7 +150,8 @@ void render(DrawSite split, int64_t index, int label, uint8_t* pixels) {
   // One picture in eight has little contrast.
   const float enough = draws.chance(0.125f) ? 25.0f : 60.0f;
   Color color = random_color(draws, 100, 255);
-  while (contrast(color, background) < enough || contrast(color, second) < enough) color = random_color(draws, 100, 255);
+  while (contrast(color, background) < enough || contrast(color, second) < enough)
+    color = random_color(draws, 100, 255);
   const float radius = draws.uniform(8, 13), margin = 0.85f * radius;
   const Point center = {draws.uniform(margin, side - 1 - margin), draws.uniform(margin, side - 1 - margin)};
   const Point direction = random_direction(draws);

@@ -44,7 +44,13 @@ class Timed {
   std::chrono::steady_clock::time_point start_;
 };
 
-class Memory;  // where the plan put every edge and slot
+// Where the plan put things. An address look-up is an index and an addition.
+struct Memory {
+  std::vector<Tensor> slots;
+  std::vector<QTensor> values;       // by edge
+  std::vector<Tensor> gradients;     // by edge; no data: nobody wants it
+  std::vector<bool> written;         // by edge: a gradient of this step stands there already
+};
 
 // What one step knows; passed down, never stored.
 struct Step {
@@ -59,7 +65,7 @@ struct Step {
   float gradient_scale = 1;      // 1 / global batch
   const float* images = nullptr;
   const int32_t* labels = nullptr;
-  LossReport loss;
+  LossReport loss = {};
 
   QTensor value(Edge) const;
   Tensor gradient(Edge) const;  // of this edge: complete by the time its producer runs backward
@@ -114,6 +120,8 @@ class Node {
   virtual void forward(Step&) = 0;
   virtual void backward(Step&) = 0;
   virtual void commit(Step&) {}  // after a step that counts: running statistics
+  virtual int64_t products() const { return 0; }                  // multiply-adds of its three passes
+  virtual int64_t pass_bytes(const Memory&) const { return 0; }   // least bytes its elementwise passes move in a step
   virtual Tensor watched(const Step&) const { return {}; }  // forward's rawest result, searched for non-finite numbers
 
   const std::string& name() const { return name_; }

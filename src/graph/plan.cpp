@@ -332,6 +332,15 @@ void Plan::initialize_parameters(uint64_t seed) {
   }
 }
 
+Plan::Work Plan::work() const {
+  Work work;
+  for (const auto& node : graph_.nodes()) {
+    work.products += node->products();
+    work.pass_bytes += node->pass_bytes(memory_);
+  }
+  return work;
+}
+
 std::string Plan::describe(size_t bucket_bytes) const {
   std::string text = fmt::format("{:<28} {:<16} {:<20} {:<8} {:>12} {:>12} {:>7}\n", "node", "kind", "output", "value",
                                  "bytes", "parameters", "bucket");

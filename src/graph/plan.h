@@ -11,15 +11,6 @@
 
 namespace octet {
 
-// Where the plan put things. An address look-up is an index and an addition.
-class Memory {
- public:
-  std::vector<Tensor> slots;
-  std::vector<QTensor> values;       // by edge
-  std::vector<Tensor> gradients;     // by edge; no data: nobody wants it
-  std::vector<bool> written;         // by edge: a gradient of this step stands there already
-};
-
 struct PlanOptions {
   DType storage = DType::bf16;  // of convolution outputs and edge gradients of an int8 policy; fp32 keeps f32
   bool own_slots = false;       // no two slots share memory
@@ -52,6 +43,12 @@ class Plan {
   size_t arena_bytes() const { return arena_bytes_; }
   size_t parameter_bytes() const;                           // masters, gradients, velocities, codes
   int64_t parameter_count() const { return parameter_count_; }
+  // What a step of this rank does: multiply-adds of all convolution passes, and the least bytes that its elementwise
+  // passes must read and write.
+  struct Work {
+    int64_t products = 0, pass_bytes = 0;
+  };
+  Work work() const;
   // One line per node: shape, encoding, bytes, gradient bucket.
   std::string describe(size_t bucket_bytes) const;
 

@@ -143,13 +143,14 @@ void ClipCoordinator::prime(int layer) {
   std::fill_n(histograms_.begin() + ptrdiff_t(layer) * histogram_bins, histogram_bins, 0u);
 }
 
-void ClipCoordinator::update() {
-  if (!observing_) return;
+bool ClipCoordinator::update() {
+  if (!observing_) return false;
   std::vector<int64_t> histograms(histograms_.begin(), histograms_.end());
   transport_.reduce_sum(histograms, 0);
   if (transport_.rank() == 0) decide(histograms, 0, layers());
   publish(0, layers());
   forced_ = false;
+  return true;
 }
 
 void ClipCoordinator::counts(std::span<double> into) const {

@@ -49,7 +49,8 @@ class ClipCoordinator {
   // Collective. Decides one layer's clip at once: the first step measures before it quantizes.
   void prime(int layer);
   // Collective, on a due step after backward: reduce, decide on rank 0, broadcast; the new clips serve the next step.
-  void update();
+  // False: the step was not due, nothing happened.
+  bool update();
   // Counts of the step just run, to be summed over ranks: {saturated, elements} per layer.
   void counts(std::span<double> into) const;
   // The sums: decides (alike on every rank) whether the next step must refresh.

@@ -15,11 +15,6 @@
 namespace octet {
 namespace {
 
-int allowed_cores() {
-  cpu_set_t set;
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
-}
-
 // OHWI (the plan's) <-> OIHW (torchvision's).
 std::vector<float> to_oihw(const Tensor& t) {
   const Shape& s = t.shape;
@@ -50,6 +45,11 @@ std::vector<int64_t> torch_shape(const Param& param) {
 }
 
 }  // namespace
+
+int allowed_cores() {
+  cpu_set_t set;
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
+}
 
 PlanOptions plan_options(const Config& config) {
   PlanOptions options;
@@ -110,20 +110,25 @@ Trainer::~Trainer() = default;
 
 Report Trainer::step(int64_t index, bool stop) {
   if (watchdog_) watchdog_->phase("training step", index);
-  const Batch& batch = train_loader_->next();
+  const Batch& batch = next_batch();
   Step step = begin(index, batch, true);  // index, backend, random keys, clips
 
   plan_->encode_weights(step);           // f32 masters -> int8 codes + scale
   plan_->forward(step);                  // codes + scale between nodes
   plan_->backward(step, *exchange_);     // a finished bucket starts its quantized all-reduce here
-  exchange_->finish();                   // every rank holds the sum of all gradients
-  const Report report = agree(step, index, stop);
+  finish_exchange();                     // every rank holds the sum of all gradients
+  Report report = agree(step, index, stop);
   if (report.finite) {
-    if (clips_) clips_->update();        // on a due step rank 0 decides clips and learning-rate scales for all
+    report.clips_updated = clips_ && clips_->update();  // on a due step rank 0 decides clips and learning-rate scales for all
     plan_->commit(step);                 // running statistics, from moments that the ranks averaged
     update(index);                       // f32 masters, momentum, decay
   }
   return report;
+}
+
+const Batch& Trainer::next_batch() {
+  Timed timed(timing_ ? &times_ : nullptr, Phase::data_wait);
+  return train_loader_->next();
 }
 
 Step Trainer::begin(int64_t index, const Batch& batch, bool training) {
@@ -142,6 +147,11 @@ Step Trainer::begin(int64_t index, const Batch& batch, bool training) {
     exchange_->begin(step.index);
   }
   return step;
+}
+
+void Trainer::finish_exchange() {
+  Timed timed(timing_ ? &times_ : nullptr, Phase::exchange);
+  exchange_->finish();
 }
 
 // One small message after backward: loss and counts of all ranks, saturations, "stop" and "not finite", on which every
@@ -289,6 +299,21 @@ void Trainer::load(const SafetensorsFile& file, const std::string& path, bool we
 std::string Trainer::weights_sha256() const {
   std::vector<std::vector<float>> storage;
   return octet::weights_sha256(save(storage, true));
+}
+
+void Trainer::broadcast_state() {
+  const auto send = [&](const Tensor& tensor) {
+    transport_.broadcast(std::as_writable_bytes(std::span(tensor.f32(), size_t(tensor.elements()))), 0);
+  };
+  for (Param& param : plan_->params()) send(param.master), send(param.velocity);
+  for (Statistic& statistic : plan_->statistics()) send(statistic.tensor);
+  if (!clips_) return;
+  ClipCoordinator::State state = clips_->state();
+  transport_.broadcast(std::as_writable_bytes(std::span(state.choices)), 0);
+  float forced = state.forced ? 1.0f : 0.0f;
+  transport_.broadcast(std::as_writable_bytes(std::span(&forced, 1)), 0);
+  state.forced = forced != 0;
+  clips_->restore(state);
 }
 
 int64_t Trainer::wire_bytes() const { return exchange_->wire_bytes(); }

@@ -21,6 +21,7 @@ struct Report {  // of one step, over all ranks
   double learning_rate = 0;
   bool finite = true;  // false: loss or gradient was not, and the step changed nothing
   bool stop = false;   // some rank was asked to stop
+  bool clips_updated = false;
 };
 
 class Trainer {
@@ -41,6 +42,8 @@ class Trainer {
   std::vector<NamedTensor> save(std::vector<std::vector<float>>& storage, bool weights_only) const;
   // Missing or misshapen tensors are Errors that name them.
   void load(const SafetensorsFile&, const std::string& path, bool weights_only);
+  // Collective: rank 0's parameters, momentum, statistics and clips become everyone's.
+  void broadcast_state();
   std::string weights_sha256() const;
 
   int64_t steps_per_epoch() const { return train_loader_->batches_per_epoch(); }
@@ -51,12 +54,15 @@ class Trainer {
   const Config& config() const { return config_; }
   const Datasets& datasets() const { return datasets_; }
   PhaseTimes& times() { return times_; }
+  double wait_seconds() const { return train_loader_->wait_seconds(); }  // for training data
   int64_t wire_bytes() const;
   double hidden_share() const;  // of the exchange's time, behind backward
   int64_t skipped_steps() const { return skipped_; }
   void time_phases(bool on) { timing_ = on; }
 
  private:
+  const Batch& next_batch();
+  void finish_exchange();
   Step begin(int64_t index, const Batch&, bool training);
   Report agree(const Step&, int64_t index, bool stop);
   void update(int64_t index);
@@ -80,5 +86,6 @@ class Trainer {
 // The backend the configuration asks for; threads: 0 in the configuration means this rank's share of the allowed cores.
 std::unique_ptr<Backend> make_backend(const Config&, const Policy&, const Transport&);
 PlanOptions plan_options(const Config&);
+int allowed_cores();  // of this process's affinity mask
 
 }  // namespace octet

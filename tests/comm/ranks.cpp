@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <barrier>
 #include <cstdlib>
-#include <cstring>
 #include <exception>
+#include <functional>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -55,21 +55,21 @@ class ThreadTransport final : public Transport {
   }
   void broadcast(std::span<std::byte> bytes, int root) override {
     show(bytes.data());
-    if (rank_ != root) std::memcpy(bytes.data(), group_->shown[static_cast<size_t>(root)], bytes.size());
+    if (rank_ != root) std::copy_n(of<std::byte>(root), bytes.size(), bytes.begin());
     wait();
   }
   void all_to_all(std::span<const std::byte> send, std::span<std::byte> receive, size_t block_bytes) override {
     show(send.data());
     for (int rank = 0; rank < size(); ++rank)
-      std::memcpy(receive.data() + block_bytes * static_cast<size_t>(rank),
-                  of<std::byte>(rank) + block_bytes * static_cast<size_t>(rank_), block_bytes);
+      std::copy_n(of<std::byte>(rank) + block_bytes * static_cast<size_t>(rank_), block_bytes,
+                  receive.data() + block_bytes * static_cast<size_t>(rank));
     wait();
     wire_bytes_ += static_cast<int64_t>(block_bytes) * (size() - 1);
   }
   void all_gather(std::span<const std::byte> send, std::span<std::byte> receive) override {
     show(send.data());
     for (int rank = 0; rank < size(); ++rank)
-      std::memcpy(receive.data() + send.size() * static_cast<size_t>(rank), of<std::byte>(rank), send.size());
+      std::copy_n(of<std::byte>(rank), send.size(), receive.data() + send.size() * static_cast<size_t>(rank));
     wait();
     wire_bytes_ += static_cast<int64_t>(send.size()) * (size() - 1);
   }

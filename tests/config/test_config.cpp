@@ -214,6 +214,16 @@ TEST(Config, DescribesEveryKeyOnALine) {
   expect_part(text, "integer 2 .. 8");
 }
 
+TEST(Config, ShippedConfigurationsAreValid) {
+  int count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(OCTET_SOURCE_DIR "/configs")) {
+    const Config config = load_config(entry.path(), {});
+    EXPECT_EQ(to_yaml(parse(to_yaml(config))), to_yaml(config)) << entry.path();
+    ++count;
+  }
+  EXPECT_GT(count, 0);
+}
+
 TEST(Config, LoadsFilesAndRefusesWhatIsNone) {
   const std::string directory = ::testing::TempDir() + "octet_config_" + std::to_string(getpid());
   std::filesystem::create_directory(directory);

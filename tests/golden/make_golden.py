@@ -148,7 +148,7 @@ def golden(network, batch, size, image_salt, smoothing, count):
         "loss_after": loss_after,
         "logits": [[float(f"{v:.9g}") for v in row] for row in logits.tolist()],
         "parameters": parameters,
-        "running_statistics": statistics,
+        "statistics": statistics,
     }
 
 
@@ -163,7 +163,7 @@ def write(result, path):
             if stripped.startswith("]"):
                 lines.append(joined)
                 joined = None
-        elif stripped.endswith("[") and not any(key in stripped for key in ('"parameters"', '"running_', '"logits"')):
+        elif stripped.endswith("[") and not any(key in stripped for key in ('"parameters"', '"statistics"', '"logits"')):
             joined = line
         else:
             lines.append(line)

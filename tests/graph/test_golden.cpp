@@ -78,9 +78,10 @@ void compare(const std::string& file, const std::string& model, std::unique_ptr<
         << param.name;
   }
   for (const auto& statistic : golden["statistics"]) {
-    for (const Statistic& ours : h.plan->statistics())
-      if (ours.name == statistic["name"])
-        EXPECT_LT(deviation(statistic["values"], ours.tensor.f32(), ours.tensor.shape, false, 1e-6), 1e-4) << ours.name;
+    for (const Statistic& ours : h.plan->statistics()) {
+      if (ours.name != statistic["name"]) continue;
+      EXPECT_LT(deviation(statistic["values"], ours.tensor.f32(), ours.tensor.shape, false, 1e-6), 1e-4) << ours.name;
+    }
   }
   EXPECT_EQ(h.plan->statistics().size(), golden["statistics"].size());
   EXPECT_EQ(h.plan->params().size(), golden["parameters"].size());
@@ -95,6 +96,12 @@ class Golden : public testing::TestWithParam<Case> {};
 
 TEST_P(Golden, ReferenceBackendEqualsPyTorch) {
   compare(GetParam().file, GetParam().model, make_reference_backend());
+}
+
+// The CPU backend's own fixed-order convolutions, and oneDNN's.
+TEST_P(Golden, CpuBackendEqualsPyTorch) {
+  for (RealConvolution real : {RealConvolution::fixed_order, RealConvolution::onednn})
+    compare(GetParam().file, GetParam().model, make_cpu_backend({best_isa(), 2, real}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Networks, Golden,

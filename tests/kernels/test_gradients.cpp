@@ -122,10 +122,10 @@ TEST_F(Gradients, Affine) {
         loss();
         backend->affine_backward(problem, x, given, parameters, {y}, with_residual, dy, {d_gamma}, {d_beta},
                                  {d_residual}, {}, {}, {dx}, {});
-        expect_gradient(name + ", input", x, dx, 0.01f, loss);
-        expect_gradient(name + ", beta", beta, d_beta, 0.01f, loss);
-        if (norm.normalize) expect_gradient(name + ", gamma", gamma, d_gamma, 0.01f, loss);
-        if (with_residual) expect_gradient(name + ", residual", residual, d_residual, 0.01f, loss);
+        expect_gradient(name + ", input", x, dx, 0.005f, loss);
+        expect_gradient(name + ", beta", beta, d_beta, 0.005f, loss);
+        if (norm.normalize) expect_gradient(name + ", gamma", gamma, d_gamma, 0.005f, loss);
+        if (with_residual) expect_gradient(name + ", residual", residual, d_residual, 0.005f, loss);
       }
     }
   }

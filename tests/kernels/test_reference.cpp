@@ -182,8 +182,11 @@ TEST_F(Reference, AffineEncodesItsOwnRealResult) {
   const OwnedMoments moments(9);
   backend->conv_forward(identity, random_real_operand(shape, 1, 4), {ones}, x, moments);  // x and its exact moments
   const OwnedQTensor residual = random_codes(shape, 4);
-  for (const bool with_residual : {false, true}) {
-    for (const Range range : {Range::absmax, Range::power_of_two}) {
+  // The largest result comes from the largest input of a channel, or, after gamma's sign is turned, from the smallest.
+  for (const auto& [with_residual, range] :
+       {std::pair{false, Range::absmax}, std::pair{false, Range::power_of_two}, std::pair{true, Range::absmax}}) {
+    for (const float sign : {1.0f, -1.0f}) {
+      for (int64_t i = 0; i < 9; ++i) gamma.f32()[i] = sign * std::fabs(gamma[i]);
       AffineProblem problem;
       problem.shape = shape;
       problem.activation = Activation::relu;

@@ -1,0 +1,177 @@
+// Norm + residual + activation + encode, and its backward: a reducing pass, and one that writes.
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/emit.h"
+#include "kernels/shared/affine.h"
+
+namespace octet::cpu {
+namespace {
+
+void check(const AffineProblem& problem, Tensor x, Moments moments, AffineParameters parameters) {
+  REQUIRE(x.shape == problem.shape && x.dtype != DType::s8, "give x in the problem's shape, as f32 or bf16",
+          "an affine step reads another tensor than its problem tells");
+  REQUIRE(!problem.normalize || (moments.mean && moments.variance && parameters.gamma && parameters.beta),
+          "give mean, variance, gamma and beta", "a norm lacks its statistics or parameters");
+}
+void check_encoded(const Encoding& encoding, const QTensor& tensor, Shape shape) {
+  REQUIRE(tensor.values.shape == shape && tensor.values.dtype == encoding.dtype && encoding.dtype != DType::bf16 &&
+              tensor.real() != encoding.quantized() && !tensor.per_channel,
+          "give a tensor of the problem's shape and the encoding's type, f32 or codes with one scale",
+          "an affine step writes another tensor than its encoding tells");
+}
+
+int64_t period_of(int64_t channels) { return std::lcm(channels, int64_t{64}); }
+// Pixels are summed sequentially within a chunk, chunks in their order: a function of the channels alone.
+int64_t chunk_of(int64_t channels) {
+  const int64_t period = period_of(channels);
+  return std::max<int64_t>(1, std::max(piece_elements, 32 * channels) / period) * period;
+}
+
+// Writes value(channel) over a whole period.
+template <class Value>
+void expand(float* to, int64_t channels, const Value& value) {
+  for (int64_t channel = 0; channel < channels; ++channel) to[channel] = value(channel);
+  for (int64_t i = channels; i < period_of(channels); ++i) to[i] = to[i - channels];
+}
+
+struct Bounds {
+  float low, high;
+};
+Bounds value_bounds(Activation activation) {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  return {activation == Activation::none ? -infinity : 0.0f, activation == Activation::relu6 ? 6.0f : infinity};
+}
+
+// Per channel: the sum of dz, then that of dz (x - mean); float within a chunk, double over chunks.
+std::vector<double> reduce(int threads, Passes::Reduce kernel, const AffineBackward& pass, Shape shape) {
+  const int64_t channels = shape.c, period = pass.period, chunk = chunk_of(channels), total = shape.elements();
+  const int64_t chunks = (total + chunk - 1) / chunk;
+  std::vector<float> sums(static_cast<size_t>(threads * 2 * period));
+  std::vector<double> partial(static_cast<size_t>(chunks * 2 * channels));
+  parallel_pieces(threads, total, chunk, [&](int64_t first, int64_t count) {
+    float* const mine = sums.data() + omp_get_thread_num() * 2 * period;
+    kernel(pass, Span{first, count}, mine, mine + period);
+    double* const own = partial.data() + first / chunk * 2 * channels;
+    for (int64_t i = 0; i < 2 * period; i += channels)
+      for (int64_t channel = 0; channel < channels; ++channel)
+        own[(i < period ? 0 : channels) + channel] += static_cast<double>(mine[i + channel]);
+  });
+  std::vector<double> result(static_cast<size_t>(2 * channels));
+  for (size_t i = 0; i < partial.size(); ++i) result[i % result.size()] += partial[i];
+  return result;
+}
+
+void write(Into into, const double* values) {
+  REQUIRE(into.tensor.dtype == DType::f32, "give f32 tensors", "a parameter's gradient is ",
+          name_of(into.tensor.dtype));
+  float* const to = into.tensor.f32();
+  for (int64_t i = 0; i < into.tensor.elements(); ++i)
+    to[i] = into.add ? to[i] + static_cast<float>(values[i]) : static_cast<float>(values[i]);
+}
+}  // namespace
+
+void CpuBackend::affine_forward(const AffineProblem& problem, Tensor x, Moments moments, AffineParameters parameters,
+                                QTensor residual, const Encoding& encoding, const RngKey& key, QTensor y) {
+  check(problem, x, moments, parameters);
+  check_encoded(encoding, y, problem.shape);
+  REQUIRE(!residual || (residual.values.shape == problem.shape && residual.values.dtype != DType::bf16 &&
+                        residual.real() != (residual.values.dtype == DType::s8)),
+          "add codes or f32 of the problem's shape", "an affine step's residual has another shape or type");
+  const int64_t channels = problem.shape.c, period = period_of(channels), count = problem.shape.elements();
+  float* const a = coefficients_.get<float>(static_cast<size_t>(2 * period));
+  float* const b = a + period;
+  expand(a, channels, [&](int64_t c) { return affine_coefficients(problem, moments, parameters, c).a; });
+  expand(b, channels, [&](int64_t c) { return affine_coefficients(problem, moments, parameters, c).b; });
+  const auto [low, high] = value_bounds(problem.activation);
+  const Residual kind = !residual ? Residual::none : residual.real() ? Residual::real : Residual::codes;
+  const AffineForward pass{x.data, a,   b, period, residual.values.data, residual.real() ? 0 : *residual.scale,
+                           low,    high};
+  const auto& kernels = passes_.affine_forward[x.dtype == DType::bf16][static_cast<int>(kind)];
+  const auto kernel = [&](Sink sink, Span span, Target& target) {
+    kernels[static_cast<int>(sink)](pass, span, target);
+  };
+  float clip = 0;
+  if (encoding.quantized()) {
+    clip = clip_of(encoding, [&] {
+      if (residual || moments.min == nullptr || moments.max == nullptr) return absmax(options_.threads, count, kernel);
+      // Without a residual, y is monotonic in x within a channel: the extremes of x give those of y.
+      float largest = 0;
+      for (int64_t c = 0; c < channels; ++c)
+        for (const float* extreme : {moments.min, moments.max})
+          largest = std::max(largest, std::fabs(activate(problem.activation, a[c] * extreme[c] + b[c])));
+      return largest;
+    });
+    *y.scale = scale_of(clip, encoding.qmax);
+  }
+  emit_tensor(passes_, options_.threads, count, encoding, key, clip, y.values.data, {}, kernel);
+}
+
+void CpuBackend::affine_backward(const AffineProblem& problem, Tensor x, Moments moments, AffineParameters parameters,
+                                 QTensor y, bool has_residual, Tensor dy, Into d_gamma, Into d_beta, Into d_residual,
+                                 const Encoding& encoding, const RngKey& key, QTensor error, Probe probe) {
+  check(problem, x, moments, parameters);
+  if (error) check_encoded(encoding, error, problem.shape);
+  REQUIRE(dy.shape == problem.shape && dy.dtype != DType::s8, "give dy in the problem's shape, as f32 or bf16",
+          "an affine step's dy has another shape or type");
+  REQUIRE(!d_residual || d_residual.tensor.dtype != DType::s8, "give f32 or bf16", "d_residual is int8");
+  const bool from_output = has_residual && problem.activation != Activation::none;
+  REQUIRE(!from_output || (y.values.shape == problem.shape && y.values.dtype != DType::bf16 &&
+                           y.real() != (y.values.dtype == DType::s8)),
+          "keep the output of an activation behind a residual until its backward, as codes or f32",
+          "an affine step's y is missing");
+
+  const int64_t channels = problem.shape.c, period = period_of(channels), count = problem.shape.elements();
+  float* const room = coefficients_.get<float>(static_cast<size_t>(6 * period));
+  float *const a = room, *const b = a + period, *const mean = b + period, *const A = mean + period,
+               *const B = A + period, *const C = B + period;
+  expand(a, channels, [&](int64_t c) { return affine_coefficients(problem, moments, parameters, c).a; });
+  expand(b, channels, [&](int64_t c) { return affine_coefficients(problem, moments, parameters, c).b; });
+  expand(mean, channels, [&](int64_t c) { return problem.normalize ? moments.mean[c] : 0.0f; });
+
+  const Mask mask = problem.activation == Activation::none ? Mask::everywhere
+                    : !has_residual                        ? Mask::input
+                    : y.real()                             ? Mask::real
+                                                           : Mask::codes;
+  auto [low, high] = value_bounds(problem.activation);
+  if (mask == Mask::codes && problem.activation == Activation::relu6) high = static_cast<float>(encoding.qmax);
+  AffineBackward pass{x.data, dy.data, y.values.data, a, b, mean, A, B, C, period, low, high, {}};
+  const bool bf16_x = x.dtype == DType::bf16, bf16_dy = dy.dtype == DType::bf16;
+
+  const bool through_statistics = problem.normalize && problem.batch_statistics;
+  std::vector<double> sums(static_cast<size_t>(2 * channels));
+  if (through_statistics || (error && (d_gamma || d_beta)))
+    sums =
+        reduce(options_.threads, passes_.affine_reduce[bf16_x][bf16_dy][static_cast<int>(mask)], pass, problem.shape);
+  double *const sum_dz = sums.data(), *const sum_dz_normalized = sum_dz + channels;
+  for (int64_t c = 0; c < channels && problem.normalize; ++c)
+    sum_dz_normalized[c] *= inverse_deviation(problem, moments, c);
+  const auto gradient = [&](int64_t c) {
+    return affine_gradient(problem, moments, parameters, c, sum_dz[c], sum_dz_normalized[c]);
+  };
+  expand(A, channels, [&](int64_t c) { return gradient(c).A; });
+  expand(B, channels, [&](int64_t c) { return gradient(c).B; });
+  expand(C, channels, [&](int64_t c) { return gradient(c).C; });
+
+  const auto& kernels = passes_.affine_backward[bf16_x][bf16_dy][static_cast<int>(mask)];
+  const auto kernel = [&](Sink sink, Span span, Target& target) {
+    kernels[static_cast<int>(sink)](pass, span, target);
+  };
+  float clip = 0;
+  if (error && encoding.quantized()) {
+    clip = clip_of(encoding, [&] { return absmax(options_.threads, count, kernel); });
+    *error.scale = scale_of(clip, encoding.qmax);
+  }
+  if (error) {
+    pass.d_residual = d_residual;
+    if (d_gamma) write(d_gamma, sum_dz_normalized);
+    if (d_beta) write(d_beta, sum_dz);
+  } else if (probe.histogram == nullptr) {
+    return;
+  }
+  emit_tensor(passes_, options_.threads, count, encoding, key, clip, error.values.data, probe, kernel);
+}
+
+}  // namespace octet::cpu

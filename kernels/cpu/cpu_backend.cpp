@@ -1,0 +1,86 @@
+#include "kernels/cpu/cpu_backend.h"
+
+#include <sys/mman.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <new>
+#include <vector>
+
+#include "kernels/cpu/parallel.h"
+
+namespace octet {
+namespace cpu {
+namespace {
+class HostBuffer final : public Buffer {
+ public:
+  HostBuffer(size_t bytes, int threads) : bytes_(bytes) {
+    constexpr size_t huge_page = size_t{2} << 20, line = 64;
+    const size_t alignment = bytes >= huge_page ? huge_page : line;
+    const size_t rounded = (std::max(bytes, line) + alignment - 1) / alignment * alignment;
+    data_ = std::aligned_alloc(alignment, rounded);
+    if (data_ == nullptr) throw std::bad_alloc();
+    if (alignment == huge_page) madvise(data_, rounded, MADV_HUGEPAGE);  // only a hint: it may be refused
+    parallel_pieces(threads, static_cast<int64_t>(rounded), huge_page, [&](int64_t first, int64_t count) {
+      memset(static_cast<char*>(data_) + first, 0, static_cast<size_t>(count));
+    });
+  }
+  ~HostBuffer() override { std::free(data_); }
+  HostBuffer(const HostBuffer&) = delete;
+  HostBuffer& operator=(const HostBuffer&) = delete;
+  void* data() override { return data_; }
+  size_t bytes() const override { return bytes_; }
+
+ private:
+  size_t bytes_;
+  void* data_;
+};
+}  // namespace
+
+CpuBackend::CpuBackend(const CpuOptions& options) : options_(options), passes_(passes_of(options.isa)) {
+  REQUIRE(options.isa <= best_isa(), say("choose ", name_of(best_isa()), " or one below it"), "this processor lacks ",
+          name_of(options.isa));
+  REQUIRE(options.threads > 0, "use at least one thread", "a CPU backend of ", options.threads, " threads");
+  codes_ = make_int8_convolution(options.isa, options.threads);
+  real_ = options.real == RealConvolution::onednn ? make_onednn_convolution(options.threads)
+                                                  : make_fixed_order_convolution(options.isa, options.threads);
+}
+
+std::unique_ptr<Buffer> CpuBackend::allocate(size_t bytes) {
+  return std::make_unique<HostBuffer>(bytes, options_.threads);
+}
+
+size_t CpuBackend::scratch_bytes() const {
+  return coefficients_.bytes() + codes_->scratch_bytes() + real_->scratch_bytes();
+}
+
+LossReport CpuBackend::softmax_loss(Tensor logits, const int32_t* labels, float smoothing, float gradient_scale,
+                                    Tensor d_logits) {
+  const int64_t rows = logits.shape.n, classes = logits.shape.c;
+  for (int64_t row = 0; row < rows; ++row)
+    REQUIRE(labels[row] >= -1 && labels[row] < classes, "give labels in [0, classes), or -1 for padding", "sample ",
+            row, " has label ", labels[row], " of ", classes, " classes");
+  std::vector<LossReport> reports(static_cast<size_t>(rows));
+  const auto row_of = [&](Tensor all, int64_t row) {
+    return all ? Tensor{all.f32() + row * classes, {1, 1, 1, classes}, DType::f32} : Tensor{};
+  };
+  parallel_for(options_.threads, rows, [&](int64_t row) {
+    reports[static_cast<size_t>(row)] = ReferenceBackend::softmax_loss(row_of(logits, row), labels + row, smoothing,
+                                                                       gradient_scale, row_of(d_logits, row));
+  });
+  LossReport sum;
+  for (const LossReport& report : reports) {
+    sum.loss_sum += report.loss_sum;
+    sum.top1 += report.top1;
+    sum.top5 += report.top5;
+    sum.count += report.count;
+  }
+  return sum;
+}
+}  // namespace cpu
+
+std::unique_ptr<Backend> make_cpu_backend(const CpuOptions& options) {
+  return std::make_unique<cpu::CpuBackend>(options);
+}
+
+}  // namespace octet

@@ -1,0 +1,50 @@
+// The backend of CPUs. Whatever it overrides gives the same bits on every instruction set and with any number of
+// threads; the rest is the reference.
+#pragma once
+#include <memory>
+
+#include "kernels/cpu/conv.h"
+#include "kernels/cpu/passes.h"
+#include "kernels/cpu/scratch.h"
+#include "kernels/reference/reference_backend.h"
+
+namespace octet::cpu {
+
+class CpuBackend final : public ReferenceBackend {
+ public:
+  explicit CpuBackend(const CpuOptions&);
+  std::string name() const override { return "cpu"; }
+  std::string isa() const override { return name_of(options_.isa); }
+  // Zeroed memory, in huge pages where it is large; each thread touches its share first.
+  std::unique_ptr<Buffer> allocate(size_t bytes) override;
+  size_t scratch_bytes() const override;
+
+  void quantize(Tensor src, const Encoding&, const RngKey&, QTensor dst, Probe) override;
+  void dequantize(QTensor src, Tensor dst) override;
+  void conv_forward(const ConvProblem&, QTensor x, QTensor w, Tensor y, Moments) override;
+  void conv_backward_data(const ConvProblem&, QTensor dy, QTensor w, Into dx) override;
+  void conv_backward_weight(const ConvProblem&, QTensor x, QTensor dy, Into dw) override;
+  void affine_forward(const AffineProblem&, Tensor x, Moments, AffineParameters, QTensor residual, const Encoding&,
+                      const RngKey&, QTensor y) override;
+  void affine_backward(const AffineProblem&, Tensor x, Moments, AffineParameters, QTensor y, bool has_residual,
+                       Tensor dy, Into d_gamma, Into d_beta, Into d_residual, const Encoding&, const RngKey&,
+                       QTensor error, Probe) override;
+  void pool_forward(const PoolProblem&, QTensor x, QTensor y) override;
+  void pool_backward(const PoolProblem&, QTensor x, QTensor y, Tensor dy, Into dx) override;
+  void global_pool_forward(QTensor x, Tensor y) override;
+  void global_pool_backward(Tensor dy, Into dx) override;
+  LossReport softmax_loss(Tensor logits, const int32_t* labels, float smoothing, float gradient_scale,
+                          Tensor d_logits) override;
+  void sgd_update(const SgdProblem&, Tensor w, Tensor gradient, Tensor velocity, const float* lr_scale) override;
+  bool all_finite(Tensor) override;
+
+ private:
+  Convolution& convolution(QTensor first, QTensor second);
+
+  CpuOptions options_;
+  const Passes& passes_;
+  std::unique_ptr<Convolution> codes_, real_;  // convolutions of int8 codes and of real operands
+  Scratch coefficients_;                       // of one affine step
+};
+
+}  // namespace octet::cpu

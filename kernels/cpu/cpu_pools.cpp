@@ -1,0 +1,193 @@
+// Pools, as plain loops over channels, which the compiler turns into vectors: they move few bytes.
+#include <cstring>
+#include <type_traits>
+#include <vector>
+
+#include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/parallel.h"
+#include "kernels/shared/encode.h"
+
+namespace octet::cpu {
+namespace {
+constexpr int64_t tile = 64;  // channels whose sums wait on the stack
+
+float as_float(float x) { return x; }
+float as_float(uint16_t x) { return from_bf16(x); }
+float as_float(int8_t x) { return x; }
+template <class T>
+T as_stored(float x) {
+  if constexpr (std::is_same_v<T, uint16_t>) {
+    return to_bf16(x);
+  } else if constexpr (std::is_same_v<T, int8_t>) {
+    return static_cast<int8_t>(round_nearest(x));
+  } else {
+    return x;
+  }
+}
+// call(one element of the type)
+template <class Call>
+void with_type(DType type, const Call& call) {
+  if (type == DType::f32) call(float{});
+  if (type == DType::bf16) call(uint16_t{});
+  if (type == DType::s8) call(int8_t{});
+}
+template <class Call>
+void with_real_type(DType type, const Call& call) {
+  if (type == DType::f32) call(float{});
+  if (type == DType::bf16) call(uint16_t{});
+}
+
+// The part of an output pixel's window that lies inside the image.
+struct Window {
+  int64_t top, bottom, left, right;
+  Window(const PoolProblem& p, int64_t row, int64_t column)
+      : top(std::max<int64_t>(row * p.stride - p.pad, 0)),
+        bottom(std::min(row * p.stride - p.pad + p.kernel, p.x.h)),
+        left(std::max<int64_t>(column * p.stride - p.pad, 0)),
+        right(std::min(column * p.stride - p.pad + p.kernel, p.x.w)) {}
+  int64_t size() const { return (bottom - top) * (right - left); }
+  // visit(pixel) in row order
+  template <class Visit>
+  void for_each(int64_t width, const Visit& visit) const {
+    for (int64_t h = top; h < bottom; ++h)
+      for (int64_t w = left; w < right; ++w) visit(h * width + w);
+  }
+};
+
+void check(const PoolProblem& p, Shape x, Shape y) {
+  REQUIRE(x == p.x && y == p.y && x.n == y.n && x.c == y.c && y.h == output_extent(x.h, p.kernel, p.stride, p.pad) &&
+              y.w == output_extent(x.w, p.kernel, p.stride, p.pad),
+          "take the output's extents from output_extent()", "a pool's tensors do not fit its problem");
+  REQUIRE(p.pad >= 0 && 2 * p.pad <= p.kernel, "pad at most half of the kernel", "a pool of ", p.kernel, "x", p.kernel,
+          " with padding ", p.pad, " has windows outside of the image");
+}
+
+template <class T>
+void pool_pixel(const PoolProblem& p, const T* image, const Window& window, T* out) {
+  const int64_t channels = p.x.c;
+  if (p.max) {
+    memcpy(out, image + (window.top * p.x.w + window.left) * channels, static_cast<size_t>(channels) * sizeof(T));
+    window.for_each(p.x.w, [&](int64_t pixel) {
+      const T* const from = image + pixel * channels;
+      for (int64_t c = 0; c < channels; ++c) out[c] = as_float(from[c]) > as_float(out[c]) ? from[c] : out[c];
+    });
+    return;
+  }
+  for (int64_t first = 0; first < channels; first += tile) {
+    const int64_t count = std::min(tile, channels - first);
+    double sums[tile] = {};
+    window.for_each(p.x.w, [&](int64_t pixel) {
+      for (int64_t c = 0; c < count; ++c) sums[c] += as_float(image[pixel * channels + first + c]);
+    });
+    for (int64_t c = 0; c < count; ++c)
+      out[first + c] = as_stored<T>(static_cast<float>(sums[c] / static_cast<double>(window.size())));
+  }
+}
+
+// Adds one output pixel's gradient to its window of one image.
+template <class X, class G>
+void unpool_pixel(const PoolProblem& p, const X* image, const Window& window, const G* dy, double* sums) {
+  const int64_t channels = p.x.c;
+  for (int64_t c = 0; c < channels; ++c) {
+    const double gradient = as_float(dy[c]);
+    if (p.max) {
+      int64_t best = window.top * p.x.w + window.left;
+      window.for_each(p.x.w, [&](int64_t pixel) {
+        if (as_float(image[pixel * channels + c]) > as_float(image[best * channels + c])) best = pixel;
+      });
+      sums[best * channels + c] += gradient;
+    } else {
+      const double share = gradient / static_cast<double>(window.size());
+      window.for_each(p.x.w, [&](int64_t pixel) { sums[pixel * channels + c] += share; });
+    }
+  }
+}
+
+template <class T>
+void write(T* to, int64_t i, float value, bool add) {
+  to[i] = as_stored<T>(add ? as_float(to[i]) + value : value);
+}
+}  // namespace
+
+void CpuBackend::pool_forward(const PoolProblem& problem, QTensor x, QTensor y) {
+  check(problem, x.values.shape, y.values.shape);
+  REQUIRE(x.real() == y.real() && x.values.dtype == y.values.dtype, "pool into the type of the input", "a pool from ",
+          name_of(x.values.dtype), " to ", name_of(y.values.dtype));
+  with_type(x.values.dtype, [&](auto element) {
+    using T = decltype(element);
+    parallel_for(options_.threads, problem.y.n * problem.y.h, [&](int64_t line) {
+      const T* const image = x.values.as<T>() + line / problem.y.h * problem.x.h * problem.x.w * problem.x.c;
+      T* const out = y.values.as<T>() + line * problem.y.w * problem.y.c;
+      for (int64_t w = 0; w < problem.y.w; ++w)
+        pool_pixel(problem, image, Window(problem, line % problem.y.h, w), out + w * problem.y.c);
+    });
+  });
+  if (!x.real()) *y.scale = *x.scale;
+}
+
+void CpuBackend::pool_backward(const PoolProblem& problem, QTensor x, QTensor, Tensor dy, Into dx) {
+  check(problem, dx.tensor.shape, dy.shape);
+  REQUIRE(dy.dtype != DType::s8 && dx.tensor.dtype != DType::s8, "give f32 or bf16", "a pool's gradient is int8");
+  const int64_t image = problem.x.h * problem.x.w * problem.x.c;
+  const auto backward = [&](auto x_element, auto dy_element, auto dx_element) {
+    using X = decltype(x_element);
+    using G = decltype(dy_element);
+    using D = decltype(dx_element);
+    parallel_for(options_.threads, problem.x.n, [&](int64_t n) {
+      std::vector<double> sums(static_cast<size_t>(image));
+      const G* from = dy.as<G>() + n * problem.y.h * problem.y.w * problem.y.c;
+      for (int64_t h = 0; h < problem.y.h; ++h)
+        for (int64_t w = 0; w < problem.y.w; ++w, from += problem.y.c)
+          unpool_pixel(problem, x.values.as<X>() + n * image, Window(problem, h, w), from, sums.data());
+      for (int64_t i = 0; i < image; ++i)
+        write(dx.tensor.as<D>() + n * image, i, static_cast<float>(sums[static_cast<size_t>(i)]), dx.add);
+    });
+  };
+  with_type(x.values.dtype, [&](auto x_element) {
+    with_real_type(dy.dtype, [&](auto dy_element) {
+      with_real_type(dx.tensor.dtype, [&](auto dx_element) { backward(x_element, dy_element, dx_element); });
+    });
+  });
+}
+
+void CpuBackend::global_pool_forward(QTensor x, Tensor y) {
+  const Shape from = x.values.shape;
+  REQUIRE(y.shape == (Shape{from.n, 1, 1, from.c}) && y.dtype == DType::f32, "give an f32 output of (N, 1, 1, C)",
+          "a global pool's output has another shape or type");
+  const int64_t pixels = from.h * from.w, channels = from.c;
+  const float scale = x.real() ? 0.0f : *x.scale / static_cast<float>(pixels);
+  with_type(x.values.dtype, [&](auto element) {
+    using T = decltype(element);
+    parallel_for(options_.threads, from.n, [&](int64_t n) {
+      const T* const image = x.values.as<T>() + n * pixels * channels;
+      for (int64_t first = 0; first < channels; first += tile) {
+        const int64_t count = std::min(tile, channels - first);
+        double sums[tile] = {};  // of codes: exact
+        for (int64_t pixel = 0; pixel < pixels; ++pixel)
+          for (int64_t c = 0; c < count; ++c) sums[c] += as_float(image[pixel * channels + first + c]);
+        for (int64_t c = 0; c < count; ++c)
+          y.f32()[n * channels + first + c] = x.real() ? static_cast<float>(sums[c] / static_cast<double>(pixels))
+                                                       : static_cast<float>(sums[c]) * scale;
+      }
+    });
+  });
+}
+
+void CpuBackend::global_pool_backward(Tensor dy, Into dx) {
+  const Shape to = dx.tensor.shape;
+  REQUIRE(dy.shape == (Shape{to.n, 1, 1, to.c}) && dy.dtype == DType::f32 && dx.tensor.dtype != DType::s8,
+          "give an f32 error of (N, 1, 1, C), and a real dx", "a global pool's tensors have other shapes or types");
+  const int64_t pixels = to.h * to.w, channels = to.c;
+  with_real_type(dx.tensor.dtype, [&](auto element) {
+    using T = decltype(element);
+    parallel_for(options_.threads, to.n, [&](int64_t n) {
+      const float* const from = dy.f32() + n * channels;
+      T* const image = dx.tensor.as<T>() + n * pixels * channels;
+      for (int64_t pixel = 0; pixel < pixels; ++pixel)
+        for (int64_t c = 0; c < channels; ++c)
+          write(image + pixel * channels, c, from[c] / static_cast<float>(pixels), dx.add);
+    });
+  });
+}
+
+}  // namespace octet::cpu

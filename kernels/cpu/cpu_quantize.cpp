@@ -1,0 +1,85 @@
+// Quantization, the optimizer and the finiteness check: passes without per-channel coefficients.
+#include <atomic>
+
+#include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/emit.h"
+
+namespace octet::cpu {
+
+void CpuBackend::quantize(Tensor src, const Encoding& encoding, const RngKey& key, QTensor dst, Probe probe) {
+  REQUIRE(src.shape == dst.values.shape, "give a destination of the source's shape", "quantize() between two shapes");
+  REQUIRE(src.dtype != DType::s8, "give real numbers", "quantize() from codes");
+  REQUIRE(encoding.dtype == dst.values.dtype && encoding.dtype != DType::bf16 && encoding.quantized() != dst.real(),
+          "give a destination of the encoding's type, int8 with a scale or f32", "quantize() into ",
+          name_of(dst.values.dtype), " asks for ", name_of(encoding.dtype));
+  REQUIRE(encoding.per_channel == dst.per_channel || !encoding.quantized(), "give one scale for each scale asked for",
+          "the encoding and its destination differ in per_channel");
+  const auto& encode = passes_.encode[src.dtype == DType::bf16];
+  const auto kernel = [&](Sink sink, Span span, Target& target) {
+    encode[static_cast<int>(sink)](src.data, span, target);
+  };
+  const int threads = options_.threads;
+  const int64_t count = src.elements();
+  if (!encoding.quantized() || !encoding.per_channel) {
+    float clip = 0;
+    if (encoding.quantized()) {
+      clip = clip_of(encoding, [&] { return absmax(threads, count, kernel); });
+      *dst.scale = scale_of(clip, encoding.qmax);
+    }
+    emit_tensor(passes_, threads, count, encoding, key, clip, dst.values.data, probe, kernel);
+    return;
+  }
+  if (encoding.range == Range::held) clip_of(encoding, [] { return 0.0f; });  // complains here, not in a thread
+  const int64_t row = count / src.shape.n;
+  Histograms histograms(probe.histogram != nullptr ? threads : 0);
+  std::atomic<int64_t> saturated = 0;
+  parallel_for(threads, src.shape.n, [&](int64_t channel) {
+    const Span span{channel * row, row};
+    const float clip = clip_of(encoding, [&] {
+      Target target;
+      kernel(Sink::range, span, target);
+      return target.largest;
+    });
+    dst.scale[channel] = scale_of(clip, encoding.qmax);
+    const Emitter emitter{passes_, encoding,        key,
+                          clip,    dst.values.data, probe.histogram != nullptr ? histograms.mine() : nullptr};
+    saturated += emitter.emit(span, kernel);
+  });
+  if (probe.histogram != nullptr) histograms.add_to(probe.histogram);
+  if (probe.saturated != nullptr) *probe.saturated += static_cast<uint64_t>(saturated.load());
+}
+
+void CpuBackend::dequantize(QTensor src, Tensor dst) {
+  REQUIRE(src.values.shape == dst.shape, "give a destination of the source's shape", "dequantize() between two shapes");
+  REQUIRE(src.values.dtype == DType::s8 && !src.real() && dst.dtype == DType::f32, "give codes and an f32 destination",
+          "dequantize() from ", name_of(src.values.dtype), " to ", name_of(dst.dtype));
+  const auto convert = [&](int64_t first, int64_t count, float scale) {
+    passes_.dequantize(src.values.s8() + first, scale, dst.f32() + first, count);
+  };
+  if (src.per_channel) {
+    const int64_t row = dst.elements() / dst.shape.n;
+    parallel_for(options_.threads, dst.shape.n, [&](int64_t n) { convert(n * row, row, src.scale[n]); });
+  } else {
+    parallel_pieces(options_.threads, dst.elements(), piece_elements,
+                    [&](int64_t first, int64_t count) { convert(first, count, *src.scale); });
+  }
+}
+
+void CpuBackend::sgd_update(const SgdProblem& problem, Tensor w, Tensor gradient, Tensor velocity,
+                            const float* lr_scale) {
+  const float rate = lr_scale != nullptr ? problem.learning_rate * *lr_scale : problem.learning_rate;
+  parallel_pieces(options_.threads, w.elements(), piece_elements, [&](int64_t first, int64_t count) {
+    passes_.sgd_update(problem, rate, w.f32() + first, gradient.f32() + first, velocity.f32() + first, count);
+  });
+}
+
+bool CpuBackend::all_finite(Tensor tensor) {
+  if (tensor.dtype == DType::s8) return true;
+  std::atomic<bool> finite = true;
+  parallel_pieces(options_.threads, tensor.elements(), piece_elements, [&](int64_t first, int64_t count) {
+    if (!passes_.all_finite[tensor.dtype == DType::bf16](tensor.data, Span{first, count})) finite = false;
+  });
+  return finite;
+}
+
+}  // namespace octet::cpu

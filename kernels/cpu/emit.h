@@ -1,0 +1,113 @@
+// What happens to the values that a pass computes: they are measured, counted, encoded. A kernel is any
+// void(Sink, Span, Target&), usually one row of a Passes table with its problem bound.
+#pragma once
+#include <atomic>
+#include <vector>
+
+#include "kernels/cpu/parallel.h"
+#include "kernels/cpu/passes.h"
+#include "kernels/shared/encode.h"
+
+namespace octet::cpu {
+
+inline constexpr int64_t piece_elements = 16384;  // what a thread takes at once
+inline constexpr int64_t block_elements = 2048;   // what passes through the first-level cache at once
+
+// Max |value|; NaN counts as nothing.
+template <class Kernel>
+float absmax(int threads, int64_t count, const Kernel& kernel) {
+  std::vector<float> maxima(static_cast<size_t>((count + piece_elements - 1) / piece_elements));
+  parallel_pieces(threads, count, piece_elements, [&](int64_t first, int64_t length) {
+    Target target;
+    kernel(Sink::range, Span{first, length}, target);
+    maxima[static_cast<size_t>(first / piece_elements)] = target.largest;
+  });
+  float largest = 0;
+  for (float maximum : maxima) largest = std::max(largest, maximum);
+  return largest;
+}
+
+// The clip that an encoding asks for; measure() is called only when it is needed.
+template <class Measure>
+float clip_of(const Encoding& encoding, const Measure& measure) {
+  if (encoding.range == Range::held) {
+    REQUIRE(encoding.held != nullptr && *encoding.held > 0, "measure the first clip before quantizing with it",
+            "a held clip must be positive");
+    return *encoding.held;
+  }
+  return encoding.range == Range::power_of_two ? power_of_two_at_least(measure()) : measure();
+}
+
+// Encodes values in the calling thread.
+struct Emitter {
+  const Passes& passes;
+  const Encoding& encoding;
+  const RngKey& key;
+  float clip = 0;                 // of codes
+  void* out = nullptr;            // element 0 of the tensor; null: count into the histogram only
+  uint32_t* histogram = nullptr;  // four tables, or null
+
+  // Returns the number of saturated values.
+  template <class Kernel>
+  int64_t emit(Span span, const Kernel& kernel) const {
+    alignas(64) uint16_t bits[block_elements + 256];
+    alignas(64) float values[block_elements];
+    const Sink sink = !encoding.quantized()                       ? Sink::real
+                      : encoding.rounding == Rounding::stochastic ? Sink::stochastic
+                                                                  : Sink::nearest;
+    Target target;
+    target.qmax = static_cast<float>(encoding.qmax);
+    target.inverse_scale = inverse_scale_of(clip, encoding.qmax);
+    target.clip = clip;
+    for (const int64_t end = span.first + span.count; span.first < end; span.first += block_elements) {
+      span.count = std::min(block_elements, end - span.first);
+      if (sink == Sink::stochastic && out != nullptr) {
+        const uint64_t global = key.first + static_cast<uint64_t>(span.first);
+        const int64_t skip = static_cast<int64_t>(global % 128);
+        passes.random_bits(key, global / 128, (skip + span.count + 127) / 128, bits);
+        target.random_bits = bits + skip;
+      }
+      void* const to = out == nullptr ? nullptr : static_cast<char*>(out) + span.first * size_of(encoding.dtype);
+      if (histogram == nullptr) {
+        target.out = to;
+        kernel(sink, span, target);
+        continue;
+      }
+      target.out = values;
+      kernel(Sink::real, span, target);
+      passes.histogram(values, span.count, histogram);
+      target.out = to;
+      if (to != nullptr) passes.encode[0][static_cast<int>(sink)](values, Span{0, span.count}, target);
+    }
+    return target.saturated;
+  }
+};
+
+// Private histograms of the threads; integers, so their order of addition does not matter.
+class Histograms {
+ public:
+  explicit Histograms(int threads) : tables_(static_cast<size_t>(threads) * 4 * histogram_bins) {}
+  uint32_t* mine() { return tables_.data() + static_cast<size_t>(omp_get_thread_num()) * 4 * histogram_bins; }
+  void add_to(uint32_t* histogram) const {
+    for (size_t i = 0; i < tables_.size(); ++i) histogram[i % histogram_bins] += tables_[i];
+  }
+
+ private:
+  std::vector<uint32_t> tables_;
+};
+
+// Encodes a whole tensor with one clip, on all threads. out null: the histogram only.
+template <class Kernel>
+void emit_tensor(const Passes& passes, int threads, int64_t count, const Encoding& encoding, const RngKey& key,
+                 float clip, void* out, Probe probe, const Kernel& kernel) {
+  Histograms histograms(probe.histogram != nullptr ? threads : 0);
+  std::atomic<int64_t> saturated = 0;
+  parallel_pieces(threads, count, piece_elements, [&](int64_t first, int64_t length) {
+    const Emitter emitter{passes, encoding, key, clip, out, probe.histogram != nullptr ? histograms.mine() : nullptr};
+    saturated += emitter.emit(Span{first, length}, kernel);
+  });
+  if (probe.histogram != nullptr) histograms.add_to(probe.histogram);
+  if (probe.saturated != nullptr) *probe.saturated += static_cast<uint64_t>(saturated.load());
+}
+
+}  // namespace octet::cpu

@@ -1,0 +1,84 @@
+// The elementwise passes of the CPU backend, one function table per instruction set. Every function works on one range
+// of elements in the calling thread; the backend cuts tensors into ranges. All tiers give the same bits.
+//
+// Tensors are walked as flat NHWC arrays. Per-channel coefficients come expanded to a period, a common multiple of the
+// channel count and of 64: element i uses coefficient i % period.
+#pragma once
+#include "kernels/backend.h"
+
+namespace octet::cpu {
+
+struct Span {  // passes with coefficients want `first` to be a multiple of 16; reductions, of the period
+  int64_t first = 0, count = 0;
+};
+
+// What becomes of the values that a pass computes.
+enum class Sink : uint8_t { nearest, stochastic, real, range };
+inline constexpr int sinks = 4;
+
+struct Target {
+  void* out = nullptr;                    // codes or f32, from the span's first element on
+  float inverse_scale = 0, qmax = 0;      // nearest, stochastic
+  float clip = 0;                         // nearest, stochastic: |value| > clip counts as saturated
+  const uint16_t* random_bits = nullptr;  // stochastic: 16 bits per element, from the span's first on
+  float largest = 0;                      // range: raised to max |value|; NaN is passed over
+  int64_t saturated = 0;                  // nearest, stochastic: added to
+};
+
+enum class Residual : uint8_t { none, codes, real };
+
+// value = clamp(a x + b + residual, low, high)
+struct AffineForward {
+  const void* x = nullptr;
+  const float *a = nullptr, *b = nullptr;
+  int64_t period = 64;
+  const void* residual = nullptr;
+  float residual_scale = 0;
+  float low = 0, high = 0;
+};
+
+// Where a gradient passes the activation: low < v < high, v being a x + b, y's codes or y's real values.
+enum class Mask : uint8_t { everywhere, input, codes, real };
+
+// dz = mask ? dy : 0;  value = A dz + (B x + C)
+struct AffineBackward {
+  const void *x = nullptr, *dy = nullptr, *y = nullptr;
+  const float *a = nullptr, *b = nullptr, *mean = nullptr;
+  const float *A = nullptr, *B = nullptr, *C = nullptr;
+  int64_t period = 64;
+  float low = 0, high = 0;
+  Into d_residual;  // apply() writes or adds dz
+};
+
+struct Passes {
+  // 16 random bits for each of `groups` * 128 elements, from global element 128 * first_group on.
+  void (*random_bits)(const RngKey&, uint64_t first_group, int64_t groups, uint16_t* bits);
+
+  using Encode = void (*)(const void* x, Span, Target&);
+  Encode encode[2][sinks];  // [x is bf16][sink]
+
+  using Forward = void (*)(const AffineForward&, Span, Target&);
+  Forward affine_forward[2][3][sinks];  // [x is bf16][Residual][sink]
+
+  // sums[i] = sum of dz, dots[i] = sum of dz (x - mean) over the span's elements of class i, (period) floats each.
+  using Reduce = void (*)(const AffineBackward&, Span, float* sums, float* dots);
+  Reduce affine_reduce[2][2][4];  // [x is bf16][dy is bf16][Mask]
+
+  using Backward = void (*)(const AffineBackward&, Span, Target&);
+  Backward affine_backward[2][2][4][sinks];  // [x is bf16][dy is bf16][Mask][sink]
+
+  // Adds one to the bin of each value (see shared/encode.h), spread over four tables of histogram_bins.
+  void (*histogram)(const float* values, int64_t count, uint32_t* four_tables);
+  void (*dequantize)(const int8_t* codes, float scale, float* out, int64_t count);
+  bool (*all_finite[2])(const void* x, Span);  // [x is bf16]
+  void (*sgd_update)(const SgdProblem&, float rate, float* w, const float* gradient, float* velocity, int64_t count);
+};
+
+const Passes& passes_scalar();
+const Passes& passes_avx2();
+const Passes& passes_avx512();
+inline const Passes& passes_of(Isa isa) {
+  return isa == Isa::scalar ? passes_scalar() : isa == Isa::avx2 ? passes_avx2() : passes_avx512();
+}
+
+}  // namespace octet::cpu

@@ -1,0 +1,106 @@
+// `octet plan` and `octet bench`: what a configuration needs, and how fast its steps are here.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "src/graph/models.h"
+#include "src/train/commands.h"
+#include "src/train/trainer.h"
+#include "src/version.h"
+
+namespace octet {
+
+int run_plan(const Config& config, Transport& transport) {
+  REQUIRE_USAGE(config.data.batch % transport.size() == 0, "choose a data.batch that the number of ranks divides",
+                config.file, ": data.batch ", config.data.batch, " does not divide among ", transport.size(), " ranks");
+  const auto policy = make_policy(config);
+  const auto backend = make_reference_backend();
+  ClipCoordinator clips(config.policy, transport);
+  PlanOptions options = plan_options(config);
+  options.allocate = false;
+  const int64_t natural = config.data.name == "image_folder" || config.data.name == "synthetic" ? 224 : 32;
+  const int64_t size = config.data.image_size > 0 ? config.data.image_size : natural;
+  const int64_t batch = config.data.batch / transport.size();
+  const Plan plan(make_model(config.model.name, size, size, config.model.classes, 0), *policy, *backend, &clips, batch,
+                  options);
+  if (transport.rank() != 0) return 0;
+  const double arena = double(plan.arena_bytes()), parameters = double(plan.parameter_bytes());
+  const double memory = double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGE_SIZE)) / transport.local_size();
+  fmt::print("{}", plan.describe(size_t(config.comm.bucket_mb * (1 << 20))));
+  fmt::print("\n{} of {}x{} images per rank, policy {}, storage {}\n", batch, size, size, config.policy.name,
+             name_of(options.storage));
+  fmt::print("{} parameters: {:.1f} MB with gradients, momentum and codes; arena {:.1f} MB; together {:.1f} MB per rank\n",
+             plan.parameter_count(), parameters / 1e6, arena / 1e6, (arena + parameters) / 1e6);
+  const bool fits = arena + parameters < 0.9 * memory;
+  fmt::print("{}: this machine has {:.1f} MB for each rank\n", fits ? "fits" : "does NOT fit", memory / 1e6);
+  return fits ? 0 : 1;
+}
+
+int run_bench(const Config& config, Transport& transport, int64_t steps, bool json) {
+  using Clock = std::chrono::steady_clock;
+  Trainer trainer(config, transport, plan_options(config));
+  trainer.start(0);
+  const int64_t warm_up = 3;  // the arena's pages, oneDNN's kernels, the first clips
+  for (int64_t step = 0; step < warm_up; ++step) trainer.step(step, false);
+
+  trainer.time_phases(true);
+  std::vector<double> times;
+  for (int64_t step = 0; step < steps; ++step) {
+    const auto start = Clock::now();
+    trainer.step(warm_up + step, false);
+    times.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+  }
+  if (transport.rank() != 0) return 0;
+
+  std::vector<double> sorted = times;
+  std::sort(sorted.begin(), sorted.end());
+  const double median = sorted[sorted.size() / 2];
+  const double per_step = 1e3 / double(steps);
+  const Plan::Work work = trainer.plan().work();
+  nlohmann::ordered_json phases;
+  double convolution_seconds = 0, pass_seconds = 0;
+  for (int p = 0; p < static_cast<int>(Phase::count); ++p) {
+    const auto phase = static_cast<Phase>(p);
+    const double seconds = trainer.times().seconds[p];
+    phases[name_of(phase)] = seconds * per_step;
+    if (phase == Phase::forward || phase == Phase::backward_data || phase == Phase::backward_weight)
+      convolution_seconds += seconds;
+    if (phase == Phase::norm || phase == Phase::quantize) pass_seconds += seconds;
+  }
+  const double tops = 2e-12 * double(work.products) * double(steps) / convolution_seconds;
+  const double gigabytes = 1e-9 * double(work.pass_bytes) * double(steps) / pass_seconds;
+  if (json) {
+    nlohmann::ordered_json result{{"config", config.file},
+                                  {"images_per_second", double(config.data.batch) / median},
+                                  {"step_ms", 1e3 * median},
+                                  {"step_ms_min", 1e3 * sorted.front()},
+                                  {"step_ms_max", 1e3 * sorted.back()},
+                                  {"steps", steps},
+                                  {"batch", config.data.batch},
+                                  {"ranks", transport.size()},
+                                  {"isa", trainer.backend().isa()},
+                                  {"phases", phases},
+                                  {"convolution_tops", tops},
+                                  {"pass_gigabytes_per_second", gigabytes},
+                                  {"arena_bytes", trainer.plan().arena_bytes()},
+                                  {"scratch_bytes", trainer.backend().scratch_bytes()},
+                                  {"wire_bytes_per_step", trainer.wire_bytes() / (steps + warm_up)},
+                                  {"commit", commit}};
+    fmt::print("{}\n", result.dump());
+    return 0;
+  }
+  fmt::print("{}: {} steps of {} images on {} rank(s), {} {}\n", config.file, steps, config.data.batch, transport.size(),
+             trainer.backend().name(), trainer.backend().isa());
+  fmt::print("step {:.2f} ms median ({:.2f} to {:.2f}), {:.0f} img/s, arena {:.1f} MB\n", 1e3 * median,
+             1e3 * sorted.front(), 1e3 * sorted.back(), double(config.data.batch) / median,
+             double(trainer.plan().arena_bytes()) / 1e6);
+  for (const auto& [name, milliseconds] : phases.items())
+    fmt::print("  {:<16} {:8.2f} ms\n", name, milliseconds.get<double>());
+  fmt::print("convolutions {:.3f} TOPS, passes {:.1f} GB/s (this rank)\n", tops, gigabytes);
+  return 0;
+}
+
+}  // namespace octet

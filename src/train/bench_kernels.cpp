@@ -1,0 +1,150 @@
+// `octet bench kernels`: each hot kernel at the sizes of real layers, on the best instruction set and all allowed cores.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <regex>
+
+#include "src/train/commands.h"
+#include "src/train/trainer.h"
+
+namespace octet {
+namespace {
+
+struct Layer {
+  const char* name;
+  int64_t batch, size, in, out;
+  int kernel, stride;
+  int64_t groups;
+};
+constexpr Layer layers[] = {
+    {"resnet20/16x16@32", 128, 32, 16, 16, 3, 1, 1},     {"resnet20/16x32@32s2", 128, 32, 16, 32, 3, 2, 1},
+    {"resnet20/32x32@16", 128, 16, 32, 32, 3, 1, 1},     {"resnet20/64x64@8", 128, 8, 64, 64, 3, 1, 1},
+    {"resnet50/64x64@56", 16, 56, 64, 64, 3, 1, 1},      {"resnet50/64x256@56", 16, 56, 64, 256, 1, 1, 1},
+    {"resnet50/256x64@56", 16, 56, 256, 64, 1, 1, 1},    {"resnet50/128x128@28", 16, 28, 128, 128, 3, 1, 1},
+    {"resnet50/256x256@14", 16, 14, 256, 256, 3, 1, 1},  {"resnet50/512x512@7", 16, 7, 512, 512, 3, 1, 1},
+    {"mobilenet_v2/24x144@32", 128, 32, 24, 144, 1, 1, 1}, {"mobilenet_v2/144x24@32", 128, 32, 144, 24, 1, 1, 1},
+    {"mobilenet_v2/dw144@32", 128, 32, 144, 144, 3, 1, 144}, {"mobilenet_v2/dw384@8", 128, 8, 384, 384, 3, 1, 384},
+};
+
+// Median milliseconds of a call, from at least five calls and a tenth of a second.
+double time_of(const std::function<void()>& call) {
+  using Clock = std::chrono::steady_clock;
+  call();
+  std::vector<double> times;
+  for (double total = 0; total < 0.1 || times.size() < 5;) {
+    const auto start = Clock::now();
+    call();
+    times.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+    total += times.back();
+  }
+  std::sort(times.begin(), times.end());
+  return 1e3 * times[times.size() / 2];
+}
+
+class KernelBench {
+ public:
+  KernelBench(Backend& backend, const std::string& filter, bool json) : backend_(backend), filter_(filter), json_(json) {}
+
+  void run(const Layer& layer) {
+    ConvProblem problem;
+    problem.x = {layer.batch, layer.size, layer.size, layer.in};
+    const int64_t size = output_extent(layer.size, layer.kernel, layer.stride, layer.kernel / 2);
+    problem.y = {layer.batch, size, size, layer.out};
+    problem.kernel_h = problem.kernel_w = layer.kernel;
+    problem.stride_h = problem.stride_w = layer.stride;
+    problem.pad_h = problem.pad_w = layer.kernel / 2;
+    problem.groups = int(layer.groups);
+
+    buffers_.clear();
+    const QTensor x = codes(problem.x), w = codes(problem.weight()), error = codes(problem.y), y = codes(problem.y);
+    const Tensor convolved = tensor(problem.y, DType::bf16), dy = tensor(problem.y, DType::bf16);
+    const Tensor dx = tensor(problem.x, DType::bf16), dw = tensor(problem.weight(), DType::f32);
+    float* channels = tensor({1, 1, 8, layer.out}, DType::f32).f32();
+    std::fill_n(channels, 8 * layer.out, 1.0f);
+    const Moments moments{channels, channels + layer.out, channels + 2 * layer.out, channels + 3 * layer.out};
+    const AffineParameters parameters{channels + 4 * layer.out, channels + 5 * layer.out};
+    const Into d_gamma{{channels + 6 * layer.out, {1, 1, 1, layer.out}, DType::f32}};
+    const Into d_beta{{channels + 7 * layer.out, {1, 1, 1, layer.out}, DType::f32}};
+    AffineProblem affine;
+    affine.shape = problem.y;
+    affine.activation = Activation::relu;
+    Encoding activation{.dtype = DType::s8}, gradient{.dtype = DType::s8, .rounding = Rounding::stochastic};
+    gradient.range = Range::held;
+    float clip = 1;
+    gradient.held = &clip;
+    uint64_t saturated = 0;
+
+    const double operations = 2.0 * double(problem.products());
+    const double y_elements = double(problem.y.elements());
+    report(layer, "forward", operations, 0, [&] { backend_.conv_forward(problem, x, w, convolved, moments); });
+    report(layer, "backward_data", operations, 0, [&] { backend_.conv_backward_data(problem, error, w, {dx}); });
+    report(layer, "backward_weight", operations, 0, [&] { backend_.conv_backward_weight(problem, x, error, {dw}); });
+    report(layer, "affine_forward", 0, 3 * y_elements,
+           [&] { backend_.affine_forward(affine, convolved, moments, parameters, {}, activation, {}, y); });
+    report(layer, "affine_backward", 0, 9 * y_elements, [&] {
+      backend_.affine_backward(affine, convolved, moments, parameters, y, false, dy, d_gamma, d_beta, {}, gradient, {},
+                               error, {nullptr, &saturated});
+    });
+  }
+
+  void finish() {
+    if (json_) fmt::print("{}\n", results_.dump());
+  }
+
+ private:
+  Tensor tensor(Shape shape, DType dtype) {
+    buffers_.push_back(backend_.allocate(size_t(shape.elements()) * size_of(dtype)));
+    Tensor tensor{buffers_.back()->data(), shape, dtype};
+    for (int64_t i = 0; i < shape.elements(); ++i) {
+      const uint32_t random = philox(uint64_t(i) / 4, 0, 0, 1).word[i % 4];
+      if (dtype == DType::s8) tensor.s8()[i] = int8_t(int(random % 255) - 127);
+      if (dtype == DType::bf16) tensor.as<uint16_t>()[i] = uint16_t(0x3F00u | (random & 0x80FFu));  // +-0.5 .. 2
+    }
+    return tensor;
+  }
+  QTensor codes(Shape shape) {
+    const Tensor values = tensor(shape, DType::s8);
+    float* scale = tensor({1, 1, 1, 1}, DType::f32).f32();
+    *scale = 0.01f;
+    return {values, scale};
+  }
+
+  void report(const Layer& layer, const char* pass, double operations, double bytes, const std::function<void()>& call) {
+    const std::string name = fmt::format("{}/{}", layer.name, pass);
+    if (!std::regex_search(name, filter_)) return;
+    const double milliseconds = time_of(call);
+    const double rate = (operations > 0 ? operations : bytes) / milliseconds * 1e-6;
+    const char* unit = operations > 0 ? "GOP/s" : "GB/s";
+    if (json_) results_.push_back({{"kernel", name}, {"ms", milliseconds}, {unit, rate}});
+    else fmt::print("{:<44} {:9.3f} ms {:9.1f} {}\n", name, milliseconds, rate, unit);
+  }
+
+  Backend& backend_;
+  std::regex filter_;
+  bool json_;
+  nlohmann::ordered_json results_ = nlohmann::ordered_json::array();
+  std::vector<std::unique_ptr<Buffer>> buffers_;
+};
+
+}  // namespace
+
+int run_bench_kernels(const std::string& filter, bool json) {
+  const auto backend = make_cpu_backend({best_isa(), allowed_cores(), RealConvolution::fixed_order});
+  std::unique_ptr<KernelBench> bench;
+  try {
+    bench = std::make_unique<KernelBench>(*backend, filter, json);
+  } catch (const std::regex_error& error) {
+    throw UsageError(__FILE__, __LINE__, say("--filter `", filter, "` is not a regular expression: ", error.what()),
+                     "use an ECMAScript regular expression, for example resnet20.*forward");
+  }
+  if (!json) fmt::print("{} on {} thread(s)\n", backend->isa(), allowed_cores());
+  for (const Layer& layer : layers) bench->run(layer);
+  bench->finish();
+  return 0;
+}
+
+}  // namespace octet

@@ -1,0 +1,81 @@
+#include "src/train/metrics.h"
+
+#include <spdlog/spdlog.h>
+
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "src/train/durable_file.h"
+
+namespace octet {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// The lines of a file that are records of steps <= last (a crash may leave half a line).
+std::string kept_lines(const std::string& path, int64_t last) {
+  std::ifstream stream(path);
+  std::string kept;
+  for (std::string line; std::getline(stream, line);) {
+    const Json record = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!record.is_object() || !record.contains("step") || !record["step"].is_number_integer()) continue;
+    if (record["step"].get<int64_t>() <= last) kept += line + "\n";
+  }
+  return kept;
+}
+
+std::ofstream reopened(const std::string& path, int64_t resumed_step) {
+  write_durably(path, kept_lines(path, resumed_step));
+  return std::ofstream(path, std::ios::app);
+}
+
+}  // namespace
+
+MetricsWriter::MetricsWriter(const std::string& run_directory, int64_t resumed_step)
+    : directory_(run_directory),
+      metrics_(reopened(run_directory + "/metrics.jsonl", resumed_step)),
+      clips_(reopened(run_directory + "/clips.jsonl", resumed_step)),
+      events_(run_directory + "/events.out.tfevents.octet", resumed_step) {}
+
+void MetricsWriter::write(int64_t step, const std::string& kind, std::span<const Scalar> scalars) {
+  Json record = {{"step", step}, {"kind", kind}};
+  std::vector<Scalar> tagged;
+  for (const Scalar& scalar : scalars) {
+    record[scalar.name] = scalar.value;
+    tagged.push_back({kind + "/" + scalar.name, scalar.value});
+  }
+  append(metrics_, record.dump());
+  if (!events_.write(step, tagged)) warn_once();
+}
+
+void MetricsWriter::write_clips(int64_t step, std::span<const ClipRecord> clips) {
+  std::vector<Scalar> tagged;
+  for (const ClipRecord& clip : clips) {
+    append(clips_, Json{{"step", step},
+                        {"layer", clip.layer},
+                        {"clip", clip.clip},
+                        {"d_c", clip.d_c},
+                        {"lr_scale", clip.lr_scale},
+                        {"saturated", clip.saturated}}
+                       .dump());
+    tagged.push_back({"clip/" + clip.layer, clip.clip});
+    tagged.push_back({"d_c/" + clip.layer, clip.d_c});
+    tagged.push_back({"lr_scale/" + clip.layer, clip.lr_scale});
+  }
+  if (!events_.write(step, tagged)) warn_once();
+}
+
+void MetricsWriter::append(std::ofstream& stream, const std::string& line) {
+  stream << line << '\n' << std::flush;
+  if (stream) return;
+  stream.clear();
+  warn_once();
+}
+
+void MetricsWriter::warn_once() {
+  if (!std::exchange(warned_, true))
+    spdlog::warn("'{}': metrics cannot be written and have gaps; check the free space", directory_);
+}
+
+}  // namespace octet

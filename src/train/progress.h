@@ -1,0 +1,61 @@
+// Progress on the terminal: one live line, or plain lines when the output is a file or a pipe. Rank 0 alone uses it.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <ostream>
+#include <string>
+
+namespace octet {
+
+struct StepStatus {
+  int64_t epoch = 1, epochs = 1;  // counted from 1
+  int64_t step = 1, steps = 1;    // of this epoch, counted from 1
+  int64_t steps_left = 0;         // until the end of training
+  int64_t images = 0;             // of this step, over all ranks
+  double loss = 0, top1 = 0;      // top1: 0 to 1
+  double data_share = 0;          // of the time, spent waiting for data: 0 to 1
+};
+
+struct EpochStatus {
+  int64_t epoch = 1, epochs = 1;
+  double train_loss = 0, train_top1 = 0;
+  struct Test {
+    double loss = 0, top1 = 0;
+  };
+  std::optional<Test> test;  // empty: not evaluated after this epoch
+  double images_per_second = 0, seconds = 0;
+};
+
+class Progress {
+ public:
+  // Writes to standard output as it is: a terminal or not. A plain line every `interval` steps.
+  explicit Progress(int64_t interval);
+  // live: rewrite one line, cut to `width` columns; bold: epoch lines stand out. For tests.
+  Progress(std::ostream& out, bool live, int width, bool bold, int64_t interval);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  // `now` in seconds, of any steady clock: speed and time left come from the last steps.
+  void step(const StepStatus& status, double now);
+  void epoch(const EpochStatus& status);  // a line that stays
+
+ private:
+  std::ostream& out_;
+  bool live_, bold_;
+  int width_;
+  int64_t interval_;
+  struct Moment {
+    double time;
+    int64_t images;
+  };
+  std::deque<Moment> window_;
+  double drawn_ = 0;        // when the live line was drawn
+  bool line_open_ = false;  // a live line stands
+};
+
+// 75 -> "1:15", 3700 -> "1:01:40"
+std::string clock_text(double seconds);
+
+}  // namespace octet

@@ -1,0 +1,28 @@
+#include "src/train/result.h"
+
+#include <nlohmann/json.hpp>
+
+#include "src/train/durable_file.h"
+
+namespace octet {
+
+void write_result(const std::string& run_directory, const Result& result) {
+  const nlohmann::ordered_json json = {{"top1", result.top1},
+                                       {"top5", result.top5},
+                                       {"loss", result.loss},
+                                       {"epochs", result.epochs},
+                                       {"steps", result.steps},
+                                       {"ranks", result.ranks},
+                                       {"backend", result.backend},
+                                       {"isa", result.isa},
+                                       {"policy", result.policy},
+                                       {"images_per_second", result.images_per_second},
+                                       {"wall_seconds", result.wall_seconds},
+                                       {"arena_bytes", result.arena_bytes},
+                                       {"wire_bytes_per_step", result.wire_bytes_per_step},
+                                       {"weights_sha256", result.weights_sha256},
+                                       {"commit", result.commit}};
+  write_durably(run_directory + "/result.json", json.dump(2) + "\n");
+}
+
+}  // namespace octet

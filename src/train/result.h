@@ -1,0 +1,23 @@
+// What a finished run comes to: RUN/result.json.
+#pragma once
+#include <cstdint>
+#include <string>
+
+namespace octet {
+
+struct Result {
+  double top1 = 0, top5 = 0, loss = 0;  // on the test set; shares of 1
+  int64_t epochs = 0, steps = 0;
+  int64_t ranks = 1;
+  std::string backend, isa, policy;
+  double images_per_second = 0, wall_seconds = 0;
+  uint64_t arena_bytes = 0;
+  uint64_t wire_bytes_per_step = 0;  // sent by one rank
+  std::string weights_sha256;
+  std::string commit;  // src/version.h
+};
+
+// Replaces the file as a whole. FileError: the disk refused.
+void write_result(const std::string& run_directory, const Result& result);
+
+}  // namespace octet

@@ -1,0 +1,66 @@
+#include "src/train/run_directory.h"
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "kernels/base/error.h"
+#include "src/train/durable_file.h"
+
+namespace octet {
+namespace {
+
+bool holds_checkpoints(const std::filesystem::path& directory) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(directory / "checkpoints", ignored))
+    if (entry.path().extension() == ".safetensors") return true;
+  return false;
+}
+
+// What may change between a run and its continuation without changing what each step computes.
+Config comparable(Config config) {
+  const Config defaults;
+  config.file.clear();
+  config.train.steps = defaults.train.steps;
+  config.train.eval_every_epochs = defaults.train.eval_every_epochs;
+  config.train.log_every_steps = defaults.train.log_every_steps;
+  config.data.root = defaults.data.root;
+  config.data.workers = defaults.data.workers;
+  config.backend = defaults.backend;
+  config.comm = defaults.comm;
+  config.checkpoint = defaults.checkpoint;
+  return config;
+}
+
+}  // namespace
+
+std::string open_run_directory(const Config& config, const std::string& wanted, bool resume) {
+  std::filesystem::path directory = wanted;
+  if (wanted.empty()) {
+    const std::filesystem::path base = std::filesystem::path("runs") / std::filesystem::path(config.file).stem();
+    directory = base;
+    for (int number = 2; !resume && std::filesystem::exists(directory); ++number)
+      directory = base.string() + "-" + std::to_string(number);
+  }
+  REQUIRE_USAGE(resume || !holds_checkpoints(directory), "add --resume to go on, or name another directory with --run",
+                directory.string(), " holds the checkpoints of an earlier run");
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  REQUIRE_USAGE(!error, "choose a directory that can be written with --run", "cannot create ", directory.string(), ": ",
+                error.message());
+  write_durably((directory / "config.yaml").string(), to_yaml(config));
+  return directory.string();
+}
+
+void require_same_training(const Config& now, const std::string& saved_yaml) {
+  std::istringstream before(to_yaml(comparable(parse_config(saved_yaml, "the checkpoint's configuration", {}))));
+  std::istringstream after(to_yaml(comparable(now)));
+  std::string old_line, new_line, section;
+  while (std::getline(before, old_line) && std::getline(after, new_line)) {
+    REQUIRE_USAGE(old_line == new_line, "resume with the configuration the run was started with, or start a new run",
+                  "the checkpoint was trained with `", section, old_line, "`, now it is `", new_line, "`");
+    if (!old_line.empty() && old_line[0] != ' ') section = old_line + " ";
+  }
+}
+
+}  // namespace octet

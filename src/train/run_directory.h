@@ -1,0 +1,17 @@
+// Where a run lives, and what keeps a new run from overwriting an old one.
+#pragma once
+#include <string>
+
+#include "src/config/config.h"
+
+namespace octet {
+
+// Rank 0 only. Explicit directory: used as it is; refused (UsageError) when it holds checkpoints and resume is false.
+// None given: runs/<name of the configuration file>; without resume the next free runs/<name>-2, -3 ...
+// Creates the directory and writes config.yaml, the resolved configuration, into it.
+std::string open_run_directory(const Config&, const std::string& directory, bool resume);
+
+// UsageError when a resumed run's configuration differs where it would change the result; says which line.
+void require_same_training(const Config& now, const std::string& saved_yaml);
+
+}  // namespace octet

@@ -1,0 +1,97 @@
+#include "src/train/tensorboard.h"
+
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <sstream>
+
+#include "src/train/durable_file.h"
+#include "src/train/event.pb.h"
+
+namespace octet {
+namespace {
+
+constexpr std::array<uint32_t, 256> crc_table() {
+  std::array<uint32_t, 256> table{};
+  for (uint32_t byte = 0; byte < 256; ++byte) {
+    table[byte] = byte;
+    for (int bit = 0; bit < 8; ++bit) table[byte] = (table[byte] >> 1) ^ (table[byte] & 1 ? 0x82F63B78u : 0);
+  }
+  return table;
+}
+
+// CRC-32C (Castagnoli), rotated and shifted as TensorFlow masks it: a CRC over bytes that hold CRCs would be weak.
+uint32_t masked_crc(std::string_view bytes) {
+  static constexpr auto kTable = crc_table();
+  uint32_t crc = ~0u;
+  for (const char byte : bytes) crc = kTable[(crc ^ static_cast<unsigned char>(byte)) & 0xFF] ^ (crc >> 8);
+  crc = ~crc;
+  return ((crc >> 15) | (crc << 17)) + 0xA282EAD8u;
+}
+
+template <class Number>
+std::string bytes_of(Number number) {  // little-endian, as all machines octet runs on
+  return {reinterpret_cast<const char*>(&number), sizeof number};
+}
+
+std::string record_of(const tensorboard::Event& event) {
+  const std::string data = event.SerializeAsString(), length = bytes_of(uint64_t{data.size()});
+  return length + bytes_of(masked_crc(length)) + data + bytes_of(masked_crc(data));
+}
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+// The leading undamaged records of `file`, less those of later steps.
+std::string kept_records(std::string_view file, int64_t last) {
+  constexpr size_t kHead = 12, kTail = 4;
+  std::string kept;
+  while (file.size() >= kHead + kTail) {
+    uint64_t length = 0;
+    std::memcpy(&length, file.data(), 8);
+    if (file.substr(8, 4) != bytes_of(masked_crc(file.substr(0, 8))) || length > file.size() - kHead - kTail) break;
+    const std::string_view data = file.substr(kHead, length);
+    tensorboard::Event event;
+    if (file.substr(kHead + length, kTail) != bytes_of(masked_crc(data)) ||
+        !event.ParseFromArray(data.data(), static_cast<int>(data.size())))
+      break;
+    if (event.step() <= last) kept += file.substr(0, kHead + length + kTail);
+    file.remove_prefix(kHead + length + kTail);
+  }
+  return kept;
+}
+
+}  // namespace
+
+EventFile::EventFile(const std::string& path, int64_t resumed_step) {
+  std::ostringstream bytes;
+  bytes << std::ifstream(path, std::ios::binary).rdbuf();
+  std::string kept = kept_records(bytes.str(), resumed_step);
+  if (kept.empty()) {
+    tensorboard::Event first;
+    first.set_wall_time(seconds_now());
+    first.set_file_version("brain.Event:2");
+    kept = record_of(first);
+  }
+  write_durably(path, kept);
+  stream_.open(path, std::ios::binary | std::ios::app);
+}
+
+bool EventFile::write(int64_t step, std::span<const Scalar> scalars) {
+  tensorboard::Event event;
+  event.set_wall_time(seconds_now());
+  event.set_step(step);
+  for (const Scalar& scalar : scalars) {
+    auto* value = event.mutable_summary()->add_value();
+    value->set_tag(scalar.name);
+    value->set_simple_value(static_cast<float>(scalar.value));
+  }
+  const std::string record = record_of(event);
+  stream_.write(record.data(), static_cast<std::streamsize>(record.size())).flush();
+  const bool written = stream_.good();
+  stream_.clear();
+  return written;
+}
+
+}  // namespace octet

@@ -1,0 +1,246 @@
+// `octet train`: epochs of steps, evaluation, metrics, checkpoints, and an orderly stop.
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <filesystem>
+
+#include "src/train/checkpoint_store.h"
+#include "src/train/commands.h"
+#include "src/train/metrics.h"
+#include "src/train/progress.h"
+#include "src/train/result.h"
+#include "src/train/run_directory.h"
+#include "src/train/trainer.h"
+#include "src/version.h"
+
+namespace octet {
+namespace {
+
+// A signal handler can reach nothing but a global; only this file sees it.
+volatile std::sig_atomic_t stop_wanted = 0;
+
+void stop_on_signals() {
+  struct sigaction action = {};
+  action.sa_handler = [](int) { stop_wanted = 1; };
+  for (int signal : {SIGUSR1, SIGTERM, SIGINT}) sigaction(signal, &action, nullptr);
+}
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+class TrainingRun {
+ public:
+  TrainingRun(const Config& config, Transport& transport, const TrainOptions& options)
+      : config_(config), transport_(transport), trainer_(config, transport, plan_options(config)) {
+    stop_on_signals();
+    steps_per_epoch_ = trainer_.steps_per_epoch();
+    total_steps_ = config.train.epochs * steps_per_epoch_;
+    if (config.train.steps > 0) total_steps_ = std::min(total_steps_, config.train.steps);
+    if (leads()) open(options);
+    int64_t first = done_;
+    transport.broadcast(std::as_writable_bytes(std::span(&first, 1)), 0);
+    done_ = first;
+    if (done_ > 0) trainer_.broadcast_state();
+  }
+
+  int run() {
+    const double start = seconds_now();
+    trainer_.start(done_);
+    const int64_t first = done_;
+    begin_epoch();
+    while (done_ < total_steps_) {
+      const Report report = train_step();
+      if (report.stop && done_ < total_steps_) return checkpointed();
+      if (done_ % steps_per_epoch_ == 0 || done_ == total_steps_) finish_epoch();
+      const int64_t every = config_.checkpoint.every_steps;
+      if (every > 0 ? done_ % every == 0 : done_ % steps_per_epoch_ == 0) save();
+    }
+    finish(first, seconds_now() - start);
+    return 0;
+  }
+
+ private:
+  bool leads() const { return transport_.rank() == 0; }
+
+  void open(const TrainOptions& options) {
+    directory_ = open_run_directory(config_, options.run_directory, options.resume);
+    store_ = std::make_unique<CheckpointStore>(directory_, config_.checkpoint.keep);
+    if (options.resume) {
+      const CheckpointStore::Found found = store_->newest_valid();
+      for (const std::string& reason : found.refused) spdlog::warn("{}", reason);
+      if (found.file) {
+        if (found.file->metadata().contains("config"))
+          require_same_training(config_, found.file->metadata().at("config"));
+        trainer_.load(*found.file, found.path, false);
+        done_ = found.step;
+        spdlog::info("resumed {} at step {} of {}, on {} rank(s)", found.path, done_, total_steps_, transport_.size());
+      } else {
+        spdlog::info("nothing to resume in {}: starting at step 0", directory_);
+      }
+    }
+    metrics_ = std::make_unique<MetricsWriter>(directory_, done_ > 0 ? done_ : -1);
+    progress_ = std::make_unique<Progress>(config_.train.log_every_steps);
+    spdlog::info("{} on {}", config_.model.name, trainer_.datasets().train->describe());
+    spdlog::info("policy {}, storage {}, {} rank(s), {} {}, arena {:.1f} MB, {} parameters, run directory {}",
+                 config_.policy.name, config_.policy.name == "fp32" ? "f32" : config_.storage, transport_.size(),
+                 trainer_.backend().name(), trainer_.backend().isa(), double(trainer_.plan().arena_bytes()) / 1e6,
+                 trainer_.plan().parameter_count(), directory_);
+  }
+
+  void begin_epoch() {
+    epoch_loss_ = epoch_top1_ = 0;
+    epoch_steps_ = 0;
+    epoch_start_ = seconds_now();
+  }
+
+  Report train_step() {
+    const double before = seconds_now(), waited = trainer_.wait_seconds();
+    const Report report = trainer_.step(done_, stop_wanted != 0);
+    ++done_;
+    const double now = seconds_now();
+    train_seconds_ += now - before;
+    ++epoch_steps_;
+    epoch_loss_ += report.loss;
+    epoch_top1_ += report.top1;
+    if (!leads()) return report;
+
+    if (!report.finite) spdlog::warn("step {}: loss or gradient is not finite; the step was skipped", done_);
+    const double data_share = (trainer_.wait_seconds() - waited) / std::max(now - before, 1e-9);
+    const int64_t epoch = (done_ - 1) / steps_per_epoch_;
+    progress_->step({.epoch = epoch + 1,
+                     .epochs = config_.train.epochs,
+                     .step = done_ - epoch * steps_per_epoch_,
+                     .steps = steps_per_epoch_,
+                     .steps_left = total_steps_ - done_,
+                     .images = config_.data.batch,
+                     .loss = report.loss,
+                     .top1 = report.top1,
+                     .data_share = data_share},
+                    now);
+    if (done_ % config_.train.log_every_steps == 0 || done_ == 1) {
+      const Scalar scalars[] = {{"loss", report.loss},
+                                {"top1", report.top1},
+                                {"learning_rate", report.learning_rate},
+                                {"images_per_second", double(config_.data.batch) / (now - before)},
+                                {"data_wait_share", data_share},
+                                {"exchange_hidden_share", trainer_.hidden_share()}};
+      metrics_->write(done_, "train", scalars);
+    }
+    if (report.clips_updated) write_clips();
+    return report;
+  }
+
+  void write_clips() {
+    std::vector<ClipRecord> records;
+    const ClipCoordinator& clips = *trainer_.clips();
+    const std::vector<ClipChoice> choices = clips.state().choices;
+    for (int layer = 0; layer < clips.layers(); ++layer)
+      records.push_back({clips.name(layer), choices[size_t(layer)].clip, choices[size_t(layer)].cosine_distance,
+                         choices[size_t(layer)].lr_scale, clips.saturated_share(layer)});
+    metrics_->write_clips(done_, records);
+  }
+
+  void finish_epoch() {
+    const int64_t epoch = (done_ + steps_per_epoch_ - 1) / steps_per_epoch_;
+    const bool last = done_ == total_steps_;
+    const bool evaluates = last || epoch % config_.train.eval_every_epochs == 0;
+    const double seconds = seconds_now() - epoch_start_;
+    if (evaluates) test_ = trainer_.evaluate();
+    if (leads()) {
+      EpochStatus status;
+      status.epoch = epoch;
+      status.epochs = config_.train.epochs;
+      status.train_loss = epoch_loss_ / double(epoch_steps_);
+      status.train_top1 = epoch_top1_ / double(epoch_steps_);
+      status.seconds = seconds;
+      status.images_per_second = double(epoch_steps_ * config_.data.batch) / seconds;
+      if (evaluates) {
+        status.test = EpochStatus::Test{test_.loss, test_.top1};
+        const Scalar scalars[] = {{"loss", test_.loss}, {"top1", test_.top1}, {"top5", test_.top5}};
+        metrics_->write(done_, "test", scalars);
+      }
+      progress_->epoch(status);
+    }
+    begin_epoch();
+  }
+
+  void save() {
+    trainer_.check_agreement();
+    if (!leads()) return;
+    std::vector<std::vector<float>> storage;
+    const std::vector<NamedTensor> tensors = trainer_.save(storage, false);
+    std::string reason;
+    if (!store_->save(done_, tensors, {{"config", to_yaml(config_)}, {"commit", commit}}, reason))
+      spdlog::warn("no checkpoint at step {}: {}; the run goes on, the last good checkpoint stays", done_, reason);
+  }
+
+  int checkpointed() {
+    save();
+    if (leads()) spdlog::info("stopped by a signal at step {}; the same command with --resume goes on", done_);
+    return exit_checkpointed;
+  }
+
+  void finish(int64_t first, double wall) {
+    if (done_ == first) test_ = trainer_.evaluate();  // resumed at the end: there was nothing left to train
+    trainer_.check_agreement();
+    if (!leads()) return;
+    std::vector<std::vector<float>> storage;
+    write_safetensors(directory_ + "/weights.safetensors", trainer_.save(storage, true), {{"config", to_yaml(config_)}});
+    Result result;
+    result.top1 = test_.top1;
+    result.top5 = test_.top5;
+    result.loss = test_.loss;
+    result.epochs = config_.train.epochs;
+    result.steps = done_;
+    result.ranks = transport_.size();
+    result.backend = trainer_.backend().name();
+    result.isa = trainer_.backend().isa();
+    result.policy = config_.policy.name;
+    const int64_t steps = done_ - first;
+    result.images_per_second = steps > 0 ? double(steps * config_.data.batch) / train_seconds_ : 0;
+    result.wall_seconds = wall;
+    result.arena_bytes = trainer_.plan().arena_bytes();
+    result.wire_bytes_per_step = steps > 0 ? uint64_t(trainer_.wire_bytes() / steps) : 0;
+    result.weights_sha256 = trainer_.weights_sha256();
+    result.commit = commit;
+    write_result(directory_, result);
+    spdlog::info("done: test top-1 {:.2f} %, top-5 {:.2f} %, loss {:.4f}; {:.0f} img/s; {}", 100 * result.top1,
+                 100 * result.top5, result.loss, result.images_per_second, directory_ + "/result.json");
+  }
+
+  const Config& config_;
+  Transport& transport_;
+  Trainer trainer_;
+  std::string directory_;
+  std::unique_ptr<CheckpointStore> store_;
+  std::unique_ptr<MetricsWriter> metrics_;
+  std::unique_ptr<Progress> progress_;
+  Report test_;
+  int64_t steps_per_epoch_ = 0, total_steps_ = 0;
+  int64_t done_ = 0;  // steps
+  int64_t epoch_steps_ = 0;
+  double epoch_loss_ = 0, epoch_top1_ = 0, epoch_start_ = 0, train_seconds_ = 0;
+};
+
+}  // namespace
+
+int run_train(const Config& config, Transport& transport, const TrainOptions& options) {
+  return TrainingRun(config, transport, options).run();
+}
+
+int run_eval(const Config& config, Transport& transport, const std::string& weights) {
+  Trainer trainer(config, transport, plan_options(config));
+  const SafetensorsFile file = SafetensorsFile::open(weights);
+  file.require_finite();
+  trainer.load(file, weights, true);
+  const Report report = trainer.evaluate();
+  if (transport.rank() == 0)
+    fmt::print("test loss {:.4f}  top-1 {:.2f} %  top-5 {:.2f} %\n", report.loss, 100 * report.top1, 100 * report.top5);
+  return 0;
+}
+
+}  // namespace octet

@@ -1,0 +1,188 @@
+// The plan's promises: memory sharing never changes a bit, steps are functions of their inputs, int8 training learns.
+#include <cmath>
+
+#include "src/graph/arena.h"
+#include "tests/graph/harness.h"
+
+namespace octet {
+namespace {
+
+Config int8_config(const std::string& model = "resnet20") {
+  Config config;
+  config.model.name = model;
+  config.train.lr = 0.05;
+  config.policy.clip.period = 4;
+  return config;
+}
+
+std::vector<float> weights_after(const Config& config, int steps, PlanOptions options,
+                                 std::unique_ptr<Backend> backend = make_reference_backend()) {
+  Harness h(config, std::move(backend), 4, 16, options);
+  for (int step = 0; step < steps; ++step) h.train(step);
+  return h.weights();
+}
+
+TEST(Arena, BlocksThatLiveTogetherNeverOverlap) {
+  std::vector<MemoryBlock> blocks;
+  for (uint32_t i = 0; i < 200; ++i) {
+    const Random128 r = philox(i, 1, 2, 3);
+    const int first = int(r.word[0] % 50);
+    blocks.push_back({1 + r.word[1] % 5000, first, first + int(r.word[2] % 20), 0});
+  }
+  const size_t total = place_blocks(blocks, false);
+  size_t sum = 0;
+  for (size_t i = 0; i < blocks.size(); ++i) {
+    EXPECT_LE(blocks[i].offset + blocks[i].bytes, total);
+    sum += blocks[i].bytes;
+    for (size_t j = 0; j < i; ++j) {
+      const bool together = blocks[i].first <= blocks[j].last && blocks[j].first <= blocks[i].last;
+      const bool overlap = blocks[i].offset < blocks[j].offset + blocks[j].bytes &&
+                           blocks[j].offset < blocks[i].offset + blocks[i].bytes;
+      EXPECT_FALSE(together && overlap) << i << " and " << j;
+    }
+  }
+  EXPECT_LT(total, sum * 3 / 4);  // it does share
+  EXPECT_GE(place_blocks(blocks, true), sum);
+}
+
+TEST(Plan, SharedMemoryAndPoisonChangeNoBit) {
+  for (DType storage : {DType::f32, DType::bf16}) {
+    PlanOptions shared{.storage = storage, .poison = true}, own{.storage = storage, .own_slots = true};
+    EXPECT_EQ(weights_after(int8_config(), 3, shared), weights_after(int8_config(), 3, own));
+  }
+  PlanOptions shared{.poison = true}, own{.own_slots = true};
+  EXPECT_EQ(weights_after(int8_config("mobilenet_v2"), 2, shared), weights_after(int8_config("mobilenet_v2"), 2, own));
+}
+
+// Every instruction set and any number of threads: the same weights, bit by bit.
+TEST(Plan, TiersAndThreadsChangeNoBit) {
+  for (const char* model : {"resnet20", "mobilenet_v2"}) {
+    const auto run = [&](Isa isa, int threads) {
+      return weights_after(int8_config(model), 3, {}, make_cpu_backend({isa, threads, RealConvolution::fixed_order}));
+    };
+    const std::vector<float> expected = run(Isa::scalar, 1);
+    for (Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512_vnni, Isa::amx}) {
+      if (isa > best_isa()) continue;
+      for (int threads : {1, 2, 3}) EXPECT_EQ(run(isa, threads), expected) << model << ' ' << name_of(isa) << ' ' << threads;
+    }
+  }
+}
+
+TEST(Plan, SharingSavesMemory) {
+  Harness shared(int8_config(), make_reference_backend(), 4, 32, {.storage = DType::bf16});
+  Harness own(int8_config(), make_reference_backend(), 4, 32, {.storage = DType::bf16, .own_slots = true});
+  EXPECT_LT(shared.plan->arena_bytes(), own.plan->arena_bytes() * 3 / 4);
+}
+
+TEST(Plan, SameSeedSameBitsOtherSeedOthers) {
+  Config config = int8_config();
+  const std::vector<float> first = weights_after(config, 3, {});
+  EXPECT_EQ(first, weights_after(config, 3, {}));
+  config.seed = 2;
+  EXPECT_NE(first, weights_after(config, 3, {}));
+}
+
+TEST(Plan, Int8TrainingOverfitsOneBatch) {
+  for (const char* weight_gradient : {"int8", "real"}) {
+    Config config = int8_config();
+    config.policy.grad_weight = weight_gradient;
+    Harness h(config, make_reference_backend(), 8, 16, {});
+    const double first = h.train(0);
+    double last = first;
+    for (int step = 1; step < 25; ++step) last = h.train(step);
+    EXPECT_LT(last, 0.5 * first) << weight_gradient;
+  }
+}
+
+TEST(Plan, EveryPolicySwitchRuns) {
+  const auto loss_of = [](const std::function<void(Config&)>& change) {
+    Config config = int8_config();
+    change(config);
+    Harness h(config, make_reference_backend(), 4, 16, {});
+    double loss = 0;
+    for (int step = 0; step < 2; ++step) loss = h.train(step);
+    EXPECT_TRUE(std::isfinite(h.evaluate()));
+    return loss;
+  };
+  const double plain = loss_of([](Config&) {});
+  const std::function<void(Config&)> changes[] = {
+      [](Config& c) { c.policy.clip.enabled = false; },
+      [](Config& c) { c.policy.clip.enabled = c.policy.lr_scale.enabled = false; },
+      [](Config& c) { c.policy.quantize_first = true; },
+      [](Config& c) { c.policy.quantize_last = true; },
+      [](Config& c) { c.policy.per_channel_weights = true; },
+      [](Config& c) { c.policy.bits.weight = 2; },
+      [](Config& c) { c.policy.bits.activation = 4; },
+      [](Config& c) { c.policy.bits.gradient = 4; },
+  };
+  for (const auto& change : changes) {
+    const double loss = loss_of(change);
+    EXPECT_TRUE(std::isfinite(loss));
+    EXPECT_NE(loss, plain);  // the switch does something
+  }
+}
+
+// An int8 step is the fp32 step plus rounding: its gradients point the same way. A fresh network on eight noise images
+// is the worst case: flipped ReLU masks multiply from the last layer (0.998) to the first (0.79).
+TEST(Plan, Int8GradientsPointWhereRealOnesDo) {
+  Config real = int8_config(), codes = int8_config();
+  real.policy.name = "fp32";
+  real.train.lr = codes.train.lr = 0;
+  Harness a(real, make_reference_backend(), 8, 16, {.storage = DType::f32});
+  Harness b(codes, make_reference_backend(), 8, 16, {.storage = DType::f32});
+  a.train(0);
+  b.train(0);
+  double dot = 0, aa = 0, bb = 0;
+  for (size_t i = 0; i < a.plan->gradients().size(); ++i) {
+    const double x = a.plan->gradients()[i], y = b.plan->gradients()[i];
+    dot += x * y;
+    aa += x * x;
+    bb += y * y;
+  }
+  EXPECT_GT(dot / std::sqrt(aa * bb), 0.75);
+}
+
+TEST(Plan, FirstNonFiniteNamesTheLayer) {
+  Harness h(int8_config(), make_reference_backend(), 4, 16, {});
+  Step step = h.begin(0, false);
+  h.plan->encode_weights(step);
+  h.plan->forward(step);
+  EXPECT_EQ(h.plan->first_nonfinite(step), "");
+  h.param("layer2.0.conv1.weight").master.f32()[5] = NAN;
+  EXPECT_EQ(h.plan->first_nonfinite(step), "layer2.0.conv1.weight");
+}
+
+TEST(Plan, DescribesEveryNode) {
+  Harness h(int8_config(), make_reference_backend(), 4, 32, {});
+  const std::string text = h.plan->describe(4 << 20);
+  for (const char* word : {"layer3.2.conv2", "conv 3x3/2", "4x8x8x64", "int8", "linear", "global pool"})
+    EXPECT_NE(text.find(word), std::string::npos) << word;
+}
+
+TEST(Models, UnknownNameIsAUsageErrorWithTheKnownOnes) {
+  try {
+    make_model("resnet21", 32, 32, 10, 0);
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("resnet20"), std::string::npos);
+  }
+}
+
+TEST(Models, ParameterCountsEqualTorchvision) {
+  const std::pair<const char*, int64_t> known[] = {{"resnet18", 11689512},    {"resnet34", 21797672},
+                                                   {"resnet50", 25557032},    {"resnet101", 44549160},
+                                                   {"mobilenet_v2", 3504872}};
+  for (const auto& [name, count] : known) {
+    Config config;
+    config.model.name = name;
+    config.model.classes = 1000;
+    config.policy.name = "fp32";
+    const auto policy = make_policy(config);
+    const auto backend = make_reference_backend();
+    const Plan plan(make_model(name, 224, 224, 1000, 0), *policy, *backend, nullptr, 1, {.allocate = false});
+    EXPECT_EQ(plan.parameter_count(), count) << name;
+  }
+}
+
+}  // namespace
+}  // namespace octet

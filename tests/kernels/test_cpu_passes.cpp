@@ -1,0 +1,439 @@
+// The elementwise passes of the CPU backend: the same bits on every instruction set and with any number of threads, and
+// those of the reference but for the order of sums.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+
+#include "kernels/cpu/passes.h"
+#include "kernels/reference/reference_backend.h"
+#include "tests/kernels/cases.h"
+
+namespace octet::test {
+namespace {
+
+std::vector<Isa> available() {
+  std::vector<Isa> result;
+  for (int isa = 0; isa <= static_cast<int>(best_isa()); ++isa) result.push_back(static_cast<Isa>(isa));
+  return result;
+}
+
+// What a pass wrote: tensors in a fixed order, and integers.
+struct Outcome {
+  std::vector<OwnedTensor> tensors;
+  std::vector<uint64_t> counts;
+};
+using Pass = std::function<Outcome(Backend&)>;
+
+void expect_equal_bits(const Outcome& one, const Outcome& other, const std::string& what) {
+  ASSERT_EQ(one.tensors.size(), other.tensors.size());
+  for (size_t i = 0; i < one.tensors.size(); ++i) {
+    const Tensor a = one.tensors[i], b = other.tensors[i];
+    EXPECT_EQ(memcmp(a.data, b.data, a.bytes()), 0) << what << ", tensor " << i;
+  }
+  EXPECT_EQ(one.counts, other.counts) << what;
+}
+
+// Codes may differ by one where a sum's last bit moved a value over a rounding boundary: at most one in a thousand, and
+// one code more, for tensors of a few elements. Real values may differ by `tolerance` times the tensor's largest one.
+void expect_close(const Outcome& one, const Outcome& reference, float tolerance, const std::string& what) {
+  ASSERT_EQ(one.tensors.size(), reference.tensors.size());
+  for (size_t t = 0; t < one.tensors.size(); ++t) {
+    const OwnedTensor &a = one.tensors[t], &b = reference.tensors[t];
+    float largest = 0;
+    for (int64_t i = 0; i < b.elements(); ++i) largest = std::max(largest, std::fabs(b[i]));
+    int64_t differ = 0;
+    for (int64_t i = 0; i < a.elements(); ++i) {
+      if (a.view().dtype == DType::s8) {
+        EXPECT_LE(std::fabs(a[i] - b[i]), tolerance == 0 ? 0 : 1) << what << ", tensor " << t << ", element " << i;
+        differ += a[i] != b[i];
+      } else {
+        ASSERT_LE(std::fabs(a[i] - b[i]), tolerance * largest) << what << ", tensor " << t << ", element " << i;
+      }
+    }
+    EXPECT_LE(differ, a.elements() / 1000 + 1) << what << ", tensor " << t;
+  }
+}
+
+// Runs the pass on every instruction set with one to three threads, and on the reference.
+void compare(const Pass& pass, float tolerance, const std::string& what) {
+  ReferenceBackend reference;
+  const Outcome expected = pass(reference);
+  Outcome first;
+  for (const Isa isa : available()) {
+    for (const int threads : {1, 2, 3}) {
+      const auto backend = make_cpu_backend({isa, threads});
+      const Outcome outcome = pass(*backend);
+      const std::string where = say(what, " on ", name_of(isa), " with ", threads, " threads");
+      if (first.tensors.empty()) {
+        first = outcome;
+        expect_close(outcome, expected, tolerance, where);
+        if (tolerance == 0) {
+          EXPECT_EQ(outcome.counts, expected.counts) << where;
+        }
+      }
+      expect_equal_bits(outcome, first, where);
+    }
+  }
+}
+
+// Odd numbers of pixels; more than one chunk of 16,384 elements in some.
+std::vector<Shape> shapes() {
+  return {{1, 1, 1, 1},  {3, 37, 53, 1},  {1, 3, 5, 3},    {3, 71, 77, 3},  {2, 9, 7, 16}, {5, 27, 31, 16},
+          {3, 7, 5, 17}, {3, 25, 29, 17}, {3, 21, 23, 24}, {3, 21, 15, 48}, {1, 1, 1, 64}, {7, 13, 11, 64}};
+}
+std::string name_of(Shape s) { return say(s.n, "x", s.h, "x", s.w, "x", s.c); }
+
+Encoding codes(Rounding rounding, Range range, const float* held = nullptr, int qmax = 127) {
+  Encoding encoding{DType::s8, qmax, rounding, range, held};
+  return encoding;
+}
+OwnedQTensor room_for(const Encoding& encoding, Shape shape) {
+  const int64_t scales = encoding.quantized() ? (encoding.per_channel ? shape.n : 1) : 0;
+  return OwnedQTensor(OwnedTensor(shape, encoding.dtype), scales, encoding.per_channel);
+}
+void keep(Outcome& outcome, const OwnedQTensor& q) {
+  outcome.tensors.push_back(q.values());
+  if (q.scale() == nullptr) return;
+  OwnedTensor scales({1, 1, 1, q.view().per_channel ? q.view().values.shape.n : 1});
+  memcpy(scales.f32(), q.scale(), scales.view().bytes());
+  outcome.tensors.push_back(scales);
+}
+
+TEST(CpuPasses, RandomBitsAreThoseOfTheDefinition) {
+  const RngKey key{0x123456789ABCDEF0u, 77, 0x80000005u, 0};
+  for (const Isa isa : available()) {
+    for (const uint64_t group :
+         {uint64_t{0}, uint64_t{5}, uint64_t{0xFFFFFFF}, uint64_t{0x10000000}, uint64_t{1} << 40}) {
+      std::vector<uint16_t> bits(3 * 128);
+      cpu::passes_of(isa).random_bits(key, group, 3, bits.data());
+      for (uint64_t i = 0; i < bits.size(); ++i)
+        ASSERT_EQ(bits[i], random_bits16(key, group * 128 + i)) << name_of(isa) << " group " << group << " bit " << i;
+    }
+  }
+}
+
+TEST(CpuPasses, Quantize) {
+  const float held = 0.3f;
+  std::vector<Encoding> encodings = {
+      codes(Rounding::nearest, Range::absmax), codes(Rounding::stochastic, Range::absmax),
+      codes(Rounding::stochastic, Range::held, &held), codes(Rounding::nearest, Range::power_of_two, nullptr, 7)};
+  for (int i = 0; i < 2; ++i) {
+    encodings.push_back(encodings[static_cast<size_t>(i)]);
+    encodings.back().per_channel = true;
+  }
+  encodings.push_back(Encoding{});
+  for (const Shape shape : shapes()) {
+    for (const DType type : {DType::f32, DType::bf16}) {
+      const OwnedTensor from = random_real(shape, 5, 0.7f, type);
+      for (const Encoding& encoding : encodings) {
+        for (const uint64_t first : {uint64_t{0}, uint64_t{1000003}}) {
+          const auto pass = [&](Backend& backend) {
+            Outcome outcome;
+            const OwnedQTensor to = room_for(encoding, shape);
+            std::vector<uint32_t> histogram(histogram_bins);
+            uint64_t saturated = 0;
+            backend.quantize(from, encoding, {9, 8, 7, first}, to,
+                             {first == 0 ? histogram.data() : nullptr, &saturated});
+            keep(outcome, to);
+            outcome.counts.assign(histogram.begin(), histogram.end());
+            outcome.counts.push_back(saturated);
+            return outcome;
+          };
+          compare(pass, 0, say("quantize ", name_of(shape), " ", octet::name_of(type)));
+        }
+      }
+    }
+  }
+}
+
+TEST(CpuPasses, Dequantize) {
+  for (const Shape shape : shapes()) {
+    for (const bool per_channel : {false, true}) {
+      const OwnedQTensor from = random_codes(shape, 3, per_channel);
+      const auto pass = [&](Backend& backend) {
+        const OwnedTensor to(shape);
+        backend.dequantize(from, to);
+        return Outcome{{to}, {}};
+      };
+      compare(pass, 0, say("dequantize ", name_of(shape)));
+    }
+  }
+}
+
+struct Norm {
+  OwnedMoments moments;
+  OwnedTensor gamma, beta;
+  explicit Norm(int64_t channels)
+      : moments(channels), gamma(random_real({1, 1, 1, channels}, 21)), beta(random_real({1, 1, 1, channels}, 22)) {
+    for (int64_t c = 0; c < channels; ++c) {
+      moments.mean.f32()[c] = 0.1f * random_number(23, c);
+      moments.variance.f32()[c] = 0.5f + 0.2f * random_number(24, c);
+      moments.min.f32()[c] = -1;
+      moments.max.f32()[c] = 1;
+    }
+  }
+  AffineParameters parameters() const { return {gamma.f32(), beta.f32()}; }
+};
+enum class Other { none, codes, real };
+
+TEST(CpuPasses, AffineForward) {
+  const float held = 1.7f;
+  for (const Shape shape : shapes()) {
+    const Norm norm(shape.c);
+    for (const DType type : {DType::f32, DType::bf16}) {
+      const OwnedTensor x = random_real(shape, 5, 1, type);
+      for (const Activation activation : {Activation::none, Activation::relu, Activation::relu6}) {
+        for (const Other other : {Other::none, Other::codes, Other::real}) {
+          const OwnedQTensor residual = other == Other::none    ? OwnedQTensor()
+                                        : other == Other::codes ? random_codes(shape, 6)
+                                                                : random_real_operand(shape, 6);
+          for (const Encoding& encoding :
+               {codes(Rounding::nearest, Range::absmax), codes(Rounding::stochastic, Range::held, &held), Encoding{}}) {
+            AffineProblem problem{shape};
+            problem.activation = activation;
+            problem.normalize = encoding.rounding == Rounding::nearest;
+            const auto pass = [&](Backend& backend) {
+              Outcome outcome;
+              const OwnedQTensor y = room_for(encoding, shape);
+              backend.affine_forward(problem, x, norm.moments, norm.parameters(), residual, encoding, {1, 2, 3, 40}, y);
+              keep(outcome, y);
+              return outcome;
+            };
+            compare(pass, 0,
+                    say("affine_forward ", name_of(shape), " ", octet::name_of(type), " activation ",
+                        static_cast<int>(activation), " residual ", static_cast<int>(other)));
+          }
+        }
+      }
+    }
+  }
+}
+
+// What differs among the runs of one backward pass.
+struct Backward {
+  DType x = DType::f32, dy = DType::f32;
+  Activation activation = Activation::relu;
+  Other y = Other::none;
+  bool normalize = true, batch_statistics = true, add = false, histogram = false;
+  DType d_residual = DType::s8;  // s8: none
+  bool parameters = true;
+};
+
+void compare_backward(Shape shape, const Backward& b, const Encoding& encoding) {
+  const Norm norm(shape.c);
+  const OwnedTensor x = random_real(shape, 5, 1, b.x), dy = random_real(shape, 6, 0.1f, b.dy);
+  const OwnedQTensor y = b.y == Other::none    ? OwnedQTensor()
+                         : b.y == Other::codes ? random_codes(shape, 7)
+                                               : random_real_operand(shape, 7, 8);
+  AffineProblem problem{shape};
+  problem.activation = b.activation;
+  problem.normalize = b.normalize;
+  problem.batch_statistics = b.batch_statistics;
+  const auto pass = [&](Backend& backend) {
+    Outcome outcome;
+    const OwnedQTensor error = room_for(encoding, shape);
+    const OwnedTensor d_gamma = random_real({1, 1, 1, shape.c}, 8), d_beta = random_real({1, 1, 1, shape.c}, 9);
+    OwnedTensor d_residual;
+    if (b.d_residual != DType::s8) d_residual = random_real(shape, 10, 0.1f, b.d_residual);
+    std::vector<uint32_t> histogram(histogram_bins);
+    uint64_t saturated = 0;
+    backend.affine_backward(problem, x, norm.moments, norm.parameters(), y, b.y != Other::none, dy,
+                            b.parameters && b.normalize ? Into{d_gamma, b.add} : Into{},
+                            b.parameters ? Into{d_beta, b.add} : Into{}, Into{d_residual, b.add}, encoding,
+                            {1, 2, 3, 4096}, error, {b.histogram ? histogram.data() : nullptr, &saturated});
+    keep(outcome, error);
+    outcome.tensors.push_back(d_gamma);
+    outcome.tensors.push_back(d_beta);
+    if (b.d_residual != DType::s8) outcome.tensors.push_back(d_residual);
+    outcome.counts.assign(histogram.begin(), histogram.end());
+    outcome.counts.push_back(saturated);
+    return outcome;
+  };
+  // A chunk adds at most 1,024 numbers one after another in float: relative error 1024 * 2^-24 of the sum of
+  // magnitudes, which for random signs is about sqrt(pixels) times the sum. d_gamma and d_beta therefore get 1e-4 of
+  // the largest.
+  compare(
+      pass, 1e-4f,
+      say("affine_backward ", name_of(shape), " x ", octet::name_of(b.x), " dy ", octet::name_of(b.dy), " activation ",
+          static_cast<int>(b.activation), " y ", static_cast<int>(b.y), " normalize ", b.normalize));
+}
+
+TEST(CpuPasses, AffineBackward) {
+  const float held = 0.1f;
+  const Encoding stochastic = codes(Rounding::stochastic, Range::held, &held);
+  for (const Shape shape : shapes()) {
+    for (const DType x : {DType::f32, DType::bf16}) {
+      for (const DType dy : {DType::f32, DType::bf16}) {
+        for (const Activation activation : {Activation::none, Activation::relu, Activation::relu6}) {
+          for (const Other y : {Other::none, Other::codes, Other::real}) {
+            Backward b{x, dy, activation, y};
+            b.d_residual = y == Other::none ? DType::s8 : x == DType::bf16 ? DType::bf16 : DType::f32;
+            b.add = dy == DType::bf16;
+            b.histogram = x == DType::bf16 && y == Other::codes;
+            compare_backward(shape, b, stochastic);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(CpuPasses, AffineBackwardOfEveryEncodingAndNorm) {
+  for (const Shape shape : shapes()) {
+    for (const Encoding& encoding :
+         {codes(Rounding::stochastic, Range::absmax), codes(Rounding::nearest, Range::absmax),
+          codes(Rounding::stochastic, Range::power_of_two, nullptr, 7), Encoding{}}) {
+      for (const bool normalize : {true, false}) {
+        for (const bool parameters : {true, false}) {
+          Backward b{DType::bf16, DType::bf16};
+          b.normalize = normalize;
+          b.batch_statistics = parameters;
+          b.parameters = parameters;
+          compare_backward(shape, b, encoding);
+        }
+      }
+    }
+  }
+}
+
+TEST(CpuPasses, BackwardWithoutAnErrorFillsTheHistogramAlone) {
+  const Shape shape{3, 21, 15, 48};
+  const Norm norm(shape.c);
+  const OwnedTensor x = random_real(shape, 5, 1, DType::bf16), dy = random_real(shape, 6, 1, DType::bf16);
+  const float held = 0;
+  const auto pass = [&](Backend& backend) {
+    const OwnedTensor d_gamma({1, 1, 1, shape.c}), d_residual(shape);
+    std::vector<uint32_t> histogram(histogram_bins);
+    uint64_t saturated = 0;
+    AffineProblem problem{shape};
+    problem.batch_statistics = false;  // so that no sum enters, and the reference's bins are the same
+    backend.affine_backward(problem, x, norm.moments, norm.parameters(), {}, false, dy, {d_gamma}, {}, {d_residual},
+                            codes(Rounding::stochastic, Range::held, &held), {}, {}, {histogram.data(), &saturated});
+    return Outcome{{d_gamma, d_residual}, {histogram.begin(), histogram.end()}};
+  };
+  compare(pass, 0, "histogram");
+}
+
+TEST(CpuPasses, GradientMayReplaceWhatItCameFrom) {
+  const Shape shape{3, 21, 15, 48};
+  const Norm norm(shape.c);
+  const OwnedTensor x = random_real(shape, 5);
+  const OwnedQTensor y = random_codes(shape, 7);
+  const auto pass = [&](Backend& backend) {
+    const OwnedTensor dy = random_real(shape, 6, 1, DType::bf16);
+    const OwnedQTensor error = room_for(Encoding{}, shape);
+    AffineProblem problem{shape};
+    problem.batch_statistics = false;
+    problem.activation = Activation::relu;
+    backend.affine_backward(problem, x, norm.moments, norm.parameters(), y, true, dy, {}, {}, {dy}, {}, {}, error, {});
+    return Outcome{{dy, error.values()}, {}};
+  };
+  compare(pass, 0, "d_residual in dy's place");
+}
+
+TEST(CpuPasses, SgdUpdate) {
+  for (const bool nesterov : {false, true}) {
+    const float lr_scale = 0.7f;
+    const Shape shape{33, 5, 7, 31};
+    const OwnedTensor gradient = random_real(shape, 3);
+    const auto pass = [&](Backend& backend) {
+      const OwnedTensor w = random_real(shape, 1), velocity = random_real(shape, 2);
+      backend.sgd_update({0.1f, 0.9f, 1e-4f, nesterov}, w, gradient, velocity, nesterov ? &lr_scale : nullptr);
+      return Outcome{{w, velocity}, {}};
+    };
+    compare(pass, 0, "sgd_update");
+  }
+}
+
+TEST(CpuPasses, AllFiniteFindsOneBadElement) {
+  const Shape shape{1, 7, 11, 301};
+  for (const Isa isa : available()) {
+    const auto backend = make_cpu_backend({isa, 3});
+    for (const DType type : {DType::f32, DType::bf16}) {
+      const OwnedTensor x = random_real(shape, 1, 1, type);
+      EXPECT_TRUE(backend->all_finite(x));
+      for (const float bad : {INFINITY, -INFINITY, NAN}) {
+        for (const int64_t at : {int64_t{0}, int64_t{16390}, x.elements() - 1}) {
+          const auto set = [&](float value) {
+            if (type == DType::bf16) x.view().as<uint16_t>()[at] = to_bf16(value);
+            if (type == DType::f32) x.f32()[at] = value;
+          };
+          set(bad);
+          EXPECT_FALSE(backend->all_finite(x)) << name_of(isa) << " " << bad << " at " << at;
+          set(1);
+        }
+      }
+    }
+  }
+}
+
+TEST(CpuPasses, SoftmaxLoss) {
+  const OwnedTensor logits = random_real({37, 1, 1, 11}, 4, 5);
+  std::vector<int32_t> labels;
+  for (int i = 0; i < 37; ++i) labels.push_back(i % 12 - 1);
+  const auto pass = [&](Backend& backend) {
+    const OwnedTensor gradient(logits.view().shape), sum({1, 1, 1, 1});
+    const LossReport report = backend.softmax_loss(logits, labels.data(), 0.1f, 0.01f, gradient);
+    sum.f32()[0] = static_cast<float>(report.loss_sum);
+    return Outcome{
+        {gradient, sum},
+        {static_cast<uint64_t>(report.top1), static_cast<uint64_t>(report.top5), static_cast<uint64_t>(report.count)}};
+  };
+  compare(pass, 0, "softmax_loss");
+}
+
+TEST(CpuPasses, Pools) {
+  for (const bool max : {true, false}) {
+    for (const int64_t channels : {1, 17, 64, 70}) {
+      PoolProblem problem{{3, 9, 7, channels}, {}, 3, 2, 1, max};
+      problem.y = {3, output_extent(9, 3, 2, 1), output_extent(7, 3, 2, 1), channels};
+      for (const bool quantized : {true, false}) {
+        const OwnedQTensor x = quantized ? random_codes(problem.x, 3, false, 3) : random_real_operand(problem.x, 3);
+        const OwnedTensor dy = random_real(problem.y, 4, 1, quantized ? DType::bf16 : DType::f32);
+        const OwnedTensor dy_global = random_real({3, 1, 1, channels}, 5);
+        const auto pass = [&](Backend& backend) {
+          Outcome outcome;
+          const OwnedQTensor y(OwnedTensor(problem.y, quantized ? DType::s8 : DType::f32), quantized ? 1 : 0);
+          const OwnedTensor dx = random_real(problem.x, 6, 1, quantized ? DType::f32 : DType::bf16);
+          const OwnedTensor mean({3, 1, 1, channels}), dx_global = random_real(problem.x, 7);
+          backend.pool_forward(problem, x, y);
+          backend.pool_backward(problem, x, y, dy, {dx, quantized});
+          backend.global_pool_forward(x, mean);
+          backend.global_pool_backward(dy_global, {dx_global, quantized});
+          keep(outcome, y);
+          for (const OwnedTensor& tensor : {dx, mean, dx_global}) outcome.tensors.push_back(tensor);
+          return outcome;
+        };
+        compare(pass, 0, say("pool of ", channels, " channels, max ", max, ", codes ", quantized));
+      }
+    }
+  }
+}
+
+TEST(CpuPasses, AllocatesZeroedAlignedMemory) {
+  const auto backend = make_cpu_backend({Isa::scalar, 2});
+  for (const size_t bytes : {size_t{1}, size_t{100}, size_t{5000001}}) {
+    const auto buffer = backend->allocate(bytes);
+    EXPECT_EQ(buffer->bytes(), bytes);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer->data()) % 64, 0u);
+    for (size_t i = 0; i < bytes; ++i) ASSERT_EQ(static_cast<char*>(buffer->data())[i], 0);
+  }
+}
+
+TEST(CpuPasses, RefusesWhatItCannotRun) {
+  EXPECT_THROW(make_cpu_backend({Isa::scalar, 0}), Error);
+  const auto backend = make_cpu_backend({Isa::scalar, 1});
+  const float held = 0;
+  const OwnedTensor x({1, 1, 1, 4});
+  for (const bool per_channel : {false, true}) {
+    Encoding encoding = codes(Rounding::nearest, Range::held, &held);
+    encoding.per_channel = per_channel;
+    EXPECT_THROW(backend->quantize(x, encoding, {}, room_for(encoding, x.view().shape), {}), Error);
+  }
+  const int32_t label = 4;
+  EXPECT_THROW(backend->softmax_loss(x, &label, 0, 1, {}), Error);
+}
+
+}  // namespace
+}  // namespace octet::test

@@ -1,0 +1,232 @@
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "src/train/metrics.h"
+#include "tests/train/temporary_directory.h"
+
+namespace octet {
+namespace {
+
+// CRC-32C bit by bit: long division by the reflected polynomial, independent of any table.
+uint32_t crc32c(const std::string& bytes) {
+  uint32_t remainder = 0xFFFFFFFF;
+  for (const char byte : bytes)
+    for (int bit = 0; bit < 8; ++bit) {
+      const uint32_t in = (static_cast<unsigned char>(byte) >> bit) & 1;
+      remainder = ((remainder ^ in) & 1) != 0 ? (remainder >> 1) ^ 0x82F63B78 : remainder >> 1;
+    }
+  return ~remainder;
+}
+uint32_t unmasked(uint32_t masked) {
+  const uint32_t rotated = masked - 0xA282EAD8;
+  return (rotated >> 17) | (rotated << 15);
+}
+
+TEST(Crc32c, KnownValues) {  // RFC 3720, B.4
+  EXPECT_EQ(crc32c("123456789"), 0xE3069283u);
+  EXPECT_EQ(crc32c(std::string(32, '\0')), 0x8A9136AAu);
+}
+
+// A reader of the wire format of our messages, written from its specification: field -> values.
+struct Field {
+  uint32_t number = 0, type = 0;
+  uint64_t integer = 0;
+  std::string bytes;
+};
+std::vector<Field> fields_of(const std::string& message) {
+  std::vector<Field> fields;
+  size_t at = 0;
+  const auto varint = [&] {
+    uint64_t value = 0;
+    for (int shift = 0; at < message.size(); shift += 7) {
+      const auto byte = static_cast<unsigned char>(message[at++]);
+      value |= static_cast<uint64_t>(byte & 0x7F) << shift;
+      if (byte < 0x80) break;
+    }
+    return value;
+  };
+  while (at < message.size()) {
+    const uint64_t tag = varint();
+    Field field{.number = static_cast<uint32_t>(tag >> 3), .type = static_cast<uint32_t>(tag & 7), .bytes = {}};
+    if (field.type == 0) {
+      field.integer = varint();
+    } else {
+      const size_t size = field.type == 1 ? 8 : field.type == 5 ? 4 : varint();
+      field.bytes = message.substr(at, size);
+      at += size;
+    }
+    fields.push_back(field);
+  }
+  return fields;
+}
+
+// The checked records of a TFRecord file.
+std::vector<std::string> records_of(const std::string& file) {
+  std::vector<std::string> records;
+  size_t at = 0;
+  while (at < file.size()) {
+    uint64_t length = 0;
+    uint32_t length_crc = 0, data_crc = 0;
+    EXPECT_LE(at + 16, file.size());
+    std::memcpy(&length, file.data() + at, 8);
+    std::memcpy(&length_crc, file.data() + at + 8, 4);
+    EXPECT_EQ(unmasked(length_crc), crc32c(file.substr(at, 8)));
+    records.push_back(file.substr(at + 12, length));
+    std::memcpy(&data_crc, file.data() + at + 12 + length, 4);
+    EXPECT_EQ(unmasked(data_crc), crc32c(records.back()));
+    at += 16 + length;
+  }
+  EXPECT_EQ(at, file.size());
+  return records;
+}
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines.push_back(line);
+  return lines;
+}
+
+std::vector<int64_t> steps_of(const std::string& events) {
+  std::vector<int64_t> steps;
+  for (const std::string& record : records_of(events))
+    for (const Field& field : fields_of(record))
+      if (field.number == 2) steps.push_back(static_cast<int64_t>(field.integer));
+  return steps;
+}
+
+class Metrics : public ::testing::Test {
+ protected:
+  static std::vector<Scalar> scalars(double loss) { return {{"loss", loss}, {"top1", 0.5}}; }
+  std::string file(const std::string& name) const { return read_file(directory / name); }
+  TemporaryDirectory directory;
+  static constexpr const char* kEvents = "events.out.tfevents.octet";
+};
+
+TEST_F(Metrics, WritesLines) {
+  MetricsWriter writer(directory.path(), -1);
+  writer.write(50, "train", scalars(1.25));
+  writer.write(100, "test", scalars(std::numeric_limits<double>::quiet_NaN()));
+  EXPECT_EQ(file("metrics.jsonl"),  // already there: flushed line by line
+            "{\"step\":50,\"kind\":\"train\",\"loss\":1.25,\"top1\":0.5}\n"
+            "{\"step\":100,\"kind\":\"test\",\"loss\":null,\"top1\":0.5}\n");
+  const std::vector<ClipRecord> clips = {{"conv1", 0.5, 0.001, 0.98, 0.0007}, {"conv2", 0.25, 0.002, 0.96, 0}};
+  writer.write_clips(100, clips);
+  EXPECT_EQ(file("clips.jsonl"),
+            "{\"step\":100,\"layer\":\"conv1\",\"clip\":0.5,\"d_c\":0.001,\"lr_scale\":0.98,\"saturated\":0.0007}\n"
+            "{\"step\":100,\"layer\":\"conv2\",\"clip\":0.25,\"d_c\":0.002,\"lr_scale\":0.96,\"saturated\":0.0}\n");
+}
+
+TEST_F(Metrics, EventFileIsTensorBoards) {
+  MetricsWriter writer(directory.path(), -1);
+  writer.write(300, "train", scalars(1.25));
+  const auto records = records_of(file(kEvents));
+  ASSERT_EQ(records.size(), 2u);
+  const auto first = fields_of(records[0]);
+  ASSERT_EQ(first.size(), 2u);
+  EXPECT_EQ(first[0].number, 1u);
+  EXPECT_EQ(first[0].bytes.size(), 8u);
+  EXPECT_EQ(first[1].number, 3u);
+  EXPECT_EQ(first[1].bytes, "brain.Event:2");
+
+  const auto event = fields_of(records[1]);
+  ASSERT_EQ(event.size(), 3u);
+  double wall_time = 0;
+  std::memcpy(&wall_time, event[0].bytes.data(), 8);
+  EXPECT_NEAR(wall_time, static_cast<double>(time(nullptr)), 60);
+  EXPECT_EQ(event[1].number, 2u);
+  EXPECT_EQ(event[1].integer, 300u);
+  EXPECT_EQ(event[2].number, 5u);
+  const auto values = fields_of(event[2].bytes);
+  ASSERT_EQ(values.size(), 2u);
+  const auto value = fields_of(values[0].bytes);
+  ASSERT_EQ(value.size(), 2u);
+  EXPECT_EQ(values[0].number, 1u);
+  EXPECT_EQ(value[0].number, 1u);
+  EXPECT_EQ(value[0].bytes, "train/loss");
+  EXPECT_EQ(value[1].number, 2u);
+  EXPECT_EQ(value[1].type, 5u);
+  float simple_value = 0;
+  std::memcpy(&simple_value, value[1].bytes.data(), 4);
+  EXPECT_EQ(simple_value, 1.25f);
+}
+
+TEST_F(Metrics, ResumeDropsWhatCameAfterTheCheckpoint) {
+  const std::vector<ClipRecord> clips = {{"conv1", 0.5, 0.001, 0.98, 0.0007}};
+  {
+    MetricsWriter writer(directory.path(), -1);
+    for (const int64_t step : {10, 20, 30, 40}) {
+      writer.write(step, "train", scalars(static_cast<double>(step)));
+      writer.write_clips(step, clips);
+    }
+  }
+  const auto before = lines_of(file("metrics.jsonl"));
+  std::ofstream(directory / "metrics.jsonl", std::ios::app) << "{\"step\":5,\"ki";  // a crash in a line
+  std::ofstream(directory / kEvents, std::ios::app) << "half a record, and more than its head";
+  {
+    MetricsWriter writer(directory.path(), 20);
+    writer.write(21, "train", scalars(0));
+  }
+  const auto after = lines_of(file("metrics.jsonl"));
+  ASSERT_EQ(after.size(), 3u);
+  EXPECT_EQ(after[0], before[0]);
+  EXPECT_EQ(after[1], before[1]);
+  EXPECT_EQ(nlohmann::json::parse(after[2])["step"], 21);
+  EXPECT_EQ(lines_of(file("clips.jsonl")).size(), 2u);
+  EXPECT_EQ(steps_of(file(kEvents)), (std::vector<int64_t>{10, 10, 20, 20, 21}));
+  EXPECT_EQ(records_of(file(kEvents)).size(), 6u);
+}
+
+TEST_F(Metrics, ANewRunStartsEmpty) {
+  { MetricsWriter(directory.path(), -1).write(10, "train", scalars(1)); }
+  MetricsWriter writer(directory.path(), -1);
+  EXPECT_EQ(file("metrics.jsonl"), "");
+  EXPECT_EQ(records_of(file(kEvents)).size(), 1u);
+}
+
+TEST_F(Metrics, EventFileSurvivesAnyDamage) {
+  { MetricsWriter(directory.path(), -1).write(10, "train", scalars(1)); }
+  const std::string whole = file(kEvents);
+  for (size_t at = 0; at < whole.size(); ++at) {
+    std::string damaged = whole;
+    damaged[at] = static_cast<char>(~damaged[at]);
+    for (const std::string& bytes : {damaged, whole.substr(0, at)}) {
+      write_file(directory / kEvents, bytes);
+      EventFile(directory / kEvents, 10).write(11, {});
+      const auto steps = steps_of(file(kEvents));
+      EXPECT_EQ(steps.back(), 11);
+      EXPECT_LE(steps.size(), 2u);
+    }
+  }
+}
+
+TEST_F(Metrics, AFullDiskWarnsAndTrainingGoesOn) {
+  MetricsWriter writer(directory.path(), -1);
+  rlimit whole{};
+  getrlimit(RLIMIT_FSIZE, &whole);
+  const auto handler = signal(SIGXFSZ, SIG_IGN);
+  const rlimit tight{100, whole.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &tight);
+  for (int64_t step = 1; step <= 10; ++step) EXPECT_NO_THROW(writer.write(step, "train", scalars(1)));
+  setrlimit(RLIMIT_FSIZE, &whole);
+  signal(SIGXFSZ, handler);
+  EXPECT_LE(file("metrics.jsonl").size(), 100u);
+  writer.write(11, "train", scalars(1));  // there is space again
+  const auto lines = lines_of(file("metrics.jsonl"));
+  ASSERT_FALSE(lines.empty());
+  EXPECT_PART(lines.back(), "\"step\":11");
+}
+
+TEST_F(Metrics, NeedsItsDirectory) {
+  EXPECT_PART(refusal([&] { MetricsWriter(directory / "none", -1); }), "metrics.jsonl.tmp': open: No such file");
+}
+
+}  // namespace
+}  // namespace octet

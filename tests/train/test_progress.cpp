@@ -1,0 +1,128 @@
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "src/train/progress.h"
+#include "src/train/result.h"
+#include "src/version.h"
+#include "tests/train/temporary_directory.h"
+
+namespace octet {
+namespace {
+
+StepStatus status_of(int64_t step) {
+  return {.epoch = 3,
+          .epochs = 30,
+          .step = step,
+          .steps = 390,
+          .steps_left = 1000 - step,
+          .images = 128,
+          .loss = 1.2344,
+          .top1 = 0.567,
+          .data_share = 0.003};
+}
+
+TEST(Progress, PlainLinesEveryInterval) {
+  std::ostringstream out;
+  Progress progress(out, /*live=*/false, 80, /*bold=*/false, 100);
+  for (int64_t step = 1; step <= 390; ++step) progress.step(status_of(step), 0.16 * static_cast<double>(step));
+  EXPECT_EQ(out.str(),
+            "epoch 3/30  step 100/390  loss 1.234  top-1 56.7 %  800 img/s  data 0.3 %  ETA 2:24\n"
+            "epoch 3/30  step 200/390  loss 1.234  top-1 56.7 %  800 img/s  data 0.3 %  ETA 2:08\n"
+            "epoch 3/30  step 300/390  loss 1.234  top-1 56.7 %  800 img/s  data 0.3 %  ETA 1:52\n");
+}
+
+TEST(Progress, LiveLineIsRewrittenAndCut) {
+  std::ostringstream out;
+  {
+    Progress progress(out, /*live=*/true, 200, /*bold=*/false, 100);
+    progress.step(status_of(209), 0);
+    EXPECT_EQ(out.str(), "\r\033[Kepoch 3/30  [=====>    ]  209/390  loss 1.234  top-1 56.7 %  data 0.3 %");
+    out.str("");
+    progress.step(status_of(210), 0.16);
+    EXPECT_EQ(out.str(),
+              "\r\033[Kepoch 3/30  [=====>    ]  210/390  loss 1.234  top-1 56.7 %  800 img/s  data 0.3 %  ETA 2:06");
+    out.str("");
+  }
+  EXPECT_EQ(out.str(), "\n");  // a line left standing is ended
+
+  std::ostringstream narrow;
+  Progress progress(narrow, /*live=*/true, 20, /*bold=*/false, 100);
+  progress.step(status_of(210), 0);
+  EXPECT_EQ(narrow.str(), "\r\033[Kepoch 3/30  [=====>");
+  progress.epoch({});
+}
+
+TEST(Progress, LiveLineDoesNotFlood) {
+  std::ostringstream out;
+  Progress progress(out, /*live=*/true, 80, /*bold=*/false, 1);
+  for (int64_t step = 1; step <= 1000; ++step) progress.step(status_of(step), 0.001 * static_cast<double>(step));
+  const std::string text = out.str();
+  const auto draws = std::count(text.begin(), text.end(), '\r');
+  EXPECT_GE(draws, 9);
+  EXPECT_LE(draws, 11);
+  progress.epoch({});
+}
+
+TEST(Progress, EpochLineStays) {
+  std::ostringstream out;
+  Progress progress(out, /*live=*/true, 80, /*bold=*/false, 100);
+  progress.step(status_of(390), 0);
+  out.str("");
+  progress.epoch({.epoch = 3,
+                  .epochs = 30,
+                  .train_loss = 1.234,
+                  .train_top1 = 0.567,
+                  .test = {{1.1, 0.6}},
+                  .images_per_second = 812,
+                  .seconds = 48});
+  EXPECT_EQ(out.str(),
+            "\r\033[Kepoch 3/30: train loss 1.234 top-1 56.7 % | test loss 1.100 top-1 60.0 % | 812 img/s | 0:48\n");
+  std::ostringstream bold;
+  Progress(bold, /*live=*/false, 80, /*bold=*/true, 100).epoch({.epoch = 1, .epochs = 2, .test = {}});
+  EXPECT_EQ(bold.str(), "\033[1mepoch 1/2: train loss 0.000 top-1 0.0 % | not tested | 0 img/s | 0:00\033[0m\n");
+}
+
+TEST(Progress, AnEpochsEndDoesNotCountAsAStep) {
+  std::ostringstream out;
+  Progress progress(out, /*live=*/false, 80, /*bold=*/false, 1);
+  progress.step(status_of(389), 1.0);
+  progress.step(status_of(390), 1.16);
+  progress.epoch({});
+  out.str("");
+  progress.step(status_of(1), 100.0);
+  progress.step(status_of(2), 100.16);
+  EXPECT_PART(out.str(), "step 2/390  loss 1.234  top-1 56.7 %  800 img/s");
+}
+
+TEST(Progress, ClockText) {
+  EXPECT_EQ(clock_text(0), "0:00");
+  EXPECT_EQ(clock_text(75.9), "1:15");
+  EXPECT_EQ(clock_text(3700), "1:01:40");
+  EXPECT_EQ(clock_text(-5), "0:00");
+  EXPECT_EQ(clock_text(std::numeric_limits<double>::quiet_NaN()), "0:00");
+}
+
+TEST(Result, IsWrittenAsAWhole) {
+  TemporaryDirectory directory;
+  Result result;
+  result.top1 = 0.9125;
+  result.steps = 11700;
+  result.isa = "avx512_vnni";
+  result.arena_bytes = uint64_t{1} << 40;
+  result.commit = commit;
+  write_result(directory.path(), result);
+  const auto json = nlohmann::json::parse(read_file(directory / "result.json"));
+  EXPECT_EQ(json.size(), 15u);
+  EXPECT_EQ(json["top1"], 0.9125);
+  EXPECT_EQ(json["steps"], 11700);
+  EXPECT_EQ(json["isa"], "avx512_vnni");
+  EXPECT_EQ(json["arena_bytes"], uint64_t{1} << 40);
+  EXPECT_FALSE(json["commit"].get<std::string>().empty());
+  EXPECT_FALSE(std::filesystem::exists(directory / "result.json.tmp"));
+}
+
+}  // namespace
+}  // namespace octet
