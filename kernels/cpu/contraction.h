@@ -39,7 +39,7 @@ struct Destination {
   int64_t channels;      // of y
   int lanes;             // that exist; at most blocks * 16
   bool bf16, add;
-  double *sum, *square;  // (lanes) moments of this item, or null
+  double *sum, *square;  // (lanes) moments so far, to which those of this call are added; or null
   float *min, *max;
 };
 
