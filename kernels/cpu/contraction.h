@@ -27,6 +27,7 @@ struct Panel {
   const void* weights;
   int blocks;
   const int32_t* start;    // (blocks * 16); bits of f32 in the real kernels
+  int64_t pair_step = 0;   // base[2 i + 1] - base[2 i] where that is the same everywhere, else 0
   int64_t pixel_step = 0;  // depthwise weight gradient: bytes between the pixels of dy
 };
 
@@ -38,7 +39,7 @@ struct Destination {
   int64_t channels;      // of y
   int lanes;             // that exist; at most blocks * 16
   bool bf16, add;
-  double *sum, *square;  // (lanes) moments of this item, or null
+  double *sum, *square;  // (lanes) moments so far, to which those of this call are added; or null
   float *min, *max;
 };
 
@@ -85,6 +86,13 @@ extern const ContractionKernels code_kernels, real_kernels, depthwise_kernels;
 }
 namespace avx512 {
 extern const ContractionKernels code_kernels, real_kernels, depthwise_kernels;
+}
+// The AMX kernels have been compiled, and their text run on emulated tiles, but never on AMX hardware.
+namespace amx {
+extern const ContractionKernels code_kernels;
+}
+namespace amx_emulated {  // needs AVX-512 VNNI; for tests
+extern const ContractionKernels code_kernels;
 }
 
 }  // namespace octet::cpu

@@ -22,7 +22,11 @@ struct Codes : Bytes {
     memcpy(&bits, word, 4);
     return _mm512_set1_epi32(bits);
   }
-  static Vector multiply_add(Vector sum, Vector x, Vector w) { return _mm512_dpbusd_epi32(sum, x, w); }
+  // (gcc 12 copies the sum around the intrinsic)
+  static Vector multiply_add(Vector sum, Vector x, Vector w) {
+    asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(x), "v"(w));
+    return sum;
+  }
 };
 
 struct Real : Singles {

@@ -19,6 +19,8 @@ std::unique_ptr<Convolution> make_int8_convolution(Isa isa, int threads) {
       return std::make_unique<TableConvolution>(scalar::code_kernels, &scalar::depthwise_kernels, threads);
     case Isa::avx2:
       return std::make_unique<TableConvolution>(avx2::code_kernels, &avx2::depthwise_kernels, threads);
+    case Isa::amx:
+      return std::make_unique<TableConvolution>(amx::code_kernels, &avx512::depthwise_kernels, threads);
     default:
       return std::make_unique<TableConvolution>(avx512::code_kernels, &avx512::depthwise_kernels, threads);
   }

@@ -20,6 +20,16 @@ int32_t offset32(int64_t offset) {
   return static_cast<int32_t>(offset);
 }
 
+// Pads a base table for the kernels, which read whole tiles, and returns its pair step.
+int64_t complete_base(std::vector<int32_t>& base, bool depthwise) {
+  const size_t count = base.size(), padded = static_cast<size_t>(round_up(static_cast<int64_t>(count), tile_multiple));
+  int64_t step = count % 2 == 0 && !depthwise ? base[1] - base[0] : 0;
+  for (size_t i = 0; i < count && step != 0; i += 2)
+    if (base[i + 1] - base[i] != step) step = 0;
+  for (size_t i = count; i < padded; ++i) base.push_back(step != 0 ? base[i - 2] : base[count - 1]);
+  return step;
+}
+
 // One axis of a gather: for every phase of the output, which kernel positions reach it and by which shift.
 struct Tap {
   int64_t shift;
@@ -107,8 +117,7 @@ GatherPlan gather(const ContractionKernels& kernels, Shape from, Shape to, int g
             phase.base.push_back(offset32((row * plan.columns + column) * from.c * unit));
             phase.pixel.push_back(offset32((image * to.h + v.first + i * to_step_h) * to.w + h.first + j * to_step_w));
           }
-      phase.base.resize(static_cast<size_t>(round_up(static_cast<int64_t>(phase.base.size()), tile_multiple)),
-                        phase.base.back());
+      phase.pair_step = complete_base(phase.base, kernels.depthwise);
 
       const size_t taps = h.taps.size();
       const bool contiguous = groups == 1 && taps > 1 && h.taps[1].shift == h.taps[0].shift + 1;
@@ -207,8 +216,7 @@ WeightGradientPlan plan_backward_weight(const ConvProblem& problem, const Contra
           kh * p.dilation_h * plan.row_elements + column % p.stride_w * plan.phase_columns + column / p.stride_w;
       for (int64_t c = 0; c < plan.group_x; ++c) plan.base.push_back(offset32((c * plan.plane_elements + at) * unit));
     }
-  plan.base.resize(static_cast<size_t>(round_up(static_cast<int64_t>(plan.base.size()), tile_multiple)),
-                   plan.base.back());
+  plan.pair_step = complete_base(plan.base, false);
   for (int64_t row = 0; row < plan.dy_rows; ++row)
     plan.segment.push_back(offset32((row / p.y.h * plan.rows + row % p.y.h * p.stride_h) * plan.row_elements * unit));
   return plan;

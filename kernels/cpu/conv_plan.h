@@ -25,6 +25,7 @@ struct GatherPlan {
     std::vector<int32_t> pixel;          // per pixel of an item: index of the output pixel, from the item's first
     std::vector<int32_t> segment;        // byte offsets from the base; neighbouring taps in a row are one segment
     std::vector<int32_t> weight_offset;  // per contraction element: offset from the lane's weights, -1: zero
+    int64_t pair_step = 0;               // see Panel
     int64_t pixels_per_image = 0;
     int words = 0;             // per segment
     int64_t packed_words = 0;  // of all segments, per block of output channels
@@ -55,10 +56,11 @@ struct WeightGradientPlan {
   int64_t group_x, group_dy;  // channels per group
   int stride_h, stride_w, pad_h, pad_w;
   int64_t rows, phase_columns, row_elements,
-      plane_elements;            // of the packed x: an item's plane is images * rows * row_elements
-  int64_t dy_rows, dy_columns;   // per item
-  int words;                     // per row of dy
-  std::vector<int32_t> base;     // per (tap, channel of the group): byte offset
+      plane_elements;           // of the packed x: an item's plane is images * rows * row_elements
+  int64_t dy_rows, dy_columns;  // per item
+  int words;                    // per row of dy
+  std::vector<int32_t> base;    // per (tap, channel of the group): byte offset
+  int64_t pair_step = 0;
   std::vector<int32_t> segment;  // per dy row of an item: byte offset
   int64_t rows_of(int64_t item) const { return one_row ? 1 : std::min(images, x.n - item * images) * dy.h; }
   int64_t pixels_per_item() const { return dy_rows * dy_columns; }

@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
+
+#include "kernels/shared/encode.h"
 
 namespace octet::cpu {
 namespace {
@@ -14,6 +17,8 @@ const Plan& planned(std::map<Key, Plan>& plans, const Key& key, const Make& make
   const auto found = plans.find(key);
   return found != plans.end() ? found->second : plans.emplace(key, make()).first->second;
 }
+
+constexpr int64_t cached_weights = 24 * 1024, cached_pixels = 2 * moment_chunk;
 
 // The moments of one work item: per channel, doubles first.
 struct ItemMoments {
@@ -27,6 +32,11 @@ struct ItemMoments {
     max = min + channels;
   }
   static constexpr int64_t bytes_per_channel = 24;
+  void clear(int64_t channels) const {
+    std::fill_n(sum, 2 * channels, 0.0);
+    std::fill_n(min, channels, std::numeric_limits<float>::infinity());
+    std::fill_n(max, channels, -std::numeric_limits<float>::infinity());
+  }
 };
 
 }  // namespace
@@ -71,10 +81,22 @@ void TableConvolution::run(const ContractionKernels& kernels, const GatherPlan& 
     first_word.push_back(first_word.back() + plan.groups * blocks * phase.packed_words);
   char* packed_weights = weights_.get(static_cast<size_t>(first_word.back()) * 64);
   int32_t* starts = starts_.get<int32_t>(static_cast<size_t>(phases * plan.groups * blocks * block_lanes));
+  const int64_t channels = to.tensor.shape.c;  // more than plan.to.c where `to` is one group's part of a tensor
   const float* factors = factors_.get<float>(0);
   char* item_moments =
       moments ? moments_.get(static_cast<size_t>(plan.items * plan.to.c * ItemMoments::bytes_per_channel)) : nullptr;
   for (Workspace& workspace : workspaces_) workspace.x.get(static_cast<size_t>(plan.packed_bytes));
+
+  // While all weights fit into the first-level cache, few pixels at a time go through all panels: their outputs stay
+  // there too.
+  const int64_t stretch = first_word.back() * 64 <= cached_weights ? cached_pixels : int64_t{1} << 40;
+  const auto for_each_panel = [&](const GatherPlan& plan, int64_t f, int64_t item, const auto& visit) {
+    const auto& phase = plan.phases[static_cast<size_t>(f)];
+    const int64_t pixels = plan.images_of(item) * phase.pixels_per_image;
+    for (int64_t begin = 0; begin < pixels; begin += stretch)
+      for (int g = 0; g < plan.groups; ++g)
+        for (int p = 0; p < panels; ++p) visit(phase, begin, std::min(begin + stretch, pixels), g, p);
+  };
 
 #pragma omp parallel num_threads(threads_)
   {
@@ -100,41 +122,41 @@ void TableConvolution::run(const ContractionKernels& kernels, const GatherPlan& 
 #pragma omp for schedule(dynamic)
     for (int64_t item = 0; item < plan.items; ++item) {
       pack_images(kernels, plan, static_cast<const char*>(from), item, packed);
+      if (moments) ItemMoments(item_moments, item, plan.to.c).clear(plan.to.c);
       for (int64_t f = 0; f < phases; ++f)
-        for (int g = 0; g < plan.groups; ++g)
-          for (int p = 0; p < panels; ++p) {
-            const auto& phase = plan.phases[static_cast<size_t>(f)];
-            const int first = p * step, count = std::min(step, blocks - first);
-            const int64_t lane = g * plan.group_to + first * block_lanes, block = g * blocks + first;
-            const Panel panel{packed + (plan.depthwise ? lane : g * plan.group_from) * kernels.packed_bytes(),
-                              phase.base.data(),
-                              plan.images_of(item) * phase.pixels_per_image,
-                              phase.segment.data(),
-                              static_cast<int64_t>(phase.segment.size()),
-                              phase.words,
-                              packed_weights + (first_word[static_cast<size_t>(f)] + block * phase.packed_words) * 64,
-                              count,
-                              starts + (f * plan.groups * blocks + block) * block_lanes};
-            Destination destination{};
-            destination.scale = factors + block * block_lanes;
-            destination.y =
-                static_cast<char*>(to.tensor.data) + (item * plan.images * plan.to.h * plan.to.w * plan.to.c + lane) *
-                                                         static_cast<int64_t>(size_of(to.tensor.dtype));
-            destination.pixel = phase.pixel.data();
-            destination.channels = plan.to.c;
-            destination.lanes =
-                static_cast<int>(std::min<int64_t>(count * block_lanes, plan.group_to - first * block_lanes));
-            destination.bf16 = to.tensor.dtype == DType::bf16;
-            destination.add = to.add;
-            if (moments) {
-              const ItemMoments of(item_moments, item, plan.to.c);
-              destination.sum = of.sum + lane;
-              destination.square = of.square + lane;
-              destination.min = of.min + lane;
-              destination.max = of.max + lane;
-            }
-            kernels.contract(panel, destination);
+        for_each_panel(plan, f, item, [&](const GatherPlan::Phase& phase, int64_t begin, int64_t end, int g, int p) {
+          const int first = p * step, count = std::min(step, blocks - first);
+          const int64_t lane = g * plan.group_to + first * block_lanes, block = g * blocks + first;
+          Panel panel{packed + (plan.depthwise ? lane : g * plan.group_from) * kernels.packed_bytes(),
+                      phase.base.data() + begin,
+                      end - begin,
+                      phase.segment.data(),
+                      static_cast<int64_t>(phase.segment.size()),
+                      phase.words,
+                      packed_weights + (first_word[static_cast<size_t>(f)] + block * phase.packed_words) * 64,
+                      count,
+                      starts + (f * plan.groups * blocks + block) * block_lanes};
+          panel.pair_step = phase.pair_step;
+          Destination destination{};
+          destination.scale = factors + block * block_lanes;
+          destination.y =
+              static_cast<char*>(to.tensor.data) + (item * plan.images * plan.to.h * plan.to.w * channels + lane) *
+                                                       static_cast<int64_t>(size_of(to.tensor.dtype));
+          destination.pixel = phase.pixel.data() + begin;
+          destination.channels = channels;
+          destination.lanes =
+              static_cast<int>(std::min<int64_t>(count * block_lanes, plan.group_to - first * block_lanes));
+          destination.bf16 = to.tensor.dtype == DType::bf16;
+          destination.add = to.add;
+          if (moments) {
+            const ItemMoments of(item_moments, item, plan.to.c);
+            destination.sum = of.sum + lane;
+            destination.square = of.square + lane;
+            destination.min = of.min + lane;
+            destination.max = of.max + lane;
           }
+          kernels.contract(panel, destination);
+        });
     }
   }
   if (moments) combine(plan, moments);
@@ -182,15 +204,52 @@ void TableConvolution::forward(const ConvProblem& p, QTensor x, QTensor w, Tenso
 
 void TableConvolution::backward_data(const ConvProblem& p, QTensor dy, QTensor w, Into dx) {
   check(p, dy, w);
+  const bool depthwise = !kernels_.real && is_depthwise(p);
+  if (w.per_channel && !kernels_.real && !depthwise) return backward_data_per_channel(p, dy, w, dx);
   const GatherPlan& plan = planned(backward_plans_, key_of(p), [&] { return plan_backward_data(p, kernels_for(p)); });
   const int64_t lanes = plan.groups * blocks_of(plan.group_to) * block_lanes;
   float* factors = factors_.get<float>(static_cast<size_t>(lanes));
-  std::fill_n(factors, lanes, kernels_.real ? 1.0f : *dy.scale * *w.scale);
+  for (int64_t lane = 0; lane < lanes; ++lane)
+    factors[lane] = kernels_.real ? 1.0f : *dy.scale * w.scale[w.per_channel ? std::min(lane, p.y.c - 1) : 0];
   run(kernels_for(p), plan, dy.values.data, w.values.data, dx, {});
 }
 
+// A scale per output channel cannot leave the sum over output channels: their contributions are added one by one, in
+// order and in f32. That is one pass over dx for each of them, slow but exact.
+void TableConvolution::backward_data_per_channel(const ConvProblem& p, QTensor dy, QTensor w, Into dx) {
+  const int64_t inputs = p.x.c / p.groups, outputs = p.y.c / p.groups, pixels = p.y.pixels(),
+                count = dx.tensor.elements();
+  const int64_t kernel = static_cast<int64_t>(p.kernel_h) * p.kernel_w * inputs;
+  float* values = values_.get<float>(static_cast<size_t>(count));
+  int8_t* channel = channel_.get<int8_t>(static_cast<size_t>(pixels));
+  std::fill_n(values, count, 0.0f);
+  ConvProblem one = p;  // a single output channel of a single group
+  one.groups = 1;
+  one.x.c = inputs;
+  one.y.c = 1;
+  const GatherPlan& plan = planned(backward_plans_, key_of(one), [&] { return plan_backward_data(one, kernels_); });
+  const int64_t lanes = blocks_of(inputs) * block_lanes;
+  for (int64_t c = 0; c < p.y.c; ++c) {
+    for (int64_t i = 0; i < pixels; ++i) channel[i] = dy.values.s8()[i * p.y.c + c];
+    std::fill_n(factors_.get<float>(static_cast<size_t>(lanes)), lanes, *dy.scale * w.scale[c]);
+    Into into{{values + c / outputs * inputs, p.x, DType::f32}, true};
+    run(kernels_, plan, channel, w.values.s8() + c * kernel, into, {});
+  }
+  float* out = dx.tensor.f32();
+  auto* rounded = dx.tensor.as<uint16_t>();
+  const bool bf16 = dx.tensor.dtype == DType::bf16;
+#pragma omp parallel for num_threads(threads_) schedule(static)
+  for (int64_t i = 0; i < count; ++i) {
+    if (bf16)
+      rounded[i] = to_bf16(dx.add ? from_bf16(rounded[i]) + values[i] : values[i]);
+    else
+      out[i] = dx.add ? out[i] + values[i] : values[i];
+  }
+}
+
 size_t TableConvolution::scratch_bytes() const {
-  size_t bytes = weights_.bytes() + starts_.bytes() + factors_.bytes() + moments_.bytes() + sums_.bytes();
+  size_t bytes = weights_.bytes() + starts_.bytes() + factors_.bytes() + moments_.bytes() + sums_.bytes() +
+                 values_.bytes() + channel_.bytes();
   for (const Workspace& workspace : workspaces_) bytes += workspace.x.bytes() + workspace.dy.bytes();
   return bytes;
 }

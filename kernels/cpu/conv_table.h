@@ -28,6 +28,7 @@ class TableConvolution final : public Convolution {
   // to (+)= the plan's gather of `from` with the weights, each output channel times its factor in factors_.
   void run(const ContractionKernels&, const GatherPlan&, const void* from, const void* weights, Into to, Moments);
   void combine(const GatherPlan&, Moments) const;
+  void backward_data_per_channel(const ConvProblem&, QTensor dy, QTensor w, Into dx);
   void backward_weight_depthwise(const ConvProblem&, QTensor x, QTensor dy, Into dw);
   const ContractionKernels& kernels_for(const ConvProblem& p) const {
     return depthwise_ != nullptr && is_depthwise(p) ? *depthwise_ : kernels_;
@@ -46,7 +47,7 @@ class TableConvolution final : public Convolution {
     Scratch x, dy;
   };
   std::vector<Workspace> workspaces_;  // one per thread
-  Scratch weights_, starts_, factors_, moments_, sums_;
+  Scratch weights_, starts_, factors_, moments_, sums_, values_, channel_;
 };
 
 }  // namespace octet::cpu

@@ -137,9 +137,17 @@ void TableConvolution::backward_weight(const ConvProblem& p, QTensor x, QTensor 
           kernels_.start(words, rows * row_words, count, start);
           int32_t* panel_sums = slot_at + (group * blocks + first) * m_count * block_lanes;
           if (first_item) memset(panel_sums, 0, static_cast<size_t>(m_count * count * block_lanes) * sizeof(int32_t));
-          kernels_.accumulate({planes + group * plan.group_x * plan.plane_elements * kernels_.packed_bytes(),
-                               plan.base.data(), m_count, plan.segment.data(), rows, row_words, words, count, start},
-                              panel_sums);
+          Panel work{planes + group * plan.group_x * plan.plane_elements * kernels_.packed_bytes(),
+                     plan.base.data(),
+                     m_count,
+                     plan.segment.data(),
+                     rows,
+                     row_words,
+                     words,
+                     count,
+                     start};
+          work.pair_step = plan.pair_step;
+          kernels_.accumulate(work, panel_sums);
         }
       }
     }

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "kernels/cpu/conv.h"
+#include "kernels/cpu/conv_table.h"
 #include "tests/kernels/cases.h"
 
 namespace octet {
@@ -79,23 +80,52 @@ class Int8Convolution : public testing::TestWithParam<Isa> {};
 INSTANTIATE_TEST_SUITE_P(Tiers, Int8Convolution, testing::ValuesIn(available()),
                          [](const auto& info) { return std::string(name_of(info.param)); });
 
+void expect_equal_to_plain_loops(cpu::Convolution& convolution, bool add) {
+  for (const ConvCase& c : conv_cases()) {
+    SCOPED_TRACE(c.name);
+    const Operands operands = codes_of(c.problem);
+    const DType type = add ? DType::bf16 : DType::f32;
+    const Results want = reference(c.problem, operands, type, add);
+    const Results got = computed(convolution, c.problem, operands, type, add);
+    expect_same(got.y, want.y, "y");
+    expect_same(got.dx, want.dx, "dx");
+    expect_same(got.dw, want.dw, "dw");
+    expect_moments(got, want, 0);
+    if (testing::Test::HasFatalFailure()) return;
+    add = !add;
+  }
+}
+
 TEST_P(Int8Convolution, EqualsThePlainLoops) {
-  for (const int threads : {1, 2, 3}) {  // outermost: changing the number of threads is slow
-    const auto convolution = cpu::make_int8_convolution(GetParam(), threads);
-    bool add = threads == 1;
-    for (const ConvCase& c : conv_cases()) {
-      SCOPED_TRACE(say(c.name, ", ", threads, " threads"));
-      const Operands operands = codes_of(c.problem);
-      const DType type = add ? DType::bf16 : DType::f32;
-      const Results want = reference(c.problem, operands, type, add);
-      const Results got = computed(*convolution, c.problem, operands, type, add);
-      expect_same(got.y, want.y, "y");
-      expect_same(got.dx, want.dx, "dx");
-      expect_same(got.dw, want.dw, "dw");
-      expect_moments(got, want, 0);
-      if (HasFatalFailure()) return;
-      add = !add;
-    }
+  for (const int threads : {1, 2, 3}) {
+    SCOPED_TRACE(say(threads, " threads"));
+    expect_equal_to_plain_loops(*cpu::make_int8_convolution(GetParam(), threads), threads % 2 == 0);
+  }
+}
+
+// The AMX kernels' text, on tiles emulated in C++.
+TEST(EmulatedAmx, EqualsThePlainLoops) {
+  if (best_isa() < Isa::avx512_vnni) GTEST_SKIP() << "packs with AVX-512";
+  cpu::TableConvolution convolution(cpu::amx_emulated::code_kernels, nullptr, 2);
+  expect_equal_to_plain_loops(convolution, false);
+}
+
+// One weight scale per output channel: y's scales differ, and dx adds the channels in order.
+TEST_P(Int8Convolution, ScalesPerChannelEqualThePlainLoops) {
+  const auto convolution = cpu::make_int8_convolution(GetParam(), 2);
+  const ConvCase cases[] = {square_case({2, 7, 6, 17}, 19, 3, 1, 1), square_case({2, 8, 8, 16}, 32, 3, 2, 1),
+                            square_case({1, 6, 6, 12}, 8, 3, 1, 1, 1, 4),
+                            square_case({1, 6, 7, 20}, 20, 3, 1, 1, 1, 20), square_case({9, 1, 1, 33}, 10, 1, 1, 0)};
+  bool add = false;
+  for (const ConvCase& c : cases) {
+    SCOPED_TRACE(c.name);
+    const Operands operands = codes_of(c.problem, true);
+    const DType type = add ? DType::bf16 : DType::f32;
+    const Results want = reference(c.problem, operands, type, add);
+    const Results got = computed(*convolution, c.problem, operands, type, add);
+    expect_same(got.y, want.y, "y");
+    expect_same(got.dx, want.dx, "dx");
+    add = !add;
   }
 }
 
