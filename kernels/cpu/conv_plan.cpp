@@ -88,7 +88,9 @@ GatherPlan gather(const ContractionKernels& kernels, Shape from, Shape to, int g
   plan.columns = from.w + plan.left + right;
   const int64_t unit = kernels.packed_bytes();
   const int64_t image_bytes = plan.rows * plan.columns * from.c * unit;
-  plan.images = std::max({int64_t{1}, item_bytes / image_bytes, ceil_div(item_pixels, to.h * to.w)});
+  // By the source's bytes, not the packed ones: items bound the moments' partial sums, so every tier must cut alike.
+  const int64_t source_bytes = plan.rows * plan.columns * from.c * kernels.source_bytes();
+  plan.images = std::max({int64_t{1}, item_bytes / source_bytes, ceil_div(item_pixels, to.h * to.w)});
   plan.images = std::min(plan.images, from.n);
   plan.items = ceil_div(from.n, plan.images);
   const int64_t slack = kernels.depthwise ? 64 : 4 * (kernels.word_multiple + 1);

@@ -1,5 +1,6 @@
 // The geometry of one convolution as tables for the contraction kernels. A plan depends on the layer's shape and on the
-// kernels' packing only, never on threads, so that whatever is summed per work item is summed alike everywhere.
+// kernels' packing; where its work items begin and end depends on the shape alone, so that whatever is summed per item
+// is summed alike on every instruction set.
 #pragma once
 #include <cstdint>
 #include <vector>

@@ -1,6 +1,7 @@
 // Norm + residual + activation + encode, and its backward: a reducing pass, and one that writes.
 #include <limits>
 #include <numeric>
+#include <vector>
 
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/emit.h"
@@ -80,7 +81,7 @@ void CpuBackend::affine_forward(const AffineProblem& problem, Tensor x, Moments 
                         residual.real() != (residual.values.dtype == DType::s8)),
           "add codes or f32 of the problem's shape", "an affine step's residual has another shape or type");
   const int64_t channels = problem.shape.c, period = period_of(channels), count = problem.shape.elements();
-  float* const a = scratch(2 * period);
+  float* const a = coefficients_.get<float>(static_cast<size_t>(2 * period));
   float* const b = a + period;
   expand(a, channels, [&](int64_t c) { return affine_coefficients(problem, moments, parameters, c).a; });
   expand(b, channels, [&](int64_t c) { return affine_coefficients(problem, moments, parameters, c).b; });
@@ -123,7 +124,7 @@ void CpuBackend::affine_backward(const AffineProblem& problem, Tensor x, Moments
           "an affine step's y is missing");
 
   const int64_t channels = problem.shape.c, period = period_of(channels), count = problem.shape.elements();
-  float* const room = scratch(6 * period);
+  float* const room = coefficients_.get<float>(static_cast<size_t>(6 * period));
   float *const a = room, *const b = a + period, *const mean = b + period, *const A = mean + period,
                *const B = A + period, *const C = B + period;
   expand(a, channels, [&](int64_t c) { return affine_coefficients(problem, moments, parameters, c).a; });

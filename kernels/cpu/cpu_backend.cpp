@@ -2,10 +2,10 @@
 
 #include <sys/mman.h>
 
-#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <new>
+#include <vector>
 
 #include "kernels/cpu/parallel.h"
 
@@ -51,12 +51,7 @@ std::unique_ptr<Buffer> CpuBackend::allocate(size_t bytes) {
 }
 
 size_t CpuBackend::scratch_bytes() const {
-  return scratch_.capacity() * sizeof(float) + codes_->scratch_bytes() + real_->scratch_bytes();
-}
-
-float* CpuBackend::scratch(int64_t count) {
-  if (static_cast<size_t>(count) > scratch_.size()) scratch_.resize(static_cast<size_t>(count));
-  return scratch_.data();
+  return coefficients_.bytes() + codes_->scratch_bytes() + real_->scratch_bytes();
 }
 
 LossReport CpuBackend::softmax_loss(Tensor logits, const int32_t* labels, float smoothing, float gradient_scale,

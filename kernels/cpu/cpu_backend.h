@@ -2,10 +2,10 @@
 // threads; the rest is the reference.
 #pragma once
 #include <memory>
-#include <vector>
 
 #include "kernels/cpu/conv.h"
 #include "kernels/cpu/passes.h"
+#include "kernels/cpu/scratch.h"
 #include "kernels/reference/reference_backend.h"
 
 namespace octet::cpu {
@@ -39,14 +39,12 @@ class CpuBackend final : public ReferenceBackend {
   bool all_finite(Tensor) override;
 
  private:
-  // Room for `count` floats that lives until the next call.
-  float* scratch(int64_t count);
   Convolution& convolution(QTensor first, QTensor second);
 
   CpuOptions options_;
   const Passes& passes_;
   std::unique_ptr<Convolution> codes_, real_;  // convolutions of int8 codes and of real operands
-  std::vector<float> scratch_;
+  Scratch coefficients_;                       // of one affine step
 };
 
 }  // namespace octet::cpu

@@ -1,6 +1,7 @@
 // Pools, as plain loops over channels, which the compiler turns into vectors: they move few bytes.
 #include <cstring>
 #include <type_traits>
+#include <vector>
 
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/parallel.h"

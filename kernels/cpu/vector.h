@@ -1,15 +1,18 @@
-// Sixteen lanes, whatever the instruction set: the compiler lowers them to one AVX-512, two AVX2 or four SSE/NEON
-// registers. Every tier therefore adds in the same order and gives the same bits. Include only from a tier source (see
-// below).
+// Vectors of `lanes` numbers, whatever the instruction set: arithmetic, comparison and ?: are the compiler's own, so
+// every tier does the same operations on the same elements and gives the same bits. Include only from a tier source
+// (see below).
 //
 // A tier source is one text, `NAME.inc`, compiled several times: NAME_scalar.cpp, NAME_avx2.cpp and NAME_avx512.cpp
 // each define OCTET_TIER (scalar, avx2, avx512) and include it; CMake gives each file the flags its name asks for. All
 // code of a tier lives in namespace octet::cpu::OCTET_TIER, so that the linker can never mix tiers; it must not call
 // inline functions of the standard library, which the linker does merge (memcpy and the like are fine).
+//
+// OCTET_LANES defaults to 16, which the compiler splits where registers are narrower. Text whose results do not depend
+// on the number of lanes sets it to what one register holds.
 #pragma once
 #include <cstdint>
 #include <cstring>
-#ifdef __AVX512F__
+#ifdef __SSE2__
 #include <immintrin.h>
 #endif
 
@@ -18,18 +21,30 @@
 #ifndef OCTET_TIER
 #error "define OCTET_TIER before including vector.h"
 #endif
+#ifndef OCTET_LANES
+#define OCTET_LANES 16
+#endif
 
 namespace octet::cpu::OCTET_TIER {
 
-inline constexpr int lanes = 16;
-typedef float f32x16 __attribute__((vector_size(64)));
-typedef int32_t i32x16 __attribute__((vector_size(64)));
-typedef uint32_t u32x16 __attribute__((vector_size(64)));
-typedef uint64_t u64x8 __attribute__((vector_size(64)));
-typedef int16_t i16x16 __attribute__((vector_size(32)));
-typedef uint16_t u16x16 __attribute__((vector_size(32)));
-typedef int8_t i8x16 __attribute__((vector_size(16)));
-typedef uint8_t u8x16 __attribute__((vector_size(16)));
+static constexpr int lanes = OCTET_LANES;
+typedef float f32xN __attribute__((vector_size(4 * OCTET_LANES)));
+typedef int32_t i32xN __attribute__((vector_size(4 * OCTET_LANES)));
+typedef uint32_t u32xN __attribute__((vector_size(4 * OCTET_LANES)));
+typedef uint64_t u64xN __attribute__((vector_size(4 * OCTET_LANES)));  // half as many lanes
+typedef int16_t i16xN __attribute__((vector_size(2 * OCTET_LANES)));
+typedef uint16_t u16xN __attribute__((vector_size(2 * OCTET_LANES)));
+typedef int8_t i8xN __attribute__((vector_size(OCTET_LANES)));
+typedef uint8_t u8xN __attribute__((vector_size(OCTET_LANES)));
+#if OCTET_LANES == 16
+using f32x16 = f32xN;
+using i32x16 = i32xN;
+using u32x16 = u32xN;
+using i16x16 = i16xN;
+using u16x16 = u16xN;
+using i8x16 = i8xN;
+using u8x16 = u8xN;
+#endif
 
 #define OCTET_INLINE static inline __attribute__((always_inline))
 
@@ -43,7 +58,7 @@ template <class V>
 OCTET_INLINE void store(void* to, V v) {
   memcpy(to, &v, sizeof v);
 }
-// The first n < 16 lanes; the rest read as zero and are not written.
+// The first n < lanes; the rest read as zero and are not written.
 template <class V>
 OCTET_INLINE V load_part(const void* from, int n) {
   V v{};
@@ -54,47 +69,62 @@ template <class V>
 OCTET_INLINE void store_part(void* to, V v, int n) {
   memcpy(to, &v, static_cast<size_t>(n) * (sizeof v / lanes));
 }
-OCTET_INLINE f32x16 all(float x) { return f32x16{} + x; }
+OCTET_INLINE f32xN all(float x) { return f32xN{} + x; }
 
-OCTET_INLINE f32x16 max(f32x16 a, f32x16 b) { return a > b ? a : b; }
-OCTET_INLINE f32x16 min(f32x16 a, f32x16 b) { return a < b ? a : b; }
-OCTET_INLINE i32x16 truncate(f32x16 x) { return __builtin_convertvector(x, i32x16); }
-OCTET_INLINE i8x16 narrow(i32x16 x) { return __builtin_convertvector(x, i8x16); }
-// Instructions that the compiler does not find in the generic text. multiply_low: products of the 64-bit lanes' low
-// halves.
-#ifdef __AVX512F__
-OCTET_INLINE i32x16 widen(i8x16 x) { return (i32x16)_mm512_maskz_cvtepi8_epi32(0xFFFF, (__m128i)x); }
-OCTET_INLINE u32x16 widen(u16x16 x) { return (u32x16)_mm512_maskz_cvtepu16_epi32(0xFFFF, (__m256i)x); }
-OCTET_INLINE u16x16 narrow(u32x16 x) { return (u16x16)_mm512_maskz_cvtepi32_epi16(0xFFFF, (__m512i)x); }
-OCTET_INLINE u64x8 multiply_low(u64x8 a, u64x8 b) {
-  return (u64x8)_mm512_maskz_mul_epu32(0xFF, (__m512i)a, (__m512i)b);
+OCTET_INLINE f32xN max(f32xN a, f32xN b) { return a > b ? a : b; }
+OCTET_INLINE f32xN min(f32xN a, f32xN b) { return a < b ? a : b; }
+OCTET_INLINE f32xN abs(f32xN x) { return (f32xN)((u32xN)x & 0x7FFFFFFFu); }
+OCTET_INLINE i32xN truncate(f32xN x) { return __builtin_convertvector(x, i32xN); }
+
+// Instructions that the compiler does not find in the generic text.
+// nearest: the integer next to x, ties to even, for |x| < 2^22. multiply_low: products of the 64-bit lanes' low halves.
+#if OCTET_LANES == 16 && defined(__AVX512F__)
+OCTET_INLINE i32xN widen(i8xN x) { return (i32xN)_mm512_maskz_cvtepi8_epi32(0xFFFF, (__m128i)x); }
+OCTET_INLINE u32xN widen(u16xN x) { return (u32xN)_mm512_maskz_cvtepu16_epi32(0xFFFF, (__m256i)x); }
+OCTET_INLINE i8xN narrow(i32xN x) { return __builtin_convertvector(x, i8xN); }
+OCTET_INLINE u16xN narrow(u32xN x) { return (u16xN)_mm512_maskz_cvtepi32_epi16(0xFFFF, (__m512i)x); }
+OCTET_INLINE i32xN nearest(f32xN x) { return (i32xN)_mm512_maskz_cvtps_epi32(0xFFFF, (__m512)x); }
+OCTET_INLINE u64xN multiply_low(u64xN a, u64xN b) {
+  return (u64xN)_mm512_maskz_mul_epu32(0xFF, (__m512i)a, (__m512i)b);
 }
+#elif OCTET_LANES == 8 && defined(__AVX2__)
+OCTET_INLINE i32xN widen(i8xN x) { return (i32xN)_mm256_cvtepi8_epi32(_mm_cvtsi64_si128((int64_t)x)); }
+OCTET_INLINE u32xN widen(u16xN x) { return (u32xN)_mm256_cvtepu16_epi32((__m128i)x); }
+OCTET_INLINE u16xN narrow(u32xN x) {  // x < 65536
+  return (u16xN)_mm_packus_epi32(_mm256_castsi256_si128((__m256i)x), _mm256_extracti128_si256((__m256i)x, 1));
+}
+OCTET_INLINE i8xN narrow(i32xN x) {  // -128 <= x < 128
+  const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128((__m256i)x), _mm256_extracti128_si256((__m256i)x, 1));
+  return (i8xN)_mm_cvtsi128_si64(_mm_packs_epi16(words, words));
+}
+OCTET_INLINE i32xN nearest(f32xN x) { return (i32xN)_mm256_cvtps_epi32((__m256)x); }
+OCTET_INLINE u64xN multiply_low(u64xN a, u64xN b) { return (u64xN)_mm256_mul_epu32((__m256i)a, (__m256i)b); }
 #else
-OCTET_INLINE i32x16 widen(i8x16 x) { return __builtin_convertvector(x, i32x16); }
-OCTET_INLINE u32x16 widen(u16x16 x) { return __builtin_convertvector(x, u32x16); }
-OCTET_INLINE u16x16 narrow(u32x16 x) { return __builtin_convertvector(x, u16x16); }
-OCTET_INLINE u64x8 multiply_low(u64x8 a, u64x8 b) { return (a & 0xFFFFFFFFu) * (b & 0xFFFFFFFFu); }
+OCTET_INLINE i32xN widen(i8xN x) { return __builtin_convertvector(x, i32xN); }
+OCTET_INLINE u32xN widen(u16xN x) { return __builtin_convertvector(x, u32xN); }
+OCTET_INLINE i8xN narrow(i32xN x) { return __builtin_convertvector(x, i8xN); }
+OCTET_INLINE u16xN narrow(u32xN x) { return __builtin_convertvector(x, u16xN); }
+OCTET_INLINE i32xN nearest(f32xN x) { return truncate((x + 12582912.0f) - 12582912.0f); }
+OCTET_INLINE u64xN multiply_low(u64xN a, u64xN b) { return (a & 0xFFFFFFFFu) * (b & 0xFFFFFFFFu); }
 #endif
-OCTET_INLINE f32x16 abs(f32x16 x) { return (f32x16)((u32x16)x & 0x7FFFFFFFu); }
-OCTET_INLINE f32x16 to_float(i32x16 x) { return __builtin_convertvector(x, f32x16); }
-OCTET_INLINE f32x16 to_float(i8x16 x) { return to_float(widen(x)); }
+OCTET_INLINE f32xN to_float(i32xN x) { return __builtin_convertvector(x, f32xN); }
+OCTET_INLINE f32xN to_float(i8xN x) { return to_float(widen(x)); }
 
 // bf16 of finite numbers and infinities; a NaN may become an infinity or another NaN, never a finite number.
-OCTET_INLINE u16x16 to_bf16(f32x16 x) {
-  const u32x16 bits = (u32x16)x;
+OCTET_INLINE u16xN to_bf16(f32xN x) {
+  const u32xN bits = (u32xN)x;
   return narrow((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16);
 }
-OCTET_INLINE f32x16 from_bf16(u16x16 x) { return (f32x16)(widen(x) << 16); }
+OCTET_INLINE f32xN from_bf16(u16xN x) { return (f32xN)(widen(x) << 16); }
 
 // As the scalar functions of the same names in shared/encode.h.
-OCTET_INLINE f32x16 clamp_code(f32x16 x, f32x16 qmax) { return min(max(x, -qmax), qmax); }
-OCTET_INLINE i8x16 encode_nearest(f32x16 x, f32x16 inverse_scale, f32x16 qmax) {
-  const f32x16 y = clamp_code(x * inverse_scale, qmax);
-  return narrow(truncate((y + 12582912.0f) - 12582912.0f));
+OCTET_INLINE f32xN clamp_code(f32xN x, f32xN qmax) { return min(max(x, -qmax), qmax); }
+OCTET_INLINE i8xN encode_nearest(f32xN x, f32xN inverse_scale, f32xN qmax) {
+  return narrow(nearest(clamp_code(x * inverse_scale, qmax)));
 }
-OCTET_INLINE i8x16 encode_stochastic(f32x16 x, f32x16 inverse_scale, f32x16 qmax, u16x16 bits) {
-  const f32x16 y = clamp_code(x * inverse_scale, qmax);
-  const f32x16 u = (f32x16)(widen(bits) | 0x43000000u);
+OCTET_INLINE i8xN encode_stochastic(f32xN x, f32xN inverse_scale, f32xN qmax, u16xN bits) {
+  const f32xN y = clamp_code(x * inverse_scale, qmax);
+  const f32xN u = (f32xN)(widen(bits) | 0x43000000u);
   return narrow(truncate(y + u) - 128);
 }
 

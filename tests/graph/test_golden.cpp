@@ -98,6 +98,12 @@ TEST_P(Golden, ReferenceBackendEqualsPyTorch) {
   compare(GetParam().file, GetParam().model, make_reference_backend());
 }
 
+// The CPU backend's own fixed-order convolutions, and oneDNN's.
+TEST_P(Golden, CpuBackendEqualsPyTorch) {
+  for (RealConvolution real : {RealConvolution::fixed_order, RealConvolution::onednn})
+    compare(GetParam().file, GetParam().model, make_cpu_backend({best_isa(), 2, real}));
+}
+
 INSTANTIATE_TEST_SUITE_P(Networks, Golden,
                          testing::Values(Case{"resnet20.json", "resnet20"},
                                          Case{"mobilenet_v2_cifar.json", "mobilenet_v2"},
