@@ -16,8 +16,8 @@ constexpr size_t kWindow = 200;             // steps
 constexpr double kRedrawSeconds = 0.1;      // a live line changes at most ten times a second
 constexpr const char* kClear = "\r\033[K";  // to the line's start, and erase it
 
-// Columns of the terminal that the output ends on, as it is now; 0: it is none. Open MPI gives each rank a terminal, and
-// one without a width where it has none itself (a file, another host): OCTET_COLUMNS says what the user's is.
+// Columns of the terminal that the output ends on, as it is now; 0: it is none. Open MPI gives each rank a terminal,
+// and one without a width where it has none itself (a file, another host): OCTET_COLUMNS says what the user's is.
 int terminal_width() {
   const char* columns = std::getenv("OCTET_COLUMNS");
   if (columns != nullptr && std::atoi(columns) > 0) return std::atoi(columns);

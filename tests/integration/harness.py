@@ -34,7 +34,7 @@ def environment():
     """The caller's, without what an outer launcher left there."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("OMPI_COMM", "PMI_", "PMIX_"))}
     return {**kept, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_pml": "ob1",
-            "OMPI_MCA_btl": "self,vader,tcp"}
+            "OMPI_MCA_btl": "self,vader,tcp", "NO_COLOR": "1"}
 
 
 def with_settings(settings):
@@ -83,11 +83,11 @@ class Job:
 
     @property
     def out(self):
-        return self.out_file.read_text()
+        return self.out_file.read_bytes().decode()
 
     @property
     def err(self):
-        return self.err_file.read_text()
+        return self.err_file.read_bytes().decode()
 
     def __str__(self):
         return f"{' '.join(self.command)}\nexit code {self.process.poll()}\n{self.out[-3000:]}\n{self.err[-3000:]}"
@@ -232,6 +232,11 @@ class OneLineEach(unittest.TextTestResult):
     def addError(self, test, err):
         super().addError(test, err)
         self.say("  FAILED  ", test)
+
+    def addSubTest(self, test, subtest, err):
+        super().addSubTest(test, subtest, err)
+        if err is not None:
+            self.say("  FAILED  ", test)
 
     def addSkip(self, test, reason):
         super().addSkip(test, reason)

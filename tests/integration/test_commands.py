@@ -98,7 +98,7 @@ def on_terminal(command, columns, **variables):
     outer, inner = pty.openpty()
     ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     process = subprocess.Popen([str(word) for word in command], stdin=inner, stdout=inner, stderr=inner,
-                               env={**environment(), "TERM": "xterm", "NO_COLOR": "1", **variables})
+                               env={**environment(), "TERM": "xterm", **variables})
     os.close(inner)
     text = b""
     while True:
