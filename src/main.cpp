@@ -88,8 +88,9 @@ int run(int argc, char** argv) {
     return code;
   } catch (const std::exception& error) {
     code = dynamic_cast<const UsageError*>(&error) ? 2 : 1;
-    // Most mistakes stop every rank alike: rank 0 speaks first, and its abort silences the others.
-    if (transport->rank() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    // Most mistakes stop every rank alike: rank 0 speaks first, and its abort silences the others: the launcher sends
+    // them SIGTERM, which training takes for a wish to stop, and SIGKILL a second later.
+    if (transport->rank() > 0) std::this_thread::sleep_for(std::chrono::seconds(2));
     std::fprintf(stderr, "octet: error%s: %s\n",
                  transport->size() > 1 ? say(" on rank ", transport->rank()).c_str() : "", error.what());
     std::fflush(nullptr);

@@ -274,6 +274,8 @@ std::string Plan::first_nonfinite(Step& step) {
     const Tensor watched = node->watched(step);
     if (watched && !backend_.all_finite(watched)) return node->name();
   }
+  for (const Param& param : params_)  // in backward order: the first is where it began
+    if (!backend_.all_finite(param.gradient)) return "gradient of " + param.name;
   return {};
 }
 

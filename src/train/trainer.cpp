@@ -190,9 +190,9 @@ Report Trainer::agree(const Step& step, int64_t index, bool stop) {
     if (config_.train.on_nonfinite == "stop") {
       Step inspected = step;
       const std::string where = plan_->first_nonfinite(inspected);
-      REQUIRE(false, "lower train.lr, warm up, or set train.on_nonfinite: skip", "step ", index,
+      REQUIRE(false, "lower train.lr, warm up, or set train.on_nonfinite: skip", "step ", index + 1,
               ": loss or gradient is not finite; first at ",
-              where.empty() ? std::string("the gradients (or another rank)") : "'" + where + "'");
+              where.empty() ? std::string("another rank") : "'" + where + "'");
     }
   }
   return report;
