@@ -48,6 +48,11 @@ else
 fi
 if [ -n "$ranks" ]; then options+=(-n "$ranks"); fi
 
+# With this terminal's width rank 0 shows its progress as one live line, wherever it runs.
+if [ -t 1 ] && [ -t 2 ] && columns=$(stty size <&2 2> /dev/null | cut -d ' ' -f 2) && [ "$columns" -gt 0 ]; then
+  options+=(-x "OCTET_COLUMNS=$columns")
+fi
+
 if $dry_run; then
   echo "mpirun ${options[*]} $octet $*"
   exit 0

@@ -11,7 +11,7 @@ packages=(
   libyaml-cpp-dev nlohmann-json3-dev libcli11-dev                                     # configuration, reports, command line
   libspdlog-dev libfmt-dev                                                            # messages
   libopencv-core-dev libopencv-imgproc-dev libopencv-imgcodecs-dev libturbojpeg0-dev  # images
-  libdnnl-dev librandom123-dev libgtest-dev                                           # fp32 policy; oracles and tests
+  libdnnl-dev librandom123-dev libgtest-dev python3                                   # fp32 policy; oracles and tests
   libxxhash-dev libssl-dev libprotobuf-dev protobuf-compiler                          # checkpoints and export
 )
 developer_packages=(clang clang-tidy clang-format libomp-dev shellcheck gdb)

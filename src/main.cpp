@@ -1,6 +1,9 @@
 // Command line -> Config -> the command. The only catch: prints what went wrong once, with the rank, and ends the job.
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <cstdlib>
 #include <iostream>
 #include <thread>
 
@@ -85,8 +88,9 @@ int run(int argc, char** argv) {
     return code;
   } catch (const std::exception& error) {
     code = dynamic_cast<const UsageError*>(&error) ? 2 : 1;
-    // Most mistakes stop every rank alike: rank 0 speaks first, and its abort silences the others.
-    if (transport->rank() > 0) std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    // Most mistakes stop every rank alike: rank 0 speaks first, and its abort silences the others: the launcher sends
+    // them SIGTERM, which training takes for a wish to stop, and SIGKILL a second later.
+    if (transport->rank() > 0) std::this_thread::sleep_for(std::chrono::seconds(2));
     std::fprintf(stderr, "octet: error%s: %s\n",
                  transport->size() > 1 ? say(" on rank ", transport->rank()).c_str() : "", error.what());
     std::fflush(nullptr);
@@ -98,7 +102,17 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace octet
 
+// Threads of libgomp wait for each other by spinning for milliseconds; beside any other busy process a step then takes ten
+// times its time. libgomp reads its environment before main, so what the user left open is set here and the program starts
+// over, once.
+static void wait_briefly(char** argv) {
+  if (getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT")) return;
+  setenv("GOMP_SPINCOUNT", "1000", 1);
+  execv("/proc/self/exe", argv);  // returns only when there is no /proc: then the default stays
+}
+
 int main(int argc, char** argv) {
+  wait_briefly(argv);
   try {
     return octet::run(argc, argv);
   } catch (const std::exception& error) {  // before there was a transport

@@ -175,19 +175,22 @@ void CpuBackend::global_pool_forward(QTensor x, Tensor y) {
 
 void CpuBackend::global_pool_backward(Tensor dy, Into dx) {
   const Shape to = dx.tensor.shape;
-  REQUIRE(dy.shape == (Shape{to.n, 1, 1, to.c}) && dy.dtype == DType::f32 && dx.tensor.dtype != DType::s8,
-          "give an f32 error of (N, 1, 1, C), and a real dx", "a global pool's tensors have other shapes or types");
+  REQUIRE(dy.shape == (Shape{to.n, 1, 1, to.c}) && dy.dtype != DType::s8 && dx.tensor.dtype != DType::s8,
+          "give a real error of (N, 1, 1, C), and a real dx", "a global pool's tensors have other shapes or types");
   const int64_t pixels = to.h * to.w, channels = to.c;
-  with_real_type(dx.tensor.dtype, [&](auto element) {
+  const auto spread = [&](auto error, auto element) {
+    using From = decltype(error);
     using T = decltype(element);
     parallel_for(options_.threads, to.n, [&](int64_t n) {
-      const float* const from = dy.f32() + n * channels;
+      const From* const from = dy.as<From>() + n * channels;
       T* const image = dx.tensor.as<T>() + n * pixels * channels;
       for (int64_t pixel = 0; pixel < pixels; ++pixel)
         for (int64_t c = 0; c < channels; ++c)
-          write(image + pixel * channels, c, from[c] / static_cast<float>(pixels), dx.add);
+          write(image + pixel * channels, c, as_float(from[c]) / static_cast<float>(pixels), dx.add);
     });
-  });
+  };
+  with_real_type(dy.dtype,
+                 [&](auto error) { with_real_type(dx.tensor.dtype, [&](auto element) { spread(error, element); }); });
 }
 
 }  // namespace octet::cpu

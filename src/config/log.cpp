@@ -5,6 +5,7 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <memory>
 #include <string>
 
@@ -26,7 +27,8 @@ class LevelFlag : public spdlog::custom_flag_formatter {
 
 void setup_log(int rank) {
   // On a terminal a message first clears the line, where the progress of training may stand.
-  const std::string clear = isatty(STDERR_FILENO) != 0 ? "\r\033[K" : "";
+  const bool terminal = isatty(STDERR_FILENO) != 0 || std::getenv("OCTET_COLUMNS") != nullptr;  // launch/mpirun.sh
+  const std::string clear = terminal ? "\r\033[K" : "";
   auto formatter = std::make_unique<spdlog::pattern_formatter>();
   formatter->add_flag<LevelFlag>('*');
   formatter->set_pattern(clear + (rank == 0 ? "octet: %*%v" : "octet: rank " + std::to_string(rank) + ": %*%v"));

@@ -274,6 +274,8 @@ std::string Plan::first_nonfinite(Step& step) {
     const Tensor watched = node->watched(step);
     if (watched && !backend_.all_finite(watched)) return node->name();
   }
+  for (const Param& param : params_)  // in backward order: the first is where it began
+    if (!backend_.all_finite(param.gradient)) return "gradient of " + param.name;
   return {};
 }
 
@@ -342,7 +344,7 @@ Plan::Work Plan::work() const {
 }
 
 std::string Plan::describe(size_t bucket_bytes) const {
-  std::string text = fmt::format("{:<28} {:<16} {:<20} {:<8} {:>12} {:>12} {:>7}\n", "node", "kind", "output", "value",
+  std::string text = fmt::format("{:<28} {:<16} {:<20} {:<8} {:>12} {:>12} {:>7}\n", "node", "kind", "output (NHWC)", "value",
                                  "bytes", "parameters", "bucket");
   for (const auto& node : graph_.nodes()) {
     const Edge output = node->output();

@@ -2,7 +2,6 @@
 
 #include <spdlog/fmt/fmt.h>
 #include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -17,19 +16,20 @@ constexpr size_t kWindow = 200;             // steps
 constexpr double kRedrawSeconds = 0.1;      // a live line changes at most ten times a second
 constexpr const char* kClear = "\r\033[K";  // to the line's start, and erase it
 
-bool is_terminal() {
+// Columns of the terminal that the output ends on, as it is now; 0: it is none. Open MPI gives each rank a terminal,
+// and one without a width where it has none itself (a file, another host): OCTET_COLUMNS says what the user's is.
+int terminal_width() {
+  const char* columns = std::getenv("OCTET_COLUMNS");
+  if (columns != nullptr && std::atoi(columns) > 0) return std::atoi(columns);
   const char* term = std::getenv("TERM");
-  return isatty(STDOUT_FILENO) != 0 && term != nullptr && std::string_view(term) != "dumb";
+  winsize size{};
+  if (term == nullptr || std::string_view(term) == "dumb" || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;
+  return size.ws_col;
 }
 
 bool wants_color() {  // no-color.org
   const char* no_color = std::getenv("NO_COLOR");
   return no_color == nullptr || *no_color == '\0';
-}
-
-int terminal_width() {
-  winsize size{};
-  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
 std::string bar(int64_t step, int64_t steps) {
@@ -50,7 +50,7 @@ std::string clock_text(double seconds) {
 }
 
 Progress::Progress(int64_t interval)
-    : Progress(std::cout, is_terminal(), /*width=*/0, is_terminal() && wants_color(), interval) {}
+    : Progress(std::cout, terminal_width() > 0, /*width=*/0, terminal_width() > 0 && wants_color(), interval) {}
 
 Progress::Progress(std::ostream& out, bool live, int width, bool bold, int64_t interval)
     : out_(out), live_(live), bold_(bold), width_(width), interval_(std::max<int64_t>(interval, 1)) {}

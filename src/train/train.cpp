@@ -22,10 +22,11 @@ namespace {
 // A signal handler can reach nothing but a global; only this file sees it.
 volatile std::sig_atomic_t stop_wanted = 0;
 
-void stop_on_signals() {
+void handle_signals() {
   struct sigaction action = {};
   action.sa_handler = [](int) { stop_wanted = 1; };
   for (int signal : {SIGUSR1, SIGTERM, SIGINT}) sigaction(signal, &action, nullptr);
+  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit of `ulimit -f` is a refused write, not the end of the run
 }
 
 double seconds_now() {
@@ -36,7 +37,7 @@ class TrainingRun {
  public:
   TrainingRun(const Config& config, Transport& transport, const TrainOptions& options)
       : config_(config), transport_(transport), trainer_(config, transport, plan_options(config)) {
-    stop_on_signals();
+    handle_signals();
     steps_per_epoch_ = trainer_.steps_per_epoch();
     total_steps_ = config.train.epochs * steps_per_epoch_;
     if (config.train.steps > 0) total_steps_ = std::min(total_steps_, config.train.steps);

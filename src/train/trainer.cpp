@@ -109,6 +109,7 @@ Trainer::Trainer(const Config& config, Transport& transport, PlanOptions plan)
 Trainer::~Trainer() = default;
 
 Report Trainer::step(int64_t index, bool stop) {
+  train_step_ = index;
   if (watchdog_) watchdog_->phase("training step", index);
   const Batch& batch = next_batch();
   Step step = begin(index, batch, true);  // index, backend, random keys, clips
@@ -150,6 +151,7 @@ Step Trainer::begin(int64_t index, const Batch& batch, bool training) {
 }
 
 void Trainer::finish_exchange() {
+  if (watchdog_) watchdog_->phase("gradient exchange", train_step_);
   Timed timed(timing_ ? &times_ : nullptr, Phase::exchange);
   exchange_->finish();
 }
@@ -188,9 +190,9 @@ Report Trainer::agree(const Step& step, int64_t index, bool stop) {
     if (config_.train.on_nonfinite == "stop") {
       Step inspected = step;
       const std::string where = plan_->first_nonfinite(inspected);
-      REQUIRE(false, "lower train.lr, warm up, or set train.on_nonfinite: skip", "step ", index,
+      REQUIRE(false, "lower train.lr, warm up, or set train.on_nonfinite: skip", "step ", index + 1,
               ": loss or gradient is not finite; first at ",
-              where.empty() ? std::string("the gradients (or another rank)") : "'" + where + "'");
+              where.empty() ? std::string("another rank") : "'" + where + "'");
     }
   }
   return report;

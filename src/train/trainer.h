@@ -80,7 +80,7 @@ class Trainer {
   std::unique_ptr<Watchdog> watchdog_;
   PhaseTimes times_;
   bool timing_ = false;
-  int64_t skipped_ = 0;
+  int64_t skipped_ = 0, train_step_ = 0;
 };
 
 // The backend the configuration asks for; threads: 0 in the configuration means this rank's share of the allowed cores.

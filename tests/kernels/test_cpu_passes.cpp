@@ -391,7 +391,7 @@ TEST(CpuPasses, Pools) {
       for (const bool quantized : {true, false}) {
         const OwnedQTensor x = quantized ? random_codes(problem.x, 3, false, 3) : random_real_operand(problem.x, 3);
         const OwnedTensor dy = random_real(problem.y, 4, 1, quantized ? DType::bf16 : DType::f32);
-        const OwnedTensor dy_global = random_real({3, 1, 1, channels}, 5);
+        const OwnedTensor dy_global = random_real({3, 1, 1, channels}, 5, 1, quantized ? DType::bf16 : DType::f32);
         const auto pass = [&](Backend& backend) {
           Outcome outcome;
           const OwnedQTensor y(OwnedTensor(problem.y, quantized ? DType::s8 : DType::f32), quantized ? 1 : 0);

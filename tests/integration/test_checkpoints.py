@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""Disks that are full, checkpoints that are damaged, and run directories that are taken."""
+
+import resource
+
+from harness import OCTET, Case, main
+
+
+def file_limit(size):
+    """No file of the job may grow beyond it, as on a full disk. ResNet-20: a checkpoint has 2.2 MB, weights 1.1 MB."""
+    return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+
+class FullDisk(Case):
+    def test_refused_checkpoint_is_a_warning(self):
+        expected = self.weights_of("whole")
+        self.train("full", train__steps=6, checkpoint__every_steps=3)
+        job = self.train("full", resume=True, limit=file_limit(1_600_000), checkpoint__every_steps=3)
+        self.assertIn("warning: no checkpoint at step 9", job.err)
+        self.assertIn("File too large", job.err)
+        self.assertEqual(self.checkpoints("full"), [3, 6], job)  # nothing lost, nothing half-written
+        self.assertEqual(list(self.run_path("full").rglob("*.tmp")), [])
+        self.assertEqual(self.result("full")["weights_sha256"], expected)
+
+    def test_refused_weights_are_an_error(self):
+        """The result cannot be kept: that is a failure, and the checkpoints stay."""
+        self.train("full", train__steps=8)
+        job = self.train("full", code=1, resume=True, limit=file_limit(500_000))
+        self.assertRegex(job.err, "weights.safetensors.*File too large\n.*to mend: check the free space")
+        self.assertEqual(self.checkpoints("full"), [8])
+
+
+class Damaged(Case):
+    def damage(self, run, change):
+        """Changes the newest of the checkpoints 3, 6, 9; the resumed run must say so, and go on from 6."""
+        expected = self.weights_of("whole")
+        self.train(run, train__steps=9, checkpoint__every_steps=3)
+        newest = self.checkpoint_path(run, 9)
+        data = bytearray(newest.read_bytes())
+        newest.write_bytes(change(data))
+        job = self.train(run, resume=True, checkpoint__every_steps=3)
+        self.assertRegex(job.err, f"warning: .*{newest.name}")
+        self.assertIn("step-00000006.safetensors at step 6", job.err)
+        self.assertEqual(self.result(run)["weights_sha256"], expected)
+
+    def test_truncated_newest(self):
+        self.damage("cut", lambda data: data[: len(data) // 2])
+
+    def test_flipped_bit_in_newest(self):
+        def flip(data):
+            data[len(data) // 2] ^= 0x10
+            return data
+        self.damage("flipped", flip)
+
+
+class RunDirectory(Case):
+    def test_taken_without_resume(self):
+        self.train("taken", train__steps=4, checkpoint__every_steps=2)
+        before = self.checkpoint_path("taken", 4).read_bytes()
+        for ranks in 1, 2:
+            job = self.train("taken", code=2, ranks=ranks, train__steps=4)
+            self.assertEqual(job.err.count("octet: error"), 1, job)
+            self.assertRegex(job.err, "holds the checkpoints of an earlier run\n.*to mend: add --resume")
+        self.assertEqual(self.checkpoint_path("taken", 4).read_bytes(), before)
+
+    def test_resumed_with_other_training(self):
+        self.train("other", train__steps=4, checkpoint__every_steps=2)
+        job = self.train("other", code=2, resume=True, train__lr=0.05)
+        self.assertRegex(job.err, "trained with `train: +lr: 0.1`, now it is ` *lr: 0.05`")
+
+    def test_oldest_checkpoints_go(self):
+        self.train("kept", checkpoint__every_steps=2, checkpoint__keep=2)
+        self.assertEqual(self.checkpoints("kept"), [14, 16])
+
+    def test_default_names_do_not_collide(self):
+        folder = self.directory / "here"
+        folder.mkdir()
+        words = ["train", "../recipe.yaml", "--set", "train.steps=1", "--set", "data.samples=128"]
+        (self.directory / "recipe.yaml").write_text("data: {batch: 32}\n")
+        for _ in range(2):
+            job = self.launch(["env", f"--chdir={folder}", OCTET, *words])
+            self.expect(job, 0)
+        self.assertEqual(sorted(path.name for path in (folder / "runs").iterdir()), ["recipe", "recipe-2"])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""What each command prints and how it ends; the progress of training on terminals of all kinds."""
+
+import json
+import os
+import pty
+import re
+import struct
+import subprocess
+import termios
+from fcntl import ioctl
+
+from harness import OCTET, RECIPE, ROOT, SECONDS, SMALL, Case, environment, main, on_ranks, with_settings
+
+PHASES = {"data_wait", "forward", "backward_data", "backward_weight", "exchange", "update"}
+
+
+class Commands(Case):
+    def test_eval_reproduces_the_result(self):
+        """With as many ranks: an activation's scale is that of the images of one rank's batch."""
+        for ranks in 1, 2:
+            run = f"trained{ranks}"
+            self.train(run, ranks=ranks, data__samples=1024, train__steps=40)
+            result = self.result(run)
+            self.assertGreater(result["top1"], 0)
+            job = self.octet("eval", RECIPE, "--weights", self.run_path(run) / "weights.safetensors",
+                             *with_settings({**SMALL, "data.samples": 1024}), ranks=ranks)
+            found = re.findall(r"test loss (\S+)  top-1 (\S+) %  top-5 (\S+) %", job.out)
+            self.assertEqual(len(found), 1, job)
+            self.assertEqual(found[0][1:], (f"{100 * result['top1']:.2f}", f"{100 * result['top5']:.2f}"), job)
+            self.assertAlmostEqual(float(found[0][0]), result["loss"], delta=1e-3)
+
+    def test_eval_refuses_other_weights(self):
+        self.train("trained", train__steps=1)
+        job = self.octet("eval", RECIPE, "--weights", self.run_path("trained") / "weights.safetensors", "--set",
+                         "model.name=mobilenet_v2", code=1)
+        self.assertRegex(job.err, "has no tensor(?s:.*)to mend: use a checkpoint of the same model")
+
+    def test_result_is_complete(self):
+        self.train("trained", train__steps=2)
+        self.assertEqual(list(self.result("trained")), ["top1", "top5", "loss", "epochs", "steps", "ranks", "backend", "isa",
+                                                        "policy", "images_per_second", "wall_seconds", "arena_bytes",
+                                                        "wire_bytes_per_step", "weights_sha256", "commit"])
+
+    def test_plan_lists_nodes_and_total(self):
+        for ranks in 1, 2:
+            out = self.octet("plan", RECIPE, ranks=ranks).out
+            for node in "conv1", "layer1.0.conv1", "layer3.2.conv2", "fc":
+                self.assertEqual(len(re.findall(rf"(?m)^\s*{re.escape(node)}\s", out)), 1, f"{node} in\n{out}")
+            self.assertRegex(out, rf"{64 // ranks} of 32x32 images per rank")
+            self.assertRegex(out, r"272474 parameters: .* arena .* together \S+ MB per rank\nfits: ")
+
+    def test_bench_prints_one_object(self):
+        for ranks in 1, 2:
+            job = self.octet("bench", RECIPE, "--steps", "3", "--json", *with_settings(SMALL), ranks=ranks)
+            measured = json.loads(job.out)
+            self.assertEqual((measured["steps"], measured["ranks"], measured["batch"]), (3, ranks, 32))
+            self.assertLessEqual(PHASES, set(measured["phases"]))
+            self.assertAlmostEqual(measured["images_per_second"], 32e3 / measured["step_ms"], delta=1e-3)
+            self.assertLess(sum(measured["phases"].values()), 3 * measured["step_ms_max"])
+            self.assertGreater(measured["arena_bytes"], 0)
+        self.assertIn("img/s", self.octet("bench", RECIPE, "--steps", "2", *with_settings(SMALL)).out)
+
+    def test_bench_kernels(self):
+        measured = json.loads(self.octet("bench", "kernels", "--json", "--filter", "resnet20/64x64@8/forward").out)
+        self.assertEqual([kernel["kernel"] for kernel in measured], ["resnet20/64x64@8/forward"])
+        self.octet("bench", "kernels", "--filter", "(", code=2)
+
+    def test_version(self):
+        self.assertRegex(self.octet("--version").out,
+                         r"^octet \d\S* \(commit \S+\)\nbackends: cpu\ninstruction sets: scalar.*\n$")
+
+    def test_help_keys(self):
+        lines = self.octet("help", "keys").out.splitlines()
+        self.assertGreater(len(lines), 40)
+        for key in "seed", "policy.clip.period", "data.batch", "checkpoint.keep":
+            self.assertEqual(sum(line.startswith(key + " ") for line in lines), 1, key)
+
+    def test_exit_codes_of_usage(self):
+        for words, code in (("--help", 0), ("help", 0), ("train --help", 0), ("", 2), ("trane", 2), ("train", 2),
+                            ("eval " + RECIPE, 2), ("bench kernels --steps 0", 2), ("train a b c", 2)):
+            with self.subTest(words):
+                self.octet(*words.split(), code=code)
+
+
+class Wire(Case):
+    def test_int8_exchange_is_a_quarter(self):
+        sent = {}
+        for kind in "fp32", "int8":
+            self.train(kind, ranks=2, train__steps=4, comm__exchange=kind)
+            sent[kind] = self.result(kind)["wire_bytes_per_step"]
+        self.assertGreater(sent["int8"], 0)
+        self.assertLessEqual(sent["int8"], 0.30 * sent["fp32"], sent)
+
+
+def on_terminal(command, columns, **variables):
+    """What a command writes to a terminal of so many columns."""
+    outer, inner = pty.openpty()
+    ioctl(inner, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    process = subprocess.Popen([str(word) for word in command], stdin=inner, stdout=inner, stderr=inner,
+                               env={**environment(), "TERM": "xterm", **variables})
+    os.close(inner)
+    text = b""
+    while True:
+        try:
+            text += os.read(outer, 65536)
+        except OSError:  # the last writer has closed it
+            break
+    os.close(outer)
+    if process.wait(SECONDS) != 0:
+        raise AssertionError(f"exit code {process.returncode}:\n{text.decode()}")
+    return text.decode().replace("\r\n", "\n")
+
+
+class ProgressOnTerminal(Case):
+    def setUp(self):
+        super().setUp()
+        self.words = ["train", RECIPE, "--run", self.run_path("shown"), *with_settings(SMALL)]
+
+    def expect_live(self, shown, columns):
+        drawn = re.findall(r"\r\033\[K(epoch [^\r\n]*)", shown)
+        self.assertGreater(len(drawn), 1, shown)
+        self.assertRegex(drawn[0], r"^epoch 1/8  \[[=> ]{10}\]  1/8  loss", shown)
+        self.assertNotRegex(shown, "epoch 1/8  step")
+        live = [line for line in drawn if "|" not in line]  # the line of an epoch stays, and may be longer
+        self.assertEqual(max(map(len, live)), columns - 1, shown)
+
+    def expect_plain(self, shown):
+        self.assertRegex(shown, r"(?m)^epoch 1/8  step 2/8  loss")
+        self.assertNotRegex(shown, r"epoch [^\n]*\r")
+
+    def test_live_line_on_terminal(self):
+        self.expect_live(on_terminal([OCTET, *self.words], 50), 50)
+
+    def test_plain_lines_without_width(self):
+        self.expect_plain(on_terminal([OCTET, *self.words], 0))
+
+    def test_plain_lines_in_file(self):
+        job = self.launch([OCTET, *self.words])
+        self.expect(job, 0)
+        self.expect_plain(job.out)
+
+    def test_plain_lines_from_mpirun_to_file(self):
+        """Open MPI gives the ranks a terminal even then, one without a width."""
+        job = self.launch([*on_ranks(2), OCTET, *self.words])
+        self.expect(job, 0)
+        self.expect_plain(job.out)
+
+    def test_width_from_environment(self):
+        job = self.launch([*on_ranks(2, "-x", "OCTET_COLUMNS=40"), OCTET, *self.words])
+        self.expect(job, 0)
+        self.expect_live(job.out, 40)
+
+    def test_launch_script_hands_on_its_width(self):
+        script = [ROOT / "launch/mpirun.sh"]
+        self.assertIn("-x OCTET_COLUMNS=50 ", on_terminal([*script, "--dry-run", "train"], 50, OCTET=OCTET))
+        self.assertNotIn("OCTET_COLUMNS", on_terminal([*script, "--dry-run", "train"], 0, OCTET=OCTET))
+        self.expect_live(on_terminal([*script, *self.words], 50, OCTET=OCTET), 50)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""Jobs that are killed, signalled, or lose a rank: they end in bounded time, and a resumed one loses nothing."""
+
+import os
+import random
+import re
+import signal
+import time
+
+from harness import OCTET, RECIPE, ROOT, SEED, SMALL, Case, main, with_settings
+
+STEPS = 40
+STEPS_PER_EPOCH = 8
+OPTIONS = {"train__steps": STEPS, "checkpoint__every_steps": 3}
+
+
+class Killed(Case):
+    def test_resumed_job_loses_nothing(self):
+        """The whole job is killed at five random moments, and resumed after each."""
+        moments = random.Random(SEED)
+        expected = self.weights_of("whole", ranks=2, **OPTIONS)
+        for band in range(5):
+            job = self.start("killed", ranks=2, resume=band > 0, **OPTIONS)
+            self.wait_for_step(job, "killed", 2 + 7 * band + moments.randrange(7))
+            time.sleep(moments.uniform(0, 0.05))
+            self.assertIsNone(job.process.poll(), f"ended before it was killed: {job}")
+            job.kill()
+        self.assertEqual(self.weights_of("killed", ranks=2, resume=True, **OPTIONS), expected)
+
+        resumed = [int(step) for job in self.jobs for step in re.findall(r"resumed \S+ at step (\d+)", job.err)]
+        self.assertTrue(any(step % STEPS_PER_EPOCH for step in resumed), f"never resumed inside an epoch: {resumed}")
+        whole, killed = ([(m["step"], m["kind"], m["loss"], m["top1"]) for m in self.metrics(run)]
+                         for run in ("whole", "killed"))
+        self.assertEqual([m[0] for m in killed if m[1] == "train"], list(range(1, STEPS + 1)))
+        self.assertEqual(killed, whole)
+
+    def test_one_rank_ends_the_job(self):
+        job = self.start("killed", ranks=2, train__steps=0, train__epochs=1000)
+        self.wait_for_step(job, "killed", 3)
+        os.kill(job.ranks()[1], signal.SIGKILL)
+        self.expect(job, "failure", seconds=20)
+
+    def test_hanging_rank_is_noticed(self):
+        job = self.start("hanging", ranks=2, train__steps=0, train__epochs=1000, comm__timeout_seconds=3)
+        self.wait_for_step(job, "hanging", 3)
+        os.kill(job.ranks()[1], signal.SIGSTOP)
+        self.expect(job, "failure", seconds=25)
+        self.assertRegex(job.err, r"watchdog: rank 0 on \S+ \(pid \d+\) has stood in 'training step' of step \d+", job)
+
+
+class Signalled(Case):
+    def interrupt(self, run, send, ranks):
+        """send(job) once training is under way; the job must checkpoint, say so once, and go on with --resume."""
+        expected = self.weights_of("whole", ranks=ranks, train__steps=STEPS)
+        job = self.start(run, ranks=ranks, train__steps=STEPS)
+        self.wait_for_step(job, run, 4)
+        send(job)
+        self.expect(job, 85)
+        stopped = re.findall(r"stopped by a signal at step (\d+)", job.err)
+        self.assertEqual(len(stopped), 1, job)
+        self.assertEqual(self.checkpoints(run)[-1], int(stopped[0]), job)
+        self.assertFalse((self.run_path(run) / "result.json").exists())
+        after = self.train(run, ranks=ranks, resume=True, train__steps=STEPS)
+        self.assertIn(f"at step {stopped[0]} of {STEPS}", after.err)
+        self.assertEqual(self.result(run)["weights_sha256"], expected)
+        steps = [record["step"] for record in self.metrics(run) if record["kind"] == "train"]
+        self.assertEqual(steps, list(range(1, STEPS + 1)))
+
+    def test_usr1_checkpoints(self):
+        self.interrupt("usr1", lambda job: job.process.send_signal(signal.SIGUSR1), ranks=1)
+
+    def test_term_checkpoints(self):
+        self.interrupt("term", lambda job: job.process.send_signal(signal.SIGTERM), ranks=1)
+
+    def test_usr1_to_mpirun_checkpoints(self):
+        self.interrupt("mpirun", lambda job: job.process.send_signal(signal.SIGUSR1), ranks=2)
+
+    def test_signal_to_one_rank_stops_all(self):
+        self.interrupt("rank1", lambda job: os.kill(job.ranks()[1], signal.SIGUSR1), ranks=2)
+
+    def test_term_to_launch_script_checkpoints(self):
+        job = self.launch(["env", f"OCTET={OCTET}", ROOT / "launch/mpirun.sh", "train", RECIPE, "--run",
+                           self.run_path("script"), *with_settings({**SMALL, "train.steps": 0, "train.epochs": 1000})])
+        self.wait_for_step(job, "script", 3)
+        job.process.send_signal(signal.SIGTERM)
+        self.expect(job, 85)
+        self.assertIn("asking the ranks for a checkpoint", job.err)
+        self.assertEqual(len(self.checkpoints("script")), 1)
+
+
+if __name__ == "__main__":
+    main()

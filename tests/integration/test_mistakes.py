@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""Mistakes of users: the exit code says whose they are, one message says where, what, and how to mend it."""
+
+import os
+
+from harness import OCTET, RECIPE, Case, main, on_ranks
+
+CIFAR_FILES = [f"data_batch_{number}.bin" for number in range(1, 6)] + ["test_batch.bin"]
+CIFAR_BYTES = 10000 * (1 + 3 * 32 * 32)
+
+
+class Mistakes(Case):
+    def mistake(self, code, what, mend, *settings, ranks=(1, 2)):
+        """One message on one rank and on two, with `what` and `mend` (regular expressions), and the exit code."""
+        for count in ranks:
+            job = self.octet("train", RECIPE, "--run", self.run_path(f"ranks{count}"),
+                             *(word for setting in settings for word in ("--set", setting)), ranks=count, code=code)
+            self.assertEqual(job.err.count("octet: error"), 1, job)
+            self.assertEqual(job.err.count("to mend:"), 1, job)
+            self.assertRegex(job.err, rf"(?s)octet: error.*{what}.*to mend: .*{mend}", job)
+
+    def test_unknown_key(self):
+        self.mistake(2, "unknown key `train.lrate`; nearest: `train.lr`", "help keys", "train.lrate=0.1")
+
+    def test_bad_value(self):
+        self.mistake(2, "`train.lr` takes", "number", "train.lr=fast")
+
+    def test_value_out_of_range(self):
+        self.mistake(2, "`data.batch`", "integer 1 ..", "data.batch=0")
+
+    def test_unknown_choice(self):
+        self.mistake(2, "`storage`", r"f32 \| bf16", "storage=f16")
+
+    def test_no_data_root(self):
+        self.mistake(2, "data.root", "set data.root", "data.name=cifar10")
+
+    def test_missing_data(self):
+        self.mistake(1, "no such file", "data.root", "data.name=cifar10", f"data.root={self.directory}/nowhere")
+
+    def test_missing_image_folder(self):
+        self.mistake(1, "nowhere", "data.root", "data.name=image_folder", f"data.root={self.directory}/nowhere")
+
+    def test_truncated_cifar(self):
+        for name in CIFAR_FILES:
+            (self.directory / name).write_bytes(b"")
+            os.truncate(self.directory / name, CIFAR_BYTES)
+        os.truncate(self.directory / "data_batch_3.bin", CIFAR_BYTES - 1)
+        self.mistake(1, f"data_batch_3.bin: {CIFAR_BYTES - 1} bytes", "unpack", "data.name=cifar10",
+                     f"data.root={self.directory}")
+
+    def test_batch_not_divisible(self):
+        self.mistake(2, "data.batch 33 does not divide among 2 ranks", "data.batch", "data.batch=33", ranks=[2])
+
+    def test_batch_larger_than_data(self):
+        self.mistake(2, "only 32 images", "at most 32", "data.samples=32")
+
+    def test_wrong_classes(self):
+        self.mistake(2, "model.classes is 7", "set model.classes to 10", "model.classes=7")
+
+    def test_unknown_model(self):
+        self.mistake(2, "resnet21", "resnet20", "model.name=resnet21")
+
+    def test_unknown_policy(self):
+        self.mistake(2, "unified_int4", "unified_int8", "policy.name=unified_int4")
+
+    def test_cuda_is_not_there(self):
+        self.mistake(2, "cuda", "set backend.device to cpu", "backend.device=cuda")
+
+    def test_missing_configuration(self):
+        job = self.octet("train", self.directory / "nowhere.yaml", ranks=2, code=2)
+        self.assertEqual(job.err.count("octet: error"), 1, job)
+        self.assertRegex(job.err, "nowhere.yaml(?s:.*)to mend: check the path")
+
+    def test_file_and_line_are_named(self):
+        recipe = self.directory / "recipe.yaml"
+        recipe.write_text("train:\n  epochs: 2\n  learning_rate: 0.1\n")
+        job = self.octet("train", recipe, code=2)
+        self.assertRegex(job.err, r"recipe\.yaml:3:3: .*learning_rate")
+
+    def test_run_directory_cannot_be_made(self):
+        (self.directory / "file").write_text("")
+        for ranks in 1, 2:
+            job = self.octet("train", RECIPE, "--run", self.directory / "file/run", ranks=ranks, code=2)
+            self.assertEqual(job.err.count("octet: error"), 1, job)
+            self.assertRegex(job.err, "cannot create (?s:.*)to mend: .*--run")
+
+    def test_one_rank_alone_fails(self):
+        """Rank 1 has another configuration: it speaks, and the job ends."""
+        command = [*on_ranks(2), "sh", "-c", f'exec "{OCTET}" plan "{RECIPE}" --set model.classes='
+                   '$([ "$OMPI_COMM_WORLD_RANK" = 1 ] && echo many || echo 10)']
+        job = self.launch(command)
+        self.expect(job, 2)
+        self.assertIn("octet: error on rank 1", job.err)
+
+
+class NonFinite(Case):
+    def test_stop_names_layer_and_step(self):
+        for ranks in 1, 2:
+            job = self.train(f"stop{ranks}", code=1, ranks=ranks, train__lr="1e6")
+            self.assertEqual(job.err.count("octet: error"), 1, job)
+            self.assertRegex(job.err, r"step \d+: loss or gradient is not finite; first at '(gradient of )?(conv|layer|fc)[\w.]*'", job)
+            self.assertRegex(job.err, "to mend: lower train.lr")
+
+    def test_skip_goes_on(self):
+        for ranks in 1, 2:
+            job = self.train(f"skip{ranks}", ranks=ranks, train__lr="1e6", train__on_nonfinite="skip")
+            self.assertRegex(job.err, r"warning: step \d+: loss or gradient is not finite; the step was skipped")
+            self.assertEqual(self.result(f"skip{ranks}")["steps"], 16)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+"""Every switch of the policy, the storage and the exchange trains end to end, and changes what is trained."""
+
+import math
+
+from harness import Case, main
+
+SWITCHES = {
+    "clip": {"policy__clip__enabled": "false"},
+    "lr_scale": {"policy__lr_scale__enabled": "false"},
+    "quantize_first": {"policy__quantize_first": "true"},
+    "quantize_last": {"policy__quantize_last": "true"},
+    "grad_weight": {"policy__grad_weight": "real"},
+    "per_channel_weights": {"policy__per_channel_weights": "true"},
+    "weight_bits": {"policy__bits__weight": 4},
+    "activation_bits": {"policy__bits__activation": 4},
+    "gradient_bits": {"policy__bits__gradient": 4},
+    "all_bits": {"policy__bits__weight": 2, "policy__bits__activation": 2, "policy__bits__gradient": 2},
+    "storage": {"storage": "f32"},
+    "mobilenet_v2": {"model__name": "mobilenet_v2"},
+    "fp32": {"policy__name": "fp32"},
+    "fp32_mobilenet_v2": {"policy__name": "fp32", "model__name": "mobilenet_v2"},
+    "nesterov": {"train__nesterov": "true"},
+    "label_smoothing": {"train__label_smoothing": 0.1},
+}
+EXCHANGES = {
+    "int8": {"comm__exchange": "int8"},
+    "fp32": {"comm__exchange": "fp32"},
+    "error_feedback": {"comm__exchange": "int8", "comm__error_feedback": "true"},
+}
+
+
+class Switches(Case):
+    def trained(self, run, **settings):
+        weights = self.weights_of(run, train__steps=5, **settings)
+        self.assertTrue(math.isfinite(self.result(run)["loss"]), f"{run}: {self.result(run)}")
+        return weights
+
+    def test_each_changes_the_weights(self):
+        weights = {"default": self.trained("default")}
+        for name, settings in SWITCHES.items():
+            with self.subTest(name):
+                weights[name] = self.trained(name, **settings)
+        self.assertEqual(len(set(weights.values())), 1 + len(SWITCHES), weights)
+
+    def test_each_exchange_changes_the_weights(self):
+        weights = {name: self.trained(name, ranks=2, **settings) for name, settings in EXCHANGES.items()}
+        self.assertEqual(len(set(weights.values())), len(EXCHANGES), weights)
+
+    def test_learns(self):
+        """The loss falls by a fifth."""
+        for policy in "unified_int8", "fp32":
+            self.train(policy, policy__name=policy, data__samples=512, train__steps=40)
+            losses = [record["loss"] for record in self.metrics(policy) if record["kind"] == "train"]
+            self.assertLess(sum(losses[-10:]) / 10, 0.8 * sum(losses[:10]) / 10, policy)
+
+
+if __name__ == "__main__":
+    main()

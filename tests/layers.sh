@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Dependencies run one way: kernels <- comm <- src, and inside src config, data, quant <- graph <- train <- main. Each rule
+# names a folder and what its files may not include. Also: no source file grows beyond 500 lines.
+set -uo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
+failed=0
+
+forbid() {  # FOLDER PATTERN
+  if grep -rnE --include='*.h' --include='*.cpp' --include='*.inc' "#include \"($2)" "$1"; then
+    echo "$1 may not include $2"
+    failed=1
+  fi
+}
+forbid kernels 'comm/|src/'
+forbid kernels/base 'kernels/(shared|reference|cpu)/|kernels/backend'
+forbid kernels/shared 'kernels/(reference|cpu)/'
+forbid kernels/reference 'kernels/cpu/'
+forbid comm 'src/'
+forbid src/config 'src/(data|quant|graph|train)/'
+forbid src/data 'src/(quant|graph|train)/'
+forbid src/quant 'src/(data|graph|train)/'
+forbid src/graph 'src/(data|train)/'
+
+while read -r lines file; do
+  [ "$file" = total ] && continue
+  if [ "$lines" -gt 500 ]; then
+    echo "$file has $lines lines"
+    failed=1
+  fi
+done < <(find kernels comm src \( -name '*.h' -o -name '*.cpp' -o -name '*.inc' \) -exec wc -l {} +)
+exit $failed
