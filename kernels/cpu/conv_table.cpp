@@ -89,7 +89,8 @@ void TableConvolution::run(const ContractionKernels& kernels, const GatherPlan& 
 
   // While all weights fit into the first-level cache, few pixels at a time go through all panels: their outputs stay
   // there too.
-  const int64_t stretch = first_word.back() * 64 <= cached_weights ? cached_pixels : int64_t{1} << 40;
+  const int64_t stretch =
+      plan.groups * panels > 1 && first_word.back() * 64 <= cached_weights ? cached_pixels : int64_t{1} << 40;
   const auto for_each_panel = [&](const GatherPlan& plan, int64_t f, int64_t item, const auto& visit) {
     const auto& phase = plan.phases[static_cast<size_t>(f)];
     const int64_t pixels = plan.images_of(item) * phase.pixels_per_image;
