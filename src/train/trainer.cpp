@@ -110,7 +110,7 @@ Trainer::~Trainer() = default;
 
 Report Trainer::step(int64_t index, bool stop) {
   train_step_ = index;
-  if (watchdog_) watchdog_->phase("training step", index);
+  if (watchdog_) watchdog_->phase("training step", index + 1);
   const Batch& batch = next_batch();
   Step step = begin(index, batch, true);  // index, backend, random keys, clips
 
@@ -151,7 +151,7 @@ Step Trainer::begin(int64_t index, const Batch& batch, bool training) {
 }
 
 void Trainer::finish_exchange() {
-  if (watchdog_) watchdog_->phase("gradient exchange", train_step_);
+  if (watchdog_) watchdog_->phase("gradient exchange", train_step_ + 1);
   Timed timed(timing_ ? &times_ : nullptr, Phase::exchange);
   exchange_->finish();
 }
@@ -216,7 +216,7 @@ Report Trainer::evaluate() {
   test_loader_->start(0);
   LossReport total;
   for (int64_t b = 0; b < test_loader_->batches_per_epoch(); ++b) {
-    if (watchdog_) watchdog_->phase("evaluation batch", b);
+    if (watchdog_) watchdog_->phase("evaluation batch", b + 1);
     const Batch& batch = test_loader_->next();
     Step step = begin(b, batch, false);
     if (b == 0) plan_->encode_weights(step);
