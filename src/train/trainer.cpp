@@ -243,6 +243,10 @@ void Trainer::check_agreement() {
     names.push_back(param.name);
     hashes.push_back(xxh3(std::span<const float>(param.master.f32(), size_t(param.master.elements()))));
   }
+  for (const Statistic& statistic : plan_->statistics()) {
+    names.push_back(statistic.name);
+    hashes.push_back(xxh3(std::span<const float>(statistic.tensor.f32(), size_t(statistic.tensor.elements()))));
+  }
   octet::check_agreement(transport_, names, hashes);
 }
 

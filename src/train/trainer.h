@@ -34,7 +34,7 @@ class Trainer {
   Report step(int64_t index, bool stop);
   // Collective: loss, top-1 and top-5 over the whole test set, every sample once.
   Report evaluate();
-  // Collective: every rank holds the same parameters, or an Error names the first that differs.
+  // Collective: every rank holds the same parameters and running statistics, or an Error names the first that differs.
   void check_agreement();
 
   // Everything that a resumed run needs, in torchvision's names and layouts (OIHW), plus `momentum.<name>` and `clips`.
