@@ -5,7 +5,8 @@ usage: compare.py --octet CONFIG --network NAME [--octet CONFIG --network NAME .
 example: python3 bench/peers/compare.py --octet configs/cifar10_resnet20_unified_int8.yaml --network resnet20 --batch 128
 
 The programs alternate, so that a machine that slows down slows down all of them. octet reads data.name=synthetic, which
-costs as little as PyTorch's tensor in memory. PyTorch gets huge pages for its memory, which helps it.
+costs as little as PyTorch's tensor in memory, or with --data-root the configuration's own data set: then loading and
+augmentation count against octet alone. --ranks N shares octet's threads among N ranks. PyTorch gets huge pages for its memory, which helps it.
 """
 
 import argparse
@@ -34,12 +35,16 @@ def run(command, environment):
 
 def octet(options, config, network):
     size, classes = NETWORKS[network][1:]
-    settings = [f"data.batch={options.batch}", f"backend.threads={options.threads}", "data.name=synthetic",
-                f"data.image_size={size}", f"model.classes={classes}"]
-    command = [options.program, "bench", config, "--steps", str(options.steps), "--json"]
+    settings = [f"data.batch={options.batch}", f"backend.threads={options.threads // options.ranks}"]
+    if options.data_root:
+        settings += [f"data.root={options.data_root}"]
+    else:
+        settings += ["data.name=synthetic", f"data.image_size={size}", f"model.classes={classes}"]
+    launcher = ["mpirun", "--bind-to", "none", "-n", str(options.ranks)] if options.ranks > 1 else []
+    command = [*launcher, options.program, "bench", config, "--steps", str(options.steps), "--json"]
     for setting in settings:
         command += ["--set", setting]
-    return run(command, {"OMP_NUM_THREADS": str(options.threads), "OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "self"})
+    return run(command, {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "self,vader,tcp"})
 
 
 def pytorch(options, network, precision):
@@ -60,12 +65,14 @@ def compare(options, config, network):
             rounds[name].append(measure()["step_ms"])
     medians = {name: statistics.median(times) for name, times in rounds.items()}
     ratios = {name: medians[name] / medians["octet"] for name in medians}
-    print(f"{network}, batch {options.batch}, {options.threads} threads, {options.rounds} rounds")
+    print(f"{network}, batch {options.batch}, {options.threads} threads, octet on {options.ranks} rank(s), "
+          f"{'real' if options.data_root else 'synthetic'} data, {options.rounds} rounds")
     print(f"  {'program':14} {'ms/step':>9} {'min':>9} {'max':>9} {'images/s':>9} {'time / octet':>13}")
     for name, times in rounds.items():
         print(f"  {name:14} {medians[name]:9.1f} {min(times):9.1f} {max(times):9.1f} {1000 * options.batch / medians[name]:9.1f} "
               f"{ratios[name]:13.2f}")
-    return {"network": network, "config": config, "batch": options.batch, "threads": options.threads, "step_ms": medians,
+    return {"network": network, "config": config, "batch": options.batch, "threads": options.threads,
+            "ranks": options.ranks, "step_ms": medians,
             "rounds": rounds, "time_over_octet": ratios}
 
 
@@ -84,6 +91,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=MINIMUM_ROUNDS)
     parser.add_argument("--steps", type=int, default=10, help="timed steps of each program in each round")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--ranks", type=int, default=1, help="of octet, under mpirun")
+    parser.add_argument("--data-root", help="octet reads the configuration's data set from here")
     parser.add_argument("--program", default=str(ROOT / "build" / "release" / "octet"))
     parser.add_argument("--json", help="also write the result to this file")
     options = parser.parse_args()
