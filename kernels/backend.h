@@ -159,6 +159,7 @@ enum class Isa : uint8_t { scalar, avx2, avx512_vnni, amx };
 const char* name_of(Isa);
 Isa isa_from_name(const std::string&);  // UsageError names the known ones
 Isa best_isa();                         // of this processor and operating system
+Isa default_isa();  // the best whose kernels have run on real processors: AMX has to be asked for until they have
 
 enum class RealConvolution : uint8_t {
   fixed_order,  // own kernels: the same bits on every instruction set (unquantized layers of an int8 policy)

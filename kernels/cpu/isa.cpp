@@ -1,4 +1,5 @@
 // Which instruction sets there are, and which of them this processor and operating system run.
+#include <algorithm>
 #include <array>
 
 #include "kernels/backend.h"
@@ -49,5 +50,7 @@ Isa best_isa() {
   return Isa::scalar;
 #endif
 }
+
+Isa default_isa() { return std::min(best_isa(), Isa::avx512_vnni); }
 
 }  // namespace octet

@@ -1,4 +1,4 @@
-// `octet bench kernels`: each hot kernel at the sizes of real layers, on the best instruction set and all allowed cores.
+// `octet bench kernels`: each hot kernel at the sizes of real layers, on the default instruction set and all allowed cores.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -133,7 +133,7 @@ class KernelBench {
 }  // namespace
 
 int run_bench_kernels(const std::string& filter, bool json) {
-  const auto backend = make_cpu_backend({best_isa(), allowed_cores(), RealConvolution::fixed_order});
+  const auto backend = make_cpu_backend({default_isa(), allowed_cores(), RealConvolution::fixed_order});
   std::unique_ptr<KernelBench> bench;
   try {
     bench = std::make_unique<KernelBench>(*backend, filter, json);

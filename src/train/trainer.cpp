@@ -59,7 +59,7 @@ PlanOptions plan_options(const Config& config) {
 
 std::unique_ptr<Backend> make_backend(const Config& config, const Policy& policy, const Transport& transport) {
   CpuOptions options;
-  options.isa = config.backend.isa.empty() ? best_isa() : isa_from_name(config.backend.isa);
+  options.isa = config.backend.isa.empty() ? default_isa() : isa_from_name(config.backend.isa);
   options.threads = config.backend.threads > 0 ? int(config.backend.threads)
                                                : std::max(1, allowed_cores() / transport.local_size());
   options.real = policy.real_convolution();
