@@ -85,6 +85,9 @@ class TrainingRun {
     }
     metrics_ = std::make_unique<MetricsWriter>(directory_, done_ > 0 ? done_ : -1);
     progress_ = std::make_unique<Progress>(config_.train.log_every_steps);
+    if (config_.backend.isa.empty() && best_isa() != default_isa())
+      spdlog::info("this processor has {}; its kernels are not yet proven on hardware, so {} runs (--set backend.isa={})",
+                   name_of(best_isa()), name_of(default_isa()), name_of(best_isa()));
     spdlog::info("{} on {}", config_.model.name, trainer_.datasets().train->describe());
     spdlog::info("policy {}, storage {}, {} rank(s), {} {}, arena {:.1f} MB, {} parameters, run directory {}",
                  config_.policy.name, config_.policy.name == "fp32" ? "f32" : config_.storage, transport_.size(),
