@@ -92,6 +92,8 @@ class ThreadedExchange final : public GradientExchange {
     next_slice_ = announced_ = done_ = 0;
   }
 
+  bool reads_gradients() const override { return !tasks_.empty(); }
+
   void ready(size_t slice) override {
     REQUIRE(slice == next_slice_, "announce slices in the order of the buffer, each once after begin()",
             "gradient slice ", slice, " became ready, slice ", next_slice_, " was next");

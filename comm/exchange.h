@@ -29,6 +29,7 @@ class GradientExchange {
  public:
   virtual ~GradientExchange() = default;
   virtual void begin(uint32_t step) = 0;
+  virtual bool reads_gradients() const = 0;  // false: with one rank nobody reads or writes them
   virtual void ready(size_t slice) = 0;  // slices become ready in order; the last of a bucket starts its all-reduce
   virtual void finish() = 0;             // waits for all buckets; rethrows what the communication thread threw
   virtual int64_t wire_bytes() const = 0;

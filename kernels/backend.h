@@ -2,6 +2,7 @@
 // Shapes are NHWC; weights are (output, kernel height, kernel width, input / groups), "OHWI". Calls never allocate what
 // the caller could have planned; a backend's own scratch memory grows on first use and is reported by scratch_bytes().
 #pragma once
+#include <cstring>
 #include <memory>
 #include <span>
 #include <string>
@@ -101,8 +102,21 @@ class Backend {
   virtual ~Backend() = default;
   virtual std::string name() const = 0;  // "cpu"
   virtual std::string isa() const = 0;   // "avx512_vnni"
+  // Memory of the device, zeroed. All tensors, scales, moments and probes lie in such memory, which the host reaches by
+  // to_host() and to_device(), or directly where host_memory() says so. `held`, `lr_scale`, `labels` and upload()'s source are the
+  // host's own, read before the call returns.
   virtual std::unique_ptr<Buffer> allocate(size_t bytes) = 0;
   virtual size_t scratch_bytes() const = 0;
+  // What may still be allocated, where the device has memory of its own; the largest number where it does not.
+  virtual size_t free_bytes() const { return SIZE_MAX; }
+  virtual bool host_memory() const { return true; }
+  // Copies out of and into the device's memory, after everything asked for before. to_host() waits until it is done.
+  virtual void to_host(void* to, const void* from, size_t bytes) { std::memcpy(to, from, bytes); }
+  virtual void to_device(void* to, const void* from, size_t bytes) { std::memcpy(to, from, bytes); }
+  // Waits until everything asked for has been done. Calls that return a value (softmax_loss, all_finite) wait as well.
+  virtual void synchronize() {}
+  // Host memory as the device reads it, until the next upload().
+  virtual const void* upload(const void* from, size_t) { return from; }
 
   // -- quantization. src f32 (or bf16) -> dst codes; writes *dst.scale (the clip / qmax). With Encoding f32: a copy.
   // Weights with per_channel: one scale per src.shape.n. Range::held with *held == 0 is an error of the caller.
@@ -170,7 +184,13 @@ struct CpuOptions {
   int threads = 1;
   RealConvolution real = RealConvolution::fixed_order;
 };
+struct CudaOptions {
+  int device = 0;                   // of the machine: the rank's place on it
+  bool check_every_kernel = false;  // wait after each kernel, so that an error names it
+};
 std::unique_ptr<Backend> make_reference_backend();
 std::unique_ptr<Backend> make_cpu_backend(const CpuOptions&);
+// Throws a UsageError where octet was built without CUDA, and says what is missing where it cannot run.
+std::unique_ptr<Backend> make_cuda_backend(const CudaOptions&);
 
 }  // namespace octet

@@ -6,15 +6,17 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 failed=0
 
 forbid() {  # FOLDER PATTERN
-  if grep -rnE --include='*.h' --include='*.cpp' --include='*.inc' "#include \"($2)" "$1"; then
+  if grep -rnE --include='*.h' --include='*.cpp' --include='*.inc' --include='*.cu' "#include \"($2)" "$1"; then
     echo "$1 may not include $2"
     failed=1
   fi
 }
 forbid kernels 'comm/|src/'
-forbid kernels/base 'kernels/(shared|reference|cpu)/|kernels/backend'
-forbid kernels/shared 'kernels/(reference|cpu)/'
-forbid kernels/reference 'kernels/cpu/'
+forbid kernels/base 'kernels/(shared|reference|cpu|cuda)/|kernels/backend'
+forbid kernels/shared 'kernels/(reference|cpu|cuda)/'
+forbid kernels/reference 'kernels/(cpu|cuda)/'
+forbid kernels/cpu 'kernels/cuda/'
+forbid kernels/cuda 'kernels/(reference|cpu)/'
 forbid comm 'src/'
 forbid src/config 'src/(data|quant|graph|train)/'
 forbid src/data 'src/(quant|graph|train)/'
@@ -27,5 +29,5 @@ while read -r lines file; do
     echo "$file has $lines lines"
     failed=1
   fi
-done < <(find kernels comm src \( -name '*.h' -o -name '*.cpp' -o -name '*.inc' \) -exec wc -l {} +)
+done < <(find kernels comm src \( -name '*.h' -o -name '*.cpp' -o -name '*.inc' -o -name '*.cu' \) -exec wc -l {} +)
 exit $failed

@@ -13,8 +13,8 @@ constexpr const char* name_of(DType type) {
 
 struct Shape {  // activations (N, H, W, C); weights (output, kernel height, kernel width, input)
   int64_t n = 1, h = 1, w = 1, c = 1;
-  int64_t elements() const { return n * h * w * c; }
-  int64_t pixels() const { return n * h * w; }
+  constexpr int64_t elements() const { return n * h * w * c; }
+  constexpr int64_t pixels() const { return n * h * w; }
   bool operator==(const Shape&) const = default;
 };
 

@@ -13,11 +13,11 @@ struct AffineCoefficients {
   float a = 1, b = -0.0f;
 };
 
-inline double inverse_deviation(const AffineProblem& problem, Moments moments, int64_t channel) {
+OCTET_BOTH double inverse_deviation(const AffineProblem& problem, Moments moments, int64_t channel) {
   return 1 / std::sqrt(static_cast<double>(moments.variance[channel]) + static_cast<double>(problem.epsilon));
 }
 
-inline AffineCoefficients affine_coefficients(const AffineProblem& problem, Moments moments,
+OCTET_BOTH AffineCoefficients affine_coefficients(const AffineProblem& problem, Moments moments,
                                               AffineParameters parameters, int64_t channel) {
   AffineCoefficients result;
   if (parameters.beta != nullptr) result.b = parameters.beta[channel];
@@ -35,7 +35,7 @@ struct AffineGradient {
 };
 
 // sum_dz: over the channel's pixels; sum_dz_normalized: of dz * (x - mean) / deviation. Both of this batch alone.
-inline AffineGradient affine_gradient(const AffineProblem& problem, Moments moments, AffineParameters parameters,
+OCTET_BOTH AffineGradient affine_gradient(const AffineProblem& problem, Moments moments, AffineParameters parameters,
                                       int64_t channel, double sum_dz, double sum_dz_normalized) {
   AffineGradient result;
   if (!problem.normalize) return result;
@@ -51,13 +51,13 @@ inline AffineGradient affine_gradient(const AffineProblem& problem, Moments mome
 }
 
 // NaN stays NaN: the finiteness check of the step must see it.
-inline float activate(Activation activation, float z) {
+OCTET_BOTH float activate(Activation activation, float z) {
   if (activation == Activation::none) return z;
   const float positive = 0 > z ? 0.0f : z;
   return activation == Activation::relu6 && 6 < positive ? 6.0f : positive;
 }
 // Whether the gradient passes at z. The kinks themselves do not, as in PyTorch.
-inline bool passes(Activation activation, float z) {
+OCTET_BOTH bool passes(Activation activation, float z) {
   return activation == Activation::none || (z > 0 && (activation == Activation::relu || z < 6));
 }
 

@@ -72,6 +72,7 @@ struct Config {
     std::string device = "cpu";  // cpu | cuda
     std::string isa;             // amx | avx512_vnni | avx2 | scalar; empty: the best here but amx
     int64_t threads = 0;         // of each rank; 0: the cores this rank may use
+    bool check_kernels = false;  // cuda: wait after every kernel, so that an error names it
   } backend;
 
   struct Comm {

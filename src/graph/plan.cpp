@@ -85,7 +85,7 @@ class Plan::Builder final : public Declare, public Bound {
   // -- Bound
   Param& param(int declared) override { return plan_.params_[position_[declared]]; }
   Statistic& statistic(int index) override { return plan_.statistics_[index]; }
-  float* shared_moments(int offset) override { return plan_.shared_moments_.data() + offset; }
+  float* shared_moments(int offset) override { return plan_.shared_moments_ + offset; }
 
  private:
   int backward_time(int node) const { return 2 * int(nodes_.size()) - 1 - node; }
@@ -166,16 +166,30 @@ class Plan::Builder final : public Declare, public Bound {
     plan_.memory_.written.assign(shapes_.size(), false);
     if (!options_.allocate) return;
 
+    require_memory();
     auto* base = static_cast<std::byte*>(add_buffer(plan_.arena_bytes_));
     for (size_t slot = 0; slot < slot_blocks_.size(); ++slot) plan_.memory_.slots[slot].data = base + blocks[slot].offset;
-    plan_.scales_.assign(shapes_.size(), 0.0f);
+    auto* scales = static_cast<float*>(add_buffer(shapes_.size() * sizeof(float)));
     for (size_t edge = 0; edge < shapes_.size(); ++edge) {
       QTensor& value = plan_.memory_.values[edge];
       value.values.data = base + blocks[edge_blocks[edge].first].offset;
-      if (codes_[edge]) value.scale = &plan_.scales_[edge];
+      if (codes_[edge]) value.scale = scales + edge;
       if (edge_blocks[edge].second != SIZE_MAX)
         plan_.memory_.gradients[edge].data = base + blocks[edge_blocks[edge].second].offset;
     }
+  }
+
+  // Known before step 1: what a device lacks, and which batch it would hold. A tenth is left to the kernels' own scratch.
+  void require_memory() const {
+    const double needed = double(plan_.arena_bytes_) + double(plan_.parameter_bytes());
+    const double available = 0.9 * double(std::min<size_t>(plan_.backend_.free_bytes(), size_t{1} << 60));
+    const double per_sample = double(plan_.arena_bytes_) / double(plan_.batch_);
+    const auto fitting = int64_t((available - double(plan_.parameter_bytes())) / per_sample);
+    REQUIRE_USAGE(needed <= available,
+                  fitting > 0 ? say("set data.batch to at most ", fitting, " per rank, or use more ranks")
+                              : std::string("use a smaller network or image_size, or a device with more memory"),
+                  "the plan needs ", needed / 1e9, " GB for ", plan_.batch_, " samples per rank; this device has ",
+                  available / 1e9, " GB to give, ", (needed - available) / 1e9, " GB too little");
   }
 
   void* add_buffer(size_t bytes) {
@@ -211,10 +225,15 @@ class Plan::Builder final : public Declare, public Bound {
     for (size_t i = 0; i < plan_.statistics_.size(); ++i) {
       Tensor& tensor = plan_.statistics_[i].tensor;
       tensor.data = values;
-      std::fill_n(values, tensor.shape.c, initial_[i]);
+      const std::vector<float> initial(size_t(tensor.shape.c), initial_[i]);
+      plan_.backend_.to_device(values, initial.data(), initial.size() * sizeof(float));
       values += tensor.shape.c;
     }
-    plan_.shared_moments_.assign(moments_, 0.0f);
+    plan_.shared_moments_ = static_cast<float*>(add_buffer(moments_ * sizeof(float)));
+    plan_.shared_moment_count_ = int64_t(moments_);
+    if (!plan_.backend_.host_memory()) plan_.gradient_copy_.resize(size_t(plan_.parameter_count_));
+    plan_.host_gradients_ = {plan_.backend_.host_memory() ? gradients : plan_.gradient_copy_.data(),
+                             size_t(plan_.parameter_count_)};
   }
 
   Plan& plan_;
@@ -251,7 +270,10 @@ void Plan::encode_weights(Step& step) {
 }
 
 void Plan::forward(Step& step) {
-  if (poison_) std::memset(buffers_.front()->data(), 0xFF, buffers_.front()->bytes());  // NaN as f32 and bf16
+  if (poison_) {
+    const std::vector<char> poison(buffers_.front()->bytes(), char(0xFF));  // NaN as f32 and bf16
+    backend_.to_device(buffers_.front()->data(), poison.data(), poison.size());
+  }
   for (auto& node : graph_.nodes()) node->forward(step);
 }
 
@@ -259,7 +281,13 @@ void Plan::backward(Step& step, GradientExchange& exchange) {
   std::fill(memory_.written.begin(), memory_.written.end(), false);
   for (size_t i = graph_.nodes().size(); i-- > 0;) {
     graph_.nodes()[i]->backward(step);
-    for (size_t param : node_params_[i]) exchange.ready(param);
+    for (size_t param : node_params_[i]) {
+      if (exchange.reads_gradients() && !gradient_copy_.empty()) {
+        const Tensor& gradient = params_[param].gradient;
+        backend_.to_host(gradient_copy_.data() + params_[param].offset, gradient.data, gradient.bytes());
+      }
+      exchange.ready(param);
+    }
   }
 }
 
@@ -279,9 +307,12 @@ std::string Plan::first_nonfinite(Step& step) {
   return {};
 }
 
-std::span<float> Plan::gradients() {
-  return {params_.front().gradient.f32(), size_t(parameter_count_)};
+void Plan::store_gradients() {
+  if (!gradient_copy_.empty())
+    backend_.to_device(gradient_tensor().data, gradient_copy_.data(), gradient_copy_.size() * sizeof(float));
 }
+
+Tensor Plan::gradient_tensor() const { return {params_.front().gradient.data, {1, 1, 1, parameter_count_}}; }
 
 std::vector<GradientSlice> Plan::slices() const {
   std::vector<GradientSlice> slices;
@@ -307,7 +338,7 @@ void Plan::initialize_parameters(uint64_t seed) {
     const auto site =
         uint32_t(std::lower_bound(names.begin(), names.end(), param.name) - names.begin()) | 0x80000000u;
     const Shape& shape = param.shape;
-    float* master = param.master.f32();
+    std::vector<float> master(size_t(shape.elements()));
     const double fan_out = double(shape.n * shape.h * shape.w), fan_in = double(shape.h * shape.w * shape.c);
     const auto uniform = [&](int64_t i, int draw) {
       const Random128 random = philox(uint64_t(i) * 4 + uint64_t(draw) / 4, 0, site, seed);
@@ -327,10 +358,12 @@ void Plan::initialize_parameters(uint64_t seed) {
         case Init::one: value = 1; break;
         case Init::zero: break;
       }
-      master[i] = float(value);
+      master[size_t(i)] = float(value);
     }
-    std::fill_n(param.velocity.f32(), shape.elements(), 0.0f);
-    std::fill_n(param.gradient.f32(), shape.elements(), 0.0f);
+    backend_.to_device(param.master.data, master.data(), param.master.bytes());
+    std::fill(master.begin(), master.end(), 0.0f);
+    backend_.to_device(param.velocity.data, master.data(), param.velocity.bytes());
+    backend_.to_device(param.gradient.data, master.data(), param.gradient.bytes());
   }
 }
 

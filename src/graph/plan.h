@@ -37,8 +37,12 @@ class Plan {
   Memory& memory() { return memory_; }
   std::vector<Param>& params() { return params_; }          // in backward order
   std::vector<Statistic>& statistics() { return statistics_; }
-  std::span<float> gradients();                             // all of them, flat
-  std::span<float> shared_moments() { return shared_moments_; }
+  // All gradients, flat, where the host and the exchange read and write them: the device's own memory, or a copy that
+  // backward() fills and store_gradients() brings back.
+  std::span<float> gradients() { return host_gradients_; }
+  void store_gradients();
+  Tensor gradient_tensor() const;                           // on the device
+  Tensor shared_moments() const { return {shared_moments_, {1, 1, 1, shared_moment_count_}}; }
   std::vector<GradientSlice> slices() const;                // one per parameter, in order
   size_t arena_bytes() const { return arena_bytes_; }
   size_t parameter_bytes() const;                           // masters, gradients, velocities, codes
@@ -61,8 +65,10 @@ class Plan {
   Memory memory_;
   std::vector<Param> params_;
   std::vector<Statistic> statistics_;
-  std::vector<float> shared_moments_;
-  std::vector<float> scales_;  // of edges and per-tensor weights
+  float* shared_moments_ = nullptr;
+  int64_t shared_moment_count_ = 0;
+  std::vector<float> gradient_copy_;
+  std::span<float> host_gradients_;
   std::vector<std::unique_ptr<Buffer>> buffers_;
   std::vector<std::vector<size_t>> node_params_;  // by node: indices into params_
   std::vector<size_t> node_bytes_;                // by node: what it keeps and writes

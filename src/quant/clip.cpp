@@ -8,6 +8,8 @@
 namespace octet {
 namespace {
 
+constexpr size_t most_layers = 4096;
+
 // Sums over the bins below an index, so that the terms of any candidate clip are differences.
 struct PrefixSums {
   std::vector<double> count, first, second;  // of 1, |x|, x^2
@@ -74,30 +76,31 @@ float learning_rate_scale(float cosine_distance, double alpha, double beta) {
   return float(std::max(std::exp(-alpha * double(cosine_distance)), beta));
 }
 
-ClipCoordinator::ClipCoordinator(const Config::Policy& policy, Transport& transport)
+ClipCoordinator::ClipCoordinator(const Config::Policy& policy, Transport& transport, Backend& backend)
     : transport_(transport),
+      backend_(backend),
       clipping_(policy.clip.enabled),
       scaling_(policy.lr_scale.enabled),
       period_(policy.clip.period),
       candidates_(int(policy.clip.candidates)),
       qmax_((1 << (policy.bits.gradient - 1)) - 1),
       alpha_(policy.lr_scale.alpha),
-      beta_(policy.lr_scale.beta) {
-  // Nodes keep the addresses of clips and scales, so these never move: no network has more layers than this.
-  clips_.reserve(4096);
-  lr_scales_.reserve(4096);
+      beta_(policy.lr_scale.beta),
+      saturated_(backend.allocate(most_layers * sizeof(uint64_t))) {
+  // Nodes keep the addresses of clips and scales, so these never move.
+  clips_.reserve(most_layers);
+  lr_scales_.reserve(most_layers);
 }
 
 int ClipCoordinator::add_layer(const std::string& name) {
-  REQUIRE(layers_.size() < 4096, "use a network of fewer layers", "more than 4096 quantized layers");
+  REQUIRE(layers_.size() < most_layers, "use a network of fewer layers", "more than ", most_layers, " quantized layers");
   layers_.push_back(name);
   clips_.push_back(0);
   lr_scales_.push_back(1);
   choices_.emplace_back();
-  saturated_.push_back(0);
   elements_.push_back(0);
   shares_.push_back(0);
-  histograms_.resize(layers_.size() * histogram_bins);
+  histograms_.push_back(backend_.allocate(histogram_bins * sizeof(uint32_t)));
   return layers() - 1;
 }
 
@@ -108,13 +111,26 @@ bool ClipCoordinator::due(int64_t step) const {
 
 void ClipCoordinator::begin(int64_t step) {
   observing_ = due(step) && (clipping_ || scaling_);
-  if (observing_) std::fill(histograms_.begin(), histograms_.end(), 0u);
-  std::fill(saturated_.begin(), saturated_.end(), 0);
+  for (int layer = 0; observing_ && layer < layers(); ++layer) clear_histogram(layer);
+  const std::vector<uint64_t> none(layers_.size());
+  backend_.to_device(saturated_->data(), none.data(), none.size() * sizeof(uint64_t));
 }
 
 Probe ClipCoordinator::probe(int layer, int64_t elements) {
   elements_[layer] = uint64_t(elements);
-  return {observing_ ? histograms_.data() + size_t(layer) * histogram_bins : nullptr, &saturated_[layer]};
+  return {observing_ ? static_cast<uint32_t*>(histograms_[layer]->data()) : nullptr,
+          static_cast<uint64_t*>(saturated_->data()) + layer};
+}
+
+std::vector<int64_t> ClipCoordinator::histogram(int layer) const {
+  std::vector<uint32_t> counts(histogram_bins);
+  backend_.to_host(counts.data(), histograms_[layer]->data(), counts.size() * sizeof(uint32_t));
+  return {counts.begin(), counts.end()};
+}
+
+void ClipCoordinator::clear_histogram(int layer) {
+  const std::vector<uint32_t> none(histogram_bins);
+  backend_.to_device(histograms_[layer]->data(), none.data(), none.size() * sizeof(uint32_t));
 }
 
 void ClipCoordinator::decide(std::span<const int64_t> histograms, int first, int count) {
@@ -135,17 +151,20 @@ void ClipCoordinator::publish(int first, int count) {
 }
 
 void ClipCoordinator::prime(int layer) {
-  const uint32_t* counts = histograms_.data() + size_t(layer) * histogram_bins;
-  std::vector<int64_t> histogram(counts, counts + histogram_bins);
-  transport_.reduce_sum(histogram, 0);
-  if (transport_.rank() == 0) decide(histogram, layer, 1);
+  std::vector<int64_t> counts = histogram(layer);
+  transport_.reduce_sum(counts, 0);
+  if (transport_.rank() == 0) decide(counts, layer, 1);
   publish(layer, 1);
-  std::fill_n(histograms_.begin() + ptrdiff_t(layer) * histogram_bins, histogram_bins, 0u);
+  clear_histogram(layer);
 }
 
 bool ClipCoordinator::update() {
   if (!observing_) return false;
-  std::vector<int64_t> histograms(histograms_.begin(), histograms_.end());
+  std::vector<int64_t> histograms;
+  for (int layer = 0; layer < layers(); ++layer) {
+    const std::vector<int64_t> own = histogram(layer);
+    histograms.insert(histograms.end(), own.begin(), own.end());
+  }
   transport_.reduce_sum(histograms, 0);
   if (transport_.rank() == 0) decide(histograms, 0, layers());
   publish(0, layers());
@@ -154,8 +173,10 @@ bool ClipCoordinator::update() {
 }
 
 void ClipCoordinator::counts(std::span<double> into) const {
+  std::vector<uint64_t> saturated(layers_.size());
+  backend_.to_host(saturated.data(), saturated_->data(), saturated.size() * sizeof(uint64_t));
   for (int layer = 0; layer < layers(); ++layer) {
-    into[2 * layer] = double(saturated_[layer]);
+    into[2 * layer] = double(saturated[layer]);
     into[2 * layer + 1] = double(elements_[layer]);
   }
 }

@@ -2,6 +2,7 @@
 // is scaled down: Direction Sensitive Gradient Clipping (section 3.4), Deviation Counteractive Learning Rate Scaling (3.5)
 // and Periodic Update (3.6) of "Towards Unified INT8 Training for Convolutional Neural Network" (CVPR 2020).
 #pragma once
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -31,7 +32,8 @@ float learning_rate_scale(float cosine_distance, double alpha, double beta);
 // broadcasts one table, so every rank quantizes alike.
 class ClipCoordinator {
  public:
-  ClipCoordinator(const Config::Policy&, Transport&);
+  // The backend's memory holds what its kernels report into.
+  ClipCoordinator(const Config::Policy&, Transport&, Backend&);
   int add_layer(const std::string& name);  // while the plan is built
   int layers() const { return static_cast<int>(layers_.size()); }
   const std::string& name(int layer) const { return layers_[layer]; }
@@ -67,8 +69,11 @@ class ClipCoordinator {
  private:
   void decide(std::span<const int64_t> histograms, int first, int count);
   void publish(int first, int count);
+  std::vector<int64_t> histogram(int layer) const;
+  void clear_histogram(int layer);
 
   Transport& transport_;
+  Backend& backend_;
   bool clipping_, scaling_;
   int64_t period_;
   int candidates_, qmax_;
@@ -76,8 +81,9 @@ class ClipCoordinator {
   std::vector<std::string> layers_;
   std::vector<float> clips_, lr_scales_;
   std::vector<ClipChoice> choices_;
-  std::vector<uint32_t> histograms_;
-  std::vector<uint64_t> saturated_, elements_;
+  std::vector<std::unique_ptr<Buffer>> histograms_;  // by layer: (histogram_bins) counts on the device
+  std::unique_ptr<Buffer> saturated_;                // (layers) counts on the device
+  std::vector<uint64_t> elements_;
   std::vector<double> shares_;
   bool observing_ = false, forced_ = false;
 };

@@ -18,7 +18,7 @@ int run_plan(const Config& config, Transport& transport) {
                 config.file, ": data.batch ", config.data.batch, " does not divide among ", transport.size(), " ranks");
   const auto policy = make_policy(config);
   const auto backend = make_reference_backend();
-  ClipCoordinator clips(config.policy, transport);
+  ClipCoordinator clips(config.policy, transport, *backend);
   PlanOptions options = plan_options(config);
   options.allocate = false;
   const int64_t natural = config.data.name == "image_folder" || config.data.name == "synthetic" ? 224 : 32;

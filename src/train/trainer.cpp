@@ -15,26 +15,33 @@
 namespace octet {
 namespace {
 
+std::vector<float> values_of(Backend& backend, const Tensor& t) {
+  std::vector<float> values(size_t(t.elements()));
+  backend.to_host(values.data(), t.data, t.bytes());
+  return values;
+}
+
 // OHWI (the plan's) <-> OIHW (torchvision's).
-std::vector<float> to_oihw(const Tensor& t) {
+std::vector<float> to_oihw(Backend& backend, const Tensor& t) {
   const Shape& s = t.shape;
-  std::vector<float> out(size_t(s.elements()));
-  const float* in = t.f32();
+  const std::vector<float> in = values_of(backend, t);
+  std::vector<float> out(in.size());
   for (int64_t o = 0; o < s.n; ++o)
     for (int64_t y = 0; y < s.h; ++y)
       for (int64_t x = 0; x < s.w; ++x)
         for (int64_t i = 0; i < s.c; ++i)
-          out[size_t(((o * s.c + i) * s.h + y) * s.w + x)] = in[((o * s.h + y) * s.w + x) * s.c + i];
+          out[size_t(((o * s.c + i) * s.h + y) * s.w + x)] = in[size_t(((o * s.h + y) * s.w + x) * s.c + i)];
   return out;
 }
-void from_oihw(std::span<const float> in, const Tensor& t) {
+void from_oihw(Backend& backend, std::span<const float> in, const Tensor& t) {
   const Shape& s = t.shape;
-  float* out = t.f32();
+  std::vector<float> out(in.size());
   for (int64_t o = 0; o < s.n; ++o)
     for (int64_t y = 0; y < s.h; ++y)
       for (int64_t x = 0; x < s.w; ++x)
         for (int64_t i = 0; i < s.c; ++i)
-          out[((o * s.h + y) * s.w + x) * s.c + i] = in[size_t(((o * s.c + i) * s.h + y) * s.w + x)];
+          out[size_t(((o * s.h + y) * s.w + x) * s.c + i)] = in[size_t(((o * s.c + i) * s.h + y) * s.w + x)];
+  backend.to_device(t.data, out.data(), t.bytes());
 }
 
 std::vector<int64_t> torch_shape(const Param& param) {
@@ -58,6 +65,7 @@ PlanOptions plan_options(const Config& config) {
 }
 
 std::unique_ptr<Backend> make_backend(const Config& config, const Policy& policy, const Transport& transport) {
+  if (config.backend.device == "cuda") return make_cuda_backend({transport.local_rank(), config.backend.check_kernels});
   CpuOptions options;
   options.isa = config.backend.isa.empty() ? default_isa() : isa_from_name(config.backend.isa);
   options.threads = config.backend.threads > 0 ? int(config.backend.threads)
@@ -80,7 +88,7 @@ Trainer::Trainer(const Config& config, Transport& transport, PlanOptions plan)
                              config.data.workers, seed);
   if (policy_->needs_clips()) {
     clip_transport_ = transport.duplicate();
-    clips_ = std::make_unique<ClipCoordinator>(config.policy, *clip_transport_);
+    clips_ = std::make_unique<ClipCoordinator>(config.policy, *clip_transport_, *backend_);
   }
   const ImageShape image = datasets_.train->shape();
   plan_ = std::make_unique<Plan>(make_model(config.model.name, image.height, image.width, config.model.classes,
@@ -154,6 +162,7 @@ void Trainer::finish_exchange() {
   if (watchdog_) watchdog_->phase("gradient exchange", train_step_ + 1);
   Timed timed(timing_ ? &times_ : nullptr, Phase::exchange);
   exchange_->finish();
+  if (exchange_->reads_gradients()) plan_->store_gradients();
 }
 
 // One small message after backward: loss and counts of all ranks, saturations, "stop" and "not finite", on which every
@@ -161,7 +170,7 @@ void Trainer::finish_exchange() {
 Report Trainer::agree(const Step& step, int64_t index, bool stop) {
   Timed timed(step.times, Phase::exchange);
   const bool finite = std::isfinite(step.loss.loss_sum) &&
-                      backend_->all_finite({plan_->gradients().data(), {1, 1, 1, plan_->parameter_count()}, DType::f32});
+                      backend_->all_finite(plan_->gradient_tensor());
   const int layers = clips_ ? clips_->layers() : 0;
   std::vector<double> sums(size_t(6 + 2 * layers));
   sums[0] = finite ? 0 : 1;
@@ -172,8 +181,13 @@ Report Trainer::agree(const Step& step, int64_t index, bool stop) {
   sums[5] = double(step.loss.count);
   if (clips_) clips_->counts(std::span(sums).subspan(6));
   transport_.all_reduce_sum(std::span(sums));
-  transport_.all_reduce_sum(plan_->shared_moments());
-  for (float& value : plan_->shared_moments()) value /= float(transport_.size());
+  if (transport_.size() > 1) {
+    const Tensor shared = plan_->shared_moments();
+    std::vector<float> moments = values_of(*backend_, shared);
+    transport_.all_reduce_sum(std::span(moments));
+    for (float& value : moments) value /= float(transport_.size());
+    backend_->to_device(shared.data, moments.data(), shared.bytes());
+  }
   if (clips_) clips_->judge(std::span(sums).subspan(6));
 
   Report report;
@@ -209,6 +223,7 @@ void Trainer::update(int64_t index) {
     sgd.decay = decays ? float(config_.train.decay) : 0;
     backend_->sgd_update(sgd, param.master, param.gradient, param.velocity, param.lr_scale);
   }
+  backend_->synchronize();
 }
 
 Report Trainer::evaluate() {
@@ -241,11 +256,11 @@ void Trainer::check_agreement() {
   std::vector<uint64_t> hashes;
   for (const Param& param : plan_->params()) {
     names.push_back(param.name);
-    hashes.push_back(xxh3(std::span<const float>(param.master.f32(), size_t(param.master.elements()))));
+    hashes.push_back(xxh3(std::span<const float>(values_of(*backend_, param.master))));
   }
   for (const Statistic& statistic : plan_->statistics()) {
     names.push_back(statistic.name);
-    hashes.push_back(xxh3(std::span<const float>(statistic.tensor.f32(), size_t(statistic.tensor.elements()))));
+    hashes.push_back(xxh3(std::span<const float>(values_of(*backend_, statistic.tensor))));
   }
   octet::check_agreement(transport_, names, hashes);
 }
@@ -258,14 +273,13 @@ std::vector<NamedTensor> Trainer::save(std::vector<std::vector<float>>& storage,
     storage.push_back(std::move(values));
     tensors.push_back({std::move(name), std::move(shape), storage.back()});
   };
-  for (const Param& param : plan_->params()) add(param.name, torch_shape(param), to_oihw(param.master));
+  for (const Param& param : plan_->params()) add(param.name, torch_shape(param), to_oihw(*backend_, param.master));
   for (const Statistic& statistic : plan_->statistics()) {
-    const float* values = statistic.tensor.f32();
-    add(statistic.name, {statistic.tensor.shape.c}, {values, values + statistic.tensor.shape.c});
+    add(statistic.name, {statistic.tensor.shape.c}, values_of(*backend_, statistic.tensor));
   }
   if (weights_only) return tensors;
   for (const Param& param : plan_->params())
-    add("momentum." + param.name, torch_shape(param), to_oihw(param.velocity));
+    add("momentum." + param.name, torch_shape(param), to_oihw(*backend_, param.velocity));
   if (clips_) {
     const ClipCoordinator::State state = clips_->state();
     std::vector<float> table;
@@ -285,13 +299,13 @@ void Trainer::load(const SafetensorsFile& file, const std::string& path, bool we
             "` has another shape than the network's");
     return file.f32(name);
   };
-  for (Param& param : plan_->params()) from_oihw(read(param.name, torch_shape(param)), param.master);
+  for (Param& param : plan_->params()) from_oihw(*backend_, read(param.name, torch_shape(param)), param.master);
   for (Statistic& statistic : plan_->statistics()) {
     const auto values = read(statistic.name, {statistic.tensor.shape.c});
-    std::copy(values.begin(), values.end(), statistic.tensor.f32());
+    backend_->to_device(statistic.tensor.data, values.data(), statistic.tensor.bytes());
   }
   if (weights_only) return;
-  for (Param& param : plan_->params()) from_oihw(read("momentum." + param.name, torch_shape(param)), param.velocity);
+  for (Param& param : plan_->params()) from_oihw(*backend_, read("momentum." + param.name, torch_shape(param)), param.velocity);
   if (clips_) {
     const auto table = read("clips", {int64_t(clips_->layers()) * 4 + 1});
     ClipCoordinator::State state;
@@ -309,7 +323,9 @@ std::string Trainer::weights_sha256() const {
 
 void Trainer::broadcast_state() {
   const auto send = [&](const Tensor& tensor) {
-    transport_.broadcast(std::as_writable_bytes(std::span(tensor.f32(), size_t(tensor.elements()))), 0);
+    std::vector<float> values = values_of(*backend_, tensor);
+    transport_.broadcast(std::as_writable_bytes(std::span(values)), 0);
+    backend_->to_device(tensor.data, values.data(), tensor.bytes());
   };
   for (Param& param : plan_->params()) send(param.master), send(param.velocity);
   for (Statistic& statistic : plan_->statistics()) send(statistic.tensor);

@@ -195,9 +195,6 @@ TEST(Config, OnlyUtf8Text) {
 }
 
 TEST(Config, KeysThatContradictEachOther) {
-  expect_part(refusal("backend:\n  device: cuda"), "run.yaml:2:3: `backend.device`: this build has no CUDA backend");
-  expect_part(refusal("", {"backend.device=cuda"}),
-              "--set backend.device=cuda: `backend.device`: this build has no CUDA");
   expect_part(refusal("data: {name: cifar10}"), "run.yaml:1:8: `data.name` cifar10 needs `data.root`");
   expect_part(refusal("train: {schedule: multi_step}"), "multi_step needs `train.milestones`");
   expect_part(refusal("train: {milestones: [5, 5]}"), "run.yaml:1:9: `train.milestones`: epochs do not rise");

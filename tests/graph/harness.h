@@ -28,7 +28,7 @@ struct Harness {
 
   Harness(const Config& c, std::unique_ptr<Backend> b, int64_t samples, int64_t size, PlanOptions options)
       : config(c), policy(make_policy(c)), backend(std::move(b)), batch(samples) {
-    if (policy->needs_clips()) clips = std::make_unique<ClipCoordinator>(c.policy, *transport);
+    if (policy->needs_clips()) clips = std::make_unique<ClipCoordinator>(c.policy, *transport, *backend);
     plan = std::make_unique<Plan>(
         make_model(c.model.name, size, size, c.model.classes, float(c.train.label_smoothing)), *policy, *backend,
         clips.get(), samples, options);

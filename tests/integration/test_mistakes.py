@@ -64,7 +64,7 @@ class Mistakes(Case):
         self.mistake(2, "unified_int4", "unified_int8", "policy.name=unified_int4")
 
     def test_cuda_is_not_there(self):
-        self.mistake(2, "cuda", "set backend.device to cpu", "backend.device=cuda")
+        self.mistake(2, "CUDA|NVIDIA|GPU", "backend.device: cpu", "backend.device=cuda")
 
     def test_missing_configuration(self):
         job = self.octet("train", self.directory / "nowhere.yaml", ranks=2, code=2)

@@ -97,18 +97,20 @@ Config::Policy policy(int64_t period) {
 
 TEST(ClipCoordinator, IsDueAtPowersOfTwoThenEveryPeriod) {
   const auto transport = make_self_transport();
-  const ClipCoordinator clips(policy(100), *transport);
+  const auto backend = make_reference_backend();
+  const ClipCoordinator clips(policy(100), *transport, *backend);
   std::vector<int64_t> due;
   for (int64_t step = 0; step <= 300; ++step)
     if (clips.due(step)) due.push_back(step);
   EXPECT_EQ(due, (std::vector<int64_t>{0, 1, 2, 4, 8, 16, 32, 64, 100, 200, 300}));
-  const ClipCoordinator always(policy(1), *transport);
+  const ClipCoordinator always(policy(1), *transport, *backend);
   for (int64_t step = 0; step < 10; ++step) EXPECT_TRUE(always.due(step));
 }
 
 TEST(ClipCoordinator, UpdatesAtDueStepsAndSurvivesARestore) {
   const auto transport = make_self_transport();
-  ClipCoordinator clips(policy(10), *transport);
+  const auto backend = make_reference_backend();
+  ClipCoordinator clips(policy(10), *transport, *backend);
   const int layer = clips.add_layer("conv");
   const std::vector<float> values = sample("laplace", 50000);
   const auto observe = [&](int64_t step) {
@@ -129,7 +131,7 @@ TEST(ClipCoordinator, UpdatesAtDueStepsAndSurvivesARestore) {
   EXPECT_GT(*clips.lr_scale(layer), 0.9f);
   EXPECT_FALSE(observe(3));
 
-  ClipCoordinator other(policy(10), *transport);
+  ClipCoordinator other(policy(10), *transport, *backend);
   other.add_layer("conv");
   other.restore(clips.state());
   EXPECT_EQ(*other.clip(0), primed);
@@ -138,7 +140,8 @@ TEST(ClipCoordinator, UpdatesAtDueStepsAndSurvivesARestore) {
 
 TEST(ClipCoordinator, UnforeseenSaturationForcesARefresh) {
   const auto transport = make_self_transport();
-  ClipCoordinator clips(policy(1000), *transport);
+  const auto backend = make_reference_backend();
+  ClipCoordinator clips(policy(1000), *transport, *backend);
   clips.add_layer("conv");
   clips.begin(700);
   const double few[] = {50, 1e6}, many[] = {500, 1e6};

@@ -1,6 +1,4 @@
 // The images of the batch, real or encoded for a quantized first layer.
-#include <cstring>
-
 #include "src/graph/nodes/nodes.h"
 
 namespace octet {
@@ -19,13 +17,10 @@ class Input final : public Node {
 
   void forward(Step& step) override {
     Timed timed(step.times, Phase::quantize);
-    const Tensor images{const_cast<float*>(step.images), shape_, DType::f32};
-    const QTensor y = step.value(output_);
-    if (encoding_.quantized()) {
-      step.backend.quantize(images, encoding_, step.key(index_, Role::activation, shape_.elements() / shape_.n), y, {});
-    } else {
-      std::memcpy(y.values.data, step.images, images.bytes());
-    }
+    Tensor images{nullptr, shape_, DType::f32};
+    images.data = const_cast<void*>(step.backend.upload(step.images, images.bytes()));
+    step.backend.quantize(images, encoding_, step.key(index_, Role::activation, shape_.elements() / shape_.n),
+                          step.value(output_), {});
   }
   void backward(Step&) override {}
 

@@ -1,0 +1,105 @@
+// What is computed once per channel or per tensor: affine coefficients and gradients, clips and scales.
+#include "kernels/cuda/device.h"
+#include "kernels/cuda/launch.h"
+#include "kernels/shared/affine.h"
+#include "kernels/shared/encode.h"
+
+namespace octet::cuda {
+namespace {
+
+constexpr int threads = 64;
+
+__device__ __forceinline__ int64_t thread_index() { return static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x; }
+
+__global__ void clear_ranges(ClipRange* ranges, int64_t rows) {
+  if (thread_index() < rows) ranges[thread_index()] = {0, 0, 0};
+}
+
+__global__ void finish_ranges(ClipRange* ranges, int64_t rows, Range kind, float held, int qmax, float* scales) {
+  const int64_t row = thread_index();
+  if (row >= rows) return;
+  const float largest = float_of(ranges[row].largest);
+  const float clip = kind == Range::held           ? held
+                     : kind == Range::power_of_two ? power_of_two_at_least(largest)
+                                                   : largest;
+  ranges[row].clip = clip;
+  ranges[row].inverse_scale = inverse_scale_of(clip, qmax);
+  scales[row] = scale_of(clip, qmax);
+}
+
+__global__ void coefficients(const __grid_constant__ AffineProblem problem, const __grid_constant__ Moments moments,
+                             const __grid_constant__ AffineParameters parameters, float* a, float* b, float* mean) {
+  const int64_t channel = thread_index();
+  if (channel >= problem.shape.c) return;
+  const AffineCoefficients own = affine_coefficients(problem, moments, parameters, channel);
+  a[channel] = own.a;
+  b[channel] = own.b;
+  mean[channel] = problem.normalize ? moments.mean[channel] : 0.0f;
+}
+
+__global__ void extremes(Activation activation, int64_t channels, const float* a, const float* b, const float* min,
+                         const float* max, ClipRange* range) {
+  const int64_t channel = thread_index();
+  if (channel >= channels) return;
+  float largest = 0;
+  for (int i = 0; i < 2; ++i) {
+    const float value = activate(activation, a[channel] * (i == 0 ? min : max)[channel] + b[channel]);
+    const float magnitude = float_of(bits_of(value) & 0x7FFFFFFFu);
+    largest = magnitude > largest ? magnitude : largest;
+  }
+  atomicMax(&range->largest, bits_of(largest));
+}
+
+__device__ __forceinline__ void write_sum(float* to, bool add, int64_t channel, double sum) {
+  if (to == nullptr) return;
+  to[channel] = add ? to[channel] + static_cast<float>(sum) : static_cast<float>(sum);
+}
+
+__global__ void gradients(const __grid_constant__ AffineProblem problem, const __grid_constant__ Moments moments,
+                          const __grid_constant__ AffineParameters parameters, const double* sums, float* A, float* B,
+                          float* C, float* d_gamma, bool add_gamma, float* d_beta, bool add_beta) {
+  const int64_t channel = thread_index();
+  if (channel >= problem.shape.c) return;
+  const double sum_dz = sums != nullptr ? sums[channel] : 0.0;
+  double sum_dz_normalized = sums != nullptr ? sums[problem.shape.c + channel] : 0.0;
+  if (problem.normalize) sum_dz_normalized *= inverse_deviation(problem, moments, channel);
+  const AffineGradient own = affine_gradient(problem, moments, parameters, channel, sum_dz, sum_dz_normalized);
+  A[channel] = own.A;
+  B[channel] = own.B;
+  C[channel] = own.C;
+  write_sum(d_gamma, add_gamma, channel, sum_dz_normalized);
+  write_sum(d_beta, add_beta, channel, sum_dz);
+}
+
+}  // namespace
+
+void launch_clear_ranges(ClipRange* ranges, int64_t rows, Stream stream) {
+  OCTET_LAUNCH(clear_ranges, dim3(blocks_for(rows, threads)), dim3(threads), stream, ranges, rows);
+}
+
+void launch_finish_ranges(ClipRange* ranges, int64_t rows, Range kind, float held, int qmax, float* scales,
+                          Stream stream) {
+  OCTET_LAUNCH(finish_ranges, dim3(blocks_for(rows, threads)), dim3(threads), stream, ranges, rows, kind, held, qmax,
+               scales);
+}
+
+void launch_affine_coefficients(const AffineProblem& problem, Moments moments, AffineParameters parameters, float* a,
+                                float* b, float* mean, Stream stream) {
+  OCTET_LAUNCH(coefficients, dim3(blocks_for(problem.shape.c, threads)), dim3(threads), stream, problem, moments,
+               parameters, a, b, mean);
+}
+
+void launch_affine_extremes(Activation activation, int64_t channels, const float* a, const float* b, Moments moments,
+                            ClipRange* range, Stream stream) {
+  OCTET_LAUNCH(extremes, dim3(blocks_for(channels, threads)), dim3(threads), stream, activation, channels, a, b,
+               moments.min, moments.max, range);
+}
+
+void launch_affine_gradients(const AffineProblem& problem, Moments moments, AffineParameters parameters,
+                             const double* sums, float* A, float* B, float* C, Into d_gamma, Into d_beta,
+                             Stream stream) {
+  OCTET_LAUNCH(gradients, dim3(blocks_for(problem.shape.c, threads)), dim3(threads), stream, problem, moments,
+               parameters, sums, A, B, C, d_gamma.tensor.f32(), d_gamma.add, d_beta.tensor.f32(), d_beta.add);
+}
+
+}  // namespace octet::cuda

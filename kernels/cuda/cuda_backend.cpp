@@ -1,0 +1,191 @@
+// Memory, the loss, the optimizer and the pools; convolutions and encodings have files of their own.
+#include "kernels/cuda/cuda_backend.h"
+
+#include <vector>
+
+namespace octet {
+namespace cuda {
+namespace {
+
+class DeviceBuffer final : public Buffer {
+ public:
+  DeviceBuffer(size_t bytes, Stream stream) : bytes_(bytes), data_(allocate_device(bytes)) {
+    fill_zero(data_, bytes, stream);
+  }
+  ~DeviceBuffer() override { release(data_); }
+  DeviceBuffer(const DeviceBuffer&) = delete;
+  DeviceBuffer& operator=(const DeviceBuffer&) = delete;
+  void* data() override { return data_; }
+  size_t bytes() const override { return bytes_; }
+
+ private:
+  size_t bytes_;
+  void* data_;
+};
+
+void require_real(Tensor tensor, const char* what) {
+  REQUIRE(tensor.dtype != DType::s8, "give f32 or bf16", what, " is int8");
+}
+bool is_bf16(const Into& into) { return into.tensor.dtype == DType::bf16; }
+
+}  // namespace
+
+void* DeviceScratch::get_bytes(size_t bytes) {
+  if (bytes > bytes_) {
+    release(memory_);  // waits for the kernels that use it
+    memory_ = nullptr;
+    bytes_ = 0;
+    memory_ = allocate_device(bytes);
+    bytes_ = bytes;
+  }
+  return memory_;
+}
+
+CudaBackend::CudaBackend(const CudaOptions& options)
+    : device_(open_device(options.device)), stream_(make_stream(options.check_every_kernel)) {}
+CudaBackend::~CudaBackend() { destroy_stream(stream_); }
+
+std::string CudaBackend::isa() const { return say("sm_", device_.major, device_.minor); }
+
+std::unique_ptr<Buffer> CudaBackend::allocate(size_t bytes) { return std::make_unique<DeviceBuffer>(bytes, stream_); }
+
+size_t CudaBackend::scratch_bytes() const {
+  size_t sum = 0;
+  for (const DeviceScratch* scratch : {&from_, &weights_, &partial_, &chunk_moments_, &items_, &ranges_, &coefficients_,
+                                       &sums_, &uploaded_, &labels_, &reports_})
+    sum += scratch->bytes();
+  return sum;
+}
+
+void CudaBackend::to_host(void* to, const void* from, size_t bytes) { copy_to_host(to, from, bytes, stream_); }
+void CudaBackend::to_device(void* to, const void* from, size_t bytes) { copy_to_device(to, from, bytes, stream_); }
+void CudaBackend::synchronize() { cuda::synchronize(stream_); }
+
+const void* CudaBackend::upload(const void* from, size_t bytes) {
+  void* const to = uploaded_.get<char>(static_cast<int64_t>(bytes));
+  copy_to_device(to, from, bytes, stream_);
+  return to;
+}
+
+void CudaBackend::update_running(Moments batch, int64_t count, float momentum, Tensor mean, Tensor variance) {
+  launch_update_running(batch, count, momentum, mean.f32(), variance.f32(), mean.elements(), stream_);
+}
+
+void CudaBackend::pool_forward(const PoolProblem& problem, QTensor x, QTensor y) {
+  REQUIRE(x.values.shape == problem.x && y.values.shape == problem.y && x.real() == y.real() &&
+              x.values.dtype == y.values.dtype,
+          "give tensors of the problem's shapes and one type", "a pool's tensors do not fit its problem");
+  REQUIRE(problem.pad >= 0 && 2 * problem.pad <= problem.kernel, "pad at most half of the kernel", "a pool of ",
+          problem.kernel, "x", problem.kernel, " with padding ", problem.pad, " has windows outside of the image");
+  launch_pool_forward(problem, x.values.data, x.values.dtype, x.scale, y.values.data, y.scale, stream_);
+}
+
+void CudaBackend::pool_backward(const PoolProblem& problem, QTensor x, QTensor, Tensor dy, Into dx) {
+  REQUIRE(dx.tensor.shape == problem.x && dy.shape == problem.y, "give tensors of the problem's shapes",
+          "a pool's tensors do not fit its problem");
+  require_real(dy, "a pool's dy");
+  require_real(dx.tensor, "a pool's dx");
+  launch_pool_backward(problem, x.values.data, x.values.dtype, dy.data, dy.dtype, dx.tensor.data, is_bf16(dx), dx.add,
+                       stream_);
+}
+
+void CudaBackend::global_pool_forward(QTensor x, Tensor y) {
+  const Shape from = x.values.shape;
+  REQUIRE(y.shape == (Shape{from.n, 1, 1, from.c}) && y.dtype == DType::f32, "give an f32 output of (N, 1, 1, C)",
+          "a global pool's output has another shape or type");
+  launch_global_pool_forward(from, x.values.data, x.values.dtype, x.scale, y.f32(), stream_);
+}
+
+void CudaBackend::global_pool_backward(Tensor dy, Into dx) {
+  const Shape to = dx.tensor.shape;
+  REQUIRE(dy.shape == (Shape{to.n, 1, 1, to.c}), "give an error of (N, 1, 1, C)", "a global pool's shapes differ");
+  require_real(dy, "a global pool's dy");
+  require_real(dx.tensor, "a global pool's dx");
+  launch_global_pool_backward(to, dy.data, dy.dtype, dx.tensor.data, is_bf16(dx), dx.add, stream_);
+}
+
+void CudaBackend::concat_forward(std::span<const QTensor> parts, QTensor y) {
+  REQUIRE(parts.size() <= size_t{max_parts}, say("concatenate at most ", max_parts, " parts"), "a concatenation of ",
+          parts.size(), " parts");
+  std::vector<const float*> scales;
+  int64_t channels = 0;
+  for (const QTensor& part : parts) {
+    const Shape shape = part.values.shape;
+    REQUIRE(part.real() == y.real() && part.values.dtype == y.values.dtype && shape.n == y.values.shape.n &&
+                shape.h == y.values.shape.h && shape.w == y.values.shape.w,
+            "concatenate images of one size and one encoding", "a part does not fit the concatenation");
+    scales.push_back(part.scale);
+    channels += shape.c;
+  }
+  REQUIRE(channels == y.values.shape.c, "give an output of as many channels", "the parts have ", channels,
+          " channels, the concatenation ", y.values.shape.c);
+  if (!y.real()) launch_largest_scale(scales.data(), static_cast<int>(scales.size()), y.scale, stream_);
+  int first = 0;
+  for (const QTensor& part : parts) {
+    const int own = static_cast<int>(part.values.shape.c);
+    launch_concat_part(part.values.data, part.values.dtype, part.scale, y.scale, y.values.shape.pixels(), own,
+                       static_cast<int>(channels), first, y.values.data, stream_);
+    first += own;
+  }
+}
+
+void CudaBackend::concat_backward(Tensor dy, std::span<const Into> parts) {
+  int64_t first = 0;
+  for (const Into& part : parts) {
+    const int64_t own = part.tensor.shape.c;
+    if (part)
+      launch_split_part(dy.data, dy.dtype, dy.shape.pixels(), static_cast<int>(own), static_cast<int>(dy.shape.c),
+                        static_cast<int>(first), part.tensor.data, is_bf16(part), part.add, stream_);
+    first += own;
+  }
+  REQUIRE(first == dy.shape.c, "give the parts that were concatenated", "the parts have ", first,
+          " channels, the concatenation ", dy.shape.c);
+}
+
+LossReport CudaBackend::softmax_loss(Tensor logits, const int32_t* labels, float smoothing, float gradient_scale,
+                                     Tensor d_logits) {
+  const int64_t rows = logits.shape.n, classes = logits.shape.c;
+  for (int64_t row = 0; row < rows; ++row)
+    REQUIRE(labels[row] >= -1 && labels[row] < classes, "give labels in [0, classes), or -1 for padding", "sample ",
+            row, " has label ", labels[row], " of ", classes, " classes");
+  int32_t* const device_labels = labels_.get<int32_t>(rows);
+  copy_to_device(device_labels, labels, static_cast<size_t>(rows) * sizeof(int32_t), stream_);
+  RowLoss* const device_reports = reports_.get<RowLoss>(rows);
+  launch_softmax_loss(logits.f32(), device_labels, rows, classes, smoothing, gradient_scale,
+                      sums_.get<double>(rows * classes), d_logits ? d_logits.f32() : nullptr, device_reports, stream_);
+  std::vector<RowLoss> reports(static_cast<size_t>(rows));
+  copy_to_host(reports.data(), device_reports, reports.size() * sizeof(RowLoss), stream_);
+  LossReport sum;
+  for (const RowLoss& row : reports) {
+    if (row.rank < 0) continue;
+    sum.loss_sum += row.loss;
+    sum.top1 += row.rank < 1;
+    sum.top5 += row.rank < 5;
+    ++sum.count;
+  }
+  return sum;
+}
+
+void CudaBackend::sgd_update(const SgdProblem& problem, Tensor w, Tensor gradient, Tensor velocity,
+                             const float* lr_scale) {
+  const float rate = lr_scale != nullptr ? problem.learning_rate * *lr_scale : problem.learning_rate;
+  launch_sgd(problem, rate, w.f32(), gradient.f32(), velocity.f32(), w.elements(), stream_);
+}
+
+bool CudaBackend::all_finite(Tensor tensor) {
+  if (tensor.dtype == DType::s8) return true;
+  int* const device_finite = sums_.get<int>(1);
+  int finite = 1;
+  copy_to_device(device_finite, &finite, sizeof finite, stream_);
+  launch_all_finite(tensor.data, tensor.dtype, tensor.elements(), device_finite, stream_);
+  copy_to_host(&finite, device_finite, sizeof finite, stream_);
+  return finite != 0;
+}
+
+}  // namespace cuda
+
+std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options) {
+  return std::make_unique<cuda::CudaBackend>(options);
+}
+
+}  // namespace octet

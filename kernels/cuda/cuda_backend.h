@@ -1,0 +1,91 @@
+// The backend of NVIDIA GPUs. Every operation gives the bits of the CPU backend. Calls launch kernels on one stream and
+// return; nothing but softmax_loss(), all_finite() and synchronize() waits.
+#pragma once
+#include "kernels/backend.h"
+#include "kernels/cuda/geometry.h"
+#include "kernels/cuda/launch.h"
+#include "kernels/cuda/runtime.h"
+
+namespace octet::cuda {
+
+// Device memory that grows to the largest size asked for and is then kept. Kernels use it in the order of the stream,
+// so one piece can serve every operation in turn.
+class DeviceScratch {
+ public:
+  DeviceScratch() = default;
+  ~DeviceScratch() { release(memory_); }
+  DeviceScratch(const DeviceScratch&) = delete;
+  DeviceScratch& operator=(const DeviceScratch&) = delete;
+  // What it held before is lost when it grows.
+  template <class T>
+  T* get(int64_t count) {
+    return static_cast<T*>(get_bytes(static_cast<size_t>(count) * sizeof(T)));
+  }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  void* get_bytes(size_t bytes);
+  void* memory_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+class CudaBackend final : public Backend {
+ public:
+  explicit CudaBackend(const CudaOptions&);
+  ~CudaBackend() override;
+  CudaBackend(const CudaBackend&) = delete;
+  CudaBackend& operator=(const CudaBackend&) = delete;
+  std::string name() const override { return "cuda"; }
+  std::string isa() const override;  // "sm_90"
+  std::unique_ptr<Buffer> allocate(size_t bytes) override;
+  size_t scratch_bytes() const override;
+  size_t free_bytes() const override { return cuda::free_bytes(); }
+  bool host_memory() const override { return false; }
+  void to_host(void* to, const void* from, size_t bytes) override;
+  void to_device(void* to, const void* from, size_t bytes) override;
+  void synchronize() override;
+  const void* upload(const void* from, size_t bytes) override;
+
+  void quantize(Tensor src, const Encoding&, const RngKey&, QTensor dst, Probe) override;
+  void dequantize(QTensor src, Tensor dst) override;
+  void conv_forward(const ConvProblem&, QTensor x, QTensor w, Tensor y, Moments) override;
+  void conv_backward_data(const ConvProblem&, QTensor dy, QTensor w, Into dx) override;
+  void conv_backward_weight(const ConvProblem&, QTensor x, QTensor dy, Into dw) override;
+  void affine_forward(const AffineProblem&, Tensor x, Moments, AffineParameters, QTensor residual, const Encoding&,
+                      const RngKey&, QTensor y) override;
+  void affine_backward(const AffineProblem&, Tensor x, Moments, AffineParameters, QTensor y, bool has_residual,
+                       Tensor dy, Into d_gamma, Into d_beta, Into d_residual, const Encoding&, const RngKey&,
+                       QTensor error, Probe) override;
+  void update_running(Moments, int64_t count, float momentum, Tensor running_mean, Tensor running_variance) override;
+  void pool_forward(const PoolProblem&, QTensor x, QTensor y) override;
+  void pool_backward(const PoolProblem&, QTensor x, QTensor y, Tensor dy, Into dx) override;
+  void global_pool_forward(QTensor x, Tensor y) override;
+  void global_pool_backward(Tensor dy, Into dx) override;
+  void concat_forward(std::span<const QTensor> parts, QTensor y) override;
+  void concat_backward(Tensor dy, std::span<const Into> parts) override;
+  LossReport softmax_loss(Tensor logits, const int32_t* labels, float smoothing, float gradient_scale,
+                          Tensor d_logits) override;
+  void sgd_update(const SgdProblem&, Tensor w, Tensor gradient, Tensor velocity, const float* lr_scale) override;
+  bool all_finite(Tensor) override;
+
+ private:
+  // from, with each row of `length` codes padded to a multiple of 16; from itself where nothing is missing.
+  const int8_t* padded_rows(const int8_t* from, int64_t rows, int64_t length, DeviceScratch& room);
+  // from (N, H, W, C) as (C, H, W, N rounded up to 16).
+  const int8_t* channel_major(const int8_t* from, Shape, DeviceScratch& room);
+  // Measures where the encoding asks for it (measured: the largest stands in ranges_ already), and writes the scales.
+  template <class Values>
+  void find_ranges(const Values&, int64_t rows, int64_t row_length, const Encoding&, float* scales,
+                   bool measured = false);
+  template <class Values>
+  void encode(const Values&, int64_t rows, int64_t row_length, const Encoding&, const RngKey&, void* out,
+              uint64_t* saturated);
+
+  Device device_;
+  Stream stream_;
+  DeviceScratch from_, weights_, partial_, chunk_moments_, items_;  // of convolutions
+  DeviceScratch ranges_, coefficients_, sums_;                      // of passes
+  DeviceScratch uploaded_, labels_, reports_;
+};
+
+}  // namespace octet::cuda

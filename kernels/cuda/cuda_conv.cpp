@@ -1,0 +1,124 @@
+// Convolutions: codes without groups go to tensor cores, everything else to the direct kernels.
+#include "kernels/cuda/cuda_backend.h"
+#include "kernels/shared/sums.h"
+
+namespace octet::cuda {
+namespace {
+
+constexpr int64_t products_per_sum = 131072;  // int32 holds 133,144 products of 127 x 127
+constexpr int64_t round_up_16(int64_t x) { return (x + 15) / 16 * 16; }
+
+void check(const ConvProblem& p, const QTensor& a, Shape a_shape, const QTensor& b, Shape b_shape) {
+  REQUIRE(a.real() == b.real(), "quantize both operands or none", "a convolution of codes with real numbers");
+  REQUIRE(p.groups > 0 && p.x.c % p.groups == 0 && p.y.c % p.groups == 0,
+          "choose groups that divide both channel counts", p.groups, " groups for ", p.x.c, " -> ", p.y.c, " channels");
+  for (const QTensor* operand : {&a, &b})
+    REQUIRE(operand->real() ? operand->values.dtype == DType::f32 : operand->values.dtype == DType::s8,
+            "give codes with a scale, or f32 without", "a convolution's operand is ", name_of(operand->values.dtype));
+  REQUIRE(a.values.shape == a_shape && b.values.shape == b_shape, "give tensors of the ConvProblem's shapes",
+          "a convolution's operand has another shape than the problem");
+}
+
+bool on_tensor_cores(const ConvProblem& p, const QTensor& a) { return !a.real() && p.groups == 1; }
+
+int taps_of(const ConvProblem& p) { return p.kernel_h * p.kernel_w; }
+
+Output output_of(const QTensor& a, const QTensor& w, Tensor to, bool add) {
+  REQUIRE(to.dtype != DType::s8, "give f32 or bf16", "a convolution writes int8");
+  return {a.scale, w.scale, w.per_channel, to.data, to.dtype == DType::bf16, add, nullptr};
+}
+
+}  // namespace
+
+const int8_t* CudaBackend::padded_rows(const int8_t* from, int64_t rows, int64_t length, DeviceScratch& room) {
+  const int64_t padded = round_up_16(length);
+  if (padded == length) return from;
+  int8_t* const to = room.get<int8_t>(rows * padded);
+  launch_pad_rows(from, rows, static_cast<int>(length), static_cast<int>(padded), to, stream_);
+  return to;
+}
+
+const int8_t* CudaBackend::channel_major(const int8_t* from, Shape s, DeviceScratch& room) {
+  const int64_t padded = round_up_16(s.n);
+  int8_t* const to = room.get<int8_t>(s.c * s.h * s.w * padded);
+  launch_channel_major(from, static_cast<int>(s.n), static_cast<int>(s.h * s.w), static_cast<int>(s.c),
+                       static_cast<int>(padded), to, stream_);
+  return to;
+}
+
+void CudaBackend::conv_forward(const ConvProblem& p, QTensor x, QTensor w, Tensor y, Moments moments) {
+  check(p, x, p.x, w, p.weight());
+  const Gather g = forward_gather(p, x.real() ? 4 : 1);
+  Output output = output_of(x, w, y, false);
+  if (moments) output.moments = chunk_moments_.get<float>(moment_floats(g));
+  if (on_tensor_cores(p, x)) {
+    const int64_t channels = round_up_16(p.x.c);
+    const int8_t* const codes = padded_rows(x.values.s8(), p.x.pixels(), p.x.c, from_);
+    const int8_t* const weights = padded_rows(w.values.s8(), p.y.c * taps_of(p), p.x.c, weights_);
+    launch_tensor_gather(g, codes, weights, static_cast<int>(taps_of(p) * channels), static_cast<int>(channels), output,
+                         stream_);
+  } else {
+    launch_direct_gather(g, x.real(), x.values.data, w.values.data, output, stream_);
+  }
+  if (!moments) return;
+  const int64_t items = (g.chunks + g.chunks_per_item - 1) / g.chunks_per_item;
+  launch_combine_moments(g, output.moments, items_.get<double>(4 * items * p.y.c), moments, stream_);
+}
+
+void CudaBackend::conv_backward_data(const ConvProblem& p, QTensor dy, QTensor w, Into dx) {
+  check(p, dy, p.y, w, p.weight());
+  REQUIRE(dx.tensor.shape == p.x, "give tensors of the ConvProblem's shapes", "dx has another shape than the problem");
+  const Output output = output_of(dy, w, dx.tensor, dx.add);
+  const bool depthwise = p.groups > 1 && p.x.c == p.groups && p.y.c == p.groups;
+  const bool per_channel = !dy.real() && w.per_channel && !depthwise;
+  if (per_channel || !on_tensor_cores(p, dy)) {
+    for (const Gather& phase : backward_gathers(p)) {
+      if (per_channel)
+        launch_direct_gather_per_channel(phase, dy.values.s8(), w.values.s8(), output, stream_);
+      else
+        launch_direct_gather(phase, dy.real(), dy.values.data, w.values.data, output, stream_);
+    }
+    return;
+  }
+  const int64_t channels = round_up_16(p.y.c);
+  const int8_t* const codes = padded_rows(dy.values.s8(), p.y.pixels(), p.y.c, from_);
+  int8_t* const weights = weights_.get<int8_t>(taps_of(p) * p.x.c * channels);
+  launch_transpose_weights(w.values.s8(), static_cast<int>(p.y.c), taps_of(p), static_cast<int>(p.x.c),
+                           static_cast<int>(channels), weights, stream_);
+  for (const Gather& phase : backward_gathers(p))
+    launch_tensor_gather(phase, codes, weights, static_cast<int>(channels), static_cast<int>(p.x.c * channels), output,
+                         stream_);
+}
+
+void CudaBackend::conv_backward_weight(const ConvProblem& p, QTensor x, QTensor dy, Into dw) {
+  check(p, x, p.x, dy, p.y);
+  REQUIRE(dw.tensor.shape == p.weight() && dw.tensor.dtype == DType::f32, "give f32 of the weight's shape",
+          "dw has another shape or type than the problem");
+  REQUIRE(!x.per_channel && !dy.per_channel, "give one scale per tensor", "a weight gradient of per-channel codes");
+  const WeightGather g = weight_gather(p);
+  const int64_t count = dw.tensor.elements();
+  int parts = g.items;
+  void* partial = nullptr;
+  if (on_tensor_cores(p, x)) {
+    // Enough splits to keep every processor busy twice over, none shorter than some tiles, none longer than int32
+    // allows.
+    const int64_t products = int64_t{g.y_h} * g.y_w * round_up_16(g.images);
+    const int64_t tiles = (p.y.c + 127) / 128 * ((count / p.y.c + 63) / 64);
+    const int64_t wanted = (2 * device_.processors + tiles - 1) / tiles, most = (products + 2047) / 2048;
+    const int64_t least = (products + products_per_sum - 1) / products_per_sum;
+    parts = static_cast<int>(std::max(least, std::min(wanted, most)));
+    const ConvProblem flat = as_pixel_list(p);
+    const int8_t* const x_planes = channel_major(x.values.s8(), flat.x, from_);
+    const int8_t* const dy_planes = channel_major(dy.values.s8(), flat.y, weights_);
+    partial = partial_.get<int32_t>(parts * count);
+    launch_tensor_weight(g, x_planes, dy_planes, parts, static_cast<int32_t*>(partial), stream_);
+  } else {
+    REQUIRE(x.real() || int64_t{g.item_images} * g.y_h * g.y_w <= products_per_sum, "train on smaller images",
+            "the weight gradient of a ", g.y_h, "x", g.y_w, " output does not fit int32 sums");
+    partial = partial_.get<int32_t>(parts * count);
+    launch_direct_weight(g, x.real(), x.values.data, dy.values.data, partial, stream_);
+  }
+  launch_finish_weight(x.real(), partial, parts, count, x.scale, dy.scale, dw.tensor.f32(), dw.add, stream_);
+}
+
+}  // namespace octet::cuda

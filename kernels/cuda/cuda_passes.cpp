@@ -1,0 +1,176 @@
+// Everything that ends in an encoded tensor: quantization, and the affine step with its backward.
+#include <limits>
+
+#include "kernels/cuda/cuda_backend.h"
+
+namespace octet::cuda {
+namespace {
+
+float held_clip(const Encoding& encoding) {
+  if (encoding.range != Range::held) return 0;
+  REQUIRE(encoding.held != nullptr && *encoding.held > 0, "measure the first clip before quantizing with it",
+          "a held clip must be positive");
+  return *encoding.held;
+}
+
+void check(const AffineProblem& problem, Tensor x, Moments moments, AffineParameters parameters) {
+  REQUIRE(x.shape == problem.shape && x.dtype != DType::s8, "give x in the problem's shape, as f32 or bf16",
+          "an affine step reads another tensor than its problem tells");
+  REQUIRE(!problem.normalize || (moments.mean && moments.variance && parameters.gamma && parameters.beta),
+          "give mean, variance, gamma and beta", "a norm lacks its statistics or parameters");
+}
+void check_encoded(const Encoding& encoding, const QTensor& tensor, Shape shape) {
+  REQUIRE(tensor.values.shape == shape && tensor.values.dtype == encoding.dtype && encoding.dtype != DType::bf16 &&
+              tensor.real() != encoding.quantized() && !tensor.per_channel,
+          "give a tensor of the problem's shape and the encoding's type, f32 or codes with one scale",
+          "an affine step writes another tensor than its encoding tells");
+}
+
+struct Bounds {
+  float low, high;
+};
+Bounds value_bounds(Activation activation) {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  return {activation == Activation::none ? -infinity : 0.0f, activation == Activation::relu6 ? 6.0f : infinity};
+}
+
+}  // namespace
+
+template <class Values>
+void CudaBackend::find_ranges(const Values& values, int64_t rows, int64_t row_length, const Encoding& encoding,
+                              float* scales, bool measured) {
+  const float held = held_clip(encoding);
+  ClipRange* const ranges = ranges_.get<ClipRange>(rows);
+  if (!measured) {
+    launch_clear_ranges(ranges, rows, stream_);
+    if (encoding.range != Range::held) launch_absmax(values, rows, row_length, ranges, stream_);
+  }
+  launch_finish_ranges(ranges, rows, encoding.range, held, encoding.qmax, scales, stream_);
+}
+
+template <class Values>
+void CudaBackend::encode(const Values& values, int64_t rows, int64_t row_length, const Encoding& encoding,
+                         const RngKey& key, void* out, uint64_t* saturated) {
+  Sink sink;
+  sink.type = encoding.dtype;
+  sink.stochastic = encoding.rounding == Rounding::stochastic;
+  sink.qmax = encoding.qmax;
+  if (encoding.quantized()) sink.ranges = ranges_.get<ClipRange>(rows);
+  sink.out = out;
+  sink.saturated = saturated;
+  launch_encode(values, rows, row_length, key, sink, stream_);
+}
+
+void CudaBackend::quantize(Tensor src, const Encoding& encoding, const RngKey& key, QTensor dst, Probe probe) {
+  REQUIRE(src.shape == dst.values.shape, "give a destination of the source's shape", "quantize() between two shapes");
+  REQUIRE(src.dtype != DType::s8, "give real numbers", "quantize() from codes");
+  REQUIRE(encoding.dtype == dst.values.dtype && encoding.dtype != DType::bf16 && encoding.quantized() != dst.real(),
+          "give a destination of the encoding's type, int8 with a scale or f32", "quantize() into ",
+          name_of(dst.values.dtype), " asks for ", name_of(encoding.dtype));
+  REQUIRE(encoding.per_channel == dst.per_channel || !encoding.quantized(), "give one scale for each scale asked for",
+          "the encoding and its destination differ in per_channel");
+  const PlainValues values{src.data, src.dtype};
+  const int64_t rows = encoding.quantized() && encoding.per_channel ? src.shape.n : 1;
+  const int64_t row_length = src.elements() / rows;
+  REQUIRE(rows <= 65535, "use one scale per tensor", "quantization of ", rows, " channels by scales of their own");
+  if (encoding.quantized()) find_ranges(values, rows, row_length, encoding, dst.scale);
+  if (probe.histogram != nullptr) launch_histogram(values, src.elements(), probe.histogram, stream_);
+  encode(values, rows, row_length, encoding, key, dst.values.data, probe.saturated);
+}
+
+void CudaBackend::dequantize(QTensor src, Tensor dst) {
+  REQUIRE(src.values.shape == dst.shape, "give a destination of the source's shape", "dequantize() between two shapes");
+  REQUIRE(src.values.dtype == DType::s8 && !src.real() && dst.dtype == DType::f32, "give codes and an f32 destination",
+          "dequantize() from ", name_of(src.values.dtype), " to ", name_of(dst.dtype));
+  launch_dequantize(src.values.s8(), dst.shape.n, dst.elements() / dst.shape.n, src.scale, src.per_channel, dst.f32(),
+                    stream_);
+}
+
+void CudaBackend::affine_forward(const AffineProblem& problem, Tensor x, Moments moments, AffineParameters parameters,
+                                 QTensor residual, const Encoding& encoding, const RngKey& key, QTensor y) {
+  check(problem, x, moments, parameters);
+  check_encoded(encoding, y, problem.shape);
+  REQUIRE(!residual || (residual.values.shape == problem.shape && residual.values.dtype != DType::bf16 &&
+                        residual.real() != (residual.values.dtype == DType::s8)),
+          "add codes or f32 of the problem's shape", "an affine step's residual has another shape or type");
+  const int64_t channels = problem.shape.c, count = problem.shape.elements();
+  float* const a = coefficients_.get<float>(3 * channels);
+  float *const b = a + channels, *const mean = b + channels;
+  launch_affine_coefficients(problem, moments, parameters, a, b, mean, stream_);
+  const auto [low, high] = value_bounds(problem.activation);
+  const AffineForwardValues values{
+      x.data, x.dtype, static_cast<int>(channels), a, b, residual.values.data, residual.values.dtype, residual.scale,
+      low,    high};
+  if (encoding.quantized()) {
+    // Without a residual, y is monotonic in x within a channel: the extremes of x give those of y.
+    const bool from_moments = encoding.range != Range::held && !residual && moments.min && moments.max;
+    if (from_moments) {
+      ClipRange* const range = ranges_.get<ClipRange>(1);
+      launch_clear_ranges(range, 1, stream_);
+      launch_affine_extremes(problem.activation, channels, a, b, moments, range, stream_);
+    }
+    find_ranges(values, 1, count, encoding, y.scale, from_moments);
+  }
+  encode(values, 1, count, encoding, key, y.values.data, nullptr);
+}
+
+void CudaBackend::affine_backward(const AffineProblem& problem, Tensor x, Moments moments, AffineParameters parameters,
+                                  QTensor y, bool has_residual, Tensor dy, Into d_gamma, Into d_beta, Into d_residual,
+                                  const Encoding& encoding, const RngKey& key, QTensor error, Probe probe) {
+  check(problem, x, moments, parameters);
+  if (error) check_encoded(encoding, error, problem.shape);
+  REQUIRE(dy.shape == problem.shape && dy.dtype != DType::s8, "give dy in the problem's shape, as f32 or bf16",
+          "an affine step's dy has another shape or type");
+  REQUIRE(!d_residual || d_residual.tensor.dtype != DType::s8, "give f32 or bf16", "d_residual is int8");
+  const bool masked = problem.activation != Activation::none, from_output = has_residual && masked;
+  REQUIRE(!from_output || (y.values.shape == problem.shape && y.values.dtype != DType::bf16 &&
+                           y.real() != (y.values.dtype == DType::s8)),
+          "keep the output of an activation behind a residual until its backward, as codes or f32",
+          "an affine step's y is missing");
+  const int64_t channels = problem.shape.c, count = problem.shape.elements();
+  float* const a = coefficients_.get<float>(6 * channels);
+  float *const b = a + channels, *const mean = b + channels, *const A = mean + channels, *const B = A + channels,
+               *const C = B + channels;
+  launch_affine_coefficients(problem, moments, parameters, a, b, mean, stream_);
+
+  auto [low, high] = value_bounds(problem.activation);
+  if (from_output && !y.real() && problem.activation == Activation::relu6) high = static_cast<float>(encoding.qmax);
+  AffineBackwardValues values{.x = x.data,
+                              .dy = dy.data,
+                              .y = y.values.data,
+                              .type = x.dtype,
+                              .dy_type = dy.dtype,
+                              .y_type = y.values.dtype,
+                              .channels = static_cast<int>(channels),
+                              .mask = !masked        ? Mask::everywhere
+                                      : has_residual ? Mask::output
+                                                     : Mask::input,
+                              .a = a,
+                              .b = b,
+                              .A = A,
+                              .B = B,
+                              .C = C,
+                              .low = low,
+                              .high = high};
+
+  double* sums = nullptr;
+  if ((problem.normalize && problem.batch_statistics) || (error && (d_gamma || d_beta))) {
+    float* const partial = partial_.get<float>(affine_partial_floats(count, channels));
+    const int64_t rows = affine_partial_floats(count, channels);  // more than (chunks, 2, channels) doubles need
+    sums = sums_.get<double>(2 * channels + rows);
+    launch_affine_reduce(values, mean, count, partial, sums + 2 * channels, sums, stream_);
+  }
+  launch_affine_gradients(problem, moments, parameters, sums, A, B, C, error ? d_gamma : Into{},
+                          error ? d_beta : Into{}, stream_);
+  if (error && encoding.quantized()) find_ranges(values, 1, count, encoding, error.scale);
+  if (probe.histogram != nullptr) launch_histogram(values, count, probe.histogram, stream_);
+  if (!error) return;
+  if (d_residual) {
+    values.d_residual = d_residual.tensor.data;
+    values.residual_bf16 = d_residual.tensor.dtype == DType::bf16;
+    values.residual_add = d_residual.add;
+  }
+  encode(values, 1, count, encoding, key, error.values.data, probe.saturated);
+}
+
+}  // namespace octet::cuda

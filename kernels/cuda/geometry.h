@@ -1,0 +1,48 @@
+// The geometry of one convolution as the kernels take it: by value, in 32-bit integers.
+#pragma once
+#include <vector>
+
+#include "kernels/backend.h"
+
+namespace octet::cuda {
+
+inline constexpr int max_taps = 32;  // along one axis
+
+// One axis of a gather: output first + i * step, for i < count, reads input i * from_step + shift of every tap.
+struct Axis {
+  int from, to;  // extents
+  int from_step;
+  int first, step, count;
+  int taps;
+  int16_t shift[max_taps];
+  int16_t kernel[max_taps];  // which row or column of the kernel weighs it
+};
+
+// Forward and data gradient are both gathers: to[pixel] = sum over taps and channels of from[...] * weight. The data
+// gradient of stride s is s * s of them (phases), each with few taps; its kernel is flipped. Taps come in the order in
+// which real values are added.
+struct Gather {
+  Axis h, w;
+  int images;
+  int from_channels, to_channels;  // of whole pixels
+  int group_from, group_to;        // of one group
+  int kernel_w;
+  // Offset of a weight: group * weight_group + output channel * lane_step + tap * tap_step + input channel *
+  // channel_step.
+  int weight_group, lane_step, tap_step, channel_step;
+  // Pixels in chunks of 64 within items (shared/sums.h).
+  int pixels, item_pixels, chunks_per_item, chunks;
+};
+Gather forward_gather(const ConvProblem&, int64_t element_bytes);
+std::vector<Gather> backward_gathers(const ConvProblem&);  // the phases
+
+// The weight gradient, over all pixels of dy.
+struct WeightGather {
+  int images, x_h, x_w, x_channels, y_h, y_w, y_channels;
+  int kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w;
+  int group_x, group_y;    // channels per group
+  int item_images, items;  // direct kernels sum one item after another
+};
+WeightGather weight_gather(const ConvProblem&);
+
+}  // namespace octet::cuda

@@ -1,0 +1,149 @@
+// The kernels, as the backend calls them: each function launches on the stream and returns at once. Pointers are the
+// device's. One declaration block per .cu file.
+#pragma once
+#include "kernels/backend.h"
+#include "kernels/cuda/geometry.h"
+#include "kernels/cuda/runtime.h"
+
+namespace octet::cuda {
+
+// What becomes of a convolution's sums: to (+)= sum * *scale * weight_scale[output channel or 0]; real operands have no
+// scales. moments (optional): room for moment_floats() of the gather, see launch_combine_moments.
+struct Output {
+  const float *scale = nullptr, *weight_scale = nullptr;
+  bool per_channel = false;  // one weight scale per channel of `to`
+  void* to = nullptr;
+  bool bf16 = false, add = false;
+  float* moments = nullptr;
+};
+inline int64_t moment_floats(const Gather& g) { return int64_t{4} * g.chunks * g.to_channels; }
+
+// conv_tensor.cu: int8 tensor cores, no groups. from: (images, h, w, from_channels rounded up to 16), 16-byte aligned.
+// weights: of output channel c and tap t, lane c * lane_bytes + t * tap_bytes, from_channels rounded up.
+void launch_tensor_gather(const Gather&, const int8_t* from, const int8_t* weights, int lane_bytes, int tap_bytes,
+                          const Output&, Stream);
+// partial[split][output channel][tap][input channel] = sums over the split's share of the pixels. x and dy are channel
+// major: (channels, h, w, images rounded up to 16), zeros beyond the images.
+void launch_tensor_weight(const WeightGather&, const int8_t* x, const int8_t* dy, int splits, int32_t* partial, Stream);
+
+// conv_layout.cu: to[row][0 .. padded) = from[row], zeros beyond.
+void launch_pad_rows(const int8_t* from, int64_t rows, int length, int padded, int8_t* to, Stream);
+// to (taps, inputs, padded outputs) = weights (outputs, taps, inputs), zeros beyond.
+void launch_transpose_weights(const int8_t* weights, int outputs, int taps, int inputs, int padded, int8_t* to, Stream);
+// to (channels, pixels, padded images) = from (images, pixels, channels), zeros beyond.
+void launch_channel_major(const int8_t* from, int images, int pixels, int channels, int padded, int8_t* to, Stream);
+
+// conv_direct.cu: one thread per output, any groups; codes with exact sums, or f32 in the fixed order.
+void launch_direct_gather(const Gather&, bool real, const void* from, const void* weights, const Output&, Stream);
+// Data gradient of codes with one scale per output channel of the forward convolution: its channels' contributions are
+// scaled and added in f32, in order.
+void launch_direct_gather_per_channel(const Gather&, const int8_t* from, const int8_t* weights, const Output&, Stream);
+// partial[item][output channel][tap][input channel]: int32 sums of codes, or f32 sums of real values.
+void launch_direct_weight(const WeightGather&, bool real, const void* x, const void* dy, void* partial, Stream);
+// dw (+)= the sum of all parts (int64, or double in order) * *scale_x * *scale_dy (null: 1).
+void launch_finish_weight(bool real, const void* partial, int parts, int64_t count, const float* scale_x,
+                          const float* scale_dy, float* dw, bool add, Stream);
+
+// moments.cu. items: room for 4 * items * channels doubles.
+void launch_combine_moments(const Gather&, const float* chunk_moments, double* items, Moments, Stream);
+void launch_update_running(Moments, int64_t count, float momentum, float* mean, float* variance, int64_t channels,
+                           Stream);
+
+// The values that elementwise passes compute and then encode. Coefficients are (channels) each; channels is 1 where
+// there are none.
+struct PlainValues {
+  const void* x;
+  DType type;
+  int channels = 1;
+};
+struct AffineForwardValues {  // clamp(a x + b + residual, low, high)
+  const void* x;
+  DType type;
+  int channels;
+  const float *a, *b;
+  const void* residual;  // null: none
+  DType residual_type;
+  const float* residual_scale;  // of codes
+  float low, high;
+};
+enum class Mask : uint8_t { everywhere, input, output };  // where a gradient passes: low < v < high of a x + b, or of y
+struct AffineBackwardValues {                             // A dz + (B x + C),  dz = mask ? dy : 0
+  const void *x, *dy, *y;
+  DType type, dy_type, y_type;
+  int channels;
+  Mask mask;
+  const float *a, *b, *A, *B, *C;
+  float low, high;
+  void* d_residual = nullptr;  // encoding writes dz here
+  bool residual_bf16 = false, residual_add = false;
+};
+
+// passes.cu: elementwise, over rows of row_length elements, each with a range of its own. Instantiated for the values
+// above.
+struct ClipRange {
+  uint32_t largest;  // bits of max |value|
+  float clip, inverse_scale;
+};
+struct Sink {
+  DType type = DType::f32;  // codes, or f32
+  bool stochastic = false;
+  int qmax = 127;
+  const ClipRange* ranges = nullptr;  // (rows)
+  void* out = nullptr;
+  uint64_t* saturated = nullptr;
+};
+template <class Values>
+void launch_absmax(const Values&, int64_t rows, int64_t row_length, ClipRange* ranges, Stream);
+template <class Values>
+void launch_histogram(const Values&, int64_t count, uint32_t* histogram, Stream);
+template <class Values>
+void launch_encode(const Values&, int64_t rows, int64_t row_length, const RngKey&, const Sink&, Stream);
+// Per channel the sums of dz and of dz (x - mean), (2, channels) doubles. partial: room for affine_partial_floats.
+int64_t affine_partial_floats(int64_t elements, int64_t channels);
+void launch_affine_reduce(const AffineBackwardValues&, const float* mean, int64_t count, float* partial, double* chunks,
+                          double* sums, Stream);
+void launch_dequantize(const int8_t* codes, int64_t rows, int64_t row_length, const float* scales, bool per_row,
+                       float* out, Stream);
+// *finite becomes 0 when an element is not.
+void launch_all_finite(const void* x, DType, int64_t count, int* finite, Stream);
+void launch_sgd(const SgdProblem&, float rate, float* w, const float* gradient, float* velocity, int64_t count, Stream);
+
+// coefficients.cu: what is computed once per channel or tensor.
+void launch_clear_ranges(ClipRange* ranges, int64_t rows, Stream);
+// Completes ranges from their largest, or from the held clip, and writes the scales (rows).
+void launch_finish_ranges(ClipRange* ranges, int64_t rows, Range, float held, int qmax, float* scales, Stream);
+// a, b, mean: (channels) each.
+void launch_affine_coefficients(const AffineProblem&, Moments, AffineParameters, float* a, float* b, float* mean,
+                                Stream);
+// The range of activation(a x + b) from the extremes of x.
+void launch_affine_extremes(Activation, int64_t channels, const float* a, const float* b, Moments, ClipRange* range,
+                            Stream);
+// sums as launch_affine_reduce leaves them, or null for zeros.
+void launch_affine_gradients(const AffineProblem&, Moments, AffineParameters, const double* sums, float* A, float* B,
+                             float* C, Into d_gamma, Into d_beta, Stream);
+
+// pools.cu
+void launch_pool_forward(const PoolProblem&, const void* x, DType, const float* x_scale, void* y, float* y_scale,
+                         Stream);
+void launch_pool_backward(const PoolProblem&, const void* x, DType, const void* dy, DType dy_type, void* dx, bool bf16,
+                          bool add, Stream);
+void launch_global_pool_forward(Shape x_shape, const void* x, DType, const float* scale, float* y, Stream);
+void launch_global_pool_backward(Shape x_shape, const void* dy, DType dy_type, void* dx, bool bf16, bool add, Stream);
+
+// concat.cu: to (pixels, all_channels) from channel `first` on.
+void launch_largest_scale(const float* const* scales, int count, float* largest, Stream);  // of at most max_parts
+inline constexpr int max_parts = 64;
+void launch_concat_part(const void* from, DType, const float* scale, const float* all_scale, int64_t pixels,
+                        int channels, int all_channels, int first, void* to, Stream);
+void launch_split_part(const void* from, DType, int64_t pixels, int channels, int all_channels, int first, void* to,
+                       bool bf16, bool add, Stream);
+
+// loss.cu: one row after another is the caller's sum. exponentials: room for (rows, classes) doubles.
+struct RowLoss {
+  double loss;
+  int rank;  // of the label; -1: the row does not count
+};
+void launch_softmax_loss(const float* logits, const int32_t* labels, int64_t rows, int64_t classes, float smoothing,
+                         float gradient_scale, double* exponentials, float* d_logits, RowLoss* reports, Stream);
+
+}  // namespace octet::cuda

@@ -1,0 +1,83 @@
+// Moments of a convolution's output from its chunks, and running statistics.
+#include "kernels/cuda/device.h"
+#include "kernels/cuda/launch.h"
+
+namespace octet::cuda {
+namespace {
+
+constexpr int threads = 64;
+
+// items: sums, squares, lows, highs, (items, channels) each.
+__global__ void sum_items(const float* chunks_of, int chunks, int chunks_per_item, int items, int channels,
+                          double* to) {
+  const int channel = static_cast<int>(blockIdx.y) * threads + static_cast<int>(threadIdx.x);
+  const int item = static_cast<int>(blockIdx.x);
+  if (channel >= channels) return;
+  const int64_t step = static_cast<int64_t>(chunks) * channels;
+  const int first = item * chunks_per_item, end = first + chunks_per_item < chunks ? first + chunks_per_item : chunks;
+  double sum = 0, square = 0;
+  float low = __uint_as_float(0x7F800000u), high = -low;
+  for (int chunk = first; chunk < end; ++chunk) {
+    const float* const at = chunks_of + static_cast<int64_t>(chunk) * channels + channel;
+    sum += static_cast<double>(at[0]);
+    square += static_cast<double>(at[step]);
+    low = at[2 * step] < low ? at[2 * step] : low;
+    high = at[3 * step] > high ? at[3 * step] : high;
+  }
+  const int64_t item_step = static_cast<int64_t>(items) * channels;
+  double* const out = to + static_cast<int64_t>(item) * channels + channel;
+  out[0] = sum;
+  out[item_step] = square;
+  out[2 * item_step] = low;
+  out[3 * item_step] = high;
+}
+
+__global__ void finish_moments(const double* items_of, int items, int channels, double count, float* mean,
+                               float* variance, float* min, float* max) {
+  const int channel = static_cast<int>(blockIdx.x) * threads + static_cast<int>(threadIdx.x);
+  if (channel >= channels) return;
+  const int64_t step = static_cast<int64_t>(items) * channels;
+  const double* at = items_of + channel;
+  double sum = at[0], square = at[step], low = at[2 * step], high = at[3 * step];
+  for (int item = 1; item < items; ++item) {
+    at += channels;
+    sum += at[0];
+    square += at[step];
+    low = at[2 * step] < low ? at[2 * step] : low;
+    high = at[3 * step] > high ? at[3 * step] : high;
+  }
+  const double average = sum / count, spread = square / count - average * average;
+  mean[channel] = static_cast<float>(average);
+  variance[channel] = static_cast<float>(0 < spread ? spread : 0.0);
+  if (min != nullptr) min[channel] = static_cast<float>(low);
+  if (max != nullptr) max[channel] = static_cast<float>(high);
+}
+
+__global__ void running(const float* batch_mean, const float* batch_variance, float correction, float momentum,
+                        float* mean, float* variance, int64_t channels) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x;
+  if (i >= channels) return;
+  mean[i] = (1 - momentum) * mean[i] + momentum * batch_mean[i];
+  variance[i] = (1 - momentum) * variance[i] + momentum * (batch_variance[i] * correction);
+}
+
+}  // namespace
+
+void launch_combine_moments(const Gather& g, const float* chunk_moments, double* items, Moments moments,
+                            Stream stream) {
+  const int count = (g.chunks + g.chunks_per_item - 1) / g.chunks_per_item, channels = g.to_channels;
+  OCTET_LAUNCH(sum_items, dim3(static_cast<unsigned>(count), blocks_for(channels, threads)), dim3(threads), stream,
+               chunk_moments, g.chunks, g.chunks_per_item, count, channels, items);
+  OCTET_LAUNCH(finish_moments, dim3(blocks_for(channels, threads)), dim3(threads), stream, items, count, channels,
+               static_cast<double>(g.pixels), moments.mean, moments.variance, moments.min, moments.max);
+}
+
+void launch_update_running(Moments batch, int64_t count, float momentum, float* mean, float* variance, int64_t channels,
+                           Stream stream) {
+  const float correction =
+      count > 1 ? static_cast<float>(static_cast<double>(count) / static_cast<double>(count - 1)) : 1.0f;
+  OCTET_LAUNCH(running, dim3(blocks_for(channels, threads)), dim3(threads), stream, batch.mean, batch.variance,
+               correction, momentum, mean, variance, channels);
+}
+
+}  // namespace octet::cuda

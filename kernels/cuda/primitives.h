@@ -1,0 +1,128 @@
+// The instructions that C++ has no words for, each with its meaning on the host.
+#pragma once
+#include <cstdint>
+
+namespace octet::cuda {
+
+// Sixteen bytes from global to shared memory, both aligned; zeros unless inside (from must be a global address even
+// then). They have arrived after wait_copies<n>() with no more than n groups committed since, and a block barrier.
+__device__ __forceinline__ void copy_async(void* to, const void* from, bool inside);
+__device__ __forceinline__ void commit_copies();
+template <int left>
+__device__ __forceinline__ void wait_copies();
+
+// Four 8 x 16-byte matrices: lane i gives the address of row i % 8 of matrix i / 8 in shared memory, and gets bytes
+// 4 (lane % 4) .. + 3 of row lane / 4 of each matrix.
+__device__ __forceinline__ void load_matrices(uint32_t (&to)[4], const void* row);
+
+// sums (16 x 8) += a (16 x 32 codes) * b (32 x 8 codes), spread over a warp as PTX's mma.m16n8k32 does: with g = lane /
+// 4 and t = lane % 4, a[0] holds row g, k 4t..4t+3; a[1] row g + 8; a[2], a[3] the same rows from k + 16; b[0] column
+// g, k 4t..4t+3; b[1] from k + 16; sums rows g (0, 1) and g + 8 (2, 3), columns 2t and 2t + 1.
+__device__ __forceinline__ void multiply_add(int32_t (&sums)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1);
+
+#ifdef OCTET_EMULATED
+
+inline void copy_async(void* to, const void* from, bool inside) {
+  emulation::thread->copies.push_back({to, inside ? from : nullptr, 16});
+}
+inline void commit_copies() { emulation::thread->copy_groups.push_back(emulation::thread->copies.size()); }
+template <int left>
+inline void wait_copies() {
+  auto& copies = emulation::thread->copies;
+  auto& groups = emulation::thread->copy_groups;
+  if (groups.size() <= static_cast<size_t>(left)) return;
+  const size_t finished = groups.size() - static_cast<size_t>(left), end = groups[finished - 1];
+  for (size_t i = 0; i < end; ++i) {
+    if (copies[i].from != nullptr)
+      std::memcpy(copies[i].to, copies[i].from, copies[i].bytes);
+    else
+      std::memset(copies[i].to, 0, copies[i].bytes);
+  }
+  copies.erase(copies.begin(), copies.begin() + static_cast<std::ptrdiff_t>(end));
+  groups.erase(groups.begin(), groups.begin() + static_cast<std::ptrdiff_t>(finished));
+  for (size_t& group : groups) group -= end;
+}
+
+inline void load_matrices(uint32_t (&to)[4], const void* row) {
+  emulation::Exchange& exchange = emulation::next_exchange();
+  const unsigned lane = emulation::thread->lane;
+  exchange.addresses[lane] = row;
+  emulation::warp_barrier();
+  for (unsigned matrix = 0; matrix < 4; ++matrix)
+    std::memcpy(&to[matrix], static_cast<const char*>(exchange.addresses[matrix * 8 + lane / 4]) + lane % 4 * 4, 4);
+}
+
+inline void multiply_add(int32_t (&sums)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+  emulation::Exchange& exchange = emulation::next_exchange();
+  const unsigned lane = emulation::thread->lane;
+  for (unsigned i = 0; i < 4; ++i) exchange.words[i][lane] = a[i];
+  exchange.words[4][lane] = b0;
+  exchange.words[5][lane] = b1;
+  emulation::warp_barrier();
+  // A row's sixteen bytes lie in four neighbouring lanes, so in sixteen neighbouring bytes of the table.
+  const auto bytes = [&](unsigned word, unsigned line) {
+    return reinterpret_cast<const int8_t*>(&exchange.words[word][line * 4]);
+  };
+  for (unsigned i = 0; i < 4; ++i) {
+    const unsigned column = lane % 4 * 2 + i % 2;
+    const int8_t *a_low = bytes(i / 2, lane / 4), *a_high = bytes(2 + i / 2, lane / 4);
+    const int8_t *b_low = bytes(4, column), *b_high = bytes(5, column);
+    int32_t sum = 0;
+    for (int k = 0; k < 16; ++k) sum += a_low[k] * b_low[k] + a_high[k] * b_high[k];
+    sums[i] += sum;
+  }
+}
+
+#else
+
+__device__ __forceinline__ uint32_t shared_address(const void* pointer) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
+}
+
+#if __CUDA_ARCH__ >= 800
+__device__ __forceinline__ void copy_async(void* to, const void* from, bool inside) {
+  const int bytes = inside ? 16 : 0;  // the rest is filled with zeros
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(shared_address(to)),
+               "l"(__cvta_generic_to_global(from)), "r"(bytes)
+               : "memory");
+}
+__device__ __forceinline__ void commit_copies() { asm volatile("cp.async.commit_group;\n"); }
+template <int left>
+__device__ __forceinline__ void wait_copies() {
+  asm volatile("cp.async.wait_group %0;\n" ::"n"(left) : "memory");
+}
+#else  // Turing copies through registers: the block barrier that follows is all there is to wait for
+__device__ __forceinline__ void copy_async(void* to, const void* from, bool inside) {
+  *static_cast<uint4*>(to) = inside ? *static_cast<const uint4*>(from) : uint4{0, 0, 0, 0};
+}
+__device__ __forceinline__ void commit_copies() {}
+template <int left>
+__device__ __forceinline__ void wait_copies() {}
+#endif
+
+__device__ __forceinline__ void load_matrices(uint32_t (&to)[4], const void* row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];\n"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"(shared_address(row))
+               : "memory");
+}
+
+__device__ __forceinline__ void multiply_add(int32_t (&sums)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile(
+      "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
+      "%3};\n"
+      : "+r"(sums[0]), "+r"(sums[1]), "+r"(sums[2]), "+r"(sums[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+#else  // Turing: 8 x 8 x 16, with the same places for everything
+  for (int row = 0; row < 2; ++row)
+    for (int half = 0; half < 2; ++half)
+      asm volatile("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0, %1}, {%2}, {%3}, {%0, %1};\n"
+                   : "+r"(sums[2 * row]), "+r"(sums[2 * row + 1])
+                   : "r"(a[row + 2 * half]), "r"(half == 0 ? b0 : b1));
+#endif
+}
+
+#endif
+
+}  // namespace octet::cuda

@@ -1,0 +1,93 @@
+#include "kernels/cuda/runtime.h"
+
+#include <cuda_runtime.h>
+
+#include "kernels/base/error.h"
+
+namespace octet::cuda {
+namespace {
+
+void check(cudaError_t status, const char* what) {
+  REQUIRE(status == cudaSuccess, "see `nvidia-smi`; `--set backend.check_kernels=true` names the kernel that failed",
+          what, ": ", cudaGetErrorString(status));
+}
+cudaStream_t native(Stream stream) { return static_cast<cudaStream_t>(stream.handle); }
+
+double gigabytes(size_t bytes) { return static_cast<double>(bytes) / 1e9; }
+
+}  // namespace
+
+Device open_device(int index) {
+  int count = 0, driver = 0;
+  cudaDriverGetVersion(&driver);
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  REQUIRE_USAGE(driver != 0 && status != cudaErrorInsufficientDriver,
+                "install the NVIDIA driver of this CUDA version or a newer one, or set backend.device: cpu",
+                driver == 0 ? "backend.device: cuda needs the NVIDIA driver, which is not here"
+                            : "the NVIDIA driver is older than the CUDA version octet was built with");
+  REQUIRE_USAGE(status != cudaErrorNoDevice && (status != cudaSuccess || count > 0),
+                "run where `nvidia-smi` lists a GPU, check CUDA_VISIBLE_DEVICES, or set backend.device: cpu",
+                "backend.device: cuda finds no GPU");
+  check(status, "looking for GPUs");
+  REQUIRE_USAGE(index < count, say("start at most ", count, " rank(s) on this machine"), "rank ", index,
+                " of this machine has no GPU of its own: there are ", count, ", and two ranks on one GPU are refused");
+  cudaDeviceProp properties;
+  check(cudaGetDeviceProperties(&properties, index), "asking for the GPU's properties");
+  const std::string architecture = say("sm_", properties.major, properties.minor);
+  REQUIRE_USAGE(properties.major * 10 + properties.minor >= 75, "use a GPU of the Turing generation or newer",
+                properties.name, " is ", architecture,
+                "; the int8 tensor cores of sm_75 are the least that octet needs");
+  check(cudaSetDevice(index), "choosing the GPU");
+  size_t free = 0, total = 0;
+  check(cudaMemGetInfo(&free, &total), "asking for free memory");
+  return {properties.name, properties.major, properties.minor, properties.multiProcessorCount, free, total};
+}
+
+Stream make_stream(bool check_every_kernel) {
+  cudaStream_t stream;
+  check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a stream");
+  return {stream, check_every_kernel};
+}
+void destroy_stream(Stream stream) {
+  cudaStreamSynchronize(native(stream));
+  cudaStreamDestroy(native(stream));
+}
+
+void* allocate_device(size_t bytes) {
+  void* memory = nullptr;
+  const cudaError_t status = cudaMalloc(&memory, bytes);
+  REQUIRE(status != cudaErrorMemoryAllocation, "use a smaller data.batch, or storage: bf16", "the GPU has ",
+          gigabytes(free_bytes()), " GB free, ", gigabytes(bytes), " GB more are needed");
+  check(status, "allocating device memory");
+  return memory;
+}
+void release(void* memory) { cudaFree(memory); }
+
+size_t free_bytes() {
+  size_t free = 0, total = 0;
+  check(cudaMemGetInfo(&free, &total), "asking for free memory");
+  return free;
+}
+
+void copy_to_device(void* to, const void* from, size_t bytes, Stream stream) {
+  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, native(stream)), "copying to the GPU");
+}
+void copy_to_host(void* to, const void* from, size_t bytes, Stream stream) {
+  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, native(stream)), "copying from the GPU");
+  synchronize(stream);
+}
+void fill_zero(void* to, size_t bytes, Stream stream) {
+  check(cudaMemsetAsync(to, 0, bytes, native(stream)), "clearing memory");
+}
+void synchronize(Stream stream) { check(cudaStreamSynchronize(native(stream)), "waiting for the GPU"); }
+
+void check_launch(const char* kernel, Stream stream) {
+  const cudaError_t status = cudaGetLastError();
+  REQUIRE(status != cudaErrorNoKernelImageForDevice && status != cudaErrorInvalidDeviceFunction,
+          "build octet with this GPU's architecture in CMAKE_CUDA_ARCHITECTURES", "kernel ", kernel,
+          " was not built for this GPU");
+  check(status, kernel);
+  if (stream.check_every_kernel) check(cudaStreamSynchronize(native(stream)), kernel);
+}
+
+}  // namespace octet::cuda

@@ -1,0 +1,40 @@
+// Which pixel a row of a chunk is. For .cu files.
+#pragma once
+#include "kernels/cuda/geometry.h"
+
+namespace octet::cuda {
+
+inline constexpr int chunk_pixels = 64;  // moment_pixels of shared/sums.h
+
+struct Pixel {
+  int image = 0, i = 0, j = 0;  // of a gather's phase
+  bool inside = false;
+};
+
+__device__ __forceinline__ int chunk_first(const Gather& g, int chunk) {
+  return chunk / g.chunks_per_item * g.item_pixels + chunk % g.chunks_per_item * chunk_pixels;
+}
+// How many pixels the chunk has: 64, or fewer at the end of an item.
+__device__ __forceinline__ int chunk_count(const Gather& g, int chunk) {
+  if (chunk >= g.chunks) return 0;
+  const int item_end = (chunk / g.chunks_per_item + 1) * g.item_pixels;
+  const int left = (item_end < g.pixels ? item_end : g.pixels) - chunk_first(g, chunk);
+  return left < chunk_pixels ? left : chunk_pixels;
+}
+__device__ __forceinline__ Pixel pixel_of(const Gather& g, int chunk, int row) {
+  Pixel pixel;
+  if (row >= chunk_count(g, chunk)) return pixel;
+  const int index = chunk_first(g, chunk) + row, rest = index % (g.h.count * g.w.count);
+  pixel.image = index / (g.h.count * g.w.count);
+  pixel.i = rest / g.w.count;
+  pixel.j = rest % g.w.count;
+  pixel.inside = true;
+  return pixel;
+}
+// Element 0 of the output pixel.
+__device__ __forceinline__ int64_t output_offset(const Gather& g, const Pixel& p) {
+  const int row = g.h.first + p.i * g.h.step, column = g.w.first + p.j * g.w.step;
+  return ((static_cast<int64_t>(p.image) * g.h.to + row) * g.w.to + column) * g.to_channels;
+}
+
+}  // namespace octet::cuda

@@ -1,0 +1,48 @@
+// Where sums of floating-point numbers are cut. A sum is taken in f32 within a chunk and in double over chunks, in
+// order; chunks follow from shapes alone, so that every backend, instruction set and thread count rounds alike.
+#pragma once
+#include <algorithm>
+#include <numeric>
+
+#include "kernels/backend.h"
+
+namespace octet {
+
+// A 1x1, stride 1, unpadded convolution sees its pixels as one long list: the same problem on (pixels, 1, 1, C) images.
+inline ConvProblem as_pixel_list(const ConvProblem& p) {
+  if (p.kernel_h != 1 || p.kernel_w != 1 || p.stride_h != 1 || p.stride_w != 1 || p.pad_h != 0 || p.pad_w != 0)
+    return p;
+  ConvProblem flat = p;
+  flat.x = {p.x.pixels(), 1, 1, p.x.c};
+  flat.y = {p.y.pixels(), 1, 1, p.y.c};
+  return flat;
+}
+
+// Moments of a convolution's output: chunks of 64 pixels, then items of this many images, then all items. p is what
+// as_pixel_list() gave; element_bytes: 1 for codes, 4 for real operands.
+inline constexpr int64_t moment_pixels = 64;
+inline int64_t moment_images(const ConvProblem& p, int64_t element_bytes) {
+  const auto padded = [](int64_t in, int64_t out, int kernel, int stride, int pad, int dilation) {
+    const int64_t beyond = (out - 1) * stride + int64_t{kernel - 1} * dilation - pad + 1 - in;
+    return in + pad + std::max<int64_t>(0, beyond);
+  };
+  const int64_t rows = padded(p.x.h, p.y.h, p.kernel_h, p.stride_h, p.pad_h, p.dilation_h);
+  const int64_t columns = padded(p.x.w, p.y.w, p.kernel_w, p.stride_w, p.pad_w, p.dilation_w);
+  const int64_t image_bytes = rows * columns * p.x.c * element_bytes, pixels = p.y.h * p.y.w;
+  return std::min(p.x.n, std::max({int64_t{1}, 20 * 1024 / image_bytes, (128 + pixels - 1) / pixels}));
+}
+
+// The weight gradient of real operands: f32 over the pixels of this many images, then double.
+inline int64_t gradient_images(const ConvProblem& p) {
+  const int64_t pixels = p.y.h * p.y.w;
+  return std::clamp<int64_t>((512 + pixels - 1) / pixels, 1, p.x.n);
+}
+
+// affine_backward's sums over flat NHWC elements: f32 for each element index modulo the period within a chunk.
+inline int64_t affine_period(int64_t channels) { return std::lcm(channels, int64_t{64}); }
+inline int64_t affine_chunk(int64_t channels) {
+  const int64_t period = affine_period(channels);
+  return std::max<int64_t>(1, std::max<int64_t>(16384, 32 * channels) / period) * period;
+}
+
+}  // namespace octet

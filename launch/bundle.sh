@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Packs octet with the libraries it needs, for machines where nothing can be installed: cluster nodes, bare GPU machines.
+# The CUDA backend is in it where nvcc is found; the image_folder data set is not (its libraries are larger than all else).
+# usage: launch/bundle.sh [OUTPUT.tar.xz]   (default: build/octet-bundle.tar.xz)
+# There: tar xf octet-bundle.tar.xz && octet-bundle/octet train octet-bundle/configs/shapes_resnet20_unified_int8.yaml
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+output=$(realpath -m "${1:-build/octet-bundle.tar.xz}")
+build=build/bundle
+mkdir -p build
+cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DOCTET_IMAGE_FOLDER=OFF \
+  "-DCMAKE_CUDA_ARCHITECTURES=${OCTET_CUDA_ARCHITECTURES:-80;90}" > "$build.log" 2>&1 || {
+  tail -20 "$build.log" >&2
+  exit 1
+}
+programs=(octet)
+if grep -q 'test_cuda_device:' "$build/build.ninja"; then programs+=(test_cuda_device); fi
+ninja -C "$build" "${programs[@]}" >&2
+
+folder=$build/octet-bundle
+rm -rf "$folder"
+mkdir -p "$folder/bin" "$folder/lib" "$folder/bench"
+for program in "${programs[@]}"; do
+  file=$(find "$build" -maxdepth 2 -type f -name "$program" -perm -u+x | head -1)
+  strip -o "$folder/bin/$program" "$file"
+  # Everything but the C library, which every machine has and which must fit its own kernel and loader.
+  ldd "$file" | awk '$3 ~ /^\// {print $1, $3}' |
+    grep -vE '^(libc|libm|libdl|librt|libpthread|libresolv)\.so' |
+    while read -r name path; do [ -e "$folder/lib/$name" ] || cp -L "$path" "$folder/lib/$name"; done
+  # A wrapper, because the programs start themselves anew and must find their libraries again.
+  cat > "$folder/$program" << EOF
+#!/bin/sh
+here=\$(CDPATH= cd -- "\$(dirname -- "\$0")" && pwd)
+LD_LIBRARY_PATH="\$here/lib\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH}" exec "\$here/bin/$program" "\$@"
+EOF
+  chmod +x "$folder/$program"
+done
+cp -r configs LICENSE tests/gpu.sh "$folder/"
+cp bench/peers/networks.py bench/peers/pytorch_gpu_step.py "$folder/bench/"
+tar -C "$build" -cJf "$output" octet-bundle
+echo "$output: $(du -h "$output" | cut -f1)"

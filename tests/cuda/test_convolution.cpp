@@ -1,0 +1,107 @@
+// Every convolution of the CUDA backend against the CPU's, which is proven against plain loops: outputs, moments and
+// both gradients to the last bit.
+#include <algorithm>
+
+#include "kernels/cpu/contraction.h"
+#include "kernels/cpu/conv_plan.h"
+#include "kernels/shared/sums.h"
+#include "tests/cuda/compare.h"
+
+namespace octet::test {
+namespace {
+
+struct Operands {
+  OwnedQTensor x, w, dy;
+};
+Operands codes_of(const ConvProblem& p, bool per_channel = false) {
+  return {random_codes(p.x, 1), random_codes(p.weight(), 2, per_channel), random_codes(p.y, 3)};
+}
+Operands reals_of(const ConvProblem& p) {
+  return {random_real_operand(p.x, 1), random_real_operand(p.weight(), 2), random_real_operand(p.y, 3)};
+}
+
+void expect_same_convolution(const ConvCase& c, const Operands& o, DType type, bool add) {
+  const ConvProblem& p = c.problem;
+  const OwnedTensor dx0 = random_real(p.x, 4, 1, type), dw0 = random_real(p.weight(), 5);
+  expect_same(c.name, [&](Place& place) {
+    const QTensor x = place.copy(o.x.view()), w = place.copy(o.w.view()), dy = place.copy(o.dy.view());
+    const Tensor y = place.zeros(p.y, type), dx = add ? place.copy(dx0.view()) : place.zeros(p.x, type);
+    const Tensor dw = add ? place.copy(dw0.view()) : place.zeros(p.weight());
+    const Moments moments = place.moments(p.y.c);
+    place.backend.conv_forward(p, x, w, y, moments);
+    place.backend.conv_backward_data(p, dy, w, {dx, add});
+    place.backend.conv_backward_weight(p, x, dy, {dw, add});
+    place.keep("y", y), place.keep("moments", moments, p.y.c), place.keep("dx", dx), place.keep("dw", dw);
+  });
+}
+
+TEST(CudaConvolution, CodesEqualTheCpu) {
+  bool add = false;
+  for (const ConvCase& c : conv_cases()) {
+    expect_same_convolution(c, codes_of(c.problem), add ? DType::bf16 : DType::f32, add);
+    if (HasFailure()) return;
+    add = !add;
+  }
+}
+
+// More pixels than a tile, more items than one, channels beyond a tile, several splits.
+TEST(CudaConvolution, LargerCodesEqualTheCpu) {
+  const ConvCase cases[] = {square_case({3, 19, 17, 80}, 72, 3, 1, 1), square_case({5, 16, 16, 32}, 64, 3, 2, 1),
+                            square_case({9, 12, 12, 64}, 130, 1, 1, 0), square_case({40, 7, 7, 24}, 40, 3, 1, 1),
+                            square_case({6, 14, 14, 48}, 48, 3, 2, 1, 1, 48)};
+  for (const ConvCase& c : cases) {
+    expect_same_convolution(c, codes_of(c.problem), DType::bf16, false);
+    if (HasFailure()) return;
+  }
+}
+
+TEST(CudaConvolution, ScalesPerChannelEqualTheCpu) {
+  const ConvCase cases[] = {square_case({2, 7, 6, 17}, 19, 3, 1, 1), square_case({2, 8, 8, 16}, 32, 3, 2, 1),
+                            square_case({1, 6, 6, 12}, 8, 3, 1, 1, 1, 4),
+                            square_case({1, 6, 7, 20}, 20, 3, 1, 1, 1, 20), square_case({9, 1, 1, 33}, 10, 1, 1, 0)};
+  bool add = false;
+  for (const ConvCase& c : cases) {
+    expect_same_convolution(c, codes_of(c.problem, true), add ? DType::bf16 : DType::f32, add);
+    add = !add;
+  }
+}
+
+// More than 131,072 pixels of extreme codes: the weight gradient leaves int32.
+TEST(CudaConvolution, WideSumsAreExact) {
+  const ConvCase c = square_case({1, 365, 365, 2}, 3, 1, 1, 0);
+  Operands operands = codes_of(c.problem);
+  std::fill_n(operands.x.s8(), operands.x.elements(), int8_t{127});
+  std::fill_n(operands.dy.s8(), operands.dy.elements(), int8_t{-127});
+  expect_same_convolution(c, operands, DType::f32, false);
+}
+
+TEST(CudaConvolution, RealValuesEqualTheCpuInFixedOrder) {
+  bool add = false;
+  for (const ConvCase& c : conv_cases()) {
+    expect_same_convolution(c, reals_of(c.problem), DType::f32, add);
+    if (HasFailure()) return;
+    add = !add;
+  }
+  expect_same_convolution(square_case({7, 20, 20, 3}, 16, 3, 1, 1),
+                          reals_of(square_case({7, 20, 20, 3}, 16, 3, 1, 1).problem), DType::f32, false);
+}
+
+// Where sums are cut is written down twice, for tables and for GPUs.
+TEST(CudaConvolution, ItemsAreTheCpus) {
+  for (const ConvCase& c : conv_cases()) {
+    const ConvProblem p = as_pixel_list(c.problem);
+    EXPECT_EQ(moment_images(p, 1), cpu::plan_forward(c.problem, cpu::scalar::code_kernels).images) << c.name;
+    EXPECT_EQ(moment_images(p, 4), cpu::plan_forward(c.problem, cpu::scalar::real_kernels).images) << c.name;
+    EXPECT_EQ(gradient_images(p), cpu::plan_backward_weight(c.problem, cpu::scalar::real_kernels).images) << c.name;
+  }
+}
+
+TEST(CudaConvolution, RefusesOperandsOfTwoKinds) {
+  const ConvProblem p = square_case({1, 4, 4, 3}, 5, 3, 1, 1).problem;
+  const Operands codes = codes_of(p), reals = reals_of(p);
+  const OwnedTensor y(p.y);
+  EXPECT_THROW(cuda_backend().conv_forward(p, codes.x, reals.w, y, {}), Error);
+}
+
+}  // namespace
+}  // namespace octet::test

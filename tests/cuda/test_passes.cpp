@@ -1,0 +1,323 @@
+// The elementwise passes, pools, losses and updates of the CUDA backend against the CPU's, to the last bit.
+#include <cmath>
+
+#include "tests/cuda/compare.h"
+
+namespace octet::test {
+namespace {
+
+// Odd numbers of pixels; more than one chunk of 16,384 elements in some.
+std::vector<Shape> shapes() {
+  return {{1, 1, 1, 1},    {3, 37, 53, 1},  {1, 3, 5, 3},  {3, 71, 77, 3},  {2, 9, 7, 16},
+          {3, 25, 29, 17}, {3, 21, 23, 24}, {1, 1, 1, 64}, {7, 13, 11, 64}, {2, 3, 3, 130}};
+}
+std::string name_of(Shape s) { return say(s.n, "x", s.h, "x", s.w, "x", s.c); }
+
+Encoding codes(Rounding rounding, Range range, const float* held = nullptr, int qmax = 127) {
+  return {DType::s8, qmax, rounding, range, held};
+}
+
+struct Observed {
+  Tensor histogram, saturated;
+  explicit Observed(Place& place)
+      : histogram(place.zeros({1, 1, 1, histogram_bins})), saturated(place.zeros({1, 1, 1, 2})) {}
+  Probe probe(bool with_histogram) const {
+    return {with_histogram ? histogram.as<uint32_t>() : nullptr, saturated.as<uint64_t>()};
+  }
+  void keep(Place& place) const { place.keep("histogram", histogram), place.keep("saturated", saturated); }
+};
+
+TEST(CudaPasses, Quantize) {
+  const float held = 0.3f;
+  std::vector<Encoding> encodings = {
+      codes(Rounding::nearest, Range::absmax), codes(Rounding::stochastic, Range::absmax),
+      codes(Rounding::stochastic, Range::held, &held), codes(Rounding::nearest, Range::power_of_two, nullptr, 7)};
+  for (int i = 0; i < 2; ++i) {
+    encodings.push_back(encodings[static_cast<size_t>(i)]);
+    encodings.back().per_channel = true;
+  }
+  encodings.push_back(Encoding{});
+  for (const Shape shape : shapes())
+    for (const DType type : {DType::f32, DType::bf16}) {
+      const OwnedTensor from = random_real(shape, 5, 0.7f, type);
+      for (const Encoding& encoding : encodings)
+        for (const uint64_t first : {uint64_t{0}, uint64_t{1000003}})
+          expect_same(say("quantize ", name_of(shape), " ", octet::name_of(type)), [&](Place& place) {
+            const QTensor to = place.zeros_for(encoding, shape);
+            const Observed observed(place);
+            place.backend.quantize(place.copy(from.view()), encoding, {9, 8, 7, first}, to, observed.probe(first == 0));
+            place.keep("codes", to);
+            observed.keep(place);
+          });
+    }
+}
+
+TEST(CudaPasses, Dequantize) {
+  for (const Shape shape : shapes())
+    for (const bool per_channel : {false, true}) {
+      const OwnedQTensor from = random_codes(shape, 3, per_channel);
+      expect_same(say("dequantize ", name_of(shape)), [&](Place& place) {
+        const Tensor to = place.zeros(shape);
+        place.backend.dequantize(place.copy(from.view()), to);
+        place.keep("values", to);
+      });
+    }
+}
+
+// Numbers so small that the CPU's passes take them for zero.
+TEST(CudaPasses, SubnormalNumbersAreZero) {
+  OwnedTensor from({1, 1, 1, 200});
+  for (int64_t i = 0; i < 200; ++i) from.f32()[i] = float_of(static_cast<uint32_t>(i * 7919)) * (i % 2 ? 1 : -1);
+  const Encoding encoding = codes(Rounding::nearest, Range::absmax);
+  expect_same("quantize subnormal numbers", [&](Place& place) {
+    const QTensor to = place.zeros_for(encoding, from.view().shape);
+    place.backend.quantize(place.copy(from.view()), encoding, {}, to, {});
+    place.keep("codes", to);
+  });
+}
+
+struct Norm {
+  OwnedMoments moments;
+  OwnedTensor gamma, beta;
+  explicit Norm(int64_t channels)
+      : moments(channels), gamma(random_real({1, 1, 1, channels}, 21)), beta(random_real({1, 1, 1, channels}, 22)) {
+    for (int64_t c = 0; c < channels; ++c) {
+      moments.mean.f32()[c] = 0.1f * random_number(23, c);
+      moments.variance.f32()[c] = 0.5f + 0.2f * random_number(24, c);
+      moments.min.f32()[c] = -1;
+      moments.max.f32()[c] = 1;
+    }
+  }
+  AffineParameters parameters(Place& place) const {
+    return {place.copy(gamma.view()).f32(), place.copy(beta.view()).f32()};
+  }
+};
+enum class Other { none, codes, real };
+OwnedQTensor other_tensor(Other other, Shape shape, uint32_t seed) {
+  return other == Other::none    ? OwnedQTensor()
+         : other == Other::codes ? random_codes(shape, seed)
+                                 : random_real_operand(shape, seed);
+}
+
+TEST(CudaPasses, AffineForward) {
+  const float held = 1.7f;
+  for (const Shape shape : shapes()) {
+    const Norm norm(shape.c);
+    for (const DType type : {DType::f32, DType::bf16}) {
+      const OwnedTensor x = random_real(shape, 5, 1, type);
+      for (const Activation activation : {Activation::none, Activation::relu, Activation::relu6})
+        for (const Other other : {Other::none, Other::codes, Other::real})
+          for (const Encoding& encoding :
+               {codes(Rounding::nearest, Range::absmax), codes(Rounding::stochastic, Range::held, &held), Encoding{}}) {
+            AffineProblem problem{shape};
+            problem.activation = activation;
+            problem.normalize = encoding.rounding == Rounding::nearest;
+            const OwnedQTensor residual = other_tensor(other, shape, 6);
+            expect_same(say("affine forward ", name_of(shape), " activation ", static_cast<int>(activation)),
+                        [&](Place& place) {
+                          const QTensor y = place.zeros_for(encoding, shape);
+                          AffineParameters parameters = norm.parameters(place);
+                          if (!problem.normalize) parameters.gamma = nullptr;
+                          place.backend.affine_forward(problem, place.copy(x.view()), place.copy(norm.moments, shape.c),
+                                                       parameters,
+                                                       other == Other::none ? QTensor{} : place.copy(residual.view()),
+                                                       encoding, {1, 2, 3, 40}, y);
+                          place.keep("y", y);
+                        });
+          }
+    }
+  }
+}
+
+void expect_same_backward(AffineProblem problem, DType type, Other other, const Encoding& encoding, bool add,
+                          bool measure_only = false) {
+  const Shape shape = problem.shape;
+  const Norm norm(shape.c);
+  const OwnedTensor x = random_real(shape, 5, 1, type), dy = random_real(shape, 8, 0.02f, type),
+                    d_residual0 = random_real(shape, 9, 0.02f, type);
+  const OwnedQTensor y = other_tensor(other == Other::none ? Other::codes : other, shape, 6);
+  expect_same(say("affine backward ", name_of(shape), " activation ", static_cast<int>(problem.activation), " other ",
+                  static_cast<int>(other)),
+              [&](Place& place) {
+                const QTensor error = place.zeros_for(encoding, shape);
+                const Tensor d_gamma = place.copy(norm.gamma.view()), d_beta = place.copy(norm.beta.view());
+                const Tensor d_residual = place.copy(d_residual0.view());
+                const Observed observed(place);
+                AffineParameters parameters = norm.parameters(place);
+                if (!problem.normalize) parameters.gamma = nullptr;
+                place.backend.affine_backward(
+                    problem, place.copy(x.view()), place.copy(norm.moments, shape.c), parameters, place.copy(y.view()),
+                    other != Other::none, place.copy(dy.view()), {d_gamma, add}, {d_beta, add},
+                    other != Other::none ? Into{d_residual, add} : Into{}, encoding, {1, 2, 3, 4000},
+                    measure_only ? QTensor{} : error, observed.probe(add || measure_only));
+                place.keep("error", error), place.keep("d_gamma", d_gamma), place.keep("d_beta", d_beta);
+                place.keep("d_residual", d_residual);
+                observed.keep(place);
+              });
+}
+
+TEST(CudaPasses, AffineBackward) {
+  const float held = 0.01f;
+  const Encoding stochastic = codes(Rounding::stochastic, Range::held, &held);
+  bool add = false;
+  for (const Shape shape : shapes())
+    for (const DType type : {DType::f32, DType::bf16})
+      for (const Activation activation : {Activation::none, Activation::relu, Activation::relu6})
+        for (const Other other : {Other::none, Other::codes, Other::real}) {
+          AffineProblem problem{shape};
+          problem.activation = activation;
+          expect_same_backward(problem, type, other, stochastic, add);
+          add = !add;
+        }
+}
+
+TEST(CudaPasses, AffineBackwardOfEveryEncodingAndNorm) {
+  const float held = 0.01f;
+  for (const Encoding& encoding :
+       {codes(Rounding::stochastic, Range::absmax), codes(Rounding::nearest, Range::held, &held),
+        codes(Rounding::stochastic, Range::power_of_two, nullptr, 7), Encoding{}})
+    for (const bool normalize : {false, true})
+      for (const bool batch_statistics : {false, true}) {
+        AffineProblem problem{{3, 25, 29, 17}};
+        problem.normalize = normalize;
+        problem.batch_statistics = batch_statistics;
+        problem.activation = Activation::relu;
+        expect_same_backward(problem, DType::f32, Other::none, encoding, false);
+        expect_same_backward(problem, DType::bf16, Other::codes, encoding, true);
+      }
+}
+
+TEST(CudaPasses, BackwardWithoutAnErrorFillsTheHistogramAlone) {
+  AffineProblem problem{{3, 21, 23, 24}};
+  problem.activation = Activation::relu;
+  const float unknown = 0;
+  expect_same_backward(problem, DType::bf16, Other::codes, codes(Rounding::stochastic, Range::held, &unknown), true,
+                       true);
+}
+
+TEST(CudaPasses, UpdatesOfWeightsAndStatistics) {
+  const Shape shape{17, 3, 3, 29};
+  const OwnedTensor w = random_real(shape, 1), gradient = random_real(shape, 2, 0.1f), velocity = random_real(shape, 3);
+  const float scale = 0.7f;
+  for (const bool nesterov : {false, true})
+    expect_same("sgd", [&](Place& place) {
+      const Tensor to = place.copy(w.view()), speed = place.copy(velocity.view());
+      place.backend.sgd_update({0.1f, 0.9f, 1e-4f, nesterov}, to, place.copy(gradient.view()), speed,
+                               nesterov ? &scale : nullptr);
+      place.keep("w", to), place.keep("velocity", speed);
+    });
+  const Norm norm(shape.c);
+  for (const int64_t count : {1, 77})
+    expect_same("running statistics", [&](Place& place) {
+      const Tensor mean = place.copy(norm.gamma.view()), variance = place.copy(norm.beta.view());
+      place.backend.update_running(place.copy(norm.moments, shape.c), count, 0.1f, mean, variance);
+      place.keep("mean", mean), place.keep("variance", variance);
+    });
+}
+
+TEST(CudaPasses, AllFiniteFindsOneBadElement) {
+  for (const DType type : {DType::f32, DType::bf16})
+    for (const int64_t at : {int64_t{-1}, int64_t{0}, int64_t{1000}, int64_t{20000}}) {
+      Place place(cuda_backend());
+      const OwnedTensor x = random_real({1, 1, 1, 20001}, 3, 1, type);
+      const float bad = at % 3 == 0 ? NAN : INFINITY;
+      if (at >= 0 && type == DType::f32) x.f32()[at] = bad;
+      if (at >= 0 && type == DType::bf16) x.view().as<uint16_t>()[at] = to_bf16(bad);
+      EXPECT_EQ(cuda_backend().all_finite(place.copy(x.view())), at < 0) << at;
+    }
+}
+
+TEST(CudaPasses, SoftmaxLoss) {
+  const OwnedTensor logits = random_real({37, 1, 1, 13}, 4, 9);
+  std::vector<int32_t> labels(37);
+  for (size_t i = 0; i < labels.size(); ++i) labels[i] = i % 5 == 4 ? -1 : static_cast<int32_t>(i % 13);
+  for (const float smoothing : {0.0f, 0.1f})
+    expect_same("softmax loss", [&](Place& place) {
+      const Tensor d_logits = place.zeros({37, 1, 1, 13}), report = place.zeros({1, 1, 1, 10});
+      const LossReport loss =
+          place.backend.softmax_loss(place.copy(logits.view()), labels.data(), smoothing, 1.0f / 64, d_logits);
+      const double numbers[] = {loss.loss_sum, static_cast<double>(loss.top1), static_cast<double>(loss.top5),
+                                static_cast<double>(loss.count)};
+      place.backend.to_device(report.data, numbers, sizeof numbers);
+      place.keep("d_logits", d_logits), place.keep("report", report);
+    });
+  labels[0] = 13;
+  EXPECT_THROW(cuda_backend().softmax_loss(logits, labels.data(), 0, 1, {}), Error);
+}
+
+TEST(CudaPasses, Pools) {
+  const auto pooled = [](Shape x, int kernel, int stride, int pad, bool max) {
+    PoolProblem p{x, x, kernel, stride, pad, max};
+    p.y.h = output_extent(x.h, kernel, stride, pad);
+    p.y.w = output_extent(x.w, kernel, stride, pad);
+    return p;
+  };
+  for (const bool max : {true, false})
+    for (const PoolProblem& p : {pooled({2, 11, 9, 5}, 3, 2, 1, max), pooled({3, 8, 8, 70}, 2, 2, 0, max),
+                                 pooled({1, 7, 6, 16}, 3, 1, 1, max)})
+      for (const DType type : {DType::s8, DType::f32, DType::bf16}) {
+        const OwnedQTensor x = type == DType::s8 ? random_codes(p.x, 1, false, 3)  // ties
+                                                 : OwnedQTensor(random_real(p.x, 1, 1, type));
+        const DType real = type == DType::s8 ? DType::bf16 : type;
+        const OwnedTensor dy = random_real(p.y, 2, 1, real), dx0 = random_real(p.x, 3, 1, real);
+        for (const bool add : {false, true})
+          expect_same(say("pool ", name_of(p.x), " kernel ", p.kernel, " ", octet::name_of(type)), [&](Place& place) {
+            const QTensor from = place.copy(x.view());
+            QTensor y{place.zeros(p.y, type)};
+            if (type == DType::s8) y.scale = place.zeros({1, 1, 1, 1}).f32();
+            const Tensor dx = place.copy(dx0.view());
+            place.backend.pool_forward(p, from, y);
+            place.backend.pool_backward(p, from, y, place.copy(dy.view()), {dx, add});
+            const Tensor mean = place.zeros({p.x.n, 1, 1, p.x.c}), spread = place.copy(dx0.view());
+            place.backend.global_pool_forward(from, mean);
+            place.backend.global_pool_backward(mean, {spread, add});
+            place.keep("y", y), place.keep("dx", dx), place.keep("mean", mean), place.keep("spread", spread);
+          });
+      }
+}
+
+TEST(CudaPasses, Concatenation) {
+  for (const bool real : {false, true}) {
+    const Shape a{2, 5, 3, 7}, b{2, 5, 3, 16}, c{2, 5, 3, 1}, all{2, 5, 3, 24};
+    const OwnedQTensor parts[] = {real ? random_real_operand(a, 1) : random_codes(a, 1),
+                                  real ? random_real_operand(b, 2) : random_codes(b, 7),
+                                  real ? random_real_operand(c, 3) : random_codes(c, 11)};
+    const OwnedTensor dy = random_real(all, 4, 1, DType::bf16);
+    expect_same("concatenation", [&](Place& place) {
+      const std::vector<QTensor> from = {place.copy(parts[0].view()), place.copy(parts[1].view()),
+                                         place.copy(parts[2].view())};
+      Encoding encoding;
+      if (!real) encoding.dtype = DType::s8;
+      const QTensor y = place.zeros_for(encoding, all);
+      place.backend.concat_forward(from, y);
+      place.keep("y", y);
+      const std::vector<Into> into = {
+          {place.zeros(a)}, {}, {place.copy(random_real(c, 9, 1, DType::bf16).view()), true}};
+      std::vector<Into> given = into;
+      given[1].tensor.shape = b;  // nobody wants it
+      place.backend.concat_backward(place.copy(dy.view()), given);
+      place.keep("part 0", into[0].tensor), place.keep("part 2", into[2].tensor);
+    });
+  }
+}
+
+TEST(CudaPasses, UploadsAndMemory) {
+  Backend& backend = cuda_backend();
+  const auto buffer = backend.allocate(1000);
+  std::vector<char> bytes(1000, 1);
+  backend.to_host(bytes.data(), buffer->data(), bytes.size());
+  EXPECT_EQ(bytes, std::vector<char>(1000));
+  EXPECT_EQ(buffer->bytes(), 1000u);
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer->data()) % 64, 0u);
+  const OwnedTensor from = random_real({1, 1, 1, 777}, 5);
+  expect_same("upload", [&](Place& place) {
+    const Tensor to = place.zeros({1, 1, 1, 777});
+    Tensor images = from.view();
+    images.data = const_cast<void*>(place.backend.upload(from.f32(), images.bytes()));
+    place.backend.quantize(images, Encoding{}, {}, {to}, {});
+    place.keep("values", to);
+  });
+}
+
+}  // namespace
+}  // namespace octet::test

@@ -1,0 +1,61 @@
+// Whole trainings: the plan, the steps and the update through the CUDA backend end at the CPU's weights, bit by bit.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "comm/transports.h"
+#include "src/train/trainer.h"
+
+namespace octet {
+namespace {
+
+struct Result {
+  std::string sha256;
+  std::vector<double> losses;
+  double evaluated = 0;
+};
+
+Result trained(const std::string& device, std::vector<std::string> settings, int64_t steps) {
+  settings.push_back("backend.device=" + device);
+  const Config config = parse_config("data: {name: synthetic, samples: 64, workers: 1}\n", "test.yaml", settings);
+  const auto transport = make_self_transport();
+  Trainer trainer(config, *transport, plan_options(config));
+  trainer.start(0);
+  Result result;
+  for (int64_t step = 0; step < steps; ++step) {
+    const Report report = trainer.step(step, false);
+    EXPECT_TRUE(report.finite);
+    result.losses.push_back(report.loss);
+  }
+  result.sha256 = trainer.weights_sha256();
+  result.evaluated = trainer.evaluate().loss;
+  return result;
+}
+
+void expect_the_cpus_weights(const std::vector<std::string>& settings, int64_t steps) {
+  const Result cpu = trained("cpu", settings, steps), cuda = trained("cuda", settings, steps);
+  EXPECT_EQ(cuda.losses, cpu.losses);
+  EXPECT_EQ(cuda.sha256, cpu.sha256);
+  EXPECT_EQ(cuda.evaluated, cpu.evaluated);
+}
+
+TEST(CudaTraining, ResNet20EndsAtTheCpusWeights) {
+  expect_the_cpus_weights(
+      {"model.name=resnet20", "data.batch=4", "data.image_size=8", "train.lr=0.05", "policy.clip.period=7"}, 20);
+}
+TEST(CudaTraining, MobileNetEndsAtTheCpusWeights) {
+  expect_the_cpus_weights({"model.name=mobilenet_v2", "data.batch=2", "data.image_size=8"}, 2);
+}
+TEST(CudaTraining, EverythingQuantizedPerChannelInF32EndsAtTheCpusWeights) {
+  expect_the_cpus_weights(
+      {"model.name=resnet20", "data.batch=2", "data.image_size=8", "storage=f32", "policy.quantize_first=true",
+       "policy.quantize_last=true", "policy.per_channel_weights=true"},
+      2);
+}
+TEST(CudaTraining, RealWeightGradientsEndAtTheCpusWeights) {
+  expect_the_cpus_weights({"model.name=resnet20", "data.batch=2", "data.image_size=8", "policy.grad_weight=real"}, 2);
+}
+
+}  // namespace
+}  // namespace octet

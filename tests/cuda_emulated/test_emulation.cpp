@@ -1,0 +1,118 @@
+// The emulator that proves the CUDA kernels, itself: it must run what a GPU runs, and refuse what a GPU would hang on.
+#define OCTET_EMULATED
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "kernels/cuda/emulation/emulation.h"
+#include "kernels/cuda/primitives.h"
+
+namespace octet::cuda {
+namespace {
+
+TEST(Emulation, BarriersSeparateWritesFromReads) {
+  std::vector<int> sums(6);
+  emulation::launch("sum", dim3(3, 2), dim3(96), false, [&] {
+    __shared__ int values[96];
+    values[threadIdx.x] = static_cast<int>(threadIdx.x + 100 * blockIdx.x + 1000 * blockIdx.y);
+    __syncthreads();
+    int sum = 0;
+    for (int value : values) sum += value;
+    __syncthreads();
+    values[threadIdx.x] = sum;
+    __syncthreads();
+    if (threadIdx.x == 0) sums[blockIdx.x + 3 * blockIdx.y] = values[95];
+  });
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(sums[size_t(i)], 95 * 96 / 2 + 96 * (100 * (i % 3) + 1000 * (i / 3)));
+}
+
+TEST(Emulation, ShufflesStayInTheirWarp) {
+  std::vector<int> got(64);
+  emulation::launch("shuffle", dim3(1), dim3(64), false, [&] {
+    const int thread = static_cast<int>(threadIdx.x);
+    int sum = thread;
+    for (int mask = 16; mask > 0; mask /= 2) sum += __shfl_xor_sync(~0u, sum, mask);
+    got[size_t(thread)] = sum;
+  });
+  for (int i = 0; i < 64; ++i) EXPECT_EQ(got[size_t(i)], i < 32 ? 31 * 32 / 2 : 31 * 32 / 2 + 32 * 32);
+}
+
+// The fragments as PTX lays them out, against plain loops.
+TEST(Emulation, MultipliesAsTheTensorCoreDoes) {
+  int8_t a[16][32], b[8][32];
+  for (int m = 0; m < 16; ++m)
+    for (int k = 0; k < 32; ++k) a[m][k] = static_cast<int8_t>((m * 37 + k * 11) % 255 - 127);
+  for (int n = 0; n < 8; ++n)
+    for (int k = 0; k < 32; ++k) b[n][k] = static_cast<int8_t>((n * 53 + k * 29) % 255 - 127);
+  int got[16][8];
+  emulation::launch("product", dim3(1), dim3(32), false, [&] {
+    const int group = static_cast<int>(threadIdx.x) / 4, t = static_cast<int>(threadIdx.x) % 4;
+    uint32_t rows[4], columns[2];
+    for (int i = 0; i < 4; ++i) std::memcpy(&rows[i], &a[group + i % 2 * 8][4 * t + i / 2 * 16], 4);
+    for (int i = 0; i < 2; ++i) std::memcpy(&columns[i], &b[group][4 * t + i * 16], 4);
+    int32_t sums[4] = {1, 2, 3, 4};
+    multiply_add(sums, rows, columns[0], columns[1]);
+    for (int i = 0; i < 4; ++i) got[group + i / 2 * 8][2 * t + i % 2] = sums[i] - i - 1;
+  });
+  for (int m = 0; m < 16; ++m)
+    for (int n = 0; n < 8; ++n) {
+      int want = 0;
+      for (int k = 0; k < 32; ++k) want += a[m][k] * b[n][k];
+      EXPECT_EQ(got[m][n], want) << m << ", " << n;
+    }
+}
+
+TEST(Emulation, MatricesArriveByAddressedRows) {
+  alignas(16) uint8_t rows[32][16];
+  for (int row = 0; row < 32; ++row)
+    for (int i = 0; i < 16; ++i) rows[row][i] = static_cast<uint8_t>(row * 7 + i);
+  emulation::launch("matrices", dim3(1), dim3(32), false, [&] {
+    const unsigned lane = threadIdx.x;
+    uint32_t got[4];
+    load_matrices(got, rows[31 - lane]);
+    for (unsigned matrix = 0; matrix < 4; ++matrix)
+      EXPECT_EQ(std::memcmp(&got[matrix], &rows[31 - (matrix * 8 + lane / 4)][lane % 4 * 4], 4), 0);
+  });
+}
+
+TEST(Emulation, CopiesArriveWhenTheyAreWaitedFor) {
+  alignas(16) char from[32], to[32] = {};
+  std::memset(from, 7, sizeof from);
+  emulation::launch("copy", dim3(1), dim3(1), false, [&] {
+    copy_async(to, from, true);
+    commit_copies();
+    copy_async(to + 16, from, true);
+    commit_copies();
+    EXPECT_EQ(to[0], 0);
+    wait_copies<1>();
+    EXPECT_EQ(to[0], 7);
+    EXPECT_EQ(to[16], 0);
+    wait_copies<0>();
+    EXPECT_EQ(to[31], 7);
+    copy_async(to, from, false);
+    commit_copies();
+    wait_copies<0>();
+    EXPECT_EQ(to[0], 0);
+  });
+}
+
+TEST(EmulationDeathTest, RefusesWhatWouldHangOrRace) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const auto some_lanes = [] {
+    emulation::launch("lonely", dim3(1), dim3(32), false, [] {
+      if (threadIdx.x < 16) __shfl_xor_sync(~0u, 1, 1);
+    });
+  };
+  EXPECT_DEATH(some_lanes(), "lonely.*not every lane");
+  const auto unfinished = [] {
+    emulation::launch("hasty", dim3(1), dim3(1), false, [] {
+      alignas(16) static char to[16], from[16];
+      copy_async(to, from, true);
+      commit_copies();
+    });
+  };
+  EXPECT_DEATH(unfinished(), "hasty.*asynchronous copies");
+}
+
+}  // namespace
+}  // namespace octet::cuda

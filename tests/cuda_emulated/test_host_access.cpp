@@ -1,0 +1,39 @@
+// Nothing but kernels and copies may follow a pointer to the device: its memory is closed to the host here, so that
+// what would be a crash on a GPU is one in this test.
+#include <gtest/gtest.h>
+
+#include "comm/transports.h"
+#include "kernels/cuda/emulation/device_memory.h"
+#include "src/train/trainer.h"
+
+namespace octet {
+namespace {
+
+TEST(CudaHostAccess, TrainingEvaluationAndCheckpointsStayOutOfDeviceMemory) {
+  const Config config = parse_config("data: {name: synthetic, samples: 16, workers: 1, image_size: 8, batch: 2}\n",
+                                     "test.yaml", {"backend.device=cuda", "model.name=resnet20"});
+  const auto transport = make_self_transport();
+  Trainer trainer(config, *transport, plan_options(config));
+  cuda::protect_device_memory(true);
+  trainer.start(0);
+  for (int64_t step = 0; step < 2; ++step) EXPECT_TRUE(trainer.step(step, false).finite);
+  const std::string weights = trainer.weights_sha256();
+  trainer.evaluate();
+  trainer.broadcast_state();
+  EXPECT_EQ(trainer.weights_sha256(), weights);
+  cuda::protect_device_memory(false);
+}
+
+TEST(CudaHostAccessDeathTest, ClosedMemoryFaults) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  const auto follow = [] {
+    const auto backend = make_cuda_backend({});
+    const auto buffer = backend->allocate(64);
+    cuda::protect_device_memory(true);
+    static_cast<volatile char*>(buffer->data())[0] = 1;
+  };
+  EXPECT_DEATH(follow(), "");
+}
+
+}  // namespace
+}  // namespace octet

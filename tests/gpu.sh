@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# What can only be done with a GPU, in one go; made for the bundle of launch/bundle.sh, in whose folder it lies. Runs every
+# kernel test on the device (bit by bit against the CPU), compute-sanitizer on a part of them, the same short training on
+# CPU and GPU (their weights must be equal), a longer one, and the benchmark against PyTorch where PyTorch is.
+# usage: gpu.sh [OUTPUT.json]   (default: gpu.json)    GPU_QUICK=1: without the longer training and the benchmark
+set -uo pipefail
+output=$(realpath -m "${1:-gpu.json}")
+cd "$(dirname "${BASH_SOURCE[0]}")" || exit 1
+if [ ! -x ./test_cuda_device ]; then
+  echo "gpu.sh: run it in the bundle's folder (launch/bundle.sh makes one)" >&2
+  exit 2
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+step() {  # NAME LIMIT_SECONDS COMMAND...: runs it, keeps its output and status
+  local name=$1 limit=$2 start=$SECONDS
+  shift 2
+  echo "== $name" >&2
+  timeout "$limit" "$@" > "$work/$name.out" 2> "$work/$name.err"
+  echo "$? $((SECONDS - start))" > "$work/$name.status"
+  tail -n 3 "$work/$name.out" "$work/$name.err" >&2
+}
+
+step device 30 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
+step tests 240 ./test_cuda_device --gtest_brief=1
+if command -v compute-sanitizer > /dev/null; then
+  step memcheck 120 compute-sanitizer --tool memcheck --error-exitcode 9 ./test_cuda_device --gtest_brief=1 \
+    '--gtest_filter=CudaConvolution.ScalesPerChannel*:CudaConvolution.LargerCodes*:CudaPasses.Pools'
+  step racecheck 120 compute-sanitizer --tool racecheck --error-exitcode 9 ./test_cuda_device --gtest_brief=1 \
+    '--gtest_filter=CudaConvolution.ScalesPerChannel*:CudaPasses.SoftmaxLoss'
+fi
+recipe=configs/shapes_resnet20_unified_int8.yaml
+for device in cpu cuda; do
+  step "train_$device" 120 ./octet train $recipe --set backend.device=$device --set train.steps=20 \
+    --set data.samples=2048 --run "$work/run_$device"
+done
+if [ -z "${GPU_QUICK:-}" ]; then
+  step train_shapes 200 ./octet train $recipe --set backend.device=cuda --run "$work/run_shapes"
+  for batch in 64 256; do
+    step "octet_resnet50_$batch" 150 ./octet bench configs/synthetic_resnet50_unified_int8.yaml --json --steps 10 \
+      --set backend.device=cuda --set data.batch=$batch --set data.samples=$((2 * batch))
+  done
+  for precision in fp32 tf32 bf16; do
+    step "pytorch_resnet50_$precision" 120 python3 bench/pytorch_gpu_step.py resnet50 --precision $precision
+  done
+  step pytorch_resnet50_compiled 240 python3 bench/pytorch_gpu_step.py resnet50 --precision bf16 --compile
+fi
+
+python3 - "$work" "$output" << 'EOF'
+import json, pathlib, sys
+
+work, output = pathlib.Path(sys.argv[1]), sys.argv[2]
+report, sums = {}, {}
+for status in sorted(work.glob("*.status")):
+    code, seconds = map(int, status.read_text().split())
+    out, err = (status.with_suffix(kind).read_text(errors="replace") for kind in (".out", ".err"))
+    entry = {"exit": code, "seconds": seconds}
+    lines = out.strip().splitlines()
+    try:
+        entry["result"] = json.loads(lines[-1])
+    except (ValueError, IndexError):
+        entry["output"] = lines[-30:]
+    if code != 0:
+        entry["errors"] = err.strip().splitlines()[-30:]
+    report[status.stem] = entry
+for name in ("run_cpu", "run_cuda", "run_shapes"):
+    result = work / name / "result.json"
+    if result.exists():
+        report[name] = json.loads(result.read_text())
+        sums[name] = report[name]["weights_sha256"]
+report["weights_equal"] = "run_cpu" in sums and sums.get("run_cpu") == sums.get("run_cuda")
+must = ("tests", "memcheck", "racecheck", "train_cpu", "train_cuda", "train_shapes")
+report["passed"] = report["weights_equal"] and all(report[name]["exit"] == 0 for name in must if name in report)
+pathlib.Path(output).write_text(json.dumps(report, indent=2) + "\n")
+print(f"{output}: {'passed' if report['passed'] else 'FAILED'}")
+sys.exit(not report["passed"])
+EOF
