@@ -192,5 +192,6 @@ std::unique_ptr<Backend> make_reference_backend();
 std::unique_ptr<Backend> make_cpu_backend(const CpuOptions&);
 // Throws a UsageError where octet was built without CUDA, and says what is missing where it cannot run.
 std::unique_ptr<Backend> make_cuda_backend(const CudaOptions&);
+bool built_with_cuda();
 
 }  // namespace octet

@@ -24,7 +24,8 @@ struct Arguments {
 };
 
 void print_version() {
-  std::cout << "octet " << version << " (commit " << commit << ")\nbackends: cpu\ninstruction sets:";
+  std::cout << "octet " << version << " (commit " << commit << ")\nbackends: cpu" << (built_with_cuda() ? " cuda" : "")
+            << "\ninstruction sets:";
   for (Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512_vnni, Isa::amx})
     if (isa <= best_isa()) std::cout << ' ' << name_of(isa);
   std::cout << "\n";

@@ -8,4 +8,6 @@ std::unique_ptr<Backend> make_cuda_backend(const CudaOptions&) {
                    "build it where nvcc is installed (cmake -DOCTET_CUDA=ON), or set backend.device: cpu");
 }
 
+bool built_with_cuda() { return false; }
+
 }  // namespace octet

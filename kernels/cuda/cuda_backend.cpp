@@ -187,5 +187,6 @@ bool CudaBackend::all_finite(Tensor tensor) {
 std::unique_ptr<Backend> make_cuda_backend(const CudaOptions& options) {
   return std::make_unique<cuda::CudaBackend>(options);
 }
+bool built_with_cuda() { return true; }
 
 }  // namespace octet

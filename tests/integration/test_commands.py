@@ -68,7 +68,7 @@ class Commands(Case):
 
     def test_version(self):
         self.assertRegex(self.octet("--version").out,
-                         r"^octet \d\S* \(commit \S+\)\nbackends: cpu\ninstruction sets: scalar.*\n$")
+                         r"^octet \d\S* \(commit \S+\)\nbackends: cpu( cuda)?\ninstruction sets: scalar.*\n$")
 
     def test_help_keys(self):
         lines = self.octet("help", "keys").out.splitlines()

@@ -14,12 +14,19 @@
 namespace octet::cuda {
 namespace {
 
-std::map<void*, size_t> regions;
+constexpr size_t page = 4096;
+// Pages of an allocation between two that stay closed, with the tensor's end right before the second: a kernel that
+// leaves its tensor faults.
+struct Region {
+  char* pages;
+  size_t bytes;
+};
+std::map<void*, Region> regions;  // by the allocation's address
 bool closed = false;
 int openings = 0;
 
 void set_access(int access) {
-  for (const auto& [memory, bytes] : regions) mprotect(memory, bytes, access);
+  for (const auto& [memory, region] : regions) mprotect(region.pages, region.bytes, access);
 }
 
 }  // namespace
@@ -40,19 +47,22 @@ Stream make_stream(bool) { return {}; }
 void destroy_stream(Stream) {}
 
 void* allocate_device(size_t bytes) {
-  constexpr size_t page = 4096;
-  const size_t rounded = (bytes + page - 1) / page * page + page;
-  void* const memory = mmap(nullptr, rounded, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) throw std::bad_alloc();
-  std::memset(memory, 0xFF, bytes);  // NaN, so that nothing relies on what it holds
-  regions[memory] = rounded;
-  if (closed) mprotect(memory, rounded, PROT_NONE);
+  constexpr size_t alignment = 64;
+  const size_t rounded = (bytes + alignment - 1) / alignment * alignment, own = (rounded + page - 1) / page * page;
+  void* const mapped = mmap(nullptr, own + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) throw std::bad_alloc();
+  const Region region{static_cast<char*>(mapped) + page, own};
+  mprotect(region.pages, own, PROT_READ | PROT_WRITE);
+  std::memset(region.pages, 0xFF, own);  // NaN, so that nothing relies on what it holds
+  void* const memory = region.pages + own - rounded;
+  regions[memory] = region;
+  if (closed) mprotect(region.pages, own, PROT_NONE);
   return memory;
 }
 void release(void* memory) {
   const auto found = regions.find(memory);
   if (found == regions.end()) return;
-  munmap(memory, found->second);
+  munmap(found->second.pages - page, found->second.bytes + 2 * page);
   regions.erase(found);
 }
 size_t free_bytes() { return size_t{1} << 30; }
