@@ -13,6 +13,37 @@ fi
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
+report() {  # what has run so far, as one JSON; fails unless all of it is as it must be
+python3 - "$work" "$output" << 'EOF'
+import json, pathlib, sys
+
+work, output = pathlib.Path(sys.argv[1]), sys.argv[2]
+report, sums = {}, {}
+for status in sorted(work.glob("*.status")):
+    code, seconds = map(int, status.read_text().split())
+    out, err = (status.with_suffix(kind).read_text(errors="replace") for kind in (".out", ".err"))
+    entry = {"exit": code, "seconds": seconds}
+    lines = out.strip().splitlines()
+    try:
+        entry["result"] = json.loads(lines[-1])
+    except (ValueError, IndexError):
+        entry["output"] = lines[-30:]
+    if code != 0:
+        entry["errors"] = err.strip().splitlines()[-30:]
+    report[status.stem] = entry
+for name in ("run_cpu", "run_cuda", "run_shapes"):
+    result = work / name / "result.json"
+    if result.exists():
+        report[name] = json.loads(result.read_text())
+        sums[name] = report[name]["weights_sha256"]
+report["weights_equal"] = "run_cpu" in sums and sums.get("run_cpu") == sums.get("run_cuda")
+must = ("tests", "memcheck", "racecheck", "train_cpu", "train_cuda", "train_shapes")
+report["passed"] = report["weights_equal"] and all(report[name]["exit"] == 0 for name in must if name in report)
+pathlib.Path(output).write_text(json.dumps(report, indent=2) + "\n")
+sys.exit(not report["passed"])
+EOF
+}
+
 step() {  # NAME LIMIT_SECONDS COMMAND...: runs it, keeps its output and status
   local name=$1 limit=$2 start=$SECONDS
   shift 2
@@ -20,6 +51,7 @@ step() {  # NAME LIMIT_SECONDS COMMAND...: runs it, keeps its output and status
   timeout "$limit" "$@" > "$work/$name.out" 2> "$work/$name.err"
   echo "$? $((SECONDS - start))" > "$work/$name.status"
   tail -n 3 "$work/$name.out" "$work/$name.err" >&2
+  report || true
 }
 
 step device 30 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
@@ -47,32 +79,9 @@ if [ -z "${GPU_QUICK:-}" ]; then
   step pytorch_resnet50_compiled 240 python3 bench/pytorch_gpu_step.py resnet50 --precision bf16 --compile
 fi
 
-python3 - "$work" "$output" << 'EOF'
-import json, pathlib, sys
-
-work, output = pathlib.Path(sys.argv[1]), sys.argv[2]
-report, sums = {}, {}
-for status in sorted(work.glob("*.status")):
-    code, seconds = map(int, status.read_text().split())
-    out, err = (status.with_suffix(kind).read_text(errors="replace") for kind in (".out", ".err"))
-    entry = {"exit": code, "seconds": seconds}
-    lines = out.strip().splitlines()
-    try:
-        entry["result"] = json.loads(lines[-1])
-    except (ValueError, IndexError):
-        entry["output"] = lines[-30:]
-    if code != 0:
-        entry["errors"] = err.strip().splitlines()[-30:]
-    report[status.stem] = entry
-for name in ("run_cpu", "run_cuda", "run_shapes"):
-    result = work / name / "result.json"
-    if result.exists():
-        report[name] = json.loads(result.read_text())
-        sums[name] = report[name]["weights_sha256"]
-report["weights_equal"] = "run_cpu" in sums and sums.get("run_cpu") == sums.get("run_cuda")
-must = ("tests", "memcheck", "racecheck", "train_cpu", "train_cuda", "train_shapes")
-report["passed"] = report["weights_equal"] and all(report[name]["exit"] == 0 for name in must if name in report)
-pathlib.Path(output).write_text(json.dumps(report, indent=2) + "\n")
-print(f"{output}: {'passed' if report['passed'] else 'FAILED'}")
-sys.exit(not report["passed"])
-EOF
+if report; then
+  echo "$output: passed"
+else
+  echo "$output: FAILED"
+  exit 1
+fi
