@@ -15,23 +15,42 @@ __device__ __forceinline__ Sum product(Element x, Element w) {
   return static_cast<Sum>(x) * static_cast<Sum>(w);
 }
 
-// The sum over taps of `channels` input channels from first_channel on; weights point at the lane's first.
+// What one thread makes: eight pixels of the chunk for one output channel.
+constexpr int rows = chunk_pixels / together;
+struct Rows {
+  Pixel pixel[rows];
+  __device__ __forceinline__ Rows(const Gather& g, int chunk) {
+#pragma unroll
+    for (int i = 0; i < rows; ++i) pixel[i] = pixel_of(g, chunk, row(i));
+  }
+  __device__ __forceinline__ static int row(int i) { return static_cast<int>(threadIdx.x) / lanes + i * together; }
+};
+
+// Adds the products of `channels` input channels from first_channel on, over all taps; weights point at the lane's
+// first.
 template <class Element, class Sum>
-__device__ __forceinline__ Sum gathered(const Gather& g, const Pixel& pixel, const Element* from,
-                                        const Element* weights, int first_channel, int channels) {
-  Sum sum = 0;
-  const int64_t image = static_cast<int64_t>(pixel.image) * g.h.from * g.w.from;
+__device__ __forceinline__ void add_products(const Gather& g, const Rows& of, const Element* from,
+                                             const Element* weights, int first_channel, int channels,
+                                             Sum (&sums)[rows]) {
   for (int v = 0; v < g.h.taps; ++v)
     for (int u = 0; u < g.w.taps; ++u) {
-      const int h = pixel.i * g.h.from_step + g.h.shift[v], w = pixel.j * g.w.from_step + g.w.shift[u];
-      const bool inside = h >= 0 && h < g.h.from && w >= 0 && w < g.w.from;
-      const Element* const x = from + (inside ? (image + h * g.w.from + w) * g.from_channels + first_channel : 0);
+      const Element* x[rows];  // null: in the padding
+#pragma unroll
+      for (int i = 0; i < rows; ++i) {
+        const Pixel& pixel = of.pixel[i];
+        const int h = pixel.i * g.h.from_step + g.h.shift[v], w = pixel.j * g.w.from_step + g.w.shift[u];
+        const bool inside = pixel.inside && h >= 0 && h < g.h.from && w >= 0 && w < g.w.from;
+        const int64_t at = (static_cast<int64_t>(pixel.image) * g.h.from + h) * g.w.from + w;
+        x[i] = inside ? from + at * g.from_channels + first_channel : nullptr;
+      }
       const Element* const tap =
           weights + static_cast<int64_t>(g.h.kernel[v] * g.kernel_w + g.w.kernel[u]) * g.tap_step;
-      for (int c = 0; c < channels; ++c)
-        sum += product<Element, Sum>(inside ? x[c] : Element{0}, tap[static_cast<int64_t>(c) * g.channel_step]);
+      for (int c = 0; c < channels; ++c) {
+        const Element w = tap[static_cast<int64_t>(c) * g.channel_step];
+#pragma unroll
+        for (int i = 0; i < rows; ++i) sums[i] += product<Element, Sum>(x[i] != nullptr ? x[i][c] : Element{0}, w);
+      }
     }
-  return sum;
 }
 
 template <class Element, class Sum>
@@ -39,27 +58,28 @@ __global__ void __launch_bounds__(threads)
     direct_gather(const __grid_constant__ Gather g, const Element* from, const Element* weights,
                   const __grid_constant__ Output output) {
   __shared__ float values[chunk_pixels][lanes + 1];
-  const int lane = static_cast<int>(threadIdx.x) % lanes, row0 = static_cast<int>(threadIdx.x) / lanes;
+  const int lane = static_cast<int>(threadIdx.x) % lanes;
   const int chunk = static_cast<int>(blockIdx.x), n = static_cast<int>(blockIdx.y) * lanes + lane;
   const bool exists = n < g.to_channels;
   if (exists) {
     const int group = n / g.group_to, own = n % g.group_to;
-    const Element* const weight =
-        weights + static_cast<int64_t>(group) * g.weight_group + static_cast<int64_t>(own) * g.lane_step;
+    const Rows of(g, chunk);
+    Sum sums[rows] = {};
+    add_products(g, of, from,
+                 weights + static_cast<int64_t>(group) * g.weight_group + static_cast<int64_t>(own) * g.lane_step,
+                 group * g.group_from, g.group_from, sums);
     const float factor =
         output.scale != nullptr ? *output.scale * output.weight_scale[output.per_channel ? n : 0] : 1.0f;
-    for (int row = row0; row < chunk_pixels; row += together) {
-      const Pixel pixel = pixel_of(g, chunk, row);
-      if (!pixel.inside) continue;
-      const Sum sum = gathered<Element, Sum>(g, pixel, from, weight, group * g.group_from, g.group_from);
-      const float value = static_cast<float>(sum) * factor;
-      values[row][lane] = value;
-      write_real(output.to, output.bf16, output.add, output_offset(g, pixel) + n, value);
+#pragma unroll
+    for (int i = 0; i < rows; ++i) {
+      const float value = static_cast<float>(sums[i]) * factor;
+      values[Rows::row(i)][lane] = value;
+      if (of.pixel[i].inside) write_real(output.to, output.bf16, output.add, output_offset(g, of.pixel[i]) + n, value);
     }
   }
   if (output.moments == nullptr) return;
   __syncthreads();
-  if (row0 != 0 || !exists) return;
+  if (threadIdx.x >= lanes || !exists) return;
   float sum = 0, square = 0, low = __uint_as_float(0x7F800000u), high = -low;
   for (int row = 0; row < chunk_count(g, chunk); ++row) {
     const float y = values[row][lane];
@@ -82,19 +102,23 @@ __global__ void __launch_bounds__(threads)
   const int n = static_cast<int>(blockIdx.y) * lanes + static_cast<int>(threadIdx.x) % lanes;
   if (n >= g.to_channels) return;
   const int group = n / g.group_to, own = n % g.group_to;
-  for (int row = static_cast<int>(threadIdx.x) / lanes; row < chunk_pixels; row += together) {
-    const Pixel pixel = pixel_of(g, static_cast<int>(blockIdx.x), row);
-    if (!pixel.inside) continue;
-    float value = 0;
-    for (int c = 0; c < g.group_from; ++c) {
-      const int channel = group * g.group_from + c;
-      const int8_t* const weight = weights + static_cast<int64_t>(group) * g.weight_group +
-                                   static_cast<int64_t>(own) * g.lane_step + static_cast<int64_t>(c) * g.channel_step;
-      const int32_t sum = gathered<int8_t, int32_t>(g, pixel, from, weight, channel, 1);
-      value += static_cast<float>(sum) * (*output.scale * output.weight_scale[channel]);
-    }
-    write_real(output.to, output.bf16, output.add, output_offset(g, pixel) + n, value);
+  const Rows of(g, static_cast<int>(blockIdx.x));
+  float values[rows] = {};
+  for (int c = 0; c < g.group_from; ++c) {
+    const int channel = group * g.group_from + c;
+    int32_t sums[rows] = {};
+    add_products(g, of, from,
+                 weights + static_cast<int64_t>(group) * g.weight_group + static_cast<int64_t>(own) * g.lane_step +
+                     static_cast<int64_t>(c) * g.channel_step,
+                 channel, 1, sums);
+    const float factor = *output.scale * output.weight_scale[channel];
+#pragma unroll
+    for (int i = 0; i < rows; ++i) values[i] += static_cast<float>(sums[i]) * factor;
   }
+#pragma unroll
+  for (int i = 0; i < rows; ++i)
+    if (of.pixel[i].inside)
+      write_real(output.to, output.bf16, output.add, output_offset(g, of.pixel[i]) + n, values[i]);
 }
 
 // One weight's gradient over the pixels of one item, rows of dy in order.

@@ -15,30 +15,41 @@ __global__ void pad_rows(const int8_t* from, int64_t rows, int length, int padde
   to[i] = column < length ? from[row * length + column] : int8_t{0};
 }
 
-__global__ void transpose_weights(const int8_t* weights, int outputs, int taps, int inputs, int padded, int8_t* to) {
+template <class Element>
+__global__ void transpose_weights(const Element* weights, int outputs, int64_t row, int padded, Element* to) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x;
-  if (i >= static_cast<int64_t>(taps) * inputs * padded) return;
+  if (i >= row * padded) return;
   const int output = static_cast<int>(i % padded);
-  const int64_t rest = i / padded;  // tap * inputs + input
-  to[i] = output < outputs ? weights[output * static_cast<int64_t>(taps) * inputs + rest] : int8_t{0};
+  to[i] = output < outputs ? weights[output * row + i / padded] : Element{0};
 }
 
-// One pixel, 64 images and 64 channels of it.
-__global__ void channel_major(const int8_t* from, int images, int pixels, int channels, int padded, int8_t* to) {
-  __shared__ int8_t square[tile][tile + 4];
+// One pixel, 64 images and 64 channels of it, four at a time.
+__global__ void __launch_bounds__(threads)
+    channel_major(const int8_t* from, int images, int pixels, int channels, int padded, int8_t* to) {
+  constexpr int pitch = tile + 4;
+  alignas(16) __shared__ int8_t square[tile * pitch];
   const int pixel = static_cast<int>(blockIdx.x) % pixels, first_image = static_cast<int>(blockIdx.x) / pixels * tile;
   const int first_channel = static_cast<int>(blockIdx.y) * tile;
-  for (int i = static_cast<int>(threadIdx.x); i < tile * tile; i += threads) {
-    const int image = first_image + i / tile, channel = first_channel + i % tile;
-    const bool inside = image < images && channel < channels;
-    square[i % tile][i / tile] =
-        inside ? from[(static_cast<int64_t>(image) * pixels + pixel) * channels + channel] : int8_t{0};
+  for (int i = static_cast<int>(threadIdx.x); i < tile * tile / 4; i += threads) {
+    const int image = first_image + i / (tile / 4), channel = first_channel + i % (tile / 4) * 4;
+    uint32_t four = 0;
+    if (image < images && channel < channels) {
+      const int8_t* const at = from + (static_cast<int64_t>(image) * pixels + pixel) * channels + channel;
+      if (channels % 4 == 0)
+        four = *reinterpret_cast<const uint32_t*>(at);
+      else
+        for (int c = 0; c < 4 && channel + c < channels; ++c)
+          four |= static_cast<uint32_t>(static_cast<uint8_t>(at[c])) << (8 * c);
+    }
+    for (int c = 0; c < 4; ++c)
+      square[(channel - first_channel + c) * pitch + image - first_image] = static_cast<int8_t>(four >> (8 * c));
   }
   __syncthreads();
-  for (int i = static_cast<int>(threadIdx.x); i < tile * tile; i += threads) {
-    const int channel = first_channel + i / tile, image = first_image + i % tile;
-    if (channel < channels && image < padded)
-      to[(static_cast<int64_t>(channel) * pixels + pixel) * padded + image] = square[i / tile][i % tile];
+  for (int i = static_cast<int>(threadIdx.x); i < tile * tile / 4; i += threads) {
+    const int channel = first_channel + i / (tile / 4), image = first_image + i % (tile / 4) * 4;
+    if (channel >= channels || image >= padded) continue;
+    *reinterpret_cast<uint32_t*>(to + (static_cast<int64_t>(channel) * pixels + pixel) * padded + image) =
+        *reinterpret_cast<const uint32_t*>(square + (channel - first_channel) * pitch + image - first_image);
   }
 }
 
@@ -49,11 +60,13 @@ void launch_pad_rows(const int8_t* from, int64_t rows, int length, int padded, i
                to);
 }
 
-void launch_transpose_weights(const int8_t* weights, int outputs, int taps, int inputs, int padded, int8_t* to,
-                              Stream stream) {
-  const int64_t count = int64_t{taps} * inputs * padded;
-  OCTET_LAUNCH(transpose_weights, dim3(blocks_for(count, threads)), dim3(threads), stream, weights, outputs, taps,
-               inputs, padded, to);
+void launch_transpose_weights(const int8_t* weights, int outputs, int64_t row, int padded, int8_t* to, Stream stream) {
+  OCTET_LAUNCH((transpose_weights<int8_t>), dim3(blocks_for(row * padded, threads)), dim3(threads), stream, weights,
+               outputs, row, padded, to);
+}
+void launch_transpose_weights(const float* weights, int outputs, int64_t row, float* to, Stream stream) {
+  OCTET_LAUNCH((transpose_weights<float>), dim3(blocks_for(row * outputs, threads)), dim3(threads), stream, weights,
+               outputs, row, outputs, to);
 }
 
 void launch_channel_major(const int8_t* from, int images, int pixels, int channels, int padded, int8_t* to,

@@ -71,6 +71,8 @@ class CudaBackend final : public Backend {
  private:
   // from, with each row of `length` codes padded to a multiple of 16; from itself where nothing is missing.
   const int8_t* padded_rows(const int8_t* from, int64_t rows, int64_t length, DeviceScratch& room);
+  // Forward weights (outputs, row) as (row, outputs), and the gather's steps changed to match.
+  const void* lane_major_weights(QTensor w, Gather&);
   // from (N, H, W, C) as (C, H, W, N rounded up to 16).
   const int8_t* channel_major(const int8_t* from, Shape, DeviceScratch& room);
   // Measures where the encoding asks for it (measured: the largest stands in ranges_ already), and writes the scales.

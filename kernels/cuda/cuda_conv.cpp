@@ -38,6 +38,23 @@ const int8_t* CudaBackend::padded_rows(const int8_t* from, int64_t rows, int64_t
   return to;
 }
 
+const void* CudaBackend::lane_major_weights(QTensor w, Gather& g) {
+  const int outputs = static_cast<int>(w.values.shape.n);
+  const int64_t row = w.values.elements() / outputs;
+  g.weight_group = g.group_to;
+  g.lane_step = 1;
+  g.tap_step *= outputs;
+  g.channel_step = outputs;
+  if (w.real()) {
+    float* const to = weights_.get<float>(w.values.elements());
+    launch_transpose_weights(w.values.f32(), outputs, row, to, stream_);
+    return to;
+  }
+  int8_t* const to = weights_.get<int8_t>(w.values.elements());
+  launch_transpose_weights(w.values.s8(), outputs, row, outputs, to, stream_);
+  return to;
+}
+
 const int8_t* CudaBackend::channel_major(const int8_t* from, Shape s, DeviceScratch& room) {
   const int64_t padded = round_up_16(s.n);
   int8_t* const to = room.get<int8_t>(s.c * s.h * s.w * padded);
@@ -48,7 +65,7 @@ const int8_t* CudaBackend::channel_major(const int8_t* from, Shape s, DeviceScra
 
 void CudaBackend::conv_forward(const ConvProblem& p, QTensor x, QTensor w, Tensor y, Moments moments) {
   check(p, x, p.x, w, p.weight());
-  const Gather g = forward_gather(p, x.real() ? 4 : 1);
+  Gather g = forward_gather(p, x.real() ? 4 : 1);
   Output output = output_of(x, w, y, false);
   if (moments) output.moments = chunk_moments_.get<float>(moment_floats(g));
   if (on_tensor_cores(p, x)) {
@@ -58,7 +75,7 @@ void CudaBackend::conv_forward(const ConvProblem& p, QTensor x, QTensor w, Tenso
     launch_tensor_gather(g, codes, weights, static_cast<int>(taps_of(p) * channels), static_cast<int>(channels), output,
                          stream_);
   } else {
-    launch_direct_gather(g, x.real(), x.values.data, w.values.data, output, stream_);
+    launch_direct_gather(g, x.real(), x.values.data, lane_major_weights(w, g), output, stream_);
   }
   if (!moments) return;
   const int64_t items = (g.chunks + g.chunks_per_item - 1) / g.chunks_per_item;
@@ -83,8 +100,8 @@ void CudaBackend::conv_backward_data(const ConvProblem& p, QTensor dy, QTensor w
   const int64_t channels = round_up_16(p.y.c);
   const int8_t* const codes = padded_rows(dy.values.s8(), p.y.pixels(), p.y.c, from_);
   int8_t* const weights = weights_.get<int8_t>(taps_of(p) * p.x.c * channels);
-  launch_transpose_weights(w.values.s8(), static_cast<int>(p.y.c), taps_of(p), static_cast<int>(p.x.c),
-                           static_cast<int>(channels), weights, stream_);
+  launch_transpose_weights(w.values.s8(), static_cast<int>(p.y.c), taps_of(p) * p.x.c, static_cast<int>(channels),
+                           weights, stream_);
   for (const Gather& phase : backward_gathers(p))
     launch_tensor_gather(phase, codes, weights, static_cast<int>(channels), static_cast<int>(p.x.c * channels), output,
                          stream_);

@@ -28,12 +28,14 @@ void launch_tensor_weight(const WeightGather&, const int8_t* x, const int8_t* dy
 
 // conv_layout.cu: to[row][0 .. padded) = from[row], zeros beyond.
 void launch_pad_rows(const int8_t* from, int64_t rows, int length, int padded, int8_t* to, Stream);
-// to (taps, inputs, padded outputs) = weights (outputs, taps, inputs), zeros beyond.
-void launch_transpose_weights(const int8_t* weights, int outputs, int taps, int inputs, int padded, int8_t* to, Stream);
+// to (row, padded outputs) = weights (outputs, row), zeros beyond; row: taps * inputs.
+void launch_transpose_weights(const int8_t* weights, int outputs, int64_t row, int padded, int8_t* to, Stream);
+void launch_transpose_weights(const float* weights, int outputs, int64_t row, float* to, Stream);
 // to (channels, pixels, padded images) = from (images, pixels, channels), zeros beyond.
 void launch_channel_major(const int8_t* from, int images, int pixels, int channels, int padded, int8_t* to, Stream);
 
-// conv_direct.cu: one thread per output, any groups; codes with exact sums, or f32 in the fixed order.
+// conv_direct.cu: any groups; codes with exact sums, or f32 in the fixed order. Neighbouring threads make neighbouring
+// output channels, so a gather's lane_step is best 1.
 void launch_direct_gather(const Gather&, bool real, const void* from, const void* weights, const Output&, Stream);
 // Data gradient of codes with one scale per output channel of the forward convolution: its channels' contributions are
 // scaled and added in f32, in order.
