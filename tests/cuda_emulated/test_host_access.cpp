@@ -24,6 +24,20 @@ TEST(CudaHostAccess, TrainingEvaluationAndCheckpointsStayOutOfDeviceMemory) {
   cuda::protect_device_memory(false);
 }
 
+// The emulated device has 1 GiB.
+TEST(CudaMemory, IsKnownToBeTooSmallBeforeTheFirstStep) {
+  const Config config = parse_config("data: {name: synthetic, samples: 64, image_size: 224, batch: 64}\n", "test.yaml",
+                                     {"backend.device=cuda", "model.name=resnet50"});
+  const auto transport = make_self_transport();
+  try {
+    Trainer(config, *transport, plan_options(config));
+    ADD_FAILURE() << "a plan of several GB fits into 1 GiB";
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("GB too little"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("set data.batch to at most"), std::string::npos) << error.what();
+  }
+}
+
 TEST(CudaHostAccessDeathTest, ClosedMemoryFaults) {
   testing::FLAGS_gtest_death_test_style = "threadsafe";
   const auto follow = [] {
