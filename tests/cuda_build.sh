@@ -22,7 +22,7 @@ for architecture in "${architectures[@]}"; do
     log=$out/$name.sm_$architecture.log
     flush=()
     if grep -q '^#define OCTET_FLUSH_SUBNORMALS' "$source"; then flush=(-ftz=true); fi
-    if ! "$nvcc" "${flags[@]}" "${flush[@]}" -O3 -I. -cubin "-arch=sm_$architecture" -Xptxas -v -o "$cubin" "$source" \
+    if ! "$nvcc" -std=c++20 "${flags[@]}" "${flush[@]}" -O3 -I. -cubin "-arch=sm_$architecture" -Xptxas -v -o "$cubin" "$source" \
       > "$log" 2>&1; then
       cat "$log"
       echo "FAILED $source does not compile for sm_$architecture"
