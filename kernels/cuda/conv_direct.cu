@@ -8,14 +8,14 @@
 namespace octet::cuda {
 namespace {
 
-constexpr int lanes = 32, together = 8, threads = lanes * together;
+constexpr int lanes = 32, together = 16, threads = lanes * together;
 
 template <class Element, class Sum>
 __device__ __forceinline__ Sum product(Element x, Element w) {
   return static_cast<Sum>(x) * static_cast<Sum>(w);
 }
 
-// What one thread makes: eight pixels of the chunk for one output channel.
+// What one thread makes: four pixels of the chunk for one output channel.
 constexpr int rows = chunk_pixels / together;
 struct Rows {
   Pixel pixel[rows];
