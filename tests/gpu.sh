@@ -27,7 +27,7 @@ for status in sorted(work.glob("*.status")):
     try:
         entry["result"] = json.loads(lines[-1])
     except (ValueError, IndexError):
-        entry["output"] = lines[-30:]
+        entry["output"] = lines[-120:]
     if code != 0:
         entry["errors"] = err.strip().splitlines()[-30:]
     report[status.stem] = entry

@@ -6,7 +6,7 @@ environment: OCTET  here the program that is linked with the emulated device, oc
 
 from harness import Case, main
 
-TINY = {"data__name": "synthetic", "data__image_size": 8, "data__samples": 8, "data__batch": 4, "train__steps": 3,
+TINY = {"data__name": "synthetic", "data__image_size": 8, "data__samples": 8, "data__batch": 4, "train__steps": 2,
         "train__epochs": 2}
 
 
