@@ -15,6 +15,18 @@ inline constexpr int block_lanes = 16;    // output lanes of one vector
 inline constexpr int tile_multiple = 32;  // base tables are padded to a multiple of this
 inline constexpr int moment_chunk = 64;   // pixels whose moments are summed in f32 before they join the double sums
 
+// Memory that the next work item will read: fetched into the cache while this one is computed.
+struct Ahead {
+  const char* at = nullptr;
+  int64_t bytes = 0;
+  Ahead take(int64_t count) {  // from the front
+    const Ahead front{at, count < bytes ? count : bytes};
+    at += front.bytes;
+    bytes -= front.bytes;
+    return front;
+  }
+};
+
 // A panel is `blocks` vectors of 16 lanes. Weights and start are packed for it: [segment][word][block][16
 // lanes][group].
 struct Panel {
@@ -29,6 +41,7 @@ struct Panel {
   const int32_t* start;    // (blocks * 16); bits of f32 in the real kernels
   int64_t pair_step = 0;   // base[2 i + 1] - base[2 i] where that is the same everywhere, else 0
   int64_t pixel_step = 0;  // depthwise weight gradient: bytes between the pixels of dy
+  Ahead ahead[2] = {};
 };
 
 // Where dequantized sums go: y[pixel[m] * channels + lane] (+)= float(sum) * scale[lane].
