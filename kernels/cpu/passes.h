@@ -24,7 +24,7 @@ struct Target {
   float inverse_scale = 0, qmax = 0;  // nearest, stochastic
   float clip = 0;                     // nearest, stochastic: |value| > clip counts as saturated
   const uint16_t* random_bits =
-      nullptr;            // stochastic: 16 bits per element, from the span's first on, and 64 bytes more
+      nullptr;            // stochastic: 16 per element, from the span's first on; 64 bytes beyond are read
   float largest = 0;      // range: raised to max |value|; NaN is passed over
   int64_t saturated = 0;  // nearest, stochastic: added to
 };
