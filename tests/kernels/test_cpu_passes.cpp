@@ -105,10 +105,10 @@ TEST(CpuPasses, RandomBitsAreThoseOfTheDefinition) {
   for (const Isa isa : available()) {
     for (const uint64_t group :
          {uint64_t{0}, uint64_t{5}, uint64_t{0xFFFFFFF}, uint64_t{0x10000000}, uint64_t{1} << 40}) {
-      std::vector<uint16_t> bits(3 * 128);
+      std::vector<uint16_t> bits(3 * 256);
       cpu::passes_of(isa).random_bits(key, group, 3, bits.data());
       for (uint64_t i = 0; i < bits.size(); ++i)
-        ASSERT_EQ(bits[i], random_bits16(key, group * 128 + i)) << name_of(isa) << " group " << group << " bit " << i;
+        ASSERT_EQ(bits[i], random_bits16(key, group * 256 + i)) << name_of(isa) << " group " << group << " bit " << i;
     }
   }
 }
