@@ -75,13 +75,15 @@ int run(int argc, char** argv) {
   if (help->parsed() && topic == "keys") return std::cout << describe_keys(), 0;
   if (help->parsed() || app.get_subcommands().empty()) return std::cout << app.help(), help->parsed() ? 0 : 2;
   if (a.peer) {
+    REQUIRE_USAGE(a.overrides.empty() && a.filter.empty(), "start bench/peers/compare.py itself: it has more options",
+                  "octet bench --peer takes networks, --steps and --json alone");
     std::vector<std::string> options;
     if (*steps) options.insert(options.end(), {"--steps", std::to_string(a.steps)});
     if (a.json) options.push_back("--json");
     return run_bench_peer(a.networks, options);
   }
   if (bench->parsed()) {
-    REQUIRE_USAGE(a.networks.size() == 1, "octet bench configs/cifar10_resnet20_unified_int8.yaml",
+    REQUIRE_USAGE(a.networks.size() == 1, "name one: octet bench configs/cifar10_resnet20_unified_int8.yaml",
                   "octet bench takes one configuration, not ", a.networks.size());
     a.config = a.networks[0];
   }

@@ -5,9 +5,10 @@ usage: compare.py [NETWORK ...] [--batch N] [--rounds N] [--steps N] [--threads 
 example: venv/bin/python bench/peers/compare.py resnet20 resnet50        (without a network: all four of the table NETWORKS)
 
 Octet, PyTorch fp32 and PyTorch bf16 run in turn, a process each, so that a machine that slows down slows down all of them;
-medians of the rounds count. octet reads data.name=synthetic, which costs as little as PyTorch's tensor in memory, or with
---data-root the configuration's own data set: then loading and augmentation count against octet alone. PyTorch gets huge
-pages, which make it faster; its memory is also taken with glibc's defaults, in a run of its own, since they may need less.
+medians of the rounds count. octet reads data.name=synthetic, two batches of it, which cost as little as PyTorch's tensor in
+memory, or with --data-root the configuration's own data set: then loading and augmentation count against octet alone.
+PyTorch gets huge pages, which make it faster; its memory is also taken with glibc's defaults, in a run of its own, since
+they may need less; the lesser of the two counts.
 
 Peak memory is that of the whole process, libraries and all (Linux's VmHWM). The roofline is the time that a step needs at
 least: its operations at the processor's peak, or its bytes at the bandwidth that `octet bench kernels` measures, whichever
@@ -15,6 +16,7 @@ is longer. An operation is a multiplication or an addition, a byte counts once f
 """
 
 import argparse
+import importlib.util
 import json
 import os
 import pathlib
@@ -23,14 +25,6 @@ import statistics
 import subprocess
 import sys
 
-try:
-    import torch
-except ImportError as error:
-    sys.exit(f"compare.py: {sys.executable} has no PyTorch ({error}); to mend: python3 -m venv venv && "
-             "venv/bin/pip install torch numpy && . venv/bin/activate")
-
-from networks import NETWORKS as SHAPES
-
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1:glibc.malloc.mmap_max=0"}
@@ -38,11 +32,11 @@ MINIMUM_ROUNDS = 5
 MEMORY_STEPS = 2  # a peak is reached in the first step
 GIGA = 1e9
 
-NETWORKS = {  # network: octet's configuration, batch, timed steps of a round
-    "resnet20": ("configs/cifar10_resnet20_unified_int8.yaml", 128, 20),
-    "mobilenet_v2_cifar": ("configs/cifar10_mobilenet_v2_unified_int8.yaml", 128, 5),
-    "resnet18": ("configs/imagenet_resnet18_unified_int8.yaml", 16, 5),
-    "resnet50": ("configs/synthetic_resnet50_unified_int8.yaml", 16, 3),
+NETWORKS = {  # network: octet's configuration, image size, batch, timed steps of a round
+    "resnet20": ("configs/cifar10_resnet20_unified_int8.yaml", 32, 128, 20),
+    "mobilenet_v2_cifar": ("configs/cifar10_mobilenet_v2_unified_int8.yaml", 32, 128, 5),
+    "resnet18": ("configs/imagenet_resnet18_unified_int8.yaml", 224, 16, 5),
+    "resnet50": ("configs/synthetic_resnet50_unified_int8.yaml", 224, 16, 3),
 }
 
 
@@ -56,14 +50,14 @@ def run(command, added=None):
 
 
 def octet(options, network, batch, steps):
-    size, classes = SHAPES[network][1:]
+    config, size = NETWORKS[network][:2]
     settings = [f"data.batch={batch}", f"backend.threads={options.threads // options.ranks}"]
     if options.data_root:
         settings += [f"data.root={options.data_root}"]
     else:
-        settings += ["data.name=synthetic", f"data.samples={2 * batch}", f"data.image_size={size}", f"model.classes={classes}"]
+        settings += ["data.name=synthetic", f"data.samples={2 * batch}", f"data.image_size={size}"]
     launcher = ["mpirun", "--bind-to", "none", "-n", str(options.ranks)] if options.ranks > 1 else []
-    command = [*launcher, options.program, "bench", NETWORKS[network][0], "--steps", str(steps), "--json"]
+    command = [*launcher, options.program, "bench", config, "--steps", str(steps), "--json"]
     for setting in settings:
         command += ["--set", setting]
     return run(command, {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "self,vader,tcp"})
@@ -82,7 +76,7 @@ def roofline(options, step, bandwidth):
 
 
 def compare(options, network, bandwidth):
-    config, batch, steps = NETWORKS[network]
+    config, _, batch, steps = NETWORKS[network]
     batch, steps = options.batch or batch, options.steps or steps
     precisions = {"pytorch fp32": "fp32", "pytorch bf16": "bf16"}
     runs = {name: [] for name in ["octet", *precisions]}
@@ -114,7 +108,7 @@ def compare(options, network, bandwidth):
         program["octet_memory_share"] = ours["peak_resident_bytes"] / least_memory
     return {"network": network, "config": config, "batch": batch, "steps": steps, "rounds": options.rounds,
             "threads": options.threads, "ranks": options.ranks, "data": options.data_root or "synthetic",
-            "isa": step["isa"], "commit": step["commit"], "operations_per_step": step["operations_per_step"],
+            "isa": step["isa"], "peer": f"PyTorch {runs['pytorch fp32'][-1]['version']}", "commit": step["commit"], "operations_per_step": step["operations_per_step"],
             "bytes_per_step": step["bytes_per_step"], "phases_ms": step["phases"],
             "roofline_ms": least, "roofline_share": least / ours["step_ms"], "programs": programs}
 
@@ -165,6 +159,9 @@ def main():
         parser.error(f"--rounds: at least {MINIMUM_ROUNDS}, medians of fewer mean little")
     if options.threads % options.ranks:
         parser.error(f"--ranks: {options.ranks} do not divide {options.threads} threads")
+    if importlib.util.find_spec("torch") is None:
+        sys.exit(f"compare.py: {sys.executable} has no PyTorch; to mend: python3 -m venv venv && "
+                 "venv/bin/pip install torch numpy && . venv/bin/activate")
 
     triad = run([options.program, "bench", "kernels", "--filter", "memory/triad", "--json"])[0]
     results = []
@@ -172,7 +169,7 @@ def main():
         results.append(compare(options, network, triad["GB/s"]))
         print(table(results[-1]), file=sys.stderr if options.json else sys.stdout, flush=True)
     if options.json:
-        print(json.dumps({"machine": processor(), "peer": f"PyTorch {torch.__version__}",
+        print(json.dumps({"machine": processor(),
                           "ceilings": {"int8": options.int8_peak * options.threads, "fp32": options.fp32_peak * options.threads,
                                        "memory": triad["GB/s"], "threads": options.threads},
                           "results": results}, indent=1))

@@ -65,11 +65,13 @@ int run_bench(const Config& config, Transport& transport, int64_t steps, bool js
 
   trainer.time_phases(true);
   std::vector<double> times;
+  const double read_before = trainer.read_seconds();
   for (int64_t step = 0; step < steps; ++step) {
     const auto start = Clock::now();
     trainer.step(warm_up + step, false);
     times.push_back(std::chrono::duration<double>(Clock::now() - start).count());
   }
+  const double read_ms = 1e3 * (trainer.read_seconds() - read_before) / double(steps);
   double resident = double(peak_resident_bytes());
   transport.all_reduce_sum(std::span(&resident, 1));
   if (transport.rank() != 0) return 0;
@@ -104,6 +106,7 @@ int run_bench(const Config& config, Transport& transport, int64_t steps, bool js
         {"ranks", transport.size()},
         {"isa", trainer.backend().isa()},
         {"phases", phases},
+        {"loader_processor_ms", read_ms},
         {"convolution_tops", tops},
         {"pass_gigabytes_per_second", gigabytes},
         {"arena_bytes", trainer.plan().arena_bytes()},
@@ -129,6 +132,7 @@ int run_bench(const Config& config, Transport& transport, int64_t steps, bool js
              double(trainer.plan().arena_bytes()) / 1e6, resident / 1e6);
   for (const auto& [name, milliseconds] : phases.items())
     fmt::print("  {:<16} {:8.2f} ms\n", name, milliseconds.get<double>());
+  fmt::print("the loader's workers take {:.2f} ms of processor time for a batch, beside the step\n", read_ms);
   fmt::print("convolutions {:.3f} TOPS, passes {:.1f} GB/s (this rank)\n", tops, gigabytes);
   return 0;
 }
