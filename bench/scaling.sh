@@ -3,7 +3,7 @@
 # exchange, with overlap and without. The hosts are two network namespaces of this machine, joined by a cable (veth) that
 # tc limits; each has its own name and its own /dev/shm, so that Open MPI must use the cable. They are gone afterwards.
 # usage: sudo bench/scaling.sh [--config FILE] [--steps N] [--rounds N] [--rates "10gbit 1gbit"] [--local] [--json FILE]
-#   --rates LIST   limits of the cable; "" for none          --local   also one rank of two threads, and two of one
+#   --rates LIST   limits of the cable; "" leaves the hosts out   --local   also one rank of two threads, and two of one
 #   --json FILE    adds what each run measured, one object a line
 # Needs root, iproute2, util-linux, python3, Open MPI. environment: OCTET (default: build/release/octet of this checkout)
 set -euo pipefail
@@ -101,8 +101,9 @@ import json, sys
 network, exchange, overlap = sys.argv[1:]
 row = json.loads(sys.stdin.read().strip().splitlines()[-1])
 row.update(network=network, exchange=exchange, overlap=overlap == "true")
-print(f"{network:>8} {row["ranks"]:5} {exchange:>8} {overlap:>7} {row["step_ms"]:9.1f} {row["exchange_busy_ms"]:9.1f} "
-      f"{row["phases"]["exchange"]:9.1f} {100 * row["exchange_hidden_share"]:7.0f} {row["wire_bytes_per_step"] / 1e6:8.2f}", flush=True)
+print("%8s %5d %8s %7s %9.1f %9.1f %9.1f %7.0f %8.2f" % (
+    network, row["ranks"], exchange, overlap, row["step_ms"], row["exchange_busy_ms"], row["phases"]["exchange"],
+    100 * row["exchange_hidden_share"], row["wire_bytes_per_step"] / 1e6), flush=True)
 print(json.dumps(row), file=open(3, "w"))' "$name" "$exchange" "$overlap" 3>> "$json"
 }
 
