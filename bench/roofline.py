@@ -7,8 +7,8 @@ usage: roofline.py --kernels FILE --steps FILE [FILE ...] --output FILE.svg
        venv/bin/pip install matplotlib
        venv/bin/python bench/roofline.py --kernels kernels.json --steps steps.json --output docs/roofline.svg
 
-The slope is the memory's bandwidth (the triad of `bench kernels`, of the same run), the flat lines are the peaks that
-bench/peers/compare.py was given. A kernel alone may stand left of the slope: its operands then came from a cache.
+The slope is the memory's bandwidth (the triad of `octet bench kernels`, the best of all files), the flat lines are the peaks
+that bench/peers/compare.py was given. A kernel alone may stand left of the slope: its operands then came from a cache.
 """
 
 import argparse
@@ -29,7 +29,14 @@ PASSES = {  # as `octet bench kernels` names them
     "backward_data": ("gradient of the data", "s", GREEN),
     "backward_weight": ("gradient of the weights", "o", VERMILION),
 }
-TITLES = {"resnet20": "ResNet-20", "mobilenet_v2_cifar": "MobileNetV2 (CIFAR)", "resnet18": "ResNet-18", "resnet50": "ResNet-50"}
+BESIDE = {"left": dict(xytext=(-10, 0), ha="right", va="center"), "right": dict(xytext=(10, 0), ha="left", va="center"),
+          "below": dict(xytext=(0, -9), ha="center", va="top")}
+NETWORKS = {  # title, and where it stands
+    "resnet20": ("ResNet-20", "left"),
+    "mobilenet_v2_cifar": ("MobileNetV2 (CIFAR)", "below"),
+    "resnet18": ("ResNet-18", "right"),
+    "resnet50": ("ResNet-50", "below"),
+}
 
 
 def ceilings(axes, peaks, bandwidth, left, right):
@@ -50,12 +57,13 @@ def main():
     options = parser.parse_args()
     kernels = {row["kernel"]: row for row in json.loads(options.kernels.read_text())}
     comparisons = [json.loads(path.read_text()) for path in options.steps]
-    peaks, bandwidth = comparisons[0]["ceilings"], kernels["memory/triad"]["GB/s"]
+    peaks = comparisons[0]["ceilings"]
+    bandwidth = max([kernels["memory/triad"]["GB/s"]] + [comparison["ceilings"]["memory"] for comparison in comparisons])
 
     figure, axes = plt.subplots(figsize=(9, 5.6))
     left, right, bottom, top = 2, 1000, 60, 1600
     axes.set(xscale="log", yscale="log", xlim=(left, right), ylim=(bottom, top),
-             xlabel="operations per byte that the passes must move", ylabel="GOP/s")
+             xlabel="operations per byte that must be moved", ylabel="GOP/s")
     ceilings(axes, peaks, bandwidth, left, right)
 
     for name, row in kernels.items():
@@ -69,8 +77,8 @@ def main():
             operations, moved = sum(step["operations_per_step"].values()), sum(step["bytes_per_step"].values())
             x, y = operations / moved, operations / step["programs"]["octet"]["step_ms"] * 1e-6
             axes.scatter(x, y, marker="*", s=150, color="black", zorder=4)
-            axes.annotate(f"{TITLES[step['network']]}: {100 * step['roofline_share']:.0f} %", (x, y), xytext=(0, -9),
-                          textcoords="offset points", ha="center", va="top")
+            title, side = NETWORKS[step["network"]]
+            axes.annotate(f"{title}: {100 * step['roofline_share']:.0f} %", (x, y), textcoords="offset points", **BESIDE[side])
 
     entries = [(marker, 34, colour, f"{label}, a layer of ResNet-20") for label, marker, colour in PASSES.values()]
     entries.append(("*", 150, "black", "whole training step, and its share of the roofline"))
