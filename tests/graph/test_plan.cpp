@@ -86,7 +86,7 @@ TEST(Plan, WorkCountsThreePassesOfEachLayer) {
   EXPECT_EQ(real.products, codes.products);
   EXPECT_EQ(real.real_products, real.products);
   EXPECT_EQ(real.update_bytes, 5 * 4 * 272'474);  // of the fp32 master, velocity and gradient
-  EXPECT_EQ(codes.update_bytes, real.update_bytes + (4 + 1) * (272'474 - 1'568 - 432 - 650));  // no codes: norms, first, last
+  EXPECT_EQ(codes.update_bytes, real.update_bytes + (4 + 1) * (272'474 - 1'568 - 432 - 650));  // not norms, first, last
   EXPECT_LT(2 * codes.convolution_bytes, real.convolution_bytes);
   EXPECT_LT(2 * codes.pass_bytes, real.pass_bytes);
 }
