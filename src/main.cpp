@@ -17,10 +17,10 @@ namespace {
 
 struct Arguments {
   std::string config, weights, filter;
-  std::vector<std::string> overrides;
+  std::vector<std::string> overrides, networks;
   TrainOptions train;
   int64_t steps = 30;
-  bool json = false;
+  bool json = false, peer = false;
 };
 
 void print_version() {
@@ -52,10 +52,11 @@ int run(int argc, char** argv) {
   CLI::App* eval = with_config(app.add_subcommand("eval", "Evaluate weights on the test set"));
   eval->add_option("--weights", a.weights, "A safetensors file, for example a run's weights.safetensors")->required();
   CLI::App* plan = with_config(app.add_subcommand("plan", "Print the plan: nodes, encodings, memory; nothing is trained"));
-  CLI::App* bench = app.add_subcommand("bench", "Time training steps of a configuration, or `octet bench kernels`");
-  bench->add_option("config", a.config, "YAML file, or the word `kernels`")->required();
+  CLI::App* bench = app.add_subcommand("bench", "Time training steps of a configuration, `octet bench kernels`, or --peer");
+  bench->add_option("config", a.networks, "YAML file, or the word `kernels`; with --peer: networks, for example resnet20");
+  bench->add_flag("--peer", a.peer, "Beside PyTorch: speed, memory, share of the roofline of four networks, in turn");
   bench->add_option("--set", a.overrides, "Override one key (repeatable)")->allow_extra_args(false);
-  bench->add_option("--steps", a.steps, "Steps to time")->check(CLI::Range(1, 1000000));
+  CLI::Option* steps = bench->add_option("--steps", a.steps, "Steps to time")->check(CLI::Range(1, 1000000));
   bench->add_option("--filter", a.filter, "kernels: a regular expression on their names");
   bench->add_flag("--json", a.json, "Print one JSON object");
   CLI::App* help = app.add_subcommand("help", "Print help; `octet help keys` lists every configuration key");
@@ -73,6 +74,19 @@ int run(int argc, char** argv) {
   if (version_wanted) return print_version(), 0;
   if (help->parsed() && topic == "keys") return std::cout << describe_keys(), 0;
   if (help->parsed() || app.get_subcommands().empty()) return std::cout << app.help(), help->parsed() ? 0 : 2;
+  if (a.peer) {
+    REQUIRE_USAGE(a.overrides.empty() && a.filter.empty(), "start bench/peers/compare.py itself: it has more options",
+                  "octet bench --peer takes networks, --steps and --json alone");
+    std::vector<std::string> options;
+    if (*steps) options.insert(options.end(), {"--steps", std::to_string(a.steps)});
+    if (a.json) options.push_back("--json");
+    return run_bench_peer(a.networks, options);
+  }
+  if (bench->parsed()) {
+    REQUIRE_USAGE(a.networks.size() == 1, "name one: octet bench configs/cifar10_resnet20_unified_int8.yaml",
+                  "octet bench takes one configuration, not ", a.networks.size());
+    a.config = a.networks[0];
+  }
   if (bench->parsed() && a.config == "kernels") return run_bench_kernels(a.filter, a.json);
 
   std::unique_ptr<Transport> transport = make_transport(&argc, &argv);
