@@ -1,0 +1,91 @@
+// NEON with dot products (Armv8.2-DotProd): sdot multiplies signed bytes, so that codes are packed as they are. The
+// word of x stays in the lowest lane of its register, from which sdot takes it: a broadcast would cost an instruction.
+#include <arm_neon.h>
+
+#define OCTET_TIER neon_dot
+#include "kernels/cpu/contraction.h"
+#include "kernels/cpu/vector.h"
+// (the text of all tiers)
+#include "kernels/cpu/contraction.inc"
+
+namespace octet::cpu::neon_dot {
+namespace {
+
+OCTET_INLINE int32x2_t low_lane(const void* word) {
+  int32_t bits;
+  memcpy(&bits, word, 4);
+  return int32x2_t{bits, 0};
+}
+
+struct Codes {
+  using X = int8_t;
+  using W = int8_t;
+  using Source = int8_t;
+  using Sum = i32x16;
+  using Vector = int32x4x4_t;
+  static constexpr int group = 4, word_multiple = 1, max_blocks = 1, tile = 4;
+  static constexpr uint8_t zero = 0;
+  static constexpr bool depthwise = false, matrix = false, real = false;
+  static int8_t encode(int8_t code) { return code; }
+  static int8_t weight(int8_t code) { return code; }
+  static constexpr auto pack = neon_dot::pack<Codes>;
+  static constexpr auto transpose = neon_dot::transpose<Codes>;
+  static constexpr auto interleave = neon_dot::interleave<Codes>;
+  static constexpr auto pack_weights = neon_dot::pack_weights<Codes>;
+  static constexpr auto start = start_at_zero;
+
+  static Vector load_vector(const void* from) { return load<Vector>(from); }
+  static void store_vector(void* to, Vector v) { store(to, v); }
+  static int8x8_t broadcast(const void* word) { return vreinterpret_s8_s32(low_lane(word)); }
+  static Vector multiply_add(Vector sum, int8x8_t x, Vector w) {
+    OCTET_UNROLL for (int i = 0; i < 4; ++i) sum.val[i] =
+        vdotq_lane_s32(sum.val[i], vreinterpretq_s8_s32(w.val[i]), x, 0);
+    return sum;
+  }
+};
+
+struct Real : Singles {
+  using Vector = float32x4x4_t;
+  static constexpr int max_blocks = 1, tile = 4;
+  static Vector load_vector(const void* from) { return load<Vector>(from); }
+  static void store_vector(void* to, Vector v) { store(to, v); }
+  static float32x2_t broadcast(const void* word) { return vreinterpret_f32_s32(low_lane(word)); }
+  static Vector multiply_add(Vector sum, float32x2_t x, Vector w) {
+    OCTET_UNROLL for (int i = 0; i < 4; ++i) sum.val[i] = vaddq_f32(sum.val[i], vmulq_lane_f32(w.val[i], x, 0));
+    return sum;
+  }
+};
+
+// NEON has no product of s16 pairs: the two elements of a word travel apart.
+struct Depthwise : Pairs {
+  using Vector = int32x4x4_t;
+  struct Operand {
+    int16x8x2_t first, second;  // 16 channels each
+  };
+  static constexpr int max_blocks = 1, tile = 4;
+  static constexpr bool depthwise = true;
+  static Operand load_vector(const void* from) {
+    const auto* at = static_cast<const int16_t*>(from);
+    const int16x8x2_t low = vld2q_s16(at), high = vld2q_s16(at + 16);
+    return {{low.val[0], high.val[0]}, {low.val[1], high.val[1]}};
+  }
+  static void store_vector(void* to, Vector v) { store(to, v); }
+  static Operand interleaved(const void* a, const void* b) { return {load<int16x8x2_t>(a), load<int16x8x2_t>(b)}; }
+  static Vector multiply_add(Vector sum, Operand x, Operand w) {
+    OCTET_UNROLL for (int i = 0; i < 2; ++i) {
+      sum.val[2 * i] = vmlal_s16(sum.val[2 * i], vget_low_s16(x.first.val[i]), vget_low_s16(w.first.val[i]));
+      sum.val[2 * i] = vmlal_s16(sum.val[2 * i], vget_low_s16(x.second.val[i]), vget_low_s16(w.second.val[i]));
+      sum.val[2 * i + 1] = vmlal_high_s16(sum.val[2 * i + 1], x.first.val[i], w.first.val[i]);
+      sum.val[2 * i + 1] = vmlal_high_s16(sum.val[2 * i + 1], x.second.val[i], w.second.val[i]);
+    }
+    return sum;
+  }
+};
+
+}  // namespace
+
+constinit const ContractionKernels code_kernels = kernels_of<Codes>();
+constinit const ContractionKernels depthwise_kernels = kernels_of<Depthwise>();
+constinit const ContractionKernels real_kernels = kernels_of<Real>();
+
+}  // namespace octet::cpu::neon_dot
