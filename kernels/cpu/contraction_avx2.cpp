@@ -2,6 +2,7 @@
 #include <immintrin.h>
 
 #define OCTET_TIER avx2
+#define OCTET_LANES 8
 #include "kernels/cpu/contraction.h"
 #include "kernels/cpu/vector.h"
 // (the text of all tiers)
@@ -10,51 +11,36 @@
 namespace octet::cpu::avx2 {
 namespace {
 
+// gcc would add up the products of several words first, and has no registers to keep them in.
+OCTET_INLINE __m256i plus(__m256i sum, __m256i products) {
+  asm("vpaddd %1, %0, %0" : "+x"(sum) : "x"(products));
+  return sum;
+}
+
 struct Codes : Pairs {
-  struct Vector {
-    __m256i low, high;
-  };
+  using Vector = __m256i;
   static constexpr int max_blocks = 1, tile = 4;
-  static Vector load_vector(const void* from) {
-    const auto* at = static_cast<const __m256i*>(from);
-    return {_mm256_loadu_si256(at), _mm256_loadu_si256(at + 1)};
-  }
-  static void store_vector(void* to, Vector v) {
-    _mm256_storeu_si256(static_cast<__m256i*>(to), v.low);
-    _mm256_storeu_si256(static_cast<__m256i*>(to) + 1, v.high);
-  }
-  static __m256i broadcast(const void* word) {
+  static Vector load_vector(const void* from) { return _mm256_loadu_si256(static_cast<const __m256i*>(from)); }
+  static void store_vector(void* to, Vector v) { _mm256_storeu_si256(static_cast<__m256i*>(to), v); }
+  static Vector broadcast(const void* word) {
     int32_t bits;
     memcpy(&bits, word, 4);
     return _mm256_set1_epi32(bits);
   }
-  static Vector multiply_add(Vector sum, __m256i x, Vector w) {
-    return {_mm256_add_epi32(sum.low, _mm256_madd_epi16(x, w.low)),
-            _mm256_add_epi32(sum.high, _mm256_madd_epi16(x, w.high))};
-  }
+  static Vector multiply_add(Vector sum, Vector x, Vector w) { return plus(sum, _mm256_madd_epi16(x, w)); }
 };
 
 struct Real : Singles {
-  struct Vector {
-    __m256 low, high;
-  };
+  using Vector = __m256;
   static constexpr int max_blocks = 1, tile = 4;
-  static Vector load_vector(const void* from) {
-    const auto* at = static_cast<const float*>(from);
-    return {_mm256_loadu_ps(at), _mm256_loadu_ps(at + 8)};
-  }
-  static void store_vector(void* to, Vector v) {
-    _mm256_storeu_ps(static_cast<float*>(to), v.low);
-    _mm256_storeu_ps(static_cast<float*>(to) + 8, v.high);
-  }
-  static __m256 broadcast(const void* word) {
+  static Vector load_vector(const void* from) { return _mm256_loadu_ps(static_cast<const float*>(from)); }
+  static void store_vector(void* to, Vector v) { _mm256_storeu_ps(static_cast<float*>(to), v); }
+  static Vector broadcast(const void* word) {
     float x;
     memcpy(&x, word, 4);
     return _mm256_set1_ps(x);
   }
-  static Vector multiply_add(Vector sum, __m256 x, Vector w) {
-    return {_mm256_add_ps(sum.low, _mm256_mul_ps(x, w.low)), _mm256_add_ps(sum.high, _mm256_mul_ps(x, w.high))};
-  }
+  static Vector multiply_add(Vector sum, Vector x, Vector w) { return _mm256_add_ps(sum, _mm256_mul_ps(x, w)); }
 };
 
 // Within a tile a vector holds channels 0-3, 8-11 (low) and 4-7, 12-15 (high), the order in which unpacking leaves
