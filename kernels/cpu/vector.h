@@ -7,7 +7,8 @@
 // code of a tier lives in namespace octet::cpu::OCTET_TIER, so that the linker can never mix tiers; it must not call
 // inline functions of the standard library, which the linker does merge (memcpy and the like are fine).
 //
-// OCTET_LANES is what one register holds, 16 by default (gcc splits longer vectors badly); results do not depend on it.
+// OCTET_LANES defaults to 16, which the compiler splits where registers are narrower, often badly: then it is what one
+// register holds. Results do not depend on it.
 #pragma once
 #include <cstdint>
 #include <cstring>
