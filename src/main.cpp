@@ -25,8 +25,7 @@ struct Arguments {
 
 void print_version() {
   std::cout << "octet " << version << " (commit " << commit << ")\nbackends: cpu\ninstruction sets:";
-  for (Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512_vnni, Isa::amx})
-    if (isa <= best_isa()) std::cout << ' ' << name_of(isa);
+  for (Isa isa : available_isas()) std::cout << ' ' << name_of(isa);
   std::cout << "\n";
 }
 

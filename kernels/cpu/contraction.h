@@ -1,6 +1,6 @@
 // The one inner loop of every convolution, in all three passes:
 //   sum[m][lane] = start[lane] + sum over segments s and words k:  x[base[m] + segment[s] + 4 k] . weights[s][k][lane]
-// A word is 32 bits of the contraction: four codes (u8 x s8, VNNI and AMX), two codes (s16 x s16) or one f32. In
+// A word is 32 bits of the contraction: four codes (u8 x s8 in VNNI and AMX, s8 x s8 in NEON), two codes (s16 x s16) or one f32. In
 // forward and backward data m runs over output pixels and lanes over output channels; in backward weight m runs over
 // (tap, input channel) and the words over output pixels. Geometry is in the tables, so that a kernel knows nothing of
 // strides or pads.
@@ -103,6 +103,9 @@ extern const ContractionKernels code_kernels, real_kernels, depthwise_kernels;
 // The AMX kernels have been compiled, and their text run on emulated tiles, but never on AMX hardware.
 namespace amx {
 extern const ContractionKernels code_kernels;
+}
+namespace neon_dot {  // aarch64
+extern const ContractionKernels code_kernels, real_kernels, depthwise_kernels;
 }
 namespace amx_emulated {  // needs AVX-512 VNNI; for tests
 extern const ContractionKernels code_kernels;

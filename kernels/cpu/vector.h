@@ -7,13 +7,15 @@
 // code of a tier lives in namespace octet::cpu::OCTET_TIER, so that the linker can never mix tiers; it must not call
 // inline functions of the standard library, which the linker does merge (memcpy and the like are fine).
 //
-// OCTET_LANES defaults to 16, which the compiler splits where registers are narrower. Text whose results do not depend
-// on the number of lanes sets it to what one register holds.
+// OCTET_LANES defaults to 16, which the compiler splits where registers are narrower, often badly: then it is what one
+// register holds. Results do not depend on it.
 #pragma once
 #include <cstdint>
 #include <cstring>
-#ifdef __SSE2__
+#if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #include "kernels/shared/encode.h"
@@ -36,15 +38,6 @@ typedef int16_t i16xN __attribute__((vector_size(2 * OCTET_LANES)));
 typedef uint16_t u16xN __attribute__((vector_size(2 * OCTET_LANES)));
 typedef int8_t i8xN __attribute__((vector_size(OCTET_LANES)));
 typedef uint8_t u8xN __attribute__((vector_size(OCTET_LANES)));
-#if OCTET_LANES == 16
-using f32x16 = f32xN;
-using i32x16 = i32xN;
-using u32x16 = u32xN;
-using i16x16 = i16xN;
-using u16x16 = u16xN;
-using i8x16 = i8xN;
-using u8x16 = u8xN;
-#endif
 
 #define OCTET_INLINE static inline __attribute__((always_inline))
 
@@ -111,6 +104,16 @@ OCTET_INLINE i32xN nearest(f32xN x) { return (i32xN)_mm256_cvtps_epi32((__m256)x
 OCTET_INLINE u64xN multiply_low(u64xN a, u64xN b) { return (u64xN)_mm256_mul_epu32((__m256i)a, (__m256i)b); }
 OCTET_INLINE u16xN join_bytes(i32xN even, i32xN odd) { return narrow((u32xN)((even & 0xFF) | ((odd & 0xFF) << 8))); }
 OCTET_INLINE int count_greater(f32xN a, f32xN b) { return __builtin_popcount(_mm256_movemask_ps((__m256)(a > b))); }
+#elif OCTET_LANES == 4 && defined(__aarch64__)
+OCTET_INLINE u32xN widen(u16xN x) { return (u32xN)vmovl_u16((uint16x4_t)x); }
+OCTET_INLINE i32xN widen(i16xN x) { return (i32xN)vmovl_s16((int16x4_t)x); }
+OCTET_INLINE u16xN narrow(u32xN x) { return (u16xN)vmovn_u32((uint32x4_t)x); }
+OCTET_INLINE i32xN nearest(f32xN x) { return (i32xN)vcvtnq_s32_f32((float32x4_t)x); }
+OCTET_INLINE u64xN multiply_low(u64xN a, u64xN b) {
+  return (u64xN)vmull_u32(vmovn_u64((uint64x2_t)a), vmovn_u64((uint64x2_t)b));
+}
+OCTET_INLINE u16xN join_bytes(i32xN even, i32xN odd) { return narrow((u32xN)((even & 0xFF) | ((odd & 0xFF) << 8))); }
+OCTET_INLINE int count_greater(f32xN a, f32xN b) { return -vaddvq_s32((int32x4_t)(a > b)); }
 #else
 OCTET_INLINE u32xN widen(u16xN x) { return __builtin_convertvector(x, u32xN); }
 OCTET_INLINE u16xN narrow(u32xN x) { return __builtin_convertvector(x, u16xN); }

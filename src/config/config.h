@@ -70,7 +70,7 @@ struct Config {
 
   struct Backend {
     std::string device = "cpu";  // cpu | cuda
-    std::string isa;             // amx | avx512_vnni | avx2 | scalar; empty: the best here but amx
+    std::string isa;             // amx | avx512_vnni | avx2 | neon_dot | scalar; empty: the best here but amx
     int64_t threads = 0;         // of each rank; 0: the cores this rank may use
   } backend;
 

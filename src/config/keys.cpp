@@ -62,7 +62,7 @@ const std::vector<Key> kKeys = {
     {FIELD(train.log_every_steps), 1, 1e9, {}, "steps between records of metrics"},
 
     {FIELD(backend.device), 0, 0, {"cpu", "cuda"}, "where kernels run"},
-    {FIELD(backend.isa), 0, 0, {"", "amx", "avx512_vnni", "avx2", "scalar"}, "instruction set; empty: the best here but AMX, which must be named"},
+    {FIELD(backend.isa), 0, 0, {"", "amx", "avx512_vnni", "avx2", "neon_dot", "scalar"}, "instruction set; empty: the best here but AMX, which must be named"},
     {FIELD(backend.threads), 0, 4096, {}, "of each rank; 0: the cores it may use"},
 
     {FIELD(comm.exchange), 0, 0, {"fp32", "int8"}, "how gradients travel between ranks"},

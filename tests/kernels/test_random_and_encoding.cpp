@@ -183,7 +183,7 @@ TEST(Math, ExponentialAndLogarithm) {
 }
 
 TEST(Isa, NamesRoundTrip) {
-  for (const Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512_vnni, Isa::amx})
+  for (const Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512_vnni, Isa::amx, Isa::neon_dot})
     EXPECT_EQ(isa_from_name(name_of(isa)), isa);
   try {
     isa_from_name("sse9");
