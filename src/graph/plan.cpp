@@ -236,7 +236,7 @@ class Plan::Builder final : public Declare, public Bound {
 
 Plan::Plan(Graph graph, const Policy& policy, Backend& backend, ClipCoordinator* clips, int64_t batch,
            const PlanOptions& options)
-    : graph_(std::move(graph)), backend_(backend), batch_(batch), poison_(options.poison) {
+    : graph_(std::move(graph)), policy_(policy), backend_(backend), batch_(batch), poison_(options.poison) {
   Builder(*this, policy, clips, options).build();
 }
 
@@ -247,6 +247,9 @@ void Plan::encode_weights(Step& step) {
   for (const Param& param : params_) {
     if (!param.encoding.quantized()) continue;
     backend_.quantize(param.master, param.encoding, step.key(param.node, Role::weight, 0), param.codes, {});
+    const Shape& s = param.shape;
+    const float gain = policy_.weight_gain(s.h * s.w * s.c);
+    for (int64_t i = 0; gain != 1 && i < (param.codes.per_channel ? s.n : 1); ++i) param.codes.scale[i] *= gain;
   }
 }
 
@@ -318,7 +321,8 @@ void Plan::initialize_parameters(uint64_t seed) {
       for (int draw = 0; draw < 12; ++draw) sum += uniform(i, draw);
       return sum;
     };
-    for (int64_t i = 0; i < shape.elements(); ++i) {
+    const bool own = is_weight(param.kind) && policy_.initialize(param.master, int64_t(fan_in), {seed, 0, site, 0});
+    for (int64_t i = 0; !own && i < shape.elements(); ++i) {
       double value = 0;
       switch (param.init) {
         case Init::kaiming_fan_out: value = normal(i) * std::sqrt(2.0 / fan_out); break;
