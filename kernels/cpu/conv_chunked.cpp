@@ -14,40 +14,70 @@ namespace octet::cpu {
 namespace {
 constexpr int64_t chunk_size = 64;
 
-// sums = fl16(sums + factor * values), as vectors of whatever width the processor has: each number alone, so the same bits.
-__attribute__((target_clones("avx512f", "avx2", "default"))) void add_products(float* sums, float factor, const float* values,
-                                                                               int64_t count) {
-  for (int64_t i = 0; i < count; ++i) sums[i] = Float16::nearest(sums[i] + factor * values[i]);
+using Floats = float __attribute__((vector_size(64)));  // lanes: sums that are taken side by side
+using Bits = uint32_t __attribute__((vector_size(64)));
+constexpr int64_t lanes = 16;
+
+// Float16::nearest of each lane.
+inline __attribute__((always_inline)) Floats nearest(Floats x) {
+  constexpr uint32_t sign = 0x80000000u, below = (1u << Float16::dropped) - 1;
+  const Bits bits = reinterpret_cast<Bits>(x), magnitude = bits & ~sign;
+  const float step = float_of(uint32_t(127 + Float16::least - 9 + 23) << 23) * 1.5f;
+  const float smallest_normal = float_of(uint32_t(127 + Float16::least) << 23);
+  const Floats small = (x + step) - step;
+  const Bits cut = ((magnitude + (below >> 1) + ((bits >> Float16::dropped) & 1u)) & ~below) | (bits & sign);
+  const Floats rounded = reinterpret_cast<Floats>(magnitude) < smallest_normal ? small : reinterpret_cast<Floats>(cut);
+  const Floats limit = Floats{} + Float16::largest;
+  return rounded > limit ? limit : rounded < -limit ? -limit : rounded;
 }
 
-// A row of sums that take their products one by one.
-class ChunkedRow {
- public:
-  explicit ChunkedRow(int64_t count) : count_(count), total_(size_t(count)), chunk_(size_t(count)) {}
-  void clear() {
-    std::fill(total_.begin(), total_.end(), 0.0f);
-    std::fill(chunk_.begin(), chunk_.end(), 0.0f);
-    taken_ = 0;
-  }
-  // values == nullptr: padding.
-  void add(float factor, const float* values) {
-    if (values != nullptr && factor != 0) add_products(chunk_.data(), factor, values, count_);
-    if (++taken_ % chunk_size == 0) flush();
-  }
-  const std::vector<float>& finish() {
-    if (taken_ % chunk_size != 0) flush();
-    return total_;
-  }
+inline __attribute__((always_inline)) Floats load(const float* from, int64_t count) {
+  Floats x = {};
+  __builtin_memcpy(&x, from, count >= lanes ? sizeof x : static_cast<size_t>(count) * sizeof(float));
+  return x;
+}
 
- private:
-  void flush() {
-    for (int64_t i = 0; i < count_; ++i) {
-      total_[size_t(i)] = Float16::nearest(total_[size_t(i)] + chunk_[size_t(i)]);
-      chunk_[size_t(i)] = 0;
-    }
+// One block of lanes: total = the chunked sum of factors[k] * rows[k][lane], k = 0, 1 ...; a null row is padding.
+// count: lanes in use.
+inline __attribute__((always_inline)) void sum_block(const float* const* rows, int64_t offset, const float* factors,
+                                                     int64_t products, int64_t first, int64_t count, float* total) {
+  Floats sum = {};
+  for (int64_t begin = 0; begin < products; begin += chunk_size) {
+    Floats chunk = {};
+    for (int64_t k = begin; k < std::min(begin + chunk_size, products); ++k)
+      if (rows[k] != nullptr) chunk = nearest(chunk + factors[k] * load(rows[k] + offset + first, count));
+    sum = nearest(sum + chunk);
   }
-  int64_t count_, taken_ = 0;
-  std::vector<float> total_, chunk_;
+  __builtin_memcpy(total + first, &sum, static_cast<size_t>(std::min(count, lanes)) * sizeof(float));
+}
+
+// The same bits from any width of vectors: each lane is a sum of its own.
+__attribute__((target_clones("avx512f", "avx2", "default"))) void chunked_sums(const float* const* rows, int64_t offset,
+                                                                               const float* factors, int64_t products,
+                                                                               int64_t count, float* total) {
+  int64_t first = 0;
+  for (; first + lanes <= count; first += lanes) sum_block(rows, offset, factors, products, first, lanes, total);
+  if (first < count) sum_block(rows, offset, factors, products, first, count - first, total);
+}
+
+// What chunked_sums takes for one row of sums, collected by its caller.
+struct Products {
+  std::vector<const float*> rows;
+  std::vector<float> factors, sums;
+  explicit Products(int64_t count) : sums(static_cast<size_t>(count)) {}
+  void clear() {
+    rows.clear();
+    factors.clear();
+  }
+  void add(float factor, const float* row) {
+    rows.push_back(row);
+    factors.push_back(factor);
+  }
+  const std::vector<float>& take() {
+    chunked_sums(rows.data(), 0, factors.data(), static_cast<int64_t>(rows.size()), static_cast<int64_t>(sums.size()),
+                 sums.data());
+    return sums;
+  }
 };
 
 float read(const Tensor& tensor, int64_t i) {
@@ -64,7 +94,7 @@ void write(Into into, int64_t i, float value) {
 class ChunkedConvolution final : public Convolution {
  public:
   explicit ChunkedConvolution(int threads) : threads_(threads) {}
-  size_t scratch_bytes() const override { return transposed_.size() * sizeof(float); }
+  size_t scratch_bytes() const override { return transposed_.size() * sizeof(float) + rows_.size() * sizeof(float*); }
 
   void forward(const ConvProblem& p, QTensor x, QTensor w, Tensor y, Moments moments) override {
     const int64_t inputs = p.x.c / p.groups, outputs = p.y.c / p.groups, taps = int64_t{p.kernel_h} * p.kernel_w;
@@ -77,7 +107,7 @@ class ChunkedConvolution final : public Convolution {
             weights[output * taps * inputs + k];
     });
     parallel_for(threads_, p.y.pixels(), [&](int64_t pixel) {
-      ChunkedRow row(outputs);
+      Products row(outputs);
       const int64_t n = pixel / (p.y.h * p.y.w), line = pixel / p.y.w % p.y.h, column = pixel % p.y.w;
       for (int64_t group = 0; group < p.groups; ++group) {
         row.clear();
@@ -87,7 +117,7 @@ class ChunkedConvolution final : public Convolution {
           for (int64_t i = 0; i < inputs; ++i)
             row.add(from ? from[group * inputs + i] : 0, from ? values + i * outputs : nullptr);
         }
-        const std::vector<float>& sums = row.finish();
+        const std::vector<float>& sums = row.take();
         for (int64_t o = 0; o < outputs; ++o) write({y}, pixel * p.y.c + group * outputs + o, sums[size_t(o)]);
       }
     });
@@ -97,7 +127,7 @@ class ChunkedConvolution final : public Convolution {
   void backward_data(const ConvProblem& p, QTensor dy, QTensor w, Into dx) override {
     const int64_t inputs = p.x.c / p.groups, outputs = p.y.c / p.groups, taps = int64_t{p.kernel_h} * p.kernel_w;
     parallel_for(threads_, p.x.pixels(), [&](int64_t pixel) {
-      ChunkedRow row(inputs);
+      Products row(inputs);
       const int64_t n = pixel / (p.x.h * p.x.w), line = pixel / p.x.w % p.x.h, column = pixel % p.x.w;
       for (int64_t group = 0; group < p.groups; ++group) {
         row.clear();
@@ -106,7 +136,7 @@ class ChunkedConvolution final : public Convolution {
           for (int64_t o = group * outputs; o < (group + 1) * outputs; ++o)
             row.add(from ? from[o] : 0, from ? w.values.f32() + (o * taps + tap) * inputs : nullptr);
         }
-        const std::vector<float>& sums = row.finish();
+        const std::vector<float>& sums = row.take();
         for (int64_t i = 0; i < inputs; ++i) write(dx, pixel * p.x.c + group * inputs + i, sums[size_t(i)]);
       }
     });
@@ -114,17 +144,22 @@ class ChunkedConvolution final : public Convolution {
 
   void backward_weight(const ConvProblem& p, QTensor x, QTensor dy, Into dw) override {
     const int64_t inputs = p.x.c / p.groups, outputs = p.y.c / p.groups, taps = int64_t{p.kernel_h} * p.kernel_w;
-    parallel_for(threads_, p.y.c * taps, [&](int64_t at) {
-      const int64_t output = at / taps, tap = at % taps;
-      ChunkedRow row(inputs);
-      row.clear();
-      for (int64_t pixel = 0; pixel < p.y.pixels(); ++pixel) {
-        const float* const from =
-            input_pixel(p, x.values.f32(), pixel / (p.y.h * p.y.w), pixel / p.y.w % p.y.h, pixel % p.y.w, tap);
-        row.add(dy.values.f32()[pixel * p.y.c + output], from ? from + output / outputs * inputs : nullptr);
+    const int64_t pixels = p.y.pixels();
+    rows_.resize(size_t(taps * pixels));
+    parallel_for(threads_, taps * p.y.n * p.y.h, [&](int64_t at) {
+      const int64_t tap = at / (p.y.n * p.y.h), line = at % (p.y.n * p.y.h);
+      for (int64_t column = 0; column < p.y.w; ++column)
+        rows_[size_t(tap * pixels + line * p.y.w + column)] =
+            input_pixel(p, x.values.f32(), line / p.y.h, line % p.y.h, column, tap);
+    });
+    parallel_for(threads_, p.y.c, [&](int64_t output) {
+      std::vector<float> factors(static_cast<size_t>(pixels)), sums(static_cast<size_t>(inputs));
+      for (int64_t pixel = 0; pixel < pixels; ++pixel) factors[size_t(pixel)] = dy.values.f32()[pixel * p.y.c + output];
+      for (int64_t tap = 0; tap < taps; ++tap) {
+        chunked_sums(rows_.data() + tap * pixels, output / outputs * inputs, factors.data(), pixels, inputs,
+                     sums.data());
+        for (int64_t i = 0; i < inputs; ++i) write(dw, (output * taps + tap) * inputs + i, sums[size_t(i)]);
       }
-      const std::vector<float>& sums = row.finish();
-      for (int64_t i = 0; i < inputs; ++i) write(dw, at * inputs + i, sums[size_t(i)]);
     });
   }
 
@@ -171,6 +206,7 @@ class ChunkedConvolution final : public Convolution {
 
   int threads_;
   std::vector<float> transposed_;
+  std::vector<const float*> rows_;  // the weight gradient's, by tap and pixel
 };
 
 }  // namespace

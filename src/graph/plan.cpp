@@ -105,12 +105,16 @@ class Plan::Builder final : public Declare, public Bound {
     }
   }
 
-  // An edge carries codes when the policy quantizes activations and nobody needs it real.
+  // An edge carries codes when the policy quantizes activations and nobody needs it real, itself or behind a node that keeps the
+  // encoding. Consumers' outputs come later than their inputs, so the last edge is decided first.
   void choose_codes() {
     if (!policy_.encoding(Role::activation).quantized()) return;
-    for (size_t edge = 0; edge < shapes_.size(); ++edge) {
+    for (size_t edge = shapes_.size(); edge-- > 0;) {
       bool real = nodes_[producer_[edge]]->writes_real();
-      for (int consumer : consumers_[edge]) real = real || nodes_[consumer]->reads_real(policy_, Edge{int(edge)});
+      for (int consumer : consumers_[edge]) {
+        const Node& node = *nodes_[consumer];
+        real = real || node.reads_real(policy_, Edge{int(edge)}) || (node.keeps_encoding() && !codes_[node.output().id]);
+      }
       codes_[edge] = !real;
     }
   }

@@ -127,7 +127,9 @@ std::string histograms(const RunRecords& records) {
       double total = 0;
       for (double count : histogram.counts) total += count;
       Series one{.name = fmt::format("step {:.0f}", histogram.step), .x = {}, .y = {}, .deviation = {}};
-      for (size_t i = 1; i < histogram.counts.size(); ++i) {  // the first octave holds the zeros too
+      // The first octave holds the zeros too; the next ones hold next to nothing.
+      for (size_t i = 1; i < histogram.counts.size(); ++i) {
+        if (histogram.first_octave + double(i) < -36) continue;
         one.x.push_back(histogram.first_octave + double(i));
         one.y.push_back(total > 0 ? 100 * histogram.counts[i] / total : 0);
       }

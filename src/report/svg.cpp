@@ -17,7 +17,7 @@ constexpr std::array<const char*, 10> palette = {"#2563eb", "#dc2626", "#059669"
 std::string depth_color(double share) {
   constexpr std::array<std::array<double, 3>, 7> stops = {
       {{68, 1, 84}, {70, 51, 127}, {54, 92, 141}, {39, 127, 142}, {31, 161, 135}, {110, 206, 88}, {253, 231, 37}}};
-  const double at = std::clamp(share, 0.0, 1.0) * 6;
+  const double at = std::clamp(share, 0.0, 1.0) * 5.7;  // the brightest yellow is hard to see on white
   const size_t low = std::min<size_t>(size_t(at), 5);
   const double part = at - double(low);
   const auto mixed = [&](size_t i) { return int(std::lround(stops[low][i] * (1 - part) + stops[low + 1][i] * part)); };
@@ -246,10 +246,13 @@ std::string heat_map(const ChartOptions& options, std::span<const Series> rows) 
     for (double value : row.y) color.include(value);
     longest = std::max(longest, row.name.size());
   }
-  x.settle(), color.settle();
+  x.settle();
+  const double lowest = color.low, highest = color.high;
+  color.settle();
+  if (lowest < highest) color.low = lowest, color.high = highest;  // colors need no round ends
   color.from = 0, color.to = 1;
   const int row_height = rows.size() > 40 ? 9 : 14, height = top + row_height * int(rows.size()) + 62;
-  const double label = std::min(260.0, 16 + 6.0 * double(longest));
+  const double label = std::min(280.0, 24 + (rows.size() > 40 ? 4.4 : 6.6) * double(longest));
   x.from = label, x.to = options.width - right;
 
   std::string svg = opened(options, height);

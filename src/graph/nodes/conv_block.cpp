@@ -57,6 +57,8 @@ class ConvBlock final : public Node {
     const int64_t channels = conv_.y.c;
     policy_ = &policy;
     policy.check_layer(name_, normalize, conv_.y.pixels());
+    REQUIRE(d.storage() == DType::f32 || !(policy.simulates() || policy.rounds_value_error()), "store f32 between its roundings",
+            "policy ", policy.name(), " with bf16 storage");
     needs_dx_ = d.needs_gradient(inputs_[0]);
     has_residual_ = inputs_.size() > 1;
 

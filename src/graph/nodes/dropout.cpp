@@ -10,6 +10,7 @@ namespace {
 class Dropout final : public Node {
  public:
   Dropout(std::string name, Edge x, Edge y, float rate) : Node(std::move(name), {x}, y), rate_(rate) {}
+  bool keeps_encoding() const override { return true; }
   std::string kind() const override { return fmt::format("dropout {}", rate_); }
   Shape output_shape(const std::vector<Shape>& inputs) override {
     per_sample_ = inputs[0].h * inputs[0].w * inputs[0].c;

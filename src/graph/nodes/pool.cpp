@@ -15,6 +15,7 @@ class Pool final : public Node {
     pool_.max = options.max;
     pool_.count_padding = options.count_padding;
   }
+  bool keeps_encoding() const override { return true; }
   std::string kind() const override {
     return fmt::format("{} pool {}x{}/{}", pool_.max ? "max" : "avg", pool_.kernel, pool_.kernel, pool_.stride);
   }
