@@ -6,59 +6,13 @@
 #include <limits>
 #include <vector>
 
+#include "kernels/cpu/chunked_sums.h"
 #include "kernels/cpu/conv.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/shared/small_float.h"
 
 namespace octet::cpu {
 namespace {
-constexpr int64_t chunk_size = 64;
-
-using Floats = float __attribute__((vector_size(64)));  // lanes: sums that are taken side by side
-using Bits = uint32_t __attribute__((vector_size(64)));
-constexpr int64_t lanes = 16;
-
-// Float16::nearest of each lane.
-inline __attribute__((always_inline)) Floats nearest(Floats x) {
-  constexpr uint32_t sign = 0x80000000u, below = (1u << Float16::dropped) - 1;
-  const Bits bits = reinterpret_cast<Bits>(x), magnitude = bits & ~sign;
-  const float step = float_of(uint32_t(127 + Float16::least - 9 + 23) << 23) * 1.5f;
-  const float smallest_normal = float_of(uint32_t(127 + Float16::least) << 23);
-  const Floats small = (x + step) - step;
-  const Bits cut = ((magnitude + (below >> 1) + ((bits >> Float16::dropped) & 1u)) & ~below) | (bits & sign);
-  const Floats rounded = reinterpret_cast<Floats>(magnitude) < smallest_normal ? small : reinterpret_cast<Floats>(cut);
-  const Floats limit = Floats{} + Float16::largest;
-  return rounded > limit ? limit : rounded < -limit ? -limit : rounded;
-}
-
-inline __attribute__((always_inline)) Floats load(const float* from, int64_t count) {
-  Floats x = {};
-  __builtin_memcpy(&x, from, count >= lanes ? sizeof x : static_cast<size_t>(count) * sizeof(float));
-  return x;
-}
-
-// One block of lanes: total = the chunked sum of factors[k] * rows[k][lane], k = 0, 1 ...; a null row is padding.
-// count: lanes in use.
-inline __attribute__((always_inline)) void sum_block(const float* const* rows, int64_t offset, const float* factors,
-                                                     int64_t products, int64_t first, int64_t count, float* total) {
-  Floats sum = {};
-  for (int64_t begin = 0; begin < products; begin += chunk_size) {
-    Floats chunk = {};
-    for (int64_t k = begin; k < std::min(begin + chunk_size, products); ++k)
-      if (rows[k] != nullptr) chunk = nearest(chunk + factors[k] * load(rows[k] + offset + first, count));
-    sum = nearest(sum + chunk);
-  }
-  __builtin_memcpy(total + first, &sum, static_cast<size_t>(std::min(count, lanes)) * sizeof(float));
-}
-
-// The same bits from any width of vectors: each lane is a sum of its own.
-__attribute__((target_clones("avx512f", "avx2", "default"))) void chunked_sums(const float* const* rows, int64_t offset,
-                                                                               const float* factors, int64_t products,
-                                                                               int64_t count, float* total) {
-  int64_t first = 0;
-  for (; first + lanes <= count; first += lanes) sum_block(rows, offset, factors, products, first, lanes, total);
-  if (first < count) sum_block(rows, offset, factors, products, first, count - first, total);
-}
 
 // What chunked_sums takes for one row of sums, collected by its caller.
 struct Products {
@@ -73,7 +27,7 @@ struct Products {
     rows.push_back(row);
     factors.push_back(factor);
   }
-  const std::vector<float>& take() {
+  const std::vector<float>& take(ChunkedSums chunked_sums) {
     chunked_sums(rows.data(), 0, factors.data(), static_cast<int64_t>(rows.size()), static_cast<int64_t>(sums.size()),
                  sums.data());
     return sums;
@@ -93,7 +47,7 @@ void write(Into into, int64_t i, float value) {
 
 class ChunkedConvolution final : public Convolution {
  public:
-  explicit ChunkedConvolution(int threads) : threads_(threads) {}
+  ChunkedConvolution(Isa isa, int threads) : chunked_sums_(chunked_sums_of(isa)), threads_(threads) {}
   size_t scratch_bytes() const override { return transposed_.size() * sizeof(float) + rows_.size() * sizeof(float*); }
 
   void forward(const ConvProblem& p, QTensor x, QTensor w, Tensor y, Moments moments) override {
@@ -117,7 +71,7 @@ class ChunkedConvolution final : public Convolution {
           for (int64_t i = 0; i < inputs; ++i)
             row.add(from ? from[group * inputs + i] : 0, from ? values + i * outputs : nullptr);
         }
-        const std::vector<float>& sums = row.take();
+        const std::vector<float>& sums = row.take(chunked_sums_);
         for (int64_t o = 0; o < outputs; ++o) write({y}, pixel * p.y.c + group * outputs + o, sums[size_t(o)]);
       }
     });
@@ -136,7 +90,7 @@ class ChunkedConvolution final : public Convolution {
           for (int64_t o = group * outputs; o < (group + 1) * outputs; ++o)
             row.add(from ? from[o] : 0, from ? w.values.f32() + (o * taps + tap) * inputs : nullptr);
         }
-        const std::vector<float>& sums = row.take();
+        const std::vector<float>& sums = row.take(chunked_sums_);
         for (int64_t i = 0; i < inputs; ++i) write(dx, pixel * p.x.c + group * inputs + i, sums[size_t(i)]);
       }
     });
@@ -156,8 +110,8 @@ class ChunkedConvolution final : public Convolution {
       std::vector<float> factors(static_cast<size_t>(pixels)), sums(static_cast<size_t>(inputs));
       for (int64_t pixel = 0; pixel < pixels; ++pixel) factors[size_t(pixel)] = dy.values.f32()[pixel * p.y.c + output];
       for (int64_t tap = 0; tap < taps; ++tap) {
-        chunked_sums(rows_.data() + tap * pixels, output / outputs * inputs, factors.data(), pixels, inputs,
-                     sums.data());
+        chunked_sums_(rows_.data() + tap * pixels, output / outputs * inputs, factors.data(), pixels, inputs,
+                      sums.data());
         for (int64_t i = 0; i < inputs; ++i) write(dw, (output * taps + tap) * inputs + i, sums[size_t(i)]);
       }
     });
@@ -204,6 +158,7 @@ class ChunkedConvolution final : public Convolution {
     });
   }
 
+  ChunkedSums chunked_sums_;
   int threads_;
   std::vector<float> transposed_;
   std::vector<const float*> rows_;  // the weight gradient's, by tap and pixel
@@ -211,8 +166,8 @@ class ChunkedConvolution final : public Convolution {
 
 }  // namespace
 
-std::unique_ptr<Convolution> make_chunked_convolution(int threads) {
-  return std::make_unique<ChunkedConvolution>(threads);
+std::unique_ptr<Convolution> make_chunked_convolution(Isa isa, int threads) {
+  return std::make_unique<ChunkedConvolution>(isa, threads);
 }
 
 }  // namespace octet::cpu

@@ -45,7 +45,7 @@ CpuBackend::CpuBackend(const CpuOptions& options) : options_(options), passes_(p
   switch (options.real) {
     case RealConvolution::fixed_order: real_ = make_fixed_order_convolution(options.isa, options.threads); break;
     case RealConvolution::onednn: real_ = make_onednn_convolution(options.threads); break;
-    case RealConvolution::chunked_float16: real_ = make_chunked_convolution(options.threads); break;
+    case RealConvolution::chunked_float16: real_ = make_chunked_convolution(options.isa, options.threads); break;
   }
 }
 

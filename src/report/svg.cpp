@@ -155,7 +155,10 @@ std::string line_chart(const ChartOptions& options, std::span<const Series> seri
   y.log = options.log_y;
   for (const Series& one : series) {
     for (double value : one.x) x.include(value);
-    for (double value : one.y) y.include(value);
+    for (size_t i = 0; i < one.y.size(); ++i) {
+      const double deviation = one.deviation.empty() ? 0 : one.deviation[i];
+      y.include(one.y[i] - deviation), y.include(one.y[i] + deviation);
+    }
   }
   const int legend_rows = options.by_depth ? 0 : int(series.size() + 2) / 3;
   const int height = options.height + 18 * legend_rows;
@@ -213,12 +216,12 @@ std::string bar_chart(const ChartOptions& options, std::span<const Bar> bars, co
       svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" fill=\"#dc2626\">diverged or failed</text>\n", label + 6,
                          y + 12);
     } else {
+      // A dot, not a bar: the axis need not begin at 0.
       const double end = value(*bar.value);
       svg += fmt::format(
-          "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"16\" rx=\"3\" fill=\"{}\" opacity=\"0.85\">"
-          "<title>{}: {} +- {}</title></rect>\n",
-          label, y, std::max(1.0, end - label), palette[i % palette.size()], escaped(bar.name), number(*bar.value),
-          number(bar.deviation));
+          "<line class=\"grid\" x1=\"{0:.1f}\" x2=\"{1:.1f}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>"
+          "<circle cx=\"{1:.1f}\" cy=\"{2:.1f}\" r=\"6\" fill=\"{3}\"><title>{4}: {5} +- {6}</title></circle>\n",
+          label, end, y + 8, palette[i % palette.size()], escaped(bar.name), number(*bar.value), number(bar.deviation));
       if (bar.deviation > 0)
         svg += fmt::format(
             "<line x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"var(--ink,#1e293b)\"/>\n",

@@ -21,7 +21,7 @@ float chunked_sum(int64_t count, const std::function<float(int64_t)>& product) {
   return total;
 }
 
-TEST(ChunkedConvolution, EqualsPlainLoops) {
+void compare(Isa isa) {
   const ConvProblem p{.x = {2, 5, 6, 8},
                       .y = {2, 3, 3, 12},
                       .kernel_h = 3,
@@ -41,7 +41,7 @@ TEST(ChunkedConvolution, EqualsPlainLoops) {
   std::vector<float> x = random(p.x.elements(), 1), w = random(p.weight().elements(), 2),
                      dy = random(p.y.elements(), 3);
   std::vector<float> y(dy.size()), dx(x.size()), dw(w.size());
-  const auto backend = make_cpu_backend({.isa = Isa::scalar, .threads = 2, .real = RealConvolution::chunked_float16});
+  const auto backend = make_cpu_backend({.isa = isa, .threads = 2, .real = RealConvolution::chunked_float16});
   const QTensor qx{{x.data(), p.x}}, qw{{w.data(), p.weight()}}, qdy{{dy.data(), p.y}};
   backend->conv_forward(p, qx, qw, {y.data(), p.y}, {});
   backend->conv_backward_data(p, qdy, qw, {{dx.data(), p.x}});
@@ -77,6 +77,11 @@ TEST(ChunkedConvolution, EqualsPlainLoops) {
                     return dy[size_t(k * 12 + o)] *
                            at(x, p.x, n, h * 2 - 1 + tap / 3, col * 2 - 1 + tap % 3, o / outputs * inputs + i);
                   }));
+}
+
+TEST(ChunkedConvolution, EqualsPlainLoopsOnEveryInstructionSet) {
+  for (Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512_vnni})
+    if (isa <= best_isa()) compare(isa);
 }
 
 }  // namespace
