@@ -76,7 +76,8 @@ struct AffineParameters {
 struct PoolProblem {
   Shape x, y;
   int kernel = 2, stride = 2, pad = 0;
-  bool max = true;  // false: average over the window's elements inside the image (count_include_pad = false)
+  bool max = true;  // false: average over the window's elements inside the image,
+  bool count_padding = false;  // or over all kernel * kernel, those outside being zeros (PyTorch's count_include_pad)
 };
 
 struct LossReport {
@@ -145,6 +146,11 @@ class Backend {
   virtual void concat_forward(std::span<const QTensor> parts, QTensor y) = 0;
   virtual void concat_backward(Tensor dy, std::span<const Into> parts) = 0;
 
+  // While training: y = x / (1 - rate), or 0 where random_bits16(key, element) < rate * 65536. Codes stay, their scale grows.
+  // The gradient passes where the same key lets the value pass.
+  virtual void dropout_forward(QTensor x, float rate, const RngKey&, QTensor y) = 0;
+  virtual void dropout_backward(Tensor dy, float rate, const RngKey&, Into dx) = 0;
+
   // -- softmax cross-entropy with label smoothing. logits (N,1,1,K) f32; d_logits = gradient * gradient_scale (1 / global
   // batch), or empty when evaluating. A label of -1 marks a padded sample: it counts nowhere.
   virtual LossReport softmax_loss(Tensor logits, const int32_t* labels, float smoothing, float gradient_scale, Tensor d_logits) = 0;
@@ -167,6 +173,7 @@ void require_available(Isa);
 enum class RealConvolution : uint8_t {
   fixed_order,  // own kernels: the same bits on every instruction set (unquantized layers of an int8 policy)
   onednn,       // the fp32 policy: fastest, equality across instruction sets is not promised
+  chunked_float16,  // the fp8 policy: sums are FP16 (1, 6, 9), in chunks of 64
 };
 struct CpuOptions {
   Isa isa = Isa::scalar;  // REQUIREd to be available

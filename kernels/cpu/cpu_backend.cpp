@@ -41,8 +41,11 @@ CpuBackend::CpuBackend(const CpuOptions& options) : options_(options), passes_(p
   require_available(options.isa);
   REQUIRE(options.threads > 0, "use at least one thread", "a CPU backend of ", options.threads, " threads");
   codes_ = make_int8_convolution(options.isa, options.threads);
-  real_ = options.real == RealConvolution::onednn ? make_onednn_convolution(options.threads)
-                                                  : make_fixed_order_convolution(options.isa, options.threads);
+  switch (options.real) {
+    case RealConvolution::fixed_order: real_ = make_fixed_order_convolution(options.isa, options.threads); break;
+    case RealConvolution::onednn: real_ = make_onednn_convolution(options.threads); break;
+    case RealConvolution::chunked_float16: real_ = make_chunked_convolution(options.isa, options.threads); break;
+  }
 }
 
 std::unique_ptr<Buffer> CpuBackend::allocate(size_t bytes) {

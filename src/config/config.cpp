@@ -208,7 +208,7 @@ void check_together(const Config& config, const Positions& positions) {
   };
   REQUIRE_USAGE(config.backend.device == "cpu", "set backend.device to cpu", at("backend.device"),
                 ": this build has no CUDA backend");
-  const bool on_disk = config.data.name == "cifar10" || config.data.name == "image_folder";
+  const bool on_disk = config.data.name == "cifar10" || config.data.name == "image_folder" || config.data.name == "packed";
   REQUIRE_USAGE(!on_disk || !config.data.root.empty(), "set data.root to the directory of the data set",
                 at("data.name"), " ", config.data.name, " needs `data.root`");
   const auto& milestones = config.train.milestones;

@@ -14,6 +14,9 @@ struct Config {
   struct Model {
     std::string name = "resnet20";
     int64_t classes = 10;
+    double dropout = 0.5;           // alexnet, inception_v3
+    double auxiliary_weight = 0.4;  // inception_v3 on images of 299 pixels: how much the auxiliary head's loss counts
+    std::string initial_weights;     // a safetensors file; empty: random
   } model;
 
   struct Policy {
@@ -28,6 +31,7 @@ struct Config {
       bool enabled = true;
       int64_t period = 100;
       int64_t candidates = 65;
+      bool record_histograms = false;  // of each layer's gradient at every update, for `octet inspect`
     } clip;
     struct {
       bool enabled = true;
@@ -38,7 +42,7 @@ struct Config {
   std::string storage = "bf16";  // f32 | bf16: what convolution outputs and edge gradients are stored as
 
   struct Data {
-    std::string name = "shapes";  // cifar10 | image_folder | shapes | synthetic
+    std::string name = "shapes";  // cifar10 | image_folder | packed | shapes | synthetic
     std::string root;
     int64_t batch = 128;  // global
     int64_t workers = 2;  // decode threads of each rank

@@ -123,6 +123,7 @@ class Node {
   virtual Shape output_shape(const std::vector<Shape>& inputs) = 0;  // checks the inputs; shapes hold for the plan's batch
   virtual bool quantized(const Policy&) const { return false; }     // it contracts codes
   virtual bool reads_real(const Policy&, Edge) const { return false; }  // that input must be real-valued
+  virtual bool keeps_encoding() const { return false; }             // codes in, codes out; real in, real out
   virtual bool writes_real() const { return false; }                // its output is real-valued whatever reads it
   virtual void declare(Declare&) = 0;
   virtual void bind(Bound&) {}

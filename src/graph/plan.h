@@ -50,6 +50,7 @@ class Plan {
  private:
   class Builder;
   Graph graph_;
+  const Policy& policy_;
   Backend& backend_;
   int64_t batch_;
   bool poison_;

@@ -37,10 +37,10 @@ int run_plan(const Config& config, Transport& transport) {
   ClipCoordinator clips(config.policy, transport);
   PlanOptions options = plan_options(config);
   options.allocate = false;
-  const int64_t natural = config.data.name == "image_folder" || config.data.name == "synthetic" ? 224 : 32;
+  const int64_t natural = config.data.name != "cifar10" && config.data.name != "shapes" ? 224 : 32;
   const int64_t size = config.data.image_size > 0 ? config.data.image_size : natural;
   const int64_t batch = config.data.batch / transport.size();
-  const Plan plan(make_model(config.model.name, size, size, config.model.classes, 0), *policy, *backend, &clips, batch,
+  const Plan plan(make_model(config.model, size, size, 0), *policy, *backend, &clips, batch,
                   options);
   if (transport.rank() != 0) return 0;
   const double arena = double(plan.arena_bytes()), parameters = double(plan.parameter_bytes());

@@ -177,7 +177,9 @@ TEST(Plan, DescribesEveryNode) {
 
 TEST(Models, UnknownNameIsAUsageErrorWithTheKnownOnes) {
   try {
-    make_model("resnet21", 32, 32, 10, 0);
+    Config::Model model;
+    model.name = "resnet21";
+    make_model(model, 32, 32, 0);
     FAIL();
   } catch (const UsageError& error) {
     EXPECT_NE(std::string(error.what()).find("resnet20"), std::string::npos);
@@ -185,9 +187,9 @@ TEST(Models, UnknownNameIsAUsageErrorWithTheKnownOnes) {
 }
 
 TEST(Models, ParameterCountsEqualTorchvision) {
-  const std::pair<const char*, int64_t> known[] = {{"resnet18", 11689512},    {"resnet34", 21797672},
-                                                   {"resnet50", 25557032},    {"resnet101", 44549160},
-                                                   {"mobilenet_v2", 3504872}};
+  const std::pair<const char*, int64_t> known[] = {
+      {"resnet18", 11689512},    {"resnet34", 21797672}, {"resnet50", 25557032},    {"resnet101", 44549160},
+      {"mobilenet_v2", 3504872}, {"alexnet", 61100840},  {"inception_v3", 27161264}};
   for (const auto& [name, count] : known) {
     Config config;
     config.model.name = name;
@@ -195,7 +197,8 @@ TEST(Models, ParameterCountsEqualTorchvision) {
     config.policy.name = "fp32";
     const auto policy = make_policy(config);
     const auto backend = make_reference_backend();
-    const Plan plan(make_model(name, 224, 224, 1000, 0), *policy, *backend, nullptr, 1, {.allocate = false});
+    const int64_t size = config.model.name == "inception_v3" ? 299 : 224;
+    const Plan plan(make_model(config.model, size, size, 0), *policy, *backend, nullptr, 1, {.allocate = false});
     EXPECT_EQ(plan.parameter_count(), count) << name;
   }
 }

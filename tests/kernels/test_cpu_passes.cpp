@@ -377,10 +377,32 @@ TEST(CpuPasses, SoftmaxLoss) {
   compare(pass, 0, "softmax_loss");
 }
 
+TEST(CpuPasses, Concatenation) {
+  const Shape first{2, 5, 3, 17}, second{2, 5, 3, 64}, whole{2, 5, 3, 81};
+  for (const bool quantized : {true, false}) {
+    const OwnedQTensor a = quantized ? random_codes(first, 3, false, 3) : random_real_operand(first, 3);
+    const OwnedQTensor b = quantized ? random_codes(second, 4, false, 7) : random_real_operand(second, 4);
+    const OwnedTensor dy = random_real(whole, 5, 1, quantized ? DType::bf16 : DType::f32);
+    const auto pass = [&](Backend& backend) {
+      Outcome outcome;
+      const OwnedQTensor y(OwnedTensor(whole, quantized ? DType::s8 : DType::f32), quantized ? 1 : 0);
+      const OwnedTensor da = random_real(first, 6, 1, quantized ? DType::bf16 : DType::f32), db = random_real(second, 7);
+      const QTensor parts[] = {a, b};
+      const Into into[] = {{da, true}, {db, false}};
+      backend.concat_forward(parts, y);
+      backend.concat_backward(dy, into);
+      keep(outcome, y);
+      for (const OwnedTensor& tensor : {da, db}) outcome.tensors.push_back(tensor);
+      return outcome;
+    };
+    compare(pass, 0, say("concatenation, codes ", quantized));
+  }
+}
+
 TEST(CpuPasses, Pools) {
   for (const bool max : {true, false}) {
     for (const int64_t channels : {1, 17, 64, 70}) {
-      PoolProblem problem{{3, 9, 7, channels}, {}, 3, 2, 1, max};
+      PoolProblem problem{{3, 9, 7, channels}, {}, 3, 2, 1, max, channels == 17};
       problem.y = {3, output_extent(9, 3, 2, 1), output_extent(7, 3, 2, 1), channels};
       for (const bool quantized : {true, false}) {
         const OwnedQTensor x = quantized ? random_codes(problem.x, 3, false, 3) : random_real_operand(problem.x, 3);
