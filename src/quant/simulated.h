@@ -60,9 +60,10 @@ inline float absmax(const float* values, int64_t count) {
   return largest;
 }
 inline float absmax(Tensor tensor) { return absmax(tensor.f32(), tensor.elements()); }
-// In (0, 1), 65536 values.
+// In (0, 1), of a block of random bits for each element.
 inline float uniform(const RngKey& key, int64_t element) {
-  return (float(random_bits16(key, uint64_t(element))) + 0.5f) / 65536.0f;
+  const uint32_t word = philox(key.first + uint64_t(element), key.step, key.site, key.seed).word[0];
+  return (float(word >> 16) + 0.5f) / 65536.0f;
 }
 
 }  // namespace simulated

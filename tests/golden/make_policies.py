@@ -4,8 +4,8 @@ octet's code; the oracle of tests/quant/test_policies.cpp.
 
 usage: python3 tests/golden/make_policies.py        (needs numpy and torch)
 
-Inputs come from value(i, salt) of make_golden.py, times a factor. Random bits are Philox4x32-7 as kernels/shared/random.h lays
-them out. Formulas: the files src/quant/*.cpp name papers and equations.
+Inputs come from value(i, salt) of make_golden.py, times a factor. Random bits are Philox4x32-7 (kernels/shared/random.h), one
+block for each element. Formulas: the files src/quant/*.cpp name papers and equations.
 """
 
 import json
@@ -32,11 +32,8 @@ def philox(counter, step, site, seed):
 
 
 def uniform(count):
-    """In (0, 1), from the 16 bits of each element."""
-    def bits(e):
-        low, j = e % 16, e // 16 % 8
-        return philox(e // 128 * 16 + low, STEP, SITE, SEED)[j // 2] >> (16 * (j % 2)) & 0xFFFF
-    return np.array([(bits(e) + 0.5) / 65536 for e in range(count)])
+    """In (0, 1), from a block of random bits for each element."""
+    return np.array([((philox(e, STEP, SITE, SEED)[0] >> 16) + 0.5) / 65536 for e in range(count)])
 
 
 def q(x, k):

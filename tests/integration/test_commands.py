@@ -38,8 +38,9 @@ class Commands(Case):
 
     def test_result_is_complete(self):
         self.train("trained", train__steps=2)
-        self.assertEqual(list(self.result("trained")), ["top1", "top5", "loss", "epochs", "steps", "ranks", "backend", "isa",
-                                                        "policy", "images_per_second", "wall_seconds", "arena_bytes",
+        self.assertEqual(list(self.result("trained")), ["top1", "top5", "loss", "epochs", "steps", "ranks", "images",
+                                                        "backend", "isa",
+                                                        "policy", "images_per_second", "wall_seconds", "arena_bytes", "peak_memory_bytes",
                                                         "wire_bytes_per_step", "weights_sha256", "commit"])
 
     def test_plan_lists_nodes_and_total(self):
