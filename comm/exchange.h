@@ -15,6 +15,7 @@ enum class ExchangeKind : uint8_t { fp32, int8 };
 struct ExchangeConfig {
   ExchangeKind kind = ExchangeKind::int8;
   bool error_feedback = false;
+  bool overlap = true;  // false: nothing travels before finish()
   size_t bucket_bytes = 4 << 20;
   int block = 1024;  // elements that share one scale
 };
@@ -30,8 +31,9 @@ class GradientExchange {
   virtual ~GradientExchange() = default;
   virtual void begin(uint32_t step) = 0;
   virtual bool reads_gradients() const = 0;  // false: with one rank nobody reads or writes them
-  virtual void ready(size_t slice) = 0;  // slices become ready in order; the last of a bucket starts its all-reduce
-  virtual void finish() = 0;             // waits for all buckets; rethrows what the communication thread threw
+  // Slices become ready in order; the last of a bucket starts its all-reduce, if overlap.
+  virtual void ready(size_t slice) = 0;
+  virtual void finish() = 0;  // waits for all buckets; rethrows what the communication thread threw
   virtual int64_t wire_bytes() const = 0;
   virtual double busy_seconds() const = 0;  // of the communication thread, since construction
   virtual double wait_seconds() const = 0;  // that finish() waited, since construction: what was not hidden

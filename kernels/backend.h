@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "kernels/base/error.h"
 #include "kernels/base/tensor.h"
@@ -76,7 +77,8 @@ struct AffineParameters {
 struct PoolProblem {
   Shape x, y;
   int kernel = 2, stride = 2, pad = 0;
-  bool max = true;  // false: average over the window's elements inside the image (count_include_pad = false)
+  bool max = true;  // false: average over the window's elements inside the image,
+  bool count_padding = false;  // or over all kernel * kernel, those outside being zeros (PyTorch's count_include_pad)
 };
 
 struct LossReport {
@@ -158,6 +160,11 @@ class Backend {
   virtual void concat_forward(std::span<const QTensor> parts, QTensor y) = 0;
   virtual void concat_backward(Tensor dy, std::span<const Into> parts) = 0;
 
+  // While training: y = x / (1 - rate), or 0 where random_bits16(key, element) < rate * 65536. Codes stay, their scale grows.
+  // The gradient passes where the same key lets the value pass.
+  virtual void dropout_forward(QTensor x, float rate, const RngKey&, QTensor y) = 0;
+  virtual void dropout_backward(Tensor dy, float rate, const RngKey&, Into dx) = 0;
+
   // -- softmax cross-entropy with label smoothing. logits (N,1,1,K) f32; d_logits = gradient * gradient_scale (1 / global
   // batch), or empty when evaluating. A label of -1 marks a padded sample: it counts nowhere.
   virtual LossReport softmax_loss(Tensor logits, const int32_t* labels, float smoothing, float gradient_scale, Tensor d_logits) = 0;
@@ -169,15 +176,18 @@ class Backend {
   virtual bool all_finite(Tensor) = 0;
 };
 
-enum class Isa : uint8_t { scalar, avx2, avx512_vnni, amx };
+enum class Isa : uint8_t { scalar, avx2, avx512_vnni, amx, neon_dot };
 const char* name_of(Isa);
 Isa isa_from_name(const std::string&);  // UsageError names the known ones
-Isa best_isa();                         // of this processor and operating system
-Isa default_isa();  // the best whose kernels have run on real processors: AMX has to be asked for until they have
+std::vector<Isa> available_isas();      // of this processor and operating system, the best last
+Isa best_isa();
+Isa default_isa();  // the best but AMX, which has to be asked for until its kernels have run on a processor that has it
+void require_available(Isa);
 
 enum class RealConvolution : uint8_t {
   fixed_order,  // own kernels: the same bits on every instruction set (unquantized layers of an int8 policy)
   onednn,       // the fp32 policy: fastest, equality across instruction sets is not promised
+  chunked_float16,  // the fp8 policy: sums are FP16 (1, 6, 9), in chunks of 64
 };
 struct CpuOptions {
   Isa isa = Isa::scalar;  // REQUIREd to be available

@@ -9,6 +9,8 @@
 
 #include "kernels/backend.h"
 #include "src/config/log.h"
+#include "src/data/pack.h"
+#include "src/report/commands.h"
 #include "src/train/commands.h"
 #include "src/version.h"
 
@@ -17,17 +19,16 @@ namespace {
 
 struct Arguments {
   std::string config, weights, filter;
-  std::vector<std::string> overrides;
+  std::vector<std::string> overrides, networks;
   TrainOptions train;
   int64_t steps = 30;
-  bool json = false;
+  bool json = false, peer = false;
 };
 
 void print_version() {
   std::cout << "octet " << version << " (commit " << commit << ")\nbackends: cpu" << (built_with_cuda() ? " cuda" : "")
             << "\ninstruction sets:";
-  for (Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512_vnni, Isa::amx})
-    if (isa <= best_isa()) std::cout << ' ' << name_of(isa);
+  for (Isa isa : available_isas()) std::cout << ' ' << name_of(isa);
   std::cout << "\n";
 }
 
@@ -37,12 +38,14 @@ int run(int argc, char** argv) {
   app.require_subcommand(0, 1);
   bool version_wanted = false;
   app.add_flag("--version", version_wanted, "Print the version, the commit and the instruction sets of this machine");
-  app.footer("Configuration keys: `octet help keys`. Exit codes: 0 done, 1 failure, 2 bad usage or configuration,\n"
-             "78 launcher and library do not match, 85 checkpointed after a signal.");
+  app.footer(
+      "Configuration keys: `octet help keys`. Exit codes: 0 done, 1 failure, 2 bad usage or configuration,\n"
+      "78 launcher and library do not match, 85 checkpointed after a signal.");
 
   Arguments a;
   const auto with_config = [&](CLI::App* command) {
-    command->add_option("config", a.config, "YAML file, for example configs/shapes_resnet20_unified_int8.yaml")->required();
+    command->add_option("config", a.config, "YAML file, for example configs/shapes_resnet20_unified_int8.yaml")
+        ->required();
     command->add_option("--set", a.overrides, "Override one key: --set train.lr=0.05 (repeatable)")
         ->allow_extra_args(false);
     return command;
@@ -52,13 +55,33 @@ int run(int argc, char** argv) {
   train->add_flag("--resume", a.train.resume, "Go on from the newest valid checkpoint of the run directory");
   CLI::App* eval = with_config(app.add_subcommand("eval", "Evaluate weights on the test set"));
   eval->add_option("--weights", a.weights, "A safetensors file, for example a run's weights.safetensors")->required();
-  CLI::App* plan = with_config(app.add_subcommand("plan", "Print the plan: nodes, encodings, memory; nothing is trained"));
-  CLI::App* bench = app.add_subcommand("bench", "Time training steps of a configuration, or `octet bench kernels`");
-  bench->add_option("config", a.config, "YAML file, or the word `kernels`")->required();
+  CLI::App* plan =
+      with_config(app.add_subcommand("plan", "Print the plan: nodes, encodings, memory; nothing is trained"));
+  CLI::App* bench = app.add_subcommand("bench", "Time training steps of a configuration, `octet bench kernels`, or --peer");
+  bench->add_option("config", a.networks, "YAML file, or the word `kernels`; with --peer: networks, for example resnet20");
+  bench->add_flag("--peer", a.peer, "Beside PyTorch: speed, memory, share of the roofline of four networks, in turn");
   bench->add_option("--set", a.overrides, "Override one key (repeatable)")->allow_extra_args(false);
-  bench->add_option("--steps", a.steps, "Steps to time")->check(CLI::Range(1, 1000000));
+  CLI::Option* steps = bench->add_option("--steps", a.steps, "Steps to time")->check(CLI::Range(1, 1000000));
   bench->add_option("--filter", a.filter, "kernels: a regular expression on their names");
   bench->add_flag("--json", a.json, "Print one JSON object");
+  CLI::App* pack = with_config(app.add_subcommand("pack", "Decode a folder of images once, into two files of pixels"));
+  std::string packed;
+  pack->add_option("--output", packed, "Where train.pack and val.pack go; then data.name: packed, data.root: this")
+      ->required();
+  CLI::App* study =
+      app.add_subcommand("study", "Run a grid of trainings, going on where it stopped, and write one table");
+  StudyOptions study_options;
+  study->add_option("study", study_options.file, "YAML file, for example configs/studies/table5_period.yaml")
+      ->required();
+  study->add_option("--directory", study_options.directory, "Where runs and tables go (default: studies/<study>)");
+  study->add_option("--set", study_options.overrides, "Override one key of every run (repeatable)")
+      ->allow_extra_args(false);
+  study->add_flag("--list", study_options.list, "Print the runs and their states; execute nothing");
+  study->add_flag("--again", study_options.again, "Try failed runs again");
+  CLI::App* inspect = app.add_subcommand("inspect", "Write one HTML page about a run: curves, clips, gradients");
+  std::string inspected, page;
+  inspect->add_option("run", inspected, "The run's directory")->required();
+  inspect->add_option("--output", page, "The page (default: RUN/inspect.html)");
   CLI::App* help = app.add_subcommand("help", "Print help; `octet help keys` lists every configuration key");
   std::string topic;
   help->add_option("topic", topic, "keys");
@@ -74,6 +97,28 @@ int run(int argc, char** argv) {
   if (version_wanted) return print_version(), 0;
   if (help->parsed() && topic == "keys") return std::cout << describe_keys(), 0;
   if (help->parsed() || app.get_subcommands().empty()) return std::cout << app.help(), help->parsed() ? 0 : 2;
+  if (a.peer) {
+    REQUIRE_USAGE(a.overrides.empty() && a.filter.empty(), "start bench/peers/compare.py itself: it has more options",
+                  "octet bench --peer takes networks, --steps and --json alone");
+    std::vector<std::string> options;
+    if (*steps) options.insert(options.end(), {"--steps", std::to_string(a.steps)});
+    if (a.json) options.push_back("--json");
+    return run_bench_peer(a.networks, options);
+  }
+  if (bench->parsed()) {
+    REQUIRE_USAGE(a.networks.size() == 1, "name one: octet bench configs/cifar10_resnet20_unified_int8.yaml",
+                  "octet bench takes one configuration, not ", a.networks.size());
+    a.config = a.networks[0];
+  }
+  if (study->parsed()) return run_study(study_options);
+  if (pack->parsed()) {
+    setup_log(0);
+    const PackReport report = pack_image_folder(load_config(a.config, a.overrides), packed);
+    std::cout << report.images << " images, " << report.skipped << " skipped, " << report.bytes / 1000000 << " MB in "
+              << packed << "\n";
+    return 0;
+  }
+  if (inspect->parsed()) return run_inspect(inspected, page);
   if (bench->parsed() && a.config == "kernels") return run_bench_kernels(a.filter, a.json);
 
   std::unique_ptr<Transport> transport = make_transport(&argc, &argv);
@@ -103,9 +148,9 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace octet
 
-// Threads of libgomp wait for each other by spinning for milliseconds; beside any other busy process a step then takes ten
-// times its time. libgomp reads its environment before main, so what the user left open is set here and the program starts
-// over, once.
+// Threads of libgomp wait for each other by spinning for milliseconds; beside any other busy process a step then takes
+// ten times its time. libgomp reads its environment before main, so what the user left open is set here and the program
+// starts over, once.
 static void wait_briefly(char** argv) {
   if (getenv("OMP_WAIT_POLICY") || getenv("GOMP_SPINCOUNT")) return;
   setenv("GOMP_SPINCOUNT", "1000", 1);

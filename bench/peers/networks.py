@@ -3,6 +3,7 @@
 Written after torchvision's models (BSD 3-Clause) and the papers; torchvision itself is not needed.
 """
 
+import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
@@ -136,6 +137,155 @@ class MobileNetV2(nn.Module):
         return self.classifier(self.features(x).mean(dim=(2, 3)))
 
 
+def alexnet(classes, with_norm=False, small=False, dropout=0.5):
+    """small: a first layer of 5x5 with stride 2, linear layers of what the last pool leaves (for images of 32 pixels)."""
+    channels, layers = 3, []
+    plan = [(64, 5 if small else 11, 2 if small else 4, 2, True), (192, 5, 1, 2, True), (384, 3, 1, 1, False),
+            (256, 3, 1, 1, False), (256, 3, 1, 1, True)]
+    for width, kernel, stride, pad, pooled in plan:
+        layers += [nn.Conv2d(channels, width, kernel, stride, pad, bias=not with_norm)]
+        layers += [norm(width)] * with_norm + [nn.ReLU()] + [nn.MaxPool2d(3, 2)] * pooled
+        channels = width
+    head, width = [], 256 * (1 if small else 36)
+    for _ in range(2):
+        head += [nn.Dropout(dropout)] * (not with_norm) + [nn.Linear(width, 4096, bias=not with_norm)]
+        head += [nn.BatchNorm1d(4096)] * with_norm + [nn.ReLU()]
+        width = 4096
+    model = nn.Sequential()
+    model.add_module("features", nn.Sequential(*layers))
+    model.add_module("flatten", nn.Flatten())
+    model.add_module("classifier", nn.Sequential(*head, nn.Linear(width, classes)))
+    return model
+
+
+class ConvNorm(nn.Module):
+    def __init__(self, channels_in, channels_out, kernel, stride=1, pad=0):
+        super().__init__()
+        self.conv = nn.Conv2d(channels_in, channels_out, kernel, stride, pad, bias=False)
+        self.bn = nn.BatchNorm2d(channels_out, eps=1e-3)
+
+    def forward(self, x):
+        return F.relu(self.bn(self.conv(x)))
+
+
+class InceptionBlock(nn.Module):
+    """branches: lists of (name, channels, kernel, pad, stride), each a chain that starts at the block's input or at a named
+    layer (written "name>"); pool: average then 1x1 (channels), or None: max with stride 2."""
+
+    def __init__(self, channels, branches, pool):
+        super().__init__()
+        self.chains, width = [], {"": channels}
+        for start, chain, joined in branches:
+            last = start
+            for name, out, kernel, pad, stride in chain:
+                self.add_module(name, ConvNorm(width[last], out, kernel, stride, pad))
+                width[name], last = out, name
+            self.chains.append((start, [layer[0] for layer in chain], joined))
+        self.pool = pool
+        if pool:
+            self.branch_pool = ConvNorm(channels, pool, 1)
+        self.channels = sum(width[chain[-1]] for _, chain, joined in self.chains if joined) + (pool or channels)
+
+    def forward(self, x):
+        values, parts = {"": x}, []
+        for start, chain, joined in self.chains:
+            y = values[start]
+            for name in chain:
+                y = values[name] = getattr(self, name)(y)
+            if joined:
+                parts.append(y)
+        pooled = self.branch_pool(F.avg_pool2d(x, 3, 1, 1)) if self.pool else F.max_pool2d(x, 3, 2)
+        return torch.cat([*parts, pooled], 1)
+
+
+def inception_a(channels, pool):
+    five = [("branch5x5_1", 48, 1, 0, 1), ("branch5x5_2", 64, 5, 2, 1)]
+    three = [("branch3x3dbl_1", 64, 1, 0, 1), ("branch3x3dbl_2", 96, 3, 1, 1), ("branch3x3dbl_3", 96, 3, 1, 1)]
+    return InceptionBlock(channels, [("", [("branch1x1", 64, 1, 0, 1)], True), ("", five, True), ("", three, True)], pool)
+
+
+def inception_b(channels):
+    three = [("branch3x3dbl_1", 64, 1, 0, 1), ("branch3x3dbl_2", 96, 3, 1, 1), ("branch3x3dbl_3", 96, 3, 0, 2)]
+    return InceptionBlock(channels, [("", [("branch3x3", 384, 3, 0, 2)], True), ("", three, True)], None)
+
+
+def inception_c(channels, width):
+    row, column = ((1, 7), (0, 3)), ((7, 1), (3, 0))
+    seven = [("branch7x7_1", width, 1, 0, 1), ("branch7x7_2", width, *row, 1), ("branch7x7_3", 192, *column, 1)]
+    twice = [("branch7x7dbl_1", width, 1, 0, 1), ("branch7x7dbl_2", width, *column, 1), ("branch7x7dbl_3", width, *row, 1),
+             ("branch7x7dbl_4", width, *column, 1), ("branch7x7dbl_5", 192, *row, 1)]
+    return InceptionBlock(channels, [("", [("branch1x1", 192, 1, 0, 1)], True), ("", seven, True), ("", twice, True)], 192)
+
+
+def inception_d(channels):
+    three = [("branch3x3_1", 192, 1, 0, 1), ("branch3x3_2", 320, 3, 0, 2)]
+    seven = [("branch7x7x3_1", 192, 1, 0, 1), ("branch7x7x3_2", 192, (1, 7), (0, 3), 1),
+             ("branch7x7x3_3", 192, (7, 1), (3, 0), 1), ("branch7x7x3_4", 192, 3, 0, 2)]
+    return InceptionBlock(channels, [("", three, True), ("", seven, True)], None)
+
+
+def inception_e(channels):
+    row, column = ((1, 3), (0, 1), 1), ((3, 1), (1, 0), 1)
+    return InceptionBlock(channels, [
+        ("", [("branch1x1", 320, 1, 0, 1)], True),
+        ("", [("branch3x3_1", 384, 1, 0, 1)], False),
+        ("branch3x3_1", [("branch3x3_2a", 384, *row)], True),
+        ("branch3x3_1", [("branch3x3_2b", 384, *column)], True),
+        ("", [("branch3x3dbl_1", 448, 1, 0, 1), ("branch3x3dbl_2", 384, 3, 1, 1)], False),
+        ("branch3x3dbl_2", [("branch3x3dbl_3a", 384, *row)], True),
+        ("branch3x3dbl_2", [("branch3x3dbl_3b", 384, *column)], True)], 192)
+
+
+class Auxiliary(nn.Module):
+    def __init__(self, classes):
+        super().__init__()
+        self.conv0 = ConvNorm(768, 128, 1)
+        self.conv1 = ConvNorm(128, 768, 5)
+        self.fc = nn.Linear(768, classes)
+
+    def forward(self, x):
+        return self.fc(self.conv1(self.conv0(F.avg_pool2d(x, 5, 3))).mean(dim=(2, 3)))
+
+
+class InceptionV3(nn.Module):
+    """small: the CIFAR form, which pools nothing and has no auxiliary head. Returns (logits, auxiliary logits) with one."""
+
+    def __init__(self, classes, small=False, dropout=0.5):
+        super().__init__()
+        pad = 1 if small else 0
+        self.small = small
+        self.Conv2d_1a_3x3 = ConvNorm(3, 32, 3, 1 if small else 2, pad)
+        self.Conv2d_2a_3x3 = ConvNorm(32, 32, 3, 1, pad)
+        self.Conv2d_2b_3x3 = ConvNorm(32, 64, 3, 1, 1)
+        self.Conv2d_3b_1x1 = ConvNorm(64, 80, 1)
+        self.Conv2d_4a_3x3 = ConvNorm(80, 192, 3)
+        makers = [("5b", inception_a, 32), ("5c", inception_a, 64), ("5d", inception_a, 64), ("6a", inception_b),
+                  ("6b", inception_c, 128), ("6c", inception_c, 160), ("6d", inception_c, 160), ("6e", inception_c, 192),
+                  ("7a", inception_d), ("7b", inception_e), ("7c", inception_e)]
+        channels = 192
+        for name, maker, *options in makers:
+            block = maker(channels, *options)
+            if name == "7a" and not small:
+                self.AuxLogits = Auxiliary(classes)
+            self.add_module(f"Mixed_{name}", block)
+            channels = block.channels
+        self.dropout = nn.Dropout(dropout)
+        self.fc = nn.Linear(channels, classes)
+
+    def forward(self, x):
+        x = self.Conv2d_2b_3x3(self.Conv2d_2a_3x3(self.Conv2d_1a_3x3(x)))
+        x = x if self.small else F.max_pool2d(x, 3, 2)
+        x = self.Conv2d_4a_3x3(self.Conv2d_3b_1x1(x))
+        x = x if self.small else F.max_pool2d(x, 3, 2)
+        for name in "5b", "5c", "5d", "6a", "6b", "6c", "6d", "6e":
+            x = getattr(self, f"Mixed_{name}")(x)
+        auxiliary = None if self.small else self.AuxLogits(x)
+        for name in "7a", "7b", "7c":
+            x = getattr(self, f"Mixed_{name}")(x)
+        logits = self.fc(self.dropout(x.mean(dim=(2, 3))))
+        return logits if self.small else (logits, auxiliary)
+
+
 NETWORKS = {  # name: (maker of (classes), image size, classes)
     "resnet20": (lambda classes: ResNet(BasicBlock, [3] * 3, [16, 32, 64], classes, cifar=True), 32, 10),
     "mobilenet_v2_cifar": (lambda classes: MobileNetV2(classes, cifar=True), 32, 10),
@@ -143,5 +293,14 @@ NETWORKS = {  # name: (maker of (classes), image size, classes)
     "resnet18": (lambda classes: ResNet(BasicBlock, [2] * 4, [64, 128, 256, 512], classes), 224, 1000),
     "resnet34": (lambda classes: ResNet(BasicBlock, [3, 4, 6, 3], [64, 128, 256, 512], classes), 224, 1000),
     "resnet50": (lambda classes: ResNet(Bottleneck, [3, 4, 6, 3], [64, 128, 256, 512], classes), 224, 1000),
+    "alexnet": (alexnet, 224, 1000),
+    "alexnet_bn": (lambda classes: alexnet(classes, with_norm=True), 224, 1000),
+    "inception_v3": (InceptionV3, 299, 1000),
+    "inception_v3_cifar": (lambda classes: InceptionV3(classes, small=True), 32, 10),
+    # Without dropout, whose random numbers are each program's own.
+    "alexnet_no_dropout": (lambda classes: alexnet(classes, dropout=0.0), 224, 1000),
+    "alexnet_bn_cifar": (lambda classes: alexnet(classes, with_norm=True, small=True), 32, 10),
+    "inception_v3_no_dropout": (lambda classes: InceptionV3(classes, dropout=0.0), 299, 1000),
+    "inception_v3_cifar_no_dropout": (lambda classes: InceptionV3(classes, small=True, dropout=0.0), 32, 10),
     "resnet101": (lambda classes: ResNet(Bottleneck, [3, 4, 23, 3], [64, 128, 256, 512], classes), 224, 1000),
 }

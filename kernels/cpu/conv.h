@@ -17,5 +17,6 @@ class Convolution {
 std::unique_ptr<Convolution> make_int8_convolution(Isa, int threads);
 std::unique_ptr<Convolution> make_fixed_order_convolution(Isa, int threads);
 std::unique_ptr<Convolution> make_onednn_convolution(int threads);
+std::unique_ptr<Convolution> make_chunked_convolution(Isa, int threads);
 
 }  // namespace octet::cpu

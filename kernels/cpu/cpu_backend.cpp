@@ -38,12 +38,14 @@ class HostBuffer final : public Buffer {
 }  // namespace
 
 CpuBackend::CpuBackend(const CpuOptions& options) : options_(options), passes_(passes_of(options.isa)) {
-  REQUIRE(options.isa <= best_isa(), say("choose ", name_of(best_isa()), " or one below it"), "this processor lacks ",
-          name_of(options.isa));
+  require_available(options.isa);
   REQUIRE(options.threads > 0, "use at least one thread", "a CPU backend of ", options.threads, " threads");
   codes_ = make_int8_convolution(options.isa, options.threads);
-  real_ = options.real == RealConvolution::onednn ? make_onednn_convolution(options.threads)
-                                                  : make_fixed_order_convolution(options.isa, options.threads);
+  switch (options.real) {
+    case RealConvolution::fixed_order: real_ = make_fixed_order_convolution(options.isa, options.threads); break;
+    case RealConvolution::onednn: real_ = make_onednn_convolution(options.threads); break;
+    case RealConvolution::chunked_float16: real_ = make_chunked_convolution(options.isa, options.threads); break;
+  }
 }
 
 std::unique_ptr<Buffer> CpuBackend::allocate(size_t bytes) {

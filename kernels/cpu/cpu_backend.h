@@ -33,6 +33,8 @@ class CpuBackend final : public ReferenceBackend {
   void pool_backward(const PoolProblem&, QTensor x, QTensor y, Tensor dy, Into dx) override;
   void global_pool_forward(QTensor x, Tensor y) override;
   void global_pool_backward(Tensor dy, Into dx) override;
+  void concat_forward(std::span<const QTensor> parts, QTensor y) override;
+  void concat_backward(Tensor dy, std::span<const Into> parts) override;
   LossReport softmax_loss(Tensor logits, const int32_t* labels, float smoothing, float gradient_scale,
                           Tensor d_logits) override;
   void sgd_update(const SgdProblem&, Tensor w, Tensor gradient, Tensor velocity, const float* lr_scale) override;

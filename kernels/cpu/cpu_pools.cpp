@@ -45,7 +45,10 @@ struct Window {
         bottom(std::min(row * p.stride - p.pad + p.kernel, p.x.h)),
         left(std::max<int64_t>(column * p.stride - p.pad, 0)),
         right(std::min(column * p.stride - p.pad + p.kernel, p.x.w)) {}
-  int64_t size() const { return (bottom - top) * (right - left); }
+  // Elements that an average counts.
+  int64_t size(const PoolProblem& p) const {
+    return p.count_padding ? int64_t{p.kernel} * p.kernel : (bottom - top) * (right - left);
+  }
   // visit(pixel) in row order
   template <class Visit>
   void for_each(int64_t width, const Visit& visit) const {
@@ -80,7 +83,7 @@ void pool_pixel(const PoolProblem& p, const T* image, const Window& window, T* o
       for (int64_t c = 0; c < count; ++c) sums[c] += as_float(image[pixel * channels + first + c]);
     });
     for (int64_t c = 0; c < count; ++c)
-      out[first + c] = as_stored<T>(static_cast<float>(sums[c] / static_cast<double>(window.size())));
+      out[first + c] = as_stored<T>(static_cast<float>(sums[c] / static_cast<double>(window.size(p))));
   }
 }
 
@@ -97,7 +100,7 @@ void unpool_pixel(const PoolProblem& p, const X* image, const Window& window, co
       });
       sums[best * channels + c] += gradient;
     } else {
-      const double share = gradient / static_cast<double>(window.size());
+      const double share = gradient / static_cast<double>(window.size(p));
       window.for_each(p.x.w, [&](int64_t pixel) { sums[pixel * channels + c] += share; });
     }
   }

@@ -26,6 +26,10 @@ class DeviceBuffer final : public Buffer {
 void require_real(Tensor tensor, const char* what) {
   REQUIRE(tensor.dtype != DType::s8, "give f32 or bf16", what, " is int8");
 }
+void check_dropout(Shape x, Shape y, float rate) {
+  REQUIRE(x == y && rate >= 0 && rate < 1, "give two tensors of one shape and a rate in [0, 1)",
+          "dropout's shapes differ, or its rate ", rate, " is no share");
+}
 bool is_bf16(const Into& into) { return into.tensor.dtype == DType::bf16; }
 
 }  // namespace
@@ -140,6 +144,20 @@ void CudaBackend::concat_backward(Tensor dy, std::span<const Into> parts) {
   }
   REQUIRE(first == dy.shape.c, "give the parts that were concatenated", "the parts have ", first,
           " channels, the concatenation ", dy.shape.c);
+}
+
+void CudaBackend::dropout_forward(QTensor x, float rate, const RngKey& key, QTensor y) {
+  check_dropout(x.values.shape, y.values.shape, rate);
+  REQUIRE(x.real() == y.real() && x.values.dtype == y.values.dtype, "keep the type of the input", "dropout from ",
+          name_of(x.values.dtype), " to ", name_of(y.values.dtype));
+  launch_dropout_forward(x.values.data, x.values.dtype, x.scale, x.values.elements(), rate, key, y.values.data, y.scale,
+                         stream_);
+}
+
+void CudaBackend::dropout_backward(Tensor dy, float rate, const RngKey& key, Into dx) {
+  check_dropout(dx.tensor.shape, dy.shape, rate);
+  require_real(dx.tensor, "dropout's gradient");
+  launch_dropout_backward(dy.data, dy.dtype, dy.elements(), rate, key, dx.tensor.data, is_bf16(dx), dx.add, stream_);
 }
 
 LossReport CudaBackend::softmax_loss(Tensor logits, const int32_t* labels, float smoothing, float gradient_scale,

@@ -124,6 +124,12 @@ void launch_affine_extremes(Activation, int64_t channels, const float* a, const 
 void launch_affine_gradients(const AffineProblem&, Moments, AffineParameters, const double* sums, float* A, float* B,
                              float* C, Into d_gamma, Into d_beta, Stream);
 
+// dropout.cu
+void launch_dropout_forward(const void* x, DType, const float* x_scale, int64_t count, float rate, const RngKey&,
+                            void* y, float* y_scale, Stream);
+void launch_dropout_backward(const void* dy, DType dy_type, int64_t count, float rate, const RngKey&, void* dx,
+                             bool bf16, bool add, Stream);
+
 // pools.cu
 void launch_pool_forward(const PoolProblem&, const void* x, DType, const float* x_scale, void* y, float* y_scale,
                          Stream);

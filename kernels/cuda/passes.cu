@@ -3,12 +3,13 @@
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/store.h"
+#include "kernels/cuda/walk.h"
 #include "kernels/shared/sums.h"
 
 namespace octet::cuda {
 namespace {
 
-constexpr int threads = 256;
+constexpr int threads = walk_threads;
 
 __device__ __forceinline__ float value_at(const PlainValues& p, int64_t i, int) { return read_value(p.x, p.type, i); }
 
@@ -34,40 +35,9 @@ __device__ __forceinline__ float value_at(const AffineBackwardValues& p, int64_t
   return p.A[channel] * dz + (p.B[channel] * x + p.C[channel]);
 }
 
-// A thread takes the eight elements that one random block serves (shared/random.h): sixteen apart, so that sixteen
-// neighbouring threads read neighbouring elements. visit(element of the tensor, j, value) within the block's row.
-struct Walk {
-  int64_t first = 0, count = 0;  // this row's elements in the tensor
-  uint64_t origin = 0;           // global index of the row's first element
-  uint64_t group = 0;            // of 128 elements, global
-  unsigned lane = 0;
-  __device__ __forceinline__ Walk(int64_t row_length, uint64_t tensor_first) {
-    first = static_cast<int64_t>(blockIdx.y) * row_length;
-    count = row_length;
-    origin = tensor_first + static_cast<uint64_t>(first);
-    const uint64_t thread = static_cast<uint64_t>(blockIdx.x) * threads + threadIdx.x;
-    group = origin / 128 + thread / 16;
-    lane = static_cast<unsigned>(thread % 16);
-  }
-  template <class Values, class Visit>
-  __device__ __forceinline__ void operator()(const Values& values, const Visit& visit) const {
-    const unsigned channels = static_cast<unsigned>(values.channels), step = 16 % channels;
-    unsigned channel = channels;  // not known yet
-#pragma unroll
-    for (int j = 0; j < 8; ++j) {
-      const int64_t i = static_cast<int64_t>(group * 128 + static_cast<uint64_t>(16 * j) + lane - origin);
-      if (i < 0 || i >= count) continue;
-      if (channel == channels)
-        channel = static_cast<unsigned>(first + i) % channels;
-      else
-        channel = channel + step < channels ? channel + step : channel + step - channels;
-      visit(first + i, j, value_at(values, first + i, static_cast<int>(channel)));
-    }
-  }
-};
-// Blocks that cover a row wherever it begins in its group.
-dim3 grid_of(int64_t rows, int64_t row_length) {
-  return dim3(blocks_for(row_length + 127, threads * 8), static_cast<unsigned>(rows));
+template <class Values>
+__device__ __forceinline__ unsigned channels_of(const Values& values) {
+  return static_cast<unsigned>(values.channels);
 }
 
 template <class Values>
@@ -75,8 +45,8 @@ __global__ void __launch_bounds__(threads)
     absmax_kernel(const __grid_constant__ Values values, int64_t row_length, ClipRange* ranges) {
   __shared__ float of_warp[threads / 32];
   float largest = 0;
-  Walk(row_length, 0)(values, [&](int64_t, int, float value) {
-    const float magnitude = float_of(bits_of(value) & 0x7FFFFFFFu);
+  Walk(row_length, 0)(channels_of(values), [&](int64_t i, int, int channel) {
+    const float magnitude = float_of(bits_of(value_at(values, i, channel)) & 0x7FFFFFFFu);
     largest = magnitude > largest ? magnitude : largest;
   });
 #pragma unroll
@@ -97,7 +67,9 @@ __global__ void __launch_bounds__(threads)
   __shared__ uint32_t own[histogram_bins];
   for (int bin = static_cast<int>(threadIdx.x); bin < histogram_bins; bin += threads) own[bin] = 0;
   __syncthreads();
-  Walk(count, 0)(values, [&](int64_t, int, float value) { atomicAdd(&own[histogram_bin(value)], 1u); });
+  Walk(count, 0)(channels_of(values), [&](int64_t i, int, int channel) {
+    atomicAdd(&own[histogram_bin(value_at(values, i, channel))], 1u);
+  });
   __syncthreads();
   for (int bin = static_cast<int>(threadIdx.x); bin < histogram_bins; bin += threads)
     if (own[bin] != 0) atomicAdd(&histogram[bin], own[bin]);
@@ -112,17 +84,18 @@ __global__ void __launch_bounds__(threads)
   __syncthreads();
   const Walk walk(row_length, key.first);
   if (sink.type != DType::s8) {
-    walk(values, [&](int64_t i, int, float value) { static_cast<float*>(sink.out)[i] = value; });
+    walk(channels_of(values),
+         [&](int64_t i, int, int channel) { static_cast<float*>(sink.out)[i] = value_at(values, i, channel); });
     return;
   }
   const ClipRange range = sink.ranges[blockIdx.y];
   int8_t* const out = static_cast<int8_t*>(sink.out);
   Random128 random = {};
-  if (sink.stochastic) random = philox(walk.group * 16 + walk.lane, key.step, key.site, key.seed);
+  if (sink.stochastic) random = walk.random(key);
   unsigned beyond = 0;
-  walk(values, [&](int64_t i, int j, float value) {
-    const uint32_t bits = (random.word[j / 2] >> (16 * (j % 2))) & 0xFFFFu;
-    out[i] = sink.stochastic ? encode_stochastic(value, range.inverse_scale, sink.qmax, bits)
+  walk(channels_of(values), [&](int64_t i, int j, int channel) {
+    const float value = value_at(values, i, channel);
+    out[i] = sink.stochastic ? encode_stochastic(value, range.inverse_scale, sink.qmax, Walk::bits(random, j))
                              : encode_nearest(value, range.inverse_scale, sink.qmax);
     beyond += float_of(bits_of(value) & 0x7FFFFFFFu) > range.clip ? 1u : 0u;
   });
@@ -196,16 +169,16 @@ __global__ void sgd_kernel(const __grid_constant__ SgdProblem p, float rate, flo
 
 template <class Values>
 void launch_absmax(const Values& values, int64_t rows, int64_t row_length, ClipRange* ranges, Stream stream) {
-  OCTET_LAUNCH((absmax_kernel<Values>), grid_of(rows, row_length), dim3(threads), stream, values, row_length, ranges);
+  OCTET_LAUNCH((absmax_kernel<Values>), walk_grid(rows, row_length), dim3(threads), stream, values, row_length, ranges);
 }
 template <class Values>
 void launch_histogram(const Values& values, int64_t count, uint32_t* histogram, Stream stream) {
-  OCTET_LAUNCH((histogram_kernel<Values>), grid_of(1, count), dim3(threads), stream, values, count, histogram);
+  OCTET_LAUNCH((histogram_kernel<Values>), walk_grid(1, count), dim3(threads), stream, values, count, histogram);
 }
 template <class Values>
 void launch_encode(const Values& values, int64_t rows, int64_t row_length, const RngKey& key, const Sink& sink,
                    Stream stream) {
-  OCTET_LAUNCH((encode_kernel<Values>), grid_of(rows, row_length), dim3(threads), stream, values, row_length, key,
+  OCTET_LAUNCH((encode_kernel<Values>), walk_grid(rows, row_length), dim3(threads), stream, values, row_length, key,
                sink);
 }
 #define OCTET_INSTANTIATE(Values)                                                   \

@@ -11,7 +11,7 @@ constexpr int threads = 256;
 
 struct Geometry {
   int x_h, x_w, y_h, y_w, channels, kernel, stride, pad;
-  bool max;
+  bool max, count_padding;
 };
 
 // The part of an output pixel's window that lies inside the image.
@@ -25,7 +25,10 @@ struct Window {
     top = top > 0 ? top : 0;
     left = left > 0 ? left : 0;
   }
-  __device__ __forceinline__ int size() const { return (bottom - top) * (right - left); }
+  // Elements that an average counts.
+  __device__ __forceinline__ int size(const Geometry& g) const {
+    return g.count_padding ? g.kernel * g.kernel : (bottom - top) * (right - left);
+  }
 };
 
 // The pixel of the first of the largest elements in row order; image points at the channel's first.
@@ -69,7 +72,7 @@ __global__ void pool_forward(const __grid_constant__ Geometry g, int64_t count, 
   for (int h = window.top; h < window.bottom; ++h)
     for (int w = window.left; w < window.right; ++w)
       sum += static_cast<double>(read_value(x, type, image + static_cast<int64_t>(h * g.x_w + w) * g.channels));
-  write_code_or_real(y, type, i, static_cast<float>(sum / static_cast<double>(window.size())));
+  write_code_or_real(y, type, i, static_cast<float>(sum / static_cast<double>(window.size(g))));
 }
 
 // One element of dx: the windows that hold it, in row order.
@@ -89,7 +92,7 @@ __global__ void pool_backward(const __grid_constant__ Geometry g, int64_t count,
       const Window window(g, h, w);
       const int64_t at = ((n * g.y_h + h) * g.y_w + w) * g.channels + channel;
       if (!g.max)
-        sum += static_cast<double>(read_value(dy, dy_type, at)) / static_cast<double>(window.size());
+        sum += static_cast<double>(read_value(dy, dy_type, at)) / static_cast<double>(window.size(g));
       else if (largest_in(g, window, x, type, image) == row * g.x_w + column)
         sum += static_cast<double>(read_value(dy, dy_type, at));
     }
@@ -125,7 +128,8 @@ Geometry geometry(const PoolProblem& p) {
           p.kernel,
           p.stride,
           p.pad,
-          p.max};
+          p.max,
+          p.count_padding};
 }
 
 }  // namespace

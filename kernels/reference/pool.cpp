@@ -38,6 +38,7 @@ int64_t largest_in_window(const PoolProblem& problem, Tensor x, int64_t y) {
   return best;
 }
 int64_t window_size(const PoolProblem& problem, int64_t y) {
+  if (problem.count_padding) return int64_t{problem.kernel} * problem.kernel;
   int64_t count = 0;
   for_window(problem, y, [&](int64_t) { ++count; });
   return count;

@@ -14,6 +14,9 @@ struct Config {
   struct Model {
     std::string name = "resnet20";
     int64_t classes = 10;
+    double dropout = 0.5;           // alexnet, inception_v3
+    double auxiliary_weight = 0.4;  // inception_v3 on images of 299 pixels: how much the auxiliary head's loss counts
+    std::string initial_weights;     // a safetensors file; empty: random
   } model;
 
   struct Policy {
@@ -28,6 +31,7 @@ struct Config {
       bool enabled = true;
       int64_t period = 100;
       int64_t candidates = 65;
+      bool record_histograms = false;  // of each layer's gradient at every update, for `octet inspect`
     } clip;
     struct {
       bool enabled = true;
@@ -38,7 +42,7 @@ struct Config {
   std::string storage = "bf16";  // f32 | bf16: what convolution outputs and edge gradients are stored as
 
   struct Data {
-    std::string name = "shapes";  // cifar10 | image_folder | shapes | synthetic
+    std::string name = "shapes";  // cifar10 | image_folder | packed | shapes | synthetic
     std::string root;
     int64_t batch = 128;  // global
     int64_t workers = 2;  // decode threads of each rank
@@ -70,7 +74,7 @@ struct Config {
 
   struct Backend {
     std::string device = "cpu";  // cpu | cuda
-    std::string isa;             // amx | avx512_vnni | avx2 | scalar; empty: the best here but amx
+    std::string isa;             // amx | avx512_vnni | avx2 | neon_dot | scalar; empty: the best here but amx
     int64_t threads = 0;         // of each rank; 0: the cores this rank may use
     bool check_kernels = false;  // cuda: wait after every kernel, so that an error names it
   } backend;
@@ -78,6 +82,7 @@ struct Config {
   struct Comm {
     std::string exchange = "int8";  // fp32 | int8
     bool error_feedback = false;
+    bool overlap = true;  // buckets travel while backward still runs
     double bucket_mb = 4;
     double timeout_seconds = 600;  // a rank whose step takes longer names itself and ends the job; 0: never
   } comm;

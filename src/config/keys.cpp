@@ -16,6 +16,9 @@ const std::vector<Key> kKeys = {
 
     {FIELD(model.name), 0, 0, {}, "the network, for example resnet20"},
     {FIELD(model.classes), 2, 1e6, {}, "outputs of the last layer"},
+    {FIELD(model.dropout), 0, 0.99, {}, "share of values dropped before a linear layer (alexnet, inception_v3)"},
+    {FIELD(model.auxiliary_weight), 0, 100, {}, "weight of the auxiliary loss (inception_v3 on large images)"},
+    {FIELD(model.initial_weights), 0, 0, {}, "a safetensors file; empty: random"},
 
     {FIELD(policy.name), 0, 0, {}, "how values are quantized, for example unified_int8 or fp32"},
     {FIELD(policy.bits.weight), 2, 8, {}, "bits of a weight's code"},
@@ -28,14 +31,15 @@ const std::vector<Key> kKeys = {
     {FIELD(policy.clip.enabled), 0, 0, {}, "direction-sensitive gradient clipping"},
     {FIELD(policy.clip.period), 1, 1e9, {}, "steps between searches for the clipping values"},
     {FIELD(policy.clip.candidates), 2, 65536, {}, "clipping values tried in a search"},
+    {FIELD(policy.clip.record_histograms), 0, 0, {}, "write each update's histograms of gradients to histograms.jsonl"},
     {FIELD(policy.lr_scale.enabled), 0, 0, {}, "learning rate scaled by max(exp(-alpha d_c), beta)"},
     {FIELD(policy.lr_scale.alpha), 0, 1e6, {}, "how fast the scale falls with the deviation d_c"},
     {FIELD(policy.lr_scale.beta), 0, 1, {}, "the scale's lower bound"},
 
     {FIELD(storage), 0, 0, {"f32", "bf16"}, "how convolution outputs and edge gradients are stored"},
 
-    {FIELD(data.name), 0, 0, {"cifar10", "image_folder", "shapes", "synthetic"}, "the data set"},
-    {FIELD(data.root), 0, 0, {}, "its directory (cifar10 and image_folder)"},
+    {FIELD(data.name), 0, 0, {"cifar10", "image_folder", "packed", "shapes", "synthetic"}, "the data set"},
+    {FIELD(data.root), 0, 0, {}, "its directory (cifar10, image_folder and packed)"},
     {FIELD(data.batch), 1, 1 << 24, {}, "images of one step, over all ranks"},
     {FIELD(data.workers), 1, 1024, {}, "decode threads of each rank"},
     {FIELD(data.image_size), 0, 4096, {}, "pixels of a side; 0: the data set's own"},
@@ -62,12 +66,17 @@ const std::vector<Key> kKeys = {
     {FIELD(train.log_every_steps), 1, 1e9, {}, "steps between records of metrics"},
 
     {FIELD(backend.device), 0, 0, {"cpu", "cuda"}, "where kernels run"},
-    {FIELD(backend.isa), 0, 0, {"", "amx", "avx512_vnni", "avx2", "scalar"}, "instruction set; empty: the best here but AMX, which must be named"},
+    {FIELD(backend.isa),
+     0,
+     0,
+     {"", "amx", "avx512_vnni", "avx2", "neon_dot", "scalar"},
+     "instruction set; empty: the best here but AMX, which must be named"},
     {FIELD(backend.threads), 0, 4096, {}, "of each rank; 0: the cores it may use"},
     {FIELD(backend.check_kernels), 0, 0, {}, "cuda: wait after every kernel, so that an error names it"},
 
     {FIELD(comm.exchange), 0, 0, {"fp32", "int8"}, "how gradients travel between ranks"},
     {FIELD(comm.error_feedback), 0, 0, {}, "int8 exchange: carry the rounding error to the next step"},
+    {FIELD(comm.overlap), 0, 0, {}, "exchange while backward runs; false: after it, to see what overlap hides"},
     {FIELD(comm.bucket_mb), 0.001, 4096, {}, "MiB of gradients exchanged at once"},
     {FIELD(comm.timeout_seconds), 0, 1e6, {}, "longest step before a rank gives up; 0: never"},
 

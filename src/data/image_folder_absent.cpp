@@ -1,12 +1,20 @@
-// Stands in for image_folder.cpp in a build without OpenCV.
+// Stands in for the files that need OpenCV in a build without it.
 #include "kernels/base/error.h"
+#include "src/data/pack.h"
 #include "src/data/sources.h"
 
 namespace octet {
+namespace {
 
-Datasets open_image_folder(const Config& config) {
-  throw UsageError(__FILE__, __LINE__, say(config.file, ": this octet was built without the image_folder data set"),
+[[noreturn]] void refuse(const Config& config) {
+  throw UsageError(__FILE__, __LINE__, say(config.file, ": this octet was built without folders of images"),
                    "build it with -DOCTET_IMAGE_FOLDER=ON, or set data.name to cifar10, shapes or synthetic");
 }
+
+}  // namespace
+
+Datasets open_image_folder(const Config& config) { refuse(config); }
+Datasets open_packed(const Config& config) { refuse(config); }
+PackReport pack_image_folder(const Config& config, const std::string&) { refuse(config); }
 
 }  // namespace octet

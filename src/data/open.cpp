@@ -15,6 +15,7 @@ struct Source {
 const std::map<std::string, Source>& sources() {
   static const std::map<std::string, Source> table = {{"cifar10", {open_cifar10, true, false}},
                                                       {"image_folder", {open_image_folder, true, true}},
+                                                      {"packed", {open_packed, true, true}},
                                                       {"shapes", {open_shapes, false, false}},
                                                       {"synthetic", {open_synthetic, false, true}}};
   return table;
@@ -25,7 +26,7 @@ const std::map<std::string, Source>& sources() {
 Datasets open_datasets(const Config& config) {
   const auto& data = config.data;
   const auto found = sources().find(data.name);
-  REQUIRE_USAGE(found != sources().end(), "set data.name to cifar10, image_folder, shapes or synthetic",
+  REQUIRE_USAGE(found != sources().end(), "set data.name to cifar10, image_folder, packed, shapes or synthetic",
                 "there is no data set '", data.name, "'");
   const Source& source = found->second;
   REQUIRE_USAGE(!source.on_disk || !data.root.empty(), "set data.root to the folder of the data", "data.name is '",

@@ -18,6 +18,9 @@ void parse_cifar10(std::span<const uint8_t> bytes, const std::string& file, int6
 // data.root holds train/<class>/*.jpg|jpeg|png and val/ or test/ with the same classes, in any case of letters.
 Datasets open_image_folder(const Config&);
 
+// data.root holds train.pack and val.pack, which `octet pack` wrote.
+Datasets open_packed(const Config&);
+
 // Ten classes of shapes drawn by octet itself: trains at once, without any download.
 Datasets open_shapes(const Config&);
 

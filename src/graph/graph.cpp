@@ -22,11 +22,11 @@ Edge Graph::conv(const std::string& name, Edge x, const ConvOptions& options) {
   return append(make_conv_block(name, inputs, new_edge(), block));
 }
 
-Edge Graph::linear(const std::string& name, Edge x, int64_t out, Init init, bool last) {
-  ConvBlockOptions block{{.out = out, .kernel = 1}};
+Edge Graph::linear(const std::string& name, Edge x, const LinearOptions& options) {
+  ConvBlockOptions block{
+      {.out = options.out, .norm = options.norm, .activation = options.activation, .init = options.init}};
   block.linear = true;
-  block.gives_logits = last;
-  block.init = init;
+  block.gives_logits = options.gives_logits;
   return append(make_conv_block(name, {x}, new_edge(), block));
 }
 
@@ -40,6 +40,12 @@ Edge Graph::concat(const std::string& name, const std::vector<Edge>& parts) {
   return append(make_concat(name, parts, new_edge()));
 }
 
-void Graph::classify(Edge logits, float label_smoothing) { append(make_classify(logits, label_smoothing)); }
+Edge Graph::dropout(const std::string& name, Edge x, float rate) {
+  return append(make_dropout(name, x, new_edge(), rate));
+}
+
+void Graph::classify(const std::vector<Head>& heads, float label_smoothing) {
+  append(make_classify(heads, label_smoothing));
+}
 
 }  // namespace octet

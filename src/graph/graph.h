@@ -9,31 +9,60 @@
 
 namespace octet {
 
+// Pixels along the two axes of an image; one number stands for both.
+struct Extent {
+  int h = 0, w = 0;
+  constexpr Extent(int both) : h(both), w(both) {}
+  constexpr Extent(int height, int width) : h(height), w(width) {}
+};
+
 struct ConvOptions {
   int64_t out = 0;
-  int kernel = 3, stride = 1, pad = 0, dilation = 1;
+  Extent kernel = 3;
+  int stride = 1;
+  Extent pad = 0;
+  int dilation = 1;
   int64_t groups = 1;
   std::string norm = {};  // the norm's name; empty: none, then the convolution has a bias
   Activation activation = Activation::none;
   std::optional<Edge> residual = {};  // added before the activation
   float epsilon = 1e-5f, momentum = 0.1f;
+  Init init = Init::kaiming_fan_out;
+};
+
+struct LinearOptions {
+  int64_t out = 0;
+  Init init = Init::linear_uniform;
+  std::string norm = {};
+  Activation activation = Activation::none;
+  bool gives_logits = false;  // real-valued, and spared by policies that spare the last layer
 };
 
 struct PoolOptions {
   int kernel = 2, stride = 2, pad = 0;
   bool max = true;
+  bool count_padding = false;  // average: padding counts as zeros, as PyTorch's default
+};
+
+// What the loss compares with the labels: logits, and how much their cross-entropy counts.
+struct Head {
+  Edge logits;
+  float weight = 1;
 };
 
 class Graph {
  public:
   Edge input(int64_t height, int64_t width, int64_t channels);
   Edge conv(const std::string& name, Edge x, const ConvOptions&);
-  // Fully connected, with bias; x is (1, 1, C). last: its output is the network's.
-  Edge linear(const std::string& name, Edge x, int64_t out, Init, bool last = true);
+  // Fully connected, with a bias or a norm; it reads a whole image at once, in torchvision's order (C, H, W).
+  Edge linear(const std::string& name, Edge x, const LinearOptions&);
   Edge pool(const std::string& name, Edge x, const PoolOptions&);
   Edge global_pool(const std::string& name, Edge x);
   Edge concat(const std::string& name, const std::vector<Edge>& parts);
-  void classify(Edge logits, float label_smoothing);
+  // While training, each element becomes 0 with probability `rate`, and the others grow by 1 / (1 - rate).
+  Edge dropout(const std::string& name, Edge x, float rate);
+  // The first head is the network's answer; others count only while training.
+  void classify(const std::vector<Head>& heads, float label_smoothing);
 
   std::vector<std::unique_ptr<Node>>& nodes() { return nodes_; }
   const std::vector<std::unique_ptr<Node>>& nodes() const { return nodes_; }

@@ -1,5 +1,6 @@
 #include "src/graph/models.h"
 
+#include <algorithm>
 #include <array>
 
 namespace octet {
@@ -12,10 +13,15 @@ struct Residual {
 
   // Two 3x3 convolutions (He et al. 2016, figure 5 left).
   Edge basic(const std::string& name, Edge x, int64_t in, int64_t out, int stride) {
-    const Edge y = graph.conv(name + ".conv1", x,
-                              {.out = out, .kernel = 3, .stride = stride, .pad = 1, .norm = name + ".bn1", .activation = relu});
+    const Edge y =
+        graph.conv(name + ".conv1", x,
+                   {.out = out, .kernel = 3, .stride = stride, .pad = 1, .norm = name + ".bn1", .activation = relu});
     return graph.conv(name + ".conv2", y,
-                      {.out = out, .kernel = 3, .pad = 1, .norm = name + ".bn2", .activation = relu,
+                      {.out = out,
+                       .kernel = 3,
+                       .pad = 1,
+                       .norm = name + ".bn2",
+                       .activation = relu,
                        .residual = shortcut(name, x, in, out, stride)});
   }
 
@@ -25,15 +31,19 @@ struct Residual {
     y = graph.conv(name + ".conv2", y,
                    {.out = width, .kernel = 3, .stride = stride, .pad = 1, .norm = name + ".bn2", .activation = relu});
     return graph.conv(name + ".conv3", y,
-                      {.out = 4 * width, .kernel = 1, .norm = name + ".bn3", .activation = relu,
+                      {.out = 4 * width,
+                       .kernel = 1,
+                       .norm = name + ".bn3",
+                       .activation = relu,
                        .residual = shortcut(name, x, in, 4 * width, stride)});
   }
 
  private:
   Edge shortcut(const std::string& name, Edge x, int64_t in, int64_t out, int stride) {
     if (in == out && stride == 1) return x;
-    return graph.conv(name + ".downsample.0", x,
-                      {.out = out, .kernel = 1, .stride = stride, .norm = name + ".downsample.1", .activation = linear});
+    return graph.conv(
+        name + ".downsample.0", x,
+        {.out = out, .kernel = 1, .stride = stride, .norm = name + ".downsample.1", .activation = linear});
   }
 };
 
@@ -50,7 +60,7 @@ Edge resnet_cifar(Graph& graph, Edge x, int n, int64_t classes) {
       channels = out;
     }
   }
-  return graph.linear("fc", graph.global_pool("avgpool", x), classes, Init::linear_uniform);
+  return graph.linear("fc", graph.global_pool("avgpool", x), {.out = classes, .gives_logits = true});
 }
 
 Edge resnet_imagenet(Graph& graph, Edge x, bool bottleneck, std::array<int, 4> blocks, int64_t classes) {
@@ -68,7 +78,7 @@ Edge resnet_imagenet(Graph& graph, Edge x, bool bottleneck, std::array<int, 4> b
       channels = bottleneck ? 4 * width : width;
     }
   }
-  return graph.linear("fc", graph.global_pool("avgpool", x), classes, Init::linear_uniform);
+  return graph.linear("fc", graph.global_pool("avgpool", x), {.out = classes, .gives_logits = true});
 }
 
 // MobileNetV2 (Sandler et al. 2018). The CIFAR form keeps the resolution in the stem and in the second stage.
@@ -78,8 +88,9 @@ Edge mobilenet_v2(Graph& graph, Edge x, bool cifar, int64_t classes) {
     int64_t out;
     int blocks, stride;
   };
-  const Stage stages[] = {{1, 16, 1, 1}, {6, 24, 2, cifar ? 1 : 2}, {6, 32, 3, 2}, {6, 64, 4, 2},
-                          {6, 96, 3, 1}, {6, 160, 3, 2},            {6, 320, 1, 1}};
+  const Stage stages[] = {
+      {1, 16, 1, 1}, {6, 24, 2, cifar ? 1 : 2}, {6, 32, 3, 2}, {6, 64, 4, 2}, {6, 96, 3, 1}, {6, 160, 3, 2},
+      {6, 320, 1, 1}};
   const auto conv = [&](const std::string& name, int first, Edge from, ConvOptions options) {
     options.norm = name + "." + std::to_string(first + 1);
     return graph.conv(name + "." + std::to_string(first), from, options);
@@ -106,26 +117,54 @@ Edge mobilenet_v2(Graph& graph, Edge x, bool cifar, int64_t classes) {
     }
   }
   x = conv("features.18", 0, x, {.out = 1280, .kernel = 1, .activation = relu6});
-  return graph.linear("classifier.1", graph.global_pool("avgpool", x), classes, Init::normal_001);
+  return graph.linear("classifier.1", graph.global_pool("avgpool", x),
+                      {.out = classes, .init = Init::normal_001, .gives_logits = true});
+}
+
+// The network of WAGE (Wu et al. 2018, section 4.2): no norm; for images of 32 pixels.
+std::vector<Head> vgg7(Graph& graph, Edge x, int64_t classes) {
+  int index = 0;
+  for (int64_t width : {128, 256, 512}) {
+    for (int layer = 0; layer < 2; ++layer)
+      x = graph.conv("features." + std::to_string(index++), x, {.out = width, .kernel = 3, .pad = 1, .activation = relu});
+    x = graph.pool("features." + std::to_string(index++), x, {.kernel = 2, .stride = 2});
+  }
+  x = graph.linear("classifier.0", x, {.out = 1024, .activation = relu});
+  return {{graph.linear("classifier.1", x, {.out = classes, .gives_logits = true})}};
 }
 
 }  // namespace
 
-Graph make_model(const std::string& name, int64_t height, int64_t width, int64_t classes, float label_smoothing) {
+Graph make_model(const Config::Model& model, int64_t height, int64_t width, float label_smoothing) {
+  const std::string& name = model.name;
+  const int64_t classes = model.classes, side = std::max(height, width);
   Graph graph;
   const Edge x = graph.input(height, width, 3);
-  const bool small = height <= 64 && width <= 64;
-  Edge logits;
-  if (name == "resnet20") logits = resnet_cifar(graph, x, 3, classes);
-  else if (name == "resnet18") logits = resnet_imagenet(graph, x, false, {2, 2, 2, 2}, classes);
-  else if (name == "resnet34") logits = resnet_imagenet(graph, x, false, {3, 4, 6, 3}, classes);
-  else if (name == "resnet50") logits = resnet_imagenet(graph, x, true, {3, 4, 6, 3}, classes);
-  else if (name == "resnet101") logits = resnet_imagenet(graph, x, true, {3, 4, 23, 3}, classes);
-  else if (name == "mobilenet_v2") logits = mobilenet_v2(graph, x, small, classes);
+  std::vector<Head> heads;
+  if (name == "resnet20")
+    heads = {{resnet_cifar(graph, x, 3, classes)}};
+  else if (name == "resnet18")
+    heads = {{resnet_imagenet(graph, x, false, {2, 2, 2, 2}, classes)}};
+  else if (name == "resnet34")
+    heads = {{resnet_imagenet(graph, x, false, {3, 4, 6, 3}, classes)}};
+  else if (name == "resnet50")
+    heads = {{resnet_imagenet(graph, x, true, {3, 4, 6, 3}, classes)}};
+  else if (name == "resnet101")
+    heads = {{resnet_imagenet(graph, x, true, {3, 4, 23, 3}, classes)}};
+  else if (name == "mobilenet_v2")
+    heads = {{mobilenet_v2(graph, x, side <= 64, classes)}};
+  else if (name == "alexnet" || name == "alexnet_bn")
+    heads = alexnet(graph, x, name == "alexnet_bn", side, model);
+  else if (name == "vgg7")
+    heads = vgg7(graph, x, classes);
+  else if (name == "inception_v3")
+    heads = inception_v3(graph, x, side, model);
   else
-    throw UsageError(__FILE__, __LINE__, say("model.name `", name, "` is not known"),
-                     "use one of: resnet20, resnet18, resnet34, resnet50, resnet101, mobilenet_v2");
-  graph.classify(logits, label_smoothing);
+    throw UsageError(
+        __FILE__, __LINE__, say("model.name `", name, "` is not known"),
+        "use one of: resnet20, resnet18, resnet34, resnet50, resnet101, mobilenet_v2, alexnet, alexnet_bn, "
+        "inception_v3, vgg7");
+  graph.classify(heads, label_smoothing);
   return graph;
 }
 

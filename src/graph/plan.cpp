@@ -25,6 +25,9 @@ class Plan::Builder final : public Declare, public Bound {
   }
 
   void build() {
+    REQUIRE_USAGE(!policy_.computes_on_host() || plan_.backend_.host_memory(),
+                  "set backend.device to cpu, or policy.name to unified_int8 or fp32", "policy ", policy_.name(),
+                  " computes on the processor and cannot train on backend ", plan_.backend_.name());
     infer_shapes();
     choose_codes();
     plan_.node_params_.resize(nodes_.size());
@@ -105,12 +108,16 @@ class Plan::Builder final : public Declare, public Bound {
     }
   }
 
-  // An edge carries codes when the policy quantizes activations and nobody needs it real.
+  // An edge carries codes when the policy quantizes activations and nobody needs it real, itself or behind a node that keeps the
+  // encoding. Consumers' outputs come later than their inputs, so the last edge is decided first.
   void choose_codes() {
     if (!policy_.encoding(Role::activation).quantized()) return;
-    for (size_t edge = 0; edge < shapes_.size(); ++edge) {
+    for (size_t edge = shapes_.size(); edge-- > 0;) {
       bool real = nodes_[producer_[edge]]->writes_real();
-      for (int consumer : consumers_[edge]) real = real || nodes_[consumer]->reads_real(policy_, Edge{int(edge)});
+      for (int consumer : consumers_[edge]) {
+        const Node& node = *nodes_[consumer];
+        real = real || node.reads_real(policy_, Edge{int(edge)}) || (node.keeps_encoding() && !codes_[node.output().id]);
+      }
       codes_[edge] = !real;
     }
   }
@@ -255,7 +262,7 @@ class Plan::Builder final : public Declare, public Bound {
 
 Plan::Plan(Graph graph, const Policy& policy, Backend& backend, ClipCoordinator* clips, int64_t batch,
            const PlanOptions& options)
-    : graph_(std::move(graph)), backend_(backend), batch_(batch), poison_(options.poison) {
+    : graph_(std::move(graph)), policy_(policy), backend_(backend), batch_(batch), poison_(options.poison) {
   Builder(*this, policy, clips, options).build();
 }
 
@@ -266,6 +273,9 @@ void Plan::encode_weights(Step& step) {
   for (const Param& param : params_) {
     if (!param.encoding.quantized()) continue;
     backend_.quantize(param.master, param.encoding, step.key(param.node, Role::weight, 0), param.codes, {});
+    const Shape& s = param.shape;
+    const float gain = policy_.weight_gain(s.h * s.w * s.c);
+    for (int64_t i = 0; gain != 1 && i < (param.codes.per_channel ? s.n : 1); ++i) param.codes.scale[i] *= gain;
   }
 }
 
@@ -349,7 +359,9 @@ void Plan::initialize_parameters(uint64_t seed) {
       for (int draw = 0; draw < 12; ++draw) sum += uniform(i, draw);
       return sum;
     };
-    for (int64_t i = 0; i < shape.elements(); ++i) {
+    const bool own = is_weight(param.kind) && policy_.initialize({master.data(), shape, DType::f32}, int64_t(fan_in),
+                                                                 {seed, 0, site, 0});
+    for (int64_t i = 0; !own && i < shape.elements(); ++i) {
       double value = 0;
       switch (param.init) {
         case Init::kaiming_fan_out: value = normal(i) * std::sqrt(2.0 / fan_out); break;
@@ -367,11 +379,18 @@ void Plan::initialize_parameters(uint64_t seed) {
   }
 }
 
-Plan::Work Plan::work() const {
+Work Plan::work() const {
   Work work;
   for (const auto& node : graph_.nodes()) {
-    work.products += node->products();
-    work.pass_bytes += node->pass_bytes(memory_);
+    const Work part = node->work(memory_);
+    work.products += part.products;
+    work.real_products += part.real_products;
+    work.convolution_bytes += part.convolution_bytes;
+    work.pass_bytes += part.pass_bytes;
+  }
+  for (const Param& param : params_) {
+    work.update_bytes += 5 * int64_t(param.master.bytes());  // master, gradient, velocity; master and velocity written
+    if (param.encoding.quantized()) work.update_bytes += int64_t(param.master.bytes() + param.codes.values.bytes());
   }
   return work;
 }

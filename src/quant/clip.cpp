@@ -160,16 +160,22 @@ void ClipCoordinator::prime(int layer) {
 
 bool ClipCoordinator::update() {
   if (!observing_) return false;
-  std::vector<int64_t> histograms;
+  summed_.clear();
   for (int layer = 0; layer < layers(); ++layer) {
     const std::vector<int64_t> own = histogram(layer);
-    histograms.insert(histograms.end(), own.begin(), own.end());
+    summed_.insert(summed_.end(), own.begin(), own.end());
   }
-  transport_.reduce_sum(histograms, 0);
-  if (transport_.rank() == 0) decide(histograms, 0, layers());
+  transport_.reduce_sum(summed_, 0);
+  if (transport_.rank() == 0) decide(summed_, 0, layers());
   publish(0, layers());
   forced_ = false;
   return true;
+}
+
+std::vector<int64_t> ClipCoordinator::octaves(int layer) const {
+  std::vector<int64_t> counts(histogram_bins / 64);
+  for (size_t bin = 0; bin < size_t(histogram_bins); ++bin) counts[bin / 64] += summed_[size_t(layer) * histogram_bins + bin];
+  return counts;
 }
 
 void ClipCoordinator::counts(std::span<double> into) const {

@@ -64,6 +64,8 @@ class ClipCoordinator {
   };
   State state() const { return {choices_, forced_}; }
   void restore(const State&);
+  // Counts of |g| of the last update over all ranks, by powers of two from 2^-44 (with all below) to 2^4; rank 0 alone has them.
+  std::vector<int64_t> octaves(int layer) const;
   double saturated_share(int layer) const { return shares_[layer]; }  // in the last judged step
 
  private:
@@ -83,6 +85,7 @@ class ClipCoordinator {
   std::vector<ClipChoice> choices_;
   std::vector<std::unique_ptr<Buffer>> histograms_;  // by layer: (histogram_bins) counts on the device
   std::unique_ptr<Buffer> saturated_;                // (layers) counts on the device
+  std::vector<int64_t> summed_;                      // histograms of the last update, over all ranks
   std::vector<uint64_t> elements_;
   std::vector<double> shares_;
   bool observing_ = false, forced_ = false;

@@ -1,6 +1,6 @@
 // The paper's policy: symmetric uniform int8 weights, activations and errors (equation 1); nearest rounding forward,
-// stochastic rounding of errors (equation 3); errors clipped where the ClipCoordinator holds them. The first convolution
-// and the last fully connected layer stay real unless asked otherwise.
+// stochastic rounding of errors (equation 3); errors clipped where the ClipCoordinator holds them. The first
+// convolution and the last fully connected layer stay real unless asked otherwise.
 #include "src/quant/policies.h"
 
 namespace octet {
@@ -27,6 +27,7 @@ class UnifiedInt8 final : public Policy {
         encoding.qmax = qmax(config_.bits.activation);
         break;
       case Role::error:
+      case Role::value_error:
       case Role::exchange:
         encoding.qmax = qmax(config_.bits.gradient);
         encoding.rounding = Rounding::stochastic;
@@ -47,6 +48,8 @@ class UnifiedInt8 final : public Policy {
 
 }  // namespace
 
-std::unique_ptr<Policy> make_unified_int8(const Config::Policy& config) { return std::make_unique<UnifiedInt8>(config); }
+std::unique_ptr<Policy> make_unified_int8(const Config::Policy& config) {
+  return std::make_unique<UnifiedInt8>(config);
+}
 
 }  // namespace octet

@@ -36,6 +36,7 @@ MetricsWriter::MetricsWriter(const std::string& run_directory, int64_t resumed_s
     : directory_(run_directory),
       metrics_(reopened(run_directory + "/metrics.jsonl", resumed_step)),
       clips_(reopened(run_directory + "/clips.jsonl", resumed_step)),
+      histograms_(reopened(run_directory + "/histograms.jsonl", resumed_step)),
       events_(run_directory + "/events.out.tfevents.octet", resumed_step) {}
 
 void MetricsWriter::write(int64_t step, const std::string& kind, std::span<const Scalar> scalars) {
@@ -64,6 +65,15 @@ void MetricsWriter::write_clips(int64_t step, std::span<const ClipRecord> clips)
     tagged.push_back({"lr_scale/" + clip.layer, clip.lr_scale});
   }
   if (!events_.write(step, tagged)) warn_once();
+}
+
+void MetricsWriter::write_histogram(int64_t step, const std::string& layer, int first_octave,
+                                    std::span<const int64_t> counts) {
+  append(histograms_, Json{{"step", step},
+                           {"layer", layer},
+                           {"first_octave", first_octave},
+                           {"counts", std::vector<int64_t>(counts.begin(), counts.end())}}
+                          .dump());
 }
 
 void MetricsWriter::append(std::ofstream& stream, const std::string& line) {

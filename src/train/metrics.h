@@ -28,13 +28,15 @@ class MetricsWriter {
   // {"step": 50, "kind": "train", "loss": 1.5, ...}; in TensorBoard "train/loss". What is not finite is null in JSON.
   void write(int64_t step, const std::string& kind, std::span<const Scalar> scalars);
   void write_clips(int64_t step, std::span<const ClipRecord> clips);
+  // counts: of |g| by octaves from 2^first_octave. To RUN/histograms.jsonl.
+  void write_histogram(int64_t step, const std::string& layer, int first_octave, std::span<const int64_t> counts);
 
  private:
   void append(std::ofstream& stream, const std::string& line);
   void warn_once();
 
   std::string directory_;
-  std::ofstream metrics_, clips_;
+  std::ofstream metrics_, clips_, histograms_;
   EventFile events_;
   bool warned_ = false;
 };

@@ -9,9 +9,11 @@ struct Result {
   double top1 = 0, top5 = 0, loss = 0;  // on the test set; shares of 1
   int64_t epochs = 0, steps = 0;
   int64_t ranks = 1;
+  int64_t images = 0;  // that all steps of the run took, over all ranks
   std::string backend, isa, policy;
   double images_per_second = 0, wall_seconds = 0;
   uint64_t arena_bytes = 0;
+  uint64_t peak_memory_bytes = 0;  // of rank 0's process, resident
   uint64_t wire_bytes_per_step = 0;  // sent by one rank
   std::string weights_sha256;
   std::string commit;  // src/version.h

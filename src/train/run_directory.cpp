@@ -28,6 +28,7 @@ Config comparable(Config config) {
   config.data.workers = defaults.data.workers;
   config.backend = defaults.backend;
   config.comm = defaults.comm;
+  config.policy.clip.record_histograms = defaults.policy.clip.record_histograms;
   config.checkpoint = defaults.checkpoint;
   return config;
 }

@@ -1,5 +1,6 @@
 // `octet train`: epochs of steps, evaluation, metrics, checkpoints, and an orderly stop.
 #include <spdlog/spdlog.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <chrono>
@@ -90,7 +91,7 @@ class TrainingRun {
                    name_of(best_isa()), name_of(default_isa()), name_of(best_isa()));
     spdlog::info("{} on {}", config_.model.name, trainer_.datasets().train->describe());
     spdlog::info("policy {}, storage {}, {} rank(s), {} {}, arena {:.1f} MB, {} parameters, run directory {}",
-                 config_.policy.name, config_.policy.name == "fp32" ? "f32" : config_.storage, transport_.size(),
+                 config_.policy.name, name_of(plan_options(config_).storage), transport_.size(),
                  trainer_.backend().name(), trainer_.backend().isa(), double(trainer_.plan().arena_bytes()) / 1e6,
                  trainer_.plan().parameter_count(), directory_);
   }
@@ -146,6 +147,8 @@ class TrainingRun {
       records.push_back({clips.name(layer), choices[size_t(layer)].clip, choices[size_t(layer)].cosine_distance,
                          choices[size_t(layer)].lr_scale, clips.saturated_share(layer)});
     metrics_->write_clips(done_, records);
+    for (int layer = 0; config_.policy.clip.record_histograms && layer < clips.layers(); ++layer)
+      metrics_->write_histogram(done_, clips.name(layer), -44, clips.octaves(layer));
   }
 
   void finish_epoch() {
@@ -201,12 +204,16 @@ class TrainingRun {
     result.epochs = config_.train.epochs;
     result.steps = done_;
     result.ranks = transport_.size();
+    result.images = done_ * config_.data.batch;
     result.backend = trainer_.backend().name();
     result.isa = trainer_.backend().isa();
     result.policy = config_.policy.name;
     const int64_t steps = done_ - first;
     result.images_per_second = steps > 0 ? double(steps * config_.data.batch) / train_seconds_ : 0;
     result.wall_seconds = wall;
+    rusage usage = {};
+    getrusage(RUSAGE_SELF, &usage);
+    result.peak_memory_bytes = uint64_t(usage.ru_maxrss) * 1024;
     result.arena_bytes = trainer_.plan().arena_bytes();
     result.wire_bytes_per_step = steps > 0 ? uint64_t(trainer_.wire_bytes() / steps) : 0;
     result.weights_sha256 = trainer_.weights_sha256();

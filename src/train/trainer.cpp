@@ -1,5 +1,6 @@
 #include "src/train/trainer.h"
 
+#include <omp.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -47,7 +48,7 @@ void from_oihw(Backend& backend, std::span<const float> in, const Tensor& t) {
 std::vector<int64_t> torch_shape(const Param& param) {
   const Shape& s = param.shape;
   if (!is_weight(param.kind)) return {s.c};
-  if (param.kind == ParamKind::linear_weight) return {s.n, s.c};
+  if (param.kind == ParamKind::linear_weight) return {s.n, s.h * s.w * s.c};
   return {s.n, s.c, s.h, s.w};
 }
 
@@ -60,7 +61,8 @@ int allowed_cores() {
 
 PlanOptions plan_options(const Config& config) {
   PlanOptions options;
-  options.storage = config.storage == "f32" || config.policy.name == "fp32" ? DType::f32 : DType::bf16;
+  // The other policies compute in f32 between their own roundings.
+  options.storage = config.storage == "f32" || config.policy.name != "unified_int8" ? DType::f32 : DType::bf16;
   return options;
 }
 
@@ -71,6 +73,7 @@ std::unique_ptr<Backend> make_backend(const Config& config, const Policy& policy
   options.threads = config.backend.threads > 0 ? int(config.backend.threads)
                                                : std::max(1, allowed_cores() / transport.local_size());
   options.real = policy.real_convolution();
+  omp_set_num_threads(options.threads);  // for the loops of simulated policies
   return make_cpu_backend(options);
 }
 
@@ -91,10 +94,14 @@ Trainer::Trainer(const Config& config, Transport& transport, PlanOptions plan)
     clips_ = std::make_unique<ClipCoordinator>(config.policy, *clip_transport_, *backend_);
   }
   const ImageShape image = datasets_.train->shape();
-  plan_ = std::make_unique<Plan>(make_model(config.model.name, image.height, image.width, config.model.classes,
-                                            float(config.train.label_smoothing)),
+  plan_ = std::make_unique<Plan>(make_model(config.model, image.height, image.width, float(config.train.label_smoothing)),
                                  *policy_, *backend_, clips_.get(), batch, plan);
   plan_->initialize_parameters(seed);
+  if (!config.model.initial_weights.empty()) {
+    const SafetensorsFile file = SafetensorsFile::open(config.model.initial_weights);
+    file.require_finite();
+    load(file, config.model.initial_weights, true);
+  }
   if (clips_)
     for (Param& param : plan_->params())
       for (int layer = 0; layer < clips_->layers(); ++layer)
@@ -103,6 +110,7 @@ Trainer::Trainer(const Config& config, Transport& transport, PlanOptions plan)
   ExchangeConfig exchange;
   exchange.kind = config.comm.exchange == "int8" ? ExchangeKind::int8 : ExchangeKind::fp32;
   exchange.error_feedback = config.comm.error_feedback;
+  exchange.overlap = config.comm.overlap;
   exchange.bucket_bytes = size_t(config.comm.bucket_mb * (1 << 20));
   exchange_ = make_exchange(exchange, transport.duplicate(), plan_->gradients(), plan_->slices(), seed);
   if (config.comm.timeout_seconds > 0) {
@@ -148,7 +156,7 @@ Step Trainer::begin(int64_t index, const Batch& batch, bool training) {
   step.training = training;
   step.seed = uint64_t(config_.seed);
   step.first_sample = batch.first;
-  step.gradient_scale = 1.0f / float(config_.data.batch);
+  step.gradient_scale = policy_->loss_scale() / float(config_.data.batch);
   step.images = batch.images;
   step.labels = batch.labels;
   if (training) {
@@ -214,14 +222,20 @@ Report Trainer::agree(const Step& step, int64_t index, bool stop) {
 
 void Trainer::update(int64_t index) {
   Timed timed(timing_ ? &times_ : nullptr, Phase::update);
-  SgdProblem sgd;
+  UpdateContext context;
+  SgdProblem& sgd = context.sgd;
+  context.progress = double(index) / double(config_.train.epochs * steps_per_epoch());
   sgd.learning_rate = float(learning_rate(config_.train, index, steps_per_epoch()));
   sgd.momentum = float(config_.train.momentum);
   sgd.nesterov = config_.train.nesterov;
+  uint32_t site = 0x40000000u;  // beyond those of nodes, below those of initial values
   for (Param& param : plan_->params()) {
     const bool decays = is_weight(param.kind) || config_.train.decay_norm;
     sgd.decay = decays ? float(config_.train.decay) : 0;
-    backend_->sgd_update(sgd, param.master, param.gradient, param.velocity, param.lr_scale);
+    context.weight = is_weight(param.kind);
+    context.lr_scale = param.lr_scale;
+    context.key = {uint64_t(config_.seed), uint32_t(index), site++, 0};
+    policy_->update(*backend_, context, param.master, param.gradient, param.velocity);
   }
   backend_->synchronize();
 }
@@ -339,6 +353,8 @@ void Trainer::broadcast_state() {
 }
 
 int64_t Trainer::wire_bytes() const { return exchange_->wire_bytes(); }
+
+double Trainer::exchange_busy_seconds() const { return exchange_->busy_seconds(); }
 
 double Trainer::hidden_share() const {
   const double busy = exchange_->busy_seconds();

@@ -214,6 +214,7 @@ TEST(Config, DescribesEveryKeyOnALine) {
 TEST(Config, ShippedConfigurationsAreValid) {
   int count = 0;
   for (const auto& entry : std::filesystem::directory_iterator(OCTET_SOURCE_DIR "/configs")) {
+    if (entry.is_directory()) continue;  // studies: tests/report reads them
     const Config config = load_config(entry.path(), {});
     EXPECT_EQ(to_yaml(parse(to_yaml(config))), to_yaml(config)) << entry.path();
     ++count;

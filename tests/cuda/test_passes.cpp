@@ -246,15 +246,15 @@ TEST(CudaPasses, SoftmaxLoss) {
 }
 
 TEST(CudaPasses, Pools) {
-  const auto pooled = [](Shape x, int kernel, int stride, int pad, bool max) {
-    PoolProblem p{x, x, kernel, stride, pad, max};
+  const auto pooled = [](Shape x, int kernel, int stride, int pad, bool max, bool count_padding = false) {
+    PoolProblem p{x, x, kernel, stride, pad, max, count_padding};
     p.y.h = output_extent(x.h, kernel, stride, pad);
     p.y.w = output_extent(x.w, kernel, stride, pad);
     return p;
   };
   for (const bool max : {true, false})
     for (const PoolProblem& p : {pooled({2, 11, 9, 5}, 3, 2, 1, max), pooled({3, 8, 8, 70}, 2, 2, 0, max),
-                                 pooled({1, 7, 6, 16}, 3, 1, 1, max)})
+                                 pooled({1, 7, 6, 16}, 3, 1, 1, max), pooled({1, 7, 6, 16}, 3, 1, 1, max, !max)})
       for (const DType type : {DType::s8, DType::f32, DType::bf16}) {
         const OwnedQTensor x = type == DType::s8 ? random_codes(p.x, 1, false, 3)  // ties
                                                  : OwnedQTensor(random_real(p.x, 1, 1, type));
@@ -274,6 +274,25 @@ TEST(CudaPasses, Pools) {
             place.keep("y", y), place.keep("dx", dx), place.keep("mean", mean), place.keep("spread", spread);
           });
       }
+}
+
+TEST(CudaPasses, Dropout) {
+  const Shape shape{2, 5, 7, 23};
+  for (const DType type : {DType::s8, DType::f32, DType::bf16})
+    for (const uint64_t first : {uint64_t{0}, uint64_t{4000}, uint64_t{777}}) {
+      const OwnedQTensor x = type == DType::s8 ? random_codes(shape, 1) : OwnedQTensor(random_real(shape, 1, 1, type));
+      const OwnedTensor dy = random_real(shape, 2, 1, type == DType::s8 ? DType::bf16 : type),
+                        dx0 = random_real(shape, 3, 1, type == DType::s8 ? DType::bf16 : type);
+      expect_same(say("dropout of ", octet::name_of(type), " from element ", first), [&](Place& place) {
+        QTensor y{place.zeros(shape, type)};
+        if (type == DType::s8) y.scale = place.zeros({1, 1, 1, 1}).f32();
+        const Tensor dx = place.copy(dx0.view());
+        const float rate = first == 0 ? 0.0f : 0.3f;
+        place.backend.dropout_forward(place.copy(x.view()), rate, {1, 2, 3, first}, y);
+        place.backend.dropout_backward(place.copy(dy.view()), rate, {1, 2, 3, first}, {dx, first == 777});
+        place.keep("y", y), place.keep("dx", dx);
+      });
+    }
 }
 
 TEST(CudaPasses, Concatenation) {

@@ -57,5 +57,17 @@ TEST(CudaTraining, RealWeightGradientsEndAtTheCpusWeights) {
   expect_the_cpus_weights({"model.name=resnet20", "data.batch=2", "data.image_size=8", "policy.grad_weight=real"}, 2);
 }
 
+TEST(CudaTraining, PoliciesThatComputeOnTheProcessorAreRefused) {
+  for (const std::string policy : {"wage", "dorefa"}) {
+    try {
+      trained("cuda", {"policy.name=" + policy, "model.name=vgg7", "data.batch=2", "data.image_size=32"}, 0);
+      FAIL() << policy << " was not refused";
+    } catch (const UsageError& error) {
+      EXPECT_NE(std::string(error.what()).find("policy " + policy + " computes on the processor"), std::string::npos)
+          << error.what();
+    }
+  }
+}
+
 }  // namespace
 }  // namespace octet

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes tests/golden/<network>.json: one training step of PyTorch in double precision, the oracle of octet's networks.
 
-usage: python3 tests/golden/make_golden.py        (needs torch; see bench/peers/README.md)
+usage: python3 tests/golden/make_golden.py [NETWORK...]        (needs torch; see bench/peers/README.md)
 
 Nothing large is stored, because weights and images come from a formula that any program can repeat exactly
 (tests/golden/golden.h does), all integers modulo 2^32:
@@ -14,7 +14,9 @@ i is the index in PyTorch's order (OIHW weights, NCHW images); salt is the posit
 
     convolution and linear weights   float(2 * sqrt(6 / fan_in)) * value    (fan_in = I * H * W; one float product)
     norm weight (gamma)              1 + value / 4
-    norm bias (beta), linear bias    value / 4
+    norm bias (beta)                 value / 4 + norm_bias_shift    (4 for InceptionV3, so that fewer of its many activations
+                                     lie near the kink of ReLU)
+    linear bias                      value / 4
     images                           4 * value
     label of sample n                (7 n + 3) mod classes
 
@@ -44,11 +46,16 @@ from networks import NETWORKS  # noqa: E402
 
 CLASSES = 10
 LEARNING_RATE, MOMENTUM, DECAY = 0.1, 0.9, 1e-4
-CASES = [  # network, batch, image size, image salt, label smoothing, samples of a tensor
-    ("resnet20", 8, 32, 1004, 0.0, 64),
-    ("mobilenet_v2_cifar", 4, 16, 1014, 0.0, 24),
-    ("resnet18", 4, 64, 1004, 0.1, 48),
+CASES = [  # network, batch, image size, image salt, label smoothing, samples of a tensor, added to norm biases
+    ("resnet20", 8, 32, 1004, 0.0, 64, 0),
+    ("mobilenet_v2_cifar", 4, 16, 1014, 0.0, 24, 0),
+    ("resnet18", 4, 64, 1004, 0.1, 48, 0),
+    ("alexnet_no_dropout", 2, 224, 1004, 0.0, 32, 0),
+    ("alexnet_bn_cifar", 8, 32, 1004, 0.0, 32, 0),
+    ("inception_v3_cifar_no_dropout", 8, 16, 1, 0.0, 8, 4),
+    ("inception_v3_no_dropout", 3, 299, 3, 0.1, 6, 4),
 ]
+AUXILIARY_WEIGHT = 0.4
 
 
 def value(count, salt):
@@ -62,36 +69,44 @@ def value(count, salt):
     return (x >> np.uint32(8)).astype(np.float32) / np.float32(2**24) - np.float32(0.5)
 
 
-def initial(module, name, parameter, salt):
+def initial(module, name, parameter, salt, bias_shift):
     v = value(parameter.numel(), salt)
-    if name == "weight" and not isinstance(module, nn.BatchNorm2d):
+    if name == "weight" and not isinstance(module, (nn.BatchNorm1d, nn.BatchNorm2d)):
         fan_in = parameter[0].numel()
         v = np.float32(2 * math.sqrt(6 / fan_in)) * v
     elif name == "weight":
         v = np.float32(1) + v / np.float32(4)
     else:
         v = v / np.float32(4)
+        if isinstance(module, (nn.BatchNorm1d, nn.BatchNorm2d)):
+            v = np.float32(bias_shift) + v
     return torch.from_numpy(v.reshape(parameter.shape))
 
 
-def run_step(network, batch, size, salt_of_images, smoothing, dtype):
+def loss_of(output, labels, smoothing):
+    """Returns the loss and the network's logits; auxiliary logits count AUXILIARY_WEIGHT."""
+    heads = output if isinstance(output, tuple) else (output,)
+    losses = [F.cross_entropy(logits, labels, label_smoothing=smoothing) for logits in heads]
+    return sum((AUXILIARY_WEIGHT * loss for loss in losses[1:]), losses[0]), heads[0]
+
+
+def run_step(network, batch, size, salt_of_images, smoothing, bias_shift, dtype):
     """Returns (model, its buffers after one forward pass, logits, loss, loss after the update); p.grad: the gradients."""
     model = NETWORKS[network][0](CLASSES).train()
     with torch.no_grad():
         for salt, (name, parameter) in enumerate(model.named_parameters()):
             owner, _, leaf = name.rpartition(".")
-            parameter.copy_(initial(model.get_submodule(owner), leaf, parameter, salt))
+            parameter.copy_(initial(model.get_submodule(owner), leaf, parameter, salt, bias_shift))
     model = model.to(dtype)
     pixels = np.float32(4) * value(batch * 3 * size * size, salt_of_images)
     images = torch.from_numpy(pixels).reshape(batch, 3, size, size).to(dtype)
     labels = torch.tensor([(7 * n + 3) % CLASSES for n in range(batch)])
     optimizer = torch.optim.SGD(model.parameters(), lr=LEARNING_RATE, momentum=MOMENTUM, weight_decay=DECAY)
-    logits = model(images)
-    loss = F.cross_entropy(logits, labels, label_smoothing=smoothing)
+    loss, logits = loss_of(model(images), labels, smoothing)
     loss.backward()
     buffers = {name: buffer.clone() for name, buffer in model.named_buffers()}
     optimizer.step()
-    loss_after = F.cross_entropy(model(images), labels, label_smoothing=smoothing)
+    loss_after, _ = loss_of(model(images), labels, smoothing)
     return model, buffers, logits.detach(), loss.item(), loss_after.item()
 
 
@@ -104,8 +119,8 @@ def deviation(got, want, floor=0.0):
     return float(f"{((got.double() - want).norm() / (want.norm() + floor)).item():.3g}")
 
 
-def golden(network, batch, size, image_salt, smoothing, count):
-    case = (network, batch, size, image_salt, smoothing)
+def golden(network, batch, size, image_salt, smoothing, count, bias_shift):
+    case = (network, batch, size, image_salt, smoothing, bias_shift)
     model, buffers, logits, loss, loss_after = run_step(*case, torch.float64)
     model32, _, logits32, loss32, loss_after32 = run_step(*case, torch.float32)
     floor = 1e-3 * max(p.grad.norm().item() for p in model.parameters())
@@ -131,6 +146,7 @@ def golden(network, batch, size, image_salt, smoothing, count):
         "batch": batch,
         "image_size": size,
         "image_salt": image_salt,
+        "norm_bias_shift": bias_shift,
         "classes": CLASSES,
         "label_smoothing": smoothing,
         "learning_rate": LEARNING_RATE,
@@ -174,7 +190,10 @@ def write(result, path):
 if __name__ == "__main__":
     torch.manual_seed(0)
     torch.set_num_threads(1)
+    wanted = sys.argv[1:]
     for case in CASES:
+        if wanted and case[0] not in wanted:
+            continue
         result = golden(*case)
         path = HERE / f"{case[0]}.json"
         write(result, path)

@@ -30,7 +30,7 @@ struct Harness {
       : config(c), policy(make_policy(c)), backend(std::move(b)), batch(samples) {
     if (policy->needs_clips()) clips = std::make_unique<ClipCoordinator>(c.policy, *transport, *backend);
     plan = std::make_unique<Plan>(
-        make_model(c.model.name, size, size, c.model.classes, float(c.train.label_smoothing)), *policy, *backend,
+        make_model(c.model, size, size, float(c.train.label_smoothing)), *policy, *backend,
         clips.get(), samples, options);
     plan->initialize_parameters(uint64_t(c.seed));
     exchange = make_exchange({}, make_self_transport(), plan->gradients(), plan->slices(), 1);
@@ -47,7 +47,7 @@ struct Harness {
     step.index = uint32_t(index);
     step.training = training;
     step.seed = uint64_t(config.seed);
-    step.gradient_scale = 1.0f / float(batch);
+    step.gradient_scale = policy->loss_scale() / float(batch);
     step.images = images.data();
     step.labels = labels.data();
     if (training) {
@@ -66,9 +66,15 @@ struct Harness {
     exchange->finish();
     if (clips) clips->update();
     plan->commit(step);
-    SgdProblem sgd{float(config.train.lr), float(config.train.momentum), float(config.train.decay), false};
-    for (Param& param : plan->params())
-      backend->sgd_update(sgd, param.master, param.gradient, param.velocity, param.lr_scale);
+    UpdateContext context;
+    context.sgd = {float(config.train.lr), float(config.train.momentum), float(config.train.decay), false};
+    uint32_t site = 0x40000000u;
+    for (Param& param : plan->params()) {
+      context.weight = is_weight(param.kind);
+      context.lr_scale = param.lr_scale;
+      context.key = {uint64_t(config.seed), uint32_t(index), site++, 0};
+      policy->update(*backend, context, param.master, param.gradient, param.velocity);
+    }
     return step.loss.loss_sum / double(batch);
   }
 

@@ -29,12 +29,13 @@ double deviation(const nlohmann::json& samples, const float* values, const Shape
   return std::sqrt(difference) / (std::sqrt(norm) + floor);
 }
 
-void compare(const std::string& file, const std::string& model, std::unique_ptr<Backend> backend) {
+void compare(const std::string& file, const std::string& model, double bound, std::unique_ptr<Backend> backend) {
   nlohmann::json golden;
   std::ifstream(std::string(OCTET_SOURCE_DIR) + "/tests/golden/" + file) >> golden;
   Config config;
   config.model.name = model;
   config.model.classes = golden["classes"];
+  config.model.dropout = 0;
   config.policy.name = "fp32";
   config.train.label_smoothing = golden["label_smoothing"];
   config.train.lr = golden["learning_rate"];
@@ -52,13 +53,17 @@ void compare(const std::string& file, const std::string& model, std::unique_ptr<
         h.images[size_t((n * size * size + p) * 3 + c)] =
             golden::pixel(uint32_t((n * 3 + c) * size * size + p), golden["image_salt"]);
   for (int64_t n = 0; n < batch; ++n) h.labels[size_t(n)] = golden::label(n, config.model.classes);
+  const float shift = golden.value("norm_bias_shift", 0.0f);
+  ParamKind previous = ParamKind::conv_weight;
   for (uint32_t salt = 0; salt < golden["parameters"].size(); ++salt) {
     Param& param = h.param(golden["parameters"][salt]["name"]);
     const Shape& s = param.shape;
+    const bool of_norm = previous == ParamKind::norm_weight;  // PyTorch puts a norm's bias behind its weight
+    previous = param.kind;
     for (uint32_t i = 0; i < uint32_t(s.elements()); ++i) {
       if (is_weight(param.kind)) param.master.f32()[from_oihw(i, s)] = golden::weight(i, salt, s.h * s.w * s.c);
       if (param.kind == ParamKind::norm_weight) param.master.f32()[i] = golden::gamma(i, salt);
-      if (param.kind == ParamKind::bias) param.master.f32()[i] = golden::bias(i, salt);
+      if (param.kind == ParamKind::bias) param.master.f32()[i] = golden::bias(i, salt) + (of_norm ? shift : 0);
     }
   }
 
@@ -72,9 +77,9 @@ void compare(const std::string& file, const std::string& model, std::unique_ptr<
     const double share = std::sqrt(double(parameter["gradient"].size()) / double(param.shape.elements()));
     const double error = deviation(parameter["gradient"], param.gradient.f32(), param.shape, is_weight(param.kind),
                                    1e-3 * largest * share);
-    EXPECT_LT(error, 1e-4) << param.name;
+    EXPECT_LT(error, bound) << param.name;
     worst = std::max(worst, error);
-    EXPECT_LT(deviation(parameter["updated"], param.master.f32(), param.shape, is_weight(param.kind), 0), 1e-4)
+    EXPECT_LT(deviation(parameter["updated"], param.master.f32(), param.shape, is_weight(param.kind), 0), bound)
         << param.name;
   }
   for (const auto& statistic : golden["statistics"]) {
@@ -91,26 +96,40 @@ void compare(const std::string& file, const std::string& model, std::unique_ptr<
 
 struct Case {
   const char *file, *model;
+  double bound = 1e-4;  // of the CPU backend's float sums; the reference backend's are taken in double
 };
 class Golden : public testing::TestWithParam<Case> {};
+class SmallGolden : public Golden {};  // small enough for the reference backend's plain loops
 
-TEST_P(Golden, ReferenceBackendEqualsPyTorch) {
-  compare(GetParam().file, GetParam().model, make_reference_backend());
+TEST_P(SmallGolden, ReferenceBackendEqualsPyTorch) {
+  compare(GetParam().file, GetParam().model, 1e-4, make_reference_backend());
 }
 
 // The CPU backend's own fixed-order convolutions, and oneDNN's. Not ResNet-18 on oneDNN: the rounding of its order of
 // sums carries an activation of this example across a kink of ReLU, which changes gradients by up to 0.9 %.
 TEST_P(Golden, CpuBackendEqualsPyTorch) {
+  const std::string model = GetParam().model;
   for (RealConvolution real : {RealConvolution::fixed_order, RealConvolution::onednn})
-    if (real == RealConvolution::fixed_order || std::string(GetParam().model) != "resnet18")
-      compare(GetParam().file, GetParam().model, make_cpu_backend({best_isa(), 2, real}));
+    if (real == RealConvolution::fixed_order || (model != "resnet18" && model != "inception_v3"))
+      compare(GetParam().file, GetParam().model, GetParam().bound, make_cpu_backend({best_isa(), 2, real}));
 }
 
-INSTANTIATE_TEST_SUITE_P(Networks, Golden,
-                         testing::Values(Case{"resnet20.json", "resnet20"},
-                                         Case{"mobilenet_v2_cifar.json", "mobilenet_v2"},
-                                         Case{"resnet18.json", "resnet18"}),
-                         [](const auto& info) { return std::string(info.param.model); });
+std::string file_stem(const testing::TestParamInfo<Case>& info) {
+  const std::string file = info.param.file;
+  return file.substr(0, file.find('.'));
+}
+// InceptionV3 amplifies rounding (its norms see few pixels here), and among the large form's million windows of max
+// pooling some are ties but for rounding: PyTorch's own float run deviates by 1.2e-3.
+constexpr Case kSmall[] = {{"resnet20.json", "resnet20"},
+                           {"mobilenet_v2_cifar.json", "mobilenet_v2"},
+                           {"resnet18.json", "resnet18"},
+                           {"alexnet_bn_cifar.json", "alexnet_bn"},
+                           {"inception_v3_cifar_no_dropout.json", "inception_v3", 3e-3}};
+constexpr Case kLarge[] = {{"alexnet_no_dropout.json", "alexnet"},
+                           {"inception_v3_no_dropout.json", "inception_v3", 1.5e-2}};
+INSTANTIATE_TEST_SUITE_P(Networks, SmallGolden, testing::ValuesIn(kSmall), file_stem);
+INSTANTIATE_TEST_SUITE_P(Networks, Golden, testing::ValuesIn(kSmall), file_stem);
+INSTANTIATE_TEST_SUITE_P(LargeNetworks, Golden, testing::ValuesIn(kLarge), file_stem);
 
 }  // namespace
 }  // namespace octet

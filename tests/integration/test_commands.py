@@ -38,8 +38,9 @@ class Commands(Case):
 
     def test_result_is_complete(self):
         self.train("trained", train__steps=2)
-        self.assertEqual(list(self.result("trained")), ["top1", "top5", "loss", "epochs", "steps", "ranks", "backend", "isa",
-                                                        "policy", "images_per_second", "wall_seconds", "arena_bytes",
+        self.assertEqual(list(self.result("trained")), ["top1", "top5", "loss", "epochs", "steps", "ranks", "images",
+                                                        "backend", "isa",
+                                                        "policy", "images_per_second", "wall_seconds", "arena_bytes", "peak_memory_bytes",
                                                         "wire_bytes_per_step", "weights_sha256", "commit"])
 
     def test_plan_lists_nodes_and_total(self):
@@ -59,12 +60,19 @@ class Commands(Case):
             self.assertAlmostEqual(measured["images_per_second"], 32e3 / measured["step_ms"], delta=1e-3)
             self.assertLess(sum(measured["phases"].values()), 3 * measured["step_ms_max"])
             self.assertGreater(measured["arena_bytes"], 0)
+            self.assertGreater(measured["loader_processor_ms"], 0)
+            self.assertGreater(measured["peak_resident_bytes"], ranks * measured["arena_bytes"])
         self.assertIn("img/s", self.octet("bench", RECIPE, "--steps", "2", *with_settings(SMALL)).out)
 
     def test_bench_kernels(self):
         measured = json.loads(self.octet("bench", "kernels", "--json", "--filter", "resnet20/64x64@8/forward").out)
         self.assertEqual([kernel["kernel"] for kernel in measured], ["resnet20/64x64@8/forward"])
         self.octet("bench", "kernels", "--filter", "(", code=2)
+
+    def test_bench_peer_finds_the_comparison(self):
+        """Without PyTorch: what is wrong is said before anything is measured."""
+        self.assertIn("no network vgg16: choose from resnet20", self.octet("bench", "--peer", "vgg16", code=2).err)
+        self.assertIn("bench/peers/compare.py", self.octet("bench", "--peer", "--set", "seed=2", code=2).err)
 
     def test_version(self):
         self.assertRegex(self.octet("--version").out,

@@ -28,8 +28,6 @@ EXCHANGES = {
     "fp32": {"comm__exchange": "fp32"},
     "error_feedback": {"comm__exchange": "int8", "comm__error_feedback": "true"},
 }
-
-
 class Switches(Case):
     def trained(self, run, **settings):
         weights = self.weights_of(run, train__steps=5, **settings)

@@ -12,12 +12,6 @@
 namespace octet::test {
 namespace {
 
-std::vector<Isa> available() {
-  std::vector<Isa> result;
-  for (int isa = 0; isa <= static_cast<int>(best_isa()); ++isa) result.push_back(static_cast<Isa>(isa));
-  return result;
-}
-
 // What a pass wrote: tensors in a fixed order, and integers.
 struct Outcome {
   std::vector<OwnedTensor> tensors;
@@ -60,7 +54,7 @@ void compare(const Pass& pass, float tolerance, const std::string& what) {
   ReferenceBackend reference;
   const Outcome expected = pass(reference);
   Outcome first;
-  for (const Isa isa : available()) {
+  for (const Isa isa : available_isas()) {
     for (const int threads : {1, 2, 3}) {
       const auto backend = make_cpu_backend({isa, threads});
       const Outcome outcome = pass(*backend);
@@ -102,13 +96,13 @@ void keep(Outcome& outcome, const OwnedQTensor& q) {
 
 TEST(CpuPasses, RandomBitsAreThoseOfTheDefinition) {
   const RngKey key{0x123456789ABCDEF0u, 77, 0x80000005u, 0};
-  for (const Isa isa : available()) {
+  for (const Isa isa : available_isas()) {
     for (const uint64_t group :
          {uint64_t{0}, uint64_t{5}, uint64_t{0xFFFFFFF}, uint64_t{0x10000000}, uint64_t{1} << 40}) {
-      std::vector<uint16_t> bits(3 * 128);
+      std::vector<uint16_t> bits(3 * 256);
       cpu::passes_of(isa).random_bits(key, group, 3, bits.data());
       for (uint64_t i = 0; i < bits.size(); ++i)
-        ASSERT_EQ(bits[i], random_bits16(key, group * 128 + i)) << name_of(isa) << " group " << group << " bit " << i;
+        ASSERT_EQ(bits[i], random_bits16(key, group * 256 + i)) << name_of(isa) << " group " << group << " bit " << i;
     }
   }
 }
@@ -348,7 +342,7 @@ TEST(CpuPasses, SgdUpdate) {
 
 TEST(CpuPasses, AllFiniteFindsOneBadElement) {
   const Shape shape{1, 7, 11, 301};
-  for (const Isa isa : available()) {
+  for (const Isa isa : available_isas()) {
     const auto backend = make_cpu_backend({isa, 3});
     for (const DType type : {DType::f32, DType::bf16}) {
       const OwnedTensor x = random_real(shape, 1, 1, type);
@@ -383,10 +377,32 @@ TEST(CpuPasses, SoftmaxLoss) {
   compare(pass, 0, "softmax_loss");
 }
 
+TEST(CpuPasses, Concatenation) {
+  const Shape first{2, 5, 3, 17}, second{2, 5, 3, 64}, whole{2, 5, 3, 81};
+  for (const bool quantized : {true, false}) {
+    const OwnedQTensor a = quantized ? random_codes(first, 3, false, 3) : random_real_operand(first, 3);
+    const OwnedQTensor b = quantized ? random_codes(second, 4, false, 7) : random_real_operand(second, 4);
+    const OwnedTensor dy = random_real(whole, 5, 1, quantized ? DType::bf16 : DType::f32);
+    const auto pass = [&](Backend& backend) {
+      Outcome outcome;
+      const OwnedQTensor y(OwnedTensor(whole, quantized ? DType::s8 : DType::f32), quantized ? 1 : 0);
+      const OwnedTensor da = random_real(first, 6, 1, quantized ? DType::bf16 : DType::f32), db = random_real(second, 7);
+      const QTensor parts[] = {a, b};
+      const Into into[] = {{da, true}, {db, false}};
+      backend.concat_forward(parts, y);
+      backend.concat_backward(dy, into);
+      keep(outcome, y);
+      for (const OwnedTensor& tensor : {da, db}) outcome.tensors.push_back(tensor);
+      return outcome;
+    };
+    compare(pass, 0, say("concatenation, codes ", quantized));
+  }
+}
+
 TEST(CpuPasses, Pools) {
   for (const bool max : {true, false}) {
     for (const int64_t channels : {1, 17, 64, 70}) {
-      PoolProblem problem{{3, 9, 7, channels}, {}, 3, 2, 1, max};
+      PoolProblem problem{{3, 9, 7, channels}, {}, 3, 2, 1, max, channels == 17};
       problem.y = {3, output_extent(9, 3, 2, 1), output_extent(7, 3, 2, 1), channels};
       for (const bool quantized : {true, false}) {
         const OwnedQTensor x = quantized ? random_codes(problem.x, 3, false, 3) : random_real_operand(problem.x, 3);

@@ -7,6 +7,7 @@ namespace {
 class Concat final : public Node {
  public:
   Concat(std::string name, std::vector<Edge> parts, Edge y) : Node(std::move(name), std::move(parts), y) {}
+  bool keeps_encoding() const override { return true; }
   std::string kind() const override { return "concat"; }
   Shape output_shape(const std::vector<Shape>& inputs) override {
     Shape y = inputs[0];

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "src/graph/nodes/nodes.h"
+#include "src/graph/nodes/simulation.h"
 
 namespace octet {
 namespace {
@@ -16,21 +17,23 @@ class ConvBlock final : public Node {
     const std::string stride = options_.stride > 1 ? fmt::format("/{}", options_.stride) : "";
     if (options_.linear) return "linear";
     const bool depthwise = options_.groups > 1 && options_.groups == conv_.x.c;
-    return fmt::format("{} {}x{}{}", depthwise ? "depthwise" : "conv", options_.kernel, options_.kernel, stride);
+    return fmt::format("{} {}x{}{}", depthwise ? "depthwise" : "conv", conv_.kernel_h, conv_.kernel_w, stride);
   }
 
   Shape output_shape(const std::vector<Shape>& inputs) override {
     const Shape& x = inputs[0];
     conv_.x = x;
-    conv_.kernel_h = conv_.kernel_w = options_.kernel;
+    conv_.kernel_h = options_.linear ? int(x.h) : options_.kernel.h;
+    conv_.kernel_w = options_.linear ? int(x.w) : options_.kernel.w;
     conv_.stride_h = conv_.stride_w = options_.stride;
-    conv_.pad_h = conv_.pad_w = options_.pad;
+    conv_.pad_h = options_.pad.h;
+    conv_.pad_w = options_.pad.w;
     conv_.dilation_h = conv_.dilation_w = options_.dilation;
     conv_.groups = int(options_.groups);
     REQUIRE(x.c % options_.groups == 0 && options_.out % options_.groups == 0, "make both divisible by the groups", "'",
             name_, "' takes ", x.c, " channels and gives ", options_.out, " in ", options_.groups, " groups");
-    conv_.y = {x.n, output_extent(x.h, options_.kernel, options_.stride, options_.pad, options_.dilation),
-               output_extent(x.w, options_.kernel, options_.stride, options_.pad, options_.dilation), options_.out};
+    conv_.y = {x.n, output_extent(x.h, conv_.kernel_h, options_.stride, conv_.pad_h, options_.dilation),
+               output_extent(x.w, conv_.kernel_w, options_.stride, conv_.pad_w, options_.dilation), options_.out};
     REQUIRE(conv_.y.h > 0 && conv_.y.w > 0, "use larger images or a network with fewer strides", "'", name_,
             "' shrinks an image of ", x.h, "x", x.w, " to nothing");
     if (inputs.size() > 1)
@@ -39,9 +42,7 @@ class ConvBlock final : public Node {
     return conv_.y;
   }
 
-  bool quantized(const Policy& policy) const override {
-    return policy.quantizes({index_, options_.reads_input, options_.gives_logits});
-  }
+  bool quantized(const Policy& policy) const override { return quantizes(policy) && !policy.simulates(); }
   bool reads_real(const Policy& policy, Edge edge) const override {
     return edge.id == inputs_[0].id && !quantized(policy);
   }
@@ -54,12 +55,16 @@ class ConvBlock final : public Node {
             "' is quantized, but another layer reads the same value real");
     const bool normalize = !options_.norm.empty();
     const int64_t channels = conv_.y.c;
+    policy_ = &policy;
+    policy.check_layer(name_, normalize, conv_.y.pixels());
+    REQUIRE(d.storage() == DType::f32 || !(policy.simulates() || policy.rounds_value_error()), "store f32 between its roundings",
+            "policy ", policy.name(), " with bf16 storage");
     needs_dx_ = d.needs_gradient(inputs_[0]);
     has_residual_ = inputs_.size() > 1;
 
     affine_ = {.shape = conv_.y,
                .normalize = normalize,
-               .batch_statistics = true,
+               .batch_statistics = !policy.frozen_statistics(),
                .epsilon = options_.epsilon,
                .activation = options_.activation};
     if (d.codes(output_)) encode_y_ = policy.encoding(Role::activation);
@@ -87,6 +92,7 @@ class ConvBlock final : public Node {
       real_error_ = d.keep(conv_.y, DType::f32, Need::backward);
       real_x_ = d.keep(conv_.x, DType::f32, Need::backward);
     }
+    if (policy.simulates()) simulation_.declare(d, conv_, quantizes(policy), normalize, needs_dx_);
     if (codes && policy.needs_clips()) {
       clip_layer_ = d.clip_layer(name_);
     }
@@ -106,26 +112,39 @@ class ConvBlock final : public Node {
   }
 
   void forward(Step& step) override {
-    const QTensor x = step.value(inputs_[0]), y = step.value(output_);
+    QTensor x = step.value(inputs_[0]), w = weight_->operand();
+    const QTensor y = step.value(output_);
+    if (simulation_) {
+      x = simulation_.input(step, x, step.key(index_, Role::activation, 0));
+      w = simulation_.weight(step, weight_->master, step.key(index_, Role::weight, 0));
+    }
     const QTensor residual = has_residual_ ? step.value(inputs_[1]) : QTensor{};
     const Tensor convolved = step.tensor(convolved_);
     Moments moments = batch_moments(step);
     {
       Timed timed(step.times, Phase::forward);
-      step.backend.conv_forward(conv_, x, weight_->operand(), convolved, moments);
+      step.backend.conv_forward(conv_, x, w, convolved, moments);
     }
+    const Moments measured = moments;
     if (!step.training && affine_.normalize) {
       moments.mean = running_mean_.f32();
       moments.variance = running_variance_.f32();
     }
     Timed timed(step.times, Phase::norm);
-    step.backend.affine_forward(affine_, convolved, moments, parameters(), residual, encode_y_,
+    AffineParameters operands = parameters();
+    if (simulation_) simulation_.norm(step, affine_, convolved, step.training ? &measured : nullptr, moments, operands);
+    step.backend.affine_forward(affine_, convolved, moments, operands, residual, encode_y_,
                                 step.key(index_, Role::activation, per_sample()), y);
   }
 
   void backward(Step& step) override {
     const QTensor x = step.value(inputs_[0]);
     const QTensor error = backward_affine(step);
+    if (simulation_) {
+      simulation_.backward(step, conv_, x, weight_->master, error.values, {weight_->gradient},
+                           needs_dx_ ? step.into(inputs_[0]) : Into{}, step.key(index_, Role::error, per_sample()));
+      return;
+    }
     {
       Timed timed(step.times, Phase::backward_weight);
       if (real_weight_gradient_) {
@@ -147,19 +166,30 @@ class ConvBlock final : public Node {
                                 options_.momentum, running_mean_, running_variance_);
   }
 
-  int64_t products() const override { return conv_.products() * (needs_dx_ ? 3 : 2); }
-  // Forward reads the convolution and writes the value; backward reads the gradient and the convolution twice (reduce,
-  // apply) and writes the error; a residual is read, and its gradient written.
-  int64_t pass_bytes(const Memory& memory) const override {
+  Work work(const Memory& memory) const override {
+    const bool codes = weight_->encoding.quantized();
+    const int64_t x = int64_t(memory.values[size_t(inputs_[0].id)].values.bytes());
+    const int64_t dx = int64_t(memory.gradients[size_t(inputs_[0].id)].bytes());
+    const int64_t weight = int64_t(weight_->operand().values.bytes()), d_weight = int64_t(weight_->gradient.bytes());
     const int64_t convolved = int64_t(memory.slots[size_t(convolved_.id)].bytes());
     const int64_t value = int64_t(memory.values[size_t(output_.id)].values.bytes());
     const int64_t gradient = int64_t(memory.gradients[size_t(output_.id)].bytes());
     const int64_t error = int64_t(memory.slots[size_t(error_.id)].bytes());
-    return 3 * convolved + value + 2 * gradient + error + (has_residual_ ? 3 * value + gradient : 0);
+    Work work;
+    work.products = conv_.products() * (needs_dx_ ? 3 : 2);
+    work.real_products = codes ? 0 : work.products;
+    work.convolution_bytes = (x + weight + convolved) + (x + error + d_weight) + (needs_dx_ ? error + weight + dx : 0);
+    // Forward reads the convolution and writes the value; backward reads the gradient and the convolution twice (reduce,
+    // apply) and writes the error; a residual is read, and its gradient written.
+    work.pass_bytes = 3 * convolved + value + 2 * gradient + error + (has_residual_ ? 3 * value + gradient : 0);
+    return work;
   }
   Tensor watched(const Step& step) const override { return step.tensor(convolved_); }
 
  private:
+  bool quantizes(const Policy& policy) const {
+    return policy.quantizes({index_, options_.reads_input, options_.gives_logits});
+  }
   int64_t per_sample() const { return conv_.y.elements() / conv_.y.n; }
 
   AffineParameters parameters() const {
@@ -179,17 +209,23 @@ class ConvBlock final : public Node {
     if (encode_error_.quantized()) error.scale = step.tensor(error_scale_).f32();
     const QTensor y = step.value(output_);
     const Tensor dy = step.gradient(output_), convolved = step.tensor(convolved_);
-    const Moments moments = batch_moments(step);
+    Moments moments = batch_moments(step);
+    AffineParameters operands = parameters();
+    if (simulation_) simulation_.norm_operands(step, conv_.y.c, moments, operands);
     const RngKey key = step.key(index_, Role::error, per_sample());
     const Into d_gamma = gamma_ ? Into{gamma_->gradient} : Into{}, d_beta{beta_->gradient};
 
     Encoding encoding = encode_error_;
+    if (policy_->activation_clip() > 0 && encode_y_.quantized()) stop_at_clip(convolved, dy);
+    if (policy_->rounds_value_error())
+      value_clip_ = policy_->round_value_error(dy, step.key(index_, Role::value_error, per_sample()));
+    if (encoding.range == Range::held && clip_layer_ < 0) encoding.held = &value_clip_;
     Probe probe;
     if (clip_layer_ >= 0) {
       if (encoding.range == Range::held) encoding.held = step.clips->clip(clip_layer_);
       probe = step.clips->probe(clip_layer_, conv_.y.elements());
       if (encoding.held && *encoding.held == 0) {  // nothing is known yet: measure before quantizing
-        step.backend.affine_backward(affine_, convolved, moments, parameters(), y, has_residual_, dy, {}, {}, {},
+        step.backend.affine_backward(affine_, convolved, moments, operands, y, has_residual_, dy, {}, {}, {},
                                      encoding, key, {}, probe);
         step.clips->prime(clip_layer_);
       }
@@ -197,18 +233,33 @@ class ConvBlock final : public Node {
     const Into d_residual = has_residual_ ? step.into(inputs_[1]) : Into{};
     if (real_weight_gradient_) {
       const Tensor real = step.tensor(real_error_);
-      step.backend.affine_backward(affine_, convolved, moments, parameters(), y, has_residual_, dy, d_gamma, d_beta,
+      step.backend.affine_backward(affine_, convolved, moments, operands, y, has_residual_, dy, d_gamma, d_beta,
                                    d_residual, Encoding{}, key, {real}, {});
       step.backend.quantize(real, encoding, key, error, probe);
     } else {
-      step.backend.affine_backward(affine_, convolved, moments, parameters(), y, has_residual_, dy, d_gamma, d_beta,
+      step.backend.affine_backward(affine_, convolved, moments, operands, y, has_residual_, dy, d_gamma, d_beta,
                                    d_residual, encoding, key, error, probe);
     }
+    if (simulation_) simulation_.norm_backward(step, affine_, convolved, d_gamma.tensor, d_beta.tensor, error.values);
     return error;
+  }
+
+  // The gradient does not pass where the value was clipped (a block without norm and residual: its bias is that of its beta).
+  void stop_at_clip(const Tensor& convolved, const Tensor& dy) const {
+    const float clip = policy_->activation_clip();
+    const float *const z = convolved.f32(), *const bias = beta_->master.f32();
+    const int64_t channels = conv_.y.c, count = dy.elements();
+    float* const gradient = dy.f32();
+#pragma omp parallel for
+    for (int64_t i = 0; i < count; ++i)
+      if (z[i] + bias[i % channels] > clip) gradient[i] = 0;
   }
 
   ConvBlockOptions options_;
   ConvProblem conv_;
+  const Policy* policy_ = nullptr;
+  Simulation simulation_;
+  float value_clip_ = 0;  // of a policy that rounds the value's gradient: what encodes the error
   AffineProblem affine_;
   Encoding encode_y_, encode_error_;
   bool needs_dx_ = true, has_residual_ = false, real_weight_gradient_ = false;

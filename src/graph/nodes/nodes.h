@@ -8,9 +8,8 @@ namespace octet {
 
 struct ConvBlockOptions : ConvOptions {
   bool reads_input = false;   // the first layer of the network
-  bool linear = false;        // fully connected: the weight is a matrix
+  bool linear = false;        // fully connected: the kernel is as large as the image, the weight is a matrix
   bool gives_logits = false;  // the last layer
-  Init init = Init::kaiming_fan_out;
 };
 
 std::unique_ptr<Node> make_input(int64_t height, int64_t width, int64_t channels, Edge output);
@@ -19,6 +18,7 @@ std::unique_ptr<Node> make_conv_block(std::string name, std::vector<Edge> inputs
 std::unique_ptr<Node> make_pool(std::string name, Edge x, Edge y, const PoolOptions&);
 std::unique_ptr<Node> make_global_pool(std::string name, Edge x, Edge y);
 std::unique_ptr<Node> make_concat(std::string name, std::vector<Edge> parts, Edge y);
-std::unique_ptr<Node> make_classify(Edge logits, float label_smoothing);
+std::unique_ptr<Node> make_dropout(std::string name, Edge x, Edge y, float rate);
+std::unique_ptr<Node> make_classify(const std::vector<Head>& heads, float label_smoothing);
 
 }  // namespace octet

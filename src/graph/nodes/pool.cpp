@@ -13,7 +13,9 @@ class Pool final : public Node {
     pool_.stride = options.stride;
     pool_.pad = options.pad;
     pool_.max = options.max;
+    pool_.count_padding = options.count_padding;
   }
+  bool keeps_encoding() const override { return true; }
   std::string kind() const override {
     return fmt::format("{} pool {}x{}/{}", pool_.max ? "max" : "avg", pool_.kernel, pool_.kernel, pool_.stride);
   }
@@ -21,7 +23,8 @@ class Pool final : public Node {
     const Shape& x = pool_.x = inputs[0];
     pool_.y = {x.n, output_extent(x.h, pool_.kernel, pool_.stride, pool_.pad),
                output_extent(x.w, pool_.kernel, pool_.stride, pool_.pad), x.c};
-    REQUIRE(pool_.y.h > 0 && pool_.y.w > 0, "use larger images", "'", name_, "' shrinks ", x.h, "x", x.w, " to nothing");
+    REQUIRE(pool_.y.h > 0 && pool_.y.w > 0, "use larger images", "'", name_, "' shrinks ", x.h, "x", x.w,
+            " to nothing");
     return pool_.y;
   }
   void declare(Declare& d) override {

@@ -1,0 +1,52 @@
+// Rounding to floating-point numbers of fewer bits: (sign, exponent, mantissa) as in "Training Deep Neural Networks
+// with 8-bit Floating Point Numbers" (Wang et al., NeurIPS 2018). The exponent is biased as in IEEE 754, the smallest
+// numbers are subnormal; what is too large becomes the largest number.
+#pragma once
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/shared/encode.h"
+
+namespace octet {
+
+template <int exponent_bits, int mantissa_bits>
+struct SmallFloat {
+  static constexpr int bias = (1 << (exponent_bits - 1)) - 1;
+  static constexpr int least = 1 - bias;  // exponent of the smallest normal number
+  static constexpr int dropped = 23 - mantissa_bits;
+  // The top exponent is infinity's.
+  static constexpr float largest = [] {
+    float value = 2 - 1.0f / float(1 << mantissa_bits);
+    for (int i = 0; i < bias; ++i) value *= 2;
+    return value;
+  }();
+
+  // offset: what is added to the bits below the mantissa before they are cut.
+  static float cut(float x, uint32_t offset) {
+    const uint32_t bits = (bits_of(x) & 0x7FFFFFFFu) + offset;
+    return float_of((bits & ~((1u << dropped) - 1)) | (bits_of(x) & 0x80000000u));
+  }
+  static float saturate(float x, float limit) { return x > limit ? limit : x < -limit ? -limit : x; }
+
+  // To nearest, ties to even.
+  static float nearest(float x) {
+    // Adding and subtracting 1.5 * 2^23 times the subnormals' step leaves multiples of that step.
+    const float step = float_of(uint32_t(127 + least - mantissa_bits + 23) << 23) * 1.5f;
+    const float small = (x + step) - step;
+    const uint32_t odd = (bits_of(x) >> dropped) & 1u;
+    const float normal = cut(x, (1u << (dropped - 1)) - 1 + odd);
+    const float smallest_normal = float_of(uint32_t(127 + least) << 23);
+    const float magnitude = x < 0 ? -x : x;
+    return saturate(magnitude < smallest_normal ? small : normal, largest);
+  }
+  // Up with the probability of the part that is dropped; uniform in [0, 1).
+  static float stochastic(float x, float uniform) {
+    const int exponent = std::max(x == 0 ? least : std::ilogb(x), least);
+    const float step = std::ldexp(1.0f, exponent - mantissa_bits);
+    return saturate(std::floor(x / step + uniform) * step, largest);
+  }
+};
+using Float8 = SmallFloat<5, 2>;
+using Float16 = SmallFloat<6, 9>;
+
+}  // namespace octet

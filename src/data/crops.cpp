@@ -1,0 +1,62 @@
+#include "src/data/crops.h"
+
+#include <algorithm>
+#include <cmath>
+#include <opencv2/imgproc.hpp>
+
+namespace octet {
+
+cv::Rect random_crop(Draws& draws, int64_t width, int64_t height) {
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    const double area = static_cast<double>(width * height) * draws.uniform(0.08f, 1);
+    const double ratio = std::exp(draws.uniform(std::log(3.0f / 4), std::log(4.0f / 3)));
+    const int64_t w = std::lround(std::sqrt(area * ratio)), h = std::lround(std::sqrt(area / ratio));
+    if (w < 1 || h < 1 || w > width || h > height) continue;
+    const int64_t y = draws.below(static_cast<uint32_t>(height - h + 1)),
+                  x = draws.below(static_cast<uint32_t>(width - w + 1));
+    return cv::Rect(static_cast<int>(x), static_cast<int>(y), static_cast<int>(w), static_cast<int>(h));
+  }
+  const int64_t w = std::clamp<int64_t>(std::lround(height * (4.0 / 3)), 1, width);
+  const int64_t h = std::clamp<int64_t>(std::lround(width * (4.0 / 3)), 1, height);
+  return cv::Rect(static_cast<int>(width - w) / 2, static_cast<int>(height - h) / 2, static_cast<int>(w),
+                  static_cast<int>(h));
+}
+
+cv::Rect middle_crop(int64_t width, int64_t height) {
+  const int64_t side = std::max<int64_t>(1, std::lround(static_cast<double>(std::min(width, height)) * (224.0 / 256)));
+  return cv::Rect(static_cast<int>(width - side) / 2, static_cast<int>(height - side) / 2, static_cast<int>(side),
+                  static_cast<int>(side));
+}
+
+cv::Mat resized_crop(const cv::Mat& image, int64_t full_width, int64_t full_height, const cv::Rect& crop, int side) {
+  // The same rectangle in the decoded size.
+  const double across = 1.0 * image.cols / static_cast<double>(full_width);
+  const double down = 1.0 * image.rows / static_cast<double>(full_height);
+  const int x = std::min(static_cast<int>(crop.x * across), image.cols - 1);
+  const int y = std::min(static_cast<int>(crop.y * down), image.rows - 1);
+  const int width = std::clamp(static_cast<int>(std::lround(crop.width * across)), 1, image.cols - x);
+  const int height = std::clamp(static_cast<int>(std::lround(crop.height * down)), 1, image.rows - y);
+  const bool shrinks = width > side || height > side;
+  cv::Mat result;
+  cv::resize(image(cv::Rect(x, y, width, height)), result, {side, side}, 0, 0,
+             shrinks ? cv::INTER_AREA : cv::INTER_LINEAR);
+  return result;
+}
+
+void normalize_photograph(const cv::Mat& image, bool flip, float* pixels) {
+  constexpr float mean[] = {0.485f, 0.456f, 0.406f}, deviation[] = {0.229f, 0.224f, 0.225f};
+  float scale[3], shift[3];
+  for (int c = 0; c < 3; ++c) {
+    scale[c] = 1 / (255 * deviation[c]);
+    shift[c] = -mean[c] / deviation[c];
+  }
+  for (int y = 0; y < image.rows; ++y) {
+    const uint8_t* row = image.ptr(y);
+    for (int x = 0; x < image.cols; ++x, pixels += 3) {
+      const uint8_t* from = row + int64_t{3} * (flip ? image.cols - 1 - x : x);
+      for (int c = 0; c < 3; ++c) pixels[c] = static_cast<float>(from[c]) * scale[c] + shift[c];
+    }
+  }
+}
+
+}  // namespace octet

@@ -1,0 +1,81 @@
+#include "src/data/folder_index.h"
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+
+#include "kernels/base/error.h"
+#include "src/data/decode.h"
+
+namespace octet {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool names_an_image(const fs::path& file) {
+  std::string extension = file.extension().string();
+  for (char& c : extension) c = static_cast<char>(tolower(static_cast<unsigned char>(c)));
+  return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
+}
+
+// Whatever is named like an image is one: a folder or a dangling link of such a name is a bad image, not a silent gap.
+FolderIndex index_folder(const fs::path& folder) {
+  FolderIndex index;
+  index.folder = folder;
+  try {
+    for (const auto& entry : fs::directory_iterator(folder)) {
+      const std::string name = entry.path().filename().string();
+      if (entry.is_directory() && name[0] != '.') index.classes.push_back(name);
+    }
+    std::sort(index.classes.begin(), index.classes.end());
+    for (size_t label = 0; label < index.classes.size(); ++label) {
+      std::vector<std::string> names;
+      for (const auto& entry : fs::directory_iterator(folder / index.classes[label])) {
+        if (names_an_image(entry.path()))
+          names.push_back(index.classes[label] + "/" + entry.path().filename().string());
+        else
+          ++index.ignored;
+      }
+      REQUIRE(!names.empty(), "put images into the folder, or remove it", (folder / index.classes[label]).string(),
+              ": the folder of a class holds no .jpg, .jpeg or .png file");
+      std::sort(names.begin(), names.end());
+      for (auto& name : names) index.files.emplace_back(std::move(name), static_cast<int>(label));
+    }
+  } catch (const fs::filesystem_error& error) {
+    REQUIRE(false, "data.root must hold train/<class>/*.jpg and val/<class>/*.jpg, readable by you", error.what());
+  }
+  REQUIRE(!index.classes.empty(), "data.root must hold train/<class>/*.jpg and val/<class>/*.jpg", folder.string(),
+          ": no folders of classes here");
+  return index;
+}
+
+}  // namespace
+
+std::vector<uint8_t> read_image_file(const fs::path& file, int64_t most) {
+  std::error_code failed;
+  if (!fs::is_regular_file(file, failed)) throw BadImage(failed ? failed.message() : "not a regular file");
+  const auto size = static_cast<int64_t>(fs::file_size(file, failed));
+  if (failed) throw BadImage(failed.message());
+  if (size > most) throw BadImage(say("a file of ", size, " bytes, more than data.max_pixels could fill"));
+  std::vector<uint8_t> bytes(size);
+  std::ifstream stream(file, std::ios::binary);
+  stream.read(reinterpret_cast<char*>(bytes.data()), size);
+  if (stream.gcount() != size) throw BadImage("cannot be read");
+  return bytes;
+}
+
+FolderSplits index_image_folder(const std::string& data_root) {
+  const fs::path root = data_root;
+  FolderIndex train = index_folder(root / "train");
+  FolderIndex test = index_folder(fs::is_directory(root / "val") ? root / "val" : root / "test");
+  if (train.classes != test.classes) {
+    std::vector<std::string> differ;
+    std::set_symmetric_difference(train.classes.begin(), train.classes.end(), test.classes.begin(), test.classes.end(),
+                                  std::back_inserter(differ));
+    REQUIRE(false, "give both the same folders of classes", train.folder.string(), " and ", test.folder.string(),
+            " have different classes: '", differ.front(), "' is in one only");
+  }
+  return {std::move(train), std::move(test)};
+}
+
+}  // namespace octet

@@ -1,0 +1,29 @@
+// Decoded images in one file, so that an epoch reads and crops but decodes nothing. Little-endian:
+//   "octpack1"; u64 offset of the index; rows of RGB bytes of one image after the other;
+//   index: u64 images, u64 classes; each class: u64 length, name; each image: u64 offset, u32 width, u32 height, i64
+//   class
+// An image keeps its proportions; its shorter side is at most what random crops need.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "src/config/config.h"
+
+namespace octet {
+
+struct PackedImage {
+  uint64_t offset = 0;
+  uint32_t width = 0, height = 0;
+  int64_t label = 0;
+};
+
+struct PackReport {
+  int64_t images = 0, skipped = 0;
+  uint64_t bytes = 0;
+};
+// Packs data.root (a folder of images) into `directory`: train.pack and val.pack, each complete or absent. Bad images
+// stop it or are skipped and named, as data.bad_images says.
+PackReport pack_image_folder(const Config&, const std::string& directory);
+
+}  // namespace octet

@@ -1,0 +1,131 @@
+// Images that `octet pack` decoded: mapped into memory, cropped and resized while training.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <span>
+
+#include "kernels/base/error.h"
+#include "src/data/crops.h"
+#include "src/data/pack.h"
+#include "src/data/sources.h"
+
+namespace octet {
+namespace {
+
+class Mapping {
+ public:
+  explicit Mapping(const std::string& path) {
+    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    REQUIRE(file >= 0, "data.root must hold train.pack and val.pack: `octet pack` writes them", "cannot open ", path);
+    struct stat status = {};
+    const bool known = fstat(file, &status) == 0 && status.st_size > 0;
+    void* data = known ? mmap(nullptr, size_t(status.st_size), PROT_READ, MAP_PRIVATE, file, 0) : MAP_FAILED;
+    close(file);
+    REQUIRE(data != MAP_FAILED, "pack the images again", "cannot read ", path);
+    bytes_ = {static_cast<const uint8_t*>(data), size_t(status.st_size)};
+  }
+  ~Mapping() { munmap(const_cast<uint8_t*>(bytes_.data()), bytes_.size()); }
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+  std::span<const uint8_t> bytes() const { return bytes_; }
+
+ private:
+  std::span<const uint8_t> bytes_;
+};
+
+class Packed final : public Dataset {
+ public:
+  Packed(const std::string& path, const Config::Data& data)
+      : path_(path),
+        file_(path),
+        side_(static_cast<int>(data.image_size ? data.image_size : 224)),
+        augment_(data.augment) {
+    read_index();
+  }
+  int64_t size() const override { return static_cast<int64_t>(images_.size()); }
+  int64_t classes() const override { return static_cast<int64_t>(names_.size()); }
+  ImageShape shape() const override { return {side_, side_, 3}; }
+  std::string describe() const override {
+    return say("packed: ", size(), " images of ", classes(), " classes in ", path_);
+  }
+  int32_t label(int64_t index) const override { return int32_t(images_[size_t(index)].label); }
+  const std::vector<std::string>& names() const { return names_; }
+
+  bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels) const override {
+    const PackedImage& at = images_[size_t(index)];
+    Draws draws(seed, epoch, DrawSite::augment, index);
+    const bool augmented = training && augment_;
+    const cv::Rect crop = augmented ? random_crop(draws, at.width, at.height) : middle_crop(at.width, at.height);
+    const cv::Mat image(int(at.height), int(at.width), CV_8UC3, const_cast<uint8_t*>(file_.bytes().data() + at.offset));
+    normalize_photograph(resized_crop(image, at.width, at.height, crop, side_), augmented && draws.bits() >> 31,
+                         pixels);
+    return true;
+  }
+
+ private:
+  // Nothing in the file is believed before it is checked.
+  void read_index() {
+    const std::span<const uint8_t> bytes = file_.bytes();
+    const auto check = [&](bool good, const char* what) {
+      REQUIRE(good, "pack the images again", path_, " is damaged: ", what);
+    };
+    check(bytes.size() >= 32 && std::memcmp(bytes.data(), "octpack1", 8) == 0, "it does not begin as a pack");
+    size_t at = 8;
+    const auto take = [&](auto& number) {
+      check(at <= bytes.size() && sizeof number <= bytes.size() - at, "it ends too early");
+      std::memcpy(&number, bytes.data() + at, sizeof number);
+      at += sizeof number;
+    };
+    uint64_t index = 0, images = 0, classes = 0;
+    take(index);
+    check(index >= 16 && index <= bytes.size(), "its index lies outside");
+    at = index;
+    take(images);
+    take(classes);
+    check(classes <= bytes.size() && images <= bytes.size() / 24, "its counts are too large");
+    for (uint64_t i = 0; i < classes; ++i) {
+      uint64_t length = 0;
+      take(length);
+      check(length <= bytes.size() - at, "a class name is too long");
+      names_.emplace_back(reinterpret_cast<const char*>(bytes.data() + at), length);
+      at += length;
+    }
+    for (uint64_t i = 0; i < images; ++i) {
+      PackedImage image;
+      take(image.offset);
+      take(image.width);
+      take(image.height);
+      take(image.label);
+      const bool sides = image.width > 0 && image.height > 0 && image.width <= 65535 && image.height <= 65535;
+      check(sides && image.offset >= 16 && image.offset <= index &&
+                uint64_t{image.width} * image.height * 3 <= index - image.offset,
+            "an image lies outside");
+      check(image.label >= 0 && uint64_t(image.label) < classes, "an image is of no class");
+      images_.push_back(image);
+    }
+    check(at == bytes.size(), "something follows its index");
+  }
+
+  std::string path_;
+  Mapping file_;
+  int side_;
+  bool augment_;
+  std::vector<std::string> names_;
+  std::vector<PackedImage> images_;
+};
+
+}  // namespace
+
+Datasets open_packed(const Config& config) {
+  cv::setNumThreads(0);
+  auto train = std::make_unique<Packed>(config.data.root + "/train.pack", config.data);
+  auto test = std::make_unique<Packed>(config.data.root + "/val.pack", config.data);
+  REQUIRE(train->names() == test->names(), "pack both again", config.data.root,
+          ": train.pack and val.pack have different classes");
+  return {std::move(train), std::move(test)};
+}
+
+}  // namespace octet

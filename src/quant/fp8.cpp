@@ -1,0 +1,44 @@
+// "Training Deep Neural Networks with 8-bit Floating Point Numbers" (Wang et al., NeurIPS 2018), simulated. Numbers are
+// (sign, exponent, mantissa bits):
+//   operands    weights, activations and errors in FP8 (1, 5, 2), to nearest                                section 3
+//   sums        in FP16 (1, 6, 9), in chunks of 64: kernels/cpu/conv_chunked.cpp section 2.3, figure 3 loss times 1000
+//   section 3 update      three AXPYs in FP16, rounded stochastically: g = g + decay w, v = momentum v + g, w = w - lr
+//   v   section 2.4
+// First and last layer are spared as by the other policies here (the paper keeps images and the last layer in FP16).
+#include "kernels/shared/small_float.h"
+#include "src/quant/policies.h"
+#include "src/quant/simulated.h"
+
+namespace octet {
+namespace {
+using namespace simulated;
+
+class Fp8 final : public SimulatedPolicy {
+ public:
+  explicit Fp8(const Config::Policy& config) : SimulatedPolicy(config) { require_bits(8, 8, 8); }
+  std::string name() const override { return "fp8"; }
+  RealConvolution real_convolution() const override { return RealConvolution::chunked_float16; }
+  void round(Role, Tensor values, const RngKey&) const override {
+    for_each(values, [](float& x, int64_t) { x = Float8::nearest(x); });
+  }
+  float loss_scale() const override { return 1000; }
+  void update(Backend&, const UpdateContext& context, Tensor w, Tensor gradient, Tensor velocity) const override {
+    const SgdProblem& sgd = context.sgd;
+    const float* const g = gradient.f32();
+    float* const v = velocity.f32();
+    // Three independent draws for each element, from one block of random bits.
+    for_each(w, [&](float& value, int64_t i) {
+      const Random128 random = philox(uint64_t(i), context.key.step, context.key.site, context.key.seed);
+      const auto draw = [&](int k) { return float(random.word[k] >> 8) / 16777216.0f; };
+      const float step = Float16::stochastic(g[i] / loss_scale() + sgd.decay * value, draw(0));
+      v[i] = Float16::stochastic(sgd.momentum * v[i] + step, draw(1));
+      value = Float16::stochastic(value - sgd.learning_rate * v[i], draw(2));
+    });
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Policy> make_fp8(const Config::Policy& config) { return std::make_unique<Fp8>(config); }
+
+}  // namespace octet

@@ -1,0 +1,97 @@
+// WAGE (Wu et al., "Training and Inference with Integers in Deep Neural Networks", ICLR 2018), on the int8 kernels: its
+// operands are integers times a scale. After the authors' code (github.com/boluoweifenda/WAGE); equations of the paper:
+//   Q(x, k) = round(x S) / S, S = 2^(k-1)                                                          (4)
+//   C(x, k) = clip(x, -1 + 1/S, 1 - 1/S)                                                           (5)
+//   Shift(x) = 2^round(log2 x)                                                                     (6)
+//   initial weight  uniform in +-max(1.5 / S(kW), sqrt(3 / fan_in)), rounded                       (9)
+//   weight      Q(C(w, kW), kW) / alpha, alpha = max(Shift(1.5 / S(kW) / sqrt(3 / fan_in)), 1)     (8), (9)
+//   activation  Q(C(a, kA), kA), whose clip stops the gradient                                     (10)
+//   error       Q(C(e / Shift(max |e|), kE), kE) of the gradient of each activation                (11)
+//   update      g = lr g / Shift(max |g|), rounded stochastically to an integer; w = C(w - g / S(kG), kW) (12)-(14)
+// (11) drops the scale Shift(max |e|) since (12) does not see it; here it stays, a power of two, which changes no bit
+// of (12). No momentum, no decay, no norm, and a bias stays 0. The learning rate is a power of two, 8 at first.
+#include "src/quant/policies.h"
+#include "src/quant/simulated.h"
+
+namespace octet {
+namespace {
+using namespace simulated;
+
+class Wage final : public Policy {
+ public:
+  explicit Wage(const Config::Policy& config) : config_(config) {
+    weight_clip_ = 1 - power(1 - int(config.bits.weight));
+    activation_clip_ = 1 - power(1 - int(config.bits.activation));
+    REQUIRE_USAGE(!config.quantize_first, "set policy.quantize_first to false",
+                  "policy wage: images are normalized, not in [-1, 1], so the first layer's input has no 8-bit form");
+  }
+  std::string name() const override { return "wage"; }
+  bool quantizes(const Site& site) const override { return !site.first && !(site.last && !config_.quantize_last); }
+  Encoding encoding(Role role) const override {
+    Encoding encoding{.dtype = DType::s8, .range = Range::held};
+    encoding.held = role == Role::weight ? &weight_clip_ : &activation_clip_;
+    encoding.qmax = qmax(role == Role::weight ? config_.bits.weight : config_.bits.activation);
+    // The error's clip follows from each gradient: see round_value_error().
+    if (role == Role::error) encoding.held = nullptr, encoding.qmax = qmax(config_.bits.gradient);
+    return encoding;
+  }
+  bool needs_clips() const override { return false; }
+  bool real_weight_gradient() const override { return false; }
+  RealConvolution real_convolution() const override { return RealConvolution::fixed_order; }
+  bool computes_on_host() const override { return true; }
+  float activation_clip() const override { return activation_clip_; }
+
+  // (11). The values are code * Shift / S afterwards, and the largest code's value is the clip that encodes them
+  // exactly.
+  bool rounds_value_error() const override { return true; }
+  float round_value_error(Tensor error, const RngKey&) const override {
+    const int bits = int(config_.bits.gradient);
+    const float scale = shift(absmax(error));
+    for_each(error, [&](float& e, int64_t) { e = grid(clip(e / scale, bits), bits) * scale; });
+    return scale * (1 - power(1 - bits));
+  }
+
+  bool initialize(Tensor weight, int64_t fan_in, const RngKey& key) const override {
+    const float limit = std::max(smallest_step(), fan_in_limit(fan_in));
+    for_each(weight, [&](float& w, int64_t i) {
+      const float uniform = float(philox(uint64_t(i), key.step, key.site, key.seed).word[0]) / 4294967296.0f;
+      w = clip(grid((2 * uniform - 1) * limit, int(config_.bits.weight)), int(config_.bits.weight));
+    });
+    return true;
+  }
+  float weight_gain(int64_t fan_in) const override {
+    const float alpha = std::max(shift(smallest_step() / fan_in_limit(fan_in)), 1.0f);
+    return alpha > 1.8f ? 1 / alpha : 1.0f;
+  }
+
+  void update(Backend&, const UpdateContext& context, Tensor w, Tensor gradient, Tensor) const override {
+    if (!context.weight) return;
+    const float scale = shift(absmax(gradient)), rate = context.sgd.learning_rate;
+    const float steps = power(int(config_.bits.gradient) - 1);
+    const float* const g = gradient.f32();
+    for_each(w, [&](float& value, int64_t i) {
+      const float n = rate * (g[i] / scale);
+      const float whole = std::floor(std::abs(n));
+      const float count = whole + (std::abs(n) - whole > uniform(context.key, i) ? 1.0f : 0.0f);
+      value = clip(value - std::copysign(count, n) / steps, int(config_.bits.weight));
+    });
+  }
+
+  void check_layer(const std::string& layer, bool norm, int64_t) const override {
+    REQUIRE_USAGE(!norm, "use a network without norms: alexnet or vgg7", "policy wage: layer '", layer,
+                  "' has a norm, which WAGE does not define");
+  }
+
+ private:
+  static int qmax(int64_t bits) { return (1 << (bits - 1)) - 1; }
+  float smallest_step() const { return 1.5f / power(int(config_.bits.weight) - 1); }
+  static float fan_in_limit(int64_t fan_in) { return std::sqrt(3.0f / float(fan_in)); }
+  Config::Policy config_;
+  float weight_clip_, activation_clip_;
+};
+
+}  // namespace
+
+std::unique_ptr<Policy> make_wage(const Config::Policy& config) { return std::make_unique<Wage>(config); }
+
+}  // namespace octet

@@ -1,0 +1,83 @@
+// WAGEUBN (Yang et al., "Training high-performance and large-scale deep neural networks with full 8-bit integers",
+// 2019), simulated. After the authors' code (github.com/yang-yk/wageubn); Q, C and Shift as in WAGE:
+//   weight      C(Q(w, 8), 8)                         activation  Q(a, 8), not clipped
+//   norm        mu = Q(mu, 16), sigma = Q(sqrt(var), 16) + 2^-15, Q((x - mu) / sigma, 8), gamma and beta Q(., 8)
+//   error of a value, E1        s clip(Q(e / s, 8), -1, 1),  s = Shift(max |e|)
+//   error of a convolution, E2  s' = s / 128, t = e / s': Q(t, 8) where |t| < 1, else round(t) within +-127; times s'
+//   (a flag bit
+//               tells the two apart)
+//   update      weights: n = SR(G g / Shift(max |g|)) within +-(G - 1), g = Q(n / (128 S(8)), 15); G = 128, 32, 8 as
+//   training goes
+//               on; norms: g = Q(g, 15); v = Q(momentum v + g, 13), w = Q(w - C(Q(lr, 10), 10) v, 24)
+#include <vector>
+
+#include "src/quant/policies.h"
+#include "src/quant/simulated.h"
+
+namespace octet {
+namespace {
+using namespace simulated;
+
+class WageUbn final : public SimulatedPolicy {
+ public:
+  explicit WageUbn(const Config::Policy& config) : SimulatedPolicy(config) { require_bits(8, 8, 8); }
+  std::string name() const override { return "wageubn"; }
+
+  void round(Role role, Tensor values, const RngKey&) const override {
+    if (role == Role::weight) for_each(values, [](float& w, int64_t) { w = clip(grid(w, 8), 8); });
+    if (role == Role::activation) for_each(values, [](float& a, int64_t) { a = grid(a, 8); });
+    if (role != Role::error) return;
+    const float step = shift(absmax(values)) / 128;
+    for_each(values, [&](float& e, int64_t) {
+      const float t = e / step;
+      e = step * (std::abs(t) < 1 ? grid(t, 8) : std::clamp(std::nearbyint(t), -127.0f, 127.0f));
+    });
+  }
+  bool rounds_value_error() const override { return true; }
+  float round_value_error(Tensor error, const RngKey&) const override {
+    const float scale = shift(absmax(error));
+    for_each(error, [&](float& e, int64_t) { e = scale * std::clamp(grid(e / scale, 8), -1.0f, 1.0f); });
+    return 0;
+  }
+
+  void round_norm(const NormOperands& norm) const override {
+    const int64_t channels = norm.x.shape.c;
+    std::vector<float> sigma(static_cast<size_t>(channels));
+    for (int64_t c = 0; c < channels; ++c) {
+      norm.mean[c] = grid(norm.mean[c], 16);
+      sigma[size_t(c)] = grid(std::sqrt(norm.variance[c]), 16) + power(-15);
+      norm.variance[c] = sigma[size_t(c)] * sigma[size_t(c)] - norm.epsilon;  // the norm adds epsilon again
+      norm.gamma[c] = grid(norm.gamma[c], 8);
+      norm.beta[c] = grid(norm.beta[c], 8);
+    }
+    for_each(norm.x, [&](float& x, int64_t i) {
+      const int64_t c = i % channels;
+      x = norm.mean[c] + sigma[size_t(c)] * grid((x - norm.mean[c]) / sigma[size_t(c)], 8);
+    });
+  }
+
+  void update(Backend&, const UpdateContext& context, Tensor w, Tensor gradient, Tensor velocity) const override {
+    const float levels = context.progress < 2.0 / 3 ? 128 : context.progress < 8.0 / 9 ? 32 : 8;
+    const float scale = context.weight ? shift(absmax(gradient)) : 1;
+    const float rate = clip(grid(context.sgd.learning_rate, 10), 10);
+    const float* const g = gradient.f32();
+    float* const v = velocity.f32();
+    for_each(w, [&](float& value, int64_t i) {
+      float step = g[i] + context.sgd.decay * value;
+      if (context.weight) {
+        const float n = std::floor(g[i] / scale * levels + uniform(context.key, i));
+        step = grid(std::clamp(n, 1 - levels, levels - 1) / 16384, 15) + context.sgd.decay * value;
+      } else {
+        step = grid(step, 15);
+      }
+      v[i] = grid(context.sgd.momentum * v[i] + step, 13);
+      value = grid(value - rate * v[i], 24);
+    });
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Policy> make_wageubn(const Config::Policy& config) { return std::make_unique<WageUbn>(config); }
+
+}  // namespace octet

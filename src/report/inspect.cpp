@@ -1,0 +1,175 @@
+// `octet inspect`: what a run did, as one HTML page with its charts inside.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "kernels/base/error.h"
+#include "src/report/commands.h"
+#include "src/report/records.h"
+
+namespace octet {
+namespace {
+
+constexpr const char* style = R"(
+:root{--paper:#f8fafc;--card:#fff;--ink:#1e293b;--soft:#64748b;--grid:#e2e8f0;--accent:#2563eb}
+@media(prefers-color-scheme:dark){:root{--paper:#0f172a;--card:#1e293b;--ink:#e2e8f0;--soft:#94a3b8;--grid:#334155;--accent:#60a5fa}}
+*{box-sizing:border-box}body{margin:0;background:var(--paper);color:var(--ink);font:15px/1.55 system-ui,-apple-system,'DejaVu Sans',sans-serif}
+main{max-width:1240px;margin:0 auto;padding:32px 24px 64px}h1{font-size:26px;margin:0 0 4px}h2{font-size:19px;margin:40px 0 4px}
+p{margin:4px 0 14px;color:var(--soft);max-width:80ch}.tiles{display:flex;flex-wrap:wrap;gap:12px;margin:20px 0}
+.tile{background:var(--card);border:1px solid var(--grid);border-radius:10px;padding:12px 18px;min-width:128px}
+.tile b{display:block;font-size:22px;font-weight:650}.tile span{color:var(--soft);font-size:13px}
+.two{display:grid;grid-template-columns:repeat(auto-fit,minmax(480px,1fr));gap:16px}
+.card{background:var(--card);border:1px solid var(--grid);border-radius:10px;padding:14px}
+svg{width:100%;height:auto;display:block}details{margin-top:32px}summary{cursor:pointer;color:var(--accent)}
+pre{background:var(--card);border:1px solid var(--grid);border-radius:10px;padding:14px;overflow:auto;font-size:12.5px}
+)";
+
+std::string text_of(const std::string& path) {
+  std::ifstream stream(path);
+  std::ostringstream text;
+  text << stream.rdbuf();
+  return text.str();
+}
+
+std::string tile(const std::string& value, const std::string& name) {
+  return fmt::format("<div class=\"tile\"><b>{}</b><span>{}</span></div>", escaped(value), escaped(name));
+}
+std::string card(const std::string& content) { return "<div class=\"card\">" + content + "</div>\n"; }
+
+// A metric of training and test in one chart; shares of 1 as percent.
+std::string curve(const RunRecords& records, const std::string& metric, const std::string& title, double factor) {
+  std::vector<Series> series;
+  for (const char* kind : {"train/", "test/"}) {
+    const auto found = records.metrics.find(kind + metric);
+    if (found == records.metrics.end()) continue;
+    series.push_back(found->second);
+    series.back().name = std::string(kind).substr(0, std::string(kind).size() - 1);
+    for (double& value : series.back().y) value *= factor;
+  }
+  if (series.empty()) return {};
+  return card(line_chart(
+      {.title = title, .x_label = "step", .y_label = factor == 100 ? "%" : "", .width = 600, .height = 320}, series));
+}
+
+std::string tiles(const RunRecords& records, const std::string& directory) {
+  const auto result = nlohmann::json::parse(text_of(directory + "/result.json"), nullptr, false);
+  std::string html;
+  if (result.is_object()) {
+    html += tile(fmt::format("{:.2f} %", 100 * result.value("top1", 0.0)), "test top-1");
+    html += tile(fmt::format("{:.3f}", result.value("loss", 0.0)), "test loss");
+    html += tile(result.value("policy", std::string()), "policy");
+    html += tile(fmt::format("{:.0f}", result.value("images_per_second", 0.0)), "images / s");
+    html += tile(std::to_string(result.value("steps", 0)), "steps");
+    html += tile(std::to_string(result.value("ranks", 1)), "ranks");
+  } else {
+    const auto loss = records.metrics.find("train/loss");
+    if (loss != records.metrics.end() && !loss->second.x.empty())
+      html += tile(fmt::format("{:.0f}", loss->second.x.back()), "steps so far: the run is not finished");
+  }
+  return "<div class=\"tiles\">" + html + "</div>\n";
+}
+
+std::vector<Series> of_layers(const RunRecords& records, Series RunRecords::Layer::*member) {
+  std::vector<Series> series;
+  for (const RunRecords::Layer& layer : records.layers) series.push_back(layer.*member);
+  return series;
+}
+
+std::string layers(const RunRecords& records) {
+  if (records.layers.empty()) return {};
+  std::string html =
+      "<h2>Clipping and learning rates, layer by layer</h2><p>One row or line for each quantized layer, from the input "
+      "(dark) to the output (bright). Each column is an update of the clips: at steps 1, 2, 4, 8 … and then once a "
+      "period. "
+      "Point at a mark to read it.</p><div class=\"two\">\n";
+  html += card(heat_map({.title = "Cosine distance d_c of the clipped, quantized gradient (eq. 7)",
+                         .y_label = "(log scale)",
+                         .log_y = true,
+                         .width = 600},
+                        of_layers(records, &RunRecords::Layer::d_c)));
+  html += card(heat_map({.title = "Learning rate scale φ(d_c) (eq. 8)", .width = 600},
+                        of_layers(records, &RunRecords::Layer::lr_scale)));
+  html +=
+      card(line_chart({.title = "Clipping value c", .x_label = "step", .log_y = true, .by_depth = true, .width = 600},
+                      of_layers(records, &RunRecords::Layer::clip)));
+  std::vector<Series> saturated = of_layers(records, &RunRecords::Layer::saturated);
+  for (Series& series : saturated)
+    for (double& value : series.y) value *= 100;
+  html += card(line_chart({.title = "Saturated: gradients beyond the clip",
+                           .x_label = "step",
+                           .y_label = "% of elements",
+                           .by_depth = true,
+                           .width = 600},
+                          saturated));
+  return html + "</div>\n";
+}
+
+// Shares of each octave of |g|, one line for each of up to six updates, from the first (dark) to the last.
+std::string histograms(const RunRecords& records) {
+  if (records.histograms.empty()) return {};
+  std::string html =
+      "<h2>Gradients</h2><p>How the magnitudes of each layer's gradient spread over powers of two, over training: the "
+      "first "
+      "recorded update is dark, the last bright.</p><div class=\"two\">\n";
+  for (const RunRecords::Layer& layer : records.layers) {
+    const auto found = records.histograms.find(layer.name);
+    if (found == records.histograms.end()) continue;
+    const auto& all = found->second;
+    std::vector<Series> series;
+    const size_t shown = std::min<size_t>(6, all.size());
+    for (size_t k = 0; k < shown; ++k) {
+      const RunRecords::Histogram& histogram = all[shown == 1 ? 0 : k * (all.size() - 1) / (shown - 1)];
+      double total = 0;
+      for (double count : histogram.counts) total += count;
+      Series one{.name = fmt::format("step {:.0f}", histogram.step), .x = {}, .y = {}, .deviation = {}};
+      // The first octave holds the zeros too; the next ones hold next to nothing.
+      for (size_t i = 1; i < histogram.counts.size(); ++i) {
+        if (histogram.first_octave + double(i) < -36) continue;
+        one.x.push_back(histogram.first_octave + double(i));
+        one.y.push_back(total > 0 ? 100 * histogram.counts[i] / total : 0);
+      }
+      series.push_back(std::move(one));
+    }
+    html += card(line_chart({.title = layer.name,
+                             .x_label = "log2 |g|",
+                             .y_label = "% of elements",
+                             .by_depth = true,
+                             .width = 600,
+                             .height = 240},
+                            series));
+  }
+  return html + "</div>\n";
+}
+
+}  // namespace
+
+int run_inspect(const std::string& directory, const std::string& output) {
+  const RunRecords records = read_records(directory);
+  const std::string name = std::filesystem::path(directory).lexically_normal().filename().string();
+  std::string html = fmt::format(
+      "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
+      "content=\"width=device-width\"><title>{0}</title><style>{1}</style></head><body><main>\n<h1>{0}</h1>"
+      "<p>A training run of octet.</p>\n",
+      escaped(name.empty() ? directory : name), style);
+  html += tiles(records, directory);
+  html += "<div class=\"two\">\n" + curve(records, "loss", "Loss", 1) + curve(records, "top1", "Top-1 accuracy", 100) +
+          curve(records, "learning_rate", "Learning rate", 1) +
+          curve(records, "images_per_second", "Images per second", 1) + "</div>\n";
+  html += layers(records) + histograms(records);
+  html += "<details><summary>Configuration</summary><pre>" + escaped(text_of(directory + "/config.yaml")) +
+          "</pre></details></main></body></html>\n";
+
+  const std::string path = output.empty() ? directory + "/inspect.html" : output;
+  std::ofstream stream(path);
+  stream << html << std::flush;
+  REQUIRE(stream.good(), "choose another place with --output", "cannot write ", path);
+  std::cout << path << "\n";
+  return 0;
+}
+
+}  // namespace octet

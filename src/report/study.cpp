@@ -1,0 +1,130 @@
+// `octet study`: runs a grid one after the other, each in a process of its own (a run that diverges or crashes ends
+// alone), skips what is finished, resumes what is not, and writes one table.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+
+#include "kernels/base/error.h"
+#include "src/config/config.h"
+#include "src/report/commands.h"
+#include "src/report/study_table.h"
+#include "src/train/commands.h"
+#include "src/train/durable_file.h"
+#include "src/train/run_directory.h"
+
+namespace octet {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string text_of(const fs::path& path) {
+  std::ifstream stream(path);
+  std::ostringstream text;
+  text << stream.rdbuf();
+  return text.str();
+}
+
+// The line that says what went wrong, or the last one.
+std::string reason_in(const fs::path& log) {
+  std::ifstream stream(log);
+  std::string last, error;
+  for (std::string line; std::getline(stream, line);) {
+    if (line.empty()) continue;
+    last = line;
+    if (error.empty() && line.find("error") != std::string::npos) error = line;
+  }
+  return error.empty() ? last : error;
+}
+
+// Runs a command to its end with its output appended to a file. Signals from the terminal reach it too.
+int execute(const std::vector<std::string>& words, const fs::path& log) {
+  std::vector<char*> arguments;
+  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  const int file = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  REQUIRE(file >= 0, "choose another --directory", "cannot write ", log.string());
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(file, STDOUT_FILENO);
+    dup2(file, STDERR_FILENO);
+    execvp(arguments[0], arguments.data());
+    _exit(127);
+  }
+  close(file);
+  REQUIRE(child > 0, "free some memory", "no process for ", words.front());
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+std::vector<std::string> command_of(const StudyPlan& plan, const StudyRun& run, const fs::path& directory,
+                                    bool resume) {
+  std::vector<std::string> words;
+  if (plan.ranks > 1) words = {"mpirun", "--bind-to", "none", "-n", std::to_string(plan.ranks)};
+  words.insert(words.end(),
+               {fs::read_symlink("/proc/self/exe").string(), "train", plan.base, "--run", directory.string()});
+  for (const std::string& setting : run.overrides) words.insert(words.end(), {"--set", setting});
+  if (resume) words.push_back("--resume");
+  return words;
+}
+
+// Ctrl-C reaches the training, which writes a checkpoint; the study then ends with the training's exit code.
+class IgnoreInterrupt {
+ public:
+  IgnoreInterrupt() : before_(std::signal(SIGINT, [](int) {})) {}
+  ~IgnoreInterrupt() { std::signal(SIGINT, before_); }
+  IgnoreInterrupt(const IgnoreInterrupt&) = delete;
+  IgnoreInterrupt& operator=(const IgnoreInterrupt&) = delete;
+
+ private:
+  void (*before_)(int);
+};
+
+}  // namespace
+
+int run_study(const StudyOptions& options) {
+  const StudyPlan plan = read_study(options.file, options.overrides);
+  const fs::path root =
+      options.directory.empty() ? fs::path("studies") / fs::path(options.file).stem() : fs::path(options.directory);
+  if (!options.list) fs::create_directories(root);
+  const IgnoreInterrupt ignore;
+  for (size_t i = 0; i < plan.runs.size(); ++i) {
+    const StudyRun& run = plan.runs[i];
+    const fs::path directory = root / run.name;
+    const bool finished = fs::exists(directory / "result.json"), failed = fs::exists(directory / "failed.txt");
+    const bool begun = fs::exists(directory / "config.yaml");
+    if (begun) require_same_training(load_config(plan.base, run.overrides), text_of(directory / "config.yaml"));
+    const char* state = finished ? "finished" : failed ? "failed" : begun ? "begun" : "to do";
+    if (options.list || finished || (failed && !options.again)) {
+      std::cout << fmt::format("[{}/{}] {:<9} {}\n", i + 1, plan.runs.size(), state, run.name) << std::flush;
+      continue;
+    }
+    std::cout << fmt::format("[{}/{}] {:<9} {} ... ", i + 1, plan.runs.size(), begun ? "resumed" : "started", run.name)
+              << std::flush;
+    fs::create_directories(directory);
+    fs::remove(directory / "failed.txt");
+    const int code = execute(command_of(plan, run, directory, begun), directory / "train.log");
+    if (code == exit_checkpointed) {
+      std::cout << "stopped after a checkpoint; the same command goes on\n";
+      return code;
+    }
+    if (code != 0) write_durably((directory / "failed.txt").string(), reason_in(directory / "train.log") + "\n");
+    std::cout << (code == 0 ? std::string("done") : "failed: " + reason_in(directory / "train.log")) << "\n";
+    write_study_table(plan, root.string());
+  }
+  if (options.list) return 0;
+  write_study_table(plan, root.string());
+  std::cout << (root / "table.md").string() << "\n";
+  return 0;
+}
+
+}  // namespace octet

@@ -1,0 +1,201 @@
+#include "src/report/study_plan.h"
+
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "kernels/base/error.h"
+#include "src/config/config.h"
+
+namespace octet {
+namespace {
+
+std::string joined(const std::vector<std::string>& words, const char* between) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : between) + word;
+  return text;
+}
+
+// As a directory's name.
+std::string plain(std::string text) {
+  for (char& c : text)
+    if (!isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '_') c = '-';
+  return text;
+}
+
+class Reader {
+ public:
+  explicit Reader(const std::string& file) : file_(file) {
+    REQUIRE_USAGE(std::filesystem::is_regular_file(file), "check the path of the study", "'", file, "' is no file");
+    REQUIRE_USAGE(std::filesystem::file_size(file) <= 1 << 20, "give a study, a page of YAML", file,
+                  ": larger than 1 MiB");
+    try {
+      root_ = YAML::LoadFile(file);
+    } catch (const YAML::Exception& error) {
+      throw UsageError(__FILE__, __LINE__, say(file, ": ", error.what()), "correct the YAML syntax");
+    }
+    REQUIRE_USAGE(root_.IsMap(), "write `key: value` lines", file, ": no study");
+  }
+
+  StudyPlan read(const std::vector<std::string>& overrides) {
+    for (const auto& entry : root_) {
+      static const std::vector<std::string> known = {"title", "note",  "base",     "set",   "grid",
+                                                     "seeds", "ranks", "baseline", "paper", "paper_says"};
+      const auto key = entry.first.as<std::string>();
+      REQUIRE_USAGE(std::find(known.begin(), known.end(), key) != known.end(), say("use one of: ", joined(known, ", ")),
+                    at(entry.first), ": unknown key `", key, "`");
+    }
+    StudyPlan plan;
+    plan.title = text("title", std::filesystem::path(file_).stem().string());
+    plan.note = text("note", "");
+    plan.paper_says = text("paper_says", "the paper");
+    const std::string base = text("base", "");
+    REQUIRE_USAGE(!base.empty(), "name a recipe: `base: ../cifar10_resnet20_unified_int8.yaml`", file_, ": no `base`");
+    plan.base = (std::filesystem::path(file_).parent_path() / base).lexically_normal().string();
+    plan.ranks = number("ranks", 1);
+    REQUIRE_USAGE(plan.ranks >= 1 && plan.ranks <= 4096, "give 1 to 4096", file_, ": `ranks` is ", plan.ranks);
+
+    const std::vector<std::string> common = settings(root_["set"]);
+    std::vector<std::vector<std::string>> row_overrides = grid(plan);
+    find_baselines(plan);
+    read_paper(plan);
+    for (size_t row = 0; row < plan.rows.size(); ++row) {
+      for (int64_t seed : seeds()) {
+        StudyRun run{plain(joined(plan.rows[row].labels, "-")) + "-seed" + std::to_string(seed), row, common};
+        run.overrides.insert(run.overrides.end(), row_overrides[row].begin(), row_overrides[row].end());
+        run.overrides.push_back("seed=" + std::to_string(seed));
+        run.overrides.insert(run.overrides.end(), overrides.begin(), overrides.end());
+        load_config(plan.base, run.overrides);  // every mistake shows before the first run
+        for (const StudyRun& other : plan.runs)
+          REQUIRE_USAGE(other.name != run.name, "give each row its own labels", file_, ": two runs are named ",
+                        run.name);
+        plan.runs.push_back(std::move(run));
+      }
+    }
+    return plan;
+  }
+
+ private:
+  std::string at(const YAML::Node& node) const { return say(file_, ":", node.Mark().line + 1); }
+
+  std::string scalar(const YAML::Node& node) const {
+    REQUIRE_USAGE(node.IsScalar(), "give one plain value", at(node), ": a list or mapping where a value is expected");
+    return node.Scalar();
+  }
+  std::string text(const char* key, const std::string& otherwise) const {
+    return root_[key] ? scalar(root_[key]) : otherwise;
+  }
+  int64_t number(const char* key, int64_t otherwise) const {
+    if (!root_[key]) return otherwise;
+    try {
+      return root_[key].as<int64_t>();
+    } catch (const YAML::Exception&) {
+      throw UsageError(__FILE__, __LINE__, say(at(root_[key]), ": `", key, "` is no integer"), "give an integer");
+    }
+  }
+
+  // {train.lr: 0.1, data.root: x} -> key=value
+  std::vector<std::string> settings(const YAML::Node& node) const {
+    std::vector<std::string> out;
+    if (!node || node.IsNull()) return out;
+    REQUIRE_USAGE(node.IsMap(), "write {key: value, ...}", at(node), ": settings are no mapping");
+    for (const auto& entry : node) {
+      std::string value;
+      if (entry.second.IsSequence())
+        for (const auto& item : entry.second) value += std::string(value.empty() ? "" : ",") + scalar(item);
+      else
+        value = scalar(entry.second);
+      out.push_back(scalar(entry.first) + "=" + value);
+    }
+    return out;
+  }
+
+  // The product of the axes, the last running fastest.
+  std::vector<std::vector<std::string>> grid(StudyPlan& plan) const {
+    const YAML::Node node = root_["grid"];
+    REQUIRE_USAGE(node && node.IsMap() && node.size() > 0, "write `grid: {policy: {fp32: {policy.name: fp32}, ...}}`",
+                  file_, ": no `grid`");
+    std::vector<std::vector<std::string>> overrides{{}};
+    plan.rows = {StudyRow{}};
+    for (const auto& axis : node) {
+      plan.axes.push_back(scalar(axis.first));
+      REQUIRE_USAGE(axis.second.IsMap() && axis.second.size() > 0,
+                    "give it labels: `policy: {fp32: {policy.name: fp32}}`", at(axis.first), ": axis `",
+                    plan.axes.back(), "` has no labels");
+      std::vector<StudyRow> rows;
+      std::vector<std::vector<std::string>> longer;
+      for (size_t row = 0; row < plan.rows.size(); ++row) {
+        for (const auto& label : axis.second) {
+          rows.push_back(plan.rows[row]);
+          rows.back().labels.push_back(scalar(label.first));
+          longer.push_back(overrides[row]);
+          for (std::string& setting : settings(label.second)) longer.back().push_back(std::move(setting));
+        }
+      }
+      plan.rows = std::move(rows);
+      overrides = std::move(longer);
+    }
+    return overrides;
+  }
+
+  // baseline: {policy: fp32} - the row that differs from a row in these axes alone.
+  void find_baselines(StudyPlan& plan) const {
+    const YAML::Node node = root_["baseline"];
+    if (!node) return;
+    std::map<size_t, std::string> fixed;
+    for (const std::string& setting : settings(node)) {
+      const size_t equals = setting.find('=');
+      const auto axis = std::find(plan.axes.begin(), plan.axes.end(), setting.substr(0, equals));
+      REQUIRE_USAGE(axis != plan.axes.end(), say("use one of: ", joined(plan.axes, ", ")), at(node), ": `",
+                    setting.substr(0, equals), "` is no axis of the grid");
+      fixed[size_t(axis - plan.axes.begin())] = setting.substr(equals + 1);
+    }
+    for (StudyRow& row : plan.rows) {
+      std::vector<std::string> wanted = row.labels;
+      for (const auto& [axis, label] : fixed) wanted[axis] = label;
+      for (size_t other = 0; other < plan.rows.size(); ++other)
+        if (plan.rows[other].labels == wanted) row.baseline = other;
+      REQUIRE_USAGE(row.baseline.has_value(), "name labels of the grid", at(node), ": no row is ",
+                    joined(wanted, " / "));
+    }
+  }
+
+  // paper: {"resnet20 / fp32": 92.32} - labels as in the table, joined by " / ".
+  void read_paper(StudyPlan& plan) const {
+    const YAML::Node node = root_["paper"];
+    if (!node) return;
+    REQUIRE_USAGE(node.IsMap(), "write {\"label / label\": value}", at(node), ": `paper` is no mapping");
+    for (const auto& entry : node) {
+      const std::string name = scalar(entry.first);
+      const auto row =
+          std::find_if(plan.rows.begin(), plan.rows.end(), [&](const StudyRow& r) { return r.name() == name; });
+      REQUIRE_USAGE(row != plan.rows.end(), say("use a row's name, for example \"", plan.rows.front().name(), "\""),
+                    at(entry.first), ": no row is named `", name, "`");
+      row->paper = scalar(entry.second);
+    }
+  }
+
+  std::vector<int64_t> seeds() const {
+    if (!root_["seeds"]) return {1};
+    try {
+      return root_["seeds"].as<std::vector<int64_t>>();
+    } catch (const YAML::Exception&) {
+      throw UsageError(__FILE__, __LINE__, say(at(root_["seeds"]), ": `seeds` is no list of integers"),
+                       "write [1, 2, 3]");
+    }
+  }
+
+  std::string file_;
+  YAML::Node root_;
+};
+
+}  // namespace
+
+std::string StudyRow::name() const { return joined(labels, " / "); }
+
+StudyPlan read_study(const std::string& file, const std::vector<std::string>& overrides) {
+  return Reader(file).read(overrides);
+}
+
+}  // namespace octet

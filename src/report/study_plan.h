@@ -1,0 +1,36 @@
+// What a study asks for: a grid of runs, each a recipe with some keys set. Read from YAML, every word checked.
+#pragma once
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace octet {
+
+struct StudyRun {
+  std::string name;  // of the row and the seed: its directory
+  size_t row = 0;
+  std::vector<std::string> overrides;  // key=value
+};
+
+struct StudyRow {
+  std::vector<std::string> labels;  // one for each axis
+  std::optional<size_t> baseline;   // the row whose accuracy a drop is taken from
+  std::string paper;                // the paper's value for it, as text; empty: none
+  std::string name() const;
+};
+
+struct StudyPlan {
+  std::string title, note;
+  std::string paper_says;  // what `paper` counts, for example "accuracy (%)"
+  std::string base;        // the recipe, a path
+  int64_t ranks = 1;
+  std::vector<std::string> axes;
+  std::vector<StudyRow> rows;
+  std::vector<StudyRun> runs;  // rows x seeds
+};
+
+// UsageError with file and line for whatever is not understood; the base recipe must exist, and every key be known.
+StudyPlan read_study(const std::string& file, const std::vector<std::string>& overrides);
+
+}  // namespace octet

@@ -1,0 +1,39 @@
+// Charts as SVG text, for `octet study` and `octet inspect`. Own code, since the libraries at hand draw through a
+// window system or another program (gnuplot), and a chart here is a few lines of text. Colors are CSS variables with
+// defaults, so that a page can give them a dark form; every mark has a tooltip.
+#pragma once
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace octet {
+
+struct ChartOptions {
+  std::string title = {}, x_label = {}, y_label = {};
+  bool log_y = false;
+  bool by_depth = false;  // many series in an order (layers): colors run from dark to bright, no legend
+  int width = 760, height = 340;
+};
+
+struct Series {
+  std::string name;
+  std::vector<double> x, y;       // of one length; what is not finite leaves a gap
+  std::vector<double> deviation;  // empty, or the half height of a band around y
+};
+std::string line_chart(const ChartOptions&, std::span<const Series>);
+
+struct Bar {
+  std::string name;
+  std::optional<double> value;  // empty: failed
+  double deviation = 0;
+  std::optional<double> reference;  // drawn as a tick, for example the paper's value
+};
+std::string bar_chart(const ChartOptions&, std::span<const Bar>, const std::string& reference_name);
+
+// One row of colored cells per series, all over the same range of x; dark is low.
+std::string heat_map(const ChartOptions&, std::span<const Series> rows);
+
+std::string escaped(const std::string& text);  // for XML and HTML
+
+}  // namespace octet

@@ -1,0 +1,113 @@
+// Packing: what comes out is what the folder gives, and a damaged pack is refused.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <opencv2/imgcodecs.hpp>
+
+#include "kernels/base/error.h"
+#include "src/data/loader.h"
+#include "src/data/pack.h"
+#include "tests/data/support.h"
+
+namespace octet {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Packed : public testing::Test {
+ protected:
+  void SetUp() override {
+    root_ = fs::temp_directory_path() / ("octet-pack-" + std::to_string(getpid()));
+    fs::remove_all(root_);
+    for (const char* split : {"train", "val"}) {
+      for (const char* name : {"bee", "cat"}) {
+        fs::create_directories(root_ / "images" / split / name);
+        for (int i = 0; i < 3; ++i) {  // smaller than a crop needs: packed as they are
+          cv::Mat image(40 + i, 50, CV_8UC3);
+          for (int y = 0; y < image.rows; ++y)
+            for (int x = 0; x < image.cols; ++x)
+              image.at<cv::Vec3b>(y, x) = cv::Vec3b(uchar(4 * x), uchar(5 * y), uchar(30 * i));
+          cv::imwrite((root_ / "images" / split / name / (std::to_string(i) + ".png")).string(), image);
+        }
+      }
+    }
+    config_.data.name = "image_folder";
+    config_.data.root = (root_ / "images").string();
+    config_.data.image_size = 48;
+    config_.data.batch = 2;
+    config_.model.classes = 2;
+  }
+  void TearDown() override { fs::remove_all(root_); }
+  Config packed() const {
+    Config config = config_;
+    config.data.name = "packed";
+    config.data.root = (root_ / "packed").string();
+    return config;
+  }
+
+  fs::path root_;
+  Config config_;
+};
+
+TEST_F(Packed, GivesTheSamePixels) {
+  const PackReport report = pack_image_folder(config_, packed().data.root);
+  EXPECT_EQ(report.images, 12);
+  const Datasets folder = open_datasets(config_), pack = open_datasets(packed());
+  ASSERT_EQ(pack.train->size(), folder.train->size());
+  const size_t pixels = size_t(48 * 48 * 3);
+  for (int64_t i = 0; i < folder.train->size(); ++i) {
+    EXPECT_EQ(pack.train->label(i), folder.train->label(i));
+    for (bool training : {false, true}) {
+      std::vector<float> a(pixels), b(pixels);
+      ASSERT_TRUE(folder.train->read(i, training, 7, 3, a.data()));
+      ASSERT_TRUE(pack.train->read(i, training, 7, 3, b.data()));
+      EXPECT_EQ(a, b) << i;
+    }
+  }
+}
+
+TEST_F(Packed, BadImageStopsOrIsSkipped) {
+  std::ofstream(root_ / "images/train/cat/broken.png") << "no image";
+  EXPECT_THROW(pack_image_folder(config_, packed().data.root), Error);
+  EXPECT_FALSE(fs::exists(root_ / "packed/train.pack"));
+  config_.data.bad_images = "skip";
+  EXPECT_EQ(pack_image_folder(config_, packed().data.root).skipped, 1);
+  EXPECT_EQ(open_datasets(packed()).train->size(), 6);
+}
+
+// Every cut, and every changed byte of the head and the index, gives an error or a data set whose images lie inside the
+// file.
+TEST_F(Packed, DamageIsRefused) {
+  pack_image_folder(config_, packed().data.root);
+  const fs::path file = root_ / "packed/train.pack";
+  std::ifstream stream(file, std::ios::binary);
+  const std::string whole((std::istreambuf_iterator<char>(stream)), {});
+  const auto opens = [&](const std::string& bytes) {
+    std::ofstream(file, std::ios::binary) << bytes;
+    try {
+      const Datasets sets = open_datasets(packed());
+      std::vector<float> pixels(size_t(48 * 48 * 3));
+      for (int64_t i = 0; i < sets.train->size(); ++i) sets.train->read(i, true, 1, 1, pixels.data());
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  };
+  EXPECT_TRUE(opens(whole));
+  for (size_t length = 0; length < whole.size(); length += 997) EXPECT_FALSE(opens(whole.substr(0, length))) << length;
+  EXPECT_FALSE(opens(whole + "x"));
+  for (size_t at = 0; at < 16; ++at) {
+    std::string changed = whole;
+    changed[at] = char(changed[at] ^ 0x55);
+    EXPECT_FALSE(opens(changed)) << at;
+  }
+  for (size_t at = whole.size() - 200; at < whole.size(); ++at) {
+    std::string changed = whole;
+    changed[at] = char(changed[at] ^ 0x80);
+    opens(changed);  // must not crash
+  }
+}
+
+}  // namespace
+}  // namespace octet

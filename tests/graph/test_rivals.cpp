@@ -1,0 +1,62 @@
+// With eight bits everywhere, a rival policy's gradients point where those of fp32 do, from the same weights and
+// images.
+#include <cmath>
+
+#include "tests/graph/harness.h"
+
+namespace octet {
+namespace {
+
+Config config_of(const std::string& policy, const std::string& model) {
+  Config config;
+  config.policy.name = policy;
+  config.policy.quantize_last = policy == "wage";
+  config.model.name = model;
+  config.model.dropout = 0;
+  return config;
+}
+
+double cosine(const Param& a, const Param& b) {
+  double dot = 0, aa = 0, bb = 0;
+  for (int64_t i = 0; i < a.gradient.elements(); ++i) {
+    const double x = a.gradient.f32()[i], y = b.gradient.f32()[i];
+    dot += x * y, aa += x * x, bb += y * y;
+  }
+  return dot / std::sqrt(aa * bb);
+}
+
+// Rounding errors add up towards the input, so the bound is that of the first layers; whatever is wrong (a sign, a mask, an order)
+// gives a cosine about 0.
+void compare(const std::string& policy, const std::string& model, double least, float shrink) {
+  const PlanOptions options{.storage = DType::f32};
+  Harness exact(config_of("fp32", model), make_cpu_backend({best_isa(), 2, RealConvolution::fixed_order}), 8, 32,
+                options);
+  const auto real = make_policy(config_of(policy, model))->real_convolution();
+  Harness rival(config_of(policy, model), make_cpu_backend({best_isa(), 2, real}), 8, 32, options);
+  for (float& pixel : exact.images) pixel *= shrink;
+  rival.images = exact.images;
+  for (Param& param : rival.plan->params()) {
+    const float* from = param.master.f32();
+    std::copy(from, from + param.master.elements(), exact.param(param.name).master.f32());
+  }
+  // The masters change at the end of a step, the gradients do not.
+  exact.train(0);
+  rival.train(0);
+  double worst = 1;
+  for (Param& param : rival.plan->params()) {
+    if (!is_weight(param.kind)) continue;
+    const double close = cosine(param, exact.param(param.name));
+    EXPECT_GT(close, least) << policy << " " << param.name;
+    worst = std::min(worst, close);
+  }
+  std::printf("%s on %s: least cosine of a weight's gradient with fp32's %.4f\n", policy.c_str(), model.c_str(), worst);
+}
+
+// Images are dim, so that no activation reaches WAGE's clip, which fp32 does not have.
+TEST(Rivals, WagePointsWhereFp32Does) { compare("wage", "vgg7", 0.8, 0.25f); }
+TEST(Rivals, WageUbnPointsWhereFp32Does) { compare("wageubn", "resnet20", 0.55, 1); }
+TEST(Rivals, Fp8PointsWhereFp32Does) { compare("fp8", "resnet20", 0.2, 1); }
+TEST(Rivals, UnifiedInt8PointsWhereFp32Does) { compare("unified_int8", "resnet20", 0.65, 1); }
+
+}  // namespace
+}  // namespace octet

@@ -1,0 +1,52 @@
+#!/usr/bin/env python3
+"""octet study, inspect and pack, as a user runs them."""
+
+import json
+
+from harness import RECIPE, Case, main
+
+STUDY = f"""title: tiny
+base: {RECIPE}
+set: {{data.samples: 128, data.batch: 32, train.epochs: 2, backend.threads: 1, data.workers: 1, train.log_every_steps: 1}}
+grid:
+  policy:
+    fp32: {{policy.name: fp32}}
+    int8: {{policy.name: unified_int8, policy.clip.record_histograms: true}}
+    wage: {{policy.name: wage}}
+baseline: {{policy: fp32}}
+paper: {{fp32: 92.32}}
+"""
+
+
+class Studies(Case):
+    def test_runs_skips_and_tables(self):
+        study, out = self.directory / "tiny.yaml", self.directory / "out"
+        study.write_text(STUDY)
+        self.assertEqual(self.octet("study", study, "--list").out.count("to do"), 3)
+        job = self.octet("study", study, "--directory", out)
+        self.assertEqual(job.out.count("started"), 3, job)
+        self.assertIn("norm", job.out)  # wage fails alone
+        table = (out / "table.md").read_text()
+        self.assertIn("| fp32 | 1/1 |", table)
+        self.assertIn("| wage | 0/1 | failed |", table)
+        rows = json.loads((out / "results.json").read_text())["rows"]
+        self.assertAlmostEqual(rows[1]["drop"], rows[0]["mean"] - rows[1]["mean"])
+        again = self.octet("study", study, "--directory", out)
+        self.assertEqual((again.out.count("finished"), again.out.count("started")), (2, 0), again)
+        # Another grid in the same place would mix results.
+        study.write_text(STUDY.replace("train.epochs: 2", "train.epochs: 3"))
+        self.assertIn("epochs", self.octet("study", study, "--directory", out, code=2).err)
+
+        page = self.octet("inspect", out / "int8-seed1").out.strip()
+        html = open(page, encoding="utf-8").read()
+        for word in "<svg", "Cosine distance", "layer1.0.conv1", "log2 |g|", "Top-1 accuracy":
+            self.assertIn(word, html)
+        self.assertNotIn("http://", html.replace("http://www.w3.org/2000/svg", ""))
+        self.assertNotIn("nan", html.split("<details>")[0])
+
+    def test_inspect_needs_a_run(self):
+        self.assertIn("metrics.jsonl", self.octet("inspect", self.directory, code=2).err)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,210 @@
+// The rival policies, role by role, against their formulas computed elsewhere: tests/golden/make_policies.py.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "kernels/shared/small_float.h"
+#include "src/quant/policies.h"
+#include "tests/golden/golden.h"
+
+namespace octet {
+namespace {
+
+using Values = std::vector<float>;
+
+const nlohmann::json& all() {
+  static const nlohmann::json json = [] {
+    nlohmann::json loaded;
+    std::ifstream(std::string(OCTET_SOURCE_DIR) + "/tests/golden/policies.json") >> loaded;
+    return loaded;
+  }();
+  return json;
+}
+
+Values inputs(uint32_t salt, double factor, size_t count = 256) {
+  Values values(count);
+  for (size_t i = 0; i < count; ++i) values[i] = float(double(golden::value(uint32_t(i), salt)) * factor);
+  return values;
+}
+constexpr Shape kShape{4, 1, 1, 64};
+const RngKey kKey{5, 3, 17, 0};
+Tensor tensor(Values& values, Shape shape = kShape) { return {values.data(), shape, DType::f32}; }
+
+// Results lie on coarse grids, so a tolerance of float rounding is a test of exact steps.
+void expect_equal(const Values& got, const char* policy, const char* role) {
+  const auto& want = all()[policy][role];
+  ASSERT_EQ(got.size(), want.size());
+  double largest = 0;
+  for (const auto& value : want) largest = std::max(largest, std::abs(value.get<double>()));
+  for (size_t i = 0; i < got.size(); ++i)
+    EXPECT_NEAR(got[i], want[i].get<double>(), 2e-6 * largest) << policy << " " << role << " " << i;
+}
+
+Config config_of(const std::string& name, int64_t weight_bits = 8) {
+  Config config;
+  config.policy.name = name;
+  config.policy.bits.weight = weight_bits;
+  return config;
+}
+Values rounded(const Policy& policy, Role role, Values values) {
+  policy.round(role, tensor(values), kKey);
+  return values;
+}
+UpdateContext context() {
+  UpdateContext context;
+  context.sgd = {0.1f, 0.9f, 0, false};
+  context.key = kKey;
+  return context;
+}
+
+TEST(Policies, DoReFa) {
+  const auto policy = make_policy(config_of("dorefa"));
+  expect_equal(rounded(*policy, Role::weight, inputs(1, 3)), "dorefa", "weight");
+  expect_equal(rounded(*policy, Role::activation, inputs(2, 4)), "dorefa", "activation");
+  expect_equal(rounded(*policy, Role::error, inputs(3, 0.01)), "dorefa", "error");
+  Values w = inputs(1, 3), a = inputs(2, 4), gw = inputs(4, 1), ga = inputs(4, 1);
+  policy->backward(Role::weight, tensor(w), tensor(gw));
+  expect_equal(gw, "dorefa", "weight_backward");
+  policy->backward(Role::activation, tensor(a), tensor(ga));
+  expect_equal(ga, "dorefa", "activation_backward");
+}
+
+TEST(Policies, Wage) {
+  const auto policy = make_policy(config_of("wage", 2));
+  const auto backend = make_reference_backend();
+  for (const auto& [role, name, salt, factor] :
+       {std::tuple{Role::weight, "weight", 1u, 3.0}, std::tuple{Role::activation, "activation", 2u, 4.0}}) {
+    Values x = inputs(salt, factor), back(x.size());
+    std::vector<int8_t> codes(x.size());
+    float scale = 0;
+    const QTensor coded{{codes.data(), kShape, DType::s8}, &scale};
+    backend->quantize(tensor(x), policy->encoding(role), kKey, coded, {});
+    backend->dequantize(coded, tensor(back));
+    expect_equal(back, "wage", name);
+  }
+  // The clip that comes back encodes what is left without a loss.
+  Values e = inputs(3, 0.01), back(e.size());
+  const float clip = policy->round_value_error(tensor(e), kKey);
+  expect_equal(e, "wage", "value_error");
+  std::vector<int8_t> codes(e.size());
+  float scale = 0;
+  Encoding encoding = policy->encoding(Role::error);
+  encoding.held = &clip;
+  backend->quantize(tensor(e), encoding, kKey, {{codes.data(), kShape, DType::s8}, &scale}, {});
+  backend->dequantize({{codes.data(), kShape, DType::s8}, &scale}, tensor(back));
+  EXPECT_EQ(back, e);
+
+  Values w, g = inputs(4, 0.3), v(256);
+  for (const auto& value : all()["wage"]["start"]) w.push_back(value.get<float>());
+  UpdateContext update = context();
+  update.sgd.learning_rate = 8;
+  policy->update(*backend, update, tensor(w), tensor(g), tensor(v));
+  expect_equal(w, "wage", "updated");
+  for (size_t i = 0; i < all()["wage"]["fan_in"].size(); ++i)
+    EXPECT_EQ(policy->weight_gain(int64_t(all()["wage"]["fan_in"][i].get<double>())),
+              all()["wage"]["gain"][i].get<float>());
+}
+
+TEST(Policies, WageUbn) {
+  const auto policy = make_policy(config_of("wageubn"));
+  const auto backend = make_reference_backend();
+  expect_equal(rounded(*policy, Role::weight, inputs(1, 3)), "wageubn", "weight");
+  expect_equal(rounded(*policy, Role::activation, inputs(2, 4)), "wageubn", "activation");
+  expect_equal(rounded(*policy, Role::error, inputs(3, 0.01)), "wageubn", "error");
+  Values e = inputs(3, 0.01);
+  policy->round_value_error(tensor(e), kKey);
+  expect_equal(e, "wageubn", "value_error");
+
+  Values x = inputs(5, 4), mean(4), variance(4), gamma(4, 1.0f), beta(4);
+  for (size_t c = 0; c < 4; ++c) {
+    double sum = 0, squares = 0;
+    for (size_t i = c; i < 256; i += 4) sum += x[i] / 64.0, squares += double(x[i]) * x[i] / 64.0;
+    mean[c] = float(sum);
+    variance[c] = float(squares - sum * sum);
+  }
+  policy->round_norm({tensor(x, {1, 8, 8, 4}), mean.data(), variance.data(), gamma.data(), beta.data(), 1e-5f});
+  expect_equal(x, "wageubn", "norm");
+
+  Values w = inputs(1, 3), g = inputs(4, 0.3), v = inputs(6, 0.1);
+  policy->update(*backend, context(), tensor(w), tensor(g), tensor(v));
+  expect_equal(v, "wageubn", "velocity");
+  expect_equal(w, "wageubn", "updated");
+}
+
+TEST(Policies, RangeBn) {
+  const auto policy = make_policy(config_of("range_bn"));
+  expect_equal(rounded(*policy, Role::weight, inputs(1, 3)), "range_bn", "weight");
+  expect_equal(rounded(*policy, Role::error, inputs(3, 0.01)), "range_bn", "error");
+  Values x = inputs(2, 4);
+  expect_equal(rounded(*policy, Role::activation, x), "range_bn", "activation");
+
+  // Four samples of 16 pixels and 4 channels.
+  const Shape shape{4, 4, 4, 4};
+  Values mean(4), variance(4), scale(4), gamma = inputs(7, 0.5, 4), beta = inputs(8, 0.5, 4);
+  for (float& value : gamma) value += 1;
+  const Moments moments{mean.data(), variance.data(), nullptr, nullptr};
+  policy->measure_norm(tensor(x, shape), &moments, 1e-5f);
+  expect_equal(x, "range_bn", "activation");
+  for (size_t c = 0; c < 4; ++c) scale[c] = 1 / std::sqrt(variance[c] + 1e-5f);
+  expect_equal(scale, "range_bn", "norm_scale");
+
+  // As affine_backward with frozen statistics leaves it, then completed.
+  const Values dz = inputs(9, 1);
+  Values d_gamma(4), d_beta(4), dx(256);
+  for (size_t i = 0; i < 256; ++i) {
+    const size_t c = i % 4;
+    dx[i] = dz[i] * gamma[c] * scale[c];
+    d_beta[c] += dz[i];
+    d_gamma[c] += dz[i] * (x[i] - mean[c]) * scale[c];
+  }
+  policy->norm_backward({tensor(x, shape), mean.data(), variance.data(), gamma.data(), beta.data(), 1e-5f},
+                        d_gamma.data(), d_beta.data(), tensor(dx, shape));
+  expect_equal(dx, "range_bn", "norm_gradient");
+}
+
+TEST(Policies, Fp8) {
+  const auto policy = make_policy(config_of("fp8"));
+  const auto backend = make_reference_backend();
+  Values x;
+  for (const auto& [salt, factor] : {std::pair{1u, 3.0}, {2u, 1e-4}, {3u, 3e5}, {4u, 1e-6}}) {
+    const Values part = inputs(salt, factor, 64);
+    x.insert(x.end(), part.begin(), part.end());
+  }
+  const Values rounded8 = rounded(*policy, Role::error, x);
+  for (size_t i = 0; i < x.size(); ++i) {
+    EXPECT_EQ(rounded8[i], all()["fp8"]["rounded"][i].get<float>()) << x[i];
+    EXPECT_EQ(Float16::nearest(x[i]), all()["fp8"]["rounded16"][i].get<float>()) << x[i];
+  }
+  Values w = inputs(1, 3), g = inputs(4, 0.3), v = inputs(6, 0.1);
+  UpdateContext update = context();
+  update.sgd.decay = 1e-4f;
+  policy->update(*backend, update, tensor(w), tensor(g), tensor(v));
+  expect_equal(v, "fp8", "velocity");
+  expect_equal(w, "fp8", "updated");
+}
+
+void expect_refusal(const std::function<void()>& make, const char* word) {
+  try {
+    make();
+    ADD_FAILURE() << "no error that says " << word;
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find(word), std::string::npos) << error.what();
+  }
+}
+
+TEST(Policies, RefuseWhatTheyDoNotDefine) {
+  for (const char* name : {"wageubn", "range_bn", "fp8"})
+    expect_refusal([&] { make_policy(config_of(name, 4)); }, "8/8/8");
+  Config wage = config_of("wage", 2);
+  expect_refusal([&] { make_policy(wage)->check_layer("conv1", true, 4096); }, "conv1");
+  wage.policy.quantize_first = true;
+  expect_refusal([&] { make_policy(wage); }, "quantize_first");
+  expect_refusal([&] { make_policy(config_of("range_bn"))->check_layer("conv1", true, 100); }, "16 chunks");
+  expect_refusal([&] { make_policy(config_of("dorefa2")); }, "dorefa2");
+}
+
+}  // namespace
+}  // namespace octet

@@ -1,0 +1,123 @@
+// Studies: the grid, its mistakes, and the table of finished runs.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "kernels/base/error.h"
+#include "src/report/study_plan.h"
+#include "src/report/study_table.h"
+
+namespace octet {
+namespace {
+
+namespace fs = std::filesystem;
+
+// clang-format off
+constexpr const char* good =
+    "title: \"networks & policies\"\n"
+    "base: recipe.yaml\n"
+    "paper_says: \"paper (%)\"\n"
+    "set: {train.epochs: 2}\n"
+    "seeds: [1, 2]\n"
+    "grid:\n"
+    "  network: {resnet20: {model.name: resnet20}, mobile: {model.name: mobilenet_v2}}\n"
+    "  policy: {fp32: {policy.name: fp32}, int8: {policy.name: unified_int8, train.milestones: [1, 2]}}\n"
+    "baseline: {policy: fp32}\n"
+    "paper: {resnet20 / fp32: 92.32}\n";
+// clang-format on
+
+class Study : public testing::Test {
+ protected:
+  void SetUp() override {
+    root_ = fs::temp_directory_path() / ("octet-study-" + std::to_string(getpid()));
+    fs::remove_all(root_);
+    fs::create_directories(root_);
+    std::ofstream(root_ / "recipe.yaml") << "data: {name: shapes}\n";
+  }
+  void TearDown() override { fs::remove_all(root_); }
+  StudyPlan read(const std::string& text, const std::vector<std::string>& overrides = {}) {
+    std::ofstream(root_ / "study.yaml") << text;
+    return read_study((root_ / "study.yaml").string(), overrides);
+  }
+  void refuse(std::string text, const std::string& from, const std::string& to, const std::string& word) {
+    const size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    try {
+      read(text.replace(at, from.size(), to));
+      ADD_FAILURE() << "no error that says " << word;
+    } catch (const UsageError& error) {
+      EXPECT_NE(std::string(error.what()).find(word), std::string::npos) << error.what();
+    }
+  }
+  fs::path root_;
+};
+
+TEST_F(Study, GridIsTheProductOfItsAxes) {
+  const StudyPlan plan = read(good, {"data.batch=64"});
+  ASSERT_EQ(plan.rows.size(), 4u);
+  EXPECT_EQ(plan.rows[1].name(), "resnet20 / int8");
+  EXPECT_EQ(plan.rows[3].baseline, 2u);
+  EXPECT_EQ(plan.rows[0].paper, "92.32");
+  ASSERT_EQ(plan.runs.size(), 8u);
+  EXPECT_EQ(plan.runs[3].name, "resnet20-int8-seed2");
+  const std::vector<std::string> wanted = {
+      "train.epochs=2", "model.name=resnet20", "policy.name=unified_int8", "train.milestones=1,2",
+      "seed=2",         "data.batch=64"};
+  EXPECT_EQ(plan.runs[3].overrides, wanted);
+}
+
+TEST_F(Study, ShippedStudiesAreValid) {
+  int count = 0;
+  for (const auto& entry : fs::directory_iterator(OCTET_SOURCE_DIR "/configs/studies")) {
+    EXPECT_GT(read_study(entry.path().string(), {}).runs.size(), 0u) << entry.path();
+    ++count;
+  }
+  EXPECT_GT(count, 0);
+}
+
+TEST_F(Study, MistakesAreNamed) {
+  refuse(good, "seeds:", "seed:", "unknown key `seed`");
+  refuse(good, "recipe.yaml", "none.yaml", "none.yaml");
+  refuse(good, "policy.name: fp32", "policy.nam: fp32", "policy.name");
+  refuse(good, "{policy: fp32}", "{policy: fp16}", "fp16");
+  refuse(good, "{policy: fp32}", "{polcy: fp32}", "polcy");
+  refuse(good, "resnet20 / fp32: 92.32", "resnet20 / fp8: 1", "resnet20 / fp8");
+  refuse(good, "[1, 2]\ngrid", "[1, 1]\ngrid", "two runs");
+  refuse(good, "[1, 2]\ngrid", "many\ngrid", "seeds");
+  refuse(good, "network: {", "network: [", "YAML");
+}
+
+TEST_F(Study, TableHasMeansDropsAndFailures) {
+  const StudyPlan plan = read(good);
+  const auto finish = [&](size_t run, double top1) {
+    const fs::path directory = root_ / plan.runs[run].name;
+    fs::create_directories(directory);
+    std::ofstream(directory / "result.json") << nlohmann::json{{"top1", top1},
+                                                               {"images_per_second", 1000.0},
+                                                               {"epochs", 2},
+                                                               {"images", 20000},
+                                                               {"peak_memory_bytes", 500000000}};
+    std::ofstream(directory / "metrics.jsonl")
+        << "{\"step\": 10, \"kind\": \"test\", \"top1\": " << top1 << "}\nhalf a li";
+  };
+  finish(0, 0.90), finish(1, 0.92), finish(2, 0.89), finish(3, 0.90);
+  fs::create_directories(root_ / plan.runs[4].name);
+  std::ofstream(root_ / plan.runs[4].name / "failed.txt") << "loss is not finite\n";
+  write_study_table(plan, root_.string());
+  std::ifstream stream(root_ / "table.md");
+  const std::string table((std::istreambuf_iterator<char>(stream)), {});
+  EXPECT_NE(table.find("| resnet20 | fp32 | 2/2 | 91.00 ± 1.41 | - | 92.32 | 10.0 ± 0.0 | 500 ± 0 |"),
+            std::string::npos)
+      << table;
+  EXPECT_NE(table.find("| resnet20 | int8 | 2/2 | 89.50 ± 0.71 | 1.50 |"), std::string::npos) << table;
+  EXPECT_NE(table.find("| mobile | fp32 | 0/2 | failed |"), std::string::npos) << table;
+  EXPECT_NE(table.find("loss is not finite"), std::string::npos);
+  std::ifstream json(root_ / "results.json");
+  EXPECT_NEAR(nlohmann::json::parse(json)["rows"][1]["drop"].get<double>(), 1.5, 1e-9);
+  EXPECT_TRUE(fs::exists(root_ / "accuracy.svg") && fs::exists(root_ / "curves.svg"));
+}
+
+}  // namespace
+}  // namespace octet

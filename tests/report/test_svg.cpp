@@ -1,0 +1,52 @@
+// Charts: well-formed, and drawn where the numbers say.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "src/report/svg.h"
+
+namespace octet {
+namespace {
+
+size_t count_of(const std::string& text, const std::string& word) {
+  size_t count = 0;
+  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++count;
+  return count;
+}
+
+TEST(Svg, LinesLeaveGapsAndNamesAreEscaped) {
+  const Series series{.name = "a<b> & \"c\"", .x = {1, 2, 3, 4, 5}, .y = {1, 2, std::nan(""), 4, 5}, .deviation = {}};
+  const std::string svg = line_chart({.title = "loss & <more>"}, std::span(&series, 1));
+  EXPECT_EQ(count_of(svg, "<svg"), 1u);
+  EXPECT_EQ(count_of(svg, "</svg>"), 1u);
+  EXPECT_NE(svg.find("a&lt;b&gt; &amp; &quot;c&quot;"), std::string::npos);
+  EXPECT_EQ(svg.find("nan"), std::string::npos);
+  const size_t path = svg.find(" d=\"M");
+  ASSERT_NE(path, std::string::npos);
+  const std::string commands = svg.substr(path, svg.find('"', path + 5) - path);
+  EXPECT_EQ(count_of(commands, "M"), 2u) << commands;  // a gap at the third point
+  EXPECT_EQ(count_of(commands, "L"), 2u) << commands;
+}
+
+TEST(Svg, NothingToDrawIsNoError) {
+  EXPECT_NE(line_chart({}, {}).find("</svg>"), std::string::npos);
+  EXPECT_NE(heat_map({}, {}).find("</svg>"), std::string::npos);
+  const Series constant{.name = "c", .x = {1}, .y = {0}, .deviation = {}};
+  for (bool log : {false, true}) {
+    const std::string svg = line_chart({.log_y = log}, std::span(&constant, 1));
+    EXPECT_EQ(svg.find("nan"), std::string::npos);
+    EXPECT_EQ(svg.find("inf"), std::string::npos);
+  }
+}
+
+TEST(Svg, FailedBarSaysSo) {
+  const Bar bars[] = {{.name = "good", .value = 93.0, .deviation = 0.2, .reference = 93.4},
+                      {.name = "bad", .value = {}, .deviation = 0, .reference = {}}};
+  const std::string svg = bar_chart({}, bars, "paper");
+  EXPECT_EQ(count_of(svg, "diverged or failed"), 1u);
+  EXPECT_NE(svg.find("paper: 93.4"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace octet
