@@ -1,6 +1,7 @@
 // How elementwise kernels share a tensor out, so that a thread's elements take their random bits from one block.
 // For .cu files.
 #pragma once
+#include "kernels/cuda/device.h"
 #include "kernels/shared/random.h"
 
 namespace octet::cuda {
