@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "kernels/shared/affine.h"
+#include "kernels/shared/encode.h"
 
 namespace octet::cpu {
 
