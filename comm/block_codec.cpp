@@ -15,12 +15,19 @@ namespace octet {
 namespace {
 
 constexpr int qmax = 127;
-constexpr size_t group = 128;  // elements whose random bits are made together, see random_bits16()
+constexpr size_t group = 256;  // elements whose random bits are made together, see random_bits16()
 
 OCTET_CLONES void random_group(uint64_t seed, uint32_t step, uint32_t site, uint64_t index, uint16_t* __restrict bits) {
   for (int lane = 0; lane < 16; ++lane) {
     const Random128 random = philox(index * 16 + static_cast<uint64_t>(lane), step, site, seed);
-    for (int j = 0; j < 8; ++j) bits[16 * j + lane] = static_cast<uint16_t>(random.word[j / 2] >> (16 * (j % 2)));
+    for (int word = 0; word < 4; ++word) {
+      const uint32_t first = random.word[word], second = (first >> 8) | (first << 24);
+      uint16_t* const to = bits + 64 * word + 2 * lane;
+      to[0] = static_cast<uint16_t>(first);
+      to[1] = static_cast<uint16_t>(first >> 16);
+      to[32] = static_cast<uint16_t>(second);
+      to[33] = static_cast<uint16_t>(second >> 16);
+    }
   }
 }
 

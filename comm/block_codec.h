@@ -1,5 +1,5 @@
 // The loops of the quantized all-reduce over the elements of one block, which share one scale. Bits do not depend on
-// the instruction set. Random bits are those of random_bits16() in kernels/shared/random.h, made 128 at a time.
+// the instruction set. Random bits are those of random_bits16() in kernels/shared/random.h, made 256 at a time.
 #pragma once
 #include <cstddef>
 #include <cstdint>

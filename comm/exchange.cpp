@@ -62,7 +62,11 @@ class ThreadedExchange final : public GradientExchange {
  public:
   ThreadedExchange(const ExchangeConfig& config, std::unique_ptr<Transport> transport, std::span<float> gradient,
                    std::vector<GradientSlice> slices, uint64_t seed)
-      : transport_(std::move(transport)), gradient_(gradient), slices_(std::move(slices)), next_slice_(slices_.size()) {
+      : transport_(std::move(transport)),
+        overlap_(config.overlap),
+        gradient_(gradient),
+        slices_(std::move(slices)),
+        next_slice_(slices_.size()) {
     check(config, gradient, slices_);
     if (transport_->size() == 1) return;
     auto buckets = cut_buckets(slices_, config);
@@ -96,20 +100,14 @@ class ThreadedExchange final : public GradientExchange {
     REQUIRE(slice == next_slice_, "announce slices in the order of the buffer, each once after begin()",
             "gradient slice ", slice, " became ready, slice ", next_slice_, " was next");
     ++next_slice_;
-    size_t complete = announced_;
-    while (complete < tasks_.size() && tasks_[complete].last_slice <= slice) ++complete;
-    if (complete == announced_) return;
-    {
-      const std::lock_guard lock(mutex_);
-      announced_ = complete;
-    }
-    work_.notify_one();
+    if (overlap_) announce();
   }
 
   void finish() override {
     REQUIRE(next_slice_ == slices_.size(), "announce all slices first", "only ", next_slice_, " of ", slices_.size(),
             " gradient slices are ready");
     const Clock::time_point start = Clock::now();
+    announce();
     std::unique_lock lock(mutex_);
     idle_.wait(lock, [&] { return error_ || done_ == tasks_.size(); });
     wait_seconds_ += seconds_since(start);
@@ -135,6 +133,18 @@ class ThreadedExchange final : public GradientExchange {
     size_t last_slice = 0;
     std::function<void(uint32_t step)> run;
   };
+
+  // Hands the tasks whose slices are all ready to the communication thread.
+  void announce() {
+    size_t complete = announced_;
+    while (complete < tasks_.size() && tasks_[complete].last_slice < next_slice_) ++complete;
+    if (complete == announced_) return;
+    {
+      const std::lock_guard lock(mutex_);
+      announced_ = complete;
+    }
+    work_.notify_one();
+  }
 
   void plan_fp32(const std::vector<Bucket>& buckets) {
     for (const Bucket& bucket : buckets) {
@@ -200,6 +210,7 @@ class ThreadedExchange final : public GradientExchange {
   }
 
   const std::unique_ptr<Transport> transport_;
+  const bool overlap_;
   const std::span<float> gradient_;
   const std::vector<GradientSlice> slices_;
   std::unique_ptr<QuantizedAllReduce> quantized_;

@@ -15,6 +15,7 @@ enum class ExchangeKind : uint8_t { fp32, int8 };
 struct ExchangeConfig {
   ExchangeKind kind = ExchangeKind::int8;
   bool error_feedback = false;
+  bool overlap = true;  // false: nothing travels before finish()
   size_t bucket_bytes = 4 << 20;
   int block = 1024;  // elements that share one scale
 };
@@ -29,8 +30,9 @@ class GradientExchange {
  public:
   virtual ~GradientExchange() = default;
   virtual void begin(uint32_t step) = 0;
-  virtual void ready(size_t slice) = 0;  // slices become ready in order; the last of a bucket starts its all-reduce
-  virtual void finish() = 0;             // waits for all buckets; rethrows what the communication thread threw
+  virtual void ready(
+      size_t slice) = 0;      // slices become ready in order; the last of a bucket starts its all-reduce, if overlap
+  virtual void finish() = 0;  // waits for all buckets; rethrows what the communication thread threw
   virtual int64_t wire_bytes() const = 0;
   virtual double busy_seconds() const = 0;  // of the communication thread, since construction
   virtual double wait_seconds() const = 0;  // that finish() waited, since construction: what was not hidden

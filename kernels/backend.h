@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "kernels/base/error.h"
 #include "kernels/base/tensor.h"
@@ -161,11 +162,13 @@ class Backend {
   virtual bool all_finite(Tensor) = 0;
 };
 
-enum class Isa : uint8_t { scalar, avx2, avx512_vnni, amx };
+enum class Isa : uint8_t { scalar, avx2, avx512_vnni, amx, neon_dot };
 const char* name_of(Isa);
 Isa isa_from_name(const std::string&);  // UsageError names the known ones
-Isa best_isa();                         // of this processor and operating system
-Isa default_isa();  // the best whose kernels have run on real processors: AMX has to be asked for until they have
+std::vector<Isa> available_isas();      // of this processor and operating system, the best last
+Isa best_isa();
+Isa default_isa();  // the best but AMX, which has to be asked for until its kernels have run on a processor that has it
+void require_available(Isa);
 
 enum class RealConvolution : uint8_t {
   fixed_order,  // own kernels: the same bits on every instruction set (unquantized layers of an int8 policy)

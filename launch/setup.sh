@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # Installs what octet needs to be built, run and tested, when it is missing. Debian 12, Ubuntu 22.04 and 24.04.
-# usage: launch/setup.sh [--dev] [--check]
-#   --dev     also clang with its tools and fuzzer, shellcheck and gdb
-#   --check   change nothing, only say what is missing (exit 1)
+# usage: launch/setup.sh [--dev] [--aarch64] [--check]
+#   --dev      also clang with its tools and fuzzer, shellcheck and gdb
+#   --aarch64  also the cross compiler for aarch64, qemu's user emulation, and the distribution's arm64 libraries, unpacked into
+#              build/aarch64-sysroot (0.9 GB): none of them enters this system
+#   --check    change nothing, only say what is missing (exit 1)
 set -euo pipefail
 
 packages=(
@@ -15,13 +17,15 @@ packages=(
   libxxhash-dev libssl-dev libprotobuf-dev protobuf-compiler                          # checkpoints and export
 )
 developer_packages=(clang clang-tidy clang-format libomp-dev shellcheck gdb)
+aarch64_packages=(g++-aarch64-linux-gnu qemu-user mmdebstrap)
 
-developer=false check=false
+developer=false aarch64=false check=false
 for argument in "$@"; do
   case $argument in
     --dev) developer=true ;;
+    --aarch64) aarch64=true ;;
     --check) check=true ;;
-    *) sed -n '2,5s/^# //p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,8s/^# //p' "$0" >&2; exit 2 ;;
   esac
 done
 if ! command -v apt-get > /dev/null; then
@@ -58,4 +62,28 @@ if $developer; then
   # clang's sanitizers and fuzzer: a package of their own, named by version, except on Ubuntu 22.04 (part of clang).
   runtime="libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev"
   if apt-cache show "$runtime" > /dev/null 2>&1; then install_missing "$runtime"; fi
+fi
+if $aarch64; then
+  install_missing "${aarch64_packages[@]}"
+  sysroot=$(dirname "${BASH_SOURCE[0]}")/../build/aarch64-sysroot
+  if [ -e "$sysroot" ]; then
+    echo "setup: $sysroot is there"
+    exit
+  fi
+  echo "setup: missing: $sysroot"
+  if $check; then exit 1; fi
+  libraries=(libstdc++6 libgomp1)
+  for package in "${packages[@]}"; do
+    [[ $package != *-dev ]] || libraries+=("$package")
+  done
+  # Packages are unpacked, not configured: the links that their scripts would make are made here, and none leads out.
+  mkdir -p "$(dirname "$sysroot")"
+  rm -rf "$sysroot.new"
+  mmdebstrap --quiet --variant=extract --architectures=arm64 --include="$(IFS=,; echo "libc6-dev,${libraries[*]}")" \
+    "$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)" "$sysroot.new"
+  find "$sysroot.new/usr/lib" -type l -lname '/*' | while read -r link; do
+    ln -sfnr "$sysroot.new$(readlink "$link")" "$link"
+  done
+  ln -s blas/libblas.so.3 lapack/liblapack.so.3 "$sysroot.new/usr/lib/aarch64-linux-gnu/"
+  mv "$sysroot.new" "$sysroot"
 fi

@@ -19,16 +19,15 @@ namespace {
 
 struct Arguments {
   std::string config, weights, filter;
-  std::vector<std::string> overrides;
+  std::vector<std::string> overrides, networks;
   TrainOptions train;
   int64_t steps = 30;
-  bool json = false;
+  bool json = false, peer = false;
 };
 
 void print_version() {
   std::cout << "octet " << version << " (commit " << commit << ")\nbackends: cpu\ninstruction sets:";
-  for (Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512_vnni, Isa::amx})
-    if (isa <= best_isa()) std::cout << ' ' << name_of(isa);
+  for (Isa isa : available_isas()) std::cout << ' ' << name_of(isa);
   std::cout << "\n";
 }
 
@@ -55,12 +54,12 @@ int run(int argc, char** argv) {
   train->add_flag("--resume", a.train.resume, "Go on from the newest valid checkpoint of the run directory");
   CLI::App* eval = with_config(app.add_subcommand("eval", "Evaluate weights on the test set"));
   eval->add_option("--weights", a.weights, "A safetensors file, for example a run's weights.safetensors")->required();
-  CLI::App* plan =
-      with_config(app.add_subcommand("plan", "Print the plan: nodes, encodings, memory; nothing is trained"));
-  CLI::App* bench = app.add_subcommand("bench", "Time training steps of a configuration, or `octet bench kernels`");
-  bench->add_option("config", a.config, "YAML file, or the word `kernels`")->required();
+  CLI::App* plan = with_config(app.add_subcommand("plan", "Print the plan: nodes, encodings, memory; nothing is trained"));
+  CLI::App* bench = app.add_subcommand("bench", "Time training steps of a configuration, `octet bench kernels`, or --peer");
+  bench->add_option("config", a.networks, "YAML file, or the word `kernels`; with --peer: networks, for example resnet20");
+  bench->add_flag("--peer", a.peer, "Beside PyTorch: speed, memory, share of the roofline of four networks, in turn");
   bench->add_option("--set", a.overrides, "Override one key (repeatable)")->allow_extra_args(false);
-  bench->add_option("--steps", a.steps, "Steps to time")->check(CLI::Range(1, 1000000));
+  CLI::Option* steps = bench->add_option("--steps", a.steps, "Steps to time")->check(CLI::Range(1, 1000000));
   bench->add_option("--filter", a.filter, "kernels: a regular expression on their names");
   bench->add_flag("--json", a.json, "Print one JSON object");
   CLI::App* pack = with_config(app.add_subcommand("pack", "Decode a folder of images once, into two files of pixels"));
@@ -105,6 +104,19 @@ int run(int argc, char** argv) {
     return 0;
   }
   if (inspect->parsed()) return run_inspect(inspected, page);
+  if (a.peer) {
+    REQUIRE_USAGE(a.overrides.empty() && a.filter.empty(), "start bench/peers/compare.py itself: it has more options",
+                  "octet bench --peer takes networks, --steps and --json alone");
+    std::vector<std::string> options;
+    if (*steps) options.insert(options.end(), {"--steps", std::to_string(a.steps)});
+    if (a.json) options.push_back("--json");
+    return run_bench_peer(a.networks, options);
+  }
+  if (bench->parsed()) {
+    REQUIRE_USAGE(a.networks.size() == 1, "name one: octet bench configs/cifar10_resnet20_unified_int8.yaml",
+                  "octet bench takes one configuration, not ", a.networks.size());
+    a.config = a.networks[0];
+  }
   if (bench->parsed() && a.config == "kernels") return run_bench_kernels(a.filter, a.json);
 
   std::unique_ptr<Transport> transport = make_transport(&argc, &argv);

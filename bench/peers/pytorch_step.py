@@ -18,6 +18,14 @@ import torch.nn.functional as F
 from networks import NETWORKS
 
 
+def memory(field):
+    """Bytes of this process as Linux counts them: VmRSS is resident now, VmHWM the most that ever was."""
+    for line in open("/proc/self/status"):
+        if line.startswith(field):
+            return 1024 * int(line.split()[1])
+    raise SystemExit(f"pytorch_step.py: /proc/self/status has no {field}; to mend: mount /proc")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("network", choices=sorted(NETWORKS))
@@ -29,6 +37,7 @@ def main():
     parser.add_argument("--warmup", type=int, default=3)
     options = parser.parse_args()
 
+    after_import = memory("VmRSS")
     torch.manual_seed(1)
     torch.set_num_threads(options.threads)
     make, size, classes = NETWORKS[options.network]
@@ -66,6 +75,8 @@ def main():
         "steps": options.steps,
         "step_ms": round(1000 * median, 3),
         "images_per_second": round(options.batch / median, 2),
+        "peak_resident_bytes": memory("VmHWM"),
+        "resident_bytes_after_import": after_import,
     }))
 
 

@@ -1,6 +1,6 @@
 // The one inner loop of every convolution, in all three passes:
 //   sum[m][lane] = start[lane] + sum over segments s and words k:  x[base[m] + segment[s] + 4 k] . weights[s][k][lane]
-// A word is 32 bits of the contraction: four codes (u8 x s8, VNNI and AMX), two codes (s16 x s16) or one f32. In
+// A word is 32 bits of the contraction: four codes (u8 x s8 in VNNI and AMX, s8 x s8 in NEON), two codes (s16 x s16) or one f32. In
 // forward and backward data m runs over output pixels and lanes over output channels; in backward weight m runs over
 // (tap, input channel) and the words over output pixels. Geometry is in the tables, so that a kernel knows nothing of
 // strides or pads.
@@ -14,6 +14,18 @@ namespace octet::cpu {
 inline constexpr int block_lanes = 16;    // output lanes of one vector
 inline constexpr int tile_multiple = 32;  // base tables are padded to a multiple of this
 inline constexpr int moment_chunk = 64;   // pixels whose moments are summed in f32 before they join the double sums
+
+// Memory that the next work item will read: fetched into the cache while this one is computed.
+struct Ahead {
+  const char* at = nullptr;
+  int64_t bytes = 0;
+  Ahead take(int64_t count) {  // from the front
+    const Ahead front{at, count < bytes ? count : bytes};
+    at += front.bytes;
+    bytes -= front.bytes;
+    return front;
+  }
+};
 
 // A panel is `blocks` vectors of 16 lanes. Weights and start are packed for it: [segment][word][block][16
 // lanes][group].
@@ -29,6 +41,7 @@ struct Panel {
   const int32_t* start;    // (blocks * 16); bits of f32 in the real kernels
   int64_t pair_step = 0;   // base[2 i + 1] - base[2 i] where that is the same everywhere, else 0
   int64_t pixel_step = 0;  // depthwise weight gradient: bytes between the pixels of dy
+  Ahead ahead[2] = {};
 };
 
 // Where dequantized sums go: y[pixel[m] * channels + lane] (+)= float(sum) * scale[lane].
@@ -90,6 +103,9 @@ extern const ContractionKernels code_kernels, real_kernels, depthwise_kernels;
 // The AMX kernels have been compiled, and their text run on emulated tiles, but never on AMX hardware.
 namespace amx {
 extern const ContractionKernels code_kernels;
+}
+namespace neon_dot {  // aarch64
+extern const ContractionKernels code_kernels, real_kernels, depthwise_kernels;
 }
 namespace amx_emulated {  // needs AVX-512 VNNI; for tests
 extern const ContractionKernels code_kernels;

@@ -2,6 +2,7 @@
 #include <immintrin.h>
 
 #define OCTET_TIER avx2
+#define OCTET_LANES 8
 #include "kernels/cpu/contraction.h"
 #include "kernels/cpu/vector.h"
 // (the text of all tiers)
@@ -10,51 +11,80 @@
 namespace octet::cpu::avx2 {
 namespace {
 
+// gcc would add up the products of several words first, and has no registers to keep them in.
+OCTET_INLINE __m256i plus(__m256i sum, __m256i products) {
+  asm("vpaddd %1, %0, %0" : "+x"(sum) : "x"(products));
+  return sum;
+}
+
+// 8 pixels x 8 channels of codes to 8 channels x 8 pixels of s16.
+OCTET_INLINE void transpose_8x8(const int8_t* src, int64_t pixel_step, int16_t* dst, int64_t channel_step) {
+  const auto row = [&](int p) { return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(src + p * pixel_step)); };
+  const __m128i a = _mm_unpacklo_epi8(row(0), row(1)), b = _mm_unpacklo_epi8(row(2), row(3));
+  const __m128i c = _mm_unpacklo_epi8(row(4), row(5)), d = _mm_unpacklo_epi8(row(6), row(7));
+  const __m128i quads[4] = {_mm_unpacklo_epi16(a, b),
+                            _mm_unpacklo_epi16(c, d),  // channels 0 .. 3 of pixels 0 .. 3, 4 .. 7
+                            _mm_unpackhi_epi16(a, b), _mm_unpackhi_epi16(c, d)};
+  for (int half = 0; half < 2; ++half) {
+    const __m128i first = quads[2 * half], second = quads[2 * half + 1];
+    const __m128i pairs[2] = {_mm_unpacklo_epi32(first, second), _mm_unpackhi_epi32(first, second)};
+    for (int i = 0; i < 2; ++i, dst += 2 * channel_step) {
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(dst), _mm_cvtepi8_epi16(pairs[i]));
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(dst + channel_step), _mm_cvtepi8_epi16(_mm_srli_si128(pairs[i], 8)));
+    }
+  }
+}
+
 struct Codes : Pairs {
-  struct Vector {
-    __m256i low, high;
-  };
+  using Vector = __m256i;
   static constexpr int max_blocks = 1, tile = 4;
-  static Vector load_vector(const void* from) {
-    const auto* at = static_cast<const __m256i*>(from);
-    return {_mm256_loadu_si256(at), _mm256_loadu_si256(at + 1)};
-  }
-  static void store_vector(void* to, Vector v) {
-    _mm256_storeu_si256(static_cast<__m256i*>(to), v.low);
-    _mm256_storeu_si256(static_cast<__m256i*>(to) + 1, v.high);
-  }
-  static __m256i broadcast(const void* word) {
+  static Vector load_vector(const void* from) { return _mm256_loadu_si256(static_cast<const __m256i*>(from)); }
+  static void store_vector(void* to, Vector v) { _mm256_storeu_si256(static_cast<__m256i*>(to), v); }
+  static Vector broadcast(const void* word) {
     int32_t bits;
     memcpy(&bits, word, 4);
     return _mm256_set1_epi32(bits);
   }
-  static Vector multiply_add(Vector sum, __m256i x, Vector w) {
-    return {_mm256_add_epi32(sum.low, _mm256_madd_epi16(x, w.low)),
-            _mm256_add_epi32(sum.high, _mm256_madd_epi16(x, w.high))};
+  static Vector multiply_add(Vector sum, Vector x, Vector w) { return plus(sum, _mm256_madd_epi16(x, w)); }
+
+  static void transpose(const void* source, int64_t pixel_step, int64_t pixels, int64_t channels, void* packed,
+                        int64_t channel_step) {
+    const auto* src = static_cast<const int8_t*>(source);
+    auto* dst = static_cast<int16_t*>(packed);
+    const int64_t whole_pixels = pixels / 8 * 8, whole_channels = channels / 8 * 8;
+    for (int64_t p = 0; p < whole_pixels; p += 8)
+      for (int64_t c = 0; c < whole_channels; c += 8)
+        transpose_8x8(src + p * pixel_step + c, pixel_step, dst + c * channel_step + p, channel_step);
+    Pairs::transpose(src + whole_pixels * pixel_step, pixel_step, pixels - whole_pixels, whole_channels,
+                     dst + whole_pixels, channel_step);
+    Pairs::transpose(src + whole_channels, pixel_step, pixels, channels - whole_channels,
+                     dst + whole_channels * channel_step, channel_step);
+  }
+  static void interleave(const void* source, int64_t pixel_step, int64_t pixels, int lanes_, void* packed,
+                         int64_t word_step) {
+    const auto* src = static_cast<const int8_t*>(source);
+    auto* dst = static_cast<int16_t*>(packed);
+    int64_t p = 0;
+    for (; lanes_ == block_lanes && p + 2 <= pixels; p += 2, src += 2 * pixel_step, dst += 2 * word_step) {
+      const __m128i a = load<__m128i>(src), b = load<__m128i>(src + pixel_step);
+      store(dst, _mm256_cvtepi8_epi16(_mm_unpacklo_epi8(a, b)));
+      store(dst + block_lanes, _mm256_cvtepi8_epi16(_mm_unpackhi_epi8(a, b)));
+    }
+    Pairs::interleave(src, pixel_step, pixels - p, lanes_, dst, word_step);
   }
 };
 
 struct Real : Singles {
-  struct Vector {
-    __m256 low, high;
-  };
+  using Vector = __m256;
   static constexpr int max_blocks = 1, tile = 4;
-  static Vector load_vector(const void* from) {
-    const auto* at = static_cast<const float*>(from);
-    return {_mm256_loadu_ps(at), _mm256_loadu_ps(at + 8)};
-  }
-  static void store_vector(void* to, Vector v) {
-    _mm256_storeu_ps(static_cast<float*>(to), v.low);
-    _mm256_storeu_ps(static_cast<float*>(to) + 8, v.high);
-  }
-  static __m256 broadcast(const void* word) {
+  static Vector load_vector(const void* from) { return _mm256_loadu_ps(static_cast<const float*>(from)); }
+  static void store_vector(void* to, Vector v) { _mm256_storeu_ps(static_cast<float*>(to), v); }
+  static Vector broadcast(const void* word) {
     float x;
     memcpy(&x, word, 4);
     return _mm256_set1_ps(x);
   }
-  static Vector multiply_add(Vector sum, __m256 x, Vector w) {
-    return {_mm256_add_ps(sum.low, _mm256_mul_ps(x, w.low)), _mm256_add_ps(sum.high, _mm256_mul_ps(x, w.high))};
-  }
+  static Vector multiply_add(Vector sum, Vector x, Vector w) { return _mm256_add_ps(sum, _mm256_mul_ps(x, w)); }
 };
 
 // Within a tile a vector holds channels 0-3, 8-11 (low) and 4-7, 12-15 (high), the order in which unpacking leaves

@@ -5,33 +5,38 @@
 namespace octet::cpu {
 namespace {
 
-void require_available(Isa isa) {
-  REQUIRE(isa <= best_isa(), say("choose ", name_of(best_isa()), " or a simpler one"), "this processor cannot run ",
-          name_of(isa));
+struct Tier {
+  const ContractionKernels &codes, &depthwise, &real;
+};
+
+Tier tier_of(Isa isa) {
+  require_available(isa);
+  switch (isa) {
+#if defined(__x86_64__)
+    case Isa::avx2:
+      return {avx2::code_kernels, avx2::depthwise_kernels, avx2::real_kernels};
+    case Isa::avx512_vnni:
+      return {avx512::code_kernels, avx512::depthwise_kernels, avx512::real_kernels};
+    case Isa::amx:
+      return {amx::code_kernels, avx512::depthwise_kernels, avx512::real_kernels};
+#elif defined(__aarch64__)
+    case Isa::neon_dot:
+      return {neon_dot::code_kernels, neon_dot::depthwise_kernels, neon_dot::real_kernels};
+#endif
+    default:
+      return {scalar::code_kernels, scalar::depthwise_kernels, scalar::real_kernels};
+  }
 }
 
 }  // namespace
 
 std::unique_ptr<Convolution> make_int8_convolution(Isa isa, int threads) {
-  require_available(isa);
-  switch (isa) {
-    case Isa::scalar:
-      return std::make_unique<TableConvolution>(scalar::code_kernels, &scalar::depthwise_kernels, threads);
-    case Isa::avx2:
-      return std::make_unique<TableConvolution>(avx2::code_kernels, &avx2::depthwise_kernels, threads);
-    case Isa::amx:
-      return std::make_unique<TableConvolution>(amx::code_kernels, &avx512::depthwise_kernels, threads);
-    default:
-      return std::make_unique<TableConvolution>(avx512::code_kernels, &avx512::depthwise_kernels, threads);
-  }
+  const Tier tier = tier_of(isa);
+  return std::make_unique<TableConvolution>(tier.codes, &tier.depthwise, threads);
 }
 
 std::unique_ptr<Convolution> make_fixed_order_convolution(Isa isa, int threads) {
-  require_available(isa);
-  const ContractionKernels& kernels = isa == Isa::scalar ? scalar::real_kernels
-                                      : isa == Isa::avx2 ? avx2::real_kernels
-                                                         : avx512::real_kernels;
-  return std::make_unique<TableConvolution>(kernels, nullptr, threads);
+  return std::make_unique<TableConvolution>(tier_of(isa).real, nullptr, threads);
 }
 
 }  // namespace octet::cpu

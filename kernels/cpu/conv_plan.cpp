@@ -207,8 +207,9 @@ WeightGradientPlan plan_backward_weight(const ConvProblem& problem, const Contra
   plan.rows = plan.one_row ? 1 : (p.y.h - 1) * p.stride_h + reach_h + 1;
   plan.phase_columns = reach_w / p.stride_w + plan.words * kernels.group;
   plan.row_elements = plan.phase_columns * p.stride_w;
-  plan.plane_elements = (plan.one_row ? 1 : plan.images) * plan.rows * plan.row_elements;
   const int64_t unit = kernels.packed_bytes();
+  plan.plane_elements = (plan.one_row ? 1 : plan.images) * plan.rows * plan.row_elements;
+  if (plan.plane_elements * unit % 128 == 0) plan.plane_elements += 64 / unit;  // or planes would share cache sets
   for (int kh = 0; kh < p.kernel_h; ++kh)
     for (int kw = 0; kw < p.kernel_w; ++kw) {
       const int64_t column = static_cast<int64_t>(kw) * p.dilation_w;

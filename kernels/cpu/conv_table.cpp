@@ -58,6 +58,13 @@ void TableConvolution::check(const ConvProblem& p, const QTensor& a, const QTens
           " groups for ", p.x.c, " -> ", p.y.c, " channels");
 }
 
+Ahead TableConvolution::source_of(const ContractionKernels& kernels, const GatherPlan& plan, const char* from,
+                                  int64_t item) {
+  if (item >= plan.items) return {};
+  const int64_t image = plan.from.h * plan.from.w * plan.from.c * kernels.source_bytes();
+  return {from + item * plan.images * image, plan.images_of(item) * image};
+}
+
 void TableConvolution::pack_images(const ContractionKernels& kernels, const GatherPlan& plan, const char* from,
                                    int64_t item, char* packed) const {
   const int64_t source_row = plan.from.w * plan.from.c, packed_row = plan.columns * plan.from.c;
@@ -120,8 +127,10 @@ void TableConvolution::run(const ContractionKernels& kernels, const GatherPlan& 
           }
           kernels.start(panel, words, count, starts + ((f * plan.groups + g) * blocks + first) * block_lanes);
         }
-#pragma omp for schedule(dynamic)
+#pragma omp for schedule(dynamic, 4)  // neighbours, since each item fetches the next one's memory
     for (int64_t item = 0; item < plan.items; ++item) {
+      Ahead ahead = source_of(kernels, plan, static_cast<const char*>(from), item + 1);
+      const int64_t share = ahead.bytes / (phases * plan.groups * panels) + 64;
       pack_images(kernels, plan, static_cast<const char*>(from), item, packed);
       if (moments) ItemMoments(item_moments, item, plan.to.c).clear(plan.to.c);
       for (int64_t f = 0; f < phases; ++f)
@@ -138,6 +147,7 @@ void TableConvolution::run(const ContractionKernels& kernels, const GatherPlan& 
                       count,
                       starts + (f * plan.groups * blocks + block) * block_lanes};
           panel.pair_step = phase.pair_step;
+          panel.ahead[0] = ahead.take(share);
           Destination destination{};
           destination.scale = factors + block * block_lanes;
           destination.y =

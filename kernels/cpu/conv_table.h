@@ -33,6 +33,7 @@ class TableConvolution final : public Convolution {
   const ContractionKernels& kernels_for(const ConvProblem& p) const {
     return depthwise_ != nullptr && is_depthwise(p) ? *depthwise_ : kernels_;
   }
+  static Ahead source_of(const ContractionKernels&, const GatherPlan&, const char* from, int64_t item);
   void pack_images(const ContractionKernels&, const GatherPlan&, const char* from, int64_t item, char* packed) const;
   void pack_planes(const WeightGradientPlan&, const char* x, int64_t item, char* packed) const;
   int blocks_of(int64_t lanes) const { return static_cast<int>((lanes + block_lanes - 1) / block_lanes); }

@@ -118,6 +118,13 @@ void TableConvolution::backward_weight(const ConvProblem& p, QTensor x, QTensor 
                                                kernels_.word_multiple);
         const char* dy_item = static_cast<const char*>(dy.values.data) +
                               item * plan.images * plan.dy.h * plan.dy.w * plan.dy.c * kernels_.source_bytes();
+        const auto next = [&](const Tensor& tensor) {
+          const int64_t bytes = tensor.elements() * kernels_.source_bytes() / plan.items;
+          return item + 1 < plan.items ? Ahead{static_cast<const char*>(tensor.data) + (item + 1) * bytes, bytes}
+                                       : Ahead{};
+        };
+        Ahead next_x = next(x.values), next_dy = next(dy.values);
+        const int64_t share = std::max(next_x.bytes, next_dy.bytes) / (end_panel - first_panel) + 64;
         for (int64_t panel = first_panel; panel < end_panel; ++panel) {
           const int group = static_cast<int>(panel / group_panels),
                     first = static_cast<int>(panel % group_panels) * step;
@@ -147,6 +154,8 @@ void TableConvolution::backward_weight(const ConvProblem& p, QTensor x, QTensor 
                      count,
                      start};
           work.pair_step = plan.pair_step;
+          work.ahead[0] = next_x.take(share);
+          work.ahead[1] = next_dy.take(share);
           kernels_.accumulate(work, panel_sums);
         }
       }

@@ -5,6 +5,7 @@
 
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/emit.h"
+#include "kernels/cpu/input_interval.h"
 #include "kernels/shared/affine.h"
 
 namespace octet::cpu {
@@ -30,11 +31,13 @@ int64_t chunk_of(int64_t channels) {
   return std::max<int64_t>(1, std::max(piece_elements, 32 * channels) / period) * period;
 }
 
-// Writes value(channel) over a whole period.
+// Writes value(channel) over a whole period, in pair order.
 template <class Value>
 void expand(float* to, int64_t channels, const Value& value) {
-  for (int64_t channel = 0; channel < channels; ++channel) to[channel] = value(channel);
-  for (int64_t i = channels; i < period_of(channels); ++i) to[i] = to[i - channels];
+  for (int64_t channel = 0; channel < channels; ++channel) {
+    const float own = value(channel);
+    for (int64_t i = channel; i < period_of(channels); i += channels) to[coefficient_place(i)] = own;
+  }
 }
 
 struct Bounds {
@@ -55,9 +58,11 @@ std::vector<double> reduce(int threads, Passes::Reduce kernel, const AffineBackw
     float* const mine = sums.data() + omp_get_thread_num() * 2 * period;
     kernel(pass, Span{first, count}, mine, mine + period);
     double* const own = partial.data() + first / chunk * 2 * channels;
-    for (int64_t i = 0; i < 2 * period; i += channels)
-      for (int64_t channel = 0; channel < channels; ++channel)
-        own[(i < period ? 0 : channels) + channel] += static_cast<double>(mine[i + channel]);
+    for (int64_t i = 0, channel = 0; i < period; ++i, channel = channel + 1 == channels ? 0 : channel + 1) {
+      const int64_t place = coefficient_place(i);
+      own[channel] += static_cast<double>(mine[place]);
+      own[channels + channel] += static_cast<double>(mine[period + place]);
+    }
   });
   std::vector<double> result(static_cast<size_t>(2 * channels));
   for (size_t i = 0; i < partial.size(); ++i) result[i % result.size()] += partial[i];
@@ -99,9 +104,11 @@ void CpuBackend::affine_forward(const AffineProblem& problem, Tensor x, Moments 
       if (residual || moments.min == nullptr || moments.max == nullptr) return absmax(options_.threads, count, kernel);
       // Without a residual, y is monotonic in x within a channel: the extremes of x give those of y.
       float largest = 0;
-      for (int64_t c = 0; c < channels; ++c)
+      for (int64_t c = 0; c < channels; ++c) {
+        const int64_t place = coefficient_place(c);
         for (const float* extreme : {moments.min, moments.max})
-          largest = std::max(largest, std::fabs(activate(problem.activation, a[c] * extreme[c] + b[c])));
+          largest = std::max(largest, std::fabs(activate(problem.activation, a[place] * extreme[c] + b[place])));
+      }
       return largest;
     });
     *y.scale = scale_of(clip, encoding.qmax);
@@ -125,10 +132,8 @@ void CpuBackend::affine_backward(const AffineProblem& problem, Tensor x, Moments
 
   const int64_t channels = problem.shape.c, period = period_of(channels), count = problem.shape.elements();
   float* const room = coefficients_.get<float>(static_cast<size_t>(6 * period));
-  float *const a = room, *const b = a + period, *const mean = b + period, *const A = mean + period,
-               *const B = A + period, *const C = B + period;
-  expand(a, channels, [&](int64_t c) { return affine_coefficients(problem, moments, parameters, c).a; });
-  expand(b, channels, [&](int64_t c) { return affine_coefficients(problem, moments, parameters, c).b; });
+  float *const input_low = room, *const input_high = input_low + period, *const mean = input_high + period,
+               *const A = mean + period, *const B = A + period, *const C = B + period;
   expand(mean, channels, [&](int64_t c) { return problem.normalize ? moments.mean[c] : 0.0f; });
 
   const Mask mask = problem.activation == Activation::none ? Mask::everywhere
@@ -137,7 +142,14 @@ void CpuBackend::affine_backward(const AffineProblem& problem, Tensor x, Moments
                                                            : Mask::codes;
   auto [low, high] = value_bounds(problem.activation);
   if (mask == Mask::codes && problem.activation == Activation::relu6) high = static_cast<float>(encoding.qmax);
-  AffineBackward pass{x.data, dy.data, y.values.data, a, b, mean, A, B, C, period, low, high, {}};
+  if (mask == Mask::input) {
+    std::vector<Interval> open(static_cast<size_t>(channels));
+    for (int64_t c = 0; c < channels; ++c)
+      open[c] = inputs_between(affine_coefficients(problem, moments, parameters, c), low, high);
+    expand(input_low, channels, [&](int64_t c) { return open[c].low; });
+    expand(input_high, channels, [&](int64_t c) { return open[c].high; });
+  }
+  AffineBackward pass{x.data, dy.data, y.values.data, input_low, input_high, mean, A, B, C, period, low, high, {}};
   const bool bf16_x = x.dtype == DType::bf16, bf16_dy = dy.dtype == DType::bf16;
 
   const bool through_statistics = problem.normalize && problem.batch_statistics;

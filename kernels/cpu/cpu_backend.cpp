@@ -38,8 +38,7 @@ class HostBuffer final : public Buffer {
 }  // namespace
 
 CpuBackend::CpuBackend(const CpuOptions& options) : options_(options), passes_(passes_of(options.isa)) {
-  REQUIRE(options.isa <= best_isa(), say("choose ", name_of(best_isa()), " or one below it"), "this processor lacks ",
-          name_of(options.isa));
+  require_available(options.isa);
   REQUIRE(options.threads > 0, "use at least one thread", "a CPU backend of ", options.threads, " threads");
   codes_ = make_int8_convolution(options.isa, options.threads);
   switch (options.real) {

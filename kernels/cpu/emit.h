@@ -50,7 +50,7 @@ struct Emitter {
   // Returns the number of saturated values.
   template <class Kernel>
   int64_t emit(Span span, const Kernel& kernel) const {
-    alignas(64) uint16_t bits[block_elements + 256];
+    alignas(64) uint16_t bits[block_elements + 512 + 32];
     alignas(64) float values[block_elements];
     const Sink sink = !encoding.quantized()                       ? Sink::real
                       : encoding.rounding == Rounding::stochastic ? Sink::stochastic
@@ -63,8 +63,8 @@ struct Emitter {
       span.count = std::min(block_elements, end - span.first);
       if (sink == Sink::stochastic && out != nullptr) {
         const uint64_t global = key.first + static_cast<uint64_t>(span.first);
-        const int64_t skip = static_cast<int64_t>(global % 128);
-        passes.random_bits(key, global / 128, (skip + span.count + 127) / 128, bits);
+        const int64_t skip = static_cast<int64_t>(global % 256);
+        passes.random_bits(key, global / 256, (skip + span.count + 255) / 256, bits);
         target.random_bits = bits + skip;
       }
       void* const to = out == nullptr ? nullptr : static_cast<char*>(out) + span.first * size_of(encoding.dtype);

@@ -8,11 +8,13 @@
 #include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#elif defined(__aarch64__)
+#include <sys/auxv.h>
 #endif
 
 namespace octet {
 namespace {
-constexpr std::array<const char*, 4> names = {"scalar", "avx2", "avx512_vnni", "amx"};
+constexpr std::array<const char*, 5> names = {"scalar", "avx2", "avx512_vnni", "amx", "neon_dot"};
 
 #if defined(__x86_64__)
 // AMX needs the processor's tile and int8 units, and the system's leave to use the tile registers (Linux 5.16).
@@ -37,20 +39,37 @@ Isa isa_from_name(const std::string& name) {
   throw UsageError(__FILE__, __LINE__, say("there is no instruction set '", name, "'"), "choose one of " + known);
 }
 
-Isa best_isa() {
+std::vector<Isa> available_isas() {
+  std::vector<Isa> isas = {Isa::scalar};
 #if defined(__x86_64__)
   __builtin_cpu_init();
-  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return Isa::scalar;
+  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return isas;
+  isas.push_back(Isa::avx2);
   const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
                       __builtin_cpu_supports("avx512vnni");
-  if (!avx512) return Isa::avx2;
-  return has_amx() ? Isa::amx : Isa::avx512_vnni;
-#else
-  return Isa::scalar;
+  if (!avx512) return isas;
+  isas.push_back(Isa::avx512_vnni);
+  if (has_amx()) isas.push_back(Isa::amx);
+#elif defined(__aarch64__)
+  constexpr unsigned long dot_products = 1ul << 20;  // HWCAP_ASIMDDP
+  if ((getauxval(AT_HWCAP) & dot_products) != 0) isas.push_back(Isa::neon_dot);
 #endif
+  return isas;
 }
 
-Isa default_isa() { return std::min(best_isa(), Isa::avx512_vnni); }
+Isa best_isa() { return available_isas().back(); }
+
+Isa default_isa() {
+  std::vector<Isa> isas = available_isas();
+  if (isas.back() == Isa::amx) isas.pop_back();
+  return isas.back();
+}
+
+void require_available(Isa isa) {
+  const std::vector<Isa> isas = available_isas();
+  REQUIRE(std::find(isas.begin(), isas.end(), isa) != isas.end(),
+          say("choose ", name_of(isas.back()), " or a simpler one"), "this processor cannot run ", name_of(isa));
+}
 
 }  // namespace octet

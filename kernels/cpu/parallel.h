@@ -2,8 +2,10 @@
 // them.
 #pragma once
 #include <omp.h>
-#ifdef __SSE2__
+#if defined(__x86_64__)
 #include <xmmintrin.h>
+#elif !defined(__aarch64__)
+#error "say how this processor flushes subnormal numbers: they are part of the results"
 #endif
 
 #include <algorithm>
@@ -14,17 +16,26 @@ namespace octet::cpu {
 // Subnormal numbers read and become zero while this lives: they would slow a pass down several times.
 class FlushSubnormals {
  public:
-#ifdef __SSE2__
-  FlushSubnormals() : saved_(_mm_getcsr()) { _mm_setcsr(saved_ | 0x8040u); }
-  ~FlushSubnormals() { _mm_setcsr(saved_); }
-#else
-  FlushSubnormals() : saved_(0) {}
-#endif
+  FlushSubnormals() : saved_(control()) { set_control(saved_ | flush); }
+  ~FlushSubnormals() { set_control(saved_); }
   FlushSubnormals(const FlushSubnormals&) = delete;
   FlushSubnormals& operator=(const FlushSubnormals&) = delete;
 
  private:
-  unsigned saved_;
+#if defined(__x86_64__)
+  static constexpr uint64_t flush = 0x8040;  // MXCSR: FTZ and DAZ
+  static uint64_t control() { return _mm_getcsr(); }
+  static void set_control(uint64_t bits) { _mm_setcsr(static_cast<unsigned>(bits)); }
+#else
+  static constexpr uint64_t flush = 1u << 24;  // FPCR: FZ
+  static uint64_t control() {
+    uint64_t bits;
+    asm volatile("mrs %0, fpcr" : "=r"(bits));
+    return bits;
+  }
+  static void set_control(uint64_t bits) { asm volatile("msr fpcr, %0" : : "r"(bits) : "memory"); }
+#endif
+  const uint64_t saved_;
 };
 
 // f(i) for i in [0, count); neighbours go to the same thread. f must not throw.

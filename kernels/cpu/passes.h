@@ -2,13 +2,16 @@
 // of elements in the calling thread; the backend cuts tensors into ranges. All tiers give the same bits.
 //
 // Tensors are walked as flat NHWC arrays. Per-channel coefficients come expanded to a period, a common multiple of the
-// channel count and of 64: element i uses coefficient i % period.
+// channel count and of 64: element i uses coefficient i % period, which stands at coefficient_place(i % period).
 #pragma once
 #include "kernels/backend.h"
 
 namespace octet::cpu {
 
-struct Span {  // passes with coefficients want `first` to be a multiple of 16; reductions, of the period
+// Pair order: of each 32 coefficients first the 16 of even elements, then those of odd ones.
+constexpr int64_t coefficient_place(int64_t element) { return element / 32 * 32 + element % 2 * 16 + element % 32 / 2; }
+
+struct Span {  // passes with coefficients want `first` to be a multiple of 32; reductions, of the period
   int64_t first = 0, count = 0;
 };
 
@@ -17,12 +20,13 @@ enum class Sink : uint8_t { nearest, stochastic, real, range };
 inline constexpr int sinks = 4;
 
 struct Target {
-  void* out = nullptr;                    // codes or f32, from the span's first element on
-  float inverse_scale = 0, qmax = 0;      // nearest, stochastic
-  float clip = 0;                         // nearest, stochastic: |value| > clip counts as saturated
-  const uint16_t* random_bits = nullptr;  // stochastic: 16 bits per element, from the span's first on
-  float largest = 0;                      // range: raised to max |value|; NaN is passed over
-  int64_t saturated = 0;                  // nearest, stochastic: added to
+  void* out = nullptr;                // codes or f32, from the span's first element on
+  float inverse_scale = 0, qmax = 0;  // nearest, stochastic
+  float clip = 0;                     // nearest, stochastic: |value| > clip counts as saturated
+  const uint16_t* random_bits =
+      nullptr;            // stochastic: 16 per element, from the span's first on; 64 bytes beyond are read
+  float largest = 0;      // range: raised to max |value|; NaN is passed over
+  int64_t saturated = 0;  // nearest, stochastic: added to
 };
 
 enum class Residual : uint8_t { none, codes, real };
@@ -37,13 +41,14 @@ struct AffineForward {
   float low = 0, high = 0;
 };
 
-// Where a gradient passes the activation: low < v < high, v being a x + b, y's codes or y's real values.
+// Where a gradient passes the activation: low < v < high, v being y's codes or y's real values, or where
+// input_low < x < input_high.
 enum class Mask : uint8_t { everywhere, input, codes, real };
 
 // dz = mask ? dy : 0;  value = A dz + (B x + C)
 struct AffineBackward {
   const void *x = nullptr, *dy = nullptr, *y = nullptr;
-  const float *a = nullptr, *b = nullptr, *mean = nullptr;
+  const float *input_low = nullptr, *input_high = nullptr, *mean = nullptr;
   const float *A = nullptr, *B = nullptr, *C = nullptr;
   int64_t period = 64;
   float low = 0, high = 0;
@@ -51,7 +56,7 @@ struct AffineBackward {
 };
 
 struct Passes {
-  // 16 random bits for each of `groups` * 128 elements, from global element 128 * first_group on.
+  // 16 random bits for each of `groups` * 256 elements, from global element 256 * first_group on.
   void (*random_bits)(const RngKey&, uint64_t first_group, int64_t groups, uint16_t* bits);
 
   using Encode = void (*)(const void* x, Span, Target&);
@@ -60,7 +65,8 @@ struct Passes {
   using Forward = void (*)(const AffineForward&, Span, Target&);
   Forward affine_forward[2][3][sinks];  // [x is bf16][Residual][sink]
 
-  // sums[i] = sum of dz, dots[i] = sum of dz (x - mean) over the span's elements of class i, (period) floats each.
+  // sums[i] = sum of dz, dots[i] = sum of dz (x - mean) over the span's elements of class i, (period) floats each,
+  // in pair order.
   using Reduce = void (*)(const AffineBackward&, Span, float* sums, float* dots);
   Reduce affine_reduce[2][2][4];  // [x is bf16][dy is bf16][Mask]
 
@@ -77,8 +83,12 @@ struct Passes {
 const Passes& passes_scalar();
 const Passes& passes_avx2();
 const Passes& passes_avx512();
-inline const Passes& passes_of(Isa isa) {
-  return isa == Isa::scalar ? passes_scalar() : isa == Isa::avx2 ? passes_avx2() : passes_avx512();
+inline const Passes& passes_of([[maybe_unused]] Isa isa) {
+#if defined(__x86_64__)
+  if (isa == Isa::avx2) return passes_avx2();
+  if (isa == Isa::avx512_vnni || isa == Isa::amx) return passes_avx512();
+#endif
+  return passes_scalar();  // vectors of 128 bits, which every x86-64 and aarch64 processor has
 }
 
 }  // namespace octet::cpu

@@ -7,13 +7,15 @@
 // code of a tier lives in namespace octet::cpu::OCTET_TIER, so that the linker can never mix tiers; it must not call
 // inline functions of the standard library, which the linker does merge (memcpy and the like are fine).
 //
-// OCTET_LANES defaults to 16, which the compiler splits where registers are narrower. Text whose results do not depend
-// on the number of lanes sets it to what one register holds.
+// OCTET_LANES defaults to 16, which the compiler splits where registers are narrower, often badly: then it is what one
+// register holds. Results do not depend on it.
 #pragma once
 #include <cstdint>
 #include <cstring>
-#ifdef __SSE2__
+#if defined(__x86_64__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #include "kernels/shared/encode.h"
@@ -36,15 +38,6 @@ typedef int16_t i16xN __attribute__((vector_size(2 * OCTET_LANES)));
 typedef uint16_t u16xN __attribute__((vector_size(2 * OCTET_LANES)));
 typedef int8_t i8xN __attribute__((vector_size(OCTET_LANES)));
 typedef uint8_t u8xN __attribute__((vector_size(OCTET_LANES)));
-#if OCTET_LANES == 16
-using f32x16 = f32xN;
-using i32x16 = i32xN;
-using u32x16 = u32xN;
-using i16x16 = i16xN;
-using u16x16 = u16xN;
-using i8x16 = i8xN;
-using u8x16 = u8xN;
-#endif
 
 #define OCTET_INLINE static inline __attribute__((always_inline))
 
@@ -78,54 +71,103 @@ OCTET_INLINE i32xN truncate(f32xN x) { return __builtin_convertvector(x, i32xN);
 
 // Instructions that the compiler does not find in the generic text.
 // nearest: the integer next to x, ties to even, for |x| < 2^22. multiply_low: products of the 64-bit lanes' low halves.
+// words_between: those of the 2 * lanes 16-bit words whose code lies from low to high, and zeros.
+// join_bytes: the low bytes of both, those of `even` first. count_greater: how many lanes of a exceed those of b.
 #if OCTET_LANES == 16 && defined(__AVX512F__)
-OCTET_INLINE i32xN widen(i8xN x) { return (i32xN)_mm512_maskz_cvtepi8_epi32(0xFFFF, (__m128i)x); }
 OCTET_INLINE u32xN widen(u16xN x) { return (u32xN)_mm512_maskz_cvtepu16_epi32(0xFFFF, (__m256i)x); }
-OCTET_INLINE i8xN narrow(i32xN x) { return __builtin_convertvector(x, i8xN); }
 OCTET_INLINE u16xN narrow(u32xN x) { return (u16xN)_mm512_maskz_cvtepi32_epi16(0xFFFF, (__m512i)x); }
+OCTET_INLINE i32xN widen(i16xN x) { return (i32xN)_mm512_maskz_cvtepi16_epi32(0xFFFF, (__m256i)x); }
 OCTET_INLINE i32xN nearest(f32xN x) { return (i32xN)_mm512_maskz_cvtps_epi32(0xFFFF, (__m512)x); }
 OCTET_INLINE u64xN multiply_low(u64xN a, u64xN b) {
   return (u64xN)_mm512_maskz_mul_epu32(0xFF, (__m512i)a, (__m512i)b);
 }
+OCTET_INLINE u16xN join_bytes(i32xN even, i32xN odd) {  // 0xCA: the first operand chooses between the others
+  const __m512i mask = _mm512_set1_epi32(0xFF), high = (__m512i)(odd << 8);
+  return narrow((u32xN)_mm512_ternarylogic_epi32(mask, (__m512i)even, high, 0xCA));
+}
+OCTET_INLINE int count_greater(f32xN a, f32xN b) {
+  return __builtin_popcount(_mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_GT_OQ));
+}
+OCTET_INLINE u32xN words_between(u32xN words, u16xN codes, int low, int high) {
+  const __mmask32 above = _mm256_cmpge_epi8_mask((__m256i)codes, _mm256_set1_epi8(static_cast<char>(low)));
+  const __mmask32 within =
+      _mm256_mask_cmple_epi8_mask(above, (__m256i)codes, _mm256_set1_epi8(static_cast<char>(high)));
+  return (u32xN)_mm512_maskz_mov_epi16(within, (__m512i)words);
+}
 #elif OCTET_LANES == 8 && defined(__AVX2__)
-OCTET_INLINE i32xN widen(i8xN x) { return (i32xN)_mm256_cvtepi8_epi32(_mm_cvtsi64_si128((int64_t)x)); }
 OCTET_INLINE u32xN widen(u16xN x) { return (u32xN)_mm256_cvtepu16_epi32((__m128i)x); }
 OCTET_INLINE u16xN narrow(u32xN x) {  // x < 65536
   return (u16xN)_mm_packus_epi32(_mm256_castsi256_si128((__m256i)x), _mm256_extracti128_si256((__m256i)x, 1));
 }
-OCTET_INLINE i8xN narrow(i32xN x) {  // -128 <= x < 128
-  const __m128i words = _mm_packs_epi32(_mm256_castsi256_si128((__m256i)x), _mm256_extracti128_si256((__m256i)x, 1));
-  return (i8xN)_mm_cvtsi128_si64(_mm_packs_epi16(words, words));
-}
+OCTET_INLINE i32xN widen(i16xN x) { return (i32xN)_mm256_cvtepi16_epi32((__m128i)x); }
 OCTET_INLINE i32xN nearest(f32xN x) { return (i32xN)_mm256_cvtps_epi32((__m256)x); }
 OCTET_INLINE u64xN multiply_low(u64xN a, u64xN b) { return (u64xN)_mm256_mul_epu32((__m256i)a, (__m256i)b); }
+OCTET_INLINE u16xN join_bytes(i32xN even, i32xN odd) { return narrow((u32xN)((even & 0xFF) | ((odd & 0xFF) << 8))); }
+OCTET_INLINE int count_greater(f32xN a, f32xN b) { return __builtin_popcount(_mm256_movemask_ps((__m256)(a > b))); }
+#elif OCTET_LANES == 4 && defined(__aarch64__)
+OCTET_INLINE u32xN widen(u16xN x) { return (u32xN)vmovl_u16((uint16x4_t)x); }
+OCTET_INLINE i32xN widen(i16xN x) { return (i32xN)vmovl_s16((int16x4_t)x); }
+OCTET_INLINE u16xN narrow(u32xN x) { return (u16xN)vmovn_u32((uint32x4_t)x); }
+OCTET_INLINE i32xN nearest(f32xN x) { return (i32xN)vcvtnq_s32_f32((float32x4_t)x); }
+OCTET_INLINE u64xN multiply_low(u64xN a, u64xN b) {
+  return (u64xN)vmull_u32(vmovn_u64((uint64x2_t)a), vmovn_u64((uint64x2_t)b));
+}
+OCTET_INLINE u16xN join_bytes(i32xN even, i32xN odd) { return narrow((u32xN)((even & 0xFF) | ((odd & 0xFF) << 8))); }
+OCTET_INLINE int count_greater(f32xN a, f32xN b) { return -vaddvq_s32((int32x4_t)(a > b)); }
 #else
-OCTET_INLINE i32xN widen(i8xN x) { return __builtin_convertvector(x, i32xN); }
 OCTET_INLINE u32xN widen(u16xN x) { return __builtin_convertvector(x, u32xN); }
-OCTET_INLINE i8xN narrow(i32xN x) { return __builtin_convertvector(x, i8xN); }
 OCTET_INLINE u16xN narrow(u32xN x) { return __builtin_convertvector(x, u16xN); }
+OCTET_INLINE i32xN widen(i16xN x) { return __builtin_convertvector(x, i32xN); }
 OCTET_INLINE i32xN nearest(f32xN x) { return truncate((x + 12582912.0f) - 12582912.0f); }
 OCTET_INLINE u64xN multiply_low(u64xN a, u64xN b) { return (a & 0xFFFFFFFFu) * (b & 0xFFFFFFFFu); }
+OCTET_INLINE u16xN join_bytes(i32xN even, i32xN odd) { return narrow((u32xN)((even & 0xFF) | ((odd & 0xFF) << 8))); }
+OCTET_INLINE int count_greater(f32xN a, f32xN b) {
+  const i32xN greater = a > b;
+  int count = 0;
+  for (int lane = 0; lane < lanes; ++lane) count -= greater[lane];
+  return count;
+}
 #endif
+#if OCTET_LANES != 16 || !defined(__AVX512F__)
+OCTET_INLINE u32xN words_between(u32xN words, u16xN codes, int low, int high) {
+  typedef int8_t bytes __attribute__((vector_size(2 * OCTET_LANES)));
+  typedef int16_t halves __attribute__((vector_size(4 * OCTET_LANES)));
+  const bytes code = (bytes)codes;
+  const bytes within = (code >= bytes{} + static_cast<int8_t>(low)) & (code <= bytes{} + static_cast<int8_t>(high));
+  return words & (u32xN) __builtin_convertvector(within, halves);
+}
+#endif
+// The even and the odd elements of two vectors, and back.
+OCTET_INLINE void deinterleave(f32xN low, f32xN high, f32xN& even, f32xN& odd) {
+  i32xN from{};
+  for (int lane = 0; lane < lanes; ++lane) from[lane] = 2 * lane;
+  even = __builtin_shuffle(low, high, from);
+  odd = __builtin_shuffle(low, high, from + 1);
+}
+OCTET_INLINE void interleave(f32xN even, f32xN odd, f32xN& low, f32xN& high) {
+  i32xN from{};
+  for (int lane = 0; lane < lanes; ++lane) from[lane] = lane / 2 + lane % 2 * lanes;
+  low = __builtin_shuffle(even, odd, from);
+  high = __builtin_shuffle(even, odd, from + lanes / 2);
+}
 OCTET_INLINE f32xN to_float(i32xN x) { return __builtin_convertvector(x, f32xN); }
-OCTET_INLINE f32xN to_float(i8xN x) { return to_float(widen(x)); }
 
 // bf16 of finite numbers and infinities; a NaN may become an infinity or another NaN, never a finite number.
-OCTET_INLINE u16xN to_bf16(f32xN x) {
+OCTET_INLINE u32xN rounded_to_bf16(f32xN x) {  // in the upper halves; what the lower ones hold means nothing
   const u32xN bits = (u32xN)x;
-  return narrow((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16);
+  return bits + 0x7FFFu + ((bits >> 16) & 1u);
 }
+OCTET_INLINE u16xN to_bf16(f32xN x) { return narrow(rounded_to_bf16(x) >> 16); }
 OCTET_INLINE f32xN from_bf16(u16xN x) { return (f32xN)(widen(x) << 16); }
 
-// As the scalar functions of the same names in shared/encode.h.
-OCTET_INLINE f32xN clamp_code(f32xN x, f32xN qmax) { return min(max(x, -qmax), qmax); }
-OCTET_INLINE i8xN encode_nearest(f32xN x, f32xN inverse_scale, f32xN qmax) {
-  return narrow(nearest(clamp_code(x * inverse_scale, qmax)));
+// As the scalar functions of the same names in shared/encode.h, with any bounds of the codes.
+OCTET_INLINE f32xN clamp_code(f32xN x, f32xN low, f32xN high) { return min(max(x, low), high); }
+OCTET_INLINE i32xN encode_nearest(f32xN x, f32xN inverse_scale, f32xN low, f32xN high) {
+  return nearest(clamp_code(x * inverse_scale, low, high));
 }
-OCTET_INLINE i8xN encode_stochastic(f32xN x, f32xN inverse_scale, f32xN qmax, u16xN bits) {
-  const f32xN y = clamp_code(x * inverse_scale, qmax);
-  const f32xN u = (f32xN)(widen(bits) | 0x43000000u);
-  return narrow(truncate(y + u) - 128);
+// The code plus 128. bits: 16 random ones in each lane.
+OCTET_INLINE i32xN encode_stochastic(f32xN x, f32xN inverse_scale, f32xN low, f32xN high, u32xN bits) {
+  return truncate(clamp_code(x * inverse_scale, low, high) + (f32xN)(bits | 0x43000000u));
 }
 
 }  // namespace octet::cpu::OCTET_TIER

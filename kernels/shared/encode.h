@@ -39,7 +39,8 @@ OCTET_BOTH float power_of_two_at_least(float x) {
 OCTET_BOTH float scale_of(float clip, int qmax) { return clip / static_cast<float>(qmax); }
 OCTET_BOTH float inverse_scale_of(float clip, int qmax) { return clip > 0 ? static_cast<float>(qmax) / clip : 0.0f; }
 
-// NaN becomes -qmax: a code is always in range (the step's finiteness check is what reports the NaN).
+// NaN becomes -qmax, or in a backend that clamps to tighter bounds the lower one: a code is always in range (the step's
+// finiteness check is what reports the NaN).
 OCTET_BOTH float clamp_code(float x, float qmax) {
   const float low = x > -qmax ? x : -qmax;
   return low < qmax ? low : qmax;

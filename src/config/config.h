@@ -74,13 +74,14 @@ struct Config {
 
   struct Backend {
     std::string device = "cpu";  // cpu | cuda
-    std::string isa;             // amx | avx512_vnni | avx2 | scalar; empty: the best here but amx
+    std::string isa;             // amx | avx512_vnni | avx2 | neon_dot | scalar; empty: the best here but amx
     int64_t threads = 0;         // of each rank; 0: the cores this rank may use
   } backend;
 
   struct Comm {
     std::string exchange = "int8";  // fp32 | int8
     bool error_feedback = false;
+    bool overlap = true;  // buckets travel while backward still runs
     double bucket_mb = 4;
     double timeout_seconds = 600;  // a rank whose step takes longer names itself and ends the job; 0: never
   } comm;

@@ -66,15 +66,12 @@ const std::vector<Key> kKeys = {
     {FIELD(train.log_every_steps), 1, 1e9, {}, "steps between records of metrics"},
 
     {FIELD(backend.device), 0, 0, {"cpu", "cuda"}, "where kernels run"},
-    {FIELD(backend.isa),
-     0,
-     0,
-     {"", "amx", "avx512_vnni", "avx2", "scalar"},
-     "instruction set; empty: the best here but AMX, which must be named"},
+    {FIELD(backend.isa), 0, 0, {"", "amx", "avx512_vnni", "avx2", "neon_dot", "scalar"}, "instruction set; empty: the best here but AMX, which must be named"},
     {FIELD(backend.threads), 0, 4096, {}, "of each rank; 0: the cores it may use"},
 
     {FIELD(comm.exchange), 0, 0, {"fp32", "int8"}, "how gradients travel between ranks"},
     {FIELD(comm.error_feedback), 0, 0, {}, "int8 exchange: carry the rounding error to the next step"},
+    {FIELD(comm.overlap), 0, 0, {}, "exchange while backward runs; false: after it, to see what overlap hides"},
     {FIELD(comm.bucket_mb), 0.001, 4096, {}, "MiB of gradients exchanged at once"},
     {FIELD(comm.timeout_seconds), 0, 1e6, {}, "longest step before a rank gives up; 0: never"},
 

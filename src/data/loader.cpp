@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <ctime>
 #include <exception>
 #include <mutex>
 #include <numeric>
@@ -27,6 +28,13 @@ struct Slot {
   int64_t pending = 0;  // samples not yet written
   std::exception_ptr error;
 };
+
+// Of the calling thread.
+double processor_seconds() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return double(time.tv_sec) + 1e-9 * double(time.tv_nsec);
+}
 
 class PrefetchLoader : public Loader {
  public:
@@ -88,6 +96,10 @@ class PrefetchLoader : public Loader {
   }
 
   double wait_seconds() const override { return wait_seconds_; }
+  double read_seconds() const override {
+    std::lock_guard lock(mutex_);
+    return read_seconds_;
+  }
 
  private:
   // Whether a worker may take a chunk: of the open batch, or of the next one if its slot is free. Holds mutex_.
@@ -122,13 +134,16 @@ class PrefetchLoader : public Loader {
       left_ = count_ - to;
       ++busy_;
       lock.unlock();
+      const double start = processor_seconds();
       std::exception_ptr error;
       try {
         for (int64_t i = from; i < to && !stop_ && !cancel_; ++i) fill(slot, i);
       } catch (...) {
         error = std::current_exception();
       }
+      const double taken = processor_seconds() - start;
       lock.lock();
+      read_seconds_ += taken;
       --busy_;
       slot.pending -= to - from;
       if (error && !slot.error) slot.error = std::move(error);
@@ -150,7 +165,7 @@ class PrefetchLoader : public Loader {
   const uint64_t seed_;
   const int64_t global_batch_, count_, first_, chunk_, numbers_;
 
-  std::mutex mutex_;  // guards all below but a slot's samples, which belong to the worker that took them
+  mutable std::mutex mutex_;  // guards all below but a slot's samples, which belong to the worker that took them
   std::condition_variable work_, done_;
   Slot ring_[slots];                                    // batch b is in slot b % slots
   std::shared_ptr<const std::vector<uint32_t>> order_;  // of order_epoch_; none: as the data set has it
@@ -161,7 +176,7 @@ class PrefetchLoader : public Loader {
   int64_t busy_ = 0;  // workers that are reading samples
   bool started_ = false;
   std::atomic<bool> stop_ = false, cancel_ = false;  // written under mutex_, read by workers between two samples
-  double wait_seconds_ = 0;
+  double wait_seconds_ = 0, read_seconds_ = 0;
   std::vector<std::thread> workers_;
 };
 

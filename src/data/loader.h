@@ -54,6 +54,7 @@ class Loader {
   virtual void start(int64_t step) = 0;  // the next batch will be this global step's (evaluation: start(0) for each pass)
   virtual const Batch& next() = 0;       // valid until the next call
   virtual double wait_seconds() const = 0;  // that next() has waited since construction
+  virtual double read_seconds() const = 0;  // processor time that the workers' reading has taken since construction
 };
 std::unique_ptr<Loader> make_loader(const Dataset&, bool training, int64_t global_batch, int rank, int size, int64_t workers,
                                     uint64_t seed);

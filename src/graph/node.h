@@ -52,6 +52,15 @@ struct Memory {
   std::vector<bool> written;         // by edge: a gradient of this step stands there already
 };
 
+// What a step has to do at least, whatever the kernels: the multiply-adds of all convolution passes, those on real
+// numbers among them, and the bytes read and written if each pass moves each of its operands once.
+struct Work {
+  int64_t products = 0, real_products = 0;
+  int64_t convolution_bytes = 0;
+  int64_t pass_bytes = 0;    // norm, residual, activation, encoding, and their backward
+  int64_t update_bytes = 0;  // of weights, and their encoding
+};
+
 // What one step knows; passed down, never stored.
 struct Step {
   Backend& backend;
@@ -121,8 +130,7 @@ class Node {
   virtual void forward(Step&) = 0;
   virtual void backward(Step&) = 0;
   virtual void commit(Step&) {}  // after a step that counts: running statistics
-  virtual int64_t products() const { return 0; }                  // multiply-adds of its three passes
-  virtual int64_t pass_bytes(const Memory&) const { return 0; }   // least bytes its elementwise passes move in a step
+  virtual Work work(const Memory&) const { return {}; }
   virtual Tensor watched(const Step&) const { return {}; }  // forward's rawest result, searched for non-finite numbers
 
   const std::string& name() const { return name_; }

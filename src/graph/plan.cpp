@@ -342,11 +342,18 @@ void Plan::initialize_parameters(uint64_t seed) {
   }
 }
 
-Plan::Work Plan::work() const {
+Work Plan::work() const {
   Work work;
   for (const auto& node : graph_.nodes()) {
-    work.products += node->products();
-    work.pass_bytes += node->pass_bytes(memory_);
+    const Work part = node->work(memory_);
+    work.products += part.products;
+    work.real_products += part.real_products;
+    work.convolution_bytes += part.convolution_bytes;
+    work.pass_bytes += part.pass_bytes;
+  }
+  for (const Param& param : params_) {
+    work.update_bytes += 5 * int64_t(param.master.bytes());  // master, gradient, velocity; master and velocity written
+    if (param.encoding.quantized()) work.update_bytes += int64_t(param.master.bytes() + param.codes.values.bytes());
   }
   return work;
 }

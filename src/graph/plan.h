@@ -43,12 +43,7 @@ class Plan {
   size_t arena_bytes() const { return arena_bytes_; }
   size_t parameter_bytes() const;                           // masters, gradients, velocities, codes
   int64_t parameter_count() const { return parameter_count_; }
-  // What a step of this rank does: multiply-adds of all convolution passes, and the least bytes that its elementwise
-  // passes must read and write.
-  struct Work {
-    int64_t products = 0, pass_bytes = 0;
-  };
-  Work work() const;
+  Work work() const;  // of a step of this rank
   // One line per node: shape, encoding, bytes, gradient bucket.
   std::string describe(size_t bucket_bytes) const;
 

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <fstream>
 #include <nlohmann/json.hpp>
+#include <span>
+#include <string>
 
 #include "src/graph/models.h"
 #include "src/train/commands.h"
@@ -12,6 +15,19 @@
 #include "src/version.h"
 
 namespace octet {
+namespace {
+
+// The most memory this process has held so far, as Linux counts it (VmHWM): code, libraries and all.
+int64_t peak_resident_bytes() {
+  std::ifstream status("/proc/self/status");
+  int64_t kibibytes = 0;
+  for (std::string word; kibibytes == 0 && status >> word;)
+    if (word == "VmHWM:") status >> kibibytes;
+  REQUIRE(kibibytes > 0, "mount /proc", "/proc/self/status has no VmHWM, the peak of resident memory");
+  return 1024 * kibibytes;
+}
+
+}  // namespace
 
 int run_plan(const Config& config, Transport& transport) {
   REQUIRE_USAGE(config.data.batch % transport.size() == 0, "choose a data.batch that the number of ranks divides",
@@ -32,8 +48,9 @@ int run_plan(const Config& config, Transport& transport) {
   fmt::print("{}", plan.describe(size_t(config.comm.bucket_mb * (1 << 20))));
   fmt::print("\n{} of {}x{} images per rank, policy {}, storage {}\n", batch, size, size, config.policy.name,
              name_of(options.storage));
-  fmt::print("{} parameters: {:.1f} MB with gradients, momentum and codes; arena {:.1f} MB; together {:.1f} MB per rank\n",
-             plan.parameter_count(), parameters / 1e6, arena / 1e6, (arena + parameters) / 1e6);
+  fmt::print(
+      "{} parameters: {:.1f} MB with gradients, momentum and codes; arena {:.1f} MB; together {:.1f} MB per rank\n",
+      plan.parameter_count(), parameters / 1e6, arena / 1e6, (arena + parameters) / 1e6);
   const bool fits = arena + parameters < 0.9 * memory;
   fmt::print("{}: this machine has {:.1f} MB for each rank\n", fits ? "fits" : "does NOT fit", memory / 1e6);
   return fits ? 0 : 1;
@@ -48,18 +65,23 @@ int run_bench(const Config& config, Transport& transport, int64_t steps, bool js
 
   trainer.time_phases(true);
   std::vector<double> times;
+  const double read_before = trainer.read_seconds();
   for (int64_t step = 0; step < steps; ++step) {
     const auto start = Clock::now();
     trainer.step(warm_up + step, false);
     times.push_back(std::chrono::duration<double>(Clock::now() - start).count());
   }
+  const double read_ms = 1e3 * (trainer.read_seconds() - read_before) / double(steps);
+  double resident = double(peak_resident_bytes());
+  transport.all_reduce_sum(std::span(&resident, 1));
   if (transport.rank() != 0) return 0;
 
   std::vector<double> sorted = times;
   std::sort(sorted.begin(), sorted.end());
   const double median = sorted[sorted.size() / 2];
   const double per_step = 1e3 / double(steps);
-  const Plan::Work work = trainer.plan().work();
+  const Work work = trainer.plan().work();
+  const int64_t ranks = transport.size();
   nlohmann::ordered_json phases;
   double convolution_seconds = 0, pass_seconds = 0;
   for (int p = 0; p < static_cast<int>(Phase::count); ++p) {
@@ -73,32 +95,44 @@ int run_bench(const Config& config, Transport& transport, int64_t steps, bool js
   const double tops = 2e-12 * double(work.products) * double(steps) / convolution_seconds;
   const double gigabytes = 1e-9 * double(work.pass_bytes) * double(steps) / pass_seconds;
   if (json) {
-    nlohmann::ordered_json result{{"config", config.file},
-                                  {"images_per_second", double(config.data.batch) / median},
-                                  {"step_ms", 1e3 * median},
-                                  {"step_ms_min", 1e3 * sorted.front()},
-                                  {"step_ms_max", 1e3 * sorted.back()},
-                                  {"steps", steps},
-                                  {"batch", config.data.batch},
-                                  {"ranks", transport.size()},
-                                  {"isa", trainer.backend().isa()},
-                                  {"phases", phases},
-                                  {"convolution_tops", tops},
-                                  {"pass_gigabytes_per_second", gigabytes},
-                                  {"arena_bytes", trainer.plan().arena_bytes()},
-                                  {"scratch_bytes", trainer.backend().scratch_bytes()},
-                                  {"wire_bytes_per_step", trainer.wire_bytes() / (steps + warm_up)},
-                                  {"commit", commit}};
+    nlohmann::ordered_json result{
+        {"config", config.file},
+        {"images_per_second", double(config.data.batch) / median},
+        {"step_ms", 1e3 * median},
+        {"step_ms_min", 1e3 * sorted.front()},
+        {"step_ms_max", 1e3 * sorted.back()},
+        {"steps", steps},
+        {"batch", config.data.batch},
+        {"ranks", transport.size()},
+        {"isa", trainer.backend().isa()},
+        {"phases", phases},
+        {"loader_processor_ms", read_ms},
+        {"convolution_tops", tops},
+        {"pass_gigabytes_per_second", gigabytes},
+        {"arena_bytes", trainer.plan().arena_bytes()},
+        {"scratch_bytes", trainer.backend().scratch_bytes()},
+        {"peak_resident_bytes", resident},
+        {"operations_per_step",
+         {{"int8", 2 * ranks * (work.products - work.real_products)}, {"real", 2 * ranks * work.real_products}}},
+        {"bytes_per_step",
+         {{"convolutions", ranks * work.convolution_bytes},
+          {"passes", ranks * work.pass_bytes},
+          {"update", ranks * work.update_bytes}}},
+        {"wire_bytes_per_step", trainer.wire_bytes() / (steps + warm_up)},
+        {"exchange_busy_ms", 1e3 * trainer.exchange_busy_seconds() / double(steps + warm_up)},
+        {"exchange_hidden_share", trainer.hidden_share()},
+        {"commit", commit}};
     fmt::print("{}\n", result.dump());
     return 0;
   }
-  fmt::print("{}: {} steps of {} images on {} rank(s), {} {}\n", config.file, steps, config.data.batch, transport.size(),
-             trainer.backend().name(), trainer.backend().isa());
-  fmt::print("step {:.2f} ms median ({:.2f} to {:.2f}), {:.0f} img/s, arena {:.1f} MB\n", 1e3 * median,
-             1e3 * sorted.front(), 1e3 * sorted.back(), double(config.data.batch) / median,
-             double(trainer.plan().arena_bytes()) / 1e6);
+  fmt::print("{}: {} steps of {} images on {} rank(s), {} {}\n", config.file, steps, config.data.batch,
+             transport.size(), trainer.backend().name(), trainer.backend().isa());
+  fmt::print("step {:.2f} ms median ({:.2f} to {:.2f}), {:.0f} img/s, arena {:.1f} MB, peak resident {:.1f} MB\n",
+             1e3 * median, 1e3 * sorted.front(), 1e3 * sorted.back(), double(config.data.batch) / median,
+             double(trainer.plan().arena_bytes()) / 1e6, resident / 1e6);
   for (const auto& [name, milliseconds] : phases.items())
     fmt::print("  {:<16} {:8.2f} ms\n", name, milliseconds.get<double>());
+  fmt::print("the loader's workers take {:.2f} ms of processor time for a batch, beside the step\n", read_ms);
   fmt::print("convolutions {:.3f} TOPS, passes {:.1f} GB/s (this rank)\n", tops, gigabytes);
   return 0;
 }

@@ -1,4 +1,4 @@
-// `octet bench kernels`: each hot kernel at the sizes of real layers, on the default instruction set and all allowed cores.
+// `octet bench kernels`: memory, and each hot kernel at the sizes of real layers, on all allowed cores.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <regex>
+#include <thread>
 
 #include "src/train/commands.h"
 #include "src/train/trainer.h"
@@ -21,13 +22,14 @@ struct Layer {
   int64_t groups;
 };
 constexpr Layer layers[] = {
-    {"resnet20/16x16@32", 128, 32, 16, 16, 3, 1, 1},     {"resnet20/16x32@32s2", 128, 32, 16, 32, 3, 2, 1},
-    {"resnet20/32x32@16", 128, 16, 32, 32, 3, 1, 1},     {"resnet20/64x64@8", 128, 8, 64, 64, 3, 1, 1},
-    {"resnet50/64x64@56", 16, 56, 64, 64, 3, 1, 1},      {"resnet50/64x256@56", 16, 56, 64, 256, 1, 1, 1},
-    {"resnet50/256x64@56", 16, 56, 256, 64, 1, 1, 1},    {"resnet50/128x128@28", 16, 28, 128, 128, 3, 1, 1},
-    {"resnet50/256x256@14", 16, 14, 256, 256, 3, 1, 1},  {"resnet50/512x512@7", 16, 7, 512, 512, 3, 1, 1},
-    {"mobilenet_v2/24x144@32", 128, 32, 24, 144, 1, 1, 1}, {"mobilenet_v2/144x24@32", 128, 32, 144, 24, 1, 1, 1},
-    {"mobilenet_v2/dw144@32", 128, 32, 144, 144, 3, 1, 144}, {"mobilenet_v2/dw384@8", 128, 8, 384, 384, 3, 1, 384},
+    {"resnet20/16x16@32", 128, 32, 16, 16, 3, 1, 1},       {"resnet20/16x32@32s2", 128, 32, 16, 32, 3, 2, 1},
+    {"resnet20/32x32@16", 128, 16, 32, 32, 3, 1, 1},       {"resnet20/32x64@16s2", 128, 16, 32, 64, 3, 2, 1},
+    {"resnet20/64x64@8", 128, 8, 64, 64, 3, 1, 1},         {"resnet50/64x64@56", 16, 56, 64, 64, 3, 1, 1},
+    {"resnet50/64x256@56", 16, 56, 64, 256, 1, 1, 1},      {"resnet50/256x64@56", 16, 56, 256, 64, 1, 1, 1},
+    {"resnet50/128x128@28", 16, 28, 128, 128, 3, 1, 1},    {"resnet50/256x256@14", 16, 14, 256, 256, 3, 1, 1},
+    {"resnet50/512x512@7", 16, 7, 512, 512, 3, 1, 1},      {"mobilenet_v2/24x144@32", 128, 32, 24, 144, 1, 1, 1},
+    {"mobilenet_v2/144x24@32", 128, 32, 144, 24, 1, 1, 1}, {"mobilenet_v2/dw144@32", 128, 32, 144, 144, 3, 1, 144},
+    {"mobilenet_v2/dw384@8", 128, 8, 384, 384, 3, 1, 384},
 };
 
 // Median milliseconds of a call, from at least five calls and a tenth of a second.
@@ -47,7 +49,8 @@ double time_of(const std::function<void()>& call) {
 
 class KernelBench {
  public:
-  KernelBench(Backend& backend, const std::string& filter, bool json) : backend_(backend), filter_(filter), json_(json) {}
+  KernelBench(Backend& backend, const std::string& filter, bool json)
+      : backend_(backend), filter_(filter), json_(json) {}
 
   void run(const Layer& layer) {
     ConvProblem problem;
@@ -78,16 +81,35 @@ class KernelBench {
     gradient.held = &clip;
     uint64_t saturated = 0;
 
-    const double operations = 2.0 * double(problem.products());
-    const double y_elements = double(problem.y.elements());
-    report(layer, "forward", operations, 0, [&] { backend_.conv_forward(problem, x, w, convolved, moments); });
-    report(layer, "backward_data", operations, 0, [&] { backend_.conv_backward_data(problem, error, w, {dx}); });
-    report(layer, "backward_weight", operations, 0, [&] { backend_.conv_backward_weight(problem, x, error, {dw}); });
-    report(layer, "affine_forward", 0, 3 * y_elements,
+    const std::string prefix = std::string(layer.name) + "/";
+    const double operations = 2.0 * double(problem.products()), y_elements = double(problem.y.elements());
+    const auto bytes = [](auto... tensors) { return double((tensors.bytes() + ...)); };  // each operand moves once
+    report(prefix + "forward", operations, bytes(x.values, w.values, convolved),
+           [&] { backend_.conv_forward(problem, x, w, convolved, moments); });
+    report(prefix + "backward_data", operations, bytes(error.values, w.values, dx),
+           [&] { backend_.conv_backward_data(problem, error, w, {dx}); });
+    report(prefix + "backward_weight", operations, bytes(x.values, error.values, dw),
+           [&] { backend_.conv_backward_weight(problem, x, error, {dw}); });
+    report(prefix + "affine_forward", 0, 3 * y_elements,
            [&] { backend_.affine_forward(affine, convolved, moments, parameters, {}, activation, {}, y); });
-    report(layer, "affine_backward", 0, 9 * y_elements, [&] {
+    report(prefix + "affine_backward", 0, 9 * y_elements, [&] {
       backend_.affine_backward(affine, convolved, moments, parameters, y, false, dy, d_gamma, d_beta, {}, gradient, {},
                                error, {nullptr, &saturated});
+    });
+  }
+
+  // a[i] = b[i] + s c[i] on arrays far larger than any cache: what memory can give, as STREAM counts it.
+  void run_triad() {
+    const char* const name = "memory/triad";
+    if (!std::regex_search(name, filter_)) return;
+    const int64_t elements = 32 << 20, threads = allowed_cores();
+    std::vector<float> a(elements, 0.0f), b(elements, 1.0f), c(elements, 2.0f);
+    report(name, 0, 3 * sizeof(float) * double(elements), [&] {
+      std::vector<std::jthread> workers;
+      for (int64_t t = 0; t < threads; ++t)
+        workers.emplace_back([&, t] {
+          for (int64_t i = elements * t / threads; i < elements * (t + 1) / threads; ++i) a[i] = b[i] + 3.0f * c[i];
+        });
     });
   }
 
@@ -113,14 +135,16 @@ class KernelBench {
     return {values, scale};
   }
 
-  void report(const Layer& layer, const char* pass, double operations, double bytes, const std::function<void()>& call) {
-    const std::string name = fmt::format("{}/{}", layer.name, pass);
+  void report(const std::string& name, double operations, double bytes, const std::function<void()>& call) {
     if (!std::regex_search(name, filter_)) return;
     const double milliseconds = time_of(call);
     const double rate = (operations > 0 ? operations : bytes) / milliseconds * 1e-6;
     const char* unit = operations > 0 ? "GOP/s" : "GB/s";
-    if (json_) results_.push_back({{"kernel", name}, {"ms", milliseconds}, {unit, rate}});
-    else fmt::print("{:<44} {:9.3f} ms {:9.1f} {}\n", name, milliseconds, rate, unit);
+    if (json_)
+      results_.push_back(
+          {{"kernel", name}, {"ms", milliseconds}, {unit, rate}, {"operations", operations}, {"bytes", bytes}});
+    else
+      fmt::print("{:<44} {:9.3f} ms {:9.1f} {}\n", name, milliseconds, rate, unit);
   }
 
   Backend& backend_;
@@ -142,6 +166,7 @@ int run_bench_kernels(const std::string& filter, bool json) {
                      "use an ECMAScript regular expression, for example resnet20.*forward");
   }
   if (!json) fmt::print("{} on {} thread(s)\n", backend->isa(), allowed_cores());
+  bench->run_triad();
   for (const Layer& layer : layers) bench->run(layer);
   bench->finish();
   return 0;

@@ -1,6 +1,7 @@
 // What the command line can ask for. Each returns the process's exit code.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "comm/transport.h"
 #include "src/config/config.h"
@@ -17,6 +18,8 @@ int run_train(const Config&, Transport&, const TrainOptions&);
 int run_eval(const Config&, Transport&, const std::string& weights);
 int run_plan(const Config&, Transport&);
 int run_bench(const Config&, Transport&, int64_t steps, bool json);
+// Replaces this process by bench/peers/compare.py. networks: empty for all; options: handed on.
+int run_bench_peer(const std::vector<std::string>& networks, const std::vector<std::string>& options);
 int run_bench_kernels(const std::string& filter, bool json);
 
 }  // namespace octet

@@ -102,6 +102,7 @@ Trainer::Trainer(const Config& config, Transport& transport, PlanOptions plan)
   ExchangeConfig exchange;
   exchange.kind = config.comm.exchange == "int8" ? ExchangeKind::int8 : ExchangeKind::fp32;
   exchange.error_feedback = config.comm.error_feedback;
+  exchange.overlap = config.comm.overlap;
   exchange.bucket_bytes = size_t(config.comm.bucket_mb * (1 << 20));
   exchange_ = make_exchange(exchange, transport.duplicate(), plan_->gradients(), plan_->slices(), seed);
   if (config.comm.timeout_seconds > 0) {
@@ -336,6 +337,8 @@ void Trainer::broadcast_state() {
 }
 
 int64_t Trainer::wire_bytes() const { return exchange_->wire_bytes(); }
+
+double Trainer::exchange_busy_seconds() const { return exchange_->busy_seconds(); }
 
 double Trainer::hidden_share() const {
   const double busy = exchange_->busy_seconds();

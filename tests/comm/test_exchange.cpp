@@ -296,6 +296,28 @@ TEST(Exchange, ManyStepsOverlapWithTheCallersWork) {
   });
 }
 
+TEST(Exchange, WithoutOverlapNothingTravelsBeforeFinish) {
+  on_ranks([](Transport& transport) {
+    for (ExchangeKind kind : {ExchangeKind::fp32, ExchangeKind::int8}) {
+      const ExchangeConfig overlapping{.kind = kind, .bucket_bytes = 20000};
+      ExchangeConfig waiting = overlapping;
+      waiting.overlap = false;
+      EXPECT_EQ(exchanged(transport, waiting), exchanged(transport, overlapping));
+      const auto slices = resnet20();
+      std::vector<float> gradient = gradient_of(transport.rank(), floats_of(slices));
+      const std::vector<float> before = gradient;
+      const auto exchange = make_exchange(waiting, transport.duplicate(), gradient, slices, 1);
+      exchange->begin(0);
+      for (size_t i = 0; i < slices.size(); ++i) exchange->ready(i);
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));  // an overlapping exchange is under way by now
+      EXPECT_EQ(exchange->wire_bytes(), 0);
+      EXPECT_EQ(gradient, before);
+      exchange->finish();
+      EXPECT_GT(exchange->wire_bytes(), 0);
+    }
+  });
+}
+
 // Throws in the second all-to-all, on every rank.
 class FailingTransport final : public Transport {
  public:

@@ -1,6 +1,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <ctime>
 #include <thread>
 
 #include "src/data/order.h"
@@ -8,6 +9,12 @@
 
 namespace octet {
 namespace {
+
+int64_t thread_clock() {  // microseconds of processor time
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return time.tv_sec * 1000000 + time.tv_nsec / 1000;
+}
 
 // Sample i is the three numbers (i, seed, epoch) and label i % 7; reading may fail or dawdle.
 class Numbers : public Dataset {
@@ -19,6 +26,8 @@ class Numbers : public Dataset {
   std::string describe() const override { return "numbers"; }
   int32_t label(int64_t index) const override { return static_cast<int32_t>(index % 7); }
   bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels) const override {
+    std::this_thread::sleep_for(sleeps);
+    for (const int64_t start = thread_clock(); thread_clock() - start < works.count();) continue;
     if (dawdle) std::this_thread::sleep_for(std::chrono::microseconds(index * 7919 % 50));
     REQUIRE(index != throws_at, "mend it", "picture-", index, ".jpg is bad");
     if (index == skips_at) return false;
@@ -28,6 +37,7 @@ class Numbers : public Dataset {
     return true;
   }
   bool dawdle = false;
+  std::chrono::microseconds sleeps{0}, works{0};  // before each sample
   int64_t throws_at = -1, skips_at = -1;
 
  private:
@@ -80,6 +90,19 @@ TEST(Loader, AnyNumberOfWorkersGivesTheSameBatches) {
   const auto expected = take(*make_loader(data, true, 16, 0, 1, 1, 3), 0, 20);
   data.dawdle = true;
   for (int64_t workers : {2, 3, 8}) EXPECT_EQ(take(*make_loader(data, true, 16, 0, 1, workers, 3), 0, 20), expected);
+}
+
+TEST(Loader, ReadSecondsCountWorkAndNotSleep) {
+  Numbers data(100);
+  const auto spent = [&] {
+    const auto loader = make_loader(data, true, 10, 0, 1, 2, 3);
+    take(*loader, 0, 10);
+    return loader->read_seconds();
+  };
+  data.sleeps = std::chrono::microseconds(500);
+  EXPECT_LT(spent(), 100 * 500e-6);
+  data.works = std::chrono::microseconds(500);
+  EXPECT_GE(spent(), 100 * 500e-6);
 }
 
 TEST(Loader, RanksShareTheGlobalBatch) {

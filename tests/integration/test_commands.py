@@ -60,12 +60,19 @@ class Commands(Case):
             self.assertAlmostEqual(measured["images_per_second"], 32e3 / measured["step_ms"], delta=1e-3)
             self.assertLess(sum(measured["phases"].values()), 3 * measured["step_ms_max"])
             self.assertGreater(measured["arena_bytes"], 0)
+            self.assertGreater(measured["loader_processor_ms"], 0)
+            self.assertGreater(measured["peak_resident_bytes"], ranks * measured["arena_bytes"])
         self.assertIn("img/s", self.octet("bench", RECIPE, "--steps", "2", *with_settings(SMALL)).out)
 
     def test_bench_kernels(self):
         measured = json.loads(self.octet("bench", "kernels", "--json", "--filter", "resnet20/64x64@8/forward").out)
         self.assertEqual([kernel["kernel"] for kernel in measured], ["resnet20/64x64@8/forward"])
         self.octet("bench", "kernels", "--filter", "(", code=2)
+
+    def test_bench_peer_finds_the_comparison(self):
+        """Without PyTorch: what is wrong is said before anything is measured."""
+        self.assertIn("no network vgg16: choose from resnet20", self.octet("bench", "--peer", "vgg16", code=2).err)
+        self.assertIn("bench/peers/compare.py", self.octet("bench", "--peer", "--set", "seed=2", code=2).err)
 
     def test_version(self):
         self.assertRegex(self.octet("--version").out,

@@ -12,13 +12,6 @@ namespace octet {
 namespace {
 using namespace test;
 
-std::vector<Isa> available() {
-  std::vector<Isa> isas;
-  for (const Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512_vnni, Isa::amx})
-    if (isa <= best_isa()) isas.push_back(isa);
-  return isas;
-}
-
 struct Operands {
   OwnedQTensor x, w, dy;
 };
@@ -77,7 +70,7 @@ void expect_moments(const Results& got, const Results& want, double values) {
 }
 
 class Int8Convolution : public testing::TestWithParam<Isa> {};
-INSTANTIATE_TEST_SUITE_P(Tiers, Int8Convolution, testing::ValuesIn(available()),
+INSTANTIATE_TEST_SUITE_P(Tiers, Int8Convolution, testing::ValuesIn(available_isas()),
                          [](const auto& info) { return std::string(name_of(info.param)); });
 
 void expect_equal_to_plain_loops(cpu::Convolution& convolution, bool add) {
@@ -103,12 +96,14 @@ TEST_P(Int8Convolution, EqualsThePlainLoops) {
   }
 }
 
+#if defined(__x86_64__)
 // The AMX kernels' text, on tiles emulated in C++.
 TEST(EmulatedAmx, EqualsThePlainLoops) {
   if (best_isa() < Isa::avx512_vnni) GTEST_SKIP() << "packs with AVX-512";
   cpu::TableConvolution convolution(cpu::amx_emulated::code_kernels, nullptr, 2);
   expect_equal_to_plain_loops(convolution, false);
 }
+#endif
 
 // One weight scale per output channel: y's scales differ, and dx adds the channels in order.
 TEST_P(Int8Convolution, ScalesPerChannelEqualThePlainLoops) {
@@ -141,7 +136,7 @@ TEST_P(Int8Convolution, WideSumsAreExact) {
 }
 
 class FixedOrderConvolution : public testing::TestWithParam<Isa> {};
-INSTANTIATE_TEST_SUITE_P(Tiers, FixedOrderConvolution, testing::ValuesIn(available()),
+INSTANTIATE_TEST_SUITE_P(Tiers, FixedOrderConvolution, testing::ValuesIn(available_isas()),
                          [](const auto& info) { return std::string(name_of(info.param)); });
 
 // A sum of n products below 1 in f32, in any order, errs by less than n * n * 2^-24.

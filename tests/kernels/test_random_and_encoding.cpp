@@ -27,23 +27,49 @@ TEST(Philox, MatchesRandom123) {
   }
 }
 
-TEST(Philox, EveryElementReadsBitsOfItsOwn) {
-  const RngKey key{7, 3, 5, 1000};
-  std::vector<bool> seen(4 * 64 * 2, false);  // (counter, half word) of the groups that elements 0..511 lie in
-  for (uint64_t e = 0; e < 512; ++e) {
-    bool found = false;
-    const uint32_t bits = random_bits16({key.seed, key.step, key.site, 0}, e);
-    for (uint64_t counter = 0; counter < 64 && !found; ++counter) {
-      const Random128 random = philox(counter, key.step, key.site, key.seed);
-      for (int half = 0; half < 8 && !found; ++half) {
-        const size_t place = counter * 8 + half;
-        if (((random.word[half / 2] >> (16 * (half % 2))) & 0xFFFFu) == bits && !seen[place])
-          found = seen[place] = true;
-      }
+TEST(Philox, EveryByteIsTheUpperOneOfOneElement) {
+  const RngKey key{7, 3, 5, 0};
+  std::vector<int> uses[2] = {std::vector<int>(1 << 16),
+                              std::vector<int>(1 << 16)};  // by place: as the lower, the upper
+  std::vector<uint32_t> words;
+  for (uint64_t counter = 0; counter < 64; ++counter)
+    for (const uint32_t word : philox(counter, key.step, key.site, key.seed).word) words.push_back(word);
+  for (uint64_t e = 0; e < 1024; ++e) {
+    int found = 0;
+    for (size_t place = 0; place < 4 * words.size(); ++place) {
+      const uint64_t word = words[place / 4];
+      if (((word << 32 | word) >> (8 * (place % 4)) & 0xFFFFu) != random_bits16(key, e)) continue;
+      ++found;
+      ++uses[0][place];
+      ++uses[1][place / 4 * 4 + (place + 1) % 4];
     }
-    EXPECT_TRUE(found) << "element " << e;
+    ASSERT_GE(found, 1) << "element " << e;
   }
-  EXPECT_EQ(random_bits16(key, 234), random_bits16({key.seed, key.step, key.site, 0}, 1234)) << "first is an offset";
+  // Two places may hold the same 16 bits by chance; 1,024 elements of 65,536 values: in one of 64 on average.
+  for (int half = 0; half < 2; ++half) {
+    int once = 0;
+    for (size_t place = 0; place < 1024; ++place) {
+      EXPECT_GE(uses[half][place], 1) << "byte " << place;
+      once += uses[half][place] == 1;
+    }
+    EXPECT_GT(once, 960);
+  }
+  const RngKey shifted{key.seed, key.step, key.site, 1000};
+  EXPECT_EQ(random_bits16(shifted, 234), random_bits16(key, 1234)) << "first is an offset";
+}
+
+TEST(Philox, BitsOfElementsThatShareAByteAreNearlyIndependent) {
+  constexpr int64_t groups = 1 << 16;
+  const RngKey key{11, 3, 5, 0};
+  for (const uint64_t other : {1, 2, 32, 33, 64, 255}) {
+    double product = 0;
+    for (uint64_t g = 0; g < groups; ++g) {
+      const auto uniform = [&](uint64_t e) { return random_bits16(key, 256 * g + e) / 65536.0 - 0.5; };
+      product += uniform(0) * uniform(other);
+    }
+    // The product of two independent ones has variance 1/144.
+    EXPECT_NEAR(12 * product / groups, 0, 1.0 / 256 + 5 / std::sqrt(double(groups))) << other;
+  }
 }
 
 TEST(Bf16, RoundTripsAndRoundsToNearestEven) {
@@ -157,7 +183,7 @@ TEST(Math, ExponentialAndLogarithm) {
 }
 
 TEST(Isa, NamesRoundTrip) {
-  for (const Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512_vnni, Isa::amx})
+  for (const Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512_vnni, Isa::amx, Isa::neon_dot})
     EXPECT_EQ(isa_from_name(name_of(isa)), isa);
   try {
     isa_from_name("sse9");

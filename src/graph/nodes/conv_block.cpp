@@ -166,15 +166,23 @@ class ConvBlock final : public Node {
                                 options_.momentum, running_mean_, running_variance_);
   }
 
-  int64_t products() const override { return conv_.products() * (needs_dx_ ? 3 : 2); }
-  // Forward reads the convolution and writes the value; backward reads the gradient and the convolution twice (reduce,
-  // apply) and writes the error; a residual is read, and its gradient written.
-  int64_t pass_bytes(const Memory& memory) const override {
+  Work work(const Memory& memory) const override {
+    const bool codes = weight_->encoding.quantized();
+    const int64_t x = int64_t(memory.values[size_t(inputs_[0].id)].values.bytes());
+    const int64_t dx = int64_t(memory.gradients[size_t(inputs_[0].id)].bytes());
+    const int64_t weight = int64_t(weight_->operand().values.bytes()), d_weight = int64_t(weight_->gradient.bytes());
     const int64_t convolved = int64_t(memory.slots[size_t(convolved_.id)].bytes());
     const int64_t value = int64_t(memory.values[size_t(output_.id)].values.bytes());
     const int64_t gradient = int64_t(memory.gradients[size_t(output_.id)].bytes());
     const int64_t error = int64_t(memory.slots[size_t(error_.id)].bytes());
-    return 3 * convolved + value + 2 * gradient + error + (has_residual_ ? 3 * value + gradient : 0);
+    Work work;
+    work.products = conv_.products() * (needs_dx_ ? 3 : 2);
+    work.real_products = codes ? 0 : work.products;
+    work.convolution_bytes = (x + weight + convolved) + (x + error + d_weight) + (needs_dx_ ? error + weight + dx : 0);
+    // Forward reads the convolution and writes the value; backward reads the gradient and the convolution twice (reduce,
+    // apply) and writes the error; a residual is read, and its gradient written.
+    work.pass_bytes = 3 * convolved + value + 2 * gradient + error + (has_residual_ ? 3 * value + gradient : 0);
+    return work;
   }
   Tensor watched(const Step& step) const override { return step.tensor(convolved_); }
 
