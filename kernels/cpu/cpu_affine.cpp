@@ -7,22 +7,10 @@
 #include "kernels/cpu/emit.h"
 #include "kernels/cpu/input_interval.h"
 #include "kernels/shared/affine.h"
+#include "kernels/shared/checks.h"
 
 namespace octet::cpu {
 namespace {
-
-void check(const AffineProblem& problem, Tensor x, Moments moments, AffineParameters parameters) {
-  REQUIRE(x.shape == problem.shape && x.dtype != DType::s8, "give x in the problem's shape, as f32 or bf16",
-          "an affine step reads another tensor than its problem tells");
-  REQUIRE(!problem.normalize || (moments.mean && moments.variance && parameters.gamma && parameters.beta),
-          "give mean, variance, gamma and beta", "a norm lacks its statistics or parameters");
-}
-void check_encoded(const Encoding& encoding, const QTensor& tensor, Shape shape) {
-  REQUIRE(tensor.values.shape == shape && tensor.values.dtype == encoding.dtype && encoding.dtype != DType::bf16 &&
-              tensor.real() != encoding.quantized() && !tensor.per_channel,
-          "give a tensor of the problem's shape and the encoding's type, f32 or codes with one scale",
-          "an affine step writes another tensor than its encoding tells");
-}
 
 int64_t period_of(int64_t channels) { return std::lcm(channels, int64_t{64}); }
 // Pixels are summed sequentially within a chunk, chunks in their order: a function of the channels alone.
@@ -38,14 +26,6 @@ void expand(float* to, int64_t channels, const Value& value) {
     const float own = value(channel);
     for (int64_t i = channel; i < period_of(channels); i += channels) to[coefficient_place(i)] = own;
   }
-}
-
-struct Bounds {
-  float low, high;
-};
-Bounds value_bounds(Activation activation) {
-  constexpr float infinity = std::numeric_limits<float>::infinity();
-  return {activation == Activation::none ? -infinity : 0.0f, activation == Activation::relu6 ? 6.0f : infinity};
 }
 
 // Per channel: the sum of dz, then that of dz (x - mean); float within a chunk, double over chunks.
@@ -80,7 +60,7 @@ void write(Into into, const double* values) {
 
 void CpuBackend::affine_forward(const AffineProblem& problem, Tensor x, Moments moments, AffineParameters parameters,
                                 QTensor residual, const Encoding& encoding, const RngKey& key, QTensor y) {
-  check(problem, x, moments, parameters);
+  check_affine(problem, x, moments, parameters);
   check_encoded(encoding, y, problem.shape);
   REQUIRE(!residual || (residual.values.shape == problem.shape && residual.values.dtype != DType::bf16 &&
                         residual.real() != (residual.values.dtype == DType::s8)),
@@ -119,7 +99,7 @@ void CpuBackend::affine_forward(const AffineProblem& problem, Tensor x, Moments 
 void CpuBackend::affine_backward(const AffineProblem& problem, Tensor x, Moments moments, AffineParameters parameters,
                                  QTensor y, bool has_residual, Tensor dy, Into d_gamma, Into d_beta, Into d_residual,
                                  const Encoding& encoding, const RngKey& key, QTensor error, Probe probe) {
-  check(problem, x, moments, parameters);
+  check_affine(problem, x, moments, parameters);
   if (error) check_encoded(encoding, error, problem.shape);
   REQUIRE(dy.shape == problem.shape && dy.dtype != DType::s8, "give dy in the problem's shape, as f32 or bf16",
           "an affine step's dy has another shape or type");

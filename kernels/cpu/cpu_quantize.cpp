@@ -3,17 +3,12 @@
 
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/emit.h"
+#include "kernels/shared/checks.h"
 
 namespace octet::cpu {
 
 void CpuBackend::quantize(Tensor src, const Encoding& encoding, const RngKey& key, QTensor dst, Probe probe) {
-  REQUIRE(src.shape == dst.values.shape, "give a destination of the source's shape", "quantize() between two shapes");
-  REQUIRE(src.dtype != DType::s8, "give real numbers", "quantize() from codes");
-  REQUIRE(encoding.dtype == dst.values.dtype && encoding.dtype != DType::bf16 && encoding.quantized() != dst.real(),
-          "give a destination of the encoding's type, int8 with a scale or f32", "quantize() into ",
-          name_of(dst.values.dtype), " asks for ", name_of(encoding.dtype));
-  REQUIRE(encoding.per_channel == dst.per_channel || !encoding.quantized(), "give one scale for each scale asked for",
-          "the encoding and its destination differ in per_channel");
+  check_quantize(src, encoding, dst);
   const auto& encode = passes_.encode[src.dtype == DType::bf16];
   const auto kernel = [&](Sink sink, Span span, Target& target) {
     encode[static_cast<int>(sink)](src.data, span, target);

@@ -80,20 +80,7 @@ __global__ void __launch_bounds__(threads)
   if (output.moments == nullptr) return;
   __syncthreads();
   if (threadIdx.x >= lanes || !exists) return;
-  float sum = 0, square = 0, low = __uint_as_float(0x7F800000u), high = -low;
-  for (int row = 0; row < chunk_count(g, chunk); ++row) {
-    const float y = values[row][lane];
-    sum += y;
-    square += y * y;
-    low = y < low ? y : low;
-    high = y > high ? y : high;
-  }
-  const int64_t step = static_cast<int64_t>(g.chunks) * g.to_channels;
-  float* const to = output.moments + static_cast<int64_t>(chunk) * g.to_channels + n;
-  to[0] = sum;
-  to[step] = square;
-  to[2 * step] = low;
-  to[3 * step] = high;
+  write_chunk_moments(g, chunk, n, output.moments, [&](int row) { return values[row][lane]; });
 }
 
 __global__ void __launch_bounds__(threads)

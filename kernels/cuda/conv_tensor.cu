@@ -219,20 +219,7 @@ __global__ void __launch_bounds__(threads)
   const int chunk = first_m / chunk_pixels + thread / tile_n;
   if (output.moments != nullptr && chunk < g.chunks) {
     const float* const at = values + thread / tile_n * chunk_pixels * value_pitch + column;
-    float sum = 0, square = 0, low = __uint_as_float(0x7F800000u), high = -low;
-    for (int row = 0; row < chunk_count(g, chunk); ++row) {
-      const float y = at[row * value_pitch];
-      sum += y;
-      square += y * y;
-      low = y < low ? y : low;
-      high = y > high ? y : high;
-    }
-    const int64_t step = static_cast<int64_t>(g.chunks) * g.to_channels;
-    float* const to = output.moments + static_cast<int64_t>(chunk) * g.to_channels + n;
-    to[0] = sum;
-    to[step] = square;
-    to[2 * step] = low;
-    to[3 * step] = high;
+    write_chunk_moments(g, chunk, n, output.moments, [&](int row) { return at[row * value_pitch]; });
   }
   for (int row = thread / tile_n; row < tile_m; row += together) {
     const Pixel pixel = pixel_of(g, (first_m + row) / chunk_pixels, row % chunk_pixels);

@@ -1,7 +1,7 @@
 // Everything that ends in an encoded tensor: quantization, and the affine step with its backward.
-#include <limits>
-
 #include "kernels/cuda/cuda_backend.h"
+#include "kernels/shared/affine.h"
+#include "kernels/shared/checks.h"
 
 namespace octet::cuda {
 namespace {
@@ -11,27 +11,6 @@ float held_clip(const Encoding& encoding) {
   REQUIRE(encoding.held != nullptr && *encoding.held > 0, "measure the first clip before quantizing with it",
           "a held clip must be positive");
   return *encoding.held;
-}
-
-void check(const AffineProblem& problem, Tensor x, Moments moments, AffineParameters parameters) {
-  REQUIRE(x.shape == problem.shape && x.dtype != DType::s8, "give x in the problem's shape, as f32 or bf16",
-          "an affine step reads another tensor than its problem tells");
-  REQUIRE(!problem.normalize || (moments.mean && moments.variance && parameters.gamma && parameters.beta),
-          "give mean, variance, gamma and beta", "a norm lacks its statistics or parameters");
-}
-void check_encoded(const Encoding& encoding, const QTensor& tensor, Shape shape) {
-  REQUIRE(tensor.values.shape == shape && tensor.values.dtype == encoding.dtype && encoding.dtype != DType::bf16 &&
-              tensor.real() != encoding.quantized() && !tensor.per_channel,
-          "give a tensor of the problem's shape and the encoding's type, f32 or codes with one scale",
-          "an affine step writes another tensor than its encoding tells");
-}
-
-struct Bounds {
-  float low, high;
-};
-Bounds value_bounds(Activation activation) {
-  constexpr float infinity = std::numeric_limits<float>::infinity();
-  return {activation == Activation::none ? -infinity : 0.0f, activation == Activation::relu6 ? 6.0f : infinity};
 }
 
 }  // namespace
@@ -62,13 +41,7 @@ void CudaBackend::encode(const Values& values, int64_t rows, int64_t row_length,
 }
 
 void CudaBackend::quantize(Tensor src, const Encoding& encoding, const RngKey& key, QTensor dst, Probe probe) {
-  REQUIRE(src.shape == dst.values.shape, "give a destination of the source's shape", "quantize() between two shapes");
-  REQUIRE(src.dtype != DType::s8, "give real numbers", "quantize() from codes");
-  REQUIRE(encoding.dtype == dst.values.dtype && encoding.dtype != DType::bf16 && encoding.quantized() != dst.real(),
-          "give a destination of the encoding's type, int8 with a scale or f32", "quantize() into ",
-          name_of(dst.values.dtype), " asks for ", name_of(encoding.dtype));
-  REQUIRE(encoding.per_channel == dst.per_channel || !encoding.quantized(), "give one scale for each scale asked for",
-          "the encoding and its destination differ in per_channel");
+  check_quantize(src, encoding, dst);
   const PlainValues values{src.data, src.dtype};
   const int64_t rows = encoding.quantized() && encoding.per_channel ? src.shape.n : 1;
   const int64_t row_length = src.elements() / rows;
@@ -88,7 +61,7 @@ void CudaBackend::dequantize(QTensor src, Tensor dst) {
 
 void CudaBackend::affine_forward(const AffineProblem& problem, Tensor x, Moments moments, AffineParameters parameters,
                                  QTensor residual, const Encoding& encoding, const RngKey& key, QTensor y) {
-  check(problem, x, moments, parameters);
+  check_affine(problem, x, moments, parameters);
   check_encoded(encoding, y, problem.shape);
   REQUIRE(!residual || (residual.values.shape == problem.shape && residual.values.dtype != DType::bf16 &&
                         residual.real() != (residual.values.dtype == DType::s8)),
@@ -117,7 +90,7 @@ void CudaBackend::affine_forward(const AffineProblem& problem, Tensor x, Moments
 void CudaBackend::affine_backward(const AffineProblem& problem, Tensor x, Moments moments, AffineParameters parameters,
                                   QTensor y, bool has_residual, Tensor dy, Into d_gamma, Into d_beta, Into d_residual,
                                   const Encoding& encoding, const RngKey& key, QTensor error, Probe probe) {
-  check(problem, x, moments, parameters);
+  check_affine(problem, x, moments, parameters);
   if (error) check_encoded(encoding, error, problem.shape);
   REQUIRE(dy.shape == problem.shape && dy.dtype != DType::s8, "give dy in the problem's shape, as f32 or bf16",
           "an affine step's dy has another shape or type");

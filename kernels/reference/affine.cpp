@@ -6,23 +6,11 @@
 
 #include "kernels/reference/element.h"
 #include "kernels/reference/reference_backend.h"
+#include "kernels/shared/checks.h"
 
 namespace octet {
 namespace {
 using namespace reference;
-
-void check(const AffineProblem& problem, Tensor x, Moments moments, AffineParameters parameters) {
-  REQUIRE(x.shape == problem.shape && x.dtype != DType::s8, "give x in the problem's shape, as f32 or bf16",
-          "an affine step reads another tensor than its problem tells");
-  REQUIRE(!problem.normalize || (moments.mean && moments.variance && parameters.gamma && parameters.beta),
-          "give mean, variance, gamma and beta", "a norm lacks its statistics or parameters");
-}
-void check_encoded(const Encoding& encoding, const QTensor& tensor, Shape shape) {
-  REQUIRE(tensor.values.shape == shape && tensor.values.dtype == encoding.dtype &&
-              tensor.real() != encoding.quantized() && !tensor.per_channel,
-          "give a tensor of the problem's shape and the encoding's type, with one scale for codes",
-          "an affine step writes another tensor than its encoding tells");
-}
 
 std::vector<AffineCoefficients> coefficients(const AffineProblem& problem, Moments moments,
                                              AffineParameters parameters) {
@@ -50,7 +38,7 @@ void encode_all(const Encoding& encoding, const RngKey& key, QTensor to, At at, 
 void ReferenceBackend::affine_forward(const AffineProblem& problem, Tensor x, Moments moments,
                                       AffineParameters parameters, QTensor residual, const Encoding& encoding,
                                       const RngKey& key, QTensor y) {
-  check(problem, x, moments, parameters);
+  check_affine(problem, x, moments, parameters);
   check_encoded(encoding, y, problem.shape);
   REQUIRE(!residual || residual.values.shape == problem.shape, "add tensors of one shape",
           "an affine step's residual has another shape");
@@ -76,7 +64,7 @@ void ReferenceBackend::affine_backward(const AffineProblem& problem, Tensor x, M
                                        AffineParameters parameters, QTensor y, bool has_residual, Tensor dy,
                                        Into d_gamma, Into d_beta, Into d_residual, const Encoding& encoding,
                                        const RngKey& key, QTensor error, Probe probe) {
-  check(problem, x, moments, parameters);
+  check_affine(problem, x, moments, parameters);
   if (error) check_encoded(encoding, error, problem.shape);
   REQUIRE(dy.shape == problem.shape, "give dy in the problem's shape", "an affine step's dy has another shape");
   REQUIRE(!has_residual || problem.activation == Activation::none || y.values.shape == problem.shape,

@@ -3,6 +3,7 @@
 // fused.
 #pragma once
 #include <cmath>
+#include <limits>
 
 #include "kernels/backend.h"
 
@@ -48,6 +49,15 @@ OCTET_BOTH AffineGradient affine_gradient(const AffineProblem& problem, Moments 
   result.B = static_cast<float>(B);
   result.C = static_cast<float>(-A * sum_dz / count - B * moments.mean[channel]);
   return result;
+}
+
+// The values that an activation gives lie between.
+struct Bounds {
+  float low, high;
+};
+inline Bounds value_bounds(Activation activation) {
+  constexpr float infinity = std::numeric_limits<float>::infinity();
+  return {activation == Activation::none ? -infinity : 0.0f, activation == Activation::relu6 ? 6.0f : infinity};
 }
 
 // NaN stays NaN: the finiteness check of the step must see it.

@@ -1,0 +1,32 @@
+// What every backend asks of its callers before it starts.
+#pragma once
+#include "kernels/backend.h"
+
+namespace octet {
+
+inline void check_affine(const AffineProblem& problem, Tensor x, Moments moments, AffineParameters parameters) {
+  REQUIRE(x.shape == problem.shape && x.dtype != DType::s8, "give x in the problem's shape, as f32 or bf16",
+          "an affine step reads another tensor than its problem tells");
+  REQUIRE(!problem.normalize || (moments.mean && moments.variance && parameters.gamma && parameters.beta),
+          "give mean, variance, gamma and beta", "a norm lacks its statistics or parameters");
+}
+
+// What an affine step writes: codes with one scale, or f32.
+inline void check_encoded(const Encoding& encoding, const QTensor& tensor, Shape shape) {
+  REQUIRE(tensor.values.shape == shape && tensor.values.dtype == encoding.dtype && encoding.dtype != DType::bf16 &&
+              tensor.real() != encoding.quantized() && !tensor.per_channel,
+          "give a tensor of the problem's shape and the encoding's type, f32 or codes with one scale",
+          "an affine step writes another tensor than its encoding tells");
+}
+
+inline void check_quantize(Tensor source, const Encoding& encoding, const QTensor& to) {
+  REQUIRE(source.shape == to.values.shape, "give a destination of the source's shape", "quantize() between two shapes");
+  REQUIRE(source.dtype != DType::s8, "give real numbers", "quantize() from codes");
+  REQUIRE(encoding.dtype == to.values.dtype && encoding.dtype != DType::bf16 && encoding.quantized() != to.real(),
+          "give a destination of the encoding's type, int8 with a scale or f32", "quantize() into ",
+          name_of(to.values.dtype), " asks for ", name_of(encoding.dtype));
+  REQUIRE(encoding.per_channel == to.per_channel || !encoding.quantized(), "give one scale for each scale asked for",
+          "the encoding and its destination differ in per_channel");
+}
+
+}  // namespace octet
