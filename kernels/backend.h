@@ -2,6 +2,7 @@
 // Shapes are NHWC; weights are (output, kernel height, kernel width, input / groups), "OHWI". Calls never allocate what
 // the caller could have planned; a backend's own scratch memory grows on first use and is reported by scratch_bytes().
 #pragma once
+#include <concepts>
 #include <cstring>
 #include <memory>
 #include <span>
@@ -57,6 +58,18 @@ inline int64_t output_extent(int64_t in, int kernel, int stride, int pad, int di
 struct Moments {
   float *mean = nullptr, *variance = nullptr, *min = nullptr, *max = nullptr;
   explicit operator bool() const { return mean != nullptr; }
+};
+
+// A convolution's output as an affine step takes it. With codes, the step's forward writes them, and its backward reads
+// them in place of the real values: x = offset + scale * code, with (C) floats of both. The channel's extremes, as Moments
+// has them, become -127 and 127.
+struct Convolved {
+  Tensor real;  // f32 or bf16
+  Tensor codes;
+  float *scale = nullptr, *offset = nullptr;
+  Convolved(std::convertible_to<Tensor> auto&& real_values) : real(real_values) {}
+  Convolved(Tensor real_values, Tensor kept_codes, float* scales, float* offsets)
+      : real(real_values), codes(kept_codes), scale(scales), offset(offsets) {}
 };
 
 enum class Activation : uint8_t { none, relu, relu6 };
@@ -136,15 +149,15 @@ class Backend {
   virtual void conv_backward_weight(const ConvProblem&, QTensor x, QTensor dy, Into dw) = 0;
 
   // -- norm + residual + activation + encode in one pass, and its backward ending in an encoded error.
-  // x is f32 or bf16 (what conv_forward wrote). residual: codes, real f32, or empty. y: codes (writes *y.scale; with
+  // x is f32 or bf16 (what conv_forward wrote), and perhaps codes for backward. residual: codes, real f32, or empty. y: codes (writes *y.scale; with
   // Range::absmax the clip is exact: from moments.min/max without a residual, by one extra read with one) or real f32.
-  virtual void affine_forward(const AffineProblem&, Tensor x, Moments, AffineParameters, QTensor residual, const Encoding&,
+  virtual void affine_forward(const AffineProblem&, Convolved x, Moments, AffineParameters, QTensor residual, const Encoding&,
                               const RngKey&, QTensor y) = 0;
   // dz = dy where the activation passed (recomputed from x without a residual; from y's codes with one: > 0, and < qmax
   // for relu6), else 0. d_residual (optional, f32 or bf16) (+)= dz. d_gamma, d_beta (optional, f32, (C)) (+)= sums.
   // error = encode(d loss / d x): codes (stochastic; writes *error.scale) or real f32. The probe sees the raw error.
   // error empty: only the probe's histogram is filled, nothing else is written (the first step measures before it quantizes).
-  virtual void affine_backward(const AffineProblem&, Tensor x, Moments, AffineParameters, QTensor y, bool has_residual, Tensor dy,
+  virtual void affine_backward(const AffineProblem&, Convolved x, Moments, AffineParameters, QTensor y, bool has_residual, Tensor dy,
                                Into d_gamma, Into d_beta, Into d_residual, const Encoding&, const RngKey&, QTensor error,
                                Probe) = 0;
   // running = (1 - momentum) * running + momentum * batch; the variance is corrected by count / (count - 1).

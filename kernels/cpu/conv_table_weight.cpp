@@ -20,16 +20,28 @@ template <class Sum, class Total>
 void write_panel(const Sum* sums, int64_t slots, int64_t slot_step, int64_t m_count, int64_t panel_lanes, int64_t lanes,
                  float scale, bool add, float* dw) {
   constexpr int64_t strip = 16;  // so that rows of dw are written a cache line at a time
-  for (int64_t first = 0; first < m_count; first += strip)
-    for (int64_t lane = 0; lane < lanes; ++lane)
-      for (int64_t m = first; m < std::min(first + strip, m_count); ++m) {
-        const Sum* at = sums + m * panel_lanes + lane;
-        Total total = 0;
-        for (int64_t slot = 0; slot < slots; ++slot) total += at[slot * slot_step];
-        const float value = static_cast<float>(total) * scale;
-        float& out = dw[lane * m_count + m];
-        out = add ? out + value : value;
-      }
+  float values[strip][2 * block_lanes];
+  for (int64_t first = 0; first < m_count; first += strip) {
+    const int64_t count = std::min(strip, m_count - first);
+    for (int64_t m = 0; m < count; ++m) {
+      const Sum* const at = sums + (first + m) * panel_lanes;
+      if (slots == 1)
+        for (int64_t lane = 0; lane < panel_lanes; ++lane) values[m][lane] = static_cast<float>(at[lane]) * scale;
+      else
+        for (int64_t lane = 0; lane < lanes; ++lane) {
+          Total total = 0;
+          for (int64_t slot = 0; slot < slots; ++slot) total += at[slot * slot_step + lane];
+          values[m][lane] = static_cast<float>(total) * scale;
+        }
+    }
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      float* const out = dw + lane * m_count + first;
+      if (add)
+        for (int64_t m = 0; m < count; ++m) out[m] += values[m][lane];
+      else
+        for (int64_t m = 0; m < count; ++m) out[m] = values[m][lane];
+    }
+  }
 }
 
 }  // namespace
@@ -110,7 +122,6 @@ void TableConvolution::backward_weight(const ConvProblem& p, QTensor x, QTensor 
       const int64_t first_panel = panels * part / parts, end_panel = panels * (part + 1) / parts;
       int32_t* slot_at = sums + slot * slot_sums;
       for (int64_t item = plan.items * slot / slots; item < plan.items * (slot + 1) / slots; ++item) {
-        const bool first_item = item == plan.items * slot / slots;
         pack_planes(plan, static_cast<const char*>(x.values.data), item, planes);
         const int64_t rows = plan.rows_of(item);
         const int64_t columns = plan.one_row ? std::min(plan.images, plan.x.n - item * plan.images) : plan.dy_columns;
@@ -143,7 +154,6 @@ void TableConvolution::backward_weight(const ConvProblem& p, QTensor x, QTensor 
           }
           kernels_.start(words, rows * row_words, count, start);
           int32_t* panel_sums = slot_at + (group * blocks + first) * m_count * block_lanes;
-          if (first_item) memset(panel_sums, 0, static_cast<size_t>(m_count * count * block_lanes) * sizeof(int32_t));
           Panel work{planes + group * plan.group_x * plan.plane_elements * kernels_.packed_bytes(),
                      plan.base.data(),
                      m_count,
@@ -154,6 +164,7 @@ void TableConvolution::backward_weight(const ConvProblem& p, QTensor x, QTensor 
                      count,
                      start};
           work.pair_step = plan.pair_step;
+          work.first = item == plan.items * slot / slots;
           work.ahead[0] = next_x.take(share);
           work.ahead[1] = next_dy.take(share);
           kernels_.accumulate(work, panel_sums);

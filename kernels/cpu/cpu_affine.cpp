@@ -28,24 +28,38 @@ void expand(float* to, int64_t channels, const Value& value) {
   }
 }
 
+template <class Value>
+auto of_channels(int64_t channels, const Value& value) {
+  std::vector<decltype(value(0))> values;
+  values.reserve(static_cast<size_t>(channels));
+  for (int64_t c = 0; c < channels; ++c) values.push_back(value(c));
+  return values;
+}
+
 // Per channel: the sum of dz, then that of dz (x - mean); float within a chunk, double over chunks.
-std::vector<double> reduce(int threads, Passes::Reduce kernel, const AffineBackward& pass, Shape shape) {
+std::vector<double> reduce(int threads, Passes::Reduce kernel, const AffineBackward& pass, Shape shape, Sweep sweep,
+                           Scratch& room) {
   const int64_t channels = shape.c, period = pass.period, chunk = chunk_of(channels), total = shape.elements();
   const int64_t chunks = (total + chunk - 1) / chunk;
   std::vector<float> sums(static_cast<size_t>(threads * 2 * period));
-  std::vector<double> partial(static_cast<size_t>(chunks * 2 * channels));
-  parallel_pieces(threads, total, chunk, [&](int64_t first, int64_t count) {
+  double* const partial = room.get<double>(static_cast<size_t>(chunks * 2 * channels));
+  const auto reduce_chunk = [&](int64_t first, int64_t count) {
     float* const mine = sums.data() + omp_get_thread_num() * 2 * period;
     kernel(pass, Span{first, count}, mine, mine + period);
-    double* const own = partial.data() + first / chunk * 2 * channels;
-    for (int64_t i = 0, channel = 0; i < period; ++i, channel = channel + 1 == channels ? 0 : channel + 1) {
-      const int64_t place = coefficient_place(i);
-      own[channel] += static_cast<double>(mine[place]);
-      own[channels + channel] += static_cast<double>(mine[period + place]);
+    for (const int64_t half : {0, 1}) {
+      const float* const classes = mine + half * period;
+      double* const own = partial + (first / chunk * 2 + half) * channels;
+      std::fill_n(own, channels, 0.0);
+      for (int64_t i = 0; i < period; i += channels)
+        for (int64_t c = 0; c < channels; ++c) own[c] += static_cast<double>(classes[i + c]);
     }
-  });
+  };
+  parallel_pieces(threads, total, chunk, reduce_chunk, sweep);
   std::vector<double> result(static_cast<size_t>(2 * channels));
-  for (size_t i = 0; i < partial.size(); ++i) result[i % result.size()] += partial[i];
+  parallel_pieces(threads, 2 * channels, 64, [&](int64_t first, int64_t count) {
+    for (int64_t row = 0; row < chunks; ++row)
+      for (int64_t i = first; i < first + count; ++i) result[i] += partial[row * 2 * channels + i];
+  });
   return result;
 }
 
@@ -58,30 +72,47 @@ void write(Into into, const double* values) {
 }
 }  // namespace
 
-void CpuBackend::affine_forward(const AffineProblem& problem, Tensor x, Moments moments, AffineParameters parameters,
+void CpuBackend::affine_forward(const AffineProblem& problem, Convolved x, Moments moments, AffineParameters parameters,
                                 QTensor residual, const Encoding& encoding, const RngKey& key, QTensor y) {
-  check_affine(problem, x, moments, parameters);
+  check_affine_forward(problem, x, moments, parameters);
   check_encoded(encoding, y, problem.shape);
   REQUIRE(!residual || (residual.values.shape == problem.shape && residual.values.dtype != DType::bf16 &&
                         residual.real() != (residual.values.dtype == DType::s8)),
           "add codes or f32 of the problem's shape", "an affine step's residual has another shape or type");
   const int64_t channels = problem.shape.c, period = period_of(channels), count = problem.shape.elements();
-  float* const a = coefficients_.get<float>(static_cast<size_t>(2 * period));
-  float* const b = a + period;
-  expand(a, channels, [&](int64_t c) { return affine_coefficients(problem, moments, parameters, c).a; });
-  expand(b, channels, [&](int64_t c) { return affine_coefficients(problem, moments, parameters, c).b; });
+  float* const a = coefficients_.get<float>(static_cast<size_t>(4 * period));
+  float *const b = a + period, *const offset = b + period, *const inverse = offset + period;
+  const std::vector<AffineCoefficients> affine = of_channels(
+      channels, [&](int64_t c) { return affine_coefficients(problem, moments, parameters, c); });
+  expand(a, channels, [&](int64_t c) { return affine[c].a; });
+  expand(b, channels, [&](int64_t c) { return affine[c].b; });
   const auto [low, high] = value_bounds(problem.activation);
   const Residual kind = !residual ? Residual::none : residual.real() ? Residual::real : Residual::codes;
-  const AffineForward pass{x.data, a,   b, period, residual.values.data, residual.real() ? 0 : *residual.scale,
-                           low,    high};
-  const auto& kernels = passes_.affine_forward[x.dtype == DType::bf16][static_cast<int>(kind)];
+  AffineForward pass{x.real.data, a,   b, period, residual.values.data, residual.real() ? 0 : *residual.scale,
+                     low,         high};
+  if (x.codes) {
+    for (int64_t c = 0; c < channels; ++c) {
+      const InputUnit unit = unit_between(moments.min[c], moments.max[c]);
+      x.scale[c] = unit.scale;
+      x.offset[c] = unit.offset;
+    }
+    expand(offset, channels, [&](int64_t c) { return x.offset[c]; });
+    expand(inverse, channels, [&](int64_t c) { return inverse_of(input_unit(x, c)); });
+    pass.codes = x.codes.s8(), pass.offset = offset, pass.inverse = inverse;
+  }
+  const auto& kernels = passes_.affine_forward[index_of(x.real.dtype)][static_cast<int>(kind)];
   const auto kernel = [&](Sink sink, Span span, Target& target) {
     kernels[static_cast<int>(sink)](pass, span, target);
   };
   float clip = 0;
+  Sweep sweep = Sweep::down;  // the convolution went up
   if (encoding.quantized()) {
     clip = clip_of(encoding, [&] {
-      if (residual || moments.min == nullptr || moments.max == nullptr) return absmax(options_.threads, count, kernel);
+      if (residual || moments.min == nullptr || moments.max == nullptr) {
+        const float largest = absmax(options_.threads, count, kernel, sweep);
+        sweep = opposite(sweep);
+        return largest;
+      }
       // Without a residual, y is monotonic in x within a channel: the extremes of x give those of y.
       float largest = 0;
       for (int64_t c = 0; c < channels; ++c) {
@@ -93,13 +124,14 @@ void CpuBackend::affine_forward(const AffineProblem& problem, Tensor x, Moments 
     });
     *y.scale = scale_of(clip, encoding.qmax);
   }
-  emit_tensor(passes_, options_.threads, count, encoding, key, clip, y.values.data, {}, kernel);
+  emit_tensor(passes_, options_.threads, count, encoding, key, clip, y.values.data, {}, kernel,
+              sweep);
 }
 
-void CpuBackend::affine_backward(const AffineProblem& problem, Tensor x, Moments moments, AffineParameters parameters,
+void CpuBackend::affine_backward(const AffineProblem& problem, Convolved x, Moments moments, AffineParameters parameters,
                                  QTensor y, bool has_residual, Tensor dy, Into d_gamma, Into d_beta, Into d_residual,
                                  const Encoding& encoding, const RngKey& key, QTensor error, Probe probe) {
-  check_affine(problem, x, moments, parameters);
+  check_affine_backward(problem, x, moments, parameters);
   if (error) check_encoded(encoding, error, problem.shape);
   REQUIRE(dy.shape == problem.shape && dy.dtype != DType::s8, "give dy in the problem's shape, as f32 or bf16",
           "an affine step's dy has another shape or type");
@@ -114,7 +146,7 @@ void CpuBackend::affine_backward(const AffineProblem& problem, Tensor x, Moments
   float* const room = coefficients_.get<float>(static_cast<size_t>(6 * period));
   float *const input_low = room, *const input_high = input_low + period, *const mean = input_high + period,
                *const A = mean + period, *const B = A + period, *const C = B + period;
-  expand(mean, channels, [&](int64_t c) { return problem.normalize ? moments.mean[c] : 0.0f; });
+  expand(mean, channels, [&](int64_t c) { return mean_in_unit(problem, moments, c, input_unit(x, c)); });
 
   const Mask mask = problem.activation == Activation::none ? Mask::everywhere
                     : !has_residual                        ? Mask::input
@@ -123,37 +155,45 @@ void CpuBackend::affine_backward(const AffineProblem& problem, Tensor x, Moments
   auto [low, high] = value_bounds(problem.activation);
   if (mask == Mask::codes && problem.activation == Activation::relu6) high = static_cast<float>(encoding.qmax);
   if (mask == Mask::input) {
-    std::vector<Interval> open(static_cast<size_t>(channels));
-    for (int64_t c = 0; c < channels; ++c)
-      open[c] = inputs_between(affine_coefficients(problem, moments, parameters, c), low, high);
+    const std::vector<Interval> open = of_channels(channels, [&](int64_t c) {
+      return inputs_between(in_unit(affine_coefficients(problem, moments, parameters, c), input_unit(x, c)), low, high);
+    });
     expand(input_low, channels, [&](int64_t c) { return open[c].low; });
     expand(input_high, channels, [&](int64_t c) { return open[c].high; });
   }
-  AffineBackward pass{x.data, dy.data, y.values.data, input_low, input_high, mean, A, B, C, period, low, high, {}};
-  const bool bf16_x = x.dtype == DType::bf16, bf16_dy = dy.dtype == DType::bf16;
+  const Tensor input = x.codes ? x.codes : x.real;
+  AffineBackward pass{input.data, dy.data, y.values.data, input_low, input_high, mean, A, B, C, period, low, high, {}};
+  const int x_type = index_of(input.dtype), dy_type = index_of(dy.dtype);
 
   const bool through_statistics = problem.normalize && problem.batch_statistics;
   std::vector<double> sums(static_cast<size_t>(2 * channels));
-  if (through_statistics || (error && (d_gamma || d_beta)))
-    sums =
-        reduce(options_.threads, passes_.affine_reduce[bf16_x][bf16_dy][static_cast<int>(mask)], pass, problem.shape);
+  Sweep sweep = Sweep::down;  // what wrote dy went up
+  if (through_statistics || (error && (d_gamma || d_beta))) {
+    sums = reduce(options_.threads, passes_.affine_reduce[x_type][dy_type][static_cast<int>(mask)], pass, problem.shape,
+                  sweep, sums_);
+    sweep = opposite(sweep);
+  }
   double *const sum_dz = sums.data(), *const sum_dz_normalized = sum_dz + channels;
   for (int64_t c = 0; c < channels && problem.normalize; ++c)
-    sum_dz_normalized[c] *= inverse_deviation(problem, moments, c);
-  const auto gradient = [&](int64_t c) {
-    return affine_gradient(problem, moments, parameters, c, sum_dz[c], sum_dz_normalized[c]);
-  };
-  expand(A, channels, [&](int64_t c) { return gradient(c).A; });
-  expand(B, channels, [&](int64_t c) { return gradient(c).B; });
-  expand(C, channels, [&](int64_t c) { return gradient(c).C; });
+    sum_dz_normalized[c] *= inverse_deviation(problem, moments, c) * static_cast<double>(input_unit(x, c).scale);
+  const std::vector<AffineGradient> gradient = of_channels(channels, [&](int64_t c) {
+    return affine_gradient(problem, moments, parameters, c, sum_dz[c], sum_dz_normalized[c], input_unit(x, c));
+  });
+  expand(A, channels, [&](int64_t c) { return gradient[c].A; });
+  expand(B, channels, [&](int64_t c) { return gradient[c].B; });
+  expand(C, channels, [&](int64_t c) { return gradient[c].C; });
 
-  const auto& kernels = passes_.affine_backward[bf16_x][bf16_dy][static_cast<int>(mask)];
+  const auto& kernels = passes_.affine_backward[x_type][dy_type][static_cast<int>(mask)];
   const auto kernel = [&](Sink sink, Span span, Target& target) {
     kernels[static_cast<int>(sink)](pass, span, target);
   };
   float clip = 0;
   if (error && encoding.quantized()) {
-    clip = clip_of(encoding, [&] { return absmax(options_.threads, count, kernel); });
+    clip = clip_of(encoding, [&] {
+      const float largest = absmax(options_.threads, count, kernel, sweep);
+      sweep = opposite(sweep);
+      return largest;
+    });
     *error.scale = scale_of(clip, encoding.qmax);
   }
   if (error) {
@@ -163,7 +203,7 @@ void CpuBackend::affine_backward(const AffineProblem& problem, Tensor x, Moments
   } else if (probe.histogram == nullptr) {
     return;
   }
-  emit_tensor(passes_, options_.threads, count, encoding, key, clip, error.values.data, probe, kernel);
+  emit_tensor(passes_, options_.threads, count, encoding, key, clip, error.values.data, probe, kernel, sweep);
 }
 
 }  // namespace octet::cpu

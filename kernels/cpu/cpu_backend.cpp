@@ -53,7 +53,7 @@ std::unique_ptr<Buffer> CpuBackend::allocate(size_t bytes) {
 }
 
 size_t CpuBackend::scratch_bytes() const {
-  return coefficients_.bytes() + codes_->scratch_bytes() + real_->scratch_bytes();
+  return coefficients_.bytes() + sums_.bytes() + codes_->scratch_bytes() + real_->scratch_bytes();
 }
 
 LossReport CpuBackend::softmax_loss(Tensor logits, const int32_t* labels, float smoothing, float gradient_scale,

@@ -24,9 +24,9 @@ class CpuBackend final : public ReferenceBackend {
   void conv_forward(const ConvProblem&, QTensor x, QTensor w, Tensor y, Moments) override;
   void conv_backward_data(const ConvProblem&, QTensor dy, QTensor w, Into dx) override;
   void conv_backward_weight(const ConvProblem&, QTensor x, QTensor dy, Into dw) override;
-  void affine_forward(const AffineProblem&, Tensor x, Moments, AffineParameters, QTensor residual, const Encoding&,
+  void affine_forward(const AffineProblem&, Convolved x, Moments, AffineParameters, QTensor residual, const Encoding&,
                       const RngKey&, QTensor y) override;
-  void affine_backward(const AffineProblem&, Tensor x, Moments, AffineParameters, QTensor y, bool has_residual,
+  void affine_backward(const AffineProblem&, Convolved x, Moments, AffineParameters, QTensor y, bool has_residual,
                        Tensor dy, Into d_gamma, Into d_beta, Into d_residual, const Encoding&, const RngKey&,
                        QTensor error, Probe) override;
   void pool_forward(const PoolProblem&, QTensor x, QTensor y) override;
@@ -46,7 +46,7 @@ class CpuBackend final : public ReferenceBackend {
   CpuOptions options_;
   const Passes& passes_;
   std::unique_ptr<Convolution> codes_, real_;  // convolutions of int8 codes and of real operands
-  Scratch coefficients_;                       // of one affine step
+  Scratch coefficients_, sums_;                // of one affine step
 };
 
 }  // namespace octet::cpu

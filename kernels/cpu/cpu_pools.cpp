@@ -1,4 +1,5 @@
 // Pools, as plain loops over channels, which the compiler turns into vectors: they move few bytes.
+#include <algorithm>
 #include <cstring>
 #include <type_traits>
 #include <vector>
@@ -49,11 +50,11 @@ struct Window {
   int64_t size(const PoolProblem& p) const {
     return p.count_padding ? int64_t{p.kernel} * p.kernel : (bottom - top) * (right - left);
   }
-  // visit(pixel) in row order
+  // visit(row, column) in row order
   template <class Visit>
-  void for_each(int64_t width, const Visit& visit) const {
+  void for_each(const Visit& visit) const {
     for (int64_t h = top; h < bottom; ++h)
-      for (int64_t w = left; w < right; ++w) visit(h * width + w);
+      for (int64_t w = left; w < right; ++w) visit(h, w);
   }
 };
 
@@ -70,8 +71,8 @@ void pool_pixel(const PoolProblem& p, const T* image, const Window& window, T* o
   const int64_t channels = p.x.c;
   if (p.max) {
     memcpy(out, image + (window.top * p.x.w + window.left) * channels, static_cast<size_t>(channels) * sizeof(T));
-    window.for_each(p.x.w, [&](int64_t pixel) {
-      const T* const from = image + pixel * channels;
+    window.for_each([&](int64_t h, int64_t w) {
+      const T* const from = image + (h * p.x.w + w) * channels;
       for (int64_t c = 0; c < channels; ++c) out[c] = as_float(from[c]) > as_float(out[c]) ? from[c] : out[c];
     });
     return;
@@ -79,31 +80,53 @@ void pool_pixel(const PoolProblem& p, const T* image, const Window& window, T* o
   for (int64_t first = 0; first < channels; first += tile) {
     const int64_t count = std::min(tile, channels - first);
     double sums[tile] = {};
-    window.for_each(p.x.w, [&](int64_t pixel) {
-      for (int64_t c = 0; c < count; ++c) sums[c] += as_float(image[pixel * channels + first + c]);
+    window.for_each([&](int64_t h, int64_t w) {
+      const T* const from = image + (h * p.x.w + w) * channels + first;
+      for (int64_t c = 0; c < count; ++c) sums[c] += as_float(from[c]);
     });
     for (int64_t c = 0; c < count; ++c)
       out[first + c] = as_stored<T>(static_cast<float>(sums[c] / static_cast<double>(window.size(p))));
   }
 }
 
-// Adds one output pixel's gradient to its window of one image.
+// Adds the gradients of one output pixel's `count` channels to its window: dx has a double for each of them. image and
+// dx begin at the first of these channels; of dx, rows h and h + kernel are one.
 template <class X, class G>
-void unpool_pixel(const PoolProblem& p, const X* image, const Window& window, const G* dy, double* sums) {
-  const int64_t channels = p.x.c;
-  for (int64_t c = 0; c < channels; ++c) {
-    const double gradient = as_float(dy[c]);
-    if (p.max) {
-      int64_t best = window.top * p.x.w + window.left;
-      window.for_each(p.x.w, [&](int64_t pixel) {
-        if (as_float(image[pixel * channels + c]) > as_float(image[best * channels + c])) best = pixel;
-      });
-      sums[best * channels + c] += gradient;
-    } else {
-      const double share = gradient / static_cast<double>(window.size(p));
-      window.for_each(p.x.w, [&](int64_t pixel) { sums[pixel * channels + c] += share; });
-    }
+void unpool_pixel(const PoolProblem& p, const X* image, const Window& window, const G* dy, int64_t count, double* dx) {
+  const auto place = [&](int64_t h, int64_t w) { return (h * p.x.w + w) * p.x.c; };
+  double gradient[tile];
+  for (int64_t c = 0; c < count; ++c) gradient[c] = as_float(dy[c]);
+  if (!p.max) {
+    const double size = static_cast<double>(window.size(p));
+    window.for_each([&](int64_t h, int64_t w) {
+      double* const to = dx + place(h % p.kernel, w);
+      for (int64_t c = 0; c < count; ++c) to[c] += gradient[c] / size;
+    });
+    return;
   }
+  // Compared as codes where they are codes: sixteen at a time.
+  using Value = std::conditional_t<std::is_same_v<X, int8_t>, int8_t, float>;
+  using Number = std::conditional_t<std::is_same_v<X, int8_t>, int16_t, int32_t>;
+  Value best[tile];
+  Number chosen[tile] = {};  // which pixel of the window holds the largest
+  for (int64_t c = 0; c < count; ++c) best[c] = static_cast<Value>(as_float(image[place(window.top, window.left) + c]));
+  Number number = 0;
+  window.for_each([&](int64_t h, int64_t w) {
+    const X* const from = image + place(h, w);
+    for (int64_t c = 0; c < count; ++c) {
+      const Value value = std::is_same_v<X, int8_t> ? static_cast<Value>(from[c]) : static_cast<Value>(as_float(from[c]));
+      const bool more = value > best[c];
+      best[c] = more ? value : best[c];
+      chosen[c] = more ? number : chosen[c];
+    }
+    ++number;
+  });
+  number = 0;
+  window.for_each([&](int64_t h, int64_t w) {
+    double* const to = dx + place(h % p.kernel, w);
+    for (int64_t c = 0; c < count; ++c) to[c] += chosen[c] == number ? gradient[c] : 0.0;
+    ++number;
+  });
 }
 
 template <class T>
@@ -131,19 +154,29 @@ void CpuBackend::pool_forward(const PoolProblem& problem, QTensor x, QTensor y) 
 void CpuBackend::pool_backward(const PoolProblem& problem, QTensor x, QTensor, Tensor dy, Into dx) {
   check(problem, dx.tensor.shape, dy.shape);
   REQUIRE(dy.dtype != DType::s8 && dx.tensor.dtype != DType::s8, "give f32 or bf16", "a pool's gradient is int8");
-  const int64_t image = problem.x.h * problem.x.w * problem.x.c;
+  const int64_t channels = problem.x.c, row = problem.x.w * channels;
   const auto backward = [&](auto x_element, auto dy_element, auto dx_element) {
     using X = decltype(x_element);
     using G = decltype(dy_element);
     using D = decltype(dx_element);
     parallel_for(options_.threads, problem.x.n, [&](int64_t n) {
-      std::vector<double> sums(static_cast<size_t>(image));
-      const G* from = dy.as<G>() + n * problem.y.h * problem.y.w * problem.y.c;
-      for (int64_t h = 0; h < problem.y.h; ++h)
-        for (int64_t w = 0; w < problem.y.w; ++w, from += problem.y.c)
-          unpool_pixel(problem, x.values.as<X>() + n * image, Window(problem, h, w), from, sums.data());
-      for (int64_t i = 0; i < image; ++i)
-        write(dx.tensor.as<D>() + n * image, i, static_cast<float>(sums[static_cast<size_t>(i)]), dx.add);
+      std::vector<double> sums(static_cast<size_t>(problem.kernel * row));  // of the rows that a window reaches
+      const X* const image = x.values.as<X>() + n * problem.x.h * row;
+      const G* from = dy.as<G>() + n * problem.y.h * problem.y.w * channels;
+      D* to = dx.tensor.as<D>() + n * problem.x.h * row;
+      int64_t written = 0;  // rows
+      for (int64_t h = 0; h < problem.y.h; ++h) {
+        for (int64_t w = 0; w < problem.y.w; ++w, from += channels)
+          for (int64_t c = 0; c < channels; c += tile)
+            unpool_pixel(problem, image + c, Window(problem, h, w), from + c, std::min(tile, channels - c),
+                         sums.data() + c);
+        const int64_t complete = h + 1 < problem.y.h ? Window(problem, h + 1, 0).top : problem.x.h;
+        for (; written < complete; ++written, to += row) {
+          double* const sum = sums.data() + written % problem.kernel * row;
+          for (int64_t i = 0; i < row; ++i) write(to, i, static_cast<float>(sum[i]), dx.add);
+          std::fill_n(sum, row, 0.0);
+        }
+      }
     });
   };
   with_type(x.values.dtype, [&](auto x_element) {

@@ -9,7 +9,7 @@ namespace octet::cpu {
 
 void CpuBackend::quantize(Tensor src, const Encoding& encoding, const RngKey& key, QTensor dst, Probe probe) {
   check_quantize(src, encoding, dst);
-  const auto& encode = passes_.encode[src.dtype == DType::bf16];
+  const auto& encode = passes_.encode[index_of(src.dtype)];
   const auto kernel = [&](Sink sink, Span span, Target& target) {
     encode[static_cast<int>(sink)](src.data, span, target);
   };
@@ -72,7 +72,7 @@ bool CpuBackend::all_finite(Tensor tensor) {
   if (tensor.dtype == DType::s8) return true;
   std::atomic<bool> finite = true;
   parallel_pieces(options_.threads, tensor.elements(), piece_elements, [&](int64_t first, int64_t count) {
-    if (!passes_.all_finite[tensor.dtype == DType::bf16](tensor.data, Span{first, count})) finite = false;
+    if (!passes_.all_finite[index_of(tensor.dtype)](tensor.data, Span{first, count})) finite = false;
   });
   return finite;
 }

@@ -11,17 +11,17 @@
 namespace octet::cpu {
 
 inline constexpr int64_t piece_elements = 16384;  // what a thread takes at once
-inline constexpr int64_t block_elements = 2048;   // what passes through the first-level cache at once
 
 // Max |value|; NaN counts as nothing.
 template <class Kernel>
-float absmax(int threads, int64_t count, const Kernel& kernel) {
+float absmax(int threads, int64_t count, const Kernel& kernel, Sweep sweep = Sweep::up) {
   std::vector<float> maxima(static_cast<size_t>((count + piece_elements - 1) / piece_elements));
-  parallel_pieces(threads, count, piece_elements, [&](int64_t first, int64_t length) {
+  const auto measure = [&](int64_t first, int64_t length) {
     Target target;
     kernel(Sink::range, Span{first, length}, target);
     maxima[static_cast<size_t>(first / piece_elements)] = target.largest;
-  });
+  };
+  parallel_pieces(threads, count, piece_elements, measure, sweep);
   float largest = 0;
   for (float maximum : maxima) largest = std::max(largest, maximum);
   return largest;
@@ -99,13 +99,14 @@ class Histograms {
 // Encodes a whole tensor with one clip, on all threads. out null: the histogram only.
 template <class Kernel>
 void emit_tensor(const Passes& passes, int threads, int64_t count, const Encoding& encoding, const RngKey& key,
-                 float clip, void* out, Probe probe, const Kernel& kernel) {
+                 float clip, void* out, Probe probe, const Kernel& kernel, Sweep sweep = Sweep::up) {
   Histograms histograms(probe.histogram != nullptr ? threads : 0);
   std::atomic<int64_t> saturated = 0;
-  parallel_pieces(threads, count, piece_elements, [&](int64_t first, int64_t length) {
+  const auto emit = [&](int64_t first, int64_t length) {
     const Emitter emitter{passes, encoding, key, clip, out, probe.histogram != nullptr ? histograms.mine() : nullptr};
     saturated += emitter.emit(Span{first, length}, kernel);
-  });
+  };
+  parallel_pieces(threads, count, piece_elements, emit, sweep);
   if (probe.histogram != nullptr) histograms.add_to(probe.histogram);
   if (probe.saturated != nullptr) *probe.saturated += static_cast<uint64_t>(saturated.load());
 }

@@ -11,6 +11,8 @@ namespace octet::cpu {
 // Pair order: of each 32 coefficients first the 16 of even elements, then those of odd ones.
 constexpr int64_t coefficient_place(int64_t element) { return element / 32 * 32 + element % 2 * 16 + element % 32 / 2; }
 
+inline constexpr int64_t block_elements = 2048;  // what passes through the first-level cache at once
+
 struct Span {  // passes with coefficients want `first` to be a multiple of 32; reductions, of the period
   int64_t first = 0, count = 0;
 };
@@ -31,7 +33,7 @@ struct Target {
 
 enum class Residual : uint8_t { none, codes, real };
 
-// value = clamp(a x + b + residual, low, high)
+// value = clamp(a x + b + residual, low, high); code = (x - offset) * inverse, rounded to nearest
 struct AffineForward {
   const void* x = nullptr;
   const float *a = nullptr, *b = nullptr;
@@ -39,13 +41,15 @@ struct AffineForward {
   const void* residual = nullptr;
   float residual_scale = 0;
   float low = 0, high = 0;
+  int8_t* codes = nullptr;  // null: none are written, and what follows is not read
+  const float *offset = nullptr, *inverse = nullptr;
 };
 
 // Where a gradient passes the activation: low < v < high, v being y's codes or y's real values, or where
 // input_low < x < input_high.
 enum class Mask : uint8_t { everywhere, input, codes, real };
 
-// dz = mask ? dy : 0;  value = A dz + (B x + C)
+// dz = mask ? dy : 0;  value = A dz + (B x + C), where x may be codes
 struct AffineBackward {
   const void *x = nullptr, *dy = nullptr, *y = nullptr;
   const float *input_low = nullptr, *input_high = nullptr, *mean = nullptr;
@@ -55,28 +59,30 @@ struct AffineBackward {
   Into d_residual;  // apply() writes or adds dz
 };
 
+// How a type is counted in the table.
+constexpr int index_of(DType dtype) { return dtype == DType::f32 ? 0 : dtype == DType::bf16 ? 1 : 2; }
+
 struct Passes {
   // 16 random bits for each of `groups` * 256 elements, from global element 256 * first_group on.
   void (*random_bits)(const RngKey&, uint64_t first_group, int64_t groups, uint16_t* bits);
 
   using Encode = void (*)(const void* x, Span, Target&);
-  Encode encode[2][sinks];  // [x is bf16][sink]
+  Encode encode[2][sinks];  // [index_of(x)][sink]
 
   using Forward = void (*)(const AffineForward&, Span, Target&);
-  Forward affine_forward[2][3][sinks];  // [x is bf16][Residual][sink]
+  Forward affine_forward[2][3][sinks];  // [index_of(x)][Residual][sink]
 
-  // sums[i] = sum of dz, dots[i] = sum of dz (x - mean) over the span's elements of class i, (period) floats each,
-  // in pair order.
+  // sums[i] = sum of dz, dots[i] = sum of dz (x - mean) over the span's elements i, i + period ..., (period) floats each.
   using Reduce = void (*)(const AffineBackward&, Span, float* sums, float* dots);
-  Reduce affine_reduce[2][2][4];  // [x is bf16][dy is bf16][Mask]
+  Reduce affine_reduce[3][2][4];  // [index_of(x)][index_of(dy)][Mask]
 
   using Backward = void (*)(const AffineBackward&, Span, Target&);
-  Backward affine_backward[2][2][4][sinks];  // [x is bf16][dy is bf16][Mask][sink]
+  Backward affine_backward[3][2][4][sinks];  // [index_of(x)][index_of(dy)][Mask][sink]
 
   // Adds one to the bin of each value (see shared/encode.h), spread over four tables of histogram_bins.
   void (*histogram)(const float* values, int64_t count, uint32_t* four_tables);
   void (*dequantize)(const int8_t* codes, float scale, float* out, int64_t count);
-  bool (*all_finite[2])(const void* x, Span);  // [x is bf16]
+  bool (*all_finite[2])(const void* x, Span);  // [index_of(x)]
   void (*sgd_update)(const SgdProblem&, float rate, float* w, const float* gradient, float* velocity, int64_t count);
 };
 

@@ -27,14 +27,28 @@ __global__ void finish_ranges(ClipRange* ranges, int64_t rows, Range kind, float
   scales[row] = scale_of(clip, qmax);
 }
 
+__device__ __forceinline__ InputUnit unit_of(const float* scale, const float* offset, int64_t channel) {
+  return scale != nullptr ? InputUnit{scale[channel], offset[channel]} : InputUnit{};
+}
+
 __global__ void coefficients(const __grid_constant__ AffineProblem problem, const __grid_constant__ Moments moments,
-                             const __grid_constant__ AffineParameters parameters, float* a, float* b, float* mean) {
+                             const __grid_constant__ AffineParameters parameters, const float* scale,
+                             const float* offset, float* a, float* b, float* mean) {
   const int64_t channel = thread_index();
   if (channel >= problem.shape.c) return;
-  const AffineCoefficients own = affine_coefficients(problem, moments, parameters, channel);
+  const InputUnit unit = unit_of(scale, offset, channel);
+  const AffineCoefficients own = in_unit(affine_coefficients(problem, moments, parameters, channel), unit);
   a[channel] = own.a;
   b[channel] = own.b;
-  mean[channel] = problem.normalize ? moments.mean[channel] : 0.0f;
+  mean[channel] = mean_in_unit(problem, moments, channel, unit);
+}
+
+__global__ void units(const __grid_constant__ Moments moments, int64_t channels, float* scale, float* offset) {
+  const int64_t channel = thread_index();
+  if (channel >= channels) return;
+  const InputUnit unit = unit_between(moments.min[channel], moments.max[channel]);
+  scale[channel] = unit.scale;
+  offset[channel] = unit.offset;
 }
 
 __global__ void extremes(Activation activation, int64_t channels, const float* a, const float* b, const float* min,
@@ -56,14 +70,16 @@ __device__ __forceinline__ void write_sum(float* to, bool add, int64_t channel, 
 }
 
 __global__ void gradients(const __grid_constant__ AffineProblem problem, const __grid_constant__ Moments moments,
-                          const __grid_constant__ AffineParameters parameters, const double* sums, float* A, float* B,
-                          float* C, float* d_gamma, bool add_gamma, float* d_beta, bool add_beta) {
+                          const __grid_constant__ AffineParameters parameters, const float* scale,
+                          const float* offset, const double* sums, float* A, float* B, float* C, float* d_gamma,
+                          bool add_gamma, float* d_beta, bool add_beta) {
   const int64_t channel = thread_index();
   if (channel >= problem.shape.c) return;
   const double sum_dz = sums != nullptr ? sums[channel] : 0.0;
   double sum_dz_normalized = sums != nullptr ? sums[problem.shape.c + channel] : 0.0;
-  if (problem.normalize) sum_dz_normalized *= inverse_deviation(problem, moments, channel);
-  const AffineGradient own = affine_gradient(problem, moments, parameters, channel, sum_dz, sum_dz_normalized);
+  const InputUnit unit = unit_of(scale, offset, channel);
+  if (problem.normalize) sum_dz_normalized *= inverse_deviation(problem, moments, channel) * unit.scale;
+  const AffineGradient own = affine_gradient(problem, moments, parameters, channel, sum_dz, sum_dz_normalized, unit);
   A[channel] = own.A;
   B[channel] = own.B;
   C[channel] = own.C;
@@ -83,10 +99,15 @@ void launch_finish_ranges(ClipRange* ranges, int64_t rows, Range kind, float hel
                scales);
 }
 
-void launch_affine_coefficients(const AffineProblem& problem, Moments moments, AffineParameters parameters, float* a,
-                                float* b, float* mean, Stream stream) {
+void launch_affine_coefficients(const AffineProblem& problem, Moments moments, AffineParameters parameters,
+                                const float* scale, const float* offset, float* a, float* b, float* mean,
+                                Stream stream) {
   OCTET_LAUNCH(coefficients, dim3(blocks_for(problem.shape.c, threads)), dim3(threads), stream, problem, moments,
-               parameters, a, b, mean);
+               parameters, scale, offset, a, b, mean);
+}
+
+void launch_units(Moments moments, int64_t channels, float* scale, float* offset, Stream stream) {
+  OCTET_LAUNCH(units, dim3(blocks_for(channels, threads)), dim3(threads), stream, moments, channels, scale, offset);
 }
 
 void launch_affine_extremes(Activation activation, int64_t channels, const float* a, const float* b, Moments moments,
@@ -96,10 +117,10 @@ void launch_affine_extremes(Activation activation, int64_t channels, const float
 }
 
 void launch_affine_gradients(const AffineProblem& problem, Moments moments, AffineParameters parameters,
-                             const double* sums, float* A, float* B, float* C, Into d_gamma, Into d_beta,
-                             Stream stream) {
+                             const float* scale, const float* offset, const double* sums, float* A, float* B,
+                             float* C, Into d_gamma, Into d_beta, Stream stream) {
   OCTET_LAUNCH(gradients, dim3(blocks_for(problem.shape.c, threads)), dim3(threads), stream, problem, moments,
-               parameters, sums, A, B, C, d_gamma.tensor.f32(), d_gamma.add, d_beta.tensor.f32(), d_beta.add);
+               parameters, scale, offset, sums, A, B, C, d_gamma.tensor.f32(), d_gamma.add, d_beta.tensor.f32(), d_beta.add);
 }
 
 }  // namespace octet::cuda

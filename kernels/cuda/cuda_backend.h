@@ -51,9 +51,9 @@ class CudaBackend final : public Backend {
   void conv_forward(const ConvProblem&, QTensor x, QTensor w, Tensor y, Moments) override;
   void conv_backward_data(const ConvProblem&, QTensor dy, QTensor w, Into dx) override;
   void conv_backward_weight(const ConvProblem&, QTensor x, QTensor dy, Into dw) override;
-  void affine_forward(const AffineProblem&, Tensor x, Moments, AffineParameters, QTensor residual, const Encoding&,
+  void affine_forward(const AffineProblem&, Convolved x, Moments, AffineParameters, QTensor residual, const Encoding&,
                       const RngKey&, QTensor y) override;
-  void affine_backward(const AffineProblem&, Tensor x, Moments, AffineParameters, QTensor y, bool has_residual,
+  void affine_backward(const AffineProblem&, Convolved x, Moments, AffineParameters, QTensor y, bool has_residual,
                        Tensor dy, Into d_gamma, Into d_beta, Into d_residual, const Encoding&, const RngKey&,
                        QTensor error, Probe) override;
   void update_running(Moments, int64_t count, float momentum, Tensor running_mean, Tensor running_variance) override;

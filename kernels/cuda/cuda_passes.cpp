@@ -59,9 +59,9 @@ void CudaBackend::dequantize(QTensor src, Tensor dst) {
                     stream_);
 }
 
-void CudaBackend::affine_forward(const AffineProblem& problem, Tensor x, Moments moments, AffineParameters parameters,
+void CudaBackend::affine_forward(const AffineProblem& problem, Convolved x, Moments moments, AffineParameters parameters,
                                  QTensor residual, const Encoding& encoding, const RngKey& key, QTensor y) {
-  check_affine(problem, x, moments, parameters);
+  check_affine_forward(problem, x, moments, parameters);
   check_encoded(encoding, y, problem.shape);
   REQUIRE(!residual || (residual.values.shape == problem.shape && residual.values.dtype != DType::bf16 &&
                         residual.real() != (residual.values.dtype == DType::s8)),
@@ -69,10 +69,14 @@ void CudaBackend::affine_forward(const AffineProblem& problem, Tensor x, Moments
   const int64_t channels = problem.shape.c, count = problem.shape.elements();
   float* const a = coefficients_.get<float>(3 * channels);
   float *const b = a + channels, *const mean = b + channels;
-  launch_affine_coefficients(problem, moments, parameters, a, b, mean, stream_);
+  launch_affine_coefficients(problem, moments, parameters, nullptr, nullptr, a, b, mean, stream_);
+  if (x.codes) {
+    launch_units(moments, channels, x.scale, x.offset, stream_);
+    launch_keep_codes(x.real.data, x.real.dtype, count, channels, x.scale, x.offset, x.codes.s8(), stream_);
+  }
   const auto [low, high] = value_bounds(problem.activation);
   const AffineForwardValues values{
-      x.data, x.dtype, static_cast<int>(channels), a, b, residual.values.data, residual.values.dtype, residual.scale,
+      x.real.data, x.real.dtype, static_cast<int>(channels), a, b, residual.values.data, residual.values.dtype, residual.scale,
       low,    high};
   if (encoding.quantized()) {
     // Without a residual, y is monotonic in x within a channel: the extremes of x give those of y.
@@ -87,10 +91,10 @@ void CudaBackend::affine_forward(const AffineProblem& problem, Tensor x, Moments
   encode(values, 1, count, encoding, key, y.values.data, nullptr);
 }
 
-void CudaBackend::affine_backward(const AffineProblem& problem, Tensor x, Moments moments, AffineParameters parameters,
+void CudaBackend::affine_backward(const AffineProblem& problem, Convolved x, Moments moments, AffineParameters parameters,
                                   QTensor y, bool has_residual, Tensor dy, Into d_gamma, Into d_beta, Into d_residual,
                                   const Encoding& encoding, const RngKey& key, QTensor error, Probe probe) {
-  check_affine(problem, x, moments, parameters);
+  check_affine_backward(problem, x, moments, parameters);
   if (error) check_encoded(encoding, error, problem.shape);
   REQUIRE(dy.shape == problem.shape && dy.dtype != DType::s8, "give dy in the problem's shape, as f32 or bf16",
           "an affine step's dy has another shape or type");
@@ -104,14 +108,16 @@ void CudaBackend::affine_backward(const AffineProblem& problem, Tensor x, Moment
   float* const a = coefficients_.get<float>(6 * channels);
   float *const b = a + channels, *const mean = b + channels, *const A = mean + channels, *const B = A + channels,
                *const C = B + channels;
-  launch_affine_coefficients(problem, moments, parameters, a, b, mean, stream_);
+  const Tensor input = x.codes ? x.codes : x.real;
+  const float *const scale = x.codes ? x.scale : nullptr, *const offset = x.codes ? x.offset : nullptr;
+  launch_affine_coefficients(problem, moments, parameters, scale, offset, a, b, mean, stream_);
 
   auto [low, high] = value_bounds(problem.activation);
   if (from_output && !y.real() && problem.activation == Activation::relu6) high = static_cast<float>(encoding.qmax);
-  AffineBackwardValues values{.x = x.data,
+  AffineBackwardValues values{.x = input.data,
                               .dy = dy.data,
                               .y = y.values.data,
-                              .type = x.dtype,
+                              .type = input.dtype,
                               .dy_type = dy.dtype,
                               .y_type = y.values.dtype,
                               .channels = static_cast<int>(channels),
@@ -133,7 +139,7 @@ void CudaBackend::affine_backward(const AffineProblem& problem, Tensor x, Moment
     sums = sums_.get<double>(2 * channels + rows);
     launch_affine_reduce(values, mean, count, partial, sums + 2 * channels, sums, stream_);
   }
-  launch_affine_gradients(problem, moments, parameters, sums, A, B, C, error ? d_gamma : Into{},
+  launch_affine_gradients(problem, moments, parameters, scale, offset, sums, A, B, C, error ? d_gamma : Into{},
                           error ? d_beta : Into{}, stream_);
   if (error && encoding.quantized()) find_ranges(values, 1, count, encoding, error.scale);
   if (probe.histogram != nullptr) launch_histogram(values, count, probe.histogram, stream_);

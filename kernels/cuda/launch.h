@@ -106,6 +106,9 @@ void launch_affine_reduce(const AffineBackwardValues&, const float* mean, int64_
                           double* sums, Stream);
 void launch_dequantize(const int8_t* codes, int64_t rows, int64_t row_length, const float* scales, bool per_row,
                        float* out, Stream);
+// codes = (x - offset) / scale, per channel.
+void launch_keep_codes(const void* x, DType, int64_t count, int64_t channels, const float* scale, const float* offset,
+                       int8_t* codes, Stream);
 // *finite becomes 0 when an element is not.
 void launch_all_finite(const void* x, DType, int64_t count, int* finite, Stream);
 void launch_sgd(const SgdProblem&, float rate, float* w, const float* gradient, float* velocity, int64_t count, Stream);
@@ -114,15 +117,17 @@ void launch_sgd(const SgdProblem&, float rate, float* w, const float* gradient, 
 void launch_clear_ranges(ClipRange* ranges, int64_t rows, Stream);
 // Completes ranges from their largest, or from the held clip, and writes the scales (rows).
 void launch_finish_ranges(ClipRange* ranges, int64_t rows, Range, float held, int qmax, float* scales, Stream);
-// a, b, mean: (channels) each.
-void launch_affine_coefficients(const AffineProblem&, Moments, AffineParameters, float* a, float* b, float* mean,
-                                Stream);
+// a, b, mean: (channels) each, for numbers in the units given, (channels) of both or null for 1 and 0.
+void launch_affine_coefficients(const AffineProblem&, Moments, AffineParameters, const float* scale,
+                                const float* offset, float* a, float* b, float* mean, Stream);
+// The unit of each channel between its extremes.
+void launch_units(Moments, int64_t channels, float* scale, float* offset, Stream);
 // The range of activation(a x + b) from the extremes of x.
 void launch_affine_extremes(Activation, int64_t channels, const float* a, const float* b, Moments, ClipRange* range,
                             Stream);
 // sums as launch_affine_reduce leaves them, or null for zeros.
-void launch_affine_gradients(const AffineProblem&, Moments, AffineParameters, const double* sums, float* A, float* B,
-                             float* C, Into d_gamma, Into d_beta, Stream);
+void launch_affine_gradients(const AffineProblem&, Moments, AffineParameters, const float* scale, const float* offset,
+                             const double* sums, float* A, float* B, float* C, Into d_gamma, Into d_beta, Stream);
 
 // dropout.cu
 void launch_dropout_forward(const void* x, DType, const float* x_scale, int64_t count, float rate, const RngKey&,

@@ -4,6 +4,7 @@
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/store.h"
 #include "kernels/cuda/walk.h"
+#include "kernels/shared/affine.h"
 #include "kernels/shared/sums.h"
 
 namespace octet::cuda {
@@ -150,6 +151,14 @@ __global__ void dequantize_kernel(const int8_t* codes, int64_t count, int64_t ro
   if (i < count) out[i] = static_cast<float>(codes[i]) * scales[per_row ? i / row_length : 0];
 }
 
+__global__ void keep_codes_kernel(const void* x, DType type, int64_t count, int64_t channels, const float* scale,
+                                  const float* offset, int8_t* codes) {
+  const int64_t i = static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x;
+  if (i >= count) return;
+  const InputUnit unit{scale[i % channels], offset[i % channels]};
+  codes[i] = encode_nearest(read_value(x, type, i) - unit.offset, inverse_of(unit), 127);
+}
+
 __global__ void all_finite_kernel(const void* x, DType type, int64_t count, int* finite) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x;
   if (i < count && (bits_of(read_value(x, type, i)) & 0x7F800000u) == 0x7F800000u) *finite = 0;
@@ -211,6 +220,12 @@ void launch_dequantize(const int8_t* codes, int64_t rows, int64_t row_length, co
   const int64_t count = rows * row_length;
   OCTET_LAUNCH(dequantize_kernel, dim3(blocks_for(count, threads)), dim3(threads), stream, codes, count, row_length,
                scales, per_row, out);
+}
+
+void launch_keep_codes(const void* x, DType type, int64_t count, int64_t channels, const float* scale,
+                       const float* offset, int8_t* codes, Stream stream) {
+  OCTET_LAUNCH(keep_codes_kernel, dim3(blocks_for(count, threads)), dim3(threads), stream, x, type, count, channels,
+               scale, offset, codes);
 }
 
 void launch_all_finite(const void* x, DType type, int64_t count, int* finite, Stream stream) {

@@ -35,10 +35,10 @@ void encode_all(const Encoding& encoding, const RngKey& key, QTensor to, At at, 
 }
 }  // namespace
 
-void ReferenceBackend::affine_forward(const AffineProblem& problem, Tensor x, Moments moments,
+void ReferenceBackend::affine_forward(const AffineProblem& problem, Convolved x, Moments moments,
                                       AffineParameters parameters, QTensor residual, const Encoding& encoding,
                                       const RngKey& key, QTensor y) {
-  check_affine(problem, x, moments, parameters);
+  check_affine_forward(problem, x, moments, parameters);
   check_encoded(encoding, y, problem.shape);
   REQUIRE(!residual || residual.values.shape == problem.shape, "add tensors of one shape",
           "an affine step's residual has another shape");
@@ -46,9 +46,16 @@ void ReferenceBackend::affine_forward(const AffineProblem& problem, Tensor x, Mo
   const auto affine = coefficients(problem, moments, parameters);
   const auto z = [&](int64_t channel, float from) { return affine[channel].a * from + affine[channel].b; };
   const auto result = [&](int64_t i) {
-    const float sum = z(i % channels, read(x, i));
+    const float sum = z(i % channels, read(x.real, i));
     return activate(problem.activation, residual ? sum + value(residual, i) : sum);
   };
+  for (int64_t i = 0; x.codes && i < x.codes.elements(); ++i) {
+    const int64_t channel = i % channels;
+    const InputUnit unit = unit_between(moments.min[channel], moments.max[channel]);
+    x.codes.s8()[i] = encode_nearest(read(x.real, i) - unit.offset, inverse_of(unit), 127);
+    x.scale[channel] = unit.scale;
+    x.offset[channel] = unit.offset;
+  }
   // Without a residual, y is monotonic in x within a channel: the extremes of x give those of y.
   const bool from_moments = !residual && moments.min != nullptr && moments.max != nullptr;
   encode_all(encoding, key, y, result, [&] {
@@ -60,25 +67,26 @@ void ReferenceBackend::affine_forward(const AffineProblem& problem, Tensor x, Mo
   });
 }
 
-void ReferenceBackend::affine_backward(const AffineProblem& problem, Tensor x, Moments moments,
+void ReferenceBackend::affine_backward(const AffineProblem& problem, Convolved x, Moments moments,
                                        AffineParameters parameters, QTensor y, bool has_residual, Tensor dy,
                                        Into d_gamma, Into d_beta, Into d_residual, const Encoding& encoding,
                                        const RngKey& key, QTensor error, Probe probe) {
-  check_affine(problem, x, moments, parameters);
+  check_affine_backward(problem, x, moments, parameters);
   if (error) check_encoded(encoding, error, problem.shape);
   REQUIRE(dy.shape == problem.shape, "give dy in the problem's shape", "an affine step's dy has another shape");
   REQUIRE(!has_residual || problem.activation == Activation::none || y.values.shape == problem.shape,
           "keep the output of an activation behind a residual until its backward", "an affine step's y is missing");
   const int64_t channels = problem.shape.c, count = problem.shape.elements();
   const auto affine = coefficients(problem, moments, parameters);
+  const auto number = [&](int64_t i) { return read(x.codes ? x.codes : x.real, i); };
 
   const auto dz = [&](int64_t i) {
     bool pass;
     if (problem.activation == Activation::none) {
       pass = true;
     } else if (!has_residual) {
-      const AffineCoefficients& own = affine[i % channels];
-      pass = passes(problem.activation, own.a * read(x, i) + own.b);
+      const AffineCoefficients own = in_unit(affine[i % channels], input_unit(x, i % channels));
+      pass = passes(problem.activation, own.a * number(i) + own.b);
     } else if (y.real()) {
       pass = passes(problem.activation, read(y.values, i));
     } else {
@@ -94,19 +102,21 @@ void ReferenceBackend::affine_backward(const AffineProblem& problem, Tensor x, M
     const double gradient = dz(i);
     sum_dz[channel] += gradient;
     if (problem.normalize) {
-      sum_dz_normalized[channel] += gradient * (static_cast<double>(read(x, i)) - moments.mean[channel]);
+      const float mean = mean_in_unit(problem, moments, channel, input_unit(x, channel));
+      sum_dz_normalized[channel] += gradient * (static_cast<double>(number(i)) - mean);
     }
   }
   std::vector<AffineGradient> gradient(channels);
   for (int64_t channel = 0; channel < channels; ++channel) {
-    if (problem.normalize) sum_dz_normalized[channel] *= inverse_deviation(problem, moments, channel);
+    const InputUnit unit = input_unit(x, channel);
+    if (problem.normalize) sum_dz_normalized[channel] *= inverse_deviation(problem, moments, channel) * unit.scale;
     gradient[channel] =
-        affine_gradient(problem, moments, parameters, channel, sum_dz[channel], sum_dz_normalized[channel]);
+        affine_gradient(problem, moments, parameters, channel, sum_dz[channel], sum_dz_normalized[channel], unit);
   }
   const bool through_statistics = problem.normalize && problem.batch_statistics;
   const auto raw_error = [&](int64_t i) {
     const AffineGradient& own = gradient[i % channels];
-    return through_statistics ? own.A * dz(i) + (own.B * read(x, i) + own.C) : own.A * dz(i);
+    return through_statistics ? own.A * dz(i) + (own.B * number(i) + own.C) : own.A * dz(i);
   };
 
   for (int64_t i = 0; i < count; ++i) count_histogram(probe, raw_error(i));

@@ -30,14 +30,39 @@ OCTET_BOTH AffineCoefficients affine_coefficients(const AffineProblem& problem, 
   return result;
 }
 
-// d loss / d x = A * dz + (B * x + C). With frozen statistics or without a norm, B = C = 0 and it is A * dz alone.
+// What the numbers that backward reads stand for: x = offset + scale * number.
+struct InputUnit {
+  float scale = 1, offset = 0;
+};
+OCTET_BOTH InputUnit input_unit(const Convolved& x, int64_t channel) {
+  return x.codes.data != nullptr ? InputUnit{x.scale[channel], x.offset[channel]} : InputUnit{};
+}
+// The unit in which a channel is kept as codes. A channel of one value, or of none that is finite, has no scale, and its
+// codes are zeros.
+OCTET_BOTH InputUnit unit_between(float min, float max) {
+  const double low = static_cast<double>(min), high = static_cast<double>(max);
+  InputUnit unit{static_cast<float>((high - low) / 254), static_cast<float>((high + low) / 2)};
+  if (unit.scale < 1e-36f) unit.scale = 0;  // its inverse is infinite, or zero where subnormal numbers are
+  return unit;
+}
+OCTET_BOTH float inverse_of(InputUnit unit) { return unit.scale > 0 ? 1 / unit.scale : 0.0f; }
+
+// z and the mean, as backward's numbers give them.
+OCTET_BOTH AffineCoefficients in_unit(AffineCoefficients affine, InputUnit unit) {
+  return {affine.a * unit.scale, affine.a * unit.offset + affine.b};
+}
+OCTET_BOTH float mean_in_unit(const AffineProblem& problem, Moments moments, int64_t channel, InputUnit unit) {
+  return problem.normalize && unit.scale > 0 ? (moments.mean[channel] - unit.offset) / unit.scale : 0.0f;
+}
+
+// d loss / d x = A * dz + (B * number + C). With frozen statistics or without a norm, B = C = 0 and it is A * dz alone.
 struct AffineGradient {
   float A = 1, B = 0, C = 0;
 };
 
 // sum_dz: over the channel's pixels; sum_dz_normalized: of dz * (x - mean) / deviation. Both of this batch alone.
 OCTET_BOTH AffineGradient affine_gradient(const AffineProblem& problem, Moments moments, AffineParameters parameters,
-                                      int64_t channel, double sum_dz, double sum_dz_normalized) {
+                                      int64_t channel, double sum_dz, double sum_dz_normalized, InputUnit unit) {
   AffineGradient result;
   if (!problem.normalize) return result;
   const double inverse = inverse_deviation(problem, moments, channel);
@@ -46,8 +71,8 @@ OCTET_BOTH AffineGradient affine_gradient(const AffineProblem& problem, Moments 
   if (!problem.batch_statistics) return result;
   const double count = static_cast<double>(problem.shape.pixels());
   const double B = -A * inverse * sum_dz_normalized / count;
-  result.B = static_cast<float>(B);
-  result.C = static_cast<float>(-A * sum_dz / count - B * moments.mean[channel]);
+  result.B = static_cast<float>(B * unit.scale);
+  result.C = static_cast<float>(-A * sum_dz / count - B * (static_cast<double>(moments.mean[channel]) - unit.offset));
   return result;
 }
 

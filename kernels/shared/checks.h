@@ -4,11 +4,28 @@
 
 namespace octet {
 
-inline void check_affine(const AffineProblem& problem, Tensor x, Moments moments, AffineParameters parameters) {
-  REQUIRE(x.shape == problem.shape && x.dtype != DType::s8, "give x in the problem's shape, as f32 or bf16",
-          "an affine step reads another tensor than its problem tells");
+inline void check_affine(const AffineProblem& problem, const Convolved& x, Moments moments, AffineParameters parameters) {
+  REQUIRE(!x.codes || (x.codes.shape == problem.shape && x.codes.dtype == DType::s8 && x.scale && x.offset),
+          "give codes of the problem's shape with a scale and an offset for each channel",
+          "an affine step keeps another tensor than its problem tells");
   REQUIRE(!problem.normalize || (moments.mean && moments.variance && parameters.gamma && parameters.beta),
           "give mean, variance, gamma and beta", "a norm lacks its statistics or parameters");
+}
+
+inline void check_affine_forward(const AffineProblem& problem, const Convolved& x, Moments moments,
+                                 AffineParameters parameters) {
+  check_affine(problem, x, moments, parameters);
+  REQUIRE(x.real.shape == problem.shape && x.real.dtype != DType::s8, "give x in the problem's shape, as f32 or bf16",
+          "an affine step reads another tensor than its problem tells");
+  REQUIRE(!x.codes || (moments.min && moments.max), "give the channels' extremes",
+          "an affine step keeps codes of an unknown range");
+}
+inline void check_affine_backward(const AffineProblem& problem, const Convolved& x, Moments moments,
+                                  AffineParameters parameters) {
+  check_affine(problem, x, moments, parameters);
+  REQUIRE(x.codes || (x.real.shape == problem.shape && x.real.dtype != DType::s8),
+          "give x in the problem's shape, as f32 or bf16, or its codes",
+          "an affine step reads another tensor than its problem tells");
 }
 
 // What an affine step writes: codes with one scale, or f32.

@@ -39,7 +39,7 @@ struct Config {
     } lr_scale;
   } policy;
 
-  std::string storage = "bf16";  // f32 | bf16: what convolution outputs and edge gradients are stored as
+  std::string storage = "bf16";  // f32 | bf16 | int8: what convolution outputs are kept as until backward
 
   struct Data {
     std::string name = "shapes";  // cifar10 | image_folder | packed | shapes | synthetic

@@ -36,7 +36,7 @@ const std::vector<Key> kKeys = {
     {FIELD(policy.lr_scale.alpha), 0, 1e6, {}, "how fast the scale falls with the deviation d_c"},
     {FIELD(policy.lr_scale.beta), 0, 1, {}, "the scale's lower bound"},
 
-    {FIELD(storage), 0, 0, {"f32", "bf16"}, "how convolution outputs and edge gradients are stored"},
+    {FIELD(storage), 0, 0, {"f32", "bf16", "int8"}, "how convolution outputs are kept for backward; int8 saves memory"},
 
     {FIELD(data.name), 0, 0, {"cifar10", "image_folder", "packed", "shapes", "synthetic"}, "the data set"},
     {FIELD(data.root), 0, 0, {}, "its directory (cifar10, image_folder and packed)"},

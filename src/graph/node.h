@@ -91,7 +91,7 @@ class Declare {
  public:
   virtual ~Declare() = default;
   virtual const Policy& policy() const = 0;
-  virtual DType storage() const = 0;      // of convolution outputs and edge gradients
+  virtual DType storage() const = 0;      // of convolution outputs, see PlanOptions
   virtual Shape shape(Edge) const = 0;
   virtual bool codes(Edge) const = 0;     // the edge carries int8 codes
   virtual bool needs_gradient(Edge) const = 0;

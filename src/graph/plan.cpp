@@ -160,7 +160,8 @@ class Plan::Builder final : public Declare, public Bound {
       plan_.node_bytes_[producer_[edge]] += value.bytes;
       blocks.push_back(value);
       plan_.memory_.values.push_back({{nullptr, shapes_[edge], dtype}});
-      const DType gradient_type = codes_[edge] ? options_.storage : DType::f32;
+      const DType narrow = options_.storage == DType::s8 ? DType::bf16 : options_.storage;
+      const DType gradient_type = codes_[edge] ? narrow : DType::f32;
       plan_.memory_.gradients.push_back({nullptr, shapes_[edge], gradient_type});
       if (!needs_gradient(Edge{int(edge)})) continue;
       // The loss, which is the last node, writes its gradient while it runs forward.

@@ -12,7 +12,9 @@
 namespace octet {
 
 struct PlanOptions {
-  DType storage = DType::bf16;  // of convolution outputs and edge gradients of an int8 policy; fp32 keeps f32
+  // Of convolution outputs and edge gradients of an int8 policy; fp32 keeps f32. With s8, gradients are bf16, and
+  // convolution outputs are bf16 until backward's codes of them are written.
+  DType storage = DType::bf16;
   bool own_slots = false;       // no two slots share memory
   bool poison = false;          // the arena is filled with NaN before each step
   bool allocate = true;         // false: only describe

@@ -62,7 +62,9 @@ int allowed_cores() {
 PlanOptions plan_options(const Config& config) {
   PlanOptions options;
   // The other policies compute in f32 between their own roundings.
-  options.storage = config.storage == "f32" || config.policy.name != "unified_int8" ? DType::f32 : DType::bf16;
+  options.storage = config.storage == "f32" || config.policy.name != "unified_int8" ? DType::f32
+                    : config.storage == "int8"                                         ? DType::s8
+                                                                                       : DType::bf16;
   return options;
 }
 

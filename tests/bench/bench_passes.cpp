@@ -1,5 +1,5 @@
-// Times the elementwise passes of the CPU backend at the size of ResNet-20's first stage, 128 x 32 x 32 x 16.
-// Usage: bench_passes [instruction set] [threads]
+// Times the elementwise passes of the CPU backend, by default at the size of ResNet-20's first stage, 128 x 32 x 32 x 16.
+// Usage: bench_passes [instruction set] [threads] [images height width channels]
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -87,6 +87,9 @@ void run(const CpuOptions& options, Shape shape) {
   bench.time("dequantize", 5, [&] { cpu.dequantize(y, out); });
   bench.time("affine_forward bf16 -> s8", 3,
              [&] { cpu.affine_forward(problem, x, moments, parameters, {}, nearest, key, y); });
+  const Convolved coded{x, bench.tensor(DType::s8), vector(0), vector(0)};
+  bench.time("affine_forward bf16 -> s8, s8 kept", 4,
+             [&] { cpu.affine_forward(problem, coded, moments, parameters, {}, nearest, key, y); });
   bench.time("affine_forward bf16, residual s8 -> s8 (held)", 4, [&] {
     Encoding encoding = held;
     encoding.rounding = Rounding::nearest;
@@ -96,6 +99,10 @@ void run(const CpuOptions& options, Shape shape) {
              [&] { cpu.affine_forward(problem, x, moments, parameters, residual, nearest, key, y); });
   bench.time("affine_backward bf16, bf16 -> s8", 9, [&] {
     cpu.affine_backward(problem, x, moments, parameters, {}, false, dy, d_gamma, d_beta, {}, held, key, error,
+                        {nullptr, &saturated});
+  });
+  bench.time("affine_backward s8, bf16 -> s8", 7, [&] {
+    cpu.affine_backward(problem, coded, moments, parameters, {}, false, dy, d_gamma, d_beta, {}, held, key, error,
                         {nullptr, &saturated});
   });
   bench.time("affine_backward bf16, bf16, y s8 -> s8, d_residual bf16", 13, [&] {
@@ -122,5 +129,7 @@ int main(int argc, char** argv) {
   octet::CpuOptions options;
   options.isa = argc > 1 ? octet::isa_from_name(argv[1]) : octet::best_isa();
   options.threads = argc > 2 ? std::atoi(argv[2]) : 2;
-  octet::run(options, {128, 32, 32, 16});
+  octet::Shape shape{128, 32, 32, 16};
+  if (argc == 7) shape = {std::atoll(argv[3]), std::atoll(argv[4]), std::atoll(argv[5]), std::atoll(argv[6])};
+  octet::run(options, shape);
 }

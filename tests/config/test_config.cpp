@@ -124,7 +124,7 @@ TEST(Config, WrongTypeRangeAndValueWithPosition) {
   expect_part(refusal("policy: {bits: {weight: 9}}"),
               "run.yaml:1:25: `policy.bits.weight` takes integer 2 .. 8, not `9`");
   expect_part(refusal("data: {batch: -1}"), "`data.batch` takes integer 1 ..");
-  expect_part(refusal("storage: f16"), "run.yaml:1:10: `storage` takes f32 | bf16, not `f16`");
+  expect_part(refusal("storage: f16"), "run.yaml:1:10: `storage` takes f32 | bf16 | int8, not `f16`");
   expect_part(refusal("train: {milestones: [1, x]}"), "run.yaml:1:21: `train.milestones` takes list of integers");
   expect_part(refusal("data: {root: \"a\\nb\"}"), "`data.root` takes text of one line");
   expect_part(refusal("", {"train.lr=fast"}), "--set train.lr=fast: `train.lr` takes number 0 .. 1e+06, not `fast`");

@@ -51,6 +51,13 @@ class Place {
     if (encoding.quantized()) to.scale = zeros({1, 1, 1, to.per_channel ? shape.n : 1}).f32();
     return to;
   }
+  // Copies, with room for codes where there are none.
+  Convolved copy(const OwnedConvolved& from) {
+    const Shape shape = from.real.view().shape;
+    const Tensor units = from.units.view() ? copy(from.units.view()) : zeros({1, 1, 2, shape.c});
+    return {copy(from.real.view()), from.codes.view() ? copy(from.codes.view()) : zeros(shape, DType::s8), units.f32(),
+            units.f32() + shape.c};
+  }
   Moments moments(int64_t channels) {
     float* const all = zeros({1, 1, 4, channels}).f32();
     return {all, all + channels, all + 2 * channels, all + 3 * channels};

@@ -104,7 +104,7 @@ TEST(CudaPasses, AffineForward) {
   for (const Shape shape : shapes()) {
     const Norm norm(shape.c);
     for (const DType type : {DType::f32, DType::bf16}) {
-      const OwnedTensor x = random_real(shape, 5, 1, type);
+      const OwnedConvolved x = OwnedConvolved(shape, 5, type).with_codes();
       for (const Activation activation : {Activation::none, Activation::relu, Activation::relu6})
         for (const Other other : {Other::none, Other::codes, Other::real})
           for (const Encoding& encoding :
@@ -118,11 +118,12 @@ TEST(CudaPasses, AffineForward) {
                           const QTensor y = place.zeros_for(encoding, shape);
                           AffineParameters parameters = norm.parameters(place);
                           if (!problem.normalize) parameters.gamma = nullptr;
-                          place.backend.affine_forward(problem, place.copy(x.view()), place.copy(norm.moments, shape.c),
-                                                       parameters,
+                          const Convolved input = place.copy(x);
+                          place.backend.affine_forward(problem, input, place.copy(norm.moments, shape.c), parameters,
                                                        other == Other::none ? QTensor{} : place.copy(residual.view()),
                                                        encoding, {1, 2, 3, 40}, y);
-                          place.keep("y", y);
+                          place.keep("y", y), place.keep("codes", input.codes);
+                          place.keep("units", Tensor{input.scale, {1, 1, 2, shape.c}});
                         });
           }
     }
@@ -133,8 +134,10 @@ void expect_same_backward(AffineProblem problem, DType type, Other other, const 
                           bool measure_only = false) {
   const Shape shape = problem.shape;
   const Norm norm(shape.c);
-  const OwnedTensor x = random_real(shape, 5, 1, type), dy = random_real(shape, 8, 0.02f, type),
-                    d_residual0 = random_real(shape, 9, 0.02f, type);
+  const DType real = type == DType::s8 ? DType::bf16 : type;
+  OwnedConvolved x(shape, 5, real);
+  if (type == DType::s8) x.codes = random_codes(shape, 5).values(), x.units = random_units(shape.c);
+  const OwnedTensor dy = random_real(shape, 8, 0.02f, real), d_residual0 = random_real(shape, 9, 0.02f, real);
   const OwnedQTensor y = other_tensor(other == Other::none ? Other::codes : other, shape, 6);
   expect_same(say("affine backward ", name_of(shape), " activation ", static_cast<int>(problem.activation), " other ",
                   static_cast<int>(other)),
@@ -146,7 +149,7 @@ void expect_same_backward(AffineProblem problem, DType type, Other other, const 
                 AffineParameters parameters = norm.parameters(place);
                 if (!problem.normalize) parameters.gamma = nullptr;
                 place.backend.affine_backward(
-                    problem, place.copy(x.view()), place.copy(norm.moments, shape.c), parameters, place.copy(y.view()),
+                    problem, type == DType::s8 ? place.copy(x) : Convolved(place.copy(x.real.view())), place.copy(norm.moments, shape.c), parameters, place.copy(y.view()),
                     other != Other::none, place.copy(dy.view()), {d_gamma, add}, {d_beta, add},
                     other != Other::none ? Into{d_residual, add} : Into{}, encoding, {1, 2, 3, 4000},
                     measure_only ? QTensor{} : error, observed.probe(add || measure_only));
@@ -161,7 +164,7 @@ TEST(CudaPasses, AffineBackward) {
   const Encoding stochastic = codes(Rounding::stochastic, Range::held, &held);
   bool add = false;
   for (const Shape shape : shapes())
-    for (const DType type : {DType::f32, DType::bf16})
+    for (const DType type : {DType::f32, DType::bf16, DType::s8})
       for (const Activation activation : {Activation::none, Activation::relu, Activation::relu6})
         for (const Other other : {Other::none, Other::codes, Other::real}) {
           AffineProblem problem{shape};
@@ -184,6 +187,7 @@ TEST(CudaPasses, AffineBackwardOfEveryEncodingAndNorm) {
         problem.activation = Activation::relu;
         expect_same_backward(problem, DType::f32, Other::none, encoding, false);
         expect_same_backward(problem, DType::bf16, Other::codes, encoding, true);
+        expect_same_backward(problem, DType::s8, Other::none, encoding, true);
       }
 }
 

@@ -46,7 +46,7 @@ TEST(Arena, BlocksThatLiveTogetherNeverOverlap) {
 }
 
 TEST(Plan, SharedMemoryAndPoisonChangeNoBit) {
-  for (DType storage : {DType::f32, DType::bf16}) {
+  for (DType storage : {DType::f32, DType::bf16, DType::s8}) {
     PlanOptions shared{.storage = storage, .poison = true}, own{.storage = storage, .own_slots = true};
     EXPECT_EQ(weights_after(int8_config(), 3, shared), weights_after(int8_config(), 3, own));
   }
@@ -57,12 +57,15 @@ TEST(Plan, SharedMemoryAndPoisonChangeNoBit) {
 // Every instruction set and any number of threads: the same weights, bit by bit.
 TEST(Plan, TiersAndThreadsChangeNoBit) {
   for (const char* model : {"resnet20", "mobilenet_v2"}) {
-    const auto run = [&](Isa isa, int threads) {
-      return weights_after(int8_config(model), 2, {}, make_cpu_backend({isa, threads, RealConvolution::fixed_order}));
-    };
-    const std::vector<float> expected = run(Isa::scalar, 1);
-    for (Isa isa : available_isas()) {
-      for (int threads : {1, 3}) EXPECT_EQ(run(isa, threads), expected) << model << ' ' << name_of(isa) << ' ' << threads;
+    for (DType storage : {DType::bf16, DType::s8}) {
+      const auto run = [&](Isa isa, int threads) {
+        return weights_after(int8_config(model), 2, {.storage = storage},
+                             make_cpu_backend({isa, threads, RealConvolution::fixed_order}));
+      };
+      const std::vector<float> expected = run(Isa::scalar, 1);
+      for (Isa isa : available_isas())
+        for (int threads : {1, 3})
+          EXPECT_EQ(run(isa, threads), expected) << model << ' ' << name_of(isa) << ' ' << threads << name_of(storage);
     }
   }
 }
@@ -71,6 +74,14 @@ TEST(Plan, SharingSavesMemory) {
   Harness shared(int8_config(), make_reference_backend(), 4, 32, {.storage = DType::bf16});
   Harness own(int8_config(), make_reference_backend(), 4, 32, {.storage = DType::bf16, .own_slots = true});
   EXPECT_LT(shared.plan->arena_bytes(), own.plan->arena_bytes() * 3 / 4);
+}
+
+TEST(Plan, NarrowerStorageSavesMemory) {
+  const auto arena = [](DType storage) {
+    return Harness(int8_config(), make_reference_backend(), 4, 32, {.storage = storage}).plan->arena_bytes();
+  };
+  EXPECT_LT(arena(DType::bf16), arena(DType::f32) * 3 / 4);
+  EXPECT_LT(arena(DType::s8), arena(DType::bf16) * 4 / 5);
 }
 
 // ResNet-20 takes 40,813,184 multiply-adds for the forward pass of an image, its first layer 442,368, its last 640.
@@ -108,6 +119,11 @@ TEST(Plan, Int8TrainingOverfitsOneBatch) {
     for (int step = 1; step < 25; ++step) last = h.train(step);
     EXPECT_LT(last, 0.5 * first) << weight_gradient;
   }
+  Harness h(int8_config(), make_reference_backend(), 8, 16, {.storage = DType::s8});
+  const double first = h.train(0);
+  double last = first;
+  for (int step = 1; step < 25; ++step) last = h.train(step);
+  EXPECT_LT(last, 0.5 * first) << "codes of convolution outputs";
 }
 
 TEST(Plan, EveryPolicySwitchRuns) {
@@ -145,17 +161,19 @@ TEST(Plan, Int8GradientsPointWhereRealOnesDo) {
   real.policy.name = "fp32";
   real.train.lr = codes.train.lr = 0;
   Harness a(real, make_reference_backend(), 8, 16, {.storage = DType::f32});
-  Harness b(codes, make_reference_backend(), 8, 16, {.storage = DType::f32});
   a.train(0);
-  b.train(0);
-  double dot = 0, aa = 0, bb = 0;
-  for (size_t i = 0; i < a.plan->gradients().size(); ++i) {
-    const double x = a.plan->gradients()[i], y = b.plan->gradients()[i];
-    dot += x * y;
-    aa += x * x;
-    bb += y * y;
+  for (DType storage : {DType::f32, DType::bf16, DType::s8}) {
+    Harness b(codes, make_reference_backend(), 8, 16, {.storage = storage});
+    b.train(0);
+    double dot = 0, aa = 0, bb = 0;
+    for (size_t i = 0; i < a.plan->gradients().size(); ++i) {
+      const double x = a.plan->gradients()[i], y = b.plan->gradients()[i];
+      dot += x * y;
+      aa += x * x;
+      bb += y * y;
+    }
+    EXPECT_GT(dot / std::sqrt(aa * bb), 0.75) << name_of(storage);
   }
-  EXPECT_GT(dot / std::sqrt(aa * bb), 0.75);
 }
 
 TEST(Plan, FirstNonFiniteNamesTheLayer) {

@@ -29,7 +29,7 @@ class Mistakes(Case):
         self.mistake(2, "`data.batch`", "integer 1 ..", "data.batch=0")
 
     def test_unknown_choice(self):
-        self.mistake(2, "`storage`", r"f32 \| bf16", "storage=f16")
+        self.mistake(2, "`storage`", r"f32 \| bf16 \| int8", "storage=f16")
 
     def test_no_data_root(self):
         self.mistake(2, "data.root", "set data.root", "data.name=cifar10")

@@ -102,6 +102,27 @@ struct OwnedMoments {
   operator Moments() const { return {mean.f32(), variance.f32(), min.f32(), max.f32()}; }
 };
 
+// Scales and offsets of channels kept as codes. One channel in seven is constant.
+inline OwnedTensor random_units(int64_t channels) {
+  OwnedTensor units = random_real({1, 1, 2, channels}, 11);
+  for (int64_t c = 0; c < channels; ++c) units.f32()[c] = c % 7 == 6 ? 0 : 0.011f + 0.01f * units.f32()[c];
+  return units;
+}
+// A convolution's output: real values between -1 and 1 in every channel, and room for codes of them if asked for.
+struct OwnedConvolved {
+  OwnedTensor real, codes, units;
+  OwnedConvolved(Shape shape, uint32_t seed, DType dtype) : real(random_real(shape, seed, 1, dtype)) {}
+  OwnedConvolved& with_codes() {
+    const Shape shape = real.view().shape;
+    codes = OwnedTensor(shape, DType::s8), units = OwnedTensor({1, 1, 2, shape.c});
+    return *this;
+  }
+  operator Convolved() const {
+    if (!codes.view()) return real;
+    return {real, codes, units.f32(), units.f32() + real.view().shape.c};
+  }
+};
+
 struct ConvCase {
   std::string name;
   ConvProblem problem;

@@ -163,8 +163,8 @@ struct Norm {
     for (int64_t c = 0; c < channels; ++c) {
       moments.mean.f32()[c] = 0.1f * random_number(23, c);
       moments.variance.f32()[c] = 0.5f + 0.2f * random_number(24, c);
-      moments.min.f32()[c] = -1;
-      moments.max.f32()[c] = 1;
+      moments.min.f32()[c] = c % 5 == 4 ? 0.25f : -1;  // one channel in five is beyond its range, as bf16 may be
+      moments.max.f32()[c] = c % 7 == 6 ? moments.min.f32()[c] : 1;  // and one in seven is constant
     }
   }
   AffineParameters parameters() const { return {gamma.f32(), beta.f32()}; }
@@ -176,9 +176,9 @@ TEST(CpuPasses, AffineForward) {
   for (const Shape shape : shapes()) {
     const Norm norm(shape.c);
     for (const DType type : {DType::f32, DType::bf16}) {
-      const OwnedTensor x = random_real(shape, 5, 1, type);
       for (const Activation activation : {Activation::none, Activation::relu, Activation::relu6}) {
         for (const Other other : {Other::none, Other::codes, Other::real}) {
+          const bool keeps = activation != Activation::relu6;
           const OwnedQTensor residual = other == Other::none    ? OwnedQTensor()
                                         : other == Other::codes ? random_codes(shape, 6)
                                                                 : random_real_operand(shape, 6);
@@ -190,8 +190,11 @@ TEST(CpuPasses, AffineForward) {
             const auto pass = [&](Backend& backend) {
               Outcome outcome;
               const OwnedQTensor y = room_for(encoding, shape);
+              OwnedConvolved x(shape, 5, type);
+              if (keeps) x.with_codes();
               backend.affine_forward(problem, x, norm.moments, norm.parameters(), residual, encoding, {1, 2, 3, 40}, y);
               keep(outcome, y);
+              if (keeps) outcome.tensors.insert(outcome.tensors.end(), {x.codes, x.units});
               return outcome;
             };
             compare(pass, 0,
@@ -216,7 +219,9 @@ struct Backward {
 
 void compare_backward(Shape shape, const Backward& b, const Encoding& encoding) {
   const Norm norm(shape.c);
-  const OwnedTensor x = random_real(shape, 5, 1, b.x), dy = random_real(shape, 6, 0.1f, b.dy);
+  const OwnedTensor dy = random_real(shape, 6, 0.1f, b.dy);
+  OwnedConvolved x(shape, 5, b.x == DType::s8 ? DType::bf16 : b.x);
+  if (b.x == DType::s8) x.codes = random_codes(shape, 5).values(), x.units = random_units(shape.c);
   const OwnedQTensor y = b.y == Other::none    ? OwnedQTensor()
                          : b.y == Other::codes ? random_codes(shape, 7)
                                                : random_real_operand(shape, 7, 8);
@@ -257,14 +262,14 @@ TEST(CpuPasses, AffineBackward) {
   const float held = 0.1f;
   const Encoding stochastic = codes(Rounding::stochastic, Range::held, &held);
   for (const Shape shape : shapes()) {
-    for (const DType x : {DType::f32, DType::bf16}) {
+    for (const DType x : {DType::f32, DType::bf16, DType::s8}) {
       for (const DType dy : {DType::f32, DType::bf16}) {
         for (const Activation activation : {Activation::none, Activation::relu, Activation::relu6}) {
           for (const Other y : {Other::none, Other::codes, Other::real}) {
             Backward b{x, dy, activation, y};
-            b.d_residual = y == Other::none ? DType::s8 : x == DType::bf16 ? DType::bf16 : DType::f32;
+            b.d_residual = y == Other::none ? DType::s8 : x == DType::f32 ? DType::f32 : DType::bf16;
             b.add = dy == DType::bf16;
-            b.histogram = x == DType::bf16 && y == Other::codes;
+            b.histogram = x != DType::f32 && y == Other::codes;
             compare_backward(shape, b, stochastic);
           }
         }
@@ -280,11 +285,13 @@ TEST(CpuPasses, AffineBackwardOfEveryEncodingAndNorm) {
           codes(Rounding::stochastic, Range::power_of_two, nullptr, 7), Encoding{}}) {
       for (const bool normalize : {true, false}) {
         for (const bool parameters : {true, false}) {
-          Backward b{DType::bf16, DType::bf16};
-          b.normalize = normalize;
-          b.batch_statistics = parameters;
-          b.parameters = parameters;
-          compare_backward(shape, b, encoding);
+          for (const DType x : {DType::bf16, DType::s8}) {
+            Backward b{x, DType::bf16};
+            b.normalize = normalize;
+            b.batch_statistics = parameters;
+            b.parameters = parameters;
+            compare_backward(shape, b, encoding);
+          }
         }
       }
     }

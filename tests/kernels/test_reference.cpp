@@ -254,6 +254,54 @@ TEST_F(Reference, AffineBackwardEncodesAddsAndMeasures) {
   EXPECT_GT(beyond, 0u);
 }
 
+// Codes kept for backward: half a step from the convolution's output, and backward is that of what they stand for.
+TEST_F(Reference, BackwardOfKeptCodesIsThatOfWhatTheyStandFor) {
+  const Shape shape{3, 5, 7, 6};
+  const int64_t channels = shape.c;
+  const OwnedTensor gamma = random_real({1, 1, 1, channels}, 3), beta = random_real({1, 1, 1, channels}, 4), y(shape);
+  const OwnedTensor dy = random_real(shape, 2), stands_for(shape);
+  OwnedConvolved x(shape, 1, DType::bf16);
+  for (int64_t i = 5; i < shape.elements(); i += channels) x.real.view().as<uint16_t>()[i] = to_bf16(3);  // constant
+  const OwnedMoments moments(channels);
+  for (int64_t c = 0; c < channels; ++c) {
+    double sum = 0, squares = 0;
+    moments.min.f32()[c] = moments.max.f32()[c] = x.real[c];
+    for (int64_t i = c; i < shape.elements(); i += channels) {
+      sum += x.real[i], squares += x.real[i] * x.real[i];
+      moments.min.f32()[c] = std::min(moments.min.f32()[c], x.real[i]);
+      moments.max.f32()[c] = std::max(moments.max.f32()[c], x.real[i]);
+    }
+    moments.mean.f32()[c] = static_cast<float>(sum / shape.pixels());
+    moments.variance.f32()[c] = static_cast<float>(squares / shape.pixels() - std::pow(sum / shape.pixels(), 2));
+  }
+  x.with_codes();
+  const Convolved kept = x;
+  const AffineParameters parameters{gamma.f32(), beta.f32()};
+  for (const bool normalize : {true, false})
+    for (const Activation activation : {Activation::none, Activation::relu, Activation::relu6}) {
+      AffineProblem problem{shape, normalize};
+      problem.activation = activation;
+      backend->affine_forward(problem, x, moments, parameters, {}, {}, {}, {y});
+      for (int64_t i = 0; i < shape.elements(); ++i) {
+        const float scale = kept.scale[i % channels];
+        stands_for.f32()[i] = kept.offset[i % channels] + scale * x.codes[i];
+        ASSERT_NEAR(stands_for[i], x.real[i], 0.5001f * scale);
+        if (x.real[i] == moments.max.f32()[i % channels]) { ASSERT_EQ(x.codes[i], scale > 0 ? 127 : 0); }
+        if (x.real[i] == moments.min.f32()[i % channels]) { ASSERT_EQ(x.codes[i], scale > 0 ? -127 : 0); }
+      }
+      const auto backward = [&](const Convolved& from) {
+        const OwnedTensor error(shape), d_gamma({1, 1, 1, channels}), d_beta({1, 1, 1, channels});
+        backend->affine_backward(problem, from, moments, parameters, {}, false, dy, normalize ? Into{d_gamma} : Into{},
+                                 {d_beta}, {}, {}, {}, {error}, {});
+        return std::vector<OwnedTensor>{error, d_gamma, d_beta};
+      };
+      const std::vector<OwnedTensor> codes = backward(x), real = backward(stands_for);
+      for (size_t i = 0; i < codes.size(); ++i)
+        for (int64_t j = 0; j < codes[i].elements(); ++j)
+          ASSERT_NEAR(codes[i][j], real[i][j], 1e-4f * (1 + std::fabs(real[i][j]))) << i << ' ' << j;
+    }
+}
+
 // Behind a residual only the stored output tells where the activation passed.
 TEST_F(Reference, AffineBackwardReadsTheCodesBehindAResidual) {
   const Shape shape{1, 1, 1, 4};

@@ -58,7 +58,7 @@ class ConvBlock final : public Node {
     policy_ = &policy;
     policy.check_layer(name_, normalize, conv_.y.pixels());
     REQUIRE(d.storage() == DType::f32 || !(policy.simulates() || policy.rounds_value_error()), "store f32 between its roundings",
-            "policy ", policy.name(), " with bf16 storage");
+            "policy ", policy.name(), " with ", name_of(d.storage()), " storage");
     needs_dx_ = d.needs_gradient(inputs_[0]);
     has_residual_ = inputs_.size() > 1;
 
@@ -85,7 +85,13 @@ class ConvBlock final : public Node {
       unshared_moments_ = d.keep({1, 1, 2, channels}, DType::f32, Need::both);
     }
     extremes_ = d.keep({1, 1, 2, channels}, DType::f32, Need::forward);
-    convolved_ = d.keep(conv_.y, options_.gives_logits ? DType::f32 : d.storage(), Need::both);
+    if (d.storage() == DType::s8 && !options_.gives_logits) {
+      convolved_ = d.keep(conv_.y, DType::bf16, Need::forward);
+      kept_codes_ = d.keep(conv_.y, DType::s8, Need::both);
+      kept_units_ = d.keep({1, 1, 2, channels}, DType::f32, Need::both);
+    } else {
+      convolved_ = d.keep(conv_.y, options_.gives_logits ? DType::f32 : d.storage(), Need::both);
+    }
     error_ = d.keep(conv_.y, codes ? DType::s8 : DType::f32, Need::backward);
     if (codes) error_scale_ = d.keep({1, 1, 1, 1}, DType::f32, Need::backward);
     if (real_weight_gradient_) {
@@ -119,11 +125,11 @@ class ConvBlock final : public Node {
       w = simulation_.weight(step, weight_->master, step.key(index_, Role::weight, 0));
     }
     const QTensor residual = has_residual_ ? step.value(inputs_[1]) : QTensor{};
-    const Tensor convolved = step.tensor(convolved_);
+    const Convolved convolved = this->convolved(step);
     Moments moments = batch_moments(step);
     {
       Timed timed(step.times, Phase::forward);
-      step.backend.conv_forward(conv_, x, w, convolved, moments);
+      step.backend.conv_forward(conv_, x, w, convolved.real, moments);
     }
     const Moments measured = moments;
     if (!step.training && affine_.normalize) {
@@ -132,7 +138,7 @@ class ConvBlock final : public Node {
     }
     Timed timed(step.times, Phase::norm);
     AffineParameters operands = parameters();
-    if (simulation_) simulation_.norm(step, affine_, convolved, step.training ? &measured : nullptr, moments, operands);
+    if (simulation_) simulation_.norm(step, affine_, convolved.real, step.training ? &measured : nullptr, moments, operands);
     step.backend.affine_forward(affine_, convolved, moments, operands, residual, encode_y_,
                                 step.key(index_, Role::activation, per_sample()), y);
   }
@@ -172,6 +178,7 @@ class ConvBlock final : public Node {
     const int64_t dx = int64_t(memory.gradients[size_t(inputs_[0].id)].bytes());
     const int64_t weight = int64_t(weight_->operand().values.bytes()), d_weight = int64_t(weight_->gradient.bytes());
     const int64_t convolved = int64_t(memory.slots[size_t(convolved_.id)].bytes());
+    const int64_t kept = keeps_codes() ? int64_t(memory.slots[size_t(kept_codes_.id)].bytes()) : 0;
     const int64_t value = int64_t(memory.values[size_t(output_.id)].values.bytes());
     const int64_t gradient = int64_t(memory.gradients[size_t(output_.id)].bytes());
     const int64_t error = int64_t(memory.slots[size_t(error_.id)].bytes());
@@ -179,12 +186,16 @@ class ConvBlock final : public Node {
     work.products = conv_.products() * (needs_dx_ ? 3 : 2);
     work.real_products = codes ? 0 : work.products;
     work.convolution_bytes = (x + weight + convolved) + (x + error + d_weight) + (needs_dx_ ? error + weight + dx : 0);
-    // Forward reads the convolution and writes the value; backward reads the gradient and the convolution twice (reduce,
-    // apply) and writes the error; a residual is read, and its gradient written.
-    work.pass_bytes = 3 * convolved + value + 2 * gradient + error + (has_residual_ ? 3 * value + gradient : 0);
+    // Forward reads the convolution and writes the value, perhaps codes too; backward reads the gradient and the convolution
+    // twice (reduce, apply) and writes the error; a residual is read, and its gradient written.
+    work.pass_bytes = convolved + kept + 2 * (kept > 0 ? kept : convolved) + value + 2 * gradient + error + (has_residual_ ? 3 * value + gradient : 0);
     return work;
   }
-  Tensor watched(const Step& step) const override { return step.tensor(convolved_); }
+  // The convolution's output, or where it lies no more, its mean.
+  Tensor watched(const Step& step) const override {
+    if (!keeps_codes()) return step.tensor(convolved_);
+    return {batch_moments(step).mean, {1, 1, 1, conv_.y.c}, DType::f32};
+  }
 
  private:
   bool quantizes(const Policy& policy) const {
@@ -202,13 +213,23 @@ class ConvBlock final : public Node {
     return {.mean = first, .variance = first + conv_.y.c, .min = extremes, .max = extremes + conv_.y.c};
   }
 
+  bool keeps_codes() const { return kept_codes_.id >= 0; }
+  // Codes are for backward alone.
+  Convolved convolved(const Step& step) const {
+    const Tensor real = step.tensor(convolved_);
+    if (!keeps_codes() || !step.training) return real;
+    float* const units = step.tensor(kept_units_).f32();
+    return {real, step.tensor(kept_codes_), units, units + conv_.y.c};
+  }
+
   // The error in the form the convolutions' gradients take it: codes, or real.
   QTensor backward_affine(Step& step) {
     Timed timed(step.times, Phase::norm);
     QTensor error{step.tensor(error_)};
     if (encode_error_.quantized()) error.scale = step.tensor(error_scale_).f32();
     const QTensor y = step.value(output_);
-    const Tensor dy = step.gradient(output_), convolved = step.tensor(convolved_);
+    const Tensor dy = step.gradient(output_);
+    const Convolved convolved = this->convolved(step);
     Moments moments = batch_moments(step);
     AffineParameters operands = parameters();
     if (simulation_) simulation_.norm_operands(step, conv_.y.c, moments, operands);
@@ -216,7 +237,7 @@ class ConvBlock final : public Node {
     const Into d_gamma = gamma_ ? Into{gamma_->gradient} : Into{}, d_beta{beta_->gradient};
 
     Encoding encoding = encode_error_;
-    if (policy_->activation_clip() > 0 && encode_y_.quantized()) stop_at_clip(convolved, dy);
+    if (policy_->activation_clip() > 0 && encode_y_.quantized()) stop_at_clip(convolved.real, dy);
     if (policy_->rounds_value_error())
       value_clip_ = policy_->round_value_error(dy, step.key(index_, Role::value_error, per_sample()));
     if (encoding.range == Range::held && clip_layer_ < 0) encoding.held = &value_clip_;
@@ -240,7 +261,7 @@ class ConvBlock final : public Node {
       step.backend.affine_backward(affine_, convolved, moments, operands, y, has_residual_, dy, d_gamma, d_beta,
                                    d_residual, encoding, key, error, probe);
     }
-    if (simulation_) simulation_.norm_backward(step, affine_, convolved, d_gamma.tensor, d_beta.tensor, error.values);
+    if (simulation_) simulation_.norm_backward(step, affine_, convolved.real, d_gamma.tensor, d_beta.tensor, error.values);
     return error;
   }
 
@@ -265,7 +286,7 @@ class ConvBlock final : public Node {
   bool needs_dx_ = true, has_residual_ = false, real_weight_gradient_ = false;
   int weight_index_ = -1, gamma_index_ = -1, beta_index_ = -1;
   int mean_index_ = -1, variance_index_ = -1, moments_index_ = -1, clip_layer_ = -1;
-  Slot convolved_, error_, error_scale_, extremes_, unshared_moments_, real_error_, real_x_;
+  Slot convolved_, kept_codes_, kept_units_, error_, error_scale_, extremes_, unshared_moments_, real_error_, real_x_;
   Param *weight_ = nullptr, *gamma_ = nullptr, *beta_ = nullptr;
   Tensor running_mean_, running_variance_;
   float* batch_moments_ = nullptr;  // mean and variance of this rank's batch; averaged over ranks after backward
