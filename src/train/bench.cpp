@@ -34,14 +34,16 @@ int run_plan(const Config& config, Transport& transport) {
                 config.file, ": data.batch ", config.data.batch, " does not divide among ", transport.size(), " ranks");
   const auto policy = make_policy(config);
   const auto backend = make_reference_backend();
-  ClipCoordinator clips(config.policy, transport, *backend);
-  PlanOptions options = plan_options(config);
-  options.allocate = false;
+  const PlanOptions options = plan_options(config);
   const int64_t natural = config.data.name != "cifar10" && config.data.name != "shapes" ? 224 : 32;
   const int64_t size = config.data.image_size > 0 ? config.data.image_size : natural;
   const int64_t batch = config.data.batch / transport.size();
-  const Plan plan(make_model(config.model, size, size, 0), *policy, *backend, &clips, batch,
-                  options);
+  const auto plan_with = [&](DType storage) {
+    ClipCoordinator clips(config.policy, transport, *backend);
+    return Plan(make_model(config.model, size, size, 0), *policy, *backend, &clips, batch,
+                {.storage = storage, .allocate = false});
+  };
+  const Plan plan = plan_with(options.storage);
   if (transport.rank() != 0) return 0;
   const double arena = double(plan.arena_bytes()), parameters = double(plan.parameter_bytes());
   const double memory = double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGE_SIZE)) / transport.local_size();
@@ -51,6 +53,9 @@ int run_plan(const Config& config, Transport& transport) {
   fmt::print(
       "{} parameters: {:.1f} MB with gradients, momentum and codes; arena {:.1f} MB; together {:.1f} MB per rank\n",
       plan.parameter_count(), parameters / 1e6, arena / 1e6, (arena + parameters) / 1e6);
+  if (options.storage != DType::f32)
+    fmt::print("arena by storage: f32 {:.1f} MB, bf16 {:.1f} MB, int8 {:.1f} MB\n", plan_with(DType::f32).arena_bytes() / 1e6,
+               plan_with(DType::bf16).arena_bytes() / 1e6, plan_with(DType::s8).arena_bytes() / 1e6);
   const bool fits = arena + parameters < 0.9 * memory;
   fmt::print("{}: this machine has {:.1f} MB for each rank\n", fits ? "fits" : "does NOT fit", memory / 1e6);
   return fits ? 0 : 1;
