@@ -58,7 +58,7 @@ stage() {
 stage "release: all tests" release all
 if ! $quick; then
   stage "thread sanitizer: loader and communication" tsan "test_data test_comm" -R '^(data|comm)' -LE 'slow|integration'
-  stage "address and undefined-behaviour sanitizers: unit tests" asan all -LE 'slow|integration'
+  stage "address and undefined-behaviour sanitizers: unit tests" asan unit_tests -LE 'slow|integration'
 fi
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ] && [ "$passed" -gt 0 ]

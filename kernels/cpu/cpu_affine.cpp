@@ -185,7 +185,16 @@ void CpuBackend::affine_backward(const AffineProblem& problem, Convolved x, Mome
 
   const auto& kernels = passes_.affine_backward[x_type][dy_type][static_cast<int>(mask)];
   const auto kernel = [&](Sink sink, Span span, Target& target) {
-    kernels[static_cast<int>(sink)](pass, span, target);
+    if (sink == Sink::stochastic || sink == Sink::real) return kernels[sink == Sink::real](pass, span, target);
+    alignas(64) float values[block_elements];
+    Target real;
+    real.out = values;
+    for (const int64_t end = span.first + span.count; span.first < end; span.first += block_elements) {
+      span.count = std::min(block_elements, end - span.first);
+      kernels[1](pass, span, real);
+      passes_.encode[0][static_cast<int>(sink)](values, Span{0, span.count}, target);
+      if (sink == Sink::nearest) target.out = static_cast<int8_t*>(target.out) + span.count;
+    }
   };
   float clip = 0;
   if (error && encoding.quantized()) {

@@ -77,7 +77,8 @@ struct Passes {
   Reduce affine_reduce[3][2][4];  // [index_of(x)][index_of(dy)][Mask]
 
   using Backward = void (*)(const AffineBackward&, Span, Target&);
-  Backward affine_backward[3][2][4][sinks];  // [index_of(x)][index_of(dy)][Mask][sink]
+  // The sinks that training needs; others by way of real values.
+  Backward affine_backward[3][2][4][2];  // [index_of(x)][index_of(dy)][Mask][stochastic, real]
 
   // Adds one to the bin of each value (see shared/encode.h), spread over four tables of histogram_bins.
   void (*histogram)(const float* values, int64_t count, uint32_t* four_tables);

@@ -174,7 +174,7 @@ bool ClipCoordinator::update() {
 
 std::vector<int64_t> ClipCoordinator::octaves(int layer) const {
   std::vector<int64_t> counts(histogram_bins / 64);
-  for (size_t bin = 0; bin < size_t(histogram_bins); ++bin) counts[bin / 64] += summed_[size_t(layer) * histogram_bins + bin];
+  for (size_t bin = 0; bin < size_t(histogram_bins); ++bin) counts[bin / 64] += summed(layer)[bin];
   return counts;
 }
 

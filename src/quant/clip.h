@@ -9,6 +9,7 @@
 
 #include "comm/transport.h"
 #include "kernels/backend.h"
+#include "kernels/shared/encode.h"
 #include "src/config/config.h"
 
 namespace octet {
@@ -64,7 +65,11 @@ class ClipCoordinator {
   };
   State state() const { return {choices_, forced_}; }
   void restore(const State&);
-  // Counts of |g| of the last update over all ranks, by powers of two from 2^-44 (with all below) to 2^4; rank 0 alone has them.
+  // Counts of |g| of the last update over all ranks, (histogram_bins) of them; rank 0 alone has them.
+  std::span<const int64_t> summed(int layer) const {
+    return std::span(summed_).subspan(size_t(layer) * histogram_bins, histogram_bins);
+  }
+  // The same by powers of two from 2^-44 (with all below) to 2^4; rank 0 alone has them.
   std::vector<int64_t> octaves(int layer) const;
   double saturated_share(int layer) const { return shares_[layer]; }  // in the last judged step
 

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -25,6 +26,8 @@ p{margin:4px 0 14px;color:var(--soft);max-width:80ch}.tiles{display:flex;flex-wr
 .tile b{display:block;font-size:22px;font-weight:650}.tile span{color:var(--soft);font-size:13px}
 .two{display:grid;grid-template-columns:repeat(auto-fit,minmax(480px,1fr));gap:16px}
 .card{background:var(--card);border:1px solid var(--grid);border-radius:10px;padding:14px}
+table{border-collapse:collapse;background:var(--card);font-variant-numeric:tabular-nums}
+th,td{border:1px solid var(--grid);padding:5px 14px;text-align:right}th:first-child,td:first-child{text-align:left}
 svg{width:100%;height:auto;display:block}details{margin-top:32px}summary{cursor:pointer;color:var(--accent)}
 pre{background:var(--card);border:1px solid var(--grid);border-radius:10px;padding:14px;overflow:auto;font-size:12.5px}
 )";
@@ -146,6 +149,25 @@ std::string histograms(const RunRecords& records) {
   return html + "</div>\n";
 }
 
+// Table 1 of the paper: no common distribution describes the gradients, so no clip can be chosen by assuming one.
+std::string distributions(const RunRecords& records) {
+  if (records.histograms.empty()) return {};
+  std::string html =
+      "<h2>Which distribution?</h2><p>Kolmogorov-Smirnov statistics of each layer's gradient at the last recorded update: "
+      "the largest difference between its cumulative distribution and that of the likeliest fit. A fit is rejected, at a "
+      "level of 5 %, above the critical value.</p>\n<table><tr><th>layer</th><th>Gaussian</th><th>Laplace</th><th>Student's "
+      "t</th><th>critical value</th></tr>\n";
+  for (const RunRecords::Layer& layer : records.layers) {
+    const auto found = records.histograms.find(layer.name);
+    if (found == records.histograms.end()) continue;
+    const RunRecords::Histogram& last = found->second.back();
+    if (!std::isfinite(last.gaussian)) continue;  // recorded before there were statistics
+    html += fmt::format("<tr><td>{}</td><td>{:.4f}</td><td>{:.4f}</td><td>{:.4f}</td><td>{:.4f}</td></tr>\n",
+                        escaped(layer.name), last.gaussian, last.laplace, last.student, last.critical);
+  }
+  return html + "</table>\n";
+}
+
 }  // namespace
 
 int run_inspect(const std::string& directory, const std::string& output) {
@@ -160,7 +182,7 @@ int run_inspect(const std::string& directory, const std::string& output) {
   html += "<div class=\"two\">\n" + curve(records, "loss", "Loss", 1) + curve(records, "top1", "Top-1 accuracy", 100) +
           curve(records, "learning_rate", "Learning rate", 1) +
           curve(records, "images_per_second", "Images per second", 1) + "</div>\n";
-  html += layers(records) + histograms(records);
+  html += layers(records) + histograms(records) + distributions(records);
   html += "<details><summary>Configuration</summary><pre>" + escaped(text_of(directory + "/config.yaml")) +
           "</pre></details></main></body></html>\n";
 

@@ -70,6 +70,10 @@ RunRecords read_records(const std::string& directory) {
     histogram.step = number_of(record, "step");
     histogram.first_octave = int(number_of(record, "first_octave"));
     for (const Json& count : record["counts"]) histogram.counts.push_back(count.is_number() ? count.get<double>() : 0);
+    histogram.gaussian = number_of(record, "ks_gaussian");
+    histogram.laplace = number_of(record, "ks_laplace");
+    histogram.student = number_of(record, "ks_student");
+    histogram.critical = number_of(record, "ks_critical");
     records.histograms[record.value("layer", "")].push_back(std::move(histogram));
   });
   return records;

@@ -20,6 +20,7 @@ struct RunRecords {
     double step = 0;
     int first_octave = 0;        // counts[0] holds magnitudes below 2^(first_octave + 1)
     std::vector<double> counts;  // of one octave each
+    double gaussian = 0, laplace = 0, student = 0, critical = 0;  // Kolmogorov-Smirnov statistics of the best fits
   };
   std::map<std::string, std::vector<Histogram>> histograms;  // by layer
 };

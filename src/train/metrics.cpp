@@ -68,11 +68,15 @@ void MetricsWriter::write_clips(int64_t step, std::span<const ClipRecord> clips)
 }
 
 void MetricsWriter::write_histogram(int64_t step, const std::string& layer, int first_octave,
-                                    std::span<const int64_t> counts) {
+                                    std::span<const int64_t> counts, const KolmogorovSmirnov& statistics) {
   append(histograms_, Json{{"step", step},
                            {"layer", layer},
                            {"first_octave", first_octave},
-                           {"counts", std::vector<int64_t>(counts.begin(), counts.end())}}
+                           {"counts", std::vector<int64_t>(counts.begin(), counts.end())},
+                           {"ks_gaussian", statistics.gaussian},
+                           {"ks_laplace", statistics.laplace},
+                           {"ks_student", statistics.student},
+                           {"ks_critical", statistics.critical}}
                           .dump());
 }
 

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 
+#include "src/quant/distribution.h"
 #include "src/train/tensorboard.h"
 
 namespace octet {
@@ -29,7 +30,8 @@ class MetricsWriter {
   void write(int64_t step, const std::string& kind, std::span<const Scalar> scalars);
   void write_clips(int64_t step, std::span<const ClipRecord> clips);
   // counts: of |g| by octaves from 2^first_octave. To RUN/histograms.jsonl.
-  void write_histogram(int64_t step, const std::string& layer, int first_octave, std::span<const int64_t> counts);
+  void write_histogram(int64_t step, const std::string& layer, int first_octave, std::span<const int64_t> counts,
+                       const KolmogorovSmirnov&);
 
  private:
   void append(std::ofstream& stream, const std::string& line);

@@ -148,7 +148,8 @@ class TrainingRun {
                          choices[size_t(layer)].lr_scale, clips.saturated_share(layer)});
     metrics_->write_clips(done_, records);
     for (int layer = 0; config_.policy.clip.record_histograms && layer < clips.layers(); ++layer)
-      metrics_->write_histogram(done_, clips.name(layer), -44, clips.octaves(layer));
+      metrics_->write_histogram(done_, clips.name(layer), -44, clips.octaves(layer),
+                                kolmogorov_smirnov(clips.summed(layer)));
   }
 
   void finish_epoch() {

@@ -58,6 +58,7 @@ TEST(Plan, SharedMemoryAndPoisonChangeNoBit) {
 TEST(Plan, TiersAndThreadsChangeNoBit) {
   for (const char* model : {"resnet20", "mobilenet_v2"}) {
     for (DType storage : {DType::bf16, DType::s8}) {
+      if (storage == DType::s8 && model != std::string("resnet20")) continue;
       const auto run = [&](Isa isa, int threads) {
         return weights_after(int8_config(model), 2, {.storage = storage},
                              make_cpu_backend({isa, threads, RealConvolution::fixed_order}));

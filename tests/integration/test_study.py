@@ -39,7 +39,7 @@ class Studies(Case):
 
         page = self.octet("inspect", out / "int8-seed1").out.strip()
         html = open(page, encoding="utf-8").read()
-        for word in "<svg", "Cosine distance", "layer1.0.conv1", "log2 |g|", "Top-1 accuracy":
+        for word in "<svg", "Cosine distance", "layer1.0.conv1", "log2 |g|", "Top-1 accuracy", "Which distribution?":
             self.assertIn(word, html)
         self.assertNotIn("http://", html.replace("http://www.w3.org/2000/svg", ""))
         self.assertNotIn("nan", html.split("<details>")[0])
