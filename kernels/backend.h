@@ -37,6 +37,8 @@ struct Encoding {
 struct Probe {
   uint32_t* histogram = nullptr;  // (histogram_bins) counts of |x| are added, see shared/encode.h
   uint64_t* saturated = nullptr;  // the number of elements with |x| > clip is added
+  // Of so many blocks of the tensor the histogram counts one, the first: see counted() in shared/encode.h.
+  int sample = 1;
 };
 
 struct ConvProblem {
@@ -149,8 +151,9 @@ class Backend {
   virtual void conv_backward_weight(const ConvProblem&, QTensor x, QTensor dy, Into dw) = 0;
 
   // -- norm + residual + activation + encode in one pass, and its backward ending in an encoded error.
-  // x is f32 or bf16 (what conv_forward wrote), and perhaps codes for backward. residual: codes, real f32, or empty. y: codes (writes *y.scale; with
-  // Range::absmax the clip is exact: from moments.min/max without a residual, by one extra read with one) or real f32.
+  // x is f32 or bf16 (what conv_forward wrote), and perhaps codes for backward. residual: codes, real f32, or empty.
+  // y: codes (writes *y.scale; with Range::absmax the clip is exact: from moments.min/max without a residual, by one extra
+  // read with one) or real f32.
   virtual void affine_forward(const AffineProblem&, Convolved x, Moments, AffineParameters, QTensor residual, const Encoding&,
                               const RngKey&, QTensor y) = 0;
   // dz = dy where the activation passed (recomputed from x without a residual; from y's codes with one: > 0, and < qmax

@@ -37,13 +37,12 @@ auto of_channels(int64_t channels, const Value& value) {
 }
 
 // Per channel: the sum of dz, then that of dz (x - mean); float within a chunk, double over chunks.
-std::vector<double> reduce(int threads, Passes::Reduce kernel, const AffineBackward& pass, Shape shape, Sweep sweep,
-                           Scratch& room) {
+std::vector<double> reduce(int threads, Passes::Reduce kernel, const AffineBackward& pass, Shape shape, Scratch& room) {
   const int64_t channels = shape.c, period = pass.period, chunk = chunk_of(channels), total = shape.elements();
   const int64_t chunks = (total + chunk - 1) / chunk;
   std::vector<float> sums(static_cast<size_t>(threads * 2 * period));
   double* const partial = room.get<double>(static_cast<size_t>(chunks * 2 * channels));
-  const auto reduce_chunk = [&](int64_t first, int64_t count) {
+  parallel_pieces(threads, total, chunk, [&](int64_t first, int64_t count) {
     float* const mine = sums.data() + omp_get_thread_num() * 2 * period;
     kernel(pass, Span{first, count}, mine, mine + period);
     for (const int64_t half : {0, 1}) {
@@ -53,8 +52,7 @@ std::vector<double> reduce(int threads, Passes::Reduce kernel, const AffineBackw
       for (int64_t i = 0; i < period; i += channels)
         for (int64_t c = 0; c < channels; ++c) own[c] += static_cast<double>(classes[i + c]);
     }
-  };
-  parallel_pieces(threads, total, chunk, reduce_chunk, sweep);
+  });
   std::vector<double> result(static_cast<size_t>(2 * channels));
   parallel_pieces(threads, 2 * channels, 64, [&](int64_t first, int64_t count) {
     for (int64_t row = 0; row < chunks; ++row)
@@ -105,14 +103,9 @@ void CpuBackend::affine_forward(const AffineProblem& problem, Convolved x, Momen
     kernels[static_cast<int>(sink)](pass, span, target);
   };
   float clip = 0;
-  Sweep sweep = Sweep::down;  // the convolution went up
   if (encoding.quantized()) {
     clip = clip_of(encoding, [&] {
-      if (residual || moments.min == nullptr || moments.max == nullptr) {
-        const float largest = absmax(options_.threads, count, kernel, sweep);
-        sweep = opposite(sweep);
-        return largest;
-      }
+      if (residual || moments.min == nullptr || moments.max == nullptr) return absmax(options_.threads, count, kernel);
       // Without a residual, y is monotonic in x within a channel: the extremes of x give those of y.
       float largest = 0;
       for (int64_t c = 0; c < channels; ++c) {
@@ -124,8 +117,7 @@ void CpuBackend::affine_forward(const AffineProblem& problem, Convolved x, Momen
     });
     *y.scale = scale_of(clip, encoding.qmax);
   }
-  emit_tensor(passes_, options_.threads, count, encoding, key, clip, y.values.data, {}, kernel,
-              sweep);
+  emit_tensor(passes_, options_.threads, count, encoding, key, clip, y.values.data, {}, kernel);
 }
 
 void CpuBackend::affine_backward(const AffineProblem& problem, Convolved x, Moments moments, AffineParameters parameters,
@@ -167,12 +159,9 @@ void CpuBackend::affine_backward(const AffineProblem& problem, Convolved x, Mome
 
   const bool through_statistics = problem.normalize && problem.batch_statistics;
   std::vector<double> sums(static_cast<size_t>(2 * channels));
-  Sweep sweep = Sweep::down;  // what wrote dy went up
-  if (through_statistics || (error && (d_gamma || d_beta))) {
+  if (through_statistics || (error && (d_gamma || d_beta)))
     sums = reduce(options_.threads, passes_.affine_reduce[x_type][dy_type][static_cast<int>(mask)], pass, problem.shape,
-                  sweep, sums_);
-    sweep = opposite(sweep);
-  }
+                  sums_);
   double *const sum_dz = sums.data(), *const sum_dz_normalized = sum_dz + channels;
   for (int64_t c = 0; c < channels && problem.normalize; ++c)
     sum_dz_normalized[c] *= inverse_deviation(problem, moments, c) * static_cast<double>(input_unit(x, c).scale);
@@ -198,11 +187,7 @@ void CpuBackend::affine_backward(const AffineProblem& problem, Convolved x, Mome
   };
   float clip = 0;
   if (error && encoding.quantized()) {
-    clip = clip_of(encoding, [&] {
-      const float largest = absmax(options_.threads, count, kernel, sweep);
-      sweep = opposite(sweep);
-      return largest;
-    });
+    clip = clip_of(encoding, [&] { return absmax(options_.threads, count, kernel); });
     *error.scale = scale_of(clip, encoding.qmax);
   }
   if (error) {
@@ -212,7 +197,7 @@ void CpuBackend::affine_backward(const AffineProblem& problem, Convolved x, Mome
   } else if (probe.histogram == nullptr) {
     return;
   }
-  emit_tensor(passes_, options_.threads, count, encoding, key, clip, error.values.data, probe, kernel, sweep);
+  emit_tensor(passes_, options_.threads, count, encoding, key, clip, error.values.data, probe, kernel);
 }
 
 }  // namespace octet::cpu

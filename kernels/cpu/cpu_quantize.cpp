@@ -8,7 +8,7 @@
 namespace octet::cpu {
 
 void CpuBackend::quantize(Tensor src, const Encoding& encoding, const RngKey& key, QTensor dst, Probe probe) {
-  check_quantize(src, encoding, dst);
+  check_quantize(src, encoding, dst, probe);
   const auto& encode = passes_.encode[index_of(src.dtype)];
   const auto kernel = [&](Sink sink, Span span, Target& target) {
     encode[static_cast<int>(sink)](src.data, span, target);

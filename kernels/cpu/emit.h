@@ -14,14 +14,13 @@ inline constexpr int64_t piece_elements = 16384;  // what a thread takes at once
 
 // Max |value|; NaN counts as nothing.
 template <class Kernel>
-float absmax(int threads, int64_t count, const Kernel& kernel, Sweep sweep = Sweep::up) {
+float absmax(int threads, int64_t count, const Kernel& kernel) {
   std::vector<float> maxima(static_cast<size_t>((count + piece_elements - 1) / piece_elements));
-  const auto measure = [&](int64_t first, int64_t length) {
+  parallel_pieces(threads, count, piece_elements, [&](int64_t first, int64_t length) {
     Target target;
     kernel(Sink::range, Span{first, length}, target);
     maxima[static_cast<size_t>(first / piece_elements)] = target.largest;
-  };
-  parallel_pieces(threads, count, piece_elements, measure, sweep);
+  });
   float largest = 0;
   for (float maximum : maxima) largest = std::max(largest, maximum);
   return largest;
@@ -46,6 +45,7 @@ struct Emitter {
   float clip = 0;                 // of codes
   void* out = nullptr;            // element 0 of the tensor; null: count into the histogram only
   uint32_t* histogram = nullptr;  // four tables, or null
+  int sample = 1;                 // of the histogram; more than 1 where spans are whole blocks of the tensor
 
   // Returns the number of saturated values.
   template <class Kernel>
@@ -68,9 +68,9 @@ struct Emitter {
         target.random_bits = bits + skip;
       }
       void* const to = out == nullptr ? nullptr : static_cast<char*>(out) + span.first * size_of(encoding.dtype);
-      if (histogram == nullptr) {
+      if (histogram == nullptr || !counted(span.first, sample)) {
         target.out = to;
-        kernel(sink, span, target);
+        if (to != nullptr) kernel(sink, span, target);
         continue;
       }
       target.out = values;
@@ -99,14 +99,14 @@ class Histograms {
 // Encodes a whole tensor with one clip, on all threads. out null: the histogram only.
 template <class Kernel>
 void emit_tensor(const Passes& passes, int threads, int64_t count, const Encoding& encoding, const RngKey& key,
-                 float clip, void* out, Probe probe, const Kernel& kernel, Sweep sweep = Sweep::up) {
+                 float clip, void* out, Probe probe, const Kernel& kernel) {
   Histograms histograms(probe.histogram != nullptr ? threads : 0);
   std::atomic<int64_t> saturated = 0;
-  const auto emit = [&](int64_t first, int64_t length) {
-    const Emitter emitter{passes, encoding, key, clip, out, probe.histogram != nullptr ? histograms.mine() : nullptr};
+  parallel_pieces(threads, count, piece_elements, [&](int64_t first, int64_t length) {
+    const Emitter emitter{
+        passes, encoding, key, clip, out, probe.histogram != nullptr ? histograms.mine() : nullptr, probe.sample};
     saturated += emitter.emit(Span{first, length}, kernel);
-  };
-  parallel_pieces(threads, count, piece_elements, emit, sweep);
+  });
   if (probe.histogram != nullptr) histograms.add_to(probe.histogram);
   if (probe.saturated != nullptr) *probe.saturated += static_cast<uint64_t>(saturated.load());
 }

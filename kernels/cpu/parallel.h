@@ -51,20 +51,10 @@ void parallel_for(int threads, int64_t count, const F& f) {
   }
 }
 
-// A pass over a large tensor that begins where the one before it ended finds that part of it in the cache.
-enum class Sweep : uint8_t { up, down };
-constexpr Sweep opposite(Sweep sweep) { return sweep == Sweep::up ? Sweep::down : Sweep::up; }
-
 // f(first, count) for the pieces of [0, total), each of `size` elements but the last.
 template <class F>
-void parallel_pieces(int threads, int64_t total, int64_t size, const F& f, Sweep sweep = Sweep::up) {
-  constexpr int64_t large = int64_t{4} << 20;  // elements; smaller tensors stay in the cache whole
-  const int64_t pieces = (total + size - 1) / size;
-  const bool up = sweep == Sweep::up || total < large;
-  parallel_for(threads, pieces, [&](int64_t i) {
-    const int64_t first = (up ? i : pieces - 1 - i) * size;
-    f(first, std::min(size, total - first));
-  });
+void parallel_pieces(int threads, int64_t total, int64_t size, const F& f) {
+  parallel_for(threads, (total + size - 1) / size, [&](int64_t i) { f(i * size, std::min(size, total - i * size)); });
 }
 
 }  // namespace octet::cpu

@@ -5,13 +5,15 @@
 // channel count and of 64: element i uses coefficient i % period, which stands at coefficient_place(i % period).
 #pragma once
 #include "kernels/backend.h"
+#include "kernels/shared/encode.h"
 
 namespace octet::cpu {
 
 // Pair order: of each 32 coefficients first the 16 of even elements, then those of odd ones.
 constexpr int64_t coefficient_place(int64_t element) { return element / 32 * 32 + element % 2 * 16 + element % 32 / 2; }
 
-inline constexpr int64_t block_elements = 2048;  // what passes through the first-level cache at once
+// What passes through the first-level cache at once.
+inline constexpr int64_t block_elements = histogram_block;
 
 struct Span {  // passes with coefficients want `first` to be a multiple of 32; reductions, of the period
   int64_t first = 0, count = 0;

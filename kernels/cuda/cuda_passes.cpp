@@ -41,13 +41,13 @@ void CudaBackend::encode(const Values& values, int64_t rows, int64_t row_length,
 }
 
 void CudaBackend::quantize(Tensor src, const Encoding& encoding, const RngKey& key, QTensor dst, Probe probe) {
-  check_quantize(src, encoding, dst);
+  check_quantize(src, encoding, dst, probe);
   const PlainValues values{src.data, src.dtype};
   const int64_t rows = encoding.quantized() && encoding.per_channel ? src.shape.n : 1;
   const int64_t row_length = src.elements() / rows;
   REQUIRE(rows <= 65535, "use one scale per tensor", "quantization of ", rows, " channels by scales of their own");
   if (encoding.quantized()) find_ranges(values, rows, row_length, encoding, dst.scale);
-  if (probe.histogram != nullptr) launch_histogram(values, src.elements(), probe.histogram, stream_);
+  if (probe.histogram != nullptr) launch_histogram(values, src.elements(), probe, stream_);
   encode(values, rows, row_length, encoding, key, dst.values.data, probe.saturated);
 }
 
@@ -142,7 +142,7 @@ void CudaBackend::affine_backward(const AffineProblem& problem, Convolved x, Mom
   launch_affine_gradients(problem, moments, parameters, scale, offset, sums, A, B, C, error ? d_gamma : Into{},
                           error ? d_beta : Into{}, stream_);
   if (error && encoding.quantized()) find_ranges(values, 1, count, encoding, error.scale);
-  if (probe.histogram != nullptr) launch_histogram(values, count, probe.histogram, stream_);
+  if (probe.histogram != nullptr) launch_histogram(values, count, probe, stream_);
   if (!error) return;
   if (d_residual) {
     values.d_residual = d_residual.tensor.data;

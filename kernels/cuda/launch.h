@@ -97,7 +97,7 @@ struct Sink {
 template <class Values>
 void launch_absmax(const Values&, int64_t rows, int64_t row_length, ClipRange* ranges, Stream);
 template <class Values>
-void launch_histogram(const Values&, int64_t count, uint32_t* histogram, Stream);
+void launch_histogram(const Values&, int64_t count, Probe, Stream);
 template <class Values>
 void launch_encode(const Values&, int64_t rows, int64_t row_length, const RngKey&, const Sink&, Stream);
 // Per channel the sums of dz and of dz (x - mean), (2, channels) doubles. partial: room for affine_partial_floats.

@@ -64,12 +64,12 @@ __global__ void __launch_bounds__(threads)
 
 template <class Values>
 __global__ void __launch_bounds__(threads)
-    histogram_kernel(const __grid_constant__ Values values, int64_t count, uint32_t* histogram) {
+    histogram_kernel(const __grid_constant__ Values values, int64_t count, uint32_t* histogram, int sample) {
   __shared__ uint32_t own[histogram_bins];
   for (int bin = static_cast<int>(threadIdx.x); bin < histogram_bins; bin += threads) own[bin] = 0;
   __syncthreads();
   Walk(count, 0)(channels_of(values), [&](int64_t i, int, int channel) {
-    atomicAdd(&own[histogram_bin(value_at(values, i, channel))], 1u);
+    if (counted(i, sample)) atomicAdd(&own[histogram_bin(value_at(values, i, channel))], 1u);
   });
   __syncthreads();
   for (int bin = static_cast<int>(threadIdx.x); bin < histogram_bins; bin += threads)
@@ -181,8 +181,9 @@ void launch_absmax(const Values& values, int64_t rows, int64_t row_length, ClipR
   OCTET_LAUNCH((absmax_kernel<Values>), walk_grid(rows, row_length), dim3(threads), stream, values, row_length, ranges);
 }
 template <class Values>
-void launch_histogram(const Values& values, int64_t count, uint32_t* histogram, Stream stream) {
-  OCTET_LAUNCH((histogram_kernel<Values>), walk_grid(1, count), dim3(threads), stream, values, count, histogram);
+void launch_histogram(const Values& values, int64_t count, Probe probe, Stream stream) {
+  OCTET_LAUNCH((histogram_kernel<Values>), walk_grid(1, count), dim3(threads), stream, values, count,
+               probe.histogram, probe.sample);
 }
 template <class Values>
 void launch_encode(const Values& values, int64_t rows, int64_t row_length, const RngKey& key, const Sink& sink,
@@ -192,7 +193,7 @@ void launch_encode(const Values& values, int64_t rows, int64_t row_length, const
 }
 #define OCTET_INSTANTIATE(Values)                                                   \
   template void launch_absmax(const Values&, int64_t, int64_t, ClipRange*, Stream); \
-  template void launch_histogram(const Values&, int64_t, uint32_t*, Stream);        \
+  template void launch_histogram(const Values&, int64_t, Probe, Stream);            \
   template void launch_encode(const Values&, int64_t, int64_t, const RngKey&, const Sink&, Stream);
 OCTET_INSTANTIATE(PlainValues)
 OCTET_INSTANTIATE(AffineForwardValues)

@@ -119,7 +119,7 @@ void ReferenceBackend::affine_backward(const AffineProblem& problem, Convolved x
     return through_statistics ? own.A * dz(i) + (own.B * number(i) + own.C) : own.A * dz(i);
   };
 
-  for (int64_t i = 0; i < count; ++i) count_histogram(probe, raw_error(i));
+  for (int64_t i = 0; i < count; ++i) count_histogram(probe, i, raw_error(i));
   if (!error) return;
 
   for (int64_t channel = 0; channel < channels; ++channel) {

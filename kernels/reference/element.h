@@ -61,8 +61,8 @@ struct Encoder {
   }
 };
 
-inline void count_histogram(Probe probe, float x) {
-  if (probe.histogram != nullptr) ++probe.histogram[histogram_bin(x)];
+inline void count_histogram(Probe probe, int64_t element, float x) {
+  if (probe.histogram != nullptr && counted(element, probe.sample)) ++probe.histogram[histogram_bin(x)];
 }
 inline void count_saturated(Probe probe, float x, float clip) {
   if (probe.saturated != nullptr && std::fabs(x) > clip) ++*probe.saturated;

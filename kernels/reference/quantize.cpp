@@ -49,7 +49,7 @@ void ReferenceBackend::quantize(Tensor src, const Encoding& encoding, const RngK
   if (!encoding.quantized()) {
     for (int64_t i = 0; i < src.elements(); ++i) {
       const float x = read(src, i);
-      count_histogram(probe, x);
+      count_histogram(probe, i, x);
       write(dst.values, i, x);
     }
     return;
@@ -64,7 +64,7 @@ void ReferenceBackend::quantize(Tensor src, const Encoding& encoding, const RngK
     dst.scale[block] = encode.scale();
     for (int64_t i = first; i < first + count; ++i) {
       const float x = read(src, i);
-      count_histogram(probe, x);
+      count_histogram(probe, i, x);
       count_saturated(probe, x, clip);
       dst.values.s8()[i] = encode(x, i);
     }

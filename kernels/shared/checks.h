@@ -36,7 +36,7 @@ inline void check_encoded(const Encoding& encoding, const QTensor& tensor, Shape
           "an affine step writes another tensor than its encoding tells");
 }
 
-inline void check_quantize(Tensor source, const Encoding& encoding, const QTensor& to) {
+inline void check_quantize(Tensor source, const Encoding& encoding, const QTensor& to, Probe probe) {
   REQUIRE(source.shape == to.values.shape, "give a destination of the source's shape", "quantize() between two shapes");
   REQUIRE(source.dtype != DType::s8, "give real numbers", "quantize() from codes");
   REQUIRE(encoding.dtype == to.values.dtype && encoding.dtype != DType::bf16 && encoding.quantized() != to.real(),
@@ -44,6 +44,7 @@ inline void check_quantize(Tensor source, const Encoding& encoding, const QTenso
           name_of(to.values.dtype), " asks for ", name_of(encoding.dtype));
   REQUIRE(encoding.per_channel == to.per_channel || !encoding.quantized(), "give one scale for each scale asked for",
           "the encoding and its destination differ in per_channel");
+  REQUIRE(probe.sample == 1 || !encoding.per_channel, "count every block", "a sample of a tensor with many scales");
 }
 
 }  // namespace octet

@@ -74,6 +74,8 @@ OCTET_BOTH int histogram_bin(float x) {
   const int bin = static_cast<int>((bits_of(x) & 0x7FFFFFFFu) >> 17) - ((127 - 44) << 6);
   return bin < 0 ? 0 : (bin >= histogram_bins ? histogram_bins - 1 : bin);
 }
+inline constexpr int64_t histogram_block = 2048;  // elements, in their order
+OCTET_BOTH bool counted(int64_t element, int sample) { return element / histogram_block % sample == 0; }
 // Lower edge of a bin; the magnitude that stands for it is the middle between its edge and the next.
 OCTET_BOTH float histogram_edge(int bin) { return float_of(static_cast<uint32_t>(bin + ((127 - 44) << 6)) << 17); }
 

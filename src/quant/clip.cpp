@@ -9,6 +9,7 @@ namespace octet {
 namespace {
 
 constexpr size_t most_layers = 4096;
+constexpr int64_t smallest_sample = 65536;  // elements of this rank: their second moment is that of all within a percent or so
 
 // Sums over the bins below an index, so that the terms of any candidate clip are differences.
 struct PrefixSums {
@@ -83,6 +84,7 @@ ClipCoordinator::ClipCoordinator(const Config::Policy& policy, Transport& transp
       scaling_(policy.lr_scale.enabled),
       period_(policy.clip.period),
       candidates_(int(policy.clip.candidates)),
+      sample_(int(policy.clip.sample)),
       qmax_((1 << (policy.bits.gradient - 1)) - 1),
       alpha_(policy.lr_scale.alpha),
       beta_(policy.lr_scale.beta),
@@ -119,7 +121,8 @@ void ClipCoordinator::begin(int64_t step) {
 Probe ClipCoordinator::probe(int layer, int64_t elements) {
   elements_[layer] = uint64_t(elements);
   return {observing_ ? static_cast<uint32_t*>(histograms_[layer]->data()) : nullptr,
-          static_cast<uint64_t*>(saturated_->data()) + layer};
+          static_cast<uint64_t*>(saturated_->data()) + layer,
+          elements / sample_ >= smallest_sample ? sample_ : 1};
 }
 
 std::vector<int64_t> ClipCoordinator::histogram(int layer) const {

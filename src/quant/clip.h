@@ -47,7 +47,7 @@ class ClipCoordinator {
   // Steps 0, 1, 2, 4, 8 ... and every `period`, or when saturations forced it.
   bool due(int64_t step) const;
   void begin(int64_t step);  // clears what the step will observe
-  // What layer's quantization pass reports into; the histogram only on a due step.
+  // What layer's quantization pass reports into; the histogram only on a due step, of a sample where that is still large.
   Probe probe(int layer, int64_t elements);
   // Collective. Decides one layer's clip at once: the first step measures before it quantizes.
   void prime(int layer);
@@ -83,7 +83,7 @@ class ClipCoordinator {
   Backend& backend_;
   bool clipping_, scaling_;
   int64_t period_;
-  int candidates_, qmax_;
+  int candidates_, sample_, qmax_;
   double alpha_, beta_;
   std::vector<std::string> layers_;
   std::vector<float> clips_, lr_scales_;

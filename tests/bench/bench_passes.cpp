@@ -117,6 +117,10 @@ void run(const CpuOptions& options, Shape shape) {
     cpu.affine_backward(problem, x, moments, parameters, {}, false, dy, d_gamma, d_beta, {}, held, key, error,
                         {histogram.data(), &saturated});
   });
+  bench.time("affine_backward bf16, bf16 -> s8, a quarter counted", 9, [&] {
+    cpu.affine_backward(problem, x, moments, parameters, {}, false, dy, d_gamma, d_beta, {}, held, key, error,
+                        {histogram.data(), &saturated, 4});
+  });
   bench.time("all_finite f32", 4, [&] { cpu.all_finite(real); });
   const Tensor gradient = bench.tensor(DType::f32), velocity = bench.tensor(DType::f32);
   bench.time("sgd_update", 20, [&] { cpu.sgd_update({1e-3f, 0.9f, 1e-4f, false}, real, gradient, velocity, nullptr); });

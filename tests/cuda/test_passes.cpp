@@ -21,8 +21,8 @@ struct Observed {
   Tensor histogram, saturated;
   explicit Observed(Place& place)
       : histogram(place.zeros({1, 1, 1, histogram_bins})), saturated(place.zeros({1, 1, 1, 2})) {}
-  Probe probe(bool with_histogram) const {
-    return {with_histogram ? histogram.as<uint32_t>() : nullptr, saturated.as<uint64_t>()};
+  Probe probe(bool with_histogram, int sample = 1) const {
+    return {with_histogram ? histogram.as<uint32_t>() : nullptr, saturated.as<uint64_t>(), sample};
   }
   void keep(Place& place) const { place.keep("histogram", histogram), place.keep("saturated", saturated); }
 };
@@ -152,7 +152,7 @@ void expect_same_backward(AffineProblem problem, DType type, Other other, const 
                     problem, type == DType::s8 ? place.copy(x) : Convolved(place.copy(x.real.view())), place.copy(norm.moments, shape.c), parameters, place.copy(y.view()),
                     other != Other::none, place.copy(dy.view()), {d_gamma, add}, {d_beta, add},
                     other != Other::none ? Into{d_residual, add} : Into{}, encoding, {1, 2, 3, 4000},
-                    measure_only ? QTensor{} : error, observed.probe(add || measure_only));
+                    measure_only ? QTensor{} : error, observed.probe(add || measure_only, 2));
                 place.keep("error", error), place.keep("d_gamma", d_gamma), place.keep("d_beta", d_beta);
                 place.keep("d_residual", d_residual);
                 observed.keep(place);

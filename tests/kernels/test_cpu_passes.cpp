@@ -128,7 +128,7 @@ TEST(CpuPasses, Quantize) {
             std::vector<uint32_t> histogram(histogram_bins);
             uint64_t saturated = 0;
             backend.quantize(from, encoding, {9, 8, 7, first}, to,
-                             {first == 0 ? histogram.data() : nullptr, &saturated});
+                             {first == 0 ? histogram.data() : nullptr, &saturated, encoding.per_channel ? 1 : 2});
             keep(outcome, to);
             outcome.counts.assign(histogram.begin(), histogram.end());
             outcome.counts.push_back(saturated);
@@ -240,7 +240,7 @@ void compare_backward(Shape shape, const Backward& b, const Encoding& encoding) 
     backend.affine_backward(problem, x, norm.moments, norm.parameters(), y, b.y != Other::none, dy,
                             b.parameters && b.normalize ? Into{d_gamma, b.add} : Into{},
                             b.parameters ? Into{d_beta, b.add} : Into{}, Into{d_residual, b.add}, encoding,
-                            {1, 2, 3, 4096}, error, {b.histogram ? histogram.data() : nullptr, &saturated});
+                            {1, 2, 3, 4096}, error, {b.histogram ? histogram.data() : nullptr, &saturated, b.add ? 3 : 1});
     keep(outcome, error);
     outcome.tensors.push_back(d_gamma);
     outcome.tensors.push_back(d_beta);
@@ -310,7 +310,7 @@ TEST(CpuPasses, BackwardWithoutAnErrorFillsTheHistogramAlone) {
     AffineProblem problem{shape};
     problem.batch_statistics = false;  // so that no sum enters, and the reference's bins are the same
     backend.affine_backward(problem, x, norm.moments, norm.parameters(), {}, false, dy, {d_gamma}, {}, {d_residual},
-                            codes(Rounding::stochastic, Range::held, &held), {}, {}, {histogram.data(), &saturated});
+                            codes(Rounding::stochastic, Range::held, &held), {}, {}, {histogram.data(), &saturated, 2});
     return Outcome{{d_gamma, d_residual}, {histogram.begin(), histogram.end()}};
   };
   compare(pass, 0, "histogram");

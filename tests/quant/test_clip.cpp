@@ -138,6 +138,28 @@ TEST(ClipCoordinator, UpdatesAtDueStepsAndSurvivesARestore) {
   EXPECT_EQ(*other.lr_scale(0), *clips.lr_scale(layer));
 }
 
+TEST(ClipCoordinator, ASampleOfALargeGradientFindsNearlyTheSameClip) {
+  const auto transport = make_self_transport();
+  const auto backend = make_reference_backend();
+  const std::vector<float> values = sample("laplace", 1 << 19);
+  const auto clip_of = [&](int64_t of) {
+    Config::Policy config = policy(10);
+    config.clip.sample = of;
+    ClipCoordinator clips(config, *transport, *backend);
+    const int layer = clips.add_layer("conv");
+    clips.begin(0);
+    EXPECT_EQ(clips.probe(layer, 1000).sample, 1);  // small: all of it
+    const Probe probe = clips.probe(layer, int64_t(values.size()));
+    EXPECT_EQ(probe.sample, of);
+    for (size_t i = 0; i < values.size(); ++i)
+      if (counted(int64_t(i), probe.sample)) ++probe.histogram[histogram_bin(values[i])];
+    EXPECT_TRUE(clips.update());
+    return *clips.clip(layer);
+  };
+  const float all = clip_of(1), quarter = clip_of(4);
+  EXPECT_NEAR(quarter, all, 0.15f * all);  // the optimum is flat
+}
+
 TEST(ClipCoordinator, UnforeseenSaturationForcesARefresh) {
   const auto transport = make_self_transport();
   const auto backend = make_reference_backend();
