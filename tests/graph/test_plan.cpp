@@ -176,13 +176,18 @@ TEST(Plan, Int8GradientsPointWhereRealOnesDo) {
 }
 
 TEST(Plan, FirstNonFiniteNamesTheLayer) {
-  Harness h(int8_config(), make_reference_backend(), 4, 16, {});
-  Step step = h.begin(0, false);
-  h.plan->encode_weights(step);
-  h.plan->forward(step);
-  EXPECT_EQ(h.plan->first_nonfinite(step), "");
-  h.param("layer2.0.conv1.weight").master.f32()[5] = NAN;
-  EXPECT_EQ(h.plan->first_nonfinite(step), "layer2.0.conv1.weight");
+  for (DType storage : {DType::f32, DType::bf16, DType::s8}) {
+    Harness h(int8_config(), make_reference_backend(), 4, 16, {.storage = storage});
+    Step step = h.begin(0, false);
+    h.plan->encode_weights(step);
+    h.plan->forward(step);
+    EXPECT_EQ(h.plan->first_nonfinite(step), "") << name_of(storage);
+    h.images[17] = NAN;
+    h.plan->forward(step);
+    EXPECT_EQ(h.plan->first_nonfinite(step), "conv1") << name_of(storage);
+    h.param("layer2.0.conv1.weight").master.f32()[5] = NAN;
+    EXPECT_EQ(h.plan->first_nonfinite(step), "layer2.0.conv1.weight") << name_of(storage);
+  }
 }
 
 TEST(Plan, DescribesEveryNode) {
