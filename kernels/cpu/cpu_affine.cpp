@@ -72,11 +72,8 @@ void write(Into into, const double* values) {
 
 void CpuBackend::affine_forward(const AffineProblem& problem, Convolved x, Moments moments, AffineParameters parameters,
                                 QTensor residual, const Encoding& encoding, const RngKey& key, QTensor y) {
-  check_affine_forward(problem, x, moments, parameters);
+  check_affine_forward(problem, x, moments, parameters, residual);
   check_encoded(encoding, y, problem.shape);
-  REQUIRE(!residual || (residual.values.shape == problem.shape && residual.values.dtype != DType::bf16 &&
-                        residual.real() != (residual.values.dtype == DType::s8)),
-          "add codes or f32 of the problem's shape", "an affine step's residual has another shape or type");
   const int64_t channels = problem.shape.c, period = period_of(channels), count = problem.shape.elements();
   float* const a = coefficients_.get<float>(static_cast<size_t>(4 * period));
   float *const b = a + period, *const offset = b + period, *const inverse = offset + period;
@@ -123,16 +120,8 @@ void CpuBackend::affine_forward(const AffineProblem& problem, Convolved x, Momen
 void CpuBackend::affine_backward(const AffineProblem& problem, Convolved x, Moments moments, AffineParameters parameters,
                                  QTensor y, bool has_residual, Tensor dy, Into d_gamma, Into d_beta, Into d_residual,
                                  const Encoding& encoding, const RngKey& key, QTensor error, Probe probe) {
-  check_affine_backward(problem, x, moments, parameters);
+  check_affine_backward(problem, x, moments, parameters, y, has_residual, dy, d_residual);
   if (error) check_encoded(encoding, error, problem.shape);
-  REQUIRE(dy.shape == problem.shape && dy.dtype != DType::s8, "give dy in the problem's shape, as f32 or bf16",
-          "an affine step's dy has another shape or type");
-  REQUIRE(!d_residual || d_residual.tensor.dtype != DType::s8, "give f32 or bf16", "d_residual is int8");
-  const bool from_output = has_residual && problem.activation != Activation::none;
-  REQUIRE(!from_output || (y.values.shape == problem.shape && y.values.dtype != DType::bf16 &&
-                           y.real() != (y.values.dtype == DType::s8)),
-          "keep the output of an activation behind a residual until its backward, as codes or f32",
-          "an affine step's y is missing");
 
   const int64_t channels = problem.shape.c, period = period_of(channels), count = problem.shape.elements();
   float* const room = coefficients_.get<float>(static_cast<size_t>(6 * period));

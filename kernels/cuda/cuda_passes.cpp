@@ -61,11 +61,8 @@ void CudaBackend::dequantize(QTensor src, Tensor dst) {
 
 void CudaBackend::affine_forward(const AffineProblem& problem, Convolved x, Moments moments, AffineParameters parameters,
                                  QTensor residual, const Encoding& encoding, const RngKey& key, QTensor y) {
-  check_affine_forward(problem, x, moments, parameters);
+  check_affine_forward(problem, x, moments, parameters, residual);
   check_encoded(encoding, y, problem.shape);
-  REQUIRE(!residual || (residual.values.shape == problem.shape && residual.values.dtype != DType::bf16 &&
-                        residual.real() != (residual.values.dtype == DType::s8)),
-          "add codes or f32 of the problem's shape", "an affine step's residual has another shape or type");
   const int64_t channels = problem.shape.c, count = problem.shape.elements();
   float* const a = coefficients_.get<float>(3 * channels);
   float *const b = a + channels, *const mean = b + channels;
@@ -94,16 +91,9 @@ void CudaBackend::affine_forward(const AffineProblem& problem, Convolved x, Mome
 void CudaBackend::affine_backward(const AffineProblem& problem, Convolved x, Moments moments, AffineParameters parameters,
                                   QTensor y, bool has_residual, Tensor dy, Into d_gamma, Into d_beta, Into d_residual,
                                   const Encoding& encoding, const RngKey& key, QTensor error, Probe probe) {
-  check_affine_backward(problem, x, moments, parameters);
+  check_affine_backward(problem, x, moments, parameters, y, has_residual, dy, d_residual);
   if (error) check_encoded(encoding, error, problem.shape);
-  REQUIRE(dy.shape == problem.shape && dy.dtype != DType::s8, "give dy in the problem's shape, as f32 or bf16",
-          "an affine step's dy has another shape or type");
-  REQUIRE(!d_residual || d_residual.tensor.dtype != DType::s8, "give f32 or bf16", "d_residual is int8");
   const bool masked = problem.activation != Activation::none, from_output = has_residual && masked;
-  REQUIRE(!from_output || (y.values.shape == problem.shape && y.values.dtype != DType::bf16 &&
-                           y.real() != (y.values.dtype == DType::s8)),
-          "keep the output of an activation behind a residual until its backward, as codes or f32",
-          "an affine step's y is missing");
   const int64_t channels = problem.shape.c, count = problem.shape.elements();
   float* const a = coefficients_.get<float>(6 * channels);
   float *const b = a + channels, *const mean = b + channels, *const A = mean + channels, *const B = A + channels,

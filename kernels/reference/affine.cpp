@@ -38,10 +38,8 @@ void encode_all(const Encoding& encoding, const RngKey& key, QTensor to, At at, 
 void ReferenceBackend::affine_forward(const AffineProblem& problem, Convolved x, Moments moments,
                                       AffineParameters parameters, QTensor residual, const Encoding& encoding,
                                       const RngKey& key, QTensor y) {
-  check_affine_forward(problem, x, moments, parameters);
+  check_affine_forward(problem, x, moments, parameters, residual);
   check_encoded(encoding, y, problem.shape);
-  REQUIRE(!residual || residual.values.shape == problem.shape, "add tensors of one shape",
-          "an affine step's residual has another shape");
   const int64_t channels = problem.shape.c;
   const auto affine = coefficients(problem, moments, parameters);
   const auto z = [&](int64_t channel, float from) { return affine[channel].a * from + affine[channel].b; };
@@ -71,11 +69,8 @@ void ReferenceBackend::affine_backward(const AffineProblem& problem, Convolved x
                                        AffineParameters parameters, QTensor y, bool has_residual, Tensor dy,
                                        Into d_gamma, Into d_beta, Into d_residual, const Encoding& encoding,
                                        const RngKey& key, QTensor error, Probe probe) {
-  check_affine_backward(problem, x, moments, parameters);
+  check_affine_backward(problem, x, moments, parameters, y, has_residual, dy, d_residual);
   if (error) check_encoded(encoding, error, problem.shape);
-  REQUIRE(dy.shape == problem.shape, "give dy in the problem's shape", "an affine step's dy has another shape");
-  REQUIRE(!has_residual || problem.activation == Activation::none || y.values.shape == problem.shape,
-          "keep the output of an activation behind a residual until its backward", "an affine step's y is missing");
   const int64_t channels = problem.shape.c, count = problem.shape.elements();
   const auto affine = coefficients(problem, moments, parameters);
   const auto number = [&](int64_t i) { return read(x.codes ? x.codes : x.real, i); };
