@@ -11,33 +11,37 @@ if ! "$nvcc" --version > /dev/null 2>&1; then
   echo "tests/cuda_build.sh: no nvcc: put it on PATH or set CUDACXX" >&2
   exit 1
 fi
-mapfile -t flags < kernels/cuda/nvcc_flags.txt
 out=build/cuda_build
 mkdir -p "$out"
-failed=0
+
+# Compiles one kernel file for one architecture, and judges it.
+check() {
+  local source=$1 architecture=$2 failed=0 flags name cubin log flush=() spilled registers
+  mapfile -t flags < kernels/cuda/nvcc_flags.txt
+  name=$(basename "$source" .cu)
+  cubin=$out/$name.sm_$architecture.cubin
+  log=$out/$name.sm_$architecture.log
+  if grep -q '^#define OCTET_FLUSH_SUBNORMALS' "$source"; then flush=(-ftz=true); fi
+  if ! "$nvcc" -std=c++20 "${flags[@]}" "${flush[@]}" -O3 -I. -cubin "-arch=sm_$architecture" -Xptxas -v -o "$cubin" "$source" \
+    > "$log" 2>&1; then
+    cat "$log"
+    echo "FAILED $source does not compile for sm_$architecture"
+    return 1
+  fi
+  spilled=$(grep -oE '[1-9][0-9]* bytes spill (stores|loads)' "$log" | head -1)
+  registers=$(grep -oE 'Used [0-9]+ registers' "$log" | grep -oE '[0-9]+' | sort -n | tail -1)
+  echo "sm_$architecture $name: at most $registers registers${spilled:+, $spilled}"
+  [ "$name" = conv_tensor ] || return 0
+  if [ -n "$spilled" ]; then
+    echo "FAILED $source spills on sm_$architecture"
+    failed=1
+  fi
+  python3 tests/cuda_opcodes.py "$cubin" 32 || failed=1
+  return $failed
+}
+
+export -f check
+export nvcc out
 for architecture in "${architectures[@]}"; do
-  for source in kernels/cuda/*.cu; do
-    name=$(basename "$source" .cu)
-    cubin=$out/$name.sm_$architecture.cubin
-    log=$out/$name.sm_$architecture.log
-    flush=()
-    if grep -q '^#define OCTET_FLUSH_SUBNORMALS' "$source"; then flush=(-ftz=true); fi
-    if ! "$nvcc" -std=c++20 "${flags[@]}" "${flush[@]}" -O3 -I. -cubin "-arch=sm_$architecture" -Xptxas -v -o "$cubin" "$source" \
-      > "$log" 2>&1; then
-      cat "$log"
-      echo "FAILED $source does not compile for sm_$architecture"
-      failed=1
-      continue
-    fi
-    spilled=$(grep -oE '[1-9][0-9]* bytes spill (stores|loads)' "$log" | head -1)
-    registers=$(grep -oE 'Used [0-9]+ registers' "$log" | grep -oE '[0-9]+' | sort -n | tail -1)
-    echo "sm_$architecture $name: at most $registers registers${spilled:+, $spilled}"
-    [ "$name" = conv_tensor ] || continue
-    if [ -n "$spilled" ]; then
-      echo "FAILED $source spills on sm_$architecture"
-      failed=1
-    fi
-    python3 tests/cuda_opcodes.py "$cubin" 32 || failed=1
-  done
-done
-exit $failed
+  printf '%s\n' kernels/cuda/*.cu | sed "s/$/ $architecture/"
+done | xargs -P "$(nproc)" -L 1 bash -c 'check "$@"' bash

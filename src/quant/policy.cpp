@@ -11,8 +11,9 @@ std::unique_ptr<Policy> make_policy(const Config& config) {
   if (name == "wageubn") return make_wageubn(config.policy);
   if (name == "range_bn") return make_range_bn(config.policy);
   if (name == "fp8") return make_fp8(config.policy);
+  if (name == "psq") return make_psq(config.policy);
   throw UsageError(__FILE__, __LINE__, say(config.file, ": policy.name `", name, "` is not known"),
-                   "use one of: unified_int8, fp32, dorefa, wage, wageubn, range_bn, fp8");
+                   "use one of: unified_int8, fp32, dorefa, wage, wageubn, range_bn, fp8, psq");
 }
 
 }  // namespace octet

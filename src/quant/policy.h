@@ -9,8 +9,9 @@
 namespace octet {
 
 // Who asks for random bits, and what is being encoded. site = node * 8 + role.
-// value_error: the gradient of a block's output, before its activation's backward; error: of the convolution's output.
-enum class Role : uint8_t { weight, activation, error, exchange, value_error };
+// value_error: the gradient of a block's output, before its activation's backward; error: of the convolution's output;
+// weight_error: the same for the weight gradient alone, where a policy rounds it twice.
+enum class Role : uint8_t { weight, activation, error, exchange, value_error, weight_error };
 
 struct Site {
   int node = 0;
@@ -53,6 +54,8 @@ class Policy {
   virtual bool computes_on_host() const { return simulates(); }
   // Rounds f32 values in place.
   virtual void round(Role, Tensor, const RngKey&) const {}
+  // The weight gradient reads the error rounded as Role::weight_error, the data gradient as Role::error.
+  virtual bool splits_error() const { return false; }
   // The way of a gradient back through round(Role::weight or activation), in place; `values` are those before rounding.
   // Straight through unless a policy says otherwise.
   virtual void backward(Role, Tensor /*values*/, Tensor /*gradient*/) const {}

@@ -8,7 +8,6 @@
 //               C(n) = 0.35 / 2 (1 + sqrt(pi ln 4)) / sqrt(2 ln n); the scale, gamma and beta in 8 bits         section
 //               3
 // The gradient of a norm's output is rounded where it enters the block, before the ReLU's backward.
-#include <limits>
 #include <numbers>
 #include <vector>
 
@@ -20,28 +19,6 @@ namespace {
 using namespace simulated;
 
 constexpr int64_t chunks = 16;
-
-struct Extremes {
-  float low = std::numeric_limits<float>::infinity(), high = -low;
-};
-Extremes extremes(const float* values, int64_t count) {
-  float low = std::numeric_limits<float>::infinity(), high = -low;
-#pragma omp parallel for reduction(min : low) reduction(max : high)
-  for (int64_t i = 0; i < count; ++i) low = std::min(low, values[i]), high = std::max(high, values[i]);
-  return {low, high};
-}
-
-// offset(i): what is added before rounding.
-template <class Offset>
-void round_within(Tensor values, Extremes range, const Offset& offset) {
-  const float step = std::max((range.high - range.low) / 255, 1e-8f);
-  for_each(values, [&](float& x, int64_t i) {
-    x = std::nearbyint(std::clamp((x - range.low) / step + offset(i), 0.0f, 255.0f)) * step + range.low;
-  });
-}
-void round_nearest(Tensor values, Extremes range) {
-  round_within(values, range, [](int64_t) { return 0.0f; });
-}
 
 float range_constant(int64_t pixels) {
   const double n = double(pixels) / double(chunks);
@@ -69,7 +46,7 @@ class RangeBn final : public SimulatedPolicy {
     if (role == Role::weight)
       round_nearest(values, range);
     else
-      round_within(values, range, [&](int64_t i) { return uniform(key, i) - 0.5f; });
+      for_each(values, [&](float& x, int64_t i) { x = range.round(x, uniform(key, i) - 0.5f); });
   }
   bool rounds_value_error() const override { return true; }
   float round_value_error(Tensor error, const RngKey& key) const override {

@@ -2,6 +2,7 @@
 #pragma once
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "kernels/shared/encode.h"
 #include "src/quant/policy.h"
@@ -64,6 +65,26 @@ inline float absmax(Tensor tensor) { return absmax(tensor.f32(), tensor.elements
 inline float uniform(const RngKey& key, int64_t element) {
   const uint32_t word = philox(key.first + uint64_t(element), key.step, key.site, key.seed).word[0];
   return (float(word >> 16) + 0.5f) / 65536.0f;
+}
+
+// The affine 8-bit grid of some range: code * step + low, codes 0 to 255.
+struct Extremes {
+  float low = std::numeric_limits<float>::infinity(), high = -low;
+  void take(float x) { low = std::min(low, x), high = std::max(high, x); }
+  float step() const { return std::max((high - low) / 255, 1e-8f); }
+  // noise: what is added to the code before it is rounded to the nearest.
+  float round(float x, float noise = 0) const {
+    return std::nearbyint(std::clamp((x - low) / step() + noise, 0.0f, 255.0f)) * step() + low;
+  }
+};
+inline Extremes extremes(const float* values, int64_t count) {
+  float low = std::numeric_limits<float>::infinity(), high = -low;
+#pragma omp parallel for reduction(min : low) reduction(max : high)
+  for (int64_t i = 0; i < count; ++i) low = std::min(low, values[i]), high = std::max(high, values[i]);
+  return {low, high};
+}
+inline void round_nearest(Tensor values, Extremes range) {
+  for_each(values, [&](float& x, int64_t) { x = range.round(x); });
 }
 
 }  // namespace simulated

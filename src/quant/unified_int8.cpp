@@ -28,6 +28,7 @@ class UnifiedInt8 final : public Policy {
         break;
       case Role::error:
       case Role::value_error:
+      case Role::weight_error:
       case Role::exchange:
         encoding.qmax = qmax(config_.bits.gradient);
         encoding.rounding = Rounding::stochastic;

@@ -174,6 +174,23 @@ def range_bn():
     }
 
 
+def psq():
+    w, a, e = inputs(1, 3), inputs(2, 4), inputs(3, 0.01)
+    low, high = min(w.min() - 1e-8, 0), max(w.max() + 1e-8, 0)
+    zero = math.floor(-low * 255 / (high - low))
+    noise = (uniform(len(e)) - 0.5).reshape(N, -1)
+    rows, a_hat = e.reshape(N, -1), asymmetric(a, a.min(), a.max())
+    x = a_hat.reshape(-1, 4)
+    return {
+        "weight": asymmetric(w, low, (zero - 255) * low / zero),
+        "activation": a_hat,
+        "error": asymmetric(rows, rows.min(1, keepdims=True), rows.max(1, keepdims=True), noise).flatten(),
+        "weight_error": asymmetric(rows, rows.min(0), rows.max(0), noise).flatten(),
+        "mean": x.mean(0),
+        "variance": x.var(0),
+    }
+
+
 def fp8():
     numbers8, numbers16 = small_floats(5, 2), small_floats(6, 9)
     w, g, v = inputs(1, 3), inputs(4, 0.3), inputs(6, 0.1)
@@ -191,7 +208,7 @@ def fp8():
 
 if __name__ == "__main__":
     result = {"seed": SEED, "step": STEP, "site": SITE, "samples": N, "elements": COUNT}
-    for policy in dorefa, wage, wageubn, range_bn, fp8:
+    for policy in dorefa, wage, wageubn, range_bn, fp8, psq:
         result[policy.__name__] = {name: [float(f"{v:.9g}") for v in values] for name, values in policy().items()}
     text = json.dumps(result).replace("], ", "],\n").replace("}, ", "},\n")
     (HERE / "policies.json").write_text(text + "\n")

@@ -11,6 +11,7 @@ RIVALS = {
     "dorefa": (0.95, {"train__lr": 0.05, "train__steps": 72}),
     "wageubn": (0.95, {"train__decay": 0}),
     "range_bn": (0.85, {}),
+    "psq": (0.85, {}),
     "fp8": (0.97, {"data__batch": 16, "train__steps": 24, "data__samples": 128}),
 }
 

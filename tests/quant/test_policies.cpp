@@ -165,6 +165,19 @@ TEST(Policies, RangeBn) {
   expect_equal(dx, "range_bn", "norm_gradient");
 }
 
+TEST(Policies, PerSample) {
+  const auto policy = make_policy(config_of("psq"));
+  expect_equal(rounded(*policy, Role::weight, inputs(1, 3)), "psq", "weight");
+  expect_equal(rounded(*policy, Role::error, inputs(3, 0.01)), "psq", "error");
+  expect_equal(rounded(*policy, Role::weight_error, inputs(3, 0.01)), "psq", "weight_error");
+  Values x = inputs(2, 4), mean(4), variance(4);
+  const Moments moments{mean.data(), variance.data(), nullptr, nullptr};
+  policy->measure_norm(tensor(x, {1, 8, 8, 4}), &moments, 1e-5f);
+  expect_equal(x, "psq", "activation");
+  expect_equal(mean, "psq", "mean");
+  expect_equal(variance, "psq", "variance");
+}
+
 TEST(Policies, Fp8) {
   const auto policy = make_policy(config_of("fp8"));
   const auto backend = make_reference_backend();
@@ -196,7 +209,7 @@ void expect_refusal(const std::function<void()>& make, const char* word) {
 }
 
 TEST(Policies, RefuseWhatTheyDoNotDefine) {
-  for (const char* name : {"wageubn", "range_bn", "fp8"})
+  for (const char* name : {"wageubn", "range_bn", "fp8", "psq"})
     expect_refusal([&] { make_policy(config_of(name, 4)); }, "8/8/8");
   Config wage = config_of("wage", 2);
   expect_refusal([&] { make_policy(wage)->check_layer("conv1", true, 4096); }, "conv1");

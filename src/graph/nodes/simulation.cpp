@@ -29,6 +29,7 @@ void Simulation::declare(Declare& d, const ConvProblem& conv, bool operands, boo
   if (!operands) return;
   x_ = d.keep(conv.x, DType::f32, Need::both);
   w_ = d.keep(conv.weight(), DType::f32, Need::both);
+  if (policy_->splits_error()) weight_error_ = d.keep(conv.y, DType::f32, Need::backward);
   if (needs_dx && policy_->changes_backward(Role::activation)) dx_ = d.keep(conv.x, DType::f32, Need::backward);
 }
 
@@ -80,16 +81,24 @@ void Simulation::backward(Step& step, const ConvProblem& conv, QTensor x, Tensor
                           const RngKey& key) const {
   const QTensor rounded_x = operands_ ? QTensor{step.tensor(x_)} : x;
   const QTensor rounded_w = operands_ ? QTensor{step.tensor(w_)} : QTensor{master};
-  const bool bifurcated = policy_->real_weight_gradient();
-  if (operands_ && !bifurcated) policy_->round(Role::error, error, key);
+  const bool split = operands_ && policy_->splits_error();
+  const bool later = split || policy_->real_weight_gradient();
+  if (operands_ && !later) policy_->round(Role::error, error, key);
+  Tensor weight_error = error;
+  if (split) {
+    weight_error = copied(error, step.tensor(weight_error_));
+    RngKey own = key;
+    own.site += uint32_t(Role::weight_error) - uint32_t(Role::error);
+    policy_->round(Role::weight_error, weight_error, own);
+  }
   {
     Timed timed(step.times, Phase::backward_weight);
-    step.backend.conv_backward_weight(conv, rounded_x, {error}, dw);
+    step.backend.conv_backward_weight(conv, rounded_x, {weight_error}, dw);
     if (operands_) policy_->backward(Role::weight, master, dw.tensor);
   }
   if (!dx) return;
   Timed timed(step.times, Phase::backward_data);
-  if (operands_ && bifurcated) policy_->round(Role::error, error, key);
+  if (operands_ && later) policy_->round(Role::error, error, key);
   if (dx_.id < 0) {
     step.backend.conv_backward_data(conv, {error}, rounded_w, dx);
     return;

@@ -31,7 +31,7 @@ class Simulation {
  private:
   const Policy* policy_ = nullptr;
   bool operands_ = false, norm_ = false;
-  Slot x_, w_, dx_, norm_values_;
+  Slot x_, w_, dx_, weight_error_, norm_values_;
 };
 
 }  // namespace octet
