@@ -37,7 +37,7 @@ struct Encoding {
 struct Probe {
   uint32_t* histogram = nullptr;  // (histogram_bins) counts of |x| are added, see shared/encode.h
   uint64_t* saturated = nullptr;  // the number of elements with |x| > clip is added
-  // Of so many blocks of the tensor the histogram counts one, the first: see counted() in shared/encode.h.
+  // Of so many blocks of the tensor the histogram counts one: see counted() in shared/encode.h.
   int sample = 1;
 };
 

@@ -31,7 +31,7 @@ struct Config {
       bool enabled = true;
       int64_t period = 100;
       int64_t candidates = 65;
-      int64_t sample = 1;              // of so many blocks of a large gradient one is looked at
+      int64_t sample = 0;              // of so many blocks of a large gradient one is looked at; 0: by the period
       bool record_histograms = false;  // of each layer's gradient at every update, for `octet inspect`
     } clip;
     struct {

@@ -31,7 +31,7 @@ const std::vector<Key> kKeys = {
     {FIELD(policy.clip.enabled), 0, 0, {}, "direction-sensitive gradient clipping"},
     {FIELD(policy.clip.period), 1, 1e9, {}, "steps between searches for the clipping values"},
     {FIELD(policy.clip.candidates), 2, 65536, {}, "clipping values tried in a search"},
-    {FIELD(policy.clip.sample), 1, 1024, {}, "of so many blocks of a large gradient one is searched: short periods cost less"},
+    {FIELD(policy.clip.sample), 0, 1024, {}, "of so many blocks of a large gradient one is searched; 0: 4 / policy.clip.period, at least 1"},
     {FIELD(policy.clip.record_histograms), 0, 0, {}, "write each update's histograms of gradients to histograms.jsonl"},
     {FIELD(policy.lr_scale.enabled), 0, 0, {}, "learning rate scaled by max(exp(-alpha d_c), beta)"},
     {FIELD(policy.lr_scale.alpha), 0, 1e6, {}, "how fast the scale falls with the deviation d_c"},

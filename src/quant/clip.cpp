@@ -9,7 +9,9 @@ namespace octet {
 namespace {
 
 constexpr size_t most_layers = 4096;
-constexpr int64_t smallest_sample = 65536;  // elements of this rank: their second moment is that of all within a percent or so
+constexpr int64_t cheap_period = 4;  // searches that far apart cost less than a twentieth of the steps between them
+constexpr int64_t smallest_sample =
+    65536;  // elements of this rank: their second moment is that of all within a percent or so
 
 // Sums over the bins below an index, so that the terms of any candidate clip are differences.
 struct PrefixSums {
@@ -84,7 +86,8 @@ ClipCoordinator::ClipCoordinator(const Config::Policy& policy, Transport& transp
       scaling_(policy.lr_scale.enabled),
       period_(policy.clip.period),
       candidates_(int(policy.clip.candidates)),
-      sample_(int(policy.clip.sample)),
+      sample_(int(policy.clip.sample > 0 ? policy.clip.sample
+                                         : (cheap_period + policy.clip.period - 1) / policy.clip.period)),
       qmax_((1 << (policy.bits.gradient - 1)) - 1),
       alpha_(policy.lr_scale.alpha),
       beta_(policy.lr_scale.beta),
@@ -95,7 +98,8 @@ ClipCoordinator::ClipCoordinator(const Config::Policy& policy, Transport& transp
 }
 
 int ClipCoordinator::add_layer(const std::string& name) {
-  REQUIRE(layers_.size() < most_layers, "use a network of fewer layers", "more than ", most_layers, " quantized layers");
+  REQUIRE(layers_.size() < most_layers, "use a network of fewer layers", "more than ", most_layers,
+          " quantized layers");
   layers_.push_back(name);
   clips_.push_back(0);
   lr_scales_.push_back(1);
@@ -121,8 +125,7 @@ void ClipCoordinator::begin(int64_t step) {
 Probe ClipCoordinator::probe(int layer, int64_t elements) {
   elements_[layer] = uint64_t(elements);
   return {observing_ ? static_cast<uint32_t*>(histograms_[layer]->data()) : nullptr,
-          static_cast<uint64_t*>(saturated_->data()) + layer,
-          elements / sample_ >= smallest_sample ? sample_ : 1};
+          static_cast<uint64_t*>(saturated_->data()) + layer, elements / sample_ >= smallest_sample ? sample_ : 1};
 }
 
 std::vector<int64_t> ClipCoordinator::histogram(int layer) const {

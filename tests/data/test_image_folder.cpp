@@ -1,61 +1,12 @@
-#include <turbojpeg.h>
-
 #include <cmath>
-#include <opencv2/imgcodecs.hpp>
 
 #include "src/data/decode.h"
-#include "tests/data/support.h"
+#include "tests/data/files.h"
 
 namespace octet {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Left half red, right half blue, in BGR.
-cv::Mat picture(int height, int width) {
-  cv::Mat image(height, width, CV_8UC3, cv::Scalar(0, 0, 255));
-  image(cv::Rect(width / 2, 0, width - width / 2, height)) = cv::Scalar(255, 0, 0);
-  return image;
-}
-
-std::vector<uint8_t> encoded(const cv::Mat& image, const char* extension) {
-  std::vector<uint8_t> bytes;
-  cv::imencode(extension, image, bytes);
-  return bytes;
-}
-
-// C = 255 - red and so on, no black: as Adobe stores it the bytes are red, green, blue, 255.
-std::vector<uint8_t> encoded_cmyk(int height, int width, uint8_t red, uint8_t green, uint8_t blue) {
-  std::vector<uint8_t> pixels;
-  for (int i = 0; i < height * width; ++i) pixels.insert(pixels.end(), {red, green, blue, 255});
-  tjhandle handle = tjInitCompress();
-  unsigned char* buffer = nullptr;
-  unsigned long size = 0;
-  EXPECT_EQ(tjCompress2(handle, pixels.data(), width, 0, height, TJPF_CMYK, &buffer, &size, TJSAMP_444, 95, 0), 0);
-  std::vector<uint8_t> bytes(buffer, buffer + size);
-  tjFree(buffer);
-  tjDestroy(handle);
-  return bytes;
-}
-
-// The size in the start-of-frame segment replaced by 60000 x 60000.
-std::vector<uint8_t> forged(std::vector<uint8_t> jpeg) {
-  for (size_t i = 2; i + 9 < jpeg.size();) {
-    if (jpeg[i + 1] == 0xC0 || jpeg[i + 1] == 0xC2) {
-      jpeg[i + 5] = jpeg[i + 7] = 60000 >> 8;
-      jpeg[i + 6] = jpeg[i + 8] = 60000 & 255;
-      return jpeg;
-    }
-    i += 2 + (jpeg[i + 2] << 8 | jpeg[i + 3]);
-  }
-  ADD_FAILURE() << "no frame";
-  return jpeg;
-}
-
-std::vector<uint8_t> start_of(std::vector<uint8_t> bytes, size_t size) {
-  bytes.resize(size);
-  return bytes;
-}
 
 class ImageFolder : public testing::Test {
  protected:
