@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "kernels/backend.h"
+#include "kernels/shared/sums.h"
 
 namespace octet::cpu {
 

@@ -4,6 +4,7 @@
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/store.h"
 #include "kernels/cuda/tile_pixels.h"
+#include "kernels/shared/sums.h"
 
 namespace octet::cuda {
 namespace {
@@ -26,14 +27,41 @@ struct Rows {
   __device__ __forceinline__ static int row(int i) { return static_cast<int>(threadIdx.x) / lanes + i * together; }
 };
 
+// Sums of one thread; real ones are cut as shared/sums.h says.
+template <class Sum, int count>
+struct CutSums {
+  Sum part[count] = {}, folded[count] = {};
+  int in_run = 0, since = 0;
+  __device__ __forceinline__ void begin_run() { in_run = 0; }
+  __device__ __forceinline__ void next_product() {
+    if constexpr (std::is_same_v<Sum, float>) {
+      ++since;
+      if (++in_run % fold_products == 0) fold();
+    }
+  }
+  __device__ __forceinline__ void end_run() {
+    if (since >= fold_products) fold();
+  }
+  __device__ __forceinline__ Sum operator[](int i) const { return folded[i] + part[i]; }
+
+ private:
+  __device__ __forceinline__ void fold() {
+#pragma unroll
+    for (int i = 0; i < count; ++i) folded[i] += part[i], part[i] = 0;
+    since = 0;
+  }
+};
+
 // Adds the products of `channels` input channels from first_channel on, over all taps; weights point at the lane's
 // first.
 template <class Element, class Sum>
 __device__ __forceinline__ void add_products(const Gather& g, const Rows& of, const Element* from,
                                              const Element* weights, int first_channel, int channels,
-                                             Sum (&sums)[rows]) {
+                                             CutSums<Sum, rows>& sums) {
+  const bool row_is_run = g.group_from == g.from_channels && g.w.taps > 1 && g.w.shift[1] == g.w.shift[0] + 1;
   for (int v = 0; v < g.h.taps; ++v)
     for (int u = 0; u < g.w.taps; ++u) {
+      if (u == 0 || !row_is_run) sums.begin_run();
       const Element* x[rows];  // null: in the padding
 #pragma unroll
       for (int i = 0; i < rows; ++i) {
@@ -48,8 +76,10 @@ __device__ __forceinline__ void add_products(const Gather& g, const Rows& of, co
       for (int c = 0; c < channels; ++c) {
         const Element w = tap[static_cast<int64_t>(c) * g.channel_step];
 #pragma unroll
-        for (int i = 0; i < rows; ++i) sums[i] += product<Element, Sum>(x[i] != nullptr ? x[i][c] : Element{0}, w);
+        for (int i = 0; i < rows; ++i) sums.part[i] += product<Element, Sum>(x[i] != nullptr ? x[i][c] : Element{0}, w);
+        sums.next_product();
       }
+      if (u == g.w.taps - 1 || !row_is_run) sums.end_run();
     }
 }
 
@@ -64,7 +94,7 @@ __global__ void __launch_bounds__(threads)
   if (exists) {
     const int group = n / g.group_to, own = n % g.group_to;
     const Rows of(g, chunk);
-    Sum sums[rows] = {};
+    CutSums<Sum, rows> sums;
     add_products(g, of, from,
                  weights + static_cast<int64_t>(group) * g.weight_group + static_cast<int64_t>(own) * g.lane_step,
                  group * g.group_from, g.group_from, sums);
@@ -93,7 +123,7 @@ __global__ void __launch_bounds__(threads)
   float values[rows] = {};
   for (int c = 0; c < g.group_from; ++c) {
     const int channel = group * g.group_from + c;
-    int32_t sums[rows] = {};
+    CutSums<int32_t, rows> sums;
     add_products(g, of, from,
                  weights + static_cast<int64_t>(group) * g.weight_group + static_cast<int64_t>(own) * g.lane_step +
                      static_cast<int64_t>(c) * g.channel_step,
@@ -120,18 +150,23 @@ __global__ void __launch_bounds__(threads)
   const int top = tap / g.kernel_w * g.dilation_h - g.pad_h, left = tap % g.kernel_w * g.dilation_w - g.pad_w;
   const int item = static_cast<int>(blockIdx.y), first = item * g.item_images;
   const int end = first + g.item_images < g.images ? first + g.item_images : g.images;
-  Sum sum = 0;
+  const bool pixel_list = g.x_h == 1 && g.x_w == 1 && taps == 1;
+  CutSums<Sum, 1> sum;
   for (int image = first; image < end; ++image)
-    for (int i = 0; i < g.y_h; ++i)
+    for (int i = 0; i < g.y_h; ++i) {
+      if (!pixel_list) sum.begin_run();
       for (int j = 0; j < g.y_w; ++j) {
         const int h = i * g.stride_h + top, w = j * g.stride_w + left;
         const bool inside = h >= 0 && h < g.x_h && w >= 0 && w < g.x_w;
         const int64_t at = (static_cast<int64_t>(image) * g.x_h + h) * g.x_w + w;
         const int64_t error = (static_cast<int64_t>(image) * g.y_h + i) * g.y_w + j;
-        sum += product<Element, Sum>(inside ? x[at * g.x_channels + channel] : Element{0},
-                                     dy[error * g.y_channels + output]);
+        sum.part[0] += product<Element, Sum>(inside ? x[at * g.x_channels + channel] : Element{0},
+                                             dy[error * g.y_channels + output]);
+        sum.next_product();
       }
-  partial[static_cast<int64_t>(item) * count + weight] = sum;
+      if (!pixel_list) sum.end_run();
+    }
+  partial[static_cast<int64_t>(item) * count + weight] = sum[0];
 }
 
 template <class Sum, class Total>

@@ -16,7 +16,7 @@ struct Output {
   bool bf16 = false, add = false;
   float* moments = nullptr;
 };
-inline int64_t moment_floats(const Gather& g) { return int64_t{4} * g.chunks * g.to_channels; }
+inline int64_t moment_floats(const Gather& g) { return int64_t{5} * g.chunks * g.to_channels; }
 
 // conv_tensor.cu: int8 tensor cores, no groups. from: (images, h, w, from_channels rounded up to 16), 16-byte aligned.
 // weights: of output channel c and tap t, lane c * lane_bytes + t * tap_bytes, from_channels rounded up.

@@ -1,6 +1,7 @@
 // Moments of a convolution's output from its chunks, and running statistics.
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/launch.h"
+#include "kernels/cuda/tile_pixels.h"
 
 namespace octet::cuda {
 namespace {
@@ -8,21 +9,24 @@ namespace {
 constexpr int threads = 64;
 
 // items: sums, squares, lows, highs, (items, channels) each.
-__global__ void sum_items(const float* chunks_of, int chunks, int chunks_per_item, int items, int channels,
-                          double* to) {
+__global__ void sum_items(Gather g, const float* chunks_of, int items, double* to) {
+  const int channels = g.to_channels;
   const int channel = static_cast<int>(blockIdx.y) * threads + static_cast<int>(threadIdx.x);
   const int item = static_cast<int>(blockIdx.x);
   if (channel >= channels) return;
-  const int64_t step = static_cast<int64_t>(chunks) * channels;
-  const int first = item * chunks_per_item, end = first + chunks_per_item < chunks ? first + chunks_per_item : chunks;
+  const int64_t step = static_cast<int64_t>(g.chunks) * channels;
+  const int begin = item * g.chunks_per_item,
+            end = begin + g.chunks_per_item < g.chunks ? begin + g.chunks_per_item : g.chunks;
   double sum = 0, square = 0;
   float low = __uint_as_float(0x7F800000u), high = -low;
-  for (int chunk = first; chunk < end; ++chunk) {
+  for (int chunk = begin; chunk < end; ++chunk) {
     const float* const at = chunks_of + static_cast<int64_t>(chunk) * channels + channel;
-    sum += static_cast<double>(at[0]);
-    square += static_cast<double>(at[step]);
-    low = at[2 * step] < low ? at[2 * step] : low;
-    high = at[3 * step] > high ? at[3 * step] : high;
+    const double first = static_cast<double>(at[0]), part = static_cast<double>(at[step]);
+    const double all = static_cast<double>(chunk_count(g, chunk)) * first;
+    sum += part + all;
+    square += static_cast<double>(at[2 * step]) + first * (2 * part + all);
+    low = at[3 * step] < low ? at[3 * step] : low;
+    high = at[4 * step] > high ? at[4 * step] : high;
   }
   const int64_t item_step = static_cast<int64_t>(items) * channels;
   double* const out = to + static_cast<int64_t>(item) * channels + channel;
@@ -66,8 +70,8 @@ __global__ void running(const float* batch_mean, const float* batch_variance, fl
 void launch_combine_moments(const Gather& g, const float* chunk_moments, double* items, Moments moments,
                             Stream stream) {
   const int count = (g.chunks + g.chunks_per_item - 1) / g.chunks_per_item, channels = g.to_channels;
-  OCTET_LAUNCH(sum_items, dim3(static_cast<unsigned>(count), blocks_for(channels, threads)), dim3(threads), stream,
-               chunk_moments, g.chunks, g.chunks_per_item, count, channels, items);
+  OCTET_LAUNCH(sum_items, dim3(static_cast<unsigned>(count), blocks_for(channels, threads)), dim3(threads), stream, g,
+               chunk_moments, count, items);
   OCTET_LAUNCH(finish_moments, dim3(blocks_for(channels, threads)), dim3(threads), stream, items, count, channels,
                static_cast<double>(g.pixels), moments.mean, moments.variance, moments.min, moments.max);
 }

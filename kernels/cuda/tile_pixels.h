@@ -37,24 +37,27 @@ __device__ __forceinline__ int64_t output_offset(const Gather& g, const Pixel& p
   return ((static_cast<int64_t>(p.image) * g.h.to + row) * g.w.to + column) * g.to_channels;
 }
 
-// The moments of channel n over one chunk, in row order: sum, sum of squares, minimum, maximum. value_of(row) is an output.
+// The moments of channel n over one chunk, in row order: the first value, the sum and the sum of squares of what values
+// differ from it, minimum, maximum. value_of(row) is an output.
 template <class ValueOf>
 __device__ __forceinline__ void write_chunk_moments(const Gather& g, int chunk, int n, float* moments,
                                                     const ValueOf& value_of) {
+  const float first = value_of(0);
   float sum = 0, square = 0, low = __uint_as_float(0x7F800000u), high = -low;
   for (int row = 0; row < chunk_count(g, chunk); ++row) {
-    const float y = value_of(row);
-    sum += y;
-    square += y * y;
+    const float y = value_of(row), difference = y - first;
+    sum += difference;
+    square += difference * difference;
     low = y < low ? y : low;
     high = y > high ? y : high;
   }
   const int64_t step = static_cast<int64_t>(g.chunks) * g.to_channels;
   float* const to = moments + static_cast<int64_t>(chunk) * g.to_channels + n;
-  to[0] = sum;
-  to[step] = square;
-  to[2 * step] = low;
-  to[3 * step] = high;
+  to[0] = first;
+  to[step] = sum;
+  to[2 * step] = square;
+  to[3 * step] = low;
+  to[4 * step] = high;
 }
 
 }  // namespace octet::cuda

@@ -118,13 +118,13 @@ std::string file_stem(const testing::TestParamInfo<Case>& info) {
   const std::string file = info.param.file;
   return file.substr(0, file.find('.'));
 }
-// InceptionV3 amplifies rounding (its norms see few pixels here), and among the large form's million windows of max
-// pooling some are ties but for rounding: PyTorch's own float run deviates by 1.2e-3.
+// Among the million windows of max pooling of the large InceptionV3 some are ties but for rounding: PyTorch's own float
+// run deviates by 1.2e-3.
 constexpr Case kSmall[] = {{"resnet20.json", "resnet20"},
                            {"mobilenet_v2_cifar.json", "mobilenet_v2"},
                            {"resnet18.json", "resnet18"},
                            {"alexnet_bn_cifar.json", "alexnet_bn"},
-                           {"inception_v3_cifar_no_dropout.json", "inception_v3", 3e-3}};
+                           {"inception_v3_cifar_no_dropout.json", "inception_v3"}};
 constexpr Case kLarge[] = {{"alexnet_no_dropout.json", "alexnet"},
                            {"inception_v3_no_dropout.json", "inception_v3", 1.5e-2}};
 INSTANTIATE_TEST_SUITE_P(Networks, SmallGolden, testing::ValuesIn(kSmall), file_stem);
