@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <future>
 #include <iterator>
 
 #include "kernels/base/error.h"
@@ -18,7 +19,27 @@ bool names_an_image(const fs::path& file) {
   return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
 }
 
+constexpr size_t listings = 16;  // at a time: on a network's file system each waits for answers
+
 // Whatever is named like an image is one: a folder or a dangling link of such a name is a bad image, not a silent gap.
+struct ClassFiles {
+  std::vector<std::string> names;  // sorted, behind the class's own name
+  int64_t ignored = 0;
+};
+ClassFiles list_class(const fs::path& folder, const std::string& name) {
+  ClassFiles files;
+  for (const auto& entry : fs::directory_iterator(folder / name)) {
+    if (names_an_image(entry.path()))
+      files.names.push_back(name + "/" + entry.path().filename().string());
+    else
+      ++files.ignored;
+  }
+  REQUIRE(!files.names.empty(), "put images into the folder, or remove it", (folder / name).string(),
+          ": the folder of a class holds no .jpg, .jpeg or .png file");
+  std::sort(files.names.begin(), files.names.end());
+  return files;
+}
+
 FolderIndex index_folder(const fs::path& folder) {
   FolderIndex index;
   index.folder = folder;
@@ -28,18 +49,17 @@ FolderIndex index_folder(const fs::path& folder) {
       if (entry.is_directory() && name[0] != '.') index.classes.push_back(name);
     }
     std::sort(index.classes.begin(), index.classes.end());
-    for (size_t label = 0; label < index.classes.size(); ++label) {
-      std::vector<std::string> names;
-      for (const auto& entry : fs::directory_iterator(folder / index.classes[label])) {
-        if (names_an_image(entry.path()))
-          names.push_back(index.classes[label] + "/" + entry.path().filename().string());
-        else
-          ++index.ignored;
-      }
-      REQUIRE(!names.empty(), "put images into the folder, or remove it", (folder / index.classes[label]).string(),
-              ": the folder of a class holds no .jpg, .jpeg or .png file");
-      std::sort(names.begin(), names.end());
-      for (auto& name : names) index.files.emplace_back(std::move(name), static_cast<int>(label));
+    std::vector<ClassFiles> of_class(index.classes.size());
+    std::vector<std::future<void>> running;
+    for (size_t first = 0; first < std::min(listings, of_class.size()); ++first)
+      running.push_back(std::async(std::launch::async, [&, first] {
+        for (size_t label = first; label < of_class.size(); label += listings)
+          of_class[label] = list_class(folder, index.classes[label]);
+      }));
+    for (auto& listing : running) listing.get();  // after an error, the others are waited for where they are destroyed
+    for (size_t label = 0; label < of_class.size(); ++label) {
+      index.ignored += of_class[label].ignored;
+      for (auto& name : of_class[label].names) index.files.emplace_back(std::move(name), static_cast<int>(label));
     }
   } catch (const fs::filesystem_error& error) {
     REQUIRE(false, "data.root must hold train/<class>/*.jpg and val/<class>/*.jpg, readable by you", error.what());
