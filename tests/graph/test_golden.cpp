@@ -128,6 +128,8 @@ constexpr Case kSmall[] = {{"resnet20.json", "resnet20"},
 constexpr Case kLarge[] = {{"alexnet_no_dropout.json", "alexnet"},
                            {"inception_v3_no_dropout.json", "inception_v3", 1.5e-2}};
 INSTANTIATE_TEST_SUITE_P(Networks, SmallGolden, testing::ValuesIn(kSmall), file_stem);
+// Plain loops take minutes: for a run by hand, with --gtest_also_run_disabled_tests.
+INSTANTIATE_TEST_SUITE_P(DISABLED_LargeNetworks, SmallGolden, testing::ValuesIn(kLarge), file_stem);
 INSTANTIATE_TEST_SUITE_P(Networks, Golden, testing::ValuesIn(kSmall), file_stem);
 INSTANTIATE_TEST_SUITE_P(LargeNetworks, Golden, testing::ValuesIn(kLarge), file_stem);
 
