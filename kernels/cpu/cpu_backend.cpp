@@ -37,10 +37,11 @@ class HostBuffer final : public Buffer {
 };
 }  // namespace
 
-CpuBackend::CpuBackend(const CpuOptions& options) : options_(options), passes_(passes_of(options.isa)) {
+CpuBackend::CpuBackend(const CpuOptions& options, std::unique_ptr<Convolution> int8)
+    : options_(options), passes_(passes_of(options.isa)), codes_(std::move(int8)) {
   require_available(options.isa);
   REQUIRE(options.threads > 0, "use at least one thread", "a CPU backend of ", options.threads, " threads");
-  codes_ = make_int8_convolution(options.isa, options.threads);
+  if (codes_ == nullptr) codes_ = make_int8_convolution(options.isa, options.threads);
   switch (options.real) {
     case RealConvolution::fixed_order: real_ = make_fixed_order_convolution(options.isa, options.threads); break;
     case RealConvolution::onednn: real_ = make_onednn_convolution(options.threads); break;

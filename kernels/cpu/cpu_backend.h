@@ -12,7 +12,8 @@ namespace octet::cpu {
 
 class CpuBackend final : public ReferenceBackend {
  public:
-  explicit CpuBackend(const CpuOptions&);
+  // int8: convolutions of codes other than the instruction set's own.
+  explicit CpuBackend(const CpuOptions&, std::unique_ptr<Convolution> int8 = nullptr);
   std::string name() const override { return "cpu"; }
   std::string isa() const override { return name_of(options_.isa); }
   // Zeroed memory, in huge pages where it is large; each thread touches its share first.

@@ -1,6 +1,8 @@
 // The plan's promises: memory sharing never changes a bit, steps are functions of their inputs, int8 training learns.
 #include <cmath>
 
+#include "kernels/cpu/conv_table.h"
+#include "kernels/cpu/cpu_backend.h"
 #include "src/graph/arena.h"
 #include "tests/graph/harness.h"
 
@@ -70,6 +72,18 @@ TEST(Plan, TiersAndThreadsChangeNoBit) {
     }
   }
 }
+
+#if defined(__x86_64__)
+// No AMX here? Its kernels' text, on tiles emulated in C++.
+TEST(Plan, TiersEqualEmulatedAmxAfterTwentySteps) {
+  if (best_isa() < Isa::avx512_vnni) GTEST_SKIP() << "packs with AVX-512";
+  const CpuOptions vnni{Isa::avx512_vnni, 2, RealConvolution::fixed_order};
+  auto emulated = std::make_unique<cpu::TableConvolution>(cpu::amx_emulated::code_kernels, nullptr, vnni.threads);
+  EXPECT_EQ(weights_after(int8_config(), 20, {.storage = DType::bf16},
+                          std::make_unique<cpu::CpuBackend>(vnni, std::move(emulated))),
+            weights_after(int8_config(), 20, {.storage = DType::bf16}, make_cpu_backend(vnni)));
+}
+#endif
 
 TEST(Plan, SharingSavesMemory) {
   Harness shared(int8_config(), make_reference_backend(), 4, 32, {.storage = DType::bf16});
