@@ -53,7 +53,7 @@ CASES = [  # network, batch, image size, image salt, label smoothing, samples of
     ("alexnet_no_dropout", 2, 224, 1004, 0.0, 32, 0),
     ("alexnet_bn_cifar", 8, 32, 1004, 0.0, 32, 0),
     ("inception_v3_cifar_no_dropout", 8, 16, 1, 0.0, 8, 4),
-    ("inception_v3_no_dropout", 3, 299, 3, 0.1, 6, 4),
+    ("inception_v3_no_dropout", 3, 299, 4, 0.1, 6, 4),
 ]
 AUXILIARY_WEIGHT = 0.4
 

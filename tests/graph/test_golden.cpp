@@ -99,9 +99,9 @@ struct Case {
   double bound = 1e-4;  // of the CPU backend's float sums; the reference backend's are taken in double
 };
 class Golden : public testing::TestWithParam<Case> {};
-class SmallGolden : public Golden {};  // small enough for the reference backend's plain loops
+class ReferenceGolden : public Golden {};
 
-TEST_P(SmallGolden, ReferenceBackendEqualsPyTorch) {
+TEST_P(ReferenceGolden, ReferenceBackendEqualsPyTorch) {
   compare(GetParam().file, GetParam().model, 1e-4, make_reference_backend());
 }
 
@@ -118,8 +118,9 @@ std::string file_stem(const testing::TestParamInfo<Case>& info) {
   const std::string file = info.param.file;
   return file.substr(0, file.find('.'));
 }
-// Among the million windows of max pooling of the large InceptionV3 some are ties but for rounding: PyTorch's own float
-// run deviates by 1.2e-3.
+// Among the million windows of max pooling of the large InceptionV3 some are ties but for the rounding of float sums,
+// which moves the gradient of a whole pixel below them: PyTorch's own float run deviates by 5.8e-3. Sums in double make
+// none in this example.
 constexpr Case kSmall[] = {{"resnet20.json", "resnet20"},
                            {"mobilenet_v2_cifar.json", "mobilenet_v2"},
                            {"resnet18.json", "resnet18"},
@@ -127,9 +128,8 @@ constexpr Case kSmall[] = {{"resnet20.json", "resnet20"},
                            {"inception_v3_cifar_no_dropout.json", "inception_v3"}};
 constexpr Case kLarge[] = {{"alexnet_no_dropout.json", "alexnet"},
                            {"inception_v3_no_dropout.json", "inception_v3", 1.5e-2}};
-INSTANTIATE_TEST_SUITE_P(Networks, SmallGolden, testing::ValuesIn(kSmall), file_stem);
-// Plain loops take minutes: for a run by hand, with --gtest_also_run_disabled_tests.
-INSTANTIATE_TEST_SUITE_P(DISABLED_LargeNetworks, SmallGolden, testing::ValuesIn(kLarge), file_stem);
+INSTANTIATE_TEST_SUITE_P(Networks, ReferenceGolden, testing::ValuesIn(kSmall), file_stem);
+INSTANTIATE_TEST_SUITE_P(LargeNetworks, ReferenceGolden, testing::ValuesIn(kLarge), file_stem);
 INSTANTIATE_TEST_SUITE_P(Networks, Golden, testing::ValuesIn(kSmall), file_stem);
 INSTANTIATE_TEST_SUITE_P(LargeNetworks, Golden, testing::ValuesIn(kLarge), file_stem);
 
