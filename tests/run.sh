@@ -21,8 +21,11 @@ export OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,vader,tcp OMPI_MCA_rmaps_base_oversubs
 # Libraries that are not ours keep memory until the end, and their threads are invisible to the thread sanitizer.
 export ASAN_OPTIONS=detect_stack_use_after_return=1 LSAN_OPTIONS=suppressions=$PWD/tests/leaks.supp:print_suppressions=0
 export TSAN_OPTIONS=ignore_noninstrumented_modules=1:second_deadlock_stack=1
-# One GPU architecture here; a test of its own (cuda_build) compiles them all.
-export CUDAARCHS=${CUDAARCHS:-90}
+# A new build gets one GPU architecture: a test of its own (cuda_build) compiles them all. The next build after this has them again.
+if [ -z "${CUDAARCHS:-}" ] && [ ! -e build/release/CMakeCache.txt ]; then
+  export CUDAARCHS=90
+  trap 'unset CUDAARCHS; cmake --preset release -U CMAKE_CUDA_ARCHITECTURES > /dev/null' EXIT
+fi
 # Tests with real data skip without it. A folder `shared` beside the project may hold an unpacker.
 if [ -z "${OCTET_CIFAR10:-}" ] && [ -x ../shared/data/unpack ] && ../shared/data/unpack build/data cifar10; then
   export OCTET_CIFAR10=$PWD/build/data/cifar-10-batches-bin
