@@ -1,11 +1,10 @@
 // The per-sample quantizer of Chen et al., "A Statistical Framework for Low-bitwidth Training of Deep Neural Networks"
 // (StatQuant, NeurIPS 2020), simulated, after the authors' code (github.com/cjf00000/StatQuant):
 //   any value   s = (max - min) / 255, round((x - min) / s) within 0..255, times s, plus min
-//               weight: of the tensor, widened to hold 0, which becomes a code; activation and a norm's input: of the
-//               tensor
-//   error       stochastic, twice: what the data gradient reads in the range of each sample (section 3.3, PSQ), what
-//   the
-//               weight gradient reads in the range of each feature (channel and pixel) over the batch
+//   weight      in the tensor's range, widened to hold 0, which becomes a code
+//   activation, and a norm's input: in the tensor's range
+//   error       stochastic, twice: in the range of each sample for the data gradient (PSQ), and in that of each feature
+//               (channel and pixel) over the batch for the weight gradient
 #include <vector>
 
 #include "src/quant/policies.h"
