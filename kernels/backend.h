@@ -4,6 +4,7 @@
 #pragma once
 #include <concepts>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -19,7 +20,7 @@ enum class Rounding : uint8_t { nearest, stochastic };
 enum class Range : uint8_t {
   absmax,        // clip = max |x| of this tensor, now
   power_of_two,  // clip = the smallest power of two >= absmax
-  held,          // clip = *held, kept by the ClipCoordinator between its updates; larger values saturate and are counted
+  held,          // clip = *held > 0, kept by the ClipCoordinator between its updates; larger values saturate and are counted
 };
 
 // How a value is stored: a native policy is only this, data that the fused kernels read.
@@ -101,6 +102,13 @@ struct LossReport {
   int64_t top1 = 0, top5 = 0, count = 0;
 };
 
+// What differs from step to step, for a device that repeats a recorded program.
+struct StepState {
+  uint32_t step = 0;          // of every RngKey
+  float learning_rate = 0;    // of every SgdProblem
+  uint64_t first_sample = 0;  // RngKey::first is this times RngKey::per_sample
+};
+
 struct SgdProblem {
   float learning_rate = 0.1f, momentum = 0.9f, decay = 0;
   bool nesterov = false;
@@ -119,9 +127,8 @@ class Backend {
   virtual ~Backend() = default;
   virtual std::string name() const = 0;  // "cpu"
   virtual std::string isa() const = 0;   // "avx512_vnni"
-  // Memory of the device, zeroed. All tensors, scales, moments and probes lie in such memory, which the host reaches by
-  // to_host() and to_device(), or directly where host_memory() says so. `held`, `lr_scale`, `labels` and upload()'s source are the
-  // host's own, read before the call returns.
+  // Memory of the device, zeroed. Whatever the calls below are given by pointer lies in such memory, which the host reaches
+  // by to_host() and to_device(), or directly where host_memory() says so.
   virtual std::unique_ptr<Buffer> allocate(size_t bytes) = 0;
   virtual size_t scratch_bytes() const = 0;
   // What may still be allocated, where the device has memory of its own; the largest number where it does not.
@@ -130,10 +137,12 @@ class Backend {
   // Copies out of and into the device's memory, after everything asked for before. to_host() waits until it is done.
   virtual void to_host(void* to, const void* from, size_t bytes) { std::memcpy(to, from, bytes); }
   virtual void to_device(void* to, const void* from, size_t bytes) { std::memcpy(to, from, bytes); }
-  // Waits until everything asked for has been done. Calls that return a value (softmax_loss, all_finite) wait as well.
+  // Waits until everything asked for has been done.
   virtual void synchronize() {}
-  // Host memory as the device reads it, until the next upload().
-  virtual const void* upload(const void* from, size_t) { return from; }
+  // Does `work`: calls of this backend that wait for nothing, the same ones each time for the same program (a small number).
+  // A device may record them the second time, and repeat the record from then on without calling `work`: what differs
+  // between steps is then taken from the state and from the device's memory.
+  virtual void run(int /*program*/, const StepState&, const std::function<void()>& work) { work(); }
 
   // -- quantization. src f32 (or bf16) -> dst codes; writes *dst.scale (the clip / qmax). With Encoding f32: a copy.
   // Weights with per_channel: one scale per src.shape.n. Range::held with *held == 0 is an error of the caller.
@@ -182,15 +191,26 @@ class Backend {
   virtual void dropout_backward(Tensor dy, float rate, const RngKey&, Into dx) = 0;
 
   // -- softmax cross-entropy with label smoothing. logits (N,1,1,K) f32; d_logits = gradient * gradient_scale (1 / global
-  // batch), or empty when evaluating. A label of -1 marks a padded sample: it counts nowhere.
-  virtual LossReport softmax_loss(Tensor logits, const int32_t* labels, float smoothing, float gradient_scale, Tensor d_logits) = 0;
+  // batch), or empty when evaluating. labels: (N) in [0, K); -1 marks a padded sample: it counts nowhere.
+  virtual void softmax_loss(Tensor logits, const int32_t* labels, float smoothing, float gradient_scale, Tensor d_logits,
+                            LossReport* report) = 0;
 
   // -- v = momentum * v + (g + decay * w);  w -= lr * lr_scale * v  (nesterov: g + decay * w + momentum * v). As PyTorch.
   // lr_scale: the layer's phi(d_c), or null for 1.
   virtual void sgd_update(const SgdProblem&, Tensor w, Tensor gradient, Tensor velocity, const float* lr_scale) = 0;
-  // True when every element is finite.
-  virtual bool all_finite(Tensor) = 0;
+  // *found = 1 when an element is not finite, else 0.
+  virtual void find_nonfinite(Tensor, int32_t* found) = 0;
+  // The same, waiting for the answer.
+  bool all_finite(Tensor);
 };
+
+inline bool Backend::all_finite(Tensor tensor) {
+  const auto found = allocate(sizeof(int32_t));
+  find_nonfinite(tensor, static_cast<int32_t*>(found->data()));
+  int32_t answer = 0;
+  to_host(&answer, found->data(), sizeof answer);
+  return answer == 0;
+}
 
 enum class Isa : uint8_t { scalar, avx2, avx512_vnni, amx, neon_dot };
 const char* name_of(Isa);
@@ -212,7 +232,8 @@ struct CpuOptions {
 };
 struct CudaOptions {
   int device = 0;                   // of the machine: the rank's place on it
-  bool check_every_kernel = false;  // wait after each kernel, so that an error names it
+  bool check_every_kernel = false;  // wait after each kernel, so that an error names it; nothing is recorded then
+  bool record = true;               // run() records CUDA graphs
 };
 std::unique_ptr<Backend> make_reference_backend();
 std::unique_ptr<Backend> make_cpu_backend(const CpuOptions&);

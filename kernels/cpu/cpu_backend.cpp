@@ -57,8 +57,8 @@ size_t CpuBackend::scratch_bytes() const {
   return coefficients_.bytes() + sums_.bytes() + codes_->scratch_bytes() + real_->scratch_bytes();
 }
 
-LossReport CpuBackend::softmax_loss(Tensor logits, const int32_t* labels, float smoothing, float gradient_scale,
-                                    Tensor d_logits) {
+void CpuBackend::softmax_loss(Tensor logits, const int32_t* labels, float smoothing, float gradient_scale,
+                              Tensor d_logits, LossReport* to) {
   const int64_t rows = logits.shape.n, classes = logits.shape.c;
   for (int64_t row = 0; row < rows; ++row)
     REQUIRE(labels[row] >= -1 && labels[row] < classes, "give labels in [0, classes), or -1 for padding", "sample ",
@@ -68,8 +68,8 @@ LossReport CpuBackend::softmax_loss(Tensor logits, const int32_t* labels, float 
     return all ? Tensor{all.f32() + row * classes, {1, 1, 1, classes}, DType::f32} : Tensor{};
   };
   parallel_for(options_.threads, rows, [&](int64_t row) {
-    reports[static_cast<size_t>(row)] = ReferenceBackend::softmax_loss(row_of(logits, row), labels + row, smoothing,
-                                                                       gradient_scale, row_of(d_logits, row));
+    ReferenceBackend::softmax_loss(row_of(logits, row), labels + row, smoothing, gradient_scale, row_of(d_logits, row),
+                                   &reports[static_cast<size_t>(row)]);
   });
   LossReport sum;
   for (const LossReport& report : reports) {
@@ -78,7 +78,7 @@ LossReport CpuBackend::softmax_loss(Tensor logits, const int32_t* labels, float 
     sum.top5 += report.top5;
     sum.count += report.count;
   }
-  return sum;
+  *to = sum;
 }
 }  // namespace cpu
 

@@ -36,10 +36,10 @@ class CpuBackend final : public ReferenceBackend {
   void global_pool_backward(Tensor dy, Into dx) override;
   void concat_forward(std::span<const QTensor> parts, QTensor y) override;
   void concat_backward(Tensor dy, std::span<const Into> parts) override;
-  LossReport softmax_loss(Tensor logits, const int32_t* labels, float smoothing, float gradient_scale,
-                          Tensor d_logits) override;
+  void softmax_loss(Tensor logits, const int32_t* labels, float smoothing, float gradient_scale, Tensor d_logits,
+                    LossReport* report) override;
   void sgd_update(const SgdProblem&, Tensor w, Tensor gradient, Tensor velocity, const float* lr_scale) override;
-  bool all_finite(Tensor) override;
+  void find_nonfinite(Tensor, int32_t* found) override;
 
  private:
   Convolution& convolution(QTensor first, QTensor second);

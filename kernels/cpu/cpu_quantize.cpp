@@ -68,13 +68,14 @@ void CpuBackend::sgd_update(const SgdProblem& problem, Tensor w, Tensor gradient
   });
 }
 
-bool CpuBackend::all_finite(Tensor tensor) {
-  if (tensor.dtype == DType::s8) return true;
+void CpuBackend::find_nonfinite(Tensor tensor, int32_t* found) {
+  *found = 0;
+  if (tensor.dtype == DType::s8) return;
   std::atomic<bool> finite = true;
   parallel_pieces(options_.threads, tensor.elements(), piece_elements, [&](int64_t first, int64_t count) {
     if (!passes_.all_finite[index_of(tensor.dtype)](tensor.data, Span{first, count})) finite = false;
   });
-  return finite;
+  *found = finite ? 0 : 1;
 }
 
 }  // namespace octet::cpu

@@ -15,11 +15,11 @@ __global__ void clear_ranges(ClipRange* ranges, int64_t rows) {
   if (thread_index() < rows) ranges[thread_index()] = {0, 0, 0};
 }
 
-__global__ void finish_ranges(ClipRange* ranges, int64_t rows, Range kind, float held, int qmax, float* scales) {
+__global__ void finish_ranges(ClipRange* ranges, int64_t rows, Range kind, const float* held, int qmax, float* scales) {
   const int64_t row = thread_index();
   if (row >= rows) return;
   const float largest = float_of(ranges[row].largest);
-  const float clip = kind == Range::held           ? held
+  const float clip = kind == Range::held           ? *held
                      : kind == Range::power_of_two ? power_of_two_at_least(largest)
                                                    : largest;
   ranges[row].clip = clip;
@@ -93,7 +93,7 @@ void launch_clear_ranges(ClipRange* ranges, int64_t rows, Stream stream) {
   OCTET_LAUNCH(clear_ranges, dim3(blocks_for(rows, threads)), dim3(threads), stream, ranges, rows);
 }
 
-void launch_finish_ranges(ClipRange* ranges, int64_t rows, Range kind, float held, int qmax, float* scales,
+void launch_finish_ranges(ClipRange* ranges, int64_t rows, Range kind, const float* held, int qmax, float* scales,
                           Stream stream) {
   OCTET_LAUNCH(finish_ranges, dim3(blocks_for(rows, threads)), dim3(threads), stream, ranges, rows, kind, held, qmax,
                scales);

@@ -46,7 +46,9 @@ void* DeviceScratch::get_bytes(size_t bytes) {
 }
 
 CudaBackend::CudaBackend(const CudaOptions& options)
-    : device_(open_device(options.device)), stream_(make_stream(options.check_every_kernel)) {}
+    : device_(open_device(options.device)),
+      stream_(make_stream(options.check_every_kernel)),
+      records_(options.record && !options.check_every_kernel) {}
 CudaBackend::~CudaBackend() { destroy_stream(stream_); }
 
 std::string CudaBackend::isa() const { return say("sm_", device_.major, device_.minor); }
@@ -56,7 +58,7 @@ std::unique_ptr<Buffer> CudaBackend::allocate(size_t bytes) { return std::make_u
 size_t CudaBackend::scratch_bytes() const {
   size_t sum = 0;
   for (const DeviceScratch* scratch : {&from_, &weights_, &partial_, &chunk_moments_, &items_, &ranges_, &coefficients_,
-                                       &sums_, &uploaded_, &labels_, &reports_})
+                                       &sums_, &row_losses_, &state_})
     sum += scratch->bytes();
   return sum;
 }
@@ -65,10 +67,38 @@ void CudaBackend::to_host(void* to, const void* from, size_t bytes) { copy_to_ho
 void CudaBackend::to_device(void* to, const void* from, size_t bytes) { copy_to_device(to, from, bytes, stream_); }
 void CudaBackend::synchronize() { cuda::synchronize(stream_); }
 
-const void* CudaBackend::upload(const void* from, size_t bytes) {
-  void* const to = uploaded_.get<char>(static_cast<int64_t>(bytes));
-  copy_to_device(to, from, bytes, stream_);
-  return to;
+void CudaBackend::run(int number, const StepState& state, const std::function<void()>& work) {
+  Program& program = programs_[number];
+  if (!records_ || !program.seen) {  // the first time scratch memory grows
+    program.seen = true;
+    work();
+    return;
+  }
+  now_ = state;
+  copy_to_device(state_.get<StepState>(1), &now_, sizeof now_, stream_);
+  if (!program.recording || program.scratch_bytes != scratch_bytes()) {
+    program.scratch_bytes = scratch_bytes();
+    begin_recording(stream_);
+    recording_ = true;
+    try {
+      work();
+    } catch (...) {
+      recording_ = false;
+      end_recording(stream_);
+      throw;
+    }
+    recording_ = false;
+    program.recording = end_recording(stream_);
+  }
+  program.recording.play(stream_);
+}
+
+StepKey CudaBackend::of_step(const RngKey& key) const {
+  if (!recording_) return {key};
+  REQUIRE(key.step == now_.step && key.first == now_.first_sample * key.per_sample, "give the state of the step that runs",
+          "a random key of step ", key.step, " and element ", key.first, " in a program that is recorded for step ", now_.step,
+          " and sample ", now_.first_sample);
+  return {key, state_.data<StepState>()};
 }
 
 void CudaBackend::update_running(Moments batch, int64_t count, float momentum, Tensor mean, Tensor variance) {
@@ -150,54 +180,36 @@ void CudaBackend::dropout_forward(QTensor x, float rate, const RngKey& key, QTen
   check_dropout(x.values.shape, y.values.shape, rate);
   REQUIRE(x.real() == y.real() && x.values.dtype == y.values.dtype, "keep the type of the input", "dropout from ",
           name_of(x.values.dtype), " to ", name_of(y.values.dtype));
-  launch_dropout_forward(x.values.data, x.values.dtype, x.scale, x.values.elements(), rate, key, y.values.data, y.scale,
-                         stream_);
+  launch_dropout_forward(x.values.data, x.values.dtype, x.scale, x.values.elements(), rate, of_step(key), y.values.data,
+                         y.scale, stream_);
 }
 
 void CudaBackend::dropout_backward(Tensor dy, float rate, const RngKey& key, Into dx) {
   check_dropout(dx.tensor.shape, dy.shape, rate);
   require_real(dx.tensor, "dropout's gradient");
-  launch_dropout_backward(dy.data, dy.dtype, dy.elements(), rate, key, dx.tensor.data, is_bf16(dx), dx.add, stream_);
+  launch_dropout_backward(dy.data, dy.dtype, dy.elements(), rate, of_step(key), dx.tensor.data, is_bf16(dx), dx.add, stream_);
 }
 
-LossReport CudaBackend::softmax_loss(Tensor logits, const int32_t* labels, float smoothing, float gradient_scale,
-                                     Tensor d_logits) {
+void CudaBackend::softmax_loss(Tensor logits, const int32_t* labels, float smoothing, float gradient_scale,
+                               Tensor d_logits, LossReport* report) {
   const int64_t rows = logits.shape.n, classes = logits.shape.c;
-  for (int64_t row = 0; row < rows; ++row)
-    REQUIRE(labels[row] >= -1 && labels[row] < classes, "give labels in [0, classes), or -1 for padding", "sample ",
-            row, " has label ", labels[row], " of ", classes, " classes");
-  int32_t* const device_labels = labels_.get<int32_t>(rows);
-  copy_to_device(device_labels, labels, static_cast<size_t>(rows) * sizeof(int32_t), stream_);
-  RowLoss* const device_reports = reports_.get<RowLoss>(rows);
-  launch_softmax_loss(logits.f32(), device_labels, rows, classes, smoothing, gradient_scale,
-                      sums_.get<double>(rows * classes), d_logits ? d_logits.f32() : nullptr, device_reports, stream_);
-  std::vector<RowLoss> reports(static_cast<size_t>(rows));
-  copy_to_host(reports.data(), device_reports, reports.size() * sizeof(RowLoss), stream_);
-  LossReport sum;
-  for (const RowLoss& row : reports) {
-    if (row.rank < 0) continue;
-    sum.loss_sum += row.loss;
-    sum.top1 += row.rank < 1;
-    sum.top5 += row.rank < 5;
-    ++sum.count;
-  }
-  return sum;
+  launch_softmax_loss(logits.f32(), labels, rows, classes, smoothing, gradient_scale,
+                      sums_.get<double>(rows * classes), d_logits ? d_logits.f32() : nullptr,
+                      row_losses_.get<RowLoss>(rows), report, stream_);
 }
 
 void CudaBackend::sgd_update(const SgdProblem& problem, Tensor w, Tensor gradient, Tensor velocity,
                              const float* lr_scale) {
-  const float rate = lr_scale != nullptr ? problem.learning_rate * *lr_scale : problem.learning_rate;
-  launch_sgd(problem, rate, w.f32(), gradient.f32(), velocity.f32(), w.elements(), stream_);
+  REQUIRE(!recording_ || problem.learning_rate == now_.learning_rate, "give the state of the step that runs",
+          "a learning rate of ", problem.learning_rate, " in a program that is recorded for ", now_.learning_rate);
+  launch_sgd(problem, recording_ ? state_.data<StepState>() : nullptr, lr_scale, w.f32(), gradient.f32(),
+             velocity.f32(), w.elements(), stream_);
 }
 
-bool CudaBackend::all_finite(Tensor tensor) {
-  if (tensor.dtype == DType::s8) return true;
-  int* const device_finite = sums_.get<int>(1);
-  int finite = 1;
-  copy_to_device(device_finite, &finite, sizeof finite, stream_);
-  launch_all_finite(tensor.data, tensor.dtype, tensor.elements(), device_finite, stream_);
-  copy_to_host(&finite, device_finite, sizeof finite, stream_);
-  return finite != 0;
+void CudaBackend::find_nonfinite(Tensor tensor, int32_t* found) {
+  fill_zero(found, sizeof *found, stream_);
+  if (tensor.dtype != DType::s8)
+    launch_find_nonfinite(tensor.data, tensor.dtype, tensor.elements(), found, stream_);
 }
 
 }  // namespace cuda

@@ -1,6 +1,8 @@
 // The backend of NVIDIA GPUs. Every operation gives the bits of the CPU backend. Calls launch kernels on one stream and
-// return; nothing but softmax_loss(), all_finite() and synchronize() waits.
+// return; nothing but to_host() and synchronize() waits.
 #pragma once
+#include <map>
+
 #include "kernels/backend.h"
 #include "kernels/cuda/geometry.h"
 #include "kernels/cuda/launch.h"
@@ -20,6 +22,10 @@ class DeviceScratch {
   template <class T>
   T* get(int64_t count) {
     return static_cast<T*>(get_bytes(static_cast<size_t>(count) * sizeof(T)));
+  }
+  template <class T>
+  const T* data() const {
+    return static_cast<const T*>(memory_);
   }
   size_t bytes() const { return bytes_; }
 
@@ -44,7 +50,7 @@ class CudaBackend final : public Backend {
   void to_host(void* to, const void* from, size_t bytes) override;
   void to_device(void* to, const void* from, size_t bytes) override;
   void synchronize() override;
-  const void* upload(const void* from, size_t bytes) override;
+  void run(int program, const StepState&, const std::function<void()>& work) override;
 
   void quantize(Tensor src, const Encoding&, const RngKey&, QTensor dst, Probe) override;
   void dequantize(QTensor src, Tensor dst) override;
@@ -65,10 +71,10 @@ class CudaBackend final : public Backend {
   void concat_backward(Tensor dy, std::span<const Into> parts) override;
   void dropout_forward(QTensor x, float rate, const RngKey&, QTensor y) override;
   void dropout_backward(Tensor dy, float rate, const RngKey&, Into dx) override;
-  LossReport softmax_loss(Tensor logits, const int32_t* labels, float smoothing, float gradient_scale,
-                          Tensor d_logits) override;
+  void softmax_loss(Tensor logits, const int32_t* labels, float smoothing, float gradient_scale, Tensor d_logits,
+                    LossReport* report) override;
   void sgd_update(const SgdProblem&, Tensor w, Tensor gradient, Tensor velocity, const float* lr_scale) override;
-  bool all_finite(Tensor) override;
+  void find_nonfinite(Tensor, int32_t* found) override;
 
  private:
   // from, with each row of `length` codes padded to a multiple of 16; from itself where nothing is missing.
@@ -85,11 +91,24 @@ class CudaBackend final : public Backend {
   void encode(const Values&, int64_t rows, int64_t row_length, const Encoding&, const RngKey&, void* out,
               uint64_t* saturated);
 
+  StepKey of_step(const RngKey&) const;
+
   Device device_;
   Stream stream_;
+  // Of run(). A recording holds addresses of scratch memory, which moves when it grows.
+  struct Program {
+    Recording recording;
+    size_t scratch_bytes = 0;
+    bool seen = false;
+  };
+  const bool records_;
+  std::map<int, Program> programs_;
+  StepState now_;
+  DeviceScratch state_;  // now_ on the device
+  bool recording_ = false;
   DeviceScratch from_, weights_, partial_, chunk_moments_, items_;  // of convolutions
   DeviceScratch ranges_, coefficients_, sums_;                      // of passes
-  DeviceScratch uploaded_, labels_, reports_;
+  DeviceScratch row_losses_;
 };
 
 }  // namespace octet::cuda

@@ -4,27 +4,17 @@
 #include "kernels/shared/checks.h"
 
 namespace octet::cuda {
-namespace {
-
-float held_clip(const Encoding& encoding) {
-  if (encoding.range != Range::held) return 0;
-  REQUIRE(encoding.held != nullptr && *encoding.held > 0, "measure the first clip before quantizing with it",
-          "a held clip must be positive");
-  return *encoding.held;
-}
-
-}  // namespace
 
 template <class Values>
 void CudaBackend::find_ranges(const Values& values, int64_t rows, int64_t row_length, const Encoding& encoding,
                               float* scales, bool measured) {
-  const float held = held_clip(encoding);
+  REQUIRE(encoding.range != Range::held || encoding.held != nullptr, "give the clip", "a held range without a clip");
   ClipRange* const ranges = ranges_.get<ClipRange>(rows);
   if (!measured) {
     launch_clear_ranges(ranges, rows, stream_);
     if (encoding.range != Range::held) launch_absmax(values, rows, row_length, ranges, stream_);
   }
-  launch_finish_ranges(ranges, rows, encoding.range, held, encoding.qmax, scales, stream_);
+  launch_finish_ranges(ranges, rows, encoding.range, encoding.held, encoding.qmax, scales, stream_);
 }
 
 template <class Values>
@@ -37,7 +27,7 @@ void CudaBackend::encode(const Values& values, int64_t rows, int64_t row_length,
   if (encoding.quantized()) sink.ranges = ranges_.get<ClipRange>(rows);
   sink.out = out;
   sink.saturated = saturated;
-  launch_encode(values, rows, row_length, key, sink, stream_);
+  launch_encode(values, rows, row_length, of_step(key), sink, stream_);
 }
 
 void CudaBackend::quantize(Tensor src, const Encoding& encoding, const RngKey& key, QTensor dst, Probe probe) {

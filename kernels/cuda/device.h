@@ -16,7 +16,7 @@
 #define OCTET_LAUNCH(kernel, grid, block, stream, ...)                                             \
   do {                                                                                             \
     (void)(stream);                                                                                \
-    ::octet::emulation::launch(#kernel, grid, block, OCTET_FLUSHES, [&] { kernel(__VA_ARGS__); }); \
+    ::octet::emulation::launch(#kernel, grid, block, OCTET_FLUSHES, [=] { kernel(__VA_ARGS__); }); \
   } while (0)
 #else
 #include <cuda_runtime.h>

@@ -10,8 +10,9 @@ namespace {
 // Bits below `dropped` drop their element.
 __global__ void __launch_bounds__(walk_threads)
     dropout_forward(const void* x, DType type, const float* x_scale, int64_t count, float dropped, float growth,
-                    const __grid_constant__ RngKey key, void* y, float* y_scale) {
+                    const __grid_constant__ StepKey step_key, void* y, float* y_scale) {
   if (y_scale != nullptr && blockIdx.x == 0 && threadIdx.x == 0) *y_scale = *x_scale * growth;
+  const RngKey key = step_key.now();
   const Walk walk(count, key.first);
   const Random128 random = walk.random(key);
   walk(1, [&](int64_t i, int j, int) {
@@ -25,7 +26,8 @@ __global__ void __launch_bounds__(walk_threads)
 
 __global__ void __launch_bounds__(walk_threads)
     dropout_backward(const void* dy, DType type, int64_t count, float dropped, float growth,
-                     const __grid_constant__ RngKey key, void* dx, bool bf16, bool add) {
+                     const __grid_constant__ StepKey step_key, void* dx, bool bf16, bool add) {
+  const RngKey key = step_key.now();
   const Walk walk(count, key.first);
   const Random128 random = walk.random(key);
   walk(1, [&](int64_t i, int j, int) {
@@ -37,12 +39,12 @@ __global__ void __launch_bounds__(walk_threads)
 }  // namespace
 
 void launch_dropout_forward(const void* x, DType type, const float* x_scale, int64_t count, float rate,
-                            const RngKey& key, void* y, float* y_scale, Stream stream) {
+                            const StepKey& key, void* y, float* y_scale, Stream stream) {
   OCTET_LAUNCH(dropout_forward, walk_grid(1, count), dim3(walk_threads), stream, x, type, x_scale, count,
                rate * 65536.0f, 1 / (1 - rate), key, y, y_scale);
 }
 
-void launch_dropout_backward(const void* dy, DType type, int64_t count, float rate, const RngKey& key, void* dx,
+void launch_dropout_backward(const void* dy, DType type, int64_t count, float rate, const StepKey& key, void* dx,
                              bool bf16, bool add, Stream stream) {
   OCTET_LAUNCH(dropout_backward, walk_grid(1, count), dim3(walk_threads), stream, dy, type, count, rate * 65536.0f,
                1 / (1 - rate), key, dx, bf16, add);

@@ -4,6 +4,7 @@
 #include "kernels/backend.h"
 #include "kernels/cuda/geometry.h"
 #include "kernels/cuda/runtime.h"
+#include "kernels/cuda/step_key.h"
 
 namespace octet::cuda {
 
@@ -99,7 +100,7 @@ void launch_absmax(const Values&, int64_t rows, int64_t row_length, ClipRange* r
 template <class Values>
 void launch_histogram(const Values&, int64_t count, Probe, Stream);
 template <class Values>
-void launch_encode(const Values&, int64_t rows, int64_t row_length, const RngKey&, const Sink&, Stream);
+void launch_encode(const Values&, int64_t rows, int64_t row_length, const StepKey&, const Sink&, Stream);
 // Per channel the sums of dz and of dz (x - mean), (2, channels) doubles. partial: room for affine_partial_floats.
 int64_t affine_partial_floats(int64_t elements, int64_t channels);
 void launch_affine_reduce(const AffineBackwardValues&, const float* mean, int64_t count, float* partial, double* chunks,
@@ -109,14 +110,16 @@ void launch_dequantize(const int8_t* codes, int64_t rows, int64_t row_length, co
 // codes = (x - offset) / scale, per channel.
 void launch_keep_codes(const void* x, DType, int64_t count, int64_t channels, const float* scale, const float* offset,
                        int8_t* codes, Stream);
-// *finite becomes 0 when an element is not.
-void launch_all_finite(const void* x, DType, int64_t count, int* finite, Stream);
-void launch_sgd(const SgdProblem&, float rate, float* w, const float* gradient, float* velocity, int64_t count, Stream);
+// *found becomes 1 when an element is not finite.
+void launch_find_nonfinite(const void* x, DType, int64_t count, int32_t* found, Stream);
+// The rate is the state's, or the problem's without one, times *lr_scale (null: 1).
+void launch_sgd(const SgdProblem&, const StepState*, const float* lr_scale, float* w, const float* gradient,
+                float* velocity, int64_t count, Stream);
 
 // coefficients.cu: what is computed once per channel or tensor.
 void launch_clear_ranges(ClipRange* ranges, int64_t rows, Stream);
 // Completes ranges from their largest, or from the held clip, and writes the scales (rows).
-void launch_finish_ranges(ClipRange* ranges, int64_t rows, Range, float held, int qmax, float* scales, Stream);
+void launch_finish_ranges(ClipRange* ranges, int64_t rows, Range, const float* held, int qmax, float* scales, Stream);
 // a, b, mean: (channels) each, for numbers in the units given, (channels) of both or null for 1 and 0.
 void launch_affine_coefficients(const AffineProblem&, Moments, AffineParameters, const float* scale,
                                 const float* offset, float* a, float* b, float* mean, Stream);
@@ -130,9 +133,9 @@ void launch_affine_gradients(const AffineProblem&, Moments, AffineParameters, co
                              const double* sums, float* A, float* B, float* C, Into d_gamma, Into d_beta, Stream);
 
 // dropout.cu
-void launch_dropout_forward(const void* x, DType, const float* x_scale, int64_t count, float rate, const RngKey&,
+void launch_dropout_forward(const void* x, DType, const float* x_scale, int64_t count, float rate, const StepKey&,
                             void* y, float* y_scale, Stream);
-void launch_dropout_backward(const void* dy, DType dy_type, int64_t count, float rate, const RngKey&, void* dx,
+void launch_dropout_backward(const void* dy, DType dy_type, int64_t count, float rate, const StepKey&, void* dx,
                              bool bf16, bool add, Stream);
 
 // pools.cu
@@ -151,12 +154,13 @@ void launch_concat_part(const void* from, DType, const float* scale, const float
 void launch_split_part(const void* from, DType, int64_t pixels, int channels, int all_channels, int first, void* to,
                        bool bf16, bool add, Stream);
 
-// loss.cu: one row after another is the caller's sum. exponentials: room for (rows, classes) doubles.
+// loss.cu. rows of losses: room for (rows); exponentials: for (rows, classes).
 struct RowLoss {
   double loss;
   int rank;  // of the label; -1: the row does not count
 };
 void launch_softmax_loss(const float* logits, const int32_t* labels, int64_t rows, int64_t classes, float smoothing,
-                         float gradient_scale, double* exponentials, float* d_logits, RowLoss* reports, Stream);
+                         float gradient_scale, double* exponentials, float* d_logits, RowLoss* row_losses,
+                         LossReport* report, Stream);
 
 }  // namespace octet::cuda

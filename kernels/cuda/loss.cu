@@ -11,7 +11,7 @@ constexpr int threads = 128;
 
 __global__ void __launch_bounds__(threads)
     softmax_loss(const float* logits, const int32_t* labels, int classes, float smoothing, float gradient_scale,
-                 double* exponentials, float* d_logits, RowLoss* reports) {
+                 double* exponentials, float* d_logits, RowLoss* losses) {
   __shared__ double largest, sum;
   const int64_t row = blockIdx.x, first = row * classes;
   const int thread = static_cast<int>(threadIdx.x), label = labels[row];
@@ -19,7 +19,7 @@ __global__ void __launch_bounds__(threads)
   float* const gradient = d_logits != nullptr ? d_logits + first : nullptr;
   if (label < 0) {
     for (int k = thread; gradient != nullptr && k < classes; k += threads) gradient[k] = 0;
-    if (thread == 0) reports[row] = {0, -1};
+    if (thread == 0) losses[row] = {0, -1};
     return;
   }
   if (thread == 0) {
@@ -42,7 +42,7 @@ __global__ void __launch_bounds__(threads)
     }
     sum = total;
     const double loss = natural_log(total) - (1 - smooth) * (static_cast<double>(x[label]) - largest) - share * below;
-    reports[row] = {loss, rank};
+    losses[row] = {loss, rank};
   }
   __syncthreads();
   if (gradient == nullptr) return;
@@ -52,12 +52,35 @@ __global__ void __launch_bounds__(threads)
   }
 }
 
+// One row after another, as the CPU adds.
+__global__ void __launch_bounds__(threads) sum_rows(const RowLoss* losses, int64_t rows, LossReport* report) {
+  __shared__ RowLoss some[threads];
+  LossReport sum;
+  for (int64_t first = 0; first < rows; first += threads) {
+    const int64_t row = first + threadIdx.x;
+    if (row < rows) some[threadIdx.x] = losses[row];
+    __syncthreads();
+    for (int64_t i = 0; threadIdx.x == 0 && i < threads && first + i < rows; ++i) {
+      const RowLoss loss = some[i];
+      if (loss.rank < 0) continue;
+      sum.loss_sum += loss.loss;
+      sum.top1 += loss.rank < 1;
+      sum.top5 += loss.rank < 5;
+      ++sum.count;
+    }
+    __syncthreads();
+  }
+  if (threadIdx.x == 0) *report = sum;
+}
+
 }  // namespace
 
 void launch_softmax_loss(const float* logits, const int32_t* labels, int64_t rows, int64_t classes, float smoothing,
-                         float gradient_scale, double* exponentials, float* d_logits, RowLoss* reports, Stream stream) {
+                         float gradient_scale, double* exponentials, float* d_logits, RowLoss* row_losses,
+                         LossReport* report, Stream stream) {
   OCTET_LAUNCH(softmax_loss, dim3(static_cast<unsigned>(rows)), dim3(threads), stream, logits, labels,
-               static_cast<int>(classes), smoothing, gradient_scale, exponentials, d_logits, reports);
+               static_cast<int>(classes), smoothing, gradient_scale, exponentials, d_logits, row_losses);
+  OCTET_LAUNCH(sum_rows, dim3(1), dim3(threads), stream, row_losses, rows, report);
 }
 
 }  // namespace octet::cuda

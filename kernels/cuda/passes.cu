@@ -78,11 +78,12 @@ __global__ void __launch_bounds__(threads)
 
 template <class Values>
 __global__ void __launch_bounds__(threads)
-    encode_kernel(const __grid_constant__ Values values, int64_t row_length, const __grid_constant__ RngKey key,
+    encode_kernel(const __grid_constant__ Values values, int64_t row_length, const __grid_constant__ StepKey step_key,
                   const __grid_constant__ Sink sink) {
   __shared__ unsigned saturated;
   if (threadIdx.x == 0) saturated = 0;
   __syncthreads();
+  const RngKey key = step_key.now();
   const Walk walk(row_length, key.first);
   if (sink.type != DType::s8) {
     walk(channels_of(values),
@@ -159,15 +160,17 @@ __global__ void keep_codes_kernel(const void* x, DType type, int64_t count, int6
   codes[i] = encode_nearest(read_value(x, type, i) - unit.offset, inverse_of(unit), 127);
 }
 
-__global__ void all_finite_kernel(const void* x, DType type, int64_t count, int* finite) {
+__global__ void find_nonfinite_kernel(const void* x, DType type, int64_t count, int32_t* found) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x;
-  if (i < count && (bits_of(read_value(x, type, i)) & 0x7F800000u) == 0x7F800000u) *finite = 0;
+  if (i < count && (bits_of(read_value(x, type, i)) & 0x7F800000u) == 0x7F800000u) *found = 1;
 }
 
-__global__ void sgd_kernel(const __grid_constant__ SgdProblem p, float rate, float* w, const float* gradient,
-                           float* velocity, int64_t count) {
+__global__ void sgd_kernel(const __grid_constant__ SgdProblem p, const StepState* state, const float* lr_scale, float* w,
+                           const float* gradient, float* velocity, int64_t count) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x;
   if (i >= count) return;
+  const float base = state != nullptr ? state->learning_rate : p.learning_rate;
+  const float rate = lr_scale != nullptr ? base * *lr_scale : base;
   const float weight = w[i], slope = gradient[i] + p.decay * weight;
   const float speed = p.momentum * velocity[i] + slope;
   velocity[i] = speed;
@@ -186,7 +189,7 @@ void launch_histogram(const Values& values, int64_t count, Probe probe, Stream s
                probe.histogram, probe.sample);
 }
 template <class Values>
-void launch_encode(const Values& values, int64_t rows, int64_t row_length, const RngKey& key, const Sink& sink,
+void launch_encode(const Values& values, int64_t rows, int64_t row_length, const StepKey& key, const Sink& sink,
                    Stream stream) {
   OCTET_LAUNCH((encode_kernel<Values>), walk_grid(rows, row_length), dim3(threads), stream, values, row_length, key,
                sink);
@@ -194,7 +197,7 @@ void launch_encode(const Values& values, int64_t rows, int64_t row_length, const
 #define OCTET_INSTANTIATE(Values)                                                   \
   template void launch_absmax(const Values&, int64_t, int64_t, ClipRange*, Stream); \
   template void launch_histogram(const Values&, int64_t, Probe, Stream);            \
-  template void launch_encode(const Values&, int64_t, int64_t, const RngKey&, const Sink&, Stream);
+  template void launch_encode(const Values&, int64_t, int64_t, const StepKey&, const Sink&, Stream);
 OCTET_INSTANTIATE(PlainValues)
 OCTET_INSTANTIATE(AffineForwardValues)
 OCTET_INSTANTIATE(AffineBackwardValues)
@@ -229,14 +232,14 @@ void launch_keep_codes(const void* x, DType type, int64_t count, int64_t channel
                scale, offset, codes);
 }
 
-void launch_all_finite(const void* x, DType type, int64_t count, int* finite, Stream stream) {
-  OCTET_LAUNCH(all_finite_kernel, dim3(blocks_for(count, threads)), dim3(threads), stream, x, type, count, finite);
+void launch_find_nonfinite(const void* x, DType type, int64_t count, int32_t* found, Stream stream) {
+  OCTET_LAUNCH(find_nonfinite_kernel, dim3(blocks_for(count, threads)), dim3(threads), stream, x, type, count, found);
 }
 
-void launch_sgd(const SgdProblem& problem, float rate, float* w, const float* gradient, float* velocity, int64_t count,
-                Stream stream) {
-  OCTET_LAUNCH(sgd_kernel, dim3(blocks_for(count, threads)), dim3(threads), stream, problem, rate, w, gradient,
-               velocity, count);
+void launch_sgd(const SgdProblem& problem, const StepState* state, const float* lr_scale, float* w,
+                const float* gradient, float* velocity, int64_t count, Stream stream) {
+  OCTET_LAUNCH(sgd_kernel, dim3(blocks_for(count, threads)), dim3(threads), stream, problem, state, lr_scale, w,
+               gradient, velocity, count);
 }
 
 }  // namespace octet::cuda

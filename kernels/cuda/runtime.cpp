@@ -81,6 +81,25 @@ void fill_zero(void* to, size_t bytes, Stream stream) {
 }
 void synchronize(Stream stream) { check(cudaStreamSynchronize(native(stream)), "waiting for the GPU"); }
 
+void begin_recording(Stream stream) {
+  check(cudaStreamBeginCapture(native(stream), cudaStreamCaptureModeThreadLocal), "beginning to record a program");
+}
+Recording end_recording(Stream stream) {
+  cudaGraph_t graph = nullptr;
+  check(cudaStreamEndCapture(native(stream), &graph), "recording a program");
+  cudaGraphExec_t executable = nullptr;
+  const cudaError_t status = cudaGraphInstantiate(&executable, graph, 0);
+  cudaGraphDestroy(graph);
+  check(status, "making a program of what was recorded");
+  return Recording(executable);
+}
+Recording::~Recording() {
+  if (handle_ != nullptr) cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(handle_));
+}
+void Recording::play(Stream stream) const {
+  check(cudaGraphLaunch(static_cast<cudaGraphExec_t>(handle_), native(stream)), "starting a recorded program");
+}
+
 void check_launch(const char* kernel, Stream stream) {
   const cudaError_t status = cudaGetLastError();
   REQUIRE(status != cudaErrorNoKernelImageForDevice && status != cudaErrorInvalidDeviceFunction,

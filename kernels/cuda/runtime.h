@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <string>
+#include <utility>
 
 namespace octet::cuda {
 
@@ -30,6 +31,27 @@ void copy_to_device(void* to, const void* from, size_t bytes, Stream);  // `from
 void copy_to_host(void* to, const void* from, size_t bytes, Stream);    // waits
 void fill_zero(void* to, size_t bytes, Stream);
 void synchronize(Stream);
+
+// What is launched, copied within the device and filled between these two calls is written down and not done. Neither may
+// memory be allocated nor the host's be read between them.
+void begin_recording(Stream);
+class Recording {  // of a program; null: none
+ public:
+  Recording() = default;
+  explicit Recording(void* handle) : handle_(handle) {}
+  Recording(Recording&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
+  Recording& operator=(Recording&& other) noexcept {
+    std::swap(handle_, other.handle_);
+    return *this;
+  }
+  ~Recording();
+  explicit operator bool() const { return handle_ != nullptr; }
+  void play(Stream) const;  // does it all, in the stream's order
+
+ private:
+  void* handle_ = nullptr;
+};
+Recording end_recording(Stream);
 
 // After a launch: throws an Error that names the kernel when it failed.
 void check_launch(const char* kernel, Stream);

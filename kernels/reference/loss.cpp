@@ -9,8 +9,8 @@
 namespace octet {
 using namespace reference;
 
-LossReport ReferenceBackend::softmax_loss(Tensor logits, const int32_t* labels, float smoothing, float gradient_scale,
-                                          Tensor d_logits) {
+void ReferenceBackend::softmax_loss(Tensor logits, const int32_t* labels, float smoothing, float gradient_scale,
+                                    Tensor d_logits, LossReport* to) {
   const int64_t classes = logits.shape.c;
   LossReport report;
   std::vector<double> exponentials(classes);
@@ -44,7 +44,7 @@ LossReport ReferenceBackend::softmax_loss(Tensor logits, const int32_t* labels, 
       gradient[k] = static_cast<float>((exponentials[k] / sum - target) * gradient_scale);
     }
   }
-  return report;
+  *to = report;
 }
 
 void ReferenceBackend::sgd_update(const SgdProblem& problem, Tensor w, Tensor gradient, Tensor velocity,

@@ -80,11 +80,11 @@ void ReferenceBackend::dequantize(QTensor src, Tensor dst) {
   }
 }
 
-bool ReferenceBackend::all_finite(Tensor tensor) {
+void ReferenceBackend::find_nonfinite(Tensor tensor, int32_t* found) {
+  *found = 0;
   for (int64_t i = 0; i < tensor.elements(); ++i) {
-    if (!std::isfinite(read(tensor, i))) return false;
+    if (!std::isfinite(read(tensor, i))) *found = 1;
   }
-  return true;
 }
 
 }  // namespace octet

@@ -39,10 +39,11 @@ class ReferenceBackend : public Backend {
   void dropout_forward(QTensor x, float rate, const RngKey&, QTensor y) override;
   void dropout_backward(Tensor dy, float rate, const RngKey&, Into dx) override;
 
-  LossReport softmax_loss(Tensor logits, const int32_t* labels, float smoothing, float gradient_scale,
-                          Tensor d_logits) override;
+  // A label out of range is an Error.
+  void softmax_loss(Tensor logits, const int32_t* labels, float smoothing, float gradient_scale, Tensor d_logits,
+                    LossReport* report) override;
   void sgd_update(const SgdProblem&, Tensor w, Tensor gradient, Tensor velocity, const float* lr_scale) override;
-  bool all_finite(Tensor) override;
+  void find_nonfinite(Tensor, int32_t* found) override;
 };
 
 }  // namespace octet

@@ -16,7 +16,8 @@ struct RngKey {
   uint64_t seed = 0;
   uint32_t step = 0;
   uint32_t site = 0;   // who asks: node and role; see Role in src/quant/policy.h
-  uint64_t first = 0;  // global index of the tensor's element 0: the rank's first sample * H*W*C; 0 for weights
+  uint64_t first = 0;  // global index of the tensor's element 0: the rank's first sample * per_sample; 0 for weights
+  uint64_t per_sample = 0;  // H*W*C; 0 for weights
 };
 
 struct Random128 {

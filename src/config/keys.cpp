@@ -74,6 +74,7 @@ const std::vector<Key> kKeys = {
      "instruction set; empty: the best here but AMX, which must be named"},
     {FIELD(backend.threads), 0, 4096, {}, "of each rank; 0: the cores it may use"},
     {FIELD(backend.check_kernels), 0, 0, {}, "cuda: wait after every kernel, so that an error names it"},
+    {FIELD(backend.graph), 0, 0, {}, "cuda: record a step's kernels once and repeat them as one graph"},
 
     {FIELD(comm.exchange), 0, 0, {"fp32", "int8"}, "how gradients travel between ranks"},
     {FIELD(comm.error_feedback), 0, 0, {}, "int8 exchange: carry the rounding error to the next step"},

@@ -50,6 +50,7 @@ struct Memory {
   std::vector<QTensor> values;       // by edge
   std::vector<Tensor> gradients;     // by edge; no data: nobody wants it
   std::vector<bool> written;         // by edge: a gradient of this step stands there already
+  LossReport* losses = nullptr;      // by Declare::loss(); on the device
 };
 
 // What a step has to do at least, whatever the kernels: the multiply-adds of all convolution passes, those on real
@@ -72,9 +73,8 @@ struct Step {
   uint64_t seed = 0;
   int64_t first_sample = 0;      // global index of this rank's first sample, over the whole training
   float gradient_scale = 1;      // 1 / global batch
-  const float* images = nullptr;
+  const float* images = nullptr;    // on the device
   const int32_t* labels = nullptr;
-  LossReport loss = {};
 
   QTensor value(Edge) const;
   Tensor gradient(Edge) const;  // of this edge: complete by the time its producer runs backward
@@ -82,7 +82,7 @@ struct Step {
   Tensor tensor(Slot) const;
   RngKey key(int node, Role role, int64_t elements_per_sample) const {
     return {seed, index, static_cast<uint32_t>(node) * 8 + static_cast<uint32_t>(role),
-            static_cast<uint64_t>(first_sample * elements_per_sample)};
+            static_cast<uint64_t>(first_sample * elements_per_sample), static_cast<uint64_t>(elements_per_sample)};
   }
 };
 
@@ -102,6 +102,7 @@ class Declare {
   // (2 * channels) floats that every rank averages after backward: batch mean and variance of a norm.
   virtual int shared_moments(int64_t channels) = 0;
   virtual int clip_layer(const std::string& name) = 0;  // books a held clip with the coordinator
+  virtual int loss(float weight) = 0;  // books a report; the first one's figures are the step's, others add their weighted loss
 };
 
 // Pointers that a node asks for again when the plan has allocated everything.

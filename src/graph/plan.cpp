@@ -40,6 +40,7 @@ class Plan::Builder final : public Declare, public Bound {
     place();
     if (!options_.allocate) return;
     bind_parameters();
+    bind_batch();
     for (auto& node : nodes_) node->bind(*this);
   }
 
@@ -84,6 +85,10 @@ class Plan::Builder final : public Declare, public Bound {
     return offset;
   }
   int clip_layer(const std::string& name) override { return clips_ ? clips_->add_layer(name) : -1; }
+  int loss(float weight) override {
+    plan_.loss_weights_.push_back(weight);
+    return int(plan_.loss_weights_.size()) - 1;
+  }
 
   // -- Bound
   Param& param(int declared) override { return plan_.params_[position_[declared]]; }
@@ -244,6 +249,16 @@ class Plan::Builder final : public Declare, public Bound {
                              size_t(plan_.parameter_count_)};
   }
 
+  void bind_batch() {
+    plan_.image_floats_ = shapes_[nodes_.front()->output().id].elements();
+    plan_.classes_ = shapes_[nodes_.back()->inputs().front().id].c;
+    plan_.memory_.losses = static_cast<LossReport*>(add_buffer(plan_.loss_weights_.size() * sizeof(LossReport)));
+    plan_.nonfinite_ = static_cast<int32_t*>(add_buffer(sizeof(int32_t)));
+    if (plan_.backend_.host_memory()) return;
+    plan_.images_ = static_cast<float*>(add_buffer(size_t(plan_.image_floats_) * sizeof(float)));
+    plan_.labels_ = static_cast<int32_t*>(add_buffer(size_t(plan_.batch_) * sizeof(int32_t)));
+  }
+
   Plan& plan_;
   const Policy& policy_;
   ClipCoordinator* clips_;
@@ -268,6 +283,33 @@ Plan::Plan(Graph graph, const Policy& policy, Backend& backend, ClipCoordinator*
 }
 
 Plan::~Plan() = default;
+
+void Plan::load(Step& step, const float* images, const int32_t* labels) {
+  for (int64_t sample = 0; sample < batch_; ++sample)
+    REQUIRE(labels[sample] >= -1 && labels[sample] < classes_, "give labels in [0, classes), or -1 for padding", "sample ",
+            sample, " has label ", labels[sample], " of ", classes_, " classes");
+  step.images = images;
+  step.labels = labels;
+  if (images_ == nullptr) return;
+  backend_.to_device(images_, images, size_t(image_floats_) * sizeof(float));
+  backend_.to_device(labels_, labels, size_t(batch_) * sizeof(int32_t));
+  step.images = images_;
+  step.labels = labels_;
+}
+
+void Plan::find_nonfinite() { backend_.find_nonfinite(gradient_tensor(), nonfinite_); }
+
+Plan::Outcome Plan::outcome(bool training) {
+  std::vector<LossReport> reports(loss_weights_.size());
+  int32_t nonfinite = 0;
+  backend_.to_host(reports.data(), memory_.losses, reports.size() * sizeof(LossReport));
+  backend_.to_host(&nonfinite, nonfinite_, sizeof nonfinite);
+  // The first head's figures are the step's; the others' losses add to what is minimized.
+  Outcome outcome{reports.front(), nonfinite == 0};
+  for (size_t head = 1; training && head < reports.size(); ++head)
+    outcome.loss.loss_sum += double(loss_weights_[head]) * reports[head].loss_sum;
+  return outcome;
+}
 
 void Plan::encode_weights(Step& step) {
   Timed timed(step.times, Phase::quantize);

@@ -29,9 +29,18 @@ class Plan {
   // Fills masters by each parameter's Init, as a function of (seed, parameter, element); velocities become 0.
   void initialize_parameters(uint64_t seed);
 
+  // images (batch, H, W, C) f32 and labels (batch), -1 for padding, of the host: the step's own, on the device.
+  void load(Step&, const float* images, const int32_t* labels);
   void encode_weights(Step&);
   void forward(Step&);
   void backward(Step&, GradientExchange&);  // a finished parameter is handed to the exchange at once
+  void find_nonfinite();                    // among the gradients, after their exchange
+  // Of the last forward, of all heads if training; waits. finite: what find_nonfinite() saw.
+  struct Outcome {
+    LossReport loss;
+    bool finite = true;
+  };
+  Outcome outcome(bool training);
   void commit(Step&);                       // running statistics, after the ranks averaged shared_moments()
   // The first node whose forward result is not finite; empty: all are.
   std::string first_nonfinite(Step&);
@@ -63,6 +72,11 @@ class Plan {
   Memory memory_;
   std::vector<Param> params_;
   std::vector<Statistic> statistics_;
+  int64_t image_floats_ = 0, classes_ = 0;
+  float* images_ = nullptr;  // with labels_: where the host's cannot be read
+  int32_t* labels_ = nullptr;
+  std::vector<float> loss_weights_;
+  int32_t* nonfinite_ = nullptr;
   float* shared_moments_ = nullptr;
   int64_t shared_moment_count_ = 0;
   std::vector<float> gradient_copy_;

@@ -8,7 +8,6 @@
 namespace octet {
 namespace {
 
-constexpr size_t most_layers = 4096;
 constexpr int64_t cheap_period = 4;  // searches that far apart cost less than a twentieth of the steps between them
 constexpr int64_t smallest_sample =
     65536;  // elements of this rank: their second moment is that of all within a percent or so
@@ -91,19 +90,15 @@ ClipCoordinator::ClipCoordinator(const Config::Policy& policy, Transport& transp
       qmax_((1 << (policy.bits.gradient - 1)) - 1),
       alpha_(policy.lr_scale.alpha),
       beta_(policy.lr_scale.beta),
-      saturated_(backend.allocate(most_layers * sizeof(uint64_t))) {
-  // Nodes keep the addresses of clips and scales, so these never move.
-  clips_.reserve(most_layers);
-  lr_scales_.reserve(most_layers);
-}
+      saturated_(backend.allocate(most_layers * sizeof(uint64_t))),
+      held_(backend.allocate(2 * most_layers * sizeof(float))) {}
 
 int ClipCoordinator::add_layer(const std::string& name) {
-  REQUIRE(layers_.size() < most_layers, "use a network of fewer layers", "more than ", most_layers,
+  REQUIRE(layers() < most_layers, "use a network of fewer layers", "more than ", most_layers,
           " quantized layers");
   layers_.push_back(name);
-  clips_.push_back(0);
-  lr_scales_.push_back(1);
   choices_.emplace_back();
+  hold(layers() - 1, 1);
   elements_.push_back(0);
   shares_.push_back(0);
   histograms_.push_back(backend_.allocate(histogram_bins * sizeof(uint32_t)));
@@ -150,10 +145,17 @@ void ClipCoordinator::decide(std::span<const int64_t> histograms, int first, int
 
 void ClipCoordinator::publish(int first, int count) {
   transport_.broadcast(std::as_writable_bytes(std::span(choices_).subspan(first, count)), 0);
-  for (int layer = first; layer < first + count; ++layer) {
-    clips_[layer] = choices_[layer].clip;
-    lr_scales_[layer] = choices_[layer].lr_scale;
+  hold(first, count);
+}
+
+void ClipCoordinator::hold(int first, int count) {
+  std::vector<float> clips, scales;
+  for (const ClipChoice& choice : std::span(choices_).subspan(first, count)) {
+    clips.push_back(choice.clip);
+    scales.push_back(choice.lr_scale);
   }
+  backend_.to_device(held_clips() + first, clips.data(), clips.size() * sizeof(float));
+  backend_.to_device(held_clips() + most_layers + first, scales.data(), scales.size() * sizeof(float));
 }
 
 void ClipCoordinator::prime(int layer) {
@@ -206,10 +208,7 @@ void ClipCoordinator::restore(const State& state) {
           "the checkpoint holds clips of ", state.choices.size(), " layers, this network has ", choices_.size());
   choices_ = state.choices;
   forced_ = state.forced;
-  for (int layer = 0; layer < layers(); ++layer) {
-    clips_[layer] = choices_[layer].clip;
-    lr_scales_[layer] = choices_[layer].lr_scale;
-  }
+  hold(0, layers());
 }
 
 }  // namespace octet

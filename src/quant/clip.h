@@ -39,14 +39,16 @@ class ClipCoordinator {
   int layers() const { return static_cast<int>(layers_.size()); }
   const std::string& name(int layer) const { return layers_[layer]; }
 
-  // Held values, stable addresses after the plan is built.
-  const float* clip(int layer) const { return &clips_[layer]; }
-  const float* lr_scale(int layer) const { return &lr_scales_[layer]; }
+  // Held values, in the backend's memory. A clip is 0 until it is known.
+  const float* clip(int layer) const { return held_clips() + layer; }
+  const float* lr_scale(int layer) const { return held_clips() + most_layers + layer; }
+  bool known(int layer) const { return choices_[layer].clip > 0; }
   bool clipping() const { return clipping_; }
 
   // Steps 0, 1, 2, 4, 8 ... and every `period`, or when saturations forced it.
   bool due(int64_t step) const;
   void begin(int64_t step);  // clears what the step will observe
+  bool observing() const { return observing_; }
   // What layer's quantization pass reports into; the histogram only on a due step, of a sample where that is still large.
   Probe probe(int layer, int64_t elements);
   // Collective. Decides one layer's clip at once: the first step measures before it quantizes.
@@ -74,8 +76,12 @@ class ClipCoordinator {
   double saturated_share(int layer) const { return shares_[layer]; }  // in the last judged step
 
  private:
+  static constexpr int most_layers = 4096;
+
   void decide(std::span<const int64_t> histograms, int first, int count);
   void publish(int first, int count);
+  void hold(int first, int count);
+  float* held_clips() const { return static_cast<float*>(held_->data()); }
   std::vector<int64_t> histogram(int layer) const;
   void clear_histogram(int layer);
 
@@ -86,10 +92,10 @@ class ClipCoordinator {
   int candidates_, sample_, qmax_;
   double alpha_, beta_;
   std::vector<std::string> layers_;
-  std::vector<float> clips_, lr_scales_;
   std::vector<ClipChoice> choices_;
   std::vector<std::unique_ptr<Buffer>> histograms_;  // by layer: (histogram_bins) counts on the device
   std::unique_ptr<Buffer> saturated_;                // (layers) counts on the device
+  std::unique_ptr<Buffer> held_;                     // (2, most_layers) clips and learning-rate scales on the device
   std::vector<int64_t> summed_;                      // histograms of the last update, over all ranks
   std::vector<uint64_t> elements_;
   std::vector<double> shares_;

@@ -69,7 +69,7 @@ PlanOptions plan_options(const Config& config) {
 }
 
 std::unique_ptr<Backend> make_backend(const Config& config, const Policy& policy, const Transport& transport) {
-  if (config.backend.device == "cuda") return make_cuda_backend({transport.local_rank(), config.backend.check_kernels});
+  if (config.backend.device == "cuda") return make_cuda_backend({transport.local_rank(), config.backend.check_kernels, config.backend.graph});
   CpuOptions options;
   options.isa = config.backend.isa.empty() ? default_isa() : isa_from_name(config.backend.isa);
   options.threads = config.backend.threads > 0 ? int(config.backend.threads)
@@ -132,17 +132,29 @@ Report Trainer::step(int64_t index, bool stop) {
   const Batch& batch = next_batch();
   Step step = begin(index, batch, true);  // index, backend, random keys, clips
 
-  plan_->encode_weights(step);           // f32 masters -> int8 codes + scale
-  plan_->forward(step);                  // codes + scale between nodes
-  plan_->backward(step, *exchange_);     // a finished bucket starts its quantized all-reduce here
-  finish_exchange();                     // every rank holds the sum of all gradients
+  run(clips_ && clips_->observing() ? Program::observed_gradients : Program::gradients, step, [&] {
+    exchange_->begin(step.index);
+    plan_->encode_weights(step);           // f32 masters -> int8 codes + scale
+    plan_->forward(step);                  // codes + scale between nodes
+    plan_->backward(step, *exchange_);     // a finished bucket starts its quantized all-reduce here
+    finish_exchange();                     // every rank holds the sum of all gradients
+    plan_->find_nonfinite();
+  });
   Report report = agree(step, index, stop);
   if (report.finite) {
     report.clips_updated = clips_ && clips_->update();  // on a due step rank 0 decides clips and learning-rate scales for all
-    plan_->commit(step);                 // running statistics, from moments that the ranks averaged
-    update(index);                       // f32 masters, momentum, decay
+    run(Program::update, step, [&] {
+      plan_->commit(step);                 // running statistics, from moments that the ranks averaged
+      update(index);                       // f32 masters, momentum, decay
+    });
   }
   return report;
+}
+
+void Trainer::run(Program program, const Step& step, const std::function<void()>& work) {
+  if (timing_ || exchange_->reads_gradients()) return work();  // phases are timed call by call; an exchange of the host's waits
+  backend_->run(int(program), {step.index, float(learning_rate(config_.train, step.index, steps_per_epoch())), uint64_t(step.first_sample)},
+                work);
 }
 
 const Batch& Trainer::next_batch() {
@@ -159,12 +171,8 @@ Step Trainer::begin(int64_t index, const Batch& batch, bool training) {
   step.seed = uint64_t(config_.seed);
   step.first_sample = batch.first;
   step.gradient_scale = policy_->loss_scale() / float(config_.data.batch);
-  step.images = batch.images;
-  step.labels = batch.labels;
-  if (training) {
-    if (clips_) clips_->begin(index);
-    exchange_->begin(step.index);
-  }
+  plan_->load(step, batch.images, batch.labels);
+  if (training && clips_) clips_->begin(index);
   return step;
 }
 
@@ -179,16 +187,16 @@ void Trainer::finish_exchange() {
 // rank must act alike; and the batch moments, so that running statistics are the same on every rank.
 Report Trainer::agree(const Step& step, int64_t index, bool stop) {
   Timed timed(step.times, Phase::exchange);
-  const bool finite = std::isfinite(step.loss.loss_sum) &&
-                      backend_->all_finite(plan_->gradient_tensor());
+  const auto [loss, finite_gradients] = plan_->outcome(true);
+  const bool finite = std::isfinite(loss.loss_sum) && finite_gradients;
   const int layers = clips_ ? clips_->layers() : 0;
   std::vector<double> sums(size_t(6 + 2 * layers));
   sums[0] = finite ? 0 : 1;
   sums[1] = stop ? 1 : 0;
-  sums[2] = finite ? step.loss.loss_sum : 0;
-  sums[3] = double(step.loss.top1);
-  sums[4] = double(step.loss.top5);
-  sums[5] = double(step.loss.count);
+  sums[2] = finite ? loss.loss_sum : 0;
+  sums[3] = double(loss.top1);
+  sums[4] = double(loss.top5);
+  sums[5] = double(loss.count);
   if (clips_) clips_->counts(std::span(sums).subspan(6));
   transport_.all_reduce_sum(std::span(sums));
   if (transport_.size() > 1) {
@@ -239,7 +247,7 @@ void Trainer::update(int64_t index) {
     context.key = {uint64_t(config_.seed), uint32_t(index), site++, 0};
     policy_->update(*backend_, context, param.master, param.gradient, param.velocity);
   }
-  backend_->synchronize();
+  if (timing_) backend_->synchronize();
 }
 
 Report Trainer::evaluate() {
@@ -251,11 +259,12 @@ Report Trainer::evaluate() {
     const Batch& batch = test_loader_->next();
     Step step = begin(b, batch, false);
     if (b == 0) plan_->encode_weights(step);
-    plan_->forward(step);
-    total.loss_sum += step.loss.loss_sum;
-    total.top1 += step.loss.top1;
-    total.top5 += step.loss.top5;
-    total.count += step.loss.count;
+    run(Program::evaluation, step, [&] { plan_->forward(step); });
+    const LossReport loss = plan_->outcome(false).loss;
+    total.loss_sum += loss.loss_sum;
+    total.top1 += loss.top1;
+    total.top5 += loss.top5;
+    total.count += loss.count;
   }
   double sums[] = {total.loss_sum, double(total.top1), double(total.top5), double(total.count)};
   transport_.all_reduce_sum(std::span<double>(sums));

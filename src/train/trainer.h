@@ -1,5 +1,6 @@
 // The training of one rank: builds the plan from the configuration, runs steps, evaluates, saves and restores.
 #pragma once
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -65,6 +66,9 @@ class Trainer {
  private:
   const Batch& next_batch();
   void finish_exchange();
+  // What a device may record: see Backend::run().
+  enum class Program : uint8_t { gradients, observed_gradients, update, evaluation };
+  void run(Program, const Step&, const std::function<void()>& work);
   Step begin(int64_t index, const Batch&, bool training);
   Report agree(const Step&, int64_t index, bool stop);
   void update(int64_t index);

@@ -23,6 +23,16 @@ class Place {
     buffers_.push_back(backend.allocate(std::max<size_t>(bytes, 64)));
     return buffers_.back()->data();
   }
+  template <class T>
+  const T* copy(const T* values, size_t count) {
+    void* const to = room(count * sizeof(T));
+    backend.to_device(to, values, count * sizeof(T));
+    return static_cast<const T*>(to);
+  }
+  Encoding copy(Encoding encoding) {
+    if (encoding.held != nullptr) encoding.held = copy(encoding.held, 1);
+    return encoding;
+  }
   Tensor copy(Tensor from) {
     if (!from) return {};
     Tensor to = from;

@@ -45,7 +45,7 @@ TEST(CudaPasses, Quantize) {
           expect_same(say("quantize ", name_of(shape), " ", octet::name_of(type)), [&](Place& place) {
             const QTensor to = place.zeros_for(encoding, shape);
             const Observed observed(place);
-            place.backend.quantize(place.copy(from.view()), encoding, {9, 8, 7, first}, to, observed.probe(first == 0));
+            place.backend.quantize(place.copy(from.view()), place.copy(encoding), {9, 8, 7, first}, to, observed.probe(first == 0));
             place.keep("codes", to);
             observed.keep(place);
           });
@@ -121,7 +121,7 @@ TEST(CudaPasses, AffineForward) {
                           const Convolved input = place.copy(x);
                           place.backend.affine_forward(problem, input, place.copy(norm.moments, shape.c), parameters,
                                                        other == Other::none ? QTensor{} : place.copy(residual.view()),
-                                                       encoding, {1, 2, 3, 40}, y);
+                                                       place.copy(encoding), {1, 2, 3, 40}, y);
                           place.keep("y", y), place.keep("codes", input.codes);
                           place.keep("units", Tensor{input.scale, {1, 1, 2, shape.c}});
                         });
@@ -151,7 +151,7 @@ void expect_same_backward(AffineProblem problem, DType type, Other other, const 
                 place.backend.affine_backward(
                     problem, type == DType::s8 ? place.copy(x) : Convolved(place.copy(x.real.view())), place.copy(norm.moments, shape.c), parameters, place.copy(y.view()),
                     other != Other::none, place.copy(dy.view()), {d_gamma, add}, {d_beta, add},
-                    other != Other::none ? Into{d_residual, add} : Into{}, encoding, {1, 2, 3, 4000},
+                    other != Other::none ? Into{d_residual, add} : Into{}, place.copy(encoding), {1, 2, 3, 4000},
                     measure_only ? QTensor{} : error, observed.probe(add || measure_only, 2));
                 place.keep("error", error), place.keep("d_gamma", d_gamma), place.keep("d_beta", d_beta);
                 place.keep("d_residual", d_residual);
@@ -207,7 +207,7 @@ TEST(CudaPasses, UpdatesOfWeightsAndStatistics) {
     expect_same("sgd", [&](Place& place) {
       const Tensor to = place.copy(w.view()), speed = place.copy(velocity.view());
       place.backend.sgd_update({0.1f, 0.9f, 1e-4f, nesterov}, to, place.copy(gradient.view()), speed,
-                               nesterov ? &scale : nullptr);
+                               nesterov ? place.copy(&scale, 1) : nullptr);
       place.keep("w", to), place.keep("velocity", speed);
     });
   const Norm norm(shape.c);
@@ -237,16 +237,11 @@ TEST(CudaPasses, SoftmaxLoss) {
   for (size_t i = 0; i < labels.size(); ++i) labels[i] = i % 5 == 4 ? -1 : static_cast<int32_t>(i % 13);
   for (const float smoothing : {0.0f, 0.1f})
     expect_same("softmax loss", [&](Place& place) {
-      const Tensor d_logits = place.zeros({37, 1, 1, 13}), report = place.zeros({1, 1, 1, 10});
-      const LossReport loss =
-          place.backend.softmax_loss(place.copy(logits.view()), labels.data(), smoothing, 1.0f / 64, d_logits);
-      const double numbers[] = {loss.loss_sum, static_cast<double>(loss.top1), static_cast<double>(loss.top5),
-                                static_cast<double>(loss.count)};
-      place.backend.to_device(report.data, numbers, sizeof numbers);
+      const Tensor d_logits = place.zeros({37, 1, 1, 13}), report = place.zeros({1, 1, 1, sizeof(LossReport) / 4});
+      place.backend.softmax_loss(place.copy(logits.view()), place.copy(labels.data(), labels.size()), smoothing,
+                                 1.0f / 64, d_logits, report.as<LossReport>());
       place.keep("d_logits", d_logits), place.keep("report", report);
     });
-  labels[0] = 13;
-  EXPECT_THROW(cuda_backend().softmax_loss(logits, labels.data(), 0, 1, {}), Error);
 }
 
 TEST(CudaPasses, Pools) {
@@ -324,7 +319,7 @@ TEST(CudaPasses, Concatenation) {
   }
 }
 
-TEST(CudaPasses, UploadsAndMemory) {
+TEST(CudaPasses, Memory) {
   Backend& backend = cuda_backend();
   const auto buffer = backend.allocate(1000);
   std::vector<char> bytes(1000, 1);
@@ -332,14 +327,65 @@ TEST(CudaPasses, UploadsAndMemory) {
   EXPECT_EQ(bytes, std::vector<char>(1000));
   EXPECT_EQ(buffer->bytes(), 1000u);
   EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer->data()) % 64, 0u);
-  const OwnedTensor from = random_real({1, 1, 1, 777}, 5);
-  expect_same("upload", [&](Place& place) {
-    const Tensor to = place.zeros({1, 1, 1, 777});
-    Tensor images = from.view();
-    images.data = const_cast<void*>(place.backend.upload(from.f32(), images.bytes()));
-    place.backend.quantize(images, Encoding{}, {}, {to}, {});
-    place.keep("values", to);
-  });
+}
+
+// What differs between steps - the key, the clip, the learning rate - reaches a recorded program through the device's memory.
+TEST(CudaPasses, RecordedProgramsFollowTheStep) {
+  const Shape shape{4, 3, 5, 7};
+  const uint64_t per_sample = 3 * 5 * 7;
+  const OwnedTensor from = random_real(shape, 5), gradient = random_real(shape, 6), start = random_real(shape, 7);
+  int calls = 0;
+  const auto four_steps = [&](Place& place) {
+    float* const held = place.zeros({1, 1, 1, 2}).f32();
+    const Encoding encoding = codes(Rounding::stochastic, Range::held, held);
+    const Tensor source = place.copy(from.view()), slope = place.copy(gradient.view()), w = place.copy(start.view());
+    const Tensor velocity = place.zeros(shape);
+    const QTensor to = place.zeros_for(encoding, shape), dropped = place.zeros_for(encoding, shape);
+    const Observed observed(place);
+    std::vector<int8_t> result(static_cast<size_t>(shape.elements()));
+    for (uint32_t step = 0; step < 4; ++step) {
+      const float clip_and_scale[] = {0.5f + static_cast<float>(step), 0.1f * static_cast<float>(step)};
+      place.backend.to_device(held, clip_and_scale, sizeof clip_and_scale);
+      const StepState state{step, 0.1f / static_cast<float>(1 + step), step * 40};
+      const auto key = [&](uint32_t site) {
+        return RngKey{1, step, site, state.first_sample * per_sample, per_sample};
+      };
+      place.backend.run(1, state, [&] {
+        ++calls;
+        place.backend.quantize(source, encoding, key(3), to, observed.probe(true));
+        place.backend.dropout_forward(to, 0.3f, key(4), dropped);
+        place.backend.sgd_update({state.learning_rate, 0.9f, 1e-4f}, w, slope, velocity, held + 1);
+      });
+      const Tensor kept = place.zeros(shape, DType::s8);
+      place.backend.to_host(result.data(), dropped.values.data, result.size());
+      place.backend.to_device(kept.data, result.data(), result.size());
+      place.keep(say("codes of step ", step), kept);
+    }
+    place.keep("w", w), place.keep("velocity", velocity);
+    observed.keep(place);
+  };
+  const auto recording = make_cuda_backend({});
+  Place cuda(*recording), cpu(cpu_backend());
+  four_steps(cuda);
+  EXPECT_EQ(calls, 2) << "once as it is, once to be recorded";
+  four_steps(cpu);
+  EXPECT_EQ(calls, 6);
+  for (size_t i = 0; i < cpu.kept().size(); ++i)
+    expect_equal(cuda.backend, cuda.kept()[i].tensor, cpu.kept()[i].tensor, cpu.kept()[i].name);
+}
+
+TEST(CudaPasses, AProgramOfAnotherStepIsRefused) {
+  const auto backend = make_cuda_backend({});
+  Place place(*backend);
+  const Shape shape{1, 2, 3, 4};
+  const Encoding encoding = codes(Rounding::stochastic, Range::absmax);
+  const Tensor from = place.zeros(shape);
+  const QTensor to = place.zeros_for(encoding, shape);
+  const auto work = [&] { backend->quantize(from, encoding, {1, 7, 3, 24, 24}, to, {}); };
+  backend->run(1, {7, 0, 1}, work);
+  EXPECT_THROW(backend->run(1, {7, 0, 2}, work), Error);
+  EXPECT_THROW(backend->run(1, {8, 0, 1}, work), Error);
+  backend->run(1, {7, 0, 1}, work);
 }
 
 }  // namespace

@@ -48,8 +48,7 @@ struct Harness {
     step.training = training;
     step.seed = uint64_t(config.seed);
     step.gradient_scale = policy->loss_scale() / float(batch);
-    step.images = images.data();
-    step.labels = labels.data();
+    plan->load(step, images.data(), labels.data());
     if (training) {
       if (clips) clips->begin(index);
       exchange->begin(step.index);
@@ -75,14 +74,14 @@ struct Harness {
       context.key = {uint64_t(config.seed), uint32_t(index), site++, 0};
       policy->update(*backend, context, param.master, param.gradient, param.velocity);
     }
-    return step.loss.loss_sum / double(batch);
+    return plan->outcome(true).loss.loss_sum / double(batch);
   }
 
   double evaluate() {
     Step step = begin(0, false);
     plan->encode_weights(step);
     plan->forward(step);
-    return step.loss.loss_sum / double(batch);
+    return plan->outcome(false).loss.loss_sum / double(batch);
   }
 
   Param& param(const std::string& name) {

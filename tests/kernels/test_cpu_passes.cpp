@@ -375,7 +375,8 @@ TEST(CpuPasses, SoftmaxLoss) {
   for (int i = 0; i < 37; ++i) labels.push_back(i % 12 - 1);
   const auto pass = [&](Backend& backend) {
     const OwnedTensor gradient(logits.view().shape), sum({1, 1, 1, 1});
-    const LossReport report = backend.softmax_loss(logits, labels.data(), 0.1f, 0.01f, gradient);
+    LossReport report;
+    backend.softmax_loss(logits, labels.data(), 0.1f, 0.01f, gradient, &report);
     sum.f32()[0] = static_cast<float>(report.loss_sum);
     return Outcome{
         {gradient, sum},
@@ -455,7 +456,8 @@ TEST(CpuPasses, RefusesWhatItCannotRun) {
     EXPECT_THROW(backend->quantize(x, encoding, {}, room_for(encoding, x.view().shape), {}), Error);
   }
   const int32_t label = 4;
-  EXPECT_THROW(backend->softmax_loss(x, &label, 0, 1, {}), Error);
+  LossReport report;
+  EXPECT_THROW(backend->softmax_loss(x, &label, 0, 1, {}, &report), Error);
 }
 
 }  // namespace

@@ -23,6 +23,7 @@
 namespace octet::emulation {
 
 Thread* thread = nullptr;
+Program* recording = nullptr;
 dim3 block_index, block_size, grid_size;
 
 namespace {
@@ -196,6 +197,10 @@ void warp_barrier() {
 Exchange& next_exchange() { return exchanges[thread->warp * 2 + thread->collectives++ % 2]; }
 
 void launch(const char* kernel, dim3 grid, dim3 block, bool flush_subnormals, const std::function<void()>& body) {
+  if (recording != nullptr) {
+    recording->push_back([=] { launch(kernel, grid, block, flush_subnormals, body); });
+    return;
+  }
   kernel_name = kernel;
   const unsigned count = block.x * block.y * block.z;
   if (count == 0 || count > 1024) fail("a block must have 1 to 1024 threads");

@@ -9,7 +9,9 @@
 #include <map>
 #include <new>
 
+#include "kernels/base/error.h"
 #include "kernels/cuda/emulation/device_memory.h"
+#include "kernels/cuda/emulation/emulation.h"
 
 namespace octet::cuda {
 namespace {
@@ -24,6 +26,11 @@ struct Region {
 std::map<void*, Region> regions;  // by the allocation's address
 bool closed = false;
 int openings = 0;
+
+// As the runtime would.
+void require_not_recording(const char* what) {
+  REQUIRE(emulation::recording == nullptr, "do it before or after", what, " while a program is recorded");
+}
 
 void set_access(int access) {
   for (const auto& [memory, region] : regions) mprotect(region.pages, region.bytes, access);
@@ -47,6 +54,7 @@ Stream make_stream(bool) { return {}; }
 void destroy_stream(Stream) {}
 
 void* allocate_device(size_t bytes) {
+  require_not_recording("an allocation");
   constexpr size_t alignment = 64;
   const size_t rounded = (bytes + alignment - 1) / alignment * alignment, own = (rounded + page - 1) / page * page;
   void* const mapped = mmap(nullptr, own + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -68,18 +76,30 @@ void release(void* memory) {
 size_t free_bytes() { return size_t{1} << 30; }
 
 void copy_to_device(void* to, const void* from, size_t bytes, Stream) {
+  require_not_recording("a copy from the host's memory");
   const OpenDeviceMemory open;
   std::memcpy(to, from, bytes);
 }
 void copy_to_host(void* to, const void* from, size_t bytes, Stream) {
+  require_not_recording("a copy to the host's memory");
   const OpenDeviceMemory open;
   std::memcpy(to, from, bytes);
 }
 void fill_zero(void* to, size_t bytes, Stream) {
-  const OpenDeviceMemory open;
-  std::memset(to, 0, bytes);
+  const auto fill = [=] {
+    const OpenDeviceMemory open;
+    std::memset(to, 0, bytes);
+  };
+  if (!emulation::record(fill)) fill();
 }
-void synchronize(Stream) {}
+void synchronize(Stream) { require_not_recording("waiting"); }
 void check_launch(const char*, Stream) {}
+
+void begin_recording(Stream) { emulation::recording = new emulation::Program; }
+Recording end_recording(Stream) { return Recording(std::exchange(emulation::recording, nullptr)); }
+Recording::~Recording() { delete static_cast<emulation::Program*>(handle_); }
+void Recording::play(Stream) const {
+  for (const auto& call : *static_cast<const emulation::Program*>(handle_)) call();
+}
 
 }  // namespace octet::cuda

@@ -18,25 +18,23 @@ class Classify final : public Node {
   std::string kind() const override { return "softmax loss"; }
   Shape output_shape(const std::vector<Shape>& inputs) override { return inputs[0]; }
   bool reads_real(const Policy&, Edge) const override { return true; }
-  void declare(Declare&) override {}
+  void declare(Declare& d) override {
+    for (const Head& head : heads_) reports_.push_back(d.loss(head.weight));
+  }
   void forward(Step& step) override {
     Timed timed(step.times, Phase::forward);
     for (size_t i = 0; i < heads_.size(); ++i) {
       if (i > 0 && !step.training) break;
       const Tensor d_logits = step.training ? step.into(heads_[i].logits).tensor : Tensor{};
-      const LossReport loss =
-          step.backend.softmax_loss(step.value(heads_[i].logits).values, step.labels, step.training ? smoothing_ : 0,
-                                    heads_[i].weight * step.gradient_scale, d_logits);
-      if (i == 0)
-        step.loss = loss;
-      else
-        step.loss.loss_sum += double(heads_[i].weight) * loss.loss_sum;
+      step.backend.softmax_loss(step.value(heads_[i].logits).values, step.labels, step.training ? smoothing_ : 0,
+                                heads_[i].weight * step.gradient_scale, d_logits, step.memory.losses + reports_[i]);
     }
   }
   void backward(Step&) override {}
 
  private:
   std::vector<Head> heads_;
+  std::vector<int> reports_;  // by head
   float smoothing_;
 };
 

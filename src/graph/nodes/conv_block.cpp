@@ -245,7 +245,7 @@ class ConvBlock final : public Node {
     if (clip_layer_ >= 0) {
       if (encoding.range == Range::held) encoding.held = step.clips->clip(clip_layer_);
       probe = step.clips->probe(clip_layer_, conv_.y.elements());
-      if (encoding.held && *encoding.held == 0) {  // nothing is known yet: measure before quantizing
+      if (encoding.held && !step.clips->known(clip_layer_)) {  // measure before quantizing
         step.backend.affine_backward(affine_, convolved, moments, operands, y, has_residual_, dy, {}, {}, {},
                                      encoding, key, {}, probe);
         step.clips->prime(clip_layer_);

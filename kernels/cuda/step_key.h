@@ -1,0 +1,17 @@
+// A random key as kernels take it: in a recorded program, what differs from step to step comes from the device's memory.
+#pragma once
+#include "kernels/backend.h"
+#include "kernels/shared/random.h"
+
+namespace octet::cuda {
+
+struct StepKey {
+  RngKey key;
+  const StepState* state = nullptr;  // null: the key as it is
+  OCTET_BOTH RngKey now() const {
+    if (state == nullptr) return key;
+    return {key.seed, state->step, key.site, state->first_sample * key.per_sample, key.per_sample};
+  }
+};
+
+}  // namespace octet::cuda
