@@ -1,10 +1,36 @@
 #!/usr/bin/env bash
-# Runs octet as one process under gdb, built without optimization; stops where an error is thrown.
-# usage: launch/debug.sh train configs/shapes_resnet20_unified_int8.yaml --set train.steps=3
+# Runs octet as one process under a debugger: gdb, on a build without optimization that stops where an error is thrown; or
+# cuda-gdb, where backend.device is cuda. With --check TOOL instead: a GPU's kernels under compute-sanitizer.
+# usage: launch/debug.sh train configs/shapes_resnet20_unified_int8.yaml --set train.steps=3 [--set backend.device=cuda]
+#        launch/debug.sh --check memcheck|racecheck|initcheck|synccheck train CONFIG --set train.steps=2 --set backend.device=cuda
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-command -v gdb > /dev/null || { echo "debug.sh: gdb is missing: launch/setup.sh --dev" >&2; exit 1; }
-[ -f build/debug/build.ninja ] || cmake --preset debug
-ninja -C build/debug octet
-exec gdb -q -ex 'catch throw' -ex run --args build/debug/octet "$@" --set backend.threads=1
+need() { command -v "$1" > /dev/null || { echo "debug.sh: $1 is missing: $2" >&2; exit 1; }; }
+check=
+if [ "${1:-}" = --check ]; then
+  check=${2:-}
+  case $check in
+    memcheck | racecheck | initcheck | synccheck) shift 2 ;;
+    *) sed -n '2,5s/^# //p' "$0" >&2; exit 2 ;;
+  esac
+  need compute-sanitizer "it is part of the CUDA toolkit"
+elif [[ " $* " == *backend.device=cuda* ]]; then
+  need cuda-gdb "it is part of the CUDA toolkit"
+else
+  need gdb "launch/setup.sh --dev"
+fi
+
+# Kernels are the release build's: without optimization they would not fit into their registers.
+preset=debug
+if [ -n "$check" ] || [[ " $* " == *backend.device=cuda* ]]; then preset=release; fi
+[ -f build/$preset/build.ninja ] || cmake --preset $preset
+ninja -C build/$preset octet
+cuda=(--set backend.check_kernels=true)
+if [ -n "$check" ]; then
+  exec compute-sanitizer --tool "$check" --error-exitcode 9 build/$preset/octet "$@" "${cuda[@]}"
+elif [ $preset = release ]; then
+  exec cuda-gdb -q -ex 'catch throw' -ex run --args build/$preset/octet "$@" "${cuda[@]}"
+else
+  exec gdb -q -ex 'catch throw' -ex run --args build/$preset/octet "$@" --set backend.threads=1
+fi

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "kernels/shared/encode.h"
+#include "kernels/shared/math.h"
 
 namespace octet {
 namespace {
@@ -75,7 +76,7 @@ ClipChoice choose_clip(std::span<const int64_t> histogram, int qmax, int candida
 }
 
 float learning_rate_scale(float cosine_distance, double alpha, double beta) {
-  return float(std::max(std::exp(-alpha * double(cosine_distance)), beta));
+  return float(std::max(exponential(-alpha * double(cosine_distance)), beta));
 }
 
 ClipCoordinator::ClipCoordinator(const Config::Policy& policy, Transport& transport, Backend& backend)
@@ -101,7 +102,6 @@ int ClipCoordinator::add_layer(const std::string& name) {
   hold(layers() - 1, 1);
   elements_.push_back(0);
   shares_.push_back(0);
-  histograms_.push_back(backend_.allocate(histogram_bins * sizeof(uint32_t)));
   return layers() - 1;
 }
 
@@ -112,26 +112,28 @@ bool ClipCoordinator::due(int64_t step) const {
 
 void ClipCoordinator::begin(int64_t step) {
   observing_ = due(step) && (clipping_ || scaling_);
-  for (int layer = 0; observing_ && layer < layers(); ++layer) clear_histogram(layer);
+  if (histograms_ == nullptr && layers() > 0)
+    histograms_ = backend_.allocate(layers_.size() * histogram_bins * sizeof(uint32_t));
+  if (observing_) clear_histograms(0, layers());
   const std::vector<uint64_t> none(layers_.size());
   backend_.to_device(saturated_->data(), none.data(), none.size() * sizeof(uint64_t));
 }
 
 Probe ClipCoordinator::probe(int layer, int64_t elements) {
   elements_[layer] = uint64_t(elements);
-  return {observing_ ? static_cast<uint32_t*>(histograms_[layer]->data()) : nullptr,
+  return {observing_ ? histogram(layer) : nullptr,
           static_cast<uint64_t*>(saturated_->data()) + layer, elements / sample_ >= smallest_sample ? sample_ : 1};
 }
 
-std::vector<int64_t> ClipCoordinator::histogram(int layer) const {
-  std::vector<uint32_t> counts(histogram_bins);
-  backend_.to_host(counts.data(), histograms_[layer]->data(), counts.size() * sizeof(uint32_t));
+std::vector<int64_t> ClipCoordinator::histograms(int first, int count) const {
+  std::vector<uint32_t> counts(size_t(count) * histogram_bins);
+  backend_.to_host(counts.data(), histogram(first), counts.size() * sizeof(uint32_t));
   return {counts.begin(), counts.end()};
 }
 
-void ClipCoordinator::clear_histogram(int layer) {
-  const std::vector<uint32_t> none(histogram_bins);
-  backend_.to_device(histograms_[layer]->data(), none.data(), none.size() * sizeof(uint32_t));
+void ClipCoordinator::clear_histograms(int first, int count) {
+  const std::vector<uint32_t> none(size_t(count) * histogram_bins);
+  backend_.to_device(histogram(first), none.data(), none.size() * sizeof(uint32_t));
 }
 
 void ClipCoordinator::decide(std::span<const int64_t> histograms, int first, int count) {
@@ -159,20 +161,16 @@ void ClipCoordinator::hold(int first, int count) {
 }
 
 void ClipCoordinator::prime(int layer) {
-  std::vector<int64_t> counts = histogram(layer);
+  std::vector<int64_t> counts = histograms(layer, 1);
   transport_.reduce_sum(counts, 0);
   if (transport_.rank() == 0) decide(counts, layer, 1);
   publish(layer, 1);
-  clear_histogram(layer);
+  clear_histograms(layer, 1);
 }
 
 bool ClipCoordinator::update() {
   if (!observing_) return false;
-  summed_.clear();
-  for (int layer = 0; layer < layers(); ++layer) {
-    const std::vector<int64_t> own = histogram(layer);
-    summed_.insert(summed_.end(), own.begin(), own.end());
-  }
+  summed_ = histograms(0, layers());
   transport_.reduce_sum(summed_, 0);
   if (transport_.rank() == 0) decide(summed_, 0, layers());
   publish(0, layers());

@@ -82,8 +82,9 @@ class ClipCoordinator {
   void publish(int first, int count);
   void hold(int first, int count);
   float* held_clips() const { return static_cast<float*>(held_->data()); }
-  std::vector<int64_t> histogram(int layer) const;
-  void clear_histogram(int layer);
+  uint32_t* histogram(int layer) const { return static_cast<uint32_t*>(histograms_->data()) + int64_t{layer} * histogram_bins; }
+  std::vector<int64_t> histograms(int first, int count) const;  // this rank's, of some layers
+  void clear_histograms(int first, int count);
 
   Transport& transport_;
   Backend& backend_;
@@ -93,7 +94,7 @@ class ClipCoordinator {
   double alpha_, beta_;
   std::vector<std::string> layers_;
   std::vector<ClipChoice> choices_;
-  std::vector<std::unique_ptr<Buffer>> histograms_;  // by layer: (histogram_bins) counts on the device
+  std::unique_ptr<Buffer> histograms_;               // (layers, histogram_bins) counts on the device, from the first step on
   std::unique_ptr<Buffer> saturated_;                // (layers) counts on the device
   std::unique_ptr<Buffer> held_;                     // (2, most_layers) clips and learning-rate scales on the device
   std::vector<int64_t> summed_;                      // histograms of the last update, over all ranks
