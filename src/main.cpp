@@ -76,6 +76,7 @@ int run(int argc, char** argv) {
   study->add_option("--directory", study_options.directory, "Where runs and tables go (default: studies/<study>)");
   study->add_option("--set", study_options.overrides, "Override one key of every run (repeatable)")
       ->allow_extra_args(false);
+  study->add_option("--only", study_options.only, "Of the runs only those whose name this regular expression finds");
   study->add_flag("--list", study_options.list, "Print the runs and their states; execute nothing");
   study->add_flag("--again", study_options.again, "Try failed runs again");
   CLI::App* inspect = app.add_subcommand("inspect", "Write one HTML page about a run: curves, clips, gradients");

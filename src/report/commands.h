@@ -9,6 +9,7 @@ struct StudyOptions {
   std::string file;                    // the study's YAML
   std::string directory;               // where runs and tables go; empty: studies/<name of the file>
   std::vector<std::string> overrides;  // key=value, for every run, after the study's own
+  std::string only;                    // a regular expression: of the runs only those whose name it finds
   bool list = false;                   // print the runs and their states; execute nothing
   bool again = false;                  // try failed runs again
 };

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
+#include <regex>
 #include <sstream>
 
 #include "kernels/base/error.h"
@@ -93,22 +94,30 @@ class IgnoreInterrupt {
 
 int run_study(const StudyOptions& options) {
   const StudyPlan plan = read_study(options.file, options.overrides);
+  std::vector<StudyRun> runs = plan.runs;
+  try {
+    const std::regex only(options.only);
+    std::erase_if(runs, [&](const StudyRun& run) { return !std::regex_search(run.name, only); });
+  } catch (const std::regex_error&) {
+    REQUIRE_USAGE(false, "for example --only 'resnet20-.*seed1'", "--only ", options.only, " is no regular expression");
+  }
+  REQUIRE_USAGE(!runs.empty(), "see the names with --list", "--only ", options.only, " finds none of ", plan.runs.size(), " runs");
   const fs::path root =
       options.directory.empty() ? fs::path("studies") / fs::path(options.file).stem() : fs::path(options.directory);
   if (!options.list) fs::create_directories(root);
   const IgnoreInterrupt ignore;
-  for (size_t i = 0; i < plan.runs.size(); ++i) {
-    const StudyRun& run = plan.runs[i];
+  for (size_t i = 0; i < runs.size(); ++i) {
+    const StudyRun& run = runs[i];
     const fs::path directory = root / run.name;
     const bool finished = fs::exists(directory / "result.json"), failed = fs::exists(directory / "failed.txt");
     const bool begun = fs::exists(directory / "config.yaml");
     if (begun) require_same_training(load_config(plan.base, run.overrides), text_of(directory / "config.yaml"));
     const char* state = finished ? "finished" : failed ? "failed" : begun ? "begun" : "to do";
     if (options.list || finished || (failed && !options.again)) {
-      std::cout << fmt::format("[{}/{}] {:<9} {}\n", i + 1, plan.runs.size(), state, run.name) << std::flush;
+      std::cout << fmt::format("[{}/{}] {:<9} {}\n", i + 1, runs.size(), state, run.name) << std::flush;
       continue;
     }
-    std::cout << fmt::format("[{}/{}] {:<9} {} ... ", i + 1, plan.runs.size(), begun ? "resumed" : "started", run.name)
+    std::cout << fmt::format("[{}/{}] {:<9} {} ... ", i + 1, runs.size(), begun ? "resumed" : "started", run.name)
               << std::flush;
     fs::create_directories(directory);
     fs::remove(directory / "failed.txt");

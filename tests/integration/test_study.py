@@ -23,6 +23,9 @@ class Studies(Case):
         study, out = self.directory / "tiny.yaml", self.directory / "out"
         study.write_text(STUDY)
         self.assertEqual(self.octet("study", study, "--list").out.count("to do"), 3)
+        self.assertEqual(self.octet("study", study, "--list", "--only", "int8|wage").out.count("to do"), 2)
+        self.assertIn("none of 3 runs", self.octet("study", study, "--only", "fp16", code=2).err)
+        self.assertIn("regular expression", self.octet("study", study, "--only", "(", code=2).err)
         job = self.octet("study", study, "--directory", out)
         self.assertEqual(job.out.count("started"), 3, job)
         self.assertIn("norm", job.out)  # wage fails alone
