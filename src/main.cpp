@@ -120,7 +120,7 @@ int run(int argc, char** argv) {
     return 0;
   }
   if (inspect->parsed()) return run_inspect(inspected, page);
-  if (bench->parsed() && a.config == "kernels") return run_bench_kernels(a.filter, a.json);
+  if (bench->parsed() && a.config == "kernels") return run_bench_kernels(a.filter, a.json, a.overrides);
 
   std::unique_ptr<Transport> transport = make_transport(&argc, &argv);
   setup_log(transport->rank());

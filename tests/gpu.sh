@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # What can only be done with a GPU, in one go; made for the bundle of launch/bundle.sh, in whose folder it lies. Runs every
 # kernel test on the device (bit by bit against the CPU), compute-sanitizer on a part of them, the same short training on
-# CPU and GPU (their weights must be equal), a longer one, and the benchmark against PyTorch where PyTorch is.
+# CPU and GPU, recorded as graphs and not (all weights must be equal), a longer one, the kernels' speed, and the benchmark against
+# PyTorch where PyTorch is.
 # usage: gpu.sh [OUTPUT.json]   (default: gpu.json)    GPU_QUICK=1: without the longer training and the benchmark
+#        OCTET_CIFAR10=DIR: also ResNet-20 on CIFAR-10, 30 epochs, INT8 and fp32 (some minutes)
 set -uo pipefail
 output=$(realpath -m "${1:-gpu.json}")
 cd "$(dirname "${BASH_SOURCE[0]}")" || exit 1
@@ -31,13 +33,13 @@ for status in sorted(work.glob("*.status")):
     if code != 0:
         entry["errors"] = err.strip().splitlines()[-30:]
     report[status.stem] = entry
-for name in ("run_cpu", "run_cuda", "run_shapes"):
+for name in ("run_cpu", "run_cuda", "run_eager", "run_shapes", "run_cifar10_unified_int8", "run_cifar10_fp32"):
     result = work / name / "result.json"
     if result.exists():
         report[name] = json.loads(result.read_text())
         sums[name] = report[name]["weights_sha256"]
-report["weights_equal"] = "run_cpu" in sums and sums.get("run_cpu") == sums.get("run_cuda")
-must = ("tests", "memcheck", "racecheck", "train_cpu", "train_cuda", "train_shapes")
+report["weights_equal"] = "run_cpu" in sums and sums["run_cpu"] == sums.get("run_cuda") == sums.get("run_eager")
+must = ("tests", "memcheck", "racecheck", "train_cpu", "train_cuda", "train_eager", "train_shapes")
 report["passed"] = report["weights_equal"] and all(report[name]["exit"] == 0 for name in must if name in report)
 pathlib.Path(output).write_text(json.dumps(report, indent=2) + "\n")
 sys.exit(not report["passed"])
@@ -63,16 +65,29 @@ if command -v compute-sanitizer > /dev/null; then
     '--gtest_filter=CudaConvolution.ScalesPerChannel*:CudaPasses.SoftmaxLoss'
 fi
 recipe=configs/shapes_resnet20_unified_int8.yaml
-for device in cpu cuda; do
-  step "train_$device" 120 ./octet train $recipe --set backend.device=$device --set train.steps=20 \
-    --set data.samples=2048 --run "$work/run_$device"
-done
+short=(--set train.steps=20 --set data.samples=2048)
+step train_cpu 120 ./octet train $recipe "${short[@]}" --run "$work/run_cpu"
+step train_cuda 120 ./octet train $recipe "${short[@]}" --set backend.device=cuda --run "$work/run_cuda"
+step train_eager 120 ./octet train $recipe "${short[@]}" --set backend.device=cuda --set backend.graph=false --run "$work/run_eager"
 if [ -z "${GPU_QUICK:-}" ]; then
   step train_shapes 200 ./octet train $recipe --set backend.device=cuda --run "$work/run_shapes"
   for batch in 64 256; do
     step "octet_resnet50_$batch" 150 ./octet bench configs/synthetic_resnet50_unified_int8.yaml --json --steps 10 \
       --set backend.device=cuda --set data.batch=$batch --set data.samples=$((2 * batch))
   done
+  for period in 1 1000; do
+    step "octet_resnet50_period_$period" 150 ./octet bench configs/synthetic_resnet50_unified_int8.yaml --json --steps 20 \
+      --set backend.device=cuda --set data.batch=256 --set data.samples=512 --set policy.clip.period=$period
+  done
+  step octet_resnet20 60 ./octet bench configs/cifar10_resnet20_unified_int8.yaml --json --steps 100 \
+    --set backend.device=cuda --set data.name=synthetic --set data.image_size=32
+  step kernels 120 ./octet bench kernels --json --set backend.device=cuda
+  if [ -n "${OCTET_CIFAR10:-}" ]; then
+    for policy in unified_int8 fp32; do
+      step "cifar10_$policy" 600 ./octet train "configs/cifar10_resnet20_$policy.yaml" --set backend.device=cuda \
+        --set "data.root=$OCTET_CIFAR10" --run "$work/run_cifar10_$policy"
+    done
+  fi
   for precision in fp32 tf32 bf16; do
     step "pytorch_resnet50_$precision" 120 python3 bench/pytorch_gpu_step.py resnet50 --precision $precision
   done

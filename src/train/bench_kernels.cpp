@@ -1,4 +1,4 @@
-// `octet bench kernels`: memory, and each hot kernel at the sizes of real layers, on all allowed cores.
+// `octet bench kernels`: memory, and each hot kernel at the sizes of real layers, on all allowed cores or a GPU.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 #include <regex>
 #include <thread>
 
+#include "comm/transports.h"
 #include "src/train/commands.h"
 #include "src/train/trainer.h"
 
@@ -32,16 +33,19 @@ constexpr Layer layers[] = {
     {"mobilenet_v2/dw384@8", 128, 8, 384, 384, 3, 1, 384},
 };
 
-// Median milliseconds of a call, from at least five calls and a tenth of a second.
-double time_of(const std::function<void()>& call) {
+// Median milliseconds of a call, from at least five calls and a tenth of a second. A device is waited for once in `calls`.
+double time_of(Backend& backend, int calls, const std::function<void()>& call) {
   using Clock = std::chrono::steady_clock;
   call();
+  backend.synchronize();
   std::vector<double> times;
   for (double total = 0; total < 0.1 || times.size() < 5;) {
     const auto start = Clock::now();
-    call();
-    times.push_back(std::chrono::duration<double>(Clock::now() - start).count());
-    total += times.back();
+    for (int i = 0; i < calls; ++i) call();
+    backend.synchronize();
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    times.push_back(seconds / calls);
+    total += seconds;
   }
   std::sort(times.begin(), times.end());
   return 1e3 * times[times.size() / 2];
@@ -54,9 +58,10 @@ class KernelBench {
 
   void run(const Layer& layer) {
     ConvProblem problem;
-    problem.x = {layer.batch, layer.size, layer.size, layer.in};
+    const int64_t batch = backend_.host_memory() ? layer.batch : std::max<int64_t>(layer.batch, gpu_batch);
+    problem.x = {batch, layer.size, layer.size, layer.in};
     const int64_t size = output_extent(layer.size, layer.kernel, layer.stride, layer.kernel / 2);
-    problem.y = {layer.batch, size, size, layer.out};
+    problem.y = {batch, size, size, layer.out};
     problem.kernel_h = problem.kernel_w = layer.kernel;
     problem.stride_h = problem.stride_w = layer.stride;
     problem.pad_h = problem.pad_w = layer.kernel / 2;
@@ -66,8 +71,8 @@ class KernelBench {
     const QTensor x = codes(problem.x), w = codes(problem.weight()), error = codes(problem.y), y = codes(problem.y);
     const Tensor convolved = tensor(problem.y, DType::bf16), dy = tensor(problem.y, DType::bf16);
     const Tensor dx = tensor(problem.x, DType::bf16), dw = tensor(problem.weight(), DType::f32);
-    float* channels = tensor({1, 1, 8, layer.out}, DType::f32).f32();
-    std::fill_n(channels, 8 * layer.out, 1.0f);
+    const std::vector<float> ones(size_t(8 * layer.out), 1.0f);
+    float* const channels = static_cast<float*>(copied(ones.data(), ones.size() * sizeof(float)));
     const Moments moments{channels, channels + layer.out, channels + 2 * layer.out, channels + 3 * layer.out};
     const AffineParameters parameters{channels + 4 * layer.out, channels + 5 * layer.out};
     const Into d_gamma{{channels + 6 * layer.out, {1, 1, 1, layer.out}, DType::f32}};
@@ -77,9 +82,9 @@ class KernelBench {
     affine.activation = Activation::relu;
     Encoding activation{.dtype = DType::s8}, gradient{.dtype = DType::s8, .rounding = Rounding::stochastic};
     gradient.range = Range::held;
-    float clip = 1;
-    gradient.held = &clip;
-    uint64_t saturated = 0;
+    gradient.held = channels;  // a clip of 1
+    const uint64_t none = 0;
+    auto* const saturated = static_cast<uint64_t*>(copied(&none, sizeof none));
 
     const std::string prefix = std::string(layer.name) + "/";
     const double operations = 2.0 * double(problem.products()), y_elements = double(problem.y.elements());
@@ -94,11 +99,11 @@ class KernelBench {
            [&] { backend_.affine_forward(affine, convolved, moments, parameters, {}, activation, {}, y); });
     report(prefix + "affine_backward", 0, 9 * y_elements, [&] {
       backend_.affine_backward(affine, convolved, moments, parameters, y, false, dy, d_gamma, d_beta, {}, gradient, {},
-                               error, {nullptr, &saturated});
+                               error, {nullptr, saturated});
     });
   }
 
-  // a[i] = b[i] + s c[i] on arrays far larger than any cache: what memory can give, as STREAM counts it.
+  // On the host: a[i] = b[i] + s c[i] on arrays far larger than any cache: what memory can give, as STREAM counts it.
   void run_triad() {
     const char* const name = "memory/triad";
     if (!std::regex_search(name, filter_)) return;
@@ -118,26 +123,33 @@ class KernelBench {
   }
 
  private:
+  static constexpr int64_t gpu_batch = 256;
+
+  void* copied(const void* from, size_t bytes) {
+    buffers_.push_back(backend_.allocate(bytes));
+    backend_.to_device(buffers_.back()->data(), from, bytes);
+    return buffers_.back()->data();
+  }
   Tensor tensor(Shape shape, DType dtype) {
-    buffers_.push_back(backend_.allocate(size_t(shape.elements()) * size_of(dtype)));
-    Tensor tensor{buffers_.back()->data(), shape, dtype};
+    std::vector<char> values(size_t(shape.elements()) * size_of(dtype));
+    Tensor tensor{values.data(), shape, dtype};
     for (int64_t i = 0; i < shape.elements(); ++i) {
       const uint32_t random = philox(uint64_t(i) / 4, 0, 0, 1).word[i % 4];
       if (dtype == DType::s8) tensor.s8()[i] = int8_t(int(random % 255) - 127);
       if (dtype == DType::bf16) tensor.as<uint16_t>()[i] = uint16_t(0x3F00u | (random & 0x80FFu));  // +-0.5 .. 2
     }
+    tensor.data = copied(values.data(), values.size());
     return tensor;
   }
   QTensor codes(Shape shape) {
     const Tensor values = tensor(shape, DType::s8);
-    float* scale = tensor({1, 1, 1, 1}, DType::f32).f32();
-    *scale = 0.01f;
-    return {values, scale};
+    const float scale = 0.01f;
+    return {values, static_cast<float*>(copied(&scale, sizeof scale))};
   }
 
   void report(const std::string& name, double operations, double bytes, const std::function<void()>& call) {
     if (!std::regex_search(name, filter_)) return;
-    const double milliseconds = time_of(call);
+    const double milliseconds = time_of(backend_, backend_.host_memory() ? 1 : 10, call);
     const double rate = (operations > 0 ? operations : bytes) / milliseconds * 1e-6;
     const char* unit = operations > 0 ? "GOP/s" : "GB/s";
     if (json_)
@@ -156,8 +168,10 @@ class KernelBench {
 
 }  // namespace
 
-int run_bench_kernels(const std::string& filter, bool json) {
-  const auto backend = make_cpu_backend({default_isa(), allowed_cores(), RealConvolution::fixed_order});
+int run_bench_kernels(const std::string& filter, bool json, const std::vector<std::string>& overrides) {
+  const Config config = parse_config("{}\n", "octet bench kernels", overrides);
+  const auto transport = make_self_transport();
+  const auto backend = make_backend(config, *make_policy(config), *transport);
   std::unique_ptr<KernelBench> bench;
   try {
     bench = std::make_unique<KernelBench>(*backend, filter, json);
@@ -165,8 +179,8 @@ int run_bench_kernels(const std::string& filter, bool json) {
     throw UsageError(__FILE__, __LINE__, say("--filter `", filter, "` is not a regular expression: ", error.what()),
                      "use an ECMAScript regular expression, for example resnet20.*forward");
   }
-  if (!json) fmt::print("{} on {} thread(s)\n", backend->isa(), allowed_cores());
-  bench->run_triad();
+  if (!json) fmt::print("{} {}\n", backend->name(), backend->isa());
+  if (backend->host_memory()) bench->run_triad();
   for (const Layer& layer : layers) bench->run(layer);
   bench->finish();
   return 0;

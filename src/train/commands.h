@@ -20,6 +20,7 @@ int run_plan(const Config&, Transport&);
 int run_bench(const Config&, Transport&, int64_t steps, bool json);
 // Replaces this process by bench/peers/compare.py. networks: empty for all; options: handed on.
 int run_bench_peer(const std::vector<std::string>& networks, const std::vector<std::string>& options);
-int run_bench_kernels(const std::string& filter, bool json);
+// overrides: key=value, for backend.device, backend.isa and backend.threads.
+int run_bench_kernels(const std::string& filter, bool json, const std::vector<std::string>& overrides);
 
 }  // namespace octet

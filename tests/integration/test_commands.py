@@ -70,6 +70,7 @@ class Commands(Case):
         measured = json.loads(self.octet("bench", "kernels", "--json", "--filter", "resnet20/64x64@8/forward").out)
         self.assertEqual([kernel["kernel"] for kernel in measured], ["resnet20/64x64@8/forward"])
         self.octet("bench", "kernels", "--filter", "(", code=2)
+        self.assertIn("scalar", self.octet("bench", "kernels", "--filter", "64x64@8/affine_forward", "--set", "backend.isa=scalar").out)
 
     def test_bench_peer_finds_the_comparison(self):
         """Without PyTorch: what is wrong is said before anything is measured."""
