@@ -69,7 +69,8 @@ PlanOptions plan_options(const Config& config) {
 }
 
 std::unique_ptr<Backend> make_backend(const Config& config, const Policy& policy, const Transport& transport) {
-  if (config.backend.device == "cuda") return make_cuda_backend({transport.local_rank(), config.backend.check_kernels});
+  if (config.backend.device == "cuda")
+    return make_cuda_backend({transport.local_rank(), config.backend.check_kernels, policy.real_convolution()});
   CpuOptions options;
   options.isa = config.backend.isa.empty() ? default_isa() : isa_from_name(config.backend.isa);
   options.threads = config.backend.threads > 0 ? int(config.backend.threads)
