@@ -38,8 +38,25 @@ class CudnnConvolution final : public LibraryConvolution {
   using Key = std::array<int64_t, 19>;
 
   const std::optional<CudnnPlan>& plan(ConvPass pass, const ConvProblem& p, bool add) {
-    const Key key{static_cast<int64_t>(pass), add, p.x.n, p.x.h, p.x.w, p.x.c, p.y.n, p.y.h, p.y.w, p.y.c, p.kernel_h,
-                  p.kernel_w, p.stride_h, p.stride_w, p.pad_h, p.pad_w, p.dilation_h, p.dilation_w, p.groups};
+    const Key key{static_cast<int64_t>(pass),
+                  add,
+                  p.x.n,
+                  p.x.h,
+                  p.x.w,
+                  p.x.c,
+                  p.y.n,
+                  p.y.h,
+                  p.y.w,
+                  p.y.c,
+                  p.kernel_h,
+                  p.kernel_w,
+                  p.stride_h,
+                  p.stride_w,
+                  p.pad_h,
+                  p.pad_w,
+                  p.dilation_h,
+                  p.dilation_w,
+                  p.groups};
     const auto known = plans_.find(key);
     if (known != plans_.end()) return known->second;
     const std::optional<CudnnPlan>& made =

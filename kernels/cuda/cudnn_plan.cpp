@@ -62,7 +62,8 @@ Operation operation_of(ConvPass pass) {
               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
               CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA};
-    case ConvPass::backward_weight: break;
+    case ConvPass::backward_weight:
+      break;
   }
   return {CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
           CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
@@ -90,14 +91,13 @@ bool is_faithful(const CudnnDescriptor& config) {
   const std::optional<CudnnDescriptor> engine = engine_of(config);
   std::array<cudnnBackendNumericalNote_t, CUDNN_NUMERICAL_NOTE_TYPE_COUNT> notes;
   int64_t count = 0;
-  if (!engine || config.library().get_attribute(engine->get(), CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
-                                                CUDNN_TYPE_NUMERICAL_NOTE, static_cast<int64_t>(notes.size()), &count,
-                                                notes.data()) != CUDNN_STATUS_SUCCESS)
+  if (!engine ||
+      config.library().get_attribute(engine->get(), CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
+                                     static_cast<int64_t>(notes.size()), &count, notes.data()) != CUDNN_STATUS_SUCCESS)
     return false;
   return std::none_of(notes.begin(), notes.begin() + count, [](cudnnBackendNumericalNote_t note) {
     return note == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC || note == CUDNN_NUMERICAL_NOTE_TENSOR_CORE ||
-           note == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS ||
-           note == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION;
+           note == CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS || note == CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION;
   });
 }
 

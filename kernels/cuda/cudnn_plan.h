@@ -1,5 +1,5 @@
-// Plans of f32 convolutions by cuDNN's graph interface. They are made for a description of a device: where there is none
-// they can be made as well, but not run.
+// Plans of f32 convolutions by cuDNN's graph interface. They are made for a description of a device: where there is
+// none they can be made as well, but not run.
 #pragma once
 #include <optional>
 #include <string>
