@@ -51,7 +51,7 @@ CudaBackend::CudaBackend(const CudaOptions& options, std::unique_ptr<LibraryConv
       library_(std::move(library)) {
   if (options.real != RealConvolution::library || library_ != nullptr) return;
   std::string missing;
-  library_ = make_cudnn_convolution(options.device, stream_, missing);
+  library_ = make_cudnn_convolution(options.device, device_, stream_, missing);
   note_ = library_ != nullptr ? "convolutions by " + library_->name()
                               : "convolutions by octet's fixed-order kernels, slowly: " + missing;
 }

@@ -3,7 +3,7 @@
 
 namespace octet::cuda {
 
-std::unique_ptr<LibraryConvolution> make_cudnn_convolution(int, Stream, std::string& missing) {
+std::unique_ptr<LibraryConvolution> make_cudnn_convolution(int, const Device&, Stream, std::string& missing) {
   missing = "built without cuDNN";
   return nullptr;
 }

@@ -5,6 +5,7 @@
 
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/cudnn_plan.h"
+#include "kernels/cuda/plan_cache.h"
 
 namespace octet::cuda {
 namespace {
@@ -14,8 +15,12 @@ constexpr size_t most_workspace = size_t{1} << 30;
 
 class CudnnConvolution final : public LibraryConvolution {
  public:
-  CudnnConvolution(const CudnnLibrary& library, int device, Stream stream)
-      : library_(library), stream_(stream), device_(describe_device(library, device)) {
+  CudnnConvolution(const CudnnLibrary& library, int index, const Device& device, Stream stream)
+      : library_(library),
+        stream_(stream),
+        device_(describe_device(library, index)),
+        cache_(PlanCache::default_folder(), say(library.name(), ", ", device.name, ", ", device.processors,
+                                                " processors, workspace ", most_workspace)) {
     library.check(library.create(&handle_), "starting cuDNN");
     library.check(library.set_stream(handle_, static_cast<cudaStream_t>(stream.handle)), "choosing cuDNN's stream");
   }
@@ -59,8 +64,7 @@ class CudnnConvolution final : public LibraryConvolution {
                   p.groups};
     const auto known = plans_.find(key);
     if (known != plans_.end()) return known->second;
-    const std::optional<CudnnPlan>& made =
-        plans_.emplace(key, CudnnPlan::build(device_, pass, p, add, most_workspace)).first->second;
+    const std::optional<CudnnPlan>& made = plans_.emplace(key, kept_or_built(pass, p, add)).first->second;
     if (stream_.check_every_kernel)
       std::clog << describe(pass, p, add) << ": "
                 << (made ? say(library_.name(), ", engine ", made->engine(), ", workspace ",
@@ -69,10 +73,19 @@ class CudnnConvolution final : public LibraryConvolution {
                 << '\n';
     return made;
   }
+  std::optional<CudnnPlan> kept_or_built(ConvPass pass, const ConvProblem& p, bool add) const {
+    const std::string problem = describe(pass, p, add);
+    if (const std::optional<std::string> json = cache_.find(problem))
+      if (std::optional<CudnnPlan> kept = CudnnPlan::load(device_, *json)) return kept;
+    std::optional<CudnnPlan> built = CudnnPlan::build(device_, pass, p, add, most_workspace);
+    if (built) cache_.keep(problem, built->json());
+    return built;
+  }
 
   const CudnnLibrary& library_;
   Stream stream_;
   CudnnDescriptor device_;
+  PlanCache cache_;
   cudnnHandle_t handle_ = nullptr;
   std::map<Key, std::optional<CudnnPlan>> plans_;  // nothing: no engine takes it
   DeviceScratch workspace_;
@@ -80,10 +93,11 @@ class CudnnConvolution final : public LibraryConvolution {
 
 }  // namespace
 
-std::unique_ptr<LibraryConvolution> make_cudnn_convolution(int device, Stream stream, std::string& missing) {
+std::unique_ptr<LibraryConvolution> make_cudnn_convolution(int index, const Device& device, Stream stream,
+                                                           std::string& missing) {
   const CudnnLibrary* const library = load_cudnn(missing);
   if (library == nullptr) return nullptr;
-  return std::make_unique<CudnnConvolution>(*library, device, stream);
+  return std::make_unique<CudnnConvolution>(*library, index, device, stream);
 }
 
 }  // namespace octet::cuda

@@ -24,6 +24,6 @@ class LibraryConvolution {
 };
 
 // cuDNN. Null, with what is missing, where it is not installed or octet was built without it.
-std::unique_ptr<LibraryConvolution> make_cudnn_convolution(int device, Stream, std::string& missing);
+std::unique_ptr<LibraryConvolution> make_cudnn_convolution(int index, const Device&, Stream, std::string& missing);
 
 }  // namespace octet::cuda
