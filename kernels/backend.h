@@ -127,6 +127,8 @@ class Backend {
   virtual ~Backend() = default;
   virtual std::string name() const = 0;  // "cpu"
   virtual std::string isa() const = 0;   // "avx512_vnni"
+  // What a log should say beside these: which library computes, or that one is missing. Empty: nothing.
+  virtual std::string note() const { return {}; }
   // Memory of the device, zeroed. Whatever the calls below are given by pointer lies in such memory, which the host reaches
   // by to_host() and to_device(), or directly where host_memory() says so.
   virtual std::unique_ptr<Buffer> allocate(size_t bytes) = 0;
@@ -222,8 +224,8 @@ void require_available(Isa);
 
 enum class RealConvolution : uint8_t {
   fixed_order,  // own kernels: the same bits on every instruction set (unquantized layers of an int8 policy)
-  onednn,       // the fp32 policy: fastest, equality across instruction sets is not promised
-  chunked_float16,  // the fp8 policy: sums are FP16 (1, 6, 9), in chunks of 64
+  library,      // the fp32 policy: oneDNN, on a GPU cuDNN; fastest, equal bits across machines are not promised
+  chunked_float16,  // the fp8 policy: sums are FP16 (1, 6, 9), in chunks of 64; on a CPU
 };
 struct CpuOptions {
   Isa isa = Isa::scalar;  // REQUIREd to be available
@@ -234,6 +236,7 @@ struct CudaOptions {
   int device = 0;                   // of the machine: the rank's place on it
   bool check_every_kernel = false;  // wait after each kernel, so that an error names it; nothing is recorded then
   bool record = true;               // run() records CUDA graphs
+  RealConvolution real = RealConvolution::fixed_order;
 };
 std::unique_ptr<Backend> make_reference_backend();
 std::unique_ptr<Backend> make_cpu_backend(const CpuOptions&);

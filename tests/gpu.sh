@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # What can only be done with a GPU, in one go; made for the bundle of launch/bundle.sh, in whose folder it lies. Runs every
 # kernel test on the device (bit by bit against the CPU), compute-sanitizer on a part of them, the same short training on
-# CPU and GPU, recorded as graphs and not (all weights must be equal), a longer one, the kernels' speed, and the benchmark against
-# PyTorch where PyTorch is.
+# CPU and GPU, recorded as graphs and not (all weights must be equal; with the fp32 policy losses must be close), a longer one, the
+# kernels' speed, and the benchmark against PyTorch where PyTorch is.
 # usage: gpu.sh [OUTPUT.json]   (default: gpu.json)    GPU_QUICK=1: without the longer training and the benchmark
 #        OCTET_CIFAR10=DIR: also ResNet-20 on CIFAR-10, 30 epochs, INT8 and fp32 (some minutes)
 set -uo pipefail
@@ -39,8 +39,23 @@ for name in ("run_cpu", "run_cuda", "run_eager", "run_shapes", "run_cifar10_unif
         report[name] = json.loads(result.read_text())
         sums[name] = report[name]["weights_sha256"]
 report["weights_equal"] = "run_cpu" in sums and sums["run_cpu"] == sums.get("run_cuda") == sums.get("run_eager")
-must = ("tests", "memcheck", "racecheck", "train_cpu", "train_cuda", "train_eager", "train_shapes")
-report["passed"] = report["weights_equal"] and all(report[name]["exit"] == 0 for name in must if name in report)
+
+def losses(device):
+    metrics = work / f"run_fp32_{device}" / "metrics.jsonl"
+    records = map(json.loads, metrics.read_text().splitlines()) if metrics.exists() else ()
+    return [record["loss"] for record in records if record["kind"] == "train"]
+
+# Five steps at a small rate, after which sums in another order differ by 4e-8 of the loss: 1e-5 leaves room for Winograd's
+# transforms in f32, and operands shortened to TF32 (2^-11) show.
+cpu, cuda = losses("cpu"), losses("cuda")
+report["fp32_losses"] = {"cpu": cpu, "cuda": cuda}
+report["fp32_losses_close"] = len(cpu) == len(cuda) == 5 and all(abs(a - b) <= 1e-5 * a for a, b in zip(cpu, cuda))
+errors = work / "train_fp32_cuda.err"
+if errors.exists():
+    report["fp32_convolutions"] = [line for line in errors.read_text(errors="replace").splitlines() if ", groups " in line]
+must = ("tests", "memcheck", "racecheck", "train_cpu", "train_cuda", "train_eager", "train_fp32_cpu", "train_fp32_cuda", "train_shapes")
+report["passed"] = report["weights_equal"] and report["fp32_losses_close"] and all(
+    report[name]["exit"] == 0 for name in must if name in report)
 pathlib.Path(output).write_text(json.dumps(report, indent=2) + "\n")
 sys.exit(not report["passed"])
 EOF
@@ -69,6 +84,11 @@ short=(--set train.steps=20 --set data.samples=2048)
 step train_cpu 120 ./octet train $recipe "${short[@]}" --run "$work/run_cpu"
 step train_cuda 120 ./octet train $recipe "${short[@]}" --set backend.device=cuda --run "$work/run_cuda"
 step train_eager 120 ./octet train $recipe "${short[@]}" --set backend.device=cuda --set backend.graph=false --run "$work/run_eager"
+for device in cpu cuda; do  # by cuDNN, where it is installed; names the engine of each convolution
+  step "train_fp32_$device" 60 ./octet train configs/shapes_resnet20_fp32.yaml --set backend.device=$device \
+    --set backend.check_kernels=true --set train.steps=5 --set train.lr=0.01 --set train.log_every_steps=1 \
+    --set data.samples=512 --run "$work/run_fp32_$device"
+done
 if [ -z "${GPU_QUICK:-}" ]; then
   step train_shapes 200 ./octet train $recipe --set backend.device=cuda --run "$work/run_shapes"
   for batch in 64 256; do

@@ -45,18 +45,28 @@ void* DeviceScratch::get_bytes(size_t bytes) {
   return memory_;
 }
 
-CudaBackend::CudaBackend(const CudaOptions& options)
+CudaBackend::CudaBackend(const CudaOptions& options, std::unique_ptr<LibraryConvolution> library)
     : device_(open_device(options.device)),
       stream_(make_stream(options.check_every_kernel)),
-      records_(options.record && !options.check_every_kernel) {}
-CudaBackend::~CudaBackend() { destroy_stream(stream_); }
+      library_(std::move(library)),
+      records_(options.record && !options.check_every_kernel) {
+  if (options.real != RealConvolution::library || library_ != nullptr) return;
+  std::string missing;
+  library_ = make_cudnn_convolution(options.device, device_, stream_, missing);
+  note_ = library_ != nullptr ? "convolutions by " + library_->name()
+                              : "convolutions by octet's fixed-order kernels, slowly: " + missing;
+}
+CudaBackend::~CudaBackend() {
+  library_.reset();  // it uses the stream
+  destroy_stream(stream_);
+}
 
 std::string CudaBackend::isa() const { return say("sm_", device_.major, device_.minor); }
 
 std::unique_ptr<Buffer> CudaBackend::allocate(size_t bytes) { return std::make_unique<DeviceBuffer>(bytes, stream_); }
 
 size_t CudaBackend::scratch_bytes() const {
-  size_t sum = 0;
+  size_t sum = library_ != nullptr ? library_->scratch_bytes() : 0;
   for (const DeviceScratch* scratch : {&from_, &weights_, &partial_, &chunk_moments_, &items_, &ranges_, &coefficients_,
                                        &sums_, &row_losses_, &state_})
     sum += scratch->bytes();

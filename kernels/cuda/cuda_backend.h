@@ -1,11 +1,12 @@
-// The backend of NVIDIA GPUs. Every operation gives the bits of the CPU backend. Calls launch kernels on one stream and
-// return; nothing but to_host() and synchronize() waits.
+// The backend of NVIDIA GPUs. Every operation gives the bits of the CPU backend, but RealConvolution::library. Calls launch
+// kernels on one stream and return; nothing but to_host() and synchronize() waits.
 #pragma once
 #include <map>
 
 #include "kernels/backend.h"
 #include "kernels/cuda/geometry.h"
 #include "kernels/cuda/launch.h"
+#include "kernels/cuda/library_convolution.h"
 #include "kernels/cuda/runtime.h"
 
 namespace octet::cuda {
@@ -37,12 +38,14 @@ class DeviceScratch {
 
 class CudaBackend final : public Backend {
  public:
-  explicit CudaBackend(const CudaOptions&);
+  // library: for real-valued convolutions, other than the one that the options ask for.
+  explicit CudaBackend(const CudaOptions&, std::unique_ptr<LibraryConvolution> library = nullptr);
   ~CudaBackend() override;
   CudaBackend(const CudaBackend&) = delete;
   CudaBackend& operator=(const CudaBackend&) = delete;
   std::string name() const override { return "cuda"; }
   std::string isa() const override;  // "sm_90"
+  std::string note() const override { return note_; }
   std::unique_ptr<Buffer> allocate(size_t bytes) override;
   size_t scratch_bytes() const override;
   size_t free_bytes() const override { return cuda::free_bytes(); }
@@ -77,6 +80,8 @@ class CudaBackend final : public Backend {
   void find_nonfinite(Tensor, int32_t* found) override;
 
  private:
+  // Runs the pass on real values, if the library takes it; the pass writes one of the tensors. Moments: those of y.
+  bool by_library(ConvPass, const ConvProblem&, Tensor x, Tensor w, Tensor y, bool add, Moments);
   // from, with each row of `length` codes padded to a multiple of 16; from itself where nothing is missing.
   const int8_t* padded_rows(const int8_t* from, int64_t rows, int64_t length, DeviceScratch& room);
   // Forward weights (outputs, row) as (row, outputs), and the gather's steps changed to match.
@@ -95,6 +100,8 @@ class CudaBackend final : public Backend {
 
   Device device_;
   Stream stream_;
+  std::unique_ptr<LibraryConvolution> library_;  // null: real values go to the fixed-order kernels
+  std::string note_;
   // Of run(). A recording holds addresses of scratch memory, which moves when it grows.
   struct Program {
     Recording recording;

@@ -65,6 +65,7 @@ const int8_t* CudaBackend::channel_major(const int8_t* from, Shape s, DeviceScra
 
 void CudaBackend::conv_forward(const ConvProblem& p, QTensor x, QTensor w, Tensor y, Moments moments) {
   check(p, x, p.x, w, p.weight());
+  if (x.real() && by_library(ConvPass::forward, p, x.values, w.values, y, false, moments)) return;
   Gather g = forward_gather(p, x.real() ? 4 : 1);
   Output output = output_of(x, w, y, false);
   if (moments) output.moments = chunk_moments_.get<float>(moment_floats(g));
@@ -78,14 +79,14 @@ void CudaBackend::conv_forward(const ConvProblem& p, QTensor x, QTensor w, Tenso
     launch_direct_gather(g, x.real(), x.values.data, lane_major_weights(w, g), output, stream_);
   }
   if (!moments) return;
-  const int64_t items = (g.chunks + g.chunks_per_item - 1) / g.chunks_per_item;
-  launch_combine_moments(g, output.moments, items_.get<double>(4 * items * p.y.c), moments, stream_);
+  launch_combine_moments(g, output.moments, items_.get<double>(4 * item_count(g) * p.y.c), moments, stream_);
 }
 
 void CudaBackend::conv_backward_data(const ConvProblem& p, QTensor dy, QTensor w, Into dx) {
   check(p, dy, p.y, w, p.weight());
   REQUIRE(dx.tensor.shape == p.x, "give tensors of the ConvProblem's shapes", "dx has another shape than the problem");
   const Output output = output_of(dy, w, dx.tensor, dx.add);
+  if (dy.real() && by_library(ConvPass::backward_data, p, dx.tensor, w.values, dy.values, dx.add, {})) return;
   const bool depthwise = p.groups > 1 && p.x.c == p.groups && p.y.c == p.groups;
   const bool per_channel = !dy.real() && w.per_channel && !depthwise;
   if (per_channel || !on_tensor_cores(p, dy)) {
@@ -112,6 +113,7 @@ void CudaBackend::conv_backward_weight(const ConvProblem& p, QTensor x, QTensor 
   REQUIRE(dw.tensor.shape == p.weight() && dw.tensor.dtype == DType::f32, "give f32 of the weight's shape",
           "dw has another shape or type than the problem");
   REQUIRE(!x.per_channel && !dy.per_channel, "give one scale per tensor", "a weight gradient of per-channel codes");
+  if (x.real() && by_library(ConvPass::backward_weight, p, x.values, dw.tensor, dy.values, dw.add, {})) return;
   const WeightGather g = weight_gather(p);
   const int64_t count = dw.tensor.elements();
   int parts = g.items;

@@ -47,7 +47,13 @@ void launch_direct_weight(const WeightGather&, bool real, const void* x, const v
 void launch_finish_weight(bool real, const void* partial, int parts, int64_t count, const float* scale_x,
                           const float* scale_dy, float* dw, bool add, Stream);
 
-// moments.cu. items: room for 4 * items * channels doubles.
+// copy_real.cu: to (f32 or bf16) (+)= from.
+void launch_copy_real(const float* from, int64_t count, void* to, bool bf16, bool add, Stream);
+
+// moments.cu. items: room for 4 * item_count() * channels doubles.
+inline int item_count(const Gather& g) { return (g.chunks + g.chunks_per_item - 1) / g.chunks_per_item; }
+// The moments of a finished output y, f32 (pixels, channels), as a convolution's epilogue writes them.
+void launch_chunk_moments(const Gather&, const float* y, float* chunk_moments, Stream);
 void launch_combine_moments(const Gather&, const float* chunk_moments, double* items, Moments, Stream);
 void launch_update_running(Moments, int64_t count, float momentum, float* mean, float* variance, int64_t channels,
                            Stream);

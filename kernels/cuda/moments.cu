@@ -8,6 +8,15 @@ namespace {
 
 constexpr int threads = 64;
 
+__global__ void chunk_moments(Gather g, const float* y, float* moments) {
+  const int channel = static_cast<int>(blockIdx.y) * threads + static_cast<int>(threadIdx.x);
+  const int chunk = static_cast<int>(blockIdx.x);
+  if (channel >= g.to_channels) return;
+  const float* const first = y + static_cast<int64_t>(chunk_first(g, chunk)) * g.to_channels + channel;
+  write_chunk_moments(g, chunk, channel, moments,
+                      [&](int row) { return first[static_cast<int64_t>(row) * g.to_channels]; });
+}
+
 // items: sums, squares, lows, highs, (items, channels) each.
 __global__ void sum_items(Gather g, const float* chunks_of, int items, double* to) {
   const int channels = g.to_channels;
@@ -67,9 +76,14 @@ __global__ void running(const float* batch_mean, const float* batch_variance, fl
 
 }  // namespace
 
+void launch_chunk_moments(const Gather& g, const float* y, float* moments, Stream stream) {
+  OCTET_LAUNCH(chunk_moments, dim3(static_cast<unsigned>(g.chunks), blocks_for(g.to_channels, threads)), dim3(threads),
+               stream, g, y, moments);
+}
+
 void launch_combine_moments(const Gather& g, const float* chunk_moments, double* items, Moments moments,
                             Stream stream) {
-  const int count = (g.chunks + g.chunks_per_item - 1) / g.chunks_per_item, channels = g.to_channels;
+  const int count = item_count(g), channels = g.to_channels;
   OCTET_LAUNCH(sum_items, dim3(static_cast<unsigned>(count), blocks_for(channels, threads)), dim3(threads), stream, g,
                chunk_moments, count, items);
   OCTET_LAUNCH(finish_moments, dim3(blocks_for(channels, threads)), dim3(threads), stream, items, count, channels,

@@ -1,4 +1,4 @@
-// Nothing is quantized: the baseline, on oneDNN's convolutions.
+// Nothing is quantized: the baseline, on the convolutions of oneDNN or cuDNN.
 #include "src/quant/policies.h"
 
 namespace octet {
@@ -11,7 +11,7 @@ class Fp32 final : public Policy {
   Encoding encoding(Role) const override { return {}; }
   bool needs_clips() const override { return false; }
   bool real_weight_gradient() const override { return false; }
-  RealConvolution real_convolution() const override { return RealConvolution::onednn; }
+  RealConvolution real_convolution() const override { return RealConvolution::library; }
 };
 
 }  // namespace

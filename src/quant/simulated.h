@@ -18,7 +18,7 @@ class SimulatedPolicy : public Policy {
   Encoding encoding(Role) const override { return {}; }
   bool needs_clips() const override { return false; }
   bool real_weight_gradient() const override { return false; }
-  RealConvolution real_convolution() const override { return RealConvolution::onednn; }
+  RealConvolution real_convolution() const override { return RealConvolution::library; }
   bool simulates() const override { return true; }
 
  protected:

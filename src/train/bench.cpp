@@ -114,6 +114,7 @@ int run_bench(const Config& config, Transport& transport, int64_t steps, bool js
         {"batch", config.data.batch},
         {"ranks", transport.size()},
         {"isa", trainer.backend().isa()},
+        {"backend_note", trainer.backend().note()},
         {"phases", phases},
         {"loader_processor_ms", read_ms},
         {"convolution_tops", timed ? nlohmann::ordered_json(tops) : nullptr},
@@ -134,8 +135,10 @@ int run_bench(const Config& config, Transport& transport, int64_t steps, bool js
     fmt::print("{}\n", result.dump());
     return 0;
   }
-  fmt::print("{}: {} steps of {} images on {} rank(s), {} {}\n", config.file, steps, config.data.batch,
-             transport.size(), trainer.backend().name(), trainer.backend().isa());
+  const std::string note = trainer.backend().note();
+  fmt::print("{}: {} steps of {} images on {} rank(s), {} {}{}\n", config.file, steps, config.data.batch,
+             transport.size(), trainer.backend().name(), trainer.backend().isa(),
+             note.empty() ? "" : " (" + note + ")");
   fmt::print("step {:.2f} ms median ({:.2f} to {:.2f}), {:.0f} img/s, arena {:.1f} MB, peak resident {:.1f} MB\n",
              1e3 * median, 1e3 * sorted.front(), 1e3 * sorted.back(), double(config.data.batch) / median,
              double(trainer.plan().arena_bytes()) / 1e6, resident / 1e6);

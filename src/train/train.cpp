@@ -90,9 +90,10 @@ class TrainingRun {
       spdlog::info("this processor has {}; its kernels are not yet proven on hardware, so {} runs (--set backend.isa={})",
                    name_of(best_isa()), name_of(default_isa()), name_of(best_isa()));
     spdlog::info("{} on {}", config_.model.name, trainer_.datasets().train->describe());
-    spdlog::info("policy {}, storage {}, {} rank(s), {} {}, arena {:.1f} MB, {} parameters, run directory {}",
+    const std::string note = trainer_.backend().note();
+    spdlog::info("policy {}, storage {}, {} rank(s), {} {}{}, arena {:.1f} MB, {} parameters, run directory {}",
                  config_.policy.name, name_of(plan_options(config_).storage), transport_.size(),
-                 trainer_.backend().name(), trainer_.backend().isa(), double(trainer_.plan().arena_bytes()) / 1e6,
+                 trainer_.backend().name(), trainer_.backend().isa(), note.empty() ? "" : " (" + note + ")", double(trainer_.plan().arena_bytes()) / 1e6,
                  trainer_.plan().parameter_count(), directory_);
   }
 

@@ -69,7 +69,11 @@ PlanOptions plan_options(const Config& config) {
 }
 
 std::unique_ptr<Backend> make_backend(const Config& config, const Policy& policy, const Transport& transport) {
-  if (config.backend.device == "cuda") return make_cuda_backend({transport.local_rank(), config.backend.check_kernels, config.backend.graph});
+  if (config.backend.device == "cuda")
+    return make_cuda_backend({.device = transport.local_rank(),
+                              .check_every_kernel = config.backend.check_kernels,
+                              .record = config.backend.graph,
+                              .real = policy.real_convolution()});
   CpuOptions options;
   options.isa = config.backend.isa.empty() ? default_isa() : isa_from_name(config.backend.isa);
   options.threads = config.backend.threads > 0 ? int(config.backend.threads)

@@ -109,7 +109,7 @@ TEST_P(ReferenceGolden, ReferenceBackendEqualsPyTorch) {
 // sums carries an activation of this example across a kink of ReLU, which changes gradients by up to 0.9 %.
 TEST_P(Golden, CpuBackendEqualsPyTorch) {
   const std::string model = GetParam().model;
-  for (RealConvolution real : {RealConvolution::fixed_order, RealConvolution::onednn})
+  for (RealConvolution real : {RealConvolution::fixed_order, RealConvolution::library})
     if (real == RealConvolution::fixed_order || (model != "resnet18" && model != "inception_v3"))
       compare(GetParam().file, GetParam().model, GetParam().bound, make_cpu_backend({best_isa(), 2, real}));
 }
