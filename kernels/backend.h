@@ -11,6 +11,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/tensor.h"
+#include "kernels/side_stream.h"
 #include "kernels/shared/random.h"
 
 namespace octet {
@@ -134,6 +135,8 @@ class Backend {
   virtual void synchronize() {}
   // Host memory as the device reads it, until the next upload().
   virtual const void* upload(const void* from, size_t) { return from; }
+  // For work beside the backend's own; null where the host computes.
+  virtual std::unique_ptr<SideStream> make_side_stream() { return nullptr; }
 
   // -- quantization. src f32 (or bf16) -> dst codes; writes *dst.scale (the clip / qmax). With Encoding f32: a copy.
   // Weights with per_channel: one scale per src.shape.n. Range::held with *held == 0 is an error of the caller.

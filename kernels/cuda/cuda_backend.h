@@ -45,6 +45,7 @@ class CudaBackend final : public Backend {
   void to_device(void* to, const void* from, size_t bytes) override;
   void synchronize() override;
   const void* upload(const void* from, size_t bytes) override;
+  std::unique_ptr<SideStream> make_side_stream() override;
 
   void quantize(Tensor src, const Encoding&, const RngKey&, QTensor dst, Probe) override;
   void dequantize(QTensor src, Tensor dst) override;

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <mutex>
 
 #include "kernels/cuda/emulation/device_memory.h"
 
@@ -196,6 +197,8 @@ void warp_barrier() {
 Exchange& next_exchange() { return exchanges[thread->warp * 2 + thread->collectives++ % 2]; }
 
 void launch(const char* kernel, dim3 grid, dim3 block, bool flush_subnormals, const std::function<void()>& body) {
+  static std::mutex one_at_a_time;  // ranks may be threads
+  const std::lock_guard lock(one_at_a_time);
   kernel_name = kernel;
   const unsigned count = block.x * block.y * block.z;
   if (count == 0 || count > 1024) fail("a block must have 1 to 1024 threads");
