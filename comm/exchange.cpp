@@ -63,6 +63,8 @@ class ThreadedExchange final : public GradientExchange {
     if (error_) std::rethrow_exception(error_);
   }
 
+  void wait() override {}
+
   int64_t wire_bytes() const override {
     const std::lock_guard lock(mutex_);
     return wire_bytes_;

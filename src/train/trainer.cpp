@@ -11,6 +11,7 @@
 #include "comm/agreement.h"
 #include "src/graph/models.h"
 #include "src/train/digest.h"
+#include "src/train/gradient_exchange.h"
 #include "src/train/schedule.h"
 
 namespace octet {
@@ -109,12 +110,7 @@ Trainer::Trainer(const Config& config, Transport& transport, PlanOptions plan)
       for (int layer = 0; layer < clips_->layers(); ++layer)
         if (param.name == clips_->name(layer) + ".weight") param.lr_scale = clips_->lr_scale(layer);
 
-  ExchangeConfig exchange;
-  exchange.kind = config.comm.exchange == "int8" ? ExchangeKind::int8 : ExchangeKind::fp32;
-  exchange.error_feedback = config.comm.error_feedback;
-  exchange.overlap = config.comm.overlap;
-  exchange.bucket_bytes = size_t(config.comm.bucket_mb * (1 << 20));
-  exchange_ = make_exchange(exchange, transport.duplicate(), plan_->gradients(), plan_->slices(), seed);
+  exchange_ = make_gradient_exchange(config, transport, *backend_, *plan_);
   if (config.comm.timeout_seconds > 0) {
     char host[256] = {};
     gethostname(host, sizeof host - 1);
@@ -172,6 +168,7 @@ void Trainer::finish_exchange() {
   if (watchdog_) watchdog_->phase("gradient exchange", train_step_ + 1);
   Timed timed(timing_ ? &times_ : nullptr, Phase::exchange);
   exchange_->finish();
+  exchange_->wait();
   if (exchange_->reads_gradients()) plan_->store_gradients();
 }
 
