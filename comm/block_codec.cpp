@@ -1,9 +1,5 @@
 #include "comm/block_codec.h"
 
-#include <limits>
-
-#include "kernels/shared/encode.h"
-
 // One loop, compiled for several instruction sets; the loader picks one. ThreadSanitizer cannot instrument the picking.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__)
 #define OCTET_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
@@ -14,7 +10,6 @@
 namespace octet {
 namespace {
 
-constexpr int qmax = 127;
 constexpr size_t group = 256;  // elements whose random bits are made together, see random_bits16()
 
 OCTET_CLONES void random_group(uint64_t seed, uint32_t step, uint32_t site, uint64_t index, uint16_t* __restrict bits) {
@@ -42,7 +37,7 @@ OCTET_CLONES uint32_t largest_bits(const float* __restrict x, size_t count) {
 
 OCTET_CLONES void encode(const float* __restrict x, size_t count, float inverse, const uint16_t* __restrict random,
                          int8_t* __restrict codes) {
-  for (size_t i = 0; i < count; ++i) codes[i] = encode_stochastic(x[i], inverse, qmax, random[i]);
+  for (size_t i = 0; i < count; ++i) codes[i] = encode_stochastic(x[i], inverse, block_qmax, random[i]);
 }
 
 OCTET_CLONES void decode(const int8_t* __restrict codes, size_t count, float step, float* __restrict x) {
@@ -68,17 +63,7 @@ OCTET_CLONES void divide(const int32_t* __restrict sum, size_t count, float rank
 
 }  // namespace
 
-BlockScale block_scale(float absmax) {
-  if (!(absmax <= std::numeric_limits<float>::max())) return {std::numeric_limits<float>::quiet_NaN(), 0};
-  if (absmax < 0x1p-100f) return {};
-  return {scale_of(absmax, qmax), inverse_scale_of(absmax, qmax)};
-}
-
-// As integers, the bits of non-negative floats are in the order of their values, then infinity, then the NaNs.
-float block_absmax(std::span<const float> x) {
-  const uint32_t bits = largest_bits(x.data(), x.size()), infinity = 0x7F800000u;
-  return float_of(bits < infinity ? bits : infinity);
-}
+float block_absmax(std::span<const float> x) { return largest_of_bits(largest_bits(x.data(), x.size())); }
 
 const uint16_t* RandomBits::of(const RngKey& key, uint64_t first, size_t count) {
   const uint64_t begin = key.first + first, from = begin / group, to = (begin + count + group - 1) / group;

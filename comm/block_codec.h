@@ -1,22 +1,13 @@
-// The loops of the quantized all-reduce over the elements of one block, which share one scale. Bits do not depend on
-// the instruction set. Random bits are those of random_bits16() in kernels/shared/random.h, made 256 at a time.
+// The loops of the quantized all-reduce over the elements of one block, and the host's codec made of them. Bits do not
+// depend on the instruction set. Random bits are those of random_bits16() in kernels/shared/random.h, made 256 at a
+// time.
 #pragma once
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <vector>
+#include <memory>
 
-#include "kernels/shared/random.h"
+#include "kernels/block_codec.h"
+#include "kernels/shared/block_scale.h"
 
 namespace octet {
-
-// value = code * step, codes in -127..127.
-struct BlockScale {
-  float step = 0, inverse = 0;
-};
-// absmax: of the block, over all ranks. Not finite: the step is NaN, so that all of the block decodes to NaN, whatever
-// the codes. Below 2^-100, where 127 / absmax would overflow, a block counts as zero.
-BlockScale block_scale(float absmax);
 
 // The largest |x|; infinity when any x is infinite or NaN (the maximum of a NaN would be lost).
 float block_absmax(std::span<const float> x);
@@ -42,5 +33,8 @@ void residual_of_block(std::span<const float> x, const int8_t* codes, float step
 void add_codes(const int8_t* codes, std::span<int32_t> sum);
 // mean[i] = sum[i] / ranks: a real number in -127..127, in units of step * ranks.
 void mean_of_codes(std::span<const int32_t> sum, int ranks, float* mean);
+
+// On the caller's thread. The problem's values must outlive it.
+std::unique_ptr<BlockCodec> make_host_codec(CodecProblem);
 
 }  // namespace octet

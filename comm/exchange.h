@@ -1,12 +1,14 @@
 // Sums gradients over ranks while backward is still running. Buckets are slices of one flat f32 gradient buffer that is
-// laid out in backward order, so there are no copies in or out; one communication thread owns the transport.
+// laid out in backward order, so there are no copies in or out. On the host one communication thread owns the transport;
+// on a device a stream of its own does what the thread does.
 #pragma once
 #include <memory>
 #include <span>
 #include <vector>
 
+#include "comm/device_collectives.h"
 #include "comm/transport.h"
-#include "kernels/shared/random.h"
+#include "kernels/side_stream.h"
 
 namespace octet {
 
@@ -30,13 +32,21 @@ class GradientExchange {
  public:
   virtual ~GradientExchange() = default;
   virtual void begin(uint32_t step) = 0;
-  virtual bool reads_gradients() const = 0;  // false: with one rank nobody reads or writes them
+  // Whether it works on the host's memory: false with one rank, which exchanges nothing, and on a device.
+  virtual bool reads_gradients() const = 0;
   // Slices become ready in order; the last of a bucket starts its all-reduce, if overlap.
   virtual void ready(size_t slice) = 0;
-  virtual void finish() = 0;  // waits for all buckets; rethrows what the communication thread threw
+  // What the caller does next with the gradients sees the sums. The host's exchange waits for them here, and rethrows what
+  // its thread threw; that of a device makes the backend wait, not the host.
+  virtual void finish() = 0;
+  // After finish(): returns when the host may wait for the device without end, because the sums are there. An Error when
+  // they will never be: a peer is lost.
+  virtual void wait() = 0;
   virtual int64_t wire_bytes() const = 0;
-  virtual double busy_seconds() const = 0;  // of the communication thread, since construction
-  virtual double wait_seconds() const = 0;  // that finish() waited, since construction: what was not hidden
+  // Of the communication thread, since construction, and that finish() waited for it: what was not hidden. A device is
+  // not timed: 0.
+  virtual double busy_seconds() const = 0;
+  virtual double wait_seconds() const = 0;
 };
 
 // gradient: the flat buffer; must outlive the exchange. seed keys the stochastic rounding.
@@ -47,5 +57,10 @@ class GradientExchange {
 // wire.
 std::unique_ptr<GradientExchange> make_exchange(const ExchangeConfig&, std::unique_ptr<Transport>,
                                                 std::span<float> gradient, std::vector<GradientSlice>, uint64_t seed);
+// The same on a device: gradient lies in its memory, and the collectives work in the order of the stream. int8 gives the
+// host's bits; so does fp32 with two ranks, where there is only one order of summation.
+std::unique_ptr<GradientExchange> make_device_exchange(const ExchangeConfig&, std::unique_ptr<SideStream>,
+                                                       std::unique_ptr<DeviceCollectives>, std::span<float> gradient,
+                                                       std::vector<GradientSlice>, uint64_t seed);
 
 }  // namespace octet

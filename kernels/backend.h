@@ -12,6 +12,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/tensor.h"
+#include "kernels/side_stream.h"
 #include "kernels/shared/random.h"
 
 namespace octet {
@@ -145,6 +146,8 @@ class Backend {
   // A device may record them the second time, and repeat the record from then on without calling `work`: what differs
   // between steps is then taken from the state and from the device's memory.
   virtual void run(int /*program*/, const StepState&, const std::function<void()>& work) { work(); }
+  // For work beside the backend's own; null where the host computes.
+  virtual std::unique_ptr<SideStream> make_side_stream() { return nullptr; }
 
   // -- quantization. src f32 (or bf16) -> dst codes; writes *dst.scale (the clip / qmax). With Encoding f32: a copy.
   // Weights with per_channel: one scale per src.shape.n. Range::held with *held == 0 is an error of the caller.

@@ -54,6 +54,7 @@ class CudaBackend final : public Backend {
   void to_device(void* to, const void* from, size_t bytes) override;
   void synchronize() override;
   void run(int program, const StepState&, const std::function<void()>& work) override;
+  std::unique_ptr<SideStream> make_side_stream() override;
 
   void quantize(Tensor src, const Encoding&, const RngKey&, QTensor dst, Probe) override;
   void dequantize(QTensor src, Tensor dst) override;

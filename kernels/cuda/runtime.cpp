@@ -12,6 +12,7 @@ void check(cudaError_t status, const char* what) {
           what, ": ", cudaGetErrorString(status));
 }
 cudaStream_t native(Stream stream) { return static_cast<cudaStream_t>(stream.handle); }
+cudaEvent_t native(Event event) { return static_cast<cudaEvent_t>(event.handle); }
 
 double gigabytes(size_t bytes) { return static_cast<double>(bytes) / 1e9; }
 
@@ -80,6 +81,23 @@ void fill_zero(void* to, size_t bytes, Stream stream) {
   check(cudaMemsetAsync(to, 0, bytes, native(stream)), "clearing memory");
 }
 void synchronize(Stream stream) { check(cudaStreamSynchronize(native(stream)), "waiting for the GPU"); }
+bool idle(Stream stream) {
+  const cudaError_t status = cudaStreamQuery(native(stream));
+  if (status == cudaErrorNotReady) return false;
+  check(status, "asking whether the GPU is done");
+  return true;
+}
+
+Event make_event() {
+  cudaEvent_t event;
+  check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "making an event");
+  return {event};
+}
+void destroy_event(Event event) { cudaEventDestroy(native(event)); }
+void record(Event event, Stream stream) { check(cudaEventRecord(native(event), native(stream)), "recording an event"); }
+void wait_for(Event event, Stream stream) {
+  check(cudaStreamWaitEvent(native(stream), native(event), 0), "waiting for an event");
+}
 
 void begin_recording(Stream stream) {
   check(cudaStreamBeginCapture(native(stream), cudaStreamCaptureModeThreadLocal), "beginning to record a program");

@@ -31,6 +31,16 @@ void copy_to_device(void* to, const void* from, size_t bytes, Stream);  // `from
 void copy_to_host(void* to, const void* from, size_t bytes, Stream);    // waits
 void fill_zero(void* to, size_t bytes, Stream);
 void synchronize(Stream);
+bool idle(Stream);  // whether all that it was asked so far is done; does not wait
+
+// A mark in one stream that another can be told to wait for; the host never does.
+struct Event {
+  void* handle = nullptr;
+};
+Event make_event();
+void destroy_event(Event);
+void record(Event, Stream);    // after all that the stream was asked so far; an earlier mark is forgotten
+void wait_for(Event, Stream);  // what the stream is asked next comes after the mark
 
 // What is launched, copied within the device and filled between these two calls is written down and not done. Neither may
 // memory be allocated nor the host's be read between them.

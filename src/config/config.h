@@ -83,6 +83,7 @@ struct Config {
 
   struct Comm {
     std::string exchange = "int8";  // fp32 | int8
+    std::string transport = "auto";  // auto | nccl | mpi: how the gradients of GPUs travel
     bool error_feedback = false;
     bool overlap = true;  // buckets travel while backward still runs
     double bucket_mb = 4;

@@ -77,6 +77,7 @@ const std::vector<Key> kKeys = {
     {FIELD(backend.graph), 0, 0, {}, "cuda: record a step's kernels once and repeat them as one graph"},
 
     {FIELD(comm.exchange), 0, 0, {"fp32", "int8"}, "how gradients travel between ranks"},
+    {FIELD(comm.transport), 0, 0, {"auto", "nccl", "mpi"}, "cuda: gradients from GPU to GPU, or through the host; auto: nccl where it is"},
     {FIELD(comm.error_feedback), 0, 0, {}, "int8 exchange: carry the rounding error to the next step"},
     {FIELD(comm.overlap), 0, 0, {}, "exchange while backward runs; false: after it, to see what overlap hides"},
     {FIELD(comm.bucket_mb), 0.001, 4096, {}, "MiB of gradients exchanged at once"},

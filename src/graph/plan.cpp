@@ -244,9 +244,6 @@ class Plan::Builder final : public Declare, public Bound {
     }
     plan_.shared_moments_ = static_cast<float*>(add_buffer(moments_ * sizeof(float)));
     plan_.shared_moment_count_ = int64_t(moments_);
-    if (!plan_.backend_.host_memory()) plan_.gradient_copy_.resize(size_t(plan_.parameter_count_));
-    plan_.host_gradients_ = {plan_.backend_.host_memory() ? gradients : plan_.gradient_copy_.data(),
-                             size_t(plan_.parameter_count_)};
   }
 
   void bind_batch() {
@@ -358,6 +355,12 @@ std::string Plan::first_nonfinite(Step& step) {
   for (const Param& param : params_)  // in backward order: the first is where it began
     if (!backend_.all_finite(param.gradient)) return "gradient of " + param.name;
   return {};
+}
+
+std::span<float> Plan::gradients() {
+  if (backend_.host_memory()) return {gradient_tensor().f32(), size_t(parameter_count_)};
+  gradient_copy_.resize(size_t(parameter_count_));
+  return gradient_copy_;
 }
 
 void Plan::store_gradients() {

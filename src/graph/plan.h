@@ -48,9 +48,9 @@ class Plan {
   Memory& memory() { return memory_; }
   std::vector<Param>& params() { return params_; }          // in backward order
   std::vector<Statistic>& statistics() { return statistics_; }
-  // All gradients, flat, where the host and the exchange read and write them: the device's own memory, or a copy that
-  // backward() fills and store_gradients() brings back.
-  std::span<float> gradients() { return host_gradients_; }
+  // All gradients, flat, where the host and an exchange on it read and write them: the device's own memory, or a copy,
+  // made when first asked for, that backward() fills and store_gradients() brings back.
+  std::span<float> gradients();
   void store_gradients();
   Tensor gradient_tensor() const;                           // on the device
   Tensor shared_moments() const { return {shared_moments_, {1, 1, 1, shared_moment_count_}}; }
@@ -80,7 +80,6 @@ class Plan {
   float* shared_moments_ = nullptr;
   int64_t shared_moment_count_ = 0;
   std::vector<float> gradient_copy_;
-  std::span<float> host_gradients_;
   std::vector<std::unique_ptr<Buffer>> buffers_;
   std::vector<std::vector<size_t>> node_params_;  // by node: indices into params_
   std::vector<size_t> node_bytes_;                // by node: what it keeps and writes

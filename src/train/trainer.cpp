@@ -11,6 +11,7 @@
 #include "comm/agreement.h"
 #include "src/graph/models.h"
 #include "src/train/digest.h"
+#include "src/train/gradient_exchange.h"
 #include "src/train/schedule.h"
 
 namespace octet {
@@ -113,12 +114,7 @@ Trainer::Trainer(const Config& config, Transport& transport, PlanOptions plan)
       for (int layer = 0; layer < clips_->layers(); ++layer)
         if (param.name == clips_->name(layer) + ".weight") param.lr_scale = clips_->lr_scale(layer);
 
-  ExchangeConfig exchange;
-  exchange.kind = config.comm.exchange == "int8" ? ExchangeKind::int8 : ExchangeKind::fp32;
-  exchange.error_feedback = config.comm.error_feedback;
-  exchange.overlap = config.comm.overlap;
-  exchange.bucket_bytes = size_t(config.comm.bucket_mb * (1 << 20));
-  exchange_ = make_exchange(exchange, transport.duplicate(), plan_->gradients(), plan_->slices(), seed);
+  exchange_ = make_gradient_exchange(config, transport, *backend_, *plan_);
   if (config.comm.timeout_seconds > 0) {
     char host[256] = {};
     gethostname(host, sizeof host - 1);
@@ -156,7 +152,9 @@ Report Trainer::step(int64_t index, bool stop) {
 }
 
 void Trainer::run(Program program, const Step& step, const std::function<void()>& work) {
-  if (timing_ || exchange_->reads_gradients()) return work();  // phases are timed call by call; an exchange of the host's waits
+  // Phases are timed call by call; an exchange waits for peers.
+  const bool exchanges = program == Program::gradients || program == Program::observed_gradients;
+  if (timing_ || (exchanges && transport_.size() > 1)) return work();
   backend_->run(int(program), {step.index, float(learning_rate(config_.train, step.index, steps_per_epoch())), uint64_t(step.first_sample)},
                 work);
 }
@@ -184,6 +182,7 @@ void Trainer::finish_exchange() {
   if (watchdog_) watchdog_->phase("gradient exchange", train_step_ + 1);
   Timed timed(timing_ ? &times_ : nullptr, Phase::exchange);
   exchange_->finish();
+  exchange_->wait();
   if (exchange_->reads_gradients()) plan_->store_gradients();
 }
 

@@ -8,6 +8,11 @@ namespace {
 std::unique_ptr<Transport> started;
 }  // namespace
 Transport& world() { return *started; }
+
+void on_ranks(const std::function<void(Transport&)>& body) {
+  if (world().size() > 1) return body(*world().duplicate());
+  for (int ranks : {2, 3}) on_threads(ranks, body);
+}
 }  // namespace octet::test
 
 int main(int argc, char** argv) {

@@ -8,8 +8,10 @@ namespace octet::test {
 
 Transport& world();
 
+// Calls body on so many threads, each with a transport of its own. What a body throws is thrown here after all threads
+// have ended.
+void on_threads(int ranks, const std::function<void(Transport&)>& body);
 // Calls body once on every rank, each with a transport of its own. Alone: with 2, then with 3 threads as ranks.
-// What a body throws on a thread is thrown here after all threads have ended.
 void on_ranks(const std::function<void(Transport&)>& body);
 
 }  // namespace octet::test

@@ -2,12 +2,17 @@
 """The CUDA backend, emulated, in the real program: its weights are the CPU's, alone and over ranks.
 
 environment: OCTET  here the program that is linked with the emulated device, octet_emulated
+             NCCL   OFF where it is built without NCCL (default: ON)
 """
+
+import os
 
 from harness import Case, main
 
 TINY = {"data__name": "synthetic", "data__image_size": 8, "data__samples": 8, "data__batch": 4, "train__steps": 2,
         "train__epochs": 2}
+
+NCCL = os.environ.get("NCCL", "ON") == "ON"
 
 
 class Cuda(Case):
@@ -23,7 +28,21 @@ class Cuda(Case):
     def test_ranks_exchange_what_the_device_computed(self):
         for exchange in "int8", "fp32":
             settings = {"ranks": 2, "comm__exchange": exchange}
-            self.assertEqual(self.weights("cpu", **settings), self.weights("cuda", **settings))
+            wanted = self.weights("cpu", **settings)
+            self.assertEqual(wanted, self.weights("cuda", comm__transport="mpi", **settings))
+            if NCCL:
+                self.assertEqual(wanted, self.weights("cuda", comm__transport="nccl", **settings))
+
+    def test_error_feedback_between_devices_is_the_cpus(self):
+        settings = {"ranks": 2, "comm__error_feedback": "true", "comm__bucket_mb": 0.1}
+        self.assertEqual(self.weights("cpu", **settings), self.weights("cuda", **settings))
+
+    def test_nccl_where_it_cannot_be_is_a_mistake(self):
+        job = self.train("cpu", code=2, comm__transport="nccl", **TINY)
+        self.assertIn("comm.transport: nccl is for GPUs", job.err)
+        if not NCCL:
+            job = self.train("absent", code=2, ranks=2, backend__device="cuda", comm__transport="nccl", **TINY)
+            self.assertIn("octet was built without NCCL", job.err)
 
 
 if __name__ == "__main__":

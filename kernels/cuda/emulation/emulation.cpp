@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <mutex>
 
 #include "kernels/cuda/emulation/device_memory.h"
 
@@ -23,7 +24,7 @@
 namespace octet::emulation {
 
 Thread* thread = nullptr;
-Program* recording = nullptr;
+thread_local Program* recording = nullptr;
 dim3 block_index, block_size, grid_size;
 
 namespace {
@@ -201,6 +202,8 @@ void launch(const char* kernel, dim3 grid, dim3 block, bool flush_subnormals, co
     recording->push_back([=] { launch(kernel, grid, block, flush_subnormals, body); });
     return;
   }
+  static std::mutex one_at_a_time;  // ranks may be threads
+  const std::lock_guard lock(one_at_a_time);
   kernel_name = kernel;
   const unsigned count = block.x * block.y * block.z;
   if (count == 0 || count > 1024) fail("a block must have 1 to 1024 threads");

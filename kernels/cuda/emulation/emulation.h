@@ -57,7 +57,7 @@ void warp_barrier();        // every lane of the warp must come
 
 // While a program is recorded, calls are kept for later instead of being made.
 using Program = std::vector<std::function<void()>>;
-extern Program* recording;  // null: nothing is recorded
+extern thread_local Program* recording;  // null: nothing is recorded
 inline bool record(const std::function<void()>& call) {
   if (recording != nullptr) recording->push_back(call);
   return recording != nullptr;

@@ -7,6 +7,7 @@
 
 #include <cstring>
 #include <map>
+#include <mutex>
 #include <new>
 
 #include "kernels/base/error.h"
@@ -23,6 +24,7 @@ struct Region {
   char* pages;
   size_t bytes;
 };
+std::mutex mutex;                 // guards all below: ranks may be threads
 std::map<void*, Region> regions;  // by the allocation's address
 bool closed = false;
 int openings = 0;
@@ -39,13 +41,16 @@ void set_access(int access) {
 }  // namespace
 
 void protect_device_memory(bool protect) {
+  const std::lock_guard lock(mutex);
   closed = protect;
   set_access(protect ? PROT_NONE : PROT_READ | PROT_WRITE);
 }
 OpenDeviceMemory::OpenDeviceMemory() {
+  const std::lock_guard lock(mutex);
   if (openings++ == 0 && closed) set_access(PROT_READ | PROT_WRITE);
 }
 OpenDeviceMemory::~OpenDeviceMemory() {
+  const std::lock_guard lock(mutex);
   if (--openings == 0 && closed) set_access(PROT_NONE);
 }
 
@@ -63,11 +68,13 @@ void* allocate_device(size_t bytes) {
   mprotect(region.pages, own, PROT_READ | PROT_WRITE);
   std::memset(region.pages, 0xFF, own);  // NaN, so that nothing relies on what it holds
   void* const memory = region.pages + own - rounded;
+  const std::lock_guard lock(mutex);
   regions[memory] = region;
-  if (closed) mprotect(region.pages, own, PROT_NONE);
+  if (closed && openings == 0) mprotect(region.pages, own, PROT_NONE);
   return memory;
 }
 void release(void* memory) {
+  const std::lock_guard lock(mutex);
   const auto found = regions.find(memory);
   if (found == regions.end()) return;
   munmap(found->second.pages - page, found->second.bytes + 2 * page);
@@ -93,6 +100,11 @@ void fill_zero(void* to, size_t bytes, Stream) {
   if (!emulation::record(fill)) fill();
 }
 void synchronize(Stream) { require_not_recording("waiting"); }
+bool idle(Stream) { return true; }
+Event make_event() { return {}; }
+void destroy_event(Event) {}
+void record(Event, Stream) {}
+void wait_for(Event, Stream) {}
 void check_launch(const char*, Stream) {}
 
 void begin_recording(Stream) { emulation::recording = new emulation::Program; }

@@ -107,6 +107,8 @@ class ThreadTransport final : public Transport {
   const int rank_;
 };
 
+}  // namespace
+
 void on_threads(int ranks, const std::function<void(Transport&)>& body) {
   const auto group = std::make_shared<ThreadTransport::Group>(ranks);
   std::vector<std::exception_ptr> errors(static_cast<size_t>(ranks));
@@ -123,13 +125,6 @@ void on_threads(int ranks, const std::function<void(Transport&)>& body) {
   for (std::thread& thread : threads) thread.join();
   for (const std::exception_ptr& error : errors)
     if (error) std::rethrow_exception(error);
-}
-
-}  // namespace
-
-void on_ranks(const std::function<void(Transport&)>& body) {
-  if (world().size() > 1) return body(*world().duplicate());
-  for (int ranks : {2, 3}) on_threads(ranks, body);
 }
 
 }  // namespace octet::test

@@ -1,0 +1,45 @@
+#include "src/train/gradient_exchange.h"
+
+#include <spdlog/spdlog.h>
+
+#include "comm/nccl.h"
+
+namespace octet {
+namespace {
+
+// Whether gradients travel from GPU to GPU; the same on all ranks.
+bool over_nccl(const Config& config, Transport& transport, const Backend& backend) {
+  const std::string& wanted = config.comm.transport;
+  REQUIRE_USAGE(wanted != "nccl" || !backend.host_memory(), "set backend.device: cuda, or comm.transport: auto",
+                config.file, ": comm.transport: nccl is for GPUs, and backend.device is ", config.backend.device);
+  if (wanted == "mpi" || backend.host_memory() || transport.size() == 1) return false;
+  if (wanted == "nccl") return true;
+  const std::string obstacle = nccl_obstacle();
+  float missing = obstacle.empty() ? 0 : 1;
+  transport.all_reduce_sum(std::span(&missing, 1));
+  if (missing > 0)
+    spdlog::info("gradients travel through host memory over MPI: {}",
+                 obstacle.empty() ? std::string("a rank has no NCCL") : obstacle);
+  return missing == 0;
+}
+
+}  // namespace
+
+std::unique_ptr<GradientExchange> make_gradient_exchange(const Config& config, Transport& transport, Backend& backend,
+                                                         Plan& plan) {
+  ExchangeConfig exchange;
+  exchange.kind = config.comm.exchange == "int8" ? ExchangeKind::int8 : ExchangeKind::fp32;
+  exchange.error_feedback = config.comm.error_feedback;
+  exchange.overlap = config.comm.overlap;
+  exchange.bucket_bytes = size_t(config.comm.bucket_mb * (1 << 20));
+  const uint64_t seed = uint64_t(config.seed);
+  if (!over_nccl(config, transport, backend))
+    return make_exchange(exchange, transport.duplicate(), plan.gradients(), plan.slices(), seed);
+  std::unique_ptr<SideStream> stream = backend.make_side_stream();
+  auto collectives = make_nccl_collectives(transport, stream->handle(), config.comm.timeout_seconds);
+  const Tensor gradient = plan.gradient_tensor();
+  return make_device_exchange(exchange, std::move(stream), std::move(collectives),
+                              {gradient.f32(), size_t(gradient.elements())}, plan.slices(), seed);
+}
+
+}  // namespace octet
