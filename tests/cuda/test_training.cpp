@@ -42,7 +42,7 @@ void expect_the_cpus_weights(const std::vector<std::string>& settings, int64_t s
 
 TEST(CudaTraining, ResNet20EndsAtTheCpusWeights) {
   expect_the_cpus_weights(
-      {"model.name=resnet20", "data.batch=4", "data.image_size=8", "train.lr=0.05", "policy.clip.period=7"}, 9);
+      {"model.name=resnet20", "data.batch=2", "data.image_size=8", "train.lr=0.05", "policy.clip.period=7"}, 20);
 }
 TEST(CudaTraining, MobileNetEndsAtTheCpusWeights) {
   expect_the_cpus_weights({"model.name=mobilenet_v2", "data.batch=2", "data.image_size=8"}, 1);
