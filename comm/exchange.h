@@ -1,6 +1,6 @@
 // Sums gradients over ranks while backward is still running. Buckets are slices of one flat f32 gradient buffer that is
-// laid out in backward order, so there are no copies in or out. On the host one communication thread owns the transport;
-// on a device a stream of its own does what the thread does.
+// laid out in backward order, so there are no copies in or out. On the host one communication thread owns the
+// transport; on a device a stream of its own does what the thread does.
 #pragma once
 #include <memory>
 #include <span>
@@ -36,11 +36,11 @@ class GradientExchange {
   virtual bool reads_gradients() const = 0;
   // Slices become ready in order; the last of a bucket starts its all-reduce, if overlap.
   virtual void ready(size_t slice) = 0;
-  // What the caller does next with the gradients sees the sums. The host's exchange waits for them here, and rethrows what
-  // its thread threw; that of a device makes the backend wait, not the host.
+  // What the caller does next with the gradients sees the sums. The host's exchange waits for them here, and rethrows
+  // what its thread threw; that of a device makes the backend wait, not the host.
   virtual void finish() = 0;
-  // After finish(): returns when the host may wait for the device without end, because the sums are there. An Error when
-  // they will never be: a peer is lost.
+  // After finish(): returns when the host may wait for the device without end, because the sums are there. An Error
+  // when they will never be: a peer is lost.
   virtual void wait() = 0;
   virtual int64_t wire_bytes() const = 0;
   // Of the communication thread, since construction, and that finish() waited for it: what was not hidden. A device is
@@ -57,8 +57,8 @@ class GradientExchange {
 // wire.
 std::unique_ptr<GradientExchange> make_exchange(const ExchangeConfig&, std::unique_ptr<Transport>,
                                                 std::span<float> gradient, std::vector<GradientSlice>, uint64_t seed);
-// The same on a device: gradient lies in its memory, and the collectives work in the order of the stream. int8 gives the
-// host's bits; so does fp32 with two ranks, where there is only one order of summation.
+// The same on a device: gradient lies in its memory, and the collectives work in the order of the stream. Codes give
+// the host's bits; floats (fp32, exact slices) do with two ranks, where there is only one order of summation.
 std::unique_ptr<GradientExchange> make_device_exchange(const ExchangeConfig&, std::unique_ptr<SideStream>,
                                                        std::unique_ptr<DeviceCollectives>, std::span<float> gradient,
                                                        std::vector<GradientSlice>, uint64_t seed);
