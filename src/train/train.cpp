@@ -93,8 +93,8 @@ class TrainingRun {
     const std::string note = trainer_.backend().note();
     spdlog::info("policy {}, storage {}, {} rank(s), {} {}{}, arena {:.1f} MB, {} parameters, run directory {}",
                  config_.policy.name, name_of(plan_options(config_).storage), transport_.size(),
-                 trainer_.backend().name(), trainer_.backend().isa(), note.empty() ? "" : " (" + note + ")", double(trainer_.plan().arena_bytes()) / 1e6,
-                 trainer_.plan().parameter_count(), directory_);
+                 trainer_.backend().name(), trainer_.backend().isa(), note.empty() ? "" : " (" + note + ")",
+                 double(trainer_.plan().arena_bytes()) / 1e6, trainer_.plan().parameter_count(), directory_);
   }
 
   void begin_epoch() {
