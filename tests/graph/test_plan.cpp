@@ -211,6 +211,16 @@ TEST(Plan, DescribesEveryNode) {
     EXPECT_NE(text.find(word), std::string::npos) << word;
 }
 
+TEST(Plan, RefusesLabelsOutOfRange) {
+  Harness harness(int8_config(), make_reference_backend(), 4, 16, {});
+  for (const int32_t wrong : {-2, int32_t(harness.config.model.classes)}) {
+    harness.labels[3] = wrong;
+    EXPECT_THROW(harness.begin(0, false), Error) << wrong;
+  }
+  harness.labels[3] = -1;
+  harness.begin(0, false);
+}
+
 TEST(Models, UnknownNameIsAUsageErrorWithTheKnownOnes) {
   try {
     Config::Model model;
