@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs octet as one process under a debugger: gdb, on a build without optimization that stops where an error is thrown; or
-# cuda-gdb, where backend.device is cuda. With --check TOOL instead: a GPU's kernels under compute-sanitizer.
+# cuda-gdb, with --set backend.device=cuda. With --check TOOL instead: a GPU's kernels under compute-sanitizer.
 # usage: launch/debug.sh train configs/shapes_resnet20_unified_int8.yaml --set train.steps=3 [--set backend.device=cuda]
 #        launch/debug.sh --check memcheck|racecheck|initcheck|synccheck train CONFIG --set train.steps=2 --set backend.device=cuda
 set -euo pipefail

@@ -82,7 +82,8 @@ class KernelBench {
     affine.activation = Activation::relu;
     Encoding activation{.dtype = DType::s8}, gradient{.dtype = DType::s8, .rounding = Rounding::stochastic};
     gradient.range = Range::held;
-    gradient.held = channels;  // a clip of 1
+    const float clip = 1;
+    gradient.held = static_cast<float*>(copied(&clip, sizeof clip));
     const uint64_t none = 0;
     auto* const saturated = static_cast<uint64_t*>(copied(&none, sizeof none));
 

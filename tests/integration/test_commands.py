@@ -70,6 +70,8 @@ class Commands(Case):
         measured = json.loads(self.octet("bench", "kernels", "--json", "--filter", "resnet20/64x64@8/forward").out)
         self.assertEqual([kernel["kernel"] for kernel in measured], ["resnet20/64x64@8/forward"])
         self.octet("bench", "kernels", "--filter", "(", code=2)
+        layer = json.loads(self.octet("bench", "kernels", "--json", "--filter", "resnet20/16x16@32/").out)
+        self.assertEqual(len(layer), 5, "each kernel of the layer, after those before it")
         self.assertIn("scalar", self.octet("bench", "kernels", "--filter", "64x64@8/affine_forward", "--set", "backend.isa=scalar").out)
 
     def test_bench_peer_finds_the_comparison(self):
