@@ -57,6 +57,10 @@ class KernelBench {
       : backend_(backend), filter_(filter), json_(json) {}
 
   void run(const Layer& layer) {
+    const auto wanted = [&](const char* kernel) {
+      return std::regex_search(say(layer.name, "/", kernel), filter_);
+    };
+    if (std::ranges::none_of(kernels, wanted)) return;
     ConvProblem problem;
     const int64_t batch = backend_.host_memory() ? layer.batch : std::max<int64_t>(layer.batch, gpu_batch);
     problem.x = {batch, layer.size, layer.size, layer.in};
@@ -125,6 +129,8 @@ class KernelBench {
 
  private:
   static constexpr int64_t gpu_batch = 256;
+  static constexpr const char* kernels[] = {"forward", "backward_data", "backward_weight", "affine_forward",
+                                            "affine_backward"};
 
   void* copied(const void* from, size_t bytes) {
     buffers_.push_back(backend_.allocate(bytes));
