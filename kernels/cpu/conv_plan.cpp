@@ -10,7 +10,6 @@ constexpr int64_t item_bytes = 20 * 1024;  // a packed item should leave room fo
 constexpr int64_t item_pixels = 128;       // and be worth a walk over the weights
 constexpr int64_t gradient_pixels = 512;  // an item of the weight gradient should be worth reading and writing the sums
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -ceil_div(-a, b); }
 

@@ -10,6 +10,8 @@
 
 namespace octet::cpu {
 
+inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
 // A 1x1, stride 1, unpadded convolution sees its pixels as one long list: the same problem on (pixels, 1, 1, C) images.
 ConvProblem flattened(const ConvProblem&);
 

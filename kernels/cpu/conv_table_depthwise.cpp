@@ -6,11 +6,9 @@
 #include <cstring>
 
 #include "kernels/cpu/conv_table.h"
+#include "kernels/shared/sums.h"
 
 namespace octet::cpu {
-namespace {
-constexpr int64_t products_per_sum = 131072;  // int32 holds 133,144 products of 127 x 127
-}
 
 void TableConvolution::backward_weight_depthwise(const ConvProblem& p, QTensor x, QTensor dy, Into dw) {
   const ContractionKernels& kernels = *depthwise_;

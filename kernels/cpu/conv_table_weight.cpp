@@ -5,14 +5,12 @@
 #include <cstring>
 
 #include "kernels/cpu/conv_table.h"
+#include "kernels/shared/sums.h"
 
 namespace octet::cpu {
 namespace {
 
-constexpr int64_t products_per_sum = 131072;   // int32 holds 133,144 products of 127 x 127
 constexpr int64_t small_gradient = 64 * 1024;  // sums that every slot may have a copy of
-
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // dw (+)= scale * the sum of all slots, added as integers (or, in slot order, as doubles). A slot's panel is
 // [m][lanes].

@@ -5,7 +5,6 @@
 namespace octet::cuda {
 namespace {
 
-constexpr int64_t products_per_sum = 131072;  // int32 holds 133,144 products of 127 x 127
 constexpr int64_t round_up_16(int64_t x) { return (x + 15) / 16 * 16; }
 
 void check(const ConvProblem& p, const QTensor& a, Shape a_shape, const QTensor& b, Shape b_shape) {

@@ -18,11 +18,14 @@ inline ConvProblem as_pixel_list(const ConvProblem& p) {
   return flat;
 }
 
-// Sums of real products over a long run would round the worse the longer they are. A run is, in the gathers, all channels of a row's
-// taps (of one tap, in groups or with dilation), and in the weight gradient a row of dy (a whole item of a pixel list). What has
-// been summed is folded into a second sum after every so many products of a run, and at a run's end when as many have come
-// together since.
+// Sums of real products over a long run would round the worse the longer they are. A run is, in the gathers, all
+// channels of a row's taps (of one tap, in groups or with dilation), and in the weight gradient a row of dy (a whole
+// item of a pixel list). What has been summed is folded into a second sum after every so many products of a run, and at
+// a run's end when as many have come together since.
 inline constexpr int64_t fold_products = 64;
+
+// Sums of code products are exact: as many as an int32 surely holds (133,144 of 127 x 127), in a round number.
+inline constexpr int64_t products_per_sum = 131072;
 
 // Moments of a convolution's output: chunks of 64 pixels, then items of this many images, then all items. p is what
 // as_pixel_list() gave; element_bytes: 1 for codes, 4 for real operands.

@@ -9,21 +9,19 @@
 namespace octet {
 namespace {
 
-using Json = nlohmann::json;
-
 template <class Take>
 bool for_each_record(const std::string& path, const Take& take) {
   std::ifstream stream(path);
   if (!stream) return false;
   for (std::string line; std::getline(stream, line);) {
-    const Json record = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    const nlohmann::json record = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
     if (record.is_object() && record.contains("step") && record["step"].is_number()) take(record);
   }
   return true;
 }
 
 // What was not finite is null in the file.
-double number_of(const Json& record, const char* key) {
+double number_of(const nlohmann::json& record, const char* key) {
   const auto found = record.find(key);
   return found != record.end() && found->is_number() ? found->get<double>() : std::numeric_limits<double>::quiet_NaN();
 }
@@ -37,7 +35,7 @@ void add(Series& series, double step, double value) {
 
 RunRecords read_records(const std::string& directory) {
   RunRecords records;
-  const bool found = for_each_record(directory + "/metrics.jsonl", [&](const Json& record) {
+  const bool found = for_each_record(directory + "/metrics.jsonl", [&](const nlohmann::json& record) {
     const std::string kind = record.value("kind", "");
     for (const auto& [key, value] : record.items()) {
       if (key == "step" || key == "kind") continue;
@@ -49,7 +47,7 @@ RunRecords read_records(const std::string& directory) {
   REQUIRE_USAGE(found, "give the directory of a run: what `octet train` named as its run directory", directory,
                 " holds no metrics.jsonl");
   std::map<std::string, size_t> places;
-  for_each_record(directory + "/clips.jsonl", [&](const Json& record) {
+  for_each_record(directory + "/clips.jsonl", [&](const nlohmann::json& record) {
     const std::string name = record.value("layer", "");
     const auto [place, added] = places.emplace(name, records.layers.size());
     if (added) {
@@ -64,12 +62,12 @@ RunRecords read_records(const std::string& directory) {
     add(layer.lr_scale, step, number_of(record, "lr_scale"));
     add(layer.saturated, step, number_of(record, "saturated"));
   });
-  for_each_record(directory + "/histograms.jsonl", [&](const Json& record) {
+  for_each_record(directory + "/histograms.jsonl", [&](const nlohmann::json& record) {
     if (!record.contains("counts") || !record["counts"].is_array()) return;
     RunRecords::Histogram histogram;
     histogram.step = number_of(record, "step");
     histogram.first_octave = int(number_of(record, "first_octave"));
-    for (const Json& count : record["counts"]) histogram.counts.push_back(count.is_number() ? count.get<double>() : 0);
+    for (const nlohmann::json& count : record["counts"]) histogram.counts.push_back(count.is_number() ? count.get<double>() : 0);
     histogram.gaussian = number_of(record, "ks_gaussian");
     histogram.laplace = number_of(record, "ks_laplace");
     histogram.student = number_of(record, "ks_student");

@@ -39,7 +39,7 @@ std::string record_of(const tensorboard::Event& event) {
   return length + bytes_of(masked_crc(length)) + data + bytes_of(masked_crc(data));
 }
 
-double seconds_now() {
+double wall_seconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
@@ -70,7 +70,7 @@ EventFile::EventFile(const std::string& path, int64_t resumed_step) {
   std::string kept = kept_records(bytes.str(), resumed_step);
   if (kept.empty()) {
     tensorboard::Event first;
-    first.set_wall_time(seconds_now());
+    first.set_wall_time(wall_seconds());
     first.set_file_version("brain.Event:2");
     kept = record_of(first);
   }
@@ -80,7 +80,7 @@ EventFile::EventFile(const std::string& path, int64_t resumed_step) {
 
 bool EventFile::write(int64_t step, std::span<const Scalar> scalars) {
   tensorboard::Event event;
-  event.set_wall_time(seconds_now());
+  event.set_wall_time(wall_seconds());
   event.set_step(step);
   for (const Scalar& scalar : scalars) {
     auto* value = event.mutable_summary()->add_value();

@@ -1,13 +1,16 @@
 // The interval of inputs that an activation lets pass is exactly the one that the norm's own arithmetic gives.
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "kernels/cpu/input_interval.h"
 #include "tests/kernels/cases.h"
 
 namespace octet {
 namespace {
 using test::random_number;
-constexpr float infinity = std::numeric_limits<float>::infinity();
+
+constexpr float unbounded = std::numeric_limits<float>::infinity();
 
 void expect_exact(AffineCoefficients affine, float low, float high) {
   const cpu::Interval interval = cpu::inputs_between(affine, low, high);
@@ -26,20 +29,20 @@ void expect_exact(AffineCoefficients affine, float low, float high) {
 TEST(InputInterval, IsExactAtItsEdges) {
   for (int i = 0; i < 2000; ++i) {
     const AffineCoefficients affine{random_number(1, i) * 3, random_number(2, i) * 7};
-    expect_exact(affine, 0, infinity);
+    expect_exact(affine, 0, unbounded);
     expect_exact(affine, 0, 6);
   }
   // An offset next to a bound, where many inputs round to one value; tiny and huge slopes; no offset.
   for (const float a : {1.0f, -1.0f, 1e-6f, -3e-7f, 1e6f, 0.3333333f})
     for (const float b : {6.0f, std::nextafter(6.0f, 0.0f), -0.0f, 0.0f, 1e-9f, -1e-9f, 5.9999f, -1e6f}) {
-      expect_exact({a, b}, 0, infinity);
+      expect_exact({a, b}, 0, unbounded);
       expect_exact({a, b}, 0, 6);
     }
 }
 
 TEST(InputInterval, OfAConstantIsAllOrNothing) {
-  EXPECT_EQ(cpu::inputs_between({0, 1}, 0, 6).low, -infinity);
-  EXPECT_EQ(cpu::inputs_between({0, 1}, 0, 6).high, infinity);
+  EXPECT_EQ(cpu::inputs_between({0, 1}, 0, 6).low, -unbounded);
+  EXPECT_EQ(cpu::inputs_between({0, 1}, 0, 6).high, unbounded);
   for (const AffineCoefficients none : {AffineCoefficients{0, -1}, AffineCoefficients{0, 6},
                                         AffineCoefficients{std::numeric_limits<float>::quiet_NaN(), 1}}) {
     const cpu::Interval interval = cpu::inputs_between(none, 0, 6);
