@@ -1,6 +1,7 @@
-// Everything a device must be able to do. ReferenceBackend (plain loops) is the oracle; CpuBackend overrides what is hot.
-// Shapes are NHWC; weights are (output, kernel height, kernel width, input / groups), "OHWI". Calls never allocate what
-// the caller could have planned; a backend's own scratch memory grows on first use and is reported by scratch_bytes().
+// Everything a device must be able to do. ReferenceBackend (plain loops) is the oracle; CpuBackend overrides what is
+// hot. Shapes are NHWC; weights are (output, kernel height, kernel width, input / groups), "OHWI". Calls never allocate
+// what the caller could have planned; a backend's own scratch memory grows on first use and is reported by
+// scratch_bytes().
 #pragma once
 #include <concepts>
 #include <cstring>
@@ -12,8 +13,8 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/tensor.h"
-#include "kernels/side_stream.h"
 #include "kernels/shared/random.h"
+#include "kernels/side_stream.h"
 
 namespace octet {
 
@@ -21,7 +22,7 @@ enum class Rounding : uint8_t { nearest, stochastic };
 enum class Range : uint8_t {
   absmax,        // clip = max |x| of this tensor, now
   power_of_two,  // clip = the smallest power of two >= absmax
-  held,          // clip = *held > 0, kept by the ClipCoordinator between its updates; larger values saturate and are counted
+  held,  // clip = *held > 0, kept by the ClipCoordinator between its updates; larger values saturate and are counted
 };
 
 // How a value is stored: a native policy is only this, data that the fused kernels read.
@@ -65,8 +66,8 @@ struct Moments {
 };
 
 // A convolution's output as an affine step takes it. With codes, the step's forward writes them, and its backward reads
-// them in place of the real values: x = offset + scale * code, with (C) floats of both. The channel's extremes, as Moments
-// has them, become -127 and 127.
+// them in place of the real values: x = offset + scale * code, with (C) floats of both. The channel's extremes, as
+// Moments has them, become -127 and 127.
 struct Convolved {
   Tensor real;  // f32 or bf16
   Tensor codes;
@@ -78,8 +79,8 @@ struct Convolved {
 
 enum class Activation : uint8_t { none, relu, relu6 };
 
-// z = gamma * (x - mean) / sqrt(variance + epsilon) + beta; without a norm (normalize = false) z = x + beta, or z = x when
-// beta is null. Then y = encode(activation(z + residual)).
+// z = gamma * (x - mean) / sqrt(variance + epsilon) + beta; without a norm (normalize = false) z = x + beta, or z = x
+// when beta is null. Then y = encode(activation(z + residual)).
 struct AffineProblem {
   Shape shape;
   bool normalize = true;
@@ -94,7 +95,7 @@ struct AffineParameters {
 struct PoolProblem {
   Shape x, y;
   int kernel = 2, stride = 2, pad = 0;
-  bool max = true;  // false: average over the window's elements inside the image,
+  bool max = true;             // false: average over the window's elements inside the image,
   bool count_padding = false;  // or over all kernel * kernel, those outside being zeros (PyTorch's count_include_pad)
 };
 
@@ -130,8 +131,8 @@ class Backend {
   virtual std::string isa() const = 0;   // "avx512_vnni"
   // What a log should say beside these: which library computes, or that one is missing. Empty: nothing.
   virtual std::string note() const { return {}; }
-  // Memory of the device, zeroed. Whatever the calls below are given by pointer lies in such memory, which the host reaches
-  // by to_host() and to_device(), or directly where host_memory() says so.
+  // Memory of the device, zeroed. Whatever the calls below are given by pointer lies in such memory, which the host
+  // reaches by to_host() and to_device(), or directly where host_memory() says so.
   virtual std::unique_ptr<Buffer> allocate(size_t bytes) = 0;
   virtual size_t scratch_bytes() const = 0;
   // What may still be allocated, where the device has memory of its own; the largest number where it does not.
@@ -142,9 +143,9 @@ class Backend {
   virtual void to_device(void* to, const void* from, size_t bytes) { std::memcpy(to, from, bytes); }
   // Waits until everything asked for has been done.
   virtual void synchronize() {}
-  // Does `work`: calls of this backend that wait for nothing, the same ones each time for the same program (a small number).
-  // A device may record them the second time, and repeat the record from then on without calling `work`: what differs
-  // between steps is then taken from the state and from the device's memory.
+  // Does `work`: calls of this backend that wait for nothing, the same ones each time for the same program (a small
+  // number). A device may record them the second time, and repeat the record from then on without calling `work`: what
+  // differs between steps is then taken from the state and from the device's memory.
   virtual void run(int /*program*/, const StepState&, const std::function<void()>& work) { work(); }
   // For work beside the backend's own; null where the host computes.
   virtual std::unique_ptr<SideStream> make_side_stream() { return nullptr; }
@@ -166,21 +167,23 @@ class Backend {
 
   // -- norm + residual + activation + encode in one pass, and its backward ending in an encoded error.
   // x is f32 or bf16 (what conv_forward wrote), and perhaps codes for backward. residual: codes, real f32, or empty.
-  // y: codes (writes *y.scale; with Range::absmax the clip is exact: from moments.min/max without a residual, by one extra
-  // read with one) or real f32.
-  virtual void affine_forward(const AffineProblem&, Convolved x, Moments, AffineParameters, QTensor residual, const Encoding&,
-                              const RngKey&, QTensor y) = 0;
+  // y: codes (writes *y.scale; with Range::absmax the clip is exact: from moments.min/max without a residual, by one
+  // extra read with one) or real f32.
+  virtual void affine_forward(const AffineProblem&, Convolved x, Moments, AffineParameters, QTensor residual,
+                              const Encoding&, const RngKey&, QTensor y) = 0;
   // dz = dy where the activation passed (recomputed from x without a residual; from y's codes with one: > 0, and < qmax
   // for relu6), else 0. d_residual (optional, f32 or bf16) (+)= dz. d_gamma, d_beta (optional, f32, (C)) (+)= sums.
   // error = encode(d loss / d x): codes (stochastic; writes *error.scale) or real f32. The probe sees the raw error.
-  // error empty: only the probe's histogram is filled, nothing else is written (the first step measures before it quantizes).
-  virtual void affine_backward(const AffineProblem&, Convolved x, Moments, AffineParameters, QTensor y, bool has_residual, Tensor dy,
-                               Into d_gamma, Into d_beta, Into d_residual, const Encoding&, const RngKey&, QTensor error,
-                               Probe) = 0;
+  // error empty: only the probe's histogram is filled, nothing else is written (the first step measures before it
+  // quantizes).
+  virtual void affine_backward(const AffineProblem&, Convolved x, Moments, AffineParameters, QTensor y,
+                               bool has_residual, Tensor dy, Into d_gamma, Into d_beta, Into d_residual,
+                               const Encoding&, const RngKey&, QTensor error, Probe) = 0;
   // running = (1 - momentum) * running + momentum * batch; the variance is corrected by count / (count - 1).
   virtual void update_running(Moments, int64_t count, float momentum, Tensor running_mean, Tensor running_variance) = 0;
 
-  // -- pools. Values keep their scale (codes: max exact; average rounded to nearest). Ties go to the first in row order.
+  // -- pools. Values keep their scale (codes: max exact; average rounded to nearest). Ties go to the first in row
+  // order.
   virtual void pool_forward(const PoolProblem&, QTensor x, QTensor y) = 0;
   virtual void pool_backward(const PoolProblem&, QTensor x, QTensor y, Tensor dy, Into dx) = 0;
   // y (f32, (N,1,1,C)) = mean over pixels of x's real values; dy is f32.
@@ -190,18 +193,18 @@ class Backend {
   virtual void concat_forward(std::span<const QTensor> parts, QTensor y) = 0;
   virtual void concat_backward(Tensor dy, std::span<const Into> parts) = 0;
 
-  // While training: y = x / (1 - rate), or 0 where random_bits16(key, element) < rate * 65536. Codes stay, their scale grows.
-  // The gradient passes where the same key lets the value pass.
+  // While training: y = x / (1 - rate), or 0 where random_bits16(key, element) < rate * 65536. Codes stay, their scale
+  // grows. The gradient passes where the same key lets the value pass.
   virtual void dropout_forward(QTensor x, float rate, const RngKey&, QTensor y) = 0;
   virtual void dropout_backward(Tensor dy, float rate, const RngKey&, Into dx) = 0;
 
-  // -- softmax cross-entropy with label smoothing. logits (N,1,1,K) f32; d_logits = gradient * gradient_scale (1 / global
-  // batch), or empty when evaluating. labels: (N) in [0, K); -1 marks a padded sample: it counts nowhere.
-  virtual void softmax_loss(Tensor logits, const int32_t* labels, float smoothing, float gradient_scale, Tensor d_logits,
-                            LossReport* report) = 0;
+  // -- softmax cross-entropy with label smoothing. logits (N,1,1,K) f32; d_logits = gradient * gradient_scale (1 /
+  // global batch), or empty when evaluating. labels: (N) in [0, K); -1 marks a padded sample: it counts nowhere.
+  virtual void softmax_loss(Tensor logits, const int32_t* labels, float smoothing, float gradient_scale,
+                            Tensor d_logits, LossReport* report) = 0;
 
-  // -- v = momentum * v + (g + decay * w);  w -= lr * lr_scale * v  (nesterov: g + decay * w + momentum * v). As PyTorch.
-  // lr_scale: the layer's phi(d_c), or null for 1.
+  // -- v = momentum * v + (g + decay * w);  w -= lr * lr_scale * v  (nesterov: g + decay * w + momentum * v). As
+  // PyTorch. lr_scale: the layer's phi(d_c), or null for 1.
   virtual void sgd_update(const SgdProblem&, Tensor w, Tensor gradient, Tensor velocity, const float* lr_scale) = 0;
   // *found = 1 when an element is not finite, else 0.
   virtual void find_nonfinite(Tensor, int32_t* found) = 0;
@@ -226,8 +229,8 @@ Isa default_isa();  // the best but AMX, which has to be asked for until its ker
 void require_available(Isa);
 
 enum class RealConvolution : uint8_t {
-  fixed_order,  // own kernels: the same bits on every instruction set (unquantized layers of an int8 policy)
-  library,      // the fp32 policy: oneDNN, on a GPU cuDNN; fastest, equal bits across machines are not promised
+  fixed_order,      // own kernels: the same bits on every instruction set (unquantized layers of an int8 policy)
+  library,          // the fp32 policy: oneDNN, on a GPU cuDNN; fastest, equal bits across machines are not promised
   chunked_float16,  // the fp8 policy: sums are FP16 (1, 6, 9), in chunks of 64; on a CPU
 };
 struct CpuOptions {

@@ -57,8 +57,10 @@ int run(int argc, char** argv) {
   eval->add_option("--weights", a.weights, "A safetensors file, for example a run's weights.safetensors")->required();
   CLI::App* plan =
       with_config(app.add_subcommand("plan", "Print the plan: nodes, encodings, memory; nothing is trained"));
-  CLI::App* bench = app.add_subcommand("bench", "Time training steps of a configuration, `octet bench kernels`, or --peer");
-  bench->add_option("config", a.networks, "YAML file, or the word `kernels`; with --peer: networks, for example resnet20");
+  CLI::App* bench =
+      app.add_subcommand("bench", "Time training steps of a configuration, `octet bench kernels`, or --peer");
+  bench->add_option("config", a.networks,
+                    "YAML file, or the word `kernels`; with --peer: networks, for example resnet20");
   bench->add_flag("--peer", a.peer, "Beside PyTorch: speed, memory, share of the roofline of four networks, in turn");
   bench->add_option("--set", a.overrides, "Override one key (repeatable)")->allow_extra_args(false);
   CLI::Option* steps = bench->add_option("--steps", a.steps, "Steps to time")->check(CLI::Range(1, 1000000));

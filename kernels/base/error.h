@@ -29,14 +29,14 @@ std::string say(const Parts&... parts) {
 }  // namespace octet
 
 // REQUIRE(condition, how to mend, what went wrong...)
-#define REQUIRE(condition, mend, ...)                                                                \
-  do {                                                                                               \
-    if (!(condition)) [[unlikely]]                                                                   \
-      throw ::octet::Error(__FILE__, __LINE__, ::octet::say(__VA_ARGS__), mend);                     \
+#define REQUIRE(condition, mend, ...)                                            \
+  do {                                                                           \
+    if (!(condition)) [[unlikely]]                                               \
+      throw ::octet::Error(__FILE__, __LINE__, ::octet::say(__VA_ARGS__), mend); \
   } while (0)
 
-#define REQUIRE_USAGE(condition, mend, ...)                                                          \
-  do {                                                                                               \
-    if (!(condition)) [[unlikely]]                                                                   \
-      throw ::octet::UsageError(__FILE__, __LINE__, ::octet::say(__VA_ARGS__), mend);                \
+#define REQUIRE_USAGE(condition, mend, ...)                                           \
+  do {                                                                                \
+    if (!(condition)) [[unlikely]]                                                    \
+      throw ::octet::UsageError(__FILE__, __LINE__, ::octet::say(__VA_ARGS__), mend); \
   } while (0)

@@ -7,9 +7,7 @@ namespace octet {
 
 enum class DType : uint8_t { f32, bf16, s8 };
 constexpr size_t size_of(DType type) { return type == DType::s8 ? 1 : type == DType::bf16 ? 2 : 4; }
-constexpr const char* name_of(DType type) {
-  return type == DType::s8 ? "int8" : type == DType::bf16 ? "bf16" : "f32";
-}
+constexpr const char* name_of(DType type) { return type == DType::s8 ? "int8" : type == DType::bf16 ? "bf16" : "f32"; }
 
 struct Shape {  // activations (N, H, W, C); weights (output, kernel height, kernel width, input)
   int64_t n = 1, h = 1, w = 1, c = 1;

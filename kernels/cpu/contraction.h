@@ -1,9 +1,9 @@
 // The one inner loop of every convolution, in all three passes:
 //   sum[m][lane] = start[lane] + sum over segments s and words k:  x[base[m] + segment[s] + 4 k] . weights[s][k][lane]
-// A word is 32 bits of the contraction: four codes (u8 x s8 in VNNI and AMX, s8 x s8 in NEON), two codes (s16 x s16) or one f32. In
-// forward and backward data m runs over output pixels and lanes over output channels; in backward weight m runs over
-// (tap, input channel) and the words over output pixels. Geometry is in the tables, so that a kernel knows nothing of
-// strides or pads.
+// A word is 32 bits of the contraction: four codes (u8 x s8 in VNNI and AMX, s8 x s8 in NEON), two codes (s16 x s16) or
+// one f32. In forward and backward data m runs over output pixels and lanes over output channels; in backward weight m
+// runs over (tap, input channel) and the words over output pixels. Geometry is in the tables, so that a kernel knows
+// nothing of strides or pads.
 #pragma once
 #include <cstdint>
 

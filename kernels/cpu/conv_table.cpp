@@ -106,6 +106,9 @@ void TableConvolution::run(const ContractionKernels& kernels, const GatherPlan& 
         for (int p = 0; p < panels; ++p) visit(phase, begin, std::min(begin + stretch, pixels), g, p);
   };
 
+  // Neighbours, since each item fetches the next one's memory; few enough that every thread gets its share.
+  const int64_t together = std::clamp<int64_t>(plan.items / (4 * threads_), 1, 4);
+
 #pragma omp parallel num_threads(threads_)
   {
     char* packed = workspaces_[static_cast<size_t>(omp_get_thread_num())].x.get(0);
@@ -127,7 +130,7 @@ void TableConvolution::run(const ContractionKernels& kernels, const GatherPlan& 
           }
           kernels.start(panel, words, count, starts + ((f * plan.groups + g) * blocks + first) * block_lanes);
         }
-#pragma omp for schedule(dynamic, 4)  // neighbours, since each item fetches the next one's memory
+#pragma omp for schedule(dynamic, together)
     for (int64_t item = 0; item < plan.items; ++item) {
       Ahead ahead = source_of(kernels, plan, static_cast<const char*>(from), item + 1);
       const int64_t share = ahead.bytes / (phases * plan.groups * panels) + 64;

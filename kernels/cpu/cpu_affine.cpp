@@ -77,14 +77,13 @@ void CpuBackend::affine_forward(const AffineProblem& problem, Convolved x, Momen
   const int64_t channels = problem.shape.c, period = period_of(channels), count = problem.shape.elements();
   float* const a = coefficients_.get<float>(static_cast<size_t>(4 * period));
   float *const b = a + period, *const offset = b + period, *const inverse = offset + period;
-  const std::vector<AffineCoefficients> affine = of_channels(
-      channels, [&](int64_t c) { return affine_coefficients(problem, moments, parameters, c); });
+  const std::vector<AffineCoefficients> affine =
+      of_channels(channels, [&](int64_t c) { return affine_coefficients(problem, moments, parameters, c); });
   expand(a, channels, [&](int64_t c) { return affine[c].a; });
   expand(b, channels, [&](int64_t c) { return affine[c].b; });
   const auto [low, high] = value_bounds(problem.activation);
   const Residual kind = !residual ? Residual::none : residual.real() ? Residual::real : Residual::codes;
-  AffineForward pass{x.real.data, a,   b, period, residual.values.data, residual.real() ? 0 : *residual.scale,
-                     low,         high};
+  AffineForward pass{x.real.data, a, b, period, residual.values.data, residual.real() ? 0 : *residual.scale, low, high};
   if (x.codes) {
     for (int64_t c = 0; c < channels; ++c) {
       const InputUnit unit = unit_between(moments.min[c], moments.max[c]);
@@ -117,9 +116,10 @@ void CpuBackend::affine_forward(const AffineProblem& problem, Convolved x, Momen
   emit_tensor(passes_, options_.threads, count, encoding, key, clip, y.values.data, {}, kernel);
 }
 
-void CpuBackend::affine_backward(const AffineProblem& problem, Convolved x, Moments moments, AffineParameters parameters,
-                                 QTensor y, bool has_residual, Tensor dy, Into d_gamma, Into d_beta, Into d_residual,
-                                 const Encoding& encoding, const RngKey& key, QTensor error, Probe probe) {
+void CpuBackend::affine_backward(const AffineProblem& problem, Convolved x, Moments moments,
+                                 AffineParameters parameters, QTensor y, bool has_residual, Tensor dy, Into d_gamma,
+                                 Into d_beta, Into d_residual, const Encoding& encoding, const RngKey& key,
+                                 QTensor error, Probe probe) {
   check_affine_backward(problem, x, moments, parameters, y, has_residual, dy, d_residual);
   if (error) check_encoded(encoding, error, problem.shape);
 

@@ -43,9 +43,15 @@ CpuBackend::CpuBackend(const CpuOptions& options, std::unique_ptr<Convolution> i
   REQUIRE(options.threads > 0, "use at least one thread", "a CPU backend of ", options.threads, " threads");
   if (codes_ == nullptr) codes_ = make_int8_convolution(options.isa, options.threads);
   switch (options.real) {
-    case RealConvolution::fixed_order: real_ = make_fixed_order_convolution(options.isa, options.threads); break;
-    case RealConvolution::library: real_ = make_onednn_convolution(options.threads); break;
-    case RealConvolution::chunked_float16: real_ = make_chunked_convolution(options.isa, options.threads); break;
+    case RealConvolution::fixed_order:
+      real_ = make_fixed_order_convolution(options.isa, options.threads);
+      break;
+    case RealConvolution::library:
+      real_ = make_onednn_convolution(options.threads);
+      break;
+    case RealConvolution::chunked_float16:
+      real_ = make_chunked_convolution(options.isa, options.threads);
+      break;
   }
 }
 

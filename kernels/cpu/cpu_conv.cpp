@@ -4,7 +4,8 @@
 namespace octet::cpu {
 
 Convolution& CpuBackend::convolution(QTensor first, QTensor second) {
-  REQUIRE(first.real() == second.real(), "encode both operands, or dequantize both", "a convolution of codes with real numbers");
+  REQUIRE(first.real() == second.real(), "encode both operands, or dequantize both",
+          "a convolution of codes with real numbers");
   return first.real() ? *real_ : *codes_;
 }
 

@@ -114,7 +114,8 @@ void unpool_pixel(const PoolProblem& p, const X* image, const Window& window, co
   window.for_each([&](int64_t h, int64_t w) {
     const X* const from = image + place(h, w);
     for (int64_t c = 0; c < count; ++c) {
-      const Value value = std::is_same_v<X, int8_t> ? static_cast<Value>(from[c]) : static_cast<Value>(as_float(from[c]));
+      const Value value =
+          std::is_same_v<X, int8_t> ? static_cast<Value>(from[c]) : static_cast<Value>(as_float(from[c]));
       const bool more = value > best[c];
       best[c] = more ? value : best[c];
       chosen[c] = more ? number : chosen[c];

@@ -74,7 +74,8 @@ struct Passes {
   using Forward = void (*)(const AffineForward&, Span, Target&);
   Forward affine_forward[2][3][sinks];  // [index_of(x)][Residual][sink]
 
-  // sums[i] = sum of dz, dots[i] = sum of dz (x - mean) over the span's elements i, i + period ..., (period) floats each.
+  // sums[i] = sum of dz, dots[i] = sum of dz (x - mean) over the span's elements i, i + period ..., (period) floats
+  // each.
   using Reduce = void (*)(const AffineBackward&, Span, float* sums, float* dots);
   Reduce affine_reduce[3][2][4];  // [index_of(x)][index_of(dy)][Mask]
 

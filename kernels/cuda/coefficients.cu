@@ -70,9 +70,9 @@ __device__ __forceinline__ void write_sum(float* to, bool add, int64_t channel, 
 }
 
 __global__ void gradients(const __grid_constant__ AffineProblem problem, const __grid_constant__ Moments moments,
-                          const __grid_constant__ AffineParameters parameters, const float* scale,
-                          const float* offset, const double* sums, float* A, float* B, float* C, float* d_gamma,
-                          bool add_gamma, float* d_beta, bool add_beta) {
+                          const __grid_constant__ AffineParameters parameters, const float* scale, const float* offset,
+                          const double* sums, float* A, float* B, float* C, float* d_gamma, bool add_gamma,
+                          float* d_beta, bool add_beta) {
   const int64_t channel = thread_index();
   if (channel >= problem.shape.c) return;
   const double sum_dz = sums != nullptr ? sums[channel] : 0.0;
@@ -117,10 +117,11 @@ void launch_affine_extremes(Activation activation, int64_t channels, const float
 }
 
 void launch_affine_gradients(const AffineProblem& problem, Moments moments, AffineParameters parameters,
-                             const float* scale, const float* offset, const double* sums, float* A, float* B,
-                             float* C, Into d_gamma, Into d_beta, Stream stream) {
+                             const float* scale, const float* offset, const double* sums, float* A, float* B, float* C,
+                             Into d_gamma, Into d_beta, Stream stream) {
   OCTET_LAUNCH(gradients, dim3(blocks_for(problem.shape.c, threads)), dim3(threads), stream, problem, moments,
-               parameters, scale, offset, sums, A, B, C, d_gamma.tensor.f32(), d_gamma.add, d_beta.tensor.f32(), d_beta.add);
+               parameters, scale, offset, sums, A, B, C, d_gamma.tensor.f32(), d_gamma.add, d_beta.tensor.f32(),
+               d_beta.add);
 }
 
 }  // namespace octet::cuda

@@ -105,9 +105,9 @@ void CudaBackend::run(int number, const StepState& state, const std::function<vo
 
 StepKey CudaBackend::of_step(const RngKey& key) const {
   if (!recording_) return {key};
-  REQUIRE(key.step == now_.step && key.first == now_.first_sample * key.per_sample, "give the state of the step that runs",
-          "a random key of step ", key.step, " and element ", key.first, " in a program that is recorded for step ", now_.step,
-          " and sample ", now_.first_sample);
+  REQUIRE(key.step == now_.step && key.first == now_.first_sample * key.per_sample,
+          "give the state of the step that runs", "a random key of step ", key.step, " and element ", key.first,
+          " in a program that is recorded for step ", now_.step, " and sample ", now_.first_sample);
   return {key, state_.data<StepState>()};
 }
 
@@ -197,15 +197,15 @@ void CudaBackend::dropout_forward(QTensor x, float rate, const RngKey& key, QTen
 void CudaBackend::dropout_backward(Tensor dy, float rate, const RngKey& key, Into dx) {
   check_dropout(dx.tensor.shape, dy.shape, rate);
   require_real(dx.tensor, "dropout's gradient");
-  launch_dropout_backward(dy.data, dy.dtype, dy.elements(), rate, of_step(key), dx.tensor.data, is_bf16(dx), dx.add, stream_);
+  launch_dropout_backward(dy.data, dy.dtype, dy.elements(), rate, of_step(key), dx.tensor.data, is_bf16(dx), dx.add,
+                          stream_);
 }
 
 void CudaBackend::softmax_loss(Tensor logits, const int32_t* labels, float smoothing, float gradient_scale,
                                Tensor d_logits, LossReport* report) {
   const int64_t rows = logits.shape.n, classes = logits.shape.c;
-  launch_softmax_loss(logits.f32(), labels, rows, classes, smoothing, gradient_scale,
-                      sums_.get<double>(rows * classes), d_logits ? d_logits.f32() : nullptr,
-                      row_losses_.get<RowLoss>(rows), report, stream_);
+  launch_softmax_loss(logits.f32(), labels, rows, classes, smoothing, gradient_scale, sums_.get<double>(rows * classes),
+                      d_logits ? d_logits.f32() : nullptr, row_losses_.get<RowLoss>(rows), report, stream_);
 }
 
 void CudaBackend::sgd_update(const SgdProblem& problem, Tensor w, Tensor gradient, Tensor velocity,
@@ -218,8 +218,7 @@ void CudaBackend::sgd_update(const SgdProblem& problem, Tensor w, Tensor gradien
 
 void CudaBackend::find_nonfinite(Tensor tensor, int32_t* found) {
   fill_zero(found, sizeof *found, stream_);
-  if (tensor.dtype != DType::s8)
-    launch_find_nonfinite(tensor.data, tensor.dtype, tensor.elements(), found, stream_);
+  if (tensor.dtype != DType::s8) launch_find_nonfinite(tensor.data, tensor.dtype, tensor.elements(), found, stream_);
 }
 
 }  // namespace cuda

@@ -1,5 +1,5 @@
-// The backend of NVIDIA GPUs. Every operation gives the bits of the CPU backend, but RealConvolution::library. Calls launch
-// kernels on one stream and return; nothing but to_host() and synchronize() waits.
+// The backend of NVIDIA GPUs. Every operation gives the bits of the CPU backend, but RealConvolution::library. Calls
+// launch kernels on one stream and return; nothing but to_host() and synchronize() waits.
 #pragma once
 #include <map>
 

@@ -49,8 +49,9 @@ void CudaBackend::dequantize(QTensor src, Tensor dst) {
                     stream_);
 }
 
-void CudaBackend::affine_forward(const AffineProblem& problem, Convolved x, Moments moments, AffineParameters parameters,
-                                 QTensor residual, const Encoding& encoding, const RngKey& key, QTensor y) {
+void CudaBackend::affine_forward(const AffineProblem& problem, Convolved x, Moments moments,
+                                 AffineParameters parameters, QTensor residual, const Encoding& encoding,
+                                 const RngKey& key, QTensor y) {
   check_affine_forward(problem, x, moments, parameters, residual);
   check_encoded(encoding, y, problem.shape);
   const int64_t channels = problem.shape.c, count = problem.shape.elements();
@@ -62,9 +63,16 @@ void CudaBackend::affine_forward(const AffineProblem& problem, Convolved x, Mome
     launch_keep_codes(x.real.data, x.real.dtype, count, channels, x.scale, x.offset, x.codes.s8(), stream_);
   }
   const auto [low, high] = value_bounds(problem.activation);
-  const AffineForwardValues values{
-      x.real.data, x.real.dtype, static_cast<int>(channels), a, b, residual.values.data, residual.values.dtype, residual.scale,
-      low,    high};
+  const AffineForwardValues values{x.real.data,
+                                   x.real.dtype,
+                                   static_cast<int>(channels),
+                                   a,
+                                   b,
+                                   residual.values.data,
+                                   residual.values.dtype,
+                                   residual.scale,
+                                   low,
+                                   high};
   if (encoding.quantized()) {
     // Without a residual, y is monotonic in x within a channel: the extremes of x give those of y.
     const bool from_moments = encoding.range != Range::held && !residual && moments.min && moments.max;
@@ -78,9 +86,10 @@ void CudaBackend::affine_forward(const AffineProblem& problem, Convolved x, Mome
   encode(values, 1, count, encoding, key, y.values.data, nullptr);
 }
 
-void CudaBackend::affine_backward(const AffineProblem& problem, Convolved x, Moments moments, AffineParameters parameters,
-                                  QTensor y, bool has_residual, Tensor dy, Into d_gamma, Into d_beta, Into d_residual,
-                                  const Encoding& encoding, const RngKey& key, QTensor error, Probe probe) {
+void CudaBackend::affine_backward(const AffineProblem& problem, Convolved x, Moments moments,
+                                  AffineParameters parameters, QTensor y, bool has_residual, Tensor dy, Into d_gamma,
+                                  Into d_beta, Into d_residual, const Encoding& encoding, const RngKey& key,
+                                  QTensor error, Probe probe) {
   check_affine_backward(problem, x, moments, parameters, y, has_residual, dy, d_residual);
   if (error) check_encoded(encoding, error, problem.shape);
   const bool masked = problem.activation != Activation::none, from_output = has_residual && masked;

@@ -165,8 +165,8 @@ __global__ void find_nonfinite_kernel(const void* x, DType type, int64_t count, 
   if (i < count && (bits_of(read_value(x, type, i)) & 0x7F800000u) == 0x7F800000u) *found = 1;
 }
 
-__global__ void sgd_kernel(const __grid_constant__ SgdProblem p, const StepState* state, const float* lr_scale, float* w,
-                           const float* gradient, float* velocity, int64_t count) {
+__global__ void sgd_kernel(const __grid_constant__ SgdProblem p, const StepState* state, const float* lr_scale,
+                           float* w, const float* gradient, float* velocity, int64_t count) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x;
   if (i >= count) return;
   const float base = state != nullptr ? state->learning_rate : p.learning_rate;
@@ -185,8 +185,8 @@ void launch_absmax(const Values& values, int64_t rows, int64_t row_length, ClipR
 }
 template <class Values>
 void launch_histogram(const Values& values, int64_t count, Probe probe, Stream stream) {
-  OCTET_LAUNCH((histogram_kernel<Values>), walk_grid(1, count), dim3(threads), stream, values, count,
-               probe.histogram, probe.sample);
+  OCTET_LAUNCH((histogram_kernel<Values>), walk_grid(1, count), dim3(threads), stream, values, count, probe.histogram,
+               probe.sample);
 }
 template <class Values>
 void launch_encode(const Values& values, int64_t rows, int64_t row_length, const StepKey& key, const Sink& sink,

@@ -42,8 +42,8 @@ void destroy_event(Event);
 void record(Event, Stream);    // after all that the stream was asked so far; an earlier mark is forgotten
 void wait_for(Event, Stream);  // what the stream is asked next comes after the mark
 
-// What is launched, copied within the device and filled between these two calls is written down and not done. Neither may
-// memory be allocated nor the host's be read between them.
+// What is launched, copied within the device and filled between these two calls is written down and not done. Neither
+// may memory be allocated nor the host's be read between them.
 void begin_recording(Stream);
 class Recording {  // of a program; null: none
  public:

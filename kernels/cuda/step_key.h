@@ -1,4 +1,5 @@
-// A random key as kernels take it: in a recorded program, what differs from step to step comes from the device's memory.
+// A random key as kernels take it: in a recorded program, what differs from step to step comes from the device's
+// memory.
 #pragma once
 #include "kernels/backend.h"
 #include "kernels/shared/random.h"

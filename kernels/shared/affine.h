@@ -19,7 +19,7 @@ OCTET_BOTH double inverse_deviation(const AffineProblem& problem, Moments moment
 }
 
 OCTET_BOTH AffineCoefficients affine_coefficients(const AffineProblem& problem, Moments moments,
-                                              AffineParameters parameters, int64_t channel) {
+                                                  AffineParameters parameters, int64_t channel) {
   AffineCoefficients result;
   if (parameters.beta != nullptr) result.b = parameters.beta[channel];
   if (!problem.normalize) return result;
@@ -37,8 +37,8 @@ struct InputUnit {
 OCTET_BOTH InputUnit input_unit(const Convolved& x, int64_t channel) {
   return x.codes.data != nullptr ? InputUnit{x.scale[channel], x.offset[channel]} : InputUnit{};
 }
-// The unit in which a channel is kept as codes. A channel of one value, or of none that is finite, has no scale, and its
-// codes are zeros.
+// The unit in which a channel is kept as codes. A channel of one value, or of none that is finite, has no scale, and
+// its codes are zeros.
 OCTET_BOTH InputUnit unit_between(float min, float max) {
   const double low = static_cast<double>(min), high = static_cast<double>(max);
   InputUnit unit{static_cast<float>((high - low) / 254), static_cast<float>((high + low) / 2)};
@@ -62,7 +62,7 @@ struct AffineGradient {
 
 // sum_dz: over the channel's pixels; sum_dz_normalized: of dz * (x - mean) / deviation. Both of this batch alone.
 OCTET_BOTH AffineGradient affine_gradient(const AffineProblem& problem, Moments moments, AffineParameters parameters,
-                                      int64_t channel, double sum_dz, double sum_dz_normalized, InputUnit unit) {
+                                          int64_t channel, double sum_dz, double sum_dz_normalized, InputUnit unit) {
   AffineGradient result;
   if (!problem.normalize) return result;
   const double inverse = inverse_deviation(problem, moments, channel);

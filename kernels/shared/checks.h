@@ -4,7 +4,8 @@
 
 namespace octet {
 
-inline void check_affine(const AffineProblem& problem, const Convolved& x, Moments moments, AffineParameters parameters) {
+inline void check_affine(const AffineProblem& problem, const Convolved& x, Moments moments,
+                         AffineParameters parameters) {
   REQUIRE(!x.codes || (x.codes.shape == problem.shape && x.codes.dtype == DType::s8 && x.scale && x.offset),
           "give codes of the problem's shape with a scale and an offset for each channel",
           "an affine step keeps another tensor than its problem tells");

@@ -206,7 +206,8 @@ void check_together(const Config& config, const Positions& positions) {
     const auto found = positions.find(path);
     return (found == positions.end() ? config.file : found->second) + ": `" + path + "`";
   };
-  const bool on_disk = config.data.name == "cifar10" || config.data.name == "image_folder" || config.data.name == "packed";
+  const bool on_disk =
+      config.data.name == "cifar10" || config.data.name == "image_folder" || config.data.name == "packed";
   REQUIRE_USAGE(!on_disk || !config.data.root.empty(), "set data.root to the directory of the data set",
                 at("data.name"), " ", config.data.name, " needs `data.root`");
   const auto& milestones = config.train.milestones;

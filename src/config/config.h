@@ -16,7 +16,7 @@ struct Config {
     int64_t classes = 10;
     double dropout = 0.5;           // alexnet, inception_v3
     double auxiliary_weight = 0.4;  // inception_v3 on images of 299 pixels: how much the auxiliary head's loss counts
-    std::string initial_weights;     // a safetensors file; empty: random
+    std::string initial_weights;    // a safetensors file; empty: random
   } model;
 
   struct Policy {
@@ -45,12 +45,12 @@ struct Config {
   struct Data {
     std::string name = "shapes";  // cifar10 | image_folder | packed | shapes | synthetic
     std::string root;
-    int64_t batch = 128;  // global
-    int64_t workers = 2;  // decode threads of each rank
-    int64_t image_size = 0;  // 0: the data set's own (cifar10, shapes: 32; image_folder: 224)
+    int64_t batch = 128;              // global
+    int64_t workers = 2;              // decode threads of each rank
+    int64_t image_size = 0;           // 0: the data set's own (cifar10, shapes: 32; image_folder: 224)
     std::string bad_images = "stop";  // stop | skip
     int64_t max_pixels = 64'000'000;  // larger image headers are refused before anything is allocated
-    int64_t samples = 0;  // synthetic and shapes: size of the training set (0: the default, 8192)
+    int64_t samples = 0;              // synthetic and shapes: size of the training set (0: the default, 8192)
     bool augment = true;
   } data;
 
@@ -65,7 +65,7 @@ struct Config {
     double momentum = 0.9;
     bool nesterov = false;
     double decay = 1e-4;
-    bool decay_norm = true;           // weight decay on norm parameters and biases too, as PyTorch's default
+    bool decay_norm = true;  // weight decay on norm parameters and biases too, as PyTorch's default
     double warmup_epochs = 0;
     double label_smoothing = 0;
     std::string on_nonfinite = "stop";  // stop | skip
@@ -82,7 +82,7 @@ struct Config {
   } backend;
 
   struct Comm {
-    std::string exchange = "int8";  // fp32 | int8
+    std::string exchange = "int8";   // fp32 | int8
     std::string transport = "auto";  // auto | nccl | mpi: how the gradients of GPUs travel
     bool error_feedback = false;
     bool overlap = true;  // buckets travel while backward still runs
@@ -96,8 +96,9 @@ struct Config {
   } checkpoint;
 };
 
-// Reads FILE, then applies overrides "key=value" in order. Every mistake is a UsageError with file, line, column and the
-// nearest known key; files over 1 MB, nesting over 16 and aliases are refused. Values are checked against the key table.
+// Reads FILE, then applies overrides "key=value" in order. Every mistake is a UsageError with file, line, column and
+// the nearest known key; files over 1 MB, nesting over 16 and aliases are refused. Values are checked against the key
+// table.
 Config load_config(const std::string& file, const std::vector<std::string>& overrides);
 // Parses text as if it stood in `file` (tests, fuzzing).
 Config parse_config(const std::string& text, const std::string& file, const std::vector<std::string>& overrides);

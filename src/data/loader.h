@@ -1,5 +1,5 @@
-// Where batches come from. Order and augmentation are functions of (seed, epoch, index), so any step of any epoch can be
-// produced directly: resuming costs nothing and ranks need not agree on anything.
+// Where batches come from. Order and augmentation are functions of (seed, epoch, index), so any step of any epoch can
+// be produced directly: resuming costs nothing and ranks need not agree on anything.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -37,26 +37,27 @@ struct Datasets {
 Datasets open_datasets(const Config&);
 
 struct Batch {
-  const float* images = nullptr;   // (count, H, W, C) f32, normalized
+  const float* images = nullptr;    // (count, H, W, C) f32, normalized
   const int32_t* labels = nullptr;  // (count); -1: padding, counts nowhere
-  int64_t count = 0;               // this rank's share, always the same
-  int64_t first = 0;               // global index of this rank's first sample in the global batch
+  int64_t count = 0;                // this rank's share, always the same
+  int64_t first = 0;                // global index of this rank's first sample in the global batch
   int64_t epoch = 0, step = 0;
 };
 
-// Prefetches batches on worker threads. Training: each epoch is a permutation keyed by (seed, epoch); the incomplete last
-// batch is dropped; global batch b is samples [b * batch, (b+1) * batch) of the permutation, rank r takes the r-th part.
-// Evaluation: in order, the last batch padded with label -1, every sample exactly once over all ranks.
+// Prefetches batches on worker threads. Training: each epoch is a permutation keyed by (seed, epoch); the incomplete
+// last batch is dropped; global batch b is samples [b * batch, (b+1) * batch) of the permutation, rank r takes the r-th
+// part. Evaluation: in order, the last batch padded with label -1, every sample exactly once over all ranks.
 class Loader {
  public:
   virtual ~Loader() = default;
   virtual int64_t batches_per_epoch() const = 0;
-  virtual void start(int64_t step) = 0;  // the next batch will be this global step's (evaluation: start(0) for each pass)
-  virtual const Batch& next() = 0;       // valid until the next call
+  virtual void start(
+      int64_t step) = 0;            // the next batch will be this global step's (evaluation: start(0) for each pass)
+  virtual const Batch& next() = 0;  // valid until the next call
   virtual double wait_seconds() const = 0;  // that next() has waited since construction
   virtual double read_seconds() const = 0;  // processor time that the workers' reading has taken since construction
 };
-std::unique_ptr<Loader> make_loader(const Dataset&, bool training, int64_t global_batch, int rank, int size, int64_t workers,
-                                    uint64_t seed);
+std::unique_ptr<Loader> make_loader(const Dataset&, bool training, int64_t global_batch, int rank, int size,
+                                    int64_t workers, uint64_t seed);
 
 }  // namespace octet

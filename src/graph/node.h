@@ -1,4 +1,5 @@
-// A node is coarse: forward beside backward in one file. It books its memory in declare() and never allocates afterwards.
+// A node is coarse: forward beside backward in one file. It books its memory in declare() and never allocates
+// afterwards.
 #pragma once
 #include <chrono>
 #include <string>
@@ -19,7 +20,17 @@ struct Slot {  // memory of a node's own
 };
 enum class Need : uint8_t { forward, backward, both };  // when a slot's bytes must survive
 
-enum class Phase : uint8_t { data_wait, forward, backward_data, backward_weight, norm, quantize, exchange, update, count };
+enum class Phase : uint8_t {
+  data_wait,
+  forward,
+  backward_data,
+  backward_weight,
+  norm,
+  quantize,
+  exchange,
+  update,
+  count
+};
 const char* name_of(Phase);
 struct PhaseTimes {
   double seconds[static_cast<int>(Phase::count)] = {};
@@ -47,10 +58,10 @@ class Timed {
 // Where the plan put things. An address look-up is an index and an addition.
 struct Memory {
   std::vector<Tensor> slots;
-  std::vector<QTensor> values;       // by edge
-  std::vector<Tensor> gradients;     // by edge; no data: nobody wants it
-  std::vector<bool> written;         // by edge: a gradient of this step stands there already
-  LossReport* losses = nullptr;      // by Declare::loss(); on the device
+  std::vector<QTensor> values;    // by edge
+  std::vector<Tensor> gradients;  // by edge; no data: nobody wants it
+  std::vector<bool> written;      // by edge: a gradient of this step stands there already
+  LossReport* losses = nullptr;   // by Declare::loss(); on the device
 };
 
 // What a step has to do at least, whatever the kernels: the multiply-adds of all convolution passes, those on real
@@ -71,9 +82,9 @@ struct Step {
   uint32_t index = 0;
   bool training = true;
   uint64_t seed = 0;
-  int64_t first_sample = 0;      // global index of this rank's first sample, over the whole training
-  float gradient_scale = 1;      // 1 / global batch
-  const float* images = nullptr;    // on the device
+  int64_t first_sample = 0;       // global index of this rank's first sample, over the whole training
+  float gradient_scale = 1;       // 1 / global batch
+  const float* images = nullptr;  // on the device
   const int32_t* labels = nullptr;
 
   QTensor value(Edge) const;
@@ -91,9 +102,9 @@ class Declare {
  public:
   virtual ~Declare() = default;
   virtual const Policy& policy() const = 0;
-  virtual DType storage() const = 0;      // of convolution outputs, see PlanOptions
+  virtual DType storage() const = 0;  // of convolution outputs, see PlanOptions
   virtual Shape shape(Edge) const = 0;
-  virtual bool codes(Edge) const = 0;     // the edge carries int8 codes
+  virtual bool codes(Edge) const = 0;  // the edge carries int8 codes
   virtual bool needs_gradient(Edge) const = 0;
   virtual void reads_in_backward(Edge) = 0;
   virtual Slot keep(Shape, DType, Need) = 0;
@@ -102,7 +113,8 @@ class Declare {
   // (2 * channels) floats that every rank averages after backward: batch mean and variance of a norm.
   virtual int shared_moments(int64_t channels) = 0;
   virtual int clip_layer(const std::string& name) = 0;  // books a held clip with the coordinator
-  virtual int loss(float weight) = 0;  // books a report; the first one's figures are the step's, others add their weighted loss
+  virtual int loss(
+      float weight) = 0;  // books a report; the first one's figures are the step's, others add their weighted loss
 };
 
 // Pointers that a node asks for again when the plan has allocated everything.
@@ -120,12 +132,13 @@ class Node {
       : name_(std::move(name)), inputs_(std::move(inputs)), output_(output) {}
   virtual ~Node() = default;
 
-  virtual std::string kind() const = 0;                             // "conv 3x3/2", for `octet plan`
-  virtual Shape output_shape(const std::vector<Shape>& inputs) = 0;  // checks the inputs; shapes hold for the plan's batch
-  virtual bool quantized(const Policy&) const { return false; }     // it contracts codes
+  virtual std::string kind() const = 0;  // "conv 3x3/2", for `octet plan`
+  virtual Shape output_shape(
+      const std::vector<Shape>& inputs) = 0;                     // checks the inputs; shapes hold for the plan's batch
+  virtual bool quantized(const Policy&) const { return false; }  // it contracts codes
   virtual bool reads_real(const Policy&, Edge) const { return false; }  // that input must be real-valued
-  virtual bool keeps_encoding() const { return false; }             // codes in, codes out; real in, real out
-  virtual bool writes_real() const { return false; }                // its output is real-valued whatever reads it
+  virtual bool keeps_encoding() const { return false; }                 // codes in, codes out; real in, real out
+  virtual bool writes_real() const { return false; }                    // its output is real-valued whatever reads it
   virtual void declare(Declare&) = 0;
   virtual void bind(Bound&) {}
   virtual void forward(Step&) = 0;

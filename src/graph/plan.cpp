@@ -113,15 +113,16 @@ class Plan::Builder final : public Declare, public Bound {
     }
   }
 
-  // An edge carries codes when the policy quantizes activations and nobody needs it real, itself or behind a node that keeps the
-  // encoding. Consumers' outputs come later than their inputs, so the last edge is decided first.
+  // An edge carries codes when the policy quantizes activations and nobody needs it real, itself or behind a node that
+  // keeps the encoding. Consumers' outputs come later than their inputs, so the last edge is decided first.
   void choose_codes() {
     if (!policy_.encoding(Role::activation).quantized()) return;
     for (size_t edge = shapes_.size(); edge-- > 0;) {
       bool real = nodes_[producer_[edge]]->writes_real();
       for (int consumer : consumers_[edge]) {
         const Node& node = *nodes_[consumer];
-        real = real || node.reads_real(policy_, Edge{int(edge)}) || (node.keeps_encoding() && !codes_[node.output().id]);
+        real =
+            real || node.reads_real(policy_, Edge{int(edge)}) || (node.keeps_encoding() && !codes_[node.output().id]);
       }
       codes_[edge] = !real;
     }
@@ -160,7 +161,7 @@ class Plan::Builder final : public Declare, public Bound {
       const int last_consumer = consumers_[edge].empty() ? producer_[edge] : consumers_[edge].back();
       const DType dtype = codes_[edge] ? DType::s8 : DType::f32;
       MemoryBlock value{size_t(shapes_[edge].elements()) * size_of(dtype), producer_[edge],
-                  std::max(last_consumer, read_backward_[edge]), 0};
+                        std::max(last_consumer, read_backward_[edge]), 0};
       edge_blocks[edge].first = blocks.size();
       plan_.node_bytes_[producer_[edge]] += value.bytes;
       blocks.push_back(value);
@@ -172,8 +173,8 @@ class Plan::Builder final : public Declare, public Bound {
       // The loss, which is the last node, writes its gradient while it runs forward.
       const int first = last_consumer == n - 1 ? n - 1 : backward_time(last_consumer);
       edge_blocks[edge].second = blocks.size();
-      blocks.push_back({size_t(shapes_[edge].elements()) * size_of(gradient_type), first,
-                        backward_time(producer_[edge]), 0});
+      blocks.push_back(
+          {size_t(shapes_[edge].elements()) * size_of(gradient_type), first, backward_time(producer_[edge]), 0});
     }
     plan_.arena_bytes_ = place_blocks(blocks, options_.own_slots);
     plan_.memory_.written.assign(shapes_.size(), false);
@@ -181,7 +182,8 @@ class Plan::Builder final : public Declare, public Bound {
 
     require_memory();
     auto* base = static_cast<std::byte*>(add_buffer(plan_.arena_bytes_));
-    for (size_t slot = 0; slot < slot_blocks_.size(); ++slot) plan_.memory_.slots[slot].data = base + blocks[slot].offset;
+    for (size_t slot = 0; slot < slot_blocks_.size(); ++slot)
+      plan_.memory_.slots[slot].data = base + blocks[slot].offset;
     auto* scales = static_cast<float*>(add_buffer(shapes_.size() * sizeof(float)));
     for (size_t edge = 0; edge < shapes_.size(); ++edge) {
       QTensor& value = plan_.memory_.values[edge];
@@ -192,7 +194,8 @@ class Plan::Builder final : public Declare, public Bound {
     }
   }
 
-  // Known before step 1: what a device lacks, and which batch it would hold. A tenth is left to the kernels' own scratch.
+  // Known before step 1: what a device lacks, and which batch it would hold. A tenth is left to the kernels' own
+  // scratch.
   void require_memory() const {
     const double needed = double(plan_.arena_bytes_) + double(plan_.parameter_bytes());
     const double available = 0.9 * double(std::min<size_t>(plan_.backend_.free_bytes(), size_t{1} << 60));
@@ -283,8 +286,8 @@ Plan::~Plan() = default;
 
 void Plan::load(Step& step, const float* images, const int32_t* labels) {
   for (int64_t sample = 0; sample < batch_; ++sample)
-    REQUIRE(labels[sample] >= -1 && labels[sample] < classes_, "give labels in [0, classes), or -1 for padding", "sample ",
-            sample, " has label ", labels[sample], " of ", classes_, " classes");
+    REQUIRE(labels[sample] >= -1 && labels[sample] < classes_, "give labels in [0, classes), or -1 for padding",
+            "sample ", sample, " has label ", labels[sample], " of ", classes_, " classes");
   step.images = images;
   step.labels = labels;
   if (images_ == nullptr) return;
@@ -384,15 +387,14 @@ size_t Plan::parameter_bytes() const {
   return bytes;
 }
 
-// Kaiming: normal with variance 2 / fan_out, as torchvision initializes its networks. A normal number is the sum of twelve
-// uniform ones less six (Irwin-Hall): exact in binary arithmetic, so the same on every machine.
+// Kaiming: normal with variance 2 / fan_out, as torchvision initializes its networks. A normal number is the sum of
+// twelve uniform ones less six (Irwin-Hall): exact in binary arithmetic, so the same on every machine.
 void Plan::initialize_parameters(uint64_t seed) {
   std::vector<std::string> names;
   for (const Param& param : params_) names.push_back(param.name);
   std::sort(names.begin(), names.end());
   for (Param& param : params_) {
-    const auto site =
-        uint32_t(std::lower_bound(names.begin(), names.end(), param.name) - names.begin()) | 0x80000000u;
+    const auto site = uint32_t(std::lower_bound(names.begin(), names.end(), param.name) - names.begin()) | 0x80000000u;
     const Shape& shape = param.shape;
     std::vector<float> master(size_t(shape.elements()));
     const double fan_out = double(shape.n * shape.h * shape.w), fan_in = double(shape.h * shape.w * shape.c);
@@ -405,16 +407,25 @@ void Plan::initialize_parameters(uint64_t seed) {
       for (int draw = 0; draw < 12; ++draw) sum += uniform(i, draw);
       return sum;
     };
-    const bool own = is_weight(param.kind) && policy_.initialize({master.data(), shape, DType::f32}, int64_t(fan_in),
-                                                                 {seed, 0, site, 0});
+    const bool own = is_weight(param.kind) &&
+                     policy_.initialize({master.data(), shape, DType::f32}, int64_t(fan_in), {seed, 0, site, 0});
     for (int64_t i = 0; !own && i < shape.elements(); ++i) {
       double value = 0;
       switch (param.init) {
-        case Init::kaiming_fan_out: value = normal(i) * std::sqrt(2.0 / fan_out); break;
-        case Init::normal_001: value = normal(i) * 0.01; break;
-        case Init::linear_uniform: value = (2 * uniform(i, 0) - 1) / std::sqrt(fan_in); break;
-        case Init::one: value = 1; break;
-        case Init::zero: break;
+        case Init::kaiming_fan_out:
+          value = normal(i) * std::sqrt(2.0 / fan_out);
+          break;
+        case Init::normal_001:
+          value = normal(i) * 0.01;
+          break;
+        case Init::linear_uniform:
+          value = (2 * uniform(i, 0) - 1) / std::sqrt(fan_in);
+          break;
+        case Init::one:
+          value = 1;
+          break;
+        case Init::zero:
+          break;
       }
       master[size_t(i)] = float(value);
     }
@@ -442,8 +453,8 @@ Work Plan::work() const {
 }
 
 std::string Plan::describe(size_t bucket_bytes) const {
-  std::string text = fmt::format("{:<28} {:<16} {:<20} {:<8} {:>12} {:>12} {:>7}\n", "node", "kind", "output (NHWC)", "value",
-                                 "bytes", "parameters", "bucket");
+  std::string text = fmt::format("{:<28} {:<16} {:<20} {:<8} {:>12} {:>12} {:>7}\n", "node", "kind", "output (NHWC)",
+                                 "value", "bytes", "parameters", "bucket");
   for (const auto& node : graph_.nodes()) {
     const Edge output = node->output();
     std::string shape = "-", value = "-";

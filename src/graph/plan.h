@@ -1,5 +1,5 @@
-// The static plan: decides once, at start, every edge's encoding, every buffer's lifetime and place in one arena, and the
-// order of parameters, which is the order of the gradient buckets. A step is then two loops over nodes.
+// The static plan: decides once, at start, every edge's encoding, every buffer's lifetime and place in one arena, and
+// the order of parameters, which is the order of the gradient buckets. A step is then two loops over nodes.
 #pragma once
 #include <memory>
 #include <span>
@@ -15,9 +15,9 @@ struct PlanOptions {
   // Of convolution outputs and edge gradients of an int8 policy; fp32 keeps f32. With s8, gradients are bf16, and
   // convolution outputs are bf16 until backward's codes of them are written.
   DType storage = DType::bf16;
-  bool own_slots = false;       // no two slots share memory
-  bool poison = false;          // the arena is filled with NaN before each step
-  bool allocate = true;         // false: only describe
+  bool own_slots = false;  // no two slots share memory
+  bool poison = false;     // the arena is filled with NaN before each step
+  bool allocate = true;    // false: only describe
 };
 
 class Plan {
@@ -41,22 +41,22 @@ class Plan {
     bool finite = true;
   };
   Outcome outcome(bool training);
-  void commit(Step&);                       // running statistics, after the ranks averaged shared_moments()
+  void commit(Step&);  // running statistics, after the ranks averaged shared_moments()
   // The first node whose forward result is not finite; empty: all are.
   std::string first_nonfinite(Step&);
 
   Memory& memory() { return memory_; }
-  std::vector<Param>& params() { return params_; }          // in backward order
+  std::vector<Param>& params() { return params_; }  // in backward order
   std::vector<Statistic>& statistics() { return statistics_; }
   // All gradients, flat, where the host and an exchange on it read and write them: the device's own memory, or a copy,
   // made when first asked for, that backward() fills and store_gradients() brings back.
   std::span<float> gradients();
   void store_gradients();
-  Tensor gradient_tensor() const;                           // on the device
+  Tensor gradient_tensor() const;  // on the device
   Tensor shared_moments() const { return {shared_moments_, {1, 1, 1, shared_moment_count_}}; }
-  std::vector<GradientSlice> slices() const;                // one per parameter, in order
+  std::vector<GradientSlice> slices() const;  // one per parameter, in order
   size_t arena_bytes() const { return arena_bytes_; }
-  size_t parameter_bytes() const;                           // masters, gradients, velocities, codes
+  size_t parameter_bytes() const;  // masters, gradients, velocities, codes
   int64_t parameter_count() const { return parameter_count_; }
   Work work() const;  // of a step of this rank
   // One line per node: shape, encoding, bytes, gradient bucket.

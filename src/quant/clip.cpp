@@ -95,8 +95,7 @@ ClipCoordinator::ClipCoordinator(const Config::Policy& policy, Transport& transp
       held_(backend.allocate(2 * most_layers * sizeof(float))) {}
 
 int ClipCoordinator::add_layer(const std::string& name) {
-  REQUIRE(layers() < most_layers, "use a network of fewer layers", "more than ", most_layers,
-          " quantized layers");
+  REQUIRE(layers() < most_layers, "use a network of fewer layers", "more than ", most_layers, " quantized layers");
   layers_.push_back(name);
   choices_.emplace_back();
   hold(layers() - 1, 1);
@@ -121,8 +120,8 @@ void ClipCoordinator::begin(int64_t step) {
 
 Probe ClipCoordinator::probe(int layer, int64_t elements) {
   elements_[layer] = uint64_t(elements);
-  return {observing_ ? histogram(layer) : nullptr,
-          static_cast<uint64_t*>(saturated_->data()) + layer, elements / sample_ >= smallest_sample ? sample_ : 1};
+  return {observing_ ? histogram(layer) : nullptr, static_cast<uint64_t*>(saturated_->data()) + layer,
+          elements / sample_ >= smallest_sample ? sample_ : 1};
 }
 
 std::vector<int64_t> ClipCoordinator::histograms(int first, int count) const {

@@ -1,6 +1,7 @@
-// Chooses, for every layer, where its error (the paper's activation gradient g_z) is clipped, and how far its learning rate
-// is scaled down: Direction Sensitive Gradient Clipping (section 3.4), Deviation Counteractive Learning Rate Scaling (3.5)
-// and Periodic Update (3.6) of "Towards Unified INT8 Training for Convolutional Neural Network" (CVPR 2020).
+// Chooses, for every layer, where its error (the paper's activation gradient g_z) is clipped, and how far its learning
+// rate is scaled down: Direction Sensitive Gradient Clipping (section 3.4), Deviation Counteractive Learning Rate
+// Scaling (3.5) and Periodic Update (3.6) of "Towards Unified INT8 Training for Convolutional Neural Network" (CVPR
+// 2020).
 #pragma once
 #include <memory>
 #include <span>
@@ -15,16 +16,16 @@
 namespace octet {
 
 struct ClipChoice {
-  float clip = 0;              // 0: not known yet
-  float cosine_distance = 0;   // expected d_c at this clip, equation (7)
-  float lr_scale = 1;          // phi(d_c), equation (8)
-  float saturated = 0;         // expected share of elements beyond the clip
+  float clip = 0;             // 0: not known yet
+  float cosine_distance = 0;  // expected d_c at this clip, equation (7)
+  float lr_scale = 1;         // phi(d_c), equation (8)
+  float saturated = 0;        // expected share of elements beyond the clip
 };
 
 // d_c of every candidate clip follows from a histogram of |g| over float bits, with the expected noise of stochastic
-// rounding: for |x| < s the variance is |x| s - x^2, for s <= |x| < c it is s^2 / 6, and clipped values have none. Prefix
-// sums make a candidate O(1), so `candidates` clips between 2^-6 and 1 times the largest magnitude are tried, then
-// refined to the neighbouring bin edges. search = false: evaluates the largest magnitude alone.
+// rounding: for |x| < s the variance is |x| s - x^2, for s <= |x| < c it is s^2 / 6, and clipped values have none.
+// Prefix sums make a candidate O(1), so `candidates` clips between 2^-6 and 1 times the largest magnitude are tried,
+// then refined to the neighbouring bin edges. search = false: evaluates the largest magnitude alone.
 ClipChoice choose_clip(std::span<const int64_t> histogram, int qmax, int candidates, bool search);
 // phi(d_c) = max(exp(-alpha d_c), beta), equation (8).
 float learning_rate_scale(float cosine_distance, double alpha, double beta);
@@ -49,7 +50,8 @@ class ClipCoordinator {
   bool due(int64_t step) const;
   void begin(int64_t step);  // clears what the step will observe
   bool observing() const { return observing_; }
-  // What layer's quantization pass reports into; the histogram only on a due step, of a sample where that is still large.
+  // What layer's quantization pass reports into; the histogram only on a due step, of a sample where that is still
+  // large.
   Probe probe(int layer, int64_t elements);
   // Collective. Decides one layer's clip at once: the first step measures before it quantizes.
   void prime(int layer);
@@ -82,7 +84,9 @@ class ClipCoordinator {
   void publish(int first, int count);
   void hold(int first, int count);
   float* held_clips() const { return static_cast<float*>(held_->data()); }
-  uint32_t* histogram(int layer) const { return static_cast<uint32_t*>(histograms_->data()) + int64_t{layer} * histogram_bins; }
+  uint32_t* histogram(int layer) const {
+    return static_cast<uint32_t*>(histograms_->data()) + int64_t{layer} * histogram_bins;
+  }
   std::vector<int64_t> histograms(int first, int count) const;  // this rank's, of some layers
   void clear_histograms(int first, int count);
 
@@ -94,10 +98,10 @@ class ClipCoordinator {
   double alpha_, beta_;
   std::vector<std::string> layers_;
   std::vector<ClipChoice> choices_;
-  std::unique_ptr<Buffer> histograms_;               // (layers, histogram_bins) counts on the device, from the first step on
-  std::unique_ptr<Buffer> saturated_;                // (layers) counts on the device
-  std::unique_ptr<Buffer> held_;                     // (2, most_layers) clips and learning-rate scales on the device
-  std::vector<int64_t> summed_;                      // histograms of the last update, over all ranks
+  std::unique_ptr<Buffer> histograms_;  // (layers, histogram_bins) counts on the device, from the first step on
+  std::unique_ptr<Buffer> saturated_;   // (layers) counts on the device
+  std::unique_ptr<Buffer> held_;        // (2, most_layers) clips and learning-rate scales on the device
+  std::vector<int64_t> summed_;         // histograms of the last update, over all ranks
   std::vector<uint64_t> elements_;
   std::vector<double> shares_;
   bool observing_ = false, forced_ = false;

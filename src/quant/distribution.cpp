@@ -47,7 +47,8 @@ struct Student {
   }
 };
 
-// The scale of greatest likelihood by expectation maximization: each value weighs (freedom + 1) / (freedom + (x / scale)^2).
+// The scale of greatest likelihood by expectation maximization: each value weighs (freedom + 1) / (freedom + (x /
+// scale)^2).
 Student student_of(const Sample& sample, double freedom) {
   Student fit{freedom, sample.mean};
   for (int i = 0; i < 60; ++i) {
@@ -85,7 +86,8 @@ Student student_of(const Sample& sample) {
   return student_of(sample, std::exp((low + high) / 2));
 }
 
-// below(edge): the share of |x| below each bin's upper edge, asked for in their order. Half the difference is that of x.
+// below(edge): the share of |x| below each bin's upper edge, asked for in their order. Half the difference is that of
+// x.
 template <class Below>
 double largest_difference(std::span<const int64_t> histogram, double total, Below below) {
   double counted = 0, largest = 0;
@@ -103,9 +105,8 @@ KolmogorovSmirnov kolmogorov_smirnov(std::span<const int64_t> histogram) {
   if (sample.mean == 0) return {};  // nothing but zeros
   KolmogorovSmirnov result;
   const double deviation = std::sqrt(sample.square);
-  result.gaussian = largest_difference(histogram, sample.total, [&](double edge) {
-    return std::erf(edge / (deviation * std::numbers::sqrt2));
-  });
+  result.gaussian = largest_difference(histogram, sample.total,
+                                       [&](double edge) { return std::erf(edge / (deviation * std::numbers::sqrt2)); });
   result.laplace =
       largest_difference(histogram, sample.total, [&](double edge) { return -std::expm1(-edge / sample.mean); });
 

@@ -1,5 +1,6 @@
 // Is a gradient Gaussian, Laplace or Student's t? Kolmogorov-Smirnov statistics as in Table 1 of "Towards Unified INT8
-// Training for Convolutional Neural Network" (CVPR 2020): what speaks against choosing a clip by assuming a distribution.
+// Training for Convolutional Neural Network" (CVPR 2020): what speaks against choosing a clip by assuming a
+// distribution.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -12,8 +13,8 @@ struct KolmogorovSmirnov {
   double critical = 0;  // what the fits exceed by chance in one case of twenty, for as many independent values
 };
 
-// histogram: (histogram_bins) counts of |x|, see shared/encode.h. The fits are those of greatest likelihood with mean zero, and the
-// values are taken to be symmetric about it, of which the counts tell nothing.
+// histogram: (histogram_bins) counts of |x|, see shared/encode.h. The fits are those of greatest likelihood with mean
+// zero, and the values are taken to be symmetric about it, of which the counts tell nothing.
 KolmogorovSmirnov kolmogorov_smirnov(std::span<const int64_t> histogram);
 
 }  // namespace octet

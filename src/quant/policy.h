@@ -72,7 +72,8 @@ class Policy {
 
   // -- Policies with an update of their own.
   virtual float loss_scale() const { return 1; }  // the loss's gradient is multiplied by it; update() divides
-  // Sets a weight's initial value, in the host's memory; false: the layer's own. fan_in: input channels / groups * kernel area.
+  // Sets a weight's initial value, in the host's memory; false: the layer's own. fan_in: input channels / groups *
+  // kernel area.
   virtual bool initialize(Tensor /*weight*/, int64_t /*fan_in*/, const RngKey&) const { return false; }
   // What a quantized weight's codes are multiplied by beside their scale.
   virtual float weight_gain(int64_t /*fan_in*/) const { return 1; }

@@ -9,8 +9,8 @@
 //   error       Q(C(e / Shift(max |e|), kE), kE) of the gradient of each activation                (11)
 //   update      g = lr g / Shift(max |g|), rounded stochastically to an integer; w = C(w - g / S(kG), kW) (12)-(14)
 // (11) drops the scale Shift(max |e|) since (12) does not see it; here it stays, a power of two, which changes no bit
-// of (12). No momentum, no decay, no norm, and a bias stays 0. The learning rate is a power of two, 8 at first. The loss is
-// cross-entropy, as of every policy here; the authors' code takes the sum of squared errors.
+// of (12). No momentum, no decay, no norm, and a bias stays 0. The learning rate is a power of two, 8 at first. The
+// loss is cross-entropy, as of every policy here; the authors' code takes the sum of squared errors.
 #include "src/quant/policies.h"
 #include "src/quant/simulated.h"
 

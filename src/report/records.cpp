@@ -67,7 +67,8 @@ RunRecords read_records(const std::string& directory) {
     RunRecords::Histogram histogram;
     histogram.step = number_of(record, "step");
     histogram.first_octave = int(number_of(record, "first_octave"));
-    for (const nlohmann::json& count : record["counts"]) histogram.counts.push_back(count.is_number() ? count.get<double>() : 0);
+    for (const nlohmann::json& count : record["counts"])
+      histogram.counts.push_back(count.is_number() ? count.get<double>() : 0);
     histogram.gaussian = number_of(record, "ks_gaussian");
     histogram.laplace = number_of(record, "ks_laplace");
     histogram.student = number_of(record, "ks_student");

@@ -101,7 +101,8 @@ int run_study(const StudyOptions& options) {
   } catch (const std::regex_error&) {
     REQUIRE_USAGE(false, "for example --only 'resnet20-.*seed1'", "--only ", options.only, " is no regular expression");
   }
-  REQUIRE_USAGE(!runs.empty(), "see the names with --list", "--only ", options.only, " finds none of ", plan.runs.size(), " runs");
+  REQUIRE_USAGE(!runs.empty(), "see the names with --list", "--only ", options.only, " finds none of ",
+                plan.runs.size(), " runs");
   const fs::path root =
       options.directory.empty() ? fs::path("studies") / fs::path(options.file).stem() : fs::path(options.directory);
   if (!options.list) fs::create_directories(root);

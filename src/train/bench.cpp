@@ -54,8 +54,9 @@ int run_plan(const Config& config, Transport& transport) {
       "{} parameters: {:.1f} MB with gradients, momentum and codes; arena {:.1f} MB; together {:.1f} MB per rank\n",
       plan.parameter_count(), parameters / 1e6, arena / 1e6, (arena + parameters) / 1e6);
   if (options.storage != DType::f32)
-    fmt::print("arena by storage: f32 {:.1f} MB, bf16 {:.1f} MB, int8 {:.1f} MB\n", plan_with(DType::f32).arena_bytes() / 1e6,
-               plan_with(DType::bf16).arena_bytes() / 1e6, plan_with(DType::s8).arena_bytes() / 1e6);
+    fmt::print("arena by storage: f32 {:.1f} MB, bf16 {:.1f} MB, int8 {:.1f} MB\n",
+               plan_with(DType::f32).arena_bytes() / 1e6, plan_with(DType::bf16).arena_bytes() / 1e6,
+               plan_with(DType::s8).arena_bytes() / 1e6);
   const bool fits = arena + parameters < 0.9 * memory;
   fmt::print("{}: this machine has {:.1f} MB for each rank\n", fits ? "fits" : "does NOT fit", memory / 1e6);
   return fits ? 0 : 1;
@@ -68,7 +69,8 @@ int run_bench(const Config& config, Transport& transport, int64_t steps, bool js
   const int64_t warm_up = 3;  // the arena's pages, oneDNN's kernels, the first clips
   for (int64_t step = 0; step < warm_up; ++step) trainer.step(step, false);
 
-  // Numbered as in the middle of a training, where clips are searched once in a period: the first steps do so more often.
+  // Numbered as in the middle of a training, where clips are searched once in a period: the first steps do so more
+  // often.
   const int64_t first = config.policy.clip.period + 1;
   // A GPU's kernels are over long after their launch, and recorded steps have no phases that the host could see.
   const bool timed = config.backend.device == "cpu" || config.backend.check_kernels;

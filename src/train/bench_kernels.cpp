@@ -33,7 +33,8 @@ constexpr Layer layers[] = {
     {"mobilenet_v2/dw384@8", 128, 8, 384, 384, 3, 1, 384},
 };
 
-// Median milliseconds of a call, from at least five calls and a tenth of a second. A device is waited for once in `calls`.
+// Median milliseconds of a call, from at least five calls and a tenth of a second. A device is waited for once in
+// `calls`.
 double time_of(Backend& backend, int calls, const std::function<void()>& call) {
   using Clock = std::chrono::steady_clock;
   call();
@@ -57,9 +58,7 @@ class KernelBench {
       : backend_(backend), filter_(filter), json_(json) {}
 
   void run(const Layer& layer) {
-    const auto wanted = [&](const char* kernel) {
-      return std::regex_search(say(layer.name, "/", kernel), filter_);
-    };
+    const auto wanted = [&](const char* kernel) { return std::regex_search(say(layer.name, "/", kernel), filter_); };
     if (std::ranges::none_of(kernels, wanted)) return;
     ConvProblem problem;
     const int64_t batch = backend_.host_memory() ? layer.batch : std::max<int64_t>(layer.batch, gpu_batch);

@@ -8,7 +8,8 @@
 
 namespace octet {
 
-inline constexpr int exit_checkpointed = 85;  // stopped by a signal after a checkpoint; the same command with --resume goes on
+inline constexpr int exit_checkpointed =
+    85;  // stopped by a signal after a checkpoint; the same command with --resume goes on
 
 struct TrainOptions {
   std::string run_directory;  // empty: runs/<name of the configuration>, or the next free runs/<name>-2 ...

@@ -13,7 +13,7 @@ struct Result {
   std::string backend, isa, policy;
   double images_per_second = 0, wall_seconds = 0;
   uint64_t arena_bytes = 0;
-  uint64_t peak_memory_bytes = 0;  // of rank 0's process, resident
+  uint64_t peak_memory_bytes = 0;    // of rank 0's process, resident
   uint64_t wire_bytes_per_step = 0;  // sent by one rank
   std::string weights_sha256;
   std::string commit;  // src/version.h

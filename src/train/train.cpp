@@ -87,8 +87,9 @@ class TrainingRun {
     metrics_ = std::make_unique<MetricsWriter>(directory_, done_ > 0 ? done_ : -1);
     progress_ = std::make_unique<Progress>(config_.train.log_every_steps);
     if (config_.backend.isa.empty() && best_isa() != default_isa())
-      spdlog::info("this processor has {}; its kernels are not yet proven on hardware, so {} runs (--set backend.isa={})",
-                   name_of(best_isa()), name_of(default_isa()), name_of(best_isa()));
+      spdlog::info(
+          "this processor has {}; its kernels are not yet proven on hardware, so {} runs (--set backend.isa={})",
+          name_of(best_isa()), name_of(default_isa()), name_of(best_isa()));
     spdlog::info("{} on {}", config_.model.name, trainer_.datasets().train->describe());
     const std::string note = trainer_.backend().note();
     spdlog::info("policy {}, storage {}, {} rank(s), {} {}{}, arena {:.1f} MB, {} parameters, run directory {}",
@@ -198,7 +199,8 @@ class TrainingRun {
     trainer_.check_agreement();
     if (!leads()) return;
     std::vector<std::vector<float>> storage;
-    write_safetensors(directory_ + "/weights.safetensors", trainer_.save(storage, true), {{"config", to_yaml(config_)}});
+    write_safetensors(directory_ + "/weights.safetensors", trainer_.save(storage, true),
+                      {{"config", to_yaml(config_)}});
     Result result;
     result.top1 = test_.top1;
     result.top5 = test_.top5;

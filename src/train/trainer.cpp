@@ -64,8 +64,8 @@ PlanOptions plan_options(const Config& config) {
   PlanOptions options;
   // The other policies compute in f32 between their own roundings.
   options.storage = config.storage == "f32" || config.policy.name != "unified_int8" ? DType::f32
-                    : config.storage == "int8"                                         ? DType::s8
-                                                                                       : DType::bf16;
+                    : config.storage == "int8"                                      ? DType::s8
+                                                                                    : DType::bf16;
   return options;
 }
 
@@ -77,8 +77,8 @@ std::unique_ptr<Backend> make_backend(const Config& config, const Policy& policy
                               .real = policy.real_convolution()});
   CpuOptions options;
   options.isa = config.backend.isa.empty() ? default_isa() : isa_from_name(config.backend.isa);
-  options.threads = config.backend.threads > 0 ? int(config.backend.threads)
-                                               : std::max(1, allowed_cores() / transport.local_size());
+  options.threads =
+      config.backend.threads > 0 ? int(config.backend.threads) : std::max(1, allowed_cores() / transport.local_size());
   options.real = policy.real_convolution();
   omp_set_num_threads(options.threads);  // for the loops of simulated policies
   return make_cpu_backend(options);
@@ -101,8 +101,9 @@ Trainer::Trainer(const Config& config, Transport& transport, PlanOptions plan)
     clips_ = std::make_unique<ClipCoordinator>(config.policy, *clip_transport_, *backend_);
   }
   const ImageShape image = datasets_.train->shape();
-  plan_ = std::make_unique<Plan>(make_model(config.model, image.height, image.width, float(config.train.label_smoothing)),
-                                 *policy_, *backend_, clips_.get(), batch, plan);
+  plan_ =
+      std::make_unique<Plan>(make_model(config.model, image.height, image.width, float(config.train.label_smoothing)),
+                             *policy_, *backend_, clips_.get(), batch, plan);
   plan_->initialize_parameters(seed);
   if (!config.model.initial_weights.empty()) {
     const SafetensorsFile file = SafetensorsFile::open(config.model.initial_weights);
@@ -134,18 +135,19 @@ Report Trainer::step(int64_t index, bool stop) {
 
   run(clips_ && clips_->observing() ? Program::observed_gradients : Program::gradients, step, [&] {
     exchange_->begin(step.index);
-    plan_->encode_weights(step);           // f32 masters -> int8 codes + scale
-    plan_->forward(step);                  // codes + scale between nodes
-    plan_->backward(step, *exchange_);     // a finished bucket starts its quantized all-reduce here
-    finish_exchange();                     // every rank holds the sum of all gradients
+    plan_->encode_weights(step);        // f32 masters -> int8 codes + scale
+    plan_->forward(step);               // codes + scale between nodes
+    plan_->backward(step, *exchange_);  // a finished bucket starts its quantized all-reduce here
+    finish_exchange();                  // every rank holds the sum of all gradients
     plan_->find_nonfinite();
   });
   Report report = agree(step, index, stop);
   if (report.finite) {
-    report.clips_updated = clips_ && clips_->update();  // on a due step rank 0 decides clips and learning-rate scales for all
+    report.clips_updated =
+        clips_ && clips_->update();  // on a due step rank 0 decides clips and learning-rate scales for all
     run(Program::update, step, [&] {
-      plan_->commit(step);                 // running statistics, from moments that the ranks averaged
-      update(index);                       // f32 masters, momentum, decay
+      plan_->commit(step);  // running statistics, from moments that the ranks averaged
+      update(index);        // f32 masters, momentum, decay
     });
   }
   return report;
@@ -155,8 +157,10 @@ void Trainer::run(Program program, const Step& step, const std::function<void()>
   // Phases are timed call by call; an exchange waits for peers.
   const bool exchanges = program == Program::gradients || program == Program::observed_gradients;
   if (timing_ || (exchanges && transport_.size() > 1)) return work();
-  backend_->run(int(program), {step.index, float(learning_rate(config_.train, step.index, steps_per_epoch())), uint64_t(step.first_sample)},
-                work);
+  backend_->run(
+      int(program),
+      {step.index, float(learning_rate(config_.train, step.index, steps_per_epoch())), uint64_t(step.first_sample)},
+      work);
 }
 
 const Batch& Trainer::next_batch() {
@@ -333,7 +337,8 @@ void Trainer::load(const SafetensorsFile& file, const std::string& path, bool we
     backend_->to_device(statistic.tensor.data, values.data(), statistic.tensor.bytes());
   }
   if (weights_only) return;
-  for (Param& param : plan_->params()) from_oihw(*backend_, read("momentum." + param.name, torch_shape(param)), param.velocity);
+  for (Param& param : plan_->params())
+    from_oihw(*backend_, read("momentum." + param.name, torch_shape(param)), param.velocity);
   if (clips_) {
     const auto table = read("clips", {int64_t(clips_->layers()) * 4 + 1});
     ClipCoordinator::State state;

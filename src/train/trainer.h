@@ -58,8 +58,8 @@ class Trainer {
   double wait_seconds() const { return train_loader_->wait_seconds(); }  // for training data
   int64_t wire_bytes() const;
   double read_seconds() const { return train_loader_->read_seconds(); }  // processor time of the loader's workers
-  double exchange_busy_seconds() const;  // of the communication thread
-  double hidden_share() const;  // of the exchange's time, behind backward
+  double exchange_busy_seconds() const;                                  // of the communication thread
+  double hidden_share() const;                                           // of the exchange's time, behind backward
   int64_t skipped_steps() const { return skipped_; }
   void time_phases(bool on) { timing_ = on; }
 

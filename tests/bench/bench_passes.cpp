@@ -1,5 +1,5 @@
-// Times the elementwise passes of the CPU backend, by default at the size of ResNet-20's first stage, 128 x 32 x 32 x 16.
-// Usage: bench_passes [instruction set] [threads] [images height width channels]
+// Times the elementwise passes of the CPU backend, by default at the size of ResNet-20's first stage, 128 x 32 x 32
+// x 16. Usage: bench_passes [instruction set] [threads] [images height width channels]
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

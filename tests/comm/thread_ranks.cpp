@@ -1,5 +1,3 @@
-#include "tests/comm/ranks.h"
-
 #include <algorithm>
 #include <barrier>
 #include <cstdlib>
@@ -8,6 +6,8 @@
 #include <mutex>
 #include <thread>
 #include <vector>
+
+#include "tests/comm/ranks.h"
 
 namespace octet::test {
 namespace {

@@ -45,7 +45,8 @@ TEST(CudaPasses, Quantize) {
           expect_same(say("quantize ", name_of(shape), " ", octet::name_of(type)), [&](Place& place) {
             const QTensor to = place.zeros_for(encoding, shape);
             const Observed observed(place);
-            place.backend.quantize(place.copy(from.view()), place.copy(encoding), {9, 8, 7, first}, to, observed.probe(first == 0));
+            place.backend.quantize(place.copy(from.view()), place.copy(encoding), {9, 8, 7, first}, to,
+                                   observed.probe(first == 0));
             place.keep("codes", to);
             observed.keep(place);
           });
@@ -149,8 +150,9 @@ void expect_same_backward(AffineProblem problem, DType type, Other other, const 
                 AffineParameters parameters = norm.parameters(place);
                 if (!problem.normalize) parameters.gamma = nullptr;
                 place.backend.affine_backward(
-                    problem, type == DType::s8 ? place.copy(x) : Convolved(place.copy(x.real.view())), place.copy(norm.moments, shape.c), parameters, place.copy(y.view()),
-                    other != Other::none, place.copy(dy.view()), {d_gamma, add}, {d_beta, add},
+                    problem, type == DType::s8 ? place.copy(x) : Convolved(place.copy(x.real.view())),
+                    place.copy(norm.moments, shape.c), parameters, place.copy(y.view()), other != Other::none,
+                    place.copy(dy.view()), {d_gamma, add}, {d_beta, add},
                     other != Other::none ? Into{d_residual, add} : Into{}, place.copy(encoding), {1, 2, 3, 4000},
                     measure_only ? QTensor{} : error, observed.probe(add || measure_only, 2));
                 place.keep("error", error), place.keep("d_gamma", d_gamma), place.keep("d_beta", d_beta);
@@ -329,7 +331,8 @@ TEST(CudaPasses, Memory) {
   EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer->data()) % 64, 0u);
 }
 
-// What differs between steps - the key, the clip, the learning rate - reaches a recorded program through the device's memory.
+// What differs between steps - the key, the clip, the learning rate - reaches a recorded program through the device's
+// memory.
 TEST(CudaPasses, RecordedProgramsFollowTheStep) {
   const Shape shape{4, 3, 5, 7};
   const uint64_t per_sample = 3 * 5 * 7;

@@ -29,15 +29,13 @@ struct Harness {
   Harness(const Config& c, std::unique_ptr<Backend> b, int64_t samples, int64_t size, PlanOptions options)
       : config(c), policy(make_policy(c)), backend(std::move(b)), batch(samples) {
     if (policy->needs_clips()) clips = std::make_unique<ClipCoordinator>(c.policy, *transport, *backend);
-    plan = std::make_unique<Plan>(
-        make_model(c.model, size, size, float(c.train.label_smoothing)), *policy, *backend,
-        clips.get(), samples, options);
+    plan = std::make_unique<Plan>(make_model(c.model, size, size, float(c.train.label_smoothing)), *policy, *backend,
+                                  clips.get(), samples, options);
     plan->initialize_parameters(uint64_t(c.seed));
     exchange = make_exchange({}, make_self_transport(), plan->gradients(), plan->slices(), 1);
     images.resize(size_t(samples * size * size * 3));
     labels.resize(size_t(samples));
-    for (size_t i = 0; i < images.size(); ++i)
-      images[i] = float(philox(i, 7, 7, 7).word[0]) / 4294967296.0f * 4 - 2;
+    for (size_t i = 0; i < images.size(); ++i) images[i] = float(philox(i, 7, 7, 7).word[0]) / 4294967296.0f * 4 - 2;
     for (size_t i = 0; i < labels.size(); ++i) labels[i] = int32_t(i * 7 + 3) % int32_t(c.model.classes);
   }
 

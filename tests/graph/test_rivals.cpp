@@ -25,8 +25,8 @@ double cosine(const Param& a, const Param& b) {
   return dot / std::sqrt(aa * bb);
 }
 
-// Rounding errors add up towards the input, so the bound is that of the first layers; whatever is wrong (a sign, a mask, an order)
-// gives a cosine about 0.
+// Rounding errors add up towards the input, so the bound is that of the first layers; whatever is wrong (a sign, a
+// mask, an order) gives a cosine about 0.
 void compare(const std::string& policy, const std::string& model, double least, float shrink) {
   const PlanOptions options{.storage = DType::f32};
   Harness exact(config_of("fp32", model), make_cpu_backend({best_isa(), 2, RealConvolution::fixed_order}), 8, 32,

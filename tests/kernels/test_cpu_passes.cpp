@@ -240,7 +240,8 @@ void compare_backward(Shape shape, const Backward& b, const Encoding& encoding) 
     backend.affine_backward(problem, x, norm.moments, norm.parameters(), y, b.y != Other::none, dy,
                             b.parameters && b.normalize ? Into{d_gamma, b.add} : Into{},
                             b.parameters ? Into{d_beta, b.add} : Into{}, Into{d_residual, b.add}, encoding,
-                            {1, 2, 3, 4096}, error, {b.histogram ? histogram.data() : nullptr, &saturated, b.add ? 3 : 1});
+                            {1, 2, 3, 4096}, error,
+                            {b.histogram ? histogram.data() : nullptr, &saturated, b.add ? 3 : 1});
     keep(outcome, error);
     outcome.tensors.push_back(d_gamma);
     outcome.tensors.push_back(d_beta);
@@ -394,7 +395,8 @@ TEST(CpuPasses, Concatenation) {
     const auto pass = [&](Backend& backend) {
       Outcome outcome;
       const OwnedQTensor y(OwnedTensor(whole, quantized ? DType::s8 : DType::f32), quantized ? 1 : 0);
-      const OwnedTensor da = random_real(first, 6, 1, quantized ? DType::bf16 : DType::f32), db = random_real(second, 7);
+      const OwnedTensor da = random_real(first, 6, 1, quantized ? DType::bf16 : DType::f32),
+                        db = random_real(second, 7);
       const QTensor parts[] = {a, b};
       const Into into[] = {{da, true}, {db, false}};
       backend.concat_forward(parts, y);

@@ -1,5 +1,5 @@
-// The int8 convolution is exactly the convolution of the numbers that its codes stand for ("fake quantization"), up to the
-// rounding of the float result: an int8 node equals the fake-quantized real node.
+// The int8 convolution is exactly the convolution of the numbers that its codes stand for ("fake quantization"), up to
+// the rounding of the float result: an int8 node equals the fake-quantized real node.
 #include <gtest/gtest.h>
 
 #include <cmath>

@@ -286,8 +286,12 @@ TEST_F(Reference, BackwardOfKeptCodesIsThatOfWhatTheyStandFor) {
         const float scale = kept.scale[i % channels];
         stands_for.f32()[i] = kept.offset[i % channels] + scale * x.codes[i];
         ASSERT_NEAR(stands_for[i], x.real[i], 0.5001f * scale);
-        if (x.real[i] == moments.max.f32()[i % channels]) { ASSERT_EQ(x.codes[i], scale > 0 ? 127 : 0); }
-        if (x.real[i] == moments.min.f32()[i % channels]) { ASSERT_EQ(x.codes[i], scale > 0 ? -127 : 0); }
+        if (x.real[i] == moments.max.f32()[i % channels]) {
+          ASSERT_EQ(x.codes[i], scale > 0 ? 127 : 0);
+        }
+        if (x.real[i] == moments.min.f32()[i % channels]) {
+          ASSERT_EQ(x.codes[i], scale > 0 ? -127 : 0);
+        }
       }
       const auto backward = [&](const Convolved& from) {
         const OwnedTensor error(shape), d_gamma({1, 1, 1, channels}), d_beta({1, 1, 1, channels});

@@ -21,7 +21,8 @@ KolmogorovSmirnov statistics_of(const std::function<double(std::mt19937_64&)>& d
   return kolmogorov_smirnov(histogram);
 }
 
-// At the edges of bins, shares of as many values differ by chance alone: half of what the critical value allows for x itself.
+// At the edges of bins, shares of as many values differ by chance alone: half of what the critical value allows for x
+// itself.
 constexpr double fits = 0.004;
 
 TEST(KolmogorovSmirnov, KnowsAGaussian) {

@@ -1,5 +1,5 @@
-// y = encode(activation(norm(conv(x)) + residual)), and its backward: the arithmetic of every convolution and linear layer.
-// The policy alone decides whether it contracts codes; nobody writes an int8 variant of a network.
+// y = encode(activation(norm(conv(x)) + residual)), and its backward: the arithmetic of every convolution and linear
+// layer. The policy alone decides whether it contracts codes; nobody writes an int8 variant of a network.
 #include <fmt/format.h>
 
 #include "src/graph/nodes/nodes.h"
@@ -37,8 +37,8 @@ class ConvBlock final : public Node {
     REQUIRE(conv_.y.h > 0 && conv_.y.w > 0, "use larger images or a network with fewer strides", "'", name_,
             "' shrinks an image of ", x.h, "x", x.w, " to nothing");
     if (inputs.size() > 1)
-      REQUIRE(inputs[1] == conv_.y, "give the shortcut a projection", "'", name_, "' gives ", conv_.y.h, "x",
-              conv_.y.w, "x", conv_.y.c, ", its shortcut ", inputs[1].h, "x", inputs[1].w, "x", inputs[1].c);
+      REQUIRE(inputs[1] == conv_.y, "give the shortcut a projection", "'", name_, "' gives ", conv_.y.h, "x", conv_.y.w,
+              "x", conv_.y.c, ", its shortcut ", inputs[1].h, "x", inputs[1].w, "x", inputs[1].c);
     return conv_.y;
   }
 
@@ -57,8 +57,8 @@ class ConvBlock final : public Node {
     const int64_t channels = conv_.y.c;
     policy_ = &policy;
     policy.check_layer(name_, normalize, conv_.y.pixels());
-    REQUIRE(d.storage() == DType::f32 || !(policy.simulates() || policy.rounds_value_error()), "store f32 between its roundings",
-            "policy ", policy.name(), " with ", name_of(d.storage()), " storage");
+    REQUIRE(d.storage() == DType::f32 || !(policy.simulates() || policy.rounds_value_error()),
+            "store f32 between its roundings", "policy ", policy.name(), " with ", name_of(d.storage()), " storage");
     needs_dx_ = d.needs_gradient(inputs_[0]);
     has_residual_ = inputs_.size() > 1;
 
@@ -72,8 +72,8 @@ class ConvBlock final : public Node {
     real_weight_gradient_ = codes && policy.real_weight_gradient();
 
     const std::string prefix = normalize ? options_.norm : name_;
-    weight_index_ = d.param(name_ + ".weight", options_.linear ? ParamKind::linear_weight : ParamKind::conv_weight, conv_.weight(), options_.init,
-                            codes ? policy.encoding(Role::weight) : Encoding{});
+    weight_index_ = d.param(name_ + ".weight", options_.linear ? ParamKind::linear_weight : ParamKind::conv_weight,
+                            conv_.weight(), options_.init, codes ? policy.encoding(Role::weight) : Encoding{});
     if (normalize)
       gamma_index_ = d.param(prefix + ".weight", ParamKind::norm_weight, {1, 1, 1, channels}, Init::one, {});
     beta_index_ = d.param(prefix + ".bias", ParamKind::bias, {1, 1, 1, channels}, Init::zero, {});
@@ -138,7 +138,8 @@ class ConvBlock final : public Node {
     }
     Timed timed(step.times, Phase::norm);
     AffineParameters operands = parameters();
-    if (simulation_) simulation_.norm(step, affine_, convolved.real, step.training ? &measured : nullptr, moments, operands);
+    if (simulation_)
+      simulation_.norm(step, affine_, convolved.real, step.training ? &measured : nullptr, moments, operands);
     step.backend.affine_forward(affine_, convolved, moments, operands, residual, encode_y_,
                                 step.key(index_, Role::activation, per_sample()), y);
   }
@@ -186,9 +187,10 @@ class ConvBlock final : public Node {
     work.products = conv_.products() * (needs_dx_ ? 3 : 2);
     work.real_products = codes ? 0 : work.products;
     work.convolution_bytes = (x + weight + convolved) + (x + error + d_weight) + (needs_dx_ ? error + weight + dx : 0);
-    // Forward reads the convolution and writes the value, perhaps codes too; backward reads the gradient and the convolution
-    // twice (reduce, apply) and writes the error; a residual is read, and its gradient written.
-    work.pass_bytes = convolved + kept + 2 * (kept > 0 ? kept : convolved) + value + 2 * gradient + error + (has_residual_ ? 3 * value + gradient : 0);
+    // Forward reads the convolution and writes the value, perhaps codes too; backward reads the gradient and the
+    // convolution twice (reduce, apply) and writes the error; a residual is read, and its gradient written.
+    work.pass_bytes = convolved + kept + 2 * (kept > 0 ? kept : convolved) + value + 2 * gradient + error +
+                      (has_residual_ ? 3 * value + gradient : 0);
     return work;
   }
   // The convolution's output, or where it lies no more, its mean.
@@ -246,8 +248,8 @@ class ConvBlock final : public Node {
       if (encoding.range == Range::held) encoding.held = step.clips->clip(clip_layer_);
       probe = step.clips->probe(clip_layer_, conv_.y.elements());
       if (encoding.held && !step.clips->known(clip_layer_)) {  // measure before quantizing
-        step.backend.affine_backward(affine_, convolved, moments, operands, y, has_residual_, dy, {}, {}, {},
-                                     encoding, key, {}, probe);
+        step.backend.affine_backward(affine_, convolved, moments, operands, y, has_residual_, dy, {}, {}, {}, encoding,
+                                     key, {}, probe);
         step.clips->prime(clip_layer_);
       }
     }
@@ -261,11 +263,13 @@ class ConvBlock final : public Node {
       step.backend.affine_backward(affine_, convolved, moments, operands, y, has_residual_, dy, d_gamma, d_beta,
                                    d_residual, encoding, key, error, probe);
     }
-    if (simulation_) simulation_.norm_backward(step, affine_, convolved.real, d_gamma.tensor, d_beta.tensor, error.values);
+    if (simulation_)
+      simulation_.norm_backward(step, affine_, convolved.real, d_gamma.tensor, d_beta.tensor, error.values);
     return error;
   }
 
-  // The gradient does not pass where the value was clipped (a block without norm and residual: its bias is that of its beta).
+  // The gradient does not pass where the value was clipped (a block without norm and residual: its bias is that of its
+  // beta).
   void stop_at_clip(const Tensor& convolved, const Tensor& dy) const {
     const float clip = policy_->activation_clip();
     const float *const z = convolved.f32(), *const bias = beta_->master.f32();
