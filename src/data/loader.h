@@ -51,9 +51,9 @@ class Loader {
  public:
   virtual ~Loader() = default;
   virtual int64_t batches_per_epoch() const = 0;
-  virtual void start(
-      int64_t step) = 0;            // the next batch will be this global step's (evaluation: start(0) for each pass)
-  virtual const Batch& next() = 0;  // valid until the next call
+  // The next batch will be this global step's (evaluation: start(0) for each pass).
+  virtual void start(int64_t step) = 0;
+  virtual const Batch& next() = 0;          // valid until the next call
   virtual double wait_seconds() const = 0;  // that next() has waited since construction
   virtual double read_seconds() const = 0;  // processor time that the workers' reading has taken since construction
 };

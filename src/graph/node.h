@@ -113,8 +113,8 @@ class Declare {
   // (2 * channels) floats that every rank averages after backward: batch mean and variance of a norm.
   virtual int shared_moments(int64_t channels) = 0;
   virtual int clip_layer(const std::string& name) = 0;  // books a held clip with the coordinator
-  virtual int loss(
-      float weight) = 0;  // books a report; the first one's figures are the step's, others add their weighted loss
+  // Books a report; the first one's figures are the step's, others add their weighted loss.
+  virtual int loss(float weight) = 0;
 };
 
 // Pointers that a node asks for again when the plan has allocated everything.
@@ -133,9 +133,9 @@ class Node {
   virtual ~Node() = default;
 
   virtual std::string kind() const = 0;  // "conv 3x3/2", for `octet plan`
-  virtual Shape output_shape(
-      const std::vector<Shape>& inputs) = 0;                     // checks the inputs; shapes hold for the plan's batch
-  virtual bool quantized(const Policy&) const { return false; }  // it contracts codes
+  // Checks the inputs; shapes hold for the plan's batch.
+  virtual Shape output_shape(const std::vector<Shape>& inputs) = 0;
+  virtual bool quantized(const Policy&) const { return false; }         // it contracts codes
   virtual bool reads_real(const Policy&, Edge) const { return false; }  // that input must be real-valued
   virtual bool keeps_encoding() const { return false; }                 // codes in, codes out; real in, real out
   virtual bool writes_real() const { return false; }                    // its output is real-valued whatever reads it

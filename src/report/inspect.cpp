@@ -154,12 +154,9 @@ std::string distributions(const RunRecords& records) {
   if (records.histograms.empty()) return {};
   std::string html =
       "<h2>Which distribution?</h2><p>Kolmogorov-Smirnov statistics of each layer's gradient at the last recorded "
-      "update: "
-      "the largest difference between its cumulative distribution and that of the likeliest fit. A fit is rejected, at "
-      "a "
-      "level of 5 %, above the critical "
-      "value.</p>\n<table><tr><th>layer</th><th>Gaussian</th><th>Laplace</th><th>Student's "
-      "t</th><th>critical value</th></tr>\n";
+      "update: the largest difference between its cumulative distribution and that of the likeliest fit. A fit is "
+      "rejected, at a level of 5 %, above the critical value.</p>\n<table><tr><th>layer</th><th>Gaussian</th>"
+      "<th>Laplace</th><th>Student's t</th><th>critical value</th></tr>\n";
   for (const RunRecords::Layer& layer : records.layers) {
     const auto found = records.histograms.find(layer.name);
     if (found == records.histograms.end()) continue;
