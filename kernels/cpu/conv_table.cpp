@@ -106,6 +106,17 @@ void TableConvolution::run(const ContractionKernels& kernels, const GatherPlan& 
         for (int p = 0; p < panels; ++p) visit(phase, begin, std::min(begin + stretch, pixels), g, p);
   };
 
+  // A stretch writes its part of the output panel by panel, in pieces: so the next one's is fetched as it lies, a share
+  // with each panel.
+  const int64_t pixel_bytes = channels * static_cast<int64_t>(size_of(to.tensor.dtype));
+  const bool lies_together = phases == 1 && plan.groups == 1 && stretch == cached_pixels;
+  const auto written_next = [&](int64_t item, int64_t begin, int64_t pixels, int panel) {
+    const int64_t first = item * plan.images * plan.to.h * plan.to.w + begin,
+                  size = to.tensor.shape.pixels() * pixel_bytes;
+    const auto place = [&](int part) { return std::min(size, (first + pixels * part / panels) * pixel_bytes); };
+    return Ahead{static_cast<const char*>(to.tensor.data) + place(panel), place(panel + 1) - place(panel)};
+  };
+
   // Neighbours, since each item fetches the next one's memory; few enough that every thread gets its share.
   const int64_t together = std::clamp<int64_t>(plan.items / (4 * threads_), 1, 4);
 
@@ -157,6 +168,7 @@ void TableConvolution::run(const ContractionKernels& kernels, const GatherPlan& 
               static_cast<char*>(to.tensor.data) + (item * plan.images * plan.to.h * plan.to.w * channels + lane) *
                                                        static_cast<int64_t>(size_of(to.tensor.dtype));
           destination.pixel = phase.pixel.data() + begin;
+          if (lies_together) panel.ahead[1] = written_next(item, end, end - begin, p);
           destination.channels = channels;
           destination.lanes =
               static_cast<int>(std::min<int64_t>(count * block_lanes, plan.group_to - first * block_lanes));
