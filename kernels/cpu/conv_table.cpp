@@ -106,15 +106,15 @@ void TableConvolution::run(const ContractionKernels& kernels, const GatherPlan& 
         for (int p = 0; p < panels; ++p) visit(phase, begin, std::min(begin + stretch, pixels), g, p);
   };
 
-  // A stretch writes its part of the output panel by panel, in pieces: so the next one's is fetched as it lies, a share
-  // with each panel.
-  const int64_t pixel_bytes = channels * static_cast<int64_t>(size_of(to.tensor.dtype));
-  const bool lies_together = phases == 1 && plan.groups == 1 && stretch == cached_pixels;
-  const auto written_next = [&](int64_t item, int64_t begin, int64_t pixels, int panel) {
-    const int64_t first = item * plan.images * plan.to.h * plan.to.w + begin,
-                  size = to.tensor.shape.pixels() * pixel_bytes;
-    const auto place = [&](int part) { return std::min(size, (first + pixels * part / panels) * pixel_bytes); };
-    return Ahead{static_cast<const char*>(to.tensor.data) + place(panel), place(panel + 1) - place(panel)};
+  // Panels and phases write their part of the output in pieces: so the part after it is fetched before, as it lies.
+  const int64_t visits = phases * plan.groups * panels, pixel_bytes = channels * int64_t(size_of(to.tensor.dtype));
+  const bool by_stretches = stretch == cached_pixels && visits == panels;
+  const auto output = [&](int64_t item, int64_t first, int64_t pixels) -> Ahead {
+    if (visits == 1) return {};
+    first += item * plan.images * plan.to.h * plan.to.w;
+    const int64_t end = std::min(first + pixels, to.tensor.shape.pixels());
+    return {static_cast<const char*>(to.tensor.data) + first * pixel_bytes,
+            std::max<int64_t>(0, end - first) * pixel_bytes};
   };
 
   // Neighbours, since each item fetches the next one's memory; few enough that every thread gets its share.
@@ -145,6 +145,7 @@ void TableConvolution::run(const ContractionKernels& kernels, const GatherPlan& 
     for (int64_t item = 0; item < plan.items; ++item) {
       Ahead ahead = source_of(kernels, plan, static_cast<const char*>(from), item + 1);
       const int64_t share = ahead.bytes / (phases * plan.groups * panels) + 64;
+      Ahead written = output(item + 1, 0, by_stretches ? 0 : plan.images * plan.to.h * plan.to.w);
       pack_images(kernels, plan, static_cast<const char*>(from), item, packed);
       if (moments) ItemMoments(item_moments, item, plan.to.c).clear(plan.to.c);
       for (int64_t f = 0; f < phases; ++f)
@@ -168,7 +169,9 @@ void TableConvolution::run(const ContractionKernels& kernels, const GatherPlan& 
               static_cast<char*>(to.tensor.data) + (item * plan.images * plan.to.h * plan.to.w * channels + lane) *
                                                        static_cast<int64_t>(size_of(to.tensor.dtype));
           destination.pixel = phase.pixel.data() + begin;
-          if (lies_together) panel.ahead[1] = written_next(item, end, end - begin, p);
+          if (by_stretches && p == 0) written = output(item, end, end - begin);
+          panel.ahead[1] = written.take(
+              (by_stretches ? end - begin : plan.images * plan.to.h * plan.to.w) * pixel_bytes / visits + 64);
           destination.channels = channels;
           destination.lanes =
               static_cast<int>(std::min<int64_t>(count * block_lanes, plan.group_to - first * block_lanes));
