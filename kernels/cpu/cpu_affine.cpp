@@ -1,6 +1,5 @@
 // Norm + residual + activation + encode, and its backward: a reducing pass, and one that writes.
 #include <limits>
-#include <numeric>
 #include <vector>
 
 #include "kernels/cpu/cpu_backend.h"
@@ -8,23 +7,17 @@
 #include "kernels/cpu/input_interval.h"
 #include "kernels/shared/affine.h"
 #include "kernels/shared/checks.h"
+#include "kernels/shared/sums.h"
 
 namespace octet::cpu {
 namespace {
-
-int64_t period_of(int64_t channels) { return std::lcm(channels, int64_t{64}); }
-// Pixels are summed sequentially within a chunk, chunks in their order: a function of the channels alone.
-int64_t chunk_of(int64_t channels) {
-  const int64_t period = period_of(channels);
-  return std::max<int64_t>(1, std::max(piece_elements, 32 * channels) / period) * period;
-}
 
 // Writes value(channel) over a whole period, in pair order.
 template <class Value>
 void expand(float* to, int64_t channels, const Value& value) {
   for (int64_t channel = 0; channel < channels; ++channel) {
     const float own = value(channel);
-    for (int64_t i = channel; i < period_of(channels); i += channels) to[coefficient_place(i)] = own;
+    for (int64_t i = channel; i < affine_period(channels); i += channels) to[coefficient_place(i)] = own;
   }
 }
 
@@ -38,7 +31,7 @@ auto of_channels(int64_t channels, const Value& value) {
 
 // Per channel: the sum of dz, then that of dz (x - mean); float within a chunk, double over chunks.
 std::vector<double> reduce(int threads, Passes::Reduce kernel, const AffineBackward& pass, Shape shape, Scratch& room) {
-  const int64_t channels = shape.c, period = pass.period, chunk = chunk_of(channels), total = shape.elements();
+  const int64_t channels = shape.c, period = pass.period, chunk = affine_chunk(channels), total = shape.elements();
   const int64_t chunks = (total + chunk - 1) / chunk;
   std::vector<float> sums(static_cast<size_t>(threads * 2 * period));
   double* const partial = room.get<double>(static_cast<size_t>(chunks * 2 * channels));
@@ -74,7 +67,7 @@ void CpuBackend::affine_forward(const AffineProblem& problem, Convolved x, Momen
                                 QTensor residual, const Encoding& encoding, const RngKey& key, QTensor y) {
   check_affine_forward(problem, x, moments, parameters, residual);
   check_encoded(encoding, y, problem.shape);
-  const int64_t channels = problem.shape.c, period = period_of(channels), count = problem.shape.elements();
+  const int64_t channels = problem.shape.c, period = affine_period(channels), count = problem.shape.elements();
   float* const a = coefficients_.get<float>(static_cast<size_t>(4 * period));
   float *const b = a + period, *const offset = b + period, *const inverse = offset + period;
   const std::vector<AffineCoefficients> affine =
@@ -123,7 +116,7 @@ void CpuBackend::affine_backward(const AffineProblem& problem, Convolved x, Mome
   check_affine_backward(problem, x, moments, parameters, y, has_residual, dy, d_residual);
   if (error) check_encoded(encoding, error, problem.shape);
 
-  const int64_t channels = problem.shape.c, period = period_of(channels), count = problem.shape.elements();
+  const int64_t channels = problem.shape.c, period = affine_period(channels), count = problem.shape.elements();
   float* const room = coefficients_.get<float>(static_cast<size_t>(6 * period));
   float *const input_low = room, *const input_high = input_low + period, *const mean = input_high + period,
                *const A = mean + period, *const B = A + period, *const C = B + period;

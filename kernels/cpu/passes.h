@@ -6,6 +6,7 @@
 #pragma once
 #include "kernels/backend.h"
 #include "kernels/shared/encode.h"
+#include "kernels/shared/sums.h"
 
 namespace octet::cpu {
 

@@ -119,11 +119,15 @@ __global__ void __launch_bounds__(columns)
   const int channel = static_cast<int>(column % p.channels);
   const float center = mean[channel];
   float sum = 0, dot = 0;
-  for (int64_t i = first + column; i < end; i += period) {
+  const auto add = [&](int64_t i) {
     const float x = read_value(p.x, p.type, i), dz = masked(p, i, channel, x);
     sum += dz;
     dot += dz * (x - center);
-  }
+  };
+  const int64_t quarter = affine_quarter(end - first, period);
+  for (int64_t i = first + column; i < first + quarter; i += period)
+    for (int part = 0; part < 4; ++part) add(i + part * quarter);
+  for (int64_t i = first + 4 * quarter + column; i < end; i += period) add(i);
   float* const to = partial + static_cast<int64_t>(blockIdx.x) * 2 * period + column;
   to[0] = sum;
   to[period] = dot;

@@ -47,11 +47,16 @@ inline int64_t gradient_images(const ConvProblem& p) {
   return std::clamp<int64_t>((512 + pixels - 1) / pixels, 1, p.x.n);
 }
 
-// affine_backward's sums over flat NHWC elements: f32 for each element index modulo the period within a chunk.
+// affine_backward's sums over flat NHWC elements: f32 for each element index modulo the period within a chunk. Of a
+// wide period the chunk's quarters go along together, an element of each in turn; what the quarters leave comes last.
 inline int64_t affine_period(int64_t channels) { return std::lcm(channels, int64_t{64}); }
 inline int64_t affine_chunk(int64_t channels) {
   const int64_t period = affine_period(channels);
   return std::max<int64_t>(1, std::max<int64_t>(16384, 32 * channels) / period) * period;
+}
+inline constexpr int64_t narrow_period = 128;
+[[gnu::always_inline]] OCTET_BOTH int64_t affine_quarter(int64_t count, int64_t period) {
+  return period > narrow_period ? count / (4 * period) * period : 0;
 }
 
 }  // namespace octet

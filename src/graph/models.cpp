@@ -81,7 +81,8 @@ Edge resnet_imagenet(Graph& graph, Edge x, bool bottleneck, std::array<int, 4> b
   return graph.linear("fc", graph.global_pool("avgpool", x), {.out = classes, .gives_logits = true});
 }
 
-// MobileNetV2 (Sandler et al. 2018). The CIFAR form keeps the resolution in the stem and in the second stage.
+// MobileNetV2 (Sandler et al. 2018). The CIFAR form, for images up to 32 pixels, keeps the resolution in the stem and in
+// the second stage.
 Edge mobilenet_v2(Graph& graph, Edge x, bool cifar, int64_t classes) {
   struct Stage {
     int expansion;
@@ -153,7 +154,7 @@ Graph make_model(const Config::Model& model, int64_t height, int64_t width, floa
   else if (name == "resnet101")
     heads = {{resnet_imagenet(graph, x, true, {3, 4, 23, 3}, classes)}};
   else if (name == "mobilenet_v2")
-    heads = {{mobilenet_v2(graph, x, side <= 64, classes)}};
+    heads = {{mobilenet_v2(graph, x, side <= 32, classes)}};
   else if (name == "alexnet" || name == "alexnet_bn")
     heads = alexnet(graph, x, name == "alexnet_bn", side, model);
   else if (name == "vgg7")

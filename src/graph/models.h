@@ -7,7 +7,7 @@
 
 namespace octet {
 
-// images: (height, width, 3). CIFAR forms are chosen for images up to 64 pixels where a network has one.
+// images: (height, width, 3). CIFAR forms are chosen for small images where a network has one.
 // UsageError names the known networks.
 Graph make_model(const Config::Model&, int64_t height, int64_t width, float label_smoothing);
 
