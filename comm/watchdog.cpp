@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <utility>
 
@@ -34,13 +35,17 @@ void Watchdog::phase(const char* name, int64_t step) {
   beat_ = Clock::now();
 }
 
-// Heartbeats do not wake the thread; it looks again when the time-out of the last one it saw has passed.
+// Heartbeats do not wake the thread; it looks now and then. Where it slept much longer than it asked to, the whole
+// process was stopped (a suspended job, say): nobody hung, and that time does not count.
 void Watchdog::watch() {
+  const Clock::duration nap = timeout_ / 8;
   std::unique_lock lock(mutex_);
-  while (!stop_) {
-    const Clock::time_point deadline = beat_ + timeout_;
-    if (Clock::now() < deadline) {
-      stopped_.wait_until(lock, deadline);
+  for (Clock::time_point looked = beat_; !stop_;) {
+    const Clock::time_point now = Clock::now();
+    if (now - looked > 2 * nap) beat_ = std::min(now, beat_ + (now - looked));
+    looked = now;
+    if (now < beat_ + timeout_) {
+      stopped_.wait_for(lock, nap);
       continue;
     }
     std::fprintf(stderr,

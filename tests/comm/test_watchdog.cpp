@@ -1,4 +1,7 @@
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <future>
@@ -32,6 +35,23 @@ TEST(Watchdog, HeartbeatsKeepItQuiet) {
     std::this_thread::sleep_for(50ms);
   }
   EXPECT_FALSE(aborted);
+}
+
+TEST(Watchdog, TimeInWhichTheProcessWasStoppedDoesNotCount) {
+  const pid_t job = fork();
+  if (job == 0) {
+    Watchdog watchdog(0.8, 0, "node7", [] { _exit(1); });
+    kill(getpid(), SIGSTOP);
+    std::this_thread::sleep_for(200ms);
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(job, &status, WUNTRACED), job);
+  ASSERT_TRUE(WIFSTOPPED(status));
+  std::this_thread::sleep_for(2s);
+  kill(job, SIGCONT);
+  ASSERT_EQ(waitpid(job, &status, 0), job);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
 TEST(Watchdog, ZeroMeansNever) {
