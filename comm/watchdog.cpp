@@ -38,7 +38,7 @@ void Watchdog::phase(const char* name, int64_t step) {
 // Heartbeats do not wake the thread; it looks now and then. Where it slept much longer than it asked to, the whole
 // process was stopped (a suspended job, say): nobody hung, and that time does not count.
 void Watchdog::watch() {
-  const Clock::duration nap = timeout_ / 8;
+  const Clock::duration nap = std::max<Clock::duration>(timeout_ / 8, std::chrono::milliseconds(1));
   std::unique_lock lock(mutex_);
   for (Clock::time_point looked = beat_; !stop_;) {
     const Clock::time_point now = Clock::now();

@@ -109,9 +109,10 @@ void TableConvolution::run(const ContractionKernels& kernels, const GatherPlan& 
   // Panels and phases write their part of the output in pieces: so the part after it is fetched before, as it lies.
   const int64_t visits = phases * plan.groups * panels, pixel_bytes = channels * int64_t(size_of(to.tensor.dtype));
   const bool by_stretches = stretch == cached_pixels && visits == panels;
+  const int64_t item_pixels = plan.images * plan.to.h * plan.to.w;
   const auto output = [&](int64_t item, int64_t first, int64_t pixels) -> Ahead {
     if (visits == 1) return {};
-    first += item * plan.images * plan.to.h * plan.to.w;
+    first += item * item_pixels;
     const int64_t end = std::min(first + pixels, to.tensor.shape.pixels());
     return {static_cast<const char*>(to.tensor.data) + first * pixel_bytes,
             std::max<int64_t>(0, end - first) * pixel_bytes};
@@ -144,8 +145,8 @@ void TableConvolution::run(const ContractionKernels& kernels, const GatherPlan& 
 #pragma omp for schedule(dynamic, together)
     for (int64_t item = 0; item < plan.items; ++item) {
       Ahead ahead = source_of(kernels, plan, static_cast<const char*>(from), item + 1);
-      const int64_t share = ahead.bytes / (phases * plan.groups * panels) + 64;
-      Ahead written = output(item + 1, 0, by_stretches ? 0 : plan.images * plan.to.h * plan.to.w);
+      const int64_t share = ahead.bytes / visits + 64;
+      Ahead written = by_stretches ? Ahead{} : output(item + 1, 0, item_pixels);
       pack_images(kernels, plan, static_cast<const char*>(from), item, packed);
       if (moments) ItemMoments(item_moments, item, plan.to.c).clear(plan.to.c);
       for (int64_t f = 0; f < phases; ++f)
@@ -170,8 +171,7 @@ void TableConvolution::run(const ContractionKernels& kernels, const GatherPlan& 
                                                        static_cast<int64_t>(size_of(to.tensor.dtype));
           destination.pixel = phase.pixel.data() + begin;
           if (by_stretches && p == 0) written = output(item, end, end - begin);
-          panel.ahead[1] = written.take(
-              (by_stretches ? end - begin : plan.images * plan.to.h * plan.to.w) * pixel_bytes / visits + 64);
+          panel.ahead[1] = written.take((by_stretches ? end - begin : item_pixels) * pixel_bytes / visits + 64);
           destination.channels = channels;
           destination.lanes =
               static_cast<int>(std::min<int64_t>(count * block_lanes, plan.group_to - first * block_lanes));
