@@ -124,6 +124,20 @@ class Buffer {
   virtual size_t bytes() const = 0;
 };
 
+// Brings data to the device while it computes.
+class Upload {
+ public:
+  virtual ~Upload() = default;
+  virtual void begin(const void* from) = 0;  // `from` may change after the call
+  virtual void finish(void* to) = 0;         // what the backend is asked next finds it there, in the device's memory
+};
+
+struct KernelTime {
+  std::string name;
+  int64_t calls = 0;
+  double seconds = 0;
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -147,8 +161,11 @@ class Backend {
   // number). A device may record them the second time, and repeat the record from then on without calling `work`: what
   // differs between steps is then taken from the state and from the device's memory.
   virtual void run(int /*program*/, const StepState&, const std::function<void()>& work) { work(); }
+  // What each kernel took since the start, where the backend waits for every one (CudaOptions::check_every_kernel).
+  virtual std::vector<KernelTime> kernel_times() const { return {}; }
   // For work beside the backend's own; null where the host computes.
   virtual std::unique_ptr<SideStream> make_side_stream() { return nullptr; }
+  virtual std::unique_ptr<Upload> make_upload(size_t /*bytes*/) { return nullptr; }
 
   // -- quantization. src f32 (or bf16) -> dst codes; writes *dst.scale (the clip / qmax). With Encoding f32: a copy.
   // Weights with per_channel: one scale per src.shape.n. Range::held with *held == 0 is an error of the caller.

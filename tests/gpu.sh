@@ -95,6 +95,10 @@ if [ -z "${GPU_QUICK:-}" ]; then
     step "octet_resnet50_$batch" 150 ./octet bench configs/synthetic_resnet50_unified_int8.yaml --json --steps 10 \
       --set backend.device=cuda --set data.batch=$batch --set data.samples=$((2 * batch))
   done
+  step octet_resnet50_library 150 ./octet bench configs/synthetic_resnet50_unified_int8.yaml --json --steps 10 \
+    --set backend.device=cuda --set backend.real_layers=library --set data.batch=256 --set data.samples=512
+  step octet_resnet50_kernels 150 ./octet bench configs/synthetic_resnet50_unified_int8.yaml --json --steps 5 \
+    --set backend.device=cuda --set backend.check_kernels=true --set data.batch=256 --set data.samples=512
   for period in 1 1000; do
     step "octet_resnet50_period_$period" 150 ./octet bench configs/synthetic_resnet50_unified_int8.yaml --json --steps 20 \
       --set backend.device=cuda --set data.batch=256 --set data.samples=512 --set policy.clip.period=$period

@@ -23,13 +23,14 @@ __global__ void transpose_weights(const Element* weights, int outputs, int64_t r
   to[i] = output < outputs ? weights[output * row + i / padded] : Element{0};
 }
 
-// One pixel, 64 images and 64 channels of it, four at a time.
+// One pixel, 64 images and 64 channels of it, four at a time. Neighbouring blocks read neighbouring channels.
 __global__ void __launch_bounds__(threads)
     channel_major(const int8_t* from, int images, int pixels, int channels, int padded, int8_t* to) {
   constexpr int pitch = tile + 4;
   alignas(16) __shared__ int8_t square[tile * pitch];
-  const int pixel = static_cast<int>(blockIdx.x) % pixels, first_image = static_cast<int>(blockIdx.x) / pixels * tile;
-  const int first_channel = static_cast<int>(blockIdx.y) * tile;
+  const int channel_tiles = (channels + tile - 1) / tile, place = static_cast<int>(blockIdx.x) / channel_tiles;
+  const int first_channel = static_cast<int>(blockIdx.x) % channel_tiles * tile;
+  const int pixel = place % pixels, first_image = place / pixels * tile;
   for (int i = static_cast<int>(threadIdx.x); i < tile * tile / 4; i += threads) {
     const int image = first_image + i / (tile / 4), channel = first_channel + i % (tile / 4) * 4;
     uint32_t four = 0;
@@ -71,7 +72,7 @@ void launch_transpose_weights(const float* weights, int outputs, int64_t row, fl
 
 void launch_channel_major(const int8_t* from, int images, int pixels, int channels, int padded, int8_t* to,
                           Stream stream) {
-  const dim3 grid(static_cast<unsigned>(pixels) * blocks_for(padded, tile), blocks_for(channels, tile));
+  const dim3 grid(static_cast<unsigned>(pixels) * blocks_for(padded, tile) * blocks_for(channels, tile));
   OCTET_LAUNCH(channel_major, grid, dim3(threads), stream, from, images, pixels, channels, padded, to);
 }
 

@@ -47,7 +47,8 @@ void* DeviceScratch::get_bytes(size_t bytes) {
 
 CudaBackend::CudaBackend(const CudaOptions& options, std::unique_ptr<LibraryConvolution> library)
     : device_(open_device(options.device)),
-      stream_(make_stream(options.check_every_kernel)),
+      clock_(options.check_every_kernel ? std::make_unique<KernelClock>() : nullptr),
+      stream_(make_stream(clock_.get())),
       library_(std::move(library)),
       records_(options.record && !options.check_every_kernel) {
   if (options.real != RealConvolution::library || library_ != nullptr) return;
@@ -121,7 +122,7 @@ void CudaBackend::pool_forward(const PoolProblem& problem, QTensor x, QTensor y)
           "give tensors of the problem's shapes and one type", "a pool's tensors do not fit its problem");
   REQUIRE(problem.pad >= 0 && 2 * problem.pad <= problem.kernel, "pad at most half of the kernel", "a pool of ",
           problem.kernel, "x", problem.kernel, " with padding ", problem.pad, " has windows outside of the image");
-  launch_pool_forward(problem, x.values.data, x.values.dtype, x.scale, y.values.data, y.scale, stream_);
+  launch_pool_forward(problem, x.values.data, x.values.dtype, x.scale, y.values.data, y.scale, nullptr, stream_);
 }
 
 void CudaBackend::pool_backward(const PoolProblem& problem, QTensor x, QTensor, Tensor dy, Into dx) {
@@ -129,8 +130,13 @@ void CudaBackend::pool_backward(const PoolProblem& problem, QTensor x, QTensor, 
           "a pool's tensors do not fit its problem");
   require_real(dy, "a pool's dy");
   require_real(dx.tensor, "a pool's dx");
-  launch_pool_backward(problem, x.values.data, x.values.dtype, dy.data, dy.dtype, dx.tensor.data, is_bf16(dx), dx.add,
-                       stream_);
+  REQUIRE(problem.kernel <= 256, "choose a smaller kernel", "a pool of ", problem.kernel, "x", problem.kernel);
+  uint16_t* choices = nullptr;
+  if (problem.max) {
+    choices = partial_.get<uint16_t>(problem.y.elements());
+    launch_pool_forward(problem, x.values.data, x.values.dtype, nullptr, nullptr, nullptr, choices, stream_);
+  }
+  launch_pool_backward(problem, choices, dy.data, dy.dtype, dx.tensor.data, is_bf16(dx), dx.add, stream_);
 }
 
 void CudaBackend::global_pool_forward(QTensor x, Tensor y) {

@@ -54,7 +54,11 @@ class CudaBackend final : public Backend {
   void to_device(void* to, const void* from, size_t bytes) override;
   void synchronize() override;
   void run(int program, const StepState&, const std::function<void()>& work) override;
+  std::vector<KernelTime> kernel_times() const override {
+    return clock_ != nullptr ? clock_->times() : std::vector<KernelTime>{};
+  }
   std::unique_ptr<SideStream> make_side_stream() override;
+  std::unique_ptr<Upload> make_upload(size_t bytes) override;
 
   void quantize(Tensor src, const Encoding&, const RngKey&, QTensor dst, Probe) override;
   void dequantize(QTensor src, Tensor dst) override;
@@ -100,6 +104,7 @@ class CudaBackend final : public Backend {
   StepKey of_step(const RngKey&) const;
 
   Device device_;
+  std::unique_ptr<KernelClock> clock_;  // null: kernels are not waited for
   Stream stream_;
   std::unique_ptr<LibraryConvolution> library_;  // null: real values go to the fixed-order kernels
   std::string note_;

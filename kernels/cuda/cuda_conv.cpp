@@ -24,7 +24,7 @@ int taps_of(const ConvProblem& p) { return p.kernel_h * p.kernel_w; }
 
 Output output_of(const QTensor& a, const QTensor& w, Tensor to, bool add) {
   REQUIRE(to.dtype != DType::s8, "give f32 or bf16", "a convolution writes int8");
-  return {a.scale, w.scale, w.per_channel, to.data, to.dtype == DType::bf16, add, nullptr};
+  return {a.scale, w.scale, w.per_channel, to.data, to.dtype == DType::bf16, add};
 }
 
 }  // namespace
@@ -121,7 +121,7 @@ void CudaBackend::conv_backward_weight(const ConvProblem& p, QTensor x, QTensor 
     // Enough splits to keep every processor busy twice over, none shorter than some tiles, none longer than int32
     // allows.
     const int64_t products = int64_t{g.y_h} * g.y_w * round_up_16(g.images);
-    const int64_t tiles = (p.y.c + 127) / 128 * ((count / p.y.c + 63) / 64);
+    const int64_t tiles = tensor_weight_tiles(g);
     const int64_t wanted = (2 * device_.processors + tiles - 1) / tiles, most = (products + 2047) / 2048;
     const int64_t least = (products + products_per_sum - 1) / products_per_sum;
     parts = static_cast<int>(std::max(least, std::min(wanted, most)));

@@ -103,8 +103,7 @@ class CudaCodec final : public BlockCodec {
 
 class CudaSideStream final : public SideStream {
  public:
-  explicit CudaSideStream(Stream main)
-      : main_(main), side_(make_stream(main.check_every_kernel)), mark_(make_event()) {}
+  explicit CudaSideStream(Stream main) : main_(main), side_(make_stream(main.clock)), mark_(make_event()) {}
   ~CudaSideStream() override {
     destroy_event(mark_);
     destroy_stream(side_);

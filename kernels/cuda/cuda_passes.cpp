@@ -10,9 +10,9 @@ void CudaBackend::find_ranges(const Values& values, int64_t rows, int64_t row_le
                               float* scales, bool measured) {
   REQUIRE(encoding.range != Range::held || encoding.held != nullptr, "give the clip", "a held range without a clip");
   ClipRange* const ranges = ranges_.get<ClipRange>(rows);
-  if (!measured) {
+  if (!measured && encoding.range != Range::held) {
     launch_clear_ranges(ranges, rows, stream_);
-    if (encoding.range != Range::held) launch_absmax(values, rows, row_length, ranges, stream_);
+    launch_absmax(values, rows, row_length, ranges, stream_);
   }
   launch_finish_ranges(ranges, rows, encoding.range, encoding.held, encoding.qmax, scales, stream_);
 }

@@ -35,8 +35,9 @@ class CudnnConvolution final : public LibraryConvolution {
   void run(ConvPass pass, const ConvProblem& p, bool add, float* x, float* w, float* y) override {
     const std::optional<CudnnPlan>& chosen = plan(pass, p, add);
     REQUIRE(chosen, "ask takes() first", "cuDNN has no plan for ", describe(pass, p, add));
+    begin_launch(stream_);
     chosen->run(handle_, x, w, y, workspace_.get<char>(static_cast<int64_t>(chosen->workspace_bytes())));
-    if (stream_.check_every_kernel) check_launch(describe(pass, p, add).c_str(), stream_);
+    if (stream_.clock != nullptr) check_launch(describe(pass, p, add).c_str(), nullptr, stream_);
   }
 
  private:
@@ -65,7 +66,7 @@ class CudnnConvolution final : public LibraryConvolution {
     const auto known = plans_.find(key);
     if (known != plans_.end()) return known->second;
     const std::optional<CudnnPlan>& made = plans_.emplace(key, kept_or_built(pass, p, add)).first->second;
-    if (stream_.check_every_kernel)
+    if (stream_.clock != nullptr)
       std::clog << describe(pass, p, add) << ": "
                 << (made ? say(library_.name(), ", engine ", made->engine(), ", workspace ",
                                made->workspace_bytes() >> 20, " MiB")

@@ -15,16 +15,18 @@
 #endif
 #define OCTET_LAUNCH(kernel, grid, block, stream, ...)                                             \
   do {                                                                                             \
-    (void)(stream);                                                                                \
+    ::octet::cuda::begin_launch(stream);                                                           \
     ::octet::emulation::launch(#kernel, grid, block, OCTET_FLUSHES, [=] { kernel(__VA_ARGS__); }); \
+    ::octet::cuda::check_launch(#kernel, nullptr, stream);                                         \
   } while (0)
 #else
 #include <cuda_runtime.h>
 // kernel may be a template's name in parentheses.
 #define OCTET_LAUNCH(kernel, grid, block, stream, ...)                                   \
   do {                                                                                   \
+    ::octet::cuda::begin_launch(stream);                                                 \
     kernel<<<grid, block, 0, static_cast<cudaStream_t>((stream).handle)>>>(__VA_ARGS__); \
-    ::octet::cuda::check_launch(#kernel, stream);                                        \
+    ::octet::cuda::check_launch(#kernel, reinterpret_cast<const void*>(kernel), stream); \
   } while (0)
 #endif
 

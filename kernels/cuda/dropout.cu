@@ -15,13 +15,15 @@ __global__ void __launch_bounds__(walk_threads)
   const RngKey key = step_key.now();
   const Walk walk(count, key.first);
   const Random128 random = walk.random(key);
-  walk(1, [&](int64_t i, int j, int) {
-    const bool keep = static_cast<float>(Walk::bits(random, j)) >= dropped;
-    if (type == DType::s8)
-      static_cast<int8_t*>(y)[i] = keep ? static_cast<const int8_t*>(x)[i] : int8_t{0};
-    else
-      write_real(y, type == DType::bf16, false, i, keep ? read_value(x, type, i) * growth : 0.0f);
-  });
+  walk(
+      false, 1, [](auto, int64_t) { return 0; },
+      [&](auto, int64_t i, int j, int, int) {
+        const bool keep = static_cast<float>(Walk::bits(random, j)) >= dropped;
+        if (type == DType::s8)
+          static_cast<int8_t*>(y)[i] = keep ? static_cast<const int8_t*>(x)[i] : int8_t{0};
+        else
+          write_real(y, type == DType::bf16, false, i, keep ? read_value(x, type, i) * growth : 0.0f);
+      });
 }
 
 __global__ void __launch_bounds__(walk_threads)
@@ -30,10 +32,12 @@ __global__ void __launch_bounds__(walk_threads)
   const RngKey key = step_key.now();
   const Walk walk(count, key.first);
   const Random128 random = walk.random(key);
-  walk(1, [&](int64_t i, int j, int) {
-    const bool keep = static_cast<float>(Walk::bits(random, j)) >= dropped;
-    write_real(dx, bf16, add, i, keep ? read_value(dy, type, i) * growth : 0.0f);
-  });
+  walk(
+      false, 1, [](auto, int64_t) { return 0; },
+      [&](auto, int64_t i, int j, int, int) {
+        const bool keep = static_cast<float>(Walk::bits(random, j)) >= dropped;
+        write_real(dx, bf16, add, i, keep ? read_value(dy, type, i) * growth : 0.0f);
+      });
 }
 
 }  // namespace

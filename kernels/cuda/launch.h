@@ -26,6 +26,7 @@ void launch_tensor_gather(const Gather&, const int8_t* from, const int8_t* weigh
                           const Output&, Stream);
 // partial[split][output channel][tap][input channel] = sums over the split's share of the pixels. x and dy are channel
 // major: (channels, h, w, images rounded up to 16), zeros beyond the images.
+int64_t tensor_weight_tiles(const WeightGather&);  // of one split
 void launch_tensor_weight(const WeightGather&, const int8_t* x, const int8_t* dy, int splits, int32_t* partial, Stream);
 
 // conv_layout.cu: to[row][0 .. padded) = from[row], zeros beyond.
@@ -145,11 +146,12 @@ void launch_dropout_forward(const void* x, DType, const float* x_scale, int64_t 
 void launch_dropout_backward(const void* dy, DType dy_type, int64_t count, float rate, const StepKey&, void* dx,
                              bool bf16, bool add, Stream);
 
-// pools.cu
+// pools.cu. choices: of maxima, which pixel of its window, padding included, each output took, (outputs) of them, or
+// null. y null: only they are written.
 void launch_pool_forward(const PoolProblem&, const void* x, DType, const float* x_scale, void* y, float* y_scale,
-                         Stream);
-void launch_pool_backward(const PoolProblem&, const void* x, DType, const void* dy, DType dy_type, void* dx, bool bf16,
-                          bool add, Stream);
+                         uint16_t* choices, Stream);
+void launch_pool_backward(const PoolProblem&, const uint16_t* choices, const void* dy, DType dy_type, void* dx,
+                          bool bf16, bool add, Stream);
 void launch_global_pool_forward(Shape x_shape, const void* x, DType, const float* scale, float* y, Stream);
 void launch_global_pool_backward(Shape x_shape, const void* dy, DType dy_type, void* dx, bool bf16, bool add, Stream);
 

@@ -1,5 +1,6 @@
 // Moments of a convolution's output from its chunks, and running statistics.
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/in_order.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/tile_pixels.h"
 
@@ -45,25 +46,37 @@ __global__ void sum_items(Gather g, const float* chunks_of, int items, double* t
   out[3 * item_step] = high;
 }
 
-__global__ void finish_moments(const double* items_of, int items, int channels, double count, float* mean,
-                               float* variance, float* min, float* max) {
-  const int channel = static_cast<int>(blockIdx.x) * threads + static_cast<int>(threadIdx.x);
-  if (channel >= channels) return;
+struct ItemMoments {
+  double sum, square;
+  float low, high;
+};
+
+__global__ void __launch_bounds__(order_threads)
+    finish_moments(const double* items_of, int items, int channels, double count, float* mean, float* variance,
+                   float* min, float* max) {
+  const int thread = static_cast<int>(threadIdx.x);
+  const int channel = static_cast<int>(blockIdx.x) * order_columns + thread % order_columns;
   const int64_t step = static_cast<int64_t>(items) * channels;
-  const double* at = items_of + channel;
-  double sum = at[0], square = at[step], low = at[2 * step], high = at[3 * step];
-  for (int item = 1; item < items; ++item) {
-    at += channels;
-    sum += at[0];
-    square += at[step];
-    low = at[2 * step] < low ? at[2 * step] : low;
-    high = at[3 * step] > high ? at[3 * step] : high;
-  }
-  const double average = sum / count, spread = square / count - average * average;
+  ItemMoments all{0, 0, __uint_as_float(0x7F800000u), -__uint_as_float(0x7F800000u)};
+  in_order<ItemMoments, 64>(
+      items,
+      [&](int64_t item) {
+        if (channel >= channels) return ItemMoments{};
+        const double* const at = items_of + item * channels + channel;
+        return ItemMoments{at[0], at[step], static_cast<float>(at[2 * step]), static_cast<float>(at[3 * step])};
+      },
+      [&](const ItemMoments& item) {
+        all.sum += item.sum;
+        all.square += item.square;
+        all.low = item.low < all.low ? item.low : all.low;
+        all.high = item.high > all.high ? item.high : all.high;
+      });
+  if (thread >= order_columns || channel >= channels) return;
+  const double average = all.sum / count, spread = all.square / count - average * average;
   mean[channel] = static_cast<float>(average);
   variance[channel] = static_cast<float>(0 < spread ? spread : 0.0);
-  if (min != nullptr) min[channel] = static_cast<float>(low);
-  if (max != nullptr) max[channel] = static_cast<float>(high);
+  if (min != nullptr) min[channel] = all.low;
+  if (max != nullptr) max[channel] = all.high;
 }
 
 __global__ void running(const float* batch_mean, const float* batch_variance, float correction, float momentum,
@@ -86,8 +99,8 @@ void launch_combine_moments(const Gather& g, const float* chunk_moments, double*
   const int count = item_count(g), channels = g.to_channels;
   OCTET_LAUNCH(sum_items, dim3(static_cast<unsigned>(count), blocks_for(channels, threads)), dim3(threads), stream, g,
                chunk_moments, count, items);
-  OCTET_LAUNCH(finish_moments, dim3(blocks_for(channels, threads)), dim3(threads), stream, items, count, channels,
-               static_cast<double>(g.pixels), moments.mean, moments.variance, moments.min, moments.max);
+  OCTET_LAUNCH(finish_moments, dim3(blocks_for(channels, order_columns)), dim3(order_threads), stream, items, count,
+               channels, static_cast<double>(g.pixels), moments.mean, moments.variance, moments.min, moments.max);
 }
 
 void launch_update_running(Moments batch, int64_t count, float momentum, float* mean, float* variance, int64_t channels,

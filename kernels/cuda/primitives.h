@@ -2,10 +2,12 @@
 #pragma once
 #include <cstdint>
 
+#include "kernels/shared/encode.h"
+
 namespace octet::cuda {
 
-// Sixteen bytes from global to shared memory, both aligned; zeros unless inside (from must be a global address even
-// then). They have arrived after wait_copies<n>() with no more than n groups committed since, and a block barrier.
+// Sixteen bytes from global to shared memory, both aligned; zeros unless inside, and from is not read then. They have
+// arrived after wait_copies<n>() with no more than n groups committed since, and a block barrier.
 __device__ __forceinline__ void copy_async(void* to, const void* from, bool inside);
 __device__ __forceinline__ void commit_copies();
 template <int left>
@@ -20,7 +22,20 @@ __device__ __forceinline__ void load_matrices(uint32_t (&to)[4], const void* row
 // g, k 4t..4t+3; b[1] from k + 16; sums rows g (0, 1) and g + 8 (2, 3), columns 2t and 2t + 1.
 __device__ __forceinline__ void multiply_add(int32_t (&sums)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1);
 
+// Both as bf16, `low` in the lower half; a NaN stays one, perhaps another.
+__device__ __forceinline__ uint32_t bf16_pair(float low, float high);
+
+// A load through the cache of what nobody writes while the kernel runs.
+template <class Word>
+__device__ __forceinline__ Word read_only(const Word* from);
+
 #ifdef OCTET_EMULATED
+
+template <class Word>
+inline Word read_only(const Word* from) {
+  return *from;
+}
+inline uint32_t bf16_pair(float low, float high) { return to_bf16(low) | static_cast<uint32_t>(to_bf16(high)) << 16; }
 
 inline void copy_async(void* to, const void* from, bool inside) {
   emulation::thread->copies.push_back({to, inside ? from : nullptr, 16});
@@ -75,11 +90,24 @@ inline void multiply_add(int32_t (&sums)[4], const uint32_t (&a)[4], uint32_t b0
 
 #else
 
+template <class Word>
+__device__ __forceinline__ Word read_only(const Word* from) {
+  if constexpr (sizeof(Word) == 8)
+    return __ldg(reinterpret_cast<const unsigned long long*>(from));
+  else
+    return __ldg(from);
+}
+
 __device__ __forceinline__ uint32_t shared_address(const void* pointer) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
 #if __CUDA_ARCH__ >= 800
+__device__ __forceinline__ uint32_t bf16_pair(float low, float high) {
+  uint32_t pair;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
+}
 __device__ __forceinline__ void copy_async(void* to, const void* from, bool inside) {
   const int bytes = inside ? 16 : 0;  // the rest is filled with zeros
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;\n" ::"r"(shared_address(to)),
@@ -91,7 +119,10 @@ template <int left>
 __device__ __forceinline__ void wait_copies() {
   asm volatile("cp.async.wait_group %0;\n" ::"n"(left) : "memory");
 }
-#else  // Turing copies through registers: the block barrier that follows is all there is to wait for
+#else  // Turing has no bf16, and copies through registers: the block barrier that follows is all there is to wait for
+__device__ __forceinline__ uint32_t bf16_pair(float low, float high) {
+  return to_bf16(low) | static_cast<uint32_t>(to_bf16(high)) << 16;
+}
 __device__ __forceinline__ void copy_async(void* to, const void* from, bool inside) {
   *static_cast<uint4*>(to) = inside ? *static_cast<const uint4*>(from) : uint4{0, 0, 0, 0};
 }

@@ -1,6 +1,10 @@
 #include "kernels/cuda/runtime.h"
 
 #include <cuda_runtime.h>
+#include <cxxabi.h>
+
+#include <cstdlib>
+#include <memory>
 
 #include "kernels/base/error.h"
 
@@ -13,6 +17,29 @@ void check(cudaError_t status, const char* what) {
 }
 cudaStream_t native(Stream stream) { return static_cast<cudaStream_t>(stream.handle); }
 cudaEvent_t native(Event event) { return static_cast<cudaEvent_t>(event.handle); }
+
+// "encode_kernel<Plain<...> >" where the runtime knows it: what is written at the launch may stand for several.
+std::string name_of_kernel(const char* written, const void* function) {
+#if CUDART_VERSION >= 12030
+  const char* mangled = nullptr;
+  if (function == nullptr) return written;
+  if (cudaFuncGetName(&mangled, function) != cudaSuccess) {
+    cudaGetLastError();  // forgotten: it is no kernel's
+    return written;
+  }
+  const std::unique_ptr<char, decltype(&std::free)> plain(abi::__cxa_demangle(mangled, nullptr, nullptr, nullptr),
+                                                          &std::free);
+  if (!plain) return mangled;
+  std::string name = plain.get();
+  for (const std::string noise : {"octet::cuda::", "(anonymous namespace)::", "octet::", "void "})
+    for (size_t at = name.find(noise); at != std::string::npos; at = name.find(noise)) name.erase(at, noise.size());
+  const size_t after_template = name.rfind(">(");
+  return name.substr(0, after_template != std::string::npos ? after_template + 1 : name.find('('));
+#else
+  (void)function;
+  return written;
+#endif
+}
 
 double gigabytes(size_t bytes) { return static_cast<double>(bytes) / 1e9; }
 
@@ -44,10 +71,10 @@ Device open_device(int index) {
   return {properties.name, properties.major, properties.minor, properties.multiProcessorCount, free, total};
 }
 
-Stream make_stream(bool check_every_kernel) {
+Stream make_stream(KernelClock* clock) {
   cudaStream_t stream;
   check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "making a stream");
-  return {stream, check_every_kernel};
+  return {stream, clock};
 }
 void destroy_stream(Stream stream) {
   cudaStreamSynchronize(native(stream));
@@ -63,6 +90,12 @@ void* allocate_device(size_t bytes) {
   return memory;
 }
 void release(void* memory) { cudaFree(memory); }
+void* allocate_pinned(size_t bytes) {
+  void* memory = nullptr;
+  check(cudaMallocHost(&memory, bytes), "allocating pinned memory");
+  return memory;
+}
+void release_pinned(void* memory) { cudaFreeHost(memory); }
 
 size_t free_bytes() {
   size_t free = 0, total = 0;
@@ -76,6 +109,9 @@ void copy_to_device(void* to, const void* from, size_t bytes, Stream stream) {
 void copy_to_host(void* to, const void* from, size_t bytes, Stream stream) {
   check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, native(stream)), "copying from the GPU");
   synchronize(stream);
+}
+void copy_on_device(void* to, const void* from, size_t bytes, Stream stream) {
+  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, native(stream)), "copying on the GPU");
 }
 void fill_zero(void* to, size_t bytes, Stream stream) {
   check(cudaMemsetAsync(to, 0, bytes, native(stream)), "clearing memory");
@@ -118,13 +154,32 @@ void Recording::play(Stream stream) const {
   check(cudaGraphLaunch(static_cast<cudaGraphExec_t>(handle_), native(stream)), "starting a recorded program");
 }
 
-void check_launch(const char* kernel, Stream stream) {
+KernelClock::KernelClock() {
+  for (void** event : {&start_, &end_})
+    check(cudaEventCreate(reinterpret_cast<cudaEvent_t*>(event)), "making an event");
+}
+KernelClock::~KernelClock() {
+  for (void* event : {start_, end_}) cudaEventDestroy(static_cast<cudaEvent_t>(event));
+}
+void KernelClock::start(Stream stream) {
+  check(cudaEventRecord(static_cast<cudaEvent_t>(start_), native(stream)), "recording an event");
+}
+void KernelClock::stop(const std::string& kernel, Stream stream) {
+  check(cudaEventRecord(static_cast<cudaEvent_t>(end_), native(stream)), kernel.c_str());
+  check(cudaStreamSynchronize(native(stream)), kernel.c_str());
+  float milliseconds = 0;
+  check(cudaEventElapsedTime(&milliseconds, static_cast<cudaEvent_t>(start_), static_cast<cudaEvent_t>(end_)),
+        kernel.c_str());
+  add(kernel, 1e-3 * static_cast<double>(milliseconds));
+}
+
+void check_launch(const char* kernel, const void* function, Stream stream) {
   const cudaError_t status = cudaGetLastError();
   REQUIRE(status != cudaErrorNoKernelImageForDevice && status != cudaErrorInvalidDeviceFunction,
           "build octet with this GPU's architecture in CMAKE_CUDA_ARCHITECTURES", "kernel ", kernel,
           " was not built for this GPU");
   check(status, kernel);
-  if (stream.check_every_kernel) check(cudaStreamSynchronize(native(stream)), kernel);
+  if (stream.clock != nullptr) stream.clock->stop(name_of_kernel(kernel, function), stream);
 }
 
 }  // namespace octet::cuda

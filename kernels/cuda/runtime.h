@@ -1,14 +1,42 @@
 // What the backend asks of the CUDA runtime; emulation/runtime.cpp answers on the host.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <utility>
+#include <vector>
+
+#include "kernels/backend.h"
 
 namespace octet::cuda {
 
+class KernelClock;
 struct Stream {
   void* handle = nullptr;
-  bool check_every_kernel = false;  // wait after each, so that an error names the kernel that made it
+  KernelClock* clock =
+      nullptr;  // where there is one, the host waits for each kernel: an error names the one that made it
+};
+
+// The time of each kernel, by name.
+class KernelClock {
+ public:
+  KernelClock();
+  ~KernelClock();
+  KernelClock(const KernelClock&) = delete;
+  KernelClock& operator=(const KernelClock&) = delete;
+  void start(Stream);
+  void stop(const std::string& kernel, Stream);  // waits
+  std::vector<KernelTime> times() const { return times_; }
+
+ private:
+  void add(const std::string& kernel, double seconds) {
+    const auto own = std::find_if(times_.begin(), times_.end(), [&](const KernelTime& t) { return t.name == kernel; });
+    KernelTime& time = own != times_.end() ? *own : times_.emplace_back(KernelTime{kernel});
+    ++time.calls;
+    time.seconds += seconds;
+  }
+  void *start_ = nullptr, *end_ = nullptr;
+  std::vector<KernelTime> times_;
 };
 
 struct Device {
@@ -20,15 +48,19 @@ struct Device {
 
 // Chooses the device for this process. Errors say what is missing: driver, device, architecture.
 Device open_device(int index);
-Stream make_stream(bool check_every_kernel);
+Stream make_stream(KernelClock*);
 void destroy_stream(Stream);
 
 void* allocate_device(size_t bytes);  // contents undefined
 void release(void*);                  // waits for the kernels that use it
+void* allocate_pinned(size_t bytes);  // of the host: copies to the device do not hold it up
+void release_pinned(void*);
 size_t free_bytes();
 
-void copy_to_device(void* to, const void* from, size_t bytes, Stream);  // `from` may change after the call
-void copy_to_host(void* to, const void* from, size_t bytes, Stream);    // waits
+void copy_to_device(void* to, const void* from, size_t bytes,
+                    Stream);  // `from` may change after the call, but not pinned memory
+void copy_to_host(void* to, const void* from, size_t bytes, Stream);  // waits
+void copy_on_device(void* to, const void* from, size_t bytes, Stream);
 void fill_zero(void* to, size_t bytes, Stream);
 void synchronize(Stream);
 bool idle(Stream);  // whether all that it was asked so far is done; does not wait
@@ -63,7 +95,10 @@ class Recording {  // of a program; null: none
 };
 Recording end_recording(Stream);
 
-// After a launch: throws an Error that names the kernel when it failed.
-void check_launch(const char* kernel, Stream);
+// Around a launch: the second throws an Error that names the kernel when it failed. function: its address, or null.
+inline void begin_launch(Stream stream) {
+  if (stream.clock != nullptr) stream.clock->start(stream);
+}
+void check_launch(const char* kernel, const void* function, Stream);
 
 }  // namespace octet::cuda

@@ -1,11 +1,14 @@
-// Reading and writing f32, bf16 and codes by a type known when the kernel runs: the branch is the same in all threads.
-// For .cu files.
+// Reading and writing f32, bf16 and codes, one element or two neighbours at a time. For .cu files.
 #pragma once
+#include <type_traits>
+
 #include "kernels/base/tensor.h"
+#include "kernels/cuda/device.h"
 #include "kernels/shared/encode.h"
 
 namespace octet::cuda {
 
+// By a type known when the kernel runs: the branch is the same in all threads.
 __device__ __forceinline__ float read_value(const void* from, DType type, int64_t i) {
   if (type == DType::f32) return static_cast<const float*>(from)[i];
   if (type == DType::bf16) return from_bf16(static_cast<const uint16_t*>(from)[i]);
@@ -19,6 +22,103 @@ __device__ __forceinline__ void write_real(void* to, bool bf16, bool add, int64_
     float* const at = static_cast<float*>(to) + i;
     *at = add ? *at + value : value;
   }
+}
+
+// One element, or two neighbours of which the first lies at an even place.
+template <int width>
+using Width = std::integral_constant<int, width>;
+template <class Element, int width>
+struct alignas(sizeof(Element) * width) Some {
+  Element at[width];
+};
+template <int width>
+using Values = Some<float, width>;
+
+// What no kernel writes while this one runs, so that the compiler may read it ahead of any store.
+template <class Element, int width>
+__device__ __forceinline__ Some<Element, width> read_some(Width<width>, const Element* from) {
+  using Word =
+      std::conditional_t<sizeof(Element) * width == 8, uint64_t,
+                         std::conditional_t<sizeof(Element) * width == 4, uint32_t,
+                                            std::conditional_t<sizeof(Element) * width == 2, uint16_t, uint8_t>>>;
+  const Word word = read_only(reinterpret_cast<const Word*>(from));
+  Some<Element, width> some;
+  memcpy(&some, &word, sizeof some);
+  return some;
+}
+template <DType type>
+using Stored = std::conditional_t<type == DType::f32, float, std::conditional_t<type == DType::bf16, uint16_t, int8_t>>;
+template <DType type, int width>
+__device__ __forceinline__ Values<width> values_of(const Some<Stored<type>, width>& stored) {
+  Values<width> values;
+#pragma unroll
+  for (int e = 0; e < width; ++e)
+    if constexpr (type == DType::bf16)
+      values.at[e] = from_bf16(stored.at[e]);
+    else
+      values.at[e] = static_cast<float>(stored.at[e]);
+  return values;
+}
+// Codes or f32, by a type known when the kernel runs, as bits until their value is asked for.
+template <int width>
+__device__ __forceinline__ uint64_t read_bits(Width<width> some, const void* from, DType type, int64_t i) {
+  uint64_t bits = 0;
+  if (type == DType::s8) {
+    const auto codes = read_some(some, static_cast<const int8_t*>(from) + i);
+    memcpy(&bits, &codes, sizeof codes);
+  } else {
+    const auto values = read_some(some, static_cast<const float*>(from) + i);
+    memcpy(&bits, &values, sizeof values);
+  }
+  return bits;
+}
+template <int width>
+__device__ __forceinline__ Values<width> values_of_bits(Width<width>, uint64_t bits, DType type) {
+  Values<width> values;
+  if (type == DType::s8) {
+    Some<int8_t, width> codes;
+    memcpy(&codes, &bits, sizeof codes);
+    values = values_of<DType::s8>(codes);
+  } else {
+    memcpy(&values, &bits, sizeof values);
+  }
+  return values;
+}
+template <class Element, int width>
+__device__ __forceinline__ void write_some(Element* to, const Some<Element, width>& some) {
+  *reinterpret_cast<Some<Element, width>*>(to) = some;
+}
+// As write_real, of neighbours.
+template <int width>
+__device__ __forceinline__ void write_reals(Width<width>, void* to, bool bf16, bool add, int64_t i,
+                                            Values<width> values) {
+  if (bf16) {
+    uint16_t* const at = static_cast<uint16_t*>(to) + i;
+    Some<uint16_t, width> stored;
+    if (add) {
+      stored = *reinterpret_cast<Some<uint16_t, width>*>(at);
+#pragma unroll
+      for (int e = 0; e < width; ++e) values.at[e] = from_bf16(stored.at[e]) + values.at[e];
+    }
+    if constexpr (width == 2) {
+      const uint32_t pair = bf16_pair(values.at[0], values.at[1]);
+      memcpy(&stored, &pair, sizeof stored);
+    } else {
+      stored.at[0] = to_bf16(values.at[0]);
+    }
+    write_some(at, stored);
+  } else {
+    float* const at = static_cast<float*>(to) + i;
+    const Values<width> before = add ? *reinterpret_cast<Values<width>*>(at) : Values<width>{};
+#pragma unroll
+    for (int e = 0; e < width; ++e) values.at[e] = add ? before.at[e] + values.at[e] : values.at[e];
+    write_some(at, values);
+  }
+}
+
+// What reads and writes of two neighbours need of an address; null is as good as any.
+inline bool pairs_align(const void* at, DType type) {
+  return reinterpret_cast<uintptr_t>(at) % (2 * static_cast<size_t>(size_of(type))) == 0;
 }
 
 }  // namespace octet::cuda

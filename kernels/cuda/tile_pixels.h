@@ -44,7 +44,8 @@ __device__ __forceinline__ void write_chunk_moments(const Gather& g, int chunk, 
                                                     const ValueOf& value_of) {
   const float first = value_of(0);
   float sum = 0, square = 0, low = __uint_as_float(0x7F800000u), high = -low;
-  for (int row = 0; row < chunk_count(g, chunk); ++row) {
+  const int count = chunk_count(g, chunk);
+  for (int row = 0; row < count; ++row) {
     const float y = value_of(row), difference = y - first;
     sum += difference;
     square += difference * difference;

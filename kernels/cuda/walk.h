@@ -2,6 +2,7 @@
 // For .cu files.
 #pragma once
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/store.h"
 #include "kernels/shared/random.h"
 
 namespace octet::cuda {
@@ -28,25 +29,56 @@ struct Walk {
     return philox(group * 16 + lane, key.step, key.site, key.seed);
   }
   static __device__ __forceinline__ uint32_t bits(const Random128& random, int j) {
-    return shared_bits16(random.word[j / 4], static_cast<unsigned>(j / 2 % 2), static_cast<unsigned>(j % 2));
+    // Chosen by comparisons: registers have no numbers to count through.
+    const uint32_t low = j < 4 ? random.word[0] : random.word[1], high = j < 12 ? random.word[2] : random.word[3];
+    return shared_bits16(j < 8 ? low : high, static_cast<unsigned>(j / 2 % 2), static_cast<unsigned>(j % 2));
   }
-  // visit(element of the tensor, j, channel)
-  template <class Visit>
-  __device__ __forceinline__ void operator()(unsigned channels, const Visit& visit) const {
-    const unsigned within_pair = 1 % channels, between_pairs = 31 % channels;
+  // fetch(width, element of the tensor) for some elements, then visit(width, element, j, channel, what was fetched) for
+  // them. paired: memory and shape let a pair be read at once, if only its first element lies at an even place.
+  template <class Fetch, class Visit>
+  __device__ __forceinline__ void operator()(bool paired, unsigned channels, const Fetch& fetch,
+                                             const Visit& visit) const {
+    if (paired && origin % 2 == 0)
+      go(Width<2>{}, channels, fetch, visit);
+    else
+      go(Width<1>{}, channels, fetch, visit);
+  }
+
+ private:
+  __device__ __forceinline__ int64_t element(int j) const {
+    return static_cast<int64_t>(group * 256 + static_cast<uint64_t>(32 * (j / 2) + j % 2) + 2 * lane - origin);
+  }
+  template <int width, class Fetch, class Visit>
+  __device__ __forceinline__ void go(Width<width> some, unsigned channels, const Fetch& fetch,
+                                     const Visit& visit) const {
+    constexpr int batch = 4;  // fetched together
+    const unsigned within_pair = 1 % channels, between_pairs = (30 + static_cast<unsigned>(width)) % channels;
     unsigned channel = channels;  // not known yet
+#pragma unroll 1
+    for (int begin = 0; begin < 16; begin += batch * width) {
+      decltype(fetch(some, int64_t{})) fetched[batch] = {};
 #pragma unroll
-    for (int j = 0; j < 16; ++j) {
-      const int64_t i =
-          static_cast<int64_t>(group * 256 + static_cast<uint64_t>(32 * (j / 2) + j % 2) + 2 * lane - origin);
-      if (i < 0 || i >= count) continue;
-      const unsigned step = j % 2 == 1 ? within_pair : between_pairs;
-      if (channel == channels)
-        channel = static_cast<unsigned>(first + i) % channels;
-      else
-        channel = channel + step < channels ? channel + step : channel + step - channels;
-      visit(first + i, j, static_cast<int>(channel));
+      for (int k = 0; k < batch; ++k) {
+        const int64_t i = element(begin + k * width);
+        if (i >= 0 && i < count) fetched[k] = fetch(some, first + i);
+      }
+#pragma unroll
+      for (int k = 0; k < batch; ++k) {
+        const int j = begin + k * width;
+        const int64_t i = element(j);
+        if (i < 0 || i >= count) continue;
+        const unsigned step = j % 2 == 1 ? within_pair : between_pairs;
+        if (channel == channels)
+          channel = channel_of(static_cast<uint64_t>(first + i), channels);
+        else
+          channel = channel + step < channels ? channel + step : channel + step - channels;
+        visit(some, first + i, j, static_cast<int>(channel), fetched[k]);
+      }
     }
+  }
+  // A 64-bit remainder takes about seventy instructions, so only where it must be.
+  static __device__ __forceinline__ unsigned channel_of(uint64_t element, unsigned channels) {
+    return element >> 32 == 0 ? static_cast<unsigned>(element) % channels : static_cast<unsigned>(element % channels);
   }
 };
 // Blocks that cover a row wherever it begins in its group.

@@ -77,6 +77,11 @@ const std::vector<Key> kKeys = {
      {"", "amx", "avx512_vnni", "avx2", "neon_dot", "scalar"},
      "instruction set; empty: the best here but AMX, which must be named"},
     {FIELD(backend.threads), 0, 4096, {}, "of each rank; 0: the cores it may use"},
+    {FIELD(backend.real_layers),
+     0,
+     0,
+     {"fixed_order", "library"},
+     "of INT8 policies: with the same bits everywhere, or by oneDNN or cuDNN; meant for GPUs"},
     {FIELD(backend.check_kernels), 0, 0, {}, "cuda: wait after every kernel, so that an error names it"},
     {FIELD(backend.graph), 0, 0, {}, "cuda: record a step's kernels once and repeat them as one graph"},
 

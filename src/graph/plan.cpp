@@ -197,9 +197,12 @@ class Plan::Builder final : public Declare, public Bound {
   // Known before step 1: what a device lacks, and which batch it would hold. A tenth is left to the kernels' own
   // scratch.
   void require_memory() const {
-    const double needed = double(plan_.arena_bytes_) + double(plan_.parameter_bytes());
+    // Images twice: of the step, and of the next one on their way.
+    const double images =
+        plan_.backend_.host_memory() ? 0 : 2 * sizeof(float) * double(shapes_[nodes_.front()->output().id].elements());
+    const double needed = double(plan_.arena_bytes_) + double(plan_.parameter_bytes()) + images;
     const double available = 0.9 * double(std::min<size_t>(plan_.backend_.free_bytes(), size_t{1} << 60));
-    const double per_sample = double(plan_.arena_bytes_) / double(plan_.batch_);
+    const double per_sample = (double(plan_.arena_bytes_) + images) / double(plan_.batch_);
     const auto fitting = int64_t((available - double(plan_.parameter_bytes())) / per_sample);
     REQUIRE_USAGE(needed <= available,
                   fitting > 0 ? say("set data.batch to at most ", fitting, " per rank, or use more ranks")
@@ -255,7 +258,9 @@ class Plan::Builder final : public Declare, public Bound {
     plan_.memory_.losses = static_cast<LossReport*>(add_buffer(plan_.loss_weights_.size() * sizeof(LossReport)));
     plan_.nonfinite_ = static_cast<int32_t*>(add_buffer(sizeof(int32_t)));
     if (plan_.backend_.host_memory()) return;
-    plan_.images_ = static_cast<float*>(add_buffer(size_t(plan_.image_floats_) * sizeof(float)));
+    const size_t image_bytes = size_t(plan_.image_floats_) * sizeof(float);
+    plan_.images_ = static_cast<float*>(add_buffer(image_bytes));
+    plan_.upload_ = plan_.backend_.make_upload(image_bytes);
     plan_.labels_ = static_cast<int32_t*>(add_buffer(size_t(plan_.batch_) * sizeof(int32_t)));
   }
 
@@ -284,14 +289,17 @@ Plan::Plan(Graph graph, const Policy& policy, Backend& backend, ClipCoordinator*
 
 Plan::~Plan() = default;
 
-void Plan::load(Step& step, const float* images, const int32_t* labels) {
+void Plan::load(Step& step, const float* images, const int32_t* labels, bool sent) {
   for (int64_t sample = 0; sample < batch_; ++sample)
     REQUIRE(labels[sample] >= -1 && labels[sample] < classes_, "give labels in [0, classes), or -1 for padding",
             "sample ", sample, " has label ", labels[sample], " of ", classes_, " classes");
   step.images = images;
   step.labels = labels;
   if (images_ == nullptr) return;
-  backend_.to_device(images_, images, size_t(image_floats_) * sizeof(float));
+  if (sent)
+    upload_->finish(images_);
+  else
+    backend_.to_device(images_, images, size_t(image_floats_) * sizeof(float));
   backend_.to_device(labels_, labels, size_t(batch_) * sizeof(int32_t));
   step.images = images_;
   step.labels = labels_;

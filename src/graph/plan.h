@@ -29,8 +29,12 @@ class Plan {
   // Fills masters by each parameter's Init, as a function of (seed, parameter, element); velocities become 0.
   void initialize_parameters(uint64_t seed);
 
-  // images (batch, H, W, C) f32 and labels (batch), -1 for padding, of the host: the step's own, on the device.
-  void load(Step&, const float* images, const int32_t* labels);
+  // images (batch, H, W, C) f32 and labels (batch), -1 for padding, of the host: the step's own, on the device. sent:
+  // send() has had these images.
+  void load(Step&, const float* images, const int32_t* labels, bool sent = false);
+  // Sends the images of the next load() while the device computes; not where the host's memory is the device's.
+  bool sends() const { return upload_ != nullptr; }
+  void send(const float* images) { upload_->begin(images); }
   void encode_weights(Step&);
   void forward(Step&);
   void backward(Step&, GradientExchange&);  // a finished parameter is handed to the exchange at once
@@ -75,6 +79,7 @@ class Plan {
   int64_t image_floats_ = 0, classes_ = 0;
   float* images_ = nullptr;  // with labels_: where the host's cannot be read
   int32_t* labels_ = nullptr;
+  std::unique_ptr<Upload> upload_;
   std::vector<float> loss_weights_;
   int32_t* nonfinite_ = nullptr;
   float* shared_moments_ = nullptr;

@@ -27,6 +27,17 @@ int64_t peak_resident_bytes() {
   return 1024 * kibibytes;
 }
 
+// What was added since `before`, whose kernels come first and in the same order.
+std::vector<KernelTime> slowest_first(std::vector<KernelTime> times, const std::vector<KernelTime>& before) {
+  for (size_t i = 0; i < before.size(); ++i) {
+    times[i].calls -= before[i].calls;
+    times[i].seconds -= before[i].seconds;
+  }
+  std::erase_if(times, [](const KernelTime& time) { return time.calls == 0; });
+  std::ranges::stable_sort(times, std::greater{}, &KernelTime::seconds);
+  return times;
+}
+
 }  // namespace
 
 int run_plan(const Config& config, Transport& transport) {
@@ -75,6 +86,7 @@ int run_bench(const Config& config, Transport& transport, int64_t steps, bool js
   // A GPU's kernels are over long after their launch, and recorded steps have no phases that the host could see.
   const bool timed = config.backend.device == "cpu" || config.backend.check_kernels;
   trainer.time_phases(timed);
+  const std::vector<KernelTime> kernels_before = trainer.backend().kernel_times();
   std::vector<double> times;
   const double read_before = trainer.read_seconds();
   for (int64_t step = 0; step < steps; ++step) {
@@ -105,6 +117,10 @@ int run_bench(const Config& config, Transport& transport, int64_t steps, bool js
   }
   const double tops = 2e-12 * double(work.products) * double(steps) / convolution_seconds;
   const double gigabytes = 1e-9 * double(work.pass_bytes) * double(steps) / pass_seconds;
+  nlohmann::ordered_json kernels = nlohmann::ordered_json::array();  // the slowest first
+  for (const KernelTime& kernel : slowest_first(trainer.backend().kernel_times(), kernels_before))
+    kernels.push_back(
+        {{"name", kernel.name}, {"calls", double(kernel.calls) / double(steps)}, {"ms", kernel.seconds * per_step}});
   if (json) {
     nlohmann::ordered_json result{
         {"config", config.file},
@@ -118,6 +134,7 @@ int run_bench(const Config& config, Transport& transport, int64_t steps, bool js
         {"isa", trainer.backend().isa()},
         {"backend_note", trainer.backend().note()},
         {"phases", phases},
+        {"kernels", kernels},
         {"loader_processor_ms", read_ms},
         {"convolution_tops", timed ? nlohmann::ordered_json(tops) : nullptr},
         {"pass_gigabytes_per_second", timed ? nlohmann::ordered_json(gigabytes) : nullptr},
@@ -146,6 +163,9 @@ int run_bench(const Config& config, Transport& transport, int64_t steps, bool js
              double(trainer.plan().arena_bytes()) / 1e6, resident / 1e6);
   for (const auto& [name, milliseconds] : phases.items())
     fmt::print("  {:<16} {:8.2f} ms\n", name, milliseconds.get<double>());
+  for (const auto& kernel : kernels)
+    fmt::print("    {:<60} {:6.1f} calls {:9.3f} ms\n", kernel["name"].get<std::string>(),
+               kernel["calls"].get<double>(), kernel["ms"].get<double>());
   fmt::print("the loader's workers take {:.2f} ms of processor time for a batch, beside the step\n", read_ms);
   if (timed) fmt::print("convolutions {:.3f} TOPS, passes {:.1f} GB/s (this rank)\n", tops, gigabytes);
   return 0;

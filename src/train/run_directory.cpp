@@ -26,7 +26,9 @@ Config comparable(Config config) {
   config.train.log_every_steps = defaults.train.log_every_steps;
   config.data.root = defaults.data.root;
   config.data.workers = defaults.data.workers;
+  const std::string real_layers = config.backend.real_layers;
   config.backend = defaults.backend;
+  config.backend.real_layers = real_layers;
   config.comm = defaults.comm;
   config.policy.clip.record_histograms = defaults.policy.clip.record_histograms;
   config.checkpoint = defaults.checkpoint;

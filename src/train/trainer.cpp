@@ -70,16 +70,18 @@ PlanOptions plan_options(const Config& config) {
 }
 
 std::unique_ptr<Backend> make_backend(const Config& config, const Policy& policy, const Transport& transport) {
+  RealConvolution real = policy.real_convolution();
+  if (real == RealConvolution::fixed_order && config.backend.real_layers == "library") real = RealConvolution::library;
   if (config.backend.device == "cuda")
     return make_cuda_backend({.device = transport.local_rank(),
                               .check_every_kernel = config.backend.check_kernels,
                               .record = config.backend.graph,
-                              .real = policy.real_convolution()});
+                              .real = real});
   CpuOptions options;
   options.isa = config.backend.isa.empty() ? default_isa() : isa_from_name(config.backend.isa);
   options.threads =
       config.backend.threads > 0 ? int(config.backend.threads) : std::max(1, allowed_cores() / transport.local_size());
-  options.real = policy.real_convolution();
+  options.real = real;
   omp_set_num_threads(options.threads);  // for the loops of simulated policies
   return make_cpu_backend(options);
 }
@@ -141,6 +143,7 @@ Report Trainer::step(int64_t index, bool stop) {
     finish_exchange();                  // every rank holds the sum of all gradients
     plan_->find_nonfinite();
   });
+  send_next_batch();  // a GPU computes meanwhile
   Report report = agree(step, index, stop);
   if (report.finite) {
     report.clips_updated =
@@ -165,7 +168,21 @@ void Trainer::run(Program program, const Step& step, const std::function<void()>
 
 const Batch& Trainer::next_batch() {
   Timed timed(timing_ ? &times_ : nullptr, Phase::data_wait);
-  return train_loader_->next();
+  if (ahead_error_) std::rethrow_exception(ahead_error_);
+  if (!sent_) batch_ = train_loader_->next();
+  return batch_;
+}
+
+void Trainer::send_next_batch() {
+  if (!plan_->sends() || timing_) return;
+  try {
+    batch_ = train_loader_->next();
+  } catch (...) {  // this step is well, and may be the last
+    ahead_error_ = std::current_exception();
+    return;
+  }
+  plan_->send(batch_.images);
+  sent_ = true;
 }
 
 Step Trainer::begin(int64_t index, const Batch& batch, bool training) {
@@ -177,7 +194,8 @@ Step Trainer::begin(int64_t index, const Batch& batch, bool training) {
   step.seed = uint64_t(config_.seed);
   step.first_sample = batch.first;
   step.gradient_scale = policy_->loss_scale() / float(config_.data.batch);
-  plan_->load(step, batch.images, batch.labels);
+  plan_->load(step, batch.images, batch.labels, training && sent_);
+  if (training) sent_ = false;
   if (training && clips_) clips_->begin(index);
   return step;
 }

@@ -1,5 +1,6 @@
 // The training of one rank: builds the plan from the configuration, runs steps, evaluates, saves and restores.
 #pragma once
+#include <exception>
 #include <functional>
 #include <map>
 #include <memory>
@@ -48,7 +49,11 @@ class Trainer {
   std::string weights_sha256() const;
 
   int64_t steps_per_epoch() const { return train_loader_->batches_per_epoch(); }
-  void start(int64_t step) { train_loader_->start(step); }
+  void start(int64_t step) {
+    train_loader_->start(step);
+    sent_ = false;
+    ahead_error_ = nullptr;
+  }
   const Plan& plan() const { return *plan_; }
   Backend& backend() { return *backend_; }
   const ClipCoordinator* clips() const { return clips_.get(); }
@@ -65,6 +70,7 @@ class Trainer {
 
  private:
   const Batch& next_batch();
+  void send_next_batch();
   void finish_exchange();
   // What a device may record: see Backend::run().
   enum class Program : uint8_t { gradients, observed_gradients, update, evaluation };
@@ -79,6 +85,9 @@ class Trainer {
   std::unique_ptr<Backend> backend_;
   Datasets datasets_;
   std::unique_ptr<Loader> train_loader_, test_loader_;
+  Batch batch_;                     // of training, the last one taken
+  bool sent_ = false;               // it is the next step's, and on its way to the device
+  std::exception_ptr ahead_error_;  // why the next step's batch cannot be had: that step's error, if there is one
   std::unique_ptr<Transport> clip_transport_;
   std::unique_ptr<ClipCoordinator> clips_;
   std::unique_ptr<Plan> plan_;

@@ -48,7 +48,9 @@ TEST(CudaConvolution, CodesEqualTheCpu) {
 TEST(CudaConvolution, LargerCodesEqualTheCpu) {
   const ConvCase cases[] = {square_case({3, 19, 17, 80}, 72, 3, 1, 1), square_case({5, 16, 16, 32}, 64, 3, 2, 1),
                             square_case({9, 12, 12, 64}, 130, 1, 1, 0), square_case({40, 7, 7, 24}, 40, 3, 1, 1),
-                            square_case({6, 14, 14, 48}, 48, 3, 2, 1, 1, 48)};
+                            square_case({6, 14, 14, 48}, 48, 3, 2, 1, 1, 48),
+                            // tiles of 128 columns in all three passes, whole ones and the end of one
+                            square_case({5, 9, 7, 128}, 128, 3, 1, 1), square_case({17, 5, 6, 144}, 520, 1, 2, 0)};
   for (const ConvCase& c : cases) {
     expect_same_convolution(c, codes_of(c.problem), DType::bf16, false);
     if (HasFailure()) return;
@@ -82,8 +84,9 @@ TEST(CudaConvolution, RealValuesEqualTheCpuInFixedOrder) {
     if (HasFailure()) return;
     add = !add;
   }
-  expect_same_convolution(square_case({7, 20, 20, 3}, 16, 3, 1, 1),
-                          reals_of(square_case({7, 20, 20, 3}, 16, 3, 1, 1).problem), DType::f32, false);
+  for (const ConvCase& c : {square_case({7, 20, 20, 3}, 16, 3, 1, 1), square_case({2, 37, 33, 3}, 64, 7, 2, 3),
+                            square_case({2, 23, 31, 3}, 128, 11, 4, 2), square_case({70, 1, 1, 130}, 192, 1, 1, 0)})
+    expect_same_convolution(c, reals_of(c.problem), DType::f32, false);
 }
 
 // Where sums are cut is written down twice, for tables and for GPUs.

@@ -57,6 +57,25 @@ TEST(CudaTraining, RealWeightGradientsEndAtTheCpusWeights) {
   expect_the_cpus_weights({"model.name=resnet20", "data.batch=2", "data.image_size=8", "policy.grad_weight=real"}, 2);
 }
 
+// A GPU has the next batch sent while it computes: evaluation leaves it alone, another start forgets it.
+TEST(CudaTraining, BatchesSentAheadAreThoseOfTheirSteps) {
+  std::vector<std::string> weights;
+  for (const std::string device : {"cpu", "cuda"}) {
+    const Config config = parse_config("data: {name: synthetic, samples: 32, workers: 1, image_size: 8, batch: 2}\n",
+                                       "test.yaml", {"backend.device=" + device, "model.name=resnet20"});
+    const auto transport = make_self_transport();
+    Trainer trainer(config, *transport, plan_options(config));
+    trainer.start(0);
+    trainer.step(0, false);
+    trainer.evaluate();
+    trainer.step(1, false);
+    trainer.start(7);
+    trainer.step(7, false);
+    weights.push_back(trainer.weights_sha256());
+  }
+  EXPECT_EQ(weights[0], weights[1]);
+}
+
 TEST(CudaTraining, PoliciesThatComputeOnTheProcessorAreRefused) {
   for (const std::string policy : {"wage", "dorefa"}) {
     try {

@@ -4,7 +4,9 @@
 
 #include <vector>
 
+#include "kernels/backend.h"
 #include "kernels/cuda/emulation/emulation.h"
+#include "kernels/cuda/in_order.h"
 #include "kernels/cuda/primitives.h"
 
 namespace octet::cuda {
@@ -94,6 +96,40 @@ TEST(Emulation, CopiesArriveWhenTheyAreWaitedFor) {
     wait_copies<0>();
     EXPECT_EQ(to[0], 0);
   });
+}
+
+// Fewer rows than one batch, whole batches, and the beginning of a third.
+TEST(InOrder, EveryColumnSeesEveryRowInItsPlace) {
+  for (const int64_t rows : {1, 63, 64, 128, 150}) {
+    std::vector<int64_t> seen[order_columns];
+    emulation::launch("in_order", dim3(1), dim3(order_threads), false, [&] {
+      const int64_t column = threadIdx.x % order_columns;
+      in_order<int64_t, 64>(
+          rows, [&](int64_t row) { return row * 100 + column; },
+          [&](int64_t value) { seen[threadIdx.x].push_back(value); });
+    });
+    for (int64_t column = 0; column < order_columns; ++column) {
+      ASSERT_EQ(seen[column].size(), size_t(rows));
+      for (int64_t row = 0; row < rows; ++row) EXPECT_EQ(seen[column][size_t(row)], row * 100 + column);
+    }
+  }
+}
+
+TEST(KernelTimes, NameEveryKernelThatWasWaitedFor) {
+  const auto backend = make_cuda_backend({.check_every_kernel = true});
+  const auto memory = backend->allocate(4 * 64 * sizeof(float));
+  float* const values = static_cast<float*>(memory->data());
+  const QTensor codes{{values + 64, {1, 1, 1, 64}, DType::s8}, values + 128};
+  const Encoding encoding{.dtype = DType::s8};
+  for (int i = 0; i < 2; ++i) backend->quantize({values, {1, 1, 1, 64}}, encoding, {}, codes, {});
+  std::vector<std::string> names;
+  for (const KernelTime& kernel : backend->kernel_times()) {
+    names.push_back(kernel.name);
+    EXPECT_EQ(kernel.calls, 2) << kernel.name;
+  }
+  EXPECT_EQ(names, (std::vector<std::string>{"clear_ranges", "(absmax_kernel<Numbers>)", "finish_ranges",
+                                             "(encode_kernel<Numbers>)"}));
+  EXPECT_TRUE(make_cuda_backend({})->kernel_times().empty());
 }
 
 TEST(EmulationDeathTest, RefusesWhatWouldHangOrRace) {

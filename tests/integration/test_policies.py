@@ -18,6 +18,7 @@ SWITCHES = {
     "all_bits": {"policy__bits__weight": 2, "policy__bits__activation": 2, "policy__bits__gradient": 2},
     "storage_f32": {"storage": "f32"},
     "storage_int8": {"storage": "int8"},
+    "real_layers": {"backend__real_layers": "library"},
     "mobilenet_v2": {"model__name": "mobilenet_v2"},
     "fp32": {"policy__name": "fp32"},
     "fp32_mobilenet_v2": {"policy__name": "fp32", "model__name": "mobilenet_v2"},
@@ -41,6 +42,18 @@ class Switches(Case):
             with self.subTest(name):
                 weights[name] = self.trained(name, **settings)
         self.assertEqual(len(set(weights.values())), 1 + len(SWITCHES), weights)
+
+    def test_real_layers_by_the_library_compute_the_same(self):
+        losses = []
+        for real_layers in "fixed_order", "library":
+            self.train(real_layers, backend__real_layers=real_layers, train__steps=1)
+            losses.append(next(record["loss"] for record in self.metrics(real_layers)))
+        self.assertAlmostEqual(losses[0], losses[1], delta=1e-3 * losses[0])  # a code or two round the other way
+
+    def test_a_run_goes_on_with_the_real_layers_it_began_with(self):
+        self.train("begun", train__steps=1, checkpoint__every_steps=1)
+        job = self.train("begun", resume=True, code=2, train__steps=2, backend__real_layers="library")
+        self.assertIn("real_layers", job.err)
 
     def test_each_exchange_changes_the_weights(self):
         weights = {name: self.trained(name, ranks=2, **settings) for name, settings in EXCHANGES.items()}

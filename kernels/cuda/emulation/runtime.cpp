@@ -55,7 +55,7 @@ OpenDeviceMemory::~OpenDeviceMemory() {
 }
 
 Device open_device(int) { return {"emulated", 8, 0, 4, size_t{1} << 30, size_t{1} << 30}; }
-Stream make_stream(bool) { return {}; }
+Stream make_stream(KernelClock* clock) { return {nullptr, clock}; }
 void destroy_stream(Stream) {}
 
 void* allocate_device(size_t bytes) {
@@ -80,6 +80,8 @@ void release(void* memory) {
   munmap(found->second.pages - page, found->second.bytes + 2 * page);
   regions.erase(found);
 }
+void* allocate_pinned(size_t bytes) { return ::operator new(bytes); }
+void release_pinned(void* memory) { ::operator delete(memory); }
 size_t free_bytes() { return size_t{1} << 30; }
 
 void copy_to_device(void* to, const void* from, size_t bytes, Stream) {
@@ -89,6 +91,11 @@ void copy_to_device(void* to, const void* from, size_t bytes, Stream) {
 }
 void copy_to_host(void* to, const void* from, size_t bytes, Stream) {
   require_not_recording("a copy to the host's memory");
+  const OpenDeviceMemory open;
+  std::memcpy(to, from, bytes);
+}
+void copy_on_device(void* to, const void* from, size_t bytes, Stream) {
+  require_not_recording("a copy beside it");
   const OpenDeviceMemory open;
   std::memcpy(to, from, bytes);
 }
@@ -105,7 +112,13 @@ Event make_event() { return {}; }
 void destroy_event(Event) {}
 void record(Event, Stream) {}
 void wait_for(Event, Stream) {}
-void check_launch(const char*, Stream) {}
+void check_launch(const char* kernel, const void*, Stream stream) {
+  if (stream.clock != nullptr) stream.clock->stop(kernel, stream);
+}
+KernelClock::KernelClock() = default;
+KernelClock::~KernelClock() = default;
+void KernelClock::start(Stream) {}
+void KernelClock::stop(const std::string& kernel, Stream) { add(kernel, 0); }  // the host's time would say nothing
 
 void begin_recording(Stream) { emulation::recording = new emulation::Program; }
 Recording end_recording(Stream) { return Recording(std::exchange(emulation::recording, nullptr)); }

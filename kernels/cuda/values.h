@@ -1,0 +1,156 @@
+// The values that elementwise passes compute, with the types of what they read known to the compiler. For .cu files.
+#pragma once
+#include "kernels/cuda/launch.h"
+#include "kernels/cuda/store.h"
+
+namespace octet::cuda {
+
+// (channels) coefficients; channels come in pairs where elements do.
+template <int width>
+__device__ __forceinline__ Values<width> of_channel(Width<width> some, const float* coefficients, int channel) {
+  return read_some(some, coefficients + channel);
+}
+
+// fetch() asks memory for what at() then computes with, so that a thread can ask for several elements before it waits.
+template <DType number_type>
+struct Plain : PlainValues {
+  template <int width>
+  using Fetched = Some<Stored<number_type>, width>;
+  template <int width>
+  __device__ __forceinline__ Fetched<width> fetch(Width<width> some, int64_t i) const {
+    return read_some(some, static_cast<const Stored<number_type>*>(x) + i);
+  }
+  template <int width>
+  __device__ __forceinline__ Values<width> at(Width<width>, int64_t, int, const Fetched<width>& fetched) const {
+    return values_of<number_type>(fetched);
+  }
+  bool paired() const { return pairs_align(x, number_type); }
+};
+
+template <DType number_type>
+struct AffineForwardOf : AffineForwardValues {
+  template <int width>
+  struct Fetched {
+    Some<Stored<number_type>, width> number;
+    uint64_t residual;
+  };
+  template <int width>
+  __device__ __forceinline__ Fetched<width> fetch(Width<width> some, int64_t i) const {
+    return {read_some(some, static_cast<const Stored<number_type>*>(x) + i),
+            residual != nullptr ? read_bits(some, residual, residual_type, i) : 0};
+  }
+  template <int width>
+  __device__ __forceinline__ Values<width> at(Width<width> some, int64_t, int channel,
+                                              const Fetched<width>& fetched) const {
+    const Values<width> number = values_of<number_type>(fetched.number), own_a = of_channel(some, a, channel),
+                        own_b = of_channel(some, b, channel);
+    Values<width> values;
+#pragma unroll
+    for (int e = 0; e < width; ++e) values.at[e] = number.at[e] * own_a.at[e] + own_b.at[e];
+    if (residual != nullptr) {
+      const Values<width> other = values_of_bits(some, fetched.residual, residual_type);
+      const float scale = residual_type == DType::s8 ? *residual_scale : 1.0f;
+#pragma unroll
+      for (int e = 0; e < width; ++e) values.at[e] += other.at[e] * scale;
+    }
+#pragma unroll
+    for (int e = 0; e < width; ++e) {
+      const float z = values.at[e], raised = low > z ? low : z;  // in this order NaN stays NaN
+      values.at[e] = high < raised ? high : raised;
+    }
+    return values;
+  }
+  bool paired() const {
+    return channels % 2 == 0 && pairs_align(x, number_type) && pairs_align(residual, residual_type);
+  }
+};
+
+template <DType number_type, DType gradient_type>
+struct AffineBackwardOf : AffineBackwardValues {
+  template <int width>
+  struct Fetched {
+    Some<Stored<number_type>, width> number;
+    Some<Stored<gradient_type>, width> gradient;
+    uint64_t output;
+  };
+  template <int width>
+  __device__ __forceinline__ Fetched<width> fetch(Width<width> some, int64_t i) const {
+    return {read_some(some, static_cast<const Stored<number_type>*>(x) + i),
+            read_some(some, static_cast<const Stored<gradient_type>*>(dy) + i),
+            mask == Mask::output ? read_bits(some, y, y_type, i) : 0};
+  }
+  template <int width>
+  __device__ __forceinline__ Values<width> number(const Fetched<width>& fetched) const {
+    return values_of<number_type>(fetched.number);
+  }
+  // dy where the activation passed, else 0.
+  template <int width>
+  __device__ __forceinline__ Values<width> masked(Width<width> some, int channel, const Fetched<width>& fetched) const {
+    Values<width> dz = values_of<gradient_type>(fetched.gradient);
+    if (mask == Mask::everywhere) return dz;
+    Values<width> judged;
+    if (mask == Mask::input) {
+      const Values<width> x_values = number(fetched), own_a = of_channel(some, a, channel),
+                          own_b = of_channel(some, b, channel);
+#pragma unroll
+      for (int e = 0; e < width; ++e) judged.at[e] = x_values.at[e] * own_a.at[e] + own_b.at[e];
+    } else {
+      judged = values_of_bits(some, fetched.output, y_type);
+    }
+#pragma unroll
+    for (int e = 0; e < width; ++e) dz.at[e] = judged.at[e] > low && judged.at[e] < high ? dz.at[e] : 0.0f;
+    return dz;
+  }
+  template <int width>
+  __device__ __forceinline__ Values<width> at(Width<width> some, int64_t i, int channel,
+                                              const Fetched<width>& fetched) const {
+    const Values<width> x_values = number(fetched), dz = masked(some, channel, fetched);
+    if (d_residual != nullptr) write_reals(some, d_residual, residual_bf16, residual_add, i, dz);
+    const Values<width> own_A = of_channel(some, A, channel), own_B = of_channel(some, B, channel),
+                        own_C = of_channel(some, C, channel);
+    Values<width> values;
+#pragma unroll
+    for (int e = 0; e < width; ++e)
+      values.at[e] = own_A.at[e] * dz.at[e] + (own_B.at[e] * x_values.at[e] + own_C.at[e]);
+    return values;
+  }
+  bool paired() const {
+    return channels % 2 == 0 && pairs_align(x, number_type) && pairs_align(dy, gradient_type) &&
+           (mask != Mask::output || pairs_align(y, y_type)) &&
+           pairs_align(d_residual, residual_bf16 ? DType::bf16 : DType::f32);
+  }
+};
+
+// Calls launch with the values of those types that the numbers have.
+template <class Launch>
+void with_types(const PlainValues& values, const Launch& launch) {
+  if (values.type == DType::f32)
+    launch(Plain<DType::f32>{values});
+  else
+    launch(Plain<DType::bf16>{values});
+}
+template <class Launch>
+void with_types(const AffineForwardValues& values, const Launch& launch) {
+  if (values.type == DType::f32)
+    launch(AffineForwardOf<DType::f32>{values});
+  else
+    launch(AffineForwardOf<DType::bf16>{values});
+}
+template <DType gradient_type, class Launch>
+void with_gradients(const AffineBackwardValues& values, const Launch& launch) {
+  if (values.type == DType::f32)
+    launch(AffineBackwardOf<DType::f32, gradient_type>{values});
+  else if (values.type == DType::bf16)
+    launch(AffineBackwardOf<DType::bf16, gradient_type>{values});
+  else
+    launch(AffineBackwardOf<DType::s8, gradient_type>{values});
+}
+template <class Launch>
+void with_types(const AffineBackwardValues& values, const Launch& launch) {
+  if (values.dy_type == DType::f32)
+    with_gradients<DType::f32>(values, launch);
+  else
+    with_gradients<DType::bf16>(values, launch);
+}
+
+}  // namespace octet::cuda
