@@ -22,6 +22,7 @@ class DeviceExchange final : public GradientExchange {
   void begin(uint32_t step) override {
     tasks_->begin(step);
     enqueued_ = 0;
+    sent_before_ = collectives_->wire_bytes();
   }
   bool reads_gradients() const override { return false; }
   void ready(size_t slice) override {
@@ -32,12 +33,14 @@ class DeviceExchange final : public GradientExchange {
     tasks_->require_all_ready();
     enqueue();
     if (tasks_->count() > 0) stream_->join();
+    step_bytes_ = collectives_->wire_bytes() - sent_before_;
   }
   void wait() override {
     collectives_->wait_until([this] { return stream_->backend_idle(); });
+    wire_bytes_ += step_bytes_;
   }
 
-  int64_t wire_bytes() const override { return collectives_->wire_bytes(); }
+  int64_t wire_bytes() const override { return wire_bytes_; }
   double busy_seconds() const override { return 0; }
   double wait_seconds() const override { return 0; }
 
@@ -51,6 +54,7 @@ class DeviceExchange final : public GradientExchange {
 
   const bool overlap_;
   size_t enqueued_ = 0;
+  int64_t sent_before_ = 0, step_bytes_ = 0, wire_bytes_ = 0;
   // In this order, so that collectives end first: memory and streams wait for what runs there.
   const std::unique_ptr<SideStream> stream_;
   std::optional<ExchangeTasks> tasks_;

@@ -39,8 +39,8 @@ class GradientExchange {
   // What the caller does next with the gradients sees the sums. The host's exchange waits for them here, and rethrows
   // what its thread threw; that of a device makes the backend wait, not the host.
   virtual void finish() = 0;
-  // After finish(): returns when the host may wait for the device without end, because the sums are there. An Error
-  // when they will never be: a peer is lost.
+  // Once in a step, after finish(), which a device may have recorded and repeats: returns when the host may wait for
+  // the device without end, because the sums are there. An Error when they will never be: a peer is lost.
   virtual void wait() = 0;
   virtual int64_t wire_bytes() const = 0;
   // Of the communication thread, since construction, and that finish() waited for it: what was not hidden. A device is

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <exception>
 #include <thread>
+#include <utility>
 
 #include "comm/nccl_library.h"
 #include "kernels/base/error.h"
@@ -15,10 +16,12 @@ constexpr auto pause = std::chrono::microseconds(20);  // between two questions
 
 class NcclCollectives final : public DeviceCollectives {
  public:
-  NcclCollectives(const NcclLibrary& library, Transport& transport, void* stream, double timeout)
+  NcclCollectives(const NcclLibrary& library, Transport& transport, void* stream, double timeout,
+                  std::function<void()> before_end)
       : library_(library),
         stream_(static_cast<cudaStream_t>(stream)),
         timeout_(timeout),
+        before_end_(std::move(before_end)),
         rank_(transport.rank()),
         size_(transport.size()) {
     require_nccl_version(library);
@@ -35,6 +38,7 @@ class NcclCollectives final : public DeviceCollectives {
   // Peers may be gone when an exception is on its way out of this rank: then nothing collective may be called.
   ~NcclCollectives() override {
     if (communicator_ == nullptr) return;
+    before_end_();
     ncclResult_t result = std::uncaught_exceptions() > 0 ? ncclInternalError : library_.finalize(communicator_);
     for (const Clock::time_point start = Clock::now(); result == ncclInProgress && !late(start); result = state())
       std::this_thread::sleep_for(pause);
@@ -141,13 +145,16 @@ class NcclCollectives final : public DeviceCollectives {
                 "look for the rank that stands still or is gone; comm.timeout_seconds is the limit");
   }
   void abort() {
-    if (communicator_ != nullptr) library_.abort(communicator_);
+    if (communicator_ == nullptr) return;
+    before_end_();
+    library_.abort(communicator_);
     communicator_ = nullptr;
   }
 
   const NcclLibrary library_;
   const cudaStream_t stream_;
   const double timeout_;
+  const std::function<void()> before_end_;
   const int rank_, size_;
   ncclComm_t communicator_ = nullptr;  // null: given up
   bool started_ = false;
@@ -157,8 +164,8 @@ class NcclCollectives final : public DeviceCollectives {
 }  // namespace
 
 std::unique_ptr<DeviceCollectives> make_nccl_collectives(const NcclLibrary& library, Transport& transport, void* stream,
-                                                         double timeout) {
-  return std::make_unique<NcclCollectives>(library, transport, stream, timeout);
+                                                         double timeout, std::function<void()> before_end) {
+  return std::make_unique<NcclCollectives>(library, transport, stream, timeout, std::move(before_end));
 }
 
 }  // namespace octet

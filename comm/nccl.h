@@ -13,7 +13,9 @@ namespace octet {
 std::string nccl_obstacle();
 
 // Collective. stream: the cudaStream_t of this rank's GPU that all calls work on. timeout in seconds, 0: never; what a
-// call or its peers may take. UsageError: an obstacle, or two ranks on one GPU.
-std::unique_ptr<DeviceCollectives> make_nccl_collectives(Transport&, void* stream, double timeout);
+// call or its peers may take. before_end: called before NCCL ends, in good order or not; must drop every record of the
+// stream (CUDA graphs), for which NCCL would wait without end. UsageError: an obstacle, or two ranks on one GPU.
+std::unique_ptr<DeviceCollectives> make_nccl_collectives(Transport&, void* stream, double timeout,
+                                                         std::function<void()> before_end);
 
 }  // namespace octet

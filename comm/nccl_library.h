@@ -34,6 +34,7 @@ NcclLibrary load_nccl(const char* file);
 // UsageError below 2.14, the first that starts without blocking.
 void require_nccl_version(const NcclLibrary&);
 
-std::unique_ptr<DeviceCollectives> make_nccl_collectives(const NcclLibrary&, Transport&, void* stream, double timeout);
+std::unique_ptr<DeviceCollectives> make_nccl_collectives(const NcclLibrary&, Transport&, void* stream, double timeout,
+                                                         std::function<void()> before_end);
 
 }  // namespace octet

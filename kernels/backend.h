@@ -161,6 +161,8 @@ class Backend {
   // number). A device may record them the second time, and repeat the record from then on without calling `work`: what
   // differs between steps is then taken from the state and from the device's memory.
   virtual void run(int /*program*/, const StepState&, const std::function<void()>& work) { work(); }
+  // Drops the records, also one that is being made: what they used may go away.
+  virtual void forget_programs() {}
   // What each kernel took since the start, where the backend waits for every one (CudaOptions::check_every_kernel).
   virtual std::vector<KernelTime> kernel_times() const { return {}; }
   // For work beside the backend's own; null where the host computes.

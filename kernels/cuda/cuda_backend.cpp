@@ -1,6 +1,7 @@
 // Memory, the loss, the optimizer and the pools; convolutions and encodings have files of their own.
 #include "kernels/cuda/cuda_backend.h"
 
+#include <utility>
 #include <vector>
 
 namespace octet {
@@ -94,14 +95,18 @@ void CudaBackend::run(int number, const StepState& state, const std::function<vo
     try {
       work();
     } catch (...) {
-      recording_ = false;
-      end_recording(stream_);
+      forget_programs();
       throw;
     }
     recording_ = false;
     program.recording = end_recording(stream_);
   }
   program.recording.play(stream_);
+}
+
+void CudaBackend::forget_programs() {
+  if (std::exchange(recording_, false)) abandon_recording(stream_);
+  for (auto& [number, program] : programs_) program.recording = {};
 }
 
 StepKey CudaBackend::of_step(const RngKey& key) const {

@@ -54,6 +54,9 @@ class CudaBackend final : public Backend {
   void to_device(void* to, const void* from, size_t bytes) override;
   void synchronize() override;
   void run(int program, const StepState&, const std::function<void()>& work) override;
+  void forget_programs() override;
+  // As kernels take it, here or on a side stream.
+  StepKey of_step(const RngKey&) const;
   std::vector<KernelTime> kernel_times() const override {
     return clock_ != nullptr ? clock_->times() : std::vector<KernelTime>{};
   }
@@ -100,8 +103,6 @@ class CudaBackend final : public Backend {
   template <class Values>
   void encode(const Values&, int64_t rows, int64_t row_length, const Encoding&, const RngKey&, void* out,
               uint64_t* saturated);
-
-  StepKey of_step(const RngKey&) const;
 
   Device device_;
   std::unique_ptr<KernelClock> clock_;  // null: kernels are not waited for

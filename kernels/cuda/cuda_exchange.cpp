@@ -9,8 +9,9 @@ namespace {
 
 class CudaCodec final : public BlockCodec {
  public:
-  CudaCodec(const CodecProblem& problem, Stream stream)
-      : stream_(stream),
+  CudaCodec(const CodecProblem& problem, const CudaBackend& backend, Stream stream)
+      : backend_(backend),
+        stream_(stream),
         values_(problem.values.data()),
         ranks_(problem.ranks),
         error_feedback_(problem.error_feedback) {
@@ -58,12 +59,13 @@ class CudaCodec final : public BlockCodec {
     launch_measure_blocks(buckets_[index].blocks, values_, worker_residual(), absmax(), stream_);
   }
   void encode(size_t index, const RngKey& key) override {
-    launch_encode_blocks(buckets_[index].blocks, values_, absmax(), key, codes(), worker_residual(), stream_);
+    launch_encode_blocks(buckets_[index].blocks, values_, absmax(), backend_.of_step(key), codes(), worker_residual(),
+                         stream_);
   }
   void reduce(size_t index, const RngKey& key) override {
     const Bucket& bucket = buckets_[index];
-    launch_reduce_blocks(bucket.owned, received(), bucket.shard, ranks_, absmax(), key, summed(), bucket.owner_residual,
-                         stream_);
+    launch_reduce_blocks(bucket.owned, received(), bucket.shard, ranks_, absmax(), backend_.of_step(key), summed(),
+                         bucket.owner_residual, stream_);
   }
   void decode(size_t index) override {
     launch_decode_blocks(buckets_[index].blocks, codes(), absmax(), ranks_, values_, stream_);
@@ -91,6 +93,7 @@ class CudaCodec final : public BlockCodec {
   int8_t* summed() { return summed_.get<int8_t>(0); }
   float* worker_residual() { return worker_residual_.get<float>(0); }  // null without error feedback
 
+  const CudaBackend& backend_;
   const Stream stream_;
   float* const values_;
   const int ranks_;
@@ -103,7 +106,8 @@ class CudaCodec final : public BlockCodec {
 
 class CudaSideStream final : public SideStream {
  public:
-  explicit CudaSideStream(Stream main) : main_(main), side_(make_stream(main.clock)), mark_(make_event()) {}
+  CudaSideStream(const CudaBackend& backend, Stream main)
+      : backend_(backend), main_(main), side_(make_stream(main.clock)), mark_(make_event()) {}
   ~CudaSideStream() override {
     destroy_event(mark_);
     destroy_stream(side_);
@@ -122,16 +126,17 @@ class CudaSideStream final : public SideStream {
   }
   bool backend_idle() override { return idle(main_); }
   std::unique_ptr<BlockCodec> make_codec(CodecProblem problem) override {
-    return std::make_unique<CudaCodec>(problem, side_);
+    return std::make_unique<CudaCodec>(problem, backend_, side_);
   }
 
  private:
+  const CudaBackend& backend_;
   const Stream main_, side_;
   const Event mark_;
 };
 
 }  // namespace
 
-std::unique_ptr<SideStream> CudaBackend::make_side_stream() { return std::make_unique<CudaSideStream>(stream_); }
+std::unique_ptr<SideStream> CudaBackend::make_side_stream() { return std::make_unique<CudaSideStream>(*this, stream_); }
 
 }  // namespace octet::cuda

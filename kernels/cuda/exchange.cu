@@ -55,8 +55,9 @@ __global__ void __launch_bounds__(threads)
 }
 
 __global__ void __launch_bounds__(threads)
-    encode_blocks(const BlockPart* parts, const float* values, const float* absmax, const __grid_constant__ RngKey key,
-                  int8_t* codes, float* residual) {
+    encode_blocks(const BlockPart* parts, const float* values, const float* absmax,
+                  const __grid_constant__ StepKey step_key, int8_t* codes, float* residual) {
+  const RngKey key = step_key.now();
   const BlockPart part = parts[blockIdx.x];
   const BlockScale scale = block_scale(absmax[part.block]);
   const bool keeps_residual = residual != nullptr && scale.step == scale.step;
@@ -70,7 +71,8 @@ __global__ void __launch_bounds__(threads)
 
 __global__ void __launch_bounds__(threads)
     reduce_blocks(const BlockPart* parts, const int8_t* received, size_t shard, int ranks, const float* absmax,
-                  const __grid_constant__ RngKey key, int8_t* summed, float* residual) {
+                  const __grid_constant__ StepKey step_key, int8_t* summed, float* residual) {
+  const RngKey key = step_key.now();
   const BlockPart part = parts[blockIdx.x];
   const float unit = block_scale(absmax[part.block]).step * static_cast<float>(ranks);
   const bool feeds_back = residual != nullptr && unit > 0;
@@ -111,12 +113,12 @@ dim3 grid_of(PartTable parts) { return dim3(static_cast<unsigned>(parts.count));
 void launch_measure_blocks(PartTable parts, float* values, const float* residual, float* absmax, Stream stream) {
   OCTET_LAUNCH(measure_blocks, grid_of(parts), dim3(threads), stream, parts.parts, values, residual, absmax);
 }
-void launch_encode_blocks(PartTable parts, const float* values, const float* absmax, const RngKey& key, int8_t* codes,
+void launch_encode_blocks(PartTable parts, const float* values, const float* absmax, const StepKey& key, int8_t* codes,
                           float* residual, Stream stream) {
   OCTET_LAUNCH(encode_blocks, grid_of(parts), dim3(threads), stream, parts.parts, values, absmax, key, codes, residual);
 }
 void launch_reduce_blocks(PartTable parts, const int8_t* received, size_t shard, int ranks, const float* absmax,
-                          const RngKey& key, int8_t* summed, float* residual, Stream stream) {
+                          const StepKey& key, int8_t* summed, float* residual, Stream stream) {
   if (parts.count == 0) return;  // a shard of nothing but padding
   OCTET_LAUNCH(reduce_blocks, grid_of(parts), dim3(threads), stream, parts.parts, received, shard, ranks, absmax, key,
                summed, residual);

@@ -178,10 +178,10 @@ struct PartTable {
   size_t count = 0;
 };
 void launch_measure_blocks(PartTable, float* values, const float* residual, float* absmax, Stream);
-void launch_encode_blocks(PartTable, const float* values, const float* absmax, const RngKey&, int8_t* codes,
+void launch_encode_blocks(PartTable, const float* values, const float* absmax, const StepKey&, int8_t* codes,
                           float* residual, Stream);
 void launch_reduce_blocks(PartTable, const int8_t* received, size_t shard, int ranks, const float* absmax,
-                          const RngKey&, int8_t* summed, float* residual, Stream);
+                          const StepKey&, int8_t* summed, float* residual, Stream);
 void launch_decode_blocks(PartTable, const int8_t* codes, const float* absmax, int ranks, float* values, Stream);
 void launch_collect_parts(PartTable, const float* values, float* exact, Stream);
 void launch_distribute_parts(PartTable, const float* exact, float* values, Stream);

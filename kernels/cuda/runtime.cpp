@@ -147,6 +147,12 @@ Recording end_recording(Stream stream) {
   check(status, "making a program of what was recorded");
   return Recording(executable);
 }
+void abandon_recording(Stream stream) {
+  cudaGraph_t graph = nullptr;
+  cudaStreamEndCapture(native(stream), &graph);
+  if (graph != nullptr) cudaGraphDestroy(graph);
+  cudaGetLastError();  // what it was abandoned for is reported by who does so
+}
 Recording::~Recording() {
   if (handle_ != nullptr) cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(handle_));
 }

@@ -74,8 +74,9 @@ void destroy_event(Event);
 void record(Event, Stream);    // after all that the stream was asked so far; an earlier mark is forgotten
 void wait_for(Event, Stream);  // what the stream is asked next comes after the mark
 
-// What is launched, copied within the device and filled between these two calls is written down and not done. Neither
-// may memory be allocated nor the host's be read between them.
+// What is launched, copied within the device and filled between these two calls is written down and not done, on this
+// stream and on those that wait for it meanwhile; it must wait for them before the end. Neither may memory be allocated
+// nor the host's be read between them.
 void begin_recording(Stream);
 class Recording {  // of a program; null: none
  public:
@@ -88,12 +89,14 @@ class Recording {  // of a program; null: none
   }
   ~Recording();
   explicit operator bool() const { return handle_ != nullptr; }
+  void* handle() const { return handle_; }
   void play(Stream) const;  // does it all, in the stream's order
 
  private:
   void* handle_ = nullptr;
 };
 Recording end_recording(Stream);
+void abandon_recording(Stream);  // instead: nothing is kept, and no error
 
 // Around a launch: the second throws an Error that names the kernel when it failed. function: its address, or null.
 inline void begin_launch(Stream stream) {

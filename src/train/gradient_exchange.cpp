@@ -36,7 +36,8 @@ std::unique_ptr<GradientExchange> make_gradient_exchange(const Config& config, T
   if (!over_nccl(config, transport, backend))
     return make_exchange(exchange, transport.duplicate(), plan.gradients(), plan.slices(), seed);
   std::unique_ptr<SideStream> stream = backend.make_side_stream();
-  auto collectives = make_nccl_collectives(transport, stream->handle(), config.comm.timeout_seconds);
+  auto collectives = make_nccl_collectives(transport, stream->handle(), config.comm.timeout_seconds,
+                                           [&backend] { backend.forget_programs(); });
   const Tensor gradient = plan.gradient_tensor();
   return make_device_exchange(exchange, std::move(stream), std::move(collectives),
                               {gradient.f32(), size_t(gradient.elements())}, plan.slices(), seed);

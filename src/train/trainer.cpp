@@ -157,9 +157,9 @@ Report Trainer::step(int64_t index, bool stop) {
 }
 
 void Trainer::run(Program program, const Step& step, const std::function<void()>& work) {
-  // Phases are timed call by call; an exchange waits for peers.
+  // Phases are timed call by call; on the host's gradients an exchange waits for peers.
   const bool exchanges = program == Program::gradients || program == Program::observed_gradients;
-  if (timing_ || (exchanges && transport_.size() > 1)) return work();
+  if (timing_ || (exchanges && exchange_->reads_gradients())) return work();
   backend_->run(
       int(program),
       {step.index, float(learning_rate(config_.train, step.index, steps_per_epoch())), uint64_t(step.first_sample)},
@@ -204,7 +204,6 @@ void Trainer::finish_exchange() {
   if (watchdog_) watchdog_->phase("gradient exchange", train_step_ + 1);
   Timed timed(timing_ ? &times_ : nullptr, Phase::exchange);
   exchange_->finish();
-  exchange_->wait();
   if (exchange_->reads_gradients()) plan_->store_gradients();
 }
 
@@ -212,6 +211,7 @@ void Trainer::finish_exchange() {
 // rank must act alike; and the batch moments, so that running statistics are the same on every rank.
 Report Trainer::agree(const Step& step, int64_t index, bool stop) {
   Timed timed(step.times, Phase::exchange);
+  exchange_->wait();
   const auto [loss, finite_gradients] = plan_->outcome(true);
   const bool finite = std::isfinite(loss.loss_sum) && finite_gradients;
   const int layers = clips_ ? clips_->layers() : 0;

@@ -47,11 +47,10 @@ inline std::vector<float> odd_gradient(int rank, uint32_t step, size_t count) {
   return gradient;
 }
 
-inline void exchange(GradientExchange& exchange, size_t slices, uint32_t step) {
+inline void begin_and_finish(GradientExchange& exchange, size_t slices, uint32_t step) {
   exchange.begin(step);
   for (size_t slice = 0; slice < slices; ++slice) exchange.ready(slice);
   exchange.finish();
-  exchange.wait();
 }
 
 // A NaN is one whatever its bits.
@@ -65,7 +64,9 @@ inline bool same_values(std::span<const float> a, std::span<const float> b) {
 }
 
 // On this rank, over four steps, so that error feedback has what to feed back, also after a step that was not finite.
-inline void expect_the_hosts_sums(const ExchangeConfig& config, Transport& transport, const MakeCollectives& make) {
+// recorded: the second and later ones are repeated from the second one's record.
+inline void expect_the_hosts_sums(const ExchangeConfig& config, Transport& transport, const MakeCollectives& make,
+                                  bool recorded) {
   const std::vector<GradientSlice> slices = odd_slices();
   const size_t count = slices.back().offset + slices.back().count;
   std::vector<float> on_host(count), from_device(count);
@@ -80,8 +81,13 @@ inline void expect_the_hosts_sums(const ExchangeConfig& config, Transport& trans
   for (uint32_t step = 0; step < 4; ++step) {
     std::ranges::copy(odd_gradient(transport.rank(), step, count), on_host.begin());
     backend->to_device(gradient->data(), on_host.data(), count * sizeof(float));
-    exchange(*host, slices.size(), step);
-    exchange(*device, slices.size(), step);
+    begin_and_finish(*host, slices.size(), step);
+    const auto work = [&] { begin_and_finish(*device, slices.size(), step); };
+    if (recorded)
+      backend->run(0, {.step = step}, work);
+    else
+      work();
+    device->wait();
     backend->to_host(from_device.data(), gradient->data(), count * sizeof(float));
     EXPECT_TRUE(same_values(from_device, on_host)) << "step " << step << ", rank " << transport.rank();
   }
@@ -89,7 +95,7 @@ inline void expect_the_hosts_sums(const ExchangeConfig& config, Transport& trans
 }
 
 // Every kind of exchange, on one, two and three ranks.
-inline void expect_the_hosts_sums(const MakeCollectives& make) {
+inline void expect_the_hosts_sums(const MakeCollectives& make, bool recorded) {
   const ExchangeConfig configs[] = {
       {.bucket_bytes = 9000},
       {.error_feedback = true, .bucket_bytes = 9000},
@@ -100,7 +106,7 @@ inline void expect_the_hosts_sums(const MakeCollectives& make) {
   for (int ranks : {1, 2, 3})
     for (const ExchangeConfig& config : configs) {
       SCOPED_TRACE(say(ranks, " ranks, configuration ", &config - configs));
-      on_threads(ranks, [&](Transport& transport) { expect_the_hosts_sums(config, transport, make); });
+      on_threads(ranks, [&](Transport& transport) { expect_the_hosts_sums(config, transport, make, recorded); });
     }
 }
 

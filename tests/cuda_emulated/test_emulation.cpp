@@ -2,6 +2,7 @@
 #define OCTET_EMULATED
 #include <gtest/gtest.h>
 
+#include <string>
 #include <vector>
 
 #include "kernels/backend.h"
@@ -130,6 +131,47 @@ TEST(KernelTimes, NameEveryKernelThatWasWaitedFor) {
   EXPECT_EQ(names, (std::vector<std::string>{"clear_ranges", "(absmax_kernel<Numbers>)", "finish_ranges",
                                              "(encode_kernel<Numbers>)"}));
   EXPECT_TRUE(make_cuda_backend({})->kernel_times().empty());
+}
+
+TEST(Recording, StreamsTakePartBetweenTwoEvents) {
+  const Stream main = make_stream(nullptr), side = make_stream(nullptr);
+  const Event forked = make_event(), joined = make_event();
+  char* const memory = static_cast<char*>(allocate_device(2));
+  copy_to_device(memory, "ab", 2, main);
+  const auto both = [&] {
+    record(forked, main);
+    wait_for(forked, side);
+    fill_zero(memory + 1, 1, side);
+    record(joined, side);
+    wait_for(joined, main);
+    fill_zero(memory, 1, main);
+  };
+  const auto recorded = [&](const std::function<void()>& work) {
+    begin_recording(main);
+    try {
+      work();
+      return end_recording(main);
+    } catch (...) {
+      abandon_recording(main);
+      throw;
+    }
+  };
+  const Recording program = recorded(both);
+  EXPECT_EQ(std::string(memory, 2), "ab");
+  program.play(main);
+  EXPECT_EQ(std::string(memory, 2), std::string(2, '\0'));
+
+  EXPECT_THROW(recorded([&] { fill_zero(memory, 1, side); }), Error);  // a GPU would do it at once
+  EXPECT_THROW(recorded([&] {
+                 both();
+                 fill_zero(memory, 1, side);  // nothing waits for it
+               }),
+               Error);
+  record(forked, main);
+  EXPECT_THROW(recorded([&] { wait_for(forked, main); }), Error);  // an event from before
+  release(memory);
+  for (const Event event : {forked, joined}) destroy_event(event);
+  for (const Stream stream : {main, side}) destroy_stream(stream);
 }
 
 TEST(EmulationDeathTest, RefusesWhatWouldHangOrRace) {

@@ -16,7 +16,7 @@ namespace {
 TEST(Nccl, EveryCollective) {
   for (int ranks : {1, 2, 3})
     on_threads(ranks, [&](Transport& transport) {
-      const auto nccl = make_nccl_collectives(transport, nullptr, 10);
+      const auto nccl = make_nccl_collectives(transport, nullptr, 10, [] {});
       const int rank = nccl->rank();
       EXPECT_EQ(nccl->size(), ranks);
       std::vector<float> sum(50000, static_cast<float>(rank + 1)), max = {static_cast<float>(rank), -1.0f};
@@ -46,18 +46,20 @@ TEST(Nccl, EveryCollective) {
 }
 
 TEST(Nccl, TheExchangeOverItHasTheHostsBits) {
+  const auto make = [](Transport& transport, Backend& backend, SideStream& stream) {
+    return make_nccl_collectives(transport, stream.handle(), 10, [&backend] { backend.forget_programs(); });
+  };
   cuda::protect_device_memory(true);
-  expect_the_hosts_sums([](Transport& transport, Backend&, SideStream& stream) {
-    return make_nccl_collectives(transport, stream.handle(), 10);
-  });
+  for (const bool recorded : {false, true}) expect_the_hosts_sums(make, recorded);
   cuda::protect_device_memory(false);
 }
 
 // Functions of a library in which nothing goes wrong, for one rank; aborted counts.
-int aborted;
+int aborted, ended;
 ncclResult_t state;
+void count_ended() { ++ended; }
 NcclLibrary working() {
-  aborted = 0;
+  aborted = ended = 0;
   state = ncclSuccess;
   NcclLibrary library;
   library.get_version = [](int* version) { return *version = 21400, ncclSuccess; };
@@ -66,9 +68,12 @@ NcclLibrary working() {
     *to = reinterpret_cast<ncclComm_t>(&aborted);
     return config->blocking == 0 ? ncclInProgress : ncclInvalidArgument;
   };
-  library.finalize = [](ncclComm_t) { return ncclSuccess; };
+  library.finalize = [](ncclComm_t) { return ended > 0 ? ncclSuccess : ncclInternalError; };
   library.destroy = [](ncclComm_t) { return ncclSuccess; };
-  library.abort = [](ncclComm_t) { return ++aborted, ncclSuccess; };
+  library.abort = [](ncclComm_t) {
+    EXPECT_EQ(ended, aborted + 1);  // before_end came first
+    return ++aborted, ncclSuccess;
+  };
   library.get_async_error = [](ncclComm_t, ncclResult_t* to) { return *to = state, ncclSuccess; };
   library.error_string = [](ncclResult_t) { return "unhandled"; };
   library.last_error = [](ncclComm_t) { return "the reason"; };
@@ -96,7 +101,7 @@ TEST(Nccl, WhatIsMissingIsAMistakeOfUse) {
   NcclLibrary old = working();
   const auto transport = make_self_transport();
   old.get_version = [](int* version) { return *version = 21304, ncclSuccess; };
-  expect_thrown<UsageError>([&] { make_nccl_collectives(old, *transport, nullptr, 1); },
+  expect_thrown<UsageError>([&] { make_nccl_collectives(old, *transport, nullptr, 1, count_ended); },
                             {"this machine's NCCL is 2.13.4; octet needs 2.14"});
   EXPECT_EQ(nccl_obstacle(), "");
 }
@@ -105,7 +110,7 @@ TEST(Nccl, TwoRanksOnOneGpuAreAMistakeOfUse) {
   const NcclLibrary library = working();
   const auto transport = make_self_transport();
   state = ncclInvalidUsage;
-  expect_thrown<UsageError>([&] { make_nccl_collectives(library, *transport, nullptr, 1); },
+  expect_thrown<UsageError>([&] { make_nccl_collectives(library, *transport, nullptr, 1, count_ended); },
                             {"rank 0", "two share one GPU", "the reason", "a GPU of its own"});
   EXPECT_EQ(aborted, 1);
 }
@@ -114,7 +119,7 @@ TEST(Nccl, AStartThatDoesNotEndIsAnError) {
   const NcclLibrary library = working();
   const auto transport = make_self_transport();
   state = ncclInProgress;
-  expect_thrown<Error>([&] { make_nccl_collectives(library, *transport, nullptr, 0.02); },
+  expect_thrown<Error>([&] { make_nccl_collectives(library, *transport, nullptr, 0.02, count_ended); },
                        {"rank 0: ncclCommInitRankConfig has not ended after 0.02 s"});
   EXPECT_EQ(aborted, 1);
 }
@@ -122,7 +127,7 @@ TEST(Nccl, AStartThatDoesNotEndIsAnError) {
 TEST(Nccl, APeerThatIsLostEndsTheWaitAndEveryLaterCall) {
   const auto transport = make_self_transport();
   const NcclLibrary library = working();
-  const auto nccl = make_nccl_collectives(library, *transport, nullptr, 10);
+  const auto nccl = make_nccl_collectives(library, *transport, nullptr, 10, count_ended);
   std::vector<float> values(3);
   nccl->all_reduce_sum(values);
   state = ncclRemoteError;
@@ -136,7 +141,7 @@ TEST(Nccl, APeerThatIsLostEndsTheWaitAndEveryLaterCall) {
 TEST(Nccl, AWaitThatDoesNotEndIsAnError) {
   const auto transport = make_self_transport();
   const NcclLibrary library = working();
-  const auto nccl = make_nccl_collectives(library, *transport, nullptr, 0.02);
+  const auto nccl = make_nccl_collectives(library, *transport, nullptr, 0.02, count_ended);
   std::vector<float> values(3);
   nccl->all_reduce_sum(values);
   expect_thrown<Error>([&] { nccl->wait_until([] { return false; }); }, {"rank 0: ncclAllReduce has not ended"});
@@ -148,12 +153,12 @@ TEST(Nccl, AnExceptionOnItsWayAbortsInsteadOfWaitingForPeers) {
   const NcclLibrary library = working();
   EXPECT_THROW(
       {
-        const auto nccl = make_nccl_collectives(library, *transport, nullptr, 1);
+        const auto nccl = make_nccl_collectives(library, *transport, nullptr, 1, count_ended);
         throw Error("", 0, "", "");
       },
       Error);
   EXPECT_EQ(aborted, 1);
-  make_nccl_collectives(library, *transport, nullptr, 1);
+  make_nccl_collectives(library, *transport, nullptr, 1, count_ended);
   EXPECT_EQ(aborted, 1);
 }
 

@@ -25,6 +25,14 @@ namespace octet::emulation {
 
 Thread* thread = nullptr;
 thread_local Program* recording = nullptr;
+bool record(const std::function<void()>& call) {
+  if (recording != nullptr) recording->add(call);
+  return recording != nullptr;
+}
+bool record(const void* stream, const std::function<void()>& call) {
+  if (recording != nullptr) recording->use(stream);
+  return record(call);
+}
 dim3 block_index, block_size, grid_size;
 
 namespace {
@@ -198,10 +206,7 @@ void warp_barrier() {
 Exchange& next_exchange() { return exchanges[thread->warp * 2 + thread->collectives++ % 2]; }
 
 void launch(const char* kernel, dim3 grid, dim3 block, bool flush_subnormals, const std::function<void()>& body) {
-  if (recording != nullptr) {
-    recording->push_back([=] { launch(kernel, grid, block, flush_subnormals, body); });
-    return;
-  }
+  if (record([=] { launch(kernel, grid, block, flush_subnormals, body); })) return;
   static std::mutex one_at_a_time;  // ranks may be threads
   const std::lock_guard lock(one_at_a_time);
   kernel_name = kernel;

@@ -9,6 +9,8 @@
 #include <functional>
 #include <vector>
 
+#include "kernels/cuda/emulation/recording.h"
+
 #define __global__
 #define __device__
 #define __host__
@@ -55,16 +57,8 @@ void block_barrier();
 Exchange& next_exchange();  // of this thread's warp; fill in, then meet
 void warp_barrier();        // every lane of the warp must come
 
-// While a program is recorded, calls are kept for later instead of being made.
-using Program = std::vector<std::function<void()>>;
-extern thread_local Program* recording;  // null: nothing is recorded
-inline bool record(const std::function<void()>& call) {
-  if (recording != nullptr) recording->push_back(call);
-  return recording != nullptr;
-}
-
-// Calls body as every thread of the grid. flush_subnormals: single-precision subnormal numbers are zero (nvcc
-// -ftz=true).
+// Calls body as every thread of the grid, or keeps the call in the program that is recorded. flush_subnormals:
+// single-precision subnormal numbers are zero (nvcc -ftz=true).
 void launch(const char* kernel, dim3 grid, dim3 block, bool flush_subnormals, const std::function<void()>& body);
 
 template <class T>

@@ -1,6 +1,7 @@
 // NCCL of the emulated device: libnccl.so.2 with the functions that octet calls. Ranks are threads or processes of one
-// machine that meet in shared memory; every call is over when it returns, but says "in progress" until it was asked
-// twice, and refuses whoever does not ask. Sums are made in the order of ranks.
+// machine that meet in shared memory; every call is over when it returns, or kept by the program that is recorded, but
+// says "in progress" until it was asked twice, and refuses whoever does not ask. Sums are made in the order of ranks. A
+// communicator may not end before the programs that hold its calls: NCCL would wait for them without end.
 #include <fcntl.h>
 #include <nccl.h>
 #include <sched.h>
@@ -10,11 +11,14 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <new>
 #include <vector>
 
 #include "kernels/cuda/emulation/device_memory.h"
+#include "kernels/cuda/emulation/recording.h"
 
 namespace {
 
@@ -31,7 +35,8 @@ struct Meeting {  // in shared memory, zeros at first
 struct ncclComm {
   Meeting* meeting;
   int rank, ranks;
-  int questions = 0;  // until the last call is not "in progress" any more
+  int questions = 0;                                          // until the last call is not "in progress" any more
+  std::shared_ptr<char> recorded = std::make_shared<char>();  // shared with every recorded call
 
   void meet() {
     const int round = meeting->round;
@@ -57,6 +62,11 @@ struct ncclComm {
     questions = 2;
     return ncclInProgress;
   }
+  ncclResult_t accept(cudaStream_t stream, const std::function<void()>& call) {
+    const ncclResult_t result = accept();
+    if (result == ncclInProgress && !octet::emulation::record(stream, [call, held = recorded] { call(); })) call();
+    return result;
+  }
 };
 
 namespace {
@@ -67,6 +77,7 @@ struct Message {
   char* to;
   size_t bytes;
   int peer;
+  cudaStream_t stream;
 };
 thread_local std::vector<Message> group;
 
@@ -98,6 +109,10 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* communicator, int ranks, ncclUni
 }
 ncclResult_t ncclCommFinalize(ncclComm_t communicator) { return communicator->accept(); }
 ncclResult_t ncclCommDestroy(ncclComm_t communicator) {
+  if (communicator->recorded.use_count() > 1) {
+    std::fputs("emulated NCCL: a communicator ends before a recorded program that uses it\n", stderr);
+    std::abort();
+  }
   munmap(communicator->meeting, sizeof(Meeting));
   delete communicator;
   return ncclSuccess;
@@ -112,46 +127,47 @@ const char* ncclGetErrorString(ncclResult_t) { return "an error of the emulated 
 const char* ncclGetLastError(ncclComm_t) { return ""; }
 
 ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t operation,
-                           ncclComm_t communicator, cudaStream_t) {
+                           ncclComm_t communicator, cudaStream_t stream) {
   if (type != ncclFloat32 || (operation != ncclSum && operation != ncclMax)) return ncclInvalidArgument;
-  const ncclResult_t result = communicator->accept();
-  communicator->show(
-      count * sizeof(float), slot_bytes,
-      [&](char* slot, size_t at, size_t bytes) { std::memcpy(slot, static_cast<const char*>(from) + at, bytes); },
-      [&](size_t at, size_t bytes) {
-        float* const sums = static_cast<float*>(to) + at / sizeof(float);
-        std::memcpy(sums, communicator->meeting->slots[0], bytes);
-        for (int rank = 1; rank < communicator->ranks; ++rank) {
-          const float* const other = reinterpret_cast<const float*>(communicator->meeting->slots[rank]);
-          for (size_t i = 0; i < bytes / sizeof(float); ++i)
-            sums[i] = operation == ncclSum ? sums[i] + other[i] : std::max(sums[i], other[i]);
-        }
-      });
-  return result;
+  return communicator->accept(stream, [=] {
+    communicator->show(
+        count * sizeof(float), slot_bytes,
+        [&](char* slot, size_t at, size_t bytes) { std::memcpy(slot, static_cast<const char*>(from) + at, bytes); },
+        [&](size_t at, size_t bytes) {
+          float* const sums = static_cast<float*>(to) + at / sizeof(float);
+          std::memcpy(sums, communicator->meeting->slots[0], bytes);
+          for (int rank = 1; rank < communicator->ranks; ++rank) {
+            const float* const other = reinterpret_cast<const float*>(communicator->meeting->slots[rank]);
+            for (size_t i = 0; i < bytes / sizeof(float); ++i)
+              sums[i] = operation == ncclSum ? sums[i] + other[i] : std::max(sums[i], other[i]);
+          }
+        });
+  });
 }
 
 ncclResult_t ncclAllGather(const void* from, void* to, size_t count, ncclDataType_t type, ncclComm_t communicator,
-                           cudaStream_t) {
+                           cudaStream_t stream) {
   if (type != ncclInt8) return ncclInvalidArgument;
-  const ncclResult_t result = communicator->accept();
-  communicator->show(
-      count, slot_bytes,
-      [&](char* slot, size_t at, size_t bytes) { std::memcpy(slot, static_cast<const char*>(from) + at, bytes); },
-      [&](size_t at, size_t bytes) {
-        for (int rank = 0; rank < communicator->ranks; ++rank)
-          std::memcpy(static_cast<char*>(to) + static_cast<size_t>(rank) * count + at,
-                      communicator->meeting->slots[rank], bytes);
-      });
-  return result;
+  return communicator->accept(stream, [=] {
+    communicator->show(
+        count, slot_bytes,
+        [&](char* slot, size_t at, size_t bytes) { std::memcpy(slot, static_cast<const char*>(from) + at, bytes); },
+        [&](size_t at, size_t bytes) {
+          for (int rank = 0; rank < communicator->ranks; ++rank)
+            std::memcpy(static_cast<char*>(to) + static_cast<size_t>(rank) * count + at,
+                        communicator->meeting->slots[rank], bytes);
+        });
+  });
 }
 
 ncclResult_t ncclGroupStart() { return group.clear(), ncclSuccess; }
-ncclResult_t ncclSend(const void* from, size_t count, ncclDataType_t, int peer, ncclComm_t communicator, cudaStream_t) {
-  group.push_back({communicator, static_cast<const char*>(from), nullptr, count, peer});
+ncclResult_t ncclSend(const void* from, size_t count, ncclDataType_t, int peer, ncclComm_t communicator,
+                      cudaStream_t stream) {
+  group.push_back({communicator, static_cast<const char*>(from), nullptr, count, peer, stream});
   return ncclSuccess;
 }
-ncclResult_t ncclRecv(void* to, size_t count, ncclDataType_t, int peer, ncclComm_t communicator, cudaStream_t) {
-  group.push_back({communicator, nullptr, static_cast<char*>(to), count, peer});
+ncclResult_t ncclRecv(void* to, size_t count, ncclDataType_t, int peer, ncclComm_t communicator, cudaStream_t stream) {
+  group.push_back({communicator, nullptr, static_cast<char*>(to), count, peer, stream});
   return ncclSuccess;
 }
 // An all-to-all is the only group there is: one message to and one from every rank, all of one size.
@@ -169,17 +185,17 @@ ncclResult_t ncclGroupEnd() {
   }
   if (group.size() != 2 * ranks || std::ranges::count(from, nullptr) + std::ranges::count(to, nullptr) > 0)
     return ncclInvalidUsage;
-  const ncclResult_t result = communicator->accept();
-  const size_t part = slot_bytes / ranks;
-  communicator->show(
-      bytes, part,
-      [&](char* slot, size_t at, size_t count) {
-        for (size_t rank = 0; rank < ranks; ++rank) std::memcpy(slot + rank * part, from[rank] + at, count);
-      },
-      [&](size_t at, size_t count) {
-        for (size_t rank = 0; rank < ranks; ++rank)
-          std::memcpy(to[rank] + at,
-                      communicator->meeting->slots[rank] + static_cast<size_t>(communicator->rank) * part, count);
-      });
-  return result;
+  return communicator->accept(group.front().stream, [=] {
+    const size_t part = slot_bytes / ranks;
+    communicator->show(
+        bytes, part,
+        [&](char* slot, size_t at, size_t count) {
+          for (size_t rank = 0; rank < ranks; ++rank) std::memcpy(slot + rank * part, from[rank] + at, count);
+        },
+        [&](size_t at, size_t count) {
+          for (size_t rank = 0; rank < ranks; ++rank)
+            std::memcpy(to[rank] + at,
+                        communicator->meeting->slots[rank] + static_cast<size_t>(communicator->rank) * part, count);
+        });
+  });
 }

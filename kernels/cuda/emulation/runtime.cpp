@@ -17,6 +17,15 @@
 namespace octet::cuda {
 namespace {
 
+using emulation::recording;
+
+// Where an event lies in a program that is recorded.
+struct Mark {
+  const emulation::Program* program = nullptr;
+  const void* stream = nullptr;
+  int uses = 0;
+};
+
 constexpr size_t page = 4096;
 // Pages of an allocation between two that stay closed, with the tensor's end right before the second: a kernel that
 // leaves its tensor faults.
@@ -31,7 +40,7 @@ int openings = 0;
 
 // As the runtime would.
 void require_not_recording(const char* what) {
-  REQUIRE(emulation::recording == nullptr, "do it before or after", what, " while a program is recorded");
+  REQUIRE(recording == nullptr, "do it before or after", what, " while a program is recorded");
 }
 
 void set_access(int access) {
@@ -55,8 +64,8 @@ OpenDeviceMemory::~OpenDeviceMemory() {
 }
 
 Device open_device(int) { return {"emulated", 8, 0, 4, size_t{1} << 30, size_t{1} << 30}; }
-Stream make_stream(KernelClock* clock) { return {nullptr, clock}; }
-void destroy_stream(Stream) {}
+Stream make_stream(KernelClock* clock) { return {new char, clock}; }
+void destroy_stream(Stream stream) { delete static_cast<char*>(stream.handle); }
 
 void* allocate_device(size_t bytes) {
   require_not_recording("an allocation");
@@ -99,20 +108,35 @@ void copy_on_device(void* to, const void* from, size_t bytes, Stream) {
   const OpenDeviceMemory open;
   std::memcpy(to, from, bytes);
 }
-void fill_zero(void* to, size_t bytes, Stream) {
+void fill_zero(void* to, size_t bytes, Stream stream) {
   const auto fill = [=] {
     const OpenDeviceMemory open;
     std::memset(to, 0, bytes);
   };
-  if (!emulation::record(fill)) fill();
+  if (!emulation::record(stream.handle, fill)) fill();
 }
 void synchronize(Stream) { require_not_recording("waiting"); }
-bool idle(Stream) { return true; }
-Event make_event() { return {}; }
-void destroy_event(Event) {}
-void record(Event, Stream) {}
-void wait_for(Event, Stream) {}
+bool idle(Stream) {
+  require_not_recording("a question");
+  return true;
+}
+Event make_event() { return {new Mark}; }
+void destroy_event(Event event) { delete static_cast<Mark*>(event.handle); }
+void record(Event event, Stream stream) {
+  Mark& mark = *static_cast<Mark*>(event.handle);
+  mark = {};
+  if (recording == nullptr || !recording->holds(stream.handle)) return;
+  mark = {recording, stream.handle, recording->uses(stream.handle)};
+}
+void wait_for(Event event, Stream stream) {
+  const Mark& mark = *static_cast<Mark*>(event.handle);
+  if (recording == nullptr) return;
+  REQUIRE(mark.program == recording, "record it in a stream that takes part",
+          "an event that is not recorded is waited for while a program is");
+  recording->wait(stream.handle, mark.stream, mark.uses);
+}
 void check_launch(const char* kernel, const void*, Stream stream) {
+  if (recording != nullptr) recording->use(stream.handle);
   if (stream.clock != nullptr) stream.clock->stop(kernel, stream);
 }
 KernelClock::KernelClock() = default;
@@ -120,11 +144,14 @@ KernelClock::~KernelClock() = default;
 void KernelClock::start(Stream) {}
 void KernelClock::stop(const std::string& kernel, Stream) { add(kernel, 0); }  // the host's time would say nothing
 
-void begin_recording(Stream) { emulation::recording = new emulation::Program; }
-Recording end_recording(Stream) { return Recording(std::exchange(emulation::recording, nullptr)); }
-Recording::~Recording() { delete static_cast<emulation::Program*>(handle_); }
-void Recording::play(Stream) const {
-  for (const auto& call : *static_cast<const emulation::Program*>(handle_)) call();
+void begin_recording(Stream stream) { recording = new emulation::Program(stream.handle); }
+Recording end_recording(Stream) {
+  Recording made(std::exchange(recording, nullptr));
+  static_cast<emulation::Program*>(made.handle())->require_joined();
+  return made;
 }
+void abandon_recording(Stream) { delete std::exchange(recording, nullptr); }
+Recording::~Recording() { delete static_cast<emulation::Program*>(handle_); }
+void Recording::play(Stream) const { static_cast<const emulation::Program*>(handle_)->play(); }
 
 }  // namespace octet::cuda
