@@ -12,6 +12,7 @@
 #include "src/data/pack.h"
 #include "src/report/commands.h"
 #include "src/train/commands.h"
+#include "src/train/directory_lock.h"
 #include "src/version.h"
 
 namespace octet {
@@ -32,6 +33,11 @@ void print_version() {
   std::cout << "\n";
 }
 
+int exit_code(const std::exception& error) {
+  if (dynamic_cast<const InUseError*>(&error)) return exit_in_use;
+  return dynamic_cast<const UsageError*>(&error) ? 2 : 1;
+}
+
 int run(int argc, char** argv) {
   CLI::App app("octet trains convolutional networks in INT8: forward, data gradient and weight gradient.", "octet");
   app.set_help_flag("-h,--help", "Print this help");
@@ -40,7 +46,7 @@ int run(int argc, char** argv) {
   app.add_flag("--version", version_wanted, "Print the version, the commit and the instruction sets of this machine");
   app.footer(
       "Configuration keys: `octet help keys`. Exit codes: 0 done, 1 failure, 2 bad usage or configuration,\n"
-      "78 launcher and library do not match, 85 checkpointed after a signal.");
+      "75 run directory in use, 78 launcher and library do not match, 85 checkpointed after a signal.");
 
   Arguments a;
   const auto with_config = [&](CLI::App* command) {
@@ -136,7 +142,7 @@ int run(int argc, char** argv) {
     transport->barrier();  // nobody leaves with a non-zero code while others still work
     return code;
   } catch (const std::exception& error) {
-    code = dynamic_cast<const UsageError*>(&error) ? 2 : 1;
+    code = exit_code(error);
     // Most mistakes stop every rank alike: rank 0 speaks first, and its abort silences the others: the launcher sends
     // them SIGTERM, which training takes for a wish to stop, and SIGKILL a second later.
     if (transport->rank() > 0) std::this_thread::sleep_for(std::chrono::seconds(2));
@@ -166,6 +172,6 @@ int main(int argc, char** argv) {
     return octet::run(argc, argv);
   } catch (const std::exception& error) {  // before there was a transport
     std::fprintf(stderr, "octet: error: %s\n", error.what());
-    return dynamic_cast<const octet::UsageError*>(&error) ? 2 : 1;
+    return octet::exit_code(error);
   }
 }

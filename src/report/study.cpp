@@ -1,5 +1,6 @@
 // `octet study`: runs a grid one after the other, each in a process of its own (a run that diverges or crashes ends
-// alone), skips what is finished, resumes what is not, and writes one table.
+// alone), skips what is finished or runs elsewhere, resumes what is not, and writes one table. Several studies may
+// share a directory.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
@@ -18,6 +19,7 @@
 #include "src/report/commands.h"
 #include "src/report/study_table.h"
 #include "src/train/commands.h"
+#include "src/train/directory_lock.h"
 #include "src/train/durable_file.h"
 #include "src/train/run_directory.h"
 
@@ -90,6 +92,11 @@ class IgnoreInterrupt {
   void (*before_)(int);
 };
 
+void write_table(const StudyPlan& plan, const std::string& root) {
+  const DirectoryLock lock(root, DirectoryLock::Wait::as_long_as_it_takes);
+  write_study_table(plan, root);
+}
+
 }  // namespace
 
 int run_study(const StudyOptions& options) {
@@ -110,11 +117,12 @@ int run_study(const StudyOptions& options) {
   for (size_t i = 0; i < runs.size(); ++i) {
     const StudyRun& run = runs[i];
     const fs::path directory = root / run.name;
+    const bool runs_elsewhere = DirectoryLock::held(directory.string());  // asked first: it may finish meanwhile
     const bool finished = fs::exists(directory / "result.json"), failed = fs::exists(directory / "failed.txt");
     const bool begun = fs::exists(directory / "config.yaml");
     if (begun) require_same_training(load_config(plan.base, run.overrides), text_of(directory / "config.yaml"));
-    const char* state = finished ? "finished" : failed ? "failed" : begun ? "begun" : "to do";
-    if (options.list || finished || (failed && !options.again)) {
+    const char* state = runs_elsewhere ? "runs" : finished ? "finished" : failed ? "failed" : begun ? "begun" : "to do";
+    if (options.list || runs_elsewhere || finished || (failed && !options.again)) {
       std::cout << fmt::format("[{}/{}] {:<9} {}\n", i + 1, runs.size(), state, run.name) << std::flush;
       continue;
     }
@@ -127,12 +135,16 @@ int run_study(const StudyOptions& options) {
       std::cout << "stopped after a checkpoint; the same command goes on\n";
       return code;
     }
+    if (code == exit_in_use) {
+      std::cout << "runs elsewhere\n";
+      continue;
+    }
     if (code != 0) write_durably((directory / "failed.txt").string(), reason_in(directory / "train.log") + "\n");
     std::cout << (code == 0 ? std::string("done") : "failed: " + reason_in(directory / "train.log")) << "\n";
-    write_study_table(plan, root.string());
+    write_table(plan, root.string());
   }
   if (options.list) return 0;
-  write_study_table(plan, root.string());
+  write_table(plan, root.string());
   std::cout << (root / "table.md").string() << "\n";
   return 0;
 }

@@ -8,6 +8,7 @@
 
 namespace octet {
 
+inline constexpr int exit_in_use = 75;  // another process trains in the run directory
 inline constexpr int exit_checkpointed =
     85;  // stopped by a signal after a checkpoint; the same command with --resume goes on
 

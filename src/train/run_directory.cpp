@@ -35,24 +35,40 @@ Config comparable(Config config) {
   return config;
 }
 
-}  // namespace
-
-std::string open_run_directory(const Config& config, const std::string& wanted, bool resume) {
-  std::filesystem::path directory = wanted;
-  if (wanted.empty()) {
-    const std::filesystem::path base = std::filesystem::path("runs") / std::filesystem::path(config.file).stem();
-    directory = base;
-    for (int number = 2; !resume && std::filesystem::exists(directory); ++number)
-      directory = base.string() + "-" + std::to_string(number);
-  }
-  REQUIRE_USAGE(resume || !holds_checkpoints(directory), "add --resume to go on, or name another directory with --run",
-                directory.string(), " holds the checkpoints of an earlier run");
+void create(const std::filesystem::path& directory) {
   std::error_code error;
   std::filesystem::create_directories(directory, error);
   REQUIRE_USAGE(!error, "choose a directory that can be written with --run", "cannot create ", directory.string(), ": ",
                 error.message());
-  write_durably((directory / "config.yaml").string(), to_yaml(config));
-  return directory.string();
+}
+
+std::string created(const Config& config, const std::string& wanted, bool resume) {
+  if (!wanted.empty() || resume) {
+    const std::string directory =
+        wanted.empty() ? "runs/" + std::filesystem::path(config.file).stem().string() : wanted;
+    REQUIRE_USAGE(resume || !holds_checkpoints(directory),
+                  "add --resume to go on, or name another directory with --run", directory,
+                  " holds the checkpoints of an earlier run");
+    create(directory);
+    return directory;
+  }
+  create("runs");
+  const std::string base = "runs/" + std::filesystem::path(config.file).stem().string();
+  std::string directory = base;
+  std::error_code error;
+  for (int number = 2; !std::filesystem::create_directory(directory, error); ++number) {
+    REQUIRE_USAGE(!error, "choose a directory that can be written with --run", "cannot create ", directory, ": ",
+                  error.message());
+    directory = base + "-" + std::to_string(number);
+  }
+  return directory;
+}
+
+}  // namespace
+
+RunDirectory::RunDirectory(const Config& config, const std::string& wanted, bool resume)
+    : path_(created(config, wanted, resume)), lock_(path_) {
+  write_durably(path_ + "/config.yaml", to_yaml(config));
 }
 
 void require_same_training(const Config& now, const std::string& saved_yaml) {

@@ -3,13 +3,23 @@
 #include <string>
 
 #include "src/config/config.h"
+#include "src/train/directory_lock.h"
 
 namespace octet {
 
 // Rank 0 only. Explicit directory: used as it is; refused (UsageError) when it holds checkpoints and resume is false.
 // None given: runs/<name of the configuration file>; without resume the next free runs/<name>-2, -3 ...
-// Creates the directory and writes config.yaml, the resolved configuration, into it.
-std::string open_run_directory(const Config&, const std::string& directory, bool resume);
+// Creates the directory and writes config.yaml, the resolved configuration, into it. While this lives no other process
+// trains there (InUseError).
+class RunDirectory {
+ public:
+  RunDirectory(const Config&, const std::string& wanted, bool resume);
+  const std::string& path() const { return path_; }
+
+ private:
+  const std::string path_;
+  const DirectoryLock lock_;
+};
 
 // UsageError when a resumed run's configuration differs where it would change the result; says which line.
 void require_same_training(const Config& now, const std::string& saved_yaml);

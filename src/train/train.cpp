@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <optional>
 
 #include "src/train/checkpoint_store.h"
 #include "src/train/commands.h"
@@ -69,8 +70,9 @@ class TrainingRun {
   bool leads() const { return transport_.rank() == 0; }
 
   void open(const TrainOptions& options) {
-    directory_ = open_run_directory(config_, options.run_directory, options.resume);
-    store_ = std::make_unique<CheckpointStore>(directory_, config_.checkpoint.keep);
+    directory_.emplace(config_, options.run_directory, options.resume);
+    const std::string& path = directory_->path();
+    store_ = std::make_unique<CheckpointStore>(path, config_.checkpoint.keep);
     if (options.resume) {
       const CheckpointStore::Found found = store_->newest_valid();
       for (const std::string& reason : found.refused) spdlog::warn("{}", reason);
@@ -81,10 +83,10 @@ class TrainingRun {
         done_ = found.step;
         spdlog::info("resumed {} at step {} of {}, on {} rank(s)", found.path, done_, total_steps_, transport_.size());
       } else {
-        spdlog::info("nothing to resume in {}: starting at step 0", directory_);
+        spdlog::info("nothing to resume in {}: starting at step 0", path);
       }
     }
-    metrics_ = std::make_unique<MetricsWriter>(directory_, done_ > 0 ? done_ : -1);
+    metrics_ = std::make_unique<MetricsWriter>(path, done_ > 0 ? done_ : -1);
     progress_ = std::make_unique<Progress>(config_.train.log_every_steps);
     if (config_.backend.isa.empty() && best_isa() != default_isa())
       spdlog::info(
@@ -95,7 +97,7 @@ class TrainingRun {
     spdlog::info("policy {}, storage {}, {} rank(s), {} {}{}, arena {:.1f} MB, {} parameters, run directory {}",
                  config_.policy.name, name_of(plan_options(config_).storage), transport_.size(),
                  trainer_.backend().name(), trainer_.backend().isa(), note.empty() ? "" : " (" + note + ")",
-                 double(trainer_.plan().arena_bytes()) / 1e6, trainer_.plan().parameter_count(), directory_);
+                 double(trainer_.plan().arena_bytes()) / 1e6, trainer_.plan().parameter_count(), path);
   }
 
   void begin_epoch() {
@@ -199,7 +201,7 @@ class TrainingRun {
     trainer_.check_agreement();
     if (!leads()) return;
     std::vector<std::vector<float>> storage;
-    write_safetensors(directory_ + "/weights.safetensors", trainer_.save(storage, true),
+    write_safetensors(directory_->path() + "/weights.safetensors", trainer_.save(storage, true),
                       {{"config", to_yaml(config_)}});
     Result result;
     result.top1 = test_.top1;
@@ -222,15 +224,15 @@ class TrainingRun {
     result.wire_bytes_per_step = steps > 0 ? uint64_t(trainer_.wire_bytes() / steps) : 0;
     result.weights_sha256 = trainer_.weights_sha256();
     result.commit = commit;
-    write_result(directory_, result);
+    write_result(directory_->path(), result);
     spdlog::info("done: test top-1 {:.2f} %, top-5 {:.2f} %, loss {:.4f}; {:.0f} img/s; {}", 100 * result.top1,
-                 100 * result.top5, result.loss, result.images_per_second, directory_ + "/result.json");
+                 100 * result.top5, result.loss, result.images_per_second, directory_->path() + "/result.json");
   }
 
   const Config& config_;
   Transport& transport_;
   Trainer trainer_;
-  std::string directory_;
+  std::optional<RunDirectory> directory_;  // rank 0's
   std::unique_ptr<CheckpointStore> store_;
   std::unique_ptr<MetricsWriter> metrics_;
   std::unique_ptr<Progress> progress_;

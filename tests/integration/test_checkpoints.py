@@ -63,6 +63,16 @@ class RunDirectory(Case):
             self.assertRegex(job.err, "holds the checkpoints of an earlier run\n.*to mend: add --resume")
         self.assertEqual(self.checkpoint_path("taken", 4).read_bytes(), before)
 
+    def test_two_trainings_in_one_place(self):
+        first = self.start("shared", train__steps=0, train__epochs=1000)
+        self.wait_for_step(first, "shared", 1)
+        job = self.train("shared", code=75, resume=True, train__steps=0, train__epochs=1000)
+        self.assertRegex(job.err, r"shared is in use by process \d+ on \S+\n.*to mend: let it end")
+        first.process.terminate()
+        self.expect(first, 85)
+        steps = [record["step"] for record in self.metrics("shared") if record["kind"] == "train"]
+        self.assertEqual(steps, list(range(1, len(steps) + 1)))
+
     def test_resumed_with_other_training(self):
         self.train("other", train__steps=4, checkpoint__every_steps=2)
         job = self.train("other", code=2, resume=True, train__lr=0.05)

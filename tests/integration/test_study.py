@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """octet study, inspect and pack, as a user runs them."""
 
+import fcntl
 import json
 
 from harness import RECIPE, Case, main
@@ -46,6 +47,21 @@ class Studies(Case):
             self.assertIn(word, html)
         self.assertNotIn("http://", html.replace("http://www.w3.org/2000/svg", ""))
         self.assertNotIn("nan", html.split("<details>")[0])
+
+    def test_leaves_alone_what_runs_elsewhere(self):
+        study, out = self.directory / "tiny.yaml", self.directory / "shared"
+        study.write_text(STUDY.replace("train.epochs: 2", "train.steps: 1"))
+        (out / "int8-seed1").mkdir(parents=True)
+        with open(out / "int8-seed1" / "lock", "w", encoding="utf-8") as lock:
+            lock.write("process 1 on elsewhere")
+            lock.flush()
+            fcntl.lockf(lock, fcntl.LOCK_EX)
+            self.assertIn("runs      int8-seed1", self.octet("study", study, "--directory", out, "--list").out)
+            job = self.octet("study", study, "--directory", out, "--only", "fp32|int8")
+            self.assertEqual(job.out.count("started"), 1, job)
+            self.assertIn("| int8 | 0/1 |", (out / "table.md").read_text())
+        job = self.octet("study", study, "--directory", out, "--only", "fp32|int8")
+        self.assertEqual((job.out.count("finished"), job.out.count("started")), (1, 1), job)
 
     def test_inspect_needs_a_run(self):
         self.assertIn("metrics.jsonl", self.octet("inspect", self.directory, code=2).err)

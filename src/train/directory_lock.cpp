@@ -1,0 +1,84 @@
+#include "src/train/directory_lock.h"
+
+#include <fcntl.h>
+#include <spdlog/spdlog.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+namespace octet {
+namespace {
+
+constexpr std::chrono::seconds to_end{5}, to_be_lost{120};
+
+std::string file_of(const std::string& directory) { return directory + "/lock"; }
+
+std::string this_machine() {
+  char host[256] = {};
+  gethostname(host, sizeof host - 1);
+  return host;
+}
+
+// Of the open file, not of the process (F_OFD_...): closing another descriptor of the file does not let go.
+bool try_lock(int descriptor, int command) {
+  struct flock lock = {};
+  lock.l_type = F_WRLCK;
+  lock.l_whence = SEEK_SET;
+  int result;
+  do {
+    result = fcntl(descriptor, command, &lock);
+  } while (result < 0 && errno == EINTR);
+  if (command == F_OFD_GETLK) return result < 0 || lock.l_type == F_UNLCK;
+  return result == 0;
+}
+
+// "process 1234 on host", as the holder wrote it.
+std::string holder(int descriptor) {
+  char text[512] = {};
+  const ssize_t count = pread(descriptor, text, sizeof text - 1, 0);
+  return count > 0 ? std::string(text, size_t(count)) : "another process";
+}
+
+}  // namespace
+
+DirectoryLock::DirectoryLock(const std::string& directory, Wait wait)
+    : descriptor_(open(file_of(directory).c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666)) {
+  REQUIRE_USAGE(descriptor_ >= 0, "choose a directory that can be written", "cannot open ", file_of(directory), ": ",
+                std::strerror(errno));
+  const std::string suffix = " on " + this_machine();
+  const auto start = std::chrono::steady_clock::now();
+  for (bool told = false; !try_lock(descriptor_, wait == Wait::a_little ? F_OFD_SETLK : F_OFD_SETLKW); told = true) {
+    if (errno != EAGAIN && errno != EACCES) {
+      spdlog::warn("{}: no locks here ({}): see to it that no second process works in this directory", directory,
+                   std::strerror(errno));
+      return;
+    }
+    const std::string who = holder(descriptor_);
+    const std::chrono::seconds patience = who.ends_with(suffix) ? to_end : to_be_lost;
+    if (std::chrono::steady_clock::now() - start > patience) {
+      close(descriptor_);
+      throw InUseError(__FILE__, __LINE__, say(directory, " is in use by ", who),
+                       "let it end, or name another directory");
+    }
+    if (!told) spdlog::info("{} is in use by {}: waiting {} s for it to end", directory, who, patience.count());
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  }
+  const std::string self = say("process ", getpid(), suffix);
+  if (ftruncate(descriptor_, 0) != 0 || pwrite(descriptor_, self.data(), self.size(), 0) < 0)
+    spdlog::warn("{}: cannot be written: {}", file_of(directory), std::strerror(errno));
+}
+
+DirectoryLock::~DirectoryLock() { close(descriptor_); }
+
+bool DirectoryLock::held(const std::string& directory) {
+  const int descriptor = open(file_of(directory).c_str(), O_RDWR | O_CLOEXEC);
+  if (descriptor < 0) return false;
+  const bool free = try_lock(descriptor, F_OFD_GETLK);
+  close(descriptor);
+  return !free;
+}
+
+}  // namespace octet
