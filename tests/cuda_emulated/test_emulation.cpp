@@ -2,6 +2,9 @@
 #define OCTET_EMULATED
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -97,6 +100,23 @@ TEST(Emulation, CopiesArriveWhenTheyAreWaitedFor) {
     wait_copies<0>();
     EXPECT_EQ(to[0], 0);
   });
+}
+
+TEST(Emulation, ThreadsAndBlocksRunInEitherOrder) {
+  std::vector<std::vector<unsigned>> blocks;  // their threads, in the order in which they ran
+  for (int launch = 0; launch < 2; ++launch)
+    emulation::launch("order", dim3(2), dim3(64), false, [&] {
+      if (blocks.empty() || blocks.back().size() == 64) blocks.emplace_back();
+      blocks.back().push_back(threadIdx.x + 64 * blockIdx.x);
+    });
+  std::set<std::vector<unsigned>> ran(blocks.begin(), blocks.end());
+  EXPECT_EQ(ran.size(), 4u);  // each of the two blocks forwards and backwards
+  EXPECT_NE(blocks[0][0] / 64, blocks[2][0] / 64);
+  for (const std::vector<unsigned>& block : ran) {
+    const bool forwards = std::ranges::is_sorted(block);
+    EXPECT_TRUE(forwards || std::ranges::is_sorted(block, std::greater<>()));
+    EXPECT_EQ(block.front() % 64, forwards ? 0u : 63u);
+  }
 }
 
 // Fewer rows than one batch, whole batches, and the beginning of a third.

@@ -62,6 +62,9 @@ size_t scheduler_stack_bytes = 0;
 #endif
 const std::function<void()>* kernel_body = nullptr;
 const char* kernel_name = nullptr;
+// Every second block runs its threads, and every second launch its blocks, from the last to the first: what reads
+// before or after another's write without a barrier gets the wrong value in one of the two orders.
+bool threads_backwards = false;
 
 [[noreturn]] void fail(const char* what) {
   std::fprintf(stderr, "emulated kernel %s, block (%u, %u, %u): %s\n", kernel_name, block_index.x, block_index.y,
@@ -131,12 +134,15 @@ void run(Fiber& fiber) {
   arrived_in_scheduler();
 }
 
+// i, or the index as far from the end.
+unsigned in_order(unsigned i, unsigned count, bool backwards) { return backwards ? count - 1 - i : i; }
+
 // Until every lane has ended or waits for the other warps.
 void run_warp(unsigned first, unsigned end) {
   for (;;) {
     unsigned at_warp = 0, at_block = 0, done = 0;
-    for (unsigned i = first; i < end; ++i) {
-      Fiber& fiber = *fibers[i];
+    for (unsigned i = 0; i < end - first; ++i) {
+      Fiber& fiber = *fibers[first + in_order(i, end - first, threads_backwards)];
       if (fiber.state == State::ready) run(fiber);
       at_warp += fiber.state == State::at_warp_barrier;
       at_block += fiber.state == State::at_block_barrier;
@@ -160,7 +166,11 @@ void run_block() {
     fibers[i]->state = State::ready;
   }
   for (;;) {
-    for (unsigned first = 0; first < count; first += 32) run_warp(first, std::min(first + 32, count));
+    const unsigned warps = (count + 31) / 32;
+    for (unsigned i = 0; i < warps; ++i) {
+      const unsigned first = 32 * in_order(i, warps, threads_backwards);
+      run_warp(first, std::min(first + 32, count));
+    }
     bool waiting = false;
     for (unsigned i = 0; i < count; ++i)
       if (fibers[i]->state == State::at_block_barrier) {
@@ -223,10 +233,14 @@ void launch(const char* kernel, dim3 grid, dim3 block, bool flush_subnormals, co
   grid_size = grid;
   const cuda::OpenDeviceMemory open;
   const FlushSubnormals flush(flush_subnormals);
+  static bool blocks_backwards = false;
+  blocks_backwards = !blocks_backwards;
   for (unsigned z = 0; z < grid.z; ++z)
     for (unsigned y = 0; y < grid.y; ++y)
       for (unsigned x = 0; x < grid.x; ++x) {
-        block_index = dim3(x, y, z);
+        block_index = dim3(in_order(x, grid.x, blocks_backwards), in_order(y, grid.y, blocks_backwards),
+                           in_order(z, grid.z, blocks_backwards));
+        threads_backwards = (block_index.x + block_index.y + block_index.z + unsigned{blocks_backwards}) % 2 == 1;
         run_block();
       }
   thread = nullptr;

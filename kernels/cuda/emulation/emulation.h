@@ -1,8 +1,8 @@
 // Runs CUDA kernels on the host: the same .cu text, compiled by the host compiler. One fiber per CUDA thread, all on
 // one processor thread, block after block, so results and schedules are reproducible. What it covers: block barriers,
 // warp collectives, shared memory (static), atomics, asynchronous copies (done when they are waited for, so that a
-// missing wait reads stale memory), tensor-core products. What it cannot show: races between threads that do not meet
-// at a barrier, memory ordering, speed.
+// missing wait reads stale memory), tensor-core products. Threads and blocks run in either order. What it cannot show:
+// other races between threads that do not meet at a barrier, memory ordering, speed.
 #pragma once
 #include <cstdint>
 #include <cstring>
