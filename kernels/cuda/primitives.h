@@ -38,24 +38,12 @@ inline Word read_only(const Word* from) {
 inline uint32_t bf16_pair(float low, float high) { return to_bf16(low) | static_cast<uint32_t>(to_bf16(high)) << 16; }
 
 inline void copy_async(void* to, const void* from, bool inside) {
-  emulation::thread->copies.push_back({to, inside ? from : nullptr, 16});
+  emulation::copy_async({to, inside ? from : nullptr});
 }
-inline void commit_copies() { emulation::thread->copy_groups.push_back(emulation::thread->copies.size()); }
+inline void commit_copies() { emulation::commit_copies(); }
 template <int left>
 inline void wait_copies() {
-  auto& copies = emulation::thread->copies;
-  auto& groups = emulation::thread->copy_groups;
-  if (groups.size() <= static_cast<size_t>(left)) return;
-  const size_t finished = groups.size() - static_cast<size_t>(left), end = groups[finished - 1];
-  for (size_t i = 0; i < end; ++i) {
-    if (copies[i].from != nullptr)
-      std::memcpy(copies[i].to, copies[i].from, copies[i].bytes);
-    else
-      std::memset(copies[i].to, 0, copies[i].bytes);
-  }
-  copies.erase(copies.begin(), copies.begin() + static_cast<std::ptrdiff_t>(end));
-  groups.erase(groups.begin(), groups.begin() + static_cast<std::ptrdiff_t>(finished));
-  for (size_t& group : groups) group -= end;
+  emulation::wait_copies(left);
 }
 
 inline void load_matrices(uint32_t (&to)[4], const void* row) {

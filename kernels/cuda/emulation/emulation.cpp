@@ -13,6 +13,7 @@
 #include <mutex>
 
 #include "kernels/cuda/emulation/device_memory.h"
+#include "kernels/cuda/emulation/observer.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/common_interface_defs.h>
@@ -34,8 +35,13 @@ bool record(const void* stream, const std::function<void()>& call) {
   return record(call);
 }
 dim3 block_index, block_size, grid_size;
+const char* kernel_name = nullptr;
+uint32_t launches = 0;
+Observer* observer = nullptr;
 
 namespace {
+
+constexpr size_t copy_bytes = 16;
 
 constexpr size_t stack_bytes = 256 * 1024;
 enum class State : uint8_t { ready, at_warp_barrier, at_block_barrier, done };
@@ -61,7 +67,6 @@ const void* scheduler_stack = nullptr;
 size_t scheduler_stack_bytes = 0;
 #endif
 const std::function<void()>* kernel_body = nullptr;
-const char* kernel_name = nullptr;
 // Every second block runs its threads, and every second launch its blocks, from the last to the first: what reads
 // before or after another's write without a barrier gets the wrong value in one of the two orders.
 bool threads_backwards = false;
@@ -162,7 +167,7 @@ void run_block() {
     own.linear = i;
     own.lane = i % 32;
     own.warp = i / 32;
-    own.collectives = 0;
+    own.barriers = own.collectives = 0;
     fibers[i]->state = State::ready;
   }
   for (;;) {
@@ -204,6 +209,7 @@ class FlushSubnormals {
 }  // namespace
 
 void block_barrier() {
+  ++thread->barriers;
   running->state = State::at_block_barrier;
   switch_to_scheduler(*running);
 }
@@ -213,6 +219,33 @@ void warp_barrier() {
   switch_to_scheduler(*running);
 }
 
+// A race shows where a copy is begun and where it arrives: it may write at any time between.
+void copy_async(Copy copy) {
+  if (observer != nullptr) observer->access(copy.to, copy_bytes, true, __builtin_return_address(0));
+  thread->copies.push_back(copy);
+}
+void commit_copies() { thread->copy_groups.push_back(thread->copies.size()); }
+void wait_copies(size_t left) {
+  std::vector<Copy>& copies = thread->copies;
+  std::vector<size_t>& groups = thread->copy_groups;
+  if (groups.size() <= left) return;
+  const size_t finished = groups.size() - left, end = groups[finished - 1];
+  for (size_t i = 0; i < end; ++i) {
+    const Copy& copy = copies[i];
+    if (observer != nullptr) {
+      observer->access(copy.to, copy_bytes, true, __builtin_return_address(0));
+      if (copy.from != nullptr) observer->access(copy.from, copy_bytes, false, __builtin_return_address(0));
+    }
+    if (copy.from != nullptr)
+      std::memcpy(copy.to, copy.from, copy_bytes);
+    else
+      std::memset(copy.to, 0, copy_bytes);
+  }
+  copies.erase(copies.begin(), copies.begin() + static_cast<std::ptrdiff_t>(end));
+  groups.erase(groups.begin(), groups.begin() + static_cast<std::ptrdiff_t>(finished));
+  for (size_t& group : groups) group -= end;
+}
+
 Exchange& next_exchange() { return exchanges[thread->warp * 2 + thread->collectives++ % 2]; }
 
 void launch(const char* kernel, dim3 grid, dim3 block, bool flush_subnormals, const std::function<void()>& body) {
@@ -220,6 +253,7 @@ void launch(const char* kernel, dim3 grid, dim3 block, bool flush_subnormals, co
   static std::mutex one_at_a_time;  // ranks may be threads
   const std::lock_guard lock(one_at_a_time);
   kernel_name = kernel;
+  ++launches;
   const unsigned count = block.x * block.y * block.z;
   if (count == 0 || count > 1024) fail("a block must have 1 to 1024 threads");
   if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.y > 65535 || grid.z > 65535) fail("the grid's extent");

@@ -27,17 +27,17 @@ struct dim3 {
 
 namespace octet::emulation {
 
-struct Copy {
+struct Copy {  // of sixteen bytes
   void* to;
   const void* from;  // null: zeros
-  uint32_t bytes;
 };
 
 // What a running kernel sees of its thread.
 struct Thread {
   dim3 index;
   unsigned linear = 0, lane = 0, warp = 0;
-  unsigned collectives = 0;         // its parity chooses one of two exchange tables
+  unsigned barriers = 0;            // of the block, that it has reached
+  unsigned collectives = 0;         // of the warp; their parity chooses one of two exchange tables
   std::vector<Copy> copies;         // asynchronous, in order
   std::vector<size_t> copy_groups;  // ends of the committed groups in `copies`
 };
@@ -52,10 +52,17 @@ struct Exchange {
 
 extern Thread* thread;  // the running one
 extern dim3 block_index, block_size, grid_size;
+extern const char* kernel_name;
+extern uint32_t launches;  // so far
 
 void block_barrier();
 Exchange& next_exchange();  // of this thread's warp; fill in, then meet
 void warp_barrier();        // every lane of the warp must come
+
+// Asynchronous copies of the running thread: begun, made a group, and waited for but the last `left` groups.
+void copy_async(Copy);
+void commit_copies();
+void wait_copies(size_t left);
 
 // Calls body as every thread of the grid, or keeps the call in the program that is recorded. flush_subnormals:
 // single-precision subnormal numbers are zero (nvcc -ftz=true).
@@ -85,13 +92,13 @@ T __shfl_xor_sync(unsigned, T value, int mask) {
   return ::octet::emulation::shuffle(value, ::octet::emulation::thread->lane ^ static_cast<unsigned>(mask));
 }
 template <class T>
-T atomicAdd(T* to, T value) {
+[[gnu::noinline, gnu::no_sanitize_thread]] T atomicAdd(T* to, T value) {
   const T old = *to;
   *to = old + value;
   return old;
 }
 template <class T>
-T atomicMax(T* to, T value) {
+[[gnu::noinline, gnu::no_sanitize_thread]] T atomicMax(T* to, T value) {
   const T old = *to;
   *to = old > value ? old : value;
   return old;

@@ -13,6 +13,7 @@
 #include "kernels/base/error.h"
 #include "kernels/cuda/emulation/device_memory.h"
 #include "kernels/cuda/emulation/emulation.h"
+#include "kernels/cuda/emulation/observer.h"
 
 namespace octet::cuda {
 namespace {
@@ -79,6 +80,7 @@ void* allocate_device(size_t bytes) {
   void* const memory = region.pages + own - rounded;
   const std::lock_guard lock(mutex);
   regions[memory] = region;
+  if (emulation::observer != nullptr) emulation::observer->device_memory(region.pages, own, true);
   if (closed && openings == 0) mprotect(region.pages, own, PROT_NONE);
   return memory;
 }
@@ -86,6 +88,8 @@ void release(void* memory) {
   const std::lock_guard lock(mutex);
   const auto found = regions.find(memory);
   if (found == regions.end()) return;
+  if (emulation::observer != nullptr)
+    emulation::observer->device_memory(found->second.pages, found->second.bytes, false);
   munmap(found->second.pages - page, found->second.bytes + 2 * page);
   regions.erase(found);
 }

@@ -1,0 +1,17 @@
+// Who watches what emulated kernels do with memory.
+#pragma once
+#include <cstddef>
+
+namespace octet::emulation {
+
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  // By the running thread; code: where in the program.
+  virtual void access(const void* address, size_t bytes, bool write, const void* code) = 0;
+  // Device memory that now exists, or does not any more.
+  virtual void device_memory(const void* address, size_t bytes, bool present) = 0;
+};
+extern Observer* observer;  // null: nobody
+
+}  // namespace octet::emulation
