@@ -54,6 +54,18 @@ TEST(Races, OfThreadsThatNoBarrierOrders) {
   EXPECT_TRUE(races_of(1, [&] { other[threadIdx.x] = values[0]; }).empty());
 }
 
+TEST(Races, AtomicOperationsOnlyWithOthers) {
+  const auto counted = [&](bool barrier) {
+    return races_of(1, [&, barrier] {
+      atomicAdd(&values[0], 1);
+      if (barrier) __syncthreads();
+      if (threadIdx.x == 40) other[0] = values[0];
+    });
+  };
+  EXPECT_TRUE(counted(true).empty());
+  EXPECT_FALSE(counted(false).empty());
+}
+
 TEST(Races, NeighbouringBytesDoNot) {
   EXPECT_TRUE(races_of(1, [&] { codes[threadIdx.x] = 1; }).empty());
 }

@@ -13,7 +13,6 @@
 #include <mutex>
 
 #include "kernels/cuda/emulation/device_memory.h"
-#include "kernels/cuda/emulation/observer.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/common_interface_defs.h>
@@ -221,7 +220,7 @@ void warp_barrier() {
 
 // A race shows where a copy is begun and where it arrives: it may write at any time between.
 void copy_async(Copy copy) {
-  if (observer != nullptr) observer->access(copy.to, copy_bytes, true, __builtin_return_address(0));
+  if (observer != nullptr) observer->access(copy.to, copy_bytes, Use::write, __builtin_return_address(0));
   thread->copies.push_back(copy);
 }
 void commit_copies() { thread->copy_groups.push_back(thread->copies.size()); }
@@ -233,8 +232,8 @@ void wait_copies(size_t left) {
   for (size_t i = 0; i < end; ++i) {
     const Copy& copy = copies[i];
     if (observer != nullptr) {
-      observer->access(copy.to, copy_bytes, true, __builtin_return_address(0));
-      if (copy.from != nullptr) observer->access(copy.from, copy_bytes, false, __builtin_return_address(0));
+      observer->access(copy.to, copy_bytes, Use::write, __builtin_return_address(0));
+      if (copy.from != nullptr) observer->access(copy.from, copy_bytes, Use::read, __builtin_return_address(0));
     }
     if (copy.from != nullptr)
       std::memcpy(copy.to, copy.from, copy_bytes);

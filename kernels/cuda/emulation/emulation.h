@@ -9,6 +9,7 @@
 #include <functional>
 #include <vector>
 
+#include "kernels/cuda/emulation/observer.h"
 #include "kernels/cuda/emulation/recording.h"
 
 #define __global__
@@ -64,6 +65,10 @@ void copy_async(Copy);
 void commit_copies();
 void wait_copies(size_t left);
 
+inline void atomic_access(const void* address, size_t bytes, const void* code) {
+  if (observer != nullptr) observer->access(address, bytes, Use::atomic, code);
+}
+
 // Calls body as every thread of the grid, or keeps the call in the program that is recorded. flush_subnormals:
 // single-precision subnormal numbers are zero (nvcc -ftz=true).
 void launch(const char* kernel, dim3 grid, dim3 block, bool flush_subnormals, const std::function<void()>& body);
@@ -93,12 +98,14 @@ T __shfl_xor_sync(unsigned, T value, int mask) {
 }
 template <class T>
 [[gnu::noinline, gnu::no_sanitize_thread]] T atomicAdd(T* to, T value) {
+  ::octet::emulation::atomic_access(to, sizeof(T), __builtin_return_address(0));
   const T old = *to;
   *to = old + value;
   return old;
 }
 template <class T>
 [[gnu::noinline, gnu::no_sanitize_thread]] T atomicMax(T* to, T value) {
+  ::octet::emulation::atomic_access(to, sizeof(T), __builtin_return_address(0));
   const T old = *to;
   *to = old > value ? old : value;
   return old;

@@ -4,11 +4,13 @@
 
 namespace octet::emulation {
 
+enum class Use { read, write, atomic };
+
 class Observer {
  public:
   virtual ~Observer() = default;
   // By the running thread; code: where in the program.
-  virtual void access(const void* address, size_t bytes, bool write, const void* code) = 0;
+  virtual void access(const void* address, size_t bytes, Use, const void* code) = 0;
   // Device memory that now exists, or does not any more.
   virtual void device_memory(const void* address, size_t bytes, bool present) = 0;
 };

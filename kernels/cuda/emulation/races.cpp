@@ -43,25 +43,31 @@ RaceDetector::Page& RaceDetector::page_of(uintptr_t address) {
 // Threads of a block are ordered by its barriers, those of a warp also by what the warp does together.
 bool RaceDetector::ordered(const Access& before, const Access& now, bool shared) const {
   if (before.launch != now.launch) return true;
+  if (before.use == Use::atomic && now.use == Use::atomic) return true;
   if (before.block != now.block) return shared;  // every block has its own
   return before.thread == now.thread || before.barriers < now.barriers ||
          (before.thread / 32 == now.thread / 32 && before.collectives < now.collectives);
 }
 
-void RaceDetector::access(const void* address, size_t bytes, bool write, const void* code) {
+void RaceDetector::access(const void* address, size_t bytes, Use use, const void* code) {
   if (thread == nullptr) return;
   const std::lock_guard lock(mutex_);
   const uintptr_t first = reinterpret_cast<uintptr_t>(address);
   const bool shared = in_static_memory(address);
   if (!shared && !device_.contains(first / page_bytes)) return;
   ++accesses_;
-  const Access now{launches,         block_index.x + grid_size.x * (block_index.y + grid_size.y * block_index.z),
-                   thread->barriers, thread->collectives,
-                   thread->linear,   code};
+  const Access now{launches,
+                   block_index.x + grid_size.x * (block_index.y + grid_size.y * block_index.z),
+                   thread->barriers,
+                   thread->collectives,
+                   thread->linear,
+                   use,
+                   code};
   for (uintptr_t at = first; at < first + bytes; ++at) {
     Byte& byte = page_of(at)[at % page_bytes];
-    if (!ordered(byte.write, now, shared)) report(write ? "writes what" : "reads what", byte.write, now, shared);
-    if (!write) {
+    if (!ordered(byte.write, now, shared))
+      report(use == Use::read ? "reads what" : "writes what", byte.write, now, shared);
+    if (use == Use::read) {
       Access& first_read = byte.reads[0];
       const bool after_it = first_read.block == now.block && ordered(first_read, now, shared);
       (first_read.launch != now.launch || after_it ? first_read : byte.reads[1]) = now;
@@ -88,30 +94,29 @@ void RaceDetector::report(const char* what, const Access& before, const Access& 
 }  // namespace octet::emulation
 
 // What -fsanitize=thread makes of loads and stores.
-#define OCTET_ACCESS(name, bytes, write)                                                      \
-  void name(void* address) {                                                                  \
-    if (octet::emulation::observer != nullptr)                                                \
-      octet::emulation::observer->access(address, bytes, write, __builtin_return_address(0)); \
+#define OCTET_ACCESS(name, bytes, use)                                                                             \
+  void name(void* address) {                                                                                       \
+    if (octet::emulation::observer != nullptr)                                                                     \
+      octet::emulation::observer->access(address, bytes, octet::emulation::Use::use, __builtin_return_address(0)); \
   }
-#define OCTET_ACCESSES(bytes)                              \
-  OCTET_ACCESS(__tsan_read##bytes, bytes, false)           \
-  OCTET_ACCESS(__tsan_write##bytes, bytes, true)           \
-  OCTET_ACCESS(__tsan_unaligned_read##bytes, bytes, false) \
-  OCTET_ACCESS(__tsan_unaligned_write##bytes, bytes, true)
+#define OCTET_ACCESSES(bytes)                             \
+  OCTET_ACCESS(__tsan_read##bytes, bytes, read)           \
+  OCTET_ACCESS(__tsan_write##bytes, bytes, write)         \
+  OCTET_ACCESS(__tsan_unaligned_read##bytes, bytes, read) \
+  OCTET_ACCESS(__tsan_unaligned_write##bytes, bytes, write)
+#define OCTET_RANGE(name, use)                                                                                     \
+  void name(void* address, size_t bytes) {                                                                         \
+    if (octet::emulation::observer != nullptr)                                                                     \
+      octet::emulation::observer->access(address, bytes, octet::emulation::Use::use, __builtin_return_address(0)); \
+  }
 extern "C" {
 OCTET_ACCESSES(1)
 OCTET_ACCESSES(2)
 OCTET_ACCESSES(4)
 OCTET_ACCESSES(8)
 OCTET_ACCESSES(16)
-void __tsan_read_range(void* address, size_t bytes) {
-  if (octet::emulation::observer != nullptr)
-    octet::emulation::observer->access(address, bytes, false, __builtin_return_address(0));
-}
-void __tsan_write_range(void* address, size_t bytes) {
-  if (octet::emulation::observer != nullptr)
-    octet::emulation::observer->access(address, bytes, true, __builtin_return_address(0));
-}
+OCTET_RANGE(__tsan_read_range, read)
+OCTET_RANGE(__tsan_write_range, write)
 void __tsan_init() {}
 void __tsan_func_entry(void*) {}
 void __tsan_func_exit() {}

@@ -1,7 +1,7 @@
 // Finds races of emulated kernels, as compute-sanitizer's racecheck does on a GPU: two threads that use a byte of
 // shared or device memory, one of them writing it, with no barrier between them (other blocks of a launch: never any).
 // The kernels must be compiled with -fsanitize=thread, whose calls arrive here instead of in the compiler's own
-// library. Atomic operations do not race. Shared memory is what the program holds in static variables.
+// library. Atomic operations do not race with each other. Shared memory is what the program holds in static variables.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -28,7 +28,7 @@ class RaceDetector final : public Observer {
   const std::vector<std::string>& races() const { return races_; }
   int64_t accesses() const { return accesses_; }
 
-  void access(const void* address, size_t bytes, bool write, const void* code) override;
+  void access(const void* address, size_t bytes, Use, const void* code) override;
   void device_memory(const void* address, size_t bytes, bool present) override;
 
  private:
@@ -36,6 +36,7 @@ class RaceDetector final : public Observer {
     uint32_t launch = 0, block = 0;  // launches are counted from 1: 0 is none
     uint32_t barriers = 0, collectives = 0;
     uint32_t thread = 0;
+    Use use = Use::read;
     const void* code = nullptr;
   };
   struct Byte {
