@@ -22,16 +22,20 @@ std::string this_machine() {
   return host;
 }
 
-// Of the open file, not of the process (F_OFD_...): closing another descriptor of the file does not let go.
-bool try_lock(int descriptor, int command) {
+struct flock whole_file() {
   struct flock lock = {};
   lock.l_type = F_WRLCK;
   lock.l_whence = SEEK_SET;
+  return lock;
+}
+
+// Of the open file, not of the process (F_OFD_...): closing another descriptor of the file does not let go.
+bool lock(int descriptor, DirectoryLock::Wait wait) {
+  struct flock request = whole_file();
   int result;
   do {
-    result = fcntl(descriptor, command, &lock);
+    result = fcntl(descriptor, wait == DirectoryLock::Wait::a_little ? F_OFD_SETLK : F_OFD_SETLKW, &request);
   } while (result < 0 && errno == EINTR);
-  if (command == F_OFD_GETLK) return result < 0 || lock.l_type == F_UNLCK;
   return result == 0;
 }
 
@@ -50,7 +54,7 @@ DirectoryLock::DirectoryLock(const std::string& directory, Wait wait)
                 std::strerror(errno));
   const std::string suffix = " on " + this_machine();
   const auto start = std::chrono::steady_clock::now();
-  for (bool told = false; !try_lock(descriptor_, wait == Wait::a_little ? F_OFD_SETLK : F_OFD_SETLKW); told = true) {
+  for (bool told = false; !lock(descriptor_, wait); told = true) {
     if (errno != EAGAIN && errno != EACCES) {
       spdlog::warn("{}: no locks here ({}): see to it that no second process works in this directory", directory,
                    std::strerror(errno));
@@ -76,9 +80,10 @@ DirectoryLock::~DirectoryLock() { close(descriptor_); }
 bool DirectoryLock::held(const std::string& directory) {
   const int descriptor = open(file_of(directory).c_str(), O_RDWR | O_CLOEXEC);
   if (descriptor < 0) return false;
-  const bool free = try_lock(descriptor, F_OFD_GETLK);
+  struct flock other = whole_file();
+  const bool held = fcntl(descriptor, F_OFD_GETLK, &other) == 0 && other.l_type != F_UNLCK;
   close(descriptor);
-  return !free;
+  return held;
 }
 
 }  // namespace octet

@@ -46,9 +46,6 @@ std::string created(const Config& config, const std::string& wanted, bool resume
   if (!wanted.empty() || resume) {
     const std::string directory =
         wanted.empty() ? "runs/" + std::filesystem::path(config.file).stem().string() : wanted;
-    REQUIRE_USAGE(resume || !holds_checkpoints(directory),
-                  "add --resume to go on, or name another directory with --run", directory,
-                  " holds the checkpoints of an earlier run");
     create(directory);
     return directory;
   }
@@ -68,6 +65,8 @@ std::string created(const Config& config, const std::string& wanted, bool resume
 
 RunDirectory::RunDirectory(const Config& config, const std::string& wanted, bool resume)
     : path_(created(config, wanted, resume)), lock_(path_) {
+  REQUIRE_USAGE(resume || !holds_checkpoints(path_), "add --resume to go on, or name another directory with --run",
+                path_, " holds the checkpoints of an earlier run");
   write_durably(path_ + "/config.yaml", to_yaml(config));
 }
 
