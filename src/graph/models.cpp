@@ -81,8 +81,8 @@ Edge resnet_imagenet(Graph& graph, Edge x, bool bottleneck, std::array<int, 4> b
   return graph.linear("fc", graph.global_pool("avgpool", x), {.out = classes, .gives_logits = true});
 }
 
-// MobileNetV2 (Sandler et al. 2018). The CIFAR form, for images up to 32 pixels, keeps the resolution in the stem and in
-// the second stage.
+// MobileNetV2 (Sandler et al. 2018). The CIFAR form, for images up to 32 pixels, keeps the resolution in the stem and
+// in the second stage.
 Edge mobilenet_v2(Graph& graph, Edge x, bool cifar, int64_t classes) {
   struct Stage {
     int expansion;
