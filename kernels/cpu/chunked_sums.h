@@ -1,26 +1,32 @@
-// Sums in FP16 (1, 6, 9), in chunks of 64 products (Wang et al., NeurIPS 2018, figure 3): the inner loop of
-// conv_chunked.cpp.
+// Sums in FP16 (1, 6, 9), in chunks of 64 products (Wang et al., NeurIPS 2018, figure 3): the inner loops of
+// conv_chunked.cpp. A chunk's sum is rounded after each product, then added to the total, which is rounded.
 #pragma once
 #include "kernels/backend.h"
 
 namespace octet::cpu {
 
-// total[i] = the chunked sum of factors[k] * rows[k][offset + i], k = 0, 1 ... products - 1, for i < count. A null row
-// is padding: it takes its place in the chunk and adds nothing.
-using ChunkedSums = void (*)(const float* const* rows, int64_t offset, const float* factors, int64_t products,
-                             int64_t count, float* total);
+struct ChunkedSums {
+  static constexpr int height = 4;  // rows of factors that one call takes: a row of values is read once for all
+
+  // Goes on with sums[h * count + i], chunked sums of earlier products, whole chunks of them, or 0:
+  // factors[h * products + k] * rows[k][i] follow, k = 0, 1 ... products - 1, for h < height and i < count.
+  void (*of_rows)(const float* const* rows, const float* factors, int64_t products, int64_t count, float* sums);
+  // sums[i] = the chunked sum of a[k][offset + i] * b[k][offset + i].
+  void (*of_pairs)(const float* const* a, const float* const* b, int64_t offset, int64_t products, int64_t count,
+                   float* sums);
+};
 
 namespace scalar {
-void chunked_sums(const float* const*, int64_t, const float*, int64_t, int64_t, float*);
+extern const ChunkedSums chunked_sums;
 }
 namespace avx2 {
-void chunked_sums(const float* const*, int64_t, const float*, int64_t, int64_t, float*);
+extern const ChunkedSums chunked_sums;
 }
 namespace avx512 {
-void chunked_sums(const float* const*, int64_t, const float*, int64_t, int64_t, float*);
+extern const ChunkedSums chunked_sums;
 }
 
-inline ChunkedSums chunked_sums_of([[maybe_unused]] Isa isa) {
+inline const ChunkedSums& chunked_sums_of([[maybe_unused]] Isa isa) {
 #if defined(__x86_64__)
   if (isa >= Isa::avx512_vnni) return avx512::chunked_sums;
   if (isa == Isa::avx2) return avx2::chunked_sums;

@@ -1,38 +1,19 @@
 // Real convolutions whose sums are FP16 numbers (1, 6, 9), taken in chunks of 64 products, as the FP8 policy's paper
-// does (Wang et al., NeurIPS 2018, figure 3): a chunk's sum is rounded after each product, then added to the total,
-// which is rounded. Products of FP8 operands are exact in FP16. A simulation: right, not fast. Products with padding
-// are part of their chunk and add nothing.
+// does (Wang et al., NeurIPS 2018, figure 3). Products of FP8 operands are exact in FP16. A simulation. Products with
+// padding take their place in a chunk and add nothing: one of their factors is 0.
 #include <algorithm>
-#include <limits>
 #include <vector>
 
 #include "kernels/cpu/chunked_sums.h"
 #include "kernels/cpu/conv.h"
 #include "kernels/cpu/parallel.h"
+#include "kernels/cpu/real_moments.h"
 #include "kernels/shared/small_float.h"
 
 namespace octet::cpu {
 namespace {
 
-// What chunked_sums takes for one row of sums, collected by its caller.
-struct Products {
-  std::vector<const float*> rows;
-  std::vector<float> factors, sums;
-  explicit Products(int64_t count) : sums(static_cast<size_t>(count)) {}
-  void clear() {
-    rows.clear();
-    factors.clear();
-  }
-  void add(float factor, const float* row) {
-    rows.push_back(row);
-    factors.push_back(factor);
-  }
-  const std::vector<float>& take(ChunkedSums chunked_sums) {
-    chunked_sums(rows.data(), 0, factors.data(), static_cast<int64_t>(rows.size()), static_cast<int64_t>(sums.size()),
-                 sums.data());
-    return sums;
-  }
-};
+constexpr int64_t height = ChunkedSums::height;
 
 float read(const Tensor& tensor, int64_t i) {
   return tensor.dtype == DType::bf16 ? from_bf16(tensor.as<uint16_t>()[i]) : tensor.f32()[i];
@@ -47,87 +28,178 @@ void write(Into into, int64_t i, float value) {
 
 class ChunkedConvolution final : public Convolution {
  public:
-  ChunkedConvolution(Isa isa, int threads) : chunked_sums_(chunked_sums_of(isa)), threads_(threads) {}
-  size_t scratch_bytes() const override { return transposed_.size() * sizeof(float) + rows_.size() * sizeof(float*); }
+  ChunkedConvolution(Isa isa, int threads) : sums_of_(chunked_sums_of(isa)), threads_(threads) {}
+  size_t scratch_bytes() const override {
+    return (transposed_.size() + zeros_.size()) * sizeof(float) + rows_.size() * sizeof(float*) + moments_.bytes();
+  }
 
   void forward(const ConvProblem& p, QTensor x, QTensor w, Tensor y, Moments moments) override {
-    const int64_t inputs = p.x.c / p.groups, outputs = p.y.c / p.groups, taps = int64_t{p.kernel_h} * p.kernel_w;
-    // (output, tap, input) -> (group, tap, input, output of the group), so that a row of outputs is contiguous.
-    transposed_.resize(size_t(p.weight().elements()));
-    const float* const weights = w.values.f32();
-    parallel_for(threads_, p.y.c, [&](int64_t output) {
-      for (int64_t k = 0; k < taps * inputs; ++k)
-        transposed_[size_t((output / outputs * taps * inputs + k) * outputs + output % outputs)] =
-            weights[output * taps * inputs + k];
-    });
-    parallel_for(threads_, p.y.pixels(), [&](int64_t pixel) {
-      Products row(outputs);
-      const int64_t n = pixel / (p.y.h * p.y.w), line = pixel / p.y.w % p.y.h, column = pixel % p.y.w;
-      for (int64_t group = 0; group < p.groups; ++group) {
-        row.clear();
-        for (int64_t tap = 0; tap < taps; ++tap) {
-          const float* const from = input_pixel(p, x.values.f32(), n, line, column, tap);
-          const float* const values = transposed_.data() + (group * taps + tap) * inputs * outputs;
-          for (int64_t i = 0; i < inputs; ++i)
-            row.add(from ? from[group * inputs + i] : 0, from ? values + i * outputs : nullptr);
-        }
-        const std::vector<float>& sums = row.take(chunked_sums_);
-        for (int64_t o = 0; o < outputs; ++o) write({y}, pixel * p.y.c + group * outputs + o, sums[size_t(o)]);
-      }
-    });
-    if (moments) measure(y, moments);
+    const Sizes size(p);
+    const float *const from = x.values.f32(), *const weights = w.values.f32();
+    const auto pixel_of = [=, &p](int64_t pixel, int64_t tap) { return input_pixel(p, from, pixel, tap); };
+    if (size.depthwise) {
+      pair_pixels(size, weights, p.y.pixels(), p.x.c, {y}, pixel_of);
+    } else {
+      // (output, tap, input) -> (group, tap, input, output of the group), so that a row of outputs is contiguous.
+      const int64_t products = size.taps * size.inputs;
+      transposed_.resize(size_t(p.weight().elements()));
+      parallel_for(threads_, p.y.c, [&](int64_t o) {
+        for (int64_t k = 0; k < products; ++k)
+          transposed_[size_t((o / size.outputs * products + k) * size.outputs + o % size.outputs)] =
+              weights[o * products + k];
+      });
+      point_rows(p.groups * products, [&](int64_t row) { return transposed_.data() + row * size.outputs; });
+      sum_pixels(size, p.groups, p.y.pixels(), size.inputs, size.outputs, {y}, pixel_of);
+    }
+    if (moments) measure_moments(threads_, y.f32(), y.shape, moments, moments_);
   }
 
   void backward_data(const ConvProblem& p, QTensor dy, QTensor w, Into dx) override {
-    const int64_t inputs = p.x.c / p.groups, outputs = p.y.c / p.groups, taps = int64_t{p.kernel_h} * p.kernel_w;
-    parallel_for(threads_, p.x.pixels(), [&](int64_t pixel) {
-      Products row(inputs);
-      const int64_t n = pixel / (p.x.h * p.x.w), line = pixel / p.x.w % p.x.h, column = pixel % p.x.w;
-      for (int64_t group = 0; group < p.groups; ++group) {
-        row.clear();
-        for (int64_t tap = 0; tap < taps; ++tap) {
-          const float* const from = output_pixel(p, dy.values.f32(), n, line, column, tap);
-          for (int64_t o = group * outputs; o < (group + 1) * outputs; ++o)
-            row.add(from ? from[o] : 0, from ? w.values.f32() + (o * taps + tap) * inputs : nullptr);
-        }
-        const std::vector<float>& sums = row.take(chunked_sums_);
-        for (int64_t i = 0; i < inputs; ++i) write(dx, pixel * p.x.c + group * inputs + i, sums[size_t(i)]);
-      }
-    });
+    const Sizes size(p);
+    const float *const from = dy.values.f32(), *const weights = w.values.f32();
+    const auto pixel_of = [=, &p](int64_t pixel, int64_t tap) { return output_pixel(p, from, pixel, tap); };
+    if (size.depthwise) {
+      pair_pixels(size, weights, p.x.pixels(), p.x.c, dx, pixel_of);
+    } else {
+      point_rows(p.y.c * size.taps, [&](int64_t row) {  // (group, tap, output)
+        const int64_t tap = row / size.outputs % size.taps;
+        const int64_t output = row / size.outputs / size.taps * size.outputs + row % size.outputs;
+        return weights + (output * size.taps + tap) * size.inputs;
+      });
+      sum_pixels(size, p.groups, p.x.pixels(), size.outputs, size.inputs, dx, pixel_of);
+    }
   }
 
   void backward_weight(const ConvProblem& p, QTensor x, QTensor dy, Into dw) override {
-    const int64_t inputs = p.x.c / p.groups, outputs = p.y.c / p.groups, taps = int64_t{p.kernel_h} * p.kernel_w;
+    const Sizes size(p);
     const int64_t pixels = p.y.pixels();
-    rows_.resize(size_t(taps * pixels));
-    parallel_for(threads_, taps * p.y.n * p.y.h, [&](int64_t at) {
-      const int64_t tap = at / (p.y.n * p.y.h), line = at % (p.y.n * p.y.h);
-      for (int64_t column = 0; column < p.y.w; ++column)
-        rows_[size_t(tap * pixels + line * p.y.w + column)] =
-            input_pixel(p, x.values.f32(), line / p.y.h, line % p.y.h, column, tap);
-    });
-    parallel_for(threads_, p.y.c, [&](int64_t output) {
-      std::vector<float> factors(static_cast<size_t>(pixels)), sums(static_cast<size_t>(inputs));
-      for (int64_t pixel = 0; pixel < pixels; ++pixel) factors[size_t(pixel)] = dy.values.f32()[pixel * p.y.c + output];
-      for (int64_t tap = 0; tap < taps; ++tap) {
-        chunked_sums_(rows_.data() + tap * pixels, output / outputs * inputs, factors.data(), pixels, inputs,
-                      sums.data());
-        for (int64_t i = 0; i < inputs; ++i) write(dw, (output * taps + tap) * inputs + i, sums[size_t(i)]);
+    const float *const from = x.values.f32(), *const errors = dy.values.f32();
+    const auto pixel_of = [=, &p](int64_t pixel, int64_t tap) { return input_pixel(p, from, pixel, tap); };
+    if (size.depthwise) {
+      zeros_.resize(size_t(p.x.c));
+      point_rows(size.taps * pixels, [&](int64_t row) {
+        const float* const pixel = pixel_of(row % pixels, row / pixels);
+        return pixel ? pixel : zeros_.data();
+      });
+      std::vector<const float*> pairs(static_cast<size_t>(pixels));
+      for (int64_t pixel = 0; pixel < pixels; ++pixel) pairs[size_t(pixel)] = errors + pixel * p.y.c;
+      const int64_t part = 64, parts = (p.x.c + part - 1) / part;
+      parallel_for(threads_, size.taps * parts, [&](int64_t at) {
+        const int64_t tap = at / parts, first = at % parts * part, count = std::min(part, p.x.c - first);
+        float sums[part];
+        sums_of_.of_pairs(rows_.data() + tap * pixels, pairs.data(), first, pixels, count, sums);
+        for (int64_t c = 0; c < count; ++c) write(dw, (first + c) * size.taps + tap, sums[c]);
+      });
+      return;
+    }
+    // An item takes a few outputs of a group and goes along the pixels by panels that stay in the cache: what all taps
+    // read for a pixel is a row.
+    constexpr int64_t most = 4 * height;
+    const int64_t parts = (size.outputs + most - 1) / most, width = size.taps * size.inputs;
+    const int64_t panel = std::clamp<int64_t>(131072 / width / 64, 1, 16) * 64;  // whole chunks
+    parallel_for(threads_, p.groups * parts, [&](int64_t item) {
+      const int64_t group = item / parts, first = item % parts * most, count = std::min(most, size.outputs - first);
+      std::vector<float> values(size_t(panel * width)), factors(size_t(most * panel)), sums(size_t(most * width));
+      std::vector<const float*> rows(static_cast<size_t>(panel));
+      for (int64_t k = 0; k < panel; ++k) rows[size_t(k)] = values.data() + k * width;
+      for (int64_t begin = 0; begin < pixels; begin += panel) {
+        const int64_t products = std::min(panel, pixels - begin);
+        gather(size, begin, products, group * size.inputs, size.inputs, pixel_of, values.data());
+        for (int64_t k = 0; k < products; ++k)
+          for (int64_t o = 0; o < count; ++o)
+            factors[size_t(o * products + k)] = errors[(begin + k) * p.y.c + group * size.outputs + first + o];
+        for (int64_t o = 0; o < count; o += height)
+          sums_of_.of_rows(rows.data(), factors.data() + o * products, products, width, sums.data() + o * width);
       }
+      for (int64_t at = 0; at < count * width; ++at)
+        write(dw, (group * size.outputs + first) * width + at, sums[size_t(at)]);
     });
   }
 
  private:
+  struct Sizes {
+    int64_t inputs, outputs, taps;  // channels of one group
+    bool depthwise;
+    explicit Sizes(const ConvProblem& p)
+        : inputs(p.x.c / p.groups),
+          outputs(p.y.c / p.groups),
+          taps(int64_t{p.kernel_h} * p.kernel_w),
+          depthwise(inputs == 1 && outputs == 1 && p.groups > 1) {}
+  };
+
+  template <class F>
+  void point_rows(int64_t count, const F& row_of) {
+    rows_.resize(size_t(count));
+    parallel_pieces(threads_, count, 1024, [&](int64_t first, int64_t size) {
+      for (int64_t row = first; row < first + size; ++row) rows_[size_t(row)] = row_of(row);
+    });
+  }
+
+  // What `count` pixels read: `read` channels from `channel` on of each tap's pixel_of(pixel, tap), null for padding.
+  template <class F>
+  static void gather(const Sizes& size, int64_t first, int64_t count, int64_t channel, int64_t read, const F& pixel_of,
+                     float* to) {
+    for (int64_t at = 0; at < count * size.taps; ++at, to += read) {
+      const float* const from = pixel_of(first + at / size.taps, at % size.taps);
+      if (from != nullptr)
+        std::copy_n(from + channel, read, to);
+      else
+        std::fill_n(to, read, 0.0f);
+    }
+  }
+
+  // Every pixel's sums over what it reads of each group, for which rows_ holds rows of `written` numbers by (group,
+  // tap, channel).
+  template <class F>
+  void sum_pixels(const Sizes& size, int64_t groups, int64_t pixels, int64_t read, int64_t written, Into into,
+                  const F& pixel_of) {
+    const int64_t products = size.taps * read;
+    parallel_pieces(threads_, pixels, height, [&](int64_t first, int64_t count) {
+      std::vector<float> factors(size_t(height * products)), sums(size_t(height * written));
+      for (int64_t group = 0; group < groups; ++group) {
+        gather(size, first, count, group * read, read, pixel_of, factors.data());
+        std::fill(sums.begin(), sums.end(), 0.0f);
+        sums_of_.of_rows(rows_.data() + group * products, factors.data(), products, written, sums.data());
+        for (int64_t at = 0; at < count; ++at)
+          for (int64_t c = 0; c < written; ++c)
+            write(into, ((first + at) * groups + group) * written + c, sums[size_t(at * written + c)]);
+      }
+    });
+  }
+
+  // The same of depthwise convolutions, channel by channel; weights: (channel, tap).
+  template <class F>
+  void pair_pixels(const Sizes& size, const float* weights, int64_t pixels, int64_t channels, Into into,
+                   const F& pixel_of) {
+    transposed_.resize(size_t(size.taps * channels));
+    for (int64_t at = 0; at < size.taps * channels; ++at)
+      transposed_[size_t(at)] = weights[at % channels * size.taps + at / channels];
+    zeros_.resize(size_t(channels));
+    point_rows(size.taps, [&](int64_t tap) { return transposed_.data() + tap * channels; });
+    parallel_pieces(threads_, pixels, 16, [&](int64_t first, int64_t count) {
+      std::vector<const float*> rows(static_cast<size_t>(size.taps));
+      std::vector<float> sums(static_cast<size_t>(channels));
+      for (int64_t pixel = first; pixel < first + count; ++pixel) {
+        for (int64_t tap = 0; tap < size.taps; ++tap) {
+          const float* const from = pixel_of(pixel, tap);
+          rows[size_t(tap)] = from ? from : zeros_.data();
+        }
+        sums_of_.of_pairs(rows.data(), rows_.data(), 0, size.taps, channels, sums.data());
+        for (int64_t c = 0; c < channels; ++c) write(into, pixel * channels + c, sums[size_t(c)]);
+      }
+    });
+  }
+
   // The input pixel that meets this tap for an output pixel; null: padding.
-  static const float* input_pixel(const ConvProblem& p, const float* x, int64_t n, int64_t row, int64_t column,
-                                  int64_t tap) {
+  static const float* input_pixel(const ConvProblem& p, const float* x, int64_t pixel, int64_t tap) {
+    const int64_t n = pixel / (p.y.h * p.y.w), row = pixel / p.y.w % p.y.h, column = pixel % p.y.w;
     const int64_t h = row * p.stride_h - p.pad_h + tap / p.kernel_w * p.dilation_h;
     const int64_t w = column * p.stride_w - p.pad_w + tap % p.kernel_w * p.dilation_w;
     return h < 0 || w < 0 || h >= p.x.h || w >= p.x.w ? nullptr : x + ((n * p.x.h + h) * p.x.w + w) * p.x.c;
   }
   // The output pixel that an input pixel reached through this tap; null: none.
-  static const float* output_pixel(const ConvProblem& p, const float* y, int64_t n, int64_t row, int64_t column,
-                                   int64_t tap) {
+  static const float* output_pixel(const ConvProblem& p, const float* y, int64_t pixel, int64_t tap) {
+    const int64_t n = pixel / (p.x.h * p.x.w), row = pixel / p.x.w % p.x.h, column = pixel % p.x.w;
     const int64_t h = row + p.pad_h - tap / p.kernel_w * p.dilation_h,
                   w = column + p.pad_w - tap % p.kernel_w * p.dilation_w;
     if (h < 0 || w < 0 || h % p.stride_h != 0 || w % p.stride_w != 0) return nullptr;
@@ -135,33 +207,11 @@ class ChunkedConvolution final : public Convolution {
     return line >= p.y.h || place >= p.y.w ? nullptr : y + ((n * p.y.h + line) * p.y.w + place) * p.y.c;
   }
 
-  void measure(const Tensor& y, Moments moments) const {
-    const int64_t channels = y.shape.c, pixels = y.shape.pixels();
-    parallel_for(threads_, channels, [&](int64_t c) {
-      double sum = 0, squares = 0;
-      float low = std::numeric_limits<float>::infinity(), high = -low;
-      for (int64_t p = 0; p < pixels; ++p) {
-        const float value = read(y, p * channels + c);
-        sum += double(value);
-        low = std::min(low, value);
-        high = std::max(high, value);
-      }
-      const double mean = sum / double(pixels);
-      for (int64_t p = 0; p < pixels; ++p) {
-        const double difference = double(read(y, p * channels + c)) - mean;
-        squares += difference * difference;
-      }
-      moments.mean[c] = float(mean);
-      moments.variance[c] = float(squares / double(pixels));
-      if (moments.min != nullptr) moments.min[c] = low;
-      if (moments.max != nullptr) moments.max[c] = high;
-    });
-  }
-
-  ChunkedSums chunked_sums_;
+  const ChunkedSums& sums_of_;
   int threads_;
-  std::vector<float> transposed_;
-  std::vector<const float*> rows_;  // the weight gradient's, by tap and pixel
+  std::vector<float> transposed_, zeros_;
+  std::vector<const float*> rows_;
+  Scratch moments_;
 };
 
 }  // namespace

@@ -5,12 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <dnnl.hpp>
-#include <limits>
 #include <map>
 #include <vector>
 
 #include "kernels/cpu/conv.h"
-#include "kernels/cpu/scratch.h"
+#include "kernels/cpu/real_moments.h"
 #include "kernels/shared/encode.h"
 
 namespace octet::cpu {
@@ -52,7 +51,7 @@ class OneDnnConvolution final : public Convolution {
     pass.first.set_data_handle(x.values.data);
     pass.output.set_data_handle(values);
     execute(pass, {{DNNL_ARG_SRC, pass.first}, {DNNL_ARG_WEIGHTS, pass.second}, {DNNL_ARG_DST, pass.output}});
-    if (moments) measure(values, p.y, moments);
+    if (moments) measure_moments(threads_, values, p.y, moments, moments_);
     if (y.dtype == DType::bf16) finish(values, {y, false});
   }
 
@@ -176,43 +175,6 @@ class OneDnnConvolution final : public Convolution {
       auto* out = to.tensor.as<uint16_t>();
 #pragma omp parallel for num_threads(threads_) schedule(static)
       for (int64_t i = 0; i < count; ++i) out[i] = to_bf16(add ? from_bf16(out[i]) + values[i] : values[i]);
-    }
-  }
-
-  // Per channel, over chunks of pixels whose number depends on the shape only; chunks are combined in order.
-  void measure(const float* values, Shape shape, Moments moments) {
-    const int64_t pixels = shape.pixels(), channels = shape.c, chunk = 512, chunks = (pixels + chunk - 1) / chunk;
-    double* parts = moments_.get<double>(static_cast<size_t>(chunks * channels * 4));
-#pragma omp parallel for num_threads(threads_) schedule(static)
-    for (int64_t k = 0; k < chunks; ++k) {
-      double *sum = parts + k * channels * 4, *square = sum + channels, *low = square + channels,
-             *high = low + channels;
-      std::fill_n(sum, 2 * channels, 0.0);
-      std::fill_n(low, channels, std::numeric_limits<double>::infinity());
-      std::fill_n(high, channels, -std::numeric_limits<double>::infinity());
-      for (int64_t p = k * chunk; p < std::min(pixels, (k + 1) * chunk); ++p)
-        for (int64_t c = 0; c < channels; ++c) {
-          const double value = values[p * channels + c];
-          sum[c] += value;
-          square[c] += value * value;
-          low[c] = value < low[c] ? value : low[c];
-          high[c] = value > high[c] ? value : high[c];
-        }
-    }
-    for (int64_t c = 0; c < channels; ++c) {
-      double sum = 0, square = 0, low = parts[2 * channels + c], high = parts[3 * channels + c];
-      for (int64_t k = 0; k < chunks; ++k) {
-        const double* part = parts + k * channels * 4 + c;
-        sum += part[0];
-        square += part[channels];
-        low = std::min(low, part[2 * channels]);
-        high = std::max(high, part[3 * channels]);
-      }
-      const double mean = sum / static_cast<double>(pixels);
-      moments.mean[c] = static_cast<float>(mean);
-      moments.variance[c] = static_cast<float>(std::max(0.0, square / static_cast<double>(pixels) - mean * mean));
-      if (moments.min != nullptr) moments.min[c] = static_cast<float>(low);
-      if (moments.max != nullptr) moments.max[c] = static_cast<float>(high);
     }
   }
 

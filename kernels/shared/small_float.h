@@ -41,9 +41,11 @@ struct SmallFloat {
   }
   // Up with the probability of the part that is dropped; uniform in [0, 1).
   static float stochastic(float x, float uniform) {
-    const int exponent = std::max(x == 0 ? least : std::ilogb(x), least);
-    const float step = std::ldexp(1.0f, exponent - mantissa_bits);
-    return saturate(std::floor(x / step + uniform) * step, largest);
+    // The step between neighbours of x and its inverse: powers of two, so that nothing is rounded but the sum.
+    const uint32_t exponent = std::max((bits_of(x) >> 23) & 0xFFu, uint32_t(127 + least)) - mantissa_bits;
+    const float sum = x * float_of((254 - exponent) << 23) + uniform, nearest = round_nearest(sum);
+    const float below = nearest - (nearest > sum ? 1.0f : 0.0f);
+    return saturate(below * float_of(exponent << 23), largest);
   }
 };
 using Float8 = SmallFloat<5, 2>;

@@ -21,7 +21,8 @@ class DoReFa final : public SimulatedPolicy {
   void round(Role role, Tensor values, const RngKey& key) const override {
     if (role == Role::weight) round_weight(values);
     if (role == Role::activation)
-      for_each(values, [&](float& a, int64_t) { a = q(std::clamp(a, 0.0f, 1.0f), config_.bits.activation); });
+      for_each(values,
+               [levels = levels(config_.bits.activation)](float& a, int64_t) { a = q(clamp(a, 0, 1), levels); });
     if (role == Role::error) round_error(values, key);
   }
 
@@ -29,52 +30,52 @@ class DoReFa final : public SimulatedPolicy {
   void backward(Role role, Tensor values, Tensor gradient) const override {
     const float* const before = values.f32();
     if (role == Role::activation)
-      for_each(gradient, [&](float& g, int64_t i) { g = before[i] >= 0 && before[i] <= 1 ? g : 0; });
+      for_each(gradient, [=](float& g, int64_t i) { g = before[i] >= 0 && before[i] <= 1 ? g : 0; });
     if (role == Role::weight) weight_backward(values, gradient);
   }
 
  private:
-  static float q(float x, int64_t bits) {
-    const float levels = float((1 << bits) - 1);
-    return std::nearbyint(x * levels) / levels;
-  }
+  static float levels(int64_t bits) { return float((1 << bits) - 1); }
+  static float q(float x, float levels) { return nearest_integer(x * levels) / levels; }
 
   void round_weight(Tensor w) const {
     for_each(w, [](float& x, int64_t) { x = std::tanh(x); });
     const float largest = absmax(w);
     if (largest == 0) return;
-    for_each(w, [&](float& x, int64_t) { x = 2 * q(x / (2 * largest) + 0.5f, config_.bits.weight) - 1; });
+    for_each(w, [=, levels = levels(config_.bits.weight)](float& x, int64_t) {
+      x = 2 * q(x / (2 * largest) + 0.5f, levels) - 1;
+    });
   }
 
   // y = t / M, t = tanh(w), M = max |t| = |t_m|: dL/dt_i = g_i / M, and for i = m less sign(t_m) sum(g t) / M^2.
   static void weight_backward(Tensor values, Tensor gradient) {
-    const float* const w = values.f32();
     const int64_t count = gradient.elements();
+    std::vector<float> tanh_w(values.f32(), values.f32() + count);
+    float* const t = tanh_w.data();
+    for_each({t, values.shape}, [](float& x, int64_t) { x = std::tanh(x); });
     int64_t at = 0;
     double weighted = 0;
     for (int64_t i = 0; i < count; ++i) {
-      if (std::abs(w[i]) > std::abs(w[at])) at = i;
-      weighted += double(gradient.f32()[i]) * std::tanh(double(w[i]));
+      if (std::abs(t[i]) > std::abs(t[at])) at = i;
+      weighted += double(gradient.f32()[i]) * double(t[i]);
     }
-    const float top = std::tanh(w[at]), largest = std::abs(top);
+    const float largest = std::abs(t[at]);
     if (largest == 0) return;
-    const auto of_maximum = float(weighted / (double(largest) * double(largest))) * (top > 0 ? 1.0f : -1.0f);
-    for_each(gradient, [&](float& g, int64_t i) {
-      const float t = std::tanh(w[i]);
-      g = (g / largest - (i == at ? of_maximum : 0)) * (1 - t * t);
-    });
+    const auto of_maximum = float(weighted / (double(largest) * double(largest))) * (t[at] > 0 ? 1.0f : -1.0f);
+    for_each(gradient,
+             [=](float& g, int64_t i) { g = (g / largest - (i == at ? of_maximum : 0)) * (1 - t[i] * t[i]); });
   }
 
   void round_error(Tensor error, const RngKey& key) const {
-    const int64_t per_sample = error.elements() / error.shape.n, bits = config_.bits.gradient;
-    const float levels = float((1 << bits) - 1);
-    std::vector<float> largest(size_t(error.shape.n));
-    for (int64_t n = 0; n < error.shape.n; ++n) largest[size_t(n)] = absmax(error.f32() + n * per_sample, per_sample);
-    for_each(error, [&](float& g, int64_t i) {
-      const float m = largest[size_t(i / per_sample)];
+    const float levels = DoReFa::levels(config_.bits.gradient);
+    float* const values = error.f32();
+    for_runs(error.elements(), error.elements() / error.shape.n, [=](int64_t begin, int64_t end) {
+      const float m = absmax(values + begin, end - begin);
       if (m == 0) return;
-      const float noise = (uniform(key, i) - 0.5f) / levels;
-      g = 2 * m * (q(std::clamp(g / (2 * m) + 0.5f + noise, 0.0f, 1.0f), bits) - 0.5f);
+      each_random(values, begin, end, key, [=](float& g, int64_t, float u) {
+        const float noise = (u - 0.5f) / levels;
+        g = 2 * m * (q(clamp(g / (2 * m) + 0.5f + noise, 0, 1), levels) - 0.5f);
+      });
     });
   }
 };

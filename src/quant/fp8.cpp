@@ -1,9 +1,10 @@
 // "Training Deep Neural Networks with 8-bit Floating Point Numbers" (Wang et al., NeurIPS 2018), simulated. Numbers are
 // (sign, exponent, mantissa bits):
-//   operands    weights, activations and errors in FP8 (1, 5, 2), to nearest                                section 3
-//   sums        in FP16 (1, 6, 9), in chunks of 64: kernels/cpu/conv_chunked.cpp section 2.3, figure 3 loss times 1000
-//   section 3 update      three AXPYs in FP16, rounded stochastically: g = g + decay w, v = momentum v + g, w = w - lr
-//   v   section 2.4
+//   operands    weights, activations and errors in FP8 (1, 5, 2), to nearest (section 3)
+//   sums        in FP16 (1, 6, 9), in chunks of 64: kernels/cpu/conv_chunked.cpp (section 2.3, figure 3)
+//   loss        times 1000 (section 3)
+//   update      three AXPYs in FP16, rounded stochastically: g = g + decay w, v = momentum v + g, w = w - lr v
+//               (section 2.4)
 // First and last layer are spared as by the other policies here (the paper keeps images and the last layer in FP16).
 #include "kernels/shared/small_float.h"
 #include "src/quant/policies.h"
@@ -23,14 +24,16 @@ class Fp8 final : public SimulatedPolicy {
   }
   float loss_scale() const override { return 1000; }
   void update(Backend&, const UpdateContext& context, Tensor w, Tensor gradient, Tensor velocity) const override {
-    const SgdProblem& sgd = context.sgd;
+    const SgdProblem sgd = context.sgd;
+    const RngKey key = context.key;
+    const float scale = loss_scale();
     const float* const g = gradient.f32();
     float* const v = velocity.f32();
     // Three independent draws for each element, from one block of random bits.
-    for_each(w, [&](float& value, int64_t i) {
-      const Random128 random = philox(uint64_t(i), context.key.step, context.key.site, context.key.seed);
+    for_each(w, [=](float& value, int64_t i) {
+      const Random128 random = philox(uint64_t(i), key.step, key.site, key.seed);
       const auto draw = [&](int k) { return float(random.word[k] >> 8) / 16777216.0f; };
-      const float step = Float16::stochastic(g[i] / loss_scale() + sgd.decay * value, draw(0));
+      const float step = Float16::stochastic(g[i] / scale + sgd.decay * value, draw(0));
       v[i] = Float16::stochastic(sgd.momentum * v[i] + step, draw(1));
       value = Float16::stochastic(value - sgd.learning_rate * v[i], draw(2));
     });

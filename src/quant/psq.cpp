@@ -21,30 +21,35 @@ class PerSample final : public SimulatedPolicy {
   bool splits_error() const override { return true; }
 
   void round(Role role, Tensor values, const RngKey& key) const override {
-    const int64_t samples = values.shape.n, features = values.elements() / samples;
     if (role == Role::weight)
-      round_nearest(values, with_zero(extremes(values.f32(), values.elements())));
+      round_nearest(values, with_zero(extremes(values.f32(), values.elements())).grid());
     else if (role == Role::activation)
-      round_nearest(values, extremes(values.f32(), values.elements()));
+      round_nearest(values, extremes(values.f32(), values.elements()).grid());
     else if (role == Role::error)
-      round_error(values, key, samples, [&](int64_t i) { return i / features; });
+      round_by_sample(values, key);
     else if (role == Role::weight_error)
-      round_error(values, key, features, [&](int64_t i) { return i % features; });
+      round_by_feature(values, key);
   }
   // The batch's moments are those of the rounded values.
   void measure_norm(Tensor x, const Moments* measured, float) const override {
     round(Role::activation, x, {});
     if (measured == nullptr) return;
     const int64_t channels = x.shape.c, pixels = x.shape.pixels();
-#pragma omp parallel for
-    for (int64_t c = 0; c < channels; ++c) {
-      double sum = 0, squares = 0;
-      for (int64_t i = c; i < x.elements(); i += channels) sum += double(x.f32()[i]);
-      const double mean = sum / double(pixels);
-      for (int64_t i = c; i < x.elements(); i += channels) squares += std::pow(double(x.f32()[i]) - mean, 2);
-      measured->mean[c] = float(mean);
-      measured->variance[c] = float(squares / double(pixels));
-    }
+    const float* const values = x.f32();
+    for_runs(channels, 16, [=](int64_t begin, int64_t end) {
+      std::vector<double> sums(size_t(end - begin)), squares(size_t(end - begin));
+      for (int64_t p = 0; p < pixels; ++p)
+        for (int64_t c = begin; c < end; ++c) sums[size_t(c - begin)] += double(values[p * channels + c]);
+      for (int64_t p = 0; p < pixels; ++p)
+        for (int64_t c = begin; c < end; ++c) {
+          const double difference = double(values[p * channels + c]) - sums[size_t(c - begin)] / double(pixels);
+          squares[size_t(c - begin)] += difference * difference;
+        }
+      for (int64_t c = begin; c < end; ++c) {
+        measured->mean[c] = float(sums[size_t(c - begin)] / double(pixels));
+        measured->variance[c] = float(squares[size_t(c - begin)] / double(pixels));
+      }
+    });
   }
 
  private:
@@ -54,12 +59,32 @@ class PerSample final : public SimulatedPolicy {
     const float zero = std::floor(-low * 255 / (high - low));
     return zero > 0 ? Extremes{low, (zero - 255) * low / zero} : Extremes{low, high};
   }
-  template <class Range>
-  static void round_error(Tensor error, const RngKey& key, int64_t ranges, const Range& range_of) {
-    std::vector<Extremes> range(static_cast<size_t>(ranges));
-    const float* const values = error.f32();
-    for (int64_t i = 0; i < error.elements(); ++i) range[size_t(range_of(i))].take(values[i]);
-    for_each(error, [&](float& g, int64_t i) { g = range[size_t(range_of(i))].round(g, uniform(key, i) - 0.5f); });
+  static void round_by_sample(Tensor error, const RngKey& key) {
+    const int64_t features = error.elements() / error.shape.n;
+    float* const values = error.f32();
+    for_runs(error.elements(), features, [=](int64_t begin, int64_t end) {
+      const AffineGrid grid = extremes(values + begin, end - begin).grid();
+      each_random(values, begin, end, key, [=](float& g, int64_t, float u) { g = grid.round(g, u - 0.5f); });
+    });
+  }
+  static void round_by_feature(Tensor error, const RngKey& key) {
+    const int64_t samples = error.shape.n, features = error.elements() / samples;
+    float* const values = error.f32();
+    for_runs(features, run_length, [=](int64_t begin, int64_t end) {
+      std::vector<float> lows(values + begin, values + end), highs = lows, steps(lows.size());
+      float *const low = lows.data(), *const high = highs.data(), *const step = steps.data();
+      for (int64_t n = 1; n < samples; ++n)
+        for (int64_t i = 0; i < end - begin; ++i) {
+          const float x = values[n * features + begin + i];
+          low[i] = x < low[i] ? x : low[i];
+          high[i] = x > high[i] ? x : high[i];
+        }
+      for (int64_t i = 0; i < end - begin; ++i) step[i] = Extremes{low[i], high[i]}.grid().step;
+      for (int64_t first = begin; first < samples * features; first += features)
+        each_random(values, first, first + end - begin, key, [=](float& g, int64_t i, float u) {
+          g = AffineGrid{low[i - first], step[i - first]}.round(g, u - 0.5f);
+        });
+    });
   }
 };
 

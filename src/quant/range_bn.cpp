@@ -2,11 +2,10 @@
 // networks" (NeurIPS 2018), simulated, after the authors' code (github.com/eladhoffer/quantized.pytorch):
 //   any value   s = (max - min) / 255, round((x - min) / s) within 0..255, times s, plus min
 //               weights and errors: of the tensor; activations: max and min are means over the samples' own
-//   error       stochastic; only the data gradient reads it, the weight gradient reads the error before (section 5,
-//   "bifurcation") norm        (x - mean) / (C(n) (max - min)), where max and min are means over 16 chunks of a
-//   channel, n pixels each;
-//               C(n) = 0.35 / 2 (1 + sqrt(pi ln 4)) / sqrt(2 ln n); the scale, gamma and beta in 8 bits         section
-//               3
+//   error       stochastic; only the data gradient reads it, the weight gradient reads the error before
+//               (section 5, "bifurcation")
+//   norm        (x - mean) / (C(n) (max - min)), max and min being means over 16 chunks of a channel, n pixels each;
+//               C(n) = 0.35 / 2 (1 + sqrt(pi ln 4)) / sqrt(2 ln n); the scale, gamma and beta in 8 bits (section 3)
 // The gradient of a norm's output is rounded where it enters the block, before the ReLU's backward.
 #include <numbers>
 #include <vector>
@@ -39,14 +38,14 @@ class RangeBn final : public SimulatedPolicy {
         const Extremes own = extremes(values.f32() + n * per_sample, per_sample);
         low += own.low, high += own.high;
       }
-      round_nearest(values, {float(low / double(samples)), float(high / double(samples))});
+      round_nearest(values, Extremes{float(low / double(samples)), float(high / double(samples))}.grid());
       return;
     }
-    const Extremes range = extremes(values.f32(), values.elements());
+    const AffineGrid grid = extremes(values.f32(), values.elements()).grid();
     if (role == Role::weight)
-      round_nearest(values, range);
+      round_nearest(values, grid);
     else
-      for_each(values, [&](float& x, int64_t i) { x = range.round(x, uniform(key, i) - 0.5f); });
+      for_each_random(values, key, [=](float& x, int64_t, float u) { x = grid.round(x, u - 0.5f); });
   }
   bool rounds_value_error() const override { return true; }
   float round_value_error(Tensor error, const RngKey& key) const override {
@@ -60,23 +59,28 @@ class RangeBn final : public SimulatedPolicy {
     if (measured == nullptr) return;
     const Moments& moments = *measured;
     const int64_t channels = x.shape.c, pixels = x.shape.pixels();
-    const std::vector<Places> places = find(x);
-#pragma omp parallel for
-    for (int64_t c = 0; c < channels; ++c) {
-      double range = 0, sum = 0;
-      for (const Place& place : places[size_t(c)])
-        range += double(x.f32()[place.highest * channels + c]) - double(x.f32()[place.lowest * channels + c]);
-      for (int64_t p = 0; p < pixels; ++p) sum += double(x.f32()[p * channels + c]);
-      const double deviation = range / double(chunks) * double(range_constant(pixels)) + double(epsilon);
-      moments.mean[c] = float(sum / double(pixels));
-      moments.variance[c] = float(deviation * deviation - double(epsilon));
-    }
+    const Places places = find(x);
+    const float* const values = x.f32();
+    for_runs(channels, 16, [&](int64_t begin, int64_t end) {
+      std::vector<double> sums(size_t(end - begin));
+      for (int64_t p = 0; p < pixels; ++p)
+        for (int64_t c = begin; c < end; ++c) sums[size_t(c - begin)] += double(values[p * channels + c]);
+      for (int64_t c = begin; c < end; ++c) {
+        double range = 0;
+        for (int64_t at = c; at < chunks * channels; at += channels)
+          range += double(values[places.highest[size_t(at)]]) - double(values[places.lowest[size_t(at)]]);
+        const double deviation = range / double(chunks) * double(range_constant(pixels)) + double(epsilon);
+        moments.mean[c] = float(sums[size_t(c - begin)] / double(pixels));
+        moments.variance[c] = float(deviation * deviation - double(epsilon));
+      }
+    });
   }
   void round_norm(const NormOperands& norm) const override {
     const Shape row{1, 1, 1, norm.x.shape.c};
     std::vector<float> scales(size_t(row.c));
     for (int64_t c = 0; c < row.c; ++c) scales[size_t(c)] = 1 / std::sqrt(norm.variance[c] + norm.epsilon);
-    for (float* values : {scales.data(), norm.gamma, norm.beta}) round_nearest({values, row}, extremes(values, row.c));
+    for (float* values : {scales.data(), norm.gamma, norm.beta})
+      round_nearest({values, row}, extremes(values, row.c).grid());
     for (int64_t c = 0; c < row.c; ++c) norm.variance[c] = 1 / (scales[size_t(c)] * scales[size_t(c)]) - norm.epsilon;
   }
 
@@ -91,15 +95,17 @@ class RangeBn final : public SimulatedPolicy {
       scales[size_t(c)] = 1 / std::sqrt(norm.variance[c] + norm.epsilon);
       means[size_t(c)] = norm.gamma[c] * scales[size_t(c)] * d_beta[c] / float(pixels);
     }
-    for_each(d_x, [&](float& g, int64_t i) { g -= means[size_t(i % channels)]; });
-    const std::vector<Places> places = find(norm.x);
+    float* const gradient = d_x.f32();
+    for_runs(d_x.elements(), channels, [=, mean = means.data()](int64_t begin, int64_t end) {
+      each(gradient, begin, end, [=](float& g, int64_t i) { g -= mean[i - begin]; });
+    });
+    const Places places = find(norm.x);
     const float constant = range_constant(pixels) / float(chunks);
-    for (int64_t c = 0; c < channels; ++c) {
+    for (int64_t at = 0; at < chunks * channels; ++at) {
+      const int64_t c = at % channels;
       const float share = norm.gamma[c] * d_gamma[c] * constant * scales[size_t(c)];
-      for (const Place& place : places[size_t(c)]) {
-        d_x.f32()[place.highest * channels + c] -= share;
-        d_x.f32()[place.lowest * channels + c] += share;
-      }
+      gradient[places.highest[size_t(at)]] -= share;
+      gradient[places.lowest[size_t(at)]] += share;
     }
   }
 
@@ -110,28 +116,35 @@ class RangeBn final : public SimulatedPolicy {
   }
 
  private:
-  struct Place {
-    int64_t lowest = 0, highest = 0;  // pixels
+  // Where each chunk's smallest and largest x of each channel lie: elements by (chunk, channel). Of equal values the
+  // first.
+  struct Places {
+    std::vector<int64_t> lowest, highest;
   };
-  using Places = std::vector<Place>;  // one for each chunk
-
-  // By channel; the first of equal values counts.
-  static std::vector<Places> find(Tensor x) {
+  static Places find(Tensor x) {
     const int64_t channels = x.shape.c, size = x.shape.pixels() / chunks;
-    std::vector<Places> all(static_cast<size_t>(channels), Places(chunks));
-#pragma omp parallel for
-    for (int64_t chunk = 0; chunk < chunks; ++chunk) {
-      for (int64_t c = 0; c < channels; ++c) all[size_t(c)][size_t(chunk)] = {chunk * size, chunk * size};
-      for (int64_t p = chunk * size; p < (chunk + 1) * size; ++p) {
+    const float* const values = x.f32();
+    Places places{std::vector<int64_t>(size_t(chunks * channels)), std::vector<int64_t>(size_t(chunks * channels))};
+    for_runs(chunks, 1, [&, values](int64_t chunk, int64_t) {
+      const float* const from = values + chunk * size * channels;
+      std::vector<float> lows(from, from + channels), highs = lows;
+      std::vector<int32_t> lowest(static_cast<size_t>(channels)), highest(static_cast<size_t>(channels));
+      float *const low = lows.data(), *const high = highs.data();
+      int32_t *const low_at = lowest.data(), *const high_at = highest.data();
+      for (int32_t p = 1; p < size; ++p)
         for (int64_t c = 0; c < channels; ++c) {
-          Place& place = all[size_t(c)][size_t(chunk)];
-          const float value = x.f32()[p * channels + c];
-          if (value < x.f32()[place.lowest * channels + c]) place.lowest = p;
-          if (value > x.f32()[place.highest * channels + c]) place.highest = p;
+          const float value = from[p * channels + c];
+          low_at[c] = value < low[c] ? p : low_at[c];
+          low[c] = value < low[c] ? value : low[c];
+          high_at[c] = value > high[c] ? p : high_at[c];
+          high[c] = value > high[c] ? value : high[c];
         }
+      for (int64_t c = 0; c < channels; ++c) {
+        places.lowest[size_t(chunk * channels + c)] = (chunk * size + low_at[c]) * channels + c;
+        places.highest[size_t(chunk * channels + c)] = (chunk * size + high_at[c]) * channels + c;
       }
-    }
-    return all;
+    });
+    return places;
   }
 };
 

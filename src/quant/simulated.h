@@ -37,54 +37,102 @@ class SimulatedPolicy : public Policy {
 namespace simulated {
 
 inline float power(int exponent) { return std::ldexp(1.0f, exponent); }
+// As std::nearbyint (ties to even), std::floor and std::clamp, in a form that compilers turn into vectors.
+inline float nearest_integer(float x) {
+  const float whole = (std::abs(x) + 8388608.0f) - 8388608.0f;
+  return std::abs(x) < 8388608.0f ? std::copysign(whole, x) : x;
+}
+inline float floor_of(float x) {
+  const float nearest = nearest_integer(x), below = nearest - 1;
+  return nearest > x ? below : nearest;
+}
+inline float clamp(float x, float low, float high) {
+  const float raised = x < low ? low : x;
+  return raised > high ? high : raised;
+}
+
 // Q(x, k) = round(x S(k)) / S(k), ties to even.
-inline float grid(float x, int bits) { return std::nearbyint(x * power(bits - 1)) / power(bits - 1); }
+inline float grid(float x, int bits) { return nearest_integer(x * power(bits - 1)) / power(bits - 1); }
 // C(x, k) = clip(x, -1 + 1 / S(k), 1 - 1 / S(k))
 inline float clip(float x, int bits) {
   const float limit = 1 - power(1 - bits);
-  return std::clamp(x, -limit, limit);
+  return clamp(x, -limit, limit);
 }
 // Shift(x) = 2^round(log2 x); 1 for x = 0, which has no gradient to scale.
 inline float shift(float x) { return x > 0 ? power(int(std::nearbyint(std::log2(x)))) : 1.0f; }
 
+// Loops. Functions are copied, and should hold what they read by value: floats behind a reference might be those that
+// the loop writes.
 template <class F>
-void for_each(Tensor tensor, const F& f) {  // f(value&, element)
-  float* const values = tensor.f32();
-  const int64_t count = tensor.elements();
-#pragma omp parallel for
-  for (int64_t i = 0; i < count; ++i) f(values[i], i);
+void for_runs(int64_t count, int64_t length, F f) {  // f(begin, end), on several threads
+#pragma omp parallel for firstprivate(f)
+  for (int64_t run = 0; run < (count + length - 1) / length; ++run)
+    f(run * length, std::min((run + 1) * length, count));
 }
+inline constexpr int64_t run_length = 4096;
+
+template <class F>
+void each(float* values, int64_t begin, int64_t end, F f) {  // f(value&, element)
+  for (int64_t i = begin; i < end; ++i) f(values[i], i);
+}
+template <class F>
+void for_each(Tensor tensor, F f) {
+  float* const values = tensor.f32();
+  for_runs(tensor.elements(), run_length, [=](int64_t begin, int64_t end) { each(values, begin, end, f); });
+}
+
+// f(value&, element, uniform): a number in (0, 1) of random_bits16 for each element.
+template <class F>
+void each_random(float* values, int64_t begin, int64_t end, const RngKey& key, F f) {
+  while (begin < end) {
+    const uint64_t first = key.first + uint64_t(begin), group = first / 256;
+    float uniform[256];
+    for (unsigned l = 0; l < 16; ++l) {
+      const Random128 random = philox(group * 16 + l, key.step, key.site, key.seed);
+      for (unsigned place = 0; place < 16; ++place)  // 4 k + 2 h + p
+        uniform[place / 4 * 64 + place / 2 % 2 * 32 + 2 * l + place % 2] =
+            (float(shared_bits16(random.word[place / 4], place / 2 % 2, place % 2)) + 0.5f) / 65536.0f;
+    }
+    const float* const own = uniform + first % 256;
+    const int64_t count = std::min(end - begin, int64_t(256 - first % 256));
+    for (int64_t i = 0; i < count; ++i) f(values[begin + i], begin + i, own[i]);
+    begin += count;
+  }
+}
+template <class F>
+void for_each_random(Tensor tensor, const RngKey& key, F f) {
+  float* const values = tensor.f32();
+  for_runs(tensor.elements(), run_length, [=](int64_t begin, int64_t end) { each_random(values, begin, end, key, f); });
+}
+
 inline float absmax(const float* values, int64_t count) {
   float largest = 0;
-#pragma omp parallel for reduction(max : largest)
+#pragma omp parallel for simd reduction(max : largest)
   for (int64_t i = 0; i < count; ++i) largest = std::max(largest, std::abs(values[i]));
   return largest;
 }
 inline float absmax(Tensor tensor) { return absmax(tensor.f32(), tensor.elements()); }
-// In (0, 1), of a block of random bits for each element.
-inline float uniform(const RngKey& key, int64_t element) {
-  const uint32_t word = philox(key.first + uint64_t(element), key.step, key.site, key.seed).word[0];
-  return (float(word >> 16) + 0.5f) / 65536.0f;
-}
 
 // The affine 8-bit grid of some range: code * step + low, codes 0 to 255.
-struct Extremes {
-  float low = std::numeric_limits<float>::infinity(), high = -low;
-  void take(float x) { low = std::min(low, x), high = std::max(high, x); }
-  float step() const { return std::max((high - low) / 255, 1e-8f); }
+struct AffineGrid {
+  float low, step;
   // noise: what is added to the code before it is rounded to the nearest.
   float round(float x, float noise = 0) const {
-    return std::nearbyint(std::clamp((x - low) / step() + noise, 0.0f, 255.0f)) * step() + low;
+    return nearest_integer(clamp((x - low) / step + noise, 0, 255)) * step + low;
   }
+};
+struct Extremes {
+  float low, high;
+  AffineGrid grid() const { return {low, std::max((high - low) / 255, 1e-8f)}; }
 };
 inline Extremes extremes(const float* values, int64_t count) {
   float low = std::numeric_limits<float>::infinity(), high = -low;
-#pragma omp parallel for reduction(min : low) reduction(max : high)
+#pragma omp parallel for simd reduction(min : low) reduction(max : high)
   for (int64_t i = 0; i < count; ++i) low = std::min(low, values[i]), high = std::max(high, values[i]);
   return {low, high};
 }
-inline void round_nearest(Tensor values, Extremes range) {
-  for_each(values, [&](float& x, int64_t) { x = range.round(x); });
+inline void round_nearest(Tensor values, AffineGrid grid) {
+  for_each(values, [=](float& x, int64_t) { x = grid.round(x); });
 }
 
 }  // namespace simulated

@@ -48,7 +48,7 @@ class Wage final : public Policy {
   float round_value_error(Tensor error, const RngKey&) const override {
     const int bits = int(config_.bits.gradient);
     const float scale = shift(absmax(error));
-    for_each(error, [&](float& e, int64_t) { e = grid(clip(e / scale, bits), bits) * scale; });
+    for_each(error, [=](float& e, int64_t) { e = grid(clip(e / scale, bits), bits) * scale; });
     return scale * (1 - power(1 - bits));
   }
 
@@ -70,11 +70,11 @@ class Wage final : public Policy {
     const float scale = shift(absmax(gradient)), rate = context.sgd.learning_rate;
     const float steps = power(int(config_.bits.gradient) - 1);
     const float* const g = gradient.f32();
-    for_each(w, [&](float& value, int64_t i) {
+    for_each_random(w, context.key, [=, bits = int(config_.bits.weight)](float& value, int64_t i, float u) {
       const float n = rate * (g[i] / scale);
-      const float whole = std::floor(std::abs(n));
-      const float count = whole + (std::abs(n) - whole > uniform(context.key, i) ? 1.0f : 0.0f);
-      value = clip(value - std::copysign(count, n) / steps, int(config_.bits.weight));
+      const float whole = floor_of(std::abs(n));
+      const float count = whole + (std::abs(n) - whole > u ? 1.0f : 0.0f);
+      value = clip(value - std::copysign(count, n) / steps, bits);
     });
   }
 

@@ -4,11 +4,10 @@
 //   norm        mu = Q(mu, 16), sigma = Q(sqrt(var), 16) + 2^-15, Q((x - mu) / sigma, 8), gamma and beta Q(., 8)
 //   error of a value, E1        s clip(Q(e / s, 8), -1, 1),  s = Shift(max |e|)
 //   error of a convolution, E2  s' = s / 128, t = e / s': Q(t, 8) where |t| < 1, else round(t) within +-127; times s'
-//   (a flag bit
-//               tells the two apart)
-//   update      weights: n = SR(G g / Shift(max |g|)) within +-(G - 1), g = Q(n / (128 S(8)), 15); G = 128, 32, 8 as
-//   training goes
-//               on; norms: g = Q(g, 15); v = Q(momentum v + g, 13), w = Q(w - C(Q(lr, 10), 10) v, 24)
+//                               (a flag bit tells the two apart)
+//   update      weights: n = SR(G g / Shift(max |g|)) within +-(G - 1), g = Q(n / (128 S(8)), 15), G = 128, 32, 8 as
+//               training goes on; norms: g = Q(g, 15)
+//               v = Q(momentum v + g, 13), w = Q(w - C(Q(lr, 10), 10) v, 24)
 #include <vector>
 
 #include "src/quant/policies.h"
@@ -28,15 +27,15 @@ class WageUbn final : public SimulatedPolicy {
     if (role == Role::activation) for_each(values, [](float& a, int64_t) { a = grid(a, 8); });
     if (role != Role::error) return;
     const float step = shift(absmax(values)) / 128;
-    for_each(values, [&](float& e, int64_t) {
+    for_each(values, [=](float& e, int64_t) {
       const float t = e / step;
-      e = step * (std::abs(t) < 1 ? grid(t, 8) : std::clamp(std::nearbyint(t), -127.0f, 127.0f));
+      e = step * (std::abs(t) < 1 ? grid(t, 8) : clamp(nearest_integer(t), -127, 127));
     });
   }
   bool rounds_value_error() const override { return true; }
   float round_value_error(Tensor error, const RngKey&) const override {
     const float scale = shift(absmax(error));
-    for_each(error, [&](float& e, int64_t) { e = scale * std::clamp(grid(e / scale, 8), -1.0f, 1.0f); });
+    for_each(error, [=](float& e, int64_t) { e = scale * clamp(grid(e / scale, 8), -1, 1); });
     return 0;
   }
 
@@ -50,29 +49,33 @@ class WageUbn final : public SimulatedPolicy {
       norm.gamma[c] = grid(norm.gamma[c], 8);
       norm.beta[c] = grid(norm.beta[c], 8);
     }
-    for_each(norm.x, [&](float& x, int64_t i) {
-      const int64_t c = i % channels;
-      x = norm.mean[c] + sigma[size_t(c)] * grid((x - norm.mean[c]) / sigma[size_t(c)], 8);
+    float* const x = norm.x.f32();
+    for_runs(norm.x.elements(), channels, [=, mean = norm.mean, deviation = sigma.data()](int64_t begin, int64_t end) {
+      each(x, begin, end, [=](float& value, int64_t i) {
+        const int64_t c = i - begin;
+        value = mean[c] + deviation[c] * grid((value - mean[c]) / deviation[c], 8);
+      });
     });
   }
 
   void update(Backend&, const UpdateContext& context, Tensor w, Tensor gradient, Tensor velocity) const override {
     const float levels = context.progress < 2.0 / 3 ? 128 : context.progress < 8.0 / 9 ? 32 : 8;
-    const float scale = context.weight ? shift(absmax(gradient)) : 1;
+    const float scale = shift(absmax(gradient));
     const float rate = clip(grid(context.sgd.learning_rate, 10), 10);
     const float* const g = gradient.f32();
     float* const v = velocity.f32();
-    for_each(w, [&](float& value, int64_t i) {
-      float step = g[i] + context.sgd.decay * value;
-      if (context.weight) {
-        const float n = std::floor(g[i] / scale * levels + uniform(context.key, i));
-        step = grid(std::clamp(n, 1 - levels, levels - 1) / 16384, 15) + context.sgd.decay * value;
-      } else {
-        step = grid(step, 15);
-      }
-      v[i] = grid(context.sgd.momentum * v[i] + step, 13);
+    const float decay = context.sgd.decay, momentum = context.sgd.momentum;
+    const auto move = [=](float& value, int64_t i, float step) {
+      v[i] = grid(momentum * v[i] + step, 13);
       value = grid(value - rate * v[i], 24);
-    });
+    };
+    if (context.weight)
+      for_each_random(w, context.key, [=](float& value, int64_t i, float u) {
+        const float n = clamp(floor_of(g[i] / scale * levels + u), 1 - levels, levels - 1);
+        move(value, i, grid(n / 16384, 15) + decay * value);
+      });
+    else
+      for_each(w, [=](float& value, int64_t i) { move(value, i, grid(g[i] + decay * value, 15)); });
   }
 };
 

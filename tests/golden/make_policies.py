@@ -4,8 +4,7 @@ octet's code; the oracle of tests/quant/test_policies.cpp.
 
 usage: python3 tests/golden/make_policies.py        (needs numpy and torch)
 
-Inputs come from value(i, salt) of make_golden.py, times a factor. Random bits are Philox4x32-7 (kernels/shared/random.h), one
-block for each element. Formulas: the files src/quant/*.cpp name papers and equations.
+Inputs come from value(i, salt) of make_golden.py, times a factor. Random bits are Philox4x32-7 (kernels/shared/random.h). Formulas: the files src/quant/*.cpp name papers and equations.
 """
 
 import json
@@ -32,8 +31,13 @@ def philox(counter, step, site, seed):
 
 
 def uniform(count):
-    """In (0, 1), from a block of random bits for each element."""
-    return np.array([((philox(e, STEP, SITE, SEED)[0] >> 16) + 0.5) / 65536 for e in range(count)])
+    """In (0, 1), from random_bits16 of kernels/shared/random.h."""
+    draws = []
+    for e in range(count):
+        g, k, h, l, p = e // 256, e // 64 % 4, e // 32 % 2, e % 32 // 2, e % 2
+        word = philox(16 * g + l, STEP, SITE, SEED)[k]
+        draws.append(((((word << 32 | word) >> (8 * h + 16 * p)) & 0xFFFF) + 0.5) / 65536)
+    return np.array(draws)
 
 
 def q(x, k):

@@ -21,21 +21,13 @@ float chunked_sum(int64_t count, const std::function<float(int64_t)>& product) {
   return total;
 }
 
-void compare(Isa isa) {
-  const ConvProblem p{.x = {2, 5, 6, 8},
-                      .y = {2, 3, 3, 12},
-                      .kernel_h = 3,
-                      .kernel_w = 3,
-                      .stride_h = 2,
-                      .stride_w = 2,
-                      .pad_h = 1,
-                      .pad_w = 1,
-                      .groups = 2};
-  const int64_t inputs = 4, outputs = 6;
-  const auto random = [](int64_t count, uint32_t salt) {
+// Operands are FP8 numbers up to `largest`.
+void compare(Isa isa, const ConvProblem& p, float largest) {
+  const int64_t inputs = p.x.c / p.groups, outputs = p.y.c / p.groups, taps = int64_t{p.kernel_h} * p.kernel_w;
+  const auto random = [=](int64_t count, uint32_t salt) {
     std::vector<float> values(static_cast<size_t>(count));
     for (size_t i = 0; i < values.size(); ++i)
-      values[i] = Float8::nearest(float(philox(i, salt, 1, 2).word[0]) / 4294967296.0f * 4 - 2);
+      values[i] = Float8::nearest((float(philox(i, salt, 1, 2).word[0]) / 4294967296.0f * 2 - 1) * largest);
     return values;
   };
   std::vector<float> x = random(p.x.elements(), 1), w = random(p.weight().elements(), 2),
@@ -50,37 +42,61 @@ void compare(Isa isa) {
   const auto at = [](const std::vector<float>& v, const Shape& s, int64_t n, int64_t h, int64_t col, int64_t c) {
     return h < 0 || col < 0 || h >= s.h || col >= s.w ? 0.0f : v[size_t(((n * s.h + h) * s.w + col) * s.c + c)];
   };
-  for (int64_t n = 0; n < 2; ++n)
-    for (int64_t h = 0; h < 3; ++h)
-      for (int64_t col = 0; col < 3; ++col)
-        for (int64_t o = 0; o < 12; ++o)
-          EXPECT_EQ(at(y, p.y, n, h, col, o), chunked_sum(9 * inputs, [&](int64_t k) {
-                      const int64_t tap = k / inputs, i = k % inputs;
-                      return at(x, p.x, n, h * 2 - 1 + tap / 3, col * 2 - 1 + tap % 3, o / outputs * inputs + i) *
-                             w[size_t((o * 9 + tap) * inputs + i)];
-                    }));
-  for (int64_t n = 0; n < 2; ++n)
-    for (int64_t h = 0; h < 5; ++h)
-      for (int64_t col = 0; col < 6; ++col)
-        for (int64_t i = 0; i < 8; ++i)
-          EXPECT_EQ(at(dx, p.x, n, h, col, i), chunked_sum(9 * outputs, [&](int64_t k) {
-                      const int64_t tap = k / outputs, o = i / inputs * outputs + k % outputs;
-                      const int64_t row = h + 1 - tap / 3, place = col + 1 - tap % 3;
-                      if (row % 2 != 0 || place % 2 != 0) return 0.0f;
-                      return at(dy, p.y, n, row / 2, place / 2, o) * w[size_t((o * 9 + tap) * inputs + i % inputs)];
-                    }));
-  for (int64_t o = 0; o < 12; ++o)
-    for (int64_t tap = 0; tap < 9; ++tap)
+  const auto row_of = [&](int64_t line, int64_t tap) { return line * p.stride_h - p.pad_h + tap / p.kernel_w; };
+  const auto column_of = [&](int64_t place, int64_t tap) { return place * p.stride_w - p.pad_w + tap % p.kernel_w; };
+  for (int64_t pixel = 0; pixel < p.y.pixels(); ++pixel)
+    for (int64_t o = 0; o < p.y.c; ++o)
+      ASSERT_EQ(y[size_t(pixel * p.y.c + o)], chunked_sum(taps * inputs, [&](int64_t k) {
+                  const int64_t tap = k / inputs, i = k % inputs, line = pixel / p.y.w % p.y.h, place = pixel % p.y.w;
+                  return at(x, p.x, pixel / p.y.w / p.y.h, row_of(line, tap), column_of(place, tap),
+                            o / outputs * inputs + i) *
+                         w[size_t((o * taps + tap) * inputs + i)];
+                }));
+  for (int64_t pixel = 0; pixel < p.x.pixels(); ++pixel)
+    for (int64_t i = 0; i < p.x.c; ++i)
+      ASSERT_EQ(dx[size_t(pixel * p.x.c + i)], chunked_sum(taps * outputs, [&](int64_t k) {
+                  const int64_t tap = k / outputs, o = i / inputs * outputs + k % outputs;
+                  const int64_t row = pixel / p.x.w % p.x.h + p.pad_h - tap / p.kernel_w;
+                  const int64_t column = pixel % p.x.w + p.pad_w - tap % p.kernel_w;
+                  if (row % p.stride_h != 0 || column % p.stride_w != 0) return 0.0f;
+                  return at(dy, p.y, pixel / p.x.w / p.x.h, row / p.stride_h, column / p.stride_w, o) *
+                         w[size_t((o * taps + tap) * inputs + i % inputs)];
+                }));
+  for (int64_t o = 0; o < p.y.c; ++o)
+    for (int64_t tap = 0; tap < taps; ++tap)
       for (int64_t i = 0; i < inputs; ++i)
-        EXPECT_EQ(dw[size_t((o * 9 + tap) * inputs + i)], chunked_sum(18, [&](int64_t k) {
-                    const int64_t n = k / 9, h = k / 3 % 3, col = k % 3;
-                    return dy[size_t(k * 12 + o)] *
-                           at(x, p.x, n, h * 2 - 1 + tap / 3, col * 2 - 1 + tap % 3, o / outputs * inputs + i);
+        ASSERT_EQ(dw[size_t((o * taps + tap) * inputs + i)], chunked_sum(p.y.pixels(), [&](int64_t k) {
+                    return dy[size_t(k * p.y.c + o)] * at(x, p.x, k / p.y.w / p.y.h, row_of(k / p.y.w % p.y.h, tap),
+                                                          column_of(k % p.y.w, tap), o / outputs * inputs + i);
                   }));
 }
 
+ConvProblem problem(int height, int width, int channels, int outputs, int kernel, int stride, int groups) {
+  const int pad = kernel / 2;
+  return {.x = {2, height, width, channels},
+          .y = {2, (height + 2 * pad - kernel) / stride + 1, (width + 2 * pad - kernel) / stride + 1, outputs},
+          .kernel_h = kernel,
+          .kernel_w = kernel,
+          .stride_h = stride,
+          .stride_w = stride,
+          .pad_h = pad,
+          .pad_w = pad,
+          .groups = groups};
+}
+
 TEST(ChunkedConvolution, EqualsPlainLoopsOnEveryInstructionSet) {
-  for (Isa isa : available_isas()) compare(isa);
+  for (Isa isa : available_isas())
+    for (const ConvProblem& p :
+         {problem(5, 6, 8, 12, 3, 2, 2), problem(7, 5, 33, 70, 3, 1, 1), problem(6, 6, 70, 33, 1, 1, 1),
+          problem(5, 7, 70, 70, 3, 1, 70), problem(9, 6, 20, 20, 3, 2, 20), problem(8, 8, 64, 66, 3, 2, 1),
+          problem(27, 29, 5, 19, 3, 1, 1)})
+      compare(isa, p, 2);
+}
+
+// Sums so small that FP16 has fewer bits for them, and so large that it ends.
+TEST(ChunkedConvolution, EqualsPlainLoopsAtTheEndsOfTheRange) {
+  for (Isa isa : available_isas())
+    for (float largest : {3e-4f, 5e4f}) compare(isa, problem(6, 6, 24, 24, 3, 1, 1), largest);
 }
 
 }  // namespace
