@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -12,7 +13,7 @@
 namespace octet {
 namespace {
 
-constexpr std::chrono::seconds to_end{5}, to_be_lost{120};
+constexpr double to_end = 5, to_be_lost = 120;  // seconds
 
 std::string file_of(const std::string& directory) { return directory + "/lock"; }
 
@@ -48,7 +49,7 @@ std::string holder(int descriptor) {
 
 }  // namespace
 
-DirectoryLock::DirectoryLock(const std::string& directory, Wait wait)
+DirectoryLock::DirectoryLock(const std::string& directory, Wait wait, double longest)
     : descriptor_(open(file_of(directory).c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666)) {
   REQUIRE_USAGE(descriptor_ >= 0, "choose a directory that can be written", "cannot open ", file_of(directory), ": ",
                 std::strerror(errno));
@@ -61,13 +62,13 @@ DirectoryLock::DirectoryLock(const std::string& directory, Wait wait)
       return;
     }
     const std::string who = holder(descriptor_);
-    const std::chrono::seconds patience = who.ends_with(suffix) ? to_end : to_be_lost;
-    if (std::chrono::steady_clock::now() - start > patience) {
+    const double patience = std::min(who.ends_with(suffix) ? to_end : to_be_lost, longest);
+    if (std::chrono::steady_clock::now() - start > std::chrono::duration<double>(patience)) {
       close(descriptor_);
       throw InUseError(__FILE__, __LINE__, say(directory, " is in use by ", who),
                        "let it end, or name another directory");
     }
-    if (!told) spdlog::info("{} is in use by {}: waiting {} s for it to end", directory, who, patience.count());
+    if (!told) spdlog::info("{} is in use by {}: waiting {} s for it to end", directory, who, patience);
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
   }
   const std::string self = say("process ", getpid(), suffix);

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <sstream>
 
 #include "kernels/base/error.h"
@@ -64,7 +65,11 @@ std::string created(const Config& config, const std::string& wanted, bool resume
 }  // namespace
 
 RunDirectory::RunDirectory(const Config& config, const std::string& wanted, bool resume)
-    : path_(created(config, wanted, resume)), lock_(path_) {
+    : path_(created(config, wanted, resume)),
+      // The other ranks wait meanwhile, no longer than their watchdogs let them.
+      lock_(
+          path_, DirectoryLock::Wait::a_little,
+          config.comm.timeout_seconds > 0 ? config.comm.timeout_seconds / 2 : std::numeric_limits<double>::infinity()) {
   REQUIRE_USAGE(resume || !holds_checkpoints(path_), "add --resume to go on, or name another directory with --run",
                 path_, " holds the checkpoints of an earlier run");
   write_durably(path_ + "/config.yaml", to_yaml(config));

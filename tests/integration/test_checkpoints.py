@@ -66,8 +66,11 @@ class RunDirectory(Case):
     def test_two_trainings_in_one_place(self):
         first = self.start("shared", train__steps=0, train__epochs=1000)
         self.wait_for_step(first, "shared", 1)
-        job = self.train("shared", code=75, resume=True, train__steps=0, train__epochs=1000)
-        self.assertRegex(job.err, r"shared is in use by process \d+ on \S+\n.*to mend: let it end")
+        # With two ranks it must not wait longer than the second's watchdog.
+        for ranks, seconds in (1, 600), (2, 4):
+            job = self.train("shared", code=75, ranks=ranks, resume=True, train__steps=0, train__epochs=1000,
+                             comm__timeout_seconds=seconds)
+            self.assertRegex(job.err, r"shared is in use by process \d+ on \S+\n.*to mend: let it end")
         first.process.terminate()
         self.expect(first, 85)
         steps = [record["step"] for record in self.metrics("shared") if record["kind"] == "train"]
