@@ -110,7 +110,7 @@ bool ClipCoordinator::due(int64_t step) const {
 }
 
 void ClipCoordinator::begin(int64_t step) {
-  observing_ = due(step) && (clipping_ || scaling_);
+  observing_ = due(step);
   if (histograms_ == nullptr && layers() > 0)
     histograms_ = backend_.allocate(layers_.size() * histogram_bins * sizeof(uint32_t));
   if (observing_) clear_histograms(0, layers());

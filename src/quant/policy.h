@@ -41,7 +41,7 @@ class Policy {
   virtual bool quantizes(const Site&) const = 0;
   // Encoding of a weight, of an activation that a quantized layer reads, or of the error of a quantized layer.
   virtual Encoding encoding(Role) const = 0;
-  // Errors are clipped at values the ClipCoordinator holds (Range::held).
+  // Errors are observed by the ClipCoordinator, and clipped at values it holds if their range is Range::held.
   virtual bool needs_clips() const = 0;
   // The weight gradient reads the error before it is quantized.
   virtual bool real_weight_gradient() const = 0;

@@ -38,7 +38,9 @@ class UnifiedInt8 final : public Policy {
     return encoding;
   }
 
-  bool needs_clips() const override { return config_.clip.enabled || config_.lr_scale.enabled; }
+  bool needs_clips() const override {
+    return config_.clip.enabled || config_.lr_scale.enabled || config_.clip.record_histograms;
+  }
   bool real_weight_gradient() const override { return config_.grad_weight == "real"; }
   RealConvolution real_convolution() const override { return RealConvolution::fixed_order; }
 

@@ -31,7 +31,8 @@ Config comparable(Config config) {
   config.backend = defaults.backend;
   config.backend.real_layers = real_layers;
   config.comm = defaults.comm;
-  config.policy.clip.record_histograms = defaults.policy.clip.record_histograms;
+  if (config.policy.clip.enabled || config.policy.lr_scale.enabled)  // else it decides what a checkpoint holds
+    config.policy.clip.record_histograms = defaults.policy.clip.record_histograms;
   config.checkpoint = defaults.checkpoint;
   return config;
 }

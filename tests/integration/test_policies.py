@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Every switch of the policy, the storage and the exchange trains end to end, and changes what is trained."""
 
+import json
 import math
 
 from harness import Case, main
@@ -42,6 +43,15 @@ class Switches(Case):
             with self.subTest(name):
                 weights[name] = self.trained(name, **settings)
         self.assertEqual(len(set(weights.values())), 1 + len(SWITCHES), weights)
+
+    def test_gradients_are_recorded_without_clips_too(self):
+        off = {"policy__clip__enabled": "false", "policy__lr_scale__enabled": "false"}
+        recorded = self.trained("recorded", policy__clip__record_histograms="true", **off)
+        self.assertEqual(self.trained("unobserved", **off), recorded)
+        for name in "clips.jsonl", "histograms.jsonl":
+            lines = (self.run_path("recorded") / name).read_text().splitlines()
+            self.assertEqual({json.loads(line)["step"] for line in lines}, {1, 2, 3, 5}, name)
+            self.assertTrue(all(json.loads(line).get("lr_scale", 1) == 1 for line in lines))
 
     def test_real_layers_by_the_library_compute_the_same(self):
         losses = []
