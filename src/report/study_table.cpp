@@ -6,11 +6,13 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
 
 #include "src/report/records.h"
 #include "src/train/durable_file.h"
-#include "src/version.h"
 
 namespace octet {
 namespace {
@@ -31,7 +33,7 @@ Summary summary_of(const std::vector<double>& values) {
 struct Outcome {
   std::vector<double> top1, epoch_seconds, peak_megabytes;  // of the finished runs
   std::vector<Series> curves;                               // test top-1, percent
-  std::vector<std::string> failures;
+  std::vector<std::string> failures, commits;
   size_t planned = 0;
 };
 
@@ -46,6 +48,7 @@ Outcome outcome_of(const StudyPlan& plan, size_t row, const std::string& directo
     const Json result = Json::parse(finished, nullptr, /*allow_exceptions=*/false);
     if (!result.is_object()) continue;
     outcome.top1.push_back(100 * result.value("top1", 0.0));
+    outcome.commits.push_back(result.value("commit", "unknown"));
     const double speed = result.value("images_per_second", 0.0), epochs = result.value("epochs", 1.0);
     const RunRecords records = read_records(path.string());
     outcome.peak_megabytes.push_back(result.value("peak_memory_bytes", 0.0) / 1e6);
@@ -74,6 +77,13 @@ Series mean_curve(const std::string& name, const std::vector<Series>& curves) {
     if (curves.size() > 1) mean.deviation.push_back(summary.deviation);
   }
   return mean;
+}
+
+// Of the difference of two means; nothing where one of them stands on a single run.
+std::optional<double> standard_error(const std::vector<double>& a, const std::vector<double>& b) {
+  if (a.size() < 2 || b.size() < 2) return {};
+  const double of_a = summary_of(a).deviation, of_b = summary_of(b).deviation;
+  return std::sqrt(of_a * of_a / double(a.size()) + of_b * of_b / double(b.size()));
 }
 
 std::string with_deviation(const std::vector<double>& values, const char* format_of_mean) {
@@ -132,8 +142,13 @@ void write_study_table(const StudyPlan& plan, const std::string& directory) {
       const Outcome& baseline = outcomes[*plan.rows[row].baseline];
       const bool known = !outcome.top1.empty() && !baseline.top1.empty() && *plan.rows[row].baseline != row;
       const double drop = known ? summary_of(baseline.top1).mean - summary_of(outcome.top1).mean : 0;
-      table += known ? fmt::format(" {:.2f} |", drop) : " - |";
+      table += known ? fmt::format(" {:.2f}", drop) : " -";
       if (known) json["drop"] = drop;
+      if (const auto error = standard_error(outcome.top1, baseline.top1); known && error) {
+        table += fmt::format(" ± {:.2f}", *error);
+        json["drop_standard_error"] = *error;
+      }
+      table += " |";
     }
     table +=
         fmt::format(" {} | {} | {} |\n", plan.rows[row].paper.empty() ? "-" : plan.rows[row].paper,
@@ -144,14 +159,21 @@ void write_study_table(const StudyPlan& plan, const std::string& directory) {
       curves.push_back(std::move(curve));
     rows.push_back(std::move(json));
   }
-  table += fmt::format("\nAccuracies: mean and deviation over seeds. `{}`: the published value. Commit {}.\n",
-                       plan.paper_says, commit);
+  std::map<std::string, int> commits;
+  for (const Outcome& outcome : outcomes)
+    for (const std::string& commit : outcome.commits) ++commits[commit];
+  table += fmt::format("\nAccuracies: mean and deviation over seeds.{} `{}`: the published value.",
+                       drops ? " Drops: differences of means and their standard errors." : "", plan.paper_says);
+  std::string before = " Runs by commit: ";
+  for (const auto& [commit, runs] : commits)
+    table += fmt::format("{}{} of {}", std::exchange(before, ", "), runs, commit);
+  table += commits.empty() ? "\n" : ".\n";
   if (!failures.empty()) table += "\nFailed runs:\n\n" + failures;
   table += "\n![accuracy](accuracy.svg)\n\n![curves](curves.svg)\n";
 
   write_durably(directory + "/table.md", table);
   write_durably(directory + "/results.json",
-                Json{{"title", plan.title}, {"axes", plan.axes}, {"rows", rows}, {"commit", commit}}.dump(2) + "\n");
+                Json{{"title", plan.title}, {"axes", plan.axes}, {"rows", rows}, {"commits", commits}}.dump(2) + "\n");
   write_durably(directory + "/accuracy.svg",
                 bar_chart({.title = plan.title, .x_label = "test top-1 (%)"}, bars, plan.paper_says));
   write_durably(directory + "/curves.svg",

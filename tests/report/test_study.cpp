@@ -98,11 +98,9 @@ TEST_F(Study, TableHasMeansDropsAndFailures) {
   const auto finish = [&](size_t run, double top1) {
     const fs::path directory = root_ / plan.runs[run].name;
     fs::create_directories(directory);
-    std::ofstream(directory / "result.json") << nlohmann::json{{"top1", top1},
-                                                               {"images_per_second", 1000.0},
-                                                               {"epochs", 2},
-                                                               {"images", 20000},
-                                                               {"peak_memory_bytes", 500000000}};
+    std::ofstream(directory / "result.json") << nlohmann::json{
+        {"top1", top1},    {"images_per_second", 1000.0},    {"epochs", 2},
+        {"images", 20000}, {"peak_memory_bytes", 500000000}, {"commit", run < 3 ? "aaaaaaa" : "bbbbbbb"}};
     std::ofstream(directory / "metrics.jsonl")
         << "{\"step\": 10, \"kind\": \"test\", \"top1\": " << top1 << "}\nhalf a li";
   };
@@ -115,9 +113,10 @@ TEST_F(Study, TableHasMeansDropsAndFailures) {
   EXPECT_NE(table.find("| resnet20 | fp32 | 2/2 | 91.00 ± 1.41 | - | 92.32 | 10.0 ± 0.0 | 500 ± 0 |"),
             std::string::npos)
       << table;
-  EXPECT_NE(table.find("| resnet20 | int8 | 2/2 | 89.50 ± 0.71 | 1.50 |"), std::string::npos) << table;
+  EXPECT_NE(table.find("| resnet20 | int8 | 2/2 | 89.50 ± 0.71 | 1.50 ± 1.12 |"), std::string::npos) << table;
   EXPECT_NE(table.find("| mobile | fp32 | 0/2 | failed |"), std::string::npos) << table;
   EXPECT_NE(table.find("loss is not finite"), std::string::npos);
+  EXPECT_NE(table.find("Runs by commit: 3 of aaaaaaa, 1 of bbbbbbb."), std::string::npos) << table;
   std::ifstream json(root_ / "results.json");
   EXPECT_NEAR(nlohmann::json::parse(json)["rows"][1]["drop"].get<double>(), 1.5, 1e-9);
   EXPECT_TRUE(fs::exists(root_ / "accuracy.svg") && fs::exists(root_ / "curves.svg"));
