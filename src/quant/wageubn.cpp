@@ -60,7 +60,6 @@ class WageUbn final : public SimulatedPolicy {
 
   void update(Backend&, const UpdateContext& context, Tensor w, Tensor gradient, Tensor velocity) const override {
     const float levels = context.progress < 2.0 / 3 ? 128 : context.progress < 8.0 / 9 ? 32 : 8;
-    const float scale = shift(absmax(gradient));
     const float rate = clip(grid(context.sgd.learning_rate, 10), 10);
     const float* const g = gradient.f32();
     float* const v = velocity.f32();
@@ -69,13 +68,15 @@ class WageUbn final : public SimulatedPolicy {
       v[i] = grid(momentum * v[i] + step, 13);
       value = grid(value - rate * v[i], 24);
     };
-    if (context.weight)
+    if (context.weight) {
+      const float scale = shift(absmax(gradient));
       for_each_random(w, context.key, [=](float& value, int64_t i, float u) {
         const float n = clamp(floor_of(g[i] / scale * levels + u), 1 - levels, levels - 1);
         move(value, i, grid(n / 16384, 15) + decay * value);
       });
-    else
+    } else {
       for_each(w, [=](float& value, int64_t i) { move(value, i, grid(g[i] + decay * value, 15)); });
+    }
   }
 };
 

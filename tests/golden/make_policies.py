@@ -4,7 +4,8 @@ octet's code; the oracle of tests/quant/test_policies.cpp.
 
 usage: python3 tests/golden/make_policies.py        (needs numpy and torch)
 
-Inputs come from value(i, salt) of make_golden.py, times a factor. Random bits are Philox4x32-7 (kernels/shared/random.h). Formulas: the files src/quant/*.cpp name papers and equations.
+Inputs come from value(i, salt) of make_golden.py, times a factor. Random bits are Philox4x32-7 (kernels/shared/random.h).
+Formulas: the files src/quant/*.cpp name papers and equations.
 """
 
 import json

@@ -1,7 +1,9 @@
 // Convolutions with FP16 sums in chunks, against one plain loop for each sum.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
+#include <limits>
 #include <vector>
 
 #include "kernels/backend.h"
@@ -97,6 +99,20 @@ TEST(ChunkedConvolution, EqualsPlainLoopsOnEveryInstructionSet) {
 TEST(ChunkedConvolution, EqualsPlainLoopsAtTheEndsOfTheRange) {
   for (Isa isa : available_isas())
     for (float largest : {3e-4f, 5e4f}) compare(isa, problem(6, 6, 24, 24, 3, 1, 1), largest);
+}
+
+// What has become NaN must be seen at the end of the step, not saturated.
+TEST(ChunkedConvolution, NotANumberStays) {
+  for (Isa isa : available_isas())
+    for (const ConvProblem& p : {problem(4, 4, 20, 70, 3, 1, 1), problem(4, 4, 70, 70, 3, 1, 70)}) {
+      const auto backend = make_cpu_backend({.isa = isa, .threads = 2, .real = RealConvolution::chunked_float16});
+      std::vector<float> x(size_t(p.x.elements()), 1.0f), w(size_t(p.weight().elements()), 1.0f),
+          y(size_t(p.y.elements()));
+      x[0] = std::numeric_limits<float>::quiet_NaN();
+      backend->conv_forward(p, {{x.data(), p.x}}, {{w.data(), p.weight()}}, {y.data(), p.y}, {});
+      EXPECT_TRUE(std::isnan(y[0])) << y[0];
+      EXPECT_FALSE(std::isnan(y.back()));
+    }
 }
 
 }  // namespace
