@@ -5,8 +5,11 @@
 //   activation, and a norm's input: in the tensor's range
 //   error       stochastic, twice: in the range of each sample for the data gradient (PSQ), and in that of each feature
 //               (channel and pixel) over the batch for the weight gradient
+#include <omp.h>
+
 #include <vector>
 
+#include "kernels/cpu/real_moments.h"
 #include "src/quant/policies.h"
 #include "src/quant/simulated.h"
 
@@ -34,22 +37,9 @@ class PerSample final : public SimulatedPolicy {
   void measure_norm(Tensor x, const Moments* measured, float) const override {
     round(Role::activation, x, {});
     if (measured == nullptr) return;
-    const int64_t channels = x.shape.c, pixels = x.shape.pixels();
-    const float* const values = x.f32();
-    for_runs(channels, 16, [=](int64_t begin, int64_t end) {
-      std::vector<double> sums(size_t(end - begin)), squares(size_t(end - begin));
-      for (int64_t p = 0; p < pixels; ++p)
-        for (int64_t c = begin; c < end; ++c) sums[size_t(c - begin)] += double(values[p * channels + c]);
-      for (int64_t p = 0; p < pixels; ++p)
-        for (int64_t c = begin; c < end; ++c) {
-          const double difference = double(values[p * channels + c]) - sums[size_t(c - begin)] / double(pixels);
-          squares[size_t(c - begin)] += difference * difference;
-        }
-      for (int64_t c = begin; c < end; ++c) {
-        measured->mean[c] = float(sums[size_t(c - begin)] / double(pixels));
-        measured->variance[c] = float(squares[size_t(c - begin)] / double(pixels));
-      }
-    });
+    cpu::Scratch scratch;
+    cpu::measure_moments(omp_get_max_threads(), x.f32(), x.shape,
+                         {measured->mean, measured->variance, nullptr, nullptr}, scratch);
   }
 
  private:
