@@ -22,7 +22,7 @@ enum class Rounding : uint8_t { nearest, stochastic };
 enum class Range : uint8_t {
   absmax,        // clip = max |x| of this tensor, now
   power_of_two,  // clip = the smallest power of two >= absmax
-  held,  // clip = *held > 0, kept by the ClipCoordinator between its updates; larger values saturate and are counted
+  held,  // clip = *held > 0, chosen by who lends it; larger values saturate and are counted
 };
 
 // How a value is stored: a native policy is only this, data that the fused kernels read.

@@ -21,7 +21,7 @@ const std::vector<Key> kKeys = {
     {FIELD(model.initial_weights), 0, 0, {}, "a safetensors file; empty: random"},
 
     {FIELD(policy.name), 0, 0, {}, "how values are quantized, for example unified_int8 or fp32"},
-    {FIELD(policy.bits.weight), 2, 8, {}, "bits of a weight's code"},
+    {FIELD(policy.bits.weight), 2, 8, {}, "bits of a weight's code; fewer than 8: with a searched clip"},
     {FIELD(policy.bits.activation), 2, 8, {}, "bits of an activation's code"},
     {FIELD(policy.bits.gradient), 2, 8, {}, "bits of an error's code"},
     {FIELD(policy.quantize_first), 0, 0, {}, "quantize the first convolution too"},

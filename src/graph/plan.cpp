@@ -238,6 +238,7 @@ class Plan::Builder final : public Declare, public Bound {
       codes += (size_t(param.shape.elements()) + 63) / 64 * 64;
       scales += param.encoding.per_channel ? size_t(param.shape.n) : 1;
     }
+    plan_.weight_clips_ = std::make_unique<WeightClips>(plan_.backend_, plan_.params_);
     size_t channels = 0;
     for (const Statistic& statistic : plan_.statistics_) channels += size_t(statistic.tensor.shape.c);
     auto* values = static_cast<float*>(add_buffer(channels * sizeof(float)));

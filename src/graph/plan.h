@@ -8,6 +8,7 @@
 
 #include "comm/exchange.h"
 #include "src/graph/graph.h"
+#include "src/graph/weight_clips.h"
 
 namespace octet {
 
@@ -35,6 +36,7 @@ class Plan {
   // Sends the images of the next load() while the device computes; not where the host's memory is the device's.
   bool sends() const { return upload_ != nullptr; }
   void send(const float* images) { upload_->begin(images); }
+  void choose_weight_clips() { weight_clips_->choose(); }  // before encode_weights(), outside Backend::run()
   void encode_weights(Step&);
   void forward(Step&);
   void backward(Step&, GradientExchange&);  // a finished parameter is handed to the exchange at once
@@ -75,6 +77,7 @@ class Plan {
   bool poison_;
   Memory memory_;
   std::vector<Param> params_;
+  std::unique_ptr<WeightClips> weight_clips_;
   std::vector<Statistic> statistics_;
   int64_t image_floats_ = 0, classes_ = 0;
   float* images_ = nullptr;  // with labels_: where the host's cannot be read

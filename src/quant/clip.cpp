@@ -30,8 +30,13 @@ struct PrefixSums {
   }
 };
 
-// Expected cosine distance (7) when values are clipped at the edge of bin `clip_bin` and rounded stochastically.
-double cosine_distance(const PrefixSums& sums, int clip_bin, int qmax) {
+double cosine_distance(double dot, double square, double rounded_square) {
+  const double norm = std::sqrt(square) * std::sqrt(rounded_square);
+  return norm > 0 ? std::max(0.0, 1 - dot / norm) : 0;
+}
+
+// Expected cosine distance (7) when values are clipped at the edge of bin `clip_bin` and rounded stochastically, ...
+double distance_stochastic(const PrefixSums& sums, int clip_bin, int qmax) {
   const double clip = histogram_edge(clip_bin);
   const double step = clip / qmax;
   const int step_bin = histogram_bin(float(step));
@@ -41,23 +46,40 @@ double cosine_distance(const PrefixSums& sums, int clip_bin, int qmax) {
   const double clipped_square = sums.second[clip_bin] + clip * clip * beyond;
   const double noise = step * sums.first[step_bin] - sums.second[step_bin] +
                        step * step / 6 * (sums.count[clip_bin] - sums.count[step_bin]);
-  const double norm = std::sqrt(sums.second[last]) * std::sqrt(clipped_square + noise);
-  return norm > 0 ? std::max(0.0, 1 - dot / norm) : 0;
+  return cosine_distance(dot, sums.second[last], clipped_square + noise);
+}
+
+// ... and when they are rounded to the nearest of the levels step, 2 step ... clip.
+double distance_nearest(const PrefixSums& sums, int clip_bin, int qmax) {
+  const double step = double(histogram_edge(clip_bin)) / qmax;
+  const int last = int(sums.count.size()) - 1;
+  double dot = 0, square = 0;
+  int from = histogram_bin(float(0.5 * step));
+  for (int code = 1; code <= qmax; ++code) {
+    const int to = code == qmax ? last : histogram_bin(float((code + 0.5) * step));
+    dot += code * step * (sums.first[to] - sums.first[from]);
+    square += code * step * code * step * (sums.count[to] - sums.count[from]);
+    from = to;
+  }
+  return cosine_distance(dot, sums.second[last], square);
 }
 
 }  // namespace
 
-ClipChoice choose_clip(std::span<const int64_t> histogram, int qmax, int candidates, bool search) {
+ClipChoice choose_clip(std::span<const int64_t> histogram, int qmax, int candidates, bool search, Rounding rounding) {
   int top = int(histogram.size()) - 1;
   while (top > 0 && histogram[top] == 0) --top;
   const int largest = std::max(top + 1, 1);  // the upper edge of the highest bin in use
   const PrefixSums sums(histogram);
+  const auto distance_at = [&](int bin) {
+    return rounding == Rounding::nearest ? distance_nearest(sums, bin, qmax) : distance_stochastic(sums, bin, qmax);
+  };
 
   int best = largest;
-  double best_distance = cosine_distance(sums, largest, qmax);
+  double best_distance = distance_at(largest);
   const auto consider = [&](int bin) {
     if (bin < 1 || bin > largest) return;
-    const double distance = cosine_distance(sums, bin, qmax);
+    const double distance = distance_at(bin);
     if (distance < best_distance) best = bin, best_distance = distance;
   };
   if (search) {

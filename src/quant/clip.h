@@ -25,8 +25,10 @@ struct ClipChoice {
 // d_c of every candidate clip follows from a histogram of |g| over float bits, with the expected noise of stochastic
 // rounding: for |x| < s the variance is |x| s - x^2, for s <= |x| < c it is s^2 / 6, and clipped values have none.
 // Prefix sums make a candidate O(1), so `candidates` clips between 2^-6 and 1 times the largest magnitude are tried,
-// then refined to the neighbouring bin edges. search = false: evaluates the largest magnitude alone.
-ClipChoice choose_clip(std::span<const int64_t> histogram, int qmax, int candidates, bool search);
+// then refined to the neighbouring bin edges. search = false: evaluates the largest magnitude alone. With rounding to
+// nearest d_c is that of the codes themselves.
+ClipChoice choose_clip(std::span<const int64_t> histogram, int qmax, int candidates, bool search,
+                       Rounding rounding = Rounding::stochastic);
 // phi(d_c) = max(exp(-alpha d_c), beta), equation (8).
 float learning_rate_scale(float cosine_distance, double alpha, double beta);
 

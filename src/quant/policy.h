@@ -39,7 +39,8 @@ class Policy {
   virtual std::string name() const = 0;
   // Whether this convolution or linear layer runs on rounded operands: codes, or simulated ones.
   virtual bool quantizes(const Site&) const = 0;
-  // Encoding of a weight, of an activation that a quantized layer reads, or of the error of a quantized layer.
+  // Encoding of a weight, of an activation that a quantized layer reads, or of the error of a quantized layer. A
+  // weight's clip of Range::held without a value is chosen by WeightClips.
   virtual Encoding encoding(Role) const = 0;
   // Errors are observed by the ClipCoordinator, and clipped at values it holds if their range is Range::held.
   virtual bool needs_clips() const = 0;

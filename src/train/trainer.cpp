@@ -197,6 +197,7 @@ Step Trainer::begin(int64_t index, const Batch& batch, bool training) {
   plan_->load(step, batch.images, batch.labels, training && sent_);
   if (training) sent_ = false;
   if (training && clips_) clips_->begin(index);
+  if (training) plan_->choose_weight_clips();
   return step;
 }
 
@@ -283,7 +284,10 @@ Report Trainer::evaluate() {
     if (watchdog_) watchdog_->phase("evaluation batch", b + 1);
     const Batch& batch = test_loader_->next();
     Step step = begin(b, batch, false);
-    if (b == 0) plan_->encode_weights(step);
+    if (b == 0) {
+      plan_->choose_weight_clips();
+      plan_->encode_weights(step);
+    }
     run(Program::evaluation, step, [&] { plan_->forward(step); });
     const LossReport loss = plan_->outcome(false).loss;
     total.loss_sum += loss.loss_sum;

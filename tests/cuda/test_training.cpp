@@ -56,6 +56,9 @@ TEST(CudaTraining, EverythingQuantizedPerChannelInF32EndsAtTheCpusWeights) {
 TEST(CudaTraining, RealWeightGradientsEndAtTheCpusWeights) {
   expect_the_cpus_weights({"model.name=resnet20", "data.batch=2", "data.image_size=8", "policy.grad_weight=real"}, 2);
 }
+TEST(CudaTraining, TwoBitWeightsEndAtTheCpusWeights) {
+  expect_the_cpus_weights({"model.name=resnet20", "data.batch=2", "data.image_size=8", "policy.bits.weight=2"}, 3);
+}
 
 // A GPU has the next batch sent while it computes: evaluation leaves it alone, another start forgets it.
 TEST(CudaTraining, BatchesSentAheadAreThoseOfTheirSteps) {

@@ -57,6 +57,7 @@ struct Harness {
   // Forward, backward and update, as Trainer::step on one rank. Returns the mean loss.
   double train(int64_t index) {
     Step step = begin(index, true);
+    plan->choose_weight_clips();
     plan->encode_weights(step);
     plan->forward(step);
     plan->backward(step, *exchange);
@@ -77,6 +78,7 @@ struct Harness {
 
   double evaluate() {
     Step step = begin(0, false);
+    plan->choose_weight_clips();
     plan->encode_weights(step);
     plan->forward(step);
     return plan->outcome(false).loss.loss_sum / double(batch);

@@ -34,12 +34,15 @@ std::vector<int64_t> histogram_of(const std::vector<float>& values) {
   return histogram;
 }
 
-double true_distance(const std::vector<float>& values, float clip) {
-  const float inverse = inverse_scale_of(clip, 127);
+double true_distance(const std::vector<float>& values, float clip, int qmax = 127,
+                     Rounding rounding = Rounding::stochastic) {
+  const float inverse = inverse_scale_of(clip, qmax);
   double dot = 0, gg = 0, qq = 0;
   for (size_t i = 0; i < values.size(); ++i) {
     const double g = values[i];
-    const double q = encode_stochastic(values[i], inverse, 127, random_bits16({1, 2, 3, 0}, i)) * double(clip) / 127;
+    const double q = rounding == Rounding::nearest
+                         ? encode_nearest(values[i], inverse, qmax)
+                         : encode_stochastic(values[i], inverse, qmax, random_bits16({1, 2, 3, 0}, i));
     dot += g * q;
     gg += g * g;
     qq += q * q;
@@ -61,6 +64,28 @@ TEST_P(Distributions, ChosenClipIsTheExhaustiveOptimum) {
   EXPECT_NEAR(choice.cosine_distance, chosen, 0.06 * chosen);  // the estimate that phi is computed from
   std::printf("%-12s clip/absmax %.3f  d_c %.3e  exhaustive %.3e  estimate %.3e\n", GetParam(), choice.clip / largest,
               chosen, best, choice.cosine_distance);
+}
+
+TEST_P(Distributions, ClipOfFewNearestLevelsIsTheExhaustiveOptimum) {
+  const std::vector<float> values = sample(GetParam(), 100000);
+  float largest = 0;
+  for (float x : values) largest = std::max(largest, std::abs(x));
+  for (int qmax : {1, 3, 7, 63}) {
+    const ClipChoice choice = choose_clip(histogram_of(values), qmax, 32, true, Rounding::nearest);
+    double best = 1;
+    for (int i = 0; i < 120; ++i)
+      best = std::min(best, true_distance(values, largest * float(std::pow(0.5, i / 20.0)), qmax, Rounding::nearest));
+    const double chosen = true_distance(values, choice.clip, qmax, Rounding::nearest);
+    EXPECT_LT(chosen, best * 1.03 + 1e-7) << "qmax " << qmax;
+    EXPECT_NEAR(choice.cosine_distance, chosen, 0.03 * chosen + 1e-6) << "qmax " << qmax;
+  }
+}
+
+TEST(ChooseClip, TernaryNormalWeightsTakeLloydsQuantizer) {
+  const std::vector<float> values = sample("normal", 400000);  // of deviation 1e-3
+  const ClipChoice choice = choose_clip(histogram_of(values), 1, 32, true, Rounding::nearest);
+  EXPECT_NEAR(choice.clip, 1.224e-3, 0.03e-3);       // Max (1960), 3 levels: thresholds 0.612, levels 1.224 deviations
+  EXPECT_NEAR(choice.cosine_distance, 0.10, 0.005);  // cos^2 = 1 - 0.1902
 }
 INSTANTIATE_TEST_SUITE_P(Sharp, Distributions,
                          testing::Values("normal", "laplace", "lognormal", "mostly zero", "outliers"));
