@@ -14,7 +14,7 @@ i is the index in PyTorch's order (OIHW weights, NCHW images); salt is the posit
 
     convolution and linear weights   float(2 * sqrt(6 / fan_in)) * value    (fan_in = I * H * W; one float product)
     norm weight (gamma)              1 + value / 4
-    norm bias (beta)                 value / 4 + norm_bias_shift    (4 for InceptionV3, so that fewer of its many activations
+    norm bias (beta)                 value / 4 + norm_bias_shift    (4 for InceptionV3 and ResNet-50, so that fewer of their many activations
                                      lie near the kink of ReLU)
     linear bias                      value / 4
     images                           4 * value
@@ -50,6 +50,7 @@ CASES = [  # network, batch, image size, image salt, label smoothing, samples of
     ("resnet20", 8, 32, 1004, 0.0, 64, 0),
     ("mobilenet_v2_cifar", 4, 16, 1014, 0.0, 24, 0),
     ("resnet18", 4, 64, 1004, 0.1, 48, 0),
+    ("resnet50", 4, 64, 1005, 0.0, 6, 4),
     ("alexnet_no_dropout", 2, 224, 1004, 0.0, 32, 0),
     ("alexnet_bn_cifar", 8, 32, 1004, 0.0, 32, 0),
     ("inception_v3_cifar_no_dropout", 8, 16, 1, 0.0, 8, 4),

@@ -124,6 +124,7 @@ std::string file_stem(const testing::TestParamInfo<Case>& info) {
 constexpr Case kSmall[] = {{"resnet20.json", "resnet20"},
                            {"mobilenet_v2_cifar.json", "mobilenet_v2"},
                            {"resnet18.json", "resnet18"},
+                           {"resnet50.json", "resnet50"},
                            {"alexnet_bn_cifar.json", "alexnet_bn"},
                            {"inception_v3_cifar_no_dropout.json", "inception_v3"}};
 constexpr Case kLarge[] = {{"alexnet_no_dropout.json", "alexnet"},
