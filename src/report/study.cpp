@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -47,25 +48,63 @@ std::string reason_in(const fs::path& log) {
   return error.empty() ? last : error;
 }
 
-// Runs a command to its end with its output appended to a file. Signals from the terminal reach it too.
+// A signal handler can reach nothing but globals; only this file sees them.
+volatile std::sig_atomic_t training = 0, stop_wanted = 0;  // training: its process, 0 between two
+
+// Whatever asks the study to end is passed on as SIGUSR1, which mpirun hands to every rank: the training writes a
+// checkpoint and ends, then the study. Ctrl-C reaches it from the terminal.
+class StopWithTraining {
+ public:
+  StopWithTraining() {
+    struct sigaction action = {};
+    action.sa_handler = [](int signal) {
+      stop_wanted = 1;
+      if (signal != SIGINT && training > 0) kill(training, SIGUSR1);
+    };
+    for (size_t i = 0; i < std::size(signals); ++i) sigaction(signals[i], &action, &before_[i]);
+  }
+  ~StopWithTraining() {
+    for (size_t i = 0; i < std::size(signals); ++i) sigaction(signals[i], &before_[i], nullptr);
+  }
+  StopWithTraining(const StopWithTraining&) = delete;
+  StopWithTraining& operator=(const StopWithTraining&) = delete;
+
+  static constexpr int signals[] = {SIGINT, SIGTERM, SIGUSR1};
+
+ private:
+  struct sigaction before_[std::size(signals)] = {};
+};
+
+// Runs a command to its end with its output appended to a file.
 int execute(const std::vector<std::string>& words, const fs::path& log) {
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   const int file = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   REQUIRE(file >= 0, "choose another --directory", "cannot write ", log.string());
-  const pid_t child = fork();
+  sigset_t stops, before;
+  sigemptyset(&stops);
+  for (int signal : StopWithTraining::signals) sigaddset(&stops, signal);
+  sigprocmask(SIG_BLOCK, &stops, &before);  // until the handler knows whom to tell
+  const pid_t study = getpid(), child = fork();
   if (child == 0) {
+    for (int signal : StopWithTraining::signals) std::signal(signal, SIG_DFL);
+    sigprocmask(SIG_SETMASK, &before, nullptr);
+    prctl(PR_SET_PDEATHSIG, SIGUSR1);  // where the study is killed
+    if (getppid() != study) _exit(127);
     dup2(file, STDOUT_FILENO);
     dup2(file, STDERR_FILENO);
     execvp(arguments[0], arguments.data());
     _exit(127);
   }
+  training = std::max(child, 0);
+  sigprocmask(SIG_SETMASK, &before, nullptr);
   close(file);
   REQUIRE(child > 0, "free some memory", "no process for ", words.front());
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
+  training = 0;
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
@@ -79,18 +118,6 @@ std::vector<std::string> command_of(const StudyPlan& plan, const StudyRun& run, 
   if (resume) words.push_back("--resume");
   return words;
 }
-
-// Ctrl-C reaches the training, which writes a checkpoint; the study then ends with the training's exit code.
-class IgnoreInterrupt {
- public:
-  IgnoreInterrupt() : before_(std::signal(SIGINT, [](int) {})) {}
-  ~IgnoreInterrupt() { std::signal(SIGINT, before_); }
-  IgnoreInterrupt(const IgnoreInterrupt&) = delete;
-  IgnoreInterrupt& operator=(const IgnoreInterrupt&) = delete;
-
- private:
-  void (*before_)(int);
-};
 
 void write_table(const StudyPlan& plan, const std::string& root) {
   const DirectoryLock lock(root, DirectoryLock::Wait::as_long_as_it_takes);
@@ -113,7 +140,7 @@ int run_study(const StudyOptions& options) {
   const fs::path root =
       options.directory.empty() ? fs::path("studies") / fs::path(options.file).stem() : fs::path(options.directory);
   if (!options.list) fs::create_directories(root);
-  const IgnoreInterrupt ignore;
+  const StopWithTraining stop_with_training;
   for (size_t i = 0; i < runs.size(); ++i) {
     const StudyRun& run = runs[i];
     const fs::path directory = root / run.name;
@@ -131,9 +158,9 @@ int run_study(const StudyOptions& options) {
     fs::create_directories(directory);
     fs::remove(directory / "failed.txt");
     const int code = execute(command_of(plan, run, directory, begun), directory / "train.log");
-    if (code == exit_checkpointed) {
-      std::cout << "stopped after a checkpoint; the same command goes on\n";
-      return code;
+    if (code == exit_checkpointed || (stop_wanted != 0 && code != 0)) {
+      std::cout << "stopped; the same command goes on\n";
+      return exit_checkpointed;
     }
     if (code == exit_in_use) {
       std::cout << "runs elsewhere\n";
@@ -142,6 +169,7 @@ int run_study(const StudyOptions& options) {
     if (code != 0) write_durably((directory / "failed.txt").string(), reason_in(directory / "train.log") + "\n");
     std::cout << (code == 0 ? std::string("done") : "failed: " + reason_in(directory / "train.log")) << "\n";
     write_table(plan, root.string());
+    if (stop_wanted != 0) return exit_checkpointed;
   }
   if (options.list) return 0;
   write_table(plan, root.string());

@@ -3,8 +3,11 @@
 
 import fcntl
 import json
+import os
+import signal
+import time
 
-from harness import RECIPE, Case, main
+from harness import OCTET, RECIPE, SECONDS, Case, main
 
 STUDY = f"""title: tiny
 base: {RECIPE}
@@ -62,6 +65,39 @@ class Studies(Case):
             self.assertIn("| int8 | 0/1 |", (out / "table.md").read_text())
         job = self.octet("study", study, "--directory", out, "--only", "fp32|int8")
         self.assertEqual((job.out.count("finished"), job.out.count("started")), (1, 1), job)
+
+    def test_ends_with_its_training(self):
+        for ranks in 1, 2:
+            with self.subTest(ranks=ranks):
+                self.check_end_with_training(ranks)
+
+    def check_end_with_training(self, ranks):
+        study, out = self.directory / "tiny.yaml", self.directory / f"ended{ranks}"
+        study.write_text(STUDY.replace("train.epochs: 2", "train.epochs: 200") + f"ranks: {ranks}\n")
+        metrics = out / "int8-seed1" / "metrics.jsonl"
+
+        def begun(lines):
+            job = self.launch([OCTET, "study", study, "--directory", out, "--only", "int8"])
+            deadline = time.monotonic() + SECONDS
+            while not metrics.exists() or metrics.read_text().count("\n") < lines:
+                self.assertIsNone(job.process.poll(), job)
+                self.assertLess(time.monotonic(), deadline, job)
+                time.sleep(0.01)
+            job.processes()
+            return job
+
+        job = begun(2)
+        os.kill(job.process.pid, signal.SIGTERM)
+        self.assertEqual(job.wait(), 85, job)
+        self.assertIn("started   int8-seed1 ... stopped", job.out)
+        self.assertTrue(any((out / "int8-seed1" / "checkpoints").iterdir()))
+        self.assertFalse((out / "int8-seed1" / "failed.txt").exists())
+
+        job = begun(metrics.read_text().count("\n") + 2)
+        self.assertIn("resumed   int8-seed1", job.out)
+        os.kill(job.process.pid, signal.SIGKILL)
+        self.assertEqual(job.wait(), -signal.SIGKILL, job)  # and the training with it
+        self.assertEqual((out / "int8-seed1" / "train.log").read_text().count("stopped by a signal"), 2)
 
     def test_inspect_needs_a_run(self):
         self.assertIn("metrics.jsonl", self.octet("inspect", self.directory, code=2).err)
