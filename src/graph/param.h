@@ -30,7 +30,8 @@ struct Param {
 // Not trained, but saved: bn1.running_mean, bn1.running_var. Identical on every rank.
 struct Statistic {
   std::string name;
-  Tensor tensor;  // (1, 1, 1, C) f32
+  Tensor tensor;             // (1, 1, 1, C) f32
+  bool of_training = false;  // evaluation does without: in checkpoints, not in files of weights
 };
 
 }  // namespace octet

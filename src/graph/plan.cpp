@@ -74,8 +74,8 @@ class Plan::Builder final : public Declare, public Bound {
     declared_.push_back(param);
     return int(declared_.size()) - 1;
   }
-  int statistic(const std::string& name, int64_t channels, float initial) override {
-    plan_.statistics_.push_back({name, {nullptr, {1, 1, 1, channels}, DType::f32}});
+  int statistic(const std::string& name, int64_t channels, float initial, bool of_training) override {
+    plan_.statistics_.push_back({name, {nullptr, {1, 1, 1, channels}, DType::f32}, of_training});
     initial_.push_back(initial);
     return int(plan_.statistics_.size()) - 1;
   }

@@ -12,5 +12,6 @@ std::unique_ptr<Policy> make_wageubn(const Config::Policy&);
 std::unique_ptr<Policy> make_range_bn(const Config::Policy&);
 std::unique_ptr<Policy> make_fp8(const Config::Policy&);
 std::unique_ptr<Policy> make_psq(const Config::Policy&);
+std::unique_ptr<Policy> make_dai8(const Config::Policy&);
 
 }  // namespace octet

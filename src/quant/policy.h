@@ -57,6 +57,12 @@ class Policy {
   virtual void round(Role, Tensor, const RngKey&) const {}
   // The weight gradient reads the error rounded as Role::weight_error, the data gradient as Role::error.
   virtual bool splits_error() const { return false; }
+  // A policy that clips a layer's errors at values of the step before: so many of them, and round() of both errors
+  // then. before: those of the last step, 0 in the first; now: to be set, and averaged over ranks for the next step.
+  virtual int64_t error_clips(int64_t /*channels*/) const { return 0; }
+  virtual void round_error(Role role, Tensor error, const RngKey& key, const float* /*before*/, float* /*now*/) const {
+    round(role, error, key);
+  }
   // The way of a gradient back through round(Role::weight or activation), in place; `values` are those before rounding.
   // Straight through unless a policy says otherwise.
   virtual void backward(Role, Tensor /*values*/, Tensor /*gradient*/) const {}

@@ -329,6 +329,7 @@ std::vector<NamedTensor> Trainer::save(std::vector<std::vector<float>>& storage,
   };
   for (const Param& param : plan_->params()) add(param.name, torch_shape(param), to_oihw(*backend_, param.master));
   for (const Statistic& statistic : plan_->statistics()) {
+    if (weights_only && statistic.of_training) continue;
     add(statistic.name, {statistic.tensor.shape.c}, values_of(*backend_, statistic.tensor));
   }
   if (weights_only) return tensors;
@@ -355,6 +356,7 @@ void Trainer::load(const SafetensorsFile& file, const std::string& path, bool we
   };
   for (Param& param : plan_->params()) from_oihw(*backend_, read(param.name, torch_shape(param)), param.master);
   for (Statistic& statistic : plan_->statistics()) {
+    if (weights_only && statistic.of_training) continue;
     const auto values = read(statistic.name, {statistic.tensor.shape.c});
     backend_->to_device(statistic.tensor.data, values.data(), statistic.tensor.bytes());
   }

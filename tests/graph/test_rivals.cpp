@@ -57,6 +57,7 @@ TEST(Rivals, WagePointsWhereFp32Does) { compare("wage", "vgg7", 0.8, 0.25f); }
 TEST(Rivals, WageUbnPointsWhereFp32Does) { compare("wageubn", "resnet20", 0.55, 1); }
 TEST(Rivals, Fp8PointsWhereFp32Does) { compare("fp8", "resnet20", 0.2, 1); }
 TEST(Rivals, PerSamplePointsWhereFp32Does) { compare("psq", "resnet20", 0.65, 1); }
+TEST(Rivals, DistributionAdaptivePointsWhereFp32Does) { compare("dai8", "resnet20", 0.65, 1); }
 TEST(Rivals, UnifiedInt8PointsWhereFp32Does) { compare("unified_int8", "resnet20", 0.65, 1); }
 
 }  // namespace

@@ -12,6 +12,7 @@ RIVALS = {
     "wageubn": (0.95, {"train__decay": 0}),
     "range_bn": (0.85, {}),
     "psq": (0.85, {}),
+    "dai8": (0.85, {}),
     "fp8": (0.97, {"data__batch": 16, "train__steps": 24, "data__samples": 128}),
 }
 
@@ -23,6 +24,19 @@ class Rivals(Case):
                 chosen = {"data__samples": 1024, "train__lr": 0.02, "train__steps": 48, "backend__threads": 2, **settings}
                 self.train(policy, policy__name=policy, **chosen)
                 self.expect_falling_loss(policy, share)
+
+    def test_clips_of_errors_are_resumed_and_equal_on_ranks(self):
+        """DAI8 remembers clips: they are in checkpoints, and not in the weights' file."""
+        for ranks in 1, 2:
+            name = f"dai8-{ranks}"
+            whole = self.weights_of(f"whole-{name}", policy__name="dai8", ranks=ranks)
+            self.train(name, policy__name="dai8", train__steps=6, checkpoint__every_steps=3, ranks=ranks)
+            resumed = self.start(name, resume=True, policy__name="dai8", checkpoint__every_steps=3, ranks=ranks)
+            self.expect(resumed, 0)
+            self.assertIn("step 6", resumed.err + resumed.out)
+            self.assertEqual(self.result(name)["weights_sha256"], whole)
+        self.assertNotIn(b"error_clips", (self.run_path("dai8-1") / "weights.safetensors").read_bytes())
+        self.assertIn(b"error_clips", self.checkpoint_path("dai8-1", 15).read_bytes())
 
     def test_networks_train(self):
         for network in "alexnet", "inception_v3":

@@ -1,6 +1,7 @@
 // The rival policies, role by role, against their formulas computed elsewhere: tests/golden/make_policies.py.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
 #include <functional>
@@ -178,6 +179,30 @@ TEST(Policies, PerSample) {
   expect_equal(variance, "psq", "variance");
 }
 
+TEST(Policies, DistributionAdaptive) {
+  const auto policy = make_policy(config_of("dai8"));
+  expect_equal(rounded(*policy, Role::weight, inputs(1, 3)), "dai8", "weight");
+  expect_equal(rounded(*policy, Role::activation, inputs(2, 4)), "dai8", "activation");
+  const auto golden = [](const char* name) { return all()["dai8"][name].get<Values>(); };
+  Values before = golden("before"), now(before.size());
+  ASSERT_EQ(policy->error_clips(4), int64_t(now.size()));
+  for (const auto& [role, name] : {std::pair{Role::weight_error, "weight_error"}, {Role::error, "error"}}) {
+    Values error = golden("error_input");
+    policy->round_error(role, tensor(error, {4, 4, 4, 4}), kKey, before.data(), now.data());
+    expect_equal(error, "dai8", name);
+  }
+  expect_equal(now, "dai8", "now");
+
+  // The last channel and the whole have long tails, and no clip before the first step.
+  Values error = golden("error_input");
+  const float largest = std::abs(
+      *std::max_element(error.begin(), error.end(), [](float a, float b) { return std::abs(a) < std::abs(b); }));
+  EXPECT_LT(now[4], 0.95f * largest);
+  std::fill(before.begin(), before.end(), 0.0f);
+  policy->round_error(Role::error, tensor(error, {4, 4, 4, 4}), kKey, before.data(), now.data());
+  EXPECT_FLOAT_EQ(now[4], largest);
+}
+
 TEST(Policies, Fp8) {
   const auto policy = make_policy(config_of("fp8"));
   const auto backend = make_reference_backend();
@@ -209,7 +234,7 @@ void expect_refusal(const std::function<void()>& make, const char* word) {
 }
 
 TEST(Policies, RefuseWhatTheyDoNotDefine) {
-  for (const char* name : {"wageubn", "range_bn", "fp8", "psq"})
+  for (const char* name : {"wageubn", "range_bn", "fp8", "psq", "dai8"})
     expect_refusal([&] { make_policy(config_of(name, 4)); }, "8/8/8");
   Config wage = config_of("wage", 2);
   expect_refusal([&] { make_policy(wage)->check_layer("conv1", true, 4096); }, "conv1");

@@ -98,7 +98,7 @@ class ConvBlock final : public Node {
       real_error_ = d.keep(conv_.y, DType::f32, Need::backward);
       real_x_ = d.keep(conv_.x, DType::f32, Need::backward);
     }
-    if (policy.simulates()) simulation_.declare(d, conv_, quantizes(policy), normalize, needs_dx_);
+    if (policy.simulates()) simulation_.declare(d, name_, conv_, quantizes(policy), normalize, needs_dx_);
     if (codes && policy.needs_clips()) {
       clip_layer_ = d.clip_layer(name_);
     }
@@ -110,6 +110,7 @@ class ConvBlock final : public Node {
     weight_ = &b.param(weight_index_);
     gamma_ = gamma_index_ >= 0 ? &b.param(gamma_index_) : nullptr;
     beta_ = &b.param(beta_index_);
+    simulation_.bind(b);
     if (affine_.normalize) {
       running_mean_ = b.statistic(mean_index_).tensor;
       running_variance_ = b.statistic(variance_index_).tensor;
@@ -168,6 +169,7 @@ class ConvBlock final : public Node {
   }
 
   void commit(Step& step) override {
+    simulation_.commit();
     if (!affine_.normalize) return;
     step.backend.update_running({.mean = batch_moments_, .variance = batch_moments_ + conv_.y.c}, conv_.y.pixels(),
                                 options_.momentum, running_mean_, running_variance_);

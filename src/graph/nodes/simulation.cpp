@@ -21,16 +21,34 @@ void deliver(Tensor from, Into to) {
 
 }  // namespace
 
-void Simulation::declare(Declare& d, const ConvProblem& conv, bool operands, bool norm, bool needs_dx) {
+void Simulation::declare(Declare& d, const std::string& layer, const ConvProblem& conv, bool operands, bool norm,
+                         bool needs_dx) {
   policy_ = &d.policy();
   operands_ = operands;
   norm_ = norm;
   if (norm) norm_values_ = d.keep({1, 1, 4, conv.y.c}, DType::f32, Need::both);
   if (!operands) return;
+  error_clips_ = policy_->error_clips(conv.y.c);
+  if (error_clips_ > 0) {
+    clips_index_ = d.statistic(layer + ".error_clips", error_clips_, 0, true);
+    next_clips_index_ = d.shared_moments((error_clips_ + 1) / 2);
+  }
   x_ = d.keep(conv.x, DType::f32, Need::both);
   w_ = d.keep(conv.weight(), DType::f32, Need::both);
   if (policy_->splits_error()) weight_error_ = d.keep(conv.y, DType::f32, Need::backward);
   if (needs_dx && policy_->changes_backward(Role::activation)) dx_ = d.keep(conv.x, DType::f32, Need::backward);
+}
+
+void Simulation::bind(Bound& b) {
+  if (error_clips_ == 0) return;
+  clips_ = b.statistic(clips_index_).tensor.f32();
+  next_clips_ = b.shared_moments(next_clips_index_);
+}
+
+void Simulation::commit() const { std::copy_n(next_clips_, error_clips_, clips_); }
+
+void Simulation::round_error(Role role, Tensor error, const RngKey& key) const {
+  policy_->round_error(role, error, key, clips_, next_clips_);
 }
 
 QTensor Simulation::input(Step& step, QTensor x, const RngKey& key) const {
@@ -83,13 +101,14 @@ void Simulation::backward(Step& step, const ConvProblem& conv, QTensor x, Tensor
   const QTensor rounded_w = operands_ ? QTensor{step.tensor(w_)} : QTensor{master};
   const bool split = operands_ && policy_->splits_error();
   const bool later = split || policy_->real_weight_gradient();
-  if (operands_ && !later) policy_->round(Role::error, error, key);
+  std::copy_n(clips_, error_clips_, next_clips_);  // where one error alone is rounded
+  if (operands_ && !later) round_error(Role::error, error, key);
   Tensor weight_error = error;
   if (split) {
     weight_error = copied(error, step.tensor(weight_error_));
     RngKey own = key;
     own.site += uint32_t(Role::weight_error) - uint32_t(Role::error);
-    policy_->round(Role::weight_error, weight_error, own);
+    round_error(Role::weight_error, weight_error, own);
   }
   {
     Timed timed(step.times, Phase::backward_weight);
@@ -98,7 +117,7 @@ void Simulation::backward(Step& step, const ConvProblem& conv, QTensor x, Tensor
   }
   if (!dx) return;
   Timed timed(step.times, Phase::backward_data);
-  if (operands_ && later) policy_->round(Role::error, error, key);
+  if (operands_ && later) round_error(Role::error, error, key);
   if (dx_.id < 0) {
     step.backend.conv_backward_data(conv, {error}, rounded_w, dx);
     return;

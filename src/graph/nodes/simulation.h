@@ -8,8 +8,10 @@ namespace octet {
 class Simulation {
  public:
   explicit operator bool() const { return policy_ != nullptr; }
-  // operands: input, weight and error are rounded (not in layers that the policy spares). fan-out of `d`'s node.
-  void declare(Declare& d, const ConvProblem& conv, bool operands, bool norm, bool needs_dx);
+  // operands: input, weight and error are rounded (not in layers that the policy spares). layer: its name.
+  void declare(Declare& d, const std::string& layer, const ConvProblem& conv, bool operands, bool norm, bool needs_dx);
+  void bind(Bound&);
+  void commit() const;  // after a step that counts, and after the ranks' averages
 
   // Forward: rounded copies, which backward() reads again.
   QTensor input(Step&, QTensor x, const RngKey&) const;
@@ -29,7 +31,12 @@ class Simulation {
   void norm_operands(Step&, int64_t channels, Moments&, AffineParameters&) const;
 
  private:
+  void round_error(Role, Tensor error, const RngKey&) const;
+
   const Policy* policy_ = nullptr;
+  int64_t error_clips_ = 0;
+  int clips_index_ = -1, next_clips_index_ = -1;
+  float *clips_ = nullptr, *next_clips_ = nullptr;  // (error_clips_) each
   bool operands_ = false, norm_ = false;
   Slot x_, w_, dx_, weight_error_, norm_values_;
 };
