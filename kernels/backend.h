@@ -22,7 +22,7 @@ enum class Rounding : uint8_t { nearest, stochastic };
 enum class Range : uint8_t {
   absmax,        // clip = max |x| of this tensor, now
   power_of_two,  // clip = the smallest power of two >= absmax
-  held,  // clip = *held > 0, chosen by who lends it; larger values saturate and are counted
+  held,          // clip = *held > 0, chosen by who lends it; larger values saturate and are counted
 };
 
 // How a value is stored: a native policy is only this, data that the fused kernels read.
@@ -190,14 +190,14 @@ class Backend {
   // extra read with one) or real f32.
   virtual void affine_forward(const AffineProblem&, Convolved x, Moments, AffineParameters, QTensor residual,
                               const Encoding&, const RngKey&, QTensor y) = 0;
-  // dz = dy where the activation passed (recomputed from x without a residual; from y's codes with one: > 0, and < qmax
-  // for relu6), else 0. d_residual (optional, f32 or bf16) (+)= dz. d_gamma, d_beta (optional, f32, (C)) (+)= sums.
-  // error = encode(d loss / d x): codes (stochastic; writes *error.scale) or real f32. The probe sees the raw error.
-  // error empty: only the probe's histogram is filled, nothing else is written (the first step measures before it
-  // quantizes).
-  virtual void affine_backward(const AffineProblem&, Convolved x, Moments, AffineParameters, QTensor y,
-                               bool has_residual, Tensor dy, Into d_gamma, Into d_beta, Into d_residual,
-                               const Encoding&, const RngKey&, QTensor error, Probe) = 0;
+  // dz = dy where the activation passed, else 0: its input is computed again, from x and the residual (which is not
+  // read where there is no activation). d_residual (optional, f32 or bf16) (+)= dz. d_gamma, d_beta (optional, f32,
+  // (C)) (+)= sums. error = encode(d loss / d x): codes (stochastic; writes *error.scale) or real f32. The probe sees
+  // the raw error. error empty: only the probe's histogram is filled, nothing else is written (the first step measures
+  // before it quantizes).
+  virtual void affine_backward(const AffineProblem&, Convolved x, Moments, AffineParameters, QTensor residual,
+                               Tensor dy, Into d_gamma, Into d_beta, Into d_residual, const Encoding&, const RngKey&,
+                               QTensor error, Probe) = 0;
   // running = (1 - momentum) * running + momentum * batch; the variance is corrected by count / (count - 1).
   virtual void update_running(Moments, int64_t count, float momentum, Tensor running_mean, Tensor running_variance) = 0;
 

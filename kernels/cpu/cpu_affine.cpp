@@ -110,33 +110,52 @@ void CpuBackend::affine_forward(const AffineProblem& problem, Convolved x, Momen
 }
 
 void CpuBackend::affine_backward(const AffineProblem& problem, Convolved x, Moments moments,
-                                 AffineParameters parameters, QTensor y, bool has_residual, Tensor dy, Into d_gamma,
-                                 Into d_beta, Into d_residual, const Encoding& encoding, const RngKey& key,
-                                 QTensor error, Probe probe) {
-  check_affine_backward(problem, x, moments, parameters, y, has_residual, dy, d_residual);
+                                 AffineParameters parameters, QTensor residual, Tensor dy, Into d_gamma, Into d_beta,
+                                 Into d_residual, const Encoding& encoding, const RngKey& key, QTensor error,
+                                 Probe probe) {
+  check_affine_backward(problem, x, moments, parameters, residual, dy, d_residual);
   if (error) check_encoded(encoding, error, problem.shape);
 
   const int64_t channels = problem.shape.c, period = affine_period(channels), count = problem.shape.elements();
   float* const room = coefficients_.get<float>(static_cast<size_t>(6 * period));
-  float *const input_low = room, *const input_high = input_low + period, *const mean = input_high + period,
-               *const A = mean + period, *const B = A + period, *const C = B + period;
+  float *const mean = room + 2 * period, *const A = mean + period, *const B = A + period, *const C = B + period;
   expand(mean, channels, [&](int64_t c) { return mean_in_unit(problem, moments, c, input_unit(x, c)); });
 
   const Mask mask = problem.activation == Activation::none ? Mask::everywhere
-                    : !has_residual                        ? Mask::input
-                    : y.real()                             ? Mask::real
+                    : !residual                            ? Mask::input
+                    : residual.real()                      ? Mask::real
                                                            : Mask::codes;
-  auto [low, high] = value_bounds(problem.activation);
-  if (mask == Mask::codes && problem.activation == Activation::relu6) high = static_cast<float>(encoding.qmax);
+  const auto [low, high] = value_bounds(problem.activation);
+  const std::vector<AffineCoefficients> affine = of_channels(channels, [&](int64_t c) {
+    return in_unit(affine_coefficients(problem, moments, parameters, c), input_unit(x, c));
+  });
+  float *const first = room, *const second = first + period;  // bounds of x, or coefficients
   if (mask == Mask::input) {
-    const std::vector<Interval> open = of_channels(channels, [&](int64_t c) {
-      return inputs_between(in_unit(affine_coefficients(problem, moments, parameters, c), input_unit(x, c)), low, high);
-    });
-    expand(input_low, channels, [&](int64_t c) { return open[c].low; });
-    expand(input_high, channels, [&](int64_t c) { return open[c].high; });
+    const std::vector<Interval> open =
+        of_channels(channels, [&](int64_t c) { return inputs_between(affine[c], low, high); });
+    expand(first, channels, [&](int64_t c) { return open[c].low; });
+    expand(second, channels, [&](int64_t c) { return open[c].high; });
+  } else {
+    expand(first, channels, [&](int64_t c) { return affine[c].a; });
+    expand(second, channels, [&](int64_t c) { return affine[c].b; });
   }
   const Tensor input = x.codes ? x.codes : x.real;
-  AffineBackward pass{input.data, dy.data, y.values.data, input_low, input_high, mean, A, B, C, period, low, high, {}};
+  AffineBackward pass{.x = input.data,
+                      .dy = dy.data,
+                      .residual = residual.values.data,
+                      .input_low = first,
+                      .input_high = second,
+                      .a = first,
+                      .b = second,
+                      .mean = mean,
+                      .A = A,
+                      .B = B,
+                      .C = C,
+                      .period = period,
+                      .residual_scale = residual.real() ? 0 : *residual.scale,
+                      .low = low,
+                      .high = high,
+                      .d_residual = {}};
   const int x_type = index_of(input.dtype), dy_type = index_of(dy.dtype);
 
   const bool through_statistics = problem.normalize && problem.batch_statistics;

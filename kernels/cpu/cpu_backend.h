@@ -27,9 +27,9 @@ class CpuBackend final : public ReferenceBackend {
   void conv_backward_weight(const ConvProblem&, QTensor x, QTensor dy, Into dw) override;
   void affine_forward(const AffineProblem&, Convolved x, Moments, AffineParameters, QTensor residual, const Encoding&,
                       const RngKey&, QTensor y) override;
-  void affine_backward(const AffineProblem&, Convolved x, Moments, AffineParameters, QTensor y, bool has_residual,
-                       Tensor dy, Into d_gamma, Into d_beta, Into d_residual, const Encoding&, const RngKey&,
-                       QTensor error, Probe) override;
+  void affine_backward(const AffineProblem&, Convolved x, Moments, AffineParameters, QTensor residual, Tensor dy,
+                       Into d_gamma, Into d_beta, Into d_residual, const Encoding&, const RngKey&, QTensor error,
+                       Probe) override;
   void pool_forward(const PoolProblem&, QTensor x, QTensor y) override;
   void pool_backward(const PoolProblem&, QTensor x, QTensor y, Tensor dy, Into dx) override;
   void global_pool_forward(QTensor x, Tensor y) override;

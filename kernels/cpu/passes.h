@@ -48,17 +48,17 @@ struct AffineForward {
   const float *offset = nullptr, *inverse = nullptr;
 };
 
-// Where a gradient passes the activation: low < v < high, v being y's codes or y's real values, or where
-// input_low < x < input_high.
+// Where a gradient passes the activation: input_low < x < input_high, or low < a x + b + residual_scale * residual <
+// high, the residual being codes or real.
 enum class Mask : uint8_t { everywhere, input, codes, real };
 
 // dz = mask ? dy : 0;  value = A dz + (B x + C), where x may be codes
 struct AffineBackward {
-  const void *x = nullptr, *dy = nullptr, *y = nullptr;
-  const float *input_low = nullptr, *input_high = nullptr, *mean = nullptr;
+  const void *x = nullptr, *dy = nullptr, *residual = nullptr;
+  const float *input_low = nullptr, *input_high = nullptr, *a = nullptr, *b = nullptr, *mean = nullptr;
   const float *A = nullptr, *B = nullptr, *C = nullptr;
   int64_t period = 64;
-  float low = 0, high = 0;
+  float residual_scale = 0, low = 0, high = 0;
   Into d_residual;  // apply() writes or adds dz
 };
 

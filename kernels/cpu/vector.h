@@ -71,7 +71,6 @@ OCTET_INLINE i32xN truncate(f32xN x) { return __builtin_convertvector(x, i32xN);
 
 // Instructions that the compiler does not find in the generic text.
 // nearest: the integer next to x, ties to even, for |x| < 2^22. multiply_low: products of the 64-bit lanes' low halves.
-// words_between: those of the 2 * lanes 16-bit words whose code lies from low to high, and zeros.
 // join_bytes: the low bytes of both, those of `even` first. count_greater: how many lanes of a exceed those of b.
 #if OCTET_LANES == 16 && defined(__AVX512F__)
 OCTET_INLINE u32xN widen(u16xN x) { return (u32xN)_mm512_maskz_cvtepu16_epi32(0xFFFF, (__m256i)x); }
@@ -87,12 +86,6 @@ OCTET_INLINE u16xN join_bytes(i32xN even, i32xN odd) {  // 0xCA: the first opera
 }
 OCTET_INLINE int count_greater(f32xN a, f32xN b) {
   return __builtin_popcount(_mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_GT_OQ));
-}
-OCTET_INLINE u32xN words_between(u32xN words, u16xN codes, int low, int high) {
-  const __mmask32 above = _mm256_cmpge_epi8_mask((__m256i)codes, _mm256_set1_epi8(static_cast<char>(low)));
-  const __mmask32 within =
-      _mm256_mask_cmple_epi8_mask(above, (__m256i)codes, _mm256_set1_epi8(static_cast<char>(high)));
-  return (u32xN)_mm512_maskz_mov_epi16(within, (__m512i)words);
 }
 #elif OCTET_LANES == 8 && defined(__AVX2__)
 OCTET_INLINE u32xN widen(u16xN x) { return (u32xN)_mm256_cvtepu16_epi32((__m128i)x); }
@@ -126,15 +119,6 @@ OCTET_INLINE int count_greater(f32xN a, f32xN b) {
   int count = 0;
   for (int lane = 0; lane < lanes; ++lane) count -= greater[lane];
   return count;
-}
-#endif
-#if OCTET_LANES != 16 || !defined(__AVX512F__)
-OCTET_INLINE u32xN words_between(u32xN words, u16xN codes, int low, int high) {
-  typedef int8_t bytes __attribute__((vector_size(2 * OCTET_LANES)));
-  typedef int16_t halves __attribute__((vector_size(4 * OCTET_LANES)));
-  const bytes code = (bytes)codes;
-  const bytes within = (code >= bytes{} + static_cast<int8_t>(low)) & (code <= bytes{} + static_cast<int8_t>(high));
-  return words & (u32xN) __builtin_convertvector(within, halves);
 }
 #endif
 // The even and the odd elements of two vectors, and back.

@@ -70,9 +70,9 @@ class CudaBackend final : public Backend {
   void conv_backward_weight(const ConvProblem&, QTensor x, QTensor dy, Into dw) override;
   void affine_forward(const AffineProblem&, Convolved x, Moments, AffineParameters, QTensor residual, const Encoding&,
                       const RngKey&, QTensor y) override;
-  void affine_backward(const AffineProblem&, Convolved x, Moments, AffineParameters, QTensor y, bool has_residual,
-                       Tensor dy, Into d_gamma, Into d_beta, Into d_residual, const Encoding&, const RngKey&,
-                       QTensor error, Probe) override;
+  void affine_backward(const AffineProblem&, Convolved x, Moments, AffineParameters, QTensor residual, Tensor dy,
+                       Into d_gamma, Into d_beta, Into d_residual, const Encoding&, const RngKey&, QTensor error,
+                       Probe) override;
   void update_running(Moments, int64_t count, float momentum, Tensor running_mean, Tensor running_variance) override;
   void pool_forward(const PoolProblem&, QTensor x, QTensor y) override;
   void pool_backward(const PoolProblem&, QTensor x, QTensor y, Tensor dy, Into dx) override;

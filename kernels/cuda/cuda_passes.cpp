@@ -87,12 +87,11 @@ void CudaBackend::affine_forward(const AffineProblem& problem, Convolved x, Mome
 }
 
 void CudaBackend::affine_backward(const AffineProblem& problem, Convolved x, Moments moments,
-                                  AffineParameters parameters, QTensor y, bool has_residual, Tensor dy, Into d_gamma,
-                                  Into d_beta, Into d_residual, const Encoding& encoding, const RngKey& key,
-                                  QTensor error, Probe probe) {
-  check_affine_backward(problem, x, moments, parameters, y, has_residual, dy, d_residual);
+                                  AffineParameters parameters, QTensor residual, Tensor dy, Into d_gamma, Into d_beta,
+                                  Into d_residual, const Encoding& encoding, const RngKey& key, QTensor error,
+                                  Probe probe) {
+  check_affine_backward(problem, x, moments, parameters, residual, dy, d_residual);
   if (error) check_encoded(encoding, error, problem.shape);
-  const bool masked = problem.activation != Activation::none, from_output = has_residual && masked;
   const int64_t channels = problem.shape.c, count = problem.shape.elements();
   float* const a = coefficients_.get<float>(6 * channels);
   float *const b = a + channels, *const mean = b + channels, *const A = mean + channels, *const B = A + channels,
@@ -101,18 +100,17 @@ void CudaBackend::affine_backward(const AffineProblem& problem, Convolved x, Mom
   const float *const scale = x.codes ? x.scale : nullptr, *const offset = x.codes ? x.offset : nullptr;
   launch_affine_coefficients(problem, moments, parameters, scale, offset, a, b, mean, stream_);
 
-  auto [low, high] = value_bounds(problem.activation);
-  if (from_output && !y.real() && problem.activation == Activation::relu6) high = static_cast<float>(encoding.qmax);
+  const auto [low, high] = value_bounds(problem.activation);
+  const bool activated = problem.activation != Activation::none;
   AffineBackwardValues values{.x = input.data,
                               .dy = dy.data,
-                              .y = y.values.data,
+                              .residual = activated ? residual.values.data : nullptr,
                               .type = input.dtype,
                               .dy_type = dy.dtype,
-                              .y_type = y.values.dtype,
+                              .residual_type = residual.values.dtype,
+                              .residual_scale = residual.scale,
                               .channels = static_cast<int>(channels),
-                              .mask = !masked        ? Mask::everywhere
-                                      : has_residual ? Mask::output
-                                                     : Mask::input,
+                              .activated = activated,
                               .a = a,
                               .b = b,
                               .A = A,

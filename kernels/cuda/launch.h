@@ -77,12 +77,13 @@ struct AffineForwardValues {  // clamp(a x + b + residual, low, high)
   const float* residual_scale;  // of codes
   float low, high;
 };
-enum class Mask : uint8_t { everywhere, input, output };  // where a gradient passes: low < v < high of a x + b, or of y
-struct AffineBackwardValues {                             // A dz + (B x + C),  dz = mask ? dy : 0
-  const void *x, *dy, *y;
-  DType type, dy_type, y_type;
+// A dz + (B x + C),  dz = dy where low < a x + b (+ residual) < high, else 0; dy everywhere unless activated.
+struct AffineBackwardValues {
+  const void *x, *dy, *residual;  // residual: null, codes or f32
+  DType type, dy_type, residual_type;
+  const float* residual_scale;
   int channels;
-  Mask mask;
+  bool activated;
   const float *a, *b, *A, *B, *C;
   float low, high;
   void* d_residual = nullptr;  // encoding writes dz here

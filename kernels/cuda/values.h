@@ -27,6 +27,22 @@ struct Plain : PlainValues {
   bool paired() const { return pairs_align(x, number_type); }
 };
 
+// a x + b, and the residual where there is one, of whose codes or numbers bits were fetched.
+template <int width>
+__device__ __forceinline__ Values<width> affine_sum(Width<width> some, const Values<width>& x, const Values<width>& a,
+                                                    const Values<width>& b, const void* residual, uint64_t bits,
+                                                    DType residual_type, const float* residual_scale) {
+  Values<width> sum;
+#pragma unroll
+  for (int e = 0; e < width; ++e) sum.at[e] = x.at[e] * a.at[e] + b.at[e];
+  if (residual == nullptr) return sum;
+  const Values<width> other = values_of_bits(some, bits, residual_type);
+  const float scale = residual_type == DType::s8 ? *residual_scale : 1.0f;
+#pragma unroll
+  for (int e = 0; e < width; ++e) sum.at[e] += other.at[e] * scale;
+  return sum;
+}
+
 template <DType number_type>
 struct AffineForwardOf : AffineForwardValues {
   template <int width>
@@ -42,17 +58,9 @@ struct AffineForwardOf : AffineForwardValues {
   template <int width>
   __device__ __forceinline__ Values<width> at(Width<width> some, int64_t, int channel,
                                               const Fetched<width>& fetched) const {
-    const Values<width> number = values_of<number_type>(fetched.number), own_a = of_channel(some, a, channel),
-                        own_b = of_channel(some, b, channel);
-    Values<width> values;
-#pragma unroll
-    for (int e = 0; e < width; ++e) values.at[e] = number.at[e] * own_a.at[e] + own_b.at[e];
-    if (residual != nullptr) {
-      const Values<width> other = values_of_bits(some, fetched.residual, residual_type);
-      const float scale = residual_type == DType::s8 ? *residual_scale : 1.0f;
-#pragma unroll
-      for (int e = 0; e < width; ++e) values.at[e] += other.at[e] * scale;
-    }
+    Values<width> values =
+        affine_sum(some, values_of<number_type>(fetched.number), of_channel(some, a, channel),
+                   of_channel(some, b, channel), residual, fetched.residual, residual_type, residual_scale);
 #pragma unroll
     for (int e = 0; e < width; ++e) {
       const float z = values.at[e], raised = low > z ? low : z;  // in this order NaN stays NaN
@@ -71,13 +79,13 @@ struct AffineBackwardOf : AffineBackwardValues {
   struct Fetched {
     Some<Stored<number_type>, width> number;
     Some<Stored<gradient_type>, width> gradient;
-    uint64_t output;
+    uint64_t residual;
   };
   template <int width>
   __device__ __forceinline__ Fetched<width> fetch(Width<width> some, int64_t i) const {
     return {read_some(some, static_cast<const Stored<number_type>*>(x) + i),
             read_some(some, static_cast<const Stored<gradient_type>*>(dy) + i),
-            mask == Mask::output ? read_bits(some, y, y_type, i) : 0};
+            residual != nullptr ? read_bits(some, residual, residual_type, i) : 0};
   }
   template <int width>
   __device__ __forceinline__ Values<width> number(const Fetched<width>& fetched) const {
@@ -87,16 +95,10 @@ struct AffineBackwardOf : AffineBackwardValues {
   template <int width>
   __device__ __forceinline__ Values<width> masked(Width<width> some, int channel, const Fetched<width>& fetched) const {
     Values<width> dz = values_of<gradient_type>(fetched.gradient);
-    if (mask == Mask::everywhere) return dz;
-    Values<width> judged;
-    if (mask == Mask::input) {
-      const Values<width> x_values = number(fetched), own_a = of_channel(some, a, channel),
-                          own_b = of_channel(some, b, channel);
-#pragma unroll
-      for (int e = 0; e < width; ++e) judged.at[e] = x_values.at[e] * own_a.at[e] + own_b.at[e];
-    } else {
-      judged = values_of_bits(some, fetched.output, y_type);
-    }
+    if (!activated) return dz;
+    const Values<width> judged =
+        affine_sum(some, number(fetched), of_channel(some, a, channel), of_channel(some, b, channel), residual,
+                   fetched.residual, residual_type, residual_scale);
 #pragma unroll
     for (int e = 0; e < width; ++e) dz.at[e] = judged.at[e] > low && judged.at[e] < high ? dz.at[e] : 0.0f;
     return dz;
@@ -116,8 +118,7 @@ struct AffineBackwardOf : AffineBackwardValues {
   }
   bool paired() const {
     return channels % 2 == 0 && pairs_align(x, number_type) && pairs_align(dy, gradient_type) &&
-           (mask != Mask::output || pairs_align(y, y_type)) &&
-           pairs_align(d_residual, residual_bf16 ? DType::bf16 : DType::f32);
+           pairs_align(residual, residual_type) && pairs_align(d_residual, residual_bf16 ? DType::bf16 : DType::f32);
   }
 };
 

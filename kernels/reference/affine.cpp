@@ -66,29 +66,20 @@ void ReferenceBackend::affine_forward(const AffineProblem& problem, Convolved x,
 }
 
 void ReferenceBackend::affine_backward(const AffineProblem& problem, Convolved x, Moments moments,
-                                       AffineParameters parameters, QTensor y, bool has_residual, Tensor dy,
-                                       Into d_gamma, Into d_beta, Into d_residual, const Encoding& encoding,
-                                       const RngKey& key, QTensor error, Probe probe) {
-  check_affine_backward(problem, x, moments, parameters, y, has_residual, dy, d_residual);
+                                       AffineParameters parameters, QTensor residual, Tensor dy, Into d_gamma,
+                                       Into d_beta, Into d_residual, const Encoding& encoding, const RngKey& key,
+                                       QTensor error, Probe probe) {
+  check_affine_backward(problem, x, moments, parameters, residual, dy, d_residual);
   if (error) check_encoded(encoding, error, problem.shape);
   const int64_t channels = problem.shape.c, count = problem.shape.elements();
   const auto affine = coefficients(problem, moments, parameters);
   const auto number = [&](int64_t i) { return read(x.codes ? x.codes : x.real, i); };
 
   const auto dz = [&](int64_t i) {
-    bool pass;
-    if (problem.activation == Activation::none) {
-      pass = true;
-    } else if (!has_residual) {
-      const AffineCoefficients own = in_unit(affine[i % channels], input_unit(x, i % channels));
-      pass = passes(problem.activation, own.a * number(i) + own.b);
-    } else if (y.real()) {
-      pass = passes(problem.activation, read(y.values, i));
-    } else {
-      const int code = y.values.s8()[i];
-      pass = code > 0 && (problem.activation == Activation::relu || code < encoding.qmax);
-    }
-    return pass ? read(dy, i) : 0.0f;
+    if (problem.activation == Activation::none) return read(dy, i);
+    const AffineCoefficients own = in_unit(affine[i % channels], input_unit(x, i % channels));
+    const float sum = own.a * number(i) + own.b, z = residual ? sum + value(residual, i) : sum;
+    return passes(problem.activation, z) ? read(dy, i) : 0.0f;
   };
 
   std::vector<double> sum_dz(channels), sum_dz_normalized(channels);

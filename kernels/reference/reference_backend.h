@@ -24,10 +24,9 @@ class ReferenceBackend : public Backend {
 
   void affine_forward(const AffineProblem&, Convolved x, Moments, AffineParameters, QTensor residual, const Encoding&,
                       const RngKey&, QTensor y) override;
-  // The codes of y behind a residual are taken to have the error's qmax (it matters to relu6 alone).
-  void affine_backward(const AffineProblem&, Convolved x, Moments, AffineParameters, QTensor y, bool has_residual,
-                       Tensor dy, Into d_gamma, Into d_beta, Into d_residual, const Encoding&, const RngKey&,
-                       QTensor error, Probe) override;
+  void affine_backward(const AffineProblem&, Convolved x, Moments, AffineParameters, QTensor residual, Tensor dy,
+                       Into d_gamma, Into d_beta, Into d_residual, const Encoding&, const RngKey&, QTensor error,
+                       Probe) override;
   void update_running(Moments, int64_t count, float momentum, Tensor running_mean, Tensor running_variance) override;
 
   void pool_forward(const PoolProblem&, QTensor x, QTensor y) override;

@@ -13,6 +13,11 @@ inline void check_affine(const AffineProblem& problem, const Convolved& x, Momen
           "give mean, variance, gamma and beta", "a norm lacks its statistics or parameters");
 }
 
+inline void check_residual(const AffineProblem& problem, const QTensor& residual) {
+  REQUIRE(!residual || (residual.values.shape == problem.shape && residual.values.dtype != DType::bf16 &&
+                        residual.real() != (residual.values.dtype == DType::s8)),
+          "add codes or f32 of the problem's shape", "an affine step's residual has another shape or type");
+}
 inline void check_affine_forward(const AffineProblem& problem, const Convolved& x, Moments moments,
                                  AffineParameters parameters, const QTensor& residual) {
   check_affine(problem, x, moments, parameters);
@@ -20,13 +25,10 @@ inline void check_affine_forward(const AffineProblem& problem, const Convolved& 
           "an affine step reads another tensor than its problem tells");
   REQUIRE(!x.codes || (moments.min && moments.max), "give the channels' extremes",
           "an affine step keeps codes of an unknown range");
-  REQUIRE(!residual || (residual.values.shape == problem.shape && residual.values.dtype != DType::bf16 &&
-                        residual.real() != (residual.values.dtype == DType::s8)),
-          "add codes or f32 of the problem's shape", "an affine step's residual has another shape or type");
+  check_residual(problem, residual);
 }
 inline void check_affine_backward(const AffineProblem& problem, const Convolved& x, Moments moments,
-                                  AffineParameters parameters, const QTensor& y, bool has_residual, Tensor dy,
-                                  Into d_residual) {
+                                  AffineParameters parameters, const QTensor& residual, Tensor dy, Into d_residual) {
   check_affine(problem, x, moments, parameters);
   REQUIRE(x.codes || (x.real.shape == problem.shape && x.real.dtype != DType::s8),
           "give x in the problem's shape, as f32 or bf16, or its codes",
@@ -34,11 +36,7 @@ inline void check_affine_backward(const AffineProblem& problem, const Convolved&
   REQUIRE(dy.shape == problem.shape && dy.dtype != DType::s8, "give dy in the problem's shape, as f32 or bf16",
           "an affine step's dy has another shape or type");
   REQUIRE(!d_residual || d_residual.tensor.dtype != DType::s8, "give f32 or bf16", "d_residual is int8");
-  const bool from_output = has_residual && problem.activation != Activation::none;
-  REQUIRE(!from_output || (y.values.shape == problem.shape && y.values.dtype != DType::bf16 &&
-                           y.real() != (y.values.dtype == DType::s8)),
-          "keep the output of an activation behind a residual until its backward, as codes or f32",
-          "an affine step's y is missing");
+  check_residual(problem, residual);
 }
 
 // What an affine step writes: codes with one scale, or f32.

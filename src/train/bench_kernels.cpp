@@ -102,8 +102,8 @@ class KernelBench {
     report(prefix + "affine_forward", 0, 3 * y_elements,
            [&] { backend_.affine_forward(affine, convolved, moments, parameters, {}, activation, {}, y); });
     report(prefix + "affine_backward", 0, 9 * y_elements, [&] {
-      backend_.affine_backward(affine, convolved, moments, parameters, y, false, dy, d_gamma, d_beta, {}, gradient, {},
-                               error, {nullptr, saturated});
+      backend_.affine_backward(affine, convolved, moments, parameters, {}, dy, d_gamma, d_beta, {}, gradient, {}, error,
+                               {nullptr, saturated});
     });
   }
 

@@ -98,27 +98,27 @@ void run(const CpuOptions& options, Shape shape) {
   bench.time("affine_forward bf16, residual s8 -> s8 (absmax)", 7,
              [&] { cpu.affine_forward(problem, x, moments, parameters, residual, nearest, key, y); });
   bench.time("affine_backward bf16, bf16 -> s8", 9, [&] {
-    cpu.affine_backward(problem, x, moments, parameters, {}, false, dy, d_gamma, d_beta, {}, held, key, error,
+    cpu.affine_backward(problem, x, moments, parameters, {}, dy, d_gamma, d_beta, {}, held, key, error,
                         {nullptr, &saturated});
   });
   bench.time("affine_backward s8, bf16 -> s8", 7, [&] {
-    cpu.affine_backward(problem, coded, moments, parameters, {}, false, dy, d_gamma, d_beta, {}, held, key, error,
+    cpu.affine_backward(problem, coded, moments, parameters, {}, dy, d_gamma, d_beta, {}, held, key, error,
                         {nullptr, &saturated});
   });
-  bench.time("affine_backward bf16, bf16, y s8 -> s8, d_residual bf16", 13, [&] {
-    cpu.affine_backward(problem, x, moments, parameters, y, true, dy, d_gamma, d_beta, {d_residual}, held, key, error,
+  bench.time("affine_backward bf16, bf16, residual s8 -> s8, d_residual bf16", 13, [&] {
+    cpu.affine_backward(problem, x, moments, parameters, residual, dy, d_gamma, d_beta, {d_residual}, held, key, error,
                         {nullptr, &saturated});
   });
   bench.time("affine_backward bf16, bf16 -> s8 (absmax)", 13, [&] {
-    cpu.affine_backward(problem, x, moments, parameters, {}, false, dy, d_gamma, d_beta, {}, stochastic, key, error,
+    cpu.affine_backward(problem, x, moments, parameters, {}, dy, d_gamma, d_beta, {}, stochastic, key, error,
                         {nullptr, &saturated});
   });
   bench.time("affine_backward bf16, bf16 -> s8 with a histogram", 9, [&] {
-    cpu.affine_backward(problem, x, moments, parameters, {}, false, dy, d_gamma, d_beta, {}, held, key, error,
+    cpu.affine_backward(problem, x, moments, parameters, {}, dy, d_gamma, d_beta, {}, held, key, error,
                         {histogram.data(), &saturated});
   });
   bench.time("affine_backward bf16, bf16 -> s8, a quarter counted", 9, [&] {
-    cpu.affine_backward(problem, x, moments, parameters, {}, false, dy, d_gamma, d_beta, {}, held, key, error,
+    cpu.affine_backward(problem, x, moments, parameters, {}, dy, d_gamma, d_beta, {}, held, key, error,
                         {histogram.data(), &saturated, 4});
   });
   bench.time("all_finite f32", 4, [&] { cpu.all_finite(real); });

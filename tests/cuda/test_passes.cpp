@@ -139,7 +139,7 @@ void expect_same_backward(AffineProblem problem, DType type, Other other, const 
   OwnedConvolved x(shape, 5, real);
   if (type == DType::s8) x.codes = random_codes(shape, 5).values(), x.units = random_units(shape.c);
   const OwnedTensor dy = random_real(shape, 8, 0.02f, real), d_residual0 = random_real(shape, 9, 0.02f, real);
-  const OwnedQTensor y = other_tensor(other == Other::none ? Other::codes : other, shape, 6);
+  const OwnedQTensor residual = other_tensor(other, shape, 6);
   expect_same(say("affine backward ", name_of(shape), " activation ", static_cast<int>(problem.activation), " other ",
                   static_cast<int>(other)),
               [&](Place& place) {
@@ -151,10 +151,11 @@ void expect_same_backward(AffineProblem problem, DType type, Other other, const 
                 if (!problem.normalize) parameters.gamma = nullptr;
                 place.backend.affine_backward(
                     problem, type == DType::s8 ? place.copy(x) : Convolved(place.copy(x.real.view())),
-                    place.copy(norm.moments, shape.c), parameters, place.copy(y.view()), other != Other::none,
-                    place.copy(dy.view()), {d_gamma, add}, {d_beta, add},
-                    other != Other::none ? Into{d_residual, add} : Into{}, place.copy(encoding), {1, 2, 3, 4000},
-                    measure_only ? QTensor{} : error, observed.probe(add || measure_only, 2));
+                    place.copy(norm.moments, shape.c), parameters,
+                    other == Other::none ? QTensor{} : place.copy(residual.view()), place.copy(dy.view()),
+                    {d_gamma, add}, {d_beta, add}, other != Other::none ? Into{d_residual, add} : Into{},
+                    place.copy(encoding), {1, 2, 3, 4000}, measure_only ? QTensor{} : error,
+                    observed.probe(add || measure_only, 2));
                 place.keep("error", error), place.keep("d_gamma", d_gamma), place.keep("d_beta", d_beta);
                 place.keep("d_residual", d_residual);
                 observed.keep(place);

@@ -211,7 +211,7 @@ TEST(CpuPasses, AffineForward) {
 struct Backward {
   DType x = DType::f32, dy = DType::f32;
   Activation activation = Activation::relu;
-  Other y = Other::none;
+  Other residual = Other::none;
   bool normalize = true, batch_statistics = true, add = false, histogram = false;
   DType d_residual = DType::s8;  // s8: none
   bool parameters = true;
@@ -222,9 +222,9 @@ void compare_backward(Shape shape, const Backward& b, const Encoding& encoding) 
   const OwnedTensor dy = random_real(shape, 6, 0.1f, b.dy);
   OwnedConvolved x(shape, 5, b.x == DType::s8 ? DType::bf16 : b.x);
   if (b.x == DType::s8) x.codes = random_codes(shape, 5).values(), x.units = random_units(shape.c);
-  const OwnedQTensor y = b.y == Other::none    ? OwnedQTensor()
-                         : b.y == Other::codes ? random_codes(shape, 7)
-                                               : random_real_operand(shape, 7, 8);
+  const OwnedQTensor residual = b.residual == Other::none    ? OwnedQTensor()
+                                : b.residual == Other::codes ? random_codes(shape, 7)
+                                                             : random_real_operand(shape, 7, 8);
   AffineProblem problem{shape};
   problem.activation = b.activation;
   problem.normalize = b.normalize;
@@ -237,7 +237,7 @@ void compare_backward(Shape shape, const Backward& b, const Encoding& encoding) 
     if (b.d_residual != DType::s8) d_residual = random_real(shape, 10, 0.1f, b.d_residual);
     std::vector<uint32_t> histogram(histogram_bins);
     uint64_t saturated = 0;
-    backend.affine_backward(problem, x, norm.moments, norm.parameters(), y, b.y != Other::none, dy,
+    backend.affine_backward(problem, x, norm.moments, norm.parameters(), residual, dy,
                             b.parameters && b.normalize ? Into{d_gamma, b.add} : Into{},
                             b.parameters ? Into{d_beta, b.add} : Into{}, Into{d_residual, b.add}, encoding,
                             {1, 2, 3, 4096}, error,
@@ -256,7 +256,7 @@ void compare_backward(Shape shape, const Backward& b, const Encoding& encoding) 
   compare(
       pass, 1e-4f,
       say("affine_backward ", name_of(shape), " x ", octet::name_of(b.x), " dy ", octet::name_of(b.dy), " activation ",
-          static_cast<int>(b.activation), " y ", static_cast<int>(b.y), " normalize ", b.normalize));
+          static_cast<int>(b.activation), " residual ", static_cast<int>(b.residual), " normalize ", b.normalize));
 }
 
 TEST(CpuPasses, AffineBackward) {
@@ -266,11 +266,11 @@ TEST(CpuPasses, AffineBackward) {
     for (const DType x : {DType::f32, DType::bf16, DType::s8}) {
       for (const DType dy : {DType::f32, DType::bf16}) {
         for (const Activation activation : {Activation::none, Activation::relu, Activation::relu6}) {
-          for (const Other y : {Other::none, Other::codes, Other::real}) {
-            Backward b{x, dy, activation, y};
-            b.d_residual = y == Other::none ? DType::s8 : x == DType::f32 ? DType::f32 : DType::bf16;
+          for (const Other residual : {Other::none, Other::codes, Other::real}) {
+            Backward b{x, dy, activation, residual};
+            b.d_residual = residual == Other::none ? DType::s8 : x == DType::f32 ? DType::f32 : DType::bf16;
             b.add = dy == DType::bf16;
-            b.histogram = x != DType::f32 && y == Other::codes;
+            b.histogram = x != DType::f32 && residual == Other::codes;
             compare_backward(shape, b, stochastic);
           }
         }
@@ -310,7 +310,7 @@ TEST(CpuPasses, BackwardWithoutAnErrorFillsTheHistogramAlone) {
     uint64_t saturated = 0;
     AffineProblem problem{shape};
     problem.batch_statistics = false;  // so that no sum enters, and the reference's bins are the same
-    backend.affine_backward(problem, x, norm.moments, norm.parameters(), {}, false, dy, {d_gamma}, {}, {d_residual},
+    backend.affine_backward(problem, x, norm.moments, norm.parameters(), {}, dy, {d_gamma}, {}, {d_residual},
                             codes(Rounding::stochastic, Range::held, &held), {}, {}, {histogram.data(), &saturated, 2});
     return Outcome{{d_gamma, d_residual}, {histogram.begin(), histogram.end()}};
   };
@@ -321,14 +321,14 @@ TEST(CpuPasses, GradientMayReplaceWhatItCameFrom) {
   const Shape shape{3, 21, 15, 48};
   const Norm norm(shape.c);
   const OwnedTensor x = random_real(shape, 5);
-  const OwnedQTensor y = random_codes(shape, 7);
+  const OwnedQTensor residual = random_codes(shape, 7);
   const auto pass = [&](Backend& backend) {
     const OwnedTensor dy = random_real(shape, 6, 1, DType::bf16);
     const OwnedQTensor error = room_for(Encoding{}, shape);
     AffineProblem problem{shape};
     problem.batch_statistics = false;
     problem.activation = Activation::relu;
-    backend.affine_backward(problem, x, norm.moments, norm.parameters(), y, true, dy, {}, {}, {dy}, {}, {}, error, {});
+    backend.affine_backward(problem, x, norm.moments, norm.parameters(), residual, dy, {}, {}, {dy}, {}, {}, error, {});
     return Outcome{{dy, error.values()}, {}};
   };
   compare(pass, 0, "d_residual in dy's place");

@@ -120,8 +120,8 @@ TEST_F(Gradients, Affine) {
         };
         measure();
         loss();
-        backend->affine_backward(problem, x, given, parameters, {y}, with_residual, dy, {d_gamma}, {d_beta},
-                                 {d_residual}, {}, {}, {dx}, {});
+        backend->affine_backward(problem, x, given, parameters, added, dy, {d_gamma}, {d_beta}, {d_residual}, {}, {},
+                                 {dx}, {});
         expect_gradient(name + ", input", x, dx, 0.005f, loss);
         expect_gradient(name + ", beta", beta, d_beta, 0.005f, loss);
         if (norm.normalize) expect_gradient(name + ", gamma", gamma, d_gamma, 0.005f, loss);

@@ -219,8 +219,8 @@ TEST_F(Reference, AffineBackwardEncodesAddsAndMeasures) {
   problem.activation = Activation::relu;
   const AffineParameters parameters{gamma.f32(), beta.f32()};
   const auto run = [&](bool add, const Encoding& encoding, QTensor error, Probe probe) {
-    backend->affine_backward(problem, x, moments, parameters, {}, false, dy, {d_gamma, add}, {d_beta, add},
-                             {d_residual, add}, encoding, {5, 6, 7, 8}, error, probe);
+    backend->affine_backward(problem, x, moments, parameters, {}, dy, {d_gamma, add}, {d_beta, add}, {d_residual, add},
+                             encoding, {5, 6, 7, 8}, error, probe);
   };
   const auto snapshot = [&] {
     std::vector<float> values;
@@ -295,7 +295,7 @@ TEST_F(Reference, BackwardOfKeptCodesIsThatOfWhatTheyStandFor) {
       }
       const auto backward = [&](const Convolved& from) {
         const OwnedTensor error(shape), d_gamma({1, 1, 1, channels}), d_beta({1, 1, 1, channels});
-        backend->affine_backward(problem, from, moments, parameters, {}, false, dy, normalize ? Into{d_gamma} : Into{},
+        backend->affine_backward(problem, from, moments, parameters, {}, dy, normalize ? Into{d_gamma} : Into{},
                                  {d_beta}, {}, {}, {}, {error}, {});
         return std::vector<OwnedTensor>{error, d_gamma, d_beta};
       };
@@ -306,25 +306,32 @@ TEST_F(Reference, BackwardOfKeptCodesIsThatOfWhatTheyStandFor) {
     }
 }
 
-// Behind a residual only the stored output tells where the activation passed.
-TEST_F(Reference, AffineBackwardReadsTheCodesBehindAResidual) {
-  const Shape shape{1, 1, 1, 4};
+// The gradient passes a sum that is positive, also one so small that its code is 0.
+TEST_F(Reference, AffineBackwardJudgesTheSumItself) {
+  const Shape shape{1, 1, 1, 5};
   const OwnedTensor x(shape), dy(shape), error(shape);
-  const OwnedQTensor y(OwnedTensor(shape, DType::s8), 1);
-  const int8_t codes[] = {0, 1, 126, 127};
-  memcpy(y.s8(), codes, sizeof codes);
-  for (int i = 0; i < 4; ++i) dy.f32()[i] = static_cast<float>(i + 1);
+  const OwnedQTensor residual(OwnedTensor(shape, DType::s8), 1), coded(OwnedTensor(shape, DType::s8), 1);
+  const int8_t codes[] = {-3, 1, 2, 60, 127};
+  const float numbers[] = {0.29f, -0.1f, -0.19f, 0, 0};  // sums: -0.01, 0, 0.01, 6, 12.7
+  memcpy(residual.s8(), codes, sizeof codes);
+  memcpy(x.f32(), numbers, sizeof numbers);
+  *residual.scale() = 0.1f;
+  for (int i = 0; i < 5; ++i) dy.f32()[i] = static_cast<float>(i + 1);
   AffineProblem problem;
   problem.shape = shape;
   problem.normalize = false;
   for (const Activation activation : {Activation::none, Activation::relu, Activation::relu6}) {
     problem.activation = activation;
-    backend->affine_backward(problem, x, {}, {}, y, true, dy, {}, {}, {}, {}, {}, {error}, {});
-    EXPECT_EQ(error[0], activation == Activation::none ? 1 : 0);
-    EXPECT_EQ(error[1], 2);
+    backend->affine_backward(problem, x, {}, {}, residual, dy, {}, {}, {}, {}, {}, {error}, {});
+    const bool none = activation == Activation::none;
+    EXPECT_EQ(error[0], none ? 1 : 0);
+    EXPECT_EQ(error[1], none ? 2 : 0);
     EXPECT_EQ(error[2], 3);
-    EXPECT_EQ(error[3], activation == Activation::relu6 ? 0 : 4);
+    EXPECT_EQ(error[4], activation == Activation::relu6 ? 0 : 5);
   }
+  problem.activation = Activation::relu;
+  backend->affine_forward(problem, x, {}, {}, residual, {DType::s8}, {}, coded);
+  EXPECT_EQ(coded.s8()[2], 0);
 }
 
 TEST_F(Reference, PoolsOfCodes) {

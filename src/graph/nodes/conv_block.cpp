@@ -103,7 +103,7 @@ class ConvBlock final : public Node {
       clip_layer_ = d.clip_layer(name_);
     }
     d.reads_in_backward(inputs_[0]);
-    if (has_residual_ && options_.activation != Activation::none) d.reads_in_backward(output_);
+    if (masks_sum()) d.reads_in_backward(inputs_[1]);
   }
 
   void bind(Bound& b) override {
@@ -205,6 +205,8 @@ class ConvBlock final : public Node {
   bool quantizes(const Policy& policy) const {
     return policy.quantizes({index_, options_.reads_input, options_.gives_logits});
   }
+  // Whether backward asks where the activation of a sum passed.
+  bool masks_sum() const { return has_residual_ && options_.activation != Activation::none; }
   int64_t per_sample() const { return conv_.y.elements() / conv_.y.n; }
 
   AffineParameters parameters() const {
@@ -231,7 +233,7 @@ class ConvBlock final : public Node {
     Timed timed(step.times, Phase::norm);
     QTensor error{step.tensor(error_)};
     if (encode_error_.quantized()) error.scale = step.tensor(error_scale_).f32();
-    const QTensor y = step.value(output_);
+    const QTensor residual = masks_sum() ? step.value(inputs_[1]) : QTensor{};
     const Tensor dy = step.gradient(output_);
     const Convolved convolved = this->convolved(step);
     Moments moments = batch_moments(step);
@@ -250,20 +252,20 @@ class ConvBlock final : public Node {
       if (encoding.range == Range::held) encoding.held = step.clips->clip(clip_layer_);
       probe = step.clips->probe(clip_layer_, conv_.y.elements());
       if (encoding.held && !step.clips->known(clip_layer_)) {  // measure before quantizing
-        step.backend.affine_backward(affine_, convolved, moments, operands, y, has_residual_, dy, {}, {}, {}, encoding,
-                                     key, {}, probe);
+        step.backend.affine_backward(affine_, convolved, moments, operands, residual, dy, {}, {}, {}, encoding, key, {},
+                                     probe);
         step.clips->prime(clip_layer_);
       }
     }
     const Into d_residual = has_residual_ ? step.into(inputs_[1]) : Into{};
     if (real_weight_gradient_) {
       const Tensor real = step.tensor(real_error_);
-      step.backend.affine_backward(affine_, convolved, moments, operands, y, has_residual_, dy, d_gamma, d_beta,
-                                   d_residual, Encoding{}, key, {real}, {});
+      step.backend.affine_backward(affine_, convolved, moments, operands, residual, dy, d_gamma, d_beta, d_residual,
+                                   Encoding{}, key, {real}, {});
       step.backend.quantize(real, encoding, key, error, probe);
     } else {
-      step.backend.affine_backward(affine_, convolved, moments, operands, y, has_residual_, dy, d_gamma, d_beta,
-                                   d_residual, encoding, key, error, probe);
+      step.backend.affine_backward(affine_, convolved, moments, operands, residual, dy, d_gamma, d_beta, d_residual,
+                                   encoding, key, error, probe);
     }
     if (simulation_)
       simulation_.norm_backward(step, affine_, convolved.real, d_gamma.tensor, d_beta.tensor, error.values);
