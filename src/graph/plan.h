@@ -53,6 +53,7 @@ class Plan {
 
   Memory& memory() { return memory_; }
   std::vector<Param>& params() { return params_; }  // in backward order
+  const std::vector<Param>& params() const { return params_; }
   std::vector<Statistic>& statistics() { return statistics_; }
   // All gradients, flat, where the host and an exchange on it read and write them: the device's own memory, or a copy,
   // made when first asked for, that backward() fills and store_gradients() brings back.

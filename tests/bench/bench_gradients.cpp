@@ -1,0 +1,102 @@
+// How far the gradients of a configuration are from fp32's, at the same weights and on the same batches: per weight
+// tensor the gain <g, f> / <f, f>, below 1 where gradients are too small, and the error |g - f| / |f|.
+// Usage: bench_gradients CONFIG WEIGHTS DATA_ROOT BATCHES [KEY=VALUE[,KEY=VALUE...]]...   (each: one more variant)
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "comm/transports.h"
+#include "src/train/trainer.h"
+
+namespace octet {
+namespace {
+
+struct Sums {
+  double product = 0, squared_error = 0, squared = 0;  // <g, f>, |g - f|^2, |f|^2 over all batches
+  double gain() const { return product / squared; }
+  double error() const { return std::sqrt(squared_error / squared); }
+  void add(const Tensor& gradient, const Tensor& fp32) {
+    for (int64_t i = 0; i < fp32.elements(); ++i) {
+      const double g = gradient.f32()[i], f = fp32.f32()[i];
+      product += g * f, squared_error += (g - f) * (g - f), squared += f * f;
+    }
+  }
+};
+
+struct Variant {
+  std::string name;
+  std::unique_ptr<Trainer> trainer;
+  double loss = 0;
+  std::vector<Sums> layers;
+  Sums all;
+};
+
+std::vector<std::string> parts(const std::string& joined) {
+  std::vector<std::string> result;
+  std::istringstream stream(joined);
+  for (std::string part; std::getline(stream, part, ',');) result.push_back(part);
+  return result;
+}
+
+void run(const std::vector<std::string>& arguments) {
+  const std::string &file = arguments[0], &weights = arguments[1], &root = arguments[2];
+  const int batches = std::atoi(arguments[3].c_str());
+  std::vector<std::string> settings = {"policy.name=fp32", ""};
+  settings.insert(settings.end(), arguments.begin() + 4, arguments.end());
+
+  const std::unique_ptr<Transport> transport = make_self_transport();
+  std::vector<Variant> variants;
+  for (const std::string& setting : settings) {
+    std::vector<std::string> overrides = parts(setting);
+    // Nothing may change: neither the weights nor, by decay, what is compared.
+    overrides.insert(overrides.end(), {"model.initial_weights=" + weights, "data.root=" + root, "train.lr=0"});
+    const Config config = load_config(file, overrides);
+    Variant variant{setting.empty() ? "as configured" : setting, {}, 0, {}, {}};
+    variant.trainer = std::make_unique<Trainer>(config, *transport, plan_options(config));
+    variant.trainer->start(0);
+    variants.push_back(std::move(variant));
+  }
+
+  const auto& reference = variants[0].trainer->plan().params();
+  for (Variant& variant : variants) variant.layers.resize(reference.size());
+  for (int batch = 0; batch < batches; ++batch)
+    for (Variant& variant : variants) {
+      variant.loss += variant.trainer->step(batch, false).loss / batches;
+      for (size_t p = 0; p < reference.size(); ++p) {
+        if (!is_weight(reference[p].kind)) continue;
+        const Tensor& gradient = variant.trainer->plan().params()[p].gradient;
+        variant.layers[p].add(gradient, reference[p].gradient);
+        variant.all.add(gradient, reference[p].gradient);
+      }
+    }
+
+  for (size_t v = 1; v < variants.size(); ++v) {
+    std::printf("\n%s: loss %.5f (fp32 %.5f)\n  %-32s %8s %8s\n", variants[v].name.c_str(), variants[v].loss,
+                variants[0].loss, "", "gain", "error");
+    for (size_t p = 0; p < reference.size(); ++p)
+      if (is_weight(reference[p].kind))
+        std::printf("  %-32s %8.4f %8.4f\n", reference[p].name.c_str(), variants[v].layers[p].gain(),
+                    variants[v].layers[p].error());
+    std::printf("  %-32s %8.4f %8.4f\n", "all weights", variants[v].all.gain(), variants[v].all.error());
+  }
+}
+
+}  // namespace
+}  // namespace octet
+
+int main(int argc, char** argv) {
+  if (argc < 5) {
+    std::fprintf(stderr, "usage: bench_gradients CONFIG WEIGHTS DATA_ROOT BATCHES [KEY=VALUE[,KEY=VALUE...]]...\n");
+    return 2;
+  }
+  try {
+    octet::run(std::vector<std::string>(argv + 1, argv + argc));
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}
