@@ -1,5 +1,5 @@
 // How far the gradients of a configuration are from fp32's, at the same weights and on the same batches: per weight
-// tensor the gain <g, f> / <f, f>, below 1 where gradients are too small, and the error |g - f| / |f|.
+// tensor the size |g| / |f|, the cosine <g, f> / (|g| |f|) and the error |g - f| / |f|, over all batches together.
 // Usage: bench_gradients CONFIG WEIGHTS DATA_ROOT BATCHES [KEY=VALUE[,KEY=VALUE...]]...   (each: one more variant)
 #include <cmath>
 #include <cstdio>
@@ -16,13 +16,14 @@ namespace octet {
 namespace {
 
 struct Sums {
-  double product = 0, squared_error = 0, squared = 0;  // <g, f>, |g - f|^2, |f|^2 over all batches
-  double gain() const { return product / squared; }
-  double error() const { return std::sqrt(squared_error / squared); }
+  double gg = 0, gf = 0, ff = 0;
+  double size() const { return std::sqrt(gg / ff); }
+  double cosine() const { return gf / std::sqrt(gg * ff); }
+  double error() const { return std::sqrt((gg - 2 * gf + ff) / ff); }
   void add(const Tensor& gradient, const Tensor& fp32) {
     for (int64_t i = 0; i < fp32.elements(); ++i) {
       const double g = gradient.f32()[i], f = fp32.f32()[i];
-      product += g * f, squared_error += (g - f) * (g - f), squared += f * f;
+      gg += g * g, gf += g * f, ff += f * f;
     }
   }
 };
@@ -74,14 +75,16 @@ void run(const std::vector<std::string>& arguments) {
       }
     }
 
-  for (size_t v = 1; v < variants.size(); ++v) {
-    std::printf("\n%s: loss %.5f (fp32 %.5f)\n  %-32s %8s %8s\n", variants[v].name.c_str(), variants[v].loss,
-                variants[0].loss, "", "gain", "error");
+  const auto print = [](const std::string& name, const Sums& sums) {
+    std::printf("  %-32s %8.4f %8.4f %8.4f\n", name.c_str(), sums.size(), sums.cosine(), sums.error());
+  };
+  for (const Variant& variant : variants) {
+    if (&variant == &variants[0]) continue;
+    std::printf("\n%s: loss %.5f (fp32 %.5f)\n  %-32s %8s %8s %8s\n", variant.name.c_str(), variant.loss,
+                variants[0].loss, "", "size", "cosine", "error");
     for (size_t p = 0; p < reference.size(); ++p)
-      if (is_weight(reference[p].kind))
-        std::printf("  %-32s %8.4f %8.4f\n", reference[p].name.c_str(), variants[v].layers[p].gain(),
-                    variants[v].layers[p].error());
-    std::printf("  %-32s %8.4f %8.4f\n", "all weights", variants[v].all.gain(), variants[v].all.error());
+      if (is_weight(reference[p].kind)) print(reference[p].name, variant.layers[p]);
+    print("all weights", variant.all);
   }
 }
 
