@@ -27,13 +27,14 @@ enum class Range : uint8_t {
 
 // How a value is stored: a native policy is only this, data that the fused kernels read.
 struct Encoding {
-  DType dtype = DType::f32;  // s8: codes; f32 or bf16: real values, and nothing below matters
-  int qmax = 127;            // 2^(bits-1) - 1, bits 2..8
+  DType dtype = DType::f32;  // s8 or u8: codes; f32 or bf16: real values, and nothing below matters
+  int qmax = 127;            // the largest code: s8: 2^(bits-1) - 1, u8: 2^bits - 1, bits 2..8
   Rounding rounding = Rounding::nearest;
   Range range = Range::absmax;
   const float* held = nullptr;
   bool per_channel = false;  // weights: one scale per output channel
-  bool quantized() const { return dtype == DType::s8; }
+  bool quantized() const { return !is_real(dtype); }
+  int lowest() const { return dtype == DType::u8 ? 0 : -qmax; }
 };
 
 // What a quantization pass tells the ClipCoordinator. Both pointers may be null.

@@ -5,9 +5,13 @@
 
 namespace octet {
 
-enum class DType : uint8_t { f32, bf16, s8 };
-constexpr size_t size_of(DType type) { return type == DType::s8 ? 1 : type == DType::bf16 ? 2 : 4; }
-constexpr const char* name_of(DType type) { return type == DType::s8 ? "int8" : type == DType::bf16 ? "bf16" : "f32"; }
+// Real numbers, and codes: s8 of any, u8 of what is never negative.
+enum class DType : uint8_t { f32, bf16, s8, u8 };
+constexpr bool is_real(DType type) { return type == DType::f32 || type == DType::bf16; }
+constexpr size_t size_of(DType type) { return type == DType::f32 ? 4 : type == DType::bf16 ? 2 : 1; }
+constexpr const char* name_of(DType type) {
+  return type == DType::f32 ? "f32" : type == DType::bf16 ? "bf16" : type == DType::s8 ? "int8" : "uint8";
+}
 
 struct Shape {  // activations (N, H, W, C); weights (output, kernel height, kernel width, input)
   int64_t n = 1, h = 1, w = 1, c = 1;
@@ -27,6 +31,7 @@ struct Tensor {
   }
   float* f32() const { return as<float>(); }
   int8_t* s8() const { return as<int8_t>(); }
+  uint8_t* u8() const { return as<uint8_t>(); }
   int64_t elements() const { return shape.elements(); }
   size_t bytes() const { return static_cast<size_t>(elements()) * size_of(dtype); }
   explicit operator bool() const { return data != nullptr; }

@@ -63,22 +63,31 @@ struct Destination {
 //   accumulate: sums[t][lane] += sum over pixels m of  x[base[m] + segment[t]][lane] * weights[m * pixel_step][lane],
 // with `words` pairs of segments in the former and `segments` taps in the latter; packed values are s16.
 
-// One instruction set's kernels for one kind of operands. Sources are codes (int8) or f32.
-struct ContractionKernels {
-  int group;          // contraction elements per word: 4, 2 or 1
-  int max_blocks;     // per panel
-  int word_multiple;  // segments are padded (with zero weights) to a multiple of this many words
-  uint8_t zero;       // the byte that, repeated, is a packed activation of value 0
-  bool depthwise;
-  bool real;  // f32: sums are floats and their order is part of the result
-  int source_bytes() const { return real ? 4 : 1; }
-  int packed_bytes() const { return 4 / group; }
-
+// How activations of one type are packed.
+struct Packing {
+  uint8_t zero;  // the byte that, repeated, is a packed activation of value 0
   // dst[i] = packed activation of src[i].
   void (*pack)(const void* src, void* dst, int64_t count);
   // dst[c * channel_step + p] = packed activation of src[p * pixel_step + c]; steps in elements.
   void (*transpose)(const void* src, int64_t pixel_step, int64_t pixels, int64_t channels, void* dst,
                     int64_t channel_step);
+  // What the sums start from, so that the packing of x cancels: start[lane] from the packed weights of one panel.
+  void (*start)(const void* weights, int64_t words, int blocks, int32_t* start);
+};
+
+// One instruction set's kernels for one kind of operands. Sources are codes or f32; weights and errors are s8 among
+// codes.
+struct ContractionKernels {
+  int group;          // contraction elements per word: 4, 2 or 1
+  int max_blocks;     // per panel
+  int word_multiple;  // segments are padded (with zero weights) to a multiple of this many words
+  bool depthwise;
+  bool real;                       // f32: sums are floats and their order is part of the result
+  Packing packing, packing_of_u8;  // of s8 or f32, and of u8
+  int source_bytes() const { return real ? 4 : 1; }
+  int packed_bytes() const { return 4 / group; }
+  const Packing& packing_of(DType x) const { return x == DType::u8 ? packing_of_u8 : packing; }
+
   // Words of `group` pixels: dst[k * word_step words][lane][i] = src[(k * group + i) * pixel_step + lane], zero
   // outside.
   void (*interleave)(const void* src, int64_t pixel_step, int64_t pixels, int lanes, void* dst, int64_t word_step);
@@ -86,8 +95,6 @@ struct ContractionKernels {
   // the lane does not exist.
   void (*pack_weights)(const void* src, int64_t lane_step, int lanes, const int32_t* offset, int64_t words, void* dst,
                        int64_t word_step);
-  // What the sums start from, so that the packing of x cancels: start[lane] from the packed weights of one panel.
-  void (*start)(const void* weights, int64_t words, int blocks, int32_t* start);
   void (*contract)(const Panel&, const Destination&);
   // sums[m][blocks * 16] (int32, or f32) += the contraction.
   void (*accumulate)(const Panel&, void* sums);

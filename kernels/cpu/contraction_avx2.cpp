@@ -17,7 +17,13 @@ OCTET_INLINE __m256i plus(__m256i sum, __m256i products) {
   return sum;
 }
 
+template <class Code>
+OCTET_INLINE __m128i widened(__m128i codes) {
+  return Code(-1) < 0 ? _mm_cvtepi8_epi16(codes) : _mm_cvtepu8_epi16(codes);
+}
+
 // 8 pixels x 8 channels of codes to 8 channels x 8 pixels of s16.
+template <class Code>
 OCTET_INLINE void transpose_8x8(const int8_t* src, int64_t pixel_step, int16_t* dst, int64_t channel_step) {
   const auto row = [&](int p) { return _mm_loadl_epi64(reinterpret_cast<const __m128i*>(src + p * pixel_step)); };
   const __m128i a = _mm_unpacklo_epi8(row(0), row(1)), b = _mm_unpacklo_epi8(row(2), row(3));
@@ -29,8 +35,8 @@ OCTET_INLINE void transpose_8x8(const int8_t* src, int64_t pixel_step, int16_t* 
     const __m128i first = quads[2 * half], second = quads[2 * half + 1];
     const __m128i pairs[2] = {_mm_unpacklo_epi32(first, second), _mm_unpackhi_epi32(first, second)};
     for (int i = 0; i < 2; ++i, dst += 2 * channel_step) {
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(dst), _mm_cvtepi8_epi16(pairs[i]));
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(dst + channel_step), _mm_cvtepi8_epi16(_mm_srli_si128(pairs[i], 8)));
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(dst), widened<Code>(pairs[i]));
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(dst + channel_step), widened<Code>(_mm_srli_si128(pairs[i], 8)));
     }
   }
 }
@@ -47,6 +53,7 @@ struct Codes : Pairs {
   }
   static Vector multiply_add(Vector sum, Vector x, Vector w) { return plus(sum, _mm256_madd_epi16(x, w)); }
 
+  template <class Code>
   static void transpose(const void* source, int64_t pixel_step, int64_t pixels, int64_t channels, void* packed,
                         int64_t channel_step) {
     const auto* src = static_cast<const int8_t*>(source);
@@ -54,12 +61,14 @@ struct Codes : Pairs {
     const int64_t whole_pixels = pixels / 8 * 8, whole_channels = channels / 8 * 8;
     for (int64_t p = 0; p < whole_pixels; p += 8)
       for (int64_t c = 0; c < whole_channels; c += 8)
-        transpose_8x8(src + p * pixel_step + c, pixel_step, dst + c * channel_step + p, channel_step);
-    Pairs::transpose(src + whole_pixels * pixel_step, pixel_step, pixels - whole_pixels, whole_channels,
-                     dst + whole_pixels, channel_step);
-    Pairs::transpose(src + whole_channels, pixel_step, pixels, channels - whole_channels,
-                     dst + whole_channels * channel_step, channel_step);
+        transpose_8x8<Code>(src + p * pixel_step + c, pixel_step, dst + c * channel_step + p, channel_step);
+    avx2::transpose<Pairs, Code>(src + whole_pixels * pixel_step, pixel_step, pixels - whole_pixels, whole_channels,
+                                 dst + whole_pixels, channel_step);
+    avx2::transpose<Pairs, Code>(src + whole_channels, pixel_step, pixels, channels - whole_channels,
+                                 dst + whole_channels * channel_step, channel_step);
   }
+  template <class Code>
+  static constexpr Packing packing = {0, pack<Pairs, Code>, transpose<Code>, start_at_zero};
   static void interleave(const void* source, int64_t pixel_step, int64_t pixels, int lanes_, void* packed,
                          int64_t word_step) {
     const auto* src = static_cast<const int8_t*>(source);

@@ -54,6 +54,7 @@ TableConvolution::Key TableConvolution::key_of(const ConvProblem& p) {
 void TableConvolution::check(const ConvProblem& p, const QTensor& a, const QTensor& b) const {
   REQUIRE(a.real() == kernels_.real && b.real() == kernels_.real, "quantize both operands or none", "a convolution of ",
           kernels_.real ? "real values" : "codes", " got the other kind");
+  REQUIRE(b.values.dtype != DType::u8, "give s8", "a weight or an error of unsigned codes");
   REQUIRE(p.x.c % p.groups == 0 && p.y.c % p.groups == 0, "choose groups that divide both channel counts", p.groups,
           " groups for ", p.x.c, " -> ", p.y.c, " channels");
 }
@@ -65,22 +66,22 @@ Ahead TableConvolution::source_of(const ContractionKernels& kernels, const Gathe
   return {from + item * plan.images * image, plan.images_of(item) * image};
 }
 
-void TableConvolution::pack_images(const ContractionKernels& kernels, const GatherPlan& plan, const char* from,
-                                   int64_t item, char* packed) const {
+void TableConvolution::pack_images(const ContractionKernels& kernels, const GatherPlan& plan, Tensor from, int64_t item,
+                                   char* packed) const {
+  const auto pack = kernels.packing_of(from.dtype).pack;
   const int64_t source_row = plan.from.w * plan.from.c, packed_row = plan.columns * plan.from.c;
   const int64_t images = plan.images_of(item), unit = kernels.packed_bytes();
-  const char* src = from + item * plan.images * plan.from.h * source_row * kernels.source_bytes();
-  if (packed_row == source_row && plan.rows == plan.from.h)
-    return kernels.pack(src, packed, images * plan.rows * packed_row);
+  const char* src = from.as<const char>() + item * plan.images * plan.from.h * source_row * kernels.source_bytes();
+  if (packed_row == source_row && plan.rows == plan.from.h) return pack(src, packed, images * plan.rows * packed_row);
   for (int64_t image = 0; image < images; ++image)
     for (int64_t row = 0; row < plan.from.h; ++row, src += source_row * kernels.source_bytes())
-      kernels.pack(src,
-                   packed + (((image * plan.rows + plan.top + row) * plan.columns + plan.left) * plan.from.c) * unit,
-                   source_row);
+      pack(src, packed + (((image * plan.rows + plan.top + row) * plan.columns + plan.left) * plan.from.c) * unit,
+           source_row);
 }
 
-void TableConvolution::run(const ContractionKernels& kernels, const GatherPlan& plan, const void* from,
-                           const void* weights, Into to, Moments moments) {
+void TableConvolution::run(const ContractionKernels& kernels, const GatherPlan& plan, Tensor from, const void* weights,
+                           Into to, Moments moments) {
+  const Packing& packing = kernels.packing_of(from.dtype);
   const int blocks = blocks_of(plan.group_to), step = kernels.max_blocks, panels = (blocks + step - 1) / step;
   const int64_t phases = static_cast<int64_t>(plan.phases.size());
   std::vector<int64_t> first_word{0};  // of every phase's packed weights
@@ -124,7 +125,7 @@ void TableConvolution::run(const ContractionKernels& kernels, const GatherPlan& 
 #pragma omp parallel num_threads(threads_)
   {
     char* packed = workspaces_[static_cast<size_t>(omp_get_thread_num())].x.get(0);
-    memset(packed, kernels.zero, static_cast<size_t>(plan.packed_bytes));
+    memset(packed, packing.zero, static_cast<size_t>(plan.packed_bytes));
 #pragma omp for collapse(3) schedule(static)
     for (int64_t f = 0; f < phases; ++f)
       for (int g = 0; g < plan.groups; ++g)
@@ -140,14 +141,14 @@ void TableConvolution::run(const ContractionKernels& kernels, const GatherPlan& 
                                  plan.lane_step, static_cast<int>(std::min<int64_t>(block_lanes, plan.group_to - lane)),
                                  phase.weight_offset.data(), words, panel + block * 64, count * block_lanes);
           }
-          kernels.start(panel, words, count, starts + ((f * plan.groups + g) * blocks + first) * block_lanes);
+          packing.start(panel, words, count, starts + ((f * plan.groups + g) * blocks + first) * block_lanes);
         }
 #pragma omp for schedule(dynamic, together)
     for (int64_t item = 0; item < plan.items; ++item) {
-      Ahead ahead = source_of(kernels, plan, static_cast<const char*>(from), item + 1);
+      Ahead ahead = source_of(kernels, plan, from.as<const char>(), item + 1);
       const int64_t share = ahead.bytes / visits + 64;
       Ahead written = by_stretches ? Ahead{} : output(item + 1, 0, item_pixels);
-      pack_images(kernels, plan, static_cast<const char*>(from), item, packed);
+      pack_images(kernels, plan, from, item, packed);
       if (moments) ItemMoments(item_moments, item, plan.to.c).clear(plan.to.c);
       for (int64_t f = 0; f < phases; ++f)
         for_each_panel(plan, f, item, [&](const GatherPlan::Phase& phase, int64_t begin, int64_t end, int g, int p) {
@@ -228,7 +229,7 @@ void TableConvolution::forward(const ConvProblem& p, QTensor x, QTensor w, Tenso
       const int64_t c = g * plan.group_to + std::min(lane, plan.group_to - 1);
       factors[g * lanes + lane] = kernels_.real ? 1.0f : *x.scale * w.scale[w.per_channel ? c : 0];
     }
-  run(kernels_for(p), plan, x.values.data, w.values.data, {y, false}, moments);
+  run(kernels_for(p), plan, x.values, w.values.data, {y, false}, moments);
 }
 
 void TableConvolution::backward_data(const ConvProblem& p, QTensor dy, QTensor w, Into dx) {
@@ -240,7 +241,7 @@ void TableConvolution::backward_data(const ConvProblem& p, QTensor dy, QTensor w
   float* factors = factors_.get<float>(static_cast<size_t>(lanes));
   for (int64_t lane = 0; lane < lanes; ++lane)
     factors[lane] = kernels_.real ? 1.0f : *dy.scale * w.scale[w.per_channel ? std::min(lane, p.y.c - 1) : 0];
-  run(kernels_for(p), plan, dy.values.data, w.values.data, dx, {});
+  run(kernels_for(p), plan, dy.values, w.values.data, dx, {});
 }
 
 // A scale per output channel cannot leave the sum over output channels: their contributions are added one by one, in
@@ -262,7 +263,7 @@ void TableConvolution::backward_data_per_channel(const ConvProblem& p, QTensor d
     for (int64_t i = 0; i < pixels; ++i) channel[i] = dy.values.s8()[i * p.y.c + c];
     std::fill_n(factors_.get<float>(static_cast<size_t>(lanes)), lanes, *dy.scale * w.scale[c]);
     Into into{{values + c / outputs * inputs, p.x, DType::f32}, true};
-    run(kernels_, plan, channel, w.values.s8() + c * kernel, into, {});
+    run(kernels_, plan, {channel, one.y, DType::s8}, w.values.s8() + c * kernel, into, {});
   }
   float* out = dx.tensor.f32();
   auto* rounded = dx.tensor.as<uint16_t>();

@@ -26,7 +26,7 @@ class TableConvolution final : public Convolution {
   static Key key_of(const ConvProblem&);
   void check(const ConvProblem&, const QTensor& a, const QTensor& b) const;
   // to (+)= the plan's gather of `from` with the weights, each output channel times its factor in factors_.
-  void run(const ContractionKernels&, const GatherPlan&, const void* from, const void* weights, Into to, Moments);
+  void run(const ContractionKernels&, const GatherPlan&, Tensor from, const void* weights, Into to, Moments);
   void combine(const GatherPlan&, Moments) const;
   void backward_data_per_channel(const ConvProblem&, QTensor dy, QTensor w, Into dx);
   void backward_weight_depthwise(const ConvProblem&, QTensor x, QTensor dy, Into dw);
@@ -34,8 +34,8 @@ class TableConvolution final : public Convolution {
     return depthwise_ != nullptr && is_depthwise(p) ? *depthwise_ : kernels_;
   }
   static Ahead source_of(const ContractionKernels&, const GatherPlan&, const char* from, int64_t item);
-  void pack_images(const ContractionKernels&, const GatherPlan&, const char* from, int64_t item, char* packed) const;
-  void pack_planes(const WeightGradientPlan&, const char* x, int64_t item, char* packed) const;
+  void pack_images(const ContractionKernels&, const GatherPlan&, Tensor from, int64_t item, char* packed) const;
+  void pack_planes(const WeightGradientPlan&, Tensor x, int64_t item, char* packed) const;
   int blocks_of(int64_t lanes) const { return static_cast<int>((lanes + block_lanes - 1) / block_lanes); }
 
   const ContractionKernels& kernels_;

@@ -16,11 +16,12 @@ void TableConvolution::backward_weight_depthwise(const ConvProblem& p, QTensor x
   const GatherPlan::Phase& phase = plan.phases.front();
   const int64_t channels = p.x.c, taps = static_cast<int64_t>(p.kernel_h) * p.kernel_w;
   const int64_t item_pixels = plan.images * phase.pixels_per_image;
-  REQUIRE(item_pixels <= products_per_sum, "train on smaller images", "the weight gradient of a ", p.y.h, "x", p.y.w,
+  const int64_t most = products_per_sum(x.values.dtype);
+  REQUIRE(item_pixels <= most, "train on smaller images", "the weight gradient of a ", p.y.h, "x", p.y.w,
           " output does not fit int32 sums");
   const int blocks = blocks_of(channels), step = kernels.max_blocks;
   const int64_t slot_sums = blocks * taps * block_lanes;
-  const int64_t items_per_sum = products_per_sum / item_pixels;
+  const int64_t items_per_sum = most / item_pixels;
   const int64_t slots =
       std::max((plan.items + items_per_sum - 1) / items_per_sum, std::min<int64_t>(threads_, plan.items));
   auto* sums = sums_.get<int32_t>(static_cast<size_t>(slots * slot_sums));
@@ -33,15 +34,15 @@ void TableConvolution::backward_weight_depthwise(const ConvProblem& p, QTensor x
   {
     Workspace& workspace = workspaces_[static_cast<size_t>(omp_get_thread_num())];
     char *packed = workspace.x.get(0), *packed_dy = workspace.dy.get(0);
-    memset(packed, kernels.zero, static_cast<size_t>(plan.packed_bytes));
+    memset(packed, kernels.packing_of(x.values.dtype).zero, static_cast<size_t>(plan.packed_bytes));
 #pragma omp for schedule(static)
     for (int64_t slot = 0; slot < slots; ++slot) {
       int32_t* slot_at = sums + slot * slot_sums;
       memset(slot_at, 0, static_cast<size_t>(slot_sums) * sizeof(int32_t));
       for (int64_t item = plan.items * slot / slots; item < plan.items * (slot + 1) / slots; ++item) {
         const int64_t pixels = plan.images_of(item) * phase.pixels_per_image;
-        pack_images(kernels, plan, static_cast<const char*>(x.values.data), item, packed);
-        kernels.pack(dy.values.s8() + item * item_pixels * channels, packed_dy, pixels * channels);
+        pack_images(kernels, plan, x.values, item, packed);
+        kernels.packing.pack(dy.values.s8() + item * item_pixels * channels, packed_dy, pixels * channels);
         for (int first = 0; first < blocks; first += step) {
           const int64_t lane = first * block_lanes * kernels.packed_bytes();
           Panel panel{packed + lane, phase.base.data(), pixels,           phase.segment.data(),

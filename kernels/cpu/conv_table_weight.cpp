@@ -44,11 +44,12 @@ void write_panel(const Sum* sums, int64_t slots, int64_t slot_step, int64_t m_co
 
 }  // namespace
 
-void TableConvolution::pack_planes(const WeightGradientPlan& plan, const char* x, int64_t item, char* packed) const {
+void TableConvolution::pack_planes(const WeightGradientPlan& plan, Tensor x, int64_t item, char* packed) const {
+  const auto transpose = kernels_.packing_of(x.dtype).transpose;
   const int64_t images = std::min(plan.images, plan.x.n - item * plan.images), unit = kernels_.packed_bytes(),
                 source = kernels_.source_bytes();
-  const char* from = x + item * plan.images * plan.x.h * plan.x.w * plan.x.c * source;
-  if (plan.one_row) return kernels_.transpose(from, plan.x.c, images, plan.x.c, packed, plan.plane_elements);
+  const char* from = x.as<const char>() + item * plan.images * plan.x.h * plan.x.w * plan.x.c * source;
+  if (plan.one_row) return transpose(from, plan.x.c, images, plan.x.c, packed, plan.plane_elements);
   for (int64_t image = 0; image < images; ++image)
     for (int64_t row = 0; row < plan.rows; ++row) {
       const int64_t source_row = row - plan.pad_h;
@@ -58,11 +59,10 @@ void TableConvolution::pack_planes(const WeightGradientPlan& plan, const char* x
         const int64_t end = std::min(plan.phase_columns, ceil_div(plan.x.w + plan.pad_w - phase, plan.stride_w));
         const int64_t column = phase + first * plan.stride_w - plan.pad_w;
         if (first >= end) continue;
-        kernels_.transpose(
-            from + ((image * plan.x.h + source_row) * plan.x.w + column) * plan.x.c * source, plan.stride_w * plan.x.c,
-            end - first, plan.x.c,
-            packed + ((image * plan.rows + row) * plan.row_elements + phase * plan.phase_columns + first) * unit,
-            plan.plane_elements);
+        transpose(from + ((image * plan.x.h + source_row) * plan.x.w + column) * plan.x.c * source,
+                  plan.stride_w * plan.x.c, end - first, plan.x.c,
+                  packed + ((image * plan.rows + row) * plan.row_elements + phase * plan.phase_columns + first) * unit,
+                  plan.plane_elements);
       }
     }
 }
@@ -81,13 +81,14 @@ void TableConvolution::backward_weight(const ConvProblem& p, QTensor x, QTensor 
     found = &at->second;
   }
   const WeightGradientPlan& plan = *found;
-  REQUIRE(kernels_.real || plan.pixels_per_item() <= products_per_sum, "train on smaller images",
+  const Packing& packing = kernels_.packing_of(x.values.dtype);
+  REQUIRE(kernels_.real || plan.pixels_per_item() <= products_per_sum(x.values.dtype), "train on smaller images",
           "the weight gradient of a ", plan.dy.h, "x", plan.dy.w, " output does not fit int32 sums");
   const int blocks = blocks_of(plan.group_dy), step = kernels_.max_blocks, group_panels = (blocks + step - 1) / step;
   const int64_t panels = static_cast<int64_t>(plan.groups) * group_panels;
   const int64_t m_count = static_cast<int64_t>(p.kernel_h) * p.kernel_w * plan.group_x;
   const int64_t slot_sums = plan.groups * blocks * m_count * block_lanes;
-  const int64_t items_per_sum = kernels_.real ? 1 : products_per_sum / plan.pixels_per_item();
+  const int64_t items_per_sum = kernels_.real ? 1 : products_per_sum(x.values.dtype) / plan.pixels_per_item();
   int64_t slots = ceil_div(plan.items, items_per_sum), parts = 1;
   if (slots < threads_) {
     if (!kernels_.real && slot_sums <= small_gradient)
@@ -112,7 +113,7 @@ void TableConvolution::backward_weight(const ConvProblem& p, QTensor x, QTensor 
     Workspace& workspace = workspaces_[static_cast<size_t>(omp_get_thread_num())];
     char* planes = workspace.x.get(0);
     char* words = workspace.dy.get(0);
-    memset(planes, kernels_.zero, static_cast<size_t>(plane_bytes));
+    memset(planes, packing.zero, static_cast<size_t>(plane_bytes));
     alignas(64) int32_t start[2 * block_lanes];
 #pragma omp for schedule(static)
     for (int64_t share = 0; share < slots * parts; ++share) {
@@ -120,7 +121,7 @@ void TableConvolution::backward_weight(const ConvProblem& p, QTensor x, QTensor 
       const int64_t first_panel = panels * part / parts, end_panel = panels * (part + 1) / parts;
       int32_t* slot_at = sums + slot * slot_sums;
       for (int64_t item = plan.items * slot / slots; item < plan.items * (slot + 1) / slots; ++item) {
-        pack_planes(plan, static_cast<const char*>(x.values.data), item, planes);
+        pack_planes(plan, x.values, item, planes);
         const int64_t rows = plan.rows_of(item);
         const int64_t columns = plan.one_row ? std::min(plan.images, plan.x.n - item * plan.images) : plan.dy_columns;
         const int row_words = static_cast<int>(ceil_div(ceil_div(columns, kernels_.group), kernels_.word_multiple) *
@@ -150,7 +151,7 @@ void TableConvolution::backward_weight(const ConvProblem& p, QTensor x, QTensor 
               for (int64_t k = filled; k < row_words; ++k) memset(to + k * count * 64, 0, 64);
             }
           }
-          kernels_.start(words, rows * row_words, count, start);
+          packing.start(words, rows * row_words, count, start);
           int32_t* panel_sums = slot_at + (group * blocks + first) * m_count * block_lanes;
           Panel work{planes + group * plan.group_x * plan.plane_elements * kernels_.packed_bytes(),
                      plan.base.data(),

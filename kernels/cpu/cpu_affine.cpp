@@ -76,7 +76,15 @@ void CpuBackend::affine_forward(const AffineProblem& problem, Convolved x, Momen
   expand(b, channels, [&](int64_t c) { return affine[c].b; });
   const auto [low, high] = value_bounds(problem.activation);
   const Residual kind = !residual ? Residual::none : residual.real() ? Residual::real : Residual::codes;
-  AffineForward pass{x.real.data, a, b, period, residual.values.data, residual.real() ? 0 : *residual.scale, low, high};
+  AffineForward pass{.x = x.real.data,
+                     .a = a,
+                     .b = b,
+                     .period = period,
+                     .residual = residual.values.data,
+                     .residual_scale = residual.real() ? 0 : *residual.scale,
+                     .residual_bits = kept_bits(residual.values.dtype),
+                     .low = low,
+                     .high = high};
   if (x.codes) {
     for (int64_t c = 0; c < channels; ++c) {
       const InputUnit unit = unit_between(moments.min[c], moments.max[c]);
@@ -153,6 +161,7 @@ void CpuBackend::affine_backward(const AffineProblem& problem, Convolved x, Mome
                       .C = C,
                       .period = period,
                       .residual_scale = residual.real() ? 0 : *residual.scale,
+                      .residual_bits = kept_bits(residual.values.dtype),
                       .low = low,
                       .high = high,
                       .d_residual = {}};

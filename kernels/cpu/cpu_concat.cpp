@@ -47,10 +47,14 @@ void CpuBackend::concat_forward(std::span<const QTensor> parts, QTensor y) {
         memcpy(y.values.as<char>() + first * element, from, static_cast<size_t>(own * element));
       } else {
         const float ratio = *part.scale / scale;
-        const int8_t* const codes = part.values.s8() + pixel * own;
-        int8_t* const out = y.values.s8() + first;
-        for (int64_t c = 0; c < own; ++c)
-          out[c] = static_cast<int8_t>(round_nearest(static_cast<float>(codes[c]) * ratio));
+        const auto rescale = [&]<class Code>(const Code* codes, Code* out) {
+          for (int64_t c = 0; c < own; ++c)
+            out[c] = static_cast<Code>(round_nearest(static_cast<float>(codes[c]) * ratio));
+        };
+        if (y.values.dtype == DType::u8)
+          rescale(part.values.u8() + pixel * own, y.values.u8() + first);
+        else
+          rescale(part.values.s8() + pixel * own, y.values.s8() + first);
       }
       first += own;
     }

@@ -15,12 +15,13 @@ constexpr int64_t tile = 64;  // channels whose sums wait on the stack
 float as_float(float x) { return x; }
 float as_float(uint16_t x) { return from_bf16(x); }
 float as_float(int8_t x) { return x; }
+float as_float(uint8_t x) { return x; }
 template <class T>
 T as_stored(float x) {
   if constexpr (std::is_same_v<T, uint16_t>) {
     return to_bf16(x);
-  } else if constexpr (std::is_same_v<T, int8_t>) {
-    return static_cast<int8_t>(round_nearest(x));
+  } else if constexpr (sizeof(T) == 1) {
+    return static_cast<T>(round_nearest(x));
   } else {
     return x;
   }
@@ -31,6 +32,7 @@ void with_type(DType type, const Call& call) {
   if (type == DType::f32) call(float{});
   if (type == DType::bf16) call(uint16_t{});
   if (type == DType::s8) call(int8_t{});
+  if (type == DType::u8) call(uint8_t{});
 }
 template <class Call>
 void with_real_type(DType type, const Call& call) {
@@ -105,8 +107,9 @@ void unpool_pixel(const PoolProblem& p, const X* image, const Window& window, co
     return;
   }
   // Compared as codes where they are codes: sixteen at a time.
-  using Value = std::conditional_t<std::is_same_v<X, int8_t>, int8_t, float>;
-  using Number = std::conditional_t<std::is_same_v<X, int8_t>, int16_t, int32_t>;
+  constexpr bool codes = sizeof(X) == 1;
+  using Value = std::conditional_t<codes, X, float>;
+  using Number = std::conditional_t<codes, int16_t, int32_t>;
   Value best[tile];
   Number chosen[tile] = {};  // which pixel of the window holds the largest
   for (int64_t c = 0; c < count; ++c) best[c] = static_cast<Value>(as_float(image[place(window.top, window.left) + c]));
@@ -114,8 +117,7 @@ void unpool_pixel(const PoolProblem& p, const X* image, const Window& window, co
   window.for_each([&](int64_t h, int64_t w) {
     const X* const from = image + place(h, w);
     for (int64_t c = 0; c < count; ++c) {
-      const Value value =
-          std::is_same_v<X, int8_t> ? static_cast<Value>(from[c]) : static_cast<Value>(as_float(from[c]));
+      const Value value = codes ? static_cast<Value>(from[c]) : static_cast<Value>(as_float(from[c]));
       const bool more = value > best[c];
       best[c] = more ? value : best[c];
       chosen[c] = more ? number : chosen[c];
@@ -154,7 +156,7 @@ void CpuBackend::pool_forward(const PoolProblem& problem, QTensor x, QTensor y) 
 
 void CpuBackend::pool_backward(const PoolProblem& problem, QTensor x, QTensor, Tensor dy, Into dx) {
   check(problem, dx.tensor.shape, dy.shape);
-  REQUIRE(dy.dtype != DType::s8 && dx.tensor.dtype != DType::s8, "give f32 or bf16", "a pool's gradient is int8");
+  REQUIRE(is_real(dy.dtype) && is_real(dx.tensor.dtype), "give f32 or bf16", "a pool's gradient is codes");
   const int64_t channels = problem.x.c, row = problem.x.w * channels;
   const auto backward = [&](auto x_element, auto dy_element, auto dx_element) {
     using X = decltype(x_element);
@@ -212,7 +214,7 @@ void CpuBackend::global_pool_forward(QTensor x, Tensor y) {
 
 void CpuBackend::global_pool_backward(Tensor dy, Into dx) {
   const Shape to = dx.tensor.shape;
-  REQUIRE(dy.shape == (Shape{to.n, 1, 1, to.c}) && dy.dtype != DType::s8 && dx.tensor.dtype != DType::s8,
+  REQUIRE(dy.shape == (Shape{to.n, 1, 1, to.c}) && is_real(dy.dtype) && is_real(dx.tensor.dtype),
           "give a real error of (N, 1, 1, C), and a real dx", "a global pool's tensors have other shapes or types");
   const int64_t pixels = to.h * to.w, channels = to.c;
   const auto spread = [&](auto error, auto element) {

@@ -46,10 +46,10 @@ void CpuBackend::quantize(Tensor src, const Encoding& encoding, const RngKey& ke
 
 void CpuBackend::dequantize(QTensor src, Tensor dst) {
   REQUIRE(src.values.shape == dst.shape, "give a destination of the source's shape", "dequantize() between two shapes");
-  REQUIRE(src.values.dtype == DType::s8 && !src.real() && dst.dtype == DType::f32, "give codes and an f32 destination",
+  REQUIRE(!is_real(src.values.dtype) && !src.real() && dst.dtype == DType::f32, "give codes and an f32 destination",
           "dequantize() from ", name_of(src.values.dtype), " to ", name_of(dst.dtype));
   const auto convert = [&](int64_t first, int64_t count, float scale) {
-    passes_.dequantize(src.values.s8() + first, scale, dst.f32() + first, count);
+    passes_.dequantize(src.values.s8() + first, kept_bits(src.values.dtype), scale, dst.f32() + first, count);
   };
   if (src.per_channel) {
     const int64_t row = dst.elements() / dst.shape.n;
@@ -70,7 +70,7 @@ void CpuBackend::sgd_update(const SgdProblem& problem, Tensor w, Tensor gradient
 
 void CpuBackend::find_nonfinite(Tensor tensor, int32_t* found) {
   *found = 0;
-  if (tensor.dtype == DType::s8) return;
+  if (!is_real(tensor.dtype)) return;
   std::atomic<bool> finite = true;
   parallel_pieces(options_.threads, tensor.elements(), piece_elements, [&](int64_t first, int64_t count) {
     if (!passes_.all_finite[index_of(tensor.dtype)](tensor.data, Span{first, count})) finite = false;

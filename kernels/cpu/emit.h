@@ -56,6 +56,7 @@ struct Emitter {
                       : encoding.rounding == Rounding::stochastic ? Sink::stochastic
                                                                   : Sink::nearest;
     Target target;
+    target.lowest = static_cast<float>(encoding.lowest());
     target.qmax = static_cast<float>(encoding.qmax);
     target.inverse_scale = inverse_scale_of(clip, encoding.qmax);
     target.clip = clip;

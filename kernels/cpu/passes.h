@@ -25,9 +25,9 @@ enum class Sink : uint8_t { nearest, stochastic, real, range };
 inline constexpr int sinks = 4;
 
 struct Target {
-  void* out = nullptr;                // codes or f32, from the span's first element on
-  float inverse_scale = 0, qmax = 0;  // nearest, stochastic
-  float clip = 0;                     // nearest, stochastic: |value| > clip counts as saturated
+  void* out = nullptr;                            // codes or f32, from the span's first element on
+  float inverse_scale = 0, lowest = 0, qmax = 0;  // nearest, stochastic: lowest and largest code
+  float clip = 0;                                 // nearest, stochastic: |value| > clip counts as saturated
   const uint16_t* random_bits =
       nullptr;            // stochastic: 16 per element, from the span's first on; 64 bytes beyond are read
   float largest = 0;      // range: raised to max |value|; NaN is passed over
@@ -36,6 +36,9 @@ struct Target {
 
 enum class Residual : uint8_t { none, codes, real };
 
+// Codes are read with their sign; of it, these bits are kept.
+constexpr int32_t kept_bits(DType codes) { return codes == DType::u8 ? 0xFF : -1; }
+
 // value = clamp(a x + b + residual, low, high); code = (x - offset) * inverse, rounded to nearest
 struct AffineForward {
   const void* x = nullptr;
@@ -43,6 +46,7 @@ struct AffineForward {
   int64_t period = 64;
   const void* residual = nullptr;
   float residual_scale = 0;
+  int32_t residual_bits = -1;  // kept_bits()
   float low = 0, high = 0;
   int8_t* codes = nullptr;  // null: none are written, and what follows is not read
   const float *offset = nullptr, *inverse = nullptr;
@@ -58,7 +62,9 @@ struct AffineBackward {
   const float *input_low = nullptr, *input_high = nullptr, *a = nullptr, *b = nullptr, *mean = nullptr;
   const float *A = nullptr, *B = nullptr, *C = nullptr;
   int64_t period = 64;
-  float residual_scale = 0, low = 0, high = 0;
+  float residual_scale = 0;
+  int32_t residual_bits = -1;  // kept_bits()
+  float low = 0, high = 0;
   Into d_residual;  // apply() writes or adds dz
 };
 
@@ -86,7 +92,7 @@ struct Passes {
 
   // Adds one to the bin of each value (see shared/encode.h), spread over four tables of histogram_bins.
   void (*histogram)(const float* values, int64_t count, uint32_t* four_tables);
-  void (*dequantize)(const int8_t* codes, float scale, float* out, int64_t count);
+  void (*dequantize)(const int8_t* codes, int32_t kept_bits, float scale, float* out, int64_t count);
   bool (*all_finite[2])(const void* x, Span);  // [index_of(x)]
   void (*sgd_update)(const SgdProblem&, float rate, float* w, const float* gradient, float* velocity, int64_t count);
 };

@@ -25,10 +25,10 @@ __global__ void concat_part(const void* from, DType type, const float* scale, co
   const int64_t at = i / channels * all_channels + first + i % channels;
   const float ratio = scale == nullptr || *scale == *all_scale ? 1.0f : *scale / *all_scale;
   const float value = read_value(from, type, i) * ratio;
-  if (type == DType::s8)
-    static_cast<int8_t*>(to)[at] = static_cast<int8_t>(round_nearest(value));
-  else
+  if (is_real(type))
     write_real(to, type == DType::bf16, false, at, value);
+  else
+    write_code(to, at, static_cast<int>(round_nearest(value)));
 }
 
 __global__ void split_part(const void* from, DType type, int64_t count, int channels, int all_channels, int first,

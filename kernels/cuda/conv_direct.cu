@@ -11,8 +11,9 @@ namespace {
 
 constexpr int lanes = 32, together = 8, threads = lanes * together;
 
-template <class Element, class Sum>
-__device__ __forceinline__ Sum product(Element x, Element w) {
+// From and Element are one type but where codes of activations are unsigned.
+template <class Sum, class From, class Element>
+__device__ __forceinline__ Sum product(From x, Element w) {
   return static_cast<Sum>(x) * static_cast<Sum>(w);
 }
 
@@ -68,15 +69,15 @@ struct CutSums {
 };
 
 // What one thread reads of x for some taps: neighbouring elements, of which those outside [low, high) are padding.
-template <class Element>
+template <class From>
 struct Stretch {
-  const Element* x;
+  const From* x;
   int low, high;
 };
 
 // Adds `length` products for each pixel; the next weight lies `step` further, the next output's lane_step * lanes.
-template <int outputs, bool whole, class Element, class Sum>
-__device__ __forceinline__ void add_stretch(const Stretch<Element> (&of)[rows], int length, const Element* weights,
+template <int outputs, bool whole, class From, class Element, class Sum>
+__device__ __forceinline__ void add_stretch(const Stretch<From> (&of)[rows], int length, const Element* weights,
                                             int step, int lane_step, CutSums<Sum, rows * outputs>& sums) {
   for (int q = 0; q < length;) {
     const int end = q + sums.before_cut(length - q), products = end - q;
@@ -87,9 +88,9 @@ __device__ __forceinline__ void add_stretch(const Stretch<Element> (&of)[rows], 
       for (int o = 0; o < outputs; ++o) w[o] = weights[o * lanes * lane_step];
 #pragma unroll
       for (int i = 0; i < rows; ++i) {
-        const Element own = whole || (q >= of[i].low && q < of[i].high) ? of[i].x[q] : Element{0};
+        const From own = whole || (q >= of[i].low && q < of[i].high) ? of[i].x[q] : From{0};
 #pragma unroll
-        for (int o = 0; o < outputs; ++o) sums.part[i * outputs + o] += product<Element, Sum>(own, w[o]);
+        for (int o = 0; o < outputs; ++o) sums.part[i * outputs + o] += product<Sum>(own, w[o]);
       }
     }
     sums.next(products);
@@ -98,10 +99,9 @@ __device__ __forceinline__ void add_stretch(const Stretch<Element> (&of)[rows], 
 
 // Adds the products of `channels` input channels from first_channel on, over all taps; weights point at the first
 // output's first.
-template <int outputs, class Element, class Sum>
-__device__ __forceinline__ void add_products(const Gather& g, const Rows& of, const Element* from,
-                                             const Element* weights, int first_channel, int channels,
-                                             CutSums<Sum, rows * outputs>& sums) {
+template <int outputs, class From, class Element, class Sum>
+__device__ __forceinline__ void add_products(const Gather& g, const Rows& of, const From* from, const Element* weights,
+                                             int first_channel, int channels, CutSums<Sum, rows * outputs>& sums) {
   const bool row_is_run = g.group_from == g.from_channels && g.w.taps > 1 && g.w.shift[1] == g.w.shift[0] + 1;
   // A row's taps are one stretch where their weights follow each other as their pixels do.
   const bool joined = row_is_run && channels == g.from_channels && g.w.kernel[1] == g.w.kernel[0] + 1 &&
@@ -110,7 +110,7 @@ __device__ __forceinline__ void add_products(const Gather& g, const Rows& of, co
   for (int v = 0; v < g.h.taps; ++v)
     for (int u = 0; u < g.w.taps; u += taps) {
       if (u == 0 || !row_is_run) sums.begin_run();
-      Stretch<Element> stretch[rows];
+      Stretch<From> stretch[rows];
       bool whole = true;
 #pragma unroll
       for (int i = 0; i < rows; ++i) {
@@ -131,9 +131,9 @@ __device__ __forceinline__ void add_products(const Gather& g, const Rows& of, co
     }
 }
 
-template <int outputs, class Element, class Sum>
+template <int outputs, class From, class Element, class Sum>
 __global__ void __launch_bounds__(threads, 2)
-    direct_gather(const __grid_constant__ Gather g, const Element* from, const Element* weights,
+    direct_gather(const __grid_constant__ Gather g, const From* from, const Element* weights,
                   const __grid_constant__ Output output) {
   __shared__ float values[chunk_pixels][lanes * outputs + 1];
   const int lane = static_cast<int>(threadIdx.x) % lanes;
@@ -196,9 +196,9 @@ __global__ void __launch_bounds__(threads)
 
 // The gradients of some neighbouring outputs' weights, four each, over the pixels of one item, rows of dy in order.
 constexpr int inputs = 4;
-template <int outputs, class Element, class Sum>
+template <int outputs, class X, class Element, class Sum>
 __global__ void __launch_bounds__(threads)
-    direct_weight(const __grid_constant__ WeightGather g, const Element* x, const Element* dy, Sum* partial) {
+    direct_weight(const __grid_constant__ WeightGather g, const X* x, const Element* dy, Sum* partial) {
   const int taps = g.kernel_h * g.kernel_w, length = taps * g.group_x, output_groups = g.y_channels / outputs;
   const int thread = static_cast<int>(blockIdx.x) * threads + static_cast<int>(threadIdx.x);
   const int output = thread % output_groups * outputs, first_input = thread / output_groups * inputs;
@@ -223,7 +223,7 @@ __global__ void __launch_bounds__(threads)
   for (int image = first; image < end; ++image)
     for (int i = 0; i < g.y_h; ++i) {
       if (!pixel_list) sums.begin_run();
-      const Element* pixels[inputs];  // where the row's first error meets x, which may lie outside
+      const X* pixels[inputs];  // where the row's first error meets x, which may lie outside
       bool inside[inputs];
       int high = end_of_row;  // 0: some input is in the padding above or below
 #pragma unroll
@@ -242,9 +242,9 @@ __global__ void __launch_bounds__(threads)
         for (int k = 0; k < inputs; ++k) {
           const int w = j * g.stride_w + left[k];
           const bool exists = !guarded() || (inside[k] && w >= 0 && w < g.x_w);
-          const Element own = exists ? pixels[k][j * step] : Element{0};
+          const X own = exists ? pixels[k][j * step] : X{0};
 #pragma unroll
-          for (int o = 0; o < outputs; ++o) sums.part[k * outputs + o] += product<Element, Sum>(own, error.at[o]);
+          for (int o = 0; o < outputs; ++o) sums.part[k * outputs + o] += product<Sum>(own, error.at[o]);
         }
         errors += g.y_channels;
       };
@@ -284,38 +284,41 @@ dim3 grid_of(const Gather& g, int outputs) {
   return dim3(static_cast<unsigned>(g.chunks), blocks_for(g.to_channels, lanes * outputs));
 }
 
-template <class Element, class Sum>
+template <class From, class Element, class Sum>
 void launch_gather(const Gather& g, const void* from, const void* weights, const Output& output, Stream stream) {
-  const auto* const own_from = static_cast<const Element*>(from);
+  const auto* const own_from = static_cast<const From*>(from);
   const auto* const own_weights = static_cast<const Element*>(weights);
   if (g.group_to % (2 * lanes) == 0)
-    OCTET_LAUNCH((direct_gather<2, Element, Sum>), grid_of(g, 2), dim3(threads), stream, g, own_from, own_weights,
+    OCTET_LAUNCH((direct_gather<2, From, Element, Sum>), grid_of(g, 2), dim3(threads), stream, g, own_from, own_weights,
                  output);
   else
-    OCTET_LAUNCH((direct_gather<1, Element, Sum>), grid_of(g, 1), dim3(threads), stream, g, own_from, own_weights,
+    OCTET_LAUNCH((direct_gather<1, From, Element, Sum>), grid_of(g, 1), dim3(threads), stream, g, own_from, own_weights,
                  output);
 }
 
-template <class Element, class Sum>
+template <class X, class Element, class Sum>
 void launch_weight(const WeightGather& g, const void* x, const void* dy, void* partial, Stream stream) {
   const int64_t length = int64_t{g.kernel_h} * g.kernel_w * g.group_x, groups = (length + inputs - 1) / inputs;
-  const auto *const own_x = static_cast<const Element*>(x), *const own_dy = static_cast<const Element*>(dy);
+  const auto* const own_x = static_cast<const X*>(x);
+  const auto* const own_dy = static_cast<const Element*>(dy);
   const auto grid = [&](int outputs) {
     return dim3(blocks_for(g.y_channels / outputs * groups, threads), static_cast<unsigned>(g.items));
   };
   if (g.group_y % 4 == 0 && reinterpret_cast<uintptr_t>(dy) % (4 * sizeof(Element)) == 0)
-    OCTET_LAUNCH((direct_weight<4, Element, Sum>), grid(4), dim3(threads), stream, g, own_x, own_dy,
+    OCTET_LAUNCH((direct_weight<4, X, Element, Sum>), grid(4), dim3(threads), stream, g, own_x, own_dy,
                  static_cast<Sum*>(partial));
   else
-    OCTET_LAUNCH((direct_weight<1, Element, Sum>), grid(1), dim3(threads), stream, g, own_x, own_dy,
+    OCTET_LAUNCH((direct_weight<1, X, Element, Sum>), grid(1), dim3(threads), stream, g, own_x, own_dy,
                  static_cast<Sum*>(partial));
 }
 
 }  // namespace
 
-void launch_direct_gather(const Gather& g, bool real, const void* from, const void* weights, const Output& output,
+void launch_direct_gather(const Gather& g, const void* from, DType type, const void* weights, const Output& output,
                           Stream stream) {
-  (real ? launch_gather<float, float> : launch_gather<int8_t, int32_t>)(g, from, weights, output, stream);
+  (is_real(type)       ? launch_gather<float, float, float>
+   : type == DType::u8 ? launch_gather<uint8_t, int8_t, int32_t>
+                       : launch_gather<int8_t, int8_t, int32_t>)(g, from, weights, output, stream);
 }
 
 void launch_direct_gather_per_channel(const Gather& g, const int8_t* from, const int8_t* weights, const Output& output,
@@ -323,9 +326,11 @@ void launch_direct_gather_per_channel(const Gather& g, const int8_t* from, const
   OCTET_LAUNCH(direct_gather_per_channel, grid_of(g, 1), dim3(threads), stream, g, from, weights, output);
 }
 
-void launch_direct_weight(const WeightGather& g, bool real, const void* x, const void* dy, void* partial,
+void launch_direct_weight(const WeightGather& g, const void* x, DType type, const void* dy, void* partial,
                           Stream stream) {
-  (real ? launch_weight<float, float> : launch_weight<int8_t, int32_t>)(g, x, dy, partial, stream);
+  (is_real(type)       ? launch_weight<float, float, float>
+   : type == DType::u8 ? launch_weight<uint8_t, int8_t, int32_t>
+                       : launch_weight<int8_t, int8_t, int32_t>)(g, x, dy, partial, stream);
 }
 
 void launch_finish_weight(bool real, const void* partial, int parts, int64_t count, const float* scale_x,

@@ -51,7 +51,11 @@ struct Pieces {
   }
 };
 
+// From: int8_t or uint8_t, the type of the codes that are gathered.
+template <class From>
 struct GatherOperands {
+  using A = From;
+  using B = int8_t;
   Gather g;
   const int8_t *from, *weights;
   int lane_bytes, tap_bytes;
@@ -115,7 +119,11 @@ struct GatherOperands {
   };
 };
 
+// X: int8_t or uint8_t, the type of the inputs' codes.
+template <class X>
 struct WeightOperands {
+  using A = int8_t;
+  using B = X;
   WeightGather g;
   const int8_t *x, *dy;
   int image_pieces;  // 16-byte pieces of one pixel's images
@@ -254,7 +262,8 @@ __device__ __forceinline__ void contract(const Operands& operands, int first_m, 
       for (int i = 0; i < 4; ++i)
 #pragma unroll
         for (int j = 0; j < 4; ++j)
-          multiply_add(sums.at[i][j], a_block[i], b_block[j / 2][j % 2 * 2], b_block[j / 2][j % 2 * 2 + 1]);
+          multiply_add<typename Operands::A, typename Operands::B>(sums.at[i][j], a_block[i], b_block[j / 2][j % 2 * 2],
+                                                                   b_block[j / 2][j % 2 * 2 + 1]);
     }
   }
   wait_copies<0>();
@@ -300,9 +309,10 @@ __device__ __forceinline__ void write_values(const Output& output, bool paired, 
       write_real(output.to, output.bf16, output.add, offsets[row] + column, values[row * T::value_pitch + column]);
 }
 
-template <int tile_n>
+template <int tile_n, class From>
 __global__ void __launch_bounds__(Tile<tile_n>::threads, tile_n == 64 ? 3 : blocks_of_256)
-    gather_kernel(const __grid_constant__ GatherOperands operands, const __grid_constant__ Output output, bool paired) {
+    gather_kernel(const __grid_constant__ GatherOperands<From> operands, const __grid_constant__ Output output,
+                  bool paired) {
   using T = Tile<tile_n>;
   alignas(128) __shared__ int8_t shared[T::bytes];
   const Gather& g = operands.g;
@@ -345,9 +355,9 @@ __global__ void __launch_bounds__(Tile<tile_n>::threads, tile_n == 64 ? 3 : bloc
   }
 }
 
-template <int tile_n>
+template <int tile_n, class X>
 __global__ void __launch_bounds__(Tile<tile_n>::threads, tile_n == 64 ? 3 : blocks_of_256)
-    weight_kernel(const __grid_constant__ WeightOperands operands, int split_pieces, int32_t* partial) {
+    weight_kernel(const __grid_constant__ WeightOperands<X> operands, int split_pieces, int32_t* partial) {
   alignas(128) __shared__ int8_t shared[Tile<tile_n>::bytes];
   const int first_m = static_cast<int>(blockIdx.x) * tile_m, first_n = static_cast<int>(blockIdx.y) * tile_n;
   const int first = static_cast<int>(blockIdx.z) * split_pieces;
@@ -369,39 +379,55 @@ __global__ void __launch_bounds__(Tile<tile_n>::threads, tile_n == 64 ? 3 : bloc
 bool wide(int64_t columns) { return columns % 128 == 0 || columns > 512; }
 int64_t weight_columns(const WeightGather& g) { return int64_t{g.kernel_h} * g.kernel_w * g.x_channels; }
 
+template <class From>
+void launch_gather(const GatherOperands<From>& operands, const Output& output, Stream stream) {
+  const Gather& g = operands.g;
+  const bool paired = g.to_channels % 2 == 0 && pairs_align(output.to, output.bf16 ? DType::bf16 : DType::f32);
+  const unsigned tiles = blocks_for(int64_t{g.chunks} * chunk_pixels, tile_m);
+  if (wide(g.to_channels))
+    OCTET_LAUNCH((gather_kernel<128, From>), dim3(tiles * blocks_for(g.to_channels, 128)), dim3(Tile<128>::threads),
+                 stream, operands, output, paired);
+  else
+    OCTET_LAUNCH((gather_kernel<64, From>), dim3(tiles * blocks_for(g.to_channels, 64)), dim3(Tile<64>::threads),
+                 stream, operands, output, paired);
+}
+
+template <class X>
+void launch_weight(const WeightOperands<X>& operands, int splits, int32_t* partial, Stream stream) {
+  const int split = (operands.pieces + splits - 1) / splits;
+  const auto grid = [&](int tile_n) {
+    return dim3(blocks_for(operands.g.y_channels, tile_m), blocks_for(operands.outputs, tile_n),
+                static_cast<unsigned>(splits));
+  };
+  if (wide(operands.outputs))
+    OCTET_LAUNCH((weight_kernel<128, X>), grid(128), dim3(Tile<128>::threads), stream, operands, split, partial);
+  else
+    OCTET_LAUNCH((weight_kernel<64, X>), grid(64), dim3(Tile<64>::threads), stream, operands, split, partial);
+}
+
 }  // namespace
 
 int64_t tensor_weight_tiles(const WeightGather& g) {
   return int64_t{blocks_for(g.y_channels, tile_m)} * blocks_for(weight_columns(g), wide(weight_columns(g)) ? 128 : 64);
 }
 
-void launch_tensor_gather(const Gather& g, const int8_t* from, const int8_t* weights, int lane_bytes, int tap_bytes,
-                          const Output& output, Stream stream) {
-  const bool paired = g.to_channels % 2 == 0 && pairs_align(output.to, output.bf16 ? DType::bf16 : DType::f32);
-  const int pixel_pieces = (g.from_channels + 15) / 16;
-  const GatherOperands operands{
-      g, from, weights, lane_bytes, tap_bytes, pixel_pieces, g.h.taps * g.w.taps * pixel_pieces};
-  const unsigned tiles = blocks_for(int64_t{g.chunks} * chunk_pixels, tile_m);
-  if (wide(g.to_channels))
-    OCTET_LAUNCH((gather_kernel<128>), dim3(tiles * blocks_for(g.to_channels, 128)), dim3(Tile<128>::threads), stream,
-                 operands, output, paired);
-  else
-    OCTET_LAUNCH((gather_kernel<64>), dim3(tiles * blocks_for(g.to_channels, 64)), dim3(Tile<64>::threads), stream,
-                 operands, output, paired);
+void launch_tensor_gather(const Gather& g, const int8_t* from, DType type, const int8_t* weights, int lane_bytes,
+                          int tap_bytes, const Output& output, Stream stream) {
+  const int pixel_pieces = (g.from_channels + 15) / 16, pieces = g.h.taps * g.w.taps * pixel_pieces;
+  const auto launch = [&]<class From>(From) {
+    launch_gather(GatherOperands<From>{g, from, weights, lane_bytes, tap_bytes, pixel_pieces, pieces}, output, stream);
+  };
+  type == DType::u8 ? launch(uint8_t{}) : launch(int8_t{});
 }
 
-void launch_tensor_weight(const WeightGather& g, const int8_t* x, const int8_t* dy, int splits, int32_t* partial,
-                          Stream stream) {
+void launch_tensor_weight(const WeightGather& g, const int8_t* x, DType type, const int8_t* dy, int splits,
+                          int32_t* partial, Stream stream) {
   const int image_pieces = (g.images + 15) / 16, pieces = g.y_h * g.y_w * image_pieces;
-  const int outputs = static_cast<int>(weight_columns(g)), split = (pieces + splits - 1) / splits;
-  const WeightOperands operands{g, x, dy, image_pieces, pieces, outputs};
-  const auto grid = [&](int tile_n) {
-    return dim3(blocks_for(g.y_channels, tile_m), blocks_for(outputs, tile_n), static_cast<unsigned>(splits));
+  const auto launch = [&]<class X>(X) {
+    launch_weight(WeightOperands<X>{g, x, dy, image_pieces, pieces, static_cast<int>(weight_columns(g))}, splits,
+                  partial, stream);
   };
-  if (wide(outputs))
-    OCTET_LAUNCH((weight_kernel<128>), grid(128), dim3(Tile<128>::threads), stream, operands, split, partial);
-  else
-    OCTET_LAUNCH((weight_kernel<64>), grid(64), dim3(Tile<64>::threads), stream, operands, split, partial);
+  type == DType::u8 ? launch(uint8_t{}) : launch(int8_t{});
 }
 
 }  // namespace octet::cuda

@@ -25,7 +25,7 @@ class DeviceBuffer final : public Buffer {
 };
 
 void require_real(Tensor tensor, const char* what) {
-  REQUIRE(tensor.dtype != DType::s8, "give f32 or bf16", what, " is int8");
+  REQUIRE(is_real(tensor.dtype), "give f32 or bf16", what, " is codes");
 }
 void check_dropout(Shape x, Shape y, float rate) {
   REQUIRE(x == y && rate >= 0 && rate < 1, "give two tensors of one shape and a rate in [0, 1)",
@@ -229,7 +229,7 @@ void CudaBackend::sgd_update(const SgdProblem& problem, Tensor w, Tensor gradien
 
 void CudaBackend::find_nonfinite(Tensor tensor, int32_t* found) {
   fill_zero(found, sizeof *found, stream_);
-  if (tensor.dtype != DType::s8) launch_find_nonfinite(tensor.data, tensor.dtype, tensor.elements(), found, stream_);
+  if (is_real(tensor.dtype)) launch_find_nonfinite(tensor.data, tensor.dtype, tensor.elements(), found, stream_);
 }
 
 }  // namespace cuda

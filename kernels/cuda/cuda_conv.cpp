@@ -12,8 +12,9 @@ void check(const ConvProblem& p, const QTensor& a, Shape a_shape, const QTensor&
   REQUIRE(p.groups > 0 && p.x.c % p.groups == 0 && p.y.c % p.groups == 0,
           "choose groups that divide both channel counts", p.groups, " groups for ", p.x.c, " -> ", p.y.c, " channels");
   for (const QTensor* operand : {&a, &b})
-    REQUIRE(operand->real() ? operand->values.dtype == DType::f32 : operand->values.dtype == DType::s8,
+    REQUIRE(operand->real() ? operand->values.dtype == DType::f32 : !is_real(operand->values.dtype),
             "give codes with a scale, or f32 without", "a convolution's operand is ", name_of(operand->values.dtype));
+  REQUIRE(b.values.dtype != DType::u8, "give s8", "a weight or an error of unsigned codes");
   REQUIRE(a.values.shape == a_shape && b.values.shape == b_shape, "give tensors of the ConvProblem's shapes",
           "a convolution's operand has another shape than the problem");
 }
@@ -23,7 +24,7 @@ bool on_tensor_cores(const ConvProblem& p, const QTensor& a) { return !a.real() 
 int taps_of(const ConvProblem& p) { return p.kernel_h * p.kernel_w; }
 
 Output output_of(const QTensor& a, const QTensor& w, Tensor to, bool add) {
-  REQUIRE(to.dtype != DType::s8, "give f32 or bf16", "a convolution writes int8");
+  REQUIRE(is_real(to.dtype), "give f32 or bf16", "a convolution writes codes");
   return {a.scale, w.scale, w.per_channel, to.data, to.dtype == DType::bf16, add};
 }
 
@@ -72,10 +73,10 @@ void CudaBackend::conv_forward(const ConvProblem& p, QTensor x, QTensor w, Tenso
     const int64_t channels = round_up_16(p.x.c);
     const int8_t* const codes = padded_rows(x.values.s8(), p.x.pixels(), p.x.c, from_);
     const int8_t* const weights = padded_rows(w.values.s8(), p.y.c * taps_of(p), p.x.c, weights_);
-    launch_tensor_gather(g, codes, weights, static_cast<int>(taps_of(p) * channels), static_cast<int>(channels), output,
-                         stream_);
+    launch_tensor_gather(g, codes, x.values.dtype, weights, static_cast<int>(taps_of(p) * channels),
+                         static_cast<int>(channels), output, stream_);
   } else {
-    launch_direct_gather(g, x.real(), x.values.data, lane_major_weights(w, g), output, stream_);
+    launch_direct_gather(g, x.values.data, x.values.dtype, lane_major_weights(w, g), output, stream_);
   }
   if (!moments) return;
   launch_combine_moments(g, output.moments, items_.get<double>(4 * item_count(g) * p.y.c), moments, stream_);
@@ -93,7 +94,7 @@ void CudaBackend::conv_backward_data(const ConvProblem& p, QTensor dy, QTensor w
       if (per_channel)
         launch_direct_gather_per_channel(phase, dy.values.s8(), w.values.s8(), output, stream_);
       else
-        launch_direct_gather(phase, dy.real(), dy.values.data, w.values.data, output, stream_);
+        launch_direct_gather(phase, dy.values.data, dy.values.dtype, w.values.data, output, stream_);
     }
     return;
   }
@@ -103,8 +104,8 @@ void CudaBackend::conv_backward_data(const ConvProblem& p, QTensor dy, QTensor w
   launch_transpose_weights(w.values.s8(), static_cast<int>(p.y.c), taps_of(p) * p.x.c, static_cast<int>(channels),
                            weights, stream_);
   for (const Gather& phase : backward_gathers(p))
-    launch_tensor_gather(phase, codes, weights, static_cast<int>(channels), static_cast<int>(p.x.c * channels), output,
-                         stream_);
+    launch_tensor_gather(phase, codes, DType::s8, weights, static_cast<int>(channels),
+                         static_cast<int>(p.x.c * channels), output, stream_);
 }
 
 void CudaBackend::conv_backward_weight(const ConvProblem& p, QTensor x, QTensor dy, Into dw) {
@@ -115,6 +116,7 @@ void CudaBackend::conv_backward_weight(const ConvProblem& p, QTensor x, QTensor 
   if (x.real() && by_library(ConvPass::backward_weight, p, x.values, dw.tensor, dy.values, dw.add, {})) return;
   const WeightGather g = weight_gather(p);
   const int64_t count = dw.tensor.elements();
+  const int64_t most_products = products_per_sum(x.values.dtype);
   int parts = g.items;
   void* partial = nullptr;
   if (on_tensor_cores(p, x)) {
@@ -123,18 +125,18 @@ void CudaBackend::conv_backward_weight(const ConvProblem& p, QTensor x, QTensor 
     const int64_t products = int64_t{g.y_h} * g.y_w * round_up_16(g.images);
     const int64_t tiles = tensor_weight_tiles(g);
     const int64_t wanted = (2 * device_.processors + tiles - 1) / tiles, most = (products + 2047) / 2048;
-    const int64_t least = (products + products_per_sum - 1) / products_per_sum;
+    const int64_t least = (products + most_products - 1) / most_products;
     parts = static_cast<int>(std::max(least, std::min(wanted, most)));
     const ConvProblem flat = as_pixel_list(p);
     const int8_t* const x_planes = channel_major(x.values.s8(), flat.x, from_);
     const int8_t* const dy_planes = channel_major(dy.values.s8(), flat.y, weights_);
     partial = partial_.get<int32_t>(parts * count);
-    launch_tensor_weight(g, x_planes, dy_planes, parts, static_cast<int32_t*>(partial), stream_);
+    launch_tensor_weight(g, x_planes, x.values.dtype, dy_planes, parts, static_cast<int32_t*>(partial), stream_);
   } else {
-    REQUIRE(x.real() || int64_t{g.item_images} * g.y_h * g.y_w <= products_per_sum, "train on smaller images",
+    REQUIRE(x.real() || int64_t{g.item_images} * g.y_h * g.y_w <= most_products, "train on smaller images",
             "the weight gradient of a ", g.y_h, "x", g.y_w, " output does not fit int32 sums");
     partial = partial_.get<int32_t>(parts * count);
-    launch_direct_weight(g, x.real(), x.values.data, dy.values.data, partial, stream_);
+    launch_direct_weight(g, x.values.data, x.values.dtype, dy.values.data, partial, stream_);
   }
   launch_finish_weight(x.real(), partial, parts, count, x.scale, dy.scale, dw.tensor.f32(), dw.add, stream_);
 }

@@ -23,6 +23,7 @@ void CudaBackend::encode(const Values& values, int64_t rows, int64_t row_length,
   Sink sink;
   sink.type = encoding.dtype;
   sink.stochastic = encoding.rounding == Rounding::stochastic;
+  sink.lowest = encoding.lowest();
   sink.qmax = encoding.qmax;
   if (encoding.quantized()) sink.ranges = ranges_.get<ClipRange>(rows);
   sink.out = out;
@@ -43,10 +44,10 @@ void CudaBackend::quantize(Tensor src, const Encoding& encoding, const RngKey& k
 
 void CudaBackend::dequantize(QTensor src, Tensor dst) {
   REQUIRE(src.values.shape == dst.shape, "give a destination of the source's shape", "dequantize() between two shapes");
-  REQUIRE(src.values.dtype == DType::s8 && !src.real() && dst.dtype == DType::f32, "give codes and an f32 destination",
+  REQUIRE(!is_real(src.values.dtype) && !src.real() && dst.dtype == DType::f32, "give codes and an f32 destination",
           "dequantize() from ", name_of(src.values.dtype), " to ", name_of(dst.dtype));
-  launch_dequantize(src.values.s8(), dst.shape.n, dst.elements() / dst.shape.n, src.scale, src.per_channel, dst.f32(),
-                    stream_);
+  launch_dequantize(src.values.data, src.values.dtype, dst.shape.n, dst.elements() / dst.shape.n, src.scale,
+                    src.per_channel, dst.f32(), stream_);
 }
 
 void CudaBackend::affine_forward(const AffineProblem& problem, Convolved x, Moments moments,

@@ -19,7 +19,7 @@ __global__ void __launch_bounds__(walk_threads)
       false, 1, [](auto, int64_t) { return 0; },
       [&](auto, int64_t i, int j, int, int) {
         const bool keep = static_cast<float>(Walk::bits(random, j)) >= dropped;
-        if (type == DType::s8)
+        if (!is_real(type))
           static_cast<int8_t*>(y)[i] = keep ? static_cast<const int8_t*>(x)[i] : int8_t{0};
         else
           write_real(y, type == DType::bf16, false, i, keep ? read_value(x, type, i) * growth : 0.0f);

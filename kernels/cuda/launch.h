@@ -20,14 +20,16 @@ struct Output {
 };
 inline int64_t moment_floats(const Gather& g) { return int64_t{5} * g.chunks * g.to_channels; }
 
-// conv_tensor.cu: int8 tensor cores, no groups. from: (images, h, w, from_channels rounded up to 16), 16-byte aligned.
-// weights: of output channel c and tap t, lane c * lane_bytes + t * tap_bytes, from_channels rounded up.
-void launch_tensor_gather(const Gather&, const int8_t* from, const int8_t* weights, int lane_bytes, int tap_bytes,
-                          const Output&, Stream);
+// conv_tensor.cu: int8 tensor cores, no groups. A type is that of the codes before it: s8 or u8. from: (images, h, w,
+// from_channels rounded up to 16), 16-byte aligned. weights: of output channel c and tap t, lane c * lane_bytes + t *
+// tap_bytes, from_channels rounded up.
+void launch_tensor_gather(const Gather&, const int8_t* from, DType, const int8_t* weights, int lane_bytes,
+                          int tap_bytes, const Output&, Stream);
 // partial[split][output channel][tap][input channel] = sums over the split's share of the pixels. x and dy are channel
 // major: (channels, h, w, images rounded up to 16), zeros beyond the images.
 int64_t tensor_weight_tiles(const WeightGather&);  // of one split
-void launch_tensor_weight(const WeightGather&, const int8_t* x, const int8_t* dy, int splits, int32_t* partial, Stream);
+void launch_tensor_weight(const WeightGather&, const int8_t* x, DType, const int8_t* dy, int splits, int32_t* partial,
+                          Stream);
 
 // conv_layout.cu: to[row][0 .. padded) = from[row], zeros beyond.
 void launch_pad_rows(const int8_t* from, int64_t rows, int length, int padded, int8_t* to, Stream);
@@ -39,12 +41,12 @@ void launch_channel_major(const int8_t* from, int images, int pixels, int channe
 
 // conv_direct.cu: any groups; codes with exact sums, or f32 in the fixed order. Neighbouring threads make neighbouring
 // output channels, so a gather's lane_step is best 1.
-void launch_direct_gather(const Gather&, bool real, const void* from, const void* weights, const Output&, Stream);
+void launch_direct_gather(const Gather&, const void* from, DType, const void* weights, const Output&, Stream);
 // Data gradient of codes with one scale per output channel of the forward convolution: its channels' contributions are
 // scaled and added in f32, in order.
 void launch_direct_gather_per_channel(const Gather&, const int8_t* from, const int8_t* weights, const Output&, Stream);
 // partial[item][output channel][tap][input channel]: int32 sums of codes, or f32 sums of real values.
-void launch_direct_weight(const WeightGather&, bool real, const void* x, const void* dy, void* partial, Stream);
+void launch_direct_weight(const WeightGather&, const void* x, DType, const void* dy, void* partial, Stream);
 // dw (+)= the sum of all parts (int64, or double in order) * *scale_x * *scale_dy (null: 1).
 void launch_finish_weight(bool real, const void* partial, int parts, int64_t count, const float* scale_x,
                           const float* scale_dy, float* dw, bool add, Stream);
@@ -99,7 +101,7 @@ struct ClipRange {
 struct Sink {
   DType type = DType::f32;  // codes, or f32
   bool stochastic = false;
-  int qmax = 127;
+  int lowest = -127, qmax = 127;
   const ClipRange* ranges = nullptr;  // (rows)
   void* out = nullptr;
   uint64_t* saturated = nullptr;
@@ -114,7 +116,7 @@ void launch_encode(const Values&, int64_t rows, int64_t row_length, const StepKe
 int64_t affine_partial_floats(int64_t elements, int64_t channels);
 void launch_affine_reduce(const AffineBackwardValues&, const float* mean, int64_t count, float* partial, double* chunks,
                           double* sums, Stream);
-void launch_dequantize(const int8_t* codes, int64_t rows, int64_t row_length, const float* scales, bool per_row,
+void launch_dequantize(const void* codes, DType, int64_t rows, int64_t row_length, const float* scales, bool per_row,
                        float* out, Stream);
 // codes = (x - offset) / scale, per channel.
 void launch_keep_codes(const void* x, DType, int64_t count, int64_t channels, const float* scale, const float* offset,

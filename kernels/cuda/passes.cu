@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(threads)
   const Walk walk(row_length, key.first);
   const unsigned channels = static_cast<unsigned>(numbers.channels);
   const auto fetch = [&](auto width, int64_t i) { return numbers.fetch(width, i); };
-  if (sink.type != DType::s8) {
+  if (is_real(sink.type)) {
     walk(paired, channels, fetch, [&](auto width, int64_t i, int, int channel, const auto& fetched) {
       write_some(static_cast<float*>(sink.out) + i, numbers.at(width, i, channel, fetched));
     });
@@ -89,9 +89,9 @@ __global__ void __launch_bounds__(threads)
 #pragma unroll
     for (int e = 0; e < width(); ++e) {
       const float value = values.at[e];
-      codes.at[e] = sink.stochastic
-                        ? encode_stochastic(value, range.inverse_scale, sink.qmax, Walk::bits(random, j + e))
-                        : encode_nearest(value, range.inverse_scale, sink.qmax);
+      codes.at[e] = static_cast<int8_t>(
+          sink.stochastic ? encode_stochastic(value, range.inverse_scale, sink.qmax, Walk::bits(random, j + e))
+                          : encode_nearest(value, range.inverse_scale, sink.lowest, sink.qmax));
       beyond += magnitude_of(value) > range.clip ? 1u : 0u;
     }
     write_some(static_cast<int8_t*>(sink.out) + i, codes);
@@ -103,10 +103,10 @@ __global__ void __launch_bounds__(threads)
     atomicAdd(reinterpret_cast<unsigned long long*>(sink.saturated), static_cast<unsigned long long>(saturated));
 }
 
-__global__ void dequantize_kernel(const int8_t* codes, int64_t count, int64_t row_length, const float* scales,
+__global__ void dequantize_kernel(const void* codes, DType type, int64_t count, int64_t row_length, const float* scales,
                                   bool per_row, float* out) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x;
-  if (i < count) out[i] = static_cast<float>(codes[i]) * scales[per_row ? i / row_length : 0];
+  if (i < count) out[i] = read_value(codes, type, i) * scales[per_row ? i / row_length : 0];
 }
 
 __global__ void keep_codes_kernel(const void* x, DType type, int64_t count, int64_t channels, const float* scale,
@@ -114,7 +114,7 @@ __global__ void keep_codes_kernel(const void* x, DType type, int64_t count, int6
   const int64_t i = static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x;
   if (i >= count) return;
   const InputUnit unit{scale[i % channels], offset[i % channels]};
-  codes[i] = encode_nearest(read_value(x, type, i) - unit.offset, inverse_of(unit), 127);
+  write_code(codes, i, encode_nearest(read_value(x, type, i) - unit.offset, inverse_of(unit), -127, 127));
 }
 
 __global__ void find_nonfinite_kernel(const void* x, DType type, int64_t count, int32_t* found) {
@@ -172,11 +172,11 @@ OCTET_INSTANTIATE(PlainValues)
 OCTET_INSTANTIATE(AffineForwardValues)
 OCTET_INSTANTIATE(AffineBackwardValues)
 
-void launch_dequantize(const int8_t* codes, int64_t rows, int64_t row_length, const float* scales, bool per_row,
-                       float* out, Stream stream) {
+void launch_dequantize(const void* codes, DType type, int64_t rows, int64_t row_length, const float* scales,
+                       bool per_row, float* out, Stream stream) {
   const int64_t count = rows * row_length;
-  OCTET_LAUNCH(dequantize_kernel, dim3(blocks_for(count, threads)), dim3(threads), stream, codes, count, row_length,
-               scales, per_row, out);
+  OCTET_LAUNCH(dequantize_kernel, dim3(blocks_for(count, threads)), dim3(threads), stream, codes, type, count,
+               row_length, scales, per_row, out);
 }
 
 void launch_keep_codes(const void* x, DType type, int64_t count, int64_t channels, const float* scale,

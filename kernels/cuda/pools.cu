@@ -48,10 +48,10 @@ __device__ __forceinline__ int largest_in(const Geometry& g, const Window& windo
 }
 
 __device__ __forceinline__ void write_code_or_real(void* to, DType type, int64_t i, float value) {
-  if (type == DType::s8)
-    static_cast<int8_t*>(to)[i] = static_cast<int8_t>(round_nearest(value));
-  else
+  if (is_real(type))
     write_real(to, type == DType::bf16, false, i, value);
+  else
+    write_code(to, i, static_cast<int>(round_nearest(value)));
 }
 
 // A block works on one row of pixels of one image: there are too many elements to divide each one's number.

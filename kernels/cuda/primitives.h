@@ -19,7 +19,9 @@ __device__ __forceinline__ void load_matrices(uint32_t (&to)[4], const void* row
 
 // sums (16 x 8) += a (16 x 32 codes) * b (32 x 8 codes), spread over a warp as PTX's mma.m16n8k32 does: with g = lane /
 // 4 and t = lane % 4, a[0] holds row g, k 4t..4t+3; a[1] row g + 8; a[2], a[3] the same rows from k + 16; b[0] column
-// g, k 4t..4t+3; b[1] from k + 16; sums rows g (0, 1) and g + 8 (2, 3), columns 2t and 2t + 1.
+// g, k 4t..4t+3; b[1] from k + 16; sums rows g (0, 1) and g + 8 (2, 3), columns 2t and 2t + 1. A and B: int8_t, or one
+// of them uint8_t.
+template <class A, class B>
 __device__ __forceinline__ void multiply_add(int32_t (&sums)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1);
 
 // Both as bf16, `low` in the lower half; a NaN stays one, perhaps another.
@@ -55,6 +57,7 @@ inline void load_matrices(uint32_t (&to)[4], const void* row) {
     std::memcpy(&to[matrix], static_cast<const char*>(exchange.addresses[matrix * 8 + lane / 4]) + lane % 4 * 4, 4);
 }
 
+template <class A, class B>
 inline void multiply_add(int32_t (&sums)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
   emulation::Exchange& exchange = emulation::next_exchange();
   const unsigned lane = emulation::thread->lane;
@@ -63,13 +66,13 @@ inline void multiply_add(int32_t (&sums)[4], const uint32_t (&a)[4], uint32_t b0
   exchange.words[5][lane] = b1;
   emulation::warp_barrier();
   // A row's sixteen bytes lie in four neighbouring lanes, so in sixteen neighbouring bytes of the table.
-  const auto bytes = [&](unsigned word, unsigned line) {
-    return reinterpret_cast<const int8_t*>(&exchange.words[word][line * 4]);
+  const auto bytes = [&]<class Code>(Code, unsigned word, unsigned line) {
+    return reinterpret_cast<const Code*>(&exchange.words[word][line * 4]);
   };
   for (unsigned i = 0; i < 4; ++i) {
     const unsigned column = lane % 4 * 2 + i % 2;
-    const int8_t *a_low = bytes(i / 2, lane / 4), *a_high = bytes(2 + i / 2, lane / 4);
-    const int8_t *b_low = bytes(4, column), *b_high = bytes(5, column);
+    const A *a_low = bytes(A{}, i / 2, lane / 4), *a_high = bytes(A{}, 2 + i / 2, lane / 4);
+    const B *b_low = bytes(B{}, 4, column), *b_high = bytes(B{}, 5, column);
     int32_t sum = 0;
     for (int k = 0; k < 16; ++k) sum += a_low[k] * b_low[k] + a_high[k] * b_high[k];
     sums[i] += sum;
@@ -126,21 +129,32 @@ __device__ __forceinline__ void load_matrices(uint32_t (&to)[4], const void* row
                : "memory");
 }
 
-__device__ __forceinline__ void multiply_add(int32_t (&sums)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
 #if __CUDA_ARCH__ >= 800
-  asm volatile(
-      "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, "
-      "%3};\n"
-      : "+r"(sums[0]), "+r"(sums[1]), "+r"(sums[2]), "+r"(sums[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+#define OCTET_MULTIPLY_ADD(types)                                                       \
+  asm volatile("mma.sync.aligned.m16n8k32.row.col.s32." types                           \
+               ".s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};\n" \
+               : "+r"(sums[0]), "+r"(sums[1]), "+r"(sums[2]), "+r"(sums[3])             \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1))
 #else  // Turing: 8 x 8 x 16, with the same places for everything
-  for (int row = 0; row < 2; ++row)
-    for (int half = 0; half < 2; ++half)
-      asm volatile("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0, %1}, {%2}, {%3}, {%0, %1};\n"
-                   : "+r"(sums[2 * row]), "+r"(sums[2 * row + 1])
-                   : "r"(a[row + 2 * half]), "r"(half == 0 ? b0 : b1));
+#define OCTET_MULTIPLY_ADD(types)                                                                     \
+  for (int row = 0; row < 2; ++row)                                                                   \
+    for (int half = 0; half < 2; ++half)                                                              \
+  asm volatile("mma.sync.aligned.m8n8k16.row.col.s32." types ".s32 {%0, %1}, {%2}, {%3}, {%0, %1};\n" \
+               : "+r"(sums[2 * row]), "+r"(sums[2 * row + 1])                                         \
+               : "r"(a[row + 2 * half]), "r"(half == 0 ? b0 : b1))
 #endif
+template <class A, class B>
+__device__ __forceinline__ void multiply_add(int32_t (&sums)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+  constexpr bool a_signed = A(-1) < A(0), b_signed = B(-1) < B(0);
+  static_assert(a_signed || b_signed);
+  if constexpr (!a_signed)
+    OCTET_MULTIPLY_ADD("u8.s8");
+  else if constexpr (!b_signed)
+    OCTET_MULTIPLY_ADD("s8.u8");
+  else
+    OCTET_MULTIPLY_ADD("s8.s8");
 }
+#undef OCTET_MULTIPLY_ADD
 
 #endif
 

@@ -12,7 +12,11 @@ namespace octet::cuda {
 __device__ __forceinline__ float read_value(const void* from, DType type, int64_t i) {
   if (type == DType::f32) return static_cast<const float*>(from)[i];
   if (type == DType::bf16) return from_bf16(static_cast<const uint16_t*>(from)[i]);
+  if (type == DType::u8) return static_cast<const uint8_t*>(from)[i];
   return static_cast<const int8_t*>(from)[i];
+}
+__device__ __forceinline__ void write_code(void* to, int64_t i, int code) {
+  static_cast<uint8_t*>(to)[i] = static_cast<uint8_t>(code);
 }
 __device__ __forceinline__ void write_real(void* to, bool bf16, bool add, int64_t i, float value) {
   if (bf16) {
@@ -63,7 +67,7 @@ __device__ __forceinline__ Values<width> values_of(const Some<Stored<type>, widt
 template <int width>
 __device__ __forceinline__ uint64_t read_bits(Width<width> some, const void* from, DType type, int64_t i) {
   uint64_t bits = 0;
-  if (type == DType::s8) {
+  if (!is_real(type)) {
     const auto codes = read_some(some, static_cast<const int8_t*>(from) + i);
     memcpy(&bits, &codes, sizeof codes);
   } else {
@@ -75,10 +79,12 @@ __device__ __forceinline__ uint64_t read_bits(Width<width> some, const void* fro
 template <int width>
 __device__ __forceinline__ Values<width> values_of_bits(Width<width>, uint64_t bits, DType type) {
   Values<width> values;
-  if (type == DType::s8) {
+  if (!is_real(type)) {
     Some<int8_t, width> codes;
     memcpy(&codes, &bits, sizeof codes);
-    values = values_of<DType::s8>(codes);
+    const int kept_bits = type == DType::u8 ? 0xFF : -1;  // of the byte with its sign
+#pragma unroll
+    for (int e = 0; e < width; ++e) values.at[e] = static_cast<float>(codes.at[e] & kept_bits);
   } else {
     memcpy(&values, &bits, sizeof values);
   }

@@ -37,7 +37,7 @@ __device__ __forceinline__ Values<width> affine_sum(Width<width> some, const Val
   for (int e = 0; e < width; ++e) sum.at[e] = x.at[e] * a.at[e] + b.at[e];
   if (residual == nullptr) return sum;
   const Values<width> other = values_of_bits(some, bits, residual_type);
-  const float scale = residual_type == DType::s8 ? *residual_scale : 1.0f;
+  const float scale = is_real(residual_type) ? 1.0f : *residual_scale;
 #pragma unroll
   for (int e = 0; e < width; ++e) sum.at[e] += other.at[e] * scale;
   return sum;

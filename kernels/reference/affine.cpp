@@ -30,7 +30,7 @@ void encode_all(const Encoding& encoding, const RngKey& key, QTensor to, At at, 
     return;
   }
   const Encoder encode(encoding, key, clip_of(encoding, absmax));
-  for (int64_t i = 0; i < count; ++i) to.values.s8()[i] = encode(at(i), i);
+  for (int64_t i = 0; i < count; ++i) write_code(to.values, i, encode(at(i), i));
   *to.scale = encode.scale();
 }
 }  // namespace
@@ -50,7 +50,7 @@ void ReferenceBackend::affine_forward(const AffineProblem& problem, Convolved x,
   for (int64_t i = 0; x.codes && i < x.codes.elements(); ++i) {
     const int64_t channel = i % channels;
     const InputUnit unit = unit_between(moments.min[channel], moments.max[channel]);
-    x.codes.s8()[i] = encode_nearest(read(x.real, i) - unit.offset, inverse_of(unit), 127);
+    write_code(x.codes, i, encode_nearest(read(x.real, i) - unit.offset, inverse_of(unit), -127, 127));
     x.scale[channel] = unit.scale;
     x.offset[channel] = unit.offset;
   }

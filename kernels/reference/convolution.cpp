@@ -23,7 +23,7 @@ void check(const ConvProblem& problem) {
 void check(const char* what, const QTensor& tensor, Shape shape) {
   REQUIRE(tensor.values.shape == shape, "give tensors of the ConvProblem's shapes", "the convolution's ", what,
           " has another shape than the problem");
-  REQUIRE(tensor.real() != (tensor.values.dtype == DType::s8), "give a scale to codes, and to codes alone",
+  REQUIRE(tensor.real() == is_real(tensor.values.dtype), "give a scale to codes, and to codes alone",
           "the convolution's ", what, " is ", name_of(tensor.values.dtype), tensor.real() ? " without" : " with",
           " a scale");
 }
@@ -60,13 +60,17 @@ void for_each_product(const ConvProblem& p, int64_t first, int64_t last, Visit v
 // Calls use(a's elements, b's elements, zero) with typed pointers and a zero of the type that sums are taken in.
 template <class Use>
 void with_elements(const QTensor& a, const QTensor& b, Use use) {
-  if (!a.real()) return use(a.values.s8(), b.values.s8(), int64_t{0});
+  if (!a.real()) {
+    REQUIRE(b.values.dtype == DType::s8, "give s8", "a weight or an error of unsigned codes");
+    if (a.values.dtype == DType::u8) return use(a.values.u8(), b.values.s8(), int64_t{0});
+    return use(a.values.s8(), b.values.s8(), int64_t{0});
+  }
   REQUIRE(a.values.dtype == DType::f32 && b.values.dtype == DType::f32, "give f32 operands",
           "a convolution of real numbers that are not f32");
   use(a.values.f32(), b.values.f32(), 0.0);
 }
-template <class Sum, class Element>
-Sum product(Element a, Element b) {
+template <class Sum, class A, class B>
+Sum product(A a, B b) {
   return static_cast<Sum>(a) * static_cast<Sum>(b);
 }
 

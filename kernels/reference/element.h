@@ -12,6 +12,8 @@ inline float read(Tensor tensor, int64_t i) {
   switch (tensor.dtype) {
     case DType::s8:
       return tensor.s8()[i];
+    case DType::u8:
+      return tensor.u8()[i];
     case DType::bf16:
       return from_bf16(tensor.as<uint16_t>()[i]);
     case DType::f32:
@@ -20,13 +22,15 @@ inline float read(Tensor tensor, int64_t i) {
   return tensor.f32()[i];
 }
 inline void write(Tensor tensor, int64_t i, float value) {
-  REQUIRE(tensor.dtype != DType::s8, "give an f32 or bf16 tensor", "a real number cannot be written into int8 codes");
+  REQUIRE(is_real(tensor.dtype), "give an f32 or bf16 tensor", "a real number cannot be written into int8 codes");
   if (tensor.dtype == DType::bf16) {
     tensor.as<uint16_t>()[i] = to_bf16(value);
   } else {
     tensor.f32()[i] = value;
   }
 }
+// Any code, in the byte that holds it.
+inline void write_code(Tensor tensor, int64_t i, int code) { tensor.s8()[i] = static_cast<int8_t>(code); }
 // The sum is taken in float before it is rounded to the tensor's type.
 inline void write(Into into, int64_t i, float value) {
   write(into.tensor, i, into.add ? read(into.tensor, i) + value : value);
@@ -55,8 +59,9 @@ struct Encoder {
   Encoder(const Encoding& how, const RngKey& random, float range)
       : encoding(how), key(random), clip(range), inverse_scale(inverse_scale_of(range, how.qmax)) {}
   float scale() const { return scale_of(clip, encoding.qmax); }
-  int8_t operator()(float x, int64_t element) const {
-    if (encoding.rounding == Rounding::nearest) return encode_nearest(x, inverse_scale, encoding.qmax);
+  int operator()(float x, int64_t element) const {
+    if (encoding.rounding == Rounding::nearest)
+      return encode_nearest(x, inverse_scale, encoding.lowest(), encoding.qmax);
     return encode_stochastic(x, inverse_scale, encoding.qmax, random_bits16(key, static_cast<uint64_t>(element)));
   }
 };

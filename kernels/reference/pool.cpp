@@ -45,11 +45,10 @@ int64_t window_size(const PoolProblem& problem, int64_t y) {
 }
 
 void write_code_or_real(Tensor tensor, int64_t i, float x) {
-  if (tensor.dtype == DType::s8) {
-    tensor.s8()[i] = static_cast<int8_t>(round_nearest(x));
-  } else {
+  if (is_real(tensor.dtype))
     write(tensor, i, x);
-  }
+  else
+    write_code(tensor, i, static_cast<int>(round_nearest(x)));
 }
 }  // namespace
 

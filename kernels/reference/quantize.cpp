@@ -66,7 +66,7 @@ void ReferenceBackend::quantize(Tensor src, const Encoding& encoding, const RngK
       const float x = read(src, i);
       count_histogram(probe, i, x);
       count_saturated(probe, x, clip);
-      dst.values.s8()[i] = encode(x, i);
+      write_code(dst.values, i, encode(x, i));
     }
   }
 }

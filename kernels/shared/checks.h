@@ -14,14 +14,14 @@ inline void check_affine(const AffineProblem& problem, const Convolved& x, Momen
 }
 
 inline void check_residual(const AffineProblem& problem, const QTensor& residual) {
-  REQUIRE(!residual || (residual.values.shape == problem.shape && residual.values.dtype != DType::bf16 &&
-                        residual.real() != (residual.values.dtype == DType::s8)),
-          "add codes or f32 of the problem's shape", "an affine step's residual has another shape or type");
+  REQUIRE(
+      !residual || (residual.values.shape == problem.shape && residual.real() == (residual.values.dtype == DType::f32)),
+      "add codes or f32 of the problem's shape", "an affine step's residual has another shape or type");
 }
 inline void check_affine_forward(const AffineProblem& problem, const Convolved& x, Moments moments,
                                  AffineParameters parameters, const QTensor& residual) {
   check_affine(problem, x, moments, parameters);
-  REQUIRE(x.real.shape == problem.shape && x.real.dtype != DType::s8, "give x in the problem's shape, as f32 or bf16",
+  REQUIRE(x.real.shape == problem.shape && is_real(x.real.dtype), "give x in the problem's shape, as f32 or bf16",
           "an affine step reads another tensor than its problem tells");
   REQUIRE(!x.codes || (moments.min && moments.max), "give the channels' extremes",
           "an affine step keeps codes of an unknown range");
@@ -30,12 +30,12 @@ inline void check_affine_forward(const AffineProblem& problem, const Convolved& 
 inline void check_affine_backward(const AffineProblem& problem, const Convolved& x, Moments moments,
                                   AffineParameters parameters, const QTensor& residual, Tensor dy, Into d_residual) {
   check_affine(problem, x, moments, parameters);
-  REQUIRE(x.codes || (x.real.shape == problem.shape && x.real.dtype != DType::s8),
+  REQUIRE(x.codes || (x.real.shape == problem.shape && is_real(x.real.dtype)),
           "give x in the problem's shape, as f32 or bf16, or its codes",
           "an affine step reads another tensor than its problem tells");
-  REQUIRE(dy.shape == problem.shape && dy.dtype != DType::s8, "give dy in the problem's shape, as f32 or bf16",
+  REQUIRE(dy.shape == problem.shape && is_real(dy.dtype), "give dy in the problem's shape, as f32 or bf16",
           "an affine step's dy has another shape or type");
-  REQUIRE(!d_residual || d_residual.tensor.dtype != DType::s8, "give f32 or bf16", "d_residual is int8");
+  REQUIRE(!d_residual || is_real(d_residual.tensor.dtype), "give f32 or bf16", "d_residual is int8");
   check_residual(problem, residual);
 }
 
@@ -47,14 +47,19 @@ inline void check_encoded(const Encoding& encoding, const QTensor& tensor, Shape
           "an affine step writes another tensor than its encoding tells");
 }
 
+inline void check_unsigned(const Encoding& encoding) {
+  REQUIRE(encoding.dtype != DType::u8 || encoding.rounding == Rounding::nearest, "round to nearest",
+          "unsigned codes rounded stochastically");
+}
 inline void check_quantize(Tensor source, const Encoding& encoding, const QTensor& to, Probe probe) {
   REQUIRE(source.shape == to.values.shape, "give a destination of the source's shape", "quantize() between two shapes");
-  REQUIRE(source.dtype != DType::s8, "give real numbers", "quantize() from codes");
+  REQUIRE(is_real(source.dtype), "give real numbers", "quantize() from codes");
   REQUIRE(encoding.dtype == to.values.dtype && encoding.dtype != DType::bf16 && encoding.quantized() != to.real(),
           "give a destination of the encoding's type, int8 with a scale or f32", "quantize() into ",
           name_of(to.values.dtype), " asks for ", name_of(encoding.dtype));
   REQUIRE(encoding.per_channel == to.per_channel || !encoding.quantized(), "give one scale for each scale asked for",
           "the encoding and its destination differ in per_channel");
+  check_unsigned(encoding);
   REQUIRE(probe.sample == 1 || !encoding.per_channel, "count every block", "a sample of a tensor with many scales");
 }
 

@@ -1,6 +1,7 @@
 // The one definition of rounding, encoding and bf16, used by every backend. Symmetric uniform quantization, equations
 // (1)-(3) of "Towards Unified INT8 Training for Convolutional Neural Network" (CVPR 2020):
 //   q = round(clip(x, c) / s),  s = c / qmax,  x^ = q s.
+// Values that are never negative have codes from 0 on, twice as many in as many bits.
 // Everything here is plain float arithmetic without fused multiply-add, so that any vector width gives the same bits.
 #pragma once
 #include <cstring>
@@ -39,11 +40,11 @@ OCTET_BOTH float power_of_two_at_least(float x) {
 OCTET_BOTH float scale_of(float clip, int qmax) { return clip / static_cast<float>(qmax); }
 OCTET_BOTH float inverse_scale_of(float clip, int qmax) { return clip > 0 ? static_cast<float>(qmax) / clip : 0.0f; }
 
-// NaN becomes -qmax, or in a backend that clamps to tighter bounds the lower one: a code is always in range (the step's
-// finiteness check is what reports the NaN).
-OCTET_BOTH float clamp_code(float x, float qmax) {
-  const float low = x > -qmax ? x : -qmax;
-  return low < qmax ? low : qmax;
+// NaN becomes the lowest code, or in a backend that clamps to tighter bounds the lower one: a code is always in range
+// (the step's finiteness check is what reports the NaN).
+OCTET_BOTH float clamp_code(float x, float lowest, float highest) {
+  const float raised = x > lowest ? x : lowest;
+  return raised < highest ? raised : highest;
 }
 
 // Nearest, ties to even: adding 1.5 * 2^23 leaves no bits below the point (|x| < 2^22).
@@ -56,14 +57,15 @@ OCTET_BOTH float round_nearest(float x) {
 #endif
 }
 
-OCTET_BOTH int8_t encode_nearest(float x, float inverse_scale, int qmax) {
-  return static_cast<int8_t>(round_nearest(clamp_code(x * inverse_scale, static_cast<float>(qmax))));
+OCTET_BOTH int encode_nearest(float x, float inverse_scale, int lowest, int highest) {
+  return static_cast<int>(
+      round_nearest(clamp_code(x * inverse_scale, static_cast<float>(lowest), static_cast<float>(highest))));
 }
 
 // Stochastic: floor(x + u) with u = bits / 65536. 128 + u is exactly the float 0x43000000 | bits; the sum is positive,
 // so truncation is floor. Zero always stays zero; integers always stay themselves.
 OCTET_BOTH int8_t encode_stochastic(float x, float inverse_scale, int qmax, uint32_t bits16) {
-  const float y = clamp_code(x * inverse_scale, static_cast<float>(qmax));
+  const float y = clamp_code(x * inverse_scale, static_cast<float>(-qmax), static_cast<float>(qmax));
   return static_cast<int8_t>(static_cast<int>(y + float_of(0x43000000u | bits16)) - 128);
 }
 

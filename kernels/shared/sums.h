@@ -24,8 +24,9 @@ inline ConvProblem as_pixel_list(const ConvProblem& p) {
 // a run's end when as many have come together since.
 inline constexpr int64_t fold_products = 64;
 
-// Sums of code products are exact: as many as an int32 surely holds (133,144 of 127 x 127), in a round number.
-inline constexpr int64_t products_per_sum = 131072;
+// Sums of code products are exact: as many as an int32 surely holds (133,144 of 127 x 127, 66,313 of 255 x 127), in a
+// round number.
+constexpr int64_t products_per_sum(DType x) { return x == DType::u8 ? 65536 : 131072; }
 
 // Moments of a convolution's output: chunks of 64 pixels, then items of this many images, then all items. p is what
 // as_pixel_list() gave; element_bytes: 1 for codes, 4 for real operands.

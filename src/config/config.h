@@ -26,6 +26,7 @@ struct Config {
     } bits;
     bool quantize_first = false, quantize_last = false;
     bool per_channel_weights = false;
+    bool unsigned_activations = true;
     std::string grad_weight = "int8";  // int8 | real: the gradient that the weight gradient reads
     struct {
       bool enabled = true;

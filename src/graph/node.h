@@ -104,7 +104,7 @@ class Declare {
   virtual const Policy& policy() const = 0;
   virtual DType storage() const = 0;  // of convolution outputs, see PlanOptions
   virtual Shape shape(Edge) const = 0;
-  virtual bool codes(Edge) const = 0;  // the edge carries int8 codes
+  virtual const Encoding& encoding(Edge) const = 0;
   virtual bool needs_gradient(Edge) const = 0;
   virtual void reads_in_backward(Edge) = 0;
   virtual Slot keep(Shape, DType, Need) = 0;
@@ -137,7 +137,8 @@ class Node {
   virtual Shape output_shape(const std::vector<Shape>& inputs) = 0;
   virtual bool quantized(const Policy&) const { return false; }         // it contracts codes
   virtual bool reads_real(const Policy&, Edge) const { return false; }  // that input must be real-valued
-  virtual bool keeps_encoding() const { return false; }                 // codes in, codes out; real in, real out
+  virtual bool keeps_encoding() const { return false; }                 // its output is encoded as its inputs are
+  virtual bool never_negative() const { return false; }                 // its output, whatever its inputs are
   virtual bool writes_real() const { return false; }                    // its output is real-valued whatever reads it
   virtual void declare(Declare&) = 0;
   virtual void bind(Bound&) {}

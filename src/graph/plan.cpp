@@ -8,6 +8,7 @@
 #include <map>
 
 #include "src/graph/arena.h"
+#include "src/graph/encodings.h"
 
 namespace octet {
 
@@ -18,7 +19,6 @@ class Plan::Builder final : public Declare, public Bound {
       : plan_(plan), policy_(policy), clips_(clips), options_(options), nodes_(plan.graph_.nodes()) {
     const size_t edges = size_t(plan.graph_.edges());
     shapes_.resize(edges);
-    codes_.assign(edges, false);
     producer_.assign(edges, -1);
     consumers_.resize(edges);
     read_backward_.assign(edges, -1);
@@ -29,7 +29,7 @@ class Plan::Builder final : public Declare, public Bound {
                   "set backend.device to cpu, or policy.name to unified_int8 or fp32", "policy ", policy_.name(),
                   " computes on the processor and cannot train on backend ", plan_.backend_.name());
     infer_shapes();
-    choose_codes();
+    encodings_ = choose_encodings(policy_, nodes_, shapes_, producer_, consumers_);
     plan_.node_params_.resize(nodes_.size());
     plan_.node_bytes_.assign(nodes_.size(), 0);
     for (auto& node : nodes_) {
@@ -48,7 +48,7 @@ class Plan::Builder final : public Declare, public Bound {
   const Policy& policy() const override { return policy_; }
   DType storage() const override { return options_.storage; }
   Shape shape(Edge edge) const override { return shapes_[edge.id]; }
-  bool codes(Edge edge) const override { return codes_[edge.id]; }
+  const Encoding& encoding(Edge edge) const override { return encodings_[edge.id]; }
   bool needs_gradient(Edge edge) const override { return producer_[edge.id] > 0; }
   void reads_in_backward(Edge edge) override {
     read_backward_[edge.id] = std::max(read_backward_[edge.id], backward_time(current_));
@@ -113,21 +113,6 @@ class Plan::Builder final : public Declare, public Bound {
     }
   }
 
-  // An edge carries codes when the policy quantizes activations and nobody needs it real, itself or behind a node that
-  // keeps the encoding. Consumers' outputs come later than their inputs, so the last edge is decided first.
-  void choose_codes() {
-    if (!policy_.encoding(Role::activation).quantized()) return;
-    for (size_t edge = shapes_.size(); edge-- > 0;) {
-      bool real = nodes_[producer_[edge]]->writes_real();
-      for (int consumer : consumers_[edge]) {
-        const Node& node = *nodes_[consumer];
-        real =
-            real || node.reads_real(policy_, Edge{int(edge)}) || (node.keeps_encoding() && !codes_[node.output().id]);
-      }
-      codes_[edge] = !real;
-    }
-  }
-
   // Backward order: the last node's parameters first; within a node norm parameters and bias before the weight.
   void order_parameters() {
     std::vector<int> order(declared_.size());
@@ -159,7 +144,7 @@ class Plan::Builder final : public Declare, public Bound {
     const int n = int(nodes_.size());
     for (size_t edge = 0; edge < shapes_.size(); ++edge) {
       const int last_consumer = consumers_[edge].empty() ? producer_[edge] : consumers_[edge].back();
-      const DType dtype = codes_[edge] ? DType::s8 : DType::f32;
+      const DType dtype = encodings_[edge].dtype;
       MemoryBlock value{size_t(shapes_[edge].elements()) * size_of(dtype), producer_[edge],
                         std::max(last_consumer, read_backward_[edge]), 0};
       edge_blocks[edge].first = blocks.size();
@@ -167,7 +152,7 @@ class Plan::Builder final : public Declare, public Bound {
       blocks.push_back(value);
       plan_.memory_.values.push_back({{nullptr, shapes_[edge], dtype}});
       const DType narrow = options_.storage == DType::s8 ? DType::bf16 : options_.storage;
-      const DType gradient_type = codes_[edge] ? narrow : DType::f32;
+      const DType gradient_type = encodings_[edge].quantized() ? narrow : DType::f32;
       plan_.memory_.gradients.push_back({nullptr, shapes_[edge], gradient_type});
       if (!needs_gradient(Edge{int(edge)})) continue;
       // The loss, which is the last node, writes its gradient while it runs forward.
@@ -188,7 +173,7 @@ class Plan::Builder final : public Declare, public Bound {
     for (size_t edge = 0; edge < shapes_.size(); ++edge) {
       QTensor& value = plan_.memory_.values[edge];
       value.values.data = base + blocks[edge_blocks[edge].first].offset;
-      if (codes_[edge]) value.scale = scales + edge;
+      if (encodings_[edge].quantized()) value.scale = scales + edge;
       if (edge_blocks[edge].second != SIZE_MAX)
         plan_.memory_.gradients[edge].data = base + blocks[edge_blocks[edge].second].offset;
     }
@@ -272,7 +257,7 @@ class Plan::Builder final : public Declare, public Bound {
   std::vector<std::unique_ptr<Node>>& nodes_;
   int current_ = 0;
   std::vector<Shape> shapes_;
-  std::vector<bool> codes_;
+  std::vector<Encoding> encodings_;  // of every edge
   std::vector<int> producer_, read_backward_;
   std::vector<std::vector<int>> consumers_;
   std::vector<MemoryBlock> slot_blocks_;

@@ -42,6 +42,8 @@ class Policy {
   // Encoding of a weight, of an activation that a quantized layer reads, or of the error of a quantized layer. A
   // weight's clip of Range::held without a value is chosen by WeightClips.
   virtual Encoding encoding(Role) const = 0;
+  // Of an activation that is never negative.
+  virtual Encoding positive_activation() const { return encoding(Role::activation); }
   // Errors are observed by the ClipCoordinator, and clipped at values it holds if their range is Range::held.
   virtual bool needs_clips() const = 0;
   // The weight gradient reads the error before it is quantized.

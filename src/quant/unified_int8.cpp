@@ -40,6 +40,13 @@ class UnifiedInt8 final : public Policy {
     return encoding;
   }
 
+  // Half of the signed codes would never be used. The paper does not tell behind what its activations are rounded.
+  Encoding positive_activation() const override {
+    Encoding positive = encoding(Role::activation);
+    if (config_.unsigned_activations) positive.dtype = DType::u8, positive.qmax = 2 * positive.qmax + 1;
+    return positive;
+  }
+
   bool needs_clips() const override {
     return config_.clip.enabled || config_.lr_scale.enabled || config_.clip.record_histograms;
   }

@@ -122,11 +122,7 @@ inline void expect_equal(Backend& backend, const Tensor& on_device, const Tensor
   const Tensor got{bytes.data(), want.shape, want.dtype};
   int shown = 0;
   for (int64_t i = 0; i < want.elements() && shown < 5; ++i) {
-    const auto value = [&](const Tensor& t) {
-      return t.dtype == DType::s8     ? static_cast<float>(t.s8()[i])
-             : t.dtype == DType::bf16 ? from_bf16(t.as<uint16_t>()[i])
-                                      : t.f32()[i];
-    };
+    const auto value = [&](const Tensor& t) { return reference::read(t, i); };
     if (bits_of(value(got)) == bits_of(value(want))) continue;
     ADD_FAILURE() << what << " at " << i << ": " << value(got) << ", the CPU has " << value(want);
     ++shown;

@@ -16,6 +16,9 @@ struct Operands {
 Operands codes_of(const ConvProblem& p, bool per_channel = false) {
   return {random_codes(p.x, 1), random_codes(p.weight(), 2, per_channel), random_codes(p.y, 3)};
 }
+Operands unsigned_codes_of(const ConvProblem& p) {
+  return {random_unsigned_codes(p.x, 1), random_codes(p.weight(), 2), random_codes(p.y, 3)};
+}
 Operands reals_of(const ConvProblem& p) {
   return {random_real_operand(p.x, 1), random_real_operand(p.weight(), 2), random_real_operand(p.y, 3)};
 }
@@ -39,6 +42,7 @@ TEST(CudaConvolution, CodesEqualTheCpu) {
   bool add = false;
   for (const ConvCase& c : conv_cases()) {
     expect_same_convolution(c, codes_of(c.problem), add ? DType::bf16 : DType::f32, add);
+    expect_same_convolution(c, unsigned_codes_of(c.problem), add ? DType::bf16 : DType::f32, add);
     if (HasFailure()) return;
     add = !add;
   }
@@ -52,7 +56,7 @@ TEST(CudaConvolution, LargerCodesEqualTheCpu) {
                             // tiles of 128 columns in all three passes, whole ones and the end of one
                             square_case({5, 9, 7, 128}, 128, 3, 1, 1), square_case({17, 5, 6, 144}, 520, 1, 2, 0)};
   for (const ConvCase& c : cases) {
-    expect_same_convolution(c, codes_of(c.problem), DType::bf16, false);
+    expect_same_convolution(c, unsigned_codes_of(c.problem), DType::bf16, false);
     if (HasFailure()) return;
   }
 }
@@ -74,6 +78,9 @@ TEST(CudaConvolution, WideSumsAreExact) {
   Operands operands = codes_of(c.problem);
   std::fill_n(operands.x.s8(), operands.x.elements(), int8_t{127});
   std::fill_n(operands.dy.s8(), operands.dy.elements(), int8_t{-127});
+  expect_same_convolution(c, operands, DType::f32, false);
+  operands.x = random_unsigned_codes(c.problem.x, 1);
+  std::fill_n(operands.x.s8(), operands.x.elements(), int8_t{-1});  // 255
   expect_same_convolution(c, operands, DType::f32, false);
 }
 

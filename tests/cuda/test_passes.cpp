@@ -55,8 +55,8 @@ TEST(CudaPasses, Quantize) {
 
 TEST(CudaPasses, Dequantize) {
   for (const Shape shape : shapes())
-    for (const bool per_channel : {false, true}) {
-      const OwnedQTensor from = random_codes(shape, 3, per_channel);
+    for (const OwnedQTensor& from :
+         {random_codes(shape, 3), random_codes(shape, 3, true), random_unsigned_codes(shape, 3)}) {
       expect_same(say("dequantize ", name_of(shape)), [&](Place& place) {
         const Tensor to = place.zeros(shape);
         place.backend.dequantize(place.copy(from.view()), to);
@@ -93,11 +93,13 @@ struct Norm {
     return {place.copy(gamma.view()).f32(), place.copy(beta.view()).f32()};
   }
 };
-enum class Other { none, codes, real };
+enum class Other { none, codes, unsigned_codes, real };
+constexpr Other others[] = {Other::none, Other::codes, Other::unsigned_codes, Other::real};
 OwnedQTensor other_tensor(Other other, Shape shape, uint32_t seed) {
-  return other == Other::none    ? OwnedQTensor()
-         : other == Other::codes ? random_codes(shape, seed)
-                                 : random_real_operand(shape, seed);
+  return other == Other::none             ? OwnedQTensor()
+         : other == Other::codes          ? random_codes(shape, seed)
+         : other == Other::unsigned_codes ? random_unsigned_codes(shape, seed)
+                                          : random_real_operand(shape, seed);
 }
 
 TEST(CudaPasses, AffineForward) {
@@ -107,9 +109,10 @@ TEST(CudaPasses, AffineForward) {
     for (const DType type : {DType::f32, DType::bf16}) {
       const OwnedConvolved x = OwnedConvolved(shape, 5, type).with_codes();
       for (const Activation activation : {Activation::none, Activation::relu, Activation::relu6})
-        for (const Other other : {Other::none, Other::codes, Other::real})
+        for (const Other other : others)
           for (const Encoding& encoding :
-               {codes(Rounding::nearest, Range::absmax), codes(Rounding::stochastic, Range::held, &held), Encoding{}}) {
+               {codes(Rounding::nearest, Range::absmax), codes(Rounding::stochastic, Range::held, &held),
+                Encoding{.dtype = DType::u8, .qmax = 255}, Encoding{}}) {
             AffineProblem problem{shape};
             problem.activation = activation;
             problem.normalize = encoding.rounding == Rounding::nearest;
@@ -169,7 +172,7 @@ TEST(CudaPasses, AffineBackward) {
   for (const Shape shape : shapes())
     for (const DType type : {DType::f32, DType::bf16, DType::s8})
       for (const Activation activation : {Activation::none, Activation::relu, Activation::relu6})
-        for (const Other other : {Other::none, Other::codes, Other::real}) {
+        for (const Other other : others) {
           AffineProblem problem{shape};
           problem.activation = activation;
           expect_same_backward(problem, type, other, stochastic, add);
@@ -258,16 +261,17 @@ TEST(CudaPasses, Pools) {
   for (const bool max : {true, false})
     for (const PoolProblem& p : {pooled({2, 11, 9, 5}, 3, 2, 1, max), pooled({3, 8, 8, 70}, 2, 2, 0, max),
                                  pooled({1, 7, 6, 16}, 3, 1, 1, max), pooled({1, 7, 6, 16}, 3, 1, 1, max, !max)})
-      for (const DType type : {DType::s8, DType::f32, DType::bf16}) {
-        const OwnedQTensor x = type == DType::s8 ? random_codes(p.x, 1, false, 3)  // ties
-                                                 : OwnedQTensor(random_real(p.x, 1, 1, type));
-        const DType real = type == DType::s8 ? DType::bf16 : type;
+      for (const DType type : {DType::s8, DType::u8, DType::f32, DType::bf16}) {
+        const OwnedQTensor x = type == DType::s8   ? random_codes(p.x, 1, false, 3)  // ties
+                               : type == DType::u8 ? random_unsigned_codes(p.x, 1)
+                                                   : OwnedQTensor(random_real(p.x, 1, 1, type));
+        const DType real = is_real(type) ? type : DType::bf16;
         const OwnedTensor dy = random_real(p.y, 2, 1, real), dx0 = random_real(p.x, 3, 1, real);
         for (const bool add : {false, true})
           expect_same(say("pool ", name_of(p.x), " kernel ", p.kernel, " ", octet::name_of(type)), [&](Place& place) {
             const QTensor from = place.copy(x.view());
             QTensor y{place.zeros(p.y, type)};
-            if (type == DType::s8) y.scale = place.zeros({1, 1, 1, 1}).f32();
+            if (!is_real(type)) y.scale = place.zeros({1, 1, 1, 1}).f32();
             const Tensor dx = place.copy(dx0.view());
             place.backend.pool_forward(p, from, y);
             place.backend.pool_backward(p, from, y, place.copy(dy.view()), {dx, add});
@@ -299,18 +303,19 @@ TEST(CudaPasses, Dropout) {
 }
 
 TEST(CudaPasses, Concatenation) {
-  for (const bool real : {false, true}) {
+  for (const DType type : {DType::s8, DType::u8, DType::f32}) {
     const Shape a{2, 5, 3, 7}, b{2, 5, 3, 16}, c{2, 5, 3, 1}, all{2, 5, 3, 24};
-    const OwnedQTensor parts[] = {real ? random_real_operand(a, 1) : random_codes(a, 1),
-                                  real ? random_real_operand(b, 2) : random_codes(b, 7),
-                                  real ? random_real_operand(c, 3) : random_codes(c, 11)};
+    const auto part = [&](Shape shape, uint32_t seed) {
+      return type == DType::u8   ? random_unsigned_codes(shape, seed)
+             : type == DType::s8 ? random_codes(shape, seed)
+                                 : random_real_operand(shape, seed);
+    };
+    const OwnedQTensor parts[] = {part(a, 1), part(b, 7), part(c, 11)};
     const OwnedTensor dy = random_real(all, 4, 1, DType::bf16);
     expect_same("concatenation", [&](Place& place) {
       const std::vector<QTensor> from = {place.copy(parts[0].view()), place.copy(parts[1].view()),
                                          place.copy(parts[2].view())};
-      Encoding encoding;
-      if (!real) encoding.dtype = DType::s8;
-      const QTensor y = place.zeros_for(encoding, all);
+      const QTensor y = place.zeros_for(Encoding{.dtype = type}, all);
       place.backend.concat_forward(from, y);
       place.keep("y", y);
       const std::vector<Into> into = {

@@ -44,12 +44,14 @@ TEST(Emulation, ShufflesStayInTheirWarp) {
 }
 
 // The fragments as PTX lays them out, against plain loops.
-TEST(Emulation, MultipliesAsTheTensorCoreDoes) {
-  int8_t a[16][32], b[8][32];
+template <class A, class B>
+void expect_product() {
+  A a[16][32];
+  B b[8][32];
   for (int m = 0; m < 16; ++m)
-    for (int k = 0; k < 32; ++k) a[m][k] = static_cast<int8_t>((m * 37 + k * 11) % 255 - 127);
+    for (int k = 0; k < 32; ++k) a[m][k] = static_cast<A>((m * 37 + k * 11) % 255 - 127);
   for (int n = 0; n < 8; ++n)
-    for (int k = 0; k < 32; ++k) b[n][k] = static_cast<int8_t>((n * 53 + k * 29) % 255 - 127);
+    for (int k = 0; k < 32; ++k) b[n][k] = static_cast<B>((n * 53 + k * 29) % 255 - 127);
   int got[16][8];
   emulation::launch("product", dim3(1), dim3(32), false, [&] {
     const int group = static_cast<int>(threadIdx.x) / 4, t = static_cast<int>(threadIdx.x) % 4;
@@ -57,7 +59,7 @@ TEST(Emulation, MultipliesAsTheTensorCoreDoes) {
     for (int i = 0; i < 4; ++i) std::memcpy(&rows[i], &a[group + i % 2 * 8][4 * t + i / 2 * 16], 4);
     for (int i = 0; i < 2; ++i) std::memcpy(&columns[i], &b[group][4 * t + i * 16], 4);
     int32_t sums[4] = {1, 2, 3, 4};
-    multiply_add(sums, rows, columns[0], columns[1]);
+    multiply_add<A, B>(sums, rows, columns[0], columns[1]);
     for (int i = 0; i < 4; ++i) got[group + i / 2 * 8][2 * t + i % 2] = sums[i] - i - 1;
   });
   for (int m = 0; m < 16; ++m)
@@ -66,6 +68,11 @@ TEST(Emulation, MultipliesAsTheTensorCoreDoes) {
       for (int k = 0; k < 32; ++k) want += a[m][k] * b[n][k];
       EXPECT_EQ(got[m][n], want) << m << ", " << n;
     }
+}
+TEST(Emulation, MultipliesAsTheTensorCoreDoes) {
+  expect_product<int8_t, int8_t>();
+  expect_product<uint8_t, int8_t>();
+  expect_product<int8_t, uint8_t>();
 }
 
 TEST(Emulation, MatricesArriveByAddressedRows) {

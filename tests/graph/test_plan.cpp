@@ -1,6 +1,7 @@
 // The plan's promises: memory sharing never changes a bit, steps are functions of their inputs, int8 training learns.
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "kernels/cpu/conv_table.h"
 #include "kernels/cpu/cpu_backend.h"
@@ -85,6 +86,33 @@ TEST(Plan, TiersEqualEmulatedAmxAfterTwentySteps) {
             weights_after(int8_config(), 20, {.storage = DType::bf16}, make_cpu_backend(vnni)));
 }
 #endif
+
+// Behind an activation codes are unsigned, the pools and concatenations that keep them too; a projection's are signed.
+TEST(Plan, ValuesThatAreNeverNegativeHaveUnsignedCodes) {
+  const auto types = [](const Config& config, int64_t size) {
+    const auto transport = make_self_transport();
+    const auto policy = make_policy(config);
+    const auto backend = make_reference_backend();
+    ClipCoordinator clips(config.policy, *transport, *backend);
+    Plan plan(make_model(config.model, size, size, 0), *policy, *backend, &clips, 1, {.allocate = false});
+    std::map<DType, int> counts;
+    for (const QTensor& value : plan.memory().values) ++counts[value.values.dtype];
+    return counts;
+  };
+  using Counts = std::map<DType, int>;
+  // Real: images, what the classifier reads, logits, loss. Signed: the projections of two stages.
+  const Counts resnet20 = types(int8_config(), 32);
+  EXPECT_EQ(resnet20.at(DType::s8), 2);
+  EXPECT_EQ(resnet20.at(DType::u8), 19);
+  Config config = int8_config("inception_v3");
+  EXPECT_EQ(types(config, 96).count(DType::s8), 0u);
+  config = int8_config("resnet18");
+  EXPECT_EQ(types(config, 224).at(DType::s8), 3);
+  // Of 300 x 300 pixels a sum might not hold 255 * 127 each: signed, and so is what the pool behind makes of them.
+  EXPECT_EQ(types(config, 600).at(DType::s8), 5);
+  config.policy.unsigned_activations = false;
+  EXPECT_EQ(types(config, 224).count(DType::u8), 0u);
+}
 
 TEST(Plan, SharingSavesMemory) {
   Harness shared(int8_config(), make_reference_backend(), 4, 32, {.storage = DType::bf16});

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/backend.h"
+#include "kernels/reference/element.h"
 #include "kernels/shared/encode.h"
 
 namespace octet::test {
@@ -29,11 +30,7 @@ class OwnedTensor {
   int8_t* s8() const { return view_.s8(); }
   int64_t elements() const { return view_.elements(); }
   // Element i as float: a real number, or a code.
-  float operator[](int64_t i) const {
-    return view_.dtype == DType::s8     ? static_cast<float>(view_.s8()[i])
-           : view_.dtype == DType::bf16 ? from_bf16(view_.as<uint16_t>()[i])
-                                        : view_.f32()[i];
-  }
+  float operator[](int64_t i) const { return reference::read(view_, i); }
 
  private:
   std::shared_ptr<void> memory_;
@@ -92,6 +89,15 @@ inline OwnedQTensor random_codes(Shape shape, uint32_t seed, bool per_channel = 
   for (int64_t i = 0; i < (per_channel ? shape.n : 1); ++i) {
     result.scale()[i] = 0.01f * (1.5f + random_number(seed + 1, i));
   }
+  return result;
+}
+// The same of activations that are never negative: every code from 0 to 255 may come, the extreme ones often.
+inline OwnedQTensor random_unsigned_codes(Shape shape, uint32_t seed) {
+  const OwnedQTensor bytes = random_codes(shape, seed);
+  OwnedQTensor result(OwnedTensor(shape, DType::u8), 1);
+  for (int64_t i = 0; i < result.elements(); ++i)
+    result.s8()[i] = static_cast<int8_t>(bytes.s8()[i] == 127 ? 255 : bytes.s8()[i] == -127 ? 0 : bytes.s8()[i]);
+  result.scale()[0] = bytes.scale()[0];
   return result;
 }
 // Four arrays of (channels) that live as long as this object.

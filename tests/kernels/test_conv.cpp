@@ -18,6 +18,9 @@ struct Operands {
 Operands codes_of(const ConvProblem& p, bool per_channel = false) {
   return {random_codes(p.x, 1), random_codes(p.weight(), 2, per_channel), random_codes(p.y, 3)};
 }
+Operands unsigned_codes_of(const ConvProblem& p) {
+  return {random_unsigned_codes(p.x, 1), random_codes(p.weight(), 2), random_codes(p.y, 3)};
+}
 Operands reals_of(const ConvProblem& p) {
   return {random_real_operand(p.x, 1), random_real_operand(p.weight(), 2), random_real_operand(p.y, 3)};
 }
@@ -73,10 +76,10 @@ class Int8Convolution : public testing::TestWithParam<Isa> {};
 INSTANTIATE_TEST_SUITE_P(Tiers, Int8Convolution, testing::ValuesIn(available_isas()),
                          [](const auto& info) { return std::string(name_of(info.param)); });
 
-void expect_equal_to_plain_loops(cpu::Convolution& convolution, bool add) {
+void expect_equal_to_plain_loops(cpu::Convolution& convolution, bool add, DType x = DType::s8) {
   for (const ConvCase& c : conv_cases()) {
     SCOPED_TRACE(c.name);
-    const Operands operands = codes_of(c.problem);
+    const Operands operands = x == DType::u8 ? unsigned_codes_of(c.problem) : codes_of(c.problem);
     const DType type = add ? DType::bf16 : DType::f32;
     const Results want = reference(c.problem, operands, type, add);
     const Results got = computed(convolution, c.problem, operands, type, add);
@@ -96,12 +99,19 @@ TEST_P(Int8Convolution, EqualsThePlainLoops) {
   }
 }
 
+TEST_P(Int8Convolution, OfUnsignedCodesEqualsThePlainLoops) {
+  const auto convolution = cpu::make_int8_convolution(GetParam(), 2);
+  expect_equal_to_plain_loops(*convolution, false, DType::u8);
+  expect_equal_to_plain_loops(*convolution, true);  // nothing is left behind by the other type
+}
+
 #if defined(__x86_64__)
 // The AMX kernels' text, on tiles emulated in C++.
 TEST(EmulatedAmx, EqualsThePlainLoops) {
   if (best_isa() < Isa::avx512_vnni) GTEST_SKIP() << "packs with AVX-512";
   cpu::TableConvolution convolution(cpu::amx_emulated::code_kernels, nullptr, 2);
   expect_equal_to_plain_loops(convolution, false);
+  expect_equal_to_plain_loops(convolution, true, DType::u8);
 }
 #endif
 

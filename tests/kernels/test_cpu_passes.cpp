@@ -38,7 +38,7 @@ void expect_close(const Outcome& one, const Outcome& reference, float tolerance,
     for (int64_t i = 0; i < b.elements(); ++i) largest = std::max(largest, std::fabs(b[i]));
     int64_t differ = 0;
     for (int64_t i = 0; i < a.elements(); ++i) {
-      if (a.view().dtype == DType::s8) {
+      if (!is_real(a.view().dtype)) {
         EXPECT_LE(std::fabs(a[i] - b[i]), tolerance == 0 ? 0 : 1) << what << ", tensor " << t << ", element " << i;
         differ += a[i] != b[i];
       } else {
@@ -143,8 +143,8 @@ TEST(CpuPasses, Quantize) {
 
 TEST(CpuPasses, Dequantize) {
   for (const Shape shape : shapes()) {
-    for (const bool per_channel : {false, true}) {
-      const OwnedQTensor from = random_codes(shape, 3, per_channel);
+    for (const OwnedQTensor& from :
+         {random_codes(shape, 3), random_codes(shape, 3, true), random_unsigned_codes(shape, 3)}) {
       const auto pass = [&](Backend& backend) {
         const OwnedTensor to(shape);
         backend.dequantize(from, to);
@@ -169,7 +169,14 @@ struct Norm {
   }
   AffineParameters parameters() const { return {gamma.f32(), beta.f32()}; }
 };
-enum class Other { none, codes, real };
+enum class Other { none, codes, unsigned_codes, real };
+constexpr Other others[] = {Other::none, Other::codes, Other::unsigned_codes, Other::real};
+OwnedQTensor other_tensor(Other other, Shape shape, uint32_t seed, float magnitude) {
+  return other == Other::none             ? OwnedQTensor()
+         : other == Other::codes          ? random_codes(shape, seed)
+         : other == Other::unsigned_codes ? random_unsigned_codes(shape, seed)
+                                          : random_real_operand(shape, seed, magnitude);
+}
 
 TEST(CpuPasses, AffineForward) {
   const float held = 1.7f;
@@ -177,13 +184,12 @@ TEST(CpuPasses, AffineForward) {
     const Norm norm(shape.c);
     for (const DType type : {DType::f32, DType::bf16}) {
       for (const Activation activation : {Activation::none, Activation::relu, Activation::relu6}) {
-        for (const Other other : {Other::none, Other::codes, Other::real}) {
+        for (const Other other : others) {
           const bool keeps = activation != Activation::relu6;
-          const OwnedQTensor residual = other == Other::none    ? OwnedQTensor()
-                                        : other == Other::codes ? random_codes(shape, 6)
-                                                                : random_real_operand(shape, 6);
+          const OwnedQTensor residual = other_tensor(other, shape, 6, 1);
           for (const Encoding& encoding :
-               {codes(Rounding::nearest, Range::absmax), codes(Rounding::stochastic, Range::held, &held), Encoding{}}) {
+               {codes(Rounding::nearest, Range::absmax), codes(Rounding::stochastic, Range::held, &held),
+                Encoding{.dtype = DType::u8, .qmax = 255}, Encoding{}}) {
             AffineProblem problem{shape};
             problem.activation = activation;
             problem.normalize = encoding.rounding == Rounding::nearest;
@@ -222,9 +228,7 @@ void compare_backward(Shape shape, const Backward& b, const Encoding& encoding) 
   const OwnedTensor dy = random_real(shape, 6, 0.1f, b.dy);
   OwnedConvolved x(shape, 5, b.x == DType::s8 ? DType::bf16 : b.x);
   if (b.x == DType::s8) x.codes = random_codes(shape, 5).values(), x.units = random_units(shape.c);
-  const OwnedQTensor residual = b.residual == Other::none    ? OwnedQTensor()
-                                : b.residual == Other::codes ? random_codes(shape, 7)
-                                                             : random_real_operand(shape, 7, 8);
+  const OwnedQTensor residual = other_tensor(b.residual, shape, 7, 8);
   AffineProblem problem{shape};
   problem.activation = b.activation;
   problem.normalize = b.normalize;
@@ -266,7 +270,7 @@ TEST(CpuPasses, AffineBackward) {
     for (const DType x : {DType::f32, DType::bf16, DType::s8}) {
       for (const DType dy : {DType::f32, DType::bf16}) {
         for (const Activation activation : {Activation::none, Activation::relu, Activation::relu6}) {
-          for (const Other residual : {Other::none, Other::codes, Other::real}) {
+          for (const Other residual : others) {
             Backward b{x, dy, activation, residual};
             b.d_residual = residual == Other::none ? DType::s8 : x == DType::f32 ? DType::f32 : DType::bf16;
             b.add = dy == DType::bf16;
@@ -388,13 +392,18 @@ TEST(CpuPasses, SoftmaxLoss) {
 
 TEST(CpuPasses, Concatenation) {
   const Shape first{2, 5, 3, 17}, second{2, 5, 3, 64}, whole{2, 5, 3, 81};
-  for (const bool quantized : {true, false}) {
-    const OwnedQTensor a = quantized ? random_codes(first, 3, false, 3) : random_real_operand(first, 3);
-    const OwnedQTensor b = quantized ? random_codes(second, 4, false, 7) : random_real_operand(second, 4);
+  for (const DType type : {DType::s8, DType::u8, DType::f32}) {
+    const bool quantized = !is_real(type);
+    const auto part = [&](Shape shape, uint32_t seed, int qmax) {
+      return type == DType::u8   ? random_unsigned_codes(shape, seed)
+             : type == DType::s8 ? random_codes(shape, seed, false, qmax)
+                                 : random_real_operand(shape, seed);
+    };
+    const OwnedQTensor a = part(first, 3, 3), b = part(second, 4, 7);
     const OwnedTensor dy = random_real(whole, 5, 1, quantized ? DType::bf16 : DType::f32);
     const auto pass = [&](Backend& backend) {
       Outcome outcome;
-      const OwnedQTensor y(OwnedTensor(whole, quantized ? DType::s8 : DType::f32), quantized ? 1 : 0);
+      const OwnedQTensor y(OwnedTensor(whole, type), quantized ? 1 : 0);
       const OwnedTensor da = random_real(first, 6, 1, quantized ? DType::bf16 : DType::f32),
                         db = random_real(second, 7);
       const QTensor parts[] = {a, b};
@@ -405,7 +414,7 @@ TEST(CpuPasses, Concatenation) {
       for (const OwnedTensor& tensor : {da, db}) outcome.tensors.push_back(tensor);
       return outcome;
     };
-    compare(pass, 0, say("concatenation, codes ", quantized));
+    compare(pass, 0, say("concatenation of ", octet::name_of(type)));
   }
 }
 
@@ -414,13 +423,16 @@ TEST(CpuPasses, Pools) {
     for (const int64_t channels : {1, 17, 64, 70}) {
       PoolProblem problem{{3, 9, 7, channels}, {}, 3, 2, 1, max, channels == 17};
       problem.y = {3, output_extent(9, 3, 2, 1), output_extent(7, 3, 2, 1), channels};
-      for (const bool quantized : {true, false}) {
-        const OwnedQTensor x = quantized ? random_codes(problem.x, 3, false, 3) : random_real_operand(problem.x, 3);
+      for (const DType type : {DType::s8, DType::u8, DType::f32}) {
+        const bool quantized = !is_real(type);
+        const OwnedQTensor x = type == DType::u8   ? random_unsigned_codes(problem.x, 3)
+                               : type == DType::s8 ? random_codes(problem.x, 3, false, 3)
+                                                   : random_real_operand(problem.x, 3);
         const OwnedTensor dy = random_real(problem.y, 4, 1, quantized ? DType::bf16 : DType::f32);
         const OwnedTensor dy_global = random_real({3, 1, 1, channels}, 5, 1, quantized ? DType::bf16 : DType::f32);
         const auto pass = [&](Backend& backend) {
           Outcome outcome;
-          const OwnedQTensor y(OwnedTensor(problem.y, quantized ? DType::s8 : DType::f32), quantized ? 1 : 0);
+          const OwnedQTensor y(OwnedTensor(problem.y, type), quantized ? 1 : 0);
           const OwnedTensor dx = random_real(problem.x, 6, 1, quantized ? DType::f32 : DType::bf16);
           const OwnedTensor mean({3, 1, 1, channels}), dx_global = random_real(problem.x, 7);
           backend.pool_forward(problem, x, y);
@@ -431,7 +443,7 @@ TEST(CpuPasses, Pools) {
           for (const OwnedTensor& tensor : {dx, mean, dx_global}) outcome.tensors.push_back(tensor);
           return outcome;
         };
-        compare(pass, 0, say("pool of ", channels, " channels, max ", max, ", codes ", quantized));
+        compare(pass, 0, say("pool of ", channels, " channels, max ", max, ", ", octet::name_of(type)));
       }
     }
   }

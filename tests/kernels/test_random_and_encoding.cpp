@@ -95,15 +95,18 @@ TEST(Encode, NearestAgreesWithTheLibrary) {
     for (int i = 0; i < 20000; ++i) {
       const float x = random_number(1, i) * 3, inverse = inverse_scale_of(2.5f, qmax);
       const float wanted = std::nearbyint(std::fmin(std::fmax(x * inverse, -qmax), qmax));
-      ASSERT_EQ(encode_nearest(x, inverse, qmax), static_cast<int>(wanted)) << x;
+      ASSERT_EQ(encode_nearest(x, inverse, -qmax, qmax), static_cast<int>(wanted)) << x;
+      ASSERT_EQ(encode_nearest(x, inverse, 0, qmax), static_cast<int>(std::fmax(wanted, 0))) << x;
     }
   }
-  EXPECT_EQ(encode_nearest(2.5f, 1, 127), 2);
-  EXPECT_EQ(encode_nearest(3.5f, 1, 127), 4);
-  EXPECT_EQ(encode_nearest(-2.5f, 1, 127), -2);
-  EXPECT_EQ(encode_nearest(infinity, 1, 127), 127);
-  EXPECT_EQ(encode_nearest(-infinity, 1, 7), -7);
-  EXPECT_EQ(encode_nearest(nan, 1, 127), -127);
+  EXPECT_EQ(encode_nearest(2.5f, 1, -127, 127), 2);
+  EXPECT_EQ(encode_nearest(3.5f, 1, -127, 127), 4);
+  EXPECT_EQ(encode_nearest(-2.5f, 1, -127, 127), -2);
+  EXPECT_EQ(encode_nearest(infinity, 1, -127, 127), 127);
+  EXPECT_EQ(encode_nearest(infinity, 1, 0, 255), 255);
+  EXPECT_EQ(encode_nearest(-infinity, 1, -7, 7), -7);
+  EXPECT_EQ(encode_nearest(nan, 1, -127, 127), -127);
+  EXPECT_EQ(encode_nearest(nan, 1, 0, 255), 0);
   EXPECT_EQ(inverse_scale_of(0, 127), 0);
 }
 

@@ -201,7 +201,7 @@ TEST_F(Reference, AffineEncodesItsOwnRealResult) {
       if (range == Range::power_of_two) clip = power_of_two_at_least(clip);
       ASSERT_EQ(*codes.scale(), clip / 127);
       for (int64_t i = 0; i < real.elements(); ++i) {
-        ASSERT_EQ(codes.s8()[i], encode_nearest(real[i], inverse_scale_of(clip, 127), 127));
+        ASSERT_EQ(codes.s8()[i], encode_nearest(real[i], inverse_scale_of(clip, 127), -127, 127));
       }
     }
   }

@@ -41,7 +41,7 @@ double true_distance(const std::vector<float>& values, float clip, int qmax = 12
   for (size_t i = 0; i < values.size(); ++i) {
     const double g = values[i];
     const double q = rounding == Rounding::nearest
-                         ? encode_nearest(values[i], inverse, qmax)
+                         ? encode_nearest(values[i], inverse, -qmax, qmax)
                          : encode_stochastic(values[i], inverse, qmax, random_bits16({1, 2, 3, 0}, i));
     dot += g * q;
     gg += g * g;

@@ -21,8 +21,9 @@ class Concat final : public Node {
   }
   void declare(Declare& d) override {
     for (Edge x : inputs_)
-      REQUIRE(d.codes(x) == d.codes(output_), "let the policy quantize all parts of a concatenation or none", "'",
-              name_, "' joins codes with real values");
+      REQUIRE(d.encoding(x).dtype == d.encoding(output_).dtype,
+              "let the policy quantize all parts of a concatenation or none", "'", name_,
+              "' joins codes with real values");
   }
   void forward(Step& step) override {
     Timed timed(step.times, Phase::norm);

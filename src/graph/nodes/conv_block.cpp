@@ -47,12 +47,13 @@ class ConvBlock final : public Node {
     return edge.id == inputs_[0].id && !quantized(policy);
   }
   bool writes_real() const override { return options_.gives_logits; }
+  bool never_negative() const override { return options_.activation != Activation::none; }
 
   void declare(Declare& d) override {
     const Policy& policy = d.policy();
     const bool codes = quantized(policy);
-    REQUIRE(!codes || d.codes(inputs_[0]), "let the policy quantize all readers of that value or none", "'", name_,
-            "' is quantized, but another layer reads the same value real");
+    REQUIRE(!codes || d.encoding(inputs_[0]).quantized(), "let the policy quantize all readers of that value or none",
+            "'", name_, "' is quantized, but another layer reads the same value real");
     const bool normalize = !options_.norm.empty();
     const int64_t channels = conv_.y.c;
     policy_ = &policy;
@@ -67,7 +68,7 @@ class ConvBlock final : public Node {
                .batch_statistics = !policy.frozen_statistics(),
                .epsilon = options_.epsilon,
                .activation = options_.activation};
-    if (d.codes(output_)) encode_y_ = policy.encoding(Role::activation);
+    encode_y_ = d.encoding(output_);
     if (codes) encode_error_ = policy.encoding(Role::error);
     real_weight_gradient_ = codes && policy.real_weight_gradient();
 

@@ -17,8 +17,9 @@ class Dropout final : public Node {
     return inputs[0];
   }
   void declare(Declare& d) override {
-    REQUIRE(d.codes(inputs_[0]) == d.codes(output_), "let the policy quantize all readers of that value or none", "'",
-            name_, "' would change its values' encoding");
+    REQUIRE(d.encoding(inputs_[0]).dtype == d.encoding(output_).dtype,
+            "let the policy quantize all readers of that value or none", "'", name_,
+            "' would change its values' encoding");
   }
   void forward(Step& step) override {
     Timed timed(step.times, Phase::norm);

@@ -10,8 +10,8 @@ class GlobalPool final : public Node {
   std::string kind() const override { return "global pool"; }
   Shape output_shape(const std::vector<Shape>& inputs) override { return {inputs[0].n, 1, 1, inputs[0].c}; }
   void declare(Declare& d) override {
-    if (!d.codes(output_)) return;
-    encoding_ = d.policy().encoding(Role::activation);
+    encoding_ = d.encoding(output_);
+    if (!encoding_.quantized()) return;
     mean_ = d.keep(d.shape(output_), DType::f32, Need::forward);
   }
   void forward(Step& step) override {

@@ -12,7 +12,7 @@ class Input final : public Node {
 
   void declare(Declare& d) override {
     shape_ = d.shape(output_);
-    if (d.codes(output_)) encoding_ = d.policy().encoding(Role::activation);
+    encoding_ = d.encoding(output_);
   }
 
   void forward(Step& step) override {

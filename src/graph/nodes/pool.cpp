@@ -28,8 +28,8 @@ class Pool final : public Node {
     return pool_.y;
   }
   void declare(Declare& d) override {
-    REQUIRE(d.codes(inputs_[0]) == d.codes(output_), "let the policy quantize all readers of a pool or none", "'",
-            name_, "' would change its values' encoding");
+    REQUIRE(d.encoding(inputs_[0]).dtype == d.encoding(output_).dtype,
+            "let the policy quantize all readers of a pool or none", "'", name_, "' would change its values' encoding");
     d.reads_in_backward(inputs_[0]);
     d.reads_in_backward(output_);
   }

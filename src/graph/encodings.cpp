@@ -1,0 +1,66 @@
+#include "src/graph/encodings.h"
+
+#include <algorithm>
+
+#include "kernels/shared/sums.h"
+
+namespace octet {
+namespace {
+
+// An edge carries codes when the policy quantizes activations and nobody needs it real, itself or behind a node that
+// keeps the encoding. Consumers' outputs come later than their inputs, so the last edge is decided first.
+std::vector<bool> coded_edges(const Policy& policy, const std::vector<std::unique_ptr<Node>>& nodes,
+                              const std::vector<int>& producer, const std::vector<std::vector<int>>& consumers) {
+  std::vector<bool> codes(producer.size());
+  if (!policy.encoding(Role::activation).quantized()) return codes;
+  for (size_t edge = codes.size(); edge-- > 0;) {
+    bool real = nodes[producer[edge]]->writes_real();
+    for (int consumer : consumers[edge]) {
+      const Node& node = *nodes[consumer];
+      real = real || node.reads_real(policy, Edge{int(edge)}) || (node.keeps_encoding() && !codes[node.output().id]);
+    }
+    codes[edge] = !real;
+  }
+  return codes;
+}
+
+// Codes are unsigned where no value is negative, where a weight gradient's sums hold the products of one image, and
+// where all edges agree whose encoding a node keeps.
+std::vector<bool> unsigned_edges(const std::vector<std::unique_ptr<Node>>& nodes, const std::vector<Shape>& shapes,
+                                 const std::vector<int>& producer) {
+  std::vector<bool> positive(shapes.size());
+  for (size_t edge = 0; edge < shapes.size(); ++edge) {
+    const Node& node = *nodes[producer[edge]];
+    const bool fits = shapes[edge].h * shapes[edge].w <= products_per_sum(DType::u8);
+    positive[edge] = node.keeps_encoding() || (node.never_negative() && fits);
+  }
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const auto& node : nodes) {
+      if (!node->keeps_encoding()) continue;
+      std::vector<Edge> edges = node->inputs();
+      edges.push_back(node->output());
+      const bool agreed = std::all_of(edges.begin(), edges.end(), [&](Edge edge) { return positive[edge.id]; });
+      for (Edge edge : edges)
+        if (!agreed && positive[edge.id]) positive[edge.id] = false, changed = true;
+    }
+  }
+  return positive;
+}
+
+}  // namespace
+
+std::vector<Encoding> choose_encodings(const Policy& policy, const std::vector<std::unique_ptr<Node>>& nodes,
+                                       const std::vector<Shape>& shapes, const std::vector<int>& producer,
+                                       const std::vector<std::vector<int>>& consumers) {
+  const std::vector<bool> codes = coded_edges(policy, nodes, producer, consumers);
+  const std::vector<bool> positive = unsigned_edges(nodes, shapes, producer);
+  std::vector<Encoding> encodings;
+  for (size_t edge = 0; edge < shapes.size(); ++edge)
+    encodings.push_back(!codes[edge]     ? Encoding{}
+                        : positive[edge] ? policy.positive_activation()
+                                         : policy.encoding(Role::activation));
+  return encodings;
+}
+
+}  // namespace octet
