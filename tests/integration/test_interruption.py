@@ -85,7 +85,8 @@ class Signalled(Case):
         job.process.send_signal(signal.SIGTERM)
         self.expect(job, 85)
         self.assertIn("asking the ranks for a checkpoint", job.err)
-        self.assertEqual(len(self.checkpoints("script")), 1)
+        stopped = re.findall(r"stopped by a signal at step (\d+)", job.err)
+        self.assertEqual([int(step) for step in stopped], self.checkpoints("script")[-1:], job)
 
 
 if __name__ == "__main__":
