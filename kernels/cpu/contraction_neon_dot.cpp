@@ -1,6 +1,6 @@
-// NEON with dot products (Armv8.2-DotProd): sdot multiplies signed bytes, so that codes are packed as they are, u8 as
-// code - 128. The
-// word of x stays in the lowest lane of its register, from which sdot takes it: a broadcast would cost an instruction.
+// NEON with dot products (Armv8.2-DotProd): sdot multiplies signed bytes, so that s8 is packed as it is, u8 as code -
+// 128. The word of x stays in the lowest lane of its register, from which sdot takes it: a broadcast would cost an
+// instruction.
 #include <arm_neon.h>
 
 #define OCTET_TIER neon_dot

@@ -35,7 +35,7 @@ inline void check_affine_backward(const AffineProblem& problem, const Convolved&
           "an affine step reads another tensor than its problem tells");
   REQUIRE(dy.shape == problem.shape && is_real(dy.dtype), "give dy in the problem's shape, as f32 or bf16",
           "an affine step's dy has another shape or type");
-  REQUIRE(!d_residual || is_real(d_residual.tensor.dtype), "give f32 or bf16", "d_residual is int8");
+  REQUIRE(!d_residual || is_real(d_residual.tensor.dtype), "give f32 or bf16", "d_residual is codes");
   check_residual(problem, residual);
 }
 
