@@ -7,6 +7,7 @@
 
 #include "kernels/reference/element.h"
 #include "kernels/reference/reference_backend.h"
+#include "kernels/shared/checks.h"
 
 namespace octet {
 namespace {
@@ -40,12 +41,7 @@ std::unique_ptr<Backend> make_reference_backend() { return std::make_unique<Refe
 std::unique_ptr<Buffer> ReferenceBackend::allocate(size_t bytes) { return std::make_unique<HostBuffer>(bytes); }
 
 void ReferenceBackend::quantize(Tensor src, const Encoding& encoding, const RngKey& key, QTensor dst, Probe probe) {
-  REQUIRE(src.shape == dst.values.shape, "give a destination of the source's shape", "quantize() between two shapes");
-  REQUIRE(encoding.dtype == dst.values.dtype && encoding.quantized() != dst.real(),
-          "give a destination of the encoding's type, with a scale for codes", "quantize() into ",
-          name_of(dst.values.dtype), " asks for ", name_of(encoding.dtype));
-  REQUIRE(encoding.per_channel == dst.per_channel || !encoding.quantized(), "give one scale for each scale asked for",
-          "the encoding and its destination differ in per_channel");
+  check_quantize(src, encoding, dst, probe);
   if (!encoding.quantized()) {
     for (int64_t i = 0; i < src.elements(); ++i) {
       const float x = read(src, i);

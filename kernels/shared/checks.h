@@ -39,18 +39,20 @@ inline void check_affine_backward(const AffineProblem& problem, const Convolved&
   check_residual(problem, residual);
 }
 
+inline void check_unsigned(const Encoding& encoding) {
+  REQUIRE(encoding.dtype != DType::u8 || encoding.rounding == Rounding::nearest, "round to nearest",
+          "unsigned codes rounded stochastically");
+}
+
 // What an affine step writes: codes with one scale, or f32.
 inline void check_encoded(const Encoding& encoding, const QTensor& tensor, Shape shape) {
+  check_unsigned(encoding);
   REQUIRE(tensor.values.shape == shape && tensor.values.dtype == encoding.dtype && encoding.dtype != DType::bf16 &&
               tensor.real() != encoding.quantized() && !tensor.per_channel,
           "give a tensor of the problem's shape and the encoding's type, f32 or codes with one scale",
           "an affine step writes another tensor than its encoding tells");
 }
 
-inline void check_unsigned(const Encoding& encoding) {
-  REQUIRE(encoding.dtype != DType::u8 || encoding.rounding == Rounding::nearest, "round to nearest",
-          "unsigned codes rounded stochastically");
-}
 inline void check_quantize(Tensor source, const Encoding& encoding, const QTensor& to, Probe probe) {
   REQUIRE(source.shape == to.values.shape, "give a destination of the source's shape", "quantize() between two shapes");
   REQUIRE(is_real(source.dtype), "give real numbers", "quantize() from codes");

@@ -1,9 +1,8 @@
 // How far the gradients of a configuration are from fp32's, at the same weights and on the same batches: per weight
 // tensor the size |g| / |f|, the cosine <g, f> / (|g| |f|) and the error |g - f| / |f|, over all batches together.
-// Usage: bench_gradients CONFIG WEIGHTS DATA_ROOT BATCHES [KEY=VALUE[,KEY=VALUE...]]...   (each: one more variant)
+#include <CLI/CLI.hpp>
 #include <cmath>
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -43,11 +42,10 @@ std::vector<std::string> parts(const std::string& joined) {
   return result;
 }
 
-void run(const std::vector<std::string>& arguments) {
-  const std::string &file = arguments[0], &weights = arguments[1], &root = arguments[2];
-  const int batches = std::atoi(arguments[3].c_str());
+void run(const std::string& file, const std::string& weights, const std::string& root, int batches,
+         const std::vector<std::string>& more) {
   std::vector<std::string> settings = {"policy.name=fp32", ""};
-  settings.insert(settings.end(), arguments.begin() + 4, arguments.end());
+  settings.insert(settings.end(), more.begin(), more.end());
 
   const std::unique_ptr<Transport> transport = make_self_transport();
   std::vector<Variant> variants;
@@ -92,12 +90,18 @@ void run(const std::vector<std::string>& arguments) {
 }  // namespace octet
 
 int main(int argc, char** argv) {
-  if (argc < 5) {
-    std::fprintf(stderr, "usage: bench_gradients CONFIG WEIGHTS DATA_ROOT BATCHES [KEY=VALUE[,KEY=VALUE...]]...\n");
-    return 2;
-  }
+  CLI::App app("Gradients of a configuration against fp32's, at the same weights and on the same batches");
+  std::string file, weights, root;
+  int batches = 0;
+  std::vector<std::string> variants;
+  app.add_option("CONFIG", file, "the configuration")->required();
+  app.add_option("WEIGHTS", weights, "weights.safetensors of a run")->required();
+  app.add_option("DATA_ROOT", root, "directory of the data")->required();
+  app.add_option("BATCHES", batches, "training batches to add up")->required()->check(CLI::Range(1, 100000));
+  app.add_option("VARIANTS", variants, "KEY=VALUE[,KEY=VALUE...]: one more variant each");
+  CLI11_PARSE(app, argc, argv);
   try {
-    octet::run(std::vector<std::string>(argv + 1, argv + argc));
+    octet::run(file, weights, root, batches, variants);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return 1;

@@ -449,6 +449,25 @@ TEST(CpuPasses, Pools) {
   }
 }
 
+// Kernels draw no bits for unsigned codes, which would come out rounded to nearest.
+TEST(CpuPasses, RefusesUnsignedCodesRoundedStochastically) {
+  const Shape shape{1, 2, 2, 4};
+  const Norm norm(shape.c);
+  const OwnedTensor real = random_real(shape, 1);
+  const OwnedConvolved x(shape, 2, DType::f32);
+  const Encoding encoding{.dtype = DType::u8, .qmax = 255, .rounding = Rounding::stochastic};
+  const OwnedQTensor to = room_for(encoding, shape);
+  const AffineProblem problem{shape};
+  const auto cpu = make_cpu_backend({Isa::scalar, 1}), reference = make_reference_backend();
+  for (Backend* backend : {cpu.get(), reference.get()}) {
+    EXPECT_THROW(backend->quantize(real, encoding, {}, to, {}), Error);
+    EXPECT_THROW(backend->affine_forward(problem, x, norm.moments, norm.parameters(), {}, encoding, {}, to), Error);
+    EXPECT_THROW(backend->affine_backward(problem, x, norm.moments, norm.parameters(), {}, real, {}, {}, {}, encoding,
+                                          {}, to, {}),
+                 Error);
+  }
+}
+
 TEST(CpuPasses, AllocatesZeroedAlignedMemory) {
   const auto backend = make_cpu_backend({Isa::scalar, 2});
   for (const size_t bytes : {size_t{1}, size_t{100}, size_t{5000001}}) {
