@@ -113,6 +113,28 @@ TEST(EmulatedAmx, EqualsThePlainLoops) {
   expect_equal_to_plain_loops(convolution, false);
   expect_equal_to_plain_loops(convolution, true, DType::u8);
 }
+
+// The NEON kernels' text, its intrinsics in C++ (emulated_neon).
+TEST(EmulatedNeon, EqualsThePlainLoops) {
+  cpu::TableConvolution convolution(cpu::neon_dot::code_kernels, &cpu::neon_dot::depthwise_kernels, 2);
+  expect_equal_to_plain_loops(convolution, false);
+  expect_equal_to_plain_loops(convolution, true, DType::u8);
+}
+
+TEST(EmulatedNeon, RealNumbersHaveTheSameBits) {
+  cpu::TableConvolution convolution(cpu::neon_dot::real_kernels, nullptr, 2);
+  const auto same = cpu::make_fixed_order_convolution(Isa::scalar, 1);
+  for (const ConvCase& c : conv_cases()) {
+    SCOPED_TRACE(c.name);
+    const Operands operands = reals_of(c.problem);
+    const Results want = computed(*same, c.problem, operands, DType::f32, false);
+    const Results got = computed(convolution, c.problem, operands, DType::f32, false);
+    expect_same(got.y, want.y, "y");
+    expect_same(got.dx, want.dx, "dx");
+    expect_same(got.dw, want.dw, "dw");
+    if (HasFatalFailure()) return;
+  }
+}
 #endif
 
 // One weight scale per output channel: y's scales differ, and dx adds the channels in order.
