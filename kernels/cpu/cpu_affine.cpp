@@ -36,15 +36,8 @@ std::vector<double> reduce(int threads, Passes::Reduce kernel, const AffineBackw
   std::vector<float> sums(static_cast<size_t>(threads * 2 * period));
   double* const partial = room.get<double>(static_cast<size_t>(chunks * 2 * channels));
   parallel_pieces(threads, total, chunk, [&](int64_t first, int64_t count) {
-    float* const mine = sums.data() + omp_get_thread_num() * 2 * period;
-    kernel(pass, Span{first, count}, mine, mine + period);
-    for (const int64_t half : {0, 1}) {
-      const float* const classes = mine + half * period;
-      double* const own = partial + (first / chunk * 2 + half) * channels;
-      std::fill_n(own, channels, 0.0);
-      for (int64_t i = 0; i < period; i += channels)
-        for (int64_t c = 0; c < channels; ++c) own[c] += static_cast<double>(classes[i + c]);
-    }
+    kernel(pass, Span{first, count}, channels, sums.data() + omp_get_thread_num() * 2 * period,
+           partial + first / chunk * 2 * channels);
   });
   std::vector<double> result(static_cast<size_t>(2 * channels));
   parallel_pieces(threads, 2 * channels, 64, [&](int64_t first, int64_t count) {

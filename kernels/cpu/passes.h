@@ -81,9 +81,9 @@ struct Passes {
   using Forward = void (*)(const AffineForward&, Span, Target&);
   Forward affine_forward[2][3][sinks];  // [index_of(x)][Residual][sink]
 
-  // sums[i] = sum of dz, dots[i] = sum of dz (x - mean) over the span's elements i, i + period ..., (period) floats
-  // each.
-  using Reduce = void (*)(const AffineBackward&, Span, float* sums, float* dots);
+  // of_channels (2, channels) = the sum of dz, then that of dz (x - mean): in float over the span's elements i,
+  // i + period ..., which takes room for 2 * period, in double over what such sums have a channel in common.
+  using Reduce = void (*)(const AffineBackward&, Span, int64_t channels, float* room, double* of_channels);
   Reduce affine_reduce[3][2][4];  // [index_of(x)][index_of(dy)][Mask]
 
   using Backward = void (*)(const AffineBackward&, Span, Target&);
