@@ -71,7 +71,9 @@ class KernelBench {
     problem.groups = int(layer.groups);
 
     buffers_.clear();
-    const QTensor x = codes(problem.x), w = codes(problem.weight()), error = codes(problem.y), y = codes(problem.y);
+    // Types as in training: unsigned codes behind an activation.
+    const QTensor x = codes(problem.x, DType::u8), y = codes(problem.y, DType::u8);
+    const QTensor w = codes(problem.weight(), DType::s8), error = codes(problem.y, DType::s8);
     const Tensor convolved = tensor(problem.y, DType::bf16), dy = tensor(problem.y, DType::bf16);
     const Tensor dx = tensor(problem.x, DType::bf16), dw = tensor(problem.weight(), DType::f32);
     const std::vector<float> ones(size_t(8 * layer.out), 1.0f);
@@ -83,7 +85,7 @@ class KernelBench {
     AffineProblem affine;
     affine.shape = problem.y;
     affine.activation = Activation::relu;
-    Encoding activation{.dtype = DType::s8}, gradient{.dtype = DType::s8, .rounding = Rounding::stochastic};
+    Encoding activation{.dtype = DType::u8, .qmax = 255}, gradient{.dtype = DType::s8, .rounding = Rounding::stochastic};
     gradient.range = Range::held;
     const float clip = 1;
     gradient.held = static_cast<float*>(copied(&clip, sizeof clip));
@@ -141,14 +143,15 @@ class KernelBench {
     Tensor tensor{values.data(), shape, dtype};
     for (int64_t i = 0; i < shape.elements(); ++i) {
       const uint32_t random = philox(uint64_t(i) / 4, 0, 0, 1).word[i % 4];
+      if (dtype == DType::u8) tensor.as<uint8_t>()[i] = uint8_t(random);
       if (dtype == DType::s8) tensor.s8()[i] = int8_t(int(random % 255) - 127);
       if (dtype == DType::bf16) tensor.as<uint16_t>()[i] = uint16_t(0x3F00u | (random & 0x80FFu));  // +-0.5 .. 2
     }
     tensor.data = copied(values.data(), values.size());
     return tensor;
   }
-  QTensor codes(Shape shape) {
-    const Tensor values = tensor(shape, DType::s8);
+  QTensor codes(Shape shape, DType dtype) {
+    const Tensor values = tensor(shape, dtype);
     const float scale = 0.01f;
     return {values, static_cast<float*>(copied(&scale, sizeof scale))};
   }
