@@ -8,12 +8,15 @@ namespace octet::cpu {
 struct ChunkedSums {
   static constexpr int height = 4;  // rows of factors that one call takes: a row of values is read once for all
 
+  // Each loop is there twice. [1], of fewer instructions, gives the same bits where products are exact in f32 and no
+  // sum can leave FP16.
+
   // Goes on with sums[h * count + i], chunked sums of earlier products, whole chunks of them, or 0:
   // factors[h * products + k] * rows[k][i] follow, k = 0, 1 ... products - 1, for h < height and i < count.
-  void (*of_rows)(const float* const* rows, const float* factors, int64_t products, int64_t count, float* sums);
+  void (*of_rows[2])(const float* const* rows, const float* factors, int64_t products, int64_t count, float* sums);
   // sums[i] = the chunked sum of a[k][offset + i] * b[k][offset + i].
-  void (*of_pairs)(const float* const* a, const float* const* b, int64_t offset, int64_t products, int64_t count,
-                   float* sums);
+  void (*of_pairs[2])(const float* const* a, const float* const* b, int64_t offset, int64_t products, int64_t count,
+                      float* sums);
 };
 
 namespace scalar {

@@ -2,6 +2,7 @@
 // does (Wang et al., NeurIPS 2018, figure 3). Products of FP8 operands are exact in FP16. A simulation. Products with
 // padding take their place in a chunk and add nothing: one of their factors is 0.
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 #include "kernels/cpu/chunked_sums.h"
@@ -37,6 +38,7 @@ class ChunkedConvolution final : public Convolution {
     const Sizes size(p);
     const float *const from = x.values.f32(), *const weights = w.values.f32();
     const auto pixel_of = [=, &p](int64_t pixel, int64_t tap) { return input_pixel(p, from, pixel, tap); };
+    easy_ = easy(x.values, w.values, size.taps * size.inputs);
     if (size.depthwise) {
       pair_pixels(size, weights, p.y.pixels(), p.x.c, {y}, pixel_of);
     } else {
@@ -58,6 +60,7 @@ class ChunkedConvolution final : public Convolution {
     const Sizes size(p);
     const float *const from = dy.values.f32(), *const weights = w.values.f32();
     const auto pixel_of = [=, &p](int64_t pixel, int64_t tap) { return output_pixel(p, from, pixel, tap); };
+    easy_ = easy(dy.values, w.values, size.taps * size.outputs);
     if (size.depthwise) {
       pair_pixels(size, weights, p.x.pixels(), p.x.c, dx, pixel_of);
     } else {
@@ -75,6 +78,7 @@ class ChunkedConvolution final : public Convolution {
     const int64_t pixels = p.y.pixels();
     const float *const from = x.values.f32(), *const errors = dy.values.f32();
     const auto pixel_of = [=, &p](int64_t pixel, int64_t tap) { return input_pixel(p, from, pixel, tap); };
+    easy_ = easy(x.values, dy.values, pixels);
     if (size.depthwise) {
       zeros_.resize(size_t(p.x.c));
       point_rows(size.taps * pixels, [&](int64_t row) {
@@ -87,7 +91,7 @@ class ChunkedConvolution final : public Convolution {
       parallel_for(threads_, size.taps * parts, [&](int64_t at) {
         const int64_t tap = at / parts, first = at % parts * part, count = std::min(part, p.x.c - first);
         float sums[part];
-        sums_of_.of_pairs(rows_.data() + tap * pixels, pairs.data(), first, pixels, count, sums);
+        sums_of_.of_pairs[easy_](rows_.data() + tap * pixels, pairs.data(), first, pixels, count, sums);
         for (int64_t c = 0; c < count; ++c) write(dw, (first + c) * size.taps + tap, sums[c]);
       });
       return;
@@ -109,7 +113,7 @@ class ChunkedConvolution final : public Convolution {
           for (int64_t o = 0; o < count; ++o)
             factors[size_t(o * products + k)] = errors[(begin + k) * p.y.c + group * size.outputs + first + o];
         for (int64_t o = 0; o < count; o += height)
-          sums_of_.of_rows(rows.data(), factors.data() + o * products, products, width, sums.data() + o * width);
+          sums_of_.of_rows[easy_](rows.data(), factors.data() + o * products, products, width, sums.data() + o * width);
       }
       for (int64_t at = 0; at < count * width; ++at)
         write(dw, (group * size.outputs + first) * width + at, sums[size_t(at)]);
@@ -117,6 +121,29 @@ class ChunkedConvolution final : public Convolution {
   }
 
  private:
+  // Whether products of a and b are exact in f32 (significands of 12 bits), and sums of so many stay within FP16.
+  // Rounding makes a sum larger by 2^-10 of it at most: 64 times in a chunk (1.07), and once for each chunk (2 for 512
+  // of them).
+  bool easy(const Tensor& a, const Tensor& b, int64_t products) const {
+    uint32_t used = 0;
+    double product = 1;
+    for (const Tensor& operand : {a, b}) {
+      const float* const values = operand.f32();
+      const int64_t count = operand.elements();
+      uint32_t bits = 0;
+      float largest = 0;
+#pragma omp parallel for simd num_threads(threads_) reduction(| : bits) reduction(max : largest)
+      for (int64_t i = 0; i < count; ++i) {
+        bits |= bits_of(values[i]);
+        largest = std::max(largest, std::abs(values[i]));  // passes NaN over, which stays NaN either way
+      }
+      used |= bits, product *= static_cast<double>(largest);
+    }
+    const int chunks = static_cast<int>(products / 64 + 1);
+    return (used & 0xFFFu) == 0 &&
+           std::ldexp(1.07 * static_cast<double>(products) * product, chunks / 512 + 1) < double{Float16::largest};
+  }
+
   struct Sizes {
     int64_t inputs, outputs, taps;  // channels of one group
     bool depthwise;
@@ -159,7 +186,7 @@ class ChunkedConvolution final : public Convolution {
       for (int64_t group = 0; group < groups; ++group) {
         gather(size, first, count, group * read, read, pixel_of, factors.data());
         std::fill(sums.begin(), sums.end(), 0.0f);
-        sums_of_.of_rows(rows_.data() + group * products, factors.data(), products, written, sums.data());
+        sums_of_.of_rows[easy_](rows_.data() + group * products, factors.data(), products, written, sums.data());
         for (int64_t at = 0; at < count; ++at)
           for (int64_t c = 0; c < written; ++c)
             write(into, ((first + at) * groups + group) * written + c, sums[size_t(at * written + c)]);
@@ -184,7 +211,7 @@ class ChunkedConvolution final : public Convolution {
           const float* const from = pixel_of(pixel, tap);
           rows[size_t(tap)] = from ? from : zeros_.data();
         }
-        sums_of_.of_pairs(rows.data(), rows_.data(), 0, size.taps, channels, sums.data());
+        sums_of_.of_pairs[easy_](rows.data(), rows_.data(), 0, size.taps, channels, sums.data());
         for (int64_t c = 0; c < channels; ++c) write(into, pixel * channels + c, sums[size_t(c)]);
       }
     });
@@ -209,6 +236,7 @@ class ChunkedConvolution final : public Convolution {
 
   const ChunkedSums& sums_of_;
   int threads_;
+  bool easy_ = false;  // of the current call
   std::vector<float> transposed_, zeros_;
   std::vector<const float*> rows_;
   Scratch moments_;

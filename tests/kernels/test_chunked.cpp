@@ -23,13 +23,15 @@ float chunked_sum(int64_t count, const std::function<float(int64_t)>& product) {
   return total;
 }
 
-// Operands are FP8 numbers up to `largest`.
-void compare(Isa isa, const ConvProblem& p, float largest) {
+// Operands are FP8 numbers up to `largest`, or f32 numbers.
+void compare(Isa isa, const ConvProblem& p, float largest, bool fp8 = true) {
   const int64_t inputs = p.x.c / p.groups, outputs = p.y.c / p.groups, taps = int64_t{p.kernel_h} * p.kernel_w;
   const auto random = [=](int64_t count, uint32_t salt) {
     std::vector<float> values(static_cast<size_t>(count));
-    for (size_t i = 0; i < values.size(); ++i)
-      values[i] = Float8::nearest((float(philox(i, salt, 1, 2).word[0]) / 4294967296.0f * 2 - 1) * largest);
+    for (size_t i = 0; i < values.size(); ++i) {
+      const float value = (float(philox(i, salt, 1, 2).word[0]) / 4294967296.0f * 2 - 1) * largest;
+      values[i] = fp8 ? Float8::nearest(value) : value;
+    }
     return values;
   };
   std::vector<float> x = random(p.x.elements(), 1), w = random(p.weight().elements(), 2),
@@ -99,6 +101,13 @@ TEST(ChunkedConvolution, EqualsPlainLoopsOnEveryInstructionSet) {
 TEST(ChunkedConvolution, EqualsPlainLoopsAtTheEndsOfTheRange) {
   for (Isa isa : available_isas())
     for (float largest : {3e-4f, 5e4f}) compare(isa, problem(6, 6, 24, 24, 3, 1, 1), largest);
+}
+
+// The first and the last layer, whose products f32 rounds.
+TEST(ChunkedConvolution, EqualsPlainLoopsOfF32Numbers) {
+  for (Isa isa : available_isas())
+    for (const ConvProblem& p : {problem(7, 5, 33, 70, 3, 1, 1), problem(5, 7, 70, 70, 3, 1, 70)})
+      compare(isa, p, 2, false);
 }
 
 // What has become NaN must be seen at the end of the step, not saturated.
