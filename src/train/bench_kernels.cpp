@@ -143,7 +143,7 @@ class KernelBench {
     Tensor tensor{values.data(), shape, dtype};
     for (int64_t i = 0; i < shape.elements(); ++i) {
       const uint32_t random = philox(uint64_t(i) / 4, 0, 0, 1).word[i % 4];
-      if (dtype == DType::u8) tensor.as<uint8_t>()[i] = uint8_t(random);
+      if (dtype == DType::u8) tensor.u8()[i] = uint8_t(random);
       if (dtype == DType::s8) tensor.s8()[i] = int8_t(int(random % 255) - 127);
       if (dtype == DType::bf16) tensor.as<uint16_t>()[i] = uint16_t(0x3F00u | (random & 0x80FFu));  // +-0.5 .. 2
     }
