@@ -41,6 +41,7 @@ struct Panel {
   int blocks;
   const int32_t* start;    // (blocks * 16); bits of f32 in the real kernels
   int64_t pair_step = 0;   // base[2 i + 1] - base[2 i] where that is the same everywhere, else 0
+  int64_t row_step = 0;    // where a segment is three taps, as far apart as neighbouring m of a row: that, else 0
   int64_t pixel_step = 0;  // depthwise weight gradient: bytes between the pixels of dy
   bool first = false;      // of the sums that accumulate() adds to (not depthwise): they are set
   Ahead ahead[2] = {};

@@ -15,6 +15,7 @@ namespace {
 struct Codes : Bytes {
   using Vector = __m512i;
   static constexpr int max_blocks = 2, tile = 8;
+  static constexpr bool rows = true;
   static Vector load_vector(const void* from) { return _mm512_loadu_si512(from); }
   static void store_vector(void* to, Vector v) { _mm512_storeu_si512(to, v); }
   static Vector broadcast(const void* word) {
@@ -26,6 +27,42 @@ struct Codes : Bytes {
   static Vector multiply_add(Vector sum, Vector x, Vector w) {
     asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(x), "v"(w));
     return sum;
+  }
+
+  // A word of pixel j belongs to the first tap of m = j, the second of m = j - 1 and the third of m = j - 2: it is
+  // loaded once for the three. With a load for each product, two loads a cycle would not keep two products a cycle
+  // busy.
+  template <int N, int M, class Meanwhile>
+  OCTET_INLINE void run_row_tile(const Panel& panel, int32_t base, i32xN* sums, Meanwhile meanwhile) {
+    constexpr int taps = 3;
+    const int64_t step = panel.row_step, tap_weights = step / 4 * N * vector_bytes;
+    Vector sum[M][N];
+    OCTET_UNROLL for (int n = 0; n < N; ++n) {
+      const Vector start = load_vector(panel.start + n * lanes);
+      OCTET_UNROLL for (int m = 0; m < M; ++m) sum[m][n] = start;
+    }
+    const char* weights = static_cast<const char*>(panel.weights);
+    for (int64_t s = 0; s < panel.segments; ++s, weights += (taps - 1) * tap_weights) {
+      const char* word = static_cast<const char*>(panel.x) + base + panel.segment[s];
+      for (const char* const stop = word + step; word < stop; word += 4, weights += N * vector_bytes) {
+        Vector w[taps][N];
+        OCTET_UNROLL for (int t = 0; t < taps; ++t) {
+          OCTET_UNROLL for (int n = 0; n < N; ++n) w[t][n] = load_vector(weights + t * tap_weights + n * vector_bytes);
+        }
+        const char* pixel = word;
+        OCTET_UNROLL for (int j = 0; j < M + taps - 1; ++j, pixel += step) {
+          const Vector x = broadcast(pixel);
+          OCTET_UNROLL for (int t = 0; t < taps; ++t) {
+            const int m = j - t;
+            if (m < 0 || m >= M) continue;
+            OCTET_UNROLL for (int n = 0; n < N; ++n) sum[m][n] = multiply_add(sum[m][n], x, w[t][n]);
+          }
+        }
+        meanwhile();
+      }
+    }
+    OCTET_UNROLL for (int m = 0; m < M; ++m) OCTET_UNROLL for (int n = 0; n < N; ++n)
+        store_vector(sums + m * N + n, sum[m][n]);
   }
 };
 

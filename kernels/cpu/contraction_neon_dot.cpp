@@ -35,7 +35,7 @@ struct Codes {
   using Sum = i32xN;
   using Vector = int32x4_t;
   static constexpr int group = 4, word_multiple = 1, max_blocks = 1, tile = 4;
-  static constexpr bool depthwise = false, matrix = false, real = false;
+  static constexpr bool depthwise = false, matrix = false, rows = false, real = false;
   static int8_t encode(int8_t code) { return code; }
   static int8_t encode(uint8_t code) { return static_cast<int8_t>(code ^ 0x80); }
   static int8_t weight(int8_t code) { return code; }

@@ -23,11 +23,11 @@ inline bool is_depthwise(const ConvProblem& p) { return p.groups > 1 && p.x.c ==
 // transposed.
 struct GatherPlan {
   struct Phase {
-    std::vector<int32_t> base;           // per pixel of an item: byte offset of its window in the packed images
-    std::vector<int32_t> pixel;          // per pixel of an item: index of the output pixel, from the item's first
-    std::vector<int32_t> segment;        // byte offsets from the base; neighbouring taps in a row are one segment
-    std::vector<int32_t> weight_offset;  // per contraction element: offset from the lane's weights, -1: zero
-    int64_t pair_step = 0;               // see Panel
+    std::vector<int32_t> base;            // per pixel of an item: byte offset of its window in the packed images
+    std::vector<int32_t> pixel;           // per pixel of an item: index of the output pixel, from the item's first
+    std::vector<int32_t> segment;         // byte offsets from the base; neighbouring taps in a row are one segment
+    std::vector<int32_t> weight_offset;   // per contraction element: offset from the lane's weights, -1: zero
+    int64_t pair_step = 0, row_step = 0;  // see Panel
     int64_t pixels_per_image = 0;
     int words = 0;             // per segment
     int64_t packed_words = 0;  // of all segments, per block of output channels

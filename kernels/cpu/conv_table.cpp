@@ -164,6 +164,7 @@ void TableConvolution::run(const ContractionKernels& kernels, const GatherPlan& 
                       count,
                       starts + (f * plan.groups * blocks + block) * block_lanes};
           panel.pair_step = phase.pair_step;
+          panel.row_step = phase.row_step;
           panel.ahead[0] = ahead.take(share);
           Destination destination{};
           destination.scale = factors + block * block_lanes;
