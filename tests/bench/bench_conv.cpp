@@ -60,7 +60,7 @@ template <class Run>
 double milliseconds(const Run& run) {
   run();
   double best = 1e9, spent = 0;
-  for (int i = 0; i < 200 && (i < 5 || spent < 60); ++i) {
+  for (int i = 0; i < 200 && (i < 5 || spent < 300); ++i) {
     const auto start = std::chrono::steady_clock::now();
     run();
     const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
