@@ -127,7 +127,7 @@ void write_study_table(const StudyPlan& plan, const std::string& directory) {
                  {"peak_memory_megabytes", outcome.peak_megabytes},
                  {"paper", plan.rows[row].paper},
                  {"failures", outcome.failures}};
-    Bar bar{.name = plan.rows[row].name(), .value = {}, .deviation = 0, .reference = {}};
+    Bar bar{.name = plan.rows[row].name(), .failed = !outcome.failures.empty()};
     // A published accuracy is drawn beside ours; other figures (seconds) stand in the table alone.
     double published = 0;
     const std::string& paper = plan.rows[row].paper;

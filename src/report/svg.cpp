@@ -25,6 +25,7 @@ std::string depth_color(double share) {
 }
 
 std::string number(double value) {
+  if (value == std::round(value) && std::abs(value) < 1e6) return fmt::format("{:.0f}", value);
   if (value != 0 && (std::abs(value) < 1e-3 || std::abs(value) >= 1e6)) return fmt::format("{:.2g}", value);
   return fmt::format("{:.4g}", value);
 }
@@ -213,8 +214,8 @@ std::string bar_chart(const ChartOptions& options, std::span<const Bar> bars, co
     svg += fmt::format("<text class=\"ink\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n", label - 10,
                        y + 12, escaped(bar.name));
     if (!bar.value) {
-      svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" fill=\"#dc2626\">diverged or failed</text>\n", label + 6,
-                         y + 12);
+      svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" {}</text>\n", label + 6, y + 12,
+                         bar.failed ? "fill=\"#dc2626\">diverged or failed" : "class=\"soft\">no result yet");
     } else {
       // A dot, not a bar: the axis need not begin at 0.
       const double end = value(*bar.value);

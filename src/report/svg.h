@@ -25,9 +25,10 @@ std::string line_chart(const ChartOptions&, std::span<const Series>);
 
 struct Bar {
   std::string name;
-  std::optional<double> value;  // empty: failed
+  std::optional<double> value = {};  // empty: failed, or not there yet
   double deviation = 0;
-  std::optional<double> reference;  // drawn as a tick, for example the paper's value
+  std::optional<double> reference = {};  // drawn as a tick, for example the paper's value
+  bool failed = false;
 };
 std::string bar_chart(const ChartOptions&, std::span<const Bar>, const std::string& reference_name);
 

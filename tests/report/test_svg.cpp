@@ -40,11 +40,19 @@ TEST(Svg, NothingToDrawIsNoError) {
   }
 }
 
-TEST(Svg, FailedBarSaysSo) {
+TEST(Svg, StepsAreWrittenInFull) {
+  const Series steps{.name = "loss", .x = {0, 60'000}, .y = {2.5, 0.5}, .deviation = {}};
+  const std::string svg = line_chart({}, std::span(&steps, 1));
+  EXPECT_NE(svg.find(">20000<"), std::string::npos) << svg;
+}
+
+TEST(Svg, MissingBarSaysWhy) {
   const Bar bars[] = {{.name = "good", .value = 93.0, .deviation = 0.2, .reference = 93.4},
-                      {.name = "bad", .value = {}, .deviation = 0, .reference = {}}};
+                      {.name = "bad", .failed = true},
+                      {.name = "to do"}};
   const std::string svg = bar_chart({}, bars, "paper");
   EXPECT_EQ(count_of(svg, "diverged or failed"), 1u);
+  EXPECT_EQ(count_of(svg, "no result yet"), 1u);
   EXPECT_NE(svg.find("paper: 93.4"), std::string::npos);
 }
 
