@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(threads)
     for (int k = 0; k < classes; ++k) {
       total += powers[k];
       below += static_cast<double>(x[k]) - largest;
-      rank += x[k] > x[label] || (x[k] == x[label] && k < label) ? 1 : 0;
+      rank += outranks(x[k], k, x[label], label) ? 1 : 0;
     }
     sum = total;
     const double loss = natural_log(total) - (1 - smooth) * (static_cast<double>(x[label]) - largest) - share * below;

@@ -31,7 +31,7 @@ void ReferenceBackend::softmax_loss(Tensor logits, const int32_t* labels, float 
       exponentials[k] = exponential(row[k] - largest);
       sum += exponentials[k];
       sum_below += row[k] - largest;
-      rank += row[k] > row[label] || (row[k] == row[label] && k < label);
+      rank += outranks(row[k], k, row[label], label);
     }
     const double share = static_cast<double>(smoothing) / static_cast<double>(classes);
     report.loss_sum +=

@@ -29,6 +29,12 @@ OCTET_BOTH double exponential(double x) {
   return sum * power;
 }
 
+// Whether class k comes before the label's among the logits, of equal ones the first. NaN comes before all: a network
+// that gives it is wrong.
+OCTET_BOTH bool outranks(float logit, int64_t k, float of_label, int64_t label) {
+  return !(logit < of_label || (logit == of_label && k >= label));
+}
+
 // ln x for normal positive x; -infinity for 0, NaN for negative numbers.
 OCTET_BOTH double natural_log(double x) {
   if (x == 0) return -std::numeric_limits<double>::infinity();

@@ -78,7 +78,9 @@ class RangeBn final : public SimulatedPolicy {
   void round_norm(const NormOperands& norm) const override {
     const Shape row{1, 1, 1, norm.x.shape.c};
     std::vector<float> scales(size_t(row.c));
-    for (int64_t c = 0; c < row.c; ++c) scales[size_t(c)] = 1 / std::sqrt(norm.variance[c] + norm.epsilon);
+    // A deviation is no less than epsilon; the average over batches of such channels may come out below, by rounding.
+    for (int64_t c = 0; c < row.c; ++c)
+      scales[size_t(c)] = 1 / std::sqrt(std::max(norm.variance[c] + norm.epsilon, norm.epsilon * norm.epsilon));
     for (float* values : {scales.data(), norm.gamma, norm.beta})
       round_nearest({values, row}, extremes(values, row.c).grid());
     for (int64_t c = 0; c < row.c; ++c) norm.variance[c] = 1 / (scales[size_t(c)] * scales[size_t(c)]) - norm.epsilon;

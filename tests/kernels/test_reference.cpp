@@ -393,6 +393,12 @@ TEST_F(Reference, SoftmaxRanksAndSurvivesAnyFiniteLogits) {
   backend->softmax_loss({logits.f32(), {1, 1, 1, 3}}, last, 0, 1, {}, &few);
   EXPECT_EQ(few.top1, 0);
   EXPECT_EQ(few.top5, 1) << "of fewer than five classes all are among the first five";
+  const float broken[2][6] = {{NAN, NAN, NAN, NAN, NAN, NAN}, {NAN, 1, 2, 3, 4, 5}};
+  memcpy(logits.f32(), broken, sizeof broken);
+  const int32_t any[] = {0, 5};
+  backend->softmax_loss({logits.f32(), {2, 1, 1, 6}}, any, 0, 1, {}, &few);
+  EXPECT_EQ(few.top1, 0) << "not a number is not an answer";
+  EXPECT_EQ(few.top5, 1);
   const int32_t wrong[] = {6, 0, 0, 0};
   EXPECT_THROW(backend->softmax_loss(logits, wrong, 0, 1, {}, &few), Error);
 }

@@ -152,6 +152,11 @@ TEST(Policies, RangeBn) {
   for (size_t c = 0; c < 4; ++c) scale[c] = 1 / std::sqrt(variance[c] + 1e-5f);
   expect_equal(scale, "range_bn", "norm_scale");
 
+  // A channel that is always the same has a range of 0; the running average of its variance may fall below -epsilon.
+  Values low_mean(4), low{1, -1.001e-5f, 0, 2}, ones(4, 1), zeros(4);
+  policy->round_norm({tensor(x, shape), low_mean.data(), low.data(), ones.data(), zeros.data(), 1e-5f});
+  for (const float value : low) EXPECT_GT(value + 1e-5f, 0);
+
   // As affine_backward with frozen statistics leaves it, then completed.
   const Values dz = inputs(9, 1);
   Values d_gamma(4), d_beta(4), dx(256);
