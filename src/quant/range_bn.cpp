@@ -6,7 +6,8 @@
 //               (section 5, "bifurcation")
 //   norm        (x - mean) / (C(n) (max - min)), max and min being means over 16 chunks of a channel, n pixels each;
 //               C(n) = 0.35 / 2 (1 + sqrt(pi ln 4)) / sqrt(2 ln n); the scale, gamma and beta in 8 bits (section 3)
-// The gradient of a norm's output is rounded where it enters the block, before the ReLU's backward.
+// The gradient of a norm's output is rounded where it enters the block, before the ReLU's backward. For evaluation the
+// code averages 1 / (C(n) (max - min)) over batches; here it is the square of C(n) (max - min), as in other norms.
 #include <numbers>
 #include <vector>
 

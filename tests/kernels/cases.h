@@ -187,16 +187,16 @@ inline std::vector<ConvCase> conv_cases() {
   cases.push_back(square_case({1, 12, 12, 4}, 4, 3, 1, 3, 3));
   // More rows than one band of a weight gradient, uneven in the last, padding at both ends; rows of 16, 8 and neither.
   cases.push_back(square_case({2, 35, 32, 16}, 16, 3, 1, 1));
+  cases.push_back(square_case({2, 70, 32, 17}, 9, 3, 2, 1));
+  cases.push_back(square_case({2, 71, 8, 16}, 5, 5, 1, 2));
+  cases.push_back(square_case({1, 43, 29, 3}, 18, 7, 1, 3));
+  cases.push_back(square_case({2, 3, 600, 4}, 7, 3, 1, 2, 2));
   // Tiles of neighbouring pixels: some within a row, some across its end, some of pixels that do not exist.
   cases.push_back(square_case({2, 9, 14, 32}, 32, 3, 1, 1));
   cases.push_back(square_case({2, 5, 24, 8}, 40, 3, 1, 1));
   cases.push_back(square_case({1, 6, 18, 16}, 16, 3, 1, 0));
   cases.push_back(square_case({1, 3, 10, 16}, 16, 3, 1, 1));  // the last tile would pass for one row by its ends
   cases.push_back(square_case({1, 2, 3, 16}, 32, 3, 1, 1));   // so would this one
-  cases.push_back(square_case({2, 70, 32, 17}, 9, 3, 2, 1));
-  cases.push_back(square_case({2, 71, 8, 16}, 5, 5, 1, 2));
-  cases.push_back(square_case({1, 43, 29, 3}, 18, 7, 1, 3));
-  cases.push_back(square_case({2, 3, 600, 4}, 7, 3, 1, 2, 2));
   for (const int groups : {2, 4}) {
     for (const int64_t width : {1, 3, 8, 16, 17}) {
       cases.push_back(square_case({2, 7, 5, width * groups}, (width + 1) * groups, 3, 1, 1, 1, groups));
