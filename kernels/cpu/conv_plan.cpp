@@ -123,7 +123,7 @@ GatherPlan gather(const ContractionKernels& kernels, Shape from, Shape to, int g
       const size_t run = contiguous ? taps : std::min<size_t>(taps, 1);
       const int64_t elements = static_cast<int64_t>(run) * plan.group_from;
       phase.words = static_cast<int>(round_up(ceil_div(elements, kernels.group), kernels.word_multiple));
-      if (run == 3 && from_step_w == 1 && phase.words * kernels.group == elements && from.c % kernels.group == 0)
+      if (run == 3 && from_step_w == 1 && phase.words * kernels.group == elements)
         phase.row_step = from.c * unit;
       for (const Tap& down : v.taps)
         for (size_t first = 0; first < taps; first += run) {
