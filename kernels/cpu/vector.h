@@ -34,6 +34,8 @@ typedef float f32xN __attribute__((vector_size(4 * OCTET_LANES)));
 typedef int32_t i32xN __attribute__((vector_size(4 * OCTET_LANES)));
 typedef uint32_t u32xN __attribute__((vector_size(4 * OCTET_LANES)));
 typedef uint64_t u64xN __attribute__((vector_size(4 * OCTET_LANES)));  // half as many lanes
+typedef float f32xH __attribute__((vector_size(2 * OCTET_LANES)));     // half as many lanes
+typedef double f64xH __attribute__((vector_size(4 * OCTET_LANES)));
 typedef int16_t i16xN __attribute__((vector_size(2 * OCTET_LANES)));
 typedef uint16_t u16xN __attribute__((vector_size(2 * OCTET_LANES)));
 typedef int8_t i8xN __attribute__((vector_size(OCTET_LANES)));
@@ -67,6 +69,7 @@ OCTET_INLINE f32xN all(float x) { return f32xN{} + x; }
 OCTET_INLINE f32xN max(f32xN a, f32xN b) { return a > b ? a : b; }
 OCTET_INLINE f32xN min(f32xN a, f32xN b) { return a < b ? a : b; }
 OCTET_INLINE f32xN abs(f32xN x) { return (f32xN)((u32xN)x & 0x7FFFFFFFu); }
+OCTET_INLINE f64xH widen(f32xH x) { return __builtin_convertvector(x, f64xH); }
 OCTET_INLINE i32xN truncate(f32xN x) { return __builtin_convertvector(x, i32xN); }
 
 // Instructions that the compiler does not find in the generic text.
@@ -142,6 +145,18 @@ OCTET_INLINE u32xN rounded_to_bf16(f32xN x) {  // in the upper halves; what the 
   return bits + 0x7FFFu + ((bits >> 16) & 1u);
 }
 OCTET_INLINE u16xN to_bf16(f32xN x) { return narrow(rounded_to_bf16(x) >> 16); }
+// Two vectors behind one another.
+OCTET_INLINE void store_bf16(uint16_t* to, f32xN low, f32xN high) {
+#if OCTET_LANES == 16 && defined(__AVX512BW__)
+  alignas(64) static const uint16_t upper[32] = {1,  3,  5,  7,  9,  11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31,
+                                                 33, 35, 37, 39, 41, 43, 45, 47, 49, 51, 53, 55, 57, 59, 61, 63};
+  _mm512_storeu_si512(to, _mm512_permutex2var_epi16((__m512i)rounded_to_bf16(low), _mm512_load_si512(upper),
+                                                    (__m512i)rounded_to_bf16(high)));
+#else
+  store(to, to_bf16(low));
+  store(to + lanes, to_bf16(high));
+#endif
+}
 OCTET_INLINE f32xN from_bf16(u16xN x) { return (f32xN)(widen(x) << 16); }
 
 // As the scalar functions of the same names in shared/encode.h, with any bounds of the codes.
