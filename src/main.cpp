@@ -13,6 +13,7 @@
 #include "src/report/commands.h"
 #include "src/train/commands.h"
 #include "src/train/directory_lock.h"
+#include "src/train/run_directory.h"
 #include "src/version.h"
 
 namespace octet {
@@ -135,6 +136,7 @@ int run(int argc, char** argv) {
   int code = 1;
   try {
     const Config config = load_config(a.config, a.overrides);
+    require_same_on_ranks(config, *transport);
     if (train->parsed()) code = run_train(config, *transport, a.train);
     if (eval->parsed()) code = run_eval(config, *transport, a.weights);
     if (plan->parsed()) code = run_plan(config, *transport);

@@ -265,6 +265,17 @@ bool assign(const Key& key, Config& config, const std::vector<std::string>& text
                     field);
 }
 
+std::optional<Difference> first_difference(const Config& before, const Config& now,
+                                           const std::function<bool(std::string_view path)>& matters) {
+  Config first = before, second = now;  // fields are reached through mutable pointers
+  for (const Key& key : kKeys) {
+    const std::string old_text = value_text(key.field(first)), new_text = value_text(key.field(second));
+    if (old_text != new_text && matters(key.path))
+      return Difference{key.path + ": " + old_text, key.path + ": " + new_text};
+  }
+  return {};
+}
+
 std::string to_yaml(const Config& config) {
   Config copy = config;  // fields are reached through mutable pointers
   std::string text, section;

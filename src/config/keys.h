@@ -1,5 +1,7 @@
 // The one table of configuration keys. Parsing, checking, to_yaml() and describe_keys() all read it.
 #pragma once
+#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -30,5 +32,12 @@ bool takes_list(const Key&);
 // Writes the value; false (and nothing written) when `texts` is not in the key's domain. One text, or any number for a
 // list.
 bool assign(const Key&, Config&, const std::vector<std::string>& texts);
+
+struct Difference {
+  std::string before, now;  // "train.lr: 0.1"
+};
+// The first key for which the values differ, of those that matter.
+std::optional<Difference> first_difference(const Config& before, const Config& now,
+                                           const std::function<bool(std::string_view path)>& matters);
 
 }  // namespace octet

@@ -82,7 +82,7 @@ Edge resnet_imagenet(Graph& graph, Edge x, bool bottleneck, std::array<int, 4> b
 }
 
 // MobileNetV2 (Sandler et al. 2018). The CIFAR form, for images up to 32 pixels, keeps the resolution in the stem and
-// in the second stage.
+// in the second stage. Without torchvision's dropout of 0.2 before the classifier, which the paper does not have.
 Edge mobilenet_v2(Graph& graph, Edge x, bool cifar, int64_t classes) {
   struct Stage {
     int expansion;

@@ -50,6 +50,8 @@ class ClipCoordinator {
 
   // Steps 0, 1, 2, 4, 8 ... and every `period`, or when saturations forced it.
   bool due(int64_t step) const;
+  // What a due step observed is of no use: the next step is due.
+  void postpone() { forced_ = forced_ || observing_; }
   void begin(int64_t step);  // clears what the step will observe
   bool observing() const { return observing_; }
   // What layer's quantization pass reports into; the histogram only on a due step, of a sample where that is still

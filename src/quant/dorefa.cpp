@@ -4,6 +4,7 @@
 //   error       2 m [q_k(clip(g / (2 m) + 1/2 + N, 0, 1)) - 1/2], m = max |g| of each sample,
 //               N uniform in (-1/2, 1/2) / (2^k - 1)                                               equation (12)
 // As in the authors' code (tensorpack, examples/DoReFa-Net), the gradient of a weight passes tanh and the maximum too.
+// Their last layer, spared, still reads activations clipped to [0, 1]; here it reads them as they are.
 #include <vector>
 
 #include "src/quant/policies.h"

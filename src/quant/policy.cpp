@@ -1,8 +1,26 @@
 #include "src/quant/policies.h"
 
 namespace octet {
+namespace {
+
+// What a policy does not have would be ignored in silence.
+void check_keys(const Config& config) {
+  const std::string& name = config.policy.name;
+  REQUIRE_USAGE(name == "unified_int8" || (config.policy.grad_weight == "int8" && !config.policy.per_channel_weights),
+                "leave policy.grad_weight and policy.per_channel_weights out", config.file, ": policy ", name,
+                " has neither `grad_weight` nor `per_channel_weights`");
+  const bool own_update = name == "wage" || name == "wageubn" || name == "fp8";
+  REQUIRE_USAGE(!own_update || !config.train.nesterov, "set train.nesterov: false", config.file, ": policy ", name,
+                " has an update of its own, without Nesterov's momentum");
+  REQUIRE_USAGE(name != "wage" || (config.train.momentum == 0 && config.train.decay == 0),
+                "set train.momentum: 0 and train.decay: 0; its learning rate begins at 8", config.file,
+                ": policy wage has an update of its own, without momentum and decay");
+}
+
+}  // namespace
 
 std::unique_ptr<Policy> make_policy(const Config& config) {
+  check_keys(config);
   const std::string& name = config.policy.name;
   if (name == "unified_int8") return make_unified_int8(config.policy);
   if (name == "fp32") return make_fp32();

@@ -28,6 +28,7 @@ struct NormOperands {
 struct UpdateContext {
   SgdProblem sgd;
   bool weight = true;   // of a convolution or linear layer; false: a norm's parameter or a bias
+  bool coded = true;    // layers compute with codes of the weight; false: with the weight itself
   double progress = 0;  // share of the training that is done
   const float* lr_scale = nullptr;
   RngKey key;
@@ -82,14 +83,14 @@ class Policy {
   // -- Policies with an update of their own.
   virtual float loss_scale() const { return 1; }  // the loss's gradient is multiplied by it; update() divides
   // Sets a weight's initial value, in the host's memory; false: the layer's own. fan_in: input channels / groups *
-  // kernel area.
-  virtual bool initialize(Tensor /*weight*/, int64_t /*fan_in*/, const RngKey&) const { return false; }
+  // kernel area; coded: as in UpdateContext.
+  virtual bool initialize(Tensor /*weight*/, int64_t /*fan_in*/, bool /*coded*/, const RngKey&) const { return false; }
   // What a quantized weight's codes are multiplied by beside their scale.
   virtual float weight_gain(int64_t /*fan_in*/) const { return 1; }
   // Rounds the gradient of a block's output in place, before the activation's backward. Returns the clip with which
   // encoding(Role::error) encodes what is left of it, if that is of Range::held without a value.
   virtual float round_value_error(Tensor, const RngKey&) const { return 0; }
-  virtual bool rounds_value_error() const { return false; }
+  virtual bool rounds_value_error(const Site&, bool /*norm*/) const { return false; }
   // The largest value that passes the activation's backward; above it the clip stops the gradient. 0: no clip.
   virtual float activation_clip() const { return 0; }
   virtual void update(Backend& backend, const UpdateContext& context, Tensor w, Tensor gradient,

@@ -48,7 +48,7 @@ class RangeBn final : public SimulatedPolicy {
     else
       for_each_random(values, key, [=](float& x, int64_t, float u) { x = grid.round(x, u - 0.5f); });
   }
-  bool rounds_value_error() const override { return true; }
+  bool rounds_value_error(const Site&, bool norm) const override { return norm; }
   float round_value_error(Tensor error, const RngKey& key) const override {
     round(Role::error, error, key);
     return 0;

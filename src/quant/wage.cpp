@@ -9,8 +9,9 @@
 //   error       Q(C(e / Shift(max |e|), kE), kE) of the gradient of each activation                (11)
 //   update      g = lr g / Shift(max |g|), rounded stochastically to an integer; w = C(w - g / S(kG), kW) (12)-(14)
 // (11) drops the scale Shift(max |e|) since (12) does not see it; here it stays, a power of two, which changes no bit
-// of (12). No momentum, no decay, no norm, and a bias stays 0. The learning rate is a power of two, 8 at first. The
-// loss is cross-entropy, as of every policy here; the authors' code takes the sum of squared errors.
+// of (12). A layer that is spared computes with w / alpha itself, which is what is stored of it. No momentum, no decay,
+// no norm, and a bias stays 0. The learning rate is a power of two, 8 at first. The loss is cross-entropy, as of every
+// policy here; the authors' code takes the sum of squared errors.
 #include "src/quant/policies.h"
 #include "src/quant/simulated.h"
 
@@ -44,7 +45,7 @@ class Wage final : public Policy {
 
   // (11). The values are code * Shift / S afterwards, and the largest code's value is the clip that encodes them
   // exactly.
-  bool rounds_value_error() const override { return true; }
+  bool rounds_value_error(const Site&, bool) const override { return true; }
   float round_value_error(Tensor error, const RngKey&) const override {
     const int bits = int(config_.bits.gradient);
     const float scale = shift(absmax(error));
@@ -52,11 +53,12 @@ class Wage final : public Policy {
     return scale * (1 - power(1 - bits));
   }
 
-  bool initialize(Tensor weight, int64_t fan_in, const RngKey& key) const override {
+  bool initialize(Tensor weight, int64_t fan_in, bool coded, const RngKey& key) const override {
     const float limit = std::max(smallest_step(), fan_in_limit(fan_in));
+    const float unit = coded ? 1 : weight_gain(fan_in);
     for_each(weight, [&](float& w, int64_t i) {
       const float uniform = float(philox(uint64_t(i), key.step, key.site, key.seed).word[0]) / 4294967296.0f;
-      w = clip(grid((2 * uniform - 1) * limit, int(config_.bits.weight)), int(config_.bits.weight));
+      w = unit * clip(grid((2 * uniform - 1) * limit, int(config_.bits.weight)), int(config_.bits.weight));
     });
     return true;
   }
@@ -70,11 +72,12 @@ class Wage final : public Policy {
     const float scale = shift(absmax(gradient)), rate = context.sgd.learning_rate;
     const float steps = power(int(config_.bits.gradient) - 1);
     const float* const g = gradient.f32();
+    const float unit = context.coded ? 1 : weight_gain(w.shape.h * w.shape.w * w.shape.c);
     for_each_random(w, context.key, [=, bits = int(config_.bits.weight)](float& value, int64_t i, float u) {
       const float n = rate * (g[i] / scale);
       const float whole = floor_of(std::abs(n));
       const float count = whole + (std::abs(n) - whole > u ? 1.0f : 0.0f);
-      value = clip(value - std::copysign(count, n) / steps, bits);
+      value = unit * clip(value / unit - std::copysign(count, n) / steps, bits);
     });
   }
 

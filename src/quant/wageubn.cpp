@@ -2,7 +2,7 @@
 // 2019), simulated. After the authors' code (github.com/yang-yk/wageubn); Q, C and Shift as in WAGE:
 //   weight      C(Q(w, 8), 8)                         activation  Q(a, 8), not clipped
 //   norm        mu = Q(mu, 16), sigma = Q(sqrt(var), 16) + 2^-15, Q((x - mu) / sigma, 8), gamma and beta Q(., 8)
-//   error of a value, E1        s clip(Q(e / s, 8), -1, 1),  s = Shift(max |e|)
+//   error of a value, E1        s clip(Q(e / s, 8), -1, 1),  s = Shift(max |e|), but not of the logits
 //   error of a convolution, E2  s' = s / 128, t = e / s': Q(t, 8) where |t| < 1, else round(t) within +-127; times s'
 //                               (a flag bit tells the two apart)
 //   update      weights: n = SR(G g / Shift(max |g|)) within +-(G - 1), g = Q(n / (128 S(8)), 15), G = 128, 32, 8 as
@@ -32,7 +32,7 @@ class WageUbn final : public SimulatedPolicy {
       e = step * (std::abs(t) < 1 ? grid(t, 8) : clamp(nearest_integer(t), -127, 127));
     });
   }
-  bool rounds_value_error() const override { return true; }
+  bool rounds_value_error(const Site& site, bool) const override { return !site.last; }
   float round_value_error(Tensor error, const RngKey&) const override {
     const float scale = shift(absmax(error));
     for_each(error, [=](float& e, int64_t) { e = scale * clamp(grid(e / scale, 8), -1, 1); });

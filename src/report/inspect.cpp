@@ -63,8 +63,9 @@ std::string tiles(const RunRecords& records, const std::string& directory) {
   const auto result = nlohmann::json::parse(text_of(directory + "/result.json"), nullptr, false);
   std::string html;
   if (result.is_object()) {
+    const auto loss = result.value("loss", nlohmann::json());
     html += tile(fmt::format("{:.2f} %", 100 * result.value("top1", 0.0)), "test top-1");
-    html += tile(fmt::format("{:.3f}", result.value("loss", 0.0)), "test loss");
+    html += tile(loss.is_number() ? fmt::format("{:.3f}", loss.get<double>()) : "not finite", "test loss");
     html += tile(result.value("policy", std::string()), "policy");
     html += tile(fmt::format("{:.0f}", result.value("images_per_second", 0.0)), "images / s");
     html += tile(std::to_string(result.value("steps", 0)), "steps");

@@ -9,43 +9,34 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <regex>
-#include <sstream>
 
 #include "kernels/base/error.h"
-#include "src/config/config.h"
 #include "src/report/commands.h"
 #include "src/report/study_table.h"
 #include "src/train/commands.h"
 #include "src/train/directory_lock.h"
 #include "src/train/durable_file.h"
-#include "src/train/run_directory.h"
 
 namespace octet {
 namespace {
 
 namespace fs = std::filesystem;
 
-std::string text_of(const fs::path& path) {
-  std::ifstream stream(path);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return text.str();
-}
-
-// The line that says what went wrong, or the last one.
-std::string reason_in(const fs::path& log) {
+// The line that says what went wrong, or the last one, of what the log was added since.
+std::string reason_in(const fs::path& log, std::streamoff since, int code) {
   std::ifstream stream(log);
-  std::string last, error;
+  stream.seekg(since);
+  std::string last;
   for (std::string line; std::getline(stream, line);) {
-    if (line.empty()) continue;
-    last = line;
-    if (error.empty() && line.find("error") != std::string::npos) error = line;
+    if (line.starts_with("octet: error")) return line;
+    if (!line.empty()) last = line;
   }
-  return error.empty() ? last : error;
+  return fmt::format("{}{}exit code {}", last, last.empty() ? "" : "; ", code);
 }
 
 // A signal handler can reach nothing but globals; only this file sees them.
@@ -95,6 +86,7 @@ int execute(const std::vector<std::string>& words, const fs::path& log) {
     dup2(file, STDOUT_FILENO);
     dup2(file, STDERR_FILENO);
     execvp(arguments[0], arguments.data());
+    dprintf(STDERR_FILENO, "octet: error: %s cannot be run: %s\n", arguments[0], strerror(errno));
     _exit(127);
   }
   training = std::max(child, 0);
@@ -140,6 +132,7 @@ int run_study(const StudyOptions& options) {
   const fs::path root =
       options.directory.empty() ? fs::path("studies") / fs::path(options.file).stem() : fs::path(options.directory);
   if (!options.list) fs::create_directories(root);
+  bool all_well = true;
   const StopWithTraining stop_with_training;
   for (size_t i = 0; i < runs.size(); ++i) {
     const StudyRun& run = runs[i];
@@ -147,17 +140,27 @@ int run_study(const StudyOptions& options) {
     const bool runs_elsewhere = DirectoryLock::held(directory.string());  // asked first: it may finish meanwhile
     const bool finished = fs::exists(directory / "result.json"), failed = fs::exists(directory / "failed.txt");
     const bool begun = fs::exists(directory / "config.yaml");
-    if (begun) require_same_training(load_config(plan.base, run.overrides), text_of(directory / "config.yaml"));
-    const char* state = runs_elsewhere ? "runs" : finished ? "finished" : failed ? "failed" : begun ? "begun" : "to do";
-    if (options.list || runs_elsewhere || finished || (failed && !options.again)) {
-      std::cout << fmt::format("[{}/{}] {:<9} {}\n", i + 1, runs.size(), state, run.name) << std::flush;
+    const std::string changed = changed_since(plan, run, directory.string());
+    const char* state = runs_elsewhere     ? "runs"
+                        : !changed.empty() ? "changed"
+                        : finished         ? "finished"
+                        : failed           ? "failed"
+                        : begun            ? "begun"
+                                           : "to do";
+    if (options.list || runs_elsewhere || !changed.empty() || finished || (failed && !options.again)) {
+      std::cout << fmt::format("[{}/{}] {:<9} {}", i + 1, runs.size(), state, run.name);
+      if (!changed.empty()) std::cout << fmt::format(": {}; delete {} to train it anew", changed, directory.string());
+      std::cout << std::endl;
+      all_well = all_well && changed.empty() && !failed;
       continue;
     }
     std::cout << fmt::format("[{}/{}] {:<9} {} ... ", i + 1, runs.size(), begun ? "resumed" : "started", run.name)
               << std::flush;
     fs::create_directories(directory);
     fs::remove(directory / "failed.txt");
-    const int code = execute(command_of(plan, run, directory, begun), directory / "train.log");
+    const fs::path log = directory / "train.log";
+    const auto since = fs::exists(log) ? std::streamoff(fs::file_size(log)) : 0;
+    const int code = execute(command_of(plan, run, directory, begun), log);
     if (code == exit_checkpointed || (stop_wanted != 0 && code != 0)) {
       std::cout << "stopped; the same command goes on\n";
       return exit_checkpointed;
@@ -166,15 +169,17 @@ int run_study(const StudyOptions& options) {
       std::cout << "runs elsewhere\n";
       continue;
     }
-    if (code != 0) write_durably((directory / "failed.txt").string(), reason_in(directory / "train.log") + "\n");
-    std::cout << (code == 0 ? std::string("done") : "failed: " + reason_in(directory / "train.log")) << "\n";
+    all_well = all_well && code == 0;
+    const std::string reason = code == 0 ? "" : reason_in(log, since, code);
+    if (code != 0) write_durably((directory / "failed.txt").string(), reason + "\n");
+    std::cout << (code == 0 ? "done" : "failed: " + reason) << "\n";
     write_table(plan, root.string());
     if (stop_wanted != 0) return exit_checkpointed;
   }
   if (options.list) return 0;
   write_table(plan, root.string());
   std::cout << (root / "table.md").string() << "\n";
-  return 0;
+  return all_well ? 0 : 1;
 }
 
 }  // namespace octet

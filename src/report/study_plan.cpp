@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include "kernels/base/error.h"
-#include "src/config/config.h"
+#include "src/config/keys.h"
+#include "src/train/run_directory.h"
 
 namespace octet {
 namespace {
@@ -39,6 +41,7 @@ class Reader {
   }
 
   StudyPlan read(const std::vector<std::string>& overrides) {
+    refuse_repeated_keys(root_);
     for (const auto& entry : root_) {
       static const std::vector<std::string> known = {"title", "note",  "base",     "set",   "grid",
                                                      "seeds", "ranks", "baseline", "paper", "paper_says"};
@@ -64,8 +67,11 @@ class Reader {
       for (int64_t seed : seeds()) {
         StudyRun run{plain(joined(plan.rows[row].labels, "-")) + "-seed" + std::to_string(seed), row, common};
         run.overrides.insert(run.overrides.end(), row_overrides[row].begin(), row_overrides[row].end());
-        run.overrides.push_back("seed=" + std::to_string(seed));
         run.overrides.insert(run.overrides.end(), overrides.begin(), overrides.end());
+        for (const std::string& setting : run.overrides)
+          REQUIRE_USAGE(!setting.starts_with("seed="), "write `seeds: [1, 2, 3]` in the study", file_, ": `", setting,
+                        "` would give all runs of a row one seed");
+        run.overrides.push_back("seed=" + std::to_string(seed));
         load_config(plan.base, run.overrides);  // every mistake shows before the first run
         for (const StudyRun& other : plan.runs)
           REQUIRE_USAGE(other.name != run.name, "give each row its own labels", file_, ": two runs are named ",
@@ -78,6 +84,17 @@ class Reader {
 
  private:
   std::string at(const YAML::Node& node) const { return say(file_, ":", node.Mark().line + 1); }
+
+  // yaml-cpp takes the first of them.
+  void refuse_repeated_keys(const YAML::Node& node) const {
+    std::set<std::string> keys;
+    if (node.IsMap())
+      for (const auto& entry : node) {
+        REQUIRE_USAGE(keys.insert(scalar(entry.first)).second, "remove one of them", at(entry.first), ": `",
+                      scalar(entry.first), "` stands here twice");
+        refuse_repeated_keys(entry.second);
+      }
+  }
 
   std::string scalar(const YAML::Node& node) const {
     REQUIRE_USAGE(node.IsScalar(), "give one plain value", at(node), ": a list or mapping where a value is expected");
@@ -179,7 +196,9 @@ class Reader {
   std::vector<int64_t> seeds() const {
     if (!root_["seeds"]) return {1};
     try {
-      return root_["seeds"].as<std::vector<int64_t>>();
+      const auto seeds = root_["seeds"].as<std::vector<int64_t>>();
+      REQUIRE_USAGE(!seeds.empty(), "write [1, 2, 3]", at(root_["seeds"]), ": `seeds` is empty");
+      return seeds;
     } catch (const YAML::Exception&) {
       throw UsageError(__FILE__, __LINE__, say(at(root_["seeds"]), ": `seeds` is no list of integers"),
                        "write [1, 2, 3]");
@@ -193,6 +212,17 @@ class Reader {
 }  // namespace
 
 std::string StudyRow::name() const { return joined(labels, " / "); }
+
+std::string changed_since(const StudyPlan& plan, const StudyRun& run, const std::string& run_directory) {
+  const std::string file = run_directory + "/config.yaml";
+  if (!std::filesystem::exists(file)) return {};
+  const auto difference =
+      first_difference(load_config(file, {}), load_config(plan.base, run.overrides), [](std::string_view path) {
+        return changes_training(path) || path == "train.steps" || path == "comm.exchange" ||
+               path == "comm.error_feedback";
+      });
+  return difference ? "`" + difference->before + "` then, `" + difference->now + "` now" : "";
+}
 
 StudyPlan read_study(const std::string& file, const std::vector<std::string>& overrides) {
   return Reader(file).read(overrides);

@@ -30,6 +30,9 @@ struct StudyPlan {
   std::vector<StudyRun> runs;  // rows x seeds
 };
 
+// How the settings of a run that was begun there differ now, where its result would be another: "`train.lr: 0.1` then,
+// `train.lr: 0.2` now". Empty: they do not, or nothing was begun.
+std::string changed_since(const StudyPlan&, const StudyRun&, const std::string& run_directory);
 // UsageError with file and line for whatever is not understood; the base recipe must exist, and every key be known.
 StudyPlan read_study(const std::string& file, const std::vector<std::string>& overrides);
 

@@ -33,7 +33,7 @@ Summary summary_of(const std::vector<double>& values) {
 struct Outcome {
   std::vector<double> top1, epoch_seconds, peak_megabytes;  // of the finished runs
   std::vector<Series> curves;                               // test top-1, percent
-  std::vector<std::string> failures, commits;
+  std::vector<std::string> failures, left_out, commits;
   size_t planned = 0;
 };
 
@@ -43,17 +43,25 @@ Outcome outcome_of(const StudyPlan& plan, size_t row, const std::string& directo
     if (run.row != row) continue;
     ++outcome.planned;
     const std::filesystem::path path = std::filesystem::path(directory) / run.name;
+    if (const std::string changed = changed_since(plan, run, path.string()); !changed.empty()) {
+      outcome.left_out.push_back(run.name + ": " + changed);
+      continue;
+    }
     std::ifstream failed(path / "failed.txt"), finished(path / "result.json");
-    if (std::string reason; std::getline(failed, reason)) outcome.failures.push_back(run.name + ": " + reason);
     const Json result = Json::parse(finished, nullptr, /*allow_exceptions=*/false);
-    if (!result.is_object()) continue;
+    if (!result.is_object()) {
+      if (std::string reason; std::getline(failed, reason)) outcome.failures.push_back(run.name + ": " + reason);
+      continue;
+    }
     outcome.top1.push_back(100 * result.value("top1", 0.0));
     outcome.commits.push_back(result.value("commit", "unknown"));
-    const double speed = result.value("images_per_second", 0.0), epochs = result.value("epochs", 1.0);
-    const RunRecords records = read_records(path.string());
+    const double speed = result.value("images_per_second", 0.0);
     outcome.peak_megabytes.push_back(result.value("peak_memory_bytes", 0.0) / 1e6);
-    if (speed > 0 && result.contains("images"))
-      outcome.epoch_seconds.push_back(result.value("images", 0.0) / epochs / speed);
+    // Older results hold no images_per_epoch.
+    const double images = result.value("images", 0.0) / result.value("epochs", 1.0);
+    if (speed > 0) outcome.epoch_seconds.push_back(result.value("images_per_epoch", images) / speed);
+    if (!std::filesystem::exists(path / "metrics.jsonl")) continue;
+    const RunRecords records = read_records(path.string());
     if (const auto curve = records.metrics.find("test/top1"); curve != records.metrics.end()) {
       outcome.curves.push_back(curve->second);
       for (double& value : outcome.curves.back().y) value *= 100;
@@ -62,17 +70,17 @@ Outcome outcome_of(const StudyPlan& plan, size_t row, const std::string& directo
   return outcome;
 }
 
-// The mean over seeds with their deviation, as far as the shortest of them goes.
+// The mean over seeds with their deviation, at the steps that all of them have.
 Series mean_curve(const std::string& name, const std::vector<Series>& curves) {
   Series mean;
   mean.name = name;
-  size_t length = curves.empty() ? 0 : curves.front().x.size();
-  for (const Series& curve : curves) length = std::min(length, curve.x.size());
-  for (size_t i = 0; i < length; ++i) {
-    std::vector<double> values;
-    for (const Series& curve : curves) values.push_back(curve.y[i]);
+  std::map<double, std::vector<double>> by_step;
+  for (const Series& curve : curves)
+    for (size_t i = 0; i < curve.x.size(); ++i) by_step[curve.x[i]].push_back(curve.y[i]);
+  for (const auto& [step, values] : by_step) {
+    if (values.size() < curves.size()) continue;
     const Summary summary = summary_of(values);
-    mean.x.push_back(curves.front().x[i]);
+    mean.x.push_back(step);
     mean.y.push_back(summary.mean);
     if (curves.size() > 1) mean.deviation.push_back(summary.deviation);
   }
@@ -84,6 +92,13 @@ std::optional<double> standard_error(const std::vector<double>& a, const std::ve
   if (a.size() < 2 || b.size() < 2) return {};
   const double of_a = summary_of(a).deviation, of_b = summary_of(b).deviation;
   return std::sqrt(of_a * of_a / double(a.size()) + of_b * of_b / double(b.size()));
+}
+
+// Of a Markdown table.
+std::string cell(const std::string& text) {
+  std::string escaped;
+  for (char c : text) escaped += c == '|' ? std::string("\\|") : std::string(1, c);
+  return escaped;
 }
 
 std::string with_deviation(const std::vector<double>& values, const char* format_of_mean) {
@@ -102,21 +117,21 @@ void write_study_table(const StudyPlan& plan, const std::string& directory) {
   const bool drops = plan.rows.front().baseline.has_value();
 
   std::string table = "# " + plan.title + "\n\n" + (plan.note.empty() ? "" : plan.note + "\n\n") + "|";
-  for (const std::string& axis : plan.axes) table += " " + axis + " |";
+  for (const std::string& axis : plan.axes) table += " " + cell(axis) + " |";
   table += " runs | test top-1 (%) |";
   if (drops) table += " drop (points) |";
-  table += " " + plan.paper_says + " | time per epoch (s) | peak memory (MB) |\n|";
+  table += " " + cell(plan.paper_says) + " | time per epoch (s) | peak memory (MB) |\n|";
   for (size_t i = 0; i < plan.axes.size() + (drops ? 6 : 5); ++i) table += "---|";
   table += "\n";
 
   Json rows = Json::array();
   std::vector<Bar> bars;
   std::vector<Series> curves;
-  std::string failures;
+  std::string failures, left_out;
   for (size_t row = 0; row < plan.rows.size(); ++row) {
     const Outcome& outcome = outcomes[row];
     table += "|";
-    for (const std::string& label : plan.rows[row].labels) table += " " + label + " |";
+    for (const std::string& label : plan.rows[row].labels) table += " " + cell(label) + " |";
     table += fmt::format(
         " {}/{} | {} |", outcome.top1.size(), outcome.planned,
         outcome.top1.empty() && !outcome.failures.empty() ? "failed" : with_deviation(outcome.top1, "{:.2f}"));
@@ -126,7 +141,8 @@ void write_study_table(const StudyPlan& plan, const std::string& directory) {
                  {"epoch_seconds", outcome.epoch_seconds},
                  {"peak_memory_megabytes", outcome.peak_megabytes},
                  {"paper", plan.rows[row].paper},
-                 {"failures", outcome.failures}};
+                 {"failures", outcome.failures},
+                 {"left_out", outcome.left_out}};
     Bar bar{.name = plan.rows[row].name(), .failed = !outcome.failures.empty()};
     // A published accuracy is drawn beside ours; other figures (seconds) stand in the table alone.
     double published = 0;
@@ -151,9 +167,10 @@ void write_study_table(const StudyPlan& plan, const std::string& directory) {
       table += " |";
     }
     table +=
-        fmt::format(" {} | {} | {} |\n", plan.rows[row].paper.empty() ? "-" : plan.rows[row].paper,
+        fmt::format(" {} | {} | {} |\n", plan.rows[row].paper.empty() ? "-" : cell(plan.rows[row].paper),
                     with_deviation(outcome.epoch_seconds, "{:.1f}"), with_deviation(outcome.peak_megabytes, "{:.0f}"));
     for (const std::string& failure : outcome.failures) failures += "- " + failure + "\n";
+    for (const std::string& run : outcome.left_out) left_out += "- " + run + "\n";
     bars.push_back(std::move(bar));
     if (Series curve = mean_curve(plan.rows[row].name(), outcome.curves); !curve.x.empty())
       curves.push_back(std::move(curve));
@@ -169,6 +186,7 @@ void write_study_table(const StudyPlan& plan, const std::string& directory) {
     table += fmt::format("{}{} of {}", std::exchange(before, ", "), runs, commit);
   table += commits.empty() ? "\n" : ".\n";
   if (!failures.empty()) table += "\nFailed runs:\n\n" + failures;
+  if (!left_out.empty()) table += "\nLeft out, trained with other settings:\n\n" + left_out;
   table += "\n![accuracy](accuracy.svg)\n\n![curves](curves.svg)\n";
 
   write_durably(directory + "/table.md", table);

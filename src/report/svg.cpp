@@ -47,7 +47,7 @@ struct Axis {
       low = std::pow(10, std::floor(std::log10(low)));
       high = std::pow(10, std::ceil(std::log10(high)));
       if (low == high) high *= 10;
-    } else if (low == high) {
+    } else if (high - low <= 1e-9 * std::max(std::abs(low), std::abs(high))) {
       low -= std::abs(low) * 0.1 + 0.1, high += std::abs(high) * 0.1 + 0.1;
     }
   }
@@ -71,8 +71,9 @@ struct Axis {
     }
     const double rough = (high - low) / 5, unit = std::pow(10, std::floor(std::log10(rough)));
     const double step = unit * (rough / unit > 5 ? 10 : rough / unit > 2 ? 5 : rough / unit > 1 ? 2 : 1);
-    for (double tick = std::ceil(low / step) * step; tick <= high + step * 1e-9; tick += step)
-      ticks.push_back(std::abs(tick) < step * 1e-9 ? 0 : tick);
+    const double first = std::ceil(low / step);
+    for (int i = 0; i < 12 && (first + i) * step <= high + step * 1e-9; ++i)
+      ticks.push_back((first + i) * step + 0.0);  // no -0
     return ticks;
   }
 };
@@ -84,7 +85,8 @@ std::string opened(const ChartOptions& options, int height) {
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" role=\"img\" "
       "font-family=\"system-ui, -apple-system, 'DejaVu Sans', sans-serif\" font-size=\"12\">\n"
       "<style>.ink{{fill:var(--ink,#1e293b)}}.soft{{fill:var(--soft,#64748b)}}.grid{{stroke:var(--grid,#e2e8f0)}}"
-      ".line{{fill:none;stroke-width:1.8;stroke-linejoin:round}}.line:hover{{stroke-width:4}}</style>\n"
+      ".line{{fill:none;stroke-width:1.8;stroke-linejoin:round;stroke-linecap:round}}.line:hover{{stroke-width:4}}</"
+      "style>\n"
       "<text class=\"ink\" x=\"{2}\" y=\"22\" font-size=\"15\" font-weight=\"600\">{3}</text>\n",
       options.width, height, left, escaped(options.title));
 }
@@ -115,6 +117,8 @@ std::string path_of(const Series& series, const Axis& x, const Axis& y) {
   for (size_t i = 0; i < series.x.size(); ++i) {
     const bool shown = y.shows(series.y[i]);
     if (shown) path += fmt::format("{}{:.1f} {:.1f}", drawing ? "L" : "M", x(series.x[i]), y(series.y[i]));
+    const bool goes_on = i + 1 < series.x.size() && y.shows(series.y[i + 1]);
+    if (shown && !drawing && !goes_on) path += "h0";  // a dot
     drawing = shown;
   }
   return path;
@@ -265,14 +269,15 @@ std::string heat_map(const ChartOptions& options, std::span<const Series> rows) 
     svg +=
         fmt::format("<text class=\"soft\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\" font-size=\"{}\">{}</text>\n",
                     label - 6, y + row_height - 2.5, row_height - 2, escaped(rows[i].name));
-    // Updates come at steps 1, 2, 4 ... and then every period: one cell for each, of one width.
-    const double width = (x.to - x.from) / double(std::max<size_t>(rows[i].x.size(), 1));
-    for (size_t k = 0; k < rows[i].x.size(); ++k)
-      if (color.shows(rows[i].y[k]))
+    // Updates come at steps 1, 2, 4 ... and then every period: one cell for each, of one width; of very many, some.
+    const size_t updates = rows[i].x.size(), cells = std::min<size_t>(updates, 400);
+    const double width = (x.to - x.from) / double(std::max<size_t>(cells, 1));
+    for (size_t at = 0; at < cells; ++at)
+      if (const size_t k = at * updates / cells; color.shows(rows[i].y[k]))
         svg += fmt::format(
             "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{}\" fill=\"{}\"><title>{}, step {}: {}"
             "</title></rect>\n",
-            x.from + width * double(k), y, width + 0.3, row_height - 1, depth_color(color(rows[i].y[k])),
+            x.from + width * double(at), y, width + 0.3, row_height - 1, depth_color(color(rows[i].y[k])),
             escaped(rows[i].name), rows[i].x[k], number(rows[i].y[k]));
   }
   const double base = top + row_height * double(rows.size()) + 18;

@@ -76,6 +76,7 @@ int run_plan(const Config& config, Transport& transport) {
 int run_bench(const Config& config, Transport& transport, int64_t steps, bool json) {
   using Clock = std::chrono::steady_clock;
   Trainer trainer(config, transport, plan_options(config));
+  trainer.load_initial_weights();
   trainer.start(0);
   const int64_t warm_up = 3;  // the arena's pages, oneDNN's kernels, the first clips
   for (int64_t step = 0; step < warm_up; ++step) trainer.step(step, false);

@@ -14,6 +14,7 @@ void write_result(const std::string& run_directory, const Result& result) {
                                        {"steps", result.steps},
                                        {"ranks", result.ranks},
                                        {"images", result.images},
+                                       {"images_per_epoch", result.images_per_epoch},
                                        {"backend", result.backend},
                                        {"isa", result.isa},
                                        {"policy", result.policy},

@@ -10,6 +10,7 @@ struct Result {
   int64_t epochs = 0, steps = 0;
   int64_t ranks = 1;
   int64_t images = 0;  // that all steps of the run took, over all ranks
+  int64_t images_per_epoch = 0;
   std::string backend, isa, policy;
   double images_per_second = 0, wall_seconds = 0;
   uint64_t arena_bytes = 0;

@@ -1,11 +1,13 @@
 #include "src/train/run_directory.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <limits>
-#include <sstream>
+#include <span>
 
 #include "kernels/base/error.h"
+#include "src/config/keys.h"
 #include "src/train/durable_file.h"
 
 namespace octet {
@@ -16,25 +18,6 @@ bool holds_checkpoints(const std::filesystem::path& directory) {
   for (const auto& entry : std::filesystem::directory_iterator(directory / "checkpoints", ignored))
     if (entry.path().extension() == ".safetensors") return true;
   return false;
-}
-
-// What may change between a run and its continuation without changing what each step computes.
-Config comparable(Config config) {
-  const Config defaults;
-  config.file.clear();
-  config.train.steps = defaults.train.steps;
-  config.train.eval_every_epochs = defaults.train.eval_every_epochs;
-  config.train.log_every_steps = defaults.train.log_every_steps;
-  config.data.root = defaults.data.root;
-  config.data.workers = defaults.data.workers;
-  const std::string real_layers = config.backend.real_layers;
-  config.backend = defaults.backend;
-  config.backend.real_layers = real_layers;
-  config.comm = defaults.comm;
-  if (config.policy.clip.enabled || config.policy.lr_scale.enabled)  // else it decides what a checkpoint holds
-    config.policy.clip.record_histograms = defaults.policy.clip.record_histograms;
-  config.checkpoint = defaults.checkpoint;
-  return config;
 }
 
 void create(const std::filesystem::path& directory) {
@@ -76,15 +59,38 @@ RunDirectory::RunDirectory(const Config& config, const std::string& wanted, bool
   write_durably(path_ + "/config.yaml", to_yaml(config));
 }
 
+bool changes_training(std::string_view path) {
+  static const std::vector<std::string_view> free = {"train.steps", "train.eval_every_epochs", "train.log_every_steps",
+                                                     "data.root", "data.workers"};
+  if (path == "backend.real_layers") return true;
+  for (const std::string_view section : {"backend.", "comm.", "checkpoint."})
+    if (path.starts_with(section)) return false;
+  return std::find(free.begin(), free.end(), path) == free.end();
+}
+
 void require_same_training(const Config& now, const std::string& saved_yaml) {
-  std::istringstream before(to_yaml(comparable(parse_config(saved_yaml, "the checkpoint's configuration", {}))));
-  std::istringstream after(to_yaml(comparable(now)));
-  std::string old_line, new_line, section;
-  while (std::getline(before, old_line) && std::getline(after, new_line)) {
-    REQUIRE_USAGE(old_line == new_line, "resume with the configuration the run was started with, or start a new run",
-                  "the checkpoint was trained with `", section, old_line, "`, now it is `", new_line, "`");
-    if (!old_line.empty() && old_line[0] != ' ') section = old_line + " ";
-  }
+  const Config before = parse_config(saved_yaml, "the checkpoint's configuration", {});
+  // Without clips and scales, recording decides what a checkpoint holds.
+  const bool clips = now.policy.clip.enabled || now.policy.lr_scale.enabled;
+  const auto difference = first_difference(before, now, [&](std::string_view path) {
+    return changes_training(path) && !(clips && path == "policy.clip.record_histograms");
+  });
+  REQUIRE_USAGE(!difference, "resume with the configuration the run was started with, or start a new run",
+                "the run was begun with `", difference->before, "`, now it is `", difference->now, "`");
+}
+
+void require_same_on_ranks(const Config& config, Transport& transport) {
+  std::string first = to_yaml(config);
+  uint64_t size = first.size();
+  transport.broadcast(std::as_writable_bytes(std::span(&size, 1)), 0);
+  first.resize(size);
+  transport.broadcast(std::as_writable_bytes(std::span(first)), 0);
+  const auto difference =
+      first_difference(parse_config(first, "rank 0's configuration", {}), config, [](std::string_view path) {
+        return path != "data.root" && path != "data.workers" && path != "backend.threads" && path != "backend.isa";
+      });
+  REQUIRE_USAGE(!difference, "give every rank the same configuration: a file that all hosts see, the same --set",
+                "rank 0 has `", difference->before, "`, this rank `", difference->now, "`");
 }
 
 }  // namespace octet

@@ -1,7 +1,9 @@
 // Where a run lives, and what keeps a new run from overwriting an old one.
 #pragma once
 #include <string>
+#include <string_view>
 
+#include "comm/transport.h"
 #include "src/config/config.h"
 #include "src/train/directory_lock.h"
 
@@ -21,7 +23,12 @@ class RunDirectory {
   const DirectoryLock lock_;
 };
 
-// UsageError when a resumed run's configuration differs where it would change the result; says which line.
+// Whether this key decides what each step computes.
+bool changes_training(std::string_view path);
+// UsageError when a resumed run's configuration differs in such a key; says which.
 void require_same_training(const Config& now, const std::string& saved_yaml);
+// Collective. UsageError on a rank whose configuration is not rank 0's: ranks would wait for each other in different
+// places. What belongs to a host may differ: data.root, data.workers, backend.threads, backend.isa.
+void require_same_on_ranks(const Config&, Transport&);
 
 }  // namespace octet

@@ -43,11 +43,15 @@ class TrainingRun {
     steps_per_epoch_ = trainer_.steps_per_epoch();
     total_steps_ = config.train.epochs * steps_per_epoch_;
     if (config.train.steps > 0) total_steps_ = std::min(total_steps_, config.train.steps);
+    if (!options.resume) trainer_.load_initial_weights();
     if (leads()) open(options);
     int64_t first = done_;
     transport.broadcast(std::as_writable_bytes(std::span(&first, 1)), 0);
     done_ = first;
-    if (done_ > 0) trainer_.broadcast_state();
+    if (done_ > 0)
+      trainer_.broadcast_state();
+    else if (options.resume)
+      trainer_.load_initial_weights();
   }
 
   int run() {
@@ -57,8 +61,10 @@ class TrainingRun {
     begin_epoch();
     while (done_ < total_steps_) {
       const Report report = train_step();
-      if (report.stop && done_ < total_steps_) return checkpointed();
+      const bool stops = report.stop && done_ < total_steps_;
+      if (stops) save();  // at once: whoever stops it may not wait for an evaluation
       if (done_ % steps_per_epoch_ == 0 || done_ == total_steps_) finish_epoch();
+      if (stops) return checkpointed();
       const int64_t every = config_.checkpoint.every_steps;
       if (every > 0 ? done_ % every == 0 : done_ % steps_per_epoch_ == 0) save();
     }
@@ -191,7 +197,6 @@ class TrainingRun {
   }
 
   int checkpointed() {
-    save();
     if (leads()) spdlog::info("stopped by a signal at step {}; the same command with --resume goes on", done_);
     return exit_checkpointed;
   }
@@ -211,6 +216,7 @@ class TrainingRun {
     result.steps = done_;
     result.ranks = transport_.size();
     result.images = done_ * config_.data.batch;
+    result.images_per_epoch = steps_per_epoch_ * config_.data.batch;
     result.backend = trainer_.backend().name();
     result.isa = trainer_.backend().isa();
     result.policy = config_.policy.name;

@@ -107,11 +107,6 @@ Trainer::Trainer(const Config& config, Transport& transport, PlanOptions plan)
       std::make_unique<Plan>(make_model(config.model, image.height, image.width, float(config.train.label_smoothing)),
                              *policy_, *backend_, clips_.get(), batch, plan);
   plan_->initialize_parameters(seed);
-  if (!config.model.initial_weights.empty()) {
-    const SafetensorsFile file = SafetensorsFile::open(config.model.initial_weights);
-    file.require_finite();
-    load(file, config.model.initial_weights, true);
-  }
   if (clips_)
     for (Param& param : plan_->params())
       for (int layer = 0; layer < clips_->layers(); ++layer)
@@ -152,6 +147,8 @@ Report Trainer::step(int64_t index, bool stop) {
       plan_->commit(step);  // running statistics, from moments that the ranks averaged
       update(index);        // f32 masters, momentum, decay
     });
+  } else if (clips_) {
+    clips_->postpone();  // what it observed says nothing
   }
   return report;
 }
@@ -269,6 +266,7 @@ void Trainer::update(int64_t index) {
     const bool decays = is_weight(param.kind) || config_.train.decay_norm;
     sgd.decay = decays ? float(config_.train.decay) : 0;
     context.weight = is_weight(param.kind);
+    context.coded = param.encoding.quantized();
     context.lr_scale = param.lr_scale;
     context.key = {uint64_t(config_.seed), uint32_t(index), site++, 0};
     policy_->update(*backend_, context, param.master, param.gradient, param.velocity);
@@ -371,6 +369,15 @@ void Trainer::load(const SafetensorsFile& file, const std::string& path, bool we
     state.forced = table.back() != 0;
     clips_->restore(state);
   }
+}
+
+void Trainer::load_initial_weights() {
+  const std::string& path = config_.model.initial_weights;
+  if (path.empty()) return;
+  const SafetensorsFile file = SafetensorsFile::open(path);
+  file.require_finite();
+  load(file, path, true);
+  check_agreement();
 }
 
 std::string Trainer::weights_sha256() const {

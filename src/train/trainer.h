@@ -44,6 +44,8 @@ class Trainer {
   std::vector<NamedTensor> save(std::vector<std::vector<float>>& storage, bool weights_only) const;
   // Missing or misshapen tensors are Errors that name them.
   void load(const SafetensorsFile&, const std::string& path, bool weights_only);
+  // Collective. Those of model.initial_weights, if it names a file.
+  void load_initial_weights();
   // Collective: rank 0's parameters, momentum, statistics and clips become everyone's.
   void broadcast_state();
   std::string weights_sha256() const;

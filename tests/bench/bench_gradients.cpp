@@ -56,6 +56,7 @@ void run(const std::string& file, const std::string& weights, const std::string&
     const Config config = load_config(file, overrides);
     Variant variant{setting.empty() ? "as configured" : setting, {}, 0, {}, {}};
     variant.trainer = std::make_unique<Trainer>(config, *transport, plan_options(config));
+    variant.trainer->load_initial_weights();
     variant.trainer->start(0);
     variants.push_back(std::move(variant));
   }

@@ -82,7 +82,10 @@ TEST(CudaTraining, BatchesSentAheadAreThoseOfTheirSteps) {
 TEST(CudaTraining, PoliciesThatComputeOnTheProcessorAreRefused) {
   for (const std::string policy : {"wage", "dorefa"}) {
     try {
-      trained("cuda", {"policy.name=" + policy, "model.name=vgg7", "data.batch=2", "data.image_size=32"}, 0);
+      trained("cuda",
+              {"policy.name=" + policy, "model.name=vgg7", "data.batch=2", "data.image_size=32", "train.momentum=0",
+               "train.decay=0"},
+              0);
       FAIL() << policy << " was not refused";
     } catch (const UsageError& error) {
       EXPECT_NE(std::string(error.what()).find("policy " + policy + " computes on the processor"), std::string::npos)

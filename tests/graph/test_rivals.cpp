@@ -11,6 +11,7 @@ Config config_of(const std::string& policy, const std::string& model) {
   Config config;
   config.policy.name = policy;
   config.policy.quantize_last = policy == "wage";
+  if (policy == "wage") config.train.momentum = config.train.decay = 0;
   config.model.name = model;
   config.model.dropout = 0;
   return config;
@@ -58,7 +59,24 @@ TEST(Rivals, WageUbnPointsWhereFp32Does) { compare("wageubn", "resnet20", 0.55, 
 TEST(Rivals, Fp8PointsWhereFp32Does) { compare("fp8", "resnet20", 0.2, 1); }
 TEST(Rivals, PerSamplePointsWhereFp32Does) { compare("psq", "resnet20", 0.65, 1); }
 TEST(Rivals, DistributionAdaptivePointsWhereFp32Does) { compare("dai8", "resnet20", 0.65, 1); }
+TEST(Rivals, RangeBnPointsWhereFp32Does) { compare("range_bn", "resnet20", 0.45, 1); }
 TEST(Rivals, UnifiedInt8PointsWhereFp32Does) { compare("unified_int8", "resnet20", 0.65, 1); }
+
+// The gradients of an image's logits sum to 0. Of many classes each has so little that a grid of 8 bits for all of them
+// would swallow it.
+TEST(Rivals, GradientsOfLogitsAreNotRounded) {
+  for (const char* policy : {"wageubn", "range_bn", "dorefa", "fp8", "psq", "dai8"}) {
+    Config config = config_of(policy, "resnet20");
+    config.model.classes = 1000;
+    const auto real = make_policy(config)->real_convolution();
+    Harness rival(config, make_cpu_backend({best_isa(), 2, real}), 8, 32, {.storage = DType::f32});
+    rival.train(0);
+    const Param& bias = rival.param("fc.bias");
+    double sum = 0, magnitude = 0;
+    for (int64_t i = 0; i < 1000; ++i) sum += bias.gradient.f32()[i], magnitude += std::abs(bias.gradient.f32()[i]);
+    EXPECT_LT(std::abs(sum), 1e-5 * magnitude) << policy;
+  }
+}
 
 }  // namespace
 }  // namespace octet

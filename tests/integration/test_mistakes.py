@@ -92,6 +92,16 @@ class Mistakes(Case):
         self.expect(job, 2)
         self.assertIn("octet: error on rank 1", job.err)
 
+    def test_ranks_must_be_configured_alike(self):
+        """Else one would wait for the other where that never comes; what belongs to a host may differ."""
+        of_rank = '$([ "$OMPI_COMM_WORLD_RANK" = 1 ] && echo {} || echo {})'
+        for key, one, zero, code in ("train.steps", 3, 4, 2), ("data.workers", 1, 2, 0):
+            command = [*on_ranks(2), "sh", "-c", f'exec "{OCTET}" plan "{RECIPE}" --set {key}={of_rank.format(one, zero)}']
+            job = self.launch(command)
+            self.expect(job, code)
+            if code:
+                self.assertRegex(job.err, f"octet: error on rank 1: .*`{key}: {zero}`, this rank `{key}: {one}`")
+
 
 class NonFinite(Case):
     def test_stop_names_layer_and_step(self):

@@ -45,7 +45,7 @@ class Rivals(Case):
                 self.assertTrue(math.isfinite(self.result(network)["loss"]))
 
     def test_refusals(self):
-        for word, settings in {"conv1": {"policy__name": "wage", "policy__bits__weight": 2},
+        for word, settings in {"conv1": {"policy__name": "wage", "policy__bits__weight": 2, "train__momentum": 0, "train__decay": 0},
                                "8/8/8": {"policy__name": "fp8", "policy__bits__gradient": 4},
                                "64": {"model__name": "alexnet", "data__name": "synthetic", "data__image_size": 100}}.items():
             with self.subTest(word):

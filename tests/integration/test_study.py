@@ -16,7 +16,7 @@ grid:
   policy:
     fp32: {{policy.name: fp32}}
     int8: {{policy.name: unified_int8, policy.clip.record_histograms: true}}
-    wage: {{policy.name: wage}}
+    wage: {{policy.name: wage, train.momentum: 0, train.decay: 0}}
 baseline: {{policy: fp32}}
 paper: {{fp32: 92.32}}
 """
@@ -30,7 +30,7 @@ class Studies(Case):
         self.assertEqual(self.octet("study", study, "--list", "--only", "int8|wage").out.count("to do"), 2)
         self.assertIn("none of 3 runs", self.octet("study", study, "--only", "fp16", code=2).err)
         self.assertIn("regular expression", self.octet("study", study, "--only", "(", code=2).err)
-        job = self.octet("study", study, "--directory", out)
+        job = self.octet("study", study, "--directory", out, code=1)
         self.assertEqual(job.out.count("started"), 3, job)
         self.assertIn("norm", job.out)  # wage fails alone
         table = (out / "table.md").read_text()
@@ -38,11 +38,18 @@ class Studies(Case):
         self.assertIn("| wage | 0/1 | failed |", table)
         rows = json.loads((out / "results.json").read_text())["rows"]
         self.assertAlmostEqual(rows[1]["drop"], rows[0]["mean"] - rows[1]["mean"])
-        again = self.octet("study", study, "--directory", out)
+        again = self.octet("study", study, "--directory", out, code=1)
         self.assertEqual((again.out.count("finished"), again.out.count("started")), (2, 0), again)
-        # Another grid in the same place would mix results.
-        study.write_text(STUDY.replace("train.epochs: 2", "train.epochs: 3"))
-        self.assertIn("epochs", self.octet("study", study, "--directory", out, code=2).err)
+        # Another grid in the same place does not mix with its results.
+        for before, after in ("train.epochs: 2", "train.epochs: 3"), ("set: {", "set: {train.steps: 2, "):
+            study.write_text(STUDY.replace(before, after))
+            changed = self.octet("study", study, "--directory", out, "--only", "fp32|int8", code=1)
+            self.assertEqual(changed.out.count("changed"), 2, changed)
+            self.assertIn(after.split("{")[-1].strip(", "), changed.out)
+            table = (out / "table.md").read_text()
+            self.assertIn("| fp32 | 0/1 | - |", table)
+            self.assertIn("Left out", table)
+        study.write_text(STUDY)
 
         page = self.octet("inspect", out / "int8-seed1").out.strip()
         html = open(page, encoding="utf-8").read()
@@ -98,6 +105,29 @@ class Studies(Case):
         os.kill(job.process.pid, signal.SIGKILL)
         self.assertEqual(job.wait(), -signal.SIGKILL, job)  # and the training with it
         self.assertEqual((out / "int8-seed1" / "train.log").read_text().count("stopped by a signal"), 2)
+
+    def test_says_why_a_run_failed_this_time(self):
+        study, out, weights = self.directory / "w.yaml", self.directory / "why", self.directory / "w.safetensors"
+        study.write_text(STUDY)
+        one = ["study", study, "--directory", out, "--only", "fp32", "--set", f"model.initial_weights={weights}"]
+        self.assertIn("cannot be read", self.octet(*one, code=1).out)
+        weights.write_bytes(b"\1" * 100)
+        again = self.octet(*one, "--again", code=1).out
+        self.assertIn("octet: error", again)
+        self.assertNotIn("cannot be read", again)
+
+    def test_refuses_what_it_would_misread(self):
+        study = self.directory / "w.yaml"
+        for text, word in (STUDY + "set: {train.lr: 0.7}\n", "`set` stands here twice"), (STUDY + "seeds: []\n", "empty"):
+            study.write_text(text)
+            self.assertIn(word, self.octet("study", study, "--list", code=2).err)
+        study.write_text(STUDY)
+        self.assertIn("one seed", self.octet("study", study, "--list", "--set", "seed=9", code=2).err)
+
+    def test_inspect_shows_a_run_that_diverged(self):
+        self.train("diverged", train__on_nonfinite="skip", train__lr=1e6, train__steps=6, train__warmup_epochs=0)
+        page = self.octet("inspect", self.run_path("diverged")).out.strip()
+        self.assertIn("test loss", open(page, encoding="utf-8").read())
 
     def test_inspect_needs_a_run(self):
         self.assertIn("metrics.jsonl", self.octet("inspect", self.directory, code=2).err)

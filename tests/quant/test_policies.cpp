@@ -48,6 +48,7 @@ Config config_of(const std::string& name, int64_t weight_bits = 8) {
   Config config;
   config.policy.name = name;
   config.policy.bits.weight = weight_bits;
+  if (name == "wage") config.train.momentum = config.train.decay = 0;
   return config;
 }
 Values rounded(const Policy& policy, Role role, Values values) {
@@ -107,6 +108,26 @@ TEST(Policies, Wage) {
   for (size_t i = 0; i < all()["wage"]["fan_in"].size(); ++i)
     EXPECT_EQ(policy->weight_gain(int64_t(all()["wage"]["fan_in"][i].get<double>())),
               all()["wage"]["gain"][i].get<float>());
+}
+
+// A spared layer computes with w / alpha: the same steps, in that unit.
+TEST(Policies, WageScalesTheWeightsOfASparedLayer) {
+  const auto policy = make_policy(config_of("wage", 2));
+  const auto backend = make_reference_backend();
+  const float gain = policy->weight_gain(64);
+  ASSERT_LT(gain, 1);
+  Values coded(256), spared(256), g = inputs(4, 0.3), v(256);
+  policy->initialize(tensor(coded), 64, true, kKey);
+  policy->initialize(tensor(spared), 64, false, kKey);
+  UpdateContext update = context();
+  update.sgd.learning_rate = 8;
+  for (int step = 0; step < 2; ++step) {
+    for (size_t i = 0; i < coded.size(); ++i) EXPECT_EQ(spared[i], gain * coded[i]);
+    update.coded = true;
+    policy->update(*backend, update, tensor(coded), tensor(g), tensor(v));
+    update.coded = false;
+    policy->update(*backend, update, tensor(spared), tensor(g), tensor(v));
+  }
 }
 
 TEST(Policies, WageUbn) {
@@ -247,6 +268,22 @@ TEST(Policies, RefuseWhatTheyDoNotDefine) {
   expect_refusal([&] { make_policy(wage); }, "quantize_first");
   expect_refusal([&] { make_policy(config_of("range_bn"))->check_layer("conv1", true, 100); }, "16 chunks");
   expect_refusal([&] { make_policy(config_of("dorefa2")); }, "dorefa2");
+  for (const char* name : {"fp32", "dorefa", "wage", "wageubn", "range_bn", "fp8", "psq", "dai8"}) {
+    Config config = config_of(name);
+    config.policy.grad_weight = "real";
+    expect_refusal([&] { make_policy(config); }, "grad_weight");
+    config = config_of(name);
+    config.policy.per_channel_weights = true;
+    expect_refusal([&] { make_policy(config); }, "per_channel_weights");
+  }
+  for (const char* name : {"wageubn", "fp8"}) {
+    Config config = config_of(name);
+    config.train.nesterov = true;
+    expect_refusal([&] { make_policy(config); }, "Nesterov");
+  }
+  Config moving = config_of("wage");
+  moving.train.momentum = 0.9;
+  expect_refusal([&] { make_policy(moving); }, "without momentum");
 }
 
 }  // namespace

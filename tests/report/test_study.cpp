@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/base/error.h"
+#include "src/config/config.h"
 #include "src/report/study_plan.h"
 #include "src/report/study_table.h"
 
@@ -62,9 +63,8 @@ TEST_F(Study, GridIsTheProductOfItsAxes) {
   EXPECT_EQ(plan.rows[0].paper, "92.32");
   ASSERT_EQ(plan.runs.size(), 8u);
   EXPECT_EQ(plan.runs[3].name, "resnet20-int8-seed2");
-  const std::vector<std::string> wanted = {
-      "train.epochs=2", "model.name=resnet20", "policy.name=unified_int8", "train.milestones=1,2",
-      "seed=2",         "data.batch=64"};
+  const std::vector<std::string> wanted = {"train.epochs=2",       "model.name=resnet20", "policy.name=unified_int8",
+                                           "train.milestones=1,2", "data.batch=64",       "seed=2"};
   EXPECT_EQ(plan.runs[3].overrides, wanted);
 }
 
@@ -91,6 +91,9 @@ TEST_F(Study, MistakesAreNamed) {
   refuse(good, "[1, 2]\ngrid", "[1, 1]\ngrid", "two runs");
   refuse(good, "[1, 2]\ngrid", "many\ngrid", "seeds");
   refuse(good, "network: {", "network: [", "YAML");
+  refuse(good, "[1, 2]\ngrid", "[]\ngrid", "empty");
+  refuse(good, "grid:", "seeds: [3]\ngrid:", "twice");
+  refuse(good, "resnet20: {model.name: resnet20}", "resnet20: {seed: 3}", "one seed");
 }
 
 TEST_F(Study, TableHasMeansDropsAndFailures) {
@@ -101,6 +104,7 @@ TEST_F(Study, TableHasMeansDropsAndFailures) {
     std::ofstream(directory / "result.json") << nlohmann::json{
         {"top1", top1},    {"images_per_second", 1000.0},    {"epochs", 2},
         {"images", 20000}, {"peak_memory_bytes", 500000000}, {"commit", run < 3 ? "aaaaaaa" : "bbbbbbb"}};
+    std::ofstream(directory / "config.yaml") << to_yaml(load_config(plan.base, plan.runs[run].overrides));
     std::ofstream(directory / "metrics.jsonl")
         << "{\"step\": 10, \"kind\": \"test\", \"top1\": " << top1 << "}\nhalf a li";
   };
@@ -120,6 +124,37 @@ TEST_F(Study, TableHasMeansDropsAndFailures) {
   std::ifstream json(root_ / "results.json");
   EXPECT_NEAR(nlohmann::json::parse(json)["rows"][1]["drop"].get<double>(), 1.5, 1e-9);
   EXPECT_TRUE(fs::exists(root_ / "accuracy.svg") && fs::exists(root_ / "curves.svg"));
+
+  // A result of other settings is left out; what cannot change it, is none.
+  std::ofstream(root_ / plan.runs[2].name / "config.yaml")
+      << to_yaml(load_config(plan.base, plan.runs[2].overrides)) << "\n";
+  auto changed = plan.runs[3].overrides;
+  changed.insert(changed.end(), {"train.steps=7", "data.workers=3"});
+  std::ofstream(root_ / plan.runs[3].name / "config.yaml") << to_yaml(load_config(plan.base, changed));
+  write_study_table(plan, root_.string());
+  std::ifstream again(root_ / "table.md");
+  const std::string left((std::istreambuf_iterator<char>(again)), {});
+  EXPECT_NE(left.find("| resnet20 | int8 | 1/2 | 89.00 |"), std::string::npos) << left;
+  EXPECT_NE(left.find("- resnet20-int8-seed2: `train.steps: 7` then, `train.steps: 0` now"), std::string::npos) << left;
+}
+
+// Where a run was stopped and resumed, a test may be missing.
+TEST_F(Study, CurvesAreMeansOfTheSameSteps) {
+  const StudyPlan plan = read(good);
+  const auto finish = [&](size_t run, const std::vector<std::pair<int, double>>& tests) {
+    const fs::path directory = root_ / plan.runs[run].name;
+    fs::create_directories(directory);
+    std::ofstream(directory / "result.json") << nlohmann::json{{"top1", tests.back().second}};
+    std::ofstream metrics(directory / "metrics.jsonl");
+    for (const auto& [step, top1] : tests)
+      metrics << nlohmann::json{{"step", step}, {"kind", "test"}, {"top1", top1}} << "\n";
+  };
+  finish(0, {{100, 0.1}, {200, 0.2}, {300, 0.3}});
+  finish(1, {{100, 0.1}, {300, 0.3}});
+  write_study_table(plan, root_.string());
+  std::ifstream stream(root_ / "curves.svg");
+  const std::string svg((std::istreambuf_iterator<char>(stream)), {});
+  EXPECT_NE(svg.find("<title>resnet20 / fp32: 30 at last</title>"), std::string::npos) << svg;
 }
 
 }  // namespace

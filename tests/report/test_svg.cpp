@@ -40,6 +40,25 @@ TEST(Svg, NothingToDrawIsNoError) {
   }
 }
 
+// Means of equal values differ from them by their rounding.
+TEST(Svg, AnAxisOfNearlyEqualValuesHasFewTicks) {
+  for (const double value : {0.81, 1e9, -3e-7}) {
+    const Bar bars[] = {{.name = "a", .value = value}, {.name = "b", .value = std::nextafter(value, 1e300)}};
+    EXPECT_LT(count_of(bar_chart({}, bars, ""), "class=\"grid\""), 20u) << value;
+  }
+}
+
+TEST(Svg, OneValueIsADot) {
+  const Series series{.name = "test", .x = {1, 2, 3, 4}, .y = {1, std::nan(""), 2, 3}, .deviation = {}};
+  EXPECT_EQ(count_of(line_chart({}, std::span(&series, 1)), "h0"), 1u);
+}
+
+TEST(Svg, AHeatMapShowsSomeOfVeryManyUpdates) {
+  Series row{.name = "conv1", .x = {}, .y = {}, .deviation = {}};
+  for (int i = 0; i < 10000; ++i) row.x.push_back(i), row.y.push_back(i);
+  EXPECT_LT(count_of(heat_map({}, std::span(&row, 1)), "<rect"), 500u);
+}
+
 TEST(Svg, StepsAreWrittenInFull) {
   const Series steps{.name = "loss", .x = {0, 60'000}, .y = {2.5, 0.5}, .deviation = {}};
   const std::string svg = line_chart({}, std::span(&steps, 1));

@@ -115,7 +115,7 @@ TEST(Result, IsWrittenAsAWhole) {
   result.commit = commit;
   write_result(directory.path(), result);
   const auto json = nlohmann::json::parse(read_file(directory / "result.json"));
-  EXPECT_EQ(json.size(), 17u);
+  EXPECT_EQ(json.size(), 18u);
   EXPECT_EQ(json["top1"], 0.9125);
   EXPECT_EQ(json["steps"], 11700);
   EXPECT_EQ(json["isa"], "avx512_vnni");

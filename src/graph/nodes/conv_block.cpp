@@ -42,7 +42,7 @@ class ConvBlock final : public Node {
     return conv_.y;
   }
 
-  bool quantized(const Policy& policy) const override { return quantizes(policy) && !policy.simulates(); }
+  bool quantized(const Policy& policy) const override { return policy.quantizes(site()) && !policy.simulates(); }
   bool reads_real(const Policy& policy, Edge edge) const override {
     return edge.id == inputs_[0].id && !quantized(policy);
   }
@@ -58,7 +58,8 @@ class ConvBlock final : public Node {
     const int64_t channels = conv_.y.c;
     policy_ = &policy;
     policy.check_layer(name_, normalize, conv_.y.pixels());
-    REQUIRE(d.storage() == DType::f32 || !(policy.simulates() || policy.rounds_value_error()),
+    rounds_value_error_ = policy.rounds_value_error(site(), normalize);
+    REQUIRE(d.storage() == DType::f32 || !(policy.simulates() || rounds_value_error_),
             "store f32 between its roundings", "policy ", policy.name(), " with ", name_of(d.storage()), " storage");
     needs_dx_ = d.needs_gradient(inputs_[0]);
     has_residual_ = inputs_.size() > 1;
@@ -99,7 +100,7 @@ class ConvBlock final : public Node {
       real_error_ = d.keep(conv_.y, DType::f32, Need::backward);
       real_x_ = d.keep(conv_.x, DType::f32, Need::backward);
     }
-    if (policy.simulates()) simulation_.declare(d, name_, conv_, quantizes(policy), normalize, needs_dx_);
+    if (policy.simulates()) simulation_.declare(d, name_, conv_, policy.quantizes(site()), normalize, needs_dx_);
     if (codes && policy.needs_clips()) {
       clip_layer_ = d.clip_layer(name_);
     }
@@ -203,9 +204,7 @@ class ConvBlock final : public Node {
   }
 
  private:
-  bool quantizes(const Policy& policy) const {
-    return policy.quantizes({index_, options_.reads_input, options_.gives_logits});
-  }
+  Site site() const { return {index_, options_.reads_input, options_.gives_logits}; }
   // Whether backward asks where the activation of a sum passed.
   bool masks_sum() const { return has_residual_ && options_.activation != Activation::none; }
   int64_t per_sample() const { return conv_.y.elements() / conv_.y.n; }
@@ -245,7 +244,7 @@ class ConvBlock final : public Node {
 
     Encoding encoding = encode_error_;
     if (policy_->activation_clip() > 0 && encode_y_.quantized()) stop_at_clip(convolved.real, dy);
-    if (policy_->rounds_value_error())
+    if (rounds_value_error_)
       value_clip_ = policy_->round_value_error(dy, step.key(index_, Role::value_error, per_sample()));
     if (encoding.range == Range::held && clip_layer_ < 0) encoding.held = &value_clip_;
     Probe probe;
@@ -292,7 +291,7 @@ class ConvBlock final : public Node {
   float value_clip_ = 0;  // of a policy that rounds the value's gradient: what encodes the error
   AffineProblem affine_;
   Encoding encode_y_, encode_error_;
-  bool needs_dx_ = true, has_residual_ = false, real_weight_gradient_ = false;
+  bool needs_dx_ = true, has_residual_ = false, real_weight_gradient_ = false, rounds_value_error_ = false;
   int weight_index_ = -1, gamma_index_ = -1, beta_index_ = -1;
   int mean_index_ = -1, variance_index_ = -1, moments_index_ = -1, clip_layer_ = -1;
   Slot convolved_, kept_codes_, kept_units_, error_, error_scale_, extremes_, unshared_moments_, real_error_, real_x_;
