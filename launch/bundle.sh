@@ -5,6 +5,7 @@
 # There: tar xf octet-bundle.tar.xz && octet-bundle/octet train octet-bundle/configs/shapes_resnet20_unified_int8.yaml
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+case ${1:-} in -*) sed -n '2,5s/^# //p' launch/bundle.sh >&2; exit 2 ;; esac
 output=$(realpath -m "${1:-build/octet-bundle.tar.xz}")
 build=build/bundle
 mkdir -p build

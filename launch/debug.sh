@@ -6,13 +6,14 @@
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+usage() { sed -n '2,5s/^# //p' "launch/debug.sh" >&2; exit 2; }
 need() { command -v "$1" > /dev/null || { echo "debug.sh: $1 is missing: $2" >&2; exit 1; }; }
 check=
 if [ "${1:-}" = --check ]; then
   check=${2:-}
   case $check in
     memcheck | racecheck | initcheck | synccheck) shift 2 ;;
-    *) sed -n '2,5s/^# //p' "$0" >&2; exit 2 ;;
+    *) usage ;;
   esac
   need compute-sanitizer "it is part of the CUDA toolkit"
 elif [[ " $* " == *backend.device=cuda* ]]; then
@@ -20,6 +21,8 @@ elif [[ " $* " == *backend.device=cuda* ]]; then
 else
   need gdb "launch/setup.sh --dev"
 fi
+
+case ${1:-} in '' | -*) usage ;; esac
 
 # Kernels are the release build's: without optimization they would not fit into their registers.
 preset=debug

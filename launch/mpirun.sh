@@ -67,16 +67,26 @@ stop() {
   if $asked; then
     kill -TERM "$job" 2> /dev/null || true
   else
-    echo "mpirun.sh: asking the ranks for a checkpoint; once more ends the run at once" >&2
     kill -USR1 "$job" 2> /dev/null || true
+    echo "mpirun.sh: asking the ranks for a checkpoint; once more ends the run at once" >&2 || true
   fi
   asked=true
 }
 trap stop TERM INT USR1
-setsid mpirun "${options[@]}" "$octet" "$@" < /dev/null &
+# `| tee` dies of the same Ctrl-C, and mpirun would crash over what it cannot write: these read on whatever becomes of it.
+trap '' PIPE
+exec 3> >(trap '' INT TERM; cat 2> /dev/null || exec cat > /dev/null)
+relays=$!
+exec 4> >(trap '' INT TERM; cat >&2 2> /dev/null || exec cat > /dev/null)
+relays+=" $!"
+setsid mpirun "${options[@]}" "$octet" "$@" < /dev/null >&3 2>&4 3>&- 4>&- &
 job=$!
+exec 3>&- 4>&-
 while :; do
   interrupted=false code=0
   wait "$job" || code=$?
-  $interrupted || exit "$code"  # a trapped signal ends wait early
+  if $interrupted; then continue; fi  # a trapped signal ends wait early
+  # shellcheck disable=SC2086  # two numbers
+  wait $relays 2> /dev/null || true
+  exit "$code"
 done

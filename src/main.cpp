@@ -1,10 +1,14 @@
 // Command line -> Config -> the command. The only catch: prints what went wrong once, with the rank, and ends the job.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
+#include <new>
+#include <string_view>
 #include <thread>
 
 #include "kernels/backend.h"
@@ -37,6 +41,14 @@ void print_version() {
 int exit_code(const std::exception& error) {
   if (dynamic_cast<const InUseError*>(&error)) return exit_in_use;
   return dynamic_cast<const UsageError*>(&error) ? 2 : 1;
+}
+
+std::string message_of(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error))
+    return "not enough memory; to mend: a smaller data.batch, or storage: int8; `octet plan` says what is needed";
+  if (dynamic_cast<const std::filesystem::filesystem_error*>(&error))
+    return say(error.what(), "; to mend: check the path, the space and the permissions");
+  return error.what();
 }
 
 int run(int argc, char** argv) {
@@ -105,6 +117,8 @@ int run(int argc, char** argv) {
     return 2;
   }
   if (version_wanted) return print_version(), 0;
+  REQUIRE_USAGE(topic.empty() || topic == "keys", "octet help, octet help keys, or octet COMMAND --help",
+                "no help on `", topic, "`");
   if (help->parsed() && topic == "keys") return std::cout << describe_keys(), 0;
   if (help->parsed() || app.get_subcommands().empty()) return std::cout << app.help(), help->parsed() ? 0 : 2;
   if (a.peer) {
@@ -121,14 +135,13 @@ int run(int argc, char** argv) {
     a.config = a.networks[0];
   }
   if (study->parsed()) return run_study(study_options);
-  if (pack->parsed()) {
-    setup_log(0);
-    const PackReport report = pack_image_folder(load_config(a.config, a.overrides), packed);
-    std::cout << report.images << " images, " << report.skipped << " skipped, " << report.bytes / 1000000 << " MB in "
-              << packed << "\n";
-    return 0;
-  }
   if (inspect->parsed()) return run_inspect(inspected, page);
+  if (bench->parsed()) {
+    REQUIRE_USAGE(a.filter.empty() || a.config == "kernels", "octet bench kernels --filter REGEX",
+                  "--filter is for kernels alone");
+    REQUIRE_USAGE(!*steps || a.config != "kernels", "leave --steps out",
+                  "kernels are timed by the second, not by steps");
+  }
   if (bench->parsed() && a.config == "kernels") return run_bench_kernels(a.filter, a.json, a.overrides);
 
   std::unique_ptr<Transport> transport = make_transport(&argc, &argv);
@@ -141,6 +154,14 @@ int run(int argc, char** argv) {
     if (eval->parsed()) code = run_eval(config, *transport, a.weights);
     if (plan->parsed()) code = run_plan(config, *transport);
     if (bench->parsed()) code = run_bench(config, *transport, a.steps, a.json);
+    if (pack->parsed()) {
+      REQUIRE_USAGE(transport->size() == 1, "start octet pack without mpirun; data.workers gives it threads",
+                    "octet pack runs on one rank, not on ", transport->size());
+      const PackReport report = pack_image_folder(config, packed);
+      std::cout << report.images << " images, " << report.skipped << " skipped, " << report.bytes / 1000000 << " MB in "
+                << packed << "\n";
+      code = 0;
+    }
     transport->barrier();  // nobody leaves with a non-zero code while others still work
     return code;
   } catch (const std::exception& error) {
@@ -149,7 +170,7 @@ int run(int argc, char** argv) {
     // them SIGTERM, which training takes for a wish to stop, and SIGKILL a second later.
     if (transport->rank() > 0) std::this_thread::sleep_for(std::chrono::seconds(2));
     std::fprintf(stderr, "octet: error%s: %s\n",
-                 transport->size() > 1 ? say(" on rank ", transport->rank()).c_str() : "", error.what());
+                 transport->size() > 1 ? say(" on rank ", transport->rank()).c_str() : "", message_of(error).c_str());
     std::fflush(nullptr);
     if (transport->size() > 1) transport->abort(code);
     return code;
@@ -168,12 +189,24 @@ static void wait_briefly(char** argv) {
   execv("/proc/self/exe", argv);  // returns only when there is no /proc: then the default stays
 }
 
+// Else the first file that is opened would take the place of a closed standard stream, and messages go into it.
+static void open_standard_streams() {
+  for (int stream = 0; stream < 3; ++stream)
+    if (fcntl(stream, F_GETFD) < 0) static_cast<void>(open("/dev/null", O_RDWR));
+}
+
 int main(int argc, char** argv) {
+  open_standard_streams();
   wait_briefly(argv);
   try {
-    return octet::run(argc, argv);
+    const int code = octet::run(argc, argv);
+    const bool told = std::cout.flush() && std::fflush(stdout) == 0;
+    if (told || (argc > 1 && std::string_view(argv[1]) == "train"))
+      return code;  // what training makes stands in its run directory
+    std::fprintf(stderr, "octet: error: standard output cannot be written: is the disk full?\n");
+    return code == 0 ? 1 : code;
   } catch (const std::exception& error) {  // before there was a transport
-    std::fprintf(stderr, "octet: error: %s\n", error.what());
+    std::fprintf(stderr, "octet: error: %s\n", octet::message_of(error).c_str());
     return octet::exit_code(error);
   }
 }

@@ -68,8 +68,8 @@ Isa default_isa() {
 
 void require_available(Isa isa) {
   const std::vector<Isa> isas = available_isas();
-  REQUIRE(std::find(isas.begin(), isas.end(), isa) != isas.end(),
-          say("choose ", name_of(isas.back()), " or a simpler one"), "this processor cannot run ", name_of(isa));
+  REQUIRE_USAGE(std::find(isas.begin(), isas.end(), isa) != isas.end(),
+                say("choose ", name_of(isas.back()), " or a simpler one"), "this processor cannot run ", name_of(isa));
 }
 
 }  // namespace octet

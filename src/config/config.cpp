@@ -68,8 +68,8 @@ class Reader : public YAML::EventHandler {
       open(mark, text);
     } else {
       const Key* key = find_key(*path_);
-      REQUIRE_USAGE(key, "give the section's keys on indented lines below it", at(mark), ": `", *path_,
-                    "` is a section, not a value");
+      REQUIRE_USAGE(key, "give the section's keys on lines below it, indented by spaces, not tabs", at(mark), ": `",
+                    *path_, "` is a section, not a value");
       assign_at(at(mark), *key, config_,
                 takes_list(*key) && text.empty() ? std::vector<std::string>{} : std::vector{text});
       path_.reset();

@@ -27,7 +27,10 @@ class LevelFlag : public spdlog::custom_flag_formatter {
 
 void setup_log(int rank) {
   // On a terminal a message first clears the line, where the progress of training may stand.
-  const bool terminal = isatty(STDERR_FILENO) != 0 || std::getenv("OCTET_COLUMNS") != nullptr;  // launch/mpirun.sh
+  const char* const kind = std::getenv("TERM");
+  const bool dumb = kind != nullptr && std::string(kind) == "dumb";
+  const bool terminal =
+      (isatty(STDERR_FILENO) != 0 && !dumb) || std::getenv("OCTET_COLUMNS") != nullptr;  // launch/mpirun.sh
   const std::string clear = terminal ? "\r\033[K" : "";
   auto formatter = std::make_unique<spdlog::pattern_formatter>();
   formatter->add_flag<LevelFlag>('*');

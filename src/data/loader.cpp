@@ -8,6 +8,7 @@
 #include <exception>
 #include <mutex>
 #include <numeric>
+#include <system_error>
 #include <thread>
 
 #include "kernels/base/error.h"
@@ -52,17 +53,16 @@ class PrefetchLoader : public Loader {
       slot.images.resize(count_ * numbers_);
       slot.labels.resize(count_);
     }
-    for (int64_t i = 0; i < workers; ++i) workers_.emplace_back([this] { work(); });
+    try {
+      for (int64_t i = 0; i < workers; ++i) workers_.emplace_back([this] { work(); });
+    } catch (const std::system_error& error) {
+      end_workers();
+      throw UsageError(__FILE__, __LINE__, say("no thread for worker ", workers_.size() + 1, ": ", error.what()),
+                       "lower data.workers, or raise the limit of threads or memory");
+    }
   }
 
-  ~PrefetchLoader() override {
-    {
-      std::lock_guard lock(mutex_);
-      stop_ = true;
-    }
-    work_.notify_all();
-    for (auto& worker : workers_) worker.join();
-  }
+  ~PrefetchLoader() override { end_workers(); }
 
   int64_t batches_per_epoch() const override {
     return training_ ? data_.size() / global_batch_ : (data_.size() + global_batch_ - 1) / global_batch_;
@@ -89,7 +89,8 @@ class PrefetchLoader : public Loader {
     const int64_t step = taken_++;  // gives back the slot of the batch before it
     work_.notify_all();
     Slot& slot = ring_[step % slots];
-    done_.wait(lock, [&] { return opened_ > step && slot.pending == 0; });
+    done_.wait(lock, [&] { return failure_ || (opened_ > step && slot.pending == 0); });
+    if (failure_) std::rethrow_exception(failure_);
     wait_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     if (slot.error) std::rethrow_exception(slot.error);
     return slot.batch;
@@ -102,6 +103,15 @@ class PrefetchLoader : public Loader {
   }
 
  private:
+  void end_workers() {
+    {
+      std::lock_guard lock(mutex_);
+      stop_ = true;
+    }
+    work_.notify_all();
+    for (auto& worker : workers_) worker.join();
+  }
+
   // Whether a worker may take a chunk: of the open batch, or of the next one if its slot is free. Holds mutex_.
   bool available() const {
     if (!started_ || cancel_) return false;
@@ -128,7 +138,13 @@ class PrefetchLoader : public Loader {
     for (;;) {
       work_.wait(lock, [&] { return stop_ || available(); });
       if (stop_) return;
-      if (left_ == 0) open();
+      try {
+        if (left_ == 0) open();
+      } catch (...) {  // no memory for an order of that many samples
+        failure_ = std::current_exception();
+        done_.notify_all();
+        return;
+      }
       Slot& slot = ring_[(opened_ - 1) % slots];
       const int64_t from = count_ - left_, to = std::min(count_, from + chunk_);
       left_ = count_ - to;
@@ -175,6 +191,7 @@ class PrefetchLoader : public Loader {
   int64_t left_ = 0;
   int64_t busy_ = 0;  // workers that are reading samples
   bool started_ = false;
+  std::exception_ptr failure_;                       // of the loader as a whole
   std::atomic<bool> stop_ = false, cancel_ = false;  // written under mutex_, read by workers between two samples
   double wait_seconds_ = 0, read_seconds_ = 0;
   std::vector<std::thread> workers_;

@@ -38,6 +38,8 @@ Datasets open_datasets(const Config& config) {
                 "set data.batch above 0; data.samples and data.image_size to 0 or above", "data.batch ", data.batch,
                 ", data.samples ", data.samples, ", data.image_size ", data.image_size);
   Datasets sets = source.open(config);
+  REQUIRE_USAGE(sets.train->classes() > 1, "give two folders of classes or more",
+                "the data has one class: ", sets.train->describe());
   REQUIRE_USAGE(sets.train->classes() == config.model.classes, say("set model.classes to ", sets.train->classes()),
                 "model.classes is ", config.model.classes, ", but the data has ", sets.train->classes(),
                 " classes: ", sets.train->describe());

@@ -6,10 +6,11 @@
 #include <atomic>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <opencv2/imgproc.hpp>
+#include <span>
 #include <thread>
 
+#include "kernels/base/durable_file.h"
 #include "kernels/base/error.h"
 #include "src/data/decode.h"
 #include "src/data/folder_index.h"
@@ -20,8 +21,8 @@ namespace {
 namespace fs = std::filesystem;
 
 template <class Number>
-void put(std::ofstream& out, Number number) {
-  out.write(reinterpret_cast<const char*>(&number), sizeof number);
+void put(std::string& out, Number number) {
+  out.append(reinterpret_cast<const char*>(&number), sizeof number);
 }
 
 // Decoded, its shorter side at most `side`; empty: a bad image that is skipped.
@@ -31,12 +32,14 @@ cv::Mat prepared(const fs::path& file, const Config::Data& data, int side) {
     const ImageHeader header = read_header(bytes, data.max_pixels);
     const double scale = 1.0 * side / static_cast<double>(std::min(header.width, header.height));
     const cv::Mat image = decode(bytes, header, std::min(scale, 1.0));
-    if (std::min(image.cols, image.rows) <= side) return image.isContinuous() ? image : image.clone();
-    const double shrink = 1.0 * side / std::min(image.cols, image.rows);
+    const double shrink = std::min(1.0, 1.0 * side / std::min(image.cols, image.rows));
+    const cv::Size size(static_cast<int>(std::lround(image.cols * shrink)),
+                        static_cast<int>(std::lround(image.rows * shrink)));
+    if (std::max(size.width, size.height) > longest_side)
+      throw BadImage(say("a side of ", std::max(size.width, size.height), " pixels, beyond ", longest_side));
+    if (size == image.size()) return image.isContinuous() ? image : image.clone();
     cv::Mat result;
-    cv::resize(image, result,
-               {static_cast<int>(std::lround(image.cols * shrink)), static_cast<int>(std::lround(image.rows * shrink))},
-               0, 0, cv::INTER_AREA);
+    cv::resize(image, result, size, 0, 0, cv::INTER_AREA);
     return result;
   } catch (const BadImage& bad) {
     REQUIRE(data.bad_images == "skip", "mend or remove the file, or set data.bad_images: skip", file.string(), ": ",
@@ -46,14 +49,13 @@ cv::Mat prepared(const fs::path& file, const Config::Data& data, int side) {
   }
 }
 
-void write_pack(const FolderIndex& index, const Config::Data& data, const fs::path& path, PackReport& report) {
+void write_pack(const FolderIndex& index, const Config::Data& data, DurableFile& out, PackReport& report) {
   const int side = static_cast<int>((data.image_size ? data.image_size : 224) * 256 / 224);
-  const fs::path unfinished = path.string() + ".part";
-  std::ofstream out(unfinished, std::ios::binary);
-  out.write("octpack1", 8);
-  put(out, uint64_t{0});
+  std::string head = "octpack1";
+  put(head, uint64_t{0});
+  out.write(head);
   std::vector<PackedImage> images;
-  uint64_t offset = 16;
+  uint64_t offset = head.size();
 
   constexpr size_t at_once = 256;
   std::vector<cv::Mat> decoded(at_once);
@@ -82,31 +84,29 @@ void write_pack(const FolderIndex& index, const Config::Data& data, const fs::pa
         continue;
       }
       const uint64_t bytes = image.total() * 3;
-      out.write(reinterpret_cast<const char*>(image.data), static_cast<std::streamsize>(bytes));
+      out.write(std::as_bytes(std::span(image.data, bytes)));
       images.push_back({offset, uint32_t(image.cols), uint32_t(image.rows), index.files[first + i].second});
       offset += bytes;
     }
   }
 
-  put(out, uint64_t{images.size()});
-  put(out, uint64_t{index.classes.size()});
+  std::string tail;
+  put(tail, uint64_t{images.size()});
+  put(tail, uint64_t{index.classes.size()});
   for (const std::string& name : index.classes) {
-    put(out, uint64_t{name.size()});
-    out.write(name.data(), static_cast<std::streamsize>(name.size()));
+    put(tail, uint64_t{name.size()});
+    tail += name;
   }
   for (const PackedImage& image : images) {
-    put(out, image.offset);
-    put(out, image.width);
-    put(out, image.height);
-    put(out, image.label);
+    put(tail, image.offset);
+    put(tail, image.width);
+    put(tail, image.height);
+    put(tail, image.label);
   }
-  out.seekp(8);
-  put(out, offset);
-  out.close();
-  REQUIRE(out.good(), "free some space", "cannot write ", unfinished.string());
-  fs::rename(unfinished, path);
+  out.write(tail);
+  out.write_at(8, std::as_bytes(std::span(&offset, 1)));
   report.images += static_cast<int64_t>(images.size());
-  report.bytes += fs::file_size(path);
+  report.bytes += offset + tail.size();
 }
 
 }  // namespace
@@ -116,10 +116,16 @@ PackReport pack_image_folder(const Config& config, const std::string& directory)
   REQUIRE_USAGE(config.data.name == "image_folder", "give a configuration with data.name: image_folder",
                 "data.name is '", config.data.name, "', which cannot be packed");
   const FolderSplits splits = index_image_folder(config.data.root);
-  fs::create_directories(directory);
+  std::error_code error;
+  fs::create_directories(directory, error);
+  REQUIRE_USAGE(!error, "choose a directory that can be written with --output", "cannot create ", directory, ": ",
+                error.message());
   PackReport report;
-  write_pack(splits.train, config.data, fs::path(directory) / "train.pack", report);
-  write_pack(splits.test, config.data, fs::path(directory) / "val.pack", report);
+  DurableFile train((fs::path(directory) / "train.pack").string()), test((fs::path(directory) / "val.pack").string());
+  write_pack(splits.train, config.data, train, report);
+  write_pack(splits.test, config.data, test, report);
+  train.commit();  // both or none
+  test.commit();
   return report;
 }
 

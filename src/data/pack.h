@@ -12,6 +12,7 @@
 
 namespace octet {
 
+inline constexpr int longest_side = 65535;  // of a packed image
 struct PackedImage {
   uint64_t offset = 0;
   uint32_t width = 0, height = 0;

@@ -99,7 +99,8 @@ class Packed final : public Dataset {
       take(image.width);
       take(image.height);
       take(image.label);
-      const bool sides = image.width > 0 && image.height > 0 && image.width <= 65535 && image.height <= 65535;
+      const bool sides =
+          image.width > 0 && image.height > 0 && image.width <= longest_side && image.height <= longest_side;
       check(sides && image.offset >= 16 && image.offset <= index &&
                 uint64_t{image.width} * image.height * 3 <= index - image.offset,
             "an image lies outside");

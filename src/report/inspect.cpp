@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "kernels/base/error.h"
+#include "kernels/base/durable_file.h"
 #include "src/report/commands.h"
 #include "src/report/records.h"
 
@@ -188,9 +188,7 @@ int run_inspect(const std::string& directory, const std::string& output) {
           "</pre></details></main></body></html>\n";
 
   const std::string path = output.empty() ? directory + "/inspect.html" : output;
-  std::ofstream stream(path);
-  stream << html << std::flush;
-  REQUIRE(stream.good(), "choose another place with --output", "cannot write ", path);
+  write_durably(path, html);
   std::cout << path << "\n";
   return 0;
 }

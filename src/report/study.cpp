@@ -15,12 +15,12 @@
 #include <iostream>
 #include <regex>
 
+#include "kernels/base/durable_file.h"
 #include "kernels/base/error.h"
 #include "src/report/commands.h"
 #include "src/report/study_table.h"
 #include "src/train/commands.h"
 #include "src/train/directory_lock.h"
-#include "src/train/durable_file.h"
 
 namespace octet {
 namespace {
@@ -34,7 +34,7 @@ std::string reason_in(const fs::path& log, std::streamoff since, int code) {
   std::string last;
   for (std::string line; std::getline(stream, line);) {
     if (line.starts_with("octet: error")) return line;
-    if (!line.empty()) last = line;
+    if (line.find_first_not_of("- ") != std::string::npos) last = line;
   }
   return fmt::format("{}{}exit code {}", last, last.empty() ? "" : "; ", code);
 }
@@ -43,14 +43,14 @@ std::string reason_in(const fs::path& log, std::streamoff since, int code) {
 volatile std::sig_atomic_t training = 0, stop_wanted = 0;  // training: its process, 0 between two
 
 // Whatever asks the study to end is passed on as SIGUSR1, which mpirun hands to every rank: the training writes a
-// checkpoint and ends, then the study. Ctrl-C reaches it from the terminal.
+// checkpoint and ends, then the study.
 class StopWithTraining {
  public:
   StopWithTraining() {
     struct sigaction action = {};
-    action.sa_handler = [](int signal) {
+    action.sa_handler = [](int) {
       stop_wanted = 1;
-      if (signal != SIGINT && training > 0) kill(training, SIGUSR1);
+      if (training > 0) kill(training, SIGUSR1);
     };
     for (size_t i = 0; i < std::size(signals); ++i) sigaction(signals[i], &action, &before_[i]);
   }
@@ -83,6 +83,10 @@ int execute(const std::vector<std::string>& words, const fs::path& log) {
     sigprocmask(SIG_SETMASK, &before, nullptr);
     prctl(PR_SET_PDEATHSIG, SIGUSR1);  // where the study is killed
     if (getppid() != study) _exit(127);
+    if (geteuid() == 0) {  // in a container; as launch/mpirun.sh
+      setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
+      setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
+    }
     dup2(file, STDOUT_FILENO);
     dup2(file, STDERR_FILENO);
     execvp(arguments[0], arguments.data());
@@ -103,7 +107,7 @@ int execute(const std::vector<std::string>& words, const fs::path& log) {
 std::vector<std::string> command_of(const StudyPlan& plan, const StudyRun& run, const fs::path& directory,
                                     bool resume) {
   std::vector<std::string> words;
-  if (plan.ranks > 1) words = {"mpirun", "--bind-to", "none", "-n", std::to_string(plan.ranks)};
+  if (plan.ranks > 1) words = {"mpirun", "--bind-to", "none", "--oversubscribe", "-n", std::to_string(plan.ranks)};
   words.insert(words.end(),
                {fs::read_symlink("/proc/self/exe").string(), "train", plan.base, "--run", directory.string()});
   for (const std::string& setting : run.overrides) words.insert(words.end(), {"--set", setting});
@@ -131,7 +135,10 @@ int run_study(const StudyOptions& options) {
                 plan.runs.size(), " runs");
   const fs::path root =
       options.directory.empty() ? fs::path("studies") / fs::path(options.file).stem() : fs::path(options.directory);
-  if (!options.list) fs::create_directories(root);
+  std::error_code error;
+  if (!options.list) fs::create_directories(root, error);
+  REQUIRE_USAGE(!error, "choose a directory that can be written with --directory", "cannot create ", root.string(),
+                ": ", error.message());
   bool all_well = true;
   const StopWithTraining stop_with_training;
   for (size_t i = 0; i < runs.size(); ++i) {

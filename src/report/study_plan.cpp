@@ -8,6 +8,7 @@
 
 #include "kernels/base/error.h"
 #include "src/config/keys.h"
+#include "src/quant/policy.h"
 #include "src/train/run_directory.h"
 
 namespace octet {
@@ -33,7 +34,12 @@ class Reader {
     REQUIRE_USAGE(std::filesystem::file_size(file) <= 1 << 20, "give a study, a page of YAML", file,
                   ": larger than 1 MiB");
     try {
-      root_ = YAML::LoadFile(file);
+      const std::vector<YAML::Node> documents = YAML::LoadAllFromFile(file);
+      REQUIRE_USAGE(documents.size() == 1, "keep one study in a file", file, ": ", documents.size(),
+                    " documents instead of one");
+      root_ = documents.front();
+    } catch (const YAML::BadFile&) {
+      throw UsageError(__FILE__, __LINE__, say(file, ": cannot be read"), "check its permissions");
     } catch (const YAML::Exception& error) {
       throw UsageError(__FILE__, __LINE__, say(file, ": ", error.what()), "correct the YAML syntax");
     }
@@ -72,7 +78,7 @@ class Reader {
           REQUIRE_USAGE(!setting.starts_with("seed="), "write `seeds: [1, 2, 3]` in the study", file_, ": `", setting,
                         "` would give all runs of a row one seed");
         run.overrides.push_back("seed=" + std::to_string(seed));
-        load_config(plan.base, run.overrides);  // every mistake shows before the first run
+        make_policy(load_config(plan.base, run.overrides));  // mistakes show before the first run
         for (const StudyRun& other : plan.runs)
           REQUIRE_USAGE(other.name != run.name, "give each row its own labels", file_, ": two runs are named ",
                         run.name);

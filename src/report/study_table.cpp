@@ -11,8 +11,8 @@
 #include <optional>
 #include <utility>
 
+#include "kernels/base/durable_file.h"
 #include "src/report/records.h"
-#include "src/train/durable_file.h"
 
 namespace octet {
 namespace {

@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "kernels/base/durable_file.h"
 #include "src/train/digest.h"
-#include "src/train/durable_file.h"
 
 namespace octet {
 namespace {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "src/train/durable_file.h"
+#include "kernels/base/durable_file.h"
 
 namespace octet {
 namespace {

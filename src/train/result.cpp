@@ -1,10 +1,17 @@
 #include "src/train/result.h"
 
+#include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "src/train/durable_file.h"
+#include "kernels/base/durable_file.h"
 
 namespace octet {
+
+int64_t finished_steps(const std::string& run_directory) {
+  std::ifstream stream(run_directory + "/result.json");
+  const auto json = nlohmann::json::parse(stream, nullptr, /*allow_exceptions=*/false);
+  return json.is_object() ? json.value("steps", int64_t{0}) : 0;
+}
 
 void write_result(const std::string& run_directory, const Result& result) {
   const nlohmann::ordered_json json = {{"top1", result.top1},

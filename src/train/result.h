@@ -20,6 +20,8 @@ struct Result {
   std::string commit;  // src/version.h
 };
 
+// The steps of RUN/result.json, 0 where there is none.
+int64_t finished_steps(const std::string& run_directory);
 // Replaces the file as a whole. FileError: the disk refused.
 void write_result(const std::string& run_directory, const Result& result);
 

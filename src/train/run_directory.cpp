@@ -6,18 +6,21 @@
 #include <limits>
 #include <span>
 
+#include "kernels/base/durable_file.h"
 #include "kernels/base/error.h"
 #include "src/config/keys.h"
-#include "src/train/durable_file.h"
 
 namespace octet {
 namespace {
 
-bool holds_checkpoints(const std::filesystem::path& directory) {
+// What says that a run was begun in the directory; empty: nothing does.
+std::string trace_of_a_run(const std::filesystem::path& directory) {
+  for (const char* file : {"config.yaml", "result.json", "weights.safetensors"})
+    if (std::filesystem::exists(directory / file)) return file;
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(directory / "checkpoints", ignored))
-    if (entry.path().extension() == ".safetensors") return true;
-  return false;
+    if (entry.path().extension() == ".safetensors") return "checkpoints/" + entry.path().filename().string();
+  return {};
 }
 
 void create(const std::filesystem::path& directory) {
@@ -54,10 +57,12 @@ RunDirectory::RunDirectory(const Config& config, const std::string& wanted, bool
       lock_(
           path_, DirectoryLock::Wait::a_little,
           config.comm.timeout_seconds > 0 ? config.comm.timeout_seconds / 2 : std::numeric_limits<double>::infinity()) {
-  REQUIRE_USAGE(resume || !holds_checkpoints(path_), "add --resume to go on, or name another directory with --run",
-                path_, " holds the checkpoints of an earlier run");
-  write_durably(path_ + "/config.yaml", to_yaml(config));
+  const std::string trace = resume ? "" : trace_of_a_run(path_);
+  REQUIRE_USAGE(trace.empty(), "add --resume to go on, or name another directory with --run", path_,
+                " holds an earlier run: ", trace);
 }
+
+void RunDirectory::begin(const Config& config) const { write_durably(path_ + "/config.yaml", to_yaml(config)); }
 
 bool changes_training(std::string_view path) {
   static const std::vector<std::string_view> free = {"train.steps", "train.eval_every_epochs", "train.log_every_steps",

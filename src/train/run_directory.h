@@ -9,14 +9,14 @@
 
 namespace octet {
 
-// Rank 0 only. Explicit directory: used as it is; refused (UsageError) when it holds checkpoints and resume is false.
+// Rank 0 only. Explicit directory: used as it is; refused (UsageError) when it holds a run and resume is false.
 // None given: runs/<name of the configuration file>; without resume the next free runs/<name>-2, -3 ...
-// Creates the directory and writes config.yaml, the resolved configuration, into it. While this lives no other process
-// trains there (InUseError).
+// Creates the directory. While this lives no other process trains there (InUseError).
 class RunDirectory {
  public:
   RunDirectory(const Config&, const std::string& wanted, bool resume);
   const std::string& path() const { return path_; }
+  void begin(const Config&) const;  // writes config.yaml, the resolved configuration: nothing refuses the run any more
 
  private:
   const std::string path_;

@@ -13,7 +13,7 @@
 #include <set>
 #include <utility>
 
-#include "src/train/durable_file.h"
+#include "kernels/base/durable_file.h"
 
 namespace octet {
 
@@ -164,7 +164,7 @@ SafetensorsFile SafetensorsFile::open(const std::string& path) {
   std::error_code error;
   const bool regular = std::filesystem::is_regular_file(path, error);
   std::ifstream stream(regular ? path : "", std::ios::binary);  // opening a pipe would wait for its writer
-  REQUIRE(stream.is_open(), "check the path and the permissions", "'", path, "' cannot be read");
+  REQUIRE_USAGE(stream.is_open(), "check the path and the permissions", "'", path, "' cannot be read");
   const uint64_t size = std::filesystem::file_size(path, error);
   uint64_t header_size = 0;
   require(!error && size >= 8, "shorter than 8 bytes");

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <sstream>
 
-#include "src/train/durable_file.h"
+#include "kernels/base/durable_file.h"
 #include "src/train/event.pb.h"
 
 namespace octet {

@@ -28,6 +28,7 @@ void handle_signals() {
   struct sigaction action = {};
   action.sa_handler = [](int) { stop_wanted = 1; };
   for (int signal : {SIGUSR1, SIGTERM, SIGINT}) sigaction(signal, &action, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);  // `| tee` dies of the same Ctrl-C that asks for a checkpoint
   std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit of `ulimit -f` is a refused write, not the end of the run
 }
 
@@ -45,9 +46,9 @@ class TrainingRun {
     if (config.train.steps > 0) total_steps_ = std::min(total_steps_, config.train.steps);
     if (!options.resume) trainer_.load_initial_weights();
     if (leads()) open(options);
-    int64_t first = done_;
-    transport.broadcast(std::as_writable_bytes(std::span(&first, 1)), 0);
-    done_ = first;
+    int64_t state[] = {done_, finished_ ? 1 : 0};
+    transport.broadcast(std::as_writable_bytes(std::span(state)), 0);
+    done_ = state[0], finished_ = state[1] != 0;
     if (done_ > 0)
       trainer_.broadcast_state();
     else if (options.resume)
@@ -55,6 +56,7 @@ class TrainingRun {
   }
 
   int run() {
+    if (finished_) return 0;
     const double start = seconds_now();
     trainer_.start(done_);
     const int64_t first = done_;
@@ -66,7 +68,7 @@ class TrainingRun {
       if (done_ % steps_per_epoch_ == 0 || done_ == total_steps_) finish_epoch();
       if (stops) return checkpointed();
       const int64_t every = config_.checkpoint.every_steps;
-      if (every > 0 ? done_ % every == 0 : done_ % steps_per_epoch_ == 0) save();
+      if (done_ == total_steps_ || done_ % (every > 0 ? every : steps_per_epoch_) == 0) save();
     }
     finish(first, seconds_now() - start);
     return 0;
@@ -82,6 +84,9 @@ class TrainingRun {
     if (options.resume) {
       const CheckpointStore::Found found = store_->newest_valid();
       for (const std::string& reason : found.refused) spdlog::warn("{}", reason);
+      REQUIRE(found.file || found.refused.empty(),
+              "mend what the warnings say; to start over, move the folder of checkpoints away", "none of ", path,
+              "'s checkpoints can be used");
       if (found.file) {
         if (found.file->metadata().contains("config"))
           require_same_training(config_, found.file->metadata().at("config"));
@@ -92,6 +97,11 @@ class TrainingRun {
         spdlog::info("nothing to resume in {}: starting at step 0", path);
       }
     }
+    if (finished_ = done_ == total_steps_ && finished_steps(path) == done_; finished_) {
+      spdlog::info("{} is finished: its result stands in {}/result.json", path, path);
+      return;
+    }
+    directory_->begin(config_);
     metrics_ = std::make_unique<MetricsWriter>(path, done_ > 0 ? done_ : -1);
     progress_ = std::make_unique<Progress>(config_.train.log_every_steps);
     if (config_.backend.isa.empty() && best_isa() != default_isa())
@@ -108,7 +118,7 @@ class TrainingRun {
 
   void begin_epoch() {
     epoch_loss_ = epoch_top1_ = 0;
-    epoch_steps_ = 0;
+    epoch_steps_ = epoch_finite_ = 0;
     epoch_start_ = seconds_now();
   }
 
@@ -119,8 +129,11 @@ class TrainingRun {
     const double now = seconds_now();
     train_seconds_ += now - before;
     ++epoch_steps_;
-    epoch_loss_ += report.loss;
-    epoch_top1_ += report.top1;
+    if (report.finite) {
+      ++epoch_finite_;
+      epoch_loss_ += report.loss;
+      epoch_top1_ += report.top1;
+    }
     if (!leads()) return report;
 
     if (!report.finite) spdlog::warn("step {}: loss or gradient is not finite; the step was skipped", done_);
@@ -172,8 +185,8 @@ class TrainingRun {
       EpochStatus status;
       status.epoch = epoch;
       status.epochs = config_.train.epochs;
-      status.train_loss = epoch_loss_ / double(epoch_steps_);
-      status.train_top1 = epoch_top1_ / double(epoch_steps_);
+      status.train_loss = epoch_loss_ / double(epoch_finite_);  // NaN if there was none
+      status.train_top1 = epoch_top1_ / double(epoch_finite_);
       status.seconds = seconds;
       status.images_per_second = double(epoch_steps_ * config_.data.batch) / seconds;
       if (evaluates) {
@@ -231,6 +244,8 @@ class TrainingRun {
     result.weights_sha256 = trainer_.weights_sha256();
     result.commit = commit;
     write_result(directory_->path(), result);
+    if (trainer_.skipped_steps() > 0)
+      spdlog::warn("{} of {} steps were not finite and were skipped", trainer_.skipped_steps(), steps);
     spdlog::info("done: test top-1 {:.2f} %, top-5 {:.2f} %, loss {:.4f}; {:.0f} img/s; {}", 100 * result.top1,
                  100 * result.top5, result.loss, result.images_per_second, directory_->path() + "/result.json");
   }
@@ -244,8 +259,9 @@ class TrainingRun {
   std::unique_ptr<Progress> progress_;
   Report test_;
   int64_t steps_per_epoch_ = 0, total_steps_ = 0;
-  int64_t done_ = 0;  // steps
-  int64_t epoch_steps_ = 0;
+  int64_t done_ = 0;       // steps
+  bool finished_ = false;  // before this run of the program
+  int64_t epoch_steps_ = 0, epoch_finite_ = 0;
   double epoch_loss_ = 0, epoch_top1_ = 0, epoch_start_ = 0, train_seconds_ = 0;
 };
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "comm/agreement.h"
 #include "src/graph/models.h"
@@ -231,12 +232,14 @@ Report Trainer::agree(const Step& step, int64_t index, bool stop) {
   }
   if (clips_) clips_->judge(std::span(sums).subspan(6));
 
+  REQUIRE(sums[5] > 0, "see whether the data still is where data.root says", "step ", index + 1,
+          ": no image of the batch could be read");
   Report report;
   report.step = index;
   report.finite = sums[0] == 0;
   report.stop = sums[1] > 0;
-  const double count = std::max(1.0, sums[5]);
-  report.loss = sums[2] / count;
+  const double count = sums[5];
+  report.loss = report.finite ? sums[2] / count : std::numeric_limits<double>::quiet_NaN();
   report.top1 = sums[3] / count;
   report.top5 = sums[4] / count;
   report.learning_rate = learning_rate(config_.train, index, steps_per_epoch());
@@ -295,8 +298,9 @@ Report Trainer::evaluate() {
   }
   double sums[] = {total.loss_sum, double(total.top1), double(total.top5), double(total.count)};
   transport_.all_reduce_sum(std::span<double>(sums));
+  REQUIRE(sums[3] > 0, "see whether the data still is where data.root says", "no image of the test set could be read");
   Report report;
-  const double count = std::max(1.0, sums[3]);
+  const double count = sums[3];
   report.loss = sums[0] / count;
   report.top1 = sums[1] / count;
   report.top5 = sums[2] / count;

@@ -70,7 +70,11 @@ TEST_F(Packed, GivesTheSamePixels) {
 TEST_F(Packed, BadImageStopsOrIsSkipped) {
   std::ofstream(root_ / "images/train/cat/broken.png") << "no image";
   EXPECT_THROW(pack_image_folder(config_, packed().data.root), Error);
-  EXPECT_FALSE(fs::exists(root_ / "packed/train.pack"));
+  EXPECT_TRUE(fs::is_empty(root_ / "packed"));
+  fs::rename(root_ / "images/train/cat/broken.png", root_ / "images/val/cat/broken.png");
+  EXPECT_THROW(pack_image_folder(config_, packed().data.root), Error);
+  EXPECT_TRUE(fs::is_empty(root_ / "packed"));  // both packs or none
+  fs::rename(root_ / "images/val/cat/broken.png", root_ / "images/train/cat/broken.png");
   config_.data.bad_images = "skip";
   EXPECT_EQ(pack_image_folder(config_, packed().data.root).skipped, 1);
   EXPECT_EQ(open_datasets(packed()).train->size(), 6);

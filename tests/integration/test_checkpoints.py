@@ -53,6 +53,19 @@ class Damaged(Case):
         self.damage("flipped", flip)
 
 
+    def test_none_that_can_be_used(self):
+        """Nothing is begun anew over them."""
+        self.train("all", train__steps=6, checkpoint__every_steps=3)
+        for path in (self.run_path("all") / "checkpoints").glob("step-*"):
+            path.write_bytes(path.read_bytes()[:1000])
+        before = self.metrics("all")
+        for ranks in 1, 2:
+            job = self.train("all", code=1, resume=True, ranks=ranks, checkpoint__every_steps=3)
+            self.assertRegex(job.err, "none of .*checkpoints can be used\n.*to mend: mend what the warnings say")
+        self.assertEqual(self.metrics("all"), before)
+        self.assertEqual(self.checkpoints("all"), [3, 6])
+
+
 class RunDirectory(Case):
     def test_taken_without_resume(self):
         self.train("taken", train__steps=4, checkpoint__every_steps=2)
@@ -60,7 +73,7 @@ class RunDirectory(Case):
         for ranks in 1, 2:
             job = self.train("taken", code=2, ranks=ranks, train__steps=4)
             self.assertEqual(job.err.count("octet: error"), 1, job)
-            self.assertRegex(job.err, "holds the checkpoints of an earlier run\n.*to mend: add --resume")
+            self.assertRegex(job.err, "holds an earlier run: config.yaml\n.*to mend: add --resume")
         self.assertEqual(self.checkpoint_path("taken", 4).read_bytes(), before)
 
     def test_two_trainings_in_one_place(self):
@@ -79,7 +92,19 @@ class RunDirectory(Case):
     def test_resumed_with_other_training(self):
         self.train("other", train__steps=4, checkpoint__every_steps=2)
         job = self.train("other", code=2, resume=True, train__lr=0.05)
-        self.assertRegex(job.err, "trained with `train: +lr: 0.1`, now it is ` *lr: 0.05`")
+        self.assertRegex(job.err, "begun with `train.lr: 0.1`, now it is `train.lr: 0.05`")
+        self.assertIn("lr: 0.1", (self.run_path("other") / "config.yaml").read_text())
+
+    def test_finished_run_stays_as_it_is(self):
+        for ranks in 1, 2:
+            run = f"finished{ranks}"
+            self.train(run, train__steps=3, ranks=ranks)
+            files = [self.run_path(run) / name for name in ("result.json", "weights.safetensors", "metrics.jsonl")]
+            before = [file.read_bytes() for file in files]
+            self.assertIn("is finished", self.train(run, train__steps=3, ranks=ranks, resume=True).err)
+            self.assertEqual([file.read_bytes() for file in files], before)
+        self.train("finished1", train__steps=5, resume=True)
+        self.assertEqual(self.result("finished1")["weights_sha256"], self.weights_of("longer", train__steps=5))
 
     def test_oldest_checkpoints_go(self):
         self.train("kept", checkpoint__every_steps=2, checkpoint__keep=2)

@@ -78,6 +78,14 @@ class Signalled(Case):
     def test_signal_to_one_rank_stops_all(self):
         self.interrupt("rank1", lambda job: os.kill(job.ranks()[1], signal.SIGUSR1), ranks=2)
 
+    def test_nobody_reads_what_it_says(self):
+        """`| tee log` dies of the Ctrl-C that asks for a checkpoint."""
+        for run, program in ("alone", [OCTET]), ("script", ["env", f"OCTET={OCTET}", ROOT / "launch/mpirun.sh", "-n", "2"]):
+            words = [*program, "train", RECIPE, "--run", self.run_path(run), *with_settings({**SMALL, "train.log_every_steps": 1})]
+            job = self.launch(["bash", "-c", '"$@" 2>&1 | true; exit ${PIPESTATUS[0]}', "bash", *words])
+            self.expect(job, 0)
+            self.assertEqual(self.result(run)["steps"], SMALL["train.steps"])
+
     def test_term_to_launch_script_checkpoints(self):
         endless = {**SMALL, "train.steps": 0, "train.epochs": 1000, "data.samples": 5120}  # no epoch ends meanwhile
         job = self.launch(["env", f"OCTET={OCTET}", ROOT / "launch/mpirun.sh", "train", RECIPE, "--run",

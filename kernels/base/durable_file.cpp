@@ -1,4 +1,4 @@
-#include "src/train/durable_file.h"
+#include "kernels/base/durable_file.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -35,6 +35,10 @@ void DurableFile::write(std::span<const std::byte> bytes) {
     if (written < 0) refuse(temporary_, "write");
     bytes = bytes.subspan(static_cast<size_t>(written));
   }
+}
+
+void DurableFile::write_at(int64_t offset, std::span<const std::byte> bytes) {
+  if (pwrite(descriptor_, bytes.data(), bytes.size(), offset) != ssize_t(bytes.size())) refuse(temporary_, "write");
 }
 
 void DurableFile::commit() {

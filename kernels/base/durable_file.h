@@ -1,5 +1,6 @@
 // Files that are either the old ones or complete new ones, whatever is killed or unplugged while they are written.
 #pragma once
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,6 +26,7 @@ class DurableFile {
 
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
+  void write_at(int64_t offset, std::span<const std::byte> bytes);  // over what is already written
   void commit();
 
  private:
