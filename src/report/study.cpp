@@ -158,7 +158,7 @@ int run_study(const StudyOptions& options) {
       std::cout << fmt::format("[{}/{}] {:<9} {}", i + 1, runs.size(), state, run.name);
       if (!changed.empty()) std::cout << fmt::format(": {}; delete {} to train it anew", changed, directory.string());
       std::cout << std::endl;
-      all_well = all_well && changed.empty() && !failed;
+      all_well = all_well && changed.empty() && (finished || !failed);
       continue;
     }
     std::cout << fmt::format("[{}/{}] {:<9} {} ... ", i + 1, runs.size(), begun ? "resumed" : "started", run.name)

@@ -7,7 +7,6 @@
 #include <set>
 
 #include "kernels/base/error.h"
-#include "src/config/keys.h"
 #include "src/quant/policy.h"
 #include "src/train/run_directory.h"
 
@@ -222,11 +221,12 @@ std::string StudyRow::name() const { return joined(labels, " / "); }
 std::string changed_since(const StudyPlan& plan, const StudyRun& run, const std::string& run_directory) {
   const std::string file = run_directory + "/config.yaml";
   if (!std::filesystem::exists(file)) return {};
-  const auto difference =
-      first_difference(load_config(file, {}), load_config(plan.base, run.overrides), [](std::string_view path) {
-        return changes_training(path) || path == "train.steps" || path == "comm.exchange" ||
-               path == "comm.error_feedback";
-      });
+  const Config before = load_config(file, {}), now = load_config(plan.base, run.overrides);
+  auto difference = training_difference(before, now);
+  if (!difference)
+    difference = first_difference(before, now, [](std::string_view path) {
+      return path == "train.steps" || path == "comm.exchange" || path == "comm.error_feedback";
+    });
   return difference ? "`" + difference->before + "` then, `" + difference->now + "` now" : "";
 }
 

@@ -8,7 +8,6 @@
 
 #include "kernels/base/durable_file.h"
 #include "kernels/base/error.h"
-#include "src/config/keys.h"
 
 namespace octet {
 namespace {
@@ -64,22 +63,22 @@ RunDirectory::RunDirectory(const Config& config, const std::string& wanted, bool
 
 void RunDirectory::begin(const Config& config) const { write_durably(path_ + "/config.yaml", to_yaml(config)); }
 
-bool changes_training(std::string_view path) {
+std::optional<Difference> training_difference(const Config& before, const Config& now) {
   static const std::vector<std::string_view> free = {"train.steps", "train.eval_every_epochs", "train.log_every_steps",
                                                      "data.root", "data.workers"};
-  if (path == "backend.real_layers") return true;
-  for (const std::string_view section : {"backend.", "comm.", "checkpoint."})
-    if (path.starts_with(section)) return false;
-  return std::find(free.begin(), free.end(), path) == free.end();
+  // Without clips and scales, recording decides what a checkpoint holds.
+  const bool clips = now.policy.clip.enabled || now.policy.lr_scale.enabled;
+  return first_difference(before, now, [&](std::string_view path) {
+    if (path == "backend.real_layers") return true;
+    if (path == "policy.clip.record_histograms") return !clips;
+    for (const std::string_view section : {"backend.", "comm.", "checkpoint."})
+      if (path.starts_with(section)) return false;
+    return std::find(free.begin(), free.end(), path) == free.end();
+  });
 }
 
 void require_same_training(const Config& now, const std::string& saved_yaml) {
-  const Config before = parse_config(saved_yaml, "the checkpoint's configuration", {});
-  // Without clips and scales, recording decides what a checkpoint holds.
-  const bool clips = now.policy.clip.enabled || now.policy.lr_scale.enabled;
-  const auto difference = first_difference(before, now, [&](std::string_view path) {
-    return changes_training(path) && !(clips && path == "policy.clip.record_histograms");
-  });
+  const auto difference = training_difference(parse_config(saved_yaml, "the checkpoint's configuration", {}), now);
   REQUIRE_USAGE(!difference, "resume with the configuration the run was started with, or start a new run",
                 "the run was begun with `", difference->before, "`, now it is `", difference->now, "`");
 }

@@ -1,10 +1,10 @@
 // Where a run lives, and what keeps a new run from overwriting an old one.
 #pragma once
+#include <optional>
 #include <string>
-#include <string_view>
 
 #include "comm/transport.h"
-#include "src/config/config.h"
+#include "src/config/keys.h"
 #include "src/train/directory_lock.h"
 
 namespace octet {
@@ -23,8 +23,8 @@ class RunDirectory {
   const DirectoryLock lock_;
 };
 
-// Whether this key decides what each step computes.
-bool changes_training(std::string_view path);
+// The first key in which they differ and that decides what each step computes.
+std::optional<Difference> training_difference(const Config& before, const Config& now);
 // UsageError when a resumed run's configuration differs in such a key; says which.
 void require_same_training(const Config& now, const std::string& saved_yaml);
 // Collective. UsageError on a rank whose configuration is not rank 0's: ranks would wait for each other in different
