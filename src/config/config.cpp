@@ -247,6 +247,8 @@ Config load_config(const std::string& file, const std::vector<std::string>& over
   REQUIRE_USAGE(stream.is_open() && !stream.bad() && !std::filesystem::is_directory(file, error),
                 "give a readable YAML file", "'", file, "' cannot be read");
   text.resize(static_cast<size_t>(stream.gcount()));
+  REQUIRE_USAGE(text.find_first_not_of(" \t\r\n") != std::string::npos,
+                "write a recipe as in configs/, or {} for defaults", file, ": empty");
   return parse_config(text, file, overrides);
 }
 

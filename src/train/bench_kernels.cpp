@@ -125,6 +125,7 @@ class KernelBench {
   }
 
   void finish() {
+    REQUIRE_USAGE(found_ > 0, "see the names without --filter", "--filter finds no kernel");
     if (json_) fmt::print("{}\n", results_.dump());
   }
 
@@ -158,6 +159,7 @@ class KernelBench {
 
   void report(const std::string& name, double operations, double bytes, const std::function<void()>& call) {
     if (!std::regex_search(name, filter_)) return;
+    ++found_;
     const double milliseconds = time_of(backend_, backend_.host_memory() ? 1 : 10, call);
     const double rate = (operations > 0 ? operations : bytes) / milliseconds * 1e-6;
     const char* unit = operations > 0 ? "GOP/s" : "GB/s";
@@ -169,6 +171,7 @@ class KernelBench {
   }
 
   Backend& backend_;
+  int found_ = 0;  // kernels that the filter wants
   std::regex filter_;
   bool json_;
   nlohmann::ordered_json results_ = nlohmann::ordered_json::array();
