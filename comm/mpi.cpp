@@ -93,7 +93,6 @@ class MpiTransport final : public Transport {
 
   void all_reduce_sum(std::span<float> values) override { all_reduce(values, MPI_FLOAT, MPI_SUM); }
   void all_reduce_sum(std::span<double> values) override { all_reduce(values, MPI_DOUBLE, MPI_SUM); }
-  void all_reduce_sum(std::span<int64_t> values) override { all_reduce(values, MPI_INT64_T, MPI_SUM); }
   void all_reduce_max(std::span<float> values) override { all_reduce(values, MPI_FLOAT, MPI_MAX); }
 
   void reduce_sum(std::span<int64_t> values, int root) override {

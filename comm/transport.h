@@ -19,7 +19,6 @@ class Transport : public Collectives {
 
   using Collectives::all_reduce_sum;
   virtual void all_reduce_sum(std::span<double>) = 0;
-  virtual void all_reduce_sum(std::span<int64_t>) = 0;
   virtual void reduce_sum(std::span<int64_t>, int root) = 0;  // the result stands on root alone
   virtual void broadcast(std::span<std::byte>, int root) = 0;
   virtual void barrier() = 0;

@@ -176,8 +176,9 @@ class Backend {
   // dst (f32) = code * scale.
   virtual void dequantize(QTensor src, Tensor dst) = 0;
 
-  // -- convolution; linear is 1x1 on 1x1. Operands are both codes (int8 contraction, exact int32 sums: at most 131,072
-  // products each, wider sums go on in int64) or both real f32 (deterministic order).
+  // -- convolution; linear is 1x1 on 1x1. Operands are both codes (int8 contraction, exact sums: int32, so forward and
+  // the data gradient sum at most products_per_sum(); the weight gradient's wider sums go on in int64) or both real f32
+  // (deterministic order).
   // y (f32 or bf16) = conv(x, w); moments (optional) of the values before they are rounded to bf16.
   virtual void conv_forward(const ConvProblem&, QTensor x, QTensor w, Tensor y, Moments) = 0;
   // dx (f32 or bf16) (+)= transposed conv of dy.

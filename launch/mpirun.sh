@@ -5,7 +5,7 @@
 #   --hostfile FILE  hosts and ranks per host (launch/hosts.example); the same path must hold octet on every host
 #   --dry-run        prints the command and starts nothing
 # environment: OCTET           the program (default: build/release/octet of this checkout)
-#              INTERFACE       network interface of the hosts, for example eth0
+#              INTERFACE       TCP over this network interface, for example eth0; without it Open MPI chooses the network
 # Ctrl-C or SIGTERM: every rank checkpoints, exit code 85; a second one ends the run at once.
 set -euo pipefail
 
@@ -28,19 +28,18 @@ if ! $dry_run && [ ! -x "$octet" ]; then
   exit 2
 fi
 
-# A rank's threads would share one core if Open MPI bound it; octet divides a host's cores among its ranks. The two MCA
-# settings skip the search for networks that are not there, which is most of the start-up time; your own settings win.
+# A rank's threads would share one core if Open MPI bound it; octet divides a host's cores among its ranks.
 options=(--bind-to none)
-export OMPI_MCA_pml=${OMPI_MCA_pml:-ob1} OMPI_MCA_btl=${OMPI_MCA_btl:-self,vader,tcp}
 if [ "$(id -u)" = 0 ]; then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi
 
 if [ -n "$hostfile" ]; then
   [ -r "$hostfile" ] || { echo "mpirun.sh: cannot read the host file $hostfile" >&2; exit 2; }
   # Open MPI waits 8 minutes before it believes that a host is lost; these settings make that 20 seconds.
   options+=(--hostfile "$hostfile" --mca oob_tcp_keepalive_time 10 --mca oob_tcp_keepalive_intvl 2
-            --mca oob_tcp_keepalive_probes 5 -x OMPI_MCA_pml -x OMPI_MCA_btl)
+            --mca oob_tcp_keepalive_probes 5)
   if [ -n "${INTERFACE:-}" ]; then
-    options+=(--mca btl_tcp_if_include "$INTERFACE" --mca oob_tcp_if_include "$INTERFACE")
+    export OMPI_MCA_pml=${OMPI_MCA_pml:-ob1} OMPI_MCA_btl=${OMPI_MCA_btl:-self,vader,tcp}
+    options+=(-x OMPI_MCA_pml -x OMPI_MCA_btl --mca btl_tcp_if_include "$INTERFACE" --mca oob_tcp_if_include "$INTERFACE")
   fi
 else
   ranks=${ranks:-2}

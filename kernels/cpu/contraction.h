@@ -14,7 +14,6 @@ namespace octet::cpu {
 
 inline constexpr int block_lanes = 16;    // output lanes of one vector
 inline constexpr int tile_multiple = 32;  // base tables are padded to a multiple of this
-inline constexpr int moment_chunk = 64;   // pixels whose moments are summed in f32 before they join the double sums
 
 // Memory that the next work item will read: fetched into the cache while this one is computed.
 struct Ahead {

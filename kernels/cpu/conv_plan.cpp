@@ -6,10 +6,6 @@
 namespace octet::cpu {
 namespace {
 
-constexpr int64_t item_bytes = 20 * 1024;  // a packed item should leave room for weights in the first-level cache
-constexpr int64_t item_pixels = 128;       // and be worth a walk over the weights
-constexpr int64_t gradient_pixels = 512;  // an item of the weight gradient should be worth reading and writing the sums
-
 int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -ceil_div(-a, b); }
 
@@ -99,8 +95,7 @@ GatherPlan gather(const ContractionKernels& kernels, Shape from, Shape to, int g
   const int64_t image_bytes = plan.rows * plan.columns * from.c * unit;
   // By the source's bytes, not the packed ones: items bound the moments' partial sums, so every tier must cut alike.
   const int64_t source_bytes = plan.rows * plan.columns * from.c * kernels.source_bytes();
-  plan.images = std::max({int64_t{1}, item_bytes / source_bytes, ceil_div(item_pixels, to.h * to.w)});
-  plan.images = std::min(plan.images, from.n);
+  plan.images = item_images(from.n, source_bytes, to.h * to.w);
   plan.items = ceil_div(from.n, plan.images);
   const int64_t slack = kernels.depthwise ? 64 : 4 * (kernels.word_multiple + 1);
   plan.packed_bytes = offset32(round_up(plan.images * image_bytes + slack, 64));
@@ -123,8 +118,7 @@ GatherPlan gather(const ContractionKernels& kernels, Shape from, Shape to, int g
       const size_t run = contiguous ? taps : std::min<size_t>(taps, 1);
       const int64_t elements = static_cast<int64_t>(run) * plan.group_from;
       phase.words = static_cast<int>(round_up(ceil_div(elements, kernels.group), kernels.word_multiple));
-      if (run == 3 && from_step_w == 1 && phase.words * kernels.group == elements)
-        phase.row_step = from.c * unit;
+      if (run == 3 && from_step_w == 1 && phase.words * kernels.group == elements) phase.row_step = from.c * unit;
       for (const Tap& down : v.taps)
         for (size_t first = 0; first < taps; first += run) {
           phase.segment.push_back(
@@ -153,18 +147,8 @@ GatherPlan gather(const ContractionKernels& kernels, Shape from, Shape to, int g
 
 }  // namespace
 
-ConvProblem flattened(const ConvProblem& p) {
-  const bool pointwise =
-      p.kernel_h == 1 && p.kernel_w == 1 && p.stride_h == 1 && p.stride_w == 1 && p.pad_h == 0 && p.pad_w == 0;
-  if (!pointwise) return p;
-  ConvProblem flat = p;
-  flat.x = {p.x.pixels(), 1, 1, p.x.c};
-  flat.y = {p.y.pixels(), 1, 1, p.y.c};
-  return flat;
-}
-
 GatherPlan plan_forward(const ConvProblem& problem, const ContractionKernels& kernels) {
-  const ConvProblem p = flattened(problem);
+  const ConvProblem p = as_pixel_list(problem);
   const int64_t group = p.x.c / p.groups, row = p.kernel_h * p.kernel_w * group;
   GatherPlan plan = gather(kernels, p.x, p.y, p.groups, forward_axis(p.y.h, p.kernel_h, p.pad_h, p.dilation_h),
                            forward_axis(p.y.w, p.kernel_w, p.pad_w, p.dilation_w), p.stride_h, p.stride_w, 1, 1,
@@ -175,7 +159,7 @@ GatherPlan plan_forward(const ConvProblem& problem, const ContractionKernels& ke
 }
 
 GatherPlan plan_backward_data(const ConvProblem& problem, const ContractionKernels& kernels) {
-  const ConvProblem p = flattened(problem);
+  const ConvProblem p = as_pixel_list(problem);
   const int64_t group = p.x.c / p.groups, row = p.kernel_h * p.kernel_w * group;
   GatherPlan plan =
       gather(kernels, p.y, p.x, p.groups, backward_axis(p.x.h, p.kernel_h, p.stride_h, p.pad_h, p.dilation_h),
@@ -187,7 +171,7 @@ GatherPlan plan_backward_data(const ConvProblem& problem, const ContractionKerne
 }
 
 WeightGradientPlan plan_backward_weight(const ConvProblem& problem, const ContractionKernels& kernels) {
-  const ConvProblem p = flattened(problem);
+  const ConvProblem p = as_pixel_list(problem);
   WeightGradientPlan plan;
   plan.x = p.x;
   plan.dy = p.y;
@@ -198,7 +182,7 @@ WeightGradientPlan plan_backward_weight(const ConvProblem& problem, const Contra
   plan.stride_w = p.stride_w;
   plan.pad_h = p.pad_h;
   plan.pad_w = p.pad_w;
-  plan.images = std::clamp<int64_t>(ceil_div(gradient_pixels, p.y.h * p.y.w), 1, p.x.n);
+  plan.images = gradient_images(p);
   plan.items = ceil_div(p.x.n, plan.images);
   plan.one_row = p.x.h == 1 && p.x.w == 1 && p.kernel_h == 1 && p.kernel_w == 1;
   plan.dy_rows = plan.one_row ? 1 : plan.images * p.y.h;

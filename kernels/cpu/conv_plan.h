@@ -12,9 +12,6 @@ namespace octet::cpu {
 
 inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// A 1x1, stride 1, unpadded convolution sees its pixels as one long list: the same problem on (pixels, 1, 1, C) images.
-ConvProblem flattened(const ConvProblem&);
-
 // As many groups as input and as output channels: depthwise kernels.
 inline bool is_depthwise(const ConvProblem& p) { return p.groups > 1 && p.x.c == p.groups && p.y.c == p.groups; }
 
@@ -52,7 +49,7 @@ GatherPlan plan_backward_data(const ConvProblem&, const ContractionKernels&);
 // that the pixels of one output row lie side by side), dy as words of `group` neighbouring pixels of a row.
 struct WeightGradientPlan {
   Shape x, dy;
-  bool one_row = false;  // flattened: an item is one row of `images` pixels
+  bool one_row = false;  // of a list of pixels: an item is one row of `images` pixels
   int64_t images = 1, items = 1;
   int groups = 1;
   int64_t group_x, group_dy;  // channels per group

@@ -18,7 +18,7 @@ const Plan& planned(std::map<Key, Plan>& plans, const Key& key, const Make& make
   return found != plans.end() ? found->second : plans.emplace(key, make()).first->second;
 }
 
-constexpr int64_t cached_weights = 24 * 1024, cached_pixels = 2 * moment_chunk;
+constexpr int64_t cached_weights = 24 * 1024, cached_pixels = 2 * moment_pixels;
 
 // The moments of one work item: per channel, doubles first.
 struct ItemMoments {

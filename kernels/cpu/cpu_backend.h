@@ -36,6 +36,8 @@ class CpuBackend final : public ReferenceBackend {
   void global_pool_backward(Tensor dy, Into dx) override;
   void concat_forward(std::span<const QTensor> parts, QTensor y) override;
   void concat_backward(Tensor dy, std::span<const Into> parts) override;
+  void dropout_forward(QTensor x, float rate, const RngKey&, QTensor y) override;
+  void dropout_backward(Tensor dy, float rate, const RngKey&, Into dx) override;
   void softmax_loss(Tensor logits, const int32_t* labels, float smoothing, float gradient_scale, Tensor d_logits,
                     LossReport* report) override;
   void sgd_update(const SgdProblem&, Tensor w, Tensor gradient, Tensor velocity, const float* lr_scale) override;

@@ -37,6 +37,20 @@ float clip_of(const Encoding& encoding, const Measure& measure) {
   return encoding.range == Range::power_of_two ? power_of_two_at_least(measure()) : measure();
 }
 
+// The random bits of a block of elements, 16 each.
+class RandomBits {
+ public:
+  const uint16_t* draw(const Passes& passes, const RngKey& key, int64_t first, int64_t count) {
+    const uint64_t global = key.first + static_cast<uint64_t>(first);
+    const int64_t skip = static_cast<int64_t>(global % 256);
+    passes.random_bits(key, global / 256, (skip + count + 255) / 256, bits_);
+    return bits_ + skip;
+  }
+
+ private:
+  alignas(64) uint16_t bits_[block_elements + 512 + 32];
+};
+
 // Encodes values in the calling thread.
 struct Emitter {
   const Passes& passes;
@@ -50,7 +64,7 @@ struct Emitter {
   // Returns the number of saturated values.
   template <class Kernel>
   int64_t emit(Span span, const Kernel& kernel) const {
-    alignas(64) uint16_t bits[block_elements + 512 + 32];
+    RandomBits random;
     alignas(64) float values[block_elements];
     const Sink sink = !encoding.quantized()                       ? Sink::real
                       : encoding.rounding == Rounding::stochastic ? Sink::stochastic
@@ -62,12 +76,8 @@ struct Emitter {
     target.clip = clip;
     for (const int64_t end = span.first + span.count; span.first < end; span.first += block_elements) {
       span.count = std::min(block_elements, end - span.first);
-      if (sink == Sink::stochastic && out != nullptr) {
-        const uint64_t global = key.first + static_cast<uint64_t>(span.first);
-        const int64_t skip = static_cast<int64_t>(global % 256);
-        passes.random_bits(key, global / 256, (skip + span.count + 255) / 256, bits);
-        target.random_bits = bits + skip;
-      }
+      if (sink == Sink::stochastic && out != nullptr)
+        target.random_bits = random.draw(passes, key, span.first, span.count);
       void* const to = out == nullptr ? nullptr : static_cast<char*>(out) + span.first * size_of(encoding.dtype);
       if (histogram == nullptr || !counted(span.first, sample)) {
         target.out = to;

@@ -38,8 +38,6 @@ typedef float f32xH __attribute__((vector_size(2 * OCTET_LANES)));     // half a
 typedef double f64xH __attribute__((vector_size(4 * OCTET_LANES)));
 typedef int16_t i16xN __attribute__((vector_size(2 * OCTET_LANES)));
 typedef uint16_t u16xN __attribute__((vector_size(2 * OCTET_LANES)));
-typedef int8_t i8xN __attribute__((vector_size(OCTET_LANES)));
-typedef uint8_t u8xN __attribute__((vector_size(OCTET_LANES)));
 
 #define OCTET_INLINE static inline __attribute__((always_inline))
 

@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/shared/checks.h"
+
 namespace octet {
 namespace cuda {
 namespace {
@@ -26,10 +28,6 @@ class DeviceBuffer final : public Buffer {
 
 void require_real(Tensor tensor, const char* what) {
   REQUIRE(is_real(tensor.dtype), "give f32 or bf16", what, " is codes");
-}
-void check_dropout(Shape x, Shape y, float rate) {
-  REQUIRE(x == y && rate >= 0 && rate < 1, "give two tensors of one shape and a rate in [0, 1)",
-          "dropout's shapes differ, or its rate ", rate, " is no share");
 }
 bool is_bf16(const Into& into) { return into.tensor.dtype == DType::bf16; }
 
@@ -198,9 +196,7 @@ void CudaBackend::concat_backward(Tensor dy, std::span<const Into> parts) {
 }
 
 void CudaBackend::dropout_forward(QTensor x, float rate, const RngKey& key, QTensor y) {
-  check_dropout(x.values.shape, y.values.shape, rate);
-  REQUIRE(x.real() == y.real() && x.values.dtype == y.values.dtype, "keep the type of the input", "dropout from ",
-          name_of(x.values.dtype), " to ", name_of(y.values.dtype));
+  check_dropout_forward(x, rate, y);
   launch_dropout_forward(x.values.data, x.values.dtype, x.scale, x.values.elements(), rate, of_step(key), y.values.data,
                          y.scale, stream_);
 }

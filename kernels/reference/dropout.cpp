@@ -1,6 +1,7 @@
 // Dropout: what is dropped follows from the key and the global element alone.
 #include "kernels/reference/element.h"
 #include "kernels/reference/reference_backend.h"
+#include "kernels/shared/checks.h"
 
 namespace octet {
 namespace {
@@ -9,16 +10,10 @@ using namespace reference;
 bool kept(float rate, const RngKey& key, int64_t element) {
   return static_cast<float>(random_bits16(key, static_cast<uint64_t>(element))) >= rate * 65536.0f;
 }
-void check(Shape x, Shape y, float rate) {
-  REQUIRE(x == y && rate >= 0 && rate < 1, "give two tensors of one shape and a rate in [0, 1)",
-          "dropout's shapes differ, or its rate ", rate, " is no share");
-}
 }  // namespace
 
 void ReferenceBackend::dropout_forward(QTensor x, float rate, const RngKey& key, QTensor y) {
-  check(x.values.shape, y.values.shape, rate);
-  REQUIRE(x.real() == y.real() && x.values.dtype == y.values.dtype, "keep the type of the input", "dropout from ",
-          name_of(x.values.dtype), " to ", name_of(y.values.dtype));
+  check_dropout_forward(x, rate, y);
   const float growth = 1 / (1 - rate);
   for (int64_t i = 0; i < x.values.elements(); ++i) {
     const bool keep = kept(rate, key, i);
@@ -32,7 +27,7 @@ void ReferenceBackend::dropout_forward(QTensor x, float rate, const RngKey& key,
 }
 
 void ReferenceBackend::dropout_backward(Tensor dy, float rate, const RngKey& key, Into dx) {
-  check(dx.tensor.shape, dy.shape, rate);
+  check_dropout(dx.tensor.shape, dy.shape, rate);
   const float growth = 1 / (1 - rate);
   for (int64_t i = 0; i < dy.elements(); ++i) write(dx, i, kept(rate, key, i) ? read(dy, i) * growth : 0);
 }

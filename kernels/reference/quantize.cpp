@@ -1,9 +1,6 @@
 // Memory, quantization and the finiteness check.
-#include <sys/mman.h>
-
-#include <cstdlib>
-#include <cstring>
-#include <new>
+#include <cstddef>
+#include <vector>
 
 #include "kernels/reference/element.h"
 #include "kernels/reference/reference_backend.h"
@@ -13,32 +10,24 @@ namespace octet {
 namespace {
 using namespace reference;
 
-class HostBuffer final : public Buffer {
+class PlainBuffer final : public Buffer {
  public:
-  explicit HostBuffer(size_t bytes) : bytes_(bytes) {
-    constexpr size_t huge_page = size_t{2} << 20, line = 64;
-    const size_t alignment = bytes >= huge_page ? huge_page : line;
-    const size_t rounded = (std::max(bytes, line) + alignment - 1) / alignment * alignment;
-    data_ = std::aligned_alloc(alignment, rounded);
-    if (data_ == nullptr) throw std::bad_alloc();
-    if (alignment == huge_page) madvise(data_, rounded, MADV_HUGEPAGE);  // only a hint: it may be refused
-    memset(data_, 0, rounded);
-  }
-  ~HostBuffer() override { std::free(data_); }
-  HostBuffer(const HostBuffer&) = delete;
-  HostBuffer& operator=(const HostBuffer&) = delete;
-  void* data() override { return data_; }
+  explicit PlainBuffer(size_t bytes) : bytes_(bytes), lines_(bytes / sizeof(Line) + 1) {}
+  void* data() override { return lines_.data(); }
   size_t bytes() const override { return bytes_; }
 
  private:
+  struct alignas(64) Line {
+    std::byte bytes[64] = {};
+  };
   size_t bytes_;
-  void* data_;
+  std::vector<Line> lines_;
 };
 }  // namespace
 
 std::unique_ptr<Backend> make_reference_backend() { return std::make_unique<ReferenceBackend>(); }
 
-std::unique_ptr<Buffer> ReferenceBackend::allocate(size_t bytes) { return std::make_unique<HostBuffer>(bytes); }
+std::unique_ptr<Buffer> ReferenceBackend::allocate(size_t bytes) { return std::make_unique<PlainBuffer>(bytes); }
 
 void ReferenceBackend::quantize(Tensor src, const Encoding& encoding, const RngKey& key, QTensor dst, Probe probe) {
   check_quantize(src, encoding, dst, probe);

@@ -53,6 +53,16 @@ inline void check_encoded(const Encoding& encoding, const QTensor& tensor, Shape
           "an affine step writes another tensor than its encoding tells");
 }
 
+inline void check_dropout(Shape x, Shape y, float rate) {
+  REQUIRE(x == y && rate >= 0 && rate < 1, "give two tensors of one shape and a rate in [0, 1)",
+          "dropout's shapes differ, or its rate ", rate, " is no share");
+}
+inline void check_dropout_forward(const QTensor& x, float rate, const QTensor& y) {
+  check_dropout(x.values.shape, y.values.shape, rate);
+  REQUIRE(x.real() == y.real() && x.values.dtype == y.values.dtype, "keep the type of the input", "dropout from ",
+          name_of(x.values.dtype), " to ", name_of(y.values.dtype));
+}
+
 inline void check_quantize(Tensor source, const Encoding& encoding, const QTensor& to, Probe probe) {
   REQUIRE(source.shape == to.values.shape, "give a destination of the source's shape", "quantize() between two shapes");
   REQUIRE(is_real(source.dtype), "give real numbers", "quantize() from codes");

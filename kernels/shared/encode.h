@@ -38,7 +38,10 @@ OCTET_BOTH float power_of_two_at_least(float x) {
 }
 
 OCTET_BOTH float scale_of(float clip, int qmax) { return clip / static_cast<float>(qmax); }
-OCTET_BOTH float inverse_scale_of(float clip, int qmax) { return clip > 0 ? static_cast<float>(qmax) / clip : 0.0f; }
+// Below 2^-100 the quotient could be infinite, and 0 times it no number: all codes are 0.
+OCTET_BOTH float inverse_scale_of(float clip, int qmax) {
+  return clip >= 0x1p-100f ? static_cast<float>(qmax) / clip : 0.0f;
+}
 
 // NaN becomes the lowest code, or in a backend that clamps to tighter bounds the lower one: a code is always in range
 // (the step's finiteness check is what reports the NaN).

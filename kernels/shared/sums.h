@@ -24,9 +24,15 @@ inline ConvProblem as_pixel_list(const ConvProblem& p) {
 // a run's end when as many have come together since.
 inline constexpr int64_t fold_products = 64;
 
-// Sums of code products are exact: as many as an int32 surely holds (133,144 of 127 x 127, 66,313 of 255 x 127), in a
+// Sums of code products are exact: as many as an int32 surely holds (133,144 of 127 x 127, 66,311 of 255 x 127), in a
 // round number.
 constexpr int64_t products_per_sum(DType x) { return x == DType::u8 ? 65536 : 131072; }
+
+// Images of a work item: packed, it should leave room for weights in the first-level cache, and its output pixels be
+// worth a walk over the weights. image_bytes: with its halo, as it is read.
+inline int64_t item_images(int64_t images, int64_t image_bytes, int64_t pixels) {
+  return std::min(images, std::max({int64_t{1}, 20 * 1024 / image_bytes, (128 + pixels - 1) / pixels}));
+}
 
 // Moments of a convolution's output: chunks of 64 pixels, then items of this many images, then all items. p is what
 // as_pixel_list() gave; element_bytes: 1 for codes, 4 for real operands.
@@ -38,11 +44,11 @@ inline int64_t moment_images(const ConvProblem& p, int64_t element_bytes) {
   };
   const int64_t rows = padded(p.x.h, p.y.h, p.kernel_h, p.stride_h, p.pad_h, p.dilation_h);
   const int64_t columns = padded(p.x.w, p.y.w, p.kernel_w, p.stride_w, p.pad_w, p.dilation_w);
-  const int64_t image_bytes = rows * columns * p.x.c * element_bytes, pixels = p.y.h * p.y.w;
-  return std::min(p.x.n, std::max({int64_t{1}, 20 * 1024 / image_bytes, (128 + pixels - 1) / pixels}));
+  return item_images(p.x.n, rows * columns * p.x.c * element_bytes, p.y.h * p.y.w);
 }
 
-// The weight gradient of real operands: f32 over the pixels of this many images, then double.
+// The weight gradient of real operands: f32 over the pixels of this many images, enough to be worth reading and writing
+// the sums, then double.
 inline int64_t gradient_images(const ConvProblem& p) {
   const int64_t pixels = p.y.h * p.y.w;
   return std::clamp<int64_t>((512 + pixels - 1) / pixels, 1, p.x.n);

@@ -55,7 +55,7 @@ const std::vector<Key> kKeys = {
     {FIELD(data.image_size), 0, 4096, {}, "pixels of a side; 0: the data set's own"},
     {FIELD(data.bad_images), 0, 0, {"stop", "skip"}, "what an unreadable image does"},
     {FIELD(data.max_pixels), 1, 1e9, {}, "images with more pixels are refused"},
-    {FIELD(data.samples), 0, 1e9, {}, "training images of synthetic and shapes; 0: the default"},
+    {FIELD(data.samples), 0, 1e7, {}, "training images of synthetic and shapes; 0: the default"},
     {FIELD(data.augment), 0, 0, {}, "random crops and flips while training"},
 
     {FIELD(train.epochs), 1, 1e6, {}, "passes over the training set"},

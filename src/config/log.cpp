@@ -37,7 +37,7 @@ void setup_log(int rank) {
   formatter->set_pattern(clear + (rank == 0 ? "octet: %*%v" : "octet: rank " + std::to_string(rank) + ": %*%v"));
   auto logger = std::make_shared<spdlog::logger>("octet", std::make_shared<spdlog::sinks::stderr_sink_mt>());
   logger->set_formatter(std::move(formatter));
-  logger->set_level(rank == 0 ? spdlog::level::info : spdlog::level::err);
+  logger->set_level(rank == 0 ? spdlog::level::info : spdlog::level::warn);
   logger->flush_on(spdlog::level::info);
   spdlog::set_default_logger(std::move(logger));
 }

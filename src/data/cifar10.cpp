@@ -64,14 +64,16 @@ void parse_cifar10(std::span<const uint8_t> bytes, const std::string& file, int6
   }
 }
 
-Datasets open_cifar10(const Config& config) {
+Datasets open_cifar10(const Config& config, bool training) {
   const fs::path root = config.data.root, inner = root / "cifar-10-batches-bin";
   const fs::path folder = fs::is_directory(inner) ? inner : root;
-  return {
-      open_files(folder,
-                 {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"},
-                 config),
-      open_files(folder, {"test_batch.bin"}, config)};
+  Datasets sets;
+  if (training)
+    sets.train = open_files(
+        folder, {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"},
+        config);
+  sets.test = open_files(folder, {"test_batch.bin"}, config);
+  return sets;
 }
 
 }  // namespace octet

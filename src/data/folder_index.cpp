@@ -84,10 +84,13 @@ std::vector<uint8_t> read_image_file(const fs::path& file, int64_t most) {
   return bytes;
 }
 
-FolderSplits index_image_folder(const std::string& data_root) {
+FolderIndex index_test_images(const std::string& data_root) {
   const fs::path root = data_root;
-  FolderIndex train = index_folder(root / "train");
-  FolderIndex test = index_folder(fs::is_directory(root / "val") ? root / "val" : root / "test");
+  return index_folder(fs::is_directory(root / "val") ? root / "val" : root / "test");
+}
+
+FolderSplits index_image_folder(const std::string& data_root) {
+  FolderIndex train = index_folder(fs::path(data_root) / "train"), test = index_test_images(data_root);
   if (train.classes != test.classes) {
     std::vector<std::string> differ;
     std::set_symmetric_difference(train.classes.begin(), train.classes.end(), test.classes.begin(), test.classes.end(),

@@ -19,6 +19,7 @@ struct FolderSplits {
 };
 // Error: no such folders, a class without images, or other classes in one than in the other.
 FolderSplits index_image_folder(const std::string& root);
+FolderIndex index_test_images(const std::string& root);
 
 // BadImage: not a file, longer than `most` bytes, or unreadable.
 std::vector<uint8_t> read_image_file(const std::filesystem::path& file, int64_t most);

@@ -9,6 +9,7 @@
 #include "src/data/crops.h"
 #include "src/data/decode.h"
 #include "src/data/draws.h"
+#include "src/data/fingerprint.h"
 #include "src/data/folder_index.h"
 #include "src/data/sources.h"
 
@@ -21,7 +22,7 @@ class ImageFolder : public Dataset {
  public:
   ImageFolder(FolderIndex index, const Config::Data& data)
       : index_(std::move(index)),
-        side_(static_cast<int>(data.image_size ? data.image_size : 224)),
+        side_(static_cast<int>(image_side(data))),
         max_pixels_(data.max_pixels),
         augment_(data.augment),
         skip_(data.bad_images == "skip") {}
@@ -34,6 +35,12 @@ class ImageFolder : public Dataset {
                index_.ignored, " other files ignored)");
   }
   int32_t label(int64_t index) const override { return index_.files[index].second; }
+  uint64_t fingerprint() const override {
+    uint64_t all = 0;
+    for (const std::string& name : index_.classes) all = octet::fingerprint(all, name);
+    for (const auto& [file, label] : index_.files) all = octet::fingerprint(all, file);
+    return all;
+  }
   int64_t skipped() const override {
     std::lock_guard lock(mutex_);
     return static_cast<int64_t>(bad_.size());
@@ -71,8 +78,9 @@ class ImageFolder : public Dataset {
 
 }  // namespace
 
-Datasets open_image_folder(const Config& config) {
+Datasets open_image_folder(const Config& config, bool training) {
   cv::setNumThreads(0);  // the loader has its own threads
+  if (!training) return {nullptr, std::make_unique<ImageFolder>(index_test_images(config.data.root), config.data)};
   auto [train, test] = index_image_folder(config.data.root);
   return {std::make_unique<ImageFolder>(std::move(train), config.data),
           std::make_unique<ImageFolder>(std::move(test), config.data)};

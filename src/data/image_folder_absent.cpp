@@ -13,8 +13,8 @@ namespace {
 
 }  // namespace
 
-Datasets open_image_folder(const Config& config) { refuse(config); }
-Datasets open_packed(const Config& config) { refuse(config); }
+Datasets open_image_folder(const Config& config, bool) { refuse(config); }
+Datasets open_packed(const Config& config, bool) { refuse(config); }
 PackReport pack_image_folder(const Config& config, const std::string&) { refuse(config); }
 
 }  // namespace octet

@@ -19,7 +19,7 @@ namespace {
 
 // A ring of slots: the trainer holds one batch, workers fill the others ahead of it. Work is handed out in chunks of
 // samples, in order, so that one batch is ready as early as possible. Which worker reads a sample changes nothing.
-constexpr int64_t slots = 4;
+constexpr int64_t slots = read_ahead;
 
 struct Slot {
   std::vector<float> images;
@@ -49,10 +49,6 @@ class PrefetchLoader : public Loader {
         first_(count_ * rank),
         chunk_(std::max<int64_t>(1, count_ / (4 * workers))),
         numbers_(data.shape().height * data.shape().width * data.shape().channels) {
-    for (Slot& slot : ring_) {
-      slot.images.resize(count_ * numbers_);
-      slot.labels.resize(count_);
-    }
     try {
       for (int64_t i = 0; i < workers; ++i) workers_.emplace_back([this] { work(); });
     } catch (const std::system_error& error) {
@@ -126,6 +122,8 @@ class PrefetchLoader : public Loader {
       order_ = std::make_shared<const std::vector<uint32_t>>(epoch_order(data_.size(), seed_, epoch));
       order_epoch_ = epoch;
     }
+    slot.images.resize(count_ * numbers_);
+    slot.labels.resize(count_);
     slot.order = order_;
     slot.pending = left_ = count_;
     slot.error = nullptr;

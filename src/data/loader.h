@@ -15,7 +15,7 @@ struct ImageShape {
   int64_t height = 32, width = 32, channels = 3;
 };
 
-// One decoded sample source; thread-safe. Implementations: cifar10, image_folder, shapes, synthetic.
+// One decoded sample source; thread-safe.
 class Dataset {
  public:
   virtual ~Dataset() = default;
@@ -24,6 +24,8 @@ class Dataset {
   virtual ImageShape shape() const = 0;
   virtual std::string describe() const = 0;  // one line: what was found where
   virtual int32_t label(int64_t index) const = 0;
+  // Of the samples and their order, wherever they are read: pixels and labels, or names of files.
+  virtual uint64_t fingerprint() const = 0;
   // Writes sample `index` as normalized f32 HWC. training: augmented, as a function of (seed, epoch, index).
   // Returns false when the image is bad and the policy is to skip it (its label counts as -1 then).
   virtual bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels) const = 0;
@@ -31,14 +33,18 @@ class Dataset {
 };
 
 struct Datasets {
-  std::unique_ptr<Dataset> train, test;
+  std::unique_ptr<Dataset> train, test;  // train: null where only the test set was asked for
+  uint64_t fingerprint() const;
 };
+// Pixels of a side of the square images: data.image_size, or what the data set is by itself. UsageError names the data
+// sets, and tells where data.image_size is not to choose.
+int64_t image_side(const Config::Data&);
 // Opens what config.data names and checks it (counts, classes == model.classes, record sizes) before step 1.
-Datasets open_datasets(const Config&);
+Datasets open_datasets(const Config&, bool training = true);
 
 struct Batch {
   const float* images = nullptr;    // (count, H, W, C) f32, normalized
-  const int32_t* labels = nullptr;  // (count); -1: padding, counts nowhere
+  const int32_t* labels = nullptr;  // (count); -1: padding or a bad image: zeros that count in no loss
   int64_t count = 0;                // this rank's share, always the same
   int64_t first = 0;                // global index of this rank's first sample in the global batch
   int64_t epoch = 0, step = 0;
@@ -57,6 +63,7 @@ class Loader {
   virtual double wait_seconds() const = 0;  // that next() has waited since construction
   virtual double read_seconds() const = 0;  // processor time that the workers' reading has taken since construction
 };
+inline constexpr int64_t read_ahead = 4;  // batches that a loader's memory holds, from its first pass on
 std::unique_ptr<Loader> make_loader(const Dataset&, bool training, int64_t global_batch, int rank, int size,
                                     int64_t workers, uint64_t seed);
 

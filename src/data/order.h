@@ -6,7 +6,7 @@
 
 namespace octet {
 
-// A permutation of 0 .. size - 1 that is a function of (seed, epoch): Fisher and Yates' shuffle. size < 2^26.
+// A permutation of 0 .. size - 1 that is a function of (seed, epoch): Fisher and Yates' shuffle.
 std::vector<uint32_t> epoch_order(int64_t size, uint64_t seed, int64_t epoch);
 
 }  // namespace octet

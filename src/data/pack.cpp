@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <csignal>
 #include <filesystem>
 #include <opencv2/imgproc.hpp>
 #include <span>
@@ -14,6 +15,7 @@
 #include "kernels/base/error.h"
 #include "src/data/decode.h"
 #include "src/data/folder_index.h"
+#include "src/data/loader.h"
 
 namespace octet {
 namespace {
@@ -49,8 +51,11 @@ cv::Mat prepared(const fs::path& file, const Config::Data& data, int side) {
   }
 }
 
+// A signal handler can reach nothing but a global; only this file sees it.
+volatile std::sig_atomic_t stop_wanted = 0;
+
 void write_pack(const FolderIndex& index, const Config::Data& data, DurableFile& out, PackReport& report) {
-  const int side = static_cast<int>((data.image_size ? data.image_size : 224) * 256 / 224);
+  const int side = static_cast<int>(image_side(data) * 256 / 224);
   std::string head = "octpack1";
   put(head, uint64_t{0});
   out.write(head);
@@ -60,6 +65,7 @@ void write_pack(const FolderIndex& index, const Config::Data& data, DurableFile&
   constexpr size_t at_once = 256;
   std::vector<cv::Mat> decoded(at_once);
   for (size_t first = 0; first < index.files.size(); first += at_once) {
+    REQUIRE(stop_wanted == 0, "start it again", "stopped by a signal; nothing was packed");
     const size_t count = std::min(at_once, index.files.size() - first);
     std::atomic<size_t> next = 0;
     std::exception_ptr failure;
@@ -113,6 +119,7 @@ void write_pack(const FolderIndex& index, const Config::Data& data, DurableFile&
 
 PackReport pack_image_folder(const Config& config, const std::string& directory) {
   cv::setNumThreads(0);
+  for (int signal : {SIGINT, SIGTERM}) std::signal(signal, [](int) { stop_wanted = 1; });  // the files go with it
   REQUIRE_USAGE(config.data.name == "image_folder", "give a configuration with data.name: image_folder",
                 "data.name is '", config.data.name, "', which cannot be packed");
   const FolderSplits splits = index_image_folder(config.data.root);
@@ -124,7 +131,7 @@ PackReport pack_image_folder(const Config& config, const std::string& directory)
   DurableFile train((fs::path(directory) / "train.pack").string()), test((fs::path(directory) / "val.pack").string());
   write_pack(splits.train, config.data, train, report);
   write_pack(splits.test, config.data, test, report);
-  train.commit();  // both or none
+  train.commit();
   test.commit();
   return report;
 }

@@ -9,6 +9,7 @@
 
 #include "kernels/base/error.h"
 #include "src/data/crops.h"
+#include "src/data/fingerprint.h"
 #include "src/data/pack.h"
 #include "src/data/sources.h"
 
@@ -39,10 +40,7 @@ class Mapping {
 class Packed final : public Dataset {
  public:
   Packed(const std::string& path, const Config::Data& data)
-      : path_(path),
-        file_(path),
-        side_(static_cast<int>(data.image_size ? data.image_size : 224)),
-        augment_(data.augment) {
+      : path_(path), file_(path), side_(static_cast<int>(image_side(data))), augment_(data.augment) {
     read_index();
   }
   int64_t size() const override { return static_cast<int64_t>(images_.size()); }
@@ -52,6 +50,11 @@ class Packed final : public Dataset {
     return say("packed: ", size(), " images of ", classes(), " classes in ", path_);
   }
   int32_t label(int64_t index) const override { return int32_t(images_[size_t(index)].label); }
+  uint64_t fingerprint() const override {
+    uint64_t all = 0;
+    for (const std::string& name : names_) all = octet::fingerprint(all, name);
+    return octet::fingerprint(all, images_);
+  }
   const std::vector<std::string>& names() const { return names_; }
 
   bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels) const override {
@@ -120,10 +123,11 @@ class Packed final : public Dataset {
 
 }  // namespace
 
-Datasets open_packed(const Config& config) {
+Datasets open_packed(const Config& config, bool training) {
   cv::setNumThreads(0);
-  auto train = std::make_unique<Packed>(config.data.root + "/train.pack", config.data);
   auto test = std::make_unique<Packed>(config.data.root + "/val.pack", config.data);
+  if (!training) return {nullptr, std::move(test)};
+  auto train = std::make_unique<Packed>(config.data.root + "/train.pack", config.data);
   REQUIRE(train->names() == test->names(), "pack both again", config.data.root,
           ": train.pack and val.pack have different classes");
   return {std::move(train), std::move(test)};

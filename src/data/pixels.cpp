@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "src/data/draws.h"
+#include "src/data/fingerprint.h"
 
 namespace octet {
 namespace {
@@ -24,6 +25,10 @@ class PixelDataset : public Dataset {
   ImageShape shape() const override { return {pixels_.side, pixels_.side, 3}; }
   std::string describe() const override { return pixels_.description; }
   int32_t label(int64_t index) const override { return pixels_.labels[index]; }
+
+  uint64_t fingerprint() const override {
+    return octet::fingerprint(octet::fingerprint(0, pixels_.labels), pixels_.images);
+  }
 
   bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels) const override {
     const int64_t side = pixels_.side;

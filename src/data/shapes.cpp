@@ -202,9 +202,9 @@ std::unique_ptr<Dataset> draw(int64_t count, DrawSite split, const Config& confi
 
 }  // namespace
 
-Datasets open_shapes(const Config& config) {
+Datasets open_shapes(const Config& config, bool training) {
   const int64_t samples = config.data.samples ? config.data.samples : 8192;
-  return {draw(samples, DrawSite::train_picture, config),
+  return {training ? draw(samples, DrawSite::train_picture, config) : nullptr,
           draw(std::max<int64_t>(samples / 4, 1), DrawSite::test_picture, config)};
 }
 

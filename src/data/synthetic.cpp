@@ -2,6 +2,7 @@
 
 #include "kernels/base/error.h"
 #include "src/data/draws.h"
+#include "src/data/fingerprint.h"
 #include "src/data/sources.h"
 
 namespace octet {
@@ -36,6 +37,10 @@ class Synthetic : public Dataset {
   int32_t label(int64_t index) const override {
     return static_cast<int32_t>(Draws(0, 1, site_, index).below(static_cast<uint32_t>(classes_)));
   }
+  uint64_t fingerprint() const override {
+    const int64_t all[] = {size_, classes_, shape_.height, int64_t(site_)};
+    return octet::fingerprint(0, all);
+  }
   bool read(int64_t index, bool, uint64_t, int64_t, float* pixels) const override {
     const int64_t numbers = shape_.height * shape_.width * 3;
     std::copy_n(pool_.data() + index % std::min(size_, pool_size) * numbers, numbers, pixels);
@@ -51,10 +56,13 @@ class Synthetic : public Dataset {
 
 }  // namespace
 
-Datasets open_synthetic(const Config& config) {
+Datasets open_synthetic(const Config& config, bool training) {
   const int64_t samples = config.data.samples ? config.data.samples : 8192;
-  const int64_t side = config.data.image_size ? config.data.image_size : 32;
-  return {std::make_unique<Synthetic>(samples, config.model.classes, side, DrawSite::train_picture),
+  const int64_t side = image_side(config.data);
+  const auto train = [&] {
+    return std::make_unique<Synthetic>(samples, config.model.classes, side, DrawSite::train_picture);
+  };
+  return {training ? train() : nullptr,
           std::make_unique<Synthetic>(std::max<int64_t>(samples / 4, 1), config.model.classes, side,
                                       DrawSite::test_picture)};
 }

@@ -82,7 +82,7 @@ struct Step {
   uint32_t index = 0;
   bool training = true;
   uint64_t seed = 0;
-  int64_t first_sample = 0;       // global index of this rank's first sample, over the whole training
+  int64_t first_sample = 0;       // of this rank, in the global batch
   float gradient_scale = 1;       // 1 / global batch
   const float* images = nullptr;  // on the device
   const int32_t* labels = nullptr;
@@ -112,7 +112,8 @@ class Declare {
   virtual int statistic(const std::string& name, int64_t channels, float initial, bool of_training = false) = 0;
   // (2 * channels) floats that every rank averages after backward: batch mean and variance of a norm, for example.
   virtual int shared_moments(int64_t channels) = 0;
-  virtual int clip_layer(const std::string& name) = 0;  // books a held clip with the coordinator
+  // Books a held clip with the coordinator; the weight's learning rate is scaled by what is found for it.
+  virtual int clip_layer(const std::string& name, int weight_param) = 0;
   // Books a report; the first one's figures are the step's, others add their weighted loss.
   virtual int loss(float weight) = 0;
 };

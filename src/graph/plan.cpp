@@ -84,7 +84,12 @@ class Plan::Builder final : public Declare, public Bound {
     moments_ += size_t(2 * channels);
     return offset;
   }
-  int clip_layer(const std::string& name) override { return clips_ ? clips_->add_layer(name) : -1; }
+  int clip_layer(const std::string& name, int weight_param) override {
+    if (!clips_) return -1;
+    const int layer = clips_->add_layer(name);
+    declared_[size_t(weight_param)].lr_scale = clips_->lr_scale(layer);
+    return layer;
+  }
   int loss(float weight) override {
     plan_.loss_weights_.push_back(weight);
     return int(plan_.loss_weights_.size()) - 1;
@@ -381,8 +386,9 @@ size_t Plan::parameter_bytes() const {
   return bytes;
 }
 
-// Kaiming: normal with variance 2 / fan_out, as torchvision initializes ResNet and MobileNetV2. A normal number is the
-// sum of twelve uniform ones less six (Irwin-Hall): exact in binary arithmetic, so the same on every machine.
+// Kaiming: normal with variance 2 / fan_out, as torchvision initializes the convolutions of ResNet and MobileNetV2;
+// here InceptionV3's too, and all biases are 0. A normal number is the sum of twelve uniform ones less six
+// (Irwin-Hall): exact in binary arithmetic, so the same on every machine.
 void Plan::initialize_parameters(uint64_t seed) {
   std::vector<std::string> names;
   for (const Param& param : params_) names.push_back(param.name);

@@ -46,7 +46,6 @@ class ClipCoordinator {
   const float* clip(int layer) const { return held_clips() + layer; }
   const float* lr_scale(int layer) const { return held_clips() + most_layers + layer; }
   bool known(int layer) const { return choices_[layer].clip > 0; }
-  bool clipping() const { return clipping_; }
 
   // Steps 0, 1, 2, 4, 8 ... and every `period`, or when saturations forced it.
   bool due(int64_t step) const;

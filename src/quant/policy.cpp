@@ -1,14 +1,22 @@
+#include "src/config/keys.h"
 #include "src/quant/policies.h"
 
 namespace octet {
 namespace {
 
-// What a policy does not have would be ignored in silence.
+// What a policy does not read would be ignored in silence.
 void check_keys(const Config& config) {
   const std::string& name = config.policy.name;
-  REQUIRE_USAGE(name == "unified_int8" || (config.policy.grad_weight == "int8" && !config.policy.per_channel_weights),
-                "leave policy.grad_weight and policy.per_channel_weights out", config.file, ": policy ", name,
-                " has neither `grad_weight` nor `per_channel_weights`");
+  if (name != "unified_int8") {
+    const auto ignored = first_difference(Config{}, config, [&](std::string_view path) {
+      const bool read = path.starts_with("policy.bits.") || path.starts_with("policy.quantize_");
+      return path.starts_with("policy.") && path != "policy.name" && !(read && name != "fp32");
+    });
+    REQUIRE_USAGE(!ignored, say("leave it out, or set ", ignored->before), config.file, ": policy ", name,
+                  " does not read `", ignored->now, "`");
+    REQUIRE_USAGE(config.storage != "int8", "leave storage out", config.file, ": policy ", name,
+                  " keeps f32; `storage: int8` is for unified_int8");
+  }
   const bool own_update = name == "wage" || name == "wageubn" || name == "fp8";
   REQUIRE_USAGE(!own_update || !config.train.nesterov, "set train.nesterov: false", config.file, ": policy ", name,
                 " has an update of its own, without Nesterov's momentum");

@@ -77,8 +77,14 @@ int execute(const std::vector<std::string>& words, const fs::path& log) {
   sigemptyset(&stops);
   for (int signal : StopWithTraining::signals) sigaddset(&stops, signal);
   sigprocmask(SIG_BLOCK, &stops, &before);  // until the handler knows whom to tell
+  if (stop_wanted != 0) {
+    sigprocmask(SIG_SETMASK, &before, nullptr);
+    close(file);
+    return exit_checkpointed;
+  }
   const pid_t study = getpid(), child = fork();
   if (child == 0) {
+    setpgid(0, 0);  // Ctrl-C in the terminal would reach mpirun too, which kills its ranks before their checkpoint
     for (int signal : StopWithTraining::signals) std::signal(signal, SIG_DFL);
     sigprocmask(SIG_SETMASK, &before, nullptr);
     prctl(PR_SET_PDEATHSIG, SIGUSR1);  // where the study is killed
@@ -87,6 +93,7 @@ int execute(const std::vector<std::string>& words, const fs::path& log) {
       setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
       setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);
     }
+    dup2(open("/dev/null", O_RDONLY), STDIN_FILENO);  // reading the terminal from another group would stop it
     dup2(file, STDOUT_FILENO);
     dup2(file, STDERR_FILENO);
     execvp(arguments[0], arguments.data());
@@ -169,7 +176,9 @@ int run_study(const StudyOptions& options) {
     const auto since = fs::exists(log) ? std::streamoff(fs::file_size(log)) : 0;
     const int code = execute(command_of(plan, run, directory, begun), log);
     if (code == exit_checkpointed || (stop_wanted != 0 && code != 0)) {
-      std::cout << "stopped; the same command goes on\n";
+      std::cout << (code == exit_checkpointed
+                        ? "stopped; the same command goes on\n"
+                        : "stopped without a checkpoint; the same command goes on from the last\n");
       return exit_checkpointed;
     }
     if (code == exit_in_use) {

@@ -7,8 +7,9 @@
 #include <set>
 
 #include "kernels/base/error.h"
-#include "src/quant/policy.h"
+#include "src/train/dry_plan.h"
 #include "src/train/run_directory.h"
+#include "src/train/trainer.h"
 
 namespace octet {
 namespace {
@@ -77,7 +78,8 @@ class Reader {
           REQUIRE_USAGE(!setting.starts_with("seed="), "write `seeds: [1, 2, 3]` in the study", file_, ": `", setting,
                         "` would give all runs of a row one seed");
         run.overrides.push_back("seed=" + std::to_string(seed));
-        make_policy(load_config(plan.base, run.overrides));  // mistakes show before the first run
+        const Config config = load_config(plan.base, run.overrides);
+        DryPlan(config, plan.ranks, plan_options(config));  // mistakes show before the first run
         for (const StudyRun& other : plan.runs)
           REQUIRE_USAGE(other.name != run.name, "give each row its own labels", file_, ": two runs are named ",
                         run.name);
@@ -221,13 +223,15 @@ std::string StudyRow::name() const { return joined(labels, " / "); }
 std::string changed_since(const StudyPlan& plan, const StudyRun& run, const std::string& run_directory) {
   const std::string file = run_directory + "/config.yaml";
   if (!std::filesystem::exists(file)) return {};
-  const Config before = load_config(file, {}), now = load_config(plan.base, run.overrides);
-  auto difference = training_difference(before, now);
-  if (!difference)
-    difference = first_difference(before, now, [](std::string_view path) {
-      return path == "train.steps" || path == "comm.exchange" || path == "comm.error_feedback";
-    });
-  return difference ? "`" + difference->before + "` then, `" + difference->now + "` now" : "";
+  try {
+    const Config before = load_config(file, {}), now = load_config(plan.base, run.overrides);
+    auto difference = training_difference(before, now);
+    if (!difference)
+      difference = first_difference(before, now, [](std::string_view path) { return path == "train.steps"; });
+    return difference ? "`" + difference->before + "` then, `" + difference->now + "` now" : "";
+  } catch (const UsageError& error) {  // of another version, or damaged
+    return say("its settings are not known: ", error.what());
+  }
 }
 
 StudyPlan read_study(const std::string& file, const std::vector<std::string>& overrides) {

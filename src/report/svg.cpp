@@ -269,7 +269,7 @@ std::string heat_map(const ChartOptions& options, std::span<const Series> rows) 
     svg +=
         fmt::format("<text class=\"soft\" x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"end\" font-size=\"{}\">{}</text>\n",
                     label - 6, y + row_height - 2.5, row_height - 2, escaped(rows[i].name));
-    // Updates come at steps 1, 2, 4 ... and then every period: one cell for each, of one width; of very many, some.
+    // Updates come after steps 1, 2, 3, 5, 9 ... and then every period: one cell for each, of one width; of many, some.
     const size_t updates = rows[i].x.size(), cells = std::min<size_t>(updates, 400);
     const double width = (x.to - x.from) / double(std::max<size_t>(cells, 1));
     for (size_t at = 0; at < cells; ++at)

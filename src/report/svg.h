@@ -32,7 +32,7 @@ struct Bar {
 };
 std::string bar_chart(const ChartOptions&, std::span<const Bar>, const std::string& reference_name);
 
-// One row of colored cells per series, all over the same range of x; dark is low.
+// One row of colored cells per series, a cell for each of its values; dark is low.
 std::string heat_map(const ChartOptions&, std::span<const Series> rows);
 
 std::string escaped(const std::string& text);  // for XML and HTML

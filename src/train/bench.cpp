@@ -9,8 +9,9 @@
 #include <span>
 #include <string>
 
-#include "src/graph/models.h"
+#include "src/data/loader.h"
 #include "src/train/commands.h"
+#include "src/train/dry_plan.h"
 #include "src/train/trainer.h"
 #include "src/version.h"
 
@@ -41,34 +42,30 @@ std::vector<KernelTime> slowest_first(std::vector<KernelTime> times, const std::
 }  // namespace
 
 int run_plan(const Config& config, Transport& transport) {
-  REQUIRE_USAGE(config.data.batch % transport.size() == 0, "choose a data.batch that the number of ranks divides",
-                config.file, ": data.batch ", config.data.batch, " does not divide among ", transport.size(), " ranks");
-  const auto policy = make_policy(config);
-  const auto backend = make_reference_backend();
   const PlanOptions options = plan_options(config);
-  const int64_t natural = config.data.name != "cifar10" && config.data.name != "shapes" ? 224 : 32;
-  const int64_t size = config.data.image_size > 0 ? config.data.image_size : natural;
-  const int64_t batch = config.data.batch / transport.size();
-  const auto plan_with = [&](DType storage) {
-    ClipCoordinator clips(config.policy, transport, *backend);
-    return Plan(make_model(config.model, size, size, 0), *policy, *backend, &clips, batch,
-                {.storage = storage, .allocate = false});
+  const auto arena_megabytes = [&](DType storage) {
+    return double(DryPlan(config, transport.size(), {.storage = storage}).plan.arena_bytes()) / 1e6;
   };
-  const Plan plan = plan_with(options.storage);
+  const DryPlan dry(config, transport.size(), options);
+  const Plan& plan = dry.plan;
+  const int64_t batch = config.data.batch / transport.size(), size = image_side(config.data);
   if (transport.rank() != 0) return 0;
   const double arena = double(plan.arena_bytes()), parameters = double(plan.parameter_bytes());
   const double memory = double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGE_SIZE)) / transport.local_size();
   fmt::print("{}", plan.describe(size_t(config.comm.bucket_mb * (1 << 20))));
   fmt::print("\n{} of {}x{} images per rank, policy {}, storage {}\n", batch, size, size, config.policy.name,
              name_of(options.storage));
+  // Of training and, from the first evaluation on, of the test set.
+  const double images = 2.0 * read_ahead * double(batch * size * size * 3 * int64_t{sizeof(float)});
+  const double total = arena + parameters + images;
   fmt::print(
-      "{} parameters: {:.1f} MB with gradients, momentum and codes; arena {:.1f} MB; together {:.1f} MB per rank\n",
-      plan.parameter_count(), parameters / 1e6, arena / 1e6, (arena + parameters) / 1e6);
+      "{} parameters: {:.1f} MB with gradients, momentum and codes; arena {:.1f} MB; images read ahead {:.1f} MB; "
+      "together {:.1f} MB per rank\n",
+      plan.parameter_count(), parameters / 1e6, arena / 1e6, images / 1e6, total / 1e6);
   if (options.storage != DType::f32)
-    fmt::print("arena by storage: f32 {:.1f} MB, bf16 {:.1f} MB, int8 {:.1f} MB\n",
-               plan_with(DType::f32).arena_bytes() / 1e6, plan_with(DType::bf16).arena_bytes() / 1e6,
-               plan_with(DType::s8).arena_bytes() / 1e6);
-  const bool fits = arena + parameters < 0.9 * memory;
+    fmt::print("arena by storage: f32 {:.1f} MB, bf16 {:.1f} MB, int8 {:.1f} MB\n", arena_megabytes(DType::f32),
+               arena_megabytes(DType::bf16), arena_megabytes(DType::s8));
+  const bool fits = total < 0.9 * memory;
   fmt::print("{}: this machine has {:.1f} MB for each rank\n", fits ? "fits" : "does NOT fit", memory / 1e6);
   return fits ? 0 : 1;
 }

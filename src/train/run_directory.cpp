@@ -33,6 +33,8 @@ std::string created(const Config& config, const std::string& wanted, bool resume
   if (!wanted.empty() || resume) {
     const std::string directory =
         wanted.empty() ? "runs/" + std::filesystem::path(config.file).stem().string() : wanted;
+    REQUIRE_USAGE(!wanted.empty() || !std::filesystem::exists(directory + "-2"), "say which with --run",
+                  "there are several runs: ", directory, ", ", directory, "-2 ...");
     create(directory);
     return directory;
   }
@@ -61,7 +63,11 @@ RunDirectory::RunDirectory(const Config& config, const std::string& wanted, bool
                 " holds an earlier run: ", trace);
 }
 
-void RunDirectory::begin(const Config& config) const { write_durably(path_ + "/config.yaml", to_yaml(config)); }
+void RunDirectory::begin(const Config& config) const {
+  std::filesystem::remove(path_ + "/result.json");
+  std::filesystem::remove(path_ + "/weights.safetensors");
+  write_durably(path_ + "/config.yaml", to_yaml(config));
+}
 
 std::optional<Difference> training_difference(const Config& before, const Config& now) {
   static const std::vector<std::string_view> free = {"train.steps", "train.eval_every_epochs", "train.log_every_steps",
@@ -69,7 +75,7 @@ std::optional<Difference> training_difference(const Config& before, const Config
   // Without clips and scales, recording decides what a checkpoint holds.
   const bool clips = now.policy.clip.enabled || now.policy.lr_scale.enabled;
   return first_difference(before, now, [&](std::string_view path) {
-    if (path == "backend.real_layers") return true;
+    if (path == "backend.real_layers" || path == "comm.exchange" || path == "comm.error_feedback") return true;
     if (path == "policy.clip.record_histograms") return !clips;
     for (const std::string_view section : {"backend.", "comm.", "checkpoint."})
       if (path.starts_with(section)) return false;

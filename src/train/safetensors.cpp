@@ -224,25 +224,20 @@ const SafetensorsFile::Entry& SafetensorsFile::find(const std::string& name) con
 
 const std::vector<int64_t>& SafetensorsFile::shape(const std::string& name) const { return find(name).shape; }
 
-template <class Value>
-std::span<const Value> SafetensorsFile::values(const Entry& entry, const char* dtype) const {
-  REQUIRE(entry.dtype == dtype, say("convert it to ", dtype), "'", path_, "': tensor `", entry.name, "` is ",
-          entry.dtype, ", not ", dtype);
-  REQUIRE(entry.begin % alignof(Value) == 0, "write the file with the larger types first", "'", path_, "': tensor `",
+std::span<const float> SafetensorsFile::values(const Entry& entry) const {
+  REQUIRE(entry.dtype == "F32", "convert it to F32", "'", path_, "': tensor `", entry.name, "` is ", entry.dtype,
+          ", not F32");
+  REQUIRE(entry.begin % alignof(float) == 0, "write the file with the larger types first", "'", path_, "': tensor `",
           entry.name, "` is not aligned");
-  return {reinterpret_cast<const Value*>(data_.get() + entry.begin), (entry.end - entry.begin) / sizeof(Value)};
+  return {reinterpret_cast<const float*>(data_.get() + entry.begin), (entry.end - entry.begin) / sizeof(float)};
 }
 
-std::span<const float> SafetensorsFile::f32(const std::string& name) const { return values<float>(find(name), "F32"); }
-
-std::span<const int64_t> SafetensorsFile::i64(const std::string& name) const {
-  return values<int64_t>(find(name), "I64");
-}
+std::span<const float> SafetensorsFile::f32(const std::string& name) const { return values(find(name)); }
 
 std::vector<NamedTensor> SafetensorsFile::f32_tensors() const {
   std::vector<NamedTensor> tensors;
   for (const Entry& entry : entries_)
-    if (entry.dtype == "F32") tensors.push_back({entry.name, entry.shape, values<float>(entry, "F32")});
+    if (entry.dtype == "F32") tensors.push_back({entry.name, entry.shape, values(entry)});
   return tensors;
 }
 

@@ -33,7 +33,6 @@ class SafetensorsFile {
   const std::vector<int64_t>& shape(const std::string& name) const;
   // Valid as long as this object. Error: no such tensor, or another type.
   std::span<const float> f32(const std::string& name) const;
-  std::span<const int64_t> i64(const std::string& name) const;
   // Every F32 tensor, in the order of the data.
   std::vector<NamedTensor> f32_tensors() const;
   // Error with the name of the first F32 tensor that holds a NaN or an infinity.
@@ -47,8 +46,7 @@ class SafetensorsFile {
   };
   friend class HeaderReader;
   const Entry& find(const std::string& name) const;
-  template <class Value>
-  std::span<const Value> values(const Entry&, const char* dtype) const;
+  std::span<const float> values(const Entry&) const;
 
   std::string path_;
   std::map<std::string, std::string> metadata_;

@@ -1,4 +1,5 @@
 // `octet train`: epochs of steps, evaluation, metrics, checkpoints, and an orderly stop.
+#include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
 
@@ -81,6 +82,7 @@ class TrainingRun {
     directory_.emplace(config_, options.run_directory, options.resume);
     const std::string& path = directory_->path();
     store_ = std::make_unique<CheckpointStore>(path, config_.checkpoint.keep);
+    data_fingerprint_ = fmt::format("{:016x}", trainer_.datasets().fingerprint());
     if (options.resume) {
       const CheckpointStore::Found found = store_->newest_valid();
       for (const std::string& reason : found.refused) spdlog::warn("{}", reason);
@@ -88,8 +90,11 @@ class TrainingRun {
               "mend what the warnings say; to start over, move the folder of checkpoints away", "none of ", path,
               "'s checkpoints can be used");
       if (found.file) {
-        if (found.file->metadata().contains("config"))
-          require_same_training(config_, found.file->metadata().at("config"));
+        const auto& metadata = found.file->metadata();
+        if (metadata.contains("config")) require_same_training(config_, metadata.at("config"));
+        REQUIRE_USAGE(!metadata.contains("data") || metadata.at("data") == data_fingerprint_,
+                      "resume with the data the run was begun with, or start a new run", found.path,
+                      " was trained on other data than ", trainer_.datasets().train->describe());
         trainer_.load(*found.file, found.path, false);
         done_ = found.step;
         spdlog::info("resumed {} at step {} of {}, on {} rank(s)", found.path, done_, total_steps_, transport_.size());
@@ -101,7 +106,7 @@ class TrainingRun {
       spdlog::info("{} is finished: its result stands in {}/result.json", path, path);
       return;
     }
-    directory_->begin(config_);
+    directory_->begin(config_);  // an earlier, shorter training's result is none of this one
     metrics_ = std::make_unique<MetricsWriter>(path, done_ > 0 ? done_ : -1);
     progress_ = std::make_unique<Progress>(config_.train.log_every_steps);
     if (config_.backend.isa.empty() && best_isa() != default_isa())
@@ -205,18 +210,22 @@ class TrainingRun {
     std::vector<std::vector<float>> storage;
     const std::vector<NamedTensor> tensors = trainer_.save(storage, false);
     std::string reason;
-    if (!store_->save(done_, tensors, {{"config", to_yaml(config_)}, {"commit", commit}}, reason))
+    if (!store_->save(done_, tensors, {{"config", to_yaml(config_)}, {"commit", commit}, {"data", data_fingerprint_}},
+                      reason))
       spdlog::warn("no checkpoint at step {}: {}; the run goes on, the last good checkpoint stays", done_, reason);
   }
 
   int checkpointed() {
-    if (leads()) spdlog::info("stopped by a signal at step {}; the same command with --resume goes on", done_);
+    if (leads()) spdlog::info("stopped by a signal at step {}; --run {} --resume goes on", done_, directory_->path());
     return exit_checkpointed;
   }
 
   void finish(int64_t first, double wall) {
     if (done_ == first) test_ = trainer_.evaluate();  // resumed at the end: there was nothing left to train
     trainer_.check_agreement();
+    const Datasets& data = trainer_.datasets();
+    if (const int64_t skipped = data.train->skipped() + data.test->skipped(); skipped > 0)
+      spdlog::warn("{} images could not be read and were left out", skipped);
     if (!leads()) return;
     std::vector<std::vector<float>> storage;
     write_safetensors(directory_->path() + "/weights.safetensors", trainer_.save(storage, true),
@@ -255,6 +264,7 @@ class TrainingRun {
   Trainer trainer_;
   std::optional<RunDirectory> directory_;  // rank 0's
   std::unique_ptr<CheckpointStore> store_;
+  std::string data_fingerprint_;
   std::unique_ptr<MetricsWriter> metrics_;
   std::unique_ptr<Progress> progress_;
   Report test_;
@@ -272,7 +282,7 @@ int run_train(const Config& config, Transport& transport, const TrainOptions& op
 }
 
 int run_eval(const Config& config, Transport& transport, const std::string& weights) {
-  Trainer trainer(config, transport, plan_options(config));
+  Trainer trainer(config, transport, plan_options(config), false);
   const SafetensorsFile file = SafetensorsFile::open(weights);
   file.require_finite();
   trainer.load(file, weights, true);

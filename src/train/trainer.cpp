@@ -12,6 +12,7 @@
 #include "comm/agreement.h"
 #include "src/graph/models.h"
 #include "src/train/digest.h"
+#include "src/train/dry_plan.h"
 #include "src/train/gradient_exchange.h"
 #include "src/train/schedule.h"
 
@@ -87,39 +88,44 @@ std::unique_ptr<Backend> make_backend(const Config& config, const Policy& policy
   return make_cpu_backend(options);
 }
 
-Trainer::Trainer(const Config& config, Transport& transport, PlanOptions plan)
-    : config_(config), transport_(transport), policy_(make_policy(config)) {
-  REQUIRE_USAGE(config.data.batch % transport.size() == 0, "choose a data.batch that the number of ranks divides",
-                config.file, ": data.batch ", config.data.batch, " does not divide among ", transport.size(), " ranks");
-  const int64_t batch = config.data.batch / transport.size();
-  backend_ = make_backend(config, *policy_, transport);
-  datasets_ = open_datasets(config);
-  const uint64_t seed = uint64_t(config.seed);
-  train_loader_ = make_loader(*datasets_.train, true, config.data.batch, transport.rank(), transport.size(),
-                              config.data.workers, seed);
-  test_loader_ = make_loader(*datasets_.test, false, config.data.batch, transport.rank(), transport.size(),
-                             config.data.workers, seed);
-  if (policy_->needs_clips()) {
-    clip_transport_ = transport.duplicate();
-    clips_ = std::make_unique<ClipCoordinator>(config.policy, *clip_transport_, *backend_);
-  }
-  const ImageShape image = datasets_.train->shape();
-  plan_ =
-      std::make_unique<Plan>(make_model(config.model, image.height, image.width, float(config.train.label_smoothing)),
-                             *policy_, *backend_, clips_.get(), batch, plan);
-  plan_->initialize_parameters(seed);
-  if (clips_)
-    for (Param& param : plan_->params())
-      for (int layer = 0; layer < clips_->layers(); ++layer)
-        if (param.name == clips_->name(layer) + ".weight") param.lr_scale = clips_->lr_scale(layer);
+// Ranks count their steps by their own data, and would wait for each other for ever.
+static void require_same_data(const Datasets& datasets, Transport& transport) {
+  const uint64_t mine = datasets.fingerprint();
+  uint64_t first = mine;
+  transport.broadcast(std::as_writable_bytes(std::span(&first, 1)), 0);
+  REQUIRE_USAGE(mine == first, "give every rank the same files under its data.root",
+                "this rank and rank 0 have different data; here: ",
+                datasets.train ? say(datasets.train->describe(), "; ") : "", datasets.test->describe());
+}
 
-  exchange_ = make_gradient_exchange(config, transport, *backend_, *plan_);
+Trainer::Trainer(const Config& config, Transport& transport, PlanOptions plan, bool training)
+    : config_(config), transport_(transport), policy_(make_policy(config)) {
+  const int64_t batch = batch_of_rank(config, transport.size());
+  backend_ = make_backend(config, *policy_, transport);
+  datasets_ = open_datasets(config, training);
   if (config.comm.timeout_seconds > 0) {
     char host[256] = {};
     gethostname(host, sizeof host - 1);
     watchdog_ = std::make_unique<Watchdog>(config.comm.timeout_seconds, transport.rank(), host,
                                            [this] { transport_.abort(1); });
   }
+  require_same_data(datasets_, transport);
+  const uint64_t seed = uint64_t(config.seed);
+  if (training)
+    train_loader_ = make_loader(*datasets_.train, true, config.data.batch, transport.rank(), transport.size(),
+                                config.data.workers, seed);
+  test_loader_ = make_loader(*datasets_.test, false, config.data.batch, transport.rank(), transport.size(),
+                             config.data.workers, seed);
+  if (policy_->needs_clips()) {
+    clip_transport_ = transport.duplicate();
+    clips_ = std::make_unique<ClipCoordinator>(config.policy, *clip_transport_, *backend_);
+  }
+  const ImageShape image = datasets_.test->shape();
+  plan_ =
+      std::make_unique<Plan>(make_model(config.model, image.height, image.width, float(config.train.label_smoothing)),
+                             *policy_, *backend_, clips_.get(), batch, plan);
+  plan_->initialize_parameters(seed);
+  exchange_ = make_gradient_exchange(config, transport, *backend_, *plan_);
   check_agreement();
 }
 
@@ -235,7 +241,6 @@ Report Trainer::agree(const Step& step, int64_t index, bool stop) {
   REQUIRE(sums[5] > 0, "see whether the data still is where data.root says", "step ", index + 1,
           ": no image of the batch could be read");
   Report report;
-  report.step = index;
   report.finite = sums[0] == 0;
   report.stop = sums[1] > 0;
   const double count = sums[5];

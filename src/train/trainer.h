@@ -17,8 +17,7 @@
 
 namespace octet {
 
-struct Report {  // of one step, over all ranks
-  int64_t step = 0;
+struct Report {                         // of one step, over all ranks
   double loss = 0, top1 = 0, top5 = 0;  // means over the samples
   double learning_rate = 0;
   bool finite = true;  // false: loss or gradient was not, and the step changed nothing
@@ -28,8 +27,9 @@ struct Report {  // of one step, over all ranks
 
 class Trainer {
  public:
-  // Collective. Checks everything that can be known before step 1.
-  Trainer(const Config&, Transport&, PlanOptions);
+  // Collective. Checks everything that can be known before step 1. training: false: for evaluate() alone, without a
+  // training set.
+  Trainer(const Config&, Transport&, PlanOptions, bool training = true);
   ~Trainer();
 
   // Collective: one training step, on one screen. stop: this rank was asked to stop (a signal).
@@ -50,7 +50,7 @@ class Trainer {
   void broadcast_state();
   std::string weights_sha256() const;
 
-  int64_t steps_per_epoch() const { return train_loader_->batches_per_epoch(); }
+  int64_t steps_per_epoch() const { return train_loader_ ? train_loader_->batches_per_epoch() : 1; }
   void start(int64_t step) {
     train_loader_->start(step);
     sent_ = false;
@@ -59,7 +59,6 @@ class Trainer {
   const Plan& plan() const { return *plan_; }
   Backend& backend() { return *backend_; }
   const ClipCoordinator* clips() const { return clips_.get(); }
-  const Config& config() const { return config_; }
   const Datasets& datasets() const { return datasets_; }
   PhaseTimes& times() { return times_; }
   double wait_seconds() const { return train_loader_->wait_seconds(); }  // for training data

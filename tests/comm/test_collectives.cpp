@@ -14,15 +14,12 @@ TEST(Collectives, SumAndMax) {
     const int ranks = transport.size();
     std::vector<float> f(1001, static_cast<float>(transport.rank() + 1));
     std::vector<double> d(3, transport.rank() + 0.5);
-    std::vector<int64_t> i(3, (int64_t{1} << 40) + transport.rank());
     std::vector<float> m = {static_cast<float>(transport.rank()), static_cast<float>(-transport.rank())};
     transport.all_reduce_sum(std::span(f));
     transport.all_reduce_sum(std::span(d));
-    transport.all_reduce_sum(std::span(i));
     transport.all_reduce_max(m);
     for (float x : f) ASSERT_EQ(x, ranks * (ranks + 1) / 2);
     EXPECT_EQ(d[2], ranks * (ranks - 1) / 2 + 0.5 * ranks);
-    EXPECT_EQ(i[2], (int64_t{1} << 40) * ranks + ranks * (ranks - 1) / 2);
     EXPECT_EQ(m, (std::vector<float>{static_cast<float>(ranks - 1), 0}));
   });
 }

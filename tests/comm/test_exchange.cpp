@@ -330,7 +330,6 @@ class FailingTransport final : public Transport {
   std::unique_ptr<Transport> duplicate() override { return inner_->duplicate(); }
   void all_reduce_sum(std::span<float> values) override { inner_->all_reduce_sum(values); }
   void all_reduce_sum(std::span<double> values) override { inner_->all_reduce_sum(values); }
-  void all_reduce_sum(std::span<int64_t> values) override { inner_->all_reduce_sum(values); }
   void all_reduce_max(std::span<float> values) override { inner_->all_reduce_max(values); }
   void reduce_sum(std::span<int64_t> values, int root) override { inner_->reduce_sum(values, root); }
   void broadcast(std::span<std::byte> bytes, int root) override { inner_->broadcast(bytes, root); }

@@ -25,6 +25,7 @@ class Numbers : public Dataset {
   ImageShape shape() const override { return {1, 1, 3}; }
   std::string describe() const override { return "numbers"; }
   int32_t label(int64_t index) const override { return static_cast<int32_t>(index % 7); }
+  uint64_t fingerprint() const override { return static_cast<uint64_t>(size_); }
   bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels) const override {
     std::this_thread::sleep_for(sleeps);
     for (const int64_t start = thread_clock(); thread_clock() - start < works.count();) continue;

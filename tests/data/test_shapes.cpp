@@ -114,7 +114,7 @@ TEST(OpenDatasets, RefusesWhatDoesNotFit) {
   expect_says(refused([](Config& c) { c.data.samples = 64; }), {"data.batch is 128", "only 64 images"});
   expect_says(refused([](Config& c) { c.data.image_size = 64; }), {"data.image_size is 64", "32 x 32"});
   expect_says(refused([](Config& c) { c.data.name = "mnist"; }), {"no data set 'mnist'", "cifar10"});
-  expect_says(refused([](Config& c) { c.data.name = "cifar10"; }), {"data.root is empty"});
+  expect_says(refused([](Config& c) { c.data.name = "cifar10", c.data.samples = 256; }), {"data.samples is 256"});
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <tuple>
 #include <vector>
 
 #include "kernels/backend.h"
@@ -49,6 +50,34 @@ TEST(Dropout, FollowsTheGlobalElementAndTheStep) {
   backend->dropout_forward({{x.data(), whole}}, 0.5f, {9, 6, 2, 0}, {{later.data(), whole}});
   EXPECT_EQ(second, std::vector<float>(all.begin() + 256, all.end()));
   EXPECT_NE(later, all);
+}
+
+// Every instruction set, any number of threads, elements that begin and end anywhere.
+TEST(Dropout, ProcessorsDropWhatTheReferenceDrops) {
+  const auto plain = make_reference_backend();
+  const Shape shape{3, 7, 11, 97};
+  const auto count = size_t(shape.elements());
+  std::vector<float> x(count);
+  for (size_t i = 0; i < count; ++i) x[i] = float(i % 255) - 127;
+  std::vector<int8_t> codes(x.begin(), x.end());
+  float scale = 0.5f;
+  for (Isa isa : available_isas())
+    for (int threads : {1, 3})
+      for (float rate : {0.0f, 0.3f}) {
+        const auto backend = make_cpu_backend({.isa = isa, .threads = threads});
+        const RngKey key{3, 7, 11, 1234567, 77};
+        const auto forward = [&](Backend& b) {
+          std::vector<float> y(count), dx(count, 2.0f);
+          std::vector<int8_t> coded(count);
+          float grown = 0;
+          b.dropout_forward({{x.data(), shape}}, rate, key, {{y.data(), shape}});
+          b.dropout_forward({{codes.data(), shape, DType::s8}, &scale}, rate, key,
+                            {{coded.data(), shape, DType::s8}, &grown});
+          b.dropout_backward({x.data(), shape}, rate, key, {{dx.data(), shape}, true});
+          return std::tuple(y, coded, grown, dx);
+        };
+        EXPECT_EQ(forward(*backend), forward(*plain)) << name_of(isa) << ' ' << threads << ' ' << rate;
+      }
 }
 
 }  // namespace

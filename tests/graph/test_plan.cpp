@@ -58,6 +58,74 @@ TEST(Plan, SharedMemoryAndPoisonChangeNoBit) {
   EXPECT_EQ(weights_after(int8_config("mobilenet_v2"), 2, shared), weights_after(int8_config("mobilenet_v2"), 2, own));
 }
 
+// Concatenation, dropout, a linear layer over an image; and what simulated policies keep.
+TEST(Plan, SharedMemoryChangesNoBitOfAnyPolicy) {
+  std::vector<Config> configs = {int8_config("inception_v3"), int8_config("alexnet")};
+  configs[0].policy.grad_weight = "real";
+  for (const char* policy : {"dorefa", "wage", "wageubn", "range_bn", "fp8", "psq", "dai8"}) {
+    Config config;
+    config.policy.name = policy;
+    config.train.lr = 0.01;
+    if (policy == std::string("wage")) {
+      config.model.name = "alexnet";
+      config.train.momentum = config.train.decay = 0;
+    }
+    configs.push_back(config);
+  }
+  for (const Config& config : configs) {
+    const auto weights = [&](PlanOptions options) {
+      if (config.policy.name != "unified_int8") options.storage = DType::f32;
+      const int64_t size = config.model.name == "resnet20" ? 16 : 32;
+      Harness h(config, make_cpu_backend({.isa = default_isa(), .threads = 2}), 4, size, options);
+      for (int step = 0; step < 2; ++step) h.train(step);
+      return h.weights();
+    };
+    EXPECT_EQ(weights({.poison = true}), weights({.own_slots = true}))
+        << config.policy.name << ' ' << config.model.name;
+  }
+}
+
+// Layer by layer, with phi at its lower bound: without momentum and decay a step is that much of the gradient.
+TEST(Plan, EachLayersLearningRateIsScaled) {
+  Config config = int8_config();
+  config.train.momentum = config.train.decay = 0;
+  config.policy.lr_scale.alpha = 1e6;
+  config.policy.lr_scale.beta = 0.25;
+  Harness h(config, make_reference_backend(), 4, 16, {});
+  const std::vector<float> before = h.weights();
+  h.train(0);
+  size_t at = 0, scaled = 0;
+  for (Param& param : h.plan->params()) {
+    const bool spared = param.name == "conv1.weight" || param.name == "fc.weight" || !is_weight(param.kind);
+    scaled += !spared;
+    for (int64_t i = 0; i < param.master.elements(); ++i, ++at) {
+      const float rate = float(config.train.lr) * (spared ? 1 : 0.25f);
+      ASSERT_FLOAT_EQ(param.master.f32()[i], before[at] - rate * param.gradient.f32()[i]) << param.name << ' ' << i;
+    }
+  }
+  EXPECT_EQ(scaled, 20u);
+}
+
+TEST(Plan, SumsBeyondInt32AreRefused) {
+  const auto refused = [](const Config& config, int64_t size) {
+    const auto policy = make_policy(config);
+    const auto backend = make_reference_backend();
+    try {
+      Plan(make_model(config.model, size, size, 0), *policy, *backend, nullptr, 1, {.allocate = false});
+    } catch (const UsageError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_NE(refused(int8_config("vgg7"), 96).find("'classifier.0' sums 73728 products"), std::string::npos)
+      << refused(int8_config("vgg7"), 96);
+  Config many = int8_config();
+  many.model.classes = 140'000;
+  EXPECT_EQ(refused(many, 32), "");
+  many.policy.quantize_last = true;
+  EXPECT_NE(refused(many, 32).find("'fc' sums 140000 products"), std::string::npos);
+}
+
 // Every instruction set and any number of threads: the same weights, bit by bit.
 TEST(Plan, TiersAndThreadsChangeNoBit) {
   for (const char* model : {"resnet20", "mobilenet_v2"}) {
@@ -131,7 +199,7 @@ TEST(Plan, NarrowerStorageSavesMemory) {
 // ResNet-20 takes 40,813,184 multiply-adds for the forward pass of an image, its first layer 442,368, its last 640.
 TEST(Plan, WorkCountsThreePassesOfEachLayer) {
   const Harness int8(int8_config(), make_reference_backend(), 4, 32, {});
-  Config config = int8_config();
+  Config config;
   config.policy.name = "fp32";
   const Harness fp32(config, make_reference_backend(), 4, 32, {.storage = DType::f32});
   const Work codes = int8.plan->work(), real = fp32.plan->work();
@@ -220,7 +288,7 @@ TEST(Plan, EveryPolicySwitchRuns) {
 // An int8 step is the fp32 step plus rounding: its gradients point the same way. A fresh network on eight noise images
 // is the worst case: flipped ReLU masks multiply from the last layer (0.998) to the first (0.79).
 TEST(Plan, Int8GradientsPointWhereRealOnesDo) {
-  Config real = int8_config(), codes = int8_config();
+  Config real, codes = int8_config();
   real.policy.name = "fp32";
   real.train.lr = codes.train.lr = 0;
   Harness a(real, make_reference_backend(), 8, 16, {.storage = DType::f32});

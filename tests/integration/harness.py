@@ -163,9 +163,12 @@ class Case(unittest.TestCase):
 
     def start(self, run, ranks=1, resume=False, limit=None, **settings):
         """Starts training in this run directory; settings as train__lr=0.1."""
+        return self.launch([*on_ranks(ranks), *self.words(run, **settings), *(["--resume"] if resume else [])], limit)
+
+    def words(self, run, **settings):
+        """The command of a training on one rank."""
         chosen = {**SMALL, **{key.replace("__", "."): value for key, value in settings.items()}}
-        words = ["train", RECIPE, "--run", self.run_path(run), *(["--resume"] if resume else [])]
-        return self.launch([*on_ranks(ranks), OCTET, *words, *with_settings(chosen)], limit)
+        return [OCTET, "train", RECIPE, "--run", self.run_path(run), *with_settings(chosen)]
 
     def train(self, run, code=0, **options):
         """Trains to the end, which must be this exit code, and returns the job."""

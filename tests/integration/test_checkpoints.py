@@ -3,12 +3,23 @@
 
 import resource
 
-from harness import OCTET, Case, main
+import struct
+import zlib
+
+from harness import OCTET, RECIPE, Case, main, on_ranks, with_settings
 
 
 def file_limit(size):
     """No file of the job may grow beyond it, as on a full disk. ResNet-20: a checkpoint has 2.2 MB, weights 1.1 MB."""
     return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+
+def write_png(path, side, shade):
+    """A gray picture."""
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    head, rows = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0), (b"\0" + bytes([shade]) * 3 * side) * side
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
 
 
 class FullDisk(Case):
@@ -94,6 +105,34 @@ class RunDirectory(Case):
         job = self.train("other", code=2, resume=True, train__lr=0.05)
         self.assertRegex(job.err, "begun with `train.lr: 0.1`, now it is `train.lr: 0.05`")
         self.assertIn("lr: 0.1", (self.run_path("other") / "config.yaml").read_text())
+        self.assertIn("comm.exchange", self.train("other", code=2, resume=True, comm__exchange="fp32").err)
+
+    def test_other_data(self):
+        """Ranks that count other steps would wait for each other; a resumed run would train on something else."""
+        for name, pictures in ("one", 16), ("two", 12):
+            for folder in "train/a", "train/b", "val/a", "val/b":
+                (self.directory / name / folder).mkdir(parents=True)
+                for picture in range(pictures):
+                    write_png(self.directory / name / folder / f"{picture}.png", 32, picture)
+        settings = {"data__name": "image_folder", "data__root": self.directory / "one", "data__image_size": 32,
+                    "data__samples": 0, "data__batch": 8, "model__classes": 2, "train__steps": 2}
+        self.train("one", **settings)
+        (self.directory / "one").rename(self.directory / "moved")
+        settings |= {"data__root": self.directory / "moved", "train__steps": 3}
+        self.train("one", resume=True, **settings)
+        settings |= {"data__root": self.directory / "two", "train__steps": 4}
+        self.assertRegex(self.train("one", code=2, resume=True, **settings).err, "was trained on other data")
+
+        here = '$([ "$OMPI_COMM_WORLD_RANK" = 1 ] && echo moved || echo two)'
+        command = " ".join(map(str, self.words("ranks", **{**settings, "data__root": f"{self.directory}/{here}"})))
+        job = self.launch([*on_ranks(2), "sh", "-c", f"exec {command}"])
+        self.expect(job, 2)
+        self.assertRegex(job.err, "octet: error on rank 1: .*have different data; here: image_folder: 32 images")
+
+        (self.directory / "two" / "train").rename(self.directory / "train")
+        chosen = {key.replace("__", "."): value for key, value in settings.items() if not key.startswith("train")}
+        job = self.octet("eval", RECIPE, "--weights", self.run_path("one") / "weights.safetensors", *with_settings(chosen))
+        self.assertIn("test loss", job.out)  # no training set is asked for
 
     def test_finished_run_stays_as_it_is(self):
         for ranks in 1, 2:
@@ -119,6 +158,9 @@ class RunDirectory(Case):
             job = self.launch(["env", f"--chdir={folder}", OCTET, *words])
             self.expect(job, 0)
         self.assertEqual(sorted(path.name for path in (folder / "runs").iterdir()), ["recipe", "recipe-2"])
+        job = self.launch(["env", f"--chdir={folder}", OCTET, *words, "--resume"])
+        self.expect(job, 2)
+        self.assertIn("say which with --run", job.err)
 
 
 if __name__ == "__main__":

@@ -35,17 +35,17 @@ class Mistakes(Case):
         self.mistake(2, "data.root", "set data.root", "data.name=cifar10")
 
     def test_missing_data(self):
-        self.mistake(1, "no such file", "data.root", "data.name=cifar10", f"data.root={self.directory}/nowhere")
+        self.mistake(1, "no such file", "data.root", "data.name=cifar10", "data.samples=0", f"data.root={self.directory}/nowhere")
 
     def test_missing_image_folder(self):
-        self.mistake(1, "nowhere", "data.root", "data.name=image_folder", f"data.root={self.directory}/nowhere")
+        self.mistake(1, "nowhere", "data.root", "data.name=image_folder", "data.samples=0", f"data.root={self.directory}/nowhere")
 
     def test_truncated_cifar(self):
         for name in CIFAR_FILES:
             (self.directory / name).write_bytes(b"")
             os.truncate(self.directory / name, CIFAR_BYTES)
         os.truncate(self.directory / "data_batch_3.bin", CIFAR_BYTES - 1)
-        self.mistake(1, f"data_batch_3.bin: {CIFAR_BYTES - 1} bytes", "unpack", "data.name=cifar10",
+        self.mistake(1, f"data_batch_3.bin: {CIFAR_BYTES - 1} bytes", "unpack", "data.name=cifar10", "data.samples=0",
                      f"data.root={self.directory}")
 
     def test_batch_not_divisible(self):

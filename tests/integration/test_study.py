@@ -16,7 +16,7 @@ grid:
   policy:
     fp32: {{policy.name: fp32}}
     int8: {{policy.name: unified_int8, policy.clip.record_histograms: true}}
-    wage: {{policy.name: wage, train.momentum: 0, train.decay: 0}}
+    lost: {{model.initial_weights: nowhere.safetensors}}
 baseline: {{policy: fp32}}
 paper: {{fp32: 92.32}}
 """
@@ -27,15 +27,15 @@ class Studies(Case):
         study, out = self.directory / "tiny.yaml", self.directory / "out"
         study.write_text(STUDY)
         self.assertEqual(self.octet("study", study, "--list").out.count("to do"), 3)
-        self.assertEqual(self.octet("study", study, "--list", "--only", "int8|wage").out.count("to do"), 2)
+        self.assertEqual(self.octet("study", study, "--list", "--only", "int8|lost").out.count("to do"), 2)
         self.assertIn("none of 3 runs", self.octet("study", study, "--only", "fp16", code=2).err)
         self.assertIn("regular expression", self.octet("study", study, "--only", "(", code=2).err)
         job = self.octet("study", study, "--directory", out, code=1)
         self.assertEqual(job.out.count("started"), 3, job)
-        self.assertIn("norm", job.out)  # wage fails alone
+        self.assertIn("nowhere.safetensors", job.out)  # it fails alone
         table = (out / "table.md").read_text()
         self.assertIn("| fp32 | 1/1 |", table)
-        self.assertIn("| wage | 0/1 | failed |", table)
+        self.assertIn("| lost | 0/1 | failed |", table)
         rows = json.loads((out / "results.json").read_text())["rows"]
         self.assertAlmostEqual(rows[1]["drop"], rows[0]["mean"] - rows[1]["mean"])
         again = self.octet("study", study, "--directory", out, code=1)
@@ -50,6 +50,8 @@ class Studies(Case):
             self.assertIn("| fp32 | 0/1 | - |", table)
             self.assertIn("Left out", table)
         study.write_text(STUDY)
+        (out / "fp32-seed1" / "config.yaml").write_text("no_key: 1\n")
+        self.assertIn("its settings are not known", self.octet("study", study, "--directory", out, code=1).out)
 
         page = self.octet("inspect", out / "int8-seed1").out.strip()
         html = open(page, encoding="utf-8").read()
@@ -94,7 +96,10 @@ class Studies(Case):
             return job
 
         job = begun(2)
-        os.kill(job.process.pid, signal.SIGTERM)
+        if ranks > 1:
+            os.killpg(job.process.pid, signal.SIGINT)  # Ctrl-C
+        else:
+            os.kill(job.process.pid, signal.SIGTERM)
         self.assertEqual(job.wait(), 85, job)
         self.assertIn("started   int8-seed1 ... stopped", job.out)
         self.assertTrue(any((out / "int8-seed1" / "checkpoints").iterdir()))
@@ -123,6 +128,8 @@ class Studies(Case):
             self.assertIn(word, self.octet("study", study, "--list", code=2).err)
         study.write_text(STUDY)
         self.assertIn("one seed", self.octet("study", study, "--list", "--set", "seed=9", code=2).err)
+        study.write_text(STUDY.replace("model.initial_weights: nowhere.safetensors", "model.name: resnet21"))
+        self.assertIn("resnet21", self.octet("study", study, "--list", code=2).err)
 
     def test_inspect_shows_a_run_that_diverged(self):
         self.train("diverged", train__on_nonfinite="skip", train__lr=1e6, train__steps=6, train__warmup_epochs=0)

@@ -173,6 +173,25 @@ TEST_P(Int8Convolution, WideSumsAreExact) {
   expect_exact();
 }
 
+// As many extreme products as forward and the data gradient may sum.
+TEST_P(Int8Convolution, LongestSumsAreExact) {
+  const auto convolution = cpu::make_int8_convolution(GetParam(), 2);
+  const auto expect_exact = [&](const ConvProblem& p, bool positive) {
+    Operands operands = codes_of(p);
+    if (positive) operands.x = random_unsigned_codes(p.x, 1);
+    std::fill_n(operands.x.s8(), operands.x.elements(), positive ? int8_t{-1} : int8_t{127});  // 255
+    std::fill_n(operands.w.s8(), operands.w.elements(), int8_t{127});
+    std::fill_n(operands.dy.s8(), operands.dy.elements(), int8_t{-127});
+    const Results want = reference(p, operands, DType::f32, false);
+    const Results got = computed(*convolution, p, operands, DType::f32, false);
+    expect_same(got.y, want.y, "y");
+    expect_same(got.dx, want.dx, "dx");
+  };
+  expect_exact(square_case({1, 1, 1, products_per_sum(DType::u8)}, 3, 1, 1, 0).problem, true);
+  expect_exact(square_case({1, 1, 1, products_per_sum(DType::s8)}, 3, 1, 1, 0).problem, false);
+  expect_exact(square_case({1, 1, 1, 3}, products_per_sum(DType::s8), 1, 1, 0).problem, false);
+}
+
 class FixedOrderConvolution : public testing::TestWithParam<Isa> {};
 INSTANTIATE_TEST_SUITE_P(Tiers, FixedOrderConvolution, testing::ValuesIn(available_isas()),
                          [](const auto& info) { return std::string(name_of(info.param)); });

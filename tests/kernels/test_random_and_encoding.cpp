@@ -136,6 +136,16 @@ TEST(Encode, StochasticRoundingIsUnbiased) {
   }
 }
 
+// A range so small that its inverse would be infinite.
+TEST(Encode, ZeroStaysZeroInTheSmallestRanges) {
+  for (float clip : {0.0f, 1e-45f, 1.2e-38f, 3.6e-37f, 1e-30f, 1e-29f}) {
+    EXPECT_TRUE(std::isfinite(inverse_scale_of(clip, 127)));
+    EXPECT_EQ(encode_nearest(0.0f, inverse_scale_of(clip, 127), -127, 127), 0);
+    EXPECT_EQ(encode_stochastic(-0.0f, inverse_scale_of(clip, 127), 127, 0xFFFF), 0);
+    EXPECT_EQ(encode_nearest(clip, inverse_scale_of(clip, 127), -127, 127), clip >= 0x1p-100f ? 127 : 0);
+  }
+}
+
 TEST(Encode, SmallestPowerOfTwo) {
   for (int exponent = -126; exponent <= 126; ++exponent) {
     const float power = std::ldexp(1.0f, exponent);

@@ -275,12 +275,19 @@ TEST(Policies, RefuseWhatTheyDoNotDefine) {
     config = config_of(name);
     config.policy.per_channel_weights = true;
     expect_refusal([&] { make_policy(config); }, "per_channel_weights");
+    config = config_of(name);
+    config.policy.clip.period = 7;
+    expect_refusal([&] { make_policy(config); }, "policy.clip.period");
+    config = config_of(name);
+    config.storage = "int8";
+    expect_refusal([&] { make_policy(config); }, "keeps f32");
   }
   for (const char* name : {"wageubn", "fp8"}) {
     Config config = config_of(name);
     config.train.nesterov = true;
     expect_refusal([&] { make_policy(config); }, "Nesterov");
   }
+  expect_refusal([&] { make_policy(config_of("fp32", 4)); }, "policy.bits.weight");
   Config moving = config_of("wage");
   moving.train.momentum = 0.9;
   expect_refusal([&] { make_policy(moving); }, "without momentum");

@@ -94,6 +94,9 @@ TEST_F(Study, MistakesAreNamed) {
   refuse(good, "[1, 2]\ngrid", "[]\ngrid", "empty");
   refuse(good, "grid:", "seeds: [3]\ngrid:", "twice");
   refuse(good, "resnet20: {model.name: resnet20}", "resnet20: {seed: 3}", "one seed");
+  refuse(good, "model.name: resnet20", "model.name: resnet21", "resnet21");
+  refuse(good, "policy.name: fp32", "policy.name: wage, train.momentum: 0, train.decay: 0", "has a norm");
+  refuse(good, "model.name: resnet20", "data.image_size: 64", "32 x 32");
 }
 
 TEST_F(Study, TableHasMeansDropsAndFailures) {

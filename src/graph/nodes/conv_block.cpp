@@ -2,6 +2,7 @@
 // layer. The policy alone decides whether it contracts codes; nobody writes an int8 variant of a network.
 #include <fmt/format.h>
 
+#include "kernels/shared/sums.h"
 #include "src/graph/nodes/nodes.h"
 #include "src/graph/nodes/simulation.h"
 
@@ -54,6 +55,14 @@ class ConvBlock final : public Node {
     const bool codes = quantized(policy);
     REQUIRE(!codes || d.encoding(inputs_[0]).quantized(), "let the policy quantize all readers of that value or none",
             "'", name_, "' is quantized, but another layer reads the same value real");
+    // As many products as forward and the data gradient sum for one value.
+    const int64_t forward_sum = int64_t{conv_.kernel_h} * conv_.kernel_w * (conv_.x.c / conv_.groups);
+    const int64_t backward_sum = std::min<int64_t>(conv_.kernel_h, conv_.y.h) *
+                                 std::min<int64_t>(conv_.kernel_w, conv_.y.w) * (conv_.y.c / conv_.groups);
+    const bool fits =
+        forward_sum <= products_per_sum(d.encoding(inputs_[0]).dtype) && backward_sum <= products_per_sum(DType::s8);
+    REQUIRE_USAGE(!codes || fits, "use smaller images, fewer classes, or policy.quantize_last: false", "'", name_,
+                  "' sums ", std::max(forward_sum, backward_sum), " products, more than an int32 surely holds");
     const bool normalize = !options_.norm.empty();
     const int64_t channels = conv_.y.c;
     policy_ = &policy;
@@ -101,9 +110,7 @@ class ConvBlock final : public Node {
       real_x_ = d.keep(conv_.x, DType::f32, Need::backward);
     }
     if (policy.simulates()) simulation_.declare(d, name_, conv_, policy.quantizes(site()), normalize, needs_dx_);
-    if (codes && policy.needs_clips()) {
-      clip_layer_ = d.clip_layer(name_);
-    }
+    if (codes && policy.needs_clips()) clip_layer_ = d.clip_layer(name_, weight_index_);
     d.reads_in_backward(inputs_[0]);
     if (masks_sum()) d.reads_in_backward(inputs_[1]);
   }
