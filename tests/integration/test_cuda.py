@@ -39,7 +39,7 @@ class Cuda(Case):
 
     def test_nccl_where_it_cannot_be_is_a_mistake(self):
         job = self.train("cpu", code=2, comm__transport="nccl", **TINY)
-        self.assertIn("comm.transport: nccl is for GPUs", job.err)
+        self.assertIn("`comm.transport` nccl is for GPUs", job.err)
         if not NCCL:
             job = self.train("absent", code=2, ranks=2, backend__device="cuda", comm__transport="nccl", **TINY)
             self.assertIn("octet was built without NCCL", job.err)
