@@ -138,7 +138,7 @@ class PrefetchLoader : public Loader {
       if (stop_) return;
       try {
         if (left_ == 0) open();
-      } catch (...) {  // no memory for an order of that many samples
+      } catch (...) {  // no memory for the images, or for an order of that many samples
         failure_ = std::current_exception();
         done_.notify_all();
         return;

@@ -24,7 +24,7 @@ class Dataset {
   virtual ImageShape shape() const = 0;
   virtual std::string describe() const = 0;  // one line: what was found where
   virtual int32_t label(int64_t index) const = 0;
-  // Of the samples and their order, wherever they are read: pixels and labels, or names of files.
+  // Of the samples and their order, wherever they are read: pixels (of packs a sample) and labels, or names of files.
   virtual uint64_t fingerprint() const = 0;
   // Writes sample `index` as normalized f32 HWC. training: augmented, as a function of (seed, epoch, index).
   // Returns false when the image is bad and the policy is to skip it (its label counts as -1 then).
@@ -36,8 +36,8 @@ struct Datasets {
   std::unique_ptr<Dataset> train, test;  // train: null where only the test set was asked for
   uint64_t fingerprint() const;
 };
-// Pixels of a side of the square images: data.image_size, or what the data set is by itself. UsageError names the data
-// sets, and tells where data.image_size is not to choose.
+// Pixels of a side of the square images: data.image_size, or what the data set has by itself. UsageError: no such data
+// set, or one whose images have another size.
 int64_t image_side(const Config::Data&);
 // Opens what config.data names and checks it (counts, classes == model.classes, record sizes) before step 1.
 Datasets open_datasets(const Config&, bool training = true);

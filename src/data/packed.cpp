@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <span>
 
@@ -53,7 +54,12 @@ class Packed final : public Dataset {
   uint64_t fingerprint() const override {
     uint64_t all = 0;
     for (const std::string& name : names_) all = octet::fingerprint(all, name);
-    return octet::fingerprint(all, images_);
+    all = octet::fingerprint(all, images_);
+    // Of the pixels a sample: packs of pictures of one size differ in nothing else, and reading all of them takes long.
+    const size_t step = std::max<size_t>(1, images_.size() / 256);
+    for (size_t i = 0; i < images_.size(); i += step)
+      all = octet::fingerprint(all, file_.bytes().subspan(images_[i].offset, 3 * size_t{images_[i].width}));
+    return all;
   }
   const std::vector<std::string>& names() const { return names_; }
 

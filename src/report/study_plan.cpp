@@ -78,8 +78,8 @@ class Reader {
           REQUIRE_USAGE(!setting.starts_with("seed="), "write `seeds: [1, 2, 3]` in the study", file_, ": `", setting,
                         "` would give all runs of a row one seed");
         run.overrides.push_back("seed=" + std::to_string(seed));
-        const Config config = load_config(plan.base, run.overrides);
-        DryPlan(config, plan.ranks, plan_options(config));  // mistakes show before the first run
+        const Config config = load_config(plan.base, run.overrides);  // mistakes show before the first run
+        if (plan.runs.empty() || plan.runs.back().row != row) DryPlan(config, plan.ranks, plan_options(config));
         for (const StudyRun& other : plan.runs)
           REQUIRE_USAGE(other.name != run.name, "give each row its own labels", file_, ": two runs are named ",
                         run.name);

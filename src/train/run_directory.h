@@ -16,7 +16,9 @@ class RunDirectory {
  public:
   RunDirectory(const Config&, const std::string& wanted, bool resume);
   const std::string& path() const { return path_; }
-  void begin(const Config&) const;  // writes config.yaml, the resolved configuration: nothing refuses the run any more
+  // Nothing refuses the run any more: writes config.yaml, the resolved configuration, and removes result and weights of
+  // an earlier, shorter training.
+  void begin(const Config&) const;
 
  private:
   const std::string path_;

@@ -77,12 +77,12 @@ class TrainingRun {
 
  private:
   bool leads() const { return transport_.rank() == 0; }
+  std::string data_fingerprint() const { return fmt::format("{:016x}", trainer_.data_fingerprint()); }
 
   void open(const TrainOptions& options) {
     directory_.emplace(config_, options.run_directory, options.resume);
     const std::string& path = directory_->path();
     store_ = std::make_unique<CheckpointStore>(path, config_.checkpoint.keep);
-    data_fingerprint_ = fmt::format("{:016x}", trainer_.datasets().fingerprint());
     if (options.resume) {
       const CheckpointStore::Found found = store_->newest_valid();
       for (const std::string& reason : found.refused) spdlog::warn("{}", reason);
@@ -92,9 +92,11 @@ class TrainingRun {
       if (found.file) {
         const auto& metadata = found.file->metadata();
         if (metadata.contains("config")) require_same_training(config_, metadata.at("config"));
-        REQUIRE_USAGE(!metadata.contains("data") || metadata.at("data") == data_fingerprint_,
+        REQUIRE_USAGE(!metadata.contains("data") || metadata.at("data") == data_fingerprint(),
                       "resume with the data the run was begun with, or start a new run", found.path,
                       " was trained on other data than ", trainer_.datasets().train->describe());
+        REQUIRE_USAGE(found.step <= total_steps_, "raise train.steps or train.epochs, or start a new run", found.path,
+                      " has more steps than the ", total_steps_, " that are asked for");
         trainer_.load(*found.file, found.path, false);
         done_ = found.step;
         spdlog::info("resumed {} at step {} of {}, on {} rank(s)", found.path, done_, total_steps_, transport_.size());
@@ -106,7 +108,7 @@ class TrainingRun {
       spdlog::info("{} is finished: its result stands in {}/result.json", path, path);
       return;
     }
-    directory_->begin(config_);  // an earlier, shorter training's result is none of this one
+    directory_->begin(config_);
     metrics_ = std::make_unique<MetricsWriter>(path, done_ > 0 ? done_ : -1);
     progress_ = std::make_unique<Progress>(config_.train.log_every_steps);
     if (config_.backend.isa.empty() && best_isa() != default_isa())
@@ -210,7 +212,7 @@ class TrainingRun {
     std::vector<std::vector<float>> storage;
     const std::vector<NamedTensor> tensors = trainer_.save(storage, false);
     std::string reason;
-    if (!store_->save(done_, tensors, {{"config", to_yaml(config_)}, {"commit", commit}, {"data", data_fingerprint_}},
+    if (!store_->save(done_, tensors, {{"config", to_yaml(config_)}, {"commit", commit}, {"data", data_fingerprint()}},
                       reason))
       spdlog::warn("no checkpoint at step {}: {}; the run goes on, the last good checkpoint stays", done_, reason);
   }
@@ -264,7 +266,6 @@ class TrainingRun {
   Trainer trainer_;
   std::optional<RunDirectory> directory_;  // rank 0's
   std::unique_ptr<CheckpointStore> store_;
-  std::string data_fingerprint_;
   std::unique_ptr<MetricsWriter> metrics_;
   std::unique_ptr<Progress> progress_;
   Report test_;

@@ -88,16 +88,6 @@ std::unique_ptr<Backend> make_backend(const Config& config, const Policy& policy
   return make_cpu_backend(options);
 }
 
-// Ranks count their steps by their own data, and would wait for each other for ever.
-static void require_same_data(const Datasets& datasets, Transport& transport) {
-  const uint64_t mine = datasets.fingerprint();
-  uint64_t first = mine;
-  transport.broadcast(std::as_writable_bytes(std::span(&first, 1)), 0);
-  REQUIRE_USAGE(mine == first, "give every rank the same files under its data.root",
-                "this rank and rank 0 have different data; here: ",
-                datasets.train ? say(datasets.train->describe(), "; ") : "", datasets.test->describe());
-}
-
 Trainer::Trainer(const Config& config, Transport& transport, PlanOptions plan, bool training)
     : config_(config), transport_(transport), policy_(make_policy(config)) {
   const int64_t batch = batch_of_rank(config, transport.size());
@@ -109,7 +99,7 @@ Trainer::Trainer(const Config& config, Transport& transport, PlanOptions plan, b
     watchdog_ = std::make_unique<Watchdog>(config.comm.timeout_seconds, transport.rank(), host,
                                            [this] { transport_.abort(1); });
   }
-  require_same_data(datasets_, transport);
+  require_same_data();
   const uint64_t seed = uint64_t(config.seed);
   if (training)
     train_loader_ = make_loader(*datasets_.train, true, config.data.batch, transport.rank(), transport.size(),
@@ -130,6 +120,15 @@ Trainer::Trainer(const Config& config, Transport& transport, PlanOptions plan, b
 }
 
 Trainer::~Trainer() = default;
+
+// Ranks count their steps by their own data, and would wait for each other for ever.
+void Trainer::require_same_data() {
+  uint64_t first = data_fingerprint_ = datasets_.fingerprint();
+  transport_.broadcast(std::as_writable_bytes(std::span(&first, 1)), 0);
+  REQUIRE_USAGE(data_fingerprint_ == first, "give every rank the same files under its data.root",
+                "this rank and rank 0 have different data; here: ",
+                datasets_.train ? say(datasets_.train->describe(), "; ") : "", datasets_.test->describe());
+}
 
 Report Trainer::step(int64_t index, bool stop) {
   train_step_ = index;

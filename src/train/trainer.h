@@ -50,6 +50,7 @@ class Trainer {
   void broadcast_state();
   std::string weights_sha256() const;
 
+  // 1 without a training set, whose schedule nobody follows.
   int64_t steps_per_epoch() const { return train_loader_ ? train_loader_->batches_per_epoch() : 1; }
   void start(int64_t step) {
     train_loader_->start(step);
@@ -60,6 +61,7 @@ class Trainer {
   Backend& backend() { return *backend_; }
   const ClipCoordinator* clips() const { return clips_.get(); }
   const Datasets& datasets() const { return datasets_; }
+  uint64_t data_fingerprint() const { return data_fingerprint_; }
   PhaseTimes& times() { return times_; }
   double wait_seconds() const { return train_loader_->wait_seconds(); }  // for training data
   int64_t wire_bytes() const;
@@ -70,6 +72,7 @@ class Trainer {
   void time_phases(bool on) { timing_ = on; }
 
  private:
+  void require_same_data();
   const Batch& next_batch();
   void send_next_batch();
   void finish_exchange();
@@ -85,6 +88,7 @@ class Trainer {
   std::unique_ptr<Policy> policy_;
   std::unique_ptr<Backend> backend_;
   Datasets datasets_;
+  uint64_t data_fingerprint_ = 0;
   std::unique_ptr<Loader> train_loader_, test_loader_;
   Batch batch_;                     // of training, the last one taken
   bool sent_ = false;               // it is the next step's, and on its way to the device

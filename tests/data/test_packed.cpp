@@ -67,6 +67,19 @@ TEST_F(Packed, GivesTheSamePixels) {
   }
 }
 
+TEST_F(Packed, FingerprintFollowsPicturesNotPlaces) {
+  pack_image_folder(config_, packed().data.root);
+  const uint64_t folder = open_datasets(config_).fingerprint(), pack = open_datasets(packed()).fingerprint();
+  fs::rename(root_ / "images", root_ / "elsewhere");
+  config_.data.root = (root_ / "elsewhere").string();
+  EXPECT_EQ(open_datasets(config_).fingerprint(), folder);
+  cv::imwrite((root_ / "elsewhere/train/cat/0.png").string(), cv::Mat(40, 50, CV_8UC3, cv::Scalar(1, 2, 3)));
+  pack_image_folder(config_, packed().data.root);
+  EXPECT_NE(open_datasets(packed()).fingerprint(), pack);
+  fs::rename(root_ / "elsewhere/train/cat/0.png", root_ / "elsewhere/train/cat/zero.png");
+  EXPECT_NE(open_datasets(config_).fingerprint(), folder);
+}
+
 TEST_F(Packed, BadImageStopsOrIsSkipped) {
   std::ofstream(root_ / "images/train/cat/broken.png") << "no image";
   EXPECT_THROW(pack_image_folder(config_, packed().data.root), Error);

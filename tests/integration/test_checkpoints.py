@@ -144,6 +144,9 @@ class RunDirectory(Case):
             self.assertEqual([file.read_bytes() for file in files], before)
         self.train("finished1", train__steps=5, resume=True)
         self.assertEqual(self.result("finished1")["weights_sha256"], self.weights_of("longer", train__steps=5))
+        result = self.result("finished1")
+        self.assertIn("more steps than the 4", self.train("finished1", code=2, train__steps=4, resume=True).err)
+        self.assertEqual(self.result("finished1"), result)
 
     def test_oldest_checkpoints_go(self):
         self.train("kept", checkpoint__every_steps=2, checkpoint__keep=2)
