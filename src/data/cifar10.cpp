@@ -19,8 +19,9 @@ void require_size(const std::string& file, int64_t size, int64_t records) {
 std::vector<uint8_t> read_file(const fs::path& file) {
   std::error_code failed;
   const bool regular = fs::is_regular_file(file, failed);
-  REQUIRE(regular, "unpack cifar-10-binary.tar.gz and set data.root to the folder with its .bin files", file.string(),
-          ": no such file; CIFAR-10 needs data_batch_1.bin .. data_batch_5.bin and test_batch.bin");
+  REQUIRE_USAGE(regular, "unpack cifar-10-binary.tar.gz and set data.root to the folder with its .bin files",
+                file.string(),
+                ": no such file; CIFAR-10 needs data_batch_1.bin .. data_batch_5.bin and test_batch.bin");
   const auto size = static_cast<int64_t>(fs::file_size(file));
   require_size(file.string(), size, records_per_file);
   std::vector<uint8_t> bytes(size);

@@ -62,10 +62,11 @@ FolderIndex index_folder(const fs::path& folder) {
       for (auto& name : of_class[label].names) index.files.emplace_back(std::move(name), static_cast<int>(label));
     }
   } catch (const fs::filesystem_error& error) {
-    REQUIRE(false, "data.root must hold train/<class>/*.jpg and val/<class>/*.jpg, readable by you", error.what());
+    REQUIRE_USAGE(false, "data.root must hold train/<class>/*.jpg and val/<class>/*.jpg, readable by you",
+                  error.what());
   }
-  REQUIRE(!index.classes.empty(), "data.root must hold train/<class>/*.jpg and val/<class>/*.jpg", folder.string(),
-          ": no folders of classes here");
+  REQUIRE_USAGE(!index.classes.empty(), "data.root must hold train/<class>/*.jpg and val/<class>/*.jpg",
+                folder.string(), ": no folders of classes here");
   return index;
 }
 

@@ -55,9 +55,11 @@ cv::Mat prepared(const fs::path& file, const Config::Data& data, int side) {
 volatile std::sig_atomic_t stop_wanted = 0;
 
 void write_pack(const FolderIndex& index, const Config::Data& data, DurableFile& out, PackReport& report) {
-  const int side = static_cast<int>(image_side(data) * 256 / 224);
-  std::string head = "octpack1";
+  const int64_t image_size = image_side(data);
+  const int side = static_cast<int>(image_size * 256 / 224);
+  std::string head(pack_magic);
   put(head, uint64_t{0});
+  put(head, uint64_t(image_size));
   out.write(head);
   std::vector<PackedImage> images;
   uint64_t offset = head.size();
@@ -131,6 +133,7 @@ PackReport pack_image_folder(const Config& config, const std::string& directory)
   DurableFile train((fs::path(directory) / "train.pack").string()), test((fs::path(directory) / "val.pack").string());
   write_pack(splits.train, config.data, train, report);
   write_pack(splits.test, config.data, test, report);
+  fs::remove(fs::path(directory) / "val.pack", error);  // a crash in between leaves no pair of an old and a new one
   train.commit();
   test.commit();
   return report;

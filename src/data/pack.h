@@ -1,17 +1,19 @@
 // Decoded images in one file, so that an epoch reads and crops but decodes nothing. Little-endian:
-//   "octpack1"; u64 offset of the index; rows of RGB bytes of one image after the other;
+//   "octpack2"; u64 offset of the index; u64 image_size; rows of RGB bytes of one image after the other;
 //   index: u64 images, u64 classes; each class: u64 length, name; each image: u64 offset, u32 width, u32 height, i64
 //   class
-// An image keeps its proportions; its shorter side is at most what random crops need.
+// An image keeps its proportions; its shorter side is at most what random crops of image_size pixels need.
 #pragma once
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "src/config/config.h"
 
 namespace octet {
 
+inline constexpr std::string_view pack_magic = "octpack2";
 inline constexpr int longest_side = 65535;  // of a packed image
 struct PackedImage {
   uint64_t offset = 0;

@@ -21,7 +21,8 @@ class Mapping {
  public:
   explicit Mapping(const std::string& path) {
     const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    REQUIRE(file >= 0, "data.root must hold train.pack and val.pack: `octet pack` writes them", "cannot open ", path);
+    REQUIRE_USAGE(file >= 0, "data.root must hold train.pack and val.pack: `octet pack` writes them", "cannot open ",
+                  path);
     struct stat status = {};
     const bool known = fstat(file, &status) == 0 && status.st_size > 0;
     void* data = known ? mmap(nullptr, size_t(status.st_size), PROT_READ, MAP_PRIVATE, file, 0) : MAP_FAILED;
@@ -81,16 +82,21 @@ class Packed final : public Dataset {
     const auto check = [&](bool good, const char* what) {
       REQUIRE(good, "pack the images again", path_, " is damaged: ", what);
     };
-    check(bytes.size() >= 32 && std::memcmp(bytes.data(), "octpack1", 8) == 0, "it does not begin as a pack");
-    size_t at = 8;
+    const size_t head = pack_magic.size() + 2 * sizeof(uint64_t);
+    check(bytes.size() >= head && std::memcmp(bytes.data(), pack_magic.data(), pack_magic.size()) == 0,
+          "it does not begin as a pack of this version");
+    size_t at = pack_magic.size();
     const auto take = [&](auto& number) {
       check(at <= bytes.size() && sizeof number <= bytes.size() - at, "it ends too early");
       std::memcpy(&number, bytes.data() + at, sizeof number);
       at += sizeof number;
     };
-    uint64_t index = 0, images = 0, classes = 0;
+    uint64_t index = 0, image_size = 0, images = 0, classes = 0;
     take(index);
-    check(index >= 16 && index <= bytes.size(), "its index lies outside");
+    take(image_size);
+    check(index >= head && index <= bytes.size(), "its index lies outside");
+    REQUIRE_USAGE(uint64_t(side_) <= image_size, say("pack again with data.image_size: ", side_), path_,
+                  " was packed for images of ", image_size, " pixels, and data.image_size is ", side_);
     at = index;
     take(images);
     take(classes);
@@ -110,7 +116,7 @@ class Packed final : public Dataset {
       take(image.label);
       const bool sides =
           image.width > 0 && image.height > 0 && image.width <= longest_side && image.height <= longest_side;
-      check(sides && image.offset >= 16 && image.offset <= index &&
+      check(sides && image.offset >= head && image.offset <= index &&
                 uint64_t{image.width} * image.height * 3 <= index - image.offset,
             "an image lies outside");
       check(image.label >= 0 && uint64_t(image.label) < classes, "an image is of no class");

@@ -41,7 +41,7 @@ Edge Graph::concat(const std::string& name, const std::vector<Edge>& parts) {
 }
 
 Edge Graph::dropout(const std::string& name, Edge x, float rate) {
-  return append(make_dropout(name, x, new_edge(), rate));
+  return rate > 0 ? append(make_dropout(name, x, new_edge(), rate)) : x;
 }
 
 void Graph::classify(const std::vector<Head>& heads, float label_smoothing) {

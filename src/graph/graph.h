@@ -60,7 +60,7 @@ class Graph {
   Edge global_pool(const std::string& name, Edge x);
   Edge concat(const std::string& name, const std::vector<Edge>& parts);
   // While training, each element becomes 0 with probability `rate`, and the others grow by 1 / (1 - rate).
-  Edge dropout(const std::string& name, Edge x, float rate);
+  Edge dropout(const std::string& name, Edge x, float rate);  // of rate 0: x itself
   // The first head is the network's answer; others count only while training.
   void classify(const std::vector<Head>& heads, float label_smoothing);
 

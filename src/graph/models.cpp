@@ -166,6 +166,10 @@ Graph make_model(const Config::Model& model, int64_t height, int64_t width, floa
         __FILE__, __LINE__, say("model.name `", name, "` is not known"),
         "use one of: resnet20, resnet18, resnet34, resnet50, resnet101, mobilenet_v2, alexnet, alexnet_bn, "
         "inception_v3, vgg7");
+  const bool drops = name == "alexnet" || name == "inception_v3";
+  REQUIRE_USAGE(drops || model.dropout == Config::Model{}.dropout || model.dropout == 0,
+                "leave it out; alexnet and inception_v3 have dropout", "model.dropout is ", model.dropout, ", but ",
+                name, " has none");
   graph.classify(heads, label_smoothing);
   return graph;
 }

@@ -190,7 +190,10 @@ int run_study(const StudyOptions& options) {
     if (code != 0) write_durably((directory / "failed.txt").string(), reason + "\n");
     std::cout << (code == 0 ? "done" : "failed: " + reason) << "\n";
     write_table(plan, root.string());
-    if (stop_wanted != 0) return exit_checkpointed;
+    if (stop_wanted != 0) {
+      std::cout << "stopped; the same command goes on\n";
+      return exit_checkpointed;
+    }
   }
   if (options.list) return 0;
   write_table(plan, root.string());

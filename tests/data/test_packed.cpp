@@ -93,6 +93,20 @@ TEST_F(Packed, BadImageStopsOrIsSkipped) {
   EXPECT_EQ(open_datasets(packed()).train->size(), 6);
 }
 
+TEST_F(Packed, IsRefusedForLargerImages) {
+  pack_image_folder(config_, packed().data.root);
+  Config config = packed();
+  config.data.image_size = 32;
+  EXPECT_EQ(open_datasets(config).train->shape().height, 32);
+  config.data.image_size = 49;
+  try {
+    open_datasets(config);
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("pack again with data.image_size: 49"), std::string::npos);
+  }
+}
+
 // Every cut, and every changed byte of the head and the index, gives an error or a data set whose images lie inside the
 // file.
 TEST_F(Packed, DamageIsRefused) {

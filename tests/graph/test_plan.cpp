@@ -350,6 +350,21 @@ TEST(Models, UnknownNameIsAUsageErrorWithTheKnownOnes) {
   }
 }
 
+TEST(Models, DropoutIsRefusedWhereThereIsNone) {
+  Config::Model model;
+  model.name = "resnet18";
+  model.dropout = 0.2;
+  EXPECT_THROW(make_model(model, 32, 32, 0), UsageError);
+  model.dropout = 0;
+  make_model(model, 32, 32, 0);
+  model.name = "inception_v3";
+  const auto nodes = [&](double rate) {
+    model.dropout = rate;
+    return make_model(model, 32, 32, 0).nodes().size();
+  };
+  EXPECT_EQ(nodes(0.2), nodes(0) + 1);
+}
+
 TEST(Models, ParameterCountsEqualTorchvision) {
   const std::pair<const char*, int64_t> known[] = {
       {"resnet18", 11689512},    {"resnet34", 21797672}, {"resnet50", 25557032},    {"resnet101", 44549160},

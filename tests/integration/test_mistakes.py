@@ -35,10 +35,10 @@ class Mistakes(Case):
         self.mistake(2, "data.root", "set data.root", "data.name=cifar10")
 
     def test_missing_data(self):
-        self.mistake(1, "no such file", "data.root", "data.name=cifar10", "data.samples=0", f"data.root={self.directory}/nowhere")
+        self.mistake(2, "no such file", "data.root", "data.name=cifar10", "data.samples=0", f"data.root={self.directory}/nowhere")
 
     def test_missing_image_folder(self):
-        self.mistake(1, "nowhere", "data.root", "data.name=image_folder", "data.samples=0", f"data.root={self.directory}/nowhere")
+        self.mistake(2, "nowhere", "data.root", "data.name=image_folder", "data.samples=0", f"data.root={self.directory}/nowhere")
 
     def test_truncated_cifar(self):
         for name in CIFAR_FILES:

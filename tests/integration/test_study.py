@@ -7,7 +7,7 @@ import os
 import signal
 import time
 
-from harness import OCTET, RECIPE, SECONDS, Case, main
+from harness import OCTET, RECIPE, SECONDS, Case, descendants, main
 
 STUDY = f"""title: tiny
 base: {RECIPE}
@@ -110,6 +110,24 @@ class Studies(Case):
         os.kill(job.process.pid, signal.SIGKILL)
         self.assertEqual(job.wait(), -signal.SIGKILL, job)  # and the training with it
         self.assertEqual((out / "int8-seed1" / "train.log").read_text().count("stopped by a signal"), 2)
+
+    def test_stops_between_two_trainings(self):
+        study, out = self.directory / "tiny.yaml", self.directory / "between"
+        study.write_text(STUDY.replace("train.epochs: 2", "train.steps: 1"))
+        out.mkdir()
+        with open(out / "lock", "w", encoding="utf-8") as lock:  # the study waits for it where it writes its table
+            fcntl.lockf(lock, fcntl.LOCK_EX)
+            job = self.launch([OCTET, "study", study, "--directory", out, "--only", "fp32|int8"])
+            deadline = time.monotonic() + SECONDS
+            while not (out / "fp32-seed1" / "result.json").exists() or descendants(job.process.pid):
+                self.assertIsNone(job.process.poll(), job)
+                self.assertLess(time.monotonic(), deadline, job)
+                time.sleep(0.01)
+            os.kill(job.process.pid, signal.SIGTERM)
+        self.assertEqual(job.wait(), 85, job)
+        self.assertEqual(job.out.count("started"), 1, job)
+        self.assertIn("stopped; the same command goes on", job.out)
+        self.assertIn("| fp32 | 1/1 |", (out / "table.md").read_text())
 
     def test_says_why_a_run_failed_this_time(self):
         study, out, weights = self.directory / "w.yaml", self.directory / "why", self.directory / "w.safetensors"
