@@ -26,8 +26,7 @@ using Positions = std::map<std::string, std::string>;
 std::string shown(const std::string& text) { return text.size() <= 64 ? text : text.substr(0, 61) + "..."; }
 
 [[noreturn]] void refuse_unknown(const std::string& position, const std::string& path) {
-  throw UsageError(__FILE__, __LINE__,
-                   say(position, ": unknown key `", shown(path), "`; nearest: `", nearest_key(path), "`"),
+  throw UsageError(__FILE__, __LINE__, say(position, ": unknown key `", shown(path), "`; ", hint_for(path)),
                    "correct the spelling; `octet help keys` lists every key");
 }
 

@@ -196,7 +196,7 @@ bool is_section(std::string_view path) {
   return std::any_of(kKeys.begin(), kKeys.end(), [&](const Key& key) { return key.path.starts_with(prefix); });
 }
 
-std::string nearest_key(std::string_view path) {
+std::string hint_for(std::string_view path) {
   path = path.substr(0, 64);
   std::string nearest;
   size_t least = SIZE_MAX;
@@ -213,7 +213,18 @@ std::string nearest_key(std::string_view path) {
     for (size_t dot = key.path.find('.'); dot != std::string::npos; dot = key.path.find('.', dot + 1))
       consider(std::string_view(key.path).substr(0, dot));
   }
-  return nearest;
+  if (least <= std::max<size_t>(1, last_word(path).size() / 2)) return "nearest: `" + nearest + "`";
+  const std::string_view section = path.substr(0, path.rfind('.'));
+  const std::string prefix = is_section(section) ? std::string(section) + "." : "";
+  std::string words = prefix.empty() ? "there are" : "`" + std::string(section) + "` has", last;
+  for (const Key& key : kKeys) {
+    if (!key.path.starts_with(prefix)) continue;
+    std::string word = key.path.substr(prefix.size());
+    word.resize(std::min(word.size(), word.find('.')));
+    if (word != last) words += (last.empty() ? " " : ", ") + word;  // keys of a section stand together
+    last = word;
+  }
+  return words;
 }
 
 bool takes_list(const Key& key) { return std::holds_alternative<std::vector<int64_t>*>(default_of(key)); }

@@ -24,8 +24,8 @@ struct Key {
 const std::vector<Key>& keys();
 const Key* find_key(std::string_view path);  // null: unknown
 bool is_section(std::string_view path);      // "train", "policy.bits"
-// The known key (or section) that a misspelt path most likely means.
-std::string nearest_key(std::string_view path);
+// What an unknown path may mean: "nearest: `train.lr`", or, where nothing is near, "`train` has epochs, steps, ...".
+std::string hint_for(std::string_view path);
 // What the key takes: "integer 2 .. 8", "bf16 | f32", "true | false", "text".
 std::string domain_of(const Key&);
 bool takes_list(const Key&);

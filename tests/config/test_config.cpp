@@ -108,6 +108,11 @@ TEST(Config, UnknownKeyNamesTheNearest) {
   expect_part(refusal("policy:\n  bits:\n    weights: 8"),
               "run.yaml:3:5: unknown key `policy.bits.weights`; nearest: `policy.bits.weight`");
   expect_part(refusal("\"\": 1"), "unknown key ``");
+  expect_part(refusal("train: {learning_rate: 1}"),
+              "unknown key `train.learning_rate`; `train` has epochs, steps, lr, ");
+  expect_part(refusal("policy: {clip: {every: 1}}"), "`policy.clip` has enabled, period, candidates, ");
+  expect_part(refusal("policy: {size: 1}"), "`policy` has name, bits, quantize_first, ");
+  expect_part(refusal("output: 1"), "unknown key `output`; there are seed, model, policy, storage, data, train, ");
 }
 
 TEST(Config, WrongTypeRangeAndValueWithPosition) {
@@ -178,7 +183,7 @@ TEST(Config, BombsAreRefusedBeforeTheyGrow) {
   expect_part(refusal(repeated("- ", 500'000)), "a list");
   expect_part(refusal(repeated("? ", 500'000)), "run.yaml:1:");
   expect_part(refusal(repeated("? - ", 200'000)), "run.yaml:1:");
-  expect_part(refusal(repeated("x", 1000) + ": 1"), "xxx...`; nearest:");
+  expect_part(refusal(repeated("x", 1000) + ": 1"), "xxx...`; there are seed, model,");
   expect_part(refusal(repeated("#", (1 << 20) + 1)), "larger than 1 MiB");
   EXPECT_EQ(refusal(repeated("#", 1 << 20)), "accepted");
 }
