@@ -213,7 +213,9 @@ std::string hint_for(std::string_view path) {
     for (size_t dot = key.path.find('.'); dot != std::string::npos; dot = key.path.find('.', dot + 1))
       consider(std::string_view(key.path).substr(0, dot));
   }
-  if (least <= std::max<size_t>(1, last_word(path).size() / 2)) return "nearest: `" + nearest + "`";
+  const bool misspelt = least <= std::max<size_t>(1, last_word(path).size() / 2);
+  const bool lengthened = last_word(path).starts_with(last_word(nearest));  // `lrate` for `lr`
+  if (misspelt || lengthened) return "nearest: `" + nearest + "`";
   const std::string_view section = path.substr(0, path.rfind('.'));
   const std::string prefix = is_section(section) ? std::string(section) + "." : "";
   std::string words = prefix.empty() ? "there are" : "`" + std::string(section) + "` has", last;

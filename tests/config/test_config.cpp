@@ -108,6 +108,7 @@ TEST(Config, UnknownKeyNamesTheNearest) {
   expect_part(refusal("policy:\n  bits:\n    weights: 8"),
               "run.yaml:3:5: unknown key `policy.bits.weights`; nearest: `policy.bits.weight`");
   expect_part(refusal("\"\": 1"), "unknown key ``");
+  expect_part(refusal("train: {lrate: 1}"), "unknown key `train.lrate`; nearest: `train.lr`");
   expect_part(refusal("train: {learning_rate: 1}"),
               "unknown key `train.learning_rate`; `train` has epochs, steps, lr, ");
   expect_part(refusal("policy: {clip: {every: 1}}"), "`policy.clip` has enabled, period, candidates, ");
