@@ -29,6 +29,11 @@ class HostCodec final : public BlockCodec {
     if (!problem_.exact.empty()) exact_.resize(problem_.exact.back().position + problem_.exact.back().count);
   }
 
+  void forget() override {
+    std::ranges::fill(worker_residual_, 0.0f);
+    for (std::vector<float>& residual : owner_residuals_) std::ranges::fill(residual, 0.0f);
+  }
+
   CodecBuffers buffers(size_t index) override {
     const CodecBucket& bucket = problem_.buckets[index];
     const size_t all = bucket.shard * static_cast<size_t>(problem_.ranks);

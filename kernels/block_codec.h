@@ -57,6 +57,8 @@ class BlockCodec {
   virtual void reduce(size_t bucket, const RngKey&) = 0;
   // values = codes * step * ranks.
   virtual void decode(size_t bucket) = 0;
+  // Nothing of what rounding lost so far comes back.
+  virtual void forget() = 0;
 
   // The exact parts, one after another; collect() fills it from the values, distribute() writes it back.
   virtual std::span<float> exact() = 0;

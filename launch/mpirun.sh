@@ -16,7 +16,7 @@ usage() { sed -n '2,9s/^# //p' "${BASH_SOURCE[0]}" >&2; exit 2; }
 while [ $# -gt 0 ]; do
   case $1 in
     -n) ranks=${2:-}; [[ $ranks =~ ^[1-9][0-9]*$ ]] || usage; shift 2 ;;
-    --hostfile) hostfile=${2:-}; shift 2 || usage ;;
+    --hostfile) hostfile=${2:-}; [ -n "$hostfile" ] || usage; shift 2 ;;
     --dry-run) dry_run=true; shift ;;
     -*) usage ;;
     *) break ;;

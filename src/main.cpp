@@ -201,8 +201,8 @@ int main(int argc, char** argv) {
   try {
     const int code = octet::run(argc, argv);
     const bool told = std::cout.flush() && std::fflush(stdout) == 0;
-    if (told || (argc > 1 && std::string_view(argv[1]) == "train"))
-      return code;  // what training makes stands in its run directory
+    const std::string_view command = argc > 1 ? argv[1] : "";
+    if (told || command == "train" || command == "study") return code;  // what they make stands in their directories
     std::fprintf(stderr, "octet: error: standard output cannot be written: is the disk full?\n");
     return code == 0 ? 1 : code;
   } catch (const std::exception& error) {  // before there was a transport

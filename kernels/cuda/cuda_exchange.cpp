@@ -41,8 +41,10 @@ class CudaCodec final : public BlockCodec {
     zeros<int8_t>(codes_, largest_shard * static_cast<size_t>(ranks_));
     zeros<int8_t>(received_, largest_shard * static_cast<size_t>(ranks_));
     zeros<int8_t>(summed_, largest_shard);
-    float* owner_residual = error_feedback_ ? zeros<float>(owner_residual_, shards) : nullptr;
-    if (error_feedback_) zeros<float>(worker_residual_, problem.values.size());
+    worker_residuals_ = error_feedback_ ? problem.values.size() : 0;
+    owner_residuals_ = error_feedback_ ? shards : 0;
+    forget();
+    float* owner_residual = error_feedback_ ? owner_residual_.get<float>(0) : nullptr;
     for (size_t i = 0; i < problem.buckets.size(); ++i) {
       const size_t shard = problem.buckets[i].shard;
       buckets_.push_back({slice(blocks[i]), slice(owned[i]), shard, owner_residual});
@@ -69,6 +71,10 @@ class CudaCodec final : public BlockCodec {
   }
   void decode(size_t index) override {
     launch_decode_blocks(buckets_[index].blocks, codes(), absmax(), ranks_, values_, stream_);
+  }
+  void forget() override {
+    zeros<float>(worker_residual_, worker_residuals_);
+    zeros<float>(owner_residual_, owner_residuals_);
   }
   std::span<float> exact() override { return {exact_.get<float>(0), exact_values_}; }
   void collect() override { launch_collect_parts(exact_parts_, values_, exact_.get<float>(0), stream_); }
@@ -98,7 +104,7 @@ class CudaCodec final : public BlockCodec {
   float* const values_;
   const int ranks_;
   const bool error_feedback_;
-  size_t exact_values_ = 0;
+  size_t exact_values_ = 0, worker_residuals_ = 0, owner_residuals_ = 0;
   std::vector<Bucket> buckets_;
   PartTable exact_parts_;
   DeviceScratch parts_, exact_, absmax_, codes_, received_, summed_, worker_residual_, owner_residual_;

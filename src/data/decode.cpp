@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <opencv2/imgcodecs.hpp>
 #include <opencv2/imgproc.hpp>
@@ -29,6 +30,15 @@ int64_t big_endian(const uint8_t* at) {
   return int64_t{at[0]} << 24 | int64_t{at[1]} << 16 | int64_t{at[2]} << 8 | int64_t{at[3]};
 }
 
+// libjpeg warns of versions of JFIF that it does not know, and of nothing after that; they change no pixel.
+std::span<const uint8_t> with_known_version(std::span<const uint8_t> jpeg, std::vector<uint8_t>& copy) {
+  constexpr uint8_t jfif[] = {'J', 'F', 'I', 'F', 0};
+  if (jpeg.size() < 12 || !starts_with(jpeg.subspan(6), jfif) || jpeg[11] == 1) return jpeg;
+  copy.assign(jpeg.begin(), jpeg.end());
+  copy[11] = 1;
+  return copy;
+}
+
 Decompressor open_jpeg(std::span<const uint8_t> bytes, ImageHeader& header) {
   Decompressor handle(tjInitDecompress());
   REQUIRE(handle != nullptr, "free some memory", "turbojpeg cannot start: ", tjGetErrorStr2(nullptr));
@@ -52,9 +62,16 @@ cv::Mat decode_jpeg(std::span<const uint8_t> bytes, double scale) {
   const int width = TJSCALED(static_cast<int>(header.width), best),
             height = TJSCALED(static_cast<int>(header.height), best);
   cv::Mat image(height, width, header.cmyk ? CV_8UC4 : CV_8UC3);
-  // A warning means that pixels were made up. LIMITSCANS: a few bytes must not ask for hours of progressive scans.
-  if (tjDecompress2(handle.get(), bytes.data(), bytes.size(), image.data, width, 0, height,
-                    header.cmyk ? TJPF_CMYK : TJPF_RGB, TJFLAG_STOPONWARNING | TJFLAG_LIMITSCANS) != 0)
+  // A warning means that pixels were made up, but for bytes between the last pixel and the mark of the end, 0xFFD9:
+  // then nothing follows that could be missed. LIMITSCANS: a few bytes must not ask for hours of progressive scans.
+  const auto decoded = [&](int flags) {
+    return tjDecompress2(handle.get(), bytes.data(), bytes.size(), image.data, width, 0, height,
+                         header.cmyk ? TJPF_CMYK : TJPF_RGB, flags | TJFLAG_LIMITSCANS) == 0;
+  };
+  const auto only_padded = [&] {
+    return tjGetErrorCode(handle.get()) == TJERR_WARNING && strstr(tjGetErrorStr2(handle.get()), "before marker 0xd9");
+  };
+  if (!decoded(TJFLAG_STOPONWARNING) && !(only_padded() && (decoded(0) || only_padded())))
     throw BadImage(say("bad JPEG data: ", tjGetErrorStr2(handle.get())));
   if (!header.cmyk) return image;
   // Every program stores CMYK as Adobe does, inverted: 255 is no ink.
@@ -84,7 +101,8 @@ ImageHeader read_header(std::span<const uint8_t> bytes, int64_t max_pixels) {
   ImageHeader header;
   if (bytes.empty()) throw BadImage("the file is empty");
   if (starts_with(bytes, jpeg_start)) {
-    open_jpeg(bytes, header);
+    std::vector<uint8_t> copy;
+    open_jpeg(with_known_version(bytes, copy), header);
   } else if (starts_with(bytes, png_start) && bytes.size() >= 24) {
     header = {.width = big_endian(&bytes[16]), .height = big_endian(&bytes[20])};
   } else {
@@ -105,7 +123,9 @@ ImageHeader read_header(std::span<const uint8_t> bytes, int64_t max_pixels) {
 }
 
 cv::Mat decode(std::span<const uint8_t> bytes, const ImageHeader& header, double scale) {
-  return header.jpeg ? decode_jpeg(bytes, scale) : decode_png(bytes);
+  if (!header.jpeg) return decode_png(bytes);
+  std::vector<uint8_t> copy;
+  return decode_jpeg(with_known_version(bytes, copy), scale);
 }
 
 }  // namespace octet

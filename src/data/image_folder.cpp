@@ -60,7 +60,8 @@ class ImageFolder : public Dataset {
                            augmented && draws.bits() >> 31, pixels);
       return true;
     } catch (const BadImage& bad) {
-      REQUIRE(skip_, "mend or remove the file, or set data.bad_images: skip", file.string(), ": ", bad.what());
+      REQUIRE(skip_, "mend the file, or set data.bad_images: skip; then --resume goes on", file.string(), ": ",
+              bad.what());
       std::lock_guard lock(mutex_);
       if (bad_.insert(index).second) spdlog::warn("skipped {}: {}", file.string(), bad.what());
       return false;

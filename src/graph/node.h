@@ -108,7 +108,7 @@ class Declare {
   virtual bool needs_gradient(Edge) const = 0;
   virtual void reads_in_backward(Edge) = 0;
   virtual Slot keep(Shape, DType, Need) = 0;
-  virtual int param(const std::string& name, ParamKind, Shape, Init, const Encoding&) = 0;
+  virtual int param(const std::string& name, ParamKind, Shape, Init, const Encoding&, bool spared) = 0;
   virtual int statistic(const std::string& name, int64_t channels, float initial, bool of_training = false) = 0;
   // (2 * channels) floats that every rank averages after backward: batch mean and variance of a norm, for example.
   virtual int shared_moments(int64_t channels) = 0;

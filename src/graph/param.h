@@ -16,6 +16,7 @@ struct Param {
   ParamKind kind = ParamKind::conv_weight;
   Shape shape;  // weights OHWI; others (1, 1, 1, C)
   Init init = Init::zero;
+  bool spared = false;  // as in UpdateContext
   int node = 0;
   size_t offset = 0;  // in the flat buffers, which lie in backward order
 

@@ -63,12 +63,14 @@ class Plan::Builder final : public Declare, public Bound {
     plan_.memory_.slots.push_back({nullptr, shape, dtype});
     return {int(slot_blocks_.size()) - 1};
   }
-  int param(const std::string& name, ParamKind kind, Shape shape, Init init, const Encoding& encoding) override {
+  int param(const std::string& name, ParamKind kind, Shape shape, Init init, const Encoding& encoding,
+            bool spared) override {
     Param param;
     param.name = name;
     param.kind = kind;
     param.shape = shape;
     param.init = init;
+    param.spared = spared;
     param.node = current_;
     param.encoding = encoding;
     declared_.push_back(param);
@@ -351,6 +353,7 @@ std::string Plan::first_nonfinite(Step& step) {
   for (const Param& param : params_)
     if (!backend_.all_finite(param.master)) return param.name;
   for (auto& node : graph_.nodes()) {
+    node->forward(step);  // backward may have written over what it kept
     const Tensor watched = node->watched(step);
     if (watched && !backend_.all_finite(watched)) return node->name();
   }
@@ -452,9 +455,9 @@ Work Plan::work() const {
   return work;
 }
 
-std::string Plan::describe(size_t bucket_bytes) const {
-  std::string text = fmt::format("{:<28} {:<16} {:<20} {:<8} {:>12} {:>12} {:>7}\n", "node", "kind", "output (NHWC)",
-                                 "value", "bytes", "parameters", "bucket");
+std::string Plan::describe() const {
+  std::string text = fmt::format("{:<28} {:<16} {:<20} {:<8} {:>12} {:>12}\n", "node", "kind", "output (NHWC)", "value",
+                                 "bytes", "parameters");
   for (const auto& node : graph_.nodes()) {
     const Edge output = node->output();
     std::string shape = "-", value = "-";
@@ -465,15 +468,9 @@ std::string Plan::describe(size_t bucket_bytes) const {
       value = name_of(edge.values.dtype);
     }
     int64_t parameters = 0;
-    std::string bucket = "-";
-    for (size_t index : node_params_[node->index()]) {
-      const Param& param = params_[index];
-      parameters += param.shape.elements();
-      if (is_weight(param.kind))
-        bucket = std::to_string(param.offset * sizeof(float) / std::max<size_t>(bucket_bytes, 1));
-    }
-    text += fmt::format("{:<28} {:<16} {:<20} {:<8} {:>12} {:>12} {:>7}\n", node->name(), node->kind(), shape, value,
-                        node_bytes_[node->index()], parameters, bucket);
+    for (size_t index : node_params_[node->index()]) parameters += params_[index].shape.elements();
+    text += fmt::format("{:<28} {:<16} {:<20} {:<8} {:>12} {:>12}\n", node->name(), node->kind(), shape, value,
+                        node_bytes_[node->index()], parameters);
   }
   return text;
 }

@@ -48,7 +48,7 @@ class Plan {
   };
   Outcome outcome(bool training);
   void commit(Step&);  // running statistics, after the ranks averaged shared_moments()
-  // The first node whose forward result is not finite; empty: all are.
+  // The first weight, else node, whose forward result is not finite, computed anew, else gradient; empty: all are.
   std::string first_nonfinite(Step&);
 
   Memory& memory() { return memory_; }
@@ -66,8 +66,8 @@ class Plan {
   size_t parameter_bytes() const;  // masters, gradients, velocities, codes
   int64_t parameter_count() const { return parameter_count_; }
   Work work() const;  // of a step of this rank
-  // One line per node: shape, encoding, bytes, gradient bucket.
-  std::string describe(size_t bucket_bytes) const;
+  // One line per node: shape, encoding, bytes, parameters.
+  std::string describe() const;
 
  private:
   class Builder;

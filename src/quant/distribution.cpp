@@ -58,7 +58,8 @@ Student student_of(const Sample& sample, double freedom) {
       sum += sample.count[j] * sample.value[j] * sample.value[j] * (freedom + 1) / (freedom + x * x);
     }
     const double before = fit.scale;
-    fit.scale = std::sqrt(sum / sample.total);
+    // Where most values are zeros the likelihood has no maximum: the narrower, the better.
+    fit.scale = std::max(std::sqrt(sum / sample.total), double(histogram_edge(1)));
     if (std::abs(fit.scale - before) < 1e-5 * before) break;
   }
   return fit;
@@ -117,7 +118,7 @@ KolmogorovSmirnov kolmogorov_smirnov(std::span<const int64_t> histogram) {
     const double width = edge - reached;
     share += width / 6 * (density(reached) + 4 * density(reached + width / 2) + density(edge));
     reached = edge;
-    return share;
+    return std::min(share, 1.0);
   });
   result.critical = 1.358 / std::sqrt(sample.total);
   return result;

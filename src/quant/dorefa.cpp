@@ -16,7 +16,10 @@ using namespace simulated;
 
 class DoReFa final : public SimulatedPolicy {
  public:
-  using SimulatedPolicy::SimulatedPolicy;
+  explicit DoReFa(const Config::Policy& config) : SimulatedPolicy(config) {
+    REQUIRE_USAGE(!config.quantize_first, "set policy.quantize_first to false",
+                  "policy dorefa cannot quantize the first convolution: it clips what a layer reads to 0 .. 1");
+  }
   std::string name() const override { return "dorefa"; }
 
   void round(Role role, Tensor values, const RngKey& key) const override {

@@ -28,7 +28,7 @@ struct NormOperands {
 struct UpdateContext {
   SgdProblem sgd;
   bool weight = true;   // of a convolution or linear layer; false: a norm's parameter or a bias
-  bool coded = true;    // layers compute with codes of the weight; false: with the weight itself
+  bool spared = false;  // of a layer that the policy does not quantize; a norm's parameters never are
   double progress = 0;  // share of the training that is done
   const float* lr_scale = nullptr;
   RngKey key;
@@ -83,8 +83,8 @@ class Policy {
   // -- Policies with an update of their own.
   virtual float loss_scale() const { return 1; }  // the loss's gradient is multiplied by it; update() divides
   // Sets a weight's initial value, in the host's memory; false: the layer's own. fan_in: input channels / groups *
-  // kernel area; coded: as in UpdateContext.
-  virtual bool initialize(Tensor /*weight*/, int64_t /*fan_in*/, bool /*coded*/, const RngKey&) const { return false; }
+  // kernel area; spared: as in UpdateContext.
+  virtual bool initialize(Tensor /*weight*/, int64_t /*fan_in*/, bool /*spared*/, const RngKey&) const { return false; }
   // What a quantized weight's codes are multiplied by beside their scale.
   virtual float weight_gain(int64_t /*fan_in*/) const { return 1; }
   // Rounds the gradient of a block's output in place, before the activation's backward. Returns the clip with which

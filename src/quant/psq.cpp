@@ -1,15 +1,15 @@
 // The per-sample quantizer of Chen et al., "A Statistical Framework for Low-bitwidth Training of Deep Neural Networks"
 // (StatQuant, NeurIPS 2020), simulated, after the authors' code (github.com/cjf00000/StatQuant):
-//   any value   s = (max - min) / 255, round((x - min) / s) within 0..255, times s, plus min
+//   any value   s = (max - min) / 255, round((x - min) / s) within 0..255, times s, plus min, of a range that is 1e-8
+//               wider at both ends than the values'
 //   weight      in the tensor's range, widened to hold 0, which becomes a code
-//   activation, and a norm's input: in the tensor's range
+//   activation  in the tensor's range
 //   error       stochastic, twice: in the range of each sample for the data gradient (PSQ), and in that of each feature
 //               (channel and pixel) over the batch for the weight gradient
-#include <omp.h>
-
+// The authors quantize the first and the last layer too; here policy.quantize_first and quantize_last decide. Their
+// norms compute a rounded input and read the one before.
 #include <vector>
 
-#include "kernels/cpu/real_moments.h"
 #include "src/quant/policies.h"
 #include "src/quant/simulated.h"
 
@@ -25,27 +25,21 @@ class PerSample final : public SimulatedPolicy {
 
   void round(Role role, Tensor values, const RngKey& key) const override {
     if (role == Role::weight)
-      round_nearest(values, with_zero(extremes(values.f32(), values.elements())).grid());
+      round_nearest(values, with_zero(widened(extremes(values.f32(), values.elements()))).grid(least_step));
     else if (role == Role::activation)
-      round_nearest(values, extremes(values.f32(), values.elements()).grid());
+      round_nearest(values, widened(extremes(values.f32(), values.elements())).grid(least_step));
     else if (role == Role::error)
       round_by_sample(values, key);
     else if (role == Role::weight_error)
       round_by_feature(values, key);
   }
-  // The batch's moments are those of the rounded values.
-  void measure_norm(Tensor x, const Moments* measured, float) const override {
-    round(Role::activation, x, {});
-    if (measured == nullptr) return;
-    cpu::Scratch scratch;
-    cpu::measure_moments(omp_get_max_threads(), x.f32(), x.shape,
-                         {measured->mean, measured->variance, nullptr, nullptr}, scratch);
-  }
 
  private:
+  static constexpr float least_step = std::numeric_limits<float>::min();  // equal values lie at the lower end
+  static Extremes widened(Extremes range) { return {range.low - 1e-8f, range.high + 1e-8f}; }
   // Moves the upper end so that 0 lies on the grid.
   static Extremes with_zero(Extremes range) {
-    const float low = std::min(range.low - 1e-8f, 0.0f), high = std::max(range.high + 1e-8f, 0.0f);
+    const float low = std::min(range.low, 0.0f), high = std::max(range.high, 0.0f);
     const float zero = std::floor(-low * 255 / (high - low));
     return zero > 0 ? Extremes{low, (zero - 255) * low / zero} : Extremes{low, high};
   }
@@ -53,7 +47,7 @@ class PerSample final : public SimulatedPolicy {
     const int64_t features = error.elements() / error.shape.n;
     float* const values = error.f32();
     for_runs(error.elements(), features, [=](int64_t begin, int64_t end) {
-      const AffineGrid grid = extremes(values + begin, end - begin).grid();
+      const AffineGrid grid = widened(extremes(values + begin, end - begin)).grid(least_step);
       each_random(values, begin, end, key, [=](float& g, int64_t, float u) { g = grid.round(g, u - 0.5f); });
     });
   }
@@ -69,7 +63,10 @@ class PerSample final : public SimulatedPolicy {
           low[i] = x < low[i] ? x : low[i];
           high[i] = x > high[i] ? x : high[i];
         }
-      for (int64_t i = 0; i < end - begin; ++i) step[i] = Extremes{low[i], high[i]}.grid().step;
+      for (int64_t i = 0; i < end - begin; ++i) {
+        const AffineGrid grid = widened({low[i], high[i]}).grid(least_step);
+        low[i] = grid.low, step[i] = grid.step;
+      }
       for (int64_t first = begin; first < samples * features; first += features)
         each_random(values, first, first + end - begin, key, [=](float& g, int64_t i, float u) {
           g = AffineGrid{low[i - first], step[i - first]}.round(g, u - 0.5f);

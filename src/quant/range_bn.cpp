@@ -7,7 +7,9 @@
 //   norm        (x - mean) / (C(n) (max - min)), max and min being means over 16 chunks of a channel, n pixels each;
 //               C(n) = 0.35 / 2 (1 + sqrt(pi ln 4)) / sqrt(2 ln n); the scale, gamma and beta in 8 bits (section 3)
 // The gradient of a norm's output is rounded where it enters the block, before the ReLU's backward. For evaluation the
-// code averages 1 / (C(n) (max - min)) over batches; here it is the square of C(n) (max - min), as in other norms.
+// code averages 1 / (C(n) (max - min)) over batches, and the ranges of activations; here it is the square of
+// C(n) (max - min), as in other norms, and the range is the batch's. The authors quantize the first and the last layer
+// too; here policy.quantize_first and quantize_last decide.
 #include <numbers>
 #include <vector>
 
@@ -19,6 +21,7 @@ namespace {
 using namespace simulated;
 
 constexpr int64_t chunks = 16;
+constexpr float least_step = 1e-8f;
 
 float range_constant(int64_t pixels) {
   const double n = double(pixels) / double(chunks);
@@ -39,10 +42,10 @@ class RangeBn final : public SimulatedPolicy {
         const Extremes own = extremes(values.f32() + n * per_sample, per_sample);
         low += own.low, high += own.high;
       }
-      round_nearest(values, Extremes{float(low / double(samples)), float(high / double(samples))}.grid());
+      round_nearest(values, Extremes{float(low / double(samples)), float(high / double(samples))}.grid(least_step));
       return;
     }
-    const AffineGrid grid = extremes(values.f32(), values.elements()).grid();
+    const AffineGrid grid = extremes(values.f32(), values.elements()).grid(least_step);
     if (role == Role::weight)
       round_nearest(values, grid);
     else
@@ -83,7 +86,7 @@ class RangeBn final : public SimulatedPolicy {
     for (int64_t c = 0; c < row.c; ++c)
       scales[size_t(c)] = 1 / std::sqrt(std::max(norm.variance[c] + norm.epsilon, norm.epsilon * norm.epsilon));
     for (float* values : {scales.data(), norm.gamma, norm.beta})
-      round_nearest({values, row}, extremes(values, row.c).grid());
+      round_nearest({values, row}, extremes(values, row.c).grid(least_step));
     for (int64_t c = 0; c < row.c; ++c) norm.variance[c] = 1 / (scales[size_t(c)] * scales[size_t(c)]) - norm.epsilon;
   }
 

@@ -123,7 +123,7 @@ struct AffineGrid {
 };
 struct Extremes {
   float low, high;
-  AffineGrid grid() const { return {low, std::max((high - low) / 255, 1e-8f)}; }
+  AffineGrid grid(float least_step) const { return {low, std::max((high - low) / 255, least_step)}; }
 };
 inline Extremes extremes(const float* values, int64_t count) {
   float low = std::numeric_limits<float>::infinity(), high = -low;

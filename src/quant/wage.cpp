@@ -53,9 +53,9 @@ class Wage final : public Policy {
     return scale * (1 - power(1 - bits));
   }
 
-  bool initialize(Tensor weight, int64_t fan_in, bool coded, const RngKey& key) const override {
+  bool initialize(Tensor weight, int64_t fan_in, bool spared, const RngKey& key) const override {
     const float limit = std::max(smallest_step(), fan_in_limit(fan_in));
-    const float unit = coded ? 1 : weight_gain(fan_in);
+    const float unit = spared ? weight_gain(fan_in) : 1;
     for_each(weight, [&](float& w, int64_t i) {
       const float uniform = float(philox(uint64_t(i), key.step, key.site, key.seed).word[0]) / 4294967296.0f;
       w = unit * clip(grid((2 * uniform - 1) * limit, int(config_.bits.weight)), int(config_.bits.weight));
@@ -72,7 +72,7 @@ class Wage final : public Policy {
     const float scale = shift(absmax(gradient)), rate = context.sgd.learning_rate;
     const float steps = power(int(config_.bits.gradient) - 1);
     const float* const g = gradient.f32();
-    const float unit = context.coded ? 1 : weight_gain(w.shape.h * w.shape.w * w.shape.c);
+    const float unit = context.spared ? weight_gain(w.shape.h * w.shape.w * w.shape.c) : 1;
     for_each_random(w, context.key, [=, bits = int(config_.bits.weight)](float& value, int64_t i, float u) {
       const float n = rate * (g[i] / scale);
       const float whole = floor_of(std::abs(n));

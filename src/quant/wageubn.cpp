@@ -7,7 +7,8 @@
 //                               (a flag bit tells the two apart)
 //   update      weights: n = SR(G g / Shift(max |g|)) within +-(G - 1), g = Q(n / (128 S(8)), 15), G = 128, 32, 8 as
 //               training goes on; norms: g = Q(g, 15)
-//               v = Q(momentum v + g, 13), w = Q(w - C(Q(lr, 10), 10) v, 24)
+//               v = Q(momentum v + g, 13), w = Q(w - C(Q(lr, 10), 10) v, 24); g holds the decay's gradient
+//               of the spared layers (first and last): plain SGD at that learning rate
 #include <vector>
 
 #include "src/quant/policies.h"
@@ -58,12 +59,19 @@ class WageUbn final : public SimulatedPolicy {
     });
   }
 
-  void update(Backend&, const UpdateContext& context, Tensor w, Tensor gradient, Tensor velocity) const override {
+  void update(Backend& backend, const UpdateContext& context, Tensor w, Tensor gradient,
+              Tensor velocity) const override {
     const float levels = context.progress < 2.0 / 3 ? 128 : context.progress < 8.0 / 9 ? 32 : 8;
     const float rate = clip(grid(context.sgd.learning_rate, 10), 10);
-    const float* const g = gradient.f32();
+    if (context.spared) {
+      SgdProblem sgd = context.sgd;
+      sgd.learning_rate = rate;
+      return backend.sgd_update(sgd, w, gradient, velocity, nullptr);
+    }
+    float* const g = gradient.f32();
     float* const v = velocity.f32();
-    const float decay = context.sgd.decay, momentum = context.sgd.momentum;
+    const float momentum = context.sgd.momentum;
+    for_each(w, [g, decay = context.sgd.decay](float& value, int64_t i) { g[i] += decay * value; });
     const auto move = [=](float& value, int64_t i, float step) {
       v[i] = grid(momentum * v[i] + step, 13);
       value = grid(value - rate * v[i], 24);
@@ -72,10 +80,10 @@ class WageUbn final : public SimulatedPolicy {
       const float scale = shift(absmax(gradient));
       for_each_random(w, context.key, [=](float& value, int64_t i, float u) {
         const float n = clamp(floor_of(g[i] / scale * levels + u), 1 - levels, levels - 1);
-        move(value, i, grid(n / 16384, 15) + decay * value);
+        move(value, i, grid(n / 16384, 15));
       });
     } else {
-      for_each(w, [=](float& value, int64_t i) { move(value, i, grid(g[i] + decay * value, 15)); });
+      for_each(w, [=](float& value, int64_t i) { move(value, i, grid(g[i], 15)); });
     }
   }
 };

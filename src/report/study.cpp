@@ -53,9 +53,11 @@ class StopWithTraining {
       if (training > 0) kill(training, SIGUSR1);
     };
     for (size_t i = 0; i < std::size(signals); ++i) sigaction(signals[i], &action, &before_[i]);
+    before_pipe_ = std::signal(SIGPIPE, SIG_IGN);  // `| tee` dies of the same Ctrl-C
   }
   ~StopWithTraining() {
     for (size_t i = 0; i < std::size(signals); ++i) sigaction(signals[i], &before_[i], nullptr);
+    std::signal(SIGPIPE, before_pipe_);
   }
   StopWithTraining(const StopWithTraining&) = delete;
   StopWithTraining& operator=(const StopWithTraining&) = delete;
@@ -64,6 +66,7 @@ class StopWithTraining {
 
  private:
   struct sigaction before_[std::size(signals)] = {};
+  sighandler_t before_pipe_ = SIG_DFL;
 };
 
 // Runs a command to its end with its output appended to a file.
@@ -86,6 +89,7 @@ int execute(const std::vector<std::string>& words, const fs::path& log) {
   if (child == 0) {
     setpgid(0, 0);  // Ctrl-C in the terminal would reach mpirun too, which kills its ranks before their checkpoint
     for (int signal : StopWithTraining::signals) std::signal(signal, SIG_DFL);
+    std::signal(SIGPIPE, SIG_DFL);
     sigprocmask(SIG_SETMASK, &before, nullptr);
     prctl(PR_SET_PDEATHSIG, SIGUSR1);  // where the study is killed
     if (getppid() != study) _exit(127);
@@ -111,14 +115,13 @@ int execute(const std::vector<std::string>& words, const fs::path& log) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-std::vector<std::string> command_of(const StudyPlan& plan, const StudyRun& run, const fs::path& directory,
-                                    bool resume) {
+// Always with --resume: another study may have begun the run since it was looked at.
+std::vector<std::string> command_of(const std::string& octet, const StudyPlan& plan, const StudyRun& run,
+                                    const fs::path& directory) {
   std::vector<std::string> words;
   if (plan.ranks > 1) words = {"mpirun", "--bind-to", "none", "--oversubscribe", "-n", std::to_string(plan.ranks)};
-  words.insert(words.end(),
-               {fs::read_symlink("/proc/self/exe").string(), "train", plan.base, "--run", directory.string()});
+  words.insert(words.end(), {octet, "train", plan.base, "--run", directory.string(), "--resume"});
   for (const std::string& setting : run.overrides) words.insert(words.end(), {"--set", setting});
-  if (resume) words.push_back("--resume");
   return words;
 }
 
@@ -147,6 +150,7 @@ int run_study(const StudyOptions& options) {
   REQUIRE_USAGE(!error, "choose a directory that can be written with --directory", "cannot create ", root.string(),
                 ": ", error.message());
   bool all_well = true;
+  const std::string octet = fs::read_symlink("/proc/self/exe").string();  // before it is built anew, and "(deleted)"
   const StopWithTraining stop_with_training;
   for (size_t i = 0; i < runs.size(); ++i) {
     const StudyRun& run = runs[i];
@@ -164,6 +168,9 @@ int run_study(const StudyOptions& options) {
     if (options.list || runs_elsewhere || !changed.empty() || finished || (failed && !options.again)) {
       std::cout << fmt::format("[{}/{}] {:<9} {}", i + 1, runs.size(), state, run.name);
       if (!changed.empty()) std::cout << fmt::format(": {}; delete {} to train it anew", changed, directory.string());
+      if (std::string reason; state == std::string_view("failed"))
+        std::cout << ": " << (std::getline(std::ifstream(directory / "failed.txt"), reason), reason)
+                  << "; --again tries it anew";
       std::cout << std::endl;
       all_well = all_well && changed.empty() && (finished || !failed);
       continue;
@@ -174,7 +181,7 @@ int run_study(const StudyOptions& options) {
     fs::remove(directory / "failed.txt");
     const fs::path log = directory / "train.log";
     const auto since = fs::exists(log) ? std::streamoff(fs::file_size(log)) : 0;
-    const int code = execute(command_of(plan, run, directory, begun), log);
+    const int code = execute(command_of(octet, plan, run, directory), log);
     if (code == exit_checkpointed || (stop_wanted != 0 && code != 0)) {
       std::cout << (code == exit_checkpointed
                         ? "stopped; the same command goes on\n"

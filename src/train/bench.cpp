@@ -52,7 +52,7 @@ int run_plan(const Config& config, Transport& transport) {
   if (transport.rank() != 0) return 0;
   const double arena = double(plan.arena_bytes()), parameters = double(plan.parameter_bytes());
   const double memory = double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGE_SIZE)) / transport.local_size();
-  fmt::print("{}", plan.describe(size_t(config.comm.bucket_mb * (1 << 20))));
+  fmt::print("{}", plan.describe());
   fmt::print("\n{} of {}x{} images per rank, policy {}, storage {}\n", batch, size, size, config.policy.name,
              name_of(options.storage));
   // Of training and, from the first evaluation on, of the test set.

@@ -39,6 +39,16 @@ MetricsWriter::MetricsWriter(const std::string& run_directory, int64_t resumed_s
       histograms_(reopened(run_directory + "/histograms.jsonl", resumed_step)),
       events_(run_directory + "/events.out.tfevents.octet", resumed_step) {}
 
+bool MetricsWriter::holds(int64_t step, const std::string& kind) const {
+  std::ifstream stream(directory_ + "/metrics.jsonl");
+  for (std::string line; std::getline(stream, line);) {
+    const Json record = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (record.is_object() && record.value("step", int64_t{-1}) == step && record.value("kind", "") == kind)
+      return true;
+  }
+  return false;
+}
+
 void MetricsWriter::write(int64_t step, const std::string& kind, std::span<const Scalar> scalars) {
   Json record = {{"step", step}, {"kind", kind}};
   std::vector<Scalar> tagged;

@@ -26,6 +26,8 @@ class MetricsWriter {
   // FileError: the files cannot be written.
   MetricsWriter(const std::string& run_directory, int64_t resumed_step);
 
+  // Whether a record of that step and kind stands in metrics.jsonl.
+  bool holds(int64_t step, const std::string& kind) const;
   // {"step": 50, "kind": "train", "loss": 1.5, ...}; in TensorBoard "train/loss". What is not finite is null in JSON.
   void write(int64_t step, const std::string& kind, std::span<const Scalar> scalars);
   void write_clips(int64_t step, std::span<const ClipRecord> clips);

@@ -77,6 +77,11 @@ std::optional<Difference> training_difference(const Config& before, const Config
   return first_difference(before, now, [&](std::string_view path) {
     if (path == "backend.real_layers" || path == "comm.exchange" || path == "comm.error_feedback") return true;
     if (path == "policy.clip.record_histograms") return !clips;
+    // What would have stopped the run did not happen in the steps that are done.
+    if (path == "data.bad_images") return before.data.bad_images != "stop";
+    if (path == "data.max_pixels")
+      return before.data.bad_images != "stop" || now.data.max_pixels < before.data.max_pixels;
+    if (path == "train.on_nonfinite") return before.train.on_nonfinite != "stop";
     for (const std::string_view section : {"backend.", "comm.", "checkpoint."})
       if (path.starts_with(section)) return false;
     return std::find(free.begin(), free.end(), path) == free.end();

@@ -47,9 +47,9 @@ class TrainingRun {
     if (config.train.steps > 0) total_steps_ = std::min(total_steps_, config.train.steps);
     if (!options.resume) trainer_.load_initial_weights();
     if (leads()) open(options);
-    int64_t state[] = {done_, finished_ ? 1 : 0};
+    int64_t state[] = {done_, finished_ ? 1 : 0, owes_test_ ? 1 : 0};
     transport.broadcast(std::as_writable_bytes(std::span(state)), 0);
-    done_ = state[0], finished_ = state[1] != 0;
+    done_ = state[0], finished_ = state[1] != 0, owes_test_ = state[2] != 0;
     if (done_ > 0)
       trainer_.broadcast_state();
     else if (options.resume)
@@ -61,15 +61,19 @@ class TrainingRun {
     const double start = seconds_now();
     trainer_.start(done_);
     const int64_t first = done_;
+    if (owes_test_ && !test()) return checkpointed();
     begin_epoch();
     while (done_ < total_steps_) {
       const Report report = train_step();
       const bool stops = report.stop && done_ < total_steps_;
-      if (stops) save();  // at once: whoever stops it may not wait for an evaluation
-      if (done_ % steps_per_epoch_ == 0 || done_ == total_steps_) finish_epoch();
+      const int64_t every = config_.checkpoint.every_steps > 0 ? config_.checkpoint.every_steps : steps_per_epoch_;
+      const bool due = stops || done_ == total_steps_ || done_ % every == 0;
+      if (due) save();  // before the test, for which whoever stops the run may not wait
       if (stops) return checkpointed();
-      const int64_t every = config_.checkpoint.every_steps;
-      if (done_ == total_steps_ || done_ % (every > 0 ? every : steps_per_epoch_) == 0) save();
+      if (ends_epoch() && !finish_epoch()) {
+        if (!due) save();
+        return checkpointed();
+      }
     }
     finish(first, seconds_now() - start);
     return 0;
@@ -95,7 +99,7 @@ class TrainingRun {
         REQUIRE_USAGE(!metadata.contains("data") || metadata.at("data") == data_fingerprint(),
                       "resume with the data the run was begun with, or start a new run", found.path,
                       " was trained on other data than ", trainer_.datasets().train->describe());
-        REQUIRE_USAGE(found.step <= total_steps_, "raise train.steps or train.epochs, or start a new run", found.path,
+        REQUIRE_USAGE(found.step <= total_steps_, "raise train.steps, or start a new run", found.path,
                       " has more steps than the ", total_steps_, " that are asked for");
         trainer_.load(*found.file, found.path, false);
         done_ = found.step;
@@ -110,6 +114,8 @@ class TrainingRun {
     }
     directory_->begin(config_);
     metrics_ = std::make_unique<MetricsWriter>(path, done_ > 0 ? done_ : -1);
+    // At the end always: the result needs it.
+    owes_test_ = done_ > 0 && tests() && (done_ == total_steps_ || !metrics_->holds(done_, "test"));
     progress_ = std::make_unique<Progress>(config_.train.log_every_steps);
     if (config_.backend.isa.empty() && best_isa() != default_isa())
       spdlog::info(
@@ -121,6 +127,12 @@ class TrainingRun {
                  config_.policy.name, name_of(plan_options(config_).storage), transport_.size(),
                  trainer_.backend().name(), trainer_.backend().isa(), note.empty() ? "" : " (" + note + ")",
                  double(trainer_.plan().arena_bytes()) / 1e6, trainer_.plan().parameter_count(), path);
+  }
+
+  bool ends_epoch() const { return done_ % steps_per_epoch_ == 0 || done_ == total_steps_; }
+  int64_t epoch() const { return (done_ + steps_per_epoch_ - 1) / steps_per_epoch_; }
+  bool tests() const {
+    return done_ == total_steps_ || (ends_epoch() && epoch() % config_.train.eval_every_epochs == 0);
   }
 
   void begin_epoch() {
@@ -182,28 +194,32 @@ class TrainingRun {
                                 kolmogorov_smirnov(clips.summed(layer)));
   }
 
-  void finish_epoch() {
-    const int64_t epoch = (done_ + steps_per_epoch_ - 1) / steps_per_epoch_;
-    const bool last = done_ == total_steps_;
-    const bool evaluates = last || epoch % config_.train.eval_every_epochs == 0;
+  // False: a signal ended it, and a resumed run begins with it.
+  bool test() {
+    const std::optional<Report> report = trainer_.evaluate([] { return stop_wanted != 0; });
+    if (!report) return false;
+    test_ = *report;
+    const Scalar scalars[] = {{"loss", test_.loss}, {"top1", test_.top1}, {"top5", test_.top5}};
+    if (leads() && !metrics_->holds(done_, "test")) metrics_->write(done_, "test", scalars);
+    return true;
+  }
+
+  bool finish_epoch() {
     const double seconds = seconds_now() - epoch_start_;
-    if (evaluates) test_ = trainer_.evaluate();
+    if (tests() && !test()) return false;
     if (leads()) {
       EpochStatus status;
-      status.epoch = epoch;
+      status.epoch = epoch();
       status.epochs = config_.train.epochs;
       status.train_loss = epoch_loss_ / double(epoch_finite_);  // NaN if there was none
       status.train_top1 = epoch_top1_ / double(epoch_finite_);
       status.seconds = seconds;
       status.images_per_second = double(epoch_steps_ * config_.data.batch) / seconds;
-      if (evaluates) {
-        status.test = EpochStatus::Test{test_.loss, test_.top1};
-        const Scalar scalars[] = {{"loss", test_.loss}, {"top1", test_.top1}, {"top5", test_.top5}};
-        metrics_->write(done_, "test", scalars);
-      }
+      if (tests()) status.test = EpochStatus::Test{test_.loss, test_.top1};
       progress_->epoch(status);
     }
     begin_epoch();
+    return true;
   }
 
   void save() {
@@ -223,7 +239,6 @@ class TrainingRun {
   }
 
   void finish(int64_t first, double wall) {
-    if (done_ == first) test_ = trainer_.evaluate();  // resumed at the end: there was nothing left to train
     trainer_.check_agreement();
     const Datasets& data = trainer_.datasets();
     if (const int64_t skipped = data.train->skipped() + data.test->skipped(); skipped > 0)
@@ -270,8 +285,9 @@ class TrainingRun {
   std::unique_ptr<Progress> progress_;
   Report test_;
   int64_t steps_per_epoch_ = 0, total_steps_ = 0;
-  int64_t done_ = 0;       // steps
-  bool finished_ = false;  // before this run of the program
+  int64_t done_ = 0;        // steps
+  bool finished_ = false;   // before this run of the program
+  bool owes_test_ = false;  // it was stopped between a step and the test of its epoch
   int64_t epoch_steps_ = 0, epoch_finite_ = 0;
   double epoch_loss_ = 0, epoch_top1_ = 0, epoch_start_ = 0, train_seconds_ = 0;
 };
@@ -287,7 +303,7 @@ int run_eval(const Config& config, Transport& transport, const std::string& weig
   const SafetensorsFile file = SafetensorsFile::open(weights);
   file.require_finite();
   trainer.load(file, weights, true);
-  const Report report = trainer.evaluate();
+  const Report report = *trainer.evaluate();
   if (transport.rank() == 0)
     fmt::print("test loss {:.4f}  top-1 {:.2f} %  top-5 {:.2f} %\n", report.loss, 100 * report.top1, 100 * report.top5);
   return 0;

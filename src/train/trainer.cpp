@@ -153,8 +153,9 @@ Report Trainer::step(int64_t index, bool stop) {
       plan_->commit(step);  // running statistics, from moments that the ranks averaged
       update(index);        // f32 masters, momentum, decay
     });
-  } else if (clips_) {
-    clips_->postpone();  // what it observed says nothing
+  } else {  // what it left behind says nothing
+    exchange_->discard();
+    if (clips_) clips_->postpone();
   }
   return report;
 }
@@ -252,8 +253,9 @@ Report Trainer::agree(const Step& step, int64_t index, bool stop) {
     if (config_.train.on_nonfinite == "stop") {
       Step inspected = step;
       const std::string where = plan_->first_nonfinite(inspected);
-      REQUIRE(false, "lower train.lr, warm up, or set train.on_nonfinite: skip", "step ", index + 1,
-              ": loss or gradient is not finite; first at ",
+      REQUIRE(false,
+              "start anew with a lower train.lr or more train.warmup_epochs, or resume with train.on_nonfinite: skip",
+              "step ", index + 1, ": loss or gradient is not finite; first at ",
               where.empty() ? std::string("another rank") : "'" + where + "'");
     }
   }
@@ -273,7 +275,7 @@ void Trainer::update(int64_t index) {
     const bool decays = is_weight(param.kind) || config_.train.decay_norm;
     sgd.decay = decays ? float(config_.train.decay) : 0;
     context.weight = is_weight(param.kind);
-    context.coded = param.encoding.quantized();
+    context.spared = param.spared;
     context.lr_scale = param.lr_scale;
     context.key = {uint64_t(config_.seed), uint32_t(index), site++, 0};
     policy_->update(*backend_, context, param.master, param.gradient, param.velocity);
@@ -281,12 +283,17 @@ void Trainer::update(int64_t index) {
   if (timing_) backend_->synchronize();
 }
 
-Report Trainer::evaluate() {
+std::optional<Report> Trainer::evaluate(const std::function<bool()>& stop) {
   check_agreement();
   test_loader_->start(0);
   LossReport total;
   for (int64_t b = 0; b < test_loader_->batches_per_epoch(); ++b) {
     if (watchdog_) watchdog_->phase("evaluation batch", b + 1);
+    if (stop) {
+      double stops[] = {stop() ? 1.0 : 0.0};
+      transport_.all_reduce_sum(std::span<double>(stops));
+      if (stops[0] > 0) return std::nullopt;
+    }
     const Batch& batch = test_loader_->next();
     Step step = begin(b, batch, false);
     if (b == 0) {

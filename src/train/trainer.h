@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,8 +35,9 @@ class Trainer {
 
   // Collective: one training step, on one screen. stop: this rank was asked to stop (a signal).
   Report step(int64_t index, bool stop);
-  // Collective: loss, top-1 and top-5 over the whole test set, every sample once.
-  Report evaluate();
+  // Collective: loss, top-1 and top-5 over the whole test set, every sample once. stop: asked before each batch;
+  // nothing is returned when it is true on any rank.
+  std::optional<Report> evaluate(const std::function<bool()>& stop = {});
   // Collective: every rank holds the same parameters and running statistics, or an Error names the first that differs.
   void check_agreement();
 

@@ -29,7 +29,7 @@ Result trained(const std::string& device, std::vector<std::string> settings, int
     result.losses.push_back(report.loss);
   }
   result.sha256 = trainer.weights_sha256();
-  result.evaluated = trainer.evaluate().loss;
+  result.evaluated = trainer.evaluate()->loss;
   return result;
 }
 

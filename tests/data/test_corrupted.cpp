@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "src/data/decode.h"
 #include "src/data/pack.h"
 #include "tests/data/files.h"
 
@@ -94,6 +95,23 @@ TEST_F(Corrupted, EveryReaderSkipsOrStopsInBoundedMemory) {
 
   // A picture of 60,000 x 60,000 would take 10 GB.
   EXPECT_LT(peak() - before, 256);
+}
+
+// What the library warns of although all pixels are there, as in files of ImageNet and from some cameras.
+TEST(Jpeg, HarmlessWarningsAreNoDamage) {
+  const auto jpeg = encoded(picture(40, 50), ".jpg");
+  const auto decoded = [](const std::vector<uint8_t>& bytes) {
+    const cv::Mat image = decode(bytes, read_header(bytes, 1 << 20), 1);
+    return std::vector<uint8_t>(image.datastart, image.dataend);
+  };
+  auto padded = jpeg, versioned = jpeg;
+  padded.insert(padded.end() - 2, {0, 1, 2, 3});  // before the mark of the end
+  ASSERT_EQ(std::string(jpeg.begin() + 6, jpeg.begin() + 10), "JFIF");
+  versioned[11] = 2;  // 2.01
+  EXPECT_EQ(decoded(padded), decoded(jpeg));
+  EXPECT_EQ(decoded(versioned), decoded(jpeg));
+  versioned.resize(versioned.size() * 3 / 4);
+  EXPECT_THROW(decoded(versioned), BadImage);
 }
 
 TEST_F(Corrupted, EachBadFileIsNamed) {

@@ -133,7 +133,8 @@ def wage():
 
 
 def wageubn():
-    w, a, e, g = inputs(1, 3), inputs(2, 4), inputs(3, 0.01), inputs(4, 0.3)
+    w, a, e = inputs(1, 3), inputs(2, 4), inputs(3, 0.01)
+    g = inputs(4, 0.3) + 0.01 * w
     s = shift(np.abs(e).max())
     t = e / (s / 128)
     x = inputs(5, 4).reshape(-1, 4)
@@ -184,15 +185,18 @@ def psq():
     low, high = min(w.min() - 1e-8, 0), max(w.max() + 1e-8, 0)
     zero = math.floor(-low * 255 / (high - low))
     noise = (uniform(len(e)) - 0.5).reshape(N, -1)
-    rows, a_hat = e.reshape(N, -1), asymmetric(a, a.min(), a.max())
-    x = a_hat.reshape(-1, 4)
+    rows = e.reshape(N, -1) * 10.0 ** -np.arange(0, 2 * N, 2).reshape(N, 1)  # samples of very different errors
+
+    def widened(x, axis=None):
+        low, high = x.min(axis, keepdims=True), x.max(axis, keepdims=True)
+        return asymmetric(x, low - 1e-8, high + 1e-8, noise if x is rows else 0.0).flatten()
+
     return {
         "weight": asymmetric(w, low, (zero - 255) * low / zero),
-        "activation": a_hat,
-        "error": asymmetric(rows, rows.min(1, keepdims=True), rows.max(1, keepdims=True), noise).flatten(),
-        "weight_error": asymmetric(rows, rows.min(0), rows.max(0), noise).flatten(),
-        "mean": x.mean(0),
-        "variance": x.var(0),
+        "activation": widened(a),
+        "error_input": rows.flatten(),
+        "error": widened(rows, 1),
+        "weight_error": widened(rows, 0),
     }
 
 

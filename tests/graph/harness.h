@@ -69,7 +69,7 @@ struct Harness {
     uint32_t site = 0x40000000u;
     for (Param& param : plan->params()) {
       context.weight = is_weight(param.kind);
-      context.coded = param.encoding.quantized();
+      context.spared = param.spared;
       context.lr_scale = param.lr_scale;
       context.key = {uint64_t(config.seed), uint32_t(index), site++, 0};
       policy->update(*backend, context, param.master, param.gradient, param.velocity);

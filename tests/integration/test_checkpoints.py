@@ -106,6 +106,9 @@ class RunDirectory(Case):
         self.assertRegex(job.err, "begun with `train.lr: 0.1`, now it is `train.lr: 0.05`")
         self.assertIn("lr: 0.1", (self.run_path("other") / "config.yaml").read_text())
         self.assertIn("comm.exchange", self.train("other", code=2, resume=True, comm__exchange="fp32").err)
+        self.train("other", train__steps=5, resume=True, data__bad_images="skip", train__on_nonfinite="skip")
+        job = self.train("other", code=2, train__steps=6, resume=True, train__on_nonfinite="stop")
+        self.assertIn("begun with `", job.err)  # what was skipped would have stopped it
 
     def test_other_data(self):
         """Ranks that count other steps would wait for each other; a resumed run would train on something else."""

@@ -167,6 +167,11 @@ class ProgressOnTerminal(Case):
         self.expect(job, 0)
         self.expect_live(job.out, 40)
 
+    def test_launch_script_needs_the_hosts_it_is_told_of(self):
+        job = self.launch([ROOT / "launch/mpirun.sh", "--hostfile", "", "--dry-run", "train"])
+        self.expect(job, 2)
+        self.assertIn("usage: launch/mpirun.sh", job.err)
+
     def test_launch_script_hands_on_its_width(self):
         script = [ROOT / "launch/mpirun.sh"]
         self.assertIn("-x OCTET_COLUMNS=50 ", on_terminal([*script, "--dry-run", "train"], 50, OCTET=OCTET))

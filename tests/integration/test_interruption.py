@@ -78,6 +78,22 @@ class Signalled(Case):
     def test_signal_to_one_rank_stops_all(self):
         self.interrupt("rank1", lambda job: os.kill(job.ranks()[1], signal.SIGUSR1), ranks=2)
 
+    def test_signal_during_the_test(self):
+        """Whoever stops a job may not wait for the test of its epoch; the resumed one begins with it."""
+        settings = {"ranks": 2, "train__steps": 5, "data__samples": 2560, "data__batch": 640, "train__eval_every_epochs": 1,
+                    "checkpoint__every_steps": 3}
+        job = self.start("tested", **settings)
+        self.wait_for_step(job, "tested", 4)
+        os.kill(job.ranks()[1], signal.SIGUSR1)
+        self.expect(job, 85)
+        self.assertEqual(self.checkpoints("tested"), [3, 4])
+        self.assertNotIn("test", [record["kind"] for record in self.metrics("tested")], job)
+        self.train("tested", resume=True, **settings)
+        self.train("whole", **settings)
+        tested, whole = ([(m["step"], m["kind"], m["loss"]) for m in self.metrics(run)] for run in ("tested", "whole"))
+        self.assertEqual(tested, whole)
+        self.assertEqual(self.result("tested")["loss"], self.result("whole")["loss"])
+
     def test_nobody_reads_what_it_says(self):
         """`| tee log` dies of the Ctrl-C that asks for a checkpoint."""
         for run, program in ("alone", [OCTET]), ("script", ["env", f"OCTET={OCTET}", ROOT / "launch/mpirun.sh", "-n", "2"]):

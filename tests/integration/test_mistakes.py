@@ -109,7 +109,7 @@ class NonFinite(Case):
             job = self.train(f"stop{ranks}", code=1, ranks=ranks, train__lr="1e6")
             self.assertEqual(job.err.count("octet: error"), 1, job)
             self.assertRegex(job.err, r"step \d+: loss or gradient is not finite; first at '(gradient of )?(conv|layer|fc)[\w.]*'", job)
-            self.assertRegex(job.err, "to mend: lower train.lr")
+            self.assertRegex(job.err, "to mend: start anew with a lower train.lr")
 
     def test_skip_goes_on(self):
         for ranks in 1, 2:

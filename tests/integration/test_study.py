@@ -4,6 +4,7 @@
 import fcntl
 import json
 import os
+import shutil
 import signal
 import time
 
@@ -40,6 +41,7 @@ class Studies(Case):
         self.assertAlmostEqual(rows[1]["drop"], rows[0]["mean"] - rows[1]["mean"])
         again = self.octet("study", study, "--directory", out, code=1)
         self.assertEqual((again.out.count("finished"), again.out.count("started")), (2, 0), again)
+        self.assertRegex(again.out, "failed    lost-seed1: octet: error.*nowhere.safetensors.*; --again tries it anew")
         # Another grid in the same place does not mix with its results.
         for before, after in ("train.epochs: 2", "train.epochs: 3"), ("set: {", "set: {train.steps: 2, "):
             study.write_text(STUDY.replace(before, after))
@@ -110,6 +112,24 @@ class Studies(Case):
         os.kill(job.process.pid, signal.SIGKILL)
         self.assertEqual(job.wait(), -signal.SIGKILL, job)  # and the training with it
         self.assertEqual((out / "int8-seed1" / "train.log").read_text().count("stopped by a signal"), 2)
+
+    def test_goes_on(self):
+        """Where another study began a run after this one looked, nobody reads on, and octet is built anew meanwhile."""
+        study, out, octet = self.directory / "tiny.yaml", self.directory / "on", self.directory / "octet"
+        study.write_text(STUDY.replace("train.epochs: 2", "train.steps: 1"))
+        self.octet("study", study, "--directory", out, "--only", "fp32")
+        (out / "fp32-seed1" / "config.yaml").rename(self.directory / "config.yaml")
+        (out / "fp32-seed1" / "result.json").unlink()
+        shutil.copy(OCTET, octet)
+        job = self.launch(["bash", "-c", '"$@" | true; exit ${PIPESTATUS[0]}', "bash", octet, "study", study, "--directory", out,
+                           "--only", "fp32|int8"])
+        while not (out / "fp32-seed1" / "result.json").exists():
+            self.assertIsNone(job.process.poll(), job)
+            time.sleep(0.001)
+        octet.unlink()
+        shutil.copy(OCTET, octet)
+        self.expect(job, 0)
+        self.assertIn("| int8 | 1/1 |", (out / "table.md").read_text())
 
     def test_stops_between_two_trainings(self):
         study, out = self.directory / "tiny.yaml", self.directory / "between"

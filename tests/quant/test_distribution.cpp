@@ -59,7 +59,14 @@ TEST(KolmogorovSmirnov, ReadsZerosAndNothing) {
   histogram[histogram_bins / 2] = 1;  // one value far from all others: nothing fits
   const KolmogorovSmirnov ks = kolmogorov_smirnov(histogram);
   EXPECT_GT(ks.gaussian, 0.4);
-  EXPECT_TRUE(std::isfinite(ks.student));
+  for (const size_t others : {1, 100, 600}) {  // mostly zeros: half the difference of two shares is at most 0.5
+    std::fill(histogram.begin(), histogram.end(), 0);
+    histogram[0] = 1000;
+    for (size_t i = 0; i < others; ++i) ++histogram[histogram_bins / 2 + i];
+    const double student = kolmogorov_smirnov(histogram).student;
+    EXPECT_GE(student, 0);
+    EXPECT_LE(student, 0.5) << others;
+  }
 }
 
 }  // namespace

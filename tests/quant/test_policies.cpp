@@ -117,15 +117,15 @@ TEST(Policies, WageScalesTheWeightsOfASparedLayer) {
   const float gain = policy->weight_gain(64);
   ASSERT_LT(gain, 1);
   Values coded(256), spared(256), g = inputs(4, 0.3), v(256);
-  policy->initialize(tensor(coded), 64, true, kKey);
-  policy->initialize(tensor(spared), 64, false, kKey);
+  policy->initialize(tensor(coded), 64, false, kKey);
+  policy->initialize(tensor(spared), 64, true, kKey);
   UpdateContext update = context();
   update.sgd.learning_rate = 8;
   for (int step = 0; step < 2; ++step) {
     for (size_t i = 0; i < coded.size(); ++i) EXPECT_EQ(spared[i], gain * coded[i]);
-    update.coded = true;
+    update.spared = false;
     policy->update(*backend, update, tensor(coded), tensor(g), tensor(v));
-    update.coded = false;
+    update.spared = true;
     policy->update(*backend, update, tensor(spared), tensor(g), tensor(v));
   }
 }
@@ -151,9 +151,18 @@ TEST(Policies, WageUbn) {
   expect_equal(x, "wageubn", "norm");
 
   Values w = inputs(1, 3), g = inputs(4, 0.3), v = inputs(6, 0.1);
-  policy->update(*backend, context(), tensor(w), tensor(g), tensor(v));
+  UpdateContext update = context();
+  update.sgd.decay = 0.01f;
+  policy->update(*backend, update, tensor(w), tensor(g), tensor(v));
   expect_equal(v, "wageubn", "velocity");
   expect_equal(w, "wageubn", "updated");
+
+  // A spared layer: plain SGD, whatever the gradient's magnitude.
+  update.spared = true;
+  update.sgd = {0.125f, 0, 0, false};
+  Values spared(256, 1.0f), small(256, 1e-6f), still(256);
+  policy->update(*backend, update, tensor(spared), tensor(small), tensor(still));
+  for (float value : spared) ASSERT_EQ(value, 1 - 0.125f * 1e-6f);
 }
 
 TEST(Policies, RangeBn) {
@@ -195,14 +204,17 @@ TEST(Policies, RangeBn) {
 TEST(Policies, PerSample) {
   const auto policy = make_policy(config_of("psq"));
   expect_equal(rounded(*policy, Role::weight, inputs(1, 3)), "psq", "weight");
-  expect_equal(rounded(*policy, Role::error, inputs(3, 0.01)), "psq", "error");
-  expect_equal(rounded(*policy, Role::weight_error, inputs(3, 0.01)), "psq", "weight_error");
-  Values x = inputs(2, 4), mean(4), variance(4);
-  const Moments moments{mean.data(), variance.data(), nullptr, nullptr};
-  policy->measure_norm(tensor(x, {1, 8, 8, 4}), &moments, 1e-5f);
-  expect_equal(x, "psq", "activation");
-  expect_equal(mean, "psq", "mean");
-  expect_equal(variance, "psq", "variance");
+  expect_equal(rounded(*policy, Role::activation, inputs(2, 4)), "psq", "activation");
+  const auto errors = all()["psq"]["error_input"].get<Values>();
+  const Values got = rounded(*policy, Role::error, errors);
+  const auto want = all()["psq"]["error"].get<Values>();
+  for (size_t first = 0; first < 256; first += 64) {  // a sample, whose errors are 100 times those of the next
+    float largest = 0;
+    for (size_t i = first; i < first + 64; ++i) largest = std::max(largest, std::abs(want[i]));
+    for (size_t i = first; i < first + 64; ++i) EXPECT_NEAR(got[i], want[i], 2e-6f * largest) << i;
+  }
+  expect_equal(rounded(*policy, Role::weight_error, errors), "psq", "weight_error");
+  EXPECT_EQ(rounded(*policy, Role::error, Values(256, 5.0f)), Values(256, 5.0f));
 }
 
 TEST(Policies, DistributionAdaptive) {
@@ -266,6 +278,9 @@ TEST(Policies, RefuseWhatTheyDoNotDefine) {
   expect_refusal([&] { make_policy(wage)->check_layer("conv1", true, 4096); }, "conv1");
   wage.policy.quantize_first = true;
   expect_refusal([&] { make_policy(wage); }, "quantize_first");
+  Config dorefa = config_of("dorefa");
+  dorefa.policy.quantize_first = true;
+  expect_refusal([&] { make_policy(dorefa); }, "quantize_first");
   expect_refusal([&] { make_policy(config_of("range_bn"))->check_layer("conv1", true, 100); }, "16 chunks");
   expect_refusal([&] { make_policy(config_of("dorefa2")); }, "dorefa2");
   for (const char* name : {"fp32", "dorefa", "wage", "wageubn", "range_bn", "fp8", "psq", "dai8"}) {

@@ -82,12 +82,13 @@ class ConvBlock final : public Node {
     if (codes) encode_error_ = policy.encoding(Role::error);
     real_weight_gradient_ = codes && policy.real_weight_gradient();
 
+    const bool spared = !policy.quantizes(site());
     const std::string prefix = normalize ? options_.norm : name_;
     weight_index_ = d.param(name_ + ".weight", options_.linear ? ParamKind::linear_weight : ParamKind::conv_weight,
-                            conv_.weight(), options_.init, codes ? policy.encoding(Role::weight) : Encoding{});
+                            conv_.weight(), options_.init, codes ? policy.encoding(Role::weight) : Encoding{}, spared);
     if (normalize)
-      gamma_index_ = d.param(prefix + ".weight", ParamKind::norm_weight, {1, 1, 1, channels}, Init::one, {});
-    beta_index_ = d.param(prefix + ".bias", ParamKind::bias, {1, 1, 1, channels}, Init::zero, {});
+      gamma_index_ = d.param(prefix + ".weight", ParamKind::norm_weight, {1, 1, 1, channels}, Init::one, {}, false);
+    beta_index_ = d.param(prefix + ".bias", ParamKind::bias, {1, 1, 1, channels}, Init::zero, {}, spared && !normalize);
     if (normalize) {
       mean_index_ = d.statistic(prefix + ".running_mean", channels, 0);
       variance_index_ = d.statistic(prefix + ".running_var", channels, 1);
@@ -109,7 +110,7 @@ class ConvBlock final : public Node {
       real_error_ = d.keep(conv_.y, DType::f32, Need::backward);
       real_x_ = d.keep(conv_.x, DType::f32, Need::backward);
     }
-    if (policy.simulates()) simulation_.declare(d, name_, conv_, policy.quantizes(site()), normalize, needs_dx_);
+    if (policy.simulates()) simulation_.declare(d, name_, conv_, !spared, normalize, needs_dx_);
     if (codes && policy.needs_clips()) clip_layer_ = d.clip_layer(name_, weight_index_);
     d.reads_in_backward(inputs_[0]);
     if (masks_sum()) d.reads_in_backward(inputs_[1]);
