@@ -163,7 +163,7 @@ def main():
         parser.error(f"--ranks: {options.ranks} do not divide {options.threads} threads")
     if importlib.util.find_spec("torch") is None:
         sys.exit(f"compare.py: {sys.executable} has no PyTorch; to mend: python3 -m venv venv && "
-                 "venv/bin/pip install torch numpy && . venv/bin/activate")
+                 "venv/bin/pip install torch torchvision numpy pillow && . venv/bin/activate")
 
     triad = run([options.program, "bench", "kernels", "--filter", "memory/triad", "--json"])[0]
     results = []
