@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Packs octet with the libraries it needs, for machines where nothing can be installed: cluster nodes, bare GPU machines.
-# The CUDA backend is in it where nvcc is found; the image_folder data set is not (its libraries are larger than all else).
+# The CUDA backend is in it where nvcc is found; the image_folder data set is not (its libraries are larger than all else), nor
+# Open MPI's plugins: it runs one rank. For more build octet there.
 # usage: launch/bundle.sh [OUTPUT.tar.xz]   (default: build/octet-bundle.tar.xz)
 # There: tar xf octet-bundle.tar.xz && octet-bundle/octet train octet-bundle/configs/shapes_resnet20_unified_int8.yaml
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-case ${1:-} in -*) sed -n '2,5s/^# //p' launch/bundle.sh >&2; exit 2 ;; esac
+case ${1:-} in -*) sed -n '2,6s/^# //p' launch/bundle.sh >&2; exit 2 ;; esac
 output=$(realpath -m "${1:-build/octet-bundle.tar.xz}")
 build=build/bundle
 mkdir -p build
@@ -39,4 +40,5 @@ done
 cp -r configs LICENSE tests/gpu.sh "$folder/"
 cp bench/peers/networks.py bench/peers/pytorch_gpu_step.py "$folder/bench/"
 tar -C "$build" -cJf "$output" octet-bundle
-echo "$output: $(du -h "$output" | cut -f1)"
+libc=$(objdump -T "$folder"/bin/* "$folder"/lib/* | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -1)
+echo "$output: $(du -h "$output" | cut -f1); it needs a C library with $libc (ldd --version) or newer"

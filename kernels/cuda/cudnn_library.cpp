@@ -19,7 +19,7 @@ struct Loaded {
   Loaded() {
     void* const handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
     if (handle == nullptr) {
-      missing = say("no ", file);
+      missing = dlerror();
       return;
     }
     const auto find = [&](auto& function, const char* name) {

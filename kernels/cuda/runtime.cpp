@@ -57,8 +57,12 @@ Device open_device(int index) {
                 "run where `nvidia-smi` lists a GPU, check CUDA_VISIBLE_DEVICES, or set backend.device: cpu",
                 "backend.device: cuda finds no GPU");
   check(status, "looking for GPUs");
-  REQUIRE_USAGE(index < count, say("start at most ", count, " rank(s) on this machine"), "rank ", index,
-                " of this machine has no GPU of its own: there are ", count, ", and two ranks on one GPU are refused");
+  REQUIRE_USAGE(
+      index < count,
+      say("start at most ", count,
+          " rank(s) on this machine; where each sees a GPU of its own alone, let all see all (srun --gpu-bind=none)"),
+      "rank ", index, " of this machine has no GPU of its own: there are ", count,
+      ", and two ranks on one GPU are refused");
   cudaDeviceProp properties;
   check(cudaGetDeviceProperties(&properties, index), "asking for the GPU's properties");
   const std::string architecture = say("sm_", properties.major, properties.minor);
@@ -105,6 +109,14 @@ size_t free_bytes() {
 
 void copy_to_device(void* to, const void* from, size_t bytes, Stream stream) {
   check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, native(stream)), "copying to the GPU");
+  // Where the GPU reads the host's memory itself the copy may come after the call.
+  cudaPointerAttributes memory = {};
+  int device = 0, reads_the_hosts = 0;
+  check(cudaPointerGetAttributes(&memory, from), "asking for the memory's kind");
+  check(cudaGetDevice(&device), "asking for the GPU");
+  check(cudaDeviceGetAttribute(&reads_the_hosts, cudaDevAttrPageableMemoryAccess, device),
+        "asking for the GPU's properties");
+  if (reads_the_hosts && memory.type == cudaMemoryTypeUnregistered) synchronize(stream);
 }
 void copy_to_host(void* to, const void* from, size_t bytes, Stream stream) {
   check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, native(stream)), "copying from the GPU");
