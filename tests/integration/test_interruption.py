@@ -80,13 +80,14 @@ class Signalled(Case):
 
     def test_signal_during_the_test(self):
         """Whoever stops a job may not wait for the test of its epoch; the resumed one begins with it."""
-        settings = {"ranks": 2, "train__steps": 5, "data__samples": 2560, "data__batch": 640, "train__eval_every_epochs": 1,
-                    "checkpoint__every_steps": 3}
+        settings = {"ranks": 2, "train__steps": 2, "data__samples": 20480}  # two short steps, then 5120 images, for seconds
         job = self.start("tested", **settings)
-        self.wait_for_step(job, "tested", 4)
-        os.kill(job.ranks()[1], signal.SIGUSR1)
+        self.wait_for_step(job, "tested", 1)
+        rank = job.ranks()[1]
+        self.wait_for_step(job, "tested", 2)
+        os.kill(rank, signal.SIGUSR1)
         self.expect(job, 85)
-        self.assertEqual(self.checkpoints("tested"), [3, 4])
+        self.assertEqual(self.checkpoints("tested"), [2])
         self.assertNotIn("test", [record["kind"] for record in self.metrics("tested")], job)
         self.train("tested", resume=True, **settings)
         self.train("whole", **settings)
