@@ -77,7 +77,7 @@ step() {  # NAME LIMIT_SECONDS COMMAND...: runs it, keeps its output and status
 
 # Where Python's packages brought cuDNN, the loader does not look on its own.
 packages=$(python3 -c 'import glob, site; print(":".join(p for s in site.getsitepackages() for p in glob.glob(s + "/nvidia/*/lib")))' 2> /dev/null)
-export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:-}${packages:+:$packages}"
+if [ -n "$packages" ]; then export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$packages"; fi
 step device 30 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
 step tests 240 ./test_cuda_device --gtest_brief=1
 if command -v compute-sanitizer > /dev/null; then

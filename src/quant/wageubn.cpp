@@ -70,20 +70,20 @@ class WageUbn final : public SimulatedPolicy {
     }
     float* const g = gradient.f32();
     float* const v = velocity.f32();
-    const float momentum = context.sgd.momentum;
-    for_each(w, [g, decay = context.sgd.decay](float& value, int64_t i) { g[i] += decay * value; });
+    const float decay = context.sgd.decay, momentum = context.sgd.momentum;
     const auto move = [=](float& value, int64_t i, float step) {
       v[i] = grid(momentum * v[i] + step, 13);
       value = grid(value - rate * v[i], 24);
     };
     if (context.weight) {
+      if (decay != 0) for_each(w, [=](float& value, int64_t i) { g[i] += decay * value; });  // shift() reads the sum
       const float scale = shift(absmax(gradient));
       for_each_random(w, context.key, [=](float& value, int64_t i, float u) {
         const float n = clamp(floor_of(g[i] / scale * levels + u), 1 - levels, levels - 1);
         move(value, i, grid(n / 16384, 15));
       });
     } else {
-      for_each(w, [=](float& value, int64_t i) { move(value, i, grid(g[i], 15)); });
+      for_each(w, [=](float& value, int64_t i) { move(value, i, grid(g[i] + decay * value, 15)); });
     }
   }
 };

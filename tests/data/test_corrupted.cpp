@@ -97,7 +97,7 @@ TEST_F(Corrupted, EveryReaderSkipsOrStopsInBoundedMemory) {
   EXPECT_LT(peak() - before, 256);
 }
 
-// What the library warns of although all pixels are there, as in files of ImageNet and from some cameras.
+// What the library warns of although all pixels are there.
 TEST(Jpeg, HarmlessWarningsAreNoDamage) {
   const auto jpeg = encoded(picture(40, 50), ".jpg");
   const auto decoded = [](const std::vector<uint8_t>& bytes) {
