@@ -41,9 +41,13 @@ void DurableFile::write_at(int64_t offset, std::span<const std::byte> bytes) {
   if (pwrite(descriptor_, bytes.data(), bytes.size(), offset) != ssize_t(bytes.size())) refuse(temporary_, "write");
 }
 
-void DurableFile::commit() {
+void DurableFile::sync() {
   if (fsync(descriptor_) != 0) refuse(temporary_, "fsync");
   if (close(std::exchange(descriptor_, -1)) != 0) refuse(temporary_, "close");
+}
+
+void DurableFile::commit() {
+  if (descriptor_ >= 0) sync();
   if (rename(temporary_.c_str(), path_.c_str()) != 0) refuse(path_, "rename");
   temporary_.clear();
   const std::string parent = std::filesystem::path(path_).parent_path().string();

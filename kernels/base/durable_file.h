@@ -27,7 +27,8 @@ class DurableFile {
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
   void write_at(int64_t offset, std::span<const std::byte> bytes);  // over what is already written
-  void commit();
+  void sync();    // the content is complete and safe; what fails for want of space has failed then
+  void commit();  // also sync(), unless it was called
 
  private:
   std::string path_, temporary_;

@@ -133,6 +133,8 @@ PackReport pack_image_folder(const Config& config, const std::string& directory)
   DurableFile train((fs::path(directory) / "train.pack").string()), test((fs::path(directory) / "val.pack").string());
   write_pack(splits.train, config.data, train, report);
   write_pack(splits.test, config.data, test, report);
+  train.sync();
+  test.sync();
   fs::remove(fs::path(directory) / "val.pack", error);  // a crash in between leaves no pair of an old and a new one
   train.commit();
   test.commit();

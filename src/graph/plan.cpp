@@ -411,7 +411,7 @@ void Plan::initialize_parameters(uint64_t seed) {
       return sum;
     };
     const bool own = is_weight(param.kind) && policy_.initialize({master.data(), shape, DType::f32}, int64_t(fan_in),
-                                                                 param.encoding.quantized(), {seed, 0, site, 0});
+                                                                 param.spared, {seed, 0, site, 0});
     for (int64_t i = 0; !own && i < shape.elements(); ++i) {
       double value = 0;
       switch (param.init) {

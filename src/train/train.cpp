@@ -105,6 +105,9 @@ class TrainingRun {
         done_ = found.step;
         spdlog::info("resumed {} at step {} of {}, on {} rank(s)", found.path, done_, total_steps_, transport_.size());
       } else {
+        REQUIRE_USAGE(finished_steps(path) == 0,
+                      "name another directory, or move result.json and weights.safetensors away", path,
+                      " holds a result but no checkpoints");
         spdlog::info("nothing to resume in {}: starting at step 0", path);
       }
     }
@@ -137,7 +140,7 @@ class TrainingRun {
 
   void begin_epoch() {
     epoch_loss_ = epoch_top1_ = 0;
-    epoch_steps_ = epoch_finite_ = 0;
+    epoch_steps_ = epoch_counted_ = 0;
     epoch_start_ = seconds_now();
   }
 
@@ -148,14 +151,16 @@ class TrainingRun {
     const double now = seconds_now();
     train_seconds_ += now - before;
     ++epoch_steps_;
-    if (report.finite) {
-      ++epoch_finite_;
+    if (!report.skipped) {
+      ++epoch_counted_;
       epoch_loss_ += report.loss;
       epoch_top1_ += report.top1;
     }
     if (!leads()) return report;
 
-    if (!report.finite) spdlog::warn("step {}: loss or gradient is not finite; the step was skipped", done_);
+    if (report.skipped)
+      spdlog::warn("step {}: {}; the step was skipped", done_,
+                   report.empty ? "no image of the batch could be read" : "loss or gradient is not finite");
     const double data_share = (trainer_.wait_seconds() - waited) / std::max(now - before, 1e-9);
     const int64_t epoch = (done_ - 1) / steps_per_epoch_;
     progress_->step({.epoch = epoch + 1,
@@ -211,8 +216,8 @@ class TrainingRun {
       EpochStatus status;
       status.epoch = epoch();
       status.epochs = config_.train.epochs;
-      status.train_loss = epoch_loss_ / double(epoch_finite_);  // NaN if there was none
-      status.train_top1 = epoch_top1_ / double(epoch_finite_);
+      status.train_loss = epoch_loss_ / double(epoch_counted_);  // NaN if there was none
+      status.train_top1 = epoch_top1_ / double(epoch_counted_);
       status.seconds = seconds;
       status.images_per_second = double(epoch_steps_ * config_.data.batch) / seconds;
       if (tests()) status.test = EpochStatus::Test{test_.loss, test_.top1};
@@ -270,8 +275,7 @@ class TrainingRun {
     result.weights_sha256 = trainer_.weights_sha256();
     result.commit = commit;
     write_result(directory_->path(), result);
-    if (trainer_.skipped_steps() > 0)
-      spdlog::warn("{} of {} steps were not finite and were skipped", trainer_.skipped_steps(), steps);
+    if (trainer_.skipped_steps() > 0) spdlog::warn("{} of {} steps were skipped", trainer_.skipped_steps(), steps);
     spdlog::info("done: test top-1 {:.2f} %, top-5 {:.2f} %, loss {:.4f}; {:.0f} img/s; {}", 100 * result.top1,
                  100 * result.top5, result.loss, result.images_per_second, directory_->path() + "/result.json");
   }
@@ -288,7 +292,7 @@ class TrainingRun {
   int64_t done_ = 0;        // steps
   bool finished_ = false;   // before this run of the program
   bool owes_test_ = false;  // it was stopped between a step and the test of its epoch
-  int64_t epoch_steps_ = 0, epoch_finite_ = 0;
+  int64_t epoch_steps_ = 0, epoch_counted_ = 0;
   double epoch_loss_ = 0, epoch_top1_ = 0, epoch_start_ = 0, train_seconds_ = 0;
 };
 

@@ -146,7 +146,7 @@ Report Trainer::step(int64_t index, bool stop) {
   });
   send_next_batch();  // a GPU computes meanwhile
   Report report = agree(step, index, stop);
-  if (report.finite) {
+  if (!report.skipped) {
     report.clips_updated =
         clips_ && clips_->update();  // on a due step rank 0 decides clips and learning-rate scales for all
     run(Program::update, step, [&] {
@@ -238,26 +238,26 @@ Report Trainer::agree(const Step& step, int64_t index, bool stop) {
   }
   if (clips_) clips_->judge(std::span(sums).subspan(6));
 
-  REQUIRE(sums[5] > 0, "see whether the data still is where data.root says", "step ", index + 1,
-          ": no image of the batch could be read");
   Report report;
-  report.finite = sums[0] == 0;
   report.stop = sums[1] > 0;
-  const double count = sums[5];
-  report.loss = report.finite ? sums[2] / count : std::numeric_limits<double>::quiet_NaN();
-  report.top1 = sums[3] / count;
-  report.top5 = sums[4] / count;
+  report.empty = sums[5] == 0;
+  report.skipped = sums[0] > 0 || report.empty;
   report.learning_rate = learning_rate(config_.train, index, steps_per_epoch());
-  if (!report.finite) {
-    ++skipped_;
-    if (config_.train.on_nonfinite == "stop") {
-      Step inspected = step;
-      const std::string where = plan_->first_nonfinite(inspected);
-      REQUIRE(false,
-              "start anew with a lower train.lr or more train.warmup_epochs, or resume with train.on_nonfinite: skip",
-              "step ", index + 1, ": loss or gradient is not finite; first at ",
-              where.empty() ? std::string("another rank") : "'" + where + "'");
-    }
+  report.loss = report.skipped ? std::numeric_limits<double>::quiet_NaN() : sums[2] / sums[5];
+  report.top1 = report.empty ? 0 : sums[3] / sums[5];
+  report.top5 = report.empty ? 0 : sums[4] / sums[5];
+  // Of a few small batches it may be chance.
+  empty_batches_ = report.empty ? empty_batches_ + 1 : 0;
+  REQUIRE(empty_batches_ < 10, "see whether the data still is where data.root says", "step ", index + 1,
+          ": no image of the last ", empty_batches_, " batches could be read");
+  if (report.skipped) ++skipped_;
+  if (sums[0] > 0 && config_.train.on_nonfinite == "stop") {
+    Step inspected = step;
+    const std::string where = plan_->first_nonfinite(inspected);
+    REQUIRE(false,
+            "start anew with a lower train.lr or more train.warmup_epochs, or resume with train.on_nonfinite: skip",
+            "step ", index + 1, ": loss or gradient is not finite; first at ",
+            where.empty() ? std::string("another rank") : "'" + where + "'");
   }
   return report;
 }

@@ -21,8 +21,9 @@ namespace octet {
 struct Report {                         // of one step, over all ranks
   double loss = 0, top1 = 0, top5 = 0;  // means over the samples
   double learning_rate = 0;
-  bool finite = true;  // false: loss or gradient was not, and the step changed nothing
-  bool stop = false;   // some rank was asked to stop
+  bool skipped = false;  // the step changed nothing: loss or gradient was not finite, or
+  bool empty = false;    // no image of the batch could be read
+  bool stop = false;     // some rank was asked to stop
   bool clips_updated = false;
 };
 
@@ -102,7 +103,7 @@ class Trainer {
   std::unique_ptr<Watchdog> watchdog_;
   PhaseTimes times_;
   bool timing_ = false;
-  int64_t skipped_ = 0, train_step_ = 0;
+  int64_t skipped_ = 0, empty_batches_ = 0, train_step_ = 0;
 };
 
 // The backend the configuration asks for; threads: 0 in the configuration means this rank's share of the allowed cores.

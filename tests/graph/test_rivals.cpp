@@ -12,6 +12,7 @@ Config config_of(const std::string& policy, const std::string& model) {
   config.policy.name = policy;
   config.policy.quantize_last = policy == "wage";
   if (policy == "wage") config.train.momentum = config.train.decay = 0;
+  if (policy == "wageubn") config.train.decay = 0;  // its update would add it to the gradients, which are compared
   config.model.name = model;
   config.model.dropout = 0;
   return config;
@@ -61,6 +62,25 @@ TEST(Rivals, PerSamplePointsWhereFp32Does) { compare("psq", "resnet20", 0.65, 1)
 TEST(Rivals, DistributionAdaptivePointsWhereFp32Does) { compare("dai8", "resnet20", 0.65, 1); }
 TEST(Rivals, RangeBnPointsWhereFp32Does) { compare("range_bn", "resnet20", 0.45, 1); }
 TEST(Rivals, UnifiedInt8PointsWhereFp32Does) { compare("unified_int8", "resnet20", 0.65, 1); }
+
+// Weights of two bits begin on their grid; those of the spared first layer on 1 / alpha of it.
+TEST(Rivals, WageBeginsOnItsGrid) {
+  Config config = config_of("wage", "vgg7");
+  config.policy.bits.weight = 2;
+  Harness rival(config, make_reference_backend(), 2, 32, {.storage = DType::f32});
+  int spared = 0, coded = 0;
+  for (const Param& param : rival.plan->params()) {
+    if (!is_weight(param.kind)) continue;
+    const float gain = rival.policy->weight_gain(param.shape.h * param.shape.w * param.shape.c);
+    ASSERT_LT(gain, 1) << param.name;
+    (param.spared ? spared : coded)++;
+    float largest = 0;
+    for (int64_t i = 0; i < param.master.elements(); ++i) largest = std::max(largest, std::abs(param.master.f32()[i]));
+    EXPECT_EQ(largest, param.spared ? 0.5f * gain : 0.5f) << param.name;
+  }
+  EXPECT_EQ(spared, 1);
+  EXPECT_GT(coded, 0);
+}
 
 // The gradients of an image's logits sum to 0. Of many classes each has so little that a grid of 8 bits for all of them
 // would swallow it.

@@ -2,7 +2,7 @@
 """Disks that are full, checkpoints that are damaged, and run directories that are taken."""
 
 import resource
-
+import shutil
 import struct
 import zlib
 
@@ -110,15 +110,37 @@ class RunDirectory(Case):
         job = self.train("other", code=2, train__steps=6, resume=True, train__on_nonfinite="stop")
         self.assertIn("begun with `", job.err)  # what was skipped would have stopped it
 
+    def write_pictures(self, name, count):
+        """A folder of two classes, `count` pictures in each split of each. Returns the settings that read it."""
+        for folder in "train/a", "train/b", "val/a", "val/b":
+            (self.directory / name / folder).mkdir(parents=True)
+            for picture in range(count):
+                write_png(self.directory / name / folder / f"{picture}.png", 32, picture)
+        return {"data__name": "image_folder", "data__root": self.directory / name, "data__image_size": 32,
+                "data__samples": 0, "model__classes": 2}
+
+    def test_batches_without_a_readable_picture(self):
+        """Of a few small batches it is chance; of many in a row it is missing data."""
+        settings = self.write_pictures("bad", 6) | {"data__batch": 2, "data__bad_images": "skip", "train__steps": 0,
+                                                    "train__epochs": 1}
+        train = sorted((self.directory / "bad" / "train").glob("*/*.png"))
+        for picture in train[:10]:
+            picture.write_text("no picture")
+        for ranks in 1, 2:
+            job = self.train(f"few{ranks}", ranks=ranks, **settings)
+            self.assertRegex(job.err, r"warning: step \d+: no image of the batch could be read; the step was skipped")
+            self.assertRegex(job.err, r"[45] of 6 steps were skipped")
+        for picture in train[10:]:
+            picture.write_text("no picture")
+        for ranks in 1, 2:
+            job = self.train(f"all{ranks}", code=1, ranks=ranks, **{**settings, "train__epochs": 2})
+            self.assertEqual(job.err.count("octet: error"), 1, job)
+            self.assertRegex(job.err, "step 10: no image of the last 10 batches could be read\n.*to mend: see whether")
+
     def test_other_data(self):
         """Ranks that count other steps would wait for each other; a resumed run would train on something else."""
-        for name, pictures in ("one", 16), ("two", 12):
-            for folder in "train/a", "train/b", "val/a", "val/b":
-                (self.directory / name / folder).mkdir(parents=True)
-                for picture in range(pictures):
-                    write_png(self.directory / name / folder / f"{picture}.png", 32, picture)
-        settings = {"data__name": "image_folder", "data__root": self.directory / "one", "data__image_size": 32,
-                    "data__samples": 0, "data__batch": 8, "model__classes": 2, "train__steps": 2}
+        self.write_pictures("two", 12)
+        settings = self.write_pictures("one", 16) | {"data__batch": 8, "train__steps": 2}
         self.train("one", **settings)
         (self.directory / "one").rename(self.directory / "moved")
         settings |= {"data__root": self.directory / "moved", "train__steps": 3}
@@ -150,6 +172,17 @@ class RunDirectory(Case):
         result = self.result("finished1")
         self.assertIn("more steps than the 4", self.train("finished1", code=2, train__steps=4, resume=True).err)
         self.assertEqual(self.result("finished1"), result)
+
+    def test_result_without_checkpoints(self):
+        self.train("bare", train__steps=3)
+        shutil.rmtree(self.run_path("bare") / "checkpoints")
+        files = [self.run_path("bare") / name for name in ("result.json", "weights.safetensors", "metrics.jsonl")]
+        before = [file.read_bytes() for file in files]
+        for ranks in 1, 2:
+            job = self.train("bare", code=2, ranks=ranks, resume=True, train__steps=3)
+            self.assertEqual(job.err.count("octet: error"), 1, job)
+            self.assertRegex(job.err, "holds a result but no checkpoints\n.*to mend: name another directory, or move")
+        self.assertEqual([file.read_bytes() for file in files], before)
 
     def test_oldest_checkpoints_go(self):
         self.train("kept", checkpoint__every_steps=2, checkpoint__keep=2)
