@@ -88,7 +88,8 @@ std::string layers(const RunRecords& records) {
   if (records.layers.empty()) return {};
   std::string html =
       "<h2>Clipping and learning rates, layer by layer</h2><p>One row or line for each quantized layer, from the input "
-      "(dark) to the output (bright). Each column is an update of the clips: after steps 1, 2, 3, 5, 9 … and then once a "
+      "(dark) to the output (bright). Each column is an update of the clips: after steps 1, 2, 3, 5, 9 … and then once "
+      "a "
       "period. "
       "Point at a mark to read it.</p><div class=\"two\">\n";
   html += card(heat_map({.title = "Cosine distance d_c of the clipped, quantized gradient (eq. 7)",
@@ -104,7 +105,7 @@ std::string layers(const RunRecords& records) {
   std::vector<Series> saturated = of_layers(records, &RunRecords::Layer::saturated);
   for (Series& series : saturated)
     for (double& value : series.y) value *= 100;
-  html += card(line_chart({.title = "Saturated: gradients beyond the clip",
+  html += card(line_chart({.title = "Saturated: gradients beyond the clip, before its update",
                            .x_label = "step",
                            .y_label = "% of elements",
                            .by_depth = true,

@@ -8,6 +8,7 @@
 
 #include "kernels/base/error.h"
 #include "src/train/dry_plan.h"
+#include "src/train/result.h"
 #include "src/train/run_directory.h"
 #include "src/train/trainer.h"
 
@@ -71,7 +72,7 @@ class Reader {
     read_paper(plan);
     for (size_t row = 0; row < plan.rows.size(); ++row) {
       for (int64_t seed : seeds()) {
-        StudyRun run{plain(joined(plan.rows[row].labels, "-")) + "-seed" + std::to_string(seed), row, common};
+        StudyRun run{plain(joined(plan.rows[row].labels, "-")) + "-seed" + std::to_string(seed), row, seed, common};
         run.overrides.insert(run.overrides.end(), row_overrides[row].begin(), row_overrides[row].end());
         run.overrides.insert(run.overrides.end(), overrides.begin(), overrides.end());
         for (const std::string& setting : run.overrides)
@@ -228,6 +229,9 @@ std::string changed_since(const StudyPlan& plan, const StudyRun& run, const std:
     auto difference = training_difference(before, now);
     if (!difference)
       difference = first_difference(before, now, [](std::string_view path) { return path == "train.steps"; });
+    const std::optional<Result> result = read_result(run_directory);
+    if (!difference && result && result->ranks != plan.ranks)
+      return say("`ranks: ", result->ranks, "` then, `ranks: ", plan.ranks, "` now");
     return difference ? "`" + difference->before + "` then, `" + difference->now + "` now" : "";
   } catch (const UsageError& error) {  // of another version, or damaged
     return say("its settings are not known: ", error.what());

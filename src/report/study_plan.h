@@ -10,6 +10,7 @@ namespace octet {
 struct StudyRun {
   std::string name;  // of the row and the seed: its directory
   size_t row = 0;
+  int64_t seed = 0;
   std::vector<std::string> overrides;  // key=value
 };
 

@@ -13,6 +13,7 @@
 
 #include "kernels/base/durable_file.h"
 #include "src/report/records.h"
+#include "src/train/result.h"
 
 namespace octet {
 namespace {
@@ -31,9 +32,11 @@ Summary summary_of(const std::vector<double>& values) {
 }
 
 struct Outcome {
-  std::vector<double> top1, epoch_seconds, peak_megabytes;  // of the finished runs
-  std::vector<Series> curves;                               // test top-1, percent
-  std::vector<std::string> failures, left_out, commits;
+  std::vector<int64_t> seeds;  // of the finished runs, as are
+  std::vector<double> top1, epoch_seconds, peak_megabytes;
+  std::vector<std::string> commits, machines, data;
+  std::vector<Series> curves, failed_curves;  // test top-1, percent
+  std::vector<std::string> failures, left_out;
   size_t planned = 0;
 };
 
@@ -47,24 +50,29 @@ Outcome outcome_of(const StudyPlan& plan, size_t row, const std::string& directo
       outcome.left_out.push_back(run.name + ": " + changed);
       continue;
     }
-    std::ifstream failed(path / "failed.txt"), finished(path / "result.json");
-    const Json result = Json::parse(finished, nullptr, /*allow_exceptions=*/false);
-    if (!result.is_object()) {
-      if (std::string reason; std::getline(failed, reason)) outcome.failures.push_back(run.name + ": " + reason);
+    const std::optional<Result> result = read_result(path.string());
+    std::ifstream failed(path / "failed.txt");
+    if (std::string reason; !result && std::getline(failed, reason))
+      outcome.failures.push_back(run.name + ": " + reason);
+    else if (!result)
       continue;
+    if (result) {
+      outcome.seeds.push_back(run.seed);
+      outcome.top1.push_back(100 * result->top1);
+      outcome.peak_megabytes.push_back(double(result->peak_memory_bytes) / 1e6);
+      if (result->images_per_second > 0)
+        outcome.epoch_seconds.push_back(double(result->images_per_epoch) / result->images_per_second);
+      outcome.commits.push_back(result->commit);
+      outcome.machines.push_back(fmt::format("{} {}", result->backend, result->isa) +
+                                 (result->threads > 0 ? fmt::format(", threads: {}", result->threads) : ""));
+      outcome.data.push_back(result->data);
     }
-    outcome.top1.push_back(100 * result.value("top1", 0.0));
-    outcome.commits.push_back(result.value("commit", "unknown"));
-    const double speed = result.value("images_per_second", 0.0);
-    outcome.peak_megabytes.push_back(result.value("peak_memory_bytes", 0.0) / 1e6);
-    // Older results hold no images_per_epoch.
-    const double images = result.value("images", 0.0) / result.value("epochs", 1.0);
-    if (speed > 0) outcome.epoch_seconds.push_back(result.value("images_per_epoch", images) / speed);
     if (!std::filesystem::exists(path / "metrics.jsonl")) continue;
     const RunRecords records = read_records(path.string());
-    if (const auto curve = records.metrics.find("test/top1"); curve != records.metrics.end()) {
-      outcome.curves.push_back(curve->second);
-      for (double& value : outcome.curves.back().y) value *= 100;
+    if (const auto found = records.metrics.find("test/top1"); found != records.metrics.end()) {
+      Series curve = found->second;
+      for (double& value : curve.y) value *= 100;
+      (result ? outcome.curves : outcome.failed_curves).push_back(std::move(curve));
     }
   }
   return outcome;
@@ -87,11 +95,31 @@ Series mean_curve(const std::string& name, const std::vector<Series>& curves) {
   return mean;
 }
 
-// Of the difference of two means; nothing where one of them stands on a single run.
-std::optional<double> standard_error(const std::vector<double>& a, const std::vector<double>& b) {
-  if (a.size() < 2 || b.size() < 2) return {};
-  const double of_a = summary_of(a).deviation, of_b = summary_of(b).deviation;
-  return std::sqrt(of_a * of_a / double(a.size()) + of_b * of_b / double(b.size()));
+struct Drop {
+  double points = 0;
+  size_t seeds = 0;
+  std::optional<double> standard_error;  // none of single runs
+};
+
+// Of the means over the seeds that both have.
+std::optional<Drop> drop_of(const Outcome& row, const Outcome& baseline) {
+  std::vector<double> a, b;
+  for (size_t i = 0; i < row.seeds.size(); ++i)
+    for (size_t j = 0; j < baseline.seeds.size(); ++j)
+      if (row.seeds[i] == baseline.seeds[j]) a.push_back(row.top1[i]), b.push_back(baseline.top1[j]);
+  if (a.empty()) return {};
+  const Summary ours = summary_of(a), theirs = summary_of(b);
+  Drop drop{.points = theirs.mean - ours.mean, .seeds = a.size(), .standard_error = {}};
+  const double variance = ours.deviation * ours.deviation + theirs.deviation * theirs.deviation;
+  if (a.size() > 1) drop.standard_error = std::sqrt(variance / double(a.size()));
+  return drop;
+}
+
+// "3 of a, 1 of b".
+std::string counted(const std::map<std::string, int>& counts, const char* of) {
+  std::string text;
+  for (const auto& [name, runs] : counts) text += fmt::format("{}{} {} {}", text.empty() ? "" : "; ", runs, of, name);
+  return text;
 }
 
 // Of a Markdown table.
@@ -137,13 +165,14 @@ void write_study_table(const StudyPlan& plan, const std::string& directory) {
         outcome.top1.empty() && !outcome.failures.empty() ? "failed" : with_deviation(outcome.top1, "{:.2f}"));
     Json json = {{"labels", plan.rows[row].labels},
                  {"planned", outcome.planned},
+                 {"seeds", outcome.seeds},
                  {"top1", outcome.top1},
                  {"epoch_seconds", outcome.epoch_seconds},
                  {"peak_memory_megabytes", outcome.peak_megabytes},
                  {"paper", plan.rows[row].paper},
                  {"failures", outcome.failures},
                  {"left_out", outcome.left_out}};
-    Bar bar{.name = plan.rows[row].name(), .failed = !outcome.failures.empty()};
+    Bar bar{.name = plan.rows[row].name(), .failed = outcome.failures.size()};
     // A published accuracy is drawn beside ours; other figures (seconds) stand in the table alone.
     double published = 0;
     const std::string& paper = plan.rows[row].paper;
@@ -152,18 +181,20 @@ void write_study_table(const StudyPlan& plan, const std::string& directory) {
     if (!outcome.top1.empty()) {
       const Summary summary = summary_of(outcome.top1);
       bar.value = summary.mean, bar.deviation = summary.deviation;
-      json["mean"] = summary.mean, json["deviation"] = summary.deviation;
+      json["mean"] = summary.mean;
+      if (outcome.top1.size() > 1) json["deviation"] = summary.deviation;
     }
     if (drops) {
-      const Outcome& baseline = outcomes[*plan.rows[row].baseline];
-      const bool known = !outcome.top1.empty() && !baseline.top1.empty() && *plan.rows[row].baseline != row;
-      const double drop = known ? summary_of(baseline.top1).mean - summary_of(outcome.top1).mean : 0;
-      table += known ? fmt::format(" {:.2f}", drop) : " -";
-      if (known) json["drop"] = drop;
-      if (const auto error = standard_error(outcome.top1, baseline.top1); known && error) {
-        table += fmt::format(" ± {:.2f}", *error);
-        json["drop_standard_error"] = *error;
+      const size_t baseline = *plan.rows[row].baseline;
+      const std::optional<Drop> drop = baseline == row ? std::nullopt : drop_of(outcome, outcomes[baseline]);
+      table += drop ? fmt::format(" {:.2f}", drop->points) : " -";
+      if (drop) json["drop"] = drop->points;
+      if (drop && drop->standard_error) {
+        table += fmt::format(" ± {:.2f}", *drop->standard_error);
+        json["drop_standard_error"] = *drop->standard_error;
       }
+      if (drop && drop->seeds < outcome.seeds.size())
+        table += fmt::format(" ({} seed{})", drop->seeds, drop->seeds == 1 ? "" : "s");
       table += " |";
     }
     table +=
@@ -172,26 +203,39 @@ void write_study_table(const StudyPlan& plan, const std::string& directory) {
     for (const std::string& failure : outcome.failures) failures += "- " + failure + "\n";
     for (const std::string& run : outcome.left_out) left_out += "- " + run + "\n";
     bars.push_back(std::move(bar));
-    if (Series curve = mean_curve(plan.rows[row].name(), outcome.curves); !curve.x.empty())
-      curves.push_back(std::move(curve));
+    // What diverged shows how, where nothing else is to show.
+    curves.push_back(
+        mean_curve(plan.rows[row].name(), outcome.curves.empty() ? outcome.failed_curves : outcome.curves));
     rows.push_back(std::move(json));
   }
-  std::map<std::string, int> commits;
-  for (const Outcome& outcome : outcomes)
+  std::map<std::string, int> commits, machines, data;
+  for (const Outcome& outcome : outcomes) {
     for (const std::string& commit : outcome.commits) ++commits[commit];
-  table += fmt::format("\nAccuracies: mean and deviation over seeds.{} `{}`: the published value.",
-                       drops ? " Drops: differences of means and their standard errors." : "", plan.paper_says);
-  std::string before = " Runs by commit: ";
-  for (const auto& [commit, runs] : commits)
-    table += fmt::format("{}{} of {}", std::exchange(before, ", "), runs, commit);
-  table += commits.empty() ? "\n" : ".\n";
+    for (const std::string& machine : outcome.machines) ++machines[machine];
+    for (const std::string& fingerprint : outcome.data) ++data[fingerprint];
+  }
+  table += fmt::format(
+      "\nAccuracies: mean and deviation over seeds.{} `{}`: the published value.",
+      drops ? " Drops: differences of means over the seeds that both rows have, and their standard errors." : "",
+      plan.paper_says);
+  if (!commits.empty()) table += " Runs by commit: " + counted(commits, "of") + ".";
+  if (!machines.empty()) table += " Times: " + counted(machines, "on") + ".";
+  if (data.size() > 1) table += " Runs by data: " + counted(data, "of") + ".";
+  table += "\n";
   if (!failures.empty()) table += "\nFailed runs:\n\n" + failures;
   if (!left_out.empty()) table += "\nLeft out, trained with other settings:\n\n" + left_out;
   table += "\n![accuracy](accuracy.svg)\n\n![curves](curves.svg)\n";
 
   write_durably(directory + "/table.md", table);
   write_durably(directory + "/results.json",
-                Json{{"title", plan.title}, {"axes", plan.axes}, {"rows", rows}, {"commits", commits}}.dump(2) + "\n");
+                Json{{"title", plan.title},
+                     {"axes", plan.axes},
+                     {"rows", rows},
+                     {"commits", commits},
+                     {"machines", machines},
+                     {"data", data}}
+                        .dump(2, ' ', false, Json::error_handler_t::replace) +  // a file's name need not be UTF-8
+                    "\n");
   write_durably(directory + "/accuracy.svg",
                 bar_chart({.title = plan.title, .x_label = "test top-1 (%)"}, bars, plan.paper_says));
   write_durably(directory + "/curves.svg",

@@ -13,6 +13,10 @@ namespace {
 constexpr std::array<const char*, 10> palette = {"#2563eb", "#dc2626", "#059669", "#d97706", "#7c3aed",
                                                  "#0891b2", "#db2777", "#65a30d", "#475569", "#b45309"};
 
+// Of the i-th of several; beyond the palette its lines are dashed.
+std::string color_of(size_t i) { return palette[i % palette.size()]; }
+std::string dashes_of(size_t i) { return i < palette.size() ? "" : " stroke-dasharray=\"6 3\""; }
+
 // Viridis, by seven of its colors.
 std::string depth_color(double share) {
   constexpr std::array<std::array<double, 3>, 7> stops = {
@@ -173,20 +177,21 @@ std::string line_chart(const ChartOptions& options, std::span<const Series> seri
 
   std::string svg = opened(options, height) + axes(options, x, y, true);
   for (size_t i = 0; i < series.size(); ++i) {
-    const std::string color = options.by_depth ? depth_color(double(i) / double(std::max<size_t>(series.size() - 1, 1)))
-                                               : palette[i % palette.size()];
+    const std::string color =
+        options.by_depth ? depth_color(double(i) / double(std::max<size_t>(series.size() - 1, 1))) : color_of(i);
+    if (series[i].x.empty()) continue;
     svg += band_of(series[i], x, y, color);
     const std::string last = series[i].y.empty() ? "" : ": " + number(series[i].y.back()) + " at last";
     svg += fmt::format("<path class=\"line\" d=\"{}\" stroke=\"{}\"{}><title>{}{}</title></path>\n",
-                       path_of(series[i], x, y), color, options.by_depth ? " opacity=\"0.75\"" : "",
+                       path_of(series[i], x, y), color, options.by_depth ? " opacity=\"0.75\"" : dashes_of(i),
                        escaped(series[i].name), last);
     if (options.by_depth) continue;
     const double place = left + double(i % 3) * (options.width - left - right) / 3.0;
     const double row = options.height + 18.0 * double(i / 3);
     svg += fmt::format(
-        "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"14\" height=\"4\" rx=\"2\" fill=\"{}\"/>"
+        "<line x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\" stroke-width=\"4\"{}/>"
         "<text class=\"ink\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n",
-        place, row - 5, color, place + 20, row, escaped(series[i].name));
+        place, place + 14, row - 3, row - 3, color, dashes_of(i), place + 20, row, escaped(series[i].name));
   }
   return svg + "</svg>\n";
 }
@@ -219,20 +224,22 @@ std::string bar_chart(const ChartOptions& options, std::span<const Bar> bars, co
                        y + 12, escaped(bar.name));
     if (!bar.value) {
       svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" {}</text>\n", label + 6, y + 12,
-                         bar.failed ? "fill=\"#dc2626\">diverged or failed" : "class=\"soft\">no result yet");
+                         bar.failed > 0 ? "fill=\"#dc2626\">diverged or failed" : "class=\"soft\">no result yet");
     } else {
       // A dot, not a bar: the axis need not begin at 0.
       const double end = value(*bar.value);
       svg += fmt::format(
           "<line class=\"grid\" x1=\"{0:.1f}\" x2=\"{1:.1f}\" y1=\"{2:.1f}\" y2=\"{2:.1f}\"/>"
-          "<circle cx=\"{1:.1f}\" cy=\"{2:.1f}\" r=\"6\" fill=\"{3}\"><title>{4}: {5} +- {6}</title></circle>\n",
-          label, end, y + 8, palette[i % palette.size()], escaped(bar.name), number(*bar.value), number(bar.deviation));
+          "<circle cx=\"{1:.1f}\" cy=\"{2:.1f}\" r=\"6\" fill=\"{3}\"><title>{4}: {5}{6}</title></circle>\n",
+          label, end, y + 8, color_of(i), escaped(bar.name), number(*bar.value),
+          bar.deviation > 0 ? " +- " + number(bar.deviation) : "");
       if (bar.deviation > 0)
         svg += fmt::format(
             "<line x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"var(--ink,#1e293b)\"/>\n",
             value(*bar.value - bar.deviation), value(*bar.value + bar.deviation), y + 8, y + 8);
-      svg += fmt::format("<text class=\"ink\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n",
-                         std::max(end, value(*bar.value + bar.deviation)) + 8, y + 12, number(*bar.value));
+      svg += fmt::format("<text class=\"ink\" x=\"{:.1f}\" y=\"{:.1f}\">{}{}</text>\n",
+                         std::max(end, value(*bar.value + bar.deviation)) + 8, y + 12, number(*bar.value),
+                         bar.failed > 0 ? fmt::format("; {} failed", bar.failed) : "");
     }
     if (bar.reference)
       svg += fmt::format(
@@ -246,22 +253,20 @@ std::string bar_chart(const ChartOptions& options, std::span<const Bar> bars, co
 }
 
 std::string heat_map(const ChartOptions& options, std::span<const Series> rows) {
-  Axis x, color;
+  Axis color;
   color.log = options.log_y;
   size_t longest = 0;
   for (const Series& row : rows) {
-    for (double value : row.x) x.include(value);
     for (double value : row.y) color.include(value);
     longest = std::max(longest, row.name.size());
   }
-  x.settle();
   const double lowest = color.low, highest = color.high;
   color.settle();
   if (lowest < highest) color.low = lowest, color.high = highest;  // colors need no round ends
   color.from = 0, color.to = 1;
   const int row_height = rows.size() > 40 ? 9 : 14, height = top + row_height * int(rows.size()) + 62;
-  const double label = std::min(280.0, 24 + (rows.size() > 40 ? 4.4 : 6.6) * double(longest));
-  x.from = label, x.to = options.width - right;
+  const double end = options.width - right,
+               label = std::min(280.0, 24 + (rows.size() > 40 ? 4.4 : 6.6) * double(longest));
 
   std::string svg = opened(options, height);
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -271,13 +276,13 @@ std::string heat_map(const ChartOptions& options, std::span<const Series> rows) 
                     label - 6, y + row_height - 2.5, row_height - 2, escaped(rows[i].name));
     // Updates come after steps 1, 2, 3, 5, 9 ... and then every period: one cell for each, of one width; of many, some.
     const size_t updates = rows[i].x.size(), cells = std::min<size_t>(updates, 400);
-    const double width = (x.to - x.from) / double(std::max<size_t>(cells, 1));
+    const double width = (end - label) / double(std::max<size_t>(cells, 1));
     for (size_t at = 0; at < cells; ++at)
       if (const size_t k = at * updates / cells; color.shows(rows[i].y[k]))
         svg += fmt::format(
             "<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{}\" fill=\"{}\"><title>{}, step {}: {}"
             "</title></rect>\n",
-            x.from + width * double(at), y, width + 0.3, row_height - 1, depth_color(color(rows[i].y[k])),
+            label + width * double(at), y, width + 0.3, row_height - 1, depth_color(color(rows[i].y[k])),
             escaped(rows[i].name), rows[i].x[k], number(rows[i].y[k]));
   }
   const double base = top + row_height * double(rows.size()) + 18;
@@ -285,11 +290,11 @@ std::string heat_map(const ChartOptions& options, std::span<const Series> rows) 
     svg += fmt::format(
         "<text class=\"soft\" x=\"{:.1f}\" y=\"{:.1f}\">step {}</text><text class=\"soft\" x=\"{:.1f}\" "
         "y=\"{:.1f}\" text-anchor=\"end\">{}</text>\n",
-        x.from, base, number(rows[0].x.front()), x.to, base, number(rows[0].x.back()));
+        label, base, number(rows[0].x.front()), end, base, number(rows[0].x.back()));
   for (int i = 0; i < 40; ++i)
-    svg += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"5.2\" height=\"10\" fill=\"{}\"/>\n", x.from + 5.0 * i,
+    svg += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"5.2\" height=\"10\" fill=\"{}\"/>\n", label + 5.0 * i,
                        base + 12, depth_color(i / 39.0));
-  svg += fmt::format("<text class=\"soft\" x=\"{:.1f}\" y=\"{:.1f}\">{} to {} {}</text>\n", x.from + 210, base + 21,
+  svg += fmt::format("<text class=\"soft\" x=\"{:.1f}\" y=\"{:.1f}\">{} to {} {}</text>\n", label + 210, base + 21,
                      number(color.low), number(color.high), escaped(options.y_label));
   return svg + "</svg>\n";
 }

@@ -28,7 +28,7 @@ struct Bar {
   std::optional<double> value = {};  // empty: failed, or not there yet
   double deviation = 0;
   std::optional<double> reference = {};  // drawn as a tick, for example the paper's value
-  bool failed = false;
+  size_t failed = 0;                     // runs
 };
 std::string bar_chart(const ChartOptions&, std::span<const Bar>, const std::string& reference_name);
 

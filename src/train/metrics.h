@@ -15,7 +15,7 @@ struct ClipRecord {
   double clip = 0;       // the clipping value
   double d_c = 0;        // its cosine distance
   double lr_scale = 1;   // phi(d_c)
-  double saturated = 0;  // share of the step's elements beyond the clip
+  double saturated = 0;  // share of the step's elements beyond the clip that it had, before this choice
 };
 
 // Appends to RUN/metrics.jsonl, RUN/clips.jsonl and RUN/events.out.tfevents.octet; each line is flushed. A disk that

@@ -6,32 +6,52 @@
 #include "kernels/base/durable_file.h"
 
 namespace octet {
+namespace {
 
-int64_t finished_steps(const std::string& run_directory) {
+template <class Fields, class Visit>
+void visit_fields(Fields& result, const Visit& visit) {
+  visit("top1", result.top1);
+  visit("top5", result.top5);
+  visit("loss", result.loss);
+  visit("epochs", result.epochs);
+  visit("steps", result.steps);
+  visit("ranks", result.ranks);
+  visit("images", result.images);
+  visit("images_per_epoch", result.images_per_epoch);
+  visit("backend", result.backend);
+  visit("isa", result.isa);
+  visit("threads", result.threads);
+  visit("policy", result.policy);
+  visit("images_per_second", result.images_per_second);
+  visit("wall_seconds", result.wall_seconds);
+  visit("arena_bytes", result.arena_bytes);
+  visit("peak_memory_bytes", result.peak_memory_bytes);
+  visit("wire_bytes_per_step", result.wire_bytes_per_step);
+  visit("weights_sha256", result.weights_sha256);
+  visit("data", result.data);
+  visit("commit", result.commit);
+}
+
+}  // namespace
+
+std::optional<Result> read_result(const std::string& run_directory) {
   std::ifstream stream(run_directory + "/result.json");
   const auto json = nlohmann::json::parse(stream, nullptr, /*allow_exceptions=*/false);
-  return json.is_object() ? json.value("steps", int64_t{0}) : 0;
+  if (!json.is_object()) return {};
+  Result result;
+  try {
+    visit_fields(result, [&](const char* name, auto& value) {
+      if (const auto field = json.find(name); field != json.end() && !field->is_null()) field->get_to(value);
+    });
+  } catch (const nlohmann::json::exception&) {  // not of ours
+    return {};
+  }
+  return result;
 }
 
 void write_result(const std::string& run_directory, const Result& result) {
-  const nlohmann::ordered_json json = {{"top1", result.top1},
-                                       {"top5", result.top5},
-                                       {"loss", result.loss},
-                                       {"epochs", result.epochs},
-                                       {"steps", result.steps},
-                                       {"ranks", result.ranks},
-                                       {"images", result.images},
-                                       {"images_per_epoch", result.images_per_epoch},
-                                       {"backend", result.backend},
-                                       {"isa", result.isa},
-                                       {"policy", result.policy},
-                                       {"images_per_second", result.images_per_second},
-                                       {"wall_seconds", result.wall_seconds},
-                                       {"arena_bytes", result.arena_bytes},
-                                       {"peak_memory_bytes", result.peak_memory_bytes},
-                                       {"wire_bytes_per_step", result.wire_bytes_per_step},
-                                       {"weights_sha256", result.weights_sha256},
-                                       {"commit", result.commit}};
+  nlohmann::ordered_json json;
+  visit_fields(result, [&](const char* name, const auto& value) { json[name] = value; });
   write_durably(run_directory + "/result.json", json.dump(2) + "\n");
 }
 

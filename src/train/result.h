@@ -1,6 +1,7 @@
 // What a finished run comes to: RUN/result.json.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace octet {
@@ -12,16 +13,18 @@ struct Result {
   int64_t images = 0;  // that all steps of the run took, over all ranks
   int64_t images_per_epoch = 0;
   std::string backend, isa, policy;
+  int64_t threads = 0;  // of each rank
   double images_per_second = 0, wall_seconds = 0;
   uint64_t arena_bytes = 0;
   uint64_t peak_memory_bytes = 0;    // of rank 0's process, resident
   uint64_t wire_bytes_per_step = 0;  // sent by one rank
   std::string weights_sha256;
-  std::string commit;  // src/version.h
+  std::string data;    // fingerprint of the data sets
+  std::string commit;  // src/version.h; "a, then b" of a run that another build resumed
 };
 
-// The steps of RUN/result.json, 0 where there is none.
-int64_t finished_steps(const std::string& run_directory);
+// RUN/result.json; nothing where there is none. Fields that it lacks keep their defaults.
+std::optional<Result> read_result(const std::string& run_directory);
 // Replaces the file as a whole. FileError: the disk refused.
 void write_result(const std::string& run_directory, const Result& result);
 

@@ -3,6 +3,7 @@
 #include <array>
 #include <chrono>
 #include <cstring>
+#include <filesystem>
 #include <sstream>
 
 #include "kernels/base/durable_file.h"
@@ -64,7 +65,7 @@ std::string kept_records(std::string_view file, int64_t last) {
 
 }  // namespace
 
-EventFile::EventFile(const std::string& path, int64_t resumed_step) {
+EventFile::EventFile(const std::string& path, int64_t resumed_step) : path_(path) {
   std::ostringstream bytes;
   bytes << std::ifstream(path, std::ios::binary).rdbuf();
   std::string kept = kept_records(bytes.str(), resumed_step);
@@ -75,6 +76,7 @@ EventFile::EventFile(const std::string& path, int64_t resumed_step) {
     kept = record_of(first);
   }
   write_durably(path, kept);
+  size_ = kept.size();
   stream_.open(path, std::ios::binary | std::ios::app);
 }
 
@@ -89,9 +91,16 @@ bool EventFile::write(int64_t step, std::span<const Scalar> scalars) {
   }
   const std::string record = record_of(event);
   stream_.write(record.data(), static_cast<std::streamsize>(record.size())).flush();
-  const bool written = stream_.good();
-  stream_.clear();
-  return written;
+  if (stream_.good()) {
+    size_ += record.size();
+    return true;
+  }
+  // A part of an event would make all that follow unreadable, in the file and in the stream's buffer.
+  stream_ = std::ofstream();
+  std::error_code ignored;
+  std::filesystem::resize_file(path_, size_, ignored);
+  stream_.open(path_, std::ios::binary | std::ios::app);
+  return false;
 }
 
 }  // namespace octet

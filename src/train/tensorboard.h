@@ -21,6 +21,8 @@ class EventFile {
   bool write(int64_t step, std::span<const Scalar> scalars);
 
  private:
+  std::string path_;
+  uint64_t size_ = 0;  // of whole events
   std::ofstream stream_;
 };
 

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <filesystem>
 #include <optional>
+#include <utility>
 
 #include "src/train/checkpoint_store.h"
 #include "src/train/commands.h"
@@ -87,6 +88,7 @@ class TrainingRun {
     directory_.emplace(config_, options.run_directory, options.resume);
     const std::string& path = directory_->path();
     store_ = std::make_unique<CheckpointStore>(path, config_.checkpoint.keep);
+    const std::optional<Result> finished = read_result(path);
     if (options.resume) {
       const CheckpointStore::Found found = store_->newest_valid();
       for (const std::string& reason : found.refused) spdlog::warn("{}", reason);
@@ -101,24 +103,26 @@ class TrainingRun {
                       " was trained on other data than ", trainer_.datasets().train->describe());
         REQUIRE_USAGE(found.step <= total_steps_, "raise train.steps, or start a new run", found.path,
                       " has more steps than the ", total_steps_, " that are asked for");
+        if (metadata.contains("commit")) commits_ = metadata.at("commit");
+        if (!commits_.ends_with(commit)) commits_ += std::string(", then ") + commit;
         trainer_.load(*found.file, found.path, false);
         done_ = found.step;
         spdlog::info("resumed {} at step {} of {}, on {} rank(s)", found.path, done_, total_steps_, transport_.size());
       } else {
-        REQUIRE_USAGE(finished_steps(path) == 0,
-                      "name another directory, or move result.json and weights.safetensors away", path,
+        REQUIRE_USAGE(!finished, "name another directory, or move result.json and weights.safetensors away", path,
                       " holds a result but no checkpoints");
         spdlog::info("nothing to resume in {}: starting at step 0", path);
       }
     }
-    if (finished_ = done_ == total_steps_ && finished_steps(path) == done_; finished_) {
+    if (finished_ = done_ == total_steps_ && finished && finished->steps == done_; finished_) {
       spdlog::info("{} is finished: its result stands in {}/result.json", path, path);
       return;
     }
     directory_->begin(config_);
     metrics_ = std::make_unique<MetricsWriter>(path, done_ > 0 ? done_ : -1);
     // At the end always: the result needs it.
-    owes_test_ = done_ > 0 && tests() && (done_ == total_steps_ || !metrics_->holds(done_, "test"));
+    test_is_recorded_ = metrics_->holds(done_, "test");
+    owes_test_ = done_ > 0 && tests() && (done_ == total_steps_ || !test_is_recorded_);
     progress_ = std::make_unique<Progress>(config_.train.log_every_steps);
     if (config_.backend.isa.empty() && best_isa() != default_isa())
       spdlog::info(
@@ -205,7 +209,7 @@ class TrainingRun {
     if (!report) return false;
     test_ = *report;
     const Scalar scalars[] = {{"loss", test_.loss}, {"top1", test_.top1}, {"top5", test_.top5}};
-    if (leads() && !metrics_->holds(done_, "test")) metrics_->write(done_, "test", scalars);
+    if (leads() && !std::exchange(test_is_recorded_, false)) metrics_->write(done_, "test", scalars);
     return true;
   }
 
@@ -233,8 +237,8 @@ class TrainingRun {
     std::vector<std::vector<float>> storage;
     const std::vector<NamedTensor> tensors = trainer_.save(storage, false);
     std::string reason;
-    if (!store_->save(done_, tensors, {{"config", to_yaml(config_)}, {"commit", commit}, {"data", data_fingerprint()}},
-                      reason))
+    if (!store_->save(done_, tensors,
+                      {{"config", to_yaml(config_)}, {"commit", commits_}, {"data", data_fingerprint()}}, reason))
       spdlog::warn("no checkpoint at step {}: {}; the run goes on, the last good checkpoint stays", done_, reason);
   }
 
@@ -263,6 +267,7 @@ class TrainingRun {
     result.images_per_epoch = steps_per_epoch_ * config_.data.batch;
     result.backend = trainer_.backend().name();
     result.isa = trainer_.backend().isa();
+    result.threads = threads_of_rank(config_, transport_);
     result.policy = config_.policy.name;
     const int64_t steps = done_ - first;
     result.images_per_second = steps > 0 ? double(steps * config_.data.batch) / train_seconds_ : 0;
@@ -273,7 +278,8 @@ class TrainingRun {
     result.arena_bytes = trainer_.plan().arena_bytes();
     result.wire_bytes_per_step = steps > 0 ? uint64_t(trainer_.wire_bytes() / steps) : 0;
     result.weights_sha256 = trainer_.weights_sha256();
-    result.commit = commit;
+    result.data = data_fingerprint();
+    result.commit = commits_;
     write_result(directory_->path(), result);
     if (trainer_.skipped_steps() > 0) spdlog::warn("{} of {} steps were skipped", trainer_.skipped_steps(), steps);
     spdlog::info("done: test top-1 {:.2f} %, top-5 {:.2f} %, loss {:.4f}; {:.0f} img/s; {}", 100 * result.top1,
@@ -289,9 +295,11 @@ class TrainingRun {
   std::unique_ptr<Progress> progress_;
   Report test_;
   int64_t steps_per_epoch_ = 0, total_steps_ = 0;
-  int64_t done_ = 0;        // steps
-  bool finished_ = false;   // before this run of the program
-  bool owes_test_ = false;  // it was stopped between a step and the test of its epoch
+  int64_t done_ = 0;               // steps
+  bool finished_ = false;          // before this run of the program
+  bool owes_test_ = false;         // it was stopped between a step and the test of its epoch
+  bool test_is_recorded_ = false;  // that of the step it begins at
+  std::string commits_ = commit;   // of the builds that trained it
   int64_t epoch_steps_ = 0, epoch_counted_ = 0;
   double epoch_loss_ = 0, epoch_top1_ = 0, epoch_start_ = 0, train_seconds_ = 0;
 };

@@ -71,6 +71,11 @@ PlanOptions plan_options(const Config& config) {
   return options;
 }
 
+int threads_of_rank(const Config& config, const Transport& transport) {
+  return config.backend.threads > 0 ? int(config.backend.threads)
+                                    : std::max(1, allowed_cores() / transport.local_size());
+}
+
 std::unique_ptr<Backend> make_backend(const Config& config, const Policy& policy, const Transport& transport) {
   RealConvolution real = policy.real_convolution();
   if (real == RealConvolution::fixed_order && config.backend.real_layers == "library") real = RealConvolution::library;
@@ -81,8 +86,7 @@ std::unique_ptr<Backend> make_backend(const Config& config, const Policy& policy
                               .real = real});
   CpuOptions options;
   options.isa = config.backend.isa.empty() ? default_isa() : isa_from_name(config.backend.isa);
-  options.threads =
-      config.backend.threads > 0 ? int(config.backend.threads) : std::max(1, allowed_cores() / transport.local_size());
+  options.threads = threads_of_rank(config, transport);
   options.real = real;
   omp_set_num_threads(options.threads);  // for the loops of simulated policies
   return make_cpu_backend(options);

@@ -106,9 +106,10 @@ class Trainer {
   int64_t skipped_ = 0, empty_batches_ = 0, train_step_ = 0;
 };
 
-// The backend the configuration asks for; threads: 0 in the configuration means this rank's share of the allowed cores.
-std::unique_ptr<Backend> make_backend(const Config&, const Policy&, const Transport&);
+std::unique_ptr<Backend> make_backend(const Config&, const Policy&,
+                                      const Transport&);  // that the configuration asks for
 PlanOptions plan_options(const Config&);
-int allowed_cores();  // of this process's affinity mask
+int threads_of_rank(const Config&, const Transport&);  // backend.threads, or this rank's share of the allowed cores
+int allowed_cores();                                   // of this process's affinity mask
 
 }  // namespace octet

@@ -104,9 +104,15 @@ TEST_F(Study, TableHasMeansDropsAndFailures) {
   const auto finish = [&](size_t run, double top1) {
     const fs::path directory = root_ / plan.runs[run].name;
     fs::create_directories(directory);
-    std::ofstream(directory / "result.json") << nlohmann::json{
-        {"top1", top1},    {"images_per_second", 1000.0},    {"epochs", 2},
-        {"images", 20000}, {"peak_memory_bytes", 500000000}, {"commit", run < 3 ? "aaaaaaa" : "bbbbbbb"}};
+    std::ofstream(directory / "result.json") << nlohmann::json{{"top1", top1},
+                                                               {"images_per_second", 1000.0},
+                                                               {"backend", "cpu"},
+                                                               {"isa", "avx2"},
+                                                               {"threads", run + 1},
+                                                               {"images_per_epoch", 10000},
+                                                               {"data", run == 2 ? "other" : "same"},
+                                                               {"peak_memory_bytes", 500000000},
+                                                               {"commit", run < 3 ? "aaaaaaa" : "bbbbbbb"}};
     std::ofstream(directory / "config.yaml") << to_yaml(load_config(plan.base, plan.runs[run].overrides));
     std::ofstream(directory / "metrics.jsonl")
         << "{\"step\": 10, \"kind\": \"test\", \"top1\": " << top1 << "}\nhalf a li";
@@ -123,7 +129,11 @@ TEST_F(Study, TableHasMeansDropsAndFailures) {
   EXPECT_NE(table.find("| resnet20 | int8 | 2/2 | 89.50 ± 0.71 | 1.50 ± 1.12 |"), std::string::npos) << table;
   EXPECT_NE(table.find("| mobile | fp32 | 0/2 | failed |"), std::string::npos) << table;
   EXPECT_NE(table.find("loss is not finite"), std::string::npos);
-  EXPECT_NE(table.find("Runs by commit: 3 of aaaaaaa, 1 of bbbbbbb."), std::string::npos) << table;
+  EXPECT_NE(
+      table.find("Runs by commit: 3 of aaaaaaa; 1 of bbbbbbb. Times: 1 on cpu avx2, threads: 1; 1 on cpu avx2, t"),
+      std::string::npos)
+      << table;
+  EXPECT_NE(table.find("Runs by data: 1 of other; 3 of same."), std::string::npos) << table;
   std::ifstream json(root_ / "results.json");
   EXPECT_NEAR(nlohmann::json::parse(json)["rows"][1]["drop"].get<double>(), 1.5, 1e-9);
   EXPECT_TRUE(fs::exists(root_ / "accuracy.svg") && fs::exists(root_ / "curves.svg"));
@@ -141,23 +151,74 @@ TEST_F(Study, TableHasMeansDropsAndFailures) {
   EXPECT_NE(left.find("- resnet20-int8-seed2: `train.steps: 7` then, `train.steps: 0` now"), std::string::npos) << left;
 }
 
-// Where a run was stopped and resumed, a test may be missing.
-TEST_F(Study, CurvesAreMeansOfTheSameSteps) {
-  const StudyPlan plan = read(good);
-  const auto finish = [&](size_t run, const std::vector<std::pair<int, double>>& tests) {
-    const fs::path directory = root_ / plan.runs[run].name;
+// Begun, and finished if it has a result, with accuracies by step.
+class StudyOfRuns : public Study {
+ protected:
+  fs::path tested(size_t run, const std::vector<std::pair<int, double>>& tests) {
+    const fs::path directory = root_ / plan_.runs[run].name;
     fs::create_directories(directory);
-    std::ofstream(directory / "result.json") << nlohmann::json{{"top1", tests.back().second}};
+    std::ofstream(directory / "config.yaml") << to_yaml(load_config(plan_.base, plan_.runs[run].overrides));
     std::ofstream metrics(directory / "metrics.jsonl");
     for (const auto& [step, top1] : tests)
       metrics << nlohmann::json{{"step", step}, {"kind", "test"}, {"top1", top1}} << "\n";
-  };
+    return directory;
+  }
+  void finish(size_t run, const std::vector<std::pair<int, double>>& tests, int64_t ranks = 1) {
+    std::ofstream(tested(run, tests) / "result.json")
+        << nlohmann::json{{"top1", tests.back().second}, {"ranks", ranks}};
+  }
+  void fail(size_t run, const std::vector<std::pair<int, double>>& tests, const std::string& reason) {
+    std::ofstream(tested(run, tests) / "failed.txt") << reason << "\n";
+  }
+  void write() { write_study_table(plan_, root_.string()); }
+  std::string text(const char* name) const {
+    std::ifstream stream(root_ / name);
+    return std::string((std::istreambuf_iterator<char>(stream)), {});
+  }
+  void SetUp() override {
+    Study::SetUp();
+    plan_ = read(good);
+  }
+  StudyPlan plan_;
+};
+
+// Where a run was stopped and resumed, a test may be missing.
+TEST_F(StudyOfRuns, CurvesAreMeansOfTheSameSteps) {
   finish(0, {{100, 0.1}, {200, 0.2}, {300, 0.3}});
-  finish(1, {{100, 0.1}, {300, 0.3}});
-  write_study_table(plan, root_.string());
-  std::ifstream stream(root_ / "curves.svg");
-  const std::string svg((std::istreambuf_iterator<char>(stream)), {});
+  finish(1, {{100, 0.1}, {200, 0.4}});
+  write();
+  const std::string svg = text("curves.svg");
   EXPECT_NE(svg.find("<title>resnet20 / fp32: 30 at last</title>"), std::string::npos) << svg;
+}
+
+TEST_F(StudyOfRuns, DropsAreOfTheSameSeeds) {
+  finish(0, {{100, 0.90}});
+  finish(2, {{100, 0.89}}), finish(3, {{100, 0.80}});
+  finish(4, {{100, 0.90}}), finish(7, {{100, 0.80}});
+  write();
+  const std::string table = text("table.md");
+  EXPECT_NE(table.find("| resnet20 | int8 | 2/2 | 84.50 ± 6.36 | 1.00 (1 seed) |"), std::string::npos) << table;
+  EXPECT_NE(table.find("| mobile | int8 | 1/2 | 80.00 | - |"), std::string::npos) << table;
+  const auto rows = nlohmann::json::parse(text("results.json"))["rows"];
+  EXPECT_EQ(rows[1]["seeds"], (std::vector{1, 2}));
+  EXPECT_EQ(rows[0].count("deviation"), 0u);
+}
+
+TEST_F(StudyOfRuns, FailuresAreShown) {
+  fail(0, {{100, 0.3}, {200, 0.1}}, "not finite");
+  finish(2, {{100, 0.89}}), fail(3, {{100, 0.2}}, "caf\xe9.jpg");
+  write();
+  EXPECT_NE(text("curves.svg").find("<title>resnet20 / fp32: 10 at last</title>"), std::string::npos);
+  EXPECT_NE(text("curves.svg").find("<title>resnet20 / int8: 89 at last</title>"), std::string::npos);
+  EXPECT_NE(text("accuracy.svg").find(">89; 1 failed<"), std::string::npos);
+  EXPECT_EQ(nlohmann::json::parse(text("results.json"))["rows"][1]["failures"][0],
+            "resnet20-int8-seed2: caf\ufffd.jpg");
+}
+
+TEST_F(StudyOfRuns, ResultsOfOtherRanksAreLeftOut) {
+  finish(0, {{100, 0.9}}, 2);
+  write();
+  EXPECT_NE(text("table.md").find("- resnet20-fp32-seed1: `ranks: 2` then, `ranks: 1` now"), std::string::npos);
 }
 
 }  // namespace

@@ -222,6 +222,8 @@ TEST_F(Metrics, AFullDiskWarnsAndTrainingGoesOn) {
   const auto lines = lines_of(file("metrics.jsonl"));
   ASSERT_FALSE(lines.empty());
   EXPECT_PART(lines.back(), "\"step\":11");
+  ASSERT_FALSE(steps_of(file(kEvents)).empty());
+  EXPECT_EQ(steps_of(file(kEvents)).back(), 11);
 }
 
 TEST_F(Metrics, NeedsItsDirectory) {

@@ -115,13 +115,23 @@ TEST(Result, IsWrittenAsAWhole) {
   result.commit = commit;
   write_result(directory.path(), result);
   const auto json = nlohmann::json::parse(read_file(directory / "result.json"));
-  EXPECT_EQ(json.size(), 18u);
+  EXPECT_EQ(json.size(), 20u);
   EXPECT_EQ(json["top1"], 0.9125);
   EXPECT_EQ(json["steps"], 11700);
   EXPECT_EQ(json["isa"], "avx512_vnni");
   EXPECT_EQ(json["arena_bytes"], uint64_t{1} << 40);
   EXPECT_FALSE(json["commit"].get<std::string>().empty());
   EXPECT_FALSE(std::filesystem::exists(directory / "result.json.tmp"));
+
+  const std::optional<Result> read = read_result(directory.path());
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->steps, 11700);
+  EXPECT_EQ(read->arena_bytes, uint64_t{1} << 40);
+  EXPECT_EQ(read->isa, "avx512_vnni");
+  for (const char* other : {"", "[]", "{\"steps\": \"many\"}", "{\"steps\": 117"}) {
+    write_file(directory / "result.json", other);
+    EXPECT_FALSE(read_result(directory.path())) << other;
+  }
 }
 
 }  // namespace
