@@ -169,13 +169,15 @@ std::string line_chart(const ChartOptions& options, std::span<const Series> seri
       y.include(one.y[i] - deviation), y.include(one.y[i] + deviation);
     }
   }
-  const int legend_rows = options.by_depth ? 0 : int(series.size() + 2) / 3;
+  const auto drawn = std::count_if(series.begin(), series.end(), [](const Series& one) { return !one.x.empty(); });
+  const int legend_rows = options.by_depth ? 0 : int(drawn + 2) / 3;
   const int height = options.height + 18 * legend_rows;
   x.from = left, x.to = options.width - right;
   y.from = options.height - bottom, y.to = top;
   x.settle(), y.settle(), y.pad(0.04);
 
   std::string svg = opened(options, height) + axes(options, x, y, true);
+  int named = 0;
   for (size_t i = 0; i < series.size(); ++i) {
     const std::string color =
         options.by_depth ? depth_color(double(i) / double(std::max<size_t>(series.size() - 1, 1))) : color_of(i);
@@ -186,8 +188,8 @@ std::string line_chart(const ChartOptions& options, std::span<const Series> seri
                        path_of(series[i], x, y), color, options.by_depth ? " opacity=\"0.75\"" : dashes_of(i),
                        escaped(series[i].name), last);
     if (options.by_depth) continue;
-    const double place = left + double(i % 3) * (options.width - left - right) / 3.0;
-    const double row = options.height + 18.0 * double(i / 3);
+    const double place = left + double(named % 3) * (options.width - left - right) / 3.0;
+    const double row = options.height + 18.0 * double(named++ / 3);
     svg += fmt::format(
         "<line x1=\"{:.1f}\" x2=\"{:.1f}\" y1=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\" stroke-width=\"4\"{}/>"
         "<text class=\"ink\" x=\"{:.1f}\" y=\"{:.1f}\">{}</text>\n",

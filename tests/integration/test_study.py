@@ -121,13 +121,13 @@ class Studies(Case):
         (out / "fp32-seed1" / "config.yaml").rename(self.directory / "config.yaml")
         (out / "fp32-seed1" / "result.json").unlink()
         shutil.copy(OCTET, octet)
+        newer = shutil.copy(OCTET, self.directory / "newer")
         job = self.launch(["bash", "-c", '"$@" | true; exit ${PIPESTATUS[0]}', "bash", octet, "study", study, "--directory", out,
                            "--only", "fp32|int8"])
         while not (out / "fp32-seed1" / "result.json").exists():
             self.assertIsNone(job.process.poll(), job)
             time.sleep(0.001)
-        octet.unlink()
-        shutil.copy(OCTET, octet)
+        newer.replace(octet)
         self.expect(job, 0)
         self.assertIn("| int8 | 1/1 |", (out / "table.md").read_text())
 
