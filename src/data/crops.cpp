@@ -4,12 +4,14 @@
 #include <cmath>
 #include <opencv2/imgproc.hpp>
 
+#include "kernels/shared/math.h"
+
 namespace octet {
 
 cv::Rect random_crop(Draws& draws, int64_t width, int64_t height) {
   for (int attempt = 0; attempt < 10; ++attempt) {
     const double area = static_cast<double>(width * height) * draws.uniform(0.08f, 1);
-    const double ratio = std::exp(draws.uniform(std::log(3.0f / 4), std::log(4.0f / 3)));
+    const double ratio = exponential(draws.uniform(-0.28768207f, 0.28768207f));  // 3/4 to 4/3
     const int64_t w = std::lround(std::sqrt(area * ratio)), h = std::lround(std::sqrt(area / ratio));
     if (w < 1 || h < 1 || w > width || h > height) continue;
     const int64_t y = draws.below(static_cast<uint32_t>(height - h + 1)),
@@ -32,8 +34,8 @@ cv::Mat resized_crop(const cv::Mat& image, int64_t full_width, int64_t full_heig
   // The same rectangle in the decoded size.
   const double across = 1.0 * image.cols / static_cast<double>(full_width);
   const double down = 1.0 * image.rows / static_cast<double>(full_height);
-  const int x = std::min(static_cast<int>(crop.x * across), image.cols - 1);
-  const int y = std::min(static_cast<int>(crop.y * down), image.rows - 1);
+  const int x = std::min(static_cast<int>(std::lround(crop.x * across)), image.cols - 1);
+  const int y = std::min(static_cast<int>(std::lround(crop.y * down)), image.rows - 1);
   const int width = std::clamp(static_cast<int>(std::lround(crop.width * across)), 1, image.cols - x);
   const int height = std::clamp(static_cast<int>(std::lround(crop.height * down)), 1, image.rows - y);
   const bool shrinks = width > side || height > side;

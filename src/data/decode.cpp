@@ -42,9 +42,12 @@ std::span<const uint8_t> with_known_version(std::span<const uint8_t> jpeg, std::
 Decompressor open_jpeg(std::span<const uint8_t> bytes, ImageHeader& header) {
   Decompressor handle(tjInitDecompress());
   REQUIRE(handle != nullptr, "free some memory", "turbojpeg cannot start: ", tjGetErrorStr2(nullptr));
-  int width = 0, height = 0, subsampling = 0, colors = 0;
-  if (tjDecompressHeader3(handle.get(), bytes.data(), bytes.size(), &width, &height, &subsampling, &colors) != 0)
-    throw BadImage(say("bad JPEG header: ", tjGetErrorStr2(handle.get())));
+  int width = 0, height = 0, subsampling = -1, colors = -1;
+  const int code =
+      tjDecompressHeader3(handle.get(), bytes.data(), bytes.size(), &width, &height, &subsampling, &colors);
+  // Of a subsampling without a name in turbojpeg all else is known then, and it is decoded like the others.
+  const bool complete = width > 0 && height > 0 && colors >= 0 && subsampling < 0;
+  if (code != 0 && !complete) throw BadImage(say("bad JPEG header: ", tjGetErrorStr2(handle.get())));
   header = {.jpeg = true, .cmyk = colors == TJCS_CMYK || colors == TJCS_YCCK, .width = width, .height = height};
   return handle;
 }
@@ -63,13 +66,16 @@ cv::Mat decode_jpeg(std::span<const uint8_t> bytes, double scale) {
             height = TJSCALED(static_cast<int>(header.height), best);
   cv::Mat image(height, width, header.cmyk ? CV_8UC4 : CV_8UC3);
   // A warning means that pixels were made up, but for bytes between the last pixel and the mark of the end, 0xFFD9:
-  // then nothing follows that could be missed. LIMITSCANS: a few bytes must not ask for hours of progressive scans.
+  // then nothing follows that could be missed, unless there are restart marks, at which such bytes may stand for the
+  // rest of the picture. LIMITSCANS: a few bytes must not ask for hours of progressive scans.
   const auto decoded = [&](int flags) {
     return tjDecompress2(handle.get(), bytes.data(), bytes.size(), image.data, width, 0, height,
                          header.cmyk ? TJPF_CMYK : TJPF_RGB, flags | TJFLAG_LIMITSCANS) == 0;
   };
+  constexpr uint8_t restarts[] = {0xFF, 0xDD};
   const auto only_padded = [&] {
-    return tjGetErrorCode(handle.get()) == TJERR_WARNING && strstr(tjGetErrorStr2(handle.get()), "before marker 0xd9");
+    return std::search(bytes.begin(), bytes.end(), std::begin(restarts), std::end(restarts)) == bytes.end() &&
+           tjGetErrorCode(handle.get()) == TJERR_WARNING && strstr(tjGetErrorStr2(handle.get()), "before marker 0xd9");
   };
   if (!decoded(TJFLAG_STOPONWARNING) && !(only_padded() && (decoded(0) || only_padded())))
     throw BadImage(say("bad JPEG data: ", tjGetErrorStr2(handle.get())));

@@ -64,7 +64,7 @@ void write_pack(const FolderIndex& index, const Config::Data& data, DurableFile&
   std::vector<PackedImage> images;
   uint64_t offset = head.size();
 
-  constexpr size_t at_once = 256;
+  const auto at_once = static_cast<size_t>(4 * data.workers);  // decoded images take memory, narrow ones much
   std::vector<cv::Mat> decoded(at_once);
   for (size_t first = 0; first < index.files.size(); first += at_once) {
     REQUIRE(stop_wanted == 0, "start it again", "stopped by a signal; nothing was packed");

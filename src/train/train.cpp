@@ -42,7 +42,6 @@ class TrainingRun {
  public:
   TrainingRun(const Config& config, Transport& transport, const TrainOptions& options)
       : config_(config), transport_(transport), trainer_(config, transport, plan_options(config)) {
-    handle_signals();
     steps_per_epoch_ = trainer_.steps_per_epoch();
     total_steps_ = config.train.epochs * steps_per_epoch_;
     if (config.train.steps > 0) total_steps_ = std::min(total_steps_, config.train.steps);
@@ -307,6 +306,7 @@ class TrainingRun {
 }  // namespace
 
 int run_train(const Config& config, Transport& transport, const TrainOptions& options) {
+  handle_signals();  // first: whoever stops a job that still reads its data wants it to go on later, too
   return TrainingRun(config, transport, options).run();
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "src/data/decode.h"
+#include "src/data/folder_index.h"
 #include "src/data/pack.h"
 #include "tests/data/files.h"
 
@@ -112,6 +113,30 @@ TEST(Jpeg, HarmlessWarningsAreNoDamage) {
   EXPECT_EQ(decoded(versioned), decoded(jpeg));
   versioned.resize(versioned.size() * 3 / 4);
   EXPECT_THROW(decoded(versioned), BadImage);
+}
+
+// Made of (5 x, 5 y, 2 (x + y)) by `cjpeg -quality 85 -optimize -sample 4x2,1x1,1x1` and `2x2,2x1,1x1`.
+TEST(Jpeg, ChromaOfAnySamplingIsRead) {
+  for (const char* name : {"chroma_4x2.jpg", "chroma_mixed.jpg"}) {
+    const auto bytes = read_image_file(OCTET_SOURCE_DIR "/tests/data/" + std::string(name), 1 << 20);
+    const cv::Mat image = decode(bytes, read_header(bytes, 1 << 20), 1);
+    ASSERT_EQ(image.size(), cv::Size(48, 48)) << name;
+    double error = 0;
+    for (int y = 0; y < 48; ++y)
+      for (int x = 0; x < 48; ++x)
+        for (const int c : {0, 1, 2})
+          error += std::abs(image.at<cv::Vec3b>(y, x)[c] - (c == 0 ? 5 * x : c == 1 ? 5 * y : 2 * (x + y)));
+    EXPECT_LT(error / (48 * 48 * 3), 6) << name;
+  }
+}
+
+// With restart marks such bytes may stand for a part of the picture.
+TEST(Jpeg, PaddingAmongRestartMarksIsDamage) {
+  std::vector<uint8_t> bytes;
+  cv::imencode(".jpg", picture(64, 64), bytes, {cv::IMWRITE_JPEG_RST_INTERVAL, 2});
+  EXPECT_NO_THROW(decode(bytes, read_header(bytes, 1 << 20), 1));
+  bytes.insert(bytes.end() - 2, {0, 1, 2, 3});
+  EXPECT_THROW(decode(bytes, read_header(bytes, 1 << 20), 1), BadImage);
 }
 
 TEST_F(Corrupted, EachBadFileIsNamed) {

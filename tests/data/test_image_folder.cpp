@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "src/data/crops.h"
 #include "src/data/decode.h"
 #include "tests/data/files.h"
 
@@ -74,6 +75,17 @@ TEST_F(ImageFolder, ReadsRedAndBlueWhereTheyAre) {
         EXPECT_NEAR(pixel[2] * 0.225f + 0.406f, x >= 16, 0.03);
       }
     fs::remove(cats() / name);
+  }
+}
+
+// A picture decoded at an eighth of its size: the crop's corner is the nearest column there.
+TEST(Crops, OfAReducedPictureBeginAtTheNearestPixel) {
+  cv::Mat reduced(10, 10, CV_8UC3);
+  for (int y = 0; y < 10; ++y)
+    for (int x = 0; x < 10; ++x) reduced.at<cv::Vec3b>(y, x) = cv::Vec3b(uint8_t(x), uint8_t(y), 0);
+  for (const auto& [corner, column] : {std::pair{11, 1}, {13, 2}, {15, 2}, {16, 2}, {20, 3}}) {
+    const cv::Mat crop = resized_crop(reduced, 80, 80, cv::Rect(corner, corner, 32, 32), 4);
+    EXPECT_EQ(crop.at<cv::Vec3b>(0, 0), cv::Vec3b(uint8_t(column), uint8_t(column), 0)) << corner;
   }
 }
 

@@ -82,12 +82,15 @@ void compare(const std::string& file, const std::string& model, double bound, st
     EXPECT_LT(deviation(parameter["updated"], param.master.f32(), param.shape, is_weight(param.kind), 0), bound)
         << param.name;
   }
+  size_t found = 0;
   for (const auto& statistic : golden["statistics"]) {
     for (const Statistic& ours : h.plan->statistics()) {
       if (ours.name != statistic["name"]) continue;
+      ++found;
       EXPECT_LT(deviation(statistic["values"], ours.tensor.f32(), ours.tensor.shape, false, 1e-6), 1e-4) << ours.name;
     }
   }
+  EXPECT_EQ(found, golden["statistics"].size());
   EXPECT_EQ(h.plan->statistics().size(), golden["statistics"].size());
   EXPECT_EQ(h.plan->params().size(), golden["parameters"].size());
   std::printf("%s on %s: worst relative deviation of a gradient from PyTorch %.2e\n", model.c_str(),

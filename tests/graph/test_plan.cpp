@@ -213,6 +213,30 @@ TEST(Plan, WorkCountsThreePassesOfEachLayer) {
   EXPECT_LT(2 * codes.pass_bytes, real.pass_bytes);
 }
 
+// As torchvision draws them; its fan_out of a depthwise layer counts all channels.
+TEST(Plan, InitialValuesHaveTheirDeviation) {
+  const auto check = [](const char* model, const std::map<std::string, double>& deviations) {
+    Config config;
+    config.policy.name = "fp32";
+    config.model.name = model;
+    Harness harness(config, make_reference_backend(), 1, 32, {});
+    for (const auto& [name, wanted] : deviations) {
+      const Tensor values = harness.param(name + ".weight").master;
+      double sum = 0, square = 0;
+      for (int64_t i = 0; i < values.elements(); ++i)
+        sum += values.f32()[i], square += double(values.f32()[i]) * values.f32()[i];
+      const double count = double(values.elements()), mean = sum / count;
+      EXPECT_NEAR(mean, 0, 5 * wanted / std::sqrt(count)) << name;
+      EXPECT_NEAR(std::sqrt(square / count - mean * mean), wanted, 5 * wanted / std::sqrt(2 * count)) << name;
+    }
+  };
+  check("resnet20", {{"layer3.0.conv1", std::sqrt(2.0 / (64 * 9))}});
+  check("mobilenet_v2", {{"features.17.conv.1.0", std::sqrt(2.0 / (960 * 9))},
+                         {"features.18.0", std::sqrt(2.0 / 1280)},
+                         {"classifier.1", 0.01}});
+  check("alexnet", {{"features.3", 1 / std::sqrt(3.0 * 64 * 25)}});  // uniform to 1 / sqrt(fan_in)
+}
+
 TEST(Plan, SameSeedSameBitsOtherSeedOthers) {
   Config config = int8_config();
   const std::vector<float> first = weights_after(config, 3, {});
