@@ -40,9 +40,9 @@ class Commands(Case):
     def test_result_is_complete(self):
         self.train("trained", train__steps=2)
         self.assertEqual(list(self.result("trained")), ["top1", "top5", "loss", "epochs", "steps", "ranks", "images",
-                                                        "images_per_epoch", "backend", "isa",
+                                                        "images_per_epoch", "backend", "isa", "threads",
                                                         "policy", "images_per_second", "wall_seconds", "arena_bytes", "peak_memory_bytes",
-                                                        "wire_bytes_per_step", "weights_sha256", "commit"])
+                                                        "wire_bytes_per_step", "weights_sha256", "data", "commit"])
 
     def test_plan_lists_nodes_and_total(self):
         for ranks in 1, 2:
