@@ -120,8 +120,9 @@ class TrainingRun {
     directory_->begin(config_);
     metrics_ = std::make_unique<MetricsWriter>(path, done_ > 0 ? done_ : -1);
     // At the end always: the result needs it.
-    test_is_recorded_ = metrics_->holds(done_, "test");
-    owes_test_ = done_ > 0 && tests() && (done_ == total_steps_ || !test_is_recorded_);
+    const bool recorded = metrics_->holds(done_, "test");
+    owes_test_ = done_ > 0 && tests() && (done_ == total_steps_ || !recorded);
+    test_is_recorded_ = owes_test_ && recorded;
     progress_ = std::make_unique<Progress>(config_.train.log_every_steps);
     if (config_.backend.isa.empty() && best_isa() != default_isa())
       spdlog::info(
@@ -297,7 +298,7 @@ class TrainingRun {
   int64_t done_ = 0;               // steps
   bool finished_ = false;          // before this run of the program
   bool owes_test_ = false;         // it was stopped between a step and the test of its epoch
-  bool test_is_recorded_ = false;  // that of the step it begins at
+  bool test_is_recorded_ = false;  // the owed one
   std::string commits_ = commit;   // of the builds that trained it
   int64_t epoch_steps_ = 0, epoch_counted_ = 0;
   double epoch_loss_ = 0, epoch_top1_ = 0, epoch_start_ = 0, train_seconds_ = 0;

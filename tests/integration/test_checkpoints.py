@@ -169,6 +169,7 @@ class RunDirectory(Case):
             self.assertEqual([file.read_bytes() for file in files], before)
         self.train("finished1", train__steps=5, resume=True)
         self.assertEqual(self.result("finished1")["weights_sha256"], self.weights_of("longer", train__steps=5))
+        self.assertEqual([record["step"] for record in self.metrics("finished1") if record["kind"] == "test"], [3, 5])
         result = self.result("finished1")
         self.assertIn("more steps than the 4", self.train("finished1", code=2, train__steps=4, resume=True).err)
         self.assertEqual(self.result("finished1"), result)
