@@ -401,13 +401,12 @@ void Plan::initialize_parameters(uint64_t seed) {
     const Shape& shape = param.shape;
     std::vector<float> master(size_t(shape.elements()));
     const double fan_out = double(shape.n * shape.h * shape.w), fan_in = double(shape.h * shape.w * shape.c);
-    const auto uniform = [&](int64_t i, int draw) {
-      const Random128 random = philox(uint64_t(i) * 4 + uint64_t(draw) / 4, 0, site, seed);
-      return (double(random.word[draw % 4]) + 0.5) / 4294967296.0;
-    };
+    const auto uniform = [](uint32_t word) { return (double(word) + 0.5) / 4294967296.0; };
+    const auto random = [&](int64_t i, int block) { return philox(uint64_t(i) * 4 + uint64_t(block), 0, site, seed); };
     const auto normal = [&](int64_t i) {
       double sum = -6;
-      for (int draw = 0; draw < 12; ++draw) sum += uniform(i, draw);
+      for (int block = 0; block < 3; ++block)
+        for (const uint32_t word : random(i, block).word) sum += uniform(word);
       return sum;
     };
     const bool own = is_weight(param.kind) && policy_.initialize({master.data(), shape, DType::f32}, int64_t(fan_in),
@@ -422,7 +421,7 @@ void Plan::initialize_parameters(uint64_t seed) {
           value = normal(i) * 0.01;
           break;
         case Init::linear_uniform:
-          value = (2 * uniform(i, 0) - 1) / std::sqrt(fan_in);
+          value = (2 * uniform(random(i, 0).word[0]) - 1) / std::sqrt(fan_in);
           break;
         case Init::one:
           value = 1;

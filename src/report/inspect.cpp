@@ -89,9 +89,7 @@ std::string layers(const RunRecords& records) {
   std::string html =
       "<h2>Clipping and learning rates, layer by layer</h2><p>One row or line for each quantized layer, from the input "
       "(dark) to the output (bright). Each column is an update of the clips: after steps 1, 2, 3, 5, 9 … and then once "
-      "a "
-      "period. "
-      "Point at a mark to read it.</p><div class=\"two\">\n";
+      "a period. Point at a mark to read it.</p><div class=\"two\">\n";
   html += card(heat_map({.title = "Cosine distance d_c of the clipped, quantized gradient (eq. 7)",
                          .y_label = "(log scale)",
                          .log_y = true,

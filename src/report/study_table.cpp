@@ -51,12 +51,12 @@ Outcome outcome_of(const StudyPlan& plan, size_t row, const std::string& directo
       continue;
     }
     const std::optional<Result> result = read_result(path.string());
-    std::ifstream failed(path / "failed.txt");
-    if (std::string reason; !result && std::getline(failed, reason))
+    if (!result) {
+      std::ifstream failed(path / "failed.txt");
+      std::string reason;
+      if (!std::getline(failed, reason)) continue;  // to do, or on its way
       outcome.failures.push_back(run.name + ": " + reason);
-    else if (!result)
-      continue;
-    if (result) {
+    } else {
       outcome.seeds.push_back(run.seed);
       outcome.top1.push_back(100 * result->top1);
       outcome.peak_megabytes.push_back(double(result->peak_memory_bytes) / 1e6);
@@ -65,7 +65,7 @@ Outcome outcome_of(const StudyPlan& plan, size_t row, const std::string& directo
       outcome.commits.push_back(result->commit);
       outcome.machines.push_back(fmt::format("{} {}", result->backend, result->isa) +
                                  (result->threads > 0 ? fmt::format(", threads: {}", result->threads) : ""));
-      outcome.data.push_back(result->data);
+      if (!result->data.empty()) outcome.data.push_back(result->data);
     }
     if (!std::filesystem::exists(path / "metrics.jsonl")) continue;
     const RunRecords records = read_records(path.string());
@@ -115,7 +115,7 @@ std::optional<Drop> drop_of(const Outcome& row, const Outcome& baseline) {
   return drop;
 }
 
-// "3 of a, 1 of b".
+// "3 of a; 1 of b".
 std::string counted(const std::map<std::string, int>& counts, const char* of) {
   std::string text;
   for (const auto& [name, runs] : counts) text += fmt::format("{}{} {} {}", text.empty() ? "" : "; ", runs, of, name);

@@ -106,10 +106,11 @@ class Trainer {
   int64_t skipped_ = 0, empty_batches_ = 0, train_step_ = 0;
 };
 
-std::unique_ptr<Backend> make_backend(const Config&, const Policy&,
-                                      const Transport&);  // that the configuration asks for
+// The backend the configuration asks for.
+std::unique_ptr<Backend> make_backend(const Config&, const Policy&, const Transport&);
 PlanOptions plan_options(const Config&);
-int threads_of_rank(const Config&, const Transport&);  // backend.threads, or this rank's share of the allowed cores
-int allowed_cores();                                   // of this process's affinity mask
+// backend.threads; 0 means this rank's share of the allowed cores.
+int threads_of_rank(const Config&, const Transport&);
+int allowed_cores();  // of this process's affinity mask
 
 }  // namespace octet

@@ -2,6 +2,7 @@
 """Jobs that are killed, signalled, or lose a rank: they end in bounded time, and a resumed one loses nothing."""
 
 import os
+import pathlib
 import random
 import re
 import signal
@@ -71,6 +72,19 @@ class Signalled(Case):
 
     def test_term_checkpoints(self):
         self.interrupt("term", lambda job: job.process.send_signal(signal.SIGTERM), ranks=1)
+
+    def test_usr1_during_start_up(self):
+        """It is heeded while the network is built, before there is a run directory."""
+        settings = {"model__name": "resnet50", "policy__name": "fp32", "data__batch": 2, "train__steps": 3}
+        job = self.start("early", **settings)
+        status = pathlib.Path(f"/proc/{job.process.pid}/status")
+        while not int(re.search(r"SigCgt:\s*(\w+)", status.read_text())[1], 16) >> signal.SIGUSR1 - 1 & 1:
+            self.assertIsNone(job.process.poll(), job)
+        time.sleep(0.1)  # the run directory follows at once where the signal is heeded only from the training on
+        self.assertFalse(self.run_path("early").exists(), "the network was built before the signal was heeded")
+        job.process.send_signal(signal.SIGUSR1)
+        self.expect(job, 85)
+        self.assertEqual(self.checkpoints("early"), [1])
 
     def test_usr1_to_mpirun_checkpoints(self):
         self.interrupt("mpirun", lambda job: job.process.send_signal(signal.SIGUSR1), ranks=2)
