@@ -209,6 +209,10 @@ void check_together(const Config& config, const Positions& positions) {
       config.data.name == "cifar10" || config.data.name == "image_folder" || config.data.name == "packed";
   REQUIRE_USAGE(!on_disk || !config.data.root.empty(), "set data.root to the directory of the data set",
                 at("data.name"), " ", config.data.name, " needs `data.root`");
+  for (const auto& [name, list] :
+       {std::pair{"data.mean", &config.data.mean}, {"data.deviation", &config.data.deviation}})
+    REQUIRE_USAGE(list->empty() || list->size() == 3, say("give ", name, " three numbers, for red, green and blue"),
+                  at(name), ": length ", list->size());
   const auto& milestones = config.train.milestones;
   REQUIRE_USAGE(config.train.schedule != "multi_step" || !milestones.empty(),
                 "set train.milestones, for example [80, 120]", at("train.schedule"),

@@ -53,6 +53,7 @@ struct Config {
     int64_t max_pixels = 64'000'000;  // larger image headers are refused before anything is allocated
     int64_t samples = 0;              // synthetic and shapes: size of the training set (0: the default, 8192)
     bool augment = true;
+    std::vector<double> mean, deviation;  // of red, green, blue, of pixel / 255; empty: the data set's own
   } data;
 
   struct Train {

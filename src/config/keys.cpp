@@ -57,6 +57,12 @@ const std::vector<Key> kKeys = {
     {FIELD(data.max_pixels), 1, 1e9, {}, "images with more pixels are refused"},
     {FIELD(data.samples), 0, 1e7, {}, "training images of synthetic and shapes; 0: the default"},
     {FIELD(data.augment), 0, 0, {}, "random crops and flips while training"},
+    {FIELD(data.mean), 0, 1, {}, "of red, green and blue, of pixel / 255, subtracted; empty: the data set's own"},
+    {FIELD(data.deviation),
+     0.001,
+     1,
+     {},
+     "of red, green and blue, of pixel / 255, divided by; empty: the data set's own"},
 
     {FIELD(train.epochs), 1, 1e6, {}, "passes over the training set"},
     {FIELD(train.steps), 0, kMany, {}, "stop after so many steps; 0: never early"},
@@ -134,9 +140,10 @@ std::string number_text(Number number) {  // the shortest text that reads back t
   return {buffer, std::to_chars(buffer, buffer + sizeof buffer, number).ptr};
 }
 
-std::string list_text(const std::vector<int64_t>& list) {
+template <class Number>
+std::string list_text(const std::vector<Number>& list) {
   std::string text;
-  for (const int64_t item : list) text += (text.empty() ? "" : ", ") + number_text(item);
+  for (const Number item : list) text += (text.empty() ? "" : ", ") + number_text(item);
   return "[" + text + "]";
 }
 
@@ -155,7 +162,8 @@ std::string value_text(const Field& field) {
                              [](const int64_t* value) { return number_text(*value); },
                              [](const double* value) { return number_text(*value); },
                              [](const std::string* value) { return quoted(*value); },
-                             [](const std::vector<int64_t>* value) { return list_text(*value); }},
+                             [](const std::vector<int64_t>* value) { return list_text(*value); },
+                             [](const std::vector<double>* value) { return list_text(*value); }},
                     field);
 }
 
@@ -229,7 +237,10 @@ std::string hint_for(std::string_view path) {
   return words;
 }
 
-bool takes_list(const Key& key) { return std::holds_alternative<std::vector<int64_t>*>(default_of(key)); }
+bool takes_list(const Key& key) {
+  const Field field = default_of(key);
+  return std::holds_alternative<std::vector<int64_t>*>(field) || std::holds_alternative<std::vector<double>*>(field);
+}
 
 std::string domain_of(const Key& key) {
   const auto range = [&](const std::string& kind, auto low, auto high) {
@@ -240,6 +251,7 @@ std::string domain_of(const Key& key) {
       Overload{[](bool*) { return std::string("true | false"); }, [&](int64_t*) { return range("integer", low, high); },
                [&](double*) { return range("number", key.low, key.high); },
                [&](std::vector<int64_t>*) { return range("list of integers", low, high); },
+               [&](std::vector<double>*) { return range("list of numbers", key.low, key.high); },
                [&](std::string*) {
                  std::string text;
                  for (const std::string& value : key.allowed)
@@ -250,16 +262,15 @@ std::string domain_of(const Key& key) {
 }
 
 bool assign(const Key& key, Config& config, const std::vector<std::string>& texts) {
-  const Field field = key.field(config);
-  if (auto* const* list = std::get_if<std::vector<int64_t>*>(&field)) {
-    std::vector<int64_t> items(texts.size());
+  const auto assign_list = [&](auto& list) {
+    std::remove_reference_t<decltype(list)> items(texts.size());
     for (size_t i = 0; i < texts.size(); ++i)
       if (!parse_number(texts[i], key, items[i])) return false;
-    **list = std::move(items);
+    list = std::move(items);
     return true;
-  }
-  if (texts.size() != 1) return false;
-  const std::string& text = texts[0];
+  };
+  if (!takes_list(key) && texts.size() != 1) return false;
+  const std::string& text = texts.empty() ? std::string() : texts[0];
   return std::visit(Overload{[&](bool* value) {
                                *value = text == "true" ? true : text == "false" ? false : *value;
                                return text == "true" || text == "false";
@@ -274,8 +285,9 @@ bool assign(const Key& key, Config& config, const std::vector<std::string>& text
                                if (known) *value = text;
                                return known;
                              },
-                             [](std::vector<int64_t>*) { return false; }},
-                    field);
+                             [&](std::vector<int64_t>* list) { return assign_list(*list); },
+                             [&](std::vector<double>* list) { return assign_list(*list); }},
+                    key.field(config));
 }
 
 std::optional<Difference> first_difference(const Config& before, const Config& now,

@@ -11,7 +11,7 @@
 
 namespace octet {
 
-using Field = std::variant<bool*, int64_t*, double*, std::string*, std::vector<int64_t>*>;
+using Field = std::variant<bool*, int64_t*, double*, std::string*, std::vector<int64_t>*, std::vector<double>*>;
 
 struct Key {
   std::string path;                       // "train.lr": also where the value lies in Config

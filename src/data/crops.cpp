@@ -45,12 +45,11 @@ cv::Mat resized_crop(const cv::Mat& image, int64_t full_width, int64_t full_heig
   return result;
 }
 
-void normalize_photograph(const cv::Mat& image, bool flip, float* pixels) {
-  constexpr float mean[] = {0.485f, 0.456f, 0.406f}, deviation[] = {0.229f, 0.224f, 0.225f};
+void normalize(const cv::Mat& image, const Normalization& normalization, bool flip, float* pixels) {
   float scale[3], shift[3];
   for (int c = 0; c < 3; ++c) {
-    scale[c] = 1 / (255 * deviation[c]);
-    shift[c] = -mean[c] / deviation[c];
+    scale[c] = normalization.scale(c);
+    shift[c] = normalization.shift(c);
   }
   for (int y = 0; y < image.rows; ++y) {
     const uint8_t* row = image.ptr(y);

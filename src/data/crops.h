@@ -3,6 +3,7 @@
 #include <opencv2/core.hpp>
 
 #include "src/data/draws.h"
+#include "src/data/normalization.h"
 
 namespace octet {
 
@@ -15,7 +16,7 @@ cv::Rect middle_crop(int64_t width, int64_t height);
 // The part of `image` that shows rectangle `crop` of the full image, which is width x height; resized to side x side.
 // `image` may be a smaller decoding of it.
 cv::Mat resized_crop(const cv::Mat& image, int64_t width, int64_t height, const cv::Rect& crop, int side);
-// RGB bytes -> f32, with ImageNet's mean and deviation of each channel; flip: mirrored.
-void normalize_photograph(const cv::Mat& image, bool flip, float* pixels);
+// RGB bytes -> f32; flip: mirrored.
+void normalize(const cv::Mat& image, const Normalization& normalization, bool flip, float* pixels);
 
 }  // namespace octet

@@ -24,6 +24,7 @@ class ImageFolder : public Dataset {
       : index_(std::move(index)),
         side_(static_cast<int>(image_side(data))),
         max_pixels_(data.max_pixels),
+        normalization_(normalization(data, of_photographs)),
         augment_(data.augment),
         skip_(data.bad_images == "skip") {}
 
@@ -56,8 +57,8 @@ class ImageFolder : public Dataset {
       const cv::Rect crop =
           augmented ? random_crop(draws, header.width, header.height) : middle_crop(header.width, header.height);
       const cv::Mat image = decode(bytes, header, std::max(1.0 * side_ / crop.width, 1.0 * side_ / crop.height));
-      normalize_photograph(resized_crop(image, header.width, header.height, crop, side_),
-                           augmented && draws.bits() >> 31, pixels);
+      normalize(resized_crop(image, header.width, header.height, crop, side_), normalization_,
+                augmented && draws.bits() >> 31, pixels);
       return true;
     } catch (const BadImage& bad) {
       REQUIRE(skip_, "mend the file, or set data.bad_images: skip; then --resume goes on", file.string(), ": ",
@@ -72,6 +73,7 @@ class ImageFolder : public Dataset {
   const FolderIndex index_;
   const int side_;
   const int64_t max_pixels_;
+  const Normalization normalization_;
   const bool augment_, skip_;
   mutable std::mutex mutex_;
   mutable std::set<int64_t> bad_;

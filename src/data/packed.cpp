@@ -42,7 +42,11 @@ class Mapping {
 class Packed final : public Dataset {
  public:
   Packed(const std::string& path, const Config::Data& data)
-      : path_(path), file_(path), side_(static_cast<int>(image_side(data))), augment_(data.augment) {
+      : path_(path),
+        file_(path),
+        side_(static_cast<int>(image_side(data))),
+        normalization_(normalization(data, of_photographs)),
+        augment_(data.augment) {
     read_index();
   }
   int64_t size() const override { return static_cast<int64_t>(images_.size()); }
@@ -70,8 +74,8 @@ class Packed final : public Dataset {
     const bool augmented = training && augment_;
     const cv::Rect crop = augmented ? random_crop(draws, at.width, at.height) : middle_crop(at.width, at.height);
     const cv::Mat image(int(at.height), int(at.width), CV_8UC3, const_cast<uint8_t*>(file_.bytes().data() + at.offset));
-    normalize_photograph(resized_crop(image, at.width, at.height, crop, side_), augmented && draws.bits() >> 31,
-                         pixels);
+    normalize(resized_crop(image, at.width, at.height, crop, side_), normalization_, augmented && draws.bits() >> 31,
+              pixels);
     return true;
   }
 
@@ -128,6 +132,7 @@ class Packed final : public Dataset {
   std::string path_;
   Mapping file_;
   int side_;
+  Normalization normalization_;
   bool augment_;
   std::vector<std::string> names_;
   std::vector<PackedImage> images_;

@@ -14,9 +14,8 @@ class PixelDataset : public Dataset {
   explicit PixelDataset(Pixels pixels)
       : pixels_(std::move(pixels)), row_(pixels_.side * 3), scale_(row_), shift_(row_) {
     for (int64_t i = 0; i < row_; ++i) {
-      const float deviation = pixels_.deviation[i % 3];
-      scale_[i] = 1 / (255 * deviation);
-      shift_[i] = -pixels_.mean[i % 3] / deviation;
+      scale_[i] = pixels_.normalization.scale(i % 3);
+      shift_[i] = pixels_.normalization.shift(i % 3);
     }
   }
 

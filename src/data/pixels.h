@@ -1,11 +1,11 @@
 // A whole data set of small pictures in memory, normalized and augmented as it is read. CIFAR-10 and shapes are this.
 #pragma once
-#include <array>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "src/data/loader.h"
+#include "src/data/normalization.h"
 
 namespace octet {
 
@@ -14,7 +14,7 @@ struct Pixels {
   std::vector<uint8_t> images;  // (count, side, side, 3)
   std::vector<uint8_t> labels;  // (count)
   int64_t classes = 10;
-  std::array<float, 3> mean{}, deviation{};  // of pixel / 255
+  Normalization normalization;
   int64_t padding = 0;  // training: a random crop of the picture padded with so many zero pixels, then a flip
   bool augment = true;
   std::string description;

@@ -176,8 +176,7 @@ void render(DrawSite split, int64_t index, int label, uint8_t* pixels) {
 
 std::unique_ptr<Dataset> draw(int64_t count, DrawSite split, const Config& config) {
   Pixels pixels;
-  pixels.mean = {0.5f, 0.5f, 0.5f};
-  pixels.deviation = {0.25f, 0.25f, 0.25f};
+  pixels.normalization = normalization(config.data, {{0.5f, 0.5f, 0.5f}, {0.25f, 0.25f, 0.25f}});
   pixels.padding = 2;
   pixels.augment = config.data.augment;
   pixels.images.resize(count * side * side * 3);

@@ -71,13 +71,15 @@ train:
 
 TEST(Config, RoundTrip) {
   const Config config = parse("seed: 3\ndata: {root: 'C:\\x # \" é', name: cifar10}\nbackend: {isa: avx2}",
-                              {"train.lr=0.1234567890123456", "train.milestones=1,20,300", "policy.lr_scale.beta=0.3"});
+                              {"train.lr=0.1234567890123456", "train.milestones=1,20,300", "policy.lr_scale.beta=0.3",
+                               "data.mean=0.485,0.456,0.1"});
   const std::string yaml = to_yaml(config);
   const Config again = parse(yaml);
   EXPECT_EQ(to_yaml(again), yaml);
   EXPECT_EQ(again.train.lr, 0.1234567890123456);
   EXPECT_EQ(again.data.root, config.data.root);
   EXPECT_EQ(again.train.milestones, config.train.milestones);
+  EXPECT_EQ(again.data.mean, (std::vector{0.485, 0.456, 0.1}));
   EXPECT_EQ(again.backend.isa, "avx2");
 }
 
@@ -134,6 +136,7 @@ TEST(Config, WrongTypeRangeAndValueWithPosition) {
   expect_part(refusal("train: {milestones: [1, x]}"), "run.yaml:1:21: `train.milestones` takes list of integers");
   expect_part(refusal("data: {root: \"a\\nb\"}"), "`data.root` takes text of one line");
   expect_part(refusal("", {"train.lr=fast"}), "--set train.lr=fast: `train.lr` takes number 0 .. 1e+06, not `fast`");
+  expect_part(refusal("data: {deviation: [1, 1, 0]}"), "`data.deviation` takes list of numbers 0.001 .. 1");
   expect_part(refusal("", {"train.milestones=1,,2"}), "--set train.milestones=1,,2: `train.milestones` takes list");
   expect_part(refusal("", {"train.lr"}), "--set train.lr: no `=`");
   expect_part(refusal("", {"train=1"}), "--set train=1: `train` is a section");
@@ -204,6 +207,7 @@ TEST(Config, KeysThatContradictEachOther) {
   expect_part(refusal("data: {name: cifar10}"), "run.yaml:1:8: `data.name` cifar10 needs `data.root`");
   expect_part(refusal("train: {schedule: multi_step}"), "multi_step needs `train.milestones`");
   expect_part(refusal("train: {milestones: [5, 5]}"), "run.yaml:1:9: `train.milestones`: epochs do not rise");
+  expect_part(refusal("data: {mean: [0.5]}"), "run.yaml:1:8: `data.mean`: length 1");
   expect_part(refusal("train: {epochs: 2, warmup_epochs: 3}"), "is more than `train.epochs` 2");
   expect_part(refusal("train: {nesterov: true, momentum: 0}"), "needs `train.momentum`");
   expect_part(refusal("comm: {exchange: fp32, error_feedback: true}"), "has no effect with `comm.exchange` fp32");

@@ -61,12 +61,23 @@ TEST(Cifar10, ReadsPlanesIntoNormalizedPixels) {
   }
 }
 
+TEST(Cifar10, IsNormalizedAsTheConfigurationSays) {
+  TemporaryFolder folder;
+  write_black_files(folder.path());
+  Config config = config_for(folder.path());
+  config.data.mean = {0.1, 0.2, 0.3};
+  auto pixels = pixels_of(*open_datasets(config).test, 0);
+  for (size_t i = 0; i < pixels.size(); ++i) ASSERT_FLOAT_EQ(pixels[i], -0.1f * float(i % 3 + 1) / deviation[i % 3]);
+  config.data.deviation = {0.5, 0.25, 1};
+  pixels = pixels_of(*open_datasets(config).test, 0);
+  for (size_t i = 0; i < 3; ++i) EXPECT_FLOAT_EQ(pixels[i], -0.1f * float(i + 1) / float(config.data.deviation[i]));
+}
+
 // Every augmented picture is one of the 81 crops of the picture with a border of zero pixels, flipped or not, and over
 // the epochs all of them come.
 TEST(Cifar10, AugmentsByCropsOfThePaddedPictureAndFlips) {
   Pixels pixels;
-  pixels.mean = {0.4914f, 0.4822f, 0.4465f};
-  pixels.deviation = {0.2470f, 0.2435f, 0.2616f};
+  pixels.normalization = {{mean[0], mean[1], mean[2]}, {deviation[0], deviation[1], deviation[2]}};
   pixels.padding = 4;
   const auto bytes = some_record(3);
   parse_cifar10(bytes, "memory", 1, pixels);

@@ -78,6 +78,18 @@ TEST_F(ImageFolder, ReadsRedAndBlueWhereTheyAre) {
   }
 }
 
+// torchvision's inception_v3 expects (pixel / 255 - 0.5) / 0.5: https://github.com/pytorch/vision, transform_input.
+TEST_F(ImageFolder, IsNormalizedAsTheConfigurationSays) {
+  const auto own = pixels_of(*open_datasets(config_).train, 0);
+  config_.data.mean = config_.data.deviation = {0.5, 0.5, 0.5};
+  const auto pixels = pixels_of(*open_datasets(config_).train, 0);
+  constexpr float transform[3][2] = {{0.229f / 0.5f, (0.485f - 0.5f) / 0.5f},
+                                     {0.224f / 0.5f, (0.456f - 0.5f) / 0.5f},
+                                     {0.225f / 0.5f, (0.406f - 0.5f) / 0.5f}};
+  for (size_t i = 0; i < own.size(); ++i)
+    ASSERT_NEAR(pixels[i], own[i] * transform[i % 3][0] + transform[i % 3][1], 2e-6f) << i;
+}
+
 // A picture decoded at an eighth of its size: the crop's corner is the nearest column there.
 TEST(Crops, OfAReducedPictureBeginAtTheNearestPixel) {
   cv::Mat reduced(10, 10, CV_8UC3);
