@@ -6,12 +6,14 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "kernels/base/durable_file.h"
+#include "kernels/base/error.h"
+#include "src/config/config.h"
 #include "src/report/commands.h"
 #include "src/report/records.h"
+#include "src/train/result.h"
 
 namespace octet {
 namespace {
@@ -59,17 +61,28 @@ std::string curve(const RunRecords& records, const std::string& metric, const st
       {.title = title, .x_label = "step", .y_label = factor == 100 ? "%" : "", .width = 600, .height = 320}, series));
 }
 
-std::string tiles(const RunRecords& records, const std::string& directory) {
-  const auto result = nlohmann::json::parse(text_of(directory + "/result.json"), nullptr, false);
+// The sentence below the title: what was trained on what, how, by which build.
+std::string description(const std::string& directory, const std::optional<Result>& result) {
+  std::string text = "A training run of octet";
+  if (result && !result->commit.empty()) text += " (commit " + result->commit + ")";
+  try {
+    const Config config = load_config(directory + "/config.yaml", {});
+    text += fmt::format(": {} on {}, policy {}, seed {}", config.model.name, config.data.name, config.policy.name,
+                        config.seed);
+  } catch (const UsageError&) {  // none there, or of another version: the page shows it as it is
+  }
+  return text + ".";
+}
+
+std::string tiles(const RunRecords& records, const std::optional<Result>& result) {
   std::string html;
-  if (result.is_object()) {
-    const auto loss = result.value("loss", nlohmann::json());
-    html += tile(fmt::format("{:.2f} %", 100 * result.value("top1", 0.0)), "test top-1");
-    html += tile(loss.is_number() ? fmt::format("{:.3f}", loss.get<double>()) : "not finite", "test loss");
-    html += tile(result.value("policy", std::string()), "policy");
-    html += tile(fmt::format("{:.0f}", result.value("images_per_second", 0.0)), "images / s");
-    html += tile(std::to_string(result.value("steps", 0)), "steps");
-    html += tile(std::to_string(result.value("ranks", 1)), "ranks");
+  if (result) {
+    html += tile(fmt::format("{:.2f} %", 100 * result->top1), "test top-1");
+    html += tile(std::isfinite(result->loss) ? fmt::format("{:.3f}", result->loss) : "not finite", "test loss");
+    html += tile(fmt::format("{:.0f}", result->images_per_second), "images / s");
+    html += tile(fmt::format("{:.0f} MB", double(result->peak_memory_bytes) / 1e6), "peak memory of rank 0");
+    html += tile(std::to_string(result->steps), "steps");
+    html += tile(std::to_string(result->ranks), "ranks");
   } else {
     const auto loss = records.metrics.find("train/loss");
     if (loss != records.metrics.end() && !loss->second.x.empty())
@@ -172,13 +185,14 @@ std::string distributions(const RunRecords& records) {
 
 int run_inspect(const std::string& directory, const std::string& output) {
   const RunRecords records = read_records(directory);
+  const std::optional<Result> result = read_result(directory);
   const std::string name = std::filesystem::path(directory).lexically_normal().filename().string();
   std::string html = fmt::format(
       "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
       "content=\"width=device-width\"><title>{0}</title><style>{1}</style></head><body><main>\n<h1>{0}</h1>"
-      "<p>A training run of octet.</p>\n",
-      escaped(name.empty() ? directory : name), style);
-  html += tiles(records, directory);
+      "<p>{2}</p>\n",
+      escaped(name.empty() ? directory : name), style, escaped(description(directory, result)));
+  html += tiles(records, result);
   html += "<div class=\"two\">\n" + curve(records, "loss", "Loss", 1) + curve(records, "top1", "Top-1 accuracy", 100) +
           curve(records, "learning_rate", "Learning rate", 1) +
           curve(records, "images_per_second", "Images per second", 1) + "</div>\n";

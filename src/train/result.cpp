@@ -1,5 +1,6 @@
 #include "src/train/result.h"
 
+#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -41,7 +42,12 @@ std::optional<Result> read_result(const std::string& run_directory) {
   Result result;
   try {
     visit_fields(result, [&](const char* name, auto& value) {
-      if (const auto field = json.find(name); field != json.end() && !field->is_null()) field->get_to(value);
+      const auto field = json.find(name);
+      if (field == json.end()) return;
+      if constexpr (std::is_floating_point_v<std::remove_reference_t<decltype(value)>>)
+        value = field->is_null() ? std::nan("") : field->template get<double>();  // JSON has no NaN
+      else
+        field->get_to(value);
     });
   } catch (const nlohmann::json::exception&) {  // not of ours
     return {};

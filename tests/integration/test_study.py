@@ -57,8 +57,9 @@ class Studies(Case):
 
         page = self.octet("inspect", out / "int8-seed1").out.strip()
         html = open(page, encoding="utf-8").read()
-        for word in "<svg", "Cosine distance", "layer1.0.conv1", "log2 |g|", "Top-1 accuracy", "Which distribution?":
-            self.assertIn(word, html)
+        for word in "<svg", "Cosine distance", "layer1.0.conv1", "log2 |g|", "Top-1 accuracy", "Which distribution?", \
+                "resnet20 on shapes, policy unified_int8, seed 1.":
+            self.assertTrue(word in html, word)  # not assertIn, which would print the page
         self.assertNotIn("http://", html.replace("http://www.w3.org/2000/svg", ""))
         self.assertNotIn("nan", html.split("<details>")[0])
 
@@ -172,7 +173,7 @@ class Studies(Case):
     def test_inspect_shows_a_run_that_diverged(self):
         self.train("diverged", train__on_nonfinite="skip", train__lr=1e6, train__steps=6, train__warmup_epochs=0)
         page = self.octet("inspect", self.run_path("diverged")).out.strip()
-        self.assertIn("test loss", open(page, encoding="utf-8").read())
+        self.assertIn("not finite</b><span>test loss", open(page, encoding="utf-8").read())
 
     def test_inspect_needs_a_run(self):
         self.assertIn("metrics.jsonl", self.octet("inspect", self.directory, code=2).err)
