@@ -1,5 +1,6 @@
 # octet on CPUs. Build in the checkout's folder, then mount data and a folder for the runs:
 #   docker build -f docker/cpu.Dockerfile -t octet .
+#   mkdir -p runs && chmod a+rwx runs      # octet is no root in there, and has another user's number than you
 #   docker run --rm -v "$PWD/data:/octet/data:ro" -v "$PWD/runs:/octet/runs" octet \
 #     launch/mpirun.sh -n 2 train configs/cifar10_resnet20_unified_int8.yaml
 FROM debian:bookworm AS build

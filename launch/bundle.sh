@@ -5,9 +5,10 @@
 # usage: launch/bundle.sh [OUTPUT.tar.xz]   (default: build/octet-bundle.tar.xz)
 # There: tar xf octet-bundle.tar.xz && octet-bundle/octet train octet-bundle/configs/shapes_resnet20_unified_int8.yaml
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
-case ${1:-} in -*) sed -n '2,6s/^# //p' launch/bundle.sh >&2; exit 2 ;; esac
-output=$(realpath -m "${1:-build/octet-bundle.tar.xz}")
+root=$(realpath "$(dirname "${BASH_SOURCE[0]}")/..")
+case ${1:-} in -*) sed -n '2,6s/^# //p' "$root/launch/bundle.sh" >&2; exit 2 ;; esac
+output=$(realpath -m "${1:-$root/build/octet-bundle.tar.xz}")
+cd "$root"
 build=build/bundle
 mkdir -p build
 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DOCTET_IMAGE_FOLDER=OFF \

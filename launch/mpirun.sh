@@ -53,7 +53,8 @@ if [ -t 1 ] && [ -t 2 ] && columns=$(stty size <&2 2> /dev/null | cut -d ' ' -f 
 fi
 
 if $dry_run; then
-  echo "mpirun ${options[*]} $octet $*"
+  printf '%q ' mpirun "${options[@]}" "$octet" "$@"
+  echo
   exit 0
 fi
 

@@ -35,6 +35,7 @@ fi
 root=()
 [ "$(id -u)" = 0 ] || root=(sudo)
 
+missing_some=0
 listed=false  # whether apt's lists are fresh
 install_missing() {
   local missing=() package
@@ -46,7 +47,10 @@ install_missing() {
     return
   fi
   echo "setup: missing: ${missing[*]}"
-  if $check; then exit 1; fi
+  if $check; then
+    missing_some=1
+    return
+  fi
   if [ "$(id -u)" != 0 ] && ! command -v sudo > /dev/null; then
     echo "setup: run it as root, or install sudo" >&2
     exit 1
@@ -60,7 +64,7 @@ install_missing "${packages[@]}"
 if $developer; then
   install_missing "${developer_packages[@]}"
   # clang's sanitizers and fuzzer: a package of their own, named by version, except on Ubuntu 22.04 (part of clang).
-  runtime="libclang-rt-$(clang -dumpversion | cut -d. -f1)-dev"
+  runtime="libclang-rt-$(clang -dumpversion 2> /dev/null | cut -d. -f1)-dev"
   if apt-cache show "$runtime" > /dev/null 2>&1; then install_missing "$runtime"; fi
 fi
 if $aarch64; then
@@ -68,7 +72,7 @@ if $aarch64; then
   sysroot=$(dirname "${BASH_SOURCE[0]}")/../build/aarch64-sysroot
   if [ -e "$sysroot" ]; then
     echo "setup: $sysroot is there"
-    exit
+    exit "$missing_some"
   fi
   echo "setup: missing: $sysroot"
   if $check; then exit 1; fi
@@ -87,3 +91,4 @@ if $aarch64; then
   ln -s blas/libblas.so.3 lapack/liblapack.so.3 "$sysroot.new/usr/lib/aarch64-linux-gnu/"
   mv "$sysroot.new" "$sysroot"
 fi
+exit "$missing_some"

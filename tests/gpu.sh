@@ -4,10 +4,11 @@
 # CPU and GPU, recorded as graphs and not (all weights must be equal; with the fp32 policy losses must be close), a longer one, the
 # kernels' speed, and the benchmark against PyTorch where PyTorch is.
 # usage: gpu.sh [OUTPUT.json]   (default: gpu.json)    GPU_QUICK=1: without the longer training and the benchmark
-#        OCTET_CIFAR10=DIR: also ResNet-20 on CIFAR-10, 30 epochs, INT8 and fp32 (some minutes)
+#        OCTET_CIFAR10=DIR: also ResNet-20 on CIFAR-10, 30 epochs, INT8 and fp32 (some minutes; not with GPU_QUICK)
 #        GPU_NO_CUDNN=1, GPU_NO_SANITIZER=1: it is not a failure that they are not there
 set -uo pipefail
 output=$(realpath -m "${1:-gpu.json}")
+if [ -n "${OCTET_CIFAR10:-}" ]; then OCTET_CIFAR10=$(realpath -m "$OCTET_CIFAR10"); fi
 cd "$(dirname "${BASH_SOURCE[0]}")" || exit 1
 if [ ! -x ./test_cuda_device ]; then
   echo "gpu.sh: run it in the bundle's folder (launch/bundle.sh makes one)" >&2

@@ -19,7 +19,7 @@ last_start_seconds=1000
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,vader,tcp OMPI_MCA_rmaps_base_oversubscribe=1
 # Libraries that are not ours keep memory until the end, and their threads are invisible to the thread sanitizer.
-export ASAN_OPTIONS=detect_stack_use_after_return=1 LSAN_OPTIONS=suppressions=$PWD/tests/leaks.supp:print_suppressions=0
+export ASAN_OPTIONS=detect_stack_use_after_return=1 "LSAN_OPTIONS=suppressions='$PWD/tests/leaks.supp':print_suppressions=0"
 export TSAN_OPTIONS=ignore_noninstrumented_modules=1:second_deadlock_stack=1
 # A new build gets one GPU architecture: a test of its own (cuda_build) compiles them all. The next build after this has them again.
 if [ -z "${CUDAARCHS:-}" ] && [ ! -e build/release/CMakeCache.txt ]; then

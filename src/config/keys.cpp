@@ -40,7 +40,7 @@ const std::vector<Key> kKeys = {
      0,
      1024,
      {},
-     "of so many blocks of a large gradient one is searched; 0: 4 / policy.clip.period, at least 1"},
+     "of so many blocks of a large gradient one is searched; 0: 4 / policy.clip.period, rounded up"},
     {FIELD(policy.clip.record_histograms), 0, 0, {}, "write gradients' histograms every period (unified_int8)"},
     {FIELD(policy.lr_scale.enabled), 0, 0, {}, "learning rate scaled by max(exp(-alpha d_c), beta)"},
     {FIELD(policy.lr_scale.alpha), 0, 1e6, {}, "how fast the scale falls with the deviation d_c"},

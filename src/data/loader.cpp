@@ -169,9 +169,11 @@ class PrefetchLoader : public Loader {
     const int64_t position = slot.batch.step % batches_per_epoch() * global_batch_ + first_ + i;
     float* pixels = slot.images.data() + i * numbers_;
     const int64_t index = slot.order ? (*slot.order)[position] : position;
-    const bool present = index < data_.size() && data_.read(index, training_, seed_, slot.batch.epoch, pixels);
+    // The padding of an evaluation's last batch is images too, those from the first on: ranges of activations that are
+    // taken over a batch mean the same as in the others.
+    const bool present = data_.read(index % data_.size(), training_, seed_, slot.batch.epoch, pixels);
     if (!present) std::fill_n(pixels, numbers_, 0.0f);
-    slot.labels[i] = present ? data_.label(index) : -1;
+    slot.labels[i] = present && index < data_.size() ? data_.label(index) : -1;
   }
 
   const Dataset& data_;

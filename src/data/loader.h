@@ -44,7 +44,7 @@ Datasets open_datasets(const Config&, bool training = true);
 
 struct Batch {
   const float* images = nullptr;    // (count, H, W, C) f32, normalized
-  const int32_t* labels = nullptr;  // (count); -1: padding or a bad image: zeros that count in no loss
+  const int32_t* labels = nullptr;  // (count); -1: counts in no loss: padding, or a bad image, all zeros
   int64_t count = 0;                // this rank's share, always the same
   int64_t first = 0;                // global index of this rank's first sample in the global batch
   int64_t epoch = 0, step = 0;
@@ -52,7 +52,7 @@ struct Batch {
 
 // Prefetches batches on worker threads. Training: each epoch is a permutation keyed by (seed, epoch); the incomplete
 // last batch is dropped; global batch b is samples [b * batch, (b+1) * batch) of the permutation, rank r takes the r-th
-// part. Evaluation: in order, the last batch padded with label -1, every sample exactly once over all ranks.
+// part. Evaluation: in order, the last batch padded with images of label -1, every sample exactly once over all ranks.
 class Loader {
  public:
   virtual ~Loader() = default;

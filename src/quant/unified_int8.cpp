@@ -23,7 +23,7 @@ class UnifiedInt8 final : public Policy {
         encoding.qmax = qmax(config_.bits.weight);
         encoding.per_channel = config_.per_channel_weights;
         // In the range of the largest, most weights would be 0: those below half of it in 2 bits.
-        if (config_.bits.weight < 8 && !encoding.per_channel) encoding.range = Range::held;
+        if (config_.bits.weight < 8) encoding.range = Range::held;
         break;
       case Role::activation:
         encoding.qmax = qmax(config_.bits.activation);

@@ -5,10 +5,11 @@
 //   error of a value, E1        s clip(Q(e / s, 8), -1, 1),  s = Shift(max |e|), but not of the logits
 //   error of a convolution, E2  s' = s / 128, t = e / s': Q(t, 8) where |t| < 1, else round(t) within +-127; times s'
 //                               (a flag bit tells the two apart)
-//   update      weights: n = SR(G g / Shift(max |g|)) within +-(G - 1), g = Q(n / (128 S(8)), 15), G = 128, 32, 8 as
-//               training goes on; norms: g = Q(g, 15)
-//               v = Q(momentum v + g, 13), w = Q(w - C(Q(lr, 10), 10) v, 24); g holds the decay's gradient
+//   update      weights: n = SR(G g / Shift(max |g|)) within +-(G - 1), g = Q(n / (128 S(8)), 15), G = 128, then 32, 8
+//               and 2 from 60, 80 and 90 % of the steps on; norms: g = Q(g, 15); g holds the decay's gradient
+//               v = momentum v + g, w = Q(w - C(Q(lr, 10), 10) v, 24), and v is kept as Q(v, 13)
 //               of the spared layers (first and last): plain SGD at that learning rate
+// The authors' momentum is 1/4. A learning rate below 1/1024 is 0.
 #include <vector>
 
 #include "src/quant/policies.h"
@@ -61,7 +62,8 @@ class WageUbn final : public SimulatedPolicy {
 
   void update(Backend& backend, const UpdateContext& context, Tensor w, Tensor gradient,
               Tensor velocity) const override {
-    const float levels = context.progress < 2.0 / 3 ? 128 : context.progress < 8.0 / 9 ? 32 : 8;
+    const double done = context.progress;
+    const float levels = done < 0.6 ? 128 : done < 0.8 ? 32 : done < 0.9 ? 8 : 2;
     const float rate = clip(grid(context.sgd.learning_rate, 10), 10);
     if (context.spared) {
       SgdProblem sgd = context.sgd;
@@ -72,8 +74,9 @@ class WageUbn final : public SimulatedPolicy {
     float* const v = velocity.f32();
     const float decay = context.sgd.decay, momentum = context.sgd.momentum;
     const auto move = [=](float& value, int64_t i, float step) {
-      v[i] = grid(momentum * v[i] + step, 13);
-      value = grid(value - rate * v[i], 24);
+      const float moved = momentum * v[i] + step;
+      value = grid(value - rate * moved, 24);
+      v[i] = grid(moved, 13);
     };
     if (context.weight) {
       if (decay != 0) for_each(w, [=](float& value, int64_t i) { g[i] += decay * value; });  // shift() reads the sum

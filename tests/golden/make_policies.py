@@ -140,14 +140,14 @@ def wageubn():
     x = inputs(5, 4).reshape(-1, 4)
     mu, sigma = grid(x.mean(0), 16), grid(np.sqrt(x.var(0)), 16) + 2.0**-15
     n = np.clip(np.floor(g / shift(np.abs(g).max()) * 128 + uniform(len(g))), -127, 127)
-    v = grid(0.9 * inputs(6, 0.1) + grid(n / 16384, 15), 13)
+    v = 0.9 * inputs(6, 0.1) + grid(n / 16384, 15)
     return {
         "weight": clip(grid(w, 8), 8),
         "activation": grid(a, 8),
         "error": s / 128 * np.where(np.abs(t) < 1, grid(t, 8), np.clip(np.round(t), -127, 127)),
         "value_error": s * np.clip(grid(e / s, 8), -1, 1),
         "norm": (mu + sigma * grid((x - mu) / sigma, 8)).flatten(),
-        "velocity": v,
+        "velocity": grid(v, 13),
         "updated": grid(w - clip(grid(np.float64(0.1), 10), 10) * v, 24),
     }
 

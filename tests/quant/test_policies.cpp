@@ -157,6 +157,18 @@ TEST(Policies, WageUbn) {
   expect_equal(v, "wageubn", "velocity");
   expect_equal(w, "wageubn", "updated");
 
+  // Steps of a sixteen-thousandth move the weights, though the velocity that is kept is too coarse for them.
+  Values faint(256), kept(256);
+  update.sgd.decay = 0;
+  update.progress = 0.95;
+  policy->update(*backend, update, tensor(faint), tensor(g), tensor(kept));
+  const float step = 0.099609375f / 16384;  // 51/512, the learning rate on its grid
+  for (size_t i = 0; i < 256; ++i) {
+    EXPECT_EQ(kept[i], 0);
+    EXPECT_TRUE(faint[i] == 0 || std::abs(std::abs(faint[i]) - step) < 1.3e-7f) << faint[i];
+  }
+  EXPECT_GT(std::count_if(faint.begin(), faint.end(), [](float moved) { return moved != 0; }), 64);
+
   // A spared layer: plain SGD, whatever the gradient's magnitude.
   update.spared = true;
   update.sgd = {0.125f, 0, 0, false};
