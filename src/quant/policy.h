@@ -91,6 +91,8 @@ class Policy {
   // encoding(Role::error) encodes what is left of it, if that is of Range::held without a value.
   virtual float round_value_error(Tensor, const RngKey&) const { return 0; }
   virtual bool rounds_value_error(const Site&, bool /*norm*/) const { return false; }
+  // true: a shortcut that is added to the norm's output gets the gradient as it was before.
+  virtual bool spares_shortcuts() const { return false; }
   // The largest value that passes the activation's backward; above it the clip stops the gradient. 0: no clip.
   virtual float activation_clip() const { return 0; }
   virtual void update(Backend& backend, const UpdateContext& context, Tensor w, Tensor gradient,

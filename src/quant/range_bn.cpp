@@ -6,10 +6,10 @@
 //               (section 5, "bifurcation")
 //   norm        (x - mean) / (C(n) (max - min)), max and min being means over 16 chunks of a channel, n pixels each;
 //               C(n) = 0.35 / 2 (1 + sqrt(pi ln 4)) / sqrt(2 ln n); the scale, gamma and beta in 8 bits (section 3)
-// The gradient of a norm's output is rounded where it enters the block, before the ReLU's backward. For evaluation the
-// code averages 1 / (C(n) (max - min)) over batches, and the ranges of activations; here it is the square of
-// C(n) (max - min), as in other norms, and the range is the batch's. The authors quantize the first and the last layer
-// too; here policy.quantize_first and quantize_last decide.
+// The gradient of a norm's output is rounded where it enters the block, before the ReLU's backward, but not for the
+// shortcut that ends there. For evaluation the code averages 1 / (C(n) (max - min)) over batches, and the ranges of
+// activations; here it is the square of C(n) (max - min), as in other norms, and the range is the batch's. The authors
+// quantize the first and the last layer too; here policy.quantize_first and quantize_last decide.
 #include <numbers>
 #include <vector>
 
@@ -52,6 +52,7 @@ class RangeBn final : public SimulatedPolicy {
       for_each_random(values, key, [=](float& x, int64_t, float u) { x = grid.round(x, u - 0.5f); });
   }
   bool rounds_value_error(const Site&, bool norm) const override { return norm; }
+  bool spares_shortcuts() const override { return true; }
   float round_value_error(Tensor error, const RngKey& key) const override {
     round(Role::error, error, key);
     return 0;

@@ -27,10 +27,12 @@ struct Harness {
   int64_t batch;
 
   Harness(const Config& c, std::unique_ptr<Backend> b, int64_t samples, int64_t size, PlanOptions options)
+      : Harness(c, std::move(b), samples, size, options,
+                make_model(c.model, size, size, float(c.train.label_smoothing))) {}
+  Harness(const Config& c, std::unique_ptr<Backend> b, int64_t samples, int64_t size, PlanOptions options, Graph graph)
       : config(c), policy(make_policy(c)), backend(std::move(b)), batch(samples) {
     if (policy->needs_clips()) clips = std::make_unique<ClipCoordinator>(c.policy, *transport, *backend);
-    plan = std::make_unique<Plan>(make_model(c.model, size, size, float(c.train.label_smoothing)), *policy, *backend,
-                                  clips.get(), samples, options);
+    plan = std::make_unique<Plan>(std::move(graph), *policy, *backend, clips.get(), samples, options);
     plan->initialize_parameters(uint64_t(c.seed));
     exchange = make_exchange({}, make_self_transport(), plan->gradients(), plan->slices(), 1);
     images.resize(size_t(samples * size * size * 3));

@@ -98,6 +98,27 @@ TEST(Rivals, GradientsOfLogitsAreNotRounded) {
   }
 }
 
+// With zeros for weights a block's own path passes no gradient on, and the shortcut's is not rounded: it is the same in
+// every step, whatever the random bits.
+TEST(Rivals, RangeBnSparesShortcuts) {
+  std::vector<float> gradients[2];
+  for (int step = 0; step < 2; ++step) {
+    Graph graph;
+    const Edge x = graph.conv("first", graph.input(16, 16, 3), {.out = 8, .kernel = 1});
+    const Edge y = graph.conv("block", x, {.out = 8, .kernel = 1, .norm = "norm", .residual = x});
+    graph.classify({{graph.linear("fc", graph.global_pool("pool", y), {.out = 10, .gives_logits = true})}}, 0);
+    Harness rival(config_of("range_bn", "resnet20"), make_reference_backend(), 4, 16, {.storage = DType::f32},
+                  std::move(graph));
+    const Tensor weights = rival.param("block.weight").master;
+    std::fill_n(weights.f32(), weights.elements(), 0.0f);
+    rival.train(step);
+    const Tensor gradient = rival.param("first.bias").gradient;
+    gradients[step].assign(gradient.f32(), gradient.f32() + 8);
+  }
+  EXPECT_EQ(gradients[0], gradients[1]);
+  EXPECT_NE(gradients[0], std::vector<float>(8));
+}
+
 // A range is no variance of a sample: its running mean is that of the ranges as they are.
 TEST(Rivals, RangesRunUncorrected) {
   Harness rival(config_of("range_bn", "resnet20"), make_reference_backend(), 4, 16, {.storage = DType::f32});

@@ -254,6 +254,12 @@ class ConvBlock final : public Node {
 
     Encoding encoding = encode_error_;
     if (policy_->activation_clip() > 0 && encode_y_.quantized()) stop_at_clip(convolved.real, dy);
+    Into d_residual = has_residual_ ? step.into(inputs_[1]) : Into{};
+    if (has_residual_ && policy_->spares_shortcuts()) {
+      step.backend.affine_backward(affine_, convolved, moments, operands, residual, dy, {}, {}, d_residual, Encoding{},
+                                   key, {step.tensor(error_)}, {});
+      d_residual = {};
+    }
     if (rounds_value_error_)
       value_clip_ = policy_->round_value_error(dy, step.key(index_, Role::value_error, per_sample()));
     if (encoding.range == Range::held && clip_layer_ < 0) encoding.held = &value_clip_;
@@ -267,7 +273,6 @@ class ConvBlock final : public Node {
         step.clips->prime(clip_layer_);
       }
     }
-    const Into d_residual = has_residual_ ? step.into(inputs_[1]) : Into{};
     if (real_weight_gradient_) {
       const Tensor real = step.tensor(real_error_);
       step.backend.affine_backward(affine_, convolved, moments, operands, residual, dy, d_gamma, d_beta, d_residual,
