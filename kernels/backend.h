@@ -55,9 +55,10 @@ struct ConvProblem {
   Shape weight() const { return {y.c, kernel_h, kernel_w, x.c / groups}; }
   int64_t products() const { return y.elements() * kernel_h * kernel_w * (x.c / groups); }  // multiply-adds of one pass
 };
-// The output extent of a convolution or pool along one axis (floor mode, as PyTorch).
+// The output extent of a convolution or pool along one axis (floor mode, as PyTorch); 0 where the kernel does not fit.
 inline int64_t output_extent(int64_t in, int kernel, int stride, int pad, int dilation = 1) {
-  return (in + 2 * pad - dilation * (kernel - 1) - 1) / stride + 1;
+  const int64_t room = in + 2 * pad - dilation * (kernel - 1) - 1;
+  return room < 0 ? 0 : room / stride + 1;
 }
 
 // Per-channel statistics of a convolution's output, (C) floats each. variance is the biased one (divided by count).

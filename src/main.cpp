@@ -9,6 +9,7 @@
 #include <iostream>
 #include <new>
 #include <string_view>
+#include <system_error>
 #include <thread>
 
 #include "kernels/backend.h"
@@ -46,8 +47,11 @@ int exit_code(const std::exception& error) {
 std::string message_of(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error))
     return "not enough memory; to mend: a smaller data.batch, or storage: int8; `octet plan` says what is needed";
-  if (dynamic_cast<const std::filesystem::filesystem_error*>(&error))
+  if (dynamic_cast<const std::filesystem::filesystem_error*>(&error) ||
+      dynamic_cast<const std::ios_base::failure*>(&error))
     return say(error.what(), "; to mend: check the path, the space and the permissions");
+  if (dynamic_cast<const std::system_error*>(&error))
+    return say(error.what(), "; to mend: lower data.workers, or raise the limit of threads (ulimit -u)");
   return error.what();
 }
 
@@ -157,6 +161,9 @@ int run(int argc, char** argv) {
     if (pack->parsed()) {
       REQUIRE_USAGE(transport->size() == 1, "start octet pack without mpirun; data.workers gives it threads",
                     "octet pack runs on one rank, not on ", transport->size());
+      std::error_code failed;  // the lock says it better
+      std::filesystem::create_directories(packed, failed);
+      const DirectoryLock lock(packed);  // two at once would write into one file
       const PackReport report = pack_image_folder(config, packed);
       std::cout << report.images << " images, " << report.skipped << " skipped, " << report.bytes / 1000000 << " MB in "
                 << packed << "\n";

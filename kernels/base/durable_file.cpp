@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <utility>
 
 namespace octet {
@@ -53,11 +55,22 @@ void DurableFile::commit() {
   const std::string parent = std::filesystem::path(path_).parent_path().string();
   const int directory = open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (directory < 0) refuse(parent, "open");
-  const bool synced = fsync(directory) == 0;
+  // Some file systems sync no directory by itself (EINVAL): then the rename is as durable as it gets.
+  const bool synced = fsync(directory) == 0 || errno == EINVAL || errno == ENOTSUP;
   const int error = errno;
   close(directory);
   errno = error;
   if (!synced) refuse(parent, "fsync");
+}
+
+std::string read_if_there(const std::string& path) {
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream.is_open() && errno == ENOENT) return {};
+  try {
+    if (stream.is_open()) return {std::istreambuf_iterator<char>(stream), {}};
+  } catch (const std::ios_base::failure&) {  // errno tells why
+  }
+  refuse(path, "read");
 }
 
 void write_durably(const std::string& path, std::string_view text) {

@@ -36,5 +36,7 @@ class DurableFile {
 };
 
 void write_durably(const std::string& path, std::string_view text);
+// The whole of a file; nothing where there is none. FileError: it is there, but cannot be read.
+std::string read_if_there(const std::string& path);
 
 }  // namespace octet

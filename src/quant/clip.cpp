@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "kernels/shared/encode.h"
 #include "kernels/shared/math.h"
@@ -131,7 +132,20 @@ bool ClipCoordinator::due(int64_t step) const {
   return early || step % period_ == 0 || forced_;
 }
 
+bool ClipCoordinator::settled() const {
+  return std::all_of(choices_.begin(), choices_.end(), [](const ClipChoice& choice) { return choice.clip > 0; });
+}
+
+void ClipCoordinator::postpone() {
+  forced_ = forced_ || observing_;
+  for (const int layer : std::exchange(primed_, {})) {
+    choices_[layer] = {};
+    hold(layer, 1);
+  }
+}
+
 void ClipCoordinator::begin(int64_t step) {
+  primed_.clear();
   observing_ = due(step);
   if (histograms_ == nullptr && layers() > 0)
     histograms_ = backend_.allocate(layers_.size() * histogram_bins * sizeof(uint32_t));
@@ -186,6 +200,7 @@ void ClipCoordinator::prime(int layer) {
   transport_.reduce_sum(counts, 0);
   if (transport_.rank() == 0) decide(counts, layer, 1);
   publish(layer, 1);
+  primed_.push_back(layer);
   clear_histograms(layer, 1);
 }
 

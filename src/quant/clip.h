@@ -49,8 +49,10 @@ class ClipCoordinator {
 
   // Steps 0, 1, 2, 4, 8 ... and every `period`, or when saturations forced it.
   bool due(int64_t step) const;
-  // What a due step observed is of no use: the next step is due.
-  void postpone() { forced_ = forced_ || observing_; }
+  // Whether every layer's clip is known: else a step measures first, and waits for it (prime).
+  bool settled() const;
+  // What the step observed is of no use: if it was due the next step is, and clips that it primed are unknown again.
+  void postpone();
   void begin(int64_t step);  // clears what the step will observe
   bool observing() const { return observing_; }
   // What layer's quantization pass reports into; the histogram only on a due step, of a sample where that is still
@@ -107,6 +109,7 @@ class ClipCoordinator {
   std::vector<int64_t> summed_;         // histograms of the last update, over all ranks
   std::vector<uint64_t> elements_;
   std::vector<double> shares_;
+  std::vector<int> primed_;  // layers, in this step
   bool observing_ = false, forced_ = false;
 };
 

@@ -93,6 +93,12 @@ int execute(const std::vector<std::string>& words, const fs::path& log) {
     sigprocmask(SIG_SETMASK, &before, nullptr);
     prctl(PR_SET_PDEATHSIG, SIGUSR1);  // where the study is killed
     if (getppid() != study) _exit(127);
+    // One study is started on each of two nodes by srun or mpirun; their trainings are no ranks of one job.
+    std::vector<std::string> inherited;
+    for (char** entry = environ; *entry != nullptr; ++entry) inherited.emplace_back(*entry, strcspn(*entry, "="));
+    for (const std::string& name : inherited)
+      for (const char* prefix : {"OMPI_COMM_WORLD_", "PMI_", "PMIX_", "SLURM_STEP_NUM_TASKS"})
+        if (name.starts_with(prefix)) unsetenv(name.c_str());
     if (geteuid() == 0) {  // in a container; as launch/mpirun.sh
       setenv("OMPI_ALLOW_RUN_AS_ROOT", "1", 1);
       setenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1", 1);

@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <utility>
 #include <vector>
 
@@ -15,7 +16,7 @@ using Json = nlohmann::ordered_json;
 
 // The lines of a file that are records of steps <= last (a crash may leave half a line).
 std::string kept_lines(const std::string& path, int64_t last) {
-  std::ifstream stream(path);
+  std::istringstream stream(read_if_there(path));
   std::string kept;
   for (std::string line; std::getline(stream, line);) {
     const Json record = Json::parse(line, nullptr, /*allow_exceptions=*/false);

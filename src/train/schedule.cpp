@@ -8,7 +8,7 @@ namespace octet {
 
 double learning_rate(const Config::Train& train, int64_t step, int64_t steps_per_epoch) {
   const double warmup = train.warmup_epochs * double(steps_per_epoch);
-  if (double(step) < warmup) return train.lr * double(step + 1) / warmup;
+  if (double(step) < warmup) return train.lr * std::min(1.0, double(step + 1) / warmup);
   const int64_t epoch = step / steps_per_epoch;
   if (train.schedule == "cosine") {
     const double total = double(train.epochs) * double(steps_per_epoch);

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
-#include <sstream>
 
 #include "kernels/base/durable_file.h"
 #include "src/train/event.pb.h"
@@ -66,9 +65,7 @@ std::string kept_records(std::string_view file, int64_t last) {
 }  // namespace
 
 EventFile::EventFile(const std::string& path, int64_t resumed_step) : path_(path) {
-  std::ostringstream bytes;
-  bytes << std::ifstream(path, std::ios::binary).rdbuf();
-  std::string kept = kept_records(bytes.str(), resumed_step);
+  std::string kept = kept_records(read_if_there(path), resumed_step);
   if (kept.empty()) {
     tensorboard::Event first;
     first.set_wall_time(wall_seconds());

@@ -61,19 +61,16 @@ class TrainingRun {
     const double start = seconds_now();
     trainer_.start(done_);
     const int64_t first = done_;
-    if (owes_test_ && !test()) return checkpointed();
+    if (owes_test_ && !test()) return checkpointed(true);  // the one that it began with
     begin_epoch();
     while (done_ < total_steps_) {
       const Report report = train_step();
       const bool stops = report.stop && done_ < total_steps_;
       const int64_t every = config_.checkpoint.every_steps > 0 ? config_.checkpoint.every_steps : steps_per_epoch_;
       const bool due = stops || done_ == total_steps_ || done_ % every == 0;
-      if (due) save();  // before the test, for which whoever stops the run may not wait
-      if (stops) return checkpointed();
-      if (ends_epoch() && !finish_epoch()) {
-        if (!due) save();
-        return checkpointed();
-      }
+      const bool saved = due && save();  // before the test, for which whoever stops the run may not wait
+      if (stops) return checkpointed(saved);
+      if (ends_epoch() && !finish_epoch()) return checkpointed(saved || save());
     }
     finish(first, seconds_now() - start);
     return 0;
@@ -231,18 +228,25 @@ class TrainingRun {
     return true;
   }
 
-  void save() {
+  // Collective. False: the disk refused; the last good checkpoint stays.
+  bool save() {
     trainer_.check_agreement();
-    if (!leads()) return;
-    std::vector<std::vector<float>> storage;
-    const std::vector<NamedTensor> tensors = trainer_.save(storage, false);
-    std::string reason;
-    if (!store_->save(done_, tensors,
-                      {{"config", to_yaml(config_)}, {"commit", commits_}, {"data", data_fingerprint()}}, reason))
-      spdlog::warn("no checkpoint at step {}: {}; the run goes on, the last good checkpoint stays", done_, reason);
+    int64_t saved = 1;
+    if (leads()) {
+      std::vector<std::vector<float>> storage;
+      const std::vector<NamedTensor> tensors = trainer_.save(storage, false);
+      std::string reason;
+      saved = store_->save(done_, tensors,
+                           {{"config", to_yaml(config_)}, {"commit", commits_}, {"data", data_fingerprint()}}, reason);
+      if (saved == 0) spdlog::warn("no checkpoint at step {}: {}; the last good checkpoint stays", done_, reason);
+    }
+    transport_.broadcast(std::as_writable_bytes(std::span(&saved, 1)), 0);
+    return saved != 0;
   }
 
-  int checkpointed() {
+  int checkpointed(bool saved) {
+    REQUIRE(saved, "free space on the disk; --resume goes on from the last good checkpoint",
+            "stopped by a signal at step ", done_, ", of which no checkpoint could be written");
     if (leads()) spdlog::info("stopped by a signal at step {}; --run {} --resume goes on", done_, directory_->path());
     return exit_checkpointed;
   }

@@ -165,9 +165,11 @@ Report Trainer::step(int64_t index, bool stop) {
 }
 
 void Trainer::run(Program program, const Step& step, const std::function<void()>& work) {
-  // Phases are timed call by call; on the host's gradients an exchange waits for peers.
+  // Phases are timed call by call; on the host's gradients an exchange waits for peers, and so do clips that are
+  // unknown.
   const bool exchanges = program == Program::gradients || program == Program::observed_gradients;
-  if (timing_ || (exchanges && exchange_->reads_gradients())) return work();
+  const bool measures = exchanges && clips_ && !clips_->settled();
+  if (timing_ || measures || (exchanges && exchange_->reads_gradients())) return work();
   backend_->run(
       int(program),
       {step.index, float(learning_rate(config_.train, step.index, steps_per_epoch())), uint64_t(step.first_sample)},

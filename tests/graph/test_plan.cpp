@@ -397,6 +397,22 @@ TEST(Models, DropoutIsRefusedWhereThereIsNone) {
   EXPECT_EQ(nodes(0.2), nodes(0) + 1);
 }
 
+// torchvision's InceptionV3 needs 75 pixels too: in the last grid reduction a 3 x 3 kernel has no room in 2 x 2.
+TEST(Models, ImagesThatAreTooSmallAreRefused) {
+  Config config;
+  config.policy.name = "fp32";
+  const auto policy = make_policy(config);
+  const auto backend = make_reference_backend();
+  const auto build = [&](const char* name, int64_t size) {
+    config.model.name = name;
+    Plan(make_model(config.model, size, size, 0), *policy, *backend, nullptr, 1, {.allocate = false});
+  };
+  build("inception_v3", 75);
+  EXPECT_THROW(build("inception_v3", 74), Error);
+  build("vgg7", 8);
+  EXPECT_THROW(build("vgg7", 4), Error);
+}
+
 TEST(Models, ParameterCountsEqualTorchvision) {
   const std::pair<const char*, int64_t> known[] = {
       {"resnet18", 11689512},    {"resnet34", 21797672}, {"resnet50", 25557032},    {"resnet101", 44549160},

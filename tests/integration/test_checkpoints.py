@@ -1,8 +1,12 @@
 #!/usr/bin/env python3
 """Disks that are full, checkpoints that are damaged, and run directories that are taken."""
 
+import fcntl
+import os
 import resource
 import shutil
+import signal
+import socket
 import struct
 import zlib
 
@@ -32,6 +36,16 @@ class FullDisk(Case):
         self.assertEqual(self.checkpoints("full"), [3, 6], job)  # nothing lost, nothing half-written
         self.assertEqual(list(self.run_path("full").rglob("*.tmp")), [])
         self.assertEqual(self.result("full")["weights_sha256"], expected)
+
+    def test_stop_without_a_checkpoint_is_an_error(self):
+        """A requeued job would lose what the stopped one has done, time after time."""
+        self.train("full", train__steps=6)
+        job = self.start("full", resume=True, limit=file_limit(1_600_000), train__steps=1000)
+        self.wait_for_step(job, "full", 8)
+        job.process.send_signal(signal.SIGUSR1)
+        self.expect(job, 1)
+        self.assertRegex(job.err, "no checkpoint could be written\n.*to mend: free space")
+        self.assertEqual(self.checkpoints("full"), [6])
 
     def test_refused_weights_are_an_error(self):
         """The result cannot be kept: that is a failure, and the checkpoints stay."""
@@ -118,6 +132,22 @@ class RunDirectory(Case):
                 write_png(self.directory / name / folder / f"{picture}.png", 32, picture)
         return {"data__name": "image_folder", "data__root": self.directory / name, "data__image_size": 32,
                 "data__samples": 0, "model__classes": 2}
+
+    def test_two_packs_in_one_place(self):
+        settings = {key.replace("__", "."): value for key, value in self.write_pictures("pictures", 2).items()}
+        packed = self.directory / "packed"
+        words = [OCTET, "pack", RECIPE, "--output", packed, *with_settings(settings)]
+        packed.mkdir()
+        with open(packed / "lock", "w", encoding="utf-8") as lock:
+            fcntl.lockf(lock, fcntl.LOCK_EX)
+            lock.write(f"process {os.getpid()} on {socket.gethostname()}")
+            lock.flush()
+            job = self.launch(words)
+            self.expect(job, 75)
+            self.assertRegex(job.err, "packed is in use by .*\n.*to mend: let it end")
+        self.assertFalse((packed / "train.pack.tmp").exists())
+        self.expect(self.launch(words), 0)
+        self.assertTrue((packed / "train.pack").exists())
 
     def test_batches_without_a_readable_picture(self):
         """Of a few small batches it is chance; of many in a row it is missing data."""

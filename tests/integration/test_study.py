@@ -132,6 +132,15 @@ class Studies(Case):
         self.expect(job, 0)
         self.assertIn("| int8 | 1/1 |", (out / "table.md").read_text())
 
+    def test_trainings_are_no_ranks_of_the_study(self):
+        """As `srun -N 2 octet study` starts it on each node."""
+        study, out = self.directory / "tiny.yaml", self.directory / "tasks"
+        study.write_text(STUDY.replace("train.epochs: 2", "train.steps: 1"))
+        job = self.launch(["env", "SLURM_STEP_NUM_TASKS=2", "PMI_SIZE=2", "PMI_RANK=1", OCTET, "study", study, "--directory", out,
+                           "--only", "fp32"])
+        self.expect(job, 0)
+        self.assertEqual(json.loads((out / "fp32-seed1" / "result.json").read_text())["ranks"], 1)
+
     def test_stops_between_two_trainings(self):
         study, out = self.directory / "tiny.yaml", self.directory / "between"
         study.write_text(STUDY.replace("train.epochs: 2", "train.steps: 1"))

@@ -146,6 +146,14 @@ TEST(ClipCoordinator, UpdatesAtDueStepsAndSurvivesARestore) {
     return probe.histogram != nullptr;
   };
   EXPECT_EQ(*clips.clip(layer), 0);
+  clips.begin(0);  // a step that is skipped: of no use, and neither is what was primed in it
+  clips.prime(layer);
+  EXPECT_TRUE(clips.settled());
+  clips.postpone();
+  EXPECT_FALSE(clips.settled());
+  EXPECT_EQ(*clips.clip(layer), 0);
+  EXPECT_TRUE(clips.due(3));
+
   EXPECT_TRUE(observe(0));
   clips.prime(layer);
   const float primed = *clips.clip(layer);

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "kernels/base/durable_file.h"
 #include "src/train/metrics.h"
 #include "tests/train/temporary_directory.h"
 
@@ -27,6 +28,17 @@ uint32_t crc32c(const std::string& bytes) {
 uint32_t unmasked(uint32_t masked) {
   const uint32_t rotated = masked - 0xA282EAD8;
   return (rotated >> 17) | (rotated << 15);
+}
+
+// What cannot be read is not taken for empty, and written over.
+TEST(Records, ThatCannotBeReadAreKept) {
+  for (const char* file : {"metrics.jsonl", "events.out.tfevents.octet"}) {
+    const TemporaryDirectory directory;
+    const std::filesystem::path link = std::filesystem::path(directory.path()) / file;
+    std::filesystem::create_symlink("/proc/self/mem", link);  // its first byte is a read error
+    EXPECT_THROW(MetricsWriter(directory.path(), 3), FileError);
+    EXPECT_TRUE(std::filesystem::is_symlink(link)) << file;
+  }
 }
 
 TEST(Crc32c, KnownValues) {  // RFC 3720, B.4
