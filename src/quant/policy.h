@@ -10,8 +10,8 @@ namespace octet {
 
 // Who asks for random bits, and what is being encoded. site = node * 8 + role.
 // value_error: the gradient of a block's output, before its activation's backward; error: of the convolution's output;
-// weight_error: the same for the weight gradient alone, where a policy rounds it twice.
-enum class Role : uint8_t { weight, activation, error, exchange, value_error, weight_error };
+// weight_error: the same for the weight gradient alone, where a policy rounds it twice. norm_input: what a norm reads.
+enum class Role : uint8_t { weight, activation, error, exchange, value_error, weight_error, norm_input };
 
 struct Site {
   int node = 0;
@@ -71,7 +71,7 @@ class Policy {
   virtual void backward(Role, Tensor /*values*/, Tensor /*gradient*/) const {}
   virtual bool changes_backward(Role) const { return false; }
   // A norm of the policy's own: rounds x and replaces the batch's moments (null in evaluation), ...
-  virtual void measure_norm(Tensor /*x*/, const Moments*, float /*epsilon*/) const {}
+  virtual void measure_norm(Tensor /*x*/, const Moments*, float /*epsilon*/, const RngKey&) const {}
   // ... rounds what the norm computes with (training and evaluation), ...
   virtual void round_norm(const NormOperands&) const {}
   // ... and completes the gradient of x, where the norm's statistics are not the usual ones: frozen_statistics() then

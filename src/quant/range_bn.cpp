@@ -2,6 +2,9 @@
 // networks" (NeurIPS 2018), simulated, after the authors' code (github.com/eladhoffer/quantized.pytorch):
 //   any value   s = (max - min) / 255, round((x - min) / s) within 0..255, times s, plus min
 //               weights and errors: of the tensor; activations: max and min are means over the samples' own
+//   activation  stochastic (the code's QuantMeasure names the 16 chunks where `stochastic` is read, so any number but 0
+//               means yes). It matters: a channel whose values all lie within one step would be rounded to one value,
+//               and its range be 0.
 //   error       stochastic; only the data gradient reads it, the weight gradient reads the error before
 //               (section 5, "bifurcation")
 //   norm        (x - mean) / (C(n) (max - min)), max and min being means over 16 chunks of a channel, n pixels each;
@@ -42,14 +45,15 @@ class RangeBn final : public SimulatedPolicy {
         const Extremes own = extremes(values.f32() + n * per_sample, per_sample);
         low += own.low, high += own.high;
       }
-      round_nearest(values, Extremes{float(low / double(samples)), float(high / double(samples))}.grid(least_step));
+      const Extremes means{float(low / double(samples)), float(high / double(samples))};
+      round_stochastic(values, means.grid(least_step), key);
       return;
     }
     const AffineGrid grid = extremes(values.f32(), values.elements()).grid(least_step);
     if (role == Role::weight)
       round_nearest(values, grid);
     else
-      for_each_random(values, key, [=](float& x, int64_t, float u) { x = grid.round(x, u - 0.5f); });
+      round_stochastic(values, grid, key);
   }
   bool rounds_value_error(const Site&, bool norm) const override { return norm; }
   bool spares_shortcuts() const override { return true; }
@@ -59,8 +63,8 @@ class RangeBn final : public SimulatedPolicy {
   }
 
   // The norm divides by sqrt(variance + epsilon), here the range's C(n) (max - min) + epsilon.
-  void measure_norm(Tensor x, const Moments* measured, float epsilon) const override {
-    round(Role::activation, x, {});
+  void measure_norm(Tensor x, const Moments* measured, float epsilon, const RngKey& key) const override {
+    round(Role::activation, x, key);
     if (measured == nullptr) return;
     const Moments& moments = *measured;
     const int64_t channels = x.shape.c, pixels = x.shape.pixels();
@@ -123,6 +127,10 @@ class RangeBn final : public SimulatedPolicy {
   }
 
  private:
+  static void round_stochastic(Tensor values, AffineGrid grid, const RngKey& key) {
+    for_each_random(values, key, [=](float& x, int64_t, float u) { x = grid.round(x, u - 0.5f); });
+  }
+
   // Where each chunk's smallest and largest x of each channel lie: elements by (chunk, channel). Of equal values the
   // first.
   struct Places {

@@ -160,7 +160,7 @@ def asymmetric(x, low, high, noise=0.0):
 def range_bn():
     w, a, e = inputs(1, 3), inputs(2, 4), inputs(3, 0.01)
     samples = a.reshape(N, -1)
-    a_hat = asymmetric(a, samples.min(1).mean(), samples.max(1).mean())
+    a_hat = asymmetric(a, samples.min(1).mean(), samples.max(1).mean(), uniform(len(a)) - 0.5)
     # The norm, on (pixels, 4 channels) = 64 pixels, 16 chunks of 4; gradients by automatic differentiation.
     gamma = torch.tensor(1 + inputs(7, 0.5, 4), requires_grad=True)
     beta = torch.tensor(inputs(8, 0.5, 4), requires_grad=True)

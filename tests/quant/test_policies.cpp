@@ -189,10 +189,17 @@ TEST(Policies, RangeBn) {
   Values mean(4), variance(4), scale(4), gamma = inputs(7, 0.5, 4), beta = inputs(8, 0.5, 4);
   for (float& value : gamma) value += 1;
   const Moments moments{mean.data(), variance.data(), nullptr, nullptr};
-  policy->measure_norm(tensor(x, shape), &moments, 1e-5f);
+  policy->measure_norm(tensor(x, shape), &moments, 1e-5f, kKey);
   expect_equal(x, "range_bn", "activation");
   for (size_t c = 0; c < 4; ++c) scale[c] = 1 / std::sqrt(variance[c] + 1e-5f);
   expect_equal(scale, "range_bn", "norm_scale");
+
+  // A channel whose values all lie within one step of the tensor's grid keeps a range.
+  Values own_mean(4), own_variance(4), faint = inputs(2, 4);
+  for (size_t i = 0; i < 256; i += 4) faint[i] *= 1e-3f;
+  const Moments own{own_mean.data(), own_variance.data(), nullptr, nullptr};
+  policy->measure_norm(tensor(faint, shape), &own, 1e-5f, kKey);
+  EXPECT_GT(std::sqrt(own_variance[0] + 1e-5f), 1e-3f);
 
   // A channel that is always the same has a range of 0; the running average of its variance may fall below -epsilon.
   Values low_mean(4), low{1, -1.001e-5f, 0, 2}, ones(4, 1), zeros(4);

@@ -132,7 +132,7 @@ class ConvBlock final : public Node {
     QTensor x = step.value(inputs_[0]), w = weight_->operand();
     const QTensor y = step.value(output_);
     if (simulation_) {
-      x = simulation_.input(step, x, step.key(index_, Role::activation, 0));
+      x = simulation_.input(step, x, step.key(index_, Role::activation, conv_.x.elements() / conv_.x.n));
       w = simulation_.weight(step, weight_->master, step.key(index_, Role::weight, 0));
     }
     const QTensor residual = has_residual_ ? step.value(inputs_[1]) : QTensor{};
@@ -150,7 +150,8 @@ class ConvBlock final : public Node {
     Timed timed(step.times, Phase::norm);
     AffineParameters operands = parameters();
     if (simulation_)
-      simulation_.norm(step, affine_, convolved.real, step.training ? &measured : nullptr, moments, operands);
+      simulation_.norm(step, affine_, convolved.real, step.training ? &measured : nullptr, moments, operands,
+                       step.key(index_, Role::norm_input, per_sample()));
     step.backend.affine_forward(affine_, convolved, moments, operands, residual, encode_y_,
                                 step.key(index_, Role::activation, per_sample()), y);
   }

@@ -75,10 +75,10 @@ void Simulation::norm_operands(Step& step, int64_t channels, Moments& moments, A
 }
 
 void Simulation::norm(Step& step, const AffineProblem& affine, Tensor x, const Moments* measured, Moments& moments,
-                      AffineParameters& parameters) const {
+                      AffineParameters& parameters, const RngKey& key) const {
   if (!norm_) return;
   const int64_t channels = affine.shape.c;
-  policy_->measure_norm(x, measured, affine.epsilon);
+  policy_->measure_norm(x, measured, affine.epsilon, key);
   const float* const from[] = {moments.mean, moments.variance, parameters.gamma, parameters.beta};
   float* const values = step.tensor(norm_values_).f32();
   for (int64_t i = 0; i < 4; ++i) std::copy_n(from[i], channels, values + i * channels);

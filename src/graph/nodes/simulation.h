@@ -19,7 +19,7 @@ class Simulation {
   // Rounds the convolution's output and the copies of the norm's operands, which `moments` and `parameters` are made to
   // name. measured: the batch's moments, which a norm of the policy's own replaces; null in evaluation.
   void norm(Step&, const AffineProblem&, Tensor x, const Moments* measured, Moments& moments,
-            AffineParameters& parameters) const;
+            AffineParameters& parameters, const RngKey&) const;
 
   // Backward: after affine_backward wrote `error`.
   void norm_backward(Step&, const AffineProblem&, Tensor x, const Tensor& d_gamma, const Tensor& d_beta,
