@@ -74,6 +74,8 @@ class Policy {
   virtual void measure_norm(Tensor /*x*/, const Moments*, float /*epsilon*/, const RngKey&) const {}
   // ... rounds what the norm computes with (training and evaluation), ...
   virtual void round_norm(const NormOperands&) const {}
+  // ... says how much of the running statistics each batch replaces, where the network has `usual`, ...
+  virtual float norm_momentum(float usual) const { return usual; }
   // ... and completes the gradient of x, where the norm's statistics are not the usual ones: frozen_statistics() then
   // makes the backward pass give gamma / deviation * dz alone. d_gamma, d_beta: (C).
   virtual bool frozen_statistics() const { return false; }

@@ -10,9 +10,10 @@
 //   norm        (x - mean) / (C(n) (max - min)), max and min being means over 16 chunks of a channel, n pixels each;
 //               C(n) = 0.35 / 2 (1 + sqrt(pi ln 4)) / sqrt(2 ln n); the scale, gamma and beta in 8 bits (section 3)
 // The gradient of a norm's output is rounded where it enters the block, before the ReLU's backward, but not for the
-// shortcut that ends there. For evaluation the code averages 1 / (C(n) (max - min)) over batches, and the ranges of
-// activations; here it is the square of C(n) (max - min), as in other norms, and the range is the batch's. The authors
-// quantize the first and the last layer too; here policy.quantize_first and quantize_last decide.
+// shortcut that ends there. For evaluation the code averages 1 / (C(n) (max - min)) over batches, a new one counting
+// 0.9, and the ranges of activations; here it is the square of C(n) (max - min), with the same 0.9, and the range is
+// the batch's. The authors quantize the first and the last layer too; here policy.quantize_first and quantize_last
+// decide.
 #include <numbers>
 #include <vector>
 
@@ -84,6 +85,7 @@ class RangeBn final : public SimulatedPolicy {
       }
     });
   }
+  float norm_momentum(float) const override { return 0.9f; }
   void round_norm(const NormOperands& norm) const override {
     const Shape row{1, 1, 1, norm.x.shape.c};
     std::vector<float> scales(size_t(row.c));

@@ -119,14 +119,14 @@ TEST(Rivals, RangeBnSparesShortcuts) {
   EXPECT_NE(gradients[0], std::vector<float>(8));
 }
 
-// A range is no variance of a sample: its running mean is that of the ranges as they are.
+// A range is no variance of a sample: its running mean is that of the ranges as they are, of the last batches.
 TEST(Rivals, RangesRunUncorrected) {
   Harness rival(config_of("range_bn", "resnet20"), make_reference_backend(), 4, 16, {.storage = DType::f32});
   rival.train(0);
   const Statistic& running = rival.plan->statistics()[1];
   ASSERT_EQ(running.name, "bn1.running_var");
   const float* ranges = rival.plan->shared_moments().f32() + 16;  // behind the means
-  for (int64_t c = 0; c < 16; ++c) EXPECT_FLOAT_EQ(running.tensor.f32()[c], 0.9f + 0.1f * ranges[c]);
+  for (int64_t c = 0; c < 16; ++c) EXPECT_FLOAT_EQ(running.tensor.f32()[c], 0.1f + 0.9f * ranges[c]);
 }
 
 }  // namespace

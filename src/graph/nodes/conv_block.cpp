@@ -185,7 +185,7 @@ class ConvBlock final : public Node {
     // A statistic of the policy's own is no variance of a sample that Bessel's correction would be for.
     const int64_t samples = affine_.batch_statistics ? conv_.y.pixels() : 1;
     step.backend.update_running({.mean = batch_moments_, .variance = batch_moments_ + conv_.y.c}, samples,
-                                options_.momentum, running_mean_, running_variance_);
+                                policy_->norm_momentum(options_.momentum), running_mean_, running_variance_);
   }
 
   Work work(const Memory& memory) const override {
