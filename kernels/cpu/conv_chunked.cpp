@@ -35,6 +35,7 @@ class ChunkedConvolution final : public Convolution {
   }
 
   void forward(const ConvProblem& p, QTensor x, QTensor w, Tensor y, Moments moments) override {
+    REQUIRE(y.dtype == DType::f32 || !moments, "store f32", "sums in chunks have moments in f32 alone");
     const Sizes size(p);
     const float *const from = x.values.f32(), *const weights = w.values.f32();
     const auto pixel_of = [=, &p](int64_t pixel, int64_t tap) { return input_pixel(p, from, pixel, tap); };

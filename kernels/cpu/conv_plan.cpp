@@ -184,7 +184,8 @@ WeightGradientPlan plan_backward_weight(const ConvProblem& problem, const Contra
   plan.pad_w = p.pad_w;
   plan.images = gradient_images(p);
   plan.items = ceil_div(p.x.n, plan.images);
-  plan.one_row = p.x.h == 1 && p.x.w == 1 && p.kernel_h == 1 && p.kernel_w == 1;
+  const auto one_pixel = [](const Shape& s) { return s.h == 1 && s.w == 1; };
+  plan.one_row = one_pixel(p.x) && one_pixel(p.y) && p.kernel_h == 1 && p.kernel_w == 1;
   plan.dy_rows = plan.one_row ? 1 : plan.images * p.y.h;
   plan.dy_columns = plan.one_row ? plan.images : p.y.w;
   plan.words = static_cast<int>(round_up(ceil_div(plan.dy_columns, kernels.group), kernels.word_multiple));

@@ -235,7 +235,7 @@ void TableConvolution::forward(const ConvProblem& p, QTensor x, QTensor w, Tenso
 
 void TableConvolution::backward_data(const ConvProblem& p, QTensor dy, QTensor w, Into dx) {
   check(p, dy, w);
-  const bool depthwise = !kernels_.real && is_depthwise(p);
+  const bool depthwise = &kernels_for(p) == depthwise_;
   if (w.per_channel && !kernels_.real && !depthwise) return backward_data_per_channel(p, dy, w, dx);
   const GatherPlan& plan = planned(backward_plans_, key_of(p), [&] { return plan_backward_data(p, kernels_for(p)); });
   const int64_t lanes = plan.groups * blocks_of(plan.group_to) * block_lanes;

@@ -137,7 +137,8 @@ OCTET_INLINE void interleave(f32xN even, f32xN odd, f32xN& low, f32xN& high) {
 }
 OCTET_INLINE f32xN to_float(i32xN x) { return __builtin_convertvector(x, f32xN); }
 
-// bf16 of finite numbers and infinities; a NaN may become an infinity or another NaN, never a finite number.
+// bf16 of finite numbers and infinities; a NaN stays one, if the upper half of its bits says so already and not all of
+// them are ones: so those that arithmetic makes.
 OCTET_INLINE u32xN rounded_to_bf16(f32xN x) {  // in the upper halves; what the lower ones hold means nothing
   const u32xN bits = (u32xN)x;
   return bits + 0x7FFFu + ((bits >> 16) & 1u);

@@ -35,6 +35,7 @@ __device__ __forceinline__ Word read_only(const Word* from);
 
 template <class Word>
 inline Word read_only(const Word* from) {
+  emulation::require_aligned(from, sizeof(Word));
   return *from;
 }
 inline uint32_t bf16_pair(float low, float high) { return to_bf16(low) | static_cast<uint32_t>(to_bf16(high)) << 16; }
@@ -51,6 +52,7 @@ inline void wait_copies() {
 inline void load_matrices(uint32_t (&to)[4], const void* row) {
   emulation::Exchange& exchange = emulation::next_exchange();
   const unsigned lane = emulation::thread->lane;
+  emulation::require_aligned(row, 16);
   exchange.addresses[lane] = row;
   emulation::warp_barrier();
   for (unsigned matrix = 0; matrix < 4; ++matrix)

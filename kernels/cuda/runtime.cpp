@@ -108,6 +108,7 @@ size_t free_bytes() {
 }
 
 void copy_to_device(void* to, const void* from, size_t bytes, Stream stream) {
+  if (bytes == 0) return;  // of nothing there may be no address, whose kind could be asked for
   check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, native(stream)), "copying to the GPU");
   // Where the GPU reads the host's memory itself the copy may come after the call.
   cudaPointerAttributes memory = {};

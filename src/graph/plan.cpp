@@ -325,8 +325,10 @@ void Plan::encode_weights(Step& step) {
 
 void Plan::forward(Step& step) {
   if (poison_) {
-    const std::vector<char> poison(buffers_.front()->bytes(), char(0xFF));  // NaN as f32 and bf16
-    backend_.to_device(buffers_.front()->data(), poison.data(), poison.size());
+    // NaN as f32 and as bf16, and one that stays NaN when it is rounded to fewer bits, as 0xFFFFFFFF might not.
+    const size_t bytes = buffers_.front()->bytes();
+    const std::vector<uint32_t> poison(bytes / sizeof(uint32_t), 0x7FC07FC0u);
+    backend_.to_device(buffers_.front()->data(), poison.data(), bytes);
   }
   for (auto& node : graph_.nodes()) node->forward(step);
 }

@@ -219,5 +219,23 @@ TEST(EmulationDeathTest, RefusesWhatWouldHangOrRace) {
   EXPECT_DEATH(unfinished(), "hasty.*asynchronous copies");
 }
 
+TEST(EmulationDeathTest, RefusesMisalignedAddresses) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  alignas(16) static char to[32], from[32];
+  const auto one_thread = [](const std::function<void()>& body) {
+    emulation::launch("askew", dim3(1), dim3(1), false, body);
+  };
+  EXPECT_DEATH(one_thread([] { copy_async(to, from + 8, true); }), "askew.*misaligned");
+  EXPECT_DEATH(one_thread([] { copy_async(to + 4, from, true); }), "askew.*misaligned");
+  EXPECT_DEATH(one_thread([] { read_only(reinterpret_cast<const uint32_t*>(from + 2)); }), "askew.*misaligned");
+  const auto rows = [] {
+    emulation::launch("askew", dim3(1), dim3(32), false, [] {
+      uint32_t got[4];
+      load_matrices(got, from + 1);
+    });
+  };
+  EXPECT_DEATH(rows(), "askew.*misaligned");
+}
+
 }  // namespace
 }  // namespace octet::cuda

@@ -179,6 +179,7 @@ inline std::vector<ConvCase> conv_cases() {
   cases.push_back(square_case({3, 2, 2, 16}, 16, 3, 1, 1));       // the kernel is larger than the image
   cases.push_back(square_case({1, 1, 1, 7}, 5, 3, 1, 1));         // nearly all padding
   cases.push_back(square_case({1, 5, 5, 4}, 6, 1, 1, 2));         // whole output pixels outside of the image
+  cases.push_back(square_case({5, 1, 1, 7}, 5, 1, 1, 1));         // the same of single pixels
   cases.push_back(square_case({1, 7, 7, 3}, 5, 1, 3, 0));         // input pixels that no output reads
   cases.push_back(square_case({5, 1, 1, 70}, 33, 1, 1, 0));       // fully connected
   cases.push_back(square_case({4, 3, 3, 17}, 20, 3, 2, 0));       // the same over whole images

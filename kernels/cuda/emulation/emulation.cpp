@@ -218,8 +218,12 @@ void warp_barrier() {
   switch_to_scheduler(*running);
 }
 
+void refuse_misaligned() { fail("a misaligned address"); }
+
 // A race shows where a copy is begun and where it arrives: it may write at any time between.
 void copy_async(Copy copy) {
+  require_aligned(copy.to, copy_bytes);
+  require_aligned(copy.from, copy_bytes);
   if (observer != nullptr) observer->access(copy.to, copy_bytes, Use::write, __builtin_return_address(0));
   thread->copies.push_back(copy);
 }

@@ -60,6 +60,12 @@ void block_barrier();
 Exchange& next_exchange();  // of this thread's warp; fill in, then meet
 void warp_barrier();        // every lane of the warp must come
 
+// A GPU reads and writes so many bytes at once where the address is a multiple of them alone.
+[[noreturn]] void refuse_misaligned();
+inline void require_aligned(const void* address, size_t bytes) {
+  if (reinterpret_cast<uintptr_t>(address) % bytes != 0) refuse_misaligned();
+}
+
 // Asynchronous copies of the running thread: begun, made a group, and waited for but the last `left` groups.
 void copy_async(Copy);
 void commit_copies();
