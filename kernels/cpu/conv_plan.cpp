@@ -184,28 +184,36 @@ WeightGradientPlan plan_backward_weight(const ConvProblem& problem, const Contra
   plan.pad_w = p.pad_w;
   plan.images = gradient_images(p);
   plan.items = ceil_div(p.x.n, plan.images);
-  const auto one_pixel = [](const Shape& s) { return s.h == 1 && s.w == 1; };
-  plan.one_row = one_pixel(p.x) && one_pixel(p.y) && p.kernel_h == 1 && p.kernel_w == 1;
-  plan.dy_rows = plan.one_row ? 1 : plan.images * p.y.h;
-  plan.dy_columns = plan.one_row ? plan.images : p.y.w;
-  plan.words = static_cast<int>(round_up(ceil_div(plan.dy_columns, kernels.group), kernels.word_multiple));
   const int64_t reach_h = (p.kernel_h - 1) * p.dilation_h, reach_w = (p.kernel_w - 1) * p.dilation_w;
-  plan.rows = plan.one_row ? 1 : (p.y.h - 1) * p.stride_h + reach_h + 1;
-  plan.phase_columns = reach_w / p.stride_w + plan.words * kernels.group;
-  plan.row_elements = plan.phase_columns * p.stride_w;
-  const int64_t unit = kernels.packed_bytes();
-  plan.plane_elements = (plan.one_row ? 1 : plan.images) * plan.rows * plan.row_elements;
+  plan.phases_h = static_cast<int>(std::min<int64_t>(p.stride_h, reach_h + 1));
+  plan.phases_w = static_cast<int>(std::min<int64_t>(p.stride_w, reach_w + 1));
+  plan.rows = p.y.h + reach_h / p.stride_h;
+  // Whole words, which with matrix units are 64 pixels: rows of fewer cost less joined, with the halo between them. Sums of
+  // real values are cut at rows (shared/sums.h).
+  const auto words_of = [&](int64_t pixels) {
+    return round_up(ceil_div(pixels, kernels.group), int64_t{kernels.word_multiple});
+  };
+  const auto one_pixel = [](const Shape& s) { return s.h == 1 && s.w == 1; };
+  const int64_t row_words = words_of(p.y.w), joined_columns = p.y.w + reach_w / p.stride_w;
+  plan.columns = joined_columns;
+  plan.joined = true;
+  const int64_t joined_words = words_of(plan.pixels_of(0));
+  plan.joined = kernels.real ? one_pixel(p.x) && one_pixel(p.y) && p.kernel_h == 1 && p.kernel_w == 1
+                             : joined_words < row_words * plan.images * p.y.h;
+  if (!plan.joined) plan.columns = reach_w / p.stride_w + row_words * kernels.group;
+  plan.words = static_cast<int>(plan.joined ? joined_words : row_words);
+  const int64_t unit = kernels.packed_bytes(), phase_elements = plan.images * plan.rows * plan.columns;
+  plan.plane_elements = plan.phases_h * plan.phases_w * phase_elements;
   if (plan.plane_elements * unit % 128 == 0) plan.plane_elements += 64 / unit;  // or planes would share cache sets
-  for (int kh = 0; kh < p.kernel_h; ++kh)
-    for (int kw = 0; kw < p.kernel_w; ++kw) {
-      const int64_t column = static_cast<int64_t>(kw) * p.dilation_w;
-      const int64_t at =
-          kh * p.dilation_h * plan.row_elements + column % p.stride_w * plan.phase_columns + column / p.stride_w;
+  for (int64_t h = 0; h <= reach_h; h += p.dilation_h)
+    for (int64_t w = 0; w <= reach_w; w += p.dilation_w) {
+      const int64_t phase = h % p.stride_h * plan.phases_w + w % p.stride_w;
+      const int64_t at = phase * phase_elements + h / p.stride_h * plan.columns + w / p.stride_w;
       for (int64_t c = 0; c < plan.group_x; ++c) plan.base.push_back(offset32((c * plan.plane_elements + at) * unit));
     }
   plan.pair_step = complete_base(plan.base, false);
-  for (int64_t row = 0; row < plan.dy_rows; ++row)
-    plan.segment.push_back(offset32((row / p.y.h * plan.rows + row % p.y.h * p.stride_h) * plan.row_elements * unit));
+  for (int64_t segment = 0; segment < plan.segments_of(0); ++segment)
+    plan.segment.push_back(offset32((segment / p.y.h * plan.rows + segment % p.y.h) * plan.columns * unit));
   return plan;
 }
 

@@ -45,24 +45,30 @@ struct GatherPlan {
 GatherPlan plan_forward(const ConvProblem&, const ContractionKernels&);
 GatherPlan plan_backward_data(const ConvProblem&, const ContractionKernels&);
 
-// The weight gradient contracts over pixels: x as channel planes with halo (columns sorted by phase of the stride, so
-// that the pixels of one output row lie side by side), dy as words of `group` neighbouring pixels of a row.
+// The weight gradient contracts over pixels: x as channel planes with halo (rows and columns sorted by their phase of the
+// stride, so that the pixels that a tap reads lie side by side), dy as words of `group` neighbouring pixels.
 struct WeightGradientPlan {
   Shape x, dy;
-  bool one_row = false;  // of a list of pixels: an item is one row of `images` pixels
   int64_t images = 1, items = 1;
   int groups = 1;
   int64_t group_x, group_dy;  // channels per group
   int stride_h, stride_w, pad_h, pad_w;
-  int64_t rows, phase_columns, row_elements,
-      plane_elements;           // of the packed x: an item's plane is images * rows * row_elements
-  int64_t dy_rows, dy_columns;  // per item
-  int words;                    // per row of dy
-  std::vector<int32_t> base;    // per (tap, channel of the group): byte offset
+  int phases_h, phases_w;  // that taps read
+  int64_t rows, columns;   // of an image in one phase of a plane
+  int64_t plane_elements;  // of an item: phases_h * phases_w * images * rows * columns, and a gap
+  bool joined = false;     // all rows of an item are one segment, else each is one
+  int words;               // per segment
+  std::vector<int32_t> base;  // per (tap, channel of the group): byte offset
   int64_t pair_step = 0;
-  std::vector<int32_t> segment;  // per dy row of an item: byte offset
-  int64_t rows_of(int64_t item) const { return one_row ? 1 : std::min(images, x.n - item * images) * dy.h; }
-  int64_t pixels_per_item() const { return dy_rows * dy_columns; }
+  std::vector<int32_t> segment;  // byte offsets
+  int64_t images_of(int64_t item) const { return std::min(images, x.n - item * images); }
+  int64_t segments_of(int64_t item) const { return joined ? 1 : images_of(item) * dy.h; }
+  // Pixels of one segment, those between joined rows included, whose errors are 0.
+  int64_t pixels_of(int64_t item) const {
+    return joined ? ((images_of(item) - 1) * rows + dy.h - 1) * columns + dy.w : dy.w;
+  }
+  bool spread() const { return joined && (rows != dy.h || columns != dy.w); }  // whether there are any such
+  int64_t pixels_per_item() const { return images * dy.h * dy.w; }
 };
 WeightGradientPlan plan_backward_weight(const ConvProblem&, const ContractionKernels&);
 

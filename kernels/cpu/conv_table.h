@@ -36,6 +36,7 @@ class TableConvolution final : public Convolution {
   static Ahead source_of(const ContractionKernels&, const GatherPlan&, const char* from, int64_t item);
   void pack_images(const ContractionKernels&, const GatherPlan&, Tensor from, int64_t item, char* packed) const;
   void pack_planes(const WeightGradientPlan&, Tensor x, int64_t item, char* packed) const;
+  void spread_rows(const WeightGradientPlan&, const char* dy, int64_t item, char* spread) const;
   int blocks_of(int64_t lanes) const { return static_cast<int>((lanes + block_lanes - 1) / block_lanes); }
 
   const ContractionKernels& kernels_;
@@ -45,7 +46,7 @@ class TableConvolution final : public Convolution {
   std::map<Key, GatherPlan> forward_plans_, backward_plans_;
   std::map<Key, WeightGradientPlan> weight_plans_;
   struct Workspace {
-    Scratch x, dy;
+    Scratch x, dy, spread;
   };
   std::vector<Workspace> workspaces_;  // one per thread
   Scratch weights_, starts_, factors_, moments_, sums_, values_, channel_;

@@ -46,25 +46,37 @@ void write_panel(const Sum* sums, int64_t slots, int64_t slot_step, int64_t m_co
 
 void TableConvolution::pack_planes(const WeightGradientPlan& plan, Tensor x, int64_t item, char* packed) const {
   const auto transpose = kernels_.packing_of(x.dtype).transpose;
-  const int64_t images = std::min(plan.images, plan.x.n - item * plan.images), unit = kernels_.packed_bytes(),
-                source = kernels_.source_bytes();
+  const int64_t images = plan.images_of(item), unit = kernels_.packed_bytes(), source = kernels_.source_bytes();
   const char* from = x.as<const char>() + item * plan.images * plan.x.h * plan.x.w * plan.x.c * source;
-  if (plan.one_row) return transpose(from, plan.x.c, images, plan.x.c, packed, plan.plane_elements);
-  for (int64_t image = 0; image < images; ++image)
-    for (int64_t row = 0; row < plan.rows; ++row) {
-      const int64_t source_row = row - plan.pad_h;
-      if (source_row < 0 || source_row >= plan.x.h) continue;
-      for (int64_t phase = 0; phase < plan.stride_w; ++phase) {
-        const int64_t first = phase >= plan.pad_w ? 0 : ceil_div(plan.pad_w - phase, plan.stride_w);
-        const int64_t end = std::min(plan.phase_columns, ceil_div(plan.x.w + plan.pad_w - phase, plan.stride_w));
-        const int64_t column = phase + first * plan.stride_w - plan.pad_w;
-        if (first >= end) continue;
-        transpose(from + ((image * plan.x.h + source_row) * plan.x.w + column) * plan.x.c * source,
-                  plan.stride_w * plan.x.c, end - first, plan.x.c,
-                  packed + ((image * plan.rows + row) * plan.row_elements + phase * plan.phase_columns + first) * unit,
-                  plan.plane_elements);
-      }
+  const bool as_it_is = plan.stride_h == 1 && plan.stride_w == 1 && plan.pad_h == 0 && plan.pad_w == 0 &&
+                        plan.rows == plan.x.h && plan.columns == plan.x.w;
+  if (as_it_is)
+    return transpose(from, plan.x.c, images * plan.rows * plan.columns, plan.x.c, packed, plan.plane_elements);
+  for (int64_t phase_h = 0; phase_h < plan.phases_h; ++phase_h)
+    for (int64_t phase_w = 0; phase_w < plan.phases_w; ++phase_w) {
+      const int64_t phase = phase_h * plan.phases_w + phase_w;
+      const int64_t first = phase_w >= plan.pad_w ? 0 : ceil_div(plan.pad_w - phase_w, plan.stride_w);
+      const int64_t end = std::min(plan.columns, ceil_div(plan.x.w + plan.pad_w - phase_w, plan.stride_w));
+      const int64_t column = phase_w + first * plan.stride_w - plan.pad_w;
+      if (first >= end) continue;
+      for (int64_t image = 0; image < images; ++image)
+        for (int64_t row = 0; row < plan.rows; ++row) {
+          const int64_t source_row = row * plan.stride_h + phase_h - plan.pad_h;
+          if (source_row < 0 || source_row >= plan.x.h) continue;
+          transpose(from + ((image * plan.x.h + source_row) * plan.x.w + column) * plan.x.c * source,
+                    plan.stride_w * plan.x.c, end - first, plan.x.c,
+                    packed + (((phase * plan.images + image) * plan.rows + row) * plan.columns + first) * unit,
+                    plan.plane_elements);
+        }
     }
+}
+
+// The rows of dy as far apart as those of the planes.
+void TableConvolution::spread_rows(const WeightGradientPlan& plan, const char* dy, int64_t item, char* spread) const {
+  const int64_t pixel = plan.dy.c * kernels_.source_bytes(), row_bytes = plan.dy.w * pixel;
+  for (int64_t image = 0; image < plan.images_of(item); ++image)
+    for (int64_t row = 0; row < plan.dy.h; ++row, dy += row_bytes)
+      memcpy(spread + (image * plan.rows + row) * plan.columns * pixel, dy, static_cast<size_t>(row_bytes));
 }
 
 // Sums live in slots: one per range of work items that an int32 can hold (codes; at least one per thread while they are
@@ -99,10 +111,12 @@ void TableConvolution::backward_weight(const ConvProblem& p, QTensor x, QTensor 
   auto* sums = sums_.get<int32_t>(static_cast<size_t>(slots * slot_sums));
   const int64_t plane_bytes =
       plan.x.c * plan.plane_elements * kernels_.packed_bytes() + 64 + 4 * kernels_.word_multiple;
-  const int64_t dy_words = plan.dy_rows * plan.words * kernels_.max_blocks;
+  const int64_t dy_words = plan.segments_of(0) * plan.words * kernels_.max_blocks;
+  const int64_t spread_bytes = plan.spread() ? plan.pixels_of(0) * plan.dy.c * kernels_.source_bytes() : 0;
   for (Workspace& workspace : workspaces_) {
     workspace.x.get(static_cast<size_t>(plane_bytes));
     workspace.dy.get(static_cast<size_t>(dy_words * 64));
+    workspace.spread.get(static_cast<size_t>(spread_bytes));
   }
   const auto lanes_of = [&](int first) {
     return std::min<int64_t>(step * block_lanes, plan.group_dy - first * block_lanes);
@@ -113,6 +127,8 @@ void TableConvolution::backward_weight(const ConvProblem& p, QTensor x, QTensor 
     Workspace& workspace = workspaces_[static_cast<size_t>(omp_get_thread_num())];
     char* planes = workspace.x.get(0);
     char* words = workspace.dy.get(0);
+    char* spread = workspace.spread.get(0);
+    if (plan.spread()) memset(spread, 0, static_cast<size_t>(spread_bytes));
     memset(planes, packing.zero, static_cast<size_t>(plane_bytes));
     alignas(64) int32_t start[2 * block_lanes];
 #pragma omp for schedule(static)
@@ -122,12 +138,16 @@ void TableConvolution::backward_weight(const ConvProblem& p, QTensor x, QTensor 
       int32_t* slot_at = sums + slot * slot_sums;
       for (int64_t item = plan.items * slot / slots; item < plan.items * (slot + 1) / slots; ++item) {
         pack_planes(plan, x.values, item, planes);
-        const int64_t rows = plan.rows_of(item);
-        const int64_t columns = plan.one_row ? std::min(plan.images, plan.x.n - item * plan.images) : plan.dy_columns;
-        const int row_words = static_cast<int>(ceil_div(ceil_div(columns, kernels_.group), kernels_.word_multiple) *
-                                               kernels_.word_multiple);
+        const int64_t segments = plan.segments_of(item), pixels = plan.pixels_of(item);
+        const int64_t filled = ceil_div(pixels, kernels_.group);
+        const int segment_words =
+            static_cast<int>(ceil_div(filled, kernels_.word_multiple) * kernels_.word_multiple);
         const char* dy_item = static_cast<const char*>(dy.values.data) +
                               item * plan.images * plan.dy.h * plan.dy.w * plan.dy.c * kernels_.source_bytes();
+        if (plan.spread()) {
+          spread_rows(plan, dy_item, item, spread);
+          dy_item = spread;
+        }
         const auto next = [&](const Tensor& tensor) {
           const int64_t bytes = tensor.elements() * kernels_.source_bytes() / plan.items;
           return item + 1 < plan.items ? Ahead{static_cast<const char*>(tensor.data) + (item + 1) * bytes, bytes}
@@ -139,26 +159,25 @@ void TableConvolution::backward_weight(const ConvProblem& p, QTensor x, QTensor 
           const int group = static_cast<int>(panel / group_panels),
                     first = static_cast<int>(panel % group_panels) * step;
           const int count = std::min(step, blocks - first);
-          const int64_t filled = ceil_div(columns, kernels_.group);
           for (int block = 0; block < count; ++block) {
             const int64_t lane = (first + block) * block_lanes;
             const int lanes = static_cast<int>(std::min<int64_t>(block_lanes, plan.group_dy - lane));
-            for (int64_t row = 0; row < rows; ++row) {
-              char* to = words + (row * row_words * count + block) * 64;
+            for (int64_t segment = 0; segment < segments; ++segment) {
+              char* to = words + (segment * segment_words * count + block) * 64;
               kernels_.interleave(
-                  dy_item + (row * columns * plan.dy.c + group * plan.group_dy + lane) * kernels_.source_bytes(),
-                  plan.dy.c, columns, lanes, to, count * block_lanes);
-              for (int64_t k = filled; k < row_words; ++k) memset(to + k * count * 64, 0, 64);
+                  dy_item + (segment * pixels * plan.dy.c + group * plan.group_dy + lane) * kernels_.source_bytes(),
+                  plan.dy.c, pixels, lanes, to, count * block_lanes);
+              for (int64_t k = filled; k < segment_words; ++k) memset(to + k * count * 64, 0, 64);
             }
           }
-          packing.start(words, rows * row_words, count, start);
+          packing.start(words, segments * segment_words, count, start);
           int32_t* panel_sums = slot_at + (group * blocks + first) * m_count * block_lanes;
           Panel work{planes + group * plan.group_x * plan.plane_elements * kernels_.packed_bytes(),
                      plan.base.data(),
                      m_count,
                      plan.segment.data(),
-                     rows,
-                     row_words,
+                     segments,
+                     segment_words,
                      words,
                      count,
                      start};
