@@ -183,6 +183,10 @@ WeightGradientPlan plan_backward_weight(const ConvProblem& problem, const Contra
   plan.pad_h = p.pad_h;
   plan.pad_w = p.pad_w;
   plan.images = gradient_images(p);
+  // Matrix units are through with so many pixels before large gradients are read and written, whose sums, being exact, may be
+  // cut anywhere.
+  const int64_t weights = int64_t{p.y.c} * p.kernel_h * p.kernel_w * plan.group_x;
+  if (kernels.word_multiple > 1 && weights > small_gradient) plan.images = std::min(2 * plan.images, p.x.n);
   plan.items = ceil_div(p.x.n, plan.images);
   const int64_t reach_h = (p.kernel_h - 1) * p.dilation_h, reach_w = (p.kernel_w - 1) * p.dilation_w;
   plan.phases_h = static_cast<int>(std::min<int64_t>(p.stride_h, reach_h + 1));

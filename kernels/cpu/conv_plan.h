@@ -45,6 +45,8 @@ struct GatherPlan {
 GatherPlan plan_forward(const ConvProblem&, const ContractionKernels&);
 GatherPlan plan_backward_data(const ConvProblem&, const ContractionKernels&);
 
+inline constexpr int64_t small_gradient = 64 * 1024;  // sums that every thread may have a copy of
+
 // The weight gradient contracts over pixels: x as channel planes with halo (rows and columns sorted by their phase of the
 // stride, so that the pixels that a tap reads lie side by side), dy as words of `group` neighbouring pixels.
 struct WeightGradientPlan {

@@ -10,8 +10,6 @@
 namespace octet::cpu {
 namespace {
 
-constexpr int64_t small_gradient = 64 * 1024;  // sums that every slot may have a copy of
-
 // dw (+)= scale * the sum of all slots, added as integers (or, in slot order, as doubles). A slot's panel is
 // [m][lanes].
 template <class Sum, class Total>
@@ -103,12 +101,15 @@ void TableConvolution::backward_weight(const ConvProblem& p, QTensor x, QTensor 
   const int64_t items_per_sum = kernels_.real ? 1 : products_per_sum(x.values.dtype) / plan.pixels_per_item();
   int64_t slots = ceil_div(plan.items, items_per_sum), parts = 1;
   if (slots < threads_) {
-    if (!kernels_.real && slot_sums <= small_gradient)
+    if (!kernels_.real && slot_sums <= small_gradient && plan.items > 1)
       slots = std::min<int64_t>(threads_, plan.items);
     else
       parts = std::min<int64_t>(threads_, panels);
   }
-  auto* sums = sums_.get<int32_t>(static_cast<size_t>(slots * slot_sums));
+  // Sums of a single item are written as soon as a panel has them: a thread needs room for one panel.
+  const bool at_once = plan.items == 1;
+  const int64_t panel_sums = step * block_lanes * m_count;
+  auto* sums = sums_.get<int32_t>(static_cast<size_t>(at_once ? threads_ * panel_sums : slots * slot_sums));
   const int64_t plane_bytes =
       plan.x.c * plan.plane_elements * kernels_.packed_bytes() + 64 + 4 * kernels_.word_multiple;
   const int64_t dy_words = plan.segments_of(0) * plan.words * kernels_.max_blocks;
@@ -118,8 +119,17 @@ void TableConvolution::backward_weight(const ConvProblem& p, QTensor x, QTensor 
     workspace.dy.get(static_cast<size_t>(dy_words * 64));
     workspace.spread.get(static_cast<size_t>(spread_bytes));
   }
-  const auto lanes_of = [&](int first) {
-    return std::min<int64_t>(step * block_lanes, plan.group_dy - first * block_lanes);
+  const float scale = kernels_.real ? 1.0f : *x.scale * *dy.scale;
+  const auto write = [&](int64_t panel, const int32_t* at) {
+    const int64_t group = panel / group_panels, first = panel % group_panels * step;
+    const int64_t panel_lanes = std::min<int64_t>(step, blocks - first) * block_lanes;
+    const int64_t lanes = std::min(panel_lanes, plan.group_dy - first * block_lanes);
+    float* out = dw.tensor.f32() + (group * plan.group_dy + first * block_lanes) * m_count;
+    if (kernels_.real)
+      write_panel<float, double>(reinterpret_cast<const float*>(at), slots, slot_sums, m_count, panel_lanes, lanes, scale,
+                                 dw.add, out);
+    else
+      write_panel<int32_t, int64_t>(at, slots, slot_sums, m_count, panel_lanes, lanes, scale, dw.add, out);
   };
 
 #pragma omp parallel num_threads(threads_)
@@ -171,7 +181,8 @@ void TableConvolution::backward_weight(const ConvProblem& p, QTensor x, QTensor 
             }
           }
           packing.start(words, segments * segment_words, count, start);
-          int32_t* panel_sums = slot_at + (group * blocks + first) * m_count * block_lanes;
+          int32_t* const at = at_once ? sums + omp_get_thread_num() * panel_sums
+                                      : slot_at + (group * blocks + first) * m_count * block_lanes;
           Panel work{planes + group * plan.group_x * plan.plane_elements * kernels_.packed_bytes(),
                      plan.base.data(),
                      m_count,
@@ -185,23 +196,15 @@ void TableConvolution::backward_weight(const ConvProblem& p, QTensor x, QTensor 
           work.first = item == plan.items * slot / slots;
           work.ahead[0] = next_x.take(share);
           work.ahead[1] = next_dy.take(share);
-          kernels_.accumulate(work, panel_sums);
+          kernels_.accumulate(work, at);
+          if (at_once) write(panel, at);
         }
       }
     }
-    const float scale = kernels_.real ? 1.0f : *x.scale * *dy.scale;
+    if (!at_once) {
 #pragma omp for schedule(static)
-    for (int64_t panel = 0; panel < panels; ++panel) {
-      const int64_t group = panel / group_panels;
-      const int first = static_cast<int>(panel % group_panels) * step;
-      const int32_t* at = sums + (group * blocks + first) * m_count * block_lanes;
-      float* out = dw.tensor.f32() + (group * plan.group_dy + first * block_lanes) * m_count;
-      const int64_t panel_lanes = std::min(step, blocks - first) * block_lanes;
-      if (kernels_.real)
-        write_panel<float, double>(reinterpret_cast<const float*>(at), slots, slot_sums, m_count, panel_lanes,
-                                   lanes_of(first), scale, dw.add, out);
-      else
-        write_panel<int32_t, int64_t>(at, slots, slot_sums, m_count, panel_lanes, lanes_of(first), scale, dw.add, out);
+      for (int64_t panel = 0; panel < panels; ++panel)
+        write(panel, sums + (panel / group_panels * blocks + panel % group_panels * step) * m_count * block_lanes);
     }
   }
 }
