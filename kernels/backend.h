@@ -247,7 +247,6 @@ const char* name_of(Isa);
 Isa isa_from_name(const std::string&);  // UsageError names the known ones
 std::vector<Isa> available_isas();      // of this processor and operating system, the best last
 Isa best_isa();
-Isa default_isa();  // the best but AMX, which has to be asked for until its kernels have run on a processor that has it
 void require_available(Isa);
 
 enum class RealConvolution : uint8_t {

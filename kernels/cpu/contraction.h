@@ -109,7 +109,6 @@ extern const ContractionKernels code_kernels, real_kernels, depthwise_kernels;
 namespace avx512 {
 extern const ContractionKernels code_kernels, real_kernels, depthwise_kernels;
 }
-// The AMX kernels have been compiled, and their text run on emulated tiles, but never on AMX hardware.
 namespace amx {
 extern const ContractionKernels code_kernels;
 }

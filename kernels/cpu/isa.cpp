@@ -60,12 +60,6 @@ std::vector<Isa> available_isas() {
 
 Isa best_isa() { return available_isas().back(); }
 
-Isa default_isa() {
-  std::vector<Isa> isas = available_isas();
-  if (isas.back() == Isa::amx) isas.pop_back();
-  return isas.back();
-}
-
 void require_available(Isa isa) {
   const std::vector<Isa> isas = available_isas();
   REQUIRE_USAGE(std::find(isas.begin(), isas.end(), isa) != isas.end(),

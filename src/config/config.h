@@ -77,7 +77,7 @@ struct Config {
 
   struct Backend {
     std::string device = "cpu";  // cpu | cuda
-    std::string isa;             // amx | avx512_vnni | avx2 | neon_dot | scalar; empty: the best here but amx
+    std::string isa;             // amx | avx512_vnni | avx2 | neon_dot | scalar; empty: the best here
     int64_t threads = 0;         // of each rank; 0: the cores this rank may use
     // Of INT8 policies, whose first and last layers are real-valued by default. fixed_order: the same bits on every
     // device and instruction set. library: oneDNN (no faster), on a GPU cuDNN; repeatable on one machine with the

@@ -86,7 +86,7 @@ const std::vector<Key> kKeys = {
      0,
      0,
      {"", "amx", "avx512_vnni", "avx2", "neon_dot", "scalar"},
-     "instruction set; empty: the best here but AMX, which must be named"},
+     "instruction set; empty: the best here"},
     {FIELD(backend.threads), 0, 4096, {}, "of each rank; 0: the cores it may use"},
     {FIELD(backend.real_layers),
      0,

@@ -121,10 +121,6 @@ class TrainingRun {
     owes_test_ = done_ > 0 && tests() && (done_ == total_steps_ || !recorded);
     test_is_recorded_ = owes_test_ && recorded;
     progress_ = std::make_unique<Progress>(config_.train.log_every_steps);
-    if (config_.backend.isa.empty() && best_isa() != default_isa())
-      spdlog::info(
-          "this processor has {}; its kernels are not yet proven on hardware, so {} runs (--set backend.isa={})",
-          name_of(best_isa()), name_of(default_isa()), name_of(best_isa()));
     spdlog::info("{} on {}", config_.model.name, trainer_.datasets().train->describe());
     const std::string note = trainer_.backend().note();
     spdlog::info("policy {}, storage {}, {} rank(s), {} {}{}, arena {:.1f} MB, {} parameters, run directory {}",

@@ -85,7 +85,7 @@ std::unique_ptr<Backend> make_backend(const Config& config, const Policy& policy
                               .record = config.backend.graph,
                               .real = real});
   CpuOptions options;
-  options.isa = config.backend.isa.empty() ? default_isa() : isa_from_name(config.backend.isa);
+  options.isa = config.backend.isa.empty() ? best_isa() : isa_from_name(config.backend.isa);
   options.threads = threads_of_rank(config, transport);
   options.real = real;
   omp_set_num_threads(options.threads);  // for the loops of simulated policies

@@ -109,7 +109,7 @@ inline Backend& cuda_backend() {
   return *backend;
 }
 inline Backend& cpu_backend() {
-  static const std::unique_ptr<Backend> backend = make_cpu_backend({default_isa(), 1, RealConvolution::fixed_order});
+  static const std::unique_ptr<Backend> backend = make_cpu_backend({best_isa(), 1, RealConvolution::fixed_order});
   return *backend;
 }
 

@@ -76,7 +76,7 @@ TEST(Plan, SharedMemoryChangesNoBitOfAnyPolicy) {
     const auto weights = [&](PlanOptions options) {
       if (config.policy.name != "unified_int8") options.storage = DType::f32;
       const int64_t size = config.model.name == "resnet20" ? 16 : 32;
-      Harness h(config, make_cpu_backend({.isa = default_isa(), .threads = 2}), 4, size, options);
+      Harness h(config, make_cpu_backend({.isa = best_isa(), .threads = 2}), 4, size, options);
       for (int step = 0; step < 2; ++step) h.train(step);
       return h.weights();
     };
@@ -249,7 +249,7 @@ TEST(Plan, Int8TrainingOverfitsOneBatch) {
   const auto overfits = [](const std::string& weight_gradient, DType storage) {
     Config config = int8_config();
     config.policy.grad_weight = weight_gradient;
-    Harness h(config, make_cpu_backend({default_isa(), 1, RealConvolution::fixed_order}), 8, 16, {.storage = storage});
+    Harness h(config, make_cpu_backend({best_isa(), 1, RealConvolution::fixed_order}), 8, 16, {.storage = storage});
     const double first = h.train(0);
     double last = first;
     for (int step = 1; step < 25; ++step) last = h.train(step);
@@ -264,7 +264,7 @@ TEST(Plan, Int8TrainingOverfitsOneBatch) {
 TEST(Plan, TwoBitWeightsAreNotMostlyZeroAndLearn) {
   Config config = int8_config();
   config.policy.bits.weight = 2;
-  Harness h(config, make_cpu_backend({default_isa(), 1, RealConvolution::fixed_order}), 8, 16, {});
+  Harness h(config, make_cpu_backend({best_isa(), 1, RealConvolution::fixed_order}), 8, 16, {});
   const double first = h.train(0);
   double last = first;
   for (int step = 1; step < 40; ++step) last = h.train(step);
