@@ -183,28 +183,28 @@ WeightGradientPlan plan_backward_weight(const ConvProblem& problem, const Contra
   plan.pad_h = p.pad_h;
   plan.pad_w = p.pad_w;
   plan.images = gradient_images(p);
-  // Matrix units are through with so many pixels before large gradients are read and written, whose sums, being exact, may be
+  // Matrix units are through with so many pixels before a large gradient is read and written. Its sums, being exact, may be
   // cut anywhere.
   const int64_t weights = int64_t{p.y.c} * p.kernel_h * p.kernel_w * plan.group_x;
-  if (kernels.word_multiple > 1 && weights > small_gradient) plan.images = std::min(2 * plan.images, p.x.n);
+  if (kernels.word_multiple > 1 && weights > small_gradient)
+    plan.images = std::clamp<int64_t>(ceil_div(1024, p.y.h * p.y.w), 1, p.x.n);
   plan.items = ceil_div(p.x.n, plan.images);
   const int64_t reach_h = (p.kernel_h - 1) * p.dilation_h, reach_w = (p.kernel_w - 1) * p.dilation_w;
   plan.phases_h = static_cast<int>(std::min<int64_t>(p.stride_h, reach_h + 1));
   plan.phases_w = static_cast<int>(std::min<int64_t>(p.stride_w, reach_w + 1));
   plan.rows = p.y.h + reach_h / p.stride_h;
-  // Whole words, which with matrix units are 64 pixels: rows of fewer cost less joined, with the halo between them. Sums of
-  // real values are cut at rows (shared/sums.h).
+  // With matrix units words come in groups of 64 pixels: rows of fewer cost less joined, with the halo between them. Sums
+  // of real values are cut at rows (shared/sums.h).
   const auto words_of = [&](int64_t pixels) {
     return round_up(ceil_div(pixels, kernels.group), int64_t{kernels.word_multiple});
   };
   const auto one_pixel = [](const Shape& s) { return s.h == 1 && s.w == 1; };
-  const int64_t row_words = words_of(p.y.w), joined_columns = p.y.w + reach_w / p.stride_w;
-  plan.columns = joined_columns;
   plan.joined = true;
-  const int64_t joined_words = words_of(plan.pixels_of(0));
+  plan.columns = p.y.w + reach_w / p.stride_w;
+  const int64_t row_words = words_of(p.y.w), joined_words = words_of(plan.pixels_of(0));
   plan.joined = kernels.real ? one_pixel(p.x) && one_pixel(p.y) && p.kernel_h == 1 && p.kernel_w == 1
                              : joined_words < row_words * plan.images * p.y.h;
-  if (!plan.joined) plan.columns = reach_w / p.stride_w + row_words * kernels.group;
+  if (!plan.joined) plan.columns = row_words * kernels.group + reach_w / p.stride_w;
   plan.words = static_cast<int>(plan.joined ? joined_words : row_words);
   const int64_t unit = kernels.packed_bytes(), phase_elements = plan.images * plan.rows * plan.columns;
   plan.plane_elements = plan.phases_h * plan.phases_w * phase_elements;

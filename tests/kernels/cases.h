@@ -192,6 +192,7 @@ inline std::vector<ConvCase> conv_cases() {
   cases.push_back(square_case({2, 71, 8, 16}, 5, 5, 1, 2));
   cases.push_back(square_case({1, 43, 29, 3}, 18, 7, 1, 3));
   cases.push_back(square_case({2, 3, 600, 4}, 7, 3, 1, 2, 2));
+  cases.push_back(square_case({70, 3, 4, 17}, 9, 3, 1, 1));  // the last item of a weight gradient has fewer images
   // Tiles of neighbouring pixels: some within a row, some across its end, some of pixels that do not exist.
   cases.push_back(square_case({2, 9, 14, 32}, 32, 3, 1, 1));
   cases.push_back(square_case({2, 5, 24, 8}, 40, 3, 1, 1));
