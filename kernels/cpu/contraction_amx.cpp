@@ -1,4 +1,5 @@
-// AMX: tdpbusd on eight tile registers. Where there are none, contraction_emulated_avx512.cpp emulates its text for tests.
+// AMX: tdpbusd on eight tile registers. Where there are none, contraction_emulated_avx512.cpp emulates its text for
+// tests.
 #include <immintrin.h>
 
 #define OCTET_TIER amx

@@ -183,8 +183,8 @@ WeightGradientPlan plan_backward_weight(const ConvProblem& problem, const Contra
   plan.pad_h = p.pad_h;
   plan.pad_w = p.pad_w;
   plan.images = gradient_images(p);
-  // Matrix units are through with so many pixels before a large gradient is read and written. Its sums, being exact, may be
-  // cut anywhere.
+  // Matrix units are through with so many pixels before a large gradient is read and written. Its sums, being exact,
+  // may be cut anywhere.
   const int64_t weights = int64_t{p.y.c} * p.kernel_h * p.kernel_w * plan.group_x;
   if (kernels.word_multiple > 1 && weights > small_gradient)
     plan.images = std::clamp<int64_t>(ceil_div(1024, p.y.h * p.y.w), 1, p.x.n);
@@ -193,8 +193,8 @@ WeightGradientPlan plan_backward_weight(const ConvProblem& problem, const Contra
   plan.phases_h = static_cast<int>(std::min<int64_t>(p.stride_h, reach_h + 1));
   plan.phases_w = static_cast<int>(std::min<int64_t>(p.stride_w, reach_w + 1));
   plan.rows = p.y.h + reach_h / p.stride_h;
-  // With matrix units words come in groups of 64 pixels: rows of fewer cost less joined, with the halo between them. Sums
-  // of real values are cut at rows (shared/sums.h).
+  // With matrix units words come in groups of 64 pixels: rows of fewer cost less joined, with the halo between them.
+  // Sums of real values are cut at rows (shared/sums.h).
   const auto words_of = [&](int64_t pixels) {
     return round_up(ceil_div(pixels, kernels.group), int64_t{kernels.word_multiple});
   };

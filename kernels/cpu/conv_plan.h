@@ -47,19 +47,19 @@ GatherPlan plan_backward_data(const ConvProblem&, const ContractionKernels&);
 
 inline constexpr int64_t small_gradient = 64 * 1024;  // sums that every thread may have a copy of
 
-// The weight gradient contracts over pixels: x as channel planes with halo (rows and columns sorted by their phase of the
-// stride, so that the pixels that a tap reads lie side by side), dy as words of `group` neighbouring pixels.
+// The weight gradient contracts over pixels: x as channel planes with halo (rows and columns sorted by their phase of
+// the stride, so that the pixels that a tap reads lie side by side), dy as words of `group` neighbouring pixels.
 struct WeightGradientPlan {
   Shape x, dy;
   int64_t images = 1, items = 1;
   int groups = 1;
   int64_t group_x, group_dy;  // channels per group
   int stride_h, stride_w, pad_h, pad_w;
-  int phases_h, phases_w;  // that taps read
-  int64_t rows, columns;   // of an image in one phase of a plane
-  int64_t plane_elements;  // of an item: phases_h * phases_w * images * rows * columns, and a gap
-  bool joined = false;     // all rows of an item are one segment, else each is one
-  int words;               // per segment
+  int phases_h, phases_w;     // that taps read
+  int64_t rows, columns;      // of an image in one phase of a plane
+  int64_t plane_elements;     // of an item: phases_h * phases_w * images * rows * columns, and a gap
+  bool joined = false;        // all rows of an item are one segment, else each is one
+  int words;                  // per segment
   std::vector<int32_t> base;  // per (tap, channel of the group): byte offset
   int64_t pair_step = 0;
   std::vector<int32_t> segment;  // byte offsets

@@ -281,7 +281,8 @@ void TableConvolution::backward_data_per_channel(const ConvProblem& p, QTensor d
 size_t TableConvolution::scratch_bytes() const {
   size_t bytes = weights_.bytes() + starts_.bytes() + factors_.bytes() + moments_.bytes() + sums_.bytes() +
                  values_.bytes() + channel_.bytes();
-  for (const Workspace& workspace : workspaces_) bytes += workspace.x.bytes() + workspace.dy.bytes() + workspace.spread.bytes();
+  for (const Workspace& workspace : workspaces_)
+    bytes += workspace.x.bytes() + workspace.dy.bytes() + workspace.spread.bytes();
   return bytes;
 }
 

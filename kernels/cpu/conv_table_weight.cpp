@@ -126,8 +126,8 @@ void TableConvolution::backward_weight(const ConvProblem& p, QTensor x, QTensor 
     const int64_t lanes = std::min(panel_lanes, plan.group_dy - first * block_lanes);
     float* out = dw.tensor.f32() + (group * plan.group_dy + first * block_lanes) * m_count;
     if (kernels_.real)
-      write_panel<float, double>(reinterpret_cast<const float*>(at), slots, slot_sums, m_count, panel_lanes, lanes, scale,
-                                 dw.add, out);
+      write_panel<float, double>(reinterpret_cast<const float*>(at), slots, slot_sums, m_count, panel_lanes, lanes,
+                                 scale, dw.add, out);
     else
       write_panel<int32_t, int64_t>(at, slots, slot_sums, m_count, panel_lanes, lanes, scale, dw.add, out);
   };
@@ -150,8 +150,7 @@ void TableConvolution::backward_weight(const ConvProblem& p, QTensor x, QTensor 
         pack_planes(plan, x.values, item, planes);
         const int64_t segments = plan.segments_of(item), pixels = plan.pixels_of(item);
         const int64_t filled = ceil_div(pixels, kernels_.group);
-        const int segment_words =
-            static_cast<int>(ceil_div(filled, kernels_.word_multiple) * kernels_.word_multiple);
+        const int segment_words = static_cast<int>(ceil_div(filled, kernels_.word_multiple) * kernels_.word_multiple);
         const char* dy_item = static_cast<const char*>(dy.values.data) +
                               item * plan.images * plan.dy.h * plan.dy.w * plan.dy.c * kernels_.source_bytes();
         if (plan.spread()) {
