@@ -106,10 +106,10 @@ void TableConvolution::backward_weight(const ConvProblem& p, QTensor x, QTensor 
     else
       parts = std::min<int64_t>(threads_, panels);
   }
-  // Sums of a single item are written as soon as a panel has them: a thread needs room for one panel.
+  // Sums of a single item are written as soon as a panel has them: each part needs room for one panel.
   const bool at_once = plan.items == 1;
   const int64_t panel_sums = step * block_lanes * m_count;
-  auto* sums = sums_.get<int32_t>(static_cast<size_t>(at_once ? threads_ * panel_sums : slots * slot_sums));
+  auto* sums = sums_.get<int32_t>(static_cast<size_t>(at_once ? parts * panel_sums : slots * slot_sums));
   const int64_t plane_bytes =
       plan.x.c * plan.plane_elements * kernels_.packed_bytes() + 64 + 4 * kernels_.word_multiple;
   const int64_t dy_words = plan.segments_of(0) * plan.words * kernels_.max_blocks;
@@ -180,8 +180,8 @@ void TableConvolution::backward_weight(const ConvProblem& p, QTensor x, QTensor 
             }
           }
           packing.start(words, segments * segment_words, count, start);
-          int32_t* const at = at_once ? sums + omp_get_thread_num() * panel_sums
-                                      : slot_at + (group * blocks + first) * m_count * block_lanes;
+          int32_t* const at =
+              at_once ? sums + part * panel_sums : slot_at + (group * blocks + first) * m_count * block_lanes;
           Panel work{planes + group * plan.group_x * plan.plane_elements * kernels_.packed_bytes(),
                      plan.base.data(),
                      m_count,
