@@ -217,7 +217,7 @@ class Plan::Builder final : public Declare, public Bound {
     for (const Param& param : plan_.params_) {
       if (!param.encoding.quantized()) continue;
       code_bytes += (size_t(param.shape.elements()) + 63) / 64 * 64;
-      code_scales += param.encoding.per_channel ? size_t(param.shape.n) : 1;
+      ++code_scales;
     }
     auto* codes = static_cast<int8_t*>(add_buffer(code_bytes));
     auto* scales = static_cast<float*>(add_buffer(code_scales * sizeof(float)));
@@ -226,9 +226,9 @@ class Plan::Builder final : public Declare, public Bound {
       param.gradient = {gradients + param.offset, param.shape, DType::f32};
       param.velocity = {velocities + param.offset, param.shape, DType::f32};
       if (!param.encoding.quantized()) continue;
-      param.codes = {{codes, param.shape, DType::s8}, scales, param.encoding.per_channel};
+      param.codes = {{codes, param.shape, DType::s8}, scales};
       codes += (size_t(param.shape.elements()) + 63) / 64 * 64;
-      scales += param.encoding.per_channel ? size_t(param.shape.n) : 1;
+      ++scales;
     }
     plan_.weight_clips_ = std::make_unique<WeightClips>(plan_.backend_, plan_.params_);
     size_t channels = 0;
@@ -319,7 +319,7 @@ void Plan::encode_weights(Step& step) {
     backend_.quantize(param.master, param.encoding, step.key(param.node, Role::weight, 0), param.codes, {});
     const Shape& s = param.shape;
     const float gain = policy_.weight_gain(s.h * s.w * s.c);
-    for (int64_t i = 0; gain != 1 && i < (param.codes.per_channel ? s.n : 1); ++i) param.codes.scale[i] *= gain;
+    if (gain != 1) *param.codes.scale *= gain;
   }
 }
 

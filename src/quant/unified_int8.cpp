@@ -21,7 +21,6 @@ class UnifiedInt8 final : public Policy {
     switch (role) {
       case Role::weight:
         encoding.qmax = qmax(config_.bits.weight);
-        encoding.per_channel = config_.per_channel_weights;
         // In the range of the largest, most weights would be 0: those below half of it in 2 bits.
         if (config_.bits.weight < 8) encoding.range = Range::held;
         break;

@@ -77,17 +77,15 @@ int threads_of_rank(const Config& config, const Transport& transport) {
 }
 
 std::unique_ptr<Backend> make_backend(const Config& config, const Policy& policy, const Transport& transport) {
-  RealConvolution real = policy.real_convolution();
-  if (real == RealConvolution::fixed_order && config.backend.real_layers == "library") real = RealConvolution::library;
   if (config.backend.device == "cuda")
     return make_cuda_backend({.device = transport.local_rank(),
                               .check_every_kernel = config.backend.check_kernels,
                               .record = config.backend.graph,
-                              .real = real});
+                              .real = policy.real_convolution()});
   CpuOptions options;
   options.isa = config.backend.isa.empty() ? best_isa() : isa_from_name(config.backend.isa);
   options.threads = threads_of_rank(config, transport);
-  options.real = real;
+  options.real = policy.real_convolution();
   omp_set_num_threads(options.threads);  // for the loops of simulated policies
   return make_cpu_backend(options);
 }

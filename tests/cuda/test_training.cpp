@@ -47,11 +47,10 @@ TEST(CudaTraining, ResNet20EndsAtTheCpusWeights) {
 TEST(CudaTraining, MobileNetEndsAtTheCpusWeights) {
   expect_the_cpus_weights({"model.name=mobilenet_v2", "data.batch=2", "data.image_size=8"}, 1);
 }
-TEST(CudaTraining, EverythingQuantizedPerChannelInF32EndsAtTheCpusWeights) {
-  expect_the_cpus_weights(
-      {"model.name=resnet20", "data.batch=2", "data.image_size=8", "storage=f32", "policy.quantize_first=true",
-       "policy.quantize_last=true", "policy.per_channel_weights=true"},
-      1);
+TEST(CudaTraining, EverythingQuantizedInF32EndsAtTheCpusWeights) {
+  expect_the_cpus_weights({"model.name=resnet20", "data.batch=2", "data.image_size=8", "storage=f32",
+                           "policy.quantize_first=true", "policy.quantize_last=true"},
+                          1);
 }
 TEST(CudaTraining, RealWeightGradientsEndAtTheCpusWeights) {
   expect_the_cpus_weights({"model.name=resnet20", "data.batch=2", "data.image_size=8", "policy.grad_weight=real"}, 2);

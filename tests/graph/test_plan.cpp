@@ -297,7 +297,6 @@ TEST(Plan, EveryPolicySwitchRuns) {
       [](Config& c) { c.policy.clip.enabled = c.policy.lr_scale.enabled = false; },
       [](Config& c) { c.policy.quantize_first = true; },
       [](Config& c) { c.policy.quantize_last = true; },
-      [](Config& c) { c.policy.per_channel_weights = true; },
       [](Config& c) { c.policy.bits.weight = 2; },
       [](Config& c) { c.policy.bits.activation = 4; },
       [](Config& c) { c.policy.bits.gradient = 4; },

@@ -307,9 +307,6 @@ TEST(Policies, RefuseWhatTheyDoNotDefine) {
     config.policy.grad_weight = "real";
     expect_refusal([&] { make_policy(config); }, "grad_weight");
     config = config_of(name);
-    config.policy.per_channel_weights = true;
-    expect_refusal([&] { make_policy(config); }, "per_channel_weights");
-    config = config_of(name);
     config.policy.clip.period = 7;
     expect_refusal([&] { make_policy(config); }, "policy.clip.period");
     config = config_of(name);
