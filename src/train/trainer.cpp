@@ -157,9 +157,8 @@ Report Trainer::step(int64_t index, bool stop) {
       plan_->commit(step);  // running statistics, from moments that the ranks averaged
       update(index);        // f32 masters, momentum, decay
     });
-  } else {  // what it left behind says nothing
-    exchange_->discard();
-    if (clips_) clips_->postpone();
+  } else if (clips_) {
+    clips_->postpone();
   }
   return report;
 }

@@ -213,7 +213,6 @@ TEST(Config, KeysThatContradictEachOther) {
       "run.yaml:1:29: `policy.per_channel_weights` has no search for the clips that `policy.bits.weight` 2 needs");
   expect_part(refusal("train: {epochs: 2, warmup_epochs: 3}"), "is more than `train.epochs` 2");
   expect_part(refusal("train: {nesterov: true, momentum: 0}"), "needs `train.momentum`");
-  expect_part(refusal("comm: {exchange: fp32, error_feedback: true}"), "has no effect with `comm.exchange` fp32");
 }
 
 TEST(Config, DescribesEveryKeyOnALine) {
