@@ -78,7 +78,6 @@ StepReport TrainingStep::run(const StepInput& input, const std::function<void()>
   if (meanwhile) meanwhile();  // a GPU still computes
   StepReport report = agree(step, input);
   if (report.skipped) {  // what it left behind says nothing
-    exchange_->discard();
     if (clips_) clips_->postpone();
     return report;
   }
