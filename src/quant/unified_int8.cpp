@@ -50,7 +50,7 @@ class UnifiedInt8 final : public Policy {
   bool needs_clips() const override {
     return config_.clip.enabled || config_.lr_scale.enabled || config_.clip.record_histograms;
   }
-  bool real_weight_gradient() const override { return config_.grad_weight == "real"; }
+  bool real_weight_gradient() const override { return false; }
   RealConvolution real_convolution() const override { return RealConvolution::fixed_order; }
 
  private:

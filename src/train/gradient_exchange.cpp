@@ -27,7 +27,6 @@ std::unique_ptr<GradientExchange> make_gradient_exchange(const Config& config, T
                                                          Plan& plan) {
   ExchangeConfig exchange;
   exchange.kind = config.comm.exchange == "int8" ? ExchangeKind::int8 : ExchangeKind::fp32;
-  exchange.error_feedback = config.comm.error_feedback;
   exchange.overlap = config.comm.overlap;
   exchange.bucket_bytes = size_t(config.comm.bucket_mb * (1 << 20));
   const uint64_t seed = uint64_t(config.seed);

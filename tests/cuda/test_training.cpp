@@ -53,9 +53,6 @@ TEST(CudaTraining, EverythingQuantizedPerChannelInF32EndsAtTheCpusWeights) {
        "policy.quantize_last=true", "policy.per_channel_weights=true"},
       1);
 }
-TEST(CudaTraining, RealWeightGradientsEndAtTheCpusWeights) {
-  expect_the_cpus_weights({"model.name=resnet20", "data.batch=2", "data.image_size=8", "policy.grad_weight=real"}, 2);
-}
 TEST(CudaTraining, TwoBitWeightsEndAtTheCpusWeights) {
   expect_the_cpus_weights({"model.name=resnet20", "data.batch=2", "data.image_size=8", "policy.bits.weight=2"}, 3);
 }

@@ -304,9 +304,6 @@ TEST(Policies, RefuseWhatTheyDoNotDefine) {
   expect_refusal([&] { make_policy(config_of("dorefa2")); }, "dorefa2");
   for (const char* name : {"fp32", "dorefa", "wage", "wageubn", "range_bn", "fp8", "psq", "dai8"}) {
     Config config = config_of(name);
-    config.policy.grad_weight = "real";
-    expect_refusal([&] { make_policy(config); }, "grad_weight");
-    config = config_of(name);
     config.policy.per_channel_weights = true;
     expect_refusal([&] { make_policy(config); }, "per_channel_weights");
     config = config_of(name);
