@@ -1,3 +1,4 @@
+// Folders of JPEG and PNG files: train/<class>/ and val/<class>/ or test/<class>/ in data.root.
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -11,7 +12,7 @@
 #include "src/data/draws.h"
 #include "src/data/fingerprint.h"
 #include "src/data/folder_index.h"
-#include "src/data/sources.h"
+#include "src/data/loader.h"
 
 namespace octet {
 namespace {

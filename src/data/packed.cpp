@@ -1,4 +1,5 @@
-// Images that `octet pack` decoded: mapped into memory, cropped and resized while training.
+// Images that `octet pack` decoded: train.pack and val.pack in data.root, mapped into memory, cropped and resized while
+// training.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -11,8 +12,8 @@
 #include "kernels/base/error.h"
 #include "src/data/crops.h"
 #include "src/data/fingerprint.h"
+#include "src/data/loader.h"
 #include "src/data/pack.h"
-#include "src/data/sources.h"
 
 namespace octet {
 namespace {
@@ -114,10 +115,7 @@ class Packed final : public Dataset {
     }
     for (uint64_t i = 0; i < images; ++i) {
       PackedImage image;
-      take(image.offset);
-      take(image.width);
-      take(image.height);
-      take(image.label);
+      take(image);
       const bool sides =
           image.width > 0 && image.height > 0 && image.width <= longest_side && image.height <= longest_side;
       check(sides && image.offset >= head && image.offset <= index &&
