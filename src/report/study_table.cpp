@@ -2,16 +2,20 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <utility>
 
 #include "kernels/base/durable_file.h"
+#include "kernels/base/error.h"
+#include "src/config/keys.h"
+#include "src/report/metric_display.h"
 #include "src/report/records.h"
 #include "src/train/result.h"
 
@@ -31,66 +35,104 @@ Summary summary_of(const std::vector<double>& values) {
   return summary;
 }
 
-struct Outcome {
-  std::vector<int64_t> seeds;  // of the finished runs, as are
-  std::vector<double> top1, epoch_seconds, peak_megabytes;
-  std::vector<std::string> commits, machines, data;
-  std::vector<Series> curves, failed_curves;  // test top-1, percent
-  std::vector<std::string> failures, left_out;
-  size_t planned = 0;
+// A run that finished or failed.
+struct Tried {
+  int64_t seed = 0;
+  std::optional<Result> result;           // absent: it failed
+  std::map<std::string, Series> metrics;  // as recorded: by "test/top1" ...
 };
 
-Outcome outcome_of(const StudyPlan& plan, size_t row, const std::string& directory) {
-  Outcome outcome;
-  for (const StudyRun& run : plan.runs) {
-    if (run.row != row) continue;
-    ++outcome.planned;
-    const std::filesystem::path path = std::filesystem::path(directory) / run.name;
-    if (const std::string changed = changed_since(plan, run, path.string()); !changed.empty()) {
-      outcome.left_out.push_back(run.name + ": " + changed);
-      continue;
-    }
-    const std::optional<Result> result = read_result(path.string());
-    if (!result) {
-      std::ifstream failed(path / "failed.txt");
-      std::string reason;
-      if (!std::getline(failed, reason)) continue;  // to do, or on its way
-      outcome.failures.push_back(run.name + ": " + reason);
-    } else {
-      outcome.seeds.push_back(run.seed);
-      outcome.top1.push_back(100 * result->top1);
-      outcome.peak_megabytes.push_back(double(result->peak_memory_bytes) / 1e6);
-      if (result->images_per_second > 0)
-        outcome.epoch_seconds.push_back(double(result->images_per_epoch) / result->images_per_second);
-      outcome.commits.push_back(result->commit);
-      outcome.machines.push_back(fmt::format("{} {}", result->backend, result->isa) +
-                                 (result->threads > 0 ? fmt::format(", threads: {}", result->threads) : ""));
-      if (!result->data.empty()) outcome.data.push_back(result->data);
-    }
-    if (!std::filesystem::exists(path / "metrics.jsonl")) continue;
-    const RunRecords records = read_records(path.string());
-    if (const auto found = records.metrics.find("test/top1"); found != records.metrics.end()) {
-      Series curve = found->second;
-      for (double& value : curve.y) value *= 100;
-      (result ? outcome.curves : outcome.failed_curves).push_back(std::move(curve));
-    }
+struct Row {
+  size_t planned = 0;  // number of runs
+  std::vector<Tried> runs;
+  std::vector<std::string> failures, left_out;  // a line for each such run
+};
+
+struct Study {
+  const StudyPlan& plan;
+  std::vector<Row> rows;
+  MetricDisplay metric;  // the metric that runs are compared by: the first in their results
+  bool drops() const { return plan.rows.front().baseline.has_value(); }
+};
+
+// Adds a run, as its directory shows it, to its row.
+void add_run(Row& row, const StudyPlan& plan, const StudyRun& run, const std::string& path) {
+  ++row.planned;
+  if (const std::string changed = changed_since(plan, run, path); !changed.empty()) {
+    row.left_out.push_back(run.name + ": " + changed);
+    return;
   }
-  return outcome;
+  Tried tried{run.seed, read_result(path), {}};
+  if (!tried.result) {
+    std::ifstream failed(path + "/failed.txt");
+    std::string reason;
+    if (!std::getline(failed, reason)) return;  // not begun, or not finished
+    row.failures.push_back(run.name + ": " + reason);
+  }
+  if (std::filesystem::exists(path + "/metrics.jsonl")) tried.metrics = read_records(path).metrics;
+  row.runs.push_back(std::move(tried));
 }
 
-// The mean over seeds with their deviation, at the steps that all of them have.
-Series mean_curve(const std::string& name, const std::vector<Series>& curves) {
-  Series mean;
-  mean.name = name;
+Study read_runs(const StudyPlan& plan, const std::string& directory) {
+  Study study{plan, std::vector<Row>(plan.rows.size()), display_of("top1")};
+  for (const StudyRun& run : plan.runs) add_run(study.rows[run.row], plan, run, directory + "/" + run.name);
+  for (const Row& row : study.rows)
+    for (const Tried& run : row.runs)
+      if (run.result && !run.result->metrics.empty()) study.metric = display_of(run.result->metrics.front().name);
+  return study;
+}
+
+// What a function says about the result of each finished run.
+template <class Function>
+auto of_finished(const Row& row, Function function) {
+  std::vector<decltype(function(Tried()))> values;
+  for (const Tried& run : row.runs)
+    if (run.result) values.push_back(function(run));
+  return values;
+}
+
+// The metric of each finished run, in its unit.
+std::vector<double> values_of(const Row& row, const MetricDisplay& metric) {
+  return of_finished(row, [&](const Tried& run) {
+    const auto value = std::ranges::find(run.result->metrics, metric.name, &Scalar::name);
+    return value == run.result->metrics.end() ? NAN : metric.factor() * value->value;
+  });
+}
+std::vector<int64_t> seeds_of(const Row& row) {
+  return of_finished(row, [](const Tried& run) { return run.seed; });
+}
+std::vector<double> epoch_seconds_of(const Row& row) {
+  auto seconds = of_finished(
+      row, [](const Tried& run) { return double(run.result->images_per_epoch) / run.result->images_per_second; });
+  std::erase_if(seconds, [](double value) { return !std::isfinite(value); });  // resumed after its last step
+  return seconds;
+}
+std::vector<double> peak_megabytes_of(const Row& row) {
+  return of_finished(row, [](const Tried& run) { return double(run.result->peak_memory_bytes) / 1e6; });
+}
+std::string machine_of(const Result& result) {
+  return result.backend + " " + result.isa + (result.threads > 0 ? say(", threads: ", result.threads) : "");
+}
+
+// The mean over seeds with their deviation, at the steps that all of them have. Where every run failed, of those.
+Series mean_curve(const std::string& name, const Row& row, const MetricDisplay& metric) {
+  const bool finished = !seeds_of(row).empty();
+  Series mean{.name = name, .x = {}, .y = {}};
   std::map<double, std::vector<double>> by_step;
-  for (const Series& curve : curves)
-    for (size_t i = 0; i < curve.x.size(); ++i) by_step[curve.x[i]].push_back(curve.y[i]);
+  size_t curves = 0;
+  for (const Tried& run : row.runs) {
+    const auto curve = run.metrics.find("test/" + metric.name);
+    if (curve == run.metrics.end() || run.result.has_value() != finished) continue;
+    ++curves;
+    for (size_t i = 0; i < curve->second.x.size(); ++i)
+      by_step[curve->second.x[i]].push_back(metric.factor() * curve->second.y[i]);
+  }
   for (const auto& [step, values] : by_step) {
-    if (values.size() < curves.size()) continue;
+    if (values.size() < curves) continue;
     const Summary summary = summary_of(values);
     mean.x.push_back(step);
     mean.y.push_back(summary.mean);
-    if (curves.size() > 1) mean.deviation.push_back(summary.deviation);
+    if (curves > 1) mean.deviation.push_back(summary.deviation);
   }
   return mean;
 }
@@ -98,15 +140,17 @@ Series mean_curve(const std::string& name, const std::vector<Series>& curves) {
 struct Drop {
   double points = 0;
   size_t seeds = 0;
-  std::optional<double> standard_error;  // none of single runs
+  std::optional<double> standard_error;  // absent for single runs
 };
 
-// Of the means over the seeds that both have.
-std::optional<Drop> drop_of(const Outcome& row, const Outcome& baseline) {
+// The drop from the baseline to the row: the difference of their means over the seeds that both have.
+std::optional<Drop> drop_of(const Row& row, const Row& baseline, const MetricDisplay& metric) {
+  const std::vector<double> ours_all = values_of(row, metric), theirs_all = values_of(baseline, metric);
+  const std::vector<int64_t> seeds = seeds_of(row), baseline_seeds = seeds_of(baseline);
   std::vector<double> a, b;
-  for (size_t i = 0; i < row.seeds.size(); ++i)
-    for (size_t j = 0; j < baseline.seeds.size(); ++j)
-      if (row.seeds[i] == baseline.seeds[j]) a.push_back(row.top1[i]), b.push_back(baseline.top1[j]);
+  for (size_t i = 0; i < seeds.size(); ++i)
+    for (size_t j = 0; j < baseline_seeds.size(); ++j)
+      if (seeds[i] == baseline_seeds[j]) a.push_back(ours_all[i]), b.push_back(theirs_all[j]);
   if (a.empty()) return {};
   const Summary ours = summary_of(a), theirs = summary_of(b);
   Drop drop{.points = theirs.mean - ours.mean, .seeds = a.size(), .standard_error = {}};
@@ -115,14 +159,21 @@ std::optional<Drop> drop_of(const Outcome& row, const Outcome& baseline) {
   return drop;
 }
 
-// "3 of a; 1 of b".
-std::string counted(const std::map<std::string, int>& counts, const char* of) {
-  std::string text;
-  for (const auto& [name, runs] : counts) text += fmt::format("{}{} {} {}", text.empty() ? "" : "; ", runs, of, name);
-  return text;
+// " Runs by commit: 3 of a; 1 of b.", from a word about each result. Empty: fewer than `least` different words.
+template <class Word>
+std::string counted(const Study& study, Word word, const char* before, const char* of, size_t least, Json& json) {
+  std::map<std::string, int> counts;
+  for (const Row& row : study.rows)
+    for (const std::string& one : of_finished(row, [&](const Tried& run) { return std::string(word(*run.result)); }))
+      if (!one.empty()) ++counts[one];
+  json = counts;
+  if (counts.size() < least) return {};
+  std::vector<std::string> parts;
+  for (const auto& [name, runs] : counts) parts.push_back(fmt::format("{} {} {}", runs, of, name));
+  return fmt::format(" {}: {}.", before, joined(parts, "; "));
 }
 
-// Of a Markdown table.
+// The text of a cell of a Markdown table.
 std::string cell(const std::string& text) {
   std::string escaped;
   for (char c : text) escaped += c == '|' ? std::string("\\|") : std::string(1, c);
@@ -137,109 +188,109 @@ std::string with_deviation(const std::vector<double>& values, const char* format
   return text;
 }
 
+std::string head_of(const Study& study) {
+  const StudyPlan& plan = study.plan;
+  std::string head = "# " + plan.title + "\n\n" + (plan.note.empty() ? "" : plan.note + "\n\n") + "|";
+  for (const std::string& axis : plan.axes) head += " " + cell(axis) + " |";
+  head += fmt::format(" runs | test {} |{} {} | time per epoch (s) | peak memory (MB) |\n|", study.metric.with_unit(),
+                      study.drops() ? " drop (points) |" : "", cell(plan.paper_says));
+  for (size_t i = 0; i < plan.axes.size() + (study.drops() ? 6 : 5); ++i) head += "---|";
+  return head + "\n";
+}
+
+std::string drop_cell(const Study& study, size_t at, size_t seeds, Json& json) {
+  const size_t baseline = *study.plan.rows[at].baseline;
+  if (baseline == at) return " - |";
+  const std::optional<Drop> drop = drop_of(study.rows[at], study.rows[baseline], study.metric);
+  if (!drop) return " - |";
+  json["drop"] = drop->points;
+  std::string text = fmt::format(" {:.2f}", drop->points);
+  if (drop->standard_error) {
+    json["drop_standard_error"] = *drop->standard_error;
+    text += fmt::format(" ± {:.2f}", *drop->standard_error);
+  }
+  if (drop->seeds < seeds) text += fmt::format(" ({} seed{})", drop->seeds, drop->seeds == 1 ? "" : "s");
+  return text + " |";
+}
+
+// A line of the table, and the same in JSON.
+std::string row_of(const Study& study, size_t at, Json& json) {
+  const StudyRow& planned = study.plan.rows[at];
+  const Row& row = study.rows[at];
+  const std::vector<double> values = values_of(row, study.metric), seconds = epoch_seconds_of(row),
+                            megabytes = peak_megabytes_of(row);
+  json = {{"labels", planned.labels},  {"planned", row.planned},   {"seeds", seeds_of(row)},
+          {study.metric.name, values}, {"epoch_seconds", seconds}, {"peak_memory_megabytes", megabytes},
+          {"paper", planned.paper},    {"failures", row.failures}, {"left_out", row.left_out}};
+  if (!values.empty()) json["mean"] = summary_of(values).mean;
+  if (values.size() > 1) json["deviation"] = summary_of(values).deviation;
+  std::string line = "|";
+  for (const std::string& label : planned.labels) line += " " + cell(label) + " |";
+  line += fmt::format(" {}/{} | {} |", values.size(), row.planned,
+                      values.empty() && !row.failures.empty() ? "failed" : with_deviation(values, "{:.2f}"));
+  if (study.drops()) line += drop_cell(study, at, values.size(), json);
+  return line + fmt::format(" {} | {} | {} |\n", planned.paper.empty() ? "-" : cell(planned.paper),
+                            with_deviation(seconds, "{:.1f}"), with_deviation(megabytes, "{:.0f}"));
+}
+
+// The text below the table. json: gets the same counts.
+std::string foot_of(const Study& study, Json& json) {
+  std::string text = fmt::format(
+      "\nTest results: mean and deviation over seeds.{} `{}`: the published value.",
+      study.drops() ? " Drops: differences of means over the seeds that both rows have, and their standard errors."
+                    : "",
+      study.plan.paper_says);
+  text += counted(study, std::mem_fn(&Result::commit), "Runs by commit", "of", 1, json["commits"]);
+  text += counted(study, machine_of, "Times", "on", 1, json["machines"]);
+  text += counted(study, std::mem_fn(&Result::data), "Runs by data", "of", 2, json["data"]) + "\n";
+  const auto list = [&](std::vector<std::string> Row::*lines, const char* title) {
+    std::string items;
+    for (const Row& row : study.rows)
+      for (const std::string& line : row.*lines) items += "- " + line + "\n";
+    if (!items.empty()) text += fmt::format("\n{}:\n\n{}", title, items);
+  };
+  list(&Row::failures, "Failed runs");
+  list(&Row::left_out, "Left out, trained with other settings");
+  return text + "\n![accuracy](accuracy.svg)\n\n![curves](curves.svg)\n";
+}
+
+Bar bar_of(const Study& study, size_t at) {
+  const StudyRow& planned = study.plan.rows[at];
+  const std::vector<double> values = values_of(study.rows[at], study.metric);
+  Bar bar{.name = planned.name(), .failed = study.rows[at].failures.size()};
+  // A published accuracy is drawn beside ours. Other figures, such as seconds, are in the table only.
+  double published = 0;
+  const char *first = planned.paper.data(), *last = first + planned.paper.size();
+  const bool number = std::from_chars(first, last, published).ec == std::errc();
+  if (number && std::isfinite(published) && study.plan.paper_says.find('%') != std::string::npos)
+    bar.reference = published;
+  const Summary summary = summary_of(values);
+  if (!values.empty()) bar.value = summary.mean, bar.deviation = summary.deviation;
+  return bar;
+}
+
 }  // namespace
 
 void write_study_table(const StudyPlan& plan, const std::string& directory) {
-  std::vector<Outcome> outcomes;
-  for (size_t row = 0; row < plan.rows.size(); ++row) outcomes.push_back(outcome_of(plan, row, directory));
-  const bool drops = plan.rows.front().baseline.has_value();
-
-  std::string table = "# " + plan.title + "\n\n" + (plan.note.empty() ? "" : plan.note + "\n\n") + "|";
-  for (const std::string& axis : plan.axes) table += " " + cell(axis) + " |";
-  table += " runs | test top-1 (%) |";
-  if (drops) table += " drop (points) |";
-  table += " " + cell(plan.paper_says) + " | time per epoch (s) | peak memory (MB) |\n|";
-  for (size_t i = 0; i < plan.axes.size() + (drops ? 6 : 5); ++i) table += "---|";
-  table += "\n";
-
-  Json rows = Json::array();
+  const Study study = read_runs(plan, directory);
+  std::string table = head_of(study);
+  Json json = {{"title", plan.title}, {"axes", plan.axes}, {"rows", Json::array()}};
   std::vector<Bar> bars;
   std::vector<Series> curves;
-  std::string failures, left_out;
   for (size_t row = 0; row < plan.rows.size(); ++row) {
-    const Outcome& outcome = outcomes[row];
-    table += "|";
-    for (const std::string& label : plan.rows[row].labels) table += " " + cell(label) + " |";
-    table += fmt::format(
-        " {}/{} | {} |", outcome.top1.size(), outcome.planned,
-        outcome.top1.empty() && !outcome.failures.empty() ? "failed" : with_deviation(outcome.top1, "{:.2f}"));
-    Json json = {{"labels", plan.rows[row].labels},
-                 {"planned", outcome.planned},
-                 {"seeds", outcome.seeds},
-                 {"top1", outcome.top1},
-                 {"epoch_seconds", outcome.epoch_seconds},
-                 {"peak_memory_megabytes", outcome.peak_megabytes},
-                 {"paper", plan.rows[row].paper},
-                 {"failures", outcome.failures},
-                 {"left_out", outcome.left_out}};
-    Bar bar{.name = plan.rows[row].name(), .failed = outcome.failures.size()};
-    // A published accuracy is drawn beside ours; other figures (seconds) stand in the table alone.
-    double published = 0;
-    const std::string& paper = plan.rows[row].paper;
-    const bool number = std::from_chars(paper.data(), paper.data() + paper.size(), published).ec == std::errc();
-    if (number && std::isfinite(published) && plan.paper_says.find('%') != std::string::npos) bar.reference = published;
-    if (!outcome.top1.empty()) {
-      const Summary summary = summary_of(outcome.top1);
-      bar.value = summary.mean, bar.deviation = summary.deviation;
-      json["mean"] = summary.mean;
-      if (outcome.top1.size() > 1) json["deviation"] = summary.deviation;
-    }
-    if (drops) {
-      const size_t baseline = *plan.rows[row].baseline;
-      const std::optional<Drop> drop = baseline == row ? std::nullopt : drop_of(outcome, outcomes[baseline]);
-      table += drop ? fmt::format(" {:.2f}", drop->points) : " -";
-      if (drop) json["drop"] = drop->points;
-      if (drop && drop->standard_error) {
-        table += fmt::format(" ± {:.2f}", *drop->standard_error);
-        json["drop_standard_error"] = *drop->standard_error;
-      }
-      if (drop && drop->seeds < outcome.seeds.size())
-        table += fmt::format(" ({} seed{})", drop->seeds, drop->seeds == 1 ? "" : "s");
-      table += " |";
-    }
-    table +=
-        fmt::format(" {} | {} | {} |\n", plan.rows[row].paper.empty() ? "-" : cell(plan.rows[row].paper),
-                    with_deviation(outcome.epoch_seconds, "{:.1f}"), with_deviation(outcome.peak_megabytes, "{:.0f}"));
-    for (const std::string& failure : outcome.failures) failures += "- " + failure + "\n";
-    for (const std::string& run : outcome.left_out) left_out += "- " + run + "\n";
-    bars.push_back(std::move(bar));
-    // What diverged shows how, where nothing else is to show.
-    curves.push_back(
-        mean_curve(plan.rows[row].name(), outcome.curves.empty() ? outcome.failed_curves : outcome.curves));
-    rows.push_back(std::move(json));
+    table += row_of(study, row, json["rows"].emplace_back());
+    bars.push_back(bar_of(study, row));
+    curves.push_back(mean_curve(plan.rows[row].name(), study.rows[row], study.metric));
   }
-  std::map<std::string, int> commits, machines, data;
-  for (const Outcome& outcome : outcomes) {
-    for (const std::string& commit : outcome.commits) ++commits[commit];
-    for (const std::string& machine : outcome.machines) ++machines[machine];
-    for (const std::string& fingerprint : outcome.data) ++data[fingerprint];
-  }
-  table += fmt::format(
-      "\nAccuracies: mean and deviation over seeds.{} `{}`: the published value.",
-      drops ? " Drops: differences of means over the seeds that both rows have, and their standard errors." : "",
-      plan.paper_says);
-  if (!commits.empty()) table += " Runs by commit: " + counted(commits, "of") + ".";
-  if (!machines.empty()) table += " Times: " + counted(machines, "on") + ".";
-  if (data.size() > 1) table += " Runs by data: " + counted(data, "of") + ".";
-  table += "\n";
-  if (!failures.empty()) table += "\nFailed runs:\n\n" + failures;
-  if (!left_out.empty()) table += "\nLeft out, trained with other settings:\n\n" + left_out;
-  table += "\n![accuracy](accuracy.svg)\n\n![curves](curves.svg)\n";
-
+  table += foot_of(study, json);
   write_durably(directory + "/table.md", table);
-  write_durably(directory + "/results.json",
-                Json{{"title", plan.title},
-                     {"axes", plan.axes},
-                     {"rows", rows},
-                     {"commits", commits},
-                     {"machines", machines},
-                     {"data", data}}
-                        .dump(2, ' ', false, Json::error_handler_t::replace) +  // a file's name need not be UTF-8
-                    "\n");
+  write_durably(directory + "/results.json",  // a file's name in a message need not be UTF-8
+                json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  const std::string unit = study.metric.with_unit();
   write_durably(directory + "/accuracy.svg",
-                bar_chart({.title = plan.title, .x_label = "test top-1 (%)"}, bars, plan.paper_says));
+                bar_chart({.title = plan.title, .x_label = "test " + unit}, bars, plan.paper_says));
   write_durably(directory + "/curves.svg",
-                line_chart({.title = "Test accuracy", .x_label = "step", .y_label = "top-1 (%)"}, curves));
+                line_chart({.title = study.metric.title, .x_label = "step", .y_label = unit}, curves));
 }
 
 }  // namespace octet

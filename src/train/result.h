@@ -3,11 +3,14 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
+
+#include "src/train/tensorboard.h"
 
 namespace octet {
 
 struct Result {
-  double top1 = 0, top5 = 0, loss = 0;  // on the test set; shares of 1
+  std::vector<Scalar> metrics;  // on the test set; first the one that studies compare runs by
   int64_t epochs = 0, steps = 0;
   int64_t ranks = 1;
   int64_t images = 0;  // that all steps of the run took, over all ranks
@@ -23,7 +26,8 @@ struct Result {
   std::string commit;  // src/version.h; "a, then b" of a run that another build resumed
 };
 
-// RUN/result.json; nothing where there is none. Fields that it lacks keep their defaults.
+// RUN/result.json; nothing where there is none. Fields that it lacks keep their defaults. UsageError: a field has
+// another type.
 std::optional<Result> read_result(const std::string& run_directory);
 // Replaces the file as a whole. FileError: the disk refused.
 void write_result(const std::string& run_directory, const Result& result);

@@ -12,11 +12,11 @@
 #include <utility>
 
 #include "src/train/checkpoint_store.h"
-#include "src/train/commands.h"
 #include "src/train/metrics.h"
 #include "src/train/progress.h"
 #include "src/train/result.h"
 #include "src/train/run_directory.h"
+#include "src/train/train.h"
 #include "src/train/trainer.h"
 #include "src/version.h"
 
@@ -257,9 +257,7 @@ class TrainingRun {
     write_safetensors(directory_->path() + "/weights.safetensors", trainer_.save(storage, true),
                       {{"config", to_yaml(config_)}});
     Result result;
-    result.top1 = test_.top1;
-    result.top5 = test_.top5;
-    result.loss = test_.loss;
+    result.metrics = {{"top1", test_.top1}, {"top5", test_.top5}, {"loss", test_.loss}};
     result.epochs = config_.train.epochs;
     result.steps = done_;
     result.ranks = transport_.size();
@@ -282,8 +280,8 @@ class TrainingRun {
     result.commit = commits_;
     write_result(directory_->path(), result);
     if (trainer_.skipped_steps() > 0) spdlog::warn("{} of {} steps were skipped", trainer_.skipped_steps(), steps);
-    spdlog::info("done: test top-1 {:.2f} %, top-5 {:.2f} %, loss {:.4f}; {:.0f} img/s; {}", 100 * result.top1,
-                 100 * result.top5, result.loss, result.images_per_second, directory_->path() + "/result.json");
+    spdlog::info("done: test top-1 {:.2f} %, top-5 {:.2f} %, loss {:.4f}; {:.0f} img/s; {}", 100 * test_.top1,
+                 100 * test_.top5, test_.loss, result.images_per_second, directory_->path() + "/result.json");
   }
 
   const Config& config_;
@@ -309,17 +307,6 @@ class TrainingRun {
 int run_train(const Config& config, Transport& transport, const TrainOptions& options) {
   handle_signals();  // first: whoever stops a job that still reads its data wants it to go on later, too
   return TrainingRun(config, transport, options).run();
-}
-
-int run_eval(const Config& config, Transport& transport, const std::string& weights) {
-  Trainer trainer(config, transport, plan_options(config), false);
-  const SafetensorsFile file = SafetensorsFile::open(weights);
-  file.require_finite();
-  trainer.load(file, weights, true);
-  const Report report = *trainer.evaluate();
-  if (transport.rank() == 0)
-    fmt::print("test loss {:.4f}  top-1 {:.2f} %  top-5 {:.2f} %\n", report.loss, 100 * report.top1, 100 * report.top5);
-  return 0;
 }
 
 }  // namespace octet

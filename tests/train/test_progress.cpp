@@ -108,7 +108,7 @@ TEST(Progress, ClockText) {
 TEST(Result, IsWrittenAsAWhole) {
   TemporaryDirectory directory;
   Result result;
-  result.top1 = 0.9125;
+  result.metrics = {{"top1", 0.9125}, {"top5", 0.995}, {"loss", 0.31}};
   result.steps = 11700;
   result.isa = "avx512_vnni";
   result.arena_bytes = uint64_t{1} << 40;
@@ -128,9 +128,17 @@ TEST(Result, IsWrittenAsAWhole) {
   EXPECT_EQ(read->steps, 11700);
   EXPECT_EQ(read->arena_bytes, uint64_t{1} << 40);
   EXPECT_EQ(read->isa, "avx512_vnni");
-  for (const char* other : {"", "[]", "{\"steps\": \"many\"}", "{\"steps\": 117"}) {
-    write_file(directory / "result.json", other);
-    EXPECT_FALSE(read_result(directory.path())) << other;
+  ASSERT_EQ(read->metrics.size(), 3u);
+  EXPECT_EQ(read->metrics[0].name, "top1");
+  EXPECT_EQ(read->metrics[0].value, 0.9125);
+  write_file(directory / "result.json", "");
+  EXPECT_FALSE(read_result(directory.path()));
+  for (const auto& [text, part] : {std::pair{"{\n\"steps\": \"many\"}", "result.json:2: octet did not write `steps`"},
+                                   {"{\"top1\":\n[]}", "result.json:1: octet did not write `top1`"},
+                                   {"[]", "result.json:1: "},
+                                   {"{\"steps\": 117", "result.json:1: "}}) {
+    write_file(directory / "result.json", text);
+    EXPECT_PART(refusal([&] { read_result(directory.path()); }), part);
   }
 }
 

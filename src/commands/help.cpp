@@ -1,0 +1,44 @@
+// `octet help` and `octet help keys`
+#include <iostream>
+
+#include "kernels/backend.h"
+#include "kernels/base/error.h"
+#include "src/commands/command.h"
+#include "src/data/loader.h"
+
+namespace octet {
+namespace {
+
+std::vector<std::string> policy_names() {
+  return {"unified_int8", "fp32", "dorefa", "wage", "wageubn", "range_bn", "fp8", "psq", "dai8"};
+}
+std::vector<std::string> model_names() {
+  return {"resnet20",     "resnet18", "resnet34",   "resnet50",     "resnet101",
+          "mobilenet_v2", "alexnet",  "alexnet_bn", "inception_v3", "vgg7"};
+}
+
+// The names that are allowed on some machine, not only on this one.
+std::vector<std::string> isa_names() {
+  std::vector<std::string> names;
+  for (Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512_vnni, Isa::amx, Isa::neon_dot}) names.emplace_back(name_of(isa));
+  return names;
+}
+
+}  // namespace
+
+Run help_command(CLI::App& app) {
+  const auto topic = std::make_shared<std::string>();
+  app.add_option("topic", *topic, "keys: every configuration key");
+  return [topic, &app] {
+    REQUIRE_USAGE(topic->empty() || *topic == "keys", "use octet help, octet help keys, or octet COMMAND --help",
+                  "there is no help on `", *topic, "`");
+    std::cout << (topic->empty() ? app.get_parent()->help()
+                                 : describe_keys({{"model.name", model_names()},
+                                                  {"policy.name", policy_names()},
+                                                  {"data.name", data_source_names()},
+                                                  {"backend.isa", isa_names()}}));
+    return 0;
+  };
+}
+
+}  // namespace octet

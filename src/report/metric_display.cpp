@@ -1,0 +1,31 @@
+#include "src/report/metric_display.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace octet {
+namespace {
+
+const MetricDisplay displays[] = {
+    {"top1", "top-1", "Top-1 accuracy", true},
+    {"top5", "top-5", "Top-5 accuracy", true, false},
+    {"loss", "loss", "Loss"},
+    {"learning_rate", "learning rate", "Learning rate"},
+    {"images_per_second", "images / s", "Images per second"},
+};
+
+}  // namespace
+
+std::string MetricDisplay::text(double value) const {
+  if (!std::isfinite(value)) return "not finite";
+  return share ? fmt::format("{:.2f} %", 100 * value) : fmt::format("{:.3f}", value);
+}
+
+MetricDisplay display_of(const std::string& name) {
+  for (const MetricDisplay& display : displays)
+    if (display.name == name) return display;
+  return {name, name, name};
+}
+
+}  // namespace octet
