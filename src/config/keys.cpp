@@ -6,6 +6,13 @@
 #include <numeric>
 
 namespace octet {
+
+std::string joined(const std::vector<std::string>& words, std::string_view between) {
+  std::string text;
+  for (const std::string& word : words) text.append(text.empty() ? "" : between).append(word);
+  return text;
+}
+
 namespace {
 
 // The path of a key and the place of its value in Config are the same words.
@@ -32,8 +39,7 @@ const std::vector<Key> kKeys = {
     {FIELD(policy.clip.enabled), "direction-sensitive gradient clipping"},
     {FIELD(policy.clip.period), "steps between searches for the clipping values", 1, 1e9},
     {FIELD(policy.clip.candidates), "number of clipping values tried in a search", 2, 65536},
-    {FIELD(policy.clip.sample), "search one of every N blocks of a large gradient; 0: N = 4 / period, rounded up", 0,
-     1024},
+    {FIELD(policy.clip.sample), "search one of every N blocks of a large gradient; 0: 4 / period, rounded up", 0, 1024},
     {FIELD(policy.clip.record_histograms), "write histograms of the gradients every period (unified_int8)"},
     {FIELD(policy.lr_scale.enabled), "learning rate scaled by max(exp(-alpha d_c), beta)"},
     {FIELD(policy.lr_scale.alpha), "how fast the scale falls with the deviation d_c", 0, 1e6},
@@ -50,9 +56,8 @@ const std::vector<Key> kKeys = {
     {FIELD(data.max_pixels), "images with more pixels are refused", 1, 1e9},
     {FIELD(data.samples), "training images of synthetic and shapes; 0: the default", 0, 1e7},
     {FIELD(data.augment), "random crops and flips while training"},
-    {FIELD(data.mean), "red, green and blue of pixel / 255, subtracted; empty: those of the data source", 0, 1},
-    {FIELD(data.deviation), "red, green and blue of pixel / 255, divided by; empty: those of the data source", 0.001,
-     1},
+    {FIELD(data.mean), "red, green, blue of pixel / 255, subtracted; empty: the data source's", 0, 1},
+    {FIELD(data.deviation), "red, green, blue of pixel / 255, divided by; empty: the data source's", 0.001, 1},
 
     {FIELD(train.epochs), "passes over the training set", 1, 1e6},
     {FIELD(train.steps), "stop after this number of steps; 0: after train.epochs", 0, kMany},
@@ -84,7 +89,7 @@ const std::vector<Key> kKeys = {
 
     {FIELD(comm.exchange), "how gradients are sent between ranks", 0, 0, {"fp32", "int8"}},
     {FIELD(comm.transport),
-     "cuda: from GPU to GPU, or through the host; auto: nccl if it is installed",
+     "cuda: GPU to GPU, or through the host; auto: nccl if installed",
      0,
      0,
      {"auto", "nccl", "mpi"}},
@@ -97,15 +102,40 @@ const std::vector<Key> kKeys = {
 };
 #undef FIELD
 
-template <class... Cases>
-struct Overload : Cases... {
-  using Cases::operator()...;
-};
-template <class... Cases>
-Overload(Cases...) -> Overload<Cases...>;  // clang 14 does not deduce aggregates
-
+template <class T>
+constexpr bool is_list = false;
 template <class Number>
-bool parse_number(const std::string& text, const Key& key, Number& number) {
+constexpr bool is_list<std::vector<Number>> = true;
+
+// Values as text of YAML, and back. parse() returns false, and writes nothing, outside the key's domain.
+std::string text_of(bool value) { return value ? "true" : "false"; }
+template <class Number>
+std::string text_of(Number number) {  // the shortest text that reads back to the same value
+  char buffer[40];
+  return {buffer, std::to_chars(buffer, buffer + sizeof buffer, number).ptr};
+}
+std::string text_of(const std::string& text) {
+  const bool plain = !text.empty() && std::ranges::all_of(text, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+  });
+  if (plain && text != "null") return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += (c == '"' || c == '\\') ? std::string{'\\', c} : std::string{c};
+  return quoted + "\"";
+}
+template <class Number>
+std::string text_of(const std::vector<Number>& list) {
+  std::vector<std::string> items;
+  for (const Number item : list) items.push_back(text_of(item));
+  return "[" + joined(items, ", ") + "]";
+}
+
+bool parse(const std::string& text, const Key&, bool& value) {
+  value = text == "true" ? true : text == "false" ? false : value;
+  return text == "true" || text == "false";
+}
+template <class Number>
+bool parse(const std::string& text, const Key& key, Number& number) {
   Number parsed{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), parsed);
   const double value = static_cast<double>(parsed);
@@ -114,42 +144,15 @@ bool parse_number(const std::string& text, const Key& key, Number& number) {
   number = parsed;
   return true;
 }
-
-bool one_line(const std::string& text) {
-  return std::none_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
-}
-
-template <class Number>
-std::string number_text(Number number) {  // the shortest text that reads back to the same value
-  char buffer[40];
-  return {buffer, std::to_chars(buffer, buffer + sizeof buffer, number).ptr};
-}
-
-template <class Number>
-std::string list_text(const std::vector<Number>& list) {
-  std::string text;
-  for (const Number item : list) text += (text.empty() ? "" : ", ") + number_text(item);
-  return "[" + text + "]";
-}
-
-std::string quoted(const std::string& text) {
-  const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
-  });
-  if (plain && text != "null") return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += (c == '"' || c == '\\') ? std::string{'\\', c} : std::string{c};
-  return quoted + "\"";
+bool parse(const std::string& text, const Key& key, std::string& value) {
+  const bool one_line = std::ranges::none_of(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+  const bool known = key.allowed.empty() ? one_line : std::ranges::find(key.allowed, text) != key.allowed.end();
+  if (known) value = text;
+  return known;
 }
 
 std::string value_text(const Field& field) {
-  return std::visit(Overload{[](const bool* value) { return std::string(*value ? "true" : "false"); },
-                             [](const int64_t* value) { return number_text(*value); },
-                             [](const double* value) { return number_text(*value); },
-                             [](const std::string* value) { return quoted(*value); },
-                             [](const std::vector<int64_t>* value) { return list_text(*value); },
-                             [](const std::vector<double>* value) { return list_text(*value); }},
-                    field);
+  return std::visit([](const auto* value) { return text_of(*value); }, field);
 }
 
 Field default_of(const Key& key) {
@@ -177,12 +180,6 @@ std::string_view last_word(std::string_view path) { return path.substr(path.rfin
 }  // namespace
 
 const std::vector<Key>& keys() { return kKeys; }
-
-std::string joined(const std::vector<std::string>& words, std::string_view between) {
-  std::string text;
-  for (const std::string& word : words) text.append(text.empty() ? "" : between).append(word);
-  return text;
-}
 
 const Key* find_key(std::string_view path) {
   for (const Key& key : kKeys)
@@ -229,51 +226,39 @@ std::string hint_for(std::string_view path) {
 }
 
 bool takes_list(const Key& key) {
-  const Field field = default_of(key);
-  return std::holds_alternative<std::vector<int64_t>*>(field) || std::holds_alternative<std::vector<double>*>(field);
+  return std::visit([]<class T>(T*) { return is_list<T>; }, default_of(key));
 }
 
 std::string domain_of(const Key& key) {
   const auto range = [&](const std::string& kind, auto low, auto high) {
-    return kind + (key.high == kMany ? " >= " + number_text(low) : " " + number_text(low) + " .. " + number_text(high));
+    return kind + (key.high == kMany ? " >= " + text_of(low) : " " + text_of(low) + " .. " + text_of(high));
   };
-  const auto low = static_cast<int64_t>(key.low), high = static_cast<int64_t>(key.high);
   return std::visit(
-      Overload{[](bool*) { return std::string("true | false"); }, [&](int64_t*) { return range("integer", low, high); },
-               [&](double*) { return range("number", key.low, key.high); },
-               [&](std::vector<int64_t>*) { return range("list of integers", low, high); },
-               [&](std::vector<double>*) { return range("list of numbers", key.low, key.high); },
-               [&](std::string*) { return key.allowed.empty() ? "text of one line" : joined(key.allowed, " | "); }},
+      [&]<class T>(T*) -> std::string {
+        if constexpr (std::is_same_v<T, bool>) return "true | false";
+        if constexpr (std::is_same_v<T, std::string>)
+          return key.allowed.empty() ? "text of one line" : joined(key.allowed, " | ");
+        if constexpr (std::is_same_v<T, int64_t> || std::is_same_v<T, std::vector<int64_t>>)
+          return range(is_list<T> ? "list of integers" : "integer", int64_t(key.low), int64_t(key.high));
+        return range(is_list<T> ? "list of numbers" : "number", key.low, key.high);
+      },
       default_of(key));
 }
 
 bool assign(const Key& key, Config& config, const std::vector<std::string>& texts) {
-  const auto assign_list = [&](auto& list) {
-    std::remove_reference_t<decltype(list)> items(texts.size());
-    for (size_t i = 0; i < texts.size(); ++i)
-      if (!parse_number(texts[i], key, items[i])) return false;
-    list = std::move(items);
-    return true;
-  };
-  if (!takes_list(key) && texts.size() != 1) return false;
-  const std::string& text = texts.empty() ? std::string() : texts[0];
-  return std::visit(Overload{[&](bool* value) {
-                               *value = text == "true" ? true : text == "false" ? false : *value;
-                               return text == "true" || text == "false";
-                             },
-                             [&](int64_t* value) { return parse_number(text, key, *value); },
-                             [&](double* value) { return parse_number(text, key, *value); },
-                             [&](std::string* value) {
-                               const auto& allowed = key.allowed;
-                               const bool known =
-                                   allowed.empty() ? one_line(text)
-                                                   : std::find(allowed.begin(), allowed.end(), text) != allowed.end();
-                               if (known) *value = text;
-                               return known;
-                             },
-                             [&](std::vector<int64_t>* list) { return assign_list(*list); },
-                             [&](std::vector<double>* list) { return assign_list(*list); }},
-                    key.field(config));
+  return std::visit(
+      [&]<class T>(T* value) {
+        if constexpr (is_list<T>) {
+          T items(texts.size());
+          for (size_t i = 0; i < texts.size(); ++i)
+            if (!parse(texts[i], key, items[i])) return false;
+          *value = std::move(items);
+          return true;
+        } else {
+          return texts.size() == 1 && parse(texts[0], key, *value);
+        }
+      },
+      key.field(config));
 }
 
 std::optional<Difference> first_difference(const Config& before, const Config& now,
@@ -289,23 +274,15 @@ std::optional<Difference> first_difference(const Config& before, const Config& n
 
 std::string to_yaml(const Config& config) {
   Config copy = config;  // fields are reached through mutable pointers
-  std::string text, section;
+  std::string text, before;
   for (const Key& key : kKeys) {
-    const size_t dot = key.path.rfind('.');
-    const std::string parent = dot == std::string::npos ? "" : key.path.substr(0, dot);
-    if (parent != section) {
-      for (size_t at = 0; at < parent.size();) {  // open the sections that the key before was not in
-        const size_t end = std::min(parent.find('.', at), parent.size());
-        const std::string opened = parent.substr(0, end);
-        const auto depth = static_cast<size_t>(std::count(opened.begin(), opened.end(), '.'));
-        if (opened != section && !section.starts_with(opened + "."))
-          text += std::string(2 * depth, ' ') + parent.substr(at, end - at) + ":\n";
-        at = end + 1;
-      }
-      section = parent;
-    }
-    const auto depth = static_cast<size_t>(std::count(key.path.begin(), key.path.end(), '.'));
-    text += std::string(2 * depth, ' ') + std::string(last_word(key.path)) + ": " + value_text(key.field(copy)) + "\n";
+    std::string indent;
+    size_t at = 0;
+    for (size_t dot; (dot = key.path.find('.', at)) != std::string::npos; at = dot + 1, indent += "  ")
+      if (!before.starts_with(key.path.substr(0, dot + 1)))  // the key before was not in this section
+        text += indent + key.path.substr(at, dot - at) + ":\n";
+    text += indent + key.path.substr(at) + ": " + value_text(key.field(copy)) + "\n";
+    before = key.path;
   }
   return text;
 }

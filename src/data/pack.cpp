@@ -44,7 +44,7 @@ cv::Mat prepared(const fs::path& file, const Config::Data& data, int side) {
     cv::resize(image, result, size, 0, 0, cv::INTER_AREA);
     return result;
   } catch (const BadImage& bad) {
-    REQUIRE(data.bad_images == "skip", "mend or remove the file, or set data.bad_images: skip", file.string(), ": ",
+    REQUIRE(data.bad_images == "skip", "repair or remove the file, or set data.bad_images: skip", file.string(), ": ",
             bad.what());
     spdlog::warn("skipped {}: {}", file.string(), bad.what());
     return {};
@@ -120,7 +120,7 @@ void write_pack(const FolderIndex& index, const Config::Data& data, DurableFile&
 
 PackReport pack_image_folder(const Config& config, const std::string& directory) {
   cv::setNumThreads(0);
-  for (int signal : {SIGINT, SIGTERM}) std::signal(signal, [](int) { stop_wanted = 1; });  // the files go with it
+  for (int signal : {SIGINT, SIGTERM}) std::signal(signal, [](int) { stop_wanted = 1; });  // then the files are removed
   REQUIRE_USAGE(config.data.name == "image_folder", "give a configuration with data.name: image_folder",
                 "data.name is '", config.data.name, "', which cannot be packed");
   const FolderSplits splits = index_image_folder(config.data.root);

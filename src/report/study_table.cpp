@@ -7,7 +7,6 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -35,104 +34,67 @@ Summary summary_of(const std::vector<double>& values) {
   return summary;
 }
 
-// A run that finished or failed.
-struct Tried {
-  int64_t seed = 0;
-  std::optional<Result> result;           // absent: it failed
-  std::map<std::string, Series> metrics;  // as recorded: by "test/top1" ...
-};
-
-struct Row {
-  size_t planned = 0;  // number of runs
-  std::vector<Tried> runs;
-  std::vector<std::string> failures, left_out;  // a line for each such run
+// The runs of a row. Lists of numbers and words have an entry for each finished run.
+struct Outcome {
+  std::vector<int64_t> seeds;
+  std::vector<double> values, epoch_seconds, peak_megabytes;  // values: of the metric, in its unit
+  std::vector<std::string> commits, machines, data;
+  std::vector<Series> curves, failed_curves;  // the metric on the test set, in its unit
+  std::vector<std::string> failures, left_out;
+  size_t planned = 0;
 };
 
 struct Study {
   const StudyPlan& plan;
-  std::vector<Row> rows;
   MetricDisplay metric;  // the metric that runs are compared by: the first in their results
+  std::vector<Outcome> rows;
   bool drops() const { return plan.rows.front().baseline.has_value(); }
 };
 
 // Adds a run, as its directory shows it, to its row.
-void add_run(Row& row, const StudyPlan& plan, const StudyRun& run, const std::string& path) {
-  ++row.planned;
-  if (const std::string changed = changed_since(plan, run, path); !changed.empty()) {
-    row.left_out.push_back(run.name + ": " + changed);
+void add_run(Study& study, const StudyRun& run, const std::string& path) {
+  Outcome& outcome = study.rows[run.row];
+  ++outcome.planned;
+  if (const std::string changed = changed_since(study.plan, run, path); !changed.empty()) {
+    outcome.left_out.push_back(run.name + ": " + changed);
     return;
   }
-  Tried tried{run.seed, read_result(path), {}};
-  if (!tried.result) {
+  const std::optional<Result> result = read_result(path);
+  if (!result) {
     std::ifstream failed(path + "/failed.txt");
     std::string reason;
     if (!std::getline(failed, reason)) return;  // not begun, or not finished
-    row.failures.push_back(run.name + ": " + reason);
+    outcome.failures.push_back(run.name + ": " + reason);
+  } else {
+    if (!result->metrics.empty()) study.metric = display_of(result->metrics[0].name);
+    outcome.seeds.push_back(run.seed);
+    outcome.values.push_back(result->metrics.empty() ? NAN : study.metric.factor() * result->metrics[0].value);
+    outcome.peak_megabytes.push_back(double(result->peak_memory_bytes) / 1e6);
+    if (result->images_per_second > 0)
+      outcome.epoch_seconds.push_back(double(result->images_per_epoch) / result->images_per_second);
+    outcome.commits.push_back(result->commit);
+    outcome.machines.push_back(result->backend + " " + result->isa +
+                               (result->threads > 0 ? say(", threads: ", result->threads) : ""));
+    if (!result->data.empty()) outcome.data.push_back(result->data);
   }
-  if (std::filesystem::exists(path + "/metrics.jsonl")) tried.metrics = read_records(path).metrics;
-  row.runs.push_back(std::move(tried));
+  if (!std::filesystem::exists(path + "/metrics.jsonl")) return;
+  const RunRecords records = read_records(path);
+  if (const auto found = records.metrics.find("test/" + study.metric.name); found != records.metrics.end())
+    (result ? outcome.curves : outcome.failed_curves).push_back(found->second.scaled(study.metric.factor()));
 }
 
-Study read_runs(const StudyPlan& plan, const std::string& directory) {
-  Study study{plan, std::vector<Row>(plan.rows.size()), display_of("top1")};
-  for (const StudyRun& run : plan.runs) add_run(study.rows[run.row], plan, run, directory + "/" + run.name);
-  for (const Row& row : study.rows)
-    for (const Tried& run : row.runs)
-      if (run.result && !run.result->metrics.empty()) study.metric = display_of(run.result->metrics.front().name);
-  return study;
-}
-
-// What a function says about the result of each finished run.
-template <class Function>
-auto of_finished(const Row& row, Function function) {
-  std::vector<decltype(function(Tried()))> values;
-  for (const Tried& run : row.runs)
-    if (run.result) values.push_back(function(run));
-  return values;
-}
-
-// The metric of each finished run, in its unit.
-std::vector<double> values_of(const Row& row, const MetricDisplay& metric) {
-  return of_finished(row, [&](const Tried& run) {
-    const auto value = std::ranges::find(run.result->metrics, metric.name, &Scalar::name);
-    return value == run.result->metrics.end() ? NAN : metric.factor() * value->value;
-  });
-}
-std::vector<int64_t> seeds_of(const Row& row) {
-  return of_finished(row, [](const Tried& run) { return run.seed; });
-}
-std::vector<double> epoch_seconds_of(const Row& row) {
-  auto seconds = of_finished(
-      row, [](const Tried& run) { return double(run.result->images_per_epoch) / run.result->images_per_second; });
-  std::erase_if(seconds, [](double value) { return !std::isfinite(value); });  // resumed after its last step
-  return seconds;
-}
-std::vector<double> peak_megabytes_of(const Row& row) {
-  return of_finished(row, [](const Tried& run) { return double(run.result->peak_memory_bytes) / 1e6; });
-}
-std::string machine_of(const Result& result) {
-  return result.backend + " " + result.isa + (result.threads > 0 ? say(", threads: ", result.threads) : "");
-}
-
-// The mean over seeds with their deviation, at the steps that all of them have. Where every run failed, of those.
-Series mean_curve(const std::string& name, const Row& row, const MetricDisplay& metric) {
-  const bool finished = !seeds_of(row).empty();
+// The mean over seeds with their deviation, at the steps that all of them have.
+Series mean_curve(const std::string& name, const std::vector<Series>& curves) {
   Series mean{.name = name, .x = {}, .y = {}};
   std::map<double, std::vector<double>> by_step;
-  size_t curves = 0;
-  for (const Tried& run : row.runs) {
-    const auto curve = run.metrics.find("test/" + metric.name);
-    if (curve == run.metrics.end() || run.result.has_value() != finished) continue;
-    ++curves;
-    for (size_t i = 0; i < curve->second.x.size(); ++i)
-      by_step[curve->second.x[i]].push_back(metric.factor() * curve->second.y[i]);
-  }
+  for (const Series& curve : curves)
+    for (size_t i = 0; i < curve.x.size(); ++i) by_step[curve.x[i]].push_back(curve.y[i]);
   for (const auto& [step, values] : by_step) {
-    if (values.size() < curves) continue;
+    if (values.size() < curves.size()) continue;
     const Summary summary = summary_of(values);
     mean.x.push_back(step);
     mean.y.push_back(summary.mean);
-    if (curves > 1) mean.deviation.push_back(summary.deviation);
+    if (curves.size() > 1) mean.deviation.push_back(summary.deviation);
   }
   return mean;
 }
@@ -144,13 +106,11 @@ struct Drop {
 };
 
 // The drop from the baseline to the row: the difference of their means over the seeds that both have.
-std::optional<Drop> drop_of(const Row& row, const Row& baseline, const MetricDisplay& metric) {
-  const std::vector<double> ours_all = values_of(row, metric), theirs_all = values_of(baseline, metric);
-  const std::vector<int64_t> seeds = seeds_of(row), baseline_seeds = seeds_of(baseline);
+std::optional<Drop> drop_of(const Outcome& row, const Outcome& baseline) {
   std::vector<double> a, b;
-  for (size_t i = 0; i < seeds.size(); ++i)
-    for (size_t j = 0; j < baseline_seeds.size(); ++j)
-      if (seeds[i] == baseline_seeds[j]) a.push_back(ours_all[i]), b.push_back(theirs_all[j]);
+  for (size_t i = 0; i < row.seeds.size(); ++i)
+    for (size_t j = 0; j < baseline.seeds.size(); ++j)
+      if (row.seeds[i] == baseline.seeds[j]) a.push_back(row.values[i]), b.push_back(baseline.values[j]);
   if (a.empty()) return {};
   const Summary ours = summary_of(a), theirs = summary_of(b);
   Drop drop{.points = theirs.mean - ours.mean, .seeds = a.size(), .standard_error = {}};
@@ -159,13 +119,12 @@ std::optional<Drop> drop_of(const Row& row, const Row& baseline, const MetricDis
   return drop;
 }
 
-// " Runs by commit: 3 of a; 1 of b.", from a word about each result. Empty: fewer than `least` different words.
-template <class Word>
-std::string counted(const Study& study, Word word, const char* before, const char* of, size_t least, Json& json) {
+// " Runs by commit: 3 of a; 1 of b.", from the words of all rows. Empty: fewer than `least` different words.
+std::string counted(const Study& study, std::vector<std::string> Outcome::*words, const char* before, const char* of,
+                    size_t least, Json& json) {
   std::map<std::string, int> counts;
-  for (const Row& row : study.rows)
-    for (const std::string& one : of_finished(row, [&](const Tried& run) { return std::string(word(*run.result)); }))
-      if (!one.empty()) ++counts[one];
+  for (const Outcome& row : study.rows)
+    for (const std::string& word : row.*words) ++counts[word];
   json = counts;
   if (counts.size() < least) return {};
   std::vector<std::string> parts;
@@ -201,7 +160,7 @@ std::string head_of(const Study& study) {
 std::string drop_cell(const Study& study, size_t at, size_t seeds, Json& json) {
   const size_t baseline = *study.plan.rows[at].baseline;
   if (baseline == at) return " - |";
-  const std::optional<Drop> drop = drop_of(study.rows[at], study.rows[baseline], study.metric);
+  const std::optional<Drop> drop = drop_of(study.rows[at], study.rows[baseline]);
   if (!drop) return " - |";
   json["drop"] = drop->points;
   std::string text = fmt::format(" {:.2f}", drop->points);
@@ -216,12 +175,17 @@ std::string drop_cell(const Study& study, size_t at, size_t seeds, Json& json) {
 // A line of the table, and the same in JSON.
 std::string row_of(const Study& study, size_t at, Json& json) {
   const StudyRow& planned = study.plan.rows[at];
-  const Row& row = study.rows[at];
-  const std::vector<double> values = values_of(row, study.metric), seconds = epoch_seconds_of(row),
-                            megabytes = peak_megabytes_of(row);
-  json = {{"labels", planned.labels},  {"planned", row.planned},   {"seeds", seeds_of(row)},
-          {study.metric.name, values}, {"epoch_seconds", seconds}, {"peak_memory_megabytes", megabytes},
-          {"paper", planned.paper},    {"failures", row.failures}, {"left_out", row.left_out}};
+  const Outcome& row = study.rows[at];
+  const std::vector<double>& values = row.values;
+  json = {{"labels", planned.labels},
+          {"planned", row.planned},
+          {"seeds", row.seeds},
+          {study.metric.name, values},
+          {"epoch_seconds", row.epoch_seconds},
+          {"peak_memory_megabytes", row.peak_megabytes},
+          {"paper", planned.paper},
+          {"failures", row.failures},
+          {"left_out", row.left_out}};
   if (!values.empty()) json["mean"] = summary_of(values).mean;
   if (values.size() > 1) json["deviation"] = summary_of(values).deviation;
   std::string line = "|";
@@ -230,7 +194,7 @@ std::string row_of(const Study& study, size_t at, Json& json) {
                       values.empty() && !row.failures.empty() ? "failed" : with_deviation(values, "{:.2f}"));
   if (study.drops()) line += drop_cell(study, at, values.size(), json);
   return line + fmt::format(" {} | {} | {} |\n", planned.paper.empty() ? "-" : cell(planned.paper),
-                            with_deviation(seconds, "{:.1f}"), with_deviation(megabytes, "{:.0f}"));
+                            with_deviation(row.epoch_seconds, "{:.1f}"), with_deviation(row.peak_megabytes, "{:.0f}"));
 }
 
 // The text below the table. json: gets the same counts.
@@ -240,39 +204,40 @@ std::string foot_of(const Study& study, Json& json) {
       study.drops() ? " Drops: differences of means over the seeds that both rows have, and their standard errors."
                     : "",
       study.plan.paper_says);
-  text += counted(study, std::mem_fn(&Result::commit), "Runs by commit", "of", 1, json["commits"]);
-  text += counted(study, machine_of, "Times", "on", 1, json["machines"]);
-  text += counted(study, std::mem_fn(&Result::data), "Runs by data", "of", 2, json["data"]) + "\n";
-  const auto list = [&](std::vector<std::string> Row::*lines, const char* title) {
+  text += counted(study, &Outcome::commits, "Runs by commit", "of", 1, json["commits"]);
+  text += counted(study, &Outcome::machines, "Times", "on", 1, json["machines"]);
+  text += counted(study, &Outcome::data, "Runs by data", "of", 2, json["data"]) + "\n";
+  const auto list = [&](std::vector<std::string> Outcome::*lines, const char* title) {
     std::string items;
-    for (const Row& row : study.rows)
+    for (const Outcome& row : study.rows)
       for (const std::string& line : row.*lines) items += "- " + line + "\n";
     if (!items.empty()) text += fmt::format("\n{}:\n\n{}", title, items);
   };
-  list(&Row::failures, "Failed runs");
-  list(&Row::left_out, "Left out, trained with other settings");
+  list(&Outcome::failures, "Failed runs");
+  list(&Outcome::left_out, "Left out, trained with other settings");
   return text + "\n![accuracy](accuracy.svg)\n\n![curves](curves.svg)\n";
 }
 
 Bar bar_of(const Study& study, size_t at) {
   const StudyRow& planned = study.plan.rows[at];
-  const std::vector<double> values = values_of(study.rows[at], study.metric);
-  Bar bar{.name = planned.name(), .failed = study.rows[at].failures.size()};
+  const Outcome& row = study.rows[at];
+  Bar bar{.name = planned.name(), .failed = row.failures.size()};
   // A published accuracy is drawn beside ours. Other figures, such as seconds, are in the table only.
   double published = 0;
   const char *first = planned.paper.data(), *last = first + planned.paper.size();
   const bool number = std::from_chars(first, last, published).ec == std::errc();
   if (number && std::isfinite(published) && study.plan.paper_says.find('%') != std::string::npos)
     bar.reference = published;
-  const Summary summary = summary_of(values);
-  if (!values.empty()) bar.value = summary.mean, bar.deviation = summary.deviation;
+  const Summary summary = summary_of(row.values);
+  if (!row.values.empty()) bar.value = summary.mean, bar.deviation = summary.deviation;
   return bar;
 }
 
 }  // namespace
 
 void write_study_table(const StudyPlan& plan, const std::string& directory) {
-  const Study study = read_runs(plan, directory);
+  Study study{plan, display_of("top1"), std::vector<Outcome>(plan.rows.size())};  // top-1 before there is a result
+  for (const StudyRun& run : plan.runs) add_run(study, run, directory + "/" + run.name);
   std::string table = head_of(study);
   Json json = {{"title", plan.title}, {"axes", plan.axes}, {"rows", Json::array()}};
   std::vector<Bar> bars;
@@ -280,7 +245,9 @@ void write_study_table(const StudyPlan& plan, const std::string& directory) {
   for (size_t row = 0; row < plan.rows.size(); ++row) {
     table += row_of(study, row, json["rows"].emplace_back());
     bars.push_back(bar_of(study, row));
-    curves.push_back(mean_curve(plan.rows[row].name(), study.rows[row], study.metric));
+    const Outcome& outcome = study.rows[row];  // where every run failed, the curves show how
+    curves.push_back(
+        mean_curve(plan.rows[row].name(), outcome.curves.empty() ? outcome.failed_curves : outcome.curves));
   }
   table += foot_of(study, json);
   write_durably(directory + "/table.md", table);
