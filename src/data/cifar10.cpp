@@ -1,8 +1,10 @@
+// CIFAR-10 from its binary files: data_batch_1..5.bin and test_batch.bin in data.root, or in its folder
+// cifar-10-batches-bin. Source of the layout: https://www.cs.toronto.edu/~kriz/cifar.html
 #include <filesystem>
 #include <fstream>
 
 #include "kernels/base/error.h"
-#include "src/data/sources.h"
+#include "src/data/pixels.h"
 
 namespace octet {
 namespace {

@@ -37,8 +37,9 @@ struct Datasets {
   std::unique_ptr<Dataset> train, test;  // train: null where only the test set was asked for
   uint64_t fingerprint() const;
 };
-// Pixels of a side of the square images: data.image_size, or what the data set has by itself. UsageError: no such data
-// set, or one whose images have another size.
+std::vector<std::string> data_source_names();  // the values of data.name
+// Height and width of the square images in pixels: data.image_size, or that of the data source. UsageError: there is no
+// such source, its images have another size, or it needs a data.root.
 int64_t image_side(const Config::Data&);
 // Opens what config.data names and checks it (counts, classes == model.classes, record sizes) before step 1.
 Datasets open_datasets(const Config&, bool training = true);

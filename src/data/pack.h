@@ -15,11 +15,12 @@ namespace octet {
 
 inline constexpr std::string_view pack_magic = "octpack2";
 inline constexpr int longest_side = 65535;  // of a packed image
-struct PackedImage {
+struct PackedImage {                        // as the index holds it
   uint64_t offset = 0;
   uint32_t width = 0, height = 0;
   int64_t label = 0;
 };
+static_assert(sizeof(PackedImage) == 24);
 
 struct PackReport {
   int64_t images = 0, skipped = 0;

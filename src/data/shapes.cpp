@@ -1,3 +1,4 @@
+// Ten classes of shapes that octet draws itself, so that a training needs no download.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -5,7 +6,7 @@
 
 #include "kernels/base/error.h"
 #include "src/data/draws.h"
-#include "src/data/sources.h"
+#include "src/data/pixels.h"
 
 namespace octet {
 namespace {

@@ -1,9 +1,10 @@
+// Random pictures and labels of any size and number of classes. Reading one is a copy, for benchmarks.
 #include <algorithm>
 
 #include "kernels/base/error.h"
 #include "src/data/draws.h"
 #include "src/data/fingerprint.h"
-#include "src/data/sources.h"
+#include "src/data/loader.h"
 
 namespace octet {
 namespace {

@@ -18,8 +18,14 @@ struct ChartOptions {
 
 struct Series {
   std::string name;
-  std::vector<double> x, y;       // of one length; what is not finite leaves a gap
-  std::vector<double> deviation;  // empty, or the half height of a band around y
+  std::vector<double> x, y;            // of one length; what is not finite leaves a gap
+  std::vector<double> deviation = {};  // empty, or the half height of a band around y
+
+  Series scaled(double factor) const {
+    Series result = *this;
+    for (double& value : result.y) value *= factor;
+    return result;
+  }
 };
 std::string line_chart(const ChartOptions&, std::span<const Series>);
 

@@ -3,26 +3,23 @@
 #include <spdlog/spdlog.h>
 
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <utility>
 #include <vector>
 
 #include "kernels/base/durable_file.h"
+#include "src/train/json_lines.h"
 
 namespace octet {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The lines of a file that are records of steps <= last (a crash may leave half a line).
+// The lines of a file that are records of steps <= last.
 std::string kept_lines(const std::string& path, int64_t last) {
-  std::istringstream stream(read_if_there(path));
   std::string kept;
-  for (std::string line; std::getline(stream, line);) {
-    const Json record = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (!record.is_object() || !record.contains("step") || !record["step"].is_number_integer()) continue;
-    if (record["step"].get<int64_t>() <= last) kept += line + "\n";
-  }
+  for_each_record(path, [&](const nlohmann::json& record, const std::string& line) {
+    if (record.at("step").get<int64_t>() <= last) kept += line + "\n";
+  });
   return kept;
 }
 
@@ -41,13 +38,11 @@ MetricsWriter::MetricsWriter(const std::string& run_directory, int64_t resumed_s
       events_(run_directory + "/events.out.tfevents.octet", resumed_step) {}
 
 bool MetricsWriter::holds(int64_t step, const std::string& kind) const {
-  std::ifstream stream(directory_ + "/metrics.jsonl");
-  for (std::string line; std::getline(stream, line);) {
-    const Json record = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (record.is_object() && record.value("step", int64_t{-1}) == step && record.value("kind", "") == kind)
-      return true;
-  }
-  return false;
+  bool held = false;
+  for_each_record(directory_ + "/metrics.jsonl", [&](const nlohmann::json& record, const std::string&) {
+    held = held || (record.at("step").get<int64_t>() == step && record.value("kind", "") == kind);
+  });
+  return held;
 }
 
 void MetricsWriter::write(int64_t step, const std::string& kind, std::span<const Scalar> scalars) {

@@ -26,7 +26,7 @@ class MetricsWriter {
   // FileError: the files cannot be written.
   MetricsWriter(const std::string& run_directory, int64_t resumed_step);
 
-  // Whether a record of that step and kind stands in metrics.jsonl.
+  // Whether metrics.jsonl holds a record of that step and kind.
   bool holds(int64_t step, const std::string& kind) const;
   // {"step": 50, "kind": "train", "loss": 1.5, ...}; in TensorBoard "train/loss". What is not finite is null in JSON.
   void write(int64_t step, const std::string& kind, std::span<const Scalar> scalars);

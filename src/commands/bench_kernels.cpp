@@ -1,4 +1,5 @@
-// `octet bench kernels`: memory, and each hot kernel at the sizes of real layers, on all allowed cores or a GPU.
+// `octet bench kernels`: the bandwidth of memory, and each hot kernel at the sizes of real layers, on all allowed cores
+// or on a GPU.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +11,7 @@
 #include <thread>
 
 #include "comm/transports.h"
-#include "src/train/commands.h"
+#include "src/commands/bench.h"
 #include "src/train/rank.h"
 
 namespace octet {
@@ -33,8 +34,8 @@ constexpr Layer layers[] = {
     {"mobilenet_v2/dw384@8", 128, 8, 384, 384, 3, 1, 384},
 };
 
-// Median milliseconds of a call, from at least five calls and a tenth of a second. A device is waited for once in
-// `calls`.
+// Median milliseconds of a call, measured for at least a tenth of a second and five rounds of `calls` calls. The device
+// is waited for once in a round.
 double time_of(Backend& backend, int calls, const std::function<void()>& call) {
   using Clock = std::chrono::steady_clock;
   call();
@@ -110,7 +111,7 @@ class KernelBench {
     });
   }
 
-  // On the host: a[i] = b[i] + s c[i] on arrays far larger than any cache: what memory can give, as STREAM counts it.
+  // On the host: a[i] = b[i] + 3 c[i] on arrays far larger than any cache. The bandwidth of memory as STREAM counts it.
   void run_triad() {
     const char* const name = "memory/triad";
     if (!std::regex_search(name, filter_)) return;
@@ -126,7 +127,7 @@ class KernelBench {
   }
 
   void finish() {
-    REQUIRE_USAGE(found_ > 0, "see the names without --filter", "--filter finds no kernel");
+    REQUIRE_USAGE(found_ > 0, "leave --filter out to see all names", "no kernel matches --filter");
     if (json_) fmt::print("{}\n", results_.dump());
   }
 
@@ -172,7 +173,7 @@ class KernelBench {
   }
 
   Backend& backend_;
-  int found_ = 0;  // kernels that the filter wants
+  int found_ = 0;  // number of kernels that match the filter
   std::regex filter_;
   bool json_;
   nlohmann::ordered_json results_ = nlohmann::ordered_json::array();
@@ -181,7 +182,7 @@ class KernelBench {
 
 }  // namespace
 
-int run_bench_kernels(const std::string& filter, bool json, const std::vector<std::string>& overrides) {
+int bench_kernels(const std::string& filter, bool json, const std::vector<std::string>& overrides) {
   const Config config = parse_config("{}\n", "octet bench kernels", overrides);
   const auto transport = make_self_transport();
   const auto backend = make_backend(config, *make_policy(config), *transport);
@@ -189,7 +190,8 @@ int run_bench_kernels(const std::string& filter, bool json, const std::vector<st
   try {
     bench = std::make_unique<KernelBench>(*backend, filter, json);
   } catch (const std::regex_error& error) {
-    throw UsageError(__FILE__, __LINE__, say("--filter `", filter, "` is not a regular expression: ", error.what()),
+    throw UsageError(__FILE__, __LINE__,
+                     say("--filter `", filter, "` is not a valid regular expression: ", error.what()),
                      "use an ECMAScript regular expression, for example resnet20.*forward");
   }
   if (!json) fmt::print("{} {}\n", backend->name(), backend->isa());
