@@ -11,9 +11,9 @@
 #include <new>
 
 #include "kernels/base/error.h"
-#include "kernels/cuda/emulation/device_memory.h"
-#include "kernels/cuda/emulation/emulation.h"
-#include "kernels/cuda/emulation/observer.h"
+#include "tests/cuda_emulation/device_memory.h"
+#include "tests/cuda_emulation/emulation.h"
+#include "tests/cuda_emulation/observer.h"
 
 namespace octet::cuda {
 namespace {

@@ -1,7 +1,7 @@
-#include "kernels/cuda/emulation/races.h"
+#include "tests/cuda_emulation/races.h"
 
 #include "kernels/base/error.h"
-#include "kernels/cuda/emulation/emulation.h"
+#include "tests/cuda_emulation/emulation.h"
 
 extern char __data_start, _end, __executable_start;  // the linker's
 

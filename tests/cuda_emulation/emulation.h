@@ -9,8 +9,8 @@
 #include <functional>
 #include <vector>
 
-#include "kernels/cuda/emulation/observer.h"
-#include "kernels/cuda/emulation/recording.h"
+#include "tests/cuda_emulation/observer.h"
+#include "tests/cuda_emulation/recording.h"
 
 #define __global__
 #define __device__

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/cuda/emulation/observer.h"
+#include "tests/cuda_emulation/observer.h"
 
 namespace octet::emulation {
 

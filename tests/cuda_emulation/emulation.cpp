@@ -1,4 +1,4 @@
-#include "kernels/cuda/emulation/emulation.h"
+#include "tests/cuda_emulation/emulation.h"
 
 #include <setjmp.h>
 #include <ucontext.h>
@@ -12,7 +12,7 @@
 #include <memory>
 #include <mutex>
 
-#include "kernels/cuda/emulation/device_memory.h"
+#include "tests/cuda_emulation/device_memory.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/common_interface_defs.h>

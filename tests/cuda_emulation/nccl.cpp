@@ -17,8 +17,8 @@
 #include <new>
 #include <vector>
 
-#include "kernels/cuda/emulation/device_memory.h"
-#include "kernels/cuda/emulation/recording.h"
+#include "tests/cuda_emulation/device_memory.h"
+#include "tests/cuda_emulation/recording.h"
 
 namespace {
 
