@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "kernels/base/error.h"
-#include "src/data/order.h"
+#include "src/data/draws.h"
 
 namespace octet {
 namespace {

@@ -64,6 +64,9 @@ class Loader {
   virtual double wait_seconds() const = 0;  // that next() has waited since construction
   virtual double read_seconds() const = 0;  // processor time that the workers' reading has taken since construction
 };
+// The order in which an epoch visits the samples: a permutation of 0 .. size - 1 that is a function of (seed, epoch),
+// from Fisher and Yates' shuffle.
+std::vector<uint32_t> epoch_order(int64_t size, uint64_t seed, int64_t epoch);
 inline constexpr int64_t read_ahead = 4;  // batches that a loader's memory holds, from its first pass on
 std::unique_ptr<Loader> make_loader(const Dataset&, bool training, int64_t global_batch, int rank, int size,
                                     int64_t workers, uint64_t seed);

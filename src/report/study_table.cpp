@@ -14,7 +14,6 @@
 #include "kernels/base/durable_file.h"
 #include "kernels/base/error.h"
 #include "src/config/keys.h"
-#include "src/report/metric_display.h"
 #include "src/report/records.h"
 #include "src/train/result.h"
 

@@ -4,7 +4,7 @@
 #include <ctime>
 #include <thread>
 
-#include "src/data/order.h"
+#include "src/data/loader.h"
 #include "tests/data/support.h"
 
 namespace octet {

@@ -156,7 +156,7 @@ class Studies(Case):
             os.kill(job.process.pid, signal.SIGTERM)
         self.assertEqual(job.wait(), 85, job)
         self.assertEqual(job.out.count("started"), 1, job)
-        self.assertIn("stopped; the same command goes on", job.out)
+        self.assertIn("stopped; the same command continues", job.out)
         self.assertIn("| fp32 | 1/1 |", (out / "table.md").read_text())
 
     def test_says_why_a_run_failed_this_time(self):
