@@ -30,7 +30,7 @@ class Numbers : public Dataset {
     std::this_thread::sleep_for(sleeps);
     for (const int64_t start = thread_clock(); thread_clock() - start < works.count();) continue;
     if (dawdle) std::this_thread::sleep_for(std::chrono::microseconds(index * 7919 % 50));
-    REQUIRE(index != throws_at, "mend it", "picture-", index, ".jpg is bad");
+    REQUIRE(index != throws_at, "fix it", "picture-", index, ".jpg is bad");
     if (index == skips_at) return false;
     pixels[0] = static_cast<float>(index);
     pixels[1] = training ? static_cast<float>(seed) : -1;
