@@ -1,10 +1,13 @@
 // `octet bench`: how fast the training steps of a configuration are on this machine.
-#include "src/commands/bench.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -14,6 +17,11 @@
 #include "src/version.h"
 
 namespace octet {
+
+// Times each hot kernel at the sizes of real layers. filter: a regular expression on their names; overrides: key=value,
+// for backend.device, backend.isa and backend.threads. Returns the exit code of the process.
+int bench_kernels(const std::string& filter, bool json, const std::vector<std::string>& overrides);
+
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -59,17 +67,11 @@ std::vector<double> timed_steps(Trainer& trainer, int64_t first, int64_t steps) 
   return seconds;
 }
 
-// Milliseconds of each phase of a step, and the rates of convolutions and of the passes between them, on this rank.
-Json phases_of(const PhaseTimes& times, const Work& work, double steps, Json& rates) {
+// Milliseconds of each phase of a step.
+Json phases_of(const PhaseTimes& times, double steps) {
   Json phases;
   for (int p = 0; p < static_cast<int>(Phase::count); ++p)
     phases[name_of(static_cast<Phase>(p))] = 1e3 * times.seconds[p] / steps;
-  const auto seconds = [&](Phase phase) { return times.seconds[static_cast<int>(phase)] / steps; };
-  rates["convolution_tops"] =
-      2e-12 * double(work.products) /
-      (seconds(Phase::forward) + seconds(Phase::backward_data) + seconds(Phase::backward_weight));
-  rates["pass_gigabytes_per_second"] =
-      1e-9 * double(work.pass_bytes) / (seconds(Phase::passes) + seconds(Phase::quantize));
   return phases;
 }
 
@@ -90,8 +92,12 @@ Json measure(Trainer& trainer, const Config& config, Transport& transport, int64
 
   const Work work = trainer.training_step().plan().work();
   const int64_t ranks = transport.size();
-  Json rates = {{"convolution_tops", nullptr}, {"pass_gigabytes_per_second", nullptr}};
-  const Json phases = timed ? phases_of(trainer.training_step().times(), work, count, rates) : Json();
+  const auto seconds_of = [&](Phase phase) {
+    return trainer.training_step().times().seconds[static_cast<int>(phase)] / count;
+  };
+  const double convolutions =
+      seconds_of(Phase::forward) + seconds_of(Phase::backward_data) + seconds_of(Phase::backward_weight);
+  const double passes = seconds_of(Phase::passes) + seconds_of(Phase::quantize);
   return {{"config", config.file},
           {"images_per_second", double(config.data.batch) / median},
           {"step_ms", 1e3 * median},
@@ -102,11 +108,11 @@ Json measure(Trainer& trainer, const Config& config, Transport& transport, int64
           {"ranks", ranks},
           {"isa", trainer.backend().isa()},
           {"backend_note", trainer.backend().note()},
-          {"phases", phases},
+          {"phases", timed ? phases_of(trainer.training_step().times(), count) : Json()},
           {"kernels", kernels_since(kernels, trainer.backend().kernel_times(), count)},
           {"loader_processor_ms", 1e3 * read},
-          {"convolution_tops", rates["convolution_tops"]},
-          {"pass_gigabytes_per_second", rates["pass_gigabytes_per_second"]},
+          {"convolution_tops", timed ? Json(2e-12 * double(work.products) / convolutions) : Json()},
+          {"pass_gigabytes_per_second", timed ? Json(1e-9 * double(work.pass_bytes) / passes) : Json()},
           {"arena_bytes", trainer.training_step().plan().arena_bytes()},
           {"scratch_bytes", trainer.backend().scratch_bytes()},
           {"peak_resident_bytes", resident},
@@ -155,6 +161,26 @@ int bench_steps(const Config& config, Transport& transport, int64_t steps, bool 
   else
     print(result, trainer.backend().name());
   return 0;
+}
+
+// Replaces this process by bench/peers/compare.py, which times octet beside PyTorch. It is a script, since PyTorch is a
+// library of Python. arguments: its options and networks.
+int bench_peer(const std::vector<std::string>& arguments) {
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
+  std::filesystem::path root = program.parent_path();
+  const auto script = [&] { return root / "bench" / "peers" / "compare.py"; };
+  while (!std::filesystem::exists(script()) && root.has_relative_path()) root = root.parent_path();
+  REQUIRE_USAGE(std::filesystem::exists(script()), "run octet from the build folder of its source",
+                "bench/peers/compare.py, the comparison, is in no folder above ", program.string());
+
+  std::vector<std::string> words{"python3", script().string(), "--program", program.string()};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  execvp(pointers[0], pointers.data());
+  throw UsageError(__FILE__, __LINE__, say("python3, which runs PyTorch, does not start: ", std::strerror(errno)),
+                   "install it: sudo apt-get install python3-venv");
 }
 
 struct Options {

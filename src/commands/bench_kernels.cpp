@@ -11,7 +11,6 @@
 #include <thread>
 
 #include "comm/transports.h"
-#include "src/commands/bench.h"
 #include "src/train/rank.h"
 
 namespace octet {

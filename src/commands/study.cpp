@@ -39,26 +39,6 @@ std::string reason_in(const fs::path& log, std::streamoff since, int code) {
   return fmt::format("{}{}exit code {}", last, last.empty() ? "" : "; ", code);
 }
 
-// A run of the study as its directory shows it.
-struct State {
-  State(const StudyPlan& plan, const StudyRun& run, const fs::path& directory)
-      : elsewhere(DirectoryLock::held(directory.string())),  // asked first: the run may finish meanwhile
-        finished(fs::exists(directory / "result.json")),
-        failed(fs::exists(directory / "failed.txt")),
-        begun(fs::exists(directory / "config.yaml")),
-        changed(changed_since(plan, run, directory.string())) {}
-  const char* name() const {
-    return elsewhere          ? "runs"
-           : !changed.empty() ? "changed"
-           : finished         ? "finished"
-           : failed           ? "failed"
-           : begun            ? "begun"
-                              : "to do";
-  }
-  const bool elsewhere, finished, failed, begun;
-  const std::string changed;
-};
-
 class Study {
  public:
   Study(const Options& options, StudyPlan plan, fs::path root)
@@ -68,18 +48,8 @@ class Study {
   int run(const std::vector<StudyRun>& runs) {
     const StopWithTraining stop_with_training;
     for (size_t i = 0; i < runs.size(); ++i) {
-      const fs::path directory = root_ / runs[i].name;
-      const State state(plan_, runs[i], directory);
-      const std::string place = fmt::format("[{}/{}] ", i + 1, runs.size());
-      if (options_.list || state.elsewhere || !state.changed.empty() || state.finished ||
-          (state.failed && !options_.again)) {
-        std::cout << place << described(state, runs[i], directory) << std::endl;
-        all_well_ = all_well_ && state.changed.empty() && (state.finished || !state.failed);
-        continue;
-      }
-      std::cout << place << fmt::format("{:<9} {} ... ", state.begun ? "resumed" : "started", runs[i].name)
-                << std::flush;
-      if (!train(runs[i], directory)) return exit_checkpointed;
+      std::cout << fmt::format("[{}/{}] ", i + 1, runs.size());
+      if (!run_one(runs[i])) return exit_checkpointed;
     }
     if (options_.list) return 0;
     write_table();
@@ -88,14 +58,29 @@ class Study {
   }
 
  private:
-  static std::string described(const State& state, const StudyRun& run, const fs::path& directory) {
-    std::string line = fmt::format("{:<9} {}", state.name(), run.name);
-    if (!state.changed.empty())
-      return line + ": " + state.changed + "; delete " + directory.string() + " to train again";
-    std::string reason;
-    if (state.failed && !state.finished && !state.elsewhere)
-      line += ": " + (std::getline(std::ifstream(directory / "failed.txt"), reason), reason) + "; --again tries again";
-    return line;
+  // Trains a run, or prints why it is not trained. False: a signal stopped the study.
+  bool run_one(const StudyRun& run) {
+    const fs::path directory = root_ / run.name;
+    const bool elsewhere = DirectoryLock::held(directory.string());  // asked first: the run may finish meanwhile
+    const bool finished = fs::exists(directory / "result.json"), failed = fs::exists(directory / "failed.txt");
+    const bool begun = fs::exists(directory / "config.yaml");
+    const std::string changed = changed_since(plan_, run, directory.string());
+    const auto show = [&](const char* state, const std::string& more = "") {
+      std::cout << fmt::format("{:<9} {}{}", state, run.name, more) << std::endl;
+      return true;
+    };
+    if (!elsewhere) all_well_ = all_well_ && changed.empty() && (finished || !failed || options_.again);
+    if (elsewhere) return show("runs");
+    if (!changed.empty()) return show("changed", ": " + changed + "; delete " + directory.string() + " to train again");
+    if (finished) return show("finished");
+    if (failed && (options_.list || !options_.again)) {
+      std::string reason;
+      std::getline(std::ifstream(directory / "failed.txt"), reason);
+      return show("failed", ": " + reason + "; --again tries again");
+    }
+    if (options_.list) return show(begun ? "begun" : "to do");
+    std::cout << fmt::format("{:<9} {} ... ", begun ? "resumed" : "started", run.name) << std::flush;
+    return train(run, directory);
   }
 
   // False: a signal stopped the study.

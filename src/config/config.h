@@ -8,7 +8,7 @@
 namespace octet {
 
 struct Config {
-  std::string file;  // where it came from, for messages
+  std::string file;  // the path of its file, for messages
   int64_t seed = 1;
 
   struct Model {

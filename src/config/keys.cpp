@@ -191,7 +191,7 @@ std::string hint_for(std::string_view path) {
   std::string nearest;
   size_t least = SIZE_MAX;
   const auto consider = [&](std::string_view known) {
-    // The right word in the wrong section is nearer than a letter or two of the section suggest.
+    // The right word in the wrong section counts as one edit.
     const size_t distance = std::min(edit_distance(path, known), 1 + edit_distance(last_word(path), last_word(known)));
     if (distance < least) {
       least = distance;
@@ -213,7 +213,7 @@ std::string hint_for(std::string_view path) {
     if (!key.path.starts_with(prefix)) continue;
     std::string word = key.path.substr(prefix.size());
     word.resize(std::min(word.size(), word.find('.')));
-    if (word != last) words += (last.empty() ? " " : ", ") + word;  // keys of a section stand together
+    if (word != last) words += (last.empty() ? " " : ", ") + word;  // the keys of a section are adjacent
     last = word;
   }
   return words;

@@ -13,7 +13,7 @@ std::string read_text_file(const std::string& file);
 // The only document of `text`. UsageError, with file, line and column: larger than 1 MiB, not UTF-8, not YAML, several
 // documents.
 YAML::Node parse_yaml(const std::string& text, const std::string& file);
-// Keys and values of a mapping. UsageError: it is none, or it has a key twice.
+// Keys and values of a mapping. UsageError: the node is not a mapping, or it has a key twice.
 using YamlEntries = std::vector<std::pair<YAML::Node, YAML::Node>>;
 YamlEntries entries_of(const YAML::Node&, const std::string& file);
 // The text of a plain value; empty for null. UsageError: a list, a mapping or a tag.

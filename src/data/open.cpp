@@ -4,7 +4,6 @@
 #include "src/config/keys.h"
 #include "src/data/fingerprint.h"
 #include "src/data/loader.h"
-#include "src/data/normalization.h"
 
 namespace octet {
 
@@ -53,15 +52,6 @@ int64_t image_side(const Config::Data& data) {
                 "leave data.image_size out, or use data.name: image_folder", "data.image_size is ", data.image_size,
                 ", but '", data.name, "' is ", source.side, " x ", source.side);
   return data.image_size > 0 ? data.image_size : source.side;
-}
-
-Normalization normalization(const Config::Data& data, Normalization own) {
-  const auto take = [](const std::vector<double>& named, std::array<float, 3>& numbers) {
-    for (size_t c = 0; c < named.size(); ++c) numbers[c] = static_cast<float>(named[c]);
-  };
-  take(data.mean, own.mean);
-  take(data.deviation, own.deviation);
-  return own;
 }
 
 uint64_t Datasets::fingerprint() const {

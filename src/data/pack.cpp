@@ -27,7 +27,7 @@ void put(std::string& out, Number number) {
   out.append(reinterpret_cast<const char*>(&number), sizeof number);
 }
 
-// Decoded, its shorter side at most `side`; empty: a bad image that is skipped.
+// An image, decoded, with a shorter side of at most `side` pixels. Empty: a bad image that is skipped.
 cv::Mat prepared(const fs::path& file, const Config::Data& data, int side) {
   try {
     const std::vector<uint8_t> bytes = read_image_file(file, 8 * data.max_pixels + (1 << 20));
@@ -134,7 +134,8 @@ PackReport pack_image_folder(const Config& config, const std::string& directory)
   write_pack(splits.test, config.data, test, report);
   train.sync();
   test.sync();
-  fs::remove(fs::path(directory) / "val.pack", error);  // a crash in between leaves no pair of an old and a new one
+  fs::remove(fs::path(directory) / "val.pack",
+             error);  // so that a crash between the two leaves no old file beside a new one
   train.commit();
   test.commit();
   return report;

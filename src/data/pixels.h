@@ -1,4 +1,4 @@
-// A whole data set of small pictures in memory, normalized and augmented as it is read. CIFAR-10 and shapes are this.
+// A data set of small images in memory, normalized and augmented as they are read: CIFAR-10 and shapes.
 #pragma once
 #include <memory>
 #include <span>

@@ -1,10 +1,11 @@
 #include "src/report/records.h"
 
+#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 
 #include "kernels/base/error.h"
-#include "src/train/json_lines.h"
+#include "src/train/metrics.h"
 
 namespace octet {
 namespace {

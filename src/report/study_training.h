@@ -15,7 +15,7 @@ class StopWithTraining {
   ~StopWithTraining();
   StopWithTraining(const StopWithTraining&) = delete;
   StopWithTraining& operator=(const StopWithTraining&) = delete;
-  static bool wanted();  // a signal has come
+  static bool wanted();  // whether such a signal has come
 
   static constexpr int signals[] = {SIGINT, SIGTERM, SIGUSR1};
 

@@ -2,12 +2,14 @@
 
 #include <spdlog/spdlog.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <utility>
 #include <vector>
 
 #include "kernels/base/durable_file.h"
-#include "src/train/json_lines.h"
+#include "kernels/base/error.h"
 
 namespace octet {
 namespace {
@@ -29,6 +31,27 @@ std::ofstream reopened(const std::string& path, int64_t resumed_step) {
 }
 
 }  // namespace
+
+bool for_each_record(const std::string& path,
+                     const std::function<void(const nlohmann::json& record, const std::string& line)>& take) {
+  if (!std::filesystem::exists(path)) return false;
+  std::istringstream stream(read_if_there(path));
+  int64_t number = 0;
+  for (std::string line; std::getline(stream, line);) {
+    ++number;
+    const nlohmann::json record = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!record.is_object() || !record.contains("step")) continue;
+    try {
+      take(record, line);
+    } catch (const nlohmann::json::exception& error) {
+      throw Error(
+          __FILE__, __LINE__,
+          say(path, ":", number, ": octet did not write this record: ", error.what(), ": ", line.substr(0, 120)),
+          "correct the line, or delete it");
+    }
+  }
+  return true;
+}
 
 MetricsWriter::MetricsWriter(const std::string& run_directory, int64_t resumed_step)
     : directory_(run_directory),

@@ -4,7 +4,7 @@
 #include <ctime>
 #include <thread>
 
-#include "src/data/order.h"
+#include "src/data/loader.h"
 #include "tests/data/support.h"
 
 namespace octet {
@@ -30,7 +30,7 @@ class Numbers : public Dataset {
     std::this_thread::sleep_for(sleeps);
     for (const int64_t start = thread_clock(); thread_clock() - start < works.count();) continue;
     if (dawdle) std::this_thread::sleep_for(std::chrono::microseconds(index * 7919 % 50));
-    REQUIRE(index != throws_at, "mend it", "picture-", index, ".jpg is bad");
+    REQUIRE(index != throws_at, "fix it", "picture-", index, ".jpg is bad");
     if (index == skips_at) return false;
     pixels[0] = static_cast<float>(index);
     pixels[1] = training ? static_cast<float>(seed) : -1;
@@ -81,7 +81,7 @@ TEST(Loader, TrainingFollowsThePermutationOfEachEpoch) {
       EXPECT_EQ(batch.images[i * 3], index);
       EXPECT_EQ(batch.images[i * 3 + 1], 11);
       EXPECT_EQ(batch.images[i * 3 + 2], step / 4);
-      EXPECT_EQ(batch.targets.labels[i], index % 7);
+      EXPECT_EQ(batch.labels[i], index % 7);
     }
   }
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every switch of the policy, the storage and the exchange trains end to end, and changes what is trained."""
+"""Every setting of the policy, the storage and the exchange trains end to end, and changes the weights."""
 
 import json
 import math

@@ -115,7 +115,7 @@ class Studies(Case):
         self.assertEqual((out / "int8-seed1" / "train.log").read_text().count("stopped by a signal"), 2)
 
     def test_goes_on(self):
-        """Where another study began a run after this one looked, nobody reads on, and octet is built again meanwhile."""
+        """Another study began a run after this one looked, the reader of the output is gone, and octet is rebuilt meanwhile."""
         study, out, octet = self.directory / "tiny.yaml", self.directory / "on", self.directory / "octet"
         study.write_text(STUDY.replace("train.epochs: 2", "train.steps: 1"))
         self.octet("study", study, "--directory", out, "--only", "fp32")
@@ -156,7 +156,7 @@ class Studies(Case):
             os.kill(job.process.pid, signal.SIGTERM)
         self.assertEqual(job.wait(), 85, job)
         self.assertEqual(job.out.count("started"), 1, job)
-        self.assertIn("stopped; the same command goes on", job.out)
+        self.assertIn("stopped; the same command continues", job.out)
         self.assertIn("| fp32 | 1/1 |", (out / "table.md").read_text())
 
     def test_says_why_a_run_failed_this_time(self):
