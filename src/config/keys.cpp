@@ -4,12 +4,20 @@
 #include <charconv>
 #include <numeric>
 
+#include "kernels/backend.h"
+
 namespace octet {
 namespace {
 
 // The path of a key and the place of its value in Config are the same words.
 #define FIELD(path) #path, [](Config & config) -> Field { return &config.path; }
 constexpr double kMany = 1e15;  // no limit but that of exact integers in a double
+
+std::vector<std::string> isas() {
+  std::vector<std::string> names = isa_names();
+  names.insert(names.begin(), "");
+  return names;
+}
 
 const std::vector<Key> kKeys = {
     {FIELD(seed), 0, kMany, {}, "of weights, sample order, augmentation and stochastic rounding"},
@@ -84,7 +92,7 @@ const std::vector<Key> kKeys = {
     {FIELD(backend.isa),
      0,
      0,
-     {"", "amx", "avx512_vnni", "avx2", "neon_dot", "scalar"},
+     isas(),
      "instruction set; empty: the best here"},
     {FIELD(backend.threads), 0, 4096, {}, "of each rank; 0: the cores it may use"},
     {FIELD(backend.check_kernels), 0, 0, {}, "cuda: wait after every kernel, so that an error names it"},
