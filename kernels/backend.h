@@ -6,6 +6,7 @@
 #include <concepts>
 #include <cstring>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <span>
 #include <string>
@@ -99,9 +100,12 @@ struct PoolProblem {
   bool count_padding = false;  // or over all kernel * kernel, those outside being zeros (PyTorch's count_include_pad)
 };
 
+inline constexpr int hit_ranks[] = {1, 5};
 struct LossReport {
   double loss_sum = 0;  // over the batch, not averaged
-  int64_t top1 = 0, top5 = 0, count = 0;
+  int64_t count = 0;    // samples
+  // Samples whose label is among the hit_ranks[i] largest logits.
+  int64_t hits[std::size(hit_ranks)] = {};
 };
 
 // What differs from step to step, for a device that repeats a recorded program.

@@ -170,16 +170,15 @@ void launch_softmax_loss(const float* logits, const int32_t* labels, int64_t row
                          float gradient_scale, double* exponentials, float* d_logits, RowLoss* row_losses,
                          LossReport* report, Stream);
 
-// exchange.cu: the steps of a BlockCodec over the parts of one bucket. Residuals are null without error feedback.
+// exchange.cu: the steps of a BlockCodec over the parts of one bucket.
 struct PartTable {
   const BlockPart* parts = nullptr;
   size_t count = 0;
 };
-void launch_measure_blocks(PartTable, float* values, const float* residual, float* absmax, Stream);
-void launch_encode_blocks(PartTable, const float* values, const float* absmax, const StepKey&, int8_t* codes,
-                          float* residual, Stream);
-void launch_reduce_blocks(PartTable, const int8_t* received, size_t shard, int ranks, const float* absmax,
-                          const StepKey&, int8_t* summed, float* residual, Stream);
+void launch_measure_blocks(PartTable, const float* values, float* absmax, Stream);
+void launch_encode_blocks(PartTable, const float* values, const float* absmax, const StepKey&, int8_t* codes, Stream);
+void launch_reduce_blocks(PartTable, const int8_t* received, size_t shard, int ranks, const StepKey&, int8_t* summed,
+                          Stream);
 void launch_decode_blocks(PartTable, const int8_t* codes, const float* absmax, int ranks, float* values, Stream);
 void launch_collect_parts(PartTable, const float* values, float* exact, Stream);
 void launch_distribute_parts(PartTable, const float* exact, float* values, Stream);

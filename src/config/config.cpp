@@ -224,8 +224,6 @@ void check_together(const Config& config, const Positions& positions) {
                 config.train.epochs);
   REQUIRE_USAGE(!config.train.nesterov || config.train.momentum > 0, "set train.momentum above 0", at("train.nesterov"),
                 " needs `train.momentum`");
-  REQUIRE_USAGE(!config.comm.error_feedback || config.comm.exchange == "int8", "set comm.exchange to int8",
-                at("comm.error_feedback"), " has no effect with `comm.exchange` ", config.comm.exchange);
   REQUIRE_USAGE(config.comm.transport != "nccl" || config.backend.device == "cuda",
                 "set backend.device: cuda, or comm.transport: auto", at("comm.transport"),
                 " nccl is for GPUs, and `backend.device` is ", config.backend.device);

@@ -85,8 +85,7 @@ struct Config {
   struct Comm {
     std::string exchange = "int8";   // fp32 | int8
     std::string transport = "auto";  // auto | nccl | mpi: how the gradients of GPUs travel
-    bool error_feedback = false;
-    bool overlap = true;  // buckets travel while backward still runs
+    bool overlap = true;             // buckets travel while backward still runs
     double bucket_mb = 4;
     double timeout_seconds = 600;  // a rank whose step takes longer names itself and ends the job; 0: never
   } comm;

@@ -104,7 +104,6 @@ const std::vector<Key> kKeys = {
      0,
      {"auto", "nccl", "mpi"},
      "cuda: gradients from GPU to GPU, or through the host; auto: nccl where it is"},
-    {FIELD(comm.error_feedback), 0, 0, {}, "int8 exchange: carry the rounding error to the next step"},
     {FIELD(comm.overlap), 0, 0, {}, "exchange while backward runs; false: after it, to see what overlap hides"},
     {FIELD(comm.bucket_mb), 0.001, 4096, {}, "MiB of gradients exchanged at once"},
     {FIELD(comm.timeout_seconds), 0, 1e6, {}, "longest step before a rank gives up; 0: never"},

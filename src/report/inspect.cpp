@@ -77,8 +77,9 @@ std::string description(const std::string& directory, const std::optional<Result
 std::string tiles(const RunRecords& records, const std::optional<Result>& result) {
   std::string html;
   if (result) {
-    html += tile(fmt::format("{:.2f} %", 100 * result->top1), "test top-1");
-    html += tile(std::isfinite(result->loss) ? fmt::format("{:.3f}", result->loss) : "not finite", "test loss");
+    html += tile(fmt::format("{:.2f} %", 100 * result->figure("top1")), "test top-1");
+    html += tile(std::isfinite(result->figure("loss")) ? fmt::format("{:.3f}", result->figure("loss")) : "not finite",
+                 "test loss");
     html += tile(fmt::format("{:.0f}", result->images_per_second), "images / s");
     html += tile(fmt::format("{:.0f} MB", double(result->peak_memory_bytes) / 1e6), "peak memory of rank 0");
     html += tile(std::to_string(result->steps), "steps");

@@ -58,7 +58,7 @@ Outcome outcome_of(const StudyPlan& plan, size_t row, const std::string& directo
       outcome.failures.push_back(run.name + ": " + reason);
     } else {
       outcome.seeds.push_back(run.seed);
-      outcome.top1.push_back(100 * result->top1);
+      outcome.top1.push_back(100 * result->figure("top1"));
       outcome.peak_megabytes.push_back(double(result->peak_memory_bytes) / 1e6);
       if (result->images_per_second > 0)
         outcome.epoch_seconds.push_back(double(result->images_per_epoch) / result->images_per_second);

@@ -12,6 +12,7 @@
 #include "src/data/loader.h"
 #include "src/train/commands.h"
 #include "src/train/dry_plan.h"
+#include "src/train/rank.h"
 #include "src/train/trainer.h"
 #include "src/version.h"
 
@@ -42,29 +43,30 @@ std::vector<KernelTime> slowest_first(std::vector<KernelTime> times, const std::
 }  // namespace
 
 int run_plan(const Config& config, Transport& transport) {
-  const PlanOptions options = plan_options(config);
-  const auto arena_megabytes = [&](DType storage) {
-    return double(DryPlan(config, transport.size(), {.storage = storage}).plan.arena_bytes()) / 1e6;
+  const int64_t batch = batch_of_rank(config, transport.size()), size = image_side(config.data);
+  const auto plan_with = [&](DType storage, bool training) {
+    return DryPlan(config, size, size, batch, {.storage = storage, .training = training});
   };
-  const DryPlan dry(config, transport.size(), options);
-  const Plan& plan = dry.plan;
-  const int64_t batch = config.data.batch / transport.size(), size = image_side(config.data);
+  const auto arena_megabytes = [&](DType storage) { return double(plan_with(storage, true).plan.arena_bytes()) / 1e6; };
+  const DType storage = storage_of(config);
+  const DryPlan dry = plan_with(storage, true);
   if (transport.rank() != 0) return 0;
-  const double arena = double(plan.arena_bytes()), parameters = double(plan.parameter_bytes());
+  const double arena = double(dry.plan.arena_bytes()), parameters = double(dry.parameters.bytes(true));
   const double memory = double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGE_SIZE)) / transport.local_size();
-  fmt::print("{}", plan.describe());
+  fmt::print("{}", dry.plan.describe());
   fmt::print("\n{} of {}x{} images per rank, policy {}, storage {}\n", batch, size, size, config.policy.name,
-             name_of(options.storage));
+             name_of(storage));
   // Of training and, from the first evaluation on, of the test set.
   const double images = 2.0 * read_ahead * double(batch * size * size * 3 * int64_t{sizeof(float)});
   const double total = arena + parameters + images;
   fmt::print(
       "{} parameters: {:.1f} MB with gradients, momentum and codes; arena {:.1f} MB; images read ahead {:.1f} MB; "
       "together {:.1f} MB per rank\n",
-      plan.parameter_count(), parameters / 1e6, arena / 1e6, images / 1e6, total / 1e6);
-  if (options.storage != DType::f32)
+      dry.parameters.count(), parameters / 1e6, arena / 1e6, images / 1e6, total / 1e6);
+  if (storage != DType::f32)
     fmt::print("arena by storage: f32 {:.1f} MB, bf16 {:.1f} MB, int8 {:.1f} MB\n", arena_megabytes(DType::f32),
                arena_megabytes(DType::bf16), arena_megabytes(DType::s8));
+  fmt::print("arena of evaluation alone: {:.1f} MB\n", double(plan_with(storage, false).plan.arena_bytes()) / 1e6);
   const bool fits = total < 0.9 * memory;
   fmt::print("{}: this machine has {:.1f} MB for each rank\n", fits ? "fits" : "does NOT fit", memory / 1e6);
   return fits ? 0 : 1;
@@ -72,7 +74,7 @@ int run_plan(const Config& config, Transport& transport) {
 
 int run_bench(const Config& config, Transport& transport, int64_t steps, bool json) {
   using Clock = std::chrono::steady_clock;
-  Trainer trainer(config, transport, plan_options(config));
+  Trainer trainer(config, transport);
   trainer.load_initial_weights();
   trainer.start(0);
   const int64_t warm_up = 3;  // the arena's pages, oneDNN's kernels, the first clips
@@ -83,7 +85,7 @@ int run_bench(const Config& config, Transport& transport, int64_t steps, bool js
   const int64_t first = config.policy.clip.period + 1;
   // A GPU's kernels are over long after their launch, and recorded steps have no phases that the host could see.
   const bool timed = config.backend.device == "cpu" || config.backend.check_kernels;
-  trainer.time_phases(timed);
+  trainer.training_step().time_phases(timed);
   const std::vector<KernelTime> kernels_before = trainer.backend().kernel_times();
   std::vector<double> times;
   const double read_before = trainer.read_seconds();
@@ -101,17 +103,17 @@ int run_bench(const Config& config, Transport& transport, int64_t steps, bool js
   std::sort(sorted.begin(), sorted.end());
   const double median = sorted[sorted.size() / 2];
   const double per_step = 1e3 / double(steps);
-  const Work work = trainer.plan().work();
+  const Work work = trainer.training_step().plan().work();
   const int64_t ranks = transport.size();
   nlohmann::ordered_json phases;
   double convolution_seconds = 0, pass_seconds = 0;
   for (int p = 0; p < static_cast<int>(Phase::count); ++p) {
     const auto phase = static_cast<Phase>(p);
-    const double seconds = trainer.times().seconds[p];
+    const double seconds = trainer.training_step().times().seconds[p];
     if (timed) phases[name_of(phase)] = seconds * per_step;
     if (phase == Phase::forward || phase == Phase::backward_data || phase == Phase::backward_weight)
       convolution_seconds += seconds;
-    if (phase == Phase::norm || phase == Phase::quantize) pass_seconds += seconds;
+    if (phase == Phase::passes || phase == Phase::quantize) pass_seconds += seconds;
   }
   const double tops = 2e-12 * double(work.products) * double(steps) / convolution_seconds;
   const double gigabytes = 1e-9 * double(work.pass_bytes) * double(steps) / pass_seconds;
@@ -136,7 +138,7 @@ int run_bench(const Config& config, Transport& transport, int64_t steps, bool js
         {"loader_processor_ms", read_ms},
         {"convolution_tops", timed ? nlohmann::ordered_json(tops) : nullptr},
         {"pass_gigabytes_per_second", timed ? nlohmann::ordered_json(gigabytes) : nullptr},
-        {"arena_bytes", trainer.plan().arena_bytes()},
+        {"arena_bytes", trainer.training_step().plan().arena_bytes()},
         {"scratch_bytes", trainer.backend().scratch_bytes()},
         {"peak_resident_bytes", resident},
         {"operations_per_step",
@@ -145,8 +147,8 @@ int run_bench(const Config& config, Transport& transport, int64_t steps, bool js
          {{"convolutions", ranks * work.convolution_bytes},
           {"passes", ranks * work.pass_bytes},
           {"update", ranks * work.update_bytes}}},
-        {"wire_bytes_per_step", trainer.wire_bytes() / (steps + warm_up)},
-        {"exchange_busy_ms", 1e3 * trainer.exchange_busy_seconds() / double(steps + warm_up)},
+        {"wire_bytes_per_step", trainer.training_step().exchange().wire_bytes() / (steps + warm_up)},
+        {"exchange_busy_ms", 1e3 * trainer.training_step().exchange().busy_seconds() / double(steps + warm_up)},
         {"exchange_hidden_share", trainer.hidden_share()},
         {"commit", commit}};
     fmt::print("{}\n", result.dump());
@@ -158,7 +160,7 @@ int run_bench(const Config& config, Transport& transport, int64_t steps, bool js
              note.empty() ? "" : " (" + note + ")");
   fmt::print("step {:.2f} ms median ({:.2f} to {:.2f}), {:.0f} img/s, arena {:.1f} MB, peak resident {:.1f} MB\n",
              1e3 * median, 1e3 * sorted.front(), 1e3 * sorted.back(), double(config.data.batch) / median,
-             double(trainer.plan().arena_bytes()) / 1e6, resident / 1e6);
+             double(trainer.training_step().plan().arena_bytes()) / 1e6, resident / 1e6);
   for (const auto& [name, milliseconds] : phases.items())
     fmt::print("  {:<16} {:8.2f} ms\n", name, milliseconds.get<double>());
   for (const auto& kernel : kernels)

@@ -11,7 +11,7 @@
 
 #include "comm/transports.h"
 #include "src/train/commands.h"
-#include "src/train/trainer.h"
+#include "src/train/rank.h"
 
 namespace octet {
 namespace {
@@ -85,7 +85,8 @@ class KernelBench {
     AffineProblem affine;
     affine.shape = problem.y;
     affine.activation = Activation::relu;
-    Encoding activation{.dtype = DType::u8, .qmax = 255}, gradient{.dtype = DType::s8, .rounding = Rounding::stochastic};
+    Encoding activation{.dtype = DType::u8, .qmax = 255},
+        gradient{.dtype = DType::s8, .rounding = Rounding::stochastic};
     gradient.range = Range::held;
     const float clip = 1;
     gradient.held = static_cast<float*>(copied(&clip, sizeof clip));

@@ -4,10 +4,12 @@
 #include <optional>
 #include <string>
 
+#include "src/graph/metrics.h"
+
 namespace octet {
 
 struct Result {
-  double top1 = 0, top5 = 0, loss = 0;  // on the test set; shares of 1
+  Scalars figures;  // on the test set: "loss", "top1" ... shares of 1
   int64_t epochs = 0, steps = 0;
   int64_t ranks = 1;
   int64_t images = 0;  // that all steps of the run took, over all ranks
@@ -21,6 +23,8 @@ struct Result {
   std::string weights_sha256;
   std::string data;    // fingerprint of the data sets
   std::string commit;  // src/version.h; "a, then b" of a run that another build resumed
+
+  double figure(const std::string& name) const;  // NaN where there is none
 };
 
 // RUN/result.json; nothing where there is none. Fields that it lacks keep their defaults.

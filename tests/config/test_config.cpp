@@ -210,7 +210,6 @@ TEST(Config, KeysThatContradictEachOther) {
   expect_part(refusal("data: {mean: [0.5]}"), "run.yaml:1:8: `data.mean`: length 1");
   expect_part(refusal("train: {epochs: 2, warmup_epochs: 3}"), "is more than `train.epochs` 2");
   expect_part(refusal("train: {nesterov: true, momentum: 0}"), "needs `train.momentum`");
-  expect_part(refusal("comm: {exchange: fp32, error_feedback: true}"), "has no effect with `comm.exchange` fp32");
 }
 
 TEST(Config, DescribesEveryKeyOnALine) {

@@ -33,8 +33,8 @@ class Cuda(Case):
             if NCCL:
                 self.assertEqual(wanted, self.weights("cuda", comm__transport="nccl", **settings))
 
-    def test_error_feedback_between_devices_is_the_cpus(self):
-        settings = {"ranks": 2, "comm__error_feedback": "true", "comm__bucket_mb": 0.1}
+    def test_small_buckets_between_devices_are_the_cpus(self):
+        settings = {"ranks": 2, "comm__bucket_mb": 0.1}
         self.assertEqual(self.weights("cpu", **settings), self.weights("cuda", **settings))
 
     def test_nccl_where_it_cannot_be_is_a_mistake(self):

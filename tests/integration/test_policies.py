@@ -27,7 +27,6 @@ SWITCHES = {
 EXCHANGES = {
     "int8": {"comm__exchange": "int8"},
     "fp32": {"comm__exchange": "fp32"},
-    "error_feedback": {"comm__exchange": "int8", "comm__error_feedback": "true"},
 }
 class Switches(Case):
     def trained(self, run, **settings):

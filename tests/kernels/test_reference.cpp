@@ -345,22 +345,22 @@ TEST_F(Reference, SoftmaxRanksAndSurvivesAnyFiniteLogits) {
   LossReport report, few;
   backend->softmax_loss(logits, labels, 0, 1, gradient, &report);
   EXPECT_EQ(report.count, 3);
-  EXPECT_EQ(report.top1, 2) << "of equal logits the first wins";
-  EXPECT_EQ(report.top5, 2);
+  EXPECT_EQ(report.hits[0], 2) << "of equal logits the first wins";
+  EXPECT_EQ(report.hits[1], 2);
   EXPECT_NEAR(report.loss_sum, 2 * std::log(6.0), 1e-14);
   EXPECT_NEAR(gradient[0], 1.0 / 6 - 1, 1e-7);
   EXPECT_EQ(gradient[12], 0);
   for (int i = 18; i < 24; ++i) EXPECT_EQ(gradient[i], 0) << "padding";
   const int32_t last[] = {2};
   backend->softmax_loss({logits.f32(), {1, 1, 1, 3}}, last, 0, 1, {}, &few);
-  EXPECT_EQ(few.top1, 0);
-  EXPECT_EQ(few.top5, 1) << "of fewer than five classes all are among the first five";
+  EXPECT_EQ(few.hits[0], 0);
+  EXPECT_EQ(few.hits[1], 1) << "of fewer than five classes all are among the first five";
   const float broken[2][6] = {{NAN, NAN, NAN, NAN, NAN, NAN}, {NAN, 1, 2, 3, 4, 5}};
   memcpy(logits.f32(), broken, sizeof broken);
   const int32_t any[] = {0, 5};
   backend->softmax_loss({logits.f32(), {2, 1, 1, 6}}, any, 0, 1, {}, &few);
-  EXPECT_EQ(few.top1, 0) << "not a number is not an answer";
-  EXPECT_EQ(few.top5, 1);
+  EXPECT_EQ(few.hits[0], 0) << "not a number is not an answer";
+  EXPECT_EQ(few.hits[1], 1);
   const int32_t wrong[] = {6, 0, 0, 0};
   EXPECT_THROW(backend->softmax_loss(logits, wrong, 0, 1, {}, &few), Error);
 }

@@ -1,6 +1,6 @@
 // InceptionV3 (Szegedy et al., "Rethinking the Inception Architecture", CVPR 2016), with torchvision's names and
 // shapes.
-#include "src/graph/models.h"
+#include "src/models/models.h"
 
 namespace octet {
 namespace {
@@ -100,7 +100,8 @@ struct Inception {
 
 }  // namespace
 
-std::vector<Head> inception_v3(Graph& graph, Edge x, int64_t side, const Config::Model& model) {
+std::vector<Head> inception_v3(Graph& graph, Edge x, const Config::Model& model) {
+  const int64_t side = graph.side();
   Inception net{graph};
   x = net.stem(x, side);
   x = net.a("Mixed_5b", x, 32);

@@ -1,13 +1,15 @@
 // AlexNet as torchvision has it ("One weird trick", Krizhevsky 2014), and with a norm after each layer but the last, as
 // DoReFa's recipe has it: the form whose accuracy the paper's full-precision figure fits. With norms there is no
 // dropout.
-#include "src/graph/models.h"
+#include "src/models/models.h"
 
 namespace octet {
+namespace {
 
 // 224 pixels: torchvision's network, whose adaptive pool is the identity there. Up to 64 pixels: a first layer of 5x5
 // with stride 2, and the linear layers read what the last pool leaves.
-std::vector<Head> alexnet(Graph& graph, Edge x, bool norm, int64_t side, const Config::Model& model) {
+std::vector<Head> build(Graph& graph, Edge x, bool norm, const Config::Model& model) {
+  const int64_t side = graph.side();
   const bool small = side <= 64;
   REQUIRE_USAGE(small || output_extent(side, 11, 4, 2) == 55, "set data.image_size to 224, or to 64 or less",
                 model.name, " takes images of 224 pixels or at most 64, not ", side);
@@ -40,6 +42,15 @@ std::vector<Head> alexnet(Graph& graph, Edge x, bool norm, int64_t side, const C
     ++index;
   }
   return {{graph.linear("classifier." + std::to_string(index), x, {.out = model.classes, .gives_logits = true})}};
+}
+
+}  // namespace
+
+std::vector<Head> alexnet(Graph& graph, Edge images, const Config::Model& model) {
+  return build(graph, images, false, model);
+}
+std::vector<Head> alexnet_bn(Graph& graph, Edge images, const Config::Model& model) {
+  return build(graph, images, true, model);
 }
 
 }  // namespace octet
