@@ -10,16 +10,6 @@
 #include "src/quant/policy.h"
 
 namespace octet {
-namespace {
-
-// The names that are allowed on some machine, not only on this one.
-std::vector<std::string> isa_names() {
-  std::vector<std::string> names;
-  for (Isa isa : {Isa::scalar, Isa::avx2, Isa::avx512_vnni, Isa::amx, Isa::neon_dot}) names.emplace_back(name_of(isa));
-  return names;
-}
-
-}  // namespace
 
 Run help_command(CLI::App& app) {
   const auto topic = std::make_shared<std::string>();

@@ -75,7 +75,7 @@ struct Config {
 
   struct Backend {
     std::string device = "cpu";  // cpu | cuda
-    std::string isa;             // amx | avx512_vnni | avx2 | neon_dot | scalar; empty: the best here
+    std::string isa;             // empty: the best here
     int64_t threads = 0;         // of each rank; 0: the cores this rank may use
     bool check_kernels = false;  // cuda: wait after every kernel, so that an error names it
     bool graph = true;           // cuda: record a step's kernels once and repeat them as one graph

@@ -1,4 +1,4 @@
-// The AMX tier's text on emulated tiles, so that machines without AMX can test it. Needs AVX-512 VNNI for the packing.
+// The AMX tier's text on emulated tiles, so that machines without AMX can test it. It packs with AVX-512 VNNI.
 #include <immintrin.h>
 
 #define OCTET_TIER amx_emulated
