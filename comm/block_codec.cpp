@@ -44,15 +44,6 @@ OCTET_CLONES void decode(const int8_t* __restrict codes, size_t count, float ste
   for (size_t i = 0; i < count; ++i) x[i] = static_cast<float>(codes[i]) * step;
 }
 
-OCTET_CLONES void residual(const float* __restrict x, size_t count, const int8_t* __restrict codes, float step,
-                           float unit, float* __restrict left) {
-  for (size_t i = 0; i < count; ++i) left[i] = (x[i] - static_cast<float>(codes[i]) * step) * unit;
-}
-
-OCTET_CLONES void add(const float* __restrict left, size_t count, float factor, float* __restrict x) {
-  for (size_t i = 0; i < count; ++i) x[i] += left[i] * factor;
-}
-
 OCTET_CLONES void add(const int8_t* __restrict codes, size_t count, int32_t* __restrict sum) {
   for (size_t i = 0; i < count; ++i) sum[i] += codes[i];
 }
@@ -77,10 +68,6 @@ void encode_block(std::span<const float> x, BlockScale scale, const uint16_t* ra
   encode(x.data(), x.size(), scale.inverse, random, codes);
 }
 void decode_block(const int8_t* codes, float step, std::span<float> x) { decode(codes, x.size(), step, x.data()); }
-void add_residual(const float* left, float factor, std::span<float> x) { add(left, x.size(), factor, x.data()); }
-void residual_of_block(std::span<const float> x, const int8_t* codes, float step, float unit, float* left) {
-  residual(x.data(), x.size(), codes, step, unit, left);
-}
 void add_codes(const int8_t* codes, std::span<int32_t> sum) { add(codes, sum.size(), sum.data()); }
 void mean_of_codes(std::span<const int32_t> sum, int ranks, float* mean) {
   divide(sum.data(), sum.size(), static_cast<float>(ranks), mean);

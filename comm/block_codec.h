@@ -25,10 +25,6 @@ class RandomBits {
 void encode_block(std::span<const float> x, BlockScale, const uint16_t* random, int8_t* codes);
 // x[i] = codes[i] * step.
 void decode_block(const int8_t* codes, float step, std::span<float> x);
-// x += residual * factor.
-void add_residual(const float* residual, float factor, std::span<float> x);
-// residual[i] = (x[i] - codes[i] * step) * unit: what the codes do not say.
-void residual_of_block(std::span<const float> x, const int8_t* codes, float step, float unit, float* residual);
 // sum[i] += codes[i], exactly.
 void add_codes(const int8_t* codes, std::span<int32_t> sum);
 // mean[i] = sum[i] / ranks: a real number in -127..127, in units of step * ranks.

@@ -39,10 +39,6 @@ class DeviceExchange final : public GradientExchange {
     collectives_->wait_until([this] { return stream_->backend_idle(); });
     wire_bytes_ += step_bytes_;
   }
-  void discard() override {
-    tasks_->discard();
-    if (tasks_->count() > 0) stream_->join();  // a recorded step does not run on this stream
-  }
 
   int64_t wire_bytes() const override { return wire_bytes_; }
   double busy_seconds() const override { return 0; }

@@ -64,7 +64,6 @@ class ThreadedExchange final : public GradientExchange {
   }
 
   void wait() override {}
-  void discard() override { tasks_.discard(); }
 
   int64_t wire_bytes() const override {
     const std::lock_guard lock(mutex_);

@@ -16,7 +16,6 @@ enum class ExchangeKind : uint8_t { fp32, int8 };
 
 struct ExchangeConfig {
   ExchangeKind kind = ExchangeKind::int8;
-  bool error_feedback = false;
   bool overlap = true;  // false: nothing travels before finish()
   size_t bucket_bytes = 4 << 20;
   int block = 1024;  // elements that share one scale
@@ -42,8 +41,6 @@ class GradientExchange {
   // Once in a step, after finish(), which a device may have recorded and repeats: returns when the host may wait for
   // the device without end, because the sums are there. An Error when they will never be: a peer is lost.
   virtual void wait() = 0;
-  // After wait(): the sums are not used, so what their rounding lost does not come back in the next step.
-  virtual void discard() = 0;
   virtual int64_t wire_bytes() const = 0;
   // Of the communication thread, since construction, and that finish() waited for it: what was not hidden. A device is
   // not timed: 0.

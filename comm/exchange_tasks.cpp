@@ -73,7 +73,6 @@ void ExchangeTasks::sum_buckets_as_codes(const ExchangeConfig& config, const Mak
   CodecProblem problem;
   problem.values = gradient_;
   problem.ranks = collectives_.size();
-  problem.error_feedback = config.error_feedback;
   for (const Bucket& bucket : cut_buckets(slices_, config)) {
     tasks_.push_back({bucket.last_slice, [this, i = problem.buckets.size(), seed](uint32_t step) {
                         quantized_all_reduce(collectives_, *codec_, i, seed, step);

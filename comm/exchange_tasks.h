@@ -25,9 +25,6 @@ class ExchangeTasks {
   // How many tasks have all of their slices ready; they run in order, each once in a step.
   size_t complete() const;
   void run(size_t task, uint32_t step) const { tasks_[task].run(step); }
-  void discard() const {
-    if (codec_) codec_->forget();
-  }
 
  private:
   struct Task {

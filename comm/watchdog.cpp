@@ -28,10 +28,11 @@ Watchdog::~Watchdog() {
   if (thread_.joinable()) thread_.join();
 }
 
-void Watchdog::phase(const char* name, int64_t step) {
+void Watchdog::phase(const char* name, int64_t step, double limits) {
   const std::lock_guard lock(mutex_);
   name_ = name;
   step_ = step;
+  limits_ = limits;
   beat_ = Clock::now();
 }
 
@@ -44,14 +45,15 @@ void Watchdog::watch() {
     const Clock::time_point now = Clock::now();
     if (now - looked > 2 * nap) beat_ = std::min(now, beat_ + (now - looked));
     looked = now;
-    if (now < beat_ + timeout_) {
+    const auto limit = std::chrono::duration_cast<Clock::duration>(timeout_ * limits_);
+    if (now < beat_ + limit) {
       stopped_.wait_for(lock, nap);
       continue;
     }
     std::fprintf(stderr,
                  "watchdog: rank %d on %s (pid %d) has stood in '%s' of step %lld for more than %g s; ending the job\n",
                  rank_, host_.c_str(), static_cast<int>(getpid()), name_, static_cast<long long>(step_),
-                 std::chrono::duration<double>(timeout_).count());
+                 std::chrono::duration<double>(limit).count());
     std::fflush(stderr);
     lock.unlock();
     abort_();

@@ -19,8 +19,9 @@ class Watchdog {
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
-  // A heartbeat: this rank enters `name` (a literal) of `step`. Cheap enough for every phase of every step.
-  void phase(const char* name, int64_t step);
+  // A heartbeat: this rank enters `name` (a literal) of `step`. Cheap enough for every phase of every step. limits: how
+  // many times the timeout this phase may take.
+  void phase(const char* name, int64_t step, double limits = 1);
 
  private:
   void watch();
@@ -35,6 +36,7 @@ class Watchdog {
   bool stop_ = false;
   const char* name_ = "start";
   int64_t step_ = 0;
+  double limits_ = 1;
   Clock::time_point beat_ = Clock::now();
   std::thread thread_;
 };

@@ -6,6 +6,7 @@
 #include <concepts>
 #include <cstring>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <span>
 #include <string>
@@ -20,9 +21,8 @@ namespace octet {
 
 enum class Rounding : uint8_t { nearest, stochastic };
 enum class Range : uint8_t {
-  absmax,        // clip = max |x| of this tensor, now
-  power_of_two,  // clip = the smallest power of two >= absmax
-  held,          // clip = *held > 0, chosen by who lends it; larger values saturate and are counted
+  absmax,  // clip = max |x| of this tensor, now
+  held,    // clip = *held > 0, chosen by the caller; larger values saturate and are counted
 };
 
 // How a value is stored: a native policy is only this, data that the fused kernels read.
@@ -32,7 +32,6 @@ struct Encoding {
   Rounding rounding = Rounding::nearest;
   Range range = Range::absmax;
   const float* held = nullptr;
-  bool per_channel = false;  // weights: one scale per output channel
   bool quantized() const { return !is_real(dtype); }
   int lowest() const { return dtype == DType::u8 ? 0 : -qmax; }
 };
@@ -101,9 +100,12 @@ struct PoolProblem {
   bool count_padding = false;  // or over all kernel * kernel, those outside being zeros (PyTorch's count_include_pad)
 };
 
+inline constexpr int hit_ranks[] = {1, 5};
 struct LossReport {
   double loss_sum = 0;  // over the batch, not averaged
-  int64_t top1 = 0, top5 = 0, count = 0;
+  int64_t count = 0;    // samples
+  // Samples whose label is among the hit_ranks[i] largest logits.
+  int64_t hits[std::size(hit_ranks)] = {};
 };
 
 // What differs from step to step, for a device that repeats a recorded program.
@@ -172,7 +174,7 @@ class Backend {
   virtual std::unique_ptr<Upload> make_upload(size_t /*bytes*/) { return nullptr; }
 
   // -- quantization. src f32 (or bf16) -> dst codes; writes *dst.scale (the clip / qmax). With Encoding f32: a copy.
-  // Weights with per_channel: one scale per src.shape.n. Range::held with *held == 0 is an error of the caller.
+  // Range::held with *held == 0 is an error of the caller.
   virtual void quantize(Tensor src, const Encoding&, const RngKey&, QTensor dst, Probe) = 0;
   // dst (f32) = code * scale.
   virtual void dequantize(QTensor src, Tensor dst) = 0;
@@ -184,7 +186,7 @@ class Backend {
   virtual void conv_forward(const ConvProblem&, QTensor x, QTensor w, Tensor y, Moments) = 0;
   // dx (f32 or bf16) (+)= transposed conv of dy.
   virtual void conv_backward_data(const ConvProblem&, QTensor dy, QTensor w, Into dx) = 0;
-  // dw (f32, OHWI) (+)= the sum over all pixels. x and dy are per-tensor codes or real f32.
+  // dw (f32, OHWI) (+)= the sum over all pixels. x and dy are codes or real f32.
   virtual void conv_backward_weight(const ConvProblem&, QTensor x, QTensor dy, Into dw) = 0;
 
   // -- norm + residual + activation + encode in one pass, and its backward ending in an encoded error.

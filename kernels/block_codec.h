@@ -30,9 +30,6 @@ struct CodecProblem {
   std::vector<CodecBucket> buckets;
   std::vector<BlockPart> exact;  // travels as it is, in one message
   int ranks = 1;
-  // What rounding loses is added in the next step: before the first rounding on each rank, before the second on the
-  // rank that owns the shard. Starts at zero.
-  bool error_feedback = false;
 };
 
 // The memory of a bucket's messages.
@@ -48,17 +45,14 @@ class BlockCodec {
   virtual ~BlockCodec() = default;
   // Buckets share this memory: one is done before the next begins.
   virtual CodecBuffers buffers(size_t bucket) = 0;
-  // values += what the last step lost; absmax = the largest |value| of each block, infinity when one is not finite.
+  // absmax = the largest |value| of each block, infinity when one is not finite.
   virtual void measure(size_t bucket) = 0;
-  // codes = stochastic round of value / step, with the block_scale() of absmax, which is now over all ranks. A block
-  // that is not finite keeps the residual of the step before, as if this step had not been.
+  // codes = stochastic round of value / step, with the block_scale() of absmax, which is now over all ranks.
   virtual void encode(size_t bucket, const RngKey&) = 0;
   // summed = stochastic round of the exact sum of received / ranks: a code in units of step * ranks.
   virtual void reduce(size_t bucket, const RngKey&) = 0;
   // values = codes * step * ranks.
   virtual void decode(size_t bucket) = 0;
-  // Nothing of what rounding lost so far comes back.
-  virtual void forget() = 0;
 
   // The exact parts, one after another; collect() fills it from the values, distribute() writes it back.
   virtual std::span<float> exact() = 0;

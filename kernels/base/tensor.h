@@ -37,12 +37,11 @@ struct Tensor {
   explicit operator bool() const { return data != nullptr; }
 };
 
-// real value = code * scale. `scale` lives on the device: one float, or one per output channel (weights only).
+// real value = code * scale. `scale` is one float on the device.
 // A null scale means that `values` holds real numbers (f32 or bf16), not codes.
 struct QTensor {
   Tensor values;
   float* scale = nullptr;
-  bool per_channel = false;
 
   bool real() const { return scale == nullptr; }
   explicit operator bool() const { return static_cast<bool>(values); }

@@ -7,8 +7,6 @@
 #include <cstring>
 #include <limits>
 
-#include "kernels/shared/encode.h"
-
 namespace octet::cpu {
 namespace {
 
@@ -79,8 +77,9 @@ void TableConvolution::pack_images(const ContractionKernels& kernels, const Gath
            source_row);
 }
 
-void TableConvolution::run(const ContractionKernels& kernels, const GatherPlan& plan, Tensor from, const void* weights,
+void TableConvolution::run(const ContractionKernels& kernels, const GatherPlan& plan, QTensor source, QTensor w,
                            Into to, Moments moments) {
+  const Tensor from = source.values;
   const Packing& packing = kernels.packing_of(from.dtype);
   const int blocks = blocks_of(plan.group_to), step = kernels.max_blocks, panels = (blocks + step - 1) / step;
   const int64_t phases = static_cast<int64_t>(plan.phases.size());
@@ -89,8 +88,10 @@ void TableConvolution::run(const ContractionKernels& kernels, const GatherPlan& 
     first_word.push_back(first_word.back() + plan.groups * blocks * phase.packed_words);
   char* packed_weights = weights_.get(static_cast<size_t>(first_word.back()) * 64);
   int32_t* starts = starts_.get<int32_t>(static_cast<size_t>(phases * plan.groups * blocks * block_lanes));
-  const int64_t channels = to.tensor.shape.c;  // more than plan.to.c where `to` is one group's part of a tensor
-  const float* factors = factors_.get<float>(0);
+  const int64_t channels = to.tensor.shape.c;
+  const int64_t lanes = plan.groups * blocks * block_lanes;
+  float* const factors = factors_.get<float>(static_cast<size_t>(lanes));
+  std::fill_n(factors, lanes, kernels.real ? 1.0f : *source.scale * *w.scale);
   char* item_moments =
       moments ? moments_.get(static_cast<size_t>(plan.items * plan.to.c * ItemMoments::bytes_per_channel)) : nullptr;
   for (Workspace& workspace : workspaces_) workspace.x.get(static_cast<size_t>(plan.packed_bytes));
@@ -136,10 +137,10 @@ void TableConvolution::run(const ContractionKernels& kernels, const GatherPlan& 
           char* panel = packed_weights + (first_word[static_cast<size_t>(f)] + (g * blocks + first) * words) * 64;
           for (int block = 0; block < count; ++block) {
             const int64_t lane = (first + block) * block_lanes;
-            kernels.pack_weights(static_cast<const char*>(weights) +
-                                     (g * plan.weight_group + lane * plan.lane_step) * kernels.source_bytes(),
-                                 plan.lane_step, static_cast<int>(std::min<int64_t>(block_lanes, plan.group_to - lane)),
-                                 phase.weight_offset.data(), words, panel + block * 64, count * block_lanes);
+            kernels.pack_weights(
+                w.values.as<const char>() + (g * plan.weight_group + lane * plan.lane_step) * kernels.source_bytes(),
+                plan.lane_step, static_cast<int>(std::min<int64_t>(block_lanes, plan.group_to - lane)),
+                phase.weight_offset.data(), words, panel + block * 64, count * block_lanes);
           }
           packing.start(panel, words, count, starts + ((f * plan.groups + g) * blocks + first) * block_lanes);
         }
@@ -223,64 +224,17 @@ const GatherPlan& TableConvolution::forward_plan(const ConvProblem& p) {
 void TableConvolution::forward(const ConvProblem& p, QTensor x, QTensor w, Tensor y, Moments moments) {
   check(p, x, w);
   const GatherPlan& plan = forward_plan(p);
-  const int64_t lanes = blocks_of(plan.group_to) * block_lanes;
-  float* factors = factors_.get<float>(static_cast<size_t>(plan.groups * lanes));
-  for (int64_t g = 0; g < plan.groups; ++g)
-    for (int64_t lane = 0; lane < lanes; ++lane) {
-      const int64_t c = g * plan.group_to + std::min(lane, plan.group_to - 1);
-      factors[g * lanes + lane] = kernels_.real ? 1.0f : *x.scale * w.scale[w.per_channel ? c : 0];
-    }
-  run(kernels_for(p), plan, x.values, w.values.data, {y, false}, moments);
+  run(kernels_for(p), plan, x, w, {y, false}, moments);
 }
 
 void TableConvolution::backward_data(const ConvProblem& p, QTensor dy, QTensor w, Into dx) {
   check(p, dy, w);
-  const bool depthwise = &kernels_for(p) == depthwise_;
-  if (w.per_channel && !kernels_.real && !depthwise) return backward_data_per_channel(p, dy, w, dx);
   const GatherPlan& plan = planned(backward_plans_, key_of(p), [&] { return plan_backward_data(p, kernels_for(p)); });
-  const int64_t lanes = plan.groups * blocks_of(plan.group_to) * block_lanes;
-  float* factors = factors_.get<float>(static_cast<size_t>(lanes));
-  for (int64_t lane = 0; lane < lanes; ++lane)
-    factors[lane] = kernels_.real ? 1.0f : *dy.scale * w.scale[w.per_channel ? std::min(lane, p.y.c - 1) : 0];
-  run(kernels_for(p), plan, dy.values, w.values.data, dx, {});
-}
-
-// A scale per output channel cannot leave the sum over output channels: their contributions are added one by one, in
-// order and in f32. That is one pass over dx for each of them, slow but exact.
-void TableConvolution::backward_data_per_channel(const ConvProblem& p, QTensor dy, QTensor w, Into dx) {
-  const int64_t inputs = p.x.c / p.groups, outputs = p.y.c / p.groups, pixels = p.y.pixels(),
-                count = dx.tensor.elements();
-  const int64_t kernel = static_cast<int64_t>(p.kernel_h) * p.kernel_w * inputs;
-  float* values = values_.get<float>(static_cast<size_t>(count));
-  int8_t* channel = channel_.get<int8_t>(static_cast<size_t>(pixels));
-  std::fill_n(values, count, 0.0f);
-  ConvProblem one = p;  // a single output channel of a single group
-  one.groups = 1;
-  one.x.c = inputs;
-  one.y.c = 1;
-  const GatherPlan& plan = planned(backward_plans_, key_of(one), [&] { return plan_backward_data(one, kernels_); });
-  const int64_t lanes = blocks_of(inputs) * block_lanes;
-  for (int64_t c = 0; c < p.y.c; ++c) {
-    for (int64_t i = 0; i < pixels; ++i) channel[i] = dy.values.s8()[i * p.y.c + c];
-    std::fill_n(factors_.get<float>(static_cast<size_t>(lanes)), lanes, *dy.scale * w.scale[c]);
-    Into into{{values + c / outputs * inputs, p.x, DType::f32}, true};
-    run(kernels_, plan, {channel, one.y, DType::s8}, w.values.s8() + c * kernel, into, {});
-  }
-  float* out = dx.tensor.f32();
-  auto* rounded = dx.tensor.as<uint16_t>();
-  const bool bf16 = dx.tensor.dtype == DType::bf16;
-#pragma omp parallel for num_threads(threads_) schedule(static)
-  for (int64_t i = 0; i < count; ++i) {
-    if (bf16)
-      rounded[i] = to_bf16(dx.add ? from_bf16(rounded[i]) + values[i] : values[i]);
-    else
-      out[i] = dx.add ? out[i] + values[i] : values[i];
-  }
+  run(kernels_for(p), plan, dy, w, dx, {});
 }
 
 size_t TableConvolution::scratch_bytes() const {
-  size_t bytes = weights_.bytes() + starts_.bytes() + factors_.bytes() + moments_.bytes() + sums_.bytes() +
-                 values_.bytes() + channel_.bytes();
+  size_t bytes = weights_.bytes() + starts_.bytes() + factors_.bytes() + moments_.bytes() + sums_.bytes();
   for (const Workspace& workspace : workspaces_)
     bytes += workspace.x.bytes() + workspace.dy.bytes() + workspace.spread.bytes();
   return bytes;

@@ -25,10 +25,9 @@ class TableConvolution final : public Convolution {
   using Key = std::array<int64_t, 17>;
   static Key key_of(const ConvProblem&);
   void check(const ConvProblem&, const QTensor& a, const QTensor& b) const;
-  // to (+)= the plan's gather of `from` with the weights, each output channel times its factor in factors_.
-  void run(const ContractionKernels&, const GatherPlan&, Tensor from, const void* weights, Into to, Moments);
+  // to (+)= the plan's gather of `from` with the weights.
+  void run(const ContractionKernels&, const GatherPlan&, QTensor from, QTensor w, Into to, Moments);
   void combine(const GatherPlan&, Moments) const;
-  void backward_data_per_channel(const ConvProblem&, QTensor dy, QTensor w, Into dx);
   void backward_weight_depthwise(const ConvProblem&, QTensor x, QTensor dy, Into dw);
   const ContractionKernels& kernels_for(const ConvProblem& p) const {
     return depthwise_ != nullptr && is_depthwise(p) ? *depthwise_ : kernels_;
@@ -49,7 +48,7 @@ class TableConvolution final : public Convolution {
     Scratch x, dy, spread;
   };
   std::vector<Workspace> workspaces_;  // one per thread
-  Scratch weights_, starts_, factors_, moments_, sums_, values_, channel_;
+  Scratch weights_, starts_, factors_, moments_, sums_;
 };
 
 }  // namespace octet::cpu

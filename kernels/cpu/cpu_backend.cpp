@@ -80,8 +80,7 @@ void CpuBackend::softmax_loss(Tensor logits, const int32_t* labels, float smooth
   LossReport sum;
   for (const LossReport& report : reports) {
     sum.loss_sum += report.loss_sum;
-    sum.top1 += report.top1;
-    sum.top5 += report.top5;
+    for (size_t i = 0; i < std::size(hit_ranks); ++i) sum.hits[i] += report.hits[i];
     sum.count += report.count;
   }
   *to = sum;

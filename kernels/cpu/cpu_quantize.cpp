@@ -8,56 +8,28 @@
 namespace octet::cpu {
 
 void CpuBackend::quantize(Tensor src, const Encoding& encoding, const RngKey& key, QTensor dst, Probe probe) {
-  check_quantize(src, encoding, dst, probe);
+  check_quantize(src, encoding, dst);
   const auto& encode = passes_.encode[index_of(src.dtype)];
   const auto kernel = [&](Sink sink, Span span, Target& target) {
     encode[static_cast<int>(sink)](src.data, span, target);
   };
   const int threads = options_.threads;
   const int64_t count = src.elements();
-  if (!encoding.quantized() || !encoding.per_channel) {
-    float clip = 0;
-    if (encoding.quantized()) {
-      clip = clip_of(encoding, [&] { return absmax(threads, count, kernel); });
-      *dst.scale = scale_of(clip, encoding.qmax);
-    }
-    emit_tensor(passes_, threads, count, encoding, key, clip, dst.values.data, probe, kernel);
-    return;
+  float clip = 0;
+  if (encoding.quantized()) {
+    clip = clip_of(encoding, [&] { return absmax(threads, count, kernel); });
+    *dst.scale = scale_of(clip, encoding.qmax);
   }
-  if (encoding.range == Range::held) clip_of(encoding, [] { return 0.0f; });  // complains here, not in a thread
-  const int64_t row = count / src.shape.n;
-  Histograms histograms(probe.histogram != nullptr ? threads : 0);
-  std::atomic<int64_t> saturated = 0;
-  parallel_for(threads, src.shape.n, [&](int64_t channel) {
-    const Span span{channel * row, row};
-    const float clip = clip_of(encoding, [&] {
-      Target target;
-      kernel(Sink::range, span, target);
-      return target.largest;
-    });
-    dst.scale[channel] = scale_of(clip, encoding.qmax);
-    const Emitter emitter{passes_, encoding,        key,
-                          clip,    dst.values.data, probe.histogram != nullptr ? histograms.mine() : nullptr};
-    saturated += emitter.emit(span, kernel);
-  });
-  if (probe.histogram != nullptr) histograms.add_to(probe.histogram);
-  if (probe.saturated != nullptr) *probe.saturated += static_cast<uint64_t>(saturated.load());
+  emit_tensor(passes_, threads, count, encoding, key, clip, dst.values.data, probe, kernel);
 }
 
 void CpuBackend::dequantize(QTensor src, Tensor dst) {
   REQUIRE(src.values.shape == dst.shape, "give a destination of the source's shape", "dequantize() between two shapes");
   REQUIRE(!is_real(src.values.dtype) && !src.real() && dst.dtype == DType::f32, "give codes and an f32 destination",
           "dequantize() from ", name_of(src.values.dtype), " to ", name_of(dst.dtype));
-  const auto convert = [&](int64_t first, int64_t count, float scale) {
-    passes_.dequantize(src.values.s8() + first, kept_bits(src.values.dtype), scale, dst.f32() + first, count);
-  };
-  if (src.per_channel) {
-    const int64_t row = dst.elements() / dst.shape.n;
-    parallel_for(options_.threads, dst.shape.n, [&](int64_t n) { convert(n * row, row, src.scale[n]); });
-  } else {
-    parallel_pieces(options_.threads, dst.elements(), piece_elements,
-                    [&](int64_t first, int64_t count) { convert(first, count, *src.scale); });
-  }
+  parallel_pieces(options_.threads, dst.elements(), piece_elements, [&](int64_t first, int64_t count) {
+    passes_.dequantize(src.values.s8() + first, kept_bits(src.values.dtype), *src.scale, dst.f32() + first, count);
+  });
 }
 
 void CpuBackend::sgd_update(const SgdProblem& problem, Tensor w, Tensor gradient, Tensor velocity,

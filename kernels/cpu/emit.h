@@ -34,7 +34,7 @@ float clip_of(const Encoding& encoding, const Measure& measure) {
             "a held clip must be positive");
     return *encoding.held;
   }
-  return encoding.range == Range::power_of_two ? power_of_two_at_least(measure()) : measure();
+  return measure();
 }
 
 // The random bits of a block of elements, 16 each.

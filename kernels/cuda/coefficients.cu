@@ -18,13 +18,7 @@ __global__ void clear_ranges(ClipRange* ranges, int64_t rows) {
 __global__ void finish_ranges(ClipRange* ranges, int64_t rows, Range kind, const float* held, int qmax, float* scales) {
   const int64_t row = thread_index();
   if (row >= rows) return;
-  float clip = 0;
-  if (kind == Range::held) {
-    clip = *held;
-  } else {
-    const float largest = float_of(ranges[row].largest);
-    clip = kind == Range::power_of_two ? power_of_two_at_least(largest) : largest;
-  }
+  const float clip = kind == Range::held ? *held : float_of(ranges[row].largest);
   ranges[row].clip = clip;
   ranges[row].inverse_scale = inverse_scale_of(clip, qmax);
   scales[row] = scale_of(clip, qmax);

@@ -149,8 +149,7 @@ __global__ void __launch_bounds__(threads, 2)
 #pragma unroll
     for (int o = 0; o < outputs; ++o) {
       const int channel = n + o * lanes;
-      const float factor =
-          output.scale != nullptr ? *output.scale * output.weight_scale[output.per_channel ? channel : 0] : 1.0f;
+      const float factor = output.scale != nullptr ? *output.scale * *output.weight_scale : 1.0f;
 #pragma unroll
       for (int i = 0; i < rows; ++i) {
         const float value = static_cast<float>(sums[i * outputs + o]) * factor;
@@ -166,32 +165,6 @@ __global__ void __launch_bounds__(threads, 2)
   const int column = static_cast<int>(threadIdx.x);
   if (column >= lanes * outputs || first + column >= g.to_channels) return;
   write_chunk_moments(g, chunk, first + column, output.moments, [&](int row) { return values[row][column]; });
-}
-
-__global__ void __launch_bounds__(threads)
-    direct_gather_per_channel(const __grid_constant__ Gather g, const int8_t* from, const int8_t* weights,
-                              const __grid_constant__ Output output) {
-  const int n = static_cast<int>(blockIdx.y) * lanes + static_cast<int>(threadIdx.x) % lanes;
-  if (n >= g.to_channels) return;
-  const int group = n / g.group_to, own = n % g.group_to;
-  const Rows of(g, static_cast<int>(blockIdx.x));
-  float values[rows] = {};
-  for (int c = 0; c < g.group_from; ++c) {
-    const int channel = group * g.group_from + c;
-    CutSums<int32_t, rows> sums;
-    add_products<1>(g, of, from,
-                    weights + static_cast<int64_t>(group) * g.weight_group + static_cast<int64_t>(own) * g.lane_step +
-                        static_cast<int64_t>(c) * g.channel_step,
-                    channel, 1, sums);
-    const float factor = *output.scale * output.weight_scale[channel];
-#pragma unroll
-    for (int i = 0; i < rows; ++i) values[i] += static_cast<float>(sums[i]) * factor;
-  }
-#pragma unroll
-  for (int i = 0; i < rows; ++i)
-    if (of.exists(i))
-      write_real(output.to, output.bf16, output.add,
-                 output_offset(g, pixel_of(g, static_cast<int>(blockIdx.x), Rows::row(i))) + n, values[i]);
 }
 
 // The gradients of some neighbouring outputs' weights, four each, over the pixels of one item, rows of dy in order.
@@ -319,11 +292,6 @@ void launch_direct_gather(const Gather& g, const void* from, DType type, const v
   (is_real(type)       ? launch_gather<float, float, float>
    : type == DType::u8 ? launch_gather<uint8_t, int8_t, int32_t>
                        : launch_gather<int8_t, int8_t, int32_t>)(g, from, weights, output, stream);
-}
-
-void launch_direct_gather_per_channel(const Gather& g, const int8_t* from, const int8_t* weights, const Output& output,
-                                      Stream stream) {
-  OCTET_LAUNCH(direct_gather_per_channel, grid_of(g, 1), dim3(threads), stream, g, from, weights, output);
 }
 
 void launch_direct_weight(const WeightGather& g, const void* x, DType type, const void* dy, void* partial,

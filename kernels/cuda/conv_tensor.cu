@@ -330,20 +330,13 @@ __global__ void __launch_bounds__(Tile<tile_n>::threads, tile_n == 64 ? 3 : bloc
     offsets[thread] = pixel.inside ? output_offset(g, pixel) + first_n : no_output;
   }
   const Part<tile_n> part;
-  Values<2> factors[4];
-#pragma unroll
-  for (int j = 0; j < 4; ++j)
-#pragma unroll
-    for (int e = 0; e < 2; ++e) {
-      const int n = first_n + part.n + j * 8 + lane % 4 * 2 + e;
-      factors[j].at[e] = *output.scale * output.weight_scale[output.per_channel && n < g.to_channels ? n : 0];
-    }
+  const float factor = *output.scale * *output.weight_scale;
   const int columns = g.to_channels - first_n < tile_n ? g.to_channels - first_n : tile_n;
   for (int half = 0; half < tile_m / chunk_pixels; ++half) {
     if (part.m == half * chunk_pixels)
       for_each_pair<tile_n>(sums, [&](int row, int j, int column, int32_t first, int32_t second) {
         *reinterpret_cast<Values<2>*>(values + (row - part.m) * T::value_pitch + column) = {
-            static_cast<float>(first) * factors[j].at[0], static_cast<float>(second) * factors[j].at[1]};
+            static_cast<float>(first) * factor, static_cast<float>(second) * factor};
       });
     __syncthreads();
     const int chunk = first_m / chunk_pixels + half;

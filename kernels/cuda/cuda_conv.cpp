@@ -25,7 +25,7 @@ int taps_of(const ConvProblem& p) { return p.kernel_h * p.kernel_w; }
 
 Output output_of(const QTensor& a, const QTensor& w, Tensor to, bool add) {
   REQUIRE(is_real(to.dtype), "give f32 or bf16", "a convolution writes codes");
-  return {a.scale, w.scale, w.per_channel, to.data, to.dtype == DType::bf16, add};
+  return {a.scale, w.scale, to.data, to.dtype == DType::bf16, add};
 }
 
 }  // namespace
@@ -87,15 +87,9 @@ void CudaBackend::conv_backward_data(const ConvProblem& p, QTensor dy, QTensor w
   REQUIRE(dx.tensor.shape == p.x, "give tensors of the ConvProblem's shapes", "dx has another shape than the problem");
   const Output output = output_of(dy, w, dx.tensor, dx.add);
   if (dy.real() && by_library(ConvPass::backward_data, p, dx.tensor, w.values, dy.values, dx.add, {})) return;
-  const bool depthwise = p.groups > 1 && p.x.c == p.groups && p.y.c == p.groups;
-  const bool per_channel = !dy.real() && w.per_channel && !depthwise;
-  if (per_channel || !on_tensor_cores(p, dy)) {
-    for (const Gather& phase : backward_gathers(p)) {
-      if (per_channel)
-        launch_direct_gather_per_channel(phase, dy.values.s8(), w.values.s8(), output, stream_);
-      else
-        launch_direct_gather(phase, dy.values.data, dy.values.dtype, w.values.data, output, stream_);
-    }
+  if (!on_tensor_cores(p, dy)) {
+    for (const Gather& phase : backward_gathers(p))
+      launch_direct_gather(phase, dy.values.data, dy.values.dtype, w.values.data, output, stream_);
     return;
   }
   const int64_t channels = round_up_16(p.y.c);
@@ -112,7 +106,6 @@ void CudaBackend::conv_backward_weight(const ConvProblem& p, QTensor x, QTensor 
   check(p, x, p.x, dy, p.y);
   REQUIRE(dw.tensor.shape == p.weight() && dw.tensor.dtype == DType::f32, "give f32 of the weight's shape",
           "dw has another shape or type than the problem");
-  REQUIRE(!x.per_channel && !dy.per_channel, "give one scale per tensor", "a weight gradient of per-channel codes");
   if (x.real() && by_library(ConvPass::backward_weight, p, x.values, dw.tensor, dy.values, dw.add, {})) return;
   const WeightGather g = weight_gather(p);
   const int64_t count = dw.tensor.elements();

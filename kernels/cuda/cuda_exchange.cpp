@@ -10,24 +10,19 @@ namespace {
 class CudaCodec final : public BlockCodec {
  public:
   CudaCodec(const CodecProblem& problem, const CudaBackend& backend, Stream stream)
-      : backend_(backend),
-        stream_(stream),
-        values_(problem.values.data()),
-        ranks_(problem.ranks),
-        error_feedback_(problem.error_feedback) {
+      : backend_(backend), stream_(stream), values_(problem.values.data()), ranks_(problem.ranks) {
     std::vector<BlockPart> parts;
     const auto add = [&](const std::vector<BlockPart>& more) {
       parts.insert(parts.end(), more.begin(), more.end());
       return std::pair(parts.size() - more.size(), more.size());
     };
     std::vector<std::pair<size_t, size_t>> blocks, owned;
-    size_t most_blocks = 0, largest_shard = 0, shards = 0;
+    size_t most_blocks = 0, largest_shard = 0;
     for (const CodecBucket& bucket : problem.buckets) {
       blocks.push_back(add(bucket.blocks));
       owned.push_back(add(bucket.owned));
       most_blocks = std::max(most_blocks, bucket.blocks.size());
       largest_shard = std::max(largest_shard, bucket.shard);
-      shards += bucket.shard;
     }
     const auto exact = add(problem.exact);
     if (!problem.exact.empty()) exact_values_ = problem.exact.back().position + problem.exact.back().count;
@@ -41,15 +36,8 @@ class CudaCodec final : public BlockCodec {
     zeros<int8_t>(codes_, largest_shard * static_cast<size_t>(ranks_));
     zeros<int8_t>(received_, largest_shard * static_cast<size_t>(ranks_));
     zeros<int8_t>(summed_, largest_shard);
-    worker_residuals_ = error_feedback_ ? problem.values.size() : 0;
-    owner_residuals_ = error_feedback_ ? shards : 0;
-    forget();
-    float* owner_residual = error_feedback_ ? owner_residual_.get<float>(0) : nullptr;
-    for (size_t i = 0; i < problem.buckets.size(); ++i) {
-      const size_t shard = problem.buckets[i].shard;
-      buckets_.push_back({slice(blocks[i]), slice(owned[i]), shard, owner_residual});
-      if (error_feedback_) owner_residual += shard;
-    }
+    for (size_t i = 0; i < problem.buckets.size(); ++i)
+      buckets_.push_back({slice(blocks[i]), slice(owned[i]), problem.buckets[i].shard});
   }
 
   CodecBuffers buffers(size_t index) override {
@@ -57,24 +45,16 @@ class CudaCodec final : public BlockCodec {
     const size_t all = bucket.shard * static_cast<size_t>(ranks_);
     return {{absmax(), bucket.blocks.count}, {codes(), all}, {received(), all}, {summed(), bucket.shard}};
   }
-  void measure(size_t index) override {
-    launch_measure_blocks(buckets_[index].blocks, values_, worker_residual(), absmax(), stream_);
-  }
+  void measure(size_t index) override { launch_measure_blocks(buckets_[index].blocks, values_, absmax(), stream_); }
   void encode(size_t index, const RngKey& key) override {
-    launch_encode_blocks(buckets_[index].blocks, values_, absmax(), backend_.of_step(key), codes(), worker_residual(),
-                         stream_);
+    launch_encode_blocks(buckets_[index].blocks, values_, absmax(), backend_.of_step(key), codes(), stream_);
   }
   void reduce(size_t index, const RngKey& key) override {
     const Bucket& bucket = buckets_[index];
-    launch_reduce_blocks(bucket.owned, received(), bucket.shard, ranks_, absmax(), backend_.of_step(key), summed(),
-                         bucket.owner_residual, stream_);
+    launch_reduce_blocks(bucket.owned, received(), bucket.shard, ranks_, backend_.of_step(key), summed(), stream_);
   }
   void decode(size_t index) override {
     launch_decode_blocks(buckets_[index].blocks, codes(), absmax(), ranks_, values_, stream_);
-  }
-  void forget() override {
-    zeros<float>(worker_residual_, worker_residuals_);
-    zeros<float>(owner_residual_, owner_residuals_);
   }
   std::span<float> exact() override { return {exact_.get<float>(0), exact_values_}; }
   void collect() override { launch_collect_parts(exact_parts_, values_, exact_.get<float>(0), stream_); }
@@ -84,7 +64,6 @@ class CudaCodec final : public BlockCodec {
   struct Bucket {
     PartTable blocks, owned;
     size_t shard = 0;
-    float* owner_residual = nullptr;  // (shard); null without error feedback
   };
 
   template <class T>
@@ -97,17 +76,15 @@ class CudaCodec final : public BlockCodec {
   int8_t* codes() { return codes_.get<int8_t>(0); }
   int8_t* received() { return received_.get<int8_t>(0); }
   int8_t* summed() { return summed_.get<int8_t>(0); }
-  float* worker_residual() { return worker_residual_.get<float>(0); }  // null without error feedback
 
   const CudaBackend& backend_;
   const Stream stream_;
   float* const values_;
   const int ranks_;
-  const bool error_feedback_;
-  size_t exact_values_ = 0, worker_residuals_ = 0, owner_residuals_ = 0;
+  size_t exact_values_ = 0;
   std::vector<Bucket> buckets_;
   PartTable exact_parts_;
-  DeviceScratch parts_, exact_, absmax_, codes_, received_, summed_, worker_residual_, owner_residual_;
+  DeviceScratch parts_, exact_, absmax_, codes_, received_, summed_;
 };
 
 class CudaSideStream final : public SideStream {

@@ -32,22 +32,18 @@ void CudaBackend::encode(const Values& values, int64_t rows, int64_t row_length,
 }
 
 void CudaBackend::quantize(Tensor src, const Encoding& encoding, const RngKey& key, QTensor dst, Probe probe) {
-  check_quantize(src, encoding, dst, probe);
+  check_quantize(src, encoding, dst);
   const PlainValues values{src.data, src.dtype};
-  const int64_t rows = encoding.quantized() && encoding.per_channel ? src.shape.n : 1;
-  const int64_t row_length = src.elements() / rows;
-  REQUIRE(rows <= 65535, "use one scale per tensor", "quantization of ", rows, " channels by scales of their own");
-  if (encoding.quantized()) find_ranges(values, rows, row_length, encoding, dst.scale);
+  if (encoding.quantized()) find_ranges(values, 1, src.elements(), encoding, dst.scale);
   if (probe.histogram != nullptr) launch_histogram(values, src.elements(), probe, stream_);
-  encode(values, rows, row_length, encoding, key, dst.values.data, probe.saturated);
+  encode(values, 1, src.elements(), encoding, key, dst.values.data, probe.saturated);
 }
 
 void CudaBackend::dequantize(QTensor src, Tensor dst) {
   REQUIRE(src.values.shape == dst.shape, "give a destination of the source's shape", "dequantize() between two shapes");
   REQUIRE(!is_real(src.values.dtype) && !src.real() && dst.dtype == DType::f32, "give codes and an f32 destination",
           "dequantize() from ", name_of(src.values.dtype), " to ", name_of(dst.dtype));
-  launch_dequantize(src.values.data, src.values.dtype, dst.shape.n, dst.elements() / dst.shape.n, src.scale,
-                    src.per_channel, dst.f32(), stream_);
+  launch_dequantize(src.values.data, src.values.dtype, dst.elements(), src.scale, dst.f32(), stream_);
 }
 
 void CudaBackend::affine_forward(const AffineProblem& problem, Convolved x, Moments moments,

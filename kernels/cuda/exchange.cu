@@ -31,15 +31,12 @@ __device__ __forceinline__ void for_random_elements(const BlockPart& part, const
   }
 }
 
-__global__ void __launch_bounds__(threads)
-    measure_blocks(const BlockPart* parts, float* values, const float* residual, float* absmax) {
+__global__ void __launch_bounds__(threads) measure_blocks(const BlockPart* parts, const float* values, float* absmax) {
   __shared__ uint32_t of_warp[threads / 32];
   const BlockPart part = parts[blockIdx.x];
   uint32_t largest = 0;
   for_elements(part, [&](size_t i) {
-    float* const x = values + part.offset + i;
-    if (residual != nullptr) *x += residual[part.offset + i];
-    const uint32_t bits = bits_of(*x) & 0x7FFFFFFFu;
+    const uint32_t bits = bits_of(values[part.offset + i]) & 0x7FFFFFFFu;
     largest = bits > largest ? bits : largest;
   });
 #pragma unroll
@@ -56,36 +53,25 @@ __global__ void __launch_bounds__(threads)
 
 __global__ void __launch_bounds__(threads)
     encode_blocks(const BlockPart* parts, const float* values, const float* absmax,
-                  const __grid_constant__ StepKey step_key, int8_t* codes, float* residual) {
+                  const __grid_constant__ StepKey step_key, int8_t* codes) {
   const RngKey key = step_key.now();
   const BlockPart part = parts[blockIdx.x];
   const BlockScale scale = block_scale(absmax[part.block]);
-  const bool keeps_residual = residual != nullptr && scale.step == scale.step;
   for_random_elements(part, key, [&](size_t i, uint32_t random) {
-    const float x = values[part.offset + i];
-    const int8_t code = encode_stochastic(x, scale.inverse, block_qmax, random);
-    codes[part.position + i] = code;
-    if (keeps_residual) residual[part.offset + i] = x - static_cast<float>(code) * scale.step;
+    codes[part.position + i] = encode_stochastic(values[part.offset + i], scale.inverse, block_qmax, random);
   });
 }
 
 __global__ void __launch_bounds__(threads)
-    reduce_blocks(const BlockPart* parts, const int8_t* received, size_t shard, int ranks, const float* absmax,
-                  const __grid_constant__ StepKey step_key, int8_t* summed, float* residual) {
+    reduce_blocks(const BlockPart* parts, const int8_t* received, size_t shard, int ranks,
+                  const __grid_constant__ StepKey step_key, int8_t* summed) {
   const RngKey key = step_key.now();
   const BlockPart part = parts[blockIdx.x];
-  const float unit = block_scale(absmax[part.block]).step * static_cast<float>(ranks);
-  const bool feeds_back = residual != nullptr && unit > 0;
-  const float per_unit = 1 / unit;
   for_random_elements(part, key, [&](size_t i, uint32_t random) {
     const size_t at = part.position + i;
     int32_t sum = 0;
     for (int rank = 0; rank < ranks; ++rank) sum += received[static_cast<size_t>(rank) * shard + at];
-    float mean = static_cast<float>(sum) / static_cast<float>(ranks);
-    if (feeds_back) mean += residual[at] * per_unit;
-    const int8_t code = encode_stochastic(mean, 1, block_qmax, random);
-    summed[at] = code;
-    if (feeds_back) residual[at] = (mean - static_cast<float>(code)) * unit;
+    summed[at] = encode_stochastic(static_cast<float>(sum) / static_cast<float>(ranks), 1, block_qmax, random);
   });
 }
 
@@ -110,18 +96,17 @@ dim3 grid_of(PartTable parts) { return dim3(static_cast<unsigned>(parts.count));
 
 }  // namespace
 
-void launch_measure_blocks(PartTable parts, float* values, const float* residual, float* absmax, Stream stream) {
-  OCTET_LAUNCH(measure_blocks, grid_of(parts), dim3(threads), stream, parts.parts, values, residual, absmax);
+void launch_measure_blocks(PartTable parts, const float* values, float* absmax, Stream stream) {
+  OCTET_LAUNCH(measure_blocks, grid_of(parts), dim3(threads), stream, parts.parts, values, absmax);
 }
 void launch_encode_blocks(PartTable parts, const float* values, const float* absmax, const StepKey& key, int8_t* codes,
-                          float* residual, Stream stream) {
-  OCTET_LAUNCH(encode_blocks, grid_of(parts), dim3(threads), stream, parts.parts, values, absmax, key, codes, residual);
+                          Stream stream) {
+  OCTET_LAUNCH(encode_blocks, grid_of(parts), dim3(threads), stream, parts.parts, values, absmax, key, codes);
 }
-void launch_reduce_blocks(PartTable parts, const int8_t* received, size_t shard, int ranks, const float* absmax,
-                          const StepKey& key, int8_t* summed, float* residual, Stream stream) {
+void launch_reduce_blocks(PartTable parts, const int8_t* received, size_t shard, int ranks, const StepKey& key,
+                          int8_t* summed, Stream stream) {
   if (parts.count == 0) return;  // a shard of nothing but padding
-  OCTET_LAUNCH(reduce_blocks, grid_of(parts), dim3(threads), stream, parts.parts, received, shard, ranks, absmax, key,
-               summed, residual);
+  OCTET_LAUNCH(reduce_blocks, grid_of(parts), dim3(threads), stream, parts.parts, received, shard, ranks, key, summed);
 }
 void launch_decode_blocks(PartTable parts, const int8_t* codes, const float* absmax, int ranks, float* values,
                           Stream stream) {

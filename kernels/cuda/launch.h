@@ -9,11 +9,10 @@
 
 namespace octet::cuda {
 
-// What becomes of a convolution's sums: to (+)= sum * *scale * weight_scale[output channel or 0]; real operands have no
+// What becomes of a convolution's sums: to (+)= sum * *scale * *weight_scale; real operands have no
 // scales. moments (optional): room for moment_floats() of the gather, see launch_combine_moments.
 struct Output {
   const float *scale = nullptr, *weight_scale = nullptr;
-  bool per_channel = false;  // one weight scale per channel of `to`
   void* to = nullptr;
   bool bf16 = false, add = false;
   float* moments = nullptr;
@@ -42,9 +41,6 @@ void launch_channel_major(const int8_t* from, int images, int pixels, int channe
 // conv_direct.cu: any groups; codes with exact sums, or f32 in the fixed order. Neighbouring threads make neighbouring
 // output channels, so a gather's lane_step is best 1.
 void launch_direct_gather(const Gather&, const void* from, DType, const void* weights, const Output&, Stream);
-// Data gradient of codes with one scale per output channel of the forward convolution: its channels' contributions are
-// scaled and added in f32, in order.
-void launch_direct_gather_per_channel(const Gather&, const int8_t* from, const int8_t* weights, const Output&, Stream);
 // partial[item][output channel][tap][input channel]: int32 sums of codes, or f32 sums of real values.
 void launch_direct_weight(const WeightGather&, const void* x, DType, const void* dy, void* partial, Stream);
 // dw (+)= the sum of all parts (int64, or double in order) * *scale_x * *scale_dy (null: 1).
@@ -116,8 +112,7 @@ void launch_encode(const Values&, int64_t rows, int64_t row_length, const StepKe
 int64_t affine_partial_floats(int64_t elements, int64_t channels);
 void launch_affine_reduce(const AffineBackwardValues&, const float* mean, int64_t count, float* partial, double* chunks,
                           double* sums, Stream);
-void launch_dequantize(const void* codes, DType, int64_t rows, int64_t row_length, const float* scales, bool per_row,
-                       float* out, Stream);
+void launch_dequantize(const void* codes, DType, int64_t count, const float* scale, float* out, Stream);
 // codes = (x - offset) / scale, per channel.
 void launch_keep_codes(const void* x, DType, int64_t count, int64_t channels, const float* scale, const float* offset,
                        int8_t* codes, Stream);
@@ -175,16 +170,15 @@ void launch_softmax_loss(const float* logits, const int32_t* labels, int64_t row
                          float gradient_scale, double* exponentials, float* d_logits, RowLoss* row_losses,
                          LossReport* report, Stream);
 
-// exchange.cu: the steps of a BlockCodec over the parts of one bucket. Residuals are null without error feedback.
+// exchange.cu: the steps of a BlockCodec over the parts of one bucket.
 struct PartTable {
   const BlockPart* parts = nullptr;
   size_t count = 0;
 };
-void launch_measure_blocks(PartTable, float* values, const float* residual, float* absmax, Stream);
-void launch_encode_blocks(PartTable, const float* values, const float* absmax, const StepKey&, int8_t* codes,
-                          float* residual, Stream);
-void launch_reduce_blocks(PartTable, const int8_t* received, size_t shard, int ranks, const float* absmax,
-                          const StepKey&, int8_t* summed, float* residual, Stream);
+void launch_measure_blocks(PartTable, const float* values, float* absmax, Stream);
+void launch_encode_blocks(PartTable, const float* values, const float* absmax, const StepKey&, int8_t* codes, Stream);
+void launch_reduce_blocks(PartTable, const int8_t* received, size_t shard, int ranks, const StepKey&, int8_t* summed,
+                          Stream);
 void launch_decode_blocks(PartTable, const int8_t* codes, const float* absmax, int ranks, float* values, Stream);
 void launch_collect_parts(PartTable, const float* values, float* exact, Stream);
 void launch_distribute_parts(PartTable, const float* exact, float* values, Stream);

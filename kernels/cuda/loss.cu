@@ -64,8 +64,9 @@ __global__ void __launch_bounds__(threads) sum_rows(const RowLoss* losses, int64
       const RowLoss loss = some[i];
       if (loss.rank < 0) continue;
       sum.loss_sum += loss.loss;
-      sum.top1 += loss.rank < 1;
-      sum.top5 += loss.rank < 5;
+      static_assert(hit_ranks[0] == 1 && hit_ranks[1] == 5);
+      sum.hits[0] += loss.rank < 1;
+      sum.hits[1] += loss.rank < 5;
       ++sum.count;
     }
     __syncthreads();

@@ -103,10 +103,9 @@ __global__ void __launch_bounds__(threads)
     atomicAdd(reinterpret_cast<unsigned long long*>(sink.saturated), static_cast<unsigned long long>(saturated));
 }
 
-__global__ void dequantize_kernel(const void* codes, DType type, int64_t count, int64_t row_length, const float* scales,
-                                  bool per_row, float* out) {
+__global__ void dequantize_kernel(const void* codes, DType type, int64_t count, const float* scale, float* out) {
   const int64_t i = static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x;
-  if (i < count) out[i] = read_value(codes, type, i) * scales[per_row ? i / row_length : 0];
+  if (i < count) out[i] = read_value(codes, type, i) * *scale;
 }
 
 __global__ void keep_codes_kernel(const void* x, DType type, int64_t count, int64_t channels, const float* scale,
@@ -172,11 +171,9 @@ OCTET_INSTANTIATE(PlainValues)
 OCTET_INSTANTIATE(AffineForwardValues)
 OCTET_INSTANTIATE(AffineBackwardValues)
 
-void launch_dequantize(const void* codes, DType type, int64_t rows, int64_t row_length, const float* scales,
-                       bool per_row, float* out, Stream stream) {
-  const int64_t count = rows * row_length;
-  OCTET_LAUNCH(dequantize_kernel, dim3(blocks_for(count, threads)), dim3(threads), stream, codes, type, count,
-               row_length, scales, per_row, out);
+void launch_dequantize(const void* codes, DType type, int64_t count, const float* scale, float* out, Stream stream) {
+  OCTET_LAUNCH(dequantize_kernel, dim3(blocks_for(count, threads)), dim3(threads), stream, codes, type, count, scale,
+               out);
 }
 
 void launch_keep_codes(const void* x, DType type, int64_t count, int64_t channels, const float* scale,

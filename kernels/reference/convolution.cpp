@@ -31,14 +31,14 @@ void check_operands(const QTensor& a, const QTensor& b) {
   REQUIRE(a.real() == b.real(), "quantize both operands or none", "a convolution of codes with real numbers");
 }
 
-// visit(x index, w index, y index) for every product of the output channels [first, last).
+// visit(x index, w index, y index) for every product.
 template <class Visit>
-void for_each_product(const ConvProblem& p, int64_t first, int64_t last, Visit visit) {
+void for_each_product(const ConvProblem& p, Visit visit) {
   const int64_t inputs = p.x.c / p.groups, outputs = p.y.c / p.groups;
   for (int64_t n = 0; n < p.y.n; ++n) {
     for (int64_t row = 0; row < p.y.h; ++row) {
       for (int64_t column = 0; column < p.y.w; ++column) {
-        for (int64_t output = first; output < last; ++output) {
+        for (int64_t output = 0; output < p.y.c; ++output) {
           const int64_t y = ((n * p.y.h + row) * p.y.w + column) * p.y.c + output;
           for (int kernel_row = 0; kernel_row < p.kernel_h; ++kernel_row) {
             const int64_t x_row = row * p.stride_h - p.pad_h + kernel_row * p.dilation_h;
@@ -109,11 +109,10 @@ void ReferenceBackend::conv_forward(const ConvProblem& problem, QTensor x, QTens
   with_elements(x, w, [&](const auto* a, const auto* b, auto zero) {
     using Sum = decltype(zero);
     std::vector<Sum> sums(y.elements());
-    for_each_product(problem, 0, problem.y.c,
-                     [&](int64_t i, int64_t j, int64_t k) { sums[k] += product<Sum>(a[i], b[j]); });
+    for_each_product(problem, [&](int64_t i, int64_t j, int64_t k) { sums[k] += product<Sum>(a[i], b[j]); });
     for (int64_t i = 0; i < y.elements(); ++i) {
       values[i] = static_cast<float>(sums[i]);
-      if (!x.real()) values[i] *= *x.scale * w.scale[w.per_channel ? i % problem.y.c : 0];
+      if (!x.real()) values[i] *= *x.scale * *w.scale;
     }
   });
   for (int64_t i = 0; i < y.elements(); ++i) write(y, i, values[i]);
@@ -130,14 +129,9 @@ void ReferenceBackend::conv_backward_data(const ConvProblem& problem, QTensor dy
   with_elements(dy, w, [&](const auto* a, const auto* b, auto zero) {
     using Sum = decltype(zero);
     std::vector<Sum> sums(values.size());
-    const int64_t step = w.per_channel ? 1 : problem.y.c;  // output channels that share a scale
-    for (int64_t first = 0; first < problem.y.c; first += step) {
-      std::fill(sums.begin(), sums.end(), zero);
-      for_each_product(problem, first, first + step,
-                       [&](int64_t i, int64_t j, int64_t k) { sums[i] += product<Sum>(a[k], b[j]); });
-      const float scale = dy.real() ? 1.0f : *dy.scale * w.scale[w.per_channel ? first : 0];
-      for (size_t i = 0; i < values.size(); ++i) values[i] += static_cast<float>(sums[i]) * scale;
-    }
+    for_each_product(problem, [&](int64_t i, int64_t j, int64_t k) { sums[i] += product<Sum>(a[k], b[j]); });
+    const float scale = dy.real() ? 1.0f : *dy.scale * *w.scale;
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(sums[i]) * scale;
   });
   for (int64_t i = 0; i < problem.x.elements(); ++i) write(dx, i, values[i]);
 }
@@ -151,8 +145,7 @@ void ReferenceBackend::conv_backward_weight(const ConvProblem& problem, QTensor 
   with_elements(x, dy, [&](const auto* a, const auto* b, auto zero) {
     using Sum = decltype(zero);
     std::vector<Sum> sums(dw.tensor.elements());
-    for_each_product(problem, 0, problem.y.c,
-                     [&](int64_t i, int64_t j, int64_t k) { sums[j] += product<Sum>(a[i], b[k]); });
+    for_each_product(problem, [&](int64_t i, int64_t j, int64_t k) { sums[j] += product<Sum>(a[i], b[k]); });
     const float scale = x.real() ? 1.0f : *x.scale * *dy.scale;
     for (int64_t i = 0; i < dw.tensor.elements(); ++i) write(dw, i, static_cast<float>(sums[i]) * scale);
   });

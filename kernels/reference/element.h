@@ -35,7 +35,7 @@ inline void write_code(Tensor tensor, int64_t i, int code) { tensor.s8()[i] = st
 inline void write(Into into, int64_t i, float value) {
   write(into.tensor, i, into.add ? read(into.tensor, i) + value : value);
 }
-// code * scale, or the real number. Per-tensor scales only.
+// code * scale, or the real number.
 inline float value(QTensor tensor, int64_t i) {
   return tensor.real() ? read(tensor.values, i) : read(tensor.values, i) * *tensor.scale;
 }
@@ -48,7 +48,7 @@ float clip_of(const Encoding& encoding, AbsMax absmax) {
             "a held clip must be positive");
     return *encoding.held;
   }
-  return encoding.range == Range::power_of_two ? power_of_two_at_least(absmax()) : absmax();
+  return absmax();
 }
 
 struct Encoder {

@@ -36,8 +36,7 @@ void ReferenceBackend::softmax_loss(Tensor logits, const int32_t* labels, float 
     const double share = static_cast<double>(smoothing) / static_cast<double>(classes);
     report.loss_sum +=
         natural_log(sum) - (1 - static_cast<double>(smoothing)) * (row[label] - largest) - share * sum_below;
-    report.top1 += rank < 1;
-    report.top5 += rank < 5;
+    for (size_t i = 0; i < std::size(hit_ranks); ++i) report.hits[i] += rank < hit_ranks[i];
     ++report.count;
     for (int64_t k = 0; gradient != nullptr && k < classes; ++k) {
       const double target = share + (k == label ? 1 - static_cast<double>(smoothing) : 0.0);

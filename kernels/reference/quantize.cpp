@@ -30,7 +30,7 @@ std::unique_ptr<Backend> make_reference_backend() { return std::make_unique<Refe
 std::unique_ptr<Buffer> ReferenceBackend::allocate(size_t bytes) { return std::make_unique<PlainBuffer>(bytes); }
 
 void ReferenceBackend::quantize(Tensor src, const Encoding& encoding, const RngKey& key, QTensor dst, Probe probe) {
-  check_quantize(src, encoding, dst, probe);
+  check_quantize(src, encoding, dst);
   if (!encoding.quantized()) {
     for (int64_t i = 0; i < src.elements(); ++i) {
       const float x = read(src, i);
@@ -39,29 +39,23 @@ void ReferenceBackend::quantize(Tensor src, const Encoding& encoding, const RngK
     }
     return;
   }
-  const int64_t blocks = encoding.per_channel ? src.shape.n : 1;  // one scale each
-  const int64_t count = src.elements() / blocks;
-  for (int64_t block = 0; block < blocks; ++block) {
-    const int64_t first = block * count;
-    const float clip =
-        clip_of(encoding, [&] { return absmax_of(count, [&](int64_t i) { return read(src, first + i); }); });
-    const Encoder encode(encoding, key, clip);
-    dst.scale[block] = encode.scale();
-    for (int64_t i = first; i < first + count; ++i) {
-      const float x = read(src, i);
-      count_histogram(probe, i, x);
-      count_saturated(probe, x, clip);
-      write_code(dst.values, i, encode(x, i));
-    }
+  const int64_t count = src.elements();
+  const float clip = clip_of(encoding, [&] { return absmax_of(count, [&](int64_t i) { return read(src, i); }); });
+  const Encoder encode(encoding, key, clip);
+  *dst.scale = encode.scale();
+  for (int64_t i = 0; i < count; ++i) {
+    const float x = read(src, i);
+    count_histogram(probe, i, x);
+    count_saturated(probe, x, clip);
+    write_code(dst.values, i, encode(x, i));
   }
 }
 
 void ReferenceBackend::dequantize(QTensor src, Tensor dst) {
   REQUIRE(src.values.shape == dst.shape, "give a destination of the source's shape", "dequantize() between two shapes");
-  const int64_t block = src.per_channel ? dst.elements() / dst.shape.n : dst.elements();
   for (int64_t i = 0; i < dst.elements(); ++i) {
     const float x = read(src.values, i);
-    write(dst, i, src.real() ? x : x * src.scale[i / block]);
+    write(dst, i, src.real() ? x : x * *src.scale);
   }
 }
 

@@ -48,7 +48,7 @@ inline void check_unsigned(const Encoding& encoding) {
 inline void check_encoded(const Encoding& encoding, const QTensor& tensor, Shape shape) {
   check_unsigned(encoding);
   REQUIRE(tensor.values.shape == shape && tensor.values.dtype == encoding.dtype && encoding.dtype != DType::bf16 &&
-              tensor.real() != encoding.quantized() && !tensor.per_channel,
+              tensor.real() != encoding.quantized(),
           "give a tensor of the problem's shape and the encoding's type, f32 or codes with one scale",
           "an affine step writes another tensor than its encoding tells");
 }
@@ -63,16 +63,13 @@ inline void check_dropout_forward(const QTensor& x, float rate, const QTensor& y
           name_of(x.values.dtype), " to ", name_of(y.values.dtype));
 }
 
-inline void check_quantize(Tensor source, const Encoding& encoding, const QTensor& to, Probe probe) {
+inline void check_quantize(Tensor source, const Encoding& encoding, const QTensor& to) {
   REQUIRE(source.shape == to.values.shape, "give a destination of the source's shape", "quantize() between two shapes");
   REQUIRE(is_real(source.dtype), "give real numbers", "quantize() from codes");
   REQUIRE(encoding.dtype == to.values.dtype && encoding.dtype != DType::bf16 && encoding.quantized() != to.real(),
           "give a destination of the encoding's type, int8 with a scale or f32", "quantize() into ",
           name_of(to.values.dtype), " asks for ", name_of(encoding.dtype));
-  REQUIRE(encoding.per_channel == to.per_channel || !encoding.quantized(), "give one scale for each scale asked for",
-          "the encoding and its destination differ in per_channel");
   check_unsigned(encoding);
-  REQUIRE(probe.sample == 1 || !encoding.per_channel, "count every block", "a sample of a tensor with many scales");
 }
 
 }  // namespace octet

@@ -29,14 +29,6 @@ OCTET_BOTH uint16_t to_bf16(float x) {
 }
 OCTET_BOTH float from_bf16(uint16_t x) { return float_of(static_cast<uint32_t>(x) << 16); }
 
-// The smallest power of two >= x, for x >= 0 (Range::power_of_two). Zero, infinity and NaN stay; subnormals become
-// 2^-126.
-OCTET_BOTH float power_of_two_at_least(float x) {
-  const uint32_t bits = bits_of(x);
-  if (x == 0 || bits >= 0x7F800000u) return x;
-  return float_of((bits + 0x007FFFFFu) & 0x7F800000u);
-}
-
 OCTET_BOTH float scale_of(float clip, int qmax) { return clip / static_cast<float>(qmax); }
 // Below 2^-100 the quotient could be infinite, and 0 times it no number: all codes are 0.
 OCTET_BOTH float inverse_scale_of(float clip, int qmax) {

@@ -80,7 +80,7 @@ Json measure(Trainer& trainer, const Config& config, Transport& transport, int64
   for (int64_t step = 0; step < warm_up; ++step) trainer.step(step, false);
   // The kernels of a GPU end long after their launch, and the host cannot see the phases of recorded steps.
   const bool timed = config.backend.device == "cpu" || config.backend.check_kernels;
-  trainer.time_phases(timed);
+  trainer.training_step().time_phases(timed);
   const std::vector<KernelTime> kernels = trainer.backend().kernel_times();
   const double read_before = trainer.read_seconds(), count = double(steps);
   // Steps are numbered as in the middle of a training, where clips are searched once in a period. The first steps of a
@@ -90,12 +90,14 @@ Json measure(Trainer& trainer, const Config& config, Transport& transport, int64
   double resident = double(peak_resident_bytes());
   transport.all_reduce_sum(std::span(&resident, 1));
 
-  const Work work = trainer.plan().work();
+  const Work work = trainer.training_step().plan().work();
   const int64_t ranks = transport.size();
-  const auto seconds_of = [&](Phase phase) { return trainer.times().seconds[static_cast<int>(phase)] / count; };
+  const auto seconds_of = [&](Phase phase) {
+    return trainer.training_step().times().seconds[static_cast<int>(phase)] / count;
+  };
   const double convolutions =
       seconds_of(Phase::forward) + seconds_of(Phase::backward_data) + seconds_of(Phase::backward_weight);
-  const double passes = seconds_of(Phase::norm) + seconds_of(Phase::quantize);
+  const double passes = seconds_of(Phase::passes) + seconds_of(Phase::quantize);
   return {{"config", config.file},
           {"images_per_second", double(config.data.batch) / median},
           {"step_ms", 1e3 * median},
@@ -106,12 +108,12 @@ Json measure(Trainer& trainer, const Config& config, Transport& transport, int64
           {"ranks", ranks},
           {"isa", trainer.backend().isa()},
           {"backend_note", trainer.backend().note()},
-          {"phases", timed ? phases_of(trainer.times(), count) : Json()},
+          {"phases", timed ? phases_of(trainer.training_step().times(), count) : Json()},
           {"kernels", kernels_since(kernels, trainer.backend().kernel_times(), count)},
           {"loader_processor_ms", 1e3 * read},
           {"convolution_tops", timed ? Json(2e-12 * double(work.products) / convolutions) : Json()},
           {"pass_gigabytes_per_second", timed ? Json(1e-9 * double(work.pass_bytes) / passes) : Json()},
-          {"arena_bytes", trainer.plan().arena_bytes()},
+          {"arena_bytes", trainer.training_step().plan().arena_bytes()},
           {"scratch_bytes", trainer.backend().scratch_bytes()},
           {"peak_resident_bytes", resident},
           {"operations_per_step",
@@ -120,8 +122,8 @@ Json measure(Trainer& trainer, const Config& config, Transport& transport, int64
            {{"convolutions", ranks * work.convolution_bytes},
             {"passes", ranks * work.pass_bytes},
             {"update", ranks * work.update_bytes}}},
-          {"wire_bytes_per_step", trainer.wire_bytes() / (steps + warm_up)},
-          {"exchange_busy_ms", 1e3 * trainer.exchange_busy_seconds() / double(steps + warm_up)},
+          {"wire_bytes_per_step", trainer.training_step().exchange().wire_bytes() / (steps + warm_up)},
+          {"exchange_busy_ms", 1e3 * trainer.training_step().exchange().busy_seconds() / double(steps + warm_up)},
           {"exchange_hidden_share", trainer.hidden_share()},
           {"commit", commit}};
 }
@@ -149,7 +151,7 @@ void print(const Json& result, const std::string& backend) {
 }
 
 int bench_steps(const Config& config, Transport& transport, int64_t steps, bool json) {
-  Trainer trainer(config, transport, plan_options(config));
+  Trainer trainer(config, transport);
   trainer.load_initial_weights();
   trainer.start(0);
   const Json result = measure(trainer, config, transport, steps);

@@ -11,7 +11,7 @@
 #include <thread>
 
 #include "comm/transports.h"
-#include "src/train/trainer.h"
+#include "src/train/rank.h"
 
 namespace octet {
 namespace {

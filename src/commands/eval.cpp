@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "src/commands/command.h"
+#include "src/tasks/metric_display.h"
 #include "src/train/trainer.h"
 
 namespace octet {
@@ -16,14 +17,12 @@ Run eval_command(CLI::App& app) {
       ->required();
   return [options] {
     return run_on_ranks(*options, [&](const Config& config, Transport& transport) {
-      Trainer trainer(config, transport, plan_options(config), false);
+      Trainer trainer(config, transport, false);
       const SafetensorsFile file = SafetensorsFile::open(options->weights);
       file.require_finite();
-      trainer.load(file, options->weights, true);
-      const Report report = *trainer.evaluate();
-      if (transport.rank() == 0)
-        fmt::print("test loss {:.4f}  top-1 {:.2f} %  top-5 {:.2f} %\n", report.loss, 100 * report.top1,
-                   100 * report.top5);
+      trainer.state().load(file, options->weights, true);
+      const Scalars figures = *trainer.evaluate();
+      if (transport.rank() == 0) fmt::print("test {}\n", show(figures, 2, true, "  "));
       return 0;
     });
   };

@@ -4,18 +4,13 @@
 #include "kernels/backend.h"
 #include "kernels/base/error.h"
 #include "src/commands/command.h"
+#include "src/config/keys.h"
 #include "src/data/loader.h"
+#include "src/models/models.h"
+#include "src/quant/policy.h"
 
 namespace octet {
 namespace {
-
-std::vector<std::string> policy_names() {
-  return {"unified_int8", "fp32", "dorefa", "wage", "wageubn", "range_bn", "fp8", "psq", "dai8"};
-}
-std::vector<std::string> model_names() {
-  return {"resnet20",     "resnet18", "resnet34",   "resnet50",     "resnet101",
-          "mobilenet_v2", "alexnet",  "alexnet_bn", "inception_v3", "vgg7"};
-}
 
 // The names that are allowed on some machine, not only on this one.
 std::vector<std::string> isa_names() {

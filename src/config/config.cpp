@@ -87,9 +87,6 @@ void check_together(const Config& config, const Positions& positions) {
        {std::pair{"data.mean", &config.data.mean}, {"data.deviation", &config.data.deviation}})
     REQUIRE_USAGE(list->empty() || list->size() == 3, say("give ", name, " three numbers, for red, green and blue"),
                   at(name), ": length ", list->size());
-  REQUIRE_USAGE(config.policy.bits.weight == 8 || !config.policy.per_channel_weights,
-                "set policy.bits.weight: 8, or leave policy.per_channel_weights out", at("policy.per_channel_weights"),
-                " has no search for the clips that `policy.bits.weight` ", config.policy.bits.weight, " needs");
   const auto& milestones = config.train.milestones;
   REQUIRE_USAGE(config.train.schedule != "multi_step" || !milestones.empty(),
                 "set train.milestones, for example [80, 120]", at("train.schedule"),

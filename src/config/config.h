@@ -25,7 +25,6 @@ struct Config {
       int64_t weight = 8, activation = 8, gradient = 8;
     } bits;
     bool quantize_first = false, quantize_last = false;
-    bool per_channel_weights = false;
     bool unsigned_activations = true;
     struct {
       bool enabled = true;
@@ -78,10 +77,6 @@ struct Config {
     std::string device = "cpu";  // cpu | cuda
     std::string isa;             // amx | avx512_vnni | avx2 | neon_dot | scalar; empty: the best here
     int64_t threads = 0;         // of each rank; 0: the cores this rank may use
-    // How INT8 policies compute full-precision layers, by default the first and the last. fixed_order: the same bits on
-    // every device and instruction set. library: oneDNN, which is no faster, or cuDNN on a GPU; repeatable on one
-    // machine with the same number of threads.
-    std::string real_layers = "fixed_order";
     bool check_kernels = false;  // cuda: wait after every kernel, so that an error names it
     bool graph = true;           // cuda: record a step's kernels once and repeat them as one graph
   } backend;

@@ -128,7 +128,7 @@ class PrefetchLoader : public Loader {
     slot.order = order_;
     slot.pending = left_ = count_;
     slot.error = nullptr;
-    slot.batch = {slot.images.data(), slot.labels.data(), count_, first_, epoch, opened_};
+    slot.batch = {slot.images.data(), {slot.labels.data()}, count_, first_, epoch, opened_};
     ++opened_;
   }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "src/config/config.h"
+#include "src/sample.h"
 
 namespace octet {
 
@@ -45,10 +46,10 @@ int64_t image_side(const Config::Data&);
 Datasets open_datasets(const Config&, bool training = true);
 
 struct Batch {
-  const float* images = nullptr;    // (count, H, W, C) f32, normalized
-  const int32_t* labels = nullptr;  // (count); -1: counts in no loss: padding, or a bad image, all zeros
-  int64_t count = 0;                // this rank's share, always the same
-  int64_t first = 0;                // global index of this rank's first sample in the global batch
+  const float* images = nullptr;  // (count, H, W, C) f32, normalized
+  Targets targets;                // (count); a padded sample, or a bad image of zeros, counts in no loss
+  int64_t count = 0;              // this rank's share, always the same
+  int64_t first = 0;              // global index of this rank's first sample in the global batch
   int64_t epoch = 0, step = 0;
 };
 

@@ -58,7 +58,7 @@ std::vector<Encoding> choose_encodings(const Policy& policy, const std::vector<s
   std::vector<Encoding> encodings;
   for (size_t edge = 0; edge < shapes.size(); ++edge)
     encodings.push_back(!codes[edge]     ? Encoding{}
-                        : positive[edge] ? policy.positive_activation()
+                        : positive[edge] ? policy.encoding(Role::positive_activation)
                                          : policy.encoding(Role::activation));
   return encodings;
 }

@@ -1,5 +1,7 @@
 #include "src/graph/graph.h"
 
+#include <algorithm>
+
 #include "src/graph/nodes/nodes.h"
 
 namespace octet {
@@ -11,6 +13,7 @@ Edge Graph::append(std::unique_ptr<Node> node) {
 }
 
 Edge Graph::input(int64_t height, int64_t width, int64_t channels) {
+  side_ = std::max(height, width);
   return append(make_input(height, width, channels, new_edge()));
 }
 
@@ -19,7 +22,7 @@ Edge Graph::conv(const std::string& name, Edge x, const ConvOptions& options) {
   block.reads_input = x.id == nodes_.front()->output().id;
   std::vector<Edge> inputs{x};
   if (options.residual) inputs.push_back(*options.residual);
-  return append(make_conv_block(name, inputs, new_edge(), block));
+  return append(make_conv_block(policy_, name, inputs, new_edge(), block));
 }
 
 Edge Graph::linear(const std::string& name, Edge x, const LinearOptions& options) {
@@ -27,7 +30,7 @@ Edge Graph::linear(const std::string& name, Edge x, const LinearOptions& options
       {.out = options.out, .norm = options.norm, .activation = options.activation, .init = options.init}};
   block.linear = true;
   block.gives_logits = options.gives_logits;
-  return append(make_conv_block(name, {x}, new_edge(), block));
+  return append(make_conv_block(policy_, name, {x}, new_edge(), block));
 }
 
 Edge Graph::pool(const std::string& name, Edge x, const PoolOptions& options) {
@@ -44,8 +47,8 @@ Edge Graph::dropout(const std::string& name, Edge x, float rate) {
   return rate > 0 ? append(make_dropout(name, x, new_edge(), rate)) : x;
 }
 
-void Graph::classify(const std::vector<Head>& heads, float label_smoothing) {
-  append(make_classify(heads, label_smoothing));
+void Graph::softmax_loss(const std::vector<Head>& heads, float label_smoothing, const std::vector<std::string>& hits) {
+  append(make_softmax_loss(heads, label_smoothing, hits));
 }
 
 }  // namespace octet

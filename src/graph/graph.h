@@ -1,4 +1,4 @@
-// A network as coarse nodes in topological order. Models (models.h) are ~30-line functions that fill one.
+// A network as coarse nodes in topological order. Models (src/models) are short functions that fill one.
 #pragma once
 #include <memory>
 #include <optional>
@@ -35,7 +35,7 @@ struct LinearOptions {
   Init init = Init::linear_uniform;
   std::string norm = {};
   Activation activation = Activation::none;
-  bool gives_logits = false;  // real-valued, and spared by policies that spare the last layer
+  bool gives_logits = false;  // the last layer: its output is real-valued
 };
 
 struct PoolOptions {
@@ -44,7 +44,7 @@ struct PoolOptions {
   bool count_padding = false;  // average: padding counts as zeros, as PyTorch's default
 };
 
-// What the loss compares with the labels: logits, and how much their cross-entropy counts.
+// A network's answer, and how much the loss on it counts.
 struct Head {
   Edge logits;
   float weight = 1;
@@ -52,7 +52,10 @@ struct Head {
 
 class Graph {
  public:
+  // The policy chooses the nodes of convolutions, and outlives the graph.
+  explicit Graph(const Policy& policy) : policy_(policy) {}
   Edge input(int64_t height, int64_t width, int64_t channels);
+  int64_t side() const { return side_; }  // the longer side of the images, in pixels
   Edge conv(const std::string& name, Edge x, const ConvOptions&);
   // Fully connected, with a bias or a norm; it reads a whole image at once, in torchvision's order (C, H, W).
   Edge linear(const std::string& name, Edge x, const LinearOptions&);
@@ -61,8 +64,9 @@ class Graph {
   Edge concat(const std::string& name, const std::vector<Edge>& parts);
   // While training, each element becomes 0 with probability `rate`, and the others grow by 1 / (1 - rate).
   Edge dropout(const std::string& name, Edge x, float rate);  // of rate 0: x itself
-  // The first head is the network's answer; others count only while training.
-  void classify(const std::vector<Head>& heads, float label_smoothing);
+  // Cross-entropy of each head. The first head is the network's answer, whose hits are named; others count only while
+  // training.
+  void softmax_loss(const std::vector<Head>& heads, float label_smoothing, const std::vector<std::string>& hits);
 
   std::vector<std::unique_ptr<Node>>& nodes() { return nodes_; }
   const std::vector<std::unique_ptr<Node>>& nodes() const { return nodes_; }
@@ -71,8 +75,10 @@ class Graph {
  private:
   Edge new_edge() { return {edges_++}; }
   Edge append(std::unique_ptr<Node>);
+  const Policy& policy_;
   std::vector<std::unique_ptr<Node>> nodes_;
   int edges_ = 0;
+  int64_t side_ = 0;
 };
 
 }  // namespace octet

@@ -1,12 +1,10 @@
 #include "src/graph/node.h"
 
-#include "src/graph/plan.h"
-
 namespace octet {
 
 const char* name_of(Phase phase) {
   constexpr const char* names[] = {"data_wait", "forward",  "backward_data", "backward_weight",
-                                   "norm",      "quantize", "exchange",      "update"};
+                                   "passes",    "quantize", "exchange",      "update"};
   return names[static_cast<int>(phase)];
 }
 

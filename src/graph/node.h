@@ -1,14 +1,14 @@
-// A node is coarse: forward beside backward in one file. It books its memory in declare() and never allocates
-// afterwards.
+// A node is coarse: forward beside backward in one file. It declares its memory before the first step and never
+// allocates afterwards.
 #pragma once
 #include <chrono>
 #include <string>
 #include <vector>
 
 #include "kernels/backend.h"
-#include "src/graph/param.h"
+#include "src/graph/parameters.h"
 #include "src/quant/clip.h"
-#include "src/quant/policy.h"
+#include "src/sample.h"
 
 namespace octet {
 
@@ -25,7 +25,7 @@ enum class Phase : uint8_t {
   forward,
   backward_data,
   backward_weight,
-  norm,
+  passes,  // norms, activations, residual sums, pools, dropout, concatenations
   quantize,
   exchange,
   update,
@@ -57,17 +57,18 @@ class Timed {
 
 // Where the plan put things. An address look-up is an index and an addition.
 struct Memory {
-  std::vector<Tensor> slots;
+  std::vector<Tensor> slots;      // no data: the plan never runs backward, which alone uses it
   std::vector<QTensor> values;    // by edge
-  std::vector<Tensor> gradients;  // by edge; no data: nobody wants it
-  std::vector<bool> written;      // by edge: a gradient of this step stands there already
+  std::vector<Tensor> gradients;  // by edge; no data: no node needs it
+  std::vector<bool> written;      // by edge: this step has already written a gradient there
+  std::vector<void*> inputs;      // by Declare::input()
   LossReport* losses = nullptr;   // by Declare::loss(); on the device
 };
 
-// What a step has to do at least, whatever the kernels: the multiply-adds of all convolution passes, those on real
-// numbers among them, and the bytes read and written if each pass moves each of its operands once.
+// What a step has to do at least, whatever the kernels. Bytes are those read and written if each pass moves each of its
+// operands once.
 struct Work {
-  int64_t products = 0, real_products = 0;
+  int64_t products = 0, real_products = 0;  // multiply-adds of all convolution passes, and those of f32 ones
   int64_t convolution_bytes = 0;
   int64_t pass_bytes = 0;    // norm, residual, activation, encoding, and their backward
   int64_t update_bytes = 0;  // of weights, and their encoding
@@ -83,18 +84,24 @@ struct Step {
   bool training = true;
   uint64_t seed = 0;
   int64_t first_sample = 0;       // of this rank, in the global batch
-  float gradient_scale = 1;       // 1 / global batch
+  float gradient_scale = 1;       // loss scale / global batch
   const float* images = nullptr;  // on the device
-  const int32_t* labels = nullptr;
 
   QTensor value(Edge) const;
   Tensor gradient(Edge) const;  // of this edge: complete by the time its producer runs backward
   Into into(Edge) const;        // the first caller of a step writes, later callers add
   Tensor tensor(Slot) const;
   RngKey key(int node, Role role, int64_t elements_per_sample) const {
-    return {seed, index, static_cast<uint32_t>(node) * 8 + static_cast<uint32_t>(role),
-            static_cast<uint64_t>(first_sample * elements_per_sample), static_cast<uint64_t>(elements_per_sample)};
+    return {seed, index, random_stream(node, role), static_cast<uint64_t>(first_sample * elements_per_sample),
+            static_cast<uint64_t>(elements_per_sample)};
   }
+};
+
+// How a loss counts, and what its figures are called.
+struct LossOptions {
+  float weight = 1;
+  bool training_only = false;     // an auxiliary loss: no part of the figures of a test
+  std::vector<std::string> hits;  // names of the first LossReport::hits; empty: only the loss is reported
 };
 
 // Handed to Node::declare, once.
@@ -102,29 +109,20 @@ class Declare {
  public:
   virtual ~Declare() = default;
   virtual const Policy& policy() const = 0;
+  virtual Parameters& parameters() const = 0;
   virtual DType storage() const = 0;  // of convolution outputs, see PlanOptions
   virtual Shape shape(Edge) const = 0;
   virtual const Encoding& encoding(Edge) const = 0;
   virtual bool needs_gradient(Edge) const = 0;
   virtual void reads_in_backward(Edge) = 0;
   virtual Slot keep(Shape, DType, Need) = 0;
-  virtual int param(const std::string& name, ParamKind, Shape, Init, const Encoding&, bool spared) = 0;
-  virtual int statistic(const std::string& name, int64_t channels, float initial, bool of_training = false) = 0;
-  // (2 * channels) floats that every rank averages after backward: batch mean and variance of a norm, for example.
-  virtual int shared_moments(int64_t channels) = 0;
-  // Books a held clip with the coordinator; the weight's learning rate is scaled by what is found for it.
+  // Memory that load() fills, outside the arena; see Memory::inputs.
+  virtual int input(size_t bytes) = 0;
+  // Registers a layer's gradient with the ClipCoordinator; the learning rate of its weight is scaled by what is found.
+  // -1: there is no coordinator.
   virtual int clip_layer(const std::string& name, int weight_param) = 0;
-  // Books a report; the first one's figures are the step's, others add their weighted loss.
-  virtual int loss(float weight) = 0;
-};
-
-// Pointers that a node asks for again when the plan has allocated everything.
-class Bound {
- public:
-  virtual ~Bound() = default;
-  virtual Param& param(int) = 0;
-  virtual Statistic& statistic(int) = 0;
-  virtual float* shared_moments(int) = 0;
+  // A LossReport. The first one's count is the step's.
+  virtual int loss(const LossOptions&) = 0;
 };
 
 class Node {
@@ -136,18 +134,20 @@ class Node {
   virtual std::string kind() const = 0;  // "conv 3x3/2", for `octet plan`
   // Checks the inputs; shapes hold for the plan's batch.
   virtual Shape output_shape(const std::vector<Shape>& inputs) = 0;
-  virtual bool quantized(const Policy&) const { return false; }         // it contracts codes
   virtual bool reads_real(const Policy&, Edge) const { return false; }  // that input must be real-valued
   virtual bool keeps_encoding() const { return false; }                 // its output is encoded as its inputs are
   virtual bool never_negative() const { return false; }                 // its output, whatever its inputs are
-  virtual bool writes_real() const { return false; }                    // its output is real-valued whatever reads it
+  virtual bool writes_real() const { return false; }                    // its output is real-valued, whatever reads it
+  virtual bool writes_gradient_forward() const { return false; }        // a loss: forward writes its inputs' gradients
   virtual void declare(Declare&) = 0;
-  virtual void bind(Bound&) {}
+  virtual void bind(Parameters&) {}  // after the parameters are allocated
+  // Before forward, outside Backend::run(): checks the targets and brings them to the device.
+  virtual void load(const Targets&, Step&) {}
   virtual void forward(Step&) = 0;
   virtual void backward(Step&) = 0;
-  virtual void commit(Step&) {}  // after a step that counts: running statistics
+  virtual void update_statistics(Step&) {}  // after a step that was not skipped
   virtual Work work(const Memory&) const { return {}; }
-  virtual Tensor watched(const Step&) const { return {}; }  // forward's rawest result, searched for non-finite numbers
+  virtual Tensor watched(const Step&) const { return {}; }  // forward's first result, searched for non-finite numbers
 
   const std::string& name() const { return name_; }
   const std::vector<Edge>& inputs() const { return inputs_; }

@@ -9,7 +9,7 @@ namespace octet {
 namespace {
 
 constexpr int candidates = 32;
-constexpr int64_t sampled_elements = 65536;  // a histogram of so many says enough
+constexpr int64_t sampled_elements = 65536;  // enough for a histogram
 constexpr int64_t most_blocks = 1024;        // Probe::sample's limit
 
 }  // namespace

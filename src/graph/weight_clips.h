@@ -1,20 +1,20 @@
-// Clips of weights of few bits, where a range of the largest magnitude would round most of them to 0. The paper leaves
-// their clip open: "a clipping value c in (0, max(|l|, |u|)]" (equation 1). Here it is the one with the smallest cosine
-// distance (equation 7) between the weights and their codes, the criterion that the paper has for gradients.
+// Clips of weights of fewer than 8 bits, where a range of the largest magnitude would round most weights to 0. The
+// paper leaves their clip open: "a clipping value c in (0, max(|l|, |u|)]" (equation 1). Here it is the clip with the
+// smallest cosine distance (equation 7) between the weights and their codes, the paper's criterion for gradients.
 #pragma once
 #include <memory>
 #include <vector>
 
-#include "kernels/backend.h"
-#include "src/graph/node.h"
+#include "src/graph/parameters.h"
 
 namespace octet {
 
 class WeightClips {
  public:
-  // Lends a clip to every parameter whose encoding holds one without a value. The parameters outlive this.
+  // Gives a clip to every parameter whose encoding has Range::held without a value. The parameters outlive this.
   WeightClips(Backend&, std::vector<Param>&);
-  // From the weights as they are now, the same on every rank that has the same weights. Overwrites their codes. Waits.
+  // Chooses from the weights as they are now; ranks with the same weights choose the same. Overwrites the codes. Waits
+  // for the device.
   void choose();
 
  private:

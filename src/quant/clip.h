@@ -38,7 +38,7 @@ class ClipCoordinator {
  public:
   // The backend's memory holds what its kernels report into.
   ClipCoordinator(const Config::Policy&, Transport&, Backend&);
-  int add_layer(const std::string& name);  // while the plan is built
+  int add_layer(const std::string& name);  // while plans are built; the same layer for the same name
   int layers() const { return static_cast<int>(layers_.size()); }
   const std::string& name(int layer) const { return layers_[layer]; }
 

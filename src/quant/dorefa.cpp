@@ -1,13 +1,12 @@
 // DoReFa-Net (Zhou et al., arXiv 1606.06160): W/A/G of policy.bits. With q_k(x) = round((2^k - 1) x) / (2^k - 1):
 //   weight      2 q_k(tanh(w) / (2 max |tanh w|) + 1/2) - 1                                        equation (9)
 //   activation  q_k(clip(a, 0, 1)), whose clip stops the gradient outside of [0, 1]                equation (11)
-//   error       2 m [q_k(clip(g / (2 m) + 1/2 + N, 0, 1)) - 1/2], m = max |g| of each sample,
+//   grad_output 2 m [q_k(clip(g / (2 m) + 1/2 + N, 0, 1)) - 1/2], m = max |g| of each sample,
 //               N uniform in (-1/2, 1/2) / (2^k - 1)                                               equation (12)
 // As in the authors' code (tensorpack, examples/DoReFa-Net), the gradient of a weight passes tanh and the maximum too.
-// Their last layer, spared, still reads activations clipped to [0, 1]; here it reads them as they are.
+// Their full-precision last layer reads activations clipped to [0, 1]; here it reads them unclipped.
 #include <vector>
 
-#include "src/quant/policies.h"
 #include "src/quant/simulated.h"
 
 namespace octet {
@@ -16,22 +15,21 @@ using namespace simulated;
 
 class DoReFa final : public SimulatedPolicy {
  public:
-  explicit DoReFa(const Config::Policy& config) : SimulatedPolicy(config) {
+  explicit DoReFa(const Config::Policy& config)
+      : SimulatedPolicy({.name = "dorefa"}, {.changes_activation_gradient = true}, config) {
     REQUIRE_USAGE(!config.quantize_first, "set policy.quantize_first to false",
                   "policy dorefa cannot quantize the first convolution: it clips what a layer reads to 0 .. 1");
   }
-  std::string name() const override { return "dorefa"; }
 
   void round(Role role, Tensor values, const RngKey& key) const override {
     if (role == Role::weight) round_weight(values);
     if (role == Role::activation)
       for_each(values,
                [levels = levels(config_.bits.activation)](float& a, int64_t) { a = q(clamp(a, 0, 1), levels); });
-    if (role == Role::error) round_error(values, key);
+    if (role == Role::grad_output) round_gradient(values, key);
   }
 
-  bool changes_backward(Role role) const override { return role == Role::weight || role == Role::activation; }
-  void backward(Role role, Tensor values, Tensor gradient) const override {
+  void gradient_through(Role role, Tensor values, Tensor gradient) const override {
     const float* const before = values.f32();
     if (role == Role::activation)
       for_each(gradient, [=](float& g, int64_t i) { g = before[i] >= 0 && before[i] <= 1 ? g : 0; });
@@ -70,10 +68,10 @@ class DoReFa final : public SimulatedPolicy {
              [=](float& g, int64_t i) { g = (g / largest - (i == at ? of_maximum : 0)) * (1 - t[i] * t[i]); });
   }
 
-  void round_error(Tensor error, const RngKey& key) const {
+  void round_gradient(Tensor gradient, const RngKey& key) const {
     const float levels = DoReFa::levels(config_.bits.gradient);
-    float* const values = error.f32();
-    for_runs(error.elements(), error.elements() / error.shape.n, [=](int64_t begin, int64_t end) {
+    float* const values = gradient.f32();
+    for_runs(gradient.elements(), gradient.elements() / gradient.shape.n, [=](int64_t begin, int64_t end) {
       const float m = absmax(values + begin, end - begin);
       if (m == 0) return;
       each_random(values, begin, end, key, [=](float& g, int64_t, float u) {
@@ -86,6 +84,6 @@ class DoReFa final : public SimulatedPolicy {
 
 }  // namespace
 
-std::unique_ptr<Policy> make_dorefa(const Config::Policy& config) { return std::make_unique<DoReFa>(config); }
+std::unique_ptr<Policy> make_dorefa(const Config& config) { return std::make_unique<DoReFa>(config.policy); }
 
 }  // namespace octet

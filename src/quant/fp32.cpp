@@ -1,21 +1,17 @@
 // Nothing is quantized: the baseline, on the convolutions of oneDNN or cuDNN.
-#include "src/quant/policies.h"
+#include "src/quant/policy.h"
 
 namespace octet {
 namespace {
 
 class Fp32 final : public Policy {
  public:
-  std::string name() const override { return "fp32"; }
-  bool quantizes(const Site&) const override { return false; }
+  Fp32() : Policy({.name = "fp32", .quantizes = false, .real_convolution = RealConvolution::library}) {}
   Encoding encoding(Role) const override { return {}; }
-  bool needs_clips() const override { return false; }
-  bool real_weight_gradient() const override { return false; }
-  RealConvolution real_convolution() const override { return RealConvolution::library; }
 };
 
 }  // namespace
 
-std::unique_ptr<Policy> make_fp32() { return std::make_unique<Fp32>(); }
+std::unique_ptr<Policy> make_fp32(const Config&) { return std::make_unique<Fp32>(); }
 
 }  // namespace octet

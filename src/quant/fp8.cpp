@@ -5,9 +5,9 @@
 //   loss        times 1000 (section 3)
 //   update      three AXPYs in FP16, rounded stochastically: g = g + decay w, v = momentum v + g, w = w - lr v
 //               (section 2.4)
-// First and last layer are spared as by the other policies here (the paper keeps images and the last layer in FP16).
+// The first and the last layer stay in full precision, as by the other policies here. The paper keeps images and the
+// last layer in FP16.
 #include "kernels/shared/small_float.h"
-#include "src/quant/policies.h"
 #include "src/quant/simulated.h"
 
 namespace octet {
@@ -16,17 +16,18 @@ using namespace simulated;
 
 class Fp8 final : public SimulatedPolicy {
  public:
-  explicit Fp8(const Config::Policy& config) : SimulatedPolicy(config) { require_bits(8, 8, 8); }
-  std::string name() const override { return "fp8"; }
-  RealConvolution real_convolution() const override { return RealConvolution::chunked_float16; }
+  explicit Fp8(const Config::Policy& config)
+      : SimulatedPolicy({.name = "fp8", .real_convolution = RealConvolution::chunked_float16, .loss_scale = 1000}, {},
+                        config) {
+    require_bits(8, 8, 8);
+  }
   void round(Role, Tensor values, const RngKey&) const override {
     for_each(values, [](float& x, int64_t) { x = Float8::nearest(x); });
   }
-  float loss_scale() const override { return 1000; }
   void update(Backend&, const UpdateContext& context, Tensor w, Tensor gradient, Tensor velocity) const override {
     const SgdProblem sgd = context.sgd;
     const RngKey key = context.key;
-    const float scale = loss_scale();
+    const float scale = traits().loss_scale;
     const float* const g = gradient.f32();
     float* const v = velocity.f32();
     // Three independent draws for each element, from one block of random bits.
@@ -42,6 +43,6 @@ class Fp8 final : public SimulatedPolicy {
 
 }  // namespace
 
-std::unique_ptr<Policy> make_fp8(const Config::Policy& config) { return std::make_unique<Fp8>(config); }
+std::unique_ptr<Policy> make_fp8(const Config& config) { return std::make_unique<Fp8>(config.policy); }
 
 }  // namespace octet

@@ -4,13 +4,12 @@
 //               wider at both ends than the values'
 //   weight      in the tensor's range, widened to hold 0, which becomes a code
 //   activation  in the tensor's range
-//   error       stochastic, twice: in the range of each sample for the data gradient (PSQ), and in that of each feature
+//   grad_output stochastic, twice: in the range of each sample for the data gradient (PSQ), and in that of each feature
 //               (channel and pixel) over the batch for the weight gradient
 // The authors quantize the first and the last layer too; here policy.quantize_first and quantize_last decide. Their
 // norms compute a rounded input and read the one before.
 #include <vector>
 
-#include "src/quant/policies.h"
 #include "src/quant/simulated.h"
 
 namespace octet {
@@ -19,18 +18,19 @@ using namespace simulated;
 
 class PerSample final : public SimulatedPolicy {
  public:
-  explicit PerSample(const Config::Policy& config) : SimulatedPolicy(config) { require_bits(8, 8, 8); }
-  std::string name() const override { return "psq"; }
-  bool splits_error() const override { return true; }
+  explicit PerSample(const Config::Policy& config)
+      : SimulatedPolicy({.name = "psq"}, {.splits_grad_output = true}, config) {
+    require_bits(8, 8, 8);
+  }
 
   void round(Role role, Tensor values, const RngKey& key) const override {
     if (role == Role::weight)
       round_nearest(values, with_zero(widened(extremes(values.f32(), values.elements()))).grid(least_step));
     else if (role == Role::activation)
       round_nearest(values, widened(extremes(values.f32(), values.elements())).grid(least_step));
-    else if (role == Role::error)
+    else if (role == Role::grad_output)
       round_by_sample(values, key);
-    else if (role == Role::weight_error)
+    else if (role == Role::grad_output_for_weight)
       round_by_feature(values, key);
   }
 
@@ -43,17 +43,17 @@ class PerSample final : public SimulatedPolicy {
     const float zero = std::floor(-low * 255 / (high - low));
     return zero > 0 ? Extremes{low, (zero - 255) * low / zero} : Extremes{low, high};
   }
-  static void round_by_sample(Tensor error, const RngKey& key) {
-    const int64_t features = error.elements() / error.shape.n;
-    float* const values = error.f32();
-    for_runs(error.elements(), features, [=](int64_t begin, int64_t end) {
+  static void round_by_sample(Tensor gradient, const RngKey& key) {
+    const int64_t features = gradient.elements() / gradient.shape.n;
+    float* const values = gradient.f32();
+    for_runs(gradient.elements(), features, [=](int64_t begin, int64_t end) {
       const AffineGrid grid = widened(extremes(values + begin, end - begin)).grid(least_step);
       each_random(values, begin, end, key, [=](float& g, int64_t, float u) { g = grid.round(g, u - 0.5f); });
     });
   }
-  static void round_by_feature(Tensor error, const RngKey& key) {
-    const int64_t samples = error.shape.n, features = error.elements() / samples;
-    float* const values = error.f32();
+  static void round_by_feature(Tensor gradient, const RngKey& key) {
+    const int64_t samples = gradient.shape.n, features = gradient.elements() / samples;
+    float* const values = gradient.f32();
     for_runs(features, run_length, [=](int64_t begin, int64_t end) {
       std::vector<float> lows(values + begin, values + end), highs = lows, steps(lows.size());
       float *const low = lows.data(), *const high = highs.data(), *const step = steps.data();
@@ -77,6 +77,6 @@ class PerSample final : public SimulatedPolicy {
 
 }  // namespace
 
-std::unique_ptr<Policy> make_psq(const Config::Policy& config) { return std::make_unique<PerSample>(config); }
+std::unique_ptr<Policy> make_psq(const Config& config) { return std::make_unique<PerSample>(config.policy); }
 
 }  // namespace octet

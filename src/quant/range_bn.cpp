@@ -1,11 +1,11 @@
 // Range Batch-Norm and the bifurcated gradients of Banner et al., "Scalable methods for 8-bit training of neural
 // networks" (NeurIPS 2018), simulated, after the authors' code (github.com/eladhoffer/quantized.pytorch):
 //   any value   s = (max - min) / 255, round((x - min) / s) within 0..255, times s, plus min
-//               weights and errors: of the tensor; activations: max and min are means over the samples' own
+//               weights and gradients: of the tensor; activations: max and min are means over the samples' own
 //   activation  stochastic (the code's QuantMeasure names the 16 chunks where `stochastic` is read, so any number but 0
 //               means yes). It matters: a channel whose values all lie within one step would be rounded to one value,
 //               and its range be 0.
-//   error       stochastic; only the data gradient reads it, the weight gradient reads the error before
+//   grad_output stochastic; only the data gradient reads it, the weight gradient reads it unrounded
 //               (section 5, "bifurcation")
 //   norm        (x - mean) / (C(n) (max - min)), max and min being means over 16 chunks of a channel, n pixels each;
 //               C(n) = 0.35 / 2 (1 + sqrt(pi ln 4)) / sqrt(2 ln n); the scale, gamma and beta in 8 bits (section 3)
@@ -17,7 +17,6 @@
 #include <numbers>
 #include <vector>
 
-#include "src/quant/policies.h"
 #include "src/quant/simulated.h"
 
 namespace octet {
@@ -34,9 +33,16 @@ float range_constant(int64_t pixels) {
 
 class RangeBn final : public SimulatedPolicy {
  public:
-  explicit RangeBn(const Config::Policy& config) : SimulatedPolicy(config) { require_bits(8, 8, 8); }
-  std::string name() const override { return "range_bn"; }
-  bool real_weight_gradient() const override { return true; }
+  explicit RangeBn(const Config::Policy& config)
+      : SimulatedPolicy({.name = "range_bn"},
+                        {.unrounded_weight_gradient = true,
+                         .rounds_grad_block_of_norm = true,
+                         .unrounded_shortcut = true,
+                         .own_norm = true,
+                         .norm_momentum = 0.9f},
+                        config) {
+    require_bits(8, 8, 8);
+  }
 
   void round(Role role, Tensor values, const RngKey& key) const override {
     const int64_t samples = values.shape.n, per_sample = values.elements() / samples;
@@ -55,12 +61,6 @@ class RangeBn final : public SimulatedPolicy {
       round_nearest(values, grid);
     else
       round_stochastic(values, grid, key);
-  }
-  bool rounds_value_error(const Site&, bool norm) const override { return norm; }
-  bool spares_shortcuts() const override { return true; }
-  float round_value_error(Tensor error, const RngKey& key) const override {
-    round(Role::error, error, key);
-    return 0;
   }
 
   // The norm divides by sqrt(variance + epsilon), here the range's C(n) (max - min) + epsilon.
@@ -85,7 +85,6 @@ class RangeBn final : public SimulatedPolicy {
       }
     });
   }
-  float norm_momentum(float) const override { return 0.9f; }
   void round_norm(const NormOperands& norm) const override {
     const Shape row{1, 1, 1, norm.x.shape.c};
     std::vector<float> scales(size_t(row.c));
@@ -100,7 +99,6 @@ class RangeBn final : public SimulatedPolicy {
   // With r = 1 / (C (max - min) + epsilon), x^ = (x - mean) r:
   // dL/dx = gamma r (dz - mean(dz)), and dL/dr dr/d(max) / 16 = -+ gamma d_gamma C r / 16 at each chunk's largest and
   // smallest x.
-  bool frozen_statistics() const override { return true; }
   void norm_backward(const NormOperands& norm, const float* d_gamma, const float* d_beta, Tensor d_x) const override {
     const int64_t channels = norm.x.shape.c, pixels = norm.x.shape.pixels();
     std::vector<float> means(static_cast<size_t>(channels)), scales(static_cast<size_t>(channels));
@@ -167,6 +165,6 @@ class RangeBn final : public SimulatedPolicy {
 
 }  // namespace
 
-std::unique_ptr<Policy> make_range_bn(const Config::Policy& config) { return std::make_unique<RangeBn>(config); }
+std::unique_ptr<Policy> make_range_bn(const Config& config) { return std::make_unique<RangeBn>(config.policy); }
 
 }  // namespace octet

@@ -5,21 +5,16 @@
 #include <limits>
 
 #include "kernels/shared/encode.h"
-#include "src/quant/policy.h"
+#include "src/quant/simulation.h"
 
 namespace octet {
 
-class SimulatedPolicy : public Policy {
+class SimulatedPolicy : public Policy, public Simulation {
  public:
-  explicit SimulatedPolicy(const Config::Policy& config) : config_(config) {}
-  bool quantizes(const Site& site) const override {
-    return !(site.first && !config_.quantize_first) && !(site.last && !config_.quantize_last);
-  }
+  SimulatedPolicy(PolicyTraits traits, const SimulationTraits& simulation, const Config::Policy& config)
+      : Policy(complete(std::move(traits), config)), Simulation(simulation), config_(config) {}
   Encoding encoding(Role) const override { return {}; }
-  bool needs_clips() const override { return false; }
-  bool real_weight_gradient() const override { return false; }
-  RealConvolution real_convolution() const override { return RealConvolution::library; }
-  bool simulates() const override { return true; }
+  const Simulation* simulation() const override { return this; }
 
  protected:
   // Policies of fixed widths refuse others.
@@ -28,10 +23,19 @@ class SimulatedPolicy : public Policy {
     REQUIRE_USAGE(
         bits.weight == weight && bits.activation == activation && bits.gradient == gradient,
         say("set policy.bits to {weight: ", weight, ", activation: ", activation, ", gradient: ", gradient, "}"),
-        "policy ", name(), " is defined for ", weight, "/", activation, "/", gradient, " bits, not ", bits.weight, "/",
-        bits.activation, "/", bits.gradient);
+        "policy ", traits().name, " is defined for ", weight, "/", activation, "/", gradient, " bits, not ",
+        bits.weight, "/", bits.activation, "/", bits.gradient);
   }
   Config::Policy config_;
+
+ private:
+  static PolicyTraits complete(PolicyTraits traits, const Config::Policy& config) {
+    traits.quantizes_first = config.quantize_first;
+    traits.quantizes_last = config.quantize_last;
+    traits.on_host = true;
+    if (traits.real_convolution == RealConvolution::fixed_order) traits.real_convolution = RealConvolution::library;
+    return traits;
+  }
 };
 
 namespace simulated {

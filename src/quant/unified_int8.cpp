@@ -1,38 +1,42 @@
-// The paper's policy: symmetric uniform int8 weights, activations and errors (equation 1); nearest rounding forward,
-// stochastic rounding of errors (equation 3); errors clipped where the ClipCoordinator holds them. The first
-// convolution and the last fully connected layer stay real unless asked otherwise.
-#include "src/quant/policies.h"
+// The paper's policy: symmetric uniform int8 weights, activations and gradients (equation 1). Rounding is to the
+// nearest in the forward pass, stochastic for gradients (equation 3). Gradients are clipped where the ClipCoordinator
+// holds their clips. By default the first convolution and the last fully connected layer stay in full precision.
+#include "src/quant/policy.h"
 
 namespace octet {
 namespace {
 
 class UnifiedInt8 final : public Policy {
  public:
-  explicit UnifiedInt8(const Config::Policy& config) : config_(config) {}
-  std::string name() const override { return "unified_int8"; }
-
-  bool quantizes(const Site& site) const override {
-    return !(site.first && !config_.quantize_first) && !(site.last && !config_.quantize_last);
-  }
+  explicit UnifiedInt8(const Config::Policy& config)
+      : Policy({.name = "unified_int8",
+                .quantizes_first = config.quantize_first,
+                .quantizes_last = config.quantize_last,
+                .needs_clips = config.clip.enabled || config.lr_scale.enabled || config.clip.record_histograms}),
+        config_(config) {}
 
   Encoding encoding(Role role) const override {
-    Encoding encoding;
-    encoding.dtype = DType::s8;
+    Encoding encoding{.dtype = DType::s8};
     switch (role) {
       case Role::weight:
-        encoding.qmax = qmax(config_.bits.weight);
-        encoding.per_channel = config_.per_channel_weights;
-        // In the range of the largest, most weights would be 0: those below half of it in 2 bits.
+        encoding.qmax = largest_code(config_.bits.weight);
+        // In the range of the largest weight most weights would be 0: in 2 bits all below half of it.
         if (config_.bits.weight < 8) encoding.range = Range::held;
         break;
-      case Role::activation:
-        encoding.qmax = qmax(config_.bits.activation);
+      case Role::positive_activation:
+        encoding.qmax = largest_code(config_.bits.activation);
+        // Half of the signed codes would never be used.
+        if (config_.unsigned_activations) encoding.dtype = DType::u8, encoding.qmax = 2 * encoding.qmax + 1;
         break;
-      case Role::error:
-      case Role::value_error:
-      case Role::weight_error:
+      case Role::activation:
+      case Role::norm_input:
+        encoding.qmax = largest_code(config_.bits.activation);
+        break;
+      case Role::grad_output:
+      case Role::grad_block:
+      case Role::grad_output_for_weight:
       case Role::exchange:
-        encoding.qmax = qmax(config_.bits.gradient);
+        encoding.qmax = largest_code(config_.bits.gradient);
         encoding.rounding = Rounding::stochastic;
         encoding.range = config_.clip.enabled ? Range::held : Range::absmax;
         break;
@@ -40,28 +44,12 @@ class UnifiedInt8 final : public Policy {
     return encoding;
   }
 
-  // Half of the signed codes would never be used. The paper does not tell behind what its activations are rounded.
-  Encoding positive_activation() const override {
-    Encoding positive = encoding(Role::activation);
-    if (config_.unsigned_activations) positive.dtype = DType::u8, positive.qmax = 2 * positive.qmax + 1;
-    return positive;
-  }
-
-  bool needs_clips() const override {
-    return config_.clip.enabled || config_.lr_scale.enabled || config_.clip.record_histograms;
-  }
-  bool real_weight_gradient() const override { return false; }
-  RealConvolution real_convolution() const override { return RealConvolution::fixed_order; }
-
  private:
-  static int qmax(int64_t bits) { return (1 << (bits - 1)) - 1; }
   Config::Policy config_;
 };
 
 }  // namespace
 
-std::unique_ptr<Policy> make_unified_int8(const Config::Policy& config) {
-  return std::make_unique<UnifiedInt8>(config);
-}
+std::unique_ptr<Policy> make_unified_int8(const Config& config) { return std::make_unique<UnifiedInt8>(config.policy); }
 
 }  // namespace octet

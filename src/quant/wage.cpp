@@ -9,10 +9,9 @@
 //   error       Q(C(e / Shift(max |e|), kE), kE) of the gradient of each activation                (11)
 //   update      g = lr g / Shift(max |g|), rounded stochastically to an integer; w = C(w - g / S(kG), kW) (12)-(14)
 // (11) drops the scale Shift(max |e|) since (12) does not see it; here it stays, a power of two, which changes no bit
-// of (12). A layer that is spared computes with w / alpha itself, which is what is stored of it. No momentum, no decay,
+// of (12). A full-precision layer computes with w / alpha itself, which is what is stored of it. No momentum, no decay,
 // no norm, and a bias stays 0. The learning rate is a power of two, 8 at first. The loss is cross-entropy, as of every
 // policy here; the authors' code takes the sum of squared errors.
-#include "src/quant/policies.h"
 #include "src/quant/simulated.h"
 
 namespace octet {
@@ -21,41 +20,38 @@ using namespace simulated;
 
 class Wage final : public Policy {
  public:
-  explicit Wage(const Config::Policy& config) : config_(config) {
+  explicit Wage(const Config::Policy& config)
+      : Policy(
+            {.name = "wage", .quantizes_last = config.quantize_last, .on_host = true, .rounds_block_gradient = true}),
+        config_(config) {
     weight_clip_ = 1 - power(1 - int(config.bits.weight));
     activation_clip_ = 1 - power(1 - int(config.bits.activation));
     REQUIRE_USAGE(!config.quantize_first, "set policy.quantize_first to false",
                   "policy wage: images are normalized, not in [-1, 1], so the first layer's input has no 8-bit form");
   }
-  std::string name() const override { return "wage"; }
-  bool quantizes(const Site& site) const override { return !site.first && !(site.last && !config_.quantize_last); }
   Encoding encoding(Role role) const override {
     Encoding encoding{.dtype = DType::s8, .range = Range::held};
     encoding.held = role == Role::weight ? &weight_clip_ : &activation_clip_;
-    encoding.qmax = qmax(role == Role::weight ? config_.bits.weight : config_.bits.activation);
-    // The error's clip follows from each gradient: see round_value_error().
-    if (role == Role::error) encoding.held = nullptr, encoding.qmax = qmax(config_.bits.gradient);
+    encoding.qmax = largest_code(role == Role::weight ? config_.bits.weight : config_.bits.activation);
+    // The clip of grad_output follows from each gradient: see round_block_gradient().
+    if (role == Role::grad_output) encoding.held = nullptr, encoding.qmax = largest_code(config_.bits.gradient);
     return encoding;
   }
-  bool needs_clips() const override { return false; }
-  bool real_weight_gradient() const override { return false; }
-  RealConvolution real_convolution() const override { return RealConvolution::fixed_order; }
-  bool computes_on_host() const override { return true; }
-  float activation_clip() const override { return activation_clip_; }
 
-  // (11). The values are code * Shift / S afterwards, and the largest code's value is the clip that encodes them
-  // exactly.
-  bool rounds_value_error(const Site&, bool) const override { return true; }
-  float round_value_error(Tensor error, const RngKey&) const override {
+  // (10) and (11). The values are code * Shift / S afterwards, so the largest code's value is the clip that encodes
+  // them exactly.
+  float round_block_gradient(const BlockGradient& block, const RngKey&) const override {
+    if (block.coded_activation) stop_at_clip(block);
+    const Tensor error = block.gradient;
     const int bits = int(config_.bits.gradient);
     const float scale = shift(absmax(error));
     for_each(error, [=](float& e, int64_t) { e = grid(clip(e / scale, bits), bits) * scale; });
     return scale * (1 - power(1 - bits));
   }
 
-  bool initialize(Tensor weight, int64_t fan_in, bool spared, const RngKey& key) const override {
+  bool initialize(Tensor weight, int64_t fan_in, bool full_precision, const RngKey& key) const override {
     const float limit = std::max(smallest_step(), fan_in_limit(fan_in));
-    const float unit = spared ? weight_gain(fan_in) : 1;
+    const float unit = full_precision ? weight_gain(fan_in) : 1;
     for_each(weight, [&](float& w, int64_t i) {
       const float uniform = float(philox(uint64_t(i), key.step, key.site, key.seed).word[0]) / 4294967296.0f;
       w = unit * clip(grid((2 * uniform - 1) * limit, int(config_.bits.weight)), int(config_.bits.weight));
@@ -72,7 +68,7 @@ class Wage final : public Policy {
     const float scale = shift(absmax(gradient)), rate = context.sgd.learning_rate;
     const float steps = power(int(config_.bits.gradient) - 1);
     const float* const g = gradient.f32();
-    const float unit = context.spared ? weight_gain(w.shape.h * w.shape.w * w.shape.c) : 1;
+    const float unit = context.full_precision ? weight_gain(w.shape.h * w.shape.w * w.shape.c) : 1;
     for_each_random(w, context.key, [=, bits = int(config_.bits.weight)](float& value, int64_t i, float u) {
       const float n = rate * (g[i] / scale);
       const float whole = floor_of(std::abs(n));
@@ -87,7 +83,12 @@ class Wage final : public Policy {
   }
 
  private:
-  static int qmax(int64_t bits) { return (1 << (bits - 1)) - 1; }
+  // The gradient does not pass where the activation was clipped. Blocks have no norm, and no shortcut here.
+  void stop_at_clip(const BlockGradient& block) const {
+    const float* const z = block.convolved.f32();
+    for_each(block.gradient, [=, bias = block.bias, channels = block.gradient.shape.c, clip = activation_clip_](
+                                 float& g, int64_t i) { g = z[i] + bias[i % channels] > clip ? 0 : g; });
+  }
   float smallest_step() const { return 1.5f / power(int(config_.bits.weight) - 1); }
   static float fan_in_limit(int64_t fan_in) { return std::sqrt(3.0f / float(fan_in)); }
   Config::Policy config_;
@@ -96,6 +97,11 @@ class Wage final : public Policy {
 
 }  // namespace
 
-std::unique_ptr<Policy> make_wage(const Config::Policy& config) { return std::make_unique<Wage>(config); }
+std::unique_ptr<Policy> make_wage(const Config& config) {
+  REQUIRE_USAGE(config.train.momentum == 0 && config.train.decay == 0,
+                "set train.momentum: 0 and train.decay: 0; its learning rate begins at 8", config.file,
+                ": policy wage has an update of its own, without momentum and decay");
+  return std::make_unique<Wage>(config.policy);
+}
 
 }  // namespace octet

@@ -8,11 +8,10 @@
 //   update      weights: n = SR(G g / Shift(max |g|)) within +-(G - 1), g = Q(n / (128 S(8)), 15), G = 128, then 32, 8
 //               and 2 from 60, 80 and 90 % of the steps on; norms: g = Q(g, 15); g holds the decay's gradient
 //               v = momentum v + g, w = Q(w - C(Q(lr, 10), 10) v, 24), and v is kept as Q(v, 13)
-//               of the spared layers (first and last): plain SGD at that learning rate
+//               full-precision layers (first and last): plain SGD at that learning rate
 // The authors' momentum is 1/4. A learning rate below 1/1024 is 0.
 #include <vector>
 
-#include "src/quant/policies.h"
 #include "src/quant/simulated.h"
 
 namespace octet {
@@ -21,24 +20,25 @@ using namespace simulated;
 
 class WageUbn final : public SimulatedPolicy {
  public:
-  explicit WageUbn(const Config::Policy& config) : SimulatedPolicy(config) { require_bits(8, 8, 8); }
-  std::string name() const override { return "wageubn"; }
+  explicit WageUbn(const Config::Policy& config)
+      : SimulatedPolicy({.name = "wageubn"},
+                        {.rounds_grad_block_of_norm = true, .rounds_grad_block_without_norm = true}, config) {
+    require_bits(8, 8, 8);
+  }
 
   void round(Role role, Tensor values, const RngKey&) const override {
     if (role == Role::weight) for_each(values, [](float& w, int64_t) { w = clip(grid(w, 8), 8); });
     if (role == Role::activation) for_each(values, [](float& a, int64_t) { a = grid(a, 8); });
-    if (role != Role::error) return;
+    if (role == Role::grad_block) {
+      const float scale = shift(absmax(values));
+      for_each(values, [=](float& e, int64_t) { e = scale * clamp(grid(e / scale, 8), -1, 1); });
+    }
+    if (role != Role::grad_output) return;
     const float step = shift(absmax(values)) / 128;
     for_each(values, [=](float& e, int64_t) {
       const float t = e / step;
       e = step * (std::abs(t) < 1 ? grid(t, 8) : clamp(nearest_integer(t), -127, 127));
     });
-  }
-  bool rounds_value_error(const Site& site, bool) const override { return !site.last; }
-  float round_value_error(Tensor error, const RngKey&) const override {
-    const float scale = shift(absmax(error));
-    for_each(error, [=](float& e, int64_t) { e = scale * clamp(grid(e / scale, 8), -1, 1); });
-    return 0;
   }
 
   void round_norm(const NormOperands& norm) const override {
@@ -65,7 +65,7 @@ class WageUbn final : public SimulatedPolicy {
     const double done = context.progress;
     const float levels = done < 0.6 ? 128 : done < 0.8 ? 32 : done < 0.9 ? 8 : 2;
     const float rate = clip(grid(context.sgd.learning_rate, 10), 10);
-    if (context.spared) {
+    if (context.full_precision) {
       SgdProblem sgd = context.sgd;
       sgd.learning_rate = rate;
       return backend.sgd_update(sgd, w, gradient, velocity, nullptr);
@@ -93,6 +93,6 @@ class WageUbn final : public SimulatedPolicy {
 
 }  // namespace
 
-std::unique_ptr<Policy> make_wageubn(const Config::Policy& config) { return std::make_unique<WageUbn>(config); }
+std::unique_ptr<Policy> make_wageubn(const Config& config) { return std::make_unique<WageUbn>(config.policy); }
 
 }  // namespace octet

@@ -10,6 +10,7 @@
 #include "kernels/base/error.h"
 #include "src/config/config.h"
 #include "src/report/records.h"
+#include "src/tasks/metric_display.h"
 #include "src/train/result.h"
 
 namespace octet {

@@ -1,7 +1,5 @@
 #include "src/report/records.h"
 
-#include <fmt/format.h>
-
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -11,14 +9,6 @@
 
 namespace octet {
 namespace {
-
-const MetricDisplay displays[] = {
-    {"top1", "top-1", "Top-1 accuracy", true},
-    {"top5", "top-5", "Top-5 accuracy", true, false},
-    {"loss", "loss", "Loss"},
-    {"learning_rate", "learning rate", "Learning rate"},
-    {"images_per_second", "images / s", "Images per second"},
-};
 
 // A number that was not finite is null in the file.
 double number_of(const nlohmann::json& record, const std::string& key) {
@@ -32,17 +22,6 @@ void add(Series& series, double step, double value) {
 }
 
 }  // namespace
-
-std::string MetricDisplay::text(double value) const {
-  if (!std::isfinite(value)) return "not finite";
-  return share ? fmt::format("{:.2f} %", 100 * value) : fmt::format("{:.3f}", value);
-}
-
-MetricDisplay display_of(const std::string& name) {
-  for (const MetricDisplay& display : displays)
-    if (display.name == name) return display;
-  return {name, name, name};
-}
 
 RunRecords read_records(const std::string& directory) {
   RunRecords records;

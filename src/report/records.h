@@ -8,22 +8,6 @@
 
 namespace octet {
 
-// How reports show a metric. Runs name their metrics in their records; reports know no others than they find there.
-struct MetricDisplay {
-  std::string name;    // in records and result.json: "top1"
-  std::string label;   // in a sentence or a table: "top-1"
-  std::string title;   // above a chart: "Top-1 accuracy"
-  bool share = false;  // 0 to 1, shown as percent
-  bool main = true;    // has a chart and a tile on the page of a run
-
-  double factor() const { return share ? 100 : 1; }
-  std::string with_unit() const { return share ? label + " (%)" : label; }
-  std::string text(double value) const;  // "91.25 %", "0.312", "not finite"
-};
-
-// The display of a metric; its bare name for one that is not in the table.
-MetricDisplay display_of(const std::string& name);
-
 struct RunRecords {
   // Values over steps, by "train/loss", "test/top1" ...
   std::map<std::string, Series> metrics;

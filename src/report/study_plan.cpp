@@ -6,10 +6,11 @@
 #include "kernels/base/error.h"
 #include "src/config/keys.h"
 #include "src/config/yaml.h"
+#include "src/data/loader.h"
 #include "src/train/dry_plan.h"
+#include "src/train/rank.h"
 #include "src/train/result.h"
 #include "src/train/run_directory.h"
-#include "src/train/trainer.h"
 
 namespace octet {
 namespace {
@@ -56,7 +57,7 @@ class Reader {
                         "` would give all runs of a row one seed");
         run.overrides.push_back("seed=" + std::to_string(seed));
         const Config config = load_config(plan.base, run.overrides);  // finds mistakes before the first run
-        if (plan.runs.empty() || plan.runs.back().row != row) DryPlan(config, plan.ranks, plan_options(config));
+        if (plan.runs.empty() || plan.runs.back().row != row) check(config, plan.ranks);
         for (const StudyRun& other : plan.runs)
           REQUIRE_USAGE(other.name != run.name, "give each row its own labels", file_, ": two runs are named ",
                         run.name);
@@ -67,6 +68,10 @@ class Reader {
   }
 
  private:
+  static void check(const Config& config, int64_t ranks) {
+    const int64_t side = image_side(config.data);
+    DryPlan(config, side, side, batch_of_rank(config, ranks), {.storage = storage_of(config)});
+  }
   std::string at(const YAML::Node& node) const { return position_of(node.Mark(), file_); }
 
   std::string text(const char* key, const std::string& otherwise) const {

@@ -15,6 +15,7 @@
 #include "kernels/base/error.h"
 #include "src/config/keys.h"
 #include "src/report/records.h"
+#include "src/tasks/metric_display.h"
 #include "src/train/result.h"
 
 namespace octet {

@@ -74,8 +74,8 @@ void Progress::step(const StepStatus& status, double now) {
     speed = fmt::format("  {:.0f} img/s", static_cast<double>(images) / elapsed);
     left = "  ETA " + clock_text(seconds_per_step * static_cast<double>(status.steps_left));
   }
-  const std::string figures = fmt::format("  loss {:.3f}  top-1 {:.1f} %{}  data {:.1f} %{}", status.loss,
-                                          100 * status.top1, speed, 100 * status.data_share, left);
+  const std::string figures =
+      fmt::format("  {}{}  data {:.1f} %{}", status.figures, speed, 100 * status.data_share, left);
   if (!live_) {
     out_ << fmt::format("epoch {}/{}  step {}/{}{}", status.epoch, status.epochs, status.step, status.steps, figures)
          << '\n'
@@ -92,13 +92,10 @@ void Progress::step(const StepStatus& status, double now) {
 }
 
 void Progress::epoch(const EpochStatus& status) {
-  const std::string test =
-      status.test ? fmt::format("test loss {:.3f} top-1 {:.1f} %", status.test->loss, 100 * status.test->top1)
-                  : "not tested";
+  const std::string test = status.test.empty() ? "not tested" : "test " + status.test;
   out_ << (line_open_ ? kClear : "") << (bold_ ? "\033[1m" : "")
-       << fmt::format("epoch {}/{}: train loss {:.3f} top-1 {:.1f} % | {} | {:.0f} img/s | {}", status.epoch,
-                      status.epochs, status.train_loss, 100 * status.train_top1, test, status.images_per_second,
-                      clock_text(status.seconds))
+       << fmt::format("epoch {}/{}: train {} | {} | {:.0f} img/s | {}", status.epoch, status.epochs, status.train, test,
+                      status.images_per_second, clock_text(status.seconds))
        << (bold_ ? "\033[0m" : "") << '\n'
        << std::flush;
   line_open_ = false;

@@ -2,7 +2,6 @@
 #pragma once
 #include <cstdint>
 #include <deque>
-#include <optional>
 #include <ostream>
 #include <string>
 
@@ -13,17 +12,13 @@ struct StepStatus {
   int64_t step = 1, steps = 1;    // of this epoch, counted from 1
   int64_t steps_left = 0;         // until the end of training
   int64_t images = 0;             // of this step, over all ranks
-  double loss = 0, top1 = 0;      // top1: 0 to 1
+  std::string figures;            // "loss 1.234  top-1 56.1 %"
   double data_share = 0;          // of the time, spent waiting for data: 0 to 1
 };
 
 struct EpochStatus {
   int64_t epoch = 1, epochs = 1;
-  double train_loss = 0, train_top1 = 0;
-  struct Test {
-    double loss = 0, top1 = 0;
-  };
-  std::optional<Test> test;  // empty: not evaluated after this epoch
+  std::string train, test;  // figures; test is empty where the epoch was not evaluated
   double images_per_second = 0, seconds = 0;
 };
 

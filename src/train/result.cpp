@@ -54,7 +54,8 @@ std::optional<Result> read_result(const std::string& run_directory) {
     for (const auto& [name, value] : json.items())  // the others are metrics
       result.metrics.push_back({at = name, value.is_null() ? NAN : value.get<double>()});
   } catch (const nlohmann::json::exception& error) {
-    const auto line = 1 + std::count(text.begin(), text.begin() + std::min(text.find('"' + at + '"'), text.size()), '\n');
+    const auto line =
+        1 + std::count(text.begin(), text.begin() + std::min(text.find('"' + at + '"'), text.size()), '\n');
     throw UsageError(__FILE__, __LINE__, say(file, ":", line, ": octet did not write `", at, "`: ", error.what()),
                      "restore the file; or move it away, and octet train --resume writes it again");
   }

@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "src/train/tensorboard.h"
+#include "src/graph/metrics.h"
 
 namespace octet {
 
 struct Result {
-  std::vector<Scalar> metrics;  // on the test set; first the one that studies compare runs by
+  Scalars metrics;  // on the test set; first the one that studies compare runs by
   int64_t epochs = 0, steps = 0;
   int64_t ranks = 1;
   int64_t images = 0;  // that all steps of the run took, over all ranks

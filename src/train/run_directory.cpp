@@ -75,7 +75,7 @@ std::optional<Difference> training_difference(const Config& before, const Config
   // Without clips and scales, recording decides what a checkpoint holds.
   const bool clips = now.policy.clip.enabled || now.policy.lr_scale.enabled;
   return first_difference(before, now, [&](std::string_view path) {
-    if (path == "backend.real_layers" || path == "comm.exchange") return true;
+    if (path == "comm.exchange") return true;
     if (path == "comm.bucket_mb") return now.comm.exchange == "fp32";   // orders the sums of real gradients
     if (path == "comm.transport") return now.backend.device == "cuda";  // so does the library, on more than two ranks
     if (path == "policy.clip.record_histograms") return !clips;

@@ -5,12 +5,9 @@
 #include <span>
 #include <string>
 
-namespace octet {
+#include "src/graph/metrics.h"
 
-struct Scalar {
-  std::string name;
-  double value = 0;
-};
+namespace octet {
 
 class EventFile {
  public:

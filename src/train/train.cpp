@@ -1,4 +1,6 @@
 // `octet train`: epochs of steps, evaluation, metrics, checkpoints, and an orderly stop.
+#include "src/train/train.h"
+
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
@@ -11,12 +13,13 @@
 #include <optional>
 #include <utility>
 
+#include "src/tasks/metric_display.h"
 #include "src/train/checkpoint_store.h"
 #include "src/train/metrics.h"
 #include "src/train/progress.h"
+#include "src/train/rank.h"
 #include "src/train/result.h"
 #include "src/train/run_directory.h"
-#include "src/train/train.h"
 #include "src/train/trainer.h"
 #include "src/version.h"
 
@@ -41,7 +44,7 @@ double seconds_now() {
 class TrainingRun {
  public:
   TrainingRun(const Config& config, Transport& transport, const TrainOptions& options)
-      : config_(config), transport_(transport), trainer_(config, transport, plan_options(config)) {
+      : config_(config), transport_(transport), trainer_(config, transport) {
     steps_per_epoch_ = trainer_.steps_per_epoch();
     total_steps_ = config.train.epochs * steps_per_epoch_;
     if (config.train.steps > 0) total_steps_ = std::min(total_steps_, config.train.steps);
@@ -51,7 +54,7 @@ class TrainingRun {
     transport.broadcast(std::as_writable_bytes(std::span(state)), 0);
     done_ = state[0], finished_ = state[1] != 0, owes_test_ = state[2] != 0;
     if (done_ > 0)
-      trainer_.broadcast_state();
+      trainer_.state().broadcast(transport);
     else if (options.resume)
       trainer_.load_initial_weights();
   }
@@ -64,7 +67,7 @@ class TrainingRun {
     if (owes_test_ && !test()) return checkpointed(true);  // the one that it began with
     begin_epoch();
     while (done_ < total_steps_) {
-      const Report report = train_step();
+      const StepReport report = train_step();
       const bool stops = report.stop && done_ < total_steps_;
       const int64_t every = config_.checkpoint.every_steps > 0 ? config_.checkpoint.every_steps : steps_per_epoch_;
       const bool due = stops || done_ == total_steps_ || done_ % every == 0;
@@ -101,7 +104,7 @@ class TrainingRun {
                       " has more steps than the ", total_steps_, " that are asked for");
         if (metadata.contains("commit")) commits_ = metadata.at("commit");
         if (!commits_.ends_with(commit)) commits_ += std::string(", then ") + commit;
-        trainer_.load(*found.file, found.path, false);
+        trainer_.state().load(*found.file, found.path, false);
         done_ = found.step;
         spdlog::info("resumed {} at step {} of {}, on {} rank(s)", found.path, done_, total_steps_, transport_.size());
       } else {
@@ -124,9 +127,10 @@ class TrainingRun {
     spdlog::info("{} on {}", config_.model.name, trainer_.datasets().train->describe());
     const std::string note = trainer_.backend().note();
     spdlog::info("policy {}, storage {}, {} rank(s), {} {}{}, arena {:.1f} MB, {} parameters, run directory {}",
-                 config_.policy.name, name_of(plan_options(config_).storage), transport_.size(),
-                 trainer_.backend().name(), trainer_.backend().isa(), note.empty() ? "" : " (" + note + ")",
-                 double(trainer_.plan().arena_bytes()) / 1e6, trainer_.plan().parameter_count(), path);
+                 config_.policy.name, name_of(storage_of(config_)), transport_.size(), trainer_.backend().name(),
+                 trainer_.backend().isa(), note.empty() ? "" : " (" + note + ")",
+                 double(trainer_.training_step().plan().arena_bytes()) / 1e6,
+                 trainer_.training_step().parameters().count(), path);
   }
 
   bool ends_epoch() const { return done_ % steps_per_epoch_ == 0 || done_ == total_steps_; }
@@ -136,29 +140,32 @@ class TrainingRun {
   }
 
   void begin_epoch() {
-    epoch_loss_ = epoch_top1_ = 0;
+    epoch_sums_.clear();
     epoch_steps_ = epoch_counted_ = 0;
     epoch_start_ = seconds_now();
   }
 
-  Report train_step() {
+  StepReport train_step() {
     const double before = seconds_now(), waited = trainer_.wait_seconds();
-    const Report report = trainer_.step(done_, stop_wanted != 0);
+    const StepReport report = trainer_.step(done_, stop_wanted != 0);
     ++done_;
     const double now = seconds_now();
     train_seconds_ += now - before;
     ++epoch_steps_;
     if (!report.skipped) {
       ++epoch_counted_;
-      epoch_loss_ += report.loss;
-      epoch_top1_ += report.top1;
+      if (epoch_sums_.empty()) epoch_sums_ = Scalars(report.figures.size());
+      for (size_t i = 0; i < report.figures.size(); ++i)
+        epoch_sums_[i] = {report.figures[i].name, epoch_sums_[i].value + report.figures[i].value};
     }
-    if (!leads()) return report;
+    if (leads()) record(report, now - before, (trainer_.wait_seconds() - waited) / std::max(now - before, 1e-9), now);
+    return report;
+  }
 
+  void record(const StepReport& report, double seconds, double data_share, double now) {
     if (report.skipped)
       spdlog::warn("step {}: {}; the step was skipped", done_,
                    report.empty ? "no image of the batch could be read" : "loss or gradient is not finite");
-    const double data_share = (trainer_.wait_seconds() - waited) / std::max(now - before, 1e-9);
     const int64_t epoch = (done_ - 1) / steps_per_epoch_;
     progress_->step({.epoch = epoch + 1,
                      .epochs = config_.train.epochs,
@@ -166,26 +173,31 @@ class TrainingRun {
                      .steps = steps_per_epoch_,
                      .steps_left = total_steps_ - done_,
                      .images = config_.data.batch,
-                     .loss = report.loss,
-                     .top1 = report.top1,
+                     .figures = show(report.figures, 1, false, "  "),
                      .data_share = data_share},
                     now);
     if (done_ % config_.train.log_every_steps == 0 || done_ == 1) {
-      const Scalar scalars[] = {{"loss", report.loss},
-                                {"top1", report.top1},
-                                {"learning_rate", report.learning_rate},
-                                {"images_per_second", double(config_.data.batch) / (now - before)},
-                                {"data_wait_share", data_share},
-                                {"exchange_hidden_share", trainer_.hidden_share()}};
+      Scalars scalars = headlines(report.figures);
+      scalars.insert(scalars.end(), {{"learning_rate", trainer_.learning_rate_at(done_ - 1)},
+                                     {"images_per_second", double(config_.data.batch) / seconds},
+                                     {"data_wait_share", data_share},
+                                     {"exchange_hidden_share", trainer_.hidden_share()}});
       metrics_->write(done_, "train", scalars);
     }
     if (report.clips_updated) write_clips();
-    return report;
+  }
+
+  // What a training step records of its figures.
+  static Scalars headlines(const Scalars& figures) {
+    Scalars chosen;
+    for (const Scalar& figure : figures)
+      if (display_of(figure.name).main) chosen.push_back(figure);
+    return chosen;
   }
 
   void write_clips() {
     std::vector<ClipRecord> records;
-    const ClipCoordinator& clips = *trainer_.clips();
+    const ClipCoordinator& clips = *trainer_.training_step().clips();
     const std::vector<ClipChoice> choices = clips.state().choices;
     for (int layer = 0; layer < clips.layers(); ++layer)
       records.push_back({clips.name(layer), choices[size_t(layer)].clip, choices[size_t(layer)].cosine_distance,
@@ -198,11 +210,10 @@ class TrainingRun {
 
   // False: a signal ended it, and a resumed run begins with it.
   bool test() {
-    const std::optional<Report> report = trainer_.evaluate([] { return stop_wanted != 0; });
-    if (!report) return false;
-    test_ = *report;
-    const Scalar scalars[] = {{"loss", test_.loss}, {"top1", test_.top1}, {"top5", test_.top5}};
-    if (leads() && !std::exchange(test_is_recorded_, false)) metrics_->write(done_, "test", scalars);
+    std::optional<Scalars> figures = trainer_.evaluate([] { return stop_wanted != 0; });
+    if (!figures) return false;
+    test_ = std::move(*figures);
+    if (leads() && !std::exchange(test_is_recorded_, false)) metrics_->write(done_, "test", test_);
     return true;
   }
 
@@ -210,15 +221,13 @@ class TrainingRun {
     const double seconds = seconds_now() - epoch_start_;
     if (tests() && !test()) return false;
     if (leads()) {
-      EpochStatus status;
-      status.epoch = epoch();
-      status.epochs = config_.train.epochs;
-      status.train_loss = epoch_loss_ / double(epoch_counted_);  // NaN if there was none
-      status.train_top1 = epoch_top1_ / double(epoch_counted_);
-      status.seconds = seconds;
-      status.images_per_second = double(epoch_steps_ * config_.data.batch) / seconds;
-      if (tests()) status.test = EpochStatus::Test{test_.loss, test_.top1};
-      progress_->epoch(status);
+      for (Scalar& sum : epoch_sums_) sum.value /= double(epoch_counted_);
+      progress_->epoch({.epoch = epoch(),
+                        .epochs = config_.train.epochs,
+                        .train = epoch_sums_.empty() ? "every step was skipped" : show(epoch_sums_, 1, false, " "),
+                        .test = tests() ? show(test_, 1, false, " ") : "",
+                        .images_per_second = double(epoch_steps_ * config_.data.batch) / seconds,
+                        .seconds = seconds});
     }
     begin_epoch();
     return true;
@@ -226,11 +235,12 @@ class TrainingRun {
 
   // Collective. False: the disk refused; the last good checkpoint stays.
   bool save() {
-    trainer_.check_agreement();
+    trainer_.expect_checkpoint(done_);
+    trainer_.state().check_agreement(transport_);
     int64_t saved = 1;
     if (leads()) {
       std::vector<std::vector<float>> storage;
-      const std::vector<NamedTensor> tensors = trainer_.save(storage, false);
+      const std::vector<NamedTensor> tensors = trainer_.state().save(storage, false);
       std::string reason;
       saved = store_->save(done_, tensors,
                            {{"config", to_yaml(config_)}, {"commit", commits_}, {"data", data_fingerprint()}}, reason);
@@ -248,16 +258,27 @@ class TrainingRun {
   }
 
   void finish(int64_t first, double wall) {
-    trainer_.check_agreement();
+    trainer_.expect_checkpoint(done_);
+    trainer_.state().check_agreement(transport_);
     const Datasets& data = trainer_.datasets();
     if (const int64_t skipped = data.train->skipped() + data.test->skipped(); skipped > 0)
       spdlog::warn("{} images could not be read and were left out", skipped);
     if (!leads()) return;
     std::vector<std::vector<float>> storage;
-    write_safetensors(directory_->path() + "/weights.safetensors", trainer_.save(storage, true),
+    write_safetensors(directory_->path() + "/weights.safetensors", trainer_.state().save(storage, true),
                       {{"config", to_yaml(config_)}});
+    const Result result = result_of(done_ - first, wall);
+    write_result(directory_->path(), result);
+    if (trainer_.skipped_steps() > 0)
+      spdlog::warn("{} of {} steps were skipped", trainer_.skipped_steps(), done_ - first);
+    spdlog::info("done: test {}; {:.0f} img/s; {}", show(test_, 2, true, ", "), result.images_per_second,
+                 directory_->path() + "/result.json");
+  }
+
+  Result result_of(int64_t steps, double wall) {
+    TrainingStep& step = trainer_.training_step();
     Result result;
-    result.metrics = {{"top1", test_.top1}, {"top5", test_.top5}, {"loss", test_.loss}};
+    result.metrics = judge_first(trainer_.task(), test_);
     result.epochs = config_.train.epochs;
     result.steps = done_;
     result.ranks = transport_.size();
@@ -267,21 +288,17 @@ class TrainingRun {
     result.isa = trainer_.backend().isa();
     result.threads = threads_of_rank(config_, transport_);
     result.policy = config_.policy.name;
-    const int64_t steps = done_ - first;
     result.images_per_second = steps > 0 ? double(steps * config_.data.batch) / train_seconds_ : 0;
     result.wall_seconds = wall;
     rusage usage = {};
     getrusage(RUSAGE_SELF, &usage);
     result.peak_memory_bytes = uint64_t(usage.ru_maxrss) * 1024;
-    result.arena_bytes = trainer_.plan().arena_bytes();
-    result.wire_bytes_per_step = steps > 0 ? uint64_t(trainer_.wire_bytes() / steps) : 0;
-    result.weights_sha256 = trainer_.weights_sha256();
+    result.arena_bytes = step.plan().arena_bytes();
+    result.wire_bytes_per_step = steps > 0 ? uint64_t(step.exchange().wire_bytes() / steps) : 0;
+    result.weights_sha256 = trainer_.state().weights_sha256();
     result.data = data_fingerprint();
     result.commit = commits_;
-    write_result(directory_->path(), result);
-    if (trainer_.skipped_steps() > 0) spdlog::warn("{} of {} steps were skipped", trainer_.skipped_steps(), steps);
-    spdlog::info("done: test top-1 {:.2f} %, top-5 {:.2f} %, loss {:.4f}; {:.0f} img/s; {}", 100 * test_.top1,
-                 100 * test_.top5, test_.loss, result.images_per_second, directory_->path() + "/result.json");
+    return result;
   }
 
   const Config& config_;
@@ -291,7 +308,7 @@ class TrainingRun {
   std::unique_ptr<CheckpointStore> store_;
   std::unique_ptr<MetricsWriter> metrics_;
   std::unique_ptr<Progress> progress_;
-  Report test_;
+  Scalars test_;  // the last test's figures
   int64_t steps_per_epoch_ = 0, total_steps_ = 0;
   int64_t done_ = 0;               // steps
   bool finished_ = false;          // before this run of the program
@@ -299,7 +316,8 @@ class TrainingRun {
   bool test_is_recorded_ = false;  // the owed one
   std::string commits_ = commit;   // of the builds that trained it
   int64_t epoch_steps_ = 0, epoch_counted_ = 0;
-  double epoch_loss_ = 0, epoch_top1_ = 0, epoch_start_ = 0, train_seconds_ = 0;
+  Scalars epoch_sums_;
+  double epoch_start_ = 0, train_seconds_ = 0;
 };
 
 }  // namespace

@@ -55,20 +55,20 @@ void run(const std::string& file, const std::string& weights, const std::string&
     overrides.insert(overrides.end(), {"model.initial_weights=" + weights, "data.root=" + root, "train.lr=0"});
     const Config config = load_config(file, overrides);
     Variant variant{setting.empty() ? "as configured" : setting, {}, 0, {}, {}};
-    variant.trainer = std::make_unique<Trainer>(config, *transport, plan_options(config));
+    variant.trainer = std::make_unique<Trainer>(config, *transport);
     variant.trainer->load_initial_weights();
     variant.trainer->start(0);
     variants.push_back(std::move(variant));
   }
 
-  const auto& reference = variants[0].trainer->plan().params();
+  const auto& reference = variants[0].trainer->training_step().parameters().all();
   for (Variant& variant : variants) variant.layers.resize(reference.size());
   for (int batch = 0; batch < batches; ++batch)
     for (Variant& variant : variants) {
-      variant.loss += variant.trainer->step(batch, false).loss / batches;
+      variant.loss += variant.trainer->step(batch, false).figures.front().value / batches;
       for (size_t p = 0; p < reference.size(); ++p) {
         if (!is_weight(reference[p].kind)) continue;
-        const Tensor& gradient = variant.trainer->plan().params()[p].gradient;
+        const Tensor& gradient = variant.trainer->training_step().parameters().all()[p].gradient;
         variant.layers[p].add(gradient, reference[p].gradient);
         variant.all.add(gradient, reference[p].gradient);
       }

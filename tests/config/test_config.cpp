@@ -212,9 +212,6 @@ TEST(Config, KeysThatContradictEachOther) {
   expect_part(refusal("train: {schedule: multi_step}"), "multi_step needs `train.milestones`");
   expect_part(refusal("train: {milestones: [5, 5]}"), "run.yaml:1:9: `train.milestones`: epochs do not rise");
   expect_part(refusal("data: {mean: [0.5]}"), "run.yaml:1:8: `data.mean`: length 1");
-  expect_part(
-      refusal("policy: {bits: {weight: 2}, per_channel_weights: true}"),
-      "run.yaml:1:29: `policy.per_channel_weights` has no search for the clips that `policy.bits.weight` 2 needs");
   expect_part(refusal("train: {epochs: 2, warmup_epochs: 3}"), "is more than `train.epochs` 2");
   expect_part(refusal("train: {nesterov: true, momentum: 0}"), "needs `train.momentum`");
 }

@@ -44,9 +44,8 @@ class Place {
     QTensor to = from;
     to.values = copy(from.values);
     if (from.scale != nullptr) {
-      const size_t scales = from.per_channel ? static_cast<size_t>(from.values.shape.n) : 1;
-      to.scale = static_cast<float*>(room(scales * sizeof(float)));
-      backend.to_device(to.scale, from.scale, scales * sizeof(float));
+      to.scale = static_cast<float*>(room(sizeof(float)));
+      backend.to_device(to.scale, from.scale, sizeof(float));
     }
     return to;
   }
@@ -57,8 +56,7 @@ class Place {
   }
   QTensor zeros_for(const Encoding& encoding, Shape shape) {
     QTensor to{zeros(shape, encoding.dtype)};
-    to.per_channel = encoding.quantized() && encoding.per_channel;
-    if (encoding.quantized()) to.scale = zeros({1, 1, 1, to.per_channel ? shape.n : 1}).f32();
+    if (encoding.quantized()) to.scale = zeros({1, 1, 1, 1}).f32();
     return to;
   }
   // Copies, with room for codes where there are none.
@@ -83,8 +81,7 @@ class Place {
   void keep(std::string name, Tensor tensor) { kept_.push_back({std::move(name), tensor}); }
   void keep(const std::string& name, QTensor tensor) {
     keep(name, tensor.values);
-    if (!tensor.real())
-      keep(name + " scale", Tensor{tensor.scale, {1, 1, 1, tensor.per_channel ? tensor.values.shape.n : 1}});
+    if (!tensor.real()) keep(name + " scale", Tensor{tensor.scale, {1, 1, 1, 1}});
   }
   void keep(const std::string& name, Moments m, int64_t channels) {
     const Shape shape{1, 1, 1, channels};

@@ -20,16 +20,16 @@ Result trained(const std::string& device, std::vector<std::string> settings, int
   settings.push_back("backend.device=" + device);
   const Config config = parse_config("data: {name: synthetic, samples: 64, workers: 1}\n", "test.yaml", settings);
   const auto transport = make_self_transport();
-  Trainer trainer(config, *transport, plan_options(config));
+  Trainer trainer(config, *transport);
   trainer.start(0);
   Result result;
   for (int64_t step = 0; step < steps; ++step) {
-    const Report report = trainer.step(step, false);
+    const StepReport report = trainer.step(step, false);
     EXPECT_FALSE(report.skipped);
-    result.losses.push_back(report.loss);
+    result.losses.push_back(report.figures.front().value);
   }
-  result.sha256 = trainer.weights_sha256();
-  result.evaluated = trainer.evaluate()->loss;
+  result.sha256 = trainer.state().weights_sha256();
+  result.evaluated = trainer.evaluate()->front().value;
   return result;
 }
 
@@ -47,11 +47,10 @@ TEST(CudaTraining, ResNet20EndsAtTheCpusWeights) {
 TEST(CudaTraining, MobileNetEndsAtTheCpusWeights) {
   expect_the_cpus_weights({"model.name=mobilenet_v2", "data.batch=2", "data.image_size=8"}, 1);
 }
-TEST(CudaTraining, EverythingQuantizedPerChannelInF32EndsAtTheCpusWeights) {
-  expect_the_cpus_weights(
-      {"model.name=resnet20", "data.batch=2", "data.image_size=8", "storage=f32", "policy.quantize_first=true",
-       "policy.quantize_last=true", "policy.per_channel_weights=true"},
-      1);
+TEST(CudaTraining, EverythingQuantizedInF32EndsAtTheCpusWeights) {
+  expect_the_cpus_weights({"model.name=resnet20", "data.batch=2", "data.image_size=8", "storage=f32",
+                           "policy.quantize_first=true", "policy.quantize_last=true"},
+                          1);
 }
 TEST(CudaTraining, TwoBitWeightsEndAtTheCpusWeights) {
   expect_the_cpus_weights({"model.name=resnet20", "data.batch=2", "data.image_size=8", "policy.bits.weight=2"}, 3);
@@ -64,14 +63,14 @@ TEST(CudaTraining, BatchesSentAheadAreThoseOfTheirSteps) {
     const Config config = parse_config("data: {name: synthetic, samples: 32, workers: 1, image_size: 8, batch: 2}\n",
                                        "test.yaml", {"backend.device=" + device, "model.name=resnet20"});
     const auto transport = make_self_transport();
-    Trainer trainer(config, *transport, plan_options(config));
+    Trainer trainer(config, *transport);
     trainer.start(0);
     trainer.step(0, false);
     trainer.evaluate();
     trainer.step(1, false);
     trainer.start(7);
     trainer.step(7, false);
-    weights.push_back(trainer.weights_sha256());
+    weights.push_back(trainer.state().weights_sha256());
   }
   EXPECT_EQ(weights[0], weights[1]);
 }

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "comm/transports.h"
-#include "kernels/cuda/emulation/device_memory.h"
 #include "src/train/trainer.h"
+#include "tests/cuda_emulation/device_memory.h"
 
 namespace octet {
 namespace {
@@ -13,14 +13,14 @@ TEST(CudaHostAccess, TrainingEvaluationAndCheckpointsStayOutOfDeviceMemory) {
   const Config config = parse_config("data: {name: synthetic, samples: 16, workers: 1, image_size: 8, batch: 2}\n",
                                      "test.yaml", {"backend.device=cuda", "model.name=resnet20"});
   const auto transport = make_self_transport();
-  Trainer trainer(config, *transport, plan_options(config));
+  Trainer trainer(config, *transport);
   cuda::protect_device_memory(true);
   trainer.start(0);
   for (int64_t step = 0; step < 2; ++step) EXPECT_FALSE(trainer.step(step, false).skipped);
-  const std::string weights = trainer.weights_sha256();
+  const std::string weights = trainer.state().weights_sha256();
   trainer.evaluate();
-  trainer.broadcast_state();
-  EXPECT_EQ(trainer.weights_sha256(), weights);
+  trainer.state().broadcast(*transport);
+  EXPECT_EQ(trainer.state().weights_sha256(), weights);
   cuda::protect_device_memory(false);
 }
 
@@ -30,7 +30,7 @@ TEST(CudaMemory, IsKnownToBeTooSmallBeforeTheFirstStep) {
                                      {"backend.device=cuda", "model.name=resnet50"});
   const auto transport = make_self_transport();
   try {
-    Trainer(config, *transport, plan_options(config));
+    Trainer(config, *transport);
     ADD_FAILURE() << "a plan of several GB fits into 1 GiB";
   } catch (const UsageError& error) {
     EXPECT_NE(std::string(error.what()).find("GB too little"), std::string::npos) << error.what();

@@ -1,4 +1,4 @@
-// One network with everything a step needs, on one rank.
+// One network with everything a step needs, on one rank and one batch of random images.
 #pragma once
 #include <gtest/gtest.h>
 
@@ -7,94 +7,58 @@
 #include <string>
 #include <vector>
 
-#include "comm/exchange.h"
 #include "comm/transports.h"
-#include "src/graph/models.h"
-#include "src/graph/plan.h"
+#include "src/tasks/task.h"
+#include "src/train/dry_plan.h"
+#include "src/train/training_step.h"
 
 namespace octet {
 
 struct Harness {
+  using Network = std::function<Graph(const Policy&)>;
   Config config;
   std::unique_ptr<Transport> transport = make_self_transport();
-  std::unique_ptr<Policy> policy;
-  std::unique_ptr<Backend> backend;
-  std::unique_ptr<ClipCoordinator> clips;
-  std::unique_ptr<Plan> plan;
-  std::unique_ptr<GradientExchange> exchange;
+  int64_t batch;
   std::vector<float> images;
   std::vector<int32_t> labels;
-  int64_t batch;
+  std::unique_ptr<TrainingStep> step;
 
   Harness(const Config& c, std::unique_ptr<Backend> b, int64_t samples, int64_t size, PlanOptions options)
       : Harness(c, std::move(b), samples, size, options,
-                make_model(c.model, size, size, float(c.train.label_smoothing))) {}
-  Harness(const Config& c, std::unique_ptr<Backend> b, int64_t samples, int64_t size, PlanOptions options, Graph graph)
-      : config(c), policy(make_policy(c)), backend(std::move(b)), batch(samples) {
-    if (policy->needs_clips()) clips = std::make_unique<ClipCoordinator>(c.policy, *transport, *backend);
-    plan = std::make_unique<Plan>(std::move(graph), *policy, *backend, clips.get(), samples, options);
-    plan->initialize_parameters(uint64_t(c.seed));
-    exchange = make_exchange({}, make_self_transport(), plan->gradients(), plan->slices(), 1);
+                [=](const Policy& policy) { return task_of(c).network(c, policy, size, size); }) {}
+  Harness(const Config& c, std::unique_ptr<Backend> b, int64_t samples, int64_t size, PlanOptions options,
+          const Network& network)
+      : config(c), batch(samples) {
+    config.data.batch = samples;
+    step = std::make_unique<TrainingStep>(config, *transport, make_policy(c), std::move(b), network,
+                                          TrainingStep::Options{.plan = options, .batch = samples});
     images.resize(size_t(samples * size * size * 3));
     labels.resize(size_t(samples));
     for (size_t i = 0; i < images.size(); ++i) images[i] = float(philox(i, 7, 7, 7).word[0]) / 4294967296.0f * 4 - 2;
     for (size_t i = 0; i < labels.size(); ++i) labels[i] = int32_t(i * 7 + 3) % int32_t(c.model.classes);
   }
 
-  Step begin(int64_t index, bool training) {
-    Step step{.backend = *backend, .memory = plan->memory()};
-    step.clips = clips.get();
-    step.index = uint32_t(index);
-    step.training = training;
-    step.seed = uint64_t(config.seed);
-    step.gradient_scale = policy->loss_scale() / float(batch);
-    plan->load(step, images.data(), labels.data());
-    if (training) {
-      if (clips) clips->begin(index);
-      exchange->begin(step.index);
-    }
-    return step;
+  StepInput input(int64_t index) const {
+    return {.index = index, .images = images.data(), .targets = {labels.data()}, .learning_rate = config.train.lr};
   }
-
-  // Forward, backward and update, as Trainer::step on one rank. Returns the mean loss.
-  double train(int64_t index) {
-    Step step = begin(index, true);
-    plan->choose_weight_clips();
-    plan->encode_weights(step);
-    plan->forward(step);
-    plan->backward(step, *exchange);
-    exchange->finish();
-    if (clips) clips->update();
-    plan->commit(step);
-    UpdateContext context;
-    context.sgd = {float(config.train.lr), float(config.train.momentum), float(config.train.decay), false};
-    uint32_t site = 0x40000000u;
-    for (Param& param : plan->params()) {
-      context.weight = is_weight(param.kind);
-      context.spared = param.spared;
-      context.lr_scale = param.lr_scale;
-      context.key = {uint64_t(config.seed), uint32_t(index), site++, 0};
-      policy->update(*backend, context, param.master, param.gradient, param.velocity);
-    }
-    return plan->outcome(true).loss.loss_sum / double(batch);
-  }
-
+  double train(int64_t index) { return step->run(input(index)).figures.front().value; }  // the mean loss
   double evaluate() {
-    Step step = begin(0, false);
-    plan->choose_weight_clips();
-    plan->encode_weights(step);
-    plan->forward(step);
-    return plan->outcome(false).loss.loss_sum / double(batch);
+    step->begin_evaluation();
+    const Metric loss = step->evaluate(input(0)).front();
+    return loss.sum / loss.count;
   }
 
+  Plan& plan() { return step->plan(); }
+  const Plan& plan() const { return step->plan(); }
+  std::vector<Param>& params() { return step->parameters().all(); }
   Param& param(const std::string& name) {
-    for (Param& param : plan->params())
+    for (Param& param : params())
       if (param.name == name) return param;
     throw std::runtime_error("no parameter " + name);
   }
   std::vector<float> weights() {
     std::vector<float> all;
-    for (Param& param : plan->params())
+    for (Param& param : params())
       all.insert(all.end(), param.master.f32(), param.master.f32() + param.master.elements());
     return all;
   }

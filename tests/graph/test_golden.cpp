@@ -84,17 +84,17 @@ void compare(const std::string& file, const std::string& model, double bound, st
   }
   size_t found = 0;
   for (const auto& statistic : golden["statistics"]) {
-    for (const Statistic& ours : h.plan->statistics()) {
+    for (const Statistic& ours : h.step->parameters().statistics()) {
       if (ours.name != statistic["name"]) continue;
       ++found;
       EXPECT_LT(deviation(statistic["values"], ours.tensor.f32(), ours.tensor.shape, false, 1e-6), 1e-4) << ours.name;
     }
   }
   EXPECT_EQ(found, golden["statistics"].size());
-  EXPECT_EQ(h.plan->statistics().size(), golden["statistics"].size());
-  EXPECT_EQ(h.plan->params().size(), golden["parameters"].size());
+  EXPECT_EQ(h.step->parameters().statistics().size(), golden["statistics"].size());
+  EXPECT_EQ(h.params().size(), golden["parameters"].size());
   std::printf("%s on %s: worst relative deviation of a gradient from PyTorch %.2e\n", model.c_str(),
-              h.backend->name().c_str(), worst);
+              h.step->backend().name().c_str(), worst);
 }
 
 struct Case {

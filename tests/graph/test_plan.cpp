@@ -94,11 +94,11 @@ TEST(Plan, EachLayersLearningRateIsScaled) {
   const std::vector<float> before = h.weights();
   h.train(0);
   size_t at = 0, scaled = 0;
-  for (Param& param : h.plan->params()) {
-    const bool spared = param.name == "conv1.weight" || param.name == "fc.weight" || !is_weight(param.kind);
-    scaled += !spared;
+  for (Param& param : h.params()) {
+    const bool full_precision = param.name == "conv1.weight" || param.name == "fc.weight" || !is_weight(param.kind);
+    scaled += !full_precision;
     for (int64_t i = 0; i < param.master.elements(); ++i, ++at) {
-      const float rate = float(config.train.lr) * (spared ? 1 : 0.25f);
+      const float rate = float(config.train.lr) * (full_precision ? 1 : 0.25f);
       ASSERT_FLOAT_EQ(param.master.f32()[i], before[at] - rate * param.gradient.f32()[i]) << param.name << ' ' << i;
     }
   }
@@ -107,10 +107,8 @@ TEST(Plan, EachLayersLearningRateIsScaled) {
 
 TEST(Plan, SumsBeyondInt32AreRefused) {
   const auto refused = [](const Config& config, int64_t size) {
-    const auto policy = make_policy(config);
-    const auto backend = make_reference_backend();
     try {
-      Plan(make_model(config.model, size, size, 0), *policy, *backend, nullptr, 1, {.allocate = false});
+      DryPlan(config, size, size, 1, {});
     } catch (const UsageError& error) {
       return std::string(error.what());
     }
@@ -157,13 +155,9 @@ TEST(Plan, TiersEqualEmulatedAmxAfterTwentySteps) {
 // Behind an activation codes are unsigned, the pools and concatenations that keep them too; a projection's are signed.
 TEST(Plan, ValuesThatAreNeverNegativeHaveUnsignedCodes) {
   const auto types = [](const Config& config, int64_t size) {
-    const auto transport = make_self_transport();
-    const auto policy = make_policy(config);
-    const auto backend = make_reference_backend();
-    ClipCoordinator clips(config.policy, *transport, *backend);
-    Plan plan(make_model(config.model, size, size, 0), *policy, *backend, &clips, 1, {.allocate = false});
+    DryPlan dry(config, size, size, 1, {});
     std::map<DType, int> counts;
-    for (const QTensor& value : plan.memory().values) ++counts[value.values.dtype];
+    for (const QTensor& value : dry.plan.memory().values) ++counts[value.values.dtype];
     return counts;
   };
   using Counts = std::map<DType, int>;
@@ -184,12 +178,12 @@ TEST(Plan, ValuesThatAreNeverNegativeHaveUnsignedCodes) {
 TEST(Plan, SharingSavesMemory) {
   Harness shared(int8_config(), make_reference_backend(), 4, 32, {.storage = DType::bf16});
   Harness own(int8_config(), make_reference_backend(), 4, 32, {.storage = DType::bf16, .own_slots = true});
-  EXPECT_LT(shared.plan->arena_bytes(), own.plan->arena_bytes() * 3 / 4);
+  EXPECT_LT(shared.plan().arena_bytes(), own.plan().arena_bytes() * 3 / 4);
 }
 
 TEST(Plan, NarrowerStorageSavesMemory) {
   const auto arena = [](DType storage) {
-    return Harness(int8_config(), make_reference_backend(), 4, 32, {.storage = storage}).plan->arena_bytes();
+    return Harness(int8_config(), make_reference_backend(), 4, 32, {.storage = storage}).plan().arena_bytes();
   };
   EXPECT_LT(arena(DType::bf16), arena(DType::f32) * 3 / 4);
   EXPECT_LT(arena(DType::s8), arena(DType::bf16) * 4 / 5);
@@ -201,7 +195,7 @@ TEST(Plan, WorkCountsThreePassesOfEachLayer) {
   Config config;
   config.policy.name = "fp32";
   const Harness fp32(config, make_reference_backend(), 4, 32, {.storage = DType::f32});
-  const Work codes = int8.plan->work(), real = fp32.plan->work();
+  const Work codes = int8.plan().work(), real = fp32.plan().work();
   EXPECT_EQ(codes.products, 4 * (3 * 40'813'184 - 442'368));  // nobody wants the gradient of the images
   EXPECT_EQ(codes.real_products, 4 * (2 * 442'368 + 3 * 640));
   EXPECT_EQ(real.products, codes.products);
@@ -245,16 +239,14 @@ TEST(Plan, SameSeedSameBitsOtherSeedOthers) {
 }
 
 TEST(Plan, Int8TrainingOverfitsOneBatch) {
-  const auto overfits = [](DType storage) {
-    Config config = int8_config();
-    Harness h(config, make_cpu_backend({best_isa(), 1, RealConvolution::fixed_order}), 8, 16, {.storage = storage});
+  for (const DType storage : {DType::bf16, DType::s8}) {
+    Harness h(int8_config(), make_cpu_backend({best_isa(), 1, RealConvolution::fixed_order}), 8, 16,
+              {.storage = storage});
     const double first = h.train(0);
     double last = first;
     for (int step = 1; step < 25; ++step) last = h.train(step);
     EXPECT_LT(last, 0.5 * first) << name_of(storage);
-  };
-  overfits(DType::bf16);
-  overfits(DType::s8);
+  }
 }
 
 // In the range of the largest of 10,000 normal weights 95 % would be 0 in 2 bits, and nothing would learn.
@@ -267,7 +259,7 @@ TEST(Plan, TwoBitWeightsAreNotMostlyZeroAndLearn) {
   for (int step = 1; step < 40; ++step) last = h.train(step);
   EXPECT_LT(last, 0.6 * first);
   int64_t codes = 0, zeros = 0;
-  for (const Param& param : h.plan->params()) {
+  for (const Param& param : h.params()) {
     if (!param.encoding.quantized()) continue;
     const int8_t* const code = param.codes.values.s8();
     codes += param.shape.elements();
@@ -294,7 +286,6 @@ TEST(Plan, EveryPolicySwitchRuns) {
       [](Config& c) { c.policy.clip.enabled = c.policy.lr_scale.enabled = false; },
       [](Config& c) { c.policy.quantize_first = true; },
       [](Config& c) { c.policy.quantize_last = true; },
-      [](Config& c) { c.policy.per_channel_weights = true; },
       [](Config& c) { c.policy.bits.weight = 2; },
       [](Config& c) { c.policy.bits.activation = 4; },
       [](Config& c) { c.policy.bits.gradient = 4; },
@@ -318,8 +309,10 @@ TEST(Plan, Int8GradientsPointWhereRealOnesDo) {
     Harness b(codes, make_reference_backend(), 8, 16, {.storage = storage});
     b.train(0);
     double dot = 0, aa = 0, bb = 0;
-    for (size_t i = 0; i < a.plan->gradients().size(); ++i) {
-      const double x = a.plan->gradients()[i], y = b.plan->gradients()[i];
+    const std::span<const float> real_gradients = a.step->parameters().gradients();
+    const std::span<const float> coded = b.step->parameters().gradients();
+    for (size_t i = 0; i < coded.size(); ++i) {
+      const double x = real_gradients[i], y = coded[i];
       dot += x * y;
       aa += x * x;
       bb += y * y;
@@ -328,32 +321,85 @@ TEST(Plan, Int8GradientsPointWhereRealOnesDo) {
   }
 }
 
+// The error of a step that is not finite.
+std::string nonfinite_step(Harness& h, int64_t index) {
+  try {
+    h.train(index);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "finite";
+}
+
 TEST(Plan, FirstNonFiniteNamesTheLayer) {
-  for (DType storage : {DType::f32, DType::bf16, DType::s8}) {
+  for (const DType storage : {DType::f32, DType::bf16, DType::s8}) {
     Harness h(int8_config(), make_reference_backend(), 4, 16, {.storage = storage});
-    Step step = h.begin(0, false);
-    h.plan->encode_weights(step);
-    h.plan->forward(step);
-    EXPECT_EQ(h.plan->first_nonfinite(step), "") << name_of(storage);
+    EXPECT_EQ(nonfinite_step(h, 0), "finite") << name_of(storage);
     h.images[17] = NAN;
-    EXPECT_EQ(h.plan->first_nonfinite(step), "conv1") << name_of(storage);
+    EXPECT_NE(nonfinite_step(h, 1).find("first at 'conv1'"), std::string::npos) << name_of(storage);
     h.images[17] = 0;
     Tensor last = h.param("fc.weight").master;  // the logits alone overflow; backward writes over what layers kept
     for (int64_t i = 0; i < last.elements(); ++i) last.f32()[i] = 3e38f;
-    Step training = h.begin(1, true);
-    h.plan->encode_weights(training);
-    h.plan->forward(training);
-    h.plan->backward(training, *h.exchange);
-    h.exchange->finish();
-    EXPECT_EQ(h.plan->first_nonfinite(training), "fc") << name_of(storage);
+    EXPECT_NE(nonfinite_step(h, 2).find("first at 'fc'"), std::string::npos) << name_of(storage);
     h.param("layer2.0.conv1.weight").master.f32()[5] = NAN;
-    EXPECT_EQ(h.plan->first_nonfinite(step), "layer2.0.conv1.weight") << name_of(storage);
+    EXPECT_NE(nonfinite_step(h, 3).find("first at 'layer2.0.conv1.weight'"), std::string::npos) << name_of(storage);
   }
+}
+
+// Evaluation has a plan of its own, without what backward keeps, in the arena of training.
+TEST(Plan, EvaluationNeedsAQuarterOfTheMemoryAndGivesTheSameLoss) {
+  for (const DType storage : {DType::f32, DType::bf16, DType::s8}) {
+    const auto arena = [&](bool training) {
+      return double(DryPlan(int8_config("resnet50"), 224, 224, 16, {.storage = storage, .training = training})
+                        .plan.arena_bytes());
+    };
+    EXPECT_LT(arena(false), 0.25 * arena(true)) << name_of(storage);
+    std::printf("ResNet-50, storage %s: the arena of evaluation is %.3f of that of training\n", name_of(storage),
+                arena(false) / arena(true));
+  }
+  Config config = int8_config();
+  config.train.lr = 0;
+  Harness h(config, make_reference_backend(), 4, 16, {.poison = true});
+  h.train(0);
+  const double first = h.evaluate();
+  h.train(1);
+  EXPECT_NE(first, 0);
+  Harness own(config, make_reference_backend(), 4, 16, {.own_slots = true});
+  own.train(0);
+  EXPECT_EQ(own.evaluate(), first);
+}
+
+TEST(Parameters, PlansThatDifferAreRefused) {
+  const Config config = int8_config();
+  const auto policy = make_policy(config);
+  const auto backend = make_reference_backend();
+  Parameters parameters(*policy, *backend);
+  const auto plan = [&](const char* name, int64_t channels) {
+    Graph graph(*policy);
+    const Edge y = graph.conv(name, graph.input(8, 8, 3), {.out = channels});
+    graph.softmax_loss({{graph.linear("fc", graph.global_pool("pool", y), {.out = 10, .gives_logits = true})}}, 0, {});
+    Plan(std::move(graph), parameters, *policy, *backend, nullptr, 1, {});
+  };
+  plan("first", 8);
+  plan("first", 8);
+  EXPECT_THROW(plan("first", 16), Error);
+  EXPECT_THROW(plan("other", 8), Error);
+}
+
+TEST(Parameters, TwoLayersOfOneNameAreRefused) {
+  const Config config = int8_config();
+  const auto policy = make_policy(config);
+  const auto backend = make_reference_backend();
+  Parameters parameters(*policy, *backend);
+  Graph graph(*policy);
+  const Edge y = graph.conv("same", graph.conv("same", graph.input(8, 8, 3), {.out = 8}), {.out = 8});
+  graph.softmax_loss({{graph.linear("fc", graph.global_pool("pool", y), {.out = 10, .gives_logits = true})}}, 0, {});
+  EXPECT_THROW(Plan(std::move(graph), parameters, *policy, *backend, nullptr, 1, {}), Error);
 }
 
 TEST(Plan, DescribesEveryNode) {
   Harness h(int8_config(), make_reference_backend(), 4, 32, {});
-  const std::string text = h.plan->describe();
+  const std::string text = h.plan().describe();
   for (const char* word : {"layer3.2.conv2", "conv 3x3/2", "4x8x8x64", "int8", "linear", "global pool"})
     EXPECT_NE(text.find(word), std::string::npos) << word;
 }
@@ -362,17 +408,15 @@ TEST(Plan, RefusesLabelsOutOfRange) {
   Harness harness(int8_config(), make_reference_backend(), 4, 16, {});
   for (const int32_t wrong : {-2, int32_t(harness.config.model.classes)}) {
     harness.labels[3] = wrong;
-    EXPECT_THROW(harness.begin(0, false), Error) << wrong;
+    EXPECT_THROW(harness.train(0), Error) << wrong;
   }
   harness.labels[3] = -1;
-  harness.begin(0, false);
+  harness.train(0);
 }
 
 TEST(Models, UnknownNameIsAUsageErrorWithTheKnownOnes) {
   try {
-    Config::Model model;
-    model.name = "resnet21";
-    make_model(model, 32, 32, 0);
+    DryPlan(int8_config("resnet21"), 32, 32, 1, {});
     FAIL();
   } catch (const UsageError& error) {
     EXPECT_NE(std::string(error.what()).find("resnet20"), std::string::npos);
@@ -380,29 +424,24 @@ TEST(Models, UnknownNameIsAUsageErrorWithTheKnownOnes) {
 }
 
 TEST(Models, DropoutIsRefusedWhereThereIsNone) {
-  Config::Model model;
-  model.name = "resnet18";
-  model.dropout = 0.2;
-  EXPECT_THROW(make_model(model, 32, 32, 0), UsageError);
-  model.dropout = 0;
-  make_model(model, 32, 32, 0);
-  model.name = "inception_v3";
-  const auto nodes = [&](double rate) {
-    model.dropout = rate;
-    return make_model(model, 32, 32, 0).nodes().size();
+  const auto nodes = [](const char* model, double rate) {
+    Config config = int8_config(model);
+    config.model.dropout = rate;
+    const auto policy = make_policy(config);
+    return task_of(config).network(config, *policy, 32, 32).nodes().size();
   };
-  EXPECT_EQ(nodes(0.2), nodes(0) + 1);
+  EXPECT_THROW(nodes("resnet18", 0.2), UsageError);
+  nodes("resnet18", 0);
+  EXPECT_EQ(nodes("inception_v3", 0.2), nodes("inception_v3", 0) + 1);
 }
 
 // torchvision's InceptionV3 needs 75 pixels too: in the last grid reduction a 3 x 3 kernel has no room in 2 x 2.
 TEST(Models, ImagesThatAreTooSmallAreRefused) {
-  Config config;
-  config.policy.name = "fp32";
-  const auto policy = make_policy(config);
-  const auto backend = make_reference_backend();
   const auto build = [&](const char* name, int64_t size) {
+    Config config;
+    config.policy.name = "fp32";
     config.model.name = name;
-    Plan(make_model(config.model, size, size, 0), *policy, *backend, nullptr, 1, {.allocate = false});
+    DryPlan(config, size, size, 1, {});
   };
   build("inception_v3", 75);
   EXPECT_THROW(build("inception_v3", 74), Error);
@@ -419,11 +458,8 @@ TEST(Models, ParameterCountsEqualTorchvision) {
     config.model.name = name;
     config.model.classes = 1000;
     config.policy.name = "fp32";
-    const auto policy = make_policy(config);
-    const auto backend = make_reference_backend();
     const int64_t size = config.model.name == "inception_v3" ? 299 : 224;
-    const Plan plan(make_model(config.model, size, size, 0), *policy, *backend, nullptr, 1, {.allocate = false});
-    EXPECT_EQ(plan.parameter_count(), count) << name;
+    EXPECT_EQ(DryPlan(config, size, size, 1, {}).parameters.count(), count) << name;
   }
 }
 

@@ -33,11 +33,11 @@ void compare(const std::string& policy, const std::string& model, double least, 
   const PlanOptions options{.storage = DType::f32};
   Harness exact(config_of("fp32", model), make_cpu_backend({best_isa(), 2, RealConvolution::fixed_order}), 8, 32,
                 options);
-  const auto real = make_policy(config_of(policy, model))->real_convolution();
+  const auto real = make_policy(config_of(policy, model))->traits().real_convolution;
   Harness rival(config_of(policy, model), make_cpu_backend({best_isa(), 2, real}), 8, 32, options);
   for (float& pixel : exact.images) pixel *= shrink;
   rival.images = exact.images;
-  for (Param& param : rival.plan->params()) {
+  for (Param& param : rival.params()) {
     const float* from = param.master.f32();
     std::copy(from, from + param.master.elements(), exact.param(param.name).master.f32());
   }
@@ -45,7 +45,7 @@ void compare(const std::string& policy, const std::string& model, double least, 
   exact.train(0);
   rival.train(0);
   double worst = 1;
-  for (Param& param : rival.plan->params()) {
+  for (Param& param : rival.params()) {
     if (!is_weight(param.kind)) continue;
     const double close = cosine(param, exact.param(param.name));
     EXPECT_GT(close, least) << policy << " " << param.name;
@@ -63,22 +63,22 @@ TEST(Rivals, DistributionAdaptivePointsWhereFp32Does) { compare("dai8", "resnet2
 TEST(Rivals, RangeBnPointsWhereFp32Does) { compare("range_bn", "resnet20", 0.45, 1); }
 TEST(Rivals, UnifiedInt8PointsWhereFp32Does) { compare("unified_int8", "resnet20", 0.65, 1); }
 
-// Weights of two bits begin on their grid; those of the spared first layer on 1 / alpha of it.
+// Weights of two bits begin on their grid; those of the full-precision first layer on 1 / alpha of it.
 TEST(Rivals, WageBeginsOnItsGrid) {
   Config config = config_of("wage", "vgg7");
   config.policy.bits.weight = 2;
   Harness rival(config, make_reference_backend(), 2, 32, {.storage = DType::f32});
-  int spared = 0, coded = 0;
-  for (const Param& param : rival.plan->params()) {
+  int full_precision = 0, coded = 0;
+  for (const Param& param : rival.params()) {
     if (!is_weight(param.kind)) continue;
-    const float gain = rival.policy->weight_gain(param.shape.h * param.shape.w * param.shape.c);
+    const float gain = rival.step->policy().weight_gain(param.shape.h * param.shape.w * param.shape.c);
     ASSERT_LT(gain, 1) << param.name;
-    (param.spared ? spared : coded)++;
+    (param.full_precision ? full_precision : coded)++;
     float largest = 0;
     for (int64_t i = 0; i < param.master.elements(); ++i) largest = std::max(largest, std::abs(param.master.f32()[i]));
-    EXPECT_EQ(largest, param.spared ? 0.5f * gain : 0.5f) << param.name;
+    EXPECT_EQ(largest, param.full_precision ? 0.5f * gain : 0.5f) << param.name;
   }
-  EXPECT_EQ(spared, 1);
+  EXPECT_EQ(full_precision, 1);
   EXPECT_GT(coded, 0);
 }
 
@@ -88,7 +88,7 @@ TEST(Rivals, GradientsOfLogitsAreNotRounded) {
   for (const char* policy : {"wageubn", "range_bn", "dorefa", "fp8", "psq", "dai8"}) {
     Config config = config_of(policy, "resnet20");
     config.model.classes = 1000;
-    const auto real = make_policy(config)->real_convolution();
+    const auto real = make_policy(config)->traits().real_convolution;
     Harness rival(config, make_cpu_backend({best_isa(), 2, real}), 8, 32, {.storage = DType::f32});
     rival.train(0);
     const Param& bias = rival.param("fc.bias");
@@ -103,12 +103,15 @@ TEST(Rivals, GradientsOfLogitsAreNotRounded) {
 TEST(Rivals, RangeBnSparesShortcuts) {
   std::vector<float> gradients[2];
   for (int step = 0; step < 2; ++step) {
-    Graph graph;
-    const Edge x = graph.conv("first", graph.input(16, 16, 3), {.out = 8, .kernel = 1});
-    const Edge y = graph.conv("block", x, {.out = 8, .kernel = 1, .norm = "norm", .residual = x});
-    graph.classify({{graph.linear("fc", graph.global_pool("pool", y), {.out = 10, .gives_logits = true})}}, 0);
-    Harness rival(config_of("range_bn", "resnet20"), make_reference_backend(), 4, 16, {.storage = DType::f32},
-                  std::move(graph));
+    const auto network = [](const Policy& policy) {
+      Graph graph(policy);
+      const Edge x = graph.conv("first", graph.input(16, 16, 3), {.out = 8, .kernel = 1});
+      const Edge y = graph.conv("block", x, {.out = 8, .kernel = 1, .norm = "norm", .residual = x});
+      graph.softmax_loss({{graph.linear("fc", graph.global_pool("pool", y), {.out = 10, .gives_logits = true})}}, 0,
+                         {});
+      return graph;
+    };
+    Harness rival(config_of("range_bn", "resnet20"), make_reference_backend(), 4, 16, {.storage = DType::f32}, network);
     const Tensor weights = rival.param("block.weight").master;
     std::fill_n(weights.f32(), weights.elements(), 0.0f);
     rival.train(step);
@@ -123,9 +126,9 @@ TEST(Rivals, RangeBnSparesShortcuts) {
 TEST(Rivals, RangesRunUncorrected) {
   Harness rival(config_of("range_bn", "resnet20"), make_reference_backend(), 4, 16, {.storage = DType::f32});
   rival.train(0);
-  const Statistic& running = rival.plan->statistics()[1];
+  const Statistic& running = rival.step->parameters().statistics()[1];
   ASSERT_EQ(running.name, "bn1.running_var");
-  const float* ranges = rival.plan->shared_moments().f32() + 16;  // behind the means
+  const float* ranges = rival.step->parameters().all_moments().f32() + 16;  // behind the means
   for (int64_t c = 0; c < 16; ++c) EXPECT_FLOAT_EQ(running.tensor.f32()[c], 0.1f + 0.9f * ranges[c]);
 }
 

@@ -33,6 +33,10 @@ class Cuda(Case):
             if NCCL:
                 self.assertEqual(wanted, self.weights("cuda", comm__transport="nccl", **settings))
 
+    def test_small_buckets_between_devices_are_the_cpus(self):
+        settings = {"ranks": 2, "comm__bucket_mb": 0.1}
+        self.assertEqual(self.weights("cpu", **settings), self.weights("cuda", **settings))
+
     def test_nccl_where_it_cannot_be_is_a_mistake(self):
         job = self.train("cpu", code=2, comm__transport="nccl", **TINY)
         self.assertIn("`comm.transport` nccl is for GPUs", job.err)

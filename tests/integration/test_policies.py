@@ -11,14 +11,12 @@ SWITCHES = {
     "lr_scale": {"policy__lr_scale__enabled": "false"},
     "quantize_first": {"policy__quantize_first": "true"},
     "quantize_last": {"policy__quantize_last": "true"},
-    "per_channel_weights": {"policy__per_channel_weights": "true"},
     "weight_bits": {"policy__bits__weight": 4},
     "activation_bits": {"policy__bits__activation": 4},
     "gradient_bits": {"policy__bits__gradient": 4},
     "all_bits": {"policy__bits__weight": 2, "policy__bits__activation": 2, "policy__bits__gradient": 2},
     "storage_f32": {"storage": "f32"},
     "storage_int8": {"storage": "int8"},
-    "real_layers": {"backend__real_layers": "library"},
     "mobilenet_v2": {"model__name": "mobilenet_v2"},
     "fp32": {"policy__name": "fp32"},
     "fp32_mobilenet_v2": {"policy__name": "fp32", "model__name": "mobilenet_v2"},
@@ -52,18 +50,6 @@ class Switches(Case):
             lines = (self.run_path("recorded") / name).read_text().splitlines()
             self.assertEqual({json.loads(line)["step"] for line in lines}, {1, 2, 3, 5}, name)
             self.assertTrue(all(json.loads(line).get("lr_scale", 1) == 1 for line in lines))
-
-    def test_real_layers_by_the_library_compute_the_same(self):
-        losses = []
-        for real_layers in "fixed_order", "library":
-            self.train(real_layers, backend__real_layers=real_layers, train__steps=1)
-            losses.append(next(record["loss"] for record in self.metrics(real_layers)))
-        self.assertAlmostEqual(losses[0], losses[1], delta=1e-3 * losses[0])  # a code or two round the other way
-
-    def test_a_run_goes_on_with_the_real_layers_it_began_with(self):
-        self.train("begun", train__steps=1, checkpoint__every_steps=1)
-        job = self.train("begun", resume=True, code=2, train__steps=2, backend__real_layers="library")
-        self.assertIn("real_layers", job.err)
 
     def test_each_exchange_changes_the_weights(self):
         weights = {name: self.trained(name, ranks=2, **settings) for name, settings in EXCHANGES.items()}

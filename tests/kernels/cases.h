@@ -37,25 +37,23 @@ class OwnedTensor {
   Tensor view_;
 };
 
-// Codes with one scale, or one per output channel; or real numbers without a scale.
+// Codes with a scale, or real numbers without one.
 class OwnedQTensor {
  public:
   OwnedQTensor() = default;
-  explicit OwnedQTensor(OwnedTensor values, int64_t scales = 0, bool per_channel = false)
-      : values_(std::move(values)), per_channel_(per_channel) {
-    if (scales > 0) scales_ = OwnedTensor({1, 1, 1, scales});
+  explicit OwnedQTensor(OwnedTensor values) : values_(std::move(values)) {
+    if (!is_real(values_.view().dtype)) scale_ = OwnedTensor({1, 1, 1, 1});
   }
   operator QTensor() const { return view(); }
-  QTensor view() const { return {values_.view(), scale(), per_channel_}; }
-  float* scale() const { return scales_.view() ? scales_.f32() : nullptr; }
+  QTensor view() const { return {values_.view(), scale()}; }
+  float* scale() const { return scale_.view() ? scale_.f32() : nullptr; }
   int8_t* s8() const { return values_.s8(); }
   float* f32() const { return values_.f32(); }
   int64_t elements() const { return values_.elements(); }
   const OwnedTensor& values() const { return values_; }
 
  private:
-  OwnedTensor values_, scales_;
-  bool per_channel_ = false;
+  OwnedTensor values_, scale_;
 };
 
 // A uniform number in [-1, 1), a function of seed and element.
@@ -79,22 +77,20 @@ inline OwnedQTensor random_real_operand(Shape shape, uint32_t seed, float magnit
   return OwnedQTensor(random_real(shape, seed, magnitude));
 }
 // Every code from -qmax to qmax may come; one element in 16 is an extreme one. Scales are no powers of two.
-inline OwnedQTensor random_codes(Shape shape, uint32_t seed, bool per_channel = false, int qmax = 127) {
-  OwnedQTensor result(OwnedTensor(shape, DType::s8), per_channel ? shape.n : 1, per_channel);
+inline OwnedQTensor random_codes(Shape shape, uint32_t seed, int qmax = 127) {
+  OwnedQTensor result(OwnedTensor(shape, DType::s8));
   for (int64_t i = 0; i < result.elements(); ++i) {
     const Random128 random = philox(static_cast<uint64_t>(i), 1, seed, 0x0C7E7);
     const int code = static_cast<int>(random.word[0] % static_cast<uint32_t>(2 * qmax + 1)) - qmax;
     result.s8()[i] = static_cast<int8_t>(random.word[1] % 16 != 0 ? code : random.word[2] % 2 ? qmax : -qmax);
   }
-  for (int64_t i = 0; i < (per_channel ? shape.n : 1); ++i) {
-    result.scale()[i] = 0.01f * (1.5f + random_number(seed + 1, i));
-  }
+  *result.scale() = 0.01f * (1.5f + random_number(seed + 1, 0));
   return result;
 }
 // The same of activations that are never negative: every code from 0 to 255 may come, the extreme ones often.
 inline OwnedQTensor random_unsigned_codes(Shape shape, uint32_t seed) {
   const OwnedQTensor bytes = random_codes(shape, seed);
-  OwnedQTensor result(OwnedTensor(shape, DType::u8), 1);
+  OwnedQTensor result(OwnedTensor(shape, DType::u8));
   for (int64_t i = 0; i < result.elements(); ++i)
     result.s8()[i] = static_cast<int8_t>(bytes.s8()[i] == 127 ? 255 : bytes.s8()[i] == -127 ? 0 : bytes.s8()[i]);
   result.scale()[0] = bytes.scale()[0];

@@ -15,8 +15,8 @@ using namespace test;
 struct Operands {
   OwnedQTensor x, w, dy;
 };
-Operands codes_of(const ConvProblem& p, bool per_channel = false) {
-  return {random_codes(p.x, 1), random_codes(p.weight(), 2, per_channel), random_codes(p.y, 3)};
+Operands codes_of(const ConvProblem& p) {
+  return {random_codes(p.x, 1), random_codes(p.weight(), 2), random_codes(p.y, 3)};
 }
 Operands unsigned_codes_of(const ConvProblem& p) {
   return {random_unsigned_codes(p.x, 1), random_codes(p.weight(), 2), random_codes(p.y, 3)};
@@ -136,25 +136,6 @@ TEST(EmulatedNeon, RealNumbersHaveTheSameBits) {
   }
 }
 #endif
-
-// One weight scale per output channel: y's scales differ, and dx adds the channels in order.
-TEST_P(Int8Convolution, ScalesPerChannelEqualThePlainLoops) {
-  const auto convolution = cpu::make_int8_convolution(GetParam(), 2);
-  const ConvCase cases[] = {square_case({2, 7, 6, 17}, 19, 3, 1, 1), square_case({2, 8, 8, 16}, 32, 3, 2, 1),
-                            square_case({1, 6, 6, 12}, 8, 3, 1, 1, 1, 4),
-                            square_case({1, 6, 7, 20}, 20, 3, 1, 1, 1, 20), square_case({9, 1, 1, 33}, 10, 1, 1, 0)};
-  bool add = false;
-  for (const ConvCase& c : cases) {
-    SCOPED_TRACE(c.name);
-    const Operands operands = codes_of(c.problem, true);
-    const DType type = add ? DType::bf16 : DType::f32;
-    const Results want = reference(c.problem, operands, type, add);
-    const Results got = computed(*convolution, c.problem, operands, type, add);
-    expect_same(got.y, want.y, "y");
-    expect_same(got.dx, want.dx, "dx");
-    add = !add;
-  }
-}
 
 // More than 131,072 pixels of extreme codes: the weight gradient leaves int32.
 TEST_P(Int8Convolution, WideSumsAreExact) {

@@ -146,19 +146,6 @@ TEST(Encode, ZeroStaysZeroInTheSmallestRanges) {
   }
 }
 
-TEST(Encode, SmallestPowerOfTwo) {
-  for (int exponent = -126; exponent <= 126; ++exponent) {
-    const float power = std::ldexp(1.0f, exponent);
-    EXPECT_EQ(power_of_two_at_least(power), power);
-    EXPECT_EQ(power_of_two_at_least(std::nextafter(power, infinity)), 2 * power);
-    EXPECT_EQ(power_of_two_at_least(1.5f * power), 2 * power);
-  }
-  EXPECT_EQ(power_of_two_at_least(0), 0);
-  EXPECT_EQ(power_of_two_at_least(1e-44f), std::ldexp(1.0f, -126));
-  EXPECT_EQ(power_of_two_at_least(infinity), infinity);
-  EXPECT_TRUE(std::isnan(power_of_two_at_least(nan)));
-}
-
 TEST(Histogram, EdgesDelimitTheBins) {
   EXPECT_EQ(histogram_edge(0), std::ldexp(1.0f, -44));
   EXPECT_EQ(histogram_edge(64), std::ldexp(1.0f, -43));

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/shared/small_float.h"
-#include "src/quant/policies.h"
+#include "src/quant/simulation.h"
 #include "tests/golden/golden.h"
 
 namespace octet {
@@ -52,7 +52,7 @@ Config config_of(const std::string& name, int64_t weight_bits = 8) {
   return config;
 }
 Values rounded(const Policy& policy, Role role, Values values) {
-  policy.round(role, tensor(values), kKey);
+  policy.simulation()->round(role, tensor(values), kKey);
   return values;
 }
 UpdateContext context() {
@@ -66,11 +66,11 @@ TEST(Policies, DoReFa) {
   const auto policy = make_policy(config_of("dorefa"));
   expect_equal(rounded(*policy, Role::weight, inputs(1, 3)), "dorefa", "weight");
   expect_equal(rounded(*policy, Role::activation, inputs(2, 4)), "dorefa", "activation");
-  expect_equal(rounded(*policy, Role::error, inputs(3, 0.01)), "dorefa", "error");
+  expect_equal(rounded(*policy, Role::grad_output, inputs(3, 0.01)), "dorefa", "error");
   Values w = inputs(1, 3), a = inputs(2, 4), gw = inputs(4, 1), ga = inputs(4, 1);
-  policy->backward(Role::weight, tensor(w), tensor(gw));
+  policy->simulation()->gradient_through(Role::weight, tensor(w), tensor(gw));
   expect_equal(gw, "dorefa", "weight_backward");
-  policy->backward(Role::activation, tensor(a), tensor(ga));
+  policy->simulation()->gradient_through(Role::activation, tensor(a), tensor(ga));
   expect_equal(ga, "dorefa", "activation_backward");
 }
 
@@ -89,11 +89,11 @@ TEST(Policies, Wage) {
   }
   // The clip that comes back encodes what is left without a loss.
   Values e = inputs(3, 0.01), back(e.size());
-  const float clip = policy->round_value_error(tensor(e), kKey);
+  const float clip = policy->round_block_gradient({.gradient = tensor(e)}, kKey);
   expect_equal(e, "wage", "value_error");
   std::vector<int8_t> codes(e.size());
   float scale = 0;
-  Encoding encoding = policy->encoding(Role::error);
+  Encoding encoding = policy->encoding(Role::grad_output);
   encoding.held = &clip;
   backend->quantize(tensor(e), encoding, kKey, {{codes.data(), kShape, DType::s8}, &scale}, {});
   backend->dequantize({{codes.data(), kShape, DType::s8}, &scale}, tensor(back));
@@ -110,23 +110,23 @@ TEST(Policies, Wage) {
               all()["wage"]["gain"][i].get<float>());
 }
 
-// A spared layer computes with w / alpha: the same steps, in that unit.
-TEST(Policies, WageScalesTheWeightsOfASparedLayer) {
+// A full-precision layer computes with w / alpha: the same steps, in that unit.
+TEST(Policies, WageScalesTheWeightsOfAFullPrecisionLayer) {
   const auto policy = make_policy(config_of("wage", 2));
   const auto backend = make_reference_backend();
   const float gain = policy->weight_gain(64);
   ASSERT_LT(gain, 1);
-  Values coded(256), spared(256), g = inputs(4, 0.3), v(256);
+  Values coded(256), full_precision(256), g = inputs(4, 0.3), v(256);
   policy->initialize(tensor(coded), 64, false, kKey);
-  policy->initialize(tensor(spared), 64, true, kKey);
+  policy->initialize(tensor(full_precision), 64, true, kKey);
   UpdateContext update = context();
   update.sgd.learning_rate = 8;
   for (int step = 0; step < 2; ++step) {
-    for (size_t i = 0; i < coded.size(); ++i) EXPECT_EQ(spared[i], gain * coded[i]);
-    update.spared = false;
+    for (size_t i = 0; i < coded.size(); ++i) EXPECT_EQ(full_precision[i], gain * coded[i]);
+    update.full_precision = false;
     policy->update(*backend, update, tensor(coded), tensor(g), tensor(v));
-    update.spared = true;
-    policy->update(*backend, update, tensor(spared), tensor(g), tensor(v));
+    update.full_precision = true;
+    policy->update(*backend, update, tensor(full_precision), tensor(g), tensor(v));
   }
 }
 
@@ -135,9 +135,9 @@ TEST(Policies, WageUbn) {
   const auto backend = make_reference_backend();
   expect_equal(rounded(*policy, Role::weight, inputs(1, 3)), "wageubn", "weight");
   expect_equal(rounded(*policy, Role::activation, inputs(2, 4)), "wageubn", "activation");
-  expect_equal(rounded(*policy, Role::error, inputs(3, 0.01)), "wageubn", "error");
+  expect_equal(rounded(*policy, Role::grad_output, inputs(3, 0.01)), "wageubn", "error");
   Values e = inputs(3, 0.01);
-  policy->round_value_error(tensor(e), kKey);
+  policy->simulation()->round(Role::grad_block, tensor(e), kKey);
   expect_equal(e, "wageubn", "value_error");
 
   Values x = inputs(5, 4), mean(4), variance(4), gamma(4, 1.0f), beta(4);
@@ -147,7 +147,8 @@ TEST(Policies, WageUbn) {
     mean[c] = float(sum);
     variance[c] = float(squares - sum * sum);
   }
-  policy->round_norm({tensor(x, {1, 8, 8, 4}), mean.data(), variance.data(), gamma.data(), beta.data(), 1e-5f});
+  policy->simulation()->round_norm(
+      {tensor(x, {1, 8, 8, 4}), mean.data(), variance.data(), gamma.data(), beta.data(), 1e-5f});
   expect_equal(x, "wageubn", "norm");
 
   Values w = inputs(1, 3), g = inputs(4, 0.3), v = inputs(6, 0.1);
@@ -169,18 +170,18 @@ TEST(Policies, WageUbn) {
   }
   EXPECT_GT(std::count_if(faint.begin(), faint.end(), [](float moved) { return moved != 0; }), 64);
 
-  // A spared layer: plain SGD, whatever the gradient's magnitude.
-  update.spared = true;
+  // A full_precision layer: plain SGD, whatever the gradient's magnitude.
+  update.full_precision = true;
   update.sgd = {0.125f, 0, 0, false};
-  Values spared(256, 1.0f), small(256, 1e-6f), still(256);
-  policy->update(*backend, update, tensor(spared), tensor(small), tensor(still));
-  for (float value : spared) ASSERT_EQ(value, 1 - 0.125f * 1e-6f);
+  Values full_precision(256, 1.0f), small(256, 1e-6f), still(256);
+  policy->update(*backend, update, tensor(full_precision), tensor(small), tensor(still));
+  for (float value : full_precision) ASSERT_EQ(value, 1 - 0.125f * 1e-6f);
 }
 
 TEST(Policies, RangeBn) {
   const auto policy = make_policy(config_of("range_bn"));
   expect_equal(rounded(*policy, Role::weight, inputs(1, 3)), "range_bn", "weight");
-  expect_equal(rounded(*policy, Role::error, inputs(3, 0.01)), "range_bn", "error");
+  expect_equal(rounded(*policy, Role::grad_output, inputs(3, 0.01)), "range_bn", "error");
   Values x = inputs(2, 4);
   expect_equal(rounded(*policy, Role::activation, x), "range_bn", "activation");
 
@@ -189,7 +190,7 @@ TEST(Policies, RangeBn) {
   Values mean(4), variance(4), scale(4), gamma = inputs(7, 0.5, 4), beta = inputs(8, 0.5, 4);
   for (float& value : gamma) value += 1;
   const Moments moments{mean.data(), variance.data(), nullptr, nullptr};
-  policy->measure_norm(tensor(x, shape), &moments, 1e-5f, kKey);
+  policy->simulation()->measure_norm(tensor(x, shape), &moments, 1e-5f, kKey);
   expect_equal(x, "range_bn", "activation");
   for (size_t c = 0; c < 4; ++c) scale[c] = 1 / std::sqrt(variance[c] + 1e-5f);
   expect_equal(scale, "range_bn", "norm_scale");
@@ -198,12 +199,12 @@ TEST(Policies, RangeBn) {
   Values own_mean(4), own_variance(4), faint = inputs(2, 4);
   for (size_t i = 0; i < 256; i += 4) faint[i] *= 1e-3f;
   const Moments own{own_mean.data(), own_variance.data(), nullptr, nullptr};
-  policy->measure_norm(tensor(faint, shape), &own, 1e-5f, kKey);
+  policy->simulation()->measure_norm(tensor(faint, shape), &own, 1e-5f, kKey);
   EXPECT_GT(std::sqrt(own_variance[0] + 1e-5f), 1e-3f);
 
   // A channel that is always the same has a range of 0; the running average of its variance may fall below -epsilon.
   Values low_mean(4), low{1, -1.001e-5f, 0, 2}, ones(4, 1), zeros(4);
-  policy->round_norm({tensor(x, shape), low_mean.data(), low.data(), ones.data(), zeros.data(), 1e-5f});
+  policy->simulation()->round_norm({tensor(x, shape), low_mean.data(), low.data(), ones.data(), zeros.data(), 1e-5f});
   for (const float value : low) EXPECT_GT(value + 1e-5f, 0);
 
   // As affine_backward with frozen statistics leaves it, then completed.
@@ -215,8 +216,9 @@ TEST(Policies, RangeBn) {
     d_beta[c] += dz[i];
     d_gamma[c] += dz[i] * (x[i] - mean[c]) * scale[c];
   }
-  policy->norm_backward({tensor(x, shape), mean.data(), variance.data(), gamma.data(), beta.data(), 1e-5f},
-                        d_gamma.data(), d_beta.data(), tensor(dx, shape));
+  policy->simulation()->norm_backward(
+      {tensor(x, shape), mean.data(), variance.data(), gamma.data(), beta.data(), 1e-5f}, d_gamma.data(), d_beta.data(),
+      tensor(dx, shape));
   expect_equal(dx, "range_bn", "norm_gradient");
 }
 
@@ -225,15 +227,15 @@ TEST(Policies, PerSample) {
   expect_equal(rounded(*policy, Role::weight, inputs(1, 3)), "psq", "weight");
   expect_equal(rounded(*policy, Role::activation, inputs(2, 4)), "psq", "activation");
   const auto errors = all()["psq"]["error_input"].get<Values>();
-  const Values got = rounded(*policy, Role::error, errors);
+  const Values got = rounded(*policy, Role::grad_output, errors);
   const auto want = all()["psq"]["error"].get<Values>();
   for (size_t first = 0; first < 256; first += 64) {  // a sample, whose errors are 100 times those of the next
     float largest = 0;
     for (size_t i = first; i < first + 64; ++i) largest = std::max(largest, std::abs(want[i]));
     for (size_t i = first; i < first + 64; ++i) EXPECT_NEAR(got[i], want[i], 2e-6f * largest) << i;
   }
-  expect_equal(rounded(*policy, Role::weight_error, errors), "psq", "weight_error");
-  EXPECT_EQ(rounded(*policy, Role::error, Values(256, 5.0f)), Values(256, 5.0f));
+  expect_equal(rounded(*policy, Role::grad_output_for_weight, errors), "psq", "weight_error");
+  EXPECT_EQ(rounded(*policy, Role::grad_output, Values(256, 5.0f)), Values(256, 5.0f));
 }
 
 TEST(Policies, DistributionAdaptive) {
@@ -242,10 +244,11 @@ TEST(Policies, DistributionAdaptive) {
   expect_equal(rounded(*policy, Role::activation, inputs(2, 4)), "dai8", "activation");
   const auto golden = [](const char* name) { return all()["dai8"][name].get<Values>(); };
   Values before = golden("before"), now(before.size());
-  ASSERT_EQ(policy->error_clips(4), int64_t(now.size()));
-  for (const auto& [role, name] : {std::pair{Role::weight_error, "weight_error"}, {Role::error, "error"}}) {
+  ASSERT_EQ(policy->simulation()->carried_clips(4), int64_t(now.size()));
+  for (const auto& [role, name] :
+       {std::pair{Role::grad_output_for_weight, "weight_error"}, {Role::grad_output, "error"}}) {
     Values error = golden("error_input");
-    policy->round_error(role, tensor(error, {4, 4, 4, 4}), kKey, before.data(), now.data());
+    policy->simulation()->round_gradient(role, tensor(error, {4, 4, 4, 4}), kKey, before.data(), now.data());
     expect_equal(error, "dai8", name);
   }
   expect_equal(now, "dai8", "now");
@@ -256,7 +259,7 @@ TEST(Policies, DistributionAdaptive) {
       *std::max_element(error.begin(), error.end(), [](float a, float b) { return std::abs(a) < std::abs(b); }));
   EXPECT_LT(now[4], 0.95f * largest);
   std::fill(before.begin(), before.end(), 0.0f);
-  policy->round_error(Role::error, tensor(error, {4, 4, 4, 4}), kKey, before.data(), now.data());
+  policy->simulation()->round_gradient(Role::grad_output, tensor(error, {4, 4, 4, 4}), kKey, before.data(), now.data());
   EXPECT_FLOAT_EQ(now[4], largest);
 }
 
@@ -268,7 +271,7 @@ TEST(Policies, Fp8) {
     const Values part = inputs(salt, factor, 64);
     x.insert(x.end(), part.begin(), part.end());
   }
-  const Values rounded8 = rounded(*policy, Role::error, x);
+  const Values rounded8 = rounded(*policy, Role::grad_output, x);
   for (size_t i = 0; i < x.size(); ++i) {
     EXPECT_EQ(rounded8[i], all()["fp8"]["rounded"][i].get<float>()) << x[i];
     EXPECT_EQ(Float16::nearest(x[i]), all()["fp8"]["rounded16"][i].get<float>()) << x[i];
@@ -304,9 +307,6 @@ TEST(Policies, RefuseWhatTheyDoNotDefine) {
   expect_refusal([&] { make_policy(config_of("dorefa2")); }, "dorefa2");
   for (const char* name : {"fp32", "dorefa", "wage", "wageubn", "range_bn", "fp8", "psq", "dai8"}) {
     Config config = config_of(name);
-    config.policy.per_channel_weights = true;
-    expect_refusal([&] { make_policy(config); }, "per_channel_weights");
-    config = config_of(name);
     config.policy.clip.period = 7;
     expect_refusal([&] { make_policy(config); }, "policy.clip.period");
     config = config_of(name);

@@ -1,9 +1,11 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "src/tasks/metric_display.h"
 #include "src/train/progress.h"
 #include "src/train/result.h"
 #include "src/version.h"
@@ -19,8 +21,7 @@ StepStatus status_of(int64_t step) {
           .steps = 390,
           .steps_left = 1000 - step,
           .images = 128,
-          .loss = 1.2344,
-          .top1 = 0.567,
+          .figures = "loss 1.234  top-1 56.7 %",
           .data_share = 0.003};
 }
 
@@ -66,6 +67,12 @@ TEST(Progress, LiveLineDoesNotFlood) {
   progress.epoch({});
 }
 
+TEST(MetricDisplay, ShowsTheMainMetricsOrAll) {
+  const Scalars figures = {{"loss", 1.2344}, {"top1", 0.567}, {"top5", 0.9}};
+  EXPECT_EQ(show(figures, 1, false, "  "), "loss 1.234  top-1 56.7 %");
+  EXPECT_EQ(show(figures, 2, true, " "), "loss 1.2344 top-1 56.70 % top-5 90.00 %");
+}
+
 TEST(Progress, EpochLineStays) {
   std::ostringstream out;
   Progress progress(out, /*live=*/true, 80, /*bold=*/false, 100);
@@ -73,16 +80,15 @@ TEST(Progress, EpochLineStays) {
   out.str("");
   progress.epoch({.epoch = 3,
                   .epochs = 30,
-                  .train_loss = 1.234,
-                  .train_top1 = 0.567,
-                  .test = {{1.1, 0.6}},
+                  .train = "loss 1.234 top-1 56.7 %",
+                  .test = "loss 1.100 top-1 60.0 %",
                   .images_per_second = 812,
                   .seconds = 48});
   EXPECT_EQ(out.str(),
             "\r\033[Kepoch 3/30: train loss 1.234 top-1 56.7 % | test loss 1.100 top-1 60.0 % | 812 img/s | 0:48\n");
   std::ostringstream bold;
-  Progress(bold, /*live=*/false, 80, /*bold=*/true, 100).epoch({.epoch = 1, .epochs = 2, .test = {}});
-  EXPECT_EQ(bold.str(), "\033[1mepoch 1/2: train loss 0.000 top-1 0.0 % | not tested | 0 img/s | 0:00\033[0m\n");
+  Progress(bold, /*live=*/false, 80, /*bold=*/true, 100).epoch({.epoch = 1, .epochs = 2, .train = "loss 0.000"});
+  EXPECT_EQ(bold.str(), "\033[1mepoch 1/2: train loss 0.000 | not tested | 0 img/s | 0:00\033[0m\n");
 }
 
 TEST(Progress, AnEpochsEndDoesNotCountAsAStep) {

@@ -15,7 +15,7 @@ class GlobalPool final : public Node {
     mean_ = d.keep(d.shape(output_), DType::f32, Need::forward);
   }
   void forward(Step& step) override {
-    Timed timed(step.times, Phase::norm);
+    Timed timed(step.times, Phase::passes);
     const QTensor y = step.value(output_);
     const Tensor mean = encoding_.quantized() ? step.tensor(mean_) : y.values;
     step.backend.global_pool_forward(step.value(inputs_[0]), mean);
@@ -23,7 +23,7 @@ class GlobalPool final : public Node {
       step.backend.quantize(mean, encoding_, step.key(index_, Role::activation, mean.shape.c), y, {});
   }
   void backward(Step& step) override {
-    Timed timed(step.times, Phase::norm);
+    Timed timed(step.times, Phase::passes);
     step.backend.global_pool_backward(step.gradient(output_), step.into(inputs_[0]));
   }
 

@@ -13,12 +13,17 @@ struct ConvBlockOptions : ConvOptions {
 };
 
 std::unique_ptr<Node> make_input(int64_t height, int64_t width, int64_t channels, Edge output);
-// y = encode(activation(norm(conv(x)) + residual)); inputs are {x} or {x, residual}.
-std::unique_ptr<Node> make_conv_block(std::string name, std::vector<Edge> inputs, Edge output, const ConvBlockOptions&);
+// y = encode(activation(norm(conv(x)) + residual)); inputs are {x} or {x, residual}. Simulated policies have a node of
+// their own.
+std::unique_ptr<Node> make_conv_block(const Policy&, std::string name, std::vector<Edge> inputs, Edge output,
+                                      const ConvBlockOptions&);
+std::unique_ptr<Node> make_simulated_conv_block(const Policy&, std::string name, std::vector<Edge> inputs, Edge output,
+                                                const ConvBlockOptions&);
 std::unique_ptr<Node> make_pool(std::string name, Edge x, Edge y, const PoolOptions&);
 std::unique_ptr<Node> make_global_pool(std::string name, Edge x, Edge y);
 std::unique_ptr<Node> make_concat(std::string name, std::vector<Edge> parts, Edge y);
 std::unique_ptr<Node> make_dropout(std::string name, Edge x, Edge y, float rate);
-std::unique_ptr<Node> make_classify(const std::vector<Head>& heads, float label_smoothing);
+std::unique_ptr<Node> make_softmax_loss(const std::vector<Head>& heads, float label_smoothing,
+                                        const std::vector<std::string>& hits);
 
 }  // namespace octet

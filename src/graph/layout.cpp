@@ -1,0 +1,157 @@
+#include "src/graph/layout.h"
+
+#include <algorithm>
+
+#include "src/graph/encodings.h"
+
+namespace octet {
+namespace {
+
+// Node i runs forward at time i and backward at time 2 n - 1 - i; a block's life is a pair of such times.
+class Builder final : public Declare {
+ public:
+  Builder(Layout& layout, Graph& graph, Parameters& parameters, const Policy& policy, ClipCoordinator* clips,
+          const PlanOptions& options)
+      : layout_(layout),
+        parameters_(parameters),
+        policy_(policy),
+        clips_(clips),
+        options_(options),
+        nodes_(graph.nodes()),
+        producer_(size_t(graph.edges()), -1),
+        read_backward_(size_t(graph.edges()), -1),
+        consumers_(size_t(graph.edges())) {
+    layout_.shapes.resize(size_t(graph.edges()));
+    layout_.node_bytes.resize(nodes_.size());
+  }
+
+  void build(int64_t batch) {
+    infer_shapes(batch);
+    layout_.encodings = choose_encodings(policy_, nodes_, layout_.shapes, producer_, consumers_);
+    parameters_.begin_plan();
+    for (auto& node : nodes_) {
+      current_ = node->index();
+      node->declare(*this);
+    }
+    parameters_.end_plan();
+    for (size_t edge = 0; edge < layout_.shapes.size(); ++edge) place_edge(int(edge));
+    layout_.memory.written.resize(layout_.shapes.size());
+    layout_.arena_bytes = place_blocks(layout_.blocks, options_.own_slots);
+  }
+
+  const Policy& policy() const override { return policy_; }
+  Parameters& parameters() const override { return parameters_; }
+  DType storage() const override { return options_.storage; }
+  Shape shape(Edge edge) const override { return layout_.shapes[size_t(edge.id)]; }
+  const Encoding& encoding(Edge edge) const override { return layout_.encodings[size_t(edge.id)]; }
+  bool needs_gradient(Edge edge) const override { return producer_[size_t(edge.id)] > 0; }
+  void reads_in_backward(Edge edge) override {
+    int& last = read_backward_[size_t(edge.id)];
+    if (options_.training) last = std::max(last, backward_time(current_));
+  }
+  Slot keep(Shape shape, DType dtype, Need need) override {
+    layout_.memory.slots.push_back({nullptr, shape, dtype});
+    layout_.slot_block.push_back(Layout::no_block);
+    if (options_.training || need != Need::backward) {
+      const bool outlives_forward = options_.training && need != Need::forward;
+      MemoryBlock block{.bytes = layout_.memory.slots.back().bytes()};
+      block.first = need == Need::backward ? backward_time(current_) : current_;
+      block.last = outlives_forward ? backward_time(current_) : current_;
+      layout_.slot_block.back() = add(block);
+    }
+    return {int(layout_.slot_block.size()) - 1};
+  }
+  int input(size_t bytes) override {
+    layout_.input_bytes.push_back(bytes);
+    return int(layout_.input_bytes.size()) - 1;
+  }
+  int clip_layer(const std::string& name, int weight_param) override {
+    if (!clips_) return -1;
+    const int layer = clips_->add_layer(name);
+    parameters_.scale_learning_rate(weight_param, clips_->lr_scale(layer));
+    return layer;
+  }
+  int loss(const LossOptions& options) override {
+    layout_.losses.push_back(options);
+    return int(layout_.losses.size()) - 1;
+  }
+
+ private:
+  int backward_time(int node) const { return 2 * int(nodes_.size()) - 1 - node; }
+
+  void infer_shapes(int64_t batch) {
+    for (auto& node : nodes_) {
+      std::vector<Shape> inputs;
+      for (Edge edge : node->inputs()) {
+        inputs.push_back(layout_.shapes[size_t(edge.id)]);
+        consumers_[size_t(edge.id)].push_back(node->index());
+      }
+      Shape shape = node->output_shape(inputs);
+      if (node->index() == 0) shape.n = batch;
+      if (node->output().id < 0) continue;
+      layout_.shapes[size_t(node->output().id)] = shape;
+      producer_[size_t(node->output().id)] = node->index();
+    }
+  }
+
+  size_t add(const MemoryBlock& block) {
+    layout_.node_bytes[size_t(current_)] += block.bytes;
+    layout_.blocks.push_back(block);
+    return layout_.blocks.size() - 1;
+  }
+
+  void place_edge(int edge) {
+    const Shape& shape = layout_.shapes[size_t(edge)];
+    const Encoding& encoding = layout_.encodings[size_t(edge)];
+    const std::vector<int>& consumers = consumers_[size_t(edge)];
+    current_ = producer_[size_t(edge)];
+    layout_.memory.values.push_back({{nullptr, shape, encoding.dtype}});
+    const int last_consumer = consumers.empty() ? current_ : consumers.back();
+    layout_.value_block.push_back(add({.bytes = layout_.memory.values.back().values.bytes(),
+                                       .first = current_,
+                                       .last = std::max(last_consumer, read_backward_[size_t(edge)])}));
+
+    const DType narrow = options_.storage == DType::s8 ? DType::bf16 : options_.storage;
+    layout_.memory.gradients.push_back({nullptr, shape, encoding.quantized() ? narrow : DType::f32});
+    layout_.gradient_block.push_back(Layout::no_block);
+    if (!options_.training || !needs_gradient(Edge{edge}) || consumers.empty()) return;
+    int first = backward_time(current_);
+    for (const int consumer : consumers)
+      first = std::min(first, nodes_[size_t(consumer)]->writes_gradient_forward() ? consumer : backward_time(consumer));
+    layout_.gradient_block.back() = layout_.blocks.size();
+    layout_.blocks.push_back(
+        {.bytes = layout_.memory.gradients.back().bytes(), .first = first, .last = backward_time(current_)});
+  }
+
+  Layout& layout_;
+  Parameters& parameters_;
+  const Policy& policy_;
+  ClipCoordinator* clips_;
+  PlanOptions options_;
+  std::vector<std::unique_ptr<Node>>& nodes_;
+  int current_ = 0;
+  std::vector<int> producer_, read_backward_;  // by edge
+  std::vector<std::vector<int>> consumers_;    // by edge
+};
+
+}  // namespace
+
+Layout::Layout(Graph& graph, Parameters& parameters, const Policy& policy, ClipCoordinator* clips, int64_t batch,
+               const PlanOptions& options) {
+  Builder(*this, graph, parameters, policy, clips, options).build(batch);
+}
+
+void Layout::bind(Memory& bound, std::byte* arena, float* scales) const {
+  bound = memory;
+  const auto address = [&](size_t block) -> void* {
+    return block == no_block ? nullptr : arena + blocks[block].offset;
+  };
+  for (size_t slot = 0; slot < slot_block.size(); ++slot) bound.slots[slot].data = address(slot_block[slot]);
+  for (size_t edge = 0; edge < shapes.size(); ++edge) {
+    bound.values[edge].values.data = address(value_block[edge]);
+    if (encodings[edge].quantized()) bound.values[edge].scale = scales + edge;
+    bound.gradients[edge].data = address(gradient_block[edge]);
+  }
+}
+
+}  // namespace octet

@@ -1,0 +1,128 @@
+#include "src/graph/nodes/conv_node.h"
+
+#include <fmt/format.h>
+
+namespace octet {
+
+std::string ConvNode::kind() const {
+  const std::string stride = options_.stride > 1 ? fmt::format("/{}", options_.stride) : "";
+  if (options_.linear) return "linear";
+  const bool depthwise = options_.groups > 1 && options_.groups == conv_.x.c;
+  return fmt::format("{} {}x{}{}", depthwise ? "depthwise" : "conv", conv_.kernel_h, conv_.kernel_w, stride);
+}
+
+Shape ConvNode::output_shape(const std::vector<Shape>& inputs) {
+  const Shape& x = inputs[0];
+  conv_.x = x;
+  conv_.kernel_h = options_.linear ? int(x.h) : options_.kernel.h;
+  conv_.kernel_w = options_.linear ? int(x.w) : options_.kernel.w;
+  conv_.stride_h = conv_.stride_w = options_.stride;
+  conv_.pad_h = options_.pad.h;
+  conv_.pad_w = options_.pad.w;
+  conv_.dilation_h = conv_.dilation_w = options_.dilation;
+  conv_.groups = int(options_.groups);
+  REQUIRE(x.c % options_.groups == 0 && options_.out % options_.groups == 0, "make both divisible by the groups", "'",
+          name_, "' takes ", x.c, " channels and gives ", options_.out, " in ", options_.groups, " groups");
+  conv_.y = {x.n, output_extent(x.h, conv_.kernel_h, options_.stride, conv_.pad_h, options_.dilation),
+             output_extent(x.w, conv_.kernel_w, options_.stride, conv_.pad_w, options_.dilation), options_.out};
+  REQUIRE(conv_.y.h > 0 && conv_.y.w > 0, "use larger images or a network with fewer strides", "'", name_,
+          "' shrinks an image of ", x.h, "x", x.w, " to nothing");
+  if (has_residual())
+    REQUIRE(inputs[1] == conv_.y, "give the shortcut a projection", "'", name_, "' gives ", conv_.y.h, "x", conv_.y.w,
+            "x", conv_.y.c, ", its shortcut ", inputs[1].h, "x", inputs[1].w, "x", inputs[1].c);
+  return conv_.y;
+}
+
+void ConvNode::declare_layer(Declare& d, const Encoding& weight) {
+  Parameters& state = d.parameters();
+  const int64_t channels = conv_.y.c;
+  const Shape row{1, 1, 1, channels};
+  policy_.check_layer(name_, normalizes(), conv_.y.pixels());
+  needs_dx_ = d.needs_gradient(inputs_[0]);
+  affine_ = {
+      .shape = conv_.y, .normalize = normalizes(), .epsilon = options_.epsilon, .activation = options_.activation};
+
+  const bool full_precision = !policy_.quantizes(position());
+  const std::string prefix = normalizes() ? options_.norm : name_;
+  weight_index_ = state.declare({.name = name_ + ".weight",
+                                 .kind = options_.linear ? ParamKind::linear_weight : ParamKind::conv_weight,
+                                 .shape = conv_.weight(),
+                                 .init = options_.init,
+                                 .full_precision = full_precision,
+                                 .node = index_,
+                                 .encoding = weight});
+  if (normalizes())
+    gamma_index_ = state.declare(
+        {.name = prefix + ".weight", .kind = ParamKind::norm_weight, .shape = row, .init = Init::one, .node = index_});
+  beta_index_ = state.declare({.name = prefix + ".bias",
+                               .kind = ParamKind::bias,
+                               .shape = row,
+                               .full_precision = full_precision && !normalizes(),
+                               .node = index_});
+  if (normalizes()) {
+    const Tensor statistic{nullptr, row, DType::f32};
+    mean_index_ = state.declare_statistic({.name = prefix + ".running_mean", .tensor = statistic, .initial = 0});
+    variance_index_ = state.declare_statistic({.name = prefix + ".running_var", .tensor = statistic, .initial = 1});
+    moments_index_ = state.declare_moments(prefix, channels);
+  } else {
+    unshared_moments_ = d.keep({1, 1, 2, channels}, DType::f32, Need::both);
+  }
+  extremes_ = d.keep({1, 1, 2, channels}, DType::f32, Need::forward);
+  d.reads_in_backward(inputs_[0]);
+  if (masks_sum()) d.reads_in_backward(inputs_[1]);
+}
+
+void ConvNode::bind(Parameters& state) {
+  weight_ = &state.param(weight_index_);
+  gamma_ = gamma_index_ >= 0 ? &state.param(gamma_index_) : nullptr;
+  beta_ = &state.param(beta_index_);
+  if (!normalizes()) return;
+  running_mean_ = state.statistic(mean_index_);
+  running_variance_ = state.statistic(variance_index_);
+  batch_moments_ = state.moments(moments_index_);
+}
+
+Moments ConvNode::batch_moments(const Step& step) const {
+  float* extremes = step.tensor(extremes_).f32();
+  float* first = normalizes() ? batch_moments_ : step.tensor(unshared_moments_).f32();
+  return {.mean = first, .variance = first + conv_.y.c, .min = extremes, .max = extremes + conv_.y.c};
+}
+
+Moments ConvNode::norm_moments(const Step& step) const {
+  Moments moments = batch_moments(step);
+  if (!step.training && normalizes()) {
+    moments.mean = running_mean_.f32();
+    moments.variance = running_variance_.f32();
+  }
+  return moments;
+}
+
+void ConvNode::update_running(Step& step, int64_t samples, float momentum) const {
+  if (!normalizes()) return;
+  step.backend.update_running({.mean = batch_moments_, .variance = batch_moments_ + conv_.y.c}, samples, momentum,
+                              running_mean_, running_variance_);
+}
+
+Work ConvNode::work(const Memory& memory) const {
+  const bool codes = weight_->encoding.quantized();
+  const int64_t x = int64_t(memory.values[size_t(inputs_[0].id)].values.bytes());
+  const int64_t dx = int64_t(memory.gradients[size_t(inputs_[0].id)].bytes());
+  const int64_t weight = int64_t(weight_->operand().values.bytes()), d_weight = int64_t(weight_->gradient.bytes());
+  const int64_t convolved = int64_t(memory.slots[size_t(convolved_.id)].bytes());
+  const int64_t kept = int64_t(kept_code_bytes(memory));
+  const int64_t value = int64_t(memory.values[size_t(output_.id)].values.bytes());
+  const int64_t gradient = int64_t(memory.gradients[size_t(output_.id)].bytes());
+  const int64_t grad_output = int64_t(memory.slots[size_t(grad_output_.id)].bytes());
+  Work work;
+  work.products = conv_.products() * (needs_dx_ ? 3 : 2);
+  work.real_products = codes ? 0 : work.products;
+  work.convolution_bytes =
+      (x + weight + convolved) + (x + grad_output + d_weight) + (needs_dx_ ? grad_output + weight + dx : 0);
+  // Forward reads the convolution and writes the value, and codes where they are kept. Backward reads the gradient and
+  // the convolution twice (reduce, apply) and writes grad_output. A residual is read, and its gradient written.
+  work.pass_bytes = convolved + kept + 2 * (kept > 0 ? kept : convolved) + value + 2 * gradient + grad_output +
+                    (has_residual() ? 3 * value + gradient : 0);
+  return work;
+}
+
+}  // namespace octet

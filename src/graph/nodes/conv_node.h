@@ -1,0 +1,58 @@
+// What all nodes of a convolution or fully connected layer share: geometry, parameters, statistics and moments.
+#pragma once
+#include "src/graph/nodes/nodes.h"
+
+namespace octet {
+
+class ConvNode : public Node {
+ public:
+  ConvNode(const Policy& policy, std::string name, std::vector<Edge> inputs, Edge output,
+           const ConvBlockOptions& options)
+      : Node(std::move(name), std::move(inputs), output), policy_(policy), options_(options) {}
+
+  std::string kind() const override;
+  Shape output_shape(const std::vector<Shape>& inputs) override;
+  bool writes_real() const override { return options_.gives_logits; }
+  bool never_negative() const override { return options_.activation != Activation::none; }
+  void bind(Parameters&) override;
+  Work work(const Memory&) const override;
+
+ protected:
+  // Parameters, statistics, moments, what backward reads, and the two slots of every layer.
+  void declare_layer(Declare&, const Encoding& weight);
+  Position position() const { return {options_.reads_input, options_.gives_logits}; }
+  bool normalizes() const { return !options_.norm.empty(); }
+  bool has_residual() const { return inputs_.size() > 1; }
+  // Whether backward asks where the activation of a sum passed.
+  bool masks_sum() const { return has_residual() && options_.activation != Activation::none; }
+  int64_t per_sample() const { return conv_.y.elements() / conv_.y.n; }
+  AffineParameters parameters() const {
+    return {.gamma = gamma_ ? gamma_->master.f32() : nullptr, .beta = beta_->master.f32()};
+  }
+  Into gamma_gradient() const { return gamma_ ? Into{gamma_->gradient} : Into{}; }
+  Into beta_gradient() const { return {beta_->gradient}; }
+  // Of this rank's batch. Ranks average those of a norm after backward.
+  Moments batch_moments(const Step&) const;
+  // What the norm computes with: the batch's moments, in evaluation the running ones.
+  Moments norm_moments(const Step&) const;
+  // Replaces `momentum` of the running statistics by the batch's. samples: of which the variance is corrected.
+  void update_running(Step&, int64_t samples, float momentum) const;
+  virtual size_t kept_code_bytes(const Memory&) const { return 0; }
+
+  const Policy& policy_;
+  ConvBlockOptions options_;
+  ConvProblem conv_;
+  AffineProblem affine_;
+  bool needs_dx_ = true;
+  Slot convolved_, grad_output_;  // the convolution's output; the gradient with respect to it
+  int weight_index_ = -1;
+  Param *weight_ = nullptr, *gamma_ = nullptr, *beta_ = nullptr;
+
+ private:
+  int gamma_index_ = -1, beta_index_ = -1, mean_index_ = -1, variance_index_ = -1, moments_index_ = -1;
+  Slot extremes_, unshared_moments_;
+  Tensor running_mean_, running_variance_;
+  float* batch_moments_ = nullptr;
+};
+
+}  // namespace octet

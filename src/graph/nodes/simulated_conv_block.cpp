@@ -1,0 +1,200 @@
+// The convolution block of a simulated policy: operands, gradients and norms are rounded copies in f32. The policy
+// knows how each is rounded, this node when.
+#include <algorithm>
+#include <cstring>
+
+#include "src/graph/nodes/conv_node.h"
+#include "src/quant/simulation.h"
+
+namespace octet {
+namespace {
+
+Tensor copied(Tensor from, Tensor to) {
+  std::memcpy(to.data, from.data, from.bytes());
+  return to;
+}
+
+void deliver(Tensor from, Into to) {
+  const float* const values = from.f32();
+  float* const out = to.tensor.f32();
+  const int64_t count = from.elements();
+#pragma omp parallel for
+  for (int64_t i = 0; i < count; ++i) out[i] = to.add ? out[i] + values[i] : values[i];
+}
+
+class SimulatedConvBlock final : public ConvNode {
+ public:
+  SimulatedConvBlock(const Policy& policy, std::string name, std::vector<Edge> inputs, Edge output,
+                     const ConvBlockOptions& options)
+      : ConvNode(policy, std::move(name), std::move(inputs), output, options),
+        simulation_(*policy.simulation()),
+        traits_(simulation_.simulation_traits()) {}
+
+  bool reads_real(const Policy&, Edge edge) const override { return edge.id == inputs_[0].id; }
+
+  void declare(Declare& d) override {
+    REQUIRE(d.storage() == DType::f32, "store f32 between its roundings", "policy ", policy_.traits().name, " with ",
+            name_of(d.storage()), " storage");
+    declare_layer(d, {});
+    affine_.batch_statistics = !traits_.own_norm;
+    rounds_operands_ = policy_.quantizes(position());
+    rounds_grad_block_ =
+        !position().last && (normalizes() ? traits_.rounds_grad_block_of_norm : traits_.rounds_grad_block_without_norm);
+    convolved_ = d.keep(conv_.y, DType::f32, Need::both);
+    grad_output_ = d.keep(conv_.y, DType::f32, Need::backward);
+    if (normalizes()) norm_values_ = d.keep({1, 1, 4, conv_.y.c}, DType::f32, Need::both);
+    if (!rounds_operands_) return;
+    x_ = d.keep(conv_.x, DType::f32, Need::both);
+    w_ = d.keep(conv_.weight(), DType::f32, Need::both);
+    if (traits_.splits_grad_output) gradient_for_weight_ = d.keep(conv_.y, DType::f32, Need::backward);
+    if (needs_dx_ && traits_.changes_activation_gradient) dx_ = d.keep(conv_.x, DType::f32, Need::backward);
+    clips_ = simulation_.carried_clips(conv_.y.c);
+    if (clips_ == 0) return;
+    const std::string clips = name_ + ".error_clips";
+    clips_index_ = d.parameters().declare_statistic(
+        {.name = clips, .tensor = {nullptr, {1, 1, 1, clips_}, DType::f32}, .training_only = true});
+    next_clips_index_ = d.parameters().declare_moments(clips, (clips_ + 1) / 2);
+  }
+
+  void bind(Parameters& state) override {
+    ConvNode::bind(state);
+    if (clips_ == 0) return;
+    carried_clips_ = state.statistic(clips_index_).f32();
+    next_clips_ = state.moments(next_clips_index_);
+  }
+
+  void forward(Step& step) override {
+    const Tensor x = step.value(inputs_[0]).values, convolved = step.tensor(convolved_);
+    if (rounds_operands_) {
+      simulation_.round(Role::activation, copied(x, step.tensor(x_)),
+                        step.key(index_, Role::activation, conv_.x.elements() / conv_.x.n));
+      simulation_.round(Role::weight, copied(weight_->master, step.tensor(w_)), step.key(index_, Role::weight, 0));
+    }
+    {
+      Timed timed(step.times, Phase::forward);
+      step.backend.conv_forward(conv_, x_operand(step), w_operand(step), convolved, batch_moments(step));
+    }
+    Timed timed(step.times, Phase::passes);
+    Moments moments = norm_moments(step);
+    AffineParameters affine = parameters();
+    if (normalizes()) round_norm(step, convolved, moments, affine);
+    step.backend.affine_forward(affine_, convolved, moments, affine,
+                                has_residual() ? step.value(inputs_[1]) : QTensor{}, {},
+                                step.key(index_, Role::activation, per_sample()), step.value(output_));
+  }
+
+  void backward(Step& step) override {
+    const Tensor grad_output = backward_affine(step);
+    const RngKey key = step.key(index_, Role::grad_output, per_sample());
+    std::copy_n(carried_clips_, clips_, next_clips_);  // kept where only one of the two gradients is rounded
+    const bool after_weight = traits_.splits_grad_output || traits_.unrounded_weight_gradient;
+    if (rounds_operands_ && !after_weight) round_gradient(Role::grad_output, grad_output, key);
+    backward_weight(step, grad_output);
+    if (!needs_dx_) return;
+    Timed timed(step.times, Phase::backward_data);
+    if (rounds_operands_ && after_weight) round_gradient(Role::grad_output, grad_output, key);
+    const Into into = step.into(inputs_[0]);
+    const Into dx = dx_.id < 0 ? into : Into{step.tensor(dx_)};
+    step.backend.conv_backward_data(conv_, {grad_output}, w_operand(step), dx);
+    if (dx_.id < 0) return;
+    simulation_.gradient_through(Role::activation, step.value(inputs_[0]).values, dx.tensor);
+    deliver(dx.tensor, into);
+  }
+
+  void update_statistics(Step& step) override {
+    std::copy_n(next_clips_, clips_, carried_clips_);
+    // A statistic of the policy's own is not a sample's variance, which Bessel's correction is for.
+    update_running(step, traits_.own_norm ? 1 : conv_.y.pixels(),
+                   traits_.norm_momentum > 0 ? traits_.norm_momentum : options_.momentum);
+  }
+
+  Tensor watched(const Step& step) const override { return step.tensor(convolved_); }
+
+ private:
+  QTensor x_operand(const Step& step) const {
+    return rounds_operands_ ? QTensor{step.tensor(x_)} : step.value(inputs_[0]);
+  }
+  QTensor w_operand(const Step& step) const { return {rounds_operands_ ? step.tensor(w_) : weight_->master}; }
+  void round_gradient(Role role, Tensor gradient, const RngKey& key) const {
+    simulation_.round_gradient(role, gradient, key, carried_clips_, next_clips_);
+  }
+
+  // The copies of the norm's operands: mean, variance, gamma, beta.
+  NormOperands norm_operands(const Step& step) const {
+    float* const values = step.tensor(norm_values_).f32();
+    const int64_t channels = conv_.y.c;
+    return {step.tensor(convolved_), values,         values + channels, values + 2 * channels,
+            values + 3 * channels,   affine_.epsilon};
+  }
+  static void use(const NormOperands& rounded, Moments& moments, AffineParameters& affine) {
+    moments.mean = rounded.mean, moments.variance = rounded.variance;
+    affine = {.gamma = rounded.gamma, .beta = rounded.beta};
+  }
+
+  // Rounds the convolution's output and copies of the norm's operands, to which `moments` and `affine` then point.
+  void round_norm(Step& step, Tensor convolved, Moments& moments, AffineParameters& affine) const {
+    const Moments measured = batch_moments(step);
+    simulation_.measure_norm(convolved, step.training ? &measured : nullptr, affine_.epsilon,
+                             step.key(index_, Role::norm_input, per_sample()));
+    const NormOperands rounded = norm_operands(step);
+    std::copy_n(moments.mean, conv_.y.c, rounded.mean);
+    std::copy_n(moments.variance, conv_.y.c, rounded.variance);
+    std::copy_n(affine.gamma, conv_.y.c, rounded.gamma);
+    std::copy_n(affine.beta, conv_.y.c, rounded.beta);
+    use(rounded, moments, affine);
+    simulation_.round_norm(rounded);
+  }
+
+  Tensor backward_affine(Step& step) {
+    Timed timed(step.times, Phase::passes);
+    const Tensor grad_output = step.tensor(grad_output_), dy = step.gradient(output_);
+    const Tensor convolved = step.tensor(convolved_);
+    const QTensor residual = masks_sum() ? step.value(inputs_[1]) : QTensor{};
+    Moments moments = batch_moments(step);
+    AffineParameters affine = parameters();
+    if (normalizes()) use(norm_operands(step), moments, affine);
+    const RngKey key = step.key(index_, Role::grad_output, per_sample());
+    Into d_residual = has_residual() ? step.into(inputs_[1]) : Into{};
+    if (has_residual() && traits_.unrounded_shortcut) {
+      step.backend.affine_backward(affine_, convolved, moments, affine, residual, dy, {}, {}, d_residual, {}, key,
+                                   {grad_output}, {});
+      d_residual = {};
+    }
+    if (rounds_grad_block_) simulation_.round(Role::grad_block, dy, step.key(index_, Role::grad_block, per_sample()));
+    const Into d_gamma = gamma_gradient(), d_beta = beta_gradient();
+    step.backend.affine_backward(affine_, convolved, moments, affine, residual, dy, d_gamma, d_beta, d_residual, {},
+                                 key, {grad_output}, {});
+    if (normalizes())
+      simulation_.norm_backward(norm_operands(step), d_gamma.tensor.f32(), d_beta.tensor.f32(), grad_output);
+    return grad_output;
+  }
+
+  void backward_weight(Step& step, Tensor grad_output) const {
+    Tensor gradient = grad_output;
+    if (rounds_operands_ && traits_.splits_grad_output) {
+      gradient = copied(grad_output, step.tensor(gradient_for_weight_));
+      round_gradient(Role::grad_output_for_weight, gradient,
+                     step.key(index_, Role::grad_output_for_weight, per_sample()));
+    }
+    Timed timed(step.times, Phase::backward_weight);
+    step.backend.conv_backward_weight(conv_, x_operand(step), {gradient}, {weight_->gradient});
+    if (rounds_operands_) simulation_.gradient_through(Role::weight, weight_->master, weight_->gradient);
+  }
+
+  const Simulation& simulation_;
+  const SimulationTraits& traits_;
+  bool rounds_operands_ = false, rounds_grad_block_ = false;
+  int64_t clips_ = 0;
+  int clips_index_ = -1, next_clips_index_ = -1;
+  float *carried_clips_ = nullptr, *next_clips_ = nullptr;  // (clips) each
+  Slot x_, w_, dx_, gradient_for_weight_, norm_values_;
+};
+
+}  // namespace
+
+std::unique_ptr<Node> make_simulated_conv_block(const Policy& policy, std::string name, std::vector<Edge> inputs,
+                                                Edge output, const ConvBlockOptions& options) {
+  return std::make_unique<SimulatedConvBlock>(policy, std::move(name), std::move(inputs), output, options);
+}
+
+}  // namespace octet

@@ -1,0 +1,229 @@
+#include "src/graph/parameters.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "src/graph/weight_clips.h"
+
+namespace octet {
+namespace {
+
+constexpr size_t code_alignment = 64;
+size_t aligned_codes(const Param& param) {
+  return (size_t(param.shape.elements()) + code_alignment - 1) / code_alignment * code_alignment;
+}
+
+// Numbers of one parameter's elements, from the counter (seed, stream, element).
+struct InitialValues {
+  uint64_t seed;
+  uint32_t stream;
+
+  Random128 random(int64_t element, int block) const {
+    return philox(uint64_t(element) * 4 + uint64_t(block), 0, stream, seed);
+  }
+  static double uniform(uint32_t word) { return (double(word) + 0.5) / 4294967296.0; }
+  // The sum of twelve uniform numbers less six (Irwin-Hall): exact in binary arithmetic, so the same on every machine.
+  double normal(int64_t element) const {
+    double sum = -6;
+    for (int block = 0; block < 3; ++block)
+      for (const uint32_t word : random(element, block).word) sum += uniform(word);
+    return sum;
+  }
+  // Kaiming: variance 2 / fan_out, as torchvision initializes the convolutions of ResNet and MobileNetV2.
+  double value(Init init, const Shape& shape, int64_t element) const {
+    switch (init) {
+      case Init::kaiming_fan_out:
+        return normal(element) * std::sqrt(2.0 / double(shape.n * shape.h * shape.w));
+      case Init::normal_001:
+        return normal(element) * 0.01;
+      case Init::linear_uniform:
+        return (2 * uniform(random(element, 0).word[0]) - 1) / std::sqrt(double(shape.h * shape.w * shape.c));
+      case Init::one:
+        return 1;
+      case Init::zero:
+        break;
+    }
+    return 0;
+  }
+};
+
+}  // namespace
+
+Parameters::Parameters(const Policy& policy, Backend& backend) : policy_(policy), backend_(backend) {}
+Parameters::~Parameters() = default;
+
+// Whether the state lacks it so far.
+bool Parameters::first_of_plan(const std::string& name) {
+  REQUIRE(declared_now_.insert(name).second, "give every layer its own name", "two parameters are named ", name);
+  return !ordered_;
+}
+
+int Parameters::declare(const Param& wanted) {
+  if (first_of_plan(wanted.name)) {
+    params_.push_back(wanted);
+    return param_index_[wanted.name] = int(params_.size()) - 1;
+  }
+  const auto known = param_index_.find(wanted.name);
+  REQUIRE(known != param_index_.end() && param(known->second).shape == wanted.shape, "build both plans by one function",
+          "a second plan declares parameter ", wanted.name, ", which the first has not, or in another shape");
+  return known->second;
+}
+
+int Parameters::declare_statistic(const Statistic& wanted) {
+  if (first_of_plan(wanted.name)) {
+    statistics_.push_back(wanted);
+    return statistic_index_[wanted.name] = int(statistics_.size()) - 1;
+  }
+  const auto known = statistic_index_.find(wanted.name);
+  REQUIRE(known != statistic_index_.end() && statistic(known->second).shape == wanted.tensor.shape,
+          "build both plans by one function", "a second plan declares statistic ", wanted.name,
+          ", which the first has not, or in another shape");
+  return known->second;
+}
+
+int Parameters::declare_moments(const std::string& name, int64_t channels) {
+  if (!first_of_plan(name + " moments")) return moment_index_.at(name);
+  moment_offsets_.push_back(moment_count_);
+  moment_count_ += 2 * channels;
+  return moment_index_[name] = int(moment_offsets_.size()) - 1;
+}
+
+void Parameters::scale_learning_rate(int declared, const float* scale) {
+  (ordered_ ? param(declared) : params_[size_t(declared)]).lr_scale = scale;
+}
+
+// Backward order: the last node's parameters first; within a node norm parameters and bias before the weight.
+void Parameters::end_plan() {
+  if (ordered_) return;
+  ordered_ = true;
+  std::vector<size_t> order(params_.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    const Param &pa = params_[a], &pb = params_[b];
+    return pa.node != pb.node ? pa.node > pb.node : is_weight(pa.kind) < is_weight(pb.kind);
+  });
+  std::vector<Param> sorted;
+  position_.resize(order.size());
+  for (const size_t declared : order) {
+    position_[declared] = sorted.size();
+    sorted.push_back(params_[declared]);
+    sorted.back().offset = size_t(count_);
+    count_ += sorted.back().shape.elements();
+  }
+  params_ = std::move(sorted);
+}
+
+void Parameters::allocate(bool training) {
+  const auto floats = [&](int64_t number) {
+    return backend_.allocate(size_t(std::max<int64_t>(number, 1)) * sizeof(float));
+  };
+  masters_ = floats(count_);
+  if (training) gradients_ = floats(count_), velocities_ = floats(count_);
+  const auto view = [](const std::unique_ptr<Buffer>& buffer, const Param& param) {
+    return buffer ? Tensor{static_cast<float*>(buffer->data()) + param.offset, param.shape, DType::f32} : Tensor{};
+  };
+  for (Param& param : params_) {
+    param.master = view(masters_, param);
+    param.gradient = view(gradients_, param);
+    param.velocity = view(velocities_, param);
+  }
+  bind_codes();
+  weight_clips_ = std::make_unique<WeightClips>(backend_, params_);
+
+  int64_t channels = 0;
+  for (const Statistic& statistic : statistics_) channels += statistic.tensor.shape.c;
+  statistics_memory_ = floats(channels);
+  auto* place = static_cast<float*>(statistics_memory_->data());
+  for (Statistic& statistic : statistics_) {
+    statistic.tensor.data = place;
+    place += statistic.tensor.shape.c;
+    const std::vector<float> values(size_t(statistic.tensor.shape.c), statistic.initial);
+    backend_.to_device(statistic.tensor.data, values.data(), statistic.tensor.bytes());
+  }
+  moments_ = floats(moment_count_);
+}
+
+void Parameters::bind_codes() {
+  size_t bytes = 0, quantized = 0;
+  for (const Param& param : params_)
+    if (param.encoding.quantized()) bytes += aligned_codes(param), ++quantized;
+  codes_ = backend_.allocate(std::max(bytes, code_alignment));
+  scales_ = backend_.allocate(std::max(quantized, size_t{1}) * sizeof(float));
+  auto* codes = static_cast<int8_t*>(codes_->data());
+  auto* scale = static_cast<float*>(scales_->data());
+  for (Param& param : params_) {
+    if (!param.encoding.quantized()) continue;
+    param.codes = {{codes, param.shape, DType::s8}, scale++};
+    codes += aligned_codes(param);
+  }
+}
+
+void Parameters::initialize(uint64_t seed) {
+  std::vector<std::string> names;
+  for (const Param& param : params_) names.push_back(param.name);
+  std::sort(names.begin(), names.end());
+  for (Param& param : params_) {
+    // By name: a parameter's values do not depend on its place. Beyond the streams of nodes and updates.
+    const auto place = std::lower_bound(names.begin(), names.end(), param.name) - names.begin();
+    const InitialValues values{seed, uint32_t(place) | 0x80000000u};
+    const Shape& shape = param.shape;
+    std::vector<float> master(size_t(shape.elements()));
+    const bool by_policy =
+        is_weight(param.kind) && policy_.initialize({master.data(), shape, DType::f32}, shape.h * shape.w * shape.c,
+                                                    param.full_precision, {seed, 0, values.stream, 0});
+    for (int64_t i = 0; !by_policy && i < shape.elements(); ++i)
+      master[size_t(i)] = float(values.value(param.init, shape, i));
+    backend_.to_device(param.master.data, master.data(), param.master.bytes());
+    std::fill(master.begin(), master.end(), 0.0f);
+    for (const Tensor& tensor : {param.velocity, param.gradient})
+      if (tensor) backend_.to_device(tensor.data, master.data(), tensor.bytes());
+  }
+}
+
+void Parameters::choose_clips() { weight_clips_->choose(); }
+
+void Parameters::encode(uint64_t seed, uint32_t step) {
+  for (const Param& param : params_) {
+    if (!param.encoding.quantized()) continue;
+    const RngKey key{seed, step, random_stream(param.node, Role::weight), 0, 0};
+    backend_.quantize(param.master, param.encoding, key, param.codes, {});
+    const Shape& s = param.shape;
+    const float gain = policy_.weight_gain(s.h * s.w * s.c);
+    if (gain != 1) *param.codes.scale *= gain;
+  }
+}
+
+std::vector<GradientSlice> Parameters::slices() const {
+  std::vector<GradientSlice> slices;
+  for (const Param& param : params_)
+    slices.push_back({param.offset, size_t(param.shape.elements()), !is_weight(param.kind)});
+  return slices;
+}
+
+Tensor Parameters::gradient_tensor() const { return {params_.front().gradient.data, {1, 1, 1, count_}}; }
+
+std::span<float> Parameters::gradients() {
+  if (backend_.host_memory()) return {gradient_tensor().f32(), size_t(count_)};
+  gradient_copy_.resize(size_t(count_));
+  return gradient_copy_;
+}
+
+void Parameters::copy_gradient(size_t param) {
+  if (gradient_copy_.empty()) return;
+  const Tensor& gradient = params_[param].gradient;
+  backend_.to_host(gradient_copy_.data() + params_[param].offset, gradient.data, gradient.bytes());
+}
+
+void Parameters::store_gradients() {
+  if (!gradient_copy_.empty())
+    backend_.to_device(gradient_tensor().data, gradient_copy_.data(), gradient_copy_.size() * sizeof(float));
+}
+
+size_t Parameters::bytes(bool training) const {
+  size_t bytes = size_t(count_) * (training ? 3 : 1) * sizeof(float);
+  for (const Param& param : params_)
+    if (param.encoding.quantized()) bytes += size_t(param.shape.elements());
+  return bytes;
+}
+
+}  // namespace octet

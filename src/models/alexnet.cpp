@@ -1,0 +1,56 @@
+// AlexNet as torchvision has it ("One weird trick", Krizhevsky 2014), and with a norm after each layer but the last, as
+// DoReFa's recipe has it: the form whose accuracy the paper's full-precision figure fits. With norms there is no
+// dropout.
+#include "src/models/models.h"
+
+namespace octet {
+namespace {
+
+// 224 pixels: torchvision's network, whose adaptive pool is the identity there. Up to 64 pixels: a first layer of 5x5
+// with stride 2, and the linear layers read what the last pool leaves.
+std::vector<Head> build(Graph& graph, Edge x, bool norm, const Config::Model& model) {
+  const int64_t side = graph.side();
+  const bool small = side <= 64;
+  REQUIRE_USAGE(small || output_extent(side, 11, 4, 2) == 55, "set data.image_size to 224, or to 64 or less",
+                model.name, " takes images of 224 pixels or at most 64, not ", side);
+  // torchvision counts activations and pools, and its norms, among the layers.
+  int index = 0;
+  const auto conv = [&](int64_t out, Extent kernel, int stride, Extent pad, bool pooled) {
+    const std::string name = "features." + std::to_string(index);
+    ConvOptions options{.out = out, .kernel = kernel, .stride = stride, .pad = pad, .activation = Activation::relu};
+    if (norm)
+      options.norm = "features." + std::to_string(++index);
+    else
+      options.init = Init::linear_uniform;
+    x = graph.conv(name, x, options);
+    index += 2;
+    if (pooled) x = graph.pool("features." + std::to_string(index++), x, {.kernel = 3, .stride = 2});
+  };
+  conv(64, small ? 5 : 11, small ? 2 : 4, 2, true);
+  conv(192, 5, 1, 2, true);
+  conv(384, 3, 1, 1, false);
+  conv(256, 3, 1, 1, false);
+  conv(256, 3, 1, 1, true);
+
+  index = 0;
+  for (int layer = 0; layer < 2; ++layer) {
+    if (!norm) x = graph.dropout("classifier." + std::to_string(index++), x, float(model.dropout));
+    const std::string name = "classifier." + std::to_string(index++);
+    x = graph.linear(
+        name, x,
+        {.out = 4096, .norm = norm ? "classifier." + std::to_string(index++) : "", .activation = Activation::relu});
+    ++index;
+  }
+  return {{graph.linear("classifier." + std::to_string(index), x, {.out = model.classes, .gives_logits = true})}};
+}
+
+}  // namespace
+
+std::vector<Head> alexnet(Graph& graph, Edge images, const Config::Model& model) {
+  return build(graph, images, false, model);
+}
+std::vector<Head> alexnet_bn(Graph& graph, Edge images, const Config::Model& model) {
+  return build(graph, images, true, model);
+}
+
+}  // namespace octet

@@ -1,0 +1,49 @@
+#include "src/models/models.h"
+
+#include <algorithm>
+
+#include "src/config/keys.h"
+
+namespace octet {
+
+// Adding a network: its file, its name here, and a row below.
+using Build = std::vector<Head>(Graph&, Edge images, const Config::Model&);
+Build resnet20, resnet18, resnet34, resnet50, resnet101, mobilenet_v2, alexnet, alexnet_bn, inception_v3, vgg7;
+
+namespace {
+
+struct Row {
+  const char* name;
+  Build* build;
+  bool drops = false;  // has dropout
+};
+constexpr Row rows[] = {{"resnet20", resnet20},
+                        {"resnet18", resnet18},
+                        {"resnet34", resnet34},
+                        {"resnet50", resnet50},
+                        {"resnet101", resnet101},
+                        {"mobilenet_v2", mobilenet_v2},
+                        {"alexnet", alexnet, true},
+                        {"alexnet_bn", alexnet_bn},
+                        {"inception_v3", inception_v3, true},
+                        {"vgg7", vgg7}};
+
+}  // namespace
+
+std::vector<std::string> model_names() {
+  std::vector<std::string> names;
+  for (const Row& row : rows) names.emplace_back(row.name);
+  return names;
+}
+
+std::vector<Head> make_model(Graph& graph, Edge images, const Config::Model& model) {
+  const Row* const row = std::ranges::find(rows, model.name, &Row::name);
+  REQUIRE_USAGE(row != std::end(rows), "use one of: " + joined(model_names(), ", "), "model.name `", model.name,
+                "` is not known");
+  REQUIRE_USAGE(row->drops || model.dropout == Config::Model{}.dropout || model.dropout == 0,
+                "leave it out; alexnet and inception_v3 have dropout", "model.dropout is ", model.dropout, ", but ",
+                model.name, " has none");
+  return row->build(graph, images, model);
+}
+
+}  // namespace octet

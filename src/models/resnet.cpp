@@ -1,0 +1,102 @@
+// ResNet (He et al., "Deep residual learning for image recognition", CVPR 2016), with torchvision's names.
+#include <array>
+
+#include "src/models/models.h"
+
+namespace octet {
+namespace {
+
+constexpr Activation relu = Activation::relu, linear = Activation::none;
+
+struct Residual {
+  Graph& graph;
+
+  // Two 3x3 convolutions (He et al. 2016, figure 5 left).
+  Edge basic(const std::string& name, Edge x, int64_t in, int64_t out, int stride) {
+    const Edge y =
+        graph.conv(name + ".conv1", x,
+                   {.out = out, .kernel = 3, .stride = stride, .pad = 1, .norm = name + ".bn1", .activation = relu});
+    return graph.conv(name + ".conv2", y,
+                      {.out = out,
+                       .kernel = 3,
+                       .pad = 1,
+                       .norm = name + ".bn2",
+                       .activation = relu,
+                       .residual = shortcut(name, x, in, out, stride)});
+  }
+
+  // 1x1, 3x3 with the stride, 1x1 (figure 5 right; the stride as torchvision places it).
+  Edge bottleneck(const std::string& name, Edge x, int64_t in, int64_t width, int stride) {
+    Edge y = graph.conv(name + ".conv1", x, {.out = width, .kernel = 1, .norm = name + ".bn1", .activation = relu});
+    y = graph.conv(name + ".conv2", y,
+                   {.out = width, .kernel = 3, .stride = stride, .pad = 1, .norm = name + ".bn2", .activation = relu});
+    return graph.conv(name + ".conv3", y,
+                      {.out = 4 * width,
+                       .kernel = 1,
+                       .norm = name + ".bn3",
+                       .activation = relu,
+                       .residual = shortcut(name, x, in, 4 * width, stride)});
+  }
+
+ private:
+  Edge shortcut(const std::string& name, Edge x, int64_t in, int64_t out, int stride) {
+    if (in == out && stride == 1) return x;
+    return graph.conv(
+        name + ".downsample.0", x,
+        {.out = out, .kernel = 1, .stride = stride, .norm = name + ".downsample.1", .activation = linear});
+  }
+};
+
+// ResNet for CIFAR, 6 n + 2 layers (section 4.2 of He et al. 2016), with projection shortcuts.
+std::vector<Head> cifar(Graph& graph, Edge x, int n, int64_t classes) {
+  Residual residual{graph};
+  x = graph.conv("conv1", x, {.out = 16, .kernel = 3, .pad = 1, .norm = "bn1", .activation = relu});
+  int64_t channels = 16;
+  for (int stage = 0; stage < 3; ++stage) {
+    for (int block = 0; block < n; ++block) {
+      const int64_t out = int64_t(16) << stage;
+      const std::string name = "layer" + std::to_string(stage + 1) + "." + std::to_string(block);
+      x = residual.basic(name, x, channels, out, stage > 0 && block == 0 ? 2 : 1);
+      channels = out;
+    }
+  }
+  return {{graph.linear("fc", graph.global_pool("avgpool", x), {.out = classes, .gives_logits = true})}};
+}
+
+std::vector<Head> imagenet(Graph& graph, Edge x, bool bottleneck, std::array<int, 4> blocks, int64_t classes) {
+  Residual residual{graph};
+  x = graph.conv("conv1", x, {.out = 64, .kernel = 7, .stride = 2, .pad = 3, .norm = "bn1", .activation = relu});
+  x = graph.pool("maxpool", x, {.kernel = 3, .stride = 2, .pad = 1});
+  int64_t channels = 64;
+  for (int stage = 0; stage < 4; ++stage) {
+    for (int block = 0; block < blocks[stage]; ++block) {
+      const int64_t width = int64_t(64) << stage;
+      const int stride = stage > 0 && block == 0 ? 2 : 1;
+      const std::string name = "layer" + std::to_string(stage + 1) + "." + std::to_string(block);
+      x = bottleneck ? residual.bottleneck(name, x, channels, width, stride)
+                     : residual.basic(name, x, channels, width, stride);
+      channels = bottleneck ? 4 * width : width;
+    }
+  }
+  return {{graph.linear("fc", graph.global_pool("avgpool", x), {.out = classes, .gives_logits = true})}};
+}
+
+}  // namespace
+
+std::vector<Head> resnet20(Graph& graph, Edge images, const Config::Model& model) {
+  return cifar(graph, images, 3, model.classes);
+}
+std::vector<Head> resnet18(Graph& graph, Edge images, const Config::Model& model) {
+  return imagenet(graph, images, false, {2, 2, 2, 2}, model.classes);
+}
+std::vector<Head> resnet34(Graph& graph, Edge images, const Config::Model& model) {
+  return imagenet(graph, images, false, {3, 4, 6, 3}, model.classes);
+}
+std::vector<Head> resnet50(Graph& graph, Edge images, const Config::Model& model) {
+  return imagenet(graph, images, true, {3, 4, 6, 3}, model.classes);
+}
+std::vector<Head> resnet101(Graph& graph, Edge images, const Config::Model& model) {
+  return imagenet(graph, images, true, {3, 4, 23, 3}, model.classes);
+}
+
+}  // namespace octet

@@ -1,0 +1,19 @@
+#include "src/models/models.h"
+
+namespace octet {
+
+// The network of WAGE (Wu et al. 2018, section 4.2): no norm; for images of 32 pixels.
+std::vector<Head> vgg7(Graph& graph, Edge x, const Config::Model& model) {
+  constexpr Activation relu = Activation::relu;
+  int index = 0;
+  for (int64_t width : {128, 256, 512}) {
+    for (int layer = 0; layer < 2; ++layer)
+      x = graph.conv("features." + std::to_string(index++), x,
+                     {.out = width, .kernel = 3, .pad = 1, .activation = relu});
+    x = graph.pool("features." + std::to_string(index++), x, {.kernel = 2, .stride = 2});
+  }
+  x = graph.linear("classifier.0", x, {.out = 1024, .activation = relu});
+  return {{graph.linear("classifier.1", x, {.out = model.classes, .gives_logits = true})}};
+}
+
+}  // namespace octet

@@ -1,0 +1,19 @@
+// One label for each image. A network is judged by how often the label is its first answer.
+#include "src/models/models.h"
+#include "src/tasks/task.h"
+
+namespace octet {
+namespace {
+
+Graph network(const Config& config, const Policy& policy, int64_t height, int64_t width) {
+  Graph graph(policy);
+  const Edge images = graph.input(height, width, 3);
+  graph.softmax_loss(make_model(graph, images, config.model), float(config.train.label_smoothing), {"top1", "top5"});
+  return graph;
+}
+
+}  // namespace
+
+extern const Task classification = {.name = "classification", .network = network, .judge = "top1"};
+
+}  // namespace octet

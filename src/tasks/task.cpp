@@ -1,0 +1,16 @@
+#include "src/tasks/task.h"
+
+#include <algorithm>
+
+namespace octet {
+
+extern const Task classification;
+
+const Task& task_of(const Config&) { return classification; }
+
+Scalars judge_first(const Task& task, Scalars figures) {
+  std::ranges::stable_partition(figures, [&](const Scalar& figure) { return figure.name == task.judge; });
+  return figures;
+}
+
+}  // namespace octet

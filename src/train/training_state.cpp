@@ -1,0 +1,130 @@
+#include "src/train/training_state.h"
+
+#include "comm/agreement.h"
+#include "src/train/digest.h"
+
+namespace octet {
+namespace {
+
+// Calls f(place in OHWI, place in OIHW): the plan's layout of a weight, and torchvision's.
+template <class F>
+void for_each_place(const Shape& s, F f) {
+  for (int64_t o = 0; o < s.n; ++o)
+    for (int64_t y = 0; y < s.h; ++y)
+      for (int64_t x = 0; x < s.w; ++x)
+        for (int64_t i = 0; i < s.c; ++i)
+          f(size_t(((o * s.h + y) * s.w + x) * s.c + i), size_t(((o * s.c + i) * s.h + y) * s.w + x));
+}
+
+std::vector<int64_t> torch_shape(const Param& param) {
+  const Shape& s = param.shape;
+  if (!is_weight(param.kind)) return {s.c};
+  if (param.kind == ParamKind::linear_weight) return {s.n, s.h * s.w * s.c};
+  return {s.n, s.c, s.h, s.w};
+}
+
+}  // namespace
+
+std::vector<float> TrainingState::values_of(const Tensor& tensor) const {
+  std::vector<float> values(size_t(tensor.elements()));
+  backend_.to_host(values.data(), tensor.data, tensor.bytes());
+  return values;
+}
+
+std::vector<float> TrainingState::to_oihw(const Tensor& tensor) const {
+  const std::vector<float> in = values_of(tensor);
+  std::vector<float> out(in.size());
+  for_each_place(tensor.shape, [&](size_t ohwi, size_t oihw) { out[oihw] = in[ohwi]; });
+  return out;
+}
+
+void TrainingState::from_oihw(std::span<const float> in, const Tensor& tensor) {
+  std::vector<float> out(in.size());
+  for_each_place(tensor.shape, [&](size_t ohwi, size_t oihw) { out[ohwi] = in[oihw]; });
+  backend_.to_device(tensor.data, out.data(), tensor.bytes());
+}
+
+std::vector<NamedTensor> TrainingState::save(std::vector<std::vector<float>>& storage, bool weights_only) const {
+  std::vector<NamedTensor> tensors;
+  storage.clear();
+  storage.reserve(parameters_.all().size() * 2 + parameters_.statistics().size() + 1);
+  const auto add = [&](std::string name, std::vector<int64_t> shape, std::vector<float> values) {
+    storage.push_back(std::move(values));
+    tensors.push_back({std::move(name), std::move(shape), storage.back()});
+  };
+  for (const Param& param : parameters_.all()) add(param.name, torch_shape(param), to_oihw(param.master));
+  for (const Statistic& statistic : parameters_.statistics()) {
+    if (weights_only && statistic.training_only) continue;
+    add(statistic.name, {statistic.tensor.shape.c}, values_of(statistic.tensor));
+  }
+  if (weights_only) return tensors;
+  for (const Param& param : parameters_.all())
+    add("momentum." + param.name, torch_shape(param), to_oihw(param.velocity));
+  if (!clips_) return tensors;
+  const ClipCoordinator::State state = clips_->state();
+  std::vector<float> table;
+  for (const ClipChoice& choice : state.choices)
+    table.insert(table.end(), {choice.clip, choice.cosine_distance, choice.lr_scale, choice.saturated});
+  table.push_back(state.forced ? 1.0f : 0.0f);
+  const int64_t count = int64_t(table.size());
+  add("clips", {count}, std::move(table));
+  return tensors;
+}
+
+void TrainingState::load(const SafetensorsFile& file, const std::string& path, bool weights_only) {
+  const auto read = [&](const std::string& name, const std::vector<int64_t>& shape) {
+    REQUIRE(file.contains(name), "use a checkpoint of the same model", path, " has no tensor `", name, "`");
+    REQUIRE(file.shape(name) == shape, "use a checkpoint of the same model", path, ": tensor `", name,
+            "` has another shape than the network's");
+    return file.f32(name);
+  };
+  for (Param& param : parameters_.all()) from_oihw(read(param.name, torch_shape(param)), param.master);
+  for (Statistic& statistic : parameters_.statistics()) {
+    if (weights_only && statistic.training_only) continue;
+    const auto values = read(statistic.name, {statistic.tensor.shape.c});
+    backend_.to_device(statistic.tensor.data, values.data(), statistic.tensor.bytes());
+  }
+  if (weights_only) return;
+  for (Param& param : parameters_.all()) from_oihw(read("momentum." + param.name, torch_shape(param)), param.velocity);
+  if (!clips_) return;
+  const auto table = read("clips", {int64_t(clips_->layers()) * 4 + 1});
+  ClipCoordinator::State state;
+  for (size_t i = 0; i + 4 < table.size(); i += 4)
+    state.choices.push_back({table[i], table[i + 1], table[i + 2], table[i + 3]});
+  state.forced = table.back() != 0;
+  clips_->restore(state);
+}
+
+void TrainingState::broadcast(Transport& transport) {
+  const auto send = [&](const Tensor& tensor) {
+    std::vector<float> values = values_of(tensor);
+    transport.broadcast(std::as_writable_bytes(std::span(values)), 0);
+    backend_.to_device(tensor.data, values.data(), tensor.bytes());
+  };
+  for (Param& param : parameters_.all()) send(param.master), send(param.velocity);
+  for (Statistic& statistic : parameters_.statistics()) send(statistic.tensor);
+  if (!clips_) return;
+  ClipCoordinator::State state = clips_->state();
+  transport.broadcast(std::as_writable_bytes(std::span(state.choices)), 0);
+  transport.broadcast(std::as_writable_bytes(std::span(&state.forced, 1)), 0);
+  clips_->restore(state);
+}
+
+void TrainingState::check_agreement(Transport& transport) const {
+  std::vector<std::string> names;
+  std::vector<uint64_t> hashes;
+  const auto add = [&](const std::string& name, const Tensor& tensor) {
+    names.push_back(name);
+    hashes.push_back(xxh3(values_of(tensor)));
+  };
+  for (const Param& param : parameters_.all()) add(param.name, param.master);
+  for (const Statistic& statistic : parameters_.statistics()) add(statistic.name, statistic.tensor);
+  octet::check_agreement(transport, names, hashes);
+}
+
+std::string TrainingState::weights_sha256() const {
+  std::vector<std::vector<float>> storage;
+  return octet::weights_sha256(save(storage, true));
+}
+
+}  // namespace octet

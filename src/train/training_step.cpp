@@ -1,0 +1,212 @@
+#include "src/train/training_step.h"
+
+#include <omp.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "src/train/gradient_exchange.h"
+#include "src/train/rank.h"
+
+namespace octet {
+namespace {
+
+// The loops of simulated policies take OpenMP's number of threads, which belongs to the calling thread.
+class LoopThreads {
+ public:
+  explicit LoopThreads(int threads) : before_(omp_get_max_threads()) { omp_set_num_threads(threads); }
+  ~LoopThreads() { omp_set_num_threads(before_); }
+  LoopThreads(const LoopThreads&) = delete;
+  LoopThreads& operator=(const LoopThreads&) = delete;
+
+ private:
+  const int before_;
+};
+
+}  // namespace
+
+TrainingStep::TrainingStep(const Config& config, Transport& transport, std::unique_ptr<Policy> policy,
+                           std::unique_ptr<Backend> backend, const std::function<Graph(const Policy&)>& network,
+                           const Options& options)
+    : config_(config),
+      transport_(transport),
+      threads_(threads_of_rank(config, transport)),
+      watchdog_(options.watchdog),
+      policy_(std::move(policy)),
+      backend_(std::move(backend)),
+      parameters_(std::make_unique<Parameters>(*policy_, *backend_)) {
+  const PolicyTraits& traits = policy_->traits();
+  REQUIRE_USAGE(!traits.on_host || backend_->host_memory(),
+                "set backend.device to cpu, or policy.name to unified_int8 or fp32", "policy ", traits.name,
+                " computes on the processor and cannot train on backend ", backend_->name());
+  const LoopThreads threads(threads_);
+  if (traits.needs_clips) {
+    clip_transport_ = transport.duplicate();
+    clips_ = std::make_unique<ClipCoordinator>(config.policy, *clip_transport_, *backend_);
+  }
+  const auto make_plan = [&](bool training) {
+    PlanOptions plan = options.plan;
+    plan.training = training;
+    return std::make_unique<Plan>(network(*policy_), *parameters_, *policy_, *backend_, clips_.get(), options.batch,
+                                  plan);
+  };
+  if (options.training) plan_ = make_plan(true);
+  evaluation_ = make_plan(false);
+  parameters_->allocate(options.training);
+  std::vector<Plan*> plans = {evaluation_.get()};
+  if (plan_) plans.insert(plans.begin(), plan_.get());
+  arena_ = bind_plans(*backend_, *parameters_, plans);
+  parameters_->initialize(uint64_t(config.seed));
+  if (options.training) exchange_ = make_gradient_exchange(config, transport, *backend_, *parameters_);
+}
+
+TrainingStep::~TrainingStep() = default;
+
+StepReport TrainingStep::run(const StepInput& input, const std::function<void()>& meanwhile) {
+  const LoopThreads threads(threads_);
+  Step step = begin(*plan_, input, true);  // index, backend, random keys, clips
+
+  run(clips_ && clips_->observing() ? Program::observed_gradients : Program::gradients, step, input, [&] {
+    exchange_->begin(step.index);
+    encode_weights(step);               // f32 masters -> int8 codes + scale
+    plan_->forward(step);               // codes + scale between nodes
+    plan_->backward(step, *exchange_);  // a finished bucket starts its quantized all-reduce here
+    finish_exchange(input.index);       // every rank holds the sum of all gradients
+    plan_->find_nonfinite();
+  });
+  if (meanwhile) meanwhile();  // a GPU still computes
+  StepReport report = agree(step, input);
+  if (report.skipped) {  // what it left behind says nothing
+    if (clips_) clips_->postpone();
+    return report;
+  }
+  // On a due step rank 0 decides clips and learning-rate scales for all.
+  report.clips_updated = clips_ && clips_->update();
+  run(Program::update, step, input, [&] {
+    plan_->update_statistics(step);  // running statistics, from moments that the ranks averaged
+    update(input);                   // f32 masters, momentum, decay
+  });
+  return report;
+}
+
+void TrainingStep::begin_evaluation() {
+  parameters_->choose_clips();
+  parameters_->encode(uint64_t(config_.seed), 0);
+}
+
+Metrics TrainingStep::evaluate(const StepInput& input) {
+  const LoopThreads threads(threads_);
+  Step step = begin(*evaluation_, input, false);
+  run(Program::evaluation, step, input, [&] { evaluation_->forward(step); });
+  return evaluation_->outcome(false).metrics;
+}
+
+void TrainingStep::run(Program program, const Step& step, const StepInput& input, const std::function<void()>& work) {
+  // Phases are timed call by call. On the host's gradients an exchange waits for peers, and so do clips that are
+  // unknown.
+  const bool exchanges = program == Program::gradients || program == Program::observed_gradients;
+  const bool measures = exchanges && clips_ && !clips_->settled();
+  if (timing_ || measures || (exchanges && exchange_->reads_gradients())) return work();
+  backend_->run(int(program), {step.index, float(input.learning_rate), uint64_t(step.first_sample)}, work);
+}
+
+Step TrainingStep::begin(Plan& plan, const StepInput& input, bool training) {
+  Step step{.backend = *backend_, .memory = plan.memory()};
+  step.clips = clips_.get();
+  step.times = timing_ ? &times_ : nullptr;
+  step.index = uint32_t(input.index);
+  step.training = training;
+  step.seed = uint64_t(config_.seed);
+  step.first_sample = input.first;
+  step.gradient_scale = policy_->traits().loss_scale / float(config_.data.batch);
+  plan.load(step, input.images, input.targets, input.sent);
+  if (training && clips_) clips_->begin(input.index);
+  if (training) parameters_->choose_clips();
+  return step;
+}
+
+void TrainingStep::encode_weights(const Step& step) {
+  Timed timed(step.times, Phase::quantize);
+  parameters_->encode(step.seed, step.index);
+}
+
+void TrainingStep::finish_exchange(int64_t index) {
+  if (watchdog_) watchdog_->phase("gradient exchange", index + 1);
+  Timed timed(timing_ ? &times_ : nullptr, Phase::exchange);
+  exchange_->finish();
+  if (exchange_->reads_gradients()) parameters_->store_gradients();
+}
+
+// One small message after backward: figures of all ranks, saturations, "stop" and "not finite", on which every rank
+// must act alike; and the batch moments, so that running statistics are the same on every rank.
+StepReport TrainingStep::agree(const Step& step, const StepInput& input) {
+  Timed timed(step.times, Phase::exchange);
+  exchange_->wait();
+  const auto [metrics, finite_gradients] = plan_->outcome(true);
+  const bool finite = std::isfinite(metrics.front().sum) && finite_gradients;
+  std::vector<double> sums = {finite ? 0.0 : 1.0, input.stop ? 1.0 : 0.0};
+  for (const Metric& metric : metrics) {
+    sums.push_back(std::isfinite(metric.sum) ? metric.sum : 0);
+    sums.push_back(metric.count);
+  }
+  const size_t saturations = sums.size();
+  sums.resize(saturations + (clips_ ? size_t(2 * clips_->layers()) : 0));
+  if (clips_) clips_->counts(std::span(sums).subspan(saturations));
+  transport_.all_reduce_sum(std::span(sums));
+  average_moments();
+  if (clips_) clips_->judge(std::span(sums).subspan(saturations));
+
+  StepReport report;
+  const bool nonfinite = sums[0] > 0;
+  report.stop = sums[1] > 0;
+  report.empty = sums[3] == 0;
+  report.skipped = nonfinite || report.empty;
+  for (size_t i = 0; i < metrics.size(); ++i) {
+    const double mean = report.empty ? 0 : sums[2 + 2 * i] / sums[3 + 2 * i];
+    const bool unknown = i == 0 && report.skipped;
+    report.figures.push_back({metrics[i].name, unknown ? std::numeric_limits<double>::quiet_NaN() : mean});
+  }
+  if (nonfinite && config_.train.on_nonfinite == "stop") refuse_nonfinite(step, input.index);
+  return report;
+}
+
+void TrainingStep::average_moments() {
+  if (transport_.size() == 1) return;
+  const Tensor all = parameters_->all_moments();
+  std::vector<float> moments(size_t(all.elements()));
+  backend_->to_host(moments.data(), all.data, all.bytes());
+  transport_.all_reduce_sum(std::span(moments));
+  for (float& value : moments) value /= float(transport_.size());
+  backend_->to_device(all.data, moments.data(), all.bytes());
+}
+
+void TrainingStep::refuse_nonfinite(const Step& step, int64_t index) {
+  Step inspected = step;
+  const std::string where = plan_->first_nonfinite(inspected);
+  REQUIRE(false,
+          "start again with a lower train.lr or more train.warmup_epochs, or resume with train.on_nonfinite: skip",
+          "step ", index + 1, ": loss or gradient is not finite; first at ",
+          where.empty() ? std::string("another rank") : "'" + where + "'");
+}
+
+void TrainingStep::update(const StepInput& input) {
+  Timed timed(timing_ ? &times_ : nullptr, Phase::update);
+  UpdateContext context;
+  context.progress = input.progress;
+  context.sgd.learning_rate = float(input.learning_rate);
+  context.sgd.momentum = float(config_.train.momentum);
+  context.sgd.nesterov = config_.train.nesterov;
+  uint32_t stream = 0x40000000u;  // beyond the streams of nodes, below those of initial values
+  for (Param& param : parameters_->all()) {
+    context.weight = is_weight(param.kind);
+    context.full_precision = param.full_precision;
+    context.sgd.decay = context.weight || config_.train.decay_norm ? float(config_.train.decay) : 0;
+    context.lr_scale = param.lr_scale;
+    context.key = {uint64_t(config_.seed), uint32_t(input.index), stream++, 0};
+    policy_->update(*backend_, context, param.master, param.gradient, param.velocity);
+  }
+  if (timing_) backend_->synchronize();
+}
+
+}  // namespace octet

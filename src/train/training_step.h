@@ -1,0 +1,96 @@
+// One training step of one rank: the plans, their parameters, the policy, the exchange and the clips. It reads no file
+// and writes none: the trainer, the benches and the tests call the same step.
+#pragma once
+#include <functional>
+#include <memory>
+
+#include "comm/transport.h"
+#include "comm/watchdog.h"
+#include "src/config/config.h"
+#include "src/graph/plan.h"
+#include "src/quant/clip.h"
+
+namespace octet {
+
+struct StepInput {
+  int64_t index = 0;              // of the step
+  const float* images = nullptr;  // (batch, H, W, C) f32, in the host's memory
+  Targets targets;
+  int64_t first = 0;  // global index of this rank's first sample in the global batch
+  double learning_rate = 0;
+  double progress = 0;  // share of the training that is done
+  bool sent = false;    // send() has had these images
+  bool stop = false;    // this rank was asked to stop
+};
+
+struct StepReport {      // of one step, over all ranks
+  Scalars figures;       // means over the samples; the first is the loss
+  bool skipped = false;  // the step changed nothing: loss or gradient was not finite, or
+  bool empty = false;    // no image of the batch could be read
+  bool stop = false;     // some rank was asked to stop
+  bool clips_updated = false;
+};
+
+class TrainingStep {
+ public:
+  struct Options {
+    PlanOptions plan;
+    int64_t batch = 1;     // samples of this rank
+    bool training = true;  // false: for evaluate() alone
+    Watchdog* watchdog = nullptr;
+  };
+  // Collective. network: builds the same graph in each call, once for each plan.
+  TrainingStep(const Config&, Transport&, std::unique_ptr<Policy>, std::unique_ptr<Backend>,
+               const std::function<Graph(const Policy&)>& network, const Options&);
+  ~TrainingStep();
+
+  // Collective. meanwhile: host work that is done while a device computes.
+  StepReport run(const StepInput&, const std::function<void()>& meanwhile = {});
+  // The weights as they are now become those that evaluate() computes with.
+  void begin_evaluation();
+  // Forward over one batch of this rank: sums over its samples.
+  Metrics evaluate(const StepInput&);
+
+  const Policy& policy() const { return *policy_; }
+  Backend& backend() const { return *backend_; }
+  Parameters& parameters() { return *parameters_; }
+  const Parameters& parameters() const { return *parameters_; }
+  // Of training; without training the one of evaluation.
+  Plan& plan() { return plan_ ? *plan_ : *evaluation_; }
+  const Plan& plan() const { return plan_ ? *plan_ : *evaluation_; }
+  const Plan& evaluation_plan() const { return *evaluation_; }
+  ClipCoordinator* clips() const { return clips_.get(); }
+  const GradientExchange& exchange() const { return *exchange_; }
+  PhaseTimes& times() { return times_; }
+  void time_phases(bool on) { timing_ = on; }
+  bool times_phases() const { return timing_; }
+
+ private:
+  // What a device may record: see Backend::run().
+  enum class Program : uint8_t { gradients, observed_gradients, update, evaluation };
+  void run(Program, const Step&, const StepInput&, const std::function<void()>& work);
+  Step begin(Plan&, const StepInput&, bool training);
+  void encode_weights(const Step&);
+  void finish_exchange(int64_t index);
+  StepReport agree(const Step&, const StepInput&);
+  void average_moments();
+  void refuse_nonfinite(const Step&, int64_t index);
+  void update(const StepInput&);
+
+  const Config config_;
+  Transport& transport_;
+  const int threads_;
+  Watchdog* const watchdog_;
+  std::unique_ptr<Policy> policy_;
+  std::unique_ptr<Backend> backend_;
+  std::unique_ptr<Transport> clip_transport_;
+  std::unique_ptr<ClipCoordinator> clips_;
+  std::unique_ptr<Parameters> parameters_;
+  std::unique_ptr<Plan> plan_, evaluation_;  // no training: no plan_
+  std::unique_ptr<Buffer> arena_;            // of both plans
+  std::unique_ptr<GradientExchange> exchange_;
+  PhaseTimes times_;
+  bool timing_ = false;
+};
+
+}  // namespace octet
