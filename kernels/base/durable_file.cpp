@@ -18,10 +18,19 @@ namespace {
                   "check the free space, the quota and the permissions of its directory");
 }
 
+// Repeats a system call that a signal interrupts. Network file systems can return EINTR in spite of SA_RESTART.
+template <class Call>
+auto uninterrupted(const Call& call) {
+  auto result = call();
+  while (result < 0 && errno == EINTR) result = call();
+  return result;
+}
+
 }  // namespace
 
 DurableFile::DurableFile(std::string path) : path_(std::move(path)), temporary_(path_ + ".tmp") {
-  descriptor_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0666);
+  constexpr int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW;
+  descriptor_ = uninterrupted([&] { return open(temporary_.c_str(), flags, 0666); });
   if (descriptor_ < 0) refuse(temporary_, "open");
 }
 
@@ -31,21 +40,23 @@ DurableFile::~DurableFile() {
 }
 
 void DurableFile::write(std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(descriptor_, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) refuse(temporary_, "write");
-    bytes = bytes.subspan(static_cast<size_t>(written));
-  }
+  write_at(end_, bytes);
+  end_ += static_cast<int64_t>(bytes.size());
 }
 
 void DurableFile::write_at(int64_t offset, std::span<const std::byte> bytes) {
-  if (pwrite(descriptor_, bytes.data(), bytes.size(), offset) != ssize_t(bytes.size())) refuse(temporary_, "write");
+  while (!bytes.empty()) {
+    const ssize_t written = uninterrupted([&] { return pwrite(descriptor_, bytes.data(), bytes.size(), offset); });
+    if (written < 0) refuse(temporary_, "write");
+    bytes = bytes.subspan(static_cast<size_t>(written));
+    offset += written;
+  }
 }
 
 void DurableFile::sync() {
-  if (fsync(descriptor_) != 0) refuse(temporary_, "fsync");
-  if (close(std::exchange(descriptor_, -1)) != 0) refuse(temporary_, "close");
+  if (uninterrupted([&] { return fsync(descriptor_); }) != 0) refuse(temporary_, "fsync");
+  // The content is safe after fsync, and close() frees the descriptor even when a signal interrupts it.
+  if (close(std::exchange(descriptor_, -1)) != 0 && errno != EINTR) refuse(temporary_, "close");
 }
 
 void DurableFile::commit() {
@@ -53,10 +64,11 @@ void DurableFile::commit() {
   if (rename(temporary_.c_str(), path_.c_str()) != 0) refuse(path_, "rename");
   temporary_.clear();
   const std::string parent = std::filesystem::path(path_).parent_path().string();
-  const int directory = open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const char* const folder = parent.empty() ? "." : parent.c_str();
+  const int directory = uninterrupted([&] { return open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
   if (directory < 0) refuse(parent, "open");
-  // Some file systems sync no directory by itself (EINVAL): then the rename is as durable as it gets.
-  const bool synced = fsync(directory) == 0 || errno == EINVAL || errno == ENOTSUP;
+  // Some file systems cannot sync a directory (EINVAL). The rename is then as durable as they can make it.
+  const bool synced = uninterrupted([&] { return fsync(directory); }) == 0 || errno == EINVAL || errno == ENOTSUP;
   const int error = errno;
   close(directory);
   errno = error;

@@ -1,4 +1,5 @@
-// Files that are either the old ones or complete new ones, whatever is killed or unplugged while they are written.
+// Files that hold either the old content or the complete new one, even if the process or the machine dies during a
+// write.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -15,8 +16,9 @@ class FileError : public Error {
   using Error::Error;
 };
 
-// Collects a new content of `path` in `path`.tmp; commit() makes it the file: fsync, rename, fsync of the directory.
-// Without commit() nothing changes and the temporary file goes. Every member throws FileError.
+// Collects the new content of `path` in `path`.tmp. commit() puts it in place: fsync, rename, fsync of the directory.
+// Without commit() nothing changes and the temporary file is removed. Every member throws FileError. Signals that
+// interrupt a system call do not matter.
 class DurableFile {
  public:
   explicit DurableFile(std::string path);
@@ -26,17 +28,18 @@ class DurableFile {
 
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
-  void write_at(int64_t offset, std::span<const std::byte> bytes);  // over what is already written
-  void sync();    // the content is complete and safe; what fails for want of space has failed then
-  void commit();  // also sync(), unless it was called
+  void write_at(int64_t offset, std::span<const std::byte> bytes);  // overwrites what write() has written
+  void sync();    // the content is complete; a lack of space shows here at the latest
+  void commit();  // calls sync() first, unless it was called
 
  private:
   std::string path_, temporary_;
   int descriptor_;
+  int64_t end_ = 0;  // where write() continues
 };
 
 void write_durably(const std::string& path, std::string_view text);
-// The whole of a file; nothing where there is none. FileError: it is there, but cannot be read.
+// The content of a file; empty if it does not exist. FileError: it exists, but cannot be read.
 std::string read_if_there(const std::string& path);
 
 }  // namespace octet

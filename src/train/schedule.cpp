@@ -1,10 +1,35 @@
 #include "src/train/schedule.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numbers>
 
 namespace octet {
+namespace {
+
+// Powers and cosines are made from additions and multiplications in a fixed order. Those of C libraries differ in the
+// last bit, and with them the weights that a learning rate gives.
+
+// base^exponent; the order of the products is that of the loop.
+double power(double base, int64_t exponent) {
+  double product = 1;
+  for (int64_t i = 0; i < exponent && product > 0; ++i) product *= base;
+  return product;
+}
+
+// sin(x)^2 for |x| <= pi / 4, by the Taylor series of the sine: the first term left out is below 1e-17.
+double squared_sine(double x) {
+  double sum = 1;
+  for (int n = 8; n > 0; --n) sum = 1 - sum * x * x / (2 * n * (2 * n + 1));
+  return x * sum * (x * sum);
+}
+
+// (1 + cos(pi x)) / 2 for x in [0, 1]: 1 at 0, 0 at 1, and never increasing.
+double half_cosine(double x) {
+  const double quarter = std::numbers::pi / 2;
+  return x < 0.5 ? 1 - squared_sine(quarter * x) : squared_sine(quarter * (1 - x));
+}
+
+}  // namespace
 
 double learning_rate(const Config::Train& train, int64_t step, int64_t steps_per_epoch) {
   const double warmup = train.warmup_epochs * double(steps_per_epoch);
@@ -12,14 +37,13 @@ double learning_rate(const Config::Train& train, int64_t step, int64_t steps_per
   const int64_t epoch = step / steps_per_epoch;
   if (train.schedule == "cosine") {
     const double total = double(train.epochs) * double(steps_per_epoch);
-    const double progress = std::clamp((double(step) - warmup) / std::max(1.0, total - warmup), 0.0, 1.0);
-    return train.lr * 0.5 * (1 + std::cos(std::numbers::pi * progress));
+    return train.lr * half_cosine(std::clamp((double(step) - warmup) / std::max(1.0, total - warmup), 0.0, 1.0));
   }
-  if (train.schedule == "step") return train.lr * std::pow(train.gamma, double(epoch / train.step_epochs));
+  if (train.schedule == "step") return train.lr * power(train.gamma, epoch / train.step_epochs);
   if (train.schedule == "multi_step") {
     const auto passed = std::count_if(train.milestones.begin(), train.milestones.end(),
                                       [&](int64_t milestone) { return epoch >= milestone; });
-    return train.lr * std::pow(train.gamma, double(passed));
+    return train.lr * power(train.gamma, passed);
   }
   return train.lr;  // constant
 }

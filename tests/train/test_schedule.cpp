@@ -52,5 +52,37 @@ TEST(Schedule, StepsFallWithTheirEpochs) {
   EXPECT_EQ(learning_rate(train, 50, 10), 0.125);
 }
 
+// The learning rate does not depend on the C library: these are all of its bits.
+TEST(Schedule, BitsAreTheSameEverywhere) {
+  Config::Train train = recipe("cosine");
+  train.lr = 0.1;
+  train.epochs = 7;
+  train.warmup_epochs = 1;
+  EXPECT_EQ(learning_rate(train, 3, 10), 0x1.47ae147ae147cp-5);
+  EXPECT_EQ(learning_rate(train, 10, 10), 0x1.999999999999ap-4);
+  EXPECT_EQ(learning_rate(train, 11, 10), 0x1.9951bf86df5a6p-4);
+  EXPECT_EQ(learning_rate(train, 23, 10), 0x1.6bf5a153bdaddp-4);
+  EXPECT_EQ(learning_rate(train, 40, 10), 0x1.9999999999998p-5);
+  EXPECT_EQ(learning_rate(train, 47, 10), 0x1.06cfff346deb5p-5);
+  EXPECT_EQ(learning_rate(train, 69, 10), 0x1.1f684ae8fd124p-14);
+  train = recipe("step");
+  train.lr = 0.1;
+  train.step_epochs = 1;
+  EXPECT_EQ(learning_rate(train, 20, 10), 0x1.0624dd2f1a9fdp-10);
+  EXPECT_EQ(learning_rate(train, 40, 10), 0x1.4f8b588e368f3p-17);
+  EXPECT_EQ(learning_rate(train, 60, 10), 0x1.ad7f29abcaf4cp-24);
+}
+
+TEST(Schedule, CosineIsAccurateAndNeverRises) {
+  Config::Train train = recipe("cosine");
+  train.epochs = 1;
+  for (int64_t step = 0; step < 10000; ++step) {
+    const double now = learning_rate(train, step, 10000),
+                 half = std::sin(std::acos(-1.0) / 2 * double(10000 - step) / 10000);
+    ASSERT_NEAR(now, 0.5 * half * half, 1e-15) << step;
+    ASSERT_GE(now, learning_rate(train, step + 1, 10000)) << step;
+  }
+}
+
 }  // namespace
 }  // namespace octet

@@ -1,0 +1,31 @@
+#include "kernels/base/stop_signals.h"
+
+#include <atomic>
+#include <csignal>
+
+namespace octet {
+namespace {
+
+// A signal handler can reach nothing but globals. Threads read them too, so `volatile sig_atomic_t` is not enough.
+std::atomic<bool> requested = false;
+std::atomic<pid_t> receiver = 0;
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<pid_t>::is_always_lock_free);
+
+}  // namespace
+
+void stop_on(std::initializer_list<int> signals) {
+  struct sigaction action = {};
+  action.sa_flags = SA_RESTART;
+  action.sa_handler = [](int) {
+    requested = true;
+    if (const pid_t process = receiver; process > 0) kill(process, SIGUSR1);
+  };
+  for (const int signal : signals) sigaction(signal, &action, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
+bool stop_requested() { return requested; }
+
+void forward_stop_to(pid_t process) { receiver = process; }
+
+}  // namespace octet

@@ -1,0 +1,17 @@
+// Signals that ask the process to stop at the next good moment.
+#pragma once
+#include <sys/types.h>
+
+#include <initializer_list>
+
+namespace octet {
+
+// From now on these signals set the request below instead of ending the process, and system calls that they interrupt
+// continue (SA_RESTART). SIGPIPE is ignored: `| tee` dies of the same Ctrl-C.
+void stop_on(std::initializer_list<int> signals);
+// Whether one of the signals has arrived. Any thread may ask.
+bool stop_requested();
+// The handler sends SIGUSR1 to this process too. 0: to none.
+void forward_stop_to(pid_t);
+
+}  // namespace octet

@@ -1,0 +1,79 @@
+#include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "kernels/base/durable_file.h"
+
+namespace {
+
+int interruptions = 0;  // how many of the next system calls below a signal interrupts
+bool interrupted() {
+  if (interruptions == 0) return false;
+  --interruptions;
+  errno = EINTR;
+  return true;
+}
+
+}  // namespace
+
+// In place of the C library's: as on a network file system, where signals interrupt them and writes can be short.
+extern "C" ssize_t pwrite(int file, const void* data, size_t count, off_t offset) {
+  return interrupted() ? -1 : syscall(SYS_pwrite64, file, data, std::min<size_t>(count, 5), offset);
+}
+extern "C" int fsync(int file) { return interrupted() ? -1 : static_cast<int>(syscall(SYS_fsync, file)); }
+extern "C" int close(int file) {
+  const auto result = static_cast<int>(syscall(SYS_close, file));
+  return interrupted() ? -1 : result;
+}
+
+namespace octet::test {
+namespace {
+
+class DurableFileTest : public testing::Test {
+ protected:
+  DurableFileTest() { std::filesystem::remove(path_); }
+  ~DurableFileTest() override { std::filesystem::remove(path_); }
+
+  const std::string path_ = testing::TempDir() + say("durable-", getpid());
+};
+
+TEST_F(DurableFileTest, SignalsDoNotLoseAFile) {
+  for (int count = 0; count < 12; ++count) {  // interrupts the writes alone, then fsync and close too
+    interruptions = count;
+    {
+      DurableFile file(path_);
+      file.write("0123456789");
+      file.write("abcdef");
+      file.write_at(2, std::as_bytes(std::span("##########", 10)));
+      if (count > 6) interruptions = count - 6;
+      file.sync();
+      if (count > 6) interruptions = count - 6;
+      file.commit();
+    }
+    interruptions = 0;
+    EXPECT_EQ(read_if_there(path_), "01##########cdef") << count;
+  }
+}
+
+TEST_F(DurableFileTest, WithoutCommitNothingChanges) {
+  write_durably(path_, "old");
+  { DurableFile(path_).write("new"); }
+  EXPECT_EQ(read_if_there(path_), "old");
+  EXPECT_FALSE(std::filesystem::exists(path_ + ".tmp"));
+}
+
+TEST_F(DurableFileTest, RefusalsNameTheFile) {
+  try {
+    write_durably("/proc/no-such-directory/file", "");
+    FAIL() << "no error";
+  } catch (const FileError& error) {
+    EXPECT_NE(std::string(error.what()).find("/proc/no-such-directory/file.tmp"), std::string::npos) << error.what();
+  }
+  EXPECT_EQ(read_if_there(path_), "");
+}
+
+}  // namespace
+}  // namespace octet::test
