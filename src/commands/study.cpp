@@ -46,7 +46,7 @@ class Study {
 
   // Returns the exit code.
   int run(const std::vector<StudyRun>& runs) {
-    const StopWithTraining stop_with_training;
+    stop_with_training();
     for (size_t i = 0; i < runs.size(); ++i) {
       std::cout << fmt::format("[{}/{}] ", i + 1, runs.size());
       if (!run_one(runs[i])) return exit_checkpointed;
@@ -90,7 +90,7 @@ class Study {
     const fs::path log = directory / "train.log";
     const auto since = fs::exists(log) ? std::streamoff(fs::file_size(log)) : 0;
     const int code = run_training(command_of(run, directory), log);
-    if (code == exit_checkpointed || (StopWithTraining::wanted() && code != 0)) {
+    if (code == exit_checkpointed || (stop_of_study_wanted() && code != 0)) {
       std::cout << (code == exit_checkpointed
                         ? "stopped; the same command continues\n"
                         : "stopped without a checkpoint; the same command continues from the last one\n");
@@ -105,8 +105,8 @@ class Study {
     if (code != 0) write_durably((directory / "failed.txt").string(), reason + "\n");
     std::cout << (code == 0 ? "done" : "failed: " + reason) << "\n";
     write_table();
-    if (StopWithTraining::wanted()) std::cout << "stopped; the same command continues\n";
-    return !StopWithTraining::wanted();
+    if (stop_of_study_wanted()) std::cout << "stopped; the same command continues\n";
+    return !stop_of_study_wanted();
   }
 
   // Always with --resume: another study may have begun the run meanwhile.

@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstring>
 
 #include "kernels/base/error.h"
@@ -16,10 +17,12 @@ namespace {
 // A signal handler can reach nothing but globals; only this file sees them.
 volatile std::sig_atomic_t training = 0, stop_wanted = 0;  // training: its process, 0 between two
 
+constexpr int stop_signals[] = {SIGINT, SIGTERM, SIGUSR1};
+
 // The child process after fork(). Becomes the training.
 [[noreturn]] void become(const std::vector<char*>& arguments, pid_t study, int log, const sigset_t& signals) {
   setpgid(0, 0);  // Ctrl-C in the terminal would also reach mpirun, which kills its ranks before their checkpoint
-  for (int signal : StopWithTraining::signals) std::signal(signal, SIG_DFL);
+  for (int signal : stop_signals) std::signal(signal, SIG_DFL);
   std::signal(SIGPIPE, SIG_DFL);
   sigprocmask(SIG_SETMASK, &signals, nullptr);
   prctl(PR_SET_PDEATHSIG, SIGUSR1);  // for a study that is killed
@@ -44,21 +47,16 @@ volatile std::sig_atomic_t training = 0, stop_wanted = 0;  // training: its proc
 
 }  // namespace
 
-bool StopWithTraining::wanted() { return stop_wanted != 0; }
+bool stop_of_study_wanted() { return stop_wanted != 0; }
 
-StopWithTraining::StopWithTraining() {
+void stop_with_training() {
   struct sigaction action = {};
   action.sa_handler = [](int) {
     stop_wanted = 1;
     if (training > 0) kill(training, SIGUSR1);
   };
-  for (size_t i = 0; i < std::size(signals); ++i) sigaction(signals[i], &action, &before_[i]);
-  before_pipe_ = std::signal(SIGPIPE, SIG_IGN);  // `| tee` ends at the same Ctrl-C
-}
-
-StopWithTraining::~StopWithTraining() {
-  for (size_t i = 0; i < std::size(signals); ++i) sigaction(signals[i], &before_[i], nullptr);
-  std::signal(SIGPIPE, before_pipe_);
+  for (int signal : stop_signals) sigaction(signal, &action, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);  // `| tee` ends at the same Ctrl-C
 }
 
 int run_training(const std::vector<std::string>& words, const std::filesystem::path& log) {
@@ -69,7 +67,7 @@ int run_training(const std::vector<std::string>& words, const std::filesystem::p
   REQUIRE(file >= 0, "choose another --directory", "cannot write ", log.string());
   sigset_t stops, before;
   sigemptyset(&stops);
-  for (int signal : StopWithTraining::signals) sigaddset(&stops, signal);
+  for (int signal : stop_signals) sigaddset(&stops, signal);
   sigprocmask(SIG_BLOCK, &stops, &before);  // until the handler knows the process that it has to tell
   if (stop_wanted != 0) {
     sigprocmask(SIG_SETMASK, &before, nullptr);
