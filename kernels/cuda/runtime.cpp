@@ -132,7 +132,10 @@ void fill_zero(void* to, size_t bytes, Stream stream) {
 void synchronize(Stream stream) { check(cudaStreamSynchronize(native(stream)), "waiting for the GPU"); }
 bool idle(Stream stream) {
   const cudaError_t status = cudaStreamQuery(native(stream));
-  if (status == cudaErrorNotReady) return false;
+  if (status == cudaErrorNotReady) {
+    cudaGetLastError();  // or the next check_launch() might take it for its kernel's
+    return false;
+  }
   check(status, "asking whether the GPU is done");
   return true;
 }

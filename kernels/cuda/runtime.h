@@ -1,4 +1,4 @@
-// What the backend asks of the CUDA runtime; emulation/runtime.cpp answers on the host.
+// What the backend uses of the CUDA runtime. tests/cuda_emulation/runtime.cpp implements it on the host.
 #pragma once
 #include <algorithm>
 #include <cstddef>
