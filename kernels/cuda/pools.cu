@@ -125,16 +125,9 @@ __global__ void global_mean_gradient(int64_t count, int64_t pixels, int channels
 }
 
 Geometry geometry(const PoolProblem& p) {
-  return {static_cast<int>(p.x.h),
-          static_cast<int>(p.x.w),
-          static_cast<int>(p.y.h),
-          static_cast<int>(p.y.w),
-          static_cast<int>(p.x.c),
-          p.kernel,
-          p.stride,
-          p.pad,
-          p.max,
-          p.count_padding};
+  const auto extent = [](int64_t x) { return static_cast<int>(x); };
+  return {extent(p.x.h), extent(p.x.w), extent(p.y.h), extent(p.y.w), extent(p.x.c),
+          p.kernel,      p.stride,      p.pad,         p.max,         p.count_padding};
 }
 
 void launch_forward(const PoolProblem& problem, QTensor x, const float* x_scale, QTensor y, uint16_t* choices,
