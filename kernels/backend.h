@@ -244,12 +244,12 @@ inline bool Backend::all_finite(Tensor tensor) {
   return answer == 0;
 }
 
-enum class Isa : uint8_t { scalar, avx2, avx512_vnni, amx, neon_dot };
+enum class Isa : uint8_t { scalar, avx2, avx512_vnni, amx, neon_dot };  // rows of the table in cpu/isa.cpp
 const char* name_of(Isa);
 Isa isa_from_name(const std::string&);  // UsageError names the known ones
+std::vector<std::string> isa_names();   // all known ones
 std::vector<Isa> available_isas();      // of this processor and operating system, the best last
 Isa best_isa();
-void require_available(Isa);
 
 enum class RealConvolution : uint8_t {
   fixed_order,      // own kernels: the same bits on every instruction set (unquantized layers of an int8 policy)

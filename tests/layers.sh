@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Dependencies run one way: kernels <- comm <- src, and inside src config, data, quant <- graph <- train <- report <- main. Each rule
+# Dependencies run one way: kernels <- comm <- src, and inside src config, data, quant <- graph <- train <- report <- commands <- main. Each rule
 # names a folder and what its files may not include. Also: no source file grows beyond 500 lines.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
@@ -18,13 +18,14 @@ forbid kernels/reference 'kernels/(cpu|cuda)/'
 forbid kernels/cpu 'kernels/cuda/'
 forbid kernels/cuda 'kernels/(reference|cpu)/'
 forbid comm 'src/'
-forbid src/config 'src/(data|quant|graph|models|tasks|train|report)/'
-forbid src/data 'src/(quant|graph|models|tasks|train|report)/'
-forbid src/quant 'src/(data|graph|models|tasks|train|report)/'
-forbid src/graph 'src/(data|models|tasks|train|report)/'
-forbid src/models 'src/(data|tasks|train|report)/'
-forbid src/tasks 'src/(data|train|report)/'
-forbid src/train 'src/report/'
+forbid src/config 'src/(data|quant|graph|models|tasks|train|report|commands)/'
+forbid src/data 'src/(quant|graph|models|tasks|train|report|commands)/'
+forbid src/quant 'src/(data|graph|models|tasks|train|report|commands)/'
+forbid src/graph 'src/(data|models|tasks|train|report|commands)/'
+forbid src/models 'src/(data|tasks|train|report|commands)/'
+forbid src/tasks 'src/(data|train|report|commands)/'
+forbid src/train 'src/(report|commands)/'
+forbid src/report 'src/commands/'
 
 while read -r lines file; do
   [ "$file" = total ] && continue

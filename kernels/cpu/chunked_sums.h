@@ -19,22 +19,4 @@ struct ChunkedSums {
                       float* sums);
 };
 
-namespace scalar {
-extern const ChunkedSums chunked_sums;
-}
-namespace avx2 {
-extern const ChunkedSums chunked_sums;
-}
-namespace avx512 {
-extern const ChunkedSums chunked_sums;
-}
-
-inline const ChunkedSums& chunked_sums_of([[maybe_unused]] Isa isa) {
-#if defined(__x86_64__)
-  if (isa >= Isa::avx512_vnni) return avx512::chunked_sums;
-  if (isa == Isa::avx2) return avx2::chunked_sums;
-#endif
-  return scalar::chunked_sums;
-}
-
 }  // namespace octet::cpu

@@ -100,23 +100,4 @@ struct ContractionKernels {
   void (*accumulate)(const Panel&, void* sums);
 };
 
-namespace scalar {
-extern const ContractionKernels code_kernels, real_kernels, depthwise_kernels;
-}
-namespace avx2 {
-extern const ContractionKernels code_kernels, real_kernels, depthwise_kernels;
-}
-namespace avx512 {
-extern const ContractionKernels code_kernels, real_kernels, depthwise_kernels;
-}
-namespace amx {
-extern const ContractionKernels code_kernels;
-}
-namespace neon_dot {  // aarch64
-extern const ContractionKernels code_kernels, real_kernels, depthwise_kernels;
-}
-namespace amx_emulated {  // needs AVX-512 VNNI; for tests
-extern const ContractionKernels code_kernels;
-}
-
 }  // namespace octet::cpu

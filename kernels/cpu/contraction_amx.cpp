@@ -1,5 +1,4 @@
-// AMX: tdpbusd on eight tile registers. Where there are none, contraction_emulated_avx512.cpp emulates its text for
-// tests.
+// AMX: tdpbusd on eight tile registers. tests/emulated/amx.cpp compiles the same text on emulated tiles, for machines without AMX.
 #include <immintrin.h>
 
 #define OCTET_TIER amx

@@ -7,6 +7,7 @@
 
 #include "kernels/cpu/chunked_sums.h"
 #include "kernels/cpu/conv.h"
+#include "kernels/cpu/isa.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/real_moments.h"
 #include "kernels/shared/small_float.h"
@@ -29,7 +30,7 @@ void write(Into into, int64_t i, float value) {
 
 class ChunkedConvolution final : public Convolution {
  public:
-  ChunkedConvolution(Isa isa, int threads) : sums_of_(chunked_sums_of(isa)), threads_(threads) {}
+  ChunkedConvolution(Isa isa, int threads) : sums_of_(*row_of(isa).chunked), threads_(threads) {}
   size_t scratch_bytes() const override {
     return (transposed_.size() + zeros_.size()) * sizeof(float) + rows_.size() * sizeof(float*) + moments_.bytes();
   }

@@ -7,6 +7,7 @@
 #include <new>
 #include <vector>
 
+#include "kernels/cpu/isa.h"
 #include "kernels/cpu/parallel.h"
 
 namespace octet {
@@ -38,8 +39,7 @@ class HostBuffer final : public Buffer {
 }  // namespace
 
 CpuBackend::CpuBackend(const CpuOptions& options, std::unique_ptr<Convolution> int8)
-    : options_(options), passes_(passes_of(options.isa)), codes_(std::move(int8)) {
-  require_available(options.isa);
+    : options_(options), passes_(*row_of(options.isa).passes), codes_(std::move(int8)) {
   REQUIRE(options.threads > 0, "use at least one thread", "a CPU backend of ", options.threads, " threads");
   if (codes_ == nullptr) codes_ = make_int8_convolution(options.isa, options.threads);
   switch (options.real) {

@@ -1,8 +1,12 @@
-// Which instruction sets there are, and which of them this processor and operating system run.
-#include <algorithm>
-#include <array>
+// The table of instruction sets. A new one needs its kernels (contraction_TIER.cpp, and passes_TIER.cpp where another
+// tier's do not serve), a value of enum Isa, a row here, and a row of compile flags in kernels/CMakeLists.txt.
+#include "kernels/cpu/isa.h"
 
-#include "kernels/backend.h"
+#include <algorithm>
+
+#include "kernels/cpu/chunked_sums.h"
+#include "kernels/cpu/contraction.h"
+#include "kernels/cpu/passes.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -13,57 +17,112 @@
 #endif
 
 namespace octet {
-namespace {
-constexpr std::array<const char*, 5> names = {"scalar", "avx2", "avx512_vnni", "amx", "neon_dot"};
+namespace cpu {
 
+// Each tier, a namespace of its own, defines what it has of these.
+#define OCTET_TIER_KERNELS(tier)                                                 \
+  namespace tier {                                                               \
+  extern const ContractionKernels code_kernels, depthwise_kernels, real_kernels; \
+  extern const Passes pass_kernels;                                              \
+  extern const ChunkedSums chunked_sums;                                         \
+  }
+OCTET_TIER_KERNELS(scalar)
+OCTET_TIER_KERNELS(avx2)
+OCTET_TIER_KERNELS(avx512)
+OCTET_TIER_KERNELS(amx)
+OCTET_TIER_KERNELS(neon_dot)
+#undef OCTET_TIER_KERNELS
+
+namespace {
+
+bool always() { return true; }
+bool never() { return false; }
 #if defined(__x86_64__)
-// AMX needs the processor's tile and int8 units, and the system's leave to use the tile registers (Linux 5.16).
+bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+bool has_avx512_vnni() {
+  return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vnni");
+}
+// AMX needs the processor's tile and int8 units, and the system's permission to use the tile registers (Linux 5.16).
 bool has_amx() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   constexpr unsigned amx_tile = 1u << 24, amx_int8 = 1u << 25;
-  if (__get_cpuid_count(7, 0, &a, &b, &c, &d) == 0 || (d & amx_tile) == 0 || (d & amx_int8) == 0) return false;
+  if (!has_avx512_vnni() || __get_cpuid_count(7, 0, &a, &b, &c, &d) == 0) return false;
+  if ((d & amx_tile) == 0 || (d & amx_int8) == 0) return false;
   constexpr long request_permission = 0x1023, tile_data = 18;
   return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
 }
+#define OCTET_X86(...) \
+  { __VA_ARGS__ }
+#else
+#define OCTET_X86(name, ...) \
+  { name, never }
 #endif
+#if defined(__aarch64__)
+bool has_neon_dot() {
+  constexpr unsigned long dot_products = 1ul << 20;  // HWCAP_ASIMDDP
+  return (getauxval(AT_HWCAP) & dot_products) != 0;
+}
+#define OCTET_ARM(...) \
+  { __VA_ARGS__ }
+#else
+#define OCTET_ARM(name, ...) \
+  { name, never }
+#endif
+
+// In the order of enum Isa; of those that a processor can run, the last is the best. The scalar tier's passes are
+// vectors of 128 bits, which every x86-64 and aarch64 processor has.
+// clang-format off
+constexpr IsaRow table[] = {
+    {"scalar", always, &scalar::code_kernels, &scalar::depthwise_kernels, &scalar::real_kernels,
+     &scalar::pass_kernels, &scalar::chunked_sums},
+    OCTET_X86("avx2", has_avx2, &avx2::code_kernels, &avx2::depthwise_kernels, &avx2::real_kernels,
+              &avx2::pass_kernels, &avx2::chunked_sums),
+    OCTET_X86("avx512_vnni", has_avx512_vnni, &avx512::code_kernels, &avx512::depthwise_kernels, &avx512::real_kernels,
+              &avx512::pass_kernels, &avx512::chunked_sums),
+    OCTET_X86("amx", has_amx, &amx::code_kernels, &avx512::depthwise_kernels, &avx512::real_kernels,
+              &avx512::pass_kernels, &avx512::chunked_sums),
+    OCTET_ARM("neon_dot", has_neon_dot, &neon_dot::code_kernels, &neon_dot::depthwise_kernels, &neon_dot::real_kernels,
+              &scalar::pass_kernels, &scalar::chunked_sums),
+};
+// clang-format on
+
 }  // namespace
 
-const char* name_of(Isa isa) { return names[static_cast<size_t>(isa)]; }
+const IsaRow& row_of(Isa isa) {
+  const IsaRow& row = table[static_cast<size_t>(isa)];
+  REQUIRE_USAGE(row.available(), say("choose ", name_of(best_isa()), " or a simpler one"), "this processor cannot run ",
+                row.name);
+  return row;
+}
+
+}  // namespace cpu
+
+const char* name_of(Isa isa) { return cpu::table[static_cast<size_t>(isa)].name; }
+
+std::vector<std::string> isa_names() {
+  std::vector<std::string> names;
+  for (const cpu::IsaRow& row : cpu::table) names.emplace_back(row.name);
+  return names;
+}
 
 Isa isa_from_name(const std::string& name) {
   std::string known;
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (name == names[i]) return static_cast<Isa>(i);
-    known += (i == 0 ? "" : ", ") + std::string(names[i]);
+  for (size_t i = 0; i < std::size(cpu::table); ++i) {
+    if (name == cpu::table[i].name) return static_cast<Isa>(i);
+    known += (i == 0 ? "" : ", ") + std::string(cpu::table[i].name);
   }
   throw UsageError(__FILE__, __LINE__, say("there is no instruction set '", name, "'"), "choose one of " + known);
 }
 
 std::vector<Isa> available_isas() {
-  std::vector<Isa> isas = {Isa::scalar};
-#if defined(__x86_64__)
-  __builtin_cpu_init();
-  if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return isas;
-  isas.push_back(Isa::avx2);
-  const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                      __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-                      __builtin_cpu_supports("avx512vnni");
-  if (!avx512) return isas;
-  isas.push_back(Isa::avx512_vnni);
-  if (has_amx()) isas.push_back(Isa::amx);
-#elif defined(__aarch64__)
-  constexpr unsigned long dot_products = 1ul << 20;  // HWCAP_ASIMDDP
-  if ((getauxval(AT_HWCAP) & dot_products) != 0) isas.push_back(Isa::neon_dot);
-#endif
+  std::vector<Isa> isas;
+  for (size_t i = 0; i < std::size(cpu::table); ++i)
+    if (cpu::table[i].available()) isas.push_back(static_cast<Isa>(i));
   return isas;
 }
 
 Isa best_isa() { return available_isas().back(); }
-
-void require_available(Isa isa) {
-  const std::vector<Isa> isas = available_isas();
-  REQUIRE_USAGE(std::find(isas.begin(), isas.end(), isa) != isas.end(),
-                say("choose ", name_of(isas.back()), " or a simpler one"), "this processor cannot run ", name_of(isa));
-}
 
 }  // namespace octet

@@ -97,15 +97,4 @@ struct Passes {
   void (*sgd_update)(const SgdProblem&, float rate, float* w, const float* gradient, float* velocity, int64_t count);
 };
 
-const Passes& passes_scalar();
-const Passes& passes_avx2();
-const Passes& passes_avx512();
-inline const Passes& passes_of([[maybe_unused]] Isa isa) {
-#if defined(__x86_64__)
-  if (isa == Isa::avx2) return passes_avx2();
-  if (isa == Isa::avx512_vnni || isa == Isa::amx) return passes_avx512();
-#endif
-  return passes_scalar();  // vectors of 128 bits, which every x86-64 and aarch64 processor has
-}
-
 }  // namespace octet::cpu

@@ -324,7 +324,7 @@ __global__ void __launch_bounds__(Tile<tile_n>::threads, tile_n == 64 ? 3 : bloc
 
   float* const values = reinterpret_cast<float*>(shared);
   int64_t* const offsets = reinterpret_cast<int64_t*>(shared + T::value_bytes);  // of the tile's rows
-  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
+  const int thread = static_cast<int>(threadIdx.x);
   if (thread < tile_m) {
     const Pixel pixel = pixel_of(g, first_m / chunk_pixels + thread / chunk_pixels, thread % chunk_pixels);
     offsets[thread] = pixel.inside ? output_offset(g, pixel) + first_n : no_output;

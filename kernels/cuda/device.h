@@ -1,26 +1,17 @@
-// The language of the kernels: CUDA's, or its emulation on the host. Only .cu files include this.
+// The language of the kernels: CUDA's, or C++ where a test compiles them for the host. Only .cu files include this.
 //
 // Arithmetic is the same on both, and the same as the CPU backend's: no fused multiply-add (nvcc -fmad=false, gcc
 // -ffp-contract=off), exact division and square root. A file that defines OCTET_FLUSH_SUBNORMALS first takes
 // subnormal numbers for zero, as the CPU's passes do.
 #pragma once
-#include "kernels/cuda/runtime.h"
-
-#ifdef OCTET_EMULATED
-#include "kernels/cuda/emulation/emulation.h"
-#ifdef OCTET_FLUSH_SUBNORMALS
-#define OCTET_FLUSHES true
-#else
-#define OCTET_FLUSHES false
-#endif
-#define OCTET_LAUNCH(kernel, grid, block, stream, ...)                                             \
-  do {                                                                                             \
-    ::octet::cuda::begin_launch(stream);                                                           \
-    ::octet::emulation::launch(#kernel, grid, block, OCTET_FLUSHES, [=] { kernel(__VA_ARGS__); }); \
-    ::octet::cuda::check_launch(#kernel, nullptr, stream);                                         \
-  } while (0)
+#ifdef OCTET_DEVICE_HEADER  // defines for the host what the lines below define for a GPU
+#include OCTET_DEVICE_HEADER
 #else
 #include <cuda_runtime.h>
+
+#include "kernels/cuda/primitives.h"
+#include "kernels/cuda/runtime.h"
+
 // kernel may be a template's name in parentheses.
 #define OCTET_LAUNCH(kernel, grid, block, stream, ...)                                   \
   do {                                                                                   \
@@ -29,8 +20,6 @@
     ::octet::cuda::check_launch(#kernel, reinterpret_cast<const void*>(kernel), stream); \
   } while (0)
 #endif
-
-#include "kernels/cuda/primitives.h"
 
 namespace octet::cuda {
 

@@ -1,21 +1,21 @@
-// The typed configuration: every key of the YAML file, its default and its range, in one place (the table in keys.cpp).
+// The typed configuration. The table in keys.cpp has a row for each member: its key, its range and its meaning.
 #pragma once
 #include <cstdint>
-#include <optional>
+#include <map>
 #include <string>
 #include <vector>
 
 namespace octet {
 
 struct Config {
-  std::string file;  // where it came from, for messages
+  std::string file;  // the path of its file, for messages
   int64_t seed = 1;
 
   struct Model {
     std::string name = "resnet20";
     int64_t classes = 10;
     double dropout = 0.5;           // alexnet, inception_v3
-    double auxiliary_weight = 0.4;  // inception_v3 on images of 299 pixels: how much the auxiliary head's loss counts
+    double auxiliary_weight = 0.4;  // inception_v3 on images of 299 pixels: weight of the auxiliary head's loss
     std::string initial_weights;    // a safetensors file; empty: random
   } model;
 
@@ -26,12 +26,11 @@ struct Config {
     } bits;
     bool quantize_first = false, quantize_last = false;
     bool unsigned_activations = true;
-    std::string grad_weight = "int8";  // int8 | real: the gradient that the weight gradient reads
     struct {
       bool enabled = true;
       int64_t period = 100;
       int64_t candidates = 65;
-      int64_t sample = 0;              // of so many blocks of a large gradient one is looked at; 0: by the period
+      int64_t sample = 0;              // one of every `sample` blocks of a large gradient is searched; 0: by the period
       bool record_histograms = false;  // of each layer's gradient at every update, for `octet inspect`
     } clip;
     struct {
@@ -40,7 +39,7 @@ struct Config {
     } lr_scale;
   } policy;
 
-  std::string storage = "bf16";  // f32 | bf16 | int8: what convolution outputs are kept as until backward
+  std::string storage = "bf16";  // f32 | bf16 | int8: how convolution outputs are kept for the backward pass
 
   struct Data {
     std::string name = "shapes";  // cifar10 | image_folder | packed | shapes | synthetic
@@ -57,11 +56,11 @@ struct Config {
 
   struct Train {
     int64_t epochs = 30;
-    int64_t steps = 0;  // stops after so many steps; 0: never early
+    int64_t steps = 0;  // stop after this number of steps; 0: after `epochs`
     double lr = 0.1;
     std::string schedule = "cosine";  // constant | step | multi_step | cosine
     std::vector<int64_t> milestones;  // multi_step: epochs
-    int64_t step_epochs = 30;         // step: every so many epochs
+    int64_t step_epochs = 30;         // step: epochs between falls
     double gamma = 0.1;               // step, multi_step: factor
     double momentum = 0.9;
     bool nesterov = false;
@@ -76,7 +75,7 @@ struct Config {
 
   struct Backend {
     std::string device = "cpu";  // cpu | cuda
-    std::string isa;             // amx | avx512_vnni | avx2 | neon_dot | scalar; empty: the best here
+    std::string isa;             // empty: the best here
     int64_t threads = 0;         // of each rank; 0: the cores this rank may use
     bool check_kernels = false;  // cuda: wait after every kernel, so that an error names it
     bool graph = true;           // cuda: record a step's kernels once and repeat them as one graph
@@ -84,8 +83,8 @@ struct Config {
 
   struct Comm {
     std::string exchange = "int8";   // fp32 | int8
-    std::string transport = "auto";  // auto | nccl | mpi: how the gradients of GPUs travel
-    bool overlap = true;             // buckets travel while backward still runs
+    std::string transport = "auto";  // auto | nccl | mpi: how the gradients of GPUs are sent
+    bool overlap = true;             // buckets are exchanged while backward still runs
     double bucket_mb = 4;
     double timeout_seconds = 600;  // a rank whose step takes longer names itself and ends the job; 0: never
   } comm;
@@ -96,15 +95,15 @@ struct Config {
   } checkpoint;
 };
 
-// Reads FILE, then applies overrides "key=value" in order. Every mistake is a UsageError with file, line, column and
-// the nearest known key; files over 1 MB, nesting over 16 and aliases are refused. Values are checked against the key
-// table.
+// Reads the file, then applies overrides "key=value" in order. Every mistake is a UsageError with file, line, column
+// and the nearest known key. Values are checked against the key table. See yaml.h for the YAML that is read.
 Config load_config(const std::string& file, const std::vector<std::string>& overrides);
-// Parses text as if it stood in `file` (tests, fuzzing).
+// Parses `text` as the content of `file`.
 Config parse_config(const std::string& text, const std::string& file, const std::vector<std::string>& overrides);
 // The resolved configuration as YAML that load_config reads back to the same values.
 std::string to_yaml(const Config&);
-// Every key: type, default, allowed values, meaning; one per line, aligned.
-std::string describe_keys();
+// A line for each key: path, default, allowed values, meaning. names: the allowed values of keys whose names are in
+// tables outside this folder, by key.
+std::string describe_keys(const std::map<std::string, std::vector<std::string>>& names = {});
 
 }  // namespace octet

@@ -1,119 +1,135 @@
 #include "src/config/keys.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <numeric>
 
 namespace octet {
+
+std::string joined(const std::vector<std::string>& words, std::string_view between) {
+  std::string text;
+  for (const std::string& word : words) text.append(text.empty() ? "" : between).append(word);
+  return text;
+}
+
 namespace {
 
 // The path of a key and the place of its value in Config are the same words.
 #define FIELD(path) #path, [](Config & config) -> Field { return &config.path; }
-constexpr double kMany = 1e15;  // no limit but that of exact integers in a double
+constexpr double kMany = 1e15;  // no limit, except that of exact integers in a double
 
 const std::vector<Key> kKeys = {
-    {FIELD(seed), 0, kMany, {}, "of weights, sample order, augmentation and stochastic rounding"},
+    {FIELD(seed), "seed of weights, sample order, augmentation and stochastic rounding", 0, kMany},
 
-    {FIELD(model.name), 0, 0, {}, "the network, for example resnet20"},
-    {FIELD(model.classes), 2, 1e6, {}, "outputs of the last layer"},
-    {FIELD(model.dropout), 0, 0.99, {}, "share of values dropped before a linear layer (alexnet, inception_v3)"},
-    {FIELD(model.auxiliary_weight), 0, 100, {}, "weight of the auxiliary loss (inception_v3 on large images)"},
-    {FIELD(model.initial_weights), 0, 0, {}, "a safetensors file; empty: random"},
+    {FIELD(model.name), "network"},
+    {FIELD(model.classes), "number of outputs of the last layer", 2, 1e6},
+    {FIELD(model.dropout), "share of values dropped before a linear layer (alexnet, inception_v3)", 0, 0.99},
+    {FIELD(model.auxiliary_weight), "weight of the auxiliary loss (inception_v3 on large images)", 0, 100},
+    {FIELD(model.initial_weights), "safetensors file of initial weights; empty: random weights"},
 
-    {FIELD(policy.name), 0, 0, {}, "how values are quantized, for example unified_int8 or fp32"},
-    {FIELD(policy.bits.weight), 2, 8, {}, "bits of a weight's code; fewer than 8: with a searched clip"},
-    {FIELD(policy.bits.activation), 2, 8, {}, "bits of an activation's code"},
-    {FIELD(policy.bits.gradient), 2, 8, {}, "bits of an error's code"},
-    {FIELD(policy.quantize_first), 0, 0, {}, "quantize the first convolution too"},
-    {FIELD(policy.quantize_last), 0, 0, {}, "quantize the last linear layer too"},
-    {FIELD(policy.unsigned_activations),
-     0,
-     0,
-     {},
-     "unsigned codes where activations are never negative (unified_int8)"},
-    {FIELD(policy.grad_weight), 0, 0, {"int8", "real"}, "the error that the weight gradient reads"},
-    {FIELD(policy.clip.enabled), 0, 0, {}, "direction-sensitive gradient clipping"},
-    {FIELD(policy.clip.period), 1, 1e9, {}, "steps between searches for the clipping values"},
-    {FIELD(policy.clip.candidates), 2, 65536, {}, "clipping values tried in a search"},
-    {FIELD(policy.clip.sample),
-     0,
-     1024,
-     {},
-     "of so many blocks of a large gradient one is searched; 0: 4 / policy.clip.period, rounded up"},
-    {FIELD(policy.clip.record_histograms), 0, 0, {}, "write gradients' histograms every period (unified_int8)"},
-    {FIELD(policy.lr_scale.enabled), 0, 0, {}, "learning rate scaled by max(exp(-alpha d_c), beta)"},
-    {FIELD(policy.lr_scale.alpha), 0, 1e6, {}, "how fast the scale falls with the deviation d_c"},
-    {FIELD(policy.lr_scale.beta), 0, 1, {}, "the scale's lower bound"},
+    {FIELD(policy.name), "how values are quantized"},
+    {FIELD(policy.bits.weight), "bits of a weight's code; fewer than 8: with a searched clip", 2, 8},
+    {FIELD(policy.bits.activation), "bits of an activation's code", 2, 8},
+    {FIELD(policy.bits.gradient), "bits of a gradient's code", 2, 8},
+    {FIELD(policy.quantize_first), "quantize the first convolution too"},
+    {FIELD(policy.quantize_last), "quantize the last linear layer too"},
+    {FIELD(policy.unsigned_activations), "unsigned codes where activations are never negative (unified_int8)"},
+    {FIELD(policy.clip.enabled), "direction-sensitive gradient clipping"},
+    {FIELD(policy.clip.period), "steps between searches for the clipping values", 1, 1e9},
+    {FIELD(policy.clip.candidates), "number of clipping values tried in a search", 2, 65536},
+    {FIELD(policy.clip.sample), "search one of every N blocks of a large gradient; 0: 4 / period, rounded up", 0, 1024},
+    {FIELD(policy.clip.record_histograms), "write histograms of the gradients every period (unified_int8)"},
+    {FIELD(policy.lr_scale.enabled), "learning rate scaled by max(exp(-alpha d_c), beta)"},
+    {FIELD(policy.lr_scale.alpha), "how fast the scale falls with the deviation d_c", 0, 1e6},
+    {FIELD(policy.lr_scale.beta), "lower bound of the scale", 0, 1},
 
-    {FIELD(storage), 0, 0, {"f32", "bf16", "int8"}, "how convolution outputs are kept for backward; int8 saves memory"},
+    {FIELD(storage), "how convolution outputs are kept for the backward pass", 0, 0, {"f32", "bf16", "int8"}},
 
-    {FIELD(data.name), 0, 0, {"cifar10", "image_folder", "packed", "shapes", "synthetic"}, "the data set"},
-    {FIELD(data.root), 0, 0, {}, "its directory (cifar10, image_folder and packed)"},
-    {FIELD(data.batch), 1, 1 << 24, {}, "images of one step, over all ranks"},
-    {FIELD(data.workers), 1, 1024, {}, "decode threads of each rank"},
-    {FIELD(data.image_size), 0, 4096, {}, "pixels of a side; 0: the data set's own"},
-    {FIELD(data.bad_images), 0, 0, {"stop", "skip"}, "what an unreadable image does"},
-    {FIELD(data.max_pixels), 1, 1e9, {}, "images with more pixels are refused"},
-    {FIELD(data.samples), 0, 1e7, {}, "training images of synthetic and shapes; 0: the default"},
-    {FIELD(data.augment), 0, 0, {}, "random crops and flips while training"},
-    {FIELD(data.mean), 0, 1, {}, "of red, green and blue, of pixel / 255, subtracted; empty: the data set's own"},
-    {FIELD(data.deviation),
-     0.001,
-     1,
-     {},
-     "of red, green and blue, of pixel / 255, divided by; empty: the data set's own"},
+    {FIELD(data.name), "data source"},
+    {FIELD(data.root), "directory of the data (cifar10, image_folder, packed)"},
+    {FIELD(data.batch), "images of one step, over all ranks", 1, 1 << 24},
+    {FIELD(data.workers), "threads of each rank that decode images", 1, 1024},
+    {FIELD(data.image_size), "height and width of the images in pixels; 0: the size of the data source", 0, 4096},
+    {FIELD(data.bad_images), "what to do at an image that cannot be read", 0, 0, {"stop", "skip"}},
+    {FIELD(data.max_pixels), "images with more pixels are refused", 1, 1e9},
+    {FIELD(data.samples), "training images of synthetic and shapes; 0: the default", 0, 1e7},
+    {FIELD(data.augment), "random crops and flips while training"},
+    {FIELD(data.mean), "red, green, blue of pixel / 255, subtracted; empty: the data source's", 0, 1},
+    {FIELD(data.deviation), "red, green, blue of pixel / 255, divided by; empty: the data source's", 0.001, 1},
 
-    {FIELD(train.epochs), 1, 1e6, {}, "passes over the training set"},
-    {FIELD(train.steps), 0, kMany, {}, "stop after so many steps; 0: never early"},
-    {FIELD(train.lr), 0, 1e6, {}, "learning rate after the warmup"},
-    {FIELD(train.schedule), 0, 0, {"constant", "step", "multi_step", "cosine"}, "how the learning rate falls"},
-    {FIELD(train.milestones), 1, 1e6, {}, "multi_step: epochs at which it falls"},
-    {FIELD(train.step_epochs), 1, 1e6, {}, "step: epochs between falls"},
-    {FIELD(train.gamma), 0, 1, {}, "step and multi_step: factor of a fall"},
-    {FIELD(train.momentum), 0, 1, {}, "of SGD"},
-    {FIELD(train.nesterov), 0, 0, {}, "Nesterov's momentum"},
-    {FIELD(train.decay), 0, 1, {}, "weight decay"},
-    {FIELD(train.decay_norm), 0, 0, {}, "decay norm parameters and biases too"},
-    {FIELD(train.warmup_epochs), 0, 1e6, {}, "epochs of linear rise to train.lr"},
-    {FIELD(train.label_smoothing), 0, 1, {}, "share of the target spread over all classes"},
-    {FIELD(train.on_nonfinite), 0, 0, {"stop", "skip"}, "what a step with a NaN or infinite gradient does"},
-    {FIELD(train.eval_every_epochs), 1, 1e6, {}, "epochs between evaluations"},
-    {FIELD(train.log_every_steps), 1, 1e9, {}, "steps between records of metrics"},
+    {FIELD(train.epochs), "passes over the training set", 1, 1e6},
+    {FIELD(train.steps), "stop after this number of steps; 0: after train.epochs", 0, kMany},
+    {FIELD(train.lr), "learning rate after the warmup", 0, 1e6},
+    {FIELD(train.schedule), "how the learning rate falls", 0, 0, {"constant", "step", "multi_step", "cosine"}},
+    {FIELD(train.milestones), "multi_step: epochs at which it falls", 1, 1e6},
+    {FIELD(train.step_epochs), "step: epochs between falls", 1, 1e6},
+    {FIELD(train.gamma), "step and multi_step: factor of a fall", 0, 1},
+    {FIELD(train.momentum), "momentum of SGD", 0, 1},
+    {FIELD(train.nesterov), "Nesterov's momentum"},
+    {FIELD(train.decay), "weight decay", 0, 1},
+    {FIELD(train.decay_norm), "decay norm parameters and biases too"},
+    {FIELD(train.warmup_epochs), "epochs of linear rise to train.lr", 0, 1e6},
+    {FIELD(train.label_smoothing), "share of the target spread over all classes", 0, 1},
+    {FIELD(train.on_nonfinite), "what to do at a NaN or infinite loss or gradient", 0, 0, {"stop", "skip"}},
+    {FIELD(train.eval_every_epochs), "epochs between evaluations", 1, 1e6},
+    {FIELD(train.log_every_steps), "steps between records of metrics", 1, 1e9},
 
-    {FIELD(backend.device), 0, 0, {"cpu", "cuda"}, "where kernels run"},
-    {FIELD(backend.isa),
-     0,
-     0,
-     {"", "amx", "avx512_vnni", "avx2", "neon_dot", "scalar"},
-     "instruction set; empty: the best here"},
-    {FIELD(backend.threads), 0, 4096, {}, "of each rank; 0: the cores it may use"},
-    {FIELD(backend.check_kernels), 0, 0, {}, "cuda: wait after every kernel, so that an error names it"},
-    {FIELD(backend.graph), 0, 0, {}, "cuda: record a step's kernels once and repeat them as one graph"},
+    {FIELD(backend.device), "device that runs the kernels", 0, 0, {"cpu", "cuda"}},
+    {FIELD(backend.isa), "instruction set; empty: the best of this processor"},
+    {FIELD(backend.threads), "threads of each rank; 0: one for each core it may use", 0, 4096},
+    {FIELD(backend.check_kernels), "cuda: wait after every kernel, so that an error names it"},
+    {FIELD(backend.graph), "cuda: record the kernels of a step once and repeat them as one graph"},
 
-    {FIELD(comm.exchange), 0, 0, {"fp32", "int8"}, "how gradients travel between ranks"},
+    {FIELD(comm.exchange), "how gradients are sent between ranks", 0, 0, {"fp32", "int8"}},
     {FIELD(comm.transport),
+     "cuda: GPU to GPU, or through the host; auto: nccl if installed",
      0,
      0,
-     {"auto", "nccl", "mpi"},
-     "cuda: gradients from GPU to GPU, or through the host; auto: nccl where it is"},
-    {FIELD(comm.overlap), 0, 0, {}, "exchange while backward runs; false: after it, to see what overlap hides"},
-    {FIELD(comm.bucket_mb), 0.001, 4096, {}, "MiB of gradients exchanged at once"},
-    {FIELD(comm.timeout_seconds), 0, 1e6, {}, "longest step before a rank gives up; 0: never"},
+     {"auto", "nccl", "mpi"}},
+    {FIELD(comm.overlap), "exchange gradients while backward runs; false: after it, to measure the gain"},
+    {FIELD(comm.bucket_mb), "MiB of gradients exchanged at once", 0.001, 4096},
+    {FIELD(comm.timeout_seconds), "longest step before a rank gives up; 0: no limit", 0, 1e6},
 
-    {FIELD(checkpoint.every_steps), 0, kMany, {}, "steps between checkpoints; 0: one at the end of each epoch"},
-    {FIELD(checkpoint.keep), 1, 1e6, {}, "newest checkpoints kept"},
+    {FIELD(checkpoint.every_steps), "steps between checkpoints; 0: one at the end of each epoch", 0, kMany},
+    {FIELD(checkpoint.keep), "number of newest checkpoints kept", 1, 1e6},
 };
 #undef FIELD
 
-template <class... Cases>
-struct Overload : Cases... {
-  using Cases::operator()...;
-};
-template <class... Cases>
-Overload(Cases...) -> Overload<Cases...>;  // clang 14 does not deduce aggregates
-
+template <class T>
+constexpr bool is_list = false;
 template <class Number>
-bool parse_number(const std::string& text, const Key& key, Number& number) {
+constexpr bool is_list<std::vector<Number>> = true;
+
+// Values as text of YAML, and back. parse() returns false, and writes nothing, outside the key's domain.
+std::string text_of(bool value) { return value ? "true" : "false"; }
+template <class Number>
+std::string text_of(Number number) {  // the shortest text that reads back to the same value
+  char buffer[40];
+  return {buffer, std::to_chars(buffer, buffer + sizeof buffer, number).ptr};
+}
+std::string text_of(const std::string& text) {
+  const bool plain = !text.empty() && std::ranges::all_of(text, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+  });
+  if (plain && text != "null") return text;
+  std::string quoted = "\"";
+  for (const char c : text) quoted += (c == '"' || c == '\\') ? std::string{'\\', c} : std::string{c};
+  return quoted + "\"";
+}
+template <class Number>
+std::string text_of(const std::vector<Number>& list) {
+  std::vector<std::string> items;
+  for (const Number item : list) items.push_back(text_of(item));
+  return "[" + joined(items, ", ") + "]";
+}
+
+bool parse(const std::string& text, const Key&, bool& value) {
+  value = text == "true" ? true : text == "false" ? false : value;
+  return text == "true" || text == "false";
+}
+template <class Number>
+bool parse(const std::string& text, const Key& key, Number& number) {
   Number parsed{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), parsed);
   const double value = static_cast<double>(parsed);
@@ -122,42 +138,15 @@ bool parse_number(const std::string& text, const Key& key, Number& number) {
   number = parsed;
   return true;
 }
-
-bool one_line(const std::string& text) {
-  return std::none_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
-}
-
-template <class Number>
-std::string number_text(Number number) {  // the shortest text that reads back to the same value
-  char buffer[40];
-  return {buffer, std::to_chars(buffer, buffer + sizeof buffer, number).ptr};
-}
-
-template <class Number>
-std::string list_text(const std::vector<Number>& list) {
-  std::string text;
-  for (const Number item : list) text += (text.empty() ? "" : ", ") + number_text(item);
-  return "[" + text + "]";
-}
-
-std::string quoted(const std::string& text) {
-  const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
-  });
-  if (plain && text != "null") return text;
-  std::string quoted = "\"";
-  for (const char c : text) quoted += (c == '"' || c == '\\') ? std::string{'\\', c} : std::string{c};
-  return quoted + "\"";
+bool parse(const std::string& text, const Key& key, std::string& value) {
+  const bool one_line = std::ranges::none_of(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+  const bool known = key.allowed.empty() ? one_line : std::ranges::find(key.allowed, text) != key.allowed.end();
+  if (known) value = text;
+  return known;
 }
 
 std::string value_text(const Field& field) {
-  return std::visit(Overload{[](const bool* value) { return std::string(*value ? "true" : "false"); },
-                             [](const int64_t* value) { return number_text(*value); },
-                             [](const double* value) { return number_text(*value); },
-                             [](const std::string* value) { return quoted(*value); },
-                             [](const std::vector<int64_t>* value) { return list_text(*value); },
-                             [](const std::vector<double>* value) { return list_text(*value); }},
-                    field);
+  return std::visit([](const auto* value) { return text_of(*value); }, field);
 }
 
 Field default_of(const Key& key) {
@@ -202,7 +191,7 @@ std::string hint_for(std::string_view path) {
   std::string nearest;
   size_t least = SIZE_MAX;
   const auto consider = [&](std::string_view known) {
-    // The right word in the wrong section is nearer than a letter or two of the section suggest.
+    // The right word in the wrong section counts as one edit.
     const size_t distance = std::min(edit_distance(path, known), 1 + edit_distance(last_word(path), last_word(known)));
     if (distance < least) {
       least = distance;
@@ -224,63 +213,46 @@ std::string hint_for(std::string_view path) {
     if (!key.path.starts_with(prefix)) continue;
     std::string word = key.path.substr(prefix.size());
     word.resize(std::min(word.size(), word.find('.')));
-    if (word != last) words += (last.empty() ? " " : ", ") + word;  // keys of a section stand together
+    if (word != last) words += (last.empty() ? " " : ", ") + word;  // the keys of a section are adjacent
     last = word;
   }
   return words;
 }
 
 bool takes_list(const Key& key) {
-  const Field field = default_of(key);
-  return std::holds_alternative<std::vector<int64_t>*>(field) || std::holds_alternative<std::vector<double>*>(field);
+  return std::visit([]<class T>(T*) { return is_list<T>; }, default_of(key));
 }
 
 std::string domain_of(const Key& key) {
   const auto range = [&](const std::string& kind, auto low, auto high) {
-    return kind + (key.high == kMany ? " >= " + number_text(low) : " " + number_text(low) + " .. " + number_text(high));
+    return kind + (key.high == kMany ? " >= " + text_of(low) : " " + text_of(low) + " .. " + text_of(high));
   };
-  const auto low = static_cast<int64_t>(key.low), high = static_cast<int64_t>(key.high);
   return std::visit(
-      Overload{[](bool*) { return std::string("true | false"); }, [&](int64_t*) { return range("integer", low, high); },
-               [&](double*) { return range("number", key.low, key.high); },
-               [&](std::vector<int64_t>*) { return range("list of integers", low, high); },
-               [&](std::vector<double>*) { return range("list of numbers", key.low, key.high); },
-               [&](std::string*) {
-                 std::string text;
-                 for (const std::string& value : key.allowed)
-                   text += (text.empty() ? "" : " | ") + (value.empty() ? "\"\"" : value);
-                 return text.empty() ? "text of one line" : text;
-               }},
+      [&]<class T>(T*) -> std::string {
+        if constexpr (std::is_same_v<T, bool>) return "true | false";
+        if constexpr (std::is_same_v<T, std::string>)
+          return key.allowed.empty() ? "text of one line" : joined(key.allowed, " | ");
+        if constexpr (std::is_same_v<T, int64_t> || std::is_same_v<T, std::vector<int64_t>>)
+          return range(is_list<T> ? "list of integers" : "integer", int64_t(key.low), int64_t(key.high));
+        return range(is_list<T> ? "list of numbers" : "number", key.low, key.high);
+      },
       default_of(key));
 }
 
 bool assign(const Key& key, Config& config, const std::vector<std::string>& texts) {
-  const auto assign_list = [&](auto& list) {
-    std::remove_reference_t<decltype(list)> items(texts.size());
-    for (size_t i = 0; i < texts.size(); ++i)
-      if (!parse_number(texts[i], key, items[i])) return false;
-    list = std::move(items);
-    return true;
-  };
-  if (!takes_list(key) && texts.size() != 1) return false;
-  const std::string& text = texts.empty() ? std::string() : texts[0];
-  return std::visit(Overload{[&](bool* value) {
-                               *value = text == "true" ? true : text == "false" ? false : *value;
-                               return text == "true" || text == "false";
-                             },
-                             [&](int64_t* value) { return parse_number(text, key, *value); },
-                             [&](double* value) { return parse_number(text, key, *value); },
-                             [&](std::string* value) {
-                               const auto& allowed = key.allowed;
-                               const bool known =
-                                   allowed.empty() ? one_line(text)
-                                                   : std::find(allowed.begin(), allowed.end(), text) != allowed.end();
-                               if (known) *value = text;
-                               return known;
-                             },
-                             [&](std::vector<int64_t>* list) { return assign_list(*list); },
-                             [&](std::vector<double>* list) { return assign_list(*list); }},
-                    key.field(config));
+  return std::visit(
+      [&]<class T>(T* value) {
+        if constexpr (is_list<T>) {
+          T items(texts.size());
+          for (size_t i = 0; i < texts.size(); ++i)
+            if (!parse(texts[i], key, items[i])) return false;
+          *value = std::move(items);
+          return true;
+        } else {
+          return texts.size() == 1 && parse(texts[0], key, *value);
+        }
+      },
+      key.field(config));
 }
 
 std::optional<Difference> first_difference(const Config& before, const Config& now,
@@ -296,40 +268,34 @@ std::optional<Difference> first_difference(const Config& before, const Config& n
 
 std::string to_yaml(const Config& config) {
   Config copy = config;  // fields are reached through mutable pointers
-  std::string text, section;
+  std::string text, before;
   for (const Key& key : kKeys) {
-    const size_t dot = key.path.rfind('.');
-    const std::string parent = dot == std::string::npos ? "" : key.path.substr(0, dot);
-    if (parent != section) {
-      for (size_t at = 0; at < parent.size();) {  // open the sections that the key before was not in
-        const size_t end = std::min(parent.find('.', at), parent.size());
-        const std::string opened = parent.substr(0, end);
-        const auto depth = static_cast<size_t>(std::count(opened.begin(), opened.end(), '.'));
-        if (opened != section && !section.starts_with(opened + "."))
-          text += std::string(2 * depth, ' ') + parent.substr(at, end - at) + ":\n";
-        at = end + 1;
-      }
-      section = parent;
-    }
-    const auto depth = static_cast<size_t>(std::count(key.path.begin(), key.path.end(), '.'));
-    text += std::string(2 * depth, ' ') + std::string(last_word(key.path)) + ": " + value_text(key.field(copy)) + "\n";
+    std::string indent;
+    size_t at = 0;
+    for (size_t dot; (dot = key.path.find('.', at)) != std::string::npos; at = dot + 1, indent += "  ")
+      if (!before.starts_with(key.path.substr(0, dot + 1)))  // the key before was not in this section
+        text += indent + key.path.substr(at, dot - at) + ":\n";
+    text += indent + key.path.substr(at) + ": " + value_text(key.field(copy)) + "\n";
+    before = key.path;
   }
   return text;
 }
 
-std::string describe_keys() {
-  size_t path_width = 0, default_width = 0, domain_width = 0;
+std::string describe_keys(const std::map<std::string, std::vector<std::string>>& names) {
+  std::vector<std::array<std::string, 3>> rows;
+  std::array<size_t, 3> widths{};
   for (const Key& key : kKeys) {
-    path_width = std::max(path_width, key.path.size());
-    default_width = std::max(default_width, value_text(default_of(key)).size());
-    domain_width = std::max(domain_width, domain_of(key).size());
+    rows.push_back(
+        {key.path, value_text(default_of(key)), names.contains(key.path) ? "name, see below" : domain_of(key)});
+    for (size_t i = 0; i < widths.size(); ++i) widths[i] = std::max(widths[i], rows.back()[i].size() + 2);
   }
-  const auto padded = [](std::string text, size_t width) { return text.append(width + 2 - text.size(), ' '); };
   std::string text;
-  for (const Key& key : kKeys)
-    text += padded(key.path, path_width) + padded(value_text(default_of(key)), default_width) +
-            padded(domain_of(key), domain_width) + key.meaning + "\n";
-  return text;
+  for (size_t row = 0; row < rows.size(); ++row) {
+    for (size_t i = 0; i < widths.size(); ++i) text += rows[row][i].append(widths[i] - rows[row][i].size(), ' ');
+    text += kKeys[row].meaning + "\n";
+  }
+  for (const auto& [path, allowed] : names) text += "\nNames for " + path + ": " + joined(allowed, ", ");
+  return text + (names.empty() ? "" : "\n");
 }
 
 }  // namespace octet

@@ -16,27 +16,29 @@ using Field = std::variant<bool*, int64_t*, double*, std::string*, std::vector<i
 struct Key {
   std::string path;                       // "train.lr": also where the value lies in Config
   Field (*field)(Config&);                // that value
+  std::string meaning;                    // one line, for people
   double low = 0, high = 0;               // numbers: the range, both ends included
   std::vector<std::string> allowed = {};  // strings: the allowed values; empty: any
-  std::string meaning;                    // one line, for people
 };
 
 const std::vector<Key>& keys();
 const Key* find_key(std::string_view path);  // null: unknown
 bool is_section(std::string_view path);      // "train", "policy.bits"
-// What an unknown path may mean: "nearest: `train.lr`", or, where nothing is near, "`train` has epochs, steps, ...".
+// A hint for an unknown path: "nearest: `train.lr`", or, where no key is near, "`train` has epochs, steps, ...".
 std::string hint_for(std::string_view path);
-// What the key takes: "integer 2 .. 8", "bf16 | f32", "true | false", "text".
+// The values of a key: "integer 2 .. 8", "bf16 | f32", "true | false", "text of one line".
 std::string domain_of(const Key&);
 bool takes_list(const Key&);
-// Writes the value; false (and nothing written) when `texts` is not in the key's domain. One text, or any number for a
-// list.
+// Writes the value. texts: one, or any number for a list. False, and nothing written: they are not in the key's domain.
 bool assign(const Key&, Config&, const std::vector<std::string>& texts);
+
+// "a, b" for the words a and b and between ", ".
+std::string joined(const std::vector<std::string>& words, std::string_view between);
 
 struct Difference {
   std::string before, now;  // "train.lr: 0.1"
 };
-// The first key for which the values differ, of those that matter.
+// The first key whose value differs and for which `matters` is true.
 std::optional<Difference> first_difference(const Config& before, const Config& now,
                                            const std::function<bool(std::string_view path)>& matters);
 

@@ -12,7 +12,7 @@
 namespace octet {
 namespace {
 
-// "%*": nothing for ordinary messages, else the level.
+// The flag "%*": the level of a message, and nothing for ordinary messages.
 class LevelFlag : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm&, spdlog::memory_buf_t& out) override {
@@ -26,7 +26,7 @@ class LevelFlag : public spdlog::custom_flag_formatter {
 }  // namespace
 
 void setup_log(int rank) {
-  // On a terminal a message first clears the line, where the progress of training may stand.
+  // On a terminal a message first clears the line, which may show the progress of training.
   const char* const kind = std::getenv("TERM");
   const bool dumb = kind != nullptr && std::string(kind) == "dumb";
   const bool terminal =

@@ -3,7 +3,8 @@
 
 namespace octet {
 
-// Rank 0 says everything; the others only warnings and errors, with their rank. Call once, before the first message.
+// Rank 0 prints every message; the others print warnings and errors with their rank. Call once, before the first
+// message.
 void setup_log(int rank);
 
 }  // namespace octet

@@ -1,8 +1,10 @@
+// CIFAR-10 from its binary files: data_batch_1..5.bin and test_batch.bin in data.root, or in its folder
+// cifar-10-batches-bin. Source of the layout: https://www.cs.toronto.edu/~kriz/cifar.html
 #include <filesystem>
 #include <fstream>
 
 #include "kernels/base/error.h"
-#include "src/data/sources.h"
+#include "src/data/pixels.h"
 
 namespace octet {
 namespace {
@@ -53,8 +55,8 @@ void parse_cifar10(std::span<const uint8_t> bytes, const std::string& file, int6
   uint8_t* to = pixels.images.data() + before;
   for (int64_t r = 0; r < records; ++r) {
     const uint8_t *label = bytes.data() + r * record, *red = label + 1, *green = red + plane, *blue = green + plane;
-    REQUIRE(*label < 10, "this is no CIFAR-10 file (CIFAR-100 has two labels a record): unpack cifar-10-binary.tar.gz",
-            file, ": record ", r, " has label ", int{*label}, ", expected 0 .. 9");
+    REQUIRE(*label < 10, "use the files of cifar-10-binary.tar.gz; CIFAR-100 has two labels in a record", file,
+            ": record ", r, " has label ", int{*label}, ", expected 0 .. 9");
     pixels.labels.push_back(*label);
     for (int64_t i = 0; i < plane; ++i, to += 3) {
       to[0] = red[i];

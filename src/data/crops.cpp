@@ -5,9 +5,14 @@
 #include <opencv2/imgproc.hpp>
 
 #include "kernels/shared/math.h"
+#include "src/data/draws.h"
 
 namespace octet {
 
+namespace {
+
+// A rectangle of the full image: 8 % to 100 % of its area, ratio 3/4 to 4/3, anywhere in it. Ten tries, then the
+// largest middle part of a ratio in that range. As torchvision.transforms.RandomResizedCrop.
 cv::Rect random_crop(Draws& draws, int64_t width, int64_t height) {
   for (int attempt = 0; attempt < 10; ++attempt) {
     const double area = static_cast<double>(width * height) * draws.uniform(0.08f, 1);
@@ -24,10 +29,46 @@ cv::Rect random_crop(Draws& draws, int64_t width, int64_t height) {
                   static_cast<int>(h));
 }
 
+// The middle square of 224/256 of the shorter side. It is what remains when the shorter side is resized to 256 and the
+// middle 224 x 224 are cut out.
 cv::Rect middle_crop(int64_t width, int64_t height) {
   const int64_t side = std::max<int64_t>(1, std::lround(static_cast<double>(std::min(width, height)) * (224.0 / 256)));
   return cv::Rect(static_cast<int>(width - side) / 2, static_cast<int>(height - side) / 2, static_cast<int>(side),
                   static_cast<int>(side));
+}
+
+// RGB bytes -> f32; flip: mirrored.
+void normalize(const cv::Mat& image, const Normalization& normalization, bool flip, float* pixels) {
+  float scale[3], shift[3];
+  for (int c = 0; c < 3; ++c) {
+    scale[c] = normalization.scale(c);
+    shift[c] = normalization.shift(c);
+  }
+  for (int y = 0; y < image.rows; ++y) {
+    const uint8_t* row = image.ptr(y);
+    for (int x = 0; x < image.cols; ++x, pixels += 3) {
+      const uint8_t* from = row + int64_t{3} * (flip ? image.cols - 1 - x : x);
+      for (int c = 0; c < 3; ++c) pixels[c] = static_cast<float>(from[c]) * scale[c] + shift[c];
+    }
+  }
+}
+
+}  // namespace
+
+Crops::Crops(const Config::Data& data)
+    : side_(static_cast<int>(image_side(data))),
+      normalization_(normalization(data, of_photographs)),
+      augment_(data.augment) {
+  cv::setNumThreads(0);  // the loader has its own threads
+}
+
+void Crops::write(int64_t index, bool training, uint64_t seed, int64_t epoch, int64_t width, int64_t height,
+                  const std::function<cv::Mat(double scale)>& decode, float* pixels) const {
+  Draws draws(seed, epoch, DrawSite::augment, index);
+  const bool augmented = training && augment_;
+  const cv::Rect crop = augmented ? random_crop(draws, width, height) : middle_crop(width, height);
+  const cv::Mat image = decode(std::max(1.0 * side_ / crop.width, 1.0 * side_ / crop.height));
+  normalize(resized_crop(image, width, height, crop, side_), normalization_, augmented && draws.bits() >> 31, pixels);
 }
 
 cv::Mat resized_crop(const cv::Mat& image, int64_t full_width, int64_t full_height, const cv::Rect& crop, int side) {
@@ -43,21 +84,6 @@ cv::Mat resized_crop(const cv::Mat& image, int64_t full_width, int64_t full_heig
   cv::resize(image(cv::Rect(x, y, width, height)), result, {side, side}, 0, 0,
              shrinks ? cv::INTER_AREA : cv::INTER_LINEAR);
   return result;
-}
-
-void normalize(const cv::Mat& image, const Normalization& normalization, bool flip, float* pixels) {
-  float scale[3], shift[3];
-  for (int c = 0; c < 3; ++c) {
-    scale[c] = normalization.scale(c);
-    shift[c] = normalization.shift(c);
-  }
-  for (int y = 0; y < image.rows; ++y) {
-    const uint8_t* row = image.ptr(y);
-    for (int x = 0; x < image.cols; ++x, pixels += 3) {
-      const uint8_t* from = row + int64_t{3} * (flip ? image.cols - 1 - x : x);
-      for (int c = 0; c < 3; ++c) pixels[c] = static_cast<float>(from[c]) * scale[c] + shift[c];
-    }
-  }
 }
 
 }  // namespace octet

@@ -30,7 +30,8 @@ int64_t big_endian(const uint8_t* at) {
   return int64_t{at[0]} << 24 | int64_t{at[1]} << 16 | int64_t{at[2]} << 8 | int64_t{at[3]};
 }
 
-// libjpeg warns of versions of JFIF that it does not know, and of nothing after that; they change no pixel.
+// libjpeg warns of a JFIF version that it does not know, and then suppresses later warnings. The version changes no
+// pixel, so it is replaced by one that libjpeg knows.
 std::span<const uint8_t> with_known_version(std::span<const uint8_t> jpeg, std::vector<uint8_t>& copy) {
   constexpr uint8_t jfif[] = {'J', 'F', 'I', 'F', 0};
   if (jpeg.size() < 12 || !starts_with(jpeg.subspan(6), jfif) || jpeg[11] == 1) return jpeg;
@@ -45,7 +46,7 @@ Decompressor open_jpeg(std::span<const uint8_t> bytes, ImageHeader& header) {
   int width = 0, height = 0, subsampling = -1, colors = -1;
   const int code =
       tjDecompressHeader3(handle.get(), bytes.data(), bytes.size(), &width, &height, &subsampling, &colors);
-  // Of a subsampling without a name in turbojpeg all else is known then, and it is decoded like the others.
+  // turbojpeg refuses a subsampling that it has no name for, but has read everything else. It decodes such an image.
   const bool complete = width > 0 && height > 0 && colors >= 0 && subsampling < 0;
   if (code != 0 && !complete) throw BadImage(say("bad JPEG header: ", tjGetErrorStr2(handle.get())));
   header = {.jpeg = true, .cmyk = colors == TJCS_CMYK || colors == TJCS_YCCK, .width = width, .height = height};
@@ -65,9 +66,9 @@ cv::Mat decode_jpeg(std::span<const uint8_t> bytes, double scale) {
   const int width = TJSCALED(static_cast<int>(header.width), best),
             height = TJSCALED(static_cast<int>(header.height), best);
   cv::Mat image(height, width, header.cmyk ? CV_8UC4 : CV_8UC3);
-  // A warning means that pixels were made up, but for bytes between the last pixel and the mark of the end, 0xFFD9:
-  // then nothing follows that could be missed, unless there are restart marks, at which such bytes may stand for the
-  // rest of the picture. LIMITSCANS: a few bytes must not ask for hours of progressive scans.
+  // A warning means that pixels were invented. The exception is a warning of bytes between the last pixel and the end
+  // marker 0xFFD9, because nothing is missing then. In a file with restart markers such bytes may hide the rest of the
+  // image, so there it counts as damage. LIMITSCANS: a few bytes must not request hours of progressive scans.
   const auto decoded = [&](int flags) {
     return tjDecompress2(handle.get(), bytes.data(), bytes.size(), image.data, width, 0, height,
                          header.cmyk ? TJPF_CMYK : TJPF_RGB, flags | TJFLAG_LIMITSCANS) == 0;
@@ -80,7 +81,7 @@ cv::Mat decode_jpeg(std::span<const uint8_t> bytes, double scale) {
   if (!decoded(TJFLAG_STOPONWARNING) && !(only_padded() && (decoded(0) || only_padded())))
     throw BadImage(say("bad JPEG data: ", tjGetErrorStr2(handle.get())));
   if (!header.cmyk) return image;
-  // Every program stores CMYK as Adobe does, inverted: 255 is no ink.
+  // All programs store CMYK as Adobe does, inverted: 255 means no ink.
   cv::Mat rgb(height, width, CV_8UC3);
   const uint8_t* from = image.data;
   for (uint8_t* to = rgb.data; to != rgb.dataend; to += 3, from += 4)

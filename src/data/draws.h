@@ -4,12 +4,12 @@
 
 namespace octet {
 
-// Sites of the data pipeline in the random key; far above every site = node * 8 + role of the network.
+// Sites of the data pipeline in the random key. They are larger than every site of the network, node * 8 + role.
 enum class DrawSite : uint32_t { order = 0xDA7A0000u, augment, train_picture, test_picture };
 
 class Draws {
  public:
-  // index: which sample (below 2^40); each index owns 2^26 numbers.
+  // index: the sample, below 2^40. Each index has 2^26 numbers.
   Draws(uint64_t seed, int64_t step, DrawSite site, int64_t index)
       : seed_(seed),
         step_(static_cast<uint32_t>(step)),
@@ -23,7 +23,7 @@ class Draws {
     }
     return words_.word[used_++];
   }
-  // 0 .. bound - 1; the bias of bound / 2^32 is far below anything a data set can show.
+  // 0 .. bound - 1. The bias, bound / 2^32, is too small to be seen in any data set.
   uint32_t below(uint32_t bound) { return static_cast<uint32_t>((static_cast<uint64_t>(bits()) * bound) >> 32); }
   // [low, high)
   float uniform(float low, float high) { return low + (high - low) * (static_cast<float>(bits() >> 8) * 0x1p-24f); }

@@ -1,4 +1,4 @@
-// What tells two data sets apart.
+// Hashes by which data sets are compared.
 #pragma once
 #include <xxhash.h>
 
@@ -9,7 +9,7 @@
 
 namespace octet {
 
-// XXH3 of `before` and the values' bytes: of several parts by chaining.
+// XXH3 of the bytes of the values, seeded with `before`: the fingerprint of the parts before them.
 uint64_t fingerprint(uint64_t before, const std::ranges::contiguous_range auto& values) {
   const std::span<const std::byte> bytes = std::as_bytes(std::span(values));
   return XXH3_64bits_withSeed(bytes.data(), bytes.size(), before);

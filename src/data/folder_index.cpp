@@ -19,11 +19,12 @@ bool names_an_image(const fs::path& file) {
   return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
 }
 
-constexpr size_t listings = 16;  // at a time: on a network's file system each waits for answers
+constexpr size_t listings = 16;  // at the same time: on a network file system each waits for answers
 
-// Whatever is named like an image is one: a folder or a dangling link of such a name is a bad image, not a silent gap.
+// Everything that is named like an image counts as one. A folder or a broken link with such a name is then a bad image
+// that is reported, and not a silent gap.
 struct ClassFiles {
-  std::vector<std::string> names;  // sorted, behind the class's own name
+  std::vector<std::string> names;  // <class>/<file>, sorted
   int64_t ignored = 0;
 };
 ClassFiles list_class(const fs::path& folder, const std::string& name) {
@@ -56,7 +57,7 @@ FolderIndex index_folder(const fs::path& folder) {
         for (size_t label = first; label < of_class.size(); label += listings)
           of_class[label] = list_class(folder, index.classes[label]);
       }));
-    for (auto& listing : running) listing.get();  // after an error, the others are waited for where they are destroyed
+    for (auto& listing : running) listing.get();  // after an error, the destructors wait for the others
     for (size_t label = 0; label < of_class.size(); ++label) {
       index.ignored += of_class[label].ignored;
       for (auto& name : of_class[label].names) index.files.emplace_back(std::move(name), static_cast<int>(label));

@@ -1,3 +1,4 @@
+// Folders of JPEG and PNG files: train/<class>/ and val/<class>/ or test/<class>/ in data.root.
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -8,10 +9,9 @@
 #include "kernels/base/error.h"
 #include "src/data/crops.h"
 #include "src/data/decode.h"
-#include "src/data/draws.h"
 #include "src/data/fingerprint.h"
 #include "src/data/folder_index.h"
-#include "src/data/sources.h"
+#include "src/data/loader.h"
 
 namespace octet {
 namespace {
@@ -21,16 +21,11 @@ namespace fs = std::filesystem;
 class ImageFolder : public Dataset {
  public:
   ImageFolder(FolderIndex index, const Config::Data& data)
-      : index_(std::move(index)),
-        side_(static_cast<int>(image_side(data))),
-        max_pixels_(data.max_pixels),
-        normalization_(normalization(data, of_photographs)),
-        augment_(data.augment),
-        skip_(data.bad_images == "skip") {}
+      : index_(std::move(index)), crops_(data), max_pixels_(data.max_pixels), skip_(data.bad_images == "skip") {}
 
   int64_t size() const override { return static_cast<int64_t>(index_.files.size()); }
   int64_t classes() const override { return static_cast<int64_t>(index_.classes.size()); }
-  ImageShape shape() const override { return {side_, side_, 3}; }
+  ImageShape shape() const override { return crops_.shape(); }
   std::string describe() const override {
     return say("image_folder: ", size(), " images of ", classes(), " classes in ", index_.folder.string(), " (",
                index_.ignored, " other files ignored)");
@@ -52,16 +47,11 @@ class ImageFolder : public Dataset {
     try {
       const std::vector<uint8_t> bytes = read_image_file(file, 8 * max_pixels_ + (1 << 20));
       const ImageHeader header = read_header(bytes, max_pixels_);
-      Draws draws(seed, epoch, DrawSite::augment, index);
-      const bool augmented = training && augment_;
-      const cv::Rect crop =
-          augmented ? random_crop(draws, header.width, header.height) : middle_crop(header.width, header.height);
-      const cv::Mat image = decode(bytes, header, std::max(1.0 * side_ / crop.width, 1.0 * side_ / crop.height));
-      normalize(resized_crop(image, header.width, header.height, crop, side_), normalization_,
-                augmented && draws.bits() >> 31, pixels);
+      const auto decoded = [&](double scale) { return decode(bytes, header, scale); };
+      crops_.write(index, training, seed, epoch, header.width, header.height, decoded, pixels);
       return true;
     } catch (const BadImage& bad) {
-      REQUIRE(skip_, "mend the file, or set data.bad_images: skip; then --resume goes on", file.string(), ": ",
+      REQUIRE(skip_, "repair the file, or set data.bad_images: skip; then --resume continues", file.string(), ": ",
               bad.what());
       std::lock_guard lock(mutex_);
       if (bad_.insert(index).second) spdlog::warn("skipped {}: {}", file.string(), bad.what());
@@ -71,10 +61,9 @@ class ImageFolder : public Dataset {
 
  private:
   const FolderIndex index_;
-  const int side_;
+  const Crops crops_;
   const int64_t max_pixels_;
-  const Normalization normalization_;
-  const bool augment_, skip_;
+  const bool skip_;
   mutable std::mutex mutex_;
   mutable std::set<int64_t> bad_;
 };
@@ -82,7 +71,6 @@ class ImageFolder : public Dataset {
 }  // namespace
 
 Datasets open_image_folder(const Config& config, bool training) {
-  cv::setNumThreads(0);  // the loader has its own threads
   if (!training) return {nullptr, std::make_unique<ImageFolder>(index_test_images(config.data.root), config.data)};
   auto [train, test] = index_image_folder(config.data.root);
   return {std::make_unique<ImageFolder>(std::move(train), config.data),

@@ -1,7 +1,7 @@
-// Stands in for the files that need OpenCV in a build without it.
+// Replaces the files that need OpenCV in a build without it.
 #include "kernels/base/error.h"
+#include "src/data/loader.h"
 #include "src/data/pack.h"
-#include "src/data/sources.h"
 
 namespace octet {
 namespace {

@@ -12,13 +12,14 @@
 #include <thread>
 
 #include "kernels/base/error.h"
-#include "src/data/order.h"
+#include "src/data/draws.h"
 
 namespace octet {
 namespace {
 
-// A ring of slots: the trainer holds one batch, workers fill the others ahead of it. Work is handed out in chunks of
-// samples, in order, so that one batch is ready as early as possible. Which worker reads a sample changes nothing.
+// A ring of slots: the trainer holds one batch, and workers fill the others ahead of it. Workers take chunks of samples
+// in order, so that each batch is ready as early as possible. The result does not depend on which worker reads a
+// sample.
 constexpr int64_t slots = read_ahead;
 
 struct Slot {
@@ -30,7 +31,7 @@ struct Slot {
   std::exception_ptr error;
 };
 
-// Of the calling thread.
+// Processor time of the calling thread.
 double processor_seconds() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -82,7 +83,7 @@ class PrefetchLoader : public Loader {
     std::unique_lock lock(mutex_);
     REQUIRE(started_, "call start() before next()", "this loader was never started");
     REQUIRE(training_ || taken_ < batches_per_epoch(), "call start(0) for each pass", "the evaluation pass is over");
-    const int64_t step = taken_++;  // gives back the slot of the batch before it
+    const int64_t step = taken_++;  // frees the slot of the batch before it
     work_.notify_all();
     Slot& slot = ring_[step % slots];
     done_.wait(lock, [&] { return failure_ || (opened_ > step && slot.pending == 0); });
@@ -108,13 +109,13 @@ class PrefetchLoader : public Loader {
     for (auto& worker : workers_) worker.join();
   }
 
-  // Whether a worker may take a chunk: of the open batch, or of the next one if its slot is free. Holds mutex_.
+  // Whether a worker may take a chunk of the open batch, or of the next one if its slot is free. Needs mutex_.
   bool available() const {
     if (!started_ || cancel_) return false;
     return left_ > 0 || ((training_ || opened_ < batches_per_epoch()) && opened_ - taken_ < slots - 1);
   }
 
-  // Makes batch `opened_` the one that is handed out. Holds mutex_.
+  // Makes batch `opened_` the one that workers take chunks of. Needs mutex_.
   void open() {
     Slot& slot = ring_[opened_ % slots];
     const int64_t per_epoch = batches_per_epoch(), epoch = training_ ? opened_ / per_epoch : 0;
@@ -169,8 +170,8 @@ class PrefetchLoader : public Loader {
     const int64_t position = slot.batch.step % batches_per_epoch() * global_batch_ + first_ + i;
     float* pixels = slot.images.data() + i * numbers_;
     const int64_t index = slot.order ? (*slot.order)[position] : position;
-    // The padding of an evaluation's last batch is images too, those from the first on: ranges of activations that are
-    // taken over a batch mean the same as in the others.
+    // The padding of an evaluation's last batch is the first images again, so that ranges of activations over this
+    // batch mean the same as over the others.
     const bool present = data_.read(index % data_.size(), training_, seed_, slot.batch.epoch, pixels);
     if (!present) std::fill_n(pixels, numbers_, 0.0f);
     slot.labels[i] = present && index < data_.size() ? data_.label(index) : -1;
@@ -181,17 +182,18 @@ class PrefetchLoader : public Loader {
   const uint64_t seed_;
   const int64_t global_batch_, count_, first_, chunk_, numbers_;
 
-  mutable std::mutex mutex_;  // guards all below but a slot's samples, which belong to the worker that took them
+  mutable std::mutex
+      mutex_;  // guards all below, except the samples of a slot: they belong to the worker that took them
   std::condition_variable work_, done_;
   Slot ring_[slots];                                    // batch b is in slot b % slots
-  std::shared_ptr<const std::vector<uint32_t>> order_;  // of order_epoch_; none: as the data set has it
+  std::shared_ptr<const std::vector<uint32_t>> order_;  // of order_epoch_; null: the order of the data set
   int64_t order_epoch_ = 0;
-  int64_t taken_ = 0;   // batches below this were given to the trainer
-  int64_t opened_ = 0;  // batches below this were handed out to workers, the last with left_ samples still to hand out
+  int64_t taken_ = 0;   // batches below this number were given to the trainer
+  int64_t opened_ = 0;  // batches below this number were opened; left_ samples of the last one are not taken
   int64_t left_ = 0;
-  int64_t busy_ = 0;  // workers that are reading samples
+  int64_t busy_ = 0;  // number of workers that are reading
   bool started_ = false;
-  std::exception_ptr failure_;                       // of the loader as a whole
+  std::exception_ptr failure_;                       // no batch can be read any more
   std::atomic<bool> stop_ = false, cancel_ = false;  // written under mutex_, read by workers between two samples
   double wait_seconds_ = 0, read_seconds_ = 0;
   std::vector<std::thread> workers_;

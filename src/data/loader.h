@@ -1,5 +1,5 @@
-// Where batches come from. Order and augmentation are functions of (seed, epoch, index), so any step of any epoch can
-// be produced directly: resuming costs nothing and ranks need not agree on anything.
+// Data sets and the batches made from them. Order and augmentation are functions of (seed, epoch, index), so the batch
+// of any step can be produced directly: resuming costs nothing, and ranks need not communicate.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -16,31 +16,33 @@ struct ImageShape {
   int64_t height = 32, width = 32, channels = 3;
 };
 
-// One decoded sample source; thread-safe.
+// Decoded samples; thread-safe.
 class Dataset {
  public:
   virtual ~Dataset() = default;
   virtual int64_t size() const = 0;
   virtual int64_t classes() const = 0;
   virtual ImageShape shape() const = 0;
-  virtual std::string describe() const = 0;  // one line: what was found where
+  virtual std::string describe() const = 0;  // one line: what the samples are, and where
   virtual int32_t label(int64_t index) const = 0;
-  // Of the samples and their order, wherever they are read: pixels (of packs a sample) and labels, or names of files.
+  // A hash of the samples and their order: of pixels and labels, or of the names of files. Packs hash some of their
+  // pixels.
   virtual uint64_t fingerprint() const = 0;
-  // Writes sample `index` as normalized f32 HWC. training: augmented, as a function of (seed, epoch, index).
-  // Returns false when the image is bad and the policy is to skip it (its label counts as -1 then).
+  // Writes sample `index` as normalized f32 HWC. training: augmented, as a function of (seed, epoch, index). Returns
+  // false for a bad image where data.bad_images is skip; its label counts as -1 then.
   virtual bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels) const = 0;
-  virtual int64_t skipped() const { return 0; }  // bad images seen so far under data.bad_images: skip
+  virtual int64_t skipped() const { return 0; }  // number of bad images that were skipped so far
 };
 
 struct Datasets {
-  std::unique_ptr<Dataset> train, test;  // train: null where only the test set was asked for
+  std::unique_ptr<Dataset> train, test;  // train: null where only the test set was opened
   uint64_t fingerprint() const;
 };
-// Pixels of a side of the square images: data.image_size, or what the data set has by itself. UsageError: no such data
-// set, or one whose images have another size.
+std::vector<std::string> data_source_names();  // the values of data.name
+// Height and width of the square images in pixels: data.image_size, or that of the data source. UsageError: there is no
+// such source, its images have another size, or it needs a data.root.
 int64_t image_side(const Config::Data&);
-// Opens what config.data names and checks it (counts, classes == model.classes, record sizes) before step 1.
+// Opens the data source of config.data and checks counts, record sizes and that it has model.classes classes.
 Datasets open_datasets(const Config&, bool training = true);
 
 struct Batch {
@@ -51,20 +53,24 @@ struct Batch {
   int64_t epoch = 0, step = 0;
 };
 
-// Prefetches batches on worker threads. Training: each epoch is a permutation keyed by (seed, epoch); the incomplete
-// last batch is dropped; global batch b is samples [b * batch, (b+1) * batch) of the permutation, rank r takes the r-th
-// part. Evaluation: in order, the last batch padded with images of label -1, every sample exactly once over all ranks.
+// Reads batches ahead on worker threads. Training: each epoch is a permutation keyed by (seed, epoch), without an
+// incomplete last batch. Global batch b is samples [b * batch, (b+1) * batch) of the permutation; rank r takes the r-th
+// part. Evaluation: samples in order, each exactly once over all ranks; the last batch is padded with images of label
+// -1.
 class Loader {
  public:
   virtual ~Loader() = default;
   virtual int64_t batches_per_epoch() const = 0;
-  // The next batch will be this global step's (evaluation: start(0) for each pass).
+  // The next batch will be that of this global step. Evaluation: start(0) before each pass.
   virtual void start(int64_t step) = 0;
   virtual const Batch& next() = 0;          // valid until the next call
-  virtual double wait_seconds() const = 0;  // that next() has waited since construction
-  virtual double read_seconds() const = 0;  // processor time that the workers' reading has taken since construction
+  virtual double wait_seconds() const = 0;  // time that next() has waited, since construction
+  virtual double read_seconds() const = 0;  // processor time of the workers' reading, since construction
 };
-inline constexpr int64_t read_ahead = 4;  // batches that a loader's memory holds, from its first pass on
+// The order in which an epoch visits the samples: a permutation of 0 .. size - 1 that is a function of (seed, epoch),
+// from Fisher and Yates' shuffle.
+std::vector<uint32_t> epoch_order(int64_t size, uint64_t seed, int64_t epoch);
+inline constexpr int64_t read_ahead = 4;  // number of batches in the memory of a loader, from its first pass on
 std::unique_ptr<Loader> make_loader(const Dataset&, bool training, int64_t global_batch, int rank, int size,
                                     int64_t workers, uint64_t seed);
 

@@ -1,37 +1,50 @@
-#include <map>
+#include <algorithm>
 
 #include "kernels/base/error.h"
+#include "src/config/keys.h"
 #include "src/data/fingerprint.h"
-#include "src/data/normalization.h"
-#include "src/data/sources.h"
+#include "src/data/loader.h"
 
 namespace octet {
+
+// A data source is a row of the table below and a file, which defines this function. training: false: it opens the test
+// set alone.
+using OpenSource = Datasets(const Config&, bool training);
+OpenSource open_cifar10, open_image_folder, open_packed, open_shapes, open_synthetic;
+
 namespace {
 
 struct Source {
-  Datasets (*open)(const Config&, bool training);
-  bool on_disk;
-  int64_t side;
-  bool any_side;
+  const char* name;
+  OpenSource* open;
+  const char* reads;  // what data.root must be; empty: the source reads no files
+  int64_t side;       // height and width of its images in pixels
+  bool any_side;      // data.image_size may change them
+};
+constexpr Source sources[] = {
+    {"cifar10", open_cifar10, "the folder of CIFAR-10's binary files", 32, false},
+    {"image_folder", open_image_folder, "a folder that holds train/<class>/*.jpg and val/<class>/*.jpg", 224, true},
+    {"packed", open_packed, "the folder that `octet pack` wrote", 224, true},
+    {"shapes", open_shapes, "", 32, false},
+    {"synthetic", open_synthetic, "", 32, true},
 };
 
-const std::map<std::string, Source>& sources() {
-  static const std::map<std::string, Source> table = {{"cifar10", {open_cifar10, true, 32, false}},
-                                                      {"image_folder", {open_image_folder, true, 224, true}},
-                                                      {"packed", {open_packed, true, 224, true}},
-                                                      {"shapes", {open_shapes, false, 32, false}},
-                                                      {"synthetic", {open_synthetic, false, 32, true}}};
-  return table;
-}
-
 const Source& source_of(const Config::Data& data) {
-  const auto found = sources().find(data.name);
-  REQUIRE_USAGE(found != sources().end(), "set data.name to cifar10, image_folder, packed, shapes or synthetic",
-                "there is no data set '", data.name, "'");
-  return found->second;
+  const auto* const source = std::ranges::find(sources, data.name, &Source::name);
+  REQUIRE_USAGE(source != std::end(sources), say("use one of: ", joined(data_source_names(), ", ")),
+                "there is no data source `", data.name, "`");
+  REQUIRE_USAGE(*source->reads == '\0' || !data.root.empty(), say("set data.root to ", source->reads), "`data.name` ",
+                data.name, " needs `data.root`");
+  return *source;
 }
 
 }  // namespace
+
+std::vector<std::string> data_source_names() {
+  std::vector<std::string> names;
+  for (const Source& source : sources) names.emplace_back(source.name);
+  return names;
+}
 
 int64_t image_side(const Config::Data& data) {
   const Source& source = source_of(data);
@@ -39,15 +52,6 @@ int64_t image_side(const Config::Data& data) {
                 "leave data.image_size out, or use data.name: image_folder", "data.image_size is ", data.image_size,
                 ", but '", data.name, "' is ", source.side, " x ", source.side);
   return data.image_size > 0 ? data.image_size : source.side;
-}
-
-Normalization normalization(const Config::Data& data, Normalization own) {
-  const auto take = [](const std::vector<double>& named, std::array<float, 3>& numbers) {
-    for (size_t c = 0; c < named.size(); ++c) numbers[c] = static_cast<float>(named[c]);
-  };
-  take(data.mean, own.mean);
-  take(data.deviation, own.deviation);
-  return own;
 }
 
 uint64_t Datasets::fingerprint() const {
@@ -58,8 +62,8 @@ uint64_t Datasets::fingerprint() const {
 Datasets open_datasets(const Config& config, bool training) {
   const auto& data = config.data;
   const Source& source = source_of(data);
-  image_side(data);  // fits
-  REQUIRE_USAGE(!source.on_disk || data.samples == 0, "set data.samples: 0; train.steps ends a training early",
+  image_side(data);  // refuses a size that the source does not have
+  REQUIRE_USAGE(*source.reads == '\0' || data.samples == 0, "set data.samples: 0; train.steps ends a training early",
                 "data.samples is ", data.samples, ", but '", data.name, "' has its own images");
   Datasets sets = source.open(config, training);
   const Dataset& test = *sets.test;

@@ -27,7 +27,7 @@ void put(std::string& out, Number number) {
   out.append(reinterpret_cast<const char*>(&number), sizeof number);
 }
 
-// Decoded, its shorter side at most `side`; empty: a bad image that is skipped.
+// An image, decoded, with a shorter side of at most `side` pixels. Empty: a bad image that is skipped.
 cv::Mat prepared(const fs::path& file, const Config::Data& data, int side) {
   try {
     const std::vector<uint8_t> bytes = read_image_file(file, 8 * data.max_pixels + (1 << 20));
@@ -44,7 +44,7 @@ cv::Mat prepared(const fs::path& file, const Config::Data& data, int side) {
     cv::resize(image, result, size, 0, 0, cv::INTER_AREA);
     return result;
   } catch (const BadImage& bad) {
-    REQUIRE(data.bad_images == "skip", "mend or remove the file, or set data.bad_images: skip", file.string(), ": ",
+    REQUIRE(data.bad_images == "skip", "repair or remove the file, or set data.bad_images: skip", file.string(), ": ",
             bad.what());
     spdlog::warn("skipped {}: {}", file.string(), bad.what());
     return {};
@@ -54,66 +54,65 @@ cv::Mat prepared(const fs::path& file, const Config::Data& data, int side) {
 // A signal handler can reach nothing but a global; only this file sees it.
 volatile std::sig_atomic_t stop_wanted = 0;
 
+// Images first .. first + count of the index, decoded by data.workers threads.
+std::vector<cv::Mat> decoded(const FolderIndex& index, size_t first, size_t count, const Config::Data& data, int side) {
+  std::vector<cv::Mat> images(count);
+  std::atomic<size_t> next = 0;
+  std::exception_ptr failure;
+  std::atomic<bool> failed = false;
+  {
+    std::vector<std::jthread> workers;
+    for (int64_t worker = 0; worker < data.workers; ++worker)
+      workers.emplace_back([&] {
+        try {
+          for (size_t i = next++; i < count && !failed; i = next++)
+            images[i] = prepared(index.folder / index.files[first + i].first, data, side);
+        } catch (...) {
+          if (!failed.exchange(true)) failure = std::current_exception();
+        }
+      });
+  }
+  if (failure) std::rethrow_exception(failure);
+  return images;
+}
+
 void write_pack(const FolderIndex& index, const Config::Data& data, DurableFile& out, PackReport& report) {
   const int64_t image_size = image_side(data);
-  const int side = static_cast<int>(image_size * 256 / 224);
   std::string head(pack_magic);
   put(head, uint64_t{0});
   put(head, uint64_t(image_size));
   out.write(head);
-  std::vector<PackedImage> images;
+  std::vector<PackedImage> packed;
   uint64_t offset = head.size();
-
-  const auto at_once = static_cast<size_t>(4 * data.workers);  // decoded images take memory, narrow ones much
-  std::vector<cv::Mat> decoded(at_once);
+  const auto at_once = static_cast<size_t>(4 * data.workers);  // decoded images need memory, narrow ones much of it
   for (size_t first = 0; first < index.files.size(); first += at_once) {
     REQUIRE(stop_wanted == 0, "start it again", "stopped by a signal; nothing was packed");
     const size_t count = std::min(at_once, index.files.size() - first);
-    std::atomic<size_t> next = 0;
-    std::exception_ptr failure;
-    std::atomic<bool> failed = false;
-    {
-      std::vector<std::jthread> workers;
-      for (int64_t worker = 0; worker < data.workers; ++worker)
-        workers.emplace_back([&] {
-          try {
-            for (size_t i = next++; i < count && !failed; i = next++)
-              decoded[i] = prepared(index.folder / index.files[first + i].first, data, side);
-          } catch (...) {
-            if (!failed.exchange(true)) failure = std::current_exception();
-          }
-        });
-    }
-    if (failure) std::rethrow_exception(failure);
+    const std::vector<cv::Mat> images = decoded(index, first, count, data, static_cast<int>(image_size * 256 / 224));
     for (size_t i = 0; i < count; ++i) {
-      const cv::Mat& image = decoded[i];
+      const cv::Mat& image = images[i];
       if (image.empty()) {
         ++report.skipped;
         continue;
       }
       const uint64_t bytes = image.total() * 3;
       out.write(std::as_bytes(std::span(image.data, bytes)));
-      images.push_back({offset, uint32_t(image.cols), uint32_t(image.rows), index.files[first + i].second});
+      packed.push_back({offset, uint32_t(image.cols), uint32_t(image.rows), index.files[first + i].second});
       offset += bytes;
     }
   }
 
   std::string tail;
-  put(tail, uint64_t{images.size()});
+  put(tail, uint64_t{packed.size()});
   put(tail, uint64_t{index.classes.size()});
   for (const std::string& name : index.classes) {
     put(tail, uint64_t{name.size()});
     tail += name;
   }
-  for (const PackedImage& image : images) {
-    put(tail, image.offset);
-    put(tail, image.width);
-    put(tail, image.height);
-    put(tail, image.label);
-  }
+  for (const PackedImage& image : packed) put(tail, image);
   out.write(tail);
   out.write_at(8, std::as_bytes(std::span(&offset, 1)));
-  report.images += static_cast<int64_t>(images.size());
+  report.images += static_cast<int64_t>(packed.size());
   report.bytes += offset + tail.size();
 }
 
@@ -121,7 +120,7 @@ void write_pack(const FolderIndex& index, const Config::Data& data, DurableFile&
 
 PackReport pack_image_folder(const Config& config, const std::string& directory) {
   cv::setNumThreads(0);
-  for (int signal : {SIGINT, SIGTERM}) std::signal(signal, [](int) { stop_wanted = 1; });  // the files go with it
+  for (int signal : {SIGINT, SIGTERM}) std::signal(signal, [](int) { stop_wanted = 1; });  // then the files are removed
   REQUIRE_USAGE(config.data.name == "image_folder", "give a configuration with data.name: image_folder",
                 "data.name is '", config.data.name, "', which cannot be packed");
   const FolderSplits splits = index_image_folder(config.data.root);
@@ -135,7 +134,8 @@ PackReport pack_image_folder(const Config& config, const std::string& directory)
   write_pack(splits.test, config.data, test, report);
   train.sync();
   test.sync();
-  fs::remove(fs::path(directory) / "val.pack", error);  // a crash in between leaves no pair of an old and a new one
+  fs::remove(fs::path(directory) / "val.pack",
+             error);  // so that a crash between the two leaves no old file beside a new one
   train.commit();
   test.commit();
   return report;

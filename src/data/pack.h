@@ -1,8 +1,8 @@
-// Decoded images in one file, so that an epoch reads and crops but decodes nothing. Little-endian:
+// Decoded images in one file, so that an epoch decodes nothing. Little-endian:
 //   "octpack2"; u64 offset of the index; u64 image_size; rows of RGB bytes of one image after the other;
 //   index: u64 images, u64 classes; each class: u64 length, name; each image: u64 offset, u32 width, u32 height, i64
 //   class
-// An image keeps its proportions; its shorter side is at most what random crops of image_size pixels need.
+// An image keeps its proportions. Its shorter side is at most what random crops of image_size pixels need.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -15,18 +15,19 @@ namespace octet {
 
 inline constexpr std::string_view pack_magic = "octpack2";
 inline constexpr int longest_side = 65535;  // of a packed image
-struct PackedImage {
+struct PackedImage {                        // as the index holds it
   uint64_t offset = 0;
   uint32_t width = 0, height = 0;
   int64_t label = 0;
 };
+static_assert(sizeof(PackedImage) == 24);
 
 struct PackReport {
   int64_t images = 0, skipped = 0;
   uint64_t bytes = 0;
 };
-// Packs data.root (a folder of images) into `directory`: train.pack and val.pack, each complete or absent. Bad images
-// stop it or are skipped and named, as data.bad_images says.
+// Packs data.root, a folder of images, into train.pack and val.pack in `directory`. Each is complete or absent.
+// data.bad_images says whether a bad image stops it, or is skipped and reported.
 PackReport pack_image_folder(const Config&, const std::string& directory);
 
 }  // namespace octet

@@ -1,4 +1,5 @@
-// Images that `octet pack` decoded: mapped into memory, cropped and resized while training.
+// Images that `octet pack` decoded: train.pack and val.pack in data.root, mapped into memory, cropped and resized while
+// training.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -11,8 +12,8 @@
 #include "kernels/base/error.h"
 #include "src/data/crops.h"
 #include "src/data/fingerprint.h"
+#include "src/data/loader.h"
 #include "src/data/pack.h"
-#include "src/data/sources.h"
 
 namespace octet {
 namespace {
@@ -41,17 +42,10 @@ class Mapping {
 
 class Packed final : public Dataset {
  public:
-  Packed(const std::string& path, const Config::Data& data)
-      : path_(path),
-        file_(path),
-        side_(static_cast<int>(image_side(data))),
-        normalization_(normalization(data, of_photographs)),
-        augment_(data.augment) {
-    read_index();
-  }
+  Packed(const std::string& path, const Config::Data& data) : path_(path), file_(path), crops_(data) { read_index(); }
   int64_t size() const override { return static_cast<int64_t>(images_.size()); }
   int64_t classes() const override { return static_cast<int64_t>(names_.size()); }
-  ImageShape shape() const override { return {side_, side_, 3}; }
+  ImageShape shape() const override { return crops_.shape(); }
   std::string describe() const override {
     return say("packed: ", size(), " images of ", classes(), " classes in ", path_);
   }
@@ -60,7 +54,7 @@ class Packed final : public Dataset {
     uint64_t all = 0;
     for (const std::string& name : names_) all = octet::fingerprint(all, name);
     all = octet::fingerprint(all, images_);
-    // Of the pixels a sample: packs of pictures of one size differ in nothing else, and reading all of them takes long.
+    // A sample of the pixels: packs of images of the same sizes differ in nothing else, and reading all takes long.
     const size_t step = std::max<size_t>(1, images_.size() / 256);
     for (size_t i = 0; i < images_.size(); i += step)
       all = octet::fingerprint(all, file_.bytes().subspan(images_[i].offset, 3 * size_t{images_[i].width}));
@@ -70,17 +64,14 @@ class Packed final : public Dataset {
 
   bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels) const override {
     const PackedImage& at = images_[size_t(index)];
-    Draws draws(seed, epoch, DrawSite::augment, index);
-    const bool augmented = training && augment_;
-    const cv::Rect crop = augmented ? random_crop(draws, at.width, at.height) : middle_crop(at.width, at.height);
-    const cv::Mat image(int(at.height), int(at.width), CV_8UC3, const_cast<uint8_t*>(file_.bytes().data() + at.offset));
-    normalize(resized_crop(image, at.width, at.height, crop, side_), normalization_, augmented && draws.bits() >> 31,
-              pixels);
+    auto* const bytes = const_cast<uint8_t*>(file_.bytes().data() + at.offset);
+    const auto decoded = [&](double) { return cv::Mat(int(at.height), int(at.width), CV_8UC3, bytes); };
+    crops_.write(index, training, seed, epoch, at.width, at.height, decoded, pixels);
     return true;
   }
 
  private:
-  // Nothing in the file is believed before it is checked.
+  // Checks everything that it reads from the file.
   void read_index() {
     const std::span<const uint8_t> bytes = file_.bytes();
     const auto check = [&](bool good, const char* what) {
@@ -99,8 +90,8 @@ class Packed final : public Dataset {
     take(index);
     take(image_size);
     check(index >= head && index <= bytes.size(), "its index lies outside");
-    REQUIRE_USAGE(uint64_t(side_) <= image_size, say("pack again with data.image_size: ", side_), path_,
-                  " was packed for images of ", image_size, " pixels, and data.image_size is ", side_);
+    REQUIRE_USAGE(uint64_t(shape().width) <= image_size, say("pack again with data.image_size: ", shape().width), path_,
+                  " was packed for images of ", image_size, " pixels, and data.image_size is ", shape().width);
     at = index;
     take(images);
     take(classes);
@@ -114,10 +105,7 @@ class Packed final : public Dataset {
     }
     for (uint64_t i = 0; i < images; ++i) {
       PackedImage image;
-      take(image.offset);
-      take(image.width);
-      take(image.height);
-      take(image.label);
+      take(image);
       const bool sides =
           image.width > 0 && image.height > 0 && image.width <= longest_side && image.height <= longest_side;
       check(sides && image.offset >= head && image.offset <= index &&
@@ -131,9 +119,7 @@ class Packed final : public Dataset {
 
   std::string path_;
   Mapping file_;
-  int side_;
-  Normalization normalization_;
-  bool augment_;
+  Crops crops_;
   std::vector<std::string> names_;
   std::vector<PackedImage> images_;
 };
@@ -141,7 +127,6 @@ class Packed final : public Dataset {
 }  // namespace
 
 Datasets open_packed(const Config& config, bool training) {
-  cv::setNumThreads(0);
   auto test = std::make_unique<Packed>(config.data.root + "/val.pack", config.data);
   if (!training) return {nullptr, std::move(test)};
   auto train = std::make_unique<Packed>(config.data.root + "/train.pack", config.data);

@@ -40,7 +40,7 @@ class PixelDataset : public Dataset {
     const auto offsets = static_cast<uint32_t>(2 * pixels_.padding + 1);
     const int64_t down = draws.below(offsets) - pixels_.padding, right = draws.below(offsets) - pixels_.padding;
     const bool flip = draws.bits() >> 31;
-    // Row y of the crop is row y + down of the picture, moved by `right` pixels; what lies outside is a zero pixel.
+    // Row y of the crop is row y + down of the image, moved by `right` pixels. Pixels outside of the image are zero.
     const int64_t from = std::max<int64_t>(right, 0), to = std::max<int64_t>(-right, 0), kept = side - from - to;
     std::vector<uint8_t> row(row_);
     for (int64_t y = 0; y < side; ++y) {
@@ -70,11 +70,20 @@ class PixelDataset : public Dataset {
   }
 
   Pixels pixels_;
-  int64_t row_;                       // numbers in a row
-  std::vector<float> scale_, shift_;  // of one row, so that the loop over it is one vector after another
+  int64_t row_;                       // number of values in a row
+  std::vector<float> scale_, shift_;  // for each value of a row, so that the compiler can vectorize the loop over it
 };
 
 }  // namespace
+
+Normalization normalization(const Config::Data& data, Normalization own) {
+  const auto take = [](const std::vector<double>& named, std::array<float, 3>& numbers) {
+    for (size_t c = 0; c < named.size(); ++c) numbers[c] = static_cast<float>(named[c]);
+  };
+  take(data.mean, own.mean);
+  take(data.deviation, own.deviation);
+  return own;
+}
 
 std::unique_ptr<Dataset> make_dataset(Pixels pixels) { return std::make_unique<PixelDataset>(std::move(pixels)); }
 

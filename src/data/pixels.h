@@ -1,6 +1,7 @@
-// A whole data set of small pictures in memory, normalized and augmented as it is read. CIFAR-10 and shapes are this.
+// A data set of small images in memory, normalized and augmented as they are read: CIFAR-10 and shapes.
 #pragma once
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,7 @@ struct Pixels {
   std::vector<uint8_t> labels;  // (count)
   int64_t classes = 10;
   Normalization normalization;
-  int64_t padding = 0;  // training: a random crop of the picture padded with so many zero pixels, then a flip
+  int64_t padding = 0;  // training: zero pixels around the picture before a random crop; then a flip
   bool augment = true;
   std::string description;
 
@@ -23,5 +24,9 @@ struct Pixels {
 };
 
 std::unique_ptr<Dataset> make_dataset(Pixels);
+
+// Appends the records of one file of CIFAR-10, given as its bytes, to `pixels`. Throws Error naming `file` unless it is
+// exactly `records` records of 1 label below 10 and 3072 pixels (red, green, blue planes).
+void parse_cifar10(std::span<const uint8_t> bytes, const std::string& file, int64_t records, Pixels& pixels);
 
 }  // namespace octet

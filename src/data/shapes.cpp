@@ -1,3 +1,4 @@
+// Ten classes of shapes that octet draws itself, so that a training needs no download.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -5,7 +6,7 @@
 
 #include "kernels/base/error.h"
 #include "src/data/draws.h"
-#include "src/data/sources.h"
+#include "src/data/pixels.h"
 
 namespace octet {
 namespace {
@@ -22,8 +23,8 @@ float dot(Point a, Point b) { return a.x * b.x + a.y * b.y; }
 float length(Point a) { return std::sqrt(dot(a, a)); }
 float box(Point p, float width, float height) { return std::max(std::abs(p.x) - width, std::abs(p.y) - height); }
 
-// The ten classes as distances: negative inside the shape, about the distance to its edge near it. Each fits the unit
-// disc and can be told from the others in any rotation.
+// The ten classes as signed distance functions: negative inside the shape, and near its edge about the distance to it.
+// Each shape fits the unit disc and differs from the others in every rotation.
 float disc(Point p) { return length(p) - 0.85f; }
 float ring(Point p) { return std::abs(length(p) - 0.75f) - 0.2f; }
 float square(Point p) { return box(p, 0.7f, 0.7f); }
@@ -36,8 +37,8 @@ float arrow(Point p) {
   const float head = std::max(-0.05f - p.x, 0.8f * std::abs(p.y) + 0.6f * p.x - 0.57f);
   return std::min(head, box(p + Point{0.4f, 0}, 0.55f, 0.2f));
 }
-// Five points: the plane folded into one tenth, then the distance to one edge. After Inigo Quilez, "2D distance
-// functions".
+// Five points: folds the plane into one tenth of it, then takes the distance to one edge. From Inigo Quilez, "2D
+// distance functions".
 float star(Point p) {
   constexpr Point fold = {0.80901699f, -0.58778525f};
   constexpr float inner = 0.42f, outer = 1;
@@ -82,7 +83,7 @@ Color random_color(Draws& draws, float low, float high) {
   return {{draws.uniform(low, high), draws.uniform(low, high), draws.uniform(low, high)}};
 }
 
-// A direction without sine and cosine, whose last bit differs between mathematical libraries.
+// Uses no sine and cosine, whose last bits differ between mathematical libraries.
 Point random_direction(Draws& draws) {
   for (;;) {
     const Point p = {draws.uniform(-1, 1), draws.uniform(-1, 1)};
@@ -93,7 +94,7 @@ Point random_direction(Draws& draws) {
 
 using Canvas = std::array<Color, size_t{side} * side>;
 
-// A plain colour, a gradient, or soft blotches between two colours.
+// A plain color, a gradient, or soft spots between two colors.
 void draw_background(Draws& draws, const Color& a, const Color& b, Canvas& canvas) {
   const uint32_t kind = draws.below(3);
   const Point direction = random_direction(draws) * (1.0f / side);
@@ -115,7 +116,7 @@ void draw_background(Draws& draws, const Color& a, const Color& b, Canvas& canva
     }
 }
 
-// Blends `color` in where distance(pixel), in pixels, is below zero; the edge is one pixel wide, or hard.
+// Paints `color` where distance(pixel), in pixels, is below zero. The edge is blended over one pixel, or hard.
 template <class Distance>
 void paint(Canvas& canvas, const Color& color, bool smooth, Point center, float reach, Distance distance) {
   const int left = std::max(0, static_cast<int>(center.x - reach)),
@@ -130,7 +131,7 @@ void paint(Canvas& canvas, const Color& color, bool smooth, Point center, float 
     }
 }
 
-// Picture `index` of a split: always the same, whatever the run's seed.
+// Image `index` of a split. It does not depend on the seed of the run.
 void render(DrawSite split, int64_t index, int label, uint8_t* pixels) {
   Draws draws(0, 0, split, index);
   Canvas canvas;
@@ -147,7 +148,7 @@ void render(DrawSite split, int64_t index, int label, uint8_t* pixels) {
     });
   }
 
-  // One picture in eight has little contrast.
+  // One image in eight has little contrast.
   const float enough = draws.chance(0.125f) ? 25.0f : 60.0f;
   Color color = random_color(draws, 100, 255);
   while (contrast(color, background) < enough || contrast(color, second) < enough)
@@ -161,7 +162,7 @@ void render(DrawSite split, int64_t index, int label, uint8_t* pixels) {
     return shapes[label].distance(turned * (1 / radius)) * radius;
   });
 
-  // Noise of the sensor: the sum of two bytes per number, up to 12 levels either way.
+  // Sensor noise: the sum of two random bytes for each value, at most 12 levels up or down.
   const float noise = draws.uniform(0, 12) / 255;
   const auto* numbers = canvas[0].channel;
   for (int i = 0; i < side * side * 3; i += 2) {

@@ -1,9 +1,10 @@
+// Random pictures and labels of any size and number of classes. Reading one is a copy, for benchmarks.
 #include <algorithm>
 
 #include "kernels/base/error.h"
 #include "src/data/draws.h"
 #include "src/data/fingerprint.h"
-#include "src/data/sources.h"
+#include "src/data/loader.h"
 
 namespace octet {
 namespace {
@@ -18,7 +19,7 @@ class Synthetic : public Dataset {
         shape_{side, side, 3},
         site_(site),
         pool_(std::min(size, pool_size) * side * side * 3) {
-    // The sum of four uniforms, scaled to variance one, is normal enough to time arithmetic with.
+    // The sum of four uniform numbers, scaled to variance 1: close enough to normal for timing.
     Draws draws(0, 0, site, 0);
     for (float& x : pool_) {
       const uint32_t bits = draws.bits();

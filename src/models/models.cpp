@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "src/config/keys.h"
+
 namespace octet {
 
 // Adding a network: its file, its name here, and a row below.
@@ -36,9 +38,8 @@ std::vector<std::string> model_names() {
 
 std::vector<Head> make_model(Graph& graph, Edge images, const Config::Model& model) {
   const Row* const row = std::ranges::find(rows, model.name, &Row::name);
-  std::string known;
-  for (const std::string& name : model_names()) known += (known.empty() ? "" : ", ") + name;
-  REQUIRE_USAGE(row != std::end(rows), "use one of: " + known, "model.name `", model.name, "` is not known");
+  REQUIRE_USAGE(row != std::end(rows), "use one of: " + joined(model_names(), ", "), "model.name `", model.name,
+                "` is not known");
   REQUIRE_USAGE(row->drops || model.dropout == Config::Model{}.dropout || model.dropout == 0,
                 "leave it out; alexnet and inception_v3 have dropout", "model.dropout is ", model.dropout, ", but ",
                 model.name, " has none");

@@ -37,10 +37,8 @@ const std::vector<Row>& rows() {
 const Row& row_of(const Config& config) {
   const auto row = std::ranges::find(rows(), config.policy.name, &Row::name);
   if (row != rows().end()) return *row;
-  std::string known;
-  for (const std::string& name : policy_names()) known += (known.empty() ? "" : ", ") + name;
   throw UsageError(__FILE__, __LINE__, say(config.file, ": policy.name `", config.policy.name, "` is not known"),
-                   "use one of: " + known);
+                   "use one of: " + joined(policy_names(), ", "));
 }
 
 // A key that the policy does not read would be ignored in silence.

@@ -1,18 +1,16 @@
-// `octet inspect`: what a run did, as one HTML page with its charts inside.
+#include "src/report/inspect.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
-#include <iostream>
-#include <sstream>
 
 #include "kernels/base/durable_file.h"
 #include "kernels/base/error.h"
 #include "src/config/config.h"
-#include "src/report/commands.h"
 #include "src/report/records.h"
+#include "src/tasks/metric_display.h"
 #include "src/train/result.h"
 
 namespace octet {
@@ -34,31 +32,34 @@ svg{width:100%;height:auto;display:block}details{margin-top:32px}summary{cursor:
 pre{background:var(--card);border:1px solid var(--grid);border-radius:10px;padding:14px;overflow:auto;font-size:12.5px}
 )";
 
-std::string text_of(const std::string& path) {
-  std::ifstream stream(path);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return text.str();
-}
-
 std::string tile(const std::string& value, const std::string& name) {
   return fmt::format("<div class=\"tile\"><b>{}</b><span>{}</span></div>", escaped(value), escaped(name));
 }
 std::string card(const std::string& content) { return "<div class=\"card\">" + content + "</div>\n"; }
 
-// A metric of training and test in one chart; shares of 1 as percent.
-std::string curve(const RunRecords& records, const std::string& metric, const std::string& title, double factor) {
+// A metric in training and on the test set, in one chart.
+std::string curve(const RunRecords& records, const std::string& metric) {
+  const MetricDisplay display = display_of(metric);
   std::vector<Series> series;
-  for (const char* kind : {"train/", "test/"}) {
-    const auto found = records.metrics.find(kind + metric);
+  for (const std::string kind : {"train", "test"}) {
+    const auto found = records.metrics.find(kind + "/" + metric);
     if (found == records.metrics.end()) continue;
-    series.push_back(found->second);
-    series.back().name = std::string(kind).substr(0, std::string(kind).size() - 1);
-    for (double& value : series.back().y) value *= factor;
+    series.push_back(found->second.scaled(display.factor()));
+    series.back().name = kind;
   }
-  if (series.empty()) return {};
+  if (series.empty() || !display.main) return {};
   return card(line_chart(
-      {.title = title, .x_label = "step", .y_label = factor == 100 ? "%" : "", .width = 600, .height = 320}, series));
+      {.title = display.title, .x_label = "step", .y_label = display.share ? "%" : "", .width = 600, .height = 320},
+      series));
+}
+
+// The loss, the other metrics of the test set, the learning rate and the speed.
+std::string curves(const RunRecords& records) {
+  std::string html = curve(records, "loss");
+  for (const auto& [name, series] : records.metrics)
+    if (name.starts_with("test/") && name != "test/loss") html += curve(records, name.substr(name.find('/') + 1));
+  return "<div class=\"two\">\n" + html + curve(records, "learning_rate") + curve(records, "images_per_second") +
+         "</div>\n";
 }
 
 // The sentence below the title: what was trained on what, how, by which build.
@@ -69,7 +70,7 @@ std::string description(const std::string& directory, const std::optional<Result
     const Config config = load_config(directory + "/config.yaml", {});
     text += fmt::format(": {} on {}, policy {}, seed {}", config.model.name, config.data.name, config.policy.name,
                         config.seed);
-  } catch (const UsageError&) {  // none there, or of another version: the page shows it as it is
+  } catch (const UsageError&) {  // there is none, or another version wrote it; the page shows it unchanged
   }
   return text + ".";
 }
@@ -77,9 +78,9 @@ std::string description(const std::string& directory, const std::optional<Result
 std::string tiles(const RunRecords& records, const std::optional<Result>& result) {
   std::string html;
   if (result) {
-    html += tile(fmt::format("{:.2f} %", 100 * result->figure("top1")), "test top-1");
-    html += tile(std::isfinite(result->figure("loss")) ? fmt::format("{:.3f}", result->figure("loss")) : "not finite",
-                 "test loss");
+    for (const Scalar& metric : result->metrics)
+      if (const MetricDisplay display = display_of(metric.name); display.main)
+        html += tile(display.text(metric.value), "test " + display.label);
     html += tile(fmt::format("{:.0f}", result->images_per_second), "images / s");
     html += tile(fmt::format("{:.0f} MB", double(result->peak_memory_bytes) / 1e6), "peak memory of rank 0");
     html += tile(std::to_string(result->steps), "steps");
@@ -92,47 +93,43 @@ std::string tiles(const RunRecords& records, const std::optional<Result>& result
   return "<div class=\"tiles\">" + html + "</div>\n";
 }
 
-std::vector<Series> of_layers(const RunRecords& records, Series RunRecords::Layer::*member) {
+std::vector<Series> of_layers(const RunRecords& records, Series RunRecords::Layer::*member, double factor = 1) {
   std::vector<Series> series;
-  for (const RunRecords::Layer& layer : records.layers) series.push_back(layer.*member);
+  for (const RunRecords::Layer& layer : records.layers) series.push_back((layer.*member).scaled(factor));
   return series;
 }
 
 std::string layers(const RunRecords& records) {
   if (records.layers.empty()) return {};
-  std::string html =
-      "<h2>Clipping and learning rates, layer by layer</h2><p>One row or line for each quantized layer, from the input "
-      "(dark) to the output (bright). Each column is an update of the clips: after steps 1, 2, 3, 5, 9 … and then once "
-      "a period. Point at a mark to read it.</p><div class=\"two\">\n";
-  html += card(heat_map({.title = "Cosine distance d_c of the clipped, quantized gradient (eq. 7)",
-                         .y_label = "(log scale)",
-                         .log_y = true,
-                         .width = 600},
-                        of_layers(records, &RunRecords::Layer::d_c)));
-  html += card(heat_map({.title = "Learning rate scale φ(d_c) (eq. 8)", .width = 600},
-                        of_layers(records, &RunRecords::Layer::lr_scale)));
-  html +=
-      card(line_chart({.title = "Clipping value c", .x_label = "step", .log_y = true, .by_depth = true, .width = 600},
-                      of_layers(records, &RunRecords::Layer::clip)));
-  std::vector<Series> saturated = of_layers(records, &RunRecords::Layer::saturated);
-  for (Series& series : saturated)
-    for (double& value : series.y) value *= 100;
-  html += card(line_chart({.title = "Saturated: gradients beyond the clip, before its update",
-                           .x_label = "step",
-                           .y_label = "% of elements",
-                           .by_depth = true,
-                           .width = 600},
-                          saturated));
-  return html + "</div>\n";
+  using Layer = RunRecords::Layer;
+  return "<h2>Clipping and learning rates, layer by layer</h2><p>One row or line for each quantized layer, from the "
+         "input (dark) to the output (bright). Each column is an update of the clips: after steps 1, 2, 3, 5, 9 … and "
+         "then once in a period. Point at a mark to read it.</p><div class=\"two\">\n" +
+         card(heat_map({.title = "Cosine distance d_c of the clipped, quantized gradient (eq. 7)",
+                        .y_label = "(log scale)",
+                        .log_y = true,
+                        .width = 600},
+                       of_layers(records, &Layer::d_c))) +
+         card(heat_map({.title = "Learning rate scale φ(d_c) (eq. 8)", .width = 600},
+                       of_layers(records, &Layer::lr_scale))) +
+         card(
+             line_chart({.title = "Clipping value c", .x_label = "step", .log_y = true, .by_depth = true, .width = 600},
+                        of_layers(records, &Layer::clip))) +
+         card(line_chart({.title = "Saturated: gradients beyond the clip, before its update",
+                          .x_label = "step",
+                          .y_label = "% of elements",
+                          .by_depth = true,
+                          .width = 600},
+                         of_layers(records, &Layer::saturated, 100))) +
+         "</div>\n";
 }
 
-// Shares of each octave of |g|, one line for each of up to six updates, from the first (dark) to the last.
+// The share of each octave of |g|: a line for each of at most six updates, from the first (dark) to the last.
 std::string histograms(const RunRecords& records) {
   if (records.histograms.empty()) return {};
   std::string html =
-      "<h2>Gradients</h2><p>How the magnitudes of each layer's gradient spread over powers of two, over training: the "
-      "first "
-      "recorded update is dark, the last bright.</p><div class=\"two\">\n";
+      "<h2>Gradients</h2><p>How the magnitudes of each layer's gradient spread over powers of two, over training. The "
+      "first recorded update is dark, the last bright.</p><div class=\"two\">\n";
   for (const RunRecords::Layer& layer : records.layers) {
     const auto found = records.histograms.find(layer.name);
     if (found == records.histograms.end()) continue;
@@ -144,7 +141,7 @@ std::string histograms(const RunRecords& records) {
       double total = 0;
       for (double count : histogram.counts) total += count;
       Series one{.name = fmt::format("step {:.0f}", histogram.step), .x = {}, .y = {}, .deviation = {}};
-      // The first octave holds the zeros too; the next ones hold next to nothing.
+      // The first octave also holds the zeros, and the next ones hold almost nothing.
       for (size_t i = 1; i < histogram.counts.size(); ++i) {
         if (histogram.first_octave + double(i) < -36) continue;
         one.x.push_back(histogram.first_octave + double(i));
@@ -163,12 +160,12 @@ std::string histograms(const RunRecords& records) {
   return html + "</div>\n";
 }
 
-// Table 1 of the paper: no common distribution describes the gradients, so no clip can be chosen by assuming one.
+// As table 1 of the paper: no common distribution describes the gradients, so a clip cannot be derived from one.
 std::string distributions(const RunRecords& records) {
   if (records.histograms.empty()) return {};
   std::string html =
       "<h2>Which distribution?</h2><p>Kolmogorov-Smirnov statistics of each layer's gradient at the last recorded "
-      "update: the largest difference between its cumulative distribution and that of the likeliest fit. A fit is "
+      "update: the largest difference between its cumulative distribution and that of the most likely fit. A fit is "
       "rejected, at a level of 5 %, above the critical value.</p>\n<table><tr><th>layer</th><th>Gaussian</th>"
       "<th>Laplace</th><th>Student's t</th><th>critical value</th></tr>\n";
   for (const RunRecords::Layer& layer : records.layers) {
@@ -184,7 +181,7 @@ std::string distributions(const RunRecords& records) {
 
 }  // namespace
 
-int run_inspect(const std::string& directory, const std::string& output) {
+std::string inspect_page(const std::string& directory) {
   const RunRecords records = read_records(directory);
   const std::optional<Result> result = read_result(directory);
   const std::string name = std::filesystem::path(directory).lexically_normal().filename().string();
@@ -194,17 +191,10 @@ int run_inspect(const std::string& directory, const std::string& output) {
       "<p>{2}</p>\n",
       escaped(name.empty() ? directory : name), style, escaped(description(directory, result)));
   html += tiles(records, result);
-  html += "<div class=\"two\">\n" + curve(records, "loss", "Loss", 1) + curve(records, "top1", "Top-1 accuracy", 100) +
-          curve(records, "learning_rate", "Learning rate", 1) +
-          curve(records, "images_per_second", "Images per second", 1) + "</div>\n";
+  html += curves(records);
   html += layers(records) + histograms(records) + distributions(records);
-  html += "<details><summary>Configuration</summary><pre>" + escaped(text_of(directory + "/config.yaml")) +
-          "</pre></details></main></body></html>\n";
-
-  const std::string path = output.empty() ? directory + "/inspect.html" : output;
-  write_durably(path, html);
-  std::cout << path << "\n";
-  return 0;
+  return html + "<details><summary>Configuration</summary><pre>" + escaped(read_if_there(directory + "/config.yaml")) +
+         "</pre></details></main></body></html>\n";
 }
 
 }  // namespace octet

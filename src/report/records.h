@@ -1,4 +1,4 @@
-// What a run wrote about itself, read back: metrics.jsonl, clips.jsonl, histograms.jsonl.
+// The records that a run wrote while it trained: metrics.jsonl, clips.jsonl, histograms.jsonl.
 #pragma once
 #include <map>
 #include <string>
@@ -9,13 +9,13 @@
 namespace octet {
 
 struct RunRecords {
-  // By "train/loss", "test/top1" ...: values over steps.
+  // Values over steps, by "train/loss", "test/top1" ...
   std::map<std::string, Series> metrics;
   struct Layer {
     std::string name;
     Series clip, d_c, lr_scale, saturated;
   };
-  std::vector<Layer> layers;  // in the order of the first record: from the input on
+  std::vector<Layer> layers;  // from the input to the output, which is the order of the first records
   struct Histogram {
     double step = 0;
     int first_octave = 0;        // counts[0] holds magnitudes below 2^(first_octave + 1)
@@ -25,7 +25,7 @@ struct RunRecords {
   std::map<std::string, std::vector<Histogram>> histograms;  // by layer
 };
 
-// Lines that are no records (a crash may leave half a line) are passed over. Error: the directory holds no metrics.
+// UsageError: the directory holds no metrics. Error with file and line: a record has a field of another type.
 RunRecords read_records(const std::string& run_directory);
 
 }  // namespace octet

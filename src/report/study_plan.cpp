@@ -1,12 +1,11 @@
 #include "src/report/study_plan.h"
 
-#include <yaml-cpp/yaml.h>
-
 #include <algorithm>
 #include <filesystem>
-#include <set>
 
 #include "kernels/base/error.h"
+#include "src/config/keys.h"
+#include "src/config/yaml.h"
 #include "src/data/loader.h"
 #include "src/train/dry_plan.h"
 #include "src/train/rank.h"
@@ -16,13 +15,7 @@
 namespace octet {
 namespace {
 
-std::string joined(const std::vector<std::string>& words, const char* between) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : between) + word;
-  return text;
-}
-
-// As a directory's name.
+// The text as the name of a directory.
 std::string plain(std::string text) {
   for (char& c : text)
     if (!isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '_') c = '-';
@@ -31,31 +24,14 @@ std::string plain(std::string text) {
 
 class Reader {
  public:
-  explicit Reader(const std::string& file) : file_(file) {
-    REQUIRE_USAGE(std::filesystem::is_regular_file(file), "check the path of the study", "'", file, "' is no file");
-    REQUIRE_USAGE(std::filesystem::file_size(file) <= 1 << 20, "give a study, a page of YAML", file,
-                  ": larger than 1 MiB");
-    try {
-      const std::vector<YAML::Node> documents = YAML::LoadAllFromFile(file);
-      REQUIRE_USAGE(documents.size() == 1, "keep one study in a file", file, ": ", documents.size(),
-                    " documents instead of one");
-      root_ = documents.front();
-    } catch (const YAML::BadFile&) {
-      throw UsageError(__FILE__, __LINE__, say(file, ": cannot be read"), "check its permissions");
-    } catch (const YAML::Exception& error) {
-      throw UsageError(__FILE__, __LINE__, say(file, ": ", error.what()), "correct the YAML syntax");
-    }
-    REQUIRE_USAGE(root_.IsMap(), "write `key: value` lines", file, ": no study");
-  }
+  explicit Reader(const std::string& file) : file_(file), root_(parse_yaml(read_text_file(file), file)) {}
 
   StudyPlan read(const std::vector<std::string>& overrides) {
-    refuse_repeated_keys(root_);
-    for (const auto& entry : root_) {
+    for (const auto& [key, value] : entries_of(root_, file_)) {
       static const std::vector<std::string> known = {"title", "note",  "base",     "set",   "grid",
                                                      "seeds", "ranks", "baseline", "paper", "paper_says"};
-      const auto key = entry.first.as<std::string>();
-      REQUIRE_USAGE(std::find(known.begin(), known.end(), key) != known.end(), say("use one of: ", joined(known, ", ")),
-                    at(entry.first), ": unknown key `", key, "`");
+      REQUIRE_USAGE(std::ranges::find(known, key.Scalar()) != known.end(), say("use one of: ", joined(known, ", ")),
+                    at(key), ": unknown key `", shown(key.Scalar()), "`");
     }
     StudyPlan plan;
     plan.title = text("title", std::filesystem::path(file_).stem().string());
@@ -80,7 +56,7 @@ class Reader {
           REQUIRE_USAGE(!setting.starts_with("seed="), "write `seeds: [1, 2, 3]` in the study", file_, ": `", setting,
                         "` would give all runs of a row one seed");
         run.overrides.push_back("seed=" + std::to_string(seed));
-        const Config config = load_config(plan.base, run.overrides);  // mistakes show before the first run
+        const Config config = load_config(plan.base, run.overrides);  // finds mistakes before the first run
         if (plan.runs.empty() || plan.runs.back().row != row) check(config, plan.ranks);
         for (const StudyRun& other : plan.runs)
           REQUIRE_USAGE(other.name != run.name, "give each row its own labels", file_, ": two runs are named ",
@@ -96,71 +72,54 @@ class Reader {
     const int64_t side = image_side(config.data);
     DryPlan(config, side, side, batch_of_rank(config, ranks), {.storage = storage_of(config)});
   }
-  std::string at(const YAML::Node& node) const { return say(file_, ":", node.Mark().line + 1); }
+  std::string at(const YAML::Node& node) const { return position_of(node.Mark(), file_); }
 
-  // yaml-cpp takes the first of them.
-  void refuse_repeated_keys(const YAML::Node& node) const {
-    std::set<std::string> keys;
-    if (node.IsMap())
-      for (const auto& entry : node) {
-        REQUIRE_USAGE(keys.insert(scalar(entry.first)).second, "remove one of them", at(entry.first), ": `",
-                      scalar(entry.first), "` stands here twice");
-        refuse_repeated_keys(entry.second);
-      }
-  }
-
-  std::string scalar(const YAML::Node& node) const {
-    REQUIRE_USAGE(node.IsScalar(), "give one plain value", at(node), ": a list or mapping where a value is expected");
-    return node.Scalar();
-  }
   std::string text(const char* key, const std::string& otherwise) const {
-    return root_[key] ? scalar(root_[key]) : otherwise;
+    return root_[key] ? text_of(root_[key], file_) : otherwise;
   }
   int64_t number(const char* key, int64_t otherwise) const {
     if (!root_[key]) return otherwise;
     try {
       return root_[key].as<int64_t>();
     } catch (const YAML::Exception&) {
-      throw UsageError(__FILE__, __LINE__, say(at(root_[key]), ": `", key, "` is no integer"), "give an integer");
+      throw UsageError(__FILE__, __LINE__, say(at(root_[key]), ": `", key, "` is not an integer"), "give an integer");
     }
   }
 
   // {train.lr: 0.1, data.root: x} -> key=value
   std::vector<std::string> settings(const YAML::Node& node) const {
-    std::vector<std::string> out;
-    if (!node || node.IsNull()) return out;
-    REQUIRE_USAGE(node.IsMap(), "write {key: value, ...}", at(node), ": settings are no mapping");
-    for (const auto& entry : node) {
-      std::string value;
-      if (entry.second.IsSequence())
-        for (const auto& item : entry.second) value += std::string(value.empty() ? "" : ",") + scalar(item);
+    std::vector<std::string> settings;
+    if (!node || node.IsNull()) return settings;
+    for (const auto& [key, value] : entries_of(node, file_)) {
+      std::vector<std::string> texts;
+      if (value.IsSequence())
+        for (const YAML::Node& item : value) texts.push_back(text_of(item, file_));
       else
-        value = scalar(entry.second);
-      out.push_back(scalar(entry.first) + "=" + value);
+        texts.push_back(text_of(value, file_));
+      settings.push_back(key.Scalar() + "=" + joined(texts, ","));
     }
-    return out;
+    return settings;
   }
 
-  // The product of the axes, the last running fastest.
+  // The rows of the grid: the product of the axes; the last axis changes fastest. Returns the settings of each.
   std::vector<std::vector<std::string>> grid(StudyPlan& plan) const {
     const YAML::Node node = root_["grid"];
     REQUIRE_USAGE(node && node.IsMap() && node.size() > 0, "write `grid: {policy: {fp32: {policy.name: fp32}, ...}}`",
                   file_, ": no `grid`");
     std::vector<std::vector<std::string>> overrides{{}};
     plan.rows = {StudyRow{}};
-    for (const auto& axis : node) {
-      plan.axes.push_back(scalar(axis.first));
-      REQUIRE_USAGE(axis.second.IsMap() && axis.second.size() > 0,
-                    "give it labels: `policy: {fp32: {policy.name: fp32}}`", at(axis.first), ": axis `",
-                    plan.axes.back(), "` has no labels");
+    for (const auto& [axis, labels] : entries_of(node, file_)) {
+      plan.axes.push_back(axis.Scalar());
+      REQUIRE_USAGE(labels.IsMap() && labels.size() > 0, "give it labels: `policy: {fp32: {policy.name: fp32}}`",
+                    at(axis), ": axis `", plan.axes.back(), "` has no labels");
       std::vector<StudyRow> rows;
       std::vector<std::vector<std::string>> longer;
       for (size_t row = 0; row < plan.rows.size(); ++row) {
-        for (const auto& label : axis.second) {
+        for (const auto& [label, value] : entries_of(labels, file_)) {
           rows.push_back(plan.rows[row]);
-          rows.back().labels.push_back(scalar(label.first));
+          rows.back().labels.push_back(label.Scalar());
           longer.push_back(overrides[row]);
-          for (std::string& setting : settings(label.second)) longer.back().push_back(std::move(setting));
+          for (std::string& setting : settings(value)) longer.back().push_back(std::move(setting));
         }
       }
       plan.rows = std::move(rows);
@@ -169,7 +128,7 @@ class Reader {
     return overrides;
   }
 
-  // baseline: {policy: fp32} - the row that differs from a row in these axes alone.
+  // baseline: {policy: fp32}. The baseline of a row differs from it in these axes only.
   void find_baselines(StudyPlan& plan) const {
     const YAML::Node node = root_["baseline"];
     if (!node) return;
@@ -178,7 +137,7 @@ class Reader {
       const size_t equals = setting.find('=');
       const auto axis = std::find(plan.axes.begin(), plan.axes.end(), setting.substr(0, equals));
       REQUIRE_USAGE(axis != plan.axes.end(), say("use one of: ", joined(plan.axes, ", ")), at(node), ": `",
-                    setting.substr(0, equals), "` is no axis of the grid");
+                    setting.substr(0, equals), "` is not an axis of the grid");
       fixed[size_t(axis - plan.axes.begin())] = setting.substr(equals + 1);
     }
     for (StudyRow& row : plan.rows) {
@@ -191,18 +150,17 @@ class Reader {
     }
   }
 
-  // paper: {"resnet20 / fp32": 92.32} - labels as in the table, joined by " / ".
+  // paper: {"resnet20 / fp32": 92.32}. The labels of a row as in the table, joined by " / ".
   void read_paper(StudyPlan& plan) const {
     const YAML::Node node = root_["paper"];
     if (!node) return;
-    REQUIRE_USAGE(node.IsMap(), "write {\"label / label\": value}", at(node), ": `paper` is no mapping");
-    for (const auto& entry : node) {
-      const std::string name = scalar(entry.first);
+    for (const auto& [key, value] : entries_of(node, file_)) {
+      const std::string name = key.Scalar();
       const auto row =
           std::find_if(plan.rows.begin(), plan.rows.end(), [&](const StudyRow& r) { return r.name() == name; });
       REQUIRE_USAGE(row != plan.rows.end(), say("use a row's name, for example \"", plan.rows.front().name(), "\""),
-                    at(entry.first), ": no row is named `", name, "`");
-      row->paper = scalar(entry.second);
+                    at(key), ": no row is named `", name, "`");
+      row->paper = text_of(value, file_);
     }
   }
 
@@ -213,7 +171,7 @@ class Reader {
       REQUIRE_USAGE(!seeds.empty(), "write [1, 2, 3]", at(root_["seeds"]), ": `seeds` is empty");
       return seeds;
     } catch (const YAML::Exception&) {
-      throw UsageError(__FILE__, __LINE__, say(at(root_["seeds"]), ": `seeds` is no list of integers"),
+      throw UsageError(__FILE__, __LINE__, say(at(root_["seeds"]), ": `seeds` is not a list of integers"),
                        "write [1, 2, 3]");
     }
   }
@@ -238,8 +196,8 @@ std::string changed_since(const StudyPlan& plan, const StudyRun& run, const std:
     if (!difference && result && result->ranks != plan.ranks)
       return say("`ranks: ", result->ranks, "` then, `ranks: ", plan.ranks, "` now");
     return difference ? "`" + difference->before + "` then, `" + difference->now + "` now" : "";
-  } catch (const UsageError& error) {  // of another version, or damaged
-    return say("its settings are not known: ", error.what());
+  } catch (const UsageError& error) {  // another version wrote it, or it is damaged
+    return say("it cannot be compared: ", error.what());
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <filesystem>
@@ -9,10 +10,12 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <utility>
 
 #include "kernels/base/durable_file.h"
+#include "kernels/base/error.h"
+#include "src/config/keys.h"
 #include "src/report/records.h"
+#include "src/tasks/metric_display.h"
 #include "src/train/result.h"
 
 namespace octet {
@@ -31,57 +34,58 @@ Summary summary_of(const std::vector<double>& values) {
   return summary;
 }
 
+// The runs of a row. Lists of numbers and words have an entry for each finished run.
 struct Outcome {
-  std::vector<int64_t> seeds;  // of the finished runs, as are
-  std::vector<double> top1, epoch_seconds, peak_megabytes;
+  std::vector<int64_t> seeds;
+  std::vector<double> values, epoch_seconds, peak_megabytes;  // values: of the metric, in its unit
   std::vector<std::string> commits, machines, data;
-  std::vector<Series> curves, failed_curves;  // test top-1, percent
+  std::vector<Series> curves, failed_curves;  // the metric on the test set, in its unit
   std::vector<std::string> failures, left_out;
   size_t planned = 0;
 };
 
-Outcome outcome_of(const StudyPlan& plan, size_t row, const std::string& directory) {
-  Outcome outcome;
-  for (const StudyRun& run : plan.runs) {
-    if (run.row != row) continue;
-    ++outcome.planned;
-    const std::filesystem::path path = std::filesystem::path(directory) / run.name;
-    if (const std::string changed = changed_since(plan, run, path.string()); !changed.empty()) {
-      outcome.left_out.push_back(run.name + ": " + changed);
-      continue;
-    }
-    const std::optional<Result> result = read_result(path.string());
-    if (!result) {
-      std::ifstream failed(path / "failed.txt");
-      std::string reason;
-      if (!std::getline(failed, reason)) continue;  // to do, or on its way
-      outcome.failures.push_back(run.name + ": " + reason);
-    } else {
-      outcome.seeds.push_back(run.seed);
-      outcome.top1.push_back(100 * result->figure("top1"));
-      outcome.peak_megabytes.push_back(double(result->peak_memory_bytes) / 1e6);
-      if (result->images_per_second > 0)
-        outcome.epoch_seconds.push_back(double(result->images_per_epoch) / result->images_per_second);
-      outcome.commits.push_back(result->commit);
-      outcome.machines.push_back(fmt::format("{} {}", result->backend, result->isa) +
-                                 (result->threads > 0 ? fmt::format(", threads: {}", result->threads) : ""));
-      if (!result->data.empty()) outcome.data.push_back(result->data);
-    }
-    if (!std::filesystem::exists(path / "metrics.jsonl")) continue;
-    const RunRecords records = read_records(path.string());
-    if (const auto found = records.metrics.find("test/top1"); found != records.metrics.end()) {
-      Series curve = found->second;
-      for (double& value : curve.y) value *= 100;
-      (result ? outcome.curves : outcome.failed_curves).push_back(std::move(curve));
-    }
+struct Study {
+  const StudyPlan& plan;
+  MetricDisplay metric;  // the metric that runs are compared by: the first in their results
+  std::vector<Outcome> rows;
+  bool drops() const { return plan.rows.front().baseline.has_value(); }
+};
+
+// Adds a run, as its directory shows it, to its row.
+void add_run(Study& study, const StudyRun& run, const std::string& path) {
+  Outcome& outcome = study.rows[run.row];
+  ++outcome.planned;
+  if (const std::string changed = changed_since(study.plan, run, path); !changed.empty()) {
+    outcome.left_out.push_back(run.name + ": " + changed);
+    return;
   }
-  return outcome;
+  const std::optional<Result> result = read_result(path);
+  if (!result) {
+    std::ifstream failed(path + "/failed.txt");
+    std::string reason;
+    if (!std::getline(failed, reason)) return;  // not begun, or not finished
+    outcome.failures.push_back(run.name + ": " + reason);
+  } else {
+    if (!result->metrics.empty()) study.metric = display_of(result->metrics[0].name);
+    outcome.seeds.push_back(run.seed);
+    outcome.values.push_back(result->metrics.empty() ? NAN : study.metric.factor() * result->metrics[0].value);
+    outcome.peak_megabytes.push_back(double(result->peak_memory_bytes) / 1e6);
+    if (result->images_per_second > 0)
+      outcome.epoch_seconds.push_back(double(result->images_per_epoch) / result->images_per_second);
+    outcome.commits.push_back(result->commit);
+    outcome.machines.push_back(result->backend + " " + result->isa +
+                               (result->threads > 0 ? say(", threads: ", result->threads) : ""));
+    if (!result->data.empty()) outcome.data.push_back(result->data);
+  }
+  if (!std::filesystem::exists(path + "/metrics.jsonl")) return;
+  const RunRecords records = read_records(path);
+  if (const auto found = records.metrics.find("test/" + study.metric.name); found != records.metrics.end())
+    (result ? outcome.curves : outcome.failed_curves).push_back(found->second.scaled(study.metric.factor()));
 }
 
 // The mean over seeds with their deviation, at the steps that all of them have.
 Series mean_curve(const std::string& name, const std::vector<Series>& curves) {
-  Series mean;
-  mean.name = name;
+  Series mean{.name = name, .x = {}, .y = {}};
   std::map<double, std::vector<double>> by_step;
   for (const Series& curve : curves)
     for (size_t i = 0; i < curve.x.size(); ++i) by_step[curve.x[i]].push_back(curve.y[i]);
@@ -98,15 +102,15 @@ Series mean_curve(const std::string& name, const std::vector<Series>& curves) {
 struct Drop {
   double points = 0;
   size_t seeds = 0;
-  std::optional<double> standard_error;  // none of single runs
+  std::optional<double> standard_error;  // absent for single runs
 };
 
-// Of the means over the seeds that both have.
+// The drop from the baseline to the row: the difference of their means over the seeds that both have.
 std::optional<Drop> drop_of(const Outcome& row, const Outcome& baseline) {
   std::vector<double> a, b;
   for (size_t i = 0; i < row.seeds.size(); ++i)
     for (size_t j = 0; j < baseline.seeds.size(); ++j)
-      if (row.seeds[i] == baseline.seeds[j]) a.push_back(row.top1[i]), b.push_back(baseline.top1[j]);
+      if (row.seeds[i] == baseline.seeds[j]) a.push_back(row.values[i]), b.push_back(baseline.values[j]);
   if (a.empty()) return {};
   const Summary ours = summary_of(a), theirs = summary_of(b);
   Drop drop{.points = theirs.mean - ours.mean, .seeds = a.size(), .standard_error = {}};
@@ -115,14 +119,20 @@ std::optional<Drop> drop_of(const Outcome& row, const Outcome& baseline) {
   return drop;
 }
 
-// "3 of a; 1 of b".
-std::string counted(const std::map<std::string, int>& counts, const char* of) {
-  std::string text;
-  for (const auto& [name, runs] : counts) text += fmt::format("{}{} {} {}", text.empty() ? "" : "; ", runs, of, name);
-  return text;
+// " Runs by commit: 3 of a; 1 of b.", from the words of all rows. Empty: fewer than `least` different words.
+std::string counted(const Study& study, std::vector<std::string> Outcome::*words, const char* before, const char* of,
+                    size_t least, Json& json) {
+  std::map<std::string, int> counts;
+  for (const Outcome& row : study.rows)
+    for (const std::string& word : row.*words) ++counts[word];
+  json = counts;
+  if (counts.size() < least) return {};
+  std::vector<std::string> parts;
+  for (const auto& [name, runs] : counts) parts.push_back(fmt::format("{} {} {}", runs, of, name));
+  return fmt::format(" {}: {}.", before, joined(parts, "; "));
 }
 
-// Of a Markdown table.
+// The text of a cell of a Markdown table.
 std::string cell(const std::string& text) {
   std::string escaped;
   for (char c : text) escaped += c == '|' ? std::string("\\|") : std::string(1, c);
@@ -137,109 +147,117 @@ std::string with_deviation(const std::vector<double>& values, const char* format
   return text;
 }
 
+std::string head_of(const Study& study) {
+  const StudyPlan& plan = study.plan;
+  std::string head = "# " + plan.title + "\n\n" + (plan.note.empty() ? "" : plan.note + "\n\n") + "|";
+  for (const std::string& axis : plan.axes) head += " " + cell(axis) + " |";
+  head += fmt::format(" runs | test {} |{} {} | time per epoch (s) | peak memory (MB) |\n|", study.metric.with_unit(),
+                      study.drops() ? " drop (points) |" : "", cell(plan.paper_says));
+  for (size_t i = 0; i < plan.axes.size() + (study.drops() ? 6 : 5); ++i) head += "---|";
+  return head + "\n";
+}
+
+std::string drop_cell(const Study& study, size_t at, size_t seeds, Json& json) {
+  const size_t baseline = *study.plan.rows[at].baseline;
+  if (baseline == at) return " - |";
+  const std::optional<Drop> drop = drop_of(study.rows[at], study.rows[baseline]);
+  if (!drop) return " - |";
+  json["drop"] = drop->points;
+  std::string text = fmt::format(" {:.2f}", drop->points);
+  if (drop->standard_error) {
+    json["drop_standard_error"] = *drop->standard_error;
+    text += fmt::format(" ± {:.2f}", *drop->standard_error);
+  }
+  if (drop->seeds < seeds) text += fmt::format(" ({} seed{})", drop->seeds, drop->seeds == 1 ? "" : "s");
+  return text + " |";
+}
+
+// A line of the table, and the same in JSON.
+std::string row_of(const Study& study, size_t at, Json& json) {
+  const StudyRow& planned = study.plan.rows[at];
+  const Outcome& row = study.rows[at];
+  const std::vector<double>& values = row.values;
+  json = {{"labels", planned.labels},
+          {"planned", row.planned},
+          {"seeds", row.seeds},
+          {study.metric.name, values},
+          {"epoch_seconds", row.epoch_seconds},
+          {"peak_memory_megabytes", row.peak_megabytes},
+          {"paper", planned.paper},
+          {"failures", row.failures},
+          {"left_out", row.left_out}};
+  if (!values.empty()) json["mean"] = summary_of(values).mean;
+  if (values.size() > 1) json["deviation"] = summary_of(values).deviation;
+  std::string line = "|";
+  for (const std::string& label : planned.labels) line += " " + cell(label) + " |";
+  line += fmt::format(" {}/{} | {} |", values.size(), row.planned,
+                      values.empty() && !row.failures.empty() ? "failed" : with_deviation(values, "{:.2f}"));
+  if (study.drops()) line += drop_cell(study, at, values.size(), json);
+  return line + fmt::format(" {} | {} | {} |\n", planned.paper.empty() ? "-" : cell(planned.paper),
+                            with_deviation(row.epoch_seconds, "{:.1f}"), with_deviation(row.peak_megabytes, "{:.0f}"));
+}
+
+// The text below the table. json: gets the same counts.
+std::string foot_of(const Study& study, Json& json) {
+  std::string text = fmt::format(
+      "\nTest results: mean and deviation over seeds.{} `{}`: the published value.",
+      study.drops() ? " Drops: differences of means over the seeds that both rows have, and their standard errors."
+                    : "",
+      study.plan.paper_says);
+  text += counted(study, &Outcome::commits, "Runs by commit", "of", 1, json["commits"]);
+  text += counted(study, &Outcome::machines, "Times", "on", 1, json["machines"]);
+  text += counted(study, &Outcome::data, "Runs by data", "of", 2, json["data"]) + "\n";
+  const auto list = [&](std::vector<std::string> Outcome::*lines, const char* title) {
+    std::string items;
+    for (const Outcome& row : study.rows)
+      for (const std::string& line : row.*lines) items += "- " + line + "\n";
+    if (!items.empty()) text += fmt::format("\n{}:\n\n{}", title, items);
+  };
+  list(&Outcome::failures, "Failed runs");
+  list(&Outcome::left_out, "Left out, trained with other settings");
+  return text + "\n![accuracy](accuracy.svg)\n\n![curves](curves.svg)\n";
+}
+
+Bar bar_of(const Study& study, size_t at) {
+  const StudyRow& planned = study.plan.rows[at];
+  const Outcome& row = study.rows[at];
+  Bar bar{.name = planned.name(), .failed = row.failures.size()};
+  // A published accuracy is drawn beside ours. Other figures, such as seconds, are in the table only.
+  double published = 0;
+  const char *first = planned.paper.data(), *last = first + planned.paper.size();
+  const bool number = std::from_chars(first, last, published).ec == std::errc();
+  if (number && std::isfinite(published) && study.plan.paper_says.find('%') != std::string::npos)
+    bar.reference = published;
+  const Summary summary = summary_of(row.values);
+  if (!row.values.empty()) bar.value = summary.mean, bar.deviation = summary.deviation;
+  return bar;
+}
+
 }  // namespace
 
 void write_study_table(const StudyPlan& plan, const std::string& directory) {
-  std::vector<Outcome> outcomes;
-  for (size_t row = 0; row < plan.rows.size(); ++row) outcomes.push_back(outcome_of(plan, row, directory));
-  const bool drops = plan.rows.front().baseline.has_value();
-
-  std::string table = "# " + plan.title + "\n\n" + (plan.note.empty() ? "" : plan.note + "\n\n") + "|";
-  for (const std::string& axis : plan.axes) table += " " + cell(axis) + " |";
-  table += " runs | test top-1 (%) |";
-  if (drops) table += " drop (points) |";
-  table += " " + cell(plan.paper_says) + " | time per epoch (s) | peak memory (MB) |\n|";
-  for (size_t i = 0; i < plan.axes.size() + (drops ? 6 : 5); ++i) table += "---|";
-  table += "\n";
-
-  Json rows = Json::array();
+  Study study{plan, display_of("top1"), std::vector<Outcome>(plan.rows.size())};  // top-1 before there is a result
+  for (const StudyRun& run : plan.runs) add_run(study, run, directory + "/" + run.name);
+  std::string table = head_of(study);
+  Json json = {{"title", plan.title}, {"axes", plan.axes}, {"rows", Json::array()}};
   std::vector<Bar> bars;
   std::vector<Series> curves;
-  std::string failures, left_out;
   for (size_t row = 0; row < plan.rows.size(); ++row) {
-    const Outcome& outcome = outcomes[row];
-    table += "|";
-    for (const std::string& label : plan.rows[row].labels) table += " " + cell(label) + " |";
-    table += fmt::format(
-        " {}/{} | {} |", outcome.top1.size(), outcome.planned,
-        outcome.top1.empty() && !outcome.failures.empty() ? "failed" : with_deviation(outcome.top1, "{:.2f}"));
-    Json json = {{"labels", plan.rows[row].labels},
-                 {"planned", outcome.planned},
-                 {"seeds", outcome.seeds},
-                 {"top1", outcome.top1},
-                 {"epoch_seconds", outcome.epoch_seconds},
-                 {"peak_memory_megabytes", outcome.peak_megabytes},
-                 {"paper", plan.rows[row].paper},
-                 {"failures", outcome.failures},
-                 {"left_out", outcome.left_out}};
-    Bar bar{.name = plan.rows[row].name(), .failed = outcome.failures.size()};
-    // A published accuracy is drawn beside ours; other figures (seconds) stand in the table alone.
-    double published = 0;
-    const std::string& paper = plan.rows[row].paper;
-    const bool number = std::from_chars(paper.data(), paper.data() + paper.size(), published).ec == std::errc();
-    if (number && std::isfinite(published) && plan.paper_says.find('%') != std::string::npos) bar.reference = published;
-    if (!outcome.top1.empty()) {
-      const Summary summary = summary_of(outcome.top1);
-      bar.value = summary.mean, bar.deviation = summary.deviation;
-      json["mean"] = summary.mean;
-      if (outcome.top1.size() > 1) json["deviation"] = summary.deviation;
-    }
-    if (drops) {
-      const size_t baseline = *plan.rows[row].baseline;
-      const std::optional<Drop> drop = baseline == row ? std::nullopt : drop_of(outcome, outcomes[baseline]);
-      table += drop ? fmt::format(" {:.2f}", drop->points) : " -";
-      if (drop) json["drop"] = drop->points;
-      if (drop && drop->standard_error) {
-        table += fmt::format(" ± {:.2f}", *drop->standard_error);
-        json["drop_standard_error"] = *drop->standard_error;
-      }
-      if (drop && drop->seeds < outcome.seeds.size())
-        table += fmt::format(" ({} seed{})", drop->seeds, drop->seeds == 1 ? "" : "s");
-      table += " |";
-    }
-    table +=
-        fmt::format(" {} | {} | {} |\n", plan.rows[row].paper.empty() ? "-" : cell(plan.rows[row].paper),
-                    with_deviation(outcome.epoch_seconds, "{:.1f}"), with_deviation(outcome.peak_megabytes, "{:.0f}"));
-    for (const std::string& failure : outcome.failures) failures += "- " + failure + "\n";
-    for (const std::string& run : outcome.left_out) left_out += "- " + run + "\n";
-    bars.push_back(std::move(bar));
-    // What diverged shows how, where nothing else is to show.
+    table += row_of(study, row, json["rows"].emplace_back());
+    bars.push_back(bar_of(study, row));
+    const Outcome& outcome = study.rows[row];  // where every run failed, the curves show how
     curves.push_back(
         mean_curve(plan.rows[row].name(), outcome.curves.empty() ? outcome.failed_curves : outcome.curves));
-    rows.push_back(std::move(json));
   }
-  std::map<std::string, int> commits, machines, data;
-  for (const Outcome& outcome : outcomes) {
-    for (const std::string& commit : outcome.commits) ++commits[commit];
-    for (const std::string& machine : outcome.machines) ++machines[machine];
-    for (const std::string& fingerprint : outcome.data) ++data[fingerprint];
-  }
-  table += fmt::format(
-      "\nAccuracies: mean and deviation over seeds.{} `{}`: the published value.",
-      drops ? " Drops: differences of means over the seeds that both rows have, and their standard errors." : "",
-      plan.paper_says);
-  if (!commits.empty()) table += " Runs by commit: " + counted(commits, "of") + ".";
-  if (!machines.empty()) table += " Times: " + counted(machines, "on") + ".";
-  if (data.size() > 1) table += " Runs by data: " + counted(data, "of") + ".";
-  table += "\n";
-  if (!failures.empty()) table += "\nFailed runs:\n\n" + failures;
-  if (!left_out.empty()) table += "\nLeft out, trained with other settings:\n\n" + left_out;
-  table += "\n![accuracy](accuracy.svg)\n\n![curves](curves.svg)\n";
-
+  table += foot_of(study, json);
   write_durably(directory + "/table.md", table);
-  write_durably(directory + "/results.json",
-                Json{{"title", plan.title},
-                     {"axes", plan.axes},
-                     {"rows", rows},
-                     {"commits", commits},
-                     {"machines", machines},
-                     {"data", data}}
-                        .dump(2, ' ', false, Json::error_handler_t::replace) +  // a file's name need not be UTF-8
-                    "\n");
+  write_durably(directory + "/results.json",  // a file's name in a message need not be UTF-8
+                json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
+  const std::string unit = study.metric.with_unit();
   write_durably(directory + "/accuracy.svg",
-                bar_chart({.title = plan.title, .x_label = "test top-1 (%)"}, bars, plan.paper_says));
+                bar_chart({.title = plan.title, .x_label = "test " + unit}, bars, plan.paper_says));
   write_durably(directory + "/curves.svg",
-                line_chart({.title = "Test accuracy", .x_label = "step", .y_label = "top-1 (%)"}, curves));
+                line_chart({.title = study.metric.title, .x_label = "step", .y_label = unit}, curves));
 }
 
 }  // namespace octet

@@ -6,7 +6,7 @@
 
 namespace octet {
 
-// Rows without a finished run say so. Deviations are those of samples (n - 1).
+// A row without a finished run has no figures. Deviations are those of a sample (n - 1).
 void write_study_table(const StudyPlan&, const std::string& directory);
 
 }  // namespace octet

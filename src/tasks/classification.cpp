@@ -1,4 +1,4 @@
-// One label for each image; judged by how often it is the network's first answer, or among its first five.
+// One label for each image. A network is judged by how often the label is its first answer.
 #include "src/models/models.h"
 #include "src/tasks/task.h"
 
@@ -14,10 +14,6 @@ Graph network(const Config& config, const Policy& policy, int64_t height, int64_
 
 }  // namespace
 
-extern const Task classification = {.name = "classification",
-                                    .network = network,
-                                    .metrics = {{.name = "loss", .label = "loss", .headline = true},
-                                                {.name = "top1", .label = "top-1", .percent = true, .headline = true},
-                                                {.name = "top5", .label = "top-5", .percent = true}}};
+extern const Task classification = {.name = "classification", .network = network, .judge = "top1"};
 
 }  // namespace octet

@@ -2,27 +2,26 @@
 
 #include <spdlog/spdlog.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <utility>
 #include <vector>
 
 #include "kernels/base/durable_file.h"
+#include "kernels/base/error.h"
 
 namespace octet {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The lines of a file that are records of steps <= last (a crash may leave half a line).
+// The lines of a file that are records of steps <= last.
 std::string kept_lines(const std::string& path, int64_t last) {
-  std::istringstream stream(read_if_there(path));
   std::string kept;
-  for (std::string line; std::getline(stream, line);) {
-    const Json record = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (!record.is_object() || !record.contains("step") || !record["step"].is_number_integer()) continue;
-    if (record["step"].get<int64_t>() <= last) kept += line + "\n";
-  }
+  for_each_record(path, [&](const nlohmann::json& record, const std::string& line) {
+    if (record.at("step").get<int64_t>() <= last) kept += line + "\n";
+  });
   return kept;
 }
 
@@ -33,6 +32,27 @@ std::ofstream reopened(const std::string& path, int64_t resumed_step) {
 
 }  // namespace
 
+bool for_each_record(const std::string& path,
+                     const std::function<void(const nlohmann::json& record, const std::string& line)>& take) {
+  if (!std::filesystem::exists(path)) return false;
+  std::istringstream stream(read_if_there(path));
+  int64_t number = 0;
+  for (std::string line; std::getline(stream, line);) {
+    ++number;
+    const nlohmann::json record = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (!record.is_object() || !record.contains("step")) continue;
+    try {
+      take(record, line);
+    } catch (const nlohmann::json::exception& error) {
+      throw Error(
+          __FILE__, __LINE__,
+          say(path, ":", number, ": octet did not write this record: ", error.what(), ": ", line.substr(0, 120)),
+          "correct the line, or delete it");
+    }
+  }
+  return true;
+}
+
 MetricsWriter::MetricsWriter(const std::string& run_directory, int64_t resumed_step)
     : directory_(run_directory),
       metrics_(reopened(run_directory + "/metrics.jsonl", resumed_step)),
@@ -41,13 +61,11 @@ MetricsWriter::MetricsWriter(const std::string& run_directory, int64_t resumed_s
       events_(run_directory + "/events.out.tfevents.octet", resumed_step) {}
 
 bool MetricsWriter::holds(int64_t step, const std::string& kind) const {
-  std::ifstream stream(directory_ + "/metrics.jsonl");
-  for (std::string line; std::getline(stream, line);) {
-    const Json record = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (record.is_object() && record.value("step", int64_t{-1}) == step && record.value("kind", "") == kind)
-      return true;
-  }
-  return false;
+  bool held = false;
+  for_each_record(directory_ + "/metrics.jsonl", [&](const nlohmann::json& record, const std::string&) {
+    held = held || (record.at("step").get<int64_t>() == step && record.value("kind", "") == kind);
+  });
+  return held;
 }
 
 void MetricsWriter::write(int64_t step, const std::string& kind, std::span<const Scalar> scalars) {

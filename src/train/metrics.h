@@ -1,7 +1,10 @@
-// What a run writes about itself while it trains. Rank 0 alone uses it.
+// The records that a run writes while it trains: JSON objects, one in a line, and the event file of TensorBoard. Rank 0
+// alone writes them.
 #pragma once
 #include <cstdint>
 #include <fstream>
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 
@@ -9,6 +12,12 @@
 #include "src/train/tensorboard.h"
 
 namespace octet {
+
+// Calls take(record, line) for each line that is a JSON object with a `step`. Other lines are passed over, since a
+// crash may leave half a line. Error with file and line: a field that `take` reads has another type.
+// Returns false where there is no file.
+bool for_each_record(const std::string& path,
+                     const std::function<void(const nlohmann::json& record, const std::string& line)>& take);
 
 struct ClipRecord {
   std::string layer;
@@ -26,7 +35,7 @@ class MetricsWriter {
   // FileError: the files cannot be written.
   MetricsWriter(const std::string& run_directory, int64_t resumed_step);
 
-  // Whether a record of that step and kind stands in metrics.jsonl.
+  // Whether metrics.jsonl holds a record of that step and kind.
   bool holds(int64_t step, const std::string& kind) const;
   // {"step": 50, "kind": "train", "loss": 1.5, ...}; in TensorBoard "train/loss". What is not finite is null in JSON.
   void write(int64_t step, const std::string& kind, std::span<const Scalar> scalars);

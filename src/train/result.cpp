@@ -1,10 +1,11 @@
 #include "src/train/result.h"
 
+#include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "kernels/base/durable_file.h"
+#include "kernels/base/error.h"
 
 namespace octet {
 namespace {
@@ -30,49 +31,40 @@ void visit_fields(Fields& result, const Visit& visit) {
   visit("commit", result.commit);
 }
 
-bool is_field(const std::string& name) {
-  const Result any;
-  bool found = false;
-  visit_fields(any, [&](const char* field, const auto&) { found = found || name == field; });
-  return found;
-}
-
 }  // namespace
 
-double Result::figure(const std::string& name) const {
-  for (const Scalar& figure : figures)
-    if (figure.name == name) return figure.value;
-  return std::nan("");
-}
-
 std::optional<Result> read_result(const std::string& run_directory) {
-  std::ifstream stream(run_directory + "/result.json");
-  const auto json = nlohmann::ordered_json::parse(stream, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) return {};
-  const auto number = [](const nlohmann::ordered_json& value) {
-    return value.is_null() ? std::nan("") : value.get<double>();  // JSON has no NaN
-  };
+  const std::string file = run_directory + "/result.json", text = read_if_there(file);
+  if (text.empty()) return {};
   Result result;
+  std::string at;  // the field that is read
   try {
+    auto json = nlohmann::ordered_json::parse(text);
+    json.get_ref<const nlohmann::ordered_json::object_t&>();  // refuses what is no object
     visit_fields(result, [&](const char* name, auto& value) {
+      at = name;
       const auto field = json.find(name);
       if (field == json.end()) return;
-      if constexpr (std::is_floating_point_v<std::remove_reference_t<decltype(value)>>)
-        value = number(*field);
+      if constexpr (std::is_same_v<decltype(value), double&>)
+        value = field->is_null() ? NAN : field->template get<double>();  // JSON has no NaN
       else
         field->get_to(value);
+      json.erase(field);
     });
-    for (const auto& [name, value] : json.items())
-      if (!is_field(name)) result.figures.push_back({name, number(value)});
-  } catch (const nlohmann::json::exception&) {  // not of ours
-    return {};
+    for (const auto& [name, value] : json.items())  // the others are metrics
+      result.metrics.push_back({at = name, value.is_null() ? NAN : value.get<double>()});
+  } catch (const nlohmann::json::exception& error) {
+    const auto line =
+        1 + std::count(text.begin(), text.begin() + std::min(text.find('"' + at + '"'), text.size()), '\n');
+    throw UsageError(__FILE__, __LINE__, say(file, ":", line, ": octet did not write `", at, "`: ", error.what()),
+                     "restore the file; or move it away, and octet train --resume writes it again");
   }
   return result;
 }
 
 void write_result(const std::string& run_directory, const Result& result) {
   nlohmann::ordered_json json;
-  for (const Scalar& figure : result.figures) json[figure.name] = figure.value;
+  for (const Scalar& metric : result.metrics) json[metric.name] = metric.value;
   visit_fields(result, [&](const char* name, const auto& value) { json[name] = value; });
   write_durably(run_directory + "/result.json", json.dump(2) + "\n");
 }

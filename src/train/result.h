@@ -3,13 +3,14 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "src/graph/metrics.h"
 
 namespace octet {
 
 struct Result {
-  Scalars figures;  // on the test set: "loss", "top1" ... shares of 1
+  Scalars metrics;  // on the test set; first the one that studies compare runs by
   int64_t epochs = 0, steps = 0;
   int64_t ranks = 1;
   int64_t images = 0;  // that all steps of the run took, over all ranks
@@ -23,11 +24,10 @@ struct Result {
   std::string weights_sha256;
   std::string data;    // fingerprint of the data sets
   std::string commit;  // src/version.h; "a, then b" of a run that another build resumed
-
-  double figure(const std::string& name) const;  // NaN where there is none
 };
 
-// RUN/result.json; nothing where there is none. Fields that it lacks keep their defaults.
+// RUN/result.json; nothing where there is none. Fields that it lacks keep their defaults. UsageError: a field has
+// another type.
 std::optional<Result> read_result(const std::string& run_directory);
 // Replaces the file as a whole. FileError: the disk refused.
 void write_result(const std::string& run_directory, const Result& result);

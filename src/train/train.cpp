@@ -1,4 +1,6 @@
 // `octet train`: epochs of steps, evaluation, metrics, checkpoints, and an orderly stop.
+#include "src/train/train.h"
+
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
@@ -12,8 +14,8 @@
 #include <utility>
 
 #include "kernels/base/stop_signals.h"
+#include "src/tasks/metric_display.h"
 #include "src/train/checkpoint_store.h"
-#include "src/train/commands.h"
 #include "src/train/metrics.h"
 #include "src/train/progress.h"
 #include "src/train/rank.h"
@@ -161,7 +163,7 @@ class TrainingRun {
                      .steps = steps_per_epoch_,
                      .steps_left = total_steps_ - done_,
                      .images = config_.data.batch,
-                     .figures = show(trainer_.task(), report.figures, 1, false, "  "),
+                     .figures = show(report.figures, 1, false, "  "),
                      .data_share = data_share},
                     now);
     if (done_ % config_.train.log_every_steps == 0 || done_ == 1) {
@@ -176,11 +178,10 @@ class TrainingRun {
   }
 
   // What a training step records of its figures.
-  Scalars headlines(const Scalars& figures) const {
+  static Scalars headlines(const Scalars& figures) {
     Scalars chosen;
-    for (const MetricStyle& style : trainer_.task().metrics)
-      for (const Scalar& figure : figures)
-        if (style.headline && figure.name == style.name) chosen.push_back(figure);
+    for (const Scalar& figure : figures)
+      if (display_of(figure.name).main) chosen.push_back(figure);
     return chosen;
   }
 
@@ -211,14 +212,12 @@ class TrainingRun {
     if (tests() && !test()) return false;
     if (leads()) {
       for (Scalar& sum : epoch_sums_) sum.value /= double(epoch_counted_);
-      const Task& task = trainer_.task();
-      progress_->epoch(
-          {.epoch = epoch(),
-           .epochs = config_.train.epochs,
-           .train = epoch_sums_.empty() ? "every step was skipped" : show(task, epoch_sums_, 1, false, " "),
-           .test = tests() ? show(task, test_, 1, false, " ") : "",
-           .images_per_second = double(epoch_steps_ * config_.data.batch) / seconds,
-           .seconds = seconds});
+      progress_->epoch({.epoch = epoch(),
+                        .epochs = config_.train.epochs,
+                        .train = epoch_sums_.empty() ? "every step was skipped" : show(epoch_sums_, 1, false, " "),
+                        .test = tests() ? show(test_, 1, false, " ") : "",
+                        .images_per_second = double(epoch_steps_ * config_.data.batch) / seconds,
+                        .seconds = seconds});
     }
     begin_epoch();
     return true;
@@ -262,14 +261,14 @@ class TrainingRun {
     write_result(directory_->path(), result);
     if (trainer_.skipped_steps() > 0)
       spdlog::warn("{} of {} steps were skipped", trainer_.skipped_steps(), done_ - first);
-    spdlog::info("done: test {}; {:.0f} img/s; {}", show(trainer_.task(), test_, 2, true, ", "),
-                 result.images_per_second, directory_->path() + "/result.json");
+    spdlog::info("done: test {}; {:.0f} img/s; {}", show(test_, 2, true, ", "), result.images_per_second,
+                 directory_->path() + "/result.json");
   }
 
   Result result_of(int64_t steps, double wall) {
     TrainingStep& step = trainer_.training_step();
     Result result;
-    result.figures = test_;
+    result.metrics = judge_first(trainer_.task(), test_);
     result.epochs = config_.train.epochs;
     result.steps = done_;
     result.ranks = transport_.size();
@@ -317,16 +316,6 @@ int run_train(const Config& config, Transport& transport, const TrainOptions& op
   stop_on({SIGUSR1, SIGTERM, SIGINT});  // first: a job may also be stopped while it still reads its data
   std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit of `ulimit -f` is a refused write, not the end of the run
   return TrainingRun(config, transport, options).run();
-}
-
-int run_eval(const Config& config, Transport& transport, const std::string& weights) {
-  Trainer trainer(config, transport, false);
-  const SafetensorsFile file = SafetensorsFile::open(weights);
-  file.require_finite();
-  trainer.state().load(file, weights, true);
-  const Scalars figures = *trainer.evaluate();
-  if (transport.rank() == 0) fmt::print("test {}\n", show(trainer.task(), figures, 2, true, "  "));
-  return 0;
 }
 
 }  // namespace octet

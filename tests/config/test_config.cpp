@@ -144,15 +144,15 @@ TEST(Config, WrongTypeRangeAndValueWithPosition) {
 
 TEST(Config, WrongStructureWithPosition) {
   expect_part(refusal("train: 3"), "run.yaml:1:8: `train` is a section, not a value");
-  expect_part(refusal("seed: {a: 1}"), "run.yaml:1:7: a mapping, which `seed` does not take here");
-  expect_part(refusal("seed: [1]"), "run.yaml:1:7: a list, which `seed` does not take here");
-  expect_part(refusal("train: [1]"), "a list, which `train` does not take here");
+  expect_part(refusal("seed: {a: 1}"), "run.yaml:1:7: a mapping where a value is expected");
+  expect_part(refusal("seed: [1]"), "run.yaml:1:7: a list where a value is expected");
+  expect_part(refusal("train: [1]"), "run.yaml:1:8: `train` is a section, not a value");
   expect_part(refusal("[1, 2]"), "run.yaml:1:1: a list where a key is expected");
   expect_part(refusal("just text"), "run.yaml:1:1: `just text` is not a mapping");
   expect_part(refusal("[1]: 2"), "a list where a key is expected");
   expect_part(refusal("{a: 1}: 2"), "run.yaml:1:");
-  expect_part(refusal("train: {milestones: [[1]]}"), "a list, which `train.milestones` does not take here");
-  expect_part(refusal("train: {milestones: [{a: 1}]}"), "a mapping, which `train.milestones` does not take here");
+  expect_part(refusal("train: {milestones: [[1]]}"), "a list where a value is expected");
+  expect_part(refusal("train: {milestones: [{a: 1}]}"), "a mapping where a value is expected");
   expect_part(refusal("seed: 1\nmodel: {classes: 3\n"), "run.yaml:3:1: ");  // unclosed
   expect_part(refusal("seed: 1\n---\nseed: 2\n"), "a second YAML document");
 }
@@ -160,18 +160,23 @@ TEST(Config, WrongStructureWithPosition) {
 TEST(Config, DuplicatesAreRefused) {
   expect_part(refusal("seed: 1\nseed: 2"), "run.yaml:2:1: `seed` was given before, at run.yaml:1:1");
   expect_part(refusal("train: {lr: 1}\ntrain: {epochs: 2}"), "run.yaml:2:1: `train` was given before");
-  expect_part(refusal("train: {lr: 1, lr: 1}"), "run.yaml:1:16: `train.lr` was given before, at run.yaml:1:9");
+  expect_part(refusal("train: {lr: 1, lr: 1}"), "run.yaml:1:16: `lr` was given before, at run.yaml:1:9");
 }
 
-TEST(Config, AnchorsAliasesAndTagsAreRefused) {
-  expect_part(refusal("seed: &a 1"), "anchors and aliases are not read");
-  expect_part(refusal("train: &a {lr: 1}"), "anchors and aliases are not read");
-  expect_part(refusal("train: {milestones: &a [1]}"), "anchors and aliases are not read");
-  expect_part(refusal("data: {root: &a}"), "anchors and aliases are not read");
-  expect_part(refusal("&a seed: 1\nmodel: {classes: *a}"), "anchors and aliases are not read");
+TEST(Config, TagsAreRefused) {
   expect_part(refusal("seed: !!int 1"), "run.yaml:1:");
   expect_part(refusal("data: {root: !include x}"), "YAML tag `!include` is not read");
-  expect_part(refusal("!x {seed: 1}"), "YAML tag `!x` is not read");
+}
+
+TEST(Config, AliasesRepeatAValue) {
+  EXPECT_EQ(parse("seed: &a 7\nmodel: {classes: *a}").model.classes, 7);
+  // Each level has the one below it twice: nothing walks through all of them.
+  std::string bomb = "a0: &a0 {seed: 1}\n";
+  for (int i = 1; i < 60; ++i) {
+    const std::string n = std::to_string(i), below = "*a" + std::to_string(i - 1);
+    bomb += "a" + n + ": &a" + n + " {x: " + below + ", y: " + below + "}\n";
+  }
+  expect_part(refusal(bomb), "unknown key `a0`");
 }
 
 TEST(Config, BombsAreRefusedBeforeTheyGrow) {
@@ -180,11 +185,11 @@ TEST(Config, BombsAreRefusedBeforeTheyGrow) {
     for (int i = 0; i < count; ++i) text += part;
     return text;
   };
-  expect_part(refusal(repeated("[", 500'000)), "run.yaml:1:1: a list");
+  expect_part(refusal(repeated("[", 500'000)), "run.yaml:1:");
   expect_part(refusal(repeated("{", 500'000)), "run.yaml:1:");
-  expect_part(refusal(repeated("{a: ", 200'000)), "a mapping where a key is expected");
+  expect_part(refusal(repeated("{a: ", 200'000)), "run.yaml:1:");
   expect_part(refusal("train: {milestones: " + repeated("[", 500'000)), "run.yaml:1:");
-  expect_part(refusal(repeated("- ", 500'000)), "a list");
+  expect_part(refusal(repeated("- ", 500'000)), "run.yaml:1:");
   expect_part(refusal(repeated("? ", 500'000)), "run.yaml:1:");
   expect_part(refusal(repeated("? - ", 200'000)), "run.yaml:1:");
   expect_part(refusal(repeated("x", 1000) + ": 1"), "xxx...`; there are seed, model,");
@@ -204,7 +209,6 @@ TEST(Config, OnlyUtf8Text) {
 }
 
 TEST(Config, KeysThatContradictEachOther) {
-  expect_part(refusal("data: {name: cifar10}"), "run.yaml:1:8: `data.name` cifar10 needs `data.root`");
   expect_part(refusal("train: {schedule: multi_step}"), "multi_step needs `train.milestones`");
   expect_part(refusal("train: {milestones: [5, 5]}"), "run.yaml:1:9: `train.milestones`: epochs do not rise");
   expect_part(refusal("data: {mean: [0.5]}"), "run.yaml:1:8: `data.mean`: length 1");

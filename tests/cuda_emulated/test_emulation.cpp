@@ -1,5 +1,4 @@
 // The emulator that proves the CUDA kernels, itself: it must run what a GPU runs, and refuse what a GPU would hang on.
-#define OCTET_EMULATED
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,9 +8,8 @@
 #include <vector>
 
 #include "kernels/backend.h"
-#include "kernels/cuda/emulation/emulation.h"
 #include "kernels/cuda/in_order.h"
-#include "kernels/cuda/primitives.h"
+#include "tests/cuda_emulation/device.h"
 
 namespace octet::cuda {
 namespace {

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "comm/transports.h"
-#include "kernels/cuda/emulation/device_memory.h"
 #include "src/train/trainer.h"
+#include "tests/cuda_emulation/device_memory.h"
 
 namespace octet {
 namespace {

@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "kernels/cuda/cuda_backend.h"
-#include "kernels/cuda/emulation/device_memory.h"
 #include "tests/cuda/compare.h"
+#include "tests/cuda_emulation/device_memory.h"
 
 namespace octet::test {
 namespace {

@@ -1,15 +1,13 @@
 // Races of CUDA kernels: what the detector finds and what it leaves alone. The program runs tests/cuda under it as
 // well, and fails where it finds a race in one of octet's kernels.
-#define OCTET_EMULATED
 #include <gtest/gtest.h>
 
 #include <cstdio>
 #include <vector>
 
-#include "kernels/cuda/emulation/emulation.h"
-#include "kernels/cuda/emulation/races.h"
-#include "kernels/cuda/primitives.h"
 #include "kernels/cuda/runtime.h"
+#include "tests/cuda_emulation/device.h"
+#include "tests/cuda_emulation/races.h"
 
 namespace octet::cuda {
 

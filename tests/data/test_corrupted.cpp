@@ -80,7 +80,7 @@ TEST_F(Corrupted, EveryReaderSkipsOrStopsInBoundedMemory) {
   int64_t read = 0;
   for (int64_t step = 0; step < all / config_.data.batch; ++step) {
     const Batch& batch = loader->next();
-    read += config_.data.batch - std::count(batch.labels, batch.labels + config_.data.batch, -1);
+    read += config_.data.batch - std::count(batch.targets.labels, batch.targets.labels + config_.data.batch, -1);
   }
   EXPECT_LE(sets.train->skipped(), bad_);
   EXPECT_EQ(read, all / config_.data.batch * config_.data.batch - sets.train->skipped());

@@ -243,9 +243,9 @@ TEST_F(ImageFolder, LoadsAroundBadImages) {
   loader->start(0);
   for (int step = 0; step < 4; ++step) {
     const Batch& batch = loader->next();
-    EXPECT_EQ(std::count(batch.labels, batch.labels + 3, -1), 1);
-    EXPECT_EQ(std::count(batch.labels, batch.labels + 3, 0), 1);
-    EXPECT_EQ(std::count(batch.labels, batch.labels + 3, 1), 1);
+    EXPECT_EQ(std::count(batch.targets.labels, batch.targets.labels + 3, -1), 1);
+    EXPECT_EQ(std::count(batch.targets.labels, batch.targets.labels + 3, 0), 1);
+    EXPECT_EQ(std::count(batch.targets.labels, batch.targets.labels + 3, 1), 1);
   }
   EXPECT_EQ(sets.train->skipped(), 1);
 }

@@ -4,7 +4,7 @@
 #include <ctime>
 #include <thread>
 
-#include "src/data/order.h"
+#include "src/data/loader.h"
 #include "tests/data/support.h"
 
 namespace octet {
@@ -30,7 +30,7 @@ class Numbers : public Dataset {
     std::this_thread::sleep_for(sleeps);
     for (const int64_t start = thread_clock(); thread_clock() - start < works.count();) continue;
     if (dawdle) std::this_thread::sleep_for(std::chrono::microseconds(index * 7919 % 50));
-    REQUIRE(index != throws_at, "mend it", "picture-", index, ".jpg is bad");
+    REQUIRE(index != throws_at, "fix it", "picture-", index, ".jpg is bad");
     if (index == skips_at) return false;
     pixels[0] = static_cast<float>(index);
     pixels[1] = training ? static_cast<float>(seed) : -1;
@@ -53,7 +53,7 @@ struct Copy {
 };
 Copy copy(const Batch& batch, int64_t numbers = 3) {
   return {{batch.images, batch.images + batch.count * numbers},
-          {batch.labels, batch.labels + batch.count},
+          {batch.targets.labels, batch.targets.labels + batch.count},
           batch.epoch,
           batch.step,
           batch.first};
@@ -158,7 +158,7 @@ TEST(Loader, EvaluationCoversEachSampleOnce) {
               const int64_t index = b * 24 + batch.first + i;
               EXPECT_EQ(batch.images[i * 3], static_cast<float>(index % samples));
               EXPECT_EQ(batch.images[i * 3 + 1], -1);
-              EXPECT_EQ(batch.labels[i], index < samples ? index % 7 : -1);
+              EXPECT_EQ(batch.targets.labels[i], index < samples ? index % 7 : -1);
               if (index < samples) ++seen[index];
             }
           }
@@ -188,7 +188,7 @@ TEST(Loader, GivesSkippedSamplesNoLabel) {
   const auto loader = make_loader(data, false, 10, 0, 1, 2, 1);
   loader->start(0);
   const Batch& batch = loader->next();
-  for (int64_t i = 0; i < 10; ++i) EXPECT_EQ(batch.labels[i], i == 4 ? -1 : i % 7);
+  for (int64_t i = 0; i < 10; ++i) EXPECT_EQ(batch.targets.labels[i], i == 4 ? -1 : i % 7);
   EXPECT_EQ(batch.images[4 * 3], 0);
 }
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "src/data/order.h"
+#include "src/data/loader.h"
 
 namespace octet {
 namespace {

@@ -113,8 +113,10 @@ TEST(OpenDatasets, RefusesWhatDoesNotFit) {
               {"model.classes is 100", "10 classes", "set model.classes to 10"});
   expect_says(refused([](Config& c) { c.data.samples = 64; }), {"data.batch is 128", "only 64 images"});
   expect_says(refused([](Config& c) { c.data.image_size = 64; }), {"data.image_size is 64", "32 x 32"});
-  expect_says(refused([](Config& c) { c.data.name = "mnist"; }), {"no data set 'mnist'", "cifar10"});
-  expect_says(refused([](Config& c) { c.data.name = "cifar10", c.data.samples = 256; }), {"data.samples is 256"});
+  expect_says(refused([](Config& c) { c.data.name = "mnist"; }), {"no data source `mnist`", "cifar10"});
+  expect_says(refused([](Config& c) { c.data.name = "cifar10"; }), {"cifar10 needs `data.root`"});
+  expect_says(refused([](Config& c) { c.data.name = "cifar10", c.data.root = "x", c.data.samples = 256; }),
+              {"data.samples is 256"});
 }
 
 }  // namespace

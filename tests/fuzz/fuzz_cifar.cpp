@@ -2,7 +2,7 @@
 #include <cstdlib>
 
 #include "kernels/base/error.h"
-#include "src/data/sources.h"
+#include "src/data/pixels.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;

@@ -6,6 +6,7 @@
 #include "kernels/cpu/conv_table.h"
 #include "kernels/cpu/cpu_backend.h"
 #include "src/graph/arena.h"
+#include "tests/emulated/kernels.h"
 #include "tests/graph/harness.h"
 
 namespace octet {

@@ -31,7 +31,7 @@ SMALL = {"data.samples": 256, "data.batch": 32, "data.workers": 1, "train.epochs
 
 
 def environment():
-    """The caller's, without what an outer launcher left there."""
+    """The caller's environment, without the variables of an outer launcher."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("OMPI_COMM", "PMI_", "PMIX_"))}
     return {**kept, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_pml": "ob1",
             "OMPI_MCA_btl": "self,vader,tcp", "NO_COLOR": "1"}
@@ -42,12 +42,12 @@ def with_settings(settings):
 
 
 def on_ranks(ranks, *options):
-    """The words before octet's: nothing for one rank."""
+    """The words of the launcher, before those of octet; none for one rank."""
     return [MPIRUN, "--bind-to", "none", "--oversubscribe", *options, "-n", str(ranks)] if ranks > 1 else []
 
 
 def descendants(ancestor):
-    """The process ids of all that a process started, and of all that those started."""
+    """The process ids of the children of a process, and of their children."""
     children = {}
     for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -71,7 +71,7 @@ def alive(process):
 
 
 class Job:
-    """A command that runs; its output goes to files, so that it never waits for a reader."""
+    """A running command. Its output goes to files, so that it never waits for a reader."""
 
     def __init__(self, command, directory, limit=None):
         self.command = [str(word) for word in command]
@@ -111,7 +111,7 @@ class Job:
         return found
 
     def kill(self):
-        """SIGKILL to all of it at once, as when the power of a host fails."""
+        """Sends SIGKILL to all processes of the job at once, as when a host loses power."""
         for process in self.processes():
             try:
                 os.kill(process, signal.SIGKILL)
@@ -120,7 +120,7 @@ class Job:
         self.process.wait(SECONDS)
 
     def wait(self, seconds=SECONDS):
-        """The exit code; AssertionError if it does not end in time, or if something of it goes on after it."""
+        """The exit code. AssertionError: the job does not end in time, or a process of it is left."""
         self.processes()
         try:
             code = self.process.wait(seconds)
@@ -156,13 +156,13 @@ class Case(unittest.TestCase):
         return self.jobs[-1]
 
     def octet(self, *arguments, ranks=1, code=0):
-        """Runs it to its end, which must be this exit code ("failure": any but 0)."""
+        """Runs octet to its end, which must be this exit code ("failure": any but 0)."""
         job = self.launch([*on_ranks(ranks), OCTET, *arguments])
         self.expect(job, code)
         return job
 
     def start(self, run, ranks=1, resume=False, limit=None, **settings):
-        """Starts training in this run directory; settings as train__lr=0.1."""
+        """Starts a training in this run directory; settings as train__lr=0.1."""
         return self.launch([*on_ranks(ranks), *self.words(run, **settings), *(["--resume"] if resume else [])], limit)
 
     def words(self, run, **settings):
@@ -192,7 +192,7 @@ class Case(unittest.TestCase):
         return json.loads((self.run_path(run) / "result.json").read_text())
 
     def metrics(self, run):
-        """The complete lines; a job that trains may be writing another."""
+        """The complete lines. A job that trains may be writing another."""
         try:
             text = (self.run_path(run) / "metrics.jsonl").read_text()
         except FileNotFoundError:

@@ -14,12 +14,12 @@ from harness import OCTET, RECIPE, Case, main, on_ranks, with_settings
 
 
 def file_limit(size):
-    """No file of the job may grow beyond it, as on a full disk. ResNet-20: a checkpoint has 2.2 MB, weights 1.1 MB."""
+    """A limit on the size of each file, as on a full disk. ResNet-20: a checkpoint has 2.2 MB, weights 1.1 MB."""
     return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
 
 def write_png(path, side, shade):
-    """A gray picture."""
+    """A gray image."""
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
     head, rows = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0), (b"\0" + bytes([shade]) * 3 * side) * side
@@ -38,7 +38,7 @@ class FullDisk(Case):
         self.assertEqual(self.result("full")["weights_sha256"], expected)
 
     def test_stop_without_a_checkpoint_is_an_error(self):
-        """A requeued job would lose what the stopped one has done, time after time."""
+        """A requeued job would lose the steps of the stopped one, again and again."""
         self.train("full", train__steps=6)
         job = self.start("full", resume=True, limit=file_limit(1_600_000), train__steps=1000)
         self.wait_for_step(job, "full", 8)
@@ -48,7 +48,7 @@ class FullDisk(Case):
         self.assertEqual(self.checkpoints("full"), [6])
 
     def test_refused_weights_are_an_error(self):
-        """The result cannot be kept: that is a failure, and the checkpoints stay."""
+        """The result cannot be written: the training fails, and its checkpoints remain."""
         self.train("full", train__steps=8)
         job = self.train("full", code=1, resume=True, limit=file_limit(500_000))
         self.assertRegex(job.err, "weights.safetensors.*File too large\n.*to mend: check the free space")
@@ -57,7 +57,7 @@ class FullDisk(Case):
 
 class Damaged(Case):
     def damage(self, run, change):
-        """Changes the newest of the checkpoints 3, 6, 9; the resumed run must say so, and go on from 6."""
+        """Changes the newest of the checkpoints 3, 6 and 9. The resumed run must report it, and continue from 6."""
         expected = self.weights_of("whole")
         self.train(run, train__steps=9, checkpoint__every_steps=3)
         newest = self.checkpoint_path(run, 9)
@@ -79,7 +79,7 @@ class Damaged(Case):
 
 
     def test_none_that_can_be_used(self):
-        """Nothing is begun anew over them."""
+        """No new training starts in their directory."""
         self.train("all", train__steps=6, checkpoint__every_steps=3)
         for path in (self.run_path("all") / "checkpoints").glob("step-*"):
             path.write_bytes(path.read_bytes()[:1000])
@@ -125,7 +125,7 @@ class RunDirectory(Case):
         self.assertIn("begun with `", job.err)  # what was skipped would have stopped it
 
     def write_pictures(self, name, count):
-        """A folder of two classes, `count` pictures in each split of each. Returns the settings that read it."""
+        """A folder of two classes, with `count` images in each split of each. Returns the settings that read it."""
         for folder in "train/a", "train/b", "val/a", "val/b":
             (self.directory / name / folder).mkdir(parents=True)
             for picture in range(count):
@@ -150,7 +150,7 @@ class RunDirectory(Case):
         self.assertTrue((packed / "train.pack").exists())
 
     def test_batches_without_a_readable_picture(self):
-        """Of a few small batches it is chance; of many in a row it is missing data."""
+        """A few small batches without an image are chance; many in a row are missing data."""
         settings = self.write_pictures("bad", 6) | {"data__batch": 2, "data__bad_images": "skip", "train__steps": 0,
                                                     "train__epochs": 1}
         train = sorted((self.directory / "bad" / "train").glob("*/*.png"))
@@ -168,7 +168,7 @@ class RunDirectory(Case):
             self.assertRegex(job.err, "step 10: no image of the last 10 batches could be read\n.*to mend: see whether")
 
     def test_other_data(self):
-        """Ranks that count other steps would wait for each other; a resumed run would train on something else."""
+        """Ranks with different data would wait for each other; a resumed run would train on other data."""
         self.write_pictures("two", 12)
         settings = self.write_pictures("one", 16) | {"data__batch": 8, "train__steps": 2}
         self.train("one", **settings)

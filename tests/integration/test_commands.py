@@ -18,7 +18,7 @@ PHASES = {"data_wait", "forward", "backward_data", "backward_weight", "exchange"
 
 class Commands(Case):
     def test_eval_reproduces_the_result(self):
-        """With as many ranks: an activation's scale is that of the images of one rank's batch."""
+        """With the same number of ranks: the scale of an activation depends on the batch of a rank."""
         for ranks in 1, 2:
             run = f"trained{ranks}"
             self.train(run, ranks=ranks, data__samples=1024, train__steps=40)
@@ -75,7 +75,7 @@ class Commands(Case):
         self.assertIn("scalar", self.octet("bench", "kernels", "--filter", "64x64@8/affine_forward", "--set", "backend.isa=scalar").out)
 
     def test_bench_peer_finds_the_comparison(self):
-        """Without PyTorch: what is wrong is said before anything is measured."""
+        """Without PyTorch: mistakes are reported before anything is measured."""
         self.assertIn("no network vgg16: choose from resnet20", self.octet("bench", "--peer", "vgg16", code=2).err)
         self.assertIn("bench/peers/compare.py", self.octet("bench", "--peer", "--set", "seed=2", code=2).err)
 
@@ -107,7 +107,7 @@ class Wire(Case):
 
 
 def on_terminal(command, columns, **variables):
-    """What a command writes to a terminal of so many columns."""
+    """The output of a command on a terminal with `columns` columns."""
     try:
         outer, inner = pty.openpty()
     except OSError as error:  # a container without /dev/pts
@@ -157,7 +157,7 @@ class ProgressOnTerminal(Case):
         self.expect_plain(job.out)
 
     def test_plain_lines_from_mpirun_to_file(self):
-        """Open MPI gives the ranks a terminal even then, one without a width."""
+        """Open MPI gives the ranks a terminal without a width."""
         job = self.launch([*on_ranks(2), OCTET, *self.words])
         self.expect(job, 0)
         self.expect_plain(job.out)

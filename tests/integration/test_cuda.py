@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The CUDA backend, emulated, in the real program: its weights are the CPU's, alone and over ranks.
+"""The CUDA backend, emulated, in the real program: its weights equal the CPU's, on one rank and on two.
 
 environment: OCTET  here the program that is linked with the emulated device, octet_emulated
              NCCL   OFF where it is built without NCCL (default: ON)

@@ -29,7 +29,7 @@ class Determinism(Case):
         self.assertEqual(one, self.weights_of("two", backend__threads=2))
 
     def test_fp32_repeats(self):
-        """On as many threads: oneDNN's sums depend on their number."""
+        """With the same number of threads: sums of oneDNN depend on it."""
         one = self.weights_of("one", policy__name="fp32", train__steps=4)
         self.assertEqual(one, self.weights_of("two", policy__name="fp32", train__steps=4))
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Jobs that are killed, signalled, or lose a rank: they end in bounded time, and a resumed one loses nothing."""
+"""Jobs that are killed, signalled, or lose a rank: they end in bounded time, and a resumed job loses nothing."""
 
 import os
 import pathlib
@@ -51,7 +51,7 @@ class Killed(Case):
 
 class Signalled(Case):
     def interrupt(self, run, send, ranks):
-        """send(job) once training is under way; the job must checkpoint, say so once, and go on with --resume."""
+        """Calls send(job) during training. The job must write a checkpoint, report it once, and continue with --resume."""
         expected = self.weights_of("whole", ranks=ranks, train__steps=STEPS)
         job = self.start(run, ranks=ranks, train__steps=STEPS)
         self.wait_for_step(job, run, 4)
@@ -74,7 +74,7 @@ class Signalled(Case):
         self.interrupt("term", lambda job: job.process.send_signal(signal.SIGTERM), ranks=1)
 
     def test_usr1_during_start_up(self):
-        """It is heeded while the network is built, before there is a run directory."""
+        """A signal also stops a job that builds its network, before it has a run directory."""
         settings = {"model__name": "resnet50", "policy__name": "fp32", "data__batch": 2, "train__steps": 3}
         job = self.start("early", **settings)
         status = pathlib.Path(f"/proc/{job.process.pid}/status")
@@ -93,7 +93,7 @@ class Signalled(Case):
         self.interrupt("rank1", lambda job: os.kill(job.ranks()[1], signal.SIGUSR1), ranks=2)
 
     def test_signal_during_the_test(self):
-        """Whoever stops a job may not wait for the test of its epoch; the resumed one begins with it."""
+        """A stopped job does not run the test of its epoch; the resumed job begins with it."""
         settings = {"ranks": 2, "train__steps": 2, "data__samples": 20480}  # two short steps, then 5120 images, for seconds
         job = self.start("tested", **settings)
         self.wait_for_step(job, "tested", 1)
@@ -110,7 +110,7 @@ class Signalled(Case):
         self.assertEqual(self.result("tested")["loss"], self.result("whole")["loss"])
 
     def test_nobody_reads_what_it_says(self):
-        """`| tee log` dies of the Ctrl-C that asks for a checkpoint."""
+        """`| tee log` ends at the Ctrl-C that asks for a checkpoint."""
         for run, program in ("alone", [OCTET]), ("script", ["env", f"OCTET={OCTET}", ROOT / "launch/mpirun.sh", "-n", "2"]):
             words = [*program, "train", RECIPE, "--run", self.run_path(run), *with_settings({**SMALL, "train.log_every_steps": 1})]
             job = self.launch(["bash", "-c", '"$@" 2>&1 | true; exit ${PIPESTATUS[0]}', "bash", *words])

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Mistakes of users: the exit code says whose they are, one message says where, what, and how to mend it."""
+"""Mistakes of users: the exit code shows that it is one, and one message says where, what, and how to fix it."""
 
 import os
 
@@ -10,14 +10,14 @@ CIFAR_BYTES = 10000 * (1 + 3 * 32 * 32)
 
 
 class Mistakes(Case):
-    def mistake(self, code, what, mend, *settings, ranks=(1, 2)):
-        """One message on one rank and on two, with `what` and `mend` (regular expressions), and the exit code."""
+    def mistake(self, code, what, fix, *settings, ranks=(1, 2)):
+        """One message on one rank and on two, with `what` and `fix` (regular expressions), and the exit code."""
         for count in ranks:
             job = self.octet("train", RECIPE, "--run", self.run_path(f"ranks{count}"),
                              *(word for setting in settings for word in ("--set", setting)), ranks=count, code=code)
             self.assertEqual(job.err.count("octet: error"), 1, job)
             self.assertEqual(job.err.count("to mend:"), 1, job)
-            self.assertRegex(job.err, rf"(?s)octet: error.*{what}.*to mend: .*{mend}", job)
+            self.assertRegex(job.err, rf"(?s)octet: error.*{what}.*to mend: .*{fix}", job)
 
     def test_unknown_key(self):
         self.mistake(2, "unknown key `train.lrate`; nearest: `train.lr`", "help keys", "train.lrate=0.1")
@@ -85,7 +85,7 @@ class Mistakes(Case):
             self.assertRegex(job.err, "cannot create (?s:.*)to mend: .*--run")
 
     def test_one_rank_alone_fails(self):
-        """Rank 1 has another configuration: it speaks, and the job ends."""
+        """Rank 1 has a wrong configuration: it reports the mistake, and the job ends."""
         command = [*on_ranks(2), "sh", "-c", f'exec "{OCTET}" plan "{RECIPE}" --set model.classes='
                    '$([ "$OMPI_COMM_WORLD_RANK" = 1 ] && echo many || echo 10)']
         job = self.launch(command)
@@ -93,7 +93,7 @@ class Mistakes(Case):
         self.assertIn("octet: error on rank 1", job.err)
 
     def test_ranks_must_be_configured_alike(self):
-        """Else one would wait for the other where that never comes; what belongs to a host may differ."""
+        """Ranks with different configurations would wait for each other forever. Settings of a host may differ."""
         of_rank = '$([ "$OMPI_COMM_WORLD_RANK" = 1 ] && echo {} || echo {})'
         for key, one, zero, code in ("train.steps", 3, 4, 2), ("data.workers", 1, 2, 0):
             command = [*on_ranks(2), "sh", "-c", f'exec "{OCTET}" plan "{RECIPE}" --set {key}={of_rank.format(one, zero)}']

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every switch of the policy, the storage and the exchange trains end to end, and changes what is trained."""
+"""Every setting of the policy, the storage and the exchange trains end to end, and changes the weights."""
 
 import json
 import math
@@ -11,7 +11,6 @@ SWITCHES = {
     "lr_scale": {"policy__lr_scale__enabled": "false"},
     "quantize_first": {"policy__quantize_first": "true"},
     "quantize_last": {"policy__quantize_last": "true"},
-    "grad_weight": {"policy__grad_weight": "real"},
     "weight_bits": {"policy__bits__weight": 4},
     "activation_bits": {"policy__bits__activation": 4},
     "gradient_bits": {"policy__bits__gradient": 4},
@@ -28,6 +27,8 @@ EXCHANGES = {
     "int8": {"comm__exchange": "int8"},
     "fp32": {"comm__exchange": "fp32"},
 }
+
+
 class Switches(Case):
     def trained(self, run, **settings):
         weights = self.weights_of(run, train__steps=5, **settings)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The rival policies and the larger networks train; what does not fit a policy is refused by name."""
+"""The rival policies and the larger networks train. A network that does not fit a policy is refused with a reason."""
 
 import math
 
@@ -26,7 +26,7 @@ class Rivals(Case):
                 self.expect_falling_loss(policy, share)
 
     def test_clips_of_errors_are_resumed_and_equal_on_ranks(self):
-        """DAI8 remembers clips: they are in checkpoints, and not in the weights' file."""
+        """DAI8 keeps clips between steps: they are in checkpoints, and not in the file of weights."""
         for ranks in 1, 2:
             name = f"dai8-{ranks}"
             whole = self.weights_of(f"whole-{name}", policy__name="dai8", ranks=ranks)

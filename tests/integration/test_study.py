@@ -41,7 +41,7 @@ class Studies(Case):
         self.assertAlmostEqual(rows[1]["drop"], rows[0]["mean"] - rows[1]["mean"])
         again = self.octet("study", study, "--directory", out, code=1)
         self.assertEqual((again.out.count("finished"), again.out.count("started")), (2, 0), again)
-        self.assertRegex(again.out, "failed    lost-seed1: octet: error.*nowhere.safetensors.*; --again tries it anew")
+        self.assertRegex(again.out, "failed    lost-seed1: octet: error.*nowhere.safetensors.*; --again tries again")
         # Another grid in the same place does not mix with its results.
         for before, after in ("train.epochs: 2", "train.epochs: 3"), ("set: {", "set: {train.steps: 2, "):
             study.write_text(STUDY.replace(before, after))
@@ -53,7 +53,7 @@ class Studies(Case):
             self.assertIn("Left out", table)
         study.write_text(STUDY)
         (out / "fp32-seed1" / "config.yaml").write_text("no_key: 1\n")
-        self.assertIn("its settings are not known", self.octet("study", study, "--directory", out, code=1).out)
+        self.assertIn("it cannot be compared", self.octet("study", study, "--directory", out, code=1).out)
 
         page = self.octet("inspect", out / "int8-seed1").out.strip()
         html = open(page, encoding="utf-8").read()
@@ -115,7 +115,7 @@ class Studies(Case):
         self.assertEqual((out / "int8-seed1" / "train.log").read_text().count("stopped by a signal"), 2)
 
     def test_goes_on(self):
-        """Where another study began a run after this one looked, nobody reads on, and octet is built anew meanwhile."""
+        """Another study began a run after this one looked, the reader of the output is gone, and octet is rebuilt meanwhile."""
         study, out, octet = self.directory / "tiny.yaml", self.directory / "on", self.directory / "octet"
         study.write_text(STUDY.replace("train.epochs: 2", "train.steps: 1"))
         self.octet("study", study, "--directory", out, "--only", "fp32")
@@ -156,7 +156,7 @@ class Studies(Case):
             os.kill(job.process.pid, signal.SIGTERM)
         self.assertEqual(job.wait(), 85, job)
         self.assertEqual(job.out.count("started"), 1, job)
-        self.assertIn("stopped; the same command goes on", job.out)
+        self.assertIn("stopped; the same command continues", job.out)
         self.assertIn("| fp32 | 1/1 |", (out / "table.md").read_text())
 
     def test_says_why_a_run_failed_this_time(self):
@@ -171,7 +171,7 @@ class Studies(Case):
 
     def test_refuses_what_it_would_misread(self):
         study = self.directory / "w.yaml"
-        for text, word in (STUDY + "set: {train.lr: 0.7}\n", "`set` stands here twice"), (STUDY + "seeds: []\n", "empty"):
+        for text, word in (STUDY + "set: {train.lr: 0.7}\n", "`set` was given before"), (STUDY + "seeds: []\n", "empty"):
             study.write_text(text)
             self.assertIn(word, self.octet("study", study, "--list", code=2).err)
         study.write_text(STUDY)

@@ -6,6 +6,7 @@
 
 #include "kernels/cpu/conv.h"
 #include "kernels/cpu/conv_table.h"
+#include "tests/emulated/kernels.h"
 #include "tests/kernels/cases.h"
 
 namespace octet {

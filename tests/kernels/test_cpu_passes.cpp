@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 
+#include "kernels/cpu/isa.h"
 #include "kernels/cpu/passes.h"
 #include "kernels/reference/reference_backend.h"
 #include "tests/kernels/cases.h"
@@ -99,7 +100,7 @@ TEST(CpuPasses, RandomBitsAreThoseOfTheDefinition) {
     for (const uint64_t group :
          {uint64_t{0}, uint64_t{5}, uint64_t{0xFFFFFFF}, uint64_t{0x10000000}, uint64_t{1} << 40}) {
       std::vector<uint16_t> bits(3 * 256);
-      cpu::passes_of(isa).random_bits(key, group, 3, bits.data());
+      cpu::row_of(isa).passes->random_bits(key, group, 3, bits.data());
       for (uint64_t i = 0; i < bits.size(); ++i)
         ASSERT_EQ(bits[i], random_bits16(key, group * 256 + i)) << name_of(isa) << " group " << group << " bit " << i;
     }

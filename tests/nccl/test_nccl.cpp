@@ -7,8 +7,8 @@
 #include "comm/nccl_library.h"
 #include "comm/transports.h"
 #include "kernels/base/error.h"
-#include "kernels/cuda/emulation/device_memory.h"
 #include "tests/cuda/exchange_cases.h"
+#include "tests/cuda_emulation/device_memory.h"
 
 namespace octet::test {
 namespace {

@@ -92,7 +92,7 @@ TEST_F(Study, MistakesAreNamed) {
   refuse(good, "[1, 2]\ngrid", "many\ngrid", "seeds");
   refuse(good, "network: {", "network: [", "YAML");
   refuse(good, "[1, 2]\ngrid", "[]\ngrid", "empty");
-  refuse(good, "grid:", "seeds: [3]\ngrid:", "twice");
+  refuse(good, "grid:", "seeds: [3]\ngrid:", "was given before");
   refuse(good, "resnet20: {model.name: resnet20}", "resnet20: {seed: 3}", "one seed");
   refuse(good, "model.name: resnet20", "model.name: resnet21", "resnet21");
   refuse(good, "policy.name: fp32", "policy.name: wage, train.momentum: 0, train.decay: 0", "has a norm");
@@ -219,6 +219,36 @@ TEST_F(StudyOfRuns, ResultsOfOtherRanksAreLeftOut) {
   finish(0, {{100, 0.9}}, 2);
   write();
   EXPECT_NE(text("table.md").find("- resnet20-fp32-seed1: `ranks: 2` then, `ranks: 1` now"), std::string::npos);
+}
+
+TEST_F(StudyOfRuns, AnEditedResultOrRecordIsNamed) {
+  finish(0, {{100, 0.9}});
+  std::ofstream(root_ / plan_.runs[0].name / "result.json") << "{\"top1\": \"high\"}";
+  write();
+  EXPECT_NE(text("table.md").find("result.json:1: octet did not write `top1`"), std::string::npos) << text("table.md");
+  finish(0, {{100, 0.9}});
+  for (const char* record :
+       {"{\"step\": 1, \"kind\": [], \"top1\": 0.5}", "{\"step\": 1, \"kind\": \"test\", \"top1\": \"a\"}"}) {
+    std::ofstream(root_ / plan_.runs[0].name / "metrics.jsonl") << record;
+    try {
+      write();
+      ADD_FAILURE() << "no error for " << record;
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("metrics.jsonl:1: octet did not write"), std::string::npos)
+          << error.what();
+    }
+  }
+}
+
+// The first metric of a result is the one that a study compares.
+TEST_F(StudyOfRuns, OtherTasksHaveOtherMetrics) {
+  const fs::path directory = tested(0, {});
+  std::ofstream(directory / "result.json") << "{\"mAP\": 0.371, \"loss\": 1.5, \"ranks\": 1}";
+  std::ofstream(directory / "metrics.jsonl") << "{\"step\": 1, \"kind\": \"test\", \"mAP\": 0.371, \"loss\": 1.5}\n";
+  write();
+  EXPECT_NE(text("table.md").find("| test mAP |"), std::string::npos) << text("table.md");
+  EXPECT_NE(text("table.md").find("| resnet20 | fp32 | 1/2 | 0.37 |"), std::string::npos) << text("table.md");
+  EXPECT_EQ(nlohmann::json::parse(text("results.json"))["rows"][0]["mAP"][0], 0.371);
 }
 
 }  // namespace

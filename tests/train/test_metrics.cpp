@@ -238,6 +238,14 @@ TEST_F(Metrics, AFullDiskWarnsAndTrainingGoesOn) {
   EXPECT_EQ(steps_of(file(kEvents)).back(), 11);
 }
 
+TEST_F(Metrics, ARecordThatWasEditedIsNamed) {
+  write_file(directory / "metrics.jsonl", "{\"step\":1,\"kind\":\"train\"}\n{\"step\":2,\"kind\":5}\n");
+  const MetricsWriter writer(directory.path(), 3);
+  EXPECT_PART(refusal([&] { writer.holds(2, "test"); }), "metrics.jsonl:2: octet did not write this record");
+  write_file(directory / "clips.jsonl", "{\"step\":\"one\"}\n");
+  EXPECT_PART(refusal([&] { MetricsWriter(directory.path(), 3); }), "clips.jsonl:1: ");
+}
+
 TEST_F(Metrics, NeedsItsDirectory) {
   EXPECT_PART(refusal([&] { MetricsWriter(directory / "none", -1); }), "metrics.jsonl.tmp': open: No such file");
 }

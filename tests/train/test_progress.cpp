@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "src/tasks/task.h"
+#include "src/tasks/metric_display.h"
 #include "src/train/progress.h"
 #include "src/train/result.h"
 #include "src/version.h"
@@ -67,11 +67,10 @@ TEST(Progress, LiveLineDoesNotFlood) {
   progress.epoch({});
 }
 
-TEST(Task, ShowsHeadlinesOrAll) {
-  const Task& task = task_of({});
-  const Scalars figures = {{"loss", 1.2344}, {"top1", 0.567}, {"top5", 0.9}, {"unknown", 1}};
-  EXPECT_EQ(show(task, figures, 1, false, "  "), "loss 1.234  top-1 56.7 %");
-  EXPECT_EQ(show(task, figures, 2, true, " "), "loss 1.2344 top-1 56.70 % top-5 90.00 %");
+TEST(MetricDisplay, ShowsTheMainMetricsOrAll) {
+  const Scalars figures = {{"loss", 1.2344}, {"top1", 0.567}, {"top5", 0.9}};
+  EXPECT_EQ(show(figures, 1, false, "  "), "loss 1.234  top-1 56.7 %");
+  EXPECT_EQ(show(figures, 2, true, " "), "loss 1.2344 top-1 56.70 % top-5 90.00 %");
 }
 
 TEST(Progress, EpochLineStays) {
@@ -115,14 +114,14 @@ TEST(Progress, ClockText) {
 TEST(Result, IsWrittenAsAWhole) {
   TemporaryDirectory directory;
   Result result;
-  result.figures = {{"loss", 0.5}, {"top1", 0.9125}};
+  result.metrics = {{"top1", 0.9125}, {"top5", 0.995}, {"loss", 0.31}};
   result.steps = 11700;
   result.isa = "avx512_vnni";
   result.arena_bytes = uint64_t{1} << 40;
   result.commit = commit;
   write_result(directory.path(), result);
   const auto json = nlohmann::json::parse(read_file(directory / "result.json"));
-  EXPECT_EQ(json.size(), 19u);
+  EXPECT_EQ(json.size(), 20u);
   EXPECT_EQ(json["top1"], 0.9125);
   EXPECT_EQ(json["steps"], 11700);
   EXPECT_EQ(json["isa"], "avx512_vnni");
@@ -133,13 +132,19 @@ TEST(Result, IsWrittenAsAWhole) {
   const std::optional<Result> read = read_result(directory.path());
   ASSERT_TRUE(read);
   EXPECT_EQ(read->steps, 11700);
-  EXPECT_EQ(read->figure("top1"), 0.9125);
-  EXPECT_TRUE(std::isnan(read->figure("top5")));
   EXPECT_EQ(read->arena_bytes, uint64_t{1} << 40);
   EXPECT_EQ(read->isa, "avx512_vnni");
-  for (const char* other : {"", "[]", "{\"steps\": \"many\"}", "{\"steps\": 117"}) {
-    write_file(directory / "result.json", other);
-    EXPECT_FALSE(read_result(directory.path())) << other;
+  ASSERT_EQ(read->metrics.size(), 3u);
+  EXPECT_EQ(read->metrics[0].name, "top1");
+  EXPECT_EQ(read->metrics[0].value, 0.9125);
+  write_file(directory / "result.json", "");
+  EXPECT_FALSE(read_result(directory.path()));
+  for (const auto& [text, part] : {std::pair{"{\n\"steps\": \"many\"}", "result.json:2: octet did not write `steps`"},
+                                   {"{\"top1\":\n[]}", "result.json:1: octet did not write `top1`"},
+                                   {"[]", "result.json:1: "},
+                                   {"{\"steps\": 117", "result.json:1: "}}) {
+    write_file(directory / "result.json", text);
+    EXPECT_PART(refusal([&] { read_result(directory.path()); }), part);
   }
 }
 

@@ -1,0 +1,21 @@
+// The kernels of each instruction set of the CPU backend.
+#pragma once
+#include "kernels/backend.h"
+
+namespace octet::cpu {
+
+struct ContractionKernels;
+struct Passes;
+struct ChunkedSums;
+
+// One row of the table in isa.cpp.
+struct IsaRow {
+  const char* name;
+  bool (*available)();  // on this processor and operating system
+  const ContractionKernels *codes = nullptr, *depthwise = nullptr, *real = nullptr;
+  const Passes* passes = nullptr;
+  const ChunkedSums* chunked = nullptr;
+};
+const IsaRow& row_of(Isa);  // UsageError where this processor cannot run it
+
+}  // namespace octet::cpu

@@ -1,0 +1,203 @@
+// `octet bench kernels`: the bandwidth of memory, and each hot kernel at the sizes of real layers, on all allowed cores
+// or on a GPU.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <thread>
+
+#include "comm/transports.h"
+#include "src/train/rank.h"
+
+namespace octet {
+namespace {
+
+struct Layer {
+  const char* name;
+  int64_t batch, size, in, out;
+  int kernel, stride;
+  int64_t groups;
+};
+constexpr Layer layers[] = {
+    {"resnet20/16x16@32", 128, 32, 16, 16, 3, 1, 1},       {"resnet20/16x32@32s2", 128, 32, 16, 32, 3, 2, 1},
+    {"resnet20/32x32@16", 128, 16, 32, 32, 3, 1, 1},       {"resnet20/32x64@16s2", 128, 16, 32, 64, 3, 2, 1},
+    {"resnet20/64x64@8", 128, 8, 64, 64, 3, 1, 1},         {"resnet50/64x64@56", 16, 56, 64, 64, 3, 1, 1},
+    {"resnet50/64x256@56", 16, 56, 64, 256, 1, 1, 1},      {"resnet50/256x64@56", 16, 56, 256, 64, 1, 1, 1},
+    {"resnet50/128x128@28", 16, 28, 128, 128, 3, 1, 1},    {"resnet50/256x256@14", 16, 14, 256, 256, 3, 1, 1},
+    {"resnet50/512x512@7", 16, 7, 512, 512, 3, 1, 1},      {"mobilenet_v2/24x144@32", 128, 32, 24, 144, 1, 1, 1},
+    {"mobilenet_v2/144x24@32", 128, 32, 144, 24, 1, 1, 1}, {"mobilenet_v2/dw144@32", 128, 32, 144, 144, 3, 1, 144},
+    {"mobilenet_v2/dw384@8", 128, 8, 384, 384, 3, 1, 384},
+};
+
+// Median milliseconds of a call, measured for at least a tenth of a second and five rounds of `calls` calls. The device
+// is waited for once in a round.
+double time_of(Backend& backend, int calls, const std::function<void()>& call) {
+  using Clock = std::chrono::steady_clock;
+  call();
+  backend.synchronize();
+  std::vector<double> times;
+  for (double total = 0; total < 0.1 || times.size() < 5;) {
+    const auto start = Clock::now();
+    for (int i = 0; i < calls; ++i) call();
+    backend.synchronize();
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+    times.push_back(seconds / calls);
+    total += seconds;
+  }
+  std::sort(times.begin(), times.end());
+  return 1e3 * times[times.size() / 2];
+}
+
+class KernelBench {
+ public:
+  KernelBench(Backend& backend, const std::string& filter, bool json)
+      : backend_(backend), filter_(filter), json_(json) {}
+
+  void run(const Layer& layer) {
+    const auto wanted = [&](const char* kernel) { return std::regex_search(say(layer.name, "/", kernel), filter_); };
+    if (std::ranges::none_of(kernels, wanted)) return;
+    ConvProblem problem;
+    const int64_t batch = backend_.host_memory() ? layer.batch : std::max<int64_t>(layer.batch, gpu_batch);
+    problem.x = {batch, layer.size, layer.size, layer.in};
+    const int64_t size = output_extent(layer.size, layer.kernel, layer.stride, layer.kernel / 2);
+    problem.y = {batch, size, size, layer.out};
+    problem.kernel_h = problem.kernel_w = layer.kernel;
+    problem.stride_h = problem.stride_w = layer.stride;
+    problem.pad_h = problem.pad_w = layer.kernel / 2;
+    problem.groups = int(layer.groups);
+
+    buffers_.clear();
+    // Types as in training: unsigned codes behind an activation.
+    const QTensor x = codes(problem.x, DType::u8), y = codes(problem.y, DType::u8);
+    const QTensor w = codes(problem.weight(), DType::s8), error = codes(problem.y, DType::s8);
+    const Tensor convolved = tensor(problem.y, DType::bf16), dy = tensor(problem.y, DType::bf16);
+    const Tensor dx = tensor(problem.x, DType::bf16), dw = tensor(problem.weight(), DType::f32);
+    const std::vector<float> ones(size_t(8 * layer.out), 1.0f);
+    float* const channels = static_cast<float*>(copied(ones.data(), ones.size() * sizeof(float)));
+    const Moments moments{channels, channels + layer.out, channels + 2 * layer.out, channels + 3 * layer.out};
+    const AffineParameters parameters{channels + 4 * layer.out, channels + 5 * layer.out};
+    const Into d_gamma{{channels + 6 * layer.out, {1, 1, 1, layer.out}, DType::f32}};
+    const Into d_beta{{channels + 7 * layer.out, {1, 1, 1, layer.out}, DType::f32}};
+    AffineProblem affine;
+    affine.shape = problem.y;
+    affine.activation = Activation::relu;
+    Encoding activation{.dtype = DType::u8, .qmax = 255},
+        gradient{.dtype = DType::s8, .rounding = Rounding::stochastic};
+    gradient.range = Range::held;
+    const float clip = 1;
+    gradient.held = static_cast<float*>(copied(&clip, sizeof clip));
+    const uint64_t none = 0;
+    auto* const saturated = static_cast<uint64_t*>(copied(&none, sizeof none));
+
+    const std::string prefix = std::string(layer.name) + "/";
+    const double operations = 2.0 * double(problem.products()), y_elements = double(problem.y.elements());
+    const auto bytes = [](auto... tensors) { return double((tensors.bytes() + ...)); };  // each operand moves once
+    report(prefix + "forward", operations, bytes(x.values, w.values, convolved),
+           [&] { backend_.conv_forward(problem, x, w, convolved, moments); });
+    report(prefix + "backward_data", operations, bytes(error.values, w.values, dx),
+           [&] { backend_.conv_backward_data(problem, error, w, {dx}); });
+    report(prefix + "backward_weight", operations, bytes(x.values, error.values, dw),
+           [&] { backend_.conv_backward_weight(problem, x, error, {dw}); });
+    report(prefix + "affine_forward", 0, 3 * y_elements,
+           [&] { backend_.affine_forward(affine, convolved, moments, parameters, {}, activation, {}, y); });
+    report(prefix + "affine_backward", 0, 9 * y_elements, [&] {
+      backend_.affine_backward(affine, convolved, moments, parameters, {}, dy, d_gamma, d_beta, {}, gradient, {}, error,
+                               {nullptr, saturated});
+    });
+  }
+
+  // On the host: a[i] = b[i] + 3 c[i] on arrays far larger than any cache. The bandwidth of memory as STREAM counts it.
+  void run_triad() {
+    const char* const name = "memory/triad";
+    if (!std::regex_search(name, filter_)) return;
+    const int64_t elements = 32 << 20, threads = allowed_cores();
+    std::vector<float> a(elements, 0.0f), b(elements, 1.0f), c(elements, 2.0f);
+    report(name, 0, 3 * sizeof(float) * double(elements), [&] {
+      std::vector<std::jthread> workers;
+      for (int64_t t = 0; t < threads; ++t)
+        workers.emplace_back([&, t] {
+          for (int64_t i = elements * t / threads; i < elements * (t + 1) / threads; ++i) a[i] = b[i] + 3.0f * c[i];
+        });
+    });
+  }
+
+  void finish() {
+    REQUIRE_USAGE(found_ > 0, "leave --filter out to see all names", "no kernel matches --filter");
+    if (json_) fmt::print("{}\n", results_.dump());
+  }
+
+ private:
+  static constexpr int64_t gpu_batch = 256;
+  static constexpr const char* kernels[] = {"forward", "backward_data", "backward_weight", "affine_forward",
+                                            "affine_backward"};
+
+  void* copied(const void* from, size_t bytes) {
+    buffers_.push_back(backend_.allocate(bytes));
+    backend_.to_device(buffers_.back()->data(), from, bytes);
+    return buffers_.back()->data();
+  }
+  Tensor tensor(Shape shape, DType dtype) {
+    std::vector<char> values(size_t(shape.elements()) * size_of(dtype));
+    Tensor tensor{values.data(), shape, dtype};
+    for (int64_t i = 0; i < shape.elements(); ++i) {
+      const uint32_t random = philox(uint64_t(i) / 4, 0, 0, 1).word[i % 4];
+      if (dtype == DType::u8) tensor.u8()[i] = uint8_t(random);
+      if (dtype == DType::s8) tensor.s8()[i] = int8_t(int(random % 255) - 127);
+      if (dtype == DType::bf16) tensor.as<uint16_t>()[i] = uint16_t(0x3F00u | (random & 0x80FFu));  // +-0.5 .. 2
+    }
+    tensor.data = copied(values.data(), values.size());
+    return tensor;
+  }
+  QTensor codes(Shape shape, DType dtype) {
+    const Tensor values = tensor(shape, dtype);
+    const float scale = 0.01f;
+    return {values, static_cast<float*>(copied(&scale, sizeof scale))};
+  }
+
+  void report(const std::string& name, double operations, double bytes, const std::function<void()>& call) {
+    if (!std::regex_search(name, filter_)) return;
+    ++found_;
+    const double milliseconds = time_of(backend_, backend_.host_memory() ? 1 : 10, call);
+    const double rate = (operations > 0 ? operations : bytes) / milliseconds * 1e-6;
+    const char* unit = operations > 0 ? "GOP/s" : "GB/s";
+    if (json_)
+      results_.push_back(
+          {{"kernel", name}, {"ms", milliseconds}, {unit, rate}, {"operations", operations}, {"bytes", bytes}});
+    else
+      fmt::print("{:<44} {:9.3f} ms {:9.1f} {}\n", name, milliseconds, rate, unit);
+  }
+
+  Backend& backend_;
+  int found_ = 0;  // number of kernels that match the filter
+  std::regex filter_;
+  bool json_;
+  nlohmann::ordered_json results_ = nlohmann::ordered_json::array();
+  std::vector<std::unique_ptr<Buffer>> buffers_;
+};
+
+}  // namespace
+
+int bench_kernels(const std::string& filter, bool json, const std::vector<std::string>& overrides) {
+  const Config config = parse_config("{}\n", "octet bench kernels", overrides);
+  const auto transport = make_self_transport();
+  const auto backend = make_backend(config, *make_policy(config), *transport);
+  std::unique_ptr<KernelBench> bench;
+  try {
+    bench = std::make_unique<KernelBench>(*backend, filter, json);
+  } catch (const std::regex_error& error) {
+    throw UsageError(__FILE__, __LINE__,
+                     say("--filter `", filter, "` is not a valid regular expression: ", error.what()),
+                     "use an ECMAScript regular expression, for example resnet20.*forward");
+  }
+  if (!json) fmt::print("{} {}\n", backend->name(), backend->isa());
+  if (backend->host_memory()) bench->run_triad();
+  for (const Layer& layer : layers) bench->run(layer);
+  bench->finish();
+  return 0;
+}
+
+}  // namespace octet

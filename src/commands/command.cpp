@@ -1,0 +1,76 @@
+#include "src/commands/command.h"
+
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <ios>
+#include <new>
+#include <system_error>
+#include <thread>
+
+#include "kernels/backend.h"
+#include "src/config/log.h"
+#include "src/train/directory_lock.h"
+#include "src/train/run_directory.h"
+#include "src/train/train.h"
+
+namespace octet {
+namespace {
+
+int exit_code(const std::exception& error) {
+  if (dynamic_cast<const InUseError*>(&error)) return exit_in_use;
+  return dynamic_cast<const UsageError*>(&error) ? 2 : 1;
+}
+
+std::string message_of(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error))
+    return "not enough memory; to mend: use a smaller data.batch, or storage: int8; `octet plan` prints the memory "
+           "that a training needs";
+  if (dynamic_cast<const std::filesystem::filesystem_error*>(&error) ||
+      dynamic_cast<const std::ios_base::failure*>(&error))
+    return say(error.what(), "; to mend: check the path, the free space and the permissions");
+  if (dynamic_cast<const std::system_error*>(&error))
+    return say(error.what(), "; to mend: lower data.workers, or raise the limit of threads (ulimit -u)");
+  return error.what();
+}
+
+}  // namespace
+
+void add_overrides(CLI::App& app, std::vector<std::string>& overrides) {
+  app.add_option("--set", overrides, "Override one key, for example --set train.lr=0.05 (repeatable)")
+      ->allow_extra_args(false);
+}
+
+void add_recipe(CLI::App& app, Recipe& recipe) {
+  app.add_option("config", recipe.file, "YAML file, for example configs/shapes_resnet20_unified_int8.yaml")->required();
+  add_overrides(app, recipe.overrides);
+}
+
+int report_error(const std::exception& error, const std::string& where) {
+  std::fprintf(stderr, "octet: error%s: %s\n", where.c_str(), message_of(error).c_str());
+  std::fflush(nullptr);
+  return exit_code(error);
+}
+
+int run_on_ranks(const Recipe& recipe, const std::function<int(const Config&, Transport&)>& command) {
+  const std::unique_ptr<Transport> transport = make_transport(nullptr, nullptr);
+  const bool alone = transport->size() == 1;
+  setup_log(transport->rank());
+  try {
+    const Config config = load_config(recipe.file, recipe.overrides);
+    require_same_on_ranks(config, *transport);
+    if (!config.backend.isa.empty()) isa_from_name(config.backend.isa);  // also where the device is a GPU
+    const int code = command(config, *transport);
+    transport->barrier();  // no rank leaves with a non-zero code while others still work
+    return code;
+  } catch (const std::exception& error) {
+    // Most mistakes stop every rank alike. Rank 0 reports first, and its abort silences the others: the launcher sends
+    // them SIGTERM, which training takes as a request to stop, and SIGKILL a second later.
+    if (transport->rank() > 0) std::this_thread::sleep_for(std::chrono::seconds(2));
+    const int code = report_error(error, alone ? "" : say(" on rank ", transport->rank()));
+    if (!alone) transport->abort(code);
+    return code;
+  }
+}
+
+}  // namespace octet

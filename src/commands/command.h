@@ -1,0 +1,34 @@
+// What octet can be asked to do. A command is one file in this folder and one row of the table in main.cpp.
+#pragma once
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/transport.h"
+#include "src/config/config.h"
+
+namespace octet {
+
+// Runs a command after its options were parsed. Returns the exit code of the process.
+using Run = std::function<int()>;
+// Declares the options of a command on its parser and returns what runs it.
+using DeclareCommand = Run(CLI::App&);
+
+// A YAML file of configuration keys, and keys set on the command line.
+struct Recipe {
+  std::string file;
+  std::vector<std::string> overrides;  // key=value
+};
+void add_overrides(CLI::App&, std::vector<std::string>& overrides);
+void add_recipe(CLI::App&, Recipe&);
+
+// For a command that runs on ranks: joins the job that the launcher started, reads the recipe, checks that every rank
+// has the same configuration, and runs `command`. An error names its rank and ends the job.
+int run_on_ranks(const Recipe&, const std::function<int(const Config&, Transport&)>& command);
+
+// Prints the message of an error on standard error; returns the exit code that belongs to it.
+int report_error(const std::exception&, const std::string& where = "");
+
+}  // namespace octet

@@ -1,0 +1,26 @@
+// `octet inspect`
+#include "src/report/inspect.h"
+
+#include <iostream>
+
+#include "kernels/base/durable_file.h"
+#include "src/commands/command.h"
+
+namespace octet {
+
+Run inspect_command(CLI::App& app) {
+  struct Options {
+    std::string run, output;
+  };
+  const auto options = std::make_shared<Options>();
+  app.add_option("run", options->run, "Directory of the run")->required();
+  app.add_option("--output", options->output, "The page (default: RUN/inspect.html)");
+  return [options] {
+    const std::string page = options->output.empty() ? options->run + "/inspect.html" : options->output;
+    write_durably(page, inspect_page(options->run));
+    std::cout << page << "\n";
+    return 0;
+  };
+}
+
+}  // namespace octet

@@ -1,0 +1,103 @@
+#include "src/config/yaml.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "kernels/base/error.h"
+
+namespace octet {
+namespace {
+
+constexpr size_t max_bytes = 1 << 20;
+
+}  // namespace
+
+std::string shown(const std::string& text) { return text.size() <= 64 ? text : text.substr(0, 61) + "..."; }
+
+std::string position_of(const YAML::Mark& mark, const std::string& file) {
+  return say(file, ":", mark.line + 1, ":", mark.column + 1);
+}
+
+// yaml-cpp would take byte 4 for the end of the file and replace malformed characters.
+size_t first_bad_byte(const std::string& text) {
+  size_t at = 0;
+  while (at < text.size()) {
+    const auto byte = [&](size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
+    const unsigned lead = byte(at);
+    const size_t length = lead < 0x80                   ? 1
+                          : lead >= 0xC2 && lead < 0xE0 ? 2
+                          : lead >= 0xE0 && lead < 0xF0 ? 3
+                          : lead >= 0xF0 && lead < 0xF5 ? 4
+                                                        : 0;
+    const bool control = (lead < 0x20 && lead != '\t' && lead != '\n' && lead != '\r') || lead == 0x7F;
+    if (length == 0 || control) return at;
+    for (size_t i = 1; i < length; ++i)
+      if ((byte(at + i) & 0xC0) != 0x80) return at;
+    const unsigned second = byte(at + 1);  // overlong forms, surrogates and values above 0x10FFFF
+    if ((lead == 0xE0 && second < 0xA0) || (lead == 0xED && second >= 0xA0) || (lead == 0xF0 && second < 0x90) ||
+        (lead == 0xF4 && second >= 0x90))
+      return at;
+    at += length;
+  }
+  return at;
+}
+
+std::string read_text_file(const std::string& file) {
+  std::error_code error;
+  REQUIRE_USAGE(std::filesystem::exists(file, error), "check the path", "'", file, "' does not exist");
+  std::ifstream stream(file, std::ios::binary);
+  std::string text(max_bytes + 1, '\0');
+  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+  REQUIRE_USAGE(stream.is_open() && !stream.bad() && !std::filesystem::is_directory(file, error),
+                "give a readable YAML file", "'", file, "' cannot be read");
+  text.resize(static_cast<size_t>(stream.gcount()));
+  return text;
+}
+
+YAML::Node parse_yaml(const std::string& text, const std::string& file) {
+  REQUIRE_USAGE(text.size() <= max_bytes, "give a file of a few lines of YAML", file,
+                ": larger than 1 MiB, the limit of such a file");
+  const size_t bad = first_bad_byte(text);
+  REQUIRE_USAGE(bad == text.size(), "save the file as UTF-8 text", file, ":",
+                1 + std::count(text.begin(), text.begin() + bad, '\n'), ":", bad - (text.rfind('\n', bad) + 1) + 1,
+                ": not UTF-8 text");
+  try {
+    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
+    REQUIRE_USAGE(documents.size() <= 1, "keep one document in a file", position_of(documents[1].Mark(), file),
+                  ": a second YAML document");
+    return documents.empty() ? YAML::Node() : documents[0];
+  } catch (const YAML::Exception& error) {
+    throw UsageError(__FILE__, __LINE__, say(position_of(error.mark, file), ": ", error.msg),
+                     "correct the YAML syntax");
+  }
+}
+
+YamlEntries entries_of(const YAML::Node& node, const std::string& file) {
+  REQUIRE_USAGE(
+      node.IsMap(), "write `key: value` lines", position_of(node.Mark(), file), ": ",
+      node.IsSequence() ? "a list where a key is expected" : say("`", shown(node.Scalar()), "` is not a mapping"));
+  YamlEntries entries(node.begin(), node.end());
+  std::map<std::string, std::string> seen;
+  for (const auto& [key, value] : entries) {
+    const std::string at = position_of(key.Mark(), file);
+    REQUIRE_USAGE(key.IsScalar(), "write `key: value` lines", at, ": ", key.IsMap() ? "a mapping" : "a list",
+                  " where a key is expected");
+    const auto [first, added] = seen.emplace(key.Scalar(), at);  // yaml-cpp would take the first of the two
+    REQUIRE_USAGE(added, "remove one of the two", at, ": `", shown(key.Scalar()), "` was given before, at ",
+                  first->second);
+  }
+  return entries;
+}
+
+std::string text_of(const YAML::Node& node, const std::string& file) {
+  REQUIRE_USAGE(node.IsScalar() || node.IsNull(), "give one plain value", position_of(node.Mark(), file), ": ",
+                node.IsMap() ? "a mapping" : "a list", " where a value is expected");
+  const std::string& tag = node.Tag();
+  REQUIRE_USAGE(tag.empty() || tag == "?" || tag == "!", "remove the tag", position_of(node.Mark(), file),
+                ": YAML tag `", shown(tag), "` is not read");
+  return node.IsNull() ? "" : node.Scalar();
+}
+
+}  // namespace octet

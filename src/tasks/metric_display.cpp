@@ -1,0 +1,43 @@
+#include "src/tasks/metric_display.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace octet {
+namespace {
+
+const MetricDisplay displays[] = {
+    {"top1", "top-1", "Top-1 accuracy", true},
+    {"top5", "top-5", "Top-5 accuracy", true, false},
+    {"loss", "loss", "Loss"},
+    {"learning_rate", "learning rate", "Learning rate"},
+    {"images_per_second", "images / s", "Images per second"},
+};
+
+}  // namespace
+
+std::string MetricDisplay::text(double value) const {
+  if (!std::isfinite(value)) return "not finite";
+  return share ? fmt::format("{:.2f} %", 100 * value) : fmt::format("{:.3f}", value);
+}
+
+MetricDisplay display_of(const std::string& name) {
+  for (const MetricDisplay& display : displays)
+    if (display.name == name) return display;
+  return {name, name, name};
+}
+
+std::string show(const Scalars& figures, int digits, bool all, const char* separator) {
+  std::string text;
+  for (const Scalar& figure : figures) {
+    const MetricDisplay display = display_of(figure.name);
+    if (!display.main && !all) continue;
+    text += text.empty() ? "" : separator;
+    text += display.share ? fmt::format("{} {:.{}f} %", display.label, 100 * figure.value, digits)
+                          : fmt::format("{} {:.{}f}", display.label, figure.value, digits + 2);
+  }
+  return text;
+}
+
+}  // namespace octet

@@ -1,0 +1,21 @@
+// A training from its first step, or from a checkpoint, to its result.
+#pragma once
+#include <string>
+
+#include "comm/transport.h"
+#include "src/config/config.h"
+
+namespace octet {
+
+// Exit codes of a process that trains.
+inline constexpr int exit_in_use = 75;        // another process trains in the run directory
+inline constexpr int exit_checkpointed = 85;  // a signal stopped it after a checkpoint; --resume continues
+
+struct TrainOptions {
+  std::string run_directory;  // empty: runs/<name of the configuration>, or the next free runs/<name>-2 ...
+  bool resume = false;
+};
+// Collective. Returns the process's exit code.
+int run_train(const Config&, Transport&, const TrainOptions&);
+
+}  // namespace octet

@@ -1,0 +1,56 @@
+// The instructions of kernels/cuda/primitives.h, which documents them, on the host.
+#pragma once
+#include "kernels/shared/encode.h"
+#include "tests/cuda_emulation/emulation.h"
+
+namespace octet::cuda {
+
+template <class Word>
+inline Word read_only(const Word* from) {
+  emulation::require_aligned(from, sizeof(Word));
+  return *from;
+}
+inline uint32_t bf16_pair(float low, float high) { return to_bf16(low) | static_cast<uint32_t>(to_bf16(high)) << 16; }
+
+inline void copy_async(void* to, const void* from, bool inside) {
+  emulation::copy_async({to, inside ? from : nullptr});
+}
+inline void commit_copies() { emulation::commit_copies(); }
+template <int left>
+inline void wait_copies() {
+  emulation::wait_copies(left);
+}
+
+inline void load_matrices(uint32_t (&to)[4], const void* row) {
+  emulation::Exchange& exchange = emulation::next_exchange();
+  const unsigned lane = emulation::thread->lane;
+  emulation::require_aligned(row, 16);
+  exchange.addresses[lane] = row;
+  emulation::warp_barrier();
+  for (unsigned matrix = 0; matrix < 4; ++matrix)
+    std::memcpy(&to[matrix], static_cast<const char*>(exchange.addresses[matrix * 8 + lane / 4]) + lane % 4 * 4, 4);
+}
+
+template <class A, class B>
+inline void multiply_add(int32_t (&sums)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+  emulation::Exchange& exchange = emulation::next_exchange();
+  const unsigned lane = emulation::thread->lane;
+  for (unsigned i = 0; i < 4; ++i) exchange.words[i][lane] = a[i];
+  exchange.words[4][lane] = b0;
+  exchange.words[5][lane] = b1;
+  emulation::warp_barrier();
+  // A row's sixteen bytes lie in four neighbouring lanes, so in sixteen neighbouring bytes of the table.
+  const auto bytes = [&]<class Code>(Code, unsigned word, unsigned line) {
+    return reinterpret_cast<const Code*>(&exchange.words[word][line * 4]);
+  };
+  for (unsigned i = 0; i < 4; ++i) {
+    const unsigned column = lane % 4 * 2 + i % 2;
+    const A *a_low = bytes(A{}, i / 2, lane / 4), *a_high = bytes(A{}, 2 + i / 2, lane / 4);
+    const B *b_low = bytes(B{}, 4, column), *b_high = bytes(B{}, 5, column);
+    int32_t sum = 0;
+    for (int k = 0; k < 16; ++k) sum += a_low[k] * b_low[k] + a_high[k] * b_high[k];
+    sums[i] += sum;
+  }
+}
+
+}  // namespace octet::cuda

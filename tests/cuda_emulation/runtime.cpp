@@ -1,0 +1,161 @@
+// The CUDA runtime of the emulated build: the device is the host, and every call is over when it returns. Its memory
+// lies in pages that are closed to everything but kernels and copies while protect_device_memory(true) holds, so that
+// host code that follows a device pointer faults, as it would with a GPU.
+#include "kernels/cuda/runtime.h"
+
+#include <sys/mman.h>
+
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <new>
+
+#include "kernels/base/error.h"
+#include "tests/cuda_emulation/device_memory.h"
+#include "tests/cuda_emulation/emulation.h"
+#include "tests/cuda_emulation/observer.h"
+
+namespace octet::cuda {
+namespace {
+
+using emulation::recording;
+
+// Where an event lies in a program that is recorded.
+struct Mark {
+  const emulation::Program* program = nullptr;
+  const void* stream = nullptr;
+  int uses = 0;
+};
+
+constexpr size_t page = 4096;
+// Pages of an allocation between two that stay closed, with the tensor's end right before the second: a kernel that
+// leaves its tensor faults.
+struct Region {
+  char* pages;
+  size_t bytes;
+};
+std::mutex mutex;                 // guards all below: ranks may be threads
+std::map<void*, Region> regions;  // by the allocation's address
+bool closed = false;
+int openings = 0;
+
+// As the runtime would.
+void require_not_recording(const char* what) {
+  REQUIRE(recording == nullptr, "do it before or after", what, " while a program is recorded");
+}
+
+void set_access(int access) {
+  for (const auto& [memory, region] : regions) mprotect(region.pages, region.bytes, access);
+}
+
+}  // namespace
+
+void protect_device_memory(bool protect) {
+  const std::lock_guard lock(mutex);
+  closed = protect;
+  set_access(protect ? PROT_NONE : PROT_READ | PROT_WRITE);
+}
+OpenDeviceMemory::OpenDeviceMemory() {
+  const std::lock_guard lock(mutex);
+  if (openings++ == 0 && closed) set_access(PROT_READ | PROT_WRITE);
+}
+OpenDeviceMemory::~OpenDeviceMemory() {
+  const std::lock_guard lock(mutex);
+  if (--openings == 0 && closed) set_access(PROT_NONE);
+}
+
+Device open_device(int) { return {"emulated", 8, 0, 4, size_t{1} << 30, size_t{1} << 30}; }
+Stream make_stream(KernelClock* clock) { return {new char, clock}; }
+void destroy_stream(Stream stream) { delete static_cast<char*>(stream.handle); }
+
+void* allocate_device(size_t bytes) {
+  require_not_recording("an allocation");
+  constexpr size_t alignment = 64;
+  const size_t rounded = (bytes + alignment - 1) / alignment * alignment, own = (rounded + page - 1) / page * page;
+  void* const mapped = mmap(nullptr, own + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) throw std::bad_alloc();
+  const Region region{static_cast<char*>(mapped) + page, own};
+  mprotect(region.pages, own, PROT_READ | PROT_WRITE);
+  std::memset(region.pages, 0xFF, own);  // NaN, so that nothing relies on what it holds
+  void* const memory = region.pages + own - rounded;
+  const std::lock_guard lock(mutex);
+  regions[memory] = region;
+  if (emulation::observer != nullptr) emulation::observer->device_memory(region.pages, own, true);
+  if (closed && openings == 0) mprotect(region.pages, own, PROT_NONE);
+  return memory;
+}
+void release(void* memory) {
+  const std::lock_guard lock(mutex);
+  const auto found = regions.find(memory);
+  if (found == regions.end()) return;
+  if (emulation::observer != nullptr)
+    emulation::observer->device_memory(found->second.pages, found->second.bytes, false);
+  munmap(found->second.pages - page, found->second.bytes + 2 * page);
+  regions.erase(found);
+}
+void* allocate_pinned(size_t bytes) { return ::operator new(bytes); }
+void release_pinned(void* memory) { ::operator delete(memory); }
+size_t free_bytes() { return size_t{1} << 30; }
+
+void copy_to_device(void* to, const void* from, size_t bytes, Stream) {
+  require_not_recording("a copy from the host's memory");
+  const OpenDeviceMemory open;
+  std::memcpy(to, from, bytes);
+}
+void copy_to_host(void* to, const void* from, size_t bytes, Stream) {
+  require_not_recording("a copy to the host's memory");
+  const OpenDeviceMemory open;
+  std::memcpy(to, from, bytes);
+}
+void copy_on_device(void* to, const void* from, size_t bytes, Stream) {
+  require_not_recording("a copy beside it");
+  const OpenDeviceMemory open;
+  std::memcpy(to, from, bytes);
+}
+void fill_zero(void* to, size_t bytes, Stream stream) {
+  const auto fill = [=] {
+    const OpenDeviceMemory open;
+    std::memset(to, 0, bytes);
+  };
+  if (!emulation::record(stream.handle, fill)) fill();
+}
+void synchronize(Stream) { require_not_recording("waiting"); }
+bool idle(Stream) {
+  require_not_recording("a question");
+  return true;
+}
+Event make_event() { return {new Mark}; }
+void destroy_event(Event event) { delete static_cast<Mark*>(event.handle); }
+void record(Event event, Stream stream) {
+  Mark& mark = *static_cast<Mark*>(event.handle);
+  mark = {};
+  if (recording == nullptr || !recording->holds(stream.handle)) return;
+  mark = {recording, stream.handle, recording->uses(stream.handle)};
+}
+void wait_for(Event event, Stream stream) {
+  const Mark& mark = *static_cast<Mark*>(event.handle);
+  if (recording == nullptr) return;
+  REQUIRE(mark.program == recording, "record it in a stream that takes part",
+          "an event that is not recorded is waited for while a program is");
+  recording->wait(stream.handle, mark.stream, mark.uses);
+}
+void check_launch(const char* kernel, const void*, Stream stream) {
+  if (recording != nullptr) recording->use(stream.handle);
+  if (stream.clock != nullptr) stream.clock->stop(kernel, stream);
+}
+KernelClock::KernelClock() = default;
+KernelClock::~KernelClock() = default;
+void KernelClock::start(Stream) {}
+void KernelClock::stop(const std::string& kernel, Stream) { add(kernel, 0); }  // the host's time would say nothing
+
+void begin_recording(Stream stream) { recording = new emulation::Program(stream.handle); }
+Recording end_recording(Stream) {
+  Recording made(std::exchange(recording, nullptr));
+  static_cast<emulation::Program*>(made.handle())->require_joined();
+  return made;
+}
+void abandon_recording(Stream) { delete std::exchange(recording, nullptr); }
+Recording::~Recording() { delete static_cast<emulation::Program*>(handle_); }
+void Recording::play(Stream) const { static_cast<const emulation::Program*>(handle_)->play(); }
+
+}  // namespace octet::cuda
