@@ -13,6 +13,7 @@
 #include <optional>
 #include <utility>
 
+#include "kernels/base/stop_signals.h"
 #include "src/tasks/metric_display.h"
 #include "src/train/checkpoint_store.h"
 #include "src/train/metrics.h"
@@ -25,17 +26,6 @@
 
 namespace octet {
 namespace {
-
-// A signal handler can reach nothing but a global; only this file sees it.
-volatile std::sig_atomic_t stop_wanted = 0;
-
-void handle_signals() {
-  struct sigaction action = {};
-  action.sa_handler = [](int) { stop_wanted = 1; };
-  for (int signal : {SIGUSR1, SIGTERM, SIGINT}) sigaction(signal, &action, nullptr);
-  std::signal(SIGPIPE, SIG_IGN);  // `| tee` dies of the same Ctrl-C that asks for a checkpoint
-  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit of `ulimit -f` is a refused write, not the end of the run
-}
 
 double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
@@ -147,7 +137,7 @@ class TrainingRun {
 
   StepReport train_step() {
     const double before = seconds_now(), waited = trainer_.wait_seconds();
-    const StepReport report = trainer_.step(done_, stop_wanted != 0);
+    const StepReport report = trainer_.step(done_, stop_requested());
     ++done_;
     const double now = seconds_now();
     train_seconds_ += now - before;
@@ -210,7 +200,7 @@ class TrainingRun {
 
   // False: a signal ended it, and a resumed run begins with it.
   bool test() {
-    std::optional<Scalars> figures = trainer_.evaluate([] { return stop_wanted != 0; });
+    std::optional<Scalars> figures = trainer_.evaluate([] { return stop_requested(); });
     if (!figures) return false;
     test_ = std::move(*figures);
     if (leads() && !std::exchange(test_is_recorded_, false)) metrics_->write(done_, "test", test_);
@@ -323,7 +313,8 @@ class TrainingRun {
 }  // namespace
 
 int run_train(const Config& config, Transport& transport, const TrainOptions& options) {
-  handle_signals();  // first: whoever stops a job that still reads its data wants it to go on later, too
+  stop_on({SIGUSR1, SIGTERM, SIGINT});  // first: a job may also be stopped while it still reads its data
+  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit of `ulimit -f` is a refused write, not the end of the run
   return TrainingRun(config, transport, options).run();
 }
 
