@@ -12,7 +12,7 @@ cifar10() {
   archive=$to/cifar-10-binary.tar.gz part=$archive.part
   mkdir -p "$to"
   if ! [ -f "$archive" ] || ! echo "$sha256  $archive" | sha256sum --check --status; then
-    command -v curl > /dev/null || { echo "get-data.sh: no curl; to mend: apt-get install curl" >&2; exit 1; }
+    command -v curl > /dev/null || { echo "get-data.sh: no curl; fix: apt-get install curl" >&2; exit 1; }
     if ! curl --fail --location --retry 3 --continue-at - --output "$part" "$url"; then
       echo "get-data.sh: $url cannot be fetched from here; fetch it elsewhere, put it at $archive, and start this again" >&2
       exit 1

@@ -35,7 +35,7 @@ class Commands(Case):
         self.train("trained", train__steps=1)
         job = self.octet("eval", RECIPE, "--weights", self.run_path("trained") / "weights.safetensors", "--set",
                          "model.name=mobilenet_v2", code=1)
-        self.assertRegex(job.err, "has no tensor(?s:.*)to mend: use a checkpoint of the same model")
+        self.assertRegex(job.err, "has no tensor(?s:.*)fix: use a checkpoint of the same model")
 
     def test_result_is_complete(self):
         self.train("trained", train__steps=2)
