@@ -9,6 +9,7 @@
 
 #include "kernels/base/durable_file.h"
 #include "kernels/base/error.h"
+#include "kernels/base/stop_signals.h"
 #include "src/commands/command.h"
 #include "src/report/study_table.h"
 #include "src/report/study_training.h"
@@ -90,7 +91,7 @@ class Study {
     const fs::path log = directory / "train.log";
     const auto since = fs::exists(log) ? std::streamoff(fs::file_size(log)) : 0;
     const int code = run_training(command_of(run, directory), log);
-    if (code == exit_checkpointed || (stop_of_study_wanted() && code != 0)) {
+    if (code == exit_checkpointed || (stop_requested() && code != 0)) {
       std::cout << (code == exit_checkpointed
                         ? "stopped; the same command continues\n"
                         : "stopped without a checkpoint; the same command continues from the last one\n");
@@ -105,8 +106,8 @@ class Study {
     if (code != 0) write_durably((directory / "failed.txt").string(), reason + "\n");
     std::cout << (code == 0 ? "done" : "failed: " + reason) << "\n";
     write_table();
-    if (stop_of_study_wanted()) std::cout << "stopped; the same command continues\n";
-    return !stop_of_study_wanted();
+    if (stop_requested()) std::cout << "stopped; the same command continues\n";
+    return !stop_requested();
   }
 
   // Always with --resume: another study may have begun the run meanwhile.

@@ -13,6 +13,7 @@
 
 #include "kernels/base/durable_file.h"
 #include "kernels/base/error.h"
+#include "kernels/base/stop_signals.h"
 #include "src/data/decode.h"
 #include "src/data/folder_index.h"
 #include "src/data/loader.h"
@@ -51,9 +52,6 @@ cv::Mat prepared(const fs::path& file, const Config::Data& data, int side) {
   }
 }
 
-// A signal handler can reach nothing but a global; only this file sees it.
-volatile std::sig_atomic_t stop_wanted = 0;
-
 // Images first .. first + count of the index, decoded by data.workers threads.
 std::vector<cv::Mat> decoded(const FolderIndex& index, size_t first, size_t count, const Config::Data& data, int side) {
   std::vector<cv::Mat> images(count);
@@ -86,7 +84,7 @@ void write_pack(const FolderIndex& index, const Config::Data& data, DurableFile&
   uint64_t offset = head.size();
   const auto at_once = static_cast<size_t>(4 * data.workers);  // decoded images need memory, narrow ones much of it
   for (size_t first = 0; first < index.files.size(); first += at_once) {
-    REQUIRE(stop_wanted == 0, "start it again", "stopped by a signal; nothing was packed");
+    REQUIRE(!stop_requested(), "start it again", "stopped by a signal; nothing was packed");
     const size_t count = std::min(at_once, index.files.size() - first);
     const std::vector<cv::Mat> images = decoded(index, first, count, data, static_cast<int>(image_size * 256 / 224));
     for (size_t i = 0; i < count; ++i) {
@@ -120,7 +118,7 @@ void write_pack(const FolderIndex& index, const Config::Data& data, DurableFile&
 
 PackReport pack_image_folder(const Config& config, const std::string& directory) {
   cv::setNumThreads(0);
-  for (int signal : {SIGINT, SIGTERM}) std::signal(signal, [](int) { stop_wanted = 1; });  // then the files are removed
+  stop_on({SIGINT, SIGTERM});  // the temporary files are then removed
   REQUIRE_USAGE(config.data.name == "image_folder", "give a configuration with data.name: image_folder",
                 "data.name is '", config.data.name, "', which cannot be packed");
   const FolderSplits splits = index_image_folder(config.data.root);

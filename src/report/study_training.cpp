@@ -9,15 +9,13 @@
 #include <cstring>
 
 #include "kernels/base/error.h"
+#include "kernels/base/stop_signals.h"
 #include "src/train/train.h"
 
 namespace octet {
 namespace {
 
-// A signal handler can reach nothing but globals; only this file sees them.
-volatile std::sig_atomic_t training = 0, stop_wanted = 0;  // training: its process, 0 between two
-
-constexpr int stop_signals[] = {SIGINT, SIGTERM, SIGUSR1};
+constexpr std::initializer_list<int> stop_signals = {SIGINT, SIGTERM, SIGUSR1};
 
 // The child process after fork(). Becomes the training.
 [[noreturn]] void become(const std::vector<char*>& arguments, pid_t study, int log, const sigset_t& signals) {
@@ -47,17 +45,7 @@ constexpr int stop_signals[] = {SIGINT, SIGTERM, SIGUSR1};
 
 }  // namespace
 
-bool stop_of_study_wanted() { return stop_wanted != 0; }
-
-void stop_with_training() {
-  struct sigaction action = {};
-  action.sa_handler = [](int) {
-    stop_wanted = 1;
-    if (training > 0) kill(training, SIGUSR1);
-  };
-  for (int signal : stop_signals) sigaction(signal, &action, nullptr);
-  std::signal(SIGPIPE, SIG_IGN);  // `| tee` ends at the same Ctrl-C
-}
+void stop_with_training() { stop_on(stop_signals); }
 
 int run_training(const std::vector<std::string>& words, const std::filesystem::path& log) {
   std::vector<char*> arguments;
@@ -69,21 +57,21 @@ int run_training(const std::vector<std::string>& words, const std::filesystem::p
   sigemptyset(&stops);
   for (int signal : stop_signals) sigaddset(&stops, signal);
   sigprocmask(SIG_BLOCK, &stops, &before);  // until the handler knows the process that it has to tell
-  if (stop_wanted != 0) {
+  if (stop_requested()) {
     sigprocmask(SIG_SETMASK, &before, nullptr);
     close(file);
     return exit_checkpointed;
   }
   const pid_t study = getpid(), child = fork();
   if (child == 0) become(arguments, study, file, before);
-  training = std::max(child, 0);
+  forward_stop_to(std::max(child, 0));
   sigprocmask(SIG_SETMASK, &before, nullptr);
   close(file);
   REQUIRE(child > 0, "free some memory", "no process for ", words.front());
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  training = 0;
+  forward_stop_to(0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 

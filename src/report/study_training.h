@@ -8,8 +8,8 @@ namespace octet {
 
 // From now on, a signal that asks the study to stop is passed to its training as SIGUSR1, which mpirun gives to every
 // rank. The training writes a checkpoint and ends; then the study ends.
+// stop_requested() says so.
 void stop_with_training();
-bool stop_of_study_wanted();  // whether such a signal has come
 
 // Runs a command to its end, and appends its output to `log`. Returns its exit code; 128 + signal where one ended it.
 int run_training(const std::vector<std::string>& words, const std::filesystem::path& log);
