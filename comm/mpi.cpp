@@ -1,10 +1,12 @@
 // MPI by its C interface; nothing here is particular to one library but the tuning in tune_open_mpi().
 #include <mpi.h>
 
+#include <algorithm>
 #include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <vector>
 
 #include "comm/transports.h"
 #include "kernels/base/error.h"
@@ -91,9 +93,14 @@ class MpiTransport final : public Transport {
   int local_size() const override { return local_size_; }
   std::unique_ptr<Transport> duplicate() override { return std::make_unique<MpiTransport>(library_, comm_); }
 
-  void all_reduce_sum(std::span<float> values) override { all_reduce(values, MPI_FLOAT, MPI_SUM); }
-  void all_reduce_sum(std::span<double> values) override { all_reduce(values, MPI_DOUBLE, MPI_SUM); }
-  void all_reduce_max(std::span<float> values) override { all_reduce(values, MPI_FLOAT, MPI_MAX); }
+  void all_reduce_sum(std::span<float> values) override { sum_in_rank_order(values, MPI_FLOAT); }
+  void all_reduce_sum(std::span<double> values) override { sum_in_rank_order(values, MPI_DOUBLE); }
+  void all_reduce_max(std::span<float> values) override {
+    for_chunks(values, [&](float* part, int count) {
+      CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, part, count, MPI_FLOAT, MPI_MAX, comm_));
+    });
+    count_wire(2 * values.size_bytes() * (size() - 1) / size());
+  }
 
   void reduce_sum(std::span<int64_t> values, int root) override {
     for_chunks(values, [&](int64_t* part, int count) {
@@ -151,17 +158,35 @@ class MpiTransport final : public Transport {
       call(values.data() + at, static_cast<int>(std::min(chunk, values.size() - at)));
   }
 
-  // The result has the same bits on every rank: floating-point addition commutes, and the algorithms of both libraries
-  // pair the ranks' parts in the same tree on all of them, or compute each element on one rank only.
+  // MPI_Allreduce promises neither the same bits on every rank nor for another placement of ranks on hosts. Here each
+  // rank sums a share of the elements, in the order of the ranks, and sends the sums to all.
   template <class T>
-  void all_reduce(std::span<T> values, MPI_Datatype type, MPI_Op op) {
-    for_chunks(values,
-               [&](T* part, int count) { CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, part, count, type, op, comm_)); });
+  void sum_in_rank_order(std::span<T> values, MPI_Datatype type) {
+    for_chunks(values, [&](T* part, int count) {
+      const auto begin_of = [&](int64_t rank) { return static_cast<int>(count * rank / size_); };
+      const int begin = begin_of(rank_), own = begin_of(rank_ + 1) - begin;
+      std::vector<int> counts, begins, own_begins;  // the share of each rank; where this rank's share comes in
+      for (int rank = 0; rank < size_; ++rank) {
+        begins.push_back(begin_of(rank));
+        counts.push_back(begin_of(rank + 1) - begins.back());
+        own_begins.push_back(own * rank);
+      }
+      const std::vector<int> own_counts(counts.size(), own);
+      received_.resize(static_cast<size_t>(own) * counts.size() * sizeof(T));
+      CHECK_MPI(MPI_Alltoallv(part, counts.data(), begins.data(), type, received_.data(), own_counts.data(),
+                              own_begins.data(), type, comm_));
+      const T* const received = reinterpret_cast<const T*>(received_.data());
+      std::copy_n(received, own, part + begin);
+      for (int rank = 1; rank < size_; ++rank)
+        for (int i = 0; i < own; ++i) part[begin + i] += received[own_begins[static_cast<size_t>(rank)] + i];
+      CHECK_MPI(MPI_Allgatherv(MPI_IN_PLACE, 0, type, part, counts.data(), begins.data(), type, comm_));
+    });
     count_wire(2 * values.size_bytes() * (size() - 1) / size());
   }
 
   std::shared_ptr<Library> library_;
   MPI_Comm comm_ = MPI_COMM_NULL;
+  std::vector<std::byte> received_;  // by sum_in_rank_order()
   int rank_ = 0, size_ = 1, local_rank_ = 0, local_size_ = 1;
 };
 

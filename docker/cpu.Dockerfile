@@ -1,6 +1,6 @@
-# octet on CPUs. Build in the checkout's folder, then mount data and a folder for the runs:
+# octet on CPUs. Build it in the checkout's folder, and mount the data and a folder for the runs:
 #   docker build -f docker/cpu.Dockerfile -t octet .
-#   mkdir -p runs && chmod a+rwx runs      # octet is no root in there, and has another user's number than you
+#   mkdir -p runs && chmod a+rwx runs      # octet runs as a user that is neither root nor you
 #   docker run --rm -v "$PWD/data:/octet/data:ro" -v "$PWD/runs:/octet/runs" octet \
 #     launch/mpirun.sh -n 2 train configs/cifar10_resnet20_unified_int8.yaml
 FROM debian:bookworm AS build
@@ -21,7 +21,7 @@ WORKDIR /octet
 COPY --from=build /octet/build/release/octet build/release/octet
 COPY launch launch
 COPY configs configs
-# A container may not read another process's memory, which Open MPI tries between ranks of one host.
+# Open MPI reads the memory of other ranks on the same host, which a container does not allow.
 ENV OMPI_MCA_btl_vader_single_copy_mechanism=none PATH=/octet/build/release:$PATH
 RUN mkdir runs && chown octet runs
 USER octet

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Packs octet with the libraries it needs, for machines where nothing can be installed: cluster nodes, bare GPU machines.
-# The CUDA backend is in it where nvcc is found; the image_folder data set is not (its libraries are larger than all else), nor
-# Open MPI's plugins: it runs one rank. For more build octet there.
+# Packs octet and the libraries that it needs, for machines where nothing can be installed: cluster nodes, bare GPU machines.
+# The bundle holds the CUDA backend if nvcc is found. It does not hold the image_folder data set, whose libraries are larger than
+# the rest, nor Open MPI's plugins. It therefore runs one rank.
 # usage: launch/bundle.sh [OUTPUT.tar.xz]   (default: build/octet-bundle.tar.xz)
 # There: tar xf octet-bundle.tar.xz && octet-bundle/octet train octet-bundle/configs/shapes_resnet20_unified_int8.yaml
 set -euo pipefail
@@ -26,11 +26,11 @@ mkdir -p "$folder/bin" "$folder/lib" "$folder/bench"
 for program in "${programs[@]}"; do
   file=$(find "$build" -maxdepth 2 -type f -name "$program" -perm -u+x | head -1)
   strip -o "$folder/bin/$program" "$file"
-  # Everything but the C library, which every machine has and which must fit its own kernel and loader.
+  # All libraries but the C library: every machine has one that fits its kernel and loader.
   ldd "$file" | awk '$3 ~ /^\// {print $1, $3}' |
     grep -vE '^(libc|libm|libdl|librt|libpthread|libresolv)\.so' |
     while read -r name path; do [ -e "$folder/lib/$name" ] || cp -L "$path" "$folder/lib/$name"; done
-  # A wrapper, because the programs start themselves anew and must find their libraries again.
+  # A wrapper, because the programs restart themselves and must find their libraries again.
   cat > "$folder/$program" << EOF
 #!/bin/sh
 here=\$(CDPATH= cd -- "\$(dirname -- "\$0")" && pwd)

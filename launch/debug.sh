@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs octet as one process under a debugger: gdb, on a build without optimization that stops where an error is thrown; or
-# cuda-gdb, with --set backend.device=cuda. With --check TOOL instead: a GPU's kernels under compute-sanitizer.
+# Runs octet as one process in a debugger, which stops where an error is thrown: gdb with an unoptimized build, or cuda-gdb with
+# --set backend.device=cuda. With --check TOOL it runs the kernels of a GPU under compute-sanitizer instead.
 # usage: launch/debug.sh train configs/shapes_resnet20_unified_int8.yaml --set train.steps=3 [--set backend.device=cuda]
 #        launch/debug.sh --check memcheck|racecheck|initcheck|synccheck train CONFIG --set train.steps=2 --set backend.device=cuda
 set -euo pipefail
@@ -24,7 +24,7 @@ fi
 
 case ${1:-} in '' | -*) usage ;; esac
 
-# Kernels are the release build's: without optimization they would not fit into their registers.
+# GPU kernels need the release build: without optimization they do not fit into their registers.
 preset=debug
 if [ -n "$check" ] || [[ " $* " == *backend.device=cuda* ]]; then preset=release; fi
 [ -f build/$preset/build.ninja ] || cmake --preset $preset

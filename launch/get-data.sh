@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Fetches data sets, or says how to lay them out.
+# Downloads data sets, or prints the folders that octet reads.
 # usage: launch/get-data.sh cifar10 DIR      downloads CIFAR-10 (170 MB), verifies it, unpacks it to DIR/cifar-10-batches-bin
 #        launch/get-data.sh imagenet|voc|coco   prints where they come from and the folders that octet reads
-# CIFAR10_URL: another place to fetch the same archive from (a mirror, or file:///...).
+# environment: CIFAR10_URL  another address of the same archive: a mirror, or file:///...
 set -euo pipefail
 
 cifar10() {
@@ -14,12 +14,12 @@ cifar10() {
   if ! [ -f "$archive" ] || ! echo "$sha256  $archive" | sha256sum --check --status; then
     command -v curl > /dev/null || { echo "get-data.sh: no curl; fix: apt-get install curl" >&2; exit 1; }
     if ! curl --fail --location --retry 3 --continue-at - --output "$part" "$url"; then
-      echo "get-data.sh: $url cannot be fetched from here; fetch it elsewhere, put it at $archive, and start this again" >&2
+      echo "get-data.sh: cannot download $url; download it elsewhere, save it as $archive, and run this script again" >&2
       exit 1
     fi
     if ! echo "$sha256  $part" | sha256sum --check --status; then
       echo "get-data.sh: $part is not the official archive: its SHA-256 is $(sha256sum < "$part" | cut -d' ' -f1), not $sha256;" \
-        "delete it and start this again" >&2
+        "delete it and run this script again" >&2
       exit 1
     fi
     mv "$part" "$archive"
@@ -35,12 +35,12 @@ case "${1:-}" in
     ;;
   imagenet)
     cat << 'END'
-ImageNet (ILSVRC 2012) is given to registered users at https://image-net.org: ILSVRC2012_img_train.tar and ILSVRC2012_img_val.tar.
+ImageNet (ILSVRC 2012) is available to registered users at https://image-net.org: ILSVRC2012_img_train.tar and ILSVRC2012_img_val.tar.
 octet reads folders whose names are the classes:
   DIR/train/n01440764/n01440764_18.JPEG ...      1000 folders: unpack each class's archive into one
   DIR/val/n01440764/ILSVRC2012_val_00000293.JPEG ...   move each image into the folder of its class
 then: octet train configs/imagenet_resnet50_unified_int8.yaml --set data.root=DIR
-`octet pack CONFIG --output DIR2` decodes it once; with data.name: packed, data.root: DIR2 an epoch only crops.
+`octet pack CONFIG --output DIR2` decodes the images once. With data.name: packed and data.root: DIR2 an epoch only crops them.
 END
     ;;
   voc | coco)

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Runs octet on several ranks with Open MPI.
 # usage: launch/mpirun.sh [-n RANKS] [--hostfile FILE] [--dry-run] COMMAND...     (COMMAND: train configs/x.yaml ...)
-#   -n RANKS         all ranks together; default: 2, with a host file as many as its slots
-#   --hostfile FILE  hosts and ranks per host (launch/hosts.example); the same path must hold octet on every host
+#   -n RANKS         number of ranks on all hosts; default: 2, or the number of slots in the host file
+#   --hostfile FILE  hosts and ranks per host (launch/hosts.example); octet must have the same path on every host
 #   --dry-run        prints the command and starts nothing
-# environment: OCTET           the program (default: build/release/octet of this checkout)
-#              INTERFACE       TCP over this network interface, for example eth0; without it Open MPI chooses the network
-# Ctrl-C or SIGTERM: every rank checkpoints, exit code 85; a second one ends the run at once.
+# environment: OCTET      the program (default: build/release/octet of this checkout)
+#              INTERFACE  the network interface for TCP, for example eth0; without it Open MPI chooses the network
+# Ctrl-C or SIGTERM: every rank writes a checkpoint, exit code 85. A second one ends the run at once.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -28,13 +28,13 @@ if ! $dry_run && [ ! -x "$octet" ]; then
   exit 2
 fi
 
-# A rank's threads would share one core if Open MPI bound it; octet divides a host's cores among its ranks.
+# octet divides the cores of a host among its ranks. If Open MPI bound a rank, all threads of the rank would share one core.
 options=(--bind-to none)
 if [ "$(id -u)" = 0 ]; then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi
 
 if [ -n "$hostfile" ]; then
   [ -r "$hostfile" ] || { echo "mpirun.sh: cannot read the host file $hostfile" >&2; exit 2; }
-  # Open MPI waits 8 minutes before it believes that a host is lost; these settings make that 20 seconds.
+  # Open MPI waits 8 minutes before it takes a host for lost. With these settings it waits 20 seconds.
   options+=(--hostfile "$hostfile" --mca oob_tcp_keepalive_time 10 --mca oob_tcp_keepalive_intvl 2
             --mca oob_tcp_keepalive_probes 5)
   if [ -n "${INTERFACE:-}" ]; then
@@ -43,11 +43,11 @@ if [ -n "$hostfile" ]; then
   fi
 else
   ranks=${ranks:-2}
-  options+=(--oversubscribe)  # more ranks than cores are slow, not wrong
+  options+=(--oversubscribe)  # more ranks than cores are slow, but allowed
 fi
 if [ -n "$ranks" ]; then options+=(-n "$ranks"); fi
 
-# With this terminal's width rank 0 shows its progress as one live line, wherever it runs.
+# Rank 0 knows the width of this terminal from OCTET_COLUMNS. It then shows its progress as one live line on any host.
 if [ -t 1 ] && [ -t 2 ] && columns=$(stty size <&2 2> /dev/null | cut -d ' ' -f 2) && [ "$columns" -gt 0 ]; then
   options+=(-x "OCTET_COLUMNS=$columns")
 fi
@@ -58,8 +58,8 @@ if $dry_run; then
   exit 0
 fi
 
-# SIGTERM to Open MPI 4's mpirun kills the ranks within two seconds, too soon for a checkpoint; SIGUSR1 is forwarded to them.
-# setsid keeps a Ctrl-C in the terminal from reaching mpirun past this script.
+# On SIGTERM, mpirun of Open MPI 4 kills the ranks within two seconds, too soon for a checkpoint. It forwards SIGUSR1 to them.
+# setsid keeps Ctrl-C in the terminal from mpirun, which would otherwise get it directly.
 job='' asked=false interrupted=false
 stop() {
   interrupted=true
@@ -68,12 +68,12 @@ stop() {
     kill -TERM "$job" 2> /dev/null || true
   else
     kill -USR1 "$job" 2> /dev/null || true
-    echo "mpirun.sh: asking the ranks for a checkpoint; once more ends the run at once" >&2 || true
+    echo "mpirun.sh: the ranks write a checkpoint and end; a second signal ends them at once" >&2 || true
   fi
   asked=true
 }
 trap stop TERM INT USR1
-# `| tee` dies of the same Ctrl-C, and mpirun would crash over what it cannot write: these read on whatever becomes of it.
+# Ctrl-C also ends the `tee` of `mpirun.sh | tee`, and mpirun crashes when it cannot write. These relays keep reading its output.
 trap '' PIPE
 exec 3> >(trap '' INT TERM; cat 2> /dev/null || exec cat > /dev/null)
 relays=$!
@@ -85,7 +85,7 @@ exec 3>&- 4>&-
 while :; do
   interrupted=false code=0
   wait "$job" || code=$?
-  if $interrupted; then continue; fi  # a trapped signal ends wait early
+  if $interrupted; then continue; fi  # a trapped signal ends wait before the job ends
   # shellcheck disable=SC2086  # two numbers
   wait $relays 2> /dev/null || true
   exit "$code"

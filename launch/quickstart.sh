@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# From nothing to a trained network: installs what is missing, builds, and trains ResNet-20 in INT8 on two ranks on the
-# data set that is built into octet (no download). Ends with the test accuracy. Takes minutes on two cores.
+# Installs missing packages, builds octet, and trains ResNet-20 in INT8 on two ranks. The data set is built into octet, so nothing
+# is downloaded but packages. Takes minutes on two cores, and prints the test accuracy at the end.
 # usage: launch/quickstart.sh
 set -euo pipefail
 

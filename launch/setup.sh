@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Installs what octet needs to be built, run and tested, when it is missing. Debian 12, Ubuntu 22.04 and 24.04.
+# Installs the missing packages that octet needs to be built, run and tested. Debian 12, Ubuntu 22.04 and 24.04.
 # usage: launch/setup.sh [--dev] [--aarch64] [--check]
 #   --dev      also clang with its tools and fuzzer, shellcheck and gdb
-#   --aarch64  also the cross compiler for aarch64, qemu's user emulation, and the distribution's arm64 libraries, unpacked into
-#              build/aarch64-sysroot (0.9 GB): none of them enters this system
-#   --check    change nothing, only say what is missing (exit 1)
+#   --aarch64  also the cross compiler for aarch64, qemu's user emulation, and the distribution's arm64 libraries. The libraries
+#              are unpacked into build/aarch64-sysroot (0.9 GB) and are not installed
+#   --check    change nothing; print what is missing, and exit with 1 if something is
 set -euo pipefail
 
 packages=(
@@ -29,21 +29,21 @@ for argument in "$@"; do
   esac
 done
 if ! command -v apt-get > /dev/null; then
-  echo "setup: this script knows only apt (Debian, Ubuntu); install the counterparts of: ${packages[*]}" >&2
+  echo "setup: this script needs apt (Debian, Ubuntu); on another system install what corresponds to: ${packages[*]}" >&2
   exit 1
 fi
 root=()
 [ "$(id -u)" = 0 ] || root=(sudo)
 
 missing_some=0
-listed=false  # whether apt's lists are fresh
+listed=false  # whether apt's lists have been updated
 install_missing() {
   local missing=() package
   for package in "$@"; do
     [ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2> /dev/null)" = installed ] || missing+=("$package")
   done
   if [ ${#missing[@]} = 0 ]; then
-    echo "setup: all $# packages are there"
+    echo "setup: all $# packages are installed"
     return
   fi
   echo "setup: missing: ${missing[*]}"
@@ -63,7 +63,7 @@ install_missing() {
 install_missing "${packages[@]}"
 if $developer; then
   install_missing "${developer_packages[@]}"
-  # clang's sanitizers and fuzzer: a package of their own, named by version, except on Ubuntu 22.04 (part of clang).
+  # The sanitizers and the fuzzer of clang have a package with the version in its name. On Ubuntu 22.04 they are part of clang.
   runtime="libclang-rt-$(clang -dumpversion 2> /dev/null | cut -d. -f1)-dev"
   if apt-cache show "$runtime" > /dev/null 2>&1; then install_missing "$runtime"; fi
 fi
@@ -71,7 +71,7 @@ if $aarch64; then
   install_missing "${aarch64_packages[@]}"
   sysroot=$(dirname "${BASH_SOURCE[0]}")/../build/aarch64-sysroot
   if [ -e "$sysroot" ]; then
-    echo "setup: $sysroot is there"
+    echo "setup: $sysroot exists"
     exit "$missing_some"
   fi
   echo "setup: missing: $sysroot"
@@ -80,7 +80,7 @@ if $aarch64; then
   for package in "${packages[@]}"; do
     [[ $package != *-dev ]] || libraries+=("$package")
   done
-  # Packages are unpacked, not configured: the links that their scripts would make are made here, and none leads out.
+  # Packages are unpacked, not configured. The links that their scripts would make are made here, and all point into the sysroot.
   mkdir -p "$(dirname "$sysroot")"
   rm -rf "$sysroot.new"
   mmdebstrap --quiet --variant=extract --architectures=arm64 --include="$(IFS=,; echo "libc6-dev,${libraries[*]}")" \

@@ -100,11 +100,11 @@ void TableConvolution::run(const ContractionKernels& kernels, const GatherPlan& 
   // there too.
   const int64_t stretch =
       plan.groups * panels > 1 && first_word.back() * 64 <= cached_weights ? cached_pixels : int64_t{1} << 40;
-  const auto for_each_panel = [&](const GatherPlan& plan, int64_t f, int64_t item, const auto& visit) {
-    const auto& phase = plan.phases[static_cast<size_t>(f)];
-    const int64_t pixels = plan.images_of(item) * phase.pixels_per_image;
+  const auto for_each_panel = [&](const GatherPlan& gather, int64_t f, int64_t item, const auto& visit) {
+    const auto& phase = gather.phases[static_cast<size_t>(f)];
+    const int64_t pixels = gather.images_of(item) * phase.pixels_per_image;
     for (int64_t begin = 0; begin < pixels; begin += stretch)
-      for (int g = 0; g < plan.groups; ++g)
+      for (int g = 0; g < gather.groups; ++g)
         for (int p = 0; p < panels; ++p) visit(phase, begin, std::min(begin + stretch, pixels), g, p);
   };
 

@@ -163,7 +163,7 @@ void TableConvolution::backward_weight(const ConvProblem& p, QTensor x, QTensor 
                                        : Ahead{};
         };
         Ahead next_x = next(x.values), next_dy = next(dy.values);
-        const int64_t share = std::max(next_x.bytes, next_dy.bytes) / (end_panel - first_panel) + 64;
+        const int64_t stride = std::max(next_x.bytes, next_dy.bytes) / (end_panel - first_panel) + 64;
         for (int64_t panel = first_panel; panel < end_panel; ++panel) {
           const int group = static_cast<int>(panel / group_panels),
                     first = static_cast<int>(panel % group_panels) * step;
@@ -193,8 +193,8 @@ void TableConvolution::backward_weight(const ConvProblem& p, QTensor x, QTensor 
                      start};
           work.pair_step = plan.pair_step;
           work.first = item == plan.items * slot / slots;
-          work.ahead[0] = next_x.take(share);
-          work.ahead[1] = next_dy.take(share);
+          work.ahead[0] = next_x.take(stride);
+          work.ahead[1] = next_dy.take(stride);
           kernels_.accumulate(work, at);
           if (at_once) write(panel, at);
         }

@@ -24,6 +24,28 @@ TEST(Collectives, SumAndMax) {
   });
 }
 
+// Sums of floats whose last bits depend on the order of the ranks.
+template <class T>
+void expect_sums_in_rank_order(Transport& transport, size_t count) {
+  const auto value = [](int rank, size_t i) { return T(1) / T(1 + 7 * static_cast<size_t>(rank) + 3 * (i % 1000)); };
+  std::vector<T> sums(count), expected(count);
+  for (size_t i = 0; i < count; ++i) {
+    sums[i] = value(transport.rank(), i);
+    for (int rank = 0; rank < transport.size(); ++rank) expected[i] += value(rank, i);
+  }
+  transport.all_reduce_sum(std::span(sums));
+  EXPECT_EQ(sums, expected) << count;
+}
+
+TEST(Collectives, SumsAreTakenInRankOrder) {
+  on_ranks([](Transport& transport) {
+    for (const size_t count : {0, 1, 3, 1001, 300007}) {
+      expect_sums_in_rank_order<float>(transport, count);
+      expect_sums_in_rank_order<double>(transport, count);
+    }
+  });
+}
+
 TEST(Collectives, ReduceLeavesTheResultOnRoot) {
   on_ranks([](Transport& transport) {
     std::vector<int64_t> values = {transport.rank(), 1};

@@ -124,7 +124,7 @@ class Signalled(Case):
         self.wait_for_step(job, "script", 3)
         job.process.send_signal(signal.SIGTERM)
         self.expect(job, 85)
-        self.assertIn("asking the ranks for a checkpoint", job.err)
+        self.assertIn("the ranks write a checkpoint", job.err)
         stopped = re.findall(r"stopped by a signal at step (\d+)", job.err)
         self.assertEqual([int(step) for step in stopped], self.checkpoints("script"), job)
 

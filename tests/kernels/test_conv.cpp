@@ -75,7 +75,7 @@ void expect_moments(const Results& got, const Results& want, double values) {
 
 class Int8Convolution : public testing::TestWithParam<Isa> {};
 INSTANTIATE_TEST_SUITE_P(Tiers, Int8Convolution, testing::ValuesIn(available_isas()),
-                         [](const auto& info) { return std::string(name_of(info.param)); });
+                         [](const auto& isa) { return std::string(name_of(isa.param)); });
 
 void expect_equal_to_plain_loops(cpu::Convolution& convolution, bool add, DType x = DType::s8) {
   for (const ConvCase& c : conv_cases()) {
@@ -176,7 +176,7 @@ TEST_P(Int8Convolution, LongestSumsAreExact) {
 
 class FixedOrderConvolution : public testing::TestWithParam<Isa> {};
 INSTANTIATE_TEST_SUITE_P(Tiers, FixedOrderConvolution, testing::ValuesIn(available_isas()),
-                         [](const auto& info) { return std::string(name_of(info.param)); });
+                         [](const auto& isa) { return std::string(name_of(isa.param)); });
 
 // A sum of n products below 1 in f32, in any order, errs by less than n * n * 2^-24.
 double sum_bound(double products) { return 1e-6 + products * products * std::ldexp(1.0, -24) / 2; }
