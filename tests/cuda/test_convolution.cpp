@@ -4,6 +4,7 @@
 
 #include "kernels/cpu/contraction.h"
 #include "kernels/cpu/conv_plan.h"
+#include "kernels/cpu/isa.h"
 #include "kernels/shared/sums.h"
 #include "tests/cuda/compare.h"
 
@@ -98,11 +99,12 @@ TEST(CudaConvolution, RealValuesEqualTheCpuInFixedOrder) {
 
 // Where sums are cut is written down twice, for tables and for GPUs.
 TEST(CudaConvolution, ItemsAreTheCpus) {
+  const cpu::IsaRow& plain = cpu::row_of(Isa::scalar);
   for (const ConvCase& c : conv_cases()) {
     const ConvProblem p = as_pixel_list(c.problem);
-    EXPECT_EQ(moment_images(p, 1), cpu::plan_forward(c.problem, cpu::scalar::code_kernels).images) << c.name;
-    EXPECT_EQ(moment_images(p, 4), cpu::plan_forward(c.problem, cpu::scalar::real_kernels).images) << c.name;
-    EXPECT_EQ(gradient_images(p), cpu::plan_backward_weight(c.problem, cpu::scalar::real_kernels).images) << c.name;
+    EXPECT_EQ(moment_images(p, 1), cpu::plan_forward(c.problem, *plain.codes).images) << c.name;
+    EXPECT_EQ(moment_images(p, 4), cpu::plan_forward(c.problem, *plain.real).images) << c.name;
+    EXPECT_EQ(gradient_images(p), cpu::plan_backward_weight(c.problem, *plain.real).images) << c.name;
   }
 }
 
