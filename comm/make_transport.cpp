@@ -31,7 +31,7 @@ std::unique_ptr<Transport> make_transport(int* argc, char*** argv) {
   if (transport->size() != from.ranks) {
     std::fprintf(stderr,
                  "comm: the launcher started %d ranks (%s), but the MPI library sees %d\n"
-                 "  to mend: start with the mpirun (or srun --mpi=...) of the MPI library that octet is linked with\n",
+                 "  fix: start with the mpirun (or srun --mpi=...) of the MPI library that octet is linked with\n",
                  from.ranks, from.variable, transport->size());
     std::fflush(stderr);
     transport->abort(78);

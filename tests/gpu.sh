@@ -1,29 +1,42 @@
 #!/usr/bin/env bash
-# What can only be done with a GPU, in one go; made for the bundle of launch/bundle.sh, in whose folder it lies. Runs every
-# kernel test on the device (bit by bit against the CPU), compute-sanitizer on a part of them, the same short training on
-# CPU and GPU, recorded as graphs and not (all weights must be equal; with the fp32 policy losses must be close), a longer one, the
-# kernels' speed, and the benchmark against PyTorch where PyTorch is.
-# usage: gpu.sh [OUTPUT.json]   (default: gpu.json)    GPU_QUICK=1: without the longer training and the benchmark
-#        OCTET_CIFAR10=DIR: also ResNet-20 on CIFAR-10, 30 epochs, INT8 and fp32 (some minutes; not with GPU_QUICK)
-#        GPU_NO_CUDNN=1, GPU_NO_SANITIZER=1: it is not a failure that they are not there
+# What needs a GPU, in groups that take less than 9 minutes each. Made for the bundle of launch/bundle.sh, in whose folder it lies.
+# usage: gpu.sh [GROUP...]   (default: all but cifar10, in this order)
+#   probe     the device, its clocks and limits
+#   tests     every kernel test on the device, bit by bit against the CPU; one process each, since a fault ends a CUDA context
+#   train     the same short training on the CPU and the GPU, recorded as graphs and not: weights must be equal, fp32 losses close
+#   speed     octet's benchmarks, the time of each kernel, and of each convolution
+#   peers     PyTorch's step, where PyTorch is
+#   sanitize  compute-sanitizer on some of the tests, and a longer training
+#   cifar10   ResNet-20 for 30 epochs, INT8 and fp32, with OCTET_CIFAR10=DIR; takes longer than 9 minutes
+# GPU_OUTPUT=FILE: the report (default: gpu.json). It covers all groups that have run; their logs lie in FILE.logs.
+# GPU_NO_CUDNN=1, GPU_NO_SANITIZER=1: it is not a failure that they are missing.
 set -uo pipefail
-output=$(realpath -m "${1:-gpu.json}")
+output=$(realpath -m "${GPU_OUTPUT:-gpu.json}")
 if [ -n "${OCTET_CIFAR10:-}" ]; then OCTET_CIFAR10=$(realpath -m "$OCTET_CIFAR10"); fi
 cd "$(dirname "${BASH_SOURCE[0]}")" || exit 1
 if [ ! -x ./test_cuda_device ]; then
   echo "gpu.sh: run it in the bundle's folder (launch/bundle.sh makes one)" >&2
   exit 2
 fi
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+groups=("$@")
+if [ $# = 0 ]; then groups=(probe tests train speed peers sanitize); fi
+for group in "${groups[@]}"; do
+  case $group in
+    probe | tests | train | speed | peers | sanitize | cifar10) ;;
+    *) echo "gpu.sh: unknown group $group; fix: probe, tests, train, speed, peers, sanitize or cifar10" >&2; exit 2 ;;
+  esac
+done
+logs=$output.logs
+mkdir -p "$logs"
+export CUDA_MODULE_LOADING=EAGER  # kernels that are loaded on first use may fail while a graph is recorded
 
-report() {  # what has run so far, as one JSON; fails unless all of it is as it must be
-python3 - "$work" "$output" << 'EOF'
+report() {  # writes what has run so far as one JSON; fails unless all of it passed
+python3 - "$logs" "$output" << 'EOF'
 import json, os, pathlib, sys
 
-work, output = pathlib.Path(sys.argv[1]), sys.argv[2]
-report, sums = {}, {}
-for status in sorted(work.glob("*.status")):
+logs, output = pathlib.Path(sys.argv[1]), sys.argv[2]
+steps, checks = {}, {}
+for status in sorted(logs.glob("*.status"), key=lambda path: path.stat().st_mtime):
     code, seconds = map(int, status.read_text().split())
     out, err = (status.with_suffix(kind).read_text(errors="replace") for kind in (".out", ".err"))
     entry = {"exit": code, "seconds": seconds}
@@ -34,97 +47,141 @@ for status in sorted(work.glob("*.status")):
         entry["output"] = lines[-120:]
     if code != 0:
         entry["errors"] = err.strip().splitlines()[-30:]
-    report[status.stem] = entry
-for name in ("run_cpu", "run_cuda", "run_eager", "run_shapes", "run_cifar10_unified_int8", "run_cifar10_fp32"):
-    result = work / name / "result.json"
-    if result.exists():
-        report[name] = json.loads(result.read_text())
-        sums[name] = report[name]["weights_sha256"]
-report["weights_equal"] = "run_cpu" in sums and sums["run_cpu"] == sums.get("run_cuda") == sums.get("run_eager")
+    run = logs / ("run_" + status.stem) / "result.json"
+    if run.exists():
+        entry["run"] = json.loads(run.read_text())
+    steps[status.stem] = entry
+
+if "train.cpu" in steps:
+    sums = [steps.get(f"train.{name}", {}).get("run", {}).get("weights_sha256") for name in ("cpu", "eager", "cuda", "again")]
+    checks["weights_equal"] = None not in sums and len(set(sums)) == 1
 
 def losses(name):
-    metrics = work / f"run_fp32_{name}" / "metrics.jsonl"
+    metrics = logs / f"run_train.fp32_{name}" / "metrics.jsonl"
     records = map(json.loads, metrics.read_text().splitlines()) if metrics.exists() else ()
     return [record["loss"] for record in records if record["kind"] == "train"]
 
-# Five steps at a small rate, after which sums in another order differ by 4e-8 of the loss: 1e-5 leaves room for Winograd's
-# transforms in f32, and operands shortened to TF32 (2^-11) show.
-report["fp32_losses"] = {name: losses(name) for name in ("cpu", "cuda", "graph")}
-cpu = report["fp32_losses"]["cpu"]
-report["fp32_losses_close"] = len(cpu) == 5 and all(
-    len(found) == 5 and all(abs(a - b) <= 1e-5 * a for a, b in zip(cpu, found)) for found in report["fp32_losses"].values())
-errors = work / "train_fp32_cuda.err"
-if errors.exists():
-    report["fp32_convolutions"] = [line for line in errors.read_text(errors="replace").splitlines() if ", groups " in line]
-cudnn = bool(report.get("fp32_convolutions")) or "GPU_NO_CUDNN" in os.environ
-sanitizer = "memcheck" in report or "GPU_NO_SANITIZER" in os.environ
-report["failed"] = [name for name, step in report.items() if isinstance(step, dict) and step.get("exit", 0) != 0
-                    and name != "device" and not name.startswith("pytorch")]
-report["passed"] = (report["weights_equal"] and report["fp32_losses_close"] and cudnn and sanitizer and not report["failed"])
-pathlib.Path(output).write_text(json.dumps(report, indent=2) + "\n")
-sys.exit(not report["passed"])
+# After five steps at a small rate, sums in another order differ by 4e-8 of the loss. 1e-5 leaves room for Winograd's transforms
+# in f32, and shows operands that are shortened to TF32 (2^-11).
+fp32 = {name: losses(name) for name in ("cpu", "cuda", "graph")}
+if "train.fp32_cpu" in steps:
+    checks["fp32_losses_close"] = len(fp32["cpu"]) == 5 and all(
+        len(found) == 5 and all(abs(a - b) <= 1e-5 * a for a, b in zip(fp32["cpu"], found)) for found in fp32.values())
+engines = []
+if "train.fp32_cuda" in steps:
+    text = (logs / "train.fp32_cuda.err").read_text(errors="replace")
+    engines = [line for line in text.splitlines() if ", groups " in line]
+    checks["cudnn"] = bool(engines) or "GPU_NO_CUDNN" in os.environ
+if "sanitize.shapes" in steps:
+    checks["sanitizer"] = "sanitize.memcheck" in steps or "GPU_NO_SANITIZER" in os.environ
+failed = [name for name, step in steps.items() if step["exit"] != 0 and not name.startswith(("probe.", "peers."))]
+failed += [name for name, passed in checks.items() if not passed]
+pathlib.Path(output).write_text(json.dumps(
+    {"passed": not failed, "failed": failed, "checks": checks, "fp32_losses": fp32, "fp32_convolutions": engines, "steps": steps},
+    indent=2) + "\n")
+sys.exit(bool(failed))
 EOF
 }
 
-step() {  # NAME LIMIT_SECONDS COMMAND...: runs it, keeps its output and status
-  local name=$1 limit=$2 start=$SECONDS
+step() {  # NAME LIMIT_SECONDS COMMAND...: runs it within the group's time, keeps its output and status
+  local name=$group.$1 limit=$2 start=$SECONDS
   shift 2
   echo "== $name" >&2
-  timeout "$limit" "$@" > "$work/$name.out" 2> "$work/$name.err"
-  echo "$? $((SECONDS - start))" > "$work/$name.status"
-  tail -n 3 "$work/$name.out" "$work/$name.err" >&2
+  rm -rf "$logs/run_$name"
+  if [ $((deadline - SECONDS)) -lt "$limit" ]; then limit=$((deadline - SECONDS)); fi
+  if [ "$limit" -gt 0 ]; then
+    # octet answers SIGTERM at the end of a step, which a hung kernel never reaches.
+    timeout -k 10 "$limit" "$@" > "$logs/$name.out" 2> "$logs/$name.err"
+    echo "$? $((SECONDS - start))" > "$logs/$name.status"
+  else
+    : > "$logs/$name.out"
+    echo "the group's time was over" > "$logs/$name.err"
+    echo "124 0" > "$logs/$name.status"
+  fi
+  tail -n 3 "$logs/$name.out" "$logs/$name.err" >&2
   report || true
 }
+train() {  # NAME LIMIT_SECONDS CONFIG SETTING...
+  local name=$1 limit=$2 config=$3 settings=()
+  shift 3
+  for setting in "$@"; do settings+=(--set "$setting"); done
+  step "$name" "$limit" ./octet train "configs/$config.yaml" --set comm.timeout_seconds=60 "${settings[@]}" \
+    --run "$logs/run_$group.$name"
+}
+bench() {  # NAME LIMIT_SECONDS CONFIG STEPS SETTING...
+  local name=$1 limit=$2 config=$3 steps=$4 settings=()
+  shift 4
+  for setting in "$@"; do settings+=(--set "$setting"); done
+  step "$name" "$limit" ./octet bench "configs/$config.yaml" --json --steps "$steps" --set backend.device=cuda "${settings[@]}"
+}
 
-# Where Python's packages brought cuDNN, the loader does not look on its own.
+# Python's packages bring cuDNN to a place where the loader does not look.
 packages=$(python3 -c 'import glob, site; print(":".join(p for s in site.getsitepackages() for p in glob.glob(s + "/nvidia/*/lib")))' 2> /dev/null)
 if [ -n "$packages" ]; then export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$packages"; fi
-step device 30 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
-step tests 240 ./test_cuda_device --gtest_brief=1
-if command -v compute-sanitizer > /dev/null; then
-  step memcheck 120 compute-sanitizer --target-processes all --tool memcheck --error-exitcode 9 ./test_cuda_device --gtest_brief=1 \
-    '--gtest_filter=CudaConvolution.LargerCodes*:CudaPasses.Pools'
-  step racecheck 120 compute-sanitizer --target-processes all --tool racecheck --error-exitcode 9 ./test_cuda_device --gtest_brief=1 \
-    '--gtest_filter=CudaConvolution.LargerCodes*:CudaPasses.SoftmaxLoss'
-fi
-recipe=configs/shapes_resnet20_unified_int8.yaml
-short=(--set train.steps=20 --set data.samples=2048)
-step train_cpu 120 ./octet train $recipe "${short[@]}" --run "$work/run_cpu"
-step train_cuda 120 ./octet train $recipe "${short[@]}" --set backend.device=cuda --run "$work/run_cuda"
-step train_eager 120 ./octet train $recipe "${short[@]}" --set backend.device=cuda --set backend.graph=false --run "$work/run_eager"
-# By cuDNN, where it is installed; checked, the run names the engine of each convolution; else its steps are recorded.
-for run in "cpu cpu true" "cuda cuda true" "graph cuda false"; do
-  read -r name device checked <<< "$run"
-  step "train_fp32_$name" 60 ./octet train configs/shapes_resnet20_fp32.yaml --set "backend.device=$device" \
-    --set "backend.check_kernels=$checked" --set train.steps=5 --set train.lr=0.01 --set train.log_every_steps=1 \
-    --set data.samples=512 --run "$work/run_fp32_$name"
+
+for group in "${groups[@]}"; do
+  deadline=$((SECONDS + 520))
+  case $group in
+    probe)
+      step device 30 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
+      step clocks 30 nvidia-smi -q -d CLOCK,POWER,MEMORY
+      ;;
+    tests)
+      suite=
+      while read -r line; do
+        case $line in
+          *.) suite=$line ;;
+          *) step "$suite$line" "${GPU_TEST_SECONDS:-60}" ./test_cuda_device --gtest_brief=1 "--gtest_filter=$suite$line" < /dev/null ;;
+        esac
+      done < <(./test_cuda_device --gtest_list_tests | sed -n '/^[A-Za-z]*\.$/p; s/^  //p')
+      ;;
+    train)
+      short=(train.steps=20 data.samples=2048)
+      train cpu 120 shapes_resnet20_unified_int8 "${short[@]}"
+      train eager 60 shapes_resnet20_unified_int8 "${short[@]}" backend.device=cuda backend.graph=false
+      train cuda 60 shapes_resnet20_unified_int8 "${short[@]}" backend.device=cuda
+      train again 60 shapes_resnet20_unified_int8 "${short[@]}" backend.device=cuda
+      fp32=(train.steps=5 train.lr=0.01 train.log_every_steps=1 data.samples=512)
+      train fp32_cpu 60 shapes_resnet20_fp32 "${fp32[@]}"
+      # With check_kernels the run names cuDNN's engine for each convolution. The first use of cuDNN loads some hundred MB.
+      train fp32_cuda 180 shapes_resnet20_fp32 "${fp32[@]}" backend.device=cuda backend.check_kernels=true
+      train fp32_graph 180 shapes_resnet20_fp32 "${fp32[@]}" backend.device=cuda
+      ;;
+    speed)
+      large=(data.batch=256 data.samples=512)
+      bench resnet50_256 120 synthetic_resnet50_unified_int8 20 "${large[@]}" data.workers=8
+      bench resnet50_eager 120 synthetic_resnet50_unified_int8 10 "${large[@]}" data.workers=8 backend.graph=false
+      bench resnet50_64 60 synthetic_resnet50_unified_int8 10 data.batch=64 data.samples=128
+      bench resnet50_kernels 120 synthetic_resnet50_unified_int8 5 "${large[@]}" backend.check_kernels=true
+      for period in 1 1000; do
+        bench "resnet50_period_$period" 60 synthetic_resnet50_unified_int8 20 "${large[@]}" policy.clip.period=$period
+      done
+      bench resnet20 60 cifar10_resnet20_unified_int8 100 data.name=synthetic data.image_size=32
+      step kernels 120 ./octet bench kernels --json --set backend.device=cuda
+      ;;
+    peers)
+      for precision in bf16 tf32 fp32; do
+        step "pytorch_$precision" 120 python3 bench/pytorch_gpu_step.py resnet50 --precision $precision
+      done
+      step pytorch_compiled 240 python3 bench/pytorch_gpu_step.py resnet50 --precision bf16 --compile
+      ;;
+    sanitize)
+      sanitizer=(compute-sanitizer --target-processes all --error-exitcode 9)
+      if command -v compute-sanitizer > /dev/null; then
+        step memcheck 180 "${sanitizer[@]}" --tool memcheck ./test_cuda_device --gtest_brief=1 \
+          '--gtest_filter=CudaConvolution.LargerCodes*:CudaPasses.Pools:CudaPasses.Quantize'
+        step racecheck 120 "${sanitizer[@]}" --tool racecheck ./test_cuda_device --gtest_brief=1 '--gtest_filter=CudaPasses.SoftmaxLoss'
+      fi
+      train shapes 200 shapes_resnet20_unified_int8 backend.device=cuda
+      ;;
+    cifar10)
+      deadline=$((SECONDS + 1200))
+      for policy in unified_int8 fp32; do
+        train $policy 600 "cifar10_resnet20_$policy" backend.device=cuda "data.root=${OCTET_CIFAR10:?the folder of the data set}"
+      done
+      ;;
+  esac
 done
-if [ -z "${GPU_QUICK:-}" ]; then
-  step train_shapes 200 ./octet train $recipe --set backend.device=cuda --run "$work/run_shapes"
-  for batch in 64 256; do
-    step "octet_resnet50_$batch" 150 ./octet bench configs/synthetic_resnet50_unified_int8.yaml --json --steps 10 \
-      --set backend.device=cuda --set data.batch=$batch --set data.samples=$((2 * batch))
-  done
-  step octet_resnet50_kernels 150 ./octet bench configs/synthetic_resnet50_unified_int8.yaml --json --steps 5 \
-    --set backend.device=cuda --set backend.check_kernels=true --set data.batch=256 --set data.samples=512
-  for period in 1 1000; do
-    step "octet_resnet50_period_$period" 150 ./octet bench configs/synthetic_resnet50_unified_int8.yaml --json --steps 20 \
-      --set backend.device=cuda --set data.batch=256 --set data.samples=512 --set policy.clip.period=$period
-  done
-  step octet_resnet20 60 ./octet bench configs/cifar10_resnet20_unified_int8.yaml --json --steps 100 \
-    --set backend.device=cuda --set data.name=synthetic --set data.image_size=32
-  step kernels 120 ./octet bench kernels --json --set backend.device=cuda
-  if [ -n "${OCTET_CIFAR10:-}" ]; then
-    for policy in unified_int8 fp32; do
-      step "cifar10_$policy" 600 ./octet train "configs/cifar10_resnet20_$policy.yaml" --set backend.device=cuda \
-        --set "data.root=$OCTET_CIFAR10" --run "$work/run_cifar10_$policy"
-    done
-  fi
-  for precision in fp32 tf32 bf16; do
-    step "pytorch_resnet50_$precision" 120 python3 bench/pytorch_gpu_step.py resnet50 --precision $precision
-  done
-  step pytorch_resnet50_compiled 240 python3 bench/pytorch_gpu_step.py resnet50 --precision bf16 --compile
-fi
 
 if report; then
   echo "$output: passed"

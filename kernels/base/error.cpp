@@ -12,7 +12,7 @@ std::string from_root(const std::string& file) {
 }
 }  // namespace
 
-Error::Error(const char* file, int line, const std::string& what, const std::string& mend)
-    : std::runtime_error(say(from_root(file), ":", line, ": ", what, "\n  to mend: ", mend)) {}
+Error::Error(const char* file, int line, const std::string& what, const std::string& fix)
+    : std::runtime_error(say(from_root(file), ":", line, ": ", what, "\n  fix: ", fix)) {}
 
 }  // namespace octet

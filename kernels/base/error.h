@@ -7,10 +7,10 @@
 namespace octet {
 
 // what() reads:  src/graph/plan.cpp:88: 'conv2' takes 64 channels, 'conv1' gives 32
-//                  to mend: set `channels: 64` on conv1
+//                  fix: set `channels: 64` on conv1
 class Error : public std::runtime_error {
  public:
-  Error(const char* file, int line, const std::string& what, const std::string& mend);
+  Error(const char* file, int line, const std::string& what, const std::string& fix);
 };
 
 // A mistake in the command line or the configuration. The process ends with exit code 2 instead of 1.
@@ -29,14 +29,14 @@ std::string say(const Parts&... parts) {
 }  // namespace octet
 
 // REQUIRE(condition, how to fix it, what went wrong...)
-#define REQUIRE(condition, mend, ...)                                            \
-  do {                                                                           \
-    if (!(condition)) [[unlikely]]                                               \
-      throw ::octet::Error(__FILE__, __LINE__, ::octet::say(__VA_ARGS__), mend); \
+#define REQUIRE(condition, fix, ...)                                            \
+  do {                                                                          \
+    if (!(condition)) [[unlikely]]                                              \
+      throw ::octet::Error(__FILE__, __LINE__, ::octet::say(__VA_ARGS__), fix); \
   } while (0)
 
-#define REQUIRE_USAGE(condition, mend, ...)                                           \
-  do {                                                                                \
-    if (!(condition)) [[unlikely]]                                                    \
-      throw ::octet::UsageError(__FILE__, __LINE__, ::octet::say(__VA_ARGS__), mend); \
+#define REQUIRE_USAGE(condition, fix, ...)                                           \
+  do {                                                                               \
+    if (!(condition)) [[unlikely]]                                                   \
+      throw ::octet::UsageError(__FILE__, __LINE__, ::octet::say(__VA_ARGS__), fix); \
   } while (0)

@@ -1,5 +1,7 @@
 #include "kernels/cpu/real_moments.h"
 
+#include "kernels/host_moments.h"
+
 #include <algorithm>
 
 #include "kernels/cpu/parallel.h"
@@ -56,3 +58,12 @@ void measure_moments(int threads, const float* values, Shape shape, Moments mome
 }
 
 }  // namespace octet::cpu
+
+namespace octet {
+
+void measure_host_moments(int threads, const float* values, Shape shape, Moments moments) {
+  cpu::Scratch scratch;
+  cpu::measure_moments(threads, values, shape, moments, scratch);
+}
+
+}  // namespace octet

@@ -1,4 +1,4 @@
-// Stands in for the CUDA backend in a build without CUDA.
+// Replaces the CUDA backend in a build without CUDA.
 #include "kernels/backend.h"
 
 namespace octet {

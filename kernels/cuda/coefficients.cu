@@ -1,4 +1,4 @@
-// What is computed once per channel or per tensor: affine coefficients and gradients, clips and scales.
+// What is computed once for each channel or tensor: affine coefficients and gradients, clips and scales.
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/shared/affine.h"
@@ -9,19 +9,12 @@ namespace {
 
 constexpr int threads = 64;
 
-__device__ __forceinline__ int64_t thread_index() { return static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x; }
-
-__global__ void clear_ranges(ClipRange* ranges, int64_t rows) {
-  if (thread_index() < rows) ranges[thread_index()] = {0, 0, 0};
-}
-
-__global__ void finish_ranges(ClipRange* ranges, int64_t rows, Range kind, const float* held, int qmax, float* scales) {
-  const int64_t row = thread_index();
-  if (row >= rows) return;
-  const float clip = kind == Range::held ? *held : float_of(ranges[row].largest);
-  ranges[row].clip = clip;
-  ranges[row].inverse_scale = inverse_scale_of(clip, qmax);
-  scales[row] = scale_of(clip, qmax);
+// One thread. A range that is not held knows its largest value.
+__global__ void finish_range(ClipRange* range, Range kind, const float* held, int qmax, float* scale) {
+  const float clip = kind == Range::held ? *held : float_of(range->largest);
+  range->clip = clip;
+  range->inverse_scale = inverse_scale_of(clip, qmax);
+  *scale = scale_of(clip, qmax);
 }
 
 __device__ __forceinline__ InputUnit unit_of(const float* scale, const float* offset, int64_t channel) {
@@ -86,39 +79,31 @@ __global__ void gradients(const __grid_constant__ AffineProblem problem, const _
 
 }  // namespace
 
-void launch_clear_ranges(ClipRange* ranges, int64_t rows, Stream stream) {
-  OCTET_LAUNCH(clear_ranges, dim3(blocks_for(rows, threads)), dim3(threads), stream, ranges, rows);
-}
-
-void launch_finish_ranges(ClipRange* ranges, int64_t rows, Range kind, const float* held, int qmax, float* scales,
-                          Stream stream) {
-  OCTET_LAUNCH(finish_ranges, dim3(blocks_for(rows, threads)), dim3(threads), stream, ranges, rows, kind, held, qmax,
-               scales);
+void launch_finish_range(ClipRange* range, Range kind, const float* held, int qmax, float* scale, Stream stream) {
+  OCTET_LAUNCH(finish_range, dim3(1), dim3(1), stream, range, kind, held, qmax, scale);
 }
 
 void launch_affine_coefficients(const AffineProblem& problem, Moments moments, AffineParameters parameters,
                                 const float* scale, const float* offset, float* a, float* b, float* mean,
                                 Stream stream) {
-  OCTET_LAUNCH(coefficients, dim3(blocks_for(problem.shape.c, threads)), dim3(threads), stream, problem, moments,
-               parameters, scale, offset, a, b, mean);
+  OCTET_LAUNCH_EACH(coefficients, problem.shape.c, threads, stream, problem, moments, parameters, scale, offset, a, b,
+                    mean);
 }
 
 void launch_units(Moments moments, int64_t channels, float* scale, float* offset, Stream stream) {
-  OCTET_LAUNCH(units, dim3(blocks_for(channels, threads)), dim3(threads), stream, moments, channels, scale, offset);
+  OCTET_LAUNCH_EACH(units, channels, threads, stream, moments, channels, scale, offset);
 }
 
 void launch_affine_extremes(Activation activation, int64_t channels, const float* a, const float* b, Moments moments,
                             ClipRange* range, Stream stream) {
-  OCTET_LAUNCH(extremes, dim3(blocks_for(channels, threads)), dim3(threads), stream, activation, channels, a, b,
-               moments.min, moments.max, range);
+  OCTET_LAUNCH_EACH(extremes, channels, threads, stream, activation, channels, a, b, moments.min, moments.max, range);
 }
 
 void launch_affine_gradients(const AffineProblem& problem, Moments moments, AffineParameters parameters,
                              const float* scale, const float* offset, const double* sums, float* A, float* B, float* C,
                              Into d_gamma, Into d_beta, Stream stream) {
-  OCTET_LAUNCH(gradients, dim3(blocks_for(problem.shape.c, threads)), dim3(threads), stream, problem, moments,
-               parameters, scale, offset, sums, A, B, C, d_gamma.tensor.f32(), d_gamma.add, d_beta.tensor.f32(),
-               d_beta.add);
+  OCTET_LAUNCH_EACH(gradients, problem.shape.c, threads, stream, problem, moments, parameters, scale, offset, sums, A,
+                    B, C, d_gamma.tensor.f32(), d_gamma.add, d_beta.tensor.f32(), d_beta.add);
 }
 
 }  // namespace octet::cuda

@@ -1,12 +1,12 @@
 // Concatenation along channels, one part at a time.
+#include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/device.h"
-#include "kernels/cuda/launch.h"
 #include "kernels/cuda/store.h"
 
 namespace octet::cuda {
 namespace {
 
-constexpr int threads = 256;
+constexpr int threads = 256, max_parts = 64;
 
 struct Scales {
   const float* of[max_parts];
@@ -18,46 +18,68 @@ __global__ void largest_scale(const __grid_constant__ Scales scales, int count, 
   *largest = result;
 }
 
+// Where a part's channels lie among all of a pixel.
+struct Slice {
+  int64_t channels, all_channels, first;
+  __device__ __forceinline__ int64_t place(int64_t i) const {
+    return i / channels * all_channels + first + i % channels;
+  }
+};
+
 __global__ void concat_part(const void* from, DType type, const float* scale, const float* all_scale, int64_t count,
-                            int channels, int all_channels, int first, void* to) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x;
+                            const __grid_constant__ Slice slice, void* to) {
+  const int64_t i = thread_index();
   if (i >= count) return;
-  const int64_t at = i / channels * all_channels + first + i % channels;
   const float ratio = scale == nullptr || *scale == *all_scale ? 1.0f : *scale / *all_scale;
-  const float value = read_value(from, type, i) * ratio;
-  if (is_real(type))
-    write_real(to, type == DType::bf16, false, at, value);
-  else
-    write_code(to, at, static_cast<int>(round_nearest(value)));
+  write_value(to, type, slice.place(i), read_value(from, type, i) * ratio);
 }
 
-__global__ void split_part(const void* from, DType type, int64_t count, int channels, int all_channels, int first,
-                           void* to, bool bf16, bool add) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x;
-  if (i >= count) return;
-  write_real(to, bf16, add, i, read_value(from, type, i / channels * all_channels + first + i % channels));
+__global__ void split_part(const void* from, DType type, int64_t count, const __grid_constant__ Slice slice,
+                           const __grid_constant__ RealOutput to) {
+  const int64_t i = thread_index();
+  if (i < count) write_real(to, i, read_value(from, type, slice.place(i)));
 }
 
 }  // namespace
 
-void launch_largest_scale(const float* const* scales, int count, float* largest, Stream stream) {
-  Scales all{};
-  for (int i = 0; i < count; ++i) all.of[i] = scales[i];
-  OCTET_LAUNCH(largest_scale, dim3(1), dim3(1), stream, all, count, largest);
+void CudaBackend::concat_forward(std::span<const QTensor> parts, QTensor y) {
+  REQUIRE(parts.size() <= size_t{max_parts}, say("concatenate at most ", max_parts, " parts"), "a concatenation of ",
+          parts.size(), " parts");
+  Scales scales{};
+  int count = 0;
+  int64_t channels = 0;
+  for (const QTensor& part : parts) {
+    const Shape shape = part.values.shape;
+    REQUIRE(part.real() == y.real() && part.values.dtype == y.values.dtype && shape.n == y.values.shape.n &&
+                shape.h == y.values.shape.h && shape.w == y.values.shape.w,
+            "concatenate images of one size and one encoding", "a part does not fit the concatenation");
+    scales.of[count++] = part.scale;
+    channels += shape.c;
+  }
+  REQUIRE(channels == y.values.shape.c, "give an output of as many channels", "the parts have ", channels,
+          " channels, the concatenation ", y.values.shape.c);
+  if (!y.real()) OCTET_LAUNCH(largest_scale, dim3(1), dim3(1), stream_, scales, count, y.scale);
+  Slice slice{0, channels, 0};
+  for (const QTensor& part : parts) {
+    slice.channels = part.values.shape.c;
+    OCTET_LAUNCH_EACH(concat_part, part.values.elements(), threads, stream_, part.values.data, part.values.dtype,
+                      part.scale, y.scale, part.values.elements(), slice, y.values.data);
+    slice.first += slice.channels;
+  }
 }
 
-void launch_concat_part(const void* from, DType type, const float* scale, const float* all_scale, int64_t pixels,
-                        int channels, int all_channels, int first, void* to, Stream stream) {
-  const int64_t count = pixels * channels;
-  OCTET_LAUNCH(concat_part, dim3(blocks_for(count, threads)), dim3(threads), stream, from, type, scale, all_scale,
-               count, channels, all_channels, first, to);
-}
-
-void launch_split_part(const void* from, DType type, int64_t pixels, int channels, int all_channels, int first,
-                       void* to, bool bf16, bool add, Stream stream) {
-  const int64_t count = pixels * channels;
-  OCTET_LAUNCH(split_part, dim3(blocks_for(count, threads)), dim3(threads), stream, from, type, count, channels,
-               all_channels, first, to, bf16, add);
+void CudaBackend::concat_backward(Tensor dy, std::span<const Into> parts) {
+  Slice slice{0, dy.shape.c, 0};
+  for (const Into& part : parts) {
+    slice.channels = part.tensor.shape.c;
+    const int64_t count = dy.shape.pixels() * slice.channels;
+    if (part)
+      OCTET_LAUNCH_EACH(split_part, count, threads, stream_, dy.data, dy.dtype, count, slice,
+                        real_output(part, "a part's gradient"));
+    slice.first += slice.channels;
+  }
+  REQUIRE(slice.first == dy.shape.c, "give the parts that were concatenated", "the parts have ", slice.first,
+          " channels, the concatenation ", dy.shape.c);
 }
 
 }  // namespace octet::cuda

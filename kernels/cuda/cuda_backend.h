@@ -1,5 +1,6 @@
-// The backend of NVIDIA GPUs. Every operation gives the bits of the CPU backend, but RealConvolution::library. Calls
-// launch kernels on one stream and return; nothing but to_host() and synchronize() waits.
+// The backend of NVIDIA GPUs. Every operation gives the bits of the CPU backend, except RealConvolution::library. Calls
+// launch kernels on one stream and return; only to_host() and synchronize() wait. Methods are defined beside their
+// kernels in .cu files, those without kernels of their own in cuda_*.cpp.
 #pragma once
 #include <map>
 
@@ -11,15 +12,15 @@
 
 namespace octet::cuda {
 
-// Device memory that grows to the largest size asked for and is then kept. Kernels use it in the order of the stream,
-// so one piece can serve every operation in turn.
+// Device memory that grows to the largest size asked for. Kernels use it in the order of the stream, so that one piece
+// serves every operation in turn.
 class DeviceScratch {
  public:
   DeviceScratch() = default;
   ~DeviceScratch() { release(memory_); }
   DeviceScratch(const DeviceScratch&) = delete;
   DeviceScratch& operator=(const DeviceScratch&) = delete;
-  // What it held before is lost when it grows.
+  // Its contents are lost when it grows.
   template <class T>
   T* get(int64_t count) {
     return static_cast<T*>(get_bytes(static_cast<size_t>(count) * sizeof(T)));
@@ -38,7 +39,7 @@ class DeviceScratch {
 
 class CudaBackend final : public Backend {
  public:
-  // library: for real-valued convolutions, other than the one that the options ask for.
+  // library: computes real-valued convolutions in place of the one that the options name; for tests.
   explicit CudaBackend(const CudaOptions&, std::unique_ptr<LibraryConvolution> library = nullptr);
   ~CudaBackend() override;
   CudaBackend(const CudaBackend&) = delete;
@@ -55,7 +56,7 @@ class CudaBackend final : public Backend {
   void synchronize() override;
   void run(int program, const StepState&, const std::function<void()>& work) override;
   void forget_programs() override;
-  // As kernels take it, here or on a side stream.
+  // The key for a kernel of the step that runs, on this stream or a side stream.
   StepKey of_step(const RngKey&) const;
   std::vector<KernelTime> kernel_times() const override {
     return clock_ != nullptr ? clock_->times() : std::vector<KernelTime>{};
@@ -88,28 +89,29 @@ class CudaBackend final : public Backend {
   void find_nonfinite(Tensor, int32_t* found) override;
 
  private:
-  // Runs the pass on real values, if the library takes it; the pass writes one of the tensors. Moments: those of y.
+  // Runs the pass on real values if the library takes it; the pass writes one of the tensors. Moments: those of y.
   bool by_library(ConvPass, const ConvProblem&, Tensor x, Tensor w, Tensor y, bool add, Moments);
-  // from, with each row of `length` codes padded to a multiple of 16; from itself where nothing is missing.
+  // The rows of `length` codes, each padded with zeros to a multiple of 16; `from` itself where it is one already.
   const int8_t* padded_rows(const int8_t* from, int64_t rows, int64_t length, DeviceScratch& room);
-  // Forward weights (outputs, row) as (row, outputs), and the gather's steps changed to match.
-  const void* lane_major_weights(QTensor w, Gather&);
-  // from (N, H, W, C) as (C, H, W, N rounded up to 16).
+  // weights (outputs, row) as (row, padded outputs), zeros beyond the outputs. row: taps * inputs.
+  template <class Element>
+  const Element* transposed_weights(const Element* weights, int64_t outputs, int64_t row, int64_t padded);
+  // from (N, H, W, C) as (C, H, W, N rounded up to 16), zeros beyond the images.
   const int8_t* channel_major(const int8_t* from, Shape, DeviceScratch& room);
-  // Measures where the encoding asks for it (measured: the largest stands in ranges_ already), and writes the scales.
+  // Finds the clip range of `count` values in ranges_ and writes the scale. measured: the largest value is known there.
   template <class Values>
-  void find_ranges(const Values&, int64_t rows, int64_t row_length, const Encoding&, float* scales,
-                   bool measured = false);
+  void find_range(const Values&, int64_t count, const Encoding&, float* scale, bool measured = false);
   template <class Values>
-  void encode(const Values&, int64_t rows, int64_t row_length, const Encoding&, const RngKey&, void* out,
-              uint64_t* saturated);
+  void count_magnitudes(const Values&, int64_t count, Probe);
+  template <class Values>
+  void encode(const Values&, int64_t count, const Encoding&, const RngKey&, void* out, uint64_t* saturated);
 
   Device device_;
   std::unique_ptr<KernelClock> clock_;  // null: kernels are not waited for
   Stream stream_;
   std::unique_ptr<LibraryConvolution> library_;  // null: real values go to the fixed-order kernels
   std::string note_;
-  // Of run(). A recording holds addresses of scratch memory, which moves when it grows.
+  // A program of run(). A recording holds addresses of scratch memory, which moves when it grows.
   struct Program {
     Recording recording;
     size_t scratch_bytes = 0;

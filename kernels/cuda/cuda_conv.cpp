@@ -1,5 +1,6 @@
 // Convolutions: codes without groups go to tensor cores, everything else to the direct kernels.
 #include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/launch.h"
 #include "kernels/shared/sums.h"
 
 namespace octet::cuda {
@@ -23,51 +24,13 @@ bool on_tensor_cores(const ConvProblem& p, const QTensor& a) { return !a.real() 
 
 int taps_of(const ConvProblem& p) { return p.kernel_h * p.kernel_w; }
 
-Output output_of(const QTensor& a, const QTensor& w, Tensor to, bool add) {
-  REQUIRE(is_real(to.dtype), "give f32 or bf16", "a convolution writes codes");
-  return {a.scale, w.scale, to.data, to.dtype == DType::bf16, add};
-}
-
 }  // namespace
-
-const int8_t* CudaBackend::padded_rows(const int8_t* from, int64_t rows, int64_t length, DeviceScratch& room) {
-  const int64_t padded = round_up_16(length);
-  if (padded == length) return from;
-  int8_t* const to = room.get<int8_t>(rows * padded);
-  launch_pad_rows(from, rows, static_cast<int>(length), static_cast<int>(padded), to, stream_);
-  return to;
-}
-
-const void* CudaBackend::lane_major_weights(QTensor w, Gather& g) {
-  const int outputs = static_cast<int>(w.values.shape.n);
-  const int64_t row = w.values.elements() / outputs;
-  g.weight_group = g.group_to;
-  g.lane_step = 1;
-  g.tap_step *= outputs;
-  g.channel_step = outputs;
-  if (w.real()) {
-    float* const to = weights_.get<float>(w.values.elements());
-    launch_transpose_weights(w.values.f32(), outputs, row, to, stream_);
-    return to;
-  }
-  int8_t* const to = weights_.get<int8_t>(w.values.elements());
-  launch_transpose_weights(w.values.s8(), outputs, row, outputs, to, stream_);
-  return to;
-}
-
-const int8_t* CudaBackend::channel_major(const int8_t* from, Shape s, DeviceScratch& room) {
-  const int64_t padded = round_up_16(s.n);
-  int8_t* const to = room.get<int8_t>(s.c * s.h * s.w * padded);
-  launch_channel_major(from, static_cast<int>(s.n), static_cast<int>(s.h * s.w), static_cast<int>(s.c),
-                       static_cast<int>(padded), to, stream_);
-  return to;
-}
 
 void CudaBackend::conv_forward(const ConvProblem& p, QTensor x, QTensor w, Tensor y, Moments moments) {
   check(p, x, p.x, w, p.weight());
   if (x.real() && by_library(ConvPass::forward, p, x.values, w.values, y, false, moments)) return;
   Gather g = forward_gather(p, x.real() ? 4 : 1);
-  Output output = output_of(x, w, y, false);
+  Output output{x.scale, w.scale, real_output({y}, "a convolution's output")};
   if (moments) output.moments = chunk_moments_.get<float>(moment_floats(g));
   if (on_tensor_cores(p, x)) {
     const int64_t channels = round_up_16(p.x.c);
@@ -76,7 +39,18 @@ void CudaBackend::conv_forward(const ConvProblem& p, QTensor x, QTensor w, Tenso
     launch_tensor_gather(g, codes, x.values.dtype, weights, static_cast<int>(taps_of(p) * channels),
                          static_cast<int>(channels), output, stream_);
   } else {
-    launch_direct_gather(g, x.values.data, x.values.dtype, lane_major_weights(w, g), output, stream_);
+    // Transposed, so that neighbouring threads read neighbouring weights.
+    const int64_t outputs = p.y.c, row = w.values.elements() / outputs;
+    g.weight_group = g.group_to;
+    g.lane_step = 1;
+    g.tap_step *= static_cast<int>(outputs);
+    g.channel_step = static_cast<int>(outputs);
+    const void* weights = nullptr;
+    if (w.real())
+      weights = transposed_weights(w.values.f32(), outputs, row, outputs);
+    else
+      weights = transposed_weights(w.values.s8(), outputs, row, outputs);
+    launch_direct_gather(g, x.values.data, x.values.dtype, weights, output, stream_);
   }
   if (!moments) return;
   launch_combine_moments(g, output.moments, items_.get<double>(4 * item_count(g) * p.y.c), moments, stream_);
@@ -85,7 +59,7 @@ void CudaBackend::conv_forward(const ConvProblem& p, QTensor x, QTensor w, Tenso
 void CudaBackend::conv_backward_data(const ConvProblem& p, QTensor dy, QTensor w, Into dx) {
   check(p, dy, p.y, w, p.weight());
   REQUIRE(dx.tensor.shape == p.x, "give tensors of the ConvProblem's shapes", "dx has another shape than the problem");
-  const Output output = output_of(dy, w, dx.tensor, dx.add);
+  const Output output{dy.scale, w.scale, real_output(dx, "a convolution's dx")};
   if (dy.real() && by_library(ConvPass::backward_data, p, dx.tensor, w.values, dy.values, dx.add, {})) return;
   if (!on_tensor_cores(p, dy)) {
     for (const Gather& phase : backward_gathers(p))
@@ -94,9 +68,7 @@ void CudaBackend::conv_backward_data(const ConvProblem& p, QTensor dy, QTensor w
   }
   const int64_t channels = round_up_16(p.y.c);
   const int8_t* const codes = padded_rows(dy.values.s8(), p.y.pixels(), p.y.c, from_);
-  int8_t* const weights = weights_.get<int8_t>(taps_of(p) * p.x.c * channels);
-  launch_transpose_weights(w.values.s8(), static_cast<int>(p.y.c), taps_of(p) * p.x.c, static_cast<int>(channels),
-                           weights, stream_);
+  const int8_t* const weights = transposed_weights(w.values.s8(), p.y.c, taps_of(p) * p.x.c, channels);
   for (const Gather& phase : backward_gathers(p))
     launch_tensor_gather(phase, codes, DType::s8, weights, static_cast<int>(channels),
                          static_cast<int>(p.x.c * channels), output, stream_);
@@ -113,8 +85,7 @@ void CudaBackend::conv_backward_weight(const ConvProblem& p, QTensor x, QTensor 
   int parts = g.items;
   void* partial = nullptr;
   if (on_tensor_cores(p, x)) {
-    // Enough splits to keep every processor busy twice over, none shorter than some tiles, none longer than int32
-    // allows.
+    // Enough splits for two blocks on every processor, none shorter than 2,048 products, none longer than int32 allows.
     const int64_t products = int64_t{g.y_h} * g.y_w * round_up_16(g.images);
     const int64_t tiles = tensor_weight_tiles(g);
     const int64_t wanted = (2 * device_.processors + tiles - 1) / tiles, most = (products + 2047) / 2048;
@@ -131,7 +102,7 @@ void CudaBackend::conv_backward_weight(const ConvProblem& p, QTensor x, QTensor 
     partial = partial_.get<int32_t>(parts * count);
     launch_direct_weight(g, x.values.data, x.values.dtype, dy.values.data, partial, stream_);
   }
-  launch_finish_weight(x.real(), partial, parts, count, x.scale, dy.scale, dw.tensor.f32(), dw.add, stream_);
+  launch_finish_weight(x.real(), partial, parts, count, x.scale, dy.scale, dw, stream_);
 }
 
 }  // namespace octet::cuda

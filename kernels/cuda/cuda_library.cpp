@@ -1,10 +1,11 @@
-// Real-valued convolutions that a library takes: what it cannot do itself, such as moments, is done around it.
+// Real-valued convolutions by a library. What the library cannot do, such as moments, is done around it.
 #include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/launch.h"
 
 namespace octet::cuda {
 namespace {
 
-// Parameters and gradients are slices at any multiple of 4 bytes; a library reads 16 at once.
+// Parameters and gradients are slices at any multiple of 4 bytes; a library needs multiples of 16.
 bool aligned(Tensor tensor) { return reinterpret_cast<uintptr_t>(tensor.data) % 16 == 0; }
 
 }  // namespace
@@ -13,14 +14,13 @@ bool CudaBackend::by_library(ConvPass pass, const ConvProblem& p, Tensor x, Tens
                              Moments moments) {
   if (library_ == nullptr) return false;
   const Tensor to = pass == ConvPass::forward ? y : pass == ConvPass::backward_data ? x : w;
-  // Through scratch memory goes a result of another type or place, and one that the library cannot add to what is
-  // there.
+  // A result goes through scratch memory if it is bf16 or not aligned, or if the library cannot add to it.
   const bool direct = to.dtype == DType::f32 && aligned(to) && (!add || library_->takes(pass, p, true));
   if (!library_->takes(pass, p, direct && add)) return false;
   const auto placed = [&](Tensor tensor, DeviceScratch& room) {
     if (tensor.data == to.data ? direct : aligned(tensor)) return tensor.f32();
     float* const copy = room.get<float>(tensor.elements());
-    if (tensor.data != to.data) launch_copy_real(tensor.f32(), tensor.elements(), copy, false, false, stream_);
+    if (tensor.data != to.data) launch_copy_real(tensor.f32(), tensor.elements(), {copy}, stream_);
     return copy;
   };
   float *const x_data = placed(x, from_), *const w_data = placed(w, weights_), *const y_data = placed(y, partial_);
@@ -33,7 +33,7 @@ bool CudaBackend::by_library(ConvPass pass, const ConvProblem& p, Tensor x, Tens
   }
   if (!direct) {
     const float* const result = pass == ConvPass::forward ? y_data : pass == ConvPass::backward_data ? x_data : w_data;
-    launch_copy_real(result, to.elements(), to.data, to.dtype == DType::bf16, add, stream_);
+    launch_copy_real(result, to.elements(), {to.data, to.dtype == DType::bf16, add}, stream_);
   }
   return true;
 }

@@ -1,4 +1,4 @@
-// Stands in for cuDNN in a build without its headers, and in the emulated one.
+// Replaces cuDNN in a build without its headers, and in the emulated one.
 #include "kernels/cuda/library_convolution.h"
 
 namespace octet::cuda {

@@ -1,5 +1,4 @@
 // Real-valued convolutions by cuDNN.
-#include <array>
 #include <iostream>
 #include <map>
 
@@ -10,7 +9,7 @@
 namespace octet::cuda {
 namespace {
 
-// A constant, so that the choice of an engine, and with it the bits of a training, does not hang on what is free.
+// A constant, so that the choice of an engine, and with it the bits of a training, does not depend on free memory.
 constexpr size_t most_workspace = size_t{1} << 30;
 
 class CudnnConvolution final : public LibraryConvolution {
@@ -41,33 +40,13 @@ class CudnnConvolution final : public LibraryConvolution {
   }
 
  private:
-  using Key = std::array<int64_t, 19>;
-
   const std::optional<CudnnPlan>& plan(ConvPass pass, const ConvProblem& p, bool add) {
-    const Key key{static_cast<int64_t>(pass),
-                  add,
-                  p.x.n,
-                  p.x.h,
-                  p.x.w,
-                  p.x.c,
-                  p.y.n,
-                  p.y.h,
-                  p.y.w,
-                  p.y.c,
-                  p.kernel_h,
-                  p.kernel_w,
-                  p.stride_h,
-                  p.stride_w,
-                  p.pad_h,
-                  p.pad_w,
-                  p.dilation_h,
-                  p.dilation_w,
-                  p.groups};
-    const auto known = plans_.find(key);
+    const std::string problem = describe(pass, p, add);
+    const auto known = plans_.find(problem);
     if (known != plans_.end()) return known->second;
-    const std::optional<CudnnPlan>& made = plans_.emplace(key, kept_or_built(pass, p, add)).first->second;
+    const std::optional<CudnnPlan>& made = plans_.emplace(problem, kept_or_built(pass, p, add)).first->second;
     if (stream_.clock != nullptr)
-      std::clog << describe(pass, p, add) << ": "
+      std::clog << problem << ": "
                 << (made ? say(library_.name(), ", engine ", made->engine(), ", workspace ",
                                made->workspace_bytes() >> 20, " MiB")
                          : std::string("fixed-order kernels"))
@@ -88,7 +67,7 @@ class CudnnConvolution final : public LibraryConvolution {
   CudnnDescriptor device_;
   PlanCache cache_;
   cudnnHandle_t handle_ = nullptr;
-  std::map<Key, std::optional<CudnnPlan>> plans_;  // nothing: no engine takes it
+  std::map<std::string, std::optional<CudnnPlan>> plans_;  // by describe(); nothing: no engine takes it
   DeviceScratch workspace_;
 };
 

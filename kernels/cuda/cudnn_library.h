@@ -1,5 +1,4 @@
-// The functions of libcudnn that octet calls. The library is looked for when octet runs, so that octet starts without
-// it.
+// The functions of libcudnn that octet calls. The library is loaded when octet runs, so that octet starts without it.
 #pragma once
 #include <cudnn.h>
 
@@ -23,12 +22,12 @@ struct CudnnLibrary {
 
   // "cuDNN 9.19.0"
   std::string name() const;
-  // Throws an Error with cuDNN's own words unless status is a success. what: "running a plan"
+  // Throws an Error with cuDNN's message unless status is a success. what: "running a plan"
   void check(cudnnStatus_t status, const std::string& what) const;
 };
 
-// Null, with what is missing, where there is no libcudnn.so.9, or one older than 9.11, which knows no device
-// descriptions. It stays loaded until the process ends: its kernels may run until then.
+// Null, with the reason in `missing`, if there is no libcudnn.so.9 or it is older than 9.11, the first with device
+// descriptions. The library stays loaded until the process ends, because its kernels may run until then.
 const CudnnLibrary* load_cudnn(std::string& missing);
 
 }  // namespace octet::cuda

@@ -10,7 +10,7 @@ namespace {
 
 enum Name : int64_t { name_x = 1, name_w, name_y };  // of the tensors in a plan
 
-// As cuDNN names the extents (n, c, h, w), in NHWC memory.
+// cuDNN orders extents (n, c, h, w); the memory is NHWC.
 CudnnDescriptor tensor(const CudnnLibrary& library, Name name, Shape s) {
   CudnnDescriptor result(library, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   const std::array<int64_t, 4> extents{s.n, s.c, s.h, s.w}, steps{s.h * s.w * s.c, 1, s.w * s.c, s.c};
@@ -39,7 +39,7 @@ CudnnDescriptor convolution(const CudnnLibrary& library, const ConvProblem& p) {
   return result;
 }
 
-// What cuDNN calls a pass and its operands.
+// cuDNN's names of a pass and its operands.
 struct Operation {
   cudnnBackendDescriptorType_t type;
   cudnnBackendAttributeName_t convolution, x, w, y, alpha, beta;
@@ -74,7 +74,7 @@ Operation operation_of(ConvPass pass) {
           CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA};
 }
 
-// What engine configuration `config` would run on; nothing where cuDNN does not tell.
+// The engine of configuration `config`; nothing if cuDNN does not tell.
 std::optional<CudnnDescriptor> engine_of(const CudnnDescriptor& config) {
   const CudnnLibrary& library = config.library();
   CudnnDescriptor engine(library, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
@@ -86,7 +86,7 @@ std::optional<CudnnDescriptor> engine_of(const CudnnDescriptor& config) {
   return engine;
 }
 
-// The same bits every time, and no operand shortened: tensor cores would take f32 as TF32.
+// Whether the engine gives the same bits every time and shortens no operand: tensor cores would read f32 as TF32.
 bool is_faithful(const CudnnDescriptor& config) {
   const std::optional<CudnnDescriptor> engine = engine_of(config);
   std::array<cudnnBackendNumericalNote_t, CUDNN_NUMERICAL_NOTE_TYPE_COUNT> notes;

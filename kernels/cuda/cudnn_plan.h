@@ -1,5 +1,5 @@
-// Plans of f32 convolutions by cuDNN's graph interface. They are made for a description of a device: where there is
-// none they can be made as well, but not run.
+// Plans of f32 convolutions by cuDNN's graph interface. They are made for a description of a device, so they can be
+// made without the device, but not run.
 #pragma once
 #include <optional>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace octet::cuda {
 
-// Owns one of cuDNN's descriptors. Errors but those of finalize() are ours, and thrown.
+// Owns one of cuDNN's descriptors. Errors are thrown, except those of finalize().
 class CudnnDescriptor {
  public:
   CudnnDescriptor(const CudnnLibrary&, cudnnBackendDescriptorType_t);
@@ -24,7 +24,7 @@ class CudnnDescriptor {
   void set(cudnnBackendAttributeName_t, int64_t);
   void set(cudnnBackendAttributeName_t, cudnnDataType_t);
   void set(cudnnBackendAttributeName_t, float);
-  // False where cuDNN does not support what is described.
+  // False if cuDNN does not support the description.
   [[nodiscard]] bool finalize();
 
  private:
@@ -32,7 +32,7 @@ class CudnnDescriptor {
   cudnnBackendDescriptor_t descriptor_ = nullptr;
 };
 
-// The GPU of this number, or one described by the JSON that cuDNN keeps of it.
+// The GPU of this number, or the one that cuDNN's JSON describes.
 CudnnDescriptor describe_device(const CudnnLibrary&, int index);
 CudnnDescriptor describe_device(const CudnnLibrary&, const std::string& json);
 
@@ -41,15 +41,15 @@ std::string describe(ConvPass, const ConvProblem&, bool add);
 
 class CudnnPlan {
  public:
-  // The first of the heuristics' suggestions that is deterministic, multiplies and adds in f32 and needs at most
-  // most_workspace bytes; none: nothing.
+  // The first suggestion of the heuristics that is deterministic, multiplies and adds in f32 and needs at most
+  // most_workspace bytes; nothing if there is none.
   static std::optional<CudnnPlan> build(const CudnnDescriptor& device, ConvPass, const ConvProblem&, bool add,
                                         size_t most_workspace);
-  // What json() gave for such a device; nothing where cuDNN does not take it.
+  // The plan that json() wrote for such a device; nothing if cuDNN refuses it.
   static std::optional<CudnnPlan> load(const CudnnDescriptor& device, const std::string& json);
   std::string json() const;
   size_t workspace_bytes() const { return workspace_bytes_; }
-  int64_t engine() const;  // its number among those of the pass; -1 where cuDNN does not tell
+  int64_t engine() const;  // its number among those of the pass; -1 if cuDNN does not tell
   void run(cudnnHandle_t, float* x, float* w, float* y, void* workspace) const;
 
  private:

@@ -1,5 +1,8 @@
-// The steps of the quantized all-reduce: one launch for all blocks of a bucket, a thread block for each. Subnormal
-// numbers stay what they are, as on the host.
+// The codec of the gradient exchange: each step is one launch for all blocks of a bucket, with a thread block for each.
+// Subnormal numbers are kept, as on the host.
+#include <algorithm>
+
+#include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/walk.h"
@@ -16,7 +19,7 @@ __device__ __forceinline__ void for_elements(const BlockPart& part, const Visit&
   for (size_t i = threadIdx.x; i < part.count; i += threads) visit(i);
 }
 
-// visit(element of the part, its random bits): as Walk does, a thread takes the elements that one random block serves.
+// visit(element of the part, its random bits): a thread takes the elements that one random block serves, as in Walk.
 template <class Visit>
 __device__ __forceinline__ void for_random_elements(const BlockPart& part, const RngKey& key, const Visit& visit) {
   const unsigned lane = threadIdx.x % 16;
@@ -25,30 +28,21 @@ __device__ __forceinline__ void for_random_elements(const BlockPart& part, const
     const Random128 random = philox(group * 16 + lane, key.step, key.site, key.seed);
 #pragma unroll
     for (int j = 0; j < 16; ++j) {
-      const uint64_t element = group * 256 + static_cast<uint64_t>(32 * (j / 2) + j % 2) + 2 * lane;
-      if (element >= begin && element < end) visit(static_cast<size_t>(element - begin), Walk::bits(random, j));
+      const uint64_t element = group * 256 + place_in_group(j, lane);
+      if (element >= begin && element < end) visit(static_cast<size_t>(element - begin), random_bits_of(random, j));
     }
   }
 }
 
 __global__ void __launch_bounds__(threads) measure_blocks(const BlockPart* parts, const float* values, float* absmax) {
-  __shared__ uint32_t of_warp[threads / 32];
   const BlockPart part = parts[blockIdx.x];
   uint32_t largest = 0;
   for_elements(part, [&](size_t i) {
     const uint32_t bits = bits_of(values[part.offset + i]) & 0x7FFFFFFFu;
     largest = bits > largest ? bits : largest;
   });
-#pragma unroll
-  for (int mask = 16; mask > 0; mask /= 2) {
-    const uint32_t other = __shfl_xor_sync(~0u, largest, mask);
-    largest = other > largest ? other : largest;
-  }
-  if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = largest;
-  __syncthreads();
-  if (threadIdx.x != 0) return;
-  for (int warp = 1; warp < threads / 32; ++warp) largest = of_warp[warp] > largest ? of_warp[warp] : largest;
-  absmax[part.block] = largest_of_bits(largest);
+  largest = largest_of_block<threads>(largest);
+  if (threadIdx.x == 0) absmax[part.block] = largest_of_bits(largest);
 }
 
 __global__ void __launch_bounds__(threads)
@@ -92,31 +86,112 @@ __global__ void __launch_bounds__(threads) distribute_parts(const BlockPart* par
   for_elements(part, [&](size_t i) { values[part.offset + i] = exact[part.position + i]; });
 }
 
-dim3 grid_of(PartTable parts) { return dim3(static_cast<unsigned>(parts.count)); }
+// Parts in the device's memory.
+struct PartTable {
+  const BlockPart* parts = nullptr;
+  size_t count = 0;
+  dim3 grid() const { return dim3(static_cast<unsigned>(count)); }
+};
+
+class CudaCodec final : public BlockCodec {
+ public:
+  CudaCodec(const CodecProblem& problem, const CudaBackend& backend, Stream stream)
+      : backend_(backend), stream_(stream), values_(problem.values.data()), ranks_(problem.ranks) {
+    std::vector<BlockPart> parts;
+    size_t most_blocks = 0, largest_shard = 0;
+    const auto add = [&](const std::vector<BlockPart>& more) {
+      parts.insert(parts.end(), more.begin(), more.end());
+      return PartTable{nullptr, more.size()};
+    };
+    for (const CodecBucket& bucket : problem.buckets) {
+      const PartTable blocks = add(bucket.blocks), owned = add(bucket.owned);
+      buckets_.push_back({blocks, owned, bucket.shard});
+      most_blocks = std::max(most_blocks, bucket.blocks.size());
+      largest_shard = std::max(largest_shard, bucket.shard);
+    }
+    exact_parts_ = add(problem.exact);
+    if (!problem.exact.empty()) exact_values_ = problem.exact.back().position + problem.exact.back().count;
+
+    const BlockPart* next = zeros<BlockPart>(parts_, parts.size());
+    copy_to_device(parts_.get<BlockPart>(0), parts.data(), parts.size() * sizeof(BlockPart), stream_);
+    const auto place = [&](PartTable& table) {
+      table.parts = next;
+      next += table.count;
+    };
+    for (Bucket& bucket : buckets_) place(bucket.blocks), place(bucket.owned);
+    place(exact_parts_);
+    zeros<float>(exact_, exact_values_);
+    zeros<float>(absmax_, most_blocks);
+    zeros<int8_t>(codes_, largest_shard * static_cast<size_t>(ranks_));
+    zeros<int8_t>(received_, largest_shard * static_cast<size_t>(ranks_));
+    zeros<int8_t>(summed_, largest_shard);
+  }
+
+  CodecBuffers buffers(size_t index) override {
+    const Bucket& bucket = buckets_[index];
+    const size_t all = bucket.shard * static_cast<size_t>(ranks_);
+    return {{absmax(), bucket.blocks.count}, {codes(), all}, {received(), all}, {summed(), bucket.shard}};
+  }
+  void measure(size_t index) override {
+    const PartTable& own = buckets_[index].blocks;
+    OCTET_LAUNCH(measure_blocks, own.grid(), dim3(threads), stream_, own.parts, values_, absmax());
+  }
+  void encode(size_t index, const RngKey& key) override {
+    const PartTable& own = buckets_[index].blocks;
+    OCTET_LAUNCH(encode_blocks, own.grid(), dim3(threads), stream_, own.parts, values_, absmax(), backend_.of_step(key),
+                 codes());
+  }
+  void reduce(size_t index, const RngKey& key) override {
+    const PartTable& own = buckets_[index].owned;
+    if (own.count == 0) return;  // the shard is nothing but padding
+    OCTET_LAUNCH(reduce_blocks, own.grid(), dim3(threads), stream_, own.parts, received(), buckets_[index].shard,
+                 ranks_, backend_.of_step(key), summed());
+  }
+  void decode(size_t index) override {
+    const PartTable& own = buckets_[index].blocks;
+    OCTET_LAUNCH(decode_blocks, own.grid(), dim3(threads), stream_, own.parts, codes(), absmax(), ranks_, values_);
+  }
+  std::span<float> exact() override { return {exact_.get<float>(0), exact_values_}; }
+  void collect() override {
+    OCTET_LAUNCH(collect_parts, exact_parts_.grid(), dim3(threads), stream_, exact_parts_.parts, values_,
+                 exact_.get<float>(0));
+  }
+  void distribute() override {
+    OCTET_LAUNCH(distribute_parts, exact_parts_.grid(), dim3(threads), stream_, exact_parts_.parts,
+                 exact_.get<float>(0), values_);
+  }
+
+ private:
+  struct Bucket {
+    PartTable blocks, owned;
+    size_t shard = 0;
+  };
+
+  template <class T>
+  T* zeros(DeviceScratch& memory, size_t count) {
+    T* const at = memory.get<T>(static_cast<int64_t>(count));
+    if (count > 0) fill_zero(at, count * sizeof(T), stream_);
+    return at;
+  }
+  float* absmax() { return absmax_.get<float>(0); }
+  int8_t* codes() { return codes_.get<int8_t>(0); }
+  int8_t* received() { return received_.get<int8_t>(0); }
+  int8_t* summed() { return summed_.get<int8_t>(0); }
+
+  const CudaBackend& backend_;
+  const Stream stream_;
+  float* const values_;
+  const int ranks_;
+  size_t exact_values_ = 0;
+  std::vector<Bucket> buckets_;
+  PartTable exact_parts_;
+  DeviceScratch parts_, exact_, absmax_, codes_, received_, summed_;
+};
 
 }  // namespace
 
-void launch_measure_blocks(PartTable parts, const float* values, float* absmax, Stream stream) {
-  OCTET_LAUNCH(measure_blocks, grid_of(parts), dim3(threads), stream, parts.parts, values, absmax);
-}
-void launch_encode_blocks(PartTable parts, const float* values, const float* absmax, const StepKey& key, int8_t* codes,
-                          Stream stream) {
-  OCTET_LAUNCH(encode_blocks, grid_of(parts), dim3(threads), stream, parts.parts, values, absmax, key, codes);
-}
-void launch_reduce_blocks(PartTable parts, const int8_t* received, size_t shard, int ranks, const StepKey& key,
-                          int8_t* summed, Stream stream) {
-  if (parts.count == 0) return;  // a shard of nothing but padding
-  OCTET_LAUNCH(reduce_blocks, grid_of(parts), dim3(threads), stream, parts.parts, received, shard, ranks, key, summed);
-}
-void launch_decode_blocks(PartTable parts, const int8_t* codes, const float* absmax, int ranks, float* values,
-                          Stream stream) {
-  OCTET_LAUNCH(decode_blocks, grid_of(parts), dim3(threads), stream, parts.parts, codes, absmax, ranks, values);
-}
-void launch_collect_parts(PartTable parts, const float* values, float* exact, Stream stream) {
-  OCTET_LAUNCH(collect_parts, grid_of(parts), dim3(threads), stream, parts.parts, values, exact);
-}
-void launch_distribute_parts(PartTable parts, const float* exact, float* values, Stream stream) {
-  OCTET_LAUNCH(distribute_parts, grid_of(parts), dim3(threads), stream, parts.parts, exact, values);
+std::unique_ptr<BlockCodec> make_codec(const CodecProblem& problem, const CudaBackend& backend, Stream stream) {
+  return std::make_unique<CudaCodec>(problem, backend, stream);
 }
 
 }  // namespace octet::cuda

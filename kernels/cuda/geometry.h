@@ -1,4 +1,4 @@
-// The geometry of one convolution as the kernels take it: by value, in 32-bit integers.
+// The geometry of one convolution, as kernels receive it: by value, in 32-bit integers.
 #pragma once
 #include <vector>
 
@@ -8,14 +8,14 @@ namespace octet::cuda {
 
 inline constexpr int max_taps = 32;  // along one axis
 
-// One axis of a gather: output first + i * step, for i < count, reads input i * from_step + shift of every tap.
+// One axis of a gather: output first + i * step, for i < count, reads input i * from_step + shift for every tap.
 struct Axis {
   int from, to;  // extents
   int from_step;
   int first, step, count;
   int taps;
   int16_t shift[max_taps];
-  int16_t kernel[max_taps];  // which row or column of the kernel weighs it
+  int16_t kernel[max_taps];  // the row or column of the kernel
 };
 
 // Forward and data gradient are both gathers: to[pixel] = sum over taps and channels of from[...] * weight. The data

@@ -1,5 +1,5 @@
-// Rows of a table visited in their order, as a sum of floating-point numbers must, by a thread for each column, while
-// the other threads of the block fetch the rows that come next. For .cu files.
+// Visits the rows of a table in order, as sums of floating-point numbers require: one thread for each column, while the
+// other threads of the block fetch the next rows. For .cu files.
 #pragma once
 #include "kernels/cuda/device.h"
 
@@ -7,8 +7,8 @@ namespace octet::cuda {
 
 inline constexpr int order_columns = 8, order_threads = 256;  // of a block
 
-// fetch(row) -> Row, the block's threads share the rows; then visit(Row) in the first order_columns threads, one for
-// each column. batch: rows fetched at once.
+// fetch(row) -> Row, with the rows shared among the block's threads; then visit(Row) in the first order_columns
+// threads, one for each column. batch: rows fetched at once.
 template <class Row, int batch, class Fetch, class Visit>
 __device__ __forceinline__ void in_order(int64_t rows, const Fetch& fetch, const Visit& visit) {
   constexpr int together = order_threads / order_columns;

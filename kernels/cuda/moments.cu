@@ -1,4 +1,5 @@
 // Moments of a convolution's output from its chunks, and running statistics.
+#include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/in_order.h"
 #include "kernels/cuda/launch.h"
@@ -10,8 +11,8 @@ namespace {
 constexpr int threads = 64;
 
 __global__ void chunk_moments(Gather g, const float* y, float* moments) {
-  const int channel = static_cast<int>(blockIdx.y) * threads + static_cast<int>(threadIdx.x);
-  const int chunk = static_cast<int>(blockIdx.x);
+  const Block block(g.chunks);
+  const int chunk = block.inner, channel = block.outer * threads + static_cast<int>(threadIdx.x);
   if (channel >= g.to_channels) return;
   const float* const first = y + static_cast<int64_t>(chunk_first(g, chunk)) * g.to_channels + channel;
   write_chunk_moments(g, chunk, channel, moments,
@@ -20,9 +21,9 @@ __global__ void chunk_moments(Gather g, const float* y, float* moments) {
 
 // items: sums, squares, lows, highs, (items, channels) each.
 __global__ void sum_items(Gather g, const float* chunks_of, int items, double* to) {
+  const Block block(items);
   const int channels = g.to_channels;
-  const int channel = static_cast<int>(blockIdx.y) * threads + static_cast<int>(threadIdx.x);
-  const int item = static_cast<int>(blockIdx.x);
+  const int item = block.inner, channel = block.outer * threads + static_cast<int>(threadIdx.x);
   if (channel >= channels) return;
   const int64_t step = static_cast<int64_t>(g.chunks) * channels;
   const int begin = item * g.chunks_per_item,
@@ -81,7 +82,7 @@ __global__ void __launch_bounds__(order_threads)
 
 __global__ void running(const float* batch_mean, const float* batch_variance, float correction, float momentum,
                         float* mean, float* variance, int64_t channels) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x;
+  const int64_t i = thread_index();
   if (i >= channels) return;
   mean[i] = (1 - momentum) * mean[i] + momentum * batch_mean[i];
   variance[i] = (1 - momentum) * variance[i] + momentum * (batch_variance[i] * correction);
@@ -90,25 +91,24 @@ __global__ void running(const float* batch_mean, const float* batch_variance, fl
 }  // namespace
 
 void launch_chunk_moments(const Gather& g, const float* y, float* moments, Stream stream) {
-  OCTET_LAUNCH(chunk_moments, dim3(static_cast<unsigned>(g.chunks), blocks_for(g.to_channels, threads)), dim3(threads),
-               stream, g, y, moments);
+  OCTET_LAUNCH(chunk_moments, grid_of(g.chunks, blocks_for(g.to_channels, threads)), dim3(threads), stream, g, y,
+               moments);
 }
 
 void launch_combine_moments(const Gather& g, const float* chunk_moments, double* items, Moments moments,
                             Stream stream) {
   const int count = item_count(g), channels = g.to_channels;
-  OCTET_LAUNCH(sum_items, dim3(static_cast<unsigned>(count), blocks_for(channels, threads)), dim3(threads), stream, g,
-               chunk_moments, count, items);
+  OCTET_LAUNCH(sum_items, grid_of(count, blocks_for(channels, threads)), dim3(threads), stream, g, chunk_moments, count,
+               items);
   OCTET_LAUNCH(finish_moments, dim3(blocks_for(channels, order_columns)), dim3(order_threads), stream, items, count,
                channels, static_cast<double>(g.pixels), moments.mean, moments.variance, moments.min, moments.max);
 }
 
-void launch_update_running(Moments batch, int64_t count, float momentum, float* mean, float* variance, int64_t channels,
-                           Stream stream) {
+void CudaBackend::update_running(Moments batch, int64_t count, float momentum, Tensor mean, Tensor variance) {
   const float correction =
       count > 1 ? static_cast<float>(static_cast<double>(count) / static_cast<double>(count - 1)) : 1.0f;
-  OCTET_LAUNCH(running, dim3(blocks_for(channels, threads)), dim3(threads), stream, batch.mean, batch.variance,
-               correction, momentum, mean, variance, channels);
+  OCTET_LAUNCH_EACH(running, mean.elements(), threads, stream_, batch.mean, batch.variance, correction, momentum,
+                    mean.f32(), variance.f32(), mean.elements());
 }
 
 }  // namespace octet::cuda

@@ -1,12 +1,26 @@
-// Elementwise passes: values are computed, then measured, counted or encoded.
+// Elementwise passes. Values are computed, then measured, counted or encoded: quantization, the affine step and its
+// backward pass. Also the optimizer.
 #define OCTET_FLUSH_SUBNORMALS  // read and written as zero, as in the CPU's passes; the build adds nvcc's -ftz=true
+#include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/values.h"
 #include "kernels/cuda/walk.h"
 #include "kernels/shared/affine.h"
+#include "kernels/shared/checks.h"
 
 namespace octet::cuda {
+
+// Where and how values are encoded.
+struct Codes {
+  DType type = DType::f32;  // f32: values are written as they are, and nothing below but `out` matters
+  bool stochastic = false;
+  int lowest = -127, qmax = 127;
+  const ClipRange* range = nullptr;
+  void* out = nullptr;
+  uint64_t* saturated = nullptr;
+};
+
 namespace {
 
 constexpr int threads = walk_threads;
@@ -15,10 +29,9 @@ __device__ __forceinline__ float magnitude_of(float value) { return float_of(bit
 
 template <class Numbers>
 __global__ void __launch_bounds__(threads)
-    absmax_kernel(const __grid_constant__ Numbers numbers, int64_t row_length, bool paired, ClipRange* ranges) {
-  __shared__ float of_warp[threads / 32];
+    absmax_kernel(const __grid_constant__ Numbers numbers, int64_t count, bool paired, ClipRange* range) {
   float largest = 0;
-  Walk(row_length, 0)(
+  Walk(count, 0)(
       paired, static_cast<unsigned>(numbers.channels), [&](auto width, int64_t i) { return numbers.fetch(width, i); },
       [&](auto width, int64_t i, int, int channel, const auto& fetched) {
         const auto values = numbers.at(width, i, channel, fetched);
@@ -28,16 +41,8 @@ __global__ void __launch_bounds__(threads)
           largest = magnitude > largest ? magnitude : largest;
         }
       });
-#pragma unroll
-  for (int mask = 16; mask > 0; mask /= 2) {
-    const float other = __shfl_xor_sync(~0u, largest, mask);
-    largest = other > largest ? other : largest;
-  }
-  if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = largest;
-  __syncthreads();
-  if (threadIdx.x != 0) return;
-  for (int warp = 1; warp < threads / 32; ++warp) largest = of_warp[warp] > largest ? of_warp[warp] : largest;
-  atomicMax(&ranges[blockIdx.y].largest, bits_of(largest));
+  largest = largest_of_block<threads>(largest);
+  if (threadIdx.x == 0) atomicMax(&range->largest, bits_of(largest));
 }
 
 template <class Numbers>
@@ -52,7 +57,7 @@ __global__ void __launch_bounds__(threads) histogram_kernel(const __grid_constan
         return counted(i, sample) ? numbers.fetch(width, i) : decltype(numbers.fetch(width, i)){};
       },
       [&](auto width, int64_t i, int, int channel, const auto& fetched) {
-        if (!counted(i, sample)) return;  // both or none: blocks are of even size
+        if (!counted(i, sample)) return;  // both elements of a pair or none: sampled blocks have an even size
         const auto values = numbers.at(width, i, channel, fetched);
 #pragma unroll
         for (int e = 0; e < width(); ++e) atomicAdd(&own[histogram_bin(values.at[e])], 1u);
@@ -64,24 +69,24 @@ __global__ void __launch_bounds__(threads) histogram_kernel(const __grid_constan
 
 template <class Numbers>
 __global__ void __launch_bounds__(threads)
-    encode_kernel(const __grid_constant__ Numbers numbers, int64_t row_length, bool paired,
-                  const __grid_constant__ StepKey step_key, const __grid_constant__ Sink sink) {
+    encode_kernel(const __grid_constant__ Numbers numbers, int64_t count, bool paired,
+                  const __grid_constant__ StepKey step_key, const __grid_constant__ Codes to) {
   __shared__ unsigned saturated;
   if (threadIdx.x == 0) saturated = 0;
   __syncthreads();
   const RngKey key = step_key.now();
-  const Walk walk(row_length, key.first);
+  const Walk walk(count, key.first);
   const unsigned channels = static_cast<unsigned>(numbers.channels);
   const auto fetch = [&](auto width, int64_t i) { return numbers.fetch(width, i); };
-  if (is_real(sink.type)) {
+  if (is_real(to.type)) {
     walk(paired, channels, fetch, [&](auto width, int64_t i, int, int channel, const auto& fetched) {
-      write_some(static_cast<float*>(sink.out) + i, numbers.at(width, i, channel, fetched));
+      write_some(static_cast<float*>(to.out) + i, numbers.at(width, i, channel, fetched));
     });
     return;
   }
-  const ClipRange range = sink.ranges[blockIdx.y];
+  const ClipRange range = *to.range;
   Random128 random = {};
-  if (sink.stochastic) random = walk.random(key);
+  if (to.stochastic) random = walk.random(key);
   unsigned beyond = 0;
   walk(paired, channels, fetch, [&](auto width, int64_t i, int j, int channel, const auto& fetched) {
     const auto values = numbers.at(width, i, channel, fetched);
@@ -90,40 +95,40 @@ __global__ void __launch_bounds__(threads)
     for (int e = 0; e < width(); ++e) {
       const float value = values.at[e];
       codes.at[e] = static_cast<int8_t>(
-          sink.stochastic ? encode_stochastic(value, range.inverse_scale, sink.qmax, Walk::bits(random, j + e))
-                          : encode_nearest(value, range.inverse_scale, sink.lowest, sink.qmax));
+          to.stochastic ? encode_stochastic(value, range.inverse_scale, to.qmax, random_bits_of(random, j + e))
+                        : encode_nearest(value, range.inverse_scale, to.lowest, to.qmax));
       beyond += magnitude_of(value) > range.clip ? 1u : 0u;
     }
-    write_some(static_cast<int8_t*>(sink.out) + i, codes);
+    write_some(static_cast<int8_t*>(to.out) + i, codes);
   });
-  if (sink.saturated == nullptr) return;
+  if (to.saturated == nullptr) return;
   if (beyond != 0) atomicAdd(&saturated, beyond);
   __syncthreads();
   if (threadIdx.x == 0 && saturated != 0)
-    atomicAdd(reinterpret_cast<unsigned long long*>(sink.saturated), static_cast<unsigned long long>(saturated));
+    atomicAdd(reinterpret_cast<unsigned long long*>(to.saturated), static_cast<unsigned long long>(saturated));
 }
 
 __global__ void dequantize_kernel(const void* codes, DType type, int64_t count, const float* scale, float* out) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x;
+  const int64_t i = thread_index();
   if (i < count) out[i] = read_value(codes, type, i) * *scale;
 }
 
 __global__ void keep_codes_kernel(const void* x, DType type, int64_t count, int64_t channels, const float* scale,
                                   const float* offset, int8_t* codes) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x;
+  const int64_t i = thread_index();
   if (i >= count) return;
   const InputUnit unit{scale[i % channels], offset[i % channels]};
   write_code(codes, i, encode_nearest(read_value(x, type, i) - unit.offset, inverse_of(unit), -127, 127));
 }
 
 __global__ void find_nonfinite_kernel(const void* x, DType type, int64_t count, int32_t* found) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x;
+  const int64_t i = thread_index();
   if (i < count && (bits_of(read_value(x, type, i)) & 0x7F800000u) == 0x7F800000u) *found = 1;
 }
 
 __global__ void sgd_kernel(const __grid_constant__ SgdProblem p, const StepState* state, const float* lr_scale,
                            float* w, const float* gradient, float* velocity, int64_t count) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x;
+  const int64_t i = thread_index();
   if (i >= count) return;
   const float base = state != nullptr ? state->learning_rate : p.learning_rate;
   const float rate = lr_scale != nullptr ? base * *lr_scale : base;
@@ -136,60 +141,166 @@ __global__ void sgd_kernel(const __grid_constant__ SgdProblem p, const StepState
 }  // namespace
 
 template <class Values>
-void launch_absmax(const Values& values, int64_t rows, int64_t row_length, ClipRange* ranges, Stream stream) {
-  with_types(values, [&](const auto& numbers) {
-    using Numbers = std::decay_t<decltype(numbers)>;
-    const bool paired = row_length % 2 == 0 && numbers.paired();
-    OCTET_LAUNCH((absmax_kernel<Numbers>), walk_grid(rows, row_length), dim3(threads), stream, numbers, row_length,
-                 paired, ranges);
-  });
+void CudaBackend::find_range(const Values& values, int64_t count, const Encoding& encoding, float* scale,
+                             bool measured) {
+  REQUIRE(encoding.range != Range::held || encoding.held != nullptr, "give the clip", "a held range without a clip");
+  ClipRange* const range = ranges_.get<ClipRange>(1);
+  if (!measured && encoding.range != Range::held) {
+    fill_zero(range, sizeof *range, stream_);
+    with_types(values, [&](const auto& numbers) {
+      using Numbers = std::decay_t<decltype(numbers)>;
+      OCTET_LAUNCH((absmax_kernel<Numbers>), walk_grid(count), dim3(threads), stream_, numbers, count,
+                   count % 2 == 0 && numbers.paired(), range);
+    });
+  }
+  launch_finish_range(range, encoding.range, encoding.held, encoding.qmax, scale, stream_);
 }
+
 template <class Values>
-void launch_histogram(const Values& values, int64_t count, Probe probe, Stream stream) {
+void CudaBackend::count_magnitudes(const Values& values, int64_t count, Probe probe) {
+  if (probe.histogram == nullptr) return;
   with_types(values, [&](const auto& numbers) {
     using Numbers = std::decay_t<decltype(numbers)>;
-    const bool paired = count % 2 == 0 && numbers.paired();
-    OCTET_LAUNCH((histogram_kernel<Numbers>), walk_grid(1, count), dim3(threads), stream, numbers, count, paired,
-                 probe.histogram, probe.sample);
+    OCTET_LAUNCH((histogram_kernel<Numbers>), walk_grid(count), dim3(threads), stream_, numbers, count,
+                 count % 2 == 0 && numbers.paired(), probe.histogram, probe.sample);
   });
 }
+
 template <class Values>
-void launch_encode(const Values& values, int64_t rows, int64_t row_length, const StepKey& key, const Sink& sink,
-                   Stream stream) {
+void CudaBackend::encode(const Values& values, int64_t count, const Encoding& encoding, const RngKey& key, void* out,
+                         uint64_t* saturated) {
+  const Codes to{encoding.dtype,
+                 encoding.rounding == Rounding::stochastic,
+                 encoding.lowest(),
+                 encoding.qmax,
+                 encoding.quantized() ? ranges_.get<ClipRange>(1) : nullptr,
+                 out,
+                 saturated};
   with_types(values, [&](const auto& numbers) {
     using Numbers = std::decay_t<decltype(numbers)>;
-    const bool paired = row_length % 2 == 0 && numbers.paired() && pairs_align(sink.out, sink.type);
-    OCTET_LAUNCH((encode_kernel<Numbers>), walk_grid(rows, row_length), dim3(threads), stream, numbers, row_length,
-                 paired, key, sink);
+    OCTET_LAUNCH((encode_kernel<Numbers>), walk_grid(count), dim3(threads), stream_, numbers, count,
+                 count % 2 == 0 && numbers.paired() && pairs_align(to.out, to.type), of_step(key), to);
   });
 }
-#define OCTET_INSTANTIATE(Values)                                                   \
-  template void launch_absmax(const Values&, int64_t, int64_t, ClipRange*, Stream); \
-  template void launch_histogram(const Values&, int64_t, Probe, Stream);            \
-  template void launch_encode(const Values&, int64_t, int64_t, const StepKey&, const Sink&, Stream);
-OCTET_INSTANTIATE(PlainValues)
-OCTET_INSTANTIATE(AffineForwardValues)
-OCTET_INSTANTIATE(AffineBackwardValues)
 
-void launch_dequantize(const void* codes, DType type, int64_t count, const float* scale, float* out, Stream stream) {
-  OCTET_LAUNCH(dequantize_kernel, dim3(blocks_for(count, threads)), dim3(threads), stream, codes, type, count, scale,
-               out);
+void CudaBackend::quantize(Tensor src, const Encoding& encoding, const RngKey& key, QTensor dst, Probe probe) {
+  check_quantize(src, encoding, dst);
+  const PlainValues values{src.data, src.dtype};
+  const int64_t count = src.elements();
+  if (encoding.quantized()) find_range(values, count, encoding, dst.scale);
+  count_magnitudes(values, count, probe);
+  encode(values, count, encoding, key, dst.values.data, probe.saturated);
 }
 
-void launch_keep_codes(const void* x, DType type, int64_t count, int64_t channels, const float* scale,
-                       const float* offset, int8_t* codes, Stream stream) {
-  OCTET_LAUNCH(keep_codes_kernel, dim3(blocks_for(count, threads)), dim3(threads), stream, x, type, count, channels,
-               scale, offset, codes);
+void CudaBackend::dequantize(QTensor src, Tensor dst) {
+  REQUIRE(src.values.shape == dst.shape, "give a destination of the source's shape", "dequantize() between two shapes");
+  REQUIRE(!is_real(src.values.dtype) && !src.real() && dst.dtype == DType::f32, "give codes and an f32 destination",
+          "dequantize() from ", name_of(src.values.dtype), " to ", name_of(dst.dtype));
+  OCTET_LAUNCH_EACH(dequantize_kernel, dst.elements(), threads, stream_, src.values.data, src.values.dtype,
+                    dst.elements(), src.scale, dst.f32());
 }
 
-void launch_find_nonfinite(const void* x, DType type, int64_t count, int32_t* found, Stream stream) {
-  OCTET_LAUNCH(find_nonfinite_kernel, dim3(blocks_for(count, threads)), dim3(threads), stream, x, type, count, found);
+void CudaBackend::affine_forward(const AffineProblem& problem, Convolved x, Moments moments,
+                                 AffineParameters parameters, QTensor residual, const Encoding& encoding,
+                                 const RngKey& key, QTensor y) {
+  check_affine_forward(problem, x, moments, parameters, residual);
+  check_encoded(encoding, y, problem.shape);
+  const int64_t channels = problem.shape.c, count = problem.shape.elements();
+  float* const a = coefficients_.get<float>(3 * channels);
+  float *const b = a + channels, *const mean = b + channels;
+  launch_affine_coefficients(problem, moments, parameters, nullptr, nullptr, a, b, mean, stream_);
+  if (x.codes) {
+    launch_units(moments, channels, x.scale, x.offset, stream_);
+    OCTET_LAUNCH_EACH(keep_codes_kernel, count, threads, stream_, x.real.data, x.real.dtype, count, channels, x.scale,
+                      x.offset, x.codes.s8());
+  }
+  const auto [low, high] = value_bounds(problem.activation);
+  const AffineForwardValues values{x.real.data,
+                                   x.real.dtype,
+                                   static_cast<int>(channels),
+                                   a,
+                                   b,
+                                   residual.values.data,
+                                   residual.values.dtype,
+                                   residual.scale,
+                                   low,
+                                   high};
+  if (encoding.quantized()) {
+    // Without a residual, y is monotonic in x within a channel: the extremes of x give those of y.
+    const bool from_moments = encoding.range != Range::held && !residual && moments.min && moments.max;
+    if (from_moments) {
+      ClipRange* const range = ranges_.get<ClipRange>(1);
+      fill_zero(range, sizeof *range, stream_);
+      launch_affine_extremes(problem.activation, channels, a, b, moments, range, stream_);
+    }
+    find_range(values, count, encoding, y.scale, from_moments);
+  }
+  encode(values, count, encoding, key, y.values.data, nullptr);
 }
 
-void launch_sgd(const SgdProblem& problem, const StepState* state, const float* lr_scale, float* w,
-                const float* gradient, float* velocity, int64_t count, Stream stream) {
-  OCTET_LAUNCH(sgd_kernel, dim3(blocks_for(count, threads)), dim3(threads), stream, problem, state, lr_scale, w,
-               gradient, velocity, count);
+void CudaBackend::affine_backward(const AffineProblem& problem, Convolved x, Moments moments,
+                                  AffineParameters parameters, QTensor residual, Tensor dy, Into d_gamma, Into d_beta,
+                                  Into d_residual, const Encoding& encoding, const RngKey& key, QTensor error,
+                                  Probe probe) {
+  check_affine_backward(problem, x, moments, parameters, residual, dy, d_residual);
+  if (error) check_encoded(encoding, error, problem.shape);
+  const int64_t channels = problem.shape.c, count = problem.shape.elements();
+  float* const a = coefficients_.get<float>(6 * channels);
+  float *const b = a + channels, *const mean = b + channels, *const A = mean + channels, *const B = A + channels,
+               *const C = B + channels;
+  const Tensor input = x.codes ? x.codes : x.real;
+  const float *const scale = x.codes ? x.scale : nullptr, *const offset = x.codes ? x.offset : nullptr;
+  launch_affine_coefficients(problem, moments, parameters, scale, offset, a, b, mean, stream_);
+
+  const auto [low, high] = value_bounds(problem.activation);
+  const bool activated = problem.activation != Activation::none;
+  AffineBackwardValues values{.x = input.data,
+                              .dy = dy.data,
+                              .residual = activated ? residual.values.data : nullptr,
+                              .type = input.dtype,
+                              .dy_type = dy.dtype,
+                              .residual_type = residual.values.dtype,
+                              .residual_scale = residual.scale,
+                              .channels = static_cast<int>(channels),
+                              .activated = activated,
+                              .a = a,
+                              .b = b,
+                              .A = A,
+                              .B = B,
+                              .C = C,
+                              .low = low,
+                              .high = high,
+                              .d_residual = {}};
+
+  double* sums = nullptr;
+  if ((problem.normalize && problem.batch_statistics) || (error && (d_gamma || d_beta))) {
+    float* const partial = partial_.get<float>(affine_partial_floats(count, channels));
+    const int64_t rows = affine_partial_floats(count, channels);  // more than (chunks, 2, channels) doubles need
+    sums = sums_.get<double>(2 * channels + rows);
+    launch_affine_reduce(values, mean, count, partial, sums + 2 * channels, sums, stream_);
+  }
+  launch_affine_gradients(problem, moments, parameters, scale, offset, sums, A, B, C, error ? d_gamma : Into{},
+                          error ? d_beta : Into{}, stream_);
+  if (error && encoding.quantized()) find_range(values, count, encoding, error.scale);
+  count_magnitudes(values, count, probe);
+  if (!error) return;
+  if (d_residual) values.d_residual = real_output(d_residual, "d_residual");
+  encode(values, count, encoding, key, error.values.data, probe.saturated);
+}
+
+void CudaBackend::sgd_update(const SgdProblem& problem, Tensor w, Tensor gradient, Tensor velocity,
+                             const float* lr_scale) {
+  REQUIRE(!recording_ || problem.learning_rate == now_.learning_rate, "give the state of the step that runs",
+          "a learning rate of ", problem.learning_rate, " in a program that is recorded for ", now_.learning_rate);
+  const StepState* const state = recording_ ? state_.data<StepState>() : nullptr;
+  OCTET_LAUNCH_EACH(sgd_kernel, w.elements(), threads, stream_, problem, state, lr_scale, w.f32(), gradient.f32(),
+                    velocity.f32(), w.elements());
+}
+
+void CudaBackend::find_nonfinite(Tensor x, int32_t* found) {
+  fill_zero(found, sizeof *found, stream_);
+  if (is_real(x.dtype))
+    OCTET_LAUNCH_EACH(find_nonfinite_kernel, x.elements(), threads, stream_, x.data, x.dtype, x.elements(), found);
 }
 
 }  // namespace octet::cuda

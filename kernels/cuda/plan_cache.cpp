@@ -19,7 +19,7 @@ std::string digest(const std::string& text) { return say(std::hex, XXH3_64bits(t
 PlanCache::PlanCache(std::filesystem::path folder, std::string made_for)
     : folder_(std::move(folder)), made_for_(std::move(made_for)) {}
 
-// What stands before the plan: another version, device, problem or content has another head.
+// The text before the plan. It differs for another version, device, problem or content.
 std::string PlanCache::head(const std::string& problem, const std::string& plan) const {
   return say("octet plan 1\n", made_for_, '\n', problem, '\n', plan.size(), ' ', digest(plan), '\n');
 }
@@ -46,7 +46,7 @@ void PlanCache::keep(const std::string& problem, const std::string& plan) const 
   std::error_code failed;
   std::filesystem::create_directories(folder_, failed);
   const std::filesystem::path to = file(problem);
-  // Of this process, so that ranks which write the same plan do not meet in it.
+  // Named after this process, so that ranks that write the same plan use different files.
   const std::filesystem::path temporary = to.string() + say('.', getpid());
   std::ofstream out(temporary, std::ios::binary);
   out << head(problem, plan) << plan;

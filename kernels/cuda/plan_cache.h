@@ -1,4 +1,4 @@
-// Plans of a library, kept as text on disk from one run to the next: a file for each.
+// Plans of a library, kept as text on disk between runs, one file each.
 #pragma once
 #include <filesystem>
 #include <optional>
@@ -8,15 +8,15 @@ namespace octet::cuda {
 
 class PlanCache {
  public:
-  // made_for: what plans hang on beside their problem, in one line: "cuDNN 9.19.0, NVIDIA H200". An empty folder keeps
-  // nothing.
+  // made_for: what plans depend on besides their problem, in one line: "cuDNN 9.19.0, NVIDIA H200". With an empty
+  // folder nothing is kept.
   PlanCache(std::filesystem::path folder, std::string made_for);
-  // The plan of a problem (one line); nothing where there is none, or none that is whole.
+  // The plan of a problem (one line); nothing if there is none or its file is damaged.
   std::optional<std::string> find(const std::string& problem) const;
-  // Where the folder cannot be written nothing is kept, and the plan is made anew in the next run.
+  // If the folder cannot be written, nothing is kept and the next run makes the plan again.
   void keep(const std::string& problem, const std::string& plan) const;
 
-  // $XDG_CACHE_HOME/octet, or ~/.cache/octet; empty where neither is known.
+  // $XDG_CACHE_HOME/octet, or ~/.cache/octet; empty if neither is known.
   static std::filesystem::path default_folder();
 
  private:

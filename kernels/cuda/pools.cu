@@ -1,5 +1,6 @@
 // Pools. Sums are double and in row order.
 #define OCTET_FLUSH_SUBNORMALS  // read and written as zero, as in the CPU's passes; the build adds nvcc's -ftz=true
+#include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/store.h"
@@ -47,76 +48,65 @@ __device__ __forceinline__ int largest_in(const Geometry& g, const Window& windo
   return best;
 }
 
-__device__ __forceinline__ void write_code_or_real(void* to, DType type, int64_t i, float value) {
-  if (is_real(type))
-    write_real(to, type == DType::bf16, false, i, value);
-  else
-    write_code(to, i, static_cast<int>(round_nearest(value)));
-}
-
-// A block works on one row of pixels of one image: there are too many elements to divide each one's number.
-struct Row {
-  int64_t image;
-  int row;
-  __device__ __forceinline__ explicit Row(int height)
-      : image(blockIdx.x / static_cast<unsigned>(height)),
-        row(static_cast<int>(blockIdx.x % static_cast<unsigned>(height))) {}
-};
-// visit(column, channel)
+// Calls visit(column, channel). A block works on one row of pixels of one image, so that few indices are divided.
 template <class Visit>
 __device__ __forceinline__ void along_row(int width, int channels, const Visit& visit) {
   for (int i = static_cast<int>(threadIdx.x); i < width * channels; i += threads) visit(i / channels, i % channels);
 }
 
-// choices (max, or null): which pixel of its window, padding included, each output took.
-__global__ void pool_forward(const __grid_constant__ Geometry g, const void* x, DType type, const float* x_scale,
-                             void* y, float* y_scale, uint16_t* choices) {
+// choices (of maxima, or null): which pixel of its window, padding included, each output took. y null: only they are
+// written.
+__global__ void pool(const __grid_constant__ Geometry g, const void* x, DType type, const float* x_scale, void* y,
+                     float* y_scale, uint16_t* choices) {
   if (blockIdx.x == 0 && threadIdx.x == 0 && y_scale != nullptr) *y_scale = *x_scale;
-  const Row own(g.y_h);
+  const Block block(g.y_h);
+  const int own_row = block.inner;
+  const int64_t own_image = block.outer;
   along_row(g.y_w, g.channels, [&](int column, int channel) {
-    const Window window(g, own.row, column);
-    const int64_t image = own.image * g.x_h * g.x_w * g.channels + channel;
-    const int64_t to = ((own.image * g.y_h + own.row) * g.y_w + column) * g.channels + channel;
+    const Window window(g, own_row, column);
+    const int64_t image = own_image * g.x_h * g.x_w * g.channels + channel;
+    const int64_t to = ((own_image * g.y_h + own_row) * g.y_w + column) * g.channels + channel;
     if (g.max) {
       const int best = largest_in(g, window, x, type, image);
-      const int h = best / g.x_w - (own.row * g.stride - g.pad), w = best % g.x_w - (column * g.stride - g.pad);
+      const int h = best / g.x_w - (own_row * g.stride - g.pad), w = best % g.x_w - (column * g.stride - g.pad);
       if (choices != nullptr) choices[to] = static_cast<uint16_t>(h * g.kernel + w);
-      if (y != nullptr)
-        write_code_or_real(y, type, to, read_value(x, type, image + static_cast<int64_t>(best) * g.channels));
+      if (y != nullptr) write_value(y, type, to, read_value(x, type, image + static_cast<int64_t>(best) * g.channels));
       return;
     }
     double sum = 0;
     for (int h = window.top; h < window.bottom; ++h)
       for (int w = window.left; w < window.right; ++w)
         sum += static_cast<double>(read_value(x, type, image + static_cast<int64_t>(h * g.x_w + w) * g.channels));
-    write_code_or_real(y, type, to, static_cast<float>(sum / static_cast<double>(window.size(g))));
+    write_value(y, type, to, static_cast<float>(sum / static_cast<double>(window.size(g))));
   });
 }
 
-// One element of dx: the windows that hold it, in row order. choices: as pool_forward leaves them.
-__global__ void pool_backward(const __grid_constant__ Geometry g, const uint16_t* choices, const void* dy,
-                              DType dy_type, void* dx, bool bf16, bool add) {
-  const Row own(g.x_h);
-  const int first_i = own.row + g.pad < g.kernel ? 0 : (own.row + g.pad - g.kernel) / g.stride + 1;
+// One element of dx: the sum over the windows that hold it, in row order. choices: what pool() wrote.
+__global__ void pool_gradient(const __grid_constant__ Geometry g, const uint16_t* choices, const void* dy,
+                              DType dy_type, const __grid_constant__ RealOutput dx) {
+  const Block block(g.x_h);
+  const int own_row = block.inner;
+  const int64_t own_image = block.outer;
+  const int first_i = own_row + g.pad < g.kernel ? 0 : (own_row + g.pad - g.kernel) / g.stride + 1;
   along_row(g.x_w, g.channels, [&](int column, int channel) {
     const int first_j = column + g.pad < g.kernel ? 0 : (column + g.pad - g.kernel) / g.stride + 1;
     double sum = 0;
-    for (int h = first_i; h < g.y_h && h * g.stride - g.pad <= own.row; ++h)
+    for (int h = first_i; h < g.y_h && h * g.stride - g.pad <= own_row; ++h)
       for (int w = first_j; w < g.y_w && w * g.stride - g.pad <= column; ++w) {
-        const int64_t at = ((own.image * g.y_h + h) * g.y_w + w) * g.channels + channel;
+        const int64_t at = ((own_image * g.y_h + h) * g.y_w + w) * g.channels + channel;
         if (!g.max)
           sum += static_cast<double>(read_value(dy, dy_type, at)) / static_cast<double>(Window(g, h, w).size(g));
-        else if (choices[at] == (own.row - h * g.stride + g.pad) * g.kernel + column - w * g.stride + g.pad)
+        else if (choices[at] == (own_row - h * g.stride + g.pad) * g.kernel + column - w * g.stride + g.pad)
           sum += static_cast<double>(read_value(dy, dy_type, at));
       }
-    const int64_t to = ((own.image * g.x_h + own.row) * g.x_w + column) * g.channels + channel;
-    write_real(dx, bf16, add, to, static_cast<float>(sum));
+    const int64_t to = ((own_image * g.x_h + own_row) * g.x_w + column) * g.channels + channel;
+    write_real(dx, to, static_cast<float>(sum));
   });
 }
 
-__global__ void global_pool_forward(int64_t outputs, int64_t pixels, int channels, const void* x, DType type,
-                                    const float* scale, float* y) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x;
+__global__ void global_mean(int64_t outputs, int64_t pixels, int channels, const void* x, DType type,
+                            const float* scale, float* y) {
+  const int64_t i = thread_index();
   if (i >= outputs) return;
   const int64_t first = i / channels * pixels * channels + i % channels;
   double sum = 0;
@@ -126,52 +116,64 @@ __global__ void global_pool_forward(int64_t outputs, int64_t pixels, int channel
                           : static_cast<float>(sum) * (*scale / static_cast<float>(pixels));
 }
 
-__global__ void global_pool_backward(int64_t count, int64_t pixels, int channels, const void* dy, DType dy_type,
-                                     void* dx, bool bf16, bool add) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x;
+__global__ void global_mean_gradient(int64_t count, int64_t pixels, int channels, const void* dy, DType dy_type,
+                                     const __grid_constant__ RealOutput dx) {
+  const int64_t i = thread_index();
   if (i >= count) return;
   const int64_t from = i / (pixels * channels) * channels + i % channels;
-  write_real(dx, bf16, add, i, read_value(dy, dy_type, from) / static_cast<float>(pixels));
+  write_real(dx, i, read_value(dy, dy_type, from) / static_cast<float>(pixels));
 }
 
 Geometry geometry(const PoolProblem& p) {
-  return {static_cast<int>(p.x.h),
-          static_cast<int>(p.x.w),
-          static_cast<int>(p.y.h),
-          static_cast<int>(p.y.w),
-          static_cast<int>(p.x.c),
-          p.kernel,
-          p.stride,
-          p.pad,
-          p.max,
-          p.count_padding};
+  const auto extent = [](int64_t x) { return static_cast<int>(x); };
+  return {extent(p.x.h), extent(p.x.w), extent(p.y.h), extent(p.y.w), extent(p.x.c),
+          p.kernel,      p.stride,      p.pad,         p.max,         p.count_padding};
+}
+
+void launch_forward(const PoolProblem& problem, QTensor x, const float* x_scale, QTensor y, uint16_t* choices,
+                    Stream stream) {
+  OCTET_LAUNCH(pool, grid_of(problem.y.h, problem.y.n), dim3(threads), stream, geometry(problem), x.values.data,
+               x.values.dtype, x_scale, y.values.data, y.scale, choices);
 }
 
 }  // namespace
 
-void launch_pool_forward(const PoolProblem& problem, const void* x, DType type, const float* x_scale, void* y,
-                         float* y_scale, uint16_t* choices, Stream stream) {
-  const dim3 rows(static_cast<unsigned>(problem.y.n * problem.y.h));
-  OCTET_LAUNCH(pool_forward, rows, dim3(threads), stream, geometry(problem), x, type, x_scale, y, y_scale, choices);
+void CudaBackend::pool_forward(const PoolProblem& problem, QTensor x, QTensor y) {
+  REQUIRE(x.values.shape == problem.x && y.values.shape == problem.y && x.real() == y.real() &&
+              x.values.dtype == y.values.dtype,
+          "give tensors of the problem's shapes and one type", "a pool's tensors do not fit its problem");
+  REQUIRE(problem.pad >= 0 && 2 * problem.pad <= problem.kernel, "pad at most half of the kernel", "a pool of ",
+          problem.kernel, "x", problem.kernel, " with padding ", problem.pad, " has windows outside of the image");
+  launch_forward(problem, x, x.scale, y, nullptr, stream_);
 }
 
-void launch_pool_backward(const PoolProblem& problem, const uint16_t* choices, const void* dy, DType dy_type, void* dx,
-                          bool bf16, bool add, Stream stream) {
-  const dim3 rows(static_cast<unsigned>(problem.x.n * problem.x.h));
-  OCTET_LAUNCH(pool_backward, rows, dim3(threads), stream, geometry(problem), choices, dy, dy_type, dx, bf16, add);
+void CudaBackend::pool_backward(const PoolProblem& problem, QTensor x, QTensor, Tensor dy, Into dx) {
+  REQUIRE(dx.tensor.shape == problem.x && dy.shape == problem.y && is_real(dy.dtype),
+          "give tensors of the problem's shapes, dy in f32 or bf16", "a pool's tensors do not fit its problem");
+  REQUIRE(problem.kernel <= 256, "choose a smaller kernel", "a pool of ", problem.kernel, "x", problem.kernel);
+  uint16_t* choices = nullptr;
+  if (problem.max) {
+    choices = partial_.get<uint16_t>(problem.y.elements());
+    launch_forward(problem, x, nullptr, {}, choices, stream_);
+  }
+  OCTET_LAUNCH(pool_gradient, grid_of(problem.x.h, problem.x.n), dim3(threads), stream_, geometry(problem), choices,
+               dy.data, dy.dtype, real_output(dx, "a pool's dx"));
 }
 
-void launch_global_pool_forward(Shape shape, const void* x, DType type, const float* scale, float* y, Stream stream) {
-  const int64_t outputs = shape.n * shape.c;
-  OCTET_LAUNCH(global_pool_forward, dim3(blocks_for(outputs, threads)), dim3(threads), stream, outputs,
-               shape.h * shape.w, static_cast<int>(shape.c), x, type, scale, y);
+void CudaBackend::global_pool_forward(QTensor x, Tensor y) {
+  const Shape from = x.values.shape;
+  REQUIRE(y.shape == (Shape{from.n, 1, 1, from.c}) && y.dtype == DType::f32, "give an f32 output of (N, 1, 1, C)",
+          "a global pool's output has another shape or type");
+  OCTET_LAUNCH_EACH(global_mean, y.elements(), threads, stream_, y.elements(), from.h * from.w,
+                    static_cast<int>(from.c), x.values.data, x.values.dtype, x.scale, y.f32());
 }
 
-void launch_global_pool_backward(Shape shape, const void* dy, DType dy_type, void* dx, bool bf16, bool add,
-                                 Stream stream) {
-  const int64_t count = shape.elements();
-  OCTET_LAUNCH(global_pool_backward, dim3(blocks_for(count, threads)), dim3(threads), stream, count, shape.h * shape.w,
-               static_cast<int>(shape.c), dy, dy_type, dx, bf16, add);
+void CudaBackend::global_pool_backward(Tensor dy, Into dx) {
+  const Shape to = dx.tensor.shape;
+  REQUIRE(dy.shape == (Shape{to.n, 1, 1, to.c}) && is_real(dy.dtype), "give f32 or bf16 gradients of (N, 1, 1, C)",
+          "a global pool's tensors do not fit each other");
+  OCTET_LAUNCH_EACH(global_mean_gradient, to.elements(), threads, stream_, to.elements(), to.h * to.w,
+                    static_cast<int>(to.c), dy.data, dy.dtype, real_output(dx, "a global pool's dx"));
 }
 
 }  // namespace octet::cuda

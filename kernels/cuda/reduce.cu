@@ -1,4 +1,4 @@
-// The sums of norm's backward, cut and added as shared/sums.h says.
+// The sums of the norm's backward pass, cut and added as shared/sums.h defines.
 #define OCTET_FLUSH_SUBNORMALS  // read and written as zero, as in the CPU's passes; the build adds nvcc's -ftz=true
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/in_order.h"
@@ -18,8 +18,9 @@ __global__ void __launch_bounds__(lanes* together)
                   int64_t chunk, int64_t period, float* partial) {
   const Width<width> some;
   const int thread = static_cast<int>(threadIdx.x);
-  const int64_t column = (static_cast<int64_t>(blockIdx.y) * lanes + thread % lanes) * width;
-  const int64_t own = static_cast<int64_t>(blockIdx.x) * together + thread / lanes;
+  const Block block(blocks_for(chunks, together));
+  const int64_t column = (static_cast<int64_t>(block.outer) * lanes + thread % lanes) * width;
+  const int64_t own = static_cast<int64_t>(block.inner) * together + thread / lanes;
   if (own >= chunks) return;
   const int64_t first = own * chunk, end = first + chunk < count ? first + chunk : count;
   const int channel = static_cast<int>(column % numbers.channels);
@@ -54,7 +55,7 @@ __global__ void __launch_bounds__(lanes* together)
 
 // (chunks, 2, period) floats to (chunks, 2, channels) doubles.
 __global__ void reduce_columns(const float* partial, int64_t rows, int64_t period, int64_t channels, double* chunks) {
-  const int64_t i = static_cast<int64_t>(blockIdx.x) * threads + threadIdx.x;
+  const int64_t i = thread_index();
   if (i >= rows * channels) return;
   const float* const row = partial + i / channels * period;
   double sum = 0;
@@ -88,7 +89,7 @@ void launch_affine_reduce(const AffineBackwardValues& values, const float* mean,
   with_types(values, [&](const auto& numbers) {
     using Numbers = std::decay_t<decltype(numbers)>;
     const auto grid = [&](int64_t width) {
-      return dim3(blocks_for(rows, together), blocks_for(period, lanes * width));
+      return grid_of(blocks_for(rows, together), blocks_for(period, lanes * width));
     };
     if (numbers.paired())
       OCTET_LAUNCH((reduce_chunks<2, Numbers>), grid(2), dim3(lanes * together), stream, numbers, mean, count, rows,
@@ -102,8 +103,7 @@ void launch_affine_reduce(const AffineBackwardValues& values, const float* mean,
     OCTET_LAUNCH((reduce_rows<float>), columns, dim3(order_threads), stream, partial, rows, 2 * channels, sums);
     return;
   }
-  OCTET_LAUNCH(reduce_columns, dim3(blocks_for(rows * 2 * channels, threads)), dim3(threads), stream, partial, rows * 2,
-               period, channels, chunks);
+  OCTET_LAUNCH_EACH(reduce_columns, rows * 2 * channels, threads, stream, partial, rows * 2, period, channels, chunks);
   OCTET_LAUNCH((reduce_rows<double>), columns, dim3(order_threads), stream, chunks, rows, 2 * channels, sums);
 }
 

@@ -18,13 +18,13 @@ void check(cudaError_t status, const char* what) {
 cudaStream_t native(Stream stream) { return static_cast<cudaStream_t>(stream.handle); }
 cudaEvent_t native(Event event) { return static_cast<cudaEvent_t>(event.handle); }
 
-// "encode_kernel<Plain<...> >" where the runtime knows it: what is written at the launch may stand for several.
+// "encode_kernel<Plain<...> >" if the runtime knows it: the name written at the launch may be that of several kernels.
 std::string name_of_kernel(const char* written, const void* function) {
 #if CUDART_VERSION >= 12030
   const char* mangled = nullptr;
   if (function == nullptr) return written;
   if (cudaFuncGetName(&mangled, function) != cudaSuccess) {
-    cudaGetLastError();  // forgotten: it is no kernel's
+    cudaGetLastError();  // clears it: no kernel failed
     return written;
   }
   const std::unique_ptr<char, decltype(&std::free)> plain(abi::__cxa_demangle(mangled, nullptr, nullptr, nullptr),
@@ -108,9 +108,9 @@ size_t free_bytes() {
 }
 
 void copy_to_device(void* to, const void* from, size_t bytes, Stream stream) {
-  if (bytes == 0) return;  // of nothing there may be no address, whose kind could be asked for
+  if (bytes == 0) return;  // `from` may be null, which has no memory type
   check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, native(stream)), "copying to the GPU");
-  // Where the GPU reads the host's memory itself the copy may come after the call.
+  // If the GPU reads the host's memory itself, the copy may happen after the call.
   cudaPointerAttributes memory = {};
   int device = 0, reads_the_hosts = 0;
   check(cudaPointerGetAttributes(&memory, from), "asking for the memory's kind");
@@ -132,7 +132,10 @@ void fill_zero(void* to, size_t bytes, Stream stream) {
 void synchronize(Stream stream) { check(cudaStreamSynchronize(native(stream)), "waiting for the GPU"); }
 bool idle(Stream stream) {
   const cudaError_t status = cudaStreamQuery(native(stream));
-  if (status == cudaErrorNotReady) return false;
+  if (status == cudaErrorNotReady) {
+    cudaGetLastError();  // or the next check_launch() might take it for its kernel's
+    return false;
+  }
   check(status, "asking whether the GPU is done");
   return true;
 }
@@ -164,7 +167,7 @@ void abandon_recording(Stream stream) {
   cudaGraph_t graph = nullptr;
   cudaStreamEndCapture(native(stream), &graph);
   if (graph != nullptr) cudaGraphDestroy(graph);
-  cudaGetLastError();  // what it was abandoned for is reported by who does so
+  cudaGetLastError();  // the caller reports why it abandons the recording
 }
 Recording::~Recording() {
   if (handle_ != nullptr) cudaGraphExecDestroy(static_cast<cudaGraphExec_t>(handle_));

@@ -1,4 +1,4 @@
-// What the backend asks of the CUDA runtime; emulation/runtime.cpp answers on the host.
+// What the backend uses of the CUDA runtime. tests/cuda_emulation/runtime.cpp implements it on the host.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -13,8 +13,7 @@ namespace octet::cuda {
 class KernelClock;
 struct Stream {
   void* handle = nullptr;
-  KernelClock* clock =
-      nullptr;  // where there is one, the host waits for each kernel: an error names the one that made it
+  KernelClock* clock = nullptr;  // set: the host waits for each kernel, so that an error names its kernel
 };
 
 // The time of each kernel, by name.
@@ -46,39 +45,39 @@ struct Device {
   size_t free_bytes = 0, total_bytes = 0;
 };
 
-// Chooses the device for this process. Errors say what is missing: driver, device, architecture.
+// Chooses the device of this process. Errors say whether driver, device or architecture is missing.
 Device open_device(int index);
 Stream make_stream(KernelClock*);
 void destroy_stream(Stream);
 
 void* allocate_device(size_t bytes);  // contents undefined
 void release(void*);                  // waits for the kernels that use it
-void* allocate_pinned(size_t bytes);  // of the host: copies to the device do not hold it up
+void* allocate_pinned(size_t bytes);  // host memory: copies from it to the device do not block the host
 void release_pinned(void*);
 size_t free_bytes();
 
-void copy_to_device(void* to, const void* from, size_t bytes,
-                    Stream);  // `from` may change after the call, but not pinned memory
+// `from` may change after the call unless it is pinned memory.
+void copy_to_device(void* to, const void* from, size_t bytes, Stream);
 void copy_to_host(void* to, const void* from, size_t bytes, Stream);  // waits
 void copy_on_device(void* to, const void* from, size_t bytes, Stream);
 void fill_zero(void* to, size_t bytes, Stream);
 void synchronize(Stream);
-bool idle(Stream);  // whether all that it was asked so far is done; does not wait
+bool idle(Stream);  // whether all work enqueued so far is done; does not wait
 
-// A mark in one stream that another can be told to wait for; the host never does.
+// A mark in one stream that another stream can wait for; the host never waits for it.
 struct Event {
   void* handle = nullptr;
 };
 Event make_event();
 void destroy_event(Event);
-void record(Event, Stream);    // after all that the stream was asked so far; an earlier mark is forgotten
-void wait_for(Event, Stream);  // what the stream is asked next comes after the mark
+void record(Event, Stream);    // after all work enqueued so far; replaces an earlier mark
+void wait_for(Event, Stream);  // work enqueued next runs after the mark
 
-// What is launched, copied within the device and filled between these two calls is written down and not done, on this
-// stream and on those that wait for it meanwhile; it must wait for them before the end. Neither may memory be allocated
-// nor the host's be read between them.
+// Between begin_recording() and end_recording() launches, copies within the device and fills are recorded, not
+// executed, on this stream and on streams that wait for it. It must wait for those before the end. Memory must not be
+// allocated, and the host's memory must not be read.
 void begin_recording(Stream);
-class Recording {  // of a program; null: none
+class Recording {  // a recorded program, or null
  public:
   Recording() = default;
   explicit Recording(void* handle) : handle_(handle) {}
@@ -90,15 +89,16 @@ class Recording {  // of a program; null: none
   ~Recording();
   explicit operator bool() const { return handle_ != nullptr; }
   void* handle() const { return handle_; }
-  void play(Stream) const;  // does it all, in the stream's order
+  void play(Stream) const;  // enqueues the program
 
  private:
   void* handle_ = nullptr;
 };
 Recording end_recording(Stream);
-void abandon_recording(Stream);  // instead: nothing is kept, and no error
+void abandon_recording(Stream);  // ends a recording and keeps nothing; no error
 
-// Around a launch: the second throws an Error that names the kernel when it failed. function: its address, or null.
+// Called before and after a launch. check_launch() throws an Error that names a kernel that failed. function: the
+// kernel's address, or null.
 inline void begin_launch(Stream stream) {
   if (stream.clock != nullptr) stream.clock->start(stream);
 }

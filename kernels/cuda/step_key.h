@@ -1,5 +1,5 @@
-// A random key as kernels take it: in a recorded program, what differs from step to step comes from the device's
-// memory.
+// A random key, as kernels receive it. In a recorded program the parts that differ between steps are read from the
+// device's memory.
 #pragma once
 #include "kernels/backend.h"
 #include "kernels/shared/random.h"

@@ -4,11 +4,12 @@
 
 #include "kernels/base/tensor.h"
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/launch.h"
 #include "kernels/shared/encode.h"
 
 namespace octet::cuda {
 
-// By a type known when the kernel runs: the branch is the same in all threads.
+// The type is known when the kernel runs: all threads take the same branch.
 __device__ __forceinline__ float read_value(const void* from, DType type, int64_t i) {
   if (type == DType::f32) return static_cast<const float*>(from)[i];
   if (type == DType::bf16) return from_bf16(static_cast<const uint16_t*>(from)[i]);
@@ -18,17 +19,24 @@ __device__ __forceinline__ float read_value(const void* from, DType type, int64_
 __device__ __forceinline__ void write_code(void* to, int64_t i, int code) {
   static_cast<uint8_t*>(to)[i] = static_cast<uint8_t>(code);
 }
-__device__ __forceinline__ void write_real(void* to, bool bf16, bool add, int64_t i, float value) {
-  if (bf16) {
-    uint16_t* const at = static_cast<uint16_t*>(to) + i;
-    *at = to_bf16(add ? from_bf16(*at) + value : value);
+__device__ __forceinline__ void write_real(const RealOutput& to, int64_t i, float value) {
+  if (to.bf16) {
+    uint16_t* const at = static_cast<uint16_t*>(to.data) + i;
+    *at = to_bf16(to.add ? from_bf16(*at) + value : value);
   } else {
-    float* const at = static_cast<float*>(to) + i;
-    *at = add ? *at + value : value;
+    float* const at = static_cast<float*>(to.data) + i;
+    *at = to.add ? *at + value : value;
   }
 }
+// A value in the units of a tensor of that type: real numbers as they are, codes rounded to nearest.
+__device__ __forceinline__ void write_value(void* to, DType type, int64_t i, float value) {
+  if (is_real(type))
+    write_real({to, type == DType::bf16}, i, value);
+  else
+    write_code(to, i, static_cast<int>(round_nearest(value)));
+}
 
-// One element, or two neighbours of which the first lies at an even place.
+// One element, or two neighbours, the first at an even place.
 template <int width>
 using Width = std::integral_constant<int, width>;
 template <class Element, int width>
@@ -38,7 +46,7 @@ struct alignas(sizeof(Element) * width) Some {
 template <int width>
 using Values = Some<float, width>;
 
-// What no kernel writes while this one runs, so that the compiler may read it ahead of any store.
+// Memory that no kernel writes while this one runs, so that the compiler may read it ahead of any store.
 template <class Element, int width>
 __device__ __forceinline__ Some<Element, width> read_some(Width<width>, const Element* from) {
   using Word =
@@ -63,7 +71,7 @@ __device__ __forceinline__ Values<width> values_of(const Some<Stored<type>, widt
       values.at[e] = static_cast<float>(stored.at[e]);
   return values;
 }
-// Codes or f32, by a type known when the kernel runs, as bits until their value is asked for.
+// Codes or f32, of a type known when the kernel runs, as bits that values_of_bits() converts.
 template <int width>
 __device__ __forceinline__ uint64_t read_bits(Width<width> some, const void* from, DType type, int64_t i) {
   uint64_t bits = 0;
@@ -94,14 +102,13 @@ template <class Element, int width>
 __device__ __forceinline__ void write_some(Element* to, const Some<Element, width>& some) {
   *reinterpret_cast<Some<Element, width>*>(to) = some;
 }
-// As write_real, of neighbours.
+// write_real() of neighbours.
 template <int width>
-__device__ __forceinline__ void write_reals(Width<width>, void* to, bool bf16, bool add, int64_t i,
-                                            Values<width> values) {
-  if (bf16) {
-    uint16_t* const at = static_cast<uint16_t*>(to) + i;
+__device__ __forceinline__ void write_reals(Width<width>, const RealOutput& to, int64_t i, Values<width> values) {
+  if (to.bf16) {
+    uint16_t* const at = static_cast<uint16_t*>(to.data) + i;
     Some<uint16_t, width> stored;
-    if (add) {
+    if (to.add) {
       stored = *reinterpret_cast<Some<uint16_t, width>*>(at);
 #pragma unroll
       for (int e = 0; e < width; ++e) values.at[e] = from_bf16(stored.at[e]) + values.at[e];
@@ -114,17 +121,18 @@ __device__ __forceinline__ void write_reals(Width<width>, void* to, bool bf16, b
     }
     write_some(at, stored);
   } else {
-    float* const at = static_cast<float*>(to) + i;
-    const Values<width> before = add ? *reinterpret_cast<Values<width>*>(at) : Values<width>{};
+    float* const at = static_cast<float*>(to.data) + i;
+    const Values<width> before = to.add ? *reinterpret_cast<Values<width>*>(at) : Values<width>{};
 #pragma unroll
-    for (int e = 0; e < width; ++e) values.at[e] = add ? before.at[e] + values.at[e] : values.at[e];
+    for (int e = 0; e < width; ++e) values.at[e] = to.add ? before.at[e] + values.at[e] : values.at[e];
     write_some(at, values);
   }
 }
 
-// What reads and writes of two neighbours need of an address; null is as good as any.
+// Whether two neighbours can be read and written at once at this address; null is aligned.
 inline bool pairs_align(const void* at, DType type) {
   return reinterpret_cast<uintptr_t>(at) % (2 * static_cast<size_t>(size_of(type))) == 0;
 }
+inline bool pairs_align(const RealOutput& to) { return pairs_align(to.data, to.bf16 ? DType::bf16 : DType::f32); }
 
 }  // namespace octet::cuda

@@ -1,4 +1,4 @@
-// Which pixel a row of a chunk is. For .cu files.
+// The pixels of a chunk. For .cu files.
 #pragma once
 #include "kernels/cuda/geometry.h"
 
@@ -37,8 +37,8 @@ __device__ __forceinline__ int64_t output_offset(const Gather& g, const Pixel& p
   return ((static_cast<int64_t>(p.image) * g.h.to + row) * g.w.to + column) * g.to_channels;
 }
 
-// The moments of channel n over one chunk, in row order: the first value, the sum and the sum of squares of what values
-// differ from it, minimum, maximum. value_of(row) is an output.
+// Writes the moments of channel n over one chunk, in row order: the first value, the sum and the sum of squares of the
+// differences from it, minimum, maximum. value_of(row) is an output.
 template <class ValueOf>
 __device__ __forceinline__ void write_chunk_moments(const Gather& g, int chunk, int n, float* moments,
                                                     const ValueOf& value_of) {

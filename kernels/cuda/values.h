@@ -1,9 +1,38 @@
-// The values that elementwise passes compute, with the types of what they read known to the compiler. For .cu files.
+// The values that elementwise passes compute, and the same with types known to the compiler. For .cu files.
 #pragma once
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/store.h"
 
 namespace octet::cuda {
+
+// The values that elementwise passes compute and then encode, as the host fills them in. Coefficients are (channels)
+// each; channels is 1 where there are none.
+struct PlainValues {
+  const void* x;
+  DType type;
+  int channels = 1;
+};
+struct AffineForwardValues {  // clamp(a x + b + residual, low, high)
+  const void* x;
+  DType type;
+  int channels;
+  const float *a, *b;
+  const void* residual;  // null: none
+  DType residual_type;
+  const float* residual_scale;  // of codes
+  float low, high;
+};
+// A dz + (B x + C),  dz = dy where low < a x + b (+ residual) < high, else 0; dy everywhere unless activated.
+struct AffineBackwardValues {
+  const void *x, *dy, *residual;  // residual: null, codes or f32
+  DType type, dy_type, residual_type;
+  const float* residual_scale;
+  int channels;
+  bool activated;
+  const float *a, *b, *A, *B, *C;
+  float low, high;
+  RealOutput d_residual;  // optional: encoding writes dz here
+};
 
 // (channels) coefficients; channels come in pairs where elements do.
 template <int width>
@@ -11,7 +40,7 @@ __device__ __forceinline__ Values<width> of_channel(Width<width> some, const flo
   return read_some(some, coefficients + channel);
 }
 
-// fetch() asks memory for what at() then computes with, so that a thread can ask for several elements before it waits.
+// fetch() loads what at() then computes with, so that a thread can have several loads under way.
 template <DType number_type>
 struct Plain : PlainValues {
   template <int width>
@@ -27,7 +56,7 @@ struct Plain : PlainValues {
   bool paired() const { return pairs_align(x, number_type); }
 };
 
-// a x + b, and the residual where there is one, of whose codes or numbers bits were fetched.
+// a x + b, plus the residual if there is one; bits: its fetched codes or numbers.
 template <int width>
 __device__ __forceinline__ Values<width> affine_sum(Width<width> some, const Values<width>& x, const Values<width>& a,
                                                     const Values<width>& b, const void* residual, uint64_t bits,
@@ -107,7 +136,7 @@ struct AffineBackwardOf : AffineBackwardValues {
   __device__ __forceinline__ Values<width> at(Width<width> some, int64_t i, int channel,
                                               const Fetched<width>& fetched) const {
     const Values<width> x_values = number(fetched), dz = masked(some, channel, fetched);
-    if (d_residual != nullptr) write_reals(some, d_residual, residual_bf16, residual_add, i, dz);
+    if (d_residual.data != nullptr) write_reals(some, d_residual, i, dz);
     const Values<width> own_A = of_channel(some, A, channel), own_B = of_channel(some, B, channel),
                         own_C = of_channel(some, C, channel);
     Values<width> values;
@@ -118,11 +147,11 @@ struct AffineBackwardOf : AffineBackwardValues {
   }
   bool paired() const {
     return channels % 2 == 0 && pairs_align(x, number_type) && pairs_align(dy, gradient_type) &&
-           pairs_align(residual, residual_type) && pairs_align(d_residual, residual_bf16 ? DType::bf16 : DType::f32);
+           pairs_align(residual, residual_type) && pairs_align(d_residual);
   }
 };
 
-// Calls launch with the values of those types that the numbers have.
+// Calls launch with the values as the class for their types.
 template <class Launch>
 void with_types(const PlainValues& values, const Launch& launch) {
   if (values.type == DType::f32)

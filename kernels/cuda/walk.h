@@ -1,5 +1,5 @@
-// How elementwise kernels share a tensor out, so that a thread's elements take their random bits from one block.
-// For .cu files.
+// How elementwise kernels assign a tensor's elements to threads, so that a thread's elements take their random bits
+// from one block. For .cu files.
 #pragma once
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/store.h"
@@ -9,32 +9,32 @@ namespace octet::cuda {
 
 inline constexpr int walk_threads = 256;
 
-// A thread takes the sixteen elements of a group of 256 that one random block serves (shared/random.h): pairs, 32
-// apart, so that sixteen neighbouring threads read neighbouring elements.
+// Element j of a thread's sixteen, relative to the group of 256 elements that one random block serves
+// (shared/random.h): pairs, 32 apart, so that sixteen neighbouring threads read neighbouring elements.
+__device__ __forceinline__ uint64_t place_in_group(int j, unsigned lane) {
+  return static_cast<uint64_t>(32 * (j / 2) + j % 2) + 2 * lane;
+}
+// The random bits of a thread's element j. Comparisons choose the word: registers cannot be indexed.
+__device__ __forceinline__ uint32_t random_bits_of(const Random128& random, int j) {
+  const uint32_t low = j < 4 ? random.word[0] : random.word[1], high = j < 12 ? random.word[2] : random.word[3];
+  return shared_bits16(j < 8 ? low : high, static_cast<unsigned>(j / 2 % 2), static_cast<unsigned>(j % 2));
+}
+
 struct Walk {
-  int64_t first = 0, count = 0;  // this row's elements in the tensor
-  uint64_t origin = 0;           // global index of the row's first element
-  uint64_t group = 0;            // of 256 elements, global
+  int64_t count = 0;    // elements of the tensor
+  uint64_t origin = 0;  // global index of the tensor's first element
+  uint64_t group = 0;   // of 256 elements, global
   unsigned lane = 0;
-  __device__ __forceinline__ Walk(int64_t row_length, uint64_t tensor_first) {
-    first = static_cast<int64_t>(blockIdx.y) * row_length;
-    count = row_length;
-    origin = tensor_first + static_cast<uint64_t>(first);
+  __device__ __forceinline__ Walk(int64_t elements, uint64_t first) : count(elements), origin(first) {
     const uint64_t thread = static_cast<uint64_t>(blockIdx.x) * walk_threads + threadIdx.x;
     group = origin / 256 + thread / 16;
     lane = static_cast<unsigned>(thread % 16);
   }
-  // The block, and the bits of the thread's element j.
   __device__ __forceinline__ Random128 random(const RngKey& key) const {
     return philox(group * 16 + lane, key.step, key.site, key.seed);
   }
-  static __device__ __forceinline__ uint32_t bits(const Random128& random, int j) {
-    // Chosen by comparisons: registers have no numbers to count through.
-    const uint32_t low = j < 4 ? random.word[0] : random.word[1], high = j < 12 ? random.word[2] : random.word[3];
-    return shared_bits16(j < 8 ? low : high, static_cast<unsigned>(j / 2 % 2), static_cast<unsigned>(j % 2));
-  }
-  // fetch(width, element of the tensor) for some elements, then visit(width, element, j, channel, what was fetched) for
-  // them. paired: memory and shape let a pair be read at once, if only its first element lies at an even place.
+  // Calls fetch(width, element of the tensor) for some elements, then visit(width, element, j, channel, what was
+  // fetched) for them. paired: memory and shape let a pair be read at once if its first element lies at an even place.
   template <class Fetch, class Visit>
   __device__ __forceinline__ void operator()(bool paired, unsigned channels, const Fetch& fetch,
                                              const Visit& visit) const {
@@ -46,7 +46,7 @@ struct Walk {
 
  private:
   __device__ __forceinline__ int64_t element(int j) const {
-    return static_cast<int64_t>(group * 256 + static_cast<uint64_t>(32 * (j / 2) + j % 2) + 2 * lane - origin);
+    return static_cast<int64_t>(group * 256 + place_in_group(j, lane) - origin);
   }
   template <int width, class Fetch, class Visit>
   __device__ __forceinline__ void go(Width<width> some, unsigned channels, const Fetch& fetch,
@@ -60,7 +60,7 @@ struct Walk {
 #pragma unroll
       for (int k = 0; k < batch; ++k) {
         const int64_t i = element(begin + k * width);
-        if (i >= 0 && i < count) fetched[k] = fetch(some, first + i);
+        if (i >= 0 && i < count) fetched[k] = fetch(some, i);
       }
 #pragma unroll
       for (int k = 0; k < batch; ++k) {
@@ -69,21 +69,19 @@ struct Walk {
         if (i < 0 || i >= count) continue;
         const unsigned step = j % 2 == 1 ? within_pair : between_pairs;
         if (channel == channels)
-          channel = channel_of(static_cast<uint64_t>(first + i), channels);
+          channel = channel_of(static_cast<uint64_t>(i), channels);
         else
           channel = channel + step < channels ? channel + step : channel + step - channels;
-        visit(some, first + i, j, static_cast<int>(channel), fetched[k]);
+        visit(some, i, j, static_cast<int>(channel), fetched[k]);
       }
     }
   }
-  // A 64-bit remainder takes about seventy instructions, so only where it must be.
+  // A 64-bit remainder takes about seventy instructions, so it is used only where it must be.
   static __device__ __forceinline__ unsigned channel_of(uint64_t element, unsigned channels) {
     return element >> 32 == 0 ? static_cast<unsigned>(element) % channels : static_cast<unsigned>(element % channels);
   }
 };
-// Blocks that cover a row wherever it begins in its group.
-inline dim3 walk_grid(int64_t rows, int64_t row_length) {
-  return dim3(blocks_for(row_length + 255, walk_threads * 16), static_cast<unsigned>(rows));
-}
+// Enough blocks wherever the tensor begins within its group.
+inline dim3 walk_grid(int64_t count) { return dim3(blocks_for(count + 255, walk_threads * 16)); }
 
 }  // namespace octet::cuda

@@ -24,13 +24,13 @@ int exit_code(const std::exception& error) {
 
 std::string message_of(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error))
-    return "not enough memory; to mend: use a smaller data.batch, or storage: int8; `octet plan` prints the memory "
+    return "not enough memory; fix: use a smaller data.batch, or storage: int8; `octet plan` prints the memory "
            "that a training needs";
   if (dynamic_cast<const std::filesystem::filesystem_error*>(&error) ||
       dynamic_cast<const std::ios_base::failure*>(&error))
-    return say(error.what(), "; to mend: check the path, the free space and the permissions");
+    return say(error.what(), "; fix: check the path, the free space and the permissions");
   if (dynamic_cast<const std::system_error*>(&error))
-    return say(error.what(), "; to mend: lower data.workers, or raise the limit of threads (ulimit -u)");
+    return say(error.what(), "; fix: lower data.workers, or raise the limit of threads (ulimit -u)");
   return error.what();
 }
 

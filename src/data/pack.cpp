@@ -118,7 +118,7 @@ void write_pack(const FolderIndex& index, const Config::Data& data, DurableFile&
 
 PackReport pack_image_folder(const Config& config, const std::string& directory) {
   cv::setNumThreads(0);
-  stop_on({SIGINT, SIGTERM});  // the temporary files are then removed
+  stop_on({SIGINT, SIGTERM});  // then the unfinished files are removed
   REQUIRE_USAGE(config.data.name == "image_folder", "give a configuration with data.name: image_folder",
                 "data.name is '", config.data.name, "', which cannot be packed");
   const FolderSplits splits = index_image_folder(config.data.root);

@@ -27,12 +27,12 @@ struct Param {
   Init init = Init::zero;
   bool full_precision = false;  // as in UpdateContext
   int node = 0;
-  Encoding encoding;                // s8: the layer computes with `codes`, which each step encodes from `master`
+  Encoding encoding = {};           // s8: the layer computes with `codes`, which each step encodes from `master`
   const float* lr_scale = nullptr;  // kept by the ClipCoordinator; null means 1
 
-  size_t offset = 0;                  // in the flat buffers, which lie in backward order
-  Tensor master, gradient, velocity;  // f32 views of the flat buffers
-  QTensor codes;
+  size_t offset = 0;                                 // in the flat buffers, which lie in backward order
+  Tensor master = {}, gradient = {}, velocity = {};  // f32 views of the flat buffers
+  QTensor codes = {};
 
   QTensor operand() const { return encoding.quantized() ? codes : QTensor{master}; }
 };

@@ -95,6 +95,7 @@ ClipChoice choose_clip(std::span<const int64_t> histogram, int qmax, int candida
   choice.clip = histogram_edge(best);
   choice.cosine_distance = float(best_distance);
   choice.saturated = total > 0 ? float((total - sums.count[best]) / total) : 0;
+  choice.nonzero = total > 0 ? float((total - sums.count[1]) / total) : 0;
   return choice;
 }
 
@@ -178,6 +179,9 @@ void ClipCoordinator::decide(std::span<const int64_t> histograms, int first, int
     ClipChoice choice =
         choose_clip(histograms.subspan(size_t(i) * histogram_bins, histogram_bins), qmax_, candidates_, clipping_);
     choice.lr_scale = scaling_ ? learning_rate_scale(choice.cosine_distance, alpha_, beta_) : 1.0f;
+    // A gradient of zeros says nothing about the next one: a known clip stays. An unknown one becomes the smallest, so
+    // that judge() notices the first gradient that is not zero.
+    if (choice.nonzero == 0 && known(first + i)) choice.clip = choices_[first + i].clip;
     choices_[first + i] = choice;
   }
 }
@@ -234,8 +238,11 @@ void ClipCoordinator::counts(std::span<double> into) const {
 void ClipCoordinator::judge(std::span<const double> summed) {
   for (int layer = 0; layer < layers(); ++layer) {
     shares_[layer] = summed[2 * layer + 1] > 0 ? summed[2 * layer] / summed[2 * layer + 1] : 0;
-    // The best clip of a heavy tail saturates a share itself: only what it did not foresee counts.
-    if (clipping_ && !observing_ && shares_[layer] > 1e-4 + 4 * double(choices_[layer].saturated)) forced_ = true;
+    // The best clip of a heavy tail saturates a share itself: only what it did not foresee counts. Zeros never
+    // saturate, so a sparse gradient is judged by its other elements.
+    const ClipChoice& choice = choices_[layer];
+    const double foreseen = 1e-4 * double(choice.nonzero) + 4 * double(choice.saturated);
+    if (clipping_ && !observing_ && shares_[layer] > foreseen) forced_ = true;
   }
 }
 

@@ -20,6 +20,7 @@ struct ClipChoice {
   float cosine_distance = 0;  // expected d_c at this clip, equation (7)
   float lr_scale = 1;         // phi(d_c), equation (8)
   float saturated = 0;        // expected share of elements beyond the clip
+  float nonzero = 1;          // share of elements that the histogram tells from zero
 };
 
 // d_c of every candidate clip follows from a histogram of |g| over float bits, with the expected noise of stochastic

@@ -5,14 +5,14 @@
 //                       weight gradient ("gradient vectorized quantization"). Where the values are bell-shaped,
 //                       P(|g| > deviation) > 0.3, s = max |g|; else ("inverted T") s = (1 - k A) s of the step before
 //                       + A max |g|, k = 1, A = 0.8 ("magnitude-aware clipping")
-// Read from summaries of the paper, whose authors published no code. Where they are silent: errors are rounded
+// Read from summaries of the paper, whose authors published no code. Where they are silent: gradients are rounded
 // stochastically, the data gradient's s follows the same rule, s of the first step is max |g|.
 #include <omp.h>
 
 #include <numeric>
 #include <vector>
 
-#include "kernels/cpu/real_moments.h"
+#include "kernels/host_moments.h"
 #include "src/quant/simulated.h"
 
 namespace octet {
@@ -30,9 +30,8 @@ struct Spread {
 std::vector<Spread> spreads_of(Tensor gradient, Shape shape) {
   const auto channels = size_t(shape.c);
   std::vector<float> mean(channels), variance(channels), low(channels), high(channels);
-  cpu::Scratch scratch;
-  cpu::measure_moments(omp_get_max_threads(), gradient.f32(), shape,
-                       {mean.data(), variance.data(), low.data(), high.data()}, scratch);
+  measure_host_moments(omp_get_max_threads(), gradient.f32(), shape,
+                       {mean.data(), variance.data(), low.data(), high.data()});
   std::vector<Spread> spreads(channels);
   for (size_t c = 0; c < channels; ++c) spreads[c] = {std::max(high[c], -low[c]), std::sqrt(variance[c])};
   return spreads;

@@ -14,9 +14,9 @@ namespace {
 struct Row {
   const char* name;
   Make* make;
-  std::vector<std::string_view> reads;  // its keys of `policy.`: a prefix each
-  bool own_update = false;              // without Nesterov's momentum
-  bool storage = false;                 // reads the key `storage`; the others keep f32
+  std::vector<std::string_view> reads = {};  // its keys of `policy.`: a prefix each
+  bool own_update = false;                   // without Nesterov's momentum
+  bool storage = false;                      // reads the key `storage`; the others keep f32
 };
 
 const std::vector<Row>& rows() {

@@ -29,12 +29,12 @@ SafetensorsFile open_verified(const std::string& path, int64_t step) {
   SafetensorsFile file = SafetensorsFile::open(path);
   auto metadata = file.metadata();
   const auto digest = metadata.extract(kDigest);
-  const char* mend = "use another checkpoint";
-  REQUIRE(!digest.empty(), mend, "'", path, "' has no digest");
+  const char* fix = "use another checkpoint";
+  REQUIRE(!digest.empty(), fix, "'", path, "' has no digest");
   const auto tensors = file.f32_tensors();
-  REQUIRE(tensors.size() == file.names().size() && digest.mapped() == content_sha256(tensors, metadata), mend, "'",
+  REQUIRE(tensors.size() == file.names().size() && digest.mapped() == content_sha256(tensors, metadata), fix, "'",
           path, "' is not as it was saved: SHA-256 differs");
-  REQUIRE(metadata[kStep] == std::to_string(step), mend, "'", path, "' is of step ", metadata[kStep]);
+  REQUIRE(metadata[kStep] == std::to_string(step), fix, "'", path, "' is of step ", metadata[kStep]);
   return file;
 }
 

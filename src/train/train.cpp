@@ -82,7 +82,7 @@ class TrainingRun {
       const CheckpointStore::Found found = store_->newest_valid();
       for (const std::string& reason : found.refused) spdlog::warn("{}", reason);
       REQUIRE(found.file || found.refused.empty(),
-              "mend what the warnings say; to start over, move the folder of checkpoints away", "none of ", path,
+              "do what the warnings say; to start over, move the folder of checkpoints away", "none of ", path,
               "'s checkpoints can be used");
       if (found.file) {
         const auto& metadata = found.file->metadata();

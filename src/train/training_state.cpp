@@ -64,7 +64,7 @@ std::vector<NamedTensor> TrainingState::save(std::vector<std::vector<float>>& st
   const ClipCoordinator::State state = clips_->state();
   std::vector<float> table;
   for (const ClipChoice& choice : state.choices)
-    table.insert(table.end(), {choice.clip, choice.cosine_distance, choice.lr_scale, choice.saturated});
+    table.insert(table.end(), {choice.clip, choice.cosine_distance, choice.lr_scale, choice.saturated, choice.nonzero});
   table.push_back(state.forced ? 1.0f : 0.0f);
   const int64_t count = int64_t(table.size());
   add("clips", {count}, std::move(table));
@@ -87,10 +87,10 @@ void TrainingState::load(const SafetensorsFile& file, const std::string& path, b
   if (weights_only) return;
   for (Param& param : parameters_.all()) from_oihw(read("momentum." + param.name, torch_shape(param)), param.velocity);
   if (!clips_) return;
-  const auto table = read("clips", {int64_t(clips_->layers()) * 4 + 1});
+  const auto table = read("clips", {int64_t(clips_->layers()) * 5 + 1});
   ClipCoordinator::State state;
-  for (size_t i = 0; i + 4 < table.size(); i += 4)
-    state.choices.push_back({table[i], table[i + 1], table[i + 2], table[i + 3]});
+  for (size_t i = 0; i + 5 < table.size(); i += 5)
+    state.choices.push_back({table[i], table[i + 1], table[i + 2], table[i + 3], table[i + 4]});
   state.forced = table.back() != 0;
   clips_->restore(state);
 }

@@ -37,6 +37,19 @@ TEST(Watchdog, HeartbeatsKeepItQuiet) {
   EXPECT_FALSE(aborted);
 }
 
+// A checkpoint on a slow disk may take several times the limit of a step, but not for ever.
+TEST(Watchdog, APhaseMayHaveSeveralLimits) {
+  std::atomic<bool> aborted = false;
+  Watchdog watchdog(0.1, 0, "node7", [&] { aborted = true; });
+  testing::internal::CaptureStderr();
+  watchdog.phase("checkpoint", 1, 20);
+  std::this_thread::sleep_for(500ms);
+  EXPECT_FALSE(aborted);
+  for (int wait = 0; wait < 100 && !aborted; ++wait) std::this_thread::sleep_for(100ms);
+  EXPECT_TRUE(aborted);
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("'checkpoint' of step 1 for more than 2 s"), std::string::npos);
+}
+
 TEST(Watchdog, TimeInWhichTheProcessWasStoppedDoesNotCount) {
 #ifdef __SANITIZE_THREAD__
   GTEST_SKIP() << "the thread sanitizer allows no new thread in the child of a process with threads, which MPI makes";

@@ -13,7 +13,7 @@
 
 namespace octet::test {
 
-// Copies of tensors in a backend's memory, and what became of them.
+// Copies of tensors in a backend's memory, and the results.
 class Place {
  public:
   explicit Place(Backend& b) : backend(b) {}

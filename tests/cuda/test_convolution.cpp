@@ -73,6 +73,17 @@ TEST(CudaConvolution, WideSumsAreExact) {
   expect_same_convolution(c, operands, DType::f32, false);
 }
 
+// 65,545 items of 512 pixels: more than the second extent of a CUDA grid allows.
+TEST(CudaConvolution, WideGridOfAWeightGradient) {
+  ConvProblem p = square_case({1, 5793, 5793, 2}, 2, 1, 1, 0, 1, 2).problem;
+  const OwnedQTensor x = random_codes(p.x, 1), dy = random_codes(p.y, 3);
+  expect_same("a weight gradient of many items", [&](Place& place) {
+    const Tensor dw = place.zeros(p.weight());
+    place.backend.conv_backward_weight(p, place.copy(x.view()), place.copy(dy.view()), {dw});
+    place.keep("dw", dw);
+  });
+}
+
 TEST(CudaConvolution, RealValuesEqualTheCpuInFixedOrder) {
   bool add = false;
   for (const ConvCase& c : conv_cases()) {

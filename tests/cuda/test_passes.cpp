@@ -192,6 +192,14 @@ TEST(CudaPasses, AffineBackwardOfEveryEncodingAndNorm) {
       }
 }
 
+// An odd number of channels, whose sums have 80,002 columns of blocks: more than the second extent of a CUDA grid
+// allows.
+TEST(CudaPasses, WideGridOfAffineSums) {
+  AffineProblem problem{{2, 1, 1, 40001}};
+  problem.normalize = false;
+  expect_same_backward(problem, DType::f32, Other::none, Encoding{}, false);
+}
+
 TEST(CudaPasses, BackwardWithoutAnErrorFillsTheHistogramAlone) {
   AffineProblem problem{{3, 21, 23, 24}};
   problem.activation = Activation::relu;

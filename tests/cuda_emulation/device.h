@@ -1,5 +1,7 @@
 // What kernels/cuda/device.h defines for a GPU, for the host.
 #pragma once
+#include <tuple>
+
 #include "kernels/cuda/runtime.h"
 #include "tests/cuda_emulation/emulation.h"
 #include "tests/cuda_emulation/primitives.h"
@@ -9,9 +11,12 @@
 #else
 #define OCTET_FLUSHES false
 #endif
-#define OCTET_LAUNCH(kernel, grid, block, stream, ...)                                             \
-  do {                                                                                             \
-    ::octet::cuda::begin_launch(stream);                                                           \
-    ::octet::emulation::launch(#kernel, grid, block, OCTET_FLUSHES, [=] { kernel(__VA_ARGS__); }); \
-    ::octet::cuda::check_launch(#kernel, nullptr, stream);                                         \
+// Arguments are evaluated at the launch, as CUDA does, not when a recorded program is played.
+#define OCTET_LAUNCH(kernel, grid, block, stream, ...)                                                \
+  do {                                                                                                \
+    ::octet::cuda::begin_launch(stream);                                                              \
+    ::octet::emulation::launch(#kernel, grid, block, OCTET_FLUSHES, [all = std::tuple(__VA_ARGS__)] { \
+      std::apply([](const auto&... arguments) { kernel(arguments...); }, all);                        \
+    });                                                                                               \
+    ::octet::cuda::check_launch(#kernel, nullptr, stream);                                            \
   } while (0)

@@ -259,7 +259,8 @@ void launch(const char* kernel, dim3 grid, dim3 block, bool flush_subnormals, co
   ++launches;
   const unsigned count = block.x * block.y * block.z;
   if (count == 0 || count > 1024) fail("a block must have 1 to 1024 threads");
-  if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.y > 65535 || grid.z > 65535) fail("the grid's extent");
+  if (grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.x > 0x7FFFFFFF || grid.y > 65535 || grid.z > 65535)
+    fail("the grid's extent");
   while (fibers.size() < count) {
     fibers.push_back(std::make_unique<Fiber>());
     create(*fibers.back());

@@ -118,7 +118,7 @@ TEST(Cifar10, NamesMissingAndDamagedFiles) {
   for (int64_t size : {int64_t{0}, int64_t{1}, record - 1, record, full / 2, full - record, full - 1, full + 1}) {
     fs::resize_file(file, size);
     expect_says(message_of<Error>([&] { open_datasets(config); }),
-                {"data_batch_4.bin", std::to_string(size).c_str(), "expected 30730000", "to mend"});
+                {"data_batch_4.bin", std::to_string(size).c_str(), "expected 30730000", "fix:"});
   }
   fs::resize_file(file, full);
   overwrite(file, 123 * record, {10});

@@ -44,14 +44,14 @@ class FullDisk(Case):
         self.wait_for_step(job, "full", 8)
         job.process.send_signal(signal.SIGUSR1)
         self.expect(job, 1)
-        self.assertRegex(job.err, "no checkpoint could be written\n.*to mend: free space")
+        self.assertRegex(job.err, "no checkpoint could be written\n.*fix: free space")
         self.assertEqual(self.checkpoints("full"), [6])
 
     def test_refused_weights_are_an_error(self):
         """The result cannot be written: the training fails, and its checkpoints remain."""
         self.train("full", train__steps=8)
         job = self.train("full", code=1, resume=True, limit=file_limit(500_000))
-        self.assertRegex(job.err, "weights.safetensors.*File too large\n.*to mend: check the free space")
+        self.assertRegex(job.err, "weights.safetensors.*File too large\n.*fix: check the free space")
         self.assertEqual(self.checkpoints("full"), [8])
 
 
@@ -86,7 +86,7 @@ class Damaged(Case):
         before = self.metrics("all")
         for ranks in 1, 2:
             job = self.train("all", code=1, resume=True, ranks=ranks, checkpoint__every_steps=3)
-            self.assertRegex(job.err, "none of .*checkpoints can be used\n.*to mend: mend what the warnings say")
+            self.assertRegex(job.err, "none of .*checkpoints can be used\n.*fix: do what the warnings say")
         self.assertEqual(self.metrics("all"), before)
         self.assertEqual(self.checkpoints("all"), [3, 6])
 
@@ -98,7 +98,7 @@ class RunDirectory(Case):
         for ranks in 1, 2:
             job = self.train("taken", code=2, ranks=ranks, train__steps=4)
             self.assertEqual(job.err.count("octet: error"), 1, job)
-            self.assertRegex(job.err, "holds an earlier run: config.yaml\n.*to mend: add --resume")
+            self.assertRegex(job.err, "holds an earlier run: config.yaml\n.*fix: add --resume")
         self.assertEqual(self.checkpoint_path("taken", 4).read_bytes(), before)
 
     def test_two_trainings_in_one_place(self):
@@ -108,7 +108,7 @@ class RunDirectory(Case):
         for ranks, seconds in (1, 600), (2, 4):
             job = self.train("shared", code=75, ranks=ranks, resume=True, train__steps=0, train__epochs=1000,
                              comm__timeout_seconds=seconds)
-            self.assertRegex(job.err, r"shared is in use by process \d+ on \S+\n.*to mend: let it end")
+            self.assertRegex(job.err, r"shared is in use by process \d+ on \S+\n.*fix: let it end")
         first.process.terminate()
         self.expect(first, 85)
         steps = [record["step"] for record in self.metrics("shared") if record["kind"] == "train"]
@@ -144,7 +144,7 @@ class RunDirectory(Case):
             lock.flush()
             job = self.launch(words)
             self.expect(job, 75)
-            self.assertRegex(job.err, "packed is in use by .*\n.*to mend: let it end")
+            self.assertRegex(job.err, "packed is in use by .*\n.*fix: let it end")
         self.assertFalse((packed / "train.pack.tmp").exists())
         self.expect(self.launch(words), 0)
         self.assertTrue((packed / "train.pack").exists())
@@ -165,7 +165,7 @@ class RunDirectory(Case):
         for ranks in 1, 2:
             job = self.train(f"all{ranks}", code=1, ranks=ranks, **{**settings, "train__epochs": 2})
             self.assertEqual(job.err.count("octet: error"), 1, job)
-            self.assertRegex(job.err, "step 10: no image of the last 10 batches could be read\n.*to mend: see whether")
+            self.assertRegex(job.err, "step 10: no image of the last 10 batches could be read\n.*fix: see whether")
 
     def test_other_data(self):
         """Ranks with different data would wait for each other; a resumed run would train on other data."""
@@ -212,7 +212,7 @@ class RunDirectory(Case):
         for ranks in 1, 2:
             job = self.train("bare", code=2, ranks=ranks, resume=True, train__steps=3)
             self.assertEqual(job.err.count("octet: error"), 1, job)
-            self.assertRegex(job.err, "holds a result but no checkpoints\n.*to mend: name another directory, or move")
+            self.assertRegex(job.err, "holds a result but no checkpoints\n.*fix: name another directory, or move")
         self.assertEqual([file.read_bytes() for file in files], before)
 
     def test_oldest_checkpoints_go(self):

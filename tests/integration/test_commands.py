@@ -35,11 +35,11 @@ class Commands(Case):
         self.train("trained", train__steps=1)
         job = self.octet("eval", RECIPE, "--weights", self.run_path("trained") / "weights.safetensors", "--set",
                          "model.name=mobilenet_v2", code=1)
-        self.assertRegex(job.err, "has no tensor(?s:.*)to mend: use a checkpoint of the same model")
+        self.assertRegex(job.err, "has no tensor(?s:.*)fix: use a checkpoint of the same model")
 
     def test_result_is_complete(self):
         self.train("trained", train__steps=2)
-        self.assertEqual(list(self.result("trained")), ["top1", "top5", "loss", "epochs", "steps", "ranks", "images",
+        self.assertEqual(list(self.result("trained")), ["top1", "loss", "top5", "epochs", "steps", "ranks", "images",
                                                         "images_per_epoch", "backend", "isa", "threads",
                                                         "policy", "images_per_second", "wall_seconds", "arena_bytes", "peak_memory_bytes",
                                                         "wire_bytes_per_step", "weights_sha256", "data", "commit"])
@@ -51,7 +51,8 @@ class Commands(Case):
                 self.assertEqual(len(re.findall(rf"(?m)^\s*{re.escape(node)}\s", out)), 1, f"{node} in\n{out}")
             self.assertRegex(out, rf"{64 // ranks} of 32x32 images per rank")
             self.assertRegex(out, r"272474 parameters: .* arena .* together \S+ MB per rank\n"
-                              r"arena by storage: f32 \S+ MB, bf16 \S+ MB, int8 \S+ MB\nfits: ")
+                              r"arena by storage: f32 \S+ MB, bf16 \S+ MB, int8 \S+ MB\n"
+                              r"arena of evaluation: \S+ MB, in the memory of training's\nfits: ")
 
     def test_bench_prints_one_object(self):
         for ranks in 1, 2:

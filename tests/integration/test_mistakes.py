@@ -16,8 +16,8 @@ class Mistakes(Case):
             job = self.octet("train", RECIPE, "--run", self.run_path(f"ranks{count}"),
                              *(word for setting in settings for word in ("--set", setting)), ranks=count, code=code)
             self.assertEqual(job.err.count("octet: error"), 1, job)
-            self.assertEqual(job.err.count("to mend:"), 1, job)
-            self.assertRegex(job.err, rf"(?s)octet: error.*{what}.*to mend: .*{fix}", job)
+            self.assertEqual(job.err.count("fix:"), 1, job)
+            self.assertRegex(job.err, rf"(?s)octet: error.*{what}.*fix: .*{fix}", job)
 
     def test_unknown_key(self):
         self.mistake(2, "unknown key `train.lrate`; nearest: `train.lr`", "help keys", "train.lrate=0.1")
@@ -69,7 +69,7 @@ class Mistakes(Case):
     def test_missing_configuration(self):
         job = self.octet("train", self.directory / "nowhere.yaml", ranks=2, code=2)
         self.assertEqual(job.err.count("octet: error"), 1, job)
-        self.assertRegex(job.err, "nowhere.yaml(?s:.*)to mend: check the path")
+        self.assertRegex(job.err, "nowhere.yaml(?s:.*)fix: check the path")
 
     def test_file_and_line_are_named(self):
         recipe = self.directory / "recipe.yaml"
@@ -82,7 +82,7 @@ class Mistakes(Case):
         for ranks in 1, 2:
             job = self.octet("train", RECIPE, "--run", self.directory / "file/run", ranks=ranks, code=2)
             self.assertEqual(job.err.count("octet: error"), 1, job)
-            self.assertRegex(job.err, "cannot create (?s:.*)to mend: .*--run")
+            self.assertRegex(job.err, "cannot create (?s:.*)fix: .*--run")
 
     def test_one_rank_alone_fails(self):
         """Rank 1 has a wrong configuration: it reports the mistake, and the job ends."""
@@ -109,7 +109,7 @@ class NonFinite(Case):
             job = self.train(f"stop{ranks}", code=1, ranks=ranks, train__lr="1e6")
             self.assertEqual(job.err.count("octet: error"), 1, job)
             self.assertRegex(job.err, r"step \d+: loss or gradient is not finite; first at '(gradient of )?(conv|layer|fc)[\w.]*'", job)
-            self.assertRegex(job.err, "to mend: start anew with a lower train.lr")
+            self.assertRegex(job.err, "fix: start again with a lower train.lr")
 
     def test_skip_goes_on(self):
         for ranks in 1, 2:

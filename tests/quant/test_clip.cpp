@@ -206,5 +206,43 @@ TEST(ClipCoordinator, UnforeseenSaturationForcesARefresh) {
   EXPECT_TRUE(clips.due(701));
 }
 
+// Zeros never saturate: of a gradient with 999 zeros in 1000 elements, 50 saturated ones in a million are many.
+TEST(ClipCoordinator, SaturationIsJudgedBesideTheElementsThatAreNotZero) {
+  const auto transport = make_self_transport();
+  const auto backend = make_reference_backend();
+  for (const bool sparse : {false, true}) {
+    ClipCoordinator clips(policy(1000), *transport, *backend);
+    const int layer = clips.add_layer("conv");
+    clips.begin(0);
+    uint32_t* const histogram = clips.probe(layer, 1'000'000).histogram;
+    histogram[histogram_bin(0.5f)] = sparse ? 1'000 : 1'000'000;
+    histogram[0] = sparse ? 999'000 : 0;
+    EXPECT_TRUE(clips.update());
+    clips.begin(700);
+    clips.judge(std::vector<double>{50, 1e6});
+    EXPECT_EQ(clips.due(701), sparse);
+  }
+}
+
+TEST(ClipCoordinator, AGradientOfZerosKeepsAKnownClip) {
+  const auto transport = make_self_transport();
+  const auto backend = make_reference_backend();
+  ClipCoordinator clips(policy(1000), *transport, *backend);
+  const int layer = clips.add_layer("conv");
+  const auto observe = [&](float value) {
+    clips.begin(0);
+    clips.probe(layer, 1000).histogram[histogram_bin(value)] = 1000;
+    EXPECT_TRUE(clips.update());
+    return *clips.clip(layer);
+  };
+  const float smallest = observe(0);
+  clips.begin(700);
+  clips.judge(std::vector<double>{1, 1e6});  // the first element that is not zero lies beyond
+  EXPECT_TRUE(clips.due(701));
+  const float known = observe(0.25f);
+  EXPECT_GT(known, smallest);
+  EXPECT_EQ(observe(0), known);
+}
+
 }  // namespace
 }  // namespace octet

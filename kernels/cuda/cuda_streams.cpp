@@ -1,7 +1,8 @@
-// Batches on their way to the device while it computes.
+// Streams beside the backend's own: batches travel to the device on one, the gradient exchange runs on another.
 #include <cstring>
 
 #include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/launch.h"
 
 namespace octet::cuda {
 namespace {
@@ -27,7 +28,7 @@ class CudaUpload final : public Upload {
   CudaUpload& operator=(const CudaUpload&) = delete;
 
   void begin(const void* from) override {
-    synchronize(side_);  // the upload before this one, long over
+    synchronize(side_);  // for the previous upload, which usually ended long ago
     std::memcpy(host_, from, bytes_);
     wait_for(taken_, side_);
     copy_to_device(device_, host_, bytes_, side_);
@@ -46,8 +47,40 @@ class CudaUpload final : public Upload {
   void *const host_, *const device_;
 };
 
+class CudaSideStream final : public SideStream {
+ public:
+  CudaSideStream(const CudaBackend& backend, Stream main)
+      : backend_(backend), main_(main), side_(make_stream(main.clock)), mark_(make_event()) {}
+  ~CudaSideStream() override {
+    destroy_event(mark_);
+    destroy_stream(side_);
+  }
+  CudaSideStream(const CudaSideStream&) = delete;
+  CudaSideStream& operator=(const CudaSideStream&) = delete;
+
+  void* handle() override { return side_.handle; }
+  void follow() override {
+    record(mark_, main_);
+    wait_for(mark_, side_);
+  }
+  void join() override {
+    record(mark_, side_);
+    wait_for(mark_, main_);
+  }
+  bool backend_idle() override { return idle(main_); }
+  std::unique_ptr<BlockCodec> make_codec(CodecProblem problem) override {
+    return cuda::make_codec(problem, backend_, side_);
+  }
+
+ private:
+  const CudaBackend& backend_;
+  const Stream main_, side_;
+  const Event mark_;
+};
+
 }  // namespace
 
 std::unique_ptr<Upload> CudaBackend::make_upload(size_t bytes) { return std::make_unique<CudaUpload>(bytes, stream_); }
+std::unique_ptr<SideStream> CudaBackend::make_side_stream() { return std::make_unique<CudaSideStream>(*this, stream_); }
 
 }  // namespace octet::cuda

@@ -1,0 +1,151 @@
+// Weight gradients without tensor cores. A thread computes the gradients of some neighbouring outputs' weights, four
+// each, over the pixels of one item, rows of dy in order.
+#include "kernels/cuda/cut_sums.h"
+#include "kernels/cuda/device.h"
+#include "kernels/cuda/launch.h"
+#include "kernels/cuda/store.h"
+
+namespace octet::cuda {
+namespace {
+
+constexpr int threads = 256, inputs = 4;
+
+// Threads of one item, each for `outputs` outputs.
+__host__ __device__ constexpr int64_t weight_threads(const WeightGather& g, int outputs) {
+  const int64_t length = int64_t{g.kernel_h} * g.kernel_w * g.group_x;
+  return g.y_channels / outputs * ((length + inputs - 1) / inputs);
+}
+
+// The thread's weights: where each reads x, relative to the input pixel of an error without padding.
+struct Places {
+  int top[inputs], left[inputs], channel[inputs];
+  int low = 0, high;  // errors of a row that meet x inside its width, with every weight
+  __device__ __forceinline__ Places(const WeightGather& g, int output, int first_input, int length) : high(g.y_w) {
+#pragma unroll
+    for (int k = 0; k < inputs; ++k) {
+      const int place = first_input + k < length ? first_input + k : length - 1, tap = place / g.group_x;
+      top[k] = tap / g.kernel_w * g.dilation_h - g.pad_h;
+      left[k] = tap % g.kernel_w * g.dilation_w - g.pad_w;
+      channel[k] = output / g.group_y * g.group_x + place % g.group_x;
+      const int before = left[k] < 0 ? (-left[k] + g.stride_w - 1) / g.stride_w : 0;
+      const int beyond = (g.x_w - left[k] + g.stride_w - 1) / g.stride_w;
+      low = before > low ? before : low;
+      high = beyond < high ? beyond : high;
+    }
+  }
+};
+
+// Adds the products of row i of an image's errors. errors: the row's first of the thread's first output.
+template <int outputs, class X, class Element, class Sum>
+__device__ __forceinline__ void add_row(const WeightGather& g, const Places& of, const X* x, int image, int i,
+                                        const Element* errors, CutSums<Sum, inputs * outputs>& sums) {
+  const X* pixels[inputs];  // where the row's first error meets x, which may lie outside
+  bool inside[inputs];
+  int whole = of.high;  // end of the errors that meet x with every weight; 0: some weight lies above or below x
+#pragma unroll
+  for (int k = 0; k < inputs; ++k) {
+    const int h = i * g.stride_h + of.top[k];
+    const int64_t at = (static_cast<int64_t>(image) * g.x_h + h) * g.x_w + of.left[k];
+    pixels[k] = x + at * g.x_channels + of.channel[k];
+    inside[k] = h >= 0 && h < g.x_h;
+    if (!inside[k]) whole = 0;
+  }
+  const int64_t step = int64_t{g.stride_w} * g.x_channels;
+  const auto add = [&](int j, auto guarded) {
+    const Some<Element, outputs> error = *reinterpret_cast<const Some<Element, outputs>*>(errors);
+#pragma unroll
+    for (int k = 0; k < inputs; ++k) {
+      const int w = j * g.stride_w + of.left[k];
+      const bool exists = !guarded() || (inside[k] && w >= 0 && w < g.x_w);
+      const X own = exists ? pixels[k][j * step] : X{0};
+#pragma unroll
+      for (int o = 0; o < outputs; ++o) sums.part[k * outputs + o] += product<Sum>(own, error.at[o]);
+    }
+    errors += g.y_channels;
+  };
+  for (int j = 0; j < g.y_w;) {
+    const int stop = j + sums.before_cut(g.y_w - j), products = stop - j;
+    const int bounds[3] = {of.low < stop ? of.low : stop, whole < stop ? whole : stop, stop};
+    for (; j < bounds[0]; ++j) add(j, std::true_type{});
+#pragma unroll 2
+    for (; j < bounds[1]; ++j) add(j, std::false_type{});
+    for (; j < bounds[2]; ++j) add(j, std::true_type{});
+    sums.next(products);
+  }
+}
+
+template <int outputs, class X, class Element, class Sum>
+__global__ void __launch_bounds__(threads)
+    direct_weight(const __grid_constant__ WeightGather g, const X* x, const Element* dy, Sum* partial) {
+  const Block block(blocks_for(weight_threads(g, outputs), threads));
+  const int taps = g.kernel_h * g.kernel_w, length = taps * g.group_x, output_groups = g.y_channels / outputs;
+  const int thread = block.inner * threads + static_cast<int>(threadIdx.x);
+  const int output = thread % output_groups * outputs, first_input = thread / output_groups * inputs;
+  if (first_input >= length) return;
+  const Places of(g, output, first_input, length);
+  const int item = block.outer, first = item * g.item_images;
+  const int end = first + g.item_images < g.images ? first + g.item_images : g.images;
+  const bool pixel_list = g.x_h == 1 && g.x_w == 1 && taps == 1;
+  CutSums<Sum, inputs * outputs> sums;
+  for (int image = first; image < end; ++image)
+    for (int i = 0; i < g.y_h; ++i) {
+      if (!pixel_list) sums.begin_run();
+      const Element* const errors = dy + (static_cast<int64_t>(image) * g.y_h + i) * g.y_w * g.y_channels + output;
+      add_row<outputs>(g, of, x, image, i, errors, sums);
+      if (!pixel_list) sums.end_run();
+    }
+#pragma unroll
+  for (int o = 0; o < outputs; ++o)
+#pragma unroll
+    for (int k = 0; k < inputs; ++k)
+      if (first_input + k < length)
+        partial[(static_cast<int64_t>(item) * g.y_channels + output + o) * length + first_input + k] =
+            sums[k * outputs + o];
+}
+
+// dw (+)= the sum of all parts * scale_x * scale_dy.
+template <class Sum, class Total>
+__global__ void finish_weight(const Sum* partial, int parts, int64_t count, const float* scale_x, const float* scale_dy,
+                              float* dw, bool add) {
+  const int64_t i = thread_index();
+  if (i >= count) return;
+  Total total = 0;
+  for (int part = 0; part < parts; ++part) total += static_cast<Total>(partial[part * count + i]);
+  const float scale = scale_x != nullptr ? *scale_x * *scale_dy : 1.0f;
+  const float value = static_cast<float>(total) * scale;
+  dw[i] = add ? dw[i] + value : value;
+}
+
+template <class X, class Element, class Sum>
+void launch_weight(const WeightGather& g, const void* x, const void* dy, void* partial, Stream stream) {
+  const auto* const own_x = static_cast<const X*>(x);
+  const auto* const own_dy = static_cast<const Element*>(dy);
+  const auto grid = [&](int outputs) { return grid_of(blocks_for(weight_threads(g, outputs), threads), g.items); };
+  if (g.group_y % 4 == 0 && reinterpret_cast<uintptr_t>(dy) % (4 * sizeof(Element)) == 0)
+    OCTET_LAUNCH((direct_weight<4, X, Element, Sum>), grid(4), dim3(threads), stream, g, own_x, own_dy,
+                 static_cast<Sum*>(partial));
+  else
+    OCTET_LAUNCH((direct_weight<1, X, Element, Sum>), grid(1), dim3(threads), stream, g, own_x, own_dy,
+                 static_cast<Sum*>(partial));
+}
+
+}  // namespace
+
+void launch_direct_weight(const WeightGather& g, const void* x, DType type, const void* dy, void* partial,
+                          Stream stream) {
+  (is_real(type)       ? launch_weight<float, float, float>
+   : type == DType::u8 ? launch_weight<uint8_t, int8_t, int32_t>
+                       : launch_weight<int8_t, int8_t, int32_t>)(g, x, dy, partial, stream);
+}
+
+void launch_finish_weight(bool real, const void* partial, int parts, int64_t count, const float* scale_x,
+                          const float* scale_dy, Into dw, Stream stream) {
+  if (real)
+    OCTET_LAUNCH_EACH((finish_weight<float, double>), count, threads, stream, static_cast<const float*>(partial), parts,
+                      count, scale_x, scale_dy, dw.tensor.f32(), dw.add);
+  else
+    OCTET_LAUNCH_EACH((finish_weight<int32_t, int64_t>), count, threads, stream, static_cast<const int32_t*>(partial),
+                      parts, count, scale_x, scale_dy, dw.tensor.f32(), dw.add);
+}
+
+}  // namespace octet::cuda
