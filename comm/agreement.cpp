@@ -38,7 +38,7 @@ void check_agreement(Transport& transport, std::span<const std::string> names, s
   const std::vector<uint64_t> all = gather(transport, hashes);
   for (size_t i = 0; i < count; ++i) {
     const std::string differs = difference(all.data() + i, count, transport.size());
-    REQUIRE(differs.empty(), "start again from the last checkpoint; if it comes back, test the hosts' memory",
+    REQUIRE(differs.empty(), "resume from the last checkpoint; if it happens again, test the memory of the hosts",
             "ranks disagree about '", names[i], "': ", differs);
   }
 }

@@ -1,4 +1,4 @@
-// Ranks that hold different weights train different networks without any sign of it; comparing hashes finds it at once.
+// Compares hashes of the weights of all ranks. Ranks with different weights would train different networks unnoticed.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -8,8 +8,8 @@
 
 namespace octet {
 
-// Collective. hashes[i] is a 64-bit hash of what parameter names[i] holds on this rank. Throws the same Error on every
-// rank when they differ: it names the first differing parameter and which ranks hold what.
+// Collective. hashes[i] is a 64-bit hash of parameter names[i] on this rank. If hashes differ, every rank throws the
+// same Error, which names the first parameter that differs, and the ranks with each hash.
 void check_agreement(Transport&, std::span<const std::string> names, std::span<const uint64_t> hashes);
 
 }  // namespace octet

@@ -1,6 +1,9 @@
 #include "comm/block_codec.h"
 
-// One loop, compiled for several instruction sets; the loader picks one. ThreadSanitizer cannot instrument the picking.
+#include <algorithm>
+#include <utility>
+
+// Each loop is compiled for several instruction sets, and the loader picks one. ThreadSanitizer cannot instrument that.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__)
 #define OCTET_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
 #else
@@ -44,17 +47,97 @@ OCTET_CLONES void decode(const int8_t* __restrict codes, size_t count, float ste
   for (size_t i = 0; i < count; ++i) x[i] = static_cast<float>(codes[i]) * step;
 }
 
+// sum[i] += codes[i], exactly.
 OCTET_CLONES void add(const int8_t* __restrict codes, size_t count, int32_t* __restrict sum) {
   for (size_t i = 0; i < count; ++i) sum[i] += codes[i];
 }
 
+// mean[i] = sum[i] / ranks: a real number in -127..127, in units of step * ranks.
 OCTET_CLONES void divide(const int32_t* __restrict sum, size_t count, float ranks, float* __restrict mean) {
   for (size_t i = 0; i < count; ++i) mean[i] = static_cast<float>(sum[i]) / ranks;
 }
 
+class HostCodec final : public BlockCodec {
+ public:
+  explicit HostCodec(CodecProblem problem) : problem_(std::move(problem)) {
+    const size_t ranks = static_cast<size_t>(problem_.ranks);
+    size_t blocks = 0, block = 0, shard = 0;
+    for (const CodecBucket& bucket : problem_.buckets) {
+      blocks = std::max(blocks, bucket.blocks.size());
+      for (const BlockPart& part : bucket.blocks) block = std::max(block, part.count);
+      shard = std::max(shard, bucket.shard);
+    }
+    absmax_.resize(blocks);
+    codes_.resize(shard * ranks);
+    received_.resize(shard * ranks);
+    summed_.resize(shard);
+    sum_.resize(block);
+    mean_.resize(block);
+    if (!problem_.exact.empty()) exact_.resize(problem_.exact.back().position + problem_.exact.back().count);
+  }
+
+  CodecBuffers buffers(size_t index) override {
+    const CodecBucket& bucket = problem_.buckets[index];
+    const size_t all = bucket.shard * static_cast<size_t>(problem_.ranks);
+    return {std::span(absmax_).first(bucket.blocks.size()), std::span(codes_).first(all),
+            std::span(received_).first(all), std::span(summed_).first(bucket.shard)};
+  }
+
+  void measure(size_t index) override {
+    for (const BlockPart& part : problem_.buckets[index].blocks)
+      absmax_[part.block] = block_absmax(values_of(part), part.count);
+  }
+
+  void encode(size_t index, const RngKey& key) override {
+    for (const BlockPart& part : problem_.buckets[index].blocks)
+      encode_block(values_of(part), part.count, block_scale(absmax_[part.block]),
+                   random_.of(key, part.offset, part.count), codes_.data() + part.position);
+  }
+
+  void reduce(size_t index, const RngKey& key) override {
+    const CodecBucket& bucket = problem_.buckets[index];
+    for (const BlockPart& part : bucket.owned) {
+      std::fill_n(sum_.begin(), part.count, 0);
+      for (size_t rank = 0; rank < static_cast<size_t>(problem_.ranks); ++rank)
+        add(received_.data() + rank * bucket.shard + part.position, part.count, sum_.data());
+      divide(sum_.data(), part.count, static_cast<float>(problem_.ranks), mean_.data());
+      encode_block(mean_.data(), part.count, {1, 1}, random_.of(key, part.offset, part.count),
+                   summed_.data() + part.position);
+    }
+  }
+
+  void decode(size_t index) override {
+    for (const BlockPart& part : problem_.buckets[index].blocks)
+      decode_block(codes_.data() + part.position, part.count,
+                   block_scale(absmax_[part.block]).step * static_cast<float>(problem_.ranks), values_of(part));
+  }
+
+  std::span<float> exact() override { return exact_; }
+  void collect() override {
+    for (const BlockPart& part : problem_.exact)
+      std::copy_n(values_of(part), part.count, exact_.data() + part.position);
+  }
+  void distribute() override {
+    for (const BlockPart& part : problem_.exact)
+      std::copy_n(exact_.data() + part.position, part.count, values_of(part));
+  }
+
+ private:
+  float* values_of(const BlockPart& part) const { return problem_.values.data() + part.offset; }
+
+  const CodecProblem problem_;
+  std::vector<float> exact_;
+  // As large as the largest bucket and block need.
+  RandomBits random_;
+  std::vector<float> absmax_;
+  std::vector<int8_t> codes_, received_, summed_;
+  std::vector<int32_t> sum_;
+  std::vector<float> mean_;
+};
+
 }  // namespace
 
-float block_absmax(std::span<const float> x) { return largest_of_bits(largest_bits(x.data(), x.size())); }
+float block_absmax(const float* x, size_t count) { return largest_of_bits(largest_bits(x, count)); }
 
 const uint16_t* RandomBits::of(const RngKey& key, uint64_t first, size_t count) {
   const uint64_t begin = key.first + first, from = begin / group, to = (begin + count + group - 1) / group;
@@ -64,13 +147,13 @@ const uint16_t* RandomBits::of(const RngKey& key, uint64_t first, size_t count) 
   return bits_.data() + begin % group;
 }
 
-void encode_block(std::span<const float> x, BlockScale scale, const uint16_t* random, int8_t* codes) {
-  encode(x.data(), x.size(), scale.inverse, random, codes);
+void encode_block(const float* x, size_t count, BlockScale scale, const uint16_t* random, int8_t* codes) {
+  encode(x, count, scale.inverse, random, codes);
 }
-void decode_block(const int8_t* codes, float step, std::span<float> x) { decode(codes, x.size(), step, x.data()); }
-void add_codes(const int8_t* codes, std::span<int32_t> sum) { add(codes, sum.size(), sum.data()); }
-void mean_of_codes(std::span<const int32_t> sum, int ranks, float* mean) {
-  divide(sum.data(), sum.size(), static_cast<float>(ranks), mean);
+void decode_block(const int8_t* codes, size_t count, float step, float* x) { decode(codes, count, step, x); }
+
+std::unique_ptr<BlockCodec> make_host_codec(CodecProblem problem) {
+  return std::make_unique<HostCodec>(std::move(problem));
 }
 
 }  // namespace octet

@@ -1,5 +1,5 @@
-// The exchange whose gradients stay on the device. There is no thread: buckets are enqueued on a stream beside the
-// backend's, which waits for it where the gradients are read; the host goes on at once.
+// The exchange of gradients that stay on the device. There is no thread: buckets are enqueued on a second stream. The
+// stream of the backend waits for it before it reads the gradients, and the host continues at once.
 #include <optional>
 #include <utility>
 
@@ -45,7 +45,7 @@ class DeviceExchange final : public GradientExchange {
   double wait_seconds() const override { return 0; }
 
  private:
-  // The tasks whose slices the backend has been asked for.
+  // Enqueues the tasks whose slices the backend has been asked to compute.
   void enqueue() {
     const size_t complete = tasks_->complete();
     if (enqueued_ < complete) stream_->follow();
@@ -55,7 +55,7 @@ class DeviceExchange final : public GradientExchange {
   const bool overlap_;
   size_t enqueued_ = 0;
   int64_t sent_before_ = 0, step_bytes_ = 0, wire_bytes_ = 0;
-  // In this order, so that collectives end first: memory and streams wait for what runs there.
+  // In this order, so that the collectives end first: memory and streams wait for the work that runs on them.
   const std::unique_ptr<SideStream> stream_;
   std::optional<ExchangeTasks> tasks_;
   const std::unique_ptr<DeviceCollectives> collectives_;

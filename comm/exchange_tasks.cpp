@@ -8,16 +8,28 @@
 namespace octet {
 namespace {
 
+constexpr size_t shard_alignment = 64;  // bytes: shards start on cache lines
+
+// Random streams of the exchange: their ids end in 3 (Role::exchange) and count ranks in place of nodes. No rank has
+// the id of the sum.
+uint32_t site_of_rank(int rank) { return static_cast<uint32_t>(rank) * 8 + 3; }
+constexpr uint32_t site_of_sum = 0xFFFFFFFBu;
+
+// Elements of the buffer that share one scale.
+struct Block {
+  size_t offset = 0, count = 0;
+};
+
 struct Bucket {
   std::vector<Block> blocks;  // in the order of the buffer
-  size_t last_slice = 0;      // which makes the bucket complete
+  size_t last_slice = 0;      // makes the bucket complete
 };
 
 // Blocks are cut from the start of their slice, so bucket_bytes cannot change which elements share a scale.
 std::vector<Bucket> cut_buckets(const std::vector<GradientSlice>& slices, const ExchangeConfig& config) {
   const size_t block = static_cast<size_t>(config.block), full = config.bucket_bytes / sizeof(float);
   std::vector<Bucket> buckets;
-  size_t filled = full;  // of the last bucket; full: the next block opens one
+  size_t filled = full;  // elements of the last bucket; when it is full, the next block opens another one
   for (size_t i = 0; i < slices.size(); ++i) {
     if (config.kind == ExchangeKind::int8 && slices[i].exact) continue;
     for (size_t at = 0; at < slices[i].count; at += block) {
@@ -32,6 +44,24 @@ std::vector<Bucket> cut_buckets(const std::vector<GradientSlice>& slices, const 
     }
   }
   return buckets;
+}
+
+// The codes of the blocks, one after another, in `ranks` equal shards. `rank` owns one of them.
+CodecBucket cut_shards(const std::vector<Block>& blocks, int ranks, int rank) {
+  CodecBucket bucket;
+  size_t position = 0;
+  for (const Block& block : blocks) {
+    bucket.blocks.push_back({block.offset, block.count, position, bucket.blocks.size()});
+    position += block.count;
+  }
+  const size_t size = static_cast<size_t>(ranks);
+  bucket.shard = ((position + size - 1) / size + shard_alignment - 1) / shard_alignment * shard_alignment;
+  const size_t begin = bucket.shard * static_cast<size_t>(rank), end = begin + bucket.shard;
+  for (const BlockPart& part : bucket.blocks) {
+    const size_t from = std::max(part.position, begin), to = std::min(part.position + part.count, end);
+    if (from < to) bucket.owned.push_back({part.offset + (from - part.position), to - from, from - begin, part.block});
+  }
+  return bucket;
 }
 
 void check(const ExchangeConfig& config, std::span<const float> gradient, const std::vector<GradientSlice>& slices) {
@@ -52,13 +82,17 @@ void check(const ExchangeConfig& config, std::span<const float> gradient, const 
 
 ExchangeTasks::ExchangeTasks(const ExchangeConfig& config, Collectives& collectives, const MakeCodec& make_codec,
                              std::span<float> gradient, std::vector<GradientSlice> slices, uint64_t seed)
-    : collectives_(collectives), gradient_(gradient), slices_(std::move(slices)), next_slice_(slices_.size()) {
+    : collectives_(collectives),
+      gradient_(gradient),
+      slices_(std::move(slices)),
+      seed_(seed),
+      next_slice_(slices_.size()) {
   check(config, gradient, slices_);
   if (collectives.size() == 1) return;
   if (config.kind == ExchangeKind::fp32)
     sum_buckets(config);
   else
-    sum_buckets_as_codes(config, make_codec, seed);
+    sum_buckets_as_codes(config, make_codec);
 }
 
 void ExchangeTasks::sum_buckets(const ExchangeConfig& config) {
@@ -69,14 +103,12 @@ void ExchangeTasks::sum_buckets(const ExchangeConfig& config) {
   }
 }
 
-void ExchangeTasks::sum_buckets_as_codes(const ExchangeConfig& config, const MakeCodec& make_codec, uint64_t seed) {
+void ExchangeTasks::sum_buckets_as_codes(const ExchangeConfig& config, const MakeCodec& make_codec) {
   CodecProblem problem;
   problem.values = gradient_;
   problem.ranks = collectives_.size();
   for (const Bucket& bucket : cut_buckets(slices_, config)) {
-    tasks_.push_back({bucket.last_slice, [this, i = problem.buckets.size(), seed](uint32_t step) {
-                        quantized_all_reduce(collectives_, *codec_, i, seed, step);
-                      }});
+    tasks_.push_back({bucket.last_slice, [this, i = problem.buckets.size()](uint32_t step) { sum_codes(i, step); }});
     problem.buckets.push_back(cut_shards(bucket.blocks, collectives_.size(), collectives_.rank()));
   }
   size_t position = 0;
@@ -92,6 +124,17 @@ void ExchangeTasks::sum_buckets_as_codes(const ExchangeConfig& config, const Mak
                       collectives_.all_reduce_sum(codec_->exact());
                       codec_->distribute();
                     }});
+}
+
+void ExchangeTasks::sum_codes(size_t bucket, uint32_t step) {
+  const CodecBuffers at = codec_->buffers(bucket);
+  codec_->measure(bucket);
+  collectives_.all_reduce_max(at.absmax);
+  codec_->encode(bucket, {.seed = seed_, .step = step, .site = site_of_rank(collectives_.rank())});
+  collectives_.all_to_all(std::as_bytes(at.codes), std::as_writable_bytes(at.received), at.summed.size());
+  codec_->reduce(bucket, {.seed = seed_, .step = step, .site = site_of_sum});
+  collectives_.all_gather(std::as_bytes(at.summed), std::as_writable_bytes(at.codes));
+  codec_->decode(bucket);
 }
 
 void ExchangeTasks::begin(uint32_t step) {

@@ -1,4 +1,4 @@
-// MPI by its C interface; nothing here is particular to one library but the tuning in tune_open_mpi().
+// Ranks by the C interface of MPI. Only tune_open_mpi() depends on the library.
 #include <mpi.h>
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 #include <exception>
 #include <vector>
 
-#include "comm/transports.h"
+#include "comm/transport.h"
 #include "kernels/base/error.h"
 
 namespace octet {
@@ -20,20 +20,18 @@ void check(int code, const char* call) {
   char text[MPI_MAX_ERROR_STRING] = "";
   int length = 0;
   MPI_Error_string(code, text, &length);
-  REQUIRE(false,
-          "look for the first rank that failed; a lost peer or network ends a job: start again from its checkpoint",
-          call, " failed: ", std::string(text, static_cast<size_t>(length)));
+  REQUIRE(false, "look for the first rank that failed, and resume from the last checkpoint", call,
+          " failed: ", std::string(text, static_cast<size_t>(length)));
 }
 #define CHECK_MPI(call) check(call, #call)
 
-// Defaults that Open MPI reads from the environment; what the user has set stays.
+// Defaults that Open MPI reads from the environment. Variables that the user has set are kept.
 void tune_open_mpi() {
 #ifdef OPEN_MPI
-  // A rank that waits for its peers polls. Unless it yields, the communication thread takes the core on which backward
-  // computes what the peers wait for: small exchanges on busy cores take ten times as long.
+  // A rank that waits for its peers polls. If it did not yield, it would take the core on which backward computes what
+  // the peers wait for, and small exchanges on busy cores would take ten times as long.
   setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
-  // On one host only shared memory and loopback can be of use; not probing for network hardware takes 0.2 s off the
-  // start.
+  // One host needs only shared memory and loopback. Without the search for network hardware the start takes 0.2 s less.
   const char *all = std::getenv("OMPI_COMM_WORLD_SIZE"), *here = std::getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
   if (all == nullptr || here == nullptr || std::strcmp(all, here) != 0) return;
   setenv("OMPI_MCA_pml", "ob1", 0);
@@ -41,8 +39,8 @@ void tune_open_mpi() {
 #endif
 }
 
-// An exception on its way out of this rank: peers may be inside a collective that this rank will never join, so nothing
-// collective may be called any more. The launcher ends them when this process exits without MPI_Finalize.
+// Whether an exception is leaving this rank. Peers may then be inside a collective that this rank will never join, so
+// it must not call another one. The launcher ends the peers when this process exits without MPI_Finalize.
 bool unwinding() { return std::uncaught_exceptions() > 0; }
 
 class Library {
@@ -50,7 +48,7 @@ class Library {
   Library(int* argc, char*** argv) {
     int started = 0;
     CHECK_MPI(MPI_Initialized(&started));
-    REQUIRE(!started, "call duplicate() on the transport that is there", "MPI is already initialized in this process");
+    REQUIRE(!started, "call duplicate() on the existing transport", "MPI is already initialized in this process");
     tune_open_mpi();
     int provided = 0;
     CHECK_MPI(MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided));
@@ -64,7 +62,7 @@ class Library {
   Library& operator=(const Library&) = delete;
 };
 
-constexpr size_t chunk = size_t{1} << 28;  // elements of one call: MPI counts are int
+constexpr size_t chunk = size_t{1} << 28;  // elements per call, because MPI counts in int
 
 class MpiTransport final : public Transport {
  public:
@@ -99,7 +97,7 @@ class MpiTransport final : public Transport {
     for_chunks(values, [&](float* part, int count) {
       CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, part, count, MPI_FLOAT, MPI_MAX, comm_));
     });
-    count_wire(2 * values.size_bytes() * (size() - 1) / size());
+    count_all_reduce(values.size_bytes());
   }
 
   void reduce_sum(std::span<int64_t> values, int root) override {
@@ -119,22 +117,16 @@ class MpiTransport final : public Transport {
 
   void all_to_all(std::span<const std::byte> send, std::span<std::byte> receive, size_t block_bytes) override {
     require_block(block_bytes);
-    const size_t expected = block_bytes * static_cast<size_t>(size_);
-    REQUIRE(send.size() == expected && receive.size() == expected, "give one block for every rank", "all_to_all of ",
-            size_, " blocks of ", block_bytes, " bytes sends ", send.size(), " and receives ", receive.size(),
-            " bytes");
+    count_all_to_all(send.size(), receive.size(), block_bytes);
     const int count = static_cast<int>(block_bytes);
     CHECK_MPI(MPI_Alltoall(send.data(), count, MPI_BYTE, receive.data(), count, MPI_BYTE, comm_));
-    count_wire(block_bytes * (size() - 1));
   }
 
   void all_gather(std::span<const std::byte> send, std::span<std::byte> receive) override {
     require_block(send.size());
-    REQUIRE(receive.size() == send.size() * static_cast<size_t>(size_), "give room for one block of every rank",
-            "all_gather of ", size_, " blocks of ", send.size(), " bytes receives ", receive.size(), " bytes");
+    count_all_gather(send.size(), receive.size());
     const int count = static_cast<int>(send.size());
     CHECK_MPI(MPI_Allgather(send.data(), count, MPI_BYTE, receive.data(), count, MPI_BYTE, comm_));
-    count_wire(send.size() * (size() - 1));
   }
 
   void barrier() override { CHECK_MPI(MPI_Barrier(comm_)); }
@@ -145,10 +137,8 @@ class MpiTransport final : public Transport {
   }
 
  private:
-  void count_wire(size_t bytes) { wire_bytes_ += static_cast<int64_t>(bytes); }
-
   static void require_block(size_t bytes) {
-    REQUIRE(bytes <= INT_MAX, "cut the message into smaller ones (a smaller bucket)", "a block of ", bytes,
+    REQUIRE(bytes <= INT_MAX, "set a smaller comm.bucket_mb", "a block of ", bytes,
             " bytes is more than MPI can count (", INT_MAX, ")");
   }
 
@@ -181,7 +171,7 @@ class MpiTransport final : public Transport {
         for (int i = 0; i < own; ++i) part[begin + i] += received[own_begins[static_cast<size_t>(rank)] + i];
       CHECK_MPI(MPI_Allgatherv(MPI_IN_PLACE, 0, type, part, counts.data(), begins.data(), type, comm_));
     });
-    count_wire(2 * values.size_bytes() * (size() - 1) / size());
+    count_all_reduce(values.size_bytes());
   }
 
   std::shared_ptr<Library> library_;

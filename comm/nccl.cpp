@@ -1,5 +1,5 @@
-// Collectives by NCCL. The communicator does not block: a call that must wait for peers, as the first ones do, says
-// "in progress" and is asked again until the deadline, so that a lost peer is an Error and no hang.
+// Collectives by NCCL. The communicator does not block: a call that has to wait for peers returns "in progress", and
+// its state is asked for until the deadline. A lost peer is therefore an Error, not a hang.
 #include <chrono>
 #include <exception>
 #include <thread>
@@ -12,7 +12,7 @@ namespace octet {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr auto pause = std::chrono::microseconds(20);  // between two questions
+constexpr auto pause = std::chrono::microseconds(20);  // between two questions for the state
 
 class NcclCollectives final : public DeviceCollectives {
  public:
@@ -35,7 +35,7 @@ class NcclCollectives final : public DeviceCollectives {
     settle(library_.init(&communicator_, size_, id, rank_, &config));
     started_ = true;
   }
-  // Peers may be gone when an exception is on its way out of this rank: then nothing collective may be called.
+  // While an exception leaves this rank its peers may be gone, so nothing collective may be called.
   ~NcclCollectives() override {
     if (communicator_ == nullptr) return;
     before_end_();
@@ -53,46 +53,40 @@ class NcclCollectives final : public DeviceCollectives {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
 
-  // Each element is summed once, in an order that depends on its place, and the result is sent to all ranks.
+  // NCCL chooses the order of a sum by the topology of the GPUs; with two ranks there is only one order.
   void all_reduce_sum(std::span<float> values) override { all_reduce(values, ncclSum); }
   void all_reduce_max(std::span<float> values) override { all_reduce(values, ncclMax); }
 
   void all_to_all(std::span<const std::byte> send, std::span<std::byte> receive, size_t block_bytes) override {
-    const size_t expected = block_bytes * static_cast<size_t>(size_);
-    REQUIRE(send.size() == expected && receive.size() == expected, "give one block for every rank", "all_to_all of ",
-            size_, " blocks of ", block_bytes, " bytes sends ", send.size(), " and receives ", receive.size(),
-            " bytes");
+    count_all_to_all(send.size(), receive.size(), block_bytes);
     begin("ncclSend and ncclRecv");
     settle(library_.group_start());
-    // A group that was opened has to end before the communicator can be given up, so its calls are judged behind it.
+    // An open group has to end before abort(), so the results of its calls are checked after it.
     ncclResult_t accepted = ncclSuccess;
-    const auto judge_later = [&](ncclResult_t result) {
+    const auto check_later = [&](ncclResult_t result) {
       if (accepted == ncclSuccess && result != ncclInProgress) accepted = result;
     };
     for (int rank = 0; rank < size_; ++rank) {
       const size_t at = block_bytes * static_cast<size_t>(rank);
-      judge_later(library_.send(send.data() + at, block_bytes, ncclInt8, rank, communicator_, stream_));
-      judge_later(library_.receive(receive.data() + at, block_bytes, ncclInt8, rank, communicator_, stream_));
+      check_later(library_.send(send.data() + at, block_bytes, ncclInt8, rank, communicator_, stream_));
+      check_later(library_.receive(receive.data() + at, block_bytes, ncclInt8, rank, communicator_, stream_));
     }
     const ncclResult_t ended = library_.group_end();
     require_accepted(accepted);
     settle(ended);
-    count_wire(block_bytes * static_cast<size_t>(size_ - 1));
   }
 
   void all_gather(std::span<const std::byte> send, std::span<std::byte> receive) override {
-    REQUIRE(receive.size() == send.size() * static_cast<size_t>(size_), "give room for one block of every rank",
-            "all_gather of ", size_, " blocks of ", send.size(), " bytes receives ", receive.size(), " bytes");
+    count_all_gather(send.size(), receive.size());
     begin("ncclAllGather");
     settle(library_.all_gather(send.data(), receive.data(), send.size(), ncclInt8, communicator_, stream_));
-    count_wire(send.size() * static_cast<size_t>(size_ - 1));
   }
 
   void wait_until(const std::function<bool()>& done) override {
     require_alive();
     for (const Clock::time_point start = Clock::now();; std::this_thread::sleep_for(pause)) {
       const bool over = done();
-      require_accepted(state());  // also when it is over: a call that failed leaves no sums
+      require_accepted(state());  // also at the end: a call that failed leaves no sums
       if (over) return;
       if (late(start)) give_up();
     }
@@ -103,10 +97,8 @@ class NcclCollectives final : public DeviceCollectives {
     begin("ncclAllReduce");
     settle(library_.all_reduce(values.data(), values.data(), values.size(), ncclFloat32, operation, communicator_,
                                stream_));
-    count_wire(2 * values.size_bytes() * static_cast<size_t>(size_ - 1) / static_cast<size_t>(size_));
+    count_all_reduce(values.size_bytes());
   }
-  void count_wire(size_t bytes) { wire_bytes_ += static_cast<int64_t>(bytes); }
-
   bool late(Clock::time_point start) const {
     return timeout_ > 0 && std::chrono::duration<double>(Clock::now() - start).count() > timeout_;
   }
@@ -121,10 +113,10 @@ class NcclCollectives final : public DeviceCollectives {
     call_ = call;
   }
   void require_alive() const {
-    REQUIRE(communicator_ != nullptr, "start again from the last checkpoint", "rank ", rank_,
-            ": NCCL was given up after ", call_, " failed");
+    REQUIRE(communicator_ != nullptr, "resume from the last checkpoint", "rank ", rank_, ": NCCL ended after ", call_,
+            " failed");
   }
-  // Until the work of a call stands in the stream; what comes next in the stream would otherwise overtake it.
+  // Waits until the work of a call has been enqueued. What comes next in the stream would otherwise overtake it.
   void settle(ncclResult_t result) {
     for (const Clock::time_point start = Clock::now(); result == ncclInProgress; result = state()) {
       if (late(start)) give_up();
@@ -142,14 +134,13 @@ class NcclCollectives final : public DeviceCollectives {
                   "give every rank a GPU of its own: no more ranks on a machine than it has GPUs, or set "
                   "comm.transport: mpi",
                   "rank ", rank_, ": NCCL refuses these ranks, as it does when two share one GPU: ", why);
-    REQUIRE(false,
-            "look for the first rank that failed; a lost peer or network ends a job: start again from its checkpoint",
-            "rank ", rank_, ": ", call_, " failed: ", why);
+    REQUIRE(false, "look for the first rank that failed, and resume from the last checkpoint", "rank ", rank_, ": ",
+            call_, " failed: ", why);
   }
   [[noreturn]] void give_up() {
     abort();
     throw Error(__FILE__, __LINE__, say("rank ", rank_, ": ", call_, " has not ended after ", timeout_, " s"),
-                "look for the rank that stands still or is gone; comm.timeout_seconds is the limit");
+                "look for a rank that hangs or has ended; comm.timeout_seconds is the limit");
   }
   void abort() {
     if (communicator_ == nullptr) return;
@@ -163,7 +154,7 @@ class NcclCollectives final : public DeviceCollectives {
   const double timeout_;
   const std::function<void()> before_end_;
   const int rank_, size_;
-  ncclComm_t communicator_ = nullptr;  // null: given up
+  ncclComm_t communicator_ = nullptr;  // null after abort()
   bool started_ = false;
   const char* call_ = "";  // the last one
 };

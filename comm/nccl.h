@@ -1,10 +1,10 @@
-// NCCL: how the GPUs of ranks talk, without the host's memory. The library is looked for when a job asks for it, so
-// that octet starts on machines without it; a build without <nccl.h> says so (nccl_absent.cpp).
+// NCCL: communication between the GPUs of ranks without the memory of the host. The library is loaded when a job asks
+// for it, so that octet starts on machines without it. A build without <nccl.h> has nccl_absent.cpp instead.
 #pragma once
+#include <functional>
 #include <memory>
 #include <string>
 
-#include "comm/device_collectives.h"
 #include "comm/transport.h"
 
 namespace octet {
@@ -12,9 +12,9 @@ namespace octet {
 // Why this process cannot use NCCL; empty when it can.
 std::string nccl_obstacle();
 
-// Collective. stream: the cudaStream_t of this rank's GPU that all calls work on. timeout in seconds, 0: never; what a
-// call or its peers may take. before_end: called before NCCL ends, in good order or not; must drop every record of the
-// stream (CUDA graphs), for which NCCL would wait without end. UsageError: an obstacle, or two ranks on one GPU.
+// Collective. stream: the cudaStream_t of this rank's GPU, on which all calls work. timeout: seconds that a call may
+// take, 0: no limit. before_end: called before NCCL ends, also after an error; it must drop every CUDA graph of the
+// stream, for which NCCL would wait without end. UsageError: an obstacle, or two ranks on one GPU.
 std::unique_ptr<DeviceCollectives> make_nccl_collectives(Transport&, void* stream, double timeout,
                                                          std::function<void()> before_end);
 

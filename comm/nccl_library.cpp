@@ -9,7 +9,7 @@ namespace octet {
 namespace {
 
 constexpr const char* library_file = "libnccl.so.2";
-constexpr const char* how_to_mend =
+constexpr const char* fix =
     "install NCCL 2.14 or newer where the loader finds it (LD_LIBRARY_PATH), or set comm.transport: mpi";
 
 }  // namespace
@@ -17,35 +17,21 @@ constexpr const char* how_to_mend =
 NcclLibrary load_nccl(const char* file) {
   void* const handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
   const char* const reason = handle == nullptr ? dlerror() : nullptr;
-  REQUIRE_USAGE(handle != nullptr, how_to_mend, "NCCL cannot be loaded: ", reason ? reason : file);
-  const auto find = [&](auto& function, const char* name) {
-    function = reinterpret_cast<std::remove_reference_t<decltype(function)>>(dlsym(handle, name));
-  };
+  REQUIRE_USAGE(handle != nullptr, fix, "NCCL cannot be loaded: ", reason ? reason : file);
   NcclLibrary library;
-  find(library.get_version, "ncclGetVersion");
-  find(library.get_unique_id, "ncclGetUniqueId");
-  find(library.init, "ncclCommInitRankConfig");
-  find(library.finalize, "ncclCommFinalize");
-  find(library.destroy, "ncclCommDestroy");
-  find(library.abort, "ncclCommAbort");
-  find(library.get_async_error, "ncclCommGetAsyncError");
-  find(library.error_string, "ncclGetErrorString");
-  find(library.last_error, "ncclGetLastError");
-  find(library.all_reduce, "ncclAllReduce");
-  find(library.all_gather, "ncclAllGather");
-  find(library.send, "ncclSend");
-  find(library.receive, "ncclRecv");
-  find(library.group_start, "ncclGroupStart");
-  find(library.group_end, "ncclGroupEnd");
+#define OCTET_FIND(member, function) \
+  library.member = reinterpret_cast<decltype(library.member)>(dlsym(handle, #function));
+  OCTET_NCCL_FUNCTIONS(OCTET_FIND)
+#undef OCTET_FIND
   return library;
 }
 
 void require_nccl_version(const NcclLibrary& library) {
   int version = 0;
-  REQUIRE_USAGE(library.get_version != nullptr && library.get_version(&version) == ncclSuccess, how_to_mend,
-                "the library that was found for NCCL does not tell its version");
+  REQUIRE_USAGE(library.get_version != nullptr && library.get_version(&version) == ncclSuccess, fix,
+                "the library that was loaded for NCCL does not tell its version");
   const int minor = version / 100 % 100, major = version / 10000;  // since 2.9; 2.8.4 was 2804
-  REQUIRE_USAGE(version >= NCCL_VERSION(2, 14, 0), how_to_mend, "this machine's NCCL is ",
+  REQUIRE_USAGE(version >= NCCL_VERSION(2, 14, 0), fix, "this machine's NCCL is ",
                 version < 10000 ? say("older than 2.9") : say(major, ".", minor, ".", version % 100),
                 "; octet needs 2.14, which starts without blocking");
 }

@@ -1,37 +1,41 @@
-// The functions of NCCL that octet calls. Only files of a build with <nccl.h> include this.
+// The functions of NCCL that octet calls. Only a build with <nccl.h> includes this file.
 #pragma once
 #include <nccl.h>
 
 #include <memory>
 #include <string>
 
-#include "comm/device_collectives.h"
 #include "comm/transport.h"
 
 namespace octet {
 
+#define OCTET_NCCL_FUNCTIONS(X)             \
+  X(get_version, ncclGetVersion)            \
+  X(get_unique_id, ncclGetUniqueId)         \
+  X(init, ncclCommInitRankConfig)           \
+  X(finalize, ncclCommFinalize)             \
+  X(destroy, ncclCommDestroy)               \
+  X(abort, ncclCommAbort)                   \
+  X(get_async_error, ncclCommGetAsyncError) \
+  X(error_string, ncclGetErrorString)       \
+  X(last_error, ncclGetLastError)           \
+  X(all_reduce, ncclAllReduce)              \
+  X(all_gather, ncclAllGather)              \
+  X(send, ncclSend)                         \
+  X(receive, ncclRecv)                      \
+  X(group_start, ncclGroupStart)            \
+  X(group_end, ncclGroupEnd)
+
 struct NcclLibrary {
-  decltype(&ncclGetVersion) get_version = nullptr;
-  decltype(&ncclGetUniqueId) get_unique_id = nullptr;
-  decltype(&ncclCommInitRankConfig) init = nullptr;
-  decltype(&ncclCommFinalize) finalize = nullptr;
-  decltype(&ncclCommDestroy) destroy = nullptr;
-  decltype(&ncclCommAbort) abort = nullptr;
-  decltype(&ncclCommGetAsyncError) get_async_error = nullptr;
-  decltype(&ncclGetErrorString) error_string = nullptr;
-  decltype(&ncclGetLastError) last_error = nullptr;
-  decltype(&ncclAllReduce) all_reduce = nullptr;
-  decltype(&ncclAllGather) all_gather = nullptr;
-  decltype(&ncclSend) send = nullptr;
-  decltype(&ncclRecv) receive = nullptr;
-  decltype(&ncclGroupStart) group_start = nullptr;
-  decltype(&ncclGroupEnd) group_end = nullptr;
+#define OCTET_DECLARE(member, function) decltype(&function) member = nullptr;
+  OCTET_NCCL_FUNCTIONS(OCTET_DECLARE)
+#undef OCTET_DECLARE
 };
 
-// Loads `file` as the dynamic loader finds it, once for the process, and never unloads it. UsageError: it is missing,
-// or no NCCL.
+// Loads `file` with the dynamic loader and never unloads it. Functions that it lacks stay null. UsageError: it cannot
+// be loaded.
 NcclLibrary load_nccl(const char* file);
-// UsageError below 2.14, the first that starts without blocking.
+// UsageError below 2.14, the first version that starts without blocking.
 void require_nccl_version(const NcclLibrary&);
 
 std::unique_ptr<DeviceCollectives> make_nccl_collectives(const NcclLibrary&, Transport&, void* stream, double timeout,

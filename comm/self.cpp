@@ -1,18 +1,11 @@
 // One rank, no library: every collective is the identity.
+#include <algorithm>
 #include <cstdlib>
-#include <cstring>
 
-#include "comm/transports.h"
-#include "kernels/base/error.h"
+#include "comm/transport.h"
 
 namespace octet {
 namespace {
-
-void copy(std::span<const std::byte> from, std::span<std::byte> to) {
-  REQUIRE(from.size() == to.size(), "give buffers of one block on one rank", "a collective sends ", from.size(),
-          " bytes and receives ", to.size());
-  if (!from.empty()) std::memcpy(to.data(), from.data(), from.size());
-}
 
 class SelfTransport final : public Transport {
  public:
@@ -29,9 +22,12 @@ class SelfTransport final : public Transport {
   void reduce_sum(std::span<int64_t>, int) override {}
   void broadcast(std::span<std::byte>, int) override {}
   void all_to_all(std::span<const std::byte> send, std::span<std::byte> receive, size_t) override {
-    copy(send, receive);
+    all_gather(send, receive);
   }
-  void all_gather(std::span<const std::byte> send, std::span<std::byte> receive) override { copy(send, receive); }
+  void all_gather(std::span<const std::byte> send, std::span<std::byte> receive) override {
+    count_all_gather(send.size(), receive.size());
+    std::ranges::copy(send, receive.begin());
+  }
   void barrier() override {}
   [[noreturn]] void abort(int code) noexcept override { std::_Exit(code); }
 };

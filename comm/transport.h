@@ -1,7 +1,5 @@
-// How ranks talk over the host's memory: thin, one file each for `self` (one rank, no library) and `mpi`. Calls are
-// collective, blocking, and made in the same order on every rank. A transport is used by one thread at a time;
-// duplicate() gives another thread its own. The algorithms are written once above it: quantized_all_reduce.h,
-// exchange.h, agreement.h.
+// Communication between ranks through the memory of the host: `self` (one rank, no library) and `mpi`. Calls block. One
+// thread at a time may use a transport; duplicate() makes another one for another thread.
 #pragma once
 #include <memory>
 #include <string>
@@ -19,15 +17,20 @@ class Transport : public Collectives {
 
   using Collectives::all_reduce_sum;
   virtual void all_reduce_sum(std::span<double>) = 0;
-  virtual void reduce_sum(std::span<int64_t>, int root) = 0;  // the result stands on root alone
+  virtual void reduce_sum(std::span<int64_t>, int root) = 0;  // only root gets the result
   virtual void broadcast(std::span<std::byte>, int root) = 0;
   virtual void barrier() = 0;
-  // Ends the whole job at once with this exit code (MPI_Abort); never returns.
+  // Ends the whole job at once with this exit code (MPI_Abort).
   [[noreturn]] virtual void abort(int code) noexcept = 0;
 };
 
-// Chooses by what started the process: `mpi` under mpirun or srun, else `self`. Refuses (exit code 78) a launcher whose
-// size differs from the library's: N worlds of one rank would all write the same checkpoint.
+// `mpi` if mpirun or srun started the process, else `self`. If the launcher and the MPI library disagree about the
+// number of ranks, the process ends with exit code 78: N jobs of one rank would all write the same checkpoint.
 std::unique_ptr<Transport> make_transport(int* argc, char*** argv);
+
+std::unique_ptr<Transport> make_self_transport();
+// Starts the MPI library. A process may do that once; duplicate() makes more communicators. The library ends with the
+// last of them.
+std::unique_ptr<Transport> make_mpi_transport(int* argc, char*** argv);
 
 }  // namespace octet

@@ -36,8 +36,8 @@ void Watchdog::phase(const char* name, int64_t step, double limits) {
   beat_ = Clock::now();
 }
 
-// Heartbeats do not wake the thread; it looks now and then. Where it slept much longer than it asked to, the whole
-// process was stopped (a suspended job, say): nobody hung, and that time does not count.
+// Heartbeats do not wake the thread; it looks at intervals. If it slept much longer than it asked to, the whole process
+// was stopped, for example in a suspended job. That time does not count.
 void Watchdog::watch() {
   const Clock::duration nap = std::max<Clock::duration>(timeout_ / 8, std::chrono::milliseconds(1));
   std::unique_lock lock(mutex_);
@@ -51,7 +51,7 @@ void Watchdog::watch() {
       continue;
     }
     std::fprintf(stderr,
-                 "watchdog: rank %d on %s (pid %d) has stood in '%s' of step %lld for more than %g s; ending the job\n",
+                 "watchdog: rank %d on %s (pid %d) has been in '%s' of step %lld for more than %g s; ending the job\n",
                  rank_, host_.c_str(), static_cast<int>(getpid()), name_, static_cast<long long>(step_),
                  std::chrono::duration<double>(limit).count());
     std::fflush(stderr);

@@ -1,5 +1,5 @@
-// MPI has no time-outs: one rank that hangs holds all others for ever. The watchdog of a rank that makes no progress
-// says where it stands and ends the job.
+// MPI has no timeouts: if one rank hangs, all others wait without end. The watchdog of a rank without progress prints
+// the step and the phase, and ends the job.
 #pragma once
 #include <condition_variable>
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace octet {
 
 class Watchdog {
  public:
-  // abort: ends the job (Transport::abort with code 1); called from the watchdog's thread. timeout in seconds; 0:
-  // never.
+  // timeout: seconds without a heartbeat; 0: no limit. abort: ends the job (Transport::abort with code 1); called in
+  // the thread of the watchdog.
   Watchdog(double timeout, int rank, std::string host, std::function<void()> abort);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;

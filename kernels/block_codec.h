@@ -1,6 +1,6 @@
-// What one rank computes while gradients travel as 8-bit codes (comm/quantized_all_reduce.h): the steps between two
-// messages, over all blocks of a bucket at once. The host has one implementation (comm/block_codec.h), a device another
-// (kernels/cuda/cuda_exchange.cpp); both give the same bits, but for those of a NaN.
+// The computation of one rank in the int8 gradient exchange (comm/exchange_tasks.h): the steps between two messages,
+// over all blocks of a bucket. The host and CUDA have one implementation each (comm/block_codec.cpp,
+// kernels/cuda/cuda_exchange.cpp). Both give the same bits, except those of a NaN.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -11,50 +11,50 @@
 
 namespace octet {
 
-// A run of values inside one block, whose elements share one scale.
+// Consecutive values inside one block. The elements of a block share one scale.
 struct BlockPart {
   size_t offset = 0, count = 0;  // in the values
-  size_t position = 0;           // of its first code, among those of its list
+  size_t position = 0;           // of its first code, among the codes of its list
   size_t block = 0;              // in the bucket
 };
 
-// Blocks that travel together: their codes stand one after another, cut into one shard for each rank.
+// Blocks in one message. Their codes follow each other and are cut into one shard for each rank.
 struct CodecBucket {
   std::vector<BlockPart> blocks;  // whole blocks, in order
-  std::vector<BlockPart> owned;   // what this rank's shard has of them; positions count from the shard's begin
-  size_t shard = 0;               // bytes of each rank's shard; the last codes are followed by bytes without meaning
+  std::vector<BlockPart> owned;   // the parts in this rank's shard; positions count from the begin of the shard
+  size_t shard = 0;               // bytes of each rank's shard; padding follows the last codes
 };
 
 struct CodecProblem {
-  std::span<float> values;  // where the codec works
+  std::span<float> values;  // in the memory where the codec works
   std::vector<CodecBucket> buckets;
-  std::vector<BlockPart> exact;  // travels as it is, in one message
+  std::vector<BlockPart> exact;  // values that are sent as fp32, in one message
   int ranks = 1;
 };
 
 // The memory of a bucket's messages.
 struct CodecBuffers {
   std::span<float> absmax;     // (blocks)
-  std::span<int8_t> codes;     // (ranks, shard): of this rank's values, then the sums of all shards
-  std::span<int8_t> received;  // (ranks, shard): all ranks' codes of this rank's shard
+  std::span<int8_t> codes;     // (ranks, shard): codes of this rank's values, later the sums of all shards
+  std::span<int8_t> received;  // (ranks, shard): the codes of all ranks for this rank's shard
   std::span<int8_t> summed;    // (shard)
 };
 
 class BlockCodec {
  public:
   virtual ~BlockCodec() = default;
-  // Buckets share this memory: one is done before the next begins.
+  // All buckets use the same memory, one after another.
   virtual CodecBuffers buffers(size_t bucket) = 0;
   // absmax = the largest |value| of each block, infinity when one is not finite.
   virtual void measure(size_t bucket) = 0;
-  // codes = stochastic round of value / step, with the block_scale() of absmax, which is now over all ranks.
+  // codes = stochastic rounding of value / step, with the block_scale() of absmax, now the maximum over all ranks.
   virtual void encode(size_t bucket, const RngKey&) = 0;
-  // summed = stochastic round of the exact sum of received / ranks: a code in units of step * ranks.
+  // summed = stochastic rounding of (exact sum of received) / ranks: a code in units of step * ranks.
   virtual void reduce(size_t bucket, const RngKey&) = 0;
   // values = codes * step * ranks.
   virtual void decode(size_t bucket) = 0;
 
-  // The exact parts, one after another; collect() fills it from the values, distribute() writes it back.
+  // The exact parts, one after another. collect() fills them from the values, distribute() writes them back.
   virtual std::span<float> exact() = 0;
   virtual void collect() = 0;
   virtual void distribute() = 0;

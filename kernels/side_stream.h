@@ -1,5 +1,5 @@
-// A second order of work on a device, beside the one in which the backend's own calls run. The gradient exchange works
-// there while backward goes on. Nothing here waits on the host.
+// A second stream of work on a device, beside the stream of the backend. The gradient exchange works there while
+// backward continues. No function makes the host wait.
 #pragma once
 #include <memory>
 
@@ -10,15 +10,15 @@ namespace octet {
 class SideStream {
  public:
   virtual ~SideStream() = default;
-  // The stream, as libraries of the device take it: a cudaStream_t.
+  // The stream in the form that libraries of the device take: a cudaStream_t.
   virtual void* handle() = 0;
-  // What this stream is asked next comes after all that the backend was asked so far.
+  // Later work of this stream starts after all work that the backend has been asked for so far.
   virtual void follow() = 0;
-  // What the backend is asked next comes after all that this stream was asked so far.
+  // Later work of the backend starts after all work that this stream has been asked for so far.
   virtual void join() = 0;
-  // All that the backend was asked so far is done, and with it all that was joined.
+  // Whether all work of the backend so far is done, including the joined work of this stream.
   virtual bool backend_idle() = 0;
-  // Works on this stream. The problem's values lie in the device's memory and must outlive it.
+  // The codec works on this stream. The values of the problem lie in the memory of the device and must outlive it.
   virtual std::unique_ptr<BlockCodec> make_codec(CodecProblem) = 0;
 };
 

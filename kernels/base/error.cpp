@@ -2,7 +2,7 @@
 
 namespace octet {
 namespace {
-// The path of a source file from the project's root on, whatever directory it was built in.
+// The path of a source file below the root of the project, for a build in any directory.
 std::string from_root(const std::string& file) {
   for (const char* folder : {"/kernels/", "/comm/", "/src/", "/tests/"}) {
     const size_t at = file.rfind(folder);

@@ -1,4 +1,4 @@
-// Errors that say where, what, and how to fix it. Thrown anywhere, printed once by main() with the rank.
+// Errors that say where, what and how to fix it. main() prints them with the rank.
 #pragma once
 #include <sstream>
 #include <stdexcept>
@@ -13,7 +13,7 @@ class Error : public std::runtime_error {
   Error(const char* file, int line, const std::string& what, const std::string& fix);
 };
 
-// A mistake in the command line or the configuration: the process ends with exit code 2 instead of 1.
+// A mistake in the command line or the configuration. The process ends with exit code 2 instead of 1.
 class UsageError : public Error {
  public:
   using Error::Error;

@@ -1,11 +1,11 @@
-// Views of memory. The plan's arena owns the bytes, so a Tensor is as cheap to pass as a pointer.
+// Views of memory. An arena owns the bytes, so a Tensor is as cheap to pass as a pointer.
 #pragma once
 #include <cstddef>
 #include <cstdint>
 
 namespace octet {
 
-// Real numbers, and codes: s8 of any, u8 of what is never negative.
+// f32 and bf16 hold real numbers. s8 and u8 hold codes; u8 holds the codes of values that are never negative.
 enum class DType : uint8_t { f32, bf16, s8, u8 };
 constexpr bool is_real(DType type) { return type == DType::f32 || type == DType::bf16; }
 constexpr size_t size_of(DType type) { return type == DType::f32 ? 4 : type == DType::bf16 ? 2 : 1; }

@@ -10,7 +10,7 @@
 #include <regex>
 #include <thread>
 
-#include "comm/transports.h"
+#include "comm/transport.h"
 #include "src/train/rank.h"
 
 namespace octet {

@@ -45,7 +45,7 @@ struct PolicyTraits {
 // Gradient with respect to a block's output, and what the block's forward left.
 struct BlockGradient {
   Tensor gradient;                // f32, changed in place
-  Tensor convolved;               // f32, the convolution's output
+  Tensor convolved = {};          // f32, the convolution's output
   const float* bias = nullptr;    // (C)
   bool coded_activation = false;  // the block's output was encoded
 };

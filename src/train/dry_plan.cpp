@@ -1,6 +1,6 @@
 #include "src/train/dry_plan.h"
 
-#include "comm/transports.h"
+#include "comm/transport.h"
 #include "src/tasks/task.h"
 
 namespace octet {

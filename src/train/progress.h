@@ -18,7 +18,7 @@ struct StepStatus {
 
 struct EpochStatus {
   int64_t epoch = 1, epochs = 1;
-  std::string train, test;  // figures; test is empty where the epoch was not evaluated
+  std::string train = {}, test = {};  // figures; test is empty if the epoch was not evaluated
   double images_per_second = 0, seconds = 0;
 };
 

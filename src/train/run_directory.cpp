@@ -76,8 +76,9 @@ std::optional<Difference> training_difference(const Config& before, const Config
   const bool clips = now.policy.clip.enabled || now.policy.lr_scale.enabled;
   return first_difference(before, now, [&](std::string_view path) {
     if (path == "comm.exchange") return true;
-    if (path == "comm.bucket_mb") return now.comm.exchange == "fp32";   // orders the sums of real gradients
-    if (path == "comm.transport") return now.backend.device == "cuda";  // so does the library, on more than two ranks
+    const bool on_gpu = now.backend.device == "cuda";  // where NCCL orders the sums of more than two ranks
+    if (path == "comm.bucket_mb") return on_gpu && now.comm.exchange == "fp32";
+    if (path == "comm.transport") return on_gpu;
     if (path == "policy.clip.record_histograms") return !clips;
     // What would have stopped the run did not happen in the steps that are done.
     if (path == "data.bad_images") return before.data.bad_images != "stop";

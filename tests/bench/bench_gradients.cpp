@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/transports.h"
+#include "comm/transport.h"
 #include "src/train/trainer.h"
 
 namespace octet {

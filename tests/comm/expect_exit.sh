@@ -1,6 +1,6 @@
 #!/bin/sh
-# expect_exit.sh WANTED SECONDS COMMAND...: runs the command, which must end within so many seconds with exit code WANTED
-# ("fail": any but 0).
+# expect_exit.sh WANTED SECONDS COMMAND...: runs the command, which must end within SECONDS with exit code WANTED ("fail": any
+# but 0).
 wanted=$1
 seconds=$2
 shift 2

@@ -1,5 +1,5 @@
-// faulty_job none|killed|throws|hangs: a job that exchanges gradients until, in step 3, this happens to rank 1. How the
-// job ends (exit code, in bounded time) is what the tests look at.
+// faulty_job none|killed|throws|hangs: a job that exchanges gradients. In step 3 this fault happens to rank 1. The
+// tests look at the exit code, and at the time until the job ends.
 #include <csignal>
 #include <cstdio>
 #include <string>

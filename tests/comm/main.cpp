@@ -1,4 +1,4 @@
-// gtest's main, with the transport that the launcher asks for.
+// The main function of the tests, with the transport that the launcher asks for.
 #include <gtest/gtest.h>
 
 #include "tests/comm/ranks.h"

@@ -43,7 +43,8 @@ TEST(Agreement, DifferentNumbersOfParametersAreAnError) {
   on_ranks([](Transport& transport) {
     const size_t count = transport.rank() == 0 ? 2 : 3;
     const std::vector<uint64_t> hashes = {1, 2, 3};
-    const std::string message = message_of(transport, std::span(three_names).first(count), std::span(hashes).first(count));
+    const std::string message =
+        message_of(transport, std::span(three_names).first(count), std::span(hashes).first(count));
     EXPECT_NE(message.find("different numbers of parameters"), std::string::npos) << message;
   });
 }

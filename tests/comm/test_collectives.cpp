@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "comm/transports.h"
+#include "comm/transport.h"
 #include "kernels/base/error.h"
 #include "tests/comm/ranks.h"
 

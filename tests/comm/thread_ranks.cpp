@@ -12,8 +12,8 @@
 namespace octet::test {
 namespace {
 
-// Ranks as threads. A collective: every rank shows its buffer, all wait, every rank computes its own result from the
-// buffers of all (in rank order: the same bits everywhere), all wait, results are written back.
+// Ranks as threads. In a collective every rank shows its buffer and waits for all. It then computes its result from the
+// buffers of all ranks, in rank order, waits for all again, and writes the result.
 class ThreadTransport final : public Transport {
  public:
   struct Group {
@@ -21,7 +21,7 @@ class ThreadTransport final : public Transport {
     std::barrier<> barrier;
     std::vector<const void*> shown;
     std::mutex mutex;
-    std::shared_ptr<Group> next;  // of duplicates
+    std::shared_ptr<Group> next;  // group of the duplicates
     int duplicated = 0;
   };
   ThreadTransport(std::shared_ptr<Group> group, int rank) : group_(std::move(group)), rank_(rank) {}
@@ -63,14 +63,14 @@ class ThreadTransport final : public Transport {
       std::copy_n(of<std::byte>(rank) + block_bytes * static_cast<size_t>(rank_), block_bytes,
                   receive.data() + block_bytes * static_cast<size_t>(rank));
     wait();
-    wire_bytes_ += static_cast<int64_t>(block_bytes) * (size() - 1);
+    count_all_to_all(send.size(), receive.size(), block_bytes);
   }
   void all_gather(std::span<const std::byte> send, std::span<std::byte> receive) override {
     show(send.data());
     for (int rank = 0; rank < size(); ++rank)
       std::copy_n(of<std::byte>(rank), send.size(), receive.data() + send.size() * static_cast<size_t>(rank));
     wait();
-    wire_bytes_ += static_cast<int64_t>(send.size()) * (size() - 1);
+    count_all_gather(send.size(), receive.size());
   }
   void barrier() override { wait(); }
   [[noreturn]] void abort(int code) noexcept override { std::_Exit(code); }
@@ -99,7 +99,7 @@ class ThreadTransport final : public Transport {
     const std::vector<T> result = combine<T>(values, op);
     std::ranges::copy(result, values.begin());
     wait();
-    wire_bytes_ += static_cast<int64_t>(2 * values.size_bytes()) * (size() - 1) / size();
+    count_all_reduce(values.size_bytes());
   }
 
   const std::shared_ptr<Group> group_;

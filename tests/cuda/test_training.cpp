@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/transports.h"
+#include "comm/transport.h"
 #include "src/train/trainer.h"
 
 namespace octet {

@@ -2,7 +2,7 @@
 // what would be a crash on a GPU is one in this test.
 #include <gtest/gtest.h>
 
-#include "comm/transports.h"
+#include "comm/transport.h"
 #include "src/train/trainer.h"
 #include "tests/cuda_emulation/device_memory.h"
 

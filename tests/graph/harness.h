@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/transports.h"
+#include "comm/transport.h"
 #include "src/tasks/task.h"
 #include "src/train/dry_plan.h"
 #include "src/train/training_step.h"

@@ -5,7 +5,7 @@
 
 #include "comm/nccl.h"
 #include "comm/nccl_library.h"
-#include "comm/transports.h"
+#include "comm/transport.h"
 #include "kernels/base/error.h"
 #include "tests/cuda/exchange_cases.h"
 #include "tests/cuda_emulation/device_memory.h"
@@ -134,7 +134,7 @@ TEST(Nccl, APeerThatIsLostEndsTheWaitAndEveryLaterCall) {
   expect_thrown<Error>([&] { nccl->wait_until([] { return true; }); },
                        {"rank 0: ncclAllReduce failed: unhandled (the reason)"});
   EXPECT_EQ(aborted, 1);
-  expect_thrown<Error>([&] { nccl->all_reduce_sum(values); }, {"NCCL was given up after ncclAllReduce failed"});
+  expect_thrown<Error>([&] { nccl->all_reduce_sum(values); }, {"NCCL ended after ncclAllReduce failed"});
   expect_thrown<Error>([&] { nccl->wait_until([] { return true; }); }, {"given up"});
 }
 

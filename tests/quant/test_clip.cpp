@@ -4,7 +4,7 @@
 #include <cmath>
 #include <functional>
 
-#include "comm/transports.h"
+#include "comm/transport.h"
 #include "kernels/shared/encode.h"
 #include "src/quant/clip.h"
 
