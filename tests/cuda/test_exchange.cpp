@@ -44,7 +44,7 @@ class CopyingCollectives final : public DeviceCollectives {
     call(std::span<T>(copy));
     backend_.to_device(values.data(), copy.data(), values.size_bytes());
     stream_.follow();
-    wire_bytes_ = transport_->wire_bytes();
+    count_wire(static_cast<size_t>(transport_->wire_bytes() - wire_bytes()));
   }
 
   const std::unique_ptr<Transport> transport_;

@@ -11,53 +11,53 @@ namespace {
 using cuda::PlanCache;
 using Files = std::filesystem::directory_iterator;
 
-const std::string plan = "{\"a\": 1}\n\n{}", problem = "forward 1x1x1x1";
+const std::string kPlan = "{\"a\": 1}\n\n{}", kProblem = "forward 1x1x1x1";
 
 TEST(PlanCache, FindsWhatItKept) {
   const TemporaryDirectory folder;
   const PlanCache cache(folder / "made/here", "cuDNN 9.19.0, H200");
-  EXPECT_FALSE(cache.find(problem));
-  cache.keep(problem, plan);
+  EXPECT_FALSE(cache.find(kProblem));
+  cache.keep(kProblem, kPlan);
   cache.keep("another", "");
-  EXPECT_EQ(cache.find(problem), plan);
+  EXPECT_EQ(cache.find(kProblem), kPlan);
   EXPECT_EQ(cache.find("another"), "");
-  cache.keep(problem, "new");
-  EXPECT_EQ(cache.find(problem), "new");
+  cache.keep(kProblem, "new");
+  EXPECT_EQ(cache.find(kProblem), "new");
   EXPECT_EQ(std::distance(Files(folder / "made/here"), Files()), 2);  // nothing temporary stays
 }
 
 TEST(PlanCache, AnotherVersionOrDeviceIsAMiss) {
   const TemporaryDirectory folder;
-  PlanCache(folder.path(), "cuDNN 9.19.0, H200").keep(problem, plan);
-  EXPECT_FALSE(PlanCache(folder.path(), "cuDNN 9.20.0, H200").find(problem));
+  PlanCache(folder.path(), "cuDNN 9.19.0, H200").keep(kProblem, kPlan);
+  EXPECT_FALSE(PlanCache(folder.path(), "cuDNN 9.20.0, H200").find(kProblem));
   // Even under its own name.
   const PlanCache other(folder.path(), "cuDNN 9.19.0, A100");
   const std::filesystem::path first = Files(folder.path())->path();
-  other.keep(problem, plan);
+  other.keep(kProblem, kPlan);
   for (const auto& entry : Files(folder.path()))
     if (entry.path() != first)
       std::filesystem::copy_file(first, entry.path(), std::filesystem::copy_options::overwrite_existing);
-  EXPECT_FALSE(other.find(problem));
+  EXPECT_FALSE(other.find(kProblem));
 }
 
 TEST(PlanCache, DamagedFilesAreMissesAndWrittenAnew) {
   const TemporaryDirectory folder;
   const PlanCache cache(folder.path(), "cuDNN 9.19.0, H200");
-  cache.keep(problem, plan);
+  cache.keep(kProblem, kPlan);
   const std::string file = Files(folder.path())->path();
   const std::string whole = read_file(file);
   for (size_t size = 0; size < whole.size(); ++size) {
     write_file(file, whole.substr(0, size));
-    EXPECT_FALSE(cache.find(problem)) << size << " bytes";
+    EXPECT_FALSE(cache.find(kProblem)) << size << " bytes";
   }
   for (size_t i = 0; i < whole.size(); ++i) {
     std::string changed = whole;
     changed[i] ^= 1;
     write_file(file, changed);
-    EXPECT_FALSE(cache.find(problem)) << "byte " << i;
+    EXPECT_FALSE(cache.find(kProblem)) << "byte " << i;
   }
-  cache.keep(problem, plan);
-  EXPECT_EQ(cache.find(problem), plan);
+  cache.keep(kProblem, kPlan);
+  EXPECT_EQ(cache.find(kProblem), kPlan);
 }
 
 TEST(PlanCache, FoldersThatCannotBeWrittenKeepNothing) {
@@ -65,8 +65,8 @@ TEST(PlanCache, FoldersThatCannotBeWrittenKeepNothing) {
   write_file(folder / "file", "no folder");
   for (const std::string& path : {folder / "file/below", std::string()}) {
     const PlanCache cache(path, "cuDNN 9.19.0, H200");
-    cache.keep(problem, plan);
-    EXPECT_FALSE(cache.find(problem));
+    cache.keep(kProblem, kPlan);
+    EXPECT_FALSE(cache.find(kProblem));
   }
 }
 

@@ -11,7 +11,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t record = 3073, full = 10000 * record;
-constexpr float mean[] = {0.4914f, 0.4822f, 0.4465f}, deviation[] = {0.2470f, 0.2435f, 0.2616f};
+constexpr float kMean[] = {0.4914f, 0.4822f, 0.4465f}, kDeviation[] = {0.2470f, 0.2435f, 0.2616f};
 
 Config config_for(const fs::path& root) {
   Config config;
@@ -57,7 +57,7 @@ TEST(Cifar10, ReadsPlanesIntoNormalizedPixels) {
     const auto pixels = pixels_of(*sets.train, 10005);
     for (int64_t i = 0; i < 1024; ++i)
       for (int64_t c = 0; c < 3; ++c)
-        ASSERT_NEAR(pixels[i * 3 + c], (bytes[1 + c * 1024 + i] / 255.0f - mean[c]) / deviation[c], 2e-6f);
+        ASSERT_NEAR(pixels[i * 3 + c], (bytes[1 + c * 1024 + i] / 255.0f - kMean[c]) / kDeviation[c], 2e-6f);
   }
 }
 
@@ -67,7 +67,7 @@ TEST(Cifar10, IsNormalizedAsTheConfigurationSays) {
   Config config = config_for(folder.path());
   config.data.mean = {0.1, 0.2, 0.3};
   auto pixels = pixels_of(*open_datasets(config).test, 0);
-  for (size_t i = 0; i < pixels.size(); ++i) ASSERT_FLOAT_EQ(pixels[i], -0.1f * float(i % 3 + 1) / deviation[i % 3]);
+  for (size_t i = 0; i < pixels.size(); ++i) ASSERT_FLOAT_EQ(pixels[i], -0.1f * float(i % 3 + 1) / kDeviation[i % 3]);
   config.data.deviation = {0.5, 0.25, 1};
   pixels = pixels_of(*open_datasets(config).test, 0);
   for (size_t i = 0; i < 3; ++i) EXPECT_FLOAT_EQ(pixels[i], -0.1f * float(i + 1) / float(config.data.deviation[i]));
@@ -77,7 +77,7 @@ TEST(Cifar10, IsNormalizedAsTheConfigurationSays) {
 // the epochs all of them come.
 TEST(Cifar10, AugmentsByCropsOfThePaddedPictureAndFlips) {
   Pixels pixels;
-  pixels.normalization = {{mean[0], mean[1], mean[2]}, {deviation[0], deviation[1], deviation[2]}};
+  pixels.normalization = {{kMean[0], kMean[1], kMean[2]}, {kDeviation[0], kDeviation[1], kDeviation[2]}};
   pixels.padding = 4;
   const auto bytes = some_record(3);
   parse_cifar10(bytes, "memory", 1, pixels);
@@ -91,7 +91,7 @@ TEST(Cifar10, AugmentsByCropsOfThePaddedPictureAndFlips) {
           const int from_y = y + down, from_x = (flip ? 31 - x : x) + right;
           const bool inside = from_y >= 0 && from_y < 32 && from_x >= 0 && from_x < 32;
           const float pixel = inside ? picture[(from_y * 32 + from_x) * 3 + c] : 0;
-          result.push_back(pixel * (1 / (255 * deviation[c])) + -mean[c] / deviation[c]);
+          result.push_back(pixel * (1 / (255 * kDeviation[c])) + -kMean[c] / kDeviation[c]);
         }
     return result;
   };

@@ -10,12 +10,12 @@
 namespace octet {
 namespace {
 
-constexpr int64_t n = 1 << 16;
+constexpr int64_t kCount = 1 << 16;
 
 TEST(Dropout, DropsItsShareAndTheGradientFollows) {
   const auto backend = make_reference_backend();
-  const Shape shape{4, 1, 1, n / 4};
-  std::vector<float> x(n, 1.0f), y(n), dx(n, 5.0f);
+  const Shape shape{4, 1, 1, kCount / 4};
+  std::vector<float> x(kCount, 1.0f), y(kCount), dx(kCount, 5.0f);
   const RngKey key{3, 7, 11, 0};
   backend->dropout_forward({{x.data(), shape}}, 0.25f, key, {{y.data(), shape}});
   int64_t dropped = 0;
@@ -23,9 +23,9 @@ TEST(Dropout, DropsItsShareAndTheGradientFollows) {
     ASSERT_TRUE(value == 0 || value == 1 / 0.75f);
     dropped += value == 0;
   }
-  EXPECT_NEAR(double(dropped) / n, 0.25, 5 * std::sqrt(0.25 * 0.75 / n));  // five deviations
+  EXPECT_NEAR(double(dropped) / kCount, 0.25, 5 * std::sqrt(0.25 * 0.75 / kCount));  // five deviations
   backend->dropout_backward({x.data(), shape}, 0.25f, key, {{dx.data(), shape}, true});
-  for (int64_t i = 0; i < n; ++i) EXPECT_EQ(dx[size_t(i)], 5.0f + y[size_t(i)]);
+  for (int64_t i = 0; i < kCount; ++i) EXPECT_EQ(dx[size_t(i)], 5.0f + y[size_t(i)]);
 }
 
 TEST(Dropout, CodesKeepTheirGrid) {

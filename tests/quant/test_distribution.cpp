@@ -12,12 +12,12 @@
 namespace octet {
 namespace {
 
-constexpr int values = 200'000;
+constexpr int kValues = 200'000;
 
 KolmogorovSmirnov statistics_of(const std::function<double(std::mt19937_64&)>& draw) {
   std::mt19937_64 random(7);
   std::vector<int64_t> histogram(histogram_bins);
-  for (int i = 0; i < values; ++i) ++histogram[size_t(histogram_bin(float(draw(random))))];
+  for (int i = 0; i < kValues; ++i) ++histogram[size_t(histogram_bin(float(draw(random))))];
   return kolmogorov_smirnov(histogram);
 }
 
@@ -31,7 +31,7 @@ TEST(KolmogorovSmirnov, KnowsAGaussian) {
   EXPECT_LT(ks.gaussian, fits);
   EXPECT_LT(ks.student, fits);  // of many degrees of freedom
   EXPECT_GT(ks.laplace, 0.03);
-  EXPECT_NEAR(ks.critical, 1.358 / std::sqrt(values), 1e-9);
+  EXPECT_NEAR(ks.critical, 1.358 / std::sqrt(kValues), 1e-9);
 }
 
 TEST(KolmogorovSmirnov, KnowsALaplacian) {
