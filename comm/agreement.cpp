@@ -8,14 +8,14 @@
 namespace octet {
 namespace {
 
-// The values of all ranks, rank after rank.
+// Gathers the values of all ranks, in rank order.
 std::vector<uint64_t> gather(Transport& transport, std::span<const uint64_t> mine) {
   std::vector<uint64_t> all(mine.size() * static_cast<size_t>(transport.size()));
   transport.all_gather(std::as_bytes(mine), std::as_writable_bytes(std::span(all)));
   return all;
 }
 
-// "0x11 on ranks 0 2, 0x12 on ranks 1", or empty when all are equal. `values` holds one per rank, `stride` apart.
+// "0x11 on ranks 0 2, 0x12 on ranks 1", or empty when all are equal. values: one per rank, `stride` elements apart.
 std::string difference(const uint64_t* values, size_t stride, int ranks) {
   std::map<uint64_t, std::string> holders;
   for (int rank = 0; rank < ranks; ++rank) holders[values[static_cast<size_t>(rank) * stride]] += say(" ", rank);
@@ -38,7 +38,7 @@ void check_agreement(Transport& transport, std::span<const std::string> names, s
   const std::vector<uint64_t> all = gather(transport, hashes);
   for (size_t i = 0; i < count; ++i) {
     const std::string differs = difference(all.data() + i, count, transport.size());
-    REQUIRE(differs.empty(), "start again from the last checkpoint; if it comes back, test the hosts' memory",
+    REQUIRE(differs.empty(), "start again from the last checkpoint; if it happens again, test the hosts' memory",
             "ranks disagree about '", names[i], "': ", differs);
   }
 }

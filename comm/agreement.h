@@ -1,4 +1,4 @@
-// Ranks that hold different weights train different networks without any sign of it; comparing hashes finds it at once.
+// Checks that all ranks hold the same weights. Different weights cause no other error, so ranks compare hashes.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -8,8 +8,8 @@
 
 namespace octet {
 
-// Collective. hashes[i] is a 64-bit hash of what parameter names[i] holds on this rank. Throws the same Error on every
-// rank when they differ: it names the first differing parameter and which ranks hold what.
+// Collective. hashes[i]: 64-bit hash of the values of parameter names[i] on this rank. Error, the same on every rank:
+// the hashes differ; the message names the first such parameter and the hash of each rank.
 void check_agreement(Transport&, std::span<const std::string> names, std::span<const uint64_t> hashes);
 
 }  // namespace octet

@@ -1,6 +1,7 @@
 #include "comm/block_codec.h"
 
-// One loop, compiled for several instruction sets; the loader picks one. ThreadSanitizer cannot instrument the picking.
+// Compiles a loop for several instruction sets; the loader selects one. ThreadSanitizer cannot instrument the
+// selection.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__)
 #define OCTET_CLONES __attribute__((target_clones("default", "arch=x86-64-v3", "arch=x86-64-v4")))
 #else
@@ -10,7 +11,7 @@
 namespace octet {
 namespace {
 
-constexpr size_t group = 256;  // elements whose random bits are made together, see random_bits16()
+constexpr size_t group = 256;  // elements whose random bits are generated together, see random_bits16()
 
 OCTET_CLONES void random_group(uint64_t seed, uint32_t step, uint32_t site, uint64_t index, uint16_t* __restrict bits) {
   for (int lane = 0; lane < 16; ++lane) {

@@ -1,6 +1,6 @@
-// What the gradient exchange asks of the ranks. Calls are collective and made in the same order on every rank. A
-// Transport (transport.h) is the host's: it blocks. Those of a device (device_collectives.h) take the device's memory
-// and run in the order of its stream.
+// The collective operations of the gradient exchange. Every rank makes the same calls in the same order. A Transport
+// (transport.h) works on host memory and blocks. DeviceCollectives (device_collectives.h) work on device memory, in the
+// order of a stream.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -17,14 +17,14 @@ class Collectives {
   // The result has the same bits on every rank.
   virtual void all_reduce_sum(std::span<float>) = 0;
   virtual void all_reduce_max(std::span<float>) = 0;
-  // Rank r gets block r of every rank: `send` and `receive` hold size() blocks of block_bytes each, in rank order.
+  // Rank r receives block r of every rank. `send` and `receive` hold size() blocks of block_bytes each, in rank order.
   virtual void all_to_all(std::span<const std::byte> send, std::span<std::byte> receive, size_t block_bytes) = 0;
-  // receive = the blocks of all ranks in rank order; `send` is one block.
+  // receive: the blocks of all ranks, in rank order. send: this rank's block.
   virtual void all_gather(std::span<const std::byte> send, std::span<std::byte> receive) = 0;
 
-  // Payload bytes this rank has put on the wire so far (what it sends to other ranks, counted by the algorithm's
-  // formula: all_reduce 2 (size-1)/size of the payload, all_to_all and all_gather (size-1) blocks; reduce_sum its
-  // payload, except on root; broadcast (size-1) payloads on root).
+  // Payload bytes that this rank has sent to other ranks so far, by formula. all_reduce: 2 (size-1)/size of the
+  // payload. all_to_all and all_gather: size-1 blocks. reduce_sum: the payload, except on root. broadcast: size-1
+  // payloads, on root.
   int64_t wire_bytes() const { return wire_bytes_; }
 
  protected:

@@ -1,5 +1,5 @@
-// Collectives over the memory of devices. Calls return as soon as their work stands in the stream; that a peer is lost
-// shows later, while the host waits.
+// Collectives on device memory. A call returns as soon as its work is enqueued in the stream. A lost peer is found
+// later, in wait_until().
 #pragma once
 #include <functional>
 
@@ -9,8 +9,8 @@ namespace octet {
 
 class DeviceCollectives : public Collectives {
  public:
-  // Waits until done() says true; throws an Error that names this rank and the last call when a call has failed or the
-  // deadline passes, after which nothing of the collectives runs on the device any more.
+  // Waits until done() returns true. Error: a call has failed or the deadline has passed; the message names this rank
+  // and the last call. After an Error no work of the collectives runs on the device.
   virtual void wait_until(const std::function<bool()>& done) = 0;
 };
 

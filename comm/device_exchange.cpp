@@ -1,5 +1,5 @@
-// The exchange whose gradients stay on the device. There is no thread: buckets are enqueued on a stream beside the
-// backend's, which waits for it where the gradients are read; the host goes on at once.
+// An exchange whose gradients stay on the device. It has no thread: buckets are enqueued on a second stream. The
+// backend's stream waits for it before the gradients are read. The host does not wait.
 #include <optional>
 #include <utility>
 
@@ -45,7 +45,7 @@ class DeviceExchange final : public GradientExchange {
   double wait_seconds() const override { return 0; }
 
  private:
-  // The tasks whose slices the backend has been asked for.
+  // Enqueues the tasks whose slices the backend's stream computes.
   void enqueue() {
     const size_t complete = tasks_->complete();
     if (enqueued_ < complete) stream_->follow();
@@ -55,7 +55,8 @@ class DeviceExchange final : public GradientExchange {
   const bool overlap_;
   size_t enqueued_ = 0;
   int64_t sent_before_ = 0, step_bytes_ = 0, wire_bytes_ = 0;
-  // In this order, so that collectives end first: memory and streams wait for what runs there.
+  // The members are destroyed in reverse order. The collectives must end first, since freeing memory and streams waits
+  // for running work.
   const std::unique_ptr<SideStream> stream_;
   std::optional<ExchangeTasks> tasks_;
   const std::unique_ptr<DeviceCollectives> collectives_;

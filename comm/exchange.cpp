@@ -79,7 +79,7 @@ class ThreadedExchange final : public GradientExchange {
   }
 
  private:
-  // Hands the tasks whose slices are all ready to the communication thread.
+  // Passes the tasks whose slices are all ready to the communication thread.
   void announce() {
     const size_t complete = tasks_.complete();
     if (complete == announced_) return;
@@ -117,13 +117,13 @@ class ThreadedExchange final : public GradientExchange {
 
   const std::unique_ptr<Transport> transport_;
   const bool overlap_;
-  ExchangeTasks tasks_;  // slices are of the caller's thread alone
+  ExchangeTasks tasks_;  // only the caller's thread uses its slices
 
-  mutable std::mutex mutex_;  // guards all below, and the step; only the caller's thread writes announced_
+  mutable std::mutex mutex_;  // guards the members below and the step; only the caller's thread writes announced_
   std::condition_variable work_, idle_;
   bool stop_ = false;
-  size_t announced_ = 0, done_;  // tasks
-  std::exception_ptr error_;     // the thread has ended
+  size_t announced_ = 0, done_;  // numbers of tasks
+  std::exception_ptr error_;     // if set, the thread has ended
   int64_t wire_bytes_ = 0;
   double busy_seconds_ = 0, wait_seconds_ = 0;
   std::thread thread_;

@@ -10,14 +10,14 @@ namespace {
 
 struct Bucket {
   std::vector<Block> blocks;  // in the order of the buffer
-  size_t last_slice = 0;      // which makes the bucket complete
+  size_t last_slice = 0;      // the slice that completes the bucket
 };
 
-// Blocks are cut from the start of their slice, so bucket_bytes cannot change which elements share a scale.
+// Blocks begin at the start of their slice, so bucket_bytes does not change which elements share a scale.
 std::vector<Bucket> cut_buckets(const std::vector<GradientSlice>& slices, const ExchangeConfig& config) {
   const size_t block = static_cast<size_t>(config.block), full = config.bucket_bytes / sizeof(float);
   std::vector<Bucket> buckets;
-  size_t filled = full;  // of the last bucket; full: the next block opens one
+  size_t filled = full;  // bytes in the last bucket; if full, the next block begins a new one
   for (size_t i = 0; i < slices.size(); ++i) {
     if (config.kind == ExchangeKind::int8 && slices[i].exact) continue;
     for (size_t at = 0; at < slices[i].count; at += block) {
@@ -35,8 +35,9 @@ std::vector<Bucket> cut_buckets(const std::vector<GradientSlice>& slices, const 
 }
 
 void check(const ExchangeConfig& config, std::span<const float> gradient, const std::vector<GradientSlice>& slices) {
-  REQUIRE(config.block > 0, "give a block of some elements (1024)", "the exchange's block is ", config.block);
-  REQUIRE(config.bucket_bytes >= sizeof(float), "give a bucket of some megabytes", "the exchange's bucket has ",
+  REQUIRE(config.block > 0, "set the block to a positive number of elements, such as 1024", "the exchange's block is ",
+          config.block);
+  REQUIRE(config.bucket_bytes >= sizeof(float), "set the bucket to a few megabytes", "the exchange's bucket has ",
           config.bucket_bytes, " bytes");
   size_t end = 0;
   for (size_t i = 0; i < slices.size(); ++i) {

@@ -1,4 +1,5 @@
-// The work of a gradient exchange in its order, wherever it runs: buckets, and what each asks of codec and collectives.
+// The tasks of a gradient exchange, in order, for host and device. A task is one bucket: its calls of codec and
+// collectives.
 #pragma once
 #include <functional>
 #include <memory>
@@ -12,17 +13,17 @@ using MakeCodec = std::function<std::unique_ptr<BlockCodec>(CodecProblem)>;
 
 class ExchangeTasks {
  public:
-  // With one rank there is none: the sum is there already. make_codec is called only for int8.
+  // With one rank there are no tasks, since the gradient is the sum. make_codec: called only for int8.
   ExchangeTasks(const ExchangeConfig&, Collectives&, const MakeCodec&, std::span<float> gradient,
                 std::vector<GradientSlice>, uint64_t seed);
 
   size_t count() const { return tasks_.size(); }
-  // Slices of a step, by its one caller. Errors of order throw.
+  // Count the ready slices of a step. Called from one thread. Error: a call is out of order.
   void begin(uint32_t step);
   void ready(size_t slice);
   void require_all_ready() const;
   uint32_t step() const { return step_; }
-  // How many tasks have all of their slices ready; they run in order, each once in a step.
+  // The number of tasks whose slices are all ready. Tasks run in order, each once per step.
   size_t complete() const;
   void run(size_t task, uint32_t step) const { tasks_[task].run(step); }
 

@@ -1,4 +1,4 @@
-// The codec whose values lie in the host's memory: the loops of block_codec.h, block after block.
+// The codec for values in host memory. It runs the loops of block_codec.h block by block.
 #include <algorithm>
 #include <utility>
 
@@ -79,7 +79,7 @@ class HostCodec final : public BlockCodec {
 
   const CodecProblem problem_;
   std::vector<float> exact_;
-  // For the largest bucket and block.
+  // Buffers for the largest bucket and block.
   RandomBits random_;
   std::vector<float> absmax_;
   std::vector<int8_t> codes_, received_, summed_;

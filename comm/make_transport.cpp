@@ -12,11 +12,11 @@ struct Launcher {
   int ranks = 1;
 };
 
-// The first that is set counts: under mpirun inside a Slurm job Slurm's variable describes mpirun's own daemons.
+// The first variable that is set counts. Under mpirun in a Slurm job, Slurm's variable describes mpirun's daemons.
 Launcher launcher() {
   for (const char* variable : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
     if (const char* value = std::getenv(variable)) return {variable, std::atoi(value)};
-  // Slurm sets it in every job step, also in an interactive shell of one task, where no MPI is meant.
+  // Slurm sets it in every job step, also in an interactive shell of one task, which does not use MPI.
   const char* value = std::getenv("SLURM_STEP_NUM_TASKS");
   if (value != nullptr && std::atoi(value) > 1) return {"SLURM_STEP_NUM_TASKS", std::atoi(value)};
   return {};

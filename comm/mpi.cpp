@@ -1,4 +1,4 @@
-// MPI by its C interface; nothing here is particular to one library but the tuning in tune_open_mpi().
+// The transport over MPI's C interface. Only tune_open_mpi() depends on a particular library.
 #include <mpi.h>
 
 #include <climits>
@@ -18,20 +18,21 @@ void check(int code, const char* call) {
   char text[MPI_MAX_ERROR_STRING] = "";
   int length = 0;
   MPI_Error_string(code, text, &length);
-  REQUIRE(false,
-          "look for the first rank that failed; a lost peer or network ends a job: start again from its checkpoint",
-          call, " failed: ", std::string(text, static_cast<size_t>(length)));
+  REQUIRE(
+      false,
+      "look for the first rank that failed; if a peer or the network was lost, start again from the last checkpoint",
+      call, " failed: ", std::string(text, static_cast<size_t>(length)));
 }
 #define CHECK_MPI(call) check(call, #call)
 
-// Defaults that Open MPI reads from the environment; what the user has set stays.
+// Sets defaults that Open MPI reads from the environment. Variables that the user has set are kept.
 void tune_open_mpi() {
 #ifdef OPEN_MPI
-  // A rank that waits for its peers polls. Unless it yields, the communication thread takes the core on which backward
-  // computes what the peers wait for: small exchanges on busy cores take ten times as long.
+  // A rank that waits for its peers polls. If it does not yield, the communication thread occupies a core that backward
+  // needs. Small exchanges on busy cores then take ten times as long.
   setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
-  // On one host only shared memory and loopback can be of use; not probing for network hardware takes 0.2 s off the
-  // start.
+  // On one host only shared memory and loopback are useful. The start is 0.2 s faster without a search for network
+  // hardware.
   const char *all = std::getenv("OMPI_COMM_WORLD_SIZE"), *here = std::getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
   if (all == nullptr || here == nullptr || std::strcmp(all, here) != 0) return;
   setenv("OMPI_MCA_pml", "ob1", 0);
@@ -39,8 +40,8 @@ void tune_open_mpi() {
 #endif
 }
 
-// An exception on its way out of this rank: peers may be inside a collective that this rank will never join, so nothing
-// collective may be called any more. The launcher ends them when this process exits without MPI_Finalize.
+// Whether an exception is unwinding the stack. Peers may then be inside a collective that this rank will never join, so
+// destructors must not call collectives. The launcher ends the peers when this process exits without MPI_Finalize.
 bool unwinding() { return std::uncaught_exceptions() > 0; }
 
 class Library {
@@ -48,7 +49,7 @@ class Library {
   Library(int* argc, char*** argv) {
     int started = 0;
     CHECK_MPI(MPI_Initialized(&started));
-    REQUIRE(!started, "call duplicate() on the transport that is there", "MPI is already initialized in this process");
+    REQUIRE(!started, "call duplicate() on the existing transport", "MPI is already initialized in this process");
     tune_open_mpi();
     int provided = 0;
     CHECK_MPI(MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided));
@@ -62,11 +63,11 @@ class Library {
   Library& operator=(const Library&) = delete;
 };
 
-constexpr size_t chunk = size_t{1} << 28;  // elements of one call: MPI counts are int
+constexpr size_t chunk = size_t{1} << 28;  // elements per call, since MPI counts are int
 
 class MpiTransport final : public Transport {
  public:
-  // Collective over `of`.
+  // Collective over the ranks of `of`.
   MpiTransport(std::shared_ptr<Library> library, MPI_Comm of) : library_(std::move(library)) {
     CHECK_MPI(MPI_Comm_dup(of, &comm_));
     CHECK_MPI(MPI_Comm_set_errhandler(comm_, MPI_ERRORS_RETURN));
@@ -141,7 +142,7 @@ class MpiTransport final : public Transport {
   void count_wire(size_t bytes) { wire_bytes_ += static_cast<int64_t>(bytes); }
 
   static void require_block(size_t bytes) {
-    REQUIRE(bytes <= INT_MAX, "cut the message into smaller ones (a smaller bucket)", "a block of ", bytes,
+    REQUIRE(bytes <= INT_MAX, "split the message, for example by a smaller bucket", "a block of ", bytes,
             " bytes is more than MPI can count (", INT_MAX, ")");
   }
 
@@ -151,8 +152,8 @@ class MpiTransport final : public Transport {
       call(values.data() + at, static_cast<int>(std::min(chunk, values.size() - at)));
   }
 
-  // The result has the same bits on every rank: floating-point addition commutes, and the algorithms of both libraries
-  // pair the ranks' parts in the same tree on all of them, or compute each element on one rank only.
+  // The result has the same bits on every rank: floating-point addition is commutative. The algorithms of both
+  // libraries add the ranks' parts in the same tree on all ranks, or compute each element on one rank only.
   template <class T>
   void all_reduce(std::span<T> values, MPI_Datatype type, MPI_Op op) {
     for_chunks(values,

@@ -1,5 +1,5 @@
-// Collectives by NCCL. The communicator does not block: a call that must wait for peers, as the first ones do, says
-// "in progress" and is asked again until the deadline, so that a lost peer is an Error and no hang.
+// Collectives by NCCL. The communicator does not block. A call that must wait for peers returns "in progress" and its
+// state is polled until the deadline, so a lost peer causes an Error and not a hang.
 #include <chrono>
 #include <exception>
 #include <thread>
@@ -12,7 +12,7 @@ namespace octet {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr auto pause = std::chrono::microseconds(20);  // between two questions
+constexpr auto pause = std::chrono::microseconds(20);  // between two polls
 
 class NcclCollectives final : public DeviceCollectives {
  public:
@@ -35,7 +35,7 @@ class NcclCollectives final : public DeviceCollectives {
     settle(library_.init(&communicator_, size_, id, rank_, &config));
     started_ = true;
   }
-  // Peers may be gone when an exception is on its way out of this rank: then nothing collective may be called.
+  // If an exception is unwinding the stack, peers may be lost, so no collective may be called.
   ~NcclCollectives() override {
     if (communicator_ == nullptr) return;
     before_end_();
@@ -53,7 +53,7 @@ class NcclCollectives final : public DeviceCollectives {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
 
-  // Each element is summed once, in an order that depends on its place, and the result is sent to all ranks.
+  // Each element is summed once, in an order that depends on its position. All ranks receive that result.
   void all_reduce_sum(std::span<float> values) override { all_reduce(values, ncclSum); }
   void all_reduce_max(std::span<float> values) override { all_reduce(values, ncclMax); }
 
@@ -64,7 +64,8 @@ class NcclCollectives final : public DeviceCollectives {
             " bytes");
     begin("ncclSend and ncclRecv");
     settle(library_.group_start());
-    // A group that was opened has to end before the communicator can be given up, so its calls are judged behind it.
+    // The group must be closed before the communicator can be aborted, so the results of its calls are checked
+    // afterwards.
     ncclResult_t accepted = ncclSuccess;
     const auto judge_later = [&](ncclResult_t result) {
       if (accepted == ncclSuccess && result != ncclInProgress) accepted = result;
@@ -92,7 +93,7 @@ class NcclCollectives final : public DeviceCollectives {
     require_alive();
     for (const Clock::time_point start = Clock::now();; std::this_thread::sleep_for(pause)) {
       const bool over = done();
-      require_accepted(state());  // also when it is over: a call that failed leaves no sums
+      require_accepted(state());  // also after the last call, since a failed call leaves no valid sums
       if (over) return;
       if (late(start)) give_up();
     }
@@ -122,9 +123,9 @@ class NcclCollectives final : public DeviceCollectives {
   }
   void require_alive() const {
     REQUIRE(communicator_ != nullptr, "start again from the last checkpoint", "rank ", rank_,
-            ": NCCL was given up after ", call_, " failed");
+            ": NCCL was aborted after ", call_, " failed");
   }
-  // Until the work of a call stands in the stream; what comes next in the stream would otherwise overtake it.
+  // Waits until the work of a call is enqueued in the stream. Work that is enqueued later would otherwise overtake it.
   void settle(ncclResult_t result) {
     for (const Clock::time_point start = Clock::now(); result == ncclInProgress; result = state()) {
       if (late(start)) give_up();
@@ -139,17 +140,18 @@ class NcclCollectives final : public DeviceCollectives {
         say(library_.error_string(result), more != nullptr && *more != 0 ? say(" (", more, ")") : std::string());
     abort();
     REQUIRE_USAGE(started_ || result != ncclInvalidUsage,
-                  "give every rank a GPU of its own: no more ranks on a machine than it has GPUs, or set "
+                  "start no more ranks on a machine than it has GPUs, or set "
                   "comm.transport: mpi",
-                  "rank ", rank_, ": NCCL refuses these ranks, as it does when two share one GPU: ", why);
-    REQUIRE(false,
-            "look for the first rank that failed; a lost peer or network ends a job: start again from its checkpoint",
-            "rank ", rank_, ": ", call_, " failed: ", why);
+                  "rank ", rank_, ": NCCL rejects these ranks, for example because two share one GPU: ", why);
+    REQUIRE(
+        false,
+        "look for the first rank that failed; if a peer or the network was lost, start again from the last checkpoint",
+        "rank ", rank_, ": ", call_, " failed: ", why);
   }
   [[noreturn]] void give_up() {
     abort();
     throw Error(__FILE__, __LINE__, say("rank ", rank_, ": ", call_, " has not ended after ", timeout_, " s"),
-                "look for the rank that stands still or is gone; comm.timeout_seconds is the limit");
+                "look for the rank that hangs or is lost; comm.timeout_seconds is the limit");
   }
   void abort() {
     if (communicator_ == nullptr) return;
@@ -163,9 +165,9 @@ class NcclCollectives final : public DeviceCollectives {
   const double timeout_;
   const std::function<void()> before_end_;
   const int rank_, size_;
-  ncclComm_t communicator_ = nullptr;  // null: given up
+  ncclComm_t communicator_ = nullptr;  // null: aborted
   bool started_ = false;
-  const char* call_ = "";  // the last one
+  const char* call_ = "";  // the last call
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// NCCL: how the GPUs of ranks talk, without the host's memory. The library is looked for when a job asks for it, so
-// that octet starts on machines without it; a build without <nccl.h> says so (nccl_absent.cpp).
+// NCCL connects the GPUs of the ranks without host memory. The library is loaded only if a job needs it, so octet
+// starts on machines without it. A build without <nccl.h> has nccl_absent.cpp instead.
 #pragma once
 #include <memory>
 #include <string>
@@ -9,12 +9,12 @@
 
 namespace octet {
 
-// Why this process cannot use NCCL; empty when it can.
+// The reason why this process cannot use NCCL; empty if it can.
 std::string nccl_obstacle();
 
-// Collective. stream: the cudaStream_t of this rank's GPU that all calls work on. timeout in seconds, 0: never; what a
-// call or its peers may take. before_end: called before NCCL ends, in good order or not; must drop every record of the
-// stream (CUDA graphs), for which NCCL would wait without end. UsageError: an obstacle, or two ranks on one GPU.
+// Collective. stream: the cudaStream_t of this rank's GPU for all calls. timeout: limit of a call in seconds; 0: none.
+// before_end: called before NCCL is finalized or aborted. It must delete all CUDA graphs recorded from the stream,
+// since NCCL would wait for them forever. UsageError: NCCL cannot be used, or two ranks share one GPU.
 std::unique_ptr<DeviceCollectives> make_nccl_collectives(Transport&, void* stream, double timeout,
                                                          std::function<void()> before_end);
 

@@ -1,4 +1,4 @@
-// Stands in for NCCL in a build without <nccl.h>.
+// Replaces nccl.cpp in a build without <nccl.h>.
 #include "comm/nccl.h"
 #include "kernels/base/error.h"
 
@@ -8,7 +8,7 @@ std::string nccl_obstacle() { return "octet was built without NCCL: its header <
 
 std::unique_ptr<DeviceCollectives> make_nccl_collectives(Transport&, void*, double, std::function<void()>) {
   throw UsageError(__FILE__, __LINE__, nccl_obstacle(),
-                   "build it where <nccl.h> lies beside CUDA's headers, or set comm.transport: mpi");
+                   "build octet with <nccl.h> beside CUDA's headers, or set comm.transport: mpi");
 }
 
 }  // namespace octet

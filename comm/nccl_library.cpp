@@ -43,11 +43,11 @@ NcclLibrary load_nccl(const char* file) {
 void require_nccl_version(const NcclLibrary& library) {
   int version = 0;
   REQUIRE_USAGE(library.get_version != nullptr && library.get_version(&version) == ncclSuccess, how_to_mend,
-                "the library that was found for NCCL does not tell its version");
-  const int minor = version / 100 % 100, major = version / 10000;  // since 2.9; 2.8.4 was 2804
+                "the NCCL library does not report its version");
+  const int minor = version / 100 % 100, major = version / 10000;  // encoding since 2.9; 2.8.4 was 2804
   REQUIRE_USAGE(version >= NCCL_VERSION(2, 14, 0), how_to_mend, "this machine's NCCL is ",
                 version < 10000 ? say("older than 2.9") : say(major, ".", minor, ".", version % 100),
-                "; octet needs 2.14, which starts without blocking");
+                "; octet needs 2.14 for non-blocking calls");
 }
 
 std::string nccl_obstacle() {

@@ -28,10 +28,10 @@ struct NcclLibrary {
   decltype(&ncclGroupEnd) group_end = nullptr;
 };
 
-// Loads `file` as the dynamic loader finds it, once for the process, and never unloads it. UsageError: it is missing,
-// or no NCCL.
+// Loads `file` through the dynamic loader, once per process, and never unloads it. UsageError: the file is missing or
+// is not NCCL.
 NcclLibrary load_nccl(const char* file);
-// UsageError below 2.14, the first that starts without blocking.
+// UsageError: NCCL is older than 2.14, the first version with non-blocking communicators.
 void require_nccl_version(const NcclLibrary&);
 
 std::unique_ptr<DeviceCollectives> make_nccl_collectives(const NcclLibrary&, Transport&, void* stream, double timeout,

@@ -5,10 +5,10 @@
 namespace octet {
 namespace {
 
-constexpr size_t shard_alignment = 64;  // bytes: shards start on cache lines
+constexpr size_t shard_alignment = 64;  // bytes; shards start on cache lines
 
-// Sites of the exchange end in 3 (Role::exchange); ranks take the place of nodes, the sum that of a rank that cannot
-// be.
+// The random streams of the exchange end in 3 (Role::exchange). Ranks take the place of nodes, and the sum has a number
+// that no rank has.
 uint32_t site_of_rank(int rank) { return static_cast<uint32_t>(rank) * 8 + 3; }
 constexpr uint32_t site_of_sum = 0xFFFFFFFBu;
 

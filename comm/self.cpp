@@ -1,4 +1,4 @@
-// One rank, no library: every collective is the identity.
+// The transport of a single rank, without a library: every collective is the identity.
 #include <cstdlib>
 #include <cstring>
 

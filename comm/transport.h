@@ -1,6 +1,6 @@
-// How ranks talk over the host's memory: thin, one file each for `self` (one rank, no library) and `mpi`. Calls are
-// collective, blocking, and made in the same order on every rank. A transport is used by one thread at a time;
-// duplicate() gives another thread its own. The algorithms are written once above it: quantized_all_reduce.h,
+// Communication between ranks through host memory. Each transport is one file: `self` (one rank, no library) and `mpi`.
+// Calls are collective and block. Every rank makes the same calls in the same order. Only one thread at a time uses a
+// transport; duplicate() gives another thread its own. The algorithms are above this interface: quantized_all_reduce.h,
 // exchange.h, agreement.h.
 #pragma once
 #include <memory>
@@ -19,15 +19,15 @@ class Transport : public Collectives {
 
   using Collectives::all_reduce_sum;
   virtual void all_reduce_sum(std::span<double>) = 0;
-  virtual void reduce_sum(std::span<int64_t>, int root) = 0;  // the result stands on root alone
+  virtual void reduce_sum(std::span<int64_t>, int root) = 0;  // only root gets the result
   virtual void broadcast(std::span<std::byte>, int root) = 0;
   virtual void barrier() = 0;
-  // Ends the whole job at once with this exit code (MPI_Abort); never returns.
+  // Ends the whole job at once with this exit code (MPI_Abort). Never returns.
   [[noreturn]] virtual void abort(int code) noexcept = 0;
 };
 
-// Chooses by what started the process: `mpi` under mpirun or srun, else `self`. Refuses (exit code 78) a launcher whose
-// size differs from the library's: N worlds of one rank would all write the same checkpoint.
+// Returns `mpi` if mpirun or srun started the process, else `self`. Exits with code 78 if the launcher and the MPI
+// library report different numbers of ranks: N jobs of one rank would all write the same checkpoint.
 std::unique_ptr<Transport> make_transport(int* argc, char*** argv);
 
 }  // namespace octet

@@ -5,8 +5,8 @@
 namespace octet {
 
 std::unique_ptr<Transport> make_self_transport();
-// Starts the MPI library, which may happen once in a process; more communicators come from duplicate(). The library
-// ends with the last of them.
+// Starts the MPI library. This is allowed once per process; duplicate() creates further communicators. The library is
+// finalized with the last one.
 std::unique_ptr<Transport> make_mpi_transport(int* argc, char*** argv);
 
 }  // namespace octet

@@ -15,7 +15,8 @@ Watchdog::Watchdog(double timeout, int rank, std::string host, std::function<voi
       rank_(rank),
       host_(std::move(host)),
       abort_(std::move(abort)) {
-  REQUIRE(timeout >= 0 && timeout < 1e9, "give seconds, or 0 for no watchdog", "the watchdog's timeout is ", timeout);
+  REQUIRE(timeout >= 0 && timeout < 1e9, "set it to a number of seconds, or to 0 for no watchdog",
+          "the watchdog's timeout is ", timeout);
   if (timeout > 0) thread_ = std::thread(&Watchdog::watch, this);
 }
 
@@ -36,8 +37,8 @@ void Watchdog::phase(const char* name, int64_t step, double limits) {
   beat_ = Clock::now();
 }
 
-// Heartbeats do not wake the thread; it looks now and then. Where it slept much longer than it asked to, the whole
-// process was stopped (a suspended job, say): nobody hung, and that time does not count.
+// Heartbeats do not wake the thread; it checks at intervals. If it slept much longer than requested, the whole process
+// was suspended. That time does not count.
 void Watchdog::watch() {
   const Clock::duration nap = std::max<Clock::duration>(timeout_ / 8, std::chrono::milliseconds(1));
   std::unique_lock lock(mutex_);
@@ -51,7 +52,7 @@ void Watchdog::watch() {
       continue;
     }
     std::fprintf(stderr,
-                 "watchdog: rank %d on %s (pid %d) has stood in '%s' of step %lld for more than %g s; ending the job\n",
+                 "watchdog: rank %d on %s (pid %d) has been in '%s' of step %lld for more than %g s; ending the job\n",
                  rank_, host_.c_str(), static_cast<int>(getpid()), name_, static_cast<long long>(step_),
                  std::chrono::duration<double>(limit).count());
     std::fflush(stderr);

@@ -1,5 +1,5 @@
-// MPI has no time-outs: one rank that hangs holds all others for ever. The watchdog of a rank that makes no progress
-// says where it stands and ends the job.
+// MPI has no timeouts: if one rank hangs, all others wait forever. If a rank makes no progress, its watchdog prints the
+// current phase and ends the job.
 #pragma once
 #include <condition_variable>
 #include <cstdint>
@@ -12,15 +12,15 @@ namespace octet {
 
 class Watchdog {
  public:
-  // abort: ends the job (Transport::abort with code 1); called from the watchdog's thread. timeout in seconds; 0:
-  // never.
+  // abort: ends the job (Transport::abort with code 1); called from the watchdog's thread. timeout: in seconds; 0:
+  // none.
   Watchdog(double timeout, int rank, std::string host, std::function<void()> abort);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
-  // A heartbeat: this rank enters `name` (a literal) of `step`. Cheap enough for every phase of every step. limits: how
-  // many times the timeout this phase may take.
+  // A heartbeat: this rank enters phase `name` of `step`. name: a string literal. A call is cheap enough for every
+  // phase of every step. limits: the phase's limit, as a multiple of the timeout.
   void phase(const char* name, int64_t step, double limits = 1);
 
  private:

@@ -1,10 +1,10 @@
 // Distribution Adaptive INT8 Quantization (Zhao et al., AAAI 2021), simulated: q(x) = round(127 clamp(x, -s, s) / s),
 // times s / 127.
 //   weight, activation  s = max |x|, rounded to nearest
-//   grad_output rounded twice: with one s for the data gradient, and with one s for each output channel for the
-//                       weight gradient ("gradient vectorized quantization"). Where the values are bell-shaped,
-//                       P(|g| > deviation) > 0.3, s = max |g|; else ("inverted T") s = (1 - k A) s of the step before
-//                       + A max |g|, k = 1, A = 0.8 ("magnitude-aware clipping")
+//   grad_output         rounded twice: with one s for the data gradient, and with one s for each output channel for the
+//                       weight gradient ("gradient vectorized quantization"). If the values are bell-shaped,
+//                       P(|g| > deviation) > 0.3, s = max |g|. Else ("inverted T") s = (1 - k A) s' + A max |g|, s' of
+//                       the step before, k = 1, A = 0.8 ("magnitude-aware clipping")
 // This follows summaries of the paper, since its authors published no code. Assumptions, where the summaries say
 // nothing: gradients are rounded stochastically, the data gradient's s follows the same rule, and s of the first step
 // is max |g|.

@@ -1,6 +1,6 @@
 // DoReFa-Net (Zhou et al., arXiv 1606.06160): W/A/G of policy.bits. With q_k(x) = round((2^k - 1) x) / (2^k - 1):
 //   weight      2 q_k(tanh(w) / (2 max |tanh w|) + 1/2) - 1                                        equation (9)
-//   activation  q_k(clip(a, 0, 1)); the gradient is 0 outside of [0, 1]                              equation (11)
+//   activation  q_k(clip(a, 0, 1)); the gradient is 0 outside of [0, 1]                            equation (11)
 //   grad_output 2 m [q_k(clip(g / (2 m) + 1/2 + N, 0, 1)) - 1/2], m = max |g| of each sample,
 //               N uniform in (-1/2, 1/2) / (2^k - 1)                                               equation (12)
 // As in the authors' code (tensorpack, examples/DoReFa-Net), the gradient of a weight is also propagated through tanh

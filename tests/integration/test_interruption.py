@@ -46,7 +46,7 @@ class Killed(Case):
         self.wait_for_step(job, "hanging", 3)
         os.kill(job.ranks()[1], signal.SIGSTOP)
         self.expect(job, "failure", seconds=25)
-        self.assertRegex(job.err, r"watchdog: rank 0 on \S+ \(pid \d+\) has stood in '[a-z ]+' of step \d+", job)
+        self.assertRegex(job.err, r"watchdog: rank 0 on \S+ \(pid \d+\) has been in '[a-z ]+' of step \d+", job)
 
 
 class Signalled(Case):

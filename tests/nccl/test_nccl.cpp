@@ -97,7 +97,7 @@ void expect_thrown(const std::function<void()>& call, const std::vector<std::str
 TEST(Nccl, WhatIsMissingIsAMistakeOfUse) {
   expect_thrown<UsageError>([] { load_nccl("libnccl_of_nobody.so.2"); },
                             {"NCCL cannot be loaded", "libnccl_of_nobody.so.2", "comm.transport: mpi"});
-  expect_thrown<UsageError>([] { require_nccl_version(load_nccl("libc.so.6")); }, {"does not tell its version"});
+  expect_thrown<UsageError>([] { require_nccl_version(load_nccl("libc.so.6")); }, {"does not report its version"});
   NcclLibrary old = working();
   const auto transport = make_self_transport();
   old.get_version = [](int* version) { return *version = 21304, ncclSuccess; };
@@ -111,7 +111,7 @@ TEST(Nccl, TwoRanksOnOneGpuAreAMistakeOfUse) {
   const auto transport = make_self_transport();
   state = ncclInvalidUsage;
   expect_thrown<UsageError>([&] { make_nccl_collectives(library, *transport, nullptr, 1, count_ended); },
-                            {"rank 0", "two share one GPU", "the reason", "a GPU of its own"});
+                            {"rank 0", "two share one GPU", "the reason", "no more ranks on a machine"});
   EXPECT_EQ(aborted, 1);
 }
 
@@ -134,8 +134,8 @@ TEST(Nccl, APeerThatIsLostEndsTheWaitAndEveryLaterCall) {
   expect_thrown<Error>([&] { nccl->wait_until([] { return true; }); },
                        {"rank 0: ncclAllReduce failed: unhandled (the reason)"});
   EXPECT_EQ(aborted, 1);
-  expect_thrown<Error>([&] { nccl->all_reduce_sum(values); }, {"NCCL was given up after ncclAllReduce failed"});
-  expect_thrown<Error>([&] { nccl->wait_until([] { return true; }); }, {"given up"});
+  expect_thrown<Error>([&] { nccl->all_reduce_sum(values); }, {"NCCL was aborted after ncclAllReduce failed"});
+  expect_thrown<Error>([&] { nccl->wait_until([] { return true; }); }, {"was aborted"});
 }
 
 TEST(Nccl, AWaitThatDoesNotEndIsAnError) {
