@@ -1,4 +1,4 @@
-// Places blocks with lifetimes in one arena: two blocks share bytes only when their lives do not overlap.
+// Places memory blocks in one arena. Two blocks share bytes only if their lifetimes do not overlap.
 #pragma once
 #include <cstddef>
 #include <vector>
@@ -7,12 +7,13 @@ namespace octet {
 
 struct MemoryBlock {
   size_t bytes = 0;
-  int first = 0, last = 0;  // the times between which the bytes must survive, inclusive
-  size_t offset = 0;        // the answer
+  int first = 0, last = 0;  // lifetime: the first and the last time at which the bytes are needed
+  size_t offset = 0;        // in the arena, in bytes; set by place_blocks()
 };
 
-// Largest blocks first, each at the lowest offset that is free for its whole life. own_slots: nothing is shared (the
-// aliasing guard: results must be bit-equal). Returns the arena's size.
+// Sets the offset of each block. The largest blocks are placed first, each at the lowest offset that is free for its
+// whole lifetime. own_slots: no two blocks share memory, which must not change any result. Returns the arena's size in
+// bytes.
 size_t place_blocks(std::vector<MemoryBlock>& blocks, bool own_slots);
 
 }  // namespace octet

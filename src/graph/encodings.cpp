@@ -7,8 +7,9 @@
 namespace octet {
 namespace {
 
-// An edge carries codes when the policy quantizes activations and nobody needs it real, itself or behind a node that
-// keeps the encoding. Consumers' outputs come later than their inputs, so the last edge is decided first.
+// An edge carries codes if the policy quantizes activations and no consumer needs f32 values. A consumer that keeps the
+// encoding of its input passes on what the consumers of its output need. Outputs have larger ids than inputs, so the
+// edges are decided from the last to the first.
 std::vector<bool> coded_edges(const Policy& policy, const std::vector<std::unique_ptr<Node>>& nodes,
                               const std::vector<int>& producer, const std::vector<std::vector<int>>& consumers) {
   std::vector<bool> codes(producer.size());
@@ -24,8 +25,8 @@ std::vector<bool> coded_edges(const Policy& policy, const std::vector<std::uniqu
   return codes;
 }
 
-// Codes are unsigned where no value is negative, where a weight gradient's sums hold the products of one image, and
-// where all edges agree whose encoding a node keeps.
+// Codes are unsigned if two conditions hold: no value is negative, and the 32-bit sums of a weight gradient can hold
+// the products of one image. A node that keeps the encoding of its inputs needs the same signedness on all its edges.
 std::vector<bool> unsigned_edges(const std::vector<std::unique_ptr<Node>>& nodes, const std::vector<Shape>& shapes,
                                  const std::vector<int>& producer) {
   std::vector<bool> positive(shapes.size());

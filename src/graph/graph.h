@@ -1,4 +1,4 @@
-// A network as coarse nodes in topological order. Models (src/models) are short functions that fill one.
+// A network as coarse nodes in topological order. The functions in src/models build graphs.
 #pragma once
 #include <memory>
 #include <optional>
@@ -23,7 +23,7 @@ struct ConvOptions {
   Extent pad = 0;
   int dilation = 1;
   int64_t groups = 1;
-  std::string norm = {};  // the norm's name; empty: none, then the convolution has a bias
+  std::string norm = {};  // the norm's name; empty: no norm, and the convolution has a bias
   Activation activation = Activation::none;
   std::optional<Edge> residual = {};  // added before the activation
   float epsilon = 1e-5f, momentum = 0.1f;
@@ -35,16 +35,16 @@ struct LinearOptions {
   Init init = Init::linear_uniform;
   std::string norm = {};
   Activation activation = Activation::none;
-  bool gives_logits = false;  // the last layer: its output is real-valued
+  bool gives_logits = false;  // the last layer: its output is f32
 };
 
 struct PoolOptions {
   int kernel = 2, stride = 2, pad = 0;
   bool max = true;
-  bool count_padding = false;  // average: padding counts as zeros, as PyTorch's default
+  bool count_padding = false;  // average pooling: the mean includes the zeros of the padding, as by default in PyTorch
 };
 
-// A network's answer, and how much the loss on it counts.
+// An output of the network with a loss, and the weight of that loss.
 struct Head {
   Edge logits;
   float weight = 1;
@@ -52,20 +52,21 @@ struct Head {
 
 class Graph {
  public:
-  // The policy chooses the nodes of convolutions, and outlives the graph.
+  // The policy chooses the nodes of convolutions. It must outlive the graph.
   explicit Graph(const Policy& policy) : policy_(policy) {}
   Edge input(int64_t height, int64_t width, int64_t channels);
   int64_t side() const { return side_; }  // the longer side of the images, in pixels
   Edge conv(const std::string& name, Edge x, const ConvOptions&);
-  // Fully connected, with a bias or a norm; it reads a whole image at once, in torchvision's order (C, H, W).
+  // A fully connected layer with a bias or a norm. It reads all pixels of an image. Its weights have torchvision's
+  // order (C, H, W).
   Edge linear(const std::string& name, Edge x, const LinearOptions&);
   Edge pool(const std::string& name, Edge x, const PoolOptions&);
   Edge global_pool(const std::string& name, Edge x);
   Edge concat(const std::string& name, const std::vector<Edge>& parts);
-  // While training, each element becomes 0 with probability `rate`, and the others grow by 1 / (1 - rate).
-  Edge dropout(const std::string& name, Edge x, float rate);  // of rate 0: x itself
-  // Cross-entropy of each head. The first head is the network's answer, whose hits are named; others count only while
-  // training.
+  // In training, each element becomes 0 with probability `rate`, and the others are multiplied by 1 / (1 - rate).
+  Edge dropout(const std::string& name, Edge x, float rate);  // rate 0: returns x
+  // Cross-entropy of each head. The first head is the network's main output; `hits` names its counts of correct
+  // answers. The other heads have a loss in training only.
   void softmax_loss(const std::vector<Head>& heads, float label_smoothing, const std::vector<std::string>& hits);
 
   std::vector<std::unique_ptr<Node>>& nodes() { return nodes_; }

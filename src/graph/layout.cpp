@@ -7,7 +7,8 @@
 namespace octet {
 namespace {
 
-// Node i runs forward at time i and backward at time 2 n - 1 - i; a block's life is a pair of such times.
+// With n nodes, node i runs forward at time i and backward at time 2 n - 1 - i. A block's lifetime is a pair of these
+// times.
 class Builder final : public Declare {
  public:
   Builder(Layout& layout, Graph& graph, Parameters& parameters, const Policy& policy, ClipCoordinator* clips,

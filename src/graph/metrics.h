@@ -1,18 +1,18 @@
-// Figures of a step or of a test.
+// The metrics of a training step or of an evaluation.
 #pragma once
 #include <string>
 #include <vector>
 
 namespace octet {
 
-// Adds over batches and ranks.
+// A sum and a count, which can be added over batches and ranks.
 struct Metric {
   std::string name;
   double sum = 0, count = 0;
 };
 using Metrics = std::vector<Metric>;
 
-// A mean, or any other number that is recorded.
+// A mean or another single number.
 struct Scalar {
   std::string name;
   double value = 0;

@@ -1,5 +1,5 @@
-// A node is coarse: forward beside backward in one file. It declares its memory before the first step and never
-// allocates afterwards.
+// A node is a coarse operation, such as a convolution with norm, activation and encoding. Its forward and backward are
+// in one file. It declares its memory before the first step and never allocates afterwards.
 #pragma once
 #include <chrono>
 #include <string>
@@ -12,13 +12,13 @@
 
 namespace octet {
 
-struct Edge {  // a value between nodes
+struct Edge {  // a tensor between nodes
   int id = -1;
 };
-struct Slot {  // memory of a node's own
+struct Slot {  // memory that one node uses
   int id = -1;
 };
-enum class Need : uint8_t { forward, backward, both };  // when a slot's bytes must survive
+enum class Need : uint8_t { forward, backward, both };  // the passes that need a slot's bytes
 
 enum class Phase : uint8_t {
   data_wait,
@@ -35,7 +35,7 @@ const char* name_of(Phase);
 struct PhaseTimes {
   double seconds[static_cast<int>(Phase::count)] = {};
 };
-// Adds the time of its scope to one phase; does nothing without a PhaseTimes.
+// Adds the time of its scope to one phase. Does nothing if `times` is null.
 class Timed {
  public:
   Timed(PhaseTimes* times, Phase phase) : times_(times), phase_(phase) {
@@ -55,41 +55,41 @@ class Timed {
   std::chrono::steady_clock::time_point start_;
 };
 
-// Where the plan put things. An address look-up is an index and an addition.
+// The addresses of all tensors of a plan.
 struct Memory {
-  std::vector<Tensor> slots;      // no data: the plan never runs backward, which alone uses it
+  std::vector<Tensor> slots;      // no data: only backward uses it, and the plan has no backward
   std::vector<QTensor> values;    // by edge
-  std::vector<Tensor> gradients;  // by edge; no data: no node needs it
+  std::vector<Tensor> gradients;  // by edge; no data: no node needs this gradient
   std::vector<bool> written;      // by edge: this step has already written a gradient there
   std::vector<void*> inputs;      // by Declare::input()
   LossReport* losses = nullptr;   // by Declare::loss(); on the device
 };
 
-// What a step has to do at least, whatever the kernels. Bytes are those read and written if each pass moves each of its
-// operands once.
+// The least work of a step, independent of the kernels. Bytes are read or written; each pass moves each of its operands
+// once.
 struct Work {
-  int64_t products = 0, real_products = 0;  // multiply-adds of all convolution passes, and those of f32 ones
+  int64_t products = 0, real_products = 0;  // multiply-adds of all convolution passes, and of the f32 passes among them
   int64_t convolution_bytes = 0;
-  int64_t pass_bytes = 0;    // norm, residual, activation, encoding, and their backward
-  int64_t update_bytes = 0;  // of weights, and their encoding
+  int64_t pass_bytes = 0;    // norm, residual, activation and encoding, forward and backward
+  int64_t update_bytes = 0;  // update and encoding of weights
 };
 
-// What one step knows; passed down, never stored.
+// The context of one step. It is passed to the nodes and never stored.
 struct Step {
   Backend& backend;
   Memory& memory;
-  ClipCoordinator* clips = nullptr;  // null when the policy holds no clips
+  ClipCoordinator* clips = nullptr;  // null if the policy needs no clips
   PhaseTimes* times = nullptr;
   uint32_t index = 0;
   bool training = true;
   uint64_t seed = 0;
-  int64_t first_sample = 0;       // of this rank, in the global batch
+  int64_t first_sample = 0;       // index of this rank's first sample in the global batch
   float gradient_scale = 1;       // loss scale / global batch
   const float* images = nullptr;  // on the device
 
   QTensor value(Edge) const;
-  Tensor gradient(Edge) const;  // of this edge: complete by the time its producer runs backward
-  Into into(Edge) const;        // the first caller of a step writes, later callers add
+  Tensor gradient(Edge) const;  // gradient with respect to the edge; complete when the edge's producer runs backward
+  Into into(Edge) const;        // in each step the first caller writes, later callers add
   Tensor tensor(Slot) const;
   RngKey key(int node, Role role, int64_t elements_per_sample) const {
     return {seed, index, random_stream(node, role), static_cast<uint64_t>(first_sample * elements_per_sample),
@@ -97,14 +97,14 @@ struct Step {
   }
 };
 
-// How a loss counts, and what its figures are called.
+// The weight of a loss and the names of its metrics.
 struct LossOptions {
   float weight = 1;
-  bool training_only = false;     // an auxiliary loss: no part of the figures of a test
+  bool training_only = false;     // an auxiliary loss: evaluation does not count it
   std::vector<std::string> hits;  // names of the first LossReport::hits; empty: only the loss is reported
 };
 
-// Handed to Node::declare, once.
+// The interface through which Node::declare() reserves memory and parameters.
 class Declare {
  public:
   virtual ~Declare() = default;
@@ -116,12 +116,12 @@ class Declare {
   virtual bool needs_gradient(Edge) const = 0;
   virtual void reads_in_backward(Edge) = 0;
   virtual Slot keep(Shape, DType, Need) = 0;
-  // Memory that load() fills, outside the arena; see Memory::inputs.
+  // Reserves memory outside the arena that load() fills. Returns an index into Memory::inputs.
   virtual int input(size_t bytes) = 0;
-  // Registers a layer's gradient with the ClipCoordinator; the learning rate of its weight is scaled by what is found.
-  // -1: there is no coordinator.
+  // Registers a layer's grad_output with the ClipCoordinator, which also scales the learning rate of the layer's
+  // weight. Returns -1 if there is no coordinator.
   virtual int clip_layer(const std::string& name, int weight_param) = 0;
-  // A LossReport. The first one's count is the step's.
+  // Reserves a LossReport and returns its index. The count of the first report is the number of samples of the step.
   virtual int loss(const LossOptions&) = 0;
 };
 
@@ -132,22 +132,24 @@ class Node {
   virtual ~Node() = default;
 
   virtual std::string kind() const = 0;  // "conv 3x3/2", for `octet plan`
-  // Checks the inputs; shapes hold for the plan's batch.
+  // Checks the shapes of the inputs and returns the output's. Shapes include the plan's batch.
   virtual Shape output_shape(const std::vector<Shape>& inputs) = 0;
-  virtual bool reads_real(const Policy&, Edge) const { return false; }  // that input must be real-valued
-  virtual bool keeps_encoding() const { return false; }                 // its output is encoded as its inputs are
-  virtual bool never_negative() const { return false; }                 // its output, whatever its inputs are
-  virtual bool writes_real() const { return false; }                    // its output is real-valued, whatever reads it
-  virtual bool writes_gradient_forward() const { return false; }        // a loss: forward writes its inputs' gradients
+  virtual bool reads_real(const Policy&, Edge) const { return false; }  // this input must be f32
+  virtual bool keeps_encoding() const { return false; }                 // the output has the encoding of the inputs
+  virtual bool never_negative() const { return false; }                 // the output is >= 0 for any input
+  virtual bool writes_real() const { return false; }                    // the output is f32 for any consumer
+  virtual bool writes_gradient_forward() const { return false; }  // a loss: forward writes the gradients of its inputs
   virtual void declare(Declare&) = 0;
-  virtual void bind(Parameters&) {}  // after the parameters are allocated
-  // Before forward, outside Backend::run(): checks the targets and brings them to the device.
+  virtual void bind(Parameters&) {}  // called after the parameters are allocated
+  // Runs before forward, outside Backend::run(). Checks the targets and copies them to the device.
   virtual void load(const Targets&, Step&) {}
   virtual void forward(Step&) = 0;
   virtual void backward(Step&) = 0;
-  virtual void update_statistics(Step&) {}  // after a step that was not skipped
+  virtual void update_statistics(Step&) {}  // called after a step that was not skipped
   virtual Work work(const Memory&) const { return {}; }
-  virtual Tensor watched(const Step&) const { return {}; }  // forward's first result, searched for non-finite numbers
+  virtual Tensor watched(const Step&) const {
+    return {};
+  }  // the first result of forward, which is searched for non-finite values
 
   const std::string& name() const { return name_; }
   const std::vector<Edge>& inputs() const { return inputs_; }

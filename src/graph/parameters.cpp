@@ -13,7 +13,7 @@ size_t aligned_codes(const Param& param) {
   return (size_t(param.shape.elements()) + code_alignment - 1) / code_alignment * code_alignment;
 }
 
-// Numbers of one parameter's elements, from the counter (seed, stream, element).
+// Random initial values of one parameter's elements. The random counter is (seed, stream, element).
 struct InitialValues {
   uint64_t seed;
   uint32_t stream;
@@ -22,7 +22,8 @@ struct InitialValues {
     return philox(uint64_t(element) * 4 + uint64_t(block), 0, stream, seed);
   }
   static double uniform(uint32_t word) { return (double(word) + 0.5) / 4294967296.0; }
-  // The sum of twelve uniform numbers less six (Irwin-Hall): exact in binary arithmetic, so the same on every machine.
+  // The sum of twelve uniform numbers minus six (Irwin-Hall) approximates a normal distribution. Binary arithmetic
+  // computes it exactly, so it is the same on every machine.
   double normal(int64_t element) const {
     double sum = -6;
     for (int block = 0; block < 3; ++block)
@@ -52,7 +53,7 @@ struct InitialValues {
 Parameters::Parameters(const Policy& policy, Backend& backend) : policy_(policy), backend_(backend) {}
 Parameters::~Parameters() = default;
 
-// Whether the state lacks it so far.
+// Checks that this plan declares the name once. Returns true if the plan is the first, which defines the state.
 bool Parameters::first_of_plan(const std::string& name) {
   REQUIRE(declared_now_.insert(name).second, "give every layer its own name", "two parameters are named ", name);
   return !ordered_;
@@ -65,7 +66,8 @@ int Parameters::declare(const Param& wanted) {
   }
   const auto known = param_index_.find(wanted.name);
   REQUIRE(known != param_index_.end() && param(known->second).shape == wanted.shape, "build both plans by one function",
-          "a second plan declares parameter ", wanted.name, ", which the first has not, or in another shape");
+          "a second plan declares parameter ", wanted.name,
+          ", which the first plan lacks or declares with another shape");
   return known->second;
 }
 
@@ -77,7 +79,7 @@ int Parameters::declare_statistic(const Statistic& wanted) {
   const auto known = statistic_index_.find(wanted.name);
   REQUIRE(known != statistic_index_.end() && statistic(known->second).shape == wanted.tensor.shape,
           "build both plans by one function", "a second plan declares statistic ", wanted.name,
-          ", which the first has not, or in another shape");
+          ", which the first plan lacks or declares with another shape");
   return known->second;
 }
 
@@ -92,7 +94,8 @@ void Parameters::scale_learning_rate(int declared, const float* scale) {
   (ordered_ ? param(declared) : params_[size_t(declared)]).lr_scale = scale;
 }
 
-// Backward order: the last node's parameters first; within a node norm parameters and bias before the weight.
+// Sorts the parameters into backward order: the last node's parameters come first. Within a node norm parameters and
+// biases precede the weight.
 void Parameters::end_plan() {
   if (ordered_) return;
   ordered_ = true;
@@ -163,7 +166,8 @@ void Parameters::initialize(uint64_t seed) {
   for (const Param& param : params_) names.push_back(param.name);
   std::sort(names.begin(), names.end());
   for (Param& param : params_) {
-    // By name: a parameter's values do not depend on its place. Beyond the streams of nodes and updates.
+    // The stream follows from the name, so a parameter's values do not depend on its position. The high bit keeps it
+    // apart from the streams of nodes and updates.
     const auto place = std::lower_bound(names.begin(), names.end(), param.name) - names.begin();
     const InitialValues values{seed, uint32_t(place) | 0x80000000u};
     const Shape& shape = param.shape;

@@ -1,5 +1,5 @@
-// A network's state, whatever batch it runs on: parameters with their gradients and velocities, the codes that layers
-// compute with, and the running statistics of norms. Several plans share one state.
+// A network's state, which does not depend on the batch size: parameters with their gradients and velocities, encoded
+// weights, and the running statistics of norms. Several plans share one state.
 #pragma once
 #include <map>
 #include <memory>
@@ -25,12 +25,12 @@ struct Param {
   ParamKind kind = ParamKind::conv_weight;
   Shape shape;  // weights OHWI; others (1, 1, 1, C)
   Init init = Init::zero;
-  bool full_precision = false;  // as in UpdateContext
+  bool full_precision = false;  // see UpdateContext
   int node = 0;
-  Encoding encoding = {};           // s8: the layer computes with `codes`, which each step encodes from `master`
-  const float* lr_scale = nullptr;  // kept by the ClipCoordinator; null means 1
+  Encoding encoding = {};           // s8: the layer computes with `codes`; each step encodes `master` into them
+  const float* lr_scale = nullptr;  // owned by the ClipCoordinator; null means 1
 
-  size_t offset = 0;                                 // in the flat buffers, which lie in backward order
+  size_t offset = 0;  // in floats, in the flat buffers; parameters are in backward order
   Tensor master = {}, gradient = {}, velocity = {};  // f32 views of the flat buffers
   QTensor codes = {};
 
@@ -42,7 +42,7 @@ struct Statistic {
   std::string name;
   Tensor tensor;               // (1, 1, 1, C) f32
   float initial = 0;           // value of every element before step 1
-  bool training_only = false;  // evaluation does not read it: in checkpoints, not in files of weights
+  bool training_only = false;  // saved in checkpoints only, since evaluation does not read it
 };
 
 class Parameters {
@@ -50,20 +50,23 @@ class Parameters {
   Parameters(const Policy&, Backend&);
   ~Parameters();
 
-  // A plan declares between begin_plan() and end_plan(). The first plan's declarations make the state; the others must
-  // declare the same names and shapes, else an Error names the first that differs. Each call returns an index.
+  // Each plan declares its parameters between begin_plan() and end_plan(). The first plan defines the state. The others
+  // must declare the same names and shapes, else an Error names the first difference. Each declare function returns an
+  // index.
   void begin_plan() { declared_now_.clear(); }
   int declare(const Param&);
   int declare_statistic(const Statistic&);
-  // Room for (2 * channels) floats that all ranks average after backward: a norm's batch mean and variance.
+  // Reserves (2 * channels) floats for a norm's batch mean and variance, which are averaged over the ranks after
+  // backward.
   int declare_moments(const std::string& name, int64_t channels);
   // The learning rate of a declared weight is multiplied by *scale in each step.
   void scale_learning_rate(int declared, const float* scale);
   void end_plan();
 
-  // After all plans have declared. training: false: without gradients and velocities.
+  // Called after all plans have declared. training = false: allocates no gradients and velocities.
   void allocate(bool training);
-  // Fills masters by each parameter's Init, a function of (seed, parameter, element), and sets velocities to 0.
+  // Sets the masters according to each parameter's Init and the velocities to 0. Random values are a function of seed,
+  // parameter and element.
   void initialize(uint64_t seed);
 
   Param& param(int declared) { return params_[position_[size_t(declared)]]; }
@@ -76,21 +79,21 @@ class Parameters {
   const std::vector<Statistic>& statistics() const { return statistics_; }
   Tensor all_moments() const { return {moments_->data(), {1, 1, 1, moment_count_}}; }
 
-  // Chooses the clips of weights of fewer than 8 bits; before encode(), outside Backend::run().
+  // Chooses the clips of weights that have fewer than 8 bits. Called before encode() and outside Backend::run().
   void choose_clips();
-  // Encodes the weights of quantized layers. seed, step: of the random bits.
+  // Encodes the weights of quantized layers. seed and step select the random bits of stochastic rounding.
   void encode(uint64_t seed, uint32_t step);
 
   std::vector<GradientSlice> slices() const;  // one per parameter, in order
   Tensor gradient_tensor() const;             // all gradients, flat, on the device
-  // All gradients, flat, for an exchange that reads the host's memory: the device's own memory, or a copy, made by the
-  // first call, that copy_gradient() fills and store_gradients() brings back.
+  // All gradients, flat, in host memory, for an exchange on the host. If the device's memory is not host memory, this
+  // is a copy that the first call allocates: copy_gradient() fills it, store_gradients() copies it back.
   std::span<float> gradients();
   void copy_gradient(size_t param);
   void store_gradients();
 
   int64_t count() const { return count_; }
-  size_t bytes(bool training) const;  // masters and codes; training: gradients and velocities too
+  size_t bytes(bool training) const;  // masters and codes, in training also gradients and velocities
 
  private:
   void bind_codes();

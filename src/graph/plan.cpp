@@ -44,9 +44,10 @@ void Plan::bind(std::span<std::byte> arena) {
   for (auto& node : graph_.nodes()) node->bind(parameters_);
 }
 
-// Known before step 1: what a device lacks, and which batch it would hold. A tenth is left to the kernels' own scratch.
+// Checks before step 1 that the device has enough memory, else says which batch would fit. A tenth of the memory is
+// left for the kernels' scratch buffers.
 static void require_memory(Backend& backend, const Parameters& parameters, std::span<Plan* const> plans, size_t arena) {
-  // Images of each plan, and of the next training step on their way.
+  // Images of each plan, and those of the next training step, which are uploaded in advance.
   double images = 0;
   for (const Plan* plan : plans)
     if (!backend.host_memory()) images += double(plan->image_bytes()) * (plan == plans.front() ? 2 : 1);
@@ -83,7 +84,7 @@ void Plan::load(Step& step, const float* images, const Targets& targets, bool se
 
 void Plan::forward(Step& step) {
   if (options_.poison) {
-    // NaN as f32 and as bf16, and one that stays NaN when it is rounded to fewer bits, as 0xFFFFFFFF might not.
+    // NaN as f32 and as bf16. It stays NaN when it is rounded to fewer bits; 0xFFFFFFFF might not.
     const std::vector<uint32_t> poison(arena_.size() / sizeof(uint32_t), 0x7FC07FC0u);
     backend_.to_device(arena_.data(), poison.data(), arena_.size());
   }
@@ -127,11 +128,11 @@ std::string Plan::first_nonfinite(Step& step) {
   for (const Param& param : parameters_.all())
     if (!backend_.all_finite(param.master)) return param.name;
   for (auto& node : graph_.nodes()) {
-    node->forward(step);  // backward may have written over what it kept
+    node->forward(step);  // again, since backward may have overwritten the result
     const Tensor watched = node->watched(step);
     if (watched && !backend_.all_finite(watched)) return node->name();
   }
-  for (const Param& param : parameters_.all())  // in backward order: the first is where it began
+  for (const Param& param : parameters_.all())  // in backward order: the first one is the origin
     if (!backend_.all_finite(param.gradient)) return "gradient of " + param.name;
   return {};
 }
@@ -146,7 +147,8 @@ Work Plan::work() const {
     work.pass_bytes += part.pass_bytes;
   }
   for (const Param& param : parameters_.all()) {
-    work.update_bytes += 5 * int64_t(param.master.bytes());  // master, gradient, velocity; master and velocity written
+    work.update_bytes +=
+        5 * int64_t(param.master.bytes());  // reads master, gradient, velocity; writes master, velocity
     if (param.encoding.quantized()) work.update_bytes += int64_t(param.master.bytes() + param.codes.values.bytes());
   }
   return work;

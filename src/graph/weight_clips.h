@@ -1,6 +1,7 @@
-// Clips of weights of fewer than 8 bits, where a range of the largest magnitude would round most weights to 0. The
-// paper leaves their clip open: "a clipping value c in (0, max(|l|, |u|)]" (equation 1). Here it is the clip with the
-// smallest cosine distance (equation 7) between the weights and their codes, the paper's criterion for gradients.
+// Clips of weights that have fewer than 8 bits. With the largest magnitude as range most of these weights would be
+// rounded to 0. The paper does not say how to choose the clip: "a clipping value c in (0, max(|l|, |u|)]" (equation 1).
+// Here it is the clip with the smallest cosine distance (equation 7) between weights and codes, which is the paper's
+// criterion for gradients.
 #pragma once
 #include <memory>
 #include <vector>
@@ -11,10 +12,11 @@ namespace octet {
 
 class WeightClips {
  public:
-  // Gives a clip to every parameter whose encoding has Range::held without a value. The parameters outlive this.
+  // Gives a clip to every parameter whose encoding has Range::held without a value. The parameters must outlive this
+  // object.
   WeightClips(Backend&, std::vector<Param>&);
-  // Chooses from the weights as they are now; ranks with the same weights choose the same. Overwrites the codes. Waits
-  // for the device.
+  // Chooses the clips from the current weights. Ranks with equal weights choose equal clips. Overwrites the codes.
+  // Waits for the device.
   void choose();
 
  private:

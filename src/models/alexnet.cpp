@@ -1,19 +1,19 @@
-// AlexNet as torchvision has it ("One weird trick", Krizhevsky 2014), and with a norm after each layer but the last, as
-// DoReFa's recipe has it: the form whose accuracy the paper's full-precision figure fits. With norms there is no
-// dropout.
+// Two forms of AlexNet. `alexnet` is torchvision's network ("One weird trick", Krizhevsky 2014). `alexnet_bn` has a
+// norm after each layer but the last, and no dropout, as in DoReFa's recipe. The paper's full-precision accuracy
+// matches the form with norms.
 #include "src/models/models.h"
 
 namespace octet {
 namespace {
 
-// 224 pixels: torchvision's network, whose adaptive pool is the identity there. Up to 64 pixels: a first layer of 5x5
-// with stride 2, and the linear layers read what the last pool leaves.
+// 224 pixels: torchvision's network. Its adaptive pool is the identity at this size. Up to 64 pixels: the first layer
+// is 5x5 with stride 2, and the first linear layer reads the output of the last pool.
 std::vector<Head> build(Graph& graph, Edge x, bool norm, const Config::Model& model) {
   const int64_t side = graph.side();
   const bool small = side <= 64;
   REQUIRE_USAGE(small || output_extent(side, 11, 4, 2) == 55, "set data.image_size to 224, or to 64 or less",
                 model.name, " takes images of 224 pixels or at most 64, not ", side);
-  // torchvision counts activations and pools, and its norms, among the layers.
+  // The index in a name counts activations, pools and norms too, as in torchvision.
   int index = 0;
   const auto conv = [&](int64_t out, Extent kernel, int stride, Extent pad, bool pooled) {
     const std::string name = "features." + std::to_string(index);

@@ -24,7 +24,7 @@ struct Inception {
   }
   Edge halved(const std::string& name, Edge x) { return graph.pool(name + ".pool", x, {.kernel = 3, .stride = 2}); }
 
-  // Figure 5: the 5x5 convolution as two of 3x3 (torchvision keeps one of 5x5 beside them).
+  // Figure 5 replaces a 5x5 convolution by two of 3x3. Like torchvision's, this block has a branch of each kind.
   Edge a(const std::string& name, Edge x, int64_t pooled) {
     const Edge one = conv(name + ".branch1x1", x, 64, 1);
     const Edge five = conv(name + ".branch5x5_2", conv(name + ".branch5x5_1", x, 48, 1), 64, 5, 1, 2);
@@ -33,7 +33,7 @@ struct Inception {
     three = conv(name + ".branch3x3dbl_3", three, 96, 3, 1, 1);
     return graph.concat(name, {one, five, three, pool_branch(name, x, pooled)});
   }
-  // Figure 10: half the size.
+  // Figure 10: halves height and width.
   Edge b(const std::string& name, Edge x) {
     const Edge three = conv(name + ".branch3x3", x, 384, 3, 2);
     Edge twice = conv(name + ".branch3x3dbl_1", x, 64, 1);
@@ -41,7 +41,7 @@ struct Inception {
     twice = conv(name + ".branch3x3dbl_3", twice, 96, 3, 2);
     return graph.concat(name, {three, twice, halved(name, x)});
   }
-  // Figure 6: 7x7 as 1x7 and 7x1.
+  // Figure 6: a 7x7 convolution as 1x7 and 7x1.
   Edge c(const std::string& name, Edge x, int64_t width) {
     const Extent row{1, 7}, column{7, 1}, row_pad{0, 3}, column_pad{3, 0};
     const Edge one = conv(name + ".branch1x1", x, 192, 1);
@@ -63,7 +63,7 @@ struct Inception {
     seven = conv(name + ".branch7x7x3_4", seven, 192, 3, 2);
     return graph.concat(name, {three, seven, halved(name, x)});
   }
-  // Figure 7: 3x3 as 1x3 beside 3x1.
+  // Figure 7: a 3x3 convolution as 1x3 and 3x1 in parallel.
   Edge e(const std::string& name, Edge x) {
     const Extent row{1, 3}, column{3, 1}, row_pad{0, 1}, column_pad{1, 0};
     const Edge one = conv(name + ".branch1x1", x, 320, 1);
@@ -77,8 +77,8 @@ struct Inception {
     return graph.concat(name, {one, three_a, three_b, twice_a, twice_b, pool_branch(name, x, 192)});
   }
 
-  // Large images shrink eightfold before the first block. Up to 64 pixels nothing is pooled (up to 32, nothing
-  // strides), as in the CIFAR forms in use.
+  // Large images shrink to an eighth before the first block. Up to 64 pixels there is no pooling, and up to 32 pixels
+  // the stem has no strides either, as in common CIFAR forms.
   Edge stem(Edge x, int64_t side) {
     const bool large = side > 64;
     x = conv("Conv2d_1a_3x3", x, 32, 3, side > 32 ? 2 : 1, large ? 0 : 1);
@@ -113,7 +113,8 @@ std::vector<Head> inception_v3(Graph& graph, Edge x, const Config::Model& model)
   x = net.c("Mixed_6d", x, 160);
   x = net.c("Mixed_6e", x, 192);
   std::vector<Head> heads(1);
-  // The auxiliary head's 5x5 convolution needs a map of 17 pixels here: images of 299, as torchvision.
+  // The auxiliary head's 5x5 convolution needs a map of 17x17 here, which follows from images of 299 pixels, as in
+  // torchvision.
   if (side >= 299) heads.push_back({net.auxiliary(x, model.classes), float(model.auxiliary_weight)});
   x = net.d("Mixed_7a", x);
   x = net.e("Mixed_7b", x);

@@ -4,8 +4,8 @@ namespace octet {
 
 constexpr Activation relu6 = Activation::relu6;
 
-// MobileNetV2 (Sandler et al. 2018). The CIFAR form, for images up to 32 pixels, keeps the resolution in the stem and
-// in the second stage. Without torchvision's dropout of 0.2 before the classifier, which the paper does not have.
+// MobileNetV2 (Sandler et al. 2018). The CIFAR form, for images up to 32 pixels, has no stride in the stem and in the
+// second stage. The classifier has no dropout: torchvision's network has dropout 0.2 there, the paper's has none.
 std::vector<Head> mobilenet_v2(Graph& graph, Edge x, const Config::Model& model) {
   const bool cifar = graph.side() <= 32;
   struct Stage {

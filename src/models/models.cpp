@@ -6,7 +6,7 @@
 
 namespace octet {
 
-// Adding a network: its file, its name here, and a row below.
+// To add a network, write its file, declare its function here, and add a row below.
 using Build = std::vector<Head>(Graph&, Edge images, const Config::Model&);
 Build resnet20, resnet18, resnet34, resnet50, resnet101, mobilenet_v2, alexnet, alexnet_bn, inception_v3, vgg7;
 
@@ -41,8 +41,8 @@ std::vector<Head> make_model(Graph& graph, Edge images, const Config::Model& mod
   REQUIRE_USAGE(row != std::end(rows), "use one of: " + joined(model_names(), ", "), "model.name `", model.name,
                 "` is not known");
   REQUIRE_USAGE(row->drops || model.dropout == Config::Model{}.dropout || model.dropout == 0,
-                "leave it out; alexnet and inception_v3 have dropout", "model.dropout is ", model.dropout, ", but ",
-                model.name, " has none");
+                "leave it out; only alexnet and inception_v3 have dropout", "model.dropout is ", model.dropout,
+                ", but ", model.name, " has none");
   return row->build(graph, images, model);
 }
 

@@ -1,4 +1,4 @@
-// The networks, one file per family. Parameter names equal torchvision's where torchvision has the network.
+// The networks, one file per family. Parameter names are torchvision's if torchvision has the network.
 #pragma once
 #include <string>
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace octet {
 
-// Appends the network that model.name names. Some networks have a form of their own for small images. UsageError names
-// the known networks.
+// Appends the network `model.name` to the graph and returns its heads. images: the input edge. Some networks have
+// another form for small images. UsageError: the name is not known; the message lists the known ones.
 std::vector<Head> make_model(Graph&, Edge images, const Config::Model&);
 std::vector<std::string> model_names();
 

@@ -25,7 +25,7 @@ struct Residual {
                        .residual = shortcut(name, x, in, out, stride)});
   }
 
-  // 1x1, 3x3 with the stride, 1x1 (figure 5 right; the stride as torchvision places it).
+  // 1x1, 3x3, 1x1 convolutions (figure 5 right). The 3x3 convolution has the stride, as in torchvision.
   Edge bottleneck(const std::string& name, Edge x, int64_t in, int64_t width, int stride) {
     Edge y = graph.conv(name + ".conv1", x, {.out = width, .kernel = 1, .norm = name + ".bn1", .activation = relu});
     y = graph.conv(name + ".conv2", y,
@@ -47,7 +47,7 @@ struct Residual {
   }
 };
 
-// ResNet for CIFAR, 6 n + 2 layers (section 4.2 of He et al. 2016), with projection shortcuts.
+// ResNet for CIFAR with 6 n + 2 layers (He et al. 2016, section 4.2) and projection shortcuts.
 std::vector<Head> cifar(Graph& graph, Edge x, int n, int64_t classes) {
   Residual residual{graph};
   x = graph.conv("conv1", x, {.out = 16, .kernel = 3, .pad = 1, .norm = "bn1", .activation = relu});

@@ -2,7 +2,7 @@
 
 namespace octet {
 
-// The network of WAGE (Wu et al. 2018, section 4.2): no norm; for images of 32 pixels.
+// The network of WAGE (Wu et al. 2018, section 4.2), for images of 32 pixels. It has no norms.
 std::vector<Head> vgg7(Graph& graph, Edge x, const Config::Model& model) {
   constexpr Activation relu = Activation::relu;
   int index = 0;

@@ -10,17 +10,17 @@
 namespace octet {
 namespace {
 
-constexpr int64_t cheap_period = 4;  // searches that far apart cost less than a twentieth of the steps between them
+constexpr int64_t cheap_period = 4;  // at this period or above, the searches cost less than 5 % of the steps
 constexpr int64_t smallest_sample =
-    65536;  // elements of this rank: their second moment is that of all within a percent or so
+    65536;  // elements per rank: their second moment is within about 1 % of that of all elements
 
-// Sums over the bins below an index, so that the terms of any candidate clip are differences.
+// Prefix sums over the bins. The sums that a candidate clip needs are differences of these.
 struct PrefixSums {
   std::vector<double> count, first, second;  // of 1, |x|, x^2
   explicit PrefixSums(std::span<const int64_t> histogram)
       : count(histogram.size() + 1), first(histogram.size() + 1), second(histogram.size() + 1) {
     for (size_t bin = 0; bin < histogram.size(); ++bin) {
-      // Bin 0 also holds zeros and everything smaller; its values count as zero.
+      // Bin 0 also holds zeros and values below the first edge. They count as zero.
       const double middle =
           bin == 0 ? 0 : 0.5 * (double(histogram_edge(int(bin))) + double(histogram_edge(int(bin) + 1)));
       const double n = double(histogram[bin]);
@@ -36,7 +36,8 @@ double cosine_distance(double dot, double square, double rounded_square) {
   return norm > 0 ? std::max(0.0, 1 - dot / norm) : 0;
 }
 
-// Expected cosine distance (7) when values are clipped at the edge of bin `clip_bin` and rounded stochastically, ...
+// Expected cosine distance (7) if values are clipped at the lower edge of bin `clip_bin` and rounded stochastically to
+// qmax levels.
 double distance_stochastic(const PrefixSums& sums, int clip_bin, int qmax) {
   const double clip = histogram_edge(clip_bin);
   const double step = clip / qmax;
@@ -50,7 +51,7 @@ double distance_stochastic(const PrefixSums& sums, int clip_bin, int qmax) {
   return cosine_distance(dot, sums.second[last], clipped_square + noise);
 }
 
-// ... and when they are rounded to the nearest of the levels step, 2 step ... clip.
+// The same if values are rounded to the nearest of the levels step, 2 step ... clip.
 double distance_nearest(const PrefixSums& sums, int clip_bin, int qmax) {
   const double step = double(histogram_edge(clip_bin)) / qmax;
   const int last = int(sums.count.size()) - 1;
@@ -179,8 +180,8 @@ void ClipCoordinator::decide(std::span<const int64_t> histograms, int first, int
     ClipChoice choice =
         choose_clip(histograms.subspan(size_t(i) * histogram_bins, histogram_bins), qmax_, candidates_, clipping_);
     choice.lr_scale = scaling_ ? learning_rate_scale(choice.cosine_distance, alpha_, beta_) : 1.0f;
-    // A gradient of zeros says nothing about the next one: a known clip stays. An unknown one becomes the smallest, so
-    // that judge() notices the first gradient that is not zero.
+    // A gradient of zeros does not tell how large the next gradient is. A known clip is kept. An unknown clip becomes
+    // the smallest one, so that judge() notices the first nonzero gradient.
     if (choice.nonzero == 0 && known(first + i)) choice.clip = choices_[first + i].clip;
     choices_[first + i] = choice;
   }
@@ -238,8 +239,8 @@ void ClipCoordinator::counts(std::span<double> into) const {
 void ClipCoordinator::judge(std::span<const double> summed) {
   for (int layer = 0; layer < layers(); ++layer) {
     shares_[layer] = summed[2 * layer + 1] > 0 ? summed[2 * layer] / summed[2 * layer + 1] : 0;
-    // The best clip of a heavy tail saturates a share itself: only what it did not foresee counts. Zeros never
-    // saturate, so a sparse gradient is judged by its other elements.
+    // The best clip of a heavy-tailed gradient already saturates some elements, so only saturation beyond the expected
+    // share forces an update. Zeros never saturate, so the limit refers to the nonzero elements.
     const ClipChoice& choice = choices_[layer];
     const double foreseen = 1e-4 * double(choice.nonzero) + 4 * double(choice.saturated);
     if (clipping_ && !observing_ && shares_[layer] > foreseen) forced_ = true;

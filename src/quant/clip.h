@@ -1,5 +1,5 @@
-// Chooses, for every layer, where its error (the paper's activation gradient g_z) is clipped, and how far its learning
-// rate is scaled down: Direction Sensitive Gradient Clipping (section 3.4), Deviation Counteractive Learning Rate
+// Chooses the clip of each layer's grad_output (the paper's activation gradient g_z) and the factor of each layer's
+// learning rate. Implements Direction Sensitive Gradient Clipping (section 3.4), Deviation Counteractive Learning Rate
 // Scaling (3.5) and Periodic Update (3.6) of "Towards Unified INT8 Training for Convolutional Neural Network" (CVPR
 // 2020).
 #pragma once
@@ -20,53 +20,55 @@ struct ClipChoice {
   float cosine_distance = 0;  // expected d_c at this clip, equation (7)
   float lr_scale = 1;         // phi(d_c), equation (8)
   float saturated = 0;        // expected share of elements beyond the clip
-  float nonzero = 1;          // share of elements that the histogram tells from zero
+  float nonzero = 1;          // share of elements above bin 0 of the histogram
 };
 
-// d_c of every candidate clip follows from a histogram of |g| over float bits, with the expected noise of stochastic
-// rounding: for |x| < s the variance is |x| s - x^2, for s <= |x| < c it is s^2 / 6, and clipped values have none.
-// Prefix sums make a candidate O(1), so `candidates` clips between 2^-6 and 1 times the largest magnitude are tried,
-// then refined to the neighbouring bin edges. search = false: evaluates the largest magnitude alone. With rounding to
-// nearest d_c is that of the codes themselves.
+// Returns the clip with the smallest d_c. histogram: (histogram_bins) counts of |g|. d_c of a clip c follows from the
+// histogram and from the expected noise of stochastic rounding with step s = c / qmax. The variance is |x| s - x^2 for
+// |x| < s and s^2 / 6 for s <= |x| < c; clipped values have none. With prefix sums a candidate costs O(1). The search
+// tries `candidates` clips between 2^-6 and 1 times the largest magnitude, then the bin edges next to the best one.
+// search = false: evaluates only the largest magnitude. With rounding to nearest, d_c is the distance of the rounded
+// values.
 ClipChoice choose_clip(std::span<const int64_t> histogram, int qmax, int candidates, bool search,
                        Rounding rounding = Rounding::stochastic);
 // phi(d_c) = max(exp(-alpha d_c), beta), equation (8).
 float learning_rate_scale(float cosine_distance, double alpha, double beta);
 
-// Histograms add, so one reduction gives rank 0 the global gradient's histogram of every layer; rank 0 decides, and
-// broadcasts one table, so every rank quantizes alike.
+// Histograms can be added. One reduction gives rank 0 every layer's histogram of the global gradient. Rank 0 decides
+// and broadcasts one table, so all ranks quantize with the same clips.
 class ClipCoordinator {
  public:
-  // The backend's memory holds what its kernels report into.
+  // Histograms and counts are in the backend's memory, where its kernels write them.
   ClipCoordinator(const Config::Policy&, Transport&, Backend&);
-  int add_layer(const std::string& name);  // while plans are built; the same layer for the same name
+  int add_layer(const std::string& name);  // called while plans are built; returns the same index for the same name
   int layers() const { return static_cast<int>(layers_.size()); }
   const std::string& name(int layer) const { return layers_[layer]; }
 
-  // Held values, in the backend's memory. A clip is 0 until it is known.
+  // Addresses of a layer's current values, in the backend's memory. A clip is 0 until it is known.
   const float* clip(int layer) const { return held_clips() + layer; }
   const float* lr_scale(int layer) const { return held_clips() + most_layers + layer; }
   bool known(int layer) const { return choices_[layer].clip > 0; }
 
-  // Steps 0, 1, 2, 4, 8 ... and every `period`, or when saturations forced it.
+  // Whether a step updates the clips: steps 0, 1, 2, 4, 8 ..., every `period` steps, and after too much saturation.
   bool due(int64_t step) const;
-  // Whether every layer's clip is known: else a step measures first, and waits for it (prime).
+  // Whether every layer's clip is known. If not, the step must call prime() before it quantizes.
   bool settled() const;
-  // What the step observed is of no use: if it was due the next step is, and clips that it primed are unknown again.
+  // Discards the observations of a skipped step. If the step was due, the next step is due instead. Clips that it
+  // primed are unknown again.
   void postpone();
-  void begin(int64_t step);  // clears what the step will observe
+  void begin(int64_t step);  // starts a step: clears histograms and counts
   bool observing() const { return observing_; }
-  // What layer's quantization pass reports into; the histogram only on a due step, of a sample where that is still
-  // large.
+  // Where a layer's quantization pass writes its counts. It fills the histogram on due steps only, from a sample if the
+  // tensor is large.
   Probe probe(int layer, int64_t elements);
-  // Collective. Decides one layer's clip at once: the first step measures before it quantizes.
+  // Collective. Decides one layer's clip at once. The first step needs this, since it has no clip yet.
   void prime(int layer);
-  // Collective, on a due step after backward: reduce, decide on rank 0, broadcast; the new clips serve the next step.
-  // False: the step was not due, nothing happened.
+  // Collective, after backward. On a due step it reduces the histograms, decides on rank 0 and broadcasts; the next
+  // step uses the new clips. Returns false and does nothing if the step was not due.
   bool update();
-  // Counts of the step just run, to be summed over ranks: {saturated, elements} per layer.
+  // Writes {saturated, elements} of the last step for each layer, to be summed over ranks. into: (2 * layers()).
   void counts(std::span<double> into) const;
-  // The sums: decides (alike on every rank) whether the next step must refresh.
+  // Decides from the summed counts whether the next step must update the clips. The result is the same on every rank.
   void judge(std::span<const double> summed);
 
   struct State {  // for checkpoints and clips.jsonl
@@ -75,13 +77,13 @@ class ClipCoordinator {
   };
   State state() const { return {choices_, forced_}; }
   void restore(const State&);
-  // Counts of |g| of the last update over all ranks, (histogram_bins) of them; rank 0 alone has them.
+  // (histogram_bins) counts of |g| at the last update, summed over all ranks. On rank 0 only.
   std::span<const int64_t> summed(int layer) const {
     return std::span(summed_).subspan(size_t(layer) * histogram_bins, histogram_bins);
   }
-  // The same by powers of two from 2^-44 (with all below) to 2^4; rank 0 alone has them.
+  // The same counts for each power of two from 2^-44 to 2^4. The first count includes smaller values. On rank 0 only.
   std::vector<int64_t> octaves(int layer) const;
-  double saturated_share(int layer) const { return shares_[layer]; }  // in the last judged step
+  double saturated_share(int layer) const { return shares_[layer]; }  // in the last step that judge() saw
 
  private:
   static constexpr int most_layers = 4096;
@@ -93,7 +95,7 @@ class ClipCoordinator {
   uint32_t* histogram(int layer) const {
     return static_cast<uint32_t*>(histograms_->data()) + int64_t{layer} * histogram_bins;
   }
-  std::vector<int64_t> histograms(int first, int count) const;  // this rank's, of some layers
+  std::vector<int64_t> histograms(int first, int count) const;  // of this rank, for `count` layers from `first` on
   void clear_histograms(int first, int count);
 
   Transport& transport_;
@@ -110,7 +112,7 @@ class ClipCoordinator {
   std::vector<int64_t> summed_;         // histograms of the last update, over all ranks
   std::vector<uint64_t> elements_;
   std::vector<double> shares_;
-  std::vector<int> primed_;  // layers, in this step
+  std::vector<int> primed_;  // layers that were primed in this step
   bool observing_ = false, forced_ = false;
 };
 

@@ -1,12 +1,13 @@
 // Distribution Adaptive INT8 Quantization (Zhao et al., AAAI 2021), simulated: q(x) = round(127 clamp(x, -s, s) / s),
 // times s / 127.
 //   weight, activation  s = max |x|, rounded to nearest
-//   grad_output         rounded twice: with one s for the data gradient, and with one for each output channel for the
-//                       weight gradient ("gradient vectorized quantization"). Where the values are bell-shaped,
-//                       P(|g| > deviation) > 0.3, s = max |g|; else ("inverted T") s = (1 - k A) s of the step before
-//                       + A max |g|, k = 1, A = 0.8 ("magnitude-aware clipping")
-// Read from summaries of the paper, whose authors published no code. Where they are silent: gradients are rounded
-// stochastically, the data gradient's s follows the same rule, s of the first step is max |g|.
+//   grad_output         rounded twice: with one s for the data gradient, and with one s for each output channel for the
+//                       weight gradient ("gradient vectorized quantization"). If the values are bell-shaped,
+//                       P(|g| > deviation) > 0.3, s = max |g|. Else ("inverted T") s = (1 - k A) s' + A max |g|, s' of
+//                       the step before, k = 1, A = 0.8 ("magnitude-aware clipping")
+// This follows summaries of the paper, since its authors published no code. Assumptions, where the summaries say
+// nothing: gradients are rounded stochastically, the data gradient's s follows the same rule, and s of the first step
+// is max |g|.
 #include <omp.h>
 
 #include <numeric>
@@ -22,7 +23,7 @@ using namespace simulated;
 constexpr double bell_share = 0.3;
 constexpr float k = 1, rate = 0.8f;  // k and A
 
-// Of a channel's values, or of all.
+// Largest magnitude and standard deviation, of one channel or of the tensor.
 struct Spread {
   float largest, deviation;
 };
@@ -37,7 +38,7 @@ std::vector<Spread> spreads_of(Tensor gradient, Shape shape) {
   return spreads;
 }
 
-// By channel, how many values are larger than its deviation.
+// For each channel, the number of values whose magnitude exceeds the channel's deviation.
 std::vector<int64_t> count_beyond(Tensor gradient, const std::vector<Spread>& spreads) {
   const int64_t channels = gradient.shape.c;
   std::vector<int64_t> beyond(spreads.size());
@@ -57,9 +58,9 @@ float clip_of(float largest, int64_t beyond, int64_t elements, float before) {
   return bell || before == 0 ? largest : (1 - k * rate) * before + rate * largest;
 }
 
-// Each channel in its own range, stochastically.
+// Rounds each channel stochastically, within its own clip.
 void round_in(const std::vector<float>& clips, Tensor gradient, const RngKey& key) {
-  std::vector<float> inverses, steps;  // from any channel on, for the values of a run
+  std::vector<float> inverses, steps;  // repeated by channel, so that a run can start at any channel
   for (size_t i = 0; i < size_t(run_length) + clips.size(); ++i) {
     inverses.push_back(inverse_scale_of(clips[i % clips.size()], 127));
     steps.push_back(scale_of(clips[i % clips.size()], 127));
@@ -86,7 +87,7 @@ class DistributionAdaptive final : public SimulatedPolicy {
     for_each(values, [=](float& x, int64_t) { x = nearest_integer(x * inverse) * step; });
   }
 
-  // Each channel's, then the tensor's.
+  // The clips of the channels, then the clip of the tensor.
   int64_t carried_clips(int64_t channels) const override { return channels + 1; }
   void round_gradient(Role role, Tensor gradient, const RngKey& key, const float* before, float* now) const override {
     const int64_t channels = gradient.shape.c, pixels = gradient.shape.pixels();

@@ -10,17 +10,17 @@
 namespace octet {
 namespace {
 
-// Values of |x| that stand for a few bins each, 16 to an octave: enough to fit with.
+// The histogram with four bins merged into one, 16 per octave, which is enough for the fits.
 struct Sample {
   std::vector<double> value, count;
-  double total = 0, mean = 0, square = 0;  // of |x|, of x^2
+  double total = 0, mean = 0, square = 0;  // number of values; means of |x| and x^2
   explicit Sample(std::span<const int64_t> histogram) {
     constexpr size_t step = 4;
     for (size_t bin = 0; bin < histogram.size(); bin += step) {
       double n = 0;
       for (size_t i = bin; i < std::min(bin + step, histogram.size()); ++i) n += double(histogram[i]);
       if (n == 0) continue;
-      // Bin 0 also holds zeros and everything smaller.
+      // Bin 0 also holds zeros and values below the first edge.
       value.push_back(bin == 0 ? 0 : double(histogram_edge(int(bin + step / 2))));
       count.push_back(n);
       total += n;
@@ -32,7 +32,7 @@ struct Sample {
   }
 };
 
-// Student's t of `freedom` degrees, stretched by `scale`; for |x|.
+// The distribution of |x| if x / scale follows Student's t with `freedom` degrees of freedom.
 struct Student {
   double freedom = 1, scale = 1;
   double log_density(double x) const {
@@ -47,8 +47,8 @@ struct Student {
   }
 };
 
-// The scale of greatest likelihood by expectation maximization: each value weighs (freedom + 1) / (freedom + (x /
-// scale)^2).
+// The scale of maximum likelihood, by expectation maximization. The weight of a value is (freedom + 1) / (freedom + (x
+// / scale)^2).
 Student student_of(const Sample& sample, double freedom) {
   Student fit{freedom, sample.mean};
   for (int i = 0; i < 60; ++i) {
@@ -58,7 +58,7 @@ Student student_of(const Sample& sample, double freedom) {
       sum += sample.count[j] * sample.value[j] * sample.value[j] * (freedom + 1) / (freedom + x * x);
     }
     const double before = fit.scale;
-    // Where most values are zeros the likelihood has no maximum: the narrower, the better.
+    // If most values are zeros the likelihood grows without bound as the scale shrinks, so the scale has a lower limit.
     fit.scale = std::max(std::sqrt(sum / sample.total), double(histogram_edge(1)));
     if (std::abs(fit.scale - before) < 1e-5 * before) break;
   }
@@ -66,7 +66,7 @@ Student student_of(const Sample& sample, double freedom) {
 }
 
 Student student_of(const Sample& sample) {
-  double low = std::log(0.2), high = std::log(200.0);  // beyond, it is Gaussian
+  double low = std::log(0.2), high = std::log(200.0);  // above 200 the distribution is practically Gaussian
   const double section = (std::sqrt(5.0) - 1) / 2;
   const auto likelihood = [&](double log_freedom) {
     return student_of(sample, std::exp(log_freedom)).log_likelihood(sample);
@@ -87,8 +87,8 @@ Student student_of(const Sample& sample) {
   return student_of(sample, std::exp((low + high) / 2));
 }
 
-// below(edge): the share of |x| below each bin's upper edge, asked for in their order. Half the difference is that of
-// x.
+// The largest difference between two cumulative distributions of x. below(edge): the fitted share of |x| below a bin's
+// upper edge, called in ascending order. The difference for x is half of that for |x|, by symmetry.
 template <class Below>
 double largest_difference(std::span<const int64_t> histogram, double total, Below below) {
   double counted = 0, largest = 0;
@@ -103,7 +103,7 @@ double largest_difference(std::span<const int64_t> histogram, double total, Belo
 
 KolmogorovSmirnov kolmogorov_smirnov(std::span<const int64_t> histogram) {
   const Sample sample(histogram);
-  if (sample.mean == 0) return {};  // nothing but zeros
+  if (sample.mean == 0) return {};  // only zeros
   KolmogorovSmirnov result;
   const double deviation = std::sqrt(sample.square);
   result.gaussian = largest_difference(histogram, sample.total,

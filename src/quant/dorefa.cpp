@@ -1,10 +1,10 @@
 // DoReFa-Net (Zhou et al., arXiv 1606.06160): W/A/G of policy.bits. With q_k(x) = round((2^k - 1) x) / (2^k - 1):
 //   weight      2 q_k(tanh(w) / (2 max |tanh w|) + 1/2) - 1                                        equation (9)
-//   activation  q_k(clip(a, 0, 1)), whose clip stops the gradient outside of [0, 1]                equation (11)
+//   activation  q_k(clip(a, 0, 1)); the gradient is 0 outside of [0, 1]                            equation (11)
 //   grad_output 2 m [q_k(clip(g / (2 m) + 1/2 + N, 0, 1)) - 1/2], m = max |g| of each sample,
 //               N uniform in (-1/2, 1/2) / (2^k - 1)                                               equation (12)
-// As in the authors' code (tensorpack, examples/DoReFa-Net), the gradient of a weight passes tanh and the maximum too.
-// Their full-precision last layer reads activations clipped to [0, 1]; here it reads them unclipped.
+// As in the authors' code (tensorpack, examples/DoReFa-Net), the gradient of a weight is also propagated through tanh
+// and the maximum. Their full-precision last layer reads activations clipped to [0, 1]; here it reads unclipped ones.
 #include <vector>
 
 #include "src/quant/simulated.h"
@@ -17,8 +17,9 @@ class DoReFa final : public SimulatedPolicy {
  public:
   explicit DoReFa(const Config::Policy& config)
       : SimulatedPolicy({.name = "dorefa"}, {.changes_activation_gradient = true}, config) {
-    REQUIRE_USAGE(!config.quantize_first, "set policy.quantize_first to false",
-                  "policy dorefa cannot quantize the first convolution: it clips what a layer reads to 0 .. 1");
+    REQUIRE_USAGE(
+        !config.quantize_first, "set policy.quantize_first to false",
+        "policy dorefa cannot quantize the first convolution, because it clips the input of a layer to [0, 1]");
   }
 
   void round(Role role, Tensor values, const RngKey& key) const override {
@@ -49,7 +50,7 @@ class DoReFa final : public SimulatedPolicy {
     });
   }
 
-  // y = t / M, t = tanh(w), M = max |t| = |t_m|: dL/dt_i = g_i / M, and for i = m less sign(t_m) sum(g t) / M^2.
+  // y = t / M, t = tanh(w), M = max |t| = |t_m|: dL/dt_i = g_i / M; for i = m, sign(t_m) sum(g t) / M^2 is subtracted.
   static void weight_backward(Tensor values, Tensor gradient) {
     const int64_t count = gradient.elements();
     std::vector<float> tanh_w(values.f32(), values.f32() + count);

@@ -1,4 +1,4 @@
-// Nothing is quantized: the baseline, on the convolutions of oneDNN or cuDNN.
+// The full-precision baseline: nothing is quantized. oneDNN or cuDNN computes the convolutions.
 #include "src/quant/policy.h"
 
 namespace octet {

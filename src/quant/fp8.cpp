@@ -1,12 +1,12 @@
 // "Training Deep Neural Networks with 8-bit Floating Point Numbers" (Wang et al., NeurIPS 2018), simulated. Numbers are
 // (sign, exponent, mantissa bits):
-//   operands    weights, activations and errors in FP8 (1, 5, 2), to nearest (section 3)
+//   operands    weights, activations and gradients in FP8 (1, 5, 2), to nearest (section 3)
 //   sums        in FP16 (1, 6, 9), in chunks of 64: kernels/cpu/conv_chunked.cpp (section 2.3, figure 3)
 //   loss        times 1000 (section 3)
 //   update      three AXPYs in FP16, rounded stochastically: g = g + decay w, v = momentum v + g, w = w - lr v
 //               (section 2.4)
-// The first and the last layer stay in full precision, as by the other policies here. The paper keeps images and the
-// last layer in FP16.
+// The first and the last layer stay in full precision, as in the other policies here. The paper uses FP16 for the
+// images and the last layer.
 #include "kernels/shared/small_float.h"
 #include "src/quant/simulated.h"
 
@@ -30,7 +30,7 @@ class Fp8 final : public SimulatedPolicy {
     const float scale = traits().loss_scale;
     const float* const g = gradient.f32();
     float* const v = velocity.f32();
-    // Three independent draws for each element, from one block of random bits.
+    // One block of random bits gives three independent draws for each element.
     for_each(w, [=](float& value, int64_t i) {
       const Random128 random = philox(uint64_t(i), key.step, key.site, key.seed);
       const auto draw = [&](int k) { return float(random.word[k] >> 8) / 16777216.0f; };

@@ -5,7 +5,7 @@
 
 namespace octet {
 
-// Adding a policy: its file, its factory's name here, and a row below.
+// To add a policy, write its file, declare its factory here, and add a row below.
 using Make = std::unique_ptr<Policy>(const Config&);
 Make make_unified_int8, make_fp32, make_dorefa, make_wage, make_wageubn, make_range_bn, make_fp8, make_psq, make_dai8;
 
@@ -14,9 +14,9 @@ namespace {
 struct Row {
   const char* name;
   Make* make;
-  std::vector<std::string_view> reads = {};  // its keys of `policy.`: a prefix each
-  bool own_update = false;                   // without Nesterov's momentum
-  bool storage = false;                      // reads the key `storage`; the others keep f32
+  std::vector<std::string_view> reads = {};  // prefixes of the keys under `policy.` that it reads
+  bool own_update = false;                   // update() supports no Nesterov momentum
+  bool storage = false;                      // supports the key `storage`; the others keep f32
 };
 
 const std::vector<Row>& rows() {
@@ -41,7 +41,7 @@ const Row& row_of(const Config& config) {
                    "use one of: " + joined(policy_names(), ", "));
 }
 
-// A key that the policy does not read would be ignored in silence.
+// A key that the policy does not read is an error; it would have no effect.
 void check_keys(const Config& config, const Row& row) {
   const auto ignored = first_difference(Config{}, config, [&](std::string_view path) {
     constexpr std::string_view section = "policy.";

@@ -1,4 +1,4 @@
-// What is quantized, and how. One file per policy; policies.cpp lists them.
+// The interface of a policy, which defines what is quantized and how. Each policy is one file; policies.cpp lists them.
 #pragma once
 #include <memory>
 #include <string>
@@ -10,7 +10,8 @@
 
 namespace octet {
 
-// What is encoded or rounded. The values are part of the layer ids of random streams, see random_stream().
+// The kinds of values that are encoded or rounded. The numbers are part of the ids of random streams, see
+// random_stream().
 enum class Role : uint8_t {
   weight = 0,
   activation = 1,
@@ -31,18 +32,18 @@ struct Position {
   bool first = false, last = false;
 };
 
-// What a policy is, as data.
+// The fixed properties of a policy.
 struct PolicyTraits {
   std::string name;
   bool quantizes = true, quantizes_first = false, quantizes_last = false;
   RealConvolution real_convolution = RealConvolution::fixed_order;  // of full-precision layers
-  bool needs_clips = false;            // the ClipCoordinator observes grad_output, and holds its clips if Range::held
-  bool on_host = false;                // reads and writes tensors itself, so they must lie in the host's memory
-  bool rounds_block_gradient = false;  // round_block_gradient() does something
+  bool needs_clips = false;  // the ClipCoordinator observes grad_output, and provides its clips if Range::held
+  bool on_host = false;      // reads and writes tensors itself, so they must lie in the host's memory
+  bool rounds_block_gradient = false;  // the policy overrides round_block_gradient()
   float loss_scale = 1;                // multiplies the gradient of the loss; update() divides by it
 };
 
-// Gradient with respect to a block's output, and what the block's forward left.
+// The gradient with respect to a block's output, and results of the block's forward.
 struct BlockGradient {
   Tensor gradient;                // f32, changed in place
   Tensor convolved = {};          // f32, the convolution's output
@@ -52,9 +53,9 @@ struct BlockGradient {
 
 struct UpdateContext {
   SgdProblem sgd;
-  bool weight = true;           // of a convolution or linear layer; false: a norm's parameter or a bias
-  bool full_precision = false;  // of a layer that the policy does not quantize; never of a norm's parameter
-  double progress = 0;          // share of the training that is done
+  bool weight = true;  // the parameter is the weight of a convolution or linear layer; false: of a norm, or a bias
+  bool full_precision = false;  // the layer is not quantized; always false for norms
+  double progress = 0;          // completed share of the training, 0 to 1
   const float* lr_scale = nullptr;
   RngKey key;
 };
@@ -66,43 +67,43 @@ class Policy {
   explicit Policy(PolicyTraits traits) : traits_(std::move(traits)) {}
   virtual ~Policy() = default;
   const PolicyTraits& traits() const { return traits_; }
-  // Whether this convolution or linear layer computes with rounded operands: codes, or simulated ones.
+  // Whether this convolution or linear layer computes with rounded operands, as codes or simulated.
   bool quantizes(Position layer) const {
     return traits_.quantizes && (!layer.first || traits_.quantizes_first) && (!layer.last || traits_.quantizes_last);
   }
 
-  // Encoding of a weight, of an activation that a quantized layer reads, or of a quantized layer's grad_output. A
-  // weight's Range::held without a value is chosen by WeightClips, a gradient's by round_block_gradient().
+  // The encoding of a weight, of an activation that a quantized layer reads, or of a quantized layer's grad_output.
+  // Range::held without a value: WeightClips chooses the clip of a weight, and round_block_gradient() that of a
+  // gradient unless the ClipCoordinator does.
   virtual Encoding encoding(Role) const = 0;
-  // Policies whose numbers are not int8 codes are simulated: null for the others.
+  // The simulation, if the policy's numbers are not int8 codes; null for the other policies.
   virtual const Simulation* simulation() const { return nullptr; }
 
-  // Sets a weight's initial value, in the host's memory; false: the layer's own is used. fan_in: input channels /
-  // groups
-  // * kernel area.
+  // Sets the initial values of a weight, in host memory. Returns false to keep the layer's initialization. fan_in:
+  // kernel area times input channels / groups.
   virtual bool initialize(Tensor /*weight*/, int64_t /*fan_in*/, bool /*full_precision*/, const RngKey&) const {
     return false;
   }
-  // Factor of a quantized weight's codes beside their scale.
+  // An extra factor of a quantized weight's codes, beside their scale.
   virtual float weight_gain(int64_t /*fan_in*/) const { return 1; }
-  // Rounds the gradient of a block's output in place. Returns the clip that encodes grad_output, where
-  // encoding(Role::grad_output) has Range::held and no ClipCoordinator holds its value.
+  // Rounds the gradient with respect to a block's output, in place. Returns the clip that encodes grad_output; it is
+  // used if encoding(Role::grad_output) has Range::held and there is no ClipCoordinator.
   virtual float round_block_gradient(const BlockGradient&, const RngKey&) const { return 0; }
   virtual void update(Backend& backend, const UpdateContext& context, Tensor w, Tensor gradient,
                       Tensor velocity) const {
     backend.sgd_update(context.sgd, w, gradient, velocity, context.lr_scale);
   }
-  // UsageError where a layer of the network does not fit the policy. pixels: of one batch, that a norm sees.
+  // UsageError: the policy does not support this layer. pixels: N * H * W of the layer's output.
   virtual void check_layer(const std::string& /*layer*/, bool /*norm*/, int64_t /*pixels*/) const {}
 
  private:
   PolicyTraits traits_;
 };
 
-// UsageError names the known policies, and the keys that the chosen one does not read.
+// UsageError: the policy is not known, or the configuration sets a key that the policy does not read.
 std::unique_ptr<Policy> make_policy(const Config&);
 std::vector<std::string> policy_names();
-// How convolution outputs are kept for the backward pass: config.storage where the policy supports it, else f32.
+// The type of convolution outputs kept for backward: config.storage if the policy supports it, else f32.
 DType storage_of(const Config&);
 
 constexpr int largest_code(int64_t bits) { return (1 << (bits - 1)) - 1; }

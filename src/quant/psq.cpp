@@ -1,13 +1,13 @@
 // The per-sample quantizer of Chen et al., "A Statistical Framework for Low-bitwidth Training of Deep Neural Networks"
 // (StatQuant, NeurIPS 2020), simulated, after the authors' code (github.com/cjf00000/StatQuant):
-//   any value   s = (max - min) / 255, round((x - min) / s) within 0..255, times s, plus min, of a range that is 1e-8
-//               wider at both ends than the values'
+//   any value   s = (max - min) / 255, round((x - min) / s) within 0..255, times s, plus min, where the range of
+//               the values is widened by 1e-8 at both ends
 //   weight      in the tensor's range, widened to hold 0, which becomes a code
 //   activation  in the tensor's range
 //   grad_output stochastic, twice: in the range of each sample for the data gradient (PSQ), and in that of each feature
 //               (channel and pixel) over the batch for the weight gradient
-// The authors quantize the first and the last layer too; here policy.quantize_first and quantize_last decide. Their
-// norms compute a rounded input and read the one before.
+// The authors also quantize the first and the last layer; here policy.quantize_first and policy.quantize_last decide.
+// Their norms compute a rounded copy of the input but read the unrounded input.
 #include <vector>
 
 #include "src/quant/simulated.h"
@@ -35,9 +35,9 @@ class PerSample final : public SimulatedPolicy {
   }
 
  private:
-  static constexpr float least_step = std::numeric_limits<float>::min();  // equal values lie at the lower end
+  static constexpr float least_step = std::numeric_limits<float>::min();  // if all values are equal, they have code 0
   static Extremes widened(Extremes range) { return {range.low - 1e-8f, range.high + 1e-8f}; }
-  // Moves the upper end so that 0 lies on the grid.
+  // Widens the range to include 0 and moves its upper end so that 0 lies on the grid.
   static Extremes with_zero(Extremes range) {
     const float low = std::min(range.low, 0.0f), high = std::max(range.high, 0.0f);
     const float zero = std::floor(-low * 255 / (high - low));

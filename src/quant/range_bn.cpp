@@ -1,19 +1,19 @@
 // Range Batch-Norm and the bifurcated gradients of Banner et al., "Scalable methods for 8-bit training of neural
 // networks" (NeurIPS 2018), simulated, after the authors' code (github.com/eladhoffer/quantized.pytorch):
 //   any value   s = (max - min) / 255, round((x - min) / s) within 0..255, times s, plus min
-//               weights and gradients: of the tensor; activations: max and min are means over the samples' own
-//   activation  stochastic (the code's QuantMeasure names the 16 chunks where `stochastic` is read, so any number but 0
-//               means yes). It matters: a channel whose values all lie within one step would be rounded to one value,
-//               and its range be 0.
-//   grad_output stochastic; only the data gradient reads it, the weight gradient reads it unrounded
+//               weights and gradients: of the tensor; activations: means over the samples of max and min
+//   activation  stochastic, since the code's QuantMeasure passes the number of chunks, 16, as `stochastic`. With
+//               rounding to nearest, a channel whose values all lie within one step would be rounded to one value and
+//               have a range of 0.
+//   grad_output stochastic, for the data gradient; the weight gradient reads it unrounded
 //               (section 5, "bifurcation")
-//   norm        (x - mean) / (C(n) (max - min)), max and min being means over 16 chunks of a channel, n pixels each;
+//   norm        (x - mean) / (C(n) (max - min)), where max and min are means over 16 chunks of n pixels each;
 //               C(n) = 0.35 / 2 (1 + sqrt(pi ln 4)) / sqrt(2 ln n); the scale, gamma and beta in 8 bits (section 3)
-// The gradient of a norm's output is rounded where it enters the block, before the ReLU's backward, but not for the
-// shortcut that ends there. For evaluation the code averages 1 / (C(n) (max - min)) over batches, a new one counting
-// 0.9, and the ranges of activations; here it is the square of C(n) (max - min), with the same 0.9, and the range is
-// the batch's. The authors quantize the first and the last layer too; here policy.quantize_first and quantize_last
-// decide.
+// The gradient of a norm's output is rounded where it enters the block, before the ReLU's backward. A shortcut that
+// ends there receives it unrounded. For evaluation the authors' code keeps running averages of 1 / (C(n) (max - min)),
+// with weight 0.9 for a new batch, and of the ranges of activations. Here the running average is of the square of C(n)
+// (max - min), with the same weight, and ranges of activations are those of the batch. The authors also quantize the
+// first and the last layer; here policy.quantize_first and policy.quantize_last decide.
 #include <numbers>
 #include <vector>
 
@@ -63,7 +63,8 @@ class RangeBn final : public SimulatedPolicy {
       round_stochastic(values, grid, key);
   }
 
-  // The norm divides by sqrt(variance + epsilon), here the range's C(n) (max - min) + epsilon.
+  // The norm node divides by sqrt(variance + epsilon). The variance is set so that this equals C(n) (max - min) +
+  // epsilon.
   void measure_norm(Tensor x, const Moments* measured, float epsilon, const RngKey& key) const override {
     round(Role::activation, x, key);
     if (measured == nullptr) return;
@@ -88,7 +89,7 @@ class RangeBn final : public SimulatedPolicy {
   void round_norm(const NormOperands& norm) const override {
     const Shape row{1, 1, 1, norm.x.shape.c};
     std::vector<float> scales(size_t(row.c));
-    // A deviation is no less than epsilon; the average over batches of such channels may come out below, by rounding.
+    // A deviation is at least epsilon. The running average may fall below by rounding, so the limit is applied again.
     for (int64_t c = 0; c < row.c; ++c)
       scales[size_t(c)] = 1 / std::sqrt(std::max(norm.variance[c] + norm.epsilon, norm.epsilon * norm.epsilon));
     for (float* values : {scales.data(), norm.gamma, norm.beta})
@@ -96,9 +97,9 @@ class RangeBn final : public SimulatedPolicy {
     for (int64_t c = 0; c < row.c; ++c) norm.variance[c] = 1 / (scales[size_t(c)] * scales[size_t(c)]) - norm.epsilon;
   }
 
-  // With r = 1 / (C (max - min) + epsilon), x^ = (x - mean) r:
-  // dL/dx = gamma r (dz - mean(dz)), and dL/dr dr/d(max) / 16 = -+ gamma d_gamma C r / 16 at each chunk's largest and
-  // smallest x.
+  // With r = 1 / (C (max - min) + epsilon) and x^ = (x - mean) r:
+  // dL/dx = gamma r (dz - mean(dz)). At each chunk's largest and smallest x a second term is added, - and + gamma
+  // d_gamma C r / 16.
   void norm_backward(const NormOperands& norm, const float* d_gamma, const float* d_beta, Tensor d_x) const override {
     const int64_t channels = norm.x.shape.c, pixels = norm.x.shape.pixels();
     std::vector<float> means(static_cast<size_t>(channels)), scales(static_cast<size_t>(channels));
@@ -131,8 +132,8 @@ class RangeBn final : public SimulatedPolicy {
     for_each_random(values, key, [=](float& x, int64_t, float u) { x = grid.round(x, u - 0.5f); });
   }
 
-  // Where each chunk's smallest and largest x of each channel lie: elements by (chunk, channel). Of equal values the
-  // first.
+  // The positions of the smallest and largest x of each chunk and channel, as elements of x. Index: (chunk, channel).
+  // Of equal values the first one is taken.
   struct Places {
     std::vector<int64_t> lowest, highest;
   };

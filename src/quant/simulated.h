@@ -1,4 +1,4 @@
-// What the simulated policies share: a base class, and the arithmetic of their numbers. S(k) = 2^(k-1).
+// The common base of the simulated policies: a base class and the arithmetic of their numbers. S(k) = 2^(k-1).
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -17,7 +17,7 @@ class SimulatedPolicy : public Policy, public Simulation {
   const Simulation* simulation() const override { return this; }
 
  protected:
-  // Policies of fixed widths refuse others.
+  // UsageError: policy.bits differs from the widths for which the policy is defined.
   void require_bits(int64_t weight, int64_t activation, int64_t gradient) const {
     const auto& bits = config_.bits;
     REQUIRE_USAGE(
@@ -41,7 +41,7 @@ class SimulatedPolicy : public Policy, public Simulation {
 namespace simulated {
 
 inline float power(int exponent) { return std::ldexp(1.0f, exponent); }
-// As std::nearbyint (ties to even), std::floor and std::clamp, in a form that compilers turn into vectors.
+// Like std::nearbyint (ties to even), std::floor and std::clamp, in a form that compilers vectorize.
 inline float nearest_integer(float x) {
   const float whole = (std::abs(x) + 8388608.0f) - 8388608.0f;
   return std::abs(x) < 8388608.0f ? std::copysign(whole, x) : x;
@@ -65,10 +65,10 @@ inline float clip(float x, int bits) {
 // Shift(x) = 2^round(log2 x); 1 for x = 0, which has no gradient to scale.
 inline float shift(float x) { return x > 0 ? power(int(std::nearbyint(std::log2(x)))) : 1.0f; }
 
-// Loops. Functions are copied, and should hold what they read by value: floats behind a reference might be those that
-// the loop writes.
+// Loops over elements. Lambdas should capture by value: the compiler must assume that a float behind a reference may
+// alias the floats that the loop writes.
 template <class F>
-void for_runs(int64_t count, int64_t length, F f) {  // f(begin, end), on several threads
+void for_runs(int64_t count, int64_t length, F f) {  // calls f(begin, end) on several threads
 #pragma omp parallel for firstprivate(f)
   for (int64_t run = 0; run < (count + length - 1) / length; ++run)
     f(run * length, std::min((run + 1) * length, count));
@@ -85,7 +85,7 @@ void for_each(Tensor tensor, F f) {
   for_runs(tensor.elements(), run_length, [=](int64_t begin, int64_t end) { each(values, begin, end, f); });
 }
 
-// f(value&, element, uniform): a number in (0, 1) of random_bits16 for each element.
+// f(value&, element, uniform). uniform: a random number in (0, 1) for each element, from the bits of random_bits16().
 template <class F>
 void each_random(float* values, int64_t begin, int64_t end, const RngKey& key, F f) {
   while (begin < end) {
@@ -117,10 +117,10 @@ inline float absmax(const float* values, int64_t count) {
 }
 inline float absmax(Tensor tensor) { return absmax(tensor.f32(), tensor.elements()); }
 
-// The affine 8-bit grid of some range: code * step + low, codes 0 to 255.
+// An affine 8-bit grid: values are code * step + low, with codes 0 to 255.
 struct AffineGrid {
   float low, step;
-  // noise: what is added to the code before it is rounded to the nearest.
+  // noise: added to the code before it is rounded to nearest.
   float round(float x, float noise = 0) const {
     return nearest_integer(clamp((x - low) / step + noise, 0, 255)) * step + low;
   }

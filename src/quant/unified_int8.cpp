@@ -1,6 +1,6 @@
-// The paper's policy: symmetric uniform int8 weights, activations and gradients (equation 1). Rounding is to the
-// nearest in the forward pass, stochastic for gradients (equation 3). Gradients are clipped where the ClipCoordinator
-// holds their clips. By default the first convolution and the last fully connected layer stay in full precision.
+// The paper's policy: symmetric uniform int8 weights, activations and gradients (equation 1). Rounding is to nearest in
+// the forward pass and stochastic for gradients (equation 3). The ClipCoordinator provides the clips of gradients. By
+// default the first convolution and the last fully connected layer stay in full precision.
 #include "src/quant/policy.h"
 
 namespace octet {
@@ -20,12 +20,13 @@ class UnifiedInt8 final : public Policy {
     switch (role) {
       case Role::weight:
         encoding.qmax = largest_code(config_.bits.weight);
-        // In the range of the largest weight most weights would be 0: in 2 bits all below half of it.
+        // With the largest magnitude as range most weights would be rounded to 0. In 2 bits these are all below half of
+        // it.
         if (config_.bits.weight < 8) encoding.range = Range::held;
         break;
       case Role::positive_activation:
         encoding.qmax = largest_code(config_.bits.activation);
-        // Half of the signed codes would never be used.
+        // Signed codes would waste half of the range, since no value is negative.
         if (config_.unsigned_activations) encoding.dtype = DType::u8, encoding.qmax = 2 * encoding.qmax + 1;
         break;
       case Role::activation:

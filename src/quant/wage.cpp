@@ -1,17 +1,18 @@
-// WAGE (Wu et al., "Training and Inference with Integers in Deep Neural Networks", ICLR 2018), on the int8 kernels: its
-// operands are integers times a scale. After the authors' code (github.com/boluoweifenda/WAGE); equations of the paper:
+// WAGE (Wu et al., "Training and Inference with Integers in Deep Neural Networks", ICLR 2018), on the int8 kernels,
+// since its operands are integers times a scale. Follows the authors' code (github.com/boluoweifenda/WAGE). Equations
+// of the paper:
 //   Q(x, k) = round(x S) / S, S = 2^(k-1)                                                          (4)
 //   C(x, k) = clip(x, -1 + 1/S, 1 - 1/S)                                                           (5)
 //   Shift(x) = 2^round(log2 x)                                                                     (6)
 //   initial weight  uniform in +-max(1.5 / S(kW), sqrt(3 / fan_in)), rounded                       (9)
 //   weight      Q(C(w, kW), kW) / alpha, alpha = max(Shift(1.5 / S(kW) / sqrt(3 / fan_in)), 1)     (8), (9)
-//   activation  Q(C(a, kA), kA), whose clip stops the gradient                                     (10)
-//   error       Q(C(e / Shift(max |e|), kE), kE) of the gradient of each activation                (11)
+//   activation  Q(C(a, kA), kA); the gradient is 0 where a is clipped                              (10)
+//   gradient    Q(C(e / Shift(max |e|), kE), kE), e: gradient with respect to an activation        (11)
 //   update      g = lr g / Shift(max |g|), rounded stochastically to an integer; w = C(w - g / S(kG), kW) (12)-(14)
-// (11) drops the scale Shift(max |e|) since (12) does not see it; here it stays, a power of two, which changes no bit
-// of (12). A full-precision layer computes with w / alpha itself, which is what is stored of it. No momentum, no decay,
-// no norm, and a bias stays 0. The learning rate is a power of two, 8 at first. The loss is cross-entropy, as of every
-// policy here; the authors' code takes the sum of squared errors.
+// The paper drops the scale Shift(max |e|) of (11), since (12) does not depend on it. Here the scale is kept. It is a
+// power of two, so no bit of (12) changes. A full-precision layer stores w / alpha and computes with it. There is no
+// momentum, no decay and no norm, and biases stay 0. The learning rate is a power of two and begins at 8. The loss is
+// cross-entropy, as for every policy here; the authors' code uses the sum of squared errors.
 #include "src/quant/simulated.h"
 
 namespace octet {
@@ -33,19 +34,19 @@ class Wage final : public Policy {
     Encoding encoding{.dtype = DType::s8, .range = Range::held};
     encoding.held = role == Role::weight ? &weight_clip_ : &activation_clip_;
     encoding.qmax = largest_code(role == Role::weight ? config_.bits.weight : config_.bits.activation);
-    // The clip of grad_output follows from each gradient: see round_block_gradient().
+    // The clip of grad_output depends on each gradient, see round_block_gradient().
     if (role == Role::grad_output) encoding.held = nullptr, encoding.qmax = largest_code(config_.bits.gradient);
     return encoding;
   }
 
-  // (10) and (11). The values are code * Shift / S afterwards, so the largest code's value is the clip that encodes
+  // (10) and (11). Afterwards the values are code * Shift / S. The value of the largest code is the clip that encodes
   // them exactly.
   float round_block_gradient(const BlockGradient& block, const RngKey&) const override {
     if (block.coded_activation) stop_at_clip(block);
-    const Tensor error = block.gradient;
+    const Tensor gradient = block.gradient;
     const int bits = int(config_.bits.gradient);
-    const float scale = shift(absmax(error));
-    for_each(error, [=](float& e, int64_t) { e = grid(clip(e / scale, bits), bits) * scale; });
+    const float scale = shift(absmax(gradient));
+    for_each(gradient, [=](float& g, int64_t) { g = grid(clip(g / scale, bits), bits) * scale; });
     return scale * (1 - power(1 - bits));
   }
 
@@ -83,7 +84,7 @@ class Wage final : public Policy {
   }
 
  private:
-  // The gradient does not pass where the activation was clipped. Blocks have no norm, and no shortcut here.
+  // Sets the gradient to 0 where the activation was clipped. Blocks have neither norm nor shortcut here.
   void stop_at_clip(const BlockGradient& block) const {
     const float* const z = block.convolved.f32();
     for_each(block.gradient, [=, bias = block.bias, channels = block.gradient.shape.c, clip = activation_clip_](

@@ -1,12 +1,12 @@
 // WAGEUBN (Yang et al., "Training high-performance and large-scale deep neural networks with full 8-bit integers",
-// 2019), simulated. After the authors' code (github.com/yang-yk/wageubn); Q, C and Shift as in WAGE:
+// 2019), simulated. Follows the authors' code (github.com/yang-yk/wageubn); Q, C and Shift as in WAGE:
 //   weight      C(Q(w, 8), 8)                         activation  Q(a, 8), not clipped
 //   norm        mu = Q(mu, 16), sigma = Q(sqrt(var), 16) + 2^-15, Q((x - mu) / sigma, 8), gamma and beta Q(., 8)
-//   error of a value, E1        s clip(Q(e / s, 8), -1, 1),  s = Shift(max |e|), but not of the logits
-//   error of a convolution, E2  s' = s / 128, t = e / s': Q(t, 8) where |t| < 1, else round(t) within +-127; times s'
-//                               (a flag bit tells the two apart)
+//   grad_block, E1   s clip(Q(e / s, 8), -1, 1), s = Shift(max |e|); not for the logits
+//   grad_output, E2  s' = s / 128, t = e / s': Q(t, 8) where |t| < 1, else round(t) within +-127; times s'
+//                    (a flag bit distinguishes the two cases); e: the gradient
 //   update      weights: n = SR(G g / Shift(max |g|)) within +-(G - 1), g = Q(n / (128 S(8)), 15), G = 128, then 32, 8
-//               and 2 from 60, 80 and 90 % of the steps on; norms: g = Q(g, 15); g holds the decay's gradient
+//               and 2 from 60, 80 and 90 % of the steps on; norms: g = Q(g, 15); g includes the decay
 //               v = momentum v + g, w = Q(w - C(Q(lr, 10), 10) v, 24), and v is kept as Q(v, 13)
 //               full-precision layers (first and last): plain SGD at that learning rate
 // The authors' momentum is 1/4. A learning rate below 1/1024 is 0.
@@ -47,7 +47,7 @@ class WageUbn final : public SimulatedPolicy {
     for (int64_t c = 0; c < channels; ++c) {
       norm.mean[c] = grid(norm.mean[c], 16);
       sigma[size_t(c)] = grid(std::sqrt(norm.variance[c]), 16) + power(-15);
-      norm.variance[c] = sigma[size_t(c)] * sigma[size_t(c)] - norm.epsilon;  // the norm adds epsilon again
+      norm.variance[c] = sigma[size_t(c)] * sigma[size_t(c)] - norm.epsilon;  // the norm node adds epsilon
       norm.gamma[c] = grid(norm.gamma[c], 8);
       norm.beta[c] = grid(norm.beta[c], 8);
     }
@@ -79,7 +79,8 @@ class WageUbn final : public SimulatedPolicy {
       v[i] = grid(moved, 13);
     };
     if (context.weight) {
-      if (decay != 0) for_each(w, [=](float& value, int64_t i) { g[i] += decay * value; });  // shift() reads the sum
+      if (decay != 0)
+        for_each(w, [=](float& value, int64_t i) { g[i] += decay * value; });  // before shift(), which reads the sum
       const float scale = shift(absmax(gradient));
       for_each_random(w, context.key, [=](float& value, int64_t i, float u) {
         const float n = clamp(floor_of(g[i] / scale * levels + u), 1 - levels, levels - 1);

@@ -1,4 +1,4 @@
-// One label for each image. A network is judged by how often the label is its first answer.
+// Classification: each image has one label. Networks are compared by top-1 accuracy.
 #include "src/models/models.h"
 #include "src/tasks/task.h"
 

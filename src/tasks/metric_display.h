@@ -1,4 +1,4 @@
-// How people see metrics. Runs name their metrics in their records; reports know only those that they find there.
+// How metrics are shown. A run's records name its metrics, and reports show the metrics that they find in the records.
 #pragma once
 #include <string>
 
@@ -11,17 +11,18 @@ struct MetricDisplay {
   std::string label;   // in a sentence or a table: "top-1"
   std::string title;   // above a chart: "Top-1 accuracy"
   bool share = false;  // 0 to 1, shown as percent
-  bool main = true;    // shown after each step, and as a chart and a tile on the page of a run
+  bool main = true;    // shown on the progress line, and as a chart and a tile on a run's page
 
   double factor() const { return share ? 100 : 1; }
   std::string with_unit() const { return share ? label + " (%)" : label; }
   std::string text(double value) const;  // "91.25 %", "0.312", "not finite"
 };
 
-// The display of a metric; its bare name for one that is not in the table.
+// The display of a metric. A metric that is not in the table is shown under its name.
 MetricDisplay display_of(const std::string& name);
 
-// "loss 1.234  top-1 56.1 %". digits: of percentages; other numbers have two more. all: not the main metrics alone.
+// "loss 1.234  top-1 56.1 %". digits: decimals of percentages; other numbers have two more. all: includes metrics that
+// are not `main`.
 std::string show(const Scalars&, int digits, bool all, const char* separator);
 
 }  // namespace octet

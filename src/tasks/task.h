@@ -1,4 +1,5 @@
-// What a network is trained for: which losses end it, and which figure judges it. Nothing below knows the task.
+// What a network is trained for: its losses and the metric by which runs are compared. Only this folder and the folders
+// above it know tasks.
 #pragma once
 #include "src/graph/graph.h"
 #include "src/graph/metrics.h"
@@ -7,13 +8,13 @@ namespace octet {
 
 struct Task {
   const char* name;
-  // The network of config.model with its losses, for images of height x width pixels.
+  // Builds the network of config.model with its losses. height, width: of the images, in pixels.
   Graph (*network)(const Config&, const Policy&, int64_t height, int64_t width);
-  const char* judge;  // the figure by which runs are compared: "top1"
+  const char* judge;  // the metric by which runs are compared: "top1"
 };
 const Task& task_of(const Config&);
 
-// The figures with the task's judge first.
+// Moves the task's `judge` metric to the front.
 Scalars judge_first(const Task&, Scalars);
 
 }  // namespace octet

@@ -14,7 +14,7 @@ namespace octet {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr const char* kDigest = "sha256";  // metadata: content_sha256 of all the rest
+constexpr const char* kDigest = "sha256";  // metadata key: content_sha256 of everything else in the file
 constexpr const char* kStep = "step";
 
 std::string name_of(int64_t step) { return fmt::format("step-{:08}.safetensors", step); }
@@ -30,10 +30,10 @@ SafetensorsFile open_verified(const std::string& path, int64_t step) {
   auto metadata = file.metadata();
   const auto digest = metadata.extract(kDigest);
   const char* fix = "use another checkpoint";
-  REQUIRE(!digest.empty(), fix, "'", path, "' has no digest");
+  REQUIRE(!digest.empty(), fix, "'", path, "' has no SHA-256 digest");
   const auto tensors = file.f32_tensors();
-  REQUIRE(tensors.size() == file.names().size() && digest.mapped() == content_sha256(tensors, metadata), fix, "'",
-          path, "' is not as it was saved: SHA-256 differs");
+  REQUIRE(tensors.size() == file.names().size() && digest.mapped() == content_sha256(tensors, metadata), fix, "'", path,
+          "' has changed since it was saved: its SHA-256 differs");
   REQUIRE(metadata[kStep] == std::to_string(step), fix, "'", path, "' is of step ", metadata[kStep]);
   return file;
 }
@@ -42,7 +42,7 @@ SafetensorsFile open_verified(const std::string& path, int64_t step) {
 
 CheckpointStore::CheckpointStore(const std::string& run_directory, int64_t keep)
     : directory_(run_directory + "/checkpoints"), keep_(keep) {
-  REQUIRE(keep >= 1, "keep at least 1", "checkpoints to keep: ", keep);
+  REQUIRE(keep >= 1, "set it to at least 1", "checkpoints to keep: ", keep);
   std::error_code error;
   fs::create_directories(directory_, error);
   REQUIRE(!error, "check the permissions, or choose another run directory", "'", directory_, "': ", error.message());
@@ -76,14 +76,15 @@ bool CheckpointStore::save(int64_t step, std::span<const NamedTensor> tensors,
   return true;
 }
 
-// A checkpoint beyond the newest belongs to a course that training has left (it was resumed before it): it goes first.
+// Removes all but keep_ checkpoints. Checkpoints of steps after `newest` are removed first. They remain if training was
+// resumed from an earlier step.
 void CheckpointStore::prune(int64_t newest) const {
   const auto all = saved();
   std::vector<int64_t> steps;
   for (const auto& [step, name] : all) steps.push_back(step);
   std::sort(steps.begin(), steps.end(),
             [&](int64_t a, int64_t b) { return std::pair(a > newest, -a) < std::pair(b > newest, -b); });
-  std::error_code error;  // a file that cannot be removed does no harm
+  std::error_code error;  // a file that cannot be removed is harmless
   for (size_t i = static_cast<size_t>(keep_); i < steps.size(); ++i)
     fs::remove(directory_ + "/" + all.at(steps[i]), error);
 }
@@ -98,7 +99,7 @@ CheckpointStore::Found CheckpointStore::newest_valid() const {
   if (const auto step = step_of(latest); step && all.contains(*step)) {
     std::stable_partition(steps.begin(), steps.end(), [&](int64_t other) { return other == *step; });
   } else if (!all.empty()) {
-    found.refused.push_back("'" + directory_ + "/latest' names no checkpoint");
+    found.refused.push_back("'" + directory_ + "/latest' does not name a checkpoint");
   }
   for (const int64_t step : steps) {
     try {

@@ -1,4 +1,4 @@
-// The checkpoints of a run: RUN/checkpoints/step-00001234.safetensors and the text file `latest`. Rank 0 alone uses it.
+// The checkpoints of a run: RUN/checkpoints/step-00001234.safetensors and the text file `latest`. Only rank 0 uses it.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -13,21 +13,23 @@ namespace octet {
 
 class CheckpointStore {
  public:
-  // Creates RUN/checkpoints and clears what an interrupted save left there. keep >= 1.
+  // Creates RUN/checkpoints and removes the remains of an interrupted save. keep >= 1: the number of checkpoints to
+  // keep.
   CheckpointStore(const std::string& run_directory, int64_t keep);
 
-  // Writes the checkpoint, then `latest`, then removes all but the newest `keep`. False when the disk refuses: `reason`
-  // says why, and the older checkpoints are as they were.
+  // Writes the checkpoint, then `latest`, then removes all but the newest `keep`. Returns false if the checkpoint
+  // cannot be written: `reason` says why, and the older checkpoints are unchanged.
   bool save(int64_t step, std::span<const NamedTensor> tensors, std::map<std::string, std::string> metadata,
             std::string& reason);
 
   struct Found {
-    std::optional<SafetensorsFile> file;  // empty: there is no valid checkpoint
+    std::optional<SafetensorsFile> file;  // empty: no valid checkpoint
     std::string path;
     int64_t step = 0;
-    std::vector<std::string> refused;  // why each newer one was not taken
+    std::vector<std::string> refused;  // for each rejected checkpoint the reason
   };
-  // The checkpoint that `latest` names, or else the newest other one whose every byte is as it was saved.
+  // Finds the checkpoint that `latest` names, or else the newest other one. A checkpoint whose SHA-256 differs is
+  // rejected.
   Found newest_valid() const;
 
  private:

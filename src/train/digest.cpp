@@ -17,7 +17,7 @@ class Sha256 {
 
   void bytes(const void* data, size_t size) { check(EVP_DigestUpdate(context_.get(), data, size) == 1); }
   void number(uint64_t number) { bytes(&number, sizeof number); }
-  void text(const std::string& text) {  // with its length, so that no two lists of texts run into the same bytes
+  void text(const std::string& text) {  // with its length, so that different lists of texts never give the same bytes
     number(text.size());
     bytes(text.data(), text.size());
   }

@@ -1,4 +1,4 @@
-// Digests of weights: SHA-256 names a result, XXH3 compares ranks.
+// Digests of weights: SHA-256 identifies a result, XXH3 compares ranks.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -11,7 +11,7 @@ namespace octet {
 
 // Hexadecimal SHA-256 over each tensor's name, shape and little-endian bytes, in order.
 std::string weights_sha256(std::span<const NamedTensor> tensors);
-// The same over metadata too: two contents of a checkpoint have the same digest only if all of it is equal.
+// The same, with the metadata included. Two checkpoints have the same digest only if their whole contents are equal.
 std::string content_sha256(std::span<const NamedTensor> tensors, const std::map<std::string, std::string>& metadata);
 // 64-bit XXH3 of a parameter's bytes.
 uint64_t xxh3(std::span<const float> values);

@@ -30,7 +30,8 @@ struct flock whole_file() {
   return lock;
 }
 
-// Of the open file, not of the process (F_OFD_...): closing another descriptor of the file does not let go.
+// The lock belongs to the open file, not to the process (F_OFD_...). Closing another descriptor of the file does not
+// release it.
 bool lock(int descriptor, DirectoryLock::Wait wait) {
   struct flock request = whole_file();
   int result;
@@ -40,7 +41,7 @@ bool lock(int descriptor, DirectoryLock::Wait wait) {
   return result == 0;
 }
 
-// "process 1234 on host", as the holder wrote it.
+// "process 1234 on host", as the process that holds the lock wrote it.
 std::string holder(int descriptor) {
   char text[512] = {};
   const ssize_t count = pread(descriptor, text, sizeof text - 1, 0);
@@ -57,8 +58,8 @@ DirectoryLock::DirectoryLock(const std::string& directory, Wait wait, double lon
   const auto start = std::chrono::steady_clock::now();
   for (bool told = false; !lock(descriptor_, wait); told = true) {
     if (errno != EAGAIN && errno != EACCES) {
-      spdlog::warn("{}: no locks here ({}): see to it that no second process works in this directory", directory,
-                   std::strerror(errno));
+      spdlog::warn("{}: the file system has no locks ({}): make sure that no second process works in this directory",
+                   directory, std::strerror(errno));
       return;
     }
     const std::string who = holder(descriptor_);
@@ -66,7 +67,7 @@ DirectoryLock::DirectoryLock(const std::string& directory, Wait wait, double lon
     if (std::chrono::steady_clock::now() - start > std::chrono::duration<double>(patience)) {
       close(descriptor_);
       throw InUseError(__FILE__, __LINE__, say(directory, " is in use by ", who),
-                       "let it end, or name another directory");
+                       "wait until it ends, or choose another directory");
     }
     if (!told) spdlog::info("{} is in use by {}: waiting {} s for it to end", directory, who, patience);
     std::this_thread::sleep_for(std::chrono::milliseconds(200));

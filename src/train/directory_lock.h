@@ -1,5 +1,5 @@
-// Keeps a second process out of a directory, on any machine that shares the file system: two trainings would mix their
-// checkpoints.
+// Locks a directory against other processes, on all machines that share the file system. Two trainings in one directory
+// would mix their checkpoints.
 #pragma once
 #include <limits>
 #include <string>
@@ -8,25 +8,26 @@
 
 namespace octet {
 
-// Another process works there; exit code 75, "try again later".
+// Another process uses the directory. Exit code 75, "try again later".
 class InUseError : public Error {
  public:
   using Error::Error;
 };
 
-// Held while it lives; the kernel lets go when the process ends, however it ends.
+// The lock is held during the object's lifetime. The kernel releases it whenever and however the process ends.
 class DirectoryLock {
  public:
   enum class Wait { a_little, as_long_as_it_takes };
-  // Wait::a_little: InUseError, which names the process, after five seconds, in which a killed one ends; after two
-  // minutes when it is on another machine, since a file server keeps the locks of a lost machine that long. File
-  // systems without locks: a warning, and no lock. longest: seconds after which it is that error in any case.
+  // Wait::a_little: if another process holds the lock, waits five seconds, so that a killed process can end. Waits two
+  // minutes if that process is on another machine, since a file server keeps the locks of a lost machine that long.
+  // Then throws InUseError, which names the process. longest: the longest wait, in seconds. If the file system has no
+  // locks, this warns and holds no lock.
   explicit DirectoryLock(const std::string& directory, Wait = Wait::a_little,
                          double longest = std::numeric_limits<double>::infinity());
   ~DirectoryLock();
   DirectoryLock(const DirectoryLock&) = delete;
   DirectoryLock& operator=(const DirectoryLock&) = delete;
-  // Whether a process holds it now.
+  // Whether a process holds the lock now.
   static bool held(const std::string& directory);
 
  private:

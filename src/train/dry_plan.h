@@ -1,4 +1,4 @@
-// What a rank would compute and hold, planned without memory: for `octet plan`, and for mistakes to show before step 1.
+// A plan of one rank without memory. `octet plan` prints it, and it finds wrong configurations before step 1.
 #pragma once
 #include "comm/transport.h"
 #include "src/graph/plan.h"
@@ -7,8 +7,8 @@
 namespace octet {
 
 struct DryPlan {
-  // UsageError: what the network, the policy, the batch and the images do not allow together. height, width: of the
-  // images, in pixels; batch: of one rank.
+  // UsageError: the network, the policy, the batch and the image size do not fit together. height, width: of the
+  // images, in pixels. batch: samples per rank.
   DryPlan(const Config&, int64_t height, int64_t width, int64_t batch, const PlanOptions&);
 
   std::unique_ptr<Policy> policy;

@@ -7,7 +7,7 @@
 namespace octet {
 namespace {
 
-// Whether gradients travel from GPU to GPU; the same on all ranks.
+// Whether gradients are exchanged from GPU to GPU. The result is the same on all ranks.
 bool over_nccl(const Config& config, Transport& transport, const Backend& backend) {
   const std::string& wanted = config.comm.transport;
   if (wanted == "mpi" || backend.host_memory() || transport.size() == 1) return false;
@@ -16,7 +16,7 @@ bool over_nccl(const Config& config, Transport& transport, const Backend& backen
   float missing = obstacle.empty() ? 0 : 1;
   transport.all_reduce_sum(std::span(&missing, 1));
   if (missing > 0)
-    spdlog::info("gradients travel through host memory over MPI: {}",
+    spdlog::info("gradients are exchanged through host memory over MPI: {}",
                  obstacle.empty() ? std::string("a rank has no NCCL") : obstacle);
   return missing == 0;
 }

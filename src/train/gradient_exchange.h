@@ -1,4 +1,4 @@
-// The gradient exchange that the configuration asks for: over the host's memory, or from GPU to GPU.
+// The gradient exchange that the configuration asks for: through host memory, or from GPU to GPU.
 #pragma once
 #include <memory>
 
@@ -8,7 +8,7 @@
 
 namespace octet {
 
-// Collective. UsageError where comm.transport cannot be had; `auto` takes NCCL where all ranks have it, else MPI.
+// Collective. `auto` uses NCCL if all ranks have it, else MPI. UsageError: comm.transport is not available.
 std::unique_ptr<GradientExchange> make_gradient_exchange(const Config&, Transport&, Backend&, Parameters&);
 
 }  // namespace octet

@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// The lines of a file that are records of steps <= last.
+// Returns the lines of a file that are records of steps <= last.
 std::string kept_lines(const std::string& path, int64_t last) {
   std::string kept;
   for_each_record(path, [&](const nlohmann::json& record, const std::string& line) {

@@ -1,5 +1,5 @@
-// The records that a run writes while it trains: JSON objects, one in a line, and the event file of TensorBoard. Rank 0
-// alone writes them.
+// The records that a run writes during training: files of JSON objects, one per line, and TensorBoard's event file.
+// Only rank 0 writes them.
 #pragma once
 #include <cstdint>
 #include <fstream>
@@ -13,9 +13,9 @@
 
 namespace octet {
 
-// Calls take(record, line) for each line that is a JSON object with a `step`. Other lines are passed over, since a
-// crash may leave half a line. Error with file and line: a field that `take` reads has another type.
-// Returns false where there is no file.
+// Calls take(record, line) for each line that is a JSON object with a `step`. Other lines are skipped, since a crash
+// may leave half a line. Returns false if there is no file. Error: a field that `take` reads has another type; the
+// message gives file and line.
 bool for_each_record(const std::string& path,
                      const std::function<void(const nlohmann::json& record, const std::string& line)>& take);
 
@@ -24,23 +24,23 @@ struct ClipRecord {
   double clip = 0;       // the clipping value
   double d_c = 0;        // its cosine distance
   double lr_scale = 1;   // phi(d_c)
-  double saturated = 0;  // share of the step's elements beyond the clip that it had, before this choice
+  double saturated = 0;  // share of the step's elements beyond the previous clip
 };
 
-// Appends to RUN/metrics.jsonl, RUN/clips.jsonl and RUN/events.out.tfevents.octet; each line is flushed. A disk that
-// refuses is a warning, once: training goes on. Steps are counted from 1.
+// Appends to RUN/metrics.jsonl, RUN/clips.jsonl and RUN/events.out.tfevents.octet; each line is flushed. If a write
+// fails, one warning is logged and training continues. Steps are counted from 1.
 class MetricsWriter {
  public:
-  // Keeps the records of steps <= resumed_step (the steps of the checkpoint) and drops the others; a new run: -1.
-  // FileError: the files cannot be written.
+  // resumed_step: the step of the checkpoint, or -1 for a new run. Keeps the records of steps <= resumed_step and
+  // removes the others. FileError: the files cannot be written.
   MetricsWriter(const std::string& run_directory, int64_t resumed_step);
 
   // Whether metrics.jsonl holds a record of that step and kind.
   bool holds(int64_t step, const std::string& kind) const;
-  // {"step": 50, "kind": "train", "loss": 1.5, ...}; in TensorBoard "train/loss". What is not finite is null in JSON.
+  // {"step": 50, "kind": "train", "loss": 1.5, ...}; in TensorBoard "train/loss". Non-finite values are null in JSON.
   void write(int64_t step, const std::string& kind, std::span<const Scalar> scalars);
   void write_clips(int64_t step, std::span<const ClipRecord> clips);
-  // counts: of |g| by octaves from 2^first_octave. To RUN/histograms.jsonl.
+  // Appends to RUN/histograms.jsonl. counts: of |g|, one per octave from 2^first_octave on.
   void write_histogram(int64_t step, const std::string& layer, int first_octave, std::span<const int64_t> counts,
                        const KolmogorovSmirnov&);
 

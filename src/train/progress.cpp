@@ -16,8 +16,9 @@ constexpr size_t kWindow = 200;             // steps
 constexpr double kRedrawSeconds = 0.1;      // a live line changes at most ten times a second
 constexpr const char* kClear = "\r\033[K";  // to the line's start, and erase it
 
-// Columns of the terminal that the output ends on, as it is now; 0: it is none. Open MPI gives each rank a terminal,
-// and one without a width where it has none itself (a file, another host): OCTET_COLUMNS says what the user's is.
+// Returns the current width of the terminal in columns; 0: the output is no terminal. Open MPI gives each rank a
+// terminal. Its width is 0 if mpirun's own output is a file or on another host, so OCTET_COLUMNS passes on the width of
+// the user's terminal.
 int terminal_width() {
   const char* columns = std::getenv("OCTET_COLUMNS");
   if (columns != nullptr && std::atoi(columns) > 0) return std::atoi(columns);
@@ -68,7 +69,7 @@ void Progress::step(const StepStatus& status, double now) {
   const double elapsed = now - window_.front().time;
   std::string speed, left;
   if (elapsed > 0) {
-    int64_t images = -window_.front().images;  // that step's own time is not in the window
+    int64_t images = -window_.front().images;  // the time of the first step is not in the window
     for (const Moment& moment : window_) images += moment.images;
     const double seconds_per_step = elapsed / static_cast<double>(window_.size() - 1);
     speed = fmt::format("  {:.0f} img/s", static_cast<double>(images) / elapsed);
@@ -99,7 +100,7 @@ void Progress::epoch(const EpochStatus& status) {
        << (bold_ ? "\033[0m" : "") << '\n'
        << std::flush;
   line_open_ = false;
-  window_.clear();  // evaluation's time is not the next step's
+  window_.clear();  // the time of the evaluation does not count as a step's
 }
 
 }  // namespace octet

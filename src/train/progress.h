@@ -1,4 +1,4 @@
-// Progress on the terminal: one live line, or plain lines when the output is a file or a pipe. Rank 0 alone uses it.
+// Progress on the terminal: one live line, or plain lines if the output is a file or a pipe. Only rank 0 uses it.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -13,7 +13,7 @@ struct StepStatus {
   int64_t steps_left = 0;         // until the end of training
   int64_t images = 0;             // of this step, over all ranks
   std::string figures;            // "loss 1.234  top-1 56.1 %"
-  double data_share = 0;          // of the time, spent waiting for data: 0 to 1
+  double data_share = 0;          // share of the time that was spent waiting for data, 0 to 1
 };
 
 struct EpochStatus {
@@ -24,17 +24,17 @@ struct EpochStatus {
 
 class Progress {
  public:
-  // Writes to standard output as it is: a terminal or not. A plain line every `interval` steps.
+  // Writes to standard output. If it is not a terminal, writes a plain line every `interval` steps.
   explicit Progress(int64_t interval);
-  // live: rewrite one line, cut to `width` columns; bold: epoch lines stand out. For tests.
+  // For tests. live: rewrites one line, cut to `width` columns. bold: epoch lines are bold.
   Progress(std::ostream& out, bool live, int width, bool bold, int64_t interval);
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // `now` in seconds, of any steady clock: speed and time left come from the last steps.
+  // now: seconds of any steady clock. Speed and remaining time are those of the last steps.
   void step(const StepStatus& status, double now);
-  void epoch(const EpochStatus& status);  // a line that stays
+  void epoch(const EpochStatus& status);  // writes a permanent line
 
  private:
   std::ostream& out_;
@@ -47,7 +47,7 @@ class Progress {
   };
   std::deque<Moment> window_;
   double drawn_ = 0;        // when the live line was drawn
-  bool line_open_ = false;  // a live line stands
+  bool line_open_ = false;  // a live line is on the terminal
 };
 
 // 75 -> "1:15", 3700 -> "1:01:40"

@@ -30,7 +30,7 @@ std::unique_ptr<Backend> make_backend(const Config& config, const Policy& policy
 
 int64_t batch_of_rank(const Config& config, int64_t ranks) {
   REQUIRE_USAGE(config.data.batch % ranks == 0, "choose a data.batch that the number of ranks divides", config.file,
-                ": data.batch ", config.data.batch, " does not divide among ", ranks, " ranks");
+                ": data.batch ", config.data.batch, " cannot be divided evenly among ", ranks, " ranks");
   return config.data.batch / ranks;
 }
 

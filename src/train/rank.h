@@ -1,4 +1,4 @@
-// What the configuration gives one rank: its backend, its threads, its share of the batch.
+// The backend, the threads and the share of the batch of one rank, according to the configuration.
 #pragma once
 #include <memory>
 
@@ -9,12 +9,12 @@
 
 namespace octet {
 
-// The backend the configuration asks for.
+// The backend that the configuration selects.
 std::unique_ptr<Backend> make_backend(const Config&, const Policy&, const Transport&);
 // backend.threads; 0 means this rank's share of the allowed cores.
 int threads_of_rank(const Config&, const Transport&);
-int allowed_cores();  // of this process's affinity mask
-// UsageError: a data.batch that the number of ranks does not divide.
+int allowed_cores();  // the number of cores in this process's affinity mask
+// Samples per rank. UsageError: the number of ranks does not divide data.batch.
 int64_t batch_of_rank(const Config&, int64_t ranks);
 
 }  // namespace octet

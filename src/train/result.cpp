@@ -37,10 +37,10 @@ std::optional<Result> read_result(const std::string& run_directory) {
   const std::string file = run_directory + "/result.json", text = read_if_there(file);
   if (text.empty()) return {};
   Result result;
-  std::string at;  // the field that is read
+  std::string at;  // the field being read
   try {
     auto json = nlohmann::ordered_json::parse(text);
-    json.get_ref<const nlohmann::ordered_json::object_t&>();  // refuses what is no object
+    json.get_ref<const nlohmann::ordered_json::object_t&>();  // throws if it is not an object
     visit_fields(result, [&](const char* name, auto& value) {
       at = name;
       const auto field = json.find(name);
@@ -57,7 +57,7 @@ std::optional<Result> read_result(const std::string& run_directory) {
     const auto line =
         1 + std::count(text.begin(), text.begin() + std::min(text.find('"' + at + '"'), text.size()), '\n');
     throw UsageError(__FILE__, __LINE__, say(file, ":", line, ": octet did not write `", at, "`: ", error.what()),
-                     "restore the file; or move it away, and octet train --resume writes it again");
+                     "restore the file, or move it away and run octet train --resume, which writes it again");
   }
   return result;
 }

@@ -1,4 +1,4 @@
-// What a finished run comes to: RUN/result.json.
+// The result of a finished run: RUN/result.json.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -10,10 +10,10 @@
 namespace octet {
 
 struct Result {
-  Scalars metrics;  // on the test set; first the one that studies compare runs by
+  Scalars metrics;  // on the test set; the first one is used to compare runs
   int64_t epochs = 0, steps = 0;
   int64_t ranks = 1;
-  int64_t images = 0;  // that all steps of the run took, over all ranks
+  int64_t images = 0;  // images of all steps, over all ranks
   int64_t images_per_epoch = 0;
   std::string backend, isa, policy;
   int64_t threads = 0;  // of each rank
@@ -23,13 +23,13 @@ struct Result {
   uint64_t wire_bytes_per_step = 0;  // sent by one rank
   std::string weights_sha256;
   std::string data;    // fingerprint of the data sets
-  std::string commit;  // src/version.h; "a, then b" of a run that another build resumed
+  std::string commit;  // src/version.h; "a, then b" if another build resumed the run
 };
 
-// RUN/result.json; nothing where there is none. Fields that it lacks keep their defaults. UsageError: a field has
-// another type.
+// Reads RUN/result.json; empty if there is none. Missing fields keep their defaults. UsageError: a field has another
+// type.
 std::optional<Result> read_result(const std::string& run_directory);
-// Replaces the file as a whole. FileError: the disk refused.
+// Replaces the whole file. FileError: it cannot be written.
 void write_result(const std::string& run_directory, const Result& result);
 
 }  // namespace octet

@@ -12,7 +12,7 @@
 namespace octet {
 namespace {
 
-// What says that a run was begun in the directory; empty: nothing does.
+// A file that shows that the directory already holds a run; empty: there is none.
 std::string trace_of_a_run(const std::filesystem::path& directory) {
   for (const char* file : {"config.yaml", "result.json", "weights.safetensors"})
     if (std::filesystem::exists(directory / file)) return file;
@@ -33,7 +33,7 @@ std::string created(const Config& config, const std::string& wanted, bool resume
   if (!wanted.empty() || resume) {
     const std::string directory =
         wanted.empty() ? "runs/" + std::filesystem::path(config.file).stem().string() : wanted;
-    REQUIRE_USAGE(!wanted.empty() || !std::filesystem::exists(directory + "-2"), "say which with --run",
+    REQUIRE_USAGE(!wanted.empty() || !std::filesystem::exists(directory + "-2"), "choose one with --run",
                   "there are several runs: ", directory, ", ", directory, "-2 ...");
     create(directory);
     return directory;
@@ -54,12 +54,12 @@ std::string created(const Config& config, const std::string& wanted, bool resume
 
 RunDirectory::RunDirectory(const Config& config, const std::string& wanted, bool resume)
     : path_(created(config, wanted, resume)),
-      // The other ranks wait meanwhile, no longer than their watchdogs let them.
+      // The other ranks wait meanwhile, so the wait must be shorter than their watchdogs' timeout.
       lock_(
           path_, DirectoryLock::Wait::a_little,
           config.comm.timeout_seconds > 0 ? config.comm.timeout_seconds / 2 : std::numeric_limits<double>::infinity()) {
   const std::string trace = resume ? "" : trace_of_a_run(path_);
-  REQUIRE_USAGE(trace.empty(), "add --resume to go on, or name another directory with --run", path_,
+  REQUIRE_USAGE(trace.empty(), "add --resume to continue it, or choose another directory with --run", path_,
                 " holds an earlier run: ", trace);
 }
 
@@ -72,7 +72,7 @@ void RunDirectory::begin(const Config& config) const {
 std::optional<Difference> training_difference(const Config& before, const Config& now) {
   static const std::vector<std::string_view> free = {"train.steps", "train.eval_every_epochs", "train.log_every_steps",
                                                      "data.root", "data.workers"};
-  // Without clips and scales, recording decides what a checkpoint holds.
+  // Without clips and scales, only recording needs a ClipCoordinator, whose state is in checkpoints.
   const bool clips = now.policy.clip.enabled || now.policy.lr_scale.enabled;
   return first_difference(before, now, [&](std::string_view path) {
     if (path == "comm.exchange") return true;
@@ -80,7 +80,7 @@ std::optional<Difference> training_difference(const Config& before, const Config
     if (path == "comm.bucket_mb") return on_gpu && now.comm.exchange == "fp32";
     if (path == "comm.transport") return on_gpu;
     if (path == "policy.clip.record_histograms") return !clips;
-    // What would have stopped the run did not happen in the steps that are done.
+    // With `stop` before, no such event occurred in the steps done so far, so another value changes nothing.
     if (path == "data.bad_images") return before.data.bad_images != "stop";
     if (path == "data.max_pixels")
       return before.data.bad_images != "stop" || now.data.max_pixels < before.data.max_pixels;
@@ -93,8 +93,8 @@ std::optional<Difference> training_difference(const Config& before, const Config
 
 void require_same_training(const Config& now, const std::string& saved_yaml) {
   const auto difference = training_difference(parse_config(saved_yaml, "the checkpoint's configuration", {}), now);
-  REQUIRE_USAGE(!difference, "resume with the configuration the run was started with, or start a new run",
-                "the run was begun with `", difference->before, "`, now it is `", difference->now, "`");
+  REQUIRE_USAGE(!difference, "resume with the configuration that the run was started with, or start a new run",
+                "the run was started with `", difference->before, "`, now it is `", difference->now, "`");
 }
 
 void require_same_on_ranks(const Config& config, Transport& transport) {

@@ -1,4 +1,4 @@
-// Where a run lives, and what keeps a new run from overwriting an old one.
+// The directory of a run, with the checks that keep a new run from overwriting an old one.
 #pragma once
 #include <optional>
 #include <string>
@@ -9,15 +9,15 @@
 
 namespace octet {
 
-// Rank 0 only. Explicit directory: used as it is; refused (UsageError) when it holds a run and resume is false.
-// None given: runs/<name of the configuration file>; without resume the next free runs/<name>-2, -3 ...
-// Creates the directory. While this lives no other process trains there (InUseError).
+// Rank 0 only. Creates and locks the directory; InUseError: another process trains there. A given directory must not
+// hold a run unless `resume` is true, else UsageError. If none is given, it is runs/<name of the configuration file>;
+// without resume, it is the next free one of runs/<name>, runs/<name>-2, -3 ...
 class RunDirectory {
  public:
   RunDirectory(const Config&, const std::string& wanted, bool resume);
   const std::string& path() const { return path_; }
-  // Nothing refuses the run any more: writes config.yaml, the resolved configuration, and removes result and weights of
-  // an earlier, shorter training.
+  // Called after all checks. Writes the resolved configuration to config.yaml and removes result and weights of an
+  // earlier, shorter training.
   void begin(const Config&) const;
 
  private:
@@ -25,12 +25,12 @@ class RunDirectory {
   const DirectoryLock lock_;
 };
 
-// The first key in which they differ and that decides what each step computes.
+// The first key that differs between the two and changes what a step computes.
 std::optional<Difference> training_difference(const Config& before, const Config& now);
-// UsageError when a resumed run's configuration differs in such a key; says which.
+// UsageError: a resumed run's configuration differs in such a key; the message names it.
 void require_same_training(const Config& now, const std::string& saved_yaml);
-// Collective. UsageError on a rank whose configuration is not rank 0's: ranks would wait for each other in different
-// places. What belongs to a host may differ: data.root, data.workers, backend.threads, backend.isa.
+// Collective. UsageError: the configuration of this rank differs from rank 0's. Such ranks would wait for each other
+// forever. Settings of a host may differ: data.root, data.workers, backend.threads, backend.isa.
 void require_same_on_ranks(const Config&, Transport&);
 
 }  // namespace octet

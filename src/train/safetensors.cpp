@@ -23,12 +23,12 @@ namespace {
 
 using nlohmann::json;
 
-constexpr uint64_t kMaxHeader = 100'000'000;  // as the reference implementation
-constexpr size_t kMaxEntries = 100'000;       // tensors, and metadata: bounds the memory that a header can ask for
+constexpr uint64_t kMaxHeader = 100'000'000;  // the limit of the reference implementation
+constexpr size_t kMaxEntries = 100'000;       // of tensors and of metadata; limits the memory that a header can require
 constexpr size_t kMaxRank = 8;
 constexpr const char* kDamaged = "the file is damaged or not a safetensors file: use another copy";
 
-size_t bytes_of(const std::string& dtype) {  // of one element; 0: unknown
+size_t bytes_of(const std::string& dtype) {  // size of one element; 0: unknown type
   static const std::map<std::string, size_t> sizes = {{"F64", 8}, {"F32", 4}, {"F16", 2}, {"BF16", 2}, {"I64", 8},
                                                       {"I32", 4}, {"I16", 2}, {"I8", 1},  {"U64", 8},  {"U32", 4},
                                                       {"U16", 2}, {"U8", 1},  {"BOOL", 1}};
@@ -53,14 +53,14 @@ std::optional<uint64_t> bytes_of(const std::vector<int64_t>& shape, size_t eleme
 
 }  // namespace
 
-// Reads the header event by event: no tree, so that neither depth nor number of values costs memory.
+// Reads the header event by event and builds no tree. So neither depth nor number of values costs memory.
 class HeaderReader : public nlohmann::json_sax<json> {
  public:
   explicit HeaderReader(SafetensorsFile& file) : file_(file) {}
 
   bool start_object(size_t) override {
     ++depth_;
-    require(depth_ <= 2 && !in_list_, "an object where none belongs");
+    require(depth_ <= 2 && !in_list_, "an unexpected object");
     if (depth_ == 2 && name_ != "__metadata__") {
       require(file_.entries_.size() < kMaxEntries, "more than 100,000 tensors");
       entry_ = {.name = name_, .dtype = "", .shape = {}};
@@ -78,11 +78,11 @@ class HeaderReader : public nlohmann::json_sax<json> {
   bool key(std::string& text) override {
     if (depth_ == 1) {
       name_ = text;
-      require(name_ != "__metadata__" || !std::exchange(metadata_read_, true), "`__metadata__` stands twice");
+      require(name_ != "__metadata__" || !std::exchange(metadata_read_, true), "`__metadata__` appears twice");
     } else if (name_ == "__metadata__") {
       field_ = text;
       require(file_.metadata_.size() < kMaxEntries, "more than 100,000 entries of metadata");
-      require(!file_.metadata_.contains(text), say("metadata `", shown(text), "` stands twice"));
+      require(!file_.metadata_.contains(text), say("metadata `", shown(text), "` appears twice"));
     } else {
       field_ = text;
       require(text == "dtype" || text == "shape" || text == "data_offsets",
@@ -92,18 +92,18 @@ class HeaderReader : public nlohmann::json_sax<json> {
     return true;
   }
   bool string(std::string& text) override {
-    require(depth_ == 2 && !in_list_, "text where none belongs");
+    require(depth_ == 2 && !in_list_, "unexpected text");
     if (name_ == "__metadata__") {
       file_.metadata_.emplace(field_, text);
     } else {
-      require(field_ == "dtype", say("tensor `", shown(name_), "`: `", field_, "` is no list"));
+      require(field_ == "dtype", say("tensor `", shown(name_), "`: `", field_, "` is not a list"));
       require(bytes_of(text) != 0, say("tensor `", shown(name_), "` has the unknown dtype `", shown(text), "`"));
       entry_.dtype = text;
     }
     return true;
   }
   bool start_array(size_t) override {
-    require(depth_ == 2 && !in_list_ && name_ != "__metadata__" && field_ != "dtype", "a list where none belongs");
+    require(depth_ == 2 && !in_list_ && name_ != "__metadata__" && field_ != "dtype", "an unexpected list");
     in_list_ = true;
     offsets_.clear();
     return true;
@@ -111,7 +111,7 @@ class HeaderReader : public nlohmann::json_sax<json> {
   bool end_array() override {
     in_list_ = false;
     if (field_ == "data_offsets") {
-      require(offsets_.size() == 2, say("tensor `", shown(name_), "` has not two data_offsets"));
+      require(offsets_.size() == 2, say("tensor `", shown(name_), "` does not have two data_offsets"));
       entry_.begin = offsets_[0];
       entry_.end = offsets_[1];
     } else {
@@ -120,19 +120,19 @@ class HeaderReader : public nlohmann::json_sax<json> {
     return true;
   }
   bool number_unsigned(uint64_t number) override {
-    require(in_list_, "a number where none belongs");
+    require(in_list_, "an unexpected number");
     require(number <= static_cast<uint64_t>(std::numeric_limits<int64_t>::max()) && offsets_.size() < kMaxRank,
             say("tensor `", shown(name_), "`: `", field_, "` is too large"));
     offsets_.push_back(number);
     return true;
   }
   bool number_integer(int64_t) override { return refuse("a negative number"); }
-  bool number_float(double, const std::string&) override { return refuse("a number that is no integer"); }
-  bool boolean(bool) override { return refuse("a truth value"); }
+  bool number_float(double, const std::string&) override { return refuse("a number that is not an integer"); }
+  bool boolean(bool) override { return refuse("a boolean"); }
   bool null() override { return refuse("a null"); }
   bool binary(json::binary_t&) override { return refuse("binary data"); }
   bool parse_error(size_t position, const std::string&, const json::exception&) override {
-    return refuse(say("no JSON at byte ", position));
+    return refuse(say("invalid JSON at byte ", position));
   }
 
  private:
@@ -174,8 +174,8 @@ SafetensorsFile SafetensorsFile::open(const std::string& path) {
 
   std::string header(header_size, '\0');
   stream.read(header.data(), static_cast<std::streamsize>(header_size));
-  require(stream.good() && header[0] == '{', "the header is no JSON object");
-  require(header.find('\0') == std::string::npos, "a zero byte in the header");  // would end the JSON parser's input
+  require(stream.good() && header[0] == '{', "the header is not a JSON object");
+  require(header.find('\0') == std::string::npos, "a zero byte in the header");  // it would end the JSON parser's input
   HeaderReader reader(file);
   json::sax_parse(header, &reader);
   header = {};
@@ -188,20 +188,20 @@ SafetensorsFile SafetensorsFile::open(const std::string& path) {
   for (const Entry& entry : file.entries_) {
     const auto bytes = bytes_of(entry.shape, bytes_of(entry.dtype));
     require(entry.begin == end && entry.end >= entry.begin && entry.end <= data_size, "tensor `", shown(entry.name),
-            "` at bytes ", entry.begin, " to ", entry.end, " overlaps, leaves a hole or lies outside of ", data_size,
+            "` at bytes ", entry.begin, " to ", entry.end, " overlaps another, leaves a gap or exceeds the ", data_size,
             " bytes of data");
     require(bytes && *bytes == entry.end - entry.begin, "tensor `", shown(entry.name), "` has ",
-            entry.end - entry.begin, " bytes, which is not what its shape and dtype need");
+            entry.end - entry.begin, " bytes, which does not match its shape and dtype");
     end = entry.end;
     require(file.index_.emplace(entry.name, file.index_.size()).second, "tensor `", shown(entry.name),
-            "` stands twice");
+            "` appears twice");
   }
   require(end == data_size, "the tensors end at byte ", end, " of ", data_size, " bytes of data");
 
   try {
     file.data_ = std::make_unique_for_overwrite<std::byte[]>(data_size);
   } catch (const std::bad_alloc&) {
-    REQUIRE(false, "use a machine with more memory", "'", path, "': no memory for its ", data_size, " bytes");
+    REQUIRE(false, "use a machine with more memory", "'", path, "': not enough memory for its ", data_size, " bytes");
   }
   stream.read(reinterpret_cast<char*>(file.data_.get()), static_cast<std::streamsize>(data_size));
   require(stream.good(), "input/output error after ", stream.gcount(), " bytes of data");
@@ -259,7 +259,7 @@ void write_safetensors(const std::string& path, std::span<const NamedTensor> ten
         std::any_of(tensor.shape.begin(), tensor.shape.end(), [](int64_t extent) { return extent < 0; });
     REQUIRE(!negative && tensor.shape.size() <= kMaxRank && bytes_of(tensor.shape, 4) == tensor.values.size_bytes(),
             "give each tensor the values of its shape", "'", path, "': tensor `", tensor.name, "` has ",
-            tensor.values.size(), " values, which is not what its shape needs");
+            tensor.values.size(), " values, which does not match its shape");
     REQUIRE(names.insert(tensor.name).second, "name each tensor once", "'", path, "': tensor `", tensor.name,
             "` twice");
     header += say(",", quoted(tensor.name), ":{\"dtype\":\"F32\",\"shape\":", json(tensor.shape).dump(),
@@ -267,7 +267,7 @@ void write_safetensors(const std::string& path, std::span<const NamedTensor> ten
     offset += tensor.values.size_bytes();
   }
   header += "}";
-  header.append((8 - header.size() % 8) % 8, ' ');  // data on 8 bytes
+  header.append((8 - header.size() % 8) % 8, ' ');  // pads the header, so that the data is aligned to 8 bytes
   const uint64_t header_size = header.size();
   DurableFile file(path);
   file.write(std::as_bytes(std::span(&header_size, 1)));

@@ -1,4 +1,4 @@
-// The safetensors format (github.com/huggingface/safetensors): u64 header length, JSON header, data without holes.
+// The safetensors format (github.com/huggingface/safetensors): u64 header length, JSON header, data without gaps.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -13,29 +13,29 @@ namespace octet {
 struct NamedTensor {
   std::string name;
   std::vector<int64_t> shape;
-  std::span<const float> values;  // row-major; as many as the shape says
+  std::span<const float> values;  // row-major; the product of the shape's extents
 };
 
-// Replaces `path` by a complete file (DurableFile) or leaves it as it was. FileError: the disk refused.
+// Replaces `path` by a complete file (see DurableFile). FileError: it cannot be written; `path` is then unchanged.
 void write_safetensors(const std::string& path, std::span<const NamedTensor> tensors,
                        const std::map<std::string, std::string>& metadata);
 
-// A file read and checked in full: whatever open() returns is well-formed. Memory: about the file's size, and
-// never more than 100 MB before the sizes in the header are known to agree with the file's.
+// A file in memory. open() checks the whole file, so its content is well-formed. Needs about as much memory as the
+// file's size, and at most 100 MB until the header is checked against the file's size.
 class SafetensorsFile {
  public:
-  // Error: what is wrong with the file, with the tensor's name.
+  // Error: the file is malformed; the message says how and names the tensor.
   static SafetensorsFile open(const std::string& path);
 
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
   std::vector<std::string> names() const;  // in the order of the data
   bool contains(const std::string& name) const;
   const std::vector<int64_t>& shape(const std::string& name) const;
-  // Valid as long as this object. Error: no such tensor, or another type.
+  // Valid during the lifetime of this object. Error: there is no such tensor, or it has another type.
   std::span<const float> f32(const std::string& name) const;
-  // Every F32 tensor, in the order of the data.
+  // All F32 tensors, in the order of the data.
   std::vector<NamedTensor> f32_tensors() const;
-  // Error with the name of the first F32 tensor that holds a NaN or an infinity.
+  // Error: an F32 tensor holds a NaN or an infinity; the message names the first one.
   void require_finite() const;
 
  private:
@@ -51,7 +51,7 @@ class SafetensorsFile {
   std::string path_;
   std::map<std::string, std::string> metadata_;
   std::vector<Entry> entries_;                // sorted by (begin, end)
-  std::map<std::string_view, size_t> index_;  // by the names in entries_
+  std::map<std::string_view, size_t> index_;  // keys refer to the names in entries_
   std::unique_ptr<std::byte[]> data_;
 };
 

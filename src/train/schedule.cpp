@@ -6,10 +6,10 @@
 namespace octet {
 namespace {
 
-// Powers and cosines are made from additions and multiplications in a fixed order. Those of C libraries differ in the
-// last bit, and with them the weights that a learning rate gives.
+// Powers and cosines are computed by additions and multiplications in a fixed order. C libraries differ in the last bit
+// of their results, and a learning rate that differs would change the weights.
 
-// base^exponent; the order of the products is that of the loop.
+// base^exponent, with products in the order of the loop.
 double power(double base, int64_t exponent) {
   double product = 1;
   for (int64_t i = 0; i < exponent && product > 0; ++i) product *= base;
@@ -23,7 +23,7 @@ double squared_sine(double x) {
   return x * sum * (x * sum);
 }
 
-// (1 + cos(pi x)) / 2 for x in [0, 1]: 1 at 0, 0 at 1, and never increasing.
+// (1 + cos(pi x)) / 2 for x in [0, 1]: 1 at 0, 0 at 1, and monotone.
 double half_cosine(double x) {
   const double quarter = std::numbers::pi / 2;
   return x < 0.5 ? 1 - squared_sine(quarter * x) : squared_sine(quarter * (1 - x));

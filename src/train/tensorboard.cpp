@@ -20,7 +20,8 @@ constexpr std::array<uint32_t, 256> crc_table() {
   return table;
 }
 
-// CRC-32C (Castagnoli), rotated and shifted as TensorFlow masks it: a CRC over bytes that hold CRCs would be weak.
+// CRC-32C (Castagnoli) with TensorFlow's mask, a rotation and an addition. Without it a CRC over bytes that contain
+// CRCs would be weak.
 uint32_t masked_crc(std::string_view bytes) {
   static constexpr auto kTable = crc_table();
   uint32_t crc = ~0u;
@@ -30,7 +31,7 @@ uint32_t masked_crc(std::string_view bytes) {
 }
 
 template <class Number>
-std::string bytes_of(Number number) {  // little-endian, as all machines octet runs on
+std::string bytes_of(Number number) {  // little-endian, as on all machines that octet supports
   return {reinterpret_cast<const char*>(&number), sizeof number};
 }
 
@@ -43,7 +44,7 @@ double wall_seconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-// The leading undamaged records of `file`, less those of later steps.
+// The undamaged records at the start of `file`, without those of steps after `last`.
 std::string kept_records(std::string_view file, int64_t last) {
   constexpr size_t kHead = 12, kTail = 4;
   std::string kept;
@@ -92,7 +93,7 @@ bool EventFile::write(int64_t step, std::span<const Scalar> scalars) {
     size_ += record.size();
     return true;
   }
-  // A part of an event would make all that follow unreadable, in the file and in the stream's buffer.
+  // A partly written event would make all later events unreadable, so it is removed from file and buffer.
   stream_ = std::ofstream();
   std::error_code ignored;
   std::filesystem::resize_file(path_, size_, ignored);

@@ -1,4 +1,5 @@
-// TensorBoard's event file: TFRecords (length, masked CRC-32C of it, bytes, masked CRC-32C of them) of Event messages.
+// TensorBoard's event file: TFRecords of Event messages. A record is length, masked CRC-32C of the length, bytes,
+// masked CRC-32C of the bytes.
 #pragma once
 #include <cstdint>
 #include <fstream>
@@ -11,15 +12,15 @@ namespace octet {
 
 class EventFile {
  public:
-  // Keeps the events of steps <= resumed_step, drops the others and what is damaged, and appends from there on.
-  // FileError: it cannot be written.
+  // Keeps the events of steps <= resumed_step, removes later and damaged ones, and appends after them. FileError: the
+  // file cannot be written.
   EventFile(const std::string& path, int64_t resumed_step);
-  // One event, flushed; false when the disk refuses.
+  // Writes and flushes one event. Returns false if the write fails.
   bool write(int64_t step, std::span<const Scalar> scalars);
 
  private:
   std::string path_;
-  uint64_t size_ = 0;  // of whole events
+  uint64_t size_ = 0;  // in bytes, of complete events
   std::ofstream stream_;
 };
 

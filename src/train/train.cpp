@@ -1,4 +1,4 @@
-// `octet train`: epochs of steps, evaluation, metrics, checkpoints, and an orderly stop.
+// `octet train`: epochs of steps, evaluation, metrics, checkpoints, and the stop on a signal.
 #include "src/train/train.h"
 
 #include <fmt/format.h>
@@ -54,14 +54,14 @@ class TrainingRun {
     const double start = seconds_now();
     trainer_.start(done_);
     const int64_t first = done_;
-    if (owes_test_ && !test()) return checkpointed(true);  // the one that it began with
+    if (owes_test_ && !test()) return checkpointed(true);  // the checkpoint from which it resumed
     begin_epoch();
     while (done_ < total_steps_) {
       const StepReport report = train_step();
       const bool stops = report.stop && done_ < total_steps_;
       const int64_t every = config_.checkpoint.every_steps > 0 ? config_.checkpoint.every_steps : steps_per_epoch_;
       const bool due = stops || done_ == total_steps_ || done_ % every == 0;
-      const bool saved = due && save();  // before the test, for which whoever stops the run may not wait
+      const bool saved = due && save();  // before the evaluation, which a scheduler that stops the run may not wait for
       if (stops) return checkpointed(saved);
       if (ends_epoch() && !finish_epoch()) return checkpointed(saved || save());
     }
@@ -88,28 +88,28 @@ class TrainingRun {
         const auto& metadata = found.file->metadata();
         if (metadata.contains("config")) require_same_training(config_, metadata.at("config"));
         REQUIRE_USAGE(!metadata.contains("data") || metadata.at("data") == data_fingerprint(),
-                      "resume with the data the run was begun with, or start a new run", found.path,
+                      "resume with the data that the run was started with, or start a new run", found.path,
                       " was trained on other data than ", trainer_.datasets().train->describe());
         REQUIRE_USAGE(found.step <= total_steps_, "raise train.steps, or start a new run", found.path,
-                      " has more steps than the ", total_steps_, " that are asked for");
+                      " has more steps than the configured ", total_steps_);
         if (metadata.contains("commit")) commits_ = metadata.at("commit");
         if (!commits_.ends_with(commit)) commits_ += std::string(", then ") + commit;
         trainer_.state().load(*found.file, found.path, false);
         done_ = found.step;
         spdlog::info("resumed {} at step {} of {}, on {} rank(s)", found.path, done_, total_steps_, transport_.size());
       } else {
-        REQUIRE_USAGE(!finished, "name another directory, or move result.json and weights.safetensors away", path,
+        REQUIRE_USAGE(!finished, "choose another directory, or move result.json and weights.safetensors away", path,
                       " holds a result but no checkpoints");
         spdlog::info("nothing to resume in {}: starting at step 0", path);
       }
     }
     if (finished_ = done_ == total_steps_ && finished && finished->steps == done_; finished_) {
-      spdlog::info("{} is finished: its result stands in {}/result.json", path, path);
+      spdlog::info("{} is finished: its result is in {}/result.json", path, path);
       return;
     }
     directory_->begin(config_);
     metrics_ = std::make_unique<MetricsWriter>(path, done_ > 0 ? done_ : -1);
-    // At the end always: the result needs it.
+    // The evaluation after the last step is repeated even if it is recorded, since the result needs its figures.
     const bool recorded = metrics_->holds(done_, "test");
     owes_test_ = done_ > 0 && tests() && (done_ == total_steps_ || !recorded);
     test_is_recorded_ = owes_test_ && recorded;
@@ -177,7 +177,7 @@ class TrainingRun {
     if (report.clips_updated) write_clips();
   }
 
-  // What a training step records of its figures.
+  // The figures of a training step that are recorded.
   static Scalars headlines(const Scalars& figures) {
     Scalars chosen;
     for (const Scalar& figure : figures)
@@ -198,7 +198,7 @@ class TrainingRun {
                                 kolmogorov_smirnov(clips.summed(layer)));
   }
 
-  // False: a signal ended it, and a resumed run begins with it.
+  // Returns false if a signal interrupted the evaluation. A resumed run then begins with it.
   bool test() {
     std::optional<Scalars> figures = trainer_.evaluate([] { return stop_requested(); });
     if (!figures) return false;
@@ -223,7 +223,7 @@ class TrainingRun {
     return true;
   }
 
-  // Collective. False: the disk refused; the last good checkpoint stays.
+  // Collective. Returns false if the checkpoint cannot be written; the last good one is kept.
   bool save() {
     trainer_.expect_checkpoint(done_);
     trainer_.state().check_agreement(transport_);
@@ -234,16 +234,17 @@ class TrainingRun {
       std::string reason;
       saved = store_->save(done_, tensors,
                            {{"config", to_yaml(config_)}, {"commit", commits_}, {"data", data_fingerprint()}}, reason);
-      if (saved == 0) spdlog::warn("no checkpoint at step {}: {}; the last good checkpoint stays", done_, reason);
+      if (saved == 0) spdlog::warn("no checkpoint at step {}: {}; the last good checkpoint is kept", done_, reason);
     }
     transport_.broadcast(std::as_writable_bytes(std::span(&saved, 1)), 0);
     return saved != 0;
   }
 
   int checkpointed(bool saved) {
-    REQUIRE(saved, "free space on the disk; --resume goes on from the last good checkpoint",
-            "stopped by a signal at step ", done_, ", of which no checkpoint could be written");
-    if (leads()) spdlog::info("stopped by a signal at step {}; --run {} --resume goes on", done_, directory_->path());
+    REQUIRE(saved, "free space on the disk; --resume continues from the last good checkpoint",
+            "stopped by a signal at step ", done_, "; the checkpoint could not be written");
+    if (leads())
+      spdlog::info("stopped by a signal at step {}; continue with --run {} --resume", done_, directory_->path());
     return exit_checkpointed;
   }
 
@@ -298,13 +299,13 @@ class TrainingRun {
   std::unique_ptr<CheckpointStore> store_;
   std::unique_ptr<MetricsWriter> metrics_;
   std::unique_ptr<Progress> progress_;
-  Scalars test_;  // the last test's figures
+  Scalars test_;  // figures of the last evaluation
   int64_t steps_per_epoch_ = 0, total_steps_ = 0;
-  int64_t done_ = 0;               // steps
-  bool finished_ = false;          // before this run of the program
-  bool owes_test_ = false;         // it was stopped between a step and the test of its epoch
-  bool test_is_recorded_ = false;  // the owed one
-  std::string commits_ = commit;   // of the builds that trained it
+  int64_t done_ = 0;               // completed steps
+  bool finished_ = false;          // the run was complete when this process started
+  bool owes_test_ = false;         // the run was stopped after the last step of an epoch and before its evaluation
+  bool test_is_recorded_ = false;  // metrics.jsonl already holds that evaluation
+  std::string commits_ = commit;   // commits of the builds that trained the run
   int64_t epoch_steps_ = 0, epoch_counted_ = 0;
   Scalars epoch_sums_;
   double epoch_start_ = 0, train_seconds_ = 0;
@@ -313,8 +314,8 @@ class TrainingRun {
 }  // namespace
 
 int run_train(const Config& config, Transport& transport, const TrainOptions& options) {
-  stop_on({SIGUSR1, SIGTERM, SIGINT});  // first: a job may also be stopped while it still reads its data
-  std::signal(SIGXFSZ, SIG_IGN);  // a file beyond the limit of `ulimit -f` is a refused write, not the end of the run
+  stop_on({SIGUSR1, SIGTERM, SIGINT});  // first, since a job may be stopped while it reads its data
+  std::signal(SIGXFSZ, SIG_IGN);        // beyond the limit of `ulimit -f` a write fails, but the run continues
   return TrainingRun(config, transport, options).run();
 }
 

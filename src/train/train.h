@@ -1,4 +1,4 @@
-// A training from its first step, or from a checkpoint, to its result.
+// Trains a network from the first step, or from a checkpoint, to the result.
 #pragma once
 #include <string>
 

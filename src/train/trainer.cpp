@@ -10,7 +10,7 @@
 namespace octet {
 namespace {
 
-constexpr double checkpoint_limits = 10;  // a disk may be that much slower than a step
+constexpr double checkpoint_limits = 10;  // a checkpoint may take this many times the timeout of a step
 
 std::unique_ptr<Watchdog> make_watchdog(const Config& config, Transport& transport) {
   if (config.comm.timeout_seconds <= 0) return nullptr;
@@ -47,7 +47,8 @@ Trainer::Trainer(const Config& config, Transport& transport, bool training)
 
 Trainer::~Trainer() = default;
 
-// Ranks count their steps by their own data, and would wait for each other for ever.
+// Each rank derives the number of steps from its own data. With different data the ranks would wait for each other
+// forever.
 void Trainer::require_same_data() {
   uint64_t first = data_fingerprint_ = datasets_.fingerprint();
   transport_.broadcast(std::as_writable_bytes(std::span(&first, 1)), 0);
@@ -95,7 +96,7 @@ void Trainer::send_next_batch() {
   if (!step_->plan().sends() || step_->times_phases()) return;
   try {
     batch_ = train_loader_->next();
-  } catch (...) {  // this step is well, and may be the last
+  } catch (...) {  // the current step succeeded and may be the last one, so the error is kept
     ahead_error_ = std::current_exception();
     return;
   }
@@ -105,9 +106,9 @@ void Trainer::send_next_batch() {
 
 void Trainer::count_skipped(const StepReport& report, int64_t index) {
   if (report.skipped) ++skipped_;
-  // A few small batches without a readable image may be chance.
+  // A few small batches without a readable image may occur by chance.
   empty_batches_ = report.empty ? empty_batches_ + 1 : 0;
-  REQUIRE(empty_batches_ < 10, "see whether the data still is where data.root says", "step ", index + 1,
+  REQUIRE(empty_batches_ < 10, "check that the data is still at data.root", "step ", index + 1,
           ": no image of the last ", empty_batches_, " batches could be read");
 }
 
@@ -133,7 +134,7 @@ std::optional<Scalars> Trainer::evaluate(const std::function<bool()>& stop) {
   std::vector<double> sums;
   for (const Metric& metric : total) sums.insert(sums.end(), {metric.sum, metric.count});
   transport_.all_reduce_sum(std::span(sums));
-  REQUIRE(!sums.empty() && sums[1] > 0, "see whether the data still is where data.root says",
+  REQUIRE(!sums.empty() && sums[1] > 0, "check that the data is still at data.root",
           "no image of the test set could be read");
   Scalars means;
   for (size_t i = 0; i < total.size(); ++i) means.push_back({total[i].name, sums[2 * i] / sums[2 * i + 1]});

@@ -17,37 +17,37 @@ namespace octet {
 
 class Trainer {
  public:
-  // Collective. Checks everything that can be known before step 1. training: false: for evaluate() alone, without a
+  // Collective. Checks before step 1 whatever can be checked then. training = false: for evaluate() only, without a
   // training set.
   Trainer(const Config&, Transport&, bool training = true);
   ~Trainer();
 
   // Collective: one training step. stop: this rank was asked to stop (a signal).
   StepReport step(int64_t index, bool stop);
-  // Collective: the means over the whole test set, every sample once. stop: asked before each batch; nothing is
-  // returned when it is true on any rank.
+  // Collective: the means over the test set, in which every sample counts once. stop: called before each batch. Returns
+  // nothing if stop() is true on any rank.
   std::optional<Scalars> evaluate(const std::function<bool()>& stop = {});
-  // Collective. Those of model.initial_weights, if it names a file.
+  // Collective. Loads the weights of the file model.initial_weights, if it is set.
   void load_initial_weights();
-  // The next step is this one.
+  // Sets the index of the next step.
   void start(int64_t step);
-  // Until the next step or test begins: the watchdog allows a checkpoint this many times its limit.
+  // Gives a checkpoint more time than the watchdog's timeout, until the next step or evaluation begins.
   void expect_checkpoint(int64_t step);
 
   TrainingState state() { return TrainingState(*step_); }
   TrainingStep& training_step() { return *step_; }
   const TrainingStep& training_step() const { return *step_; }
   Backend& backend() const { return step_->backend(); }
-  // 1 without a training set, whose schedule nobody follows.
+  // 1 without a training set; the schedule is not used then.
   int64_t steps_per_epoch() const { return train_loader_ ? train_loader_->batches_per_epoch() : 1; }
   double learning_rate_at(int64_t step) const;
   const Task& task() const { return task_; }
   const Datasets& datasets() const { return datasets_; }
   uint64_t data_fingerprint() const { return data_fingerprint_; }
   int64_t skipped_steps() const { return skipped_; }
-  double wait_seconds() const { return train_loader_->wait_seconds(); }  // for training data
+  double wait_seconds() const { return train_loader_->wait_seconds(); }  // time spent waiting for training data
   double read_seconds() const { return train_loader_->read_seconds(); }  // processor time of the loader's workers
-  double hidden_share() const;                                           // of the exchange's time, behind backward
+  double hidden_share() const;  // share of the exchange's time that overlaps with backward
 
  private:
   void require_same_data();
@@ -63,9 +63,9 @@ class Trainer {
   std::unique_ptr<Loader> train_loader_, test_loader_;
   std::unique_ptr<Watchdog> watchdog_;
   std::unique_ptr<TrainingStep> step_;
-  Batch batch_;                     // of training, the last one taken
-  bool sent_ = false;               // it is the next step's, and on its way to the device
-  std::exception_ptr ahead_error_;  // why the next step's batch cannot be read: thrown by that step, if it is reached
+  Batch batch_;                     // the last training batch that was read
+  bool sent_ = false;               // batch_ is the next step's, and its upload to the device has begun
+  std::exception_ptr ahead_error_;  // the error of reading the next step's batch; thrown if that step runs
   int64_t skipped_ = 0, empty_batches_ = 0;
 };
 

@@ -6,7 +6,7 @@
 namespace octet {
 namespace {
 
-// Calls f(place in OHWI, place in OIHW): the plan's layout of a weight, and torchvision's.
+// Calls f(index in OHWI, index in OIHW) for each element. OHWI is the plan's layout of a weight, OIHW torchvision's.
 template <class F>
 void for_each_place(const Shape& s, F f) {
   for (int64_t o = 0; o < s.n; ++o)
@@ -75,7 +75,7 @@ void TrainingState::load(const SafetensorsFile& file, const std::string& path, b
   const auto read = [&](const std::string& name, const std::vector<int64_t>& shape) {
     REQUIRE(file.contains(name), "use a checkpoint of the same model", path, " has no tensor `", name, "`");
     REQUIRE(file.shape(name) == shape, "use a checkpoint of the same model", path, ": tensor `", name,
-            "` has another shape than the network's");
+            "` has another shape than in the network");
     return file.f32(name);
   };
   for (Param& param : parameters_.all()) from_oihw(read(param.name, torch_shape(param)), param.master);

@@ -1,5 +1,5 @@
-// What a checkpoint holds of a training: parameters, momentum, running statistics and clips, in torchvision's names and
-// layouts.
+// The state of a training that checkpoints hold: parameters, momentum, running statistics and clips, with torchvision's
+// names and layouts.
 #pragma once
 #include <string>
 #include <vector>
@@ -15,14 +15,14 @@ class TrainingState {
   explicit TrainingState(TrainingStep& step)
       : parameters_(step.parameters()), backend_(step.backend()), clips_(step.clips()) {}
 
-  // Everything that a resumed run needs: weights as OIHW, plus `momentum.<name>` and `clips`. weights_only: what
-  // evaluation needs. The spans live as long as `storage`.
+  // Returns the tensors that a resumed run needs: weights as OIHW, `momentum.<name>` and `clips`. weights_only: only
+  // what evaluation needs. The spans are valid as long as `storage`.
   std::vector<NamedTensor> save(std::vector<std::vector<float>>& storage, bool weights_only) const;
-  // Missing or misshapen tensors are Errors that name them.
+  // Error: a tensor is missing or has the wrong shape; the message names it.
   void load(const SafetensorsFile&, const std::string& path, bool weights_only);
-  // Collective: rank 0's state becomes everyone's.
+  // Collective: copies rank 0's state to all ranks.
   void broadcast(Transport&);
-  // Collective: an Error names the first parameter or statistic that is not the same on every rank.
+  // Collective. Error: a parameter or statistic is not the same on all ranks; the message names the first one.
   void check_agreement(Transport&) const;
   std::string weights_sha256() const;
 

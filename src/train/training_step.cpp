@@ -12,7 +12,8 @@
 namespace octet {
 namespace {
 
-// The loops of simulated policies take OpenMP's number of threads, which belongs to the calling thread.
+// Sets OpenMP's number of threads, which the loops of simulated policies use. The setting belongs to the calling
+// thread.
 class LoopThreads {
  public:
   explicit LoopThreads(int threads) : before_(omp_get_max_threads()) { omp_set_num_threads(threads); }
@@ -75,9 +76,9 @@ StepReport TrainingStep::run(const StepInput& input, const std::function<void()>
     finish_exchange(input.index);       // every rank holds the sum of all gradients
     plan_->find_nonfinite();
   });
-  if (meanwhile) meanwhile();  // a GPU still computes
+  if (meanwhile) meanwhile();  // host work while a GPU computes
   StepReport report = agree(step, input);
-  if (report.skipped) {  // what it left behind says nothing
+  if (report.skipped) {  // its observations are not valid
     if (clips_) clips_->postpone();
     return report;
   }
@@ -103,8 +104,8 @@ Metrics TrainingStep::evaluate(const StepInput& input) {
 }
 
 void TrainingStep::run(Program program, const Step& step, const StepInput& input, const std::function<void()>& work) {
-  // Phases are timed call by call. On the host's gradients an exchange waits for peers, and so do clips that are
-  // unknown.
+  // Calls cannot be recorded in three cases: each phase is timed, an exchange of host gradients waits for peers, or an
+  // unknown clip must be decided within the step.
   const bool exchanges = program == Program::gradients || program == Program::observed_gradients;
   const bool measures = exchanges && clips_ && !clips_->settled();
   if (timing_ || measures || (exchanges && exchange_->reads_gradients())) return work();
@@ -138,8 +139,8 @@ void TrainingStep::finish_exchange(int64_t index) {
   if (exchange_->reads_gradients()) parameters_->store_gradients();
 }
 
-// One small message after backward: figures of all ranks, saturations, "stop" and "not finite", on which every rank
-// must act alike; and the batch moments, so that running statistics are the same on every rank.
+// Sums figures, saturation counts and the flags "stop" and "not finite" over the ranks in one small message, so that
+// all ranks act alike. Averages the batch moments, so that running statistics are the same on every rank.
 StepReport TrainingStep::agree(const Step& step, const StepInput& input) {
   Timed timed(step.times, Phase::exchange);
   exchange_->wait();
@@ -197,7 +198,7 @@ void TrainingStep::update(const StepInput& input) {
   context.sgd.learning_rate = float(input.learning_rate);
   context.sgd.momentum = float(config_.train.momentum);
   context.sgd.nesterov = config_.train.nesterov;
-  uint32_t stream = 0x40000000u;  // beyond the streams of nodes, below those of initial values
+  uint32_t stream = 0x40000000u;  // above the streams of nodes, below those of initial values
   for (Param& param : parameters_->all()) {
     context.weight = is_weight(param.kind);
     context.full_precision = param.full_precision;

@@ -1,5 +1,5 @@
-// One training step of one rank: the plans, their parameters, the policy, the exchange and the clips. It reads no file
-// and writes none: the trainer, the benches and the tests call the same step.
+// One training step of one rank, with its plans, parameters, policy, exchange and clips. It reads and writes no files,
+// so the trainer, the benches and the tests call the same step.
 #pragma once
 #include <functional>
 #include <memory>
@@ -18,14 +18,14 @@ struct StepInput {
   Targets targets;
   int64_t first = 0;  // global index of this rank's first sample in the global batch
   double learning_rate = 0;
-  double progress = 0;  // share of the training that is done
-  bool sent = false;    // send() has had these images
+  double progress = 0;  // completed share of the training, 0 to 1
+  bool sent = false;    // send() has been called with these images
   bool stop = false;    // this rank was asked to stop
 };
 
 struct StepReport {      // of one step, over all ranks
   Scalars figures;       // means over the samples; the first is the loss
-  bool skipped = false;  // the step changed nothing: loss or gradient was not finite, or
+  bool skipped = false;  // loss or gradient was not finite, or `empty`; the step changed nothing
   bool empty = false;    // no image of the batch could be read
   bool stop = false;     // some rank was asked to stop
   bool clips_updated = false;
@@ -36,26 +36,26 @@ class TrainingStep {
   struct Options {
     PlanOptions plan;
     int64_t batch = 1;     // samples of this rank
-    bool training = true;  // false: for evaluate() alone
+    bool training = true;  // false: for evaluate() only
     Watchdog* watchdog = nullptr;
   };
-  // Collective. network: builds the same graph in each call, once for each plan.
+  // Collective. network: called once for each plan; must build the same graph each time.
   TrainingStep(const Config&, Transport&, std::unique_ptr<Policy>, std::unique_ptr<Backend>,
                const std::function<Graph(const Policy&)>& network, const Options&);
   ~TrainingStep();
 
-  // Collective. meanwhile: host work that is done while a device computes.
+  // Collective. Runs one training step. meanwhile: host work to run while the device computes.
   StepReport run(const StepInput&, const std::function<void()>& meanwhile = {});
-  // The weights as they are now become those that evaluate() computes with.
+  // Encodes the current weights for evaluate().
   void begin_evaluation();
-  // Forward over one batch of this rank: sums over its samples.
+  // Forward over one batch of this rank. Returns sums over its samples.
   Metrics evaluate(const StepInput&);
 
   const Policy& policy() const { return *policy_; }
   Backend& backend() const { return *backend_; }
   Parameters& parameters() { return *parameters_; }
   const Parameters& parameters() const { return *parameters_; }
-  // Of training; without training the one of evaluation.
+  // The training plan, or the evaluation plan if there is no training.
   Plan& plan() { return plan_ ? *plan_ : *evaluation_; }
   const Plan& plan() const { return plan_ ? *plan_ : *evaluation_; }
   const Plan& evaluation_plan() const { return *evaluation_; }
@@ -66,7 +66,7 @@ class TrainingStep {
   bool times_phases() const { return timing_; }
 
  private:
-  // What a device may record: see Backend::run().
+  // Sequences of calls that a device may record, see Backend::run().
   enum class Program : uint8_t { gradients, observed_gradients, update, evaluation };
   void run(Program, const Step&, const StepInput&, const std::function<void()>& work);
   Step begin(Plan&, const StepInput&, bool training);
@@ -86,8 +86,8 @@ class TrainingStep {
   std::unique_ptr<Transport> clip_transport_;
   std::unique_ptr<ClipCoordinator> clips_;
   std::unique_ptr<Parameters> parameters_;
-  std::unique_ptr<Plan> plan_, evaluation_;  // no training: no plan_
-  std::unique_ptr<Buffer> arena_;            // of both plans
+  std::unique_ptr<Plan> plan_, evaluation_;  // plan_ is null without training
+  std::unique_ptr<Buffer> arena_;            // shared by both plans
   std::unique_ptr<GradientExchange> exchange_;
   PhaseTimes times_;
   bool timing_ = false;

@@ -44,7 +44,7 @@ class FullDisk(Case):
         self.wait_for_step(job, "full", 8)
         job.process.send_signal(signal.SIGUSR1)
         self.expect(job, 1)
-        self.assertRegex(job.err, "no checkpoint could be written\n.*fix: free space")
+        self.assertRegex(job.err, "the checkpoint could not be written\n.*fix: free space")
         self.assertEqual(self.checkpoints("full"), [6])
 
     def test_refused_weights_are_an_error(self):
@@ -108,7 +108,7 @@ class RunDirectory(Case):
         for ranks, seconds in (1, 600), (2, 4):
             job = self.train("shared", code=75, ranks=ranks, resume=True, train__steps=0, train__epochs=1000,
                              comm__timeout_seconds=seconds)
-            self.assertRegex(job.err, r"shared is in use by process \d+ on \S+\n.*fix: let it end")
+            self.assertRegex(job.err, r"shared is in use by process \d+ on \S+\n.*fix: wait until it ends")
         first.process.terminate()
         self.expect(first, 85)
         steps = [record["step"] for record in self.metrics("shared") if record["kind"] == "train"]
@@ -117,12 +117,12 @@ class RunDirectory(Case):
     def test_resumed_with_other_training(self):
         self.train("other", train__steps=4, checkpoint__every_steps=2)
         job = self.train("other", code=2, resume=True, train__lr=0.05)
-        self.assertRegex(job.err, "begun with `train.lr: 0.1`, now it is `train.lr: 0.05`")
+        self.assertRegex(job.err, "started with `train.lr: 0.1`, now it is `train.lr: 0.05`")
         self.assertIn("lr: 0.1", (self.run_path("other") / "config.yaml").read_text())
         self.assertIn("comm.exchange", self.train("other", code=2, resume=True, comm__exchange="fp32").err)
         self.train("other", train__steps=5, resume=True, data__bad_images="skip", train__on_nonfinite="skip")
         job = self.train("other", code=2, train__steps=6, resume=True, train__on_nonfinite="stop")
-        self.assertIn("begun with `", job.err)  # what was skipped would have stopped it
+        self.assertIn("started with `", job.err)  # what was skipped would have stopped it
 
     def write_pictures(self, name, count):
         """A folder of two classes, with `count` images in each split of each. Returns the settings that read it."""
@@ -144,7 +144,7 @@ class RunDirectory(Case):
             lock.flush()
             job = self.launch(words)
             self.expect(job, 75)
-            self.assertRegex(job.err, "packed is in use by .*\n.*fix: let it end")
+            self.assertRegex(job.err, "packed is in use by .*\n.*fix: wait until it ends")
         self.assertFalse((packed / "train.pack.tmp").exists())
         self.expect(self.launch(words), 0)
         self.assertTrue((packed / "train.pack").exists())
@@ -165,7 +165,7 @@ class RunDirectory(Case):
         for ranks in 1, 2:
             job = self.train(f"all{ranks}", code=1, ranks=ranks, **{**settings, "train__epochs": 2})
             self.assertEqual(job.err.count("octet: error"), 1, job)
-            self.assertRegex(job.err, "step 10: no image of the last 10 batches could be read\n.*fix: see whether")
+            self.assertRegex(job.err, "step 10: no image of the last 10 batches could be read\n.*fix: check that")
 
     def test_other_data(self):
         """Ranks with different data would wait for each other; a resumed run would train on other data."""
@@ -212,7 +212,7 @@ class RunDirectory(Case):
         for ranks in 1, 2:
             job = self.train("bare", code=2, ranks=ranks, resume=True, train__steps=3)
             self.assertEqual(job.err.count("octet: error"), 1, job)
-            self.assertRegex(job.err, "holds a result but no checkpoints\n.*fix: name another directory, or move")
+            self.assertRegex(job.err, "holds a result but no checkpoints\n.*fix: choose another directory, or move")
         self.assertEqual([file.read_bytes() for file in files], before)
 
     def test_oldest_checkpoints_go(self):
@@ -230,7 +230,7 @@ class RunDirectory(Case):
         self.assertEqual(sorted(path.name for path in (folder / "runs").iterdir()), ["recipe", "recipe-2"])
         job = self.launch(["env", f"--chdir={folder}", OCTET, *words, "--resume"])
         self.expect(job, 2)
-        self.assertIn("say which with --run", job.err)
+        self.assertIn("choose one with --run", job.err)
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ class Mistakes(Case):
                      f"data.root={self.directory}")
 
     def test_batch_not_divisible(self):
-        self.mistake(2, "data.batch 33 does not divide among 2 ranks", "data.batch", "data.batch=33", ranks=[2])
+        self.mistake(2, "data.batch 33 cannot be divided evenly among 2 ranks", "data.batch", "data.batch=33", ranks=[2])
 
     def test_batch_larger_than_data(self):
         self.mistake(2, "only 32 images", "at most 32", "data.samples=32")

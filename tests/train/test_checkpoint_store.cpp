@@ -94,7 +94,7 @@ TEST_F(Checkpoints, LatestIsNoPath) {
     const auto found = store.newest_valid();
     EXPECT_EQ(found.step, 10);
     ASSERT_EQ(found.refused.size(), 1u) << text;
-    EXPECT_PART(found.refused[0], "latest' names no checkpoint");
+    EXPECT_PART(found.refused[0], "latest' does not name a checkpoint");
   }
 }
 

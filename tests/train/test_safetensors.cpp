@@ -118,9 +118,9 @@ TEST_F(Safetensors, OffsetsMustTileTheData) {
   EXPECT_EQ(opened(two(0, 8, 8, 16), data), "accepted");
   EXPECT_EQ(opened(two(8, 16, 0, 8), data), "accepted");
   EXPECT_PART(opened(two(0, 8, 4, 16), data), "tensor `b` at bytes 4 to 16 overlaps");
-  EXPECT_PART(opened(two(0, 4, 8, 16), data), "tensor `b` at bytes 8 to 16 overlaps, leaves a hole");
-  EXPECT_PART(opened(two(4, 8, 8, 16), data), "tensor `a` at bytes 4 to 8 overlaps, leaves a hole");
-  EXPECT_PART(opened(two(0, 8, 8, 20), data), "lies outside of 16 bytes");
+  EXPECT_PART(opened(two(0, 4, 8, 16), data), "tensor `b` at bytes 8 to 16 overlaps another, leaves a gap");
+  EXPECT_PART(opened(two(4, 8, 8, 16), data), "tensor `a` at bytes 4 to 8 overlaps another, leaves a gap");
+  EXPECT_PART(opened(two(0, 8, 8, 20), data), "exceeds the 16 bytes");
   EXPECT_PART(opened(two(0, 8, 8, 12), data), "the tensors end at byte 12 of 16");
 }
 
@@ -136,9 +136,9 @@ TEST_F(Safetensors, ShapesMustFitTheBytes) {
   EXPECT_PART(opened(one("F32", "[4611686018427387904,4,2]", 8), data), "not what its shape and dtype need");
   EXPECT_PART(opened(one("F32", "[4611686018427387906]", 8), data), "not what its shape and dtype need");
   EXPECT_PART(opened(one("F32", "[18446744073709551615]", 8), data), "`shape` is too large");
-  EXPECT_PART(opened(one("F32", "[99999999999999999999]", 8), data), "no integer");
+  EXPECT_PART(opened(one("F32", "[99999999999999999999]", 8), data), "not an integer");
   EXPECT_PART(opened(one("F32", "[-2]", 8), data), "a negative number");
-  EXPECT_PART(opened(one("F32", "[2.0]", 8), data), "no integer");
+  EXPECT_PART(opened(one("F32", "[2.0]", 8), data), "not an integer");
   EXPECT_PART(opened(one("F32", "[1,1,1,1,1,1,1,1,2]", 8), data), "`shape` is too large");
   EXPECT_PART(opened(one("C64", "[2]", 8), data), "unknown dtype `C64`");
 }
@@ -147,34 +147,34 @@ TEST_F(Safetensors, HeaderGrammar) {
   const auto refused = [&](const std::string& header) { return opened(header, std::string(4, '\0')); };
   const std::string good = R"("a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]})";
   EXPECT_EQ(refused("{" + good + "}   "), "accepted");
-  EXPECT_PART(refused("[" + good + "]"), "the header is no JSON object");
-  EXPECT_PART(refused(" {" + good + "}"), "the header is no JSON object");
-  EXPECT_PART(refused("{" + good + "} x"), "no JSON at byte");
+  EXPECT_PART(refused("[" + good + "]"), "the header is not a JSON object");
+  EXPECT_PART(refused(" {" + good + "}"), "the header is not a JSON object");
+  EXPECT_PART(refused("{" + good + "} x"), "invalid JSON at byte");
   EXPECT_PART(refused("{" + good + "}" + std::string(1, '\0') + "hidden"), "a zero byte in the header");
-  EXPECT_PART(refused("{" + good), "no JSON at byte");
+  EXPECT_PART(refused("{" + good), "invalid JSON at byte");
   EXPECT_PART(refused("{" + good + "," + good + "}"), "overlaps");  // the same bytes twice
   EXPECT_PART(opened(R"({"a":{"dtype":"F32","shape":[0],"data_offsets":[0,0]},"a":{"dtype":"F32","shape":[0],)"
                      R"("data_offsets":[0,0]}})",
                      ""),
-              "tensor `a` stands twice");
+              "tensor `a` appears twice");
   EXPECT_PART(refused(R"({"a":{"dtype":"F32","dtype":"F32","shape":[1],"data_offsets":[0,4]}})"), "has `dtype` twice");
   EXPECT_PART(refused(R"({"a":{"dtype":"F32","shape":[1]}})"), "lacks dtype, shape or data_offsets");
-  EXPECT_PART(refused(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0]}})"), "has not two data_offsets");
-  EXPECT_PART(refused(R"({"a":{"dtype":"F32","shape":1,"data_offsets":[0,4]}})"), "a number where none belongs");
-  EXPECT_PART(refused(R"({"a":{"dtype":"F32","shape":"1","data_offsets":[0,4]}})"), "`shape` is no list");
-  EXPECT_PART(refused(R"({"a":{"dtype":"F32","shape":[[1]],"data_offsets":[0,4]}})"), "a list where none belongs");
+  EXPECT_PART(refused(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0]}})"), "does not have two data_offsets");
+  EXPECT_PART(refused(R"({"a":{"dtype":"F32","shape":1,"data_offsets":[0,4]}})"), "an unexpected number");
+  EXPECT_PART(refused(R"({"a":{"dtype":"F32","shape":"1","data_offsets":[0,4]}})"), "`shape` is not a list");
+  EXPECT_PART(refused(R"({"a":{"dtype":"F32","shape":[[1]],"data_offsets":[0,4]}})"), "an unexpected list");
   EXPECT_PART(refused(R"({"a":{"dtype":null,"shape":[1],"data_offsets":[0,4]}})"), "a null");
   EXPECT_PART(refused(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4],"x":1}})"), "unknown field `x`");
-  EXPECT_PART(refused(R"({"a":1})"), "a number where none belongs");
-  EXPECT_PART(refused(R"({"a":"b"})"), "text where none belongs");
-  EXPECT_PART(refused(R"({"__metadata__":{"a":1}})"), "a number where none belongs");
-  EXPECT_PART(refused(R"({"__metadata__":{"a":"1","a":"1"}})"), "metadata `a` stands twice");
-  EXPECT_PART(refused(R"({"__metadata__":{},"__metadata__":{}})"), "`__metadata__` stands twice");
-  EXPECT_PART(refused("{\"\xff\":{}}"), "no JSON at byte");
+  EXPECT_PART(refused(R"({"a":1})"), "an unexpected number");
+  EXPECT_PART(refused(R"({"a":"b"})"), "unexpected text");
+  EXPECT_PART(refused(R"({"__metadata__":{"a":1}})"), "an unexpected number");
+  EXPECT_PART(refused(R"({"__metadata__":{"a":"1","a":"1"}})"), "metadata `a` appears twice");
+  EXPECT_PART(refused(R"({"__metadata__":{},"__metadata__":{}})"), "`__metadata__` appears twice");
+  EXPECT_PART(refused("{\"\xff\":{}}"), "invalid JSON at byte");
   std::string deep = R"({"a":)";
   for (int i = 0; i < 1'000'000; ++i) deep += R"({"a":)";
   EXPECT_PART(refused(deep), "header: ");
-  EXPECT_PART(refused("{\"a\":" + std::string(1'000'000, '[')), "a list where none belongs");
+  EXPECT_PART(refused("{\"a\":" + std::string(1'000'000, '[')), "an unexpected list");
 }
 
 TEST_F(Safetensors, MisalignedValuesAreNotReadAsFloats) {
@@ -228,7 +228,7 @@ TEST_F(Safetensors, HugeShapesAllocateNothing) {
   const std::string message =
       opened(R"({"a":{"dtype":"F32","shape":[1099511627776],"data_offsets":[0,4398046511104]}})", "");
   setrlimit(RLIMIT_AS, &before);
-  EXPECT_PART(message, "lies outside of 0 bytes");
+  EXPECT_PART(message, "exceeds the 0 bytes");
 }
 
 TEST(Digest, IsSha256OfTheDocumentedBytes) {

@@ -1,4 +1,4 @@
-// Joins values along channels; codes are rounded anew to the largest of the parts' scales.
+// Concatenates along channels. Codes are rounded again, to the largest scale of the parts.
 #include "src/graph/nodes/nodes.h"
 
 namespace octet {

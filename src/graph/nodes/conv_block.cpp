@@ -1,5 +1,5 @@
-// y = encode(activation(norm(conv(x)) + residual)), and its backward: the arithmetic of every convolution and linear
-// layer. The policy alone decides whether it multiplies codes; no network has an int8 variant.
+// y = encode(activation(norm(conv(x)) + residual)), forward and backward, for every convolution and linear layer. The
+// policy decides whether the layer multiplies codes, so no network needs an int8 variant.
 #include "kernels/shared/sums.h"
 #include "src/graph/nodes/conv_node.h"
 
@@ -58,7 +58,7 @@ class ConvBlock final : public ConvNode {
 
   void update_statistics(Step& step) override { update_running(step, conv_.y.pixels(), options_.momentum); }
 
-  // The convolution's output; its mean where backward has only codes of it.
+  // The convolution's output, or its channel means if only codes of it are kept.
   Tensor watched(const Step& step) const override {
     if (!keeps_codes()) return step.tensor(convolved_);
     return {batch_moments(step).mean, {1, 1, 1, conv_.y.c}, DType::f32};
@@ -71,7 +71,7 @@ class ConvBlock final : public ConvNode {
     return keeps_codes() ? memory.slots[size_t(kept_codes_.id)].bytes() : 0;
   }
 
-  // An int32 must hold the sums of forward and of the data gradient for one value.
+  // One int32 must hold each sum of the forward pass and of the data gradient.
   void check_sums(Declare& d) const {
     REQUIRE(d.encoding(inputs_[0]).quantized(), "let the policy quantize all readers of that value or none", "'", name_,
             "' is quantized, but another layer reads the same value real");
@@ -84,7 +84,7 @@ class ConvBlock final : public ConvNode {
                   std::max(forward_sum, backward_sum), " products, more than an int32 surely holds");
   }
 
-  // Codes are for backward alone.
+  // Evaluation writes no codes, since only backward reads them.
   Convolved convolved(const Step& step) const {
     const Tensor real = step.tensor(convolved_);
     if (!keeps_codes() || !step.training) return real;
@@ -92,8 +92,7 @@ class ConvBlock final : public ConvNode {
     return {real, step.tensor(kept_codes_), units, units + conv_.y.c};
   }
 
-  // The gradient with respect to the convolution's output, in the form that the convolutions of backward take: codes,
-  // or real.
+  // Computes the gradient with respect to the convolution's output, as codes or as f32 values.
   QTensor backward_affine(Step& step) {
     Timed timed(step.times, Phase::passes);
     QTensor grad_output{step.tensor(grad_output_)};
@@ -128,7 +127,7 @@ class ConvBlock final : public ConvNode {
   Encoding encode_y_, encode_gradient_;
   Slot kept_codes_, kept_units_, gradient_scale_;
   int clip_layer_ = -1;
-  float block_clip_ = 0;  // of a policy that rounds the block's gradient: it encodes grad_output
+  float block_clip_ = 0;  // if the policy rounds the block's gradient: the clip that encodes grad_output
 };
 
 }  // namespace

@@ -118,8 +118,9 @@ Work ConvNode::work(const Memory& memory) const {
   work.real_products = codes ? 0 : work.products;
   work.convolution_bytes =
       (x + weight + convolved) + (x + grad_output + d_weight) + (needs_dx_ ? grad_output + weight + dx : 0);
-  // Forward reads the convolution and writes the value, and codes where they are kept. Backward reads the gradient and
-  // the convolution twice (reduce, apply) and writes grad_output. A residual is read, and its gradient written.
+  // Forward reads the convolution's output and writes the block's output, and codes if they are kept. Backward reads
+  // the output gradient and the convolution's output twice, to reduce and to apply, and writes grad_output. A residual
+  // adds a read, and a write of its gradient.
   work.pass_bytes = convolved + kept + 2 * (kept > 0 ? kept : convolved) + value + 2 * gradient + grad_output +
                     (has_residual() ? 3 * value + gradient : 0);
   return work;

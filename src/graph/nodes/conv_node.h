@@ -1,4 +1,4 @@
-// What all nodes of a convolution or fully connected layer share: geometry, parameters, statistics and moments.
+// The base of all convolution and fully connected nodes: geometry, parameters, statistics and moments.
 #pragma once
 #include "src/graph/nodes/nodes.h"
 
@@ -18,12 +18,12 @@ class ConvNode : public Node {
   Work work(const Memory&) const override;
 
  protected:
-  // Parameters, statistics, moments, what backward reads, and the two slots of every layer.
+  // Declares parameters, statistics, moments, the values that backward reads, and the two slots of every layer.
   void declare_layer(Declare&, const Encoding& weight);
   Position position() const { return {options_.reads_input, options_.gives_logits}; }
   bool normalizes() const { return !options_.norm.empty(); }
   bool has_residual() const { return inputs_.size() > 1; }
-  // Whether backward asks where the activation of a sum passed.
+  // Whether backward needs the mask of an activation that follows a residual sum.
   bool masks_sum() const { return has_residual() && options_.activation != Activation::none; }
   int64_t per_sample() const { return conv_.y.elements() / conv_.y.n; }
   AffineParameters parameters() const {
@@ -31,11 +31,12 @@ class ConvNode : public Node {
   }
   Into gamma_gradient() const { return gamma_ ? Into{gamma_->gradient} : Into{}; }
   Into beta_gradient() const { return {beta_->gradient}; }
-  // Of this rank's batch. Ranks average those of a norm after backward.
+  // The moments of this rank's batch. After backward the moments of norms are averaged over the ranks.
   Moments batch_moments(const Step&) const;
-  // What the norm computes with: the batch's moments, in evaluation the running ones.
+  // The moments that the norm uses: those of the batch in training, the running ones in evaluation.
   Moments norm_moments(const Step&) const;
-  // Replaces `momentum` of the running statistics by the batch's. samples: of which the variance is corrected.
+  // Moves the running statistics toward the batch's by the factor `momentum`. samples: the number for Bessel's
+  // correction of the variance.
   void update_running(Step&, int64_t samples, float momentum) const;
   virtual size_t kept_code_bytes(const Memory&) const { return 0; }
 

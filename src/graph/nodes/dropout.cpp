@@ -1,5 +1,6 @@
-// Dropout (Srivastava et al. 2014), "inverted": what survives grows, so that evaluation is the identity. What is
-// dropped is a function of (seed, step, node, global element): the same on any number of ranks, and after a resume.
+// Inverted dropout (Srivastava et al. 2014): kept elements are scaled up, so evaluation is the identity. The choice of
+// dropped elements is a function of (seed, step, node, global element). It is the same on any number of ranks and after
+// a resume.
 #include <fmt/format.h>
 
 #include "src/graph/nodes/nodes.h"

@@ -1,4 +1,4 @@
-// The mean over all pixels of each channel, as real values for the classifier.
+// The mean of each channel over all pixels, as f32 values for the classifier.
 #include "src/graph/nodes/nodes.h"
 
 namespace octet {

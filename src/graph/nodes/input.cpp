@@ -1,4 +1,4 @@
-// The images of the batch, real or encoded for a quantized first layer.
+// The images of the batch, as f32 values or, for a quantized first layer, as codes.
 #include "src/graph/nodes/nodes.h"
 
 namespace octet {

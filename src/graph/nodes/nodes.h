@@ -1,4 +1,4 @@
-// Factories of the nodes; each node is one .cpp beside this file.
+// Factories of the nodes. Each node is one .cpp file in this folder.
 #pragma once
 #include <memory>
 
@@ -8,13 +8,13 @@ namespace octet {
 
 struct ConvBlockOptions : ConvOptions {
   bool reads_input = false;   // the first layer of the network
-  bool linear = false;        // fully connected: the kernel is as large as the image, the weight is a matrix
+  bool linear = false;        // fully connected: the kernel covers the image, and the weight is a matrix
   bool gives_logits = false;  // the last layer
 };
 
 std::unique_ptr<Node> make_input(int64_t height, int64_t width, int64_t channels, Edge output);
-// y = encode(activation(norm(conv(x)) + residual)); inputs are {x} or {x, residual}. Simulated policies have a node of
-// their own.
+// y = encode(activation(norm(conv(x)) + residual)); inputs are {x} or {x, residual}. For a simulated policy this
+// returns make_simulated_conv_block().
 std::unique_ptr<Node> make_conv_block(const Policy&, std::string name, std::vector<Edge> inputs, Edge output,
                                       const ConvBlockOptions&);
 std::unique_ptr<Node> make_simulated_conv_block(const Policy&, std::string name, std::vector<Edge> inputs, Edge output,

@@ -1,4 +1,4 @@
-// Max and average pooling; codes keep their scale.
+// Max and average pooling. Codes keep their scale.
 #include <fmt/format.h>
 
 #include "src/graph/nodes/nodes.h"

@@ -1,5 +1,5 @@
-// The convolution block of a simulated policy: operands, gradients and norms are rounded copies in f32. The policy
-// knows how each is rounded, this node when.
+// The convolution block of a simulated policy. Operands, gradients and norms are rounded copies in f32. The policy
+// defines how a value is rounded; this node decides when.
 #include <algorithm>
 #include <cstring>
 
@@ -86,7 +86,7 @@ class SimulatedConvBlock final : public ConvNode {
   void backward(Step& step) override {
     const Tensor grad_output = backward_affine(step);
     const RngKey key = step.key(index_, Role::grad_output, per_sample());
-    std::copy_n(carried_clips_, clips_, next_clips_);  // kept where only one of the two gradients is rounded
+    std::copy_n(carried_clips_, clips_, next_clips_);  // in case only one of the two gradients is rounded
     const bool after_weight = traits_.splits_grad_output || traits_.unrounded_weight_gradient;
     if (rounds_operands_ && !after_weight) round_gradient(Role::grad_output, grad_output, key);
     backward_weight(step, grad_output);
@@ -103,7 +103,7 @@ class SimulatedConvBlock final : public ConvNode {
 
   void update_statistics(Step& step) override {
     std::copy_n(next_clips_, clips_, carried_clips_);
-    // A statistic of the policy's own is not a sample's variance, which Bessel's correction is for.
+    // Bessel's correction is for a sample's variance. A policy with its own norm keeps another statistic.
     update_running(step, traits_.own_norm ? 1 : conv_.y.pixels(),
                    traits_.norm_momentum > 0 ? traits_.norm_momentum : options_.momentum);
   }
@@ -119,7 +119,7 @@ class SimulatedConvBlock final : public ConvNode {
     simulation_.round_gradient(role, gradient, key, carried_clips_, next_clips_);
   }
 
-  // The copies of the norm's operands: mean, variance, gamma, beta.
+  // The slots with copies of the norm's operands: mean, variance, gamma, beta.
   NormOperands norm_operands(const Step& step) const {
     float* const values = step.tensor(norm_values_).f32();
     const int64_t channels = conv_.y.c;
@@ -131,7 +131,7 @@ class SimulatedConvBlock final : public ConvNode {
     affine = {.gamma = rounded.gamma, .beta = rounded.beta};
   }
 
-  // Rounds the convolution's output and copies of the norm's operands, to which `moments` and `affine` then point.
+  // Rounds the convolution's output and copies of the norm's operands. `moments` and `affine` then point to the copies.
   void round_norm(Step& step, Tensor convolved, Moments& moments, AffineParameters& affine) const {
     const Moments measured = batch_moments(step);
     simulation_.measure_norm(convolved, step.training ? &measured : nullptr, affine_.epsilon,

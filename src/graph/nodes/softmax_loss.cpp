@@ -1,5 +1,5 @@
-// Softmax cross-entropy with label smoothing. Its forward writes the gradients of the logits. Auxiliary heads (Szegedy
-// et al. 2016, section 4) add their weighted loss while training, and nothing to the figures of a test.
+// Softmax cross-entropy with label smoothing. Its forward also writes the gradients of the logits. Auxiliary heads
+// (Szegedy et al. 2016, section 4) add their weighted loss in training only.
 #include "src/graph/nodes/nodes.h"
 
 namespace octet {
