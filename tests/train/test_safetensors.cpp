@@ -131,10 +131,10 @@ TEST_F(Safetensors, ShapesMustFitTheBytes) {
   const std::string data(8, '\0');
   EXPECT_EQ(opened(one("F32", "[2]", 8), data), "accepted");
   EXPECT_EQ(opened(one("F64", "[]", 8), data), "accepted");
-  EXPECT_PART(opened(one("F32", "[3]", 8), data), "not what its shape and dtype need");
-  EXPECT_PART(opened(one("F16", "[2]", 8), data), "not what its shape and dtype need");
-  EXPECT_PART(opened(one("F32", "[4611686018427387904,4,2]", 8), data), "not what its shape and dtype need");
-  EXPECT_PART(opened(one("F32", "[4611686018427387906]", 8), data), "not what its shape and dtype need");
+  EXPECT_PART(opened(one("F32", "[3]", 8), data), "which does not match its shape and dtype");
+  EXPECT_PART(opened(one("F16", "[2]", 8), data), "which does not match its shape and dtype");
+  EXPECT_PART(opened(one("F32", "[4611686018427387904,4,2]", 8), data), "which does not match its shape and dtype");
+  EXPECT_PART(opened(one("F32", "[4611686018427387906]", 8), data), "which does not match its shape and dtype");
   EXPECT_PART(opened(one("F32", "[18446744073709551615]", 8), data), "`shape` is too large");
   EXPECT_PART(opened(one("F32", "[99999999999999999999]", 8), data), "not an integer");
   EXPECT_PART(opened(one("F32", "[-2]", 8), data), "a negative number");
