@@ -1,6 +1,6 @@
-// Everything a device must be able to do. ReferenceBackend (plain loops) is the oracle; CpuBackend overrides what is
-// hot. Shapes are NHWC; weights are (output, kernel height, kernel width, input / groups), "OHWI". Calls never allocate
-// what the caller could have planned; a backend's own scratch memory grows on first use and is reported by
+// Everything a device must be able to do. ReferenceBackend, plain loops, is the oracle; CpuBackend overrides what
+// takes time. Shapes are NHWC; weights are (output, kernel height, kernel width, input / groups), "OHWI". Calls never
+// allocate what the caller could have planned; a backend's own scratch memory grows on first use and is reported by
 // scratch_bytes().
 #pragma once
 #include <concepts>
@@ -40,7 +40,7 @@ struct Encoding {
 struct Probe {
   uint32_t* histogram = nullptr;  // (histogram_bins) counts of |x| are added, see shared/encode.h
   uint64_t* saturated = nullptr;  // the number of elements with |x| > clip is added
-  // Of so many blocks of the tensor the histogram counts one: see counted() in shared/encode.h.
+  // The histogram counts one of `sample` blocks of the tensor: see counted() in shared/encode.h.
   int sample = 1;
 };
 
@@ -133,7 +133,7 @@ class Upload {
  public:
   virtual ~Upload() = default;
   virtual void begin(const void* from) = 0;  // `from` may change after the call
-  virtual void finish(void* to) = 0;         // what the backend is asked next finds it there, in the device's memory
+  virtual void finish(void* to) = 0;         // calls of the backend after this one find the data at `to`, on the device
 };
 
 struct KernelTime {
@@ -147,29 +147,29 @@ class Backend {
   virtual ~Backend() = default;
   virtual std::string name() const = 0;  // "cpu"
   virtual std::string isa() const = 0;   // "avx512_vnni"
-  // What a log should say beside these: which library computes, or that one is missing. Empty: nothing.
+  // For the log: which library computes, or that one is missing. Empty: nothing.
   virtual std::string note() const { return {}; }
-  // Memory of the device, zeroed. Whatever the calls below are given by pointer lies in such memory, which the host
-  // reaches by to_host() and to_device(), or directly where host_memory() says so.
+  // Memory of the device, zeroed. All pointers given to the calls below point into such memory. The host reaches it by
+  // to_host() and to_device(), or directly if host_memory() is true.
   virtual std::unique_ptr<Buffer> allocate(size_t bytes) = 0;
   virtual size_t scratch_bytes() const = 0;
-  // What may still be allocated, where the device has memory of its own; the largest number where it does not.
+  // Bytes that may still be allocated; SIZE_MAX where the device has no memory of its own.
   virtual size_t free_bytes() const { return SIZE_MAX; }
   virtual bool host_memory() const { return true; }
-  // Copies out of and into the device's memory, after everything asked for before. to_host() waits until it is done.
+  // Copies from and to the device's memory, after all earlier calls. to_host() waits until the copy is done.
   virtual void to_host(void* to, const void* from, size_t bytes) { std::memcpy(to, from, bytes); }
   virtual void to_device(void* to, const void* from, size_t bytes) { std::memcpy(to, from, bytes); }
-  // Waits until everything asked for has been done.
+  // Waits until all earlier calls are done.
   virtual void synchronize() {}
-  // Does `work`: calls of this backend that wait for nothing, the same ones each time for the same program (a small
-  // number). A device may record them the second time, and repeat the record from then on without calling `work`: what
-  // differs between steps is then taken from the state and from the device's memory.
+  // Runs `work`: calls of this backend that do not wait, always the same ones for the same program (a small number). A
+  // device may record them the second time and repeat the record from then on without calling `work`. What differs
+  // between steps then comes from the state and from the device's memory.
   virtual void run(int /*program*/, const StepState&, const std::function<void()>& work) { work(); }
-  // Drops the records, also one that is being made: what they used may go away.
+  // Drops all records, also an unfinished one. The memory that they used may then be freed.
   virtual void forget_programs() {}
-  // What each kernel took since the start, where the backend waits for every one (CudaOptions::check_every_kernel).
+  // Time of each kernel since the start, if the backend waits for every kernel (CudaOptions::check_every_kernel).
   virtual std::vector<KernelTime> kernel_times() const { return {}; }
-  // For work beside the backend's own; null where the host computes.
+  // For work in parallel with the backend's own; null where the host computes.
   virtual std::unique_ptr<SideStream> make_side_stream() { return nullptr; }
   virtual std::unique_ptr<Upload> make_upload(size_t /*bytes*/) { return nullptr; }
 
@@ -191,15 +191,15 @@ class Backend {
 
   // -- norm + residual + activation + encode in one pass, and its backward ending in an encoded error.
   // x is f32 or bf16 (what conv_forward wrote), and perhaps codes for backward. residual: codes, real f32, or empty.
-  // y: codes (writes *y.scale; with Range::absmax the clip is exact: from moments.min/max without a residual, by one
-  // extra read with one) or real f32.
+  // y: codes (writes *y.scale) or real f32. With Range::absmax the clip is exact: without a residual it follows from
+  // moments.min and max, with a residual it takes one extra read.
   virtual void affine_forward(const AffineProblem&, Convolved x, Moments, AffineParameters, QTensor residual,
                               const Encoding&, const RngKey&, QTensor y) = 0;
-  // dz = dy where the activation passed, else 0: its input is computed again, from x and the residual (which is not
-  // read where there is no activation). d_residual (optional, f32 or bf16) (+)= dz. d_gamma, d_beta (optional, f32,
-  // (C)) (+)= sums. error = encode(d loss / d x): codes (stochastic; writes *error.scale) or real f32. The probe sees
-  // the raw error. error empty: only the probe's histogram is filled, nothing else is written (the first step measures
-  // before it quantizes).
+  // dz = dy where the activation passed, else 0. The activation's input is computed again from x and the residual;
+  // without an activation the residual is not read. d_residual (optional, f32 or bf16) (+)= dz. d_gamma, d_beta
+  // (optional, f32, (C)) (+)= sums. error = encode(d loss / d x): codes (stochastic; writes *error.scale) or real f32.
+  // The probe sees the gradient before it is encoded. error empty: only the probe's histogram is filled (the first step
+  // measures before it quantizes).
   virtual void affine_backward(const AffineProblem&, Convolved x, Moments, AffineParameters, QTensor residual,
                                Tensor dy, Into d_gamma, Into d_beta, Into d_residual, const Encoding&, const RngKey&,
                                QTensor error, Probe) = 0;
@@ -213,7 +213,7 @@ class Backend {
   // y (f32, (N,1,1,C)) = mean over pixels of x's real values; dy is f32.
   virtual void global_pool_forward(QTensor x, Tensor y) = 0;
   virtual void global_pool_backward(Tensor dy, Into dx) = 0;
-  // Along C. Codes are rounded anew to the largest of the parts' scales; real parts are copied.
+  // Along C. Codes are rounded again to the largest of the parts' scales; real parts are copied.
   virtual void concat_forward(std::span<const QTensor> parts, QTensor y) = 0;
   virtual void concat_backward(Tensor dy, std::span<const Into> parts) = 0;
 

@@ -2,8 +2,8 @@
 //   sum[m][lane] = start[lane] + sum over segments s and words k:  x[base[m] + segment[s] + 4 k] . weights[s][k][lane]
 // A word is 32 bits of the contraction: four codes (u8 x s8 in VNNI and AMX, s8 x s8 in NEON), two codes (s16 x s16) or
 // one f32. In forward and backward data m runs over output pixels and lanes over output channels; in backward weight m
-// runs over (tap, input channel) and the words over output pixels. Geometry is in the tables, so that a kernel knows
-// nothing of strides or pads.
+// runs over (tap, input channel) and the words over output pixels. All geometry is in the tables: a kernel
+// knows nothing of strides or padding.
 #pragma once
 #include <cstdint>
 
@@ -15,7 +15,7 @@ namespace octet::cpu {
 inline constexpr int block_lanes = 16;    // output lanes of one vector
 inline constexpr int tile_multiple = 32;  // base tables are padded to a multiple of this
 
-// Memory that the next work item will read: fetched into the cache while this one is computed.
+// Memory that the next work item will use. It is prefetched while this item is computed.
 struct Ahead {
   const char* at = nullptr;
   int64_t bytes = 0;
@@ -38,17 +38,17 @@ struct Panel {
   int words;  // per segment
   const void* weights;
   int blocks;
-  const int32_t* start;    // (blocks * 16); bits of f32 in the real kernels
-  int64_t pair_step = 0;   // base[2 i + 1] - base[2 i] where that is the same everywhere, else 0
-  int64_t row_step = 0;    // where a segment is three taps, as far apart as neighbouring m of a row: that, else 0
+  const int32_t* start;   // (blocks * 16); bits of f32 in the real kernels
+  int64_t pair_step = 0;  // base[2 i + 1] - base[2 i] if that is the same for all i, else 0
+  int64_t row_step = 0;  // distance of taps, if a segment is three taps as far apart as neighbouring m of a row; else 0
   int64_t pixel_step = 0;  // depthwise weight gradient: bytes between the pixels of dy
-  bool first = false;      // of the sums that accumulate() adds to (not depthwise): they are set
+  bool first = false;      // accumulate() sets the sums instead of adding to them (not depthwise)
   Ahead ahead[2] = {};
 };
 
-// Where dequantized sums go: y[pixel[m] * channels + lane] (+)= float(sum) * scale[lane].
+// Where dequantized sums go: y[pixel[m] * channels + lane] (+)= float(sum) * scale.
 struct Destination {
-  const float* scale;    // (blocks * 16)
+  float scale;
   void* y;               // at the first lane of the panel
   const int32_t* pixel;  // (count)
   int64_t channels;      // of y
@@ -71,7 +71,8 @@ struct Packing {
   // dst[c * channel_step + p] = packed activation of src[p * pixel_step + c]; steps in elements.
   void (*transpose)(const void* src, int64_t pixel_step, int64_t pixels, int64_t channels, void* dst,
                     int64_t channel_step);
-  // What the sums start from, so that the packing of x cancels: start[lane] from the packed weights of one panel.
+  // start[lane], from the packed weights of one panel: the value at which sums start, so that an offset in the packing
+  // of x cancels.
   void (*start)(const void* weights, int64_t words, int blocks, int32_t* start);
 };
 

@@ -1,4 +1,5 @@
-// AMX: tdpbusd on eight tile registers. tests/emulated/amx.cpp compiles the same text on emulated tiles, for machines without AMX.
+// AMX: tdpbusd on eight tile registers. tests/emulated/amx.cpp compiles the same text on emulated tiles, for machines
+// without AMX.
 #include <immintrin.h>
 
 #define OCTET_TIER amx

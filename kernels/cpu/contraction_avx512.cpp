@@ -1,5 +1,5 @@
-// AVX-512 VNNI: vpdpbusd multiplies unsigned by signed bytes, so u8 is packed as it is; s8 as code + 128, and the sums
-// start from -128 * (sum of the weights). It does not saturate: wrapped partial sums come out exact.
+// AVX-512 VNNI: vpdpbusd multiplies unsigned by signed bytes. u8 is packed as it is. s8 is packed as code + 128, and
+// sums start from -128 * (sum of the weights). The instruction does not saturate, so partial sums may wrap around.
 #include <immintrin.h>
 
 #define OCTET_TIER avx512

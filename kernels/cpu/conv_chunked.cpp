@@ -123,7 +123,8 @@ class ChunkedConvolution final : public Convolution {
   }
 
  private:
-  // Whether products of a and b are exact in f32 (significands of 12 bits), and sums of so many stay within FP16.
+  // Whether products of a and b are exact in f32 (significands of 12 bits), and sums of `products` of them stay within
+  // FP16.
   // Rounding makes a sum larger by 2^-10 of it at most: 64 times in a chunk (1.07), and once for each chunk (2 for 512
   // of them).
   bool easy(const Tensor& a, const Tensor& b, int64_t products) const {

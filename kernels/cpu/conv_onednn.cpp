@@ -40,8 +40,8 @@ struct Pass {
   int first_argument = 0, second_argument = 0, output_argument = 0;
 };
 
-// A fully connected layer, as which the pixel list of a 1x1 convolution counts too: a product of matrices. oneDNN's
-// matrix products take plain layouts and are 9 to 17 times as fast there as its convolutions (AlexNet's 4096 to 4096).
+// A fully connected layer, or the pixel list of a 1x1 convolution, is a product of matrices. oneDNN's matrix products
+// take plain layouts and are 9 to 17 times as fast as its convolutions here (AlexNet's 4096 to 4096).
 bool fully_connected(const ConvProblem& p) {
   return p.groups == 1 && p.y.h == 1 && p.y.w == 1 && p.kernel_h == p.x.h && p.kernel_w == p.x.w && p.pad_h == 0 &&
          p.pad_w == 0 && p.dilation_h == 1 && p.dilation_w == 1;

@@ -93,7 +93,7 @@ GatherPlan gather(const ContractionKernels& kernels, Shape from, Shape to, int g
   plan.columns = from.w + plan.left + right;
   const int64_t unit = kernels.packed_bytes();
   const int64_t image_bytes = plan.rows * plan.columns * from.c * unit;
-  // By the source's bytes, not the packed ones: items bound the moments' partial sums, so every tier must cut alike.
+  // By the source's bytes, not the packed ones: moments are summed per item, so items must be the same on every tier.
   const int64_t source_bytes = plan.rows * plan.columns * from.c * kernels.source_bytes();
   plan.images = item_images(from.n, source_bytes, to.h * to.w);
   plan.items = ceil_div(from.n, plan.images);
@@ -183,8 +183,8 @@ WeightGradientPlan plan_backward_weight(const ConvProblem& problem, const Contra
   plan.pad_h = p.pad_h;
   plan.pad_w = p.pad_w;
   plan.images = gradient_images(p);
-  // Matrix units are through with so many pixels before a large gradient is read and written. Its sums, being exact,
-  // may be cut anywhere.
+  // A matrix unit computes faster than it reads and writes a large gradient: more pixels per item. The sums are exact,
+  // so items may end anywhere.
   const int64_t weights = int64_t{p.y.c} * p.kernel_h * p.kernel_w * plan.group_x;
   if (kernels.word_multiple > 1 && weights > small_gradient)
     plan.images = std::clamp<int64_t>(ceil_div(1024, p.y.h * p.y.w), 1, p.x.n);
@@ -193,7 +193,7 @@ WeightGradientPlan plan_backward_weight(const ConvProblem& problem, const Contra
   plan.phases_h = static_cast<int>(std::min<int64_t>(p.stride_h, reach_h + 1));
   plan.phases_w = static_cast<int>(std::min<int64_t>(p.stride_w, reach_w + 1));
   plan.rows = p.y.h + reach_h / p.stride_h;
-  // With matrix units words come in groups of 64 pixels: rows of fewer cost less joined, with the halo between them.
+  // Matrix units take words in groups of 64 pixels. Shorter rows cost less when they are joined, halo included.
   // Sums of real values are cut at rows (shared/sums.h).
   const auto words_of = [&](int64_t pixels) {
     return round_up(ceil_div(pixels, kernels.group), int64_t{kernels.word_multiple});

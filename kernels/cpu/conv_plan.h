@@ -1,6 +1,6 @@
 // The geometry of one convolution as tables for the contraction kernels. A plan depends on the layer's shape and on the
-// kernels' packing; where its work items begin and end depends on the shape alone, so that whatever is summed per item
-// is summed alike on every instruction set.
+// kernels' packing. The limits of its work items depend on the shape alone, so that sums per item are the same on every
+// instruction set.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -32,7 +32,7 @@ struct GatherPlan {
   Shape from, to;      // (from.n == to.n images)
   int64_t images = 1;  // per work item
   int64_t items = 1;
-  bool depthwise = false;  // seen as one group, with a segment per tap; taps come in pairs, the last may weigh nothing
+  bool depthwise = false;  // one group, one segment per tap; taps come in pairs, the last may have weight 0
   int groups = 1;
   int64_t group_from, group_to;      // channels per group
   int64_t weight_group;              // elements of one group's weights
@@ -45,7 +45,7 @@ struct GatherPlan {
 GatherPlan plan_forward(const ConvProblem&, const ContractionKernels&);
 GatherPlan plan_backward_data(const ConvProblem&, const ContractionKernels&);
 
-inline constexpr int64_t small_gradient = 64 * 1024;  // sums that every thread may have a copy of
+inline constexpr int64_t small_gradient = 64 * 1024;  // up to so many sums, each thread has its own copy
 
 // The weight gradient contracts over pixels: x as channel planes with halo (rows and columns sorted by their phase of
 // the stride, so that the pixels that a tap reads lie side by side), dy as words of `group` neighbouring pixels.
@@ -65,11 +65,11 @@ struct WeightGradientPlan {
   std::vector<int32_t> segment;  // byte offsets
   int64_t images_of(int64_t item) const { return std::min(images, x.n - item * images); }
   int64_t segments_of(int64_t item) const { return joined ? 1 : images_of(item) * dy.h; }
-  // Pixels of one segment, those between joined rows included, whose errors are 0.
+  // Pixels of one segment. Between joined rows are pixels whose dy is 0; they count too.
   int64_t pixels_of(int64_t item) const {
     return joined ? ((images_of(item) - 1) * rows + dy.h - 1) * columns + dy.w : dy.w;
   }
-  bool spread() const { return joined && (rows != dy.h || columns != dy.w); }  // whether there are any such
+  bool spread() const { return joined && (rows != dy.h || columns != dy.w); }  // whether such pixels exist
   int64_t pixels_per_item() const { return images * dy.h * dy.w; }
 };
 WeightGradientPlan plan_backward_weight(const ConvProblem&, const ContractionKernels&);

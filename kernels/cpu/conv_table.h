@@ -25,14 +25,14 @@ class TableConvolution final : public Convolution {
   using Key = std::array<int64_t, 17>;
   static Key key_of(const ConvProblem&);
   void check(const ConvProblem&, const QTensor& a, const QTensor& b) const;
+  class GatherJob;
+  class WeightJob;
   // to (+)= the plan's gather of `from` with the weights.
-  void run(const ContractionKernels&, const GatherPlan&, QTensor from, QTensor w, Into to, Moments);
-  void combine(const GatherPlan&, Moments) const;
+  void gather(const ContractionKernels&, const GatherPlan&, QTensor from, QTensor w, Into to, Moments);
   void backward_weight_depthwise(const ConvProblem&, QTensor x, QTensor dy, Into dw);
   const ContractionKernels& kernels_for(const ConvProblem& p) const {
     return depthwise_ != nullptr && is_depthwise(p) ? *depthwise_ : kernels_;
   }
-  static Ahead source_of(const ContractionKernels&, const GatherPlan&, const char* from, int64_t item);
   void pack_images(const ContractionKernels&, const GatherPlan&, Tensor from, int64_t item, char* packed) const;
   void pack_planes(const WeightGradientPlan&, Tensor x, int64_t item, char* packed) const;
   void spread_rows(const WeightGradientPlan&, const char* dy, int64_t item, char* spread) const;
@@ -48,7 +48,7 @@ class TableConvolution final : public Convolution {
     Scratch x, dy, spread;
   };
   std::vector<Workspace> workspaces_;  // one per thread
-  Scratch weights_, starts_, factors_, moments_, sums_;
+  Scratch weights_, starts_, moments_, sums_;
 };
 
 }  // namespace octet::cpu

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "kernels/cpu/cpu_backend.h"
-#include "kernels/cpu/emit.h"
+#include "kernels/cpu/encode_tensor.h"
 #include "kernels/cpu/input_interval.h"
 #include "kernels/shared/affine.h"
 #include "kernels/shared/checks.h"
@@ -107,8 +107,82 @@ void CpuBackend::affine_forward(const AffineProblem& problem, Convolved x, Momen
     });
     *y.scale = scale_of(clip, encoding.qmax);
   }
-  emit_tensor(passes_, options_.threads, count, encoding, key, clip, y.values.data, {}, kernel);
+  encode_tensor(options_.threads, count, {passes_, encoding, key, clip, y.values.data}, {}, kernel);
 }
+
+namespace {
+
+// One call of affine_backward: the coefficients of its passes, in memory for six periods.
+struct BackwardStep {
+  const AffineProblem& problem;
+  const Convolved& x;
+  const Moments moments;
+  const AffineParameters parameters;
+  const Mask mask;
+  AffineBackward pass;
+
+  BackwardStep(const AffineProblem& affine, const Convolved& input, Moments statistics, AffineParameters of_norm,
+               const QTensor& residual, Tensor dy, float* room)
+      : problem(affine), x(input), moments(statistics), parameters(of_norm), mask(mask_of(affine, residual)) {
+    const int64_t period = affine_period(problem.shape.c);
+    const auto [low, high] = value_bounds(problem.activation);
+    pass.x = (x.codes ? x.codes : x.real).data;
+    pass.dy = dy.data;
+    pass.residual = residual.values.data;
+    pass.input_low = pass.a = room;
+    pass.input_high = pass.b = room + period;
+    pass.mean = room + 2 * period;
+    pass.A = room + 3 * period, pass.B = room + 4 * period, pass.C = room + 5 * period;
+    pass.period = period;
+    pass.residual_scale = residual.real() ? 0 : *residual.scale;
+    pass.residual_bits = kept_bits(residual.values.dtype);
+    pass.low = low, pass.high = high;
+    expand_inputs(room, room + period, room + 2 * period);
+  }
+
+  static Mask mask_of(const AffineProblem& problem, const QTensor& residual) {
+    return problem.activation == Activation::none ? Mask::everywhere
+           : !residual                            ? Mask::input
+           : residual.real()                      ? Mask::real
+                                                  : Mask::codes;
+  }
+
+  // On one thread, per channel: the mean, and in first and second where the activation passes the gradient: the bounds
+  // of x, or the coefficients that give z.
+  void expand_inputs(float* first, float* second, float* mean) const {
+    const int64_t channels = problem.shape.c;
+    expand(mean, channels, [&](int64_t c) { return mean_in_unit(problem, moments, c, input_unit(x, c)); });
+    const auto affine = of_channels(channels, [&](int64_t c) {
+      return in_unit(affine_coefficients(problem, moments, parameters, c), input_unit(x, c));
+    });
+    if (mask == Mask::input) {
+      const auto open =
+          of_channels(channels, [&](int64_t c) { return inputs_between(affine[c], pass.low, pass.high); });
+      expand(first, channels, [&](int64_t c) { return open[c].low; });
+      expand(second, channels, [&](int64_t c) { return open[c].high; });
+    } else {
+      expand(first, channels, [&](int64_t c) { return affine[c].a; });
+      expand(second, channels, [&](int64_t c) { return affine[c].b; });
+    }
+  }
+
+  // On one thread, per channel: from the sums of dz and of dz (x - mean), the gradients of beta and gamma in their
+  // place, and the coefficients of the gradient of x.
+  void expand_gradient(std::vector<double>& sums, float* A, float* B, float* C) const {
+    const int64_t channels = problem.shape.c;
+    double *const sum_dz = sums.data(), *const sum_dz_normalized = sum_dz + channels;
+    for (int64_t c = 0; c < channels && problem.normalize; ++c)
+      sum_dz_normalized[c] *= inverse_deviation(problem, moments, c) * static_cast<double>(input_unit(x, c).scale);
+    const auto gradient = of_channels(channels, [&](int64_t c) {
+      return affine_gradient(problem, moments, parameters, c, sum_dz[c], sum_dz_normalized[c], input_unit(x, c));
+    });
+    expand(A, channels, [&](int64_t c) { return gradient[c].A; });
+    expand(B, channels, [&](int64_t c) { return gradient[c].B; });
+    expand(C, channels, [&](int64_t c) { return gradient[c].C; });
+  }
+};
+
+}  // namespace
 
 void CpuBackend::affine_backward(const AffineProblem& problem, Convolved x, Moments moments,
                                  AffineParameters parameters, QTensor residual, Tensor dy, Into d_gamma, Into d_beta,
@@ -116,66 +190,20 @@ void CpuBackend::affine_backward(const AffineProblem& problem, Convolved x, Mome
                                  Probe probe) {
   check_affine_backward(problem, x, moments, parameters, residual, dy, d_residual);
   if (error) check_encoded(encoding, error, problem.shape);
-
   const int64_t channels = problem.shape.c, period = affine_period(channels), count = problem.shape.elements();
   float* const room = coefficients_.get<float>(static_cast<size_t>(6 * period));
-  float *const mean = room + 2 * period, *const A = mean + period, *const B = A + period, *const C = B + period;
-  expand(mean, channels, [&](int64_t c) { return mean_in_unit(problem, moments, c, input_unit(x, c)); });
-
-  const Mask mask = problem.activation == Activation::none ? Mask::everywhere
-                    : !residual                            ? Mask::input
-                    : residual.real()                      ? Mask::real
-                                                           : Mask::codes;
-  const auto [low, high] = value_bounds(problem.activation);
-  const std::vector<AffineCoefficients> affine = of_channels(channels, [&](int64_t c) {
-    return in_unit(affine_coefficients(problem, moments, parameters, c), input_unit(x, c));
-  });
-  float *const first = room, *const second = first + period;  // bounds of x, or coefficients
-  if (mask == Mask::input) {
-    const std::vector<Interval> open =
-        of_channels(channels, [&](int64_t c) { return inputs_between(affine[c], low, high); });
-    expand(first, channels, [&](int64_t c) { return open[c].low; });
-    expand(second, channels, [&](int64_t c) { return open[c].high; });
-  } else {
-    expand(first, channels, [&](int64_t c) { return affine[c].a; });
-    expand(second, channels, [&](int64_t c) { return affine[c].b; });
-  }
-  const Tensor input = x.codes ? x.codes : x.real;
-  AffineBackward pass{.x = input.data,
-                      .dy = dy.data,
-                      .residual = residual.values.data,
-                      .input_low = first,
-                      .input_high = second,
-                      .a = first,
-                      .b = second,
-                      .mean = mean,
-                      .A = A,
-                      .B = B,
-                      .C = C,
-                      .period = period,
-                      .residual_scale = residual.real() ? 0 : *residual.scale,
-                      .residual_bits = kept_bits(residual.values.dtype),
-                      .low = low,
-                      .high = high,
-                      .d_residual = {}};
-  const int x_type = index_of(input.dtype), dy_type = index_of(dy.dtype);
+  BackwardStep step(problem, x, moments, parameters, residual, dy, room);
+  AffineBackward& pass = step.pass;
+  const int x_type = index_of((x.codes ? x.codes : x.real).dtype), dy_type = index_of(dy.dtype);
+  const int mask = static_cast<int>(step.mask);
 
   const bool through_statistics = problem.normalize && problem.batch_statistics;
   std::vector<double> sums(static_cast<size_t>(2 * channels));
   if (through_statistics || (error && (d_gamma || d_beta)))
-    sums = reduce(options_.threads, passes_.affine_reduce[x_type][dy_type][static_cast<int>(mask)], pass, problem.shape,
-                  sums_);
-  double *const sum_dz = sums.data(), *const sum_dz_normalized = sum_dz + channels;
-  for (int64_t c = 0; c < channels && problem.normalize; ++c)
-    sum_dz_normalized[c] *= inverse_deviation(problem, moments, c) * static_cast<double>(input_unit(x, c).scale);
-  const std::vector<AffineGradient> gradient = of_channels(channels, [&](int64_t c) {
-    return affine_gradient(problem, moments, parameters, c, sum_dz[c], sum_dz_normalized[c], input_unit(x, c));
-  });
-  expand(A, channels, [&](int64_t c) { return gradient[c].A; });
-  expand(B, channels, [&](int64_t c) { return gradient[c].B; });
-  expand(C, channels, [&](int64_t c) { return gradient[c].C; });
+    sums = reduce(options_.threads, passes_.affine_reduce[x_type][dy_type][mask], pass, problem.shape, sums_);
+  step.expand_gradient(sums, room + 3 * period, room + 4 * period, room + 5 * period);
 
-  const auto& kernels = passes_.affine_backward[x_type][dy_type][static_cast<int>(mask)];
+  const auto& kernels = passes_.affine_backward[x_type][dy_type][mask];
   const auto kernel = [&](Sink sink, Span span, Target& target) {
     if (sink == Sink::stochastic || sink == Sink::real) return kernels[sink == Sink::real](pass, span, target);
     alignas(64) float values[block_elements];
@@ -195,12 +223,13 @@ void CpuBackend::affine_backward(const AffineProblem& problem, Convolved x, Mome
   }
   if (error) {
     pass.d_residual = d_residual;
-    if (d_gamma) write(d_gamma, sum_dz_normalized);
-    if (d_beta) write(d_beta, sum_dz);
+    if (d_gamma) write(d_gamma, sums.data() + channels);
+    if (d_beta) write(d_beta, sums.data());
   } else if (probe.histogram == nullptr) {
     return;
   }
-  emit_tensor(passes_, options_.threads, count, encoding, key, clip, error.values.data, probe, kernel);
+  encode_tensor(options_.threads, count, {passes_, encoding, key, clip, error.values.data, probe.sample}, probe,
+                kernel);
 }
 
 }  // namespace octet::cpu

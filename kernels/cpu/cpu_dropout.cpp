@@ -1,6 +1,6 @@
 // Dropout: the reference's decisions, from the random bits of many elements at once.
 #include "kernels/cpu/cpu_backend.h"
-#include "kernels/cpu/emit.h"
+#include "kernels/cpu/encode_tensor.h"
 #include "kernels/reference/element.h"
 #include "kernels/shared/checks.h"
 

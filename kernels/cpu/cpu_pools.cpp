@@ -1,4 +1,4 @@
-// Pools, as plain loops over channels, which the compiler turns into vectors: they move few bytes.
+// Pools, as plain loops over channels that the compiler turns into vectors.
 #include <algorithm>
 #include <cstring>
 #include <type_traits>

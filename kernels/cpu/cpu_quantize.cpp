@@ -2,7 +2,7 @@
 #include <atomic>
 
 #include "kernels/cpu/cpu_backend.h"
-#include "kernels/cpu/emit.h"
+#include "kernels/cpu/encode_tensor.h"
 #include "kernels/shared/checks.h"
 
 namespace octet::cpu {
@@ -20,7 +20,7 @@ void CpuBackend::quantize(Tensor src, const Encoding& encoding, const RngKey& ke
     clip = clip_of(encoding, [&] { return absmax(threads, count, kernel); });
     *dst.scale = scale_of(clip, encoding.qmax);
   }
-  emit_tensor(passes_, threads, count, encoding, key, clip, dst.values.data, probe, kernel);
+  encode_tensor(threads, count, {passes_, encoding, key, clip, dst.values.data, probe.sample}, probe, kernel);
 }
 
 void CpuBackend::dequantize(QTensor src, Tensor dst) {

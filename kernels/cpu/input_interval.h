@@ -1,4 +1,4 @@
-// Where an activation passes gradients, told by its input: one pair of comparisons instead of computing the norm again.
+// Where an activation passes gradients, as an interval of the norm's input: two comparisons instead of the norm.
 #pragma once
 #include <algorithm>
 #include <limits>
@@ -36,8 +36,7 @@ int64_t first_where(float guess, const Holds& holds) {
   return std::min(high, last);
 }
 
-// The inputs x for which low < a x + b < high. Exactly those: rounding is monotone, so a x + b, as floats compute it,
-// is too.
+// The inputs x for which low < a x + b < high in float arithmetic. Rounding is monotone, so they are an interval.
 inline Interval inputs_between(AffineCoefficients affine, float low, float high) {
   constexpr float infinity = std::numeric_limits<float>::infinity();
   const float a = affine.a, b = affine.b;

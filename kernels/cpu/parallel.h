@@ -9,7 +9,9 @@
 #endif
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
+#include <exception>
 
 namespace octet::cpu {
 
@@ -38,17 +40,27 @@ class FlushSubnormals {
   const uint64_t saved_;
 };
 
-// f(i) for i in [0, count); neighbours go to the same thread. f must not throw.
+// f(i) for i in [0, count); neighbours go to the same thread. An exception of f reaches the caller after the loop; of
+// several, the first.
 template <class F>
 void parallel_for(int threads, int64_t count, const F& f) {
   const int team = static_cast<int>(std::min<int64_t>(threads, count));
   if (team <= 0) return;
+  std::atomic_flag thrown;
+  std::exception_ptr error;
 #pragma omp parallel num_threads(team)
   {
     const FlushSubnormals flush;
 #pragma omp for schedule(static)
-    for (int64_t i = 0; i < count; ++i) f(i);
+    for (int64_t i = 0; i < count; ++i) {
+      try {
+        f(i);
+      } catch (...) {
+        if (!thrown.test_and_set()) error = std::current_exception();
+      }
+    }
   }
+  if (error) std::rethrow_exception(error);
 }
 
 // f(first, count) for the pieces of [0, total), each of `size` elements but the last.

@@ -1,8 +1,8 @@
 // The elementwise passes of the CPU backend, one function table per instruction set. Every function works on one range
 // of elements in the calling thread; the backend cuts tensors into ranges. All tiers give the same bits.
 //
-// Tensors are walked as flat NHWC arrays. Per-channel coefficients come expanded to a period, a common multiple of the
-// channel count and of 64: element i uses coefficient i % period, which stands at coefficient_place(i % period).
+// Tensors are walked as flat NHWC arrays. Per-channel coefficients are repeated over a period, a common multiple of the
+// channel count and 64. Element i uses coefficient i % period, which is stored at coefficient_place(i % period).
 #pragma once
 #include "kernels/backend.h"
 #include "kernels/shared/encode.h"
@@ -11,12 +11,14 @@
 namespace octet::cpu {
 
 // Pair order: of each 32 coefficients first the 16 of even elements, then those of odd ones.
-constexpr int64_t coefficient_place(int64_t element) { return element / 32 * 32 + element % 2 * 16 + element % 32 / 2; }
+static constexpr int64_t coefficient_place(int64_t element) {
+  return element / 32 * 32 + element % 2 * 16 + element % 32 / 2;
+}
 
-// What passes through the first-level cache at once.
+// Elements that go through the first-level cache at once.
 inline constexpr int64_t block_elements = histogram_block;
 
-struct Span {  // passes with coefficients want `first` to be a multiple of 32; reductions, of the period
+struct Span {  // passes with coefficients need `first` to be a multiple of 32; reductions, of the period
   int64_t first = 0, count = 0;
 };
 
@@ -36,8 +38,8 @@ struct Target {
 
 enum class Residual : uint8_t { none, codes, real };
 
-// Codes are read with their sign; of it, these bits are kept.
-constexpr int32_t kept_bits(DType codes) { return codes == DType::u8 ? 0xFF : -1; }
+// Codes are read as signed bytes and extended; these bits of the result are kept.
+static constexpr int32_t kept_bits(DType codes) { return codes == DType::u8 ? 0xFF : -1; }
 
 // value = clamp(a x + b + residual, low, high); code = (x - offset) * inverse, rounded to nearest
 struct AffineForward {
@@ -68,8 +70,8 @@ struct AffineBackward {
   Into d_residual;  // apply() writes or adds dz
 };
 
-// How a type is counted in the table.
-constexpr int index_of(DType dtype) { return dtype == DType::f32 ? 0 : dtype == DType::bf16 ? 1 : 2; }
+// The index of a type in the table.
+static constexpr int index_of(DType dtype) { return dtype == DType::f32 ? 0 : dtype == DType::bf16 ? 1 : 2; }
 
 struct Passes {
   // 16 random bits for each of `groups` * 256 elements, from global element 256 * first_group on.
@@ -81,13 +83,13 @@ struct Passes {
   using Forward = void (*)(const AffineForward&, Span, Target&);
   Forward affine_forward[2][3][sinks];  // [index_of(x)][Residual][sink]
 
-  // of_channels (2, channels) = the sum of dz, then that of dz (x - mean): in float over the span's elements i,
-  // i + period ..., which takes room for 2 * period, in double over what such sums have a channel in common.
+  // of_channels (2, channels) = the sums of dz, then those of dz (x - mean). In float over elements i, i + period ...
+  // of the span, in `room` for 2 * period; then in double over the sums of one channel.
   using Reduce = void (*)(const AffineBackward&, Span, int64_t channels, float* room, double* of_channels);
   Reduce affine_reduce[3][2][4];  // [index_of(x)][index_of(dy)][Mask]
 
   using Backward = void (*)(const AffineBackward&, Span, Target&);
-  // The sinks that training needs; others by way of real values.
+  // The sinks that training needs; the backend makes the others from real values.
   Backward affine_backward[3][2][4][2];  // [index_of(x)][index_of(dy)][Mask][stochastic, real]
 
   // Adds one to the bin of each value (see shared/encode.h), spread over four tables of histogram_bins.

@@ -1,11 +1,10 @@
-// Vectors of `lanes` numbers, whatever the instruction set: arithmetic, comparison and ?: are the compiler's own, so
-// every tier does the same operations on the same elements and gives the same bits. Include only from a tier source
-// (see below).
+// Vectors of `lanes` numbers for any instruction set. Arithmetic, comparison and ?: are the compiler's own, so every
+// tier does the same operations on the same elements and gives the same bits. Only tier sources include this.
 //
 // A tier source is one text, `NAME.inc`, compiled several times: NAME_scalar.cpp, NAME_avx2.cpp and NAME_avx512.cpp
-// each define OCTET_TIER (scalar, avx2, avx512) and include it; CMake gives each file the flags its name asks for. All
-// code of a tier lives in namespace octet::cpu::OCTET_TIER, so that the linker can never mix tiers; it must not call
-// inline functions of the standard library, which the linker does merge (memcpy and the like are fine).
+// each define OCTET_TIER (scalar, avx2, avx512) and include it; CMake chooses the flags by the file's name. All code of
+// a tier is in namespace octet::cpu::OCTET_TIER, so that the linker cannot mix tiers. A tier must not call inline
+// functions of the standard library, which the linker merges; memcpy and the like are safe (tests/merged_symbols.sh).
 //
 // OCTET_LANES defaults to 16, which the compiler splits where registers are narrower, often badly: then it is what one
 // register holds. Results do not depend on it.
@@ -137,8 +136,8 @@ OCTET_INLINE void interleave(f32xN even, f32xN odd, f32xN& low, f32xN& high) {
 }
 OCTET_INLINE f32xN to_float(i32xN x) { return __builtin_convertvector(x, f32xN); }
 
-// bf16 of finite numbers and infinities; a NaN stays one, if the upper half of its bits says so already and not all of
-// them are ones: so those that arithmetic makes.
+// bf16 of finite numbers and infinities. The NaNs that arithmetic makes stay NaN; one whose payload is only in the
+// lower half, or has all bits set, may not.
 OCTET_INLINE u32xN rounded_to_bf16(f32xN x) {  // in the upper halves; what the lower ones hold means nothing
   const u32xN bits = (u32xN)x;
   return bits + 0x7FFFu + ((bits >> 16) & 1u);

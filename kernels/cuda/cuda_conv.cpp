@@ -1,6 +1,7 @@
 // Convolutions: codes without groups go to tensor cores, everything else to the direct kernels.
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/launch.h"
+#include "kernels/shared/checks.h"
 #include "kernels/shared/sums.h"
 
 namespace octet::cuda {
@@ -97,8 +98,7 @@ void CudaBackend::conv_backward_weight(const ConvProblem& p, QTensor x, QTensor 
     partial = partial_.get<int32_t>(parts * count);
     launch_tensor_weight(g, x_planes, x.values.dtype, dy_planes, parts, static_cast<int32_t*>(partial), stream_);
   } else {
-    REQUIRE(x.real() || int64_t{g.item_images} * g.y_h * g.y_w <= most_products, "train on smaller images",
-            "the weight gradient of a ", g.y_h, "x", g.y_w, " output does not fit int32 sums");
+    check_weight_gradient(p, x.values.dtype);
     partial = partial_.get<int32_t>(parts * count);
     launch_direct_weight(g, x.values.data, x.values.dtype, dy.values.data, partial, stream_);
   }

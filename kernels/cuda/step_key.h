@@ -9,7 +9,11 @@ namespace octet::cuda {
 struct StepKey {
   RngKey key;
   const StepState* state = nullptr;  // null: the key as it is
-  OCTET_BOTH RngKey now() const {
+#ifdef __CUDACC__
+  __host__ __device__
+#endif
+      RngKey
+      now() const {
     if (state == nullptr) return key;
     return {key.seed, state->step, key.site, state->first_sample * key.per_sample, key.per_sample};
   }

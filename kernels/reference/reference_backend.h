@@ -1,5 +1,5 @@
-// Every operation as plain loops: the oracle that other backends are compared with, and the base class from which they
-// inherit what is not worth a kernel of its own. Integer sums are exact; real sums are taken in double.
+// Every operation as plain loops: the oracle that other backends are compared with, and the base class from which
+// CpuBackend inherits what is not worth a kernel. Integer sums are exact; real sums are taken in double.
 #pragma once
 #include "kernels/backend.h"
 
@@ -17,8 +17,6 @@ class ReferenceBackend : public Backend {
   void dequantize(QTensor src, Tensor dst) override;
 
   void conv_forward(const ConvProblem&, QTensor x, QTensor w, Tensor y, Moments) override;
-  // With one weight scale per output channel the exact integer sums of each output channel are multiplied by
-  // (dy's scale * that channel's scale) and added in float, in the order of the channels.
   void conv_backward_data(const ConvProblem&, QTensor dy, QTensor w, Into dx) override;
   void conv_backward_weight(const ConvProblem&, QTensor x, QTensor dy, Into dw) override;
 

@@ -30,15 +30,15 @@ OCTET_BOTH AffineCoefficients affine_coefficients(const AffineProblem& problem, 
   return result;
 }
 
-// What the numbers that backward reads stand for: x = offset + scale * number.
+// The unit of the numbers that backward reads: x = offset + scale * number.
 struct InputUnit {
   float scale = 1, offset = 0;
 };
 OCTET_BOTH InputUnit input_unit(const Convolved& x, int64_t channel) {
   return x.codes.data != nullptr ? InputUnit{x.scale[channel], x.offset[channel]} : InputUnit{};
 }
-// The unit in which a channel is kept as codes. A channel of one value, or of none that is finite, has no scale, and
-// its codes are zeros.
+// The unit of a channel kept as codes. A channel with a single value, or without finite values, has scale 0 and codes
+// of 0.
 OCTET_BOTH InputUnit unit_between(float min, float max) {
   const double low = static_cast<double>(min), high = static_cast<double>(max);
   InputUnit unit{static_cast<float>((high - low) / 254), static_cast<float>((high + low) / 2)};
@@ -47,7 +47,7 @@ OCTET_BOTH InputUnit unit_between(float min, float max) {
 }
 OCTET_BOTH float inverse_of(InputUnit unit) { return unit.scale > 0 ? 1 / unit.scale : 0.0f; }
 
-// z and the mean, as backward's numbers give them.
+// The coefficients of z, and the mean, for numbers in this unit.
 OCTET_BOTH AffineCoefficients in_unit(AffineCoefficients affine, InputUnit unit) {
   return {affine.a * unit.scale, affine.a * unit.offset + affine.b};
 }
@@ -76,7 +76,7 @@ OCTET_BOTH AffineGradient affine_gradient(const AffineProblem& problem, Moments 
   return result;
 }
 
-// The values that an activation gives lie between.
+// Bounds of an activation's values.
 struct Bounds {
   float low, high;
 };

@@ -19,8 +19,8 @@ OCTET_BOTH BlockScale block_scale(float absmax) {
   return {scale_of(absmax, block_qmax), inverse_scale_of(absmax, block_qmax)};
 }
 
-// What block_absmax() makes of the largest bits of |x|: as integers, the bits of non-negative floats are in the order
-// of their values, then infinity, then the NaNs, which become infinity.
+// The result of block_absmax() from the largest bits of |x|. As integers, the bits of non-negative floats have the
+// order of their values, then infinity, then NaN, which becomes infinity.
 OCTET_BOTH float largest_of_bits(uint32_t bits) { return float_of(bits < 0x7F800000u ? bits : 0x7F800000u); }
 
 }  // namespace octet

@@ -1,6 +1,7 @@
-// What every backend asks of its callers before it starts.
+// Checks of arguments, shared by all backends.
 #pragma once
 #include "kernels/backend.h"
+#include "kernels/shared/sums.h"
 
 namespace octet {
 
@@ -37,6 +38,15 @@ inline void check_affine_backward(const AffineProblem& problem, const Convolved&
           "an affine step's dy has another shape or type");
   REQUIRE(!d_residual || is_real(d_residual.tensor.dtype), "give f32 or bf16", "d_residual is codes");
   check_residual(problem, residual);
+}
+
+// A weight gradient of codes adds the products of at least one image in int32. Call it when a network is declared: the
+// kernels ask for it too, but they first run in the middle of a step. A 1x1 convolution of stride 1 has no limit.
+inline void check_weight_gradient(const ConvProblem& problem, DType x) {
+  const ConvProblem p = as_pixel_list(problem);
+  REQUIRE_USAGE(is_real(x) || p.y.h * p.y.w <= products_per_sum(x), "train on smaller images",
+                "the weight gradient of a convolution with a ", p.y.h, "x", p.y.w, " output needs int32 sums of ",
+                p.y.h * p.y.w, " products; ", products_per_sum(x), " fit");
 }
 
 inline void check_unsigned(const Encoding& encoding) {

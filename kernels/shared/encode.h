@@ -35,8 +35,7 @@ OCTET_BOTH float inverse_scale_of(float clip, int qmax) {
   return clip >= 0x1p-100f ? static_cast<float>(qmax) / clip : 0.0f;
 }
 
-// NaN becomes the lowest code, or in a backend that clamps to tighter bounds the lower one: a code is always in range
-// (the step's finiteness check is what reports the NaN).
+// NaN becomes the lower bound, so that a code is always in range. The step's finiteness check reports the NaN.
 OCTET_BOTH float clamp_code(float x, float lowest, float highest) {
   const float raised = x > lowest ? x : lowest;
   return raised < highest ? raised : highest;
@@ -72,11 +71,11 @@ OCTET_BOTH int histogram_bin(float x) {
   return bin < 0 ? 0 : (bin >= histogram_bins ? histogram_bins - 1 : bin);
 }
 inline constexpr int64_t histogram_block = 2048;  // elements, in their order
-// One block of `sample`, scattered, so that not the same rows of every image are counted.
+// True for about one of `sample` blocks. They are scattered, so that different rows of each image are counted.
 OCTET_BOTH bool counted(int64_t element, int sample) {
   return (static_cast<uint32_t>(element / histogram_block) * 0x9E3779B1u >> 16) % static_cast<uint32_t>(sample) == 0;
 }
-// Lower edge of a bin; the magnitude that stands for it is the middle between its edge and the next.
+// Lower edge of a bin. The middle between its edge and the next represents the bin.
 OCTET_BOTH float histogram_edge(int bin) { return float_of(static_cast<uint32_t>(bin + ((127 - 44) << 6)) << 17); }
 
 }  // namespace octet

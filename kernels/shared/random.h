@@ -1,13 +1,15 @@
-// Random bits as a function of (seed, step, site, global element), and of nothing else: not of threads, tiles,
-// instruction set, device or ranks. Philox4x32-7: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011
-// (seven rounds pass BigCrush). There is no generator state, so nothing to save in a checkpoint.
+// Random bits are a function of (seed, step, site, global element) alone. Threads, tiles, instruction set, device and
+// number of ranks do not matter. Philox4x32-7: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011
+// (seven rounds pass BigCrush). There is no generator state to save in a checkpoint.
 #pragma once
 #include <cstdint>
 
 #ifdef __CUDACC__
 #define OCTET_BOTH __host__ __device__ __forceinline__
 #else
-#define OCTET_BOTH inline
+// Internal linkage: a linker that merged copies from files compiled for different instruction sets could keep one that
+// the processor cannot run.
+#define OCTET_BOTH static inline
 #endif
 
 namespace octet {
@@ -46,10 +48,10 @@ OCTET_BOTH uint32_t shared_bits16(uint32_t word, unsigned h, unsigned p) {
   return static_cast<uint32_t>((static_cast<uint64_t>(word) << 32 | word) >> (h * 8 + p * 16)) & 0xFFFFu;
 }
 
-// The 16 bits of global element e. Four elements share a word: each reads two neighbouring bytes of it (cyclically),
-// the upper of which nobody else reads as his upper one. So every element's bits are uniform, to the last of the 16,
-// and two elements are independent or, if they share a byte, correlated by 1/256: for rounding, as good as bits of
-// their own at half the price. A group of 256 elements takes 16 counters, and lies so that vectors need no shuffle:
+// The 16 bits of global element e. Four elements share a word: each reads two cyclically neighbouring bytes of it, and
+// each has another upper byte. The bits of one element are uniform. Two elements are independent or, if they share a
+// byte, correlated by 1/256; for rounding this is as good as separate bits, at half the price. A group of 256 elements
+// takes 16 counters, ordered so that vectors need no shuffle:
 // element e = 256 g + 64 k + 32 h + 2 l + p (k < 4, h < 2, l < 16, p < 2) reads word k of counter 16 g + l.
 OCTET_BOTH uint32_t random_bits16(const RngKey& key, uint64_t element) {
   const uint64_t e = key.first + element;

@@ -1,6 +1,6 @@
 // Rounding to floating-point numbers of fewer bits: (sign, exponent, mantissa) as in "Training Deep Neural Networks
 // with 8-bit Floating Point Numbers" (Wang et al., NeurIPS 2018). The exponent is biased as in IEEE 754, the smallest
-// numbers are subnormal; what is too large becomes the largest number.
+// numbers are subnormal, and values that are too large become the largest number.
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -39,7 +39,7 @@ struct SmallFloat {
     const float magnitude = x < 0 ? -x : x;
     return saturate(magnitude < smallest_normal ? small : normal, largest);
   }
-  // Up with the probability of the part that is dropped; uniform in [0, 1).
+  // Rounds up with a probability equal to the dropped fraction. uniform: in [0, 1).
   static float stochastic(float x, float uniform) {
     // The step between neighbours of x and its inverse: powers of two, so that nothing is rounded but the sum.
     const uint32_t exponent = std::max((bits_of(x) >> 23) & 0xFFu, uint32_t(127 + least)) - mantissa_bits;

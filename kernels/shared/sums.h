@@ -18,18 +18,17 @@ inline ConvProblem as_pixel_list(const ConvProblem& p) {
   return flat;
 }
 
-// Sums of real products over a long run would round the worse the longer they are. A run is, in the gathers, all
-// channels of a row's taps (of one tap, in groups or with dilation), and in the weight gradient a row of dy (a whole
-// item of a pixel list). What has been summed is folded into a second sum after every so many products of a run, and at
-// a run's end when as many have come together since.
+// The rounding error of a sum of real products grows with its length. So the partial sum is folded into a second sum
+// after every fold_products products of a run, and at the end of a run if as many were added since. A run of a gather
+// is all channels of a row's taps; with groups or dilation, of one tap. A run of the weight gradient is a row of dy; of
+// a pixel list, a whole item.
 inline constexpr int64_t fold_products = 64;
 
-// Sums of code products are exact: as many as an int32 surely holds (133,144 of 127 x 127, 66,311 of 255 x 127), in a
-// round number.
+// Products of codes that an int32 sum always holds exactly: 133,144 of 127 x 127, or 66,311 of 255 x 127, rounded down.
 constexpr int64_t products_per_sum(DType x) { return x == DType::u8 ? 65536 : 131072; }
 
-// Images of a work item: packed, it should leave room for weights in the first-level cache, and its output pixels be
-// worth a walk over the weights. image_bytes: with its halo, as it is read.
+// Images of a work item. Packed, an item leaves room for weights in the first-level cache; it has at least 128 output
+// pixels, since each item reads all weights. image_bytes: with halo, as it is read.
 inline int64_t item_images(int64_t images, int64_t image_bytes, int64_t pixels) {
   return std::min(images, std::max({int64_t{1}, 20 * 1024 / image_bytes, (128 + pixels - 1) / pixels}));
 }
@@ -47,15 +46,15 @@ inline int64_t moment_images(const ConvProblem& p, int64_t element_bytes) {
   return item_images(p.x.n, rows * columns * p.x.c * element_bytes, p.y.h * p.y.w);
 }
 
-// The weight gradient of real operands: f32 over the pixels of this many images, enough to be worth reading and writing
-// the sums, then double.
+// The weight gradient of real operands is summed in f32 over the pixels of this many images, then in double. At least
+// 512 pixels, since each item reads and writes all sums.
 inline int64_t gradient_images(const ConvProblem& p) {
   const int64_t pixels = p.y.h * p.y.w;
   return std::clamp<int64_t>((512 + pixels - 1) / pixels, 1, p.x.n);
 }
 
-// affine_backward's sums over flat NHWC elements: f32 for each element index modulo the period within a chunk. Of a
-// wide period the chunk's quarters go along together, an element of each in turn; what the quarters leave comes last.
+// affine_backward's sums over flat NHWC elements: f32 for each element index modulo the period within a chunk. With
+// a wide period the chunk's quarters are summed together, one element of each in turn, and the remainder last.
 inline int64_t affine_period(int64_t channels) { return std::lcm(channels, int64_t{64}); }
 inline int64_t affine_chunk(int64_t channels) {
   const int64_t period = affine_period(channels);

@@ -6,6 +6,7 @@
 
 #include "kernels/cpu/conv.h"
 #include "kernels/cpu/conv_table.h"
+#include "kernels/shared/checks.h"
 #include "tests/emulated/kernels.h"
 #include "tests/kernels/cases.h"
 
@@ -137,6 +138,16 @@ TEST(EmulatedNeon, RealNumbersHaveTheSameBits) {
   }
 }
 #endif
+
+TEST(ConvolutionLimits, LargestWeightGradientOfCodes) {
+  const ConvProblem most = square_case({1, 362, 362, 1}, 1, 3, 1, 1).problem,
+                    more = square_case({1, 363, 363, 1}, 1, 3, 1, 1).problem;
+  check_weight_gradient(most, DType::s8);
+  EXPECT_THROW(check_weight_gradient(most, DType::u8), UsageError);
+  EXPECT_THROW(check_weight_gradient(more, DType::s8), UsageError);
+  check_weight_gradient(more, DType::f32);
+  check_weight_gradient(square_case({1, 363, 363, 1}, 1, 1, 1, 0).problem, DType::s8);  // a pixel list has no limit
+}
 
 // More than 131,072 pixels of extreme codes: the weight gradient leaves int32.
 TEST_P(Int8Convolution, WideSumsAreExact) {

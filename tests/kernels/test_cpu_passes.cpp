@@ -2,10 +2,13 @@
 // those of the reference but for the order of sums.
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cmath>
 #include <functional>
+#include <new>
 
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/parallel.h"
 #include "kernels/cpu/passes.h"
 #include "kernels/reference/reference_backend.h"
 #include "tests/kernels/cases.h"
@@ -470,6 +473,18 @@ TEST(CpuPasses, AllocatesZeroedAlignedMemory) {
     EXPECT_EQ(buffer->bytes(), bytes);
     EXPECT_EQ(reinterpret_cast<uintptr_t>(buffer->data()) % 64, 0u);
     for (size_t i = 0; i < bytes; ++i) ASSERT_EQ(static_cast<char*>(buffer->data())[i], 0);
+  }
+}
+
+TEST(CpuPasses, ExceptionsOfThreadsReachTheCaller) {
+  for (const int threads : {1, 3}) {
+    std::atomic<int> calls = 0;
+    const auto fail = [&](int64_t i) {
+      ++calls;
+      if (i % 2 == 1) throw std::bad_alloc();
+    };
+    EXPECT_THROW(cpu::parallel_for(threads, 7, fail), std::bad_alloc);
+    EXPECT_EQ(calls, 7);
   }
 }
 

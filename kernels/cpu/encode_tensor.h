@@ -51,19 +51,19 @@ class RandomBits {
   alignas(64) uint16_t bits_[block_elements + 512 + 32];
 };
 
-// Encodes values in the calling thread.
-struct Emitter {
+// How the values of one tensor are encoded and measured.
+struct TensorEncoder {
   const Passes& passes;
   const Encoding& encoding;
   const RngKey& key;
-  float clip = 0;                 // of codes
-  void* out = nullptr;            // element 0 of the tensor; null: count into the histogram only
-  uint32_t* histogram = nullptr;  // four tables, or null
-  int sample = 1;                 // of the histogram; more than 1 where spans are whole blocks of the tensor
+  float clip = 0;       // of codes
+  void* out = nullptr;  // element 0 of the tensor; null: the histogram only
+  int sample = 1;       // of the histogram; more than 1 where spans are whole blocks of the tensor
 
-  // Returns the number of saturated values.
+  // Encodes the kernel's values of one span in the calling thread. histogram: four tables, or null. Returns the number
+  // of saturated values.
   template <class Kernel>
-  int64_t emit(Span span, const Kernel& kernel) const {
+  int64_t encode(Span span, uint32_t* histogram, const Kernel& kernel) const {
     RandomBits random;
     alignas(64) float values[block_elements];
     const Sink sink = !encoding.quantized()                       ? Sink::real
@@ -107,16 +107,14 @@ class Histograms {
   std::vector<uint32_t> tables_;
 };
 
-// Encodes a whole tensor with one clip, on all threads. out null: the histogram only.
+// Encodes a whole tensor with one clip, on all threads.
 template <class Kernel>
-void emit_tensor(const Passes& passes, int threads, int64_t count, const Encoding& encoding, const RngKey& key,
-                 float clip, void* out, Probe probe, const Kernel& kernel) {
+void encode_tensor(int threads, int64_t count, const TensorEncoder& encoder, Probe probe, const Kernel& kernel) {
   Histograms histograms(probe.histogram != nullptr ? threads : 0);
   std::atomic<int64_t> saturated = 0;
   parallel_pieces(threads, count, piece_elements, [&](int64_t first, int64_t length) {
-    const Emitter emitter{
-        passes, encoding, key, clip, out, probe.histogram != nullptr ? histograms.mine() : nullptr, probe.sample};
-    saturated += emitter.emit(Span{first, length}, kernel);
+    uint32_t* const histogram = probe.histogram != nullptr ? histograms.mine() : nullptr;
+    saturated += encoder.encode(Span{first, length}, histogram, kernel);
   });
   if (probe.histogram != nullptr) histograms.add_to(probe.histogram);
   if (probe.saturated != nullptr) *probe.saturated += static_cast<uint64_t>(saturated.load());

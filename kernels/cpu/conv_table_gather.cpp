@@ -1,0 +1,230 @@
+// Forward and data gradient of TableConvolution: to (+)= a gather of `from` with the weights (conv_plan.h).
+#include <omp.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "kernels/cpu/conv_table.h"
+
+namespace octet::cpu {
+namespace {
+
+constexpr int64_t cached_weights = 24 * 1024, cached_pixels = 2 * moment_pixels;
+
+// The moments of one work item: per channel, doubles first.
+struct ItemMoments {
+  double *sum, *square;
+  float *min, *max;
+  ItemMoments(char* memory, int64_t item, int64_t channels) {
+    char* at = memory + item * channels * bytes_per_channel;
+    sum = reinterpret_cast<double*>(at);
+    square = sum + channels;
+    min = reinterpret_cast<float*>(square + channels);
+    max = min + channels;
+  }
+  static constexpr int64_t bytes_per_channel = 24;
+  void clear(int64_t channels) const {
+    std::fill_n(sum, 2 * channels, 0.0);
+    std::fill_n(min, channels, std::numeric_limits<float>::infinity());
+    std::fill_n(max, channels, -std::numeric_limits<float>::infinity());
+  }
+};
+
+// On one thread: the moments of all items, added in their order.
+void combine_moments(char* memory, const GatherPlan& plan, Moments moments) {
+  const int64_t channels = plan.to.c;
+  const double count = static_cast<double>(plan.to.pixels());
+  ItemMoments total(memory, 0, channels);
+  for (int64_t item = 1; item < plan.items; ++item) {
+    const ItemMoments part(memory, item, channels);
+    for (int64_t c = 0; c < channels; ++c) {
+      total.sum[c] += part.sum[c];
+      total.square[c] += part.square[c];
+      total.min[c] = std::min(total.min[c], part.min[c]);
+      total.max[c] = std::max(total.max[c], part.max[c]);
+    }
+  }
+  for (int64_t c = 0; c < channels; ++c) {
+    const double mean = total.sum[c] / count;
+    moments.mean[c] = static_cast<float>(mean);
+    moments.variance[c] = static_cast<float>(std::max(0.0, total.square[c] / count - mean * mean));
+    if (moments.min != nullptr) moments.min[c] = total.min[c];
+    if (moments.max != nullptr) moments.max[c] = total.max[c];
+  }
+}
+
+}  // namespace
+
+// One gather of a batch. The weights are packed once for all panels; then a thread takes work items of a few images
+// each, packs their pixels and contracts them with every panel.
+class TableConvolution::GatherJob {
+ public:
+  GatherJob(TableConvolution& owner, const ContractionKernels& kernels, const GatherPlan& plan, QTensor from, QTensor w,
+            Into to, Moments moments)
+      : owner_(owner),
+        kernels_(kernels),
+        packing_(kernels.packing_of(from.values.dtype)),
+        plan_(plan),
+        from_(from.values),
+        weights_(w.values),
+        to_(to),
+        scale_(kernels.real ? 1.0f : *from.scale * *w.scale),
+        blocks_(owner.blocks_of(plan.group_to)),
+        step_(kernels.max_blocks),
+        panels_((blocks_ + step_ - 1) / step_),
+        phases_(static_cast<int64_t>(plan.phases.size())),
+        visits_(phases_ * plan.groups * panels_),
+        item_pixels_(plan.images * plan.to.h * plan.to.w),
+        pixel_bytes_(plan.to.c * static_cast<int64_t>(size_of(to.tensor.dtype))) {
+    first_word_.push_back(0);
+    for (const auto& phase : plan.phases)
+      first_word_.push_back(first_word_.back() + plan.groups * blocks_ * phase.packed_words);
+    // While all weights fit into the first-level cache, few pixels at a time go through all panels: their outputs stay
+    // there too.
+    stretch_ =
+        plan.groups * panels_ > 1 && first_word_.back() * 64 <= cached_weights ? cached_pixels : int64_t{1} << 40;
+    by_stretches_ = stretch_ == cached_pixels && visits_ == panels_;
+    packed_weights_ = owner.weights_.get(static_cast<size_t>(first_word_.back()) * 64);
+    starts_ = owner.starts_.get<int32_t>(static_cast<size_t>(phases_ * plan.groups * blocks_ * block_lanes));
+    if (moments)
+      moments_ = owner.moments_.get(static_cast<size_t>(plan.items * plan.to.c * ItemMoments::bytes_per_channel));
+    for (Workspace& workspace : owner.workspaces_) workspace.x.get(static_cast<size_t>(plan.packed_bytes));
+  }
+
+  void run() {
+    // Neighbours, since each item fetches the next one's memory; few enough that every thread gets its share.
+    const int64_t together = std::clamp<int64_t>(plan_.items / (4 * owner_.threads_), 1, 4);
+#pragma omp parallel num_threads(owner_.threads_)
+    {
+      char* packed = owner_.workspaces_[static_cast<size_t>(omp_get_thread_num())].x.get(0);
+      memset(packed, packing_.zero, static_cast<size_t>(plan_.packed_bytes));
+#pragma omp for collapse(3) schedule(static)
+      for (int64_t f = 0; f < phases_; ++f)
+        for (int g = 0; g < plan_.groups; ++g)
+          for (int p = 0; p < panels_; ++p) pack_panel(f, g, p);
+#pragma omp for schedule(dynamic, together)
+      for (int64_t item = 0; item < plan_.items; ++item) contract_item(item, packed);
+    }
+  }
+
+  char* moments() const { return moments_; }
+
+ private:
+  int blocks_in(int panel) const { return std::min(step_, blocks_ - panel * step_); }
+  // Of a panel's weights, by phase f, group g and panel p of the group.
+  char* panel_weights(int64_t f, int g, int p) const {
+    const int64_t words = plan_.phases[static_cast<size_t>(f)].packed_words;
+    return packed_weights_ + (first_word_[static_cast<size_t>(f)] + (g * blocks_ + p * step_) * words) * 64;
+  }
+  int32_t* panel_start(int64_t f, int g, int p) const {
+    return starts_ + ((f * plan_.groups + g) * blocks_ + p * step_) * block_lanes;
+  }
+
+  void pack_panel(int64_t f, int g, int p) const {
+    const auto& phase = plan_.phases[static_cast<size_t>(f)];
+    const int count = blocks_in(p);
+    char* const panel = panel_weights(f, g, p);
+    for (int block = 0; block < count; ++block) {
+      const int64_t lane = (p * step_ + block) * block_lanes;
+      kernels_.pack_weights(
+          weights_.as<const char>() + (g * plan_.weight_group + lane * plan_.lane_step) * kernels_.source_bytes(),
+          plan_.lane_step, static_cast<int>(std::min<int64_t>(block_lanes, plan_.group_to - lane)),
+          phase.weight_offset.data(), phase.packed_words, panel + block * 64, count * block_lanes);
+    }
+    packing_.start(panel, phase.packed_words, count, panel_start(f, g, p));
+  }
+
+  // What an item reads, and from pixel `first` of its output what it writes: fetched while the item before is computed.
+  Ahead source_of(int64_t item) const {
+    if (item >= plan_.items) return {};
+    const int64_t image = plan_.from.h * plan_.from.w * plan_.from.c * kernels_.source_bytes();
+    return {from_.as<const char>() + item * plan_.images * image, plan_.images_of(item) * image};
+  }
+  // Panels and phases write their part of the output in pieces, so all of it is fetched as it lies.
+  Ahead output_of(int64_t item, int64_t first, int64_t pixels) const {
+    if (visits_ == 1) return {};
+    first += item * item_pixels_;
+    const int64_t end = std::min(first + pixels, plan_.to.pixels());
+    return {to_.tensor.as<const char>() + first * pixel_bytes_, std::max<int64_t>(0, end - first) * pixel_bytes_};
+  }
+
+  void contract_item(int64_t item, char* packed) const {
+    Ahead input = source_of(item + 1), output = by_stretches_ ? Ahead{} : output_of(item + 1, 0, item_pixels_);
+    const int64_t input_share = input.bytes / visits_ + 64;
+    owner_.pack_images(kernels_, plan_, from_, item, packed);
+    if (moments_ != nullptr) ItemMoments(moments_, item, plan_.to.c).clear(plan_.to.c);
+    for (int64_t f = 0; f < phases_; ++f) {
+      const int64_t pixels = plan_.images_of(item) * plan_.phases[static_cast<size_t>(f)].pixels_per_image;
+      for (int64_t begin = 0; begin < pixels; begin += stretch_)
+        for (int g = 0; g < plan_.groups; ++g)
+          for (int p = 0; p < panels_; ++p) {
+            const int64_t end = std::min(begin + stretch_, pixels);
+            Panel panel = panel_of(f, g, p, packed, begin, end - begin);
+            if (by_stretches_ && p == 0) output = output_of(item, end, end - begin);
+            panel.ahead[0] = input.take(input_share);
+            panel.ahead[1] = output.take((by_stretches_ ? end - begin : item_pixels_) * pixel_bytes_ / visits_ + 64);
+            kernels_.contract(panel, destination_of(item, f, g, p, begin));
+          }
+    }
+  }
+
+  Panel panel_of(int64_t f, int g, int p, const char* packed, int64_t begin, int64_t count) const {
+    const auto& phase = plan_.phases[static_cast<size_t>(f)];
+    const int64_t channel = plan_.depthwise ? int64_t{p} * step_ * block_lanes : g * plan_.group_from;
+    Panel panel{packed + channel * kernels_.packed_bytes(),
+                phase.base.data() + begin,
+                count,
+                phase.segment.data(),
+                static_cast<int64_t>(phase.segment.size()),
+                phase.words,
+                panel_weights(f, g, p),
+                blocks_in(p),
+                panel_start(f, g, p)};
+    panel.pair_step = phase.pair_step;
+    panel.row_step = phase.row_step;
+    return panel;
+  }
+
+  Destination destination_of(int64_t item, int64_t f, int g, int p, int64_t begin) const {
+    const int64_t first = int64_t{p} * step_ * block_lanes, lane = g * plan_.group_to + first;
+    Destination to{};
+    to.scale = scale_;
+    to.y = to_.tensor.as<char>() + item * item_pixels_ * pixel_bytes_ +
+           lane * static_cast<int64_t>(size_of(to_.tensor.dtype));
+    to.pixel = plan_.phases[static_cast<size_t>(f)].pixel.data() + begin;
+    to.channels = plan_.to.c;
+    to.lanes = static_cast<int>(std::min<int64_t>(blocks_in(p) * block_lanes, plan_.group_to - first));
+    to.bf16 = to_.tensor.dtype == DType::bf16;
+    to.add = to_.add;
+    if (moments_ == nullptr) return to;
+    const ItemMoments of(moments_, item, plan_.to.c);
+    to.sum = of.sum + lane, to.square = of.square + lane;
+    to.min = of.min + lane, to.max = of.max + lane;
+    return to;
+  }
+
+  TableConvolution& owner_;
+  const ContractionKernels& kernels_;
+  const Packing& packing_;
+  const GatherPlan& plan_;
+  const Tensor from_, weights_;
+  const Into to_;
+  const float scale_;
+  const int blocks_, step_, panels_;  // blocks of a group, blocks of a panel, panels of a group
+  const int64_t phases_, visits_, item_pixels_, pixel_bytes_;  // visits: panels that an item is contracted with
+  std::vector<int64_t> first_word_;                            // of every phase's packed weights
+  int64_t stretch_;                                            // pixels of an item that go through all panels at once
+  bool by_stretches_;                                          // they are fewer than all, and one phase has them
+  char *packed_weights_, *moments_ = nullptr;
+  int32_t* starts_;
+};
+
+void TableConvolution::gather(const ContractionKernels& kernels, const GatherPlan& plan, QTensor from, QTensor w,
+                              Into to, Moments moments) {
+  GatherJob job(*this, kernels, plan, from, w, to, moments);
+  job.run();
+  if (moments) combine_moments(job.moments(), plan, moments);
+}
+
+}  // namespace octet::cpu

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# A linker merges functions of one name. If files compiled for different instruction sets share one, it may keep a copy
+# that an older processor cannot run. So tier sources, compiled without optimization, may define no mergeable function
+# outside their own namespace.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+for file in kernels/cpu/{passes,chunked_sums,contraction}_avx2.cpp kernels/cpu/contraction_amx.cpp; do
+  tier=$(basename "${file##*_}" .cpp)
+  flags=(-mavx2 -mfma)
+  [ "$tier" = amx ] && flags+=(-mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mamx-tile -mamx-int8)
+  "${CXX:-g++}" -std=c++20 -O0 -w -ffp-contract=off -I. "${flags[@]}" -c "$file" -o "$work/object.o"
+  shared=$(nm -C "$work/object.o" | awk '$2 ~ /^W$/' | grep -v "octet::cpu::$tier::" || true)
+  if [ -n "$shared" ]; then
+    echo "$file defines functions that other files may share:"
+    echo "$shared"
+    failed=1
+  fi
+done
+exit $failed
