@@ -15,9 +15,10 @@ namespace {
 
 constexpr size_t group = 256;  // elements whose random bits are made together, see random_bits16()
 
-OCTET_CLONES void random_group(uint64_t seed, uint32_t step, uint32_t site, uint64_t index, uint16_t* __restrict bits) {
+OCTET_CLONES void random_group(uint64_t seed, uint32_t step, uint32_t layer_id, uint64_t index,
+                               uint16_t* __restrict bits) {
   for (int lane = 0; lane < 16; ++lane) {
-    const Random128 random = philox(index * 16 + static_cast<uint64_t>(lane), step, site, seed);
+    const Random128 random = philox(index * 16 + static_cast<uint64_t>(lane), step, layer_id, seed);
     for (int word = 0; word < 4; ++word) {
       const uint32_t first = random.word[word], second = (first >> 8) | (first << 24);
       uint16_t* const to = bits + 64 * word + 2 * lane;
@@ -143,7 +144,7 @@ const uint16_t* RandomBits::of(const RngKey& key, uint64_t first, size_t count) 
   const uint64_t begin = key.first + first, from = begin / group, to = (begin + count + group - 1) / group;
   if (bits_.size() < (to - from) * group) bits_.resize((to - from) * group);
   for (uint64_t index = from; index < to; ++index)
-    random_group(key.seed, key.step, key.site, index, bits_.data() + (index - from) * group);
+    random_group(key.seed, key.step, key.layer_id, index, bits_.data() + (index - from) * group);
   return bits_.data() + begin % group;
 }
 

@@ -12,8 +12,8 @@ constexpr size_t shard_alignment = 64;  // bytes: shards start on cache lines
 
 // Random streams of the exchange: their ids end in 3 (Role::exchange) and count ranks in place of nodes. No rank has
 // the id of the sum.
-uint32_t site_of_rank(int rank) { return static_cast<uint32_t>(rank) * 8 + 3; }
-constexpr uint32_t site_of_sum = 0xFFFFFFFBu;
+uint32_t layer_id_of_rank(int rank) { return static_cast<uint32_t>(rank) * 8 + 3; }
+constexpr uint32_t layer_id_of_sum = 0xFFFFFFFBu;
 
 // Elements of the buffer that share one scale.
 struct Block {
@@ -130,9 +130,9 @@ void ExchangeTasks::sum_codes(size_t bucket, uint32_t step) {
   const CodecBuffers at = codec_->buffers(bucket);
   codec_->measure(bucket);
   collectives_.all_reduce_max(at.absmax);
-  codec_->encode(bucket, {.seed = seed_, .step = step, .site = site_of_rank(collectives_.rank())});
+  codec_->encode(bucket, {.seed = seed_, .step = step, .layer_id = layer_id_of_rank(collectives_.rank())});
   collectives_.all_to_all(std::as_bytes(at.codes), std::as_writable_bytes(at.received), at.summed.size());
-  codec_->reduce(bucket, {.seed = seed_, .step = step, .site = site_of_sum});
+  codec_->reduce(bucket, {.seed = seed_, .step = step, .layer_id = layer_id_of_sum});
   collectives_.all_gather(std::as_bytes(at.summed), std::as_writable_bytes(at.codes));
   codec_->decode(bucket);
 }

@@ -25,7 +25,7 @@ __device__ __forceinline__ void for_random_elements(const BlockPart& part, const
   const unsigned lane = threadIdx.x % 16;
   const uint64_t begin = part.offset, end = begin + part.count;
   for (uint64_t group = begin / 256 + threadIdx.x / 16; group * 256 < end; group += threads / 16) {
-    const Random128 random = philox(group * 16 + lane, key.step, key.site, key.seed);
+    const Random128 random = philox(group * 16 + lane, key.step, key.layer_id, key.seed);
 #pragma unroll
     for (int j = 0; j < 16; ++j) {
       const uint64_t element = group * 256 + place_in_group(j, lane);

@@ -31,7 +31,7 @@ struct Walk {
     lane = static_cast<unsigned>(thread % 16);
   }
   __device__ __forceinline__ Random128 random(const RngKey& key) const {
-    return philox(group * 16 + lane, key.step, key.site, key.seed);
+    return philox(group * 16 + lane, key.step, key.layer_id, key.seed);
   }
   // Calls fetch(width, element of the tensor) for some elements, then visit(width, element, j, channel, what was
   // fetched) for them. paired: memory and shape let a pair be read at once if its first element lies at an even place.

@@ -1,5 +1,7 @@
 // Checks of arguments, shared by all backends.
 #pragma once
+#include <string_view>
+
 #include "kernels/backend.h"
 #include "kernels/shared/sums.h"
 
@@ -42,10 +44,10 @@ inline void check_affine_backward(const AffineProblem& problem, const Convolved&
 
 // A weight gradient of codes adds the products of at least one image in int32. Call it when a network is declared: the
 // kernels ask for it too, but they first run in the middle of a step. A 1x1 convolution of stride 1 has no limit.
-inline void check_weight_gradient(const ConvProblem& problem, DType x) {
+inline void check_weight_gradient(const ConvProblem& problem, DType x, std::string_view layer = "a convolution") {
   const ConvProblem p = as_pixel_list(problem);
   REQUIRE_USAGE(is_real(x) || p.y.h * p.y.w <= products_per_sum(x), "train on smaller images",
-                "the weight gradient of a convolution with a ", p.y.h, "x", p.y.w, " output needs int32 sums of ",
+                "the weight gradient of ", layer, " with a ", p.y.h, "x", p.y.w, " output needs int32 sums of ",
                 p.y.h * p.y.w, " products; ", products_per_sum(x), " fit");
 }
 

@@ -1,6 +1,6 @@
-// Random bits are a function of (seed, step, site, global element) alone. Threads, tiles, instruction set, device and
-// number of ranks do not matter. Philox4x32-7: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011
-// (seven rounds pass BigCrush). There is no generator state to save in a checkpoint.
+// Random bits are a function of (seed, step, layer_id, global element) alone. Threads, tiles, instruction set, device
+// and number of ranks do not matter. Philox4x32-7: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC
+// 2011 (seven rounds pass BigCrush). There is no generator state to save in a checkpoint.
 #pragma once
 #include <cstdint>
 
@@ -17,8 +17,8 @@ namespace octet {
 struct RngKey {
   uint64_t seed = 0;
   uint32_t step = 0;
-  uint32_t site = 0;   // who asks: node and role; see Role in src/quant/policy.h
-  uint64_t first = 0;  // global index of the tensor's element 0: the rank's first sample * per_sample; 0 for weights
+  uint32_t layer_id = 0;  // who asks: node and role; see Role in src/quant/policy.h
+  uint64_t first = 0;     // global index of the tensor's element 0: the rank's first sample * per_sample; 0 for weights
   uint64_t per_sample = 0;  // H*W*C; 0 for weights
 };
 
@@ -26,8 +26,8 @@ struct Random128 {
   uint32_t word[4];
 };
 
-OCTET_BOTH Random128 philox(uint64_t counter, uint32_t step, uint32_t site, uint64_t seed) {
-  uint32_t c0 = static_cast<uint32_t>(counter), c1 = static_cast<uint32_t>(counter >> 32), c2 = step, c3 = site;
+OCTET_BOTH Random128 philox(uint64_t counter, uint32_t step, uint32_t layer_id, uint64_t seed) {
+  uint32_t c0 = static_cast<uint32_t>(counter), c1 = static_cast<uint32_t>(counter >> 32), c2 = step, c3 = layer_id;
   uint32_t k0 = static_cast<uint32_t>(seed), k1 = static_cast<uint32_t>(seed >> 32);
   for (int round = 0; round < 7; ++round) {
     const uint64_t p0 = static_cast<uint64_t>(c0) * 0xD2511F53u, p1 = static_cast<uint64_t>(c2) * 0xCD9E8D57u;
@@ -55,7 +55,7 @@ OCTET_BOTH uint32_t shared_bits16(uint32_t word, unsigned h, unsigned p) {
 // element e = 256 g + 64 k + 32 h + 2 l + p (k < 4, h < 2, l < 16, p < 2) reads word k of counter 16 g + l.
 OCTET_BOTH uint32_t random_bits16(const RngKey& key, uint64_t element) {
   const uint64_t e = key.first + element;
-  const Random128 random = philox(e / 256 * 16 + e % 32 / 2, key.step, key.site, key.seed);
+  const Random128 random = philox(e / 256 * 16 + e % 32 / 2, key.step, key.layer_id, key.seed);
   return shared_bits16(random.word[e / 64 % 4], e / 32 % 2, e % 2);
 }
 

@@ -64,7 +64,7 @@ Crops::Crops(const Config::Data& data)
 
 void Crops::write(int64_t index, bool training, uint64_t seed, int64_t epoch, int64_t width, int64_t height,
                   const std::function<cv::Mat(double scale)>& decode, float* pixels) const {
-  Draws draws(seed, epoch, DrawSite::augment, index);
+  Draws draws(seed, epoch, DrawStream::augment, index);
   const bool augmented = training && augment_;
   const cv::Rect crop = augmented ? random_crop(draws, width, height) : middle_crop(width, height);
   const cv::Mat image = decode(std::max(1.0 * side_ / crop.width, 1.0 * side_ / crop.height));

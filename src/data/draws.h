@@ -1,24 +1,25 @@
-// A sequence of random numbers that is a function of (seed, step, site, index): the same for any thread, rank or order.
+// A sequence of random numbers that is a function of (seed, step, layer_id, index): the same for any thread, rank or
+// order.
 #pragma once
 #include "kernels/shared/random.h"
 
 namespace octet {
 
-// Sites of the data pipeline in the random key. They are larger than every site of the network, node * 8 + role.
-enum class DrawSite : uint32_t { order = 0xDA7A0000u, augment, train_picture, test_picture };
+// Streams of the data pipeline in the random key, beyond the layer ids of every network.
+enum class DrawStream : uint32_t { order = 0xDA7A0000u, augment, train_picture, test_picture };
 
 class Draws {
  public:
   // index: the sample, below 2^40. Each index has 2^26 numbers.
-  Draws(uint64_t seed, int64_t step, DrawSite site, int64_t index)
+  Draws(uint64_t seed, int64_t step, DrawStream stream, int64_t index)
       : seed_(seed),
         step_(static_cast<uint32_t>(step)),
-        site_(static_cast<uint32_t>(site)),
+        stream_(static_cast<uint32_t>(stream)),
         block_(static_cast<uint64_t>(index) << 24) {}
 
   uint32_t bits() {
     if (used_ == 4) {
-      words_ = philox(block_++, step_, site_, seed_);
+      words_ = philox(block_++, step_, stream_, seed_);
       used_ = 0;
     }
     return words_.word[used_++];
@@ -31,7 +32,7 @@ class Draws {
 
  private:
   uint64_t seed_;
-  uint32_t step_, site_;
+  uint32_t step_, stream_;
   uint64_t block_;
   Random128 words_{};
   int used_ = 4;

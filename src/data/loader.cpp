@@ -204,7 +204,7 @@ class PrefetchLoader : public Loader {
 std::vector<uint32_t> epoch_order(int64_t size, uint64_t seed, int64_t epoch) {
   std::vector<uint32_t> order(size);
   std::iota(order.begin(), order.end(), 0u);
-  Draws draws(seed, epoch, DrawSite::order, 0);
+  Draws draws(seed, epoch, DrawStream::order, 0);
   for (int64_t i = size - 1; i > 0; --i) std::swap(order[i], order[draws.below(static_cast<uint32_t>(i + 1))]);
   return order;
 }

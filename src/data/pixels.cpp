@@ -36,7 +36,7 @@ class PixelDataset : public Dataset {
       for (int64_t y = 0; y < side; ++y) normalize(image + y * row_, pixels + y * row_);
       return true;
     }
-    Draws draws(seed, epoch, DrawSite::augment, index);
+    Draws draws(seed, epoch, DrawStream::augment, index);
     const auto offsets = static_cast<uint32_t>(2 * pixels_.padding + 1);
     const int64_t down = draws.below(offsets) - pixels_.padding, right = draws.below(offsets) - pixels_.padding;
     const bool flip = draws.bits() >> 31;

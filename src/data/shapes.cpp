@@ -132,7 +132,7 @@ void paint(Canvas& canvas, const Color& color, bool smooth, Point center, float 
 }
 
 // Image `index` of a split. It does not depend on the seed of the run.
-void render(DrawSite split, int64_t index, int label, uint8_t* pixels) {
+void render(DrawStream split, int64_t index, int label, uint8_t* pixels) {
   Draws draws(0, 0, split, index);
   Canvas canvas;
   const Color background = random_color(draws, 0, 140);
@@ -175,7 +175,7 @@ void render(DrawSite split, int64_t index, int label, uint8_t* pixels) {
   }
 }
 
-std::unique_ptr<Dataset> draw(int64_t count, DrawSite split, const Config& config) {
+std::unique_ptr<Dataset> draw(int64_t count, DrawStream split, const Config& config) {
   Pixels pixels;
   pixels.normalization = normalization(config.data, {{0.5f, 0.5f, 0.5f}, {0.25f, 0.25f, 0.25f}});
   pixels.padding = 2;
@@ -204,8 +204,8 @@ std::unique_ptr<Dataset> draw(int64_t count, DrawSite split, const Config& confi
 
 Datasets open_shapes(const Config& config, bool training) {
   const int64_t samples = config.data.samples ? config.data.samples : 8192;
-  return {training ? draw(samples, DrawSite::train_picture, config) : nullptr,
-          draw(std::max<int64_t>(samples / 4, 1), DrawSite::test_picture, config)};
+  return {training ? draw(samples, DrawStream::train_picture, config) : nullptr,
+          draw(std::max<int64_t>(samples / 4, 1), DrawStream::test_picture, config)};
 }
 
 }  // namespace octet

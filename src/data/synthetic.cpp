@@ -13,14 +13,14 @@ constexpr int64_t pool_size = 64;
 
 class Synthetic : public Dataset {
  public:
-  Synthetic(int64_t size, int64_t classes, int64_t side, DrawSite site)
+  Synthetic(int64_t size, int64_t classes, int64_t side, DrawStream stream)
       : size_(size),
         classes_(classes),
         shape_{side, side, 3},
-        site_(site),
+        stream_(stream),
         pool_(std::min(size, pool_size) * side * side * 3) {
     // The sum of four uniform numbers, scaled to variance 1: close enough to normal for timing.
-    Draws draws(0, 0, site, 0);
+    Draws draws(0, 0, stream, 0);
     for (float& x : pool_) {
       const uint32_t bits = draws.bits();
       const auto sum = (bits & 255) + (bits >> 8 & 255) + (bits >> 16 & 255) + (bits >> 24);
@@ -36,10 +36,10 @@ class Synthetic : public Dataset {
                " classes");
   }
   int32_t label(int64_t index) const override {
-    return static_cast<int32_t>(Draws(0, 1, site_, index).below(static_cast<uint32_t>(classes_)));
+    return static_cast<int32_t>(Draws(0, 1, stream_, index).below(static_cast<uint32_t>(classes_)));
   }
   uint64_t fingerprint() const override {
-    const int64_t all[] = {size_, classes_, shape_.height, int64_t(site_)};
+    const int64_t all[] = {size_, classes_, shape_.height, int64_t(stream_)};
     return octet::fingerprint(0, all);
   }
   bool read(int64_t index, bool, uint64_t, int64_t, float* pixels) const override {
@@ -51,7 +51,7 @@ class Synthetic : public Dataset {
  private:
   int64_t size_, classes_;
   ImageShape shape_;
-  DrawSite site_;
+  DrawStream stream_;
   std::vector<float> pool_;  // (min(size, 64), side, side, 3): image i is entry i % 64
 };
 
@@ -61,11 +61,11 @@ Datasets open_synthetic(const Config& config, bool training) {
   const int64_t samples = config.data.samples ? config.data.samples : 8192;
   const int64_t side = image_side(config.data);
   const auto train = [&] {
-    return std::make_unique<Synthetic>(samples, config.model.classes, side, DrawSite::train_picture);
+    return std::make_unique<Synthetic>(samples, config.model.classes, side, DrawStream::train_picture);
   };
   return {training ? train() : nullptr,
           std::make_unique<Synthetic>(std::max<int64_t>(samples / 4, 1), config.model.classes, side,
-                                      DrawSite::test_picture)};
+                                      DrawStream::test_picture)};
 }
 
 }  // namespace octet

@@ -42,6 +42,7 @@ class Builder final : public Declare {
 
   const Policy& policy() const override { return policy_; }
   Parameters& parameters() const override { return parameters_; }
+  bool training() const override { return options_.training; }
   DType storage() const override { return options_.storage; }
   Shape shape(Edge edge) const override { return layout_.shapes[size_t(edge.id)]; }
   const Encoding& encoding(Edge edge) const override { return layout_.encodings[size_t(edge.id)]; }

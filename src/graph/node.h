@@ -92,7 +92,7 @@ struct Step {
   Into into(Edge) const;        // in each step the first caller writes, later callers add
   Tensor tensor(Slot) const;
   RngKey key(int node, Role role, int64_t elements_per_sample) const {
-    return {seed, index, random_stream(node, role), static_cast<uint64_t>(first_sample * elements_per_sample),
+    return {seed, index, layer_id_of(node, role), static_cast<uint64_t>(first_sample * elements_per_sample),
             static_cast<uint64_t>(elements_per_sample)};
   }
 };
@@ -110,6 +110,7 @@ class Declare {
   virtual ~Declare() = default;
   virtual const Policy& policy() const = 0;
   virtual Parameters& parameters() const = 0;
+  virtual bool training() const = 0;  // false: the plan never runs backward
   virtual DType storage() const = 0;  // of convolution outputs, see PlanOptions
   virtual Shape shape(Edge) const = 0;
   virtual const Encoding& encoding(Edge) const = 0;

@@ -189,7 +189,7 @@ void Parameters::choose_clips() { weight_clips_->choose(); }
 void Parameters::encode(uint64_t seed, uint32_t step) {
   for (const Param& param : params_) {
     if (!param.encoding.quantized()) continue;
-    const RngKey key{seed, step, random_stream(param.node, Role::weight), 0, 0};
+    const RngKey key{seed, step, layer_id_of(param.node, Role::weight), 0, 0};
     backend_.quantize(param.master, param.encoding, key, param.codes, {});
     const Shape& s = param.shape;
     const float gain = policy_.weight_gain(s.h * s.w * s.c);

@@ -30,7 +30,7 @@ struct Param {
   Encoding encoding = {};           // s8: the layer computes with `codes`; each step encodes `master` into them
   const float* lr_scale = nullptr;  // owned by the ClipCoordinator; null means 1
 
-  size_t offset = 0;  // in floats, in the flat buffers; parameters are in backward order
+  size_t offset = 0;                                 // in floats, in the flat buffers; parameters are in backward order
   Tensor master = {}, gradient = {}, velocity = {};  // f32 views of the flat buffers
   QTensor codes = {};
 

@@ -32,7 +32,7 @@ class Fp8 final : public SimulatedPolicy {
     float* const v = velocity.f32();
     // One block of random bits gives three independent draws for each element.
     for_each(w, [=](float& value, int64_t i) {
-      const Random128 random = philox(uint64_t(i), key.step, key.site, key.seed);
+      const Random128 random = philox(uint64_t(i), key.step, key.layer_id, key.seed);
       const auto draw = [&](int k) { return float(random.word[k] >> 8) / 16777216.0f; };
       const float step = Float16::stochastic(g[i] / scale + sgd.decay * value, draw(0));
       v[i] = Float16::stochastic(sgd.momentum * v[i] + step, draw(1));

@@ -11,7 +11,7 @@
 namespace octet {
 
 // The kinds of values that are encoded or rounded. The numbers are part of the ids of random streams, see
-// random_stream().
+// layer_id_of().
 enum class Role : uint8_t {
   weight = 0,
   activation = 1,
@@ -23,7 +23,7 @@ enum class Role : uint8_t {
   positive_activation = 7  // an activation that is never negative
 };
 // The stream of random bits of one role in one node.
-constexpr uint32_t random_stream(int node, Role role) {
+constexpr uint32_t layer_id_of(int node, Role role) {
   return static_cast<uint32_t>(node) * 8 + static_cast<uint32_t>(role);
 }
 

@@ -92,7 +92,7 @@ void each_random(float* values, int64_t begin, int64_t end, const RngKey& key, F
     const uint64_t first = key.first + uint64_t(begin), group = first / 256;
     float uniform[256];
     for (unsigned l = 0; l < 16; ++l) {
-      const Random128 random = philox(group * 16 + l, key.step, key.site, key.seed);
+      const Random128 random = philox(group * 16 + l, key.step, key.layer_id, key.seed);
       for (unsigned place = 0; place < 16; ++place)  // 4 k + 2 h + p
         uniform[place / 4 * 64 + place / 2 % 2 * 32 + 2 * l + place % 2] =
             (float(shared_bits16(random.word[place / 4], place / 2 % 2, place % 2)) + 0.5f) / 65536.0f;

@@ -54,7 +54,7 @@ class Wage final : public Policy {
     const float limit = std::max(smallest_step(), fan_in_limit(fan_in));
     const float unit = full_precision ? weight_gain(fan_in) : 1;
     for_each(weight, [&](float& w, int64_t i) {
-      const float uniform = float(philox(uint64_t(i), key.step, key.site, key.seed).word[0]) / 4294967296.0f;
+      const float uniform = float(philox(uint64_t(i), key.step, key.layer_id, key.seed).word[0]) / 4294967296.0f;
       w = unit * clip(grid((2 * uniform - 1) * limit, int(config_.bits.weight)), int(config_.bits.weight));
     });
     return true;

@@ -11,7 +11,7 @@ namespace octet::test {
 namespace {
 
 TEST(BlockCodec, RandomBitsAreThoseOfTheElement) {
-  const RngKey key{.seed = 0x123456789ABCDEFull, .step = 7, .site = 11};
+  const RngKey key{.seed = 0x123456789ABCDEFull, .step = 7, .layer_id = 11};
   RandomBits random;
   for (uint64_t first : {uint64_t{0}, uint64_t{127}, uint64_t{1000}, (uint64_t{1} << 36) + 5})
     for (size_t count : {1, 16, 127, 128, 129, 1024}) {
@@ -21,7 +21,7 @@ TEST(BlockCodec, RandomBitsAreThoseOfTheElement) {
 }
 
 TEST(BlockCodec, CodesAreThoseOfTheSharedDefinition) {
-  const RngKey key{.seed = 5, .step = 1, .site = 3};
+  const RngKey key{.seed = 5, .step = 1, .layer_id = 3};
   std::vector<float> x(1000);
   for (size_t i = 0; i < x.size(); ++i) x[i] = std::sin(static_cast<float>(i)) * 3;
   const float absmax = block_absmax(x.data(), x.size());

@@ -38,7 +38,7 @@ size_t floats_of(const std::vector<GradientSlice>& slices) { return slices.back(
 std::vector<float> gradient_of(int rank, size_t count, uint32_t step = 0) {
   std::vector<float> gradient(count);
   for (size_t i = 0; i < count; ++i) {
-    const uint32_t bits = random_bits16({.seed = 99, .step = step, .site = static_cast<uint32_t>(rank)}, i);
+    const uint32_t bits = random_bits16({.seed = 99, .step = step, .layer_id = static_cast<uint32_t>(rank)}, i);
     gradient[i] = (static_cast<float>(bits) / 32768 - 1) * std::exp2(-static_cast<float>(i / 1000 % 20));
   }
   return gradient;

@@ -39,7 +39,7 @@ inline std::vector<GradientSlice> odd_slices() {
 inline std::vector<float> odd_gradient(int rank, uint32_t step, size_t count) {
   std::vector<float> gradient(count);
   for (size_t i = 0; i < count; ++i) {
-    const uint32_t bits = random_bits16({.seed = 99, .step = step, .site = static_cast<uint32_t>(rank)}, i);
+    const uint32_t bits = random_bits16({.seed = 99, .step = step, .layer_id = static_cast<uint32_t>(rank)}, i);
     gradient[i] = (static_cast<float>(bits) / 32768 - 1) * std::exp2(-static_cast<float>(i / 1000 % 20));
     if (i >= 4000 && i < 6000) gradient[i] *= i < 5000 ? 0.0f : 0x1p-140f;
   }

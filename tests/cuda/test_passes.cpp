@@ -360,8 +360,8 @@ TEST(CudaPasses, RecordedProgramsFollowTheStep) {
       const float clip_and_scale[] = {0.5f + static_cast<float>(step), 0.1f * static_cast<float>(step)};
       place.backend.to_device(held, clip_and_scale, sizeof clip_and_scale);
       const StepState state{step, 0.1f / static_cast<float>(1 + step), step * 40};
-      const auto key = [&](uint32_t site) {
-        return RngKey{1, step, site, state.first_sample * per_sample, per_sample};
+      const auto key = [&](uint32_t layer_id) {
+        return RngKey{1, step, layer_id, state.first_sample * per_sample, per_sample};
       };
       place.backend.run(1, state, [&] {
         ++calls;

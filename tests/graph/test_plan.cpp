@@ -106,6 +106,22 @@ TEST(Plan, EachLayersLearningRateIsScaled) {
   EXPECT_EQ(scaled, 20u);
 }
 
+// Before the first step, naming the layer: an image of more than 131,072 output pixels.
+TEST(Plan, WeightGradientsOfLargeImagesAreRefused) {
+  const auto declare = [](int64_t size, bool training) {
+    DryPlan(int8_config(), size, size, 1, {.training = training});
+  };
+  declare(256, true);
+  declare(400, false);
+  try {
+    declare(400, true);
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("'layer1.0.conv1' with a 400x400 output"), std::string::npos)
+        << error.what();
+  }
+}
+
 TEST(Plan, SumsBeyondInt32AreRefused) {
   const auto refused = [](const Config& config, int64_t size) {
     try {

@@ -15,9 +15,9 @@ struct Codes {
   std::vector<float> real;
   float scale;
   Shape shape;
-  Codes(Shape s, float scale_, uint32_t site) : scale(scale_), shape(s) {
+  Codes(Shape s, float scale_, uint32_t layer_id) : scale(scale_), shape(s) {
     for (int64_t i = 0; i < s.elements(); ++i) {
-      values.push_back(int8_t(int(philox(uint64_t(i), 1, site, 5).word[0] % 255) - 127));
+      values.push_back(int8_t(int(philox(uint64_t(i), 1, layer_id, 5).word[0] % 255) - 127));
       real.push_back(float(values.back()) * scale);
     }
   }

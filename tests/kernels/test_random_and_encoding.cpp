@@ -19,10 +19,10 @@ TEST(Philox, MatchesRandom123) {
   r123::Philox4x32_R<7> oracle;
   for (uint64_t i = 0; i < 10000; ++i) {
     const uint64_t counter = i * 0x9E3779B97F4A7C15u, seed = ~counter * 31;
-    const uint32_t step = static_cast<uint32_t>(i * 77), site = static_cast<uint32_t>(counter >> 17);
-    const auto expected = oracle({{static_cast<uint32_t>(counter), static_cast<uint32_t>(counter >> 32), step, site}},
+    const uint32_t step = static_cast<uint32_t>(i * 77), layer_id = static_cast<uint32_t>(counter >> 17);
+    const auto expected = oracle({{static_cast<uint32_t>(counter), static_cast<uint32_t>(counter >> 32), step, layer_id}},
                                  {{static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)}});
-    const Random128 actual = philox(counter, step, site, seed);
+    const Random128 actual = philox(counter, step, layer_id, seed);
     for (int word = 0; word < 4; ++word) ASSERT_EQ(actual.word[word], expected[word]) << "counter " << i;
   }
 }
@@ -33,7 +33,7 @@ TEST(Philox, EveryByteIsTheUpperOneOfOneElement) {
                               std::vector<int>(1 << 16)};  // by place: as the lower, the upper
   std::vector<uint32_t> words;
   for (uint64_t counter = 0; counter < 64; ++counter)
-    for (const uint32_t word : philox(counter, key.step, key.site, key.seed).word) words.push_back(word);
+    for (const uint32_t word : philox(counter, key.step, key.layer_id, key.seed).word) words.push_back(word);
   for (uint64_t e = 0; e < 1024; ++e) {
     int found = 0;
     for (size_t place = 0; place < 4 * words.size(); ++place) {
@@ -54,7 +54,7 @@ TEST(Philox, EveryByteIsTheUpperOneOfOneElement) {
     }
     EXPECT_GT(once, 960);
   }
-  const RngKey shifted{key.seed, key.step, key.site, 1000};
+  const RngKey shifted{key.seed, key.step, key.layer_id, 1000};
   EXPECT_EQ(random_bits16(shifted, 234), random_bits16(key, 1234)) << "first is an offset";
 }
 
@@ -125,9 +125,9 @@ TEST(Encode, StochasticIsOneOfTheNeighboursAndKeepsIntegers) {
 
 TEST(Encode, StochasticRoundingIsUnbiased) {
   constexpr int64_t count = 1 << 19;
-  uint32_t site = 0;
+  uint32_t layer_id = 0;
   for (const float x : {0.5f, 0.01f, -0.3f, 12.9f, -126.125f, 126.99f}) {
-    const RngKey key{42, 9, ++site, 0};
+    const RngKey key{42, 9, ++layer_id, 0};
     int64_t sum = 0;
     for (int64_t i = 0; i < count; ++i) sum += encode_stochastic(x, 1, 127, random_bits16(key, i));
     const double up = x - std::floor(static_cast<double>(x));

@@ -1,5 +1,6 @@
 // y = encode(activation(norm(conv(x)) + residual)), forward and backward, for every convolution and linear layer. The
 // policy decides whether the layer multiplies codes, so no network needs an int8 variant.
+#include "kernels/shared/checks.h"
 #include "kernels/shared/sums.h"
 #include "src/graph/nodes/conv_node.h"
 
@@ -82,6 +83,7 @@ class ConvBlock final : public ConvNode {
         forward_sum <= products_per_sum(d.encoding(inputs_[0]).dtype) && backward_sum <= products_per_sum(DType::s8);
     REQUIRE_USAGE(fits, "use smaller images, fewer classes, or policy.quantize_last: false", "'", name_, "' sums ",
                   std::max(forward_sum, backward_sum), " products, more than an int32 surely holds");
+    if (d.training()) check_weight_gradient(conv_, d.encoding(inputs_[0]).dtype, "'" + name_ + "'");
   }
 
   // Evaluation writes no codes, since only backward reads them.
