@@ -116,7 +116,7 @@ TEST(EmulatedAmx, EqualsThePlainLoops) {
   expect_equal_to_plain_loops(convolution, true, DType::u8);
 }
 
-// The NEON kernels' text, its intrinsics in C++ (emulated_neon).
+// The NEON kernels' text, its intrinsics in C++ (tests/emulated).
 TEST(EmulatedNeon, EqualsThePlainLoops) {
   cpu::TableConvolution convolution(cpu::neon_dot::code_kernels, &cpu::neon_dot::depthwise_kernels, 2);
   expect_equal_to_plain_loops(convolution, false);
