@@ -43,9 +43,9 @@ stage() {
     skipped=$((skipped + 1))
     return
   fi
-  # shellcheck disable=SC2086  # several targets
   local werror=OFF  # the other presets join files and instrument them, which makes compilers warn of what is not there
   [ "$preset" = release ] && werror=ON
+  # shellcheck disable=SC2086  # several targets
   if ! { cmake --preset "$preset" -DOCTET_WERROR=$werror > /dev/null && ninja -C "build/$preset" $targets; }; then
     echo "the $preset build failed"
     failed=$((failed + 1))
