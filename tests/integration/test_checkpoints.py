@@ -201,7 +201,7 @@ class RunDirectory(Case):
         self.assertEqual(self.result("finished1")["weights_sha256"], self.weights_of("longer", train__steps=5))
         self.assertEqual([record["step"] for record in self.metrics("finished1") if record["kind"] == "test"], [3, 5])
         result = self.result("finished1")
-        self.assertIn("more steps than the 4", self.train("finished1", code=2, train__steps=4, resume=True).err)
+        self.assertIn("more steps than the configured 4", self.train("finished1", code=2, train__steps=4, resume=True).err)
         self.assertEqual(self.result("finished1"), result)
 
     def test_result_without_checkpoints(self):
