@@ -46,12 +46,13 @@ void Plan::bind(std::span<std::byte> arena) {
 
 // Checks before step 1 that the device has enough memory, else says which batch would fit. A tenth of the memory is
 // left for the kernels' scratch buffers.
-static void require_memory(Backend& backend, const Parameters& parameters, std::span<Plan* const> plans, size_t arena) {
+static void require_memory(Backend& backend, const Parameters& parameters, std::span<Plan* const> plans, size_t arena,
+                           bool training) {
   // Images of each plan, and those of the next training step, which are uploaded in advance.
   double images = 0;
   for (const Plan* plan : plans)
     if (!backend.host_memory()) images += double(plan->image_bytes()) * (plan == plans.front() ? 2 : 1);
-  const double fixed = double(parameters.bytes(true)), needed = double(arena) + fixed + images;
+  const double fixed = double(parameters.bytes(training)), needed = double(arena) + fixed + images;
   const double available = 0.9 * double(std::min<size_t>(backend.free_bytes(), size_t{1} << 60));
   const int64_t batch = plans.front()->batch();
   const auto fitting = int64_t((available - fixed) / ((double(arena) + images) / double(batch)));
@@ -65,7 +66,9 @@ static void require_memory(Backend& backend, const Parameters& parameters, std::
 std::unique_ptr<Buffer> bind_plans(Backend& backend, Parameters& parameters, std::span<Plan* const> plans) {
   size_t bytes = 64;
   for (const Plan* plan : plans) bytes = std::max(bytes, plan->arena_bytes());
-  require_memory(backend, parameters, plans, bytes);
+  const bool training = plans.front()->options_.training;
+  require_memory(backend, parameters, plans, bytes, training);
+  parameters.allocate(training);  // after the check, which counts them too
   auto arena = backend.allocate(bytes);
   for (Plan* plan : plans) plan->bind({static_cast<std::byte*>(arena->data()), plan->arena_bytes()});
   return arena;

@@ -70,8 +70,8 @@ class Plan {
   std::vector<std::unique_ptr<Buffer>> buffers_;
 };
 
-// Allocates one arena and binds all plans to it and to the parameters, which must be allocated. UsageError: the device
-// has too little memory; the message says which batch would fit.
+// Allocates the parameters and one arena, and binds all plans to both. The plan of training comes first. UsageError,
+// before anything is allocated: the device has too little memory; the message says which batch would fit.
 std::unique_ptr<Buffer> bind_plans(Backend&, Parameters&, std::span<Plan* const> plans);
 
 }  // namespace octet

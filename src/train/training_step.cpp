@@ -54,7 +54,6 @@ TrainingStep::TrainingStep(const Config& config, Transport& transport, std::uniq
   };
   if (options.training) plan_ = make_plan(true);
   evaluation_ = make_plan(false);
-  parameters_->allocate(options.training);
   std::vector<Plan*> plans = {evaluation_.get()};
   if (plan_) plans.insert(plans.begin(), plan_.get());
   arena_ = bind_plans(*backend_, *parameters_, plans);
