@@ -27,7 +27,8 @@ trap 'rm -rf "$work"' EXIT
 # clang cannot read the precompiled headers of gcc.
 sed 's/ -include [^ ]*cmake_pch\.hxx//g' "$build/compile_commands.json" > "$work/compile_commands.json" || exit 1
 
-sources=('kernels/*.cpp' 'comm/*.cpp' 'src/*.cpp' 'tests/*.cpp')
+# clang knows neither g++'s shuffles of vectors nor the macros that CMake gives to joined tests.
+sources=(':!kernels/cpu/contraction_*' ':!kernels/cpu/passes_*' ':!kernels/cpu/chunked_sums_*' 'kernels/*.cpp' 'comm/*.cpp' 'src/*.cpp' 'tests/*.cpp')
 if $all; then
   git ls-files "${sources[@]}" > "$work/files"
 else
@@ -35,6 +36,7 @@ else
   git diff --name-only --diff-filter=d "${since:-HEAD}" -- kernels comm src tests > "$work/changed" || exit 1
   while read -r file; do
     case $file in
+      kernels/cpu/contraction_* | kernels/cpu/passes_* | kernels/cpu/chunked_sums_*) ;;
       *.cpp) echo "$file" ;;
       *.h | *.inc) git grep -l "#include \"$file\"" -- "${sources[@]}" | head -1 ;;  # one file that includes it
     esac
@@ -46,7 +48,8 @@ check() {
   local list=clean
   if [ "$SECONDS" -ge "$seconds" ]; then
     list=left
-  elif ! findings=$(clang-tidy --quiet -p "$work" --warnings-as-errors='*' --extra-arg=-Wno-everything "$1" 2> /dev/null); then
+  elif ! findings=$(clang-tidy --quiet -p "$work" --warnings-as-errors='*' --extra-arg=-Wno-everything \
+    "--extra-arg=-DOCTET_SOURCE_DIR=\"$PWD\"" "$1" 2> /dev/null); then
     list=faulty
     echo "$findings"
   fi

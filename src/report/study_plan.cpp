@@ -167,7 +167,7 @@ class Reader {
   std::vector<int64_t> seeds() const {
     if (!root_["seeds"]) return {1};
     try {
-      const auto seeds = root_["seeds"].as<std::vector<int64_t>>();
+      auto seeds = root_["seeds"].as<std::vector<int64_t>>();
       REQUIRE_USAGE(!seeds.empty(), "write [1, 2, 3]", at(root_["seeds"]), ": `seeds` is empty");
       return seeds;
     } catch (const YAML::Exception&) {

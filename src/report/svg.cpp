@@ -213,8 +213,10 @@ std::string line_chart(const ChartOptions& options, std::span<const Series> seri
         fmt::format("<path class=\"line\" d=\"{}\" stroke=\"{}\"{}>{}</path>\n", path_of(series[i], x, y), color,
                     options.by_depth ? " opacity=\"0.75\"" : dashes_of(i), tooltip(series[i].name + last));
     if (options.by_depth) continue;
-    const double place = left + double(named % 3) * (options.width - left - right) / 3.0;
-    const double row = options.height + 18.0 * double(named++ / 3);
+    const auto line = named / 3, column = named % 3;
+    ++named;
+    const double place = left + double(column) * (options.width - left - right) / 3.0;
+    const double row = options.height + 18.0 * double(line);
     drawing.line(place, row - 3, place + 14, row - 3,
                  fmt::format("stroke=\"{}\" stroke-width=\"4\"{}", color, dashes_of(i)));
     drawing.text(place + 20, row, to_right, series[i].name, ink);

@@ -9,7 +9,8 @@ extern const Task classification;
 const Task& task_of(const Config&) { return classification; }
 
 Scalars judge_first(const Task& task, Scalars figures) {
-  std::ranges::stable_partition(figures, [&](const Scalar& figure) { return figure.name == task.judge; });
+  std::stable_partition(figures.begin(), figures.end(),
+                        [&](const Scalar& figure) { return figure.name == task.judge; });
   return figures;
 }
 

@@ -31,7 +31,7 @@ void create(const std::filesystem::path& directory) {
 
 std::string created(const Config& config, const std::string& wanted, bool resume) {
   if (!wanted.empty() || resume) {
-    const std::string directory =
+    std::string directory =
         wanted.empty() ? "runs/" + std::filesystem::path(config.file).stem().string() : wanted;
     REQUIRE_USAGE(!wanted.empty() || !std::filesystem::exists(directory + "-2"), "choose one with --run",
                   "there are several runs: ", directory, ", ", directory, "-2 ...");

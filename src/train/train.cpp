@@ -137,7 +137,7 @@ class TrainingRun {
 
   StepReport train_step() {
     const double before = seconds_now(), waited = trainer_.wait_seconds();
-    const StepReport report = trainer_.step(done_, stop_requested());
+    StepReport report = trainer_.step(done_, stop_requested());
     ++done_;
     const double now = seconds_now();
     train_seconds_ += now - before;

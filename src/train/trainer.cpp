@@ -80,7 +80,7 @@ StepReport Trainer::step(int64_t index, bool stop) {
                         .progress = double(index) / double(config_.train.epochs * steps_per_epoch()),
                         .sent = std::exchange(sent_, false),
                         .stop = stop};
-  const StepReport report = step_->run(input, [this] { send_next_batch(); });
+  StepReport report = step_->run(input, [this] { send_next_batch(); });
   count_skipped(report, index);
   return report;
 }
