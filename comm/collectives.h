@@ -24,15 +24,17 @@ class Collectives {
   // receive = the blocks of all ranks in rank order; `send` is one block.
   virtual void all_gather(std::span<const std::byte> send, std::span<std::byte> receive) = 0;
 
-  // Payload bytes that this rank has sent to other ranks so far, by formula: all_reduce 2 (size-1)/size of the payload,
-  // all_to_all and all_gather (size-1) blocks, reduce_sum the payload except on root, broadcast (size-1) payloads on
-  // root.
+  // Payload bytes that this rank has sent to other ranks so far, computed, not measured:
+  //   all_reduce              2 (size - 1) / size of the payload
+  //   all_to_all, all_gather  size - 1 blocks
+  //   reduce_sum              the payload; nothing on root
+  //   broadcast               size - 1 payloads on root; nothing on the other ranks
   int64_t wire_bytes() const { return wire_bytes_; }
 
  protected:
   void count_wire(size_t bytes) { wire_bytes_ += static_cast<int64_t>(bytes); }
   void count_all_reduce(size_t bytes) { count_wire(2 * bytes * others() / (others() + 1)); }
-  // The next two also refuse buffers of a wrong size.
+  // count_all_to_all() and count_all_gather() also refuse buffers of a wrong size.
   void count_all_to_all(size_t send, size_t receive, size_t block) {
     REQUIRE(send == block * (others() + 1) && receive == send, "give one block for every rank", "all_to_all of ",
             size(), " blocks of ", block, " bytes sends ", send, " and receives ", receive, " bytes");
@@ -49,12 +51,12 @@ class Collectives {
   int64_t wire_bytes_ = 0;
 };
 
-// Collectives on the memory of a device. A call returns when its work has been enqueued on the stream, so the loss of a
-// peer is noticed later, while the host waits.
+// Collectives on the memory of a device. A call returns when its work has been enqueued on the stream, before the work
+// is done. The loss of a peer is therefore noticed later, in wait_until().
 class DeviceCollectives : public Collectives {
  public:
   // Waits until done() returns true. If a call has failed or the deadline passes, throws an Error that names this rank
-  // and the last call; nothing of the collectives then runs on the device any more.
+  // and the last call. After that, no work of these collectives runs on the device.
   virtual void wait_until(const std::function<bool()>& done) = 0;
 };
 

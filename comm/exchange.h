@@ -1,6 +1,7 @@
-// Sums gradients over ranks while backward is still running. Buckets are parts of one flat f32 gradient buffer in
-// backward order, so nothing is copied in or out. On the host a communication thread owns the transport. On a device a
-// second stream does what the thread does.
+// Sums gradients over ranks while backward is still running. The gradients lie in one flat f32 buffer, in the order in
+// which backward computes them. A bucket is a part of this buffer that is exchanged at once, so gradients need not be
+// gathered first. On the host a communication thread owns the transport. On a device a second stream does what the
+// thread does.
 #pragma once
 #include <memory>
 #include <span>
@@ -23,39 +24,43 @@ struct ExchangeConfig {
 // The part of the flat gradient buffer that belongs to one parameter. Slices follow each other without gaps.
 struct GradientSlice {
   size_t offset = 0, count = 0;  // in floats
-  bool exact = false;            // norm parameters, biases and other small tensors: always fp32, in one message for all
+  bool exact = false;  // always exchanged as fp32, in one message for all such slices: norm parameters, biases
 };
 
 class GradientExchange {
  public:
   virtual ~GradientExchange() = default;
   virtual void begin(uint32_t step) = 0;
-  // Whether it reads the memory of the host. False on a device, and with one rank, which exchanges nothing.
+  // Whether the exchange works on gradients in host memory. If so, a caller with a device copies each gradient there
+  // before ready(), and the sums back after finish(). False on a device, and with one rank, which exchanges nothing.
   virtual bool reads_gradients() const = 0;
-  // Slices become ready in order. With overlap, the last slice of a bucket starts the exchange of the bucket.
+  // Announces that a slice holds its final values. Slices become ready in order. With overlap, the last slice of a
+  // bucket starts the exchange of the bucket.
   virtual void ready(size_t slice) = 0;
-  // After it the caller sees the sums. On the host it waits for the communication thread, and rethrows the exception of
-  // that thread. On a device it makes the backend wait, not the host.
+  // Ends the exchange of a step. On the host, waits for the communication thread and rethrows the exception of that
+  // thread; the buffer holds the sums when finish() returns. On a device, makes the backend wait, not the host: later
+  // work of the backend sees the sums.
   virtual void finish() = 0;
-  // Called once in a step after finish(). On a device it waits until the sums are there; an Error means that a peer is
-  // lost. finish() cannot do that, because a device may only repeat the record of an earlier one.
+  // Called once in a step after finish(). On a device, waits until the sums are there; an Error means that a peer is
+  // lost. finish() cannot do that: a device may record the calls of a step and repeat the record in later steps, and
+  // then finish() itself is not called.
   virtual void wait() = 0;
   virtual int64_t wire_bytes() const = 0;
-  // Since construction: seconds that the communication thread worked, and seconds that finish() waited for it, which
-  // overlap did not hide. 0 on a device.
+  // Since construction: seconds that the communication thread worked, and seconds that finish() waited for the thread,
+  // which is the time that backward did not hide. 0 on a device.
   virtual double busy_seconds() const = 0;
   virtual double wait_seconds() const = 0;
 };
 
 // gradient: the flat buffer; must outlive the exchange. seed: key of the stochastic rounding.
 // After finish() every rank holds the sum over ranks, with the same bits. With one rank nothing is rounded. An
-// exception of the communication thread ends the exchange: finish() and every later begin() throw it. exchange_tasks.h
-// describes the arithmetic.
+// exception of the communication thread ends the exchange: finish() and every later begin() throw that exception.
+// exchange_tasks.h describes the arithmetic.
 std::unique_ptr<GradientExchange> make_exchange(const ExchangeConfig&, std::unique_ptr<Transport>,
                                                 std::span<float> gradient, std::vector<GradientSlice>, uint64_t seed);
-// The same on a device: gradient lies in its memory, and the collectives work in the order of the stream. Codes have
-// the same bits as on the host. Floats (fp32, exact slices) have them with two ranks, which can be added in one order
-// only.
+// The same on a device: `gradient` lies in the device's memory, and the collectives work in the order of the stream.
+// Sums of codes have the same bits as on the host. fp32 sums (ExchangeKind::fp32, exact slices) have the same bits as
+// on the host only with two ranks; with more, the library adds in an order of its own.
 std::unique_ptr<GradientExchange> make_device_exchange(const ExchangeConfig&, std::unique_ptr<SideStream>,
                                                        std::unique_ptr<DeviceCollectives>, std::span<float> gradient,
                                                        std::vector<GradientSlice>, uint64_t seed);

@@ -1,12 +1,14 @@
-// The work of a gradient exchange in its order, on the host or on a device: buckets, and the calls of codec and
-// collectives for each.
+// Divides a gradient exchange into tasks that run in order, on the host or on a device. A task sums one bucket, or all
+// exact slices, by calls of the codec and of the collectives.
 //
-// An int8 bucket takes 2 bytes per element on the wire, where an fp32 ring takes 8: absmax of each block -> maximum
-// over ranks -> one scale per block for all ranks -> stochastic int8 -> all-to-all of shards -> exact int32 sum ->
-// stochastic rounding of sum / size -> all-gather -> times scale * size. No sum can overflow, and every rank ends with
-// the same bits. The two steps are those of qgZ in "ZeRO++" (Wang et al., 2023); the shared scale makes the sum exact
-// and independent of order. Random bits are a function of seed, step, rank and position in the gradient, so the result
-// does not depend on the buckets. A block that holds a NaN or an infinity on any rank becomes NaN on all.
+// An int8 bucket sends 2 bytes per element, while a ring all-reduce in fp32 sends 8. Its steps are:
+//   1. absmax of each block, and its maximum over all ranks: one scale per block for all ranks
+//   2. stochastic rounding to int8, all-to-all of the shards, exact sum in int32
+//   3. stochastic rounding of sum / ranks, all-gather, multiplication by scale * ranks
+// No sum can overflow, and every rank ends with the same bits. The all-to-all and the all-gather of codes are those of
+// qgZ in "ZeRO++" (Wang et al., 2023). The scale that all ranks share makes the sum exact and independent of the order.
+// Random bits are a function of seed, step, rank and position in the gradient, so the result does not depend on how the
+// gradient is divided into buckets. A block that holds a NaN or an infinity on any rank becomes NaN on all ranks.
 #pragma once
 #include <functional>
 #include <memory>
@@ -19,8 +21,8 @@ using MakeCodec = std::function<std::unique_ptr<BlockCodec>(CodecProblem)>;
 
 class ExchangeTasks {
  public:
-  // One rank has no tasks. make_codec is called only for int8; the codec works on the host if the collectives do, else
-  // on the same stream.
+  // With one rank there are no tasks. make_codec is called only for ExchangeKind::int8. Its codec must work where the
+  // collectives work: on the host, or on their stream.
   ExchangeTasks(const ExchangeConfig&, Collectives&, const MakeCodec&, std::span<float> gradient,
                 std::vector<GradientSlice>, uint64_t seed);
 
@@ -30,7 +32,7 @@ class ExchangeTasks {
   void ready(size_t slice);
   void require_all_ready() const;
   uint32_t step() const { return step_; }
-  // The number of tasks whose slices are all ready. Tasks run in order, each once in a step.
+  // The number of tasks whose slices are all ready. The caller runs the tasks in order, each once in a step.
   size_t complete() const;
   void run(size_t task, uint32_t step) const { tasks_[task].run(step); }
 

@@ -32,10 +32,10 @@ struct NcclLibrary {
 #undef OCTET_DECLARE
 };
 
-// Loads `file` with the dynamic loader and never unloads it. Functions that it lacks stay null. UsageError: it cannot
-// be loaded.
+// Loads the library `file` with the dynamic loader and never unloads it. Functions that the library lacks stay null.
+// UsageError: the library cannot be loaded.
 NcclLibrary load_nccl(const char* file);
-// UsageError below 2.14, the first version that starts without blocking.
+// UsageError: the version is below 2.14, the first one that starts without blocking.
 void require_nccl_version(const NcclLibrary&);
 
 std::unique_ptr<DeviceCollectives> make_nccl_collectives(const NcclLibrary&, Transport&, void* stream, double timeout,

@@ -1,5 +1,5 @@
-// Communication between ranks through the memory of the host: `self` (one rank, no library) and `mpi`. Calls block. One
-// thread at a time may use a transport; duplicate() makes another one for another thread.
+// Communication between ranks through the memory of the host. There are two kinds: `self` (one rank, no library) and
+// `mpi`. Calls block. Only one thread at a time may use a transport. duplicate() makes a transport for another thread.
 #pragma once
 #include <memory>
 #include <string>
@@ -20,17 +20,18 @@ class Transport : public Collectives {
   virtual void reduce_sum(std::span<int64_t>, int root) = 0;  // only root gets the result
   virtual void broadcast(std::span<std::byte>, int root) = 0;
   virtual void barrier() = 0;
-  // Ends the whole job at once with this exit code (MPI_Abort).
+  // Ends the whole job immediately with this exit code (MPI_Abort).
   [[noreturn]] virtual void abort(int code) noexcept = 0;
 };
 
 // `mpi` if mpirun or srun started the process, else `self`. If the launcher and the MPI library disagree about the
-// number of ranks, the process ends with exit code 78: N jobs of one rank would all write the same checkpoint.
+// number of ranks, the process ends with exit code 78. Otherwise N jobs of one rank would all write the same
+// checkpoint.
 std::unique_ptr<Transport> make_transport(int* argc, char*** argv);
 
 std::unique_ptr<Transport> make_self_transport();
-// Starts the MPI library. A process may do that once; duplicate() makes more communicators. The library ends with the
-// last of them.
+// Starts the MPI library, which a process may do only once. duplicate() makes further transports. The library ends with
+// the last transport.
 std::unique_ptr<Transport> make_mpi_transport(int* argc, char*** argv);
 
 }  // namespace octet

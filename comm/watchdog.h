@@ -1,5 +1,5 @@
-// MPI has no timeouts: if one rank hangs, all others wait without end. The watchdog of a rank without progress prints
-// the step and the phase, and ends the job.
+// MPI has no timeouts: if one rank hangs, all others wait without end. Each rank therefore has a watchdog. If the rank
+// makes no progress, its watchdog prints the step and the phase, and ends the job.
 #pragma once
 #include <condition_variable>
 #include <cstdint>
@@ -12,15 +12,15 @@ namespace octet {
 
 class Watchdog {
  public:
-  // timeout: seconds without a heartbeat; 0: no limit. abort: ends the job (Transport::abort with code 1); called in
-  // the thread of the watchdog.
+  // timeout: the seconds that may pass without a heartbeat; 0: no limit. abort: ends the job (Transport::abort with
+  // code 1); called in the thread of the watchdog.
   Watchdog(double timeout, int rank, std::string host, std::function<void()> abort);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
-  // A heartbeat: this rank enters `name` (a literal) of `step`. Cheap enough for every phase of every step. limits: how
-  // many times the timeout this phase may take.
+  // A heartbeat: this rank enters the phase `name` of `step`. name: a string literal, since only the pointer is kept.
+  // limits: the phase may take this many times the timeout. The call is cheap enough for every phase of every step.
   void phase(const char* name, int64_t step, double limits = 1);
 
  private:

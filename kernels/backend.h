@@ -1,7 +1,7 @@
-// Everything a device must be able to do. ReferenceBackend, plain loops, is the oracle; CpuBackend overrides what
-// takes time. Shapes are NHWC; weights are (output, kernel height, kernel width, input / groups), "OHWI". Calls never
-// allocate what the caller could have planned; a backend's own scratch memory grows on first use and is reported by
-// scratch_bytes().
+// Everything that a device must be able to do. ReferenceBackend consists of plain loops, and tests compare the other
+// backends with it. CpuBackend overrides the operations that take time. Shapes are NHWC. Weights are (output, kernel
+// height, kernel width, input / groups), "OHWI". Calls never allocate what the caller could have planned. A backend's
+// own scratch memory grows on first use, and scratch_bytes() gives its size.
 #pragma once
 #include <concepts>
 #include <cstring>
@@ -25,10 +25,10 @@ enum class Range : uint8_t {
   held,    // clip = *held > 0, chosen by the caller; larger values saturate and are counted
 };
 
-// How a value is stored: a native policy is only this, data that the fused kernels read.
+// How a value is stored. Encodings are all that the fused kernels see of a policy.
 struct Encoding {
-  DType dtype = DType::f32;  // s8 or u8: codes; f32 or bf16: real values, and nothing below matters
-  int qmax = 127;            // the largest code: s8: 2^(bits-1) - 1, u8: 2^bits - 1, bits 2..8
+  DType dtype = DType::f32;  // s8 or u8: codes; f32 or bf16: real values, for which the members below mean nothing
+  int qmax = 127;            // the largest code, for 2 to 8 bits: 2^(bits-1) - 1 (s8) or 2^bits - 1 (u8)
   Rounding rounding = Rounding::nearest;
   Range range = Range::absmax;
   const float* held = nullptr;
@@ -36,11 +36,11 @@ struct Encoding {
   int lowest() const { return dtype == DType::u8 ? 0 : -qmax; }
 };
 
-// What a quantization pass tells the ClipCoordinator. Both pointers may be null.
+// Where a quantization pass writes what the ClipCoordinator needs. Both pointers may be null.
 struct Probe {
   uint32_t* histogram = nullptr;  // (histogram_bins) counts of |x| are added, see shared/encode.h
   uint64_t* saturated = nullptr;  // the number of elements with |x| > clip is added
-  // The histogram counts one of `sample` blocks of the tensor: see counted() in shared/encode.h.
+  // The histogram counts about one of every `sample` blocks of the tensor, see counted() in shared/encode.h.
   int sample = 1;
 };
 
@@ -60,15 +60,16 @@ inline int64_t output_extent(int64_t in, int kernel, int stride, int pad, int di
   return room < 0 ? 0 : room / stride + 1;
 }
 
-// Per-channel statistics of a convolution's output, (C) floats each. variance is the biased one (divided by count).
+// Statistics of each channel of a convolution's output, (C) floats each. variance is divided by count, not count - 1.
 struct Moments {
   float *mean = nullptr, *variance = nullptr, *min = nullptr, *max = nullptr;
   explicit operator bool() const { return mean != nullptr; }
 };
 
-// A convolution's output as an affine step takes it. With codes, the step's forward writes them, and its backward reads
-// them in place of the real values: x = offset + scale * code, with (C) floats of both. The channel's extremes, as
-// Moments has them, become -127 and 127.
+// A convolution's output as operand of an affine step (norm, residual, activation and encoding). If `codes` is set,
+// affine_forward() writes codes of x, and affine_backward() reads them in place of the real values:
+// x = offset + scale * code. scale and offset are (C) floats each. A channel's minimum and maximum (see Moments) have
+// the codes -127 and 127.
 struct Convolved {
   Tensor real;  // f32 or bf16
   Tensor codes;
@@ -80,8 +81,9 @@ struct Convolved {
 
 enum class Activation : uint8_t { none, relu, relu6 };
 
-// z = gamma * (x - mean) / sqrt(variance + epsilon) + beta; without a norm (normalize = false) z = x + beta, or z = x
-// when beta is null. Then y = encode(activation(z + residual)).
+// With a norm, z = gamma * (x - mean) / sqrt(variance + epsilon) + beta.
+// Without a norm (normalize = false), z = x + beta, or z = x if beta is null.
+// Then y = encode(activation(z + residual)).
 struct AffineProblem {
   Shape shape;
   bool normalize = true;
@@ -96,8 +98,8 @@ struct AffineParameters {
 struct PoolProblem {
   Shape x, y;
   int kernel = 2, stride = 2, pad = 0;
-  bool max = true;             // false: average over the window's elements inside the image,
-  bool count_padding = false;  // or over all kernel * kernel, those outside being zeros (PyTorch's count_include_pad)
+  bool max = true;             // false: average over the window's elements
+  bool count_padding = false;  // the average counts zeros outside the image too (PyTorch's count_include_pad)
 };
 
 inline constexpr int hit_ranks[] = {1, 5};
@@ -108,7 +110,7 @@ struct LossReport {
   int64_t hits[std::size(hit_ranks)] = {};
 };
 
-// What differs from step to step, for a device that repeats a recorded program.
+// The values that differ from step to step. A device that repeats a recorded program reads them in each step.
 struct StepState {
   uint32_t step = 0;          // of every RngKey
   float learning_rate = 0;    // of every SgdProblem
@@ -120,7 +122,7 @@ struct SgdProblem {
   bool nesterov = false;
 };
 
-// Owning, aligned (>= 64 bytes; huge pages where they help), move-only memory of a device.
+// Memory of a device, freed with this object. It is aligned to at least 64 bytes and uses huge pages where they help.
 class Buffer {
  public:
   virtual ~Buffer() = default;
@@ -128,7 +130,7 @@ class Buffer {
   virtual size_t bytes() const = 0;
 };
 
-// Brings data to the device while it computes.
+// Copies data to the device while the device computes.
 class Upload {
  public:
   virtual ~Upload() = default;
@@ -147,13 +149,13 @@ class Backend {
   virtual ~Backend() = default;
   virtual std::string name() const = 0;  // "cpu"
   virtual std::string isa() const = 0;   // "avx512_vnni"
-  // For the log: which library computes, or that one is missing. Empty: nothing.
+  // A note for the log: which library computes, or that one is missing. Empty: there is nothing to note.
   virtual std::string note() const { return {}; }
-  // Memory of the device, zeroed. All pointers given to the calls below point into such memory. The host reaches it by
-  // to_host() and to_device(), or directly if host_memory() is true.
+  // Memory of the device, zeroed. All pointers given to the calls below point into such memory. The host reads and
+  // writes this memory by to_host() and to_device(), or directly if host_memory() is true.
   virtual std::unique_ptr<Buffer> allocate(size_t bytes) = 0;
   virtual size_t scratch_bytes() const = 0;
-  // Bytes that may still be allocated; SIZE_MAX where the device has no memory of its own.
+  // Bytes that may still be allocated; SIZE_MAX if the device has no memory of its own.
   virtual size_t free_bytes() const { return SIZE_MAX; }
   virtual bool host_memory() const { return true; }
   // Copies from and to the device's memory, after all earlier calls. to_host() waits until the copy is done.
@@ -161,78 +163,80 @@ class Backend {
   virtual void to_device(void* to, const void* from, size_t bytes) { std::memcpy(to, from, bytes); }
   // Waits until all earlier calls are done.
   virtual void synchronize() {}
-  // Runs `work`: calls of this backend that do not wait, always the same ones for the same program (a small number). A
-  // device may record them the second time and repeat the record from then on without calling `work`. What differs
-  // between steps then comes from the state and from the device's memory.
+  // Runs `work`, which calls this backend and must not wait. program: a small number; `work` must make the same calls
+  // each time for the same number. A device may record the calls the second time. From then on it repeats the record
+  // and does not call `work`. What differs between steps then comes from the state and from the device's memory.
   virtual void run(int /*program*/, const StepState&, const std::function<void()>& work) { work(); }
-  // Drops all records, also an unfinished one. The memory that they used may then be freed.
+  // Drops all records, also an unfinished one. The memory that the records use may then be freed.
   virtual void forget_programs() {}
   // Time of each kernel since the start, if the backend waits for every kernel (CudaOptions::check_every_kernel).
   virtual std::vector<KernelTime> kernel_times() const { return {}; }
-  // For work in parallel with the backend's own; null where the host computes.
+  // A stream for work in parallel with the backend's own work; null if the host computes.
   virtual std::unique_ptr<SideStream> make_side_stream() { return nullptr; }
   virtual std::unique_ptr<Upload> make_upload(size_t /*bytes*/) { return nullptr; }
 
-  // -- quantization. src f32 (or bf16) -> dst codes; writes *dst.scale (the clip / qmax). With Encoding f32: a copy.
-  // Range::held with *held == 0 is an error of the caller.
+  // -- quantization. src (f32 or bf16) -> dst (codes). Writes the scale clip / qmax to *dst.scale. If the encoding is
+  // f32, copies src. Range::held with *held == 0 is an error of the caller.
   virtual void quantize(Tensor src, const Encoding&, const RngKey&, QTensor dst, Probe) = 0;
   // dst (f32) = code * scale.
   virtual void dequantize(QTensor src, Tensor dst) = 0;
 
-  // -- convolution; linear is 1x1 on 1x1. Operands are both codes (int8 contraction, exact sums: int32, so forward and
-  // the data gradient sum at most products_per_sum(); the weight gradient's wider sums go on in int64) or both real f32
-  // (deterministic order).
-  // y (f32 or bf16) = conv(x, w); moments (optional) of the values before they are rounded to bf16.
+  // -- convolution. Both operands are codes, or both are f32. Sums of codes are exact. In forward and the data gradient
+  // they are int32, so they may have at most products_per_sum() products. The weight gradient may have more, and adds
+  // its int32 sums in int64. Sums of f32 have a deterministic order.
+  // y (f32 or bf16) = conv(x, w). The moments are optional, and are those of the values before rounding to bf16.
   virtual void conv_forward(const ConvProblem&, QTensor x, QTensor w, Tensor y, Moments) = 0;
-  // dx (f32 or bf16) (+)= transposed conv of dy.
+  // dx (f32 or bf16) (+)= transposed convolution of dy. (+)= adds if Into::add is true.
   virtual void conv_backward_data(const ConvProblem&, QTensor dy, QTensor w, Into dx) = 0;
   // dw (f32, OHWI) (+)= the sum over all pixels. x and dy are codes or real f32.
   virtual void conv_backward_weight(const ConvProblem&, QTensor x, QTensor dy, Into dw) = 0;
 
-  // -- norm + residual + activation + encode in one pass, and its backward ending in an encoded error.
-  // x is f32 or bf16 (what conv_forward wrote), and perhaps codes for backward. residual: codes, real f32, or empty.
-  // y: codes (writes *y.scale) or real f32. With Range::absmax the clip is exact: without a residual it follows from
-  // moments.min and max, with a residual it takes one extra read.
+  // -- norm, residual, activation and encoding in one pass, and the backward of that pass.
+  // x is f32 or bf16, as conv_forward wrote it, and may have codes for backward. residual: codes, f32, or empty. y:
+  // codes (writes *y.scale) or f32. With Range::absmax the clip is exact. Without a residual it follows from
+  // moments.min and max; with a residual it takes one extra read.
   virtual void affine_forward(const AffineProblem&, Convolved x, Moments, AffineParameters, QTensor residual,
                               const Encoding&, const RngKey&, QTensor y) = 0;
-  // dz = dy where the activation passed, else 0. The activation's input is computed again from x and the residual;
-  // without an activation the residual is not read. d_residual (optional, f32 or bf16) (+)= dz. d_gamma, d_beta
-  // (optional, f32, (C)) (+)= sums. error = encode(d loss / d x): codes (stochastic; writes *error.scale) or real f32.
-  // The probe sees the gradient before it is encoded. error empty: only the probe's histogram is filled (the first step
-  // measures before it quantizes).
+  // dz = dy where the activation lets the gradient pass, else 0. The activation's input is computed again from x and
+  // the residual; without an activation the residual is not read. d_residual (optional, f32 or bf16) (+)= dz. d_gamma
+  // and d_beta (optional, f32, (C)) (+)= sums. error = encode(d loss / d x) is codes (stochastic; writes *error.scale)
+  // or f32. The probe observes the gradient before it is encoded. If error is empty, only the probe's histogram is
+  // filled: the first step measures before it quantizes.
   virtual void affine_backward(const AffineProblem&, Convolved x, Moments, AffineParameters, QTensor residual,
                                Tensor dy, Into d_gamma, Into d_beta, Into d_residual, const Encoding&, const RngKey&,
                                QTensor error, Probe) = 0;
   // running = (1 - momentum) * running + momentum * batch; the variance is corrected by count / (count - 1).
   virtual void update_running(Moments, int64_t count, float momentum, Tensor running_mean, Tensor running_variance) = 0;
 
-  // -- pools. Values keep their scale (codes: max exact; average rounded to nearest). Ties go to the first in row
-  // order.
+  // -- pools. y has the scale of x. The maximum of codes is exact, and their average is rounded to nearest. Of equal
+  // values the first in row order is the maximum.
   virtual void pool_forward(const PoolProblem&, QTensor x, QTensor y) = 0;
   virtual void pool_backward(const PoolProblem&, QTensor x, QTensor y, Tensor dy, Into dx) = 0;
   // y (f32, (N,1,1,C)) = mean over pixels of x's real values; dy is f32.
   virtual void global_pool_forward(QTensor x, Tensor y) = 0;
   virtual void global_pool_backward(Tensor dy, Into dx) = 0;
-  // Along C. Codes are rounded again to the largest of the parts' scales; real parts are copied.
+  // -- concatenation along C. Codes are rounded again to the largest scale of the parts. Real parts are copied.
   virtual void concat_forward(std::span<const QTensor> parts, QTensor y) = 0;
   virtual void concat_backward(Tensor dy, std::span<const Into> parts) = 0;
 
-  // While training: y = x / (1 - rate), or 0 where random_bits16(key, element) < rate * 65536. Codes stay, their scale
-  // grows. The gradient passes where the same key lets the value pass.
+  // -- dropout in training. y = 0 where random_bits16(key, element) < rate * 65536, else x / (1 - rate). Codes that are
+  // not dropped stay the same, and their scale is divided by 1 - rate. Backward drops the gradient where the same key
+  // drops the value.
   virtual void dropout_forward(QTensor x, float rate, const RngKey&, QTensor y) = 0;
   virtual void dropout_backward(Tensor dy, float rate, const RngKey&, Into dx) = 0;
 
-  // -- softmax cross-entropy with label smoothing. logits (N,1,1,K) f32; d_logits = gradient * gradient_scale (1 /
-  // global batch), or empty when evaluating. labels: (N) in [0, K); -1 marks a padded sample: it counts nowhere.
+  // -- softmax cross-entropy with label smoothing. logits: (N,1,1,K) f32. d_logits = gradient * gradient_scale (1 /
+  // global batch), or empty in evaluation. labels: (N) in [0, K), or -1 for a padded sample, which is not counted
+  // anywhere.
   virtual void softmax_loss(Tensor logits, const int32_t* labels, float smoothing, float gradient_scale,
                             Tensor d_logits, LossReport* report) = 0;
 
-  // -- v = momentum * v + (g + decay * w);  w -= lr * lr_scale * v  (nesterov: g + decay * w + momentum * v). As
-  // PyTorch. lr_scale: the layer's phi(d_c), or null for 1.
+  // -- weight update, as in PyTorch: v = momentum * v + (g + decay * w);  w -= lr * lr_scale * v. With nesterov the
+  // last factor is g + decay * w + momentum * v. lr_scale: the layer's phi(d_c), or null for 1.
   virtual void sgd_update(const SgdProblem&, Tensor w, Tensor gradient, Tensor velocity, const float* lr_scale) = 0;
-  // *found = 1 when an element is not finite, else 0.
+  // *found = 1 if an element is not finite, else 0.
   virtual void find_nonfinite(Tensor, int32_t* found) = 0;
-  // The same, waiting for the answer.
+  // Waits for the answer, and returns whether all elements are finite.
   bool all_finite(Tensor);
 };
 
@@ -246,30 +250,30 @@ inline bool Backend::all_finite(Tensor tensor) {
 
 enum class Isa : uint8_t { scalar, avx2, avx512_vnni, amx, neon_dot };  // rows of the table in cpu/isa.cpp
 const char* name_of(Isa);
-Isa isa_from_name(const std::string&);  // UsageError names the known ones
-std::vector<std::string> isa_names();   // all known ones
+Isa isa_from_name(const std::string&);  // UsageError: the name is unknown; the message gives the known names
+std::vector<std::string> isa_names();   // all known names
 std::vector<Isa> available_isas();      // of this processor and operating system, the best last
 Isa best_isa();
 
 enum class RealConvolution : uint8_t {
   fixed_order,      // own kernels: the same bits on every instruction set (unquantized layers of an int8 policy)
-  library,          // the fp32 policy: oneDNN, on a GPU cuDNN; fastest, equal bits across machines are not promised
+  library,          // the fp32 policy: oneDNN, or cuDNN on a GPU; fastest, but other machines may give other bits
   chunked_float16,  // the fp8 policy: sums are FP16 (1, 6, 9), in chunks of 64; on a CPU
 };
 struct CpuOptions {
-  Isa isa = Isa::scalar;  // REQUIREd to be available
+  Isa isa = Isa::scalar;  // must be available
   int threads = 1;
   RealConvolution real = RealConvolution::fixed_order;
 };
 struct CudaOptions {
-  int device = 0;                   // of the machine: the rank's place on it
-  bool check_every_kernel = false;  // wait after each kernel, so that an error names it; nothing is recorded then
+  int device = 0;                   // the number of the GPU: the rank's place among the ranks of this machine
+  bool check_every_kernel = false;  // wait after each kernel, so that an error names the kernel; records nothing then
   bool record = true;               // run() records CUDA graphs
   RealConvolution real = RealConvolution::fixed_order;
 };
 std::unique_ptr<Backend> make_reference_backend();
 std::unique_ptr<Backend> make_cpu_backend(const CpuOptions&);
-// Throws a UsageError where octet was built without CUDA, and says what is missing where it cannot run.
+// UsageError: octet was built without CUDA, or cannot run on this machine; the message says what is missing.
 std::unique_ptr<Backend> make_cuda_backend(const CudaOptions&);
 bool built_with_cuda();
 

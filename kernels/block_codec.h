@@ -1,5 +1,5 @@
-// The computation of one rank in the int8 gradient exchange (comm/exchange_tasks.h): the steps between two messages,
-// over all blocks of a bucket. The host and CUDA have one implementation each (comm/block_codec.cpp,
+// What one rank computes between the messages of the int8 gradient exchange (comm/exchange_tasks.h), for all blocks of
+// a bucket at once. The host and CUDA have one implementation each (comm/block_codec.cpp,
 // kernels/cuda/cuda_exchange.cpp). Both give the same bits, except those of a NaN.
 #pragma once
 #include <cstddef>
@@ -13,15 +13,15 @@ namespace octet {
 
 // Consecutive values inside one block. The elements of a block share one scale.
 struct BlockPart {
-  size_t offset = 0, count = 0;  // in the values
-  size_t position = 0;           // of its first code, among the codes of its list
-  size_t block = 0;              // in the bucket
+  size_t offset = 0, count = 0;  // of the elements, in the values
+  size_t position = 0;           // of the first element's code, among the codes of the list that holds this part
+  size_t block = 0;              // index in the bucket
 };
 
-// Blocks in one message. Their codes follow each other and are cut into one shard for each rank.
+// The blocks of one message. Their codes follow each other and are divided into one shard for each rank.
 struct CodecBucket {
   std::vector<BlockPart> blocks;  // whole blocks, in order
-  std::vector<BlockPart> owned;   // the parts in this rank's shard; positions count from the begin of the shard
+  std::vector<BlockPart> owned;   // the parts in this rank's shard; positions count from the start of the shard
   size_t shard = 0;               // bytes of each rank's shard; padding follows the last codes
 };
 
@@ -45,16 +45,18 @@ class BlockCodec {
   virtual ~BlockCodec() = default;
   // All buckets use the same memory, one after another.
   virtual CodecBuffers buffers(size_t bucket) = 0;
-  // absmax = the largest |value| of each block, infinity when one is not finite.
+  // absmax = the largest |value| of each block, or infinity if a value is not finite.
   virtual void measure(size_t bucket) = 0;
-  // codes = stochastic rounding of value / step, with the block_scale() of absmax, now the maximum over all ranks.
+  // codes = stochastic rounding of value / step. The step follows from absmax by block_scale(). absmax must by now be
+  // the maximum over all ranks.
   virtual void encode(size_t bucket, const RngKey&) = 0;
   // summed = stochastic rounding of (exact sum of received) / ranks: a code in units of step * ranks.
   virtual void reduce(size_t bucket, const RngKey&) = 0;
   // values = codes * step * ranks.
   virtual void decode(size_t bucket) = 0;
 
-  // The exact parts, one after another. collect() fills them from the values, distribute() writes them back.
+  // A copy of the exact parts, one after another. collect() fills the copy from the values, and distribute() writes it
+  // back to the values.
   virtual std::span<float> exact() = 0;
   virtual void collect() = 0;
   virtual void distribute() = 0;

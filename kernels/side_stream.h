@@ -1,4 +1,4 @@
-// A second stream of work on a device, beside the stream of the backend. The gradient exchange works there while
+// A second stream of work on a device, beside the stream of the backend. The gradient exchange runs on it while
 // backward continues. No function makes the host wait.
 #pragma once
 #include <memory>

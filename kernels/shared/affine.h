@@ -1,6 +1,5 @@
-// The per-channel arithmetic of affine_forward and affine_backward, shared by every backend. The coefficients are
-// computed in double and rounded once; what is then done per element is plain float multiplication and addition, never
-// fused.
+// The per-channel arithmetic of affine_forward and affine_backward, shared by every backend. Coefficients are computed
+// in double and rounded once. The arithmetic of an element is then float multiplication and addition, never fused.
 #pragma once
 #include <cmath>
 #include <limits>
@@ -30,24 +29,25 @@ OCTET_BOTH AffineCoefficients affine_coefficients(const AffineProblem& problem, 
   return result;
 }
 
-// The unit of the numbers that backward reads: x = offset + scale * number.
+// Backward reads x as numbers, which are codes or the values themselves. Their unit gives the values:
+// x = offset + scale * number.
 struct InputUnit {
   float scale = 1, offset = 0;
 };
 OCTET_BOTH InputUnit input_unit(const Convolved& x, int64_t channel) {
   return x.codes.data != nullptr ? InputUnit{x.scale[channel], x.offset[channel]} : InputUnit{};
 }
-// The unit of a channel kept as codes. A channel with a single value, or without finite values, has scale 0 and codes
-// of 0.
+// The unit of a channel that is kept as codes. If all values of the channel are equal, or none is finite, the scale and
+// all codes are 0.
 OCTET_BOTH InputUnit unit_between(float min, float max) {
   const double low = static_cast<double>(min), high = static_cast<double>(max);
   InputUnit unit{static_cast<float>((high - low) / 254), static_cast<float>((high + low) / 2)};
-  if (unit.scale < 1e-36f) unit.scale = 0;  // its inverse is infinite, or zero where subnormal numbers are
+  if (unit.scale < 1e-36f) unit.scale = 0;  // its inverse would be infinite, or 0 where subnormals are 0
   return unit;
 }
 OCTET_BOTH float inverse_of(InputUnit unit) { return unit.scale > 0 ? 1 / unit.scale : 0.0f; }
 
-// The coefficients of z, and the mean, for numbers in this unit.
+// The coefficients of z for numbers in this unit, and the mean in this unit.
 OCTET_BOTH AffineCoefficients in_unit(AffineCoefficients affine, InputUnit unit) {
   return {affine.a * unit.scale, affine.a * unit.offset + affine.b};
 }
@@ -55,12 +55,12 @@ OCTET_BOTH float mean_in_unit(const AffineProblem& problem, Moments moments, int
   return problem.normalize && unit.scale > 0 ? (moments.mean[channel] - unit.offset) / unit.scale : 0.0f;
 }
 
-// d loss / d x = A * dz + (B * number + C). With frozen statistics or without a norm, B = C = 0 and it is A * dz alone.
+// d loss / d x = A * dz + (B * number + C). With frozen statistics or without a norm, B = C = 0.
 struct AffineGradient {
   float A = 1, B = 0, C = 0;
 };
 
-// sum_dz: over the channel's pixels; sum_dz_normalized: of dz * (x - mean) / deviation. Both of this batch alone.
+// Sums over the channel's pixels in this batch: sum_dz of dz, sum_dz_normalized of dz * (x - mean) / deviation.
 OCTET_BOTH AffineGradient affine_gradient(const AffineProblem& problem, Moments moments, AffineParameters parameters,
                                           int64_t channel, double sum_dz, double sum_dz_normalized, InputUnit unit) {
   AffineGradient result;
@@ -91,7 +91,7 @@ OCTET_BOTH float activate(Activation activation, float z) {
   const float positive = 0 > z ? 0.0f : z;
   return activation == Activation::relu6 && 6 < positive ? 6.0f : positive;
 }
-// Whether the gradient passes at z. The kinks themselves do not, as in PyTorch.
+// Whether the gradient passes at z. It does not pass at the kinks themselves, as in PyTorch.
 OCTET_BOTH bool passes(Activation activation, float z) {
   return activation == Activation::none || (z > 0 && (activation == Activation::relu || z < 6));
 }

@@ -11,8 +11,9 @@ inline constexpr int block_qmax = 127;  // codes in -127..127
 struct BlockScale {
   float step = 0, inverse = 0;
 };
-// absmax: of the block, over all ranks. Not finite: the step is NaN, so that all of the block decodes to NaN, whatever
-// the codes. Below 2^-100, where 127 / absmax would overflow, a block counts as zero.
+// absmax: the largest magnitude of the block over all ranks. If it is not finite, the step is NaN, so that the whole
+// block decodes to NaN, whatever the codes are. If it is below 2^-100, the block counts as zero, since 127 / absmax
+// could overflow.
 OCTET_BOTH BlockScale block_scale(float absmax) {
   if ((bits_of(absmax) & 0x7FFFFFFFu) >= 0x7F800000u) return {float_of(0x7FC00000u), 0};
   if (absmax < 0x1p-100f) return {};
@@ -20,7 +21,7 @@ OCTET_BOTH BlockScale block_scale(float absmax) {
 }
 
 // The result of block_absmax() from the largest bits of |x|. As integers, the bits of non-negative floats have the
-// order of their values, then infinity, then NaN, which becomes infinity.
+// order of their values. Infinity follows them, and then NaN, which becomes infinity.
 OCTET_BOTH float largest_of_bits(uint32_t bits) { return float_of(bits < 0x7F800000u ? bits : 0x7F800000u); }
 
 }  // namespace octet

@@ -42,8 +42,9 @@ inline void check_affine_backward(const AffineProblem& problem, const Convolved&
   check_residual(problem, residual);
 }
 
-// A weight gradient of codes adds the products of at least one image in int32. Call it when a network is declared: the
-// kernels ask for it too, but they first run in the middle of a step. A 1x1 convolution of stride 1 has no limit.
+// A weight gradient of codes adds the products of at least one image in int32. Call this check when a network is
+// declared: the kernels call it too, but they first run in the middle of a step. A 1x1 convolution of stride 1 without
+// padding has no limit.
 inline void check_weight_gradient(const ConvProblem& problem, DType x, std::string_view layer = "a convolution") {
   const ConvProblem p = as_pixel_list(problem);
   REQUIRE_USAGE(is_real(x) || p.y.h * p.y.w <= products_per_sum(x), "train on smaller images",

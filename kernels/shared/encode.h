@@ -1,7 +1,7 @@
 // The one definition of rounding, encoding and bf16, used by every backend. Symmetric uniform quantization, equations
 // (1)-(3) of "Towards Unified INT8 Training for Convolutional Neural Network" (CVPR 2020):
 //   q = round(clip(x, c) / s),  s = c / qmax,  x^ = q s.
-// Values that are never negative have codes from 0 on, twice as many in as many bits.
+// Values that are never negative have codes from 0 on, so the same bits give twice as many steps.
 // Everything here is plain float arithmetic without fused multiply-add, so that any vector width gives the same bits.
 #pragma once
 #include <cstring>
@@ -30,7 +30,8 @@ OCTET_BOTH uint16_t to_bf16(float x) {
 OCTET_BOTH float from_bf16(uint16_t x) { return float_of(static_cast<uint32_t>(x) << 16); }
 
 OCTET_BOTH float scale_of(float clip, int qmax) { return clip / static_cast<float>(qmax); }
-// Below 2^-100 the quotient could be infinite, and 0 times it no number: all codes are 0.
+// Below 2^-100 the quotient could be infinite, and 0 times infinity is no number. The result is then 0, and so are all
+// codes.
 OCTET_BOTH float inverse_scale_of(float clip, int qmax) {
   return clip >= 0x1p-100f ? static_cast<float>(qmax) / clip : 0.0f;
 }
@@ -41,7 +42,7 @@ OCTET_BOTH float clamp_code(float x, float lowest, float highest) {
   return raised < highest ? raised : highest;
 }
 
-// Nearest, ties to even: adding 1.5 * 2^23 leaves no bits below the point (|x| < 2^22).
+// Rounds to nearest, ties to even: adding 1.5 * 2^23 leaves no bits below the point (|x| < 2^22).
 OCTET_BOTH float round_nearest(float x) {
   const float magic = 12582912.0f;
 #ifdef __CUDA_ARCH__
@@ -56,26 +57,29 @@ OCTET_BOTH int encode_nearest(float x, float inverse_scale, int lowest, int high
       round_nearest(clamp_code(x * inverse_scale, static_cast<float>(lowest), static_cast<float>(highest))));
 }
 
-// Stochastic: floor(x + u) with u = bits / 65536. 128 + u is exactly the float 0x43000000 | bits; the sum is positive,
-// so truncation is floor. Zero always stays zero; integers always stay themselves.
+// Rounds stochastically: floor(y + u) with y = x / scale and u = bits16 / 65536. The float with the bits
+// 0x43000000 | bits16 is exactly 128 + u. y + 128 + u is positive, so truncation is floor. If y is an integer, the code
+// is y.
 OCTET_BOTH int8_t encode_stochastic(float x, float inverse_scale, int qmax, uint32_t bits16) {
   const float y = clamp_code(x * inverse_scale, static_cast<float>(-qmax), static_cast<float>(qmax));
   return static_cast<int8_t>(static_cast<int>(y + float_of(0x43000000u | bits16)) - 128);
 }
 
-// Clip histogram over float bits (fixed edges, the same on every rank): 64 bins per octave from 2^-44 up to 2^4.
-// Smaller magnitudes and zero fall into bin 0, larger ones into the last bin.
+// The histogram in which clips are searched: 64 bins for each power of two from 2^-44 to 2^4. A bin follows from the
+// bits of a float, so the edges are fixed and the same on every rank. Smaller magnitudes and zero fall into bin 0,
+// larger ones into the last bin.
 inline constexpr int histogram_bins = 48 * 64;
 OCTET_BOTH int histogram_bin(float x) {
   const int bin = static_cast<int>((bits_of(x) & 0x7FFFFFFFu) >> 17) - ((127 - 44) << 6);
   return bin < 0 ? 0 : (bin >= histogram_bins ? histogram_bins - 1 : bin);
 }
 inline constexpr int64_t histogram_block = 2048;  // elements, in their order
-// True for about one of `sample` blocks. They are scattered, so that different rows of each image are counted.
+// True for about one of every `sample` blocks. These blocks are scattered, so that different rows of each image are
+// counted.
 OCTET_BOTH bool counted(int64_t element, int sample) {
   return (static_cast<uint32_t>(element / histogram_block) * 0x9E3779B1u >> 16) % static_cast<uint32_t>(sample) == 0;
 }
-// Lower edge of a bin. The middle between its edge and the next represents the bin.
+// The lower edge of a bin. The middle between the two edges of a bin represents its values.
 OCTET_BOTH float histogram_edge(int bin) { return float_of(static_cast<uint32_t>(bin + ((127 - 44) << 6)) << 17); }
 
 }  // namespace octet

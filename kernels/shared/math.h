@@ -1,5 +1,5 @@
 // exp and log in double, from additions and multiplications in a fixed order. They give the same bits on every
-// instruction set and device; the functions of a math library do not promise that. Relative error below 1e-14.
+// instruction set and device, which the functions of a math library do not promise. The relative error is below 1e-14.
 #pragma once
 #include <cmath>
 #include <cstring>
@@ -29,7 +29,8 @@ OCTET_BOTH double exponential(double x) {
   return sum * power;
 }
 
-// Whether class k ranks before the label's class. Of equal logits the first class ranks first; NaN ranks before all.
+// Whether class k ranks before the label's class. Of two equal logits the one with the smaller class ranks first. NaN
+// ranks before all others.
 OCTET_BOTH bool outranks(float logit, int64_t k, float of_label, int64_t label) {
   return !(logit < of_label || (logit == of_label && k >= label));
 }

@@ -1,14 +1,14 @@
 // Random bits are a function of (seed, step, layer_id, global element) alone. Threads, tiles, instruction set, device
-// and number of ranks do not matter. Philox4x32-7: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC
-// 2011 (seven rounds pass BigCrush). There is no generator state to save in a checkpoint.
+// and number of ranks do not matter. There is no generator state to save in a checkpoint. The generator is Philox4x32-7
+// of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011 (seven rounds pass BigCrush).
 #pragma once
 #include <cstdint>
 
 #ifdef __CUDACC__
 #define OCTET_BOTH __host__ __device__ __forceinline__
 #else
-// Internal linkage: a linker that merged copies from files compiled for different instruction sets could keep one that
-// the processor cannot run.
+// Internal linkage, so that the linker does not merge copies from files compiled for different instruction sets: it
+// could keep a copy that the processor cannot run.
 #define OCTET_BOTH static inline
 #endif
 
@@ -17,7 +17,7 @@ namespace octet {
 struct RngKey {
   uint64_t seed = 0;
   uint32_t step = 0;
-  uint32_t layer_id = 0;  // who asks: node and role; see Role in src/quant/policy.h
+  uint32_t layer_id = 0;  // node and role that draw the bits; see Role in src/quant/policy.h
   uint64_t first = 0;     // global index of the tensor's element 0: the rank's first sample * per_sample; 0 for weights
   uint64_t per_sample = 0;  // H*W*C; 0 for weights
 };
@@ -48,10 +48,10 @@ OCTET_BOTH uint32_t shared_bits16(uint32_t word, unsigned h, unsigned p) {
   return static_cast<uint32_t>((static_cast<uint64_t>(word) << 32 | word) >> (h * 8 + p * 16)) & 0xFFFFu;
 }
 
-// The 16 bits of global element e. Four elements share a word: each reads two cyclically neighbouring bytes of it, and
-// each has another upper byte. The bits of one element are uniform. Two elements are independent or, if they share a
-// byte, correlated by 1/256; for rounding this is as good as separate bits, at half the price. A group of 256 elements
-// takes 16 counters, ordered so that vectors need no shuffle:
+// The 16 bits of global element e. Four elements share a word. Each reads two cyclically neighbouring bytes of the
+// word, and each has another upper byte. The 16 bits of one element are uniform. The numbers of two elements that share
+// a byte have a correlation of 1/256; others are independent. For rounding this is as good as separate bits, at half
+// the price. A group of 256 elements takes 16 counters, in an order in which vectors need no shuffle:
 // element e = 256 g + 64 k + 32 h + 2 l + p (k < 4, h < 2, l < 16, p < 2) reads word k of counter 16 g + l.
 OCTET_BOTH uint32_t random_bits16(const RngKey& key, uint64_t element) {
   const uint64_t e = key.first + element;

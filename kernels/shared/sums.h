@@ -1,5 +1,6 @@
-// Where sums of floating-point numbers are cut. A sum is taken in f32 within a chunk and in double over chunks, in
-// order; chunks follow from shapes alone, so that every backend, instruction set and thread count rounds alike.
+// How sums of floating-point numbers are split into chunks. A sum is taken in f32 within a chunk, and in double over
+// the chunks, in order. Chunks follow from shapes alone, so every backend, instruction set and number of threads gives
+// the same bits.
 #pragma once
 #include <algorithm>
 #include <numeric>
@@ -8,7 +9,8 @@
 
 namespace octet {
 
-// A 1x1, stride 1, unpadded convolution sees its pixels as one long list: the same problem on (pixels, 1, 1, C) images.
+// A 1x1 convolution of stride 1 without padding treats its pixels as one long list, so it is returned as the same
+// problem on images of one pixel, (pixels, 1, 1, C). Other convolutions are returned as they are.
 inline ConvProblem as_pixel_list(const ConvProblem& p) {
   if (p.kernel_h != 1 || p.kernel_w != 1 || p.stride_h != 1 || p.stride_w != 1 || p.pad_h != 0 || p.pad_w != 0)
     return p;
@@ -18,23 +20,27 @@ inline ConvProblem as_pixel_list(const ConvProblem& p) {
   return flat;
 }
 
-// The rounding error of a sum of real products grows with its length. So the partial sum is folded into a second sum
-// after every fold_products products of a run, and at the end of a run if as many were added since. A run of a gather
-// is all channels of a row's taps; with groups or dilation, of one tap. A run of the weight gradient is a row of dy; of
-// a pixel list, a whole item.
+// The rounding error of a sum of real products grows with the number of products. So the partial sum is added to a
+// second sum, and starts again at 0, after every fold_products products of a run. This also happens at the end of a run
+// if at least fold_products products have been added since the last time. In forward and the data gradient a run
+// consists of all channels of a row's taps, or of one tap if there are groups or a dilation. In the weight gradient a
+// run is a row of dy, or a whole item if the pixels are a list.
 inline constexpr int64_t fold_products = 64;
 
-// Products of codes that an int32 sum always holds exactly: 133,144 of 127 x 127, or 66,311 of 255 x 127, rounded down.
+// The number of products of codes that an int32 sum always holds exactly: 133,144 products of 127 x 127 or 66,311
+// products of 255 x 127, rounded down to a power of two.
 constexpr int64_t products_per_sum(DType x) { return x == DType::u8 ? 65536 : 131072; }
 
-// Images of a work item. Packed, an item leaves room for weights in the first-level cache; it has at least 128 output
-// pixels, since each item reads all weights. image_bytes: with halo, as it is read.
+// The number of images of a work item: as many as fit into 20 KiB, so that weights fit into the first-level cache
+// beside them. An item has at least 128 output pixels if there are so many, since each item reads all weights.
+// image_bytes: the size of an image with its halo, in the type in which it is read. pixels: output pixels of an image.
 inline int64_t item_images(int64_t images, int64_t image_bytes, int64_t pixels) {
   return std::min(images, std::max({int64_t{1}, 20 * 1024 / image_bytes, (128 + pixels - 1) / pixels}));
 }
 
-// Moments of a convolution's output: chunks of 64 pixels, then items of this many images, then all items. p is what
-// as_pixel_list() gave; element_bytes: 1 for codes, 4 for real operands.
+// Moments of a convolution's output are summed over chunks of 64 pixels, then over the chunks of an item, then over all
+// items. moment_images() is the number of images of an item. p: the result of as_pixel_list(). element_bytes: 1 for
+// codes, 4 for real operands.
 inline constexpr int64_t moment_pixels = 64;
 inline int64_t moment_images(const ConvProblem& p, int64_t element_bytes) {
   const auto padded = [](int64_t in, int64_t out, int kernel, int stride, int pad, int dilation) {
@@ -46,15 +52,16 @@ inline int64_t moment_images(const ConvProblem& p, int64_t element_bytes) {
   return item_images(p.x.n, rows * columns * p.x.c * element_bytes, p.y.h * p.y.w);
 }
 
-// The weight gradient of real operands is summed in f32 over the pixels of this many images, then in double. At least
-// 512 pixels, since each item reads and writes all sums.
+// The weight gradient of real operands is summed in f32 over the pixels of this number of images, then in double. The
+// images have at least 512 pixels together if there are so many, since each item reads and writes all sums.
 inline int64_t gradient_images(const ConvProblem& p) {
   const int64_t pixels = p.y.h * p.y.w;
   return std::clamp<int64_t>((512 + pixels - 1) / pixels, 1, p.x.n);
 }
 
-// affine_backward's sums over flat NHWC elements: f32 for each element index modulo the period within a chunk. With
-// a wide period the chunk's quarters are summed together, one element of each in turn, and the remainder last.
+// The sums of affine_backward run over flat NHWC elements. Within a chunk there is one f32 sum for each element index
+// modulo the period. With a period above narrow_period, the four quarters of a chunk are summed together: one element
+// of each in turn, and the remainder last.
 inline int64_t affine_period(int64_t channels) { return std::lcm(channels, int64_t{64}); }
 inline int64_t affine_chunk(int64_t channels) {
   const int64_t period = affine_period(channels);

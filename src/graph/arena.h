@@ -12,8 +12,8 @@ struct MemoryBlock {
 };
 
 // Sets the offset of each block. The largest blocks are placed first, each at the lowest offset that is free for its
-// whole lifetime. own_slots: no two blocks share memory, which must not change any result. Returns the arena's size in
-// bytes.
+// whole lifetime. own_slots: no two blocks share memory. Results must be the same with and without it. Returns the
+// arena's size in bytes.
 size_t place_blocks(std::vector<MemoryBlock>& blocks, bool own_slots);
 
 }  // namespace octet

@@ -9,7 +9,7 @@
 
 namespace octet {
 
-// Pixels along the two axes of an image; one number stands for both.
+// Numbers of pixels along height and width. A single number stands for both.
 struct Extent {
   int h = 0, w = 0;
   constexpr Extent(int both) : h(both), w(both) {}
@@ -44,7 +44,7 @@ struct PoolOptions {
   bool count_padding = false;  // average pooling: the mean includes the zeros of the padding, as by default in PyTorch
 };
 
-// An output of the network with a loss, and the weight of that loss.
+// An output of the network that has a loss, and the weight of that loss.
 struct Head {
   Edge logits;
   float weight = 1;
@@ -52,21 +52,21 @@ struct Head {
 
 class Graph {
  public:
-  // The policy chooses the nodes of convolutions. It must outlive the graph.
+  // The policy decides which node computes a convolution. The policy must outlive the graph.
   explicit Graph(const Policy& policy) : policy_(policy) {}
   Edge input(int64_t height, int64_t width, int64_t channels);
   int64_t side() const { return side_; }  // the longer side of the images, in pixels
   Edge conv(const std::string& name, Edge x, const ConvOptions&);
-  // A fully connected layer with a bias or a norm. It reads all pixels of an image. Its weights have torchvision's
-  // order (C, H, W).
+  // A fully connected layer with a bias or a norm. The layer reads all pixels of an image. In files, its weights have
+  // torchvision's order (C, H, W).
   Edge linear(const std::string& name, Edge x, const LinearOptions&);
   Edge pool(const std::string& name, Edge x, const PoolOptions&);
   Edge global_pool(const std::string& name, Edge x);
   Edge concat(const std::string& name, const std::vector<Edge>& parts);
   // In training, each element becomes 0 with probability `rate`, and the others are multiplied by 1 / (1 - rate).
   Edge dropout(const std::string& name, Edge x, float rate);  // rate 0: returns x
-  // Cross-entropy of each head. The first head is the network's main output; `hits` names its counts of correct
-  // answers. The other heads have a loss in training only.
+  // Cross-entropy of each head. The first head is the network's main output, and `hits` names the counts of correct
+  // answers of this head. The other heads have a loss in training only.
   void softmax_loss(const std::vector<Head>& heads, float label_smoothing, const std::vector<std::string>& hits);
 
   std::vector<std::unique_ptr<Node>>& nodes() { return nodes_; }

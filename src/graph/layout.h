@@ -11,7 +11,7 @@ namespace octet {
 
 struct PlanOptions {
   // The type of convolution outputs and edge gradients under an int8 policy; other policies use f32. With s8, edge
-  // gradients are bf16. Convolution outputs are then bf16 until they are replaced by the codes that backward reads.
+  // gradients are bf16. Convolution outputs are then bf16 too, until forward has written the codes that backward reads.
   DType storage = DType::bf16;
   bool training = true;    // false: forward only; nothing is kept for backward
   bool own_slots = false;  // no two blocks share memory
@@ -32,7 +32,7 @@ struct Layout {
   std::vector<size_t> slot_block, value_block, gradient_block;  // indices into blocks: by slot, by edge, by edge
   std::vector<size_t> input_bytes;                              // by Declare::input()
   std::vector<LossOptions> losses;                              // by Declare::loss()
-  std::vector<size_t> node_bytes;                               // by node: bytes that it keeps and writes
+  std::vector<size_t> node_bytes;                               // by node: bytes that the node keeps and writes
   size_t arena_bytes = 0;
   Memory memory;  // shapes and types; bind() sets the addresses
 };

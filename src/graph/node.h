@@ -1,5 +1,5 @@
-// A node is a coarse operation, such as a convolution with norm, activation and encoding. Its forward and backward are
-// in one file. It declares its memory before the first step and never allocates afterwards.
+// A node is a coarse operation, such as a convolution with norm, activation and encoding. Forward and backward of a
+// node are in one file. A node declares its memory before the first step and never allocates afterwards.
 #pragma once
 #include <chrono>
 #include <string>
@@ -57,7 +57,7 @@ class Timed {
 
 // The addresses of all tensors of a plan.
 struct Memory {
-  std::vector<Tensor> slots;      // no data: only backward uses it, and the plan has no backward
+  std::vector<Tensor> slots;      // no data: only backward uses the slot, and the plan has no backward
   std::vector<QTensor> values;    // by edge
   std::vector<Tensor> gradients;  // by edge; no data: no node needs this gradient
   std::vector<bool> written;      // by edge: this step has already written a gradient there
@@ -65,10 +65,10 @@ struct Memory {
   LossReport* losses = nullptr;   // by Declare::loss(); on the device
 };
 
-// The least work of a step, independent of the kernels. Bytes are read or written; each pass moves each of its operands
-// once.
+// The least work of a step, whatever the kernels do. Bytes are those read and those written, if each pass reads or
+// writes each of its operands once.
 struct Work {
-  int64_t products = 0, real_products = 0;  // multiply-adds of all convolution passes, and of the f32 passes among them
+  int64_t products = 0, real_products = 0;  // multiply-adds of all convolution passes, and of those in f32
   int64_t convolution_bytes = 0;
   int64_t pass_bytes = 0;    // norm, residual, activation and encoding, forward and backward
   int64_t update_bytes = 0;  // update and encoding of weights
@@ -88,7 +88,7 @@ struct Step {
   const float* images = nullptr;  // on the device
 
   QTensor value(Edge) const;
-  Tensor gradient(Edge) const;  // gradient with respect to the edge; complete when the edge's producer runs backward
+  Tensor gradient(Edge) const;  // gradient with respect to the edge; complete once the edge's producer runs backward
   Into into(Edge) const;        // in each step the first caller writes, later callers add
   Tensor tensor(Slot) const;
   RngKey key(int node, Role role, int64_t elements_per_sample) const {
@@ -101,7 +101,7 @@ struct Step {
 struct LossOptions {
   float weight = 1;
   bool training_only = false;     // an auxiliary loss: evaluation does not count it
-  std::vector<std::string> hits;  // names of the first LossReport::hits; empty: only the loss is reported
+  std::vector<std::string> hits;  // names of the first of LossReport::hits; empty: only the loss is reported
 };
 
 // The interface through which Node::declare() reserves memory and parameters.
@@ -117,7 +117,7 @@ class Declare {
   virtual bool needs_gradient(Edge) const = 0;
   virtual void reads_in_backward(Edge) = 0;
   virtual Slot keep(Shape, DType, Need) = 0;
-  // Reserves memory outside the arena that load() fills. Returns an index into Memory::inputs.
+  // Reserves memory that load() fills. This memory is not in the arena. Returns an index into Memory::inputs.
   virtual int input(size_t bytes) = 0;
   // Registers a layer's grad_output with the ClipCoordinator, which also scales the learning rate of the layer's
   // weight. Returns -1 if there is no coordinator.
@@ -133,7 +133,7 @@ class Node {
   virtual ~Node() = default;
 
   virtual std::string kind() const = 0;  // "conv 3x3/2", for `octet plan`
-  // Checks the shapes of the inputs and returns the output's. Shapes include the plan's batch.
+  // Checks the shapes of the inputs and returns the shape of the output. Shapes include the plan's batch.
   virtual Shape output_shape(const std::vector<Shape>& inputs) = 0;
   virtual bool reads_real(const Policy&, Edge) const { return false; }  // this input must be f32
   virtual bool keeps_encoding() const { return false; }                 // the output has the encoding of the inputs

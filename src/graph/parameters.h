@@ -27,7 +27,7 @@ struct Param {
   Init init = Init::zero;
   bool full_precision = false;  // see UpdateContext
   int node = 0;
-  Encoding encoding = {};           // s8: the layer computes with `codes`; each step encodes `master` into them
+  Encoding encoding = {};           // s8: each step encodes `master` into `codes`, with which the layer computes
   const float* lr_scale = nullptr;  // owned by the ClipCoordinator; null means 1
 
   size_t offset = 0;                                 // in floats, in the flat buffers; parameters are in backward order
@@ -37,7 +37,7 @@ struct Param {
   QTensor operand() const { return encoding.quantized() ? codes : QTensor{master}; }
 };
 
-// Not trained, but saved: bn1.running_mean, bn1.running_var. Identical on every rank.
+// A value that is saved but not trained, for example bn1.running_mean. It is identical on every rank.
 struct Statistic {
   std::string name;
   Tensor tensor;               // (1, 1, 1, C) f32
@@ -51,8 +51,8 @@ class Parameters {
   ~Parameters();
 
   // Each plan declares its parameters between begin_plan() and end_plan(). The first plan defines the state. The others
-  // must declare the same names and shapes, else an Error names the first difference. Each declare function returns an
-  // index.
+  // must declare the same names and shapes. If they do not, an Error names the first difference. Each declare function
+  // returns an index.
   void begin_plan() { declared_now_.clear(); }
   int declare(const Param&);
   int declare_statistic(const Statistic&);
@@ -63,9 +63,9 @@ class Parameters {
   void scale_learning_rate(int declared, const float* scale);
   void end_plan();
 
-  // Called after all plans have declared. training = false: allocates no gradients and velocities.
+  // Called after all plans have declared their parameters. training = false: allocates no gradients and velocities.
   void allocate(bool training);
-  // Sets the masters according to each parameter's Init and the velocities to 0. Random values are a function of seed,
+  // Sets the masters as each parameter's Init says, and the velocities to 0. Random values are a function of seed,
   // parameter and element.
   void initialize(uint64_t seed);
 
@@ -87,7 +87,8 @@ class Parameters {
   std::vector<GradientSlice> slices() const;  // one per parameter, in order
   Tensor gradient_tensor() const;             // all gradients, flat, on the device
   // All gradients, flat, in host memory, for an exchange on the host. If the device's memory is not host memory, this
-  // is a copy that the first call allocates: copy_gradient() fills it, store_gradients() copies it back.
+  // is a copy that the first call allocates. copy_gradient() fills the copy, and store_gradients() writes it back to
+  // the device.
   std::span<float> gradients();
   void copy_gradient(size_t param);
   void store_gradients();

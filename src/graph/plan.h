@@ -1,5 +1,5 @@
 // Runs a network at one batch size: forward and backward are loops over nodes. Several plans can share parameters and
-// arena, since nothing in an arena outlives a step.
+// an arena, since nothing in an arena is needed after the step that wrote it.
 #pragma once
 #include <initializer_list>
 #include <memory>
@@ -20,26 +20,26 @@ class Plan {
   Plan(Graph, Parameters&, const Policy&, Backend&, ClipCoordinator* clips, int64_t batch, const PlanOptions&);
   ~Plan();
 
-  // Prepares a step. images: (batch, H, W, C) f32 in host memory, as are the targets. Step::images then points to the
-  // device's memory. sent: send() has been called with these images.
+  // Prepares a step. images: (batch, H, W, C) f32. Images and targets are in host memory. Sets Step::images to the
+  // images in the device's memory. sent: send() has been called with these images.
   void load(Step&, const float* images, const Targets&, bool sent = false);
-  // send() copies the images of the next load() to the device while the device computes. sends() is false if the device
-  // uses host memory.
+  // send() copies the images of the next load() to the device while the device computes. It may be called only if
+  // sends() is true. sends() is false if the device uses host memory.
   bool sends() const { return upload_ != nullptr; }
   void send(const float* images) { upload_->begin(images); }
   void forward(Step&);
   void backward(Step&, GradientExchange&);  // passes each finished gradient to the exchange at once
   void find_nonfinite();                    // searches the gradients after the exchange
-  // The result of the last forward; outcome() waits for the device. The first metric is "loss", which training
-  // minimizes. Its count is the number of samples. finite: find_nonfinite() found only finite gradients.
+  // The result of the last forward. The first metric is "loss", which training minimizes. The count of this metric is
+  // the number of samples. finite: find_nonfinite() found only finite gradients. outcome() waits for the device.
   struct Outcome {
     Metrics metrics;
     bool finite = true;
   };
   Outcome outcome(bool training);
-  void update_statistics(Step&);  // called after the batch moments were averaged over ranks
+  void update_statistics(Step&);  // called after batch moments have been averaged over ranks
   // The name of the first weight that is not finite, else of the first node whose forward result is not finite, else of
-  // the first such gradient. Empty if all are finite. Runs forward again.
+  // the first gradient that is not finite. Empty if all are finite. Runs forward again.
   std::string first_nonfinite(Step&);
 
   Memory& memory() { return memory_; }
@@ -70,8 +70,9 @@ class Plan {
   std::vector<std::unique_ptr<Buffer>> buffers_;
 };
 
-// Allocates the parameters and one arena, and binds all plans to both. The plan of training comes first. UsageError,
-// before anything is allocated: the device has too little memory; the message says which batch would fit.
+// Allocates the parameters and one arena, and binds all plans to both. If there is a training plan, it must be
+// plans.front(). Throws a UsageError before it allocates anything if the device has too little memory. The message says
+// which batch would fit, if any.
 std::unique_ptr<Buffer> bind_plans(Backend&, Parameters&, std::span<Plan* const> plans);
 
 }  // namespace octet

@@ -1,6 +1,6 @@
 // Tests whether a gradient follows a Gaussian, Laplace or Student's t distribution. Computes the Kolmogorov-Smirnov
-// statistics of Table 1 of "Towards Unified INT8 Training for Convolutional Neural Network" (CVPR 2020), the paper's
-// argument against a clip that assumes a distribution.
+// statistics of Table 1 of "Towards Unified INT8 Training for Convolutional Neural Network" (CVPR 2020). With them the
+// paper argues against a clip that assumes a distribution.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -13,7 +13,7 @@ struct KolmogorovSmirnov {
   double critical = 0;  // critical value at the 5 % level, for this number of independent values
 };
 
-// histogram: (histogram_bins) counts of |x|, see shared/encode.h. The fits have mean zero and maximum likelihood. The
+// histogram: (histogram_bins) counts of |x|, see shared/encode.h. Each fit has mean zero and maximum likelihood. The
 // counts have no signs, so the values are assumed to be symmetric about zero.
 KolmogorovSmirnov kolmogorov_smirnov(std::span<const int64_t> histogram);
 

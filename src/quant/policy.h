@@ -10,8 +10,8 @@
 
 namespace octet {
 
-// The kinds of values that are encoded or rounded. The numbers are part of the ids of random streams, see
-// layer_id_of().
+// The kinds of values that are encoded or rounded. Their numbers are part of the ids by which random bits are drawn,
+// see layer_id_of().
 enum class Role : uint8_t {
   weight = 0,
   activation = 1,
@@ -22,7 +22,7 @@ enum class Role : uint8_t {
   norm_input = 6,
   positive_activation = 7  // an activation that is never negative
 };
-// The stream of random bits of one role in one node.
+// The id of the random bits of one role in one node.
 constexpr uint32_t layer_id_of(int node, Role role) {
   return static_cast<uint32_t>(node) * 8 + static_cast<uint32_t>(role);
 }
@@ -36,11 +36,11 @@ struct Position {
 struct PolicyTraits {
   std::string name;
   bool quantizes = true, quantizes_first = false, quantizes_last = false;
-  RealConvolution real_convolution = RealConvolution::fixed_order;  // of full-precision layers
-  bool needs_clips = false;  // the ClipCoordinator observes grad_output, and provides its clips if Range::held
-  bool on_host = false;      // reads and writes tensors itself, so they must lie in the host's memory
+  RealConvolution real_convolution = RealConvolution::fixed_order;  // how full-precision layers convolve
+  bool needs_clips = false;            // the ClipCoordinator observes grad_output, and gives the clips of Range::held
+  bool on_host = false;                // reads and writes tensors itself, so they must lie in the host's memory
   bool rounds_block_gradient = false;  // the policy overrides round_block_gradient()
-  float loss_scale = 1;                // multiplies the gradient of the loss; update() divides by it
+  float loss_scale = 1;                // multiplies the gradient of the loss; update() divides by the same
 };
 
 // The gradient with respect to a block's output, and results of the block's forward.
@@ -53,7 +53,7 @@ struct BlockGradient {
 
 struct UpdateContext {
   SgdProblem sgd;
-  bool weight = true;  // the parameter is the weight of a convolution or linear layer; false: of a norm, or a bias
+  bool weight = true;           // the weight of a convolution or linear layer; false: the weight of a norm, or a bias
   bool full_precision = false;  // the layer is not quantized; always false for norms
   double progress = 0;          // completed share of the training, 0 to 1
   const float* lr_scale = nullptr;
@@ -72,9 +72,9 @@ class Policy {
     return traits_.quantizes && (!layer.first || traits_.quantizes_first) && (!layer.last || traits_.quantizes_last);
   }
 
-  // The encoding of a weight, of an activation that a quantized layer reads, or of a quantized layer's grad_output.
-  // Range::held without a value: WeightClips chooses the clip of a weight, and round_block_gradient() that of a
-  // gradient unless the ClipCoordinator does.
+  // The encoding of a weight, of an activation that a quantized layer reads, or of a quantized layer's grad_output. If
+  // it has Range::held without a value, the clip is chosen elsewhere. WeightClips chooses the clip of a weight. The
+  // ClipCoordinator chooses the clip of a gradient, or round_block_gradient() if there is no ClipCoordinator.
   virtual Encoding encoding(Role) const = 0;
   // The simulation, if the policy's numbers are not int8 codes; null for the other policies.
   virtual const Simulation* simulation() const { return nullptr; }
@@ -84,9 +84,9 @@ class Policy {
   virtual bool initialize(Tensor /*weight*/, int64_t /*fan_in*/, bool /*full_precision*/, const RngKey&) const {
     return false;
   }
-  // An extra factor of a quantized weight's codes, beside their scale.
+  // An extra factor by which the scale of a quantized weight's codes is multiplied.
   virtual float weight_gain(int64_t /*fan_in*/) const { return 1; }
-  // Rounds the gradient with respect to a block's output, in place. Returns the clip that encodes grad_output; it is
+  // Rounds the gradient with respect to a block's output, in place. Returns the clip of grad_output, which is
   // used if encoding(Role::grad_output) has Range::held and there is no ClipCoordinator.
   virtual float round_block_gradient(const BlockGradient&, const RngKey&) const { return 0; }
   virtual void update(Backend& backend, const UpdateContext& context, Tensor w, Tensor gradient,
@@ -100,7 +100,7 @@ class Policy {
   PolicyTraits traits_;
 };
 
-// UsageError: the policy is not known, or the configuration sets a key that the policy does not read.
+// UsageError: the policy is unknown, or the configuration sets a key that the policy does not read.
 std::unique_ptr<Policy> make_policy(const Config&);
 std::vector<std::string> policy_names();
 // The type of convolution outputs kept for backward: config.storage if the policy supports it, else f32.

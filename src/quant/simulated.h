@@ -1,4 +1,4 @@
-// The common base of the simulated policies: a base class and the arithmetic of their numbers. S(k) = 2^(k-1).
+// What the simulated policies share: a base class, and the arithmetic of their numbers. S(k) = 2^(k-1).
 #pragma once
 #include <algorithm>
 #include <cmath>
@@ -62,10 +62,10 @@ inline float clip(float x, int bits) {
   const float limit = 1 - power(1 - bits);
   return clamp(x, -limit, limit);
 }
-// Shift(x) = 2^round(log2 x); 1 for x = 0, which has no gradient to scale.
+// Shift(x) = 2^round(log2 x). For x = 0 it is 1, since there is no gradient to scale.
 inline float shift(float x) { return x > 0 ? power(int(std::nearbyint(std::log2(x)))) : 1.0f; }
 
-// Loops over elements. Lambdas should capture by value: the compiler must assume that a float behind a reference may
+// Loops over elements. Lambdas should capture by value. Otherwise the compiler must assume that a captured float may
 // alias the floats that the loop writes.
 template <class F>
 void for_runs(int64_t count, int64_t length, F f) {  // calls f(begin, end) on several threads

@@ -1,5 +1,5 @@
-// The interface of a simulated policy, whose numbers are not int8 codes. All values stay f32, and the operands of a
-// layer are rounded to numbers of the policy ("fake quantization"). Convolutions run in f32.
+// The interface of a simulated policy. The numbers of such a policy are not int8 codes. All values stay f32, and the
+// operands of a layer are rounded to numbers of the policy ("fake quantization"). Convolutions run in f32.
 #pragma once
 #include "src/quant/policy.h"
 
@@ -12,13 +12,15 @@ struct NormOperands {
   float epsilon = 0;
 };
 
+// Fixed properties of a simulated policy. A comment says what holds if the flag is true.
 struct SimulationTraits {
   // The weight gradient reads grad_output rounded as Role::grad_output_for_weight. By default it reads the same rounded
   // values as the data gradient.
   bool splits_grad_output = false;
   // The weight gradient reads grad_output unrounded.
   bool unrounded_weight_gradient = false;
-  // grad_block is rounded in blocks with a norm, in blocks without a norm. It is never rounded in the last layer.
+  // grad_block is rounded: the first flag is for blocks with a norm, the second for blocks without. grad_block is never
+  // rounded in the last layer.
   bool rounds_grad_block_of_norm = false, rounds_grad_block_without_norm = false;
   // A shortcut receives grad_block unrounded.
   bool unrounded_shortcut = false;
@@ -43,8 +45,8 @@ class Simulation {
   virtual void gradient_through(Role, Tensor /*values*/, Tensor /*gradient*/) const {}
   // The number of clips of grad_output that a layer keeps from one step to the next.
   virtual int64_t carried_clips(int64_t /*channels*/) const { return 0; }
-  // Rounds grad_output in place. before: the kept clips, 0 in the first step. now: the new clips; their averages over
-  // the ranks are kept for the next step.
+  // Rounds grad_output in place. before: the kept clips, 0 in the first step. now: receives the new clips, whose
+  // averages over the ranks are kept for the next step.
   virtual void round_gradient(Role role, Tensor gradient, const RngKey& key, const float* /*before*/,
                               float* /*now*/) const {
     round(role, gradient, key);

@@ -1,4 +1,4 @@
-// The checkpoints of a run: RUN/checkpoints/step-00001234.safetensors and the text file `latest`. Only rank 0 uses it.
+// The checkpoints of a run: RUN/checkpoints/step-00001234.safetensors and the text file `latest`. Rank 0 alone uses it.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -26,7 +26,7 @@ class CheckpointStore {
     std::optional<SafetensorsFile> file;  // empty: no valid checkpoint
     std::string path;
     int64_t step = 0;
-    std::vector<std::string> refused;  // for each rejected checkpoint the reason
+    std::vector<std::string> refused;  // the reason for each rejected checkpoint
   };
   // Finds the checkpoint that `latest` names, or else the newest other one. A checkpoint whose SHA-256 differs is
   // rejected.

@@ -1,4 +1,5 @@
-// A plan of one rank without memory. `octet plan` prints it, and it finds wrong configurations before step 1.
+// A plan of one rank without memory. `octet plan` prints it. Making a DryPlan also finds wrong configurations before a
+// training begins.
 #pragma once
 #include "comm/transport.h"
 #include "src/graph/plan.h"

@@ -8,7 +8,8 @@
 
 namespace octet {
 
-// Collective. `auto` uses NCCL if all ranks have it, else MPI. UsageError: comm.transport is not available.
+// Collective. `comm.transport: auto` uses NCCL if all ranks have it, else MPI. UsageError: the transport that
+// comm.transport names is not available.
 std::unique_ptr<GradientExchange> make_gradient_exchange(const Config&, Transport&, Backend&, Parameters&);
 
 }  // namespace octet

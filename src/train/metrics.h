@@ -22,7 +22,7 @@ bool for_each_record(const std::string& path,
 struct ClipRecord {
   std::string layer;
   double clip = 0;       // the clipping value
-  double d_c = 0;        // its cosine distance
+  double d_c = 0;        // the cosine distance at this clip
   double lr_scale = 1;   // phi(d_c)
   double saturated = 0;  // share of the step's elements beyond the previous clip
 };
@@ -40,7 +40,7 @@ class MetricsWriter {
   // {"step": 50, "kind": "train", "loss": 1.5, ...}; in TensorBoard "train/loss". Non-finite values are null in JSON.
   void write(int64_t step, const std::string& kind, std::span<const Scalar> scalars);
   void write_clips(int64_t step, std::span<const ClipRecord> clips);
-  // Appends to RUN/histograms.jsonl. counts: of |g|, one per octave from 2^first_octave on.
+  // Appends to RUN/histograms.jsonl. counts: the number of |g| in each power of two from 2^first_octave on.
   void write_histogram(int64_t step, const std::string& layer, int first_octave, std::span<const int64_t> counts,
                        const KolmogorovSmirnov&);
 

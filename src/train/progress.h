@@ -32,7 +32,7 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // now: seconds of any steady clock. Speed and remaining time are those of the last steps.
+  // now: seconds of any steady clock. Speed and remaining time are computed from the last steps.
   void step(const StepStatus& status, double now);
   void epoch(const EpochStatus& status);  // writes a permanent line
 

@@ -9,9 +9,9 @@
 
 namespace octet {
 
-// Rank 0 only. Creates and locks the directory; InUseError: another process trains there. A given directory must not
-// hold a run unless `resume` is true, else UsageError. If none is given, it is runs/<name of the configuration file>;
-// without resume, it is the next free one of runs/<name>, runs/<name>-2, -3 ...
+// Used on rank 0 only. Creates and locks the directory. If `wanted` is empty, a resumed run uses runs/<name of the
+// configuration file>, and a new run uses the first free one of runs/<name>, runs/<name>-2, -3 ... InUseError: another
+// process trains there. UsageError: the directory already holds a run, and `resume` is false.
 class RunDirectory {
  public:
   RunDirectory(const Config&, const std::string& wanted, bool resume);
@@ -27,7 +27,7 @@ class RunDirectory {
 
 // The first key that differs between the two and changes what a step computes.
 std::optional<Difference> training_difference(const Config& before, const Config& now);
-// UsageError: a resumed run's configuration differs in such a key; the message names it.
+// UsageError: the configuration of a resumed run differs in such a key. The message names the key.
 void require_same_training(const Config& now, const std::string& saved_yaml);
 // Collective. UsageError: the configuration of this rank differs from rank 0's. Such ranks would wait for each other
 // forever. Settings of a host may differ: data.root, data.workers, backend.threads, backend.isa.

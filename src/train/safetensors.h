@@ -20,8 +20,8 @@ struct NamedTensor {
 void write_safetensors(const std::string& path, std::span<const NamedTensor> tensors,
                        const std::map<std::string, std::string>& metadata);
 
-// A file in memory. open() checks the whole file, so its content is well-formed. Needs about as much memory as the
-// file's size, and at most 100 MB until the header is checked against the file's size.
+// A file in memory. open() checks the whole file, so its content is well-formed. The object needs about as much memory
+// as the size of the file. Until the header has been checked against that size, it needs at most 100 MB.
 class SafetensorsFile {
  public:
   // Error: the file is malformed; the message says how and names the tensor.

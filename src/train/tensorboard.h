@@ -1,5 +1,5 @@
-// TensorBoard's event file: TFRecords of Event messages. A record is length, masked CRC-32C of the length, bytes,
-// masked CRC-32C of the bytes.
+// TensorBoard's event file: TFRecords of Event messages. A record consists of the length, the masked CRC-32C of the
+// length, the bytes, and the masked CRC-32C of the bytes.
 #pragma once
 #include <cstdint>
 #include <fstream>

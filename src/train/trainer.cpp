@@ -10,7 +10,7 @@
 namespace octet {
 namespace {
 
-constexpr double checkpoint_limits = 10;  // a checkpoint may take this many times the timeout of a step
+constexpr double checkpoint_limits = 10;  // a checkpoint may take this many times comm.timeout_seconds
 
 std::unique_ptr<Watchdog> make_watchdog(const Config& config, Transport& transport) {
   if (config.comm.timeout_seconds <= 0) return nullptr;
@@ -47,8 +47,8 @@ Trainer::Trainer(const Config& config, Transport& transport, bool training)
 
 Trainer::~Trainer() = default;
 
-// Each rank derives the number of steps from its own data. With different data the ranks would wait for each other
-// forever.
+// Each rank derives the number of steps from the data that it sees. Ranks with different data could take different
+// numbers of steps and would then wait for each other forever.
 void Trainer::require_same_data() {
   uint64_t first = data_fingerprint_ = datasets_.fingerprint();
   transport_.broadcast(std::as_writable_bytes(std::span(&first, 1)), 0);
@@ -96,7 +96,9 @@ void Trainer::send_next_batch() {
   if (!step_->plan().sends() || step_->times_phases()) return;
   try {
     batch_ = train_loader_->next();
-  } catch (...) {  // the current step succeeded and may be the last one, so the error is kept
+  } catch (...) {
+    // The current step does not need this batch and may be the last one, so the error is thrown only when the next step
+    // asks for the batch.
     ahead_error_ = std::current_exception();
     return;
   }

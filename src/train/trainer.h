@@ -1,4 +1,4 @@
-// The training of one rank: feeds steps with data and the schedule, evaluates, and restores weights.
+// The training of one rank: gives each step its data and learning rate, evaluates, and restores weights.
 #pragma once
 #include <exception>
 #include <functional>
@@ -22,10 +22,10 @@ class Trainer {
   Trainer(const Config&, Transport&, bool training = true);
   ~Trainer();
 
-  // Collective: one training step. stop: this rank was asked to stop (a signal).
+  // Collective. Runs one training step. stop: a signal has asked this rank to stop.
   StepReport step(int64_t index, bool stop);
-  // Collective: the means over the test set, in which every sample counts once. stop: called before each batch. Returns
-  // nothing if stop() is true on any rank.
+  // Collective. Returns the means over the test set, in which every sample counts once. stop: called before each batch.
+  // Returns nothing if stop() is true on any rank.
   std::optional<Scalars> evaluate(const std::function<bool()>& stop = {});
   // Collective. Loads the weights of the file model.initial_weights, if it is set.
   void load_initial_weights();
@@ -38,7 +38,7 @@ class Trainer {
   TrainingStep& training_step() { return *step_; }
   const TrainingStep& training_step() const { return *step_; }
   Backend& backend() const { return step_->backend(); }
-  // 1 without a training set; the schedule is not used then.
+  // 1 if there is no training set. The schedule is not used then.
   int64_t steps_per_epoch() const { return train_loader_ ? train_loader_->batches_per_epoch() : 1; }
   double learning_rate_at(int64_t step) const;
   const Task& task() const { return task_; }
@@ -64,8 +64,8 @@ class Trainer {
   std::unique_ptr<Watchdog> watchdog_;
   std::unique_ptr<TrainingStep> step_;
   Batch batch_;                     // the last training batch that was read
-  bool sent_ = false;               // batch_ is the next step's, and its upload to the device has begun
-  std::exception_ptr ahead_error_;  // the error of reading the next step's batch; thrown if that step runs
+  bool sent_ = false;               // batch_ is for the next step, and its upload to the device has begun
+  std::exception_ptr ahead_error_;  // the error at reading the next step's batch; thrown if that step runs
   int64_t skipped_ = 0, empty_batches_ = 0;
 };
 

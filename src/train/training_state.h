@@ -18,7 +18,7 @@ class TrainingState {
   // Returns the tensors that a resumed run needs: weights as OIHW, `momentum.<name>` and `clips`. weights_only: only
   // what evaluation needs. The spans are valid as long as `storage`.
   std::vector<NamedTensor> save(std::vector<std::vector<float>>& storage, bool weights_only) const;
-  // Error: a tensor is missing or has the wrong shape; the message names it.
+  // Error: a tensor is missing or has the wrong shape. The message names the tensor.
   void load(const SafetensorsFile&, const std::string& path, bool weights_only);
   // Collective: copies rank 0's state to all ranks.
   void broadcast(Transport&);

@@ -1,4 +1,4 @@
-// One training step of one rank, with its plans, parameters, policy, exchange and clips. It reads and writes no files,
+// The training step of one rank, with the plans, parameters, policy, exchange and clips. It reads and writes no files,
 // so the trainer, the benches and the tests call the same step.
 #pragma once
 #include <functional>
@@ -25,7 +25,7 @@ struct StepInput {
 
 struct StepReport {      // of one step, over all ranks
   Scalars figures;       // means over the samples; the first is the loss
-  bool skipped = false;  // loss or gradient was not finite, or `empty`; the step changed nothing
+  bool skipped = false;  // the step changed nothing: loss or gradient was not finite, or `empty`
   bool empty = false;    // no image of the batch could be read
   bool stop = false;     // some rank was asked to stop
   bool clips_updated = false;
