@@ -17,7 +17,7 @@ constexpr auto pause = std::chrono::microseconds(20);  // between two questions 
 class NcclCollectives final : public DeviceCollectives {
  public:
   NcclCollectives(const NcclLibrary& library, Transport& transport, void* stream, double timeout,
-                  std::function<void()> before_end)
+                  std::function<void()>&& before_end)
       : library_(library),
         stream_(static_cast<cudaStream_t>(stream)),
         timeout_(timeout),
@@ -162,7 +162,7 @@ class NcclCollectives final : public DeviceCollectives {
 }  // namespace
 
 std::unique_ptr<DeviceCollectives> make_nccl_collectives(const NcclLibrary& library, Transport& transport, void* stream,
-                                                         double timeout, std::function<void()> before_end) {
+                                                         double timeout, std::function<void()>&& before_end) {
   return std::make_unique<NcclCollectives>(library, transport, stream, timeout, std::move(before_end));
 }
 

@@ -17,6 +17,6 @@ std::string nccl_obstacle();
 // stream, since NCCL would wait for these graphs without end. UsageError: NCCL cannot be used, or two ranks share one
 // GPU.
 std::unique_ptr<DeviceCollectives> make_nccl_collectives(Transport&, void* stream, double timeout,
-                                                         std::function<void()> before_end);
+                                                         std::function<void()>&& before_end);
 
 }  // namespace octet

@@ -46,7 +46,7 @@ std::string nccl_obstacle() {
 }
 
 std::unique_ptr<DeviceCollectives> make_nccl_collectives(Transport& transport, void* stream, double timeout,
-                                                         std::function<void()> before_end) {
+                                                         std::function<void()>&& before_end) {
   return make_nccl_collectives(load_nccl(library_file), transport, stream, timeout, std::move(before_end));
 }
 

@@ -39,6 +39,6 @@ NcclLibrary load_nccl(const char* file);
 void require_nccl_version(const NcclLibrary&);
 
 std::unique_ptr<DeviceCollectives> make_nccl_collectives(const NcclLibrary&, Transport&, void* stream, double timeout,
-                                                         std::function<void()> before_end);
+                                                         std::function<void()>&& before_end);
 
 }  // namespace octet
