@@ -18,6 +18,7 @@ class Collectives {
   // Every rank ends with the same bits. A Transport (transport.h) adds in rank order, so the bits do not depend on
   // where the ranks run.
   virtual void all_reduce_sum(std::span<float>) = 0;
+  virtual void all_reduce_sum(std::span<int64_t>) = 0;
   virtual void all_reduce_max(std::span<float>) = 0;
   // Rank r receives block r of every rank. `send` and `receive` hold size() blocks of block_bytes each, in rank order.
   virtual void all_to_all(std::span<const std::byte> send, std::span<std::byte> receive, size_t block_bytes) = 0;

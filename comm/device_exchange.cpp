@@ -12,7 +12,7 @@ namespace {
 class DeviceExchange final : public GradientExchange {
  public:
   DeviceExchange(const ExchangeConfig& config, std::unique_ptr<SideStream> stream,
-                 std::unique_ptr<DeviceCollectives> collectives, std::span<float> gradient,
+                 std::unique_ptr<DeviceCollectives> collectives, GradientBuffer gradient,
                  std::vector<GradientSlice> slices, uint64_t seed)
       : overlap_(config.overlap), stream_(std::move(stream)), collectives_(std::move(collectives)) {
     const auto make_codec = [this](CodecProblem problem) { return stream_->make_codec(std::move(problem)); };
@@ -65,7 +65,7 @@ class DeviceExchange final : public GradientExchange {
 
 std::unique_ptr<GradientExchange> make_device_exchange(const ExchangeConfig& config, std::unique_ptr<SideStream> stream,
                                                        std::unique_ptr<DeviceCollectives> collectives,
-                                                       std::span<float> gradient, std::vector<GradientSlice> slices,
+                                                       GradientBuffer gradient, std::vector<GradientSlice> slices,
                                                        uint64_t seed) {
   return std::make_unique<DeviceExchange>(config, std::move(stream), std::move(collectives), gradient,
                                           std::move(slices), seed);

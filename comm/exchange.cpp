@@ -19,7 +19,7 @@ double seconds_since(Clock::time_point start) { return std::chrono::duration<dou
 
 class ThreadedExchange final : public GradientExchange {
  public:
-  ThreadedExchange(const ExchangeConfig& config, std::unique_ptr<Transport> transport, std::span<float> gradient,
+  ThreadedExchange(const ExchangeConfig& config, std::unique_ptr<Transport> transport, GradientBuffer gradient,
                    std::vector<GradientSlice> slices, uint64_t seed)
       : transport_(std::move(transport)),
         overlap_(config.overlap),
@@ -132,7 +132,7 @@ class ThreadedExchange final : public GradientExchange {
 }  // namespace
 
 std::unique_ptr<GradientExchange> make_exchange(const ExchangeConfig& config, std::unique_ptr<Transport> transport,
-                                                std::span<float> gradient, std::vector<GradientSlice> slices,
+                                                GradientBuffer gradient, std::vector<GradientSlice> slices,
                                                 uint64_t seed) {
   return std::make_unique<ThreadedExchange>(config, std::move(transport), gradient, std::move(slices), seed);
 }

@@ -5,6 +5,7 @@
 #pragma once
 #include <memory>
 #include <span>
+#include <variant>
 #include <vector>
 
 #include "comm/transport.h"
@@ -12,7 +13,10 @@
 
 namespace octet {
 
-enum class ExchangeKind : uint8_t { fp32, int8 };
+enum class ExchangeKind : uint8_t { fp32, int8, exact };
+
+// The flat buffer: f32 values, or for the exact exchange integers, whose sum does not depend on the order of addition.
+using GradientBuffer = std::variant<std::span<float>, std::span<int64_t>>;
 
 struct ExchangeConfig {
   ExchangeKind kind = ExchangeKind::int8;
@@ -23,7 +27,7 @@ struct ExchangeConfig {
 
 // The part of the flat gradient buffer that belongs to one parameter. Slices follow each other without gaps.
 struct GradientSlice {
-  size_t offset = 0, count = 0;  // in floats
+  size_t offset = 0, count = 0;  // in elements
   bool exact = false;  // always exchanged as fp32, in one message for all such slices: norm parameters, biases
 };
 
@@ -57,12 +61,12 @@ class GradientExchange {
 // exception of the communication thread ends the exchange: finish() and every later begin() throw that exception.
 // exchange_tasks.h describes the arithmetic.
 std::unique_ptr<GradientExchange> make_exchange(const ExchangeConfig&, std::unique_ptr<Transport>,
-                                                std::span<float> gradient, std::vector<GradientSlice>, uint64_t seed);
+                                                GradientBuffer gradient, std::vector<GradientSlice>, uint64_t seed);
 // The same on a device: `gradient` lies in the device's memory, and the collectives work in the order of the stream.
 // Sums of codes have the same bits as on the host. fp32 sums (ExchangeKind::fp32, exact slices) have the same bits as
 // on the host only with two ranks; with more, the library adds in an order of its own.
 std::unique_ptr<GradientExchange> make_device_exchange(const ExchangeConfig&, std::unique_ptr<SideStream>,
-                                                       std::unique_ptr<DeviceCollectives>, std::span<float> gradient,
+                                                       std::unique_ptr<DeviceCollectives>, GradientBuffer gradient,
                                                        std::vector<GradientSlice>, uint64_t seed);
 
 }  // namespace octet

@@ -26,8 +26,9 @@ struct Bucket {
 };
 
 // Blocks are cut from the start of their slice, so bucket_bytes cannot change which elements share a scale.
-std::vector<Bucket> cut_buckets(const std::vector<GradientSlice>& slices, const ExchangeConfig& config) {
-  const size_t block = static_cast<size_t>(config.block), full = config.bucket_bytes / sizeof(float);
+std::vector<Bucket> cut_buckets(const std::vector<GradientSlice>& slices, const ExchangeConfig& config,
+                                size_t element_bytes = sizeof(float)) {
+  const size_t block = static_cast<size_t>(config.block), full = config.bucket_bytes / element_bytes;
   std::vector<Bucket> buckets;
   size_t filled = full;  // elements of the last bucket; when it is full, the next block opens another one
   for (size_t i = 0; i < slices.size(); ++i) {
@@ -64,8 +65,10 @@ CodecBucket cut_shards(const std::vector<Block>& blocks, int ranks, int rank) {
   return bucket;
 }
 
-void check(const ExchangeConfig& config, std::span<const float> gradient, const std::vector<GradientSlice>& slices) {
+void check(const ExchangeConfig& config, const GradientBuffer& gradient, const std::vector<GradientSlice>& slices) {
   REQUIRE(config.block > 0, "give a block of some elements (1024)", "the exchange's block is ", config.block);
+  REQUIRE((config.kind == ExchangeKind::exact) == std::holds_alternative<std::span<int64_t>>(gradient),
+          "give integers to the exact exchange, and floats to the others", "the gradient has another type");
   REQUIRE(config.bucket_bytes >= sizeof(float), "give a bucket of some megabytes", "the exchange's bucket has ",
           config.bucket_bytes, " bytes");
   size_t end = 0;
@@ -74,38 +77,40 @@ void check(const ExchangeConfig& config, std::span<const float> gradient, const 
             slices[i].offset, ", the one before ends at ", end);
     end += slices[i].count;
   }
-  REQUIRE(end == gradient.size(), "list all slices in the order of the buffer", "gradient slices cover ", end, " of ",
-          gradient.size(), " floats");
+  const size_t size = std::visit([](const auto& numbers) { return numbers.size(); }, gradient);
+  REQUIRE(end == size, "list all slices in the order of the buffer", "gradient slices cover ", end, " of ", size,
+          " elements");
 }
 
 }  // namespace
 
 ExchangeTasks::ExchangeTasks(const ExchangeConfig& config, Collectives& collectives, const MakeCodec& make_codec,
-                             std::span<float> gradient, std::vector<GradientSlice> slices, uint64_t seed)
+                             GradientBuffer gradient, std::vector<GradientSlice> slices, uint64_t seed)
     : collectives_(collectives),
-      gradient_(gradient),
       slices_(std::move(slices)),
       seed_(seed),
       next_slice_(slices_.size()) {
   check(config, gradient, slices_);
   if (collectives.size() == 1) return;
-  if (config.kind == ExchangeKind::fp32)
-    sum_buckets(config);
+  if (config.kind == ExchangeKind::int8)
+    sum_buckets_as_codes(config, make_codec, std::get<std::span<float>>(gradient));
   else
-    sum_buckets_as_codes(config, make_codec);
+    std::visit([&](auto numbers) { sum_buckets(config, numbers); }, gradient);
 }
 
-void ExchangeTasks::sum_buckets(const ExchangeConfig& config) {
-  for (const Bucket& bucket : cut_buckets(slices_, config)) {
+template <class Number>
+void ExchangeTasks::sum_buckets(const ExchangeConfig& config, std::span<Number> gradient) {
+  for (const Bucket& bucket : cut_buckets(slices_, config, sizeof(Number))) {
     const Block &first = bucket.blocks.front(), &last = bucket.blocks.back();
-    const auto values = gradient_.subspan(first.offset, last.offset + last.count - first.offset);
+    const auto values = gradient.subspan(first.offset, last.offset + last.count - first.offset);
     tasks_.push_back({bucket.last_slice, [this, values](uint32_t) { collectives_.all_reduce_sum(values); }});
   }
 }
 
-void ExchangeTasks::sum_buckets_as_codes(const ExchangeConfig& config, const MakeCodec& make_codec) {
+void ExchangeTasks::sum_buckets_as_codes(const ExchangeConfig& config, const MakeCodec& make_codec,
+                                         std::span<float> gradient) {
   CodecProblem problem;
-  problem.values = gradient_;
+  problem.values = gradient;
   problem.ranks = collectives_.size();
   for (const Bucket& bucket : cut_buckets(slices_, config)) {
     tasks_.push_back({bucket.last_slice, [this, i = problem.buckets.size()](uint32_t step) { sum_codes(i, step); }});

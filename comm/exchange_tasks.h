@@ -23,7 +23,7 @@ class ExchangeTasks {
  public:
   // With one rank there are no tasks. make_codec is called only for ExchangeKind::int8. Its codec must work where the
   // collectives work: on the host, or on their stream.
-  ExchangeTasks(const ExchangeConfig&, Collectives&, const MakeCodec&, std::span<float> gradient,
+  ExchangeTasks(const ExchangeConfig&, Collectives&, const MakeCodec&, GradientBuffer gradient,
                 std::vector<GradientSlice>, uint64_t seed);
 
   size_t count() const { return tasks_.size(); }
@@ -41,12 +41,12 @@ class ExchangeTasks {
     size_t last_slice = 0;
     std::function<void(uint32_t step)> run;
   };
-  void sum_buckets(const ExchangeConfig&);
-  void sum_buckets_as_codes(const ExchangeConfig&, const MakeCodec&);
+  template <class Number>
+  void sum_buckets(const ExchangeConfig&, std::span<Number> gradient);
+  void sum_buckets_as_codes(const ExchangeConfig&, const MakeCodec&, std::span<float> gradient);
   void sum_codes(size_t bucket, uint32_t step);
 
   Collectives& collectives_;
-  const std::span<float> gradient_;
   const std::vector<GradientSlice> slices_;
   const uint64_t seed_;
   std::unique_ptr<BlockCodec> codec_;

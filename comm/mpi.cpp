@@ -93,6 +93,12 @@ class MpiTransport final : public Transport {
 
   void all_reduce_sum(std::span<float> values) override { sum_in_rank_order(values, MPI_FLOAT); }
   void all_reduce_sum(std::span<double> values) override { sum_in_rank_order(values, MPI_DOUBLE); }
+  void all_reduce_sum(std::span<int64_t> values) override {
+    for_chunks(values, [&](int64_t* part, int count) {
+      CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, part, count, MPI_INT64_T, MPI_SUM, comm_));
+    });
+    count_all_reduce(values.size_bytes());
+  }
   void all_reduce_max(std::span<float> values) override {
     for_chunks(values, [&](float* part, int count) {
       CHECK_MPI(MPI_Allreduce(MPI_IN_PLACE, part, count, MPI_FLOAT, MPI_MAX, comm_));

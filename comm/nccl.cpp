@@ -54,8 +54,9 @@ class NcclCollectives final : public DeviceCollectives {
   int size() const override { return size_; }
 
   // NCCL chooses the order of a sum by the topology of the GPUs; with two ranks there is only one order.
-  void all_reduce_sum(std::span<float> values) override { all_reduce(values, ncclSum); }
-  void all_reduce_max(std::span<float> values) override { all_reduce(values, ncclMax); }
+  void all_reduce_sum(std::span<float> values) override { all_reduce(values, ncclFloat32, ncclSum); }
+  void all_reduce_sum(std::span<int64_t> values) override { all_reduce(values, ncclInt64, ncclSum); }
+  void all_reduce_max(std::span<float> values) override { all_reduce(values, ncclFloat32, ncclMax); }
 
   void all_to_all(std::span<const std::byte> send, std::span<std::byte> receive, size_t block_bytes) override {
     count_all_to_all(send.size(), receive.size(), block_bytes);
@@ -93,10 +94,10 @@ class NcclCollectives final : public DeviceCollectives {
   }
 
  private:
-  void all_reduce(std::span<float> values, ncclRedOp_t operation) {
+  template <class Number>
+  void all_reduce(std::span<Number> values, ncclDataType_t type, ncclRedOp_t operation) {
     begin("ncclAllReduce");
-    settle(library_.all_reduce(values.data(), values.data(), values.size(), ncclFloat32, operation, communicator_,
-                               stream_));
+    settle(library_.all_reduce(values.data(), values.data(), values.size(), type, operation, communicator_, stream_));
     count_all_reduce(values.size_bytes());
   }
   bool late(Clock::time_point start) const {

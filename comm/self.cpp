@@ -18,6 +18,7 @@ class SelfTransport final : public Transport {
 
   void all_reduce_sum(std::span<float>) override {}
   void all_reduce_sum(std::span<double>) override {}
+  void all_reduce_sum(std::span<int64_t>) override {}
   void all_reduce_max(std::span<float>) override {}
   void reduce_sum(std::span<int64_t>, int) override {}
   void broadcast(std::span<std::byte>, int) override {}

@@ -36,12 +36,13 @@ struct Encoding {
   int lowest() const { return dtype == DType::u8 ? 0 : -qmax; }
 };
 
-// Where a quantization pass writes what the ClipCoordinator needs. Both pointers may be null.
+// What a pass reports about the values that it encodes. Each pointer may be null.
 struct Probe {
-  uint32_t* histogram = nullptr;  // (histogram_bins) counts of |x| are added, see shared/encode.h
+  uint32_t* histogram = nullptr;  // (histogram_bins) counts of |x| are added, see shared/encode.h; not of affine_forward
   uint64_t* saturated = nullptr;  // the number of elements with |x| > clip is added
   // The histogram counts about one of every `sample` blocks of the tensor, see counted() in shared/encode.h.
   int sample = 1;
+  float* largest = nullptr;  // raised to max |x|, without NaN; by affine_forward, and by quantize if it rounds to nearest
 };
 
 struct ConvProblem {
@@ -114,7 +115,7 @@ struct LossReport {
 struct StepState {
   uint32_t step = 0;          // of every RngKey
   float learning_rate = 0;    // of every SgdProblem
-  uint64_t first_sample = 0;  // RngKey::first is this times RngKey::per_sample
+  uint64_t first_sample = 0;  // of this rank in the global batch, see RngKey
 };
 
 struct SgdProblem {
@@ -196,7 +197,7 @@ class Backend {
   // codes (writes *y.scale) or f32. With Range::absmax the clip is exact. Without a residual it follows from
   // moments.min and max; with a residual it takes one extra read.
   virtual void affine_forward(const AffineProblem&, Convolved x, Moments, AffineParameters, QTensor residual,
-                              const Encoding&, const RngKey&, QTensor y) = 0;
+                              const Encoding&, const RngKey&, QTensor y, Probe) = 0;
   // dz = dy where the activation lets the gradient pass, else 0. The activation's input is computed again from x and
   // the residual; without an activation the residual is not read. d_residual (optional, f32 or bf16) (+)= dz. d_gamma
   // and d_beta (optional, f32, (C)) (+)= sums. error = encode(d loss / d x) is codes (stochastic; writes *error.scale)
@@ -234,6 +235,9 @@ class Backend {
   // -- weight update, as in PyTorch: v = momentum * v + (g + decay * w);  w -= lr * lr_scale * v. With nesterov the
   // last factor is g + decay * w + momentum * v. lr_scale: the layer's phi(d_c), or null for 1.
   virtual void sgd_update(const SgdProblem&, Tensor w, Tensor gradient, Tensor velocity, const float* lr_scale) = 0;
+  // sums (+)= values (f32) in fixed point, see shared/fixed_point.h. *beyond = 1 if a value does not fit, else unchanged.
+  virtual void add_fixed(Tensor values, int64_t* sums, bool add, int32_t* beyond) = 0;
+  virtual void read_fixed(const int64_t* sums, Tensor values) = 0;  // values (f32) = sums
   // *found = 1 if an element is not finite, else 0.
   virtual void find_nonfinite(Tensor, int32_t* found) = 0;
   // Waits for the answer, and returns whether all elements are finite.

@@ -35,6 +35,13 @@ struct Tensor {
   int64_t elements() const { return shape.elements(); }
   size_t bytes() const { return static_cast<size_t>(elements()) * size_of(dtype); }
   explicit operator bool() const { return data != nullptr; }
+  // The images [first, first + count).
+  Tensor images(int64_t first, int64_t count) const {
+    const size_t image = bytes() / static_cast<size_t>(shape.n);
+    return {data == nullptr ? data : as<std::byte>() + static_cast<size_t>(first) * image,
+            {count, shape.h, shape.w, shape.c},
+            dtype};
+  }
 };
 
 // real value = code * scale. `scale` is one float on the device.
@@ -44,6 +51,7 @@ struct QTensor {
   float* scale = nullptr;
 
   bool real() const { return scale == nullptr; }
+  QTensor images(int64_t first, int64_t count) const { return {values.images(first, count), scale}; }
   explicit operator bool() const { return static_cast<bool>(values); }
 };
 
@@ -51,6 +59,7 @@ struct QTensor {
 struct Into {
   Tensor tensor;
   bool add = false;
+  Into images(int64_t first, int64_t count) const { return {tensor.images(first, count), add}; }
   explicit operator bool() const { return static_cast<bool>(tensor); }
 };
 

@@ -1,5 +1,7 @@
 // Norm + residual + activation + encode, and its backward: a reducing pass, and one that writes.
+#include <algorithm>
 #include <limits>
+#include <utility>
 #include <vector>
 
 #include "kernels/cpu/cpu_backend.h"
@@ -54,11 +56,38 @@ void write(Into into, const double* values) {
   for (int64_t i = 0; i < into.tensor.elements(); ++i)
     to[i] = into.add ? to[i] + static_cast<float>(values[i]) : static_cast<float>(values[i]);
 }
+
+// The largest magnitude of y without a residual. y is monotonic in x within a channel, so the extremes of x give those
+// of y.
+float largest_of(const std::vector<AffineCoefficients>& affine, Activation activation, Moments moments) {
+  float largest = 0;
+  for (size_t c = 0; c < affine.size(); ++c)
+    for (const float* extreme : {moments.min, moments.max})
+      largest = std::max(largest, std::fabs(activate(activation, affine[c].a * extreme[c] + affine[c].b)));
+  return largest;
+}
+
+// Encodes one span of at most block_elements and counts its saturated values. Few blocks hold any, so a block is
+// counted only if its largest magnitude is beyond the clip.
+void encode_counting(const Passes::Forward* kernels, const AffineForward& pass, Span span, Target& target) {
+  const float before = std::exchange(target.largest, 0.0f);
+  kernels[static_cast<int>(Sink::nearest)](pass, span, target);
+  if (target.largest > target.clip) {
+    alignas(64) float values[block_elements];
+    Target real;
+    real.out = values;
+    kernels[static_cast<int>(Sink::real)](pass, span, real);
+    target.saturated +=
+        std::count_if(values, values + span.count, [&](float value) { return std::fabs(value) > target.clip; });
+  }
+  target.largest = std::max(before, target.largest);
+}
 }  // namespace
 
 void CpuBackend::affine_forward(const AffineProblem& problem, Convolved x, Moments moments, AffineParameters parameters,
-                                QTensor residual, const Encoding& encoding, const RngKey& key, QTensor y) {
-  check_affine_forward(problem, x, moments, parameters, residual);
+                                QTensor residual, const Encoding& encoding, const RngKey& key, QTensor y,
+                                Probe probe) {
+  check_affine_forward(problem, x, moments, parameters, residual, probe);
   check_encoded(encoding, y, problem.shape);
   const int64_t channels = problem.shape.c, period = affine_period(channels), count = problem.shape.elements();
   float* const a = coefficients_.get<float>(static_cast<size_t>(4 * period));
@@ -90,24 +119,23 @@ void CpuBackend::affine_forward(const AffineProblem& problem, Convolved x, Momen
   }
   const auto& kernels = passes_.affine_forward[index_of(x.real.dtype)][static_cast<int>(kind)];
   const auto kernel = [&](Sink sink, Span span, Target& target) {
+    if (sink == Sink::nearest && probe.saturated != nullptr) return encode_counting(kernels, pass, span, target);
     kernels[static_cast<int>(sink)](pass, span, target);
+  };
+  const bool from_moments = !residual && moments.min != nullptr && moments.max != nullptr;
+  const auto largest = [&] {
+    return from_moments ? largest_of(affine, problem.activation, moments) : absmax(options_.threads, count, kernel);
   };
   float clip = 0;
   if (encoding.quantized()) {
-    clip = clip_of(encoding, [&] {
-      if (residual || moments.min == nullptr || moments.max == nullptr) return absmax(options_.threads, count, kernel);
-      // Without a residual, y is monotonic in x within a channel: the extremes of x give those of y.
-      float largest = 0;
-      for (int64_t c = 0; c < channels; ++c) {
-        const int64_t place = coefficient_place(c);
-        for (const float* extreme : {moments.min, moments.max})
-          largest = std::max(largest, std::fabs(activate(problem.activation, a[place] * extreme[c] + b[place])));
-      }
-      return largest;
-    });
+    clip = clip_of(encoding, largest);
     *y.scale = scale_of(clip, encoding.qmax);
   }
-  encode_tensor(options_.threads, count, {passes_, encoding, key, clip, y.values.data}, {}, kernel);
+  if (from_moments && probe.largest != nullptr) {
+    *probe.largest = std::max(*probe.largest, largest());
+    probe.largest = nullptr;
+  }
+  encode_tensor(options_.threads, count, {passes_, encoding, key, clip, y.values.data}, probe, kernel);
 }
 
 namespace {

@@ -40,6 +40,22 @@ void CpuBackend::sgd_update(const SgdProblem& problem, Tensor w, Tensor gradient
   });
 }
 
+void CpuBackend::add_fixed(Tensor values, int64_t* sums, bool add, int32_t* beyond) {
+  std::atomic<bool> fits = true;
+  parallel_pieces(options_.threads, values.elements(), piece_elements, [&](int64_t first, int64_t count) {
+    int32_t outside = 0;
+    ReferenceBackend::add_fixed({values.f32() + first, {1, 1, 1, count}}, sums + first, add, &outside);
+    if (outside != 0) fits = false;
+  });
+  if (!fits) *beyond = 1;
+}
+
+void CpuBackend::read_fixed(const int64_t* sums, Tensor values) {
+  parallel_pieces(options_.threads, values.elements(), piece_elements, [&](int64_t first, int64_t count) {
+    ReferenceBackend::read_fixed(sums + first, {values.f32() + first, {1, 1, 1, count}});
+  });
+}
+
 void CpuBackend::find_nonfinite(Tensor tensor, int32_t* found) {
   *found = 0;
   if (!is_real(tensor.dtype)) return;

@@ -1,6 +1,7 @@
 // What happens to the values that a pass computes: they are measured, counted, encoded. A kernel is any
 // void(Sink, Span, Target&), usually one row of a Passes table with its problem bound.
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <vector>
 
@@ -60,10 +61,10 @@ struct TensorEncoder {
   void* out = nullptr;  // element 0 of the tensor; null: the histogram only
   int sample = 1;       // of the histogram; more than 1 where spans are whole blocks of the tensor
 
-  // Encodes the kernel's values of one span in the calling thread. histogram: four tables, or null. Returns the number
-  // of saturated values.
+  // Encodes the kernel's values of one span in the calling thread. histogram: four tables, or null. Returns what was
+  // measured: the number of saturated values and, if they are rounded to nearest, the largest magnitude.
   template <class Kernel>
-  int64_t encode(Span span, uint32_t* histogram, const Kernel& kernel) const {
+  Target encode(Span span, uint32_t* histogram, const Kernel& kernel) const {
     RandomBits random;
     alignas(64) float values[block_elements];
     const Sink sink = !encoding.quantized()                       ? Sink::real
@@ -90,7 +91,7 @@ struct TensorEncoder {
       target.out = to;
       if (to != nullptr) passes.encode[0][static_cast<int>(sink)](values, Span{0, span.count}, target);
     }
-    return target.saturated;
+    return target;
   }
 };
 
@@ -112,12 +113,17 @@ template <class Kernel>
 void encode_tensor(int threads, int64_t count, const TensorEncoder& encoder, Probe probe, const Kernel& kernel) {
   Histograms histograms(probe.histogram != nullptr ? threads : 0);
   std::atomic<int64_t> saturated = 0;
+  std::atomic<float> largest = 0;
   parallel_pieces(threads, count, piece_elements, [&](int64_t first, int64_t length) {
     uint32_t* const histogram = probe.histogram != nullptr ? histograms.mine() : nullptr;
-    saturated += encoder.encode(Span{first, length}, histogram, kernel);
+    const Target measured = encoder.encode(Span{first, length}, histogram, kernel);
+    saturated += measured.saturated;
+    for (float known = largest; measured.largest > known && !largest.compare_exchange_weak(known, measured.largest);) {
+    }
   });
   if (probe.histogram != nullptr) histograms.add_to(probe.histogram);
   if (probe.saturated != nullptr) *probe.saturated += static_cast<uint64_t>(saturated.load());
+  if (probe.largest != nullptr) *probe.largest = std::max(*probe.largest, largest.load());
 }
 
 }  // namespace octet::cpu

@@ -32,8 +32,8 @@ struct Target {
   float clip = 0;                                 // nearest, stochastic: |value| > clip counts as saturated
   const uint16_t* random_bits =
       nullptr;            // stochastic: 16 per element, from the span's first on; 64 bytes beyond are read
-  float largest = 0;      // range: raised to max |value|; NaN is passed over
-  int64_t saturated = 0;  // nearest, stochastic: added to
+  float largest = 0;      // range and nearest: raised to max |value|; NaN is passed over
+  int64_t saturated = 0;  // nearest and stochastic: added to, except by affine_forward
 };
 
 enum class Residual : uint8_t { none, codes, real };

@@ -42,7 +42,7 @@ __global__ void units(const __grid_constant__ Moments moments, int64_t channels,
 }
 
 __global__ void extremes(Activation activation, int64_t channels, const float* a, const float* b, const float* min,
-                         const float* max, ClipRange* range) {
+                         const float* max, uint32_t* largest_bits) {
   const int64_t channel = thread_index();
   if (channel >= channels) return;
   float largest = 0;
@@ -51,7 +51,7 @@ __global__ void extremes(Activation activation, int64_t channels, const float* a
     const float magnitude = float_of(bits_of(value) & 0x7FFFFFFFu);
     largest = magnitude > largest ? magnitude : largest;
   }
-  atomicMax(&range->largest, bits_of(largest));
+  atomicMax(largest_bits, bits_of(largest));
 }
 
 __device__ __forceinline__ void write_sum(float* to, bool add, int64_t channel, double sum) {
@@ -95,8 +95,8 @@ void launch_units(Moments moments, int64_t channels, float* scale, float* offset
 }
 
 void launch_affine_extremes(Activation activation, int64_t channels, const float* a, const float* b, Moments moments,
-                            ClipRange* range, Stream stream) {
-  OCTET_LAUNCH_EACH(extremes, channels, threads, stream, activation, channels, a, b, moments.min, moments.max, range);
+                            uint32_t* largest, Stream stream) {
+  OCTET_LAUNCH_EACH(extremes, channels, threads, stream, activation, channels, a, b, moments.min, moments.max, largest);
 }
 
 void launch_affine_gradients(const AffineProblem& problem, Moments moments, AffineParameters parameters,

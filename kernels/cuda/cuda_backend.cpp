@@ -104,7 +104,7 @@ void CudaBackend::forget_programs() {
 
 StepKey CudaBackend::of_step(const RngKey& key) const {
   if (!recording_) return {key};
-  REQUIRE(key.step == now_.step && key.first == now_.first_sample * key.per_sample,
+  REQUIRE(key.step == now_.step && key.first == (now_.first_sample + key.within) * key.per_sample,
           "give the state of the step that runs", "a random key of step ", key.step, " and element ", key.first,
           " in a program that is recorded for step ", now_.step, " and sample ", now_.first_sample);
   return {key, state_.data<StepState>()};

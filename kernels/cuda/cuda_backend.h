@@ -70,7 +70,7 @@ class CudaBackend final : public Backend {
   void conv_backward_data(const ConvProblem&, QTensor dy, QTensor w, Into dx) override;
   void conv_backward_weight(const ConvProblem&, QTensor x, QTensor dy, Into dw) override;
   void affine_forward(const AffineProblem&, Convolved x, Moments, AffineParameters, QTensor residual, const Encoding&,
-                      const RngKey&, QTensor y) override;
+                      const RngKey&, QTensor y, Probe) override;
   void affine_backward(const AffineProblem&, Convolved x, Moments, AffineParameters, QTensor residual, Tensor dy,
                        Into d_gamma, Into d_beta, Into d_residual, const Encoding&, const RngKey&, QTensor error,
                        Probe) override;
@@ -87,6 +87,8 @@ class CudaBackend final : public Backend {
                     LossReport* report) override;
   void sgd_update(const SgdProblem&, Tensor w, Tensor gradient, Tensor velocity, const float* lr_scale) override;
   void find_nonfinite(Tensor, int32_t* found) override;
+  void add_fixed(Tensor values, int64_t* sums, bool add, int32_t* beyond) override;
+  void read_fixed(const int64_t* sums, Tensor values) override;
 
  private:
   // Runs the pass on real values if the library takes it; the pass writes one of the tensors. Moments: those of y.
@@ -104,7 +106,7 @@ class CudaBackend final : public Backend {
   template <class Values>
   void count_magnitudes(const Values&, int64_t count, Probe);
   template <class Values>
-  void encode(const Values&, int64_t count, const Encoding&, const RngKey&, void* out, uint64_t* saturated);
+  void encode(const Values&, int64_t count, const Encoding&, const RngKey&, void* out, const Probe&);
 
   Device device_;
   std::unique_ptr<KernelClock> clock_;  // null: kernels are not waited for

@@ -75,7 +75,8 @@ void launch_affine_coefficients(const AffineProblem&, Moments, AffineParameters,
 // The unit of each channel between its extremes.
 void launch_units(Moments, int64_t channels, float* scale, float* offset, Stream);
 // The range of activation(a x + b) from the extremes of x.
-void launch_affine_extremes(Activation, int64_t channels, const float* a, const float* b, Moments, ClipRange*, Stream);
+void launch_affine_extremes(Activation, int64_t channels, const float* a, const float* b, Moments, uint32_t* largest,
+                            Stream);
 // sums: what launch_affine_reduce wrote, or null for zeros.
 void launch_affine_gradients(const AffineProblem&, Moments, AffineParameters, const float* scale, const float* offset,
                              const double* sums, float* A, float* B, float* C, Into d_gamma, Into d_beta, Stream);

@@ -2,6 +2,7 @@
 #define OCTET_FLUSH_SUBNORMALS  // read and written as zero, as in the CPU's passes; the build adds nvcc's -ftz=true
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/launch.h"
+#include "kernels/shared/fixed_point.h"
 #include "kernels/shared/math.h"
 
 namespace octet::cuda {
@@ -42,7 +43,7 @@ __global__ void __launch_bounds__(threads)
     }
     sum = total;
     const double loss = natural_log(total) - (1 - smooth) * (static_cast<double>(x[label]) - largest) - share * below;
-    losses[row] = {loss, rank};
+    losses[row] = {on_grid(loss), rank};
   }
   __syncthreads();
   if (gradient == nullptr) return;

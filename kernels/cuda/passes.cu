@@ -8,6 +8,7 @@
 #include "kernels/cuda/walk.h"
 #include "kernels/shared/affine.h"
 #include "kernels/shared/checks.h"
+#include "kernels/shared/fixed_point.h"
 
 namespace octet::cuda {
 
@@ -19,6 +20,7 @@ struct Codes {
   const ClipRange* range = nullptr;
   void* out = nullptr;
   uint64_t* saturated = nullptr;
+  uint32_t* largest = nullptr;  // bits of max |value|
 };
 
 namespace {
@@ -88,6 +90,7 @@ __global__ void __launch_bounds__(threads)
   Random128 random = {};
   if (to.stochastic) random = walk.random(key);
   unsigned beyond = 0;
+  float largest = 0;
   walk(paired, channels, fetch, [&](auto width, int64_t i, int j, int channel, const auto& fetched) {
     const auto values = numbers.at(width, i, channel, fetched);
     Some<int8_t, width()> codes;
@@ -97,10 +100,16 @@ __global__ void __launch_bounds__(threads)
       codes.at[e] = static_cast<int8_t>(
           to.stochastic ? encode_stochastic(value, range.inverse_scale, to.qmax, random_bits_of(random, j + e))
                         : encode_nearest(value, range.inverse_scale, to.lowest, to.qmax));
-      beyond += magnitude_of(value) > range.clip ? 1u : 0u;
+      const float magnitude = magnitude_of(value);
+      beyond += magnitude > range.clip ? 1u : 0u;
+      largest = magnitude > largest ? magnitude : largest;
     }
     write_some(static_cast<int8_t*>(to.out) + i, codes);
   });
+  if (to.largest != nullptr) {
+    largest = largest_of_block<threads>(largest);
+    if (threadIdx.x == 0) atomicMax(to.largest, bits_of(largest));
+  }
   if (to.saturated == nullptr) return;
   if (beyond != 0) atomicAdd(&saturated, beyond);
   __syncthreads();
@@ -124,6 +133,19 @@ __global__ void keep_codes_kernel(const void* x, DType type, int64_t count, int6
 __global__ void find_nonfinite_kernel(const void* x, DType type, int64_t count, int32_t* found) {
   const int64_t i = thread_index();
   if (i < count && (bits_of(read_value(x, type, i)) & 0x7F800000u) == 0x7F800000u) *found = 1;
+}
+
+__global__ void add_fixed_kernel(const float* values, int64_t count, int64_t* sums, bool add, int32_t* beyond) {
+  const int64_t i = thread_index();
+  if (i >= count) return;
+  const bool fits = fits_fixed(values[i]);
+  if (!fits) *beyond = 1;
+  sums[i] = (add ? sums[i] : 0) + (fits ? to_fixed(values[i]) : 0);
+}
+
+__global__ void read_fixed_kernel(const int64_t* sums, int64_t count, float* values) {
+  const int64_t i = thread_index();
+  if (i < count) values[i] = from_fixed(sums[i]);
 }
 
 __global__ void sgd_kernel(const __grid_constant__ SgdProblem p, const StepState* state, const float* lr_scale,
@@ -168,14 +190,15 @@ void CudaBackend::count_magnitudes(const Values& values, int64_t count, Probe pr
 
 template <class Values>
 void CudaBackend::encode(const Values& values, int64_t count, const Encoding& encoding, const RngKey& key, void* out,
-                         uint64_t* saturated) {
+                         const Probe& probe) {
   const Codes to{encoding.dtype,
                  encoding.rounding == Rounding::stochastic,
                  encoding.lowest(),
                  encoding.qmax,
                  encoding.quantized() ? ranges_.get<ClipRange>(1) : nullptr,
                  out,
-                 saturated};
+                 probe.saturated,
+                 reinterpret_cast<uint32_t*>(probe.largest)};
   with_types(values, [&](const auto& numbers) {
     using Numbers = std::decay_t<decltype(numbers)>;
     OCTET_LAUNCH((encode_kernel<Numbers>), walk_grid(count), dim3(threads), stream_, numbers, count,
@@ -189,7 +212,7 @@ void CudaBackend::quantize(Tensor src, const Encoding& encoding, const RngKey& k
   const int64_t count = src.elements();
   if (encoding.quantized()) find_range(values, count, encoding, dst.scale);
   count_magnitudes(values, count, probe);
-  encode(values, count, encoding, key, dst.values.data, probe.saturated);
+  encode(values, count, encoding, key, dst.values.data, probe);
 }
 
 void CudaBackend::dequantize(QTensor src, Tensor dst) {
@@ -202,8 +225,8 @@ void CudaBackend::dequantize(QTensor src, Tensor dst) {
 
 void CudaBackend::affine_forward(const AffineProblem& problem, Convolved x, Moments moments,
                                  AffineParameters parameters, QTensor residual, const Encoding& encoding,
-                                 const RngKey& key, QTensor y) {
-  check_affine_forward(problem, x, moments, parameters, residual);
+                                 const RngKey& key, QTensor y, Probe probe) {
+  check_affine_forward(problem, x, moments, parameters, residual, probe);
   check_encoded(encoding, y, problem.shape);
   const int64_t channels = problem.shape.c, count = problem.shape.elements();
   float* const a = coefficients_.get<float>(3 * channels);
@@ -225,17 +248,22 @@ void CudaBackend::affine_forward(const AffineProblem& problem, Convolved x, Mome
                                    residual.scale,
                                    low,
                                    high};
+  // Without a residual, y is monotonic in x within a channel: the extremes of x give those of y.
+  const bool from_moments = !residual && moments.min && moments.max;
+  if (from_moments && probe.largest) {
+    launch_affine_extremes(problem.activation, channels, a, b, moments, reinterpret_cast<uint32_t*>(probe.largest),
+                           stream_);
+    probe.largest = nullptr;
+  }
   if (encoding.quantized()) {
-    // Without a residual, y is monotonic in x within a channel: the extremes of x give those of y.
-    const bool from_moments = encoding.range != Range::held && !residual && moments.min && moments.max;
-    if (from_moments) {
+    if (from_moments && encoding.range != Range::held) {
       ClipRange* const range = ranges_.get<ClipRange>(1);
       fill_zero(range, sizeof *range, stream_);
-      launch_affine_extremes(problem.activation, channels, a, b, moments, range, stream_);
+      launch_affine_extremes(problem.activation, channels, a, b, moments, &range->largest, stream_);
     }
     find_range(values, count, encoding, y.scale, from_moments);
   }
-  encode(values, count, encoding, key, y.values.data, nullptr);
+  encode(values, count, encoding, key, y.values.data, probe);
 }
 
 void CudaBackend::affine_backward(const AffineProblem& problem, Convolved x, Moments moments,
@@ -285,7 +313,16 @@ void CudaBackend::affine_backward(const AffineProblem& problem, Convolved x, Mom
   count_magnitudes(values, count, probe);
   if (!error) return;
   if (d_residual) values.d_residual = real_output(d_residual, "d_residual");
-  encode(values, count, encoding, key, error.values.data, probe.saturated);
+  encode(values, count, encoding, key, error.values.data, probe);
+}
+
+void CudaBackend::add_fixed(Tensor values, int64_t* sums, bool add, int32_t* beyond) {
+  OCTET_LAUNCH_EACH(add_fixed_kernel, values.elements(), threads, stream_, values.f32(), values.elements(), sums, add,
+                    beyond);
+}
+
+void CudaBackend::read_fixed(const int64_t* sums, Tensor values) {
+  OCTET_LAUNCH_EACH(read_fixed_kernel, values.elements(), threads, stream_, sums, values.elements(), values.f32());
 }
 
 void CudaBackend::sgd_update(const SgdProblem& problem, Tensor w, Tensor gradient, Tensor velocity,

@@ -15,7 +15,8 @@ struct StepKey {
       RngKey
       now() const {
     if (state == nullptr) return key;
-    return {key.seed, state->step, key.layer_id, state->first_sample * key.per_sample, key.per_sample};
+    return {key.seed, state->step, key.layer_id, (state->first_sample + key.within) * key.per_sample, key.per_sample,
+            key.within};
   }
 };
 

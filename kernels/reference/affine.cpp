@@ -37,8 +37,8 @@ void encode_all(const Encoding& encoding, const RngKey& key, QTensor to, At at, 
 
 void ReferenceBackend::affine_forward(const AffineProblem& problem, Convolved x, Moments moments,
                                       AffineParameters parameters, QTensor residual, const Encoding& encoding,
-                                      const RngKey& key, QTensor y) {
-  check_affine_forward(problem, x, moments, parameters, residual);
+                                      const RngKey& key, QTensor y, Probe probe) {
+  check_affine_forward(problem, x, moments, parameters, residual, probe);
   check_encoded(encoding, y, problem.shape);
   const int64_t channels = problem.shape.c;
   const auto affine = coefficients(problem, moments, parameters);
@@ -56,13 +56,17 @@ void ReferenceBackend::affine_forward(const AffineProblem& problem, Convolved x,
   }
   // Without a residual, y is monotonic in x within a channel: the extremes of x give those of y.
   const bool from_moments = !residual && moments.min != nullptr && moments.max != nullptr;
-  encode_all(encoding, key, y, result, [&] {
+  const auto largest = [&] {
     if (!from_moments) return absmax_of(y.values.elements(), result);
     const auto extreme = [&](const float* of_x) {
       return absmax_of(channels, [&](int64_t i) { return activate(problem.activation, z(i, of_x[i])); });
     };
     return std::max(extreme(moments.min), extreme(moments.max));
-  });
+  };
+  encode_all(encoding, key, y, result, largest);
+  if (probe.largest != nullptr) *probe.largest = std::max(*probe.largest, largest());
+  const bool held = encoding.quantized() && encoding.range == Range::held;
+  for (int64_t i = 0; held && i < y.values.elements(); ++i) count_saturated(probe, result(i), *encoding.held);
 }
 
 void ReferenceBackend::affine_backward(const AffineProblem& problem, Convolved x, Moments moments,

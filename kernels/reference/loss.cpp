@@ -4,6 +4,7 @@
 
 #include "kernels/reference/element.h"
 #include "kernels/reference/reference_backend.h"
+#include "kernels/shared/fixed_point.h"
 #include "kernels/shared/math.h"
 
 namespace octet {
@@ -35,7 +36,7 @@ void ReferenceBackend::softmax_loss(Tensor logits, const int32_t* labels, float 
     }
     const double share = static_cast<double>(smoothing) / static_cast<double>(classes);
     report.loss_sum +=
-        natural_log(sum) - (1 - static_cast<double>(smoothing)) * (row[label] - largest) - share * sum_below;
+        on_grid(natural_log(sum) - (1 - static_cast<double>(smoothing)) * (row[label] - largest) - share * sum_below);
     for (size_t i = 0; i < std::size(hit_ranks); ++i) report.hits[i] += rank < hit_ranks[i];
     ++report.count;
     for (int64_t k = 0; gradient != nullptr && k < classes; ++k) {

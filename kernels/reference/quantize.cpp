@@ -1,10 +1,12 @@
 // Memory, quantization and the finiteness check.
+#include <algorithm>
 #include <cstddef>
 #include <vector>
 
 #include "kernels/reference/element.h"
 #include "kernels/reference/reference_backend.h"
 #include "kernels/shared/checks.h"
+#include "kernels/shared/fixed_point.h"
 
 namespace octet {
 namespace {
@@ -31,6 +33,8 @@ std::unique_ptr<Buffer> ReferenceBackend::allocate(size_t bytes) { return std::m
 
 void ReferenceBackend::quantize(Tensor src, const Encoding& encoding, const RngKey& key, QTensor dst, Probe probe) {
   check_quantize(src, encoding, dst);
+  const auto largest = [&] { return absmax_of(src.elements(), [&](int64_t i) { return read(src, i); }); };
+  if (probe.largest != nullptr) *probe.largest = std::max(*probe.largest, largest());
   if (!encoding.quantized()) {
     for (int64_t i = 0; i < src.elements(); ++i) {
       const float x = read(src, i);
@@ -40,7 +44,7 @@ void ReferenceBackend::quantize(Tensor src, const Encoding& encoding, const RngK
     return;
   }
   const int64_t count = src.elements();
-  const float clip = clip_of(encoding, [&] { return absmax_of(count, [&](int64_t i) { return read(src, i); }); });
+  const float clip = clip_of(encoding, largest);
   const Encoder encode(encoding, key, clip);
   *dst.scale = encode.scale();
   for (int64_t i = 0; i < count; ++i) {
@@ -57,6 +61,18 @@ void ReferenceBackend::dequantize(QTensor src, Tensor dst) {
     const float x = read(src.values, i);
     write(dst, i, src.real() ? x : x * *src.scale);
   }
+}
+
+void ReferenceBackend::add_fixed(Tensor values, int64_t* sums, bool add, int32_t* beyond) {
+  for (int64_t i = 0; i < values.elements(); ++i) {
+    const bool fits = fits_fixed(values.f32()[i]);
+    if (!fits) *beyond = 1;
+    sums[i] = (add ? sums[i] : 0) + (fits ? to_fixed(values.f32()[i]) : 0);
+  }
+}
+
+void ReferenceBackend::read_fixed(const int64_t* sums, Tensor values) {
+  for (int64_t i = 0; i < values.elements(); ++i) values.f32()[i] = from_fixed(sums[i]);
 }
 
 void ReferenceBackend::find_nonfinite(Tensor tensor, int32_t* found) {

@@ -21,7 +21,7 @@ class ReferenceBackend : public Backend {
   void conv_backward_weight(const ConvProblem&, QTensor x, QTensor dy, Into dw) override;
 
   void affine_forward(const AffineProblem&, Convolved x, Moments, AffineParameters, QTensor residual, const Encoding&,
-                      const RngKey&, QTensor y) override;
+                      const RngKey&, QTensor y, Probe) override;
   void affine_backward(const AffineProblem&, Convolved x, Moments, AffineParameters, QTensor residual, Tensor dy,
                        Into d_gamma, Into d_beta, Into d_residual, const Encoding&, const RngKey&, QTensor error,
                        Probe) override;
@@ -41,6 +41,8 @@ class ReferenceBackend : public Backend {
                     LossReport* report) override;
   void sgd_update(const SgdProblem&, Tensor w, Tensor gradient, Tensor velocity, const float* lr_scale) override;
   void find_nonfinite(Tensor, int32_t* found) override;
+  void add_fixed(Tensor values, int64_t* sums, bool add, int32_t* beyond) override;
+  void read_fixed(const int64_t* sums, Tensor values) override;
 };
 
 }  // namespace octet

@@ -22,8 +22,9 @@ inline void check_residual(const AffineProblem& problem, const QTensor& residual
       "add codes or f32 of the problem's shape", "an affine step's residual has another shape or type");
 }
 inline void check_affine_forward(const AffineProblem& problem, const Convolved& x, Moments moments,
-                                 AffineParameters parameters, const QTensor& residual) {
+                                 AffineParameters parameters, const QTensor& residual, Probe probe) {
   check_affine(problem, x, moments, parameters);
+  REQUIRE(probe.histogram == nullptr, "give a probe without a histogram", "affine_forward counts no histogram");
   REQUIRE(x.real.shape == problem.shape && is_real(x.real.dtype), "give x in the problem's shape, as f32 or bf16",
           "an affine step reads another tensor than its problem tells");
   REQUIRE(!x.codes || (moments.min && moments.max), "give the channels' extremes",

@@ -103,7 +103,7 @@ class KernelBench {
     report(prefix + "backward_weight", operations, bytes(x.values, error.values, dw),
            [&] { backend_.conv_backward_weight(problem, x, error, {dw}); });
     report(prefix + "affine_forward", 0, 3 * y_elements,
-           [&] { backend_.affine_forward(affine, convolved, moments, parameters, {}, activation, {}, y); });
+           [&] { backend_.affine_forward(affine, convolved, moments, parameters, {}, activation, {}, y, {}); });
     report(prefix + "affine_backward", 0, 9 * y_elements, [&] {
       backend_.affine_backward(affine, convolved, moments, parameters, {}, dy, d_gamma, d_beta, {}, gradient, {}, error,
                                {nullptr, saturated});

@@ -98,6 +98,9 @@ void check_together(const Config& config, const Positions& positions) {
                 config.train.epochs);
   REQUIRE_USAGE(!config.train.nesterov || config.train.momentum > 0, "set train.momentum above 0", at("train.nesterov"),
                 " needs `train.momentum`");
+  REQUIRE_USAGE(config.comm.exchange != "exact" || (config.train.norm_group > 0 && config.policy.clip.enabled),
+                "set train.norm_group, for example to 32, and leave policy.clip.enabled: true", at("comm.exchange"),
+                " exact needs norm groups, and clips that all ranks share");
   REQUIRE_USAGE(config.comm.transport != "nccl" || config.backend.device == "cuda",
                 "set backend.device: cuda, or comm.transport: auto", at("comm.transport"),
                 " nccl is for GPUs, and `backend.device` is ", config.backend.device);

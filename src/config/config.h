@@ -26,6 +26,7 @@ struct Config {
     } bits;
     bool quantize_first = false, quantize_last = false;
     bool unsigned_activations = true;
+    std::string activation_range = "held";  // held | batch
     struct {
       bool enabled = true;
       int64_t period = 100;
@@ -66,6 +67,7 @@ struct Config {
     bool nesterov = false;
     double decay = 1e-4;
     bool decay_norm = true;  // weight decay on norm parameters and biases too, as PyTorch's default
+    int64_t norm_group = 0;  // images that share the statistics of a norm; 0: all images of a rank
     double warmup_epochs = 0;
     double label_smoothing = 0;
     std::string on_nonfinite = "stop";  // stop | skip
@@ -82,7 +84,7 @@ struct Config {
   } backend;
 
   struct Comm {
-    std::string exchange = "int8";   // fp32 | int8
+    std::string exchange = "int8";   // fp32 | int8 | exact
     std::string transport = "auto";  // auto | nccl | mpi: how the gradients of GPUs are sent
     bool overlap = true;             // buckets are exchanged while backward still runs
     double bucket_mb = 4;

@@ -11,12 +11,12 @@ namespace {
 // times.
 class Builder final : public Declare {
  public:
-  Builder(Layout& layout, Graph& graph, Parameters& parameters, const Policy& policy, ClipCoordinator* clips,
+  Builder(Layout& layout, Graph& graph, Parameters& parameters, const Policy& policy, const HeldRanges& held,
           const PlanOptions& options)
       : layout_(layout),
         parameters_(parameters),
         policy_(policy),
-        clips_(clips),
+        held_(held),
         options_(options),
         nodes_(graph.nodes()),
         producer_(size_t(graph.edges()), -1),
@@ -27,9 +27,13 @@ class Builder final : public Declare {
   }
 
   void build(int64_t batch) {
+    const int64_t group = options_.training && options_.norm_group > 0 ? options_.norm_group : batch;
+    REQUIRE(batch % group == 0, "let the norm group divide the batch of a rank", "a batch of ", batch,
+            " images in norm groups of ", group);
+    norm_groups_ = batch / group;
     infer_shapes(batch);
     layout_.encodings = choose_encodings(policy_, nodes_, layout_.shapes, producer_, consumers_);
-    parameters_.begin_plan();
+    parameters_.begin_plan(norm_groups_);
     for (auto& node : nodes_) {
       current_ = node->index();
       node->declare(*this);
@@ -43,6 +47,7 @@ class Builder final : public Declare {
   const Policy& policy() const override { return policy_; }
   Parameters& parameters() const override { return parameters_; }
   bool training() const override { return options_.training; }
+  int64_t norm_groups() const override { return norm_groups_; }
   DType storage() const override { return options_.storage; }
   Shape shape(Edge edge) const override { return layout_.shapes[size_t(edge.id)]; }
   const Encoding& encoding(Edge edge) const override { return layout_.encodings[size_t(edge.id)]; }
@@ -68,10 +73,16 @@ class Builder final : public Declare {
     return int(layout_.input_bytes.size()) - 1;
   }
   int clip_layer(const std::string& name, int weight_param) override {
-    if (!clips_) return -1;
-    const int layer = clips_->add_layer(name);
-    parameters_.scale_learning_rate(weight_param, clips_->lr_scale(layer));
+    if (!held_.gradients) return -1;
+    const int layer = held_.gradients->add_layer(name);
+    parameters_.scale_learning_rate(weight_param, held_.gradients->lr_scale(layer));
     return layer;
+  }
+  int activation_range(const std::string& name, const Encoding& encoding) override {
+    if (!encoding.quantized() || encoding.range != Range::held || encoding.held) return -1;
+    REQUIRE(held_.activations, "give ActivationRanges to the plan", "nothing holds the range of '", name, "'");
+    parameters_.declare_statistic({.name = name + ".range", .tensor = {nullptr, {1, 1, 1, 1}, DType::f32}, .range = true});
+    return held_.activations->add_layer(name);
   }
   int loss(const LossOptions& options) override {
     layout_.losses.push_back(options);
@@ -128,9 +139,10 @@ class Builder final : public Declare {
   Layout& layout_;
   Parameters& parameters_;
   const Policy& policy_;
-  ClipCoordinator* clips_;
+  HeldRanges held_;
   PlanOptions options_;
   std::vector<std::unique_ptr<Node>>& nodes_;
+  int64_t norm_groups_ = 1;
   int current_ = 0;
   std::vector<int> producer_, read_backward_;  // by edge
   std::vector<std::vector<int>> consumers_;    // by edge
@@ -138,9 +150,9 @@ class Builder final : public Declare {
 
 }  // namespace
 
-Layout::Layout(Graph& graph, Parameters& parameters, const Policy& policy, ClipCoordinator* clips, int64_t batch,
+Layout::Layout(Graph& graph, Parameters& parameters, const Policy& policy, const HeldRanges& held, int64_t batch,
                const PlanOptions& options) {
-  Builder(*this, graph, parameters, policy, clips, options).build(batch);
+  Builder(*this, graph, parameters, policy, held, options).build(batch);
 }
 
 void Layout::bind(Memory& bound, std::byte* arena, float* scales) const {

@@ -13,14 +13,15 @@ struct PlanOptions {
   // The type of convolution outputs and edge gradients under an int8 policy; other policies use f32. With s8, edge
   // gradients are bf16. Convolution outputs are then bf16 too, until forward has written the codes that backward reads.
   DType storage = DType::bf16;
+  int64_t norm_group = 0;  // images that share the statistics of a norm in training; 0: the batch
   bool training = true;    // false: forward only; nothing is kept for backward
   bool own_slots = false;  // no two blocks share memory
   bool poison = false;     // the arena is filled with NaN before each step
 };
 
 struct Layout {
-  // Declares the nodes' memory and parameters. batch: samples per rank. clips may be null.
-  Layout(Graph&, Parameters&, const Policy&, ClipCoordinator* clips, int64_t batch, const PlanOptions&);
+  // Declares the nodes' memory and parameters. batch: samples per rank.
+  Layout(Graph&, Parameters&, const Policy&, const HeldRanges&, int64_t batch, const PlanOptions&);
 
   // Sets the addresses in `memory` to places in the arena. scales: (edges) floats.
   void bind(Memory& memory, std::byte* arena, float* scales) const;

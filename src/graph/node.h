@@ -2,12 +2,14 @@
 // node are in one file. A node declares its memory before the first step and never allocates afterwards.
 #pragma once
 #include <chrono>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "kernels/backend.h"
 #include "src/graph/parameters.h"
 #include "src/quant/clip.h"
+#include "src/quant/ranges.h"
 #include "src/sample.h"
 
 namespace octet {
@@ -74,11 +76,17 @@ struct Work {
   int64_t update_bytes = 0;  // update and encoding of weights
 };
 
+// What holds ranges from step to step. Null where the policy needs none.
+struct HeldRanges {
+  ClipCoordinator* gradients = nullptr;
+  ActivationRanges* activations = nullptr;
+};
+
 // The context of one step. It is passed to the nodes and never stored.
 struct Step {
   Backend& backend;
   Memory& memory;
-  ClipCoordinator* clips = nullptr;  // null if the policy needs no clips
+  HeldRanges held;
   PhaseTimes* times = nullptr;
   uint32_t index = 0;
   bool training = true;
@@ -91,9 +99,20 @@ struct Step {
   Tensor gradient(Edge) const;  // gradient with respect to the edge; complete once the edge's producer runs backward
   Into into(Edge) const;        // in each step the first caller writes, later callers add
   Tensor tensor(Slot) const;
-  RngKey key(int node, Role role, int64_t elements_per_sample) const {
-    return {seed, index, layer_id_of(node, role), static_cast<uint64_t>(first_sample * elements_per_sample),
-            static_cast<uint64_t>(elements_per_sample)};
+  // Calls pass(encoding, probe) once, with the range that is held if `range` is an index of ActivationRanges.
+  void encode(int range, const Encoding& encoding, int64_t elements,
+              const std::function<void(const Encoding&, Probe)>& pass) const {
+    if (range < 0) return pass(encoding, {});
+    held.activations->encode(range, encoding, elements, training, pass);
+  }
+  // within: index of the tensor's first image in this rank's batch.
+  RngKey key(int node, Role role, int64_t elements_per_sample, int64_t within = 0) const {
+    return {seed,
+            index,
+            layer_id_of(node, role),
+            static_cast<uint64_t>((first_sample + within) * elements_per_sample),
+            static_cast<uint64_t>(elements_per_sample),
+            static_cast<uint64_t>(within)};
   }
 };
 
@@ -111,6 +130,7 @@ class Declare {
   virtual const Policy& policy() const = 0;
   virtual Parameters& parameters() const = 0;
   virtual bool training() const = 0;  // false: the plan never runs backward
+  virtual int64_t norm_groups() const = 0;  // equal parts of the batch; each has norm statistics of its own
   virtual DType storage() const = 0;  // of convolution outputs, see PlanOptions
   virtual Shape shape(Edge) const = 0;
   virtual const Encoding& encoding(Edge) const = 0;
@@ -122,6 +142,8 @@ class Declare {
   // Registers a layer's grad_output with the ClipCoordinator, which also scales the learning rate of the layer's
   // weight. Returns -1 if there is no coordinator.
   virtual int clip_layer(const std::string& name, int weight_param) = 0;
+  // Registers the range of a node's output if `encoding` lacks one. Returns an index into ActivationRanges, or -1.
+  virtual int activation_range(const std::string& name, const Encoding& encoding) = 0;
   // Reserves a LossReport and returns its index. The count of the first report is the number of samples of the step.
   virtual int loss(const LossOptions&) = 0;
 };

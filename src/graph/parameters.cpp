@@ -50,7 +50,8 @@ struct InitialValues {
 
 }  // namespace
 
-Parameters::Parameters(const Policy& policy, Backend& backend) : policy_(policy), backend_(backend) {}
+Parameters::Parameters(const Policy& policy, Backend& backend, bool exact_sums)
+    : policy_(policy), backend_(backend), exact_sums_(exact_sums) {}
 Parameters::~Parameters() = default;
 
 // Checks that this plan declares the name once. Returns true if the plan is the first, which defines the state.
@@ -122,6 +123,10 @@ void Parameters::allocate(bool training) {
   };
   masters_ = floats(count_);
   if (training) gradients_ = floats(count_), velocities_ = floats(count_);
+  if (training && exact_sums_) {
+    sums_ = backend_.allocate(size_t(count_) * sizeof(int64_t));
+    beyond_ = backend_.allocate(sizeof(int32_t));
+  }
   const auto view = [](const std::unique_ptr<Buffer>& buffer, const Param& param) {
     return buffer ? Tensor{static_cast<float*>(buffer->data()) + param.offset, param.shape, DType::f32} : Tensor{};
   };
@@ -129,6 +134,7 @@ void Parameters::allocate(bool training) {
     param.master = view(masters_, param);
     param.gradient = view(gradients_, param);
     param.velocity = view(velocities_, param);
+    if (sums_) param.sum = static_cast<int64_t*>(sums_->data()) + param.offset;
   }
   bind_codes();
   weight_clips_ = std::make_unique<WeightClips>(backend_, params_);
@@ -137,13 +143,17 @@ void Parameters::allocate(bool training) {
   for (const Statistic& statistic : statistics_) channels += statistic.tensor.shape.c;
   statistics_memory_ = floats(channels);
   auto* place = static_cast<float*>(statistics_memory_->data());
-  for (Statistic& statistic : statistics_) {
-    statistic.tensor.data = place;
-    place += statistic.tensor.shape.c;
-    const std::vector<float> values(size_t(statistic.tensor.shape.c), statistic.initial);
-    backend_.to_device(statistic.tensor.data, values.data(), statistic.tensor.bytes());
+  for (const bool ranges : {false, true}) {
+    if (ranges) ranges_ = place;
+    for (Statistic& statistic : statistics_) {
+      if (statistic.range != ranges) continue;
+      statistic.tensor.data = place;
+      place += statistic.tensor.shape.c;
+      const std::vector<float> values(size_t(statistic.tensor.shape.c), statistic.initial);
+      backend_.to_device(statistic.tensor.data, values.data(), statistic.tensor.bytes());
+    }
   }
-  moments_ = floats(moment_count_);
+  moments_ = floats(norm_groups_ * moment_count_);
 }
 
 void Parameters::bind_codes() {
@@ -206,25 +216,51 @@ std::vector<GradientSlice> Parameters::slices() const {
 
 Tensor Parameters::gradient_tensor() const { return {params_.front().gradient.data, {1, 1, 1, count_}}; }
 
-std::span<float> Parameters::gradients() {
-  if (backend_.host_memory()) return {gradient_tensor().f32(), size_t(count_)};
-  gradient_copy_.resize(size_t(count_));
-  return gradient_copy_;
+void Parameters::add_gradient(const Param& param, bool first_group) {
+  backend_.add_fixed(param.gradient, param.sum, !first_group, static_cast<int32_t*>(beyond_->data()));
 }
 
-void Parameters::copy_gradient(size_t param) {
-  if (gradient_copy_.empty()) return;
-  const Tensor& gradient = params_[param].gradient;
-  backend_.to_host(gradient_copy_.data() + params_[param].offset, gradient.data, gradient.bytes());
+void Parameters::read_sums() { backend_.read_fixed(static_cast<const int64_t*>(sums_->data()), gradient_tensor()); }
+
+void Parameters::begin_sums() {
+  const int32_t none = 0;
+  backend_.to_device(beyond_->data(), &none, sizeof none);
+}
+
+bool Parameters::sums_fit() const {
+  int32_t beyond = 0;
+  backend_.to_host(&beyond, beyond_->data(), sizeof beyond);
+  return beyond == 0;
+}
+
+GradientBuffer Parameters::exchanged() const {
+  if (exact_sums_) return std::span(static_cast<int64_t*>(sums_->data()), size_t(count_));
+  return std::span(gradient_tensor().f32(), size_t(count_));
+}
+
+GradientBuffer Parameters::exchanged_on_host() {
+  if (backend_.host_memory()) return exchanged();
+  host_copy_.resize(size_t(count_) * (exact_sums_ ? sizeof(int64_t) : sizeof(float)));
+  if (exact_sums_) return std::span(reinterpret_cast<int64_t*>(host_copy_.data()), size_t(count_));
+  return std::span(reinterpret_cast<float*>(host_copy_.data()), size_t(count_));
+}
+
+void Parameters::copy_gradient(size_t index) {
+  if (host_copy_.empty()) return;
+  const Param& param = params_[index];
+  const size_t size = host_copy_.size() / size_t(count_);
+  const void* const from = exact_sums_ ? static_cast<const void*>(param.sum) : param.gradient.data;
+  backend_.to_host(host_copy_.data() + param.offset * size, from, size_t(param.shape.elements()) * size);
 }
 
 void Parameters::store_gradients() {
-  if (!gradient_copy_.empty())
-    backend_.to_device(gradient_tensor().data, gradient_copy_.data(), gradient_copy_.size() * sizeof(float));
+  if (host_copy_.empty()) return;
+  backend_.to_device(exact_sums_ ? sums_->data() : gradients_->data(), host_copy_.data(), host_copy_.size());
 }
 
 size_t Parameters::bytes(bool training) const {
   size_t bytes = size_t(count_) * (training ? 3 : 1) * sizeof(float);
+  if (training && exact_sums_) bytes += size_t(count_) * sizeof(int64_t);
   for (const Param& param : params_)
     if (param.encoding.quantized()) bytes += size_t(param.shape.elements());
   return bytes;

@@ -1,6 +1,7 @@
 // A network's state, which does not depend on the batch size: parameters with their gradients and velocities, encoded
 // weights, and the running statistics of norms. Several plans share one state.
 #pragma once
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <set>
@@ -32,6 +33,7 @@ struct Param {
 
   size_t offset = 0;                                 // in floats, in the flat buffers; parameters are in backward order
   Tensor master = {}, gradient = {}, velocity = {};  // f32 views of the flat buffers
+  int64_t* sum = nullptr;  // if sums are exact: of the gradients of all norm groups, in fixed point
   QTensor codes = {};
 
   QTensor operand() const { return encoding.quantized() ? codes : QTensor{master}; }
@@ -43,21 +45,26 @@ struct Statistic {
   Tensor tensor;               // (1, 1, 1, C) f32
   float initial = 0;           // value of every element before step 1
   bool training_only = false;  // saved in checkpoints only, since evaluation does not read it
+  bool range = false;          // of an activation, see ActivationRanges
 };
 
 class Parameters {
  public:
-  Parameters(const Policy&, Backend&);
+  // exact_sums: each norm group's gradient is rounded to fixed point and added as integers.
+  Parameters(const Policy&, Backend&, bool exact_sums = false);
   ~Parameters();
 
   // Each plan declares its parameters between begin_plan() and end_plan(). The first plan defines the state. The others
   // must declare the same names and shapes. If they do not, an Error names the first difference. Each declare function
   // returns an index.
-  void begin_plan() { declared_now_.clear(); }
+  void begin_plan(int64_t norm_groups) {
+    declared_now_.clear();
+    norm_groups_ = std::max(norm_groups_, norm_groups);
+  }
   int declare(const Param&);
   int declare_statistic(const Statistic&);
-  // Reserves (2 * channels) floats for a norm's batch mean and variance, which are averaged over the ranks after
-  // backward.
+  // Reserves (2 * channels) floats for each norm group: mean and variance. They are averaged over groups and ranks after
+  // backward; the first group's place then holds the averages.
   int declare_moments(const std::string& name, int64_t channels);
   // The learning rate of a declared weight is multiplied by *scale in each step.
   void scale_learning_rate(int declared, const float* scale);
@@ -70,14 +77,16 @@ class Parameters {
   void initialize(uint64_t seed);
 
   Param& param(int declared) { return params_[position_[size_t(declared)]]; }
+  float* ranges() const { return ranges_; }  // the values of all statistics that are ranges, in order of declaration
   Tensor statistic(int index) const { return statistics_[size_t(index)].tensor; }
   float* moments(int index) const { return static_cast<float*>(moments_->data()) + moment_offsets_[size_t(index)]; }
+  int64_t moments_of_group() const { return moment_count_; }  // floats from one group's moments to the next group's
 
   std::vector<Param>& all() { return params_; }  // in backward order
   const std::vector<Param>& all() const { return params_; }
   std::vector<Statistic>& statistics() { return statistics_; }
   const std::vector<Statistic>& statistics() const { return statistics_; }
-  Tensor all_moments() const { return {moments_->data(), {1, 1, 1, moment_count_}}; }
+  Tensor all_moments() const { return {moments_->data(), {1, 1, norm_groups_, moment_count_}}; }
 
   // Chooses the clips of weights that have fewer than 8 bits. Called before encode() and outside Backend::run().
   void choose_clips();
@@ -86,10 +95,18 @@ class Parameters {
 
   std::vector<GradientSlice> slices() const;  // one per parameter, in order
   Tensor gradient_tensor() const;             // all gradients, flat, on the device
-  // All gradients, flat, in host memory, for an exchange on the host. If the device's memory is not host memory, this
-  // is a copy that the first call allocates. copy_gradient() fills the copy, and store_gradients() writes it back to
-  // the device.
-  std::span<float> gradients();
+  // With exact sums, each norm group of a layer writes `gradient`; this adds it to `sum`, or begins the sum with it.
+  void add_gradient(const Param&, bool first_group);
+  // With exact sums: writes the sums of all norm groups and ranks into the gradients.
+  void read_sums();
+  void begin_sums();    // called before a step
+  bool sums_fit() const;  // false: a gradient of this step was not finite, or too large for fixed point
+  bool exact_sums() const { return exact_sums_; }
+  // What the exchange between ranks adds, flat: the gradients, or with exact sums their sums. On the device, or in host
+  // memory for an exchange on the host. If the device's memory is not host memory, the latter is a copy that the first
+  // call allocates. copy_gradient() fills the copy, and store_gradients() writes it back to the device.
+  GradientBuffer exchanged() const;
+  GradientBuffer exchanged_on_host();
   void copy_gradient(size_t param);
   void store_gradients();
 
@@ -109,10 +126,13 @@ class Parameters {
   std::map<std::string, int> param_index_, statistic_index_, moment_index_;
   std::set<std::string> declared_now_;
   bool ordered_ = false;
-  int64_t count_ = 0, moment_count_ = 0;
+  int64_t count_ = 0, moment_count_ = 0, norm_groups_ = 1;
   std::unique_ptr<WeightClips> weight_clips_;
   std::unique_ptr<Buffer> masters_, gradients_, velocities_, codes_, scales_, statistics_memory_, moments_;
-  std::vector<float> gradient_copy_;
+  float* ranges_ = nullptr;
+  const bool exact_sums_;
+  std::unique_ptr<Buffer> sums_, beyond_;
+  std::vector<std::byte> host_copy_;  // of what is exchanged
 };
 
 }  // namespace octet

@@ -6,7 +6,7 @@
 
 namespace octet {
 
-Plan::Plan(Graph graph, Parameters& parameters, const Policy& policy, Backend& backend, ClipCoordinator* clips,
+Plan::Plan(Graph graph, Parameters& parameters, const Policy& policy, Backend& backend, const HeldRanges& held,
            int64_t batch, const PlanOptions& options)
     : graph_(std::move(graph)),
       parameters_(parameters),
@@ -14,7 +14,7 @@ Plan::Plan(Graph graph, Parameters& parameters, const Policy& policy, Backend& b
       backend_(backend),
       batch_(batch),
       options_(options),
-      layout_(graph_, parameters, policy, clips, batch, options),
+      layout_(graph_, parameters, policy, held, batch, options),
       memory_(layout_.memory),
       node_params_(graph_.nodes().size()) {
   for (size_t i = 0; i < parameters.all().size(); ++i) node_params_[size_t(parameters.all()[i].node)].push_back(i);

@@ -15,9 +15,8 @@ namespace octet {
 
 class Plan {
  public:
-  // Computes the layout; bind_plans() allocates memory. batch: samples per rank. clips may be null if the policy needs
-  // no clips.
-  Plan(Graph, Parameters&, const Policy&, Backend&, ClipCoordinator* clips, int64_t batch, const PlanOptions&);
+  // Computes the layout; bind_plans() allocates memory. batch: samples per rank.
+  Plan(Graph, Parameters&, const Policy&, Backend&, const HeldRanges&, int64_t batch, const PlanOptions&);
   ~Plan();
 
   // Prepares a step. images: (batch, H, W, C) f32. Images and targets are in host memory. Sets Step::images to the

@@ -158,8 +158,8 @@ void ClipCoordinator::begin(int64_t step) {
   backend_.to_device(saturated_->data(), none.data(), none.size() * sizeof(uint64_t));
 }
 
-Probe ClipCoordinator::probe(int layer, int64_t elements) {
-  elements_[layer] = uint64_t(elements);
+Probe ClipCoordinator::probe(int layer, int64_t elements, int64_t parts) {
+  elements_[layer] = uint64_t(elements * parts);
   return {observing_ ? histogram(layer) : nullptr, static_cast<uint64_t*>(saturated_->data()) + layer,
           elements / sample_ >= smallest_sample ? sample_ : 1};
 }

@@ -63,7 +63,8 @@ class ClipCoordinator {
   bool observing() const { return observing_; }
   // Where a layer's quantization pass writes its counts. The pass fills the histogram on due steps only. If the tensor
   // is large, it counts a sample of the elements.
-  Probe probe(int layer, int64_t elements);
+  // The tensor consists of `parts` parts of `elements` each; every part has a pass of its own.
+  Probe probe(int layer, int64_t elements, int64_t parts = 1);
   // Collective. Decides one layer's clip immediately, from the histogram that the layer has just filled. The first step
   // needs this, since no clip is known yet.
   void prime(int layer);

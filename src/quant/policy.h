@@ -38,6 +38,7 @@ struct PolicyTraits {
   bool quantizes = true, quantizes_first = false, quantizes_last = false;
   RealConvolution real_convolution = RealConvolution::fixed_order;  // how full-precision layers convolve
   bool needs_clips = false;            // the ClipCoordinator observes grad_output, and gives the clips of Range::held
+  bool holds_ranges = false;           // activations have Range::held without a value: ActivationRanges gives it
   bool on_host = false;                // reads and writes tensors itself, so they must lie in the host's memory
   bool rounds_block_gradient = false;  // the policy overrides round_block_gradient()
   float loss_scale = 1;                // multiplies the gradient of the loss; update() divides by the same
@@ -73,7 +74,8 @@ class Policy {
   }
 
   // The encoding of a weight, of an activation that a quantized layer reads, or of a quantized layer's grad_output. If
-  // it has Range::held without a value, the clip is chosen elsewhere. WeightClips chooses the clip of a weight. The
+  // it has Range::held without a value, the clip is chosen elsewhere. WeightClips chooses the clip of a weight, and
+  // ActivationRanges that of an activation. The
   // ClipCoordinator chooses the clip of a gradient, or round_block_gradient() if there is no ClipCoordinator.
   virtual Encoding encoding(Role) const = 0;
   // The simulation, if the policy's numbers are not int8 codes; null for the other policies.

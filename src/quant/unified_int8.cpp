@@ -12,7 +12,8 @@ class UnifiedInt8 final : public Policy {
       : Policy({.name = "unified_int8",
                 .quantizes_first = config.quantize_first,
                 .quantizes_last = config.quantize_last,
-                .needs_clips = config.clip.enabled || config.lr_scale.enabled || config.clip.record_histograms}),
+                .needs_clips = config.clip.enabled || config.lr_scale.enabled || config.clip.record_histograms,
+                .holds_ranges = config.activation_range == "held"}),
         config_(config) {}
 
   Encoding encoding(Role role) const override {
@@ -26,12 +27,14 @@ class UnifiedInt8 final : public Policy {
         break;
       case Role::positive_activation:
         encoding.qmax = largest_code(config_.bits.activation);
+        if (traits().holds_ranges) encoding.range = Range::held;
         // Signed codes would waste half of the range, since no value is negative.
         if (config_.unsigned_activations) encoding.dtype = DType::u8, encoding.qmax = 2 * encoding.qmax + 1;
         break;
       case Role::activation:
       case Role::norm_input:
         encoding.qmax = largest_code(config_.bits.activation);
+        if (traits().holds_ranges) encoding.range = Range::held;
         break;
       case Role::grad_output:
       case Role::grad_block:

@@ -10,8 +10,9 @@ DryPlan::DryPlan(const Config& config, int64_t height, int64_t width, int64_t ba
       transport(make_self_transport()),
       backend(make_reference_backend()),
       clips(config.policy, *transport, *backend),
+      ranges(*transport, *backend),
       parameters(*policy, *backend),
-      plan(task_of(config).network(config, *policy, height, width), parameters, *policy, *backend, &clips, batch,
-           options) {}
+      plan(task_of(config).network(config, *policy, height, width), parameters, *policy, *backend, {&clips, &ranges},
+           batch, options) {}
 
 }  // namespace octet

@@ -16,6 +16,7 @@ struct DryPlan {
   std::unique_ptr<Transport> transport;
   std::unique_ptr<Backend> backend;
   ClipCoordinator clips;
+  ActivationRanges ranges;
   Parameters parameters;
   Plan plan;
 };

@@ -26,18 +26,19 @@ bool over_nccl(const Config& config, Transport& transport, const Backend& backen
 std::unique_ptr<GradientExchange> make_gradient_exchange(const Config& config, Transport& transport, Backend& backend,
                                                          Parameters& parameters) {
   ExchangeConfig exchange;
-  exchange.kind = config.comm.exchange == "int8" ? ExchangeKind::int8 : ExchangeKind::fp32;
+  exchange.kind = config.comm.exchange == "int8"    ? ExchangeKind::int8
+                  : config.comm.exchange == "exact" ? ExchangeKind::exact
+                                                    : ExchangeKind::fp32;
   exchange.overlap = config.comm.overlap;
   exchange.bucket_bytes = size_t(config.comm.bucket_mb * (1 << 20));
   const uint64_t seed = uint64_t(config.seed);
   if (!over_nccl(config, transport, backend))
-    return make_exchange(exchange, transport.duplicate(), parameters.gradients(), parameters.slices(), seed);
+    return make_exchange(exchange, transport.duplicate(), parameters.exchanged_on_host(), parameters.slices(), seed);
   std::unique_ptr<SideStream> stream = backend.make_side_stream();
   auto collectives = make_nccl_collectives(transport, stream->handle(), config.comm.timeout_seconds,
                                            [&backend] { backend.forget_programs(); });
-  const Tensor gradient = parameters.gradient_tensor();
-  return make_device_exchange(exchange, std::move(stream), std::move(collectives),
-                              {gradient.f32(), size_t(gradient.elements())}, parameters.slices(), seed);
+  return make_device_exchange(exchange, std::move(stream), std::move(collectives), parameters.exchanged(),
+                              parameters.slices(), seed);
 }
 
 }  // namespace octet

@@ -31,7 +31,18 @@ std::unique_ptr<Backend> make_backend(const Config& config, const Policy& policy
 int64_t batch_of_rank(const Config& config, int64_t ranks) {
   REQUIRE_USAGE(config.data.batch % ranks == 0, "choose a data.batch that the number of ranks divides", config.file,
                 ": data.batch ", config.data.batch, " cannot be divided evenly among ", ranks, " ranks");
-  return config.data.batch / ranks;
+  const int64_t batch = config.data.batch / ranks, group = config.train.norm_group;
+  if (group == 0 || batch % group == 0) return batch;
+  std::string groups, counts;
+  for (int64_t n = 1; n <= batch; ++n)
+    if (batch % n == 0) groups += say(groups.empty() ? "" : ", ", n);
+  for (int64_t n = 1; n <= config.data.batch / group; ++n)
+    if (config.data.batch % (n * group) == 0) counts += say(counts.empty() ? "" : ", ", n);
+  throw UsageError(__FILE__, __LINE__,
+                   say(config.file, ": a rank's batch of ", batch, " images (data.batch ", config.data.batch, " on ", ranks,
+                       " ranks) is no multiple of train.norm_group ", group),
+                   say("with ", ranks, " ranks set train.norm_group to one of ", groups,
+                       counts.empty() ? std::string() : say("; groups of ", group, " fit on ", counts, " ranks")));
 }
 
 }  // namespace octet

@@ -15,6 +15,7 @@ void visit_fields(Fields& result, const Visit& visit) {
   visit("epochs", result.epochs);
   visit("steps", result.steps);
   visit("ranks", result.ranks);
+  visit("rank_history", result.rank_history);
   visit("images", result.images);
   visit("images_per_epoch", result.images_per_epoch);
   visit("backend", result.backend);

@@ -13,6 +13,7 @@ struct Result {
   Scalars metrics;  // on the test set; the first one is used to compare runs
   int64_t epochs = 0, steps = 0;
   int64_t ranks = 1;
+  std::string rank_history;  // "1 from step 0, 4 from step 500": the run was resumed on 4 ranks
   int64_t images = 0;  // images of all steps, over all ranks
   int64_t images_per_epoch = 0;
   std::string backend, isa, policy;

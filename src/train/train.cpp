@@ -94,6 +94,8 @@ class TrainingRun {
                       " has more steps than the configured ", total_steps_);
         if (metadata.contains("commit")) commits_ = metadata.at("commit");
         if (!commits_.ends_with(commit)) commits_ += std::string(", then ") + commit;
+        rank_history_ = metadata.contains("ranks") ? metadata.at("ranks") : "";
+        continue_on_ranks(found.step);
         trainer_.state().load(*found.file, found.path, false);
         done_ = found.step;
         spdlog::info("resumed {} at step {} of {}, on {} rank(s)", found.path, done_, total_steps_, transport_.size());
@@ -107,6 +109,7 @@ class TrainingRun {
       spdlog::info("{} is finished: its result is in {}/result.json", path, path);
       return;
     }
+    if (rank_history_.empty()) rank_history_ = fmt::format("{} from step {}", transport_.size(), done_);
     directory_->begin(config_);
     metrics_ = std::make_unique<MetricsWriter>(path, done_ > 0 ? done_ : -1);
     // The evaluation after the last step is repeated even if it is recorded, since the result needs its figures.
@@ -121,6 +124,23 @@ class TrainingRun {
                  trainer_.backend().isa(), note.empty() ? "" : " (" + note + ")",
                  double(trainer_.training_step().plan().arena_bytes()) / 1e6,
                  trainer_.training_step().parameters().count(), path);
+  }
+
+  // Adds the present number of ranks to the history of a resumed run, if it is another one.
+  void continue_on_ranks(int64_t step) {
+    const int before = last_ranks(rank_history_), now = transport_.size();
+    if (rank_history_.empty() || before == now) return;
+    rank_history_ += fmt::format(", {} from step {}", now, step);
+    if (config_.comm.exchange != "exact")
+      spdlog::warn(
+          "the run goes on with {} ranks after {}: its weights will be others than those of an unchanged run; "
+          "comm.exchange: exact would keep them",
+          now, before);
+  }
+  // The number of ranks at the end of a history such as "1 from step 0, 4 from step 500"; 0 if it is empty.
+  static int last_ranks(const std::string& history) {
+    const size_t comma = history.rfind(", ");
+    return std::atoi(history.c_str() + (comma == std::string::npos ? 0 : comma + 2));
   }
 
   bool ends_epoch() const { return done_ % steps_per_epoch_ == 0 || done_ == total_steps_; }
@@ -172,6 +192,8 @@ class TrainingRun {
                                      {"images_per_second", double(config_.data.batch) / seconds},
                                      {"data_wait_share", data_share},
                                      {"exchange_hidden_share", trainer_.hidden_share()}});
+      if (trainer_.training_step().ranges())
+        scalars.push_back({"saturated_activations", report.saturated_activations});
       metrics_->write(done_, "train", scalars);
     }
     if (report.clips_updated) write_clips();
@@ -233,7 +255,11 @@ class TrainingRun {
       const std::vector<NamedTensor> tensors = trainer_.state().save(storage, false);
       std::string reason;
       saved = store_->save(done_, tensors,
-                           {{"config", to_yaml(config_)}, {"commit", commits_}, {"data", data_fingerprint()}}, reason);
+                           {{"config", to_yaml(config_)},
+                            {"commit", commits_},
+                            {"data", data_fingerprint()},
+                            {"ranks", rank_history_}},
+                           reason);
       if (saved == 0) spdlog::warn("no checkpoint at step {}: {}; the last good checkpoint is kept", done_, reason);
     }
     transport_.broadcast(std::as_writable_bytes(std::span(&saved, 1)), 0);
@@ -273,6 +299,7 @@ class TrainingRun {
     result.epochs = config_.train.epochs;
     result.steps = done_;
     result.ranks = transport_.size();
+    result.rank_history = rank_history_;
     result.images = done_ * config_.data.batch;
     result.images_per_epoch = steps_per_epoch_ * config_.data.batch;
     result.backend = trainer_.backend().name();
@@ -305,6 +332,7 @@ class TrainingRun {
   bool finished_ = false;          // the run was complete when this process started
   bool owes_test_ = false;         // the run was stopped after the last step of an epoch and before its evaluation
   bool test_is_recorded_ = false;  // metrics.jsonl already holds that evaluation
+  std::string rank_history_;       // "1 from step 0, 4 from step 500"
   std::string commits_ = commit;   // commits of the builds that trained the run
   int64_t epoch_steps_ = 0, epoch_counted_ = 0;
   Scalars epoch_sums_;

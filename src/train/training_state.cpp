@@ -81,9 +81,11 @@ void TrainingState::load(const SafetensorsFile& file, const std::string& path, b
   for (Param& param : parameters_.all()) from_oihw(read(param.name, torch_shape(param)), param.master);
   for (Statistic& statistic : parameters_.statistics()) {
     if (weights_only && statistic.training_only) continue;
+    if (weights_only && statistic.range && !file.contains(statistic.name)) continue;  // the first step measures it
     const auto values = read(statistic.name, {statistic.tensor.shape.c});
     backend_.to_device(statistic.tensor.data, values.data(), statistic.tensor.bytes());
   }
+  if (ranges_) ranges_->read();
   if (weights_only) return;
   for (Param& param : parameters_.all()) from_oihw(read("momentum." + param.name, torch_shape(param)), param.velocity);
   if (!clips_) return;
@@ -103,6 +105,7 @@ void TrainingState::broadcast(Transport& transport) {
   };
   for (Param& param : parameters_.all()) send(param.master), send(param.velocity);
   for (Statistic& statistic : parameters_.statistics()) send(statistic.tensor);
+  if (ranges_) ranges_->read();
   if (!clips_) return;
   ClipCoordinator::State state = clips_->state();
   transport.broadcast(std::as_writable_bytes(std::span(state.choices)), 0);

@@ -13,7 +13,7 @@ namespace octet {
 class TrainingState {
  public:
   explicit TrainingState(TrainingStep& step)
-      : parameters_(step.parameters()), backend_(step.backend()), clips_(step.clips()) {}
+      : parameters_(step.parameters()), backend_(step.backend()), clips_(step.clips()), ranges_(step.ranges()) {}
 
   // Returns the tensors that a resumed run needs: weights as OIHW, `momentum.<name>` and `clips`. weights_only: only
   // what evaluation needs. The spans are valid as long as `storage`.
@@ -34,6 +34,7 @@ class TrainingState {
   Parameters& parameters_;
   Backend& backend_;
   ClipCoordinator* clips_;
+  ActivationRanges* ranges_;
 };
 
 }  // namespace octet

@@ -36,7 +36,7 @@ TrainingStep::TrainingStep(const Config& config, Transport& transport, std::uniq
       watchdog_(options.watchdog),
       policy_(std::move(policy)),
       backend_(std::move(backend)),
-      parameters_(std::make_unique<Parameters>(*policy_, *backend_)) {
+      parameters_(std::make_unique<Parameters>(*policy_, *backend_, config.comm.exchange == "exact")) {
   const PolicyTraits& traits = policy_->traits();
   REQUIRE_USAGE(!traits.on_host || backend_->host_memory(),
                 "set backend.device to cpu, or policy.name to unified_int8 or fp32", "policy ", traits.name,
@@ -46,10 +46,16 @@ TrainingStep::TrainingStep(const Config& config, Transport& transport, std::uniq
     clip_transport_ = transport.duplicate();
     clips_ = std::make_unique<ClipCoordinator>(config.policy, *clip_transport_, *backend_);
   }
+  REQUIRE_USAGE(!parameters_->exact_sums() || !options.training || traits.holds_ranges,
+                "set policy.name: unified_int8 with policy.activation_range: held, or comm.exchange: fp32",
+                "comm.exchange: exact needs values that do not depend on the number of ranks; policy ", traits.name,
+                " takes ranges or norms from the batch of one rank");
+  if (traits.holds_ranges) ranges_ = std::make_unique<ActivationRanges>(transport, *backend_);
   const auto make_plan = [&](bool training) {
     PlanOptions plan = options.plan;
     plan.training = training;
-    return std::make_unique<Plan>(network(*policy_), *parameters_, *policy_, *backend_, clips_.get(), options.batch,
+    plan.norm_group = config.train.norm_group;
+    return std::make_unique<Plan>(network(*policy_), *parameters_, *policy_, *backend_, held(), options.batch,
                                   plan);
   };
   if (options.training) plan_ = make_plan(true);
@@ -58,6 +64,7 @@ TrainingStep::TrainingStep(const Config& config, Transport& transport, std::uniq
   if (plan_) plans.insert(plans.begin(), plan_.get());
   arena_ = bind_plans(*backend_, *parameters_, plans);
   parameters_->initialize(uint64_t(config.seed));
+  if (ranges_) ranges_->bind(parameters_->ranges());
   if (options.training) exchange_ = make_gradient_exchange(config, transport, *backend_, *parameters_);
 }
 
@@ -79,6 +86,7 @@ StepReport TrainingStep::run(const StepInput& input, const std::function<void()>
   StepReport report = agree(step, input);
   if (report.skipped) {  // its observations are not valid
     if (clips_) clips_->postpone();
+    if (ranges_) ranges_->postpone();
     return report;
   }
   // On a due step rank 0 decides clips and learning-rate scales for all.
@@ -106,14 +114,14 @@ void TrainingStep::run(Program program, const Step& step, const StepInput& input
   // Calls cannot be recorded in three cases: each phase is timed, an exchange of host gradients waits for peers, or an
   // unknown clip must be decided within the step.
   const bool exchanges = program == Program::gradients || program == Program::observed_gradients;
-  const bool measures = exchanges && clips_ && !clips_->settled();
+  const bool measures = exchanges && ((clips_ && !clips_->settled()) || (ranges_ && !ranges_->settled()));
   if (timing_ || measures || (exchanges && exchange_->reads_gradients())) return work();
   backend_->run(int(program), {step.index, float(input.learning_rate), uint64_t(step.first_sample)}, work);
 }
 
 Step TrainingStep::begin(Plan& plan, const StepInput& input, bool training) {
   Step step{.backend = *backend_, .memory = plan.memory()};
-  step.clips = clips_.get();
+  step.held = held();
   step.times = timing_ ? &times_ : nullptr;
   step.index = uint32_t(input.index);
   step.training = training;
@@ -122,6 +130,8 @@ Step TrainingStep::begin(Plan& plan, const StepInput& input, bool training) {
   step.gradient_scale = policy_->traits().loss_scale / float(config_.data.batch);
   plan.load(step, input.images, input.targets, input.sent);
   if (training && clips_) clips_->begin(input.index);
+  if (training && ranges_) ranges_->begin();
+  if (training && parameters_->exact_sums()) parameters_->begin_sums();
   if (training) parameters_->choose_clips();
   return step;
 }
@@ -136,6 +146,7 @@ void TrainingStep::finish_exchange(int64_t index) {
   Timed timed(timing_ ? &times_ : nullptr, Phase::exchange);
   exchange_->finish();
   if (exchange_->reads_gradients()) parameters_->store_gradients();
+  if (parameters_->exact_sums()) parameters_->read_sums();
 }
 
 // Sums figures, saturation counts and the flags "stop" and "not finite" over the ranks in one small message, so that
@@ -144,24 +155,31 @@ StepReport TrainingStep::agree(const Step& step, const StepInput& input) {
   Timed timed(step.times, Phase::exchange);
   exchange_->wait();
   const auto [metrics, finite_gradients] = plan_->outcome(true);
-  const bool finite = std::isfinite(metrics.front().sum) && finite_gradients;
+  const bool fit = !parameters_->exact_sums() || parameters_->sums_fit();
+  const bool finite = std::isfinite(metrics.front().sum) && finite_gradients && fit;
   std::vector<double> sums = {finite ? 0.0 : 1.0, input.stop ? 1.0 : 0.0};
   for (const Metric& metric : metrics) {
     sums.push_back(std::isfinite(metric.sum) ? metric.sum : 0);
     sums.push_back(metric.count);
   }
-  const size_t saturations = sums.size();
-  sums.resize(saturations + (clips_ ? size_t(2 * clips_->layers()) : 0));
-  if (clips_) clips_->counts(std::span(sums).subspan(saturations));
+  const size_t of_figures = sums.size(), of_clips = clips_ ? size_t(2 * clips_->layers()) : 0;
+  sums.resize(of_figures + of_clips + (ranges_ ? size_t(2 * ranges_->layers()) : 0));
+  const std::span<double> saturations = std::span(sums).subspan(of_figures);
+  if (clips_) clips_->counts(saturations.first(of_clips));
+  if (ranges_) ranges_->counts(saturations.subspan(of_clips));
   transport_.all_reduce_sum(std::span(sums));
   average_moments();
-  if (clips_) clips_->judge(std::span(sums).subspan(saturations));
+  if (clips_) clips_->judge(saturations.first(of_clips));
 
   StepReport report;
   const bool nonfinite = sums[0] > 0;
   report.stop = sums[1] > 0;
   report.empty = sums[3] == 0;
   report.skipped = nonfinite || report.empty;
+  if (ranges_ && !report.skipped) {
+    ranges_->update(saturations.subspan(of_clips));
+    report.saturated_activations = ranges_->saturated_share();
+  }
   for (size_t i = 0; i < metrics.size(); ++i) {
     const double mean = report.empty ? 0 : sums[2 + 2 * i] / sums[3 + 2 * i];
     const bool unknown = i == 0 && report.skipped;
@@ -172,13 +190,16 @@ StepReport TrainingStep::agree(const Step& step, const StepInput& input) {
 }
 
 void TrainingStep::average_moments() {
-  if (transport_.size() == 1) return;
   const Tensor all = parameters_->all_moments();
-  std::vector<float> moments(size_t(all.elements()));
-  backend_->to_host(moments.data(), all.data, all.bytes());
-  transport_.all_reduce_sum(std::span(moments));
-  for (float& value : moments) value /= float(transport_.size());
-  backend_->to_device(all.data, moments.data(), all.bytes());
+  const int64_t groups = all.shape.w * transport_.size(), count = all.shape.c;
+  if (groups == 1) return;
+  std::vector<float> own(size_t(all.elements())), gathered(size_t(groups * count));
+  backend_->to_host(own.data(), all.data, all.bytes());
+  transport_.all_gather(std::as_bytes(std::span(own)), std::as_writable_bytes(std::span(gathered)));
+  std::vector<float> mean(gathered.begin(), gathered.begin() + count);  // added in the order of the global batch
+  for (size_t i = mean.size(); i < gathered.size(); ++i) mean[i % mean.size()] += gathered[i];
+  for (float& value : mean) value /= float(groups);
+  backend_->to_device(all.data, mean.data(), mean.size() * sizeof(float));
 }
 
 void TrainingStep::refuse_nonfinite(const Step& step, int64_t index) {

@@ -29,6 +29,7 @@ struct StepReport {      // of one step, over all ranks
   bool empty = false;    // no image of the batch could be read
   bool stop = false;     // some rank was asked to stop
   bool clips_updated = false;
+  double saturated_activations = 0;  // share of all codes beyond their range
 };
 
 class TrainingStep {
@@ -60,6 +61,7 @@ class TrainingStep {
   const Plan& plan() const { return plan_ ? *plan_ : *evaluation_; }
   const Plan& evaluation_plan() const { return *evaluation_; }
   ClipCoordinator* clips() const { return clips_.get(); }
+  ActivationRanges* ranges() const { return ranges_.get(); }
   const GradientExchange& exchange() const { return *exchange_; }
   PhaseTimes& times() { return times_; }
   void time_phases(bool on) { timing_ = on; }
@@ -73,6 +75,7 @@ class TrainingStep {
   void encode_weights(const Step&);
   void finish_exchange(int64_t index);
   StepReport agree(const Step&, const StepInput&);
+  HeldRanges held() const { return {clips_.get(), ranges_.get()}; }
   void average_moments();
   void refuse_nonfinite(const Step&, int64_t index);
   void update(const StepInput&);
@@ -85,6 +88,7 @@ class TrainingStep {
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<Transport> clip_transport_;
   std::unique_ptr<ClipCoordinator> clips_;
+  std::unique_ptr<ActivationRanges> ranges_;
   std::unique_ptr<Parameters> parameters_;
   std::unique_ptr<Plan> plan_, evaluation_;  // plan_ is null without training
   std::unique_ptr<Buffer> arena_;            // shared by both plans

@@ -86,17 +86,17 @@ void run(const CpuOptions& options, Shape shape) {
   bench.time("quantize bf16 stochastic held", 3, [&] { cpu.quantize(x, held, key, y, {}); });
   bench.time("dequantize", 5, [&] { cpu.dequantize(y, out); });
   bench.time("affine_forward bf16 -> s8", 3,
-             [&] { cpu.affine_forward(problem, x, moments, parameters, {}, nearest, key, y); });
+             [&] { cpu.affine_forward(problem, x, moments, parameters, {}, nearest, key, y, {}); });
   const Convolved coded{x, bench.tensor(DType::s8), vector(0), vector(0)};
   bench.time("affine_forward bf16 -> s8, s8 kept", 4,
-             [&] { cpu.affine_forward(problem, coded, moments, parameters, {}, nearest, key, y); });
+             [&] { cpu.affine_forward(problem, coded, moments, parameters, {}, nearest, key, y, {}); });
   bench.time("affine_forward bf16, residual s8 -> s8 (held)", 4, [&] {
     Encoding encoding = held;
     encoding.rounding = Rounding::nearest;
-    cpu.affine_forward(problem, x, moments, parameters, residual, encoding, key, y);
+    cpu.affine_forward(problem, x, moments, parameters, residual, encoding, key, y, {});
   });
   bench.time("affine_forward bf16, residual s8 -> s8 (absmax)", 7,
-             [&] { cpu.affine_forward(problem, x, moments, parameters, residual, nearest, key, y); });
+             [&] { cpu.affine_forward(problem, x, moments, parameters, residual, nearest, key, y, {}); });
   bench.time("affine_backward bf16, bf16 -> s8", 9, [&] {
     cpu.affine_backward(problem, x, moments, parameters, {}, dy, d_gamma, d_beta, {}, held, key, error,
                         {nullptr, &saturated});

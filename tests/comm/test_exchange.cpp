@@ -102,6 +102,25 @@ TEST(Exchange, Fp32SumsWithTheSameBitsOnAllRanks) {
   });
 }
 
+TEST(Exchange, ExactAddsIntegers) {
+  on_ranks([](Transport& transport) {
+    const auto slices = resnet20();
+    std::vector<int64_t> sums(floats_of(slices));
+    const auto value = [](int rank, size_t i) { return int64_t(philox(i, 1, uint32_t(rank), 5).word[0]) << 20; };
+    for (size_t i = 0; i < sums.size(); ++i) sums[i] = value(transport.rank(), i);
+    const auto exchange = make_exchange({.kind = ExchangeKind::exact, .bucket_bytes = 100000}, transport.duplicate(),
+                                        sums, slices, 1);
+    run(*exchange, slices.size(), 0);
+    for (size_t i = 0; i < sums.size(); ++i) {
+      int64_t truth = 0;
+      for (int rank = 0; rank < transport.size(); ++rank) truth += value(rank, i);
+      ASSERT_EQ(sums[i], truth) << i;
+    }
+    std::vector<float> floats(sums.size());
+    EXPECT_THROW(make_exchange({.kind = ExchangeKind::exact}, transport.duplicate(), floats, slices, 1), Error);
+  });
+}
+
 TEST(Exchange, Int8StaysWithinTheScales) {
   on_ranks([](Transport& transport) {
     const double ranks = transport.size();
@@ -308,6 +327,7 @@ class FailingTransport final : public Transport {
   std::unique_ptr<Transport> duplicate() override { return inner_->duplicate(); }
   void all_reduce_sum(std::span<float> values) override { inner_->all_reduce_sum(values); }
   void all_reduce_sum(std::span<double> values) override { inner_->all_reduce_sum(values); }
+  void all_reduce_sum(std::span<int64_t> values) override { inner_->all_reduce_sum(values); }
   void all_reduce_max(std::span<float> values) override { inner_->all_reduce_max(values); }
   void reduce_sum(std::span<int64_t> values, int root) override { inner_->reduce_sum(values, root); }
   void broadcast(std::span<std::byte> bytes, int root) override { inner_->broadcast(bytes, root); }

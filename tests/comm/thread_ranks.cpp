@@ -44,6 +44,7 @@ class ThreadTransport final : public Transport {
 
   void all_reduce_sum(std::span<float> values) override { all_reduce(values, std::plus<>()); }
   void all_reduce_sum(std::span<double> values) override { all_reduce(values, std::plus<>()); }
+  void all_reduce_sum(std::span<int64_t> values) override { all_reduce(values, std::plus<>()); }
   void all_reduce_max(std::span<float> values) override {
     all_reduce(values, [](float a, float b) { return std::max(a, b); });
   }

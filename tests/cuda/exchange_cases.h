@@ -77,7 +77,7 @@ inline void expect_the_hosts_sums(const ExchangeConfig& config, Transport& trans
   std::unique_ptr<SideStream> stream = backend->make_side_stream();
   auto collectives = make(transport, *backend, *stream);
   const auto device = make_device_exchange(config, std::move(stream), std::move(collectives),
-                                           {static_cast<float*>(gradient->data()), count}, slices, 7);
+                                           std::span(static_cast<float*>(gradient->data()), count), slices, 7);
   for (uint32_t step = 0; step < 4; ++step) {
     std::ranges::copy(odd_gradient(transport.rank(), step, count), on_host.begin());
     backend->to_device(gradient->data(), on_host.data(), count * sizeof(float));

@@ -14,6 +14,9 @@ class CopyingCollectives final : public DeviceCollectives {
   void all_reduce_sum(std::span<float> values) override {
     on_copy(values, [&](std::span<float> copy) { transport_->all_reduce_sum(copy); });
   }
+  void all_reduce_sum(std::span<int64_t> values) override {
+    on_copy(values, [&](std::span<int64_t> copy) { transport_->all_reduce_sum(copy); });
+  }
   void all_reduce_max(std::span<float> values) override {
     on_copy(values, [&](std::span<float> copy) { transport_->all_reduce_max(copy); });
   }

@@ -17,21 +17,29 @@ Encoding codes(Rounding rounding, Range range, const float* held = nullptr, int 
   return {DType::s8, qmax, rounding, range, held};
 }
 
+bool measures(const Encoding& encoding) { return encoding.quantized() && encoding.rounding == Rounding::nearest; }
+
 struct Observed {
-  Tensor histogram, saturated;
+  Tensor histogram, saturated, largest;
   explicit Observed(Place& place)
-      : histogram(place.zeros({1, 1, 1, histogram_bins})), saturated(place.zeros({1, 1, 1, 2})) {}
-  Probe probe(bool with_histogram, int sample = 1) const {
-    return {with_histogram ? histogram.as<uint32_t>() : nullptr, saturated.as<uint64_t>(), sample};
+      : histogram(place.zeros({1, 1, 1, histogram_bins})),
+        saturated(place.zeros({1, 1, 1, 2})),
+        largest(place.zeros({1, 1, 1, 1})) {}
+  Probe probe(bool with_histogram, int sample = 1, bool with_largest = false) const {
+    return {with_histogram ? histogram.as<uint32_t>() : nullptr, saturated.as<uint64_t>(), sample,
+            with_largest ? largest.f32() : nullptr};
   }
-  void keep(Place& place) const { place.keep("histogram", histogram), place.keep("saturated", saturated); }
+  void keep(Place& place) const {
+    place.keep("histogram", histogram), place.keep("saturated", saturated), place.keep("largest", largest);
+  }
 };
 
 TEST(CudaPasses, Quantize) {
   const float held = 0.3f;
   const std::vector<Encoding> encodings = {
       codes(Rounding::nearest, Range::absmax), codes(Rounding::stochastic, Range::absmax),
-      codes(Rounding::stochastic, Range::held, &held), codes(Rounding::nearest, Range::absmax, nullptr, 7), Encoding{}};
+      codes(Rounding::stochastic, Range::held, &held), codes(Rounding::nearest, Range::held, &held),
+      codes(Rounding::nearest, Range::absmax, nullptr, 7), Encoding{}};
 
   for (const Shape shape : shapes())
     for (const DType type : {DType::f32, DType::bf16}) {
@@ -42,7 +50,7 @@ TEST(CudaPasses, Quantize) {
             const QTensor to = place.zeros_for(encoding, shape);
             const Observed observed(place);
             place.backend.quantize(place.copy(from.view()), place.copy(encoding), {9, 8, 7, first}, to,
-                                   observed.probe(first == 0));
+                                   observed.probe(first == 0, 1, measures(encoding)));
             place.keep("codes", to);
             observed.keep(place);
           });
@@ -107,7 +115,8 @@ TEST(CudaPasses, AffineForward) {
         for (const Other other : others)
           for (const Encoding& encoding :
                {codes(Rounding::nearest, Range::absmax), codes(Rounding::stochastic, Range::held, &held),
-                Encoding{.dtype = DType::u8, .qmax = 255}, Encoding{}}) {
+                codes(Rounding::nearest, Range::held, &held), Encoding{.dtype = DType::u8, .qmax = 255},
+                Encoding{DType::u8, 255, Rounding::nearest, Range::held, &held}, Encoding{}}) {
             AffineProblem problem{shape};
             problem.activation = activation;
             problem.normalize = encoding.rounding == Rounding::nearest;
@@ -118,9 +127,12 @@ TEST(CudaPasses, AffineForward) {
                           AffineParameters parameters = norm.parameters(place);
                           if (!problem.normalize) parameters.gamma = nullptr;
                           const Convolved input = place.copy(x);
+                          const Observed observed(place);
+                          const Probe probe = measures(encoding) ? observed.probe(false, 1, true) : Probe{};
                           place.backend.affine_forward(problem, input, place.copy(norm.moments, shape.c), parameters,
                                                        other == Other::none ? QTensor{} : place.copy(residual.view()),
-                                                       place.copy(encoding), {1, 2, 3, 40}, y);
+                                                       place.copy(encoding), {1, 2, 3, 40}, y, probe);
+                          observed.keep(place);
                           place.keep("y", y), place.keep("codes", input.codes);
                           place.keep("units", Tensor{input.scale, {1, 1, 2, shape.c}});
                         });

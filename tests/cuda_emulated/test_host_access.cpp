@@ -30,7 +30,7 @@ TEST(CudaMemory, IsKnownToBeTooSmallBeforeTheFirstStep) {
                                      {"backend.device=cuda", "model.name=resnet50"});
   const auto transport = make_self_transport();
   try {
-    Trainer(config, *transport);
+    const Trainer trainer(config, *transport);
     ADD_FAILURE() << "a plan of several GB fits into 1 GiB";
   } catch (const UsageError& error) {
     EXPECT_NE(std::string(error.what()).find("GB too little"), std::string::npos) << error.what();

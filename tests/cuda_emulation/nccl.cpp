@@ -81,6 +81,25 @@ struct Message {
 };
 thread_local std::vector<Message> group;
 
+
+template <class Number>
+ncclResult_t all_reduce(const void* from, void* to, size_t count, ncclRedOp_t operation, ncclComm_t communicator,
+                        cudaStream_t stream) {
+  return communicator->accept(stream, [=] {
+    communicator->show(
+        count * sizeof(Number), slot_bytes,
+        [&](char* slot, size_t at, size_t bytes) { std::memcpy(slot, static_cast<const char*>(from) + at, bytes); },
+        [&](size_t at, size_t bytes) {
+          Number* const sums = static_cast<Number*>(to) + at / sizeof(Number);
+          std::memcpy(sums, communicator->meeting->slots[0], bytes);
+          for (int rank = 1; rank < communicator->ranks; ++rank) {
+            const Number* const other = reinterpret_cast<const Number*>(communicator->meeting->slots[rank]);
+            for (size_t i = 0; i < bytes / sizeof(Number); ++i)
+              sums[i] = operation == ncclSum ? sums[i] + other[i] : std::max(sums[i], other[i]);
+          }
+        });
+  });
+}
 }  // namespace
 
 ncclResult_t ncclGetVersion(int* version) { return *version = NCCL_VERSION_CODE, ncclSuccess; }
@@ -128,21 +147,10 @@ const char* ncclGetLastError(ncclComm_t) { return ""; }
 
 ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t operation,
                            ncclComm_t communicator, cudaStream_t stream) {
-  if (type != ncclFloat32 || (operation != ncclSum && operation != ncclMax)) return ncclInvalidArgument;
-  return communicator->accept(stream, [=] {
-    communicator->show(
-        count * sizeof(float), slot_bytes,
-        [&](char* slot, size_t at, size_t bytes) { std::memcpy(slot, static_cast<const char*>(from) + at, bytes); },
-        [&](size_t at, size_t bytes) {
-          float* const sums = static_cast<float*>(to) + at / sizeof(float);
-          std::memcpy(sums, communicator->meeting->slots[0], bytes);
-          for (int rank = 1; rank < communicator->ranks; ++rank) {
-            const float* const other = reinterpret_cast<const float*>(communicator->meeting->slots[rank]);
-            for (size_t i = 0; i < bytes / sizeof(float); ++i)
-              sums[i] = operation == ncclSum ? sums[i] + other[i] : std::max(sums[i], other[i]);
-          }
-        });
-  });
+  if (operation != ncclSum && operation != ncclMax) return ncclInvalidArgument;
+  if (type == ncclInt64) return all_reduce<int64_t>(from, to, count, operation, communicator, stream);
+  return type == ncclFloat32 ? all_reduce<float>(from, to, count, operation, communicator, stream)
+                             : ncclInvalidArgument;
 }
 
 ncclResult_t ncclAllGather(const void* from, void* to, size_t count, ncclDataType_t type, ncclComm_t communicator,

@@ -104,7 +104,7 @@ TEST(Races, BlocksAreNeverOrdered) {
 TEST(Races, OfCopiesThatAreNotWaitedFor) {
   const auto copied = [&](bool barrier) {
     return races_of(1, [&, barrier] {
-      other[threadIdx.x] = to[(threadIdx.x + 1) % threads * 16];
+      other[threadIdx.x] = static_cast<unsigned char>(to[(threadIdx.x + 1) % threads * 16]);
       if (barrier) __syncthreads();
       copy_async(to + threadIdx.x * 16, from + threadIdx.x * 16, true);
       commit_copies();

@@ -301,6 +301,7 @@ TEST(Plan, EveryPolicySwitchRuns) {
   const std::function<void(Config&)> changes[] = {
       [](Config& c) { c.policy.clip.enabled = false; },
       [](Config& c) { c.policy.clip.enabled = c.policy.lr_scale.enabled = false; },
+      [](Config& c) { c.policy.activation_range = "batch"; },
       [](Config& c) { c.policy.quantize_first = true; },
       [](Config& c) { c.policy.quantize_last = true; },
       [](Config& c) { c.policy.bits.weight = 2; },
@@ -326,8 +327,8 @@ TEST(Plan, Int8GradientsPointWhereRealOnesDo) {
     Harness b(codes, make_reference_backend(), 8, 16, {.storage = storage});
     b.train(0);
     double dot = 0, aa = 0, bb = 0;
-    const std::span<const float> real_gradients = a.step->parameters().gradients();
-    const std::span<const float> coded = b.step->parameters().gradients();
+    const std::span<const float> real_gradients = std::get<std::span<float>>(a.step->parameters().exchanged());
+    const std::span<const float> coded = std::get<std::span<float>>(b.step->parameters().exchanged());
     for (size_t i = 0; i < coded.size(); ++i) {
       const double x = real_gradients[i], y = coded[i];
       dot += x * y;
@@ -386,8 +387,82 @@ TEST(Plan, EvaluationNeedsAQuarterOfTheMemoryAndGivesTheSameLoss) {
   EXPECT_EQ(own.evaluate(), first);
 }
 
+// A group of the whole batch is the batch; smaller groups have other statistics, with the same bits on every backend.
+TEST(Plan, NormGroupsDivideTheBatch) {
+  const auto weights = [](int64_t group, std::unique_ptr<Backend> backend, const char* exchange = "int8",
+                          const char* storage = "bf16") {
+    Config config = int8_config();
+    config.train.norm_group = group;
+    config.comm.exchange = exchange;
+    Harness h(config, std::move(backend), 4, 16, {.storage = storage == std::string("int8") ? DType::s8 : DType::bf16});
+    for (int64_t i = 0; i < 3; ++i) h.train(i);
+    return h.weights();
+  };
+  const auto whole = weights(0, make_reference_backend());
+  EXPECT_EQ(weights(4, make_reference_backend()), whole);
+  EXPECT_NE(weights(2, make_reference_backend()), whole);
+  for (const char* storage : {"bf16", "int8"}) {
+    const auto two = weights(2, make_cpu_backend({Isa::scalar, 1}), "exact", storage);
+    EXPECT_EQ(weights(2, make_cpu_backend({best_isa(), 2}), "exact", storage), two) << storage;
+    EXPECT_NE(weights(2, make_cpu_backend({best_isa(), 2}), "fp32", storage), two) << storage;
+  }
+  EXPECT_THROW(weights(3, make_reference_backend()), Error);
+}
+
+// A gradient that fixed point cannot hold is treated like one that is not finite.
+TEST(Plan, GradientsBeyondFixedPointAreNotFinite) {
+  Config config = int8_config();
+  config.train.norm_group = 2;
+  config.comm.exchange = "exact";
+  config.train.on_nonfinite = "skip";
+  Harness h(config, make_cpu_backend({best_isa(), 2}), 4, 16, {});
+  h.train(0);
+  const auto before = h.weights();
+  for (float& weight : std::span(h.param("fc.weight").master.f32(), 640)) weight *= 1e6f;
+  for (float& pixel : h.images) pixel *= 1e6f;
+  EXPECT_TRUE(h.step->run(h.input(1)).skipped);
+  EXPECT_EQ(before.size(), h.weights().size());
+}
+
+// With held ranges an image's logits depend on that image and the weights alone.
+TEST(Plan, EvaluationDoesNotDependOnTheBatch) {
+  Config config = int8_config();
+  Harness four(config, make_cpu_backend({best_isa(), 2}), 4, 16, {});
+  for (int64_t i = 0; i < 3; ++i) four.train(i);
+  Harness one(config, make_cpu_backend({best_isa(), 1}), 1, 16, {});
+  for (size_t i = 0; i < one.params().size(); ++i)
+    std::copy_n(four.params()[i].master.f32(), four.params()[i].master.elements(), one.params()[i].master.f32());
+  const auto &from = four.step->parameters().statistics(), &to = one.step->parameters().statistics();
+  for (size_t i = 0; i < to.size(); ++i)
+    std::copy_n(from[i].tensor.f32(), from[i].tensor.elements(), to[i].tensor.f32());
+  one.step->ranges()->read();
+  double sum = 0;
+  for (int64_t image = 0; image < 4; ++image) {
+    std::copy_n(four.images.begin() + image * 16 * 16 * 3, 16 * 16 * 3, one.images.begin());
+    one.labels[0] = four.labels[size_t(image)];
+    sum += one.evaluate();
+  }
+  EXPECT_DOUBLE_EQ(sum / 4, four.evaluate());
+}
+
+// The extreme behind a residual sum is measured while the sum is encoded. Values beyond the range are counted.
+TEST(Plan, HeldRangesFollowTheActivations) {
+  Harness h(int8_config(), make_cpu_backend({best_isa(), 2}), 4, 16, {});
+  h.train(0);
+  const ActivationRanges& ranges = *h.step->ranges();
+  EXPECT_TRUE(ranges.settled());
+  EXPECT_LT(ranges.saturated_share(), 1e-4);  // the first step measures before it encodes; extremes may grow by bf16
+  const float before = ranges.range(0);
+  for (float& pixel : h.images) pixel *= 1.5f;
+  h.param("bn1.weight").master.f32()[0] *= 8;
+  h.train(1);
+  EXPECT_GT(ranges.saturated_share(), 0);
+  EXPECT_GT(ranges.range(0), before);
+}
+
 TEST(Parameters, PlansThatDifferAreRefused) {
-  const Config config = int8_config();
+  Config config = int8_config();
+  config.policy.activation_range = "batch";
   const auto policy = make_policy(config);
   const auto backend = make_reference_backend();
   Parameters parameters(*policy, *backend);
@@ -395,7 +470,7 @@ TEST(Parameters, PlansThatDifferAreRefused) {
     Graph graph(*policy);
     const Edge y = graph.conv(name, graph.input(8, 8, 3), {.out = channels});
     graph.softmax_loss({{graph.linear("fc", graph.global_pool("pool", y), {.out = 10, .gives_logits = true})}}, 0, {});
-    Plan(std::move(graph), parameters, *policy, *backend, nullptr, 1, {});
+    const Plan built(std::move(graph), parameters, *policy, *backend, {}, 1, {});
   };
   plan("first", 8);
   plan("first", 8);
@@ -404,14 +479,15 @@ TEST(Parameters, PlansThatDifferAreRefused) {
 }
 
 TEST(Parameters, TwoLayersOfOneNameAreRefused) {
-  const Config config = int8_config();
+  Config config = int8_config();
+  config.policy.activation_range = "batch";
   const auto policy = make_policy(config);
   const auto backend = make_reference_backend();
   Parameters parameters(*policy, *backend);
   Graph graph(*policy);
   const Edge y = graph.conv("same", graph.conv("same", graph.input(8, 8, 3), {.out = 8}), {.out = 8});
   graph.softmax_loss({{graph.linear("fc", graph.global_pool("pool", y), {.out = 10, .gives_logits = true})}}, 0, {});
-  EXPECT_THROW(Plan(std::move(graph), parameters, *policy, *backend, nullptr, 1, {}), Error);
+  EXPECT_THROW(Plan(std::move(graph), parameters, *policy, *backend, {}, 1, {}), Error);
 }
 
 TEST(Plan, DescribesEveryNode) {

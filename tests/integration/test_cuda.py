@@ -33,6 +33,13 @@ class Cuda(Case):
             if NCCL:
                 self.assertEqual(wanted, self.weights("cuda", comm__transport="nccl", **settings))
 
+    def test_the_exact_exchange_has_one_result(self):
+        exact = {"comm__exchange": "exact", "train__norm_group": 2}
+        wanted = self.weights("cpu", **exact)
+        self.assertEqual(wanted, self.weights("cuda", **exact))
+        for transport in ("mpi", "nccl") if NCCL else ("mpi",):
+            self.assertEqual(wanted, self.weights("cuda", ranks=2, comm__transport=transport, **exact))
+
     def test_small_buckets_between_devices_are_the_cpus(self):
         settings = {"ranks": 2, "comm__bucket_mb": 0.1}
         self.assertEqual(self.weights("cpu", **settings), self.weights("cuda", **settings))

@@ -180,7 +180,8 @@ class Studies(Case):
         self.assertIn("resnet21", self.octet("study", study, "--list", code=2).err)
 
     def test_inspect_shows_a_run_that_diverged(self):
-        self.train("diverged", train__on_nonfinite="skip", train__lr=1e6, train__steps=6, train__warmup_epochs=0)
+        self.train("diverged", train__on_nonfinite="skip", policy__activation_range="batch", train__lr=1e6, train__steps=6,
+                   train__warmup_epochs=0)
         page = self.octet("inspect", self.run_path("diverged")).out.strip()
         self.assertIn("not finite</b><span>test loss", open(page, encoding="utf-8").read())
 

@@ -46,6 +46,20 @@ NATIVE = {
                   "train__lr": 8, "train__momentum": 0, "train__decay": 0, "train__steps": 4},
 }
 
+BATCH = {"policy__activation_range": "batch"}  # the range of the rank's batch, for the trainings named before it was an option
+NATIVE = {name: settings if "policy__name" in settings else {**BATCH, **settings} for name, settings in NATIVE.items()}
+EXACT = {"ranks": 2, "backend__threads": 1, "train__norm_group": 4, "comm__exchange": "exact"}
+NATIVE |= {
+    "resnet20-held": {},
+    "resnet20-held-storage-int8": {"storage": "int8"},
+    "resnet20-held-all-layers": {"policy__quantize_first": "true", "policy__quantize_last": "true"},
+    "resnet20-groups": {"train__norm_group": 4},
+    "resnet20-exact": EXACT,
+    "mobilenet_v2-exact": {**EXACT, "model__name": "mobilenet_v2", "train__steps": 6},
+    "resnet50-64-pixels-exact": {**LARGE, **EXACT, "model__name": "resnet50", "data__image_size": 64, "train__norm_group": 2},
+    "inception_v3-small-held": {"model__name": "inception_v3", "train__steps": 3, "data__batch": 8},
+}
+
 LIBRARY = {
     "fp32": {"policy__name": "fp32"},
     "fp32-2-ranks": {"policy__name": "fp32", "comm__exchange": "fp32", "ranks": 2, "backend__threads": 1},

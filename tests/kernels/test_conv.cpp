@@ -195,7 +195,8 @@ double forward_products(const ConvProblem& p) {
   return static_cast<double>(p.weight().h * p.weight().w * p.weight().c);
 }
 double backward_products(const ConvProblem& p) {
-  return static_cast<double>(p.kernel_h * p.kernel_w * p.y.c / p.groups);
+  const int64_t channels = p.y.c / p.groups;
+  return static_cast<double>(p.kernel_h * p.kernel_w * channels);
 }
 
 TEST_P(FixedOrderConvolution, NearThePlainLoopsAndTheSameBitsEverywhere) {

@@ -4,98 +4,17 @@
 
 #include <atomic>
 #include <cmath>
-#include <functional>
 #include <new>
 
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/passes.h"
-#include "kernels/reference/reference_backend.h"
-#include "tests/kernels/cases.h"
+#include "kernels/shared/fixed_point.h"
+#include "tests/kernels/passes.h"
 
-namespace octet::test {
+namespace octet::test::passes {
 namespace {
 
-// What a pass wrote: tensors in a fixed order, and integers.
-struct Outcome {
-  std::vector<OwnedTensor> tensors;
-  std::vector<uint64_t> counts;
-};
-using Pass = std::function<Outcome(Backend&)>;
-
-void expect_equal_bits(const Outcome& one, const Outcome& other, const std::string& what) {
-  ASSERT_EQ(one.tensors.size(), other.tensors.size());
-  for (size_t i = 0; i < one.tensors.size(); ++i) {
-    const Tensor a = one.tensors[i], b = other.tensors[i];
-    EXPECT_EQ(memcmp(a.data, b.data, a.bytes()), 0) << what << ", tensor " << i;
-  }
-  EXPECT_EQ(one.counts, other.counts) << what;
-}
-
-// Codes may differ by one where a sum's last bit moved a value over a rounding boundary: at most one in a thousand, and
-// one code more, for tensors of a few elements. Real values may differ by `tolerance` times the tensor's largest one.
-void expect_close(const Outcome& one, const Outcome& reference, float tolerance, const std::string& what) {
-  ASSERT_EQ(one.tensors.size(), reference.tensors.size());
-  for (size_t t = 0; t < one.tensors.size(); ++t) {
-    const OwnedTensor &a = one.tensors[t], &b = reference.tensors[t];
-    float largest = 0;
-    for (int64_t i = 0; i < b.elements(); ++i) largest = std::max(largest, std::fabs(b[i]));
-    int64_t differ = 0;
-    for (int64_t i = 0; i < a.elements(); ++i) {
-      if (!is_real(a.view().dtype)) {
-        EXPECT_LE(std::fabs(a[i] - b[i]), tolerance == 0 ? 0 : 1) << what << ", tensor " << t << ", element " << i;
-        differ += a[i] != b[i];
-      } else {
-        ASSERT_LE(std::fabs(a[i] - b[i]), tolerance * largest) << what << ", tensor " << t << ", element " << i;
-      }
-    }
-    EXPECT_LE(differ, a.elements() / 1000 + 1) << what << ", tensor " << t;
-  }
-}
-
-// Runs the pass on every instruction set with one to three threads, and on the reference.
-void compare(const Pass& pass, float tolerance, const std::string& what) {
-  ReferenceBackend reference;
-  const Outcome expected = pass(reference);
-  Outcome first;
-  for (const Isa isa : available_isas()) {
-    for (const int threads : {1, 2, 3}) {
-      const auto backend = make_cpu_backend({isa, threads});
-      const Outcome outcome = pass(*backend);
-      const std::string where = say(what, " on ", name_of(isa), " with ", threads, " threads");
-      if (first.tensors.empty()) {
-        first = outcome;
-        expect_close(outcome, expected, tolerance, where);
-        if (tolerance == 0) {
-          EXPECT_EQ(outcome.counts, expected.counts) << where;
-        }
-      }
-      expect_equal_bits(outcome, first, where);
-    }
-  }
-}
-
-// Odd numbers of pixels; more than one chunk of 16,384 elements in some.
-std::vector<Shape> shapes() {
-  return {{1, 1, 1, 1},  {3, 37, 53, 1},  {1, 3, 5, 3},    {3, 71, 77, 3},  {2, 9, 7, 16}, {5, 27, 31, 16},
-          {3, 7, 5, 17}, {3, 25, 29, 17}, {3, 21, 23, 24}, {3, 21, 15, 48}, {1, 1, 1, 64}, {7, 13, 11, 64}};
-}
-std::string name_of(Shape s) { return say(s.n, "x", s.h, "x", s.w, "x", s.c); }
-
-Encoding codes(Rounding rounding, Range range, const float* held = nullptr, int qmax = 127) {
-  Encoding encoding{DType::s8, qmax, rounding, range, held};
-  return encoding;
-}
-OwnedQTensor room_for(const Encoding& encoding, Shape shape) {
-  return OwnedQTensor(OwnedTensor(shape, encoding.dtype));
-}
-void keep(Outcome& outcome, const OwnedQTensor& q) {
-  outcome.tensors.push_back(q.values());
-  if (q.scale() == nullptr) return;
-  OwnedTensor scale({1, 1, 1, 1});
-  *scale.f32() = *q.scale();
-  outcome.tensors.push_back(scale);
-}
 
 TEST(CpuPasses, RandomBitsAreThoseOfTheDefinition) {
   const RngKey key{0x123456789ABCDEF0u, 77, 0x80000005u, 0};
@@ -114,7 +33,8 @@ TEST(CpuPasses, Quantize) {
   const float held = 0.3f;
   const std::vector<Encoding> encodings = {
       codes(Rounding::nearest, Range::absmax), codes(Rounding::stochastic, Range::absmax),
-      codes(Rounding::stochastic, Range::held, &held), codes(Rounding::nearest, Range::absmax, nullptr, 7), Encoding{}};
+      codes(Rounding::stochastic, Range::held, &held), codes(Rounding::nearest, Range::held, &held),
+      codes(Rounding::nearest, Range::absmax, nullptr, 7), Encoding{}};
 
   for (const Shape shape : shapes()) {
     for (const DType type : {DType::f32, DType::bf16}) {
@@ -126,11 +46,13 @@ TEST(CpuPasses, Quantize) {
             const OwnedQTensor to = room_for(encoding, shape);
             std::vector<uint32_t> histogram(histogram_bins);
             uint64_t saturated = 0;
+            float largest = 0.1f;
+            const bool measures = encoding.quantized() && encoding.rounding == Rounding::nearest;
             backend.quantize(from, encoding, {9, 8, 7, first}, to,
-                             {first == 0 ? histogram.data() : nullptr, &saturated, 2});
+                             {first == 0 ? histogram.data() : nullptr, &saturated, 2, measures ? &largest : nullptr});
             keep(outcome, to);
             outcome.counts.assign(histogram.begin(), histogram.end());
-            outcome.counts.push_back(saturated);
+            outcome.counts.insert(outcome.counts.end(), {saturated, bits_of(largest)});
             return outcome;
           };
           compare(pass, 0, say("quantize ", name_of(shape), " ", octet::name_of(type)));
@@ -153,189 +75,6 @@ TEST(CpuPasses, Dequantize) {
   }
 }
 
-struct Norm {
-  OwnedMoments moments;
-  OwnedTensor gamma, beta;
-  explicit Norm(int64_t channels)
-      : moments(channels), gamma(random_real({1, 1, 1, channels}, 21)), beta(random_real({1, 1, 1, channels}, 22)) {
-    for (int64_t c = 0; c < channels; ++c) {
-      moments.mean.f32()[c] = 0.1f * random_number(23, c);
-      moments.variance.f32()[c] = 0.5f + 0.2f * random_number(24, c);
-      moments.min.f32()[c] = c % 5 == 4 ? 0.25f : -1;  // one channel in five is beyond its range, as bf16 may be
-      moments.max.f32()[c] = c % 7 == 6 ? moments.min.f32()[c] : 1;  // and one in seven is constant
-    }
-  }
-  AffineParameters parameters() const { return {gamma.f32(), beta.f32()}; }
-};
-enum class Other { none, codes, unsigned_codes, real };
-constexpr Other others[] = {Other::none, Other::codes, Other::unsigned_codes, Other::real};
-OwnedQTensor other_tensor(Other other, Shape shape, uint32_t seed, float magnitude) {
-  return other == Other::none             ? OwnedQTensor()
-         : other == Other::codes          ? random_codes(shape, seed)
-         : other == Other::unsigned_codes ? random_unsigned_codes(shape, seed)
-                                          : random_real_operand(shape, seed, magnitude);
-}
-
-TEST(CpuPasses, AffineForward) {
-  const float held = 1.7f;
-  for (const Shape shape : shapes()) {
-    const Norm norm(shape.c);
-    for (const DType type : {DType::f32, DType::bf16}) {
-      for (const Activation activation : {Activation::none, Activation::relu, Activation::relu6}) {
-        for (const Other other : others) {
-          const bool keeps = activation != Activation::relu6;
-          const OwnedQTensor residual = other_tensor(other, shape, 6, 1);
-          for (const Encoding& encoding :
-               {codes(Rounding::nearest, Range::absmax), codes(Rounding::stochastic, Range::held, &held),
-                Encoding{.dtype = DType::u8, .qmax = 255}, Encoding{}}) {
-            AffineProblem problem{shape};
-            problem.activation = activation;
-            problem.normalize = encoding.rounding == Rounding::nearest;
-            const auto pass = [&](Backend& backend) {
-              Outcome outcome;
-              const OwnedQTensor y = room_for(encoding, shape);
-              OwnedConvolved x(shape, 5, type);
-              if (keeps) x.with_codes();
-              backend.affine_forward(problem, x, norm.moments, norm.parameters(), residual, encoding, {1, 2, 3, 40}, y);
-              keep(outcome, y);
-              if (keeps) outcome.tensors.insert(outcome.tensors.end(), {x.codes, x.units});
-              return outcome;
-            };
-            compare(pass, 0,
-                    say("affine_forward ", name_of(shape), " ", octet::name_of(type), " activation ",
-                        static_cast<int>(activation), " residual ", static_cast<int>(other)));
-          }
-        }
-      }
-    }
-  }
-}
-
-// What differs among the runs of one backward pass.
-struct Backward {
-  DType x = DType::f32, dy = DType::f32;
-  Activation activation = Activation::relu;
-  Other residual = Other::none;
-  bool normalize = true, batch_statistics = true, add = false, histogram = false;
-  DType d_residual = DType::s8;  // s8: none
-  bool parameters = true;
-};
-
-void compare_backward(Shape shape, const Backward& b, const Encoding& encoding) {
-  const Norm norm(shape.c);
-  const OwnedTensor dy = random_real(shape, 6, 0.1f, b.dy);
-  OwnedConvolved x(shape, 5, b.x == DType::s8 ? DType::bf16 : b.x);
-  if (b.x == DType::s8) x.codes = random_codes(shape, 5).values(), x.units = random_units(shape.c);
-  const OwnedQTensor residual = other_tensor(b.residual, shape, 7, 8);
-  AffineProblem problem{shape};
-  problem.activation = b.activation;
-  problem.normalize = b.normalize;
-  problem.batch_statistics = b.batch_statistics;
-  const auto pass = [&](Backend& backend) {
-    Outcome outcome;
-    const OwnedQTensor error = room_for(encoding, shape);
-    const OwnedTensor d_gamma = random_real({1, 1, 1, shape.c}, 8), d_beta = random_real({1, 1, 1, shape.c}, 9);
-    OwnedTensor d_residual;
-    if (b.d_residual != DType::s8) d_residual = random_real(shape, 10, 0.1f, b.d_residual);
-    std::vector<uint32_t> histogram(histogram_bins);
-    uint64_t saturated = 0;
-    backend.affine_backward(problem, x, norm.moments, norm.parameters(), residual, dy,
-                            b.parameters && b.normalize ? Into{d_gamma, b.add} : Into{},
-                            b.parameters ? Into{d_beta, b.add} : Into{}, Into{d_residual, b.add}, encoding,
-                            {1, 2, 3, 4096}, error,
-                            {b.histogram ? histogram.data() : nullptr, &saturated, b.add ? 3 : 1});
-    keep(outcome, error);
-    outcome.tensors.push_back(d_gamma);
-    outcome.tensors.push_back(d_beta);
-    if (b.d_residual != DType::s8) outcome.tensors.push_back(d_residual);
-    outcome.counts.assign(histogram.begin(), histogram.end());
-    outcome.counts.push_back(saturated);
-    return outcome;
-  };
-  // A chunk adds at most 1,024 numbers one after another in float: relative error 1024 * 2^-24 of the sum of
-  // magnitudes, which for random signs is about sqrt(pixels) times the sum. d_gamma and d_beta therefore get 1e-4 of
-  // the largest.
-  compare(
-      pass, 1e-4f,
-      say("affine_backward ", name_of(shape), " x ", octet::name_of(b.x), " dy ", octet::name_of(b.dy), " activation ",
-          static_cast<int>(b.activation), " residual ", static_cast<int>(b.residual), " normalize ", b.normalize));
-}
-
-TEST(CpuPasses, AffineBackward) {
-  const float held = 0.1f;
-  const Encoding stochastic = codes(Rounding::stochastic, Range::held, &held);
-  for (const Shape shape : shapes()) {
-    for (const DType x : {DType::f32, DType::bf16, DType::s8}) {
-      for (const DType dy : {DType::f32, DType::bf16}) {
-        for (const Activation activation : {Activation::none, Activation::relu, Activation::relu6}) {
-          for (const Other residual : others) {
-            Backward b{x, dy, activation, residual};
-            b.d_residual = residual == Other::none ? DType::s8 : x == DType::f32 ? DType::f32 : DType::bf16;
-            b.add = dy == DType::bf16;
-            b.histogram = x != DType::f32 && residual == Other::codes;
-            compare_backward(shape, b, stochastic);
-          }
-        }
-      }
-    }
-  }
-}
-
-TEST(CpuPasses, AffineBackwardOfEveryEncodingAndNorm) {
-  for (const Shape shape : shapes()) {
-    for (const Encoding& encoding :
-         {codes(Rounding::stochastic, Range::absmax), codes(Rounding::nearest, Range::absmax),
-          codes(Rounding::stochastic, Range::absmax, nullptr, 7), Encoding{}}) {
-      for (const bool normalize : {true, false}) {
-        for (const bool parameters : {true, false}) {
-          for (const DType x : {DType::bf16, DType::s8}) {
-            Backward b{x, DType::bf16};
-            b.normalize = normalize;
-            b.batch_statistics = parameters;
-            b.parameters = parameters;
-            compare_backward(shape, b, encoding);
-          }
-        }
-      }
-    }
-  }
-}
-
-TEST(CpuPasses, BackwardWithoutAnErrorFillsTheHistogramAlone) {
-  const Shape shape{3, 21, 15, 48};
-  const Norm norm(shape.c);
-  const OwnedTensor x = random_real(shape, 5, 1, DType::bf16), dy = random_real(shape, 6, 1, DType::bf16);
-  const float held = 0;
-  const auto pass = [&](Backend& backend) {
-    const OwnedTensor d_gamma({1, 1, 1, shape.c}), d_residual(shape);
-    std::vector<uint32_t> histogram(histogram_bins);
-    uint64_t saturated = 0;
-    AffineProblem problem{shape};
-    problem.batch_statistics = false;  // so that no sum enters, and the reference's bins are the same
-    backend.affine_backward(problem, x, norm.moments, norm.parameters(), {}, dy, {d_gamma}, {}, {d_residual},
-                            codes(Rounding::stochastic, Range::held, &held), {}, {}, {histogram.data(), &saturated, 2});
-    return Outcome{{d_gamma, d_residual}, {histogram.begin(), histogram.end()}};
-  };
-  compare(pass, 0, "histogram");
-}
-
-TEST(CpuPasses, GradientMayReplaceWhatItCameFrom) {
-  const Shape shape{3, 21, 15, 48};
-  const Norm norm(shape.c);
-  const OwnedTensor x = random_real(shape, 5);
-  const OwnedQTensor residual = random_codes(shape, 7);
-  const auto pass = [&](Backend& backend) {
-    const OwnedTensor dy = random_real(shape, 6, 1, DType::bf16);
-    const OwnedQTensor error = room_for(Encoding{}, shape);
-    AffineProblem problem{shape};
-    problem.batch_statistics = false;
-    problem.activation = Activation::relu;
-    backend.affine_backward(problem, x, norm.moments, norm.parameters(), residual, dy, {}, {}, {dy}, {}, {}, error, {});
-    return Outcome{{dy, error.values()}, {}};
-  };
-  compare(pass, 0, "d_residual in dy's place");
-}
-
 TEST(CpuPasses, SgdUpdate) {
   for (const bool nesterov : {false, true}) {
     const float lr_scale = 0.7f;
@@ -347,6 +86,43 @@ TEST(CpuPasses, SgdUpdate) {
       return Outcome{{w, velocity}, {}};
     };
     compare(pass, 0, "sgd_update");
+  }
+}
+
+TEST(CpuPasses, FixedPointSumsHaveNoOrder) {
+  const Shape shape{1, 3, 71, 97};
+  const std::vector<OwnedTensor> parts = {random_real(shape, 1, 1e-4f), random_real(shape, 2, 900), random_real(shape, 3)};
+  const auto sum = [&](const std::vector<int>& order) {
+    return [&, order](Backend& backend) {
+      std::vector<int64_t> sums(size_t(shape.elements()), 7);
+      int32_t beyond = 0;
+      for (const int part : order) backend.add_fixed(parts[size_t(part)], sums.data(), part != order[0], &beyond);
+      const OwnedTensor values(shape);
+      backend.read_fixed(sums.data(), values);
+      EXPECT_EQ(beyond, 0);
+      return Outcome{{values}, {sums.begin(), sums.end()}};
+    };
+  };
+  compare(sum({0, 1, 2}), 0, "fixed point");
+  ReferenceBackend reference;
+  expect_equal_bits(sum({0, 1, 2})(reference), sum({2, 0, 1})(reference), "another order");
+  const Outcome one = sum({0})(reference);
+  for (int64_t i = 0; i < shape.elements(); ++i) ASSERT_NEAR(one.tensors[0][i], parts[0][i], 0x1p-41) << i;
+}
+
+TEST(CpuPasses, FixedPointSaysWhatDoesNotFit) {
+  for (const float bad : {fixed_limit, -fixed_limit, NAN, INFINITY}) {
+    for (Backend* const backend : {make_reference_backend().release(), make_cpu_backend({best_isa(), 2}).release()}) {
+      const std::unique_ptr<Backend> owner(backend);
+      const OwnedTensor values = random_real({1, 1, 1, 40000}, 1);
+      std::vector<int64_t> sums(40000);
+      int32_t beyond = 0;
+      backend->add_fixed(values, sums.data(), false, &beyond);
+      EXPECT_EQ(beyond, 0);
+      values.f32()[30001] = bad;
+      backend->add_fixed(values, sums.data(), true, &beyond);
+      EXPECT_EQ(beyond, 1) << bad;
+    }
   }
 }
 
@@ -459,7 +235,7 @@ TEST(CpuPasses, RefusesUnsignedCodesRoundedStochastically) {
   const auto cpu = make_cpu_backend({Isa::scalar, 1}), reference = make_reference_backend();
   for (Backend* backend : {cpu.get(), reference.get()}) {
     EXPECT_THROW(backend->quantize(real, encoding, {}, to, {}), Error);
-    EXPECT_THROW(backend->affine_forward(problem, x, norm.moments, norm.parameters(), {}, encoding, {}, to), Error);
+    EXPECT_THROW(backend->affine_forward(problem, x, norm.moments, norm.parameters(), {}, encoding, {}, to, {}), Error);
     EXPECT_THROW(backend->affine_backward(problem, x, norm.moments, norm.parameters(), {}, real, {}, {}, {}, encoding,
                                           {}, to, {}),
                  Error);
@@ -501,4 +277,4 @@ TEST(CpuPasses, RefusesWhatItCannotRun) {
 }
 
 }  // namespace
-}  // namespace octet::test
+}  // namespace octet::test::passes

@@ -111,7 +111,7 @@ TEST_F(Gradients, Affine) {
         const QTensor added = with_residual ? QTensor{residual} : QTensor{};
         const auto loss = [&] {
           if (norm.batch_statistics) measure();
-          backend->affine_forward(problem, x, given, parameters, added, {}, {}, {y});
+          backend->affine_forward(problem, x, given, parameters, added, {}, {}, {y}, {});
           Loss result = weighted_sum(y, dy);
           for (int64_t i = 0; i < y.elements() && activation != Activation::none; ++i) {
             result.branches.push_back(y[i] <= 0 ? 0 : activation == Activation::relu6 && y[i] >= 6 ? 2 : 1);

@@ -22,7 +22,7 @@ TEST(Nccl, EveryCollective) {
       std::vector<float> sum(50000, static_cast<float>(rank + 1)), max = {static_cast<float>(rank), -1.0f};
       nccl->all_reduce_sum(sum);
       nccl->all_reduce_max(max);
-      EXPECT_EQ(sum, std::vector<float>(50000, static_cast<float>(ranks * (ranks + 1) / 2)));
+      EXPECT_EQ(sum, std::vector<float>(50000, 0.5f * static_cast<float>(ranks * (ranks + 1))));
       EXPECT_EQ(max, (std::vector<float>{static_cast<float>(ranks - 1), -1}));
 
       const size_t block = 40000, all = block * static_cast<size_t>(ranks);

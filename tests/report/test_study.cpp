@@ -155,7 +155,7 @@ TEST_F(Study, TableHasMeansDropsAndFailures) {
 class StudyOfRuns : public Study {
  protected:
   fs::path tested(size_t run, const std::vector<std::pair<int, double>>& tests) {
-    const fs::path directory = root_ / plan_.runs[run].name;
+    fs::path directory = root_ / plan_.runs[run].name;
     fs::create_directories(directory);
     std::ofstream(directory / "config.yaml") << to_yaml(load_config(plan_.base, plan_.runs[run].overrides));
     std::ofstream metrics(directory / "metrics.jsonl");

@@ -121,7 +121,7 @@ TEST(Result, IsWrittenAsAWhole) {
   result.commit = commit;
   write_result(directory.path(), result);
   const auto json = nlohmann::json::parse(read_file(directory / "result.json"));
-  EXPECT_EQ(json.size(), 20u);
+  EXPECT_EQ(json.size(), 21u);
   EXPECT_EQ(json["top1"], 0.9125);
   EXPECT_EQ(json["steps"], 11700);
   EXPECT_EQ(json["isa"], "avx512_vnni");

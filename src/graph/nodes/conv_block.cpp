@@ -20,44 +20,37 @@ class ConvBlock final : public ConvNode {
             "policy ", policy_.traits().name, " with ", name_of(d.storage()), " storage");
     declare_layer(d, codes ? policy_.encoding(Role::weight) : Encoding{});
     encode_y_ = d.encoding(output_);
+    range_ = d.activation_range(name_, encode_y_);
     if (codes) encode_gradient_ = policy_.encoding(Role::grad_output);
     if (d.storage() == DType::s8 && !options_.gives_logits) {
       convolved_ = d.keep(conv_.y, DType::bf16, Need::forward);
       kept_codes_ = d.keep(conv_.y, DType::s8, Need::both);
-      kept_units_ = d.keep({1, 1, 2, conv_.y.c}, DType::f32, Need::both);
+      kept_units_ = d.keep({1, norm_groups_, 2, conv_.y.c}, DType::f32, Need::both);
     } else {
       convolved_ = d.keep(conv_.y, options_.gives_logits ? DType::f32 : d.storage(), Need::both);
     }
     grad_output_ = d.keep(conv_.y, codes ? DType::s8 : DType::f32, Need::backward);
     if (codes) gradient_scale_ = d.keep({1, 1, 1, 1}, DType::f32, Need::backward);
+    check_groups();
     if (codes && policy_.traits().needs_clips) clip_layer_ = d.clip_layer(name_, weight_index_);
   }
 
+  // A group's output of the convolution is still in a cache when the norm reads it.
   void forward(Step& step) override {
-    const QTensor y = step.value(output_);
-    const QTensor residual = has_residual() ? step.value(inputs_[1]) : QTensor{};
-    const Convolved convolved = this->convolved(step);
-    {
-      Timed timed(step.times, Phase::forward);
-      step.backend.conv_forward(conv_, step.value(inputs_[0]), weight_->operand(), convolved.real, batch_moments(step));
-    }
-    Timed timed(step.times, Phase::passes);
-    step.backend.affine_forward(affine_, convolved, norm_moments(step), parameters(), residual, encode_y_,
-                                step.key(index_, Role::activation, per_sample()), y);
+    step.encode(range_, encode_y_, conv_.y.elements(), [&](const Encoding& encoding, Probe probe) {
+      for (int64_t group = 0; group < norm_groups_; ++group) forward(step, group, encoding, probe);
+    });
   }
 
   void backward(Step& step) override {
     const QTensor grad_output = backward_affine(step);
-    {
-      Timed timed(step.times, Phase::backward_weight);
-      step.backend.conv_backward_weight(conv_, step.value(inputs_[0]), grad_output, {weight_->gradient});
-    }
+    backward_weight(step, grad_output);
     if (!needs_dx_) return;
     Timed timed(step.times, Phase::backward_data);
     step.backend.conv_backward_data(conv_, grad_output, weight_->operand(), step.into(inputs_[0]));
   }
 
-  void update_statistics(Step& step) override { update_running(step, conv_.y.pixels(), options_.momentum); }
+  void update_statistics(Step& step) override { update_running(step, affine_.shape.pixels(), options_.momentum); }
 
   // The convolution's output, or its channel means if only codes of it are kept.
   Tensor watched(const Step& step) const override {
@@ -86,12 +79,48 @@ class ConvBlock final : public ConvNode {
     if (d.training()) check_weight_gradient(conv_, d.encoding(inputs_[0]).dtype, "'" + name_ + "'");
   }
 
+  // The groups of a batch are encoded with one scale, so it must be known before the first group is.
+  void check_groups() const {
+    const auto measured = [](const Encoding& encoding) { return encoding.quantized() && encoding.range != Range::held; };
+    REQUIRE_USAGE(norm_groups_ == 1 || !(measured(encode_y_) || measured(encode_gradient_) ||
+                                         policy_.traits().rounds_block_gradient),
+                  "set policy.activation_range: held and policy.clip.enabled: true, or train.norm_group: 0",
+                  "train.norm_group needs ranges that are known before a step");
+  }
+
+  int64_t group_images() const { return affine_.shape.n; }
+  template <class Images>
+  Images of_group(const Images& images, int64_t group) const {
+    return images ? images.images(group * group_images(), group_images()) : images;
+  }
+  ConvProblem conv_of_group() const {
+    ConvProblem conv = conv_;
+    conv.x.n = conv.y.n = group_images();
+    return conv;
+  }
+  RngKey key(const Step& step, Role role, int64_t group) const {
+    return step.key(index_, role, per_sample(), group * group_images());
+  }
+
   // Evaluation writes no codes, since only backward reads them.
-  Convolved convolved(const Step& step) const {
-    const Tensor real = step.tensor(convolved_);
+  Convolved convolved(const Step& step, int64_t group) const {
+    const Tensor real = of_group(step.tensor(convolved_), group);
     if (!keeps_codes() || !step.training) return real;
-    float* const units = step.tensor(kept_units_).f32();
-    return {real, step.tensor(kept_codes_), units, units + conv_.y.c};
+    float* const units = step.tensor(kept_units_).f32() + group * 2 * conv_.y.c;
+    return {real, of_group(step.tensor(kept_codes_), group), units, units + conv_.y.c};
+  }
+
+  void forward(Step& step, int64_t group, const Encoding& encoding, Probe probe) {
+    const Convolved convolved = this->convolved(step, group);
+    {
+      Timed timed(step.times, Phase::forward);
+      step.backend.conv_forward(conv_of_group(), of_group(step.value(inputs_[0]), group), weight_->operand(), convolved.real,
+                                batch_moments(step, group));
+    }
+    Timed timed(step.times, Phase::passes);
+    const QTensor residual = has_residual() ? of_group(step.value(inputs_[1]), group) : QTensor{};
+    step.backend.affine_forward(affine_, convolved, norm_moments(step, group), parameters(), residual, encoding,
+                                key(step, Role::activation, group), of_group(step.value(output_), group), probe);
   }
 
   // Computes the gradient with respect to the convolution's output, as codes or as f32 values.
@@ -100,35 +129,57 @@ class ConvBlock final : public ConvNode {
     QTensor grad_output{step.tensor(grad_output_)};
     Encoding encoding = encode_gradient_;
     if (encoding.quantized()) grad_output.scale = step.tensor(gradient_scale_).f32();
-    const QTensor residual = masks_sum() ? step.value(inputs_[1]) : QTensor{};
-    const Tensor dy = step.gradient(output_);
-    const Convolved convolved = this->convolved(step);
-    const Moments moments = batch_moments(step);
     if (policy_.traits().rounds_block_gradient)
-      block_clip_ = policy_.round_block_gradient({dy, convolved.real, beta_->master.f32(), encode_y_.quantized()},
-                                                 step.key(index_, Role::grad_block, per_sample()));
-    const RngKey key = step.key(index_, Role::grad_output, per_sample());
+      block_clip_ = policy_.round_block_gradient(
+          {step.gradient(output_), step.tensor(convolved_), beta_->master.f32(), encode_y_.quantized()},
+          step.key(index_, Role::grad_block, per_sample()));
     Probe probe;
     if (clip_layer_ >= 0) {
-      if (encoding.range == Range::held) encoding.held = step.clips->clip(clip_layer_);
-      probe = step.clips->probe(clip_layer_, conv_.y.elements());
-      if (encoding.held && !step.clips->known(clip_layer_)) {  // measure before quantizing
-        step.backend.affine_backward(affine_, convolved, moments, parameters(), residual, dy, {}, {}, {}, encoding, key,
-                                     {}, probe);
-        step.clips->prime(clip_layer_);
+      if (encoding.range == Range::held) encoding.held = step.held.gradients->clip(clip_layer_);
+      probe = step.held.gradients->probe(clip_layer_, affine_.shape.elements(), norm_groups_);
+      if (encoding.held && !step.held.gradients->known(clip_layer_)) {  // measure before quantizing
+        for (int64_t group = 0; group < norm_groups_; ++group)
+          backward_affine(step, group, encoding, probe, {}, {}, {}, {});
+        step.held.gradients->prime(clip_layer_);
       }
     } else if (encoding.range == Range::held) {
       encoding.held = &block_clip_;
     }
-    step.backend.affine_backward(affine_, convolved, moments, parameters(), residual, dy, gamma_gradient(),
-                                 beta_gradient(), has_residual() ? step.into(inputs_[1]) : Into{}, encoding, key,
-                                 grad_output, probe);
+    const Into d_residual = has_residual() ? step.into(inputs_[1]) : Into{};
+    Into d_gamma = gamma_gradient(), d_beta = beta_gradient();
+    for (int64_t group = 0; group < norm_groups_; ++group) {
+      d_gamma.add = d_beta.add = group > 0 && !state_->exact_sums();
+      backward_affine(step, group, encoding, probe, d_gamma, d_beta, of_group(d_residual, group),
+                      of_group(grad_output, group));
+      add_gradient(gamma_, group);
+      add_gradient(beta_, group);
+    }
     return grad_output;
+  }
+
+  // A norm group's gradient is the same on any number of ranks. That of a rank's batch is not.
+  void backward_weight(Step& step, const QTensor& grad_output) const {
+    Timed timed(step.times, Phase::backward_weight);
+    const QTensor x = step.value(inputs_[0]);
+    if (!state_->exact_sums()) return step.backend.conv_backward_weight(conv_, x, grad_output, {weight_->gradient});
+    for (int64_t group = 0; group < norm_groups_; ++group) {
+      step.backend.conv_backward_weight(conv_of_group(), of_group(x, group), of_group(grad_output, group),
+                                        {weight_->gradient});
+      add_gradient(weight_, group);
+    }
+  }
+
+  void backward_affine(Step& step, int64_t group, const Encoding& encoding, Probe probe, Into d_gamma, Into d_beta,
+                       Into d_residual, QTensor grad_output) {
+    const QTensor residual = masks_sum() ? of_group(step.value(inputs_[1]), group) : QTensor{};
+    step.backend.affine_backward(affine_, convolved(step, group), batch_moments(step, group), parameters(), residual,
+                                 of_group(step.gradient(output_), group), d_gamma, d_beta, d_residual, encoding,
+                                 key(step, Role::grad_output, group), grad_output, probe);
   }
 
   Encoding encode_y_, encode_gradient_;
   Slot kept_codes_, kept_units_, gradient_scale_;
-  int clip_layer_ = -1;
+  int clip_layer_ = -1, range_ = -1;
   float block_clip_ = 0;  // if the policy rounds the block's gradient: the clip that encodes grad_output
 };
 

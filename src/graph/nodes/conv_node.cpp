@@ -39,8 +39,11 @@ void ConvNode::declare_layer(Declare& d, const Encoding& weight) {
   const Shape row{1, 1, 1, channels};
   policy_.check_layer(name_, normalizes(), conv_.y.pixels());
   needs_dx_ = d.needs_gradient(inputs_[0]);
+  norm_groups_ = d.norm_groups();
+  Shape of_group = conv_.y;
+  of_group.n /= norm_groups_;
   affine_ = {
-      .shape = conv_.y, .normalize = normalizes(), .epsilon = options_.epsilon, .activation = options_.activation};
+      .shape = of_group, .normalize = normalizes(), .epsilon = options_.epsilon, .activation = options_.activation};
 
   const bool full_precision = !policy_.quantizes(position());
   const std::string prefix = normalizes() ? options_.norm : name_;
@@ -65,14 +68,15 @@ void ConvNode::declare_layer(Declare& d, const Encoding& weight) {
     variance_index_ = state.declare_statistic({.name = prefix + ".running_var", .tensor = statistic, .initial = 1});
     moments_index_ = state.declare_moments(prefix, channels);
   } else {
-    unshared_moments_ = d.keep({1, 1, 2, channels}, DType::f32, Need::both);
+    unshared_moments_ = d.keep({1, norm_groups_, 2, channels}, DType::f32, Need::both);
   }
-  extremes_ = d.keep({1, 1, 2, channels}, DType::f32, Need::forward);
+  extremes_ = d.keep({1, norm_groups_, 2, channels}, DType::f32, Need::forward);
   d.reads_in_backward(inputs_[0]);
   if (masks_sum()) d.reads_in_backward(inputs_[1]);
 }
 
 void ConvNode::bind(Parameters& state) {
+  state_ = &state;
   weight_ = &state.param(weight_index_);
   gamma_ = gamma_index_ >= 0 ? &state.param(gamma_index_) : nullptr;
   beta_ = &state.param(beta_index_);
@@ -80,16 +84,18 @@ void ConvNode::bind(Parameters& state) {
   running_mean_ = state.statistic(mean_index_);
   running_variance_ = state.statistic(variance_index_);
   batch_moments_ = state.moments(moments_index_);
+  moments_of_group_ = state.moments_of_group();
 }
 
-Moments ConvNode::batch_moments(const Step& step) const {
-  float* extremes = step.tensor(extremes_).f32();
-  float* first = normalizes() ? batch_moments_ : step.tensor(unshared_moments_).f32();
+Moments ConvNode::batch_moments(const Step& step, int64_t group) const {
+  float* extremes = step.tensor(extremes_).f32() + group * 2 * conv_.y.c;
+  float* first = normalizes() ? batch_moments_ + group * moments_of_group_
+                              : step.tensor(unshared_moments_).f32() + group * 2 * conv_.y.c;
   return {.mean = first, .variance = first + conv_.y.c, .min = extremes, .max = extremes + conv_.y.c};
 }
 
-Moments ConvNode::norm_moments(const Step& step) const {
-  Moments moments = batch_moments(step);
+Moments ConvNode::norm_moments(const Step& step, int64_t group) const {
+  Moments moments = batch_moments(step, group);
   if (!step.training && normalizes()) {
     moments.mean = running_mean_.f32();
     moments.variance = running_variance_.f32();

@@ -31,10 +31,15 @@ class ConvNode : public Node {
   }
   Into gamma_gradient() const { return gamma_ ? Into{gamma_->gradient} : Into{}; }
   Into beta_gradient() const { return {beta_->gradient}; }
-  // The moments of this rank's batch. After backward the moments of norms are averaged over the ranks.
-  Moments batch_moments(const Step&) const;
-  // The moments that the norm uses: those of the batch in training, the running ones in evaluation.
-  Moments norm_moments(const Step&) const;
+  // With exact sums, adds the gradient that one norm group has just written.
+  void add_gradient(const Param* param, int64_t group) const {
+    if (param && param->sum) state_->add_gradient(*param, group == 0);
+  }
+  // The moments of one norm group of this rank's batch. After backward the moments of norms are averaged over groups
+  // and ranks.
+  Moments batch_moments(const Step&, int64_t group = 0) const;
+  // The moments that the norm uses: those of the group in training, the running ones in evaluation.
+  Moments norm_moments(const Step&, int64_t group = 0) const;
   // Moves the running statistics toward the batch's by the factor `momentum`. samples: the number for Bessel's
   // correction of the variance.
   void update_running(Step&, int64_t samples, float momentum) const;
@@ -42,18 +47,21 @@ class ConvNode : public Node {
 
   const Policy& policy_;
   ConvBlockOptions options_;
-  ConvProblem conv_;
-  AffineProblem affine_;
+  ConvProblem conv_;        // of the whole batch
+  AffineProblem affine_;    // of one norm group
+  int64_t norm_groups_ = 1;
   bool needs_dx_ = true;
   Slot convolved_, grad_output_;  // the convolution's output; the gradient with respect to it
   int weight_index_ = -1;
   Param *weight_ = nullptr, *gamma_ = nullptr, *beta_ = nullptr;
+  Parameters* state_ = nullptr;
 
  private:
   int gamma_index_ = -1, beta_index_ = -1, mean_index_ = -1, variance_index_ = -1, moments_index_ = -1;
   Slot extremes_, unshared_moments_;
   Tensor running_mean_, running_variance_;
   float* batch_moments_ = nullptr;
+  int64_t moments_of_group_ = 0;
 };
 
 }  // namespace octet

@@ -12,6 +12,7 @@ class GlobalPool final : public Node {
   void declare(Declare& d) override {
     encoding_ = d.encoding(output_);
     if (!encoding_.quantized()) return;
+    range_ = d.activation_range(name_, encoding_);
     mean_ = d.keep(d.shape(output_), DType::f32, Need::forward);
   }
   void forward(Step& step) override {
@@ -19,8 +20,10 @@ class GlobalPool final : public Node {
     const QTensor y = step.value(output_);
     const Tensor mean = encoding_.quantized() ? step.tensor(mean_) : y.values;
     step.backend.global_pool_forward(step.value(inputs_[0]), mean);
-    if (encoding_.quantized())
-      step.backend.quantize(mean, encoding_, step.key(index_, Role::activation, mean.shape.c), y, {});
+    if (!encoding_.quantized()) return;
+    step.encode(range_, encoding_, mean.elements(), [&](const Encoding& encoding, Probe probe) {
+      step.backend.quantize(mean, encoding, step.key(index_, Role::activation, mean.shape.c), y, probe);
+    });
   }
   void backward(Step& step) override {
     Timed timed(step.times, Phase::passes);
@@ -30,6 +33,7 @@ class GlobalPool final : public Node {
  private:
   Encoding encoding_;
   Slot mean_;
+  int range_ = -1;
 };
 
 }  // namespace

@@ -36,6 +36,8 @@ class SimulatedConvBlock final : public ConvNode {
     REQUIRE(d.storage() == DType::f32, "store f32 between its roundings", "policy ", policy_.traits().name, " with ",
             name_of(d.storage()), " storage");
     declare_layer(d, {});
+    REQUIRE_USAGE(norm_groups_ == 1, "set train.norm_group: 0, or policy.name to unified_int8 or fp32", "policy ",
+                  policy_.traits().name, " takes the statistics of a norm from all images of a rank");
     affine_.batch_statistics = !traits_.own_norm;
     rounds_operands_ = policy_.quantizes(position());
     rounds_grad_block_ =
@@ -80,7 +82,7 @@ class SimulatedConvBlock final : public ConvNode {
     if (normalizes()) round_norm(step, convolved, moments, affine);
     step.backend.affine_forward(affine_, convolved, moments, affine,
                                 has_residual() ? step.value(inputs_[1]) : QTensor{}, {},
-                                step.key(index_, Role::activation, per_sample()), step.value(output_));
+                                step.key(index_, Role::activation, per_sample()), step.value(output_), {});
   }
 
   void backward(Step& step) override {
