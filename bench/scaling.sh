@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
-# Times octet's training step on one rank, on two, and on two hosts with a slow network between them: fp32 against int8
-# exchange, with overlap and without. The hosts are two network namespaces of this machine, joined by a cable (veth) that
-# tc limits; each has its own name and its own /dev/shm, so that Open MPI must use the cable. They are gone afterwards.
-# usage: sudo bench/scaling.sh [--config FILE] [--steps N] [--rounds N] [--rates "10gbit 1gbit"] [--local] [--json FILE]
+# Times octet's training step on one rank, on two, and on two hosts with a slow network between them: the fp32, int8 and
+# exact exchanges, with overlap and without. The hosts are two network namespaces of this machine, joined by a cable
+# (veth) that tc limits; each has its own name and its own /dev/shm, so that Open MPI must use the cable. They are gone
+# afterwards.
+# usage: sudo bench/scaling.sh [--config FILE] [--steps N] [--rounds N] [--rates "10gbit 1gbit"] [--local] [--group N]
+#                              [--json FILE]
 #   --rates LIST   limits of the cable; "" leaves the hosts out   --local   also one rank of two threads, and two of one
+#   --group N      images of a norm group with the exact exchange; default 8, half of the default recipe's batch
 #   --json FILE    adds what each run measured, one object a line
 # Needs root, iproute2, util-linux, python3, Open MPI. environment: OCTET (default: build/release/octet of this checkout)
 set -euo pipefail
@@ -30,8 +33,8 @@ if [ "${1:-}" = on_host ]; then  # mpirun calls this script as it would call ssh
   on_host "$host" sh -c "$*"
 fi
 
-usage() { sed -n '2,9s/^# //p' "$self" >&2; exit 2; }
-config=$here/configs/synthetic_resnet50_unified_int8.yaml steps=5 rounds=3 rates='10gbit 1gbit' local=false json=/dev/null
+usage() { sed -n '2,13s/^# //p' "$self" >&2; exit 2; }
+config=$here/configs/synthetic_resnet50_unified_int8.yaml steps=5 rounds=3 rates='10gbit 1gbit' local=false exact_group=8 json=/dev/null
 while [ $# -gt 0 ]; do
   case $1 in
     --config) config=$(readlink -f "${2:-}") || usage; shift 2 ;;
@@ -39,6 +42,7 @@ while [ $# -gt 0 ]; do
     --rounds) rounds=${2:-}; [[ $rounds =~ ^[1-9][0-9]*$ ]] || usage; shift 2 ;;
     --rates) rates=${2-}; shift 2 || usage ;;
     --local) local=true; shift ;;
+    --group) exact_group=${2:-}; [[ $exact_group =~ ^[1-9][0-9]*$ ]] || usage; shift 2 ;;
     --json) json=$(readlink -f "${2:-}") || usage; shift 2 ;;
     *) usage ;;
   esac
@@ -93,10 +97,11 @@ limit() {
 
 # threads=N measure NETWORK EXCHANGE OVERLAP COMMAND...: what the command, which ends with octet, measures, as one line.
 measure() {
-  local name=$1 exchange=$2 overlap=$3
+  local name=$1 exchange=$2 overlap=$3 group=0
   shift 3
+  [ "$exchange" != exact ] || group=$exact_group
   "$@" bench "$config" --steps "$steps" --json --set "comm.exchange=$exchange" --set "comm.overlap=$overlap" \
-    --set backend.threads="$threads" < /dev/null | python3 -c '
+    --set backend.threads="$threads" --set train.norm_group="$group" < /dev/null | python3 -c '
 import json, sys
 network, exchange, overlap = sys.argv[1:]
 row = json.loads(sys.stdin.read().strip().splitlines()[-1])
@@ -115,11 +120,12 @@ for round in $(seq "$rounds"); do
     threads=2 measure none fp32 true "$octet"
     threads=1 measure memory fp32 true mpirun --bind-to none -n 2 "$octet"
     threads=1 measure memory int8 true mpirun --bind-to none -n 2 "$octet"
+    threads=1 measure memory exact true mpirun --bind-to none -n 2 "$octet"
   fi
   for rate in $rates; do
     [ -e "/run/netns/$first" ] || connect
     limit "$rate"
-    for exchange in fp32 int8; do
+    for exchange in fp32 int8 exact; do
       for overlap in true false; do
         threads=1 measure "$rate" "$exchange" "$overlap" on_host "$first" \
           mpirun --hostfile "$OCTET_LAB/hostfile" --mca plm rsh --mca plm_rsh_agent "$OCTET_LAB/agent" \
