@@ -120,8 +120,7 @@ void TrainingStep::run(Program program, const Step& step, const StepInput& input
 }
 
 Step TrainingStep::begin(Plan& plan, const StepInput& input, bool training) {
-  Step step{.backend = *backend_, .memory = plan.memory()};
-  step.held = held();
+  Step step{.backend = *backend_, .memory = plan.memory(), .held = held()};
   step.times = timing_ ? &times_ : nullptr;
   step.index = uint32_t(input.index);
   step.training = training;
