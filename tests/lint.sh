@@ -49,7 +49,11 @@ else
       *.cpp) git ls-files -- "$file" "${unreadable[@]/#/:!}" ;;
       *.h | *.inc) git grep -l "#include \"$file\"" -- "${sources[@]}" | head -1 ;;  # one file that includes it
     esac
-  done < "$work/changed" | sort -u > "$work/files"
+  done < "$work/changed" | sort -u > "$work/named"
+  # A file that this build leaves out, for example nccl.cpp without NCCL, cannot be compiled here.
+  while read -r file; do
+    grep -qF "$PWD/$file\"" "$work/compile_commands.json" && echo "$file"
+  done < "$work/named" > "$work/files"
 fi
 
 # check FILE: prints its findings, and writes its name to a list by result.
