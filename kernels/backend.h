@@ -38,11 +38,13 @@ struct Encoding {
 
 // What a pass reports about the values that it encodes. Each pointer may be null.
 struct Probe {
-  uint32_t* histogram = nullptr;  // (histogram_bins) counts of |x| are added, see shared/encode.h; not of affine_forward
+  // (histogram_bins) counts of |x| are added, see shared/encode.h. Not by affine_forward.
+  uint32_t* histogram = nullptr;
   uint64_t* saturated = nullptr;  // the number of elements with |x| > clip is added
   // The histogram counts about one of every `sample` blocks of the tensor, see counted() in shared/encode.h.
   int sample = 1;
-  float* largest = nullptr;  // raised to max |x|, without NaN; by affine_forward, and by quantize if it rounds to nearest
+  // Raised to max |x|, without NaN. By affine_forward, and by quantize if it rounds to nearest.
+  float* largest = nullptr;
 };
 
 struct ConvProblem {
@@ -187,6 +189,16 @@ class Backend {
   // its int32 sums in int64. Sums of f32 have a deterministic order.
   // y (f32 or bf16) = conv(x, w). The moments are optional, and are those of the values before rounding to bf16.
   virtual void conv_forward(const ConvProblem&, QTensor x, QTensor w, Tensor y, Moments) = 0;
+  // The same for groups of images that follow each other in x and y. of_group: the problem of one group. moments: those
+  // of each group.
+  virtual void conv_forward_groups(const ConvProblem& of_group, QTensor x, QTensor w, Tensor y,
+                                   std::span<const Moments> moments) {
+    const int64_t images = of_group.x.n;
+    for (size_t group = 0; group < moments.size(); ++group) {
+      const int64_t first = int64_t(group) * images;
+      conv_forward(of_group, x.images(first, images), w, y.images(first, images), moments[group]);
+    }
+  }
   // dx (f32 or bf16) (+)= transposed convolution of dy. (+)= adds if Into::add is true.
   virtual void conv_backward_data(const ConvProblem&, QTensor dy, QTensor w, Into dx) = 0;
   // dw (f32, OHWI) (+)= the sum over all pixels. x and dy are codes or real f32.
@@ -235,7 +247,8 @@ class Backend {
   // -- weight update, as in PyTorch: v = momentum * v + (g + decay * w);  w -= lr * lr_scale * v. With nesterov the
   // last factor is g + decay * w + momentum * v. lr_scale: the layer's phi(d_c), or null for 1.
   virtual void sgd_update(const SgdProblem&, Tensor w, Tensor gradient, Tensor velocity, const float* lr_scale) = 0;
-  // sums (+)= values (f32) in fixed point, see shared/fixed_point.h. *beyond = 1 if a value does not fit, else unchanged.
+  // sums (+)= values (f32) in fixed point, see shared/fixed_point.h. *beyond = 1 if a value does not fit, else
+  // unchanged.
   virtual void add_fixed(Tensor values, int64_t* sums, bool add, int32_t* beyond) = 0;
   virtual void read_fixed(const int64_t* sums, Tensor values) = 0;  // values (f32) = sums
   // *found = 1 if an element is not finite, else 0.

@@ -50,14 +50,21 @@ const GatherPlan& TableConvolution::forward_plan(const ConvProblem& p) {
 
 void TableConvolution::forward(const ConvProblem& p, QTensor x, QTensor w, Tensor y, Moments moments) {
   check(p, x, w);
-  const GatherPlan& plan = forward_plan(p);
-  gather(kernels_for(p), plan, x, w, {y, false}, moments);
+  gather(kernels_for(p), forward_plan(p), x, w, {y}, {&moments, 1});
+}
+
+bool TableConvolution::forward_groups(const ConvProblem& p, QTensor x, QTensor w, Tensor y,
+                                      std::span<const Moments> moments) {
+  check(p, x.images(0, p.x.n), w);
+  gather(kernels_for(p), forward_plan(p), x, w, {y}, moments);
+  return true;
 }
 
 void TableConvolution::backward_data(const ConvProblem& p, QTensor dy, QTensor w, Into dx) {
   check(p, dy, w);
   const GatherPlan& plan = planned(backward_plans_, key_of(p), [&] { return plan_backward_data(p, kernels_for(p)); });
-  gather(kernels_for(p), plan, dy, w, dx, {});
+  const Moments none;
+  gather(kernels_for(p), plan, dy, w, dx, {&none, 1});
 }
 
 size_t TableConvolution::scratch_bytes() const {

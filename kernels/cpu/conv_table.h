@@ -17,6 +17,7 @@ class TableConvolution final : public Convolution {
   // depthwise: kernels for the problems that are, or null.
   TableConvolution(const ContractionKernels& kernels, const ContractionKernels* depthwise, int threads);
   void forward(const ConvProblem&, QTensor x, QTensor w, Tensor y, Moments) override;
+  bool forward_groups(const ConvProblem&, QTensor x, QTensor w, Tensor y, std::span<const Moments>) override;
   void backward_data(const ConvProblem&, QTensor dy, QTensor w, Into dx) override;
   void backward_weight(const ConvProblem&, QTensor x, QTensor dy, Into dw) override;
   size_t scratch_bytes() const override;
@@ -27,8 +28,8 @@ class TableConvolution final : public Convolution {
   void check(const ConvProblem&, const QTensor& a, const QTensor& b) const;
   class GatherJob;
   class WeightJob;
-  // to (+)= the plan's gather of `from` with the weights.
-  void gather(const ContractionKernels&, const GatherPlan&, QTensor from, QTensor w, Into to, Moments);
+  // to (+)= the plan's gather of `from` with the weights, for as many groups of images as there are moments.
+  void gather(const ContractionKernels&, const GatherPlan&, QTensor from, QTensor w, Into to, std::span<const Moments>);
   void backward_weight_depthwise(const ConvProblem&, QTensor x, QTensor dy, Into dw);
   const ContractionKernels& kernels_for(const ConvProblem& p) const {
     return depthwise_ != nullptr && is_depthwise(p) ? *depthwise_ : kernels_;

@@ -56,12 +56,13 @@ void combine_moments(char* memory, const GatherPlan& plan, Moments moments) {
 
 }  // namespace
 
-// One gather of a batch. The weights are packed once for all panels; then a thread takes work items of a few images
-// each, packs their pixels and contracts them with every panel.
+// One gather of a batch, whose groups have moments of their own. The weights are packed once for all panels; then a
+// thread takes work items of a few images each, packs their pixels and contracts them with every panel. The plan is
+// that of one group, so that no item has images of two groups.
 class TableConvolution::GatherJob {
  public:
   GatherJob(TableConvolution& owner, const ContractionKernels& kernels, const GatherPlan& plan, QTensor from, QTensor w,
-            Into to, Moments moments)
+            Into to, std::span<const Moments> moments)
       : owner_(owner),
         kernels_(kernels),
         packing_(kernels.packing_of(from.values.dtype)),
@@ -75,6 +76,7 @@ class TableConvolution::GatherJob {
         panels_((blocks_ + step_ - 1) / step_),
         phases_(static_cast<int64_t>(plan.phases.size())),
         visits_(phases_ * plan.groups * panels_),
+        items_(plan.items * static_cast<int64_t>(moments.size())),
         item_pixels_(plan.images * plan.to.h * plan.to.w),
         pixel_bytes_(plan.to.c * static_cast<int64_t>(size_of(to.tensor.dtype))) {
     first_word_.push_back(0);
@@ -87,14 +89,14 @@ class TableConvolution::GatherJob {
     by_stretches_ = stretch_ == cached_pixels && visits_ == panels_;
     packed_weights_ = owner.weights_.get(static_cast<size_t>(first_word_.back()) * 64);
     starts_ = owner.starts_.get<int32_t>(static_cast<size_t>(phases_ * plan.groups * blocks_ * block_lanes));
-    if (moments)
-      moments_ = owner.moments_.get(static_cast<size_t>(plan.items * plan.to.c * ItemMoments::bytes_per_channel));
+    if (moments[0])
+      moments_ = owner.moments_.get(static_cast<size_t>(items_ * plan.to.c * ItemMoments::bytes_per_channel));
     for (Workspace& workspace : owner.workspaces_) workspace.x.get(static_cast<size_t>(plan.packed_bytes));
   }
 
   void run() {
     // Neighbours, since each item fetches the next one's memory; few enough that every thread gets its share.
-    const int64_t together = std::clamp<int64_t>(plan_.items / (4 * owner_.threads_), 1, 4);
+    const int64_t together = std::clamp<int64_t>(items_ / (4 * owner_.threads_), 1, 4);
 #pragma omp parallel num_threads(owner_.threads_)
     {
       char* packed = owner_.workspaces_[static_cast<size_t>(omp_get_thread_num())].x.get(0);
@@ -104,13 +106,18 @@ class TableConvolution::GatherJob {
         for (int g = 0; g < plan_.groups; ++g)
           for (int p = 0; p < panels_; ++p) pack_panel(f, g, p);
 #pragma omp for schedule(dynamic, together)
-      for (int64_t item = 0; item < plan_.items; ++item) contract_item(item, packed);
+      for (int64_t item = 0; item < items_; ++item) contract_item(item, packed);
     }
   }
 
   char* moments() const { return moments_; }
 
  private:
+  int64_t group_of(int64_t item) const { return item / plan_.items; }
+  int64_t within_group(int64_t item) const { return item % plan_.items; }
+  int64_t first_image(int64_t item) const { return group_of(item) * plan_.from.n + within_group(item) * plan_.images; }
+  int64_t first_pixel(int64_t item) const { return first_image(item) * plan_.to.h * plan_.to.w; }
+  int64_t images_of(int64_t item) const { return plan_.images_of(within_group(item)); }
   int blocks_in(int panel) const { return std::min(step_, blocks_ - panel * step_); }
   // Of a panel's weights, by phase f, group g and panel p of the group.
   char* panel_weights(int64_t f, int g, int p) const {
@@ -135,27 +142,34 @@ class TableConvolution::GatherJob {
     packing_.start(panel, phase.packed_words, count, panel_start(f, g, p));
   }
 
+  // The plan's shape may be a list of pixels, so its images are not those of the tensor.
+  Tensor source_group(int64_t group) const {
+    const int64_t bytes = plan_.from.elements() * static_cast<int64_t>(size_of(from_.dtype));
+    return {from_.as<std::byte>() + group * bytes, plan_.from, from_.dtype};
+  }
+
   // What an item reads, and from pixel `first` of its output what it writes: fetched while the item before is computed.
   Ahead source_of(int64_t item) const {
-    if (item >= plan_.items) return {};
+    if (item >= items_) return {};
     const int64_t image = plan_.from.h * plan_.from.w * plan_.from.c * kernels_.source_bytes();
-    return {from_.as<const char>() + item * plan_.images * image, plan_.images_of(item) * image};
+    return {from_.as<const char>() + first_image(item) * image, images_of(item) * image};
   }
   // Panels and phases write their part of the output in pieces, so all of it is fetched as it lies.
   Ahead output_of(int64_t item, int64_t first, int64_t pixels) const {
     if (visits_ == 1) return {};
-    first += item * item_pixels_;
-    const int64_t end = std::min(first + pixels, plan_.to.pixels());
+    if (item >= items_) return {};
+    const int64_t end = std::min(first + pixels, images_of(item) * plan_.to.h * plan_.to.w) + first_pixel(item);
+    first += first_pixel(item);
     return {to_.tensor.as<const char>() + first * pixel_bytes_, std::max<int64_t>(0, end - first) * pixel_bytes_};
   }
 
   void contract_item(int64_t item, char* packed) const {
     Ahead input = source_of(item + 1), output = by_stretches_ ? Ahead{} : output_of(item + 1, 0, item_pixels_);
     const int64_t input_share = input.bytes / visits_ + 64;
-    owner_.pack_images(kernels_, plan_, from_, item, packed);
+    owner_.pack_images(kernels_, plan_, source_group(group_of(item)), within_group(item), packed);
     if (moments_ != nullptr) ItemMoments(moments_, item, plan_.to.c).clear(plan_.to.c);
     for (int64_t f = 0; f < phases_; ++f) {
-      const int64_t pixels = plan_.images_of(item) * plan_.phases[static_cast<size_t>(f)].pixels_per_image;
+      const int64_t pixels = images_of(item) * plan_.phases[static_cast<size_t>(f)].pixels_per_image;
       for (int64_t begin = 0; begin < pixels; begin += stretch_)
         for (int g = 0; g < plan_.groups; ++g)
           for (int p = 0; p < panels_; ++p) {
@@ -190,7 +204,7 @@ class TableConvolution::GatherJob {
     const int64_t first = int64_t{p} * step_ * block_lanes, lane = g * plan_.group_to + first;
     Destination to{};
     to.scale = scale_;
-    to.y = to_.tensor.as<char>() + item * item_pixels_ * pixel_bytes_ +
+    to.y = to_.tensor.as<char>() + first_pixel(item) * pixel_bytes_ +
            lane * static_cast<int64_t>(size_of(to_.tensor.dtype));
     to.pixel = plan_.phases[static_cast<size_t>(f)].pixel.data() + begin;
     to.channels = plan_.to.c;
@@ -212,19 +226,21 @@ class TableConvolution::GatherJob {
   const Into to_;
   const float scale_;
   const int blocks_, step_, panels_;  // blocks of a group, blocks of a panel, panels of a group
-  const int64_t phases_, visits_, item_pixels_, pixel_bytes_;  // visits: panels that an item is contracted with
-  std::vector<int64_t> first_word_;                            // of every phase's packed weights
-  int64_t stretch_;                                            // pixels of an item that go through all panels at once
-  bool by_stretches_;                                          // they are fewer than all, and one phase has them
+  const int64_t phases_, visits_, items_, item_pixels_, pixel_bytes_;  // visits: panels that an item is contracted with
+  std::vector<int64_t> first_word_;                                    // of every phase's packed weights
+  int64_t stretch_;    // pixels of an item that go through all panels at once
+  bool by_stretches_;  // they are fewer than all, and one phase has them
   char *packed_weights_, *moments_ = nullptr;
   int32_t* starts_;
 };
 
 void TableConvolution::gather(const ContractionKernels& kernels, const GatherPlan& plan, QTensor from, QTensor w,
-                              Into to, Moments moments) {
+                              Into to, std::span<const Moments> moments) {
   GatherJob job(*this, kernels, plan, from, w, to, moments);
   job.run();
-  if (moments) combine_moments(job.moments(), plan, moments);
+  const int64_t bytes = plan.items * plan.to.c * ItemMoments::bytes_per_channel;
+  for (size_t group = 0; group < moments.size(); ++group)
+    if (moments[group]) combine_moments(job.moments() + static_cast<int64_t>(group) * bytes, plan, moments[group]);
 }
 
 }  // namespace octet::cpu

@@ -23,6 +23,7 @@ class CpuBackend final : public ReferenceBackend {
   void quantize(Tensor src, const Encoding&, const RngKey&, QTensor dst, Probe) override;
   void dequantize(QTensor src, Tensor dst) override;
   void conv_forward(const ConvProblem&, QTensor x, QTensor w, Tensor y, Moments) override;
+  void conv_forward_groups(const ConvProblem&, QTensor x, QTensor w, Tensor y, std::span<const Moments>) override;
   void conv_backward_data(const ConvProblem&, QTensor dy, QTensor w, Into dx) override;
   void conv_backward_weight(const ConvProblem&, QTensor x, QTensor dy, Into dw) override;
   void affine_forward(const AffineProblem&, Convolved x, Moments, AffineParameters, QTensor residual, const Encoding&,

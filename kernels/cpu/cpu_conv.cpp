@@ -12,6 +12,11 @@ Convolution& CpuBackend::convolution(QTensor first, QTensor second) {
 void CpuBackend::conv_forward(const ConvProblem& problem, QTensor x, QTensor w, Tensor y, Moments moments) {
   convolution(x, w).forward(problem, x, w, y, moments);
 }
+void CpuBackend::conv_forward_groups(const ConvProblem& problem, QTensor x, QTensor w, Tensor y,
+                                     std::span<const Moments> moments) {
+  if (!convolution(x, w).forward_groups(problem, x, w, y, moments))
+    Backend::conv_forward_groups(problem, x, w, y, moments);
+}
 void CpuBackend::conv_backward_data(const ConvProblem& problem, QTensor dy, QTensor w, Into dx) {
   convolution(dy, w).backward_data(problem, dy, w, dx);
 }

@@ -107,6 +107,31 @@ TEST_P(Int8Convolution, OfUnsignedCodesEqualsThePlainLoops) {
   expect_equal_to_plain_loops(*convolution, true);  // nothing is left behind by the other type
 }
 
+// Three groups at once are three convolutions, to the last bit of values and moments.
+TEST_P(Int8Convolution, GroupsAreConvolvedAsIfAlone) {
+  const auto convolution = cpu::make_int8_convolution(GetParam(), 2);
+  for (const ConvCase& c : conv_cases()) {
+    SCOPED_TRACE(c.name);
+    const ConvProblem& p = c.problem;
+    const auto three = [](Shape shape) { return Shape{3 * shape.n, shape.h, shape.w, shape.c}; };
+    const OwnedQTensor x = random_codes(three(p.x), 1), w = random_codes(p.weight(), 2);
+    OwnedTensor y(three(p.y)), alone(p.y);
+    const OwnedMoments moments[] = {OwnedMoments(p.y.c), OwnedMoments(p.y.c), OwnedMoments(p.y.c)};
+    const Moments of_groups[] = {moments[0], moments[1], moments[2]};
+    ASSERT_TRUE(convolution->forward_groups(p, x, w, y, of_groups));
+    for (int64_t group = 0; group < 3; ++group) {
+      const OwnedMoments wanted(p.y.c);
+      convolution->forward(p, QTensor(x).images(group * p.x.n, p.x.n), w, alone, wanted);
+      for (int64_t i = 0; i < alone.elements(); ++i) ASSERT_EQ(y[group * alone.elements() + i], alone[i]) << i;
+      expect_same(moments[group].mean, wanted.mean, "mean");
+      expect_same(moments[group].variance, wanted.variance, "variance");
+      expect_same(moments[group].min, wanted.min, "min");
+      expect_same(moments[group].max, wanted.max, "max");
+    }
+    if (HasFatalFailure()) return;
+  }
+}
+
 #if defined(__x86_64__)
 // The AMX kernels' text, on tiles emulated in C++.
 TEST(EmulatedAmx, EqualsThePlainLoops) {

@@ -35,8 +35,8 @@ class ConvBlock final : public ConvNode {
     if (codes && policy_.traits().needs_clips) clip_layer_ = d.clip_layer(name_, weight_index_);
   }
 
-  // A group's output of the convolution is still in a cache when the norm reads it.
   void forward(Step& step) override {
+    convolve(step);
     step.encode(range_, encode_y_, conv_.y.elements(), [&](const Encoding& encoding, Probe probe) {
       for (int64_t group = 0; group < norm_groups_; ++group) forward(step, group, encoding, probe);
     });
@@ -81,9 +81,11 @@ class ConvBlock final : public ConvNode {
 
   // The groups of a batch are encoded with one scale, so it must be known before the first group is.
   void check_groups() const {
-    const auto measured = [](const Encoding& encoding) { return encoding.quantized() && encoding.range != Range::held; };
-    REQUIRE_USAGE(norm_groups_ == 1 || !(measured(encode_y_) || measured(encode_gradient_) ||
-                                         policy_.traits().rounds_block_gradient),
+    const auto measured = [](const Encoding& encoding) {
+      return encoding.quantized() && encoding.range != Range::held;
+    };
+    REQUIRE_USAGE(norm_groups_ == 1 ||
+                      !(measured(encode_y_) || measured(encode_gradient_) || policy_.traits().rounds_block_gradient),
                   "set policy.activation_range: held and policy.clip.enabled: true, or train.norm_group: 0",
                   "train.norm_group needs ranges that are known before a step");
   }
@@ -110,13 +112,16 @@ class ConvBlock final : public ConvNode {
     return {real, of_group(step.tensor(kept_codes_), group), units, units + conv_.y.c};
   }
 
+  void convolve(Step& step) const {
+    Timed timed(step.times, Phase::forward);
+    std::vector<Moments> moments;
+    for (int64_t group = 0; group < norm_groups_; ++group) moments.push_back(batch_moments(step, group));
+    step.backend.conv_forward_groups(conv_of_group(), step.value(inputs_[0]), weight_->operand(),
+                                     step.tensor(convolved_), moments);
+  }
+
   void forward(Step& step, int64_t group, const Encoding& encoding, Probe probe) {
     const Convolved convolved = this->convolved(step, group);
-    {
-      Timed timed(step.times, Phase::forward);
-      step.backend.conv_forward(conv_of_group(), of_group(step.value(inputs_[0]), group), weight_->operand(), convolved.real,
-                                batch_moments(step, group));
-    }
     Timed timed(step.times, Phase::passes);
     const QTensor residual = has_residual() ? of_group(step.value(inputs_[1]), group) : QTensor{};
     step.backend.affine_forward(affine_, convolved, norm_moments(step, group), parameters(), residual, encoding,
