@@ -1,12 +1,34 @@
 // A sample is pixels and targets; a task says which targets it has.
 #pragma once
 #include <cstdint>
+#include <vector>
+
+#include "kernels/shared/boxes.h"
 
 namespace octet {
+
+// The objects on a batch's images. Boxes are in pixels of the network's input, after resizing and flipping.
+struct Truth {
+  struct Image {
+    int64_t index = 0;                              // in the data set
+    int32_t width = 0, height = 0;                  // of the file
+    int32_t content_width = 0, content_height = 0;  // the part of the input that the image covers, from its top left
+    double scale_x = 1, scale_y = 1;                // content / file
+    bool flipped = false;                           // left and right
+    uint32_t first = 0, count = 0;                  // its objects
+  };
+  struct Object {
+    Box box;
+    int32_t label = 0;  // in [0, classes)
+  };
+  std::vector<Image> images;
+  std::vector<Object> objects;  // of all images in order; only those that train
+};
 
 // What losses compare the network's answers with, for the samples of this rank's batch; in the host's memory.
 struct Targets {
   const int32_t* labels = nullptr;  // (samples) the class of each; -1: counts in no loss
+  const Truth* truth = nullptr;     // null: the task has no objects
 };
 
 }  // namespace octet
