@@ -98,19 +98,49 @@ struct AffineParameters {
   const float *gamma = nullptr, *beta = nullptr;  // (C) each; gamma is null when !normalize
 };
 
+enum class PoolKind : uint8_t {
+  max,
+  average,
+  repeat,  // the reverse: each pixel becomes kernel x kernel equal ones; stride and pad mean nothing
+};
 struct PoolProblem {
   Shape x, y;
   int kernel = 2, stride = 2, pad = 0;
-  bool max = true;             // false: average over the window's elements
+  PoolKind kind = PoolKind::max;
   bool count_padding = false;  // the average counts zeros outside the image too (PyTorch's count_include_pad)
+  bool rectify = false;        // the maximum is at least 0; with a kernel of 1 this is a ReLU
 };
+// The output that belongs to the problem's x; an extent is 0 where the kernel does not fit.
+inline Shape pooled_shape(const PoolProblem& p) {
+  if (p.kind == PoolKind::repeat) return {p.x.n, p.x.h * p.kernel, p.x.w * p.kernel, p.x.c};
+  return {p.x.n, output_extent(p.x.h, p.kernel, p.stride, p.pad), output_extent(p.x.w, p.kernel, p.stride, p.pad),
+          p.x.c};
+}
 
 inline constexpr int hit_ranks[] = {1, 5};
 struct LossReport {
   double loss_sum = 0;  // over the batch, not averaged
-  int64_t count = 0;    // samples
-  // Samples whose label is among the hit_ranks[i] largest logits.
+  int64_t count = 0;    // of what the loss compares: samples, anchors or boxes
+  // Samples whose label is among the hit_ranks[i] largest logits. Of softmax_loss() alone.
   int64_t hits[std::size(hit_ranks)] = {};
+};
+
+// Losses of detection. What a loss compares is ignored if its label is -1, is background if it is 0, and else shows
+// class label - 1.
+struct SigmoidProblem {
+  int anchors = 3, classes = 1;  // of a pixel; of an anchor
+  // Focal loss (equation (5) of "Focal Loss for Dense Object Detection", ICCV 2017): each term is multiplied by
+  // alpha (1 - p)^gamma, where p is the probability of the right answer; by 1 - alpha where this is "no". With a
+  // negative alpha this factor is 1. Then gamma 0 is binary cross-entropy.
+  float alpha = -1, gamma = 0;
+};
+struct BoxLossProblem {
+  // A row of predictions holds boxes * choices * 4 numbers: several anchors of a pixel with one choice each, or one
+  // region with a choice for each class, of which its label is the index.
+  int boxes = 1, choices = 1;
+  int64_t rows_per_scale = 1;  // rows that share one element of `scale`: H * W, or 1
+  // The loss of a difference d is d^2 / (2 beta) below beta, and |d| - beta / 2 above.
+  float beta = 0;
 };
 
 // The values that differ from step to step. A device that repeats a recorded program reads them in each step.
@@ -222,7 +252,7 @@ class Backend {
   virtual void update_running(Moments, int64_t count, float momentum, Tensor running_mean, Tensor running_variance) = 0;
 
   // -- pools. y has the scale of x. The maximum of codes is exact, and their average is rounded to nearest. Of equal
-  // values the first in row order is the maximum.
+  // values the first in row order is the maximum. The gradient passes a rectified maximum if it is above 0.
   virtual void pool_forward(const PoolProblem&, QTensor x, QTensor y) = 0;
   virtual void pool_backward(const PoolProblem&, QTensor x, QTensor y, Tensor dy, Into dx) = 0;
   // y (f32, (N,1,1,C)) = mean over pixels of x's real values; dy is f32.
@@ -240,9 +270,20 @@ class Backend {
 
   // -- softmax cross-entropy with label smoothing. logits: (N,1,1,K) f32. d_logits = gradient * gradient_scale (1 /
   // global batch), or empty in evaluation. labels: (N) in [0, K), or -1 for a padded sample, which is not counted
-  // anywhere.
-  virtual void softmax_loss(Tensor logits, const int32_t* labels, float smoothing, float gradient_scale,
-                            Tensor d_logits, LossReport* report) = 0;
+  // anywhere. weights: (N) factors of losses and gradients, or null for ones.
+  virtual void softmax_loss(Tensor logits, const int32_t* labels, const float* weights, float smoothing,
+                            float gradient_scale, Tensor d_logits, LossReport* report) = 0;
+  // -- losses of detection. Gradients are f32 or bf16, multiplied by gradient_scale, and 0 where nothing is compared;
+  // the tensor is empty in evaluation.
+  // logits: (N, H, W, anchors * classes) f32. labels: (N, H, W, anchors) in [-1, classes]. image_scale: (N) factors of
+  // losses and gradients. report->count: anchors that are not ignored.
+  virtual void sigmoid_loss(const SigmoidProblem&, Tensor logits, const int32_t* labels, const float* image_scale,
+                            float gradient_scale, Tensor d_logits, LossReport* report) = 0;
+  // Smooth L1 where labels > 0. predictions: rows of f32; the rows are N * H * W. targets: (rows, boxes, 4) f32.
+  // labels: (rows, boxes); below `choices` if there are several. scale: factors of losses and gradients.
+  // report->count: boxes that are compared.
+  virtual void box_loss(const BoxLossProblem&, Tensor predictions, Tensor targets, const int32_t* labels,
+                        const float* scale, float gradient_scale, Tensor d_predictions, LossReport* report) = 0;
 
   // -- weight update, as in PyTorch: v = momentum * v + (g + decay * w);  w -= lr * lr_scale * v. With nesterov the
   // last factor is g + decay * w + momentum * v. lr_scale: the layer's phi(d_c), or null for 1.

@@ -63,8 +63,8 @@ size_t CpuBackend::scratch_bytes() const {
   return coefficients_.bytes() + sums_.bytes() + codes_->scratch_bytes() + real_->scratch_bytes();
 }
 
-void CpuBackend::softmax_loss(Tensor logits, const int32_t* labels, float smoothing, float gradient_scale,
-                              Tensor d_logits, LossReport* to) {
+void CpuBackend::softmax_loss(Tensor logits, const int32_t* labels, const float* weights, float smoothing,
+                              float gradient_scale, Tensor d_logits, LossReport* to) {
   const int64_t rows = logits.shape.n, classes = logits.shape.c;
   for (int64_t row = 0; row < rows; ++row)
     REQUIRE(labels[row] >= -1 && labels[row] < classes, "give labels in [0, classes), or -1 for padding", "sample ",
@@ -74,7 +74,8 @@ void CpuBackend::softmax_loss(Tensor logits, const int32_t* labels, float smooth
     return all ? Tensor{all.f32() + row * classes, {1, 1, 1, classes}, DType::f32} : Tensor{};
   };
   parallel_for(options_.threads, rows, [&](int64_t row) {
-    ReferenceBackend::softmax_loss(row_of(logits, row), labels + row, smoothing, gradient_scale, row_of(d_logits, row),
+    ReferenceBackend::softmax_loss(row_of(logits, row), labels + row, weights != nullptr ? weights + row : nullptr,
+                                   smoothing, gradient_scale, row_of(d_logits, row),
                                    &reports[static_cast<size_t>(row)]);
   });
   LossReport sum;

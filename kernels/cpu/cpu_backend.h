@@ -39,8 +39,12 @@ class CpuBackend final : public ReferenceBackend {
   void concat_backward(Tensor dy, std::span<const Into> parts) override;
   void dropout_forward(QTensor x, float rate, const RngKey&, QTensor y) override;
   void dropout_backward(Tensor dy, float rate, const RngKey&, Into dx) override;
-  void softmax_loss(Tensor logits, const int32_t* labels, float smoothing, float gradient_scale, Tensor d_logits,
-                    LossReport* report) override;
+  void softmax_loss(Tensor logits, const int32_t* labels, const float* weights, float smoothing, float gradient_scale,
+                    Tensor d_logits, LossReport* report) override;
+  void sigmoid_loss(const SigmoidProblem&, Tensor logits, const int32_t* labels, const float* image_scale,
+                    float gradient_scale, Tensor d_logits, LossReport* report) override;
+  void box_loss(const BoxLossProblem&, Tensor predictions, Tensor targets, const int32_t* labels, const float* scale,
+                float gradient_scale, Tensor d_predictions, LossReport* report) override;
   void sgd_update(const SgdProblem&, Tensor w, Tensor gradient, Tensor velocity, const float* lr_scale) override;
   void find_nonfinite(Tensor, int32_t* found) override;
   void add_fixed(Tensor values, int64_t* sums, bool add, int32_t* beyond) override;

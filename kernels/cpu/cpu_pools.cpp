@@ -6,6 +6,7 @@
 
 #include "kernels/cpu/cpu_backend.h"
 #include "kernels/cpu/parallel.h"
+#include "kernels/shared/checks.h"
 #include "kernels/shared/encode.h"
 
 namespace octet::cpu {
@@ -60,23 +61,16 @@ struct Window {
   }
 };
 
-void check(const PoolProblem& p, Shape x, Shape y) {
-  REQUIRE(x == p.x && y == p.y && x.n == y.n && x.c == y.c && y.h == output_extent(x.h, p.kernel, p.stride, p.pad) &&
-              y.w == output_extent(x.w, p.kernel, p.stride, p.pad),
-          "take the output's extents from output_extent()", "a pool's tensors do not fit its problem");
-  REQUIRE(p.pad >= 0 && 2 * p.pad <= p.kernel, "pad at most half of the kernel", "a pool of ", p.kernel, "x", p.kernel,
-          " with padding ", p.pad, " has windows outside of the image");
-}
-
 template <class T>
 void pool_pixel(const PoolProblem& p, const T* image, const Window& window, T* out) {
   const int64_t channels = p.x.c;
-  if (p.max) {
+  if (p.kind == PoolKind::max) {
     memcpy(out, image + (window.top * p.x.w + window.left) * channels, static_cast<size_t>(channels) * sizeof(T));
     window.for_each([&](int64_t h, int64_t w) {
       const T* const from = image + (h * p.x.w + w) * channels;
       for (int64_t c = 0; c < channels; ++c) out[c] = as_float(from[c]) > as_float(out[c]) ? from[c] : out[c];
     });
+    for (int64_t c = 0; p.rectify && c < channels; ++c) out[c] = as_float(out[c]) < 0 ? T{} : out[c];
     return;
   }
   for (int64_t first = 0; first < channels; first += tile) {
@@ -98,7 +92,7 @@ void unpool_pixel(const PoolProblem& p, const X* image, const Window& window, co
   const auto place = [&](int64_t h, int64_t w) { return (h * p.x.w + w) * p.x.c; };
   double gradient[tile];
   for (int64_t c = 0; c < count; ++c) gradient[c] = as_float(dy[c]);
-  if (!p.max) {
+  if (p.kind == PoolKind::average) {
     const double size = static_cast<double>(window.size(p));
     window.for_each([&](int64_t h, int64_t w) {
       double* const to = dx + place(h % p.kernel, w);
@@ -124,6 +118,7 @@ void unpool_pixel(const PoolProblem& p, const X* image, const Window& window, co
     }
     ++number;
   });
+  for (int64_t c = 0; p.rectify && c < count; ++c) gradient[c] = best[c] > 0 ? gradient[c] : 0;
   number = 0;
   window.for_each([&](int64_t h, int64_t w) {
     double* const to = dx + place(h % p.kernel, w);
@@ -136,55 +131,94 @@ template <class T>
 void write(T* to, int64_t i, float value, bool add) {
   to[i] = as_stored<T>(add ? as_float(to[i]) + value : value);
 }
+
+// One row of x, repeated to the right, becomes `kernel` rows of y.
+void repeat_row(const PoolProblem& p, const std::byte* from, size_t pixel, std::byte* to) {
+  std::byte* out = to;
+  for (int64_t w = 0; w < p.x.w; ++w, from += pixel)
+    for (int i = 0; i < p.kernel; ++i, out += pixel) memcpy(out, from, pixel);
+  const size_t row = static_cast<size_t>(out - to);
+  for (int i = 1; i < p.kernel; ++i, out += row) memcpy(out, to, row);
+}
+// The gradient of one row of x: the sum over the pixels that repeat each pixel, in row order.
+template <class G, class D>
+void sum_repeated_row(const PoolProblem& p, const G* dy, D* dx, bool add) {
+  const int64_t channels = p.x.c;
+  for (int64_t w = 0; w < p.x.w; ++w, dx += channels) {
+    for (int64_t first = 0; first < channels; first += tile) {
+      const int64_t count = std::min(tile, channels - first);
+      double sums[tile] = {};
+      for (int h = 0; h < p.kernel; ++h)
+        for (int i = 0; i < p.kernel; ++i) {
+          const G* const from = dy + (h * p.y.w + w * p.kernel + i) * channels + first;
+          for (int64_t c = 0; c < count; ++c) sums[c] += as_float(from[c]);
+        }
+      for (int64_t c = 0; c < count; ++c) write(dx, first + c, static_cast<float>(sums[c]), add);
+    }
+  }
+}
+template <class X, class G, class D>
+void unpool_image(const PoolProblem& problem, const X* image, const G* from, D* to, bool add) {
+  const int64_t channels = problem.x.c, row = problem.x.w * channels;
+  std::vector<double> sums(static_cast<size_t>(problem.kernel * row));  // of the rows that a window reaches
+  int64_t written = 0;                                                  // rows
+  for (int64_t h = 0; h < problem.y.h; ++h) {
+    for (int64_t w = 0; w < problem.y.w; ++w, from += channels)
+      for (int64_t c = 0; c < channels; c += tile)
+        unpool_pixel(problem, image + c, Window(problem, h, w), from + c, std::min(tile, channels - c),
+                     sums.data() + c);
+    const int64_t complete = h + 1 < problem.y.h ? Window(problem, h + 1, 0).top : problem.x.h;
+    for (; written < complete; ++written, to += row) {
+      double* const sum = sums.data() + written % problem.kernel * row;
+      for (int64_t i = 0; i < row; ++i) write(to, i, static_cast<float>(sum[i]), add);
+      std::fill_n(sum, row, 0.0);
+    }
+  }
+}
 }  // namespace
 
 void CpuBackend::pool_forward(const PoolProblem& problem, QTensor x, QTensor y) {
-  check(problem, x.values.shape, y.values.shape);
-  REQUIRE(x.real() == y.real() && x.values.dtype == y.values.dtype, "pool into the type of the input", "a pool from ",
-          name_of(x.values.dtype), " to ", name_of(y.values.dtype));
-  with_type(x.values.dtype, [&](auto element) {
-    using T = decltype(element);
-    parallel_for(options_.threads, problem.y.n * problem.y.h, [&](int64_t line) {
-      const T* const image = x.values.as<T>() + line / problem.y.h * problem.x.h * problem.x.w * problem.x.c;
-      T* const out = y.values.as<T>() + line * problem.y.w * problem.y.c;
-      for (int64_t w = 0; w < problem.y.w; ++w)
-        pool_pixel(problem, image, Window(problem, line % problem.y.h, w), out + w * problem.y.c);
+  check_pool_forward(problem, x, y);
+  if (problem.kind == PoolKind::repeat) {
+    const size_t pixel = static_cast<size_t>(problem.x.c) * size_of(x.values.dtype);
+    const size_t row = static_cast<size_t>(problem.x.w) * pixel, area = static_cast<size_t>(problem.kernel) * row;
+    parallel_for(options_.threads, problem.x.n * problem.x.h, [&](int64_t line) {
+      const auto number = static_cast<size_t>(line);
+      repeat_row(problem, x.values.as<std::byte>() + number * row, pixel,
+                 y.values.as<std::byte>() + number * area * static_cast<size_t>(problem.kernel));
     });
-  });
+  } else {
+    with_type(x.values.dtype, [&](auto element) {
+      using T = decltype(element);
+      parallel_for(options_.threads, problem.y.n * problem.y.h, [&](int64_t line) {
+        const T* const image = x.values.as<T>() + line / problem.y.h * problem.x.h * problem.x.w * problem.x.c;
+        T* const out = y.values.as<T>() + line * problem.y.w * problem.y.c;
+        for (int64_t w = 0; w < problem.y.w; ++w)
+          pool_pixel(problem, image, Window(problem, line % problem.y.h, w), out + w * problem.y.c);
+      });
+    });
+  }
   if (!x.real()) *y.scale = *x.scale;
 }
 
 void CpuBackend::pool_backward(const PoolProblem& problem, QTensor x, QTensor, Tensor dy, Into dx) {
-  check(problem, dx.tensor.shape, dy.shape);
+  check_pool(problem, dx.tensor.shape, dy.shape);
   REQUIRE(is_real(dy.dtype) && is_real(dx.tensor.dtype), "give f32 or bf16", "a pool's gradient is codes");
-  const int64_t channels = problem.x.c, row = problem.x.w * channels;
-  const auto backward = [&](auto x_element, auto dy_element, auto dx_element) {
-    using X = decltype(x_element);
-    using G = decltype(dy_element);
-    using D = decltype(dx_element);
-    parallel_for(options_.threads, problem.x.n, [&](int64_t n) {
-      std::vector<double> sums(static_cast<size_t>(problem.kernel * row));  // of the rows that a window reaches
-      const X* const image = x.values.as<X>() + n * problem.x.h * row;
-      const G* from = dy.as<G>() + n * problem.y.h * problem.y.w * channels;
-      D* to = dx.tensor.as<D>() + n * problem.x.h * row;
-      int64_t written = 0;  // rows
-      for (int64_t h = 0; h < problem.y.h; ++h) {
-        for (int64_t w = 0; w < problem.y.w; ++w, from += channels)
-          for (int64_t c = 0; c < channels; c += tile)
-            unpool_pixel(problem, image + c, Window(problem, h, w), from + c, std::min(tile, channels - c),
-                         sums.data() + c);
-        const int64_t complete = h + 1 < problem.y.h ? Window(problem, h + 1, 0).top : problem.x.h;
-        for (; written < complete; ++written, to += row) {
-          double* const sum = sums.data() + written % problem.kernel * row;
-          for (int64_t i = 0; i < row; ++i) write(to, i, static_cast<float>(sum[i]), dx.add);
-          std::fill_n(sum, row, 0.0);
-        }
+  const int64_t row = problem.x.w * problem.x.c, y_row = problem.y.w * problem.y.c;
+  with_real_type(dy.dtype, [&]<class G>(G) {
+    with_real_type(dx.tensor.dtype, [&]<class D>(D) {
+      if (problem.kind == PoolKind::repeat) {
+        parallel_for(options_.threads, problem.x.n * problem.x.h, [&](int64_t line) {
+          sum_repeated_row(problem, dy.as<G>() + line * problem.kernel * y_row, dx.tensor.as<D>() + line * row, dx.add);
+        });
+        return;
       }
-    });
-  };
-  with_type(x.values.dtype, [&](auto x_element) {
-    with_real_type(dy.dtype, [&](auto dy_element) {
-      with_real_type(dx.tensor.dtype, [&](auto dx_element) { backward(x_element, dy_element, dx_element); });
+      with_type(x.values.dtype, [&]<class X>(X) {
+        parallel_for(options_.threads, problem.x.n, [&](int64_t n) {
+          unpool_image(problem, x.values.as<X>() + n * problem.x.h * row, dy.as<G>() + n * problem.y.h * y_row,
+                       dx.tensor.as<D>() + n * problem.x.h * row, dx.add);
+        });
+      });
     });
   });
 }

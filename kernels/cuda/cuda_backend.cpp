@@ -110,10 +110,10 @@ StepKey CudaBackend::of_step(const RngKey& key) const {
   return {key, state_.data<StepState>()};
 }
 
-void CudaBackend::softmax_loss(Tensor logits, const int32_t* labels, float smoothing, float gradient_scale,
-                               Tensor d_logits, LossReport* report) {
+void CudaBackend::softmax_loss(Tensor logits, const int32_t* labels, const float* weights, float smoothing,
+                               float gradient_scale, Tensor d_logits, LossReport* report) {
   const int64_t rows = logits.shape.n, classes = logits.shape.c;
-  launch_softmax_loss(logits.f32(), labels, rows, classes, smoothing, gradient_scale, sums_.get<double>(rows * classes),
+  launch_softmax_loss(logits.f32(), labels, weights, rows, classes, smoothing, gradient_scale, sums_.get<double>(rows * classes),
                       d_logits ? d_logits.f32() : nullptr, row_losses_.get<RowLoss>(rows), report, stream_);
 }
 

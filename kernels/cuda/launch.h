@@ -93,7 +93,7 @@ struct RowLoss {
   double loss;
   int rank;  // of the label; -1: the row does not count
 };
-void launch_softmax_loss(const float* logits, const int32_t* labels, int64_t rows, int64_t classes, float smoothing,
+void launch_softmax_loss(const float* logits, const int32_t* labels, const float* weights, int64_t rows, int64_t classes, float smoothing,
                          float gradient_scale, double* exponentials, float* d_logits, RowLoss* row_losses,
                          LossReport* report, Stream);
 

@@ -11,8 +11,8 @@ namespace {
 constexpr int threads = 128;
 
 __global__ void __launch_bounds__(threads)
-    softmax_loss(const float* logits, const int32_t* labels, int classes, float smoothing, float gradient_scale,
-                 double* exponentials, float* d_logits, RowLoss* losses) {
+    softmax_loss(const float* logits, const int32_t* labels, const float* weights, int classes, float smoothing,
+                 float gradient_scale, double* exponentials, float* d_logits, RowLoss* losses) {
   __shared__ double largest, sum;
   const int64_t row = blockIdx.x, first = row * classes;
   const int thread = static_cast<int>(threadIdx.x), label = labels[row];
@@ -32,6 +32,7 @@ __global__ void __launch_bounds__(threads)
   double* const powers = exponentials + first;
   for (int k = thread; k < classes; k += threads) powers[k] = exponential(static_cast<double>(x[k]) - largest);
   __syncthreads();
+  const double weight = weights != nullptr ? static_cast<double>(weights[row]) : 1.0;
   const double smooth = static_cast<double>(smoothing), share = smooth / static_cast<double>(classes);
   if (thread == 0) {
     double total = 0, below = 0;  // of e^(logit - largest), and of (logit - largest)
@@ -43,13 +44,13 @@ __global__ void __launch_bounds__(threads)
     }
     sum = total;
     const double loss = natural_log(total) - (1 - smooth) * (static_cast<double>(x[label]) - largest) - share * below;
-    losses[row] = {on_grid(loss), rank};
+    losses[row] = {on_grid(weight * loss), rank};
   }
   __syncthreads();
   if (gradient == nullptr) return;
   for (int k = thread; k < classes; k += threads) {
     const double target = share + (k == label ? 1 - smooth : 0.0);
-    gradient[k] = static_cast<float>((powers[k] / sum - target) * static_cast<double>(gradient_scale));
+    gradient[k] = static_cast<float>((powers[k] / sum - target) * static_cast<double>(gradient_scale) * weight);
   }
 }
 
@@ -77,10 +78,10 @@ __global__ void __launch_bounds__(threads) sum_rows(const RowLoss* losses, int64
 
 }  // namespace
 
-void launch_softmax_loss(const float* logits, const int32_t* labels, int64_t rows, int64_t classes, float smoothing,
-                         float gradient_scale, double* exponentials, float* d_logits, RowLoss* row_losses,
-                         LossReport* report, Stream stream) {
-  OCTET_LAUNCH(softmax_loss, dim3(static_cast<unsigned>(rows)), dim3(threads), stream, logits, labels,
+void launch_softmax_loss(const float* logits, const int32_t* labels, const float* weights, int64_t rows,
+                         int64_t classes, float smoothing, float gradient_scale, double* exponentials, float* d_logits,
+                         RowLoss* row_losses, LossReport* report, Stream stream) {
+  OCTET_LAUNCH(softmax_loss, dim3(static_cast<unsigned>(rows)), dim3(threads), stream, logits, labels, weights,
                static_cast<int>(classes), smoothing, gradient_scale, exponentials, d_logits, row_losses);
   OCTET_LAUNCH(sum_rows, dim3(1), dim3(threads), stream, row_losses, rows, report);
 }

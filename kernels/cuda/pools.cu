@@ -4,6 +4,7 @@
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/store.h"
+#include "kernels/shared/checks.h"
 
 namespace octet::cuda {
 namespace {
@@ -12,7 +13,7 @@ constexpr int threads = 256;
 
 struct Geometry {
   int x_h, x_w, y_h, y_w, channels, kernel, stride, pad;
-  bool max, count_padding;
+  bool max, count_padding, rectify;
 };
 
 // The part of an output pixel's window that lies inside the image.
@@ -54,6 +55,8 @@ __device__ __forceinline__ void along_row(int width, int channels, const Visit& 
   for (int i = static_cast<int>(threadIdx.x); i < width * channels; i += threads) visit(i / channels, i % channels);
 }
 
+constexpr uint16_t no_choice = 0xFFFF;  // a maximum that is not above 0 and is rectified: no gradient passes
+
 // choices (of maxima, or null): which pixel of its window, padding included, each output took. y null: only they are
 // written.
 __global__ void pool(const __grid_constant__ Geometry g, const void* x, DType type, const float* x_scale, void* y,
@@ -69,8 +72,10 @@ __global__ void pool(const __grid_constant__ Geometry g, const void* x, DType ty
     if (g.max) {
       const int best = largest_in(g, window, x, type, image);
       const int h = best / g.x_w - (own_row * g.stride - g.pad), w = best % g.x_w - (column * g.stride - g.pad);
-      if (choices != nullptr) choices[to] = static_cast<uint16_t>(h * g.kernel + w);
-      if (y != nullptr) write_value(y, type, to, read_value(x, type, image + static_cast<int64_t>(best) * g.channels));
+      const float largest = read_value(x, type, image + static_cast<int64_t>(best) * g.channels);
+      if (choices != nullptr)
+        choices[to] = g.rectify && !(largest > 0) ? no_choice : static_cast<uint16_t>(h * g.kernel + w);
+      if (y != nullptr) write_value(y, type, to, g.rectify && largest < 0 ? 0.0f : largest);
       return;
     }
     double sum = 0;
@@ -104,6 +109,35 @@ __global__ void pool_gradient(const __grid_constant__ Geometry g, const uint16_t
   });
 }
 
+__global__ void repeat(const __grid_constant__ Geometry g, const void* x, DType type, const float* x_scale, void* y,
+                       float* y_scale) {
+  if (blockIdx.x == 0 && threadIdx.x == 0 && y_scale != nullptr) *y_scale = *x_scale;
+  const Block block(g.y_h);
+  const int64_t from_row = static_cast<int64_t>(block.outer) * g.x_h + block.inner / g.kernel;
+  const int64_t to_row = static_cast<int64_t>(block.outer) * g.y_h + block.inner;
+  along_row(g.y_w, g.channels, [&](int column, int channel) {
+    const float value = read_value(x, type, (from_row * g.x_w + column / g.kernel) * g.channels + channel);
+    write_value(y, type, (to_row * g.y_w + column) * g.channels + channel, value);
+  });
+}
+
+// One element of dx: the sum over the pixels that repeat it, in row order.
+__global__ void repeat_gradient(const __grid_constant__ Geometry g, const void* dy, DType dy_type,
+                                const __grid_constant__ RealOutput dx) {
+  const Block block(g.x_h);
+  const int64_t from_row = static_cast<int64_t>(block.outer) * g.y_h + block.inner * g.kernel;
+  const int64_t to_row = static_cast<int64_t>(block.outer) * g.x_h + block.inner;
+  along_row(g.x_w, g.channels, [&](int column, int channel) {
+    double sum = 0;
+    for (int h = 0; h < g.kernel; ++h)
+      for (int w = 0; w < g.kernel; ++w) {
+        const int64_t at = ((from_row + h) * g.y_w + column * g.kernel + w) * g.channels + channel;
+        sum += static_cast<double>(read_value(dy, dy_type, at));
+      }
+    write_real(dx, (to_row * g.x_w + column) * g.channels + channel, static_cast<float>(sum));
+  });
+}
+
 __global__ void global_mean(int64_t outputs, int64_t pixels, int channels, const void* x, DType type,
                             const float* scale, float* y) {
   const int64_t i = thread_index();
@@ -126,8 +160,8 @@ __global__ void global_mean_gradient(int64_t count, int64_t pixels, int channels
 
 Geometry geometry(const PoolProblem& p) {
   const auto extent = [](int64_t x) { return static_cast<int>(x); };
-  return {extent(p.x.h), extent(p.x.w), extent(p.y.h), extent(p.y.w), extent(p.x.c),
-          p.kernel,      p.stride,      p.pad,         p.max,         p.count_padding};
+  return {extent(p.x.h), extent(p.x.w), extent(p.y.h),           extent(p.y.w),   extent(p.x.c), p.kernel,
+          p.stride,      p.pad,         p.kind == PoolKind::max, p.count_padding, p.rectify};
 }
 
 void launch_forward(const PoolProblem& problem, QTensor x, const float* x_scale, QTensor y, uint16_t* choices,
@@ -139,20 +173,25 @@ void launch_forward(const PoolProblem& problem, QTensor x, const float* x_scale,
 }  // namespace
 
 void CudaBackend::pool_forward(const PoolProblem& problem, QTensor x, QTensor y) {
-  REQUIRE(x.values.shape == problem.x && y.values.shape == problem.y && x.real() == y.real() &&
-              x.values.dtype == y.values.dtype,
-          "give tensors of the problem's shapes and one type", "a pool's tensors do not fit its problem");
-  REQUIRE(problem.pad >= 0 && 2 * problem.pad <= problem.kernel, "pad at most half of the kernel", "a pool of ",
-          problem.kernel, "x", problem.kernel, " with padding ", problem.pad, " has windows outside of the image");
-  launch_forward(problem, x, x.scale, y, nullptr, stream_);
+  check_pool_forward(problem, x, y);
+  if (problem.kind == PoolKind::repeat)
+    OCTET_LAUNCH(repeat, grid_of(problem.y.h, problem.y.n), dim3(threads), stream_, geometry(problem), x.values.data,
+                 x.values.dtype, x.scale, y.values.data, y.scale);
+  else
+    launch_forward(problem, x, x.scale, y, nullptr, stream_);
 }
 
 void CudaBackend::pool_backward(const PoolProblem& problem, QTensor x, QTensor, Tensor dy, Into dx) {
-  REQUIRE(dx.tensor.shape == problem.x && dy.shape == problem.y && is_real(dy.dtype),
-          "give tensors of the problem's shapes, dy in f32 or bf16", "a pool's tensors do not fit its problem");
-  REQUIRE(problem.kernel <= 256, "choose a smaller kernel", "a pool of ", problem.kernel, "x", problem.kernel);
+  check_pool(problem, dx.tensor.shape, dy.shape);
+  REQUIRE(is_real(dy.dtype), "give dy in f32 or bf16", "a pool's gradient is codes");
+  REQUIRE(problem.kernel < 256, "choose a smaller kernel", "a pool of ", problem.kernel, "x", problem.kernel);
+  if (problem.kind == PoolKind::repeat) {
+    OCTET_LAUNCH(repeat_gradient, grid_of(problem.x.h, problem.x.n), dim3(threads), stream_, geometry(problem), dy.data,
+                 dy.dtype, real_output(dx, "a pool's dx"));
+    return;
+  }
   uint16_t* choices = nullptr;
-  if (problem.max) {
+  if (problem.kind == PoolKind::max) {
     choices = partial_.get<uint16_t>(problem.y.elements());
     launch_forward(problem, x, nullptr, {}, choices, stream_);
   }

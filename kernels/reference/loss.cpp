@@ -10,8 +10,8 @@
 namespace octet {
 using namespace reference;
 
-void ReferenceBackend::softmax_loss(Tensor logits, const int32_t* labels, float smoothing, float gradient_scale,
-                                    Tensor d_logits, LossReport* to) {
+void ReferenceBackend::softmax_loss(Tensor logits, const int32_t* labels, const float* weights, float smoothing,
+                                    float gradient_scale, Tensor d_logits, LossReport* to) {
   const int64_t classes = logits.shape.c;
   LossReport report;
   std::vector<double> exponentials(classes);
@@ -34,14 +34,16 @@ void ReferenceBackend::softmax_loss(Tensor logits, const int32_t* labels, float 
       sum_below += row[k] - largest;
       rank += outranks(row[k], k, row[label], label);
     }
+    const double weight = weights != nullptr ? weights[n] : 1;
     const double share = static_cast<double>(smoothing) / static_cast<double>(classes);
     report.loss_sum +=
-        on_grid(natural_log(sum) - (1 - static_cast<double>(smoothing)) * (row[label] - largest) - share * sum_below);
+        on_grid(weight *
+                (natural_log(sum) - (1 - static_cast<double>(smoothing)) * (row[label] - largest) - share * sum_below));
     for (size_t i = 0; i < std::size(hit_ranks); ++i) report.hits[i] += rank < hit_ranks[i];
     ++report.count;
     for (int64_t k = 0; gradient != nullptr && k < classes; ++k) {
       const double target = share + (k == label ? 1 - static_cast<double>(smoothing) : 0.0);
-      gradient[k] = static_cast<float>((exponentials[k] / sum - target) * gradient_scale);
+      gradient[k] = static_cast<float>((exponentials[k] / sum - target) * gradient_scale * weight);
     }
   }
   *to = report;

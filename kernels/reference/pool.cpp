@@ -4,18 +4,11 @@
 
 #include "kernels/reference/element.h"
 #include "kernels/reference/reference_backend.h"
+#include "kernels/shared/checks.h"
 
 namespace octet {
 namespace {
 using namespace reference;
-
-void check(const PoolProblem& p, Shape x, Shape y) {
-  REQUIRE(x == p.x && y == p.y && x.n == y.n && x.c == y.c && y.h == output_extent(x.h, p.kernel, p.stride, p.pad) &&
-              y.w == output_extent(x.w, p.kernel, p.stride, p.pad),
-          "take the output's extents from output_extent()", "a pool's tensors do not fit its problem");
-  REQUIRE(p.pad >= 0 && 2 * p.pad <= p.kernel, "pad at most half of the kernel", "a pool of ", p.kernel, "x", p.kernel,
-          " with padding ", p.pad, " has windows outside of the image");
-}
 
 // visit(x index) in row order for the window's elements inside the image, of output element y.
 template <class Visit>
@@ -37,6 +30,11 @@ int64_t largest_in_window(const PoolProblem& problem, Tensor x, int64_t y) {
   });
   return best;
 }
+// The element of x that output element y repeats.
+int64_t repeated_pixel(const PoolProblem& p, int64_t y) {
+  const int64_t channel = y % p.y.c, column = y / p.y.c % p.y.w / p.kernel, row = y / (p.y.c * p.y.w);  // of all images
+  return (row / p.kernel * p.x.w + column) * p.x.c + channel;  // an image has a multiple of `kernel` rows
+}
 int64_t window_size(const PoolProblem& problem, int64_t y) {
   if (problem.count_padding) return int64_t{problem.kernel} * problem.kernel;
   int64_t count = 0;
@@ -53,12 +51,13 @@ void write_code_or_real(Tensor tensor, int64_t i, float x) {
 }  // namespace
 
 void ReferenceBackend::pool_forward(const PoolProblem& problem, QTensor x, QTensor y) {
-  check(problem, x.values.shape, y.values.shape);
-  REQUIRE(x.real() == y.real() && x.values.dtype == y.values.dtype, "pool into the type of the input", "a pool from ",
-          name_of(x.values.dtype), " to ", name_of(y.values.dtype));
+  check_pool_forward(problem, x, y);
   for (int64_t i = 0; i < y.values.elements(); ++i) {
-    if (problem.max) {
-      write_code_or_real(y.values, i, read(x.values, largest_in_window(problem, x.values, i)));
+    if (problem.kind == PoolKind::repeat) {
+      write_code_or_real(y.values, i, read(x.values, repeated_pixel(problem, i)));
+    } else if (problem.kind == PoolKind::max) {
+      const float largest = read(x.values, largest_in_window(problem, x.values, i));
+      write_code_or_real(y.values, i, problem.rectify && largest < 0 ? 0 : largest);
     } else {
       double sum = 0;
       for_window(problem, i, [&](int64_t from) { sum += read(x.values, from); });
@@ -69,11 +68,14 @@ void ReferenceBackend::pool_forward(const PoolProblem& problem, QTensor x, QTens
 }
 
 void ReferenceBackend::pool_backward(const PoolProblem& problem, QTensor x, QTensor, Tensor dy, Into dx) {
-  check(problem, dx.tensor.shape, dy.shape);
+  check_pool(problem, dx.tensor.shape, dy.shape);
   std::vector<double> sums(problem.x.elements());
   for (int64_t i = 0; i < dy.elements(); ++i) {
-    if (problem.max) {
-      sums[largest_in_window(problem, x.values, i)] += read(dy, i);
+    if (problem.kind == PoolKind::repeat) {
+      sums[repeated_pixel(problem, i)] += read(dy, i);
+    } else if (problem.kind == PoolKind::max) {
+      const int64_t from = largest_in_window(problem, x.values, i);
+      if (!problem.rectify || read(x.values, from) > 0) sums[from] += read(dy, i);
     } else {
       const double share = static_cast<double>(read(dy, i)) / window_size(problem, i);
       for_window(problem, i, [&](int64_t to) { sums[to] += share; });

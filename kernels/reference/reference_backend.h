@@ -37,8 +37,12 @@ class ReferenceBackend : public Backend {
   void dropout_backward(Tensor dy, float rate, const RngKey&, Into dx) override;
 
   // A label out of range is an Error.
-  void softmax_loss(Tensor logits, const int32_t* labels, float smoothing, float gradient_scale, Tensor d_logits,
-                    LossReport* report) override;
+  void softmax_loss(Tensor logits, const int32_t* labels, const float* weights, float smoothing, float gradient_scale,
+                    Tensor d_logits, LossReport* report) override;
+  void sigmoid_loss(const SigmoidProblem&, Tensor logits, const int32_t* labels, const float* image_scale,
+                    float gradient_scale, Tensor d_logits, LossReport* report) override;
+  void box_loss(const BoxLossProblem&, Tensor predictions, Tensor targets, const int32_t* labels, const float* scale,
+                float gradient_scale, Tensor d_predictions, LossReport* report) override;
   void sgd_update(const SgdProblem&, Tensor w, Tensor gradient, Tensor velocity, const float* lr_scale) override;
   void find_nonfinite(Tensor, int32_t* found) override;
   void add_fixed(Tensor values, int64_t* sums, bool add, int32_t* beyond) override;

@@ -67,6 +67,43 @@ inline void check_encoded(const Encoding& encoding, const QTensor& tensor, Shape
           "an affine step writes another tensor than its encoding tells");
 }
 
+inline void check_pool(const PoolProblem& p, Shape x, Shape y) {
+  REQUIRE(x == p.x && y == p.y && y == pooled_shape(p), "take the output's shape from pooled_shape()",
+          "a pool's tensors do not fit its problem");
+  REQUIRE(p.kind == PoolKind::repeat || (p.pad >= 0 && 2 * p.pad <= p.kernel), "pad at most half of the kernel",
+          "a pool of ", p.kernel, "x", p.kernel, " with padding ", p.pad, " has windows outside of the image");
+  REQUIRE(!p.rectify || p.kind == PoolKind::max, "rectify a maximum", "a pool that is no maximum is to be rectified");
+}
+inline void check_pool_forward(const PoolProblem& p, const QTensor& x, const QTensor& y) {
+  check_pool(p, x.values.shape, y.values.shape);
+  REQUIRE(x.real() == y.real() && x.values.dtype == y.values.dtype, "pool into the type of the input", "a pool from ",
+          name_of(x.values.dtype), " to ", name_of(y.values.dtype));
+}
+
+inline void check_label(int64_t row, int64_t label, int64_t most, const char* of) {
+  REQUIRE(label >= -1 && label <= most, "give labels that the loss allows, see kernels/backend.h", of, " ", row,
+          " has label ", label, "; the largest is ", most);
+}
+inline void check_sigmoid_loss(const SigmoidProblem& p, Tensor logits, Tensor d_logits) {
+  REQUIRE(logits.dtype == DType::f32 && logits.shape.c == int64_t{p.anchors} * p.classes,
+          "give f32 logits with a channel for each anchor and class", "a loss of ", p.anchors, " anchors and ",
+          p.classes, " classes has ", logits.shape.c, " channels");
+  REQUIRE(!d_logits || (d_logits.shape == logits.shape && is_real(d_logits.dtype)),
+          "give f32 or bf16 of the logits' shape", "a loss's gradient has another shape or type");
+}
+inline void check_box_loss(const BoxLossProblem& p, Tensor predictions, Tensor targets, Tensor d_predictions) {
+  REQUIRE(predictions.dtype == DType::f32 && predictions.shape.c == int64_t{p.boxes} * p.choices * 4,
+          "give f32 predictions with four channels for each box and choice", "a loss of ", p.boxes, " boxes and ",
+          p.choices, " choices has ", predictions.shape.c, " channels");
+  REQUIRE(targets.dtype == DType::f32 && targets.elements() == predictions.shape.pixels() * p.boxes * 4,
+          "give four f32 targets for each box", "a box loss has ", targets.elements(), " targets for ",
+          predictions.shape.pixels() * p.boxes, " boxes");
+  REQUIRE(!d_predictions || (d_predictions.shape == predictions.shape && is_real(d_predictions.dtype)),
+          "give f32 or bf16 of the predictions' shape", "a loss's gradient has another shape or type");
+  REQUIRE(p.rows_per_scale > 0 && p.beta >= 0, "give a positive number of rows and a beta of at least 0",
+          "a box loss has beta ", p.beta, " and ", p.rows_per_scale, " rows to a scale");
+}
+
 inline void check_dropout(Shape x, Shape y, float rate) {
   REQUIRE(x == y && rate >= 0 && rate < 1, "give two tensors of one shape and a rate in [0, 1)",
           "dropout's shapes differ, or its rate ", rate, " is no share");

@@ -36,10 +36,12 @@ struct Observed {
 
 TEST(CudaPasses, Quantize) {
   const float held = 0.3f;
-  const std::vector<Encoding> encodings = {
-      codes(Rounding::nearest, Range::absmax), codes(Rounding::stochastic, Range::absmax),
-      codes(Rounding::stochastic, Range::held, &held), codes(Rounding::nearest, Range::held, &held),
-      codes(Rounding::nearest, Range::absmax, nullptr, 7), Encoding{}};
+  const std::vector<Encoding> encodings = {codes(Rounding::nearest, Range::absmax),
+                                           codes(Rounding::stochastic, Range::absmax),
+                                           codes(Rounding::stochastic, Range::held, &held),
+                                           codes(Rounding::nearest, Range::held, &held),
+                                           codes(Rounding::nearest, Range::absmax, nullptr, 7),
+                                           Encoding{}};
 
   for (const Shape shape : shapes())
     for (const DType type : {DType::f32, DType::bf16}) {
@@ -260,22 +262,21 @@ TEST(CudaPasses, SoftmaxLoss) {
   for (const float smoothing : {0.0f, 0.1f})
     expect_same("softmax loss", [&](Place& place) {
       const Tensor d_logits = place.zeros({rows, 1, 1, 13}), report = place.zeros({1, 1, 1, sizeof(LossReport) / 4});
-      place.backend.softmax_loss(place.copy(logits.view()), place.copy(labels.data(), labels.size()), smoothing,
-                                 1.0f / 64, d_logits, report.as<LossReport>());
+      place.backend.softmax_loss(place.copy(logits.view()), place.copy(labels.data(), labels.size()), nullptr,
+                                 smoothing, 1.0f / 64, d_logits, report.as<LossReport>());
       place.keep("d_logits", d_logits), place.keep("report", report);
     });
 }
 
 TEST(CudaPasses, Pools) {
-  const auto pooled = [](Shape x, int kernel, int stride, int pad, bool max, bool count_padding = false) {
-    PoolProblem p{x, x, kernel, stride, pad, max, count_padding};
-    p.y.h = output_extent(x.h, kernel, stride, pad);
-    p.y.w = output_extent(x.w, kernel, stride, pad);
+  const auto pooled = [](Shape x, int kernel, int stride, int pad, PoolKind kind, bool count_padding = false) {
+    PoolProblem p{x, {}, kernel, stride, pad, kind, count_padding, kind == PoolKind::max && kernel == 3 && stride == 1};
+    p.y = pooled_shape(p);
     return p;
   };
-  for (const bool max : {true, false})
-    for (const PoolProblem& p : {pooled({2, 11, 9, 5}, 3, 2, 1, max), pooled({3, 8, 8, 70}, 2, 2, 0, max),
-                                 pooled({1, 7, 6, 16}, 3, 1, 1, max), pooled({1, 7, 6, 16}, 3, 1, 1, max, !max)})
+  for (const PoolKind kind : {PoolKind::max, PoolKind::average, PoolKind::repeat})
+    for (const PoolProblem& p : {pooled({2, 11, 9, 5}, 3, 2, 1, kind), pooled({3, 8, 8, 70}, 2, 2, 0, kind),
+                                 pooled({1, 7, 6, 16}, 3, 1, 1, kind), pooled({1, 7, 6, 16}, 3, 1, 1, kind, true)})
       for (const DType type : {DType::s8, DType::u8, DType::f32, DType::bf16}) {
         const OwnedQTensor x = type == DType::s8   ? random_codes(p.x, 1, 3)  // ties
                                : type == DType::u8 ? random_unsigned_codes(p.x, 1)

@@ -15,7 +15,6 @@
 namespace octet::test::passes {
 namespace {
 
-
 TEST(CpuPasses, RandomBitsAreThoseOfTheDefinition) {
   const RngKey key{0x123456789ABCDEF0u, 77, 0x80000005u, 0};
   for (const Isa isa : available_isas()) {
@@ -31,10 +30,12 @@ TEST(CpuPasses, RandomBitsAreThoseOfTheDefinition) {
 
 TEST(CpuPasses, Quantize) {
   const float held = 0.3f;
-  const std::vector<Encoding> encodings = {
-      codes(Rounding::nearest, Range::absmax), codes(Rounding::stochastic, Range::absmax),
-      codes(Rounding::stochastic, Range::held, &held), codes(Rounding::nearest, Range::held, &held),
-      codes(Rounding::nearest, Range::absmax, nullptr, 7), Encoding{}};
+  const std::vector<Encoding> encodings = {codes(Rounding::nearest, Range::absmax),
+                                           codes(Rounding::stochastic, Range::absmax),
+                                           codes(Rounding::stochastic, Range::held, &held),
+                                           codes(Rounding::nearest, Range::held, &held),
+                                           codes(Rounding::nearest, Range::absmax, nullptr, 7),
+                                           Encoding{}};
 
   for (const Shape shape : shapes()) {
     for (const DType type : {DType::f32, DType::bf16}) {
@@ -91,7 +92,8 @@ TEST(CpuPasses, SgdUpdate) {
 
 TEST(CpuPasses, FixedPointSumsHaveNoOrder) {
   const Shape shape{1, 3, 71, 97};
-  const std::vector<OwnedTensor> parts = {random_real(shape, 1, 1e-4f), random_real(shape, 2, 900), random_real(shape, 3)};
+  const std::vector<OwnedTensor> parts = {random_real(shape, 1, 1e-4f), random_real(shape, 2, 900),
+                                          random_real(shape, 3)};
   const auto sum = [&](const std::vector<int>& order) {
     return [&, order](Backend& backend) {
       std::vector<int64_t> sums(size_t(shape.elements()), 7);
@@ -155,7 +157,7 @@ TEST(CpuPasses, SoftmaxLoss) {
   const auto pass = [&](Backend& backend) {
     const OwnedTensor gradient(logits.view().shape), sum({1, 1, 1, 1});
     LossReport report;
-    backend.softmax_loss(logits, labels.data(), 0.1f, 0.01f, gradient, &report);
+    backend.softmax_loss(logits, labels.data(), nullptr, 0.1f, 0.01f, gradient, &report);
     sum.f32()[0] = static_cast<float>(report.loss_sum);
     return Outcome{{gradient, sum},
                    {static_cast<uint64_t>(report.hits[0]), static_cast<uint64_t>(report.hits[1]),
@@ -193,10 +195,15 @@ TEST(CpuPasses, Concatenation) {
 }
 
 TEST(CpuPasses, Pools) {
-  for (const bool max : {true, false}) {
+  struct Kind {
+    PoolKind kind;
+    bool rectify = false;
+  };
+  for (const auto& [kind, rectify] :
+       {Kind{PoolKind::max}, Kind{PoolKind::max, true}, Kind{PoolKind::average}, Kind{PoolKind::repeat}}) {
     for (const int64_t channels : {1, 17, 64, 70}) {
-      PoolProblem problem{{3, 9, 7, channels}, {}, 3, 2, 1, max, channels == 17};
-      problem.y = {3, output_extent(9, 3, 2, 1), output_extent(7, 3, 2, 1), channels};
+      PoolProblem problem{{3, 9, 7, channels}, {}, 3, 2, 1, kind, channels == 17, rectify};
+      problem.y = pooled_shape(problem);
       for (const DType type : {DType::s8, DType::u8, DType::f32}) {
         const bool quantized = !is_real(type);
         const OwnedQTensor x = type == DType::u8   ? random_unsigned_codes(problem.x, 3)
@@ -217,7 +224,7 @@ TEST(CpuPasses, Pools) {
           for (const OwnedTensor& tensor : {dx, mean, dx_global}) outcome.tensors.push_back(tensor);
           return outcome;
         };
-        compare(pass, 0, say("pool of ", channels, " channels, max ", max, ", ", octet::name_of(type)));
+        compare(pass, 0, say("pool of ", channels, " channels, kind ", int(kind), ", ", octet::name_of(type)));
       }
     }
   }
@@ -273,7 +280,7 @@ TEST(CpuPasses, RefusesWhatItCannotRun) {
   EXPECT_THROW(backend->quantize(x, encoding, {}, room_for(encoding, x.view().shape), {}), Error);
   const int32_t label = 4;
   LossReport report;
-  EXPECT_THROW(backend->softmax_loss(x, &label, 0, 1, {}, &report), Error);
+  EXPECT_THROW(backend->softmax_loss(x, &label, nullptr, 0, 1, {}, &report), Error);
 }
 
 }  // namespace

@@ -134,7 +134,7 @@ TEST_F(Gradients, Affine) {
 TEST_F(Gradients, Pools) {
   for (const bool max : {true, false}) {
     for (const auto& [kernel, stride, pad] : {std::array{2, 2, 0}, std::array{3, 2, 1}, std::array{3, 1, 0}}) {
-      PoolProblem problem{{2, 5, 6, 3}, {}, kernel, stride, pad, max};
+      PoolProblem problem{{2, 5, 6, 3}, {}, kernel, stride, pad, max ? PoolKind::max : PoolKind::average};
       problem.y = {2, output_extent(5, kernel, stride, pad), output_extent(6, kernel, stride, pad), 3};
       const OwnedTensor x(problem.x), dx(problem.x), y(problem.y), dy = random_real(problem.y, 1);
       for (int64_t i = 0; i < x.elements(); ++i) {
@@ -149,6 +149,21 @@ TEST_F(Gradients, Pools) {
       expect_gradient(say(max ? "max" : "average", " pool ", kernel, "/", stride, "/", pad), x, dx, max ? 0.004f : 0.5f,
                       loss);
     }
+  }
+  PoolProblem rectified{{2, 5, 6, 3}, {2, 5, 6, 3}, 3, 1, 1};
+  rectified.rectify = true;
+  PoolProblem repeated{{2, 3, 4, 5}, {2, 9, 12, 5}, 3};
+  repeated.kind = PoolKind::repeat;
+  for (const PoolProblem& problem : {rectified, repeated}) {
+    const OwnedTensor x(problem.x), dx(problem.x), y(problem.y), dy = random_real(problem.y, 1);
+    for (int64_t i = 0; i < x.elements(); ++i)
+      x.f32()[i] = static_cast<float>(i * 77 % x.elements()) * 0.01f - 1.395f;  // some maxima are below 0
+    const auto loss = [&] {
+      backend->pool_forward(problem, {x}, {y});
+      return weighted_sum(y, dy);
+    };
+    backend->pool_backward(problem, {x}, {}, dy, {dx});
+    expect_gradient(problem.rectify ? "rectified pool" : "repeat", x, dx, 0.004f, loss);
   }
   const OwnedTensor x = random_real({2, 3, 4, 5}, 1), y({2, 1, 1, 5}), dy = random_real({2, 1, 1, 5}, 2),
                     dx({2, 3, 4, 5});
@@ -174,14 +189,54 @@ TEST_F(Gradients, Concatenation) {
   expect_gradient("last part", c, dc, 0.5f, loss);
 }
 
+TEST_F(Gradients, SigmoidLoss) {
+  const int32_t labels[] = {0, 2, -1, 1, 3, 0, 0, -1};
+  const float scale[] = {0.5f, 0.125f};
+  for (const SigmoidProblem& problem :
+       {SigmoidProblem{2, 3}, SigmoidProblem{2, 3, 0.25f, 2}, SigmoidProblem{2, 3, 0.4f, 1.5f}}) {
+    const OwnedTensor logits = random_real({2, 1, 2, 6}, 1, 4), gradient({2, 1, 2, 6});
+    LossReport report;
+    backend->sigmoid_loss(problem, logits, labels, scale, 0.25f, gradient, &report);
+    expect_gradient(say("gamma ", problem.gamma), logits, gradient, 0.01f, [&] {
+      backend->sigmoid_loss(problem, logits, labels, scale, 0.25f, {}, &report);
+      return Loss{report.loss_sum * 0.25, {}};
+    });
+  }
+}
+
+TEST_F(Gradients, BoxLoss) {
+  const int32_t labels[] = {1, 0, 2, -1, 1, 2};
+  const float scale[] = {0.5f, 0.125f, 1};
+  for (const float beta : {0.0f, 1.0f / 9, 1.0f}) {
+    for (const auto& one : {std::pair(2, 1), std::pair(1, 3)}) {
+      const int boxes = one.first, choices = one.second;
+      const Shape shape{3, 1, 2 / boxes, int64_t{boxes} * choices * 4};
+      const BoxLossProblem problem{boxes, choices, 2 / boxes, beta};
+      const OwnedTensor predictions = random_real(shape, 1, 2), targets = random_real({6, 1, 1, 4}, 2, 2),
+                        gradient(shape);
+      LossReport report;
+      backend->box_loss(problem, predictions, targets, labels, scale, 0.25f, gradient, &report);
+      expect_gradient(say("beta ", beta), predictions, gradient, 0.01f, [&] {
+        backend->box_loss(problem, predictions, targets, labels, scale, 0.25f, {}, &report);
+        Loss loss{report.loss_sum * 0.25, {}};
+        for (int64_t i = 0; i < predictions.elements(); ++i) {
+          const float difference = predictions[i] - targets[i / (choices * 4) * 4 + i % 4];
+          loss.branches.push_back((difference > 0) + 2 * (std::fabs(difference) < beta));
+        }
+        return loss;
+      });
+    }
+  }
+}
+
 TEST_F(Gradients, Softmax) {
   const int32_t labels[] = {0, 6, -1, 3};
   for (const float smoothing : {0.0f, 0.1f}) {
     const OwnedTensor logits = random_real({4, 1, 1, 7}, 1, 3), gradient({4, 1, 1, 7});
     LossReport report;
-    backend->softmax_loss(logits, labels, smoothing, 0.25f, gradient, &report);
+    backend->softmax_loss(logits, labels, nullptr, smoothing, 0.25f, gradient, &report);
     expect_gradient(say("smoothing ", smoothing), logits, gradient, 0.01f, [&] {
-      backend->softmax_loss(logits, labels, smoothing, 0.25f, {}, &report);
+      backend->softmax_loss(logits, labels, nullptr, smoothing, 0.25f, {}, &report);
       return Loss{report.loss_sum * 0.25, {}};
     });
   }

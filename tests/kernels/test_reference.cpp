@@ -312,7 +312,7 @@ TEST_F(Reference, PoolsOfCodes) {
   EXPECT_EQ(dx[0], 10) << "the first of two equal ones";
   EXPECT_EQ(dx[2], 0);
   EXPECT_EQ(dx[7], 20);
-  problem.max = false;
+  problem.kind = PoolKind::average;
   backend->pool_forward(problem, x, y);
   EXPECT_EQ(y.s8()[0], 2);  // 7 / 4
   EXPECT_EQ(y.s8()[1], 2);  // 2.5 to even
@@ -320,6 +320,33 @@ TEST_F(Reference, PoolsOfCodes) {
   backend->global_pool_forward(x, mean);
   EXPECT_EQ(mean[0], 0.875f);
   EXPECT_EQ(mean[1], 1.25f);
+}
+
+TEST_F(Reference, PoolsRepeatAndRectify) {
+  const OwnedQTensor x(OwnedTensor({1, 1, 2, 2}, DType::s8)), y(OwnedTensor({1, 2, 4, 2}, DType::s8));
+  const int8_t values[] = {5, -1, -7, 3};
+  memcpy(x.s8(), values, sizeof values);
+  *x.scale() = 0.5f;
+  PoolProblem repeat{{1, 1, 2, 2}, {1, 2, 4, 2}, 2};
+  repeat.kind = PoolKind::repeat;
+  backend->pool_forward(repeat, x, y);
+  const int8_t repeated[] = {5, -1, 5, -1, -7, 3, -7, 3};
+  EXPECT_EQ(memcmp(y.s8(), repeated, 8), 0);
+  EXPECT_EQ(memcmp(y.s8() + 8, repeated, 8), 0);
+  EXPECT_EQ(*y.scale(), 0.5f);
+  const OwnedTensor dy({1, 2, 4, 2}), dx({1, 1, 2, 2});
+  for (int64_t i = 0; i < 16; ++i) dy.f32()[i] = static_cast<float>(i);
+  backend->pool_backward(repeat, x, y, dy, {dx});
+  const float sums[] = {20, 24, 36, 40};
+  for (int64_t i = 0; i < 4; ++i) EXPECT_EQ(dx[i], sums[i]);
+  PoolProblem relu{{1, 1, 2, 2}, {1, 1, 2, 2}, 1, 1};
+  relu.rectify = true;
+  backend->pool_forward(relu, x, {{y.s8(), relu.y, DType::s8}, y.scale()});
+  for (int64_t i = 0; i < 4; ++i) EXPECT_EQ(y.s8()[i], std::max<int8_t>(values[i], 0));
+  backend->pool_backward(relu, x, {}, {dy.f32(), relu.y}, {dx});
+  for (int64_t i = 0; i < 4; ++i) EXPECT_EQ(dx[i], values[i] > 0 ? dy[i] : 0);
+  relu.kind = PoolKind::average;
+  EXPECT_THROW(backend->pool_forward(relu, x, {{y.s8(), relu.y, DType::s8}, y.scale()}), Error);
 }
 
 TEST_F(Reference, ConcatenationTakesTheLargestScale) {
@@ -343,7 +370,7 @@ TEST_F(Reference, SoftmaxRanksAndSurvivesAnyFiniteLogits) {
   memcpy(logits.f32(), rows, sizeof rows);
   const int32_t labels[] = {0, 5, 0, -1};
   LossReport report, few;
-  backend->softmax_loss(logits, labels, 0, 1, gradient, &report);
+  backend->softmax_loss(logits, labels, nullptr, 0, 1, gradient, &report);
   EXPECT_EQ(report.count, 3);
   EXPECT_EQ(report.hits[0], 2) << "of equal logits the first wins";
   EXPECT_EQ(report.hits[1], 2);
@@ -352,17 +379,17 @@ TEST_F(Reference, SoftmaxRanksAndSurvivesAnyFiniteLogits) {
   EXPECT_EQ(gradient[12], 0);
   for (int i = 18; i < 24; ++i) EXPECT_EQ(gradient[i], 0) << "padding";
   const int32_t last[] = {2};
-  backend->softmax_loss({logits.f32(), {1, 1, 1, 3}}, last, 0, 1, {}, &few);
+  backend->softmax_loss({logits.f32(), {1, 1, 1, 3}}, last, nullptr, 0, 1, {}, &few);
   EXPECT_EQ(few.hits[0], 0);
   EXPECT_EQ(few.hits[1], 1) << "of fewer than five classes all are among the first five";
   const float broken[2][6] = {{NAN, NAN, NAN, NAN, NAN, NAN}, {NAN, 1, 2, 3, 4, 5}};
   memcpy(logits.f32(), broken, sizeof broken);
   const int32_t any[] = {0, 5};
-  backend->softmax_loss({logits.f32(), {2, 1, 1, 6}}, any, 0, 1, {}, &few);
+  backend->softmax_loss({logits.f32(), {2, 1, 1, 6}}, any, nullptr, 0, 1, {}, &few);
   EXPECT_EQ(few.hits[0], 0) << "not a number is not an answer";
   EXPECT_EQ(few.hits[1], 1);
   const int32_t wrong[] = {6, 0, 0, 0};
-  EXPECT_THROW(backend->softmax_loss(logits, wrong, 0, 1, {}, &few), Error);
+  EXPECT_THROW(backend->softmax_loss(logits, wrong, nullptr, 0, 1, {}, &few), Error);
 }
 
 // Two steps of torch.optim.SGD by hand: lr 0.5, momentum 0.5, decay 0.25, all values exact in binary.

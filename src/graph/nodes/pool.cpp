@@ -12,17 +12,16 @@ class Pool final : public Node {
     pool_.kernel = options.kernel;
     pool_.stride = options.stride;
     pool_.pad = options.pad;
-    pool_.max = options.max;
+    pool_.kind = options.max ? PoolKind::max : PoolKind::average;
     pool_.count_padding = options.count_padding;
   }
   bool keeps_encoding() const override { return true; }
   std::string kind() const override {
-    return fmt::format("{} pool {}x{}/{}", pool_.max ? "max" : "avg", pool_.kernel, pool_.kernel, pool_.stride);
+    return fmt::format("{} pool {}x{}/{}", pool_.kind == PoolKind::max ? "max" : "avg", pool_.kernel, pool_.kernel, pool_.stride);
   }
   Shape output_shape(const std::vector<Shape>& inputs) override {
     const Shape& x = pool_.x = inputs[0];
-    pool_.y = {x.n, output_extent(x.h, pool_.kernel, pool_.stride, pool_.pad),
-               output_extent(x.w, pool_.kernel, pool_.stride, pool_.pad), x.c};
+    pool_.y = pooled_shape(pool_);
     REQUIRE(pool_.y.h > 0 && pool_.y.w > 0, "use larger images", "'", name_, "' shrinks ", x.h, "x", x.w,
             " to nothing");
     return pool_.y;

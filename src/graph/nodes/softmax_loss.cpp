@@ -38,7 +38,7 @@ class SoftmaxLoss final : public Node {
     for (size_t i = 0; i < heads_.size(); ++i) {
       if (i > 0 && !step.training) break;
       const Tensor d_logits = step.training ? step.into(heads_[i].logits).tensor : Tensor{};
-      step.backend.softmax_loss(step.value(heads_[i].logits).values, labels, step.training ? smoothing_ : 0,
+      step.backend.softmax_loss(step.value(heads_[i].logits).values, labels, nullptr, step.training ? smoothing_ : 0,
                                 heads_[i].weight * step.gradient_scale, d_logits, step.memory.losses + reports_[i]);
     }
   }

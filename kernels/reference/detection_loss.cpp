@@ -1,0 +1,73 @@
+// The losses of detection.
+#include "kernels/reference/element.h"
+#include "kernels/reference/reference_backend.h"
+#include "kernels/shared/checks.h"
+#include "kernels/shared/losses.h"
+
+namespace octet {
+namespace {
+using namespace reference;
+
+LossTerm term(const SigmoidProblem& p, float logit, bool yes) {
+  const double x = logit, alpha = p.alpha, gamma = p.gamma;
+  switch (focus_of(p.gamma)) {
+    case Focus::none:
+      return sigmoid_term<Focus::none>(x, yes, alpha, gamma);
+    case Focus::square:
+      return sigmoid_term<Focus::square>(x, yes, alpha, gamma);
+    case Focus::power:
+      break;
+  }
+  return sigmoid_term<Focus::power>(x, yes, alpha, gamma);
+}
+}  // namespace
+
+void ReferenceBackend::sigmoid_loss(const SigmoidProblem& problem, Tensor logits, const int32_t* labels,
+                                    const float* image_scale, float gradient_scale, Tensor d_logits, LossReport* to) {
+  check_sigmoid_loss(problem, logits, d_logits);
+  LossReport report;
+  const int64_t of_image = logits.shape.h * logits.shape.w * problem.anchors;
+  for (int64_t anchor = 0; anchor < logits.shape.n * of_image; ++anchor) {
+    const int64_t label = labels[anchor], first = anchor * problem.classes;
+    check_label(anchor, label, problem.classes, "anchor");
+    const double scale = image_scale[anchor / of_image], factor = scale * static_cast<double>(gradient_scale);
+    double loss = 0;
+    for (int64_t k = 0; k < problem.classes; ++k) {
+      const LossTerm own = label < 0 ? LossTerm{0, 0} : term(problem, logits.f32()[first + k], k + 1 == label);
+      loss += own.loss;
+      if (d_logits) write(d_logits, first + k, label < 0 ? 0 : static_cast<float>(own.slope * factor));
+    }
+    if (label < 0) continue;
+    report.loss_sum += on_grid(scale * loss);
+    ++report.count;
+  }
+  *to = report;
+}
+
+void ReferenceBackend::box_loss(const BoxLossProblem& problem, Tensor predictions, Tensor targets,
+                                const int32_t* labels, const float* scale, float gradient_scale, Tensor d_predictions,
+                                LossReport* to) {
+  check_box_loss(problem, predictions, targets, d_predictions);
+  LossReport report;
+  for (int64_t i = 0; d_predictions && i < d_predictions.elements(); ++i) write(d_predictions, i, 0);
+  for (int64_t box = 0; box < predictions.shape.pixels() * problem.boxes; ++box) {
+    const int64_t label = labels[box];
+    check_label(box, label, problem.choices > 1 ? problem.choices - 1 : INT32_MAX, "box");
+    if (label <= 0) continue;
+    const int64_t first = (box * problem.choices + (problem.choices > 1 ? label : 0)) * 4;
+    const double own_scale = scale[box / problem.boxes / problem.rows_per_scale];
+    const double factor = own_scale * static_cast<double>(gradient_scale);
+    double loss = 0;
+    for (int64_t i = 0; i < 4; ++i) {
+      const double difference = static_cast<double>(predictions.f32()[first + i]) - targets.f32()[box * 4 + i];
+      const LossTerm own = smooth_l1_term(difference, problem.beta);
+      loss += own.loss;
+      if (d_predictions) write(d_predictions, first + i, static_cast<float>(own.slope * factor));
+    }
+    report.loss_sum += on_grid(own_scale * loss);
+    ++report.count;
+  }
+  *to = report;
+}
+
+}  // namespace octet

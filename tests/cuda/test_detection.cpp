@@ -1,0 +1,72 @@
+// The operations of detection on the GPU: equal bits on the CPU.
+#include <gtest/gtest.h>
+
+#include "tests/cuda/compare.h"
+
+namespace octet::test {
+namespace {
+
+Tensor report_in(Place& place) { return place.zeros({1, 1, 1, sizeof(LossReport) / 4}); }
+
+TEST(CudaDetection, SigmoidLoss) {
+  for (const auto& [anchors, classes] : {std::pair(3, 1), std::pair(9, 40), std::pair(2, 5)}) {
+    const Shape shape{3, 5, 11, int64_t{anchors} * classes};
+    const OwnedTensor logits = random_real(shape, 4, 9);
+    std::vector<int32_t> labels;
+    for (int64_t i = 0; i < shape.pixels() * anchors; ++i)
+      labels.push_back(i % 3 == 0 ? -1 : i % 5 == 0 ? int32_t(i % classes) + 1 : 0);
+    const float scale[] = {0.1f, 0.02f, 1};
+    for (const SigmoidProblem& problem : {SigmoidProblem{anchors, classes}, SigmoidProblem{anchors, classes, 0.25f, 2},
+                                          SigmoidProblem{anchors, classes, 0.3f, 1.3f}})
+      for (const DType type : {DType::f32, DType::bf16})
+        expect_same(say("sigmoid loss of ", classes, " classes"), [&](Place& place) {
+          const Tensor x = place.copy(logits.view()), gradient = place.zeros(shape, type);
+          const Tensor report = report_in(place), alone = report_in(place);
+          const int32_t* const own = place.copy(labels.data(), labels.size());
+          const float* const factors = place.copy(scale, 3);
+          place.backend.sigmoid_loss(problem, x, own, factors, 1.0f / 3, gradient, report.as<LossReport>());
+          place.backend.sigmoid_loss(problem, x, own, factors, 1.0f / 3, {}, alone.as<LossReport>());
+          place.keep("gradient", gradient), place.keep("report", report), place.keep("evaluation", alone);
+        });
+  }
+}
+
+TEST(CudaDetection, BoxLoss) {
+  struct Case {
+    Shape shape;
+    BoxLossProblem problem;
+  };
+  for (const auto& [shape, problem] :
+       {Case{{3, 7, 11, 12}, {3, 1, 77, 1.0f / 9}}, Case{{700, 1, 1, 20}, {1, 5, 1, 0}}, Case{{700, 1, 1, 4}, {}}}) {
+    const OwnedTensor predictions = random_real(shape, 5),
+                      targets = random_real({shape.pixels(), 1, 1, 4L * problem.boxes}, 6);
+    std::vector<int32_t> labels;
+    for (int64_t i = 0; i < shape.pixels() * problem.boxes; ++i)
+      labels.push_back(i % 4 == 0 ? -1 : i % 3 == 0 ? 0 : int32_t(i % 4) + 1);
+    const OwnedTensor scale = random_real({1, 1, 1, shape.pixels()}, 7);
+    for (const DType type : {DType::f32, DType::bf16})
+      expect_same("box loss", [&, &problem = problem](Place& place) {
+        const Tensor gradient = place.copy(random_real(predictions.view().shape, 8, 1, type).view());
+        const Tensor report = report_in(place);
+        place.backend.box_loss(problem, place.copy(predictions.view()), place.copy(targets.view()),
+                               place.copy(labels.data(), labels.size()), place.copy(scale.view()).f32(), 0.125f,
+                               gradient, report.as<LossReport>());
+        place.keep("gradient", gradient), place.keep("report", report);
+      });
+  }
+}
+
+TEST(CudaDetection, WeightedSoftmaxLoss) {
+  const OwnedTensor logits = random_real({300, 1, 1, 13}, 4, 9), weights = random_real({1, 1, 1, 300}, 5);
+  std::vector<int32_t> labels(300);
+  for (size_t i = 0; i < labels.size(); ++i) labels[i] = i % 5 == 4 ? -1 : static_cast<int32_t>(i % 13);
+  expect_same("weighted softmax loss", [&](Place& place) {
+    const Tensor gradient = place.zeros(logits.view().shape), report = report_in(place);
+    place.backend.softmax_loss(place.copy(logits.view()), place.copy(labels.data(), labels.size()),
+                               place.copy(weights.view()).f32(), 0, 1.0f / 64, gradient, report.as<LossReport>());
+    place.keep("gradient", gradient), place.keep("report", report);
+  });
+}
+
+}  // namespace
+}  // namespace octet::test
