@@ -117,6 +117,32 @@ inline Shape pooled_shape(const PoolProblem& p) {
           p.x.c};
 }
 
+// Pools of regions of interest (RoIs): boxes on the input, of which a map shows scaled ones.
+enum class RoiKind : uint8_t {
+  align,               // RoIAlign of "Mask R-CNN" (ICCV 2017): the mean of bilinear samples
+  max,                 // RoIPool of "Fast R-CNN" (ICCV 2015): the largest value
+  position_sensitive,  // PSRoIPool of "R-FCN" (NIPS 2016): the mean, of channels that belong to the bin alone
+};
+struct RoiProblem {
+  RoiKind kind = RoiKind::align;
+  std::vector<Shape> levels;  // the maps, (N, H, W, C) each; at most max_levels
+  std::vector<float> scales;  // pixels of a map for one of the input: 1/4, 1/8, ...
+  // (N * rois, bins, bins, C). If position sensitive, a map has bins * bins * C channels, those of one bin side by
+  // side.
+  Shape y;
+  int64_t rois = 512;    // of an image
+  int sampling = 2;      // align: samples of a bin along an axis; 0: one for each pixel of the map that the bin covers
+  bool aligned = false;  // align: pixel centers lie at halves; else at integers, and a region has at least one pixel
+  static constexpr size_t max_levels = 8;
+};
+// A row of the table of regions, (N * rois, 1, 1, 8) f32: a box in pixels of the input, the index of its level, and
+// whether there is a region at all. Where there is none, outputs are 0 and gradients are not read.
+struct RoiRow {
+  float x1 = 0, y1 = 0, x2 = 0, y2 = 0;
+  float level = 0, valid = 0;
+  float unused[2] = {};
+};
+
 inline constexpr int hit_ranks[] = {1, 5};
 struct LossReport {
   double loss_sum = 0;  // over the batch, not averaged
@@ -258,6 +284,13 @@ class Backend {
   // y (f32, (N,1,1,C)) = mean over pixels of x's real values; dy is f32.
   virtual void global_pool_forward(QTensor x, Tensor y) = 0;
   virtual void global_pool_backward(Tensor dy, Into dx) = 0;
+  // -- pools of regions. All levels have one type, which y has too. The codes of y have the largest of the levels'
+  // scales: an average cannot exceed it. The table is as RoiRow says.
+  virtual void roi_pool_forward(const RoiProblem&, std::span<const QTensor> levels, Tensor table, QTensor y) = 0;
+  // Writes the gradients of all levels that are not empty. Each element is summed in f32, over regions in order, then
+  // over rows and columns of bins, and is then rounded or added. The levels' values are read by RoiKind::max alone.
+  virtual void roi_pool_backward(const RoiProblem&, std::span<const QTensor> levels, Tensor table, Tensor dy,
+                                 std::span<const Into> d_levels) = 0;
   // -- concatenation along C. Codes are rounded again to the largest scale of the parts. Real parts are copied.
   virtual void concat_forward(std::span<const QTensor> parts, QTensor y) = 0;
   virtual void concat_backward(Tensor dy, std::span<const Into> parts) = 0;

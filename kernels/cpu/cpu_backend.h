@@ -35,6 +35,9 @@ class CpuBackend final : public ReferenceBackend {
   void pool_backward(const PoolProblem&, QTensor x, QTensor y, Tensor dy, Into dx) override;
   void global_pool_forward(QTensor x, Tensor y) override;
   void global_pool_backward(Tensor dy, Into dx) override;
+  void roi_pool_forward(const RoiProblem&, std::span<const QTensor> levels, Tensor table, QTensor y) override;
+  void roi_pool_backward(const RoiProblem&, std::span<const QTensor> levels, Tensor table, Tensor dy,
+                         std::span<const Into> d_levels) override;
   void concat_forward(std::span<const QTensor> parts, QTensor y) override;
   void concat_backward(Tensor dy, std::span<const Into> parts) override;
   void dropout_forward(QTensor x, float rate, const RngKey&, QTensor y) override;

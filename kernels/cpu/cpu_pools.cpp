@@ -5,41 +5,13 @@
 #include <vector>
 
 #include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/elements.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/shared/checks.h"
-#include "kernels/shared/encode.h"
 
 namespace octet::cpu {
 namespace {
 constexpr int64_t tile = 64;  // channels whose sums wait on the stack
-
-float as_float(float x) { return x; }
-float as_float(uint16_t x) { return from_bf16(x); }
-float as_float(int8_t x) { return x; }
-float as_float(uint8_t x) { return x; }
-template <class T>
-T as_stored(float x) {
-  if constexpr (std::is_same_v<T, uint16_t>) {
-    return to_bf16(x);
-  } else if constexpr (sizeof(T) == 1) {
-    return static_cast<T>(round_nearest(x));
-  } else {
-    return x;
-  }
-}
-// call(one element of the type)
-template <class Call>
-void with_type(DType type, const Call& call) {
-  if (type == DType::f32) call(float{});
-  if (type == DType::bf16) call(uint16_t{});
-  if (type == DType::s8) call(int8_t{});
-  if (type == DType::u8) call(uint8_t{});
-}
-template <class Call>
-void with_real_type(DType type, const Call& call) {
-  if (type == DType::f32) call(float{});
-  if (type == DType::bf16) call(uint16_t{});
-}
 
 // The part of an output pixel's window that lies inside the image.
 struct Window {
@@ -125,11 +97,6 @@ void unpool_pixel(const PoolProblem& p, const X* image, const Window& window, co
     for (int64_t c = 0; c < count; ++c) to[c] += chosen[c] == number ? gradient[c] : 0.0;
     ++number;
   });
-}
-
-template <class T>
-void write(T* to, int64_t i, float value, bool add) {
-  to[i] = as_stored<T>(add ? as_float(to[i]) + value : value);
 }
 
 // One row of x, repeated to the right, becomes `kernel` rows of y.

@@ -79,6 +79,9 @@ class CudaBackend final : public Backend {
   void pool_backward(const PoolProblem&, QTensor x, QTensor y, Tensor dy, Into dx) override;
   void global_pool_forward(QTensor x, Tensor y) override;
   void global_pool_backward(Tensor dy, Into dx) override;
+  void roi_pool_forward(const RoiProblem&, std::span<const QTensor> levels, Tensor table, QTensor y) override;
+  void roi_pool_backward(const RoiProblem&, std::span<const QTensor> levels, Tensor table, Tensor dy,
+                         std::span<const Into> d_levels) override;
   void concat_forward(std::span<const QTensor> parts, QTensor y) override;
   void concat_backward(Tensor dy, std::span<const Into> parts) override;
   void dropout_forward(QTensor x, float rate, const RngKey&, QTensor y) override;
@@ -130,7 +133,7 @@ class CudaBackend final : public Backend {
   bool recording_ = false;
   DeviceScratch from_, weights_, partial_, chunk_moments_, items_;  // of convolutions
   DeviceScratch ranges_, coefficients_, sums_;                      // of passes
-  DeviceScratch row_losses_;
+  DeviceScratch row_losses_, regions_;
 };
 
 }  // namespace octet::cuda

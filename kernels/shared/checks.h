@@ -80,6 +80,39 @@ inline void check_pool_forward(const PoolProblem& p, const QTensor& x, const QTe
           name_of(x.values.dtype), " to ", name_of(y.values.dtype));
 }
 
+inline void check_roi_pool(const RoiProblem& p, size_t levels, Tensor table, Shape y) {
+  REQUIRE(levels > 0 && levels <= RoiProblem::max_levels && levels == p.levels.size() && levels == p.scales.size(),
+          "give one map and one scale for each level, at most 8", "a pool of regions has ", levels, " maps, ",
+          p.levels.size(), " shapes and ", p.scales.size(), " scales");
+  const int64_t bins = p.kind == RoiKind::position_sensitive ? y.h * y.w : 1;
+  for (const Shape& level : p.levels)
+    REQUIRE(level.n == p.levels[0].n && level.c == y.c * bins && level.h < 32768 && level.w < 32768,
+            "give levels of the same images and channels, of less than 32768 rows and columns",
+            "a pool of regions has a level of ", level.n, "x", level.h, "x", level.w, "x", level.c);
+  REQUIRE(y == p.y && y.n == p.levels[0].n * p.rois && p.sampling >= 0, "give an output of (N * rois, bins, bins, C)",
+          "a pool of regions has an output of ", y.n, " regions");
+  REQUIRE(table.dtype == DType::f32 && table.shape == (Shape{y.n, 1, 1, sizeof(RoiRow) / sizeof(float)}),
+          "give a table with a row for each region", "a pool of regions has another table than its problem tells");
+}
+inline void check_roi_pool_forward(const RoiProblem& p, std::span<const QTensor> levels, Tensor table,
+                                   const QTensor& y) {
+  check_roi_pool(p, levels.size(), table, y.values.shape);
+  for (size_t i = 0; i < levels.size(); ++i)
+    REQUIRE(levels[i].values.shape == p.levels[i] && levels[i].values.dtype == y.values.dtype &&
+                levels[i].real() == y.real(),
+            "give maps of the problem's shapes and of the output's type", "level ", i, " has another shape or type");
+}
+inline void check_roi_pool_backward(const RoiProblem& p, std::span<const QTensor> levels, Tensor table, Tensor dy,
+                                    std::span<const Into> d_levels) {
+  check_roi_pool(p, d_levels.size(), table, dy.shape);
+  REQUIRE(is_real(dy.dtype), "give dy in f32 or bf16", "a pool's gradient is codes");
+  REQUIRE(p.kind != RoiKind::max || levels.size() == d_levels.size(), "give the maps too",
+          "the gradient of maxima needs the values");
+  for (size_t i = 0; i < d_levels.size(); ++i)
+    REQUIRE(!d_levels[i] || (d_levels[i].tensor.shape == p.levels[i] && is_real(d_levels[i].tensor.dtype)),
+            "give f32 or bf16 of the problem's shapes", "the gradient of level ", i, " has another shape or type");
+}
+
 inline void check_label(int64_t row, int64_t label, int64_t most, const char* of) {
   REQUIRE(label >= -1 && label <= most, "give labels that the loss allows, see kernels/backend.h", of, " ", row,
           " has label ", label, "; the largest is ", most);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/cuda/compare.h"
+#include "tests/kernels/regions.h"
 
 namespace octet::test {
 namespace {
@@ -66,6 +67,30 @@ TEST(CudaDetection, WeightedSoftmaxLoss) {
                                place.copy(weights.view()).f32(), 0, 1.0f / 64, gradient, report.as<LossReport>());
     place.keep("gradient", gradient), place.keep("report", report);
   });
+}
+
+TEST(CudaDetection, RoiPools) {
+  for (const RoiCase& one : roi_cases())
+    for (const DType type : {DType::s8, DType::u8, DType::f32}) {
+      const RoiProblem& problem = one.problem;
+      const auto map = [&](size_t level, uint32_t seed) {
+        return type == DType::u8   ? random_unsigned_codes(problem.levels[level], seed)
+               : type == DType::s8 ? random_codes(problem.levels[level], seed, 7)
+                                   : random_real_operand(problem.levels[level], seed);
+      };
+      const OwnedQTensor fine = map(0, 3), coarse = map(1, 17);
+      const OwnedTensor dy = random_real(problem.y, 4, 1, type == DType::u8 ? DType::bf16 : DType::f32);
+      expect_same(say(one.name, ", ", name_of(type)), [&](Place& place) {
+        const QTensor levels[] = {place.copy(fine.view()), place.copy(coarse.view())};
+        const QTensor y = place.zeros_for(Encoding{.dtype = type}, problem.y);
+        const Tensor table = place.copy(one.table.view());
+        const Into both[] = {{place.copy(random_real(problem.levels[0], 5, 1, DType::bf16).view()), type == DType::s8},
+                             {place.copy(random_real(problem.levels[1], 6).view()), type == DType::u8}};
+        place.backend.roi_pool_forward(problem, levels, table, y);
+        place.backend.roi_pool_backward(problem, levels, table, place.copy(dy.view()), both);
+        place.keep("y", y), place.keep("first level", both[0].tensor), place.keep("second level", both[1].tensor);
+      });
+    }
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "tests/kernels/cases.h"
+#include "tests/kernels/regions.h"
 
 namespace octet {
 namespace {
@@ -226,6 +227,30 @@ TEST_F(Gradients, BoxLoss) {
         return loss;
       });
     }
+  }
+}
+
+TEST_F(Gradients, RoiPools) {
+  for (RoiCase& one : roi_cases()) {
+    RoiProblem& problem = one.problem;
+    const int64_t bins = problem.y.h * problem.y.w;
+    problem.y.c = 2;
+    for (Shape& level : problem.levels) level.c = problem.kind == RoiKind::position_sensitive ? 2 * bins : 2;
+    const OwnedTensor fine(problem.levels[0]), coarse(problem.levels[1]), y(problem.y), dy = random_real(problem.y, 3);
+    for (const OwnedTensor& map : {fine, coarse})
+      for (int64_t i = 0; i < map.elements(); ++i)
+        map.f32()[i] = static_cast<float>(i * 77 % map.elements()) * 0.01f - 1;  // no ties: gaps of 0.01
+    const OwnedTensor d_fine(problem.levels[0]), d_coarse(problem.levels[1]);
+    const QTensor levels[] = {{fine}, {coarse}};
+    const Into into[] = {{d_fine}, {d_coarse}};
+    const auto loss = [&] {
+      backend->roi_pool_forward(problem, levels, one.table, {y});
+      return weighted_sum(y, dy);
+    };
+    backend->roi_pool_backward(problem, levels, one.table, dy, into);
+    const float step = problem.kind == RoiKind::max ? 0.004f : 0.5f;
+    expect_gradient(one.name + ", first level", fine, d_fine, step, loss);
+    expect_gradient(one.name + ", second level", coarse, d_coarse, step, loss);
   }
 }
 

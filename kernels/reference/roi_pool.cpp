@@ -1,0 +1,112 @@
+// Pools of regions.
+#include <algorithm>
+#include <vector>
+
+#include "kernels/reference/element.h"
+#include "kernels/reference/reference_backend.h"
+#include "kernels/shared/checks.h"
+#include "kernels/shared/roi.h"
+
+namespace octet {
+namespace {
+using namespace reference;
+
+// Calls visit(region, level, taps) for each region that there is, in order.
+template <class Visit>
+void for_regions(const RoiProblem& problem, Tensor table, const Visit& visit) {
+  RoiTaps taps(problem);
+  for (int64_t region = 0; region < problem.y.n; ++region) {
+    const RoiRow& row = table.as<RoiRow>()[region];
+    if (row.valid == 0) continue;
+    const size_t level = roi_level(problem, row);
+    taps.find(row, level);
+    visit(region, level, taps);
+  }
+}
+// Calls visit(output element, image's channel, row bin, column bin) for the elements of a region, in order.
+template <class Visit>
+void for_outputs(const RoiProblem& p, int64_t region, const Visit& visit) {
+  const int64_t bins = p.y.h * p.y.w;
+  for (int64_t bin = 0; bin < bins; ++bin)
+    for (int64_t c = 0; c < p.y.c; ++c)
+      visit((region * bins + bin) * p.y.c + c, p.kind == RoiKind::position_sensitive ? bin * p.y.c + c : c, bin / p.y.w,
+            bin % p.y.w);
+}
+int64_t element_of(const Shape& level, int64_t image, int64_t row, int64_t column, int64_t channel) {
+  return ((image * level.h + row) * level.w + column) * level.c + channel;
+}
+// The first of the largest elements in row order, or -1 if a bin is empty.
+template <class Element>
+int64_t largest_of(const RoiTaps& taps, int64_t row_bin, int64_t column_bin, Tensor values, const Element& element) {
+  int64_t best = -1;
+  for (const RoiTap& row : taps.rows(row_bin))
+    for (const RoiTap& column : taps.columns(column_bin)) {
+      const int64_t i = element(row.index, column.index);
+      if (best < 0 || read(values, i) > read(values, best)) best = i;
+    }
+  return best;
+}
+}  // namespace
+
+void ReferenceBackend::roi_pool_forward(const RoiProblem& problem, std::span<const QTensor> levels, Tensor table,
+                                        QTensor y) {
+  check_roi_pool_forward(problem, levels, table, y);
+  float scale = 0;
+  for (const QTensor& level : levels)
+    if (!level.real()) scale = std::max(scale, *level.scale);
+  memset(y.values.data, 0, y.values.bytes());
+  for_regions(problem, table, [&](int64_t region, size_t level, const RoiTaps& taps) {
+    const Tensor values = levels[level].values;
+    for_outputs(problem, region, [&](int64_t i, int64_t channel, int64_t row_bin, int64_t column_bin) {
+      const auto element = [&](int64_t h, int64_t w) {
+        return element_of(values.shape, region / problem.rois, h, w, channel);
+      };
+      float sum = 0;
+      if (problem.kind == RoiKind::max) {
+        const int64_t best = largest_of(taps, row_bin, column_bin, values, element);
+        sum = best < 0 ? 0 : read(values, best);
+      } else {
+        for (const RoiTap& row : taps.rows(row_bin)) {
+          float of_row = 0;
+          for (const RoiTap& column : taps.columns(column_bin))
+            of_row += column.weight * read(values, element(row.index, column.index));
+          sum += row.weight * of_row;
+        }
+      }
+      sum *= roi_ratio(levels[level].scale, scale);
+      if (y.real())
+        write(y.values, i, sum);
+      else
+        write_code(y.values, i, static_cast<int>(round_nearest(sum)));
+    });
+  });
+  if (!y.real()) *y.scale = scale;
+}
+
+void ReferenceBackend::roi_pool_backward(const RoiProblem& problem, std::span<const QTensor> levels, Tensor table,
+                                         Tensor dy, std::span<const Into> d_levels) {
+  check_roi_pool_backward(problem, levels, table, dy, d_levels);
+  std::vector<std::vector<float>> sums;
+  for (const Shape& level : problem.levels) sums.emplace_back(static_cast<size_t>(level.elements()));
+  for_regions(problem, table, [&](int64_t region, size_t level, const RoiTaps& taps) {
+    for_outputs(problem, region, [&](int64_t i, int64_t channel, int64_t row_bin, int64_t column_bin) {
+      const auto element = [&](int64_t h, int64_t w) {
+        return element_of(problem.levels[level], region / problem.rois, h, w, channel);
+      };
+      if (problem.kind == RoiKind::max) {
+        const int64_t best = largest_of(taps, row_bin, column_bin, levels[level].values, element);
+        if (best >= 0) sums[level][static_cast<size_t>(best)] += read(dy, i);
+        return;
+      }
+      for (const RoiTap& row : taps.rows(row_bin))
+        for (const RoiTap& column : taps.columns(column_bin))
+          sums[level][static_cast<size_t>(element(row.index, column.index))] +=
+              row.weight * column.weight * read(dy, i);
+    });
+  });
+  for (size_t level = 0; level < sums.size(); ++level)
+    for (int64_t i = 0; d_levels[level] && i < d_levels[level].tensor.elements(); ++i)
+      write(d_levels[level], i, sums[level][static_cast<size_t>(i)]);
+}
+
+}  // namespace octet
