@@ -17,7 +17,19 @@ struct Config {
     double dropout = 0.5;           // alexnet, inception_v3
     double auxiliary_weight = 0.4;  // inception_v3 on images of 299 pixels: weight of the auxiliary head's loss
     std::string initial_weights;    // a safetensors file; empty: random
+    // Detectors:
+    std::string backbone = "resnet50";
+    int64_t neck_channels = 256;                      // of the feature pyramid and the heads
+    int64_t head_depth = 4;                           // convolutions before the predictors of a dense head
+    std::vector<int64_t> anchor_sizes;                // of each level, in pixels; empty: the network's own
+    std::vector<double> anchor_ratios = {0.5, 1, 2};  // height / width
   } model;
+
+  struct Detect {
+    double score = 0.05;       // the least score of a detection
+    double nms = 0.5;          // the largest overlap of two detections of a class
+    int64_t detections = 100;  // of an image
+  } detect;
 
   struct Policy {
     std::string name = "unified_int8";

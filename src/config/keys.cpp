@@ -28,6 +28,17 @@ const std::vector<Key> kKeys = {
     {FIELD(model.auxiliary_weight), "weight of the auxiliary loss (inception_v3 on large images)", 0, 100},
     {FIELD(model.initial_weights), "safetensors file of initial weights; empty: random weights"},
 
+    {FIELD(model.backbone), "detectors: the network that gives the features"},
+    {FIELD(model.neck_channels), "detectors: channels of the feature pyramid and the heads", 1, 65536},
+    {FIELD(model.head_depth), "retinanet: convolutions before the predictors", 0, 64},
+    {FIELD(model.anchor_sizes), "detectors: size of each level's anchors in pixels; empty: the network's own", 1,
+     65536},
+    {FIELD(model.anchor_ratios), "detectors: height / width of the anchors", 0.01, 100},
+
+    {FIELD(detect.score), "least score of a detection", 0, 1},
+    {FIELD(detect.nms), "largest overlap of two detections of a class", 0, 1},
+    {FIELD(detect.detections), "most detections of an image", 1, 1e6},
+
     {FIELD(policy.name), "how values are quantized"},
     {FIELD(policy.bits.weight), "bits of a weight's code; fewer than 8: with a searched clip", 2, 8},
     {FIELD(policy.bits.activation), "bits of an activation's code", 2, 8},

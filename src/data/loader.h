@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "src/config/config.h"
+#include "src/objects.h"
 #include "src/sample.h"
 
 namespace octet {
@@ -32,6 +33,7 @@ class Dataset {
   // false for a bad image where data.bad_images is skip; its label counts as -1 then.
   virtual bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels) const = 0;
   virtual int64_t skipped() const { return 0; }  // number of bad images that were skipped so far
+  virtual const Annotations* annotations() const { return nullptr; }  // of detection data; their images are the samples
 };
 
 struct Datasets {

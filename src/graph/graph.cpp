@@ -47,6 +47,14 @@ Edge Graph::dropout(const std::string& name, Edge x, float rate) {
   return rate > 0 ? append(make_dropout(name, x, new_edge(), rate)) : x;
 }
 
+void Graph::dense_loss(const std::vector<DenseLevel>& levels, const DenseLossOptions& options) {
+  append(make_dense_loss(levels, options));
+}
+
+void Graph::detect(const std::vector<DenseLevel>& levels, const DetectOptions& options) {
+  append(make_detect(levels, options));
+}
+
 void Graph::softmax_loss(const std::vector<Head>& heads, float label_smoothing, const std::vector<std::string>& hits) {
   append(make_softmax_loss(heads, label_smoothing, hits));
 }

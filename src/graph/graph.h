@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/shared/anchors.h"
 #include "src/graph/node.h"
 
 namespace octet {
@@ -27,7 +28,11 @@ struct ConvOptions {
   Activation activation = Activation::none;
   std::optional<Edge> residual = {};  // added before the activation
   float epsilon = 1e-5f, momentum = 0.1f;
-  Init init = Init::kaiming_fan_out;
+  Init init = Init::kaiming_fan_out, bias_init = Init::zero;
+  std::string layer = {};     // whose parameters it has; nodes of one layer share them. Empty: the node is a layer
+  bool gives_logits = false;  // a last layer: its output is f32
+  bool frozen = false;        // its parameters are never trained
+  bool frozen_norm = false;   // its norm is never trained, and normalizes by the running statistics
 };
 
 struct LinearOptions {
@@ -40,8 +45,34 @@ struct LinearOptions {
 
 struct PoolOptions {
   int kernel = 2, stride = 2, pad = 0;
-  bool max = true;
+  PoolKind kind = PoolKind::max;
+  bool rectify = false;        // the maximum is at least 0
   bool count_padding = false;  // average pooling: the mean includes the zeros of the padding, as by default in PyTorch
+};
+
+// One level of a dense detector's answers for its anchors. The nodes set the height and width of the anchors' map.
+struct DenseLevel {
+  Edge logits;  // (N, H, W, anchors * classes)
+  Edge deltas;  // (N, H, W, anchors * 4), see encode_box()
+  AnchorLevel anchors;
+};
+
+// How the answers for anchors become a loss.
+struct DenseLossOptions {
+  int classes = 1;
+  float positive = 0.5f, negative = 0.4f;  // see MatchProblem
+  float alpha = 0.25f, gamma = 2;          // of the focal loss
+  float beta = 0;                          // of the smooth L1 loss; 0: L1
+  std::string class_name, box_name;        // of the losses
+};
+
+// How the answers become detections.
+struct DetectOptions {
+  int classes = 1;
+  float score = 0.05f;       // the least score
+  float overlap = 0.5f;      // of two boxes of a class; the one with the lower score is dropped beyond it
+  int64_t of_level = 1000;   // the best answers of a level that are considered
+  int64_t detections = 100;  // of an image
 };
 
 // An output of the network that has a loss, and the weight of that loss.
@@ -65,6 +96,9 @@ class Graph {
   Edge concat(const std::string& name, const std::vector<Edge>& parts);
   // In training, each element becomes 0 with probability `rate`, and the others are multiplied by 1 / (1 - rate).
   Edge dropout(const std::string& name, Edge x, float rate);  // rate 0: returns x
+  // Focal loss of the classes and smooth L1 loss of the boxes, over all levels.
+  void dense_loss(const std::vector<DenseLevel>& levels, const DenseLossOptions&);
+  void detect(const std::vector<DenseLevel>& levels, const DetectOptions&);
   // Cross-entropy of each head. The first head is the network's main output, and `hits` names the counts of correct
   // answers of this head. The other heads have a loss in training only.
   void softmax_loss(const std::vector<Head>& heads, float label_smoothing, const std::vector<std::string>& hits);

@@ -51,16 +51,18 @@ class Builder final : public Declare {
   DType storage() const override { return options_.storage; }
   Shape shape(Edge edge) const override { return layout_.shapes[size_t(edge.id)]; }
   const Encoding& encoding(Edge edge) const override { return layout_.encodings[size_t(edge.id)]; }
-  bool needs_gradient(Edge edge) const override { return producer_[size_t(edge.id)] > 0; }
+  bool needs_gradient(Edge edge) const override { return layout_.needs_backward[size_t(producer_[size_t(edge.id)])]; }
+  bool needs_backward() const override { return layout_.needs_backward[size_t(current_)]; }
   void reads_in_backward(Edge edge) override {
     int& last = read_backward_[size_t(edge.id)];
-    if (options_.training) last = std::max(last, backward_time(current_));
+    if (options_.training && needs_backward()) last = std::max(last, backward_time(current_));
   }
   Slot keep(Shape shape, DType dtype, Need need) override {
     layout_.memory.slots.push_back({nullptr, shape, dtype});
     layout_.slot_block.push_back(Layout::no_block);
-    if (options_.training || need != Need::backward) {
-      const bool outlives_forward = options_.training && need != Need::forward;
+    const bool runs_backward = options_.training && needs_backward();
+    if (runs_backward || need != Need::backward) {
+      const bool outlives_forward = runs_backward && need != Need::forward;
       MemoryBlock block{.bytes = layout_.memory.slots.back().bytes()};
       block.first = need == Need::backward ? backward_time(current_) : current_;
       block.last = outlives_forward ? backward_time(current_) : current_;
@@ -81,7 +83,8 @@ class Builder final : public Declare {
   int activation_range(const std::string& name, const Encoding& encoding) override {
     if (!encoding.quantized() || encoding.range != Range::held || encoding.held) return -1;
     REQUIRE(held_.activations, "give ActivationRanges to the plan", "nothing holds the range of '", name, "'");
-    parameters_.declare_statistic({.name = name + ".range", .tensor = {nullptr, {1, 1, 1, 1}, DType::f32}, .range = true});
+    parameters_.declare_statistic(
+        {.name = name + ".range", .tensor = {nullptr, {1, 1, 1, 1}, DType::f32}, .range = true});
     return held_.activations->add_layer(name);
   }
   int loss(const LossOptions& options) override {
@@ -99,6 +102,8 @@ class Builder final : public Declare {
         inputs.push_back(layout_.shapes[size_t(edge.id)]);
         consumers_[size_t(edge.id)].push_back(node->index());
       }
+      layout_.needs_backward.push_back(
+          node->trains() || std::ranges::any_of(node->inputs(), [&](Edge edge) { return needs_gradient(edge); }));
       Shape shape = node->output_shape(inputs);
       if (node->index() == 0) shape.n = batch;
       if (node->output().id < 0) continue;

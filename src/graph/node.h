@@ -8,6 +8,7 @@
 
 #include "kernels/backend.h"
 #include "src/graph/parameters.h"
+#include "src/objects.h"
 #include "src/quant/clip.h"
 #include "src/quant/ranges.h"
 #include "src/sample.h"
@@ -118,9 +119,10 @@ struct Step {
 
 // The weight of a loss and the names of its metrics.
 struct LossOptions {
+  std::string name = {};  // of a metric of its own, beside the sum of all losses; reports of one name are added
   float weight = 1;
   bool training_only = false;     // an auxiliary loss: evaluation does not count it
-  std::vector<std::string> hits;  // names of the first of LossReport::hits; empty: only the loss is reported
+  std::vector<std::string> hits = {};  // names of the first of LossReport::hits; empty: only the loss is reported
 };
 
 // The interface through which Node::declare() reserves memory and parameters.
@@ -129,12 +131,13 @@ class Declare {
   virtual ~Declare() = default;
   virtual const Policy& policy() const = 0;
   virtual Parameters& parameters() const = 0;
-  virtual bool training() const = 0;  // false: the plan never runs backward
+  virtual bool training() const = 0;        // false: the plan never runs backward
   virtual int64_t norm_groups() const = 0;  // equal parts of the batch; each has norm statistics of its own
-  virtual DType storage() const = 0;  // of convolution outputs, see PlanOptions
+  virtual DType storage() const = 0;        // of convolution outputs, see PlanOptions
   virtual Shape shape(Edge) const = 0;
   virtual const Encoding& encoding(Edge) const = 0;
-  virtual bool needs_gradient(Edge) const = 0;
+  virtual bool needs_gradient(Edge) const = 0;  // the gradient reaches a trained parameter
+  virtual bool needs_backward() const = 0;      // this node has trained parameters, or an input that needs a gradient
   virtual void reads_in_backward(Edge) = 0;
   virtual Slot keep(Shape, DType, Need) = 0;
   // Reserves memory that load() fills. This memory is not in the arena. Returns an index into Memory::inputs.
@@ -144,7 +147,7 @@ class Declare {
   virtual int clip_layer(const std::string& name, int weight_param) = 0;
   // Registers the range of a node's output if `encoding` lacks one. Returns an index into ActivationRanges, or -1.
   virtual int activation_range(const std::string& name, const Encoding& encoding) = 0;
-  // Reserves a LossReport and returns its index. The count of the first report is the number of samples of the step.
+  // Reserves a LossReport and returns its index.
   virtual int loss(const LossOptions&) = 0;
 };
 
@@ -161,14 +164,17 @@ class Node {
   virtual bool keeps_encoding() const { return false; }                 // the output has the encoding of the inputs
   virtual bool never_negative() const { return false; }                 // the output is >= 0 for any input
   virtual bool writes_real() const { return false; }                    // the output is f32 for any consumer
+  virtual bool trains() const { return false; }                         // has parameters that are not frozen
   virtual bool writes_gradient_forward() const { return false; }  // a loss: forward writes the gradients of its inputs
   virtual void declare(Declare&) = 0;
   virtual void bind(Parameters&) {}  // called after the parameters are allocated
   // Runs before forward, outside Backend::run(). Checks the targets and copies them to the device.
   virtual void load(const Targets&, Step&) {}
   virtual void forward(Step&) = 0;
-  virtual void backward(Step&) = 0;
+  virtual void backward(Step&) = 0;         // not called where Declare::needs_backward() is false
   virtual void update_statistics(Step&) {}  // called after a step that was not skipped
+  // Adds what was found on the images of the last load(). Runs after forward, outside Backend::run().
+  virtual void detect(const Step&, std::vector<Detection>&) const {}
   virtual Work work(const Memory&) const { return {}; }
   virtual Tensor watched(const Step&) const {
     return {};

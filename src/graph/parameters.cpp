@@ -39,6 +39,10 @@ struct InitialValues {
         return normal(element) * 0.01;
       case Init::linear_uniform:
         return (2 * uniform(random(element, 0).word[0]) - 1) / std::sqrt(double(shape.h * shape.w * shape.c));
+      case Init::lecun_uniform:
+        return (2 * uniform(random(element, 0).word[0]) - 1) * std::sqrt(3 / double(shape.h * shape.w * shape.c));
+      case Init::rare:
+        return -4.59511985013459;
       case Init::one:
         return 1;
       case Init::zero:
@@ -54,26 +58,27 @@ Parameters::Parameters(const Policy& policy, Backend& backend, bool exact_sums)
     : policy_(policy), backend_(backend), exact_sums_(exact_sums) {}
 Parameters::~Parameters() = default;
 
-// Checks that this plan declares the name once. Returns true if the plan is the first, which defines the state.
-bool Parameters::first_of_plan(const std::string& name) {
+void Parameters::require_new(const std::string& name) {
   REQUIRE(declared_now_.insert(name).second, "give every layer its own name", "two parameters are named ", name);
-  return !ordered_;
 }
 
 int Parameters::declare(const Param& wanted) {
-  if (first_of_plan(wanted.name)) {
+  const auto known = param_index_.find(wanted.name);
+  const bool is_known = known != param_index_.end();
+  if (!wanted.shared || !declared_now_.contains(wanted.name)) require_new(wanted.name);
+  if (!ordered_ && !is_known) {
     params_.push_back(wanted);
     return param_index_[wanted.name] = int(params_.size()) - 1;
   }
-  const auto known = param_index_.find(wanted.name);
-  REQUIRE(known != param_index_.end() && param(known->second).shape == wanted.shape, "build both plans by one function",
-          "a second plan declares parameter ", wanted.name,
-          ", which the first plan lacks or declares with another shape");
+  REQUIRE(is_known && declared(known->second).shape == wanted.shape,
+          "build both plans by one function, and give layers that share it one shape", "parameter ", wanted.name,
+          " is declared again, but was missing before or had another shape");
   return known->second;
 }
 
 int Parameters::declare_statistic(const Statistic& wanted) {
-  if (first_of_plan(wanted.name)) {
+  require_new(wanted.name);
+  if (!ordered_) {
     statistics_.push_back(wanted);
     return statistic_index_[wanted.name] = int(statistics_.size()) - 1;
   }
@@ -85,18 +90,17 @@ int Parameters::declare_statistic(const Statistic& wanted) {
 }
 
 int Parameters::declare_moments(const std::string& name, int64_t channels) {
-  if (!first_of_plan(name + " moments")) return moment_index_.at(name);
+  require_new(name + " moments");
+  if (ordered_) return moment_index_.at(name);
   moment_offsets_.push_back(moment_count_);
   moment_count_ += 2 * channels;
   return moment_index_[name] = int(moment_offsets_.size()) - 1;
 }
 
-void Parameters::scale_learning_rate(int declared, const float* scale) {
-  (ordered_ ? param(declared) : params_[size_t(declared)]).lr_scale = scale;
-}
+void Parameters::scale_learning_rate(int declared, const float* scale) { this->declared(declared).lr_scale = scale; }
 
 // Sorts the parameters into backward order: the last node's parameters come first. Within a node norm parameters and
-// biases precede the weight.
+// biases precede the weight. Frozen parameters come last.
 void Parameters::end_plan() {
   if (ordered_) return;
   ordered_ = true;
@@ -104,6 +108,7 @@ void Parameters::end_plan() {
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
     const Param &pa = params_[a], &pb = params_[b];
+    if (pa.frozen != pb.frozen) return pb.frozen;
     return pa.node != pb.node ? pa.node > pb.node : is_weight(pa.kind) < is_weight(pb.kind);
   });
   std::vector<Param> sorted;
@@ -113,6 +118,9 @@ void Parameters::end_plan() {
     sorted.push_back(params_[declared]);
     sorted.back().offset = size_t(count_);
     count_ += sorted.back().shape.elements();
+    if (sorted.back().frozen) continue;
+    trained_count_ = count_;
+    trained_ = sorted.size();
   }
   params_ = std::move(sorted);
 }
@@ -122,9 +130,9 @@ void Parameters::allocate(bool training) {
     return backend_.allocate(size_t(std::max<int64_t>(number, 1)) * sizeof(float));
   };
   masters_ = floats(count_);
-  if (training) gradients_ = floats(count_), velocities_ = floats(count_);
+  if (training) gradients_ = floats(trained_count_), velocities_ = floats(trained_count_);
   if (training && exact_sums_) {
-    sums_ = backend_.allocate(size_t(count_) * sizeof(int64_t));
+    sums_ = backend_.allocate(size_t(trained_count_) * sizeof(int64_t));
     beyond_ = backend_.allocate(sizeof(int32_t));
   }
   const auto view = [](const std::unique_ptr<Buffer>& buffer, const Param& param) {
@@ -132,6 +140,7 @@ void Parameters::allocate(bool training) {
   };
   for (Param& param : params_) {
     param.master = view(masters_, param);
+    if (param.frozen) continue;
     param.gradient = view(gradients_, param);
     param.velocity = view(velocities_, param);
     if (sums_) param.sum = static_cast<int64_t*>(sums_->data()) + param.offset;
@@ -198,26 +207,32 @@ void Parameters::choose_clips() { weight_clips_->choose(); }
 
 void Parameters::encode(uint64_t seed, uint32_t step) {
   for (const Param& param : params_) {
-    if (!param.encoding.quantized()) continue;
+    if (!param.encoding.quantized() || (param.frozen && frozen_are_encoded_)) continue;
     const RngKey key{seed, step, layer_id_of(param.node, Role::weight), 0, 0};
     backend_.quantize(param.master, param.encoding, key, param.codes, {});
     const Shape& s = param.shape;
     const float gain = policy_.weight_gain(s.h * s.w * s.c);
     if (gain != 1) *param.codes.scale *= gain;
   }
+  frozen_are_encoded_ = true;
 }
 
 std::vector<GradientSlice> Parameters::slices() const {
   std::vector<GradientSlice> slices;
-  for (const Param& param : params_)
+  for (const Param& param : trained())
     slices.push_back({param.offset, size_t(param.shape.elements()), !is_weight(param.kind)});
   return slices;
 }
 
-Tensor Parameters::gradient_tensor() const { return {params_.front().gradient.data, {1, 1, 1, count_}}; }
+Tensor Parameters::gradient_tensor() const { return {params_.front().gradient.data, {1, 1, 1, trained_count_}}; }
 
-void Parameters::add_gradient(const Param& param, bool first_group) {
-  backend_.add_fixed(param.gradient, param.sum, !first_group, static_cast<int32_t*>(beyond_->data()));
+void Parameters::begin_gradients() {
+  for (Param& param : params_) param.written = false;
+}
+
+void Parameters::finish_gradient(Param& param) {
+  if (param.sum) backend_.add_fixed(param.gradient, param.sum, param.written, static_cast<int32_t*>(beyond_->data()));
+  param.written = true;
 }
 
 void Parameters::read_sums() { backend_.read_fixed(static_cast<const int64_t*>(sums_->data()), gradient_tensor()); }
@@ -234,21 +249,21 @@ bool Parameters::sums_fit() const {
 }
 
 GradientBuffer Parameters::exchanged() const {
-  if (exact_sums_) return std::span(static_cast<int64_t*>(sums_->data()), size_t(count_));
-  return std::span(gradient_tensor().f32(), size_t(count_));
+  if (exact_sums_) return std::span(static_cast<int64_t*>(sums_->data()), size_t(trained_count_));
+  return std::span(gradient_tensor().f32(), size_t(trained_count_));
 }
 
 GradientBuffer Parameters::exchanged_on_host() {
   if (backend_.host_memory()) return exchanged();
-  host_copy_.resize(size_t(count_) * (exact_sums_ ? sizeof(int64_t) : sizeof(float)));
-  if (exact_sums_) return std::span(reinterpret_cast<int64_t*>(host_copy_.data()), size_t(count_));
-  return std::span(reinterpret_cast<float*>(host_copy_.data()), size_t(count_));
+  host_copy_.resize(size_t(trained_count_) * (exact_sums_ ? sizeof(int64_t) : sizeof(float)));
+  if (exact_sums_) return std::span(reinterpret_cast<int64_t*>(host_copy_.data()), size_t(trained_count_));
+  return std::span(reinterpret_cast<float*>(host_copy_.data()), size_t(trained_count_));
 }
 
 void Parameters::copy_gradient(size_t index) {
   if (host_copy_.empty()) return;
   const Param& param = params_[index];
-  const size_t size = host_copy_.size() / size_t(count_);
+  const size_t size = host_copy_.size() / size_t(trained_count_);
   const void* const from = exact_sums_ ? static_cast<const void*>(param.sum) : param.gradient.data;
   backend_.to_host(host_copy_.data() + param.offset * size, from, size_t(param.shape.elements()) * size);
 }
@@ -259,8 +274,8 @@ void Parameters::store_gradients() {
 }
 
 size_t Parameters::bytes(bool training) const {
-  size_t bytes = size_t(count_) * (training ? 3 : 1) * sizeof(float);
-  if (training && exact_sums_) bytes += size_t(count_) * sizeof(int64_t);
+  size_t bytes = size_t(count_ + (training ? 2 * trained_count_ : 0)) * sizeof(float);
+  if (training && exact_sums_) bytes += size_t(trained_count_) * sizeof(int64_t);
   for (const Param& param : params_)
     if (param.encoding.quantized()) bytes += size_t(param.shape.elements());
   return bytes;

@@ -19,20 +19,31 @@ class WeightClips;
 
 enum class ParamKind : uint8_t { conv_weight, linear_weight, norm_weight, bias };
 constexpr bool is_weight(ParamKind kind) { return kind <= ParamKind::linear_weight; }
-enum class Init : uint8_t { kaiming_fan_out, linear_uniform, normal_001, one, zero };
+enum class Init : uint8_t {
+  kaiming_fan_out,
+  linear_uniform,
+  lecun_uniform,  // variance 1 / products of a sum
+  normal_001,
+  rare,  // the logit of 0.01: the bias of a detector's class logits (Lin et al. 2017, RetinaNet, section 4.1)
+  one,
+  zero
+};
 
 struct Param {
   std::string name;  // torchvision's, for example layer1.0.conv1.weight
   ParamKind kind = ParamKind::conv_weight;
   Shape shape;  // weights OHWI; others (1, 1, 1, C)
   Init init = Init::zero;
-  bool full_precision = false;  // see UpdateContext
-  int node = 0;
+  bool full_precision = false;      // see UpdateContext
+  bool frozen = false;              // never trained: it has no gradient and no velocity
+  bool shared = false;              // several layers of a plan declare it; their gradients are added
+  int node = 0;                     // its layer, of several the one whose backward runs last
   Encoding encoding = {};           // s8: each step encodes `master` into `codes`, with which the layer computes
   const float* lr_scale = nullptr;  // owned by the ClipCoordinator; null means 1
 
   size_t offset = 0;                                 // in floats, in the flat buffers; parameters are in backward order
   Tensor master = {}, gradient = {}, velocity = {};  // f32 views of the flat buffers
+  bool written = false;                              // this step has already written a gradient
   int64_t* sum = nullptr;  // if sums are exact: of the gradients of all norm groups, in fixed point
   QTensor codes = {};
 
@@ -63,8 +74,8 @@ class Parameters {
   }
   int declare(const Param&);
   int declare_statistic(const Statistic&);
-  // Reserves (2 * channels) floats for each norm group: mean and variance. They are averaged over groups and ranks after
-  // backward; the first group's place then holds the averages.
+  // Reserves (2 * channels) floats for each norm group: mean and variance. They are averaged over groups and ranks
+  // after backward; the first group's place then holds the averages.
   int declare_moments(const std::string& name, int64_t channels);
   // The learning rate of a declared weight is multiplied by *scale in each step.
   void scale_learning_rate(int declared, const float* scale);
@@ -82,8 +93,11 @@ class Parameters {
   float* moments(int index) const { return static_cast<float*>(moments_->data()) + moment_offsets_[size_t(index)]; }
   int64_t moments_of_group() const { return moment_count_; }  // floats from one group's moments to the next group's
 
-  std::vector<Param>& all() { return params_; }  // in backward order
+  // In backward order, the frozen ones last.
+  std::vector<Param>& all() { return params_; }
   const std::vector<Param>& all() const { return params_; }
+  std::span<Param> trained() { return std::span(params_).first(trained_); }
+  std::span<const Param> trained() const { return std::span(params_).first(trained_); }
   std::vector<Statistic>& statistics() { return statistics_; }
   const std::vector<Statistic>& statistics() const { return statistics_; }
   Tensor all_moments() const { return {moments_->data(), {1, 1, norm_groups_, moment_count_}}; }
@@ -93,13 +107,17 @@ class Parameters {
   // Encodes the weights of quantized layers. seed and step select the random bits of stochastic rounding.
   void encode(uint64_t seed, uint32_t step);
 
-  std::vector<GradientSlice> slices() const;  // one per parameter, in order
+  std::vector<GradientSlice> slices() const;  // one per trained parameter, in order
   Tensor gradient_tensor() const;             // all gradients, flat, on the device
-  // With exact sums, each norm group of a layer writes `gradient`; this adds it to `sum`, or begins the sum with it.
-  void add_gradient(const Param&, bool first_group);
+  // Where a layer writes the gradient of one norm group, or of the whole batch; finish_gradient() follows. The layers
+  // and groups of a step add up: in the gradient itself, or with exact sums in Param::sum, one `gradient` after the
+  // other.
+  static Into into(const Param& param) { return {param.gradient, param.written && !param.sum}; }
+  void finish_gradient(Param&);
+  void begin_gradients();  // called before the backward pass
   // With exact sums: writes the sums of all norm groups and ranks into the gradients.
   void read_sums();
-  void begin_sums();    // called before a step
+  void begin_sums();      // called before a step
   bool sums_fit() const;  // false: a gradient of this step was not finite, or too large for fixed point
   bool exact_sums() const { return exact_sums_; }
   // What the exchange between ranks adds, flat: the gradients, or with exact sums their sums. On the device, or in host
@@ -112,10 +130,13 @@ class Parameters {
 
   int64_t count() const { return count_; }
   size_t bytes(bool training) const;  // masters and codes, in training also gradients and velocities
+  // Called after masters were changed from outside. encode() encodes frozen parameters only after that.
+  void masters_changed() { frozen_are_encoded_ = false; }
 
  private:
   void bind_codes();
-  bool first_of_plan(const std::string& name);
+  void require_new(const std::string& name);
+  Param& declared(int index) { return ordered_ ? param(index) : params_[size_t(index)]; }
 
   const Policy& policy_;
   Backend& backend_;
@@ -126,7 +147,10 @@ class Parameters {
   std::map<std::string, int> param_index_, statistic_index_, moment_index_;
   std::set<std::string> declared_now_;
   bool ordered_ = false;
-  int64_t count_ = 0, moment_count_ = 0, norm_groups_ = 1;
+  bool frozen_are_encoded_ = false;
+  int64_t count_ = 0, trained_count_ = 0;  // elements of all parameters, and of those that are trained
+  size_t trained_ = 0;                     // parameters that are trained
+  int64_t moment_count_ = 0, norm_groups_ = 1;
   std::unique_ptr<WeightClips> weight_clips_;
   std::unique_ptr<Buffer> masters_, gradients_, velocities_, codes_, scales_, statistics_memory_, moments_;
   float* ranges_ = nullptr;

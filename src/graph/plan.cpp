@@ -22,6 +22,13 @@ Plan::Plan(Graph graph, Parameters& parameters, const Policy& policy, Backend& b
 
 Plan::~Plan() = default;
 
+// The number of samples that are no padding and no bad images.
+static int64_t present(const Targets& targets, int64_t batch) {
+  if (targets.truth)
+    return std::ranges::count_if(targets.truth->images, [](const Truth::Image& image) { return image.index >= 0; });
+  return std::count_if(targets.labels, targets.labels + batch, [](int32_t label) { return label >= 0; });
+}
+
 size_t Plan::image_bytes() const {
   return size_t(layout_.shapes[size_t(graph_.nodes().front()->output().id)].elements()) * sizeof(float);
 }
@@ -75,6 +82,7 @@ std::unique_ptr<Buffer> bind_plans(Backend& backend, Parameters& parameters, std
 }
 
 void Plan::load(Step& step, const float* images, const Targets& targets, bool sent) {
+  samples_ = double(present(targets, batch_));
   for (auto& node : graph_.nodes()) node->load(targets, step);
   step.images = images;
   if (images_ == nullptr) return;
@@ -96,9 +104,11 @@ void Plan::forward(Step& step) {
 }
 
 void Plan::backward(Step& step, GradientExchange& exchange) {
+  parameters_.begin_gradients();
   for (size_t i = graph_.nodes().size(); i-- > 0;) {
-    graph_.nodes()[i]->backward(step);
+    if (layout_.needs_backward[i]) graph_.nodes()[i]->backward(step);
     for (const size_t param : node_params_[i]) {
+      if (parameters_.all()[param].frozen) continue;
       if (exchange.reads_gradients()) parameters_.copy_gradient(param);
       exchange.ready(param);
     }
@@ -112,15 +122,29 @@ Plan::Outcome Plan::outcome(bool training) {
   int32_t nonfinite = 0;
   backend_.to_host(reports.data(), memory_.losses, reports.size() * sizeof(LossReport));
   backend_.to_host(&nonfinite, nonfinite_, sizeof nonfinite);
-  Outcome outcome{{{"loss", 0, double(reports.front().count)}}, nonfinite == 0};
+  Outcome outcome{{{"loss", 0, samples_}}, nonfinite == 0};
+  const auto add = [&](const std::string& name, double sum) {
+    const auto known = std::ranges::find(outcome.metrics, name, &Metric::name);
+    if (known == outcome.metrics.end())
+      outcome.metrics.push_back({name, sum, samples_});
+    else
+      known->sum += sum;
+  };
   for (size_t i = 0; i < reports.size(); ++i) {
     const LossOptions& loss = layout_.losses[i];
     if (loss.training_only && !training) continue;
-    outcome.metrics[0].sum += loss.weight == 1 ? reports[i].loss_sum : double(loss.weight) * reports[i].loss_sum;
-    for (size_t k = 0; k < loss.hits.size(); ++k)
-      outcome.metrics.push_back({loss.hits[k], double(reports[i].hits[k]), double(reports[i].count)});
+    const double sum = loss.weight == 1 ? reports[i].loss_sum : double(loss.weight) * reports[i].loss_sum;
+    outcome.metrics[0].sum += sum;
+    if (!loss.name.empty()) add(loss.name, sum);
+    for (size_t k = 0; k < loss.hits.size(); ++k) add(loss.hits[k], double(reports[i].hits[k]));
   }
   return outcome;
+}
+
+std::vector<Detection> Plan::detections(const Step& step) const {
+  std::vector<Detection> found;
+  for (const auto& node : graph_.nodes()) node->detect(step, found);
+  return found;
 }
 
 void Plan::update_statistics(Step& step) {
@@ -135,7 +159,7 @@ std::string Plan::first_nonfinite(Step& step) {
     const Tensor watched = node->watched(step);
     if (watched && !backend_.all_finite(watched)) return node->name();
   }
-  for (const Param& param : parameters_.all())  // in backward order: the first one is the origin
+  for (const Param& param : parameters_.trained())  // in backward order: the first one is the origin
     if (!backend_.all_finite(param.gradient)) return "gradient of " + param.name;
   return {};
 }
@@ -149,7 +173,7 @@ Work Plan::work() const {
     work.convolution_bytes += part.convolution_bytes;
     work.pass_bytes += part.pass_bytes;
   }
-  for (const Param& param : parameters_.all()) {
+  for (const Param& param : parameters_.trained()) {
     work.update_bytes +=
         5 * int64_t(param.master.bytes());  // reads master, gradient, velocity; writes master, velocity
     if (param.encoding.quantized()) work.update_bytes += int64_t(param.master.bytes() + param.codes.values.bytes());

@@ -29,13 +29,15 @@ class Plan {
   void forward(Step&);
   void backward(Step&, GradientExchange&);  // passes each finished gradient to the exchange at once
   void find_nonfinite();                    // searches the gradients after the exchange
-  // The result of the last forward. The first metric is "loss", which training minimizes. The count of this metric is
-  // the number of samples. finite: find_nonfinite() found only finite gradients. outcome() waits for the device.
+  // The result of the last forward. The first metric is "loss", which training minimizes. The counts are numbers of
+  // samples. finite: find_nonfinite() found only finite gradients. outcome() waits for the device.
   struct Outcome {
     Metrics metrics;
     bool finite = true;
   };
   Outcome outcome(bool training);
+  // What a detector found in the last forward; coordinates are those of the files.
+  std::vector<Detection> detections(const Step&) const;
   void update_statistics(Step&);  // called after batch moments have been averaged over ranks
   // The name of the first weight that is not finite, else of the first node whose forward result is not finite, else of
   // the first gradient that is not finite. Empty if all are finite. Runs forward again.
@@ -58,6 +60,7 @@ class Plan {
   const Policy& policy_;
   Backend& backend_;
   int64_t batch_;
+  double samples_ = 0;  // of the last load(), without padding
   PlanOptions options_;
   Layout layout_;
   Memory memory_;

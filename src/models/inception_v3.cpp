@@ -19,7 +19,7 @@ struct Inception {
                        .epsilon = 1e-3f});
   }
   Edge pool_branch(const std::string& name, Edge x, int64_t out) {
-    const PoolOptions average{.kernel = 3, .stride = 1, .pad = 1, .max = false, .count_padding = true};
+    const PoolOptions average{.kernel = 3, .stride = 1, .pad = 1, .kind = PoolKind::average, .count_padding = true};
     return conv(name + ".branch_pool", graph.pool(name + ".pool", x, average), out, 1);
   }
   Edge halved(const std::string& name, Edge x) { return graph.pool(name + ".pool", x, {.kernel = 3, .stride = 2}); }
@@ -91,7 +91,7 @@ struct Inception {
   }
 
   Edge auxiliary(Edge x, int64_t classes) {
-    x = graph.pool("AuxLogits.pool", x, {.kernel = 5, .stride = 3, .max = false});
+    x = graph.pool("AuxLogits.pool", x, {.kernel = 5, .stride = 3, .kind = PoolKind::average});
     x = conv("AuxLogits.conv1", conv("AuxLogits.conv0", x, 128, 1), 768, 5);
     return graph.linear("AuxLogits.fc", graph.global_pool("AuxLogits.avgpool", x),
                         {.out = classes, .gives_logits = true});

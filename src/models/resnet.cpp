@@ -1,6 +1,9 @@
 // ResNet (He et al., "Deep residual learning for image recognition", CVPR 2016), with torchvision's names.
+#include <algorithm>
 #include <array>
 
+#include "src/config/keys.h"
+#include "src/models/backbone.h"
 #include "src/models/models.h"
 
 namespace octet {
@@ -63,22 +66,40 @@ std::vector<Head> cifar(Graph& graph, Edge x, int n, int64_t classes) {
   return {{graph.linear("fc", graph.global_pool("avgpool", x), {.out = classes, .gives_logits = true})}};
 }
 
-std::vector<Head> imagenet(Graph& graph, Edge x, bool bottleneck, std::array<int, 4> blocks, int64_t classes) {
+struct Form {
+  const char* name;
+  bool bottleneck;
+  std::array<int, 4> blocks;  // of each stage
+};
+constexpr Form forms[] = {{"resnet18", false, {2, 2, 2, 2}},
+                          {"resnet34", false, {3, 4, 6, 3}},
+                          {"resnet50", true, {3, 4, 6, 3}},
+                          {"resnet101", true, {3, 4, 23, 3}}};
+
+std::vector<Edge> stages(Graph& graph, Edge x, const std::string& prefix, const Form& form) {
   Residual residual{graph};
-  x = graph.conv("conv1", x, {.out = 64, .kernel = 7, .stride = 2, .pad = 3, .norm = "bn1", .activation = relu});
-  x = graph.pool("maxpool", x, {.kernel = 3, .stride = 2, .pad = 1});
+  x = graph.conv(prefix + "conv1", x,
+                 {.out = 64, .kernel = 7, .stride = 2, .pad = 3, .norm = prefix + "bn1", .activation = relu});
+  x = graph.pool(prefix + "maxpool", x, {.kernel = 3, .stride = 2, .pad = 1});
+  std::vector<Edge> outputs;
   int64_t channels = 64;
   for (int stage = 0; stage < 4; ++stage) {
-    for (int block = 0; block < blocks[stage]; ++block) {
+    for (int block = 0; block < form.blocks[size_t(stage)]; ++block) {
       const int64_t width = int64_t(64) << stage;
       const int stride = stage > 0 && block == 0 ? 2 : 1;
-      const std::string name = "layer" + std::to_string(stage + 1) + "." + std::to_string(block);
-      x = bottleneck ? residual.bottleneck(name, x, channels, width, stride)
-                     : residual.basic(name, x, channels, width, stride);
-      channels = bottleneck ? 4 * width : width;
+      const std::string name = prefix + "layer" + std::to_string(stage + 1) + "." + std::to_string(block);
+      x = form.bottleneck ? residual.bottleneck(name, x, channels, width, stride)
+                          : residual.basic(name, x, channels, width, stride);
+      channels = form.bottleneck ? 4 * width : width;
     }
+    outputs.push_back(x);
   }
-  return {{graph.linear("fc", graph.global_pool("avgpool", x), {.out = classes, .gives_logits = true})}};
+  return outputs;
+}
+
+std::vector<Head> imagenet(Graph& graph, Edge images, const Form& form, int64_t classes) {
+  const Edge x = graph.global_pool("avgpool", stages(graph, images, "", form).back());
+  return {{graph.linear("fc", x, {.out = classes, .gives_logits = true})}};
 }
 
 }  // namespace
@@ -87,16 +108,29 @@ std::vector<Head> resnet20(Graph& graph, Edge images, const Config::Model& model
   return cifar(graph, images, 3, model.classes);
 }
 std::vector<Head> resnet18(Graph& graph, Edge images, const Config::Model& model) {
-  return imagenet(graph, images, false, {2, 2, 2, 2}, model.classes);
+  return imagenet(graph, images, forms[0], model.classes);
 }
 std::vector<Head> resnet34(Graph& graph, Edge images, const Config::Model& model) {
-  return imagenet(graph, images, false, {3, 4, 6, 3}, model.classes);
+  return imagenet(graph, images, forms[1], model.classes);
 }
 std::vector<Head> resnet50(Graph& graph, Edge images, const Config::Model& model) {
-  return imagenet(graph, images, true, {3, 4, 6, 3}, model.classes);
+  return imagenet(graph, images, forms[2], model.classes);
 }
 std::vector<Head> resnet101(Graph& graph, Edge images, const Config::Model& model) {
-  return imagenet(graph, images, true, {3, 4, 23, 3}, model.classes);
+  return imagenet(graph, images, forms[3], model.classes);
+}
+
+std::vector<std::string> backbone_names() {
+  std::vector<std::string> names;
+  for (const Form& form : forms) names.emplace_back(form.name);
+  return names;
+}
+
+std::vector<Edge> make_backbone(Graph& graph, Edge images, const std::string& name, const std::string& prefix) {
+  const Form* const form = std::ranges::find(forms, name, &Form::name);
+  REQUIRE_USAGE(form != std::end(forms), "use one of: " + joined(backbone_names(), ", "), "model.backbone `", name,
+                "` is not known");
+  return stages(graph, images, prefix, *form);
 }
 
 }  // namespace octet

@@ -127,6 +127,7 @@ int ClipCoordinator::add_layer(const std::string& name) {
   choices_.emplace_back();
   hold(layers() - 1, 1);
   elements_.push_back(0);
+  used_.push_back(false);
   shares_.push_back(0);
   return layers() - 1;
 }
@@ -150,6 +151,7 @@ void ClipCoordinator::postpone() {
 
 void ClipCoordinator::begin(int64_t step) {
   primed_.clear();
+  std::fill(used_.begin(), used_.end(), false);
   observing_ = due(step);
   if (histograms_ == nullptr && layers() > 0)
     histograms_ = backend_.allocate(layers_.size() * histogram_bins * sizeof(uint32_t));
@@ -159,7 +161,11 @@ void ClipCoordinator::begin(int64_t step) {
 }
 
 Probe ClipCoordinator::probe(int layer, int64_t elements, int64_t parts) {
-  elements_[layer] = uint64_t(elements * parts);
+  // A layer may be used several times in a step. A device that repeats a recorded step does not call this again, so the
+  // number of the step that was recorded stays.
+  const uint64_t before = used_[layer] ? elements_[layer] : 0;
+  used_[layer] = true;
+  elements_[layer] = before + uint64_t(elements * parts);
   return {observing_ ? histogram(layer) : nullptr, static_cast<uint64_t*>(saturated_->data()) + layer,
           elements / sample_ >= smallest_sample ? sample_ : 1};
 }

@@ -118,6 +118,7 @@ class ClipCoordinator {
   std::unique_ptr<Buffer> held_;        // (2, most_layers) clips and learning-rate scales on the device
   std::vector<int64_t> summed_;         // histograms of the last update, over all ranks
   std::vector<uint64_t> elements_;
+  std::vector<bool> used_;  // by layer: this step has called probe()
   std::vector<double> shares_;
   std::vector<int> primed_;  // layers that were primed in this step
   bool observing_ = false, forced_ = false;

@@ -5,7 +5,7 @@
 namespace octet {
 namespace {
 
-Graph network(const Config& config, const Policy& policy, int64_t height, int64_t width) {
+Graph network(const Config& config, const Policy& policy, int64_t height, int64_t width, bool) {
   Graph graph(policy);
   const Edge images = graph.input(height, width, 3);
   graph.softmax_loss(make_model(graph, images, config.model), float(config.train.label_smoothing), {"top1", "top5"});

@@ -1,16 +1,21 @@
 // What a network is trained for: its losses and the metric by which runs are compared. Only this folder and the folders
 // above it know tasks.
 #pragma once
+#include "src/config/config.h"
 #include "src/graph/graph.h"
 #include "src/graph/metrics.h"
+#include "src/objects.h"
 
 namespace octet {
 
 struct Task {
   const char* name;
-  // Builds the network of config.model with its losses. height, width: of the images, in pixels.
-  Graph (*network)(const Config&, const Policy&, int64_t height, int64_t width);
+  // Builds the network of config.model with its losses, for training or for evaluation. height, width: of the images,
+  // in pixels.
+  Graph (*network)(const Config&, const Policy&, int64_t height, int64_t width, bool training);
   const char* judge;  // the metric by which runs are compared: "top1"
+  // The figures of all detections on the test set. Null: the figures are the means of the plan's metrics.
+  Scalars (*figures)(const Annotations&, const std::vector<Detection>&) = nullptr;
 };
 const Task& task_of(const Config&);
 

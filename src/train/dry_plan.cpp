@@ -12,7 +12,7 @@ DryPlan::DryPlan(const Config& config, int64_t height, int64_t width, int64_t ba
       clips(config.policy, *transport, *backend),
       ranges(*transport, *backend),
       parameters(*policy, *backend),
-      plan(task_of(config).network(config, *policy, height, width), parameters, *policy, *backend, {&clips, &ranges},
-           batch, options) {}
+      plan(task_of(config).network(config, *policy, height, width, options.training), parameters, *policy, *backend,
+           {&clips, &ranges}, batch, options) {}
 
 }  // namespace octet

@@ -20,6 +20,24 @@ std::unique_ptr<Watchdog> make_watchdog(const Config& config, Transport& transpo
                                     [&transport] { transport.abort(1); });
 }
 
+// Returns the detections of all ranks on every rank, in the order of the images.
+std::vector<Detection> gather(Transport& transport, std::vector<Detection> own) {
+  const auto size = size_t(transport.size());
+  std::vector<uint64_t> counts(size);
+  const uint64_t count = own.size();
+  transport.all_gather(std::as_bytes(std::span(&count, 1)), std::as_writable_bytes(std::span(counts)));
+  const uint64_t most = *std::ranges::max_element(counts);
+  own.resize(most);
+  std::vector<Detection> padded(size * most), all;
+  transport.all_gather(std::as_bytes(std::span(own)), std::as_writable_bytes(std::span(padded)));
+  for (size_t rank = 0; rank < size; ++rank) {
+    const auto first = padded.begin() + ptrdiff_t(rank * most);
+    all.insert(all.end(), first, first + ptrdiff_t(counts[rank]));
+  }
+  std::ranges::stable_sort(all, {}, &Detection::image);
+  return all;
+}
+
 }  // namespace
 
 Trainer::Trainer(const Config& config, Transport& transport, bool training)
@@ -39,7 +57,7 @@ Trainer::Trainer(const Config& config, Transport& transport, bool training)
   const ImageShape image = datasets_.test->shape();
   step_ = std::make_unique<TrainingStep>(
       config, transport, std::move(policy), std::move(backend),
-      [&](const Policy& p) { return task_.network(config, p, image.height, image.width); },
+      [&](const Policy& p, bool t) { return task_.network(config, p, image.height, image.width, t); },
       TrainingStep::Options{
           .plan = {.storage = storage_of(config)}, .batch = batch, .training = training, .watchdog = watchdog_.get()});
   state().check_agreement(transport);
@@ -118,6 +136,7 @@ std::optional<Scalars> Trainer::evaluate(const std::function<bool()>& stop) {
   state().check_agreement(transport_);
   test_loader_->start(0);
   Metrics total;
+  std::vector<Detection> detections;
   for (int64_t b = 0; b < test_loader_->batches_per_epoch(); ++b) {
     if (watchdog_) watchdog_->phase("evaluation batch", b + 1);
     if (stop) {
@@ -127,8 +146,9 @@ std::optional<Scalars> Trainer::evaluate(const std::function<bool()>& stop) {
     }
     if (b == 0) step_->begin_evaluation();
     const Batch& batch = test_loader_->next();
-    const Metrics sums =
+    const auto [sums, found] =
         step_->evaluate({.index = b, .images = batch.images, .targets = batch.targets, .first = batch.first});
+    detections.insert(detections.end(), found.begin(), found.end());
     if (total.empty()) total = Metrics(sums.size());
     for (size_t i = 0; i < sums.size(); ++i)
       total[i] = {sums[i].name, total[i].sum + sums[i].sum, total[i].count + sums[i].count};
@@ -138,6 +158,7 @@ std::optional<Scalars> Trainer::evaluate(const std::function<bool()>& stop) {
   transport_.all_reduce_sum(std::span(sums));
   REQUIRE(!sums.empty() && sums[1] > 0, "check that the data is still at data.root",
           "no image of the test set could be read");
+  if (task_.figures) return task_.figures(*datasets_.test->annotations(), gather(transport_, std::move(detections)));
   Scalars means;
   for (size_t i = 0; i < total.size(); ++i) means.push_back({total[i].name, sums[2 * i] / sums[2 * i + 1]});
   return means;

@@ -58,7 +58,7 @@ std::vector<NamedTensor> TrainingState::save(std::vector<std::vector<float>>& st
     add(statistic.name, {statistic.tensor.shape.c}, values_of(statistic.tensor));
   }
   if (weights_only) return tensors;
-  for (const Param& param : parameters_.all())
+  for (const Param& param : parameters_.trained())
     add("momentum." + param.name, torch_shape(param), to_oihw(param.velocity));
   if (!clips_) return tensors;
   const ClipCoordinator::State state = clips_->state();
@@ -79,6 +79,7 @@ void TrainingState::load(const SafetensorsFile& file, const std::string& path, b
     return file.f32(name);
   };
   for (Param& param : parameters_.all()) from_oihw(read(param.name, torch_shape(param)), param.master);
+  parameters_.masters_changed();
   for (Statistic& statistic : parameters_.statistics()) {
     if (weights_only && statistic.training_only) continue;
     if (weights_only && statistic.range && !file.contains(statistic.name)) continue;  // the first step measures it
@@ -87,7 +88,8 @@ void TrainingState::load(const SafetensorsFile& file, const std::string& path, b
   }
   if (ranges_) ranges_->read();
   if (weights_only) return;
-  for (Param& param : parameters_.all()) from_oihw(read("momentum." + param.name, torch_shape(param)), param.velocity);
+  for (Param& param : parameters_.trained())
+    from_oihw(read("momentum." + param.name, torch_shape(param)), param.velocity);
   if (!clips_) return;
   const auto table = read("clips", {int64_t(clips_->layers()) * 5 + 1});
   ClipCoordinator::State state;
@@ -103,7 +105,9 @@ void TrainingState::broadcast(Transport& transport) {
     transport.broadcast(std::as_writable_bytes(std::span(values)), 0);
     backend_.to_device(tensor.data, values.data(), tensor.bytes());
   };
-  for (Param& param : parameters_.all()) send(param.master), send(param.velocity);
+  for (Param& param : parameters_.all()) send(param.master);
+  for (Param& param : parameters_.trained()) send(param.velocity);
+  parameters_.masters_changed();
   for (Statistic& statistic : parameters_.statistics()) send(statistic.tensor);
   if (ranges_) ranges_->read();
   if (!clips_) return;

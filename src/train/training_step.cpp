@@ -28,7 +28,7 @@ class LoopThreads {
 }  // namespace
 
 TrainingStep::TrainingStep(const Config& config, Transport& transport, std::unique_ptr<Policy> policy,
-                           std::unique_ptr<Backend> backend, const std::function<Graph(const Policy&)>& network,
+                           std::unique_ptr<Backend> backend, const std::function<Graph(const Policy&, bool)>& network,
                            const Options& options)
     : config_(config),
       transport_(transport),
@@ -55,7 +55,7 @@ TrainingStep::TrainingStep(const Config& config, Transport& transport, std::uniq
     PlanOptions plan = options.plan;
     plan.training = training;
     plan.norm_group = config.train.norm_group;
-    return std::make_unique<Plan>(network(*policy_), *parameters_, *policy_, *backend_, held(), options.batch,
+    return std::make_unique<Plan>(network(*policy_, training), *parameters_, *policy_, *backend_, held(), options.batch,
                                   plan);
   };
   if (options.training) plan_ = make_plan(true);
@@ -103,11 +103,14 @@ void TrainingStep::begin_evaluation() {
   parameters_->encode(uint64_t(config_.seed), 0);
 }
 
-Metrics TrainingStep::evaluate(const StepInput& input) {
+TrainingStep::Answers TrainingStep::evaluate(const StepInput& input) {
   const LoopThreads threads(threads_);
   Step step = begin(*evaluation_, input, false);
   run(Program::evaluation, step, input, [&] { evaluation_->forward(step); });
-  return evaluation_->outcome(false).metrics;
+  Answers answers;
+  answers.metrics = evaluation_->outcome(false).metrics;
+  answers.detections = evaluation_->detections(step);
+  return answers;
 }
 
 void TrainingStep::run(Program program, const Step& step, const StepInput& input, const std::function<void()>& work) {
@@ -218,7 +221,7 @@ void TrainingStep::update(const StepInput& input) {
   context.sgd.momentum = float(config_.train.momentum);
   context.sgd.nesterov = config_.train.nesterov;
   uint32_t stream = 0x40000000u;  // above the streams of nodes, below those of initial values
-  for (Param& param : parameters_->all()) {
+  for (Param& param : parameters_->trained()) {
     context.weight = is_weight(param.kind);
     context.full_precision = param.full_precision;
     context.sgd.decay = context.weight || config_.train.decay_norm ? float(config_.train.decay) : 0;

@@ -40,17 +40,22 @@ class TrainingStep {
     bool training = true;  // false: for evaluate() only
     Watchdog* watchdog = nullptr;
   };
-  // Collective. network: called once for each plan; must build the same graph each time.
+  // Collective. network: called once for each plan, with its `training`. The graphs may differ in the last nodes, which
+  // have no parameters.
   TrainingStep(const Config&, Transport&, std::unique_ptr<Policy>, std::unique_ptr<Backend>,
-               const std::function<Graph(const Policy&)>& network, const Options&);
+               const std::function<Graph(const Policy&, bool training)>& network, const Options&);
   ~TrainingStep();
 
   // Collective. Runs one training step. meanwhile: host work to run while the device computes.
   StepReport run(const StepInput&, const std::function<void()>& meanwhile = {});
   // Encodes the current weights for evaluate().
   void begin_evaluation();
-  // Forward over one batch of this rank. Returns sums over its samples.
-  Metrics evaluate(const StepInput&);
+  // Forward over one batch of this rank.
+  struct Answers {
+    Metrics metrics;  // sums over the samples
+    std::vector<Detection> detections;
+  };
+  Answers evaluate(const StepInput&);
 
   const Policy& policy() const { return *policy_; }
   Backend& backend() const { return *backend_; }

@@ -15,7 +15,7 @@
 namespace octet {
 
 struct Harness {
-  using Network = std::function<Graph(const Policy&)>;
+  using Network = std::function<Graph(const Policy&, bool training)>;
   Config config;
   std::unique_ptr<Transport> transport = make_self_transport();
   int64_t batch;
@@ -24,8 +24,9 @@ struct Harness {
   std::unique_ptr<TrainingStep> step;
 
   Harness(const Config& c, std::unique_ptr<Backend> b, int64_t samples, int64_t size, PlanOptions options)
-      : Harness(c, std::move(b), samples, size, options,
-                [=](const Policy& policy) { return task_of(c).network(c, policy, size, size); }) {}
+      : Harness(c, std::move(b), samples, size, options, [=](const Policy& policy, bool training) {
+          return task_of(c).network(c, policy, size, size, training);
+        }) {}
   Harness(const Config& c, std::unique_ptr<Backend> b, int64_t samples, int64_t size, PlanOptions options,
           const Network& network)
       : config(c), batch(samples) {
@@ -44,7 +45,7 @@ struct Harness {
   double train(int64_t index) { return step->run(input(index)).figures.front().value; }  // the mean loss
   double evaluate() {
     step->begin_evaluation();
-    const Metric loss = step->evaluate(input(0)).front();
+    const Metric loss = step->evaluate(input(0)).metrics.front();
     return loss.sum / loss.count;
   }
 

@@ -1,37 +1,13 @@
 // Whole networks against PyTorch in double precision: forward, loss, every gradient, running statistics, one update.
 #include <cmath>
-#include <fstream>
-#include <nlohmann/json.hpp>
 
-#include "tests/golden/golden.h"
-#include "tests/graph/harness.h"
+#include "tests/golden/golden_network.h"
 
 namespace octet {
 namespace {
 
-// Element k of PyTorch's OIHW order in our OHWI order.
-size_t from_oihw(size_t k, const Shape& s) {
-  const size_t w = k % size_t(s.w), h = k / size_t(s.w) % size_t(s.h), i = k / size_t(s.w * s.h) % size_t(s.c),
-               o = k / size_t(s.w * s.h * s.c);
-  return ((o * size_t(s.h) + h) * size_t(s.w) + w) * size_t(s.c) + i;
-}
-
-// || got - want || / (|| want || + floor) over the sampled elements.
-double deviation(const nlohmann::json& samples, const float* values, const Shape& shape, bool weight, double floor) {
-  double difference = 0, norm = 0;
-  const size_t elements = size_t(shape.elements());
-  for (size_t k = 0; k < samples.size(); ++k) {
-    const auto at = size_t(golden::sample_index(int64_t(k), int64_t(elements)));
-    const double want = samples[k].get<double>(), got = values[weight ? from_oihw(at, shape) : at];
-    difference += (got - want) * (got - want);
-    norm += want * want;
-  }
-  return std::sqrt(difference) / (std::sqrt(norm) + floor);
-}
-
 void compare(const std::string& file, const std::string& model, double bound, std::unique_ptr<Backend> backend) {
-  nlohmann::json golden;
-  std::ifstream(std::string(OCTET_SOURCE_DIR) + "/tests/golden/" + file) >> golden;
+  const nlohmann::json golden = golden::read(file);
   Config config;
   config.model.name = model;
   config.model.classes = golden["classes"];
@@ -46,40 +22,15 @@ void compare(const std::string& file, const std::string& model, double bound, st
   options.storage = DType::f32;
   Harness h(config, std::move(backend), batch, size, options);
 
-  for (size_t n = 0; n < 4; ++n) ASSERT_EQ(golden::value(uint32_t(n), 7), golden["formula_check"][n].get<float>());
-  for (int64_t n = 0; n < batch; ++n)
-    for (int64_t c = 0; c < 3; ++c)
-      for (int64_t p = 0; p < size * size; ++p)
-        h.images[size_t((n * size * size + p) * 3 + c)] =
-            golden::pixel(uint32_t((n * 3 + c) * size * size + p), golden["image_salt"]);
   for (int64_t n = 0; n < batch; ++n) h.labels[size_t(n)] = golden::label(n, config.model.classes);
-  const float shift = golden.value("norm_bias_shift", 0.0f);
-  ParamKind previous = ParamKind::conv_weight;
-  for (uint32_t salt = 0; salt < golden["parameters"].size(); ++salt) {
-    Param& param = h.param(golden["parameters"][salt]["name"]);
-    const Shape& s = param.shape;
-    const bool of_norm = previous == ParamKind::norm_weight;  // PyTorch puts a norm's bias behind its weight
-    previous = param.kind;
-    for (uint32_t i = 0; i < uint32_t(s.elements()); ++i) {
-      if (is_weight(param.kind)) param.master.f32()[from_oihw(i, s)] = golden::weight(i, salt, s.h * s.w * s.c);
-      if (param.kind == ParamKind::norm_weight) param.master.f32()[i] = golden::gamma(i, salt);
-      if (param.kind == ParamKind::bias) param.master.f32()[i] = golden::bias(i, salt) + (of_norm ? shift : 0);
-    }
-  }
+  golden::fill(h, golden);
 
   const double loss = h.train(0);
   EXPECT_NEAR(loss, golden["loss"].get<double>(), 1e-5 * std::abs(golden["loss"].get<double>()));
-  double largest = 0, worst = 0;
-  for (const auto& parameter : golden["parameters"])
-    largest = std::max(largest, parameter["gradient_norm"].get<double>());
+  const double worst = golden::compare_gradients(h, golden, bound);
   for (const auto& parameter : golden["parameters"]) {
     const Param& param = h.param(parameter["name"]);
-    const double share = std::sqrt(double(parameter["gradient"].size()) / double(param.shape.elements()));
-    const double error = deviation(parameter["gradient"], param.gradient.f32(), param.shape, is_weight(param.kind),
-                                   1e-3 * largest * share);
-    EXPECT_LT(error, bound) << param.name;
-    worst = std::max(worst, error);
-    EXPECT_LT(deviation(parameter["updated"], param.master.f32(), param.shape, is_weight(param.kind), 0), bound)
+    EXPECT_LT(golden::deviation(parameter["updated"], param.master.f32(), param.shape, is_weight(param.kind), 0), bound)
         << param.name;
   }
   size_t found = 0;
@@ -87,7 +38,8 @@ void compare(const std::string& file, const std::string& model, double bound, st
     for (const Statistic& ours : h.step->parameters().statistics()) {
       if (ours.name != statistic["name"]) continue;
       ++found;
-      EXPECT_LT(deviation(statistic["values"], ours.tensor.f32(), ours.tensor.shape, false, 1e-6), 1e-4) << ours.name;
+      EXPECT_LT(golden::deviation(statistic["values"], ours.tensor.f32(), ours.tensor.shape, false, 1e-6), 1e-4)
+          << ours.name;
     }
   }
   EXPECT_EQ(found, golden["statistics"].size());

@@ -521,7 +521,7 @@ TEST(Models, DropoutIsRefusedWhereThereIsNone) {
     Config config = int8_config(model);
     config.model.dropout = rate;
     const auto policy = make_policy(config);
-    return task_of(config).network(config, *policy, 32, 32).nodes().size();
+    return task_of(config).network(config, *policy, 32, 32, true).nodes().size();
   };
   EXPECT_THROW(nodes("resnet18", 0.2), UsageError);
   nodes("resnet18", 0);

@@ -32,7 +32,7 @@ class ConvBlock final : public ConvNode {
     grad_output_ = d.keep(conv_.y, codes ? DType::s8 : DType::f32, Need::backward);
     if (codes) gradient_scale_ = d.keep({1, 1, 1, 1}, DType::f32, Need::backward);
     check_groups();
-    if (codes && policy_.traits().needs_clips) clip_layer_ = d.clip_layer(name_, weight_index_);
+    if (codes && policy_.traits().needs_clips && d.needs_backward()) clip_layer_ = d.clip_layer(layer(), weight_index_);
   }
 
   void forward(Step& step) override {
@@ -150,34 +150,36 @@ class ConvBlock final : public ConvNode {
     } else if (encoding.range == Range::held) {
       encoding.held = &block_clip_;
     }
-    const Into d_residual = has_residual() ? step.into(inputs_[1]) : Into{};
-    Into d_gamma = gamma_gradient(), d_beta = beta_gradient();
+    const Into d_residual = residual_gradient(step);
     for (int64_t group = 0; group < norm_groups_; ++group) {
-      d_gamma.add = d_beta.add = group > 0 && !state_->exact_sums();
-      backward_affine(step, group, encoding, probe, d_gamma, d_beta, of_group(d_residual, group),
-                      of_group(grad_output, group));
-      add_gradient(gamma_, group);
-      add_gradient(beta_, group);
+      backward_affine(step, group, encoding, probe, gradient_of(gamma_), gradient_of(beta_),
+                      of_group(d_residual, group), of_group(grad_output, group));
+      finish_gradient(gamma_);
+      finish_gradient(beta_);
     }
     return grad_output;
   }
 
   // A norm group's gradient is the same on any number of ranks. That of a rank's batch is not.
   void backward_weight(Step& step, const QTensor& grad_output) const {
+    if (weight_->frozen) return;
     Timed timed(step.times, Phase::backward_weight);
     const QTensor x = step.value(inputs_[0]);
-    if (!state_->exact_sums()) return step.backend.conv_backward_weight(conv_, x, grad_output, {weight_->gradient});
-    for (int64_t group = 0; group < norm_groups_; ++group) {
-      step.backend.conv_backward_weight(conv_of_group(), of_group(x, group), of_group(grad_output, group),
-                                        {weight_->gradient});
-      add_gradient(weight_, group);
+    const bool by_group = state_->exact_sums();
+    for (int64_t group = 0; group < (by_group ? norm_groups_ : 1); ++group) {
+      if (by_group)
+        step.backend.conv_backward_weight(conv_of_group(), of_group(x, group), of_group(grad_output, group),
+                                          gradient_of(weight_));
+      else
+        step.backend.conv_backward_weight(conv_, x, grad_output, gradient_of(weight_));
+      finish_gradient(weight_);
     }
   }
 
   void backward_affine(Step& step, int64_t group, const Encoding& encoding, Probe probe, Into d_gamma, Into d_beta,
                        Into d_residual, QTensor grad_output) {
     const QTensor residual = masks_sum() ? of_group(step.value(inputs_[1]), group) : QTensor{};
-    step.backend.affine_backward(affine_, convolved(step, group), batch_moments(step, group), parameters(), residual,
+    step.backend.affine_backward(affine_, convolved(step, group), norm_moments(step, group), parameters(), residual,
                                  of_group(step.gradient(output_), group), d_gamma, d_beta, d_residual, encoding,
                                  key(step, Role::grad_output, group), grad_output, probe);
   }

@@ -39,37 +39,54 @@ void ConvNode::declare_layer(Declare& d, const Encoding& weight) {
   const Shape row{1, 1, 1, channels};
   policy_.check_layer(name_, normalizes(), conv_.y.pixels());
   needs_dx_ = d.needs_gradient(inputs_[0]);
+  needs_residual_ = has_residual() && d.needs_gradient(inputs_[1]);
   norm_groups_ = d.norm_groups();
   Shape of_group = conv_.y;
   of_group.n /= norm_groups_;
-  affine_ = {
-      .shape = of_group, .normalize = normalizes(), .epsilon = options_.epsilon, .activation = options_.activation};
+  affine_ = {.shape = of_group,
+             .normalize = normalizes(),
+             .batch_statistics = !freezes_norm(),
+             .epsilon = options_.epsilon,
+             .activation = options_.activation};
 
   const bool full_precision = !policy_.quantizes(position());
-  const std::string prefix = normalizes() ? options_.norm : name_;
-  weight_index_ = state.declare({.name = name_ + ".weight",
+  const bool shared = !options_.layer.empty();
+  REQUIRE(!shared || !normalizes(), "share layers without a norm", "'", name_, "' shares '", layer(),
+          "', whose norm would need statistics for each use");
+  const std::string prefix = normalizes() ? options_.norm : layer();
+  weight_index_ = state.declare({.name = layer() + ".weight",
                                  .kind = options_.linear ? ParamKind::linear_weight : ParamKind::conv_weight,
                                  .shape = conv_.weight(),
                                  .init = options_.init,
                                  .full_precision = full_precision,
+                                 .frozen = options_.frozen,
+                                 .shared = shared,
                                  .node = index_,
                                  .encoding = weight});
   if (normalizes())
-    gamma_index_ = state.declare(
-        {.name = prefix + ".weight", .kind = ParamKind::norm_weight, .shape = row, .init = Init::one, .node = index_});
+    gamma_index_ = state.declare({.name = prefix + ".weight",
+                                  .kind = ParamKind::norm_weight,
+                                  .shape = row,
+                                  .init = Init::one,
+                                  .frozen = freezes_norm(),
+                                  .node = index_});
   beta_index_ = state.declare({.name = prefix + ".bias",
                                .kind = ParamKind::bias,
                                .shape = row,
+                               .init = options_.bias_init,
                                .full_precision = full_precision && !normalizes(),
+                               .frozen = options_.frozen || freezes_norm(),
+                               .shared = shared,
                                .node = index_});
   if (normalizes()) {
     const Tensor statistic{nullptr, row, DType::f32};
     mean_index_ = state.declare_statistic({.name = prefix + ".running_mean", .tensor = statistic, .initial = 0});
     variance_index_ = state.declare_statistic({.name = prefix + ".running_var", .tensor = statistic, .initial = 1});
-    moments_index_ = state.declare_moments(prefix, channels);
-  } else {
-    unshared_moments_ = d.keep({1, norm_groups_, 2, channels}, DType::f32, Need::both);
   }
+  if (normalizes() && !freezes_norm())
+    moments_index_ = state.declare_moments(prefix, channels);
+  else
+    unshared_moments_ = d.keep({1, norm_groups_, 2, channels}, DType::f32, Need::both);
   extremes_ = d.keep({1, norm_groups_, 2, channels}, DType::f32, Need::forward);
   d.reads_in_backward(inputs_[0]);
   if (masks_sum()) d.reads_in_backward(inputs_[1]);
@@ -83,20 +100,21 @@ void ConvNode::bind(Parameters& state) {
   if (!normalizes()) return;
   running_mean_ = state.statistic(mean_index_);
   running_variance_ = state.statistic(variance_index_);
+  if (moments_index_ < 0) return;
   batch_moments_ = state.moments(moments_index_);
   moments_of_group_ = state.moments_of_group();
 }
 
 Moments ConvNode::batch_moments(const Step& step, int64_t group) const {
   float* extremes = step.tensor(extremes_).f32() + group * 2 * conv_.y.c;
-  float* first = normalizes() ? batch_moments_ + group * moments_of_group_
-                              : step.tensor(unshared_moments_).f32() + group * 2 * conv_.y.c;
+  float* first = moments_index_ >= 0 ? batch_moments_ + group * moments_of_group_
+                                     : step.tensor(unshared_moments_).f32() + group * 2 * conv_.y.c;
   return {.mean = first, .variance = first + conv_.y.c, .min = extremes, .max = extremes + conv_.y.c};
 }
 
 Moments ConvNode::norm_moments(const Step& step, int64_t group) const {
   Moments moments = batch_moments(step, group);
-  if (!step.training && normalizes()) {
+  if (normalizes() && (!step.training || freezes_norm())) {
     moments.mean = running_mean_.f32();
     moments.variance = running_variance_.f32();
   }
@@ -104,7 +122,7 @@ Moments ConvNode::norm_moments(const Step& step, int64_t group) const {
 }
 
 void ConvNode::update_running(Step& step, int64_t samples, float momentum) const {
-  if (!normalizes()) return;
+  if (moments_index_ < 0) return;
   step.backend.update_running({.mean = batch_moments_, .variance = batch_moments_ + conv_.y.c}, samples, momentum,
                               running_mean_, running_variance_);
 }

@@ -13,6 +13,7 @@ class ConvNode : public Node {
   std::string kind() const override;
   Shape output_shape(const std::vector<Shape>& inputs) override;
   bool writes_real() const override { return options_.gives_logits; }
+  bool trains() const override { return !options_.frozen; }
   bool never_negative() const override { return options_.activation != Activation::none; }
   void bind(Parameters&) override;
   Work work(const Memory&) const override;
@@ -21,7 +22,9 @@ class ConvNode : public Node {
   // Declares parameters, statistics, moments, the values that backward reads, and the two slots of every layer.
   void declare_layer(Declare&, const Encoding& weight);
   Position position() const { return {options_.reads_input, options_.gives_logits}; }
+  const std::string& layer() const { return options_.layer.empty() ? name_ : options_.layer; }
   bool normalizes() const { return !options_.norm.empty(); }
+  bool freezes_norm() const { return normalizes() && (options_.frozen || options_.frozen_norm); }
   bool has_residual() const { return inputs_.size() > 1; }
   // Whether backward needs the mask of an activation that follows a residual sum.
   bool masks_sum() const { return has_residual() && options_.activation != Activation::none; }
@@ -29,16 +32,17 @@ class ConvNode : public Node {
   AffineParameters parameters() const {
     return {.gamma = gamma_ ? gamma_->master.f32() : nullptr, .beta = beta_->master.f32()};
   }
-  Into gamma_gradient() const { return gamma_ ? Into{gamma_->gradient} : Into{}; }
-  Into beta_gradient() const { return {beta_->gradient}; }
-  // With exact sums, adds the gradient that one norm group has just written.
-  void add_gradient(const Param* param, int64_t group) const {
-    if (param && param->sum) state_->add_gradient(*param, group == 0);
+  // Nothing for a frozen parameter.
+  Into gradient_of(const Param* param) const { return param && !param->frozen ? Parameters::into(*param) : Into{}; }
+  void finish_gradient(Param* param) const {
+    if (param && !param->frozen) state_->finish_gradient(*param);
   }
+  Into residual_gradient(const Step& step) const { return needs_residual_ ? step.into(inputs_[1]) : Into{}; }
   // The moments of one norm group of this rank's batch. After backward the moments of norms are averaged over groups
   // and ranks.
   Moments batch_moments(const Step&, int64_t group = 0) const;
-  // The moments that the norm uses: those of the group in training, the running ones in evaluation.
+  // The moments that the norm uses: those of the group in training, the running ones in evaluation and if the norm is
+  // frozen.
   Moments norm_moments(const Step&, int64_t group = 0) const;
   // Moves the running statistics toward the batch's by the factor `momentum`. samples: the number for Bessel's
   // correction of the variance.
@@ -47,10 +51,10 @@ class ConvNode : public Node {
 
   const Policy& policy_;
   ConvBlockOptions options_;
-  ConvProblem conv_;        // of the whole batch
-  AffineProblem affine_;    // of one norm group
+  ConvProblem conv_;      // of the whole batch
+  AffineProblem affine_;  // of one norm group
   int64_t norm_groups_ = 1;
-  bool needs_dx_ = true;
+  bool needs_dx_ = true, needs_residual_ = false;
   Slot convolved_, grad_output_;  // the convolution's output; the gradient with respect to it
   int weight_index_ = -1;
   Param *weight_ = nullptr, *gamma_ = nullptr, *beta_ = nullptr;

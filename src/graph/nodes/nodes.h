@@ -7,9 +7,8 @@
 namespace octet {
 
 struct ConvBlockOptions : ConvOptions {
-  bool reads_input = false;   // the first layer of the network
-  bool linear = false;        // fully connected: the kernel covers the image, and the weight is a matrix
-  bool gives_logits = false;  // the last layer
+  bool reads_input = false;  // the first layer of the network
+  bool linear = false;       // fully connected: the kernel covers the image, and the weight is a matrix
 };
 
 std::unique_ptr<Node> make_input(int64_t height, int64_t width, int64_t channels, Edge output);
@@ -23,6 +22,8 @@ std::unique_ptr<Node> make_pool(std::string name, Edge x, Edge y, const PoolOpti
 std::unique_ptr<Node> make_global_pool(std::string name, Edge x, Edge y);
 std::unique_ptr<Node> make_concat(std::string name, std::vector<Edge> parts, Edge y);
 std::unique_ptr<Node> make_dropout(std::string name, Edge x, Edge y, float rate);
+std::unique_ptr<Node> make_dense_loss(const std::vector<DenseLevel>&, const DenseLossOptions&);
+std::unique_ptr<Node> make_detect(const std::vector<DenseLevel>&, const DetectOptions&);
 std::unique_ptr<Node> make_softmax_loss(const std::vector<Head>& heads, float label_smoothing,
                                         const std::vector<std::string>& hits);
 

@@ -1,4 +1,5 @@
-// Max and average pooling. Codes keep their scale.
+// Max and average pooling, upsampling by repetition, and ReLU of a value that no layer rectifies. Codes keep their
+// scale.
 #include <fmt/format.h>
 
 #include "src/graph/nodes/nodes.h"
@@ -12,12 +13,16 @@ class Pool final : public Node {
     pool_.kernel = options.kernel;
     pool_.stride = options.stride;
     pool_.pad = options.pad;
-    pool_.kind = options.max ? PoolKind::max : PoolKind::average;
+    pool_.kind = options.kind;
+    pool_.rectify = options.rectify;
     pool_.count_padding = options.count_padding;
   }
   bool keeps_encoding() const override { return true; }
   std::string kind() const override {
-    return fmt::format("{} pool {}x{}/{}", pool_.kind == PoolKind::max ? "max" : "avg", pool_.kernel, pool_.kernel, pool_.stride);
+    if (pool_.kind == PoolKind::repeat) return fmt::format("repeat {}x{}", pool_.kernel, pool_.kernel);
+    if (pool_.kernel == 1 && pool_.rectify) return "relu";
+    return fmt::format("{} pool {}x{}/{}", pool_.kind == PoolKind::max ? "max" : "avg", pool_.kernel, pool_.kernel,
+                       pool_.stride);
   }
   Shape output_shape(const std::vector<Shape>& inputs) override {
     const Shape& x = pool_.x = inputs[0];

@@ -38,7 +38,9 @@ class SimulatedConvBlock final : public ConvNode {
     declare_layer(d, {});
     REQUIRE_USAGE(norm_groups_ == 1, "set train.norm_group: 0, or policy.name to unified_int8 or fp32", "policy ",
                   policy_.traits().name, " takes the statistics of a norm from all images of a rank");
-    affine_.batch_statistics = !traits_.own_norm;
+    REQUIRE_USAGE(!freezes_norm() || !traits_.own_norm, "set model.norm: batch and model.freeze_stages: 0", "policy ",
+                  policy_.traits().name, " has a norm of its own, which cannot be frozen");
+    affine_.batch_statistics = !traits_.own_norm && !freezes_norm();
     rounds_operands_ = policy_.quantizes(position());
     rounds_grad_block_ =
         !position().last && (normalizes() ? traits_.rounds_grad_block_of_norm : traits_.rounds_grad_block_without_norm);
@@ -48,6 +50,7 @@ class SimulatedConvBlock final : public ConvNode {
     if (!rounds_operands_) return;
     x_ = d.keep(conv_.x, DType::f32, Need::both);
     w_ = d.keep(conv_.weight(), DType::f32, Need::both);
+    if (!options_.layer.empty()) dw_ = d.keep(conv_.weight(), DType::f32, Need::backward);
     if (traits_.splits_grad_output) gradient_for_weight_ = d.keep(conv_.y, DType::f32, Need::backward);
     if (needs_dx_ && traits_.changes_activation_gradient) dx_ = d.keep(conv_.x, DType::f32, Need::backward);
     clips_ = simulation_.carried_clips(conv_.y.c);
@@ -156,22 +159,25 @@ class SimulatedConvBlock final : public ConvNode {
     AffineParameters affine = parameters();
     if (normalizes()) use(norm_operands(step), moments, affine);
     const RngKey key = step.key(index_, Role::grad_output, per_sample());
-    Into d_residual = has_residual() ? step.into(inputs_[1]) : Into{};
-    if (has_residual() && traits_.unrounded_shortcut) {
+    Into d_residual = residual_gradient(step);
+    if (d_residual && traits_.unrounded_shortcut) {
       step.backend.affine_backward(affine_, convolved, moments, affine, residual, dy, {}, {}, d_residual, {}, key,
                                    {grad_output}, {});
       d_residual = {};
     }
     if (rounds_grad_block_) simulation_.round(Role::grad_block, dy, step.key(index_, Role::grad_block, per_sample()));
-    const Into d_gamma = gamma_gradient(), d_beta = beta_gradient();
+    const Into d_gamma = gradient_of(gamma_), d_beta = gradient_of(beta_);
     step.backend.affine_backward(affine_, convolved, moments, affine, residual, dy, d_gamma, d_beta, d_residual, {},
                                  key, {grad_output}, {});
     if (normalizes())
       simulation_.norm_backward(norm_operands(step), d_gamma.tensor.f32(), d_beta.tensor.f32(), grad_output);
+    finish_gradient(gamma_);
+    finish_gradient(beta_);
     return grad_output;
   }
 
   void backward_weight(Step& step, Tensor grad_output) const {
+    if (weight_->frozen) return;
     Tensor gradient = grad_output;
     if (rounds_operands_ && traits_.splits_grad_output) {
       gradient = copied(grad_output, step.tensor(gradient_for_weight_));
@@ -179,8 +185,11 @@ class SimulatedConvBlock final : public ConvNode {
                      step.key(index_, Role::grad_output_for_weight, per_sample()));
     }
     Timed timed(step.times, Phase::backward_weight);
-    step.backend.conv_backward_weight(conv_, x_operand(step), {gradient}, {weight_->gradient});
-    if (rounds_operands_) simulation_.gradient_through(Role::weight, weight_->master, weight_->gradient);
+    const Into into = gradient_of(weight_), dw = dw_.id < 0 ? into : Into{step.tensor(dw_)};
+    step.backend.conv_backward_weight(conv_, x_operand(step), {gradient}, dw);
+    if (rounds_operands_) simulation_.gradient_through(Role::weight, weight_->master, dw.tensor);
+    if (dw_.id >= 0) deliver(dw.tensor, into);
+    finish_gradient(weight_);
   }
 
   const Simulation& simulation_;
@@ -189,7 +198,7 @@ class SimulatedConvBlock final : public ConvNode {
   int64_t clips_ = 0;
   int clips_index_ = -1, next_clips_index_ = -1;
   float *carried_clips_ = nullptr, *next_clips_ = nullptr;  // (clips) each
-  Slot x_, w_, dx_, gradient_for_weight_, norm_values_;
+  Slot x_, w_, dx_, dw_, gradient_for_weight_, norm_values_;
 };
 
 }  // namespace

@@ -1,0 +1,129 @@
+// The loss of a dense detector: focal loss of the classes (Lin et al. 2017, equation 5) and smooth L1 loss of the
+// boxes, for every anchor of every level. Each image's losses are divided by the number of its anchors that find an
+// object, so the gradient does not depend on the other images. Forward also writes the gradients.
+#include <algorithm>
+
+#include "kernels/shared/match.h"
+#include "src/graph/nodes/dense_levels.h"
+
+namespace octet {
+namespace {
+
+class DenseLoss final : public Node {
+ public:
+  DenseLoss(const std::vector<DenseLevel>& levels, const DenseLossOptions& options)
+      : Node("loss", edges_of(levels), {}), options_(options), levels_(levels) {}
+  std::string kind() const override { return "dense loss"; }
+  Shape output_shape(const std::vector<Shape>& inputs) override {
+    anchors_ = place_anchors(levels_, inputs, options_.classes);
+    images_ = inputs[0].n;
+    return {};
+  }
+  bool reads_real(const Policy&, Edge) const override { return true; }
+  bool writes_gradient_forward() const override { return true; }
+
+  void declare(Declare& d) override {
+    for (const DenseLevel& level : levels_) {
+      const size_t count = size_t(images_ * level.anchors.count());
+      targets_.push_back({.labels = d.input(count * sizeof(int32_t)),
+                          .boxes = d.input(count * sizeof(BoxCode)),
+                          .class_report = d.loss({.name = options_.class_name}),
+                          .box_report = d.loss({.name = options_.box_name})});
+    }
+    scale_ = d.input(size_t(images_) * sizeof(float));
+  }
+
+  void load(const Targets& targets, Step& step) override {
+    REQUIRE(targets.truth && int64_t(targets.truth->images.size()) == images_, "give the truth of every image",
+            "the batch has no truth of ", images_, " images");
+    std::vector<std::vector<int32_t>> labels;
+    std::vector<std::vector<BoxCode>> boxes;
+    for (const DenseLevel& level : levels_) {
+      labels.emplace_back(size_t(images_ * level.anchors.count()), -1);
+      boxes.emplace_back(size_t(images_ * level.anchors.count()));
+    }
+    std::vector<float> scale(size_t(images_), 0.0f);
+    for (size_t image = 0; image < scale.size(); ++image) scale[image] = assign(*targets.truth, image, labels, boxes);
+    for (size_t i = 0; i < levels_.size(); ++i) {
+      send(step, targets_[i].labels, labels[i]);
+      send(step, targets_[i].boxes, boxes[i]);
+    }
+    send(step, scale_, scale);
+  }
+
+  void forward(Step& step) override {
+    Timed timed(step.times, Phase::forward);
+    const auto* scale = static_cast<const float*>(step.memory.inputs[size_t(scale_)]);
+    for (size_t i = 0; i < levels_.size(); ++i) {
+      const Tensor logits = step.value(levels_[i].logits).values, deltas = step.value(levels_[i].deltas).values;
+      const auto* labels = static_cast<const int32_t*>(step.memory.inputs[size_t(targets_[i].labels)]);
+      void* const boxes = step.memory.inputs[size_t(targets_[i].boxes)];
+      const int anchors = int(levels_[i].anchors.per_pixel());
+      step.backend.sigmoid_loss(
+          {.anchors = anchors, .classes = options_.classes, .alpha = options_.alpha, .gamma = options_.gamma}, logits,
+          labels, scale, step.gradient_scale, step.into(levels_[i].logits).tensor,
+          step.memory.losses + targets_[i].class_report);
+      step.backend.box_loss(
+          {.boxes = anchors, .rows_per_scale = logits.shape.h * logits.shape.w, .beta = options_.beta}, deltas,
+          {boxes, deltas.shape, DType::f32}, labels, scale, step.gradient_scale, step.into(levels_[i].deltas).tensor,
+          step.memory.losses + targets_[i].box_report);
+    }
+  }
+  void backward(Step&) override {}
+
+ private:
+  struct OfLevel {
+    int labels = -1, boxes = -1;  // by Declare::input(): (N, H, W, anchors) i32, and as many BoxCode
+    int class_report = -1, box_report = -1;
+  };
+
+  template <class T>
+  static void send(const Step& step, int input, const std::vector<T>& from) {
+    step.backend.to_device(step.memory.inputs[size_t(input)], from.data(), from.size() * sizeof(T));
+  }
+
+  // Writes what each anchor of an image is to answer. Returns the factor of the image's losses.
+  float assign(const Truth& truth, size_t image, std::vector<std::vector<int32_t>>& labels,
+               std::vector<std::vector<BoxCode>>& boxes) const {
+    const Truth::Image& of = truth.images[image];
+    if (of.index < 0) return 0;
+    const std::span objects = std::span(truth.objects).subspan(of.first, of.count);
+    std::vector<Box> places;
+    for (const Truth::Object& object : objects) places.push_back(object.box);
+    std::vector<int32_t> matches(anchors_.size());
+    match({.positive = options_.positive,
+           .negative = options_.negative,
+           .width = float(of.content_width),
+           .height = float(of.content_height)},
+          anchors_, places, matches);
+    int64_t found = 0;
+    size_t anchor = 0;
+    for (size_t i = 0; i < levels_.size(); ++i) {
+      const size_t count = size_t(levels_[i].anchors.count());
+      for (size_t at = image * count; at < (image + 1) * count; ++at, ++anchor) {
+        const int32_t object = matches[anchor];
+        if (object == ignored) continue;
+        labels[i][at] = object < 0 ? 0 : objects[size_t(object)].label + 1;
+        if (object < 0) continue;
+        boxes[i][at] = encode_box(places[size_t(object)], anchors_[anchor]);
+        ++found;
+      }
+    }
+    return 1 / float(std::max<int64_t>(found, 1));
+  }
+
+  DenseLossOptions options_;
+  std::vector<DenseLevel> levels_;
+  std::vector<Box> anchors_;  // of all levels
+  std::vector<OfLevel> targets_;
+  int64_t images_ = 0;
+  int scale_ = -1;  // by Declare::input(): (N) f32
+};
+
+}  // namespace
+
+std::unique_ptr<Node> make_dense_loss(const std::vector<DenseLevel>& levels, const DenseLossOptions& options) {
+  return std::make_unique<DenseLoss>(levels, options);
+}
+
+}  // namespace octet

@@ -1,0 +1,35 @@
+#include "src/models/detectors.h"
+
+#include <algorithm>
+
+namespace octet {
+
+// To add a detector, write its file, declare its function here, and add a row below.
+using BuildDetector = void(Graph&, Edge images, const Config&, bool training);
+BuildDetector retinanet;
+
+namespace {
+
+struct Row {
+  const char* name;
+  BuildDetector* build;
+};
+constexpr Row rows[] = {{"retinanet", retinanet}};
+
+}  // namespace
+
+std::vector<std::string> detector_names() {
+  std::vector<std::string> names;
+  for (const Row& row : rows) names.emplace_back(row.name);
+  return names;
+}
+
+bool is_detector(const std::string& model_name) {
+  return std::ranges::find(rows, model_name, &Row::name) != std::end(rows);
+}
+
+void make_detector(Graph& graph, Edge images, const Config& config, bool training) {
+  std::ranges::find(rows, config.model.name, &Row::name)->build(graph, images, config, training);
+}
+
+}  // namespace octet

@@ -1,0 +1,17 @@
+// Detectors, one file each. Parameter names are torchvision's.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "src/config/config.h"
+#include "src/graph/graph.h"
+
+namespace octet {
+
+// Appends the detector `model.name` to the graph with its losses, or for evaluation with what makes detections of its
+// answers.
+void make_detector(Graph&, Edge images, const Config&, bool training);
+std::vector<std::string> detector_names();
+bool is_detector(const std::string& model_name);
+
+}  // namespace octet

@@ -1,0 +1,88 @@
+// RetinaNet (Lin et al., "Focal loss for dense object detection", ICCV 2017), with torchvision's names. Levels of
+// strides 8 to 128: three of the backbone, and two more from the last of them.
+#include <cmath>
+
+#include "src/models/backbone.h"
+#include "src/models/detectors.h"
+
+namespace octet {
+namespace {
+
+constexpr size_t backbone_levels = 3, most_levels = 5;
+
+struct RetinaNet {
+  Graph& graph;
+  const Config& config;
+
+  std::vector<Edge> levels(Edge images, size_t count) {
+    const std::vector<Edge> stages = make_backbone(graph, images, config.model.backbone, "backbone.body.");
+    const int64_t channels = config.model.neck_channels;
+    std::vector<Edge> outputs = make_pyramid(graph, {stages.begin() + 1, stages.end()}, "backbone.fpn.", channels);
+    const ConvOptions extra{.out = channels, .kernel = 3, .stride = 2, .pad = 1, .init = Init::lecun_uniform};
+    if (count > 3) outputs.push_back(graph.conv("backbone.fpn.extra_blocks.p6", outputs.back(), extra));
+    if (count > 4)
+      outputs.push_back(graph.conv(
+          "backbone.fpn.extra_blocks.p7",
+          graph.pool("backbone.fpn.relu", outputs.back(), {.kernel = 1, .stride = 1, .rectify = true}), extra));
+    outputs.resize(count);
+    return outputs;
+  }
+
+  // The convolutions of one head at one level. All levels share them.
+  Edge tower(const std::string& head, const std::string& predictor, Edge x, size_t level, int64_t out, Init bias) {
+    const std::string suffix = say("@", level);
+    ConvOptions options{.out = config.model.neck_channels,
+                        .kernel = 3,
+                        .pad = 1,
+                        .activation = Activation::relu,
+                        .init = Init::normal_001};
+    for (int64_t i = 0; i < config.model.head_depth; ++i) {
+      options.layer = head + ".conv." + std::to_string(i) + ".0";
+      x = graph.conv(options.layer + suffix, x, options);
+    }
+    options.out = out;
+    options.activation = Activation::none;
+    options.bias_init = bias;
+    options.layer = head + "." + predictor;
+    options.gives_logits = true;
+    return graph.conv(options.layer + suffix, x, options);
+  }
+};
+
+// The anchors of each level: three sizes an octave.
+std::vector<float> sizes_of(int64_t base) {
+  const auto size = float(base);
+  return {size, std::floor(size * 1.2599210f), std::floor(size * 1.5874011f)};
+}
+
+}  // namespace
+
+void retinanet(Graph& graph, Edge images, const Config& config, bool training) {
+  const Config::Model& model = config.model;
+  std::vector<int64_t> bases = model.anchor_sizes;
+  if (bases.empty()) bases = {32, 64, 128, 256, 512};
+  REQUIRE_USAGE(bases.size() >= backbone_levels && bases.size() <= most_levels, "give 3 to 5 sizes, from stride 8 on",
+                "model.anchor_sizes has ", bases.size(), " entries");
+  RetinaNet net{graph, config};
+  const std::vector<Edge> features = net.levels(images, bases.size());
+  std::vector<DenseLevel> levels(features.size());
+  for (size_t i = 0; i < levels.size(); ++i) {
+    levels[i].anchors = {.stride = float(8 << i),
+                         .sizes = sizes_of(bases[i]),
+                         .ratios = {model.anchor_ratios.begin(), model.anchor_ratios.end()}};
+    const int64_t anchors = levels[i].anchors.per_pixel();
+    levels[i].logits =
+        net.tower("head.classification_head", "cls_logits", features[i], i, anchors * model.classes, Init::rare);
+    levels[i].deltas = net.tower("head.regression_head", "bbox_reg", features[i], i, anchors * 4, Init::zero);
+  }
+  const int classes = int(model.classes);
+  if (training)
+    graph.dense_loss(levels, {.classes = classes, .class_name = "loss_class", .box_name = "loss_box"});
+  else
+    graph.detect(levels, {.classes = classes,
+                          .score = float(config.detect.score),
+                          .overlap = float(config.detect.nms),
+                          .detections = config.detect.detections});
+}
+
+}  // namespace octet

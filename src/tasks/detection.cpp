@@ -1,0 +1,22 @@
+// Detection: each image has boxes with a class each. Networks are compared by average precision.
+#include "src/models/detectors.h"
+#include "src/tasks/task.h"
+
+namespace octet {
+namespace {
+
+Graph network(const Config& config, const Policy& policy, int64_t height, int64_t width, bool training) {
+  Graph graph(policy);
+  make_detector(graph, graph.input(height, width, 3), config, training);
+  return graph;
+}
+
+Scalars coco_figures(const Annotations&, const std::vector<Detection>&) { return {}; }
+Scalars voc_figures(const Annotations&, const std::vector<Detection>&) { return {}; }
+
+}  // namespace
+
+extern const Task coco_detection = {.name = "detection", .network = network, .judge = "AP", .figures = coco_figures};
+extern const Task voc_detection = {.name = "detection", .network = network, .judge = "mAP", .figures = voc_figures};
+
+}  // namespace octet

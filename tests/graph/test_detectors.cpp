@@ -1,0 +1,61 @@
+// Whole detectors against torchvision in double precision: losses and every gradient.
+#include "tests/golden/golden_network.h"
+
+namespace octet {
+namespace {
+
+Config config_of(const nlohmann::json& golden) {
+  Config config;
+  config.model.name = golden["detector"];
+  config.model.backbone = "resnet18";
+  config.model.classes = golden["classes"];
+  config.policy.name = "fp32";
+  return config;
+}
+
+Truth truth_of(const nlohmann::json& golden) {
+  Truth truth;
+  const int32_t size = golden["image_size"];
+  for (const auto& objects : golden["objects"]) {
+    truth.images.push_back({.index = int64_t(truth.images.size()),
+                            .width = size,
+                            .height = size,
+                            .content_width = size,
+                            .content_height = size,
+                            .first = uint32_t(truth.objects.size()),
+                            .count = uint32_t(objects.size())});
+    for (const auto& object : objects)
+      truth.objects.push_back({{object[0], object[1], object[2], object[3]}, object[4]});
+  }
+  return truth;
+}
+
+class Detectors : public testing::TestWithParam<std::unique_ptr<Backend> (*)()> {};
+
+TEST_P(Detectors, RetinaNetEqualsTorchvision) {
+  const nlohmann::json golden = golden::read("retinanet.json");
+  const Config config = config_of(golden);
+  Harness h(config, GetParam()(), golden["batch"], golden["image_size"], {.storage = DType::f32});
+  golden::fill(h, golden);
+  const Truth truth = truth_of(golden);
+  StepInput input = h.input(0);
+  input.targets = {.truth = &truth};
+  input.learning_rate = 0;
+  const StepReport report = h.step->run(input);
+  const double loss = golden["loss"];
+  ASSERT_EQ(report.figures.size(), 1 + golden["losses"].size());
+  EXPECT_NEAR(report.figures[0].value, loss, 1e-4 * loss);
+  for (size_t i = 1; i < report.figures.size(); ++i) {
+    const double part = golden["losses"][report.figures[i].name];
+    EXPECT_NEAR(report.figures[i].value, part, 1e-4 * part) << report.figures[i].name;
+  }
+  EXPECT_EQ(h.params().size(), golden["parameters"].size());
+  std::printf("worst relative deviation of a gradient from torchvision %.2e\n",
+              golden::compare_gradients(h, golden, 1e-4));
+}
+
+std::unique_ptr<Backend> make_cpu() { return make_cpu_backend({}); }
+INSTANTIATE_TEST_SUITE_P(Backends, Detectors, testing::Values(make_reference_backend, make_cpu));
+
+}  // namespace
+}  // namespace octet
