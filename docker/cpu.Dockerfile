@@ -13,7 +13,7 @@ RUN cmake --preset release -DOCTET_TESTS=OFF && ninja -C build/release octet && 
 FROM debian:bookworm
 RUN apt-get update \
  && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
-    openmpi-bin openssh-client tini libyaml-cpp0.7 libspdlog1.10 libdnnl2 libxxhash0 libssl3 libprotobuf32 \
+    openmpi-bin openssh-client tini libyaml-cpp0.7 libspdlog1.10 libdnnl2 libxxhash0 libssl3 libprotobuf32 libpugixml1v5 \
     libopencv-core406 libopencv-imgproc406 libopencv-imgcodecs406 libturbojpeg0 libgomp1 \
  && rm -rf /var/lib/apt/lists/* \
  && useradd --create-home --uid 1000 octet

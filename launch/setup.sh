@@ -15,6 +15,7 @@ packages=(
   libopencv-core-dev libopencv-imgproc-dev libopencv-imgcodecs-dev libturbojpeg0-dev  # images
   libdnnl-dev librandom123-dev libgtest-dev python3                                   # fp32 policy; oracles and tests
   libxxhash-dev libssl-dev libprotobuf-dev protobuf-compiler                          # checkpoints, events for TensorBoard
+  libpugixml-dev                                                                      # annotations of objects
 )
 developer_packages=(clang clang-tidy clang-format libomp-dev shellcheck gdb)
 aarch64_packages=(g++-aarch64-linux-gnu qemu-user mmdebstrap)

@@ -13,6 +13,7 @@ struct BoxInFile {
 };
 
 struct Object {
+  int64_t id = 0;  // COCO: of the annotation; VOC: number of the object in its file, from 1
   BoxInFile box;
   double area = 0;         // of the annotation: with COCO that of the object's mask
   int32_t label = 0;       // in [0, classes)
@@ -21,8 +22,8 @@ struct Object {
 };
 
 struct AnnotatedImage {
-  int64_t id = 0;                 // of the file
-  std::string name;               // for messages
+  int64_t id = 0;                 // COCO: of the file; VOC: position in the sets, from 1
+  std::string name;               // COCO: of the file; VOC: without folder and ending
   std::string path;               // of the image
   int32_t width = 0, height = 0;  // 0: not known before the image is read
   std::vector<Object> objects;
@@ -30,14 +31,14 @@ struct AnnotatedImage {
 
 struct Annotations {
   std::vector<std::string> classes;   // by label
-  std::vector<int64_t> category_ids;  // by label; of the file
+  std::vector<int64_t> category_ids;  // by label; COCO: of the file, rising; VOC: label + 1
   std::vector<AnnotatedImage> images;
 };
 
 struct Detection {
   int64_t image = 0;  // index in Annotations::images
   int32_t label = 0;
-  float score = 0;
+  double score = 0;
   BoxInFile box;
 };
 

@@ -13,7 +13,7 @@ struct Config {
 
   struct Model {
     std::string name = "resnet20";
-    int64_t classes = 10;
+    int64_t classes = 10;           // 0: as the data has; only for objects on images
     double dropout = 0.5;           // alexnet, inception_v3
     double auxiliary_weight = 0.4;  // inception_v3 on images of 299 pixels: weight of the auxiliary head's loss
     std::string initial_weights;    // a safetensors file; empty: random
@@ -55,7 +55,7 @@ struct Config {
   std::string storage = "bf16";  // f32 | bf16 | int8: how convolution outputs are kept for the backward pass
 
   struct Data {
-    std::string name = "shapes";  // cifar10 | image_folder | packed | shapes | synthetic
+    std::string name = "shapes";  // a data source of src/data/open.cpp, or annotations of src/data/annotations.cpp
     std::string root;
     int64_t batch = 128;              // global
     int64_t workers = 2;              // decode threads of each rank
@@ -65,6 +65,12 @@ struct Config {
     int64_t samples = 0;              // synthetic and shapes: size of the training set (0: the default, 8192)
     bool augment = true;
     std::vector<double> mean, deviation;  // of red, green, blue, of pixel / 255; empty: the data set's own
+    std::string annotations, annotations_test;  // coco: files below `root`; empty: instances_{train,val}2017.json
+    std::string images, images_test;            // coco: folders below `root`; empty: train2017, val2017
+    std::string sets, sets_test;                // voc: image sets, "2007/trainval, 2012/trainval"; empty: by what exists
+    std::string difficult = "skip";             // skip | train
+    std::string bad_boxes = "stop";             // stop | drop
+    std::string empty_images = "keep";          // keep | skip
   } data;
 
   struct Train {

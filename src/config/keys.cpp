@@ -23,7 +23,7 @@ const std::vector<Key> kKeys = {
     {FIELD(seed), "seed of weights, sample order, augmentation and stochastic rounding", 0, kMany},
 
     {FIELD(model.name), "network"},
-    {FIELD(model.classes), "number of outputs of the last layer", 2, 1e6},
+    {FIELD(model.classes), "number of classes; 0: as the data has (coco, voc)", 0, 1e6},
     {FIELD(model.dropout), "share of values dropped before a linear layer (alexnet, inception_v3)", 0, 0.99},
     {FIELD(model.auxiliary_weight), "weight of the auxiliary loss (inception_v3 on large images)", 0, 100},
     {FIELD(model.initial_weights), "safetensors file of initial weights; empty: random weights"},
@@ -63,7 +63,7 @@ const std::vector<Key> kKeys = {
     {FIELD(storage), "how convolution outputs are kept for the backward pass", 0, 0, {"f32", "bf16", "int8"}},
 
     {FIELD(data.name), "data source"},
-    {FIELD(data.root), "directory of the data (cifar10, image_folder, packed)"},
+    {FIELD(data.root), "directory of the data (cifar10, coco, image_folder, packed, voc)"},
     {FIELD(data.batch), "images of one step, over all ranks", 1, 1 << 24},
     {FIELD(data.workers), "threads of each rank that decode images", 1, 1024},
     {FIELD(data.image_size), "height and width of the images in pixels; 0: the size of the data source", 0, 4096},
@@ -73,6 +73,15 @@ const std::vector<Key> kKeys = {
     {FIELD(data.augment), "random crops and flips while training"},
     {FIELD(data.mean), "red, green, blue of pixel / 255, subtracted; empty: the data source's", 0, 1},
     {FIELD(data.deviation), "red, green, blue of pixel / 255, divided by; empty: the data source's", 0.001, 1},
+    {FIELD(data.annotations), "coco: training file below data.root; empty: annotations/instances_train2017.json"},
+    {FIELD(data.annotations_test), "coco: test file below data.root; empty: annotations/instances_val2017.json"},
+    {FIELD(data.images), "coco: folder of training images below data.root; empty: train2017"},
+    {FIELD(data.images_test), "coco: folder of test images below data.root; empty: val2017"},
+    {FIELD(data.sets), "voc: training sets, for example 2007/trainval, 2012/trainval; empty: those that exist"},
+    {FIELD(data.sets_test), "voc: test sets, for example 2007/test; empty: those that exist"},
+    {FIELD(data.difficult), "voc: what training does with difficult objects", 0, 0, {"skip", "train"}},
+    {FIELD(data.bad_boxes), "what to do at a box without a pixel of its image", 0, 0, {"stop", "drop"}},
+    {FIELD(data.empty_images), "what training does with images without objects", 0, 0, {"keep", "skip"}},
 
     {FIELD(train.epochs), "passes over the training set", 1, 1e6},
     {FIELD(train.steps), "stop after this number of steps; 0: after train.epochs", 0, kMany},

@@ -2,6 +2,7 @@
 
 #include "kernels/base/error.h"
 #include "src/config/keys.h"
+#include "src/data/annotations.h"
 #include "src/data/fingerprint.h"
 #include "src/data/loader.h"
 
@@ -30,6 +31,8 @@ constexpr Source sources[] = {
 };
 
 const Source& source_of(const Config::Data& data) {
+  REQUIRE_USAGE(!describes_objects(data), "use octet check, or octet eval --detections", "data.name ", data.name,
+                " describes objects on images, and no network of octet finds objects");
   const auto* const source = std::ranges::find(sources, data.name, &Source::name);
   REQUIRE_USAGE(source != std::end(sources), say("use one of: ", joined(data_source_names(), ", ")),
                 "there is no data source `", data.name, "`");
@@ -62,6 +65,7 @@ uint64_t Datasets::fingerprint() const {
 Datasets open_datasets(const Config& config, bool training) {
   const auto& data = config.data;
   const Source& source = source_of(data);
+  refuse_keys_of_others(data);
   image_side(data);  // refuses a size that the source does not have
   REQUIRE_USAGE(*source.reads == '\0' || data.samples == 0, "set data.samples: 0; train.steps ends a training early",
                 "data.samples is ", data.samples, ", but '", data.name, "' has its own images");

@@ -43,6 +43,8 @@ std::vector<Head> make_model(Graph& graph, Edge images, const Config::Model& mod
   REQUIRE_USAGE(row->drops || model.dropout == Config::Model{}.dropout || model.dropout == 0,
                 "leave it out; only alexnet and inception_v3 have dropout", "model.dropout is ", model.dropout,
                 ", but ", model.name, " has none");
+  REQUIRE_USAGE(model.classes > 1, "set model.classes to the number of classes", "model.classes is ", model.classes,
+                ", but ", model.name, " tells two classes or more apart");
   return row->build(graph, images, model);
 }
 

@@ -1,0 +1,42 @@
+// The objects on the images of a data set, from the annotation files of PASCAL VOC or COCO. No image is read.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "src/config/config.h"
+#include "src/objects.h"
+
+namespace octet {
+
+enum class Split : uint8_t { train, test };
+
+std::vector<std::string> annotation_format_names();  // the values of data.name that describe objects
+bool describes_objects(const Config::Data&);
+// UsageError: a key is set that another value of data.name reads, and that would be ignored.
+void refuse_keys_of_others(const Config::Data&);
+
+// The objects that a training or an evaluation of `split` counts.
+// train: without crowds, without difficult objects unless data.difficult is `train`, without bad boxes; with
+// data.empty_images: skip only images that have an object left.
+// test: all. With data.bad_boxes: drop, bad boxes stay too, because the reference evaluations count them; only boxes
+// of no finite size are left out.
+// Boxes are as in the file and may reach over the edge of their image: training clips them, evaluation does not.
+// UsageError: a file is missing or damaged, an image is there twice or lies outside its folder, a class is unknown, a
+// box is bad and data.bad_boxes is `stop`, or no object is left to train.
+Annotations read_annotations(const Config&, Split);
+
+// Everything that the files of `split` say, bad boxes too.
+Annotations read_all_annotations(const Config&, Split);
+
+// What is wrong with a box. width, height: of its image in pixels; 0: not known.
+enum class BoxFault : uint8_t { none, not_finite, no_area, outside };
+BoxFault fault_of(const BoxInFile&, int32_t width, int32_t height);
+const char* name_of(BoxFault);
+
+// UsageError, with the number to set: config.model.classes is neither 0 nor the number of the data's classes.
+void require_classes(const Config&, const Annotations&);
+// UsageError that lists them: classes of the test set that the training set does not know.
+void require_same_classes(const Annotations& train, const Annotations& test);
+
+}  // namespace octet

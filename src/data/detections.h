@@ -1,0 +1,15 @@
+// Detections in COCO's results format: [{"image_id": 1, "category_id": 2, "bbox": [x, y, width, height], "score": 0.9}].
+#pragma once
+#include <string>
+#include <vector>
+
+#include "src/objects.h"
+
+namespace octet {
+
+// image_id is the id of an image or its name, category_id the id of a category or its name. For VOC these are the name
+// without its ending and the name of the class, or their numbers from 1. The order is that of the file.
+// UsageError: the file is missing or damaged, an image or a category is unknown, or a box has a negative size.
+std::vector<Detection> read_detections(const std::string& file, const Annotations&);
+
+}  // namespace octet
