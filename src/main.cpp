@@ -15,7 +15,7 @@ namespace octet {
 
 // Each is defined in the file of its name in src/commands.
 DeclareCommand train_command, eval_command, plan_command, bench_command, pack_command, study_command, inspect_command,
-    help_command;
+    check_command, help_command;
 
 namespace {
 
@@ -25,7 +25,8 @@ struct Command {
 };
 constexpr Command commands[] = {
     {"train", "Train a network, evaluate it after each epoch, write a run directory", train_command},
-    {"eval", "Evaluate weights on the test set", eval_command},
+    {"eval", "Evaluate weights or stored detections on the test set", eval_command},
+    {"check", "Check a data set of objects on images: classes, boxes, image files, duplicates", check_command},
     {"plan", "Print the nodes of the network, their encodings and the memory; train nothing", plan_command},
     {"bench", "Time training steps, single kernels (`octet bench kernels`), or octet beside PyTorch (--peer)",
      bench_command},

@@ -1,28 +1,66 @@
-// `octet eval`: loss and accuracy of stored weights on the test set.
+// `octet eval`: figures of stored weights, or of stored detections, on the test set.
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
+#include "kernels/base/error.h"
 #include "src/commands/command.h"
+#include "src/data/annotations.h"
+#include "src/data/detections.h"
+#include "src/report/detection_results.h"
 #include "src/tasks/metric_display.h"
 #include "src/train/trainer.h"
 
 namespace octet {
+namespace {
+
+struct Options : Recipe {
+  std::string weights, detections;
+  bool json = false;
+};
+
+void judge_weights(const Options& options, const Config& config, Transport& transport) {
+  Trainer trainer(config, transport, false);
+  const SafetensorsFile file = SafetensorsFile::open(options.weights);
+  file.require_finite();
+  trainer.state().load(file, options.weights, true);
+  const Scalars figures = *trainer.evaluate();
+  if (transport.rank() != 0) return;
+  nlohmann::ordered_json object;
+  for (const Scalar& figure : figures) object[figure.name] = figure.value;
+  options.json ? fmt::print("{}\n", object.dump()) : fmt::print("test {}\n", show(figures, 2, true, "  "));
+}
+
+// Reads no image, and the recipe's network plays no part.
+void judge_stored_detections(const Options& options, const Config& config, Transport& transport) {
+  if (transport.rank() != 0) return;
+  const Annotations truth = read_annotations(config, Split::test);
+  const std::vector<Detection> detections = read_detections(options.detections, truth);
+  const DetectionFigures judged = judge_detections(config.data.name, truth, detections);
+  if (options.json) {
+    fmt::print("{}\n", detection_json(judged, config.data.name == "voc"));
+    return;
+  }
+  fmt::print("{} detections on {} images\n\n{}", detections.size(), truth.images.size(), detection_table(judged));
+}
+
+}  // namespace
 
 Run eval_command(CLI::App& app) {
-  struct Options : Recipe {
-    std::string weights;
-  };
   const auto options = std::make_shared<Options>();
   add_recipe(app, *options);
-  app.add_option("--weights", options->weights, "A safetensors file, for example weights.safetensors of a run")
-      ->required();
+  CLI::Option* const weights =
+      app.add_option("--weights", options->weights, "A safetensors file, for example weights.safetensors of a run");
+  app.add_option("--detections", options->detections,
+                 "Detections on the test set of data.name coco or voc, in COCO's results format")
+      ->excludes(weights);
+  app.add_flag("--json", options->json, "Print one JSON object");
   return [options] {
     return run_on_ranks(*options, [&](const Config& config, Transport& transport) {
-      Trainer trainer(config, transport, false);
-      const SafetensorsFile file = SafetensorsFile::open(options->weights);
-      file.require_finite();
-      trainer.state().load(file, options->weights, true);
-      const Scalars figures = *trainer.evaluate();
-      if (transport.rank() == 0) fmt::print("test {}\n", show(figures, 2, true, "  "));
+      REQUIRE_USAGE(options->weights.empty() != options->detections.empty(), "give --weights FILE or --detections FILE",
+                    "octet eval has nothing to evaluate");
+      options->detections.empty() ? judge_weights(*options, config, transport)
+                                  : judge_stored_detections(*options, config, transport);
       return 0;
     });
   };

@@ -99,10 +99,14 @@ BoxFault fault_of(const BoxInFile& box, int32_t width, int32_t height) {
 
 const char* name_of(BoxFault fault) {
   switch (fault) {
-    case BoxFault::none: return "none";
-    case BoxFault::not_finite: return "no finite numbers";
-    case BoxFault::no_area: return "width or height is not positive";
-    case BoxFault::outside: return "outside of the image";
+    case BoxFault::none:
+      return "none";
+    case BoxFault::not_finite:
+      return "no finite numbers";
+    case BoxFault::no_area:
+      return "width or height is not positive";
+    case BoxFault::outside:
+      return "outside of the image";
   }
   return "";
 }

@@ -72,7 +72,11 @@ Contents contents_of(std::istream& stream, const std::string& file) {
         {{"id"}, {"file_name", Kind::text}, {"width", Kind::integer, false}, {"height", Kind::integer, false}},
         take_image},
        {"annotations",
-        {{"id"}, {"image_id"}, {"category_id"}, {"bbox", Kind::box}, {"area", Kind::number, false},
+        {{"id"},
+         {"image_id"},
+         {"category_id"},
+         {"bbox", Kind::box},
+         {"area", Kind::number, false},
          {"iscrowd", Kind::flag, false}},
         take_annotation},
        {"categories", {{"id"}, {"name", Kind::text}}, take_category}});
@@ -103,7 +107,8 @@ std::string listed(std::vector<int64_t> ids) {
 // Puts each annotation into its image, with the label of its category.
 void join(Contents contents, const std::vector<int64_t>& category_ids, std::vector<AnnotatedImage>& images,
           const std::string& file) {
-  const std::vector<uint32_t> order = by_id(contents.images, [](const auto& image) { return image.id; }, "images", file);
+  const std::vector<uint32_t> order = by_id(
+      contents.images, [](const auto& image) { return image.id; }, "images", file);
   std::vector<int64_t> unknown_images, unknown_categories;
   const auto id_at = [&](uint32_t i) { return contents.images[i].id; };
   for (Annotation& annotation : contents.annotations) {
@@ -128,8 +133,8 @@ void join(Contents contents, const std::vector<int64_t>& category_ids, std::vect
 
 Annotations parse_coco(std::istream& stream, const std::string& file) {
   Contents contents = contents_of(stream, file);
-  const std::vector<uint32_t> by_annotation_id =
-      by_id(contents.annotations, [](const auto& annotation) { return annotation.object.id; }, "annotations", file);
+  const std::vector<uint32_t> by_annotation_id = by_id(
+      contents.annotations, [](const auto& annotation) { return annotation.object.id; }, "annotations", file);
   if (!by_annotation_id.empty() && contents.annotations[by_annotation_id[0]].object.id <= 0 &&
       std::ranges::any_of(contents.annotations, [](const auto& annotation) { return annotation.object.id == 0; }))
     spdlog::warn("{}: an annotation has id 0. COCO's own evaluation never counts it as found; octet does", file);
@@ -137,8 +142,8 @@ Annotations parse_coco(std::istream& stream, const std::string& file) {
     spdlog::warn("{}: {} annotations have no `area`; width * height of their boxes is used", file,
                  contents.without_area);
   Annotations annotations;
-  for (const uint32_t i :
-       by_id(contents.categories, [](const auto& category) { return category.id; }, "categories", file)) {
+  for (const uint32_t i : by_id(
+           contents.categories, [](const auto& category) { return category.id; }, "categories", file)) {
     annotations.category_ids.push_back(contents.categories[i].id);
     annotations.classes.push_back(contents.categories[i].name);
   }

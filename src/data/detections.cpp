@@ -63,7 +63,9 @@ std::vector<Detection> read_detections(const std::string& file, const Annotation
   };
   read_json_lists(
       stream, file,
-      {{"", {{"image_id", Kind::name}, {"category_id", Kind::name}, {"bbox", Kind::box}, {"score", Kind::number}}, take}});
+      {{"",
+        {{"image_id", Kind::name}, {"category_id", Kind::name}, {"bbox", Kind::box}, {"score", Kind::number}},
+        take}});
   return detections;
 }
 

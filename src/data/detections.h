@@ -1,4 +1,5 @@
-// Detections in COCO's results format: [{"image_id": 1, "category_id": 2, "bbox": [x, y, width, height], "score": 0.9}].
+// Detections in COCO's results format: [{"image_id": 1, "category_id": 2, "bbox": [x, y, width, height], "score":
+// 0.9}].
 #pragma once
 #include <string>
 #include <vector>

@@ -18,12 +18,18 @@ constexpr const char* damaged = "write the file again: it is damaged, or another
 
 const char* form_of(Kind kind) {
   switch (kind) {
-    case Kind::integer: return "an integer";
-    case Kind::number: return "a number";
-    case Kind::text: return "a text";
-    case Kind::name: return "an integer or a text";
-    case Kind::flag: return "0 or 1";
-    case Kind::box: return "4 numbers";
+    case Kind::integer:
+      return "an integer";
+    case Kind::number:
+      return "a number";
+    case Kind::text:
+      return "a text";
+    case Kind::name:
+      return "an integer or a text";
+    case Kind::flag:
+      return "0 or 1";
+    case Kind::box:
+      return "4 numbers";
   }
   return "";
 }
@@ -90,8 +96,8 @@ class ListReader : public nlohmann::json_sax<json> {
   }
 
  private:
-  int top() const { return named_ ? 1 : 0; }   // depth inside the object around the lists
-  int record() const { return top() + 2; }     // inside an object of a list
+  int top() const { return named_ ? 1 : 0; }  // depth inside the object around the lists
+  int record() const { return top() + 2; }    // inside an object of a list
   bool in_box() const { return depth_ == record() + 1 && field_ >= 0; }
   bool wanted() const { return list_ && depth_ == record() && field_ >= 0; }
   const JsonField& field() const { return list_->fields[field_]; }
@@ -154,7 +160,8 @@ class ListReader : public nlohmann::json_sax<json> {
     if (list_ && depth_ == record()) {
       field_ = -1;
       for (size_t i = 0; i < values_.size(); ++i)
-        require(values_[i].present || !list_->fields[i].required, damaged, place(), ": no `", list_->fields[i].name, "`");
+        require(values_[i].present || !list_->fields[i].required, damaged, place(), ": no `", list_->fields[i].name,
+                "`");
       list_->take(index_++, values_);
     }
     --depth_;
@@ -190,7 +197,7 @@ class ListReader : public nlohmann::json_sax<json> {
   int64_t index_ = 0;               // of that object in its list
   int field_ = -1;                  // the present field; -1: one to skip
   int depth_ = 0;
-  int64_t numbers_ = 0;             // of the present box, so far
+  int64_t numbers_ = 0;  // of the present box, so far
 };
 
 }  // namespace

@@ -171,14 +171,14 @@ std::vector<NamedImage> images_of(const std::vector<ImageSet>& sets) {
       const std::string xml = path_inside(set.folder / "Annotations", name + ".xml", list);
       const auto file = files.find(name);
       VocImage voc = parse_voc(contents_of(xml), xml);
-      images.push_back({{.id = static_cast<int64_t>(images.size()) + 1,
-                         .name = name,
-                         .path = path_inside(set.folder / "JPEGImages",
-                                             file == files.end() ? name + ".jpg" : file->second, list),
-                         .width = voc.width,
-                         .height = voc.height,
-                         .objects = {}},
-                        std::move(voc.objects)});
+      images.push_back(
+          {{.id = static_cast<int64_t>(images.size()) + 1,
+            .name = name,
+            .path = path_inside(set.folder / "JPEGImages", file == files.end() ? name + ".jpg" : file->second, list),
+            .width = voc.width,
+            .height = voc.height,
+            .objects = {}},
+           std::move(voc.objects)});
     }
   }
   return images;

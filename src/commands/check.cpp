@@ -1,0 +1,24 @@
+// `octet check`: what a data set of objects on images holds, before a training finds out.
+#include <iostream>
+
+#include "src/commands/command.h"
+#include "src/report/data_check.h"
+
+namespace octet {
+
+Run check_command(CLI::App& app) {
+  const auto recipe = std::make_shared<Recipe>();
+  add_recipe(app, *recipe);
+  return [recipe] {
+    return run_on_ranks(*recipe, [](const Config& config, Transport& transport) {
+      if (transport.rank() != 0) return 0;
+      const DataCheck check = check_data(config);
+      std::cout << check.page << "\n";
+      for (const std::string& error : check.errors) std::cout << "error: " << error << "\n";
+      std::cout << (check.errors.empty() ? "nothing is wrong\n" : "");
+      return check.errors.empty() ? 0 : 1;
+    });
+  };
+}
+
+}  // namespace octet
