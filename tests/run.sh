@@ -31,6 +31,9 @@ fi
 if [ -z "${OCTET_CIFAR10:-}" ] && [ -x ../shared/data/unpack ] && ../shared/data/unpack build/data cifar10; then
   export OCTET_CIFAR10=$PWD/build/data/cifar-10-batches-bin
 fi
+if [ -z "${OCTET_COCO_TINY:-}" ] && [ -x ../shared/data/unpack ] && ../shared/data/unpack build/data coco-tiny bccd-voc; then
+  export OCTET_COCO_TINY=$PWD/build/data/coco-tiny OCTET_BCCD=$PWD/build/data/bccd-voc/BCCD
+fi
 passed=0 failed=0 skipped=0
 
 # stage NAME PRESET TARGETS CTEST_OPTIONS...: builds and tests one preset, and adds to the three counts.

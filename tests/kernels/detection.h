@@ -1,4 +1,4 @@
-// What tests of detection share: the golden file and the inputs that belong to it (tests/golden/make_detection.py).
+// What tests of detection share: the golden file and the inputs that belong to it (tests/golden/make_detection_operations.py).
 #pragma once
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ namespace octet::test {
 
 inline const nlohmann::json& detection_golden() {
   static const auto golden =
-      nlohmann::json::parse(std::ifstream(OCTET_SOURCE_DIR "/tests/golden/detection.json"), nullptr, true, true);
+      nlohmann::json::parse(std::ifstream(OCTET_SOURCE_DIR "/tests/golden/detection_operations.json"), nullptr, true, true);
   return golden;
 }
 inline std::vector<float> golden_values(const nlohmann::json& numbers) { return numbers.get<std::vector<float>>(); }

@@ -11,7 +11,7 @@ namespace {
 using passes::compare;
 using passes::Outcome;
 
-// The logits of tests/golden/make_detection.py.
+// The logits of tests/golden/make_detection_operations.py.
 OwnedTensor golden_logits() {
   std::vector<float> x = values(20, 21, 20);
   x.insert(x.end(), {-80, 80, 0, 1e-3f});

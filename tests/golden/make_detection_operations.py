@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/detection.json: what torchvision and PyTorch make of given boxes, maps and logits; the oracle of
+"""Writes tests/golden/detection_operations.json: what torchvision and PyTorch make of given boxes, maps and logits; the oracle of
 tests/kernels/test_boxes.cpp, test_detection_losses.cpp and test_roi_pool.cpp.
 
-usage: python3 tests/golden/make_detection.py        (needs torch and torchvision)
+usage: python3 tests/golden/make_detection_operations.py        (needs torch and torchvision)
 
 Inputs come from value(i, salt) of make_golden.py. Boxes, in float arithmetic: x1 = 128 u, y1 = 96 u, width = 4 + 60 u, height = 4 + 60 u
 with u = value(4 i + side, salt) + 0.5 for side 0 to 3. Losses are in double.
@@ -98,7 +98,7 @@ def loss_cases():
 def main():
     golden = {"torch": torch.__version__, "torchvision": torchvision.__version__, "boxes": boxes_cases(), "roi": roi_cases(),
               "losses": loss_cases()}
-    with open(HERE / "detection.json", "w") as file:
+    with open(HERE / "detection_operations.json", "w") as file:
         file.write(json.dumps(golden, separators=(",", ":")).replace("],", "],\n").replace("{", "{\n") + "\n")
 
 

@@ -1,0 +1,158 @@
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+#include "src/data/annotations.h"
+#include "src/tasks/detection/coco_ap.h"
+#include "tests/tasks/detection_cases.h"
+
+namespace octet {
+namespace {
+
+void expect_coco_figures(const Annotations& truth, int number, const std::vector<double>& golden) {
+  const CocoResult result = coco_ap(truth, cases::drawn_detections(truth, number, false));
+  ASSERT_EQ(result.figures.size(), golden.size());
+  for (size_t i = 0; i < golden.size(); ++i)
+    EXPECT_NEAR(result.figures[i].value, golden[i], cases::tolerance)
+        << result.figures[i].name << " of case " << number;
+}
+
+double figure(const cases::Scene& scene, const std::string& name) {
+  for (const Scalar& figure : coco_ap(scene.truth, scene.found).figures)
+    if (figure.name == name) return figure.value;
+  ADD_FAILURE() << name;
+  return 0;
+}
+
+TEST(CocoAp, EqualsPycocotoolsOnDrawnObjects) {
+  const Annotations truth = cases::drawn_truth(1);
+  const auto golden = cases::golden_rows("coco_drawn");
+  ASSERT_EQ(golden.size(), 40u);
+  for (int number = 0; number < 40; ++number) expect_coco_figures(truth, number, golden[number]);
+}
+
+TEST(CocoAp, EqualsPycocotoolsOnTwoHundredResultsOfRealImages) {
+  const char* root = getenv("OCTET_COCO_TINY");
+  if (!root) GTEST_SKIP() << "set OCTET_COCO_TINY to the folder of COCO's 160 images to test with them";
+  Config config;
+  config.data.name = "coco";
+  config.data.root = root;
+  const auto golden = cases::golden_rows("coco_tiny");
+  ASSERT_EQ(golden.size(), 200u);
+  Annotations truth;
+  for (int number = 0; number < 200; ++number) {
+    if (number % 100 == 0) truth = read_all_annotations(config, number == 0 ? Split::train : Split::test);
+    expect_coco_figures(truth, number, golden[number]);
+  }
+}
+
+TEST(CocoAp, WithoutObjectsOrDetections) {
+  cases::Scene scene;
+  EXPECT_EQ(figure(scene, "AP"), -1);
+  EXPECT_EQ(figure(scene, "AR100"), -1);
+  scene.detect({0, 0, 10, 10}, 0.5);
+  EXPECT_EQ(figure(scene, "AP"), -1);
+  scene.object({100, 100, 50, 50});
+  EXPECT_EQ(figure(scene, "AP"), 0);
+  EXPECT_EQ(figure(scene, "APs"), -1);
+  EXPECT_EQ(figure(scene, "ARm"), 0);
+  scene.found.clear();
+  EXPECT_EQ(figure(scene, "AP"), 0);
+}
+
+TEST(CocoAp, AClassWithoutObjectsIsInNoMean) {
+  cases::Scene scene;
+  scene.truth.classes.emplace_back("other");
+  scene.truth.category_ids.push_back(2);
+  scene.object({0, 0, 50, 50});
+  scene.detect({0, 0, 50, 50}, 0.5);
+  scene.found.push_back({.image = 0, .label = 1, .score = 0.9, .box = {0, 0, 50, 50}});
+  EXPECT_DOUBLE_EQ(figure(scene, "AP"), 1);
+  const CocoResult result = coco_ap(scene.truth, scene.found);
+  EXPECT_EQ(result.classes[1].ap, -1);
+  EXPECT_EQ(result.classes[1].objects, 0);
+  EXPECT_DOUBLE_EQ(result.classes[0].ap50, 1);
+}
+
+// One of 100 pixels overlaps with 0.5 exactly, which is enough; the thresholds above it are not reached.
+TEST(CocoAp, AnOverlapOfTheThresholdIsAMatch) {
+  cases::Scene scene;
+  scene.object({0, 0, 10, 10});
+  scene.detect({0, 0, 10, 5}, 0.5);
+  EXPECT_DOUBLE_EQ(figure(scene, "AP50"), 1);
+  EXPECT_DOUBLE_EQ(figure(scene, "AP"), 0.1);
+  EXPECT_DOUBLE_EQ(figure(scene, "AP75"), 0);
+}
+
+TEST(CocoAp, ACrowdTakesAnyNumberOfDetectionsAndCountsNone) {
+  cases::Scene scene;
+  scene.object({0, 0, 40, 40});
+  scene.object({100, 0, 100, 100}).crowd = true;
+  for (int i = 0; i < 5; ++i) scene.detect({100 + 10.0 * i, 10, 30, 30}, 0.9);  // inside, so overlap 1
+  scene.detect({0, 0, 40, 40}, 0.1);
+  EXPECT_DOUBLE_EQ(figure(scene, "AP"), 1);
+  scene.truth.images[0].objects[1].crowd = false;
+  EXPECT_LT(figure(scene, "AP"), 0.2);
+}
+
+// The second detection of an object is wrong, even where a crowd would take it, too.
+TEST(CocoAp, AnObjectIsFoundOnce) {
+  cases::Scene scene;
+  scene.object({0, 0, 40, 40});
+  scene.object({200, 0, 40, 40});
+  scene.detect({0, 0, 40, 40}, 0.9);
+  scene.detect({0, 0, 40, 40}, 0.8);
+  scene.detect({200, 0, 40, 40}, 0.7);
+  // precision 1 up to recall 0.5, then 2 / 3: 51 and 50 of 101 points
+  EXPECT_NEAR(figure(scene, "AP"), (51 + 50 * 2.0 / 3) / 101, 1e-12);
+}
+
+TEST(CocoAp, SizesAreThoseOfMasksForObjectsAndOfBoxesForDetections) {
+  cases::Scene scene;
+  scene.object({0, 0, 40, 40}).area = 1024;  // small and medium: both ends belong to a range
+  scene.detect({0, 0, 40, 40}, 0.5);
+  EXPECT_DOUBLE_EQ(figure(scene, "APs"), 1);
+  EXPECT_DOUBLE_EQ(figure(scene, "APm"), 1);
+  EXPECT_EQ(figure(scene, "APl"), -1);
+  scene.detect({300, 0, 10, 10}, 0.9);  // wrong among the small ones, ignored elsewhere
+  EXPECT_DOUBLE_EQ(figure(scene, "APs"), 0.5);
+  EXPECT_DOUBLE_EQ(figure(scene, "APm"), 1);
+}
+
+TEST(CocoAp, OnlyTheBestHundredOfAClassOnAnImageCount) {
+  cases::Scene scene;
+  scene.object({0, 0, 40, 40});
+  for (int i = 0; i < 100; ++i) scene.detect({300, 0, 40, 40}, 0.9);
+  scene.detect({0, 0, 40, 40}, 0.1);
+  EXPECT_EQ(figure(scene, "AP"), 0);
+  scene.found[99].score = 0;  // now behind it
+  EXPECT_NEAR(figure(scene, "AP"), 0.01, 1e-12);
+  EXPECT_EQ(figure(scene, "AR10"), 0);
+  EXPECT_EQ(figure(scene, "AR100"), 1);
+}
+
+// Of equal scores the detection on the image with the smaller id comes first, whatever the order of the images.
+TEST(CocoAp, TiesFollowTheIdsOfImages) {
+  for (const int64_t other : {1, 3}) {
+    cases::Scene scene;
+    scene.truth.images[0].id = 2;
+    scene.truth.images.push_back({.id = other, .name = "", .path = "", .objects = {}});
+    scene.object({0, 0, 40, 40});
+    scene.detect({0, 0, 40, 40}, 0.5);
+    scene.found.push_back({.image = 1, .label = 0, .score = 0.5, .box = {0, 0, 9, 9}});
+    EXPECT_NEAR(figure(scene, "AP"), other == 3 ? 1 : 0.5, 1e-12);
+  }
+}
+
+TEST(CocoAp, AmongEqualOverlapsTheLastObjectIsTaken) {
+  cases::Scene scene;
+  scene.object({0, 0, 40, 40}).area = 100;  // small
+  scene.object({0, 0, 40, 40}).area = 2000;
+  scene.detect({0, 0, 40, 40}, 0.5);
+  EXPECT_EQ(figure(scene, "AR100"), 0.5);
+  EXPECT_EQ(figure(scene, "ARs"), 1);  // there the other one does not count, and is taken last
+  EXPECT_EQ(figure(scene, "ARm"), 1);
+}
+
+}  // namespace
+}  // namespace octet
