@@ -133,7 +133,7 @@ std::string path_inside(const fs::path& folder, const std::string& name, const s
   const fs::path below = name;
   const bool leaves = name.empty() || name.find('\0') != std::string::npos || below.is_absolute() ||
                       std::ranges::find(below, fs::path("..")) != below.end();
-  REQUIRE_USAGE(!leaves, "name a file below the folder, without `..`", place, ": `", shown(name),
+  REQUIRE_USAGE(!leaves, "name a file below the folder, without `..`", place, ": `", shown(name.c_str()),
                 "` does not stay in the folder ", folder.string());
   std::error_code failed;
   const fs::path root = fs::weakly_canonical(folder, failed);

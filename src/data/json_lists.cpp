@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/base/error.h"
-#include "src/config/yaml.h"
 
 namespace octet {
 namespace {
@@ -84,10 +83,10 @@ class ListReader : public nlohmann::json_sax<json> {
   }
   bool binary(json::binary_t&) override { return true; }  // JSON has none
   bool parse_error(size_t byte, const std::string&, const nlohmann::detail::exception& error) override {
-    const std::string what = error.what();
-    const size_t colon = what.find(": ");
+    const std::string what = error.what();  // "[json.exception.parse_error.101] parse error at line 1, ..."
+    const size_t code = what.find("] ");
     throw UsageError(__FILE__, __LINE__,
-                     say(file_, ": byte ", byte, ": no JSON: ", shown(what.substr(colon + 2 * (colon != what.npos)))),
+                     say(file_, ": byte ", byte, ": no JSON: ", what.substr(code == what.npos ? 0 : code + 2, 200)),
                      damaged);
   }
 

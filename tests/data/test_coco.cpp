@@ -1,0 +1,192 @@
+#include "src/data/annotation_files.h"
+#include "tests/data/annotated.h"
+
+namespace octet {
+namespace {
+
+namespace fs = std::filesystem;
+
+TEST(Coco, ReadsSectionsInAnyOrder) {
+  const CocoFolder folder;
+  folder.write(Split::train, CocoFolder::with(", \"area\": 300", ""));
+  const Annotations all = read_all_annotations(folder.config(), Split::train);
+  EXPECT_EQ(all.classes, (std::vector<std::string>{"cat", "dog"}));
+  EXPECT_EQ(all.category_ids, (std::vector<int64_t>{3, 7}));
+  ASSERT_EQ(all.images.size(), 2u);
+  const AnnotatedImage& b = all.images[0];
+  EXPECT_EQ(b.id, 20);
+  EXPECT_EQ(b.name, "b.jpg");
+  EXPECT_EQ(b.path, (folder.path() / "train2017/b.jpg").string());
+  EXPECT_EQ(b.width, 100);
+  EXPECT_EQ(b.height, 80);
+  ASSERT_EQ(b.objects.size(), 2u);
+  EXPECT_EQ(b.objects[0].id, 5);
+  EXPECT_EQ(b.objects[0].label, 1);
+  EXPECT_EQ(b.objects[0].box.x, 1.5);
+  EXPECT_EQ(b.objects[0].box.height, 40);
+  EXPECT_EQ(b.objects[0].area, 900.5);
+  EXPECT_FALSE(b.objects[0].crowd);
+  EXPECT_EQ(b.objects[1].area, 400);  // of the box, since the file has none
+  ASSERT_EQ(all.images[1].objects.size(), 1u);
+  EXPECT_TRUE(all.images[1].objects[0].crowd);
+}
+
+TEST(Coco, CrowdsDoNotTrainAndAreEvaluated) {
+  const CocoFolder folder;
+  Config config = folder.config();
+  EXPECT_TRUE(read_annotations(config, Split::train).images[1].objects.empty());
+  EXPECT_EQ(read_annotations(config, Split::test).images[1].objects.size(), 1u);
+  EXPECT_EQ(read_annotations(config, Split::test).images[0].path, (folder.path() / "val2017/b.jpg").string());
+  config.data.empty_images = "skip";
+  EXPECT_EQ(read_annotations(config, Split::train).images.size(), 1u);
+  EXPECT_EQ(read_annotations(config, Split::test).images.size(), 2u);
+}
+
+TEST(Coco, ReadsOtherFilesAndFolders) {
+  const CocoFolder folder;
+  Config config = folder.config();
+  write_text(folder.path() / "mine.json", CocoFolder::with("b.jpg", "deep/b.jpg"));
+  config.data.annotations = "mine.json";
+  config.data.images = "pictures";
+  EXPECT_EQ(read_annotations(config, Split::train).images[0].path, (folder.path() / "pictures/deep/b.jpg").string());
+  config.data.annotations = (folder.path() / "mine.json").string();
+  EXPECT_EQ(read_annotations(config, Split::train).images.size(), 2u);
+  config.data.sets = "trainval";
+  expect_says(message_of<UsageError>([&] { read_annotations(config, Split::train); }), {"data.sets", "voc", "fix: "});
+}
+
+TEST(Coco, RefusesFilesThatAreMissingOrNoAnnotations) {
+  const CocoFolder folder;
+  const struct {
+    std::string json;
+    std::initializer_list<const char*> says;
+  } cases[] = {
+      {"", {"instances_train2017.json", "0 bytes"}},
+      {std::string(CocoFolder::whole).substr(0, 300), {"byte 30", "no JSON"}},
+      {CocoFolder::with("1.5", "NaN"), {"byte ", "no JSON"}},
+      {CocoFolder::with("1.5", "1e999"), {"byte ", "no JSON"}},
+      {"[1]", {"expected an object, not a list"}},
+      {"7", {"expected an object, not a number"}},
+      {"{}", {"no list `images`"}},
+      {R"({"images": {}})", {"images: expected a list, not an object"}},
+      {R"({"images": 3})", {"images: expected a list, not a number"}},
+      {R"({"images": [[]]})", {"images[0]: expected an object, not a list"}},
+      {R"({"images": [], "images": []})", {"`images` is there twice"}},
+      {CocoFolder::with("\"id\": 20", "\"id\": 20.5"), {"images[0].id: expected an integer, not 20.5"}},
+      {CocoFolder::with("\"id\": 20", "\"id\": \"20\""), {"images[0].id: expected an integer, not a text"}},
+      {CocoFolder::with("\"id\": 20", "\"id\": 18446744073709551615"), {"images[0].id: expected an integer"}},
+      {CocoFolder::with("\"b.jpg\"", "{}"), {"images[0].file_name: expected a text, not an object"}},
+      {CocoFolder::with("\"width\": 100", "\"width\": -1"), {"images[0]: a side of -1 pixels"}},
+      {CocoFolder::with("[0, 0, 10, 10]", "[0, 0, 10]"), {"annotations[1].bbox: expected 4 numbers, not 3"}},
+      {CocoFolder::with("[0, 0, 10, 10]", "[0, 0, 10, 10, 5]"), {"annotations[1].bbox: expected 4 numbers, not 5"}},
+      {CocoFolder::with("[0, 0, 10, 10]", "[0, 0, null, 10]"), {"annotations[1].bbox: expected 4 numbers"}},
+      {CocoFolder::with("[0, 0, 10, 10]", "[0, 0, [1], 10]"), {"annotations[1].bbox: expected 4 numbers"}},
+      {CocoFolder::with("[0, 0, 10, 10]", "null"), {"annotations[1]: no `bbox`"}},
+      {CocoFolder::with("\"iscrowd\": 1", "\"iscrowd\": 2"), {"annotations[1].iscrowd: expected 0 or 1, not 2"}},
+      {CocoFolder::with("\"category_id\": 3,", ""), {"annotations[1]: no `category_id`"}},
+      {CocoFolder::with("\"name\": \"cat\"", "\"alias\": \"cat\""), {"categories[1]: no `name`"}},
+      {CocoFolder::with("[1, {\"id\": 1}]", std::string(100'000, '[')), {"nested more than 64 levels"}},
+  };
+  for (const auto& [json, says] : cases) expect_says(folder.refusal(json), says);
+  fs::remove(folder.path() / "annotations/instances_train2017.json");
+  expect_says(message_of<UsageError>([&] { folder.train(); }), {"there is no such file", "fix: ", "data.annotations"});
+}
+
+TEST(Coco, RefusesIdsThatAreTwiceOrUnknown) {
+  const CocoFolder folder;
+  expect_says(folder.refusal(CocoFolder::with("\"id\": 7, \"image", "\"id\": 5, \"image")),
+              {"annotations[0] and annotations[2] have the same id 5"});
+  expect_says(folder.refusal(CocoFolder::with("\"id\": 10", "\"id\": 20")),
+              {"images[0] and images[1] have the same id 20"});
+  expect_says(folder.refusal(CocoFolder::with("a.jpg", "b.jpg")),
+              {"images[0] and images[1] have the same file_name b.jpg"});
+  expect_says(folder.refusal(CocoFolder::with("\"id\": 3, \"name\"", "\"id\": 7, \"name\"")),
+              {"categories[0] and categories[1] have the same id 7"});
+  expect_says(folder.refusal(CocoFolder::with("\"category_id\": 7", "\"category_id\": 9")),
+              {"1 annotations are of categories that the file does not list: 9"});
+  expect_says(folder.refusal(CocoFolder::with("\"image_id\": 10", "\"image_id\": 11")),
+              {"1 annotations are on images that the file does not list: 11"});
+}
+
+TEST(Coco, RefusesImagesOutsideOfTheirFolder) {
+  const CocoFolder folder;
+  for (const char* name : {"../b.jpg", "x/../../b.jpg", "/etc/passwd", "..", "", R"(a\u0000.jpg)"})
+    expect_says(folder.refusal(CocoFolder::with("b.jpg", name)),
+                {"images[0].file_name", "does not stay in the folder"});
+  write_text(folder.path() / "elsewhere/b.jpg", "x");
+  fs::create_directories(folder.path() / "train2017");
+  fs::create_symlink("../elsewhere", folder.path() / "train2017/out");
+  fs::create_symlink("../elsewhere/b.jpg", folder.path() / "train2017/b.jpg");
+  expect_says(folder.refusal(CocoFolder::with("b.jpg", "out/b.jpg")), {"is a link out of the folder"});
+  expect_says(folder.refusal(CocoFolder::whole), {"is a link out of the folder"});
+  // The folder itself may be a link, and links may stay inside.
+  fs::remove_all(folder.path() / "train2017");
+  fs::create_symlink("elsewhere", folder.path() / "train2017");
+  fs::create_symlink("b.jpg", folder.path() / "elsewhere/a.jpg");
+  EXPECT_EQ(folder.train().images.size(), 2u);
+}
+
+TEST(Coco, BadBoxesStopOrAreDropped) {
+  const CocoFolder folder;
+  const struct {
+    const char *box, *says;
+  } cases[] = {{"[1, 2, 0, 40]", "width or height is not positive"},
+               {"[1, 2, 30, -4]", "width or height is not positive"},
+               {"[100, 2, 30, 40]", "outside of the image"},
+               {"[1, -40, 30, 40]", "outside of the image"},
+               {"[1e308, 2, 1e308, 40]", "no finite numbers"}};
+  for (const auto& [box, says] : cases) {
+    const std::string json = CocoFolder::with("[1.5, 2, 30, 40]", box);
+    expect_says(folder.refusal(json), {"train2017/b.jpg: object 5 (dog)", says, "data.bad_boxes: drop"});
+    folder.write_both(json);
+    Config config = folder.config();
+    expect_says(message_of<UsageError>([&] { read_annotations(config, Split::test); }), {says});
+    config.data.bad_boxes = "drop";
+    EXPECT_EQ(read_annotations(config, Split::train).images[0].objects.size(), 1u);
+    EXPECT_EQ(read_annotations(config, Split::test).images[0].objects.size(), says[0] == 'n' ? 1u : 2u);
+  }
+  // Over the edge, but with pixels of the image.
+  folder.write_both(CocoFolder::with("[1.5, 2, 30, 40]", "[-5, 70, 30, 40]"));
+  EXPECT_EQ(folder.train().images[0].objects[0].box.x, -5);
+}
+
+TEST(Coco, RefusesATrainingSetWithoutObjects) {
+  const CocoFolder folder;
+  const std::string only_crowd = R"({"annotations": [{"id": 6, "image_id": 10, "category_id": 3, "bbox": [0, 0, 10, 10],
+    "iscrowd": 1}], "categories": [{"id": 3, "name": "cat"}], "images": [{"id": 10, "file_name": "a.jpg"}]})";
+  expect_says(folder.refusal(only_crowd), {"no object that trains"});
+  expect_says(folder.refusal(R"({"annotations": [], "categories": [], "images": []})"), {"`categories` is empty"});
+}
+
+TEST(Annotations, ClassesOfTheSplitsAndOfTheNetworkAgree) {
+  const CocoFolder folder;
+  Config config = folder.config();
+  const Annotations train = read_annotations(config, Split::train);
+  Annotations test = train;
+  require_same_classes(train, test);
+  test.classes.emplace_back("fish");
+  expect_says(message_of<UsageError>([&] { require_same_classes(train, test); }), {"fish", "fix: "});
+  test = train;
+  test.category_ids[0] = 1;
+  expect_says(message_of<UsageError>([&] { require_same_classes(train, test); }), {"number their categories"});
+  expect_says(message_of<UsageError>([&] { require_classes(config, train); }), {"is 10", "has 2", "classes to 2"});
+  for (const int64_t classes : {0, 2}) {
+    config.model.classes = classes;
+    require_classes(config, train);
+  }
+}
+
+TEST(Annotations, NeedARootAndAFormat) {
+  Config config = config_of("coco", "");
+  expect_says(message_of<UsageError>([&] { read_annotations(config, Split::train); }), {"needs `data.root`", "fix: "});
+  config = config_of("cifar10", "x");
+  expect_says(message_of<UsageError>([&] { read_annotations(config, Split::train); }), {"coco, voc"});
+  config = config_of("voc", "x");
+  expect_says(message_of<UsageError>([&] { open_datasets(config); }), {"describes objects", "octet check"});
+  config = config_of("shapes", "");
+  config.data.annotations = "x.json";
+  expect_says(message_of<UsageError>([&] { open_datasets(config); }), {"data.annotations", "only data.name: coco"});
+}
+
+}  // namespace
+}  // namespace octet

@@ -1,0 +1,62 @@
+#include "src/data/detections.h"
+#include "tests/data/annotated.h"
+
+namespace octet {
+namespace {
+
+class Results : public testing::Test {
+ protected:
+  std::vector<Detection> read(const std::string& json) const {
+    write_text(file(), json);
+    return read_detections(file(), truth_);
+  }
+  std::string refusal(const std::string& json) const {
+    return message_of<UsageError>([&] { read(json); });
+  }
+  std::string file() const { return (folder_.path() / "results.json").string(); }
+  TemporaryFolder folder_;
+  Annotations truth_{.classes = {"cat", "dog"},
+                     .category_ids = {3, 7},
+                     .images = {{.id = 20, .name = "b", .path = "", .objects = {}},
+                                {.id = 10, .name = "a", .path = "", .objects = {}}}};
+};
+
+TEST_F(Results, NameImagesAndCategoriesByIdOrByName) {
+  const std::vector<Detection> found =
+      read(R"([{"image_id": 10, "category_id": 7, "bbox": [1, 2.5, 3, 4], "score": 0.1234567890123},
+               {"score": 1, "image_id": "b", "category_id": "cat", "bbox": [0, 0, 0, 5], "area": 3,
+                "segmentation": {"size": [1, 2]}}])");
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].image, 1);
+  EXPECT_EQ(found[0].label, 1);
+  EXPECT_EQ(found[0].box.y, 2.5);
+  EXPECT_EQ(found[0].score, 0.1234567890123);
+  EXPECT_EQ(found[1].image, 0);
+  EXPECT_EQ(found[1].label, 0);
+  EXPECT_TRUE(read("[]").empty());
+}
+
+TEST_F(Results, RefusesWhatIsUnknownOrDamaged) {
+  const auto with = [](const char* image, const char* category, const char* box) {
+    return say(R"([{"image_id": 10, "category_id": 7, "bbox": [1, 2, 3, 4], "score": 1}, {"image_id": )", image,
+               R"(, "category_id": )", category, R"(, "bbox": )", box, R"(, "score": 0.5}])");
+  };
+  expect_says(refusal(with("11", "3", "[1, 2, 3, 4]")), {"results.json: [1].image_id: there is no image 11", "fix: "});
+  expect_says(refusal(with("\"c\"", "3", "[1, 2, 3, 4]")), {"[1].image_id: there is no image `c`"});
+  expect_says(refusal(with("10", "1", "[1, 2, 3, 4]")), {"[1].category_id: there is no category 1"});
+  expect_says(refusal(with("10", "\"fish\"", "[1, 2, 3, 4]")), {"[1].category_id: there is no category `fish`"});
+  expect_says(refusal(with("10", "3", "[1, 2, -3, 4]")), {"[1].bbox: a size of -3 x 4"});
+  expect_says(refusal(with("10", "3", "[1, 2, 3]")), {"[1].bbox: expected 4 numbers, not 3"});
+  expect_says(refusal(with("10", "3", "[1, 2, 3, \"4\"]")), {"[1].bbox: expected 4 numbers"});
+  expect_says(refusal(with("1.5", "3", "[1, 2, 3, 4]")), {"[1].image_id: expected an integer or a text"});
+  expect_says(refusal(R"([{"image_id": 10, "category_id": 7, "bbox": [1, 2, 3, 4]}])"), {"[0]: no `score`"});
+  expect_says(refusal(R"([{"image_id": 10, "category_id": 7, "bbox": [1, 2, 3, 4], "score": NaN}])"), {"no JSON"});
+  expect_says(refusal(R"({"annotations": []})"), {"expected a list, not an object"});
+  expect_says(refusal("[3]"), {"[0]: expected an object, not a number"});
+  expect_says(refusal(""), {"byte 1", "no JSON"});
+  std::filesystem::remove(file());
+  expect_says(message_of<UsageError>([&] { read_detections(file(), truth_); }), {"there is no such file"});
+}
+
+}  // namespace
+}  // namespace octet

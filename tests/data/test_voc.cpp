@@ -1,0 +1,225 @@
+#include <cstdlib>
+
+#include "src/data/annotation_files.h"
+#include "tests/data/annotated.h"
+
+namespace octet {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string object_of(const std::string& name, const std::string& more = "") {
+  return "<object><name>" + name + "</name>" + more +
+         "<part><name>head</name><bndbox><xmin>1</xmin></bndbox></part>"
+         "<bndbox><ymax> 40.0 </ymax><xmin>11</xmin><ymin>21</ymin><xmax>30</xmax></bndbox></object>";
+}
+std::string xml_of(const std::string& objects) {
+  return "<?xml version=\"1.0\"?><annotation><filename>wrong.gif</filename><size><width>100</width><height>80</height>"
+         "<depth>3</depth></size>" +
+         objects + "</annotation>";
+}
+
+// A folder of VOC's form that `add` fills.
+class VocFolder {
+ public:
+  explicit VocFolder(const std::string& below = "") : below_(below) {}
+  Config config() const { return config_of("voc", folder_.path()); }
+  fs::path path() const { return folder_.path() / below_; }
+  void list(const std::string& set, const std::string& lines) const {
+    write_text(path() / "ImageSets/Main" / (set + ".txt"), lines);
+  }
+  void image(const std::string& name, const std::string& xml) const {
+    write_text(path() / "Annotations" / (name + ".xml"), xml);
+  }
+  std::string refusal(const std::string& xml) const {
+    list("train", "a\n");
+    image("a", xml);
+    return message_of<UsageError>([&] { read_annotations(config(), Split::train); });
+  }
+
+ private:
+  TemporaryFolder folder_;
+  std::string below_;
+};
+
+TEST(Voc, ReadsBoxesFromOneAndObjectsByName) {
+  const VocFolder folder;
+  folder.list("trainval", "b\r\n\n a \n");
+  folder.list("test", "c\n");
+  folder.image("a", xml_of(object_of("zebra", "<difficult>1</difficult>") + object_of("ant")));
+  folder.image("b", xml_of(""));
+  folder.image("c", xml_of(object_of("zebra")));
+  write_text(folder.path() / "JPEGImages/a.PNG", "x");
+  const Annotations all = read_all_annotations(folder.config(), Split::train);
+  EXPECT_EQ(all.classes, (std::vector<std::string>{"ant", "zebra"}));
+  EXPECT_EQ(all.category_ids, (std::vector<int64_t>{1, 2}));
+  ASSERT_EQ(all.images.size(), 2u);
+  EXPECT_TRUE(all.images[0].objects.empty());
+  EXPECT_EQ(all.images[0].path, (folder.path() / "JPEGImages/b.jpg").string());
+  const AnnotatedImage& a = all.images[1];
+  EXPECT_EQ(a.id, 2);
+  EXPECT_EQ(a.name, "a");
+  EXPECT_EQ(a.path, (folder.path() / "JPEGImages/a.PNG").string());
+  EXPECT_EQ(a.width, 100);
+  EXPECT_EQ(a.height, 80);
+  ASSERT_EQ(a.objects.size(), 2u);
+  EXPECT_EQ(a.objects[0].label, 1);
+  EXPECT_EQ(a.objects[1].id, 2);
+  EXPECT_TRUE(a.objects[0].difficult);
+  EXPECT_FALSE(a.objects[1].difficult);
+  const BoxInFile& box = a.objects[0].box;
+  EXPECT_EQ(box.x, 10);
+  EXPECT_EQ(box.y, 20);
+  EXPECT_EQ(box.width, 20);
+  EXPECT_EQ(box.height, 20);
+  EXPECT_EQ(a.objects[0].area, 400);
+  const Annotations test = read_annotations(folder.config(), Split::test);
+  EXPECT_EQ(test.classes, all.classes);
+  ASSERT_EQ(test.images.size(), 1u);
+  EXPECT_EQ(test.images[0].objects[0].label, 1);
+}
+
+TEST(Voc, DifficultObjectsTrainOnDemand) {
+  const VocFolder folder;
+  folder.list("train", "a\n");
+  folder.list("val", "a\n");
+  folder.image("a", xml_of(object_of("dog", "<difficult>1</difficult>") + object_of("cat")));
+  Config config = folder.config();
+  EXPECT_EQ(read_annotations(config, Split::train).images[0].objects.size(), 1u);
+  EXPECT_EQ(read_annotations(config, Split::test).images[0].objects.size(), 2u);
+  config.data.difficult = "train";
+  EXPECT_EQ(read_annotations(config, Split::train).images[0].objects.size(), 2u);
+}
+
+TEST(Voc, JoinsYearsAndKnowsTheTwentyClasses) {
+  const VocFolder folder("VOC2007");
+  folder.list("trainval", "a\n");
+  folder.list("train", "no such image\n");
+  folder.list("test", "b\n");
+  folder.image("a", xml_of(object_of("dog")));
+  folder.image("b", xml_of(object_of("tvmonitor")));
+  const fs::path newer = folder.path().parent_path() / "VOC2012";
+  write_text(newer / "ImageSets/Main/trainval.txt", "c\nd\n");
+  write_text(newer / "ImageSets/Main/dog_trainval.txt", "c -1\nd  1\n");
+  for (const char* name : {"c", "d"}) write_text(newer / "Annotations" / (std::string(name) + ".xml"), xml_of(""));
+  Config config = folder.config();
+  const Annotations train = read_annotations(config, Split::train);
+  EXPECT_EQ(train.classes.size(), 20u);
+  EXPECT_EQ(train.images.size(), 3u);
+  EXPECT_EQ(train.images[0].objects[0].label, 11);
+  const Annotations test = read_annotations(config, Split::test);
+  ASSERT_EQ(test.images.size(), 1u);
+  EXPECT_EQ(test.images[0].objects[0].label, 19);
+  config.data.sets = "2007/trainval, VOC2012/dog_trainval";
+  EXPECT_EQ(read_annotations(config, Split::train).images.size(), 2u);
+  config.data.sets = "2007/trainval, 2011/trainval";
+  expect_says(message_of<UsageError>([&] { read_annotations(config, Split::train); }),
+              {"2011/trainval", "there is no file", "VOC2011"});
+  config.data.sets = "2007/trainval,2007/trainval";
+  expect_says(message_of<UsageError>([&] { read_annotations(config, Split::train); }), {"`a` was listed before"});
+}
+
+TEST(Voc, WithoutATestSetTrainTrainsAndValIsJudged) {
+  const VocFolder folder;
+  for (const char* set : {"train", "val", "trainval"}) {
+    folder.list(set, std::string(set) + "\n");
+    folder.image(set, xml_of(object_of("cell")));
+  }
+  EXPECT_EQ(read_annotations(folder.config(), Split::train).images[0].name, "train");
+  EXPECT_EQ(read_annotations(folder.config(), Split::test).images[0].name, "val");
+}
+
+TEST(Voc, RefusesClassesThatTrainingDoesNotKnow) {
+  const VocFolder folder;
+  folder.list("train", "a\n");
+  folder.list("val", "b\n");
+  folder.image("a", xml_of(object_of("ant")));
+  folder.image("b", xml_of(object_of("bee") + object_of("ant") + object_of("wasp")));
+  expect_says(message_of<UsageError>([&] { read_annotations(folder.config(), Split::test); }), {"bee, wasp"});
+}
+
+TEST(Voc, RefusesDamagedFiles) {
+  const VocFolder folder;
+  const std::string object = object_of("dog");
+  const auto replaced = [&](const std::string& part, const std::string& instead) {
+    std::string text = xml_of(object);
+    return text.replace(text.find(part), part.size(), instead);
+  };
+  expect_says(folder.refusal(""), {"a.xml", "0 bytes"});
+  expect_says(folder.refusal(xml_of(object).substr(0, 200)), {"a.xml: byte ", "no XML"});
+  expect_says(folder.refusal("<html></html>"), {"no <annotation>"});
+  expect_says(folder.refusal(replaced("<xmin>11</xmin>", "")), {"a.xml: object 1: no <xmin>"});
+  expect_says(folder.refusal(replaced("11", "eleven")), {"object 1: <xmin> is `eleven`, not a number"});
+  expect_says(folder.refusal(replaced("11", "nan")), {"object 1 (dog)", "no finite numbers"});
+  expect_says(folder.refusal(replaced("11", "31")), {"object 1 (dog)", "width or height is not positive"});
+  expect_says(folder.refusal(replaced("<name>dog</name>", "")), {"object 1: no <name>"});
+  expect_says(folder.refusal(replaced("100", "-3")), {"<width> of the image is -3"});
+  expect_says(folder.refusal(xml_of("")), {"no object that trains"});
+  expect_says(folder.refusal(std::string((16 << 20) + 1, ' ')), {"more than 16 MiB"});
+  fs::remove(folder.path() / "Annotations/a.xml");
+  expect_says(message_of<UsageError>([&] { read_annotations(folder.config(), Split::train); }),
+              {"a.xml: there is no such file"});
+}
+
+// Nothing is expanded or fetched: the entity stays text, and so is the name of a class.
+TEST(Voc, ExpandsNoEntities) {
+  const std::string bomb = "<!DOCTYPE annotation [<!ENTITY a SYSTEM \"file:///etc/passwd\"><!ENTITY b \"&a;&a;\">]>" +
+                           xml_of(object_of("&b;"));
+  EXPECT_EQ(parse_voc(bomb, "a.xml").objects[0].name, "&b;");
+  EXPECT_EQ(parse_voc(xml_of(object_of("cat &amp; dog")), "a.xml").objects[0].name, "cat & dog");
+}
+
+TEST(Voc, SurvivesDeepNesting) {
+  std::string deep;
+  for (int i = 0; i < 1'000'000; ++i) deep += "<a>";
+  expect_says(message_of<UsageError>([&] { parse_voc(deep, "a.xml"); }), {"no XML"});
+  for (int i = 0; i < 1'000'000; ++i) deep += "</a>";
+  EXPECT_EQ(parse_voc(xml_of(deep), "a.xml").objects.size(), 0u);
+}
+
+TEST(Voc, LimitsTheObjectsOfAnImage) {
+  std::string many;
+  for (int i = 0; i < 100'001; ++i)
+    many +=
+        "<object><name>a</name><bndbox><xmin>1</xmin><ymin>1</ymin><xmax>2</xmax>"
+        "<ymax>2</ymax></bndbox></object>";
+  expect_says(message_of<UsageError>([&] { parse_voc(xml_of(many), "a.xml"); }), {"100,000 objects"});
+}
+
+TEST(Voc, RefusesNamesThatLeaveTheFolder) {
+  const VocFolder folder;
+  folder.image("a", xml_of(object_of("dog")));
+  for (const char* name : {"../Annotations/a", "/etc/passwd"}) {
+    folder.list("train", std::string(name) + "\n");
+    expect_says(message_of<UsageError>([&] { read_annotations(folder.config(), Split::train); }),
+                {"train.txt", "does not stay in the folder"});
+  }
+  folder.list("train", "a\n");
+  write_text(folder.path() / "elsewhere.jpg", "x");
+  fs::create_directories(folder.path() / "JPEGImages");
+  fs::create_symlink("../elsewhere.jpg", folder.path() / "JPEGImages/a.jpg");
+  expect_says(message_of<UsageError>([&] { read_annotations(folder.config(), Split::train); }), {"is a link out of"});
+}
+
+TEST(Voc, NeedsItsFoldersAndLists) {
+  const VocFolder folder;
+  const auto refusal = [&] { return message_of<UsageError>([&] { read_annotations(folder.config(), Split::train); }); };
+  expect_says(refusal(), {"no folder ImageSets/Main"});
+  folder.list("other", "a\n");
+  expect_says(refusal(), {"no list for training", "data.sets"});
+  folder.list("train", "\n");
+  expect_says(refusal(), {"train.txt: an empty list"});
+}
+
+TEST(Voc, ReadsTheBloodCells) {
+  const char* root = getenv("OCTET_BCCD");
+  if (!root) GTEST_SKIP() << "set OCTET_BCCD to the folder of the blood cells to test with them";
+  const Config config = config_of("voc", root);
+  const Annotations train = read_annotations(config, Split::train);
+  EXPECT_EQ(train.classes, (std::vector<std::string>{"Platelets", "RBC", "WBC"}));
+  EXPECT_EQ(train.images.size(), 292u);
+  EXPECT_EQ(read_annotations(config, Split::test).images.size(), 72u);
+}
+
+}  // namespace
+}  // namespace octet
