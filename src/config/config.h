@@ -62,15 +62,19 @@ struct Config {
     int64_t image_size = 0;           // 0: the data set's own (cifar10, shapes: 32; image_folder: 224)
     std::string bad_images = "stop";  // stop | skip
     int64_t max_pixels = 64'000'000;  // larger image headers are refused before anything is allocated
-    int64_t samples = 0;              // synthetic and shapes: size of the training set (0: the default, 8192)
+    int64_t samples = 0;              // size of the training set that is drawn (0: the data source's own)
     bool augment = true;
-    std::vector<double> mean, deviation;  // of red, green, blue, of pixel / 255; empty: the data set's own
     std::string annotations, annotations_test;  // coco: files below `root`; empty: instances_{train,val}2017.json
     std::string images, images_test;            // coco: folders below `root`; empty: train2017, val2017
-    std::string sets, sets_test;                // voc: image sets, "2007/trainval, 2012/trainval"; empty: by what exists
-    std::string difficult = "skip";             // skip | train
-    std::string bad_boxes = "stop";             // stop | drop
-    std::string empty_images = "keep";          // keep | skip
+    std::string sets, sets_test;        // voc: image sets, "2007/trainval, 2012/trainval"; empty: by what exists
+    std::string difficult = "skip";     // skip | train
+    std::string bad_boxes = "stop";     // stop | drop
+    std::string empty_images = "keep";  // keep | skip
+    std::vector<int64_t> canvas_heights, canvas_widths;  // detection: the sizes of the network's input (canvases.h)
+    int64_t short_side = 0, long_side = 0;  // detection: an image's sides after resizing, in pixels; 0: no limit
+    std::vector<int64_t> short_sides;       // detection: training draws one of these in place of short_side
+    double flip = 0.5;                      // detection: share of mirrored images while training
+    std::vector<double> mean, deviation;    // of red, green, blue, of pixel / 255; empty: the data set's own
   } data;
 
   struct Train {

@@ -1,12 +1,8 @@
 // Folders of JPEG and PNG files: train/<class>/ and val/<class>/ or test/<class>/ in data.root.
-#include <spdlog/spdlog.h>
-
-#include <algorithm>
 #include <filesystem>
-#include <mutex>
-#include <set>
 
 #include "kernels/base/error.h"
+#include "src/data/bad_images.h"
 #include "src/data/crops.h"
 #include "src/data/decode.h"
 #include "src/data/fingerprint.h"
@@ -21,7 +17,7 @@ namespace fs = std::filesystem;
 class ImageFolder : public Dataset {
  public:
   ImageFolder(FolderIndex index, const Config::Data& data)
-      : index_(std::move(index)), crops_(data), max_pixels_(data.max_pixels), skip_(data.bad_images == "skip") {}
+      : index_(std::move(index)), crops_(data), max_pixels_(data.max_pixels), bad_(data) {}
 
   int64_t size() const override { return static_cast<int64_t>(index_.files.size()); }
   int64_t classes() const override { return static_cast<int64_t>(index_.classes.size()); }
@@ -37,10 +33,7 @@ class ImageFolder : public Dataset {
     for (const auto& [file, label] : index_.files) all = octet::fingerprint(all, file);
     return all;
   }
-  int64_t skipped() const override {
-    std::lock_guard lock(mutex_);
-    return static_cast<int64_t>(bad_.size());
-  }
+  int64_t skipped() const override { return bad_.count(); }
 
   bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels) const override {
     const fs::path file = index_.folder / index_.files[index].first;
@@ -51,10 +44,7 @@ class ImageFolder : public Dataset {
       crops_.write(index, training, seed, epoch, header.width, header.height, decoded, pixels);
       return true;
     } catch (const BadImage& bad) {
-      REQUIRE(skip_, "repair the file, or set data.bad_images: skip; then --resume continues", file.string(), ": ",
-              bad.what());
-      std::lock_guard lock(mutex_);
-      if (bad_.insert(index).second) spdlog::warn("skipped {}: {}", file.string(), bad.what());
+      bad_.add(index, file.string(), bad.what());
       return false;
     }
   }
@@ -63,9 +53,7 @@ class ImageFolder : public Dataset {
   const FolderIndex index_;
   const Crops crops_;
   const int64_t max_pixels_;
-  const bool skip_;
-  mutable std::mutex mutex_;
-  mutable std::set<int64_t> bad_;
+  mutable BadImages bad_;
 };
 
 }  // namespace

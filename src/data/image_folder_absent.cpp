@@ -17,6 +17,7 @@ constexpr const char* fix = "build it with -DOCTET_IMAGE_FOLDER=ON, or set data.
 
 Datasets open_image_folder(const Config& config, bool) { refuse(config); }
 Datasets open_packed(const Config& config, bool) { refuse(config); }
+Datasets open_shapes_detection(const Config& config, bool) { refuse(config); }
 PackReport pack_image_folder(const Config& config, const std::string&) { refuse(config); }
 std::vector<ImageFacts> examine_images(const std::vector<AnnotatedImage>&, const Config::Data&) {
   throw UsageError(__FILE__, __LINE__, "this octet was built without folders of images", fix);

@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "kernels/base/error.h"
+#include "src/data/batch_order.h"
 #include "src/data/draws.h"
 
 namespace octet {
@@ -25,8 +26,10 @@ constexpr int64_t slots = read_ahead;
 struct Slot {
   std::vector<float> images;
   std::vector<int32_t> labels;
+  std::vector<Truth> truths;  // of each sample
+  Truth truth;                // of all, in order
   Batch batch;
-  std::shared_ptr<const std::vector<uint32_t>> order;
+  std::shared_ptr<const BatchOrder> order;
   int64_t pending = 0;  // samples not yet written
   std::exception_ptr error;
 };
@@ -49,7 +52,9 @@ class PrefetchLoader : public Loader {
         count_(global_batch / size),
         first_(count_ * rank),
         chunk_(std::max<int64_t>(1, count_ / (4 * workers))),
-        numbers_(data.shape().height * data.shape().width * data.shape().channels) {
+        batches_(batches_per_pass(data, training, global_batch)),
+        objects_(data.annotations() != nullptr) {
+    if (!training_) order_ = std::make_shared<const BatchOrder>(evaluation_order(data_, global_batch_));
     try {
       for (int64_t i = 0; i < workers; ++i) workers_.emplace_back([this] { work(); });
     } catch (const std::system_error& error) {
@@ -61,9 +66,7 @@ class PrefetchLoader : public Loader {
 
   ~PrefetchLoader() override { end_workers(); }
 
-  int64_t batches_per_epoch() const override {
-    return training_ ? data_.size() / global_batch_ : (data_.size() + global_batch_ - 1) / global_batch_;
-  }
+  int64_t batches_per_epoch() const override { return batches_; }
 
   void start(int64_t step) override {
     REQUIRE(step >= 0, "this is a defect of octet: please report it", "a loader cannot start at step ", step);
@@ -82,7 +85,7 @@ class PrefetchLoader : public Loader {
     const auto begin = std::chrono::steady_clock::now();
     std::unique_lock lock(mutex_);
     REQUIRE(started_, "call start() before next()", "this loader was never started");
-    REQUIRE(training_ || taken_ < batches_per_epoch(), "call start(0) for each pass", "the evaluation pass is over");
+    REQUIRE(training_ || taken_ < batches_, "call start(0) for each pass", "the evaluation pass is over");
     const int64_t step = taken_++;  // frees the slot of the batch before it
     work_.notify_all();
     Slot& slot = ring_[step % slots];
@@ -90,6 +93,7 @@ class PrefetchLoader : public Loader {
     if (failure_) std::rethrow_exception(failure_);
     wait_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     if (slot.error) std::rethrow_exception(slot.error);
+    if (objects_) join(slot.truths, slot.truth);
     return slot.batch;
   }
 
@@ -112,23 +116,31 @@ class PrefetchLoader : public Loader {
   // Whether a worker may take a chunk of the open batch, or of the next one if its slot is free. Needs mutex_.
   bool available() const {
     if (!started_ || cancel_) return false;
-    return left_ > 0 || ((training_ || opened_ < batches_per_epoch()) && opened_ - taken_ < slots - 1);
+    return left_ > 0 || ((training_ || opened_ < batches_) && opened_ - taken_ < slots - 1);
   }
 
   // Makes batch `opened_` the one that workers take chunks of. Needs mutex_.
   void open() {
     Slot& slot = ring_[opened_ % slots];
-    const int64_t per_epoch = batches_per_epoch(), epoch = training_ ? opened_ / per_epoch : 0;
+    const int64_t epoch = training_ ? opened_ / batches_ : 0;
     if (training_ && (!order_ || epoch != order_epoch_)) {
-      order_ = std::make_shared<const std::vector<uint32_t>>(epoch_order(data_.size(), seed_, epoch));
+      order_ = std::make_shared<const BatchOrder>(training_order(data_, global_batch_, seed_, epoch));
       order_epoch_ = epoch;
     }
-    slot.images.resize(count_ * numbers_);
+    const int canvas = data_.canvas(order_->samples[opened_ % batches_ * global_batch_]);
+    slot.images.resize(count_ * numbers_of(canvas));
     slot.labels.resize(count_);
+    slot.truths.resize(count_);
     slot.order = order_;
     slot.pending = left_ = count_;
     slot.error = nullptr;
-    slot.batch = {slot.images.data(), {slot.labels.data()}, count_, first_, epoch, opened_};
+    slot.batch = {.images = slot.images.data(),
+                  .targets = {.labels = slot.labels.data(), .truth = objects_ ? &slot.truth : nullptr},
+                  .count = count_,
+                  .first = first_,
+                  .epoch = epoch,
+                  .step = opened_,
+                  .canvas = canvas};
     ++opened_;
   }
 
@@ -166,27 +178,48 @@ class PrefetchLoader : public Loader {
     }
   }
 
+  int64_t numbers_of(int canvas) const {
+    const ImageShape shape = data_.canvas_shape(canvas);
+    return shape.height * shape.width * shape.channels;
+  }
+
   void fill(Slot& slot, int64_t i) const {
-    const int64_t position = slot.batch.step % batches_per_epoch() * global_batch_ + first_ + i;
-    float* pixels = slot.images.data() + i * numbers_;
-    const int64_t index = slot.order ? (*slot.order)[position] : position;
-    // The padding of an evaluation's last batch is the first images again, so that ranges of activations over this
-    // batch mean the same as over the others.
-    const bool present = data_.read(index % data_.size(), training_, seed_, slot.batch.epoch, pixels);
-    if (!present) std::fill_n(pixels, numbers_, 0.0f);
-    slot.labels[i] = present && index < data_.size() ? data_.label(index) : -1;
+    const int64_t position = slot.batch.step % batches_ * global_batch_ + first_ + i;
+    const int64_t numbers = numbers_of(slot.batch.canvas), index = slot.order->samples[position];
+    float* pixels = slot.images.data() + i * numbers;
+    Truth& truth = slot.truths[i];
+    truth.images.clear();
+    truth.objects.clear();
+    const bool present = data_.read_with_truth(index, training_, seed_, slot.batch.epoch, pixels, truth);
+    if (!present) std::fill_n(pixels, numbers, 0.0f);
+    const bool counts = present && (slot.order->padding.empty() || !slot.order->padding[position]);
+    slot.labels[i] = counts ? data_.label(index) : -1;
+    if (!counts && objects_) truth = {.images = {{.index = -1}}, .objects = {}};
+  }
+
+  static void join(const std::vector<Truth>& truths, Truth& all) {
+    all.images.clear();
+    all.objects.clear();
+    for (const Truth& truth : truths)
+      for (Truth::Image image : truth.images) {
+        const auto first = truth.objects.begin() + image.first;
+        image.first = static_cast<uint32_t>(all.objects.size());
+        all.images.push_back(image);
+        all.objects.insert(all.objects.end(), first, first + image.count);
+      }
   }
 
   const Dataset& data_;
   const bool training_;
   const uint64_t seed_;
-  const int64_t global_batch_, count_, first_, chunk_, numbers_;
+  const int64_t global_batch_, count_, first_, chunk_, batches_;
+  const bool objects_;  // batches have truth
 
   mutable std::mutex
       mutex_;  // guards all below, except the samples of a slot: they belong to the worker that took them
   std::condition_variable work_, done_;
-  Slot ring_[slots];                                    // batch b is in slot b % slots
-  std::shared_ptr<const std::vector<uint32_t>> order_;  // of order_epoch_; null: the order of the data set
+  Slot ring_[slots];                         // batch b is in slot b % slots
+  std::shared_ptr<const BatchOrder> order_;  // of order_epoch_; evaluation: of every pass
   int64_t order_epoch_ = 0;
   int64_t taken_ = 0;   // batches below this number were given to the trainer
   int64_t opened_ = 0;  // batches below this number were opened; left_ samples of the last one are not taken
@@ -217,6 +250,9 @@ std::unique_ptr<Loader> make_loader(const Dataset& data, bool training, int64_t 
   REQUIRE_USAGE(workers > 0, "set data.workers to 1 or more", "data.workers is ", workers);
   REQUIRE_USAGE(!training || data.size() >= global_batch, say("set data.batch to at most ", data.size()),
                 "data.batch is ", global_batch, ", but the training set has only ", data.size(), " images");
+  REQUIRE_USAGE(!training || batches_per_pass(data, true, global_batch) > 0,
+                "lower data.batch, or give fewer or larger canvases", "data.batch is ", global_batch,
+                ", but none of the ", data.canvases(), " canvases has that many images");
   return std::make_unique<PrefetchLoader>(data, training, global_batch, rank, size, workers, seed);
 }
 

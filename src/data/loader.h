@@ -23,7 +23,7 @@ class Dataset {
   virtual ~Dataset() = default;
   virtual int64_t size() const = 0;
   virtual int64_t classes() const = 0;
-  virtual ImageShape shape() const = 0;
+  virtual ImageShape shape() const = 0;      // of the samples; of the first canvas where there are several
   virtual std::string describe() const = 0;  // one line: what the samples are, and where
   virtual int32_t label(int64_t index) const = 0;
   // A hash of the samples and their order: of pixels and labels, or of the names of files. Packs hash some of their
@@ -33,7 +33,18 @@ class Dataset {
   // false for a bad image where data.bad_images is skip; its label counts as -1 then.
   virtual bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels) const = 0;
   virtual int64_t skipped() const { return 0; }  // number of bad images that were skipped so far
-  virtual const Annotations* annotations() const { return nullptr; }  // of detection data; their images are the samples
+
+  // Samples may have several shapes, the canvases; the samples of a batch have one.
+  virtual int canvases() const { return 1; }
+  virtual ImageShape canvas_shape(int) const { return shape(); }
+  virtual int canvas(int64_t) const { return 0; }  // of a sample
+  // The objects of all images, sample after sample, for evaluation. Null: the data has labels alone.
+  virtual const Annotations* annotations() const { return nullptr; }
+  // Reads as read(), and appends the image and its objects to `truth`. Data without objects appends nothing.
+  virtual bool read_with_truth(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels,
+                               Truth&) const {
+    return read(index, training, seed, epoch, pixels);
+  }
 };
 
 struct Datasets {
@@ -48,17 +59,18 @@ int64_t image_side(const Config::Data&);
 Datasets open_datasets(const Config&, bool training = true);
 
 struct Batch {
-  const float* images = nullptr;  // (count, H, W, C) f32, normalized
+  const float* images = nullptr;  // (count, H, W, C) f32, normalized; of the canvas' shape
   Targets targets;                // (count); a padded sample, or a bad image of zeros, counts in no loss
   int64_t count = 0;              // this rank's share, always the same
   int64_t first = 0;              // global index of this rank's first sample in the global batch
   int64_t epoch = 0, step = 0;
+  int canvas = 0;
 };
 
-// Reads batches ahead on worker threads. Training: each epoch is a permutation keyed by (seed, epoch), without an
-// incomplete last batch. Global batch b is samples [b * batch, (b+1) * batch) of the permutation; rank r takes the r-th
-// part. Evaluation: samples in order, each exactly once over all ranks; the last batch is padded with images of label
-// -1.
+// Reads batches ahead on worker threads. Training: each epoch is a permutation keyed by (seed, epoch), without
+// incomplete batches. Evaluation: samples in order, each exactly once over all ranks; the last batch of a canvas is
+// padded with images of label -1, whose index in Truth is -1 too. batch_order.h says which samples a global batch
+// holds; rank r takes the r-th part of each.
 class Loader {
  public:
   virtual ~Loader() = default;

@@ -11,22 +11,24 @@ namespace octet {
 // A data source is a row of the table below and a file, which defines this function. training: false: it opens the test
 // set alone.
 using OpenSource = Datasets(const Config&, bool training);
-OpenSource open_cifar10, open_image_folder, open_packed, open_shapes, open_synthetic;
+OpenSource open_cifar10, open_image_folder, open_packed, open_shapes, open_shapes_detection, open_synthetic;
 
 namespace {
 
 struct Source {
   const char* name;
   OpenSource* open;
-  const char* reads;  // what data.root must be; empty: the source reads no files
-  int64_t side;       // height and width of its images in pixels
-  bool any_side;      // data.image_size may change them
+  const char* reads;     // what data.root must be; empty: the source reads no files
+  int64_t side;          // height and width of its images in pixels
+  bool any_side;         // data.image_size may change them
+  bool objects = false;  // the images are a detector's, on canvases
 };
 constexpr Source sources[] = {
     {"cifar10", open_cifar10, "the folder of CIFAR-10's binary files", 32, false},
     {"image_folder", open_image_folder, "a folder that holds train/<class>/*.jpg and val/<class>/*.jpg", 224, true},
     {"packed", open_packed, "the folder that `octet pack` wrote", 224, true},
     {"shapes", open_shapes, "", 32, false},
+    {"shapes_detection", open_shapes_detection, "", 128, true, true},
     {"synthetic", open_synthetic, "", 32, true},
 };
 
@@ -39,6 +41,21 @@ const Source& source_of(const Config::Data& data) {
   REQUIRE_USAGE(*source->reads == '\0' || !data.root.empty(), say("set data.root to ", source->reads), "`data.name` ",
                 data.name, " needs `data.root`");
   return *source;
+}
+
+// Labels alone say nothing about where an object is, so images are cropped, and no key of a canvas has a meaning.
+void require_no_canvases(const Config::Data& data) {
+  const Config::Data defaults;
+  const auto unused = [&](const char* key, bool used) {
+    REQUIRE_USAGE(!used, say("leave ", key, " out, or choose data with objects"), key, " is set, but '", data.name,
+                  "' has no objects");
+  };
+  unused("data.canvas_heights", !data.canvas_heights.empty());
+  unused("data.canvas_widths", !data.canvas_widths.empty());
+  unused("data.short_side", data.short_side != 0);
+  unused("data.long_side", data.long_side != 0);
+  unused("data.short_sides", !data.short_sides.empty());
+  unused("data.flip", data.flip != defaults.flip);
 }
 
 }  // namespace
@@ -67,6 +84,7 @@ Datasets open_datasets(const Config& config, bool training) {
   const Source& source = source_of(data);
   refuse_keys_of_others(data);
   image_side(data);  // refuses a size that the source does not have
+  if (!source.objects) require_no_canvases(data);
   REQUIRE_USAGE(*source.reads == '\0' || data.samples == 0, "set data.samples: 0; train.steps ends a training early",
                 "data.samples is ", data.samples, ", but '", data.name, "' has its own images");
   Datasets sets = source.open(config, training);

@@ -1,0 +1,36 @@
+// Images that cannot be read: they stop the run, or are skipped and counted, as data.bad_images says.
+#pragma once
+#include <spdlog/spdlog.h>
+
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "kernels/base/error.h"
+#include "src/config/config.h"
+
+namespace octet {
+
+// Thread-safe.
+class BadImages {
+ public:
+  explicit BadImages(const Config::Data& data) : skip_(data.bad_images == "skip") {}
+
+  // Error, unless bad images are skipped; then warns of each image once.
+  void add(int64_t index, const std::string& file, const std::string& reason) {
+    REQUIRE(skip_, "repair the file, or set data.bad_images: skip; then --resume continues", file, ": ", reason);
+    std::lock_guard lock(mutex_);
+    if (bad_.insert(index).second) spdlog::warn("skipped {}: {}", file, reason);
+  }
+  int64_t count() const {
+    std::lock_guard lock(mutex_);
+    return static_cast<int64_t>(bad_.size());
+  }
+
+ private:
+  const bool skip_;
+  mutable std::mutex mutex_;
+  std::set<int64_t> bad_;
+};
+
+}  // namespace octet
