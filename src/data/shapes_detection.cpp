@@ -25,7 +25,7 @@ struct Figure {
 // Whether the discs of two shapes overlap so little that both will probably be visible.
 bool apart(Point center, float radius, const Figure& other) {
   const Point between = center - other.center;
-  const float least = 0.7f * (radius + other.radius);
+  const float least = 0.85f * (radius + other.radius);
   return between.x * between.x + between.y * between.y > least * least;
 }
 
@@ -56,8 +56,8 @@ Color distinct_color(Draws& draws, const Color& background, const Color& second,
 }
 
 std::vector<Figure> random_figures(Draws& draws, int side, const Color& background, const Color& second) {
-  const float smallest = 12, largest = std::min(96.0f, 0.75f * static_cast<float>(side));
-  constexpr float log_range = 2.0794415f;  // ln(96 / 12)
+  const float smallest = 14, largest = std::min(96.0f, 0.75f * static_cast<float>(side));
+  constexpr float log_range = 1.9252909f;  // ln(96 / 14)
   std::vector<Figure> figures;
   for (uint32_t count = 1 + draws.below(12); count > 0; --count) {
     Figure figure;
@@ -101,13 +101,33 @@ Object visible_part(const Figure& figure, int side, std::vector<bool>& taken) {
           .label = figure.label};
 }
 
+std::string file_name(int64_t index) {
+  std::string number = std::to_string(index + 1);
+  number.insert(0, 12 - std::min<size_t>(12, number.size()), '0');
+  return number + ".png";
+}
+
 std::unique_ptr<Dataset> open_split(DrawStream split, int64_t count, const Config::Data& data, int64_t side) {
-  auto pixels = std::make_shared<std::vector<uint8_t>>();
-  Annotations annotations = draw_scenes(split, count, static_cast<int>(side), data.workers, *pixels);
-  const auto open = [pixels, side](int64_t index) {
+  const size_t bytes = static_cast<size_t>(side) * static_cast<size_t>(side) * 3;
+  Annotations annotations = shape_annotations();
+  annotations.images.resize(static_cast<size_t>(count));
+  const auto pixels = std::make_shared<std::vector<uint8_t>>(static_cast<size_t>(count) * bytes);
+  {
+    std::vector<std::jthread> threads;
+    for (int64_t worker = 0; worker < data.workers; ++worker)
+      threads.emplace_back([&, worker] {
+        for (auto i = static_cast<size_t>(worker); i < annotations.images.size();
+             i += static_cast<size_t>(data.workers)) {
+          Scene scene = draw_scene(split, static_cast<int64_t>(i), static_cast<int>(side));
+          std::ranges::copy(scene.pixels, pixels->data() + i * bytes);
+          annotations.images[i] = std::move(scene.image);
+        }
+      });
+  }
+  const auto open = [pixels, side, bytes](int64_t index) {
     return OpenedImage{{side, side}, [=](double) {
                          return cv::Mat(static_cast<int>(side), static_cast<int>(side), CV_8UC3,
-                                        pixels->data() + index * side * side * 3);
+                                        pixels->data() + static_cast<size_t>(index) * bytes);
                        }};
   };
   return std::make_unique<DetectionSet>("shapes_detection", std::move(annotations), open, data,
@@ -133,48 +153,28 @@ Scene draw_scene(DrawStream split, int64_t index, int side) {
   }
 
   const std::vector<Figure> figures = random_figures(draws, side, background, second);
-  Scene scene;
+  Scene scene = {{.id = index + 1, .name = file_name(index), .path = {}, .width = side, .height = side, .objects = {}},
+                 std::vector<uint8_t>(drawing.pixels.size() * 3)};
   std::vector<bool> taken(static_cast<size_t>(side) * static_cast<size_t>(side));
   std::vector<const Figure*> kept;  // from the uppermost down
   for (auto figure = figures.rbegin(); figure != figures.rend(); ++figure) {
     const Object object = visible_part(*figure, side, taken);
     if (object.box.width == 0) continue;
-    scene.objects.push_back(object);
+    scene.image.objects.push_back(object);
     kept.push_back(&*figure);
   }
   for (auto figure = kept.rbegin(); figure != kept.rend(); ++figure)
     paint(drawing, (*figure)->stamp, (*figure)->color, (*figure)->smooth);
-  scene.pixels.resize(drawing.pixels.size() * 3);
   write_noisy(draws, drawing, scene.pixels.data());
   return scene;
 }
 
-Annotations draw_scenes(DrawStream split, int64_t count, int side, int64_t workers, std::vector<uint8_t>& pixels) {
+Annotations shape_annotations() {
   Annotations annotations;
   for (const ShapeClass& shape : shape_classes()) {
     annotations.classes.emplace_back(shape.name);
     annotations.category_ids.push_back(static_cast<int64_t>(annotations.classes.size()));
   }
-  annotations.images.resize(static_cast<size_t>(count));
-  const size_t bytes = static_cast<size_t>(side) * static_cast<size_t>(side) * 3;
-  pixels.resize(static_cast<size_t>(count) * bytes);
-  std::vector<std::jthread> threads;
-  for (int64_t worker = 0; worker < workers; ++worker)
-    threads.emplace_back([&, worker] {
-      for (int64_t i = worker; i < count; i += workers) {
-        Scene scene = draw_scene(split, i, side);
-        std::ranges::copy(scene.pixels, pixels.begin() + i * static_cast<int64_t>(bytes));
-        std::string number = std::to_string(i + 1);
-        number.insert(0, 12 - std::min<size_t>(12, number.size()), '0');
-        annotations.images[static_cast<size_t>(i)] = {.id = i + 1,
-                                                      .name = number + ".png",
-                                                      .path = {},
-                                                      .width = side,
-                                                      .height = side,
-                                                      .objects = std::move(scene.objects)};
-      }
-    });
-  threads.clear();  // waits for them
   return annotations;
 }
 
