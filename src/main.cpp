@@ -14,8 +14,8 @@
 namespace octet {
 
 // Each is defined in the file of its name in src/commands.
-DeclareCommand train_command, eval_command, plan_command, bench_command, pack_command, make_command, study_command,
-    inspect_command, check_command, help_command;
+DeclareCommand train_command, eval_command, plan_command, bench_command, pack_command, make_command, draw_command,
+    study_command, inspect_command, check_command, help_command;
 
 namespace {
 
@@ -32,6 +32,7 @@ constexpr Command commands[] = {
      bench_command},
     {"pack", "Decode a folder of images once, into two files of pixels", pack_command},
     {"make", "Write a drawn data set with objects as files, in COCO's layout", make_command},
+    {"draw", "Write pictures of a data set with its boxes", draw_command},
     {"study", "Run a grid of trainings, continue where it stopped, write one table", study_command},
     {"inspect", "Write an HTML page about a run: curves, clips, gradients", inspect_command},
     {"help", "Print help; `octet help keys` lists every configuration key", help_command},

@@ -1,0 +1,32 @@
+// Draws boxes with labels into pictures: a color for each class, text on a background of that color.
+#pragma once
+#include <opencv2/core.hpp>
+#include <span>
+#include <string>
+
+#include "src/objects.h"
+
+namespace octet {
+
+struct DrawnBox {
+  BoxInFile box;       // in pixels of the picture before it is enlarged
+  int32_t label = 0;   // chooses the color
+  std::string text;    // beside the box: "dog 0.98"; bytes other than printable ASCII are drawn as "?"
+  bool faint = false;  // dashed: a crowd, a difficult object, or what is drawn beside the main boxes
+};
+
+// `image`, 8-bit RGB, with the boxes. A small picture is enlarged first, so that the texts can be read. Boxes are
+// clipped to the picture; a box outside of it is not drawn.
+cv::Mat with_boxes(const cv::Mat& image, std::span<const DrawnBox> boxes);
+
+// The color of a class, RGB. Neighbouring labels have colors that differ well.
+cv::Scalar color_of_label(int32_t label);
+
+// Two pictures beside each other, such as predictions and truth, with a line of text above each.
+cv::Mat side_by_side(const cv::Mat& left, const std::string& left_title, const cv::Mat& right,
+                     const std::string& right_title);
+
+// Writes RGB as PNG. The file is complete or absent.
+void write_picture(const std::string& path, const cv::Mat& rgb);
+
+}  // namespace octet
