@@ -87,9 +87,10 @@ uint64_t DetectionSet::fingerprint() const {
   for (const AnnotatedImage& image : annotations_.images) {
     all = octet::fingerprint(all, image.name);
     all = octet::fingerprint(all, std::array{image.height, image.width});
-    for (const auto& [box, area, label, crowd, difficult] : image.objects) {
-      all = octet::fingerprint(all, std::array{box.x, box.y, box.width, box.height, area});
-      all = octet::fingerprint(all, std::array{label, int32_t{crowd}, int32_t{difficult}});
+    for (const Object& object : image.objects) {
+      const BoxInFile& box = object.box;
+      all = octet::fingerprint(all, std::array{box.x, box.y, box.width, box.height, object.area});
+      all = octet::fingerprint(all, std::array{object.label, int32_t{object.crowd}, int32_t{object.difficult}});
     }
   }
   return all;

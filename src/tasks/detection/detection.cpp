@@ -1,5 +1,6 @@
 // Detection: each image has boxes with a class each. Networks are compared by average precision.
 #include "src/models/detectors.h"
+#include "src/tasks/detection/judge.h"
 #include "src/tasks/task.h"
 
 namespace octet {
@@ -11,8 +12,12 @@ Graph network(const Config& config, const Policy& policy, int64_t height, int64_
   return graph;
 }
 
-Scalars coco_figures(const Annotations&, const std::vector<Detection>&) { return {}; }
-Scalars voc_figures(const Annotations&, const std::vector<Detection>&) { return {}; }
+Scalars coco_figures(const Annotations& truth, const std::vector<Detection>& found) {
+  return judge_detections("coco", truth, found).figures;
+}
+Scalars voc_figures(const Annotations& truth, const std::vector<Detection>& found) {
+  return judge_detections("voc", truth, found).figures;
+}
 
 }  // namespace
 
