@@ -17,6 +17,7 @@ namespace {
 
 Datasets open_image_folder(const Config& config, bool) { refuse(config.file); }
 Datasets open_packed(const Config& config, bool) { refuse(config.file); }
+Datasets open_annotated(const Config& config, bool) { refuse(config.file); }
 Datasets open_shapes_detection(const Config& config, bool) { refuse(config.file); }
 PackReport pack_image_folder(const Config& config, const std::string&) { refuse(config.file); }
 void make_shapes(const std::string& directory, int64_t, int, const std::function<void(int64_t, int64_t)>&) {

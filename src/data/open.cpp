@@ -11,7 +11,8 @@ namespace octet {
 // A data source is a row of the table below and a file, which defines this function. training: false: it opens the test
 // set alone.
 using OpenSource = Datasets(const Config&, bool training);
-OpenSource open_cifar10, open_image_folder, open_packed, open_shapes, open_shapes_detection, open_synthetic;
+OpenSource open_annotated, open_cifar10, open_image_folder, open_packed, open_shapes, open_shapes_detection,
+    open_synthetic;
 
 namespace {
 
@@ -24,6 +25,8 @@ struct Source {
   bool objects = false;  // the images are a detector's, on canvases
 };
 constexpr Source sources[] = {
+    {"coco", open_annotated, "the folder that holds annotations/, train2017/ and val2017/", 0, false, true},
+    {"voc", open_annotated, "the folder that holds VOC2007/ or VOC2012/, or that is such a folder", 0, false, true},
     {"cifar10", open_cifar10, "the folder of CIFAR-10's binary files", 32, false},
     {"image_folder", open_image_folder, "a folder that holds train/<class>/*.jpg and val/<class>/*.jpg", 224, true},
     {"packed", open_packed, "the folder that `octet pack` wrote", 224, true},
@@ -33,8 +36,6 @@ constexpr Source sources[] = {
 };
 
 const Source& source_of(const Config::Data& data) {
-  REQUIRE_USAGE(!describes_objects(data), "use octet check, or octet eval --detections", "data.name ", data.name,
-                " describes objects on images, and no network of octet finds objects");
   const auto* const source = std::ranges::find(sources, data.name, &Source::name);
   REQUIRE_USAGE(source != std::end(sources), say("use one of: ", joined(data_source_names(), ", ")),
                 "there is no data source `", data.name, "`");
@@ -89,10 +90,11 @@ Datasets open_datasets(const Config& config, bool training) {
                 "data.samples is ", data.samples, ", but '", data.name, "' has its own images");
   Datasets sets = source.open(config, training);
   const Dataset& test = *sets.test;
-  REQUIRE_USAGE(test.classes() > 1, "give two folders of classes or more", "the data has one class: ", test.describe());
-  REQUIRE_USAGE(test.classes() == config.model.classes, say("set model.classes to ", test.classes()),
-                "model.classes is ", config.model.classes, ", but the data has ", test.classes(),
-                " classes: ", test.describe());
+  REQUIRE_USAGE(test.classes() > 1 || source.objects, "give two folders of classes or more",
+                "the data has one class: ", test.describe());
+  REQUIRE_USAGE(test.classes() == config.model.classes || (source.objects && config.model.classes == 0),
+                say("set model.classes to ", test.classes()), "model.classes is ", config.model.classes,
+                ", but the data has ", test.classes(), " classes: ", test.describe());
   REQUIRE_USAGE(!training || sets.train->size() >= data.batch, say("set data.batch to at most ", sets.train->size()),
                 "data.batch is ", data.batch, ", but the training set has only ", sets.train->size(),
                 " images: ", sets.train->describe());

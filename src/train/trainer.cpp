@@ -54,12 +54,18 @@ Trainer::Trainer(const Config& config, Transport& transport, bool training)
   };
   if (training) train_loader_ = loader(*datasets_.train, true);
   test_loader_ = loader(*datasets_.test, false);
-  const ImageShape image = datasets_.test->shape();
+  config_.model.classes = datasets_.test->classes();
   step_ = std::make_unique<TrainingStep>(
-      config, transport, std::move(policy), std::move(backend),
-      [&](const Policy& p, bool t) { return task_.network(config, p, image.height, image.width, t); },
-      TrainingStep::Options{
-          .plan = {.storage = storage_of(config)}, .batch = batch, .training = training, .watchdog = watchdog_.get()});
+      config_, transport, std::move(policy), std::move(backend),
+      [&](const Policy& p, bool trains, int canvas) {
+        const ImageShape shape = datasets_.test->canvas_shape(canvas);
+        return task_.network(config_, p, shape.height, shape.width, trains);
+      },
+      TrainingStep::Options{.plan = {.storage = storage_of(config)},
+                            .batch = batch,
+                            .canvases = datasets_.test->canvases(),
+                            .training = training,
+                            .watchdog = watchdog_.get()});
   state().check_agreement(transport);
 }
 
@@ -91,6 +97,7 @@ StepReport Trainer::step(int64_t index, bool stop) {
   if (watchdog_) watchdog_->phase("training step", index + 1);
   const Batch& batch = next_batch();
   const StepInput input{.index = index,
+                        .canvas = batch.canvas,
                         .images = batch.images,
                         .targets = batch.targets,
                         .first = batch.first,
@@ -120,7 +127,7 @@ void Trainer::send_next_batch() {
     ahead_error_ = std::current_exception();
     return;
   }
-  step_->plan().send(batch_.images);
+  step_->plan(batch_.canvas).send(batch_.images);
   sent_ = true;
 }
 
@@ -146,8 +153,8 @@ std::optional<Scalars> Trainer::evaluate(const std::function<bool()>& stop) {
     }
     if (b == 0) step_->begin_evaluation();
     const Batch& batch = test_loader_->next();
-    const auto [sums, found] =
-        step_->evaluate({.index = b, .images = batch.images, .targets = batch.targets, .first = batch.first});
+    const auto [sums, found] = step_->evaluate(
+        {.index = b, .canvas = batch.canvas, .images = batch.images, .targets = batch.targets, .first = batch.first});
     detections.insert(detections.end(), found.begin(), found.end());
     if (total.empty()) total = Metrics(sums.size());
     for (size_t i = 0; i < sums.size(); ++i)

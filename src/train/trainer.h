@@ -55,7 +55,7 @@ class Trainer {
   void send_next_batch();
   void count_skipped(const StepReport&, int64_t index);
 
-  const Config config_;
+  Config config_;  // with the number of classes
   Transport& transport_;
   const Task& task_;
   Datasets datasets_;

@@ -28,8 +28,7 @@ class LoopThreads {
 }  // namespace
 
 TrainingStep::TrainingStep(const Config& config, Transport& transport, std::unique_ptr<Policy> policy,
-                           std::unique_ptr<Backend> backend, const std::function<Graph(const Policy&, bool)>& network,
-                           const Options& options)
+                           std::unique_ptr<Backend> backend, const Network& network, const Options& options)
     : config_(config),
       transport_(transport),
       threads_(threads_of_rank(config, transport)),
@@ -51,17 +50,21 @@ TrainingStep::TrainingStep(const Config& config, Transport& transport, std::uniq
                 "comm.exchange: exact needs values that do not depend on the number of ranks; policy ", traits.name,
                 " takes ranges or norms from the batch of one rank");
   if (traits.holds_ranges) ranges_ = std::make_unique<ActivationRanges>(transport, *backend_);
-  const auto make_plan = [&](bool training) {
+  const auto make_plans = [&](bool training) {
     PlanOptions plan = options.plan;
     plan.training = training;
     plan.norm_group = config.train.norm_group;
-    return std::make_unique<Plan>(network(*policy_, training), *parameters_, *policy_, *backend_, held(), options.batch,
-                                  plan);
+    std::vector<std::unique_ptr<Plan>> plans;
+    for (int canvas = 0; canvas < options.canvases; ++canvas)
+      plans.push_back(std::make_unique<Plan>(network(*policy_, training, canvas), *parameters_, *policy_, *backend_,
+                                             held(), options.batch, plan));
+    return plans;
   };
-  if (options.training) plan_ = make_plan(true);
-  evaluation_ = make_plan(false);
-  std::vector<Plan*> plans = {evaluation_.get()};
-  if (plan_) plans.insert(plans.begin(), plan_.get());
+  if (options.training) training_ = make_plans(true);
+  evaluation_ = make_plans(false);
+  std::vector<Plan*> plans;
+  for (const auto* of_kind : {&training_, &evaluation_})
+    for (const std::unique_ptr<Plan>& plan : *of_kind) plans.push_back(plan.get());
   arena_ = bind_plans(*backend_, *parameters_, plans);
   parameters_->initialize(uint64_t(config.seed));
   if (ranges_) ranges_->bind(parameters_->ranges());
@@ -72,18 +75,19 @@ TrainingStep::~TrainingStep() = default;
 
 StepReport TrainingStep::run(const StepInput& input, const std::function<void()>& meanwhile) {
   const LoopThreads threads(threads_);
-  Step step = begin(*plan_, input, true);  // index, backend, random keys, clips
+  Plan& plan = *training_[size_t(input.canvas)];
+  Step step = begin(plan, input, true);  // index, backend, random keys, clips
 
   run(clips_ && clips_->observing() ? Program::observed_gradients : Program::gradients, step, input, [&] {
     exchange_->begin(step.index);
-    encode_weights(step);               // f32 masters -> int8 codes + scale
-    plan_->forward(step);               // codes + scale between nodes
-    plan_->backward(step, *exchange_);  // a finished bucket starts its quantized all-reduce here
-    finish_exchange(input.index);       // every rank holds the sum of all gradients
-    plan_->find_nonfinite();
+    encode_weights(step);             // f32 masters -> int8 codes + scale
+    plan.forward(step);               // codes + scale between nodes
+    plan.backward(step, *exchange_);  // a finished bucket starts its quantized all-reduce here
+    finish_exchange(input.index);     // every rank holds the sum of all gradients
+    plan.find_nonfinite();
   });
   if (meanwhile) meanwhile();  // host work while a GPU computes
-  StepReport report = agree(step, input);
+  StepReport report = agree(plan, step, input);
   if (report.skipped) {  // its observations are not valid
     if (clips_) clips_->postpone();
     if (ranges_) ranges_->postpone();
@@ -92,8 +96,8 @@ StepReport TrainingStep::run(const StepInput& input, const std::function<void()>
   // On a due step rank 0 decides clips and learning-rate scales for all.
   report.clips_updated = clips_ && clips_->update();
   run(Program::update, step, input, [&] {
-    plan_->update_statistics(step);  // running statistics, from moments that the ranks averaged
-    update(input);                   // f32 masters, momentum, decay
+    plan.update_statistics(step);  // running statistics, from moments that the ranks averaged
+    update(input);                 // f32 masters, momentum, decay
   });
   return report;
 }
@@ -105,11 +109,12 @@ void TrainingStep::begin_evaluation() {
 
 TrainingStep::Answers TrainingStep::evaluate(const StepInput& input) {
   const LoopThreads threads(threads_);
-  Step step = begin(*evaluation_, input, false);
-  run(Program::evaluation, step, input, [&] { evaluation_->forward(step); });
+  Plan& plan = *evaluation_[size_t(input.canvas)];
+  Step step = begin(plan, input, false);
+  run(Program::evaluation, step, input, [&] { plan.forward(step); });
   Answers answers;
-  answers.metrics = evaluation_->outcome(false).metrics;
-  answers.detections = evaluation_->detections(step);
+  answers.metrics = plan.outcome(false).metrics;
+  answers.detections = plan.detections(step);
   return answers;
 }
 
@@ -119,7 +124,8 @@ void TrainingStep::run(Program program, const Step& step, const StepInput& input
   const bool exchanges = program == Program::gradients || program == Program::observed_gradients;
   const bool measures = exchanges && ((clips_ && !clips_->settled()) || (ranges_ && !ranges_->settled()));
   if (timing_ || measures || (exchanges && exchange_->reads_gradients())) return work();
-  backend_->run(int(program), {step.index, float(input.learning_rate), uint64_t(step.first_sample)}, work);
+  backend_->run(input.canvas * int(Program::count) + int(program),
+                {step.index, float(input.learning_rate), uint64_t(step.first_sample)}, work);
 }
 
 Step TrainingStep::begin(Plan& plan, const StepInput& input, bool training) {
@@ -153,10 +159,10 @@ void TrainingStep::finish_exchange(int64_t index) {
 
 // Sums figures, saturation counts and the flags "stop" and "not finite" over the ranks in one small message, so that
 // all ranks act alike. Averages the batch moments, so that running statistics are the same on every rank.
-StepReport TrainingStep::agree(const Step& step, const StepInput& input) {
+StepReport TrainingStep::agree(Plan& plan, const Step& step, const StepInput& input) {
   Timed timed(step.times, Phase::exchange);
   exchange_->wait();
-  const auto [metrics, finite_gradients] = plan_->outcome(true);
+  const auto [metrics, finite_gradients] = plan.outcome(true);
   const bool fit = !parameters_->exact_sums() || parameters_->sums_fit();
   const bool finite = std::isfinite(metrics.front().sum) && finite_gradients && fit;
   std::vector<double> sums = {finite ? 0.0 : 1.0, input.stop ? 1.0 : 0.0};
@@ -187,7 +193,7 @@ StepReport TrainingStep::agree(const Step& step, const StepInput& input) {
     const bool unknown = i == 0 && report.skipped;
     report.figures.push_back({metrics[i].name, unknown ? std::numeric_limits<double>::quiet_NaN() : mean});
   }
-  if (nonfinite && config_.train.on_nonfinite == "stop") refuse_nonfinite(step, input.index);
+  if (nonfinite && config_.train.on_nonfinite == "stop") refuse_nonfinite(plan, step, input.index);
   return report;
 }
 
@@ -204,9 +210,9 @@ void TrainingStep::average_moments() {
   backend_->to_device(all.data, mean.data(), mean.size() * sizeof(float));
 }
 
-void TrainingStep::refuse_nonfinite(const Step& step, int64_t index) {
+void TrainingStep::refuse_nonfinite(Plan& plan, const Step& step, int64_t index) {
   Step inspected = step;
-  const std::string where = plan_->first_nonfinite(inspected);
+  const std::string where = plan.first_nonfinite(inspected);
   REQUIRE(false,
           "start again with a lower train.lr or more train.warmup_epochs, or resume with train.on_nonfinite: skip",
           "step ", index + 1, ": loss or gradient is not finite; first at ",

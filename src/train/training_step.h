@@ -14,6 +14,7 @@ namespace octet {
 
 struct StepInput {
   int64_t index = 0;              // of the step
+  int canvas = 0;                 // of the images, see Dataset::canvases()
   const float* images = nullptr;  // (batch, H, W, C) f32, in the host's memory
   Targets targets;
   int64_t first = 0;  // global index of this rank's first sample in the global batch
@@ -37,13 +38,16 @@ class TrainingStep {
   struct Options {
     PlanOptions plan;
     int64_t batch = 1;     // samples of this rank
+    int canvases = 1;      // sizes of images; each has plans of its own
     bool training = true;  // false: for evaluate() only
     Watchdog* watchdog = nullptr;
   };
-  // Collective. network: called once for each plan, with its `training`. The graphs may differ in the last nodes, which
-  // have no parameters.
-  TrainingStep(const Config&, Transport&, std::unique_ptr<Policy>, std::unique_ptr<Backend>,
-               const std::function<Graph(const Policy&, bool training)>& network, const Options&);
+  // Builds the graph of a plan. The graphs may differ in the sizes of images and, between training and evaluation, in
+  // the last nodes, which have no parameters.
+  using Network = std::function<Graph(const Policy&, bool training, int canvas)>;
+  // Collective.
+  TrainingStep(const Config&, Transport&, std::unique_ptr<Policy>, std::unique_ptr<Backend>, const Network&,
+               const Options&);
   ~TrainingStep();
 
   // Collective. Runs one training step. meanwhile: host work to run while the device computes.
@@ -61,10 +65,10 @@ class TrainingStep {
   Backend& backend() const { return *backend_; }
   Parameters& parameters() { return *parameters_; }
   const Parameters& parameters() const { return *parameters_; }
-  // The training plan, or the evaluation plan if there is no training.
-  Plan& plan() { return plan_ ? *plan_ : *evaluation_; }
-  const Plan& plan() const { return plan_ ? *plan_ : *evaluation_; }
-  const Plan& evaluation_plan() const { return *evaluation_; }
+  // The training plan of a canvas, or its evaluation plan if there is no training.
+  Plan& plan(int canvas = 0) { return *(training_.empty() ? evaluation_ : training_)[size_t(canvas)]; }
+  const Plan& plan(int canvas = 0) const { return *(training_.empty() ? evaluation_ : training_)[size_t(canvas)]; }
+  const Plan& evaluation_plan() const { return *evaluation_.front(); }
   ClipCoordinator* clips() const { return clips_.get(); }
   ActivationRanges* ranges() const { return ranges_.get(); }
   const GradientExchange& exchange() const { return *exchange_; }
@@ -74,15 +78,15 @@ class TrainingStep {
 
  private:
   // Sequences of calls that a device may record, see Backend::run().
-  enum class Program : uint8_t { gradients, observed_gradients, update, evaluation };
+  enum class Program : uint8_t { gradients, observed_gradients, update, evaluation, count };
   void run(Program, const Step&, const StepInput&, const std::function<void()>& work);
   Step begin(Plan&, const StepInput&, bool training);
   void encode_weights(const Step&);
   void finish_exchange(int64_t index);
-  StepReport agree(const Step&, const StepInput&);
+  StepReport agree(Plan&, const Step&, const StepInput&);
   HeldRanges held() const { return {clips_.get(), ranges_.get()}; }
   void average_moments();
-  void refuse_nonfinite(const Step&, int64_t index);
+  void refuse_nonfinite(Plan&, const Step&, int64_t index);
   void update(const StepInput&);
 
   const Config config_;
@@ -95,8 +99,8 @@ class TrainingStep {
   std::unique_ptr<ClipCoordinator> clips_;
   std::unique_ptr<ActivationRanges> ranges_;
   std::unique_ptr<Parameters> parameters_;
-  std::unique_ptr<Plan> plan_, evaluation_;  // plan_ is null without training
-  std::unique_ptr<Buffer> arena_;            // shared by both plans
+  std::vector<std::unique_ptr<Plan>> training_, evaluation_;  // by canvas
+  std::unique_ptr<Buffer> arena_;                             // shared by all plans
   std::unique_ptr<GradientExchange> exchange_;
   PhaseTimes times_;
   bool timing_ = false;

@@ -15,7 +15,7 @@
 namespace octet {
 
 struct Harness {
-  using Network = std::function<Graph(const Policy&, bool training)>;
+  using Network = TrainingStep::Network;
   Config config;
   std::unique_ptr<Transport> transport = make_self_transport();
   int64_t batch;
@@ -24,7 +24,7 @@ struct Harness {
   std::unique_ptr<TrainingStep> step;
 
   Harness(const Config& c, std::unique_ptr<Backend> b, int64_t samples, int64_t size, PlanOptions options)
-      : Harness(c, std::move(b), samples, size, options, [=](const Policy& policy, bool training) {
+      : Harness(c, std::move(b), samples, size, options, [=](const Policy& policy, bool training, int) {
           return task_of(c).network(c, policy, size, size, training);
         }) {}
   Harness(const Config& c, std::unique_ptr<Backend> b, int64_t samples, int64_t size, PlanOptions options,

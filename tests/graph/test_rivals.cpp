@@ -103,7 +103,7 @@ TEST(Rivals, GradientsOfLogitsAreNotRounded) {
 TEST(Rivals, RangeBnSparesShortcuts) {
   std::vector<float> gradients[2];
   for (int step = 0; step < 2; ++step) {
-    const auto network = [](const Policy& policy, bool) {
+    const auto network = [](const Policy& policy, bool, int) {
       Graph graph(policy);
       const Edge x = graph.conv("first", graph.input(16, 16, 3), {.out = 8, .kernel = 1});
       const Edge y = graph.conv("block", x, {.out = 8, .kernel = 1, .norm = "norm", .residual = x});

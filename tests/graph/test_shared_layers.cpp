@@ -37,7 +37,7 @@ Gradients gradients(const std::string& policy, const std::string& name, int64_t 
   const auto make = [&](bool shared) {
     return std::make_unique<Harness>(config, make_cpu_backend({best_isa(), 2, RealConvolution::fixed_order}), 8, 16,
                                      PlanOptions{.storage = DType::f32},
-                                     [shared](const Policy& p, bool) { return two_levels(p, shared); });
+                                     [shared](const Policy& p, bool, int) { return two_levels(p, shared); });
   };
   const auto alone = make(false), together = make(true);
   for (Param& param : alone->params()) {
@@ -75,7 +75,7 @@ TEST(SharedLayers, GradientsOfAllUsesAreAdded) {
 TEST(SharedLayers, OtherShapesAndNormsAreRefused) {
   Config config;
   const auto train = [&](const ConvOptions& second) {
-    Harness(config, make_cpu_backend({best_isa(), 1}), 4, 16, {}, [&](const Policy& policy, bool) {
+    Harness(config, make_cpu_backend({best_isa(), 1}), 4, 16, {}, [&](const Policy& policy, bool, int) {
       Graph graph(policy);
       const Edge x = graph.conv("first", graph.input(16, 16, 3), {.out = 8, .pad = 1, .layer = "tower"});
       const Edge y = graph.conv("second", x, second);
