@@ -31,6 +31,7 @@ const std::vector<Key> kKeys = {
     {FIELD(model.backbone), "detectors: the network that gives the features"},
     {FIELD(model.neck_channels), "detectors: channels of the feature pyramid and the heads", 1, 65536},
     {FIELD(model.head_depth), "retinanet: convolutions before the predictors", 0, 64},
+    {FIELD(model.finest_stride), "retinanet: stride of the finest level; 4 for small objects", 4, 8},
     {FIELD(model.anchor_sizes), "detectors: size of each level's anchors in pixels; empty: the network's own", 1,
      65536},
     {FIELD(model.anchor_ratios), "detectors: height / width of the anchors", 0.01, 100},

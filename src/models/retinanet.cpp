@@ -1,5 +1,6 @@
 // RetinaNet (Lin et al., "Focal loss for dense object detection", ICCV 2017), with torchvision's names. Levels of
-// strides 8 to 128: three of the backbone, and two more from the last of them.
+// strides 8 to 128: three of the backbone, and two more from the last of them. A recipe for small objects begins at
+// stride 4.
 #include <cmath>
 
 #include "src/models/backbone.h"
@@ -8,7 +9,7 @@
 namespace octet {
 namespace {
 
-constexpr size_t backbone_levels = 3, most_levels = 5;
+constexpr size_t most_extra = 2;  // levels beyond those of the backbone
 
 struct RetinaNet {
   Graph& graph;
@@ -17,16 +18,19 @@ struct RetinaNet {
   std::vector<Edge> levels(Edge images, size_t count) {
     const std::vector<Edge> stages = make_backbone(graph, images, config.model.backbone, "backbone.body.");
     const int64_t channels = config.model.neck_channels;
-    std::vector<Edge> outputs = make_pyramid(graph, {stages.begin() + 1, stages.end()}, "backbone.fpn.", channels);
+    std::vector<Edge> outputs =
+        make_pyramid(graph, {stages.end() - own_levels(), stages.end()}, "backbone.fpn.", channels);
     const ConvOptions extra{.out = channels, .kernel = 3, .stride = 2, .pad = 1, .init = Init::lecun_uniform};
-    if (count > 3) outputs.push_back(graph.conv("backbone.fpn.extra_blocks.p6", outputs.back(), extra));
-    if (count > 4)
+    if (count > size_t(own_levels()))
+      outputs.push_back(graph.conv("backbone.fpn.extra_blocks.p6", outputs.back(), extra));
+    if (count > size_t(own_levels()) + 1)
       outputs.push_back(graph.conv(
           "backbone.fpn.extra_blocks.p7",
           graph.pool("backbone.fpn.relu", outputs.back(), {.kernel = 1, .stride = 1, .rectify = true}), extra));
-    outputs.resize(count);
     return outputs;
   }
+  // The stages of the backbone from the finest stride on.
+  int own_levels() const { return config.model.finest_stride == 4 ? 4 : 3; }
 
   // The convolutions of one head at one level. All levels share them.
   Edge tower(const std::string& head, const std::string& predictor, Edge x, size_t level, int64_t out, Init bias) {
@@ -59,15 +63,20 @@ std::vector<float> sizes_of(int64_t base) {
 
 void retinanet(Graph& graph, Edge images, const Config& config, bool training) {
   const Config::Model& model = config.model;
-  std::vector<int64_t> bases = model.anchor_sizes;
-  if (bases.empty()) bases = {32, 64, 128, 256, 512};
-  REQUIRE_USAGE(bases.size() >= backbone_levels && bases.size() <= most_levels, "give 3 to 5 sizes, from stride 8 on",
-                "model.anchor_sizes has ", bases.size(), " entries");
   RetinaNet net{graph, config};
+  std::vector<int64_t> bases = model.anchor_sizes;
+  for (size_t i = 0; model.anchor_sizes.empty() && i < size_t(net.own_levels()) + most_extra; ++i)
+    bases.push_back(4 * model.finest_stride << i);
+  REQUIRE_USAGE(model.finest_stride == 4 || model.finest_stride == 8, "set it to 8, or to 4 for small objects",
+                "model.finest_stride is ", model.finest_stride);
+  REQUIRE_USAGE(bases.size() >= size_t(net.own_levels()) && bases.size() <= size_t(net.own_levels()) + most_extra,
+                say("give ", net.own_levels(), " to ", net.own_levels() + int(most_extra), " sizes"),
+                "model.anchor_sizes has ", bases.size(), " entries for levels from stride ", model.finest_stride,
+                " on");
   const std::vector<Edge> features = net.levels(images, bases.size());
   std::vector<DenseLevel> levels(features.size());
   for (size_t i = 0; i < levels.size(); ++i) {
-    levels[i].anchors = {.stride = float(8 << i),
+    levels[i].anchors = {.stride = float(model.finest_stride << i),
                          .sizes = sizes_of(bases[i]),
                          .ratios = {model.anchor_ratios.begin(), model.anchor_ratios.end()}};
     const int64_t anchors = levels[i].anchors.per_pixel();
