@@ -181,6 +181,12 @@ struct SgdProblem {
   bool nesterov = false;
 };
 
+// Work of the host in the device's order. The tensors are in the host's memory; a tensor of both lists is in one place.
+// The work writes all elements of `writes`. It must not throw or call the backend: a device that repeats a recorded
+// program calls it for each repetition, from a thread of its own. What it refers to lives until forget_programs().
+using HostWork =
+    std::function<void(std::span<const Tensor> reads, std::span<const Tensor> writes, const StepState& now)>;
+
 // Memory of a device, freed with this object. It is aligned to at least 64 bytes and uses huge pages where they help.
 class Buffer {
  public:
@@ -225,7 +231,10 @@ class Backend {
   // Runs `work`, which calls this backend and must not wait. program: a small number; `work` must make the same calls
   // each time for the same number. A device may record the calls the second time. From then on it repeats the record
   // and does not call `work`. What differs between steps then comes from the state and from the device's memory.
-  virtual void run(int /*program*/, const StepState&, const std::function<void()>& work) { work(); }
+  virtual void run(int program, const StepState&, const std::function<void()>& work) = 0;
+  // Brings `reads` to the host, calls the work, and brings `writes` to the device, after the calls before this one and
+  // before those after it. The work gets the state that run() was last given.
+  virtual void on_host(std::span<const Tensor> reads, std::span<const Tensor> writes, const HostWork&) = 0;
   // Drops all records, also an unfinished one. The memory that the records use may then be freed.
   virtual void forget_programs() {}
   // Time of each kernel since the start, if the backend waits for every kernel (CudaOptions::check_every_kernel).

@@ -51,8 +51,8 @@ CudaBackend::CudaBackend(const CudaOptions& options, std::unique_ptr<LibraryConv
                               : "convolutions by octet's fixed-order kernels, slowly: " + missing;
 }
 CudaBackend::~CudaBackend() {
-  library_.reset();  // it uses the stream
-  destroy_stream(stream_);
+  library_.reset();         // it uses the stream
+  destroy_stream(stream_);  // waits: a program may still be playing
 }
 
 std::string CudaBackend::isa() const { return say("sm_", device_.major, device_.minor); }
@@ -73,37 +73,46 @@ void CudaBackend::synchronize() { cuda::synchronize(stream_); }
 
 void CudaBackend::run(int number, const StepState& state, const std::function<void()>& work) {
   Program& program = programs_[number];
+  now_ = state;
   // Not recorded the first time: scratch memory grows, and CUDA loads kernels, which it may not do while it records.
   if (!records_ || !program.seen) {
     program.seen = true;
     work();
     return;
   }
-  now_ = state;
   copy_to_device(state_.get<StepState>(1), &now_, sizeof now_, stream_);
-  if (!program.recording || program.scratch_bytes != scratch_bytes()) {
-    program.scratch_bytes = scratch_bytes();
-    begin_recording(stream_);
-    recording_ = true;
-    try {
-      work();
-    } catch (...) {
-      forget_programs();
-      throw;
-    }
-    recording_ = false;
-    program.recording = end_recording(stream_);
-  }
+  if (!program.recording || program.scratch_bytes != recorded_bytes()) record_program(program, work);
   program.recording.play(stream_);
 }
 
+void CudaBackend::record_program(Program& program, const std::function<void()>& work) {
+  forget(program);
+  program.scratch_bytes = recorded_bytes();
+  begin_recording(stream_);
+  recording_ = &program;
+  try {
+    work();
+  } catch (...) {
+    forget_programs();
+    throw;
+  }
+  recording_ = nullptr;
+  program.recording = end_recording(stream_);
+}
+
+void CudaBackend::forget(Program& program) {
+  if (!program.host_calls.empty()) cuda::synchronize(stream_);  // the program may still be playing
+  program.recording = {};
+  program.host_calls.clear();
+}
+
 void CudaBackend::forget_programs() {
-  if (std::exchange(recording_, false)) abandon_recording(stream_);
-  for (auto& [number, program] : programs_) program.recording = {};
+  if (std::exchange(recording_, nullptr) != nullptr) abandon_recording(stream_);
+  for (auto& [number, program] : programs_) forget(program);
 }
 
 StepKey CudaBackend::of_step(const RngKey& key) const {
-  if (!recording_) return {key};
+  if (recording_ == nullptr) return {key};
   REQUIRE(key.step == now_.step && key.first == (now_.first_sample + key.within) * key.per_sample,
           "give the state of the step that runs", "a random key of step ", key.step, " and element ", key.first,
           " in a program that is recorded for step ", now_.step, " and sample ", now_.first_sample);
@@ -113,8 +122,9 @@ StepKey CudaBackend::of_step(const RngKey& key) const {
 void CudaBackend::softmax_loss(Tensor logits, const int32_t* labels, const float* weights, float smoothing,
                                float gradient_scale, Tensor d_logits, LossReport* report) {
   const int64_t rows = logits.shape.n, classes = logits.shape.c;
-  launch_softmax_loss(logits.f32(), labels, weights, rows, classes, smoothing, gradient_scale, sums_.get<double>(rows * classes),
-                      d_logits ? d_logits.f32() : nullptr, row_losses_.get<RowLoss>(rows), report, stream_);
+  launch_softmax_loss(logits.f32(), labels, weights, rows, classes, smoothing, gradient_scale,
+                      sums_.get<double>(rows * classes), d_logits ? d_logits.f32() : nullptr,
+                      row_losses_.get<RowLoss>(rows), report, stream_);
 }
 
 }  // namespace cuda

@@ -37,6 +37,21 @@ class DeviceScratch {
   size_t bytes_ = 0;
 };
 
+// The same in pinned memory of the host.
+class PinnedScratch {
+ public:
+  PinnedScratch() = default;
+  ~PinnedScratch() { release_pinned(memory_); }
+  PinnedScratch(const PinnedScratch&) = delete;
+  PinnedScratch& operator=(const PinnedScratch&) = delete;
+  std::byte* get(size_t bytes, Stream);  // waits for the stream if it grows
+  size_t bytes() const { return bytes_; }
+
+ private:
+  void* memory_ = nullptr;
+  size_t bytes_ = 0;
+};
+
 class CudaBackend final : public Backend {
  public:
   // library: computes real-valued convolutions in place of the one that the options name; for tests.
@@ -55,6 +70,7 @@ class CudaBackend final : public Backend {
   void to_device(void* to, const void* from, size_t bytes) override;
   void synchronize() override;
   void run(int program, const StepState&, const std::function<void()>& work) override;
+  void on_host(std::span<const Tensor> reads, std::span<const Tensor> writes, const HostWork&) override;
   void forget_programs() override;
   // The key for a kernel of the step that runs, on this stream or a side stream.
   StepKey of_step(const RngKey&) const;
@@ -120,17 +136,28 @@ class CudaBackend final : public Backend {
   Stream stream_;
   std::unique_ptr<LibraryConvolution> library_;  // null: real values go to the fixed-order kernels
   std::string note_;
-  // A program of run(). A recording holds addresses of scratch memory, which moves when it grows.
+  // What the host does in a recorded program: the work and its tensors in pinned memory.
+  struct HostCall {
+    HostWork work;
+    std::vector<Tensor> reads, writes;
+    const StepState* now = nullptr;  // in pinned memory
+  };
+  // A program of run(). A recording holds addresses of scratch memory, which moves when it grows, and of host calls.
   struct Program {
+    std::vector<std::unique_ptr<HostCall>> host_calls;
     Recording recording;
     size_t scratch_bytes = 0;
     bool seen = false;
   };
+  void record_program(Program&, const std::function<void()>& work);
+  void forget(Program&);
+  size_t recorded_bytes() const { return scratch_bytes() + host_tensors_.bytes(); }
   const bool records_;
   std::map<int, Program> programs_;
   StepState now_;
-  DeviceScratch state_;  // now_ on the device
-  bool recording_ = false;
+  DeviceScratch state_;                                             // now_ on the device
+  Program* recording_ = nullptr;                                    // the program that is recorded now
+  PinnedScratch host_tensors_;                                      // of on_host()
   DeviceScratch from_, weights_, partial_, chunk_moments_, items_;  // of convolutions
   DeviceScratch ranges_, coefficients_, sums_;                      // of passes
   DeviceScratch row_losses_, regions_;

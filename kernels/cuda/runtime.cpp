@@ -123,6 +123,15 @@ void copy_to_host(void* to, const void* from, size_t bytes, Stream stream) {
   check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, native(stream)), "copying from the GPU");
   synchronize(stream);
 }
+void copy_to_pinned(void* to, const void* from, size_t bytes, Stream stream) {
+  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, native(stream)), "copying from the GPU");
+}
+void copy_from_pinned(void* to, const void* from, size_t bytes, Stream stream) {
+  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyHostToDevice, native(stream)), "copying to the GPU");
+}
+void call_host(void (*function)(void*), void* argument, Stream stream) {
+  check(cudaLaunchHostFunc(native(stream), function, argument), "calling the host");
+}
 void copy_on_device(void* to, const void* from, size_t bytes, Stream stream) {
   check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, native(stream)), "copying on the GPU");
 }

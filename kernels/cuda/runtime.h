@@ -59,6 +59,11 @@ size_t free_bytes();
 // `from` may change after the call unless it is pinned memory.
 void copy_to_device(void* to, const void* from, size_t bytes, Stream);
 void copy_to_host(void* to, const void* from, size_t bytes, Stream);  // waits
+// Between pinned memory and the device, in the stream's order; the host does not wait.
+void copy_to_pinned(void* to, const void* from, size_t bytes, Stream);
+void copy_from_pinned(void* to, const void* from, size_t bytes, Stream);
+// Calls function(argument) on the host, in the stream's order. The function calls nothing of CUDA and does not throw.
+void call_host(void (*function)(void*), void* argument, Stream);
 void copy_on_device(void* to, const void* from, size_t bytes, Stream);
 void fill_zero(void* to, size_t bytes, Stream);
 void synchronize(Stream);
@@ -73,9 +78,9 @@ void destroy_event(Event);
 void record(Event, Stream);    // after all work enqueued so far; replaces an earlier mark
 void wait_for(Event, Stream);  // work enqueued next runs after the mark
 
-// Between begin_recording() and end_recording() launches, copies within the device and fills are recorded, not
-// executed, on this stream and on streams that wait for it. It must wait for those before the end. Memory must not be
-// allocated, and the host's memory must not be read.
+// Between begin_recording() and end_recording() launches, copies within the device and between it and pinned memory,
+// fills and calls of the host are recorded, not executed, on this stream and on streams that wait for it. It must wait
+// for those before the end. Memory must not be allocated, and other memory of the host must not be read.
 void begin_recording(Stream);
 class Recording {  // a recorded program, or null
  public:

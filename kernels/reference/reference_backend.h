@@ -12,6 +12,13 @@ class ReferenceBackend : public Backend {
   // Zeroed memory.
   std::unique_ptr<Buffer> allocate(size_t bytes) override;
   size_t scratch_bytes() const override { return 0; }
+  void run(int /*program*/, const StepState& state, const std::function<void()>& work) override {
+    now_ = state;
+    work();
+  }
+  void on_host(std::span<const Tensor> reads, std::span<const Tensor> writes, const HostWork& work) override {
+    work(reads, writes, now_);
+  }
 
   void quantize(Tensor src, const Encoding&, const RngKey&, QTensor dst, Probe) override;
   void dequantize(QTensor src, Tensor dst) override;
@@ -50,6 +57,9 @@ class ReferenceBackend : public Backend {
   void find_nonfinite(Tensor, int32_t* found) override;
   void add_fixed(Tensor values, int64_t* sums, bool add, int32_t* beyond) override;
   void read_fixed(const int64_t* sums, Tensor values) override;
+
+ private:
+  StepState now_;
 };
 
 }  // namespace octet

@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "comm/transport.h"
+#include "kernels/shared/boxes.h"
 #include "src/train/rank.h"
 
 namespace octet {
@@ -32,6 +33,15 @@ constexpr Layer layers[] = {
     {"mobilenet_v2/144x24@32", 128, 32, 144, 24, 1, 1, 1}, {"mobilenet_v2/dw144@32", 128, 32, 144, 144, 3, 1, 144},
     {"mobilenet_v2/dw384@8", 128, 8, 384, 384, 3, 1, 384},
 };
+
+// Detectors whose own operations are measured: a pyramid of maps from 1/4 of the image on, and regions of each image.
+struct Detector {
+  const char* name;
+  int64_t batch, height, width, channels, rois;
+  int classes;
+};
+constexpr Detector detectors[] = {{"detection/288x384", 8, 288, 384, 128, 128, 3},
+                                  {"detection/800x1344", 2, 800, 1344, 256, 512, 80}};
 
 // Median milliseconds of a call, measured for at least a tenth of a second and five rounds of `calls` calls. The device
 // is waited for once in a round.
@@ -110,6 +120,14 @@ class KernelBench {
     });
   }
 
+  void run(const Detector& detector) {
+    buffers_.clear();
+    const std::string prefix = std::string(detector.name) + "/";
+    run_regions(detector, prefix);
+    run_losses(detector, prefix);
+    if (backend_.host_memory()) run_suppression(prefix);
+  }
+
   // On the host: a[i] = b[i] + 3 c[i] on arrays far larger than any cache. The bandwidth of memory as STREAM counts it.
   void run_triad() {
     const char* const name = "memory/triad";
@@ -135,6 +153,78 @@ class KernelBench {
   static constexpr const char* kernels[] = {"forward", "backward_data", "backward_weight", "affine_forward",
                                             "affine_backward"};
 
+  // RoIAlign over four levels, with two samples of a bin along an axis. Operations: those of forward's weighted sums.
+  void run_regions(const Detector& d, const std::string& prefix) {
+    RoiProblem problem;
+    std::vector<QTensor> levels;
+    std::vector<Into> gradients;
+    for (int64_t stride = 4; stride <= 32; stride *= 2) {
+      const Shape shape{d.batch, d.height / stride, d.width / stride, d.channels};
+      problem.levels.push_back(shape), problem.scales.push_back(1.0f / float(stride));
+      levels.push_back(codes(shape, DType::s8)), gradients.push_back({tensor(shape, DType::bf16)});
+    }
+    problem.rois = d.rois, problem.y = {d.batch * d.rois, 7, 7, d.channels};
+    std::vector<RoiRow> rows;
+    for (int64_t i = 0; i < problem.y.n; ++i) {
+      const Random128 random = philox(uint64_t(i), 0, 1, 1);
+      const auto share = [&](int k) { return float(random.word[k] >> 8) * 0x1p-24f; };
+      const int level = int(i % 4);
+      const float side = 48.0f * float(1 << level), x = share(0) * (float(d.width) - side),
+                  y = share(1) * (float(d.height) - side);
+      rows.push_back({x, y, x + side, y + side * (0.5f + 0.5f * share(2)), float(level), 1});
+    }
+    const Tensor table{copied(rows.data(), rows.size() * sizeof(RoiRow)), {problem.y.n, 1, 1, 8}, DType::f32};
+    const QTensor y = codes(problem.y, DType::s8);
+    const Tensor dy = tensor(problem.y, DType::bf16);
+    double bytes = 0;
+    for (const Shape& level : problem.levels) bytes += double(level.elements());
+    report(prefix + "roi_align_forward", 2.0 * 20 * double(problem.y.elements()), 0,
+           [&] { backend_.roi_pool_forward(problem, levels, table, y); });
+    report(prefix + "roi_align_backward", 0, 2 * (bytes + double(problem.y.elements())),
+           [&] { backend_.roi_pool_backward(problem, levels, table, dy, gradients); });
+    PoolProblem repeat{problem.levels[1], {}, 2};
+    repeat.kind = PoolKind::repeat, repeat.y = pooled_shape(repeat);
+    const QTensor repeated = codes(repeat.y, DType::s8);
+    report(prefix + "repeat_forward", 0, 1.25 * double(repeat.y.elements()),
+           [&] { backend_.pool_forward(repeat, levels[1], repeated); });
+  }
+  // The focal loss of nine anchors a pixel and the loss of their boxes, on the map of 1/8.
+  void run_losses(const Detector& d, const std::string& prefix) {
+    const SigmoidProblem problem{9, d.classes, 0.25f, 2};
+    const Shape map{d.batch, d.height / 8, d.width / 8, 9L * d.classes}, boxes{d.batch, map.h, map.w, 36};
+    const Tensor logits = tensor(map, DType::f32), predictions = tensor(boxes, DType::f32);
+    const Tensor targets = tensor({map.pixels() * 9, 1, 1, 4}, DType::f32);
+    std::vector<int32_t> labels(size_t(map.pixels()) * 9);
+    for (size_t i = 0; i < labels.size(); ++i) labels[i] = i % 500 == 0 ? 1 : 0;
+    const auto* own = static_cast<const int32_t*>(copied(labels.data(), labels.size() * sizeof(int32_t)));
+    const std::vector<float> ones(size_t(d.batch), 1);
+    const auto* scale = static_cast<const float*>(copied(ones.data(), ones.size() * sizeof(float)));
+    const LossReport none;
+    auto* const to = static_cast<LossReport*>(copied(&none, sizeof none));
+    const Tensor d_logits = tensor(map, DType::bf16), d_boxes = tensor(boxes, DType::bf16);
+    report(prefix + "sigmoid_loss", 0, 6.0 * double(map.elements()),
+           [&] { backend_.sigmoid_loss(problem, logits, own, scale, 1, d_logits, to); });
+    report(prefix + "box_loss", 0, 10.0 * double(boxes.elements()), [&] {
+      backend_.box_loss({9, 1, map.h * map.w, 0}, predictions, targets, own, scale, 1, d_boxes, to);
+    });
+  }
+  // The best 2000 of 200,000 scores, and their suppression, on one core.
+  void run_suppression(const std::string& prefix) {
+    std::vector<float> scores(200000);
+    std::vector<Box> boxes(scores.size());
+    for (size_t i = 0; i < scores.size(); ++i) {
+      const Random128 random = philox(i, 0, 2, 1);
+      const auto share = [&](int k) { return float(random.word[k] >> 8) * 0x1p-24f; };
+      scores[i] = share(0);
+      boxes[i] = {share(1) * 1000, share(2) * 600, share(1) * 1000 + 128, share(2) * 600 + 128};
+    }
+    std::vector<int32_t> order;
+    report(prefix + "top_scores", 0, 4.0 * double(scores.size()), [&] { order = top_scores(scores, 2000); });
+    order = top_scores(scores, 2000);
+    report(prefix + "suppress_overlaps", 0, 16.0 * double(order.size()),
+           [&] { suppress_overlaps(boxes, order, 0.7f, 1000); });
+  }
+
   void* copied(const void* from, size_t bytes) {
     buffers_.push_back(backend_.allocate(bytes));
     backend_.to_device(buffers_.back()->data(), from, bytes);
@@ -147,6 +237,7 @@ class KernelBench {
       const uint32_t random = philox(uint64_t(i) / 4, 0, 0, 1).word[i % 4];
       if (dtype == DType::u8) tensor.u8()[i] = uint8_t(random);
       if (dtype == DType::s8) tensor.s8()[i] = int8_t(int(random % 255) - 127);
+      if (dtype == DType::f32) tensor.f32()[i] = float(int32_t(random)) * 0x1p-30f;                 // from -2 to 2
       if (dtype == DType::bf16) tensor.as<uint16_t>()[i] = uint16_t(0x3F00u | (random & 0x80FFu));  // +-0.5 .. 2
     }
     tensor.data = copied(values.data(), values.size());
@@ -196,6 +287,7 @@ int bench_kernels(const std::string& filter, bool json, const std::vector<std::s
   if (!json) fmt::print("{} {}\n", backend->name(), backend->isa());
   if (backend->host_memory()) bench->run_triad();
   for (const Layer& layer : layers) bench->run(layer);
+  for (const Detector& detector : detectors) bench->run(detector);
   bench->finish();
   return 0;
 }

@@ -93,5 +93,73 @@ TEST(CudaDetection, RoiPools) {
     }
 }
 
+// The host's work runs in each repetition of a recorded program, in order between two operations of the device, with
+// the step's own state.
+TEST(CudaDetection, HostWorkRunsInTheOrderOfTheDevice) {
+  const Shape shape{1, 1, 1, 50};
+  const auto four_steps = [&](Place& place) {
+    const Tensor x = place.zeros(shape), counter = place.zeros({1, 1, 1, 1}), y = place.zeros(shape),
+                 z = place.zeros(shape);
+    const Tensor gradient = place.copy(random_real(shape, 2).view());
+    for (uint32_t step = 0; step < 4; ++step) {
+      const OwnedTensor sent = random_real(shape, 10 + step);
+      place.backend.to_device(x.data, sent.f32(), sent.view().bytes());
+      const StepState state{step, 0.5f / static_cast<float>(1 + step), 7 * step};
+      place.backend.run(3, state, [&] {
+        place.backend.quantize(x, Encoding{}, {1, step, 3, state.first_sample * 50, 50}, QTensor{y}, {});  // copies
+        const Tensor reads[] = {y, counter}, writes[] = {z, counter};
+        place.backend.on_host(reads, writes,
+                              [](std::span<const Tensor> in, std::span<const Tensor> out, const StepState& now) {
+                                for (int64_t i = 0; i < in[0].elements(); ++i)
+                                  out[0].f32()[i] = in[0].f32()[i] * now.learning_rate + static_cast<float>(now.step) +
+                                                    static_cast<float>(now.first_sample) + in[1].f32()[0];
+                                out[1].f32()[0] = in[1].f32()[0] + 1;  // in place
+                              });
+        const Tensor more[] = {z}, doubled[] = {z};
+        place.backend.on_host(more, doubled, [](auto in, auto out, const StepState&) {
+          for (int64_t i = 0; i < in[0].elements(); ++i) out[0].f32()[i] = 2 * in[0].f32()[i];
+        });
+        place.backend.sgd_update({state.learning_rate, 0, 0}, z, gradient, y, nullptr);
+      });
+      std::vector<float> result(50);
+      place.backend.to_host(result.data(), z.data, 200);
+      const Tensor kept = place.zeros(shape);
+      place.backend.to_device(kept.data, result.data(), 200);
+      place.keep(say("step ", step), kept);
+    }
+    place.keep("counter", counter);
+  };
+  const auto recording = make_cuda_backend({});
+  Place cuda(*recording), cpu(cpu_backend());
+  four_steps(cuda);
+  four_steps(cpu);
+  EXPECT_EQ(cpu.kept().back().tensor.f32()[0], 4);
+  for (size_t i = 0; i < cpu.kept().size(); ++i)
+    expect_equal(cuda.backend, cuda.kept()[i].tensor, cpu.kept()[i].tensor, cpu.kept()[i].name);
+  recording->forget_programs();
+}
+
+// Work that needs more pinned memory than before moves it, so that recorded programs are recorded again.
+TEST(CudaDetection, HostWorkSurvivesGrowth) {
+  const auto backend = make_cuda_backend({});
+  Place place(*backend);
+  const Tensor small = place.zeros({1, 1, 1, 8}), large = place.zeros({1, 1, 1, 9000});
+  const auto add_one = [&](const Tensor& tensor) {
+    const Tensor both[] = {tensor};
+    backend->on_host(both, both, [](auto in, auto out, const StepState&) {
+      for (int64_t i = 0; i < in[0].elements(); ++i) out[0].f32()[i] = in[0].f32()[i] + 1;
+    });
+  };
+  for (int step = 0; step < 3; ++step) backend->run(1, {}, [&] { add_one(small); });
+  for (int step = 0; step < 3; ++step) backend->run(2, {}, [&] { add_one(large); });
+  for (int step = 0; step < 3; ++step) backend->run(1, {}, [&] { add_one(small); });
+  add_one(small);  // outside of a program
+  std::vector<float> result(9000);
+  backend->to_host(result.data(), small.data, 32);
+  EXPECT_EQ(std::vector<float>(result.begin(), result.begin() + 8), std::vector<float>(8, 7));
+  backend->to_host(result.data(), large.data, 36000);
+  EXPECT_EQ(result, std::vector<float>(9000, 3));
+}
+
 }  // namespace
 }  // namespace octet::test

@@ -44,6 +44,13 @@ void require_not_recording(const char* what) {
   REQUIRE(recording == nullptr, "do it before or after", what, " while a program is recorded");
 }
 
+void copy_in_order(void* to, const void* from, size_t bytes, Stream stream) {
+  const auto copy = [=] {
+    const OpenDeviceMemory open;
+    std::memcpy(to, from, bytes);
+  };
+  if (!emulation::record(stream.handle, copy)) copy();
+}
 void set_access(int access) {
   for (const auto& [memory, region] : regions) mprotect(region.pages, region.bytes, access);
 }
@@ -93,7 +100,10 @@ void release(void* memory) {
   munmap(found->second.pages - page, found->second.bytes + 2 * page);
   regions.erase(found);
 }
-void* allocate_pinned(size_t bytes) { return ::operator new(bytes); }
+void* allocate_pinned(size_t bytes) {
+  require_not_recording("an allocation");
+  return ::operator new(bytes);
+}
 void release_pinned(void* memory) { ::operator delete(memory); }
 size_t free_bytes() { return size_t{1} << 30; }
 
@@ -106,6 +116,14 @@ void copy_to_host(void* to, const void* from, size_t bytes, Stream) {
   require_not_recording("a copy to the host's memory");
   const OpenDeviceMemory open;
   std::memcpy(to, from, bytes);
+}
+void copy_to_pinned(void* to, const void* from, size_t bytes, Stream stream) { copy_in_order(to, from, bytes, stream); }
+void copy_from_pinned(void* to, const void* from, size_t bytes, Stream stream) {
+  copy_in_order(to, from, bytes, stream);
+}
+void call_host(void (*function)(void*), void* argument, Stream stream) {
+  const auto call = [=] { function(argument); };
+  if (!emulation::record(stream.handle, call)) call();
 }
 void copy_on_device(void* to, const void* from, size_t bytes, Stream) {
   require_not_recording("a copy beside it");
