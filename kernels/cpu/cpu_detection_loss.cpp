@@ -3,17 +3,21 @@
 #include <vector>
 
 #include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/elements.h"
+#include "kernels/cpu/isa.h"
 #include "kernels/cpu/parallel.h"
+#include "kernels/cpu/sigmoid_terms.h"
 #include "kernels/shared/checks.h"
-#include "kernels/shared/encode.h"
 #include "kernels/shared/losses.h"
 
 namespace octet::cpu {
 namespace {
 constexpr int64_t tile = 64;  // classes whose terms wait on the stack
 
-void store(float* to, double value) { *to = static_cast<float>(value); }
-void store(uint16_t* to, double value) { *to = to_bf16(static_cast<float>(value)); }
+template <class Gradient>
+void store(Gradient* to, double value) {
+  *to = as_stored<Gradient>(static_cast<float>(value));
+}
 
 struct ChunkLoss {
   double loss = 0;
@@ -31,20 +35,27 @@ LossReport sum_chunks(int threads, int64_t total, const Sum& sum) {
   return report;
 }
 
+struct SigmoidCall {
+  const SigmoidProblem& problem;
+  const SigmoidTerms& terms;
+  const float* logits;
+  const int32_t* labels;
+  const float* image_scale;
+  double gradient_scale;
+  int64_t of_image;  // anchors
+};
 // The loss of one anchor that is not ignored. gradient: (classes), or null.
-template <Focus focus, class Gradient>
-double anchor_loss(const SigmoidProblem& p, const float* logits, int64_t label, double factor, Gradient* gradient) {
-  const double alpha = p.alpha, gamma = p.gamma;
+template <class Gradient>
+double anchor_loss(const SigmoidCall& call, const float* logits, int64_t label, double factor, Gradient* gradient) {
+  const SigmoidProblem& p = call.problem;
   double sum = 0;
   for (int64_t first = 0; first < p.classes; first += tile) {
     const int64_t count = std::min(tile, p.classes - first), yes = label - 1 - first;
     double loss[tile], slope[tile];
-    for (int64_t k = 0; k < count; ++k) {
-      const LossTerm term = sigmoid_term<focus>(static_cast<double>(logits[first + k]), false, alpha, gamma);
-      loss[k] = term.loss, slope[k] = term.slope;
-    }
+    call.terms.of_no[static_cast<size_t>(focus_of(p.gamma))](logits + first, count, sigmoid_weight(p.alpha, false),
+                                                             static_cast<double>(p.gamma), loss, slope);
     if (yes >= 0 && yes < count) {
-      const LossTerm term = sigmoid_term<focus>(static_cast<double>(logits[label - 1]), true, alpha, gamma);
+      const LossTerm term = sigmoid_term_of(logits[label - 1], true, p.alpha, p.gamma);
       loss[yes] = term.loss, slope[yes] = term.slope;
     }
     for (int64_t k = 0; k < count; ++k) sum += loss[k];
@@ -52,16 +63,7 @@ double anchor_loss(const SigmoidProblem& p, const float* logits, int64_t label, 
   }
   return sum;
 }
-
-struct SigmoidCall {
-  const SigmoidProblem& problem;
-  const float* logits;
-  const int32_t* labels;
-  const float* image_scale;
-  double gradient_scale;
-  int64_t of_image;  // anchors
-};
-template <Focus focus, class Gradient>
+template <class Gradient>
 ChunkLoss anchors_loss(const SigmoidCall& call, int64_t first, int64_t end, Gradient* gradient) {
   const int64_t classes = call.problem.classes;
   ChunkLoss sum;
@@ -74,8 +76,7 @@ ChunkLoss anchors_loss(const SigmoidCall& call, int64_t first, int64_t end, Grad
       continue;
     }
     const double scale = static_cast<double>(call.image_scale[anchor / call.of_image]);
-    const double loss =
-        anchor_loss<focus>(call.problem, call.logits + anchor * classes, label, scale * call.gradient_scale, own);
+    const double loss = anchor_loss(call, call.logits + anchor * classes, label, scale * call.gradient_scale, own);
     sum.loss += on_grid(scale * loss);
     ++sum.count;
   }
@@ -128,14 +129,11 @@ void CpuBackend::sigmoid_loss(const SigmoidProblem& problem, Tensor logits, cons
                               const float* image_scale, float gradient_scale, Tensor d_logits, LossReport* to) {
   check_sigmoid_loss(problem, logits, d_logits);
   const int64_t of_image = logits.shape.h * logits.shape.w * problem.anchors;
-  const SigmoidCall call{problem, logits.f32(), labels, image_scale, static_cast<double>(gradient_scale), of_image};
+  const SigmoidCall call{problem,     *row_of(options_.isa).sigmoid,       logits.f32(), labels,
+                         image_scale, static_cast<double>(gradient_scale), of_image};
   with_gradient(d_logits, [&](auto* gradient) {
-    *to = sum_chunks(options_.threads, logits.shape.n * of_image, [&](int64_t first, int64_t end) {
-      const Focus focus = focus_of(problem.gamma);
-      if (focus == Focus::none) return anchors_loss<Focus::none>(call, first, end, gradient);
-      if (focus == Focus::square) return anchors_loss<Focus::square>(call, first, end, gradient);
-      return anchors_loss<Focus::power>(call, first, end, gradient);
-    });
+    *to = sum_chunks(options_.threads, logits.shape.n * of_image,
+                     [&](int64_t first, int64_t end) { return anchors_loss(call, first, end, gradient); });
   });
 }
 

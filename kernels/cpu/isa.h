@@ -7,6 +7,7 @@ namespace octet::cpu {
 struct ContractionKernels;
 struct Passes;
 struct ChunkedSums;
+struct SigmoidTerms;
 
 // One row of the table in isa.cpp.
 struct IsaRow {
@@ -15,6 +16,7 @@ struct IsaRow {
   const ContractionKernels *codes = nullptr, *depthwise = nullptr, *real = nullptr;
   const Passes* passes = nullptr;
   const ChunkedSums* chunked = nullptr;
+  const SigmoidTerms* sigmoid = nullptr;
 };
 const IsaRow& row_of(Isa);  // UsageError where this processor cannot run it
 

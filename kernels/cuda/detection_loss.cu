@@ -76,7 +76,7 @@ __global__ void __launch_bounds__(threads)
         double factor = 0;
         if (label >= 0) {
           term = sigmoid_term<focus>(static_cast<double>(p.logits[anchor * p.classes + k]), k + 1 == label,
-                                     static_cast<double>(p.alpha), static_cast<double>(p.gamma));
+                                     sigmoid_weight(p.alpha, k + 1 == label), static_cast<double>(p.gamma));
           factor = static_cast<double>(p.image_scale[anchor / p.of_image]) * static_cast<double>(p.gradient_scale);
         }
         terms[i / width][i % width] = term.loss;

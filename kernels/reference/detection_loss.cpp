@@ -5,22 +5,7 @@
 #include "kernels/shared/losses.h"
 
 namespace octet {
-namespace {
 using namespace reference;
-
-LossTerm term(const SigmoidProblem& p, float logit, bool yes) {
-  const double x = logit, alpha = p.alpha, gamma = p.gamma;
-  switch (focus_of(p.gamma)) {
-    case Focus::none:
-      return sigmoid_term<Focus::none>(x, yes, alpha, gamma);
-    case Focus::square:
-      return sigmoid_term<Focus::square>(x, yes, alpha, gamma);
-    case Focus::power:
-      break;
-  }
-  return sigmoid_term<Focus::power>(x, yes, alpha, gamma);
-}
-}  // namespace
 
 void ReferenceBackend::sigmoid_loss(const SigmoidProblem& problem, Tensor logits, const int32_t* labels,
                                     const float* image_scale, float gradient_scale, Tensor d_logits, LossReport* to) {
@@ -33,7 +18,9 @@ void ReferenceBackend::sigmoid_loss(const SigmoidProblem& problem, Tensor logits
     const double scale = image_scale[anchor / of_image], factor = scale * static_cast<double>(gradient_scale);
     double loss = 0;
     for (int64_t k = 0; k < problem.classes; ++k) {
-      const LossTerm own = label < 0 ? LossTerm{0, 0} : term(problem, logits.f32()[first + k], k + 1 == label);
+      const LossTerm own = label < 0
+                               ? LossTerm{0, 0}
+                               : sigmoid_term_of(logits.f32()[first + k], k + 1 == label, problem.alpha, problem.gamma);
       loss += own.loss;
       if (d_logits) write(d_logits, first + k, label < 0 ? 0 : static_cast<float>(own.slope * factor));
     }

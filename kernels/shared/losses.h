@@ -14,23 +14,38 @@ struct LossTerm {
 
 // (1 - p)^gamma: known to the compiler where gamma is 0 or 2, so that a loop needs no power.
 enum class Focus : uint8_t { none, square, power };
-inline Focus focus_of(float gamma) { return gamma == 0 ? Focus::none : gamma == 2 ? Focus::square : Focus::power; }
+OCTET_BOTH Focus focus_of(float gamma) { return gamma == 0 ? Focus::none : gamma == 2 ? Focus::square : Focus::power; }
 
-// The focal loss of one logit, see SigmoidProblem. With z = x where the answer is yes and -x where it is no:
-//   p = 1 / (1 + e^-z),  loss = a (1 - p)^gamma ln(1 + e^-z),  d loss / dz = -a (1 - p)^gamma (gamma p ln(1 + e^-z) + 1
-//   - p)
+// The factor of terms where the answer is yes or no.
+OCTET_BOTH double sigmoid_weight(float alpha, bool yes) {
+  const double share = static_cast<double>(alpha);
+  return alpha < 0 ? 1 : yes ? share : 1 - share;
+}
+// The focal loss of one logit, see SigmoidProblem. With z = x where the answer is yes and -x where it is no, and the
+// weight a:
+//   p = 1 / (1 + e^-z),  loss = a (1 - p)^gamma ln(1 + e^-z),
+//   d loss / dz = -a (1 - p)^gamma (gamma p ln(1 + e^-z) + 1 - p)
 template <Focus focus>
-OCTET_BOTH LossTerm sigmoid_term(double x, bool yes, double alpha, double gamma) {
-  const double z = yes ? x : -x, below = z < 0 ? -z : 0, above = z < 0 ? 0 : z;
-  const double u = decaying_exponential(-(below + above)), soft = log_one_plus(u);  // e^-|z|, ln(1 + e^-|z|)
+OCTET_BOTH LossTerm sigmoid_term(double x, bool yes, double weight, double gamma) {
+  const double z = yes ? x : -x, size = std::fabs(z);
+  const double below = 0.5 * (size - z), above = 0.5 * (size + z);       // max(-z, 0) and max(z, 0), exactly
+  const double u = decaying_exponential(-size), soft = log_one_plus(u);  // e^-|z|, ln(1 + e^-|z|)
   const double inverse = 1 / (1 + u), small = u * inverse;
-  const double p = z < 0 ? small : inverse, q = z < 0 ? inverse : small;  // q = 1 - p
+  const double p = select_by_sign(z, small, inverse), q = select_by_sign(z, inverse, small);  // q = 1 - p
   const double cross_entropy = below + soft;
-  double weight = alpha < 0 ? 1 : yes ? alpha : 1 - alpha;
-  if constexpr (focus == Focus::square) weight *= q * q;
-  if constexpr (focus == Focus::power) weight *= exponential(-gamma * (above + soft));  // ln q = -(above + soft)
-  const double slope = -weight * (gamma * p * cross_entropy + q);
-  return {weight * cross_entropy, yes ? slope : -slope};
+  double factor = weight;
+  if constexpr (focus == Focus::square) factor *= q * q;
+  if constexpr (focus == Focus::power) factor *= exponential(-gamma * (above + soft));  // ln q = -(above + soft)
+  const double slope = -factor * (gamma * p * cross_entropy + q);
+  return {factor * cross_entropy, yes ? slope : -slope};
+}
+
+// The same with the problem's numbers.
+OCTET_BOTH LossTerm sigmoid_term_of(float logit, bool yes, float alpha, float gamma) {
+  const double x = static_cast<double>(logit), weight = sigmoid_weight(alpha, yes), power = static_cast<double>(gamma);
+  if (gamma == 0) return sigmoid_term<Focus::none>(x, yes, weight, power);
+  if (gamma == 2) return sigmoid_term<Focus::square>(x, yes, weight, power);
+  return sigmoid_term<Focus::power>(x, yes, weight, power);
 }
 
 // Smooth L1 of one difference, see BoxLossProblem.

@@ -53,11 +53,23 @@ OCTET_BOTH double natural_log(double x) {
   return exponent * ln2_high + (2 * s * sum + exponent * ln2_low);
 }
 
+// a where the number has a sign, else b; without a branch.
+OCTET_BOTH double select_by_sign(double number, double a, double b) {
+  uint64_t bits, of_a, of_b;
+  memcpy(&bits, &number, 8);
+  memcpy(&of_a, &a, 8);
+  memcpy(&of_b, &b, 8);
+  const uint64_t mask = 0 - (bits >> 63), chosen = (of_a & mask) | (of_b & ~mask);
+  double result;
+  memcpy(&result, &chosen, 8);
+  return result;
+}
+
 // e^x for x <= 0, and ln(1 + x) for x in [0, 1]. They have no branches, so that a compiler makes vectors of a loop over
-// them. The relative error is below 1e-12. Below -708 e^x is 0. NaN stays NaN.
+// them. The relative error is below 1e-12. Below -708 the result is that of -708, 3e-308.
 OCTET_BOTH double decaying_exponential(double x) {
   const double magic = 6755399441055744.0;  // 1.5 * 2^52: no bits below the point remain
-  const double bounded = x < -708 ? -708 : x;
+  const double bounded = select_by_sign(x + 708, -708, x);
   const double shifted = bounded * 1.44269504088896340736 + magic, k = shifted - magic;
   const double r = (bounded - k * ln2_high) - k * ln2_low;  // |r| <= ln 2 / 2
   double sum = 1;
@@ -67,7 +79,7 @@ OCTET_BOTH double decaying_exponential(double x) {
   bits = (bits + 1023) << 52;  // k is in the lowest bits of `shifted`
   double power;
   memcpy(&power, &bits, 8);
-  return x < -708 ? 0 : sum * power;
+  return sum * power;
 }
 OCTET_BOTH double log_one_plus(double x) {
   const double s = x / (x + 2), square = s * s;  // 2 artanh(s), s <= 1/3

@@ -1,0 +1,2 @@
+#define OCTET_TIER scalar
+#include "kernels/cpu/sigmoid_terms.inc"
