@@ -11,7 +11,8 @@
 #include <thread>
 
 #include "comm/transport.h"
-#include "kernels/shared/boxes.h"
+#include "kernels/shared/anchors.h"
+#include "kernels/shared/match.h"
 #include "src/train/rank.h"
 
 namespace octet {
@@ -125,7 +126,7 @@ class KernelBench {
     const std::string prefix = std::string(detector.name) + "/";
     run_regions(detector, prefix);
     run_losses(detector, prefix);
-    if (backend_.host_memory()) run_suppression(prefix);
+    if (backend_.host_memory()) run_host_work(detector, prefix);
   }
 
   // On the host: a[i] = b[i] + 3 c[i] on arrays far larger than any cache. The bandwidth of memory as STREAM counts it.
@@ -208,8 +209,9 @@ class KernelBench {
       backend_.box_loss({9, 1, map.h * map.w, 0}, predictions, targets, own, scale, 1, d_boxes, to);
     });
   }
-  // The best 2000 of 200,000 scores, and their suppression, on one core.
-  void run_suppression(const std::string& prefix) {
+  // On one core: the best 2000 of 200,000 scores, their suppression, and the matches of RetinaNet's anchors with twenty
+  // objects.
+  void run_host_work(const Detector& d, const std::string& prefix) {
     std::vector<float> scores(200000);
     std::vector<Box> boxes(scores.size());
     for (size_t i = 0; i < scores.size(); ++i) {
@@ -223,6 +225,20 @@ class KernelBench {
     order = top_scores(scores, 2000);
     report(prefix + "suppress_overlaps", 0, 16.0 * double(order.size()),
            [&] { suppress_overlaps(boxes, order, 0.7f, 1000); });
+    std::vector<AnchorLevel> levels;
+    for (int64_t stride = 8; stride <= 128; stride *= 2) {
+      const float size = 4.0f * float(stride);
+      levels.push_back({(d.height + stride - 1) / stride,
+                        (d.width + stride - 1) / stride,
+                        float(stride),
+                        {size, size * 1.26f, size * 1.59f},
+                        {0.5f, 1, 2}});
+    }
+    const std::vector<Box> anchors = make_anchors(levels);
+    std::vector<int32_t> matches(anchors.size());
+    report(prefix + "match", 0, 16.0 * double(anchors.size()), [&] {
+      match({0.5f, 0.4f, true, float(d.width), float(d.height)}, anchors, {boxes.data(), 20}, matches);
+    });
   }
 
   void* copied(const void* from, size_t bytes) {

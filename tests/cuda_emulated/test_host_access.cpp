@@ -24,6 +24,23 @@ TEST(CudaHostAccess, TrainingEvaluationAndCheckpointsStayOutOfDeviceMemory) {
   cuda::protect_device_memory(false);
 }
 
+TEST(CudaHostAccess, HostWorkSeesMemoryOfTheHost) {
+  const auto backend = make_cuda_backend({});
+  const auto buffer = backend->allocate(64);
+  const Tensor tensor[] = {{buffer->data(), {1, 1, 1, 16}}};
+  cuda::protect_device_memory(true);
+  for (int step = 0; step < 3; ++step)  // as it is, recorded, repeated
+    backend->run(1, {}, [&] {
+      backend->on_host(tensor, tensor, [](auto reads, auto writes, const StepState&) {
+        for (int64_t i = 0; i < 16; ++i) writes[0].f32()[i] = reads[0].f32()[i] + 1;
+      });
+    });
+  std::vector<float> result(16);
+  backend->to_host(result.data(), buffer->data(), 64);
+  cuda::protect_device_memory(false);
+  EXPECT_EQ(result, std::vector<float>(16, 3));
+}
+
 // The emulated device has 1 GiB.
 TEST(CudaMemory, IsKnownToBeTooSmallBeforeTheFirstStep) {
   const Config config = parse_config("data: {name: synthetic, samples: 64, image_size: 224, batch: 64}\n", "test.yaml",
