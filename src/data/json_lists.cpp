@@ -53,7 +53,7 @@ class ListReader : public nlohmann::json_sax<json> {
       index_ = 0;
       if (!list_) return true;
       std::vector<bool>::reference seen = seen_[found - lists_.begin()];
-      require(!seen, damaged, "`", text, "` is there twice");
+      if (seen) refuse("`", text, "` is there twice");
       seen = true;
     } else if (list_ && depth_ == record()) {
       const auto found = std::ranges::find(list_->fields, text, &JsonField::name);
@@ -65,7 +65,7 @@ class ListReader : public nlohmann::json_sax<json> {
   bool null() override { return depth_ == record() && list_ ? true : other("null"); }
   bool boolean(bool value) override {
     if (!wanted()) return other(value ? "true" : "false");
-    if (field().kind != Kind::flag) return mismatch(value ? "true" : "false");
+    if (field().kind != Kind::flag) mismatch(value ? "true" : "false");
     return store().integer = value, true;
   }
   bool number_integer(int64_t value) override { return whole(value); }
@@ -76,7 +76,7 @@ class ListReader : public nlohmann::json_sax<json> {
   bool number_float(double value, const std::string&) override { return real(value); }
   bool string(std::string& text) override {
     if (!wanted()) return other("a text");
-    if (field().kind != Kind::text && field().kind != Kind::name) return mismatch("a text");
+    if (field().kind != Kind::text && field().kind != Kind::name) mismatch("a text");
     store().text = std::move(text);
     values_[field_].is_text = true;
     return true;
@@ -91,7 +91,8 @@ class ListReader : public nlohmann::json_sax<json> {
   }
 
   void finish() const {
-    for (size_t i = 0; named_ && i < lists_.size(); ++i) require_list(seen_[i], lists_[i].name);
+    for (size_t i = 0; named_ && i < lists_.size(); ++i)
+      if (!seen_[i]) refuse("no list `", lists_[i].name, "`");
   }
 
  private:
@@ -112,55 +113,52 @@ class ListReader : public nlohmann::json_sax<json> {
     if (list_ && depth_ >= record() && field_ >= 0) path += "." + field().name;
     return path.empty() ? "the file" : path;
   }
+  // Messages are written for mistakes alone: most files have many million values and no mistake.
   template <class... Parts>
-  void require(bool condition, const char* fix, const Parts&... parts) const {
-    REQUIRE_USAGE(condition, fix, file_, ": ", say(parts...));
+  [[noreturn]] void refuse(const Parts&... parts) const {
+    throw UsageError(__FILE__, __LINE__, say(file_, ": ", parts...), damaged);
   }
-  void require_list(bool present, const std::string& name) const {
-    require(present, "give it the lists of COCO: images, annotations, categories", "no list `", name, "`");
-  }
-  bool mismatch(const char* got) const {
-    require(false, damaged, place(), ": expected ", form_of(field().kind), ", not ", got);
-    return false;
+  template <class Got>
+  [[noreturn]] void mismatch(const Got& got) const {
+    refuse(place(), ": expected ", form_of(field().kind), ", not ", got);
   }
   // A value outside the fields of a list's object: skipped, unless it stands where a list or its object has to be.
   bool other(const char* got) const {
-    if (in_box()) return mismatch(say("a list with ", got).c_str());
-    require(depth_ != 0, damaged, "expected ", named_ ? "an object" : "a list", ", not ", got);
-    require(!(list_ && named_ && depth_ == top()), damaged, place(), ": expected a list, not ", got);
-    require(!(list_ && depth_ == top() + 1), damaged, place(), ": expected an object, not ", got);
+    if (in_box()) mismatch(say("a list with ", got));
+    if (depth_ == 0) refuse("expected ", named_ ? "an object" : "a list", ", not ", got);
+    if (list_ && named_ && depth_ == top()) refuse(place(), ": expected a list, not ", got);
+    if (list_ && depth_ == top() + 1) refuse(place(), ": expected an object, not ", got);
     return true;
   }
 
   bool open(bool array) {
     const char* const got = array ? "a list" : "an object";
-    if (depth_ == 0) require(array != named_, damaged, "expected ", named_ ? "an object" : "a list", ", not ", got);
-    if (list_ && depth_ == top()) require(array, damaged, place(), ": expected a list, not ", got);
+    if (depth_ == 0 && array == named_) refuse("expected ", named_ ? "an object" : "a list", ", not ", got);
+    if (list_ && depth_ == top() && !array) refuse(place(), ": expected a list, not ", got);
     if (list_ && depth_ == top() + 1) {
-      require(!array, damaged, place(), ": expected an object, not ", got);
+      if (array) refuse(place(), ": expected an object, not ", got);
       values_.assign(list_->fields.size(), {});
       field_ = -1;
     }
     if (wanted()) {
-      if (!array || field().kind != Kind::box) return mismatch(got);
+      if (!array || field().kind != Kind::box) mismatch(got);
       numbers_ = 0;
     } else if (list_ && in_box()) {
-      return mismatch("a list in a list");
+      mismatch("a list in a list");
     }
-    require(++depth_ <= most_depth, damaged, "values are nested more than ", most_depth, " levels deep");
+    if (++depth_ > most_depth) refuse("values are nested more than ", most_depth, " levels deep");
     return true;
   }
 
   bool close() {
     if (list_ && in_box()) {
-      if (numbers_ != 4) return mismatch(say(numbers_).c_str());
+      if (numbers_ != 4) mismatch(numbers_);
       values_[field_].present = true;
     }
     if (list_ && depth_ == record()) {
       field_ = -1;
       for (size_t i = 0; i < values_.size(); ++i)
-        require(values_[i].present || !list_->fields[i].required, damaged, place(), ": no `", list_->fields[i].name,
-                "`");
+        if (!values_[i].present && list_->fields[i].required) refuse(place(), ": no `", list_->fields[i].name, "`");
       list_->take(index_++, values_);
     }
     --depth_;
@@ -170,8 +168,7 @@ class ListReader : public nlohmann::json_sax<json> {
   bool whole(int64_t value) {
     if (!wanted()) return in_box() && list_ ? add(static_cast<double>(value)) : other("a number");
     const Kind kind = field().kind;
-    if (kind == Kind::text || kind == Kind::box || (kind == Kind::flag && value != 0 && value != 1))
-      return mismatch(say(value).c_str());
+    if (kind == Kind::text || kind == Kind::box || (kind == Kind::flag && value != 0 && value != 1)) mismatch(value);
     JsonValue& to = store();
     to.integer = value;
     to.number = static_cast<double>(value);
@@ -179,7 +176,7 @@ class ListReader : public nlohmann::json_sax<json> {
   }
   bool real(double value) {
     if (!wanted()) return in_box() && list_ ? add(value) : other("a number");
-    if (field().kind != Kind::number) return mismatch(say(value).c_str());
+    if (field().kind != Kind::number) mismatch(value);
     return store().number = value, true;
   }
   bool add(double value) {
