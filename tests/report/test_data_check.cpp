@@ -1,0 +1,163 @@
+// The page of `octet check`, and what `octet eval --detections` prints.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "kernels/base/error.h"
+#include "src/report/data_check.h"
+#include "src/report/detection_results.h"
+
+namespace octet {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The start of a PNG file of this size; its pixels are never read. `mark` makes its bytes its own.
+std::string png(int width, int height, char mark) {
+  std::string bytes("\x89PNG\r\n\x1a\n\0\0\0\rIHDR", 16);
+  for (const int side : {width, height}) bytes += std::string{0, 0, char(side >> 8), char(side & 255)};
+  return bytes + mark;
+}
+
+class DataCheckPage : public testing::Test {
+ protected:
+  void SetUp() override {
+    root_ = fs::temp_directory_path() / ("octet-check-" + std::to_string(getpid()));
+    fs::remove_all(root_);
+    for (const char* folder : {"annotations", "train2017", "val2017"}) fs::create_directories(root_ / folder);
+    annotate("train",
+             "{'id': 1, 'image_id': 1, 'category_id': 1, 'bbox': [1, 2, 10, 10], 'area': 90},"
+             "{'id': 2, 'image_id': 1, 'category_id': 2, 'bbox': [50, 2, 40, 90], 'iscrowd': 1, 'area': 9}");
+    annotate("val", "{'id': 1, 'image_id': 1, 'category_id': 1, 'bbox': [1, 2, 10, 10], 'area': 90}");
+    for (const char* split : {"train", "val"})
+      for (const char* name : {"a", "b"}) write(say(split, "2017/", name, ".png"), png(80, 60, split[0] + name[0]));
+    config_.data.name = "coco";
+    config_.data.root = root_.string();
+    config_.model.classes = 2;
+  }
+  void TearDown() override { fs::remove_all(root_); }
+
+  void write(const std::string& name, const std::string& bytes) const {
+    std::ofstream(root_ / name, std::ios::binary) << bytes;
+  }
+  void annotate(const std::string& split, std::string annotations, const std::string& classes = "cat dog") const {
+    const size_t gap = classes.find(' ');
+    std::string json =
+        "{'images': [{'id': 1, 'file_name': 'a.png', 'width': 80, 'height': 60},"
+        "{'id': 2, 'file_name': 'b.png'}], 'categories': [{'id': 1, 'name': '" +
+        classes.substr(0, gap) + "'}, {'id': 2, 'name': '" + classes.substr(gap + 1) + "'}], 'annotations': [" +
+        annotations + "]}";
+    std::ranges::replace(json, '\'', '"');
+    write("annotations/instances_" + split + "2017.json", json);
+  }
+  void expect_line(const std::string& line) const {
+    EXPECT_NE(check_.page.find(line), std::string::npos) << line << " in\n" << check_.page;
+  }
+  // The page has this row with these numbers of both splits.
+  void expect_row(const std::string& name, int train, int test) const {
+    std::string row = name + std::string(32 - name.size(), ' ');
+    for (const int number : {train, test})
+      row += std::string(10 - std::to_string(number).size(), ' ') + std::to_string(number);
+    expect_line(row + "\n");
+  }
+  void expect_one_error(const std::string& part) {
+    check_ = check_data(config_);
+    ASSERT_EQ(check_.errors.size(), 1u) << testing::PrintToString(check_.errors);
+    EXPECT_NE(check_.errors[0].find(part), std::string::npos) << check_.errors[0];
+  }
+
+  fs::path root_;
+  Config config_;
+  DataCheck check_;
+};
+
+TEST_F(DataCheckPage, CountsWhatIsThere) {
+  check_ = check_data(config_);
+  EXPECT_TRUE(check_.errors.empty()) << check_.errors[0];
+  expect_row("images", 2, 2);
+  expect_row("images without objects", 1, 1);
+  expect_row("objects", 2, 1);
+  expect_row("  crowds (never train)", 1, 0);
+  expect_row("  cat", 1, 1);
+  expect_row("  dog", 1, 0);
+  expect_row("  80x60", 2, 2);
+  expect_row("  8 to 16", 1, 1);
+  expect_row("  32 to 64", 1, 0);
+  expect_line("classes without objects in test: 1: dog");
+  expect_line("train: over the edge of the image, and clipped there for training: 1");
+  expect_line("train2017/a.png: object 2 (dog): x 50, y 2, width 40, height 90 on 80x60");
+  expect_line("the same image in both splits: 0");
+}
+
+TEST_F(DataCheckPage, NamesBadBoxes) {
+  std::string annotations;
+  for (int i = 1; i <= 5; ++i)
+    annotations += say(i == 1 ? "" : ", ", "{'id': ", i, ", 'image_id': 1, 'category_id': 1, 'bbox': [", i,
+                       ", 2, 0, 9], 'area': 1}");
+  annotate("train", annotations + ", {'id': 9, 'image_id': 1, 'category_id': 2, 'bbox': [1, 1, 5, 5], 'area': 25}");
+  expect_one_error("5 bad boxes in train (width or height is not positive)");
+  expect_line("train: bad, width or height is not positive: 5\n");
+  expect_line("object 3 (cat): x 3, y 2, width 0, height 9 on 80x60");
+  EXPECT_EQ(check_.page.find("object 4"), std::string::npos) << "three examples are enough";
+  config_.data.bad_boxes = "drop";
+  EXPECT_TRUE(check_data(config_).errors.empty());
+}
+
+TEST_F(DataCheckPage, ComparesBoxesWithTheImageItself) {
+  write("train2017/a.png", png(45, 60, 'x'));
+  expect_one_error("1 bad boxes in train (outside of the image)");
+  expect_line("train: of another size than annotated: 1\n");
+  expect_line("train2017/a.png: 45x60, annotated as 80x60");
+}
+
+TEST_F(DataCheckPage, NamesImagesThatAreMissingOrUnreadable) {
+  fs::remove(root_ / "train2017/b.png");
+  write("train2017/a.png", "GIF89a");
+  expect_one_error("2 image files of train are missing or unreadable");
+  expect_line("a.png: neither JPEG nor PNG");
+  expect_line("b.png: No such file or directory");
+  config_.data.bad_images = "skip";
+  EXPECT_TRUE(check_data(config_).errors.empty());
+}
+
+TEST_F(DataCheckPage, FindsImagesThatAreThereTwice) {
+  fs::copy_file(root_ / "train2017/b.png", root_ / "val2017/a.png", fs::copy_options::overwrite_existing);
+  fs::copy_file(root_ / "train2017/b.png", root_ / "train2017/a.png", fs::copy_options::overwrite_existing);
+  check_ = check_data(config_);
+  EXPECT_TRUE(check_.errors.empty());
+  expect_line("the same image in both splits: 1\n");
+  expect_line("train2017/a.png = " + (root_ / "val2017/a.png").string());
+  expect_line("the same image twice in a split: 1\n");
+}
+
+TEST_F(DataCheckPage, ComparesClasses) {
+  config_.model.classes = 5;
+  expect_one_error("set model.classes to 2, or to 0");
+  config_.model.classes = 0;
+  EXPECT_TRUE(check_data(config_).errors.empty());
+  annotate("val", "{'id': 1, 'image_id': 1, 'category_id': 1, 'bbox': [1, 2, 10, 10], 'area': 90}", "cat fish");
+  expect_one_error("not in the training set: fish");
+  annotate("val", "");
+  expect_one_error("no object to find in test");
+}
+
+TEST(DetectionResults, AreATableAndOneObject) {
+  const DetectionFigures judged{
+      {{"mAP", 0.25}, {"mAP11", -1}},
+      {{"cat", 12, {{"AP", 0.25}}}, {"tyrannosaurus", 0, {{"AP", -1}}}, {"dog", 3, {{"AP", 0.5}}}}};
+  EXPECT_EQ(detection_table(judged),
+            "mAP     0.2500\n"
+            "mAP11  -1.0000\n"
+            "\n"
+            "class          objects      AP\n"
+            "cat                 12  0.2500\n"
+            "dog                  3  0.5000\n"
+            "no object that counts, and so in no mean: tyrannosaurus\n");
+  EXPECT_EQ(detection_json(judged, false), R"({"mAP":0.25,"mAP11":-1.0})");
+  EXPECT_EQ(detection_json(judged, true), R"({"mAP":0.25,"mAP11":-1.0,"by_class":{"cat":0.25,"dog":0.5}})");
+}
+
+}  // namespace
+}  // namespace octet
