@@ -42,7 +42,8 @@ class DataCheckPage : public testing::Test {
   void write(const std::string& name, const std::string& bytes) const {
     std::ofstream(root_ / name, std::ios::binary) << bytes;
   }
-  void annotate(const std::string& split, std::string annotations, const std::string& classes = "cat dog") const {
+  void annotate(const std::string& split, const std::string& annotations,
+                const std::string& classes = "cat dog") const {
     const size_t gap = classes.find(' ');
     std::string json =
         "{'images': [{'id': 1, 'file_name': 'a.png', 'width': 80, 'height': 60},"
