@@ -30,14 +30,16 @@ Run make_command(CLI::App& app) {
       ->capture_default_str();
   return [options] {
     const bool live = isatty(STDOUT_FILENO) != 0;
+    int64_t images = 0;
     const auto progress = [&](int64_t written, int64_t all) {
+      images = written;
       if (live && (written % 16 == 0 || written == all)) {
         fmt::print("\r{} of {} images", written, all);
         std::fflush(stdout);
       }
     };
     make_shapes(options->directory, options->samples, options->side, progress);
-    fmt::print("{}{}: the images and annotations are complete\n", live ? "\n" : "", options->directory);
+    fmt::print("{}{} images with their boxes in {}\n", live ? "\n" : "", images, options->directory);
     return 0;
   };
 }

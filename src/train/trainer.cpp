@@ -46,6 +46,9 @@ Trainer::Trainer(const Config& config, Transport& transport, bool training)
   const int64_t batch = batch_of_rank(config, transport.size());
   auto backend = make_backend(config, *policy, transport);
   datasets_ = open_datasets(config, training);
+  REQUIRE_USAGE(datasets_.test->annotations() == nullptr, "choose data with a class for each image", "data.name is '",
+                config.data.name, "', whose images have objects, but the task of ", config.model.name, " is ",
+                task_.name);
   watchdog_ = make_watchdog(config, transport);
   require_same_data();
   const auto loader = [&](const Dataset& data, bool train) {

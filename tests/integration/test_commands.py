@@ -80,6 +80,31 @@ class Commands(Case):
         self.assertIn("no network vgg16: choose from resnet20", self.octet("bench", "--peer", "vgg16", code=2).err)
         self.assertIn("bench/peers/compare.py", self.octet("bench", "--peer", "--set", "seed=2", code=2).err)
 
+    def test_make_writes_a_data_set(self):
+        made = self.directory / "made"
+        job = self.octet("make", "shapes", made, "--samples", "16", "--image-size", "64")
+        self.assertIn("18 images", job.out)
+        self.assertEqual(len(list((made / "train2017").glob("*.png"))), 16)
+        annotations = json.loads((made / "annotations/instances_val2017.json").read_text())
+        self.assertEqual([image["file_name"] for image in annotations["images"]],
+                         sorted(path.name for path in (made / "val2017").iterdir()))
+        self.assertRegex(self.octet("make", "shapes", made, code=2).err, "holds files already(?s:.*)fix: choose")
+        self.octet("make", "shapes", self.directory / "other", "--image-size", "100", code=2)
+        self.octet("make", "photographs", self.directory / "other", code=2)
+
+    def test_draw_writes_pictures(self):
+        recipe = self.directory / "detection.yaml"
+        recipe.write_text("data: {name: shapes_detection, samples: 16, batch: 4}")
+        drawn = self.directory / "drawn"
+        for words in (), ("--split", "train", "--augmented"):
+            self.assertIn("2 pictures", self.octet("draw", recipe, "--truth", "--output", drawn, "--count", "2", *words).out)
+        self.assertEqual(sorted(path.name for path in drawn.iterdir()),
+                         ["000000-000000000001.png", "000001-000000000002.png", "000008-000000000009.png"])
+        self.octet("draw", recipe, "--output", drawn, code=2)
+        self.assertIn("no boxes to draw", self.octet("draw", RECIPE, "--truth", "--output", drawn, code=2).err)
+        self.assertIn("the task of resnet20 is classification",
+                      self.octet("train", recipe, "--run", self.run_path("trained"), code=2).err)
+
     def test_version(self):
         self.assertRegex(self.octet("--version").out,
                          r"^octet \d\S* \(commit \S+\)\nbackends: cpu( cuda)?\ninstruction sets: scalar.*\n$")
