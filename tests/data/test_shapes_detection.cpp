@@ -49,15 +49,16 @@ TEST(ShapesDetection, HaveObjectsOfAllSizesInsideOfThePicture) {
       const AnnotatedImage image = draw_scene(DrawStream::train_picture, i, side).image;
       EXPECT_EQ(image.width, side);
       ++counts.at(image.objects.size());
-      for (const auto& [box, area, label, crowd, difficult] : image.objects) {
-        EXPECT_FALSE(crowd || difficult);
-        ++labels.at(label);
+      for (const Object& object : image.objects) {
+        const BoxInFile& box = object.box;
+        EXPECT_FALSE(object.crowd || object.difficult);
+        ++labels.at(object.label);
         EXPECT_GE(box.x, 0);
         EXPECT_GE(box.y, 0);
         EXPECT_LE(box.x + box.width, side);
         EXPECT_LE(box.y + box.height, side);
-        EXPECT_GT(area, 0);
-        EXPECT_LE(area, box.width * box.height);
+        EXPECT_GT(object.area, 0);
+        EXPECT_LE(object.area, box.width * box.height);
         smallest = std::min(smallest, std::max(box.width, box.height));
         largest = std::max(largest, std::max(box.width, box.height));
       }
