@@ -67,10 +67,31 @@ void draw_frame(cv::Mat& picture, const cv::Rect& frame, const cv::Scalar& color
   }
 }
 
-// Where the text of a frame fits best: above it, below it, at its sides, or inside. The first place that touches no
-// other text; if there is none, the one that hides the least of other texts.
+struct Frame {
+  const DrawnBox* box;
+  cv::Rect rect;  // in pixels of the enlarged picture
+};
+
+// The frames of the boxes that a picture shows, large ones first, so that small ones stay visible.
+std::vector<Frame> frames_of(std::span<const DrawnBox> boxes, int times, const cv::Size& picture) {
+  const auto pixel = [&](double position, int end) {
+    return static_cast<int>(std::lround(std::clamp<double>(position * times, 0, end)));
+  };
+  std::vector<Frame> frames;
+  for (const DrawnBox& box : boxes) {
+    const auto& [x, y, width, height] = box.box;
+    const cv::Point low(pixel(x, picture.width), pixel(y, picture.height));
+    const cv::Point high(pixel(x + width, picture.width), pixel(y + height, picture.height));
+    if (high.x > low.x && high.y > low.y) frames.push_back({&box, cv::Rect(low, high)});
+  }
+  std::ranges::stable_sort(frames, std::greater<>(), [](const Frame& frame) { return frame.rect.area(); });
+  return frames;
+}
+
+// Where the text of a frame fits best: above it, below it, at its sides, or inside. The first place that hides the
+// least of other texts and of small frames.
 cv::Rect place_of_text(const cv::Rect& frame, const cv::Size& size, const cv::Size& picture,
-                       const std::vector<cv::Rect>& texts) {
+                       const std::vector<cv::Rect>& texts, const std::vector<Frame>& frames) {
   const int right = frame.br().x, bottom = frame.br().y;
   const std::array<cv::Point, 9> corners = {cv::Point(frame.x, frame.y - size.height),
                                             cv::Point(frame.x, bottom),
@@ -88,7 +109,9 @@ cv::Rect place_of_text(const cv::Rect& frame, const cv::Size& size, const cv::Si
     corner.y = std::clamp(corner.y, 0, std::max(0, picture.height - size.height));
     const cv::Rect place(corner, size);
     int hidden = 0;
-    for (const cv::Rect& text : texts) hidden += (place & text).area();
+    for (const cv::Rect& text : texts) hidden += 4 * (place & text).area();
+    for (const Frame& other : frames)
+      if (other.rect.area() < 8 * size.area()) hidden += (place & other.rect).area();
     if (least >= 0 && hidden >= least) continue;
     best = place, least = hidden;
     if (hidden == 0) break;
@@ -113,38 +136,21 @@ cv::Mat with_boxes(const cv::Mat& image, std::span<const DrawnBox> boxes) {
   cv::Mat picture;
   cv::resize(image, picture, {image.cols * times, image.rows * times}, 0, 0, cv::INTER_NEAREST);
   const Style style = style_of(picture);
-  const cv::Rect all(0, 0, picture.cols, picture.rows);
-
-  std::vector<const DrawnBox*> order;  // large boxes first, so that small ones stay visible
-  for (const DrawnBox& box : boxes) order.push_back(&box);
-  std::ranges::stable_sort(order, std::greater<>(),
-                           [](const DrawnBox* box) { return box->box.width * box->box.height; });
-
-  std::vector<std::pair<const DrawnBox*, cv::Rect>> frames;
-  for (const DrawnBox* box : order) {
-    const auto pixel = [&](double position, int end) {
-      return static_cast<int>(std::lround(std::clamp<double>(position * times, 0, end)));
-    };
-    const int x = pixel(box->box.x, all.width), y = pixel(box->box.y, all.height);
-    const cv::Rect frame(x, y, pixel(box->box.x + box->box.width, all.width) - x,
-                         pixel(box->box.y + box->box.height, all.height) - y);
-    if (frame.empty()) continue;
-    frames.emplace_back(box, frame);
-    draw_frame(picture, frame, color_of_label(box->label), box->faint, style.line);
-  }
-
+  const std::vector<Frame> frames = frames_of(boxes, times, picture.size());
+  for (const auto& [box, rect] : frames) draw_frame(picture, rect, color_of_label(box->label), box->faint, style.line);
   std::vector<cv::Rect> texts;
-  for (const auto& [box, frame] : frames) {
+  for (const auto& [box, rect] : frames) {
     if (box->text.empty()) continue;
     const std::string text = printable(box->text);
+    const cv::Scalar color = color_of_label(box->label);
     int below = 0;  // the base line
     const cv::Size letters = cv::getTextSize(text, font, style.font, style.text_line, &below);
     const cv::Size size(letters.width + 2 * style.margin, letters.height + below + style.margin);
-    const cv::Rect place = place_of_text(frame, size, all.size(), texts);
+    const cv::Rect place = place_of_text(rect, size, picture.size(), texts, frames);
     texts.push_back(place);
-    cv::rectangle(picture, place, color_of_label(box->label), cv::FILLED);
+    cv::rectangle(picture, place, color, cv::FILLED);
     cv::putText(picture, text, place.tl() + cv::Point(style.margin, style.margin / 2 + letters.height + below / 2),
-                font, style.font, text_color(color_of_label(box->label)), style.text_line, cv::LINE_AA);
+                font, style.font, text_color(color), style.text_line, cv::LINE_AA);
   }
   return picture;
 }
