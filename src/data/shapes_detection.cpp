@@ -85,17 +85,17 @@ Object visible_part(const Figure& figure, int side, std::vector<bool>& taken) {
   const auto each_covered = [&](const auto& function) {
     for (int y = 0; y < stamp.height; ++y)
       for (int x = 0; x < stamp.width; ++x)
-        if (stamp.cover[static_cast<size_t>(y * stamp.width + x)] > 0.5f) function(stamp.left + x, stamp.top + y);
+        if (stamp.cover[y * stamp.width + x] > 0.5f) function(stamp.left + x, stamp.top + y);
   };
   each_covered([&](int x, int y) {
     ++covered;
-    if (taken[static_cast<size_t>(y * side + x)]) return;
+    if (taken[y * side + x]) return;
     ++visible;
     left = std::min(left, x), right = std::max(right, x + 1);
     top = std::min(top, y), bottom = std::max(bottom, y + 1);
   });
   if (visible == 0 || 5 * visible < 2 * covered) return {};
-  each_covered([&](int x, int y) { taken[static_cast<size_t>(y * side + x)] = true; });
+  each_covered([&](int x, int y) { taken[y * side + x] = true; });
   return {.box = {double(left), double(top), double(right - left), double(bottom - top)},
           .area = double(visible),
           .label = figure.label};
