@@ -133,10 +133,9 @@ void join(Contents contents, const std::vector<int64_t>& category_ids, std::vect
 
 Annotations parse_coco(std::istream& stream, const std::string& file) {
   Contents contents = contents_of(stream, file);
-  const std::vector<uint32_t> by_annotation_id = by_id(
-      contents.annotations, [](const auto& annotation) { return annotation.object.id; }, "annotations", file);
-  if (!by_annotation_id.empty() && contents.annotations[by_annotation_id[0]].object.id <= 0 &&
-      std::ranges::any_of(contents.annotations, [](const auto& annotation) { return annotation.object.id == 0; }))
+  const auto id_of = [](const Annotation& annotation) { return annotation.object.id; };
+  by_id(contents.annotations, id_of, "annotations", file);  // refuses ids that are there twice
+  if (std::ranges::find(contents.annotations, 0, id_of) != contents.annotations.end())
     spdlog::warn("{}: an annotation has id 0. COCO's own evaluation never counts it as found; octet does", file);
   if (contents.without_area > 0)
     spdlog::warn("{}: {} annotations have no `area`; width * height of their boxes is used", file,

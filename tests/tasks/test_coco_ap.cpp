@@ -74,7 +74,7 @@ TEST(CocoAp, AClassWithoutObjectsIsInNoMean) {
   EXPECT_DOUBLE_EQ(result.classes[0].ap50, 1);
 }
 
-// One of 100 pixels overlaps with 0.5 exactly, which is enough; the thresholds above it are not reached.
+// Half of the object: exactly 0.5 is enough for the threshold 0.5, and for no other.
 TEST(CocoAp, AnOverlapOfTheThresholdIsAMatch) {
   cases::Scene scene;
   scene.object({0, 0, 10, 10});
@@ -95,7 +95,6 @@ TEST(CocoAp, ACrowdTakesAnyNumberOfDetectionsAndCountsNone) {
   EXPECT_LT(figure(scene, "AP"), 0.2);
 }
 
-// The second detection of an object is wrong, even where a crowd would take it, too.
 TEST(CocoAp, AnObjectIsFoundOnce) {
   cases::Scene scene;
   scene.object({0, 0, 40, 40});
