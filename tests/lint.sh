@@ -43,10 +43,12 @@ if $all; then
   git ls-files "${sources[@]}" > "$work/files"
 else
   since=${since:-$(git describe --tags --abbrev=0 2> /dev/null || git rev-parse -q --verify HEAD^)}
+  # git 2.39 loses files whose path is named beside patterns to leave out, so the list is made first.
+  git ls-files "${sources[@]}" > "$work/sources"
   git diff --name-only --diff-filter=d "${since:-HEAD}" -- kernels comm src tests > "$work/changed" || exit 1
   while read -r file; do
     case $file in
-      *.cpp) git ls-files -- "$file" "${unreadable[@]/#/:!}" ;;
+      *.cpp) grep -xF "$file" "$work/sources" ;;
       *.h | *.inc) git grep -l "#include \"$file\"" -- "${sources[@]}" | head -1 ;;  # one file that includes it
     esac
   done < "$work/changed" | sort -u > "$work/named"
