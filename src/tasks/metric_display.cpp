@@ -35,6 +35,7 @@ const MetricDisplay displays[] = {
 
 std::string MetricDisplay::text(double value) const {
   if (!std::isfinite(value)) return "not finite";
+  if (share && value < 0) return "undefined";  // an average precision without objects
   return share ? fmt::format("{:.2f} %", 100 * value) : fmt::format("{:.3f}", value);
 }
 
@@ -50,8 +51,9 @@ std::string show(const Scalars& figures, int digits, bool all, const char* separ
     const MetricDisplay display = display_of(figure.name);
     if (!display.main && !all) continue;
     text += text.empty() ? "" : separator;
-    text += display.share ? fmt::format("{} {:.{}f} %", display.label, 100 * figure.value, digits)
-                          : fmt::format("{} {:.{}f}", display.label, figure.value, digits + 2);
+    text += display.share && figure.value < 0 ? display.label + " undefined"
+            : display.share                   ? fmt::format("{} {:.{}f} %", display.label, 100 * figure.value, digits)
+                                              : fmt::format("{} {:.{}f}", display.label, figure.value, digits + 2);
   }
   return text;
 }

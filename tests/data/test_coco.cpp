@@ -182,7 +182,7 @@ TEST(Annotations, NeedARootAndAFormat) {
   config = config_of("cifar10", "x");
   expect_says(message_of<UsageError>([&] { read_annotations(config, Split::train); }), {"coco, voc"});
   config = config_of("voc", "x");
-  expect_says(message_of<UsageError>([&] { open_datasets(config); }), {"describes objects", "octet check"});
+  expect_says(message_of<UsageError>([&] { open_datasets(config); }), {"VOC2007/", "fix: "});
   config = config_of("shapes", "");
   config.data.annotations = "x.json";
   expect_says(message_of<UsageError>([&] { open_datasets(config); }), {"data.annotations", "only data.name: coco"});

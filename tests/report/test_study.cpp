@@ -243,12 +243,12 @@ TEST_F(StudyOfRuns, AnEditedResultOrRecordIsNamed) {
 // The first metric of a result is the one that a study compares.
 TEST_F(StudyOfRuns, OtherTasksHaveOtherMetrics) {
   const fs::path directory = tested(0, {});
-  std::ofstream(directory / "result.json") << "{\"mAP\": 0.371, \"loss\": 1.5, \"ranks\": 1}";
-  std::ofstream(directory / "metrics.jsonl") << "{\"step\": 1, \"kind\": \"test\", \"mAP\": 0.371, \"loss\": 1.5}\n";
+  std::ofstream(directory / "result.json") << "{\"score\": 0.371, \"loss\": 1.5, \"ranks\": 1}";
+  std::ofstream(directory / "metrics.jsonl") << "{\"step\": 1, \"kind\": \"test\", \"score\": 0.371, \"loss\": 1.5}\n";
   write();
-  EXPECT_NE(text("table.md").find("| test mAP |"), std::string::npos) << text("table.md");
+  EXPECT_NE(text("table.md").find("| test score |"), std::string::npos) << text("table.md");
   EXPECT_NE(text("table.md").find("| resnet20 | fp32 | 1/2 | 0.37 |"), std::string::npos) << text("table.md");
-  EXPECT_EQ(nlohmann::json::parse(text("results.json"))["rows"][0]["mAP"][0], 0.371);
+  EXPECT_EQ(nlohmann::json::parse(text("results.json"))["rows"][0]["score"][0], 0.371);
 }
 
 }  // namespace
