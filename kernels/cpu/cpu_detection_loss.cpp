@@ -3,16 +3,16 @@
 #include <vector>
 
 #include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/detection_loops.h"
 #include "kernels/cpu/elements.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/parallel.h"
-#include "kernels/cpu/sigmoid_terms.h"
 #include "kernels/shared/checks.h"
 #include "kernels/shared/losses.h"
 
 namespace octet::cpu {
 namespace {
-constexpr int64_t tile = 64;  // classes whose terms wait on the stack
+constexpr int64_t tile = 128;  // logits whose terms wait on the stack
 
 template <class Gradient>
 void store(Gradient* to, double value) {
@@ -37,48 +37,62 @@ LossReport sum_chunks(int threads, int64_t total, const Sum& sum) {
 
 struct SigmoidCall {
   const SigmoidProblem& problem;
-  const SigmoidTerms& terms;
+  const DetectionLoops& loops;
   const float* logits;
   const int32_t* labels;
   const float* image_scale;
   double gradient_scale;
   int64_t of_image;  // anchors
 };
-// The loss of one anchor that is not ignored. gradient: (classes), or null.
+// Anchors whose terms are computed together: as many as the tile holds, or one that has more classes than that. They
+// add their losses to sums, (anchors). gradient: (anchors, classes), or null.
+struct AnchorGroup {
+  int64_t first, count;  // anchors
+  double factors[tile] = {}, sums[tile] = {};
+};
 template <class Gradient>
-double anchor_loss(const SigmoidCall& call, const float* logits, int64_t label, double factor, Gradient* gradient) {
+void add_terms(const SigmoidCall& call, AnchorGroup& group, Gradient* gradient) {
   const SigmoidProblem& p = call.problem;
-  double sum = 0;
+  const auto terms_of = call.loops.sigmoid_terms[static_cast<size_t>(focus_of(p.gamma))];
   for (int64_t first = 0; first < p.classes; first += tile) {
-    const int64_t count = std::min(tile, p.classes - first), yes = label - 1 - first;
+    const int64_t width = std::min(tile, p.classes - first);
+    const float* const logits = call.logits + group.first * p.classes + first;
     double loss[tile], slope[tile];
-    call.terms.of_no[static_cast<size_t>(focus_of(p.gamma))](logits + first, count, sigmoid_weight(p.alpha, false),
-                                                             static_cast<double>(p.gamma), loss, slope);
-    if (yes >= 0 && yes < count) {
-      const LossTerm term = sigmoid_term_of(logits[label - 1], true, p.alpha, p.gamma);
-      loss[yes] = term.loss, slope[yes] = term.slope;
+    terms_of(logits, group.count * width, sigmoid_weight(p.alpha, false), static_cast<double>(p.gamma), loss, slope);
+    for (int64_t i = 0; i < group.count; ++i) {
+      const int64_t label = call.labels[group.first + i], at = i * width, yes = label - 1 - first;
+      if (label > 0 && yes >= 0 && yes < width) {
+        const LossTerm term = sigmoid_term_of(logits[at + yes], true, p.alpha, p.gamma);
+        loss[at + yes] = term.loss, slope[at + yes] = term.slope;
+      }
+      for (int64_t k = at; k < at + width; ++k) group.sums[i] += loss[k];
+      for (int64_t k = 0; gradient != nullptr && k < width; ++k)
+        store(gradient + (group.first + i) * p.classes + first + k, label < 0 ? 0.0 : slope[at + k] * group.factors[i]);
     }
-    for (int64_t k = 0; k < count; ++k) sum += loss[k];
-    for (int64_t k = 0; gradient != nullptr && k < count; ++k) store(gradient + first + k, slope[k] * factor);
   }
-  return sum;
 }
 template <class Gradient>
-ChunkLoss anchors_loss(const SigmoidCall& call, int64_t first, int64_t end, Gradient* gradient) {
-  const int64_t classes = call.problem.classes;
+ChunkLoss anchors_loss(const SigmoidCall& call, int64_t begin, int64_t end, Gradient* gradient) {
+  const int64_t classes = call.problem.classes, together = std::max<int64_t>(1, tile / classes);
   ChunkLoss sum;
-  for (int64_t anchor = first; anchor < end; ++anchor) {
-    Gradient* const own = gradient != nullptr ? gradient + anchor * classes : nullptr;
-    const int64_t label = call.labels[anchor];
-    check_label(anchor, label, classes, "anchor");
-    if (label < 0) {
-      if (own != nullptr) std::fill_n(own, classes, Gradient{});
+  for (int64_t first = begin; first < end; first += together) {
+    AnchorGroup group{first, std::min(together, end - first)};
+    const int32_t* const labels = call.labels + first;
+    const auto scale_of = [&](int64_t i) { return static_cast<double>(call.image_scale[(first + i) / call.of_image]); };
+    for (int64_t i = 0; i < group.count; ++i) {
+      check_label(first + i, labels[i], classes, "anchor");
+      group.factors[i] = scale_of(i) * call.gradient_scale;
+    }
+    if (std::all_of(labels, labels + group.count, [](int32_t label) { return label < 0; })) {
+      if (gradient != nullptr) std::fill_n(gradient + first * classes, group.count * classes, Gradient{});
       continue;
     }
-    const double scale = static_cast<double>(call.image_scale[anchor / call.of_image]);
-    const double loss = anchor_loss(call, call.logits + anchor * classes, label, scale * call.gradient_scale, own);
-    sum.loss += on_grid(scale * loss);
-    ++sum.count;
+    add_terms(call, group, gradient);
+    for (int64_t i = 0; i < group.count; ++i) {
+      if (labels[i] < 0) continue;
+      sum.loss += on_grid(scale_of(i) * group.sums[i]);
+      ++sum.count;
+    }
   }
   return sum;
 }
@@ -129,7 +143,7 @@ void CpuBackend::sigmoid_loss(const SigmoidProblem& problem, Tensor logits, cons
                               const float* image_scale, float gradient_scale, Tensor d_logits, LossReport* to) {
   check_sigmoid_loss(problem, logits, d_logits);
   const int64_t of_image = logits.shape.h * logits.shape.w * problem.anchors;
-  const SigmoidCall call{problem,     *row_of(options_.isa).sigmoid,       logits.f32(), labels,
+  const SigmoidCall call{problem,     *row_of(options_.isa).detection,     logits.f32(), labels,
                          image_scale, static_cast<double>(gradient_scale), of_image};
   with_gradient(d_logits, [&](auto* gradient) {
     *to = sum_chunks(options_.threads, logits.shape.n * of_image,

@@ -6,7 +6,9 @@
 #include <cstring>
 
 #include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/detection_loops.h"
 #include "kernels/cpu/elements.h"
+#include "kernels/cpu/isa.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/shared/checks.h"
 #include "kernels/shared/roi.h"
@@ -15,21 +17,8 @@ namespace octet::cpu {
 namespace {
 constexpr int64_t tile = 64;  // channels whose sums wait on the stack, or of a block
 
-// What a bin reads of `count` channels, as floats: weighted sums or the largest values. image: its first pixel's first
-// of these channels. place(row, column): the offset of a pixel.
-template <class T, class Place>
-void average_bin(std::span<const RoiTap> rows, std::span<const RoiTap> columns, const T* image, const Place& place,
-                 int64_t count, float* sums) {
-  std::fill_n(sums, count, 0.0f);
-  for (const RoiTap& row : rows) {
-    float of_row[tile] = {};
-    for (const RoiTap& column : columns) {
-      const T* const from = image + place(row.index, column.index);
-      for (int64_t c = 0; c < count; ++c) of_row[c] += column.weight * as_float(from[c]);
-    }
-    for (int64_t c = 0; c < count; ++c) sums[c] += row.weight * of_row[c];
-  }
-}
+// The largest values of a bin, and where they are. image: its first pixel's first of these channels. place(row,
+// column): the offset of a pixel.
 template <class T, class Place>
 void largest_of_bin(std::span<const RoiTap> rows, std::span<const RoiTap> columns, const T* image, const Place& place,
                     int64_t count, float* largest, int32_t* chosen) {
@@ -49,12 +38,16 @@ void largest_of_bin(std::span<const RoiTap> rows, std::span<const RoiTap> column
 
 // One region of y. out: its first element. ratio: that of its level's codes.
 template <class T>
-void pool_region(const RoiProblem& p, const RoiTaps& taps, const Tensor& level, int64_t n, float ratio, T* out) {
+void pool_region(const DetectionLoops& loops, const RoiProblem& p, const RoiTaps& taps, const Tensor& level, int64_t n,
+                 float ratio, T* out) {
   const Shape& shape = level.shape;
   const T* const image = level.as<T>() + n * shape.h * shape.w * shape.c;
   const auto place = [&](int64_t h, int64_t w) { return (h * shape.w + w) * shape.c; };
   for (int64_t bin = 0; bin < p.y.h * p.y.w; ++bin) {
     const auto rows = taps.rows(bin / p.y.w), columns = taps.columns(bin % p.y.w);
+    const RoiBin in{
+        rows.data(),       columns.data(), static_cast<int64_t>(rows.size()), static_cast<int64_t>(columns.size()),
+        shape.w * shape.c, shape.c};
     const T* const from = p.kind == RoiKind::position_sensitive ? image + bin * p.y.c : image;
     for (int64_t first = 0; first < p.y.c; first += tile) {
       const int64_t count = std::min(tile, p.y.c - first);
@@ -63,7 +56,7 @@ void pool_region(const RoiProblem& p, const RoiTaps& taps, const Tensor& level, 
       if (p.kind == RoiKind::max)
         largest_of_bin(rows, columns, from + first, place, count, values, chosen);
       else
-        average_bin(rows, columns, from + first, place, count, values);
+        loops.average_bin[static_cast<size_t>(level.dtype)](in, from + first, count, values);
       for (int64_t c = 0; c < count; ++c) out[bin * p.y.c + first + c] = as_stored<T>(values[c] * ratio);
     }
   }
@@ -138,8 +131,8 @@ void CpuBackend::roi_pool_forward(const RoiProblem& problem, std::span<const QTe
         }
         const size_t level = roi_level(problem, row);
         taps.find(row, level);
-        pool_region(problem, taps, levels[level].values, region / problem.rois, roi_ratio(levels[level].scale, scale),
-                    out);
+        pool_region(*row_of(options_.isa).detection, problem, taps, levels[level].values, region / problem.rois,
+                    roi_ratio(levels[level].scale, scale), out);
       }
     });
   });

@@ -7,10 +7,10 @@
 
 namespace octet::cpu {
 
-inline float as_float(float x) { return x; }
-inline float as_float(uint16_t x) { return from_bf16(x); }
-inline float as_float(int8_t x) { return x; }
-inline float as_float(uint8_t x) { return x; }
+OCTET_BOTH float as_float(float x) { return x; }
+OCTET_BOTH float as_float(uint16_t x) { return from_bf16(x); }
+OCTET_BOTH float as_float(int8_t x) { return x; }
+OCTET_BOTH float as_float(uint8_t x) { return x; }
 template <class T>
 T as_stored(float x) {
   if constexpr (std::is_same_v<T, uint16_t>) {

@@ -7,7 +7,7 @@ namespace octet::cpu {
 struct ContractionKernels;
 struct Passes;
 struct ChunkedSums;
-struct SigmoidTerms;
+struct DetectionLoops;
 
 // One row of the table in isa.cpp.
 struct IsaRow {
@@ -16,7 +16,7 @@ struct IsaRow {
   const ContractionKernels *codes = nullptr, *depthwise = nullptr, *real = nullptr;
   const Passes* passes = nullptr;
   const ChunkedSums* chunked = nullptr;
-  const SigmoidTerms* sigmoid = nullptr;
+  const DetectionLoops* detection = nullptr;
 };
 const IsaRow& row_of(Isa);  // UsageError where this processor cannot run it
 

@@ -133,7 +133,7 @@ TEST(DetectionLosses, RefusesWhatDoesNotFit) {
 }
 
 TEST(DetectionLosses, SigmoidLossHasTheSameBitsEverywhere) {
-  for (const auto& [anchors, classes] : {std::pair(3, 1), std::pair(9, 80), std::pair(2, 5)}) {
+  for (const auto& [anchors, classes] : {std::pair(3, 1), std::pair(9, 80), std::pair(2, 5), std::pair(1, 300)}) {
     const Shape shape{3, 7, 11, int64_t{anchors} * classes};
     const OwnedTensor logits = random_real(shape, 4, 9);
     std::vector<int32_t> labels;

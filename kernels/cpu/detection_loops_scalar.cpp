@@ -1,0 +1,2 @@
+#define OCTET_TIER scalar
+#include "kernels/cpu/detection_loops.inc"

@@ -1,2 +1,0 @@
-#define OCTET_TIER avx2
-#include "kernels/cpu/sigmoid_terms.inc"

@@ -1,2 +1,0 @@
-#define OCTET_TIER scalar
-#include "kernels/cpu/sigmoid_terms.inc"
