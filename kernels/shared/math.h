@@ -12,12 +12,14 @@ namespace octet {
 inline constexpr double ln2_high =
     6.93147180369123816490e-01;  // the upper 32 bits: exact when multiplied by an exponent
 inline constexpr double ln2_low = 1.90821492927058770002e-10;  // the rest
+// A constant, so that files of an instruction set call no function of the library, which the linker could merge.
+inline constexpr double infinite_double = std::numeric_limits<double>::infinity();
 
 // e^x. Below -708 the result is 0 (no subnormal numbers), above 709 infinity; NaN stays NaN.
 OCTET_BOTH double exponential(double x) {
   if (x != x) return x;
   if (x < -708) return 0;
-  if (x > 709) return std::numeric_limits<double>::infinity();
+  if (x > 709) return infinite_double;
   const double magic = 6755399441055744.0;  // 1.5 * 2^52: no bits below the point remain
   const double k = (x * 1.44269504088896340736 + magic) - magic;
   const double r = (x - k * ln2_high) - k * ln2_low;  // |r| <= ln 2 / 2
@@ -37,7 +39,7 @@ OCTET_BOTH bool outranks(float logit, int64_t k, float of_label, int64_t label) 
 
 // ln x for normal positive x; -infinity for 0, NaN for negative numbers.
 OCTET_BOTH double natural_log(double x) {
-  if (x == 0) return -std::numeric_limits<double>::infinity();
+  if (x == 0) return -infinite_double;
   if (!(x > 0)) return std::numeric_limits<double>::quiet_NaN();
   if (x > std::numeric_limits<double>::max()) return x;
   uint64_t bits;
