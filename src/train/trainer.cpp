@@ -46,9 +46,10 @@ Trainer::Trainer(const Config& config, Transport& transport, bool training)
   const int64_t batch = batch_of_rank(config, transport.size());
   auto backend = make_backend(config, *policy, transport);
   datasets_ = open_datasets(config, training);
-  REQUIRE_USAGE(datasets_.test->annotations() == nullptr, "choose data with a class for each image", "data.name is '",
-                config.data.name, "', whose images have objects, but the task of ", config.model.name, " is ",
-                task_.name);
+  const bool objects = datasets_.test->annotations() != nullptr;
+  REQUIRE_USAGE(objects == (task_.figures != nullptr), "choose data and a network for one task", config.model.name,
+                " is a network for ", task_.name, ", but the images of '", config.data.name, "' have ",
+                objects ? "objects" : "one class each");
   watchdog_ = make_watchdog(config, transport);
   require_same_data();
   const auto loader = [&](const Dataset& data, bool train) {

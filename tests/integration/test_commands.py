@@ -102,7 +102,7 @@ class Commands(Case):
                          ["000000-000000000001.png", "000001-000000000002.png", "000008-000000000009.png"])
         self.octet("draw", recipe, "--output", drawn, code=2)
         self.assertIn("no boxes to draw", self.octet("draw", RECIPE, "--truth", "--output", drawn, code=2).err)
-        self.assertIn("the task of resnet20 is classification",
+        self.assertIn("resnet20 is a network for classification",
                       self.octet("train", recipe, "--run", self.run_path("trained"), code=2).err)
 
     def test_version(self):
