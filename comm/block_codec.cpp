@@ -53,7 +53,7 @@ OCTET_CLONES void add(const int8_t* __restrict codes, size_t count, int32_t* __r
   for (size_t i = 0; i < count; ++i) sum[i] += codes[i];
 }
 
-// mean[i] = sum[i] / ranks: a real number in -127..127, in units of step * ranks.
+// mean[i] = sum[i] / ranks, a real number in -127..127. The summed gradient is mean[i] * step * ranks.
 OCTET_CLONES void divide(const int32_t* __restrict sum, size_t count, float ranks, float* __restrict mean) {
   for (size_t i = 0; i < count; ++i) mean[i] = static_cast<float>(sum[i]) / ranks;
 }

@@ -57,8 +57,9 @@ void pool_pixel(const PoolProblem& p, const T* image, const Window& window, T* o
   }
 }
 
-// Adds the gradients of one output pixel's `count` channels to its window: dx has a double for each of them. image and
-// dx begin at the first of these channels; of dx, rows h and h + kernel are one.
+// Adds an output pixel's gradient, for `count` channels, to the input pixels of its window. dx holds these sums as
+// doubles. image and dx point to the first of these channels. dx is a ring of `kernel` rows: row h is stored at
+// h % kernel.
 template <class X, class G>
 void unpool_pixel(const PoolProblem& p, const X* image, const Window& window, const G* dy, int64_t count, double* dx) {
   const auto place = [&](int64_t h, int64_t w) { return (h * p.x.w + w) * p.x.c; };
@@ -72,7 +73,7 @@ void unpool_pixel(const PoolProblem& p, const X* image, const Window& window, co
     });
     return;
   }
-  // Compared as codes where they are codes: sixteen at a time.
+  // If x holds codes, they are compared as integers of 16 bits, so that a vector operation compares more of them.
   constexpr bool codes = sizeof(X) == 1;
   using Value = std::conditional_t<codes, X, float>;
   using Number = std::conditional_t<codes, int16_t, int32_t>;

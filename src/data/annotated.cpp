@@ -16,7 +16,10 @@ Datasets open_annotated(const Config& config, bool training) {
   Datasets sets;
   sets.test = open(read_annotations(config, Split::test));
   if (!training) return sets;
-  sets.train = open(read_annotations(config, Split::train));
+  Annotations train = read_annotations(config, Split::train);  // difficult objects only if they are to train
+  for (AnnotatedImage& image : train.images)
+    for (Object& object : image.objects) object.difficult = false;
+  sets.train = open(std::move(train));
   require_same_classes(*sets.train->annotations(), *sets.test->annotations());
   return sets;
 }

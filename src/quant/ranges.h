@@ -1,6 +1,6 @@
-// Holds the range of each activation from step to step, as "In-Hindsight Range Estimation for Quantized Training" (arXiv
-// 2105.04246) does. All images on all ranks share a range, so an activation's codes do not depend on the rest of the
-// batch. Training and evaluation read the same ranges.
+// Holds the range of each activation from step to step, as "In-Hindsight Range Estimation for Quantized Training"
+// (arXiv 2105.04246) does. All images on all ranks share a range, so an activation's codes do not depend on the rest of
+// the batch. Training and evaluation read the same ranges.
 #pragma once
 #include <functional>
 #include <memory>
@@ -14,7 +14,7 @@
 namespace octet {
 
 // Returns the range of the next step: the largest magnitude of this step, or the range of this step less one percent if
-// that is larger. A range of 0 is not known yet. The result is positive.
+// that is larger. 0 means that a range is not known yet. The result is positive.
 float next_range(float range, float largest);
 
 class ActivationRanges {
@@ -29,8 +29,9 @@ class ActivationRanges {
   float range(int layer) const { return ranges_[size_t(layer)]; }
   bool settled() const;  // every range is known
   // Calls pass(encoding, probe) with the layer's range in place of `encoding.held`. elements: of the tensor that the
-  // pass writes. In training, an unknown range becomes the largest magnitude over all ranks: the pass runs once more to
-  // measure it, and this call is collective. UsageError: an unknown range in evaluation.
+  // pass writes. If the range is unknown in training, the pass runs twice: first to measure the largest magnitude over
+  // all ranks, which becomes the range, then to encode. Only then is this call collective. UsageError: an unknown range
+  // in evaluation.
   void encode(int layer, Encoding encoding, int64_t elements, bool training,
               const std::function<void(const Encoding&, Probe)>& pass);
 
@@ -51,8 +52,8 @@ class ActivationRanges {
   std::vector<std::string> names_;
   std::vector<float> ranges_;  // a copy of held_
   std::vector<double> elements_;
-  std::vector<int> primed_;                       // layers whose range this step measured
-  std::unique_ptr<Buffer> largest_, saturated_;   // (layers) f32 and u64: measured in this step
+  std::vector<int> primed_;                      // layers whose range this step measured
+  std::unique_ptr<Buffer> largest_, saturated_;  // (layers) f32 and u64: measured in this step
   float* held_ = nullptr;
   double saturated_share_ = 0;
 };
