@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+"""Detectors train on images of shapes: the loss falls, a resumed run has the weights of a straight one, and with the exact
+exchange so have runs on other numbers of ranks. An evaluation depends neither on the batch nor on the ranks."""
+
+from harness import ROOT, Case, main, with_settings
+
+RECIPES = {"retinanet": str(ROOT / "configs/shapes_detection_retinanet_unified_int8.yaml")}
+SMALL = {"data.samples": 64, "data.batch": 8, "data.image_size": 64, "model.neck_channels": 16, "model.head_depth": 1,
+         "train.norm_group": 4, "comm.exchange": "exact", "train.steps": 4, "train.warmup_epochs": 0, "backend.threads": 1}
+
+
+class Detectors(Case):
+    def detector(self, name, run, ranks=1, resume=False, **settings):
+        chosen = {**SMALL, **{key.replace("__", "."): value for key, value in settings.items()}}
+        self.octet("train", RECIPES[name], "--run", self.run_path(run), *with_settings(chosen),
+                   *(["--resume"] if resume else []), ranks=ranks)
+        return self.result(run)["weights_sha256"]
+
+    def test_ranks_threads_and_resumes_agree(self):
+        for name in RECIPES:
+            with self.subTest(name):
+                one = self.detector(name, f"{name}-one")
+                self.assertEqual(self.detector(name, f"{name}-two", ranks=2), one)
+                self.assertEqual(self.detector(name, f"{name}-threads", backend__threads=2), one)
+                self.detector(name, f"{name}-stopped", train__steps=2)
+                self.assertEqual(self.detector(name, f"{name}-stopped", ranks=2, resume=True), one)
+
+    def test_loss_falls(self):
+        for name in RECIPES:
+            with self.subTest(name):
+                self.detector(name, name, data__samples=256, train__steps=64, train__log_every_steps=1,
+                              train__norm_group=0, comm__exchange="int8")
+                losses = [record["loss"] for record in self.metrics(name) if record["kind"] == "train"]
+                self.assertLess(sum(losses[-8:]), 0.8 * sum(losses[:8]), losses)
+                result = self.result(name)
+                for figure in "AP", "AP50", "AR100":
+                    self.assertGreaterEqual(result[figure], 0)
+
+    def test_evaluation_is_the_same_for_any_batch_and_ranks(self):
+        for name, recipe in RECIPES.items():
+            with self.subTest(name):
+                self.detector(name, name, train__steps=8)
+                weights = self.run_path(name) / "weights.safetensors"
+                printed = set()
+                for ranks, batch in (1, 1), (1, 7), (2, 8), (3, 6):
+                    settings = {**SMALL, "data.batch": batch, "train.norm_group": 0, "comm.exchange": "int8", "detect.score": 0.001}
+                    job = self.octet("eval", recipe, "--weights", weights, "--json", *with_settings(settings), ranks=ranks)
+                    printed.add(job.out)
+                self.assertEqual(len(printed), 1, printed)
+
+
+if __name__ == "__main__":
+    main()
