@@ -35,6 +35,13 @@ const std::vector<Key> kKeys = {
     {FIELD(model.anchor_sizes), "detectors: size of each level's anchors in pixels; empty: the network's own", 1,
      65536},
     {FIELD(model.anchor_ratios), "detectors: height / width of the anchors", 0.01, 100},
+    {FIELD(model.norm),
+     "detectors: norms of the backbone; frozen: they keep the statistics, factors and biases of the loaded weights",
+     0,
+     0,
+     {"batch", "frozen"}},
+    {FIELD(model.freeze_stages), "detectors: first stages of the backbone that never train; 1: the stem, 5: all", 0, 5},
+    {FIELD(model.norm_epsilon), "detectors: added to the variance in the backbone's norms", 0, 1},
 
     {FIELD(detect.score), "least score of a detection", 0, 1},
     {FIELD(detect.nms), "largest overlap of two detections of a class", 0, 1},

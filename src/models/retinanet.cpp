@@ -16,7 +16,7 @@ struct RetinaNet {
   const Config& config;
 
   std::vector<Edge> levels(Edge images, size_t count) {
-    const std::vector<Edge> stages = make_backbone(graph, images, config.model.backbone, "backbone.body.");
+    const std::vector<Edge> stages = make_backbone(graph, images, config.model, "backbone.body.");
     const int64_t channels = config.model.neck_channels;
     std::vector<Edge> outputs =
         make_pyramid(graph, {stages.end() - own_levels(), stages.end()}, "backbone.fpn.", channels);

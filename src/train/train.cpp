@@ -339,11 +339,21 @@ class TrainingRun {
   double epoch_start_ = 0, train_seconds_ = 0;
 };
 
+// What is frozen stays as it is loaded, and random layers would give random features for good.
+void require_weights_of_frozen_layers(const Config::Model& model) {
+  const bool frozen = model.norm == "frozen" || model.freeze_stages > 0;
+  REQUIRE_USAGE(!frozen || !model.initial_weights.empty(),
+                "set model.initial_weights to trained weights, or model.norm: batch and model.freeze_stages: 0",
+                model.freeze_stages > 0 ? say("model.freeze_stages is ", model.freeze_stages) : "model.norm is frozen",
+                ", but there are no weights to freeze");
+}
+
 }  // namespace
 
 int run_train(const Config& config, Transport& transport, const TrainOptions& options) {
   stop_on({SIGUSR1, SIGTERM, SIGINT});  // first, since a job may be stopped while it reads its data
   std::signal(SIGXFSZ, SIG_IGN);        // beyond the limit of `ulimit -f` a write fails, but the run continues
+  require_weights_of_frozen_layers(config.model);
   return TrainingRun(config, transport, options).run();
 }
 
