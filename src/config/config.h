@@ -19,6 +19,7 @@ struct Config {
     std::string initial_weights;    // a safetensors file; empty: random
     // Detectors:
     std::string backbone = "resnet50";
+    std::string initial_backbone;       // a safetensors file of the classification network; empty: random
     int64_t neck_channels = 256;        // of the feature pyramid and the heads
     int64_t head_depth = 4;             // convolutions before the predictors of a dense head
     int64_t finest_stride = 8;          // retinanet: pixels of the image for one of the finest level; 8 or 4

@@ -29,6 +29,7 @@ const std::vector<Key> kKeys = {
     {FIELD(model.initial_weights), "safetensors file of initial weights; empty: random weights"},
 
     {FIELD(model.backbone), "detectors: the network that gives the features"},
+    {FIELD(model.initial_backbone), "detectors: safetensors file of the backbone as a trained classification network"},
     {FIELD(model.neck_channels), "detectors: channels of the feature pyramid and the heads", 1, 65536},
     {FIELD(model.head_depth), "retinanet: convolutions before the predictors", 0, 64},
     {FIELD(model.finest_stride), "retinanet: stride of the finest level; 4 for small objects", 4, 8},
