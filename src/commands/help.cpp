@@ -7,6 +7,7 @@
 #include "src/config/keys.h"
 #include "src/data/annotations.h"
 #include "src/data/loader.h"
+#include "src/models/backbone.h"
 #include "src/models/models.h"
 #include "src/quant/policy.h"
 
@@ -22,6 +23,7 @@ Run help_command(CLI::App& app) {
     for (std::string& name : annotation_format_names()) sources.push_back(std::move(name));
     std::cout << (topic->empty() ? app.get_parent()->help()
                                  : describe_keys({{"model.name", model_names()},
+                                                  {"model.backbone", backbone_names()},
                                                   {"policy.name", policy_names()},
                                                   {"data.name", sources},
                                                   {"backend.isa", isa_names()}}));
