@@ -2,7 +2,7 @@
 """octet's training step beside PyTorch's on this machine: time, memory, share of the roofline. `octet bench --peer` starts it.
 
 usage: compare.py [NETWORK ...] [--batch N] [--rounds N] [--steps N] [--threads N] [--ranks N] [--data-root DIR] [--json]
-example: venv/bin/python bench/peers/compare.py resnet20 resnet50        (without a network: all four of the table NETWORKS)
+example: venv/bin/python bench/peers/compare.py resnet20 resnet50        (without a network: all classifiers of the table NETWORKS; detectors need --data-root)
 
 Octet, PyTorch fp32 and PyTorch bf16 run in turn, a process each, so that a machine that slows down slows down all of them;
 medians of the rounds count. octet reads data.name=synthetic, two batches of it, which cost as little as PyTorch's tensor in
@@ -32,11 +32,12 @@ MINIMUM_ROUNDS = 5
 MEMORY_STEPS = 2  # a peak is reached in the first step
 GIGA = 1e9
 
-NETWORKS = {  # network: octet's configuration, image size, batch, timed steps of a round
+NETWORKS = {  # network: octet's configuration, image size (None: the configuration's), batch, timed steps of a round
     "resnet20": ("configs/cifar10_resnet20_unified_int8.yaml", 32, 128, 20),
     "mobilenet_v2_cifar": ("configs/cifar10_mobilenet_v2_unified_int8.yaml", 32, 128, 5),
     "resnet18": ("configs/imagenet_resnet18_unified_int8.yaml", 224, 16, 5),
     "resnet50": ("configs/imagenet_resnet50_unified_int8.yaml", 224, 16, 3),
+    "retinanet": ("configs/bccd_retinanet_resnet18_unified_int8.yaml", None, 8, 5),
 }
 
 
@@ -51,6 +52,8 @@ def run(command, added=None):
 
 def octet(options, network, batch, steps):
     config, size = NETWORKS[network][:2]
+    if size is None and not options.data_root:
+        sys.exit(f"compare.py: {network} needs objects on images; to mend: --data-root, the folder that {config} names")
     settings = [f"data.batch={batch}", f"backend.threads={options.threads // options.ranks}"]
     if options.data_root:
         settings += [f"data.root={options.data_root}"]
@@ -169,7 +172,7 @@ def main():
 
     triad = run([options.program, "bench", "kernels", "--filter", "memory/triad", "--json"])[0]
     results = []
-    for network in options.networks or NETWORKS:
+    for network in options.networks or [name for name, row in NETWORKS.items() if row[1]]:
         results.append(compare(options, network, triad["GB/s"]))
         print(table(results[-1]), file=sys.stderr if options.json else sys.stdout, flush=True)
     if options.json:

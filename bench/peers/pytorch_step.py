@@ -15,6 +15,7 @@ import time
 import torch
 import torch.nn.functional as F
 
+from detectors import DETECTORS, targets
 from networks import NETWORKS
 
 
@@ -28,7 +29,7 @@ def memory(field):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("network", choices=sorted(NETWORKS))
+    parser.add_argument("network", choices=sorted([*NETWORKS, *DETECTORS]))
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--size", type=int, help="image height and width (default: the network's own)")
     parser.add_argument("--precision", choices=["fp32", "bf16"], default="fp32")
@@ -40,18 +41,25 @@ def main():
     after_import = memory("VmRSS")
     torch.manual_seed(1)
     torch.set_num_threads(options.threads)
-    make, size, classes = NETWORKS[options.network]
-    size = options.size or size
-    model = make(classes).train().to(memory_format=torch.channels_last)
+    if options.network in DETECTORS:
+        make, size, classes = DETECTORS[options.network]
+        height, width = (options.size, options.size) if options.size else size
+        model = make(classes, height, width)
+    else:
+        make, size, classes = NETWORKS[options.network]
+        height = width = options.size or size
+        model = make(classes)
+    model = model.train().to(memory_format=torch.channels_last)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=1e-4)
-    images = torch.randn(options.batch, 3, size, size).to(memory_format=torch.channels_last)
+    images = torch.randn(options.batch, 3, height, width).to(memory_format=torch.channels_last)
     labels = torch.randint(classes, (options.batch,))
+    objects = targets(options.batch, classes, height, width) if options.network in DETECTORS else None
 
     def step():
         optimizer.zero_grad(set_to_none=True)
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=options.precision == "bf16"):
-            logits = model(images)
-        loss = F.cross_entropy(logits.float(), labels)
+            answers = model(list(images), objects) if objects else model(images)
+        loss = sum(answers.values()) if objects else F.cross_entropy(answers.float(), labels)
         loss.backward()
         optimizer.step()
         return loss
@@ -70,7 +78,7 @@ def main():
         "network": options.network,
         "precision": options.precision,
         "batch": options.batch,
-        "image_size": size,
+        "image_size": height if height == width else [height, width],
         "threads": options.threads,
         "steps": options.steps,
         "step_ms": round(1000 * median, 3),

@@ -5,8 +5,8 @@
 #include "kernels/base/error.h"
 #include "src/commands/command.h"
 #include "src/config/keys.h"
-#include "src/data/annotations.h"
 #include "src/data/loader.h"
+#include "src/models/backbone.h"
 #include "src/models/models.h"
 #include "src/quant/policy.h"
 
@@ -18,12 +18,11 @@ Run help_command(CLI::App& app) {
   return [topic, &app] {
     REQUIRE_USAGE(topic->empty() || *topic == "keys", "use octet help, octet help keys, or octet COMMAND --help",
                   "there is no help on `", *topic, "`");
-    std::vector<std::string> sources = data_source_names();
-    for (std::string& name : annotation_format_names()) sources.push_back(std::move(name));
     std::cout << (topic->empty() ? app.get_parent()->help()
                                  : describe_keys({{"model.name", model_names()},
+                                                  {"model.backbone", backbone_names()},
                                                   {"policy.name", policy_names()},
-                                                  {"data.name", sources},
+                                                  {"data.name", data_source_names()},
                                                   {"backend.isa", isa_names()}}));
     return 0;
   };

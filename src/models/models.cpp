@@ -1,8 +1,10 @@
 #include "src/models/models.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "src/config/keys.h"
+#include "src/models/detectors.h"
 
 namespace octet {
 
@@ -33,6 +35,7 @@ constexpr Row rows[] = {{"resnet20", resnet20},
 std::vector<std::string> model_names() {
   std::vector<std::string> names;
   for (const Row& row : rows) names.emplace_back(row.name);
+  std::ranges::copy(detector_names(), std::back_inserter(names));
   return names;
 }
 

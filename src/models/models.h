@@ -11,6 +11,6 @@ namespace octet {
 // Appends the network `model.name` to the graph and returns its heads. images: the input edge. Some networks have
 // another form for small images. UsageError: the name is not known; the message lists the known ones.
 std::vector<Head> make_model(Graph&, Edge images, const Config::Model&);
-std::vector<std::string> model_names();
+std::vector<std::string> model_names();  // with those of detectors.h
 
 }  // namespace octet

@@ -66,7 +66,7 @@ class Detection(Case):
         self.assertRegex(self.judged(unknown, code=2).err, r"results.json: \[0\].image_id: there is no image 6\n +fix: ")
         self.assertIn("--weights FILE or --detections FILE", self.octet("eval", self.recipe, code=2).err)
         self.octet("eval", self.recipe, "--weights", "a", "--detections", "b", code=2)
-        self.assertIn("no network of octet finds objects", self.octet("train", self.recipe, code=2).err)
+        self.assertIn("set data.short_side and data.long_side", self.octet("train", self.recipe, code=2).err)
         self.assertIn("data.name ", self.octet("check", self.recipe, "--set", "data.name=cifar10", code=2).err)
         self.write("annotations/instances_val2017.json", "[")
         self.assertRegex(self.judged([], code=2).err, r"instances_val2017.json: ")
