@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "kernels/base/stop_signals.h"
+#include "src/models/detectors.h"
 #include "src/tasks/metric_display.h"
 #include "src/train/checkpoint_store.h"
 #include "src/train/metrics.h"
@@ -345,7 +346,7 @@ class TrainingRun {
 
 // What is frozen stays as it is loaded, and random layers would give random features for good.
 void require_weights_of_frozen_layers(const Config::Model& model) {
-  const bool frozen = model.norm == "frozen" || model.freeze_stages > 0;
+  const bool frozen = is_detector(model.name) && (model.norm == "frozen" || model.freeze_stages > 0);
   REQUIRE_USAGE(!frozen || !model.initial_weights.empty() || !model.initial_backbone.empty(),
                 "set model.initial_backbone to weights of the classification network, or model.norm: batch and "
                 "model.freeze_stages: 0",
