@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "src/commands/command.h"
+#include "src/data/canvases.h"
 #include "src/data/loader.h"
 #include "src/train/dry_plan.h"
 #include "src/train/rank.h"
@@ -10,32 +11,78 @@
 namespace octet {
 namespace {
 
-int print_plan(const Config& config, Transport& transport) {
-  const int64_t batch = batch_of_rank(config, transport.size()), size = image_side(config.data);
-  const auto arena_bytes = [&](DType storage, bool training) {
-    return double(DryPlan(config, size, size, batch, {.storage = storage, .training = training}).plan.arena_bytes());
-  };
+constexpr double megabytes = 1e-6;
+
+// The network's inputs and the memory of their plans, which take turns in one arena.
+class PlansOfRecipe {
+ public:
+  PlansOfRecipe(const Config& config, int64_t batch)
+      : config_(config), batch_(batch), shapes_(input_shapes(config.data)), largest_(shapes_.front()) {
+    for (const ImageShape& shape : shapes_)
+      if (arena(shape, storage_of(config), true) > arena(largest_, storage_of(config), true)) largest_ = shape;
+  }
+
+  size_t arena(const ImageShape& shape, DType storage, bool training) const {
+    return DryPlan(config_, shape.height, shape.width, batch_, {.storage = storage, .training = training})
+        .plan.arena_bytes();
+  }
+  const std::vector<ImageShape>& shapes() const { return shapes_; }
+  const ImageShape& largest() const { return largest_; }  // its plan needs the most memory
+
+ private:
+  const Config& config_;
+  int64_t batch_;
+  std::vector<ImageShape> shapes_;
+  ImageShape largest_;
+};
+
+std::string text_of(const ImageShape& shape) { return fmt::format("{}x{}", shape.height, shape.width); }
+
+void print_canvases(const PlansOfRecipe& plans, DType storage) {
+  fmt::print("canvases, height x width:\n");
+  for (const ImageShape& shape : plans.shapes())
+    fmt::print("  {:<12} arena {:.1f} MB, of evaluation {:.1f} MB\n", text_of(shape),
+               double(plans.arena(shape, storage, true)) * megabytes,
+               double(plans.arena(shape, storage, false)) * megabytes);
+}
+
+// With the number of classes of the data where the recipe leaves it open.
+Config with_classes(Config config) {
+  if (config.model.classes == 0) config.model.classes = open_datasets(config, false).test->classes();
+  return config;
+}
+
+int print_plan(const Config& recipe, Transport& transport) {
+  const Config config = with_classes(recipe);
+  const int64_t batch = batch_of_rank(config, transport.size());
   const DType storage = storage_of(config);
-  const DryPlan dry(config, size, size, batch, {.storage = storage});
+  const PlansOfRecipe plans(config, batch);
+  const ImageShape& shape = plans.largest();
+  const DryPlan dry(config, shape.height, shape.width, batch, {.storage = storage});
   if (transport.rank() != 0) return 0;
   const double arena = double(dry.plan.arena_bytes()), parameters = double(dry.parameters.bytes(true));
   const double memory = double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGE_SIZE)) / transport.local_size();
   // For the training set and, from the first evaluation on, for the test set.
-  const double images = 2.0 * read_ahead * double(batch * size * size * 3 * int64_t{sizeof(float)});
+  const double images =
+      2.0 * read_ahead * double(batch * shape.height * shape.width * shape.channels * int64_t{sizeof(float)});
   const double total = arena + parameters + images;
   fmt::print("{}", dry.plan.describe());
-  fmt::print("\n{} of {}x{} images per rank, policy {}, storage {}\n", batch, size, size, config.policy.name,
+  fmt::print("\n{} of {} images per rank, policy {}, storage {}\n", batch, text_of(shape), config.policy.name,
              name_of(storage));
+  if (plans.shapes().size() > 1) print_canvases(plans, storage);
   fmt::print(
       "{} parameters: {:.1f} MB with gradients, momentum and codes; arena {:.1f} MB; images read ahead {:.1f} MB; "
       "together {:.1f} MB per rank\n",
-      dry.parameters.count(), parameters / 1e6, arena / 1e6, images / 1e6, total / 1e6);
+      dry.parameters.count(), parameters * megabytes, arena * megabytes, images * megabytes, total * megabytes);
   if (storage != DType::f32)
-    fmt::print("arena by storage: f32 {:.1f} MB, bf16 {:.1f} MB, int8 {:.1f} MB\n", arena_bytes(DType::f32, true) / 1e6,
-               arena_bytes(DType::bf16, true) / 1e6, arena_bytes(DType::s8, true) / 1e6);
-  fmt::print("arena of evaluation: {:.1f} MB, in the memory of training's\n", arena_bytes(storage, false) / 1e6);
+    fmt::print("arena by storage: f32 {:.1f} MB, bf16 {:.1f} MB, int8 {:.1f} MB\n",
+               double(plans.arena(shape, DType::f32, true)) * megabytes,
+               double(plans.arena(shape, DType::bf16, true)) * megabytes,
+               double(plans.arena(shape, DType::s8, true)) * megabytes);
+  fmt::print("arena of evaluation: {:.1f} MB, in the memory of training's\n",
+             double(plans.arena(shape, storage, false)) * megabytes);
   const bool fits = total < 0.9 * memory;
-  fmt::print("{}: this machine has {:.1f} MB for each rank\n", fits ? "fits" : "does NOT fit", memory / 1e6);
+  fmt::print("{}: this machine has {:.1f} MB for each rank\n", fits ? "fits" : "does NOT fit", memory * megabytes);
   return fits ? 0 : 1;
 }
 

@@ -19,11 +19,15 @@ struct Config {
     std::string initial_weights;    // a safetensors file; empty: random
     // Detectors:
     std::string backbone = "resnet50";
+    std::string initial_backbone;       // a safetensors file of the classification network; empty: random
     int64_t neck_channels = 256;        // of the feature pyramid and the heads
     int64_t head_depth = 4;             // convolutions before the predictors of a dense head
     int64_t finest_stride = 8;          // retinanet: pixels of the image for one of the finest level; 8 or 4
     std::vector<int64_t> anchor_sizes;  // of each level, in pixels; empty: the network's own
     std::vector<double> anchor_ratios = {0.5, 1, 2};  // height / width
+    std::string norm = "batch";                       // of the backbone: batch | frozen
+    int64_t freeze_stages = 0;   // of the backbone: 1: the stem; 2: the stem and layer1; ... 5: all
+    double norm_epsilon = 1e-5;  // of the backbone: added to the variance
   } model;
 
   struct Detect {

@@ -42,4 +42,8 @@ class Canvases {
   int64_t short_side_, long_side_;
 };
 
+// The sizes of the network's input that config.data asks for, in order of area: the canvases of images with objects,
+// else the one size of all images. UsageError: as image_side() and Canvases.
+std::vector<ImageShape> input_shapes(const Config::Data&);
+
 }  // namespace octet

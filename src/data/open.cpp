@@ -3,6 +3,7 @@
 #include "kernels/base/error.h"
 #include "src/config/keys.h"
 #include "src/data/annotations.h"
+#include "src/data/canvases.h"
 #include "src/data/fingerprint.h"
 #include "src/data/loader.h"
 
@@ -73,6 +74,15 @@ int64_t image_side(const Config::Data& data) {
                 "leave data.image_size out, or use data.name: image_folder", "data.image_size is ", data.image_size,
                 ", but '", data.name, "' is ", source.side, " x ", source.side);
   return data.image_size > 0 ? data.image_size : source.side;
+}
+
+std::vector<ImageShape> input_shapes(const Config::Data& data) {
+  const int64_t side = image_side(data);
+  if (!source_of(data).objects) return {{side, side, 3}};
+  const Canvases canvases(data, side);
+  std::vector<ImageShape> shapes;
+  for (int canvas = 0; canvas < canvases.count(); ++canvas) shapes.push_back(canvases.shape(canvas));
+  return shapes;
 }
 
 uint64_t Datasets::fingerprint() const {

@@ -7,14 +7,17 @@ namespace octet {
 // To add a detector, write its file, declare its function here, and add a row below.
 using BuildDetector = void(Graph&, Edge images, const Config&, bool training);
 BuildDetector retinanet;
+using Anchors = AnchorRule(const Config&);
+Anchors retinanet_anchors;
 
 namespace {
 
 struct Row {
   const char* name;
   BuildDetector* build;
+  Anchors* anchors;
 };
-constexpr Row rows[] = {{"retinanet", retinanet}};
+constexpr Row rows[] = {{"retinanet", retinanet, retinanet_anchors}};
 
 }  // namespace
 
@@ -26,6 +29,10 @@ std::vector<std::string> detector_names() {
 
 bool is_detector(const std::string& model_name) {
   return std::ranges::find(rows, model_name, &Row::name) != std::end(rows);
+}
+
+AnchorRule anchors_of(const Config& config) {
+  return std::ranges::find(rows, config.model.name, &Row::name)->anchors(config);
 }
 
 void make_detector(Graph& graph, Edge images, const Config& config, bool training) {

@@ -11,6 +11,12 @@ namespace octet {
 // Appends the detector `model.name` to the graph with its losses, or for evaluation with what makes detections of its
 // answers.
 void make_detector(Graph&, Edge images, const Config&, bool training);
+// The anchors of model.name, for `octet check`. UsageError: model.anchor_sizes does not fit the network.
+struct AnchorRule {
+  std::vector<AnchorLevel> levels = {};  // without the sizes of maps, which follow from the canvas
+  float positive = 0.5f;                 // the overlap from which an anchor trains to find an object
+};
+AnchorRule anchors_of(const Config&);
 std::vector<std::string> detector_names();
 bool is_detector(const std::string& model_name);
 

@@ -17,17 +17,10 @@ namespace {
 struct Row {
   const char* name;
   Build* build;
-  bool drops = false;  // has dropout
 };
-constexpr Row rows[] = {{"resnet20", resnet20},
-                        {"resnet18", resnet18},
-                        {"resnet34", resnet34},
-                        {"resnet50", resnet50},
-                        {"resnet101", resnet101},
-                        {"mobilenet_v2", mobilenet_v2},
-                        {"alexnet", alexnet, true},
-                        {"alexnet_bn", alexnet_bn},
-                        {"inception_v3", inception_v3, true},
+constexpr Row rows[] = {{"resnet20", resnet20}, {"resnet18", resnet18},     {"resnet34", resnet34},
+                        {"resnet50", resnet50}, {"resnet101", resnet101},   {"mobilenet_v2", mobilenet_v2},
+                        {"alexnet", alexnet},   {"alexnet_bn", alexnet_bn}, {"inception_v3", inception_v3},
                         {"vgg7", vgg7}};
 
 }  // namespace
@@ -43,9 +36,6 @@ std::vector<Head> make_model(Graph& graph, Edge images, const Config::Model& mod
   const Row* const row = std::ranges::find(rows, model.name, &Row::name);
   REQUIRE_USAGE(row != std::end(rows), "use one of: " + joined(model_names(), ", "), "model.name `", model.name,
                 "` is not known");
-  REQUIRE_USAGE(row->drops || model.dropout == Config::Model{}.dropout || model.dropout == 0,
-                "leave it out; only alexnet and inception_v3 have dropout", "model.dropout is ", model.dropout,
-                ", but ", model.name, " has none");
   REQUIRE_USAGE(model.classes > 1, "set model.classes to the number of classes", "model.classes is ", model.classes,
                 ", but ", model.name, " tells two classes or more apart");
   return row->build(graph, images, model);

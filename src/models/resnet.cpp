@@ -11,42 +11,50 @@ namespace {
 
 constexpr Activation relu = Activation::relu, linear = Activation::none;
 
+// What is common to all convolutions of a network. All of them have norms.
+struct Norms {
+  bool frozen = false;        // never trained
+  float epsilon = 1e-5f;      // added to the variance
+  int64_t frozen_stages = 0;  // the first of them never train at all; 1: the stem
+};
+
 struct Residual {
   Graph& graph;
+  Norms norms = {};
+  bool frozen = false;  // the present stage
+
+  Edge conv(const std::string& name, const std::string& norm, Edge x, ConvOptions options) {
+    options.norm = norm;
+    options.epsilon = norms.epsilon;
+    options.frozen = frozen;
+    options.frozen_norm = norms.frozen;
+    return graph.conv(name, x, options);
+  }
 
   // Two 3x3 convolutions (He et al. 2016, figure 5 left).
   Edge basic(const std::string& name, Edge x, int64_t in, int64_t out, int stride) {
-    const Edge y =
-        graph.conv(name + ".conv1", x,
-                   {.out = out, .kernel = 3, .stride = stride, .pad = 1, .norm = name + ".bn1", .activation = relu});
-    return graph.conv(name + ".conv2", y,
-                      {.out = out,
-                       .kernel = 3,
-                       .pad = 1,
-                       .norm = name + ".bn2",
-                       .activation = relu,
-                       .residual = shortcut(name, x, in, out, stride)});
+    const Edge y = conv(name + ".conv1", name + ".bn1", x,
+                        {.out = out, .kernel = 3, .stride = stride, .pad = 1, .activation = relu});
+    return conv(
+        name + ".conv2", name + ".bn2", y,
+        {.out = out, .kernel = 3, .pad = 1, .activation = relu, .residual = shortcut(name, x, in, out, stride)});
   }
 
   // 1x1, 3x3, 1x1 convolutions (figure 5 right). The 3x3 convolution has the stride, as in torchvision.
   Edge bottleneck(const std::string& name, Edge x, int64_t in, int64_t width, int stride) {
-    Edge y = graph.conv(name + ".conv1", x, {.out = width, .kernel = 1, .norm = name + ".bn1", .activation = relu});
-    y = graph.conv(name + ".conv2", y,
-                   {.out = width, .kernel = 3, .stride = stride, .pad = 1, .norm = name + ".bn2", .activation = relu});
-    return graph.conv(name + ".conv3", y,
-                      {.out = 4 * width,
-                       .kernel = 1,
-                       .norm = name + ".bn3",
-                       .activation = relu,
-                       .residual = shortcut(name, x, in, 4 * width, stride)});
+    Edge y = conv(name + ".conv1", name + ".bn1", x, {.out = width, .kernel = 1, .activation = relu});
+    y = conv(name + ".conv2", name + ".bn2", y,
+             {.out = width, .kernel = 3, .stride = stride, .pad = 1, .activation = relu});
+    return conv(
+        name + ".conv3", name + ".bn3", y,
+        {.out = 4 * width, .kernel = 1, .activation = relu, .residual = shortcut(name, x, in, 4 * width, stride)});
   }
 
  private:
   Edge shortcut(const std::string& name, Edge x, int64_t in, int64_t out, int stride) {
     if (in == out && stride == 1) return x;
-    return graph.conv(
-        name + ".downsample.0", x,
-        {.out = out, .kernel = 1, .stride = stride, .norm = name + ".downsample.1", .activation = linear});
+    return conv(name + ".downsample.0", name + ".downsample.1", x,
+                {.out = out, .kernel = 1, .stride = stride, .activation = linear});
   }
 };
 
@@ -76,14 +84,15 @@ constexpr Form forms[] = {{"resnet18", false, {2, 2, 2, 2}},
                           {"resnet50", true, {3, 4, 6, 3}},
                           {"resnet101", true, {3, 4, 23, 3}}};
 
-std::vector<Edge> stages(Graph& graph, Edge x, const std::string& prefix, const Form& form) {
-  Residual residual{graph};
-  x = graph.conv(prefix + "conv1", x,
-                 {.out = 64, .kernel = 7, .stride = 2, .pad = 3, .norm = prefix + "bn1", .activation = relu});
+std::vector<Edge> stages(Graph& graph, Edge x, const std::string& prefix, const Form& form, const Norms& norms = {}) {
+  Residual residual{graph, norms, norms.frozen_stages > 0};
+  x = residual.conv(prefix + "conv1", prefix + "bn1", x,
+                    {.out = 64, .kernel = 7, .stride = 2, .pad = 3, .activation = relu});
   x = graph.pool(prefix + "maxpool", x, {.kernel = 3, .stride = 2, .pad = 1});
   std::vector<Edge> outputs;
   int64_t channels = 64;
   for (int stage = 0; stage < 4; ++stage) {
+    residual.frozen = stage + 1 < norms.frozen_stages;
     for (int block = 0; block < form.blocks[size_t(stage)]; ++block) {
       const int64_t width = int64_t(64) << stage;
       const int stride = stage > 0 && block == 0 ? 2 : 1;
@@ -126,11 +135,13 @@ std::vector<std::string> backbone_names() {
   return names;
 }
 
-std::vector<Edge> make_backbone(Graph& graph, Edge images, const std::string& name, const std::string& prefix) {
-  const Form* const form = std::ranges::find(forms, name, &Form::name);
-  REQUIRE_USAGE(form != std::end(forms), "use one of: " + joined(backbone_names(), ", "), "model.backbone `", name,
-                "` is not known");
-  return stages(graph, images, prefix, *form);
+std::vector<Edge> make_backbone(Graph& graph, Edge images, const Config::Model& model, const std::string& prefix) {
+  const Form* const form = std::ranges::find(forms, model.backbone, &Form::name);
+  REQUIRE_USAGE(form != std::end(forms), "use one of: " + joined(backbone_names(), ", "), "model.backbone `",
+                model.backbone, "` is not known");
+  return stages(
+      graph, images, prefix, *form,
+      {.frozen = model.norm == "frozen", .epsilon = float(model.norm_epsilon), .frozen_stages = model.freeze_stages});
 }
 
 }  // namespace octet

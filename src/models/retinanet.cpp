@@ -11,26 +11,25 @@ namespace {
 
 constexpr size_t most_extra = 2;  // levels beyond those of the backbone
 
+// The stages of the backbone from the finest stride on.
+int own_levels(const Config::Model& model) { return model.finest_stride == 4 ? 4 : 3; }
+
 struct RetinaNet {
   Graph& graph;
   const Config& config;
 
   std::vector<Edge> levels(Edge images, size_t count) {
-    const std::vector<Edge> stages = make_backbone(graph, images, config.model.backbone, "backbone.body.");
-    const int64_t channels = config.model.neck_channels;
-    std::vector<Edge> outputs =
-        make_pyramid(graph, {stages.end() - own_levels(), stages.end()}, "backbone.fpn.", channels);
+    const std::vector<Edge> stages = make_backbone(graph, images, config.model, "backbone.body.");
+    const int64_t channels = config.model.neck_channels, own = own_levels(config.model);
+    std::vector<Edge> outputs = make_pyramid(graph, {stages.end() - own, stages.end()}, "backbone.fpn.", channels);
     const ConvOptions extra{.out = channels, .kernel = 3, .stride = 2, .pad = 1, .init = Init::lecun_uniform};
-    if (count > size_t(own_levels()))
-      outputs.push_back(graph.conv("backbone.fpn.extra_blocks.p6", outputs.back(), extra));
-    if (count > size_t(own_levels()) + 1)
+    if (count > size_t(own)) outputs.push_back(graph.conv("backbone.fpn.extra_blocks.p6", outputs.back(), extra));
+    if (count > size_t(own) + 1)
       outputs.push_back(graph.conv(
           "backbone.fpn.extra_blocks.p7",
           graph.pool("backbone.fpn.relu", outputs.back(), {.kernel = 1, .stride = 1, .rectify = true}), extra));
     return outputs;
   }
-  // The stages of the backbone from the finest stride on.
-  int own_levels() const { return config.model.finest_stride == 4 ? 4 : 3; }
 
   // The convolutions of one head at one level. All levels share them.
   Edge tower(const std::string& head, const std::string& predictor, Edge x, size_t level, int64_t out, Init bias) {
@@ -61,24 +60,33 @@ std::vector<float> sizes_of(int64_t base) {
 
 }  // namespace
 
-void retinanet(Graph& graph, Edge images, const Config& config, bool training) {
+AnchorRule retinanet_anchors(const Config& config) {
   const Config::Model& model = config.model;
-  RetinaNet net{graph, config};
+  const int own = own_levels(model);
   std::vector<int64_t> bases = model.anchor_sizes;
-  for (size_t i = 0; model.anchor_sizes.empty() && i < size_t(net.own_levels()) + most_extra; ++i)
+  for (size_t i = 0; model.anchor_sizes.empty() && i < size_t(own) + most_extra; ++i)
     bases.push_back(4 * model.finest_stride << i);
   REQUIRE_USAGE(model.finest_stride == 4 || model.finest_stride == 8, "set it to 8, or to 4 for small objects",
                 "model.finest_stride is ", model.finest_stride);
-  REQUIRE_USAGE(bases.size() >= size_t(net.own_levels()) && bases.size() <= size_t(net.own_levels()) + most_extra,
-                say("give ", net.own_levels(), " to ", net.own_levels() + int(most_extra), " sizes"),
-                "model.anchor_sizes has ", bases.size(), " entries for levels from stride ", model.finest_stride,
-                " on");
-  const std::vector<Edge> features = net.levels(images, bases.size());
+  REQUIRE_USAGE(bases.size() >= size_t(own) && bases.size() <= size_t(own) + most_extra,
+                say("give ", own, " to ", own + int(most_extra), " sizes"), "model.anchor_sizes has ", bases.size(),
+                " entries for levels from stride ", model.finest_stride, " on");
+  AnchorRule rule{.positive = DenseLossOptions{}.positive};
+  for (size_t i = 0; i < bases.size(); ++i)
+    rule.levels.push_back({.stride = float(model.finest_stride << i),
+                           .sizes = sizes_of(bases[i]),
+                           .ratios = {model.anchor_ratios.begin(), model.anchor_ratios.end()}});
+  return rule;
+}
+
+void retinanet(Graph& graph, Edge images, const Config& config, bool training) {
+  const Config::Model& model = config.model;
+  RetinaNet net{graph, config};
+  const std::vector<AnchorLevel> anchors_of_levels = retinanet_anchors(config).levels;
+  const std::vector<Edge> features = net.levels(images, anchors_of_levels.size());
   std::vector<DenseLevel> levels(features.size());
   for (size_t i = 0; i < levels.size(); ++i) {
-    levels[i].anchors = {.stride = float(model.finest_stride << i),
-                         .sizes = sizes_of(bases[i]),
-                         .ratios = {model.anchor_ratios.begin(), model.anchor_ratios.end()}};
+    levels[i].anchors = anchors_of_levels[i];
     const int64_t anchors = levels[i].anchors.per_pixel();
     levels[i].logits =
         net.tower("head.classification_head", "cls_logits", features[i], i, anchors * model.classes, Init::rare);

@@ -12,6 +12,8 @@
 #include "src/config/keys.h"
 #include "src/data/annotations.h"
 #include "src/data/examine.h"
+#include "src/models/detectors.h"
+#include "src/report/detector_check.h"
 
 namespace octet {
 namespace {
@@ -249,6 +251,12 @@ DataCheck check_data(const Config& config) {
   check.page += overview(data) + classes(data) + image_sizes(data) + box_sizes(data);
   check.page += bad_boxes(data, config, check.errors) + image_files(data, config, check.errors) + duplicates(data);
   check_classes(data, config, check.errors);
+  if (!is_detector(config.model.name)) return check;
+  try {
+    check.page += detector_page(config, data.splits);
+  } catch (const UsageError& error) {
+    check.errors.emplace_back(error.what());
+  }
   return check;
 }
 

@@ -6,7 +6,7 @@
 #include "kernels/base/error.h"
 #include "src/config/keys.h"
 #include "src/config/yaml.h"
-#include "src/data/loader.h"
+#include "src/data/canvases.h"
 #include "src/train/dry_plan.h"
 #include "src/train/rank.h"
 #include "src/train/result.h"
@@ -69,8 +69,8 @@ class Reader {
 
  private:
   static void check(const Config& config, int64_t ranks) {
-    const int64_t side = image_side(config.data);
-    DryPlan(config, side, side, batch_of_rank(config, ranks), {.storage = storage_of(config)});
+    for (const ImageShape& shape : input_shapes(config.data))
+      DryPlan(config, shape.height, shape.width, batch_of_rank(config, ranks), {.storage = storage_of(config)});
   }
   std::string at(const YAML::Node& node) const { return position_of(node.Mark(), file_); }
 

@@ -1,11 +1,13 @@
 // Classification: each image has one label. Networks are compared by top-1 accuracy.
 #include "src/models/models.h"
+#include "src/models/unread_keys.h"
 #include "src/tasks/task.h"
 
 namespace octet {
 namespace {
 
 Graph network(const Config& config, const Policy& policy, int64_t height, int64_t width, bool) {
+  refuse_unread_keys(config);
   Graph graph(policy);
   const Edge images = graph.input(height, width, 3);
   graph.softmax_loss(make_model(graph, images, config.model), float(config.train.label_smoothing), {"top1", "top5"});

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "kernels/base/stop_signals.h"
+#include "src/models/detectors.h"
 #include "src/tasks/metric_display.h"
 #include "src/train/checkpoint_store.h"
 #include "src/train/metrics.h"
@@ -38,7 +39,7 @@ class TrainingRun {
     steps_per_epoch_ = trainer_.steps_per_epoch();
     total_steps_ = config.train.epochs * steps_per_epoch_;
     if (config.train.steps > 0) total_steps_ = std::min(total_steps_, config.train.steps);
-    if (!options.resume) trainer_.load_initial_weights();
+    if (!options.resume) load_initial_weights();
     if (leads()) open(options);
     int64_t state[] = {done_, finished_ ? 1 : 0, owes_test_ ? 1 : 0};
     transport.broadcast(std::as_writable_bytes(std::span(state)), 0);
@@ -46,7 +47,7 @@ class TrainingRun {
     if (done_ > 0)
       trainer_.state().broadcast(transport);
     else if (options.resume)
-      trainer_.load_initial_weights();
+      load_initial_weights();
   }
 
   int run() {
@@ -71,6 +72,10 @@ class TrainingRun {
 
  private:
   bool leads() const { return transport_.rank() == 0; }
+  void load_initial_weights() {
+    if (const std::string loaded = trainer_.load_initial_weights(); leads() && !loaded.empty())
+      spdlog::info("{}", loaded);
+  }
   std::string data_fingerprint() const { return fmt::format("{:016x}", trainer_.data_fingerprint()); }
 
   void open(const TrainOptions& options) {
@@ -339,11 +344,22 @@ class TrainingRun {
   double epoch_start_ = 0, train_seconds_ = 0;
 };
 
+// What is frozen stays as it is loaded, and random layers would give random features for good.
+void require_weights_of_frozen_layers(const Config::Model& model) {
+  const bool frozen = is_detector(model.name) && (model.norm == "frozen" || model.freeze_stages > 0);
+  REQUIRE_USAGE(!frozen || !model.initial_weights.empty() || !model.initial_backbone.empty(),
+                "set model.initial_backbone to weights of the classification network, or model.norm: batch and "
+                "model.freeze_stages: 0",
+                model.freeze_stages > 0 ? say("model.freeze_stages is ", model.freeze_stages) : "model.norm is frozen",
+                ", but there are no weights to freeze");
+}
+
 }  // namespace
 
 int run_train(const Config& config, Transport& transport, const TrainOptions& options) {
   stop_on({SIGUSR1, SIGTERM, SIGINT});  // first, since a job may be stopped while it reads its data
   std::signal(SIGXFSZ, SIG_IGN);        // beyond the limit of `ulimit -f` a write fails, but the run continues
+  require_weights_of_frozen_layers(config.model);
   return TrainingRun(config, transport, options).run();
 }
 

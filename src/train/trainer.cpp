@@ -175,13 +175,24 @@ std::optional<Scalars> Trainer::evaluate(const std::function<bool()>& stop) {
   return means;
 }
 
-void Trainer::load_initial_weights() {
-  const std::string& path = config_.model.initial_weights;
-  if (path.empty()) return;
+TrainingState Trainer::state() {
+  const Annotations* const annotations = datasets_.test->annotations();
+  return TrainingState(*step_, annotations ? annotations->category_ids : std::vector<int64_t>());
+}
+
+std::string Trainer::load_initial_weights() {
+  const std::string &whole = config_.model.initial_weights, &backbone = config_.model.initial_backbone;
+  REQUIRE_USAGE(whole.empty() || backbone.empty(), "keep one of them",
+                "model.initial_weights gives all weights, and model.initial_backbone some of them");
+  const std::string& path = whole.empty() ? backbone : whole;
+  if (path.empty()) return {};
   const SafetensorsFile file = SafetensorsFile::open(path);
   file.require_finite();
-  state().load(file, path, true);
+  const auto [tensors, ignored, kept] =
+      whole.empty() ? state().load_backbone(file, path) : state().load(file, path, true);
   state().check_agreement(transport_);
+  return say(path, ": ", tensors, " tensors loaded, ", ignored, " of the file ignored, ", kept,
+             " of the network not in it");
 }
 
 double Trainer::hidden_share() const {

@@ -27,14 +27,15 @@ class Trainer {
   // Collective. Returns the means over the test set, in which every sample counts once. stop: called before each batch.
   // Returns nothing if stop() is true on any rank.
   std::optional<Scalars> evaluate(const std::function<bool()>& stop = {});
-  // Collective. Loads the weights of the file model.initial_weights, if it is set.
-  void load_initial_weights();
+  // Collective. Loads the weights of the file model.initial_weights or model.initial_backbone, if one is set. Returns
+  // what was loaded, as a sentence; empty: nothing.
+  std::string load_initial_weights();
   // Sets the index of the next step.
   void start(int64_t step);
   // Gives a checkpoint more time than the watchdog's timeout, until the next step or evaluation begins.
   void expect_checkpoint(int64_t step);
 
-  TrainingState state() { return TrainingState(*step_); }
+  TrainingState state();
   TrainingStep& training_step() { return *step_; }
   const TrainingStep& training_step() const { return *step_; }
   Backend& backend() const { return step_->backend(); }

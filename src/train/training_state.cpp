@@ -71,32 +71,60 @@ std::vector<NamedTensor> TrainingState::save(std::vector<std::vector<float>>& st
   return tensors;
 }
 
-void TrainingState::load(const SafetensorsFile& file, const std::string& path, bool weights_only) {
-  const auto read = [&](const std::string& name, const std::vector<int64_t>& shape) {
-    REQUIRE(file.contains(name), "use a checkpoint of the same model", path, " has no tensor `", name, "`");
-    REQUIRE(file.shape(name) == shape, "use a checkpoint of the same model", path, ": tensor `", name,
-            "` has another shape than in the network");
-    return file.f32(name);
-  };
-  for (Param& param : parameters_.all()) from_oihw(read(param.name, torch_shape(param)), param.master);
+// prefix: of the tensor's name in front of the parameter's, for example "momentum.".
+void TrainingState::read(const Param& param, const std::string& prefix, const Tensor& into, WeightsFile& from) {
+  from_oihw(from.read(prefix + param.name, torch_shape(param)), into);
+}
+
+void TrainingState::read(const Statistic& statistic, WeightsFile& from) {
+  const std::vector<float> values = from.read(statistic.name, {statistic.tensor.shape.c});
+  backend_.to_device(statistic.tensor.data, values.data(), statistic.tensor.bytes());
+}
+
+TrainingState::Loaded TrainingState::load(const SafetensorsFile& file, const std::string& path, bool weights_only) {
+  WeightsFile weights(file, path, "", category_ids_);
+  size_t kept = 0;
+  for (const Param& param : parameters_.all()) read(param, "", param.master, weights);
   parameters_.masters_changed();
-  for (Statistic& statistic : parameters_.statistics()) {
+  for (const Statistic& statistic : parameters_.statistics()) {
     if (weights_only && statistic.training_only) continue;
-    if (weights_only && statistic.range && !file.contains(statistic.name)) continue;  // the first step measures it
-    const auto values = read(statistic.name, {statistic.tensor.shape.c});
-    backend_.to_device(statistic.tensor.data, values.data(), statistic.tensor.bytes());
+    const bool missing = weights_only && statistic.range && !file.contains(statistic.name);
+    kept += missing;
+    if (!missing) read(statistic, weights);  // else the first step measures it
   }
   if (ranges_) ranges_->read();
-  if (weights_only) return;
-  for (Param& param : parameters_.trained())
-    from_oihw(read("momentum." + param.name, torch_shape(param)), param.velocity);
+  if (!weights_only) load_optimizer(weights);
+  return {weights.loaded(), weights.ignored(), kept};
+}
+
+void TrainingState::load_optimizer(WeightsFile& from) {
+  for (const Param& param : parameters_.trained()) read(param, "momentum.", param.velocity, from);
   if (!clips_) return;
-  const auto table = read("clips", {int64_t(clips_->layers()) * 5 + 1});
+  const auto table = from.read("clips", {int64_t(clips_->layers()) * 5 + 1});
   ClipCoordinator::State state;
   for (size_t i = 0; i + 5 < table.size(); i += 5)
     state.choices.push_back({table[i], table[i + 1], table[i + 2], table[i + 3], table[i + 4]});
   state.forced = table.back() != 0;
   clips_->restore(state);
+}
+
+TrainingState::Loaded TrainingState::load_backbone(const SafetensorsFile& file, const std::string& path) {
+  const std::string prefix = "backbone.body.";
+  WeightsFile weights(file, path, prefix);
+  size_t kept = 0;
+  for (const Param& param : parameters_.all()) {
+    const bool of_backbone = param.name.starts_with(prefix);
+    kept += !of_backbone;
+    if (of_backbone) read(param, "", param.master, weights);
+  }
+  parameters_.masters_changed();
+  for (const Statistic& statistic : parameters_.statistics()) {
+    const bool loads = statistic.name.starts_with(prefix) && !statistic.range && !statistic.training_only;
+    kept += !loads;
+    if (loads) read(statistic, weights);
+  }
+  REQUIRE_USAGE(weights.loaded() > 0, "set model.initial_weights instead", "the network has no backbone for ", path);
+  return {weights.loaded(), weights.ignored(), kept};
 }
 
 void TrainingState::broadcast(Transport& transport) {

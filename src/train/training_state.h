@@ -7,19 +7,33 @@
 #include "comm/transport.h"
 #include "src/train/safetensors.h"
 #include "src/train/training_step.h"
+#include "src/train/weights_file.h"
 
 namespace octet {
 
 class TrainingState {
  public:
-  explicit TrainingState(TrainingStep& step)
-      : parameters_(step.parameters()), backend_(step.backend()), clips_(step.clips()), ranges_(step.ranges()) {}
+  // category_ids: of the data's classes, see WeightsFile.
+  explicit TrainingState(TrainingStep& step, std::vector<int64_t> category_ids = {})
+      : parameters_(step.parameters()),
+        backend_(step.backend()),
+        clips_(step.clips()),
+        ranges_(step.ranges()),
+        category_ids_(std::move(category_ids)) {}
 
   // Returns the tensors that a resumed run needs: weights as OIHW, `momentum.<name>` and `clips`. weights_only: only
   // what evaluation needs. The spans are valid as long as `storage`.
   std::vector<NamedTensor> save(std::vector<std::vector<float>>& storage, bool weights_only) const;
-  // Error: a tensor is missing or has the wrong shape. The message names the tensor.
-  void load(const SafetensorsFile&, const std::string& path, bool weights_only);
+  struct Loaded {
+    size_t tensors = 0, ignored = 0;  // of the file: loaded, and those that the network does not have
+    size_t kept = 0;                  // of the network: those that the file does not have
+  };
+  // UsageError: a tensor is missing or has the wrong shape. The message names the first one.
+  Loaded load(const SafetensorsFile&, const std::string& path, bool weights_only);
+  // Loads a detector's backbone from weights of the classification network, whose names lack `backbone.body.`. The
+  // heads keep their values. Ranges of activations are not loaded: the first step measures those of the detector's
+  // images, which have other sizes. UsageError: as load(), or the network has no backbone.
+  Loaded load_backbone(const SafetensorsFile&, const std::string& path);
   // Collective: copies rank 0's state to all ranks.
   void broadcast(Transport&);
   // Collective. Error: a parameter or statistic is not the same on all ranks; the message names the first one.
@@ -30,11 +44,15 @@ class TrainingState {
   std::vector<float> values_of(const Tensor&) const;
   std::vector<float> to_oihw(const Tensor&) const;
   void from_oihw(std::span<const float>, const Tensor&);
+  void read(const Param&, const std::string& prefix, const Tensor& into, WeightsFile&);
+  void read(const Statistic&, WeightsFile&);
+  void load_optimizer(WeightsFile&);
 
   Parameters& parameters_;
   Backend& backend_;
   ClipCoordinator* clips_;
   ActivationRanges* ranges_;
+  std::vector<int64_t> category_ids_;
 };
 
 }  // namespace octet

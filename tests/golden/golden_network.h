@@ -38,6 +38,28 @@ inline double deviation(const nlohmann::json& samples, const float* values, cons
   return std::sqrt(difference) / (std::sqrt(norm) + floor);
 }
 
+// Gives the network the frozen tensors of the file, if it has any.
+inline void fill_frozen(Harness& h, const nlohmann::json& golden) {
+  auto salt = uint32_t(golden["parameters"].size());
+  for (const std::string name : golden.value("frozen", nlohmann::json::array())) {
+    Tensor tensor;
+    bool is_matrix = false;
+    for (const Param& param : h.params())
+      if (param.name == name) tensor = param.master, is_matrix = is_weight(param.kind);
+    for (const Statistic& statistic : h.step->parameters().statistics())
+      if (statistic.name == name) tensor = statistic.tensor;
+    ASSERT_TRUE(tensor) << name;
+    const Shape& s = tensor.shape;
+    for (uint32_t i = 0; i < uint32_t(s.elements()); ++i) {
+      if (is_matrix)
+        tensor.f32()[from_oihw(i, s)] = weight(i, salt, s.h * s.w * s.c);
+      else
+        tensor.f32()[i] = name.ends_with("bias") || name.ends_with("mean") ? bias(i, salt) : gamma(i, salt);
+    }
+    ++salt;
+  }
+}
+
 // Gives the network the images and weights of the file.
 inline void fill(Harness& h, const nlohmann::json& golden) {
   const int64_t batch = golden["batch"], size = golden["image_size"];
@@ -47,6 +69,7 @@ inline void fill(Harness& h, const nlohmann::json& golden) {
       for (int64_t p = 0; p < size * size; ++p)
         h.images[size_t((n * size * size + p) * 3 + c)] =
             pixel(uint32_t((n * 3 + c) * size * size + p), golden["image_salt"]);
+  fill_frozen(h, golden);
   const float shift = golden.value("norm_bias_shift", 0.0f);
   ParamKind previous = ParamKind::conv_weight;
   for (uint32_t salt = 0; salt < golden["parameters"].size(); ++salt) {

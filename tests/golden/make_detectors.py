@@ -6,6 +6,10 @@ usage: python3 tests/golden/make_detectors.py [DETECTOR...]        (needs torch 
 Weights and images come from the formula of make_golden.py; the objects are listed below. The images need no resizing and
 no normalization, so what is compared is the network, its anchors, their matching, and the losses. IMAGE_SALT was chosen
 so that no activation of the float run crosses a kink of ReLU (make_golden.py tells more): float_deviation is small.
+
+`parameters` lists what has a gradient. Of a detector whose norms are frozen, `frozen` lists all other tensors. They are
+numbered (the salt of their values) behind the parameters; a running mean has the values of a norm's bias, a running
+variance those of a norm's weight.
 """
 
 import pathlib
@@ -16,37 +20,61 @@ import torch
 import torchvision
 from torchvision.models.detection.backbone_utils import _resnet_fpn_extractor
 from torchvision.models.detection.retinanet import RetinaNet, _default_anchorgen
+from torchvision.ops import FrozenBatchNorm2d
 from torchvision.ops.feature_pyramid_network import LastLevelP6P7
 
 from make_golden import HERE, deviation, initial, samples, value, write
 
-CLASSES, BATCH, SIZE, IMAGE_SALT, BIAS_SHIFT, SAMPLES = 4, 2, 128, 1010, 0, 16
+CLASSES, BATCH, SIZE, BIAS_SHIFT, SAMPLES = 4, 2, 128, 0, 16
 OBJECTS = [  # of each image: x1, y1, x2, y2, label
     [(10.0, 12.0, 52.0, 47.5, 1), (60.0, 30.0, 123.0, 110.0, 0), (3.0, 90.0, 31.0, 120.0, 3)],
     [(20.0, 8.0, 110.0, 100.0, 2), (70.0, 70.0, 103.0, 106.0, 1)],
 ]
 
 
-def retinanet():
-    backbone = torchvision.models.resnet18(weights=None)
-    pyramid = _resnet_fpn_extractor(backbone, 5, returned_layers=[2, 3, 4], extra_blocks=LastLevelP6P7(256, 256))
+def retinanet(norm=torch.nn.BatchNorm2d, trained_stages=5):
+    backbone = torchvision.models.resnet18(weights=None, norm_layer=norm)
+    levels = LastLevelP6P7(256, 256)
+    pyramid = _resnet_fpn_extractor(backbone, trained_stages, returned_layers=[2, 3, 4], extra_blocks=levels)
     return RetinaNet(pyramid, CLASSES, anchor_generator=_default_anchorgen())
 
 
-DETECTORS = {"retinanet": (retinanet, {"classification": "loss_class", "bbox_regression": "loss_box"})}
+RETINANET_LOSSES = {"classification": "loss_class", "bbox_regression": "loss_box"}
+DETECTORS = {  # builder, its names of the losses and ours, IMAGE_SALT
+    "retinanet": (retinanet, RETINANET_LOSSES, 1010),
+    "retinanet_frozen": (lambda: retinanet(FrozenBatchNorm2d, 3), RETINANET_LOSSES, 1011),
+}
 
 
-def run(name, dtype):
-    build, names = DETECTORS[name]
+def trained(model):
+    return [(name, parameter) for name, parameter in model.named_parameters() if parameter.requires_grad]
+
+
+def frozen(model):
+    """Parameters and buffers without a gradient."""
+    if not any(isinstance(module, FrozenBatchNorm2d) for module in model.modules()):
+        return []
+    names = {name for name, _ in trained(model)}
+    return [(name, tensor) for name, tensor in model.state_dict().items() if name not in names]
+
+
+def values_of(owner, leaf, tensor, salt):
+    if leaf.startswith("running") or isinstance(owner, FrozenBatchNorm2d):
+        owner, leaf = torch.nn.BatchNorm2d(1), {"running_mean": "bias", "running_var": "weight"}.get(leaf, leaf)
+    return initial(owner, leaf, tensor, salt, BIAS_SHIFT)
+
+
+def run(name, dtype, image_salt):
+    build, names, _ = DETECTORS[name]
     model = build().train()
     model.transform.min_size, model.transform.max_size = (SIZE,), SIZE
     model.transform.image_mean, model.transform.image_std = [0.0] * 3, [1.0] * 3
     with torch.no_grad():
-        for salt, (parameter_name, parameter) in enumerate(model.named_parameters()):
-            owner, _, leaf = parameter_name.rpartition(".")
-            parameter.copy_(initial(model.get_submodule(owner), leaf, parameter, salt, BIAS_SHIFT))
+        for salt, (tensor_name, tensor) in enumerate(trained(model) + frozen(model)):
+            owner, _, leaf = tensor_name.rpartition(".")
+            tensor.copy_(values_of(model.get_submodule(owner), leaf, tensor, salt))
     model = model.to(dtype)
-    pixels = np.float32(4) * value(BATCH * 3 * SIZE * SIZE, IMAGE_SALT)
+    pixels = np.float32(4) * value(BATCH * 3 * SIZE * SIZE, image_salt)
     images = torch.from_numpy(pixels).reshape(BATCH, 3, SIZE, SIZE).to(dtype)
     targets = [
         {
@@ -62,23 +90,24 @@ def run(name, dtype):
 
 
 def golden(name):
-    model, parts, total = run(name, torch.float64)
-    model32, _, total32 = run(name, torch.float32)
-    floor = 1e-3 * max(p.grad.norm().item() for p in model.parameters())
+    image_salt = DETECTORS[name][2]
+    model, parts, total = run(name, torch.float64, image_salt)
+    model32, _, total32 = run(name, torch.float32, image_salt)
+    floor = 1e-3 * max(p.grad.norm().item() for _, p in trained(model))
     gradients32 = {n: p.grad for n, p in model32.named_parameters()}
     return {
-        "detector": name,
+        "detector": name.partition("_")[0],
         "source": f"tests/golden/make_detectors.py, torchvision {torchvision.__version__.split('+')[0]}, float64",
         "batch": BATCH,
         "image_size": SIZE,
-        "image_salt": IMAGE_SALT,
+        "image_salt": image_salt,
         "norm_bias_shift": BIAS_SHIFT,
         "classes": CLASSES,
         "formula_check": [float(v) for v in value(4, 7)],
         "objects": [[list(o) for o in objects] for objects in OBJECTS],
         "float_deviation": {
             "loss": float(f"{abs(total32 - total) / total:.3g}"),
-            "gradient_worst": max(deviation(gradients32[n], p.grad, floor) for n, p in model.named_parameters()),
+            "gradient_worst": max(deviation(gradients32[n], p.grad, floor) for n, p in trained(model)),
         },
         "loss": total,
         "losses": parts,
@@ -89,8 +118,9 @@ def golden(name):
                 "gradient_norm": float(f"{p.grad.norm().item():.9g}"),
                 "gradient": samples(p.grad, SAMPLES),
             }
-            for parameter_name, p in model.named_parameters()
+            for parameter_name, p in trained(model)
         ],
+        **({"frozen": [name for name, _ in frozen(model)]} if frozen(model) else {}),
     }
 
 

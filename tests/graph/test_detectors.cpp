@@ -9,6 +9,10 @@ Config config_of(const nlohmann::json& golden) {
   config.model.name = golden["detector"];
   config.model.backbone = "resnet18";
   config.model.classes = golden["classes"];
+  if (golden.contains("frozen")) {
+    config.model.norm = "frozen";
+    config.model.freeze_stages = 2;
+  }
   config.policy.name = "fp32";
   return config;
 }
@@ -32,10 +36,10 @@ Truth truth_of(const nlohmann::json& golden) {
 
 class Detectors : public testing::TestWithParam<std::unique_ptr<Backend> (*)()> {};
 
-TEST_P(Detectors, RetinaNetEqualsTorchvision) {
-  const nlohmann::json golden = golden::read("retinanet.json");
+void expect_torchvisions_gradients(const std::string& file, std::unique_ptr<Backend> backend) {
+  const nlohmann::json golden = golden::read(file);
   const Config config = config_of(golden);
-  Harness h(config, GetParam()(), golden["batch"], golden["image_size"], {.storage = DType::f32});
+  Harness h(config, std::move(backend), golden["batch"], golden["image_size"], {.storage = DType::f32});
   golden::fill(h, golden);
   const Truth truth = truth_of(golden);
   StepInput input = h.input(0);
@@ -49,9 +53,15 @@ TEST_P(Detectors, RetinaNetEqualsTorchvision) {
     const double part = golden["losses"][report.figures[i].name];
     EXPECT_NEAR(report.figures[i].value, part, 1e-4 * part) << report.figures[i].name;
   }
-  EXPECT_EQ(h.params().size(), golden["parameters"].size());
+  EXPECT_EQ(h.step->parameters().trained().size(), golden["parameters"].size());
   std::printf("worst relative deviation of a gradient from torchvision %.2e\n",
               golden::compare_gradients(h, golden, 1e-4));
+}
+
+TEST_P(Detectors, RetinaNetEqualsTorchvision) { expect_torchvisions_gradients("retinanet.json", GetParam()()); }
+// With FrozenBatchNorm2d and three stages that train.
+TEST_P(Detectors, FrozenRetinaNetEqualsTorchvision) {
+  expect_torchvisions_gradients("retinanet_frozen.json", GetParam()());
 }
 
 std::unique_ptr<Backend> make_cpu() { return make_cpu_backend({}); }

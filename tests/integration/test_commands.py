@@ -34,8 +34,8 @@ class Commands(Case):
     def test_eval_refuses_other_weights(self):
         self.train("trained", train__steps=1)
         job = self.octet("eval", RECIPE, "--weights", self.run_path("trained") / "weights.safetensors", "--set",
-                         "model.name=mobilenet_v2", code=1)
-        self.assertRegex(job.err, "has no tensor(?s:.*)fix: use a checkpoint of the same model")
+                         "model.name=mobilenet_v2", code=2)
+        self.assertRegex(job.err, "has no tensor(?s:.*)fix: use weights of the same model")
 
     def test_result_is_complete(self):
         self.train("trained", train__steps=2)

@@ -60,6 +60,31 @@ class Mistakes(Case):
     def test_unknown_model(self):
         self.mistake(2, "resnet21", "resnet20", "model.name=resnet21")
 
+    def test_keys_of_other_networks(self):
+        """A key that the network does not read would be without effect."""
+        for setting in ("model.backbone=resnet18", "model.initial_backbone=file", "model.norm=frozen",
+                        "model.freeze_stages=2", "model.norm_epsilon=0", "model.neck_channels=8",
+                        "model.head_depth=1", "model.finest_stride=4", "model.anchor_sizes=[8]",
+                        "model.anchor_ratios=[1]", "detect.score=0.5", "detect.nms=0.6", "detect.detections=5"):
+            key = setting.partition("=")[0]
+            self.mistake(2, f"`{key}: .*` is set, but resnet20 does not read it", "model.name to one of: .*retinanet",
+                         setting, ranks=[1])
+        self.mistake(2, "`model.dropout: 0.3` is set", "alexnet, inception_v3", "model.dropout=0.3")
+        detector = "model.name=retinanet", "data.name=shapes_detection", "data.samples=64", "data.batch=32"
+        for setting in "train.label_smoothing=0.1", "model.auxiliary_weight=1", "model.dropout=0.1":
+            key = setting.partition("=")[0]
+            self.mistake(2, f"`{key}: .*` is set, but retinanet does not read it", "model.name", *detector, setting,
+                         ranks=[1])
+
+    def test_frozen_layers_need_weights(self):
+        for setting in "model.norm=frozen", "model.freeze_stages=1":
+            self.mistake(2, "no weights to freeze", "model.initial_backbone", "model.name=retinanet", setting)
+
+    def test_two_files_of_initial_weights(self):
+        self.mistake(2, "model.initial_weights gives all", "keep one", "model.name=retinanet", "model.backbone=resnet18",
+                     "data.name=shapes_detection", "data.samples=64", "model.initial_weights=a",
+                     "model.initial_backbone=b", ranks=[1])
+
     def test_unknown_policy(self):
         self.mistake(2, "unified_int4", "unified_int8", "policy.name=unified_int4")
 

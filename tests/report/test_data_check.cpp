@@ -92,6 +92,40 @@ TEST_F(DataCheckPage, CountsWhatIsThere) {
   expect_line("the same image in both splits: 0");
 }
 
+// The images have 80x60 pixels. Each split has one object that trains, 10 x 10 pixels around (6, 7).
+TEST_F(DataCheckPage, ShowsHowADetectorFits) {
+  config_.model.name = "retinanet";
+  config_.data.short_side = 60;
+  config_.data.canvas_heights = {64, 96}, config_.data.canvas_widths = {96, 96};
+  check_ = check_data(config_);
+  EXPECT_TRUE(check_.errors.empty()) << check_.errors[0];
+  expect_row("  64x96", 2, 2);
+  expect_row("  96x96", 0, 0);
+  expect_line("filled by images                    78.1 %    78.1 %\n");
+  expect_row("images reduced to fit", 0, 0);
+  expect_line(
+      "objects that an anchor overlaps by 0.5 or more\n"
+      "  all                                0.0 %     0.0 %\n");
+  expect_line("  dog                                    -         -\n");
+  expect_line("  cat                                 10      10      10      10      10\n");
+  expect_line("that fit them: model.anchor_sizes: [8, 8, 8, 8, 8]\n");
+  // The nearest center is (8, 8), and an anchor of 10 x 10 there overlaps the object by 72 / 128.
+  config_.model.anchor_sizes = {10, 20, 40};
+  check_ = check_data(config_);
+  expect_line("  all                              100.0 %   100.0 %\n");
+  config_.data.canvas_heights = {32}, config_.data.canvas_widths = {32};
+  check_ = check_data(config_);
+  expect_row("images reduced to fit", 2, 2);
+}
+
+TEST_F(DataCheckPage, ReportsImpossibleAnchorsAndCanvases) {
+  config_.model.name = "retinanet";
+  expect_one_error("size of the network's input");
+  config_.data.short_side = 60, config_.data.long_side = 80;
+  config_.model.anchor_sizes = {10};
+  expect_one_error("model.anchor_sizes has 1 entries");
+}
+
 TEST_F(DataCheckPage, NamesBadBoxes) {
   std::string annotations;
   for (int i = 1; i <= 5; ++i)

@@ -38,6 +38,7 @@ void ConvNode::declare_layer(Declare& d, const Encoding& weight) {
   const int64_t channels = conv_.y.c;
   const Shape row{1, 1, 1, channels};
   policy_.check_layer(name_, normalizes(), conv_.y.pixels());
+  runs_backward_ = d.needs_backward();
   needs_dx_ = d.needs_gradient(inputs_[0]);
   needs_residual_ = has_residual() && d.needs_gradient(inputs_[1]);
   norm_groups_ = d.norm_groups();
@@ -138,15 +139,18 @@ Work ConvNode::work(const Memory& memory) const {
   const int64_t gradient = int64_t(memory.gradients[size_t(output_.id)].bytes());
   const int64_t grad_output = int64_t(memory.slots[size_t(grad_output_.id)].bytes());
   Work work;
-  work.products = conv_.products() * (needs_dx_ ? 3 : 2);
+  const bool trains = !weight_->frozen;
+  work.products = conv_.products() * (1 + int(trains) + int(needs_dx_));
   work.real_products = codes ? 0 : work.products;
-  work.convolution_bytes =
-      (x + weight + convolved) + (x + grad_output + d_weight) + (needs_dx_ ? grad_output + weight + dx : 0);
+  work.convolution_bytes = (x + weight + convolved) + (trains ? x + grad_output + d_weight : 0) +
+                           (needs_dx_ ? grad_output + weight + dx : 0);
   // Forward reads the convolution's output and writes the block's output, and codes if they are kept. Backward reads
   // the output gradient and the convolution's output twice, to reduce and to apply, and writes grad_output. A residual
-  // adds a read, and a write of its gradient.
-  work.pass_bytes = convolved + kept + 2 * (kept > 0 ? kept : convolved) + value + 2 * gradient + grad_output +
-                    (has_residual() ? 3 * value + gradient : 0);
+  // adds a read in both, and a write of the output and of its gradient.
+  work.pass_bytes = convolved + kept + value + (has_residual() ? value : 0);
+  if (runs_backward_)
+    work.pass_bytes +=
+        2 * (kept > 0 ? kept : convolved) + 2 * gradient + grad_output + (has_residual() ? 2 * value + gradient : 0);
   return work;
 }
 

@@ -54,7 +54,7 @@ class ConvNode : public Node {
   ConvProblem conv_;      // of the whole batch
   AffineProblem affine_;  // of one norm group
   int64_t norm_groups_ = 1;
-  bool needs_dx_ = true, needs_residual_ = false;
+  bool runs_backward_ = true, needs_dx_ = true, needs_residual_ = false;
   Slot convolved_, grad_output_;  // the convolution's output; the gradient with respect to it
   int weight_index_ = -1;
   Param *weight_ = nullptr, *gamma_ = nullptr, *beta_ = nullptr;

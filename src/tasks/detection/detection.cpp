@@ -1,5 +1,6 @@
 // Detection: each image has boxes with a class each. Networks are compared by average precision.
 #include "src/models/detectors.h"
+#include "src/models/unread_keys.h"
 #include "src/tasks/detection/judge.h"
 #include "src/tasks/task.h"
 
@@ -7,6 +8,7 @@ namespace octet {
 namespace {
 
 Graph network(const Config& config, const Policy& policy, int64_t height, int64_t width, bool training) {
+  refuse_unread_keys(config);
   Graph graph(policy);
   make_detector(graph, graph.input(height, width, 3), config, training);
   return graph;

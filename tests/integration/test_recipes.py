@@ -1,0 +1,43 @@
+#!/usr/bin/env python3
+"""Every recipe in configs/ has a network, a policy, data and memory that fit together: `octet plan` computes its plans."""
+
+import re
+
+from harness import OCTET, ROOT, Case, main
+
+# Where a recipe leaves the number of classes to data that are not here.
+CLASSES = {"coco8_retinanet_resnet18_unified_int8.yaml": 80}
+
+
+class Recipes(Case):
+    def planned(self, recipe, *settings):
+        """The plan for one image. Its exit code says whether this machine has the memory."""
+        job = self.launch([OCTET, "plan", recipe, "--set", "data.batch=1", *settings])
+        job.wait()
+        self.assertIn(job.process.poll(), (0, 1), job)
+        self.assertRegex(job.out, r"1 of \d+x\d+ images per rank", job)
+        return job.out
+
+    def test_every_recipe_can_be_planned(self):
+        for recipe in sorted((ROOT / "configs").glob("*.yaml")):
+            with self.subTest(recipe.name):
+                classes = CLASSES.get(recipe.name)
+                self.planned(recipe, *(["--set", f"model.classes={classes}"] if classes else []))
+
+    def test_each_canvas_has_a_plan(self):
+        """The largest counts: the arena is that of the canvas with the largest one."""
+        out = self.planned(ROOT / "configs/voc_retinanet_resnet18_unified_int8.yaml")
+        arenas = [float(arena) for arena in re.findall(r"(?m)^  \d+x\d+ +arena (\S+) MB, of evaluation \S+ MB$", out)]
+        self.assertEqual(len(arenas), 4, out)
+        self.assertRegex(out, r"1 of (608x1024|1024x608) images")
+        self.assertEqual(float(re.search(r"parameters: .* arena (\S+) MB", out)[1]), max(arenas))
+
+    def test_open_classes_are_those_of_the_data(self):
+        recipe = ROOT / "configs/shapes_detection_retinanet_unified_int8.yaml"
+        self.assertEqual(self.planned(recipe, "--set", "model.classes=0"), self.planned(recipe))
+        job = self.octet("plan", ROOT / "configs/coco8_retinanet_resnet18_unified_int8.yaml", code=2)
+        self.assertRegex(job.err, "instances_train2017.json(?s:.*)fix: ")
+
+
+if __name__ == "__main__":
+    main()

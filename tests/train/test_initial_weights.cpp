@@ -1,0 +1,174 @@
+// Weights of other networks and of other versions of torchvision: what is found, under which name, and which rows.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <map>
+
+#include "src/train/training_state.h"
+#include "tests/graph/harness.h"
+#include "tests/train/temporary_directory.h"
+
+namespace octet {
+namespace {
+
+// Tensors by name, with shapes.
+struct Stored {
+  std::vector<int64_t> shape;
+  std::vector<float> values;
+  bool operator==(const Stored&) const = default;
+};
+using StoredTensors = std::map<std::string, Stored>;
+
+void write_stored(const std::string& path, const StoredTensors& tensors) {
+  std::vector<NamedTensor> named;
+  for (const auto& [name, tensor] : tensors) named.push_back({name, tensor.shape, tensor.values});
+  write_safetensors(path, named, {});
+}
+
+Config small_network(const std::string& name) {
+  Config config;
+  config.model.name = name;
+  config.model.classes = 3;
+  if (name != "retinanet") return config;
+  config.model.backbone = "resnet18";
+  config.model.neck_channels = 8;
+  config.model.head_depth = 2;
+  return config;
+}
+
+class InitialWeights : public ::testing::Test {
+ protected:
+  static std::unique_ptr<Harness> network(const std::string& name, int64_t seed = 1) {
+    Config config = small_network(name);
+    config.seed = seed;
+    return std::make_unique<Harness>(config, make_cpu_backend({best_isa(), 1}), 1, 64, PlanOptions{});
+  }
+  static StoredTensors stored(Harness& of) {
+    std::vector<std::vector<float>> storage;
+    StoredTensors tensors;
+    for (const NamedTensor& tensor : TrainingState(*of.step).save(storage, true))
+      if (!tensor.name.ends_with(".range"))
+        tensors[tensor.name] = {tensor.shape, {tensor.values.begin(), tensor.values.end()}};
+    return tensors;
+  }
+  TrainingState::Loaded load(Harness& into, const StoredTensors& tensors, std::vector<int64_t> category_ids = {}) {
+    write_stored(path, tensors);
+    return TrainingState(*into.step, std::move(category_ids)).load(SafetensorsFile::open(path), path, true);
+  }
+  TrainingState::Loaded load_backbone(Harness& into, const StoredTensors& tensors) {
+    write_stored(path, tensors);
+    return TrainingState(*into.step).load_backbone(SafetensorsFile::open(path), path);
+  }
+
+  TemporaryDirectory directory;
+  const std::string path = directory / "weights.safetensors";
+};
+
+TEST_F(InitialWeights, BackboneIsAClassificationNetwork) {
+  const auto classifier = network("resnet18", 5), detector = network("retinanet");
+  const StoredTensors before = stored(*detector);
+  StoredTensors file = stored(*classifier);
+  file["layer1.0.conv1.range"] = {{1}, {7}};
+  file["bn1.num_batches_tracked"] = {{}, {1}};
+  const TrainingState::Loaded loaded = load_backbone(*detector, file);
+  EXPECT_EQ(loaded.tensors, 20u * 5);
+  EXPECT_EQ(loaded.ignored, 4u);  // fc.weight, fc.bias, a range, a counter
+  size_t of_backbone = 0;
+  for (const auto& [name, tensor] : stored(*detector)) {
+    const bool loads = name.starts_with("backbone.body.");
+    EXPECT_EQ(tensor, loads ? file.at(name.substr(14)) : before.at(name)) << name;
+    of_backbone += loads;
+  }
+  EXPECT_EQ(of_backbone, loaded.tensors);
+  EXPECT_GE(loaded.kept, before.size() - of_backbone);
+}
+
+TEST_F(InitialWeights, BackboneMustBeWhole) {
+  const auto classifier = network("resnet18"), detector = network("retinanet");
+  StoredTensors file = stored(*classifier);
+  file["layer2.0.conv1.weight"] = {{128, 64, 1, 1}, std::vector<float>(128 * 64)};
+  EXPECT_PART(refusal([&] { load_backbone(*detector, file); }),
+              "tensor `layer2.0.conv1.weight` is 128x64x1x1, in the network it is 128x64x3x3");
+  file.erase("layer2.0.conv1.weight");
+  EXPECT_PART(refusal([&] { load_backbone(*detector, file); }),
+              "has no tensor `layer2.0.conv1.weight`, which the network needs as 128x64x3x3");
+  EXPECT_PART(refusal([&] { load_backbone(*classifier, file); }), "has no backbone");
+}
+
+// Before torchvision 0.13 a convolution of a head had no name of its own.
+TEST_F(InitialWeights, NamesOfEarlierTorchvisionAreKnown) {
+  const std::map<std::string, std::string> earlier = {
+      {"backbone.fpn.inner_blocks.2.0.weight", "backbone.fpn.inner_blocks.2.weight"},
+      {"backbone.fpn.layer_blocks.0.0.bias", "backbone.fpn.layer_blocks.0.bias"},
+      {"head.classification_head.conv.0.0.weight", "head.classification_head.conv.0.weight"},
+      {"head.classification_head.conv.1.0.bias", "head.classification_head.conv.2.bias"},
+      {"head.regression_head.conv.1.0.weight", "head.regression_head.conv.2.weight"}};
+  const auto source = network("retinanet", 5), detector = network("retinanet");
+  StoredTensors file = stored(*source);
+  for (const auto& [now, before] : earlier) {
+    ASSERT_TRUE(file.contains(now)) << now;
+    auto tensor = file.extract(now);
+    tensor.key() = before;
+    file.insert(std::move(tensor));
+  }
+  EXPECT_EQ(load(*detector, file).ignored, 0u);
+  EXPECT_EQ(stored(*detector), stored(*source));
+}
+
+TEST_F(InitialWeights, OlderNameOfTheProposalHeadIsKnown) {
+  write_stored(path, {{"rpn.head.conv.weight", {{1}, {3}}}});
+  const SafetensorsFile file = SafetensorsFile::open(path);
+  WeightsFile weights(file, path);
+  EXPECT_TRUE(weights.contains("rpn.head.conv.0.0.weight"));
+  EXPECT_FALSE(weights.contains("rpn.head.conv.0.0.bias"));
+  EXPECT_EQ(weights.read("rpn.head.conv.0.0.weight", {1}), (std::vector<float>{3}));
+}
+
+// Rows (anchor, class, value); each row holds its class.
+Stored rows_of_91(int64_t anchors, int64_t values) {
+  Stored rows{{anchors * 91 * values, 2}, {}};
+  for (int64_t row = 0; row < rows.shape[0]; ++row)
+    for (int i = 0; i < 2; ++i) rows.values.push_back(float(row / values % 91 + 100 * (row / values / 91)));
+  return rows;
+}
+
+TEST_F(InitialWeights, HeadsOf91CategoriesGiveTheRowsOfTheData) {
+  const std::string dense = "head.classification_head.cls_logits.weight",
+                    score = "roi_heads.box_predictor.cls_score.weight",
+                    box = "roi_heads.box_predictor.bbox_pred.weight";
+  write_stored(path, {{dense, rows_of_91(2, 1)}, {score, rows_of_91(1, 1)}, {box, rows_of_91(1, 4)}});
+  const SafetensorsFile file = SafetensorsFile::open(path);
+  WeightsFile weights(file, path, "", {2, 90});
+  EXPECT_EQ(weights.read(dense, {4, 2}), (std::vector<float>{2, 2, 90, 90, 102, 102, 190, 190}));
+  EXPECT_EQ(weights.read(score, {3, 2}), (std::vector<float>{0, 0, 2, 2, 90, 90}));
+  const std::vector<float> boxes = weights.read(box, {12, 2});
+  for (size_t i = 0; i < boxes.size(); ++i) EXPECT_EQ(boxes[i], i < 8 ? 0.f : i < 16 ? 2.f : 90.f) << i;
+  EXPECT_EQ(weights.ignored(), 0u);
+  // Other widths, other numbers of anchors, ids beyond 90 and other layers are mistakes.
+  EXPECT_PART(refusal([&] { weights.read(dense, {4, 3}); }), "is 182x2, in the network it is 4x3");
+  EXPECT_PART(refusal([&] { weights.read(dense, {6, 2}); }), "is 182x2, in the network it is 6x2");
+  EXPECT_PART(refusal([&] { WeightsFile(file, path, "", {2, 91}).read(dense, {4, 2}); }), "182x2");
+  EXPECT_PART(refusal([&] { WeightsFile(file, path).read(dense, {4, 2}); }), "182x2");
+}
+
+TEST_F(InitialWeights, DetectorOf91CategoriesIsLoaded) {
+  const auto source = network("retinanet", 5), detector = network("retinanet");
+  StoredTensors file = stored(*source);
+  for (const char* leaf : {"weight", "bias"}) {
+    Stored& head = file[std::string("head.classification_head.cls_logits.") + leaf];
+    const size_t of_row = head.values.size() / size_t(head.shape[0]);
+    Stored wide{head.shape, std::vector<float>(9 * 91 * of_row)};
+    wide.shape[0] = 9 * 91;
+    const int64_t ids[] = {1, 18, 90};
+    for (size_t anchor = 0; anchor < 9; ++anchor)
+      for (size_t k = 0; k < 3; ++k)
+        std::copy_n(&head.values[(anchor * 3 + k) * of_row], of_row,
+                    &wide.values[(anchor * 91 + size_t(ids[k])) * of_row]);
+    head = wide;
+  }
+  load(*detector, file, {1, 18, 90});
+  EXPECT_EQ(stored(*detector), stored(*source));
+}
+
+}  // namespace
+}  // namespace octet
