@@ -13,16 +13,23 @@ constexpr Activation relu = Activation::relu, linear = Activation::none;
 
 struct Residual {
   Graph& graph;
+  int dilation = 1;  // of the 3x3 convolutions
 
   // Two 3x3 convolutions (He et al. 2016, figure 5 left).
   Edge basic(const std::string& name, Edge x, int64_t in, int64_t out, int stride) {
-    const Edge y =
-        graph.conv(name + ".conv1", x,
-                   {.out = out, .kernel = 3, .stride = stride, .pad = 1, .norm = name + ".bn1", .activation = relu});
+    const Edge y = graph.conv(name + ".conv1", x,
+                              {.out = out,
+                               .kernel = 3,
+                               .stride = stride,
+                               .pad = dilation,
+                               .dilation = dilation,
+                               .norm = name + ".bn1",
+                               .activation = relu});
     return graph.conv(name + ".conv2", y,
                       {.out = out,
                        .kernel = 3,
-                       .pad = 1,
+                       .pad = dilation,
+                       .dilation = dilation,
                        .norm = name + ".bn2",
                        .activation = relu,
                        .residual = shortcut(name, x, in, out, stride)});
@@ -32,7 +39,13 @@ struct Residual {
   Edge bottleneck(const std::string& name, Edge x, int64_t in, int64_t width, int stride) {
     Edge y = graph.conv(name + ".conv1", x, {.out = width, .kernel = 1, .norm = name + ".bn1", .activation = relu});
     y = graph.conv(name + ".conv2", y,
-                   {.out = width, .kernel = 3, .stride = stride, .pad = 1, .norm = name + ".bn2", .activation = relu});
+                   {.out = width,
+                    .kernel = 3,
+                    .stride = stride,
+                    .pad = dilation,
+                    .dilation = dilation,
+                    .norm = name + ".bn2",
+                    .activation = relu});
     return graph.conv(name + ".conv3", y,
                       {.out = 4 * width,
                        .kernel = 1,
@@ -76,29 +89,41 @@ constexpr Form forms[] = {{"resnet18", false, {2, 2, 2, 2}},
                           {"resnet50", true, {3, 4, 6, 3}},
                           {"resnet101", true, {3, 4, 23, 3}}};
 
-std::vector<Edge> stages(Graph& graph, Edge x, const std::string& prefix, const Form& form) {
-  Residual residual{graph};
+// Appends stage `number` of 0 to 3. stride: of its first block.
+Edge make_stage(Graph& graph, Edge x, const std::string& prefix, const Form& form, int number, int stride,
+                int dilation = 1) {
+  Residual residual{graph, dilation};
+  const int64_t width = int64_t(64) << number, out = form.bottleneck ? 4 * width : width;
+  int64_t channels = number == 0 ? 64 : out / 2;
+  for (int block = 0; block < form.blocks[size_t(number)]; ++block, stride = 1) {
+    const std::string name = prefix + "layer" + std::to_string(number + 1) + "." + std::to_string(block);
+    x = form.bottleneck ? residual.bottleneck(name, x, channels, width, stride)
+                        : residual.basic(name, x, channels, width, stride);
+    channels = out;
+  }
+  return x;
+}
+
+// The outputs of the first `count` stages.
+std::vector<Edge> stages(Graph& graph, Edge x, const std::string& prefix, const Form& form, int count) {
   x = graph.conv(prefix + "conv1", x,
                  {.out = 64, .kernel = 7, .stride = 2, .pad = 3, .norm = prefix + "bn1", .activation = relu});
   x = graph.pool(prefix + "maxpool", x, {.kernel = 3, .stride = 2, .pad = 1});
   std::vector<Edge> outputs;
-  int64_t channels = 64;
-  for (int stage = 0; stage < 4; ++stage) {
-    for (int block = 0; block < form.blocks[size_t(stage)]; ++block) {
-      const int64_t width = int64_t(64) << stage;
-      const int stride = stage > 0 && block == 0 ? 2 : 1;
-      const std::string name = prefix + "layer" + std::to_string(stage + 1) + "." + std::to_string(block);
-      x = form.bottleneck ? residual.bottleneck(name, x, channels, width, stride)
-                          : residual.basic(name, x, channels, width, stride);
-      channels = form.bottleneck ? 4 * width : width;
-    }
-    outputs.push_back(x);
-  }
+  for (int number = 0; number < count; ++number)
+    outputs.push_back(x = make_stage(graph, x, prefix, form, number, number > 0 ? 2 : 1));
   return outputs;
 }
 
+const Form& backbone_form(const std::string& name) {
+  const Form* const form = std::ranges::find(forms, name, &Form::name);
+  REQUIRE_USAGE(form != std::end(forms), "use one of: " + joined(backbone_names(), ", "), "model.backbone `", name,
+                "` is not known");
+  return *form;
+}
+
 std::vector<Head> imagenet(Graph& graph, Edge images, const Form& form, int64_t classes) {
-  const Edge x = graph.global_pool("avgpool", stages(graph, images, "", form).back());
+  const Edge x = graph.global_pool("avgpool", stages(graph, images, "", form, 4).back());
   return {{graph.linear("fc", x, {.out = classes, .gives_logits = true})}};
 }
 
@@ -126,11 +151,14 @@ std::vector<std::string> backbone_names() {
   return names;
 }
 
-std::vector<Edge> make_backbone(Graph& graph, Edge images, const std::string& name, const std::string& prefix) {
-  const Form* const form = std::ranges::find(forms, name, &Form::name);
-  REQUIRE_USAGE(form != std::end(forms), "use one of: " + joined(backbone_names(), ", "), "model.backbone `", name,
-                "` is not known");
-  return stages(graph, images, prefix, *form);
+std::vector<Edge> make_backbone(Graph& graph, Edge images, const std::string& name, const std::string& prefix,
+                                int count) {
+  return stages(graph, images, prefix, backbone_form(name), count);
+}
+
+Edge make_last_stage(Graph& graph, Edge x, const std::string& name, const std::string& prefix, int stride,
+                     int dilation) {
+  return make_stage(graph, x, prefix, backbone_form(name), 3, stride, dilation);
 }
 
 }  // namespace octet
