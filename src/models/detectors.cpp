@@ -6,7 +6,7 @@ namespace octet {
 
 // To add a detector, write its file, declare its function here, and add a row below.
 using BuildDetector = void(Graph&, Edge images, const Config&, bool training);
-BuildDetector retinanet;
+BuildDetector faster_rcnn, retinanet;
 
 namespace {
 
@@ -14,7 +14,7 @@ struct Row {
   const char* name;
   BuildDetector* build;
 };
-constexpr Row rows[] = {{"retinanet", retinanet}};
+constexpr Row rows[] = {{"faster_rcnn", faster_rcnn}, {"retinanet", retinanet}};
 
 }  // namespace
 
@@ -30,6 +30,13 @@ bool is_detector(const std::string& model_name) {
 
 void make_detector(Graph& graph, Edge images, const Config& config, bool training) {
   std::ranges::find(rows, config.model.name, &Row::name)->build(graph, images, config, training);
+}
+
+DetectOptions detect_options(const Config& config) {
+  return {.classes = int(config.model.classes),
+          .score = float(config.detect.score),
+          .overlap = float(config.detect.nms),
+          .detections = config.detect.detections};
 }
 
 }  // namespace octet

@@ -14,4 +14,7 @@ void make_detector(Graph&, Edge images, const Config&, bool training);
 std::vector<std::string> detector_names();
 bool is_detector(const std::string& model_name);
 
+// As the recipe says.
+DetectOptions detect_options(const Config&);
+
 }  // namespace octet
