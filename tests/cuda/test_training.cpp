@@ -56,6 +56,15 @@ TEST(CudaTraining, TwoBitWeightsEndAtTheCpusWeights) {
   expect_the_cpus_weights({"model.name=resnet20", "data.batch=2", "data.image_size=8", "policy.bits.weight=2"}, 3);
 }
 
+// Two stages and all norms of the backbone are frozen.
+TEST(CudaTraining, FrozenDetectorEndsAtTheCpusWeights) {
+  expect_the_cpus_weights(
+      {"model.name=retinanet", "model.backbone=resnet18", "model.neck_channels=8", "model.head_depth=1",
+       "model.norm=frozen", "model.freeze_stages=2", "data.name=shapes_detection", "data.samples=4", "data.batch=2",
+       "data.image_size=64", "train.lr=0.001"},
+      2);
+}
+
 // A GPU has the next batch sent while it computes: evaluation leaves it alone, another start forgets it.
 TEST(CudaTraining, BatchesSentAheadAreThoseOfTheirSteps) {
   std::vector<std::string> weights;

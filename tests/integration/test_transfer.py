@@ -46,14 +46,15 @@ class Transfer(Case):
         self.assertEqual(self.result("resumed")["weights_sha256"], one)
 
     def test_frozen_tensors_are_those_of_the_file(self):
-        self.detector("run")
-        before, after = self.tensors(self.backbone), self.tensors(self.weights("run"))
-        for name, values in after.items():
-            own = name.removeprefix("backbone.body.")
-            if own == name or own.endswith(".range"):
-                continue
-            frozen = own.startswith(("conv1.", "bn1.", "layer1.")) or ".bn" in own or ".downsample.1." in own
-            self.assertEqual(values == before[own], frozen, name)
+        before = self.tensors(self.backbone)
+        for exchange, ranks in ("exact", 1), ("int8", 2), ("fp32", 2):
+            self.detector(exchange, ranks, comm__exchange=exchange)
+            for name, values in self.tensors(self.weights(exchange)).items():
+                own = name.removeprefix("backbone.body.")
+                if own == name or own.endswith(".range"):
+                    continue
+                frozen = own.startswith(("conv1.", "bn1.", "layer1.")) or ".bn" in own or ".downsample.1." in own
+                self.assertEqual(values == before[own], frozen, f"{name}, exchange {exchange}")
 
     def test_detector_can_be_loaded_whole(self):
         self.detector("run")

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/base/error.h"
+#include "src/models/detectors.h"
 #include "src/report/data_check.h"
 #include "src/report/detection_results.h"
 
@@ -116,6 +117,33 @@ TEST_F(DataCheckPage, ShowsHowADetectorFits) {
   config_.data.canvas_heights = {32}, config_.data.canvas_widths = {32};
   check_ = check_data(config_);
   expect_row("images reduced to fit", 2, 2);
+}
+
+// The page looks at the nearest anchors alone. Here every anchor whose center is on the image is tried.
+TEST_F(DataCheckPage, ShareOfFoundObjectsIsThatOfAllAnchors) {
+  config_.model.name = "retinanet";
+  config_.model.anchor_sizes = {8, 16, 24};
+  config_.data.canvas_heights = {64}, config_.data.canvas_widths = {96};
+  std::vector<AnchorLevel> levels = anchors_of(config_).levels;
+  for (AnchorLevel& level : levels) level.height = int64_t(64 / level.stride), level.width = int64_t(96 / level.stride);
+  const std::vector<Box> anchors = make_anchors(levels);
+  std::string annotations;
+  int found = 0;
+  constexpr int boxes = 200;
+  for (int i = 0; i < boxes; ++i) {
+    const int x = i * 37 % 70, y = i * 23 % 50, width = 4 + i * 7 % (76 - x), height = 4 + i * 5 % (56 - y);
+    annotations += say(i == 0 ? "" : ", ", "{'id': ", i + 1, ", 'image_id': 1, 'category_id': 1, 'area': 1, 'bbox': [",
+                       x, ", ", y, ", ", width, ", ", height, "]}");
+    const Box box{float(x), float(y), float(x + width), float(y + height)};
+    found += std::ranges::any_of(anchors, [&](const Box& anchor) {
+      return anchor.center_x() < 80 && anchor.center_y() < 60 && overlap_of(anchor, box) >= 0.5f;
+    });
+  }
+  annotate("train", annotations);
+  check_ = check_data(config_);
+  EXPECT_GT(found, boxes / 4);
+  EXPECT_LT(found, boxes * 3 / 4);
+  expect_line("  all" + std::string(31, ' ') + say(found / 2, found % 2 == 0 ? ".0 %" : ".5 %"));
 }
 
 TEST_F(DataCheckPage, ReportsImpossibleAnchorsAndCanvases) {
