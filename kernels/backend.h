@@ -228,9 +228,11 @@ class Backend {
   virtual void to_device(void* to, const void* from, size_t bytes) { std::memcpy(to, from, bytes); }
   // Waits until all earlier calls are done.
   virtual void synchronize() {}
-  // Runs `work`, which calls this backend and must not wait. program: a small number; `work` must make the same calls
-  // each time for the same number. A device may record the calls the second time. From then on it repeats the record
-  // and does not call `work`. What differs between steps then comes from the state and from the device's memory.
+  // Runs `work`, which calls this backend and must not wait unless it is unrecorded. program: a small number; `work`
+  // must make the same calls each time for the same number. A device may record the calls the second time. From then on
+  // it repeats the record and does not call `work`. What differs between steps then comes from the state and from the
+  // device's memory. Calls of the program `unrecorded` are never recorded, and may differ each time.
+  static constexpr int unrecorded = -1;
   virtual void run(int program, const StepState&, const std::function<void()>& work) = 0;
   // Brings `reads` to the host, calls the work, and brings `writes` to the device, after the calls before this one and
   // before those after it. The work gets the state that run() was last given.

@@ -72,8 +72,9 @@ void CudaBackend::to_device(void* to, const void* from, size_t bytes) { copy_to_
 void CudaBackend::synchronize() { cuda::synchronize(stream_); }
 
 void CudaBackend::run(int number, const StepState& state, const std::function<void()>& work) {
-  Program& program = programs_[number];
   now_ = state;
+  if (number == unrecorded) return work();
+  Program& program = programs_[number];
   // Not recorded the first time: scratch memory grows, and CUDA loads kernels, which it may not do while it records.
   if (!records_ || !program.seen) {
     program.seen = true;

@@ -22,6 +22,7 @@ struct Config {
     std::string initial_backbone;       // a safetensors file of the classification network; empty: random
     int64_t neck_channels = 256;        // of the feature pyramid and the heads
     int64_t head_depth = 4;             // convolutions before the predictors of a dense head
+    int64_t head_channels = 1024;       // of the linear layers of regions
     int64_t finest_stride = 8;          // retinanet: pixels of the image for one of the finest level; 8 or 4
     std::vector<int64_t> anchor_sizes;  // of each level, in pixels; empty: the network's own
     std::vector<double> anchor_ratios = {0.5, 1, 2};  // height / width
@@ -29,6 +30,21 @@ struct Config {
     int64_t freeze_stages = 0;   // of the backbone: 1: the stem; 2: the stem and layer1; ... 5: all
     double norm_epsilon = 1e-5;  // of the backbone: added to the variance
   } model;
+
+  struct Rpn {  // two-stage detectors: how regions are proposed; without a suffix while training
+    int64_t before_nms = 0, before_nms_test = 0;  // the best answers of a level; 0: the network's own
+    int64_t after_nms = 0, after_nms_test = 0;    // of an image, after suppression; 0: the network's own
+    double nms = 0.7;                             // the largest overlap of two proposals
+    double positive = 0.7, negative = 0.3;        // overlap with an object above which, below which an anchor trains
+    int64_t samples = 256;                        // anchors of an image that train
+    double fraction = 0.5;                        // of them, at most, find an object
+  } rpn;
+
+  struct Roi {                              // two-stage detectors: how the layers behind regions train
+    double positive = 0.5, negative = 0.5;  // overlap with an object, as rpn
+    int64_t samples = 0;                    // regions of an image that train; 0: the network's own
+    double fraction = 0.25;                 // of them, at most, find an object
+  } roi;
 
   struct Detect {
     double score = 0.05;       // the least score of a detection

@@ -26,9 +26,10 @@ std::vector<bool> coded_edges(const Policy& policy, const std::vector<std::uniqu
 }
 
 // Codes are unsigned if two conditions hold: no value is negative, and the 32-bit sums of a weight gradient can hold
-// the products of one image. A node that keeps the encoding of its inputs needs the same signedness on all its edges.
-std::vector<bool> unsigned_edges(const std::vector<std::unique_ptr<Node>>& nodes, const std::vector<Shape>& shapes,
-                                 const std::vector<int>& producer) {
+// the products of one image. A node that keeps the encoding of its inputs needs the same signedness on all its edges,
+// except those that it reads real.
+std::vector<bool> unsigned_edges(const Policy& policy, const std::vector<std::unique_ptr<Node>>& nodes,
+                                 const std::vector<Shape>& shapes, const std::vector<int>& producer) {
   std::vector<bool> positive(shapes.size());
   for (size_t edge = 0; edge < shapes.size(); ++edge) {
     const Node& node = *nodes[producer[edge]];
@@ -39,8 +40,9 @@ std::vector<bool> unsigned_edges(const std::vector<std::unique_ptr<Node>>& nodes
     changed = false;
     for (const auto& node : nodes) {
       if (!node->keeps_encoding()) continue;
-      std::vector<Edge> edges = node->inputs();
-      edges.push_back(node->output());
+      std::vector<Edge> edges{node->output()};
+      std::ranges::copy_if(node->inputs(), std::back_inserter(edges),
+                           [&](Edge edge) { return !node->reads_real(policy, edge); });
       const bool agreed = std::all_of(edges.begin(), edges.end(), [&](Edge edge) { return positive[edge.id]; });
       for (Edge edge : edges)
         if (!agreed && positive[edge.id]) positive[edge.id] = false, changed = true;
@@ -55,7 +57,7 @@ std::vector<Encoding> choose_encodings(const Policy& policy, const std::vector<s
                                        const std::vector<Shape>& shapes, const std::vector<int>& producer,
                                        const std::vector<std::vector<int>>& consumers) {
   const std::vector<bool> codes = coded_edges(policy, nodes, producer, consumers);
-  const std::vector<bool> positive = unsigned_edges(nodes, shapes, producer);
+  const std::vector<bool> positive = unsigned_edges(policy, nodes, shapes, producer);
   std::vector<Encoding> encodings;
   for (size_t edge = 0; edge < shapes.size(); ++edge)
     encodings.push_back(!codes[edge]     ? Encoding{}

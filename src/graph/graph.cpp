@@ -55,6 +55,27 @@ void Graph::detect(const std::vector<DenseLevel>& levels, const DetectOptions& o
   append(make_detect(levels, options));
 }
 
+Regions Graph::propose(const std::string& name, const std::vector<DenseLevel>& levels, const ProposeOptions& options) {
+  Regions regions{new_edge(), options.training ? std::make_shared<RegionTargets>() : nullptr};
+  append(make_propose(name, levels, regions, options));
+  return regions;
+}
+
+Edge Graph::roi_pool(const std::string& name, const std::vector<Edge>& maps, const Regions& regions,
+                     const RoiPoolOptions& options) {
+  std::vector<Edge> inputs = maps;
+  inputs.push_back(regions.table);
+  return append(make_roi_pool(name, inputs, new_edge(), options));
+}
+
+void Graph::roi_loss(Edge logits, Edge deltas, const Regions& regions, const RoiLossOptions& options) {
+  append(make_roi_loss(logits, deltas, regions, options));
+}
+
+void Graph::detect_regions(Edge logits, Edge deltas, const Regions& regions, const DetectOptions& options) {
+  append(make_detect_regions(logits, deltas, regions, options));
+}
+
 void Graph::softmax_loss(const std::vector<Head>& heads, float label_smoothing, const std::vector<std::string>& hits) {
   append(make_softmax_loss(heads, label_smoothing, hits));
 }

@@ -31,6 +31,7 @@ class Builder final : public Declare {
     REQUIRE(batch % group == 0, "let the norm group divide the batch of a rank", "a batch of ", batch,
             " images in norm groups of ", group);
     norm_groups_ = batch / group;
+    images_ = batch;
     infer_shapes(batch);
     layout_.encodings = choose_encodings(policy_, nodes_, layout_.shapes, producer_, consumers_);
     parameters_.begin_plan(norm_groups_);
@@ -47,6 +48,7 @@ class Builder final : public Declare {
   const Policy& policy() const override { return policy_; }
   Parameters& parameters() const override { return parameters_; }
   bool training() const override { return options_.training; }
+  int64_t images() const override { return images_; }
   int64_t norm_groups() const override { return norm_groups_; }
   DType storage() const override { return options_.storage; }
   Shape shape(Edge edge) const override { return layout_.shapes[size_t(edge.id)]; }
@@ -102,8 +104,9 @@ class Builder final : public Declare {
         inputs.push_back(layout_.shapes[size_t(edge.id)]);
         consumers_[size_t(edge.id)].push_back(node->index());
       }
-      layout_.needs_backward.push_back(
-          node->trains() || std::ranges::any_of(node->inputs(), [&](Edge edge) { return needs_gradient(edge); }));
+      const bool passes_gradient = node->differentiable() &&
+                                   std::ranges::any_of(node->inputs(), [&](Edge edge) { return needs_gradient(edge); });
+      layout_.needs_backward.push_back(node->trains() || passes_gradient);
       Shape shape = node->output_shape(inputs);
       if (node->index() == 0) shape.n = batch;
       if (node->output().id < 0) continue;
@@ -147,7 +150,7 @@ class Builder final : public Declare {
   HeldRanges held_;
   PlanOptions options_;
   std::vector<std::unique_ptr<Node>>& nodes_;
-  int64_t norm_groups_ = 1;
+  int64_t norm_groups_ = 1, images_ = 1;
   int current_ = 0;
   std::vector<int> producer_, read_backward_;  // by edge
   std::vector<std::vector<int>> consumers_;    // by edge

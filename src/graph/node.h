@@ -121,7 +121,7 @@ struct Step {
 struct LossOptions {
   std::string name = {};  // of a metric of its own, beside the sum of all losses; reports of one name are added
   float weight = 1;
-  bool training_only = false;     // an auxiliary loss: evaluation does not count it
+  bool training_only = false;          // an auxiliary loss: evaluation does not count it
   std::vector<std::string> hits = {};  // names of the first of LossReport::hits; empty: only the loss is reported
 };
 
@@ -132,6 +132,7 @@ class Declare {
   virtual const Policy& policy() const = 0;
   virtual Parameters& parameters() const = 0;
   virtual bool training() const = 0;        // false: the plan never runs backward
+  virtual int64_t images() const = 0;       // of the plan's batch; a node may have several rows for each
   virtual int64_t norm_groups() const = 0;  // equal parts of the batch; each has norm statistics of its own
   virtual DType storage() const = 0;        // of convolution outputs, see PlanOptions
   virtual Shape shape(Edge) const = 0;
@@ -140,7 +141,8 @@ class Declare {
   virtual bool needs_backward() const = 0;      // this node has trained parameters, or an input that needs a gradient
   virtual void reads_in_backward(Edge) = 0;
   virtual Slot keep(Shape, DType, Need) = 0;
-  // Reserves memory that load() fills. This memory is not in the arena. Returns an index into Memory::inputs.
+  // Reserves memory that is not in the arena: load() or the host's work fills it. Returns an index into
+  // Memory::inputs.
   virtual int input(size_t bytes) = 0;
   // Registers a layer's grad_output with the ClipCoordinator, which also scales the learning rate of the layer's
   // weight. Returns -1 if there is no coordinator.
@@ -165,6 +167,7 @@ class Node {
   virtual bool never_negative() const { return false; }                 // the output is >= 0 for any input
   virtual bool writes_real() const { return false; }                    // the output is f32 for any consumer
   virtual bool trains() const { return false; }                         // has parameters that are not frozen
+  virtual bool differentiable() const { return true; }                  // false: no gradient passes to the inputs
   virtual bool writes_gradient_forward() const { return false; }  // a loss: forward writes the gradients of its inputs
   virtual void declare(Declare&) = 0;
   virtual void bind(Parameters&) {}  // called after the parameters are allocated

@@ -37,6 +37,8 @@ struct InitialValues {
         return normal(element) * std::sqrt(2.0 / double(shape.n * shape.h * shape.w));
       case Init::normal_001:
         return normal(element) * 0.01;
+      case Init::normal_0001:
+        return normal(element) * 0.001;
       case Init::linear_uniform:
         return (2 * uniform(random(element, 0).word[0]) - 1) / std::sqrt(double(shape.h * shape.w * shape.c));
       case Init::lecun_uniform:

@@ -24,6 +24,7 @@ enum class Init : uint8_t {
   linear_uniform,
   lecun_uniform,  // variance 1 / products of a sum
   normal_001,
+  normal_0001,
   rare,  // the logit of 0.01: the bias of a detector's class logits (Lin et al. 2017, RetinaNet, section 4.1)
   one,
   zero

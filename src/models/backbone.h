@@ -8,10 +8,12 @@
 
 namespace octet {
 
-// Appends model.backbone and returns the outputs of its four stages, C2 to C5 with the strides 4, 8, 16 and 32. What
-// model.norm and model.freeze_stages freeze keeps its loaded weights. prefix: of all names of layers. UsageError: the
-// name is not known; the message lists the known ones.
-std::vector<Edge> make_backbone(Graph&, Edge images, const Config::Model&, const std::string& prefix);
+// Appends model.backbone and returns the outputs of its first `count` stages, of C2 to C5 with the strides 4, 8, 16 and
+// 32. What model.norm and model.freeze_stages freeze keeps its loaded weights. prefix: of all names of layers.
+// UsageError: the name is not known; the message lists the known ones.
+std::vector<Edge> make_backbone(Graph&, Edge images, const Config::Model&, const std::string& prefix, int count = 4);
+// Appends the fourth stage alone. stride: of its first block. dilation: of its 3x3 convolutions.
+Edge make_last_stage(Graph&, Edge x, const Config::Model&, const std::string& prefix, int stride, int dilation);
 std::vector<std::string> backbone_names();
 
 // Feature Pyramid Network (Lin et al., "Feature pyramid networks for object detection", CVPR 2017), with torchvision's

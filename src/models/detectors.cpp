@@ -6,9 +6,9 @@ namespace octet {
 
 // To add a detector, write its file, declare its function here, and add a row below.
 using BuildDetector = void(Graph&, Edge images, const Config&, bool training);
-BuildDetector retinanet;
+BuildDetector faster_rcnn, retinanet;
 using Anchors = AnchorRule(const Config&);
-Anchors retinanet_anchors;
+Anchors faster_rcnn_anchors, retinanet_anchors;
 
 namespace {
 
@@ -17,7 +17,7 @@ struct Row {
   BuildDetector* build;
   Anchors* anchors;
 };
-constexpr Row rows[] = {{"retinanet", retinanet, retinanet_anchors}};
+constexpr Row rows[] = {{"faster_rcnn", faster_rcnn, faster_rcnn_anchors}, {"retinanet", retinanet, retinanet_anchors}};
 
 }  // namespace
 
@@ -37,6 +37,13 @@ AnchorRule anchors_of(const Config& config) {
 
 void make_detector(Graph& graph, Edge images, const Config& config, bool training) {
   std::ranges::find(rows, config.model.name, &Row::name)->build(graph, images, config, training);
+}
+
+DetectOptions detect_options(const Config& config) {
+  return {.classes = int(config.model.classes),
+          .score = float(config.detect.score),
+          .overlap = float(config.detect.nms),
+          .detections = config.detect.detections};
 }
 
 }  // namespace octet

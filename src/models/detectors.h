@@ -20,4 +20,7 @@ AnchorRule anchors_of(const Config&);
 std::vector<std::string> detector_names();
 bool is_detector(const std::string& model_name);
 
+// As the recipe says.
+DetectOptions detect_options(const Config&);
+
 }  // namespace octet

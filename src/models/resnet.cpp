@@ -22,6 +22,7 @@ struct Residual {
   Graph& graph;
   Norms norms = {};
   bool frozen = false;  // the present stage
+  int dilation = 1;     // of the 3x3 convolutions
 
   Edge conv(const std::string& name, const std::string& norm, Edge x, ConvOptions options) {
     options.norm = norm;
@@ -33,18 +34,23 @@ struct Residual {
 
   // Two 3x3 convolutions (He et al. 2016, figure 5 left).
   Edge basic(const std::string& name, Edge x, int64_t in, int64_t out, int stride) {
-    const Edge y = conv(name + ".conv1", name + ".bn1", x,
-                        {.out = out, .kernel = 3, .stride = stride, .pad = 1, .activation = relu});
-    return conv(
-        name + ".conv2", name + ".bn2", y,
-        {.out = out, .kernel = 3, .pad = 1, .activation = relu, .residual = shortcut(name, x, in, out, stride)});
+    const Edge y =
+        conv(name + ".conv1", name + ".bn1", x,
+             {.out = out, .kernel = 3, .stride = stride, .pad = dilation, .dilation = dilation, .activation = relu});
+    return conv(name + ".conv2", name + ".bn2", y,
+                {.out = out,
+                 .kernel = 3,
+                 .pad = dilation,
+                 .dilation = dilation,
+                 .activation = relu,
+                 .residual = shortcut(name, x, in, out, stride)});
   }
 
   // 1x1, 3x3, 1x1 convolutions (figure 5 right). The 3x3 convolution has the stride, as in torchvision.
   Edge bottleneck(const std::string& name, Edge x, int64_t in, int64_t width, int stride) {
     Edge y = conv(name + ".conv1", name + ".bn1", x, {.out = width, .kernel = 1, .activation = relu});
     y = conv(name + ".conv2", name + ".bn2", y,
-             {.out = width, .kernel = 3, .stride = stride, .pad = 1, .activation = relu});
+             {.out = width, .kernel = 3, .stride = stride, .pad = dilation, .dilation = dilation, .activation = relu});
     return conv(
         name + ".conv3", name + ".bn3", y,
         {.out = 4 * width, .kernel = 1, .activation = relu, .residual = shortcut(name, x, in, 4 * width, stride)});
@@ -84,30 +90,46 @@ constexpr Form forms[] = {{"resnet18", false, {2, 2, 2, 2}},
                           {"resnet50", true, {3, 4, 6, 3}},
                           {"resnet101", true, {3, 4, 23, 3}}};
 
-std::vector<Edge> stages(Graph& graph, Edge x, const std::string& prefix, const Form& form, const Norms& norms = {}) {
-  Residual residual{graph, norms, norms.frozen_stages > 0};
-  x = residual.conv(prefix + "conv1", prefix + "bn1", x,
-                    {.out = 64, .kernel = 7, .stride = 2, .pad = 3, .activation = relu});
+// Appends stage `number` of 0 to 3. stride: of its first block.
+Edge make_stage(Graph& graph, Edge x, const std::string& prefix, const Form& form, const Norms& norms, int number,
+                int stride, int dilation = 1) {
+  Residual residual{graph, norms, number + 1 < norms.frozen_stages, dilation};
+  const int64_t width = int64_t(64) << number, out = form.bottleneck ? 4 * width : width;
+  int64_t channels = number == 0 ? 64 : out / 2;
+  for (int block = 0; block < form.blocks[size_t(number)]; ++block, stride = 1) {
+    const std::string name = prefix + "layer" + std::to_string(number + 1) + "." + std::to_string(block);
+    x = form.bottleneck ? residual.bottleneck(name, x, channels, width, stride)
+                        : residual.basic(name, x, channels, width, stride);
+    channels = out;
+  }
+  return x;
+}
+
+// The outputs of the first `count` stages.
+std::vector<Edge> stages(Graph& graph, Edge x, const std::string& prefix, const Form& form, const Norms& norms,
+                         int count) {
+  x = Residual{graph, norms, norms.frozen_stages > 0}.conv(
+      prefix + "conv1", prefix + "bn1", x, {.out = 64, .kernel = 7, .stride = 2, .pad = 3, .activation = relu});
   x = graph.pool(prefix + "maxpool", x, {.kernel = 3, .stride = 2, .pad = 1});
   std::vector<Edge> outputs;
-  int64_t channels = 64;
-  for (int stage = 0; stage < 4; ++stage) {
-    residual.frozen = stage + 1 < norms.frozen_stages;
-    for (int block = 0; block < form.blocks[size_t(stage)]; ++block) {
-      const int64_t width = int64_t(64) << stage;
-      const int stride = stage > 0 && block == 0 ? 2 : 1;
-      const std::string name = prefix + "layer" + std::to_string(stage + 1) + "." + std::to_string(block);
-      x = form.bottleneck ? residual.bottleneck(name, x, channels, width, stride)
-                          : residual.basic(name, x, channels, width, stride);
-      channels = form.bottleneck ? 4 * width : width;
-    }
-    outputs.push_back(x);
-  }
+  for (int number = 0; number < count; ++number)
+    outputs.push_back(x = make_stage(graph, x, prefix, form, norms, number, number > 0 ? 2 : 1));
   return outputs;
 }
 
+const Form& backbone_form(const Config::Model& model) {
+  const Form* const form = std::ranges::find(forms, model.backbone, &Form::name);
+  REQUIRE_USAGE(form != std::end(forms), "use one of: " + joined(backbone_names(), ", "), "model.backbone `",
+                model.backbone, "` is not known");
+  return *form;
+}
+
+Norms backbone_norms(const Config::Model& model) {
+  return {.frozen = model.norm == "frozen", .epsilon = float(model.norm_epsilon), .frozen_stages = model.freeze_stages};
+}
+
 std::vector<Head> imagenet(Graph& graph, Edge images, const Form& form, int64_t classes) {
-  const Edge x = graph.global_pool("avgpool", stages(graph, images, "", form).back());
+  const Edge x = graph.global_pool("avgpool", stages(graph, images, "", form, {}, 4).back());
   return {{graph.linear("fc", x, {.out = classes, .gives_logits = true})}};
 }
 
@@ -135,13 +157,14 @@ std::vector<std::string> backbone_names() {
   return names;
 }
 
-std::vector<Edge> make_backbone(Graph& graph, Edge images, const Config::Model& model, const std::string& prefix) {
-  const Form* const form = std::ranges::find(forms, model.backbone, &Form::name);
-  REQUIRE_USAGE(form != std::end(forms), "use one of: " + joined(backbone_names(), ", "), "model.backbone `",
-                model.backbone, "` is not known");
-  return stages(
-      graph, images, prefix, *form,
-      {.frozen = model.norm == "frozen", .epsilon = float(model.norm_epsilon), .frozen_stages = model.freeze_stages});
+std::vector<Edge> make_backbone(Graph& graph, Edge images, const Config::Model& model, const std::string& prefix,
+                                int count) {
+  return stages(graph, images, prefix, backbone_form(model), backbone_norms(model), count);
+}
+
+Edge make_last_stage(Graph& graph, Edge x, const Config::Model& model, const std::string& prefix, int stride,
+                     int dilation) {
+  return make_stage(graph, x, prefix, backbone_form(model), backbone_norms(model), 3, stride, dilation);
 }
 
 }  // namespace octet

@@ -96,10 +96,7 @@ void retinanet(Graph& graph, Edge images, const Config& config, bool training) {
   if (training)
     graph.dense_loss(levels, {.classes = classes, .class_name = "loss_class", .box_name = "loss_box"});
   else
-    graph.detect(levels, {.classes = classes,
-                          .score = float(config.detect.score),
-                          .overlap = float(config.detect.nms),
-                          .detections = config.detect.detections});
+    graph.detect(levels, detect_options(config));
 }
 
 }  // namespace octet

@@ -25,6 +25,8 @@ const MetricDisplay displays[] = {
     {"ARm", "ARm", "Average recall of medium objects", true, false},
     {"ARl", "ARl", "Average recall of large objects", true, false},
     {"loss", "loss", "Loss"},
+    {"loss_objectness", "objectness loss", "Objectness loss", false, false},
+    {"loss_rpn_box", "proposal loss", "Box loss of proposals", false, false},
     {"loss_class", "class loss", "Class loss"},
     {"loss_box", "box loss", "Box loss"},
     {"learning_rate", "learning rate", "Learning rate"},

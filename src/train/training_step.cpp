@@ -123,8 +123,8 @@ void TrainingStep::run(Program program, const Step& step, const StepInput& input
   // unknown clip must be decided within the step.
   const bool exchanges = program == Program::gradients || program == Program::observed_gradients;
   const bool measures = exchanges && ((clips_ && !clips_->settled()) || (ranges_ && !ranges_->settled()));
-  if (timing_ || measures || (exchanges && exchange_->reads_gradients())) return work();
-  backend_->run(input.canvas * int(Program::count) + int(program),
+  const bool unrecorded = timing_ || measures || (exchanges && exchange_->reads_gradients());
+  backend_->run(unrecorded ? Backend::unrecorded : input.canvas * int(Program::count) + int(program),
                 {step.index, float(input.learning_rate), uint64_t(step.first_sample)}, work);
 }
 

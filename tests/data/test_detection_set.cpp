@@ -7,8 +7,6 @@
 namespace octet {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr Normalization bytes_as_they_are = {{0, 0, 0}, {1 / 255.0f, 1 / 255.0f, 1 / 255.0f}};
 
 // One 40 x 60 PNG, whose left half is red and whose right half is blue, with objects of every kind.

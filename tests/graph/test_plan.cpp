@@ -509,7 +509,7 @@ TEST(Plan, RefusesLabelsOutOfRange) {
 
 TEST(Models, UnknownNameIsAUsageErrorWithTheKnownOnes) {
   try {
-    DryPlan(int8_config("resnet21"), 32, 32, 1, {});
+    const DryPlan plan(int8_config("resnet21"), 32, 32, 1, {});
     FAIL();
   } catch (const UsageError& error) {
     EXPECT_NE(std::string(error.what()).find("resnet20"), std::string::npos);

@@ -90,18 +90,18 @@ class ConvBlock final : public ConvNode {
                   "train.norm_group needs ranges that are known before a step");
   }
 
-  int64_t group_images() const { return affine_.shape.n; }
-  template <class Images>
-  Images of_group(const Images& images, int64_t group) const {
-    return images ? images.images(group * group_images(), group_images()) : images;
+  int64_t group_rows() const { return affine_.shape.n; }
+  template <class Rows>
+  Rows of_group(const Rows& rows, int64_t group) const {
+    return rows ? rows.images(group * group_rows(), group_rows()) : rows;
   }
   ConvProblem conv_of_group() const {
     ConvProblem conv = conv_;
-    conv.x.n = conv.y.n = group_images();
+    conv.x.n = conv.y.n = group_rows();
     return conv;
   }
   RngKey key(const Step& step, Role role, int64_t group) const {
-    return step.key(index_, role, per_sample(), group * group_images());
+    return step.key(index_, role, per_sample(), group * (images_ / norm_groups_));
   }
 
   // Evaluation writes no codes, since only backward reads them.

@@ -42,6 +42,7 @@ void ConvNode::declare_layer(Declare& d, const Encoding& weight) {
   needs_dx_ = d.needs_gradient(inputs_[0]);
   needs_residual_ = has_residual() && d.needs_gradient(inputs_[1]);
   norm_groups_ = d.norm_groups();
+  images_ = d.images();
   Shape of_group = conv_.y;
   of_group.n /= norm_groups_;
   affine_ = {.shape = of_group,

@@ -28,7 +28,7 @@ class ConvNode : public Node {
   bool has_residual() const { return inputs_.size() > 1; }
   // Whether backward needs the mask of an activation that follows a residual sum.
   bool masks_sum() const { return has_residual() && options_.activation != Activation::none; }
-  int64_t per_sample() const { return conv_.y.elements() / conv_.y.n; }
+  int64_t per_sample() const { return conv_.y.elements() / images_; }
   AffineParameters parameters() const {
     return {.gamma = gamma_ ? gamma_->master.f32() : nullptr, .beta = beta_->master.f32()};
   }
@@ -54,6 +54,7 @@ class ConvNode : public Node {
   ConvProblem conv_;      // of the whole batch
   AffineProblem affine_;  // of one norm group
   int64_t norm_groups_ = 1;
+  int64_t images_ = 1;  // of the batch; behind a pool of regions x and y have several rows for each
   bool runs_backward_ = true, needs_dx_ = true, needs_residual_ = false;
   Slot convolved_, grad_output_;  // the convolution's output; the gradient with respect to it
   int weight_index_ = -1;

@@ -22,7 +22,7 @@ inline std::vector<Box> place_anchors(std::vector<DenseLevel>& levels, const std
     anchors.height = logits.h;
     anchors.width = logits.w;
     const int64_t per_pixel = anchors.per_pixel();
-    REQUIRE(logits.c == per_pixel * classes && deltas == Shape(logits.n, logits.h, logits.w, per_pixel * 4),
+    REQUIRE(logits.c == per_pixel * classes && deltas == (Shape{logits.n, logits.h, logits.w, per_pixel * 4}),
             "give a logit for each class and four deltas for each anchor", "level ", i, " has ", logits.c,
             " logits and ", deltas.c, " deltas a pixel for ", per_pixel, " anchors of ", classes, " classes");
     all.push_back(anchors);

@@ -1,6 +1,7 @@
 // The loss of a dense detector: focal loss of the classes (Lin et al. 2017, equation 5) and smooth L1 loss of the
 // boxes, for every anchor of every level. Each image's losses are divided by the number of its anchors that find an
-// object, so the gradient does not depend on the other images. Forward also writes the gradients.
+// object, so the gradient does not depend on the other images. If anchors are sampled (Ren et al., "Faster R-CNN", NIPS
+// 2015, section 3.1), only those train, and the number of them divides. Forward also writes the gradients.
 #include <algorithm>
 
 #include "kernels/shared/match.h"
@@ -12,7 +13,7 @@ namespace {
 class DenseLoss final : public Node {
  public:
   DenseLoss(const std::vector<DenseLevel>& levels, const DenseLossOptions& options)
-      : Node("loss", edges_of(levels), {}), options_(options), levels_(levels) {}
+      : Node(options.node, edges_of(levels), {}), options_(options), levels_(levels) {}
   std::string kind() const override { return "dense loss"; }
   Shape output_shape(const std::vector<Shape>& inputs) override {
     anchors_ = place_anchors(levels_, inputs, options_.classes);
@@ -43,7 +44,8 @@ class DenseLoss final : public Node {
       boxes.emplace_back(size_t(images_ * level.anchors.count()));
     }
     std::vector<float> scale(size_t(images_), 0.0f);
-    for (size_t image = 0; image < scale.size(); ++image) scale[image] = assign(*targets.truth, image, labels, boxes);
+    for (size_t image = 0; image < scale.size(); ++image)
+      scale[image] = assign(*targets.truth, image, sample_key(step, image), labels, boxes);
     for (size_t i = 0; i < levels_.size(); ++i) {
       send(step, targets_[i].labels, labels[i]);
       send(step, targets_[i].boxes, boxes[i]);
@@ -82,8 +84,13 @@ class DenseLoss final : public Node {
     step.backend.to_device(step.memory.inputs[size_t(input)], from.data(), from.size() * sizeof(T));
   }
 
+  SampleKey sample_key(const Step& step, size_t image) const {
+    return {step.seed, step.index, layer_id_of(index_, Role::activation),
+            uint32_t(step.first_sample) + uint32_t(image)};
+  }
+
   // Writes what each anchor of an image is to answer. Returns the factor of the image's losses.
-  float assign(const Truth& truth, size_t image, std::vector<std::vector<int32_t>>& labels,
+  float assign(const Truth& truth, size_t image, const SampleKey& key, std::vector<std::vector<int32_t>>& labels,
                std::vector<std::vector<BoxCode>>& boxes) const {
     const Truth::Image& of = truth.images[image];
     if (of.index < 0) return 0;
@@ -96,6 +103,8 @@ class DenseLoss final : public Node {
            .width = float(of.content_width),
            .height = float(of.content_height)},
           anchors_, places, matches);
+    Sampled sampled;
+    if (options_.samples > 0) sampled = sample_matches({options_.samples, double(options_.fraction)}, key, matches);
     int64_t found = 0;
     size_t anchor = 0;
     for (size_t i = 0; i < levels_.size(); ++i) {
@@ -103,13 +112,13 @@ class DenseLoss final : public Node {
       for (size_t at = image * count; at < (image + 1) * count; ++at, ++anchor) {
         const int32_t object = matches[anchor];
         if (object == ignored) continue;
-        labels[i][at] = object < 0 ? 0 : objects[size_t(object)].label + 1;
+        labels[i][at] = object < 0 ? 0 : options_.classes == 1 ? 1 : objects[size_t(object)].label + 1;
         if (object < 0) continue;
         boxes[i][at] = encode_box(places[size_t(object)], anchors_[anchor]);
         ++found;
       }
     }
-    return 1 / float(std::max<int64_t>(found, 1));
+    return 1 / float(std::max<int64_t>(options_.samples > 0 ? sampled.all() : found, 1));
   }
 
   DenseLossOptions options_;

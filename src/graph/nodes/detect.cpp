@@ -3,16 +3,11 @@
 #include <algorithm>
 
 #include "kernels/shared/math.h"
+#include "src/graph/nodes/candidates.h"
 #include "src/graph/nodes/dense_levels.h"
 
 namespace octet {
 namespace {
-
-struct Candidate {
-  Box box;
-  float score;
-  int32_t label;
-};
 
 class Detect final : public Node {
  public:
@@ -32,8 +27,8 @@ class Detect final : public Node {
   void detect(const Step& step, std::vector<Detection>& found) const override {
     std::vector<std::vector<float>> logits, deltas;
     for (const DenseLevel& level : levels_) {
-      logits.push_back(on_host(step, level.logits));
-      deltas.push_back(on_host(step, level.deltas));
+      logits.push_back(host_copy(step, level.logits));
+      deltas.push_back(host_copy(step, level.deltas));
     }
     for (size_t image = 0; image < images_.size(); ++image) {
       const Truth::Image& of = images_[image];
@@ -47,18 +42,11 @@ class Detect final : public Node {
                  std::span(anchors_).subspan(first_anchor, count), of, candidates);
         first_anchor += count;
       }
-      choose(candidates, of, found);
+      add_detections(candidates, options_, of, found);
     }
   }
 
  private:
-  static std::vector<float> on_host(const Step& step, Edge edge) {
-    const Tensor values = step.value(edge).values;
-    std::vector<float> copy(size_t(values.elements()));
-    step.backend.to_host(copy.data(), values.data, values.bytes());
-    return copy;
-  }
-
   // Adds the best answers of one level.
   void consider(std::span<const float> logits, std::span<const float> deltas, std::span<const Box> anchors,
                 const Truth::Image& of, std::vector<Candidate>& candidates) const {
@@ -71,32 +59,6 @@ class Detect final : public Node {
                                     float(of.content_width), float(of.content_height));
       const double score = 1 / (1 + exponential(-double(logits[size_t(best)])));
       candidates.push_back({box, float(score), int32_t(best % options_.classes)});
-    }
-  }
-
-  void choose(const std::vector<Candidate>& candidates, const Truth::Image& of, std::vector<Detection>& found) const {
-    std::vector<Box> boxes;
-    std::vector<float> scores;
-    for (const Candidate& candidate : candidates) {
-      boxes.push_back(candidate.box);
-      scores.push_back(candidate.score);
-    }
-    const std::vector<int32_t> order = top_scores(scores, int64_t(scores.size()));
-    std::vector<float> kept_scores(scores.size(), -1.0f);
-    for (int32_t label = 0; label < options_.classes; ++label) {
-      std::vector<int32_t> of_label;
-      std::ranges::copy_if(order, std::back_inserter(of_label),
-                           [&](int32_t i) { return candidates[size_t(i)].label == label; });
-      for (const int32_t i : suppress_overlaps(boxes, of_label, options_.overlap))
-        kept_scores[size_t(i)] = scores[size_t(i)];
-    }
-    for (const int32_t i : top_scores(kept_scores, options_.detections, -0.5f)) {
-      const Box& box = boxes[size_t(i)];
-      const double left = double(box.x1) / of.scale_x, top = double(box.y1) / of.scale_y;
-      found.push_back({.image = of.index,
-                       .label = candidates[size_t(i)].label,
-                       .score = scores[size_t(i)],
-                       .box = {left, top, double(box.x2) / of.scale_x - left, double(box.y2) / of.scale_y - top}});
     }
   }
 

@@ -13,11 +13,9 @@ class Dropout final : public Node {
   Dropout(std::string name, Edge x, Edge y, float rate) : Node(std::move(name), {x}, y), rate_(rate) {}
   bool keeps_encoding() const override { return true; }
   std::string kind() const override { return fmt::format("dropout {}", rate_); }
-  Shape output_shape(const std::vector<Shape>& inputs) override {
-    per_sample_ = inputs[0].h * inputs[0].w * inputs[0].c;
-    return inputs[0];
-  }
+  Shape output_shape(const std::vector<Shape>& inputs) override { return inputs[0]; }
   void declare(Declare& d) override {
+    per_sample_ = d.shape(output_).elements() / d.images();
     REQUIRE(d.encoding(inputs_[0]).dtype == d.encoding(output_).dtype,
             "let the policy quantize all readers of that value or none", "'", name_,
             "' would change its values' encoding");

@@ -13,6 +13,7 @@ class GlobalPool final : public Node {
     encoding_ = d.encoding(output_);
     if (!encoding_.quantized()) return;
     range_ = d.activation_range(name_, encoding_);
+    per_sample_ = d.shape(output_).elements() / d.images();
     mean_ = d.keep(d.shape(output_), DType::f32, Need::forward);
   }
   void forward(Step& step) override {
@@ -22,7 +23,7 @@ class GlobalPool final : public Node {
     step.backend.global_pool_forward(step.value(inputs_[0]), mean);
     if (!encoding_.quantized()) return;
     step.encode(range_, encoding_, mean.elements(), [&](const Encoding& encoding, Probe probe) {
-      step.backend.quantize(mean, encoding, step.key(index_, Role::activation, mean.shape.c), y, probe);
+      step.backend.quantize(mean, encoding, step.key(index_, Role::activation, per_sample_), y, probe);
     });
   }
   void backward(Step& step) override {
@@ -34,6 +35,7 @@ class GlobalPool final : public Node {
   Encoding encoding_;
   Slot mean_;
   int range_ = -1;
+  int64_t per_sample_ = 1;
 };
 
 }  // namespace

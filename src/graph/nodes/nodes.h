@@ -24,6 +24,11 @@ std::unique_ptr<Node> make_concat(std::string name, std::vector<Edge> parts, Edg
 std::unique_ptr<Node> make_dropout(std::string name, Edge x, Edge y, float rate);
 std::unique_ptr<Node> make_dense_loss(const std::vector<DenseLevel>&, const DenseLossOptions&);
 std::unique_ptr<Node> make_detect(const std::vector<DenseLevel>&, const DetectOptions&);
+std::unique_ptr<Node> make_propose(std::string name, const std::vector<DenseLevel>&, const Regions&,
+                                   const ProposeOptions&);
+std::unique_ptr<Node> make_roi_pool(std::string name, std::vector<Edge> maps_and_table, Edge y, const RoiPoolOptions&);
+std::unique_ptr<Node> make_roi_loss(Edge logits, Edge deltas, const Regions&, const RoiLossOptions&);
+std::unique_ptr<Node> make_detect_regions(Edge logits, Edge deltas, const Regions&, const DetectOptions&);
 std::unique_ptr<Node> make_softmax_loss(const std::vector<Head>& heads, float label_smoothing,
                                         const std::vector<std::string>& hits);
 

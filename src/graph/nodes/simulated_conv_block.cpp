@@ -72,7 +72,7 @@ class SimulatedConvBlock final : public ConvNode {
     const Tensor x = step.value(inputs_[0]).values, convolved = step.tensor(convolved_);
     if (rounds_operands_) {
       simulation_.round(Role::activation, copied(x, step.tensor(x_)),
-                        step.key(index_, Role::activation, conv_.x.elements() / conv_.x.n));
+                        step.key(index_, Role::activation, conv_.x.elements() / images_));
       simulation_.round(Role::weight, copied(weight_->master, step.tensor(w_)), step.key(index_, Role::weight, 0));
     }
     {

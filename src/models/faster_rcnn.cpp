@@ -1,0 +1,54 @@
+// Faster R-CNN (Ren et al., NIPS 2015) on a feature pyramid (Lin et al., "Feature pyramid networks for object
+// detection", CVPR 2017), with torchvision's names. Regions are proposed on levels of strides 4 to 64, the last of
+// which is optional, and pooled from those of strides 4 to 32.
+#include "src/models/backbone.h"
+#include "src/models/two_stage.h"
+
+namespace octet {
+namespace {
+
+constexpr int lowest_level = 2, highest_level = 5;  // of the backbone: strides 4 to 32
+constexpr RegionCounts counts{
+    .before_nms = 2000, .after_nms = 2000, .before_nms_test = 1000, .after_nms_test = 1000, .samples = 512};
+
+std::vector<int64_t> sizes_of(const Config::Model& model) {
+  return or_default(model.anchor_sizes, {32, 64, 128, 256, 512});
+}
+
+}  // namespace
+
+AnchorRule faster_rcnn_anchors(const Config& config) {
+  const Config::Model& model = config.model;
+  AnchorRule rule{.positive = float(config.rpn.positive)};
+  for (const int64_t size : sizes_of(model))
+    rule.levels.push_back({.stride = float(1 << (lowest_level + int(rule.levels.size()))),
+                           .sizes = {float(size)},
+                           .ratios = {model.anchor_ratios.begin(), model.anchor_ratios.end()}});
+  return rule;
+}
+
+void faster_rcnn(Graph& graph, Edge images, const Config& config, bool training) {
+  const Config::Model& model = config.model;
+  const std::vector<int64_t> sizes = sizes_of(model);
+  std::vector<Edge> levels =
+      make_pyramid(graph, make_backbone(graph, images, model, "backbone.body."), "backbone.fpn.", model.neck_channels);
+  const std::vector<Edge> pooled = levels;
+  REQUIRE_USAGE(sizes.size() == levels.size() || sizes.size() == levels.size() + 1,
+                say("give ", levels.size(), " or ", levels.size() + 1, " sizes, of the levels from stride 4 on"),
+                "model.anchor_sizes has ", sizes.size(), " entries");
+  if (sizes.size() > levels.size())
+    levels.push_back(graph.pool("backbone.fpn.extra_blocks", levels.back(), {.kernel = 1, .stride = 2}));
+  std::vector<RpnMap> maps;
+  for (size_t i = 0; i < levels.size(); ++i)
+    maps.push_back({levels[i], int64_t(1) << (lowest_level + int(i)), {sizes[i]}});
+  const Regions regions =
+      make_rpn(graph, config, training, maps, model.neck_channels, lowest_level, highest_level, counts);
+
+  Edge x = graph.roi_pool("roi_heads.box_roi_pool", pooled, regions, {.strides = {4, 8, 16, 32}});
+  const LinearOptions hidden{.out = model.head_channels, .init = Init::lecun_uniform, .activation = Activation::relu};
+  x = graph.linear("roi_heads.box_head.fc6", x, hidden);
+  x = graph.linear("roi_heads.box_head.fc7", x, hidden);
+  make_box_predictor(graph, x, config, training, regions);
+}
+
+}  // namespace octet
