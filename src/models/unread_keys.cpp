@@ -17,7 +17,7 @@ struct Readers {
 };
 
 std::vector<Readers> readers() {
-  const std::vector<std::string> detectors = detector_names();
+  const std::vector<std::string> detectors = detector_names(), two_stage = {"faster_rcnn"};
   std::vector<std::string> classifiers = model_names();
   std::erase_if(classifiers, is_detector);
   return {{"model.dropout", {"alexnet", "inception_v3"}},
@@ -30,6 +30,9 @@ std::vector<Readers> readers() {
           {"model.neck_channels", detectors},
           {"model.head_depth", {"retinanet"}},
           {"model.finest_stride", {"retinanet"}},
+          {"model.head_channels", two_stage},
+          {"rpn.", two_stage},
+          {"roi.", two_stage},
           {"model.anchor_sizes", detectors},
           {"model.anchor_ratios", detectors},
           {"detect.", detectors},

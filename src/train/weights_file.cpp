@@ -67,10 +67,10 @@ std::string text_of(const std::vector<int64_t>& shape) {
 
 std::string WeightsFile::name_in_file(const std::string& name) const {
   if (!name.starts_with(prefix_)) return name;
-  const std::string own = name.substr(prefix_.size());
+  std::string own = name.substr(prefix_.size());
   if (file_.contains(own)) return own;
   for (const Alias& alias : aliases)
-    if (const std::string before = earlier(alias, own); !before.empty() && file_.contains(before)) return before;
+    if (std::string before = earlier(alias, own); !before.empty() && file_.contains(before)) return before;
   return own;
 }
 

@@ -69,6 +69,9 @@ class Mistakes(Case):
             key = setting.partition("=")[0]
             self.mistake(2, f"`{key}: .*` is set, but resnet20 does not read it", "model.name to one of: .*retinanet",
                          setting, ranks=[1])
+        for setting in "model.head_channels=8", "rpn.nms=0.6", "roi.samples=5":
+            self.mistake(2, f"`{setting.partition('=')[0]}: .*` is set", "model.name to one of: faster_rcnn", setting,
+                         ranks=[1])
         self.mistake(2, "`model.dropout: 0.3` is set", "alexnet, inception_v3", "model.dropout=0.3")
         detector = "model.name=retinanet", "data.name=shapes_detection", "data.samples=64", "data.batch=32"
         for setting in "train.label_smoothing=0.1", "model.auxiliary_weight=1", "model.dropout=0.1":

@@ -127,8 +127,10 @@ TEST_F(InitialWeights, OlderNameOfTheProposalHeadIsKnown) {
 // Rows (anchor, class, value); each row holds its class.
 Stored rows_of_91(int64_t anchors, int64_t values) {
   Stored rows{{anchors * 91 * values, 2}, {}};
-  for (int64_t row = 0; row < rows.shape[0]; ++row)
-    for (int i = 0; i < 2; ++i) rows.values.push_back(float(row / values % 91 + 100 * (row / values / 91)));
+  for (int64_t row = 0; row < rows.shape[0]; ++row) {
+    const int64_t of_anchor = row / values % 91, anchor = row / values / 91;
+    for (int i = 0; i < 2; ++i) rows.values.push_back(float(of_anchor + 100 * anchor));
+  }
   return rows;
 }
 
