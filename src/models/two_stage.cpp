@@ -77,7 +77,8 @@ void make_box_predictor(Graph& graph, Edge x, const Config& config, bool trainin
 void finish_regions(Graph& graph, Edge logits, Edge deltas, const Config& config, bool training,
                     const Regions& regions) {
   if (training)
-    graph.roi_loss(logits, deltas, regions, {.class_name = "loss_class", .box_name = "loss_box"});
+    graph.roi_loss(logits, deltas, regions,
+                   {.hard = config.roi.hard, .class_name = "loss_class", .box_name = "loss_box"});
   else
     graph.detect_regions(logits, deltas, regions, detect_options(config));
 }
