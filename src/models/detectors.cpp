@@ -6,7 +6,7 @@ namespace octet {
 
 // To add a detector, write its file, declare its function here, and add a row below.
 using BuildDetector = void(Graph&, Edge images, const Config&, bool training);
-BuildDetector faster_rcnn, retinanet;
+BuildDetector faster_rcnn, faster_rcnn_c4, retinanet, rfcn;
 
 namespace {
 
@@ -14,7 +14,8 @@ struct Row {
   const char* name;
   BuildDetector* build;
 };
-constexpr Row rows[] = {{"faster_rcnn", faster_rcnn}, {"retinanet", retinanet}};
+constexpr Row rows[] = {
+    {"faster_rcnn", faster_rcnn}, {"faster_rcnn_c4", faster_rcnn_c4}, {"retinanet", retinanet}, {"rfcn", rfcn}};
 
 }  // namespace
 
