@@ -22,7 +22,7 @@ struct Config {
     std::string initial_backbone;       // a safetensors file of the classification network; empty: random
     int64_t neck_channels = 256;        // of the feature pyramid and the heads
     int64_t head_depth = 4;             // convolutions before the predictors of a dense head
-    int64_t head_channels = 1024;       // of the linear layers of regions
+    int64_t head_channels = 1024;       // of the linear layers of regions, or before R-FCN's maps
     int64_t finest_stride = 8;          // retinanet: pixels of the image for one of the finest level; 8 or 4
     std::vector<int64_t> anchor_sizes;  // of each level, in pixels; empty: the network's own
     std::vector<double> anchor_ratios = {0.5, 1, 2};  // height / width
@@ -44,6 +44,7 @@ struct Config {
     double positive = 0.5, negative = 0.5;  // overlap with an object, as rpn
     int64_t samples = 0;                    // regions of an image that train; 0: the network's own
     double fraction = 0.25;                 // of them, at most, find an object
+    int64_t hard = 0;                       // of them train, those with the largest losses; 0: all
   } roi;
 
   struct Detect {

@@ -32,7 +32,8 @@ const std::vector<Key> kKeys = {
     {FIELD(model.initial_backbone), "detectors: safetensors file of the backbone as a trained classification network"},
     {FIELD(model.neck_channels), "detectors: channels of the feature pyramid and the heads", 1, 65536},
     {FIELD(model.head_depth), "retinanet: convolutions before the predictors", 0, 64},
-    {FIELD(model.head_channels), "faster_rcnn: channels of the linear layers of regions", 1, 65536},
+    {FIELD(model.head_channels), "faster_rcnn: channels of the linear layers of regions; rfcn: before its maps", 1,
+     65536},
     {FIELD(model.finest_stride), "retinanet: stride of the finest level; 4 for small objects", 4, 8},
     {FIELD(model.anchor_sizes), "detectors: size of each level's anchors in pixels; empty: the network's own", 1,
      65536},
@@ -60,6 +61,7 @@ const std::vector<Key> kKeys = {
     {FIELD(roi.negative), "regions that overlap no object so much are background", 0, 1},
     {FIELD(roi.samples), "regions of an image that train; 0: the network's own", 0, 65536},
     {FIELD(roi.fraction), "of these, at most, find an object", 0, 1},
+    {FIELD(roi.hard), "of these, those with the largest losses train; 0: all", 0, 65536},
 
     {FIELD(detect.score), "least score of a detection", 0, 1},
     {FIELD(detect.nms), "largest overlap of two detections of a class", 0, 1},

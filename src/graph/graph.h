@@ -104,6 +104,7 @@ struct RoiPoolOptions {
 
 struct RoiLossOptions {
   float beta = 1.0f / 9;             // of the smooth L1 loss
+  int64_t hard = 0;                  // regions of an image that train, those with the largest losses; 0: all
   std::string class_name, box_name;  // of the losses
 };
 

@@ -6,9 +6,9 @@ namespace octet {
 
 // To add a detector, write its file, declare its function here, and add a row below.
 using BuildDetector = void(Graph&, Edge images, const Config&, bool training);
-BuildDetector faster_rcnn, retinanet;
+BuildDetector faster_rcnn, faster_rcnn_c4, retinanet, rfcn;
 using Anchors = AnchorRule(const Config&);
-Anchors faster_rcnn_anchors, retinanet_anchors;
+Anchors faster_rcnn_anchors, faster_rcnn_c4_anchors, retinanet_anchors, rfcn_anchors;
 
 namespace {
 
@@ -17,7 +17,10 @@ struct Row {
   BuildDetector* build;
   Anchors* anchors;
 };
-constexpr Row rows[] = {{"faster_rcnn", faster_rcnn, faster_rcnn_anchors}, {"retinanet", retinanet, retinanet_anchors}};
+constexpr Row rows[] = {{"faster_rcnn", faster_rcnn, faster_rcnn_anchors},
+                        {"faster_rcnn_c4", faster_rcnn_c4, faster_rcnn_c4_anchors},
+                        {"retinanet", retinanet, retinanet_anchors},
+                        {"rfcn", rfcn, rfcn_anchors}};
 
 }  // namespace
 

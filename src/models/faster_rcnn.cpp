@@ -11,36 +11,8 @@ constexpr int lowest_level = 2, highest_level = 5;  // of the backbone: strides 
 constexpr RegionCounts counts{
     .before_nms = 2000, .after_nms = 2000, .before_nms_test = 1000, .after_nms_test = 1000, .samples = 512};
 
-std::vector<int64_t> sizes_of(const Config::Model& model) {
-  return or_default(model.anchor_sizes, {32, 64, 128, 256, 512});
-}
-
-}  // namespace
-
-AnchorRule faster_rcnn_anchors(const Config& config) {
-  const Config::Model& model = config.model;
-  AnchorRule rule{.positive = float(config.rpn.positive)};
-  for (const int64_t size : sizes_of(model))
-    rule.levels.push_back({.stride = float(1 << (lowest_level + int(rule.levels.size()))),
-                           .sizes = {float(size)},
-                           .ratios = {model.anchor_ratios.begin(), model.anchor_ratios.end()}});
-  return rule;
-}
-
-void faster_rcnn(Graph& graph, Edge images, const Config& config, bool training) {
-  const Config::Model& model = config.model;
-  const std::vector<int64_t> sizes = sizes_of(model);
-  std::vector<Edge> levels =
-      make_pyramid(graph, make_backbone(graph, images, model, "backbone.body."), "backbone.fpn.", model.neck_channels);
-  const std::vector<Edge> pooled = levels;
-  REQUIRE_USAGE(sizes.size() == levels.size() || sizes.size() == levels.size() + 1,
-                say("give ", levels.size(), " or ", levels.size() + 1, " sizes, of the levels from stride 4 on"),
-                "model.anchor_sizes has ", sizes.size(), " entries");
-  if (sizes.size() > levels.size())
-    levels.push_back(graph.pool("backbone.fpn.extra_blocks", levels.back(), {.kernel = 1, .stride = 2}));
-  std::vector<RpnMap> maps;
-  for (size_t i = 0; i < levels.size(); ++i)
-    maps.push_back({levels[i], int64_t(1) << (lowest_level + int(i)), {sizes[i]}});
+std::vector<RpnMap> maps_of(const Config::Model& model) {
+  for (size_t i = 0; i < maps.size(); ++i) maps[i].map = levels[i];
   const Regions regions =
       make_rpn(graph, config, training, maps, model.neck_channels, lowest_level, highest_level, counts);
 

@@ -28,6 +28,15 @@ DenseLevel answers(Graph& graph, const Config& config, const RpnMap& on, size_t 
 
 }  // namespace
 
+AnchorRule rpn_anchors(const Config& config, const std::vector<RpnMap>& maps) {
+  AnchorRule rule{.positive = float(config.rpn.positive)};
+  for (const RpnMap& map : maps)
+    rule.levels.push_back({.stride = float(map.stride),
+                           .sizes = {map.sizes.begin(), map.sizes.end()},
+                           .ratios = {config.model.anchor_ratios.begin(), config.model.anchor_ratios.end()}});
+  return rule;
+}
+
 Regions make_rpn(Graph& graph, const Config& config, bool training, const std::vector<RpnMap>& maps, int64_t channels,
                  int lowest_level, int highest_level, const RegionCounts& counts) {
   const Config::Rpn& rpn = config.rpn;
@@ -77,7 +86,8 @@ void make_box_predictor(Graph& graph, Edge x, const Config& config, bool trainin
 void finish_regions(Graph& graph, Edge logits, Edge deltas, const Config& config, bool training,
                     const Regions& regions) {
   if (training)
-    graph.roi_loss(logits, deltas, regions, {.class_name = "loss_class", .box_name = "loss_box"});
+    graph.roi_loss(logits, deltas, regions,
+                   {.hard = config.roi.hard, .class_name = "loss_class", .box_name = "loss_box"});
   else
     graph.detect_regions(logits, deltas, regions, detect_options(config));
 }

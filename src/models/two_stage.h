@@ -23,6 +23,9 @@ struct RpnMap {
 Regions make_rpn(Graph&, const Config&, bool training, const std::vector<RpnMap>&, int64_t channels, int lowest_level,
                  int highest_level, const RegionCounts&);
 
+// The anchors of the maps, for `octet check`.
+AnchorRule rpn_anchors(const Config&, const std::vector<RpnMap>&);
+
 // Appends the layers that answer for each region, with a box for each class, and the loss or the detections.
 void make_box_predictor(Graph&, Edge x, const Config&, bool training, const Regions&);
 // Appends the loss of the answers for regions, in evaluation the detections.

@@ -17,7 +17,7 @@ struct Readers {
 };
 
 std::vector<Readers> readers() {
-  const std::vector<std::string> detectors = detector_names(), two_stage = {"faster_rcnn"};
+  const std::vector<std::string> detectors = detector_names(), two_stage = {"faster_rcnn", "faster_rcnn_c4", "rfcn"};
   std::vector<std::string> classifiers = model_names();
   std::erase_if(classifiers, is_detector);
   return {{"model.dropout", {"alexnet", "inception_v3"}},
@@ -27,7 +27,7 @@ std::vector<Readers> readers() {
           {"model.norm", detectors},
           {"model.freeze_stages", detectors},
           {"model.norm_epsilon", detectors},
-          {"model.neck_channels", detectors},
+          {"model.neck_channels", {"faster_rcnn", "retinanet"}},
           {"model.head_depth", {"retinanet"}},
           {"model.finest_stride", {"retinanet"}},
           {"model.head_channels", two_stage},
