@@ -30,7 +30,8 @@ p{margin:4px 0 14px;color:var(--soft);max-width:80ch}.tiles{display:flex;flex-wr
 table{border-collapse:collapse;background:var(--card);font-variant-numeric:tabular-nums}
 th,td{border:1px solid var(--grid);padding:5px 14px;text-align:right}th:first-child,td:first-child{text-align:left}
 svg{width:100%;height:auto;display:block}details{margin-top:32px}summary{cursor:pointer;color:var(--accent)}
-.bar{min-width:160px}.bar i{display:block;height:10px;border-radius:5px;background:var(--accent)}
+.list{overflow:auto;max-height:470px}.list table{width:100%}.list th,.list td{border-width:0 0 1px;padding:5px 10px;white-space:nowrap}
+.bar{width:40%;min-width:60px}.bar i{display:block;height:10px;border-radius:5px;background:var(--accent)}
 figure{margin:0 0 16px}figcaption{color:var(--soft);font-size:13px;margin-bottom:8px;overflow-wrap:anywhere}
 .pair{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,360px),1fr));gap:12px}
 .pair img{width:100%;height:auto;border-radius:6px}

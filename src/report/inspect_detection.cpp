@@ -36,46 +36,43 @@ Series curve_of(const Class& of) {
 }
 
 std::string precision_curves(const std::vector<const Class*>& classes) {
-  std::string html =
-      "<h2>Precision and recall</h2><p>Of the detections above a score, the share that are right, over the share of "
-      "the "
-      "objects that they find; at an overlap of 0.5, with the best precision at this recall or a higher one. A curve "
-      "ends at the recall that all detections reach.</p><div class=\"two\">\n";
+  std::string html;
   for (size_t first = 0; first < classes.size(); first += curves_in_chart) {
     std::vector<Series> series;
     const size_t last = std::min(first + curves_in_chart, classes.size());
     for (size_t i = first; i < last; ++i) series.push_back(curve_of(*classes[i]));
-    const std::string title = classes.size() <= curves_in_chart
-                                  ? "Overlap 0.5"
-                                  : fmt::format("Overlap 0.5, classes {} to {}", first + 1, last);
+    std::string title = "Precision over recall";
+    if (classes.size() > curves_in_chart) title += fmt::format(", classes {} to {}", first + 1, last);
     html += "<div class=\"card\">" +
-            line_chart({.title = title, .x_label = "recall, %", .y_label = "precision, %", .width = 600, .height = 380},
+            line_chart({.title = title, .x_label = "recall, %", .y_label = "precision, %", .width = 600, .height = 340},
                        series) +
             "</div>\n";
   }
-  return html + "</div>\n";
+  return html;
+}
+
+std::string row_end(double share) {
+  return fmt::format("<td class=\"bar\"><i style=\"width:{:.1f}%\"></i></td></tr>\n", 100 * std::max(share, 0.0));
 }
 
 std::string class_table(const std::vector<const Class*>& classes) {
-  std::string html = "<table><tr><th>class</th><th>objects</th>";
-  for (const Scalar& figure : classes.front()->figures) html += "<th>" + escaped(figure.name) + " (%)</th>";
+  std::string html = "<div class=\"card list\"><table><tr><th>class</th><th>objects</th>";
+  for (const Scalar& figure : classes.front()->figures) html += "<th>" + escaped(figure.name) + "</th>";
   html += "<th></th></tr>\n";
   for (const Class* of : classes) {
     html += fmt::format("<tr><td>{}</td><td>{}</td>", escaped(of->name), of->objects);
-    for (const Scalar& figure : of->figures) html += "<td>" + percent(figure.value) + "</td>";
-    html +=
-        fmt::format("<td class=\"bar\"><i style=\"width:{:.1f}%\"></i></td></tr>\n", 100 * of->figures.front().value);
+    for (const Scalar& figure : of->figures) html += "<td>" + percent(figure.value) + " %</td>";
+    html += row_end(of->figures.front().value);
   }
-  return html + "</table>\n";
+  return html + "</table></div>\n";
 }
 
 // Without the data only what the result holds.
 std::string class_table(const Scalars& by_class) {
-  std::string html = "<table><tr><th>class</th><th>AP (%)</th><th></th></tr>\n";
+  std::string html = "<div class=\"card list\"><table><tr><th>class</th><th>AP</th><th></th></tr>\n";
   for (const Scalar& of : by_class)
-    html += fmt::format("<tr><td>{}</td><td>{}</td><td class=\"bar\"><i style=\"width:{:.1f}%\"></i></td></tr>\n",
-                        escaped(of.name), percent(of.value), 100 * of.value);
-  return html + "</table>\n";
+    html += fmt::format("<tr><td>{}</td><td>{} %</td>", escaped(of.name), percent(of.value)) + row_end(of.value);
+  return html + "</table></div>\n";
 }
 
 std::string picture_rows(const Config& config, const std::vector<Detection>& detections) {
@@ -93,7 +90,10 @@ std::string picture_rows(const Config& config, const std::vector<Detection>& det
   return html;
 }
 
-std::string heading() { return "<h2>Average precision by class</h2>\n"; }
+constexpr const char* heading =
+    "<h2>Classes</h2><p>Average precision by class, and the share of right detections over the share of objects found, "
+    "at an overlap of 0.5. Of detections above a score, the best precision at this recall or a higher one is shown. A "
+    "curve ends where all detections are counted.</p>\n";
 
 }  // namespace
 
@@ -109,14 +109,14 @@ std::string detection_sections(const std::string& directory, const std::optional
     std::vector<const Class*> classes;
     for (const Class& of : judged.classes)
       if (of.objects > 0) classes.push_back(&of);
-    if (classes.empty()) return heading() + "<p>No object of the test set counts.</p>\n";
-    return heading() + class_table(classes) + precision_curves(classes) + picture_rows(config, detections);
+    if (classes.empty()) return std::string(heading) + "<p>No object of the test set counts.</p>\n";
+    return heading + ("<div class=\"two\">\n" + class_table(classes)) + precision_curves(classes) + "</div>\n" +
+           picture_rows(config, detections);
   } catch (const Error& error) {
-    const bool known = result && !result->by_class.empty();
-    return (known ? heading() + class_table(result->by_class) : "") +
-           "<h2>Precision and recall, images</h2><p>The test set of this run cannot be read, so curves and images are "
-           "missing: " +
-           escaped(error.what()) + "</p>\n";
+    const std::string missing = "The test set of this run cannot be read, so curves and images are missing: ";
+    std::string html = "<h2>Classes</h2><p>" + missing + escaped(error.what()) + "</p>\n";
+    if (result && !result->by_class.empty()) html += class_table(result->by_class);
+    return html;
   }
 }
 

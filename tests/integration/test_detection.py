@@ -159,11 +159,11 @@ class Trained(Case):
         self.octet(*draw, "--images", one, "--truth", code=2)
         page = self.octet("inspect", run).out.strip()
         text = pathlib.Path(page).read_text()
-        self.assertIn("<h2>Precision and recall</h2>", text)
+        self.assertIn("Precision over recall", text)
         self.assertGreaterEqual(text.count("data:image/jpeg;base64,"), 2)
         shutil.move(self.directory / "shapes", self.directory / "moved")
         text = pathlib.Path(self.octet("inspect", run).out.strip()).read_text()
-        self.assertIn("<h2>Average precision by class</h2>", text)
+        self.assertIn("<h2>Classes</h2>", text)
         self.assertIn("The test set of this run cannot be read", text)
 
 
