@@ -5,9 +5,9 @@
 
 #include "kernels/base/error.h"
 #include "src/commands/command.h"
-#include "src/data/annotations.h"
 #include "src/data/detections.h"
-#include "src/report/detection_results.h"
+#include "src/data/loader.h"
+#include "src/tasks/detection/results.h"
 #include "src/tasks/metric_display.h"
 #include "src/train/trainer.h"
 
@@ -24,21 +24,25 @@ void judge_weights(const Options& options, const Config& config, Transport& tran
   const SafetensorsFile file = SafetensorsFile::open(options.weights);
   file.require_finite();
   trainer.state().load(file, options.weights, true);
-  const Scalars figures = *trainer.evaluate();
+  const Evaluation evaluation = *trainer.evaluate();
   if (transport.rank() != 0) return;
-  nlohmann::ordered_json object;
-  for (const Scalar& figure : figures) object[figure.name] = figure.value;
-  options.json ? fmt::print("{}\n", object.dump()) : fmt::print("test {}\n", show(figures, 2, true, "  "));
+  const DetectionFigures judged = {evaluation.figures, evaluation.classes};
+  if (options.json)
+    fmt::print("{}\n", detection_json(judged));
+  else if (trainer.task().figures)
+    fmt::print("{}", detection_table(judged));
+  else
+    fmt::print("test {}\n", show(evaluation.figures, 2, true, "  "));
 }
 
 // Reads no image, and the recipe's network plays no part.
 void judge_stored_detections(const Options& options, const Config& config, Transport& transport) {
   if (transport.rank() != 0) return;
-  const Annotations truth = read_annotations(config, Split::test);
+  const Annotations truth = test_annotations(config);
   const std::vector<Detection> detections = read_detections(options.detections, truth);
-  const DetectionFigures judged = judge_detections(config.data.name, truth, detections);
+  const DetectionFigures judged = judge_detections(config.data.name == "voc" ? "voc" : "coco", truth, detections);
   if (options.json) {
-    fmt::print("{}\n", detection_json(judged, config.data.name == "voc"));
+    fmt::print("{}\n", detection_json(judged));
     return;
   }
   fmt::print("{} detections on {} images\n\n{}", detections.size(), truth.images.size(), detection_table(judged));
@@ -51,8 +55,7 @@ Run eval_command(CLI::App& app) {
   add_recipe(app, *options);
   CLI::Option* const weights =
       app.add_option("--weights", options->weights, "A safetensors file, for example weights.safetensors of a run");
-  app.add_option("--detections", options->detections,
-                 "Detections on the test set of data.name coco or voc, in COCO's results format")
+  app.add_option("--detections", options->detections, "Detections on a test set with objects, in COCO's results format")
       ->excludes(weights);
   app.add_flag("--json", options->json, "Print one JSON object");
   return [options] {

@@ -138,6 +138,7 @@ struct Config {
   struct Checkpoint {
     int64_t every_steps = 0;  // 0: at the end of each epoch
     int64_t keep = 3;
+    bool best = true;  // the weights of the best evaluation are kept too
   } checkpoint;
 };
 

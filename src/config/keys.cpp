@@ -154,6 +154,7 @@ const std::vector<Key> kKeys = {
 
     {FIELD(checkpoint.every_steps), "steps between checkpoints; 0: one at the end of each epoch", 0, kMany},
     {FIELD(checkpoint.keep), "number of newest checkpoints kept", 1, 1e6},
+    {FIELD(checkpoint.best), "keep the weights of the best evaluation, as best.safetensors"},
 };
 #undef FIELD
 

@@ -6,12 +6,10 @@
 namespace octet {
 
 Datasets open_annotated(const Config& config, bool training) {
-  // torchvision's normalization, with which the usual weights of backbones were trained.
-  const Normalization own{{0.485f, 0.456f, 0.406f}, {0.229f, 0.224f, 0.225f}};
   const auto open = [&](Annotations annotations) {
     OpenImage files = image_files(annotations, config.data.max_pixels);
     return std::make_unique<DetectionSet>(say(config.data.name, ": ", config.data.root), std::move(annotations),
-                                          std::move(files), config.data, own);
+                                          std::move(files), config.data, of_photographs);
   };
   Datasets sets;
   sets.test = open(read_annotations(config, Split::test));

@@ -37,7 +37,8 @@ std::vector<uint8_t> read_file(const fs::path& file) {
 std::unique_ptr<Dataset> open_files(const fs::path& folder, const std::vector<std::string>& files,
                                     const Config& config) {
   Pixels pixels;
-  pixels.normalization = normalization(config.data, {{0.4914f, 0.4822f, 0.4465f}, {0.2470f, 0.2435f, 0.2616f}});
+  pixels.normalization = normalization(config.data, of_cifar10);
+  pixels.classes = {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"};
   pixels.padding = 4;
   pixels.augment = config.data.augment;
   for (const auto& file : files)

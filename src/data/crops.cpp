@@ -29,10 +29,9 @@ cv::Rect random_crop(Draws& draws, int64_t width, int64_t height) {
                   static_cast<int>(h));
 }
 
-// The middle square of 224/256 of the shorter side. It is what remains when the shorter side is resized to 256 and the
-// middle 224 x 224 are cut out.
-cv::Rect middle_crop(int64_t width, int64_t height) {
-  const int64_t side = std::max<int64_t>(1, std::lround(static_cast<double>(std::min(width, height)) * (224.0 / 256)));
+// The middle square of a share of the shorter side.
+cv::Rect middle_crop(int64_t width, int64_t height, double share) {
+  const int64_t side = std::max<int64_t>(1, std::lround(static_cast<double>(std::min(width, height)) * share));
   return cv::Rect(static_cast<int>(width - side) / 2, static_cast<int>(height - side) / 2, static_cast<int>(side),
                   static_cast<int>(side));
 }
@@ -55,9 +54,10 @@ void normalize(const cv::Mat& image, const Normalization& normalization, bool fl
 
 }  // namespace
 
-Crops::Crops(const Config::Data& data)
+Crops::Crops(const Config::Data& data, Normalization own, double middle)
     : side_(static_cast<int>(image_side(data))),
-      normalization_(normalization(data, of_photographs)),
+      normalization_(normalization(data, own)),
+      middle_(middle),
       augment_(data.augment) {
   cv::setNumThreads(0);  // the loader has its own threads
 }
@@ -66,7 +66,7 @@ void Crops::write(int64_t index, bool training, uint64_t seed, int64_t epoch, in
                   const std::function<cv::Mat(double scale)>& decode, float* pixels) const {
   Draws draws(seed, epoch, DrawStream::augment, index);
   const bool augmented = training && augment_;
-  const cv::Rect crop = augmented ? random_crop(draws, width, height) : middle_crop(width, height);
+  const cv::Rect crop = augmented ? random_crop(draws, width, height) : middle_crop(width, height, middle_);
   const cv::Mat image = decode(std::max(1.0 * side_ / crop.width, 1.0 * side_ / crop.height));
   normalize(resized_crop(image, width, height, crop, side_), normalization_, augmented && draws.bits() >> 31, pixels);
 }

@@ -10,7 +10,10 @@ namespace octet {
 
 class Crops {
  public:
-  explicit Crops(const Config::Data&);
+  // own: the normalization where the configuration has none. middle: the side of the square that evaluation reads, as a
+  // share of the image's shorter side. By default that which remains when the shorter side is resized to 256 and the
+  // middle 224 x 224 are cut out.
+  explicit Crops(const Config::Data&, Normalization own = of_photographs, double middle = 224.0 / 256);
   ImageShape shape() const { return {side_, side_, 3}; }
   // Writes a crop of sample `index`, an image of width x height pixels, as f32 HWC. decode(scale) returns its pixels,
   // or a smaller decoding that is at least `scale` times as large. training: a random crop that may be mirrored, as
@@ -21,6 +24,7 @@ class Crops {
  private:
   int side_;
   Normalization normalization_;
+  double middle_;
   bool augment_;
 };
 

@@ -43,6 +43,7 @@ class DetectionSet final : public Dataset {
   int canvases() const override { return canvases_.count(); }
   ImageShape canvas_shape(int canvas) const override { return canvases_.shape(canvas); }
   int canvas(int64_t index) const override { return canvas_of_[static_cast<size_t>(index)]; }
+  std::vector<std::string> class_names() const override { return annotations_.classes; }
   const Annotations* annotations() const override { return &annotations_; }
   // Appends the objects that train: neither crowd nor difficult, and at least a pixel high and wide on the canvas.
   bool read_with_truth(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels,

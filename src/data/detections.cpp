@@ -1,10 +1,13 @@
 #include "src/data/detections.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <unordered_map>
 
+#include "kernels/base/durable_file.h"
 #include "kernels/base/error.h"
 #include "src/config/yaml.h"
 #include "src/data/json_lists.h"
@@ -67,6 +70,17 @@ std::vector<Detection> read_detections(const std::string& file, const Annotation
         {{"image_id", Kind::name}, {"category_id", Kind::name}, {"bbox", Kind::box}, {"score", Kind::number}},
         take}});
   return detections;
+}
+
+void write_detections(const std::string& file, const Annotations& annotations, std::span<const Detection> detections) {
+  std::string text = "[";
+  for (const Detection& found : detections)
+    text += fmt::format(
+        "{}\n{{\"image_id\": {}, \"category_id\": {}, \"bbox\": [{:.2f}, {:.2f}, {:.2f}, {:.2f}], \"score\": {:.5f}}}",
+        text.size() > 1 ? "," : "", annotations.images[static_cast<size_t>(found.image)].id,
+        annotations.category_ids[static_cast<size_t>(found.label)], found.box.x, found.box.y, found.box.width,
+        found.box.height, found.score);
+  write_durably(file, text + "\n]\n");
 }
 
 }  // namespace octet

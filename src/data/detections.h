@@ -1,6 +1,7 @@
 // Detections in COCO's results format: [{"image_id": 1, "category_id": 2, "bbox": [x, y, width, height], "score":
 // 0.9}].
 #pragma once
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,5 +13,9 @@ namespace octet {
 // without its ending and the name of the class, or their numbers from 1. The order is that of the file.
 // UsageError: the file is missing or damaged, an image or a category is unknown, or a box has a negative size.
 std::vector<Detection> read_detections(const std::string& file, const Annotations&);
+
+// Writes detections with the ids of images and categories that the annotations have. Coordinates have two decimals and
+// scores five, as is common. The file is complete or absent. FileError: it cannot be written.
+void write_detections(const std::string& file, const Annotations&, std::span<const Detection>);
 
 }  // namespace octet

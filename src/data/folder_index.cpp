@@ -13,12 +13,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool names_an_image(const fs::path& file) {
-  std::string extension = file.extension().string();
-  for (char& c : extension) c = static_cast<char>(tolower(static_cast<unsigned char>(c)));
-  return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
-}
-
 constexpr size_t listings = 16;  // at the same time: on a network file system each waits for answers
 
 // Everything that is named like an image counts as one. A folder or a broken link with such a name is then a bad image
@@ -72,6 +66,12 @@ FolderIndex index_folder(const fs::path& folder) {
 }
 
 }  // namespace
+
+bool names_an_image(const fs::path& file) {
+  std::string extension = file.extension().string();
+  for (char& c : extension) c = static_cast<char>(tolower(static_cast<unsigned char>(c)));
+  return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
+}
 
 std::vector<uint8_t> read_image_file(const fs::path& file, int64_t most) {
   std::error_code failed;

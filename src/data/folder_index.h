@@ -21,6 +21,8 @@ struct FolderSplits {
 FolderSplits index_image_folder(const std::string& root);
 FolderIndex index_test_images(const std::string& root);
 
+bool names_an_image(const std::filesystem::path&);  // ends with .jpg, .jpeg or .png
+
 // BadImage: it is not a file, is longer than `most` bytes, or cannot be read.
 std::vector<uint8_t> read_image_file(const std::filesystem::path& file, int64_t most);
 

@@ -33,6 +33,7 @@ class ImageFolder : public Dataset {
     for (const auto& [file, label] : index_.files) all = octet::fingerprint(all, file);
     return all;
   }
+  std::vector<std::string> class_names() const override { return index_.classes; }
   int64_t skipped() const override { return bad_.count(); }
 
   bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels) const override {

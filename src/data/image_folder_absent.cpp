@@ -3,6 +3,7 @@
 #include "src/data/examine.h"
 #include "src/data/loader.h"
 #include "src/data/make_shapes.h"
+#include "src/data/named_images.h"
 #include "src/data/pack.h"
 
 namespace octet {
@@ -18,6 +19,11 @@ namespace {
 Datasets open_image_folder(const Config& config, bool) { refuse(config.file); }
 Datasets open_packed(const Config& config, bool) { refuse(config.file); }
 Datasets open_annotated(const Config& config, bool) { refuse(config.file); }
+std::vector<std::string> find_images(const std::vector<std::string>& paths) { refuse(paths.front()); }
+std::unique_ptr<Dataset> open_named_images(const Config& config, const std::vector<std::string>&, const Classes&) {
+  refuse(config.file);
+}
+std::unique_ptr<Dataset> selected(const Dataset& all, std::vector<int64_t>) { refuse(all.describe()); }
 Datasets open_shapes_detection(const Config& config, bool) { refuse(config.file); }
 PackReport pack_image_folder(const Config& config, const std::string&) { refuse(config.file); }
 void make_shapes(const std::string& directory, int64_t, int, const std::function<void(int64_t, int64_t)>&) {

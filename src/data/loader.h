@@ -32,7 +32,8 @@ class Dataset {
   // Writes sample `index` as normalized f32 HWC. training: augmented, as a function of (seed, epoch, index). Returns
   // false for a bad image where data.bad_images is skip; its label counts as -1 then.
   virtual bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels) const = 0;
-  virtual int64_t skipped() const { return 0; }  // number of bad images that were skipped so far
+  virtual std::vector<std::string> class_names() const { return {}; }  // by label; empty: the classes have no names
+  virtual int64_t skipped() const { return 0; }                        // number of bad images that were skipped so far
 
   // Samples may have several shapes, the canvases; the samples of a batch have one.
   virtual int canvases() const { return 1; }
@@ -47,6 +48,13 @@ class Dataset {
   }
 };
 
+// The classes of the data that a network is trained on.
+struct Classes {
+  std::vector<std::string> names;     // by label; empty: unknown
+  std::vector<int64_t> category_ids;  // by label; empty: the data have no objects
+};
+Classes classes_of(const Dataset&);
+
 struct Datasets {
   std::unique_ptr<Dataset> train, test;  // train: null where only the test set was opened
   uint64_t fingerprint() const;
@@ -57,6 +65,9 @@ std::vector<std::string> data_source_names();  // the values of data.name
 int64_t image_side(const Config::Data&);
 // Opens the data source of config.data and checks counts, record sizes and that it has model.classes classes.
 Datasets open_datasets(const Config&, bool training = true);
+
+// The objects of the test set. Opens no image of data that have annotations in files. UsageError: the data have none.
+Annotations test_annotations(const Config&);
 
 struct Batch {
   const float* images = nullptr;  // (count, H, W, C) f32, normalized; of the canvas' shape

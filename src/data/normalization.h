@@ -17,6 +17,9 @@ struct Normalization {
 // ImageNet's normalization, for photographs. torchvision's weights expect it.
 constexpr Normalization of_photographs = {{0.485f, 0.456f, 0.406f}, {0.229f, 0.224f, 0.225f}};
 
+constexpr Normalization of_cifar10 = {{0.4914f, 0.4822f, 0.4465f}, {0.2470f, 0.2435f, 0.2616f}};
+constexpr Normalization of_drawings = {{0.5f, 0.5f, 0.5f}, {0.25f, 0.25f, 0.25f}};
+
 // data.mean and data.deviation; those of the data source, `own`, where the configuration has none.
 Normalization normalization(const Config::Data&, Normalization own);
 

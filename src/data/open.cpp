@@ -6,6 +6,7 @@
 #include "src/data/canvases.h"
 #include "src/data/fingerprint.h"
 #include "src/data/loader.h"
+#include "src/data/source.h"
 
 namespace octet {
 
@@ -20,20 +21,36 @@ namespace {
 struct Source {
   const char* name;
   OpenSource* open;
-  const char* reads;     // what data.root must be; empty: the source reads no files
-  int64_t side;          // height and width of its images in pixels
-  bool any_side;         // data.image_size may change them
-  bool objects = false;  // the images are a detector's, on canvases
+  const char* reads;  // what data.root must be; empty: the source reads no files
+  int64_t side;       // height and width of its images in pixels
+  bool any_side;      // data.image_size may change them
+  SourceTraits traits;
 };
+constexpr double after_resizing = 224.0 / 256;  // as in Crops
 constexpr Source sources[] = {
-    {"coco", open_annotated, "the folder that holds annotations/, train2017/ and val2017/", 0, false, true},
-    {"voc", open_annotated, "the folder that holds VOC2007/ or VOC2012/, or that is such a folder", 0, false, true},
-    {"cifar10", open_cifar10, "the folder of CIFAR-10's binary files", 32, false},
-    {"image_folder", open_image_folder, "a folder that holds train/<class>/*.jpg and val/<class>/*.jpg", 224, true},
-    {"packed", open_packed, "the folder that `octet pack` wrote", 224, true},
-    {"shapes", open_shapes, "", 32, false},
-    {"shapes_detection", open_shapes_detection, "", 128, true, true},
-    {"synthetic", open_synthetic, "", 32, true},
+    {"coco",
+     open_annotated,
+     "the folder that holds annotations/, train2017/ and val2017/",
+     0,
+     false,
+     {true, of_photographs}},
+    {"voc",
+     open_annotated,
+     "the folder that holds VOC2007/ or VOC2012/, or that is such a folder",
+     0,
+     false,
+     {true, of_photographs}},
+    {"cifar10", open_cifar10, "the folder of CIFAR-10's binary files", 32, false, {false, of_cifar10}},
+    {"image_folder",
+     open_image_folder,
+     "a folder that holds train/<class>/*.jpg and val/<class>/*.jpg",
+     224,
+     true,
+     {false, of_photographs, after_resizing}},
+    {"packed", open_packed, "the folder that `octet pack` wrote", 224, true, {false, of_photographs, after_resizing}},
+    {"shapes", open_shapes, "", 32, false, {false, of_drawings}},
+    {"shapes_detection", open_shapes_detection, "", 128, true, {true, of_drawings}},
+    {"synthetic", open_synthetic, "", 32, true, {false, of_drawings}},
 };
 
 const Source& source_of(const Config::Data& data) {
@@ -78,11 +95,21 @@ int64_t image_side(const Config::Data& data) {
 
 std::vector<ImageShape> input_shapes(const Config::Data& data) {
   const int64_t side = image_side(data);
-  if (!source_of(data).objects) return {{side, side, 3}};
+  if (!source_of(data).traits.objects) return {{side, side, 3}};
   const Canvases canvases(data, side);
   std::vector<ImageShape> shapes;
   for (int canvas = 0; canvas < canvases.count(); ++canvas) shapes.push_back(canvases.shape(canvas));
   return shapes;
+}
+
+Classes classes_of(const Dataset& data) {
+  const Annotations* const objects = data.annotations();
+  return {data.class_names(), objects ? objects->category_ids : std::vector<int64_t>()};
+}
+
+SourceTraits source_traits(const Config::Data& data) {
+  image_side(data);  // refuses a size that the source does not have
+  return source_of(data).traits;
 }
 
 uint64_t Datasets::fingerprint() const {
@@ -95,14 +122,14 @@ Datasets open_datasets(const Config& config, bool training) {
   const Source& source = source_of(data);
   refuse_keys_of_others(data);
   image_side(data);  // refuses a size that the source does not have
-  if (!source.objects) require_no_canvases(data);
+  if (!source.traits.objects) require_no_canvases(data);
   REQUIRE_USAGE(*source.reads == '\0' || data.samples == 0, "set data.samples: 0; train.steps ends a training early",
                 "data.samples is ", data.samples, ", but '", data.name, "' has its own images");
   Datasets sets = source.open(config, training);
   const Dataset& test = *sets.test;
-  REQUIRE_USAGE(test.classes() > 1 || source.objects, "give two folders of classes or more",
+  REQUIRE_USAGE(test.classes() > 1 || source.traits.objects, "give two folders of classes or more",
                 "the data has one class: ", test.describe());
-  REQUIRE_USAGE(test.classes() == config.model.classes || (source.objects && config.model.classes == 0),
+  REQUIRE_USAGE(test.classes() == config.model.classes || (source.traits.objects && config.model.classes == 0),
                 say("set model.classes to ", test.classes()), "model.classes is ", config.model.classes,
                 ", but the data has ", test.classes(), " classes: ", test.describe());
   REQUIRE_USAGE(!training || sets.train->size() >= data.batch, say("set data.batch to at most ", sets.train->size()),
@@ -110,6 +137,14 @@ Datasets open_datasets(const Config& config, bool training) {
                 " images: ", sets.train->describe());
   REQUIRE_USAGE(test.size() > 0, "put images into the test set", "the test set is empty: ", test.describe());
   return sets;
+}
+
+Annotations test_annotations(const Config& config) {
+  if (describes_objects(config.data)) return read_annotations(config, Split::test);
+  const Datasets sets = open_datasets(config, false);
+  REQUIRE_USAGE(sets.test->annotations(), "choose data with objects, for example data.name: coco", "data.name is '",
+                config.data.name, "', whose images have no objects");
+  return *sets.test->annotations();
 }
 
 }  // namespace octet

@@ -60,7 +60,7 @@ class Packed final : public Dataset {
       all = octet::fingerprint(all, file_.bytes().subspan(images_[i].offset, 3 * size_t{images_[i].width}));
     return all;
   }
-  const std::vector<std::string>& names() const { return names_; }
+  std::vector<std::string> class_names() const override { return names_; }
 
   bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels) const override {
     const PackedImage& at = images_[size_t(index)];
@@ -130,7 +130,7 @@ Datasets open_packed(const Config& config, bool training) {
   auto test = std::make_unique<Packed>(config.data.root + "/val.pack", config.data);
   if (!training) return {nullptr, std::move(test)};
   auto train = std::make_unique<Packed>(config.data.root + "/train.pack", config.data);
-  REQUIRE(train->names() == test->names(), "pack both again", config.data.root,
+  REQUIRE(train->class_names() == test->class_names(), "pack both again", config.data.root,
           ": train.pack and val.pack have different classes");
   return {std::move(train), std::move(test)};
 }

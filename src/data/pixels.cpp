@@ -20,7 +20,8 @@ class PixelDataset : public Dataset {
   }
 
   int64_t size() const override { return pixels_.count(); }
-  int64_t classes() const override { return pixels_.classes; }
+  int64_t classes() const override { return static_cast<int64_t>(pixels_.classes.size()); }
+  std::vector<std::string> class_names() const override { return pixels_.classes; }
   ImageShape shape() const override { return {pixels_.side, pixels_.side, 3}; }
   std::string describe() const override { return pixels_.description; }
   int32_t label(int64_t index) const override { return pixels_.labels[index]; }

@@ -11,10 +11,10 @@
 namespace octet {
 
 struct Pixels {
-  int64_t side = 32;            // height and width; three channels
-  std::vector<uint8_t> images;  // (count, side, side, 3)
-  std::vector<uint8_t> labels;  // (count)
-  int64_t classes = 10;
+  int64_t side = 32;                 // height and width; three channels
+  std::vector<uint8_t> images;       // (count, side, side, 3)
+  std::vector<uint8_t> labels;       // (count)
+  std::vector<std::string> classes;  // names, by label
   Normalization normalization;
   int64_t padding = 0;  // training: zero pixels around the picture before a random crop; then a flip
   bool augment = true;

@@ -45,12 +45,12 @@ void render(DrawStream split, int64_t index, int label, uint8_t* pixels) {
 
 std::unique_ptr<Dataset> draw(int64_t count, DrawStream split, const Config& config) {
   Pixels pixels;
-  pixels.normalization = normalization(config.data, {{0.5f, 0.5f, 0.5f}, {0.25f, 0.25f, 0.25f}});
+  pixels.normalization = normalization(config.data, of_drawings);
   pixels.padding = 2;
   pixels.augment = config.data.augment;
   pixels.images.resize(count * side * side * 3);
   pixels.labels.resize(count);
-  pixels.classes = shape_classes().size();
+  for (const ShapeClass& shape : shape_classes()) pixels.classes.emplace_back(shape.name);
   {
     const int64_t workers = std::max<int64_t>(config.data.workers, 1);
     std::vector<std::jthread> threads;

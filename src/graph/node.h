@@ -178,6 +178,9 @@ class Node {
   virtual void update_statistics(Step&) {}  // called after a step that was not skipped
   // Adds what was found on the images of the last load(). Runs after forward, outside Backend::run().
   virtual void detect(const Step&, std::vector<Detection>&) const {}
+  // The probabilities of the classes of each sample of the last load(), (samples, classes); empty: the node gives none.
+  // Runs as detect() does.
+  virtual std::vector<float> probabilities(const Step&) const { return {}; }
   virtual Work work(const Memory&) const { return {}; }
   virtual Tensor watched(const Step&) const {
     return {};

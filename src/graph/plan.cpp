@@ -147,6 +147,12 @@ std::vector<Detection> Plan::detections(const Step& step) const {
   return found;
 }
 
+std::vector<float> Plan::probabilities(const Step& step) const {
+  for (const auto& node : graph_.nodes())
+    if (std::vector<float> found = node->probabilities(step); !found.empty()) return found;
+  return {};
+}
+
 void Plan::update_statistics(Step& step) {
   for (auto& node : graph_.nodes()) node->update_statistics(step);
 }

@@ -1,12 +1,21 @@
 // Replaces the files that need OpenCV in a build without it.
 #include "kernels/base/error.h"
-#include "src/report/draw_truth.h"
+#include "src/report/draw_predictions.h"
+#include "src/report/validation_pictures.h"
 
 namespace octet {
 
 int64_t draw_truth(const Config& config, const DrawOptions&) {
   throw UsageError(__FILE__, __LINE__, say(config.file, ": this octet was built without folders of images"),
                    "build it with -DOCTET_IMAGE_FOLDER=ON");
+}
+
+int64_t draw_predictions(const Config& config, Transport&, const PredictionDrawing& options) {
+  return draw_truth(config, options);
+}
+
+std::vector<ValidationPicture> validation_pictures(const Config&, std::span<const Detection>, int64_t, double) {
+  return {};
 }
 
 }  // namespace octet

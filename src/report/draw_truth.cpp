@@ -10,7 +10,7 @@
 #include "kernels/base/error.h"
 #include "src/data/decode.h"
 #include "src/data/detection_set.h"
-#include "src/report/draw_boxes.h"
+#include "src/report/detection_boxes.h"
 
 namespace octet {
 namespace {
@@ -19,14 +19,7 @@ namespace fs = std::filesystem;
 
 cv::Mat drawn_file(const DetectionSet& data, int64_t index) {
   const Annotations& annotations = *data.annotations();
-  std::vector<DrawnBox> boxes;
-  for (const Object& object : annotations.images[static_cast<size_t>(index)].objects) {
-    std::string text = annotations.classes[static_cast<size_t>(object.label)];
-    if (object.crowd) text += " (crowd)";
-    if (object.difficult) text += " (difficult)";
-    boxes.push_back({object.box, object.label, text, object.crowd || object.difficult});
-  }
-  return with_boxes(data.picture(index), boxes);
+  return with_boxes(data.picture(index), boxes_of(annotations.images[static_cast<size_t>(index)], annotations.classes));
 }
 
 // What a network reads, as 8-bit RGB.
@@ -52,35 +45,44 @@ cv::Mat drawn_input(const DetectionSet& data, int64_t index, uint64_t seed) {
   return with_boxes(as_bytes(pixels, shape, data.normalization()), boxes);
 }
 
-std::string file_name(int64_t index, const std::string& image) {
+}  // namespace
+
+std::string picture_path(const std::string& folder, int64_t index, const std::string& image) {
   std::string stem = fs::path(image).stem().string();
   std::ranges::replace_if(
       stem, [](unsigned char c) { return std::isalnum(c) == 0 && c != '-' && c != '.'; }, '_');
-  return fmt::format("{:06}-{}.png", index, stem);
+  return (fs::path(folder) / fmt::format("{:06}-{}.png", index, stem)).string();
 }
 
-}  // namespace
+void make_output(const std::string& folder) {
+  std::error_code failed;
+  fs::create_directories(folder, failed);
+  REQUIRE_USAGE(!failed, "choose a directory that can be written with --output", "cannot create ", folder, ": ",
+                failed.message());
+}
+
+std::vector<int64_t> spread(int64_t size, int64_t count) {
+  std::vector<int64_t> chosen(static_cast<size_t>(std::min(count, size)));
+  for (size_t i = 0; i < chosen.size(); ++i)
+    chosen[i] = static_cast<int64_t>(i) * size / static_cast<int64_t>(chosen.size());
+  return chosen;
+}
 
 int64_t draw_truth(const Config& config, const DrawOptions& options) {
   const Datasets sets = open_datasets(config, options.train);
   const auto* data = dynamic_cast<const DetectionSet*>(options.train ? sets.train.get() : sets.test.get());
   REQUIRE_USAGE(data, "give a recipe for detection, for example with data.name: shapes_detection", "data.name is '",
                 config.data.name, "', whose images have no boxes to draw");
-  std::error_code failed;
-  fs::create_directories(options.output, failed);
-  REQUIRE_USAGE(!failed, "choose a directory that can be written with --output", "cannot create ", options.output, ": ",
-                failed.message());
+  make_output(options.output);
   BadImages bad(config.data);
-  const int64_t count = std::min(options.count, data->size());
   int64_t drawn = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    const int64_t index = i * data->size() / count;
+  for (const int64_t index : spread(data->size(), options.count)) {
     const std::string& name = data->annotations()->images[static_cast<size_t>(index)].name;
     try {
       const cv::Mat picture =
           options.augmented ? drawn_input(*data, index, static_cast<uint64_t>(config.seed)) : drawn_file(*data, index);
       if (picture.empty()) continue;  // a bad image, of which the data set has warned
-      write_picture((fs::path(options.output) / file_name(index, name)).string(), picture);
+      write_picture(picture_path(options.output, index, name), picture);
       ++drawn;
     } catch (const BadImage& error) {
       bad.add(index, name, error.what());

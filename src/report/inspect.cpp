@@ -9,6 +9,7 @@
 #include "kernels/base/durable_file.h"
 #include "kernels/base/error.h"
 #include "src/config/config.h"
+#include "src/report/inspect_detection.h"
 #include "src/report/records.h"
 #include "src/tasks/metric_display.h"
 #include "src/train/result.h"
@@ -24,11 +25,16 @@ main{max-width:1240px;margin:0 auto;padding:32px 24px 64px}h1{font-size:26px;mar
 p{margin:4px 0 14px;color:var(--soft);max-width:80ch}.tiles{display:flex;flex-wrap:wrap;gap:12px;margin:20px 0}
 .tile{background:var(--card);border:1px solid var(--grid);border-radius:10px;padding:12px 18px;min-width:128px}
 .tile b{display:block;font-size:22px;font-weight:650}.tile span{color:var(--soft);font-size:13px}
-.two{display:grid;grid-template-columns:repeat(auto-fit,minmax(480px,1fr));gap:16px}
+.two{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,480px),1fr));gap:16px}
 .card{background:var(--card);border:1px solid var(--grid);border-radius:10px;padding:14px}
 table{border-collapse:collapse;background:var(--card);font-variant-numeric:tabular-nums}
 th,td{border:1px solid var(--grid);padding:5px 14px;text-align:right}th:first-child,td:first-child{text-align:left}
 svg{width:100%;height:auto;display:block}details{margin-top:32px}summary{cursor:pointer;color:var(--accent)}
+.list{overflow:auto;max-height:470px}.list table{width:100%}.list th,.list td{border-width:0 0 1px;padding:5px 10px;white-space:nowrap}
+.bar{width:40%;min-width:60px}.bar i{display:block;height:10px;border-radius:5px;background:var(--accent)}
+figure{margin:0 0 16px}figcaption{color:var(--soft);font-size:13px;margin-bottom:8px;overflow-wrap:anywhere}
+.pair{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,360px),1fr));gap:12px}
+.pair img{width:100%;height:auto;border-radius:6px}
 pre{background:var(--card);border:1px solid var(--grid);border-radius:10px;padding:14px;overflow:auto;font-size:12.5px}
 )";
 
@@ -53,9 +59,21 @@ std::string curve(const RunRecords& records, const std::string& metric) {
       series));
 }
 
+// The losses of which the loss is the sum.
+std::string parts_of_loss(const RunRecords& records) {
+  std::vector<Series> series;
+  for (const auto& [name, values] : records.metrics) {
+    if (!name.starts_with("train/loss_")) continue;
+    series.push_back(values);
+    series.back().name = display_of(name.substr(name.find('/') + 1)).label;
+  }
+  if (series.empty()) return {};
+  return card(line_chart({.title = "Parts of the loss", .x_label = "step", .width = 600, .height = 320}, series));
+}
+
 // The loss, the other metrics of the test set, the learning rate and the speed.
 std::string curves(const RunRecords& records) {
-  std::string html = curve(records, "loss");
+  std::string html = curve(records, "loss") + parts_of_loss(records);
   for (const auto& [name, series] : records.metrics)
     if (name.starts_with("test/") && name != "test/loss") html += curve(records, name.substr(name.find('/') + 1));
   return "<div class=\"two\">\n" + html + curve(records, "learning_rate") + curve(records, "images_per_second") +
@@ -81,6 +99,12 @@ std::string tiles(const RunRecords& records, const std::optional<Result>& result
     for (const Scalar& metric : result->metrics)
       if (const MetricDisplay display = display_of(metric.name); display.main)
         html += tile(display.text(metric.value), "test " + display.label);
+    if (result->best) {
+      const Scalar& judge = result->best->figures.front();
+      const MetricDisplay display = display_of(judge.name);
+      html +=
+          tile(display.text(judge.value), fmt::format("best test {}, epoch {}", display.label, result->best->epoch));
+    }
     html += tile(fmt::format("{:.0f}", result->images_per_second), "images / s");
     html += tile(fmt::format("{:.0f} MB", double(result->peak_memory_bytes) / 1e6), "peak memory of rank 0");
     html += tile(std::to_string(result->steps), "steps");
@@ -192,6 +216,7 @@ std::string inspect_page(const std::string& directory) {
       escaped(name.empty() ? directory : name), style, escaped(description(directory, result)));
   html += tiles(records, result);
   html += curves(records);
+  html += detection_sections(directory, result);
   html += layers(records) + histograms(records) + distributions(records);
   return html + "<details><summary>Configuration</summary><pre>" + escaped(read_if_there(directory + "/config.yaml")) +
          "</pre></details></main></body></html>\n";

@@ -4,7 +4,7 @@
 #include "src/config/config.h"
 #include "src/graph/graph.h"
 #include "src/graph/metrics.h"
-#include "src/objects.h"
+#include "src/tasks/detection/judge.h"
 
 namespace octet {
 
@@ -14,8 +14,8 @@ struct Task {
   // in pixels.
   Graph (*network)(const Config&, const Policy&, int64_t height, int64_t width, bool training);
   const char* judge;  // the metric by which runs are compared: "top1"
-  // The figures of all detections on the test set. Null: the figures are the means of the plan's metrics.
-  Scalars (*figures)(const Annotations&, const std::vector<Detection>&) = nullptr;
+  // Judges all detections on the test set. Null: the figures are the means of the plan's metrics.
+  DetectionFigures (*figures)(const Annotations&, const std::vector<Detection>&) = nullptr;
 };
 const Task& task_of(const Config&);
 

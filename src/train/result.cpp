@@ -32,6 +32,26 @@ void visit_fields(Fields& result, const Visit& visit) {
   visit("commit", result.commit);
 }
 
+using Json = nlohmann::ordered_json;
+
+Json json_of(const Scalars& figures) {
+  Json json = Json::object();
+  for (const Scalar& figure : figures) json[figure.name] = figure.value;
+  return json;
+}
+
+double number_of(const Json& value) { return value.is_null() ? NAN : value.get<double>(); }  // JSON has no NaN
+
+BestEvaluation best_of(Json json) {
+  BestEvaluation best;
+  json.at("epoch").get_to(best.epoch);
+  json.at("step").get_to(best.step);
+  json.erase("epoch");
+  json.erase("step");
+  for (const auto& [name, value] : json.items()) best.figures.push_back({name, number_of(value)});
+  return best;
+}
+
 }  // namespace
 
 std::optional<Result> read_result(const std::string& run_directory) {
@@ -40,20 +60,28 @@ std::optional<Result> read_result(const std::string& run_directory) {
   Result result;
   std::string at;  // the field being read
   try {
-    auto json = nlohmann::ordered_json::parse(text);
-    json.get_ref<const nlohmann::ordered_json::object_t&>();  // throws if it is not an object
+    auto json = Json::parse(text);
+    json.get_ref<const Json::object_t&>();  // throws if it is not an object
     visit_fields(result, [&](const char* name, auto& value) {
       at = name;
       const auto field = json.find(name);
       if (field == json.end()) return;
       if constexpr (std::is_same_v<decltype(value), double&>)
-        value = field->is_null() ? NAN : field->template get<double>();  // JSON has no NaN
+        value = number_of(*field);
       else
         field->get_to(value);
       json.erase(field);
     });
+    if (json.contains(at = "by_class")) {
+      for (const auto& [name, value] : json["by_class"].items()) result.by_class.push_back({name, number_of(value)});
+      json.erase("by_class");
+    }
+    if (json.contains(at = "best")) {
+      result.best = best_of(json["best"]);
+      json.erase("best");
+    }
     for (const auto& [name, value] : json.items())  // the others are metrics
-      result.metrics.push_back({at = name, value.is_null() ? NAN : value.get<double>()});
+      result.metrics.push_back({at = name, number_of(value)});
   } catch (const nlohmann::json::exception& error) {
     const auto line =
         1 + std::count(text.begin(), text.begin() + std::min(text.find('"' + at + '"'), text.size()), '\n');
@@ -64,10 +92,14 @@ std::optional<Result> read_result(const std::string& run_directory) {
 }
 
 void write_result(const std::string& run_directory, const Result& result) {
-  nlohmann::ordered_json json;
-  for (const Scalar& metric : result.metrics) json[metric.name] = metric.value;
+  Json json = json_of(result.metrics);
+  if (!result.by_class.empty()) json["by_class"] = json_of(result.by_class);
+  if (result.best) {
+    json["best"] = {{"epoch", result.best->epoch}, {"step", result.best->step}};
+    json["best"].update(json_of(result.best->figures));
+  }
   visit_fields(result, [&](const char* name, const auto& value) { json[name] = value; });
-  write_durably(run_directory + "/result.json", json.dump(2) + "\n");
+  write_durably(run_directory + "/result.json", json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace octet

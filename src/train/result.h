@@ -6,15 +6,18 @@
 #include <vector>
 
 #include "src/graph/metrics.h"
+#include "src/train/best_weights.h"
 
 namespace octet {
 
 struct Result {
-  Scalars metrics;  // on the test set; the first one is used to compare runs
+  Scalars metrics;                     // on the test set; the first one is used to compare runs
+  Scalars by_class;                    // the first figure of each class with objects; empty: the data have none
+  std::optional<BestEvaluation> best;  // whose weights best.safetensors holds
   int64_t epochs = 0, steps = 0;
   int64_t ranks = 1;
   std::string rank_history;  // "1 from step 0, 4 from step 500": the run was resumed on 4 ranks
-  int64_t images = 0;  // images of all steps, over all ranks
+  int64_t images = 0;        // images of all steps, over all ranks
   int64_t images_per_epoch = 0;
   std::string backend, isa, policy;
   int64_t threads = 0;  // of each rank

@@ -14,7 +14,7 @@ namespace {
 
 // A file that shows that the directory already holds a run; empty: there is none.
 std::string trace_of_a_run(const std::filesystem::path& directory) {
-  for (const char* file : {"config.yaml", "result.json", "weights.safetensors"})
+  for (const char* file : {"config.yaml", "result.json", "weights.safetensors", "best.safetensors"})
     if (std::filesystem::exists(directory / file)) return file;
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(directory / "checkpoints", ignored))
@@ -31,8 +31,7 @@ void create(const std::filesystem::path& directory) {
 
 std::string created(const Config& config, const std::string& wanted, bool resume) {
   if (!wanted.empty() || resume) {
-    std::string directory =
-        wanted.empty() ? "runs/" + std::filesystem::path(config.file).stem().string() : wanted;
+    std::string directory = wanted.empty() ? "runs/" + std::filesystem::path(config.file).stem().string() : wanted;
     REQUIRE_USAGE(!wanted.empty() || !std::filesystem::exists(directory + "-2"), "choose one with --run",
                   "there are several runs: ", directory, ", ", directory, "-2 ...");
     create(directory);

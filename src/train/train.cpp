@@ -13,10 +13,15 @@
 #include <optional>
 #include <utility>
 
+#include "kernels/base/durable_file.h"
 #include "kernels/base/stop_signals.h"
+#include "src/data/detections.h"
 #include "src/models/detectors.h"
+#include "src/tasks/detection/results.h"
 #include "src/tasks/metric_display.h"
+#include "src/train/best_weights.h"
 #include "src/train/checkpoint_store.h"
+#include "src/train/class_names.h"
 #include "src/train/metrics.h"
 #include "src/train/progress.h"
 #include "src/train/rank.h"
@@ -116,6 +121,7 @@ class TrainingRun {
     }
     if (rank_history_.empty()) rank_history_ = fmt::format("{} from step {}", transport_.size(), done_);
     directory_->begin(config_);
+    if (config_.checkpoint.best) best_.emplace(path, done_ > 0);
     metrics_ = std::make_unique<MetricsWriter>(path, done_ > 0 ? done_ : -1);
     // The evaluation after the last step is repeated even if it is recorded, since the result needs its figures.
     const bool recorded = metrics_->holds(done_, "test");
@@ -197,8 +203,7 @@ class TrainingRun {
                                      {"images_per_second", double(config_.data.batch) / seconds},
                                      {"data_wait_share", data_share},
                                      {"exchange_hidden_share", trainer_.hidden_share()}});
-      if (trainer_.training_step().ranges())
-        scalars.push_back({"saturated_activations", report.saturated_activations});
+      if (trainer_.training_step().ranges()) scalars.push_back({"saturated_activations", report.saturated_activations});
       metrics_->write(done_, "train", scalars);
     }
     if (report.clips_updated) write_clips();
@@ -227,11 +232,44 @@ class TrainingRun {
 
   // Returns false if a signal interrupted the evaluation. A resumed run then begins with it.
   bool test() {
-    std::optional<Scalars> figures = trainer_.evaluate([] { return stop_requested(); });
-    if (!figures) return false;
-    test_ = std::move(*figures);
+    std::optional<Evaluation> evaluation = trainer_.evaluate([] { return stop_requested(); });
+    if (!evaluation) return false;
+    test_ = std::move(evaluation->figures);
+    classes_ = std::move(evaluation->classes);
+    trainer_.expect_checkpoint(done_);
+    keep_if_best();
+    if (leads() && trainer_.task().figures) write_detections(evaluation->detections);
+    transport_.barrier();  // the others' next step does not begin while rank 0 writes
     if (leads() && !std::exchange(test_is_recorded_, false)) metrics_->write(done_, "test", test_);
     return true;
+  }
+
+  // Runs before the evaluation is recorded, since a run that is resumed in between repeats the evaluation.
+  void keep_if_best() {
+    const Scalars figures = judge_first(trainer_.task(), test_);
+    if (!best_ || !best_->exceeded_by(figures)) return;
+    std::vector<std::vector<float>> storage;
+    std::string reason;
+    const std::vector<NamedTensor> weights = trainer_.state().save(storage, true);
+    if (!best_->replace({epoch(), done_, figures}, weights, metadata(), reason))
+      spdlog::warn("the best weights so far, of step {}, are not kept: {}", done_, reason);
+  }
+
+  void write_detections(const std::vector<Detection>& detections) {
+    const std::string path = directory_->path() + "/detections.json";
+    try {
+      octet::write_detections(path, *trainer_.datasets().test->annotations(), detections);
+    } catch (const FileError& error) {
+      spdlog::warn("the detections of step {} are not kept: {}", done_, error.what());
+    }
+  }
+
+  // What all files of weights say about the run.
+  std::map<std::string, std::string> metadata() const {
+    std::map<std::string, std::string> all = {
+        {"config", to_yaml(config_)}, {"commit", commits_}, {"data", data_fingerprint()}};
+    add_classes(classes_of(*trainer_.datasets().test), all);
+    return all;
   }
 
   bool finish_epoch() {
@@ -259,12 +297,9 @@ class TrainingRun {
       std::vector<std::vector<float>> storage;
       const std::vector<NamedTensor> tensors = trainer_.state().save(storage, false);
       std::string reason;
-      saved = store_->save(done_, tensors,
-                           {{"config", to_yaml(config_)},
-                            {"commit", commits_},
-                            {"data", data_fingerprint()},
-                            {"ranks", rank_history_}},
-                           reason);
+      std::map<std::string, std::string> described = metadata();
+      described["ranks"] = rank_history_;
+      saved = store_->save(done_, tensors, std::move(described), reason);
       if (saved == 0) spdlog::warn("no checkpoint at step {}: {}; the last good checkpoint is kept", done_, reason);
     }
     transport_.broadcast(std::as_writable_bytes(std::span(&saved, 1)), 0);
@@ -287,12 +322,12 @@ class TrainingRun {
       spdlog::warn("{} images could not be read and were left out", skipped);
     if (!leads()) return;
     std::vector<std::vector<float>> storage;
-    write_safetensors(directory_->path() + "/weights.safetensors", trainer_.state().save(storage, true),
-                      {{"config", to_yaml(config_)}});
+    write_safetensors(directory_->path() + "/weights.safetensors", trainer_.state().save(storage, true), metadata());
     const Result result = result_of(done_ - first, wall);
     write_result(directory_->path(), result);
     if (trainer_.skipped_steps() > 0)
       spdlog::warn("{} of {} steps were skipped", trainer_.skipped_steps(), done_ - first);
+    if (!classes_.empty()) fmt::print("\n{}\n", detection_table({result.metrics, classes_}));
     spdlog::info("done: test {}; {:.0f} img/s; {}", show(test_, 2, true, ", "), result.images_per_second,
                  directory_->path() + "/result.json");
   }
@@ -301,6 +336,9 @@ class TrainingRun {
     TrainingStep& step = trainer_.training_step();
     Result result;
     result.metrics = judge_first(trainer_.task(), test_);
+    for (const DetectionFigures::Class& of : classes_)
+      if (of.objects > 0) result.by_class.push_back({of.name, of.figures.front().value});
+    if (best_) result.best = best_->evaluation();
     result.epochs = config_.train.epochs;
     result.steps = done_;
     result.ranks = transport_.size();
@@ -329,9 +367,11 @@ class TrainingRun {
   Trainer trainer_;
   std::optional<RunDirectory> directory_;  // rank 0's
   std::unique_ptr<CheckpointStore> store_;
+  std::optional<BestWeights> best_;
   std::unique_ptr<MetricsWriter> metrics_;
   std::unique_ptr<Progress> progress_;
-  Scalars test_;  // figures of the last evaluation
+  Scalars test_;                                  // figures of the last evaluation
+  std::vector<DetectionFigures::Class> classes_;  // a detector's, of the last evaluation
   int64_t steps_per_epoch_ = 0, total_steps_ = 0;
   int64_t done_ = 0;               // completed steps
   bool finished_ = false;          // the run was complete when this process started

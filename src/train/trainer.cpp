@@ -143,7 +143,7 @@ void Trainer::count_skipped(const StepReport& report, int64_t index) {
           ": no image of the last ", empty_batches_, " batches could be read");
 }
 
-std::optional<Scalars> Trainer::evaluate(const std::function<bool()>& stop) {
+std::optional<Evaluation> Trainer::evaluate(const std::function<bool()>& stop) {
   state().check_agreement(transport_);
   test_loader_->start(0);
   Metrics total;
@@ -157,9 +157,10 @@ std::optional<Scalars> Trainer::evaluate(const std::function<bool()>& stop) {
     }
     if (b == 0) step_->begin_evaluation();
     const Batch& batch = test_loader_->next();
-    const auto [sums, found] = step_->evaluate(
+    const TrainingStep::Answers answers = step_->evaluate(
         {.index = b, .canvas = batch.canvas, .images = batch.images, .targets = batch.targets, .first = batch.first});
-    detections.insert(detections.end(), found.begin(), found.end());
+    const Metrics& sums = answers.metrics;
+    detections.insert(detections.end(), answers.detections.begin(), answers.detections.end());
     if (total.empty()) total = Metrics(sums.size());
     for (size_t i = 0; i < sums.size(); ++i)
       total[i] = {sums[i].name, total[i].sum + sums[i].sum, total[i].count + sums[i].count};
@@ -169,10 +170,17 @@ std::optional<Scalars> Trainer::evaluate(const std::function<bool()>& stop) {
   transport_.all_reduce_sum(std::span(sums));
   REQUIRE(!sums.empty() && sums[1] > 0, "check that the data is still at data.root",
           "no image of the test set could be read");
-  if (task_.figures) return task_.figures(*datasets_.test->annotations(), gather(transport_, std::move(detections)));
-  Scalars means;
-  for (size_t i = 0; i < total.size(); ++i) means.push_back({total[i].name, sums[2 * i] / sums[2 * i + 1]});
-  return means;
+  Evaluation evaluation;
+  if (task_.figures) {
+    evaluation.detections = gather(transport_, std::move(detections));
+    DetectionFigures judged = task_.figures(*datasets_.test->annotations(), evaluation.detections);
+    evaluation.figures = std::move(judged.figures);
+    evaluation.classes = std::move(judged.classes);
+    return evaluation;
+  }
+  for (size_t i = 0; i < total.size(); ++i)
+    evaluation.figures.push_back({total[i].name, sums[2 * i] / sums[2 * i + 1]});
+  return evaluation;
 }
 
 TrainingState Trainer::state() {

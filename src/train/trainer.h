@@ -15,6 +15,13 @@
 
 namespace octet {
 
+// Of the test set, in which every sample counts once.
+struct Evaluation {
+  Scalars figures;
+  std::vector<DetectionFigures::Class> classes;  // of a detector
+  std::vector<Detection> detections;             // of a detector, in the order of the images
+};
+
 class Trainer {
  public:
   // Collective. Checks before step 1 whatever can be checked then. training = false: for evaluate() only, without a
@@ -24,9 +31,8 @@ class Trainer {
 
   // Collective. Runs one training step. stop: a signal has asked this rank to stop.
   StepReport step(int64_t index, bool stop);
-  // Collective. Returns the means over the test set, in which every sample counts once. stop: called before each batch.
-  // Returns nothing if stop() is true on any rank.
-  std::optional<Scalars> evaluate(const std::function<bool()>& stop = {});
+  // Collective. stop: called before each batch. Returns nothing if stop() is true on any rank.
+  std::optional<Evaluation> evaluate(const std::function<bool()>& stop = {});
   // Collective. Loads the weights of the file model.initial_weights or model.initial_backbone, if one is set. Returns
   // what was loaded, as a sentence; empty: nothing.
   std::string load_initial_weights();

@@ -107,7 +107,7 @@ void TrainingStep::begin_evaluation() {
   parameters_->encode(uint64_t(config_.seed), 0);
 }
 
-TrainingStep::Answers TrainingStep::evaluate(const StepInput& input) {
+TrainingStep::Answers TrainingStep::evaluate(const StepInput& input, bool wants_probabilities) {
   const LoopThreads threads(threads_);
   Plan& plan = *evaluation_[size_t(input.canvas)];
   Step step = begin(plan, input, false);
@@ -115,6 +115,7 @@ TrainingStep::Answers TrainingStep::evaluate(const StepInput& input) {
   Answers answers;
   answers.metrics = plan.outcome(false).metrics;
   answers.detections = plan.detections(step);
+  if (wants_probabilities) answers.probabilities = plan.probabilities(step);
   return answers;
 }
 

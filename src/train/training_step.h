@@ -58,8 +58,9 @@ class TrainingStep {
   struct Answers {
     Metrics metrics;  // sums over the samples
     std::vector<Detection> detections;
+    std::vector<float> probabilities;  // (batch, classes), where they are wanted
   };
-  Answers evaluate(const StepInput&);
+  Answers evaluate(const StepInput&, bool wants_probabilities = false);
 
   const Policy& policy() const { return *policy_; }
   Backend& backend() const { return *backend_; }

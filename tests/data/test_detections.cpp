@@ -58,5 +58,24 @@ TEST_F(Results, RefusesWhatIsUnknownOrDamaged) {
   expect_says(message_of<UsageError>([&] { read_detections(file(), truth_); }), {"there is no such file"});
 }
 
+TEST_F(Results, AreWrittenAsTheyAreRead) {
+  const std::vector<Detection> found = {
+      {.image = 1, .label = 1, .score = 0.1234567, .box = {1, 2.5, 3.126, 4e-9}},
+      {.image = 0, .label = 0, .score = 1, .box = {12345.678, 0, 1, 1}},
+  };
+  write_detections(file(), truth_, found);
+  const std::vector<Detection> read = read_detections(file(), truth_);
+  ASSERT_EQ(read.size(), 2u);
+  EXPECT_EQ(read[0].image, 1);
+  EXPECT_EQ(read[0].label, 1);
+  EXPECT_EQ(read[0].score, 0.12346);
+  EXPECT_EQ(read[0].box.width, 3.13);
+  EXPECT_EQ(read[0].box.height, 0);
+  EXPECT_EQ(read[1].image, 0);
+  EXPECT_EQ(read[1].box.x, 12345.68);
+  write_detections(file(), truth_, {});
+  EXPECT_TRUE(read_detections(file(), truth_).empty());
+}
+
 }  // namespace
 }  // namespace octet

@@ -12,11 +12,13 @@ import random
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
+import zlib
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 OCTET = os.environ.get("OCTET", str(ROOT / "build/release/octet"))
@@ -213,6 +215,14 @@ class Case(unittest.TestCase):
             self.assertIsNone(job.process.poll(), f"ended before step {step}: {job}")
             self.assertLess(time.monotonic(), deadline, f"did not come to step {step}: {job}")
             time.sleep(0.005)
+
+
+def write_png(path, side, shade):
+    """A gray image."""
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    head, rows = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0), (b"\0" + bytes([shade]) * 3 * side) * side
+    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
 
 
 class OneLineEach(unittest.TextTestResult):

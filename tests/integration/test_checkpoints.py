@@ -2,28 +2,20 @@
 """Disks that are full, checkpoints that are damaged, and run directories that are taken."""
 
 import fcntl
+import json
 import os
 import resource
 import shutil
 import signal
 import socket
 import struct
-import zlib
 
-from harness import OCTET, RECIPE, Case, main, on_ranks, with_settings
+from harness import OCTET, RECIPE, Case, main, on_ranks, with_settings, write_png
 
 
 def file_limit(size):
     """A limit on the size of each file, as on a full disk. ResNet-20: a checkpoint has 2.2 MB, weights 1.1 MB."""
     return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
-
-
-def write_png(path, side, shade):
-    """A gray image."""
-    def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-    head, rows = struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0), (b"\0" + bytes([shade]) * 3 * side) * side
-    path.write_bytes(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
 
 
 class FullDisk(Case):
@@ -53,6 +45,60 @@ class FullDisk(Case):
         job = self.train("full", code=1, resume=True, limit=file_limit(500_000))
         self.assertRegex(job.err, "weights.safetensors.*File too large\n.*fix: check the free space")
         self.assertEqual(self.checkpoints("full"), [8])
+
+
+class BestWeights(Case):
+    OPTIONS = {"train__steps": 24, "train__eval_every_epochs": 1}
+
+    def best_of(self, run):
+        """The metadata of the file and its content."""
+        data = (self.run_path(run) / "best.safetensors").read_bytes()
+        length = struct.unpack("<Q", data[:8])[0]
+        return json.loads(data[8:8 + length])["__metadata__"], data
+
+    def test_the_first_of_the_best_evaluations(self):
+        for ranks in 1, 2:
+            self.train(f"on{ranks}", ranks=ranks, **self.OPTIONS)
+            tests = [(m["step"], m["top1"]) for m in self.metrics(f"on{ranks}") if m["kind"] == "test"]
+            self.assertEqual(len(tests), 3)
+            step, top1 = max(tests, key=lambda test: test[1])  # the first of equal ones
+            best = self.result(f"on{ranks}")["best"]
+            self.assertEqual((best["step"], best["epoch"], best["top1"]), (step, step // 8, top1))
+            self.assertEqual(self.best_of(f"on{ranks}")[0]["step"], str(step))
+            job = self.octet("eval", RECIPE, "--weights", self.run_path(f"on{ranks}") / "best.safetensors", "--json",
+                             *with_settings({"data.samples": 256, "data.batch": 32}))
+            self.assertEqual(json.loads(job.out)["top1"], top1)
+
+    def test_resumed_run_keeps_it(self):
+        self.train("whole", **self.OPTIONS)
+        self.train("parts", **{**self.OPTIONS, "train__steps": 12})
+        self.train("parts", resume=True, **self.OPTIONS)
+        self.assertEqual(self.result("parts")["best"], self.result("whole")["best"])
+        # What no evaluation can exceed stays, whatever the resumed run brings.
+        self.train("ideal", **{**self.OPTIONS, "train__steps": 8})
+        figures, data = self.best_of("ideal")
+        was = figures["figures"]
+        ideal = json.dumps(json.loads(was) | {"top1": 1.5})
+        encode = lambda text: json.dumps(text).encode()
+        header = data[8:8 + struct.unpack("<Q", data[:8])[0]].replace(encode(was), encode(ideal))
+        changed = struct.pack("<Q", len(header)) + header + data[8 + struct.unpack("<Q", data[:8])[0]:]
+        (self.run_path("ideal") / "best.safetensors").write_bytes(changed)
+        self.train("ideal", resume=True, **self.OPTIONS)
+        self.assertEqual(self.best_of("ideal")[1], changed)
+        self.assertEqual(self.result("ideal")["best"], {"epoch": 1, "step": 8, **json.loads(ideal)})
+
+    def test_refused_file_is_a_warning(self):
+        expected = self.weights_of("whole", **self.OPTIONS)
+        (self.run_path("full") / "best.safetensors.tmp").mkdir(parents=True)
+        job = self.train("full", **self.OPTIONS)
+        self.assertRegex(job.err, "warning: the best weights so far, of step 8, are not kept: .*best.safetensors")
+        self.assertNotIn("best", self.result("full"))
+        self.assertEqual(self.result("full")["weights_sha256"], expected)
+
+    def test_none_wanted(self):
+        self.train("without", checkpoint__best="false", **self.OPTIONS)
+        self.assertFalse((self.run_path("without") / "best.safetensors").exists())
+        self.assertNotIn("best", self.result("without"))
 
 
 class Damaged(Case):

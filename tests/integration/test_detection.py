@@ -2,11 +2,13 @@
 """octet eval --detections and octet check, on a data set of objects that is written here."""
 
 import json
-import unittest
+import pathlib
+import shutil
 
-from harness import Case, main
+from harness import RECIPE, ROOT, Case, main, with_settings, write_png
 
 BOX = [10, 20, 30, 40]
+CLASSES = "disc ring square frame triangle star cross crescent arrow bars".split()
 
 
 class Detection(Case):
@@ -45,7 +47,8 @@ class Detection(Case):
         results = [{"image_id": 5, "category_id": 9, "bbox": BOX, "score": 0.5}]
         for ranks in 1, 2:
             figures = json.loads(self.judged(results, "--json", ranks=ranks).out)
-            self.assertEqual(list(figures), "AP AP50 AP75 APs APm APl AR1 AR10 AR100 ARs ARm ARl".split())
+            self.assertEqual(list(figures), "AP AP50 AP75 APs APm APl AR1 AR10 AR100 ARs ARm ARl by_class".split())
+            self.assertEqual(list(figures["by_class"]), ["dog"])
             self.assertAlmostEqual(figures["AP"], 1)
             self.assertEqual(figures["APs"], -1)
         self.assertRegex(self.judged(results).out, r"1 detections on 1 images\n\nAP +1\.0000\n(?s:.*)\ndog +1 +1\.0000")
@@ -67,6 +70,8 @@ class Detection(Case):
         self.assertIn("--weights FILE or --detections FILE", self.octet("eval", self.recipe, code=2).err)
         self.octet("eval", self.recipe, "--weights", "a", "--detections", "b", code=2)
         self.assertIn("set data.short_side and data.long_side", self.octet("train", self.recipe, code=2).err)
+        canvas = with_settings({"data.short_side": 64, "data.long_side": 64, "data.batch": 1, "model.classes": 2})
+        self.assertIn("choose data and a network for one task", self.octet("train", self.recipe, *canvas, code=2).err)
         self.assertIn("data.name ", self.octet("check", self.recipe, "--set", "data.name=cifar10", code=2).err)
         self.write("annotations/instances_val2017.json", "[")
         self.assertRegex(self.judged([], code=2).err, r"instances_val2017.json: ")
@@ -79,6 +84,109 @@ class Detection(Case):
         page = self.octet("check", self.recipe, *settings, "--set", "data.bad_images=skip").out
         self.assertRegex(page, r"(?m)^objects +1 +1$")
         self.assertTrue(page.endswith("nothing is wrong\n"), page)
+
+
+class Trained(Case):
+    """A detector of few steps on images that octet draws."""
+
+    RECIPE = str(ROOT / "configs/shapes_detection_retinanet_unified_int8.yaml")
+    SETTINGS = {"data.samples": 64, "data.image_size": 64, "data.batch": 8, "data.workers": 1, "train.epochs": 2,
+                "train.lr": 0.01, "model.neck_channels": 16, "model.head_depth": 1, "detect.score": 0.005, "backend.threads": 1}
+
+    def test_kept_detections_give_the_figures_of_the_run(self):
+        run = self.run_path("run")
+        job = self.octet("train", self.RECIPE, "--run", run, *with_settings(self.SETTINGS))
+        self.assertRegex(job.out, r"(?m)^class +objects +AP +AP50$")
+        result = self.result("run")
+        detections = json.loads((run / "detections.json").read_text())
+        self.assertGreater(len(detections), 20)
+        self.assertEqual(set(detections[0]), {"image_id", "category_id", "bbox", "score"})
+        of_file = json.loads(self.octet("eval", self.RECIPE, *with_settings(self.SETTINGS), "--detections",
+                                        run / "detections.json", "--json").out)
+        of_weights = json.loads(self.octet("eval", self.RECIPE, *with_settings(self.SETTINGS), "--weights",
+                                           run / "weights.safetensors", "--json").out)
+        self.assertEqual(of_weights["by_class"], result["by_class"])
+        for name in "AP", "AP50", "AR100":
+            self.assertEqual(of_weights[name], result[name])
+            self.assertAlmostEqual(of_file[name], result[name], delta=2e-3)  # boxes and scores are rounded
+        for name, value in result["by_class"].items():
+            self.assertAlmostEqual(of_file["by_class"][name], value, delta=1e-2)
+        table = self.octet("eval", self.RECIPE, *with_settings(self.SETTINGS), "--weights", run / "best.safetensors").out
+        self.assertRegex(table, r"(?m)^AP +\d\.\d{4}$(?s:.*)^class +objects +AP +AP50$")
+
+    def test_prediction_finds_what_evaluation_found(self):
+        """On the files of the test set, named as a folder; one of them is damaged afterwards."""
+        self.octet("make", "shapes", self.directory / "shapes", "--samples", 64, "--image-size", 64)
+        options = with_settings({**self.SETTINGS, "data.name": "coco", "data.root": self.directory / "shapes",
+                                 "data.samples": 0, "data.image_size": 0, "data.canvas_heights": "[64]",
+                                 "data.canvas_widths": "[64]", "model.classes": 0})
+        run, folder = self.run_path("run"), self.directory / "shapes/val2017"
+        self.octet("train", self.RECIPE, "--run", run, *options)
+        kept = json.loads((run / "detections.json").read_text())
+        names = json.loads((self.directory / "shapes/annotations/instances_val2017.json").read_text())
+        name_of = {image["id"]: image["file_name"] for image in names["images"]}
+        expected = sorted((name_of[d["image_id"]], d["category_id"], d["bbox"], d["score"]) for d in kept)
+
+        self.assertGreater(len(expected), 20)
+
+        predict = ["predict", self.RECIPE, *options, "--weights", run / "weights.safetensors"]
+        words = [*predict, "--score", 0.005, "--json"]
+        self.octet(*words, self.directory / "found.json", folder)
+        found = json.loads((self.directory / "found.json").read_text())
+        key = lambda d: (d["file_name"].rpartition("/")[2], d["category_id"], d["bbox"], d["score"])
+        self.assertEqual(sorted(map(key, found)), expected)
+        class_of = {category["id"]: category["name"] for category in names["categories"]}
+        self.assertEqual({d["class"] for d in found}, {class_of[d["category_id"]] for d in found})
+
+        bad, one = sorted(folder.iterdir())[1], sorted(folder.iterdir())[0]
+        bad.write_bytes(bad.read_bytes()[:100])
+        job = self.octet(*words, "-", folder, code=1)
+        self.assertRegex(job.err, f"warning: skipped .*{bad.name}: ")
+        self.assertIn("1 of 8 images could not be read", job.err)
+        lines = sorted(key(json.loads(line)) for line in job.out.splitlines())
+        self.assertEqual(lines, [row for row in expected if row[0] != bad.name])
+
+        self.assertIn(f"{one}:", self.octet(*predict, one).out)
+        self.assertIn("no such file or folder", self.octet(*predict, self.directory / "absent", code=2).err)
+        self.assertIn("without mpirun", self.octet(*predict, one, ranks=2, code=2).err)
+        other = self.octet(*predict, "--set", "model.classes=3", one, code=2)
+        self.assertIn("set model.classes to 10", other.err)
+
+        pictures = self.directory / "pictures"
+        draw = ["draw", self.RECIPE, *options, "--weights", run / "weights.safetensors", "--output", pictures]
+        self.assertEqual(self.octet(*draw, "--truth", "--count", 3).out, f"3 pictures in {pictures}\n")
+        self.octet(*draw, "--images", folder)
+        self.assertEqual(len(list(pictures.iterdir())), 7)  # the three again, and the others that can be read
+        self.octet(*draw, "--images", one, "--truth", code=2)
+        page = self.octet("inspect", run).out.strip()
+        text = pathlib.Path(page).read_text()
+        self.assertIn("Precision over recall", text)
+        self.assertGreaterEqual(text.count("data:image/jpeg;base64,"), 2)
+        shutil.move(self.directory / "shapes", self.directory / "moved")
+        text = pathlib.Path(self.octet("inspect", run).out.strip()).read_text()
+        self.assertIn("<h2>Classes</h2>", text)
+        self.assertIn("The test set of this run cannot be read", text)
+
+
+class Classifier(Case):
+    def test_prediction_names_classes(self):
+        """Images of the test set as files get the classes that evaluation gives them."""
+        run = self.run_path("run")
+        self.train("run", train__steps=40, train__epochs=5)
+        folder = self.directory / "images"
+        folder.mkdir()
+        for name, shade in ("a.png", 30), ("b.png", 200):
+            write_png(folder / name, 32, shade)
+        job = self.octet("predict", RECIPE, "--weights", run / "weights.safetensors", folder, "--json", "-", "--top", 3)
+        answers = [json.loads(line) for line in job.out.splitlines()]
+        self.assertEqual([answer["image"] for answer in answers], [str(folder / "a.png"), str(folder / "b.png")])
+        for answer in answers:
+            top = answer["top"]
+            self.assertEqual(len(top), 3)
+            self.assertEqual(sorted(top, key=lambda one: -one["probability"]), top)
+            self.assertLessEqual(sum(one["probability"] for one in top), 1.00002)
+            self.assertEqual([CLASSES[one["index"]] for one in top], [one["class"] for one in top])
+        self.assertIn("a.png:", self.octet("predict", RECIPE, "--weights", run / "weights.safetensors", folder).out)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@
 #include "kernels/base/error.h"
 #include "src/models/detectors.h"
 #include "src/report/data_check.h"
-#include "src/report/detection_results.h"
+#include "src/tasks/detection/results.h"
 
 namespace octet {
 namespace {
@@ -218,8 +218,8 @@ TEST(DetectionResults, AreATableAndOneObject) {
             "cat                 12  0.2500\n"
             "dog                  3  0.5000\n"
             "no object that counts, and so in no mean: tyrannosaurus\n");
-  EXPECT_EQ(detection_json(judged, false), R"({"mAP":0.25,"mAP11":-1.0})");
-  EXPECT_EQ(detection_json(judged, true), R"({"mAP":0.25,"mAP11":-1.0,"by_class":{"cat":0.25,"dog":0.5}})");
+  EXPECT_EQ(detection_json({judged.figures, {}}), R"({"mAP":0.25,"mAP11":-1.0})");
+  EXPECT_EQ(detection_json(judged), R"({"mAP":0.25,"mAP11":-1.0,"by_class":{"cat":0.25,"dog":0.5}})");
 }
 
 }  // namespace

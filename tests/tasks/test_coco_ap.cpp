@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <numeric>
 
 #include "src/data/annotations.h"
 #include "src/tasks/detection/coco_ap.h"
@@ -72,6 +74,20 @@ TEST(CocoAp, AClassWithoutObjectsIsInNoMean) {
   EXPECT_EQ(result.classes[1].ap, -1);
   EXPECT_EQ(result.classes[1].objects, 0);
   EXPECT_DOUBLE_EQ(result.classes[0].ap50, 1);
+}
+
+TEST(CocoAp, CurvesHaveTheMeanOfAp50) {
+  const Annotations truth = cases::drawn_truth(1);
+  for (int number = 0; number < 5; ++number)
+    for (const CocoResult::Class& of : coco_ap(truth, cases::drawn_detections(truth, number, true)).classes) {
+      if (of.objects == 0) {
+        EXPECT_TRUE(of.precision50.empty());
+        continue;
+      }
+      ASSERT_EQ(of.precision50.size(), 101u);
+      EXPECT_DOUBLE_EQ(std::accumulate(of.precision50.begin(), of.precision50.end(), 0.0) / 101, of.ap50);
+      EXPECT_TRUE(std::ranges::is_sorted(of.precision50, std::greater<>()));
+    }
 }
 
 // Half of the object: exactly 0.5 is enough for the threshold 0.5, and for no other.

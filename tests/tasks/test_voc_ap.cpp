@@ -40,6 +40,29 @@ TEST(VocAp, EqualsTheTranscriptionOnBloodCells) {
   for (int number = 0; number < 20; ++number) expect_voc_figures(truth, number, golden[number]);
 }
 
+// Of two objects the first is found by the best detection, the second by the last of four.
+TEST(VocAp, CurvesHaveTheBestPrecisionAtARecallOrAHigherOne) {
+  cases::Scene scene;
+  scene.object({0, 0, 10, 10});
+  scene.object({100, 0, 10, 10});
+  scene.detect({0, 0, 10, 10}, 0.9);
+  scene.detect({50, 0, 10, 10}, 0.8);
+  scene.detect({70, 0, 10, 10}, 0.7);
+  scene.detect({100, 0, 10, 10}, 0.6);
+  std::vector<double> precision = judged(scene).precision;
+  ASSERT_EQ(precision.size(), 101u);
+  EXPECT_EQ(precision[0], 1);
+  EXPECT_EQ(precision[50], 1);
+  EXPECT_EQ(precision[51], 0.5);
+  EXPECT_EQ(precision[100], 0.5);
+  scene.found.pop_back();
+  precision = judged(scene).precision;
+  EXPECT_EQ(precision[50], 1);
+  EXPECT_EQ(precision[51], 0);  // not reached
+  scene.truth.images[0].objects.clear();
+  EXPECT_TRUE(judged(scene).precision.empty());
+}
+
 TEST(VocAp, AnOverlapOfHalfIsNoHit) {
   cases::Scene scene;
   scene.object({0, 0, 10, 10});

@@ -115,13 +115,14 @@ TEST(Result, IsWrittenAsAWhole) {
   TemporaryDirectory directory;
   Result result;
   result.metrics = {{"top1", 0.9125}, {"top5", 0.995}, {"loss", 0.31}};
+  result.best = {{.epoch = 28, .step = 10920, .figures = {{"top1", 0.9175}, {"loss", NAN}}}};
   result.steps = 11700;
   result.isa = "avx512_vnni";
   result.arena_bytes = uint64_t{1} << 40;
   result.commit = commit;
   write_result(directory.path(), result);
   const auto json = nlohmann::json::parse(read_file(directory / "result.json"));
-  EXPECT_EQ(json.size(), 21u);
+  EXPECT_EQ(json.size(), 22u);
   EXPECT_EQ(json["top1"], 0.9125);
   EXPECT_EQ(json["steps"], 11700);
   EXPECT_EQ(json["isa"], "avx512_vnni");
@@ -137,10 +138,17 @@ TEST(Result, IsWrittenAsAWhole) {
   ASSERT_EQ(read->metrics.size(), 3u);
   EXPECT_EQ(read->metrics[0].name, "top1");
   EXPECT_EQ(read->metrics[0].value, 0.9125);
+  ASSERT_TRUE(read->best);
+  EXPECT_EQ(read->best->epoch, 28);
+  EXPECT_EQ(read->best->step, 10920);
+  ASSERT_EQ(read->best->figures.size(), 2u);
+  EXPECT_EQ(read->best->figures[0].value, 0.9175);
+  EXPECT_TRUE(std::isnan(read->best->figures[1].value));
   write_file(directory / "result.json", "");
   EXPECT_FALSE(read_result(directory.path()));
   for (const auto& [text, part] : {std::pair{"{\n\"steps\": \"many\"}", "result.json:2: octet did not write `steps`"},
                                    {"{\"top1\":\n[]}", "result.json:1: octet did not write `top1`"},
+                                   {"{\n\n\"best\": {\"epoch\": 3}}", "result.json:3: octet did not write `best`"},
                                    {"[]", "result.json:1: "},
                                    {"{\"steps\": 117", "result.json:1: "}}) {
     write_file(directory / "result.json", text);

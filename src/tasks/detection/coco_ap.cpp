@@ -111,8 +111,9 @@ double recall(const Judged& judged, const std::vector<Outcome>& outcomes, int64_
   return static_cast<double>(found) / static_cast<double>(objects);
 }
 
-// The mean over 101 recalls of the best precision at that recall or a higher one. order: by falling score.
-double average_precision(const std::vector<Outcome>& outcomes, const std::vector<uint32_t>& order, int64_t objects) {
+// The best precision at each of 101 recalls or a higher one; 0 at those that are not reached. order: by falling score.
+std::vector<double> precision_at_recalls(const std::vector<Outcome>& outcomes, const std::vector<uint32_t>& order,
+                                         int64_t objects) {
   std::vector<double> reached, precision;
   double found = 0, wrong = 0;
   for (const uint32_t d : order) {
@@ -122,12 +123,12 @@ double average_precision(const std::vector<Outcome>& outcomes, const std::vector
     precision.push_back(found / (wrong + found + 0x1p-52));
   }
   for (size_t i = precision.size(); i-- > 1;) precision[i - 1] = std::max(precision[i - 1], precision[i]);
-  double sum = 0;
+  std::vector<double> at_recalls(recalls);
   for (int point = 0; point < recalls; ++point) {
     const auto first = std::ranges::lower_bound(reached, recall_of(point));
-    if (first != reached.end()) sum += precision[first - reached.begin()];
+    if (first != reached.end()) at_recalls[point] = precision[first - reached.begin()];
   }
-  return sum / recalls;
+  return at_recalls;
 }
 
 // Means over classes and thresholds, in the order of the figures.
@@ -146,12 +147,16 @@ struct Figures {
       Mean ap;
       for (int t = 0; t < thresholds; ++t) {
         const std::vector<Outcome>& outcomes = judged.outcomes[r][t];
-        const double value = average_precision(outcomes, order, objects);
+        std::vector<double> at_recalls = precision_at_recalls(outcomes, order, objects);
+        const double value = std::accumulate(at_recalls.begin(), at_recalls.end(), 0.0) / recalls;
         ap.add(value);
         precision[r].add(value);
         recall_by_range[r].add(recall(judged, outcomes, objects, most));
         if (r != 0) continue;
-        if (t == 0) precision50.add(by_class.ap50 = value);
+        if (t == 0) {
+          precision50.add(by_class.ap50 = value);
+          by_class.precision50 = std::move(at_recalls);
+        }
         if (t == 5) precision75.add(value);
         for (size_t limit = 0; limit < limits.size(); ++limit)
           recall_within[limit].add(recall(judged, outcomes, objects, limits[limit]));

@@ -18,6 +18,8 @@ struct CocoResult {
   struct Class {
     double ap = -1, ap50 = -1;
     int64_t objects = 0;  // that count
+    std::vector<double> precision50 =
+        {};  // the best at a recall of i / 100 or more, at an overlap of 0.5; empty: no object
   };
   std::vector<Class> classes;  // by label
 };

@@ -14,11 +14,11 @@ Graph network(const Config& config, const Policy& policy, int64_t height, int64_
   return graph;
 }
 
-Scalars coco_figures(const Annotations& truth, const std::vector<Detection>& found) {
-  return judge_detections("coco", truth, found).figures;
+DetectionFigures coco_figures(const Annotations& truth, const std::vector<Detection>& found) {
+  return judge_detections("coco", truth, found);
 }
-Scalars voc_figures(const Annotations& truth, const std::vector<Detection>& found) {
-  return judge_detections("voc", truth, found).figures;
+DetectionFigures voc_figures(const Annotations& truth, const std::vector<Detection>& found) {
+  return judge_detections("voc", truth, found);
 }
 
 }  // namespace

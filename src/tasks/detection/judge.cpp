@@ -14,7 +14,8 @@ DetectionFigures judge_detections(const std::string& format, const Annotations& 
     judged.figures = result.figures;
     for (size_t label = 0; label < result.classes.size(); ++label) {
       const CocoResult::Class& of = result.classes[label];
-      judged.classes.push_back({annotations.classes[label], of.objects, {{"AP", of.ap}, {"AP50", of.ap50}}});
+      judged.classes.push_back(
+          {annotations.classes[label], of.objects, {{"AP", of.ap}, {"AP50", of.ap50}}, of.precision50});
     }
     return judged;
   }
@@ -23,7 +24,8 @@ DetectionFigures judge_detections(const std::string& format, const Annotations& 
   judged.figures = {{"mAP", result.area}, {"AP50", result.area}, {"mAP11", result.eleven}};
   for (size_t label = 0; label < result.classes.size(); ++label) {
     const VocResult::Class& of = result.classes[label];
-    judged.classes.push_back({annotations.classes[label], of.objects, {{"AP", of.area}, {"AP11", of.eleven}}});
+    judged.classes.push_back(
+        {annotations.classes[label], of.objects, {{"AP", of.area}, {"AP11", of.eleven}}, of.precision});
   }
   return judged;
 }

@@ -15,6 +15,8 @@ struct DetectionFigures {
     std::string name;
     int64_t objects = 0;  // that count; 0: in no mean, and its figures are -1
     Scalars figures;
+    std::vector<double> precision =
+        {};  // the best at a recall of i / 100 or more, at an overlap of 0.5; empty: no object
   };
   std::vector<Class> classes;
 };

@@ -71,6 +71,17 @@ double area_under(const Curve& curve) {
   return area;
 }
 
+// The envelope at 101 recalls; 0 at those that are not reached.
+std::vector<double> precision_at_recalls(const Curve& curve) {
+  std::vector<double> at_recalls(101);
+  double envelope = 0;
+  size_t d = curve.recall.size();
+  for (size_t point = at_recalls.size(); point-- > 0; at_recalls[point] = envelope)
+    for (; d > 0 && curve.recall[d - 1] >= static_cast<double>(point) / 100; --d)
+      envelope = std::max(envelope, curve.precision[d - 1]);
+  return at_recalls;
+}
+
 VocResult::Class judge(const Annotations& annotations, int32_t label, std::vector<const Detection*>& detections,
                        double least) {
   VocResult::Class result{.detections = static_cast<int64_t>(detections.size())};
@@ -95,6 +106,7 @@ VocResult::Class judge(const Annotations& annotations, int32_t label, std::vecto
   }
   result.area = area_under(curve);
   result.eleven = eleven_points(curve);
+  result.precision = precision_at_recalls(curve);
   return result;
 }
 

@@ -16,6 +16,7 @@ struct VocResult {
     double eleven = -1;   // mean of the precision at 11 recalls, as in VOC 2007
     int64_t objects = 0;  // that count: those that are not difficult
     int64_t detections = 0;
+    std::vector<double> precision = {};  // the best at a recall of i / 100 or more; empty: no object counts
   };
   double area = -1, eleven = -1;  // means over the classes with objects
   std::vector<Class> classes;     // by label

@@ -1,4 +1,4 @@
-#include "src/report/detection_results.h"
+#include "src/tasks/detection/results.h"
 
 #include <fmt/format.h>
 
@@ -27,10 +27,10 @@ std::string detection_table(const DetectionFigures& judged) {
   return text + "\n";
 }
 
-std::string detection_json(const DetectionFigures& judged, bool by_class) {
+std::string detection_json(const DetectionFigures& judged) {
   nlohmann::ordered_json object;
   for (const Scalar& figure : judged.figures) object[figure.name] = figure.value;
-  if (by_class) {
+  if (!judged.classes.empty()) {
     object["by_class"] = nlohmann::ordered_json::object();
     for (const auto& of : judged.classes)
       if (of.objects > 0) object["by_class"][of.name] = of.figures[0].value;

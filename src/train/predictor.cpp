@@ -1,0 +1,78 @@
+#include "src/train/predictor.h"
+
+#include <algorithm>
+
+#include "src/tasks/task.h"
+#include "src/train/class_names.h"
+#include "src/train/rank.h"
+#include "src/train/training_state.h"
+
+namespace octet {
+
+Predictor::Predictor(const Config& config, Transport& transport, const std::string& weights)
+    : config_(config), transport_(transport), weights_(weights), detects_(task_of(config).figures != nullptr) {
+  REQUIRE_USAGE(transport.size() == 1, "start it without mpirun", "this command runs on one rank, not on ",
+                transport.size());
+  config_.train.norm_group = 0;  // evaluation takes no moments, and a batch may be of any size
+  classes_ = read_classes(SafetensorsFile::open(weights), weights);
+  const auto known = static_cast<int64_t>(classes_.names.size());
+  REQUIRE_USAGE(known > 0 || config.model.classes > 0, "set model.classes", weights,
+                " does not say which classes its network knows");
+  REQUIRE_USAGE(known == 0 || config.model.classes == 0 || config.model.classes == known,
+                say("set model.classes to ", known), "model.classes is ", config.model.classes, ", but ", weights,
+                " was trained on ", known, " classes");
+  if (known > 0) {
+    config_.model.classes = known;
+    return;
+  }
+  for (int64_t label = 0; label < config.model.classes; ++label) classes_.names.push_back(std::to_string(label));
+}
+
+std::unique_ptr<TrainingStep> Predictor::network_for(const Dataset& data) const {
+  const Task& task = task_of(config_);
+  auto policy = make_policy(config_);
+  auto backend = make_backend(config_, *policy, transport_);
+  return std::make_unique<TrainingStep>(
+      config_, transport_, std::move(policy), std::move(backend),
+      [&](const Policy& p, bool trains, int canvas) {
+        const ImageShape shape = data.canvas_shape(canvas);
+        return task.network(config_, p, shape.height, shape.width, trains);
+      },
+      TrainingStep::Options{.plan = {.storage = storage_of(config_)},
+                            .batch = std::min(config_.data.batch, data.size()),
+                            .canvases = data.canvases(),
+                            .training = false});
+}
+
+std::vector<Prediction> Predictor::predict(const Dataset& data) const {
+  const std::unique_ptr<TrainingStep> network = network_for(data);
+  {
+    const SafetensorsFile file = SafetensorsFile::open(weights_);
+    file.require_finite();
+    TrainingState(*network).load(file, weights_, true);
+  }
+  network->begin_evaluation();
+  const int64_t batch_size = std::min(config_.data.batch, data.size());
+  const auto loader = make_loader(data, false, batch_size, 0, 1, config_.data.workers, uint64_t(config_.seed));
+  loader->start(0);
+  std::vector<Prediction> predictions;
+  for (int64_t b = 0; b < loader->batches_per_epoch(); ++b) {
+    const Batch& batch = loader->next();
+    const TrainingStep::Answers answers = network->evaluate(
+        {.index = b, .canvas = batch.canvas, .images = batch.images, .targets = batch.targets}, !detects_);
+    auto found = answers.detections.begin();
+    for (int64_t i = 0; i < batch.count; ++i) {
+      const int64_t index = batch.targets.truth->images[size_t(i)].index;
+      if (index < 0) continue;
+      Prediction prediction{.image = index, .objects = {}, .probabilities = {}};
+      for (; found != answers.detections.end() && found->image == index; ++found) prediction.objects.push_back(*found);
+      const auto row = answers.probabilities.begin() + i * (detects_ ? 0 : config_.model.classes);
+      if (!detects_) prediction.probabilities.assign(row, row + config_.model.classes);
+      predictions.push_back(std::move(prediction));
+    }
+  }
+  std::ranges::stable_sort(predictions, {}, &Prediction::image);
+  return predictions;
+}
+
+}  // namespace octet

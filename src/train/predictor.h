@@ -1,0 +1,44 @@
+// A trained network that says what images show. One rank.
+#pragma once
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "comm/transport.h"
+#include "src/config/config.h"
+#include "src/data/loader.h"
+#include "src/train/training_step.h"
+
+namespace octet {
+
+struct Prediction {
+  int64_t image = 0;                 // index in the data
+  std::vector<Detection> objects;    // of a detector, the best first; coordinates are those of the file
+  std::vector<float> probabilities;  // of a classifier, by label
+};
+
+class Predictor {
+ public:
+  // weights: a safetensors file of the network of config.model. With model.classes: 0 their number is that of the
+  // names in the file. UsageError: the command was started on several ranks, or the number is not known or another
+  // one than the configuration's.
+  Predictor(const Config&, Transport&, const std::string& weights);
+
+  const Config& config() const { return config_; }     // with the number of classes
+  const Classes& classes() const { return classes_; }  // of the weights; without names, they are numbers
+  bool detects() const { return detects_; }
+  // What the network says of each image that can be read, in the order of the data set. The truth of its samples names
+  // the images.
+  std::vector<Prediction> predict(const Dataset&) const;
+
+ private:
+  std::unique_ptr<TrainingStep> network_for(const Dataset&) const;
+
+  Config config_;
+  Transport& transport_;
+  const std::string weights_;
+  Classes classes_;
+  bool detects_;
+};
+
+}  // namespace octet
