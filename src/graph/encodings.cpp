@@ -8,19 +8,25 @@ namespace octet {
 namespace {
 
 // An edge carries codes if the policy quantizes activations and no consumer needs f32 values. A consumer that keeps the
-// encoding of its input passes on what the consumers of its output need. Outputs have larger ids than inputs, so the
-// edges are decided from the last to the first.
+// encoding of its input passes on what the consumers of its output need. Of a value that is f32 for any consumer, it
+// makes f32 values. Outputs have larger ids than inputs, so the edges are decided from the last to the first.
 std::vector<bool> coded_edges(const Policy& policy, const std::vector<std::unique_ptr<Node>>& nodes,
                               const std::vector<int>& producer, const std::vector<std::vector<int>>& consumers) {
   std::vector<bool> codes(producer.size());
   if (!policy.encoding(Role::activation).quantized()) return codes;
+  const auto keeps_real = [&](Edge edge) {
+    const Node& node = *nodes[producer[edge.id]];
+    return node.keeps_encoding() && std::ranges::any_of(node.inputs(), [&](Edge input) {
+             return !node.reads_real(policy, input) && nodes[producer[input.id]]->writes_real();
+           });
+  };
   for (size_t edge = codes.size(); edge-- > 0;) {
     bool real = nodes[producer[edge]]->writes_real();
     for (int consumer : consumers[edge]) {
       const Node& node = *nodes[consumer];
       real = real || node.reads_real(policy, Edge{int(edge)}) || (node.keeps_encoding() && !codes[node.output().id]);
     }
-    codes[edge] = !real;
+    codes[edge] = !real && !keeps_real(Edge{int(edge)});
   }
   return codes;
 }
