@@ -115,7 +115,7 @@ TEST(Config, UnknownKeyNamesTheNearest) {
               "unknown key `train.learning_rate`; `train` has epochs, steps, lr, ");
   expect_part(refusal("policy: {clip: {every: 1}}"), "`policy.clip` has enabled, period, candidates, ");
   expect_part(refusal("policy: {size: 1}"), "`policy` has name, bits, quantize_first, ");
-  expect_part(refusal("output: 1"), "unknown key `output`; there are seed, model, detect, policy, storage, data, train, ");
+  expect_part(refusal("output: 1"), "unknown key `output`; there are seed, model, rpn, roi, detect, policy, ");
 }
 
 TEST(Config, WrongTypeRangeAndValueWithPosition) {
