@@ -5,6 +5,7 @@
 #include "kernels/base/durable_file.h"
 #include "src/commands/command.h"
 #include "src/data/named_images.h"
+#include "src/models/detectors.h"
 #include "src/report/predictions.h"
 
 namespace octet {
@@ -30,7 +31,7 @@ void write_json(const std::string& file, const std::vector<std::string>& objects
 
 // Exit code 1 if an image could not be read.
 int predict(const Options& options, Config config, Transport& transport) {
-  config.detect.score = options.score;
+  if (is_detector(config.model.name)) config.detect.score = options.score;
   const Predictor network(config, transport, options.weights);
   const std::vector<std::string> files = find_images(options.images);
   const std::unique_ptr<Dataset> data = open_named_images(network.config(), files, network.classes());

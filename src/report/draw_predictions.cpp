@@ -33,10 +33,11 @@ int64_t draw_predictions(const Config& config, Transport& transport, const Predi
   make_output(options.output);
   const std::vector<int64_t> chosen = spread(data->size(), options.images.empty() ? options.count : data->size());
   const std::vector<Prediction> predictions = network.predict(*selected(*data, chosen));
+  const std::vector<std::string> names = network.knows_names() ? network.classes().names : data->class_names();
   for (const Prediction& prediction : predictions) {
     const AnnotatedImage& image = data->annotations()->images[static_cast<size_t>(prediction.image)];
     const cv::Mat pixels = data->picture(prediction.image);
-    cv::Mat picture = with_boxes(pixels, boxes_of(prediction.objects, network.classes().names, options.score));
+    cv::Mat picture = with_boxes(pixels, boxes_of(prediction.objects, names, options.score));
     if (options.truth)
       picture = side_by_side(picture, "prediction", with_boxes(pixels, boxes_of(image, data->class_names())), "truth");
     write_picture(picture_path(options.output, prediction.image, image.name), picture);

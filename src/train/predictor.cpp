@@ -21,7 +21,8 @@ Predictor::Predictor(const Config& config, Transport& transport, const std::stri
   REQUIRE_USAGE(known == 0 || config.model.classes == 0 || config.model.classes == known,
                 say("set model.classes to ", known), "model.classes is ", config.model.classes, ", but ", weights,
                 " was trained on ", known, " classes");
-  if (known > 0) {
+  knows_names_ = known > 0;
+  if (knows_names_) {
     config_.model.classes = known;
     return;
   }

@@ -26,6 +26,7 @@ class Predictor {
 
   const Config& config() const { return config_; }     // with the number of classes
   const Classes& classes() const { return classes_; }  // of the weights; without names, they are numbers
+  bool knows_names() const { return knows_names_; }
   bool detects() const { return detects_; }
   // What the network says of each image that can be read, in the order of the data set. The truth of its samples names
   // the images.
@@ -38,7 +39,7 @@ class Predictor {
   Transport& transport_;
   const std::string weights_;
   Classes classes_;
-  bool detects_;
+  bool detects_, knows_names_;
 };
 
 }  // namespace octet

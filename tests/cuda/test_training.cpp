@@ -65,6 +65,28 @@ TEST(CudaTraining, FrozenDetectorEndsAtTheCpusWeights) {
       2);
 }
 
+// The host proposes and samples regions between the kernels: in the first steps called at once, then in a recorded
+// program.
+TEST(CudaTraining, FasterRcnnEndsAtTheCpusWeights) {
+  const std::vector<std::string> detector = {"model.name=faster_rcnn",
+                                             "model.backbone=resnet18",
+                                             "model.neck_channels=8",
+                                             "model.head_channels=8",
+                                             "data.name=shapes_detection",
+                                             "data.image_size=64",
+                                             "data.batch=1",
+                                             "data.samples=8",
+                                             "model.anchor_sizes=[8, 12, 16, 24]",
+                                             "rpn.before_nms=16",
+                                             "rpn.after_nms=8",
+                                             "rpn.before_nms_test=16",
+                                             "rpn.after_nms_test=8",
+                                             "rpn.samples=16",
+                                             "roi.samples=8",
+                                             "train.lr=0.01"};
+  expect_the_cpus_weights(detector, 5);
+}
+
 // A GPU has the next batch sent while it computes: evaluation leaves it alone, another start forgets it.
 TEST(CudaTraining, BatchesSentAheadAreThoseOfTheirSteps) {
   std::vector<std::string> weights;

@@ -77,11 +77,13 @@ inline void fill(Harness& h, const nlohmann::json& golden) {
     const Shape& s = param.shape;
     const bool of_norm = previous == ParamKind::norm_weight;  // PyTorch puts a norm's bias behind its weight
     previous = param.kind;
+    const float factor = golden["parameters"][salt].value("factor", 1.0f);
     for (uint32_t i = 0; i < uint32_t(s.elements()); ++i) {
       if (is_weight(param.kind)) param.master.f32()[from_oihw(i, s)] = weight(i, salt, s.h * s.w * s.c);
       if (param.kind == ParamKind::norm_weight) param.master.f32()[i] = gamma(i, salt);
       if (param.kind == ParamKind::bias) param.master.f32()[i] = bias(i, salt) + (of_norm ? shift : 0);
     }
+    for (int64_t i = 0; i < s.elements(); ++i) param.master.f32()[i] *= factor;
   }
 }
 

@@ -5,7 +5,8 @@ namespace octet {
 namespace {
 
 Config config_of(const nlohmann::json& golden) {
-  Config config;
+  Config config =
+      parse_config("policy: {name: fp32}\n", "golden.yaml", golden.value("settings", std::vector<std::string>{}));
   config.model.name = golden["detector"];
   config.model.backbone = "resnet18";
   config.model.classes = golden["classes"];
@@ -13,7 +14,6 @@ Config config_of(const nlohmann::json& golden) {
     config.model.norm = "frozen";
     config.model.freeze_stages = 2;
   }
-  config.policy.name = "fp32";
   return config;
 }
 
@@ -34,9 +34,7 @@ Truth truth_of(const nlohmann::json& golden) {
   return truth;
 }
 
-class Detectors : public testing::TestWithParam<std::unique_ptr<Backend> (*)()> {};
-
-void expect_torchvisions_gradients(const std::string& file, std::unique_ptr<Backend> backend) {
+void expect_torchvision(const char* file, std::unique_ptr<Backend> backend) {
   const nlohmann::json golden = golden::read(file);
   const Config config = config_of(golden);
   Harness h(config, std::move(backend), golden["batch"], golden["image_size"], {.storage = DType::f32});
@@ -58,11 +56,13 @@ void expect_torchvisions_gradients(const std::string& file, std::unique_ptr<Back
               golden::compare_gradients(h, golden, 1e-4));
 }
 
-TEST_P(Detectors, RetinaNetEqualsTorchvision) { expect_torchvisions_gradients("retinanet.json", GetParam()()); }
+class Detectors : public testing::TestWithParam<std::unique_ptr<Backend> (*)()> {};
+TEST_P(Detectors, RetinaNetEqualsTorchvision) { expect_torchvision("retinanet.json", GetParam()()); }
+TEST_P(Detectors, FasterRcnnEqualsTorchvision) { expect_torchvision("faster_rcnn.json", GetParam()()); }
+TEST_P(Detectors, FasterRcnnOnOneMapEqualsTorchvision) { expect_torchvision("faster_rcnn_c4.json", GetParam()()); }
+TEST_P(Detectors, RfcnEqualsItsDefinition) { expect_torchvision("rfcn.json", GetParam()()); }
 // With FrozenBatchNorm2d and three stages that train.
-TEST_P(Detectors, FrozenRetinaNetEqualsTorchvision) {
-  expect_torchvisions_gradients("retinanet_frozen.json", GetParam()());
-}
+TEST_P(Detectors, FrozenRetinaNetEqualsTorchvision) { expect_torchvision("retinanet_frozen.json", GetParam()()); }
 
 std::unique_ptr<Backend> make_cpu() { return make_cpu_backend({}); }
 INSTANTIATE_TEST_SUITE_P(Backends, Detectors, testing::Values(make_reference_backend, make_cpu));

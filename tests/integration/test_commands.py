@@ -39,7 +39,7 @@ class Commands(Case):
 
     def test_result_is_complete(self):
         self.train("trained", train__steps=2)
-        self.assertEqual(list(self.result("trained")), ["top1", "loss", "top5", "epochs", "steps", "ranks", "rank_history", "images",
+        self.assertEqual(list(self.result("trained")), ["top1", "loss", "top5", "best", "epochs", "steps", "ranks", "rank_history", "images",
                                                         "images_per_epoch", "backend", "isa", "threads",
                                                         "policy", "images_per_second", "wall_seconds", "arena_bytes", "peak_memory_bytes",
                                                         "wire_bytes_per_step", "weights_sha256", "data", "commit"])

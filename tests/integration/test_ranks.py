@@ -8,10 +8,14 @@ from harness import RECIPE, SEED, Case, main
 from test_determinism import instruction_sets
 
 EXACT = {"comm__exchange": "exact", "train__norm_group": 8, "train__steps": 8}  # 32 images: on 1, 2 or 4 ranks
+FASTER_RCNN = {"model__name": "faster_rcnn", "model__backbone": "resnet18", "model__neck_channels": 16, "model__head_channels": 32,
+               "model__anchor_sizes": "[16, 32, 64, 96]", "data__name": "shapes_detection", "data__image_size": 64, "rpn__before_nms": 64,
+               "rpn__after_nms": 32, "rpn__samples": 64, "roi__samples": 16, "train__lr": 0.01}
 SMALL_NETWORKS = {"mobilenet_v2": {"model__name": "mobilenet_v2", "train__steps": 3},
                   "alexnet": {"model__name": "alexnet", "data__name": "synthetic", "data__image_size": 64, "train__lr": 0.01, "train__steps": 3},
                   "all layers as int8": {"policy__quantize_first": "true", "policy__quantize_last": "true"},
-                  "int8 storage": {"storage": "int8"}}
+                  "int8 storage": {"storage": "int8"},
+                  "faster_rcnn": {**FASTER_RCNN, "train__steps": 3}}
 
 
 class Ranks(Case):
