@@ -53,7 +53,7 @@ def run(command, added=None):
 def octet(options, network, batch, steps):
     config, size = NETWORKS[network][:2]
     if size is None and not options.data_root:
-        sys.exit(f"compare.py: {network} needs objects on images; to mend: --data-root, the folder that {config} names")
+        sys.exit(f"compare.py: {network} needs objects on images; fix: --data-root, the folder that {config} names")
     settings = [f"data.batch={batch}", f"backend.threads={options.threads // options.ranks}"]
     if options.data_root:
         settings += [f"data.root={options.data_root}"]
@@ -167,7 +167,7 @@ def main():
     if options.threads % options.ranks:
         parser.error(f"--ranks: {options.ranks} do not divide {options.threads} threads")
     if importlib.util.find_spec("torch") is None:
-        sys.exit(f"compare.py: {sys.executable} has no PyTorch; to mend: python3 -m venv venv && "
+        sys.exit(f"compare.py: {sys.executable} has no PyTorch; fix: python3 -m venv venv && "
                  "venv/bin/pip install torch torchvision numpy pillow && . venv/bin/activate")
 
     triad = run([options.program, "bench", "kernels", "--filter", "memory/triad", "--json"])[0]

@@ -24,7 +24,7 @@ def memory(field):
     for line in open("/proc/self/status"):
         if line.startswith(field):
             return 1024 * int(line.split()[1])
-    raise SystemExit(f"pytorch_step.py: /proc/self/status has no {field}; to mend: mount /proc")
+    raise SystemExit(f"pytorch_step.py: /proc/self/status has no {field}; fix: mount /proc")
 
 
 def main():

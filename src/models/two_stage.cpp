@@ -3,13 +3,17 @@
 namespace octet {
 namespace {
 
+AnchorLevel anchors_on(const Config& config, const RpnMap& map) {
+  return {.stride = float(map.stride),
+          .sizes = {map.sizes.begin(), map.sizes.end()},
+          .ratios = {config.model.anchor_ratios.begin(), config.model.anchor_ratios.end()}};
+}
+
 // The answers for the anchors of one map. All maps share the layers.
 DenseLevel answers(Graph& graph, const Config& config, const RpnMap& on, size_t number, int64_t channels) {
   const std::string suffix = say("@", number);
   DenseLevel level;
-  level.anchors = {.stride = float(on.stride),
-                   .sizes = {on.sizes.begin(), on.sizes.end()},
-                   .ratios = {config.model.anchor_ratios.begin(), config.model.anchor_ratios.end()}};
+  level.anchors = anchors_on(config, on);
   const Edge x = graph.conv("rpn.head.conv.0.0" + suffix, on.map,
                             {.out = channels,
                              .kernel = 3,
@@ -30,10 +34,7 @@ DenseLevel answers(Graph& graph, const Config& config, const RpnMap& on, size_t 
 
 AnchorRule rpn_anchors(const Config& config, const std::vector<RpnMap>& maps) {
   AnchorRule rule{.positive = float(config.rpn.positive)};
-  for (const RpnMap& map : maps)
-    rule.levels.push_back({.stride = float(map.stride),
-                           .sizes = {map.sizes.begin(), map.sizes.end()},
-                           .ratios = {config.model.anchor_ratios.begin(), config.model.anchor_ratios.end()}});
+  for (const RpnMap& map : maps) rule.levels.push_back(anchors_on(config, map));
   return rule;
 }
 

@@ -41,9 +41,11 @@ void add_detections(std::span<const Candidate> candidates, const DetectOptions& 
   }
 }
 
-std::vector<float> host_copy(const Step& step, Edge edge) {
+std::span<const float> host_values(const Step& step, Edge edge, std::vector<float>& copy) {
   const Tensor values = step.value(edge).values;
-  std::vector<float> copy(static_cast<size_t>(values.elements()));
+  const auto count = static_cast<size_t>(values.elements());
+  if (step.backend.host_memory()) return {values.f32(), count};
+  copy.resize(count);
   step.backend.to_host(copy.data(), values.data, values.bytes());
   return copy;
 }

@@ -21,8 +21,9 @@ std::vector<int32_t> best_candidates(std::span<const Candidate>, float overlap, 
 // Adds the best candidates of an image, whose groups are classes, in pixels of the image's file.
 void add_detections(std::span<const Candidate>, const DetectOptions&, const Truth::Image&, std::vector<Detection>&);
 
-// A copy in the host's memory of an edge that holds f32 values; waits for the device.
-std::vector<float> host_copy(const Step&, Edge);
+// The f32 values of an edge in the host's memory; waits for the device. copy: holds them if the device's memory is
+// another one.
+std::span<const float> host_values(const Step&, Edge, std::vector<float>& copy);
 
 // The weights of boxes relative to regions (torchvision, detectron2).
 inline constexpr BoxWeights region_weights{10, 10, 5, 5};

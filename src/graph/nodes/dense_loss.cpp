@@ -37,20 +37,23 @@ class DenseLoss final : public Node {
   void load(const Targets& targets, Step& step) override {
     REQUIRE(targets.truth && int64_t(targets.truth->images.size()) == images_, "give the truth of every image",
             "the batch has no truth of ", images_, " images");
-    std::vector<std::vector<int32_t>> labels;
-    std::vector<std::vector<BoxCode>> boxes;
-    for (const DenseLevel& level : levels_) {
-      labels.emplace_back(size_t(images_ * level.anchors.count()), -1);
-      boxes.emplace_back(size_t(images_ * level.anchors.count()));
+    std::vector<std::span<int32_t>> labels;
+    std::vector<std::span<BoxCode>> boxes;
+    for (size_t i = 0; i < levels_.size(); ++i) {
+      const size_t count = size_t(images_ * levels_[i].anchors.count());
+      labels.push_back(place(step, targets_[i].labels, count, targets_[i].staged_labels));
+      boxes.push_back(place(step, targets_[i].boxes, count, targets_[i].staged_boxes));
+      std::ranges::fill(labels[i], -1);
     }
-    std::vector<float> scale(size_t(images_), 0.0f);
+    const std::span<float> scale = place(step, scale_, size_t(images_), staged_scale_);
     for (size_t image = 0; image < scale.size(); ++image)
       scale[image] = assign(*targets.truth, image, sample_key(step, image), labels, boxes);
-    for (size_t i = 0; i < levels_.size(); ++i) {
-      send(step, targets_[i].labels, labels[i]);
-      send(step, targets_[i].boxes, boxes[i]);
+    if (step.backend.host_memory()) return;
+    for (const OfLevel& of : targets_) {
+      send(step, of.labels, of.staged_labels);
+      send(step, of.boxes, of.staged_boxes);
     }
-    send(step, scale_, scale);
+    send(step, scale_, staged_scale_);
   }
 
   void forward(Step& step) override {
@@ -77,8 +80,17 @@ class DenseLoss final : public Node {
   struct OfLevel {
     int labels = -1, boxes = -1;  // by Declare::input(): (N, H, W, anchors) i32, and as many BoxCode
     int class_report = -1, box_report = -1;
+    std::vector<int32_t> staged_labels = {};  // for a device with memory of its own
+    std::vector<BoxCode> staged_boxes = {};
   };
 
+  // Where the host writes an input: in its place, or in `staged` for a device with memory of its own.
+  template <class T>
+  static std::span<T> place(const Step& step, int input, size_t count, std::vector<T>& staged) {
+    if (step.backend.host_memory()) return {static_cast<T*>(step.memory.inputs[size_t(input)]), count};
+    staged.resize(count);
+    return staged;
+  }
   template <class T>
   static void send(const Step& step, int input, const std::vector<T>& from) {
     step.backend.to_device(step.memory.inputs[size_t(input)], from.data(), from.size() * sizeof(T));
@@ -89,9 +101,10 @@ class DenseLoss final : public Node {
             uint32_t(step.first_sample) + uint32_t(image)};
   }
 
-  // Writes what each anchor of an image is to answer. Returns the factor of the image's losses.
-  float assign(const Truth& truth, size_t image, const SampleKey& key, std::vector<std::vector<int32_t>>& labels,
-               std::vector<std::vector<BoxCode>>& boxes) const {
+  // Writes what each anchor of an image is to answer; the boxes only of anchors that find an object, since the loss
+  // reads no others. Returns the factor of the image's losses.
+  float assign(const Truth& truth, size_t image, const SampleKey& key, std::span<const std::span<int32_t>> labels,
+               std::span<const std::span<BoxCode>> boxes) const {
     const Truth::Image& of = truth.images[image];
     if (of.index < 0) return 0;
     const std::span objects = std::span(truth.objects).subspan(of.first, of.count);
@@ -126,7 +139,8 @@ class DenseLoss final : public Node {
   std::vector<Box> anchors_;  // of all levels
   std::vector<OfLevel> targets_;
   int64_t images_ = 0;
-  int scale_ = -1;  // by Declare::input(): (N) f32
+  int scale_ = -1;                   // by Declare::input(): (N) f32
+  std::vector<float> staged_scale_;  // for a device with memory of its own
 };
 
 }  // namespace

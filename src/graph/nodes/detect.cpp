@@ -25,10 +25,11 @@ class Detect final : public Node {
   void backward(Step&) override {}
 
   void detect(const Step& step, std::vector<Detection>& found) const override {
-    std::vector<std::vector<float>> logits, deltas;
-    for (const DenseLevel& level : levels_) {
-      logits.push_back(host_copy(step, level.logits));
-      deltas.push_back(host_copy(step, level.deltas));
+    std::vector<std::vector<float>> copies(2 * levels_.size());
+    std::vector<std::span<const float>> logits, deltas;
+    for (size_t i = 0; i < levels_.size(); ++i) {
+      logits.push_back(host_values(step, levels_[i].logits, copies[2 * i]));
+      deltas.push_back(host_values(step, levels_[i].deltas, copies[2 * i + 1]));
     }
     for (size_t image = 0; image < images_.size(); ++image) {
       const Truth::Image& of = images_[image];
@@ -37,9 +38,9 @@ class Detect final : public Node {
       size_t first_anchor = 0;
       for (size_t i = 0; i < levels_.size(); ++i) {
         const size_t count = size_t(levels_[i].anchors.count()), classes = size_t(options_.classes);
-        consider(std::span(logits[i]).subspan(image * count * classes, count * classes),
-                 std::span(deltas[i]).subspan(image * count * 4, count * 4),
-                 std::span(anchors_).subspan(first_anchor, count), of, candidates);
+        consider(logits[i].subspan(image * count * classes, count * classes),
+                 deltas[i].subspan(image * count * 4, count * 4), std::span(anchors_).subspan(first_anchor, count), of,
+                 candidates);
         first_anchor += count;
       }
       add_detections(candidates, options_, of, found);

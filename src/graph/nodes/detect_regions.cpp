@@ -30,8 +30,9 @@ class DetectRegions final : public Node {
   void backward(Step&) override {}
 
   void detect(const Step& step, std::vector<Detection>& found) const override {
-    const std::vector<float> logits = host_copy(step, inputs_[0]), deltas = host_copy(step, inputs_[1]),
-                             table = host_copy(step, inputs_[2]);
+    std::vector<float> copies[3];
+    const auto logits = host_values(step, inputs_[0], copies[0]), deltas = host_values(step, inputs_[1], copies[1]),
+               table = host_values(step, inputs_[2], copies[2]);
     const size_t count = size_t(step.value(inputs_[2]).values.shape.n) / images_.size();
     for (size_t image = 0; image < images_.size(); ++image) {
       const Truth::Image& of = images_[image];

@@ -1,15 +1,5 @@
-#!/usr/bin/env python3
-"""Writes tests/golden/<detector>.json: losses and gradients of torchvision's detectors in double precision.
-
-usage: python3 tests/golden/make_two_stage.py [DETECTOR...]        (needs torch and torchvision)
-
-Weights and images come from the formula of make_golden.py; the objects are listed below. The images need no resizing and
-no normalization, so what is compared is the network, its anchors, their matching, and the losses. IMAGE_SALT was chosen
-so that no activation of the float run crosses a kink of ReLU (make_golden.py tells more): float_deviation is small.
-"""
-
-import pathlib
-import sys
+"""Detectors of two stages for make_detectors.py: torchvision's Faster R-CNN, the same on one map, and R-FCN from its
+definition. Every anchor and every proposal trains, so that nothing is drawn at random."""
 
 import numpy as np
 import torch
@@ -19,17 +9,11 @@ from torchvision.models.detection.anchor_utils import AnchorGenerator
 from torchvision.models.detection.backbone_utils import BackboneWithFPN
 from torchvision.models.detection.faster_rcnn import FasterRCNN, FastRCNNPredictor, TwoMLPHead
 
-from make_golden import HERE, deviation, initial, samples, value, write
-
-CLASSES, BATCH, SIZE, BIAS_SHIFT, SAMPLES = 4, 2, 128, 0, 16
-# Of Faster R-CNN. BEFORE_NMS: anchors of a level that may become proposals; REGIONS: of an image that train.
+CLASSES = 4
+# BEFORE_NMS: anchors of a level that may become proposals; REGIONS: of an image that train.
 NECK_CHANNELS, HEAD_CHANNELS, ANCHOR_SIZES, BEFORE_NMS, REGIONS = 64, 128, [16, 32, 64, 96, 128], 100, 128
 # Where the norms of a ResNet's stage see the regions: FEW_PROPOSALS and two objects of each image, so no row is empty.
 FEW_PROPOSALS = 8
-OBJECTS = [  # of each image: x1, y1, x2, y2, label
-    [(10.0, 12.0, 52.0, 47.5, 1), (60.0, 30.0, 123.0, 110.0, 0), (3.0, 90.0, 31.0, 120.0, 3)],
-    [(20.0, 8.0, 110.0, 100.0, 2), (70.0, 70.0, 103.0, 106.0, 1)],
-]
 
 
 def image_by_image(loss, labels_at):
@@ -197,12 +181,13 @@ def rfcn():
     return model
 
 
-FASTER_RCNN_LOSSES = {
+LOSSES = {
     "loss_objectness": "loss_objectness",
     "loss_rpn_box_reg": "loss_rpn_box",
     "loss_classifier": "loss_class",
     "loss_box_reg": "loss_box",
 }
+# Of octet.
 SETTINGS = [
     f"model.head_channels={HEAD_CHANNELS}",
     f"model.anchor_sizes={ANCHOR_SIZES}",
@@ -215,89 +200,3 @@ SETTINGS = [
 ]
 PYRAMID_SETTINGS = [f"model.neck_channels={NECK_CHANNELS}"] + SETTINGS
 C4_SETTINGS = SETTINGS + [f"rpn.after_nms={FEW_PROPOSALS}", f"roi.samples={FEW_PROPOSALS + 2}"]
-# Each with its losses by their names, the salt of its images, the label of its first class, and octet's settings.
-DETECTORS = {
-    "faster_rcnn": (faster_rcnn, FASTER_RCNN_LOSSES, 1004, 1, PYRAMID_SETTINGS),
-    "faster_rcnn_c4": (faster_rcnn_c4, FASTER_RCNN_LOSSES, 1017, 1, C4_SETTINGS),
-    "rfcn": (rfcn, FASTER_RCNN_LOSSES, 1002, 1, SETTINGS),
-}
-
-
-def factor(parameter_name):
-    """Of initial values. The RPN moves its anchors little: of slivers of regions the coordinates in float are too coarse."""
-    return 1 / 32 if parameter_name.startswith("rpn.head.bbox_pred") else 1.0
-
-
-def objects_of(name):
-    return [objects[:2] for objects in OBJECTS] if name == "faster_rcnn_c4" else OBJECTS
-
-
-def run(name, dtype):
-    build, names, image_salt, first_label, _ = DETECTORS[name]
-    model = build().train()
-    model.transform.min_size, model.transform.max_size = (SIZE,), SIZE
-    model.transform.image_mean, model.transform.image_std = [0.0] * 3, [1.0] * 3
-    with torch.no_grad():
-        for salt, (parameter_name, parameter) in enumerate(model.named_parameters()):
-            owner, _, leaf = parameter_name.rpartition(".")
-            parameter.copy_(initial(model.get_submodule(owner), leaf, parameter, salt, BIAS_SHIFT))
-            parameter.mul_(factor(parameter_name))
-    model = model.to(dtype)
-    pixels = np.float32(4) * value(BATCH * 3 * SIZE * SIZE, image_salt)
-    images = torch.from_numpy(pixels).reshape(BATCH, 3, SIZE, SIZE).to(dtype)
-    targets = [
-        {
-            "boxes": torch.tensor([o[:4] for o in objects], dtype=dtype),
-            "labels": torch.tensor([o[4] + first_label for o in objects]),
-        }
-        for objects in objects_of(name)
-    ]
-    losses = model(list(images), targets)
-    total = sum(losses.values())
-    total.backward()
-    return model, {ours: losses[theirs].item() for theirs, ours in names.items()}, total.item()
-
-
-def golden(name):
-    model, parts, total = run(name, torch.float64)
-    model32, _, total32 = run(name, torch.float32)
-    floor = 1e-3 * max(p.grad.norm().item() for p in model.parameters())
-    gradients32 = {n: p.grad for n, p in model32.named_parameters()}
-    return {
-        "detector": name,
-        "source": f"tests/golden/make_two_stage.py, torchvision {torchvision.__version__.split('+')[0]}, float64",
-        "batch": BATCH,
-        "image_size": SIZE,
-        "image_salt": DETECTORS[name][2],
-        "settings": DETECTORS[name][4],
-        "norm_bias_shift": BIAS_SHIFT,
-        "classes": CLASSES,
-        "formula_check": [float(v) for v in value(4, 7)],
-        "objects": [[list(o) for o in objects] for objects in objects_of(name)],
-        "float_deviation": {
-            "loss": float(f"{abs(total32 - total) / total:.3g}"),
-            "gradient_worst": max(deviation(gradients32[n], p.grad, floor) for n, p in model.named_parameters()),
-        },
-        "loss": total,
-        "losses": parts,
-        "parameters": [
-            {
-                "name": parameter_name,
-                "shape": list(p.shape),
-                "factor": factor(parameter_name),
-                "gradient_norm": float(f"{p.grad.norm().item():.9g}"),
-                "gradient": samples(p.grad, SAMPLES),
-            }
-            for parameter_name, p in model.named_parameters()
-        ],
-    }
-
-
-if __name__ == "__main__":
-    torch.manual_seed(0)
-    for wanted in sys.argv[1:] or DETECTORS:
-        result = golden(wanted)
-        path = pathlib.Path(HERE) / f"{wanted}.json"
-        write(result, path)
-        print(f"{path.name}: {path.stat().st_size} bytes, loss {result['loss']:.6f} {result['losses']}, "
-              f"float deviation {result['float_deviation']}")
