@@ -20,7 +20,7 @@ constexpr int64_t height = ChunkedSums::height;
 float read(const Tensor& tensor, int64_t i) {
   return tensor.dtype == DType::bf16 ? from_bf16(tensor.as<uint16_t>()[i]) : tensor.f32()[i];
 }
-void write(Into into, int64_t i, float value) {
+void put(Into into, int64_t i, float value) {
   const float sum = into.add ? read(into.tensor, i) + value : value;
   if (into.tensor.dtype == DType::bf16)
     into.tensor.as<uint16_t>()[i] = to_bf16(sum);
@@ -94,7 +94,7 @@ class ChunkedConvolution final : public Convolution {
         const int64_t tap = at / parts, first = at % parts * part, count = std::min(part, p.x.c - first);
         float sums[part];
         sums_of_.of_pairs[easy_](rows_.data() + tap * pixels, pairs.data(), first, pixels, count, sums);
-        for (int64_t c = 0; c < count; ++c) write(dw, (first + c) * size.taps + tap, sums[c]);
+        for (int64_t c = 0; c < count; ++c) put(dw, (first + c) * size.taps + tap, sums[c]);
       });
       return;
     }
@@ -118,7 +118,7 @@ class ChunkedConvolution final : public Convolution {
           sums_of_.of_rows[easy_](rows.data(), factors.data() + o * products, products, width, sums.data() + o * width);
       }
       for (int64_t at = 0; at < count * width; ++at)
-        write(dw, (group * size.outputs + first) * width + at, sums[size_t(at)]);
+        put(dw, (group * size.outputs + first) * width + at, sums[size_t(at)]);
     });
   }
 
@@ -192,7 +192,7 @@ class ChunkedConvolution final : public Convolution {
         sums_of_.of_rows[easy_](rows_.data() + group * products, factors.data(), products, written, sums.data());
         for (int64_t at = 0; at < count; ++at)
           for (int64_t c = 0; c < written; ++c)
-            write(into, ((first + at) * groups + group) * written + c, sums[size_t(at * written + c)]);
+            put(into, ((first + at) * groups + group) * written + c, sums[size_t(at * written + c)]);
       }
     });
   }
@@ -215,7 +215,7 @@ class ChunkedConvolution final : public Convolution {
           rows[size_t(tap)] = from ? from : zeros_.data();
         }
         sums_of_.of_pairs[easy_](rows.data(), rows_.data(), 0, size.taps, channels, sums.data());
-        for (int64_t c = 0; c < channels; ++c) write(into, pixel * channels + c, sums[size_t(c)]);
+        for (int64_t c = 0; c < channels; ++c) put(into, pixel * channels + c, sums[size_t(c)]);
       }
     });
   }

@@ -49,7 +49,7 @@ std::vector<double> reduce(int threads, Passes::Reduce kernel, const AffineBackw
   return result;
 }
 
-void write(Into into, const double* values) {
+void write_sums(Into into, const double* values) {
   REQUIRE(into.tensor.dtype == DType::f32, "give f32 tensors", "a parameter's gradient is ",
           name_of(into.tensor.dtype));
   float* const to = into.tensor.f32();
@@ -85,8 +85,7 @@ void encode_counting(const Passes::Forward* kernels, const AffineForward& pass, 
 }  // namespace
 
 void CpuBackend::affine_forward(const AffineProblem& problem, Convolved x, Moments moments, AffineParameters parameters,
-                                QTensor residual, const Encoding& encoding, const RngKey& key, QTensor y,
-                                Probe probe) {
+                                QTensor residual, const Encoding& encoding, const RngKey& key, QTensor y, Probe probe) {
   check_affine_forward(problem, x, moments, parameters, residual, probe);
   check_encoded(encoding, y, problem.shape);
   const int64_t channels = problem.shape.c, period = affine_period(channels), count = problem.shape.elements();
@@ -251,8 +250,8 @@ void CpuBackend::affine_backward(const AffineProblem& problem, Convolved x, Mome
   }
   if (error) {
     pass.d_residual = d_residual;
-    if (d_gamma) write(d_gamma, sums.data() + channels);
-    if (d_beta) write(d_beta, sums.data());
+    if (d_gamma) write_sums(d_gamma, sums.data() + channels);
+    if (d_beta) write_sums(d_beta, sums.data());
   } else if (probe.histogram == nullptr) {
     return;
   }

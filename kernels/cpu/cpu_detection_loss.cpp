@@ -12,7 +12,7 @@
 
 namespace octet::cpu {
 namespace {
-constexpr int64_t tile = 128;  // logits whose terms wait on the stack
+constexpr int64_t logit_tile = 128;  // logits whose terms wait on the stack
 
 template <class Gradient>
 void store(Gradient* to, double value) {
@@ -48,16 +48,16 @@ struct SigmoidCall {
 // add their losses to sums, (anchors). gradient: (anchors, classes), or null.
 struct AnchorGroup {
   int64_t first, count;  // anchors
-  double factors[tile] = {}, sums[tile] = {};
+  double factors[logit_tile] = {}, sums[logit_tile] = {};
 };
 template <class Gradient>
 void add_terms(const SigmoidCall& call, AnchorGroup& group, Gradient* gradient) {
   const SigmoidProblem& p = call.problem;
   const auto terms_of = call.loops.sigmoid_terms[static_cast<size_t>(focus_of(p.gamma))];
-  for (int64_t first = 0; first < p.classes; first += tile) {
-    const int64_t width = std::min(tile, p.classes - first);
+  for (int64_t first = 0; first < p.classes; first += logit_tile) {
+    const int64_t width = std::min(logit_tile, p.classes - first);
     const float* const logits = call.logits + group.first * p.classes + first;
-    double loss[tile], slope[tile];
+    double loss[logit_tile], slope[logit_tile];
     terms_of(logits, group.count * width, sigmoid_weight(p.alpha, false), static_cast<double>(p.gamma), loss, slope);
     for (int64_t i = 0; i < group.count; ++i) {
       const int64_t label = call.labels[group.first + i], at = i * width, yes = label - 1 - first;
@@ -73,7 +73,7 @@ void add_terms(const SigmoidCall& call, AnchorGroup& group, Gradient* gradient) 
 }
 template <class Gradient>
 ChunkLoss anchors_loss(const SigmoidCall& call, int64_t begin, int64_t end, Gradient* gradient) {
-  const int64_t classes = call.problem.classes, together = std::max<int64_t>(1, tile / classes);
+  const int64_t classes = call.problem.classes, together = std::max<int64_t>(1, logit_tile / classes);
   ChunkLoss sum;
   for (int64_t first = begin; first < end; first += together) {
     AnchorGroup group{first, std::min(together, end - first)};

@@ -15,7 +15,7 @@
 
 namespace octet::cpu {
 namespace {
-constexpr int64_t tile = 64;  // channels whose sums wait on the stack, or of a block
+constexpr int64_t region_tile = 64;  // channels whose sums wait on the stack, or of a block
 
 // The largest values of a bin, and where they are. image: its first pixel's first of these channels. place(row,
 // column): the offset of a pixel.
@@ -49,10 +49,10 @@ void pool_region(const DetectionLoops& loops, const RoiProblem& p, const RoiTaps
         rows.data(),       columns.data(), static_cast<int64_t>(rows.size()), static_cast<int64_t>(columns.size()),
         shape.w * shape.c, shape.c};
     const T* const from = p.kind == RoiKind::position_sensitive ? image + bin * p.y.c : image;
-    for (int64_t first = 0; first < p.y.c; first += tile) {
-      const int64_t count = std::min(tile, p.y.c - first);
-      float values[tile];
-      int32_t chosen[tile];
+    for (int64_t first = 0; first < p.y.c; first += region_tile) {
+      const int64_t count = std::min(region_tile, p.y.c - first);
+      float values[region_tile];
+      int32_t chosen[region_tile];
       if (p.kind == RoiKind::max)
         largest_of_bin(rows, columns, from + first, place, count, values, chosen);
       else
@@ -82,8 +82,8 @@ void add_region(const Block& block, const RoiTaps& taps, const X* image, const G
     float* const to = block.sums + first - block.first;
     const auto rows = taps.rows(bin / p.y.w), columns = taps.columns(bin % p.y.w);
     if (p.kind == RoiKind::max) {
-      float largest[tile];
-      int32_t chosen[tile];
+      float largest[region_tile];
+      int32_t chosen[region_tile];
       const auto place = [&](int64_t h, int64_t w) { return (h * block.shape.w + w) * block.shape.c; };
       largest_of_bin(rows, columns, image + first, place, count, largest, chosen);
       for (int64_t c = 0; c < count; ++c)
@@ -91,7 +91,7 @@ void add_region(const Block& block, const RoiTaps& taps, const X* image, const G
           to[((chosen[c] >> 16) * block.shape.w + (chosen[c] & 0xFFFF)) * block.count + c] += as_float(from[c]);
       continue;
     }
-    float gradient[tile];
+    float gradient[region_tile];
     for (int64_t c = 0; c < count; ++c) gradient[c] = as_float(from[c]);
     for (const RoiTap& row : rows)
       for (const RoiTap& column : columns) {
@@ -142,17 +142,19 @@ void CpuBackend::roi_pool_forward(const RoiProblem& problem, std::span<const QTe
 void CpuBackend::roi_pool_backward(const RoiProblem& problem, std::span<const QTensor> levels, Tensor table, Tensor dy,
                                    std::span<const Into> d_levels) {
   check_roi_pool_backward(problem, levels, table, dy, d_levels);
-  const int64_t channels = problem.levels[0].c, blocks = (channels + tile - 1) / tile, images = problem.levels[0].n;
+  const int64_t channels = problem.levels[0].c, blocks = (channels + region_tile - 1) / region_tile,
+                images = problem.levels[0].n;
   int64_t room = 0;  // of a thread
-  for (const Shape& level : problem.levels) room = std::max(room, level.h * level.w * std::min(tile, channels));
+  for (const Shape& level : problem.levels) room = std::max(room, level.h * level.w * std::min(region_tile, channels));
   float* const all_sums = sums_.get<float>(static_cast<size_t>(room * options_.threads));
   const int64_t elements = dy.elements() / dy.shape.n, tasks = images * blocks;
   parallel_for(options_.threads, tasks * static_cast<int64_t>(d_levels.size()), [&](int64_t task) {
     const size_t level = static_cast<size_t>(task / tasks);
     if (!d_levels[level]) return;
-    const int64_t n = task % tasks / blocks, first = task % blocks * tile;
+    const int64_t n = task % tasks / blocks, first = task % blocks * region_tile;
     const Shape& shape = problem.levels[level];
-    const Block block{problem, shape, first, std::min(tile, channels - first), all_sums + room * omp_get_thread_num()};
+    const Block block{problem, shape, first, std::min(region_tile, channels - first),
+                      all_sums + room * omp_get_thread_num()};
     std::fill_n(block.sums, shape.h * shape.w * block.count, 0.0f);
     RoiTaps taps(problem);
     const Tensor values = levels.empty() ? Tensor{nullptr, shape, DType::f32} : levels[level].values;

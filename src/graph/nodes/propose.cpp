@@ -11,7 +11,7 @@
 namespace octet {
 namespace {
 
-constexpr float smallest_side = 1e-3f;  // of a proposal, in pixels
+constexpr float smallest_proposal = 1e-3f;  // of a proposal, in pixels
 
 // Where the work writes. Rows of all images follow each other.
 struct Output {
@@ -116,7 +116,7 @@ class Propose final : public Node {
         const float* const delta = deltas + size_t(i) * 4;
         const Box box =
             clip_to_image(decode_box({delta[0], delta[1], delta[2], delta[3]}, anchors[size_t(i)]), width, height);
-        if (box.width() >= smallest_side && box.height() >= smallest_side)
+        if (box.width() >= smallest_proposal && box.height() >= smallest_side)
           candidates.push_back({box, scores[size_t(i)], int32_t(level)});
       }
       anchors = anchors.subspan(size);
