@@ -6,6 +6,7 @@
 #include "src/data/decode.h"
 #include "src/data/detection_set.h"
 #include "src/data/named_images.h"
+#include "src/models/detectors.h"
 #include "src/report/detection_boxes.h"
 #include "src/train/predictor.h"
 
@@ -14,12 +15,12 @@ namespace octet {
 int64_t draw_predictions(const Config& config, Transport& transport, const PredictionDrawing& options) {
   REQUIRE_USAGE(options.images.empty() || (!options.truth && !options.train),
                 "leave --images out to draw images of the data set", "the truth of image files is not known");
+  REQUIRE_USAGE(is_detector(config.model.name), "give the recipe of a detector", config.model.name,
+                " finds no objects that could be drawn");
   Config own = config;
   own.detect.score = options.score;
   own.data.bad_images = "skip";
   const Predictor network(own, transport, options.weights);
-  REQUIRE_USAGE(network.detects(), "give the recipe of a detector", config.model.name,
-                " finds no objects that could be drawn");
   std::unique_ptr<Dataset> opened;
   if (options.images.empty()) {
     Datasets sets = open_datasets(network.config(), options.train);

@@ -187,6 +187,10 @@ class Classifier(Case):
             self.assertLessEqual(sum(one["probability"] for one in top), 1.00002)
             self.assertEqual([CLASSES[one["index"]] for one in top], [one["class"] for one in top])
         self.assertIn("a.png:", self.octet("predict", RECIPE, "--weights", run / "weights.safetensors", folder).out)
+        self.assertIn("--score is for detectors", self.octet("predict", RECIPE, "--weights", run / "weights.safetensors", folder,
+                                                             "--score", 0.5, code=2).err)
+        self.assertIn("finds no objects that could be drawn", self.octet(
+            "draw", RECIPE, "--weights", run / "weights.safetensors", "--output", self.directory / "drawn", code=2).err)
 
 
 if __name__ == "__main__":
