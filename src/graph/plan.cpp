@@ -136,6 +136,7 @@ Plan::Outcome Plan::outcome(bool training) {
     const double sum = loss.weight == 1 ? reports[i].loss_sum : double(loss.weight) * reports[i].loss_sum;
     outcome.metrics[0].sum += sum;
     if (!loss.name.empty()) add(loss.name, sum);
+    if (!loss.compared.empty()) add(loss.compared, double(reports[i].count));
     for (size_t k = 0; k < loss.hits.size(); ++k) add(loss.hits[k], double(reports[i].hits[k]));
   }
   return outcome;

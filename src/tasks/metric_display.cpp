@@ -27,6 +27,8 @@ const MetricDisplay displays[] = {
     {"loss", "loss", "Loss"},
     {"loss_objectness", "objectness loss", "Objectness loss", false, false},
     {"loss_rpn_box", "proposal loss", "Box loss of proposals", false, false},
+    {"anchors_found", "anchors", "Anchors of an image that find an object"},
+    {"regions_found", "regions", "Regions of an image that find an object"},
     {"loss_class", "class loss", "Class loss"},
     {"loss_box", "box loss", "Box loss"},
     {"learning_rate", "learning rate", "Learning rate"},

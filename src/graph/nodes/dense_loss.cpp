@@ -29,7 +29,7 @@ class DenseLoss final : public Node {
       targets_.push_back({.labels = d.input(count * sizeof(int32_t)),
                           .boxes = d.input(count * sizeof(BoxCode)),
                           .class_report = d.loss({.name = options_.class_name}),
-                          .box_report = d.loss({.name = options_.box_name})});
+                          .box_report = d.loss({.name = options_.box_name, .compared = "anchors_found"})});
     }
     scale_ = d.input(size_t(images_) * sizeof(float));
   }

@@ -30,7 +30,7 @@ class RoiLoss final : public Node {
             "a loss has regions without targets");
     images_ = d.images();
     class_report_ = d.loss({.name = options_.class_name});
-    box_report_ = d.loss({.name = options_.box_name});
+    box_report_ = d.loss({.name = options_.box_name, .compared = "regions_found"});
   }
   void forward(Step& step) override {
     Timed timed(step.times, Phase::forward);
