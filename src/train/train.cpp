@@ -255,6 +255,8 @@ class TrainingRun {
       spdlog::warn("the best weights so far, of step {}, are not kept: {}", done_, reason);
   }
 
+  bool is_best() const { return best_ && best_->evaluation() && best_->evaluation()->step == done_; }
+
   void write_detections(const std::vector<Detection>& detections) {
     const std::string path = directory_->path() + "/detections.json";
     try {
@@ -280,7 +282,7 @@ class TrainingRun {
       progress_->epoch({.epoch = epoch(),
                         .epochs = config_.train.epochs,
                         .train = epoch_sums_.empty() ? "every step was skipped" : show(epoch_sums_, 1, false, " "),
-                        .test = tests() ? show(test_, 1, false, " ") : "",
+                        .test = tests() ? show(test_, 1, false, " ") + (is_best() ? " (best so far)" : "") : "",
                         .images_per_second = double(epoch_steps_ * config_.data.batch) / seconds,
                         .seconds = seconds});
     }
