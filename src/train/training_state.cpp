@@ -82,7 +82,7 @@ void TrainingState::read(const Statistic& statistic, WeightsFile& from) {
 }
 
 TrainingState::Loaded TrainingState::load(const SafetensorsFile& file, const std::string& path, bool weights_only) {
-  WeightsFile weights(file, path, "", category_ids_);
+  WeightsFile weights(file, path, WeightsFile::Of::same_network, category_ids_);
   size_t kept = 0;
   for (const Param& param : parameters_.all()) read(param, "", param.master, weights);
   parameters_.masters_changed();
@@ -109,17 +109,16 @@ void TrainingState::load_optimizer(WeightsFile& from) {
 }
 
 TrainingState::Loaded TrainingState::load_backbone(const SafetensorsFile& file, const std::string& path) {
-  const std::string prefix = "backbone.body.";
-  WeightsFile weights(file, path, prefix);
+  WeightsFile weights(file, path, WeightsFile::Of::backbone);
   size_t kept = 0;
   for (const Param& param : parameters_.all()) {
-    const bool of_backbone = param.name.starts_with(prefix);
+    const bool of_backbone = !name_in_backbone(param.name).empty();
     kept += !of_backbone;
     if (of_backbone) read(param, "", param.master, weights);
   }
   parameters_.masters_changed();
   for (const Statistic& statistic : parameters_.statistics()) {
-    const bool loads = statistic.name.starts_with(prefix) && !statistic.range && !statistic.training_only;
+    const bool loads = !name_in_backbone(statistic.name).empty() && !statistic.range && !statistic.training_only;
     kept += !loads;
     if (loads) read(statistic, weights);
   }

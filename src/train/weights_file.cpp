@@ -65,9 +65,17 @@ std::string text_of(const std::vector<int64_t>& shape) {
 
 }  // namespace
 
+std::string name_in_backbone(std::string_view name) {
+  // The last stage of a ResNet may be the head of the regions, as torchvision would name it there.
+  constexpr std::string_view body = "backbone.body.", head = "roi_heads.box_head.";
+  if (name.starts_with(body)) return std::string(name.substr(body.size()));
+  if (name.starts_with(head) && name.substr(head.size()).starts_with("layer4."))
+    return std::string(name.substr(head.size()));
+  return {};
+}
+
 std::string WeightsFile::name_in_file(const std::string& name) const {
-  if (!name.starts_with(prefix_)) return name;
-  std::string own = name.substr(prefix_.size());
+  std::string own = of_ == Of::backbone ? name_in_backbone(name) : name;
   if (file_.contains(own)) return own;
   for (const Alias& alias : aliases)
     if (std::string before = earlier(alias, own); !before.empty() && file_.contains(before)) return before;
@@ -75,8 +83,9 @@ std::string WeightsFile::name_in_file(const std::string& name) const {
 }
 
 std::vector<float> WeightsFile::read(const std::string& name, const std::vector<int64_t>& shape) {
-  const char* const fix = prefix_.empty() ? "use weights of the same model: its name, backbone, heads and classes"
-                                          : "give weights of the classification network that model.backbone names";
+  const char* const fix = of_ == Of::same_network
+                              ? "use weights of the same model: its name, backbone, heads and classes"
+                              : "give weights of the classification network that model.backbone names";
   const std::string in_file = name_in_file(name);
   REQUIRE_USAGE(file_.contains(in_file), fix, path_, " has no tensor `", in_file, "`, which the network needs as ",
                 text_of(shape));

@@ -2,19 +2,24 @@
 #pragma once
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "src/train/safetensors.h"
 
 namespace octet {
 
+// The name that a tensor of a detector has in the classification network of its backbone; empty if it is not part of
+// it.
+std::string name_in_backbone(std::string_view name);
+
 class WeightsFile {
  public:
-  // prefix: what the network's names have in front of the file's. category_ids: of the data's classes, by label, as in
-  // Annotations; empty if the data has none. Both references must outlive the object.
-  WeightsFile(const SafetensorsFile& file, const std::string& path, std::string prefix = "",
-              std::vector<int64_t> category_ids = {})
-      : file_(file), path_(path), prefix_(std::move(prefix)), category_ids_(std::move(category_ids)) {}
+  enum class Of : uint8_t { same_network, backbone };  // backbone: the classification network of a detector
+  // category_ids: of the data's classes, by label, as in Annotations; empty if the data has none. Both references must
+  // outlive the object.
+  WeightsFile(const SafetensorsFile& file, const std::string& path, Of of, std::vector<int64_t> category_ids = {})
+      : file_(file), path_(path), of_(of), category_ids_(std::move(category_ids)) {}
 
   // The file may hold a tensor under the name that torchvision gave it before version 0.13.
   bool contains(const std::string& name) const { return file_.contains(name_in_file(name)); }
@@ -32,7 +37,7 @@ class WeightsFile {
 
   const SafetensorsFile& file_;
   const std::string& path_;
-  std::string prefix_;
+  Of of_;
   std::vector<int64_t> category_ids_;
   std::set<std::string> read_;
 };

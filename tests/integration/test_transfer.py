@@ -56,6 +56,18 @@ class Transfer(Case):
                 frozen = own.startswith(("conv1.", "bn1.", "layer1.")) or ".bn" in own or ".downsample.1." in own
                 self.assertEqual(values == before[own], frozen, f"{name}, exchange {exchange}")
 
+    def test_last_stage_may_be_the_head_of_regions(self):
+        settings = {key: value for key, value in DETECTOR.items() if key not in ("model.neck_channels", "model.head_depth")}
+        job = self.run_octet("run", {**settings, "model.name": "faster_rcnn_c4", "model.initial_backbone": self.backbone,
+                                     "train.steps": 2, "rpn.before_nms": 64, "rpn.after_nms": 16, "rpn.before_nms_test": 64,
+                                     "rpn.after_nms_test": 16, "roi.samples": 8})
+        self.assertIn("weights.safetensors: 100 tensors loaded", job.err)
+        before, after = self.tensors(self.backbone), self.tensors(self.weights("run"))
+        head = {name.removeprefix("roi_heads.box_head."): values for name, values in after.items()
+                if name.startswith("roi_heads.box_head.layer4.") and ".bn" in name and not name.endswith(".range")}
+        self.assertGreater(len(head), 10)
+        self.assertEqual(head, {name: before[name] for name in head})
+
     def test_detector_can_be_loaded_whole(self):
         self.detector("run")
         job = self.detector("again", train__steps=1, model__initial_backbone="", model__initial_weights=self.weights("run"))

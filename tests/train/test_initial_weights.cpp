@@ -118,7 +118,7 @@ TEST_F(InitialWeights, NamesOfEarlierTorchvisionAreKnown) {
 TEST_F(InitialWeights, OlderNameOfTheProposalHeadIsKnown) {
   write_stored(path, {{"rpn.head.conv.weight", {{1}, {3}}}});
   const SafetensorsFile file = SafetensorsFile::open(path);
-  WeightsFile weights(file, path);
+  WeightsFile weights(file, path, WeightsFile::Of::same_network);
   EXPECT_TRUE(weights.contains("rpn.head.conv.0.0.weight"));
   EXPECT_FALSE(weights.contains("rpn.head.conv.0.0.bias"));
   EXPECT_EQ(weights.read("rpn.head.conv.0.0.weight", {1}), (std::vector<float>{3}));
@@ -140,7 +140,7 @@ TEST_F(InitialWeights, HeadsOf91CategoriesGiveTheRowsOfTheData) {
                     box = "roi_heads.box_predictor.bbox_pred.weight";
   write_stored(path, {{dense, rows_of_91(2, 1)}, {score, rows_of_91(1, 1)}, {box, rows_of_91(1, 4)}});
   const SafetensorsFile file = SafetensorsFile::open(path);
-  WeightsFile weights(file, path, "", {2, 90});
+  WeightsFile weights(file, path, WeightsFile::Of::same_network, {2, 90});
   EXPECT_EQ(weights.read(dense, {4, 2}), (std::vector<float>{2, 2, 90, 90, 102, 102, 190, 190}));
   EXPECT_EQ(weights.read(score, {3, 2}), (std::vector<float>{0, 0, 2, 2, 90, 90}));
   const std::vector<float> boxes = weights.read(box, {12, 2});
@@ -149,8 +149,11 @@ TEST_F(InitialWeights, HeadsOf91CategoriesGiveTheRowsOfTheData) {
   // Other widths, other numbers of anchors, ids beyond 90 and other layers are mistakes.
   EXPECT_PART(refusal([&] { weights.read(dense, {4, 3}); }), "is 182x2, in the network it is 4x3");
   EXPECT_PART(refusal([&] { weights.read(dense, {6, 2}); }), "is 182x2, in the network it is 6x2");
-  EXPECT_PART(refusal([&] { WeightsFile(file, path, "", {2, 91}).read(dense, {4, 2}); }), "182x2");
-  EXPECT_PART(refusal([&] { WeightsFile(file, path).read(dense, {4, 2}); }), "182x2");
+  EXPECT_PART(refusal([&] {
+                WeightsFile(file, path, WeightsFile::Of::same_network, {2, 91}).read(dense, {4, 2});
+              }),
+              "182x2");
+  EXPECT_PART(refusal([&] { WeightsFile(file, path, WeightsFile::Of::same_network).read(dense, {4, 2}); }), "182x2");
 }
 
 TEST_F(InitialWeights, DetectorOf91CategoriesIsLoaded) {
