@@ -4,14 +4,17 @@ exchange so have runs on other numbers of ranks. An evaluation depends neither o
 
 from harness import ROOT, Case, main, with_settings
 
-RECIPES = {"retinanet": str(ROOT / "configs/shapes_detection_retinanet_unified_int8.yaml")}
-SMALL = {"data.samples": 64, "data.batch": 8, "data.image_size": 64, "model.neck_channels": 16, "model.head_depth": 1,
-         "train.norm_group": 4, "comm.exchange": "exact", "train.steps": 4, "train.warmup_epochs": 0, "backend.threads": 1}
+RECIPES = {name: str(ROOT / f"configs/shapes_detection_{name}_unified_int8.yaml") for name in ("retinanet", "faster_rcnn", "rfcn")}
+NETWORKS = {"retinanet": {"model.neck_channels": 16, "model.head_depth": 1},
+            "faster_rcnn": {"model.neck_channels": 16, "model.head_channels": 32},
+            "rfcn": {"model.head_channels": 32}}
+SMALL = {"data.samples": 64, "data.batch": 8, "data.image_size": 64, "train.norm_group": 4, "comm.exchange": "exact",
+         "train.steps": 4, "train.warmup_epochs": 0, "backend.threads": 1}
 
 
 class Detectors(Case):
     def detector(self, name, run, ranks=1, resume=False, **settings):
-        chosen = {**SMALL, **{key.replace("__", "."): value for key, value in settings.items()}}
+        chosen = {**SMALL, **NETWORKS[name], **{key.replace("__", "."): value for key, value in settings.items()}}
         self.octet("train", RECIPES[name], "--run", self.run_path(run), *with_settings(chosen),
                    *(["--resume"] if resume else []), ranks=ranks)
         return self.result(run)["weights_sha256"]
@@ -43,7 +46,8 @@ class Detectors(Case):
                 weights = self.run_path(name) / "weights.safetensors"
                 printed = set()
                 for ranks, batch in (1, 1), (1, 7), (2, 8), (3, 6):
-                    settings = {**SMALL, "data.batch": batch, "train.norm_group": 0, "comm.exchange": "int8", "detect.score": 0.001}
+                    settings = {**SMALL, **NETWORKS[name], "data.batch": batch, "train.norm_group": 0,
+                                "comm.exchange": "int8", "detect.score": 0.001}
                     job = self.octet("eval", recipe, "--weights", weights, "--json", *with_settings(settings), ranks=ranks)
                     printed.add(job.out)
                 self.assertEqual(len(printed), 1, printed)
