@@ -38,6 +38,7 @@ NETWORKS = {  # network: octet's configuration, image size (None: the configurat
     "resnet18": ("configs/imagenet_resnet18_unified_int8.yaml", 224, 16, 5),
     "resnet50": ("configs/imagenet_resnet50_unified_int8.yaml", 224, 16, 3),
     "retinanet": ("configs/bccd_retinanet_resnet18_unified_int8.yaml", None, 8, 5),
+    "faster_rcnn": ("configs/bccd_faster_rcnn_resnet18_unified_int8.yaml", None, 8, 5),
 }
 
 

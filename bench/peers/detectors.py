@@ -4,8 +4,10 @@ import torch
 import torchvision
 from torchvision.models.detection.anchor_utils import AnchorGenerator
 from torchvision.models.detection.backbone_utils import BackboneWithFPN
+from torchvision.models.detection.faster_rcnn import FasterRCNN, FastRCNNPredictor, TwoMLPHead
 from torchvision.models.detection.retinanet import RetinaNet, RetinaNetHead
 from torchvision.models.detection.transform import GeneralizedRCNNTransform
+from torchvision.ops import MultiScaleRoIAlign
 from torchvision.ops.feature_pyramid_network import ExtraFPNBlock
 
 OBJECTS = 16  # on an image
@@ -39,14 +41,28 @@ def retinanet(classes, height, width):
     return same_size(RetinaNet(pyramid([2, 3, 4], 128, NoMoreLevels()), classes, anchor_generator=anchors, head=head), height, width)
 
 
+def faster_rcnn(classes, height, width):
+    """configs/bccd_faster_rcnn_resnet18_unified_int8.yaml"""
+    anchors = AnchorGenerator(((16,), (32,), (64,), (128,)), ((0.5, 1.0, 2.0),) * 4)
+    pool = MultiScaleRoIAlign(["0", "1", "2", "3"], 7, 2)
+    model = FasterRCNN(pyramid([1, 2, 3, 4], 128, NoMoreLevels()), rpn_anchor_generator=anchors,
+                       rpn_pre_nms_top_n_train=1000, rpn_post_nms_top_n_train=300, box_roi_pool=pool,
+                       box_head=TwoMLPHead(128 * 7 * 7, 512), box_predictor=FastRCNNPredictor(512, classes + 1),
+                       box_batch_size_per_image=128)
+    return same_size(model, height, width)
+
+
 def targets(batch, classes, height, width):
     """Objects for each image, drawn once."""
     chosen = []
     for _ in range(batch):
         corner = torch.rand(OBJECTS, 2) * torch.tensor([width - 100.0, height - 100.0])
         chosen.append({"boxes": torch.cat([corner, corner + 20 + 80 * torch.rand(OBJECTS, 2)], 1),
-                       "labels": torch.randint(classes, (OBJECTS,))})
+                       "labels": torch.randint(1, classes, (OBJECTS,))})  # 0 is no object in some networks
     return chosen
 
 
-DETECTORS = {"retinanet": (retinanet, (288, 384), 3)}  # function, height and width, classes
+DETECTORS = {  # network: function, height and width, classes
+    "retinanet": (retinanet, (288, 384), 3),
+    "faster_rcnn": (faster_rcnn, (288, 384), 3),
+}

@@ -50,7 +50,7 @@ def main():
         height = width = options.size or size
         model = make(classes)
     model = model.train().to(memory_format=torch.channels_last)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, weight_decay=1e-4)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9, weight_decay=1e-4)
     images = torch.randn(options.batch, 3, height, width).to(memory_format=torch.channels_last)
     labels = torch.randint(classes, (options.batch,))
     objects = targets(options.batch, classes, height, width) if options.network in DETECTORS else None
