@@ -6,7 +6,7 @@ import re
 from harness import OCTET, ROOT, Case, main
 
 # Where a recipe leaves the number of classes to data that are not here.
-CLASSES = {"coco8_retinanet_resnet18_unified_int8.yaml": 80}
+CLASSES = {f"coco8_{name}_resnet18_unified_int8.yaml": 80 for name in ("retinanet", "faster_rcnn", "rfcn")}
 
 
 class Recipes(Case):
