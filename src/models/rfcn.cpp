@@ -35,8 +35,7 @@ void rfcn(Graph& graph, Edge images, const Config& config, bool training) {
   const Regions regions = make_rpn(graph, config, training, {on}, 512, level, level, counts);
 
   Edge x = make_last_stage(graph, map, model, "backbone.body.", 1, 2);
-  x = graph.conv("conv_new_1", x,
-                 {.out = model.head_channels, .kernel = 1, .activation = Activation::relu, .init = Init::normal_001});
+  x = graph.conv("conv_new_1", x, {.out = model.head_channels, .kernel = 1, .activation = Activation::relu});
   const Edge logits = vote(graph, "rfcn_cls", x, regions, model.classes + 1);
   finish_regions(graph, logits, vote(graph, "rfcn_bbox", x, regions, 4), config, training, regions);
 }
