@@ -11,15 +11,15 @@
 namespace octet {
 namespace {
 
-constexpr const char *kEpoch = "epoch", *kStep = "step", *kFigures = "figures";  // keys of the metadata
+constexpr const char *epoch_key = "epoch", *step_key = "step", *figures_key = "figures";  // keys of the metadata
 
 BestEvaluation read_evaluation(const std::string& path) {
   const SafetensorsFile file = SafetensorsFile::open(path);
   BestEvaluation best;
   try {
-    best.epoch = std::stoll(file.metadata().at(kEpoch));
-    best.step = std::stoll(file.metadata().at(kStep));
-    const auto figures = nlohmann::ordered_json::parse(file.metadata().at(kFigures));
+    best.epoch = std::stoll(file.metadata().at(epoch_key));
+    best.step = std::stoll(file.metadata().at(step_key));
+    const auto figures = nlohmann::ordered_json::parse(file.metadata().at(figures_key));
     for (const auto& [name, value] : figures.items())
       best.figures.push_back({name, value.is_null() ? NAN : value.get<double>()});  // JSON has no NaN
   } catch (const std::exception& error) {
@@ -51,9 +51,9 @@ bool BestWeights::replace(const BestEvaluation& evaluation, std::span<const Name
                           std::map<std::string, std::string> metadata, std::string& reason) {
   nlohmann::ordered_json figures;
   for (const Scalar& figure : evaluation.figures) figures[figure.name] = figure.value;
-  metadata[kEpoch] = std::to_string(evaluation.epoch);
-  metadata[kStep] = std::to_string(evaluation.step);
-  metadata[kFigures] = figures.dump();
+  metadata[epoch_key] = std::to_string(evaluation.epoch);
+  metadata[step_key] = std::to_string(evaluation.step);
+  metadata[figures_key] = figures.dump();
   try {
     write_safetensors(path_, weights, metadata);
   } catch (const FileError& error) {

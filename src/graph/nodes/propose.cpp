@@ -116,7 +116,7 @@ class Propose final : public Node {
         const float* const delta = deltas + size_t(i) * 4;
         const Box box =
             clip_to_image(decode_box({delta[0], delta[1], delta[2], delta[3]}, anchors[size_t(i)]), width, height);
-        if (box.width() >= smallest_proposal && box.height() >= smallest_side)
+        if (box.width() >= smallest_proposal && box.height() >= smallest_proposal)
           candidates.push_back({box, scores[size_t(i)], int32_t(level)});
       }
       anchors = anchors.subspan(size);
