@@ -7,7 +7,7 @@ from harness import ROOT, Case, main, with_settings
 RECIPES = {name: str(ROOT / f"configs/shapes_detection_{name}_unified_int8.yaml") for name in ("retinanet", "faster_rcnn", "rfcn")}
 NETWORKS = {"retinanet": {"model.neck_channels": 16, "model.head_depth": 1},
             "faster_rcnn": {"model.neck_channels": 16, "model.head_channels": 32},
-            "rfcn": {"model.head_channels": 32}}
+            "rfcn": {"model.head_channels": 32, "data.short_side": 64, "data.long_side": 64}}
 SMALL = {"data.samples": 64, "data.batch": 8, "data.image_size": 64, "train.norm_group": 4, "comm.exchange": "exact",
          "train.steps": 4, "train.warmup_epochs": 0, "backend.threads": 1}
 
