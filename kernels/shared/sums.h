@@ -20,6 +20,16 @@ inline ConvProblem as_pixel_list(const ConvProblem& p) {
   return flat;
 }
 
+// The data gradient of a linear layer on images, (n, h, w, c) to (n, 1, 1, C), is that of the same layer on pixels of
+// h w c channels. As a convolution it would try each of the kernel's h w taps at each pixel, where only one has a
+// product. Other problems are returned as as_pixel_list() does.
+inline ConvProblem for_data_gradient(const ConvProblem& p) {
+  const bool whole = p.y.h == 1 && p.y.w == 1 && p.kernel_h == p.x.h && p.kernel_w == p.x.w && p.pad_h == 0 &&
+                     p.pad_w == 0 && p.dilation_h == 1 && p.dilation_w == 1 && p.groups == 1;
+  if (!whole) return as_pixel_list(p);
+  return {.x = {p.x.n, 1, 1, p.x.h * p.x.w * p.x.c}, .y = p.y};
+}
+
 // The rounding error of a sum of real products grows with the number of products. So the partial sum is added to a
 // second sum, and starts again at 0, after every fold_products products of a run. This also happens at the end of a run
 // if at least fold_products products have been added since the last time. In forward and the data gradient a run
