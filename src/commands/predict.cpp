@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <optional>
+
 #include "kernels/base/durable_file.h"
 #include "kernels/base/error.h"
 #include "src/commands/command.h"
@@ -12,11 +14,12 @@
 namespace octet {
 namespace {
 
+constexpr double usual_score = 0.3;
+
 struct Options : Recipe {
   std::string weights, json;
   std::vector<std::string> images;
-  double score = 0.3;
-  bool score_given = false;
+  std::optional<double> score;
   int64_t top = 5;
 };
 
@@ -34,9 +37,9 @@ void write_json(const std::string& file, const std::vector<std::string>& objects
 // Exit code 1 if an image could not be read.
 int predict(const Options& options, Config config, Transport& transport) {
   const bool detects = is_detector(config.model.name);
-  REQUIRE_USAGE(detects || !options.score_given, "leave --score out", "--score is for detectors, and ",
-                config.model.name, " is none");
-  if (detects) config.detect.score = options.score;
+  REQUIRE_USAGE(detects || !options.score, "leave --score out", "--score is for detectors, and ", config.model.name,
+                " is none");
+  if (detects) config.detect.score = options.score.value_or(usual_score);
   const Predictor network(config, transport, options.weights);
   const std::vector<std::string> files = find_images(options.images);
   const std::unique_ptr<Dataset> data = open_named_images(network.config(), files, network.classes());
@@ -62,17 +65,14 @@ Run predict_command(CLI::App& app) {
   app.add_option("--json", options->json,
                  "Write a JSON list: for a detector in COCO's results format with file names, otherwise the most "
                  "probable classes of each image; -: print one object on each line");
-  CLI::Option* const score =
-      app.add_option(
-             "--score", options->score,
-             "Detectors: least score of an object. To judge what is found, take that of the recipe, detect.score")
-          ->check(CLI::Range(0.0, 1.0))
-          ->capture_default_str();
+  app.add_option("--score", options->score,
+                 "Detectors: least score of an object. To judge what is found, take that of the recipe, detect.score")
+      ->check(CLI::Range(0.0, 1.0))
+      ->default_str(say(usual_score));
   app.add_option("--top", options->top, "Classifiers: number of classes to name")
       ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}))
       ->capture_default_str();
-  return [options, score] {
-    options->score_given = score->count() > 0;
+  return [options] {
     return run_on_ranks(
         *options, [&](const Config& config, Transport& transport) { return predict(*options, config, transport); });
   };

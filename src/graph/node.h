@@ -120,7 +120,7 @@ struct Step {
 // The weight of a loss and the names of its metrics.
 struct LossOptions {
   std::string name = {};      // of a metric of its own, beside the sum of all losses; reports of one name are added
-  std::string compared = {};  // of a metric: how much the loss compares, see LossReport::count
+  std::string compared = {};  // of a metric of its own: LossReport::count
   float weight = 1;
   bool training_only = false;          // an auxiliary loss: evaluation does not count it
   std::vector<std::string> hits = {};  // names of the first of LossReport::hits; empty: only the loss is reported

@@ -61,7 +61,8 @@ class DetectRegions final : public Node {
       const float* const delta = deltas + (choices_ == options_.classes + 1 ? label + 1 : choices_ - 1) * 4;
       const Box box = clip_to_image(decode_box({delta[0], delta[1], delta[2], delta[3]}, region, region_weights),
                                     float(of.content_width), float(of.content_height));
-      if (box.width() >= smallest_detection && box.height() >= smallest_detection) candidates.push_back({box, score, label});
+      if (box.width() >= smallest_detection && box.height() >= smallest_detection)
+        candidates.push_back({box, score, label});
     }
   }
 
