@@ -3,8 +3,9 @@
 // height, kernel width, input / groups), "OHWI". Calls never allocate what the caller could have planned. A backend's
 // own scratch memory grows on first use, and scratch_bytes() gives its size.
 #pragma once
+#include <algorithm>
 #include <concepts>
-#include <cstring>
+#include <cstddef>
 #include <functional>
 #include <iterator>
 #include <memory>
@@ -224,8 +225,12 @@ class Backend {
   virtual size_t free_bytes() const { return SIZE_MAX; }
   virtual bool host_memory() const { return true; }
   // Copies from and to the device's memory, after all earlier calls. to_host() waits until the copy is done.
-  virtual void to_host(void* to, const void* from, size_t bytes) { std::memcpy(to, from, bytes); }
-  virtual void to_device(void* to, const void* from, size_t bytes) { std::memcpy(to, from, bytes); }
+  virtual void to_host(void* to, const void* from, size_t bytes) {
+    std::copy_n(static_cast<const std::byte*>(from), bytes, static_cast<std::byte*>(to));
+  }
+  virtual void to_device(void* to, const void* from, size_t bytes) {
+    std::copy_n(static_cast<const std::byte*>(from), bytes, static_cast<std::byte*>(to));
+  }
   // Waits until all earlier calls are done.
   virtual void synchronize() {}
   // Runs `work`, which calls this backend and must not wait unless it is unrecorded. program: a small number; `work`
