@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Detectors train on images of shapes: the loss falls, a resumed run has the weights of a straight one, and with the exact
-exchange so have runs on other numbers of ranks. An evaluation depends neither on the batch nor on the ranks."""
+"""Detectors train on images of shapes. RetinaNet's loss falls; tests/graph has that of the others. A resumed run has the
+weights of a straight one, and with the exact exchange so have runs on other numbers of ranks. An evaluation depends
+neither on the batch nor on the ranks."""
 
 from harness import ROOT, Case, main, with_settings
 
@@ -29,15 +30,13 @@ class Detectors(Case):
                 self.assertEqual(self.detector(name, f"{name}-stopped", ranks=2, resume=True), one)
 
     def test_loss_falls(self):
-        for name in RECIPES:
-            with self.subTest(name):
-                self.detector(name, name, data__samples=256, train__steps=64, train__log_every_steps=1,
-                              train__norm_group=0, comm__exchange="int8")
-                losses = [record["loss"] for record in self.metrics(name) if record["kind"] == "train"]
-                self.assertLess(sum(losses[-8:]), 0.8 * sum(losses[:8]), losses)
-                result = self.result(name)
-                for figure in "AP", "AP50", "AR100":
-                    self.assertGreaterEqual(result[figure], 0)
+        self.detector("retinanet", "retinanet", data__samples=256, train__steps=64, train__log_every_steps=1,
+                      train__norm_group=0, comm__exchange="int8")
+        losses = [record["loss"] for record in self.metrics("retinanet") if record["kind"] == "train"]
+        self.assertLess(sum(losses[-8:]), 0.8 * sum(losses[:8]), losses)
+        result = self.result("retinanet")
+        for figure in "AP", "AP50", "AR100":
+            self.assertGreaterEqual(result[figure], 0)
 
     def test_evaluation_is_the_same_for_any_batch_and_ranks(self):
         for name, recipe in RECIPES.items():
