@@ -33,6 +33,7 @@ struct Layout {
   std::vector<size_t> slot_block, value_block, gradient_block;  // indices into blocks: by slot, by edge, by edge
   std::vector<size_t> input_bytes;                              // by Declare::input()
   std::vector<LossOptions> losses;                              // by Declare::loss()
+  std::vector<int64_t> range_elements;                          // by ActivationRanges' layer: of this plan
   std::vector<bool> needs_backward;                             // by node, see Declare::needs_backward()
   std::vector<size_t> node_bytes;                               // by node: bytes that the node keeps and writes
   size_t arena_bytes = 0;

@@ -101,10 +101,9 @@ struct Step {
   Into into(Edge) const;        // in each step the first caller writes, later callers add
   Tensor tensor(Slot) const;
   // Calls pass(encoding, probe) once, with the range that is held if `range` is an index of ActivationRanges.
-  void encode(int range, const Encoding& encoding, int64_t elements,
-              const std::function<void(const Encoding&, Probe)>& pass) const {
+  void encode(int range, const Encoding& encoding, const std::function<void(const Encoding&, Probe)>& pass) const {
     if (range < 0) return pass(encoding, {});
-    held.activations->encode(range, encoding, elements, training, pass);
+    held.activations->encode(range, encoding, training, pass);
   }
   // within: index of the tensor's first image in this rank's batch.
   RngKey key(int node, Role role, int64_t elements_per_sample, int64_t within = 0) const {
@@ -148,8 +147,8 @@ class Declare {
   // Registers a layer's grad_output with the ClipCoordinator, which also scales the learning rate of the layer's
   // weight. Returns -1 if there is no coordinator.
   virtual int clip_layer(const std::string& name, int weight_param) = 0;
-  // Registers the range of a node's output if `encoding` lacks one. Returns an index into ActivationRanges, or -1.
-  virtual int activation_range(const std::string& name, const Encoding& encoding) = 0;
+  // Registers the range of a node's output if its encoding lacks one. Returns an index into ActivationRanges, or -1.
+  virtual int activation_range(const std::string& name, Edge output) = 0;
   // Reserves a LossReport and returns its index.
   virtual int loss(const LossOptions&) = 0;
 };

@@ -46,6 +46,7 @@ class Plan {
   std::string first_nonfinite(Step&);
 
   Memory& memory() { return memory_; }
+  std::span<const int64_t> range_elements() const { return layout_.range_elements; }  // by ActivationRanges' layer
   int64_t batch() const { return batch_; }
   size_t arena_bytes() const { return layout_.arena_bytes; }
   size_t image_bytes() const;

@@ -5,10 +5,14 @@
 
 namespace octet {
 
-float next_range(float range, float largest) {
-  constexpr float smallest = 0x1p-60f;  // of a tensor of zeros
-  constexpr float decay = 0.99f;        // an outlier raises the range for about a hundred steps
-  return std::max({largest, decay * range, smallest});
+namespace {
+constexpr float smallest_range = 0x1p-20f;  // of a tensor of zeros
+}
+
+float next_range(float range, double saturated_share) {
+  constexpr double wanted = 0x1p-15, gain = 0.01, most = 100;  // a range at most doubles
+  const double excess = std::min(saturated_share / wanted - 1, most);
+  return std::max(range * float(1 + gain * excess), smallest_range);
 }
 
 ActivationRanges::ActivationRanges(Transport& transport, Backend& backend) : transport_(transport), backend_(backend) {}
@@ -22,9 +26,8 @@ int ActivationRanges::add_layer(const std::string& name) {
 
 void ActivationRanges::bind(float* held) {
   held_ = held;
-  elements_.resize(names_.size());
   const size_t count = std::max<size_t>(names_.size(), 1);
-  largest_ = backend_.allocate(count * sizeof(float));
+  largest_ = backend_.allocate(sizeof(float));
   saturated_ = backend_.allocate(count * sizeof(uint64_t));
   read();
 }
@@ -40,35 +43,31 @@ bool ActivationRanges::settled() const {
   return std::ranges::all_of(ranges_, [](float range) { return range > 0; });
 }
 
-void ActivationRanges::encode(int layer, Encoding encoding, int64_t elements, bool training,
+void ActivationRanges::encode(int layer, Encoding encoding, bool training,
                               const std::function<void(const Encoding&, Probe)>& pass) {
-  float* const largest = static_cast<float*>(largest_->data()) + layer;
   encoding.held = held_ + layer;
   if (range(layer) == 0) {
-    REQUIRE_USAGE(training, "evaluate weights that were trained with held ranges, or set policy.activation_range: batch",
+    REQUIRE_USAGE(training,
+                  "evaluate weights that were trained with held ranges, or set policy.activation_range: batch",
                   "the weights hold no range of the activation '", names_[size_t(layer)], "'");
     Encoding measuring = encoding;
     measuring.range = Range::absmax;
-    pass(measuring, {.largest = largest});
     float measured = 0;
-    backend_.to_host(&measured, largest, sizeof measured);
+    backend_.to_device(largest_->data(), &measured, sizeof measured);
+    pass(measuring, {.largest = static_cast<float*>(largest_->data())});
+    backend_.to_host(&measured, largest_->data(), sizeof measured);
     transport_.all_reduce_max(std::span(&measured, 1));
-    ranges_[size_t(layer)] = next_range(0, measured);
+    ranges_[size_t(layer)] = std::max(measured, smallest_range);
     primed_.push_back(layer);
     backend_.to_device(held_ + layer, &ranges_[size_t(layer)], sizeof(float));
   }
-  Probe probe;
-  if (training) {
-    elements_[size_t(layer)] = double(elements);
-    probe = {.saturated = static_cast<uint64_t*>(saturated_->data()) + layer, .largest = largest};
-  }
-  pass(encoding, probe);
+  uint64_t* const saturated = static_cast<uint64_t*>(saturated_->data()) + layer;
+  pass(encoding, {.saturated = training ? saturated : nullptr});
 }
 
 void ActivationRanges::begin() {
   primed_.clear();
   const std::vector<uint64_t> zeros(names_.size());
-  backend_.to_device(largest_->data(), zeros.data(), names_.size() * sizeof(float));
   backend_.to_device(saturated_->data(), zeros.data(), names_.size() * sizeof(uint64_t));
 }
 
@@ -77,24 +76,22 @@ void ActivationRanges::postpone() {
   hold();
 }
 
-void ActivationRanges::counts(std::span<double> into) const {
+void ActivationRanges::counts(std::span<const int64_t> elements, std::span<double> into) const {
   std::vector<uint64_t> saturated(names_.size());
   backend_.to_host(saturated.data(), saturated_->data(), saturated.size() * sizeof(uint64_t));
   for (size_t layer = 0; layer < names_.size(); ++layer) {
     into[2 * layer] = double(saturated[layer]);
-    into[2 * layer + 1] = elements_[layer];
+    into[2 * layer + 1] = layer < elements.size() ? double(elements[layer]) : 0;
   }
 }
 
 void ActivationRanges::update(std::span<const double> summed) {
-  std::vector<float> largest(names_.size());
-  backend_.to_host(largest.data(), largest_->data(), largest.size() * sizeof(float));
-  transport_.all_reduce_max(std::span(largest));
   double saturated = 0, elements = 0;
   for (size_t layer = 0; layer < names_.size(); ++layer) {
-    saturated += summed[2 * layer];
-    elements += summed[2 * layer + 1];
-    ranges_[layer] = next_range(ranges_[layer], largest[layer]);
+    const double of_layer = summed[2 * layer], all = summed[2 * layer + 1];
+    saturated += of_layer;
+    elements += all;
+    if (all > 0) ranges_[layer] = next_range(ranges_[layer], of_layer / all);
   }
   saturated_share_ = elements > 0 ? saturated / elements : 0;
   hold();

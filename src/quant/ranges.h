@@ -1,6 +1,7 @@
 // Holds the range of each activation from step to step, as "In-Hindsight Range Estimation for Quantized Training"
 // (arXiv 2105.04246) does. All images on all ranks share a range, so an activation's codes do not depend on the rest of
-// the batch. Training and evaluation read the same ranges.
+// the batch. Training and evaluation read the same ranges. A range follows a quantile of the magnitudes: one activation
+// in 32768 lies beyond it. The largest magnitude would leave fewer codes for all the others.
 #pragma once
 #include <functional>
 #include <memory>
@@ -13,9 +14,9 @@
 
 namespace octet {
 
-// Returns the range of the next step: the largest magnitude of this step, or the range of this step less one percent if
-// that is larger. 0 means that a range is not known yet. The result is positive.
-float next_range(float range, float largest);
+// Returns the range of the next step, which is positive. It falls by one percent if nothing saturated in this step,
+// stays if one of 32768 elements did, and grows with the share of those that did, at most to its double.
+float next_range(float range, double saturated_share);
 
 class ActivationRanges {
  public:
@@ -28,19 +29,18 @@ class ActivationRanges {
 
   float range(int layer) const { return ranges_[size_t(layer)]; }
   bool settled() const;  // every range is known
-  // Calls pass(encoding, probe) with the layer's range in place of `encoding.held`. elements: of the tensor that the
-  // pass writes. If the range is unknown in training, the pass runs twice: first to measure the largest magnitude over
-  // all ranks, which becomes the range, then to encode. Only then is this call collective. UsageError: an unknown range
-  // in evaluation.
-  void encode(int layer, Encoding encoding, int64_t elements, bool training,
-              const std::function<void(const Encoding&, Probe)>& pass);
+  // Calls pass(encoding, probe) with the layer's range in place of `encoding.held`. If the range is unknown in
+  // training, the pass runs twice: first to measure the largest magnitude over all ranks, which gives the range, then
+  // to encode. Only then is this call collective. UsageError: an unknown range in evaluation.
+  void encode(int layer, Encoding encoding, bool training, const std::function<void(const Encoding&, Probe)>& pass);
 
   void begin();     // starts a step: clears what was measured
   void postpone();  // the step was skipped: ranges that it measured are unknown again
-  // Writes {saturated, elements} of this step for each layer, to be summed over the ranks. into: (2 * layers()).
-  void counts(std::span<double> into) const;
-  // Collective, after a step that was not skipped. Moves every range to the next step's. summed: what counts() wrote,
-  // summed over the ranks.
+  // Writes {saturated, elements} of this step for each layer, to be summed over the ranks. elements: of the step's
+  // plan, by layer; layers after the last one have none. into: (2 * layers()).
+  void counts(std::span<const int64_t> elements, std::span<double> into) const;
+  // After a step that was not skipped. Moves every range to the next step's. summed: what counts() wrote, summed over
+  // the ranks.
   void update(std::span<const double> summed);
   double saturated_share() const { return saturated_share_; }  // of all activations, in the last step
 
@@ -50,10 +50,10 @@ class ActivationRanges {
   Transport& transport_;
   Backend& backend_;
   std::vector<std::string> names_;
-  std::vector<float> ranges_;  // a copy of held_
-  std::vector<double> elements_;
-  std::vector<int> primed_;                      // layers whose range this step measured
-  std::unique_ptr<Buffer> largest_, saturated_;  // (layers) f32 and u64: measured in this step
+  std::vector<float> ranges_;          // a copy of held_
+  std::vector<int> primed_;            // layers whose range this step measured
+  std::unique_ptr<Buffer> largest_;    // f32: the magnitude that is being measured
+  std::unique_ptr<Buffer> saturated_;  // (layers) u64: in this step
   float* held_ = nullptr;
   double saturated_share_ = 0;
 };

@@ -175,7 +175,7 @@ StepReport TrainingStep::agree(Plan& plan, const Step& step, const StepInput& in
   sums.resize(of_figures + of_clips + (ranges_ ? size_t(2 * ranges_->layers()) : 0));
   const std::span<double> saturations = std::span(sums).subspan(of_figures);
   if (clips_) clips_->counts(saturations.first(of_clips));
-  if (ranges_) ranges_->counts(saturations.subspan(of_clips));
+  if (ranges_) ranges_->counts(plan.range_elements(), saturations.subspan(of_clips));
   transport_.all_reduce_sum(std::span(sums));
   average_moments();
   if (clips_) clips_->judge(saturations.first(of_clips));

@@ -20,7 +20,7 @@ class ConvBlock final : public ConvNode {
             "policy ", policy_.traits().name, " with ", name_of(d.storage()), " storage");
     declare_layer(d, codes ? policy_.encoding(Role::weight) : Encoding{});
     encode_y_ = d.encoding(output_);
-    range_ = d.activation_range(name_, encode_y_);
+    range_ = d.activation_range(name_, output_);
     if (codes) encode_gradient_ = policy_.encoding(Role::grad_output);
     if (d.storage() == DType::s8 && !options_.gives_logits) {
       convolved_ = d.keep(conv_.y, DType::bf16, Need::forward);
@@ -37,7 +37,7 @@ class ConvBlock final : public ConvNode {
 
   void forward(Step& step) override {
     convolve(step);
-    step.encode(range_, encode_y_, conv_.y.elements(), [&](const Encoding& encoding, Probe probe) {
+    step.encode(range_, encode_y_, [&](const Encoding& encoding, Probe probe) {
       for (int64_t group = 0; group < norm_groups_; ++group) forward(step, group, encoding, probe);
     });
   }

@@ -12,7 +12,7 @@ class GlobalPool final : public Node {
   void declare(Declare& d) override {
     encoding_ = d.encoding(output_);
     if (!encoding_.quantized()) return;
-    range_ = d.activation_range(name_, encoding_);
+    range_ = d.activation_range(name_, output_);
     per_sample_ = d.shape(output_).elements() / d.images();
     mean_ = d.keep(d.shape(output_), DType::f32, Need::forward);
   }
@@ -22,7 +22,7 @@ class GlobalPool final : public Node {
     const Tensor mean = encoding_.quantized() ? step.tensor(mean_) : y.values;
     step.backend.global_pool_forward(step.value(inputs_[0]), mean);
     if (!encoding_.quantized()) return;
-    step.encode(range_, encoding_, mean.elements(), [&](const Encoding& encoding, Probe probe) {
+    step.encode(range_, encoding_, [&](const Encoding& encoding, Probe probe) {
       step.backend.quantize(mean, encoding, step.key(index_, Role::activation, per_sample_), y, probe);
     });
   }

@@ -13,13 +13,13 @@ class Input final : public Node {
   void declare(Declare& d) override {
     shape_ = d.shape(output_);
     encoding_ = d.encoding(output_);
-    range_ = d.activation_range(name_, encoding_);
+    range_ = d.activation_range(name_, output_);
   }
 
   void forward(Step& step) override {
     Timed timed(step.times, Phase::quantize);
     const Tensor images{const_cast<float*>(step.images), shape_, DType::f32};
-    step.encode(range_, encoding_, shape_.elements(), [&](const Encoding& encoding, Probe probe) {
+    step.encode(range_, encoding_, [&](const Encoding& encoding, Probe probe) {
       step.backend.quantize(images, encoding, step.key(index_, Role::activation, shape_.elements() / shape_.n),
                             step.value(output_), probe);
     });
