@@ -83,7 +83,8 @@ constexpr Case kSmall[] = {
 constexpr Case kLarge[] = {{"alexnet_no_dropout.json", "alexnet"},
                            {"inception_v3_no_dropout.json", "inception_v3", 1.5e-2}};
 INSTANTIATE_TEST_SUITE_P(Networks, ReferenceGolden, testing::ValuesIn(kSmall), file_stem);
-INSTANTIATE_TEST_SUITE_P(LargeNetworks, ReferenceGolden, testing::ValuesIn(kLarge), file_stem);
+// InceptionV3 at its full size takes the plain loops half a minute. Its small form is one of kSmall.
+INSTANTIATE_TEST_SUITE_P(LargeNetworks, ReferenceGolden, testing::Values(kLarge[0]), file_stem);
 INSTANTIATE_TEST_SUITE_P(Networks, Golden, testing::ValuesIn(kSmall), file_stem);
 INSTANTIATE_TEST_SUITE_P(LargeNetworks, Golden, testing::ValuesIn(kLarge), file_stem);
 
