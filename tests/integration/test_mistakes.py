@@ -136,7 +136,7 @@ class NonFinite(Case):
         for ranks in 1, 2:
             job = self.train(f"stop{ranks}", code=1, ranks=ranks, train__lr="1e6")
             self.assertEqual(job.err.count("octet: error"), 1, job)
-            self.assertRegex(job.err, r"step \d+: loss or gradient is not finite; first at '(gradient of )?(conv|layer|fc)[\w.]*'", job)
+            self.assertRegex(job.err, r"step \d+: loss or gradient is not finite; first at '(gradient of )?(conv|bn|layer|fc)[\w.]*'", job)
             self.assertRegex(job.err, "fix: start again with a lower train.lr")
 
     def test_skip_goes_on(self):

@@ -1,0 +1,60 @@
+// The networks of classification: names, sizes and options.
+#include "tests/graph/harness.h"
+
+namespace octet {
+namespace {
+
+TEST(Models, UnknownNameIsAUsageErrorWithTheKnownOnes) {
+  try {
+    Config config;
+    config.model.name = "resnet21";
+    const DryPlan plan(config, 32, 32, 1, {});
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("resnet20"), std::string::npos);
+  }
+}
+
+TEST(Models, DropoutIsRefusedWhereThereIsNone) {
+  const auto nodes = [](const char* model, double rate) {
+    Config config;
+    config.model.name = model;
+    config.model.dropout = rate;
+    const auto policy = make_policy(config);
+    return task_of(config).network(config, *policy, 32, 32, true).nodes().size();
+  };
+  EXPECT_THROW(nodes("resnet18", 0.2), UsageError);
+  nodes("resnet18", 0);
+  EXPECT_EQ(nodes("inception_v3", 0.2), nodes("inception_v3", 0) + 1);
+}
+
+// torchvision's InceptionV3 needs 75 pixels too: in the last grid reduction a 3 x 3 kernel has no room in 2 x 2.
+TEST(Models, ImagesThatAreTooSmallAreRefused) {
+  const auto build = [&](const char* name, int64_t size) {
+    Config config;
+    config.policy.name = "fp32";
+    config.model.name = name;
+    DryPlan(config, size, size, 1, {});
+  };
+  build("inception_v3", 75);
+  EXPECT_THROW(build("inception_v3", 74), Error);
+  build("vgg7", 8);
+  EXPECT_THROW(build("vgg7", 4), Error);
+}
+
+TEST(Models, ParameterCountsEqualTorchvision) {
+  const std::pair<const char*, int64_t> known[] = {
+      {"resnet18", 11689512},    {"resnet34", 21797672}, {"resnet50", 25557032},    {"resnet101", 44549160},
+      {"mobilenet_v2", 3504872}, {"alexnet", 61100840},  {"inception_v3", 27161264}};
+  for (const auto& [name, count] : known) {
+    Config config;
+    config.model.name = name;
+    config.model.classes = 1000;
+    config.policy.name = "fp32";
+    const int64_t size = config.model.name == "inception_v3" ? 299 : 224;
+    EXPECT_EQ(DryPlan(config, size, size, 1, {}).parameters.count(), count) << name;
+  }
+}
+
+}  // namespace
+}  // namespace octet
