@@ -26,9 +26,8 @@ int ActivationRanges::add_layer(const std::string& name) {
 
 void ActivationRanges::bind(float* held) {
   held_ = held;
-  const size_t count = std::max<size_t>(names_.size(), 1);
   largest_ = backend_.allocate(sizeof(float));
-  saturated_ = backend_.allocate(count * sizeof(uint64_t));
+  saturated_ = backend_.allocate(std::max<size_t>(names_.size(), 1) * sizeof(uint64_t));
   read();
 }
 

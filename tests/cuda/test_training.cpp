@@ -84,7 +84,7 @@ TEST(CudaTraining, FasterRcnnEndsAtTheCpusWeights) {
                                              "rpn.samples=16",
                                              "roi.samples=8",
                                              "train.lr=0.01"};
-  expect_the_cpus_weights(detector, 4);
+  expect_the_cpus_weights(detector, 5);
 }
 
 // A GPU has the next batch sent while it computes: evaluation leaves it alone, another start forgets it.

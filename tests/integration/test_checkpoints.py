@@ -71,7 +71,7 @@ class BestWeights(Case):
 
     def test_resumed_run_keeps_it(self):
         self.train("whole", **self.OPTIONS)
-        self.train("parts", **{**self.OPTIONS, "train__steps": 16})  # a whole epoch: its last step is judged in both runs
+        self.train("parts", **{**self.OPTIONS, "train__steps": 16})  # the end of an epoch, which both runs judge
         self.train("parts", resume=True, **self.OPTIONS)
         self.assertEqual(self.result("parts")["best"], self.result("whole")["best"])
         # What no evaluation can exceed stays, whatever the resumed run brings.
