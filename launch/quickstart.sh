@@ -11,4 +11,5 @@ ninja -C build/release octet
 run=runs/quickstart-$(date +%Y%m%d-%H%M%S)
 launch/mpirun.sh -n 2 train configs/shapes_resnet20_unified_int8.yaml --run "$run"
 awk -v seconds="$SECONDS" -v run="$run" -F '[:,]' '$1 ~ /"top1"/ {
-  printf "quickstart: test accuracy %.2f %% after %d s; the run is in %s\n", 100 * $2, seconds, run }' "$run/result.json"
+  printf "quickstart: test accuracy %.2f %% after %d s; the run is in %s\n", 100 * $2, seconds, run
+  exit }' "$run/result.json"
