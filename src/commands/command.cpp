@@ -53,11 +53,15 @@ int report_error(const std::exception& error, const std::string& where) {
 }
 
 int run_on_ranks(const Recipe& recipe, const std::function<int(const Config&, Transport&)>& command) {
+  return run_on_ranks([&] { return load_config(recipe.file, recipe.overrides); }, command);
+}
+
+int run_on_ranks(const std::function<Config()>& read, const std::function<int(const Config&, Transport&)>& command) {
   const std::unique_ptr<Transport> transport = make_transport(nullptr, nullptr);
   const bool alone = transport->size() == 1;
   setup_log(transport->rank());
   try {
-    const Config config = load_config(recipe.file, recipe.overrides);
+    const Config config = read();
     require_same_on_ranks(config, *transport);
     if (!config.backend.isa.empty()) isa_from_name(config.backend.isa);  // also where the device is a GPU
     const int code = command(config, *transport);

@@ -27,6 +27,8 @@ void add_recipe(CLI::App&, Recipe&);
 // For a command that runs on ranks: joins the job that the launcher started, reads the recipe, checks that every rank
 // has the same configuration, and runs `command`. An error names its rank and ends the job.
 int run_on_ranks(const Recipe&, const std::function<int(const Config&, Transport&)>& command);
+// The same for a configuration that `read` gives.
+int run_on_ranks(const std::function<Config()>& read, const std::function<int(const Config&, Transport&)>& command);
 
 // Prints the message of an error on standard error; returns the exit code that belongs to it.
 int report_error(const std::exception&, const std::string& where = "");

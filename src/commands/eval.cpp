@@ -21,9 +21,7 @@ struct Options : Recipe {
 
 void judge_weights(const Options& options, const Config& config, Transport& transport) {
   Trainer trainer(config, transport, false);
-  const SafetensorsFile file = SafetensorsFile::open(options.weights);
-  file.require_finite();
-  trainer.state().load(file, options.weights, true);
+  trainer.load_weights(options.weights);
   const Evaluation evaluation = *trainer.evaluate();
   if (transport.rank() != 0) return;
   const DetectionFigures judged = {evaluation.figures, evaluation.classes};

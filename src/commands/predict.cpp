@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
+#include <iostream>
 #include <optional>
 
 #include "kernels/base/durable_file.h"
@@ -9,47 +11,76 @@
 #include "src/commands/command.h"
 #include "src/data/named_images.h"
 #include "src/models/detectors.h"
+#include "src/report/prediction_page.h"
 #include "src/report/predictions.h"
+#include "src/train/trained_network.h"
 
 namespace octet {
 namespace {
 
 constexpr double usual_score = 0.3;
 
-struct Options : Recipe {
-  std::string weights, json;
-  std::vector<std::string> images;
+struct Options {
+  std::string network, weights, json, csv, html;
+  std::vector<std::string> images, overrides;
   std::optional<double> score;
   int64_t top = 5;
+  bool logits = false;
 };
 
-void write_json(const std::string& file, const std::vector<std::string>& objects) {
-  std::string lines;
-  if (file == "-") {
-    for (const std::string& object : objects) lines += object + "\n";
-    fmt::print("{}", lines);
-    return;
+// `-` among the paths stands for the lines of standard input.
+std::vector<std::string> with_listed(const std::vector<std::string>& paths) {
+  std::vector<std::string> all;
+  for (const std::string& path : paths) {
+    if (path != "-") {
+      all.push_back(path);
+      continue;
+    }
+    for (std::string line; std::getline(std::cin, line);)
+      if (!line.empty()) all.push_back(line);
   }
-  for (const std::string& object : objects) lines += (lines.empty() ? "\n" : ",\n") + object;
-  write_durably(file, "[" + lines + "\n]\n");
+  REQUIRE_USAGE(!all.empty(), "give a list with one path in each line", "standard input names no image");
+  return all;
+}
+
+void write(const std::string& file, const std::string& text) {
+  file == "-" ? fmt::print("{}", text) : write_durably(file, text);
+}
+
+void write_json(const std::string& file, const std::vector<std::string>& objects) {
+  std::string text;
+  if (file == "-") {
+    for (const std::string& object : objects) text += object + "\n";
+    return write(file, text);
+  }
+  for (const std::string& object : objects) text += (text.empty() ? "\n" : ",\n") + object;
+  write(file, "[" + text + "\n]\n");
+}
+
+void refuse_options(const Options& options, const std::string& network, bool detects) {
+  REQUIRE_USAGE(detects || !options.score, "leave --score out", "--score is for detectors, and ", network, " is none");
+  REQUIRE_USAGE(!options.logits || !options.json.empty(), "add --json FILE, or --json -",
+                "--logits adds numbers to the JSON objects, and none are asked for");
+  REQUIRE_USAGE(!options.logits || !detects, "leave --logits out", "--logits is for classifiers, and ", network,
+                " is none");
+  REQUIRE_USAGE(std::ranges::count(std::vector{options.json, options.csv, options.html}, "-") <= 1,
+                "give a file for one of them", "two kinds of output would mix on standard output");
 }
 
 // Exit code 1 if an image could not be read.
-int predict(const Options& options, Config config, Transport& transport) {
+int predict(const Options& options, Config config, Transport& transport, const std::string& weights) {
   const bool detects = is_detector(config.model.name);
-  REQUIRE_USAGE(detects || !options.score, "leave --score out", "--score is for detectors, and ", config.model.name,
-                " is none");
+  refuse_options(options, config.model.name, detects);
   if (detects) config.detect.score = options.score.value_or(usual_score);
-  const Predictor network(config, transport, options.weights);
-  const std::vector<std::string> files = find_images(options.images);
+  const Predictor network(config, transport, weights);
+  const std::vector<std::string> files = find_images(with_listed(options.images));
   const std::unique_ptr<Dataset> data = open_named_images(network.config(), files, network.classes());
   const std::vector<Prediction> predictions = network.predict(*data);
-  const Annotations& images = *data->annotations();
-  if (options.json.empty())
-    for (const Prediction& prediction : predictions)
-      fmt::print("{}", prediction_text(network, images, prediction, options.top));
-  else
-    write_json(options.json, prediction_objects(network, images, predictions, options.top));
+  const PredictionReport report{network, *data->annotations(), predictions, options.top, options.logits};
+  if (!options.json.empty()) write_json(options.json, report.objects());
+  if (!options.csv.empty()) write(options.csv, report.csv());
+  if (!options.html.empty()) write(options.html, prediction_page(report));
+  if (options.json.empty() && options.csv.empty() && options.html.empty()) fmt::print("{}", report.text());
   if (data->skipped() > 0) spdlog::error("{} of {} images could not be read", data->skipped(), files.size());
   return data->skipped() > 0 ? 1 : 0;
 }
@@ -58,13 +89,21 @@ int predict(const Options& options, Config config, Transport& transport) {
 
 Run predict_command(CLI::App& app) {
   const auto options = std::make_shared<Options>();
-  add_recipe(app, *options);
-  app.add_option("images", options->images, "JPEG and PNG files, and folders of them")->required();
-  app.add_option("--weights", options->weights, "A safetensors file, for example best.safetensors of a run")
+  app.add_option("network", options->network,
+                 "Directory of a run, a .safetensors file that octet wrote, or a recipe with --weights")
       ->required();
+  app.add_option("images", options->images,
+                 "JPEG and PNG files, and folders of them; -: read paths from standard input")
+      ->required();
+  add_overrides(app, options->overrides);
+  app.add_option("--weights", options->weights,
+                 "A safetensors file; without it a run's best.safetensors, else its weights.safetensors");
   app.add_option("--json", options->json,
                  "Write a JSON list: for a detector in COCO's results format with file names, otherwise the most "
                  "probable classes of each image; -: print one object on each line");
+  app.add_option("--csv", options->csv, "Write a table with one line for each answer; -: print it");
+  app.add_option("--html", options->html, "Write a page of pictures");
+  app.add_flag("--logits", options->logits, "Classifiers: add the logits of all classes to the JSON objects");
   app.add_option("--score", options->score,
                  "Detectors: least score of an object. To judge what is found, take that of the recipe, detect.score")
       ->check(CLI::Range(0.0, 1.0))
@@ -73,8 +112,15 @@ Run predict_command(CLI::App& app) {
       ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}))
       ->capture_default_str();
   return [options] {
-    return run_on_ranks(
-        *options, [&](const Config& config, Transport& transport) { return predict(*options, config, transport); });
+    std::string weights;
+    const auto read = [&] {
+      TrainedNetwork found = find_network(options->network, options->weights, options->overrides);
+      weights = std::move(found.weights);
+      return std::move(found.config);
+    };
+    return run_on_ranks(read, [&](const Config& config, Transport& transport) {
+      return predict(*options, config, transport, weights);
+    });
   };
 }
 

@@ -17,6 +17,7 @@ struct Config {
     double dropout = 0.5;           // alexnet, inception_v3
     double auxiliary_weight = 0.4;  // inception_v3 on images of 299 pixels: weight of the auxiliary head's loss
     std::string initial_weights;    // a safetensors file; empty: random
+    std::string head = "keep";      // of initial_weights: keep | new: the layers whose outputs belong to classes
     // Detectors:
     std::string backbone = "resnet50";
     std::string initial_backbone;       // a safetensors file of the classification network; empty: random
@@ -103,6 +104,8 @@ struct Config {
     int64_t epochs = 30;
     int64_t steps = 0;  // stop after this number of steps; 0: after `epochs`
     double lr = 0.1;
+    std::string freeze;    // the last stage that never trains; empty: all stages train
+    int64_t patience = 0;  // evaluations without a better one after which the training ends; 0: it never does
     std::string schedule = "cosine";  // constant | step | multi_step | cosine
     std::vector<int64_t> milestones;  // multi_step: epochs
     int64_t step_epochs = 30;         // step: epochs between falls

@@ -29,7 +29,7 @@ Edge Graph::linear(const std::string& name, Edge x, const LinearOptions& options
   ConvBlockOptions block{
       {.out = options.out, .norm = options.norm, .activation = options.activation, .init = options.init}};
   block.linear = true;
-  block.gives_logits = options.gives_logits;
+  block.gives_logits = block.of_classes = options.gives_logits;
   return append(make_conv_block(policy_, name, {x}, new_edge(), block));
 }
 
@@ -78,6 +78,25 @@ void Graph::detect_regions(Edge logits, Edge deltas, const Regions& regions, con
 
 void Graph::softmax_loss(const std::vector<Head>& heads, float label_smoothing, const std::vector<std::string>& hits) {
   append(make_softmax_loss(heads, label_smoothing, hits));
+}
+
+void Graph::freeze_through(const std::string& stage) {
+  const auto belongs = [&](const std::unique_ptr<Node>& node) {
+    return node->trains() && (node->name() == stage || node->name().starts_with(stage + "."));
+  };
+  const auto last = std::find_if(nodes_.rbegin(), nodes_.rend(), belongs).base();
+  std::vector<std::string> stages;  // beginnings of names
+  for (const auto& node : nodes_) {
+    std::string first = node->name().substr(0, node->name().find('.'));
+    if (node->trains() && (stages.empty() || stages.back() != first)) stages.push_back(std::move(first));
+  }
+  std::string known;
+  for (const std::string& name : stages) known += (known.empty() ? "" : ", ") + name;
+  REQUIRE_USAGE(last != nodes_.begin(), say("name one of ", known, ", or a layer as `octet plan` prints it"),
+                "train.freeze is `", stage, "`, and no layer has a name that begins so");
+  REQUIRE_USAGE(std::any_of(last, nodes_.end(), [](const auto& node) { return node->trains(); }),
+                say("name an earlier one of ", known), "train.freeze is `", stage, "`, behind which no layer trains");
+  std::for_each(nodes_.begin(), last, [](const auto& node) { node->freeze(); });
 }
 
 }  // namespace octet

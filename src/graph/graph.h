@@ -31,6 +31,7 @@ struct ConvOptions {
   Init init = Init::kaiming_fan_out, bias_init = Init::zero;
   std::string layer = {};     // whose parameters it has; nodes of one layer share them. Empty: the node is a layer
   bool gives_logits = false;  // a last layer: its output is f32
+  bool of_classes = false;    // its outputs belong to classes, so another number of classes needs another layer
   bool frozen = false;        // its parameters are never trained
   bool frozen_norm = false;   // its norm is never trained, and normalizes by the running statistics
 };
@@ -40,7 +41,7 @@ struct LinearOptions {
   Init init = Init::linear_uniform;
   std::string norm = {};
   Activation activation = Activation::none;
-  bool gives_logits = false;  // the last layer: its output is f32
+  bool gives_logits = false;  // the last layer: its output is f32 and belongs to classes
 };
 
 struct PoolOptions {
@@ -152,6 +153,10 @@ class Graph {
   // Cross-entropy of each head. The first head is the network's main output, and `hits` names the counts of correct
   // answers of this head. The other heads have a loss in training only.
   void softmax_loss(const std::vector<Head>& heads, float label_smoothing, const std::vector<std::string>& hits);
+
+  // Freezes all layers from the first one to the last one of `stage`, which is a beginning of names of layers, such as
+  // "layer3". UsageError: no layer has such a name, or none is left that trains.
+  void freeze_through(const std::string& stage);
 
   std::vector<std::unique_ptr<Node>>& nodes() { return nodes_; }
   const std::vector<std::unique_ptr<Node>>& nodes() const { return nodes_; }

@@ -167,6 +167,7 @@ class Node {
   virtual bool never_negative() const { return false; }                 // the output is >= 0 for any input
   virtual bool writes_real() const { return false; }                    // the output is f32 for any consumer
   virtual bool trains() const { return false; }                         // has parameters that are not frozen
+  virtual void freeze() {}                                              // its parameters are never trained
   virtual bool differentiable() const { return true; }                  // false: no gradient passes to the inputs
   virtual bool writes_gradient_forward() const { return false; }  // a loss: forward writes the gradients of its inputs
   virtual void declare(Declare&) = 0;
@@ -178,9 +179,9 @@ class Node {
   virtual void update_statistics(Step&) {}  // called after a step that was not skipped
   // Adds what was found on the images of the last load(). Runs after forward, outside Backend::run().
   virtual void detect(const Step&, std::vector<Detection>&) const {}
-  // The probabilities of the classes of each sample of the last load(), (samples, classes); empty: the node gives none.
-  // Runs as detect() does.
-  virtual std::vector<float> probabilities(const Step&) const { return {}; }
+  // What a classifier says of each sample of the last load(), (samples, classes); empty: the node gives none. Runs as
+  // detect() does.
+  virtual std::vector<float> logits(const Step&) const { return {}; }
   virtual Work work(const Memory&) const { return {}; }
   virtual Tensor watched(const Step&) const {
     return {};

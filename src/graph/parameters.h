@@ -37,6 +37,7 @@ struct Param {
   Init init = Init::zero;
   bool full_precision = false;      // see UpdateContext
   bool frozen = false;              // never trained: it has no gradient and no velocity
+  bool of_classes = false;          // of a layer whose outputs belong to classes
   bool shared = false;              // several layers of a plan declare it; their gradients are added
   int node = 0;                     // its layer, of several the one whose backward runs last
   Encoding encoding = {};           // s8: each step encodes `master` into `codes`, with which the layer computes

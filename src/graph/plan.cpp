@@ -148,9 +148,9 @@ std::vector<Detection> Plan::detections(const Step& step) const {
   return found;
 }
 
-std::vector<float> Plan::probabilities(const Step& step) const {
+std::vector<float> Plan::logits(const Step& step) const {
   for (const auto& node : graph_.nodes())
-    if (std::vector<float> found = node->probabilities(step); !found.empty()) return found;
+    if (std::vector<float> found = node->logits(step); !found.empty()) return found;
   return {};
 }
 

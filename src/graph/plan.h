@@ -39,7 +39,7 @@ class Plan {
   // What a detector found in the last forward; coordinates are those of the files.
   std::vector<Detection> detections(const Step&) const;
   // What a classifier says of the images of the last forward, (batch, classes); empty for a detector.
-  std::vector<float> probabilities(const Step&) const;
+  std::vector<float> logits(const Step&) const;
   void update_statistics(Step&);  // called after batch moments have been averaged over ranks
   // The name of the first weight that is not finite, else of the first node whose forward result is not finite, else of
   // the first gradient that is not finite. Empty if all are finite. Runs forward again.

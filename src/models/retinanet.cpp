@@ -48,6 +48,7 @@ struct RetinaNet {
     options.bias_init = bias;
     options.layer = head + "." + predictor;
     options.gives_logits = true;
+    options.of_classes = predictor == "cls_logits";
     return graph.conv(options.layer + suffix, x, options);
   }
 };

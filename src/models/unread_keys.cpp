@@ -36,6 +36,7 @@ std::vector<Readers> readers() {
           {"model.anchor_sizes", detectors},
           {"model.anchor_ratios", detectors},
           {"detect.", detectors},
+          {"train.freeze", classifiers},
           {"train.label_smoothing", classifiers}};
 }
 

@@ -3,6 +3,7 @@
 #include <opencv2/core.hpp>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "src/objects.h"
 
@@ -25,6 +26,10 @@ cv::Scalar color_of_label(int32_t label);
 // Two pictures beside each other, such as predictions and truth, with a line of text above each.
 cv::Mat side_by_side(const cv::Mat& left, const std::string& left_title, const cv::Mat& right,
                      const std::string& right_title);
+
+// A JPEG as a "data:" address for a page: the picture with its boxes, its longer side at most `longest_side` pixels.
+// Without boxes a small picture is not enlarged.
+std::string page_picture(const cv::Mat& rgb, std::vector<DrawnBox> boxes, int longest_side);
 
 // Writes RGB as PNG. The file is complete or absent.
 void write_picture(const std::string& path, const cv::Mat& rgb);

@@ -10,7 +10,9 @@ Graph network(const Config& config, const Policy& policy, int64_t height, int64_
   refuse_unread_keys(config);
   Graph graph(policy);
   const Edge images = graph.input(height, width, 3);
-  graph.softmax_loss(make_model(graph, images, config.model), float(config.train.label_smoothing), {"top1", "top5"});
+  const std::vector<Head> heads = make_model(graph, images, config.model);
+  if (!config.train.freeze.empty()) graph.freeze_through(config.train.freeze);
+  graph.softmax_loss(heads, float(config.train.label_smoothing), {"top1", "top5"});
   return graph;
 }
 

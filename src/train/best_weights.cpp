@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/base/durable_file.h"
+#include "src/train/digest.h"
 
 namespace octet {
 namespace {
@@ -54,6 +55,7 @@ bool BestWeights::replace(const BestEvaluation& evaluation, std::span<const Name
   metadata[epoch_key] = std::to_string(evaluation.epoch);
   metadata[step_key] = std::to_string(evaluation.step);
   metadata[figures_key] = figures.dump();
+  add_digest(weights, metadata);
   try {
     write_safetensors(path_, weights, metadata);
   } catch (const FileError& error) {

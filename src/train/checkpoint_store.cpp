@@ -14,7 +14,6 @@ namespace octet {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr const char* kDigest = "sha256";  // metadata key: content_sha256 of everything else in the file
 constexpr const char* kStep = "step";
 
 std::string name_of(int64_t step) { return fmt::format("step-{:08}.safetensors", step); }
@@ -27,14 +26,12 @@ std::optional<int64_t> step_of(const std::string& name) {
 
 SafetensorsFile open_verified(const std::string& path, int64_t step) {
   SafetensorsFile file = SafetensorsFile::open(path);
-  auto metadata = file.metadata();
-  const auto digest = metadata.extract(kDigest);
   const char* fix = "use another checkpoint";
-  REQUIRE(!digest.empty(), fix, "'", path, "' has no SHA-256 digest");
-  const auto tensors = file.f32_tensors();
-  REQUIRE(tensors.size() == file.names().size() && digest.mapped() == content_sha256(tensors, metadata), fix, "'", path,
-          "' has changed since it was saved: its SHA-256 differs");
-  REQUIRE(metadata[kStep] == std::to_string(step), fix, "'", path, "' is of step ", metadata[kStep]);
+  REQUIRE(has_digest(file), fix, "'", path, "' has no SHA-256 digest");
+  require_unchanged(file, path);
+  const auto of_step = file.metadata().find(kStep);
+  const std::string named = of_step == file.metadata().end() ? "unknown" : of_step->second;
+  REQUIRE(named == std::to_string(step), fix, "'", path, "' is of step ", named);
   return file;
 }
 
@@ -63,8 +60,7 @@ std::map<int64_t, std::string> CheckpointStore::saved() const {
 bool CheckpointStore::save(int64_t step, std::span<const NamedTensor> tensors,
                            std::map<std::string, std::string> metadata, std::string& reason) {
   metadata[kStep] = std::to_string(step);
-  metadata.erase(kDigest);
-  metadata[kDigest] = content_sha256(tensors, metadata);
+  add_digest(tensors, metadata);
   try {
     write_safetensors(directory_ + "/" + name_of(step), tensors, metadata);
     write_durably(directory_ + "/latest", name_of(step) + "\n");

@@ -43,6 +43,8 @@ class Sha256 {
   std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context_{EVP_MD_CTX_new(), EVP_MD_CTX_free};
 };
 
+constexpr const char* key = "sha256";
+
 }  // namespace
 
 std::string weights_sha256(std::span<const NamedTensor> tensors) {
@@ -54,12 +56,29 @@ std::string weights_sha256(std::span<const NamedTensor> tensors) {
 std::string content_sha256(std::span<const NamedTensor> tensors, const std::map<std::string, std::string>& metadata) {
   Sha256 sha;
   sha.number(metadata.size());
-  for (const auto& [key, value] : metadata) {
-    sha.text(key);
+  for (const auto& [name, value] : metadata) {
+    sha.text(name);
     sha.text(value);
   }
   sha.tensors(tensors);
   return sha.hex();
+}
+
+void add_digest(std::span<const NamedTensor> tensors, std::map<std::string, std::string>& metadata) {
+  metadata.erase(key);
+  metadata[key] = content_sha256(tensors, metadata);
+}
+
+bool has_digest(const SafetensorsFile& file) { return file.metadata().contains(key); }
+
+void require_unchanged(const SafetensorsFile& file, const std::string& path) {
+  auto metadata = file.metadata();
+  const auto digest = metadata.extract(key);
+  if (digest.empty()) return;
+  const auto tensors = file.f32_tensors();
+  REQUIRE(tensors.size() == file.names().size() && digest.mapped() == content_sha256(tensors, metadata),
+          "use another copy; if the change is intended, remove `sha256` from the file's metadata", "'", path,
+          "' has changed since it was saved: its SHA-256 differs");
 }
 
 uint64_t xxh3(std::span<const float> values) { return XXH3_64bits(values.data(), values.size_bytes()); }

@@ -47,11 +47,7 @@ std::unique_ptr<TrainingStep> Predictor::network_for(const Dataset& data) const 
 
 std::vector<Prediction> Predictor::predict(const Dataset& data) const {
   const std::unique_ptr<TrainingStep> network = network_for(data);
-  {
-    const SafetensorsFile file = SafetensorsFile::open(weights_);
-    file.require_finite();
-    TrainingState(*network).load(file, weights_, true);
-  }
+  TrainingState(*network).load(open_weights(weights_), weights_, {});
   network->begin_evaluation();
   const int64_t batch_size = std::min(config_.data.batch, data.size());
   const auto loader = make_loader(data, false, batch_size, 0, 1, config_.data.workers, uint64_t(config_.seed));
@@ -65,10 +61,15 @@ std::vector<Prediction> Predictor::predict(const Dataset& data) const {
     for (int64_t i = 0; i < batch.count; ++i) {
       const int64_t index = batch.targets.truth->images[size_t(i)].index;
       if (index < 0) continue;
-      Prediction prediction{.image = index, .objects = {}, .probabilities = {}};
+      Prediction prediction{.image = index, .objects = {}, .logits = {}, .probabilities = {}};
       for (; found != answers.detections.end() && found->image == index; ++found) prediction.objects.push_back(*found);
-      const auto row = answers.probabilities.begin() + i * (detects_ ? 0 : config_.model.classes);
-      if (!detects_) prediction.probabilities.assign(row, row + config_.model.classes);
+      const auto classes = size_t(config_.model.classes);
+      if (!detects_) {
+        const std::span logits(answers.logits), probabilities(answers.probabilities);
+        const auto of = [&](std::span<const float> all) { return all.subspan(size_t(i) * classes, classes); };
+        prediction.logits.assign(of(logits).begin(), of(logits).end());
+        prediction.probabilities.assign(of(probabilities).begin(), of(probabilities).end());
+      }
       predictions.push_back(std::move(prediction));
     }
   }

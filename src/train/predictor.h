@@ -12,9 +12,9 @@
 namespace octet {
 
 struct Prediction {
-  int64_t image = 0;                 // index in the data
-  std::vector<Detection> objects;    // of a detector, the best first; coordinates are those of the file
-  std::vector<float> probabilities;  // of a classifier, by label
+  int64_t image = 0;                         // index in the data
+  std::vector<Detection> objects;            // of a detector, the best first; coordinates are those of the file
+  std::vector<float> logits, probabilities;  // of a classifier, by label
 };
 
 class Predictor {

@@ -1,5 +1,7 @@
 #include "src/train/run_directory.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -69,8 +71,8 @@ void RunDirectory::begin(const Config& config) const {
 }
 
 std::optional<Difference> training_difference(const Config& before, const Config& now) {
-  static const std::vector<std::string_view> free = {"train.steps", "train.eval_every_epochs", "train.log_every_steps",
-                                                     "data.root", "data.workers"};
+  static const std::vector<std::string_view> free = {
+      "train.steps", "train.patience", "train.eval_every_epochs", "train.log_every_steps", "data.root", "data.workers"};
   // Without clips and scales, only recording needs a ClipCoordinator, whose state is in checkpoints.
   const bool clips = now.policy.clip.enabled || now.policy.lr_scale.enabled;
   return first_difference(before, now, [&](std::string_view path) {
@@ -91,7 +93,15 @@ std::optional<Difference> training_difference(const Config& before, const Config
 }
 
 void require_same_training(const Config& now, const std::string& saved_yaml) {
-  const auto difference = training_difference(parse_config(saved_yaml, "the checkpoint's configuration", {}), now);
+  Config before = parse_config(saved_yaml, "the checkpoint's configuration", {});
+  if (before.train.epochs < now.train.epochs) {
+    spdlog::warn(
+        "the run was planned for {} epochs and goes on to {}: its learning rate so far was that of the shorter run, so "
+        "the weights will be others than those of {} epochs in one run",
+        before.train.epochs, now.train.epochs, now.train.epochs);
+    before.train.epochs = now.train.epochs;
+  }
+  const auto difference = training_difference(before, now);
   REQUIRE_USAGE(!difference, "resume with the configuration that the run was started with, or start a new run",
                 "the run was started with `", difference->before, "`, now it is `", difference->now, "`");
 }

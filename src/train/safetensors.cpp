@@ -6,6 +6,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <limits>
 #include <new>
 #include <nlohmann/json.hpp>
@@ -37,6 +38,35 @@ size_t bytes_of(const std::string& dtype) {  // size of one element; 0: unknown 
 }
 
 std::string shown(const std::string& name) { return name.size() <= 64 ? name : name.substr(0, 61) + "..."; }
+
+bool is_float(const std::string& dtype) { return dtype.starts_with('F') || dtype == "BF16"; }
+
+// IEEE 754 binary16. Every value is a float.
+float from_half(uint16_t bits) {
+  const uint32_t sign = uint32_t(bits & 0x8000) << 16, exponent = (bits >> 10) & 31, fraction = bits & 1023;
+  if (exponent == 0) return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(float(fraction) * 0x1p-24f));
+  const uint32_t own_exponent = exponent == 31 ? 255 : exponent + 112;
+  return std::bit_cast<float>(sign | own_exponent << 23 | fraction << 13);
+}
+
+// Whether a file that begins with these bytes is a .pth: a zip archive, or a pickle of protocol 2 as PyTorch wrote
+// before version 1.6.
+bool is_pickle(uint64_t first_bytes) {
+  constexpr uint64_t zip = 0x04034b50, pickle = 0x0280;
+  return (first_bytes & 0xffffffff) == zip || (first_bytes & 0xffff) == pickle;
+}
+
+// Values of type T, which may lie at any address.
+template <class T, class Convert>
+std::vector<float> read_as(const std::byte* from, size_t bytes, Convert convert) {
+  std::vector<float> values(bytes / sizeof(T));
+  for (size_t i = 0; i < values.size(); ++i) {
+    T value;
+    std::memcpy(&value, from + i * sizeof(T), sizeof(T));
+    values[i] = convert(value);
+  }
+  return values;
+}
 
 // The product of the extents times the element size; empty when it overflows.
 std::optional<uint64_t> bytes_of(const std::vector<int64_t>& shape, size_t element) {
@@ -169,6 +199,8 @@ SafetensorsFile SafetensorsFile::open(const std::string& path) {
   uint64_t header_size = 0;
   require(!error && size >= 8, "shorter than 8 bytes");
   stream.read(reinterpret_cast<char*>(&header_size), 8);
+  REQUIRE_USAGE(!is_pickle(header_size), "convert it with launch/convert-weights.py", "'", path,
+                "' is a file of PyTorch, a pickle, which is a program; octet reads safetensors");
   require(header_size <= kMaxHeader, "header of ", header_size, " bytes, more than 100 MB");
   require(header_size >= 2 && header_size <= size - 8, "header of ", header_size, " bytes in a file of ", size);
 
@@ -232,7 +264,22 @@ std::span<const float> SafetensorsFile::values(const Entry& entry) const {
   return {reinterpret_cast<const float*>(data_.get() + entry.begin), (entry.end - entry.begin) / sizeof(float)};
 }
 
-std::span<const float> SafetensorsFile::f32(const std::string& name) const { return values(find(name)); }
+const std::string& SafetensorsFile::dtype(const std::string& name) const { return find(name).dtype; }
+
+std::vector<float> SafetensorsFile::floats(const std::string& name) const { return converted(find(name)); }
+
+std::vector<float> SafetensorsFile::converted(const Entry& entry) const {
+  const std::byte* const bytes = data_.get() + entry.begin;
+  const size_t size = entry.end - entry.begin;
+  if (entry.dtype == "F32") return read_as<float>(bytes, size, std::identity{});
+  if (entry.dtype == "F64") return read_as<double>(bytes, size, [](double value) { return static_cast<float>(value); });
+  if (entry.dtype == "F16") return read_as<uint16_t>(bytes, size, from_half);
+  if (entry.dtype == "BF16")
+    return read_as<uint16_t>(bytes, size, [](uint16_t bits) { return std::bit_cast<float>(uint32_t(bits) << 16); });
+  REQUIRE_USAGE(false, "convert it to F32, F16 or BF16", "'", path_, "': tensor `", entry.name, "` is ", entry.dtype,
+                ", no floating-point type of weights");
+  return {};
+}
 
 std::vector<NamedTensor> SafetensorsFile::f32_tensors() const {
   std::vector<NamedTensor> tensors;
@@ -242,10 +289,13 @@ std::vector<NamedTensor> SafetensorsFile::f32_tensors() const {
 }
 
 void SafetensorsFile::require_finite() const {
-  for (const NamedTensor& tensor : f32_tensors())
-    for (size_t i = 0; i < tensor.values.size(); ++i)
-      REQUIRE(std::isfinite(tensor.values[i]), "use a checkpoint from before the training diverged", "'", path_,
-              "': tensor `", tensor.name, "` holds ", tensor.values[i], " at element ", i);
+  for (const Entry& entry : entries_) {
+    if (!is_float(entry.dtype)) continue;
+    const std::vector<float> values = converted(entry);
+    for (size_t i = 0; i < values.size(); ++i)
+      REQUIRE(std::isfinite(values[i]), "use a checkpoint from before the training diverged", "'", path_, "': tensor `",
+              entry.name, "` holds ", values[i], " at element ", i);
+  }
 }
 
 void write_safetensors(const std::string& path, std::span<const NamedTensor> tensors,

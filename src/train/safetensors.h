@@ -31,11 +31,12 @@ class SafetensorsFile {
   std::vector<std::string> names() const;  // in the order of the data
   bool contains(const std::string& name) const;
   const std::vector<int64_t>& shape(const std::string& name) const;
-  // Valid during the lifetime of this object. Error: there is no such tensor, or it has another type.
-  std::span<const float> f32(const std::string& name) const;
+  const std::string& dtype(const std::string& name) const;  // "F32", "F16", ...
+  // The values of an F32, F16, BF16 or F64 tensor, the last rounded to nearest. UsageError: it has another type.
+  std::vector<float> floats(const std::string& name) const;
   // All F32 tensors, in the order of the data.
   std::vector<NamedTensor> f32_tensors() const;
-  // Error: an F32 tensor holds a NaN or an infinity; the message names the first one.
+  // Error: a tensor of floats holds a NaN or an infinity, as F32; the message names the first one.
   void require_finite() const;
 
  private:
@@ -47,6 +48,7 @@ class SafetensorsFile {
   friend class HeaderReader;
   const Entry& find(const std::string& name) const;
   std::span<const float> values(const Entry&) const;
+  std::vector<float> converted(const Entry&) const;
 
   std::string path_;
   std::map<std::string, std::string> metadata_;

@@ -22,6 +22,7 @@
 #include "src/train/best_weights.h"
 #include "src/train/checkpoint_store.h"
 #include "src/train/class_names.h"
+#include "src/train/digest.h"
 #include "src/train/metrics.h"
 #include "src/train/progress.h"
 #include "src/train/rank.h"
@@ -46,9 +47,9 @@ class TrainingRun {
     if (config.train.steps > 0) total_steps_ = std::min(total_steps_, config.train.steps);
     if (!options.resume) load_initial_weights();
     if (leads()) open(options);
-    int64_t state[] = {done_, finished_ ? 1 : 0, owes_test_ ? 1 : 0};
+    int64_t state[] = {done_, finished_ ? 1 : 0, owes_test_ ? 1 : 0, total_steps_};
     transport.broadcast(std::as_writable_bytes(std::span(state)), 0);
-    done_ = state[0], finished_ = state[1] != 0, owes_test_ = state[2] != 0;
+    done_ = state[0], finished_ = state[1] != 0, owes_test_ = state[2] != 0, total_steps_ = state[3];
     if (done_ > 0)
       trainer_.state().broadcast(transport);
     else if (options.resume)
@@ -70,6 +71,7 @@ class TrainingRun {
       const bool saved = due && save();  // before the evaluation, which a scheduler that stops the run may not wait for
       if (stops) return checkpointed(saved);
       if (ends_epoch() && !finish_epoch()) return checkpointed(saved || save());
+      if (done_ == total_steps_ && !due) save();  // the training ends early
     }
     finish(first, seconds_now() - start);
     return 0;
@@ -106,7 +108,7 @@ class TrainingRun {
         if (!commits_.ends_with(commit)) commits_ += std::string(", then ") + commit;
         rank_history_ = metadata.contains("ranks") ? metadata.at("ranks") : "";
         continue_on_ranks(found.step);
-        trainer_.state().load(*found.file, found.path, false);
+        trainer_.state().load(*found.file, found.path, {.optimizer = true});
         done_ = found.step;
         spdlog::info("resumed {} at step {} of {}, on {} rank(s)", found.path, done_, total_steps_, transport_.size());
       } else {
@@ -115,13 +117,15 @@ class TrainingRun {
         spdlog::info("nothing to resume in {}: starting at step 0", path);
       }
     }
+    if (config_.checkpoint.best && done_ > 0) best_.emplace(path, true);
+    if (finished && finished->steps == done_ && out_of_patience()) total_steps_ = done_;
     if (finished_ = done_ == total_steps_ && finished && finished->steps == done_; finished_) {
       spdlog::info("{} is finished: its result is in {}/result.json", path, path);
       return;
     }
     if (rank_history_.empty()) rank_history_ = fmt::format("{} from step {}", transport_.size(), done_);
     directory_->begin(config_);
-    if (config_.checkpoint.best) best_.emplace(path, done_ > 0);
+    if (config_.checkpoint.best && !best_) best_.emplace(path, false);
     metrics_ = std::make_unique<MetricsWriter>(path, done_ > 0 ? done_ : -1);
     // The evaluation after the last step is repeated even if it is recorded, since the result needs its figures.
     const bool recorded = metrics_->holds(done_, "test");
@@ -230,6 +234,22 @@ class TrainingRun {
                                 kolmogorov_smirnov(clips.summed(layer)));
   }
 
+  // Whether the last evaluations were no better than an earlier one, as many as train.patience says. Rank 0's.
+  bool out_of_patience() const {
+    const int64_t patience = config_.train.patience * config_.train.eval_every_epochs;
+    return patience > 0 && best_ && best_->evaluation() && epoch() - best_->evaluation()->epoch >= patience;
+  }
+  // Collective. Ends the training after the present epoch if rank 0 is out of patience.
+  void end_early() {
+    int64_t ends = leads() && done_ < total_steps_ && out_of_patience() ? 1 : 0;
+    transport_.broadcast(std::as_writable_bytes(std::span(&ends, 1)), 0);
+    if (ends == 0) return;
+    total_steps_ = done_;
+    if (leads())
+      spdlog::info("no better evaluation since epoch {}: the training ends, as train.patience: {} says",
+                   best_->evaluation()->epoch, config_.train.patience);
+  }
+
   // Returns false if a signal interrupted the evaluation. A resumed run then begins with it.
   bool test() {
     std::optional<Evaluation> evaluation = trainer_.evaluate([] { return stop_requested(); });
@@ -286,6 +306,7 @@ class TrainingRun {
                         .images_per_second = double(epoch_steps_ * config_.data.batch) / seconds,
                         .seconds = seconds});
     }
+    if (config_.train.patience > 0) end_early();
     begin_epoch();
     return true;
   }
@@ -324,7 +345,10 @@ class TrainingRun {
       spdlog::warn("{} images could not be read and were left out", skipped);
     if (!leads()) return;
     std::vector<std::vector<float>> storage;
-    write_safetensors(directory_->path() + "/weights.safetensors", trainer_.state().save(storage, true), metadata());
+    const std::vector<NamedTensor> weights = trainer_.state().save(storage, true);
+    std::map<std::string, std::string> described = metadata();
+    add_digest(weights, described);
+    write_safetensors(directory_->path() + "/weights.safetensors", weights, described);
     const Result result = result_of(done_ - first, wall);
     write_result(directory_->path(), result);
     if (trainer_.skipped_steps() > 0)
@@ -386,8 +410,16 @@ class TrainingRun {
   double epoch_start_ = 0, train_seconds_ = 0;
 };
 
+void require_best_weights(const Config& config) {
+  REQUIRE_USAGE(config.train.patience == 0 || config.checkpoint.best, "set checkpoint.best: true",
+                "train.patience needs the best evaluation, which checkpoint.best: false does not keep");
+}
+
 // What is frozen stays as it is loaded, and random layers would give random features for good.
-void require_weights_of_frozen_layers(const Config::Model& model) {
+void require_weights_of_frozen_layers(const Config& config) {
+  const Config::Model& model = config.model;
+  REQUIRE_USAGE(config.train.freeze.empty() || !model.initial_weights.empty(), "set model.initial_weights",
+                "train.freeze is ", config.train.freeze, ", but there are no weights to freeze");
   const bool frozen = is_detector(model.name) && (model.norm == "frozen" || model.freeze_stages > 0);
   REQUIRE_USAGE(!frozen || !model.initial_weights.empty() || !model.initial_backbone.empty(),
                 "set model.initial_backbone to weights of the classification network, or model.norm: batch and "
@@ -401,7 +433,8 @@ void require_weights_of_frozen_layers(const Config::Model& model) {
 int run_train(const Config& config, Transport& transport, const TrainOptions& options) {
   stop_on({SIGUSR1, SIGTERM, SIGINT});  // first, since a job may be stopped while it reads its data
   std::signal(SIGXFSZ, SIG_IGN);        // beyond the limit of `ulimit -f` a write fails, but the run continues
-  require_weights_of_frozen_layers(config.model);
+  require_weights_of_frozen_layers(config);
+  require_best_weights(config);
   return TrainingRun(config, transport, options).run();
 }
 

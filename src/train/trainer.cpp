@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "src/train/class_names.h"
 #include "src/train/rank.h"
 #include "src/train/schedule.h"
 
@@ -190,17 +191,38 @@ TrainingState Trainer::state() {
 
 std::string Trainer::load_initial_weights() {
   const std::string &whole = config_.model.initial_weights, &backbone = config_.model.initial_backbone;
+  const bool new_head = config_.model.head == "new";
   REQUIRE_USAGE(whole.empty() || backbone.empty(), "keep one of them",
                 "model.initial_weights gives all weights, and model.initial_backbone some of them");
+  REQUIRE_USAGE(!new_head || !whole.empty(), "set model.initial_weights, or leave model.head out",
+                "model.head is new, but there are no weights whose head it would replace");
   const std::string& path = whole.empty() ? backbone : whole;
   if (path.empty()) return {};
-  const SafetensorsFile file = SafetensorsFile::open(path);
-  file.require_finite();
-  const auto [tensors, ignored, kept] =
-      whole.empty() ? state().load_backbone(file, path) : state().load(file, path, true);
+  const SafetensorsFile file = open_weights(path);
+  if (!whole.empty() && !new_head) require_same_classes(file, path);
+  const LoadedWeights loaded =
+      whole.empty() ? state().load_backbone(file, path) : state().load(file, path, {.new_head = new_head});
   state().check_agreement(transport_);
-  return say(path, ": ", tensors, " tensors loaded, ", ignored, " of the file ignored, ", kept,
-             " of the network not in it");
+  return say(path, ": ", loaded.text());
+}
+
+void Trainer::load_weights(const std::string& path) {
+  const SafetensorsFile file = open_weights(path);
+  require_same_classes(file, path);
+  state().load(file, path, {});
+}
+
+// Classes are numbered in the order of their names, so weights would name the classes of a renamed folder wrongly.
+void Trainer::require_same_classes(const SafetensorsFile& file, const std::string& path) const {
+  const std::vector<std::string> of_weights = read_classes(file, path).names,
+                                 of_data = classes_of(*datasets_.test).names;
+  if (of_weights.empty() || of_data.empty()) return;
+  const char* const fix = "use the classes of the weights, in their order; to train others set model.head: new";
+  REQUIRE_USAGE(of_weights.size() == of_data.size(), fix, path, " knows ", of_weights.size(),
+                " classes, and the data has ", of_data.size());
+  for (size_t i = 0; i < of_data.size(); ++i)
+    REQUIRE_USAGE(of_weights[i] == of_data[i], fix, "class ", i, " is `", of_weights[i], "` in ", path, " and `",
+                  of_data[i], "` in the data");
 }
 
 double Trainer::hidden_share() const {

@@ -36,6 +36,8 @@ class Trainer {
   // Collective. Loads the weights of the file model.initial_weights or model.initial_backbone, if one is set. Returns
   // what was loaded, as a sentence; empty: nothing.
   std::string load_initial_weights();
+  // Loads all weights for evaluate(). UsageError: they are of another network or of other classes.
+  void load_weights(const std::string& path);
   // Sets the index of the next step.
   void start(int64_t step);
   // Gives a checkpoint more time than the watchdog's timeout, until the next step or evaluation begins.
@@ -58,6 +60,7 @@ class Trainer {
 
  private:
   void require_same_data();
+  void require_same_classes(const SafetensorsFile&, const std::string& path) const;
   const Batch& next_batch();
   void send_next_batch();
   void count_skipped(const StepReport&, int64_t index);

@@ -1,5 +1,7 @@
 #include "src/train/training_state.h"
 
+#include <algorithm>
+
 #include "comm/agreement.h"
 #include "src/train/digest.h"
 
@@ -78,23 +80,32 @@ void TrainingState::read(const Param& param, const std::string& prefix, const Te
 
 void TrainingState::read(const Statistic& statistic, WeightsFile& from) {
   const std::vector<float> values = from.read(statistic.name, {statistic.tensor.shape.c});
+  REQUIRE_USAGE(!statistic.name.ends_with(".running_var") ||
+                    std::ranges::none_of(values, [](float variance) { return variance < 0; }),
+                "use an undamaged copy of the file", "`", statistic.name, "` holds a negative variance");
   backend_.to_device(statistic.tensor.data, values.data(), statistic.tensor.bytes());
 }
 
-TrainingState::Loaded TrainingState::load(const SafetensorsFile& file, const std::string& path, bool weights_only) {
+LoadedWeights TrainingState::load(const SafetensorsFile& file, const std::string& path, const Load& what) {
   WeightsFile weights(file, path, WeightsFile::Of::same_network, category_ids_);
-  size_t kept = 0;
-  for (const Param& param : parameters_.all()) read(param, "", param.master, weights);
+  // A file without the auxiliary head of InceptionV3 is whole for evaluation, which does not read it.
+  const auto leaves = [&](const std::string& name) {
+    return !what.optimizer && name.starts_with("AuxLogits.") && !weights.contains(name);
+  };
+  for (const Param& param : parameters_.all())
+    (what.new_head && param.of_classes) || leaves(param.name) ? weights.leave(param.name)
+                                                              : read(param, "", param.master, weights);
   parameters_.masters_changed();
   for (const Statistic& statistic : parameters_.statistics()) {
-    if (weights_only && statistic.training_only) continue;
-    const bool missing = weights_only && statistic.range && !file.contains(statistic.name);
-    kept += missing;
-    if (!missing) read(statistic, weights);  // else the first step measures it
+    if (!what.optimizer && statistic.training_only) continue;
+    if (!what.optimizer && statistic.range && !weights.contains(statistic.name))
+      weights.miss(statistic.name);
+    else
+      leaves(statistic.name) ? weights.leave(statistic.name) : read(statistic, weights);
   }
   if (ranges_) ranges_->read();
-  if (!weights_only) load_optimizer(weights);
-  return {weights.loaded(), weights.ignored(), kept};
+  if (what.optimizer) load_optimizer(weights);
+  return weights.finish();
 }
 
 void TrainingState::load_optimizer(WeightsFile& from) {
@@ -108,22 +119,21 @@ void TrainingState::load_optimizer(WeightsFile& from) {
   clips_->restore(state);
 }
 
-TrainingState::Loaded TrainingState::load_backbone(const SafetensorsFile& file, const std::string& path) {
+LoadedWeights TrainingState::load_backbone(const SafetensorsFile& file, const std::string& path) {
   WeightsFile weights(file, path, WeightsFile::Of::backbone);
-  size_t kept = 0;
+  bool loads = false;
   for (const Param& param : parameters_.all()) {
     const bool of_backbone = !name_in_backbone(param.name).empty();
-    kept += !of_backbone;
-    if (of_backbone) read(param, "", param.master, weights);
+    loads |= of_backbone;
+    of_backbone ? read(param, "", param.master, weights) : weights.leave(param.name);
   }
+  REQUIRE_USAGE(loads, "set model.initial_weights instead", "the network has no backbone for ", path);
   parameters_.masters_changed();
   for (const Statistic& statistic : parameters_.statistics()) {
-    const bool loads = !name_in_backbone(statistic.name).empty() && !statistic.range && !statistic.training_only;
-    kept += !loads;
-    if (loads) read(statistic, weights);
+    if (statistic.range || statistic.training_only) continue;
+    name_in_backbone(statistic.name).empty() ? weights.leave(statistic.name) : read(statistic, weights);
   }
-  REQUIRE_USAGE(weights.loaded() > 0, "set model.initial_weights instead", "the network has no backbone for ", path);
-  return {weights.loaded(), weights.ignored(), kept};
+  return weights.finish();
 }
 
 void TrainingState::broadcast(Transport& transport) {

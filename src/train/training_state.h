@@ -24,16 +24,16 @@ class TrainingState {
   // Returns the tensors that a resumed run needs: weights as OIHW, `momentum.<name>` and `clips`. weights_only: only
   // what evaluation needs. The spans are valid as long as `storage`.
   std::vector<NamedTensor> save(std::vector<std::vector<float>>& storage, bool weights_only) const;
-  struct Loaded {
-    size_t tensors = 0, ignored = 0;  // of the file: loaded, and those that the network does not have
-    size_t kept = 0;                  // of the network: those that the file does not have
+  struct Load {
+    bool optimizer = false;  // a checkpoint's whole state, of which nothing may be missing
+    bool new_head = false;   // layers with rows for each class keep their initial values
   };
-  // UsageError: a tensor is missing or has the wrong shape. The message names the first one.
-  Loaded load(const SafetensorsFile&, const std::string& path, bool weights_only);
+  // UsageError: a tensor is missing, or has the wrong shape, or the network lacks it. The message names the first one.
+  LoadedWeights load(const SafetensorsFile&, const std::string& path, const Load&);
   // Loads a detector's backbone from weights of the classification network, whose names lack `backbone.body.`. The
   // heads keep their values. Ranges of activations are not loaded: the first step measures those of the detector's
   // images, which have other sizes. UsageError: as load(), or the network has no backbone.
-  Loaded load_backbone(const SafetensorsFile&, const std::string& path);
+  LoadedWeights load_backbone(const SafetensorsFile&, const std::string& path);
   // Collective: copies rank 0's state to all ranks.
   void broadcast(Transport&);
   // Collective. Error: a parameter or statistic is not the same on all ranks; the message names the first one.

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/shared/math.h"
 #include "src/train/gradient_exchange.h"
 #include "src/train/rank.h"
 
@@ -24,6 +25,18 @@ class LoopThreads {
  private:
   const int before_;
 };
+
+// Of each row of `classes` logits.
+std::vector<float> softmax(std::vector<float> values, size_t classes) {
+  for (auto row = values.begin(); row != values.end(); row += ptrdiff_t(classes)) {
+    const std::span<float> all(row, classes);
+    const float greatest = *std::ranges::max_element(all);
+    double sum = 0;
+    for (const float value : all) sum += exponential(double(value - greatest));
+    for (float& value : all) value = float(exponential(double(value - greatest)) / sum);
+  }
+  return values;
+}
 
 }  // namespace
 
@@ -115,7 +128,10 @@ TrainingStep::Answers TrainingStep::evaluate(const StepInput& input, bool wants_
   Answers answers;
   answers.metrics = plan.outcome(false).metrics;
   answers.detections = plan.detections(step);
-  if (wants_probabilities) answers.probabilities = plan.probabilities(step);
+  if (wants_probabilities) {
+    answers.logits = plan.logits(step);
+    answers.probabilities = softmax(answers.logits, answers.logits.size() / size_t(plan.batch()));
+  }
   return answers;
 }
 

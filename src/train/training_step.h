@@ -58,7 +58,7 @@ class TrainingStep {
   struct Answers {
     Metrics metrics;  // sums over the samples
     std::vector<Detection> detections;
-    std::vector<float> probabilities;  // (batch, classes), where they are wanted
+    std::vector<float> logits, probabilities;  // of a classifier, (batch, classes), where they are wanted
   };
   Answers evaluate(const StepInput&, bool wants_probabilities = false);
 

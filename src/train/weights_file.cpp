@@ -1,47 +1,15 @@
 #include "src/train/weights_file.h"
 
 #include <algorithm>
-#include <charconv>
-#include <functional>
-#include <numeric>
 #include <string_view>
 
 #include "kernels/base/error.h"
+#include "src/config/keys.h"
+#include "src/train/digest.h"
+#include "src/train/tensor_names.h"
 
 namespace octet {
 namespace {
-
-// Beginnings of names since torchvision 0.13, and before it. # stands for a number, which earlier files multiply by
-// `factor`: they counted activations too.
-struct Alias {
-  std::string_view now, before;
-  int factor = 1;
-};
-constexpr Alias aliases[] = {
-    {"backbone.fpn.inner_blocks.#.0.", "backbone.fpn.inner_blocks.#."},
-    {"backbone.fpn.layer_blocks.#.0.", "backbone.fpn.layer_blocks.#."},
-    {"rpn.head.conv.0.0.", "rpn.head.conv."},
-    {"head.classification_head.conv.#.0.", "head.classification_head.conv.#.", 2},
-    {"head.regression_head.conv.#.0.", "head.regression_head.conv.#.", 2},
-};
-
-// The earlier name; empty if the alias is for other names.
-std::string earlier(const Alias& alias, std::string_view name) {
-  const size_t mark = alias.now.find('#');
-  if (mark == std::string_view::npos)
-    return name.starts_with(alias.now) ? std::string(alias.before).append(name.substr(alias.now.size())) : "";
-  if (!name.starts_with(alias.now.substr(0, mark))) return "";
-  int number = 0;
-  const char* const end = name.data() + name.size();
-  const char* const behind = std::from_chars(name.data() + mark, end, number).ptr;
-  const std::string_view rest(behind, size_t(end - behind)), tail = alias.now.substr(mark + 1);
-  if (!rest.starts_with(tail)) return "";
-  const size_t old_mark = alias.before.find('#');
-  return std::string(alias.before.substr(0, old_mark))
-      .append(std::to_string(number * alias.factor))
-      .append(alias.before.substr(old_mark + 1))
-      .append(rest.substr(tail.size()));
-}
 
 // Heads with rows for each class. torchvision's detectors for COCO have a class for each of the numbers 0 to 90, of
 // which 80 are categories.
@@ -63,6 +31,11 @@ std::string text_of(const std::vector<int64_t>& shape) {
   return text.empty() ? "()" : text;
 }
 
+constexpr const char* of_same_network =
+    "use weights of the same model: its name, backbone, heads and classes; for another number of classes set "
+    "model.head: new";
+constexpr const char* of_backbone = "give weights of the classification network that model.backbone names";
+
 }  // namespace
 
 std::string name_in_backbone(std::string_view name) {
@@ -74,30 +47,85 @@ std::string name_in_backbone(std::string_view name) {
   return {};
 }
 
+SafetensorsFile open_weights(const std::string& path) {
+  SafetensorsFile file = SafetensorsFile::open(path);
+  file.require_finite();
+  require_unchanged(file, path);
+  return file;
+}
+
+std::string LoadedWeights::text() const {
+  const auto counted = [](const std::vector<std::string>& names, const char* what) {
+    std::string shown;
+    for (size_t i = 0; i < std::min(names.size(), size_t{3}); ++i) shown += (i > 0 ? ", " : "") + names[i];
+    return names.empty() ? std::string()
+                         : say("; ", names.size(), " ", what, " (", shown, names.size() > 3 ? ", ..." : "", ")");
+  };
+  return say(loaded, " tensors loaded",
+             converted > 0 ? say(", ", converted, " of them converted from ",
+                                 joined(std::vector(types.begin(), types.end()), " and "))
+                           : "",
+             counted(fresh, "new"), counted(missing, "missing, which the first step measures"),
+             counted(unused, "of the file not used"));
+}
+
+WeightsFile::WeightsFile(const SafetensorsFile& file, const std::string& path, Of of, std::vector<int64_t> category_ids)
+    : file_(file), path_(path), of_(of), category_ids_(std::move(category_ids)) {
+  const std::vector<std::string> names = file.names();
+  for (const std::string_view prefix : {"module.", "_orig_mod."})  // of DataParallel, of torch.compile
+    if (!names.empty() && std::ranges::all_of(names, [&](const auto& name) { return name.starts_with(prefix); }))
+      prefix_ = prefix;
+}
+
 std::string WeightsFile::name_in_file(const std::string& name) const {
-  std::string own = of_ == Of::backbone ? name_in_backbone(name) : name;
-  if (file_.contains(own)) return own;
-  for (const Alias& alias : aliases)
-    if (std::string before = earlier(alias, own); !before.empty() && file_.contains(before)) return before;
-  return own;
+  const std::string own = of_ == Of::backbone ? name_in_backbone(name) : name;
+  if (file_.contains(prefix_ + own)) return prefix_ + own;
+  for (const std::string& other : other_names(own))
+    if (file_.contains(prefix_ + other)) return prefix_ + other;
+  return prefix_ + own;
 }
 
 std::vector<float> WeightsFile::read(const std::string& name, const std::vector<int64_t>& shape) {
-  const char* const fix = of_ == Of::same_network
-                              ? "use weights of the same model: its name, backbone, heads and classes"
-                              : "give weights of the classification network that model.backbone names";
+  const char* const fix = of_ == Of::same_network ? of_same_network : of_backbone;
   const std::string in_file = name_in_file(name);
   REQUIRE_USAGE(file_.contains(in_file), fix, path_, " has no tensor `", in_file, "`, which the network needs as ",
                 text_of(shape));
-  std::vector<float> values;
-  if (file_.shape(in_file) == shape)
-    values.assign(file_.f32(in_file).begin(), file_.f32(in_file).end());
-  else
-    values = rows_of_classes(name, in_file, shape);
+  std::vector<float> values =
+      file_.shape(in_file) == shape ? file_.floats(in_file) : rows_of_classes(name, in_file, shape);
   REQUIRE_USAGE(!values.empty() || shape == file_.shape(in_file), fix, path_, ": tensor `", in_file, "` is ",
                 text_of(file_.shape(in_file)), ", in the network it is ", text_of(shape));
   read_.insert(in_file);
+  if (const std::string& type = file_.dtype(in_file); type != "F32") {
+    ++report_.converted;
+    report_.types.insert(type);
+  }
   return values;
+}
+
+void WeightsFile::leave(const std::string& name) {
+  report_.fresh.push_back(name);
+  left_.insert(name_in_file(name));
+}
+
+bool WeightsFile::may_be_unused(std::string_view name) const {
+  // Counters of PyTorch's norms, ranges of activations of another policy, and what a checkpoint adds to weights.
+  if (name.ends_with(".num_batches_tracked") || name.ends_with(".range") || name.starts_with("momentum.") ||
+      name == "clips")
+    return true;
+  if (name.starts_with("AuxLogits.")) return true;  // InceptionV3 on small images has none
+  return of_ == Of::backbone && name.starts_with("fc.");
+}
+
+LoadedWeights WeightsFile::finish() {
+  for (const std::string& name : file_.names()) {
+    if (read_.contains(name)) continue;
+    REQUIRE_USAGE(left_.contains(name) || may_be_unused(std::string_view(name).substr(prefix_.size())),
+                  of_ == Of::same_network ? of_same_network : of_backbone, path_, " has a tensor `", name, "` (",
+                  text_of(file_.shape(name)), "), which the network lacks");
+    report_.unused.push_back(name);
+  }
+  report_.loaded = read_.size();
+  return report_;
 }
 
 // Rows are ordered by (anchor, class, value). Returns nothing if the tensor is no head of COCO's categories, or differs
@@ -116,7 +144,8 @@ std::vector<float> WeightsFile::rows_of_classes(const std::string& name, const s
   if (shape[0] != anchors * classes * head->values || whole[0] != anchors * coco_classes * head->values ||
       std::ranges::any_of(chosen, [](int64_t id) { return id < 0 || id >= coco_classes; }))
     return {};
-  const std::span<const float> all = file_.f32(in_file);
+  const std::vector<float> whole_values = file_.floats(in_file);
+  const std::span<const float> all = whole_values;
   const size_t of_class = all.size() / size_t(anchors * coco_classes);
   std::vector<float> values;
   for (int64_t anchor = 0; anchor < anchors; ++anchor)

@@ -20,7 +20,7 @@ class Best : public ::testing::Test {
     EXPECT_TRUE(best.replace({epoch, 100 * epoch, figures}, weights, {{"commit", "abc"}}, reason)) << reason;
     return true;
   }
-  float kept() const { return SafetensorsFile::open(path()).f32("weight")[0]; }
+  float kept() const { return SafetensorsFile::open(path()).floats("weight")[0]; }
   std::string path() const { return directory / "best.safetensors"; }
 
   TemporaryDirectory directory;

@@ -44,7 +44,7 @@ TEST_F(Checkpoints, SavesAndFindsTheNewest) {
   ASSERT_TRUE(found.file.has_value());
   EXPECT_EQ(found.step, 1234);
   EXPECT_EQ(found.path, file(1234));
-  EXPECT_EQ(found.file->f32("weight")[0], 1234);
+  EXPECT_EQ(found.file->floats("weight")[0], 1234);
   EXPECT_EQ(found.file->metadata().at("epoch"), "3");
   EXPECT_TRUE(found.refused.empty());
 }

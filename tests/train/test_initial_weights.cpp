@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 
+#include "src/train/tensor_names.h"
 #include "src/train/training_state.h"
 #include "tests/graph/harness.h"
 #include "tests/train/temporary_directory.h"
@@ -51,11 +52,13 @@ class InitialWeights : public ::testing::Test {
         tensors[tensor.name] = {tensor.shape, {tensor.values.begin(), tensor.values.end()}};
     return tensors;
   }
-  TrainingState::Loaded load(Harness& into, const StoredTensors& tensors, std::vector<int64_t> category_ids = {}) {
+  LoadedWeights load(Harness& into, const StoredTensors& tensors, std::vector<int64_t> category_ids = {},
+                     bool new_head = false) {
     write_stored(path, tensors);
-    return TrainingState(*into.step, std::move(category_ids)).load(SafetensorsFile::open(path), path, true);
+    return TrainingState(*into.step, std::move(category_ids))
+        .load(SafetensorsFile::open(path), path, {.new_head = new_head});
   }
-  TrainingState::Loaded load_backbone(Harness& into, const StoredTensors& tensors) {
+  LoadedWeights load_backbone(Harness& into, const StoredTensors& tensors) {
     write_stored(path, tensors);
     return TrainingState(*into.step).load_backbone(SafetensorsFile::open(path), path);
   }
@@ -70,17 +73,17 @@ TEST_F(InitialWeights, BackboneIsAClassificationNetwork) {
   StoredTensors file = stored(*classifier);
   file["layer1.0.conv1.range"] = {{1}, {7}};
   file["bn1.num_batches_tracked"] = {{}, {1}};
-  const TrainingState::Loaded loaded = load_backbone(*detector, file);
-  EXPECT_EQ(loaded.tensors, 20u * 5);
-  EXPECT_EQ(loaded.ignored, 4u);  // fc.weight, fc.bias, a range, a counter
+  const LoadedWeights loaded = load_backbone(*detector, file);
+  EXPECT_EQ(loaded.loaded, 20u * 5);
+  EXPECT_EQ(loaded.unused.size(), 4u);  // fc.weight, fc.bias, a range, a counter
   size_t of_backbone = 0;
   for (const auto& [name, tensor] : stored(*detector)) {
     const bool loads = name.starts_with("backbone.body.");
     EXPECT_EQ(tensor, loads ? file.at(name.substr(14)) : before.at(name)) << name;
     of_backbone += loads;
   }
-  EXPECT_EQ(of_backbone, loaded.tensors);
-  EXPECT_GE(loaded.kept, before.size() - of_backbone);
+  EXPECT_EQ(of_backbone, loaded.loaded);
+  EXPECT_EQ(loaded.fresh.size(), before.size() - of_backbone);
 }
 
 TEST_F(InitialWeights, BackboneMustBeWhole) {
@@ -111,7 +114,7 @@ TEST_F(InitialWeights, NamesOfEarlierTorchvisionAreKnown) {
     tensor.key() = before;
     file.insert(std::move(tensor));
   }
-  EXPECT_EQ(load(*detector, file).ignored, 0u);
+  EXPECT_TRUE(load(*detector, file).unused.empty());
   EXPECT_EQ(stored(*detector), stored(*source));
 }
 
@@ -145,7 +148,7 @@ TEST_F(InitialWeights, HeadsOf91CategoriesGiveTheRowsOfTheData) {
   EXPECT_EQ(weights.read(score, {3, 2}), (std::vector<float>{0, 0, 2, 2, 90, 90}));
   const std::vector<float> boxes = weights.read(box, {12, 2});
   for (size_t i = 0; i < boxes.size(); ++i) EXPECT_EQ(boxes[i], i < 8 ? 0.f : i < 16 ? 2.f : 90.f) << i;
-  EXPECT_EQ(weights.ignored(), 0u);
+  EXPECT_TRUE(weights.finish().unused.empty());
   // Other widths, other numbers of anchors, ids beyond 90 and other layers are mistakes.
   EXPECT_PART(refusal([&] { weights.read(dense, {4, 3}); }), "is 182x2, in the network it is 4x3");
   EXPECT_PART(refusal([&] { weights.read(dense, {6, 2}); }), "is 182x2, in the network it is 6x2");
@@ -173,6 +176,66 @@ TEST_F(InitialWeights, DetectorOf91CategoriesIsLoaded) {
   }
   load(*detector, file, {1, 18, 90});
   EXPECT_EQ(stored(*detector), stored(*source));
+}
+
+// The rows of the old classes are not used, and every other tensor is the file's.
+TEST_F(InitialWeights, NewHeadKeepsItsInitialValues) {
+  for (const char* const name : {"resnet18", "retinanet"}) {
+    const bool detects = std::string(name) == "retinanet";
+    const std::string head = detects ? "head.classification_head.cls_logits." : "fc.";
+    const auto source = network(name, 5), own = network(name);
+    StoredTensors file = stored(*source);
+    const StoredTensors before = stored(*own);
+    Stored& weight = file[head + "weight"];
+    weight.shape[0] *= 2;
+    weight.values.resize(weight.values.size() * 2);
+    EXPECT_PART(refusal([&] { load(*own, file); }), "set model.head: new");
+    const LoadedWeights loaded = load(*own, file, {}, true);
+    EXPECT_EQ(loaded.fresh.size(), 2u);
+    EXPECT_EQ(loaded.unused.size(), 2u);
+    EXPECT_EQ(loaded.loaded, file.size() - 2);
+    for (const auto& [tensor, values] : stored(*own))
+      EXPECT_EQ(values, tensor.starts_with(head) ? before.at(tensor) : file.at(tensor)) << tensor;
+  }
+}
+
+// A larger network of the same family has every tensor that a smaller one needs, and more.
+TEST_F(InitialWeights, TensorsOfAnotherNetworkAreRefused) {
+  const auto larger = network("resnet34", 5), own = network("resnet18");
+  EXPECT_PART(refusal([&] { load(*own, stored(*larger)); }),
+              "has a tensor `layer1.2.bn1.bias` (64), which the network lacks");
+  StoredTensors file = stored(*own);
+  file["bn1.num_batches_tracked"] = {{}, {1}};
+  EXPECT_EQ(load(*own, file).unused, (std::vector<std::string>{"bn1.num_batches_tracked"}));
+}
+
+TEST_F(InitialWeights, NamesOfTimmAndOfWrappersAreKnown) {
+  const auto source = network("mobilenet_v2", 5), own = network("mobilenet_v2");
+  const StoredTensors file = stored(*source);
+  StoredTensors wrapped, timm;
+  for (const auto& [name, tensor] : file) {
+    wrapped["module." + name] = tensor;
+    const std::vector<std::string> others = other_names(name);
+    ASSERT_EQ(others.size(), 1u) << name;
+    timm[others[0]] = tensor;
+  }
+  ASSERT_EQ(timm.size(), file.size());
+  for (const char* const name :
+       {"conv_stem.weight", "bn1.running_var", "blocks.0.0.conv_dw.weight", "blocks.0.0.bn2.bias",
+        "blocks.3.3.conv_pwl.weight", "blocks.6.0.bn3.weight", "conv_head.weight", "bn2.bias", "classifier.bias"})
+    EXPECT_TRUE(timm.contains(name)) << name;
+  for (const StoredTensors& other : {wrapped, timm}) {
+    const auto into = network("mobilenet_v2");
+    EXPECT_TRUE(load(*into, other).unused.empty());
+    EXPECT_EQ(stored(*into), file);
+  }
+}
+
+TEST_F(InitialWeights, NegativeVarianceIsRefused) {
+  const auto own = network("resnet18");
+  StoredTensors file = stored(*own);
+  file["bn1.running_var"].values[3] = -1;
+  EXPECT_PART(refusal([&] { load(*own, file); }), "`bn1.running_var` holds a negative variance");
 }
 
 }  // namespace

@@ -45,14 +45,14 @@ TEST_F(Safetensors, RoundTrip) {
   EXPECT_EQ(file.metadata(), metadata);
   EXPECT_EQ(file.names(), (std::vector<std::string>{"conv.weight", "empty", "scalar \"é\""}));
   EXPECT_EQ(file.shape("conv.weight"), (std::vector<int64_t>{2, 3}));
-  EXPECT_TRUE(std::ranges::equal(file.f32("conv.weight"), kWeight));
-  EXPECT_TRUE(std::ranges::equal(file.f32("scalar \"é\""), kBias));
-  EXPECT_TRUE(file.f32("empty").empty());
+  EXPECT_TRUE(std::ranges::equal(file.floats("conv.weight"), kWeight));
+  EXPECT_TRUE(std::ranges::equal(file.floats("scalar \"é\""), kBias));
+  EXPECT_TRUE(file.floats("empty").empty());
   EXPECT_TRUE(file.contains("empty"));
   EXPECT_FALSE(file.contains("conv.bias"));
   EXPECT_EQ(weights_sha256(file.f32_tensors()), weights_sha256(tensors()));
   EXPECT_NO_THROW(file.require_finite());
-  EXPECT_PART(refusal([&] { file.f32("conv.bias"); }), "has no tensor `conv.bias`");
+  EXPECT_PART(refusal([&] { file.floats("conv.bias"); }), "has no tensor `conv.bias`");
 }
 
 TEST_F(Safetensors, HeaderIsTheStandardOne) {
@@ -73,7 +73,8 @@ TEST_F(Safetensors, LeavesIntegersAlone) {
   const std::string header = R"({"n":{"dtype":"I64","shape":[2],"data_offsets":[0,16]}})";
   EXPECT_EQ(opened(header, data), "accepted");
   const SafetensorsFile file = SafetensorsFile::open(directory / "file");
-  EXPECT_PART(refusal([&] { file.f32("n"); }), "tensor `n` is I64, not F32");
+  EXPECT_PART(refusal([&] { file.floats("n"); }), "tensor `n` is I64, no floating-point type");
+  EXPECT_NO_THROW(file.require_finite());
   EXPECT_TRUE(file.f32_tensors().empty());
 }
 
@@ -177,12 +178,63 @@ TEST_F(Safetensors, HeaderGrammar) {
   EXPECT_PART(refused("{\"a\":" + std::string(1'000'000, '[')), "an unexpected list");
 }
 
-TEST_F(Safetensors, MisalignedValuesAreNotReadAsFloats) {
+TEST_F(Safetensors, ValuesMayLieAtAnyAddress) {
   const std::string header =
       R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"F32","shape":[1],"data_offsets":[1,5]}})";
-  EXPECT_EQ(opened(header, std::string(5, '\0')), "accepted");
-  const SafetensorsFile file = SafetensorsFile::open(directory / "file");
-  EXPECT_PART(refusal([&] { file.f32("b"); }), "tensor `b` is not aligned");
+  EXPECT_EQ(opened(header, std::string("x\0\0\xc0\x3f", 5)), "accepted");
+  EXPECT_EQ(SafetensorsFile::open(directory / "file").floats("b"), (std::vector<float>{1.5f}));
+}
+
+// Values and bits from IEEE 754 binary16 and from bfloat16, which is the upper half of a float.
+TEST_F(Safetensors, OtherFloatingPointTypesAreConverted) {
+  const struct {
+    const char* type;
+    std::string bytes;
+    std::vector<float> values;
+  } cases[] = {
+      {"F16",
+       std::string("\x00\x3c\x00\xc0\xff\x7b\x01\x00\xff\x83\x00\x04\x00\x80", 14),
+       {1, -2, 65504, 0x1p-24f, -1023 * 0x1p-24f, 0x1p-14f, -0.0f}},
+      {"BF16", std::string("\x80\x3f\x49\x40\x01\x80", 6), {1, 3.140625f, -0x1p-133f}},
+      {"F64", std::string("\x9a\x99\x99\x99\x99\x99\xb9\x3f", 8), {0.1f}},
+  };
+  for (const auto& of : cases) {
+    const std::string header = say(R"({"n":{"dtype":")", of.type, R"(","shape":[)", of.values.size(),
+                                   R"(],"data_offsets":[0,)", of.bytes.size(), "]}}");
+    EXPECT_EQ(opened(header, of.bytes), "accepted");
+    const SafetensorsFile file = SafetensorsFile::open(directory / "file");
+    EXPECT_EQ(file.floats("n"), of.values) << of.type;
+    EXPECT_EQ(std::signbit(file.floats("n").back()), std::signbit(of.values.back())) << of.type;
+    EXPECT_NO_THROW(file.require_finite());
+  }
+  for (const char* infinite : {"\x00\x7c", "\x01\xfe"}) {
+    EXPECT_EQ(opened(R"({"n":{"dtype":"F16","shape":[1],"data_offsets":[0,2]}})", std::string(infinite, 2)),
+              "accepted");
+    EXPECT_PART(refusal([&] { SafetensorsFile::open(directory / "file").require_finite(); }), "tensor `n` holds");
+  }
+}
+
+TEST_F(Safetensors, PicklesAreNamed) {
+  for (const std::string& begin : {std::string("PK\3\4\24\0\0\0\10\10", 10), std::string("\x80\2\x8a\nl\xfc\x9c"
+                                                                                         "F\xf9 j",
+                                                                                         11)})
+    EXPECT_PART(opened(begin), "is a file of PyTorch");
+}
+
+TEST_F(Safetensors, ChangedFilesAreNoticed) {
+  std::map<std::string, std::string> metadata = {{"step", "12"}};
+  add_digest(tensors(), metadata);
+  write_safetensors(directory / "file", tensors(), metadata);
+  const auto checked = [&] {
+    return refusal([&] { require_unchanged(SafetensorsFile::open(directory / "file"), "file"); });
+  };
+  EXPECT_EQ(checked(), "accepted");
+  std::string bytes = read_file(directory / "file");
+  bytes.back() = char(bytes.back() ^ 1);
+  write_file(directory / "file", bytes);
+  EXPECT_PART(checked(), "'file' has changed since it was saved");
+  write_safetensors(directory / "file", tensors(), {});  // a file of another program
+  EXPECT_EQ(checked(), "accepted");
 }
 
 TEST_F(Safetensors, NonFiniteWeightsAreNamed) {

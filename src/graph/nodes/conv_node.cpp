@@ -62,6 +62,7 @@ void ConvNode::declare_layer(Declare& d, const Encoding& weight) {
                                  .init = options_.init,
                                  .full_precision = full_precision,
                                  .frozen = options_.frozen,
+                                 .of_classes = options_.of_classes,
                                  .shared = shared,
                                  .node = index_,
                                  .encoding = weight});
@@ -78,6 +79,7 @@ void ConvNode::declare_layer(Declare& d, const Encoding& weight) {
                                .init = options_.bias_init,
                                .full_precision = full_precision && !normalizes(),
                                .frozen = options_.frozen || freezes_norm(),
+                               .of_classes = options_.of_classes,
                                .shared = shared,
                                .node = index_});
   if (normalizes()) {

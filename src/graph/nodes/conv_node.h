@@ -14,6 +14,7 @@ class ConvNode : public Node {
   Shape output_shape(const std::vector<Shape>& inputs) override;
   bool writes_real() const override { return options_.gives_logits; }
   bool trains() const override { return !options_.frozen; }
+  void freeze() override { options_.frozen = true; }
   bool never_negative() const override { return options_.activation != Activation::none; }
   void bind(Parameters&) override;
   Work work(const Memory&) const override;

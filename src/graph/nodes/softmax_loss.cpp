@@ -1,8 +1,5 @@
 // Softmax cross-entropy with label smoothing. Its forward also writes the gradients of the logits. Auxiliary heads
 // (Szegedy et al. 2016, section 4) add their weighted loss in training only.
-#include <algorithm>
-
-#include "kernels/shared/math.h"
 #include "src/graph/nodes/nodes.h"
 
 namespace octet {
@@ -46,17 +43,10 @@ class SoftmaxLoss final : public Node {
     }
   }
   void backward(Step&) override {}
-  std::vector<float> probabilities(const Step& step) const override {
+  std::vector<float> logits(const Step& step) const override {
     const Tensor logits = step.value(heads_.front().logits).values;
     std::vector<float> values(size_t(logits.elements()));
     step.backend.to_host(values.data(), logits.data, logits.bytes());
-    for (auto row = values.begin(); row != values.end(); row += logits_.c) {
-      const float greatest = *std::max_element(row, row + logits_.c);
-      double sum = 0;
-      for (auto value = row; value != row + logits_.c; ++value) sum += exponential(double(*value - greatest));
-      for (auto value = row; value != row + logits_.c; ++value)
-        *value = float(exponential(double(*value - greatest)) / sum);
-    }
     return values;
   }
 

@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""From trained weights to answers: a new head, frozen stages, an early end, a longer run, and `octet predict`."""
+
+import csv
+import io
+import json
+import struct
+import subprocess
+
+from harness import OCTET, RECIPE, SMALL, Case, environment, main, with_settings, write_png
+
+TRAINED = {**SMALL, "model.name": "resnet18", "train.steps": 8}
+
+
+class FineTuning(Case):
+    def setUp(self):
+        super().setUp()
+        self.train("trained", TRAINED)
+        self.weights = self.run_path("trained") / "weights.safetensors"
+
+    def train(self, run, settings, *words, code=0):
+        return self.octet("train", RECIPE, "--run", self.run_path(run), *with_settings(settings), *words, code=code)
+
+    def tune(self, run, *words, code=0, **settings):
+        tuning = {**TRAINED, "model.initial_weights": self.weights, "train.lr": 0.01, "train.steps": 4}
+        return self.train(run, {**tuning, **{key.replace("__", "."): value for key, value in settings.items()}}, *words,
+                          code=code)
+
+    def test_new_head_and_frozen_stages(self):
+        job = self.tune("tuned", model__head="new", train__freeze="layer2")
+        self.assertRegex(job.err, r"weights.safetensors: \d+ tensors loaded; 2 new \(fc.\w+, fc.\w+\)")
+        before, after = self.tensors(self.weights), self.tensors(self.run_path("tuned") / "weights.safetensors")
+        for name in before:
+            frozen = name.startswith(("conv1.", "bn1.", "layer1.", "layer2.")) and not name.endswith(".range")
+            if not name.endswith(".range"):
+                self.assertEqual(before[name] == after[name], frozen, name)
+        self.tune("whole")
+        arenas = [self.result(run)["arena_bytes"] for run in ("tuned", "whole")]
+        self.assertLess(arenas[0], 0.8 * arenas[1])
+
+    def test_mistakes(self):
+        for settings, what, fix in (
+                ({"train__freeze": "layer7"}, "train.freeze is `layer7`", "name one of conv1, layer1"),
+                ({"train__freeze": "fc"}, "behind which no layer trains", "an earlier one"),
+                ({"train__freeze": "layer1", "model__initial_weights": ""}, "no weights to freeze", "initial_weights"),
+                ({"model__head": "new", "model__initial_weights": ""}, "no weights whose head", "initial_weights"),
+                ({"model__name": "resnet34"}, "has no tensor `layer", "weights of the same model"),
+                ({"train__patience": 2, "checkpoint__best": "false"}, "train.patience", "checkpoint.best: true")):
+            job = self.tune("wrong", code=2, **settings)
+            self.assertRegex(job.err, rf"(?s)octet: error.*{what}.*fix: .*{fix}", job)
+
+    def test_changed_weights_are_refused(self):
+        changed = self.directory / "changed.safetensors"
+        content = bytearray(self.weights.read_bytes())
+        content[-1] ^= 1
+        changed.write_bytes(content)
+        evaluate = ["eval", RECIPE, *with_settings({key: TRAINED[key] for key in TRAINED if key[:5] in ("model", "data.")})]
+        self.octet(*evaluate, "--weights", self.weights)
+        self.assertIn("has changed since it was saved", self.octet(*evaluate, "--weights", changed, code=1).err)
+
+    def test_patience_ends_a_training(self):
+        settings = {**SMALL, "train.steps": 0, "train.epochs": 50, "train.lr": 0, "train.eval_every_epochs": 1,
+                    "train.patience": 2, "train.log_every_steps": 50}
+        job = self.train("patient", settings)
+        self.assertIn("no better evaluation since epoch 1: the training ends", job.err)
+        self.assertEqual(self.result("patient")["steps"], 3 * 8)
+        job = self.train("patient", settings, "--resume")
+        self.assertIn("is finished", job.err)
+        self.train("patient", {**settings, "train.patience": 4}, "--resume")
+        self.assertEqual(self.result("patient")["steps"], 5 * 8)
+
+    def test_finished_run_can_be_extended(self):
+        settings = {**SMALL, "train.steps": 0, "train.epochs": 1}
+        self.train("run", settings)
+        job = self.train("run", {**settings, "train.epochs": 2}, "--resume")
+        self.assertIn("was planned for 1 epochs and goes on to 2", job.err)
+        self.assertEqual(self.result("run")["steps"], 16)
+        job = self.train("run", settings, "--resume", code=2)
+        self.assertIn("was started with `train.epochs: 2`", job.err)
+
+    def test_predictions(self):
+        folder = self.directory / "images"
+        folder.mkdir()
+        for i in range(5):
+            write_png(folder / f"{i}.png", 32 + i, 50 * i)
+        (folder / "4, \"bad\".png").write_bytes(b"no image")
+        run = self.run_path("trained")
+        together = self.octet("predict", run, folder, "--json", "-", "--logits", "--csv", self.directory / "table.csv",
+                              "--html", self.directory / "page.html", "--top", 3, code=1)
+        self.assertIn("1 of 6 images could not be read", together.err)
+        answers = [json.loads(line) for line in together.out.splitlines()]
+        self.assertEqual([answer["image"] for answer in answers], [str(folder / f"{i}.png") for i in range(5)])
+        for answer in answers:
+            self.assertEqual(len(answer["logits"]), 10)
+            best = max(range(10), key=answer["logits"].__getitem__)
+            self.assertEqual(answer["top"][0]["index"], best)
+            alone = self.octet("predict", self.weights, answer["image"], "--json", "-", "--logits", "--top", 3)
+            self.assertEqual(json.loads(alone.out), answer)
+        rows = list(csv.DictReader(io.StringIO((self.directory / "table.csv").read_text())))
+        self.assertEqual(len(rows), 15)
+        self.assertEqual((rows[3]["image"], rows[3]["rank"], int(rows[3]["index"])),
+                         (answers[1]["image"], "1", answers[1]["top"][0]["index"]))
+        page = (self.directory / "page.html").read_text()
+        self.assertEqual(page.count("data:image/jpeg;base64,"), 5)
+        listed = subprocess.run([OCTET, "predict", run, "-"], input=f"{folder}/3.png\n{folder}/1.png\n", text=True,
+                                capture_output=True, env=environment(), timeout=60, check=True)
+        self.assertEqual([line.partition(":")[0] for line in listed.stdout.splitlines()],
+                         [f"{folder}/3.png", f"{folder}/1.png"])
+        for words, what in (([RECIPE, folder], "is a recipe, which has no weights"),
+                            ([self.directory, folder], "holds neither best.safetensors nor weights.safetensors"),
+                            ([run, folder, "--logits"], "--logits adds numbers to the JSON objects"),
+                            ([run, folder, "--json", "-", "--csv", "-"], "would mix on standard output")):
+            self.assertIn(what, self.octet("predict", *words, code=2).err)
+
+    @staticmethod
+    def tensors(path):
+        """Name -> bytes."""
+        content = path.read_bytes()
+        end = 8 + struct.unpack("<Q", content[:8])[0]
+        return {name: content[end + entry["data_offsets"][0]:end + entry["data_offsets"][1]]
+                for name, entry in json.loads(content[8:end]).items() if name != "__metadata__"}
+
+
+if __name__ == "__main__":
+    main()
