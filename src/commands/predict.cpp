@@ -20,7 +20,7 @@ namespace {
 
 constexpr double usual_score = 0.3;
 
-struct Options {
+struct PredictOptions {
   std::string network, weights, json, csv, html;
   std::vector<std::string> images, overrides;
   std::optional<double> score;
@@ -43,7 +43,7 @@ std::vector<std::string> with_listed(const std::vector<std::string>& paths) {
   return all;
 }
 
-void write(const std::string& file, const std::string& text) {
+void write_output(const std::string& file, const std::string& text) {
   file == "-" ? fmt::print("{}", text) : write_durably(file, text);
 }
 
@@ -51,13 +51,13 @@ void write_json(const std::string& file, const std::vector<std::string>& objects
   std::string text;
   if (file == "-") {
     for (const std::string& object : objects) text += object + "\n";
-    return write(file, text);
+    return write_output(file, text);
   }
   for (const std::string& object : objects) text += (text.empty() ? "\n" : ",\n") + object;
-  write(file, "[" + text + "\n]\n");
+  write_output(file, "[" + text + "\n]\n");
 }
 
-void refuse_options(const Options& options, const std::string& network, bool detects) {
+void refuse_options(const PredictOptions& options, const std::string& network, bool detects) {
   REQUIRE_USAGE(detects || !options.score, "leave --score out", "--score is for detectors, and ", network, " is none");
   REQUIRE_USAGE(!options.logits || !options.json.empty(), "add --json FILE, or --json -",
                 "--logits adds numbers to the JSON objects, and none are asked for");
@@ -68,7 +68,7 @@ void refuse_options(const Options& options, const std::string& network, bool det
 }
 
 // Exit code 1 if an image could not be read.
-int predict(const Options& options, Config config, Transport& transport, const std::string& weights) {
+int predict(const PredictOptions& options, Config config, Transport& transport, const std::string& weights) {
   const bool detects = is_detector(config.model.name);
   refuse_options(options, config.model.name, detects);
   if (detects) config.detect.score = options.score.value_or(usual_score);
@@ -78,8 +78,8 @@ int predict(const Options& options, Config config, Transport& transport, const s
   const std::vector<Prediction> predictions = network.predict(*data);
   const PredictionReport report{network, *data->annotations(), predictions, options.top, options.logits};
   if (!options.json.empty()) write_json(options.json, report.objects());
-  if (!options.csv.empty()) write(options.csv, report.csv());
-  if (!options.html.empty()) write(options.html, prediction_page(report));
+  if (!options.csv.empty()) write_output(options.csv, report.csv());
+  if (!options.html.empty()) write_output(options.html, prediction_page(report));
   if (options.json.empty() && options.csv.empty() && options.html.empty()) fmt::print("{}", report.text());
   if (data->skipped() > 0) spdlog::error("{} of {} images could not be read", data->skipped(), files.size());
   return data->skipped() > 0 ? 1 : 0;
@@ -88,7 +88,7 @@ int predict(const Options& options, Config config, Transport& transport, const s
 }  // namespace
 
 Run predict_command(CLI::App& app) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<PredictOptions>();
   app.add_option("network", options->network,
                  "Directory of a run, a .safetensors file that octet wrote, or a recipe with --weights")
       ->required();

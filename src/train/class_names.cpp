@@ -10,15 +10,15 @@ namespace {
 constexpr const char *names_key = "classes", *ids_key = "category_ids";
 
 template <class Value>
-std::string text_of(const std::vector<Value>& values) {
+std::string json_text(const std::vector<Value>& values) {
   return nlohmann::json(values).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace
 
 void add_classes(const Classes& classes, std::map<std::string, std::string>& metadata) {
-  if (!classes.names.empty()) metadata[names_key] = text_of(classes.names);
-  if (!classes.category_ids.empty()) metadata[ids_key] = text_of(classes.category_ids);
+  if (!classes.names.empty()) metadata[names_key] = json_text(classes.names);
+  if (!classes.category_ids.empty()) metadata[ids_key] = json_text(classes.category_ids);
 }
 
 Classes read_classes(const SafetensorsFile& file, const std::string& path) {

@@ -43,7 +43,7 @@ class Sha256 {
   std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context_{EVP_MD_CTX_new(), EVP_MD_CTX_free};
 };
 
-constexpr const char* key = "sha256";
+constexpr const char* digest_key = "sha256";
 
 }  // namespace
 
@@ -65,15 +65,15 @@ std::string content_sha256(std::span<const NamedTensor> tensors, const std::map<
 }
 
 void add_digest(std::span<const NamedTensor> tensors, std::map<std::string, std::string>& metadata) {
-  metadata.erase(key);
-  metadata[key] = content_sha256(tensors, metadata);
+  metadata.erase(digest_key);
+  metadata[digest_key] = content_sha256(tensors, metadata);
 }
 
-bool has_digest(const SafetensorsFile& file) { return file.metadata().contains(key); }
+bool has_digest(const SafetensorsFile& file) { return file.metadata().contains(digest_key); }
 
 void require_unchanged(const SafetensorsFile& file, const std::string& path) {
   auto metadata = file.metadata();
-  const auto digest = metadata.extract(key);
+  const auto digest = metadata.extract(digest_key);
   if (digest.empty()) return;
   const auto tensors = file.f32_tensors();
   REQUIRE(tensors.size() == file.names().size() && digest.mapped() == content_sha256(tensors, metadata),
