@@ -1,4 +1,4 @@
-// Folders of JPEG and PNG files: train/<class>/ and val/<class>/ or test/<class>/ in data.root.
+// Folders of image files, one for each class: train/ and val/ or test/ in data.root, or one that data.holdout divides.
 #include <filesystem>
 
 #include "kernels/base/error.h"
@@ -59,8 +59,8 @@ class ImageFolder : public Dataset {
 }  // namespace
 
 Datasets open_image_folder(const Config& config, bool training) {
-  if (!training) return {nullptr, std::make_unique<ImageFolder>(index_test_images(config.data.root), config.data)};
-  auto [train, test] = index_image_folder(config.data.root);
+  if (!training) return {nullptr, std::make_unique<ImageFolder>(index_test_images(config.data), config.data)};
+  auto [train, test] = index_image_folder(config.data);
   return {std::make_unique<ImageFolder>(std::move(train), config.data),
           std::make_unique<ImageFolder>(std::move(test), config.data)};
 }
