@@ -104,6 +104,7 @@ const std::vector<Key> kKeys = {
     {FIELD(data.max_pixels), "images with more pixels are refused", 1, 1e9},
     {FIELD(data.samples), "training images of synthetic and drawn data; 0: the default", 0, 1e7},
     {FIELD(data.augment), "random crops, sizes and flips while training"},
+    {FIELD(data.holdout), "image_folder: share of each class kept for evaluation; 0: val/ holds these images", 0, 0.9},
     {FIELD(data.canvas_heights), "detection: heights of the network's inputs, multiples of 32", 32, 65536},
     {FIELD(data.canvas_widths), "detection: the widths that belong to them; an image uses the first that holds it", 32,
      65536},

@@ -29,13 +29,6 @@ cv::Rect random_crop(Draws& draws, int64_t width, int64_t height) {
                   static_cast<int>(h));
 }
 
-// The middle square of a share of the shorter side.
-cv::Rect middle_crop(int64_t width, int64_t height, double share) {
-  const int64_t side = std::max<int64_t>(1, std::lround(static_cast<double>(std::min(width, height)) * share));
-  return cv::Rect(static_cast<int>(width - side) / 2, static_cast<int>(height - side) / 2, static_cast<int>(side),
-                  static_cast<int>(side));
-}
-
 // RGB bytes -> f32; flip: mirrored.
 void normalize(const cv::Mat& image, const Normalization& normalization, bool flip, float* pixels) {
   float scale[3], shift[3];
@@ -62,14 +55,22 @@ Crops::Crops(const Config::Data& data, Normalization own, double middle)
   cv::setNumThreads(0);  // the loader has its own threads
 }
 
-void Crops::write(int64_t index, bool training, uint64_t seed, int64_t epoch, int64_t width, int64_t height,
-                  const std::function<cv::Mat(double scale)>& decode, float* pixels) const {
+void Crops::write(int64_t index, bool training, uint64_t seed, int64_t epoch, const OpenedImage& image,
+                  float* pixels) const {
+  if (!training || !augment_) {
+    const cv::Mat whole = image.decode(1);
+    const Size64 size = resized_size(whole.size(), shorter_side(side_, middle_));
+    normalize(resized_part(whole, size, middle_square(size, side_)), normalization_, false, pixels);
+    return;
+  }
   Draws draws(seed, epoch, DrawStream::augment, index);
-  const bool augmented = training && augment_;
-  const cv::Rect crop = augmented ? random_crop(draws, width, height) : middle_crop(width, height, middle_);
-  const cv::Mat image = decode(std::max(1.0 * side_ / crop.width, 1.0 * side_ / crop.height));
-  normalize(resized_crop(image, width, height, crop, side_), normalization_, augmented && draws.bits() >> 31, pixels);
+  const auto [height, width] = image.size;
+  const cv::Rect crop = random_crop(draws, width, height);
+  const cv::Mat decoded = image.decode(std::max(1.0 * side_ / crop.width, 1.0 * side_ / crop.height));
+  normalize(resized_crop(decoded, width, height, crop, side_), normalization_, draws.bits() >> 31, pixels);
 }
+
+int64_t shorter_side(int64_t side, double middle) { return std::lround(static_cast<double>(side) / middle); }
 
 cv::Mat resized_crop(const cv::Mat& image, int64_t full_width, int64_t full_height, const cv::Rect& crop, int side) {
   // The same rectangle in the decoded size.

@@ -1,25 +1,23 @@
 // Photographs as a network reads them: random or middle crops of one size, normalized.
 #pragma once
-#include <functional>
 #include <opencv2/core.hpp>
 
 #include "src/data/loader.h"
 #include "src/data/normalization.h"
+#include "src/data/open_image.h"
+#include "src/data/resize.h"
 
 namespace octet {
 
 class Crops {
  public:
-  // own: the normalization where the configuration has none. middle: the side of the square that evaluation reads, as a
-  // share of the image's shorter side. By default that which remains when the shorter side is resized to 256 and the
-  // middle 224 x 224 are cut out.
+  // own: the normalization where the configuration has none. middle: evaluation resizes the image so that the square it
+  // reads is this share of the shorter side: 256 for the middle 224 x 224 by default.
   explicit Crops(const Config::Data&, Normalization own = of_photographs, double middle = 224.0 / 256);
   ImageShape shape() const { return {side_, side_, 3}; }
-  // Writes a crop of sample `index`, an image of width x height pixels, as f32 HWC. decode(scale) returns its pixels,
-  // or a smaller decoding that is at least `scale` times as large. training: a random crop that may be mirrored, as
-  // Dataset::read().
-  void write(int64_t index, bool training, uint64_t seed, int64_t epoch, int64_t width, int64_t height,
-             const std::function<cv::Mat(double scale)>& decode, float* pixels) const;
+  // Writes a crop of sample `index` as f32 HWC. training: a random crop that may be mirrored, as Dataset::read().
+  // Throws BadImage.
+  void write(int64_t index, bool training, uint64_t seed, int64_t epoch, const OpenedImage&, float* pixels) const;
 
  private:
   int side_;
@@ -27,6 +25,9 @@ class Crops {
   double middle_;
   bool augment_;
 };
+
+// The shorter side of an image of which evaluation reads the middle side x side pixels.
+int64_t shorter_side(int64_t side, double middle = 224.0 / 256);
 
 // The part of `image` that shows rectangle `crop` of the full image, which is width x height; resized to side x side.
 // `image` may be a smaller decoding of it.

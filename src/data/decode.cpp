@@ -10,6 +10,7 @@
 #include <opencv2/imgproc.hpp>
 
 #include "kernels/base/error.h"
+#include "src/data/exif.h"
 
 namespace octet {
 namespace {
@@ -110,8 +111,9 @@ ImageHeader read_header(std::span<const uint8_t> bytes, int64_t max_pixels) {
   if (starts_with(bytes, jpeg_start)) {
     std::vector<uint8_t> copy;
     open_jpeg(with_known_version(bytes, copy), header);
+    header.orientation = jpeg_orientation(bytes);
   } else if (starts_with(bytes, png_start) && bytes.size() >= 24) {
-    header = {.width = big_endian(&bytes[16]), .height = big_endian(&bytes[20])};
+    header = {.width = big_endian(&bytes[16]), .height = big_endian(&bytes[20]), .orientation = png_orientation(bytes)};
   } else {
     std::string start;
     for (size_t i = 0; i < std::min<size_t>(bytes.size(), 4); ++i) {
@@ -133,6 +135,17 @@ cv::Mat decode(std::span<const uint8_t> bytes, const ImageHeader& header, double
   if (!header.jpeg) return decode_png(bytes);
   std::vector<uint8_t> copy;
   return decode_jpeg(with_known_version(bytes, copy), scale);
+}
+
+cv::Mat upright(const cv::Mat& stored, int orientation) {
+  constexpr int across = 1, down = 0, both = -1;  // how cv::flip mirrors
+  cv::Mat turned = stored;
+  if (orientation >= 5) cv::transpose(stored, turned);
+  if (orientation == 1 || orientation == 5) return turned;
+  cv::Mat result;
+  const bool mirrors_both = orientation == 3 || orientation == 7;
+  cv::flip(turned, result, mirrors_both ? both : orientation == 2 || orientation == 6 ? across : down);
+  return result;
 }
 
 }  // namespace octet

@@ -14,7 +14,8 @@ struct BadImage : std::runtime_error {
 
 struct ImageHeader {
   bool jpeg = false, cmyk = false;
-  int64_t width = 0, height = 0;
+  int64_t width = 0, height = 0;  // as stored, before the picture is turned upright
+  int orientation = 1;            // of EXIF, 1 .. 8
 };
 
 // Reads the header only. Throws BadImage for formats other than JPEG and PNG, and for more than max_pixels pixels, so
@@ -25,5 +26,8 @@ ImageHeader read_header(std::span<const uint8_t> bytes, int64_t max_pixels);
 // free: the smallest n/8 that is at least `scale`, which is at most 1. A PNG is decoded in full. Gray, CMYK, 16 bits
 // and alpha are converted. Throws BadImage with the decoder's reason, also for files that end too early.
 cv::Mat decode(std::span<const uint8_t> bytes, const ImageHeader& header, double scale);
+
+// A picture as EXIF's orientation says that it is to be seen.
+cv::Mat upright(const cv::Mat& stored, int orientation);
 
 }  // namespace octet

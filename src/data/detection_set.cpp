@@ -8,7 +8,6 @@
 #include "src/data/decode.h"
 #include "src/data/draws.h"
 #include "src/data/fingerprint.h"
-#include "src/data/folder_index.h"
 
 namespace octet {
 namespace {
@@ -41,10 +40,7 @@ OpenImage image_files(const Annotations& annotations, int64_t max_pixels) {
   std::vector<std::string> paths;
   for (const AnnotatedImage& image : annotations.images) paths.push_back(image.path);
   return [paths = std::move(paths), max_pixels](int64_t index) {
-    const auto bytes = std::make_shared<const std::vector<uint8_t>>(
-        read_image_file(paths[static_cast<size_t>(index)], 8 * max_pixels + (1 << 20)));
-    const ImageHeader header = read_header(*bytes, max_pixels);
-    return OpenedImage{{header.height, header.width}, [=](double scale) { return decode(*bytes, header, scale); }};
+    return open_image(paths[static_cast<size_t>(index)], max_pixels, View::stored);
   };
 }
 

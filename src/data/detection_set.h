@@ -9,19 +9,13 @@
 #include "src/data/canvases.h"
 #include "src/data/loader.h"
 #include "src/data/normalization.h"
+#include "src/data/open_image.h"
 
 namespace octet {
 
-// An image whose size is known and whose pixels are not decoded yet.
-struct OpenedImage {
-  ImageSize size;
-  // 8-bit RGB (rows, columns, 3): the image, or a smaller decoding that is at least `scale` times as large. scale: at
-  // most 1. Throws BadImage.
-  std::function<cv::Mat(double scale)> decode;
-};
 // Opens the image of an index in Annotations::images. Several threads call it at once. Throws BadImage.
 using OpenImage = std::function<OpenedImage(int64_t index)>;
-// Opens the JPEG and PNG files at the paths of `annotations`. max_pixels: larger ones are bad images.
+// Opens the files at the paths of `annotations`, as stored. max_pixels: larger ones are bad images.
 OpenImage image_files(const Annotations& annotations, int64_t max_pixels);
 
 class DetectionSet final : public Dataset {

@@ -6,6 +6,7 @@
 #include "src/data/decode.h"
 #include "src/data/fingerprint.h"
 #include "src/data/folder_index.h"
+#include "src/data/open_image.h"
 
 namespace octet {
 namespace {
@@ -13,7 +14,7 @@ namespace {
 ImageFacts facts_of(const std::string& path, int64_t max_pixels) {
   ImageFacts facts;
   try {
-    const std::vector<uint8_t> bytes = read_image_file(path, 8 * max_pixels + (1 << 20));
+    const std::vector<uint8_t> bytes = read_image_file(path, most_bytes(max_pixels));
     facts.hash = fingerprint(0, bytes);
     const ImageHeader header = read_header(bytes, max_pixels);
     facts.width = static_cast<int32_t>(header.width);

@@ -7,12 +7,16 @@
 
 #include "kernels/base/error.h"
 #include "src/data/decode.h"
+#include "src/data/fingerprint.h"
 
 namespace octet {
 namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* layout =
+    "data.root must hold train/<class>/*.jpg and val/<class>/*.jpg, readable by you; of one folder of classes, "
+    "data.holdout: 0.1 keeps a tenth for evaluation";
 constexpr size_t listings = 16;  // at the same time: on a network file system each waits for answers
 
 // Everything that is named like an image counts as one. A folder or a broken link with such a name is then a bad image
@@ -57,11 +61,9 @@ FolderIndex index_folder(const fs::path& folder) {
       for (auto& name : of_class[label].names) index.files.emplace_back(std::move(name), static_cast<int>(label));
     }
   } catch (const fs::filesystem_error& error) {
-    REQUIRE_USAGE(false, "data.root must hold train/<class>/*.jpg and val/<class>/*.jpg, readable by you",
-                  error.what());
+    REQUIRE_USAGE(false, layout, error.what());
   }
-  REQUIRE_USAGE(!index.classes.empty(), "data.root must hold train/<class>/*.jpg and val/<class>/*.jpg",
-                folder.string(), ": no folders of classes here");
+  REQUIRE_USAGE(!index.classes.empty(), layout, folder.string(), ": no folders of classes here");
   return index;
 }
 
@@ -86,13 +88,45 @@ std::vector<uint8_t> read_image_file(const fs::path& file, int64_t most) {
   return bytes;
 }
 
-FolderIndex index_test_images(const std::string& data_root) {
-  const fs::path root = data_root;
-  return index_folder(fs::is_directory(root / "val") ? root / "val" : root / "test");
+FolderSplits divided(const FolderIndex& all, double share) {
+  constexpr uint64_t key = 0x686F6C646F7574;  // not the seed: runs with other seeds are judged on the same images
+  const auto place = [&](size_t file) {       // in [0, 1)
+    return static_cast<double>(fingerprint(key, all.files[file].first) >> 11) * 0x1p-53;
+  };
+  FolderSplits splits{{all.folder, all.classes, {}, all.ignored}, {all.folder, all.classes, {}, 0}};
+  for (size_t first = 0, end = 0; first < all.files.size(); first = end) {
+    while (end < all.files.size() && all.files[end].second == all.files[first].second) ++end;
+    size_t smallest = first, largest = first;
+    for (size_t file = first; file < end; ++file) {
+      if (place(file) < place(smallest)) smallest = file;
+      if (place(file) > place(largest)) largest = file;
+    }
+    for (size_t file = first; file < end; ++file) {
+      const bool held_out = file != largest && (file == smallest || place(file) < share);
+      (held_out ? splits.test : splits.train).files.push_back(all.files[file]);
+    }
+  }
+  return splits;
 }
 
-FolderSplits index_image_folder(const std::string& data_root) {
-  FolderIndex train = index_folder(fs::path(data_root) / "train"), test = index_test_images(data_root);
+FolderIndex index_test_images(const Config::Data& data) {
+  if (data.holdout > 0) return index_image_folder(data).test;
+  const fs::path root = data.root;
+  const bool val = fs::is_directory(root / "val");
+  REQUIRE_USAGE(val || fs::is_directory(root / "test"), layout, data.root, ": there is no folder val or test");
+  return index_folder(root / (val ? "val" : "test"));
+}
+
+FolderSplits index_image_folder(const Config::Data& data) {
+  const fs::path root = data.root;
+  if (data.holdout > 0) {
+    for (const char* name : {"val", "test"})
+      REQUIRE_USAGE(!fs::is_directory(root / name), "leave data.holdout out, or move the folder away",
+                    "data.holdout is ", data.holdout, ", but ", (root / name).string(), " is there for evaluation");
+    return divided(index_folder(fs::is_directory(root / "train") ? root / "train" : root), data.holdout);
+  }
+  REQUIRE_USAGE(fs::is_directory(root / "train"), layout, data.root, ": there is no folder train");
+  FolderIndex train = index_folder(root / "train"), test = index_test_images(data);
   if (train.classes != test.classes) {
     std::vector<std::string> differ;
     std::set_symmetric_difference(train.classes.begin(), train.classes.end(), test.classes.begin(), test.classes.end(),

@@ -1,10 +1,13 @@
-// The files of a folder of images: <root>/train/<class>/*.jpg and <root>/val (or test)/<class>/*.jpg.
+// The files of a folder of images: <root>/train/<class>/*.jpg and <root>/val (or test)/<class>/*.jpg. With data.holdout
+// there is one folder of classes, <root>/train or <root> itself, and evaluation takes a part of each class.
 #pragma once
 #include <cstdint>
 #include <filesystem>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "src/config/config.h"
 
 namespace octet {
 
@@ -17,9 +20,14 @@ struct FolderIndex {
 struct FolderSplits {
   FolderIndex train, test;
 };
-// Error: the folders are missing, a class has no images, or train and test have different classes.
-FolderSplits index_image_folder(const std::string& root);
-FolderIndex index_test_images(const std::string& root);
+// Of data.root. Error: the folders are missing, a class has no images, or train and test have different classes.
+FolderSplits index_image_folder(const Config::Data&);
+FolderIndex index_test_images(const Config::Data&);
+
+// The files of `all`, divided. A file is held out for the test where a hash of its path below the folder is below
+// `share`, so that it stays on its side when others are added or removed. Each class with two files or more has one on
+// each side: those with the smallest and the largest hash.
+FolderSplits divided(const FolderIndex& all, double share);
 
 bool names_an_image(const std::filesystem::path&);  // ends with .jpg, .jpeg or .png
 

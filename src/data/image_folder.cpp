@@ -1,4 +1,4 @@
-// Folders of JPEG and PNG files: train/<class>/ and val/<class>/ or test/<class>/ in data.root.
+// Folders of image files, one for each class: train/ and val/ or test/ in data.root, or one that data.holdout divides.
 #include <filesystem>
 
 #include "kernels/base/error.h"
@@ -8,6 +8,7 @@
 #include "src/data/fingerprint.h"
 #include "src/data/folder_index.h"
 #include "src/data/loader.h"
+#include "src/data/open_image.h"
 
 namespace octet {
 namespace {
@@ -39,10 +40,8 @@ class ImageFolder : public Dataset {
   bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels) const override {
     const fs::path file = index_.folder / index_.files[index].first;
     try {
-      const std::vector<uint8_t> bytes = read_image_file(file, 8 * max_pixels_ + (1 << 20));
-      const ImageHeader header = read_header(bytes, max_pixels_);
-      const auto decoded = [&](double scale) { return decode(bytes, header, scale); };
-      crops_.write(index, training, seed, epoch, header.width, header.height, decoded, pixels);
+      const OpenedImage image = open_image(file, max_pixels_, View::upright);
+      crops_.write(index, training, seed, epoch, image, pixels);
       return true;
     } catch (const BadImage& bad) {
       bad_.add(index, file.string(), bad.what());
@@ -60,8 +59,8 @@ class ImageFolder : public Dataset {
 }  // namespace
 
 Datasets open_image_folder(const Config& config, bool training) {
-  if (!training) return {nullptr, std::make_unique<ImageFolder>(index_test_images(config.data.root), config.data)};
-  auto [train, test] = index_image_folder(config.data.root);
+  if (!training) return {nullptr, std::make_unique<ImageFolder>(index_test_images(config.data), config.data)};
+  auto [train, test] = index_image_folder(config.data);
   return {std::make_unique<ImageFolder>(std::move(train), config.data),
           std::make_unique<ImageFolder>(std::move(test), config.data)};
 }

@@ -56,12 +56,11 @@ class NamedImages final : public Dataset {
                        Truth& truth) const override {
     const std::string& path = images_.images[static_cast<size_t>(index)].path;
     try {
-      const std::vector<uint8_t> bytes = read_image_file(path, 8 * max_pixels_ + (1 << 20));
-      const ImageHeader header = read_header(bytes, max_pixels_);
-      const auto decoded = [&](double scale) { return decode(bytes, header, scale); };
-      crops_.write(index, training, seed, epoch, header.width, header.height, decoded, pixels);
-      truth.images.push_back(
-          {.index = index, .width = static_cast<int32_t>(header.width), .height = static_cast<int32_t>(header.height)});
+      const OpenedImage image = open_image(path, max_pixels_, View::upright);
+      crops_.write(index, training, seed, epoch, image, pixels);
+      truth.images.push_back({.index = index,
+                              .width = static_cast<int32_t>(image.size.width),
+                              .height = static_cast<int32_t>(image.size.height)});
       return true;
     } catch (const BadImage& bad) {
       bad_.add(index, path, bad.what());

@@ -43,7 +43,8 @@ constexpr Source sources[] = {
     {"cifar10", open_cifar10, "the folder of CIFAR-10's binary files", 32, false, {false, of_cifar10}},
     {"image_folder",
      open_image_folder,
-     "a folder that holds train/<class>/*.jpg and val/<class>/*.jpg",
+     "a folder that holds train/<class>/*.jpg and val/<class>/*.jpg, or one folder of classes, which data.holdout "
+     "divides",
      224,
      true,
      {false, of_photographs, after_resizing}},
@@ -125,6 +126,8 @@ Datasets open_datasets(const Config& config, bool training) {
   if (!source.traits.objects) require_no_canvases(data);
   REQUIRE_USAGE(*source.reads == '\0' || data.samples == 0, "set data.samples: 0; train.steps ends a training early",
                 "data.samples is ", data.samples, ", but '", data.name, "' has its own images");
+  REQUIRE_USAGE(data.holdout == 0 || data.name == "image_folder", "leave data.holdout out", "data.holdout is ",
+                data.holdout, ", but only data.name: image_folder reads it");
   Datasets sets = source.open(config, training);
   const Dataset& test = *sets.test;
   REQUIRE_USAGE(test.classes() > 1 || source.traits.objects, "give two folders of classes or more",

@@ -14,9 +14,11 @@
 #include "kernels/base/durable_file.h"
 #include "kernels/base/error.h"
 #include "kernels/base/stop_signals.h"
+#include "src/data/crops.h"
 #include "src/data/decode.h"
 #include "src/data/folder_index.h"
 #include "src/data/loader.h"
+#include "src/data/open_image.h"
 
 namespace octet {
 namespace {
@@ -28,22 +30,34 @@ void put(std::string& out, Number number) {
   out.append(reinterpret_cast<const char*>(&number), sizeof number);
 }
 
-// An image, decoded, with a shorter side of at most `side` pixels. Empty: a bad image that is skipped.
-cv::Mat prepared(const fs::path& file, const Config::Data& data, int side) {
+// An image of at least `side` pixels along its shorter side is made smaller, so that it has just these. Training images
+// are decoded at a smaller size where that is enough. Test images are those that evaluation of the folder would read.
+cv::Mat smaller(const OpenedImage& image, bool training, int64_t side) {
+  const int64_t shorter = std::min(image.size.width, image.size.height);
+  if (!training) {
+    const cv::Mat whole = image.decode(1);
+    const Size64 size = resized_size(whole.size(), std::min(side, shorter));
+    return resized_part(whole, size, {0, 0, size.width, size.height});
+  }
+  const cv::Mat decoded = image.decode(std::min(1.0 * side / static_cast<double>(shorter), 1.0));
+  const double shrink = std::min(1.0, 1.0 * side / std::min(decoded.cols, decoded.rows));
+  const cv::Size size(static_cast<int>(std::lround(decoded.cols * shrink)),
+                      static_cast<int>(std::lround(decoded.rows * shrink)));
+  if (size == decoded.size()) return decoded;
+  cv::Mat result;
+  cv::resize(decoded, result, size, 0, 0, cv::INTER_AREA);
+  return result;
+}
+
+// Empty: a bad image that is skipped.
+cv::Mat prepared(const fs::path& file, const Config::Data& data, bool training) {
   try {
-    const std::vector<uint8_t> bytes = read_image_file(file, 8 * data.max_pixels + (1 << 20));
-    const ImageHeader header = read_header(bytes, data.max_pixels);
-    const double scale = 1.0 * side / static_cast<double>(std::min(header.width, header.height));
-    const cv::Mat image = decode(bytes, header, std::min(scale, 1.0));
-    const double shrink = std::min(1.0, 1.0 * side / std::min(image.cols, image.rows));
-    const cv::Size size(static_cast<int>(std::lround(image.cols * shrink)),
-                        static_cast<int>(std::lround(image.rows * shrink)));
-    if (std::max(size.width, size.height) > longest_side)
-      throw BadImage(say("a side of ", std::max(size.width, size.height), " pixels, beyond ", longest_side));
-    if (size == image.size()) return image.isContinuous() ? image : image.clone();
-    cv::Mat result;
-    cv::resize(image, result, size, 0, 0, cv::INTER_AREA);
-    return result;
+    const int64_t image_size = image_side(data);
+    const int64_t side = training ? image_size * 256 / 224 : shorter_side(image_size);
+    const cv::Mat image = smaller(open_image(file, data.max_pixels, View::upright), training, side);
+    if (std::max(image.cols, image.rows) > longest_side)
+      throw BadImage(say("a side of ", std::max(image.cols, image.rows), " pixels, beyond ", longest_side));
+    return image.isContinuous() ? image : image.clone();
   } catch (const BadImage& bad) {
     REQUIRE(data.bad_images == "skip", "repair or remove the file, or set data.bad_images: skip", file.string(), ": ",
             bad.what());
@@ -53,7 +67,8 @@ cv::Mat prepared(const fs::path& file, const Config::Data& data, int side) {
 }
 
 // Images first .. first + count of the index, decoded by data.workers threads.
-std::vector<cv::Mat> decoded(const FolderIndex& index, size_t first, size_t count, const Config::Data& data, int side) {
+std::vector<cv::Mat> decoded(const FolderIndex& index, size_t first, size_t count, const Config::Data& data,
+                             bool training) {
   std::vector<cv::Mat> images(count);
   std::atomic<size_t> next = 0;
   std::exception_ptr failure;
@@ -64,7 +79,7 @@ std::vector<cv::Mat> decoded(const FolderIndex& index, size_t first, size_t coun
       workers.emplace_back([&] {
         try {
           for (size_t i = next++; i < count && !failed; i = next++)
-            images[i] = prepared(index.folder / index.files[first + i].first, data, side);
+            images[i] = prepared(index.folder / index.files[first + i].first, data, training);
         } catch (...) {
           if (!failed.exchange(true)) failure = std::current_exception();
         }
@@ -74,11 +89,11 @@ std::vector<cv::Mat> decoded(const FolderIndex& index, size_t first, size_t coun
   return images;
 }
 
-void write_pack(const FolderIndex& index, const Config::Data& data, DurableFile& out, PackReport& report) {
-  const int64_t image_size = image_side(data);
+void write_pack(const FolderIndex& index, const Config::Data& data, bool training, DurableFile& out,
+                PackReport& report) {
   std::string head(pack_magic);
   put(head, uint64_t{0});
-  put(head, uint64_t(image_size));
+  put(head, uint64_t(image_side(data)));
   out.write(head);
   std::vector<PackedImage> packed;
   uint64_t offset = head.size();
@@ -86,7 +101,7 @@ void write_pack(const FolderIndex& index, const Config::Data& data, DurableFile&
   for (size_t first = 0; first < index.files.size(); first += at_once) {
     REQUIRE(!stop_requested(), "start it again", "stopped by a signal; nothing was packed");
     const size_t count = std::min(at_once, index.files.size() - first);
-    const std::vector<cv::Mat> images = decoded(index, first, count, data, static_cast<int>(image_size * 256 / 224));
+    const std::vector<cv::Mat> images = decoded(index, first, count, data, training);
     for (size_t i = 0; i < count; ++i) {
       const cv::Mat& image = images[i];
       if (image.empty()) {
@@ -121,15 +136,15 @@ PackReport pack_image_folder(const Config& config, const std::string& directory)
   stop_on({SIGINT, SIGTERM});  // then the unfinished files are removed
   REQUIRE_USAGE(config.data.name == "image_folder", "give a configuration with data.name: image_folder",
                 "data.name is '", config.data.name, "', which cannot be packed");
-  const FolderSplits splits = index_image_folder(config.data.root);
+  const FolderSplits splits = index_image_folder(config.data);
   std::error_code error;
   fs::create_directories(directory, error);
   REQUIRE_USAGE(!error, "choose a directory that can be written with --output", "cannot create ", directory, ": ",
                 error.message());
   PackReport report;
   DurableFile train((fs::path(directory) / "train.pack").string()), test((fs::path(directory) / "val.pack").string());
-  write_pack(splits.train, config.data, train, report);
-  write_pack(splits.test, config.data, test, report);
+  write_pack(splits.train, config.data, true, train, report);
+  write_pack(splits.test, config.data, false, test, report);
   train.sync();
   test.sync();
   fs::remove(fs::path(directory) / "val.pack",

@@ -2,7 +2,8 @@
 //   "octpack2"; u64 offset of the index; u64 image_size; rows of RGB bytes of one image after the other;
 //   index: u64 images, u64 classes; each class: u64 length, name; each image: u64 offset, u32 width, u32 height, i64
 //   class
-// An image keeps its proportions. Its shorter side is at most what random crops of image_size pixels need.
+// An image is upright and keeps its proportions. Its shorter side is at most what random crops of image_size pixels
+// need; in val.pack, the side to which evaluation resizes.
 #pragma once
 #include <cstdint>
 #include <string>

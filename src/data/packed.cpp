@@ -13,6 +13,7 @@
 #include "src/data/crops.h"
 #include "src/data/fingerprint.h"
 #include "src/data/loader.h"
+#include "src/data/open_image.h"
 #include "src/data/pack.h"
 
 namespace octet {
@@ -65,8 +66,9 @@ class Packed final : public Dataset {
   bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels) const override {
     const PackedImage& at = images_[size_t(index)];
     auto* const bytes = const_cast<uint8_t*>(file_.bytes().data() + at.offset);
-    const auto decoded = [&](double) { return cv::Mat(int(at.height), int(at.width), CV_8UC3, bytes); };
-    crops_.write(index, training, seed, epoch, at.width, at.height, decoded, pixels);
+    const OpenedImage image{{at.height, at.width},
+                            [&](double) { return cv::Mat(int(at.height), int(at.width), CV_8UC3, bytes); }};
+    crops_.write(index, training, seed, epoch, image, pixels);
     return true;
   }
 

@@ -1,0 +1,105 @@
+// Evaluation reads the pixels that torchvision reads: tests/golden/make_evaluation_images.py.
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "src/data/crops.h"
+#include "src/data/exif.h"
+#include "src/data/pack.h"
+#include "tests/data/files.h"
+
+namespace octet {
+namespace {
+
+std::vector<uint8_t> bytes_of_hex(const std::string& text) {
+  std::vector<uint8_t> bytes;
+  for (size_t i = 0; i + 1 < text.size(); i += 2)
+    bytes.push_back(static_cast<uint8_t>(std::stoi(text.substr(i, 2), nullptr, 16)));
+  return bytes;
+}
+
+// The largest difference between a test image of a folder or a pack and the expected bytes.
+int largest_difference(const Config& config, const std::vector<uint8_t>& expected) {
+  const std::vector<float> pixels = pixels_of(*open_datasets(config, false).test, 0);
+  EXPECT_EQ(pixels.size(), expected.size());
+  int largest = 0;
+  for (size_t i = 0; i < pixels.size(); ++i)
+    largest = std::max(largest, std::abs(static_cast<int>(std::lround(pixels[i] * 255)) - expected[i]));
+  return largest;
+}
+
+TEST(EvaluationImages, AreThoseOfTorchvision) {
+  const char* const other = std::getenv("OCTET_EVALUATION_IMAGES");
+  const std::string file = other ? other : OCTET_SOURCE_DIR "/tests/golden/evaluation_images.json";
+  for (const auto& image : nlohmann::json::parse(std::ifstream(file))) {
+    TemporaryFolder folder;
+    for (const char* split : {"train", "val"})
+      for (const char* name : {"a", "b"})
+        write_file(folder.path() / "images" / split / name / "1.jpg", bytes_of_hex(image["file"]));
+    Config config;
+    config.data.name = "image_folder";
+    config.data.root = (folder.path() / "images").string();
+    config.data.image_size = image["side"];
+    config.data.mean = {0, 0, 0};
+    config.data.deviation = {1, 1, 1};
+    config.model.classes = 2;
+    const std::vector<uint8_t> expected = bytes_of_hex(image["pixels"]);
+    EXPECT_EQ(largest_difference(config, expected), 0) << image["name"];
+    Config packed = config;
+    packed.data.name = "packed";
+    packed.data.root = (folder.path() / "packed").string();
+    pack_image_folder(config, packed.data.root);
+    EXPECT_EQ(largest_difference(packed, expected), 0) << image["name"] << ", packed";
+  }
+}
+
+TEST(Exif, DamagedDataHaveNoOrientation) {
+  const std::vector<uint8_t> whole = {'M', 'M', 0, 42, 0, 0, 0, 8, 0, 1, 1, 0x12, 0, 3, 0, 0, 0, 1, 0, 6, 0, 0};
+  EXPECT_EQ(tiff_fields(whole).orientation, 6);
+  for (size_t size = 0; size + 2 < whole.size(); ++size) EXPECT_EQ(tiff_fields(start_of(whole, size)).orientation, 1);
+  for (size_t at = 0; at < whole.size(); ++at)
+    for (const int value : {0, 9, 0x7F, 0xFF}) {
+      auto damaged = whole;
+      damaged[at] = static_cast<uint8_t>(value);
+      const int orientation = tiff_fields(damaged).orientation;
+      EXPECT_TRUE(orientation == 1 || orientation == 6) << at;
+    }
+}
+
+// Training reads images upright too, and a picture that is high is cropped as one.
+TEST(Exif, TurnsTrainingImages) {
+  TemporaryFolder folder;
+  const cv::Mat high = picture(60, 40);  // red on the left, blue on the right
+  cv::Mat stored;
+  cv::rotate(high, stored, cv::ROTATE_90_COUNTERCLOCKWISE);
+  auto jpeg = encoded(stored, ".jpg");
+  const std::vector<uint8_t> segment = {0xFF, 0xE1, 0,    34, 'E', 'x', 'i', 'f', 0, 0, 'I', 'I', 42, 0, 8, 0, 0, 0,
+                                        1,    0,    0x12, 1,  3,   0,   1,   0,   0, 0, 6,   0,   0,  0, 0, 0, 0, 0};
+  for (const char* split : {"train", "val"}) {
+    write_file(folder.path() / split / "upright" / "1.png", encoded(high, ".png"));
+    auto turned = jpeg;
+    turned.insert(turned.begin() + 2, segment.begin(), segment.end());
+    write_file(folder.path() / split / "turned" / "1.jpg", turned);
+  }
+  Config config;
+  config.data.name = "image_folder";
+  config.data.root = folder.path().string();
+  config.data.image_size = 32;
+  config.data.batch = 1;
+  config.model.classes = 2;
+  const Datasets sets = open_datasets(config);
+  ASSERT_EQ(sets.train->label(0), 0);  // "turned"
+  int mirrored = 0, straight = 0;
+  for (int64_t epoch = 0; epoch < 100; ++epoch) {
+    const auto pixels = pixels_of(*sets.train, 0, true, 1, epoch);
+    for (int x = 0; x < 32; ++x)  // every column has one colour
+      EXPECT_NEAR(pixels[x * 3], pixels[(31 * 32 + x) * 3], 0.3) << epoch;
+    mirrored += pixels[0] < pixels[31 * 3] - 1;
+    straight += pixels[0] > pixels[31 * 3] + 1;
+  }
+  EXPECT_GT(mirrored, 10);
+  EXPECT_GT(straight, 10);
+}
+
+}  // namespace
+}  // namespace octet
