@@ -2,6 +2,7 @@
 #include "kernels/base/error.h"
 #include "src/report/draw_predictions.h"
 #include "src/report/picture_files.h"
+#include "src/report/recipe_advice.h"
 #include "src/report/validation_pictures.h"
 
 namespace octet {
@@ -20,5 +21,17 @@ std::vector<ValidationPicture> validation_pictures(const Config&, std::span<cons
 }
 
 std::string picture_of_file(const Predictor&, const std::string&, const Prediction&, int) { return {}; }
+
+FolderFacts look_at_folder(const std::string& root) {
+  throw UsageError(__FILE__, __LINE__, say(root, ": this octet was built without folders of images"),
+                   "build it with -DOCTET_IMAGE_FOLDER=ON");
+}
+
+std::vector<Choice> choose_recipe(const FolderFacts& facts, const std::string&, int64_t, int) {
+  look_at_folder(facts.root);
+  return {};
+}
+
+std::string recipe_text(const std::vector<Choice>&, const std::string&) { return {}; }
 
 }  // namespace octet

@@ -3,19 +3,18 @@
 #include <algorithm>
 
 #include "src/data/decode.h"
-#include "src/data/folder_index.h"
+#include "src/data/open_image.h"
 #include "src/report/detection_boxes.h"
 
 namespace octet {
 
 std::string picture_of_file(const Predictor& network, const std::string& file, const Prediction& prediction, int side) {
   try {
-    const int64_t most = network.config().data.max_pixels;
-    const std::vector<uint8_t> bytes = read_image_file(file, 8 * most + (1 << 20));
-    const ImageHeader header = read_header(bytes, most);
-    const cv::Mat image =
-        decode(bytes, header,
-               network.detects() ? 1 : std::min(1.0, double(side) / double(std::max(header.width, header.height))));
+    // Boxes are in the frame of the stored pixels.
+    const OpenedImage opened =
+        open_image(file, network.config().data.max_pixels, network.detects() ? View::stored : View::upright);
+    const double scale = double(side) / double(std::max(opened.size.width, opened.size.height));
+    const cv::Mat image = opened.decode(network.detects() ? 1 : std::min(1.0, scale));
     return page_picture(image, boxes_of(prediction.objects, network.classes().names, 0), side);
   } catch (const BadImage&) {
     return {};

@@ -112,6 +112,25 @@ class FineTuning(Case):
                             ([run, folder, "--json", "-", "--csv", "-"], "would mix on standard output")):
             self.assertIn(what, self.octet("predict", *words, code=2).err)
 
+    def test_recipe_for_a_folder(self):
+        folder, recipe = self.directory / "pets' photos", self.directory / "pets.yaml"
+        for label, shade in ("cat", 30), ("dog", 200):
+            (folder / label).mkdir(parents=True)
+            for i in range(30):
+                write_png(folder / label / f"{i}.png", 40, shade + i)
+        job = self.octet("new", folder, "--output", recipe, "--weights", self.weights)
+        self.assertRegex(job.out, r"model.classes +2 +the folders of classes")
+        self.assertRegex(job.out, r"train.freeze +layer2 +a class has 2\d images")
+        self.assertRegex(job.out, r"data.holdout +0.15 +there is no folder val/")
+        self.assertRegex(job.out, r"pets.yaml: training takes about")
+        self.octet("train", recipe, "--run", self.run_path("pets"), "--set", "train.steps=3")
+        self.assertIn("cat", self.octet("predict", self.run_path("pets"), folder / "cat" / "1.png").out)
+        self.assertIn("exists already", self.octet("new", folder, "--output", recipe, code=2).err)
+        own = self.octet("new", folder, "--output", self.directory / "own.yaml")
+        self.assertRegex(own.out, r"model.name +resnet18 +a usual network")
+        self.assertIn("holds no .jpg", self.octet("new", self.run_path("trained"), "--output", self.directory / "no.yaml",
+                                                   code=1).err)
+
     @staticmethod
     def tensors(path):
         """Name -> bytes."""

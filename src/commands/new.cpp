@@ -1,0 +1,90 @@
+// `octet new`: a recipe for a folder of images.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+
+#include "kernels/base/durable_file.h"
+#include "kernels/base/error.h"
+#include "src/commands/command.h"
+#include "src/report/recipe_advice.h"
+#include "src/train/rank.h"
+#include "src/train/trainer.h"
+
+namespace octet {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct NewOptions {
+  std::string folder, output, weights;
+};
+
+// Half of the memory that Linux can give without swapping, in bytes.
+int64_t usable_memory() {
+  std::ifstream info("/proc/meminfo");
+  int64_t kibibytes = 0;
+  for (std::string word; kibibytes == 0 && info >> word;)
+    if (word == "MemAvailable:") info >> kibibytes;
+  REQUIRE(kibibytes > 0, "mount /proc", "/proc/meminfo has no MemAvailable, the memory that is free");
+  return kibibytes * 1024 / 2;
+}
+
+// Seconds of a whole training, from a few of its steps. An evaluated image takes a third of a trained one's time.
+double expected_seconds(const Config& config, const FolderFacts& facts) {
+  using Clock = std::chrono::steady_clock;
+  constexpr int64_t warm_up = 2, timed = 4;
+  const std::unique_ptr<Transport> transport = make_transport(nullptr, nullptr);
+  Trainer trainer(config, *transport);
+  trainer.load_initial_weights();
+  trainer.start(0);
+  for (int64_t step = 0; step < warm_up; ++step) trainer.step(step, false);
+  const auto start = Clock::now();
+  for (int64_t step = 0; step < timed; ++step) trainer.step(warm_up + step, false);
+  const double of_step = std::chrono::duration<double>(Clock::now() - start).count() / double(timed);
+  const double images = double(facts.train) + double(facts.test) / 3;
+  return of_step * images / double(config.data.batch) * double(config.train.epochs);
+}
+
+std::string text_of_time(double seconds) {
+  if (seconds < 90) return fmt::format("{:.0f} s", seconds);
+  if (seconds < 5400) return fmt::format("{:.0f} min", seconds / 60);
+  return fmt::format("{:.1f} h", seconds / 3600);
+}
+
+std::string default_output(const std::string& folder) {
+  const fs::path path = fs::weakly_canonical(folder);
+  return path.filename().string() + ".yaml";
+}
+
+int write_recipe(const NewOptions& options) {
+  const std::string output = options.output.empty() ? default_output(options.folder) : options.output;
+  REQUIRE_USAGE(!fs::exists(output), "name another file with --output, or remove it", output, " exists already");
+  const FolderFacts facts = look_at_folder(options.folder);
+  const int cores = allowed_cores();
+  const std::vector<Choice> choices = choose_recipe(facts, options.weights, usable_memory(), cores);
+  const Config config = parse_config(recipe_text(choices, ""), output, {});
+  const std::string time = fmt::format("about {} on {} cores", text_of_time(expected_seconds(config, facts)), cores);
+  write_durably(output,
+                recipe_text(choices, fmt::format("Written by `octet new` for {} images of {} classes; takes {}.",
+                                                 facts.train + facts.test, facts.classes, time)));
+  for (const Choice& choice : choices) fmt::print("{:<22} {:<28} {}\n", choice.key, choice.value, choice.reason);
+  fmt::print("\n{}: training takes {}\nnext: octet train {}\n", output, time, output);
+  return 0;
+}
+
+}  // namespace
+
+Run new_command(CLI::App& app) {
+  const auto options = std::make_shared<NewOptions>();
+  app.add_option("folder", options->folder, "A folder of image folders, one for each class, or with train/ and val/")
+      ->required();
+  app.add_option("--output", options->output,
+                 "The recipe, a YAML file; without it the folder's name in this directory");
+  app.add_option("--weights", options->weights,
+                 "A safetensors file of a trained network to begin with: octet's, torchvision's or timm's");
+  return [options] { return write_recipe(*options); };
+}
+
+}  // namespace octet

@@ -1,0 +1,32 @@
+// A recipe for a folder of images, with a reason for each choice.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "src/config/config.h"
+
+namespace octet {
+
+struct FolderFacts {
+  std::string root;
+  bool divided = false;                      // there is no val/ or test/: data.holdout keeps images for evaluation
+  int64_t classes = 0, train = 0, test = 0;  // images
+  int64_t smallest_class = 0;                // training images of the smallest class
+  int64_t side = 0;                          // the median of the images' shorter sides, in pixels
+};
+// Reads the headers of some images. UsageError: the folder is not one of images in folders of classes.
+FolderFacts look_at_folder(const std::string& root);
+
+// One key of a recipe.
+struct Choice {
+  std::string key, value, reason;
+};
+// weights: a safetensors file of a known network, or empty. memory: bytes that a training may use. UsageError: the
+// weights are of no known network.
+std::vector<Choice> choose_recipe(const FolderFacts&, const std::string& weights, int64_t memory, int cores);
+
+// YAML that load_config() reads; the reasons are comments. title: its first lines, without the comment's mark.
+std::string recipe_text(const std::vector<Choice>&, const std::string& title);
+
+}  // namespace octet
