@@ -52,7 +52,7 @@ struct ConvProblem {
   Shape x, y;  // input and output; x.c % groups == 0, y.c % groups == 0
   int kernel_h = 1, kernel_w = 1;
   int stride_h = 1, stride_w = 1;
-  int pad_h = 0, pad_w = 0;
+  int pad_h = 0, pad_w = 0;  // zeros before the image; behind it there are end_padding(), at most one more
   int dilation_h = 1, dilation_w = 1;
   int groups = 1;
   Shape weight() const { return {y.c, kernel_h, kernel_w, x.c / groups}; }
@@ -62,6 +62,21 @@ struct ConvProblem {
 inline int64_t output_extent(int64_t in, int kernel, int stride, int pad, int dilation = 1) {
   const int64_t room = in + 2 * pad - dilation * (kernel - 1) - 1;
   return room < 0 ? 0 : room / stride + 1;
+}
+// The zeros behind an axis: as many as before it, or more if the last of `out` outputs reads more.
+inline int64_t end_padding(int64_t in, int64_t out, int kernel, int stride, int pad, int dilation = 1) {
+  return std::max<int64_t>(pad, (out - 1) * stride + int64_t{kernel - 1} * dilation + 1 - in - pad);
+}
+
+// TensorFlow's "SAME" padding of one axis. If the number of zeros is odd, the one more is behind the image.
+struct Padded {
+  int64_t out;  // ceil(in / stride)
+  int pad;      // zeros before the image
+};
+inline Padded same_padding(int64_t in, int kernel, int stride, int dilation = 1) {
+  const int64_t out = (in + stride - 1) / stride;
+  const int64_t zeros = (out - 1) * stride + int64_t{kernel - 1} * dilation + 1 - in;
+  return {out, static_cast<int>(std::max<int64_t>(0, zeros) / 2)};
 }
 
 // Statistics of each channel of a convolution's output, (C) floats each. variance is divided by count, not count - 1.

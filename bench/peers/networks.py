@@ -1,4 +1,4 @@
-"""The networks that octet is compared with, in plain PyTorch, with torchvision's parameter names.
+"""The networks that octet is compared with, in plain PyTorch, with torchvision's parameter names where it has the network.
 
 Written after torchvision's models (BSD 3-Clause) and the papers; torchvision itself is not needed.
 """
@@ -135,6 +135,77 @@ class MobileNetV2(nn.Module):
 
     def forward(self, x):
         return self.classifier(self.features(x).mean(dim=(2, 3)))
+
+
+class SameConv(nn.Conv2d):
+    """A convolution with TensorFlow's "SAME" padding: ceil(size / stride) outputs, an odd zero behind the image."""
+
+    def __init__(self, channels_in, channels_out, kernel=1, stride=1, groups=1):
+        super().__init__(channels_in, channels_out, kernel, stride, groups=groups, bias=False)
+
+    def forward(self, x):
+        height, width = (max((-(-size // stride) - 1) * stride + kernel - size, 0)
+                         for size, stride, kernel in zip(x.shape[2:], self.stride, self.kernel_size))
+        x = F.pad(x, (width // 2, width - width // 2, height // 2, height - height // 2))
+        return super().forward(x)
+
+
+class LiteBlock(nn.Module):
+    """EfficientNet-Lite's inverted residual: no squeeze-and-excitation, ReLU6."""
+
+    def __init__(self, channels_in, channels_out, kernel, stride, expand):
+        super().__init__()
+        self.shortcut = stride == 1 and channels_in == channels_out
+        self.expands = expand != 1
+        hidden = channels_in * expand
+        if self.expands:
+            self._expand_conv = SameConv(channels_in, hidden)
+            self._bn0 = nn.BatchNorm2d(hidden, eps=1e-3)
+        self._depthwise_conv = SameConv(hidden, hidden, kernel, stride, groups=hidden)
+        self._bn1 = nn.BatchNorm2d(hidden, eps=1e-3)
+        self._project_conv = SameConv(hidden, channels_out)
+        self._bn2 = nn.BatchNorm2d(channels_out, eps=1e-3)
+
+    def forward(self, x):
+        y = F.relu6(self._bn0(self._expand_conv(x))) if self.expands else x
+        y = F.relu6(self._bn1(self._depthwise_conv(y)))
+        y = self._bn2(self._project_conv(y))
+        return x + y if self.shortcut else y
+
+
+class EfficientNetLite0(nn.Module):
+    """Parameter names of the package efficientnet_lite_pytorch. cifar: as MobileNetV2's. No stochastic depth."""
+
+    def __init__(self, classes, cifar=False, dropout=0.2):
+        super().__init__()
+        stages = [  # expand, kernel, channels, blocks, stride
+            (1, 3, 16, 1, 1),
+            (6, 3, 24, 2, 1 if cifar else 2),
+            (6, 5, 40, 2, 2),
+            (6, 3, 80, 3, 2),
+            (6, 5, 112, 3, 1),
+            (6, 5, 192, 4, 2),
+            (6, 3, 320, 1, 1),
+        ]
+        channels, blocks = 32, []
+        self._conv_stem = SameConv(3, channels, 3, 1 if cifar else 2)
+        self._bn0 = nn.BatchNorm2d(channels, eps=1e-3)
+        for expand, kernel, width, count, stride in stages:
+            for index in range(count):
+                blocks.append(LiteBlock(channels, width, kernel, stride if index == 0 else 1, expand))
+                channels = width
+        self._blocks = nn.ModuleList(blocks)
+        self._conv_head = SameConv(channels, 1280)
+        self._bn1 = nn.BatchNorm2d(1280, eps=1e-3)
+        self._dropout = nn.Dropout(dropout)
+        self._fc = nn.Linear(1280, classes)
+
+    def forward(self, x):
+        x = F.relu6(self._bn0(self._conv_stem(x)))
+        for block in self._blocks:
+            x = block(x)
+        x = F.relu6(self._bn1(self._conv_head(x)))
+        return self._fc(self._dropout(x.mean(dim=(2, 3))))
 
 
 def alexnet(classes, with_norm=False, small=False, dropout=0.5):
@@ -290,6 +361,8 @@ NETWORKS = {  # name: (maker of (classes), image size, classes)
     "resnet20": (lambda classes: ResNet(BasicBlock, [3] * 3, [16, 32, 64], classes, cifar=True), 32, 10),
     "mobilenet_v2_cifar": (lambda classes: MobileNetV2(classes, cifar=True), 32, 10),
     "mobilenet_v2": (MobileNetV2, 224, 1000),
+    "efficientnet_lite0": (EfficientNetLite0, 224, 1000),
+    "efficientnet_lite0_cifar": (lambda classes: EfficientNetLite0(classes, cifar=True), 32, 10),
     "resnet18": (lambda classes: ResNet(BasicBlock, [2] * 4, [64, 128, 256, 512], classes), 224, 1000),
     "resnet34": (lambda classes: ResNet(BasicBlock, [3, 4, 6, 3], [64, 128, 256, 512], classes), 224, 1000),
     "resnet50": (lambda classes: ResNet(Bottleneck, [3, 4, 6, 3], [64, 128, 256, 512], classes), 224, 1000),
@@ -302,5 +375,7 @@ NETWORKS = {  # name: (maker of (classes), image size, classes)
     "alexnet_bn_cifar": (lambda classes: alexnet(classes, with_norm=True, small=True), 32, 10),
     "inception_v3_no_dropout": (lambda classes: InceptionV3(classes, dropout=0.0), 299, 1000),
     "inception_v3_cifar_no_dropout": (lambda classes: InceptionV3(classes, small=True, dropout=0.0), 32, 10),
+    "efficientnet_lite0_no_dropout": (lambda classes: EfficientNetLite0(classes, dropout=0.0), 224, 1000),
+    "efficientnet_lite0_cifar_no_dropout": (lambda classes: EfficientNetLite0(classes, cifar=True, dropout=0.0), 32, 10),
     "resnet101": (lambda classes: ResNet(Bottleneck, [3, 4, 23, 3], [64, 128, 256, 512], classes), 224, 1000),
 }

@@ -153,10 +153,12 @@ class OneDnnConvolution final : public Convolution {
                                               : memory::dims{p.groups, outputs, inputs, p.kernel_h, p.kernel_w};
     const memory::desc plain(extent, type, p.groups == 1 ? Tag::ohwi : Tag::gohwi), any(extent, type, Tag::any);
     const memory::dims stride{p.stride_h, p.stride_w}, dilation{p.dilation_h - 1, p.dilation_w - 1},
-        pad{p.pad_h, p.pad_w};
+        pad{p.pad_h, p.pad_w},
+        end{end_padding(p.x.h, p.y.h, p.kernel_h, p.stride_h, p.pad_h, p.dilation_h),
+            end_padding(p.x.w, p.y.w, p.kernel_w, p.stride_w, p.pad_w, p.dilation_w)};
     const auto algorithm = dnnl::algorithm::convolution_direct;
     const dnnl::convolution_forward::primitive_desc forward(
-        {dnnl::prop_kind::forward_training, algorithm, x, any, y, stride, dilation, pad, pad}, engine_);
+        {dnnl::prop_kind::forward_training, algorithm, x, any, y, stride, dilation, pad, end}, engine_);
     Pass pass;
     pass.plain = memory(plain, engine_, nullptr);
     const auto own_layout = [&](const memory::desc& wanted) {
@@ -171,7 +173,7 @@ class OneDnnConvolution final : public Convolution {
       pass.output = memory(y, engine_, nullptr);
       pass.first_argument = DNNL_ARG_SRC, pass.second_argument = DNNL_ARG_WEIGHTS, pass.output_argument = DNNL_ARG_DST;
     } else if (kind == dnnl::prop_kind::backward_data) {
-      const dnnl::convolution_backward_data::primitive_desc backward({algorithm, x, any, y, stride, dilation, pad, pad},
+      const dnnl::convolution_backward_data::primitive_desc backward({algorithm, x, any, y, stride, dilation, pad, end},
                                                                      engine_, forward);
       pass.primitive = dnnl::convolution_backward_data(backward);
       pass.first = memory(y, engine_, nullptr);
@@ -181,7 +183,7 @@ class OneDnnConvolution final : public Convolution {
       pass.output_argument = DNNL_ARG_DIFF_SRC;
     } else {
       const dnnl::convolution_backward_weights::primitive_desc backward(
-          {algorithm, x, any, y, stride, dilation, pad, pad}, engine_, forward);
+          {algorithm, x, any, y, stride, dilation, pad, end}, engine_, forward);
       pass.primitive = dnnl::convolution_backward_weights(backward);
       pass.first = memory(x, engine_, nullptr);
       pass.second = memory(y, engine_, nullptr);

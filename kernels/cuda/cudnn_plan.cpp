@@ -33,7 +33,9 @@ CudnnDescriptor convolution(const CudnnLibrary& library, const ConvProblem& p) {
   result.set(CUDNN_ATTR_CONVOLUTION_COMP_TYPE, CUDNN_DATA_FLOAT);
   result.set(CUDNN_ATTR_CONVOLUTION_CONV_MODE, CUDNN_TYPE_CONVOLUTION_MODE, 1, &mode);
   set_pair(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS, p.pad_h, p.pad_w);
-  set_pair(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS, p.pad_h, p.pad_w);
+  set_pair(CUDNN_ATTR_CONVOLUTION_POST_PADDINGS,
+           end_padding(p.x.h, p.y.h, p.kernel_h, p.stride_h, p.pad_h, p.dilation_h),
+           end_padding(p.x.w, p.y.w, p.kernel_w, p.stride_w, p.pad_w, p.dilation_w));
   set_pair(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES, p.stride_h, p.stride_w);
   set_pair(CUDNN_ATTR_CONVOLUTION_DILATIONS, p.dilation_h, p.dilation_w);
   return result;

@@ -15,10 +15,14 @@ void check(const ConvProblem& problem) {
   REQUIRE(problem.groups > 0 && x.c % problem.groups == 0 && y.c % problem.groups == 0,
           "choose groups that divide the channels of input and output", "a convolution of ", x.c, " to ", y.c,
           " channels has ", problem.groups, " groups");
-  const int64_t height = output_extent(x.h, problem.kernel_h, problem.stride_h, problem.pad_h, problem.dilation_h);
-  const int64_t width = output_extent(x.w, problem.kernel_w, problem.stride_w, problem.pad_w, problem.dilation_w);
-  REQUIRE(x.n == y.n && y.h == height && y.w == width, "take the output's extents from output_extent()",
-          "a convolution from ", x.h, "x", x.w, " gives ", height, "x", width, ", not ", y.h, "x", y.w);
+  const auto fits = [](int64_t in, int64_t out, int kernel, int stride, int pad, int dilation) {
+    const int64_t more = end_padding(in, out, kernel, stride, pad, dilation) - pad;
+    return more <= (kernel > 1 ? 1 : 0) && out == output_extent(in + more, kernel, stride, pad, dilation);
+  };
+  REQUIRE(x.n == y.n && fits(x.h, y.h, problem.kernel_h, problem.stride_h, problem.pad_h, problem.dilation_h) &&
+              fits(x.w, y.w, problem.kernel_w, problem.stride_w, problem.pad_w, problem.dilation_w),
+          "take the output's extents from output_extent() or same_padding()", "a convolution from ", x.h, "x", x.w,
+          " does not give ", y.h, "x", y.w);
 }
 void check(const char* what, const QTensor& tensor, Shape shape) {
   REQUIRE(tensor.values.shape == shape, "give tensors of the ConvProblem's shapes", "the convolution's ", what,

@@ -32,7 +32,7 @@ constexpr Layer layers[] = {
     {"resnet50/128x128@28", 16, 28, 128, 128, 3, 1, 1},    {"resnet50/256x256@14", 16, 14, 256, 256, 3, 1, 1},
     {"resnet50/512x512@7", 16, 7, 512, 512, 3, 1, 1},      {"mobilenet_v2/24x144@32", 128, 32, 24, 144, 1, 1, 1},
     {"mobilenet_v2/144x24@32", 128, 32, 144, 24, 1, 1, 1}, {"mobilenet_v2/dw144@32", 128, 32, 144, 144, 3, 1, 144},
-    {"mobilenet_v2/dw384@8", 128, 8, 384, 384, 3, 1, 384},
+    {"mobilenet_v2/dw384@8", 128, 8, 384, 384, 3, 1, 384}, {"efficientnet_lite0/dw672@14", 16, 14, 672, 672, 5, 1, 672},
 };
 
 // Detectors whose own operations are measured: a pyramid of maps from 1/4 of the image on, and regions of each image.

@@ -14,7 +14,7 @@ struct Config {
   struct Model {
     std::string name = "resnet20";
     int64_t classes = 10;           // 0: as the data has; only for objects on images
-    double dropout = 0.5;           // alexnet, inception_v3
+    double dropout = 0.5;           // alexnet, inception_v3, efficientnet_lite0
     double auxiliary_weight = 0.4;  // inception_v3 on images of 299 pixels: weight of the auxiliary head's loss
     std::string initial_weights;    // a safetensors file; empty: random
     std::string head = "keep";      // of initial_weights: keep | new: the layers whose outputs belong to classes

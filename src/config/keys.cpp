@@ -24,7 +24,8 @@ const std::vector<Key> kKeys = {
 
     {FIELD(model.name), "network"},
     {FIELD(model.classes), "number of classes; 0: as the data has (coco, voc)", 0, 1e6},
-    {FIELD(model.dropout), "share of values dropped before a linear layer (alexnet, inception_v3)", 0, 0.99},
+    {FIELD(model.dropout), "share of values dropped before a linear layer (alexnet, inception_v3, efficientnet_lite0)",
+     0, 0.99},
     {FIELD(model.auxiliary_weight), "weight of the auxiliary loss (inception_v3 on large images)", 0, 100},
     {FIELD(model.initial_weights), "safetensors file of initial weights; empty: random weights"},
     {FIELD(model.head),

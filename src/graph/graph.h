@@ -22,6 +22,7 @@ struct ConvOptions {
   Extent kernel = 3;
   int stride = 1;
   Extent pad = 0;
+  bool same = false;  // "SAME" padding in place of `pad`, see same_padding()
   int dilation = 1;
   int64_t groups = 1;
   std::string norm = {};  // the norm's name; empty: no norm, and the convolution has a bias

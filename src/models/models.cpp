@@ -10,7 +10,8 @@ namespace octet {
 
 // To add a network, write its file, declare its function here, and add a row below.
 using Build = std::vector<Head>(Graph&, Edge images, const Config::Model&);
-Build resnet20, resnet18, resnet34, resnet50, resnet101, mobilenet_v2, alexnet, alexnet_bn, inception_v3, vgg7;
+Build resnet20, resnet18, resnet34, resnet50, resnet101, mobilenet_v2, alexnet, alexnet_bn, inception_v3, vgg7,
+    efficientnet_lite0;
 
 namespace {
 
@@ -18,10 +19,17 @@ struct Row {
   const char* name;
   Build* build;
 };
-constexpr Row rows[] = {{"resnet20", resnet20}, {"resnet18", resnet18},     {"resnet34", resnet34},
-                        {"resnet50", resnet50}, {"resnet101", resnet101},   {"mobilenet_v2", mobilenet_v2},
-                        {"alexnet", alexnet},   {"alexnet_bn", alexnet_bn}, {"inception_v3", inception_v3},
-                        {"vgg7", vgg7}};
+constexpr Row rows[] = {{"resnet20", resnet20},
+                        {"resnet18", resnet18},
+                        {"resnet34", resnet34},
+                        {"resnet50", resnet50},
+                        {"resnet101", resnet101},
+                        {"mobilenet_v2", mobilenet_v2},
+                        {"alexnet", alexnet},
+                        {"alexnet_bn", alexnet_bn},
+                        {"inception_v3", inception_v3},
+                        {"vgg7", vgg7},
+                        {"efficientnet_lite0", efficientnet_lite0}};
 
 }  // namespace
 

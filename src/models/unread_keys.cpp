@@ -20,7 +20,7 @@ std::vector<Readers> readers() {
   const std::vector<std::string> detectors = detector_names(), two_stage = {"faster_rcnn", "faster_rcnn_c4", "rfcn"};
   std::vector<std::string> classifiers = model_names();
   std::erase_if(classifiers, is_detector);
-  return {{"model.dropout", {"alexnet", "inception_v3"}},
+  return {{"model.dropout", {"alexnet", "inception_v3", "efficientnet_lite0"}},
           {"model.auxiliary_weight", {"inception_v3"}},
           {"model.backbone", detectors},
           {"model.initial_backbone", detectors},

@@ -15,12 +15,12 @@ i is the index in PyTorch's order (OIHW weights, NCHW images); salt is the posit
     convolution and linear weights   float(2 * sqrt(6 / fan_in)) * value    (fan_in = I * H * W; one float product)
     norm weight (gamma)              1 + value / 4
     norm bias (beta)                 value / 4 + norm_bias_shift    (4 for InceptionV3 and ResNet-50, so that fewer of their many activations
-                                     lie near the kink of ReLU)
+                                     lie near the kink of ReLU; 3 for EfficientNet, midway between the kinks of ReLU6)
     linear bias                      value / 4
     images                           4 * value
     label of sample n                (7 n + 3) mod classes
 
-One step: training-mode batch norm (momentum 0.1, epsilon 1e-5), mean cross entropy with `label_smoothing`, backward, SGD with
+One step: training-mode batch norm (momentum 0.1; epsilon 1e-5, 1e-3 in InceptionV3 and EfficientNet), mean cross entropy with `label_smoothing`, backward, SGD with
 `learning_rate`, `momentum`, `decay` (on every parameter). The samples of a tensor with n elements are the elements
 (k * 7919) mod n, k = 0, 1, ... min(n, samples) - 1.
 
@@ -49,6 +49,8 @@ LEARNING_RATE, MOMENTUM, DECAY = 0.1, 0.9, 1e-4
 CASES = [  # network, batch, image size, image salt, label smoothing, samples of a tensor, added to norm biases
     ("resnet20", 8, 32, 1004, 0.0, 64, 0),
     ("mobilenet_v2_cifar", 4, 16, 1014, 0.0, 24, 0),
+    ("efficientnet_lite0_cifar_no_dropout", 4, 20, 1006, 0.0, 12, 3),
+    ("efficientnet_lite0_no_dropout", 4, 80, 1006, 0.1, 6, 3),
     ("resnet18", 4, 64, 1004, 0.1, 48, 0),
     ("resnet50", 4, 64, 1005, 0.0, 6, 4),
     ("alexnet_no_dropout", 2, 224, 1004, 0.0, 32, 0),

@@ -42,10 +42,11 @@ TEST(Models, ImagesThatAreTooSmallAreRefused) {
   EXPECT_THROW(build("vgg7", 4), Error);
 }
 
+// EfficientNet-Lite0 has as many as the package efficientnet_lite_pytorch says.
 TEST(Models, ParameterCountsEqualTorchvision) {
   const std::pair<const char*, int64_t> known[] = {
-      {"resnet18", 11689512},    {"resnet34", 21797672}, {"resnet50", 25557032},    {"resnet101", 44549160},
-      {"mobilenet_v2", 3504872}, {"alexnet", 61100840},  {"inception_v3", 27161264}};
+      {"resnet18", 11689512},    {"resnet34", 21797672}, {"resnet50", 25557032},     {"resnet101", 44549160},
+      {"mobilenet_v2", 3504872}, {"alexnet", 61100840},  {"inception_v3", 27161264}, {"efficientnet_lite0", 4652008}};
   for (const auto& [name, count] : known) {
     Config config;
     config.model.name = name;

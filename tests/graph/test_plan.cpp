@@ -37,7 +37,8 @@ TEST(Plan, SharedMemoryAndPoisonChangeNoBit) {
 
 // Concatenation, dropout, a linear layer over an image; and what simulated policies keep.
 TEST(Plan, SharedMemoryChangesNoBitOfAnyPolicy) {
-  std::vector<Config> configs = {int8_config("inception_v3"), int8_config("alexnet")};
+  std::vector<Config> configs = {int8_config("inception_v3"), int8_config("alexnet"),
+                                 int8_config("efficientnet_lite0")};
   for (const char* policy : {"dorefa", "wage", "wageubn", "range_bn", "fp8", "psq", "dai8"}) {
     Config config;
     config.policy.name = policy;
@@ -118,7 +119,7 @@ TEST(Plan, SumsBeyondInt32AreRefused) {
 
 // Every instruction set and any number of threads: the same weights, bit by bit.
 TEST(Plan, TiersAndThreadsChangeNoBit) {
-  for (const char* model : {"resnet20", "mobilenet_v2"}) {
+  for (const char* model : {"resnet20", "mobilenet_v2", "efficientnet_lite0"}) {
     for (DType storage : {DType::bf16, DType::s8}) {
       if (storage == DType::s8 && model != std::string("resnet20")) continue;
       const auto run = [&](Isa isa, int threads) {

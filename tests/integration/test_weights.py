@@ -57,6 +57,7 @@ NATIVE |= {
     "resnet20-exact": EXACT,
     "mobilenet_v2-exact": {**EXACT, "model__name": "mobilenet_v2", "train__steps": 6},
     "resnet50-64-pixels-exact": {**LARGE, **EXACT, "model__name": "resnet50", "data__image_size": 64, "train__norm_group": 2},
+    "efficientnet_lite0": {"model__name": "efficientnet_lite0", "train__steps": 4},
     "inception_v3-small-held": {"model__name": "inception_v3", "train__steps": 3, "data__batch": 8},
 }
 

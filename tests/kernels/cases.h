@@ -151,6 +151,16 @@ inline ConvCase square_case(Shape x, int64_t outputs, int kernel, int stride, in
   return conv_case(p, outputs);
 }
 
+// "SAME" padding: of an odd number of zeros, one more is behind the image.
+inline ConvCase same_case(Shape x, int64_t outputs, int kernel, int stride, int groups = 1) {
+  ConvCase c = square_case(x, outputs, kernel, stride, 0, 1, groups);
+  const Padded rows = same_padding(x.h, kernel, stride), columns = same_padding(x.w, kernel, stride);
+  c.problem.y.h = rows.out, c.problem.y.w = columns.out;
+  c.problem.pad_h = rows.pad, c.problem.pad_w = columns.pad;
+  c.name += say(" with SAME padding");
+  return c;
+}
+
 // Small enough for the plain loops: about 26 million multiply-adds in all.
 inline std::vector<ConvCase> conv_cases() {
   std::vector<ConvCase> cases;
@@ -217,6 +227,21 @@ inline std::vector<ConvCase> conv_cases() {
   for (int64_t n = 1; n <= 130; ++n) cases.push_back(square_case({n, 1, 1, 1 + 7 * n % 67}, 1 + 11 * n % 35, 1, 1, 0));
   cases.push_back(square_case({3, 1, 1, 512}, 100, 1, 1, 0));  // linear layers as they are
   cases.push_back(square_case({65, 1, 1, 64}, 10, 1, 1, 0));
+  for (const int channels : {1, 15, 24, 33, 67}) {  // of EfficientNet
+    for (const int stride : {1, 2}) {
+      cases.push_back(square_case({2, 9, 7, channels}, channels, 5, stride, 2, 1, channels));
+      for (const int kernel : {3, 5}) {
+        cases.push_back(same_case({2, 10, 8, channels}, channels, kernel, stride, channels));
+        cases.push_back(same_case({2, 9, 12, channels}, channels, kernel, stride, channels));
+      }
+    }
+  }
+  for (const int kernel : {1, 2, 3, 4, 5}) {
+    for (const int stride : {1, 2, 3}) cases.push_back(same_case({2, 12, 10, 5}, 19, kernel, stride));
+  }
+  cases.push_back(same_case({2, 32, 32, 3}, 32, 3, 2));     // the first layer of EfficientNet
+  cases.push_back(same_case({1, 2, 2, 16}, 16, 5, 2, 16));  // the kernel is larger than the image
+  cases.push_back(same_case({40, 4, 4, 17}, 9, 3, 2));      // items of several images
   return cases;
 }
 

@@ -8,6 +8,7 @@
 
 #include "kernels/backend.h"
 #include "kernels/shared/small_float.h"
+#include "tests/kernels/cases.h"
 
 namespace octet {
 namespace {
@@ -93,7 +94,7 @@ TEST(ChunkedConvolution, EqualsPlainLoopsOnEveryInstructionSet) {
     for (const ConvProblem& p :
          {problem(5, 6, 8, 12, 3, 2, 2), problem(7, 5, 33, 70, 3, 1, 1), problem(6, 6, 70, 33, 1, 1, 1),
           problem(5, 7, 70, 70, 3, 1, 70), problem(9, 6, 20, 20, 3, 2, 20), problem(8, 8, 64, 66, 3, 2, 1),
-          problem(27, 29, 5, 19, 3, 1, 1)})
+          problem(27, 29, 5, 19, 3, 1, 1), test::same_case({2, 8, 6, 20}, 20, 5, 2, 20).problem})
       compare(isa, p, 2);
 }
 

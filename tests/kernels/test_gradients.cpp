@@ -57,11 +57,16 @@ class Gradients : public testing::Test {
 };
 
 TEST_F(Gradients, Convolution) {
-  const std::vector<ConvCase> cases = {
-      square_case({2, 4, 5, 3}, 2, 3, 1, 1),       square_case({1, 5, 6, 2}, 3, 3, 2, 1),
-      square_case({1, 6, 6, 2}, 2, 3, 1, 2, 2),    square_case({1, 4, 4, 4}, 6, 3, 1, 1, 1, 2),
-      square_case({2, 5, 4, 3}, 3, 3, 2, 1, 1, 3), square_case({3, 1, 1, 7}, 5, 1, 1, 0),
-      square_case({1, 7, 7, 2}, 1, 1, 3, 0),       square_case({1, 7, 7, 1}, 2, 5, 3, 2)};
+  const std::vector<ConvCase> cases = {square_case({2, 4, 5, 3}, 2, 3, 1, 1),
+                                       square_case({1, 5, 6, 2}, 3, 3, 2, 1),
+                                       square_case({1, 6, 6, 2}, 2, 3, 1, 2, 2),
+                                       square_case({1, 4, 4, 4}, 6, 3, 1, 1, 1, 2),
+                                       square_case({2, 5, 4, 3}, 3, 3, 2, 1, 1, 3),
+                                       square_case({3, 1, 1, 7}, 5, 1, 1, 0),
+                                       square_case({1, 7, 7, 2}, 1, 1, 3, 0),
+                                       square_case({1, 7, 7, 1}, 2, 5, 3, 2),
+                                       same_case({1, 6, 4, 2}, 3, 3, 2),
+                                       same_case({1, 6, 5, 3}, 3, 5, 2, 3)};
   for (const auto& [name, problem] : cases) {
     const OwnedTensor x = random_real(problem.x, 1), w = random_real(problem.weight(), 2),
                       dy = random_real(problem.y, 3);

@@ -437,6 +437,9 @@ TEST_F(Reference, ErrorsSayHowToMend) {
   const OwnedQTensor x = random_codes(problem.x, 1), w = random_codes(problem.weight(), 2);
   const OwnedTensor y(problem.y);
   EXPECT_THROW(backend->conv_forward(problem, x, {random_real(problem.weight(), 1)}, y, {}), Error);
+  ConvProblem longer = problem;
+  longer.y.h = 6;  // two zeros more behind the image than before it
+  EXPECT_THROW(backend->conv_forward(longer, x, w, OwnedTensor(longer.y), {}), Error);
   problem.groups = 4;
   try {
     backend->conv_forward(problem, x, w, y, {});

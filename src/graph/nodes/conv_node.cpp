@@ -17,14 +17,19 @@ Shape ConvNode::output_shape(const std::vector<Shape>& inputs) {
   conv_.kernel_h = options_.linear ? int(x.h) : options_.kernel.h;
   conv_.kernel_w = options_.linear ? int(x.w) : options_.kernel.w;
   conv_.stride_h = conv_.stride_w = options_.stride;
-  conv_.pad_h = options_.pad.h;
-  conv_.pad_w = options_.pad.w;
   conv_.dilation_h = conv_.dilation_w = options_.dilation;
   conv_.groups = int(options_.groups);
   REQUIRE(x.c % options_.groups == 0 && options_.out % options_.groups == 0, "make both divisible by the groups", "'",
           name_, "' takes ", x.c, " channels and gives ", options_.out, " in ", options_.groups, " groups");
-  conv_.y = {x.n, output_extent(x.h, conv_.kernel_h, options_.stride, conv_.pad_h, options_.dilation),
-             output_extent(x.w, conv_.kernel_w, options_.stride, conv_.pad_w, options_.dilation), options_.out};
+  const auto padded = [&](int64_t in, int kernel, int pad) -> Padded {
+    if (options_.same) return same_padding(in, kernel, options_.stride, options_.dilation);
+    return {output_extent(in, kernel, options_.stride, pad, options_.dilation), pad};
+  };
+  const Padded rows = padded(x.h, conv_.kernel_h, options_.pad.h),
+               columns = padded(x.w, conv_.kernel_w, options_.pad.w);
+  conv_.pad_h = rows.pad;
+  conv_.pad_w = columns.pad;
+  conv_.y = {x.n, rows.out, columns.out, options_.out};
   REQUIRE(conv_.y.h > 0 && conv_.y.w > 0, "use larger images or a network with fewer strides", "'", name_,
           "' shrinks an image of ", x.h, "x", x.w, " to nothing");
   if (has_residual())
