@@ -15,7 +15,7 @@ namespace octet {
 
 // Each is defined in the file of its name in src/commands.
 DeclareCommand train_command, eval_command, predict_command, plan_command, bench_command, pack_command, make_command,
-    draw_command, study_command, inspect_command, check_command, new_command, help_command;
+    draw_command, study_command, inspect_command, check_command, new_command, calibrate_command, help_command;
 
 namespace {
 
@@ -27,6 +27,7 @@ constexpr Command commands[] = {
     {"train", "Train a network, evaluate it after each epoch, write a run directory", train_command},
     {"eval", "Evaluate weights or stored detections on the test set", eval_command},
     {"predict", "Say what images show, with trained weights", predict_command},
+    {"calibrate", "Measure the ranges of activations for weights that were trained without", calibrate_command},
     {"new", "Write a recipe for a folder of images, with a reason for each choice", new_command},
     {"check", "Check a data set of objects on images: classes, boxes, image files, duplicates", check_command},
     {"plan", "Print the nodes of the network, their encodings and the memory; train nothing", plan_command},

@@ -91,6 +91,7 @@ struct Step {
   PhaseTimes* times = nullptr;
   uint32_t index = 0;
   bool training = true;
+  bool measures = true;  // ranges of activations that are not known, and the share of values beyond the known ones
   uint64_t seed = 0;
   int64_t first_sample = 0;       // index of this rank's first sample in the global batch
   float gradient_scale = 1;       // loss scale / global batch
@@ -103,7 +104,7 @@ struct Step {
   // Calls pass(encoding, probe) once, with the range that is held if `range` is an index of ActivationRanges.
   void encode(int range, const Encoding& encoding, const std::function<void(const Encoding&, Probe)>& pass) const {
     if (range < 0) return pass(encoding, {});
-    held.activations->encode(range, encoding, training, pass);
+    held.activations->encode(range, encoding, measures, pass);
   }
   // within: index of the tensor's first image in this rank's batch.
   RngKey key(int node, Role role, int64_t elements_per_sample, int64_t within = 0) const {

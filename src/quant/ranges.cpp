@@ -42,12 +42,13 @@ bool ActivationRanges::settled() const {
   return std::ranges::all_of(ranges_, [](float range) { return range > 0; });
 }
 
-void ActivationRanges::encode(int layer, Encoding encoding, bool training,
+void ActivationRanges::encode(int layer, Encoding encoding, bool measures,
                               const std::function<void(const Encoding&, Probe)>& pass) {
   encoding.held = held_ + layer;
   if (range(layer) == 0) {
-    REQUIRE_USAGE(training,
-                  "evaluate weights that were trained with held ranges, or set policy.activation_range: batch",
+    REQUIRE_USAGE(measures,
+                  "measure the ranges with `octet calibrate`, evaluate weights that were trained with held ranges, or "
+                  "set policy.activation_range: batch",
                   "the weights hold no range of the activation '", names_[size_t(layer)], "'");
     Encoding measuring = encoding;
     measuring.range = Range::absmax;
@@ -61,7 +62,7 @@ void ActivationRanges::encode(int layer, Encoding encoding, bool training,
     backend_.to_device(held_ + layer, &ranges_[size_t(layer)], sizeof(float));
   }
   uint64_t* const saturated = static_cast<uint64_t*>(saturated_->data()) + layer;
-  pass(encoding, {.saturated = training ? saturated : nullptr});
+  pass(encoding, {.saturated = measures ? saturated : nullptr});
 }
 
 void ActivationRanges::begin() {

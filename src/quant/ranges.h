@@ -29,10 +29,10 @@ class ActivationRanges {
 
   float range(int layer) const { return ranges_[size_t(layer)]; }
   bool settled() const;  // every range is known
-  // Calls pass(encoding, probe) with the layer's range in place of `encoding.held`. If the range is unknown in
-  // training, the pass runs twice: first to measure the largest magnitude over all ranks, which gives the range, then
-  // to encode. Only then is this call collective. UsageError: an unknown range in evaluation.
-  void encode(int layer, Encoding encoding, bool training, const std::function<void(const Encoding&, Probe)>& pass);
+  // Calls pass(encoding, probe) with the layer's range in place of `encoding.held`. If the range is unknown and
+  // `measures` is true, the pass runs twice: first to measure the largest magnitude over all ranks, which gives the
+  // range, then to encode. Only then is this call collective. UsageError: the range is unknown, and nothing measures.
+  void encode(int layer, Encoding encoding, bool measures, const std::function<void(const Encoding&, Probe)>& pass);
 
   void begin();     // starts a step: clears what was measured
   void postpone();  // the step was skipped: ranges that it measured are unknown again

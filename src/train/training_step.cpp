@@ -120,6 +120,21 @@ void TrainingStep::begin_evaluation() {
   parameters_->encode(uint64_t(config_.seed), 0);
 }
 
+void TrainingStep::calibrate(const StepInput& input) {
+  REQUIRE_USAGE(ranges_, "set policy.name: unified_int8 with policy.activation_range: held", "policy ",
+                policy_->traits().name, " holds no ranges of activations");
+  const LoopThreads threads(threads_);
+  Plan& plan = *evaluation_[size_t(input.canvas)];
+  Step step = begin(plan, input, false);
+  step.measures = true;
+  ranges_->begin();
+  plan.forward(step);
+  std::vector<double> counts(size_t(2 * ranges_->layers()));
+  ranges_->counts(plan.range_elements(), counts);
+  transport_.all_reduce_sum(std::span(counts));
+  ranges_->update(counts);
+}
+
 TrainingStep::Answers TrainingStep::evaluate(const StepInput& input, bool wants_probabilities) {
   const LoopThreads threads(threads_);
   Plan& plan = *evaluation_[size_t(input.canvas)];
@@ -149,7 +164,7 @@ Step TrainingStep::begin(Plan& plan, const StepInput& input, bool training) {
   Step step{.backend = *backend_, .memory = plan.memory(), .held = held()};
   step.times = timing_ ? &times_ : nullptr;
   step.index = uint32_t(input.index);
-  step.training = training;
+  step.training = step.measures = training;
   step.seed = uint64_t(config_.seed);
   step.first_sample = input.first;
   step.gradient_scale = policy_->traits().loss_scale / float(config_.data.batch);

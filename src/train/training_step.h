@@ -54,6 +54,9 @@ class TrainingStep {
   StepReport run(const StepInput&, const std::function<void()>& meanwhile = {});
   // Encodes the current weights for evaluate().
   void begin_evaluation();
+  // Collective. Moves the ranges of activations as a training step does, with the norms of evaluation, over one batch
+  // of each rank. begin_evaluation() comes first. UsageError: the policy holds no ranges.
+  void calibrate(const StepInput&);
   // Forward over one batch of this rank.
   struct Answers {
     Metrics metrics;  // sums over the samples
