@@ -105,7 +105,7 @@ std::string tiles(const RunRecords& records, const std::optional<Result>& result
       html +=
           tile(display.text(judge.value), fmt::format("best test {}, epoch {}", display.label, result->best->epoch));
     }
-    html += tile(fmt::format("{:.0f}", result->images_per_second), "images / s");
+    if (result->images_per_second) html += tile(fmt::format("{:.0f}", *result->images_per_second), "images / s");
     html += tile(fmt::format("{:.0f} MB", double(result->peak_memory_bytes) / 1e6), "peak memory of rank 0");
     html += tile(std::to_string(result->steps), "steps");
     html += tile(std::to_string(result->ranks), "ranks");

@@ -70,8 +70,8 @@ void add_run(Study& study, const StudyRun& run, const std::string& path) {
     outcome.seeds.push_back(run.seed);
     outcome.values.push_back(result->metrics.empty() ? NAN : study.metric.factor() * result->metrics[0].value);
     outcome.peak_megabytes.push_back(double(result->peak_memory_bytes) / 1e6);
-    if (result->images_per_second > 0)
-      outcome.epoch_seconds.push_back(double(result->images_per_epoch) / result->images_per_second);
+    if (result->images_per_second > 0)  // an empty one is less than any number
+      outcome.epoch_seconds.push_back(double(result->images_per_epoch) / *result->images_per_second);
     outcome.commits.push_back(result->commit);
     outcome.machines.push_back(result->backend + " " + result->isa +
                                (result->threads > 0 ? say(", threads: ", result->threads) : ""));

@@ -70,12 +70,22 @@ bool MetricsWriter::holds(int64_t step, const std::string& kind) const {
 
 void MetricsWriter::write(int64_t step, const std::string& kind, std::span<const Scalar> scalars) {
   Json record = {{"step", step}, {"kind", kind}};
-  std::vector<Scalar> tagged;
-  for (const Scalar& scalar : scalars) {
-    record[scalar.name] = scalar.value;
-    tagged.push_back({kind + "/" + scalar.name, scalar.value});
-  }
+  for (const Scalar& scalar : scalars) record[scalar.name] = scalar.value;
   append(metrics_, record.dump());
+  write_events(step, kind, scalars);
+}
+
+void MetricsWriter::write_epoch(int64_t step, const EpochRecord& epoch) {
+  Json record = {
+      {"step", step}, {"kind", "epoch"}, {"epoch", epoch.epoch}, {"steps", epoch.steps}, {"seconds", epoch.seconds}};
+  for (const Scalar& mean : epoch.means) record[mean.name] = mean.value;
+  append(metrics_, record.dump());
+  write_events(step, "epoch", epoch.means);
+}
+
+void MetricsWriter::write_events(int64_t step, const std::string& kind, std::span<const Scalar> scalars) {
+  std::vector<Scalar> tagged;
+  for (const Scalar& scalar : scalars) tagged.push_back({kind + "/" + scalar.name, scalar.value});
   if (!events_.write(step, tagged)) warn_once();
 }
 

@@ -27,6 +27,13 @@ struct ClipRecord {
   double saturated = 0;  // share of the step's elements beyond the previous clip
 };
 
+struct EpochRecord {
+  int64_t epoch = 1;   // counted from 1
+  int64_t steps = 0;   // fewer than an epoch's where train.steps ends the training within it
+  double seconds = 0;  // of these steps
+  Scalars means;       // over the steps that were not skipped; empty: all were
+};
+
 // Appends to RUN/metrics.jsonl, RUN/clips.jsonl and RUN/events.out.tfevents.octet; each line is flushed. If a write
 // fails, one warning is logged and training continues. Steps are counted from 1.
 class MetricsWriter {
@@ -39,12 +46,16 @@ class MetricsWriter {
   bool holds(int64_t step, const std::string& kind) const;
   // {"step": 50, "kind": "train", "loss": 1.5, ...}; in TensorBoard "train/loss". Non-finite values are null in JSON.
   void write(int64_t step, const std::string& kind, std::span<const Scalar> scalars);
+  // {"step": 390, "kind": "epoch", "epoch": 1, "steps": 390, "seconds": 12.5, "loss": 1.5, ...}; step: the epoch's
+  // last. TensorBoard has the means alone: "epoch/loss".
+  void write_epoch(int64_t step, const EpochRecord&);
   void write_clips(int64_t step, std::span<const ClipRecord> clips);
   // Appends to RUN/histograms.jsonl. counts: the number of |g| in each power of two from 2^first_octave on.
   void write_histogram(int64_t step, const std::string& layer, int first_octave, std::span<const int64_t> counts,
                        const KolmogorovSmirnov&);
 
  private:
+  void write_events(int64_t step, const std::string& kind, std::span<const Scalar> scalars);
   void append(std::ofstream& stream, const std::string& line);
   void warn_once();
 

@@ -40,6 +40,11 @@ Json json_of(const Scalars& figures) {
   return json;
 }
 
+template <class Value>
+constexpr bool is_optional = false;
+template <class Value>
+constexpr bool is_optional<std::optional<Value>> = true;
+
 double number_of(const Json& value) { return value.is_null() ? NAN : value.get<double>(); }  // JSON has no NaN
 
 BestEvaluation best_of(Json json) {
@@ -66,10 +71,11 @@ std::optional<Result> read_result(const std::string& run_directory) {
       at = name;
       const auto field = json.find(name);
       if (field == json.end()) return;
-      if constexpr (std::is_same_v<decltype(value), double&>)
-        value = number_of(*field);
-      else
+      using Value = std::remove_reference_t<decltype(value)>;
+      if constexpr (!is_optional<Value>)
         field->get_to(value);
+      else if (!field->is_null())  // as an infinite speed is written
+        value = field->template get<typename Value::value_type>();
       json.erase(field);
     });
     if (json.contains(at = "by_class")) {
@@ -98,7 +104,12 @@ void write_result(const std::string& run_directory, const Result& result) {
     json["best"] = {{"epoch", result.best->epoch}, {"step", result.best->step}};
     json["best"].update(json_of(result.best->figures));
   }
-  visit_fields(result, [&](const char* name, const auto& value) { json[name] = value; });
+  visit_fields(result, [&](const char* name, const auto& value) {
+    if constexpr (!is_optional<std::remove_cvref_t<decltype(value)>>)
+      json[name] = value;
+    else if (value)
+      json[name] = *value;
+  });
   write_durably(run_directory + "/result.json", json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 

@@ -21,10 +21,11 @@ struct Result {
   int64_t images_per_epoch = 0;
   std::string backend, isa, policy;
   int64_t threads = 0;  // of each rank
-  double images_per_second = 0, wall_seconds = 0;
+  // Of the process that ended the run. Empty: it ran no step, since the run was finished before.
+  std::optional<double> images_per_second, wall_seconds;
+  std::optional<uint64_t> wire_bytes_per_step;  // sent by one rank
   uint64_t arena_bytes = 0;
-  uint64_t peak_memory_bytes = 0;    // of rank 0's process, resident
-  uint64_t wire_bytes_per_step = 0;  // sent by one rank
+  uint64_t peak_memory_bytes = 0;  // of rank 0's process, resident
   std::string weights_sha256;
   std::string data;    // fingerprint of the data sets
   std::string commit;  // src/version.h; "a, then b" if another build resumed the run
@@ -33,7 +34,7 @@ struct Result {
 // Reads RUN/result.json; empty if there is none. Missing fields keep their defaults. UsageError: a field has another
 // type.
 std::optional<Result> read_result(const std::string& run_directory);
-// Replaces the whole file. FileError: it cannot be written.
+// Replaces the whole file; empty fields are left out. FileError: it cannot be written.
 void write_result(const std::string& run_directory, const Result& result);
 
 }  // namespace octet

@@ -22,6 +22,7 @@
 #include "src/train/best_weights.h"
 #include "src/train/checkpoint_store.h"
 #include "src/train/class_names.h"
+#include "src/train/epoch_sums.h"
 #include "src/train/metrics.h"
 #include "src/train/progress.h"
 #include "src/train/rank.h"
@@ -61,11 +62,12 @@ class TrainingRun {
     trainer_.start(done_);
     const int64_t first = done_;
     if (owes_test_ && !test()) return checkpointed(true);  // the checkpoint from which it resumed
-    begin_epoch();
     while (done_ < total_steps_) {
       const StepReport report = train_step();
       const bool stops = report.stop && done_ < total_steps_;
       const int64_t every = config_.checkpoint.every_steps > 0 ? config_.checkpoint.every_steps : steps_per_epoch_;
+      // Before the checkpoint, since a run that is resumed there does not repeat the epoch.
+      if (ends_epoch() && leads()) metrics_->write_epoch(done_, epoch_.record(epoch()));
       const bool due = stops || done_ == total_steps_ || done_ % every == 0;
       const bool saved = due && save();  // before the evaluation, which a scheduler that stops the run may not wait for
       if (stops) return checkpointed(saved);
@@ -105,6 +107,7 @@ class TrainingRun {
         if (metadata.contains("commit")) commits_ = metadata.at("commit");
         if (!commits_.ends_with(commit)) commits_ += std::string(", then ") + commit;
         rank_history_ = metadata.contains("ranks") ? metadata.at("ranks") : "";
+        if (metadata.contains("epoch_sums")) epoch_ = EpochSums::from_text(metadata.at("epoch_sums"));
         continue_on_ranks(found.step);
         trainer_.state().load(*found.file, found.path, false);
         done_ = found.step;
@@ -160,25 +163,13 @@ class TrainingRun {
     return done_ == total_steps_ || (ends_epoch() && epoch() % config_.train.eval_every_epochs == 0);
   }
 
-  void begin_epoch() {
-    epoch_sums_.clear();
-    epoch_steps_ = epoch_counted_ = 0;
-    epoch_start_ = seconds_now();
-  }
-
   StepReport train_step() {
     const double before = seconds_now(), waited = trainer_.wait_seconds();
     StepReport report = trainer_.step(done_, stop_requested());
     ++done_;
     const double now = seconds_now();
     train_seconds_ += now - before;
-    ++epoch_steps_;
-    if (!report.skipped) {
-      ++epoch_counted_;
-      if (epoch_sums_.empty()) epoch_sums_ = Scalars(report.figures.size());
-      for (size_t i = 0; i < report.figures.size(); ++i)
-        epoch_sums_[i] = {report.figures[i].name, epoch_sums_[i].value + report.figures[i].value};
-    }
+    epoch_.add(report, now - before);
     if (leads()) record(report, now - before, (trainer_.wait_seconds() - waited) / std::max(now - before, 1e-9), now);
     return report;
   }
@@ -197,7 +188,7 @@ class TrainingRun {
                      .figures = show(report.figures, 1, false, "  "),
                      .data_share = data_share},
                     now);
-    if (done_ % config_.train.log_every_steps == 0 || done_ == 1) {
+    if (done_ % config_.train.log_every_steps == 0 || done_ == 1 || done_ == total_steps_) {
       Scalars scalars = headlines(report.figures);
       scalars.insert(scalars.end(), {{"learning_rate", trainer_.learning_rate_at(done_ - 1)},
                                      {"images_per_second", double(config_.data.batch) / seconds},
@@ -275,18 +266,16 @@ class TrainingRun {
   }
 
   bool finish_epoch() {
-    const double seconds = seconds_now() - epoch_start_;
     if (tests() && !test()) return false;
+    const EpochRecord record = std::exchange(epoch_, {}).record(epoch());
     if (leads()) {
-      for (Scalar& sum : epoch_sums_) sum.value /= double(epoch_counted_);
       progress_->epoch({.epoch = epoch(),
                         .epochs = config_.train.epochs,
-                        .train = epoch_sums_.empty() ? "every step was skipped" : show(epoch_sums_, 1, false, " "),
+                        .train = record.means.empty() ? "every step was skipped" : show(record.means, 1, false, " "),
                         .test = tests() ? show(test_, 1, false, " ") + (is_best() ? " (best so far)" : "") : "",
-                        .images_per_second = double(epoch_steps_ * config_.data.batch) / seconds,
-                        .seconds = seconds});
+                        .images_per_second = double(record.steps * config_.data.batch) / record.seconds,
+                        .seconds = record.seconds});
     }
-    begin_epoch();
     return true;
   }
 
@@ -301,6 +290,7 @@ class TrainingRun {
       std::string reason;
       std::map<std::string, std::string> described = metadata();
       described["ranks"] = rank_history_;
+      if (done_ % steps_per_epoch_ != 0) described["epoch_sums"] = epoch_.text();
       saved = store_->save(done_, tensors, std::move(described), reason);
       if (saved == 0) spdlog::warn("no checkpoint at step {}: {}; the last good checkpoint is kept", done_, reason);
     }
@@ -330,8 +320,8 @@ class TrainingRun {
     if (trainer_.skipped_steps() > 0)
       spdlog::warn("{} of {} steps were skipped", trainer_.skipped_steps(), done_ - first);
     if (!classes_.empty()) fmt::print("\n{}\n", detection_table({result.metrics, classes_}));
-    spdlog::info("done: test {}; {:.0f} img/s; {}", show(test_, 2, true, ", "), result.images_per_second,
-                 directory_->path() + "/result.json");
+    const std::string speed = result.images_per_second ? fmt::format("{:.0f} img/s; ", *result.images_per_second) : "";
+    spdlog::info("done: test {}; {}{}/result.json", show(test_, 2, true, ", "), speed, directory_->path());
   }
 
   Result result_of(int64_t steps, double wall) {
@@ -351,13 +341,15 @@ class TrainingRun {
     result.isa = trainer_.backend().isa();
     result.threads = threads_of_rank(config_, transport_);
     result.policy = config_.policy.name;
-    result.images_per_second = steps > 0 ? double(steps * config_.data.batch) / train_seconds_ : 0;
-    result.wall_seconds = wall;
+    if (steps > 0) {
+      result.images_per_second = double(steps * config_.data.batch) / train_seconds_;
+      result.wall_seconds = wall;
+      result.wire_bytes_per_step = uint64_t(step.exchange().wire_bytes() / steps);
+    }
     rusage usage = {};
     getrusage(RUSAGE_SELF, &usage);
     result.peak_memory_bytes = uint64_t(usage.ru_maxrss) * 1024;
     result.arena_bytes = step.plan().arena_bytes();
-    result.wire_bytes_per_step = steps > 0 ? uint64_t(step.exchange().wire_bytes() / steps) : 0;
     result.weights_sha256 = trainer_.state().weights_sha256();
     result.data = data_fingerprint();
     result.commit = commits_;
@@ -381,9 +373,8 @@ class TrainingRun {
   bool test_is_recorded_ = false;  // metrics.jsonl already holds that evaluation
   std::string rank_history_;       // "1 from step 0, 4 from step 500"
   std::string commits_ = commit;   // commits of the builds that trained the run
-  int64_t epoch_steps_ = 0, epoch_counted_ = 0;
-  Scalars epoch_sums_;
-  double epoch_start_ = 0, train_seconds_ = 0;
+  EpochSums epoch_;                // of the steps of this epoch; resumed on rank 0 alone
+  double train_seconds_ = 0;
 };
 
 // What is frozen stays as it is loaded, and random layers would give random features for good.

@@ -44,6 +44,18 @@ class Commands(Case):
                                                         "policy", "images_per_second", "wall_seconds", "arena_bytes", "peak_memory_bytes",
                                                         "wire_bytes_per_step", "weights_sha256", "data", "commit"])
 
+    def test_epoch_means_are_recorded(self):
+        self.train("every")
+        records = self.metrics("every")
+        losses = [record["loss"] for record in records if record["kind"] == "train"]
+        epochs = [record for record in records if record["kind"] == "epoch"]
+        self.assertEqual([(e["step"], e["epoch"], e["steps"]) for e in epochs], [(8, 1, 8), (16, 2, 8)])
+        for epoch, part in zip(epochs, (losses[:8], losses[8:])):
+            self.assertAlmostEqual(epoch["loss"], sum(part) / 8, delta=1e-9)
+        self.train("short", train__steps=3, train__log_every_steps=50)
+        self.assertEqual([(record["kind"], record["step"]) for record in self.metrics("short")],
+                         [("train", 1), ("train", 3), ("epoch", 3), ("test", 3)])
+
     def test_plan_lists_nodes_and_total(self):
         for ranks in 1, 2:
             out = self.octet("plan", RECIPE, ranks=ranks).out

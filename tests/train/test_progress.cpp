@@ -118,6 +118,9 @@ TEST(Result, IsWrittenAsAWhole) {
   result.best = {{.epoch = 28, .step = 10920, .figures = {{"top1", 0.9175}, {"loss", NAN}}}};
   result.steps = 11700;
   result.isa = "avx512_vnni";
+  result.images_per_second = 812.5;
+  result.wall_seconds = 70;
+  result.wire_bytes_per_step = 0;
   result.arena_bytes = uint64_t{1} << 40;
   result.commit = commit;
   write_result(directory.path(), result);
@@ -135,6 +138,8 @@ TEST(Result, IsWrittenAsAWhole) {
   EXPECT_EQ(read->steps, 11700);
   EXPECT_EQ(read->arena_bytes, uint64_t{1} << 40);
   EXPECT_EQ(read->isa, "avx512_vnni");
+  EXPECT_EQ(read->images_per_second, 812.5);
+  EXPECT_EQ(read->wire_bytes_per_step, 0u);
   ASSERT_EQ(read->metrics.size(), 3u);
   EXPECT_EQ(read->metrics[0].name, "top1");
   EXPECT_EQ(read->metrics[0].value, 0.9125);
@@ -144,6 +149,10 @@ TEST(Result, IsWrittenAsAWhole) {
   ASSERT_EQ(read->best->figures.size(), 2u);
   EXPECT_EQ(read->best->figures[0].value, 0.9175);
   EXPECT_TRUE(std::isnan(read->best->figures[1].value));
+  result.images_per_second.reset();  // not known is not zero
+  write_result(directory.path(), result);
+  EXPECT_FALSE(nlohmann::json::parse(read_file(directory / "result.json")).contains("images_per_second"));
+  EXPECT_FALSE(read_result(directory.path())->images_per_second);
   write_file(directory / "result.json", "");
   EXPECT_FALSE(read_result(directory.path()));
   for (const auto& [text, part] : {std::pair{"{\n\"steps\": \"many\"}", "result.json:2: octet did not write `steps`"},
