@@ -110,9 +110,7 @@ std::string tiles(const RunRecords& records, const std::optional<Result>& result
     html += tile(std::to_string(result->steps), "steps");
     html += tile(std::to_string(result->ranks), "ranks");
   } else {
-    const auto loss = records.metrics.find("train/loss");
-    if (loss != records.metrics.end() && !loss->second.x.empty())
-      html += tile(fmt::format("{:.0f}", loss->second.x.back()), "steps so far: the run is not finished");
+    html += tile(std::to_string(records.steps), "steps so far: the run is not finished");
   }
   return "<div class=\"tiles\">" + html + "</div>\n";
 }

@@ -1,5 +1,6 @@
 #include "src/report/records.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -28,6 +29,7 @@ RunRecords read_records(const std::string& directory) {
   const bool found =
       for_each_record(directory + "/metrics.jsonl", [&](const nlohmann::json& record, const std::string&) {
         const std::string kind = record.value("kind", "");
+        records.steps = std::max(records.steps, record.at("step").get<int64_t>());
         for (const auto& [key, value] : record.items()) {
           if (key == "step" || key == "kind") continue;
           Series& series = records.metrics[kind + "/" + key];
@@ -56,7 +58,7 @@ RunRecords read_records(const std::string& directory) {
   for_each_record(directory + "/histograms.jsonl", [&](const nlohmann::json& record, const std::string&) {
     RunRecords::Histogram histogram;
     histogram.step = number_of(record, "step");
-    histogram.first_octave = int(number_of(record, "first_octave"));
+    record.at("first_octave").get_to(histogram.first_octave);
     record.at("counts").get_to(histogram.counts);
     histogram.gaussian = number_of(record, "ks_gaussian");
     histogram.laplace = number_of(record, "ks_laplace");

@@ -1,5 +1,6 @@
 // The records that a run wrote while it trained: metrics.jsonl, clips.jsonl, histograms.jsonl.
 #pragma once
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 namespace octet {
 
 struct RunRecords {
+  int64_t steps = 0;  // of the last record
   // Values over steps, by "train/loss", "test/top1" ...
   std::map<std::string, Series> metrics;
   struct Layer {

@@ -32,6 +32,12 @@ std::ofstream reopened(const std::string& path, int64_t resumed_step) {
 
 }  // namespace
 
+std::string reason_of(const std::exception& of_json) {
+  const std::string what = of_json.what();  // "[json.exception.type_error.302] type must be number, but is string"
+  const size_t code = what.find("] ");
+  return what.starts_with('[') && code != std::string::npos ? what.substr(code + 2) : what;
+}
+
 bool for_each_record(const std::string& path,
                      const std::function<void(const nlohmann::json& record, const std::string& line)>& take) {
   if (!std::filesystem::exists(path)) return false;
@@ -46,7 +52,7 @@ bool for_each_record(const std::string& path,
     } catch (const nlohmann::json::exception& error) {
       throw Error(
           __FILE__, __LINE__,
-          say(path, ":", number, ": octet did not write this record: ", error.what(), ": ", line.substr(0, 120)),
+          say(path, ":", number, ": octet did not write this record: ", reason_of(error), ": ", line.substr(0, 120)),
           "correct the line, or delete it");
     }
   }

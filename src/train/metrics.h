@@ -2,6 +2,7 @@
 // Only rank 0 writes them.
 #pragma once
 #include <cstdint>
+#include <exception>
 #include <fstream>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
@@ -13,6 +14,8 @@
 
 namespace octet {
 
+// What an error of the JSON library says, without its name and number.
+std::string reason_of(const std::exception& of_json);
 // Calls take(record, line) for each line that is a JSON object with a `step`. Other lines are skipped, since a crash
 // may leave half a line. Returns false if there is no file. Error: a field that `take` reads has another type; the
 // message gives file and line.

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "kernels/base/durable_file.h"
 #include "kernels/base/error.h"
+#include "src/train/metrics.h"
 
 namespace octet {
 namespace {
@@ -61,7 +63,7 @@ BestEvaluation best_of(Json json) {
 
 std::optional<Result> read_result(const std::string& run_directory) {
   const std::string file = run_directory + "/result.json", text = read_if_there(file);
-  if (text.empty()) return {};
+  if (!std::filesystem::exists(file)) return {};
   Result result;
   std::string at;  // the field being read
   try {
@@ -91,7 +93,9 @@ std::optional<Result> read_result(const std::string& run_directory) {
   } catch (const nlohmann::json::exception& error) {
     const auto line =
         1 + std::count(text.begin(), text.begin() + std::min(text.find('"' + at + '"'), text.size()), '\n');
-    throw UsageError(__FILE__, __LINE__, say(file, ":", line, ": octet did not write `", at, "`: ", error.what()),
+    throw UsageError(__FILE__, __LINE__,
+                     say(file, ":", line, ": octet did not write ", at.empty() ? "this file" : "`" + at + "`", ": ",
+                         reason_of(error)),
                      "restore the file, or move it away and run octet train --resume, which writes it again");
   }
   return result;

@@ -14,7 +14,7 @@ struct Result {
   Scalars metrics;                     // on the test set; the first one is used to compare runs
   Scalars by_class;                    // the first figure of each class with objects; empty: the data have none
   std::optional<BestEvaluation> best;  // whose weights best.safetensors holds
-  int64_t epochs = 0, steps = 0;
+  int64_t epochs = 0, steps = 0;       // that were trained; train.steps may end the last epoch early
   int64_t ranks = 1;
   std::string rank_history;  // "1 from step 0, 4 from step 500": the run was resumed on 4 ranks
   int64_t images = 0;        // images of all steps, over all ranks
@@ -31,8 +31,8 @@ struct Result {
   std::string commit;  // src/version.h; "a, then b" if another build resumed the run
 };
 
-// Reads RUN/result.json; empty if there is none. Missing fields keep their defaults. UsageError: a field has another
-// type.
+// Reads RUN/result.json; empty if there is none. Missing fields keep their defaults. UsageError: the file is damaged,
+// or a field has another type.
 std::optional<Result> read_result(const std::string& run_directory);
 // Replaces the whole file; empty fields are left out. FileError: it cannot be written.
 void write_result(const std::string& run_directory, const Result& result);

@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -158,7 +159,9 @@ class TrainingRun {
   }
 
   bool ends_epoch() const { return done_ % steps_per_epoch_ == 0 || done_ == total_steps_; }
-  int64_t epoch() const { return (done_ + steps_per_epoch_ - 1) / steps_per_epoch_; }
+  // The number of epochs that so many steps take; the last one may be incomplete.
+  int64_t epochs_of(int64_t steps) const { return (steps + steps_per_epoch_ - 1) / steps_per_epoch_; }
+  int64_t epoch() const { return epochs_of(done_); }
   bool tests() const {
     return done_ == total_steps_ || (ends_epoch() && epoch() % config_.train.eval_every_epochs == 0);
   }
@@ -180,12 +183,12 @@ class TrainingRun {
                    report.empty ? "no image of the batch could be read" : "loss or gradient is not finite");
     const int64_t epoch = (done_ - 1) / steps_per_epoch_;
     progress_->step({.epoch = epoch + 1,
-                     .epochs = config_.train.epochs,
+                     .epochs = epochs_of(total_steps_),
                      .step = done_ - epoch * steps_per_epoch_,
                      .steps = steps_per_epoch_,
                      .steps_left = total_steps_ - done_,
                      .images = config_.data.batch,
-                     .figures = show(report.figures, 1, false, "  "),
+                     .figures = show_each(report.figures, 1, false),
                      .data_share = data_share},
                     now);
     if (done_ % config_.train.log_every_steps == 0 || done_ == 1 || done_ == total_steps_) {
@@ -229,10 +232,29 @@ class TrainingRun {
     classes_ = std::move(evaluation->classes);
     trainer_.expect_checkpoint(done_);
     keep_if_best();
+    if (leads()) explain_high_loss();
     if (leads() && trainer_.task().figures) write_detections(evaluation->detections);
     transport_.barrier();  // the others' next step does not begin while rank 0 writes
     if (leads() && !std::exchange(test_is_recorded_, false)) metrics_->write(done_, "test", test_);
     return true;
+  }
+
+  // The first tests of a short training may be far off, which looks like a defect.
+  void explain_high_loss() const {
+    constexpr int64_t settled = 50;  // steps: of the initial values, 0.9 to this power is left
+    const auto loss_in = [](const Scalars& figures) {
+      const auto found = std::ranges::find(figures, "loss", &Scalar::name);
+      return found == figures.end() ? std::numeric_limits<double>::quiet_NaN() : found->value;
+    };
+    const double train = loss_in(epoch_.record(epoch()).means), test = loss_in(test_);
+    const bool norms =
+        std::ranges::any_of(trainer_.training_step().parameters().statistics(),
+                            [](const auto& statistic) { return statistic.name.ends_with(".running_var"); });
+    if (norms && done_ < settled && test > 2 * train)
+      spdlog::info(
+          "the test loss is far above the training loss: a test uses the norms' running means and variances, which "
+          "have not settled after {} steps; they begin at 0 and 1",
+          done_);
   }
 
   // Runs before the evaluation is recorded, since a run that is resumed in between repeats the evaluation.
@@ -270,9 +292,10 @@ class TrainingRun {
     const EpochRecord record = std::exchange(epoch_, {}).record(epoch());
     if (leads()) {
       progress_->epoch({.epoch = epoch(),
-                        .epochs = config_.train.epochs,
+                        .epochs = epochs_of(total_steps_),
                         .train = record.means.empty() ? "every step was skipped" : show(record.means, 1, false, " "),
-                        .test = tests() ? show(test_, 1, false, " ") + (is_best() ? " (best so far)" : "") : "",
+                        .test = tests() ? show(test_, 1, false, " ") : "",
+                        .best = tests() && is_best(),
                         .images_per_second = double(record.steps * config_.data.batch) / record.seconds,
                         .seconds = record.seconds});
     }
@@ -331,7 +354,7 @@ class TrainingRun {
     for (const DetectionFigures::Class& of : classes_)
       if (of.objects > 0) result.by_class.push_back({of.name, of.figures.front().value});
     if (best_) result.best = best_->evaluation();
-    result.epochs = config_.train.epochs;
+    result.epochs = epochs_of(done_);
     result.steps = done_;
     result.ranks = transport_.size();
     result.rank_history = rank_history_;

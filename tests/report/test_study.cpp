@@ -68,6 +68,22 @@ TEST_F(Study, GridIsTheProductOfItsAxes) {
   EXPECT_EQ(plan.runs[3].overrides, wanted);
 }
 
+TEST_F(Study, LettersOfAllScriptsNameRuns) {
+  std::string text = good;
+  for (const auto& [from, to] : {std::pair<std::string, std::string>{"mobile:", "сеть α/2:"}, {"int8:", "網 8:"}})
+    text.replace(text.find(from), from.size(), to);
+  EXPECT_EQ(read(text).runs.back().name, "сеть-α-2-網-8-seed2");
+}
+
+TEST_F(Study, SettingsOfTheCommandLineAreNamedAsSuch) {
+  try {
+    read(good, {"train.lrr=1"});
+    ADD_FAILURE();
+  } catch (const UsageError& error) {
+    EXPECT_EQ(std::string(error.what()).find("--set train.lrr=1: unknown key"), 0u) << error.what();
+  }
+}
+
 TEST_F(Study, ShippedStudiesAreValid) {
   int count = 0;
   std::ifstream file(OCTET_SOURCE_DIR "/configs/studies/README.md");
@@ -84,7 +100,13 @@ TEST_F(Study, ShippedStudiesAreValid) {
 TEST_F(Study, MistakesAreNamed) {
   refuse(good, "seeds:", "seed:", "unknown key `seed`");
   refuse(good, "recipe.yaml", "none.yaml", "none.yaml");
-  refuse(good, "policy.name: fp32", "policy.nam: fp32", "policy.name");
+  refuse(good, "policy.name: fp32", "policy.nam: fp32", "study.yaml:8:19: unknown key `policy.nam`; nearest");
+  refuse(good, "train.epochs: 2", "train.epochs: two", "study.yaml:4:7: `train.epochs` takes");
+  refuse(good, "train.milestones: [1, 2]", "train.schedule: multi_step",
+         "study.yaml:8:73: `train.schedule` multi_step");
+  refuse(good, "fp32: {policy", "\"\": {policy", "a label of axis `policy` is empty");
+  refuse(good, "int8: {policy", std::string(250, 'f') + ": {policy", "shorten the labels");
+  refuse(good, "resnet20 / fp32: 92.32", "resnet20 / fp32: hello", "study.yaml:10:26: `hello` is not a number");
   refuse(good, "{policy: fp32}", "{policy: fp16}", "fp16");
   refuse(good, "{policy: fp32}", "{polcy: fp32}", "polcy");
   refuse(good, "resnet20 / fp32: 92.32", "resnet20 / fp8: 1", "resnet20 / fp8");
