@@ -1,6 +1,7 @@
 // Replaces the files that need OpenCV in a build without it.
 #include "kernels/base/error.h"
 #include "src/report/draw_predictions.h"
+#include "src/report/mistake_pictures.h"
 #include "src/report/validation_pictures.h"
 
 namespace octet {
@@ -17,5 +18,7 @@ int64_t draw_predictions(const Config& config, Transport&, const PredictionDrawi
 std::vector<ValidationPicture> validation_pictures(const Config&, std::span<const Detection>, int64_t, double) {
   return {};
 }
+
+std::vector<SmallPicture> small_pictures(const Config&, int64_t, std::span<const Answer>) { return {}; }
 
 }  // namespace octet

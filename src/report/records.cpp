@@ -22,7 +22,19 @@ void add(Series& series, double step, double value) {
   series.y.push_back(value);
 }
 
+// Only the last epoch may be incomplete.
+void add_epoch(RunRecords& records, const nlohmann::json& record) {
+  records.steps_per_epoch = std::max(records.steps_per_epoch.value_or(0), number_of(record, "steps"));
+  records.epoch_seconds[record.at("epoch").get<int64_t>()] = number_of(record, "seconds");
+}
+
 }  // namespace
+
+double RunRecords::train_seconds() const {
+  double sum = 0;
+  for (const auto& [epoch, seconds] : epoch_seconds) sum += seconds;
+  return sum;
+}
 
 RunRecords read_records(const std::string& directory) {
   RunRecords records;
@@ -30,8 +42,10 @@ RunRecords read_records(const std::string& directory) {
       for_each_record(directory + "/metrics.jsonl", [&](const nlohmann::json& record, const std::string&) {
         const std::string kind = record.value("kind", "");
         records.steps = std::max(records.steps, record.at("step").get<int64_t>());
+        if (kind == "epoch") add_epoch(records, record);
         for (const auto& [key, value] : record.items()) {
           if (key == "step" || key == "kind") continue;
+          if (kind == "epoch" && (key == "epoch" || key == "steps" || key == "seconds")) continue;
           Series& series = records.metrics[kind + "/" + key];
           series.name = kind + " " + key;
           add(series, number_of(record, "step"), number_of(record, key));

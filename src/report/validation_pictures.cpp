@@ -1,31 +1,18 @@
 #include "src/report/validation_pictures.h"
 
-#include <openssl/evp.h>
-
 #include <algorithm>
-#include <opencv2/imgcodecs.hpp>
 #include <opencv2/imgproc.hpp>
 
 #include "src/data/decode.h"
 #include "src/data/detection_set.h"
 #include "src/report/detection_boxes.h"
 #include "src/report/draw_truth.h"
+#include "src/report/picture_address.h"
 
 namespace octet {
 namespace {
 
 constexpr int longest_side = 640;  // of an image on the page, in pixels
-
-std::string data_address(const cv::Mat& rgb) {
-  cv::Mat bgr;
-  cv::cvtColor(rgb, bgr, cv::COLOR_RGB2BGR);
-  std::vector<uint8_t> bytes;
-  cv::imencode(".jpg", bgr, bytes, {cv::IMWRITE_JPEG_QUALITY, 85});
-  std::string text(4 * ((bytes.size() + 2) / 3) + 1, '\0');
-  text.resize(static_cast<size_t>(
-      EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()), bytes.data(), static_cast<int>(bytes.size()))));
-  return "data:image/jpeg;base64," + text;
-}
 
 // The image at a size for the page, with its boxes.
 std::string drawn(const cv::Mat& image, std::vector<DrawnBox> boxes) {
@@ -34,7 +21,7 @@ std::string drawn(const cv::Mat& image, std::vector<DrawnBox> boxes) {
   if (scale < 1) cv::resize(image, small, {}, scale, scale, cv::INTER_AREA);
   for (DrawnBox& box : boxes)
     box.box = {box.box.x * scale, box.box.y * scale, box.box.width * scale, box.box.height * scale};
-  return data_address(with_boxes(small, boxes));
+  return jpeg_address(with_boxes(small, boxes));
 }
 
 }  // namespace

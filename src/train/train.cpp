@@ -20,6 +20,7 @@
 #include "src/models/detectors.h"
 #include "src/tasks/detection/results.h"
 #include "src/tasks/metric_display.h"
+#include "src/train/answers.h"
 #include "src/train/best_weights.h"
 #include "src/train/checkpoint_store.h"
 #include "src/train/class_names.h"
@@ -226,7 +227,9 @@ class TrainingRun {
 
   // Returns false if a signal interrupted the evaluation. A resumed run then begins with it.
   bool test() {
-    std::optional<Evaluation> evaluation = trainer_.evaluate([] { return stop_requested(); });
+    const Dataset& data = *trainer_.datasets().test;
+    const bool keeps_answers = done_ == total_steps_ && !trainer_.task().figures && data.size() <= most_answers;
+    std::optional<Evaluation> evaluation = trainer_.evaluate([] { return stop_requested(); }, keeps_answers);
     if (!evaluation) return false;
     test_ = std::move(evaluation->figures);
     classes_ = std::move(evaluation->classes);
@@ -234,6 +237,7 @@ class TrainingRun {
     keep_if_best();
     if (leads()) explain_high_loss();
     if (leads() && trainer_.task().figures) write_detections(evaluation->detections);
+    if (leads() && keeps_answers) write_answers(std::move(evaluation->answers));
     transport_.barrier();  // the others' next step does not begin while rank 0 writes
     if (leads() && !std::exchange(test_is_recorded_, false)) metrics_->write(done_, "test", test_);
     return true;
@@ -276,6 +280,15 @@ class TrainingRun {
       octet::write_detections(path, *trainer_.datasets().test->annotations(), detections);
     } catch (const FileError& error) {
       spdlog::warn("the detections of step {} are not kept: {}", done_, error.what());
+    }
+  }
+
+  void write_answers(std::vector<Answer> answers) {
+    const Dataset& data = *trainer_.datasets().test;
+    try {
+      octet::write_answers(directory_->path(), {done_, data.size(), data.class_names(), std::move(answers)});
+    } catch (const FileError& error) {
+      spdlog::warn("the answers of step {} are not kept: {}", done_, error.what());
     }
   }
 

@@ -56,6 +56,23 @@ class Commands(Case):
         self.assertEqual([(record["kind"], record["step"]) for record in self.metrics("short")],
                          [("train", 1), ("train", 3), ("epoch", 3), ("test", 3)])
 
+    def test_answers_are_kept(self):
+        """The label and the answer of each test image, on any number of ranks; the last batch is not full."""
+        settings = {"data__samples": 480, "data__batch": 32, "train__steps": 12, "comm__exchange": "exact",
+                    "train__norm_group": 16}
+        kept = []
+        for ranks in 1, 2:
+            run = f"kept{ranks}"
+            self.train(run, ranks=ranks, **settings)
+            answers = json.loads((self.run_path(run) / "evaluation.json").read_text())
+            images = answers["images"]
+            self.assertEqual({len(answers[key]) for key in ("label", "predicted", "probability")}, {images})
+            right = sum(label == answer for label, answer in zip(answers["label"], answers["predicted"]))
+            self.assertAlmostEqual(right / images, self.result(run)["top1"], delta=1e-9)
+            self.assertTrue(all(0.1 <= p <= 1 for p in answers["probability"]))
+            kept.append(answers)
+        self.assertEqual(kept[0], kept[1])
+
     def test_plan_lists_nodes_and_total(self):
         for ranks in 1, 2:
             out = self.octet("plan", RECIPE, ranks=ranks).out

@@ -4,6 +4,7 @@
 import fcntl
 import json
 import os
+import re
 import shutil
 import signal
 import time
@@ -58,10 +59,11 @@ class Studies(Case):
         page = self.octet("inspect", out / "int8-seed1").out.strip()
         html = open(page, encoding="utf-8").read()
         for word in "<svg", "Cosine distance", "layer1.0.conv1", "log2 |g|", "Top-1 accuracy", "Which distribution?", \
-                "resnet20 on shapes, policy unified_int8, seed 1.":
+                "resnet20 on shapes, policy unified_int8, seed 1.", "Confusion matrix", "The most confident mistakes", \
+                "<img class=\"small\"":
             self.assertTrue(word in html, word)  # not assertIn, which would print the page
         self.assertNotIn("http://", html.replace("http://www.w3.org/2000/svg", ""))
-        self.assertNotIn("nan", html.split("<details>")[0])
+        self.assertNotIn("nan", re.sub('src="data:[^"]*"', "", html).split("<details>")[0])
 
     def test_leaves_alone_what_runs_elsewhere(self):
         study, out = self.directory / "tiny.yaml", self.directory / "shared"
