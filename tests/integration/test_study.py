@@ -38,6 +38,9 @@ class Studies(Case):
         table = (out / "table.md").read_text()
         self.assertIn("| fp32 | 1/1 |", table)
         self.assertIn("| lost | 0/1 | failed |", table)
+        html = (out / "study.html").read_text()
+        for word in "<h1>tiny</h1>", "<td>92.32</td>", "Top-1 accuracy, by policy", "<svg", "nowhere.safetensors":
+            self.assertTrue(word in html, word)
         rows = json.loads((out / "results.json").read_text())["rows"]
         self.assertAlmostEqual(rows[1]["drop"], rows[0]["mean"] - rows[1]["mean"])
         again = self.octet("study", study, "--directory", out, code=1)

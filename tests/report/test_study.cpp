@@ -159,6 +159,13 @@ TEST_F(Study, TableHasMeansDropsAndFailures) {
   std::ifstream json(root_ / "results.json");
   EXPECT_NEAR(nlohmann::json::parse(json)["rows"][1]["drop"].get<double>(), 1.5, 1e-9);
   EXPECT_TRUE(fs::exists(root_ / "accuracy.svg") && fs::exists(root_ / "curves.svg"));
+  std::ifstream html(root_ / "study.html");
+  const std::string page((std::istreambuf_iterator<char>(html)), {});
+  for (const char* part :
+       {"<h1>networks &amp; policies</h1>", "<td>91.00 ± 1.41</td>", "<li>mobile-fp32-seed1: loss is not",
+        "Top-1 accuracy, by policy</h2>", ">fp32</text>", ">int8</text>", ">resnet20</text>"})
+    EXPECT_NE(page.find(part), std::string::npos) << part;
+  EXPECT_EQ(page.find("<img"), std::string::npos);
 
   // A result of other settings is left out; what cannot change it, is none.
   std::ofstream(root_ / plan.runs[2].name / "config.yaml")
