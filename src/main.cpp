@@ -2,13 +2,17 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
 #include <string_view>
 
 #include "kernels/backend.h"
+#include "kernels/base/error.h"
 #include "src/commands/command.h"
+#include "src/config/keys.h"
+#include "src/config/spelling.h"
 #include "src/version.h"
 
 namespace octet {
@@ -38,7 +42,8 @@ constexpr Command commands[] = {
     {"draw", "Write pictures of a data set with its boxes", draw_command},
     {"study", "Run a grid of trainings, continue where it stopped, write one table", study_command},
     {"inspect", "Write an HTML page about a run: curves, clips, gradients", inspect_command},
-    {"help", "Print help; `octet help keys` lists every configuration key", help_command},
+    {"help", "Print help; `octet help COMMAND` on a command, `octet help keys` on every configuration key",
+     help_command},
 };
 
 void print_version() {
@@ -46,6 +51,26 @@ void print_version() {
             << "\ninstruction sets:";
   for (Isa isa : available_isas()) std::cout << ' ' << name_of(isa);
   std::cout << "\n";
+}
+
+// CLI11 names unknown commands as arguments, in reverse order.
+void require_command(const std::string& word) {
+  std::vector<std::string> names;
+  for (const Command& command : commands) names.emplace_back(command.name);
+  const std::string nearest = nearest_word(word, names);
+  REQUIRE_USAGE(word.starts_with('-') || std::ranges::find(names, word) != names.end(),
+                nearest.empty() ? "use one of: " + joined(names, ", ") : "use `octet " + nearest + "`",
+                "there is no command `", word, "`");
+}
+
+[[noreturn]] void refuse(const CLI::App& app, const CLI::ParseError& error) {
+  std::string command = "octet";
+  for (const CLI::App* used : app.get_subcommands()) command += " " + used->get_name();
+  const std::vector<std::string> unexpected = app.remaining(true);
+  const bool extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !unexpected.empty();
+  throw UsageError(__FILE__, __LINE__,
+                   extra ? command + " does not take `" + joined(unexpected, " ") + "`" : std::string(error.what()),
+                   "`" + command + " --help` prints what it takes");
 }
 
 int run(int argc, char** argv) {
@@ -62,13 +87,13 @@ int run(int argc, char** argv) {
     CLI::App* options = app.add_subcommand(command.name, command.summary);
     declared.emplace_back(options, command.declare(*options));
   }
+  if (argc > 1) require_command(argv[1]);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
-    app.exit(error);
-    return 2;
+    refuse(app, error);
   }
   if (version_wanted) return print_version(), 0;
   for (const auto& [options, run] : declared)

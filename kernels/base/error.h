@@ -11,12 +11,16 @@ namespace octet {
 class Error : public std::runtime_error {
  public:
   Error(const char* file, int line, const std::string& what, const std::string& fix);
+
+ protected:
+  Error(const std::string& what, const std::string& fix);
 };
 
-// A mistake in the command line or the configuration. The process ends with exit code 2 instead of 1.
+// A mistake in the command line, the configuration or the data. The process ends with exit code 2 instead of 1. what()
+// leaves out the place in octet's source, since the mistake is not there.
 class UsageError : public Error {
  public:
-  using Error::Error;
+  UsageError(const char* file, int line, const std::string& what, const std::string& fix);
 };
 
 template <class... Parts>

@@ -8,11 +8,13 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <regex>
+#include <set>
 #include <thread>
 
 #include "comm/transport.h"
 #include "kernels/shared/anchors.h"
 #include "kernels/shared/match.h"
+#include "src/config/keys.h"
 #include "src/train/rank.h"
 
 namespace octet {
@@ -69,8 +71,8 @@ class KernelBench {
       : backend_(backend), filter_(filter), json_(json) {}
 
   void run(const Layer& layer) {
-    const auto wanted = [&](const char* kernel) { return std::regex_search(say(layer.name, "/", kernel), filter_); };
-    if (std::ranges::none_of(kernels, wanted)) return;
+    const auto wanted = [&](const char* kernel) { return wants(say(layer.name, "/", kernel)); };
+    if (std::ranges::count_if(kernels, wanted) == 0) return;
     ConvProblem problem;
     const int64_t batch = backend_.host_memory() ? layer.batch : std::max<int64_t>(layer.batch, gpu_batch);
     problem.x = {batch, layer.size, layer.size, layer.in};
@@ -132,7 +134,7 @@ class KernelBench {
   // On the host: a[i] = b[i] + 3 c[i] on arrays far larger than any cache. The bandwidth of memory as STREAM counts it.
   void run_triad() {
     const char* const name = "memory/triad";
-    if (!std::regex_search(name, filter_)) return;
+    if (!wants(name)) return;
     const int64_t elements = 32 << 20, threads = allowed_cores();
     std::vector<float> a(elements, 0.0f), b(elements, 1.0f), c(elements, 2.0f);
     report(name, 0, 3 * sizeof(float) * double(elements), [&] {
@@ -145,7 +147,12 @@ class KernelBench {
   }
 
   void finish() {
-    REQUIRE_USAGE(found_ > 0, "leave --filter out to see all names", "no kernel matches --filter");
+    constexpr size_t shown = 6;
+    std::vector<std::string> examples;
+    const std::vector<std::string> names(names_.begin(), names_.end());
+    for (size_t i = 0; i < shown; ++i) examples.push_back(names[i * (names.size() - 1) / (shown - 1)]);
+    REQUIRE_USAGE(found_ > 0, "names are such as " + joined(examples, ", "), "none of ", names_.size(),
+                  " kernels matches --filter");
     if (json_) fmt::print("{}\n", results_.dump());
   }
 
@@ -241,6 +248,11 @@ class KernelBench {
     });
   }
 
+  bool wants(const std::string& name) {
+    names_.insert(name);
+    return std::regex_search(name, filter_);
+  }
+
   void* copied(const void* from, size_t bytes) {
     buffers_.push_back(backend_.allocate(bytes));
     backend_.to_device(buffers_.back()->data(), from, bytes);
@@ -266,7 +278,7 @@ class KernelBench {
   }
 
   void report(const std::string& name, double operations, double bytes, const std::function<void()>& call) {
-    if (!std::regex_search(name, filter_)) return;
+    if (!wants(name)) return;
     ++found_;
     const double milliseconds = time_of(backend_, backend_.host_memory() ? 1 : 10, call);
     const double rate = (operations > 0 ? operations : bytes) / milliseconds * 1e-6;
@@ -279,7 +291,8 @@ class KernelBench {
   }
 
   Backend& backend_;
-  int found_ = 0;  // number of kernels that match the filter
+  int found_ = 0;                // number of kernels that match the filter
+  std::set<std::string> names_;  // of all kernels
   std::regex filter_;
   bool json_;
   nlohmann::ordered_json results_ = nlohmann::ordered_json::array();

@@ -11,13 +11,15 @@ namespace octet {
 Run inspect_command(CLI::App& app) {
   struct Options {
     std::string run, output;
+    std::vector<std::string> overrides;
   };
   const auto options = std::make_shared<Options>();
   app.add_option("run", options->run, "Directory of the run")->required();
   app.add_option("--output", options->output, "The page (default: RUN/inspect.html)");
+  add_overrides(app, options->overrides);
   return [options] {
     const std::string page = options->output.empty() ? options->run + "/inspect.html" : options->output;
-    write_durably(page, inspect_page(options->run));
+    write_durably(page, inspect_page(options->run, options->overrides));
     std::cout << page << "\n";
     return 0;
   };

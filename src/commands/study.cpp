@@ -54,7 +54,7 @@ class Study {
     }
     if (options_.list) return 0;
     write_table();
-    std::cout << (root_ / "table.md").string() << "\n";
+    std::cout << (root_ / "table.md").string() << "\n" << (root_ / "study.html").string() << "\n";
     return all_well_ ? 0 : 1;
   }
 

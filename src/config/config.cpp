@@ -54,8 +54,9 @@ void read(const YAML::Node& mapping, const std::string& section, Config& config,
   }
 }
 
-void apply_override(const std::string& text, Config& config, Positions& positions) {
-  const std::string position = "--set " + shown(text);
+void apply_override(const std::string& text, const Origins& origins, Config& config, Positions& positions) {
+  const auto origin = origins.find(text);
+  const std::string position = origin == origins.end() ? "--set " + shown(text) : origin->second;
   const size_t equals = text.find('=');
   REQUIRE_USAGE(equals != std::string::npos, "write --set key=value", position, ": no `=`");
   REQUIRE_USAGE(first_bad_byte(text) == text.size(), "use UTF-8 text", position, ": not UTF-8 text");
@@ -108,22 +109,23 @@ void check_together(const Config& config, const Positions& positions) {
 
 }  // namespace
 
-Config parse_config(const std::string& text, const std::string& file, const std::vector<std::string>& overrides) {
+Config parse_config(const std::string& text, const std::string& file, const std::vector<std::string>& overrides,
+                    const Origins& origins) {
   Config config;
   config.file = file;
   Positions positions;
   const YAML::Node root = parse_yaml(text, file);
   if (!root.IsNull()) read(root, "", config, positions);
-  for (const std::string& override : overrides) apply_override(override, config, positions);
+  for (const std::string& override : overrides) apply_override(override, origins, config, positions);
   check_together(config, positions);
   return config;
 }
 
-Config load_config(const std::string& file, const std::vector<std::string>& overrides) {
+Config load_config(const std::string& file, const std::vector<std::string>& overrides, const Origins& origins) {
   const std::string text = read_text_file(file);
   REQUIRE_USAGE(text.find_first_not_of(" \t\r\n") != std::string::npos,
                 "write a recipe as in configs/, or {} for defaults", file, ": empty");
-  return parse_config(text, file, overrides);
+  return parse_config(text, file, overrides, origins);
 }
 
 }  // namespace octet

@@ -146,11 +146,14 @@ struct Config {
   } checkpoint;
 };
 
+// By override, where it was written: "study.yaml:3:7". Messages name others as "--set train.lr=1".
+using Origins = std::map<std::string, std::string>;
 // Reads the file, then applies overrides "key=value" in order. Every mistake is a UsageError with file, line, column
 // and the nearest known key. Values are checked against the key table. See yaml.h for the YAML that is read.
-Config load_config(const std::string& file, const std::vector<std::string>& overrides);
+Config load_config(const std::string& file, const std::vector<std::string>& overrides, const Origins& = {});
 // Parses `text` as the content of `file`.
-Config parse_config(const std::string& text, const std::string& file, const std::vector<std::string>& overrides);
+Config parse_config(const std::string& text, const std::string& file, const std::vector<std::string>& overrides,
+                    const Origins& = {});
 // The resolved configuration as YAML that load_config reads back to the same values.
 std::string to_yaml(const Config&);
 // A line for each key: path, default, allowed values, meaning. names: the allowed values of keys whose names are in

@@ -1,6 +1,7 @@
 // Replaces the files that need OpenCV in a build without it.
 #include "kernels/base/error.h"
 #include "src/report/draw_predictions.h"
+#include "src/report/mistake_pictures.h"
 #include "src/report/picture_files.h"
 #include "src/report/recipe_advice.h"
 #include "src/report/validation_pictures.h"
@@ -33,5 +34,6 @@ std::vector<Choice> choose_recipe(const FolderFacts& facts, const std::string&, 
 }
 
 std::string recipe_text(const std::vector<Choice>&, const std::string&) { return {}; }
+std::vector<SmallPicture> small_pictures(const Config&, int64_t, std::span<const Answer>) { return {}; }
 
 }  // namespace octet

@@ -1,7 +1,5 @@
 #include "src/report/draw_boxes.h"
 
-#include <openssl/evp.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -11,6 +9,7 @@
 #include <vector>
 
 #include "kernels/base/durable_file.h"
+#include "src/report/picture_address.h"
 
 namespace octet {
 namespace {
@@ -176,17 +175,11 @@ cv::Mat side_by_side(const cv::Mat& left, const std::string& left_title, const c
 
 std::string page_picture(const cv::Mat& rgb, std::vector<DrawnBox> boxes, int longest_side) {
   const double scale = std::min(1.0, 1.0 * longest_side / std::max(rgb.cols, rgb.rows));
-  cv::Mat small = rgb, bgr;
+  cv::Mat small = rgb;
   if (scale < 1) cv::resize(rgb, small, {}, scale, scale, cv::INTER_AREA);
   for (DrawnBox& box : boxes)
     box.box = {box.box.x * scale, box.box.y * scale, box.box.width * scale, box.box.height * scale};
-  cv::cvtColor(boxes.empty() ? small : with_boxes(small, boxes), bgr, cv::COLOR_RGB2BGR);
-  std::vector<uint8_t> bytes;
-  cv::imencode(".jpg", bgr, bytes, {cv::IMWRITE_JPEG_QUALITY, 85});
-  std::string text(4 * ((bytes.size() + 2) / 3) + 1, '\0');
-  text.resize(static_cast<size_t>(
-      EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()), bytes.data(), static_cast<int>(bytes.size()))));
-  return "data:image/jpeg;base64," + text;
+  return jpeg_address(boxes.empty() ? small : with_boxes(small, boxes));
 }
 
 void write_picture(const std::string& path, const cv::Mat& rgb) {

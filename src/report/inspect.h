@@ -1,10 +1,13 @@
 // An HTML page about a run.
 #pragma once
 #include <string>
+#include <vector>
 
 namespace octet {
 
-// The page shows curves, clips, gradients and the configuration. It needs no other file.
-std::string inspect_page(const std::string& run_directory);
+// The page shows curves, classes, clips, gradients and the configuration. It needs no other file. overrides: of the
+// run's configuration, "key=value", such as the place of its data now. UsageError: the directory holds no run, or one
+// of its files is damaged.
+std::string inspect_page(const std::string& run_directory, const std::vector<std::string>& overrides = {});
 
 }  // namespace octet

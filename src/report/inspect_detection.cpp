@@ -8,6 +8,7 @@
 #include "kernels/base/error.h"
 #include "src/data/detections.h"
 #include "src/data/loader.h"
+#include "src/report/page.h"
 #include "src/report/svg.h"
 #include "src/report/validation_pictures.h"
 #include "src/tasks/detection/judge.h"
@@ -43,17 +44,13 @@ std::string precision_curves(const std::vector<const Class*>& classes) {
     for (size_t i = first; i < last; ++i) series.push_back(curve_of(*classes[i]));
     std::string title = "Precision over recall";
     if (classes.size() > curves_in_chart) title += fmt::format(", classes {} to {}", first + 1, last);
-    html += "<div class=\"card\">" +
-            line_chart({.title = title, .x_label = "recall, %", .y_label = "precision, %", .width = 600, .height = 340},
-                       series) +
-            "</div>\n";
+    html += card(line_chart(
+        {.title = title, .x_label = "recall, %", .y_label = "precision, %", .width = 600, .height = 340}, series));
   }
   return html;
 }
 
-std::string row_end(double share) {
-  return fmt::format("<td class=\"bar\"><i style=\"width:{:.1f}%\"></i></td></tr>\n", 100 * std::max(share, 0.0));
-}
+std::string row_end(double share) { return bar_cell(share) + "</tr>\n"; }
 
 std::string class_table(const std::vector<const Class*>& classes) {
   std::string html = "<div class=\"card list\"><table><tr><th>class</th><th>objects</th>";
@@ -97,11 +94,12 @@ constexpr const char* heading =
 
 }  // namespace
 
-std::string detection_sections(const std::string& directory, const std::optional<Result>& result) {
+std::string detection_sections(const std::string& directory, const std::optional<Result>& result,
+                               const std::vector<std::string>& overrides) {
   const std::string file = directory + "/detections.json";
   if (!std::filesystem::exists(file)) return {};
   try {
-    const Config config = load_config(directory + "/config.yaml", {});
+    const Config config = load_config(directory + "/config.yaml", overrides);
     const Annotations truth = test_annotations(config);
     std::vector<Detection> detections = read_detections(file, truth);
     std::ranges::stable_sort(detections, {}, &Detection::image);
@@ -110,8 +108,7 @@ std::string detection_sections(const std::string& directory, const std::optional
     for (const Class& of : judged.classes)
       if (of.objects > 0) classes.push_back(&of);
     if (classes.empty()) return std::string(heading) + "<p>No object of the test set counts.</p>\n";
-    return heading + ("<div class=\"two\">\n" + class_table(classes)) + precision_curves(classes) + "</div>\n" +
-           picture_rows(config, detections);
+    return heading + card_grid(class_table(classes) + precision_curves(classes)) + picture_rows(config, detections);
   } catch (const Error& error) {
     const std::string missing = "The test set of this run cannot be read, so curves and images are missing: ";
     std::string html = "<h2>Classes</h2><p>" + missing + escaped(error.what()) + "</p>\n";

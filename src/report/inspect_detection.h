@@ -2,6 +2,7 @@
 #pragma once
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "src/train/result.h"
 
@@ -10,6 +11,7 @@ namespace octet {
 // Average precision by class, curves of precision over recall, and images of the test set with what the network found
 // on them at the last evaluation. Empty for other runs. Curves and images need the data at the place where the run
 // found them; without it a sentence says what is missing.
-std::string detection_sections(const std::string& run_directory, const std::optional<Result>&);
+std::string detection_sections(const std::string& run_directory, const std::optional<Result>&,
+                               const std::vector<std::string>& overrides);
 
 }  // namespace octet

@@ -35,7 +35,7 @@ std::string figure(const PredictionReport& report, const Prediction& prediction)
       !picture.empty())
     text += fmt::format("<img src=\"{}\" alt=\"{}\">", picture, escaped(image.name));
   text += fmt::format("<figcaption><div class=file>{}</div>", escaped(image.path));
-  for (const Answer& of : report.answers(prediction)) text += answer(report.class_name(of.label), of.probability);
+  for (const RankedClass& of : report.answers(prediction)) text += answer(report.class_name(of.label), of.probability);
   for (const Detection& found : prediction.objects) text += answer(report.class_name(size_t(found.label)), found.score);
   if (report.network.detects() && prediction.objects.empty()) text += "nothing found";
   return text + "</figcaption></figure>\n";

@@ -32,7 +32,7 @@ std::string object_of(const PredictionReport& report, const AnnotatedImage& imag
 
 std::string object_of(const PredictionReport& report, const AnnotatedImage& image, const Prediction& prediction) {
   Json best = Json::array();
-  for (const Answer& answer : report.answers(prediction))
+  for (const RankedClass& answer : report.answers(prediction))
     best.push_back({{"index", answer.label},
                     {"class", report.class_name(answer.label)},
                     {"probability", std::round(1e5 * answer.probability) / 1e5}});
@@ -48,10 +48,10 @@ int64_t PredictionReport::category_id(size_t label) const {
   return ids.empty() ? int64_t(label) + 1 : ids[label];
 }
 
-std::vector<Answer> PredictionReport::answers(const Prediction& prediction) const {
-  std::vector<Answer> all(prediction.probabilities.size());
+std::vector<RankedClass> PredictionReport::answers(const Prediction& prediction) const {
+  std::vector<RankedClass> all(prediction.probabilities.size());
   for (size_t label = 0; label < all.size(); ++label) all[label] = {label, prediction.probabilities[label]};
-  std::ranges::stable_sort(all, std::greater<>(), &Answer::probability);
+  std::ranges::stable_sort(all, std::greater<>(), &RankedClass::probability);
   all.resize(std::min(all.size(), size_t(top)));
   return all;
 }
@@ -69,7 +69,7 @@ std::string PredictionReport::text() const {
   std::string text;
   for (const Prediction& prediction : predictions) {
     text += image(prediction).path + ":";
-    for (const Answer& answer : answers(prediction))
+    for (const RankedClass& answer : answers(prediction))
       text += fmt::format("  {} {:.1f} %", class_name(answer.label), 100 * answer.probability);
     text += network.detects() && prediction.objects.empty() ? " nothing\n" : "\n";
     for (const Detection& found : prediction.objects)
@@ -85,7 +85,7 @@ std::string PredictionReport::csv() const {
   for (const Prediction& prediction : predictions) {
     const std::string name = quoted_field(image(prediction).path);
     int rank = 0;
-    for (const Answer& answer : answers(prediction))
+    for (const RankedClass& answer : answers(prediction))
       text += fmt::format("{},{},{},{},{:.5f}\r\n", name, ++rank, answer.label, quoted_field(class_name(answer.label)),
                           answer.probability);
     for (const Detection& found : prediction.objects)

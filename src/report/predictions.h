@@ -8,7 +8,7 @@
 
 namespace octet {
 
-struct Answer {  // one of the most probable classes of an image
+struct RankedClass {  // one of the most probable classes of an image
   size_t label = 0;
   float probability = 0;
 };
@@ -32,7 +32,7 @@ struct PredictionReport {
   // category_id, class, x, y, width, height, score of a detector.
   std::string csv() const;
 
-  std::vector<Answer> answers(const Prediction&) const;  // of a classifier
+  std::vector<RankedClass> answers(const Prediction&) const;  // of a classifier
   const std::string& class_name(size_t label) const { return network.classes().names[label]; }
   int64_t category_id(size_t label) const;
   const AnnotatedImage& image(const Prediction& of) const { return images.images[size_t(of.image)]; }

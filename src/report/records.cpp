@@ -1,5 +1,6 @@
 #include "src/report/records.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -21,15 +22,30 @@ void add(Series& series, double step, double value) {
   series.y.push_back(value);
 }
 
+// Only the last epoch may be incomplete.
+void add_epoch(RunRecords& records, const nlohmann::json& record) {
+  records.steps_per_epoch = std::max(records.steps_per_epoch.value_or(0), number_of(record, "steps"));
+  records.epoch_seconds[record.at("epoch").get<int64_t>()] = number_of(record, "seconds");
+}
+
 }  // namespace
+
+double RunRecords::train_seconds() const {
+  double sum = 0;
+  for (const auto& [epoch, seconds] : epoch_seconds) sum += seconds;
+  return sum;
+}
 
 RunRecords read_records(const std::string& directory) {
   RunRecords records;
   const bool found =
       for_each_record(directory + "/metrics.jsonl", [&](const nlohmann::json& record, const std::string&) {
         const std::string kind = record.value("kind", "");
+        records.steps = std::max(records.steps, record.at("step").get<int64_t>());
+        if (kind == "epoch") add_epoch(records, record);
         for (const auto& [key, value] : record.items()) {
           if (key == "step" || key == "kind") continue;
+          if (kind == "epoch" && (key == "epoch" || key == "steps" || key == "seconds")) continue;
           Series& series = records.metrics[kind + "/" + key];
           series.name = kind + " " + key;
           add(series, number_of(record, "step"), number_of(record, key));
@@ -56,7 +72,7 @@ RunRecords read_records(const std::string& directory) {
   for_each_record(directory + "/histograms.jsonl", [&](const nlohmann::json& record, const std::string&) {
     RunRecords::Histogram histogram;
     histogram.step = number_of(record, "step");
-    histogram.first_octave = int(number_of(record, "first_octave"));
+    record.at("first_octave").get_to(histogram.first_octave);
     record.at("counts").get_to(histogram.counts);
     histogram.gaussian = number_of(record, "ks_gaussian");
     histogram.laplace = number_of(record, "ks_laplace");

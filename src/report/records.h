@@ -1,6 +1,8 @@
 // The records that a run wrote while it trained: metrics.jsonl, clips.jsonl, histograms.jsonl.
 #pragma once
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,7 +11,11 @@
 namespace octet {
 
 struct RunRecords {
-  // Values over steps, by "train/loss", "test/top1" ...
+  int64_t steps = 0;                        // of the last record
+  std::optional<double> steps_per_epoch;    // empty: no epoch has ended
+  std::map<int64_t, double> epoch_seconds;  // by epoch, of training steps
+  double train_seconds() const;
+  // Values over steps, by "train/loss", "epoch/loss", "test/top1" ...
   std::map<std::string, Series> metrics;
   struct Layer {
     std::string name;

@@ -1,6 +1,7 @@
 #include "src/report/study_plan.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 
 #include "kernels/base/error.h"
@@ -15,11 +16,21 @@
 namespace octet {
 namespace {
 
-// The text as the name of a directory.
+constexpr size_t longest_name = 200;  // of a directory, in bytes; file systems allow 255
+
+// The text as the name of a directory. Letters of all scripts are kept: they are the bytes above ASCII.
 std::string plain(std::string text) {
-  for (char& c : text)
-    if (!isalnum(static_cast<unsigned char>(c)) && c != '.' && c != '_') c = '-';
+  const auto kept = [](unsigned char c) { return c >= 0x80 || isalnum(c) || c == '.' || c == '_'; };
+  std::ranges::replace_if(
+      text, [&](char c) { return !kept(static_cast<unsigned char>(c)); }, '-');
   return text;
+}
+
+// A number, then at most what explains it: "92.32", "NaN", "91.9 ± 0.2".
+bool is_published_value(const std::string& text) {
+  char* end = nullptr;
+  std::strtod(text.c_str(), &end);
+  return end != text.c_str();
 }
 
 class Reader {
@@ -56,8 +67,10 @@ class Reader {
           REQUIRE_USAGE(!setting.starts_with("seed="), "write `seeds: [1, 2, 3]` in the study", file_, ": `", setting,
                         "` would give all runs of a row one seed");
         run.overrides.push_back("seed=" + std::to_string(seed));
-        const Config config = load_config(plan.base, run.overrides);  // finds mistakes before the first run
+        const Config config = load_config(plan.base, run.overrides, origins_);  // finds mistakes before the first run
         if (plan.runs.empty() || plan.runs.back().row != row) check(config, plan.ranks);
+        REQUIRE_USAGE(run.name.size() <= longest_name, "shorten the labels", file_, ": the name of a run, `",
+                      shown(run.name), "`, has ", run.name.size(), " bytes, more than ", longest_name);
         for (const StudyRun& other : plan.runs)
           REQUIRE_USAGE(other.name != run.name, "give each row its own labels", file_, ": two runs are named ",
                         run.name);
@@ -87,7 +100,7 @@ class Reader {
   }
 
   // {train.lr: 0.1, data.root: x} -> key=value
-  std::vector<std::string> settings(const YAML::Node& node) const {
+  std::vector<std::string> settings(const YAML::Node& node) {
     std::vector<std::string> settings;
     if (!node || node.IsNull()) return settings;
     for (const auto& [key, value] : entries_of(node, file_)) {
@@ -97,12 +110,13 @@ class Reader {
       else
         texts.push_back(text_of(value, file_));
       settings.push_back(key.Scalar() + "=" + joined(texts, ","));
+      origins_.emplace(settings.back(), at(key));
     }
     return settings;
   }
 
   // The rows of the grid: the product of the axes; the last axis changes fastest. Returns the settings of each.
-  std::vector<std::vector<std::string>> grid(StudyPlan& plan) const {
+  std::vector<std::vector<std::string>> grid(StudyPlan& plan) {
     const YAML::Node node = root_["grid"];
     REQUIRE_USAGE(node && node.IsMap() && node.size() > 0, "write `grid: {policy: {fp32: {policy.name: fp32}, ...}}`",
                   file_, ": no `grid`");
@@ -116,6 +130,8 @@ class Reader {
       std::vector<std::vector<std::string>> longer;
       for (size_t row = 0; row < plan.rows.size(); ++row) {
         for (const auto& [label, value] : entries_of(labels, file_)) {
+          REQUIRE_USAGE(label.Scalar().find_first_not_of(' ') != std::string::npos, "give it a name", at(label),
+                        ": a label of axis `", plan.axes.back(), "` is empty");
           rows.push_back(plan.rows[row]);
           rows.back().labels.push_back(label.Scalar());
           longer.push_back(overrides[row]);
@@ -129,7 +145,7 @@ class Reader {
   }
 
   // baseline: {policy: fp32}. The baseline of a row differs from it in these axes only.
-  void find_baselines(StudyPlan& plan) const {
+  void find_baselines(StudyPlan& plan) {
     const YAML::Node node = root_["baseline"];
     if (!node) return;
     std::map<size_t, std::string> fixed;
@@ -161,6 +177,8 @@ class Reader {
       REQUIRE_USAGE(row != plan.rows.end(), say("use a row's name, for example \"", plan.rows.front().name(), "\""),
                     at(key), ": no row is named `", name, "`");
       row->paper = text_of(value, file_);
+      REQUIRE_USAGE(is_published_value(row->paper), "give the published value, or leave the row out", at(value), ": `",
+                    shown(row->paper), "` is not a number");
     }
   }
 
@@ -178,6 +196,7 @@ class Reader {
 
   std::string file_;
   YAML::Node root_;
+  Origins origins_;  // of the study's settings
 };
 
 }  // namespace

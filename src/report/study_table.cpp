@@ -15,6 +15,7 @@
 #include "kernels/base/error.h"
 #include "src/config/keys.h"
 #include "src/report/records.h"
+#include "src/report/study_page.h"
 #include "src/tasks/metric_display.h"
 #include "src/train/result.h"
 
@@ -70,8 +71,8 @@ void add_run(Study& study, const StudyRun& run, const std::string& path) {
     outcome.seeds.push_back(run.seed);
     outcome.values.push_back(result->metrics.empty() ? NAN : study.metric.factor() * result->metrics[0].value);
     outcome.peak_megabytes.push_back(double(result->peak_memory_bytes) / 1e6);
-    if (result->images_per_second > 0)
-      outcome.epoch_seconds.push_back(double(result->images_per_epoch) / result->images_per_second);
+    if (result->images_per_second > 0)  // an empty one is less than any number
+      outcome.epoch_seconds.push_back(double(result->images_per_epoch) / *result->images_per_second);
     outcome.commits.push_back(result->commit);
     outcome.machines.push_back(result->backend + " " + result->isa +
                                (result->threads > 0 ? say(", threads: ", result->threads) : ""));
@@ -147,33 +148,31 @@ std::string with_deviation(const std::vector<double>& values, const char* format
   return text;
 }
 
-std::string head_of(const Study& study) {
-  const StudyPlan& plan = study.plan;
-  std::string head = "# " + plan.title + "\n\n" + (plan.note.empty() ? "" : plan.note + "\n\n") + "|";
-  for (const std::string& axis : plan.axes) head += " " + cell(axis) + " |";
-  head += fmt::format(" runs | test {} |{} {} | time per epoch (s) | peak memory (MB) |\n|", study.metric.with_unit(),
-                      study.drops() ? " drop (points) |" : "", cell(plan.paper_says));
-  for (size_t i = 0; i < plan.axes.size() + (study.drops() ? 6 : 5); ++i) head += "---|";
-  return head + "\n";
+std::vector<std::string> head_of(const Study& study) {
+  std::vector<std::string> head = study.plan.axes;
+  head.insert(head.end(), {"runs", "test " + study.metric.with_unit()});
+  if (study.drops()) head.emplace_back("drop (points)");
+  head.insert(head.end(), {study.plan.paper_says, "time per epoch (s)", "peak memory (MB)"});
+  return head;
 }
 
 std::string drop_cell(const Study& study, size_t at, size_t seeds, Json& json) {
   const size_t baseline = *study.plan.rows[at].baseline;
-  if (baseline == at) return " - |";
+  if (baseline == at) return "-";
   const std::optional<Drop> drop = drop_of(study.rows[at], study.rows[baseline]);
-  if (!drop) return " - |";
+  if (!drop) return "-";
   json["drop"] = drop->points;
-  std::string text = fmt::format(" {:.2f}", drop->points);
+  std::string text = fmt::format("{:.2f}", drop->points);
   if (drop->standard_error) {
     json["drop_standard_error"] = *drop->standard_error;
     text += fmt::format(" ± {:.2f}", *drop->standard_error);
   }
   if (drop->seeds < seeds) text += fmt::format(" ({} seed{})", drop->seeds, drop->seeds == 1 ? "" : "s");
-  return text + " |";
+  return text;
 }
 
-// A line of the table, and the same in JSON.
-std::string row_of(const Study& study, size_t at, Json& json) {
+// A row of the table, and the same in JSON.
+std::vector<std::string> row_of(const Study& study, size_t at, Json& json) {
   const StudyRow& planned = study.plan.rows[at];
   const Outcome& row = study.rows[at];
   const std::vector<double>& values = row.values;
@@ -188,33 +187,56 @@ std::string row_of(const Study& study, size_t at, Json& json) {
           {"left_out", row.left_out}};
   if (!values.empty()) json["mean"] = summary_of(values).mean;
   if (values.size() > 1) json["deviation"] = summary_of(values).deviation;
-  std::string line = "|";
-  for (const std::string& label : planned.labels) line += " " + cell(label) + " |";
-  line += fmt::format(" {}/{} | {} |", values.size(), row.planned,
-                      values.empty() && !row.failures.empty() ? "failed" : with_deviation(values, "{:.2f}"));
-  if (study.drops()) line += drop_cell(study, at, values.size(), json);
-  return line + fmt::format(" {} | {} | {} |\n", planned.paper.empty() ? "-" : cell(planned.paper),
-                            with_deviation(row.epoch_seconds, "{:.1f}"), with_deviation(row.peak_megabytes, "{:.0f}"));
+  std::vector<std::string> cells = planned.labels;
+  cells.push_back(fmt::format("{}/{}", values.size(), row.planned));
+  cells.push_back(values.empty() && !row.failures.empty() ? "failed" : with_deviation(values, "{:.2f}"));
+  if (study.drops()) cells.push_back(drop_cell(study, at, values.size(), json));
+  cells.insert(cells.end(), {planned.paper.empty() ? "-" : planned.paper, with_deviation(row.epoch_seconds, "{:.1f}"),
+                             with_deviation(row.peak_megabytes, "{:.0f}")});
+  return cells;
 }
 
-// The text below the table. json: gets the same counts.
+// The sentences below the table. json: gets the same counts.
 std::string foot_of(const Study& study, Json& json) {
   std::string text = fmt::format(
-      "\nTest results: mean and deviation over seeds.{} `{}`: the published value.",
+      "Test results: mean and deviation over seeds.{} `{}`: the published value.",
       study.drops() ? " Drops: differences of means over the seeds that both rows have, and their standard errors."
                     : "",
       study.plan.paper_says);
   text += counted(study, &Outcome::commits, "Runs by commit", "of", 1, json["commits"]);
   text += counted(study, &Outcome::machines, "Times", "on", 1, json["machines"]);
-  text += counted(study, &Outcome::data, "Runs by data", "of", 2, json["data"]) + "\n";
-  const auto list = [&](std::vector<std::string> Outcome::*lines, const char* title) {
-    std::string items;
-    for (const Outcome& row : study.rows)
-      for (const std::string& line : row.*lines) items += "- " + line + "\n";
-    if (!items.empty()) text += fmt::format("\n{}:\n\n{}", title, items);
-  };
-  list(&Outcome::failures, "Failed runs");
-  list(&Outcome::left_out, "Left out, trained with other settings");
+  return text + counted(study, &Outcome::data, "Runs by data", "of", 2, json["data"]);
+}
+
+std::vector<StudyOutcome::List> lists_of(const Study& study) {
+  StudyOutcome::List failed{"Failed runs", {}}, left_out{"Left out, trained with other settings", {}};
+  for (const Outcome& row : study.rows) {
+    failed.items.insert(failed.items.end(), row.failures.begin(), row.failures.end());
+    left_out.items.insert(left_out.items.end(), row.left_out.begin(), row.left_out.end());
+  }
+  std::vector<StudyOutcome::List> lists;
+  for (const StudyOutcome::List& list : {failed, left_out})
+    if (!list.items.empty()) lists.push_back(list);
+  return lists;
+}
+
+std::string markdown_row(const std::vector<std::string>& cells) {
+  std::string line = "|";
+  for (const std::string& text : cells) line += " " + cell(text) + " |";
+  return line + "\n";
+}
+
+std::string markdown_of(const StudyPlan& plan, const StudyOutcome& outcome) {
+  std::string text = "# " + plan.title + "\n\n" + (plan.note.empty() ? "" : plan.note + "\n\n");
+  text += markdown_row(outcome.head) + "|";
+  for (size_t i = 0; i < outcome.head.size(); ++i) text += "---|";
+  text += "\n";
+  for (const std::vector<std::string>& row : outcome.rows) text += markdown_row(row);
+  text += "\n" + outcome.sentence + "\n";
+  for (const StudyOutcome::List& list : outcome.lists) {
+    text += "\n" + list.title + ":\n\n";
+    for (const std::string& item : list.items) text += "- " + item + "\n";
+  }
   return text + "\n![accuracy](accuracy.svg)\n\n![curves](curves.svg)\n";
 }
 
@@ -238,26 +260,24 @@ Bar bar_of(const Study& study, size_t at) {
 void write_study_table(const StudyPlan& plan, const std::string& directory) {
   Study study{plan, display_of("top1"), std::vector<Outcome>(plan.rows.size())};  // top-1 before there is a result
   for (const StudyRun& run : plan.runs) add_run(study, run, directory + "/" + run.name);
-  std::string table = head_of(study);
   Json json = {{"title", plan.title}, {"axes", plan.axes}, {"rows", Json::array()}};
-  std::vector<Bar> bars;
-  std::vector<Series> curves;
+  StudyOutcome outcome{.head = head_of(study), .metric = study.metric.title, .unit = study.metric.with_unit()};
   for (size_t row = 0; row < plan.rows.size(); ++row) {
-    table += row_of(study, row, json["rows"].emplace_back());
-    bars.push_back(bar_of(study, row));
-    const Outcome& outcome = study.rows[row];  // where every run failed, the curves show how
-    curves.push_back(
-        mean_curve(plan.rows[row].name(), outcome.curves.empty() ? outcome.failed_curves : outcome.curves));
+    outcome.rows.push_back(row_of(study, row, json["rows"].emplace_back()));
+    outcome.bars.push_back(bar_of(study, row));
+    const Outcome& runs = study.rows[row];  // where every run failed, the curves show how
+    outcome.curves.push_back(mean_curve(plan.rows[row].name(), runs.curves.empty() ? runs.failed_curves : runs.curves));
   }
-  table += foot_of(study, json);
-  write_durably(directory + "/table.md", table);
+  outcome.sentence = foot_of(study, json);
+  outcome.lists = lists_of(study);
+  write_durably(directory + "/table.md", markdown_of(plan, outcome));
   write_durably(directory + "/results.json",  // a file's name in a message need not be UTF-8
                 json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
-  const std::string unit = study.metric.with_unit();
   write_durably(directory + "/accuracy.svg",
-                bar_chart({.title = plan.title, .x_label = "test " + unit}, bars, plan.paper_says));
+                bar_chart({.title = plan.title, .x_label = "test " + outcome.unit}, outcome.bars, plan.paper_says));
   write_durably(directory + "/curves.svg",
-                line_chart({.title = study.metric.title, .x_label = "step", .y_label = unit}, curves));
+                line_chart({.title = outcome.metric, .x_label = "step", .y_label = outcome.unit}, outcome.curves));
+  write_durably(directory + "/study.html", study_page(plan, outcome));
 }
 
 }  // namespace octet

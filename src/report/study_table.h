@@ -1,4 +1,4 @@
-// The outcome of a study: table.md, results.json, accuracy.svg and curves.svg in its directory.
+// The outcome of a study: study.html, table.md, results.json, accuracy.svg and curves.svg in its directory.
 #pragma once
 #include <string>
 

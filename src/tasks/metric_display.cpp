@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "src/config/keys.h"
+
 namespace octet {
 namespace {
 
@@ -49,17 +51,20 @@ MetricDisplay display_of(const std::string& name) {
   return {name, name, name};
 }
 
-std::string show(const Scalars& figures, int digits, bool all, const char* separator) {
-  std::string text;
+std::vector<std::string> show_each(const Scalars& figures, int digits, bool all) {
+  std::vector<std::string> texts;
   for (const Scalar& figure : figures) {
     const MetricDisplay display = display_of(figure.name);
     if (!display.main && !all) continue;
-    text += text.empty() ? "" : separator;
-    text += display.share && figure.value < 0 ? display.label + " undefined"
-            : display.share                   ? fmt::format("{} {:.{}f} %", display.label, 100 * figure.value, digits)
-                                              : fmt::format("{} {:.{}f}", display.label, figure.value, digits + 2);
+    texts.push_back(display.share && figure.value < 0 ? display.label + " undefined"
+                    : display.share ? fmt::format("{} {:.{}f} %", display.label, 100 * figure.value, digits)
+                                    : fmt::format("{} {:.{}f}", display.label, figure.value, digits + 2));
   }
-  return text;
+  return texts;
+}
+
+std::string show(const Scalars& figures, int digits, bool all, const char* separator) {
+  return joined(show_each(figures, digits, all), separator);
 }
 
 }  // namespace octet

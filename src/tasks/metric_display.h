@@ -1,6 +1,7 @@
 // How metrics are shown. A run's records name its metrics, and reports show the metrics that they find in the records.
 #pragma once
 #include <string>
+#include <vector>
 
 #include "src/graph/metrics.h"
 
@@ -21,8 +22,10 @@ struct MetricDisplay {
 // The display of a metric. A metric that is not in the table is shown under its name.
 MetricDisplay display_of(const std::string& name);
 
-// "loss 1.234  top-1 56.1 %". digits: decimals of percentages; other numbers have two more. all: includes metrics that
-// are not `main`.
+// "loss 1.234" and "top-1 56.1 %". digits: decimals of percentages; other numbers have two more. all: includes metrics
+// that are not `main`.
+std::vector<std::string> show_each(const Scalars&, int digits, bool all);
+// The same in one line: "loss 1.234  top-1 56.1 %".
 std::string show(const Scalars&, int digits, bool all, const char* separator);
 
 }  // namespace octet

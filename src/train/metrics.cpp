@@ -32,6 +32,12 @@ std::ofstream reopened(const std::string& path, int64_t resumed_step) {
 
 }  // namespace
 
+std::string reason_of(const std::exception& of_json) {
+  const std::string what = of_json.what();  // "[json.exception.type_error.302] type must be number, but is string"
+  const size_t code = what.find("] ");
+  return what.starts_with('[') && code != std::string::npos ? what.substr(code + 2) : what;
+}
+
 bool for_each_record(const std::string& path,
                      const std::function<void(const nlohmann::json& record, const std::string& line)>& take) {
   if (!std::filesystem::exists(path)) return false;
@@ -46,7 +52,7 @@ bool for_each_record(const std::string& path,
     } catch (const nlohmann::json::exception& error) {
       throw Error(
           __FILE__, __LINE__,
-          say(path, ":", number, ": octet did not write this record: ", error.what(), ": ", line.substr(0, 120)),
+          say(path, ":", number, ": octet did not write this record: ", reason_of(error), ": ", line.substr(0, 120)),
           "correct the line, or delete it");
     }
   }
@@ -70,12 +76,22 @@ bool MetricsWriter::holds(int64_t step, const std::string& kind) const {
 
 void MetricsWriter::write(int64_t step, const std::string& kind, std::span<const Scalar> scalars) {
   Json record = {{"step", step}, {"kind", kind}};
-  std::vector<Scalar> tagged;
-  for (const Scalar& scalar : scalars) {
-    record[scalar.name] = scalar.value;
-    tagged.push_back({kind + "/" + scalar.name, scalar.value});
-  }
+  for (const Scalar& scalar : scalars) record[scalar.name] = scalar.value;
   append(metrics_, record.dump());
+  write_events(step, kind, scalars);
+}
+
+void MetricsWriter::write_epoch(int64_t step, const EpochRecord& epoch) {
+  Json record = {
+      {"step", step}, {"kind", "epoch"}, {"epoch", epoch.epoch}, {"steps", epoch.steps}, {"seconds", epoch.seconds}};
+  for (const Scalar& mean : epoch.means) record[mean.name] = mean.value;
+  append(metrics_, record.dump());
+  write_events(step, "epoch", epoch.means);
+}
+
+void MetricsWriter::write_events(int64_t step, const std::string& kind, std::span<const Scalar> scalars) {
+  std::vector<Scalar> tagged;
+  for (const Scalar& scalar : scalars) tagged.push_back({kind + "/" + scalar.name, scalar.value});
   if (!events_.write(step, tagged)) warn_once();
 }
 

@@ -2,6 +2,7 @@
 // Only rank 0 writes them.
 #pragma once
 #include <cstdint>
+#include <exception>
 #include <fstream>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
@@ -13,6 +14,8 @@
 
 namespace octet {
 
+// What an error of the JSON library says, without its name and number.
+std::string reason_of(const std::exception& of_json);
 // Calls take(record, line) for each line that is a JSON object with a `step`. Other lines are skipped, since a crash
 // may leave half a line. Returns false if there is no file. Error: a field that `take` reads has another type; the
 // message gives file and line.
@@ -27,6 +30,13 @@ struct ClipRecord {
   double saturated = 0;  // share of the step's elements beyond the previous clip
 };
 
+struct EpochRecord {
+  int64_t epoch = 1;   // counted from 1
+  int64_t steps = 0;   // fewer than an epoch's where train.steps ends the training within it
+  double seconds = 0;  // of these steps
+  Scalars means;       // over the steps that were not skipped; empty: all were
+};
+
 // Appends to RUN/metrics.jsonl, RUN/clips.jsonl and RUN/events.out.tfevents.octet; each line is flushed. If a write
 // fails, one warning is logged and training continues. Steps are counted from 1.
 class MetricsWriter {
@@ -39,12 +49,16 @@ class MetricsWriter {
   bool holds(int64_t step, const std::string& kind) const;
   // {"step": 50, "kind": "train", "loss": 1.5, ...}; in TensorBoard "train/loss". Non-finite values are null in JSON.
   void write(int64_t step, const std::string& kind, std::span<const Scalar> scalars);
+  // {"step": 390, "kind": "epoch", "epoch": 1, "steps": 390, "seconds": 12.5, "loss": 1.5, ...}; step: the epoch's
+  // last. TensorBoard has the means alone: "epoch/loss".
+  void write_epoch(int64_t step, const EpochRecord&);
   void write_clips(int64_t step, std::span<const ClipRecord> clips);
   // Appends to RUN/histograms.jsonl. counts: the number of |g| in each power of two from 2^first_octave on.
   void write_histogram(int64_t step, const std::string& layer, int first_octave, std::span<const int64_t> counts,
                        const KolmogorovSmirnov&);
 
  private:
+  void write_events(int64_t step, const std::string& kind, std::span<const Scalar> scalars);
   void append(std::ofstream& stream, const std::string& line);
   void warn_once();
 

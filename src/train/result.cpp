@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "kernels/base/durable_file.h"
 #include "kernels/base/error.h"
+#include "src/train/metrics.h"
 
 namespace octet {
 namespace {
@@ -40,6 +42,11 @@ Json json_of(const Scalars& figures) {
   return json;
 }
 
+template <class Value>
+constexpr bool is_optional = false;
+template <class Value>
+constexpr bool is_optional<std::optional<Value>> = true;
+
 double number_of(const Json& value) { return value.is_null() ? NAN : value.get<double>(); }  // JSON has no NaN
 
 BestEvaluation best_of(Json json) {
@@ -56,7 +63,7 @@ BestEvaluation best_of(Json json) {
 
 std::optional<Result> read_result(const std::string& run_directory) {
   const std::string file = run_directory + "/result.json", text = read_if_there(file);
-  if (text.empty()) return {};
+  if (!std::filesystem::exists(file)) return {};
   Result result;
   std::string at;  // the field being read
   try {
@@ -66,10 +73,11 @@ std::optional<Result> read_result(const std::string& run_directory) {
       at = name;
       const auto field = json.find(name);
       if (field == json.end()) return;
-      if constexpr (std::is_same_v<decltype(value), double&>)
-        value = number_of(*field);
-      else
+      using Value = std::remove_reference_t<decltype(value)>;
+      if constexpr (!is_optional<Value>)
         field->get_to(value);
+      else if (!field->is_null())  // as an infinite speed is written
+        value = field->template get<typename Value::value_type>();
       json.erase(field);
     });
     if (json.contains(at = "by_class")) {
@@ -85,7 +93,9 @@ std::optional<Result> read_result(const std::string& run_directory) {
   } catch (const nlohmann::json::exception& error) {
     const auto line =
         1 + std::count(text.begin(), text.begin() + std::min(text.find('"' + at + '"'), text.size()), '\n');
-    throw UsageError(__FILE__, __LINE__, say(file, ":", line, ": octet did not write `", at, "`: ", error.what()),
+    throw UsageError(__FILE__, __LINE__,
+                     say(file, ":", line, ": octet did not write ", at.empty() ? "this file" : "`" + at + "`", ": ",
+                         reason_of(error)),
                      "restore the file, or move it away and run octet train --resume, which writes it again");
   }
   return result;
@@ -98,7 +108,12 @@ void write_result(const std::string& run_directory, const Result& result) {
     json["best"] = {{"epoch", result.best->epoch}, {"step", result.best->step}};
     json["best"].update(json_of(result.best->figures));
   }
-  visit_fields(result, [&](const char* name, const auto& value) { json[name] = value; });
+  visit_fields(result, [&](const char* name, const auto& value) {
+    if constexpr (!is_optional<std::remove_cvref_t<decltype(value)>>)
+      json[name] = value;
+    else if (value)
+      json[name] = *value;
+  });
   write_durably(run_directory + "/result.json", json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 

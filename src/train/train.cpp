@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -19,10 +20,12 @@
 #include "src/models/detectors.h"
 #include "src/tasks/detection/results.h"
 #include "src/tasks/metric_display.h"
+#include "src/train/answers.h"
 #include "src/train/best_weights.h"
 #include "src/train/checkpoint_store.h"
 #include "src/train/class_names.h"
 #include "src/train/digest.h"
+#include "src/train/epoch_sums.h"
 #include "src/train/metrics.h"
 #include "src/train/progress.h"
 #include "src/train/rank.h"
@@ -62,11 +65,12 @@ class TrainingRun {
     trainer_.start(done_);
     const int64_t first = done_;
     if (owes_test_ && !test()) return checkpointed(true);  // the checkpoint from which it resumed
-    begin_epoch();
     while (done_ < total_steps_) {
       const StepReport report = train_step();
       const bool stops = report.stop && done_ < total_steps_;
       const int64_t every = config_.checkpoint.every_steps > 0 ? config_.checkpoint.every_steps : steps_per_epoch_;
+      // Before the checkpoint, since a run that is resumed there does not repeat the epoch.
+      if (ends_epoch() && leads()) metrics_->write_epoch(done_, epoch_.record(epoch()));
       const bool due = stops || done_ == total_steps_ || done_ % every == 0;
       const bool saved = due && save();  // before the evaluation, which a scheduler that stops the run may not wait for
       if (stops) return checkpointed(saved);
@@ -107,6 +111,7 @@ class TrainingRun {
         if (metadata.contains("commit")) commits_ = metadata.at("commit");
         if (!commits_.ends_with(commit)) commits_ += std::string(", then ") + commit;
         rank_history_ = metadata.contains("ranks") ? metadata.at("ranks") : "";
+        if (metadata.contains("epoch_sums")) epoch_ = EpochSums::from_text(metadata.at("epoch_sums"));
         continue_on_ranks(found.step);
         trainer_.state().load(*found.file, found.path, {.optimizer = true});
         done_ = found.step;
@@ -159,15 +164,11 @@ class TrainingRun {
   }
 
   bool ends_epoch() const { return done_ % steps_per_epoch_ == 0 || done_ == total_steps_; }
-  int64_t epoch() const { return (done_ + steps_per_epoch_ - 1) / steps_per_epoch_; }
+  // The number of epochs that so many steps take; the last one may be incomplete.
+  int64_t epochs_of(int64_t steps) const { return (steps + steps_per_epoch_ - 1) / steps_per_epoch_; }
+  int64_t epoch() const { return epochs_of(done_); }
   bool tests() const {
     return done_ == total_steps_ || (ends_epoch() && epoch() % config_.train.eval_every_epochs == 0);
-  }
-
-  void begin_epoch() {
-    epoch_sums_.clear();
-    epoch_steps_ = epoch_counted_ = 0;
-    epoch_start_ = seconds_now();
   }
 
   StepReport train_step() {
@@ -176,13 +177,7 @@ class TrainingRun {
     ++done_;
     const double now = seconds_now();
     train_seconds_ += now - before;
-    ++epoch_steps_;
-    if (!report.skipped) {
-      ++epoch_counted_;
-      if (epoch_sums_.empty()) epoch_sums_ = Scalars(report.figures.size());
-      for (size_t i = 0; i < report.figures.size(); ++i)
-        epoch_sums_[i] = {report.figures[i].name, epoch_sums_[i].value + report.figures[i].value};
-    }
+    epoch_.add(report, now - before);
     if (leads()) record(report, now - before, (trainer_.wait_seconds() - waited) / std::max(now - before, 1e-9), now);
     return report;
   }
@@ -193,15 +188,15 @@ class TrainingRun {
                    report.empty ? "no image of the batch could be read" : "loss or gradient is not finite");
     const int64_t epoch = (done_ - 1) / steps_per_epoch_;
     progress_->step({.epoch = epoch + 1,
-                     .epochs = config_.train.epochs,
+                     .epochs = epochs_of(total_steps_),
                      .step = done_ - epoch * steps_per_epoch_,
                      .steps = steps_per_epoch_,
                      .steps_left = total_steps_ - done_,
                      .images = config_.data.batch,
-                     .figures = show(report.figures, 1, false, "  "),
+                     .figures = show_each(report.figures, 1, false),
                      .data_share = data_share},
                     now);
-    if (done_ % config_.train.log_every_steps == 0 || done_ == 1) {
+    if (done_ % config_.train.log_every_steps == 0 || done_ == 1 || done_ == total_steps_) {
       Scalars scalars = headlines(report.figures);
       scalars.insert(scalars.end(), {{"learning_rate", trainer_.learning_rate_at(done_ - 1)},
                                      {"images_per_second", double(config_.data.batch) / seconds},
@@ -252,16 +247,39 @@ class TrainingRun {
 
   // Returns false if a signal interrupted the evaluation. A resumed run then begins with it.
   bool test() {
-    std::optional<Evaluation> evaluation = trainer_.evaluate([] { return stop_requested(); });
+    const Dataset& data = *trainer_.datasets().test;
+    const bool may_be_last = done_ == total_steps_ || config_.train.patience > 0;
+    const bool keeps_answers = may_be_last && !trainer_.task().figures && data.size() <= most_answers;
+    std::optional<Evaluation> evaluation = trainer_.evaluate([] { return stop_requested(); }, keeps_answers);
     if (!evaluation) return false;
     test_ = std::move(evaluation->figures);
     classes_ = std::move(evaluation->classes);
     trainer_.expect_checkpoint(done_);
     keep_if_best();
+    if (leads()) explain_high_loss();
     if (leads() && trainer_.task().figures) write_detections(evaluation->detections);
+    if (leads() && keeps_answers) write_answers(std::move(evaluation->answers));
     transport_.barrier();  // the others' next step does not begin while rank 0 writes
     if (leads() && !std::exchange(test_is_recorded_, false)) metrics_->write(done_, "test", test_);
     return true;
+  }
+
+  // The first tests of a short training may be far off, which looks like a defect.
+  void explain_high_loss() const {
+    constexpr int64_t settled = 50;  // steps: of the initial values, 0.9 to this power is left
+    const auto loss_in = [](const Scalars& figures) {
+      const auto found = std::ranges::find(figures, "loss", &Scalar::name);
+      return found == figures.end() ? std::numeric_limits<double>::quiet_NaN() : found->value;
+    };
+    const double train = loss_in(epoch_.record(epoch()).means), test = loss_in(test_);
+    const bool norms =
+        std::ranges::any_of(trainer_.training_step().parameters().statistics(),
+                            [](const auto& statistic) { return statistic.name.ends_with(".running_var"); });
+    if (norms && done_ < settled && test > 2 * train)
+      spdlog::info(
+          "the test loss is far above the training loss: a test uses the norms' running means and variances, which "
+          "have not settled after {} steps; they begin at 0 and 1",
+          done_);
   }
 
   // Runs before the evaluation is recorded, since a run that is resumed in between repeats the evaluation.
@@ -286,6 +304,15 @@ class TrainingRun {
     }
   }
 
+  void write_answers(std::vector<Answer> answers) {
+    const Dataset& data = *trainer_.datasets().test;
+    try {
+      octet::write_answers(directory_->path(), {done_, data.size(), data.class_names(), std::move(answers)});
+    } catch (const FileError& error) {
+      spdlog::warn("the answers of step {} are not kept: {}", done_, error.what());
+    }
+  }
+
   // What all files of weights say about the run.
   std::map<std::string, std::string> metadata() const {
     std::map<std::string, std::string> all = {
@@ -295,19 +322,18 @@ class TrainingRun {
   }
 
   bool finish_epoch() {
-    const double seconds = seconds_now() - epoch_start_;
     if (tests() && !test()) return false;
+    const EpochRecord record = std::exchange(epoch_, {}).record(epoch());
     if (leads()) {
-      for (Scalar& sum : epoch_sums_) sum.value /= double(epoch_counted_);
       progress_->epoch({.epoch = epoch(),
-                        .epochs = config_.train.epochs,
-                        .train = epoch_sums_.empty() ? "every step was skipped" : show(epoch_sums_, 1, false, " "),
-                        .test = tests() ? show(test_, 1, false, " ") + (is_best() ? " (best so far)" : "") : "",
-                        .images_per_second = double(epoch_steps_ * config_.data.batch) / seconds,
-                        .seconds = seconds});
+                        .epochs = epochs_of(total_steps_),
+                        .train = record.means.empty() ? "every step was skipped" : show(record.means, 1, false, " "),
+                        .test = tests() ? show(test_, 1, false, " ") : "",
+                        .best = tests() && is_best(),
+                        .images_per_second = double(record.steps * config_.data.batch) / record.seconds,
+                        .seconds = record.seconds});
     }
     if (config_.train.patience > 0) end_early();
-    begin_epoch();
     return true;
   }
 
@@ -322,6 +348,7 @@ class TrainingRun {
       std::string reason;
       std::map<std::string, std::string> described = metadata();
       described["ranks"] = rank_history_;
+      if (done_ % steps_per_epoch_ != 0) described["epoch_sums"] = epoch_.text();
       saved = store_->save(done_, tensors, std::move(described), reason);
       if (saved == 0) spdlog::warn("no checkpoint at step {}: {}; the last good checkpoint is kept", done_, reason);
     }
@@ -354,8 +381,8 @@ class TrainingRun {
     if (trainer_.skipped_steps() > 0)
       spdlog::warn("{} of {} steps were skipped", trainer_.skipped_steps(), done_ - first);
     if (!classes_.empty()) fmt::print("\n{}\n", detection_table({result.metrics, classes_}));
-    spdlog::info("done: test {}; {:.0f} img/s; {}", show(test_, 2, true, ", "), result.images_per_second,
-                 directory_->path() + "/result.json");
+    const std::string speed = result.images_per_second ? fmt::format("{:.0f} img/s; ", *result.images_per_second) : "";
+    spdlog::info("done: test {}; {}{}/result.json", show(test_, 2, true, ", "), speed, directory_->path());
   }
 
   Result result_of(int64_t steps, double wall) {
@@ -365,7 +392,7 @@ class TrainingRun {
     for (const DetectionFigures::Class& of : classes_)
       if (of.objects > 0) result.by_class.push_back({of.name, of.figures.front().value});
     if (best_) result.best = best_->evaluation();
-    result.epochs = config_.train.epochs;
+    result.epochs = epochs_of(done_);
     result.steps = done_;
     result.ranks = transport_.size();
     result.rank_history = rank_history_;
@@ -375,13 +402,15 @@ class TrainingRun {
     result.isa = trainer_.backend().isa();
     result.threads = threads_of_rank(config_, transport_);
     result.policy = config_.policy.name;
-    result.images_per_second = steps > 0 ? double(steps * config_.data.batch) / train_seconds_ : 0;
-    result.wall_seconds = wall;
+    if (steps > 0) {
+      result.images_per_second = double(steps * config_.data.batch) / train_seconds_;
+      result.wall_seconds = wall;
+      result.wire_bytes_per_step = uint64_t(step.exchange().wire_bytes() / steps);
+    }
     rusage usage = {};
     getrusage(RUSAGE_SELF, &usage);
     result.peak_memory_bytes = uint64_t(usage.ru_maxrss) * 1024;
     result.arena_bytes = step.plan().arena_bytes();
-    result.wire_bytes_per_step = steps > 0 ? uint64_t(step.exchange().wire_bytes() / steps) : 0;
     result.weights_sha256 = trainer_.state().weights_sha256();
     result.data = data_fingerprint();
     result.commit = commits_;
@@ -405,9 +434,8 @@ class TrainingRun {
   bool test_is_recorded_ = false;  // metrics.jsonl already holds that evaluation
   std::string rank_history_;       // "1 from step 0, 4 from step 500"
   std::string commits_ = commit;   // commits of the builds that trained the run
-  int64_t epoch_steps_ = 0, epoch_counted_ = 0;
-  Scalars epoch_sums_;
-  double epoch_start_ = 0, train_seconds_ = 0;
+  EpochSums epoch_;                // of the steps of this epoch; resumed on rank 0 alone
+  double train_seconds_ = 0;
 };
 
 void require_best_weights(const Config& config) {

@@ -21,21 +21,22 @@ std::unique_ptr<Watchdog> make_watchdog(const Config& config, Transport& transpo
                                     [&transport] { transport.abort(1); });
 }
 
-// Returns the detections of all ranks on every rank, in the order of the images.
-std::vector<Detection> gather(Transport& transport, std::vector<Detection> own) {
+// Returns the items of all ranks on every rank, in the order of the images.
+template <class Item>
+std::vector<Item> gather(Transport& transport, std::vector<Item> own) {
   const auto size = size_t(transport.size());
   std::vector<uint64_t> counts(size);
   const uint64_t count = own.size();
   transport.all_gather(std::as_bytes(std::span(&count, 1)), std::as_writable_bytes(std::span(counts)));
   const uint64_t most = *std::ranges::max_element(counts);
   own.resize(most);
-  std::vector<Detection> padded(size * most), all;
+  std::vector<Item> padded(size * most), all;
   transport.all_gather(std::as_bytes(std::span(own)), std::as_writable_bytes(std::span(padded)));
   for (size_t rank = 0; rank < size; ++rank) {
     const auto first = padded.begin() + ptrdiff_t(rank * most);
     all.insert(all.end(), first, first + ptrdiff_t(counts[rank]));
   }
-  std::ranges::stable_sort(all, {}, &Detection::image);
+  std::ranges::stable_sort(all, {}, &Item::image);
   return all;
 }
 
@@ -144,11 +145,12 @@ void Trainer::count_skipped(const StepReport& report, int64_t index) {
           ": no image of the last ", empty_batches_, " batches could be read");
 }
 
-std::optional<Evaluation> Trainer::evaluate(const std::function<bool()>& stop) {
+std::optional<Evaluation> Trainer::evaluate(const std::function<bool()>& stop, bool wants_answers) {
   state().check_agreement(transport_);
   test_loader_->start(0);
   Metrics total;
   std::vector<Detection> detections;
+  std::vector<Answer> given;
   for (int64_t b = 0; b < test_loader_->batches_per_epoch(); ++b) {
     if (watchdog_) watchdog_->phase("evaluation batch", b + 1);
     if (stop) {
@@ -159,7 +161,13 @@ std::optional<Evaluation> Trainer::evaluate(const std::function<bool()>& stop) {
     if (b == 0) step_->begin_evaluation();
     const Batch& batch = test_loader_->next();
     const TrainingStep::Answers answers = step_->evaluate(
-        {.index = b, .canvas = batch.canvas, .images = batch.images, .targets = batch.targets, .first = batch.first});
+        {.index = b, .canvas = batch.canvas, .images = batch.images, .targets = batch.targets, .first = batch.first},
+        wants_answers);
+    if (wants_answers) {
+      const std::vector<Answer> of_batch = answers_of(std::span(batch.targets.labels, size_t(batch.count)),
+                                                      answers.probabilities, b * config_.data.batch + batch.first);
+      given.insert(given.end(), of_batch.begin(), of_batch.end());
+    }
     const Metrics& sums = answers.metrics;
     detections.insert(detections.end(), answers.detections.begin(), answers.detections.end());
     if (total.empty()) total = Metrics(sums.size());
@@ -179,6 +187,7 @@ std::optional<Evaluation> Trainer::evaluate(const std::function<bool()>& stop) {
     evaluation.classes = std::move(judged.classes);
     return evaluation;
   }
+  if (wants_answers) evaluation.answers = gather(transport_, std::move(given));
   for (size_t i = 0; i < total.size(); ++i)
     evaluation.figures.push_back({total[i].name, sums[2 * i] / sums[2 * i + 1]});
   return evaluation;

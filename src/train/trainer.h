@@ -10,6 +10,7 @@
 #include "src/config/config.h"
 #include "src/data/loader.h"
 #include "src/tasks/task.h"
+#include "src/train/answers.h"
 #include "src/train/training_state.h"
 #include "src/train/training_step.h"
 
@@ -20,6 +21,7 @@ struct Evaluation {
   Scalars figures;
   std::vector<DetectionFigures::Class> classes;  // of a detector
   std::vector<Detection> detections;             // of a detector, in the order of the images
+  std::vector<Answer> answers;                   // of a classifier, in the order of the images, if they are wanted
 };
 
 class Trainer {
@@ -32,7 +34,7 @@ class Trainer {
   // Collective. Runs one training step. stop: a signal has asked this rank to stop.
   StepReport step(int64_t index, bool stop);
   // Collective. stop: called before each batch. Returns nothing if stop() is true on any rank.
-  std::optional<Evaluation> evaluate(const std::function<bool()>& stop = {});
+  std::optional<Evaluation> evaluate(const std::function<bool()>& stop = {}, bool wants_answers = false);
   // Collective. Loads the weights of the file model.initial_weights or model.initial_backbone, if one is set. Returns
   // what was loaded, as a sentence; empty: nothing.
   std::string load_initial_weights();

@@ -250,6 +250,18 @@ class RunDirectory(Case):
         self.assertIn("more steps than the configured 4", self.train("finished1", code=2, train__steps=4, resume=True).err)
         self.assertEqual(self.result("finished1"), result)
 
+    def test_result_is_written_again(self):
+        """What only a training can measure is left out: no step was run."""
+        self.train("lost", train__steps=3)
+        before = self.result("lost")
+        (self.run_path("lost") / "result.json").unlink()
+        self.assertNotIn("img/s", self.train("lost", train__steps=3, resume=True).err)
+        after = self.result("lost")
+        measured = {"images_per_second", "wall_seconds", "wire_bytes_per_step"}
+        self.assertEqual(set(before) - set(after), measured)
+        self.assertEqual({key: after[key] for key in ("top1", "loss", "weights_sha256", "steps")},
+                         {key: before[key] for key in ("top1", "loss", "weights_sha256", "steps")})
+
     def test_result_without_checkpoints(self):
         self.train("bare", train__steps=3)
         shutil.rmtree(self.run_path("bare") / "checkpoints")

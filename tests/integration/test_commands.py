@@ -44,6 +44,35 @@ class Commands(Case):
                                                         "policy", "images_per_second", "wall_seconds", "arena_bytes", "peak_memory_bytes",
                                                         "wire_bytes_per_step", "weights_sha256", "data", "commit"])
 
+    def test_epoch_means_are_recorded(self):
+        self.assertIn("have not settled after 16 steps", self.train("every").err)
+        records = self.metrics("every")
+        losses = [record["loss"] for record in records if record["kind"] == "train"]
+        epochs = [record for record in records if record["kind"] == "epoch"]
+        self.assertEqual([(e["step"], e["epoch"], e["steps"]) for e in epochs], [(8, 1, 8), (16, 2, 8)])
+        for epoch, part in zip(epochs, (losses[:8], losses[8:])):
+            self.assertAlmostEqual(epoch["loss"], sum(part) / 8, delta=1e-9)
+        self.train("short", train__steps=3, train__log_every_steps=50)
+        self.assertEqual([(record["kind"], record["step"]) for record in self.metrics("short")],
+                         [("train", 1), ("train", 3), ("epoch", 3), ("test", 3)])
+
+    def test_answers_are_kept(self):
+        """The label and the answer of each test image, on any number of ranks; the last batch is not full."""
+        settings = {"data__samples": 480, "data__batch": 32, "train__steps": 12, "comm__exchange": "exact",
+                    "train__norm_group": 16}
+        kept = []
+        for ranks in 1, 2:
+            run = f"kept{ranks}"
+            self.train(run, ranks=ranks, **settings)
+            answers = json.loads((self.run_path(run) / "evaluation.json").read_text())
+            images = answers["images"]
+            self.assertEqual({len(answers[key]) for key in ("label", "predicted", "probability")}, {images})
+            right = sum(label == answer for label, answer in zip(answers["label"], answers["predicted"]))
+            self.assertAlmostEqual(right / images, self.result(run)["top1"], delta=1e-9)
+            self.assertTrue(all(0.1 <= p <= 1 for p in answers["probability"]))
+            kept.append(answers)
+        self.assertEqual(kept[0], kept[1])
+
     def test_plan_lists_nodes_and_total(self):
         for ranks in 1, 2:
             out = self.octet("plan", RECIPE, ranks=ranks).out
@@ -71,6 +100,8 @@ class Commands(Case):
         measured = json.loads(self.octet("bench", "kernels", "--json", "--filter", "resnet20/64x64@8/forward").out)
         self.assertEqual([kernel["kernel"] for kernel in measured], ["resnet20/64x64@8/forward"])
         self.octet("bench", "kernels", "--filter", "(", code=2)
+        self.assertRegex(self.octet("bench", "kernels", "--filter", "conv.*", code=2).err,
+                         r"none of \d\d+ kernels matches --filter\n  fix: names are such as detection/\S+, .*resnet")
         layer = json.loads(self.octet("bench", "kernels", "--json", "--filter", "resnet20/16x16@32/").out)
         self.assertEqual(len(layer), 5, "each kernel of the layer, after those before it")
         self.assertIn("scalar", self.octet("bench", "kernels", "--filter", "64x64@8/affine_forward", "--set", "backend.isa=scalar").out)
@@ -116,10 +147,24 @@ class Commands(Case):
             self.assertEqual(sum(line.startswith(key + " ") for line in lines), 1, key)
 
     def test_exit_codes_of_usage(self):
-        for words, code in (("--help", 0), ("help", 0), ("train --help", 0), ("", 2), ("trane", 2), ("train", 2),
+        for words, code in (("--help", 0), ("help", 0), ("train --help", 0), ("", 2), ("trane", 2), ("help train", 0), ("help trane", 2), ("train", 2),
                             ("eval " + RECIPE, 2), ("bench kernels --steps 0", 2), ("train a b c", 2)):
             with self.subTest(words):
                 self.octet(*words.split(), code=code)
+
+
+    def test_mistakes_in_the_command_line(self):
+        for words, expected in (("trian x.yaml", r"octet: error: there is no command `trian`\n  fix: use `octet train`\n"),
+                                ("quantize x", r"octet: error: there is no command `quantize`\n  fix: use one of: train, eval, .*help\n"),
+                                ("train a b c", r"octet: error: octet train does not take `b c`\n  fix: `octet train --help` .*\n"),
+                                ("--fast", r"octet: error: octet does not take `--fast`\n  fix: `octet --help` .*\n"),
+                                ("train", r"octet: error: config is required\n  fix: `octet train --help` .*\n"),
+                                ("train --run", r"octet: error: --run: .*\n  fix: `octet train --help` .*\n"),
+                                ("train nowhere.yaml", r"octet: error: 'nowhere.yaml' does not exist\n  fix: check the path\n"),
+                                ("help trane", r"octet: error: there is no help on `trane`\n  fix: .*octet help COMMAND.*\n")):
+            with self.subTest(words):
+                self.assertRegex(self.octet(*words.split(), code=2).err, f"^{expected}$")
+        self.assertRegex(self.octet("help", "train").out, r"Usage: octet train .*config(?s:.*)--resume")
 
 
 class Wire(Case):
@@ -162,17 +207,24 @@ class ProgressOnTerminal(Case):
     def expect_live(self, shown, columns):
         drawn = re.findall(r"\r\033\[K(epoch [^\r\n]*)", shown)
         self.assertGreater(len(drawn), 1, shown)
-        self.assertRegex(drawn[0], r"^epoch 1/8  \[[=> ]{10}\]  1/8  loss", shown)
-        self.assertNotRegex(shown, "epoch 1/8  step")
-        live = [line for line in drawn if "|" not in line]  # the line of an epoch stays, and may be longer
-        self.assertEqual(max(map(len, live)), columns - 1, shown)
+        self.assertRegex(drawn[0], r"^epoch 1/2  (\[[=> ]{4,10}\]  )?1/8  loss", shown)
+        self.assertNotRegex(shown, "epoch 1/2  step")
+        for line in (line for line in drawn if ":" not in line.partition("ETA")[0]):  # not the line of an epoch
+            self.assertRegex(line, r"^epoch [12]/2  (\[[=> ]{4,10}\]  )?\d/8  loss \d+\.\d{3}(  top-1 \d+\.\d %)?(  \d+ img/s)?"
+                             r"(  data \d+\.\d %)?(  ETA \d:\d\d)?$", shown)
+        for line in re.sub(r"\r?\033\[K", "\n", shown).split("\n"):
+            if line.startswith(("epoch ", "  train", "  test", "  best")):
+                self.assertLess(len(line), columns, shown)
 
     def expect_plain(self, shown):
-        self.assertRegex(shown, r"(?m)^epoch 1/8  step 2/8  loss")
+        self.assertRegex(shown, r"(?m)^epoch 1/2  step 2/8  loss")
         self.assertNotRegex(shown, r"epoch [^\n]*\r")
 
     def test_live_line_on_terminal(self):
         self.expect_live(on_terminal([OCTET, *self.words], 50), 50)
+        wide = on_terminal([OCTET, *self.words[:2], "--run", self.run_path("wide"), *self.words[4:]], 100)
+        self.expect_live(wide, 100)
+        self.assertRegex(wide, r"\]  \d/8  loss .*  top-1 .* img/s  data .* %  ETA ")
 
     def test_plain_lines_without_width(self):
         self.expect_plain(on_terminal([OCTET, *self.words], 0))

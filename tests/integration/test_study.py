@@ -4,6 +4,7 @@
 import fcntl
 import json
 import os
+import re
 import shutil
 import signal
 import time
@@ -37,6 +38,9 @@ class Studies(Case):
         table = (out / "table.md").read_text()
         self.assertIn("| fp32 | 1/1 |", table)
         self.assertIn("| lost | 0/1 | failed |", table)
+        html = (out / "study.html").read_text()
+        for word in "<h1>tiny</h1>", "<td>92.32</td>", "Top-1 accuracy, by policy", "<svg", "nowhere.safetensors":
+            self.assertTrue(word in html, word)
         rows = json.loads((out / "results.json").read_text())["rows"]
         self.assertAlmostEqual(rows[1]["drop"], rows[0]["mean"] - rows[1]["mean"])
         again = self.octet("study", study, "--directory", out, code=1)
@@ -58,10 +62,11 @@ class Studies(Case):
         page = self.octet("inspect", out / "int8-seed1").out.strip()
         html = open(page, encoding="utf-8").read()
         for word in "<svg", "Cosine distance", "layer1.0.conv1", "log2 |g|", "Top-1 accuracy", "Which distribution?", \
-                "resnet20 on shapes, policy unified_int8, seed 1.":
+                "resnet20 on shapes, policy unified_int8, seed 1.", "Confusion matrix", "The most confident mistakes", \
+                "<img class=\"small\"":
             self.assertTrue(word in html, word)  # not assertIn, which would print the page
         self.assertNotIn("http://", html.replace("http://www.w3.org/2000/svg", ""))
-        self.assertNotIn("nan", html.split("<details>")[0])
+        self.assertNotIn("nan", re.sub('src="data:[^"]*"', "", html).split("<details>")[0])
 
     def test_leaves_alone_what_runs_elsewhere(self):
         study, out = self.directory / "tiny.yaml", self.directory / "shared"

@@ -1,14 +1,16 @@
-// The page of a detector's run, from its files.
+// The pages of runs, from their files.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
 
+#include "kernels/base/error.h"
 #include "src/config/config.h"
 #include "src/data/detections.h"
 #include "src/data/loader.h"
 #include "src/report/inspect.h"
+#include "src/train/answers.h"
 #include "src/train/result.h"
 
 namespace octet {
@@ -16,10 +18,116 @@ namespace {
 
 namespace fs = std::filesystem;
 
-class DetectorPage : public testing::Test {
+class RunPage : public testing::Test {
  protected:
-  DetectorPage() : folder_(fs::temp_directory_path() / say("octet-inspect-", getpid())) {
-    fs::create_directories(folder_);
+  RunPage() : folder_(fs::temp_directory_path() / say("octet-inspect-", getpid())) { fs::create_directories(folder_); }
+  ~RunPage() override { fs::remove_all(folder_); }
+  void write(const std::string& name, const std::string& text) const { std::ofstream(folder_ / name) << text; }
+  std::string page() const { return inspect_page(folder_.string()); }
+  static int64_t count(const std::string& text, const std::string& part) {
+    int64_t found = 0;
+    for (size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++found;
+    return found;
+  }
+
+  fs::path folder_;
+  Config config_;
+};
+
+class ClassifierPage : public RunPage {
+ protected:
+  ClassifierPage() {
+    config_.data.samples = 512;
+    write("config.yaml", to_yaml(config_));
+    std::string metrics;
+    for (int epoch = 1; epoch <= 9; ++epoch)
+      metrics += say("{\"step\":", 8 * epoch, ",\"kind\":\"epoch\",\"epoch\":", epoch,
+                     ",\"steps\":8,\"seconds\":10,\"loss\":", 3.0 / epoch, "}\n{\"step\":", 8 * epoch,
+                     ",\"kind\":\"test\",\"loss\":", epoch == 1 ? 562 : 4.0 / epoch, ",\"top1\":0.5}\n");
+    write("metrics.jsonl", metrics);
+    Result result;
+    result.metrics = {{"top1", 0.5}};
+    result.epochs = 9, result.steps = 72, result.images = 72 * 64, result.images_per_epoch = 8 * 64;
+    result.best = {{.epoch = 7, .step = 56, .figures = {{"top1", 0.625}}}};
+    write_result(folder_.string(), result);
+  }
+  // Each image is taken for the next class, but for every second one.
+  void answer(const Datasets& data, bool wrong_labels = false) const {
+    Answers all{.step = 72, .images = data.test->size(), .classes = {}, .answers = {}};
+    for (int label = 0; label < 10; ++label) all.classes.push_back("<" + std::to_string(label) + ">");
+    for (int64_t image = 0; image < all.images; ++image) {
+      const int32_t label = (data.test->label(image) + (wrong_labels ? 1 : 0)) % 10;
+      all.answers.push_back({image, label, image % 2 == 0 ? label : (label + 1) % 10, 0.75});
+    }
+    write_answers(folder_.string(), all);
+  }
+};
+
+TEST_F(ClassifierPage, CountsEpochs) {
+  const std::string html = page();
+  EXPECT_NE(html.find("<b>shapes</b><span>data set"), html.npos);
+  EXPECT_NE(html.find("<b>10</b><span>classes"), html.npos);
+  EXPECT_NE(html.find("<b>9</b><span>epochs"), html.npos);
+  EXPECT_NE(html.find("<b>1:30</b><span>training time"), html.npos);
+  EXPECT_NE(html.find("training, mean of an epoch, epoch 3: 1<"), html.npos);
+  EXPECT_NE(html.find(">best</text>"), html.npos);
+  EXPECT_NE(html.find("test, epoch 1: 562"), html.npos);
+  EXPECT_EQ(html.find(">400<"), html.npos) << "one high loss does not stretch the axis";
+  EXPECT_NE(html.find("so its loss is high"), html.npos);
+  EXPECT_EQ(html.find("<h2>Classes</h2>"), html.npos);
+}
+
+TEST_F(ClassifierPage, ShowsClassesAndMistakes) {
+  answer(open_datasets(config_, false));
+  const std::string html = page();
+  EXPECT_NE(html.find("Confusion matrix"), html.npos);
+  EXPECT_NE(html.find("&lt;3&gt; taken for &lt;4&gt;: "), html.npos);
+  EXPECT_EQ(count(html, " alt=\"image "), 24);
+  EXPECT_EQ(count(html, "data:image/png;base64,iVBORw0KGgo"), 24);  // PNG's first bytes
+  EXPECT_EQ(count(html, "<img "), count(html, "src=\"data:"));
+  EXPECT_NE(html.find("75.0 %<br>is <i>&lt;"), html.npos);
+}
+
+TEST_F(ClassifierPage, SaysWhyThereAreNoPictures) {
+  const Datasets data = open_datasets(config_, false);
+  answer(data, true);
+  EXPECT_NE(page().find("the images or their labels are others than in the training"), std::string::npos);
+  answer(data);
+  config_.data.name = "image_folder";
+  config_.data.root = (folder_ / "a<b").string();
+  write("config.yaml", to_yaml(config_));
+  std::string html = page();
+  EXPECT_NE(html.find("The test set of this run cannot be read, so there are no pictures"), html.npos);
+  EXPECT_EQ(html.find("a<b"), html.npos);
+  html = inspect_page(folder_.string(), {"data.name=shapes"});
+  EXPECT_EQ(count(html, " alt=\"image "), 24) << "the data is found where the override says";
+}
+
+TEST_F(ClassifierPage, RefusesDamagedFiles) {
+  const auto refused = [&](const std::string& file, const std::string& text) -> std::string {
+    write(file, text);
+    try {
+      page();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "nothing";
+  };
+  EXPECT_NE(refused("clips.jsonl", "{\"step\":1,\"layer\":\"conv1\",\"clip\":\"wide\"}\n")
+                .find("clips.jsonl:1: octet did not write this record: type must be number, but is string"),
+            std::string::npos);
+  fs::remove(folder_ / "clips.jsonl");
+  EXPECT_NE(refused("evaluation.json", "{\"step\": 3}").find("evaluation.json: octet did not write this file"),
+            std::string::npos);
+  fs::remove(folder_ / "evaluation.json");
+  EXPECT_NE(refused("result.json", "").find("result.json:1: octet did not write this file"), std::string::npos);
+  fs::remove(folder_ / "result.json");
+  EXPECT_NE(page().find("<b>72</b><span>steps so far"), std::string::npos);
+}
+
+class DetectorPage : public RunPage {
+ protected:
+  DetectorPage() {
     config_.data.name = "shapes_detection";
     config_.data.samples = 160;
     config_.data.batch = 8;
@@ -33,17 +141,6 @@ class DetectorPage : public testing::Test {
     result.best = {{.epoch = 7, .step = 20, .figures = {{"AP", 0.625}}}};
     write_result(folder_.string(), result);
   }
-  ~DetectorPage() override { fs::remove_all(folder_); }
-  void write(const std::string& name, const std::string& text) const { std::ofstream(folder_ / name) << text; }
-  std::string page() const { return inspect_page(folder_.string()); }
-  static int64_t count(const std::string& text, const std::string& part) {
-    int64_t found = 0;
-    for (size_t at = text.find(part); at != text.npos; at = text.find(part, at + 1)) ++found;
-    return found;
-  }
-
-  fs::path folder_;
-  Config config_;
 };
 
 TEST_F(DetectorPage, ShowsClassesCurvesAndImages) {
@@ -76,9 +173,7 @@ TEST_F(DetectorPage, SaysWhatIsMissingWithoutTheData) {
   EXPECT_EQ(count(html, "<figure"), 0);
 }
 
-TEST_F(DetectorPage, OfAnotherRunHasNoSuchSections) {
-  EXPECT_EQ(page().find("<h2>Classes</h2>"), std::string::npos);
-}
+TEST_F(DetectorPage, OfAnotherRunHasNoSuchSections) { EXPECT_EQ(page().find("<h2>Classes</h2>"), std::string::npos); }
 
 }  // namespace
 }  // namespace octet

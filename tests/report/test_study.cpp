@@ -68,6 +68,22 @@ TEST_F(Study, GridIsTheProductOfItsAxes) {
   EXPECT_EQ(plan.runs[3].overrides, wanted);
 }
 
+TEST_F(Study, LettersOfAllScriptsNameRuns) {
+  std::string text = good;
+  for (const auto& [from, to] : {std::pair<std::string, std::string>{"mobile:", "сеть α/2:"}, {"int8:", "網 8:"}})
+    text.replace(text.find(from), from.size(), to);
+  EXPECT_EQ(read(text).runs.back().name, "сеть-α-2-網-8-seed2");
+}
+
+TEST_F(Study, SettingsOfTheCommandLineAreNamedAsSuch) {
+  try {
+    read(good, {"train.lrr=1"});
+    ADD_FAILURE();
+  } catch (const UsageError& error) {
+    EXPECT_EQ(std::string(error.what()).find("--set train.lrr=1: unknown key"), 0u) << error.what();
+  }
+}
+
 TEST_F(Study, ShippedStudiesAreValid) {
   int count = 0;
   std::ifstream file(OCTET_SOURCE_DIR "/configs/studies/README.md");
@@ -84,7 +100,13 @@ TEST_F(Study, ShippedStudiesAreValid) {
 TEST_F(Study, MistakesAreNamed) {
   refuse(good, "seeds:", "seed:", "unknown key `seed`");
   refuse(good, "recipe.yaml", "none.yaml", "none.yaml");
-  refuse(good, "policy.name: fp32", "policy.nam: fp32", "policy.name");
+  refuse(good, "policy.name: fp32", "policy.nam: fp32", "study.yaml:8:19: unknown key `policy.nam`; nearest");
+  refuse(good, "train.epochs: 2", "train.epochs: two", "study.yaml:4:7: `train.epochs` takes");
+  refuse(good, "train.milestones: [1, 2]", "train.schedule: multi_step",
+         "study.yaml:8:73: `train.schedule` multi_step");
+  refuse(good, "fp32: {policy", "\"\": {policy", "a label of axis `policy` is empty");
+  refuse(good, "int8: {policy", std::string(250, 'f') + ": {policy", "shorten the labels");
+  refuse(good, "resnet20 / fp32: 92.32", "resnet20 / fp32: hello", "study.yaml:10:26: `hello` is not a number");
   refuse(good, "{policy: fp32}", "{policy: fp16}", "fp16");
   refuse(good, "{policy: fp32}", "{polcy: fp32}", "polcy");
   refuse(good, "resnet20 / fp32: 92.32", "resnet20 / fp8: 1", "resnet20 / fp8");
@@ -137,6 +159,13 @@ TEST_F(Study, TableHasMeansDropsAndFailures) {
   std::ifstream json(root_ / "results.json");
   EXPECT_NEAR(nlohmann::json::parse(json)["rows"][1]["drop"].get<double>(), 1.5, 1e-9);
   EXPECT_TRUE(fs::exists(root_ / "accuracy.svg") && fs::exists(root_ / "curves.svg"));
+  std::ifstream html(root_ / "study.html");
+  const std::string page((std::istreambuf_iterator<char>(html)), {});
+  for (const char* part :
+       {"<h1>networks &amp; policies</h1>", "<td>91.00 ± 1.41</td>", "<li>mobile-fp32-seed1: loss is not",
+        "Top-1 accuracy, by policy</h2>", ">fp32</text>", ">int8</text>", ">resnet20</text>"})
+    EXPECT_NE(page.find(part), std::string::npos) << part;
+  EXPECT_EQ(page.find("<img"), std::string::npos);
 
   // A result of other settings is left out; what cannot change it, is none.
   std::ofstream(root_ / plan.runs[2].name / "config.yaml")

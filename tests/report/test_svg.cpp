@@ -53,6 +53,76 @@ TEST(Svg, OneValueIsADot) {
   EXPECT_EQ(count_of(line_chart({}, std::span(&series, 1)), "h0"), 1u);
 }
 
+TEST(Svg, FewPointsHaveDots) {
+  Series series{.name = "test", .x = {1, 2, 3}, .y = {1, 2, 3}};
+  EXPECT_EQ(count_of(line_chart({.x_label = "epoch"}, std::span(&series, 1)), "<circle"), 3u);
+  EXPECT_NE(line_chart({.x_label = "epoch"}, std::span(&series, 1)).find("<title>test, epoch 2: 2</title>"),
+            std::string::npos);
+  series.stroke = Series::Stroke::faint;
+  EXPECT_EQ(count_of(line_chart({}, std::span(&series, 1)), "<circle"), 0u);
+  for (int i = 4; i < 100; ++i) series.x.push_back(i), series.y.push_back(i);
+  series.stroke = Series::Stroke::plain;
+  EXPECT_EQ(count_of(line_chart({}, std::span(&series, 1)), "<circle"), 0u);
+}
+
+TEST(Svg, AnAxisOfPositiveValuesDoesNotGoBelowZero) {
+  for (const std::vector<double>& values : {std::vector<double>{0, 0.1}, {0.05}, {0}, {1e-9, 3}}) {
+    const Series series{.name = "rate", .x = std::vector<double>(values.size(), 1), .y = values};
+    EXPECT_EQ(line_chart({}, std::span(&series, 1)).find(">-"), std::string::npos) << values.front();
+  }
+  const Series negative{.name = "log2", .x = {1, 2}, .y = {-3, 4}};
+  EXPECT_NE(line_chart({}, std::span(&negative, 1)).find(">-2<"), std::string::npos);
+}
+
+TEST(Svg, ValuesAboveTheTopAreArrows) {
+  const Series series{.name = "test", .x = {1, 2, 3}, .y = {562, 2, 1}};
+  const std::string svg = line_chart({.top = 4}, std::span(&series, 1));
+  EXPECT_EQ(svg.find(">500<"), std::string::npos);
+  EXPECT_NE(svg.find(">4<"), std::string::npos);
+  EXPECT_EQ(count_of(svg, "l5 9h-10z"), 1u);
+  EXPECT_NE(svg.find("test,  1: 562"), std::string::npos);
+  EXPECT_EQ(count_of(svg, "<circle"), 2u);
+}
+
+TEST(Svg, AMarkIsNamed) {
+  const Series series{.name = "test", .x = {0, 10}, .y = {1, 2}};
+  EXPECT_NE(line_chart({.mark = {{7, "best"}}}, std::span(&series, 1)).find(">best</text>"), std::string::npos);
+}
+
+TEST(Svg, ColorsByDepthHaveAScaleWithTwoNames) {
+  std::vector<Series> series;
+  for (const char* name : {"conv1", "conv2", "conv3"}) series.push_back({.name = name, .x = {1, 2}, .y = {1, 2}});
+  series.push_back({.name = "median", .x = {1, 2}, .y = {1, 2}, .stroke = Series::Stroke::strong});
+  const std::string svg = line_chart({.by_depth = true}, series);
+  EXPECT_EQ(count_of(svg, ">conv1</text>"), 1u);
+  EXPECT_EQ(count_of(svg, ">conv2</text>"), 0u);
+  EXPECT_EQ(count_of(svg, ">conv3</text>"), 1u);
+  EXPECT_EQ(count_of(svg, ">median</text>"), 1u);
+}
+
+TEST(Svg, AHeatMapOfManyRowsNamesBlocks) {
+  std::vector<Series> rows;
+  for (int block = 0; block < 10; ++block)
+    for (int layer = 0; layer < 5; ++layer)
+      rows.push_back(
+          {.name = "features." + std::to_string(block) + ".conv" + std::to_string(layer), .x = {1}, .y = {1}});
+  const std::string svg = heat_map({}, rows);
+  EXPECT_EQ(count_of(svg, ">features.3</text>"), 1u);
+  EXPECT_EQ(count_of(svg, ">features.3.conv1</text>"), 0u);
+  EXPECT_NE(svg.find("features.3.conv1, step 1: 1"), std::string::npos);
+  EXPECT_EQ(count_of(heat_map({}, std::span(rows).first(20)), ">features.3.conv1</text>"), 1u);
+}
+
+TEST(Svg, AMatrixShowsCountsAndNothingForNone) {
+  const std::string names[] = {"<cat>", "dog"};
+  const int64_t counts[] = {9, 1, 0, 5};
+  const std::string svg = matrix_chart({}, names, counts);
+  EXPECT_EQ(count_of(svg, "<rect"), 3u);
+  EXPECT_NE(svg.find("<title>&lt;cat&gt; taken for dog: 1 of 10</title>"), std::string::npos);
+  EXPECT_EQ(count_of(svg, "class=\"wrong\""), 1u);
+  EXPECT_NE(matrix_chart({}, {}, {}).find("</svg>"), std::string::npos);
+}
+
 TEST(Svg, AHeatMapShowsSomeOfVeryManyUpdates) {
   Series row{.name = "conv1", .x = {}, .y = {}, .deviation = {}};
   for (int i = 0; i < 10000; ++i) row.x.push_back(i), row.y.push_back(i);

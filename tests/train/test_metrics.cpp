@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "kernels/base/durable_file.h"
+#include "src/train/epoch_sums.h"
 #include "src/train/metrics.h"
 #include "tests/train/temporary_directory.h"
 
@@ -134,6 +135,41 @@ TEST_F(Metrics, WritesLines) {
   EXPECT_EQ(file("clips.jsonl"),
             "{\"step\":100,\"layer\":\"conv1\",\"clip\":0.5,\"d_c\":0.001,\"lr_scale\":0.98,\"saturated\":0.0007}\n"
             "{\"step\":100,\"layer\":\"conv2\",\"clip\":0.25,\"d_c\":0.002,\"lr_scale\":0.96,\"saturated\":0.0}\n");
+}
+
+TEST_F(Metrics, AnEpochIsOneRecord) {
+  MetricsWriter writer(directory.path(), -1);
+  writer.write_epoch(16, {.epoch = 2, .steps = 8, .seconds = 1.5, .means = scalars(0.25)});
+  EXPECT_EQ(file("metrics.jsonl"),
+            "{\"step\":16,\"kind\":\"epoch\",\"epoch\":2,\"steps\":8,\"seconds\":1.5,\"loss\":0.25,\"top1\":0.5}\n");
+  const std::string events = file(kEvents);
+  EXPECT_PART(events, "epoch/loss");
+  EXPECT_EQ(events.find("epoch/seconds"), events.npos);
+}
+
+// A checkpoint within an epoch keeps every bit of the sums.
+TEST(EpochSums, GoOnFromTheirText) {
+  const auto report_of = [](int step) {
+    StepReport report{.figures = {{"loss", 1.0 / (3 + step)}, {"top1", 0.1 * step}}};
+    report.skipped = step == 2;
+    return report;
+  };
+  EpochSums whole, resumed;
+  for (int step = 0; step < 5; ++step) {
+    whole.add(report_of(step), 0.1);
+    resumed = EpochSums::from_text(resumed.text());
+    resumed.add(report_of(step), 0.1);
+  }
+  const EpochRecord a = whole.record(3), b = resumed.record(3);
+  EXPECT_EQ(a.steps, 5);
+  EXPECT_EQ(a.epoch, 3);
+  EXPECT_NEAR(a.seconds, 0.5, 1e-12);
+  ASSERT_EQ(a.means.size(), 2u);
+  EXPECT_NEAR(a.means[1].value, (0 + 0.1 + 0.3 + 0.4) / 4, 1e-12) << "a skipped step is in no mean";
+  ASSERT_EQ(b.means.size(), 2u);
+  for (size_t i = 0; i < 2; ++i) EXPECT_EQ(a.means[i].value, b.means[i].value);
+  EXPECT_EQ(a.seconds, b.seconds);
+  EXPECT_TRUE(EpochSums().record(1).means.empty());
 }
 
 TEST_F(Metrics, EventFileIsTensorBoards) {

@@ -21,7 +21,7 @@ StepStatus status_of(int64_t step) {
           .steps = 390,
           .steps_left = 1000 - step,
           .images = 128,
-          .figures = "loss 1.234  top-1 56.7 %",
+          .figures = {"loss 1.234", "top-1 56.7 %"},
           .data_share = 0.003};
 }
 
@@ -35,7 +35,7 @@ TEST(Progress, PlainLinesEveryInterval) {
             "epoch 3/30  step 300/390  loss 1.234  top-1 56.7 %  800 img/s  data 0.3 %  ETA 1:52\n");
 }
 
-TEST(Progress, LiveLineIsRewrittenAndCut) {
+TEST(Progress, LiveLineIsRewrittenAndFits) {
   std::ostringstream out;
   {
     Progress progress(out, /*live=*/true, 200, /*bold=*/false, 100);
@@ -49,11 +49,22 @@ TEST(Progress, LiveLineIsRewrittenAndCut) {
   }
   EXPECT_EQ(out.str(), "\n");  // a line left standing is ended
 
-  std::ostringstream narrow;
-  Progress progress(narrow, /*live=*/true, 20, /*bold=*/false, 100);
-  progress.step(status_of(210), 0);
-  EXPECT_EQ(narrow.str(), "\r\033[Kepoch 3/30  [=====>");
-  progress.epoch({});
+  // On a narrow terminal whole parts are left out, and nothing is cut.
+  const auto second_line = [](int width) {
+    std::ostringstream narrow;
+    Progress progress(narrow, /*live=*/true, width, /*bold=*/false, 100);
+    progress.step(status_of(209), 0);
+    narrow.str("");
+    progress.step(status_of(210), 0.16);
+    const std::string line = narrow.str();
+    progress.epoch({});
+    return line;
+  };
+  EXPECT_EQ(second_line(19), "\r\033[Kepoch 3/30  [==> ]");
+  EXPECT_EQ(second_line(20), "\r\033[Kepoch 3/30  210/390");
+  EXPECT_EQ(second_line(40), "\r\033[Kepoch 3/30  [==> ]  210/390  loss 1.234");
+  EXPECT_EQ(second_line(50), "\r\033[Kepoch 3/30  [==> ]  210/390  loss 1.234  ETA 2:06");
+  EXPECT_EQ(second_line(80), "\r\033[Kepoch 3/30  [====>    ]  210/390  loss 1.234  top-1 56.7 %  800 img/s  ETA 2:06");
 }
 
 TEST(Progress, LiveLineDoesNotFlood) {
@@ -74,18 +85,30 @@ TEST(MetricDisplay, ShowsTheMainMetricsOrAll) {
 }
 
 TEST(Progress, EpochLineStays) {
-  std::ostringstream out;
-  Progress progress(out, /*live=*/true, 80, /*bold=*/false, 100);
-  progress.step(status_of(390), 0);
-  out.str("");
-  progress.epoch({.epoch = 3,
-                  .epochs = 30,
-                  .train = "loss 1.234 top-1 56.7 %",
-                  .test = "loss 1.100 top-1 60.0 %",
-                  .images_per_second = 812,
-                  .seconds = 48});
-  EXPECT_EQ(out.str(),
+  const auto lines = [](int width, bool best) {
+    std::ostringstream out;
+    Progress progress(out, /*live=*/true, width, /*bold=*/false, 100);
+    progress.step(status_of(390), 0);
+    out.str("");
+    progress.epoch({.epoch = 3,
+                    .epochs = 30,
+                    .train = "loss 1.234 top-1 56.7 %",
+                    .test = "loss 1.100 top-1 60.0 %",
+                    .best = best,
+                    .images_per_second = 812,
+                    .seconds = 48});
+    return out.str();
+  };
+  EXPECT_EQ(lines(100, false),
             "\r\033[Kepoch 3/30: train loss 1.234 top-1 56.7 % | test loss 1.100 top-1 60.0 % | 812 img/s | 0:48\n");
+  EXPECT_EQ(lines(80, true),
+            "\r\033[Kepoch 3/30: train loss 1.234 top-1 56.7 % | test loss 1.100 top-1 60.0 %\n"
+            "  best so far | 812 img/s | 0:48\n");
+  EXPECT_EQ(lines(40, false),
+            "\r\033[Kepoch 3/30:\n"
+            "  train loss 1.234 top-1 56.7 %\n"
+            "  test loss 1.100 top-1 60.0 %\n"
+            "  812 img/s | 0:48\n");
   std::ostringstream bold;
   Progress(bold, /*live=*/false, 80, /*bold=*/true, 100).epoch({.epoch = 1, .epochs = 2, .train = "loss 0.000"});
   EXPECT_EQ(bold.str(), "\033[1mepoch 1/2: train loss 0.000 | not tested | 0 img/s | 0:00\033[0m\n");
@@ -118,6 +141,9 @@ TEST(Result, IsWrittenAsAWhole) {
   result.best = {{.epoch = 28, .step = 10920, .figures = {{"top1", 0.9175}, {"loss", NAN}}}};
   result.steps = 11700;
   result.isa = "avx512_vnni";
+  result.images_per_second = 812.5;
+  result.wall_seconds = 70;
+  result.wire_bytes_per_step = 0;
   result.arena_bytes = uint64_t{1} << 40;
   result.commit = commit;
   write_result(directory.path(), result);
@@ -135,6 +161,8 @@ TEST(Result, IsWrittenAsAWhole) {
   EXPECT_EQ(read->steps, 11700);
   EXPECT_EQ(read->arena_bytes, uint64_t{1} << 40);
   EXPECT_EQ(read->isa, "avx512_vnni");
+  EXPECT_EQ(read->images_per_second, 812.5);
+  EXPECT_EQ(read->wire_bytes_per_step, 0u);
   ASSERT_EQ(read->metrics.size(), 3u);
   EXPECT_EQ(read->metrics[0].name, "top1");
   EXPECT_EQ(read->metrics[0].value, 0.9125);
@@ -144,11 +172,16 @@ TEST(Result, IsWrittenAsAWhole) {
   ASSERT_EQ(read->best->figures.size(), 2u);
   EXPECT_EQ(read->best->figures[0].value, 0.9175);
   EXPECT_TRUE(std::isnan(read->best->figures[1].value));
-  write_file(directory / "result.json", "");
+  result.images_per_second.reset();  // not known is not zero
+  write_result(directory.path(), result);
+  EXPECT_FALSE(nlohmann::json::parse(read_file(directory / "result.json")).contains("images_per_second"));
+  EXPECT_FALSE(read_result(directory.path())->images_per_second);
+  std::filesystem::remove(directory / "result.json");
   EXPECT_FALSE(read_result(directory.path()));
   for (const auto& [text, part] : {std::pair{"{\n\"steps\": \"many\"}", "result.json:2: octet did not write `steps`"},
                                    {"{\"top1\":\n[]}", "result.json:1: octet did not write `top1`"},
                                    {"{\n\n\"best\": {\"epoch\": 3}}", "result.json:3: octet did not write `best`"},
+                                   {"", "result.json:1: octet did not write this file"},
                                    {"[]", "result.json:1: "},
                                    {"{\"steps\": 117", "result.json:1: "}}) {
     write_file(directory / "result.json", text);

@@ -1,0 +1,17 @@
+// The frame of HTML pages, and their parts. A page needs no other file.
+#pragma once
+#include <string>
+
+namespace octet {
+
+// A whole page. title and sentence are text; body is HTML.
+std::string html_page(const std::string& title, const std::string& sentence, const std::string& body);
+std::string tile(const std::string& value, const std::string& name);
+// A box around a chart or a table. What is wider than the box is scrolled.
+std::string card(const std::string& content);
+// Cards beside each other; on a narrow screen below each other.
+std::string card_grid(const std::string& cards, const char* columns = "two");
+// A cell of a table with a bar of this length, 0 to 1.
+std::string bar_cell(double share);
+
+}  // namespace octet
