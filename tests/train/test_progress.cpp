@@ -56,7 +56,7 @@ TEST(Progress, LiveLineIsRewrittenAndFits) {
     progress.step(status_of(209), 0);
     narrow.str("");
     progress.step(status_of(210), 0.16);
-    const std::string line = narrow.str();
+    std::string line = narrow.str();
     progress.epoch({});
     return line;
   };
