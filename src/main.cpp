@@ -27,7 +27,7 @@ constexpr Command commands[] = {
     {"train", "Train a network, evaluate it after each epoch, write a run directory", train_command},
     {"eval", "Evaluate weights or stored detections on the test set", eval_command},
     {"predict", "Say what images show, with trained weights", predict_command},
-    {"check", "Check a data set of objects on images: classes, boxes, image files, duplicates", check_command},
+    {"check", "Check a data set of image files: classes, boxes, files, duplicates", check_command},
     {"plan", "Print the nodes of the network, their encodings and the memory; train nothing", plan_command},
     {"bench", "Time training steps, single kernels (`octet bench kernels`), or octet beside PyTorch (--peer)",
      bench_command},

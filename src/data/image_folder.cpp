@@ -7,6 +7,7 @@
 #include "src/data/decode.h"
 #include "src/data/fingerprint.h"
 #include "src/data/folder_index.h"
+#include "src/data/image_files.h"
 #include "src/data/loader.h"
 #include "src/data/open_image.h"
 
@@ -25,7 +26,7 @@ class ImageFolder : public Dataset {
   ImageShape shape() const override { return crops_.shape(); }
   std::string describe() const override {
     return say("image_folder: ", size(), " images of ", classes(), " classes in ", index_.folder.string(), " (",
-               index_.ignored, " other files ignored)");
+               ignored_text(index_.ignored), ")");
   }
   int32_t label(int64_t index) const override { return index_.files[index].second; }
   uint64_t fingerprint() const override {
