@@ -18,8 +18,11 @@ namespace fs = std::filesystem;
 
 class ImageFolder : public Dataset {
  public:
-  ImageFolder(FolderIndex index, const Config::Data& data)
-      : index_(std::move(index)), crops_(data), max_pixels_(data.max_pixels), bad_(data) {}
+  ImageFolder(FolderIndex index, const Config& config)
+      : index_(std::move(index)),
+        crops_(config.data, config.augment),
+        max_pixels_(config.data.max_pixels),
+        bad_(config.data) {}
 
   int64_t size() const override { return static_cast<int64_t>(index_.files.size()); }
   int64_t classes() const override { return static_cast<int64_t>(index_.classes.size()); }
@@ -60,10 +63,10 @@ class ImageFolder : public Dataset {
 }  // namespace
 
 Datasets open_image_folder(const Config& config, bool training) {
-  if (!training) return {nullptr, std::make_unique<ImageFolder>(index_test_images(config.data), config.data)};
+  if (!training) return {nullptr, std::make_unique<ImageFolder>(index_test_images(config.data), config)};
   auto [train, test] = index_image_folder(config.data);
-  return {std::make_unique<ImageFolder>(std::move(train), config.data),
-          std::make_unique<ImageFolder>(std::move(test), config.data)};
+  return {std::make_unique<ImageFolder>(std::move(train), config),
+          std::make_unique<ImageFolder>(std::move(test), config)};
 }
 
 }  // namespace octet

@@ -32,7 +32,7 @@ class NamedImages final : public Dataset {
  public:
   NamedImages(Annotations images, const Config::Data& data, const SourceTraits& source)
       : images_(std::move(images)),
-        crops_(data, source.own, source.middle),
+        crops_(data, {}, source.own, source.middle),
         max_pixels_(data.max_pixels),
         bad_(data) {}
 

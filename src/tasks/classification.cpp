@@ -6,11 +6,12 @@
 namespace octet {
 namespace {
 
-Graph network(const Config& config, const Policy& policy, int64_t height, int64_t width, bool) {
+Graph network(const Config& config, const Policy& policy, int64_t height, int64_t width, bool trains) {
   refuse_unread_keys(config);
   Graph graph(policy);
   const Edge images = graph.input(height, width, 3);
-  graph.softmax_loss(make_model(graph, images, config.model), float(config.train.label_smoothing), {"top1", "top5"});
+  graph.softmax_loss(make_model(graph, images, config.model), float(config.train.label_smoothing), {"top1", "top5"},
+                     trains && config.augment.mixup > 0);
   return graph;
 }
 
