@@ -33,7 +33,7 @@ constexpr Command commands[] = {
     {"predict", "Say what images show, with trained weights", predict_command},
     {"calibrate", "Measure the ranges of activations for weights that were trained without", calibrate_command},
     {"new", "Write a recipe for a folder of images, with a reason for each choice", new_command},
-    {"check", "Check a data set of objects on images: classes, boxes, image files, duplicates", check_command},
+    {"check", "Check a data set of image files: classes, boxes, files, duplicates", check_command},
     {"plan", "Print the nodes of the network, their encodings and the memory; train nothing", plan_command},
     {"bench", "Time training steps, single kernels (`octet bench kernels`), or octet beside PyTorch (--peer)",
      bench_command},

@@ -28,7 +28,10 @@ struct Truth {
 // What losses compare the network's answers with, for the samples of this rank's batch; in the host's memory.
 struct Targets {
   const int32_t* labels = nullptr;  // (samples) the class of each; -1: counts in no loss
-  const Truth* truth = nullptr;     // null: the task has no objects
+  // Of samples that are mixed of two: the class of the other, and the share of the first, 0 .. 1. Null: none is mixed.
+  const int32_t* other_labels = nullptr;
+  const float* shares = nullptr;
+  const Truth* truth = nullptr;  // null: the task has no objects
 };
 
 }  // namespace octet

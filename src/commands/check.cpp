@@ -1,4 +1,4 @@
-// `octet check`: what a data set of objects on images holds, before a training finds out.
+// `octet check`: what a data set of image files holds, before a training finds out.
 #include <iostream>
 
 #include "src/commands/command.h"

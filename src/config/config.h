@@ -87,7 +87,8 @@ struct Config {
     int64_t max_pixels = 64'000'000;  // larger image headers are refused before anything is allocated
     int64_t samples = 0;              // size of the training set that is drawn (0: the data source's own)
     bool augment = true;
-    double holdout = 0;  // image_folder: share of each class that is kept for evaluation; 0: val/ holds these images
+    bool balanced = false;  // training reads every class equally often
+    double holdout = 0;     // image_folder: share of each class that is kept for evaluation; 0: val/ holds these images
     std::string annotations, annotations_test;  // coco: files below `root`; empty: instances_{train,val}2017.json
     std::string images, images_test;            // coco: folders below `root`; empty: train2017, val2017
     std::string sets, sets_test;        // voc: image sets, "2007/trainval, 2012/trainval"; empty: by what exists
@@ -100,6 +101,14 @@ struct Config {
     double flip = 0.5;                      // detection: share of mirrored images while training
     std::vector<double> mean, deviation;    // of red, green, blue, of pixel / 255; empty: the data set's own
   } data;
+
+  struct Augment {                     // changes of training images that have one class each; none by default
+    int64_t randaugment = 0;           // operations on an image
+    int64_t magnitude = 9;             // of these operations, of 30
+    std::vector<double> color_jitter;  // brightness, contrast, saturation, hue; empty: none
+    double erasing = 0;                // share of the images of which a rectangle is erased
+    double mixup = 0;                  // alpha of the Beta distribution of the share of an image; 0: none is mixed
+  } augment;
 
   struct Train {
     int64_t epochs = 30;

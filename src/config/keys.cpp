@@ -106,6 +106,7 @@ const std::vector<Key> kKeys = {
     {FIELD(data.max_pixels), "images with more pixels are refused", 1, 1e9},
     {FIELD(data.samples), "training images of synthetic and drawn data; 0: the default", 0, 1e7},
     {FIELD(data.augment), "random crops, sizes and flips while training"},
+    {FIELD(data.balanced), "training reads every class equally often, whatever its number of images"},
     {FIELD(data.holdout), "image_folder: share of each class kept for evaluation; 0: val/ holds these images", 0, 0.9},
     {FIELD(data.canvas_heights), "detection: heights of the network's inputs, multiples of 32", 32, 65536},
     {FIELD(data.canvas_widths), "detection: the widths that belong to them; an image uses the first that holds it", 32,
@@ -125,6 +126,12 @@ const std::vector<Key> kKeys = {
     {FIELD(data.difficult), "voc: what training does with difficult objects", 0, 0, {"skip", "train"}},
     {FIELD(data.bad_boxes), "what to do at a box without a pixel of its image", 0, 0, {"stop", "drop"}},
     {FIELD(data.empty_images), "what training does with images without objects", 0, 0, {"keep", "skip"}},
+
+    {FIELD(augment.randaugment), "RandAugment: random operations on each training image; 0: none", 0, 16},
+    {FIELD(augment.magnitude), "RandAugment: how strong its operations are, of 30", 0, 30},
+    {FIELD(augment.color_jitter), "largest random change of brightness, contrast, saturation, hue; empty: none", 0, 1},
+    {FIELD(augment.erasing), "share of the training images of which a random rectangle is erased", 0, 1},
+    {FIELD(augment.mixup), "training images are mixed in pairs; alpha of their shares; 0: none", 0, 2},
 
     {FIELD(train.epochs), "passes over the training set", 1, 1e6},
     {FIELD(train.steps), "stop after this number of steps; 0: after train.epochs", 0, kMany},

@@ -1,11 +1,36 @@
 #include "src/data/batch_order.h"
 
+#include <map>
+
+#include "src/data/draws.h"
+
 namespace octet {
 
-BatchOrder training_order(const Dataset& data, int64_t global_batch, uint64_t seed, int64_t epoch) {
+std::vector<uint32_t> balanced_order(const Dataset& data, uint64_t seed, int64_t epoch) {
+  std::map<int32_t, std::vector<uint32_t>> of_class;
+  for (int64_t sample = 0; sample < data.size(); ++sample)
+    of_class[data.label(sample)].push_back(static_cast<uint32_t>(sample));
+  std::vector<uint32_t> chosen;  // class after class
+  int64_t done = 0;
+  const auto classes = static_cast<int64_t>(of_class.size());
+  for (auto& [label, samples] : of_class) {
+    const int64_t wanted = data.size() / classes + (done++ < data.size() % classes ? 1 : 0);
+    Draws draws(seed, epoch, DrawStream::balance, label);
+    for (int64_t i = 0; i < wanted; ++i) {
+      const size_t place = static_cast<size_t>(i) % samples.size(), left = samples.size() - place;
+      std::swap(samples[place], samples[place + draws.below(static_cast<uint32_t>(left))]);
+      chosen.push_back(samples[place]);
+    }
+  }
+  std::vector<uint32_t> order;
+  for (const uint32_t place : epoch_order(data.size(), seed, epoch)) order.push_back(chosen[place]);
+  return order;
+}
+
+BatchOrder training_order(const Dataset& data, int64_t global_batch, uint64_t seed, int64_t epoch, bool balanced) {
   BatchOrder order;
   std::vector<std::vector<uint32_t>> waiting(data.canvases());
-  for (const uint32_t sample : epoch_order(data.size(), seed, epoch)) {
+  for (const uint32_t sample : balanced ? balanced_order(data, seed, epoch) : epoch_order(data.size(), seed, epoch)) {
     std::vector<uint32_t>& batch = waiting[data.canvas(sample)];
     batch.push_back(sample);
     if (static_cast<int64_t>(batch.size()) < global_batch) continue;

@@ -41,6 +41,7 @@ std::unique_ptr<Dataset> open_files(const fs::path& folder, const std::vector<st
   pixels.classes = {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"};
   pixels.padding = 4;
   pixels.augment = config.data.augment;
+  pixels.augmentation = config.augment;
   for (const auto& file : files)
     parse_cifar10(read_file(folder / file), (folder / file).string(), records_per_file, pixels);
   pixels.description = say("cifar10: ", pixels.count(), " images in ", folder.string());

@@ -47,27 +47,43 @@ void normalize(const cv::Mat& image, const Normalization& normalization, bool fl
 
 }  // namespace
 
-Crops::Crops(const Config::Data& data, Normalization own, double middle)
+Crops::Crops(const Config::Data& data, const Config::Augment& augment, Normalization own, double middle)
     : side_(static_cast<int>(image_side(data))),
       normalization_(normalization(data, own)),
       middle_(middle),
-      augment_(data.augment) {
+      augment_(data.augment),
+      augmentation_(augment) {
   cv::setNumThreads(0);  // the loader has its own threads
 }
 
 void Crops::write(int64_t index, bool training, uint64_t seed, int64_t epoch, const OpenedImage& image,
                   float* pixels) const {
-  if (!training || !augment_) {
+  cv::Mat picture;
+  bool flip = false;
+  if (training && augment_) {
+    Draws draws(seed, epoch, DrawStream::augment, index);
+    const auto [height, width] = image.size;
+    const cv::Rect crop = random_crop(draws, width, height);
+    const cv::Mat decoded = image.decode(std::max(1.0 * side_ / crop.width, 1.0 * side_ / crop.height));
+    picture = resized_crop(decoded, width, height, crop, side_);
+    flip = draws.bits() >> 31;
+  } else {
     const cv::Mat whole = image.decode(1);
     const Size64 size = resized_size(whole.size(), shorter_side(side_, middle_));
-    normalize(resized_part(whole, size, middle_square(size, side_)), normalization_, false, pixels);
-    return;
+    picture = resized_part(whole, size, middle_square(size, side_));
   }
-  Draws draws(seed, epoch, DrawStream::augment, index);
-  const auto [height, width] = image.size;
-  const cv::Rect crop = random_crop(draws, width, height);
-  const cv::Mat decoded = image.decode(std::max(1.0 * side_ / crop.width, 1.0 * side_ / crop.height));
-  normalize(resized_crop(decoded, width, height, crop, side_), normalization_, draws.bits() >> 31, pixels);
+  if (training && augmentation_.changes_bytes()) {
+    cv::Mat changed;
+    if (flip)
+      cv::flip(picture, changed, 1);
+    else
+      changed = picture.clone();
+    flip = false;
+    augmentation_.change({side_, side_, {changed.data, 3 * changed.total()}}, seed, epoch, index);
+    picture = changed;
+  }
+  normalize(picture, normalization_, flip, pixels);
+  if (training) augmentation_.erase(pixels, side_, side_, seed, epoch, index);
 }
 
 int64_t shorter_side(int64_t side, double middle) { return std::lround(static_cast<double>(side) / middle); }

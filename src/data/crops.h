@@ -2,6 +2,7 @@
 #pragma once
 #include <opencv2/core.hpp>
 
+#include "src/data/augmentation.h"
 #include "src/data/loader.h"
 #include "src/data/normalization.h"
 #include "src/data/open_image.h"
@@ -11,9 +12,11 @@ namespace octet {
 
 class Crops {
  public:
-  // own: the normalization where the configuration has none. middle: evaluation resizes the image so that the square it
-  // reads is this share of the shorter side: 256 for the middle 224 x 224 by default.
-  explicit Crops(const Config::Data&, Normalization own = of_photographs, double middle = 224.0 / 256);
+  // augment: what training does beside random crops. own: the normalization where the configuration has none. middle:
+  // evaluation resizes the image so that the square it reads is this share of the shorter side: 256 for the middle 224
+  // x 224 by default.
+  explicit Crops(const Config::Data&, const Config::Augment& augment = {}, Normalization own = of_photographs,
+                 double middle = 224.0 / 256);
   ImageShape shape() const { return {side_, side_, 3}; }
   // Writes a crop of sample `index` as f32 HWC. training: a random crop that may be mirrored, as Dataset::read().
   // Throws BadImage.
@@ -24,6 +27,7 @@ class Crops {
   Normalization normalization_;
   double middle_;
   bool augment_;
+  Augmentation augmentation_;
 };
 
 // The shorter side of an image of which evaluation reads the middle side x side pixels.

@@ -1,31 +1,35 @@
-// Decodes the bytes of JPEG and PNG files to RGB. Every value from a file is checked before use.
+// Decodes the bytes of image files to RGB. Every value from a file is checked before use.
 #pragma once
 #include <cstdint>
 #include <opencv2/core.hpp>
 #include <span>
-#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "src/data/image_fault.h"
 
 namespace octet {
 
-// what() is the reason without the path; the caller adds it.
-struct BadImage : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
+struct ImageFormat;
 struct ImageHeader {
-  bool jpeg = false, cmyk = false;
+  const ImageFormat* format = nullptr;
+  bool cmyk = false;
   int64_t width = 0, height = 0;  // as stored, before the picture is turned upright
   int orientation = 1;            // of EXIF, 1 .. 8
 };
 
-// Reads the header only. Throws BadImage for formats other than JPEG and PNG, and for more than max_pixels pixels, so
-// that a forged size allocates no memory.
+// Reads the header only. Throws BadImage for a format that is not in the table of image_format.cpp, and for more than
+// max_pixels pixels, so that a forged size allocates no memory.
 ImageHeader read_header(std::span<const uint8_t> bytes, int64_t max_pixels);
 
 // Decodes to 8-bit RGB (rows, columns, 3). A JPEG is decoded at n/8 of its size, which its transform gives almost for
-// free: the smallest n/8 that is at least `scale`, which is at most 1. A PNG is decoded in full. Gray, CMYK, 16 bits
-// and alpha are converted. Throws BadImage with the decoder's reason, also for files that end too early.
-cv::Mat decode(std::span<const uint8_t> bytes, const ImageHeader& header, double scale);
+// free: the smallest n/8 that is at least `scale`, which is at most 1. Other formats are decoded in full. Gray becomes
+// RGB. Of 16 bits the upper 8 are kept, in TIFF files the nearest of 256 steps. Alpha is dropped. CMYK becomes the
+// product of ink and black, without a colour profile. Throws BadImage with the decoder's reason, also for files that
+// end too early. warnings: takes what libpng and libjpeg say of files whose pixels are complete, for example of a
+// damaged colour profile; without it nobody is told.
+cv::Mat decode(std::span<const uint8_t> bytes, const ImageHeader& header, double scale,
+               std::vector<std::string>* warnings = nullptr);
 
 // A picture as EXIF's orientation says that it is to be seen.
 cv::Mat upright(const cv::Mat& stored, int orientation);

@@ -6,7 +6,17 @@
 namespace octet {
 
 // Streams of the data pipeline in the random key, beyond the layer ids of every network.
-enum class DrawStream : uint32_t { order = 0xDA7A0000u, augment, train_picture, test_picture };
+enum class DrawStream : uint32_t {
+  order = 0xDA7A0000u,
+  augment,
+  train_picture,
+  test_picture,
+  randaugment,
+  color_jitter,
+  erasing,
+  mixup,
+  balance
+};
 
 class Draws {
  public:

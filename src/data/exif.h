@@ -9,11 +9,8 @@ struct TiffFields {
   int64_t width = 0, height = 0;  // 0: not there
   int orientation = 1;            // 1: as stored; 2 .. 8: how to mirror and turn the picture to see it upright
 };
-// Of the first list. `bytes` are a TIFF file, or EXIF data without their mark "Exif\0\0". Damaged data have no fields.
+// Of the first list. `bytes` are a TIFF file, or EXIF data with or without their mark "Exif\0\0". Damaged data have no
+// fields.
 TiffFields tiff_fields(std::span<const uint8_t> bytes);
-
-// The orientation in EXIF data of a JPEG or PNG file; 1 where there are none.
-int jpeg_orientation(std::span<const uint8_t> file);
-int png_orientation(std::span<const uint8_t> file);
 
 }  // namespace octet

@@ -1,8 +1,10 @@
 // The files of a folder of images: <root>/train/<class>/*.jpg and <root>/val (or test)/<class>/*.jpg. With data.holdout
-// there is one folder of classes, <root>/train or <root> itself, and evaluation takes a part of each class.
+// there is one folder of classes, <root>/train or <root> itself, and evaluation takes a part of each class. Folders of
+// classes may have subfolders.
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,7 +17,7 @@ struct FolderIndex {
   std::filesystem::path folder;
   std::vector<std::string> classes;                // sorted
   std::vector<std::pair<std::string, int>> files;  // path below folder, class; sorted
-  int64_t ignored = 0;                             // number of files that are not named like images
+  std::map<std::string, int64_t> ignored;          // number of other files, by kind, as ImageFiles::ignored
 };
 struct FolderSplits {
   FolderIndex train, test;
@@ -28,10 +30,5 @@ FolderIndex index_test_images(const Config::Data&);
 // `share`, so that it stays on its side when others are added or removed. Each class with two files or more has one on
 // each side: those with the smallest and the largest hash.
 FolderSplits divided(const FolderIndex& all, double share);
-
-bool names_an_image(const std::filesystem::path&);  // ends with .jpg, .jpeg or .png
-
-// BadImage: it is not a file, is longer than `most` bytes, or cannot be read.
-std::vector<uint8_t> read_image_file(const std::filesystem::path& file, int64_t most);
 
 }  // namespace octet

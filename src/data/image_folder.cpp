@@ -7,6 +7,7 @@
 #include "src/data/decode.h"
 #include "src/data/fingerprint.h"
 #include "src/data/folder_index.h"
+#include "src/data/image_files.h"
 #include "src/data/loader.h"
 #include "src/data/open_image.h"
 
@@ -17,15 +18,18 @@ namespace fs = std::filesystem;
 
 class ImageFolder : public Dataset {
  public:
-  ImageFolder(FolderIndex index, const Config::Data& data)
-      : index_(std::move(index)), crops_(data), max_pixels_(data.max_pixels), bad_(data) {}
+  ImageFolder(FolderIndex index, const Config& config)
+      : index_(std::move(index)),
+        crops_(config.data, config.augment),
+        max_pixels_(config.data.max_pixels),
+        bad_(config.data) {}
 
   int64_t size() const override { return static_cast<int64_t>(index_.files.size()); }
   int64_t classes() const override { return static_cast<int64_t>(index_.classes.size()); }
   ImageShape shape() const override { return crops_.shape(); }
   std::string describe() const override {
     return say("image_folder: ", size(), " images of ", classes(), " classes in ", index_.folder.string(), " (",
-               index_.ignored, " other files ignored)");
+               ignored_text(index_.ignored), ")");
   }
   int32_t label(int64_t index) const override { return index_.files[index].second; }
   uint64_t fingerprint() const override {
@@ -59,10 +63,10 @@ class ImageFolder : public Dataset {
 }  // namespace
 
 Datasets open_image_folder(const Config& config, bool training) {
-  if (!training) return {nullptr, std::make_unique<ImageFolder>(index_test_images(config.data), config.data)};
+  if (!training) return {nullptr, std::make_unique<ImageFolder>(index_test_images(config.data), config)};
   auto [train, test] = index_image_folder(config.data);
-  return {std::make_unique<ImageFolder>(std::move(train), config.data),
-          std::make_unique<ImageFolder>(std::move(test), config.data)};
+  return {std::make_unique<ImageFolder>(std::move(train), config),
+          std::make_unique<ImageFolder>(std::move(test), config)};
 }
 
 }  // namespace octet

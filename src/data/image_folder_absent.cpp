@@ -29,7 +29,7 @@ PackReport pack_image_folder(const Config& config, const std::string&) { refuse(
 void make_shapes(const std::string& directory, int64_t, int, const std::function<void(int64_t, int64_t)>&) {
   refuse(directory);
 }
-std::vector<ImageFacts> examine_images(const std::vector<AnnotatedImage>&, const Config::Data& data) {
+std::vector<ImageFacts> examine_images(const std::vector<std::string>&, const Config::Data& data, Examine) {
   refuse(data.root);
 }
 

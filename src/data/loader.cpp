@@ -14,6 +14,7 @@
 #include "kernels/base/error.h"
 #include "src/data/batch_order.h"
 #include "src/data/draws.h"
+#include "src/data/mixup.h"
 
 namespace octet {
 namespace {
@@ -26,6 +27,8 @@ constexpr int64_t slots = read_ahead;
 struct Slot {
   std::vector<float> images;
   std::vector<int32_t> labels;
+  std::vector<int32_t> other_labels;  // of mixed samples, as in Targets
+  std::vector<float> shares;
   std::vector<Truth> truths;  // of each sample
   Truth truth;                // of all, in order
   Batch batch;
@@ -44,10 +47,11 @@ double processor_seconds() {
 class PrefetchLoader : public Loader {
  public:
   PrefetchLoader(const Dataset& data, bool training, int64_t global_batch, int rank, int size, int64_t workers,
-                 uint64_t seed)
+                 uint64_t seed, const Sampling& sampling)
       : data_(data),
         training_(training),
         seed_(seed),
+        sampling_(sampling),
         global_batch_(global_batch),
         count_(global_batch / size),
         first_(count_ * rank),
@@ -124,18 +128,25 @@ class PrefetchLoader : public Loader {
     Slot& slot = ring_[opened_ % slots];
     const int64_t epoch = training_ ? opened_ / batches_ : 0;
     if (training_ && (!order_ || epoch != order_epoch_)) {
-      order_ = std::make_shared<const BatchOrder>(training_order(data_, global_batch_, seed_, epoch));
+      order_ =
+          std::make_shared<const BatchOrder>(training_order(data_, global_batch_, seed_, epoch, sampling_.balanced));
       order_epoch_ = epoch;
     }
     const int canvas = data_.canvas(order_->samples[opened_ % batches_ * global_batch_]);
     slot.images.resize(count_ * numbers_of(canvas));
     slot.labels.resize(count_);
+    const bool mixes = training_ && sampling_.mixup > 0;
+    slot.other_labels.resize(mixes ? count_ : 0);
+    slot.shares.resize(mixes ? count_ : 0);
     slot.truths.resize(count_);
     slot.order = order_;
     slot.pending = left_ = count_;
     slot.error = nullptr;
     slot.batch = {.images = slot.images.data(),
-                  .targets = {.labels = slot.labels.data(), .truth = objects_ ? &slot.truth : nullptr},
+                  .targets = {.labels = slot.labels.data(),
+                              .other_labels = mixes ? slot.other_labels.data() : nullptr,
+                              .shares = mixes ? slot.shares.data() : nullptr,
+                              .truth = objects_ ? &slot.truth : nullptr},
                   .count = count_,
                   .first = first_,
                   .epoch = epoch,
@@ -194,7 +205,22 @@ class PrefetchLoader : public Loader {
     if (!present) std::fill_n(pixels, numbers, 0.0f);
     const bool counts = present && (slot.order->padding.empty() || !slot.order->padding[position]);
     slot.labels[i] = counts ? data_.label(index) : -1;
+    if (!slot.shares.empty()) mix(slot, i, index, pixels);
     if (!counts && objects_) truth = {.images = {{.index = -1}}, .objects = {}};
+  }
+
+  // With the next sample of the global batch, as that is read for its own place, so that ranks need not communicate.
+  void mix(Slot& slot, int64_t i, int64_t index, float* pixels) const {
+    slot.other_labels[i] = slot.labels[i];
+    slot.shares[i] = 1;
+    if (slot.labels[i] < 0) return;
+    const int64_t batch = slot.batch.step % batches_ * global_batch_;
+    const int64_t other = slot.order->samples[batch + (first_ + i + 1) % global_batch_];
+    std::vector<float> others(numbers_of(slot.batch.canvas));
+    if (!data_.read(other, true, seed_, slot.batch.epoch, others.data())) return;
+    slot.other_labels[i] = data_.label(other);
+    slot.shares[i] = mixup_share(seed_, slot.batch.epoch, index, sampling_.mixup);
+    mix_pixels(pixels, others, slot.shares[i]);
   }
 
   static void join(const std::vector<Truth>& truths, Truth& all) {
@@ -212,6 +238,7 @@ class PrefetchLoader : public Loader {
   const Dataset& data_;
   const bool training_;
   const uint64_t seed_;
+  const Sampling sampling_;
   const int64_t global_batch_, count_, first_, chunk_, batches_;
   const bool objects_;  // batches have truth
 
@@ -243,7 +270,7 @@ std::vector<uint32_t> epoch_order(int64_t size, uint64_t seed, int64_t epoch) {
 }
 
 std::unique_ptr<Loader> make_loader(const Dataset& data, bool training, int64_t global_batch, int rank, int size,
-                                    int64_t workers, uint64_t seed) {
+                                    int64_t workers, uint64_t seed, const Sampling& sampling) {
   REQUIRE_USAGE(size > 0 && rank >= 0 && rank < size && global_batch > 0 && global_batch % size == 0,
                 say("set data.batch to a multiple of ", size), "a global batch of ", global_batch,
                 " does not divide over ", size, " ranks");
@@ -253,7 +280,7 @@ std::unique_ptr<Loader> make_loader(const Dataset& data, bool training, int64_t 
   REQUIRE_USAGE(!training || batches_per_pass(data, true, global_batch) > 0,
                 "lower data.batch, or give fewer or larger canvases", "data.batch is ", global_batch,
                 ", but none of the ", data.canvases(), " canvases has that many images");
-  return std::make_unique<PrefetchLoader>(data, training, global_batch, rank, size, workers, seed);
+  return std::make_unique<PrefetchLoader>(data, training, global_batch, rank, size, workers, seed, sampling);
 }
 
 }  // namespace octet

@@ -78,10 +78,10 @@ struct Batch {
   int canvas = 0;
 };
 
-// Reads batches ahead on worker threads. Training: each epoch is a permutation keyed by (seed, epoch), without
-// incomplete batches. Evaluation: samples in order, each exactly once over all ranks; the last batch of a canvas is
-// padded with images of label -1, whose index in Truth is -1 too. batch_order.h says which samples a global batch
-// holds; rank r takes the r-th part of each.
+// Reads batches ahead on worker threads. Training: each epoch is a permutation keyed by (seed, epoch), or a balanced
+// order, without incomplete batches. Evaluation: samples in order, each exactly once over all ranks; the last batch of
+// a canvas is padded with images of label -1, whose index in Truth is -1 too. batch_order.h says which samples a global
+// batch holds; rank r takes the r-th part of each.
 class Loader {
  public:
   virtual ~Loader() = default;
@@ -96,7 +96,13 @@ class Loader {
 // from Fisher and Yates' shuffle.
 std::vector<uint32_t> epoch_order(int64_t size, uint64_t seed, int64_t epoch);
 inline constexpr int64_t read_ahead = 4;  // number of batches in the memory of a loader, from its first pass on
+
+// How training chooses and mixes samples.
+struct Sampling {
+  bool balanced = false;  // every class equally often
+  double mixup = 0;       // see mixup.h; 0: no sample is mixed
+};
 std::unique_ptr<Loader> make_loader(const Dataset&, bool training, int64_t global_batch, int rank, int size,
-                                    int64_t workers, uint64_t seed);
+                                    int64_t workers, uint64_t seed, const Sampling& = {});
 
 }  // namespace octet

@@ -8,7 +8,8 @@
 #include "src/data/crops.h"
 #include "src/data/decode.h"
 #include "src/data/detection_set.h"
-#include "src/data/folder_index.h"
+#include "src/data/image_files.h"
+#include "src/data/image_format.h"
 #include "src/data/source.h"
 
 namespace octet {
@@ -17,27 +18,23 @@ namespace {
 namespace fs = std::filesystem;
 
 void add_folder(const std::string& folder, std::vector<std::string>& files) {
-  const size_t before = files.size();
-  std::vector<std::string> found;
   try {
-    for (auto entry = fs::recursive_directory_iterator(folder); entry != fs::recursive_directory_iterator(); ++entry) {
-      const bool hidden = entry->path().filename().string().starts_with('.');
-      if (hidden && entry->is_directory()) entry.disable_recursion_pending();
-      if (!hidden && names_an_image(entry->path()) && !entry->is_directory()) found.push_back(entry->path().string());
-    }
+    const std::vector<std::string> names = find_image_files(folder).names;
+    REQUIRE_USAGE(!names.empty(), "name a folder of images", folder, " holds no ", image_endings(), " file");
+    for (const std::string& name : names) files.push_back((fs::path(folder) / name).string());
   } catch (const fs::filesystem_error& error) {
     REQUIRE_USAGE(false, "check the permissions of the folder", error.what());
   }
-  std::ranges::sort(found);
-  files.insert(files.end(), found.begin(), found.end());
-  REQUIRE_USAGE(files.size() > before, "name a folder of images", folder, " holds no .jpg, .jpeg or .png file");
 }
 
 // Images of which a network finds the class.
 class NamedImages final : public Dataset {
  public:
   NamedImages(Annotations images, const Config::Data& data, const SourceTraits& source)
-      : images_(std::move(images)), crops_(data, source.own, source.middle), max_pixels_(data.max_pixels), bad_(data) {}
+      : images_(std::move(images)),
+        crops_(data, {}, source.own, source.middle),
+        max_pixels_(data.max_pixels),
+        bad_(data) {}
 
   int64_t size() const override { return static_cast<int64_t>(images_.images.size()); }
   int64_t classes() const override { return static_cast<int64_t>(images_.classes.size()); }

@@ -8,7 +8,7 @@
 
 namespace octet {
 
-// The files among `paths`, and the JPEG and PNG files in the folders among them, with their subfolders, sorted. Hidden
+// The files among `paths`, and the images in the folders among them, with their subfolders, sorted. Hidden
 // files and folders are left out. UsageError: a path is absent or cannot be read, or a folder holds no image.
 std::vector<std::string> find_images(const std::vector<std::string>& paths);
 

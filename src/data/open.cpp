@@ -3,6 +3,7 @@
 #include "kernels/base/error.h"
 #include "src/config/keys.h"
 #include "src/data/annotations.h"
+#include "src/data/augmentation.h"
 #include "src/data/canvases.h"
 #include "src/data/fingerprint.h"
 #include "src/data/loader.h"
@@ -124,6 +125,7 @@ Datasets open_datasets(const Config& config, bool training) {
   refuse_keys_of_others(data);
   image_side(data);  // refuses a size that the source does not have
   if (!source.traits.objects) require_no_canvases(data);
+  check_augmentation(config, source.traits.objects);
   REQUIRE_USAGE(*source.reads == '\0' || data.samples == 0, "set data.samples: 0; train.steps ends a training early",
                 "data.samples is ", data.samples, ", but '", data.name, "' has its own images");
   REQUIRE_USAGE(data.holdout == 0 || data.name == "image_folder", "leave data.holdout out", "data.holdout is ",

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "src/data/decode.h"
-#include "src/data/folder_index.h"
+#include "src/data/image_files.h"
 
 namespace octet {
 

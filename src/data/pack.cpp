@@ -56,7 +56,8 @@ cv::Mat prepared(const fs::path& file, const Config::Data& data, bool training) 
     const int64_t side = training ? image_size * 256 / 224 : shorter_side(image_size);
     const cv::Mat image = smaller(open_image(file, data.max_pixels, View::upright), training, side);
     if (std::max(image.cols, image.rows) > longest_side)
-      throw BadImage(say("a side of ", std::max(image.cols, image.rows), " pixels, beyond ", longest_side));
+      throw BadImage(ImageFault::too_large,
+                     say("a side of ", std::max(image.cols, image.rows), " pixels, beyond ", longest_side));
     return image.isContinuous() ? image : image.clone();
   } catch (const BadImage& bad) {
     REQUIRE(data.bad_images == "skip", "repair or remove the file, or set data.bad_images: skip", file.string(), ": ",

@@ -43,7 +43,10 @@ class Mapping {
 
 class Packed final : public Dataset {
  public:
-  Packed(const std::string& path, const Config::Data& data) : path_(path), file_(path), crops_(data) { read_index(); }
+  Packed(const std::string& path, const Config& config)
+      : path_(path), file_(path), crops_(config.data, config.augment) {
+    read_index();
+  }
   int64_t size() const override { return static_cast<int64_t>(images_.size()); }
   int64_t classes() const override { return static_cast<int64_t>(names_.size()); }
   ImageShape shape() const override { return crops_.shape(); }
@@ -129,9 +132,9 @@ class Packed final : public Dataset {
 }  // namespace
 
 Datasets open_packed(const Config& config, bool training) {
-  auto test = std::make_unique<Packed>(config.data.root + "/val.pack", config.data);
+  auto test = std::make_unique<Packed>(config.data.root + "/val.pack", config);
   if (!training) return {nullptr, std::move(test)};
-  auto train = std::make_unique<Packed>(config.data.root + "/train.pack", config.data);
+  auto train = std::make_unique<Packed>(config.data.root + "/train.pack", config);
   REQUIRE(train->class_names() == test->class_names(), "pack both again", config.data.root,
           ": train.pack and val.pack have different classes");
   return {std::move(train), std::move(test)};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "src/data/augmentation.h"
 #include "src/data/draws.h"
 #include "src/data/fingerprint.h"
 
@@ -12,7 +13,11 @@ namespace {
 class PixelDataset : public Dataset {
  public:
   explicit PixelDataset(Pixels pixels)
-      : pixels_(std::move(pixels)), row_(pixels_.side * 3), scale_(row_), shift_(row_) {
+      : pixels_(std::move(pixels)),
+        augmentation_(pixels_.augmentation),
+        row_(pixels_.side * 3),
+        scale_(row_),
+        shift_(row_) {
     for (int64_t i = 0; i < row_; ++i) {
       scale_[i] = pixels_.normalization.scale(i % 3);
       shift_[i] = pixels_.normalization.shift(i % 3);
@@ -32,45 +37,52 @@ class PixelDataset : public Dataset {
 
   bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels) const override {
     const int64_t side = pixels_.side;
-    const uint8_t* image = pixels_.images.data() + index * side * row_;
-    if (!training || !pixels_.augment) {
-      for (int64_t y = 0; y < side; ++y) normalize(image + y * row_, pixels + y * row_);
-      return true;
-    }
-    Draws draws(seed, epoch, DrawStream::augment, index);
-    const auto offsets = static_cast<uint32_t>(2 * pixels_.padding + 1);
-    const int64_t down = draws.below(offsets) - pixels_.padding, right = draws.below(offsets) - pixels_.padding;
-    const bool flip = draws.bits() >> 31;
-    // Row y of the crop is row y + down of the image, moved by `right` pixels. Pixels outside of the image are zero.
-    const int64_t from = std::max<int64_t>(right, 0), to = std::max<int64_t>(-right, 0), kept = side - from - to;
-    std::vector<uint8_t> row(row_);
-    for (int64_t y = 0; y < side; ++y) {
-      std::fill(row.begin(), row.end(), uint8_t{0});
-      if (y + down >= 0 && y + down < side) {
-        const uint8_t* source = image + (y + down) * row_ + from * 3;
-        if (flip) {
-          uint8_t* target = row.data() + (side - 1 - to) * 3;
-          for (int64_t x = 0; x < kept; ++x, source += 3, target -= 3) {
-            target[0] = source[0];
-            target[1] = source[1];
-            target[2] = source[2];
-          }
-        } else {
-          memcpy(row.data() + to * 3, source, kept * 3);
-        }
-      }
-      normalize(row.data(), pixels + y * row_);
-    }
+    std::vector<uint8_t> picture(side * row_);
+    const std::span<const uint8_t> image(pixels_.images.data() + index * side * row_, picture.size());
+    if (training && pixels_.augment)
+      crop(image, seed, epoch, index, picture);
+    else
+      std::ranges::copy(image, picture.begin());
+    if (training && augmentation_.changes_bytes()) augmentation_.change({side, side, picture}, seed, epoch, index);
+    for (int64_t y = 0; y < side; ++y) normalize(picture.data() + y * row_, pixels + y * row_);
+    if (training) augmentation_.erase(pixels, side, side, seed, epoch, index);
     return true;
   }
 
  private:
+  // Row y of the crop is row y + down of the image, moved by `right` pixels, and perhaps mirrored. Pixels outside of
+  // the image are zero.
+  void crop(std::span<const uint8_t> image, uint64_t seed, int64_t epoch, int64_t index,
+            std::vector<uint8_t>& picture) const {
+    const int64_t side = pixels_.side;
+    Draws draws(seed, epoch, DrawStream::augment, index);
+    const auto offsets = static_cast<uint32_t>(2 * pixels_.padding + 1);
+    const int64_t down = draws.below(offsets) - pixels_.padding, right = draws.below(offsets) - pixels_.padding;
+    const bool flip = draws.bits() >> 31;
+    const int64_t from = std::max<int64_t>(right, 0), to = std::max<int64_t>(-right, 0), kept = side - from - to;
+    for (int64_t y = std::max<int64_t>(0, -down); y < std::min(side, side - down); ++y) {
+      const uint8_t* source = image.data() + (y + down) * row_ + from * 3;
+      uint8_t* row = picture.data() + y * row_;
+      if (!flip) {
+        memcpy(row + to * 3, source, kept * 3);
+        continue;
+      }
+      uint8_t* target = row + (side - 1 - to) * 3;
+      for (int64_t x = 0; x < kept; ++x, source += 3, target -= 3) {
+        target[0] = source[0];
+        target[1] = source[1];
+        target[2] = source[2];
+      }
+    }
+  }
+
   void normalize(const uint8_t* from, float* to) const {
     const float *scale = scale_.data(), *shift = shift_.data();
     for (int64_t i = 0; i < row_; ++i) to[i] = static_cast<float>(from[i]) * scale[i] + shift[i];
   }
 
   Pixels pixels_;
+  Augmentation augmentation_;
   int64_t row_;                       // number of values in a row
   std::vector<float> scale_, shift_;  // for each value of a row, so that the compiler can vectorize the loop over it
 };

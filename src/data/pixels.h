@@ -16,8 +16,9 @@ struct Pixels {
   std::vector<uint8_t> labels;       // (count)
   std::vector<std::string> classes;  // names, by label
   Normalization normalization;
-  int64_t padding = 0;  // training: zero pixels around the picture before a random crop; then a flip
-  bool augment = true;
+  int64_t padding = 0;                // training: zero pixels around the picture before a random crop; then a flip
+  bool augment = true;                // padding and flips
+  Config::Augment augmentation = {};  // what else training does
   std::string description;
 
   int64_t count() const { return static_cast<int64_t>(labels.size()); }

@@ -48,6 +48,7 @@ std::unique_ptr<Dataset> draw(int64_t count, DrawStream split, const Config& con
   pixels.normalization = normalization(config.data, of_drawings);
   pixels.padding = 2;
   pixels.augment = config.data.augment;
+  pixels.augmentation = config.augment;
   pixels.images.resize(count * side * side * 3);
   pixels.labels.resize(count);
   for (const ShapeClass& shape : shape_classes()) pixels.classes.emplace_back(shape.name);

@@ -76,8 +76,9 @@ void Graph::detect_regions(Edge logits, Edge deltas, const Regions& regions, con
   append(make_detect_regions(logits, deltas, regions, options));
 }
 
-void Graph::softmax_loss(const std::vector<Head>& heads, float label_smoothing, const std::vector<std::string>& hits) {
-  append(make_softmax_loss(heads, label_smoothing, hits));
+void Graph::softmax_loss(const std::vector<Head>& heads, float label_smoothing, const std::vector<std::string>& hits,
+                         bool mixed) {
+  append(make_softmax_loss(heads, label_smoothing, hits, mixed));
 }
 
 void Graph::freeze_through(const std::string& stage) {

@@ -152,8 +152,10 @@ class Graph {
   void roi_loss(Edge logits, Edge deltas, const Regions&, const RoiLossOptions&);
   void detect_regions(Edge logits, Edge deltas, const Regions&, const DetectOptions&);
   // Cross-entropy of each head. The first head is the network's main output, and `hits` names the counts of correct
-  // answers of this head. The other heads have a loss in training only.
-  void softmax_loss(const std::vector<Head>& heads, float label_smoothing, const std::vector<std::string>& hits);
+  // answers of this head. The other heads have a loss in training only. mixed: samples may be mixed of two, see
+  // Targets.
+  void softmax_loss(const std::vector<Head>& heads, float label_smoothing, const std::vector<std::string>& hits,
+                    bool mixed = false);
 
   // Freezes all layers from the first one to the last one of `stage`, which is a beginning of names of layers, such as
   // "layer3". UsageError: no layer has such a name, or none is left that trains.

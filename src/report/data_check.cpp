@@ -6,24 +6,22 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <unordered_map>
 
 #include "kernels/base/error.h"
 #include "src/config/keys.h"
 #include "src/data/annotations.h"
-#include "src/data/examine.h"
 #include "src/models/detectors.h"
+#include "src/report/check_text.h"
+#include "src/report/class_check.h"
 #include "src/report/detector_check.h"
 
 namespace octet {
 namespace {
 
-constexpr size_t examples = 3;
-constexpr const char* split_names[] = {"train", "test"};
-
 // Both splits, with the sizes of the image files where these can be read.
 struct Data {
   std::array<Annotations, 2> splits;
+  std::array<std::vector<std::string>, 2> paths;  // of the images
   std::array<std::vector<ImageFacts>, 2> facts;
   std::array<std::vector<std::string>, 2> other_sizes;  // images whose files have another size than their annotations
 };
@@ -33,7 +31,8 @@ Data read_data(const Config& config) {
   for (const Split split : {Split::train, Split::test}) {
     const auto s = static_cast<size_t>(split);
     data.splits[s] = read_all_annotations(config, split);
-    data.facts[s] = examine_images(data.splits[s].images, config.data);
+    for (const AnnotatedImage& image : data.splits[s].images) data.paths[s].push_back(image.path);
+    data.facts[s] = examine_images(data.paths[s], config.data, Examine::headers);
     for (size_t i = 0; i < data.facts[s].size(); ++i) {
       const ImageFacts& facts = data.facts[s][i];
       AnnotatedImage& image = data.splits[s].images[i];
@@ -48,10 +47,6 @@ Data read_data(const Config& config) {
   return data;
 }
 
-std::string row(const std::string& name, int64_t train, int64_t test) {
-  return fmt::format("{:<32}{:>10}{:>10}\n", name, train, test);
-}
-
 // The number of objects of both splits for which `counts` is true.
 template <class Counts>
 std::array<int64_t, 2> objects_that(const Data& data, Counts counts) {
@@ -64,23 +59,16 @@ std::array<int64_t, 2> objects_that(const Data& data, Counts counts) {
 template <class Counts>
 std::string objects_row(const std::string& name, const Data& data, Counts counts) {
   const auto [train, test] = objects_that(data, counts);
-  return row(name, train, test);
-}
-
-// A list of what was found: its number, and the first few.
-std::string listed(const std::string& title, const std::vector<std::string>& found) {
-  std::string text = fmt::format("{}: {}\n", title, found.size());
-  for (size_t i = 0; i < std::min(found.size(), examples); ++i) text += "  " + found[i] + "\n";
-  return text;
+  return check_row(name, train, test);
 }
 
 std::string overview(const Data& data) {
   const auto empty = [](const AnnotatedImage& image) { return image.objects.empty(); };
   const auto& [train, test] = data.splits;
   return fmt::format("{:<32}{:>10}{:>10}\n", "", split_names[0], split_names[1]) +
-         row("images", int64_t(train.images.size()), int64_t(test.images.size())) +
-         row("images without objects", std::ranges::count_if(train.images, empty),
-             std::ranges::count_if(test.images, empty)) +
+         check_row("images", int64_t(train.images.size()), int64_t(test.images.size())) +
+         check_row("images without objects", std::ranges::count_if(train.images, empty),
+                   std::ranges::count_if(test.images, empty)) +
          objects_row("objects", data, [](auto&, auto&) { return true; }) +
          objects_row("  crowds (never train)", data, [](auto&, const Object& object) { return object.crowd; }) +
          objects_row("  difficult (data.difficult)", data,
@@ -102,7 +90,7 @@ std::string classes(const Data& data) {
   std::array<std::vector<std::string>, 2> absent;
   for (const std::string& name : order) {
     const auto& number = objects[name];
-    text += row("  " + name, number[0], number[1]);
+    text += check_row("  " + name, number[0], number[1]);
     for (size_t s = 0; s < 2; ++s)
       if (number[s] == 0) absent[s].push_back(name);
   }
@@ -125,12 +113,13 @@ std::string image_sizes(const Data& data) {
   for (size_t i = 0; i < sizes.size(); ++i) {
     const auto& [size, number] = sizes[i];
     if (i < most)
-      text +=
-          row(size.first == 0 ? "  not known" : fmt::format("  {}x{}", size.first, size.second), number[0], number[1]);
+      text += check_row(size.first == 0 ? "  not known" : fmt::format("  {}x{}", size.first, size.second), number[0],
+                        number[1]);
     else
       for (size_t s = 0; s < 2; ++s) others[s] += number[s];
   }
-  if (sizes.size() > most) text += row(fmt::format("  {} other sizes", sizes.size() - most), others[0], others[1]);
+  if (sizes.size() > most)
+    text += check_row(fmt::format("  {} other sizes", sizes.size() - most), others[0], others[1]);
   return text;
 }
 
@@ -186,12 +175,13 @@ std::string bad_boxes(const Data& data, const Config& config, std::vector<std::s
           over.push_back(place_of(data.splits[s], image, object));
       }
     for (const auto& [fault, found] : bad) {
-      text += listed(fmt::format("{}: bad, {}", split_names[s], name_of(fault)), found);
+      text += check_list(fmt::format("{}: bad, {}", split_names[s], name_of(fault)), found);
       if (config.data.bad_boxes == "stop")
         errors.push_back(fmt::format("{} bad boxes in {} ({}): repair the file, or set data.bad_boxes: drop",
                                      found.size(), split_names[s], name_of(fault)));
     }
-    text += listed(fmt::format("{}: over the edge of the image, and clipped there for training", split_names[s]), over);
+    text +=
+        check_list(fmt::format("{}: over the edge of the image, and clipped there for training", split_names[s]), over);
   }
   return text;
 }
@@ -202,8 +192,8 @@ std::string image_files(const Data& data, const Config& config, std::vector<std:
     std::vector<std::string> bad;
     for (size_t i = 0; i < data.facts[s].size(); ++i)
       if (!data.facts[s][i].fault.empty()) bad.push_back(data.splits[s].images[i].path + ": " + data.facts[s][i].fault);
-    text += listed(fmt::format("{}: missing or unreadable", split_names[s]), bad);
-    text += listed(fmt::format("{}: of another size than annotated", split_names[s]), data.other_sizes[s]);
+    text += check_list(fmt::format("{}: missing or unreadable", split_names[s]), bad);
+    text += check_list(fmt::format("{}: of another size than annotated", split_names[s]), data.other_sizes[s]);
     if (!bad.empty() && config.data.bad_images == "stop")
       errors.push_back(
           fmt::format("{} image files of {} are missing or unreadable: repair them, or set "
@@ -211,22 +201,6 @@ std::string image_files(const Data& data, const Config& config, std::vector<std:
                       bad.size(), split_names[s]));
   }
   return text;
-}
-
-// Files of equal bytes, each with the first of its kind.
-std::string duplicates(const Data& data) {
-  std::unordered_map<uint64_t, std::pair<size_t, size_t>> first;  // split and image, by hash
-  std::vector<std::string> within, between;
-  for (size_t s = 0; s < 2; ++s)
-    for (size_t i = 0; i < data.facts[s].size(); ++i) {
-      if (!data.facts[s][i].fault.empty()) continue;
-      const auto [known, added] = first.try_emplace(data.facts[s][i].hash, s, i);
-      if (added) continue;
-      const auto& [other_split, other] = known->second;
-      (other_split == s ? within : between)
-          .push_back(data.splits[other_split].images[other].path + " = " + data.splits[s].images[i].path);
-    }
-  return listed("the same image in both splits", between) + listed("the same image twice in a split", within);
 }
 
 void check_classes(const Data& data, const Config& config, std::vector<std::string>& errors) {
@@ -244,12 +218,14 @@ void check_classes(const Data& data, const Config& config, std::vector<std::stri
 }  // namespace
 
 DataCheck check_data(const Config& config) {
+  if (config.data.name == "image_folder") return check_image_folder(config);
   const Data data = read_data(config);
   DataCheck check;
   check.page =
       fmt::format("{}: {} classes in {}\n\n", config.data.name, data.splits[0].classes.size(), config.data.root);
   check.page += overview(data) + classes(data) + image_sizes(data) + box_sizes(data);
-  check.page += bad_boxes(data, config, check.errors) + image_files(data, config, check.errors) + duplicates(data);
+  check.page += bad_boxes(data, config, check.errors) + image_files(data, config, check.errors) +
+                duplicates(data.paths, data.facts);
   check_classes(data, config, check.errors);
   if (!is_detector(config.model.name)) return check;
   try {

@@ -1,4 +1,4 @@
-// What a data set of objects on images holds, and what is wrong with it.
+// What a data set of image files holds, and what is wrong with it.
 #pragma once
 #include <string>
 #include <vector>
@@ -11,7 +11,8 @@ struct DataCheck {
   std::string page;                 // for people
   std::vector<std::string> errors;  // what a training would refuse; empty: nothing
 };
-// Reads the annotations of both splits and every image file. UsageError: the annotations cannot be read.
+// Reads both splits: annotations and every image file, or a folder of images. UsageError: the annotations cannot be
+// read, or the data are neither.
 DataCheck check_data(const Config&);
 
 }  // namespace octet

@@ -1,5 +1,6 @@
 // Replaces the files that need OpenCV in a build without it.
 #include "kernels/base/error.h"
+#include "src/report/class_check.h"
 #include "src/report/draw_predictions.h"
 #include "src/report/mistake_pictures.h"
 #include "src/report/picture_files.h"
@@ -8,10 +9,15 @@
 
 namespace octet {
 
-int64_t draw_truth(const Config& config, const DrawOptions&) {
+namespace {
+[[noreturn]] void refuse_without_images(const Config& config) {
   throw UsageError(__FILE__, __LINE__, say(config.file, ": this octet was built without folders of images"),
                    "build it with -DOCTET_IMAGE_FOLDER=ON");
 }
+}  // namespace
+
+DataCheck check_image_folder(const Config& config) { refuse_without_images(config); }
+int64_t draw_truth(const Config& config, const DrawOptions&) { refuse_without_images(config); }
 
 int64_t draw_predictions(const Config& config, Transport&, const PredictionDrawing& options) {
   return draw_truth(config, options);

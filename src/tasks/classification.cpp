@@ -6,13 +6,14 @@
 namespace octet {
 namespace {
 
-Graph network(const Config& config, const Policy& policy, int64_t height, int64_t width, bool) {
+Graph network(const Config& config, const Policy& policy, int64_t height, int64_t width, bool trains) {
   refuse_unread_keys(config);
   Graph graph(policy);
   const Edge images = graph.input(height, width, 3);
   const std::vector<Head> heads = make_model(graph, images, config.model);
   if (!config.train.freeze.empty()) graph.freeze_through(config.train.freeze);
-  graph.softmax_loss(heads, float(config.train.label_smoothing), {"top1", "top5"});
+  graph.softmax_loss(heads, float(config.train.label_smoothing), {"top1", "top5"},
+                     trains && config.augment.mixup > 0);
   return graph;
 }
 

@@ -56,7 +56,7 @@ Trainer::Trainer(const Config& config, Transport& transport, bool training)
   require_same_data();
   const auto loader = [&](const Dataset& data, bool train) {
     return make_loader(data, train, config.data.batch, transport.rank(), transport.size(), config.data.workers,
-                       uint64_t(config.seed));
+                       uint64_t(config.seed), {.balanced = config.data.balanced, .mixup = config.augment.mixup});
   };
   if (training) train_loader_ = loader(*datasets_.train, true);
   test_loader_ = loader(*datasets_.test, false);

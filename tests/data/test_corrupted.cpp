@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "src/data/decode.h"
-#include "src/data/folder_index.h"
+#include "src/data/image_files.h"
 #include "src/data/pack.h"
 #include "tests/data/files.h"
 

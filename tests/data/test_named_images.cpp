@@ -20,7 +20,8 @@ TEST_F(NamedFiles, OfFoldersAreTheImagesBelowThem) {
   EXPECT_EQ(find_images({at("any"), at("b")}),
             (std::vector<std::string>{at("any"), at("b/10.png"), at("b/2.JPG"), at("b/c/d/1.jpeg")}));
   expect_says(message_of<UsageError>([&] { find_images({at("b"), at("absent")}); }), {"absent: there is no such"});
-  expect_says(message_of<UsageError>([&] { find_images({at("empty")}); }), {"empty holds no .jpg, .jpeg or .png file"});
+  expect_says(message_of<UsageError>([&] { find_images({at("empty")}); }),
+              {"empty holds no .jpg, .jpeg, .png, .bmp, .webp, .tif, .tiff, .ppm or .pgm file"});
 }
 
 TEST_F(NamedFiles, OfADetectorAreOnCanvases) {

@@ -1,7 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/data/decode.h"
-#include "src/data/folder_index.h"
+#include "src/data/image_files.h"
 #include "src/data/make_shapes.h"
 #include "src/data/shapes_detection.h"
 #include "tests/data/support.h"

@@ -30,6 +30,6 @@ std::unique_ptr<Node> make_roi_pool(std::string name, std::vector<Edge> maps_and
 std::unique_ptr<Node> make_roi_loss(Edge logits, Edge deltas, const Regions&, const RoiLossOptions&);
 std::unique_ptr<Node> make_detect_regions(Edge logits, Edge deltas, const Regions&, const DetectOptions&);
 std::unique_ptr<Node> make_softmax_loss(const std::vector<Head>& heads, float label_smoothing,
-                                        const std::vector<std::string>& hits);
+                                        const std::vector<std::string>& hits, bool mixed);
 
 }  // namespace octet

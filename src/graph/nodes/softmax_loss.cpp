@@ -1,5 +1,6 @@
 // Softmax cross-entropy with label smoothing. Its forward also writes the gradients of the logits. Auxiliary heads
-// (Szegedy et al. 2016, section 4) add their weighted loss in training only.
+// (Szegedy et al. 2016, section 4) add their weighted loss in training only. A sample that is mixed of two has the loss
+// share x (loss of its class) + (1 - share) x (loss of the other's class).
 #include "src/graph/nodes/nodes.h"
 
 namespace octet {
@@ -13,33 +14,56 @@ std::vector<Edge> logits_of(const std::vector<Head>& heads) {
 
 class SoftmaxLoss final : public Node {
  public:
-  SoftmaxLoss(const std::vector<Head>& heads, float smoothing, std::vector<std::string> hits)
-      : Node("loss", logits_of(heads), {}), heads_(heads), hits_(std::move(hits)), smoothing_(smoothing) {}
+  SoftmaxLoss(const std::vector<Head>& heads, float smoothing, std::vector<std::string> hits, bool mixed)
+      : Node("loss", logits_of(heads), {}),
+        heads_(heads),
+        hits_(std::move(hits)),
+        smoothing_(smoothing),
+        mixed_(mixed) {}
   std::string kind() const override { return "softmax loss"; }
   Shape output_shape(const std::vector<Shape>& inputs) override { return logits_ = inputs[0]; }
   bool reads_real(const Policy&, Edge) const override { return true; }
   bool writes_gradient_forward() const override { return true; }
   void declare(Declare& d) override {
-    labels_ = d.input(size_t(logits_.n) * sizeof(int32_t));
-    for (size_t i = 0; i < heads_.size(); ++i)
-      reports_.push_back(d.loss(
-          {.weight = heads_[i].weight, .training_only = i > 0, .hits = i == 0 ? hits_ : std::vector<std::string>{}}));
+    const size_t numbers = size_t(logits_.n) * sizeof(float);
+    labels_ = d.input(numbers);
+    if (mixed_) {
+      other_labels_ = d.input(numbers);
+      shares_ = d.input(numbers);
+      other_shares_ = d.input(numbers);
+      other_gradient_ = d.input(size_t(logits_.n * logits_.c) * sizeof(float));
+    }
+    for (size_t i = 0; i < heads_.size(); ++i) {
+      const bool auxiliary = i > 0;
+      reports_.push_back(d.loss({.weight = heads_[i].weight,
+                                 .training_only = auxiliary,
+                                 .hits = auxiliary ? std::vector<std::string>{} : hits_}));
+      if (mixed_) other_reports_.push_back(d.loss({.weight = heads_[i].weight, .training_only = true}));
+    }
   }
   void load(const Targets& targets, Step& step) override {
-    for (int64_t n = 0; n < logits_.n; ++n)
-      REQUIRE(targets.labels[n] >= -1 && targets.labels[n] < logits_.c,
-              "give labels in [0, classes), or -1 for padding", "sample ", n, " has label ", targets.labels[n], " of ",
-              logits_.c, " classes");
-    step.backend.to_device(step.memory.inputs[size_t(labels_)], targets.labels, size_t(logits_.n) * sizeof(int32_t));
+    send_labels(targets.labels, labels_, step);
+    if (!mixed_) return;
+    REQUIRE(targets.other_labels && targets.shares, "let the loader mix samples",
+            "a loss of mixed samples has no shares");
+    send_labels(targets.other_labels, other_labels_, step);
+    std::vector<float> others;
+    for (int64_t n = 0; n < logits_.n; ++n) others.push_back(1 - targets.shares[n]);
+    const size_t bytes = size_t(logits_.n) * sizeof(float);
+    step.backend.to_device(step.memory.inputs[size_t(shares_)], targets.shares, bytes);
+    step.backend.to_device(step.memory.inputs[size_t(other_shares_)], others.data(), bytes);
   }
   void forward(Step& step) override {
     Timed timed(step.times, Phase::forward);
-    const auto* labels = static_cast<const int32_t*>(step.memory.inputs[size_t(labels_)]);
     for (size_t i = 0; i < heads_.size(); ++i) {
       if (i > 0 && !step.training) break;
       const Tensor d_logits = step.training ? step.into(heads_[i].logits).tensor : Tensor{};
-      step.backend.softmax_loss(step.value(heads_[i].logits).values, labels, nullptr, step.training ? smoothing_ : 0,
-                                heads_[i].weight * step.gradient_scale, d_logits, step.memory.losses + reports_[i]);
+      compare(step, i, labels_, shares_, d_logits, reports_[i]);
+      if (!mixed_) continue;
+      const Tensor other{step.memory.inputs[size_t(other_gradient_)], logits_, DType::f32};
+      compare(step, i, other_labels_, other_shares_, other, other_reports_[i]);
+      const Into sum[] = {{d_logits, true}};
+      step.backend.concat_backward(other, sum);
     }
   }
   void backward(Step&) override {}
@@ -51,19 +75,34 @@ class SoftmaxLoss final : public Node {
   }
 
  private:
+  void send_labels(const int32_t* labels, int input, Step& step) const {
+    for (int64_t n = 0; n < logits_.n; ++n)
+      REQUIRE(labels[n] >= -1 && labels[n] < logits_.c, "give labels in [0, classes), or -1 for padding", "sample ", n,
+              " has label ", labels[n], " of ", logits_.c, " classes");
+    step.backend.to_device(step.memory.inputs[size_t(input)], labels, size_t(logits_.n) * sizeof(int32_t));
+  }
+  void compare(Step& step, size_t head, int labels, int weights, Tensor gradient, int report) const {
+    const auto& inputs = step.memory.inputs;
+    step.backend.softmax_loss(
+        step.value(heads_[head].logits).values, static_cast<const int32_t*>(inputs[size_t(labels)]),
+        weights < 0 ? nullptr : static_cast<const float*>(inputs[size_t(weights)]), step.training ? smoothing_ : 0,
+        heads_[head].weight * step.gradient_scale, gradient, step.memory.losses + report);
+  }
+
   std::vector<Head> heads_;
   std::vector<std::string> hits_;
-  std::vector<int> reports_;  // by head
+  std::vector<int> reports_, other_reports_;  // by head
   Shape logits_;
-  int labels_ = -1;
+  int labels_ = -1, other_labels_ = -1, shares_ = -1, other_shares_ = -1, other_gradient_ = -1;  // -1: not mixed
   float smoothing_;
+  bool mixed_;
 };
 
 }  // namespace
 
 std::unique_ptr<Node> make_softmax_loss(const std::vector<Head>& heads, float label_smoothing,
-                                        const std::vector<std::string>& hits) {
-  return std::make_unique<SoftmaxLoss>(heads, label_smoothing, hits);
+                                        const std::vector<std::string>& hits, bool mixed) {
+  return std::make_unique<SoftmaxLoss>(heads, label_smoothing, hits, mixed);
 }
 
 }  // namespace octet

@@ -1,0 +1,151 @@
+// Formats beside JPEG and PNG, nested folders, and files that are no images.
+#include <opencv2/imgproc.hpp>
+
+#include "src/data/decode.h"
+#include "src/data/image_files.h"
+#include "src/data/image_format.h"
+#include "src/data/named_images.h"
+#include "tests/data/files.h"
+
+namespace octet {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<uint8_t> lossless(const cv::Mat& image, const std::string& ending) {
+  std::vector<uint8_t> bytes;
+  const std::vector<int> options =
+      ending == ".webp" ? std::vector<int>{cv::IMWRITE_WEBP_QUALITY, 101} : std::vector<int>{};
+  cv::imencode(ending, image, bytes, options);
+  return bytes;
+}
+
+const std::vector<std::string> other_endings = {".bmp", ".webp", ".tif", ".ppm"};
+
+TEST(ImageFormats, AreDecodedToTheirPixels) {
+  cv::Mat bgr(37, 23, CV_8UC3), rgb;
+  cv::randu(bgr, 0, 255);
+  cv::cvtColor(bgr, rgb, cv::COLOR_BGR2RGB);
+  for (const std::string& ending : other_endings) {
+    const auto bytes = lossless(bgr, ending);
+    const ImageHeader header = read_header(bytes, 1 << 20);
+    EXPECT_EQ(header.width, 23) << ending;
+    EXPECT_EQ(header.height, 37) << ending;
+    EXPECT_EQ(header.format, format_named("x" + ending));
+    EXPECT_EQ(cv::norm(decode(bytes, header, 0.1), rgb, cv::NORM_INF), 0) << ending;
+  }
+  const auto gray = lossless(cv::Mat(5, 4, CV_8UC1, cv::Scalar(77)), ".pgm");
+  EXPECT_EQ(decode(gray, read_header(gray, 1 << 20), 1).at<cv::Vec3b>(4, 3), cv::Vec3b(77, 77, 77));
+  const auto sixteen = lossless(cv::Mat(5, 4, CV_16UC3, cv::Scalar(50 * 256 + 200, 100 * 256, 200 * 256)), ".tif");
+  const cv::Vec3b rounded = decode(sixteen, read_header(sixteen, 1 << 20), 1).at<cv::Vec3b>(4, 3);
+  EXPECT_EQ(rounded, cv::Vec3b(199, 100, 51));  // value * 255 / 65535, to the nearest
+  const auto clear = lossless(cv::Mat(5, 4, CV_8UC4, cv::Scalar(50, 100, 200, 0)), ".webp");
+  EXPECT_EQ(decode(clear, read_header(clear, 1 << 20), 1).size(), cv::Size(4, 5));
+}
+
+TEST(ImageFormats, DamageIsABadImage) {
+  for (const std::string& ending : other_endings) {
+    const auto whole = lossless(picture(40, 50), ending);
+    for (size_t size = 1; size < std::min<size_t>(whole.size(), 200); ++size)
+      EXPECT_THROW(decode(start_of(whole, size), read_header(start_of(whole, size), 1 << 20), 1), BadImage)
+          << ending << ", " << size;
+    EXPECT_THROW(read_header(whole, 40 * 50 - 1), BadImage) << ending;
+    for (size_t at = 0; at < std::min<size_t>(whole.size(), 100); ++at)
+      for (const int value : {0, 0x7F, 0xFF}) {
+        auto damaged = whole;
+        damaged[at] = static_cast<uint8_t>(value);
+        try {
+          const ImageHeader header = read_header(damaged, 1 << 20);
+          const cv::Mat image = decode(damaged, header, 1);
+          EXPECT_EQ(image.size(), cv::Size(int(header.width), int(header.height)));
+        } catch (const BadImage&) {
+        }
+      }
+  }
+}
+
+// A TIFF file of one row of two pixels, red and blue.
+std::vector<uint8_t> small_tiff(int orientation) {
+  std::vector<uint8_t> tiff = {'I', 'I', 42, 0, 14, 0, 0, 0, 255, 0, 0, 0, 0, 255, 9, 0};
+  const auto field = [&](int tag, int type, int value) {
+    for (const int number : {tag, type}) tiff.insert(tiff.end(), {uint8_t(number), uint8_t(number >> 8)});
+    for (const int number : {1, value}) tiff.insert(tiff.end(), {uint8_t(number), uint8_t(number >> 8), 0, 0});
+  };
+  field(256, 3, 2);  // width
+  field(257, 3, 1);  // height
+  field(258, 3, 8);  // bits
+  field(262, 3, 2);  // RGB
+  field(273, 4, 8);  // where the pixels are
+  field(274, 3, orientation);
+  field(277, 3, 3);  // channels
+  field(278, 3, 1);  // rows of a strip
+  field(279, 4, 6);  // bytes of the strip
+  tiff.insert(tiff.end(), {0, 0, 0, 0});
+  return tiff;
+}
+
+TEST(ImageFormats, OfTiffAreTurnedUpright) {
+  const cv::Mat stored = (cv::Mat_<cv::Vec3b>(1, 2) << cv::Vec3b(255, 0, 0), cv::Vec3b(0, 0, 255));
+  for (int orientation = 1; orientation <= 8; ++orientation) {
+    const auto tiff = small_tiff(orientation);
+    const ImageHeader header = read_header(tiff, 1 << 20);
+    const cv::Mat seen = upright(decode(tiff, header, 1), header.orientation), expected = upright(stored, orientation);
+    ASSERT_EQ(seen.size(), expected.size()) << orientation;
+    EXPECT_EQ(cv::norm(seen, expected, cv::NORM_INF), 0) << orientation;
+  }
+}
+
+TEST(ImageFormats, OfWebpMayHaveExif) {
+  auto webp = lossless(picture(10, 20), ".webp");
+  ASSERT_EQ(read_header(webp, 1 << 20).orientation, 1);
+  const std::vector<uint8_t> exif = {'E', 'X',  'I', 'F', 26, 0, 0, 0, 'I', 'I', 42, 0, 8, 0, 0, 0, 1,
+                                     0,   0x12, 1,   3,   0,  1, 0, 0, 0,   8,   0,  0, 0, 0, 0, 0, 0};
+  webp.insert(webp.end(), exif.begin(), exif.end());
+  EXPECT_EQ(read_header(webp, 1 << 20).orientation, 8);
+}
+
+class Nested : public testing::Test {
+ protected:
+  Nested() {
+    for (const char* split : {"train", "val"})
+      for (const char* name : {"cat", "dog"}) add(std::string(split) + "/" + name + "/b.png");
+    config_.data.name = "image_folder";
+    config_.data.root = folder_.path().string();
+    config_.data.batch = 1;
+    config_.data.image_size = 32;
+    config_.model.classes = 2;
+  }
+  void add(const std::string& name) const {
+    std::string ending = fs::path(name).extension().string();
+    if (ending != ".bmp" && ending != ".webp") ending = ".png";  // the bytes count, not the name
+    write_file(folder_.path() / name, encoded(picture(40, 60), ending.c_str()));
+  }
+  TemporaryFolder folder_;
+  Config config_;
+};
+
+TEST_F(Nested, FoldersOfAClassAreWalked) {
+  for (const char* name :
+       {"train/cat/2023/may/z.bmp", "train/cat/2023/a.webp", "train/cat/.trash/x.png", "train/cat/._b.png",
+        "train/cat/notes.txt", "train/cat/README", "train/dog/old/c.GIF", "train/stray.png", "train/.DS_Store"})
+    add(name);
+  fs::create_directory_symlink("..", folder_.path() / "train/cat/2023/loop");
+  const Datasets sets = open_datasets(config_);
+  ASSERT_EQ(sets.train->size(), 4);
+  EXPECT_EQ(sets.train->label(2), 0);
+  EXPECT_EQ(sets.train->label(3), 1);
+  for (int64_t i = 0; i < 4; ++i) EXPECT_EQ(pixels_of(*sets.train, i), pixels_of(*sets.test, 0));
+  expect_says(sets.train->describe(), {"4 images of 2 classes",
+                                       "7 other files ignored: 1 .gif, 1 .txt, 3 hidden, 1 outside of a class, "
+                                       "1 without an ending"});
+  EXPECT_EQ(find_images({(folder_.path() / "train/cat").string()}).size(), 3u);
+}
+
+TEST_F(Nested, FoldersAreInTheOrderOfTheirNames) {
+  for (const char* name : {"train/cat/a/z.png", "train/cat/c/a.png"}) add(name);
+  const ImageFiles files = find_image_files(folder_.path() / "train/cat");
+  EXPECT_EQ(files.names, (std::vector<std::string>{"a/z.png", "b.png", "c/a.png"}));
+}
+
+}  // namespace
+}  // namespace octet
