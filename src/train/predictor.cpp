@@ -4,8 +4,10 @@
 
 #include "src/tasks/task.h"
 #include "src/train/class_names.h"
+#include "src/train/digest.h"
 #include "src/train/rank.h"
 #include "src/train/training_state.h"
+#include "src/version.h"
 
 namespace octet {
 
@@ -33,25 +35,52 @@ std::unique_ptr<TrainingStep> Predictor::network_for(const Dataset& data) const 
   const Task& task = task_of(config_);
   auto policy = make_policy(config_);
   auto backend = make_backend(config_, *policy, transport_);
-  return std::make_unique<TrainingStep>(
+  auto network = std::make_unique<TrainingStep>(
       config_, transport_, std::move(policy), std::move(backend),
       [&](const Policy& p, bool trains, int canvas) {
         const ImageShape shape = data.canvas_shape(canvas);
         return task.network(config_, p, shape.height, shape.width, trains);
       },
       TrainingStep::Options{.plan = {.storage = storage_of(config_)},
-                            .batch = std::min(config_.data.batch, data.size()),
+                            .batch = batch_of(data),
                             .canvases = data.canvases(),
                             .training = false});
+  TrainingState(*network).load(open_weights(weights_), weights_, {});
+  network->begin_evaluation();
+  return network;
+}
+
+int64_t Predictor::batch_of(const Dataset& data) const { return std::min(config_.data.batch, data.size()); }
+
+std::unique_ptr<Loader> Predictor::loader_of(const Dataset& data) const {
+  auto loader = make_loader(data, false, batch_of(data), 0, 1, config_.data.workers, uint64_t(config_.seed));
+  loader->start(0);
+  return loader;
+}
+
+int64_t Predictor::calibrate(const Dataset& data, const std::string& output) const {
+  const std::unique_ptr<TrainingStep> network = network_for(data);
+  const auto loader = loader_of(data);
+  int64_t images = 0;
+  for (int64_t b = 0; b < loader->batches_per_epoch(); ++b) {
+    const Batch& batch = loader->next();
+    if (std::ranges::count(std::span(batch.targets.labels, size_t(batch.count)), -1) > 0) continue;  // padded, or bad
+    network->calibrate({.index = b, .canvas = batch.canvas, .images = batch.images, .targets = batch.targets});
+    images += batch.count;
+  }
+  REQUIRE(images > 0, "name other images", "no whole batch of ", batch_of(data), " images could be read");
+  std::map<std::string, std::string> metadata = {{"config", to_yaml(config_)}, {"commit", commit}};
+  if (knows_names_) add_classes(classes_, metadata);
+  std::vector<std::vector<float>> storage;
+  const std::vector<NamedTensor> tensors = TrainingState(*network).save(storage, true);
+  add_digest(tensors, metadata);
+  write_safetensors(output, tensors, metadata);
+  return images;
 }
 
 std::vector<Prediction> Predictor::predict(const Dataset& data) const {
   const std::unique_ptr<TrainingStep> network = network_for(data);
-  TrainingState(*network).load(open_weights(weights_), weights_, {});
-  network->begin_evaluation();
-  const int64_t batch_size = std::min(config_.data.batch, data.size());
-  const auto loader = make_loader(data, false, batch_size, 0, 1, config_.data.workers, uint64_t(config_.seed));
-  loader->start(0);
+  const auto loader = loader_of(data);
   std::vector<Prediction> predictions;
   for (int64_t b = 0; b < loader->batches_per_epoch(); ++b) {
     const Batch& batch = loader->next();

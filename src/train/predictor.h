@@ -31,9 +31,15 @@ class Predictor {
   // What the network says of each image that can be read, in the order of the data set. The truth of its samples names
   // the images.
   std::vector<Prediction> predict(const Dataset&) const;
+  // Measures the ranges of activations on the whole batches of the data, with the weights as they are. Writes the
+  // weights with these ranges to `output`, a safetensors file. Returns the number of images. UsageError: the policy
+  // holds no ranges.
+  int64_t calibrate(const Dataset&, const std::string& output) const;
 
  private:
   std::unique_ptr<TrainingStep> network_for(const Dataset&) const;
+  int64_t batch_of(const Dataset&) const;
+  std::unique_ptr<Loader> loader_of(const Dataset&) const;
 
   Config config_;
   Transport& transport_;

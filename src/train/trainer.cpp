@@ -221,17 +221,6 @@ void Trainer::load_weights(const std::string& path) {
   state().load(file, path, {});
 }
 
-void Trainer::calibrate(int64_t batches) {
-  train_loader_->start(0);
-  step_->begin_evaluation();
-  for (int64_t b = 0; b < batches; ++b) {
-    if (watchdog_) watchdog_->phase("calibration batch", b + 1);
-    const Batch& batch = train_loader_->next();
-    step_->calibrate(
-        {.index = b, .canvas = batch.canvas, .images = batch.images, .targets = batch.targets, .first = batch.first});
-  }
-}
-
 // Classes are numbered in the order of their names, so weights would name the classes of a renamed folder wrongly.
 void Trainer::require_same_classes(const SafetensorsFile& file, const std::string& path) const {
   const std::vector<std::string> of_weights = read_classes(file, path).names,

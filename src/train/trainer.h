@@ -40,9 +40,6 @@ class Trainer {
   std::string load_initial_weights();
   // Loads all weights for evaluate(). UsageError: they are of another network or of other classes.
   void load_weights(const std::string& path);
-  // Collective. Measures the ranges of activations on `batches` batches of the training set, with the weights as they
-  // are.
-  void calibrate(int64_t batches);
   // Sets the index of the next step.
   void start(int64_t step);
   // Gives a checkpoint more time than the watchdog's timeout, until the next step or evaluation begins.
