@@ -73,7 +73,7 @@ std::string renamed(const Alias& alias, std::string_view name) {
 // timm's name of a tensor of MobileNetV2; empty if the name is none.
 std::string in_timm(std::string_view name) {
   for (const Alias& alias : timm_mobilenet_v2) {
-    const std::string other = renamed(alias, name);
+    std::string other = renamed(alias, name);
     if (other.empty()) continue;
     const std::string_view inner = std::string_view(other).substr(alias.other.size());
     for (const Alias& part : timm_inverted_residual)
