@@ -20,7 +20,7 @@ using Decompressor = std::unique_ptr<void, Destroy>;
 // libjpeg warns of a JFIF version that it does not know, and then suppresses later warnings. The version changes no
 // pixel, so it is replaced by one that libjpeg knows.
 FileBytes with_known_version(FileBytes jpeg, std::vector<uint8_t>& copy) {
-  if (jpeg.size() < 12 || !starts_with(jpeg.subspan(6), {"JFIF", 5}) || jpeg[11] == 1) return jpeg;
+  if (jpeg.size() < 12 || !starts_with(jpeg.subspan(6), {"JFIF\0", 5}) || jpeg[11] == 1) return jpeg;
   copy.assign(jpeg.begin(), jpeg.end());
   copy[11] = 1;
   return copy;

@@ -39,7 +39,7 @@ cv::Mat smaller(const OpenedImage& image, bool training, int64_t side) {
     const Size64 size = resized_size(whole.size(), std::min(side, shorter));
     return resized_part(whole, size, {0, 0, size.width, size.height});
   }
-  const cv::Mat decoded = image.decode(std::min(1.0 * side / static_cast<double>(shorter), 1.0));
+  cv::Mat decoded = image.decode(std::min(1.0 * side / static_cast<double>(shorter), 1.0));
   const double shrink = std::min(1.0, 1.0 * side / std::min(decoded.cols, decoded.rows));
   const cv::Size size(static_cast<int>(std::lround(decoded.cols * shrink)),
                       static_cast<int>(std::lround(decoded.rows * shrink)));

@@ -91,8 +91,9 @@ void change_color(const Picture& picture, float factor) {
 void change_contrast(const Picture& picture, float factor) {
   double sum = 0;
   for (size_t i = 0; i < picture.rgb.size(); i += 3) sum += gray_of(&picture.rgb[i]);
-  const double mean = sum / static_cast<double>(picture.rgb.size() / 3);
-  blend(picture, Bytes(picture.rgb.size(), static_cast<uint8_t>(mean + 0.5)), factor);
+  const size_t pixels = picture.rgb.size() / 3;
+  const double mean = sum / static_cast<double>(pixels);
+  blend(picture, Bytes(picture.rgb.size(), static_cast<uint8_t>(std::trunc(mean + 0.5))), factor);
 }
 
 void change_sharpness(const Picture& picture, float factor) { blend(picture, smoothed(picture), factor); }

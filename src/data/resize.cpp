@@ -19,14 +19,20 @@ struct Taps {
   int64_t end() const { return first + static_cast<int64_t>(weights.size()); }
 };
 
+// Rounds as Pillow does.
+template <class Integer>
+Integer half_up(double x) {
+  return static_cast<Integer>(std::trunc(x + 0.5));
+}
+
 // Of the output pixels first .. first + count of a side that is resized from `in` to `out` pixels.
 std::vector<Taps> taps_of(int64_t in, int64_t out, int64_t first, int64_t count) {
   const double scale = static_cast<double>(in) / static_cast<double>(out), reach = std::max(scale, 1.0);
   std::vector<Taps> all(count);
   for (int64_t i = 0; i < count; ++i) {
     const double center = (static_cast<double>(first + i) + 0.5) * scale;
-    const int64_t from = std::max(static_cast<int64_t>(center - reach + 0.5), int64_t{0});
-    const int64_t to = std::min(static_cast<int64_t>(center + reach + 0.5), in);
+    const int64_t from = std::max(half_up<int64_t>(center - reach), int64_t{0});
+    const int64_t to = std::min(half_up<int64_t>(center + reach), in);
     std::vector<double> weights;
     double sum = 0;
     for (int64_t x = from; x < to; ++x) {
@@ -35,8 +41,7 @@ std::vector<Taps> taps_of(int64_t in, int64_t out, int64_t first, int64_t count)
       sum += weights.back();
     }
     all[i].first = from;
-    for (const double weight : weights)
-      all[i].weights.push_back(static_cast<int32_t>(0.5 + weight / sum * (1 << weight_bits)));
+    for (const double weight : weights) all[i].weights.push_back(half_up<int32_t>(weight / sum * (1 << weight_bits)));
   }
   return all;
 }
