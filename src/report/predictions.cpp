@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string json_line(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 std::string quoted_field(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
@@ -26,8 +26,8 @@ std::string object_of(const PredictionReport& report, const AnnotatedImage& imag
   const auto& [x, y, width, height] = found.box;
   return fmt::format(R"({{"image_id": {}, "file_name": {}, "category_id": {}, "class": {}, )"
                      R"("bbox": [{:.2f}, {:.2f}, {:.2f}, {:.2f}], "score": {:.5f}}})",
-                     image.id, text_of(image.path), report.category_id(label), text_of(report.class_name(label)), x, y,
-                     width, height, found.score);
+                     image.id, json_line(image.path), report.category_id(label), json_line(report.class_name(label)), x,
+                     y, width, height, found.score);
 }
 
 std::string object_of(const PredictionReport& report, const AnnotatedImage& image, const Prediction& prediction) {
@@ -38,7 +38,7 @@ std::string object_of(const PredictionReport& report, const AnnotatedImage& imag
                     {"probability", std::round(1e5 * answer.probability) / 1e5}});
   Json object = {{"image", image.path}, {"top", best}};
   if (report.logits) object["logits"] = prediction.logits;
-  return text_of(object);
+  return json_line(object);
 }
 
 }  // namespace
