@@ -8,7 +8,7 @@ namespace octet {
 namespace {
 
 // A dot, not a bar: the axis need not begin at 0.
-void draw_bar(Drawing& drawing, const Bar& bar, const Axis& value, double y, int color,
+void draw_bar(ChartDrawing& drawing, const Bar& bar, const Axis& value, double y, int color,
               const std::string& reference_name) {
   if (!bar.value) {
     drawing.text(value.from + 6, y, to_right, bar.failed > 0 ? "diverged or failed" : "no result yet",
@@ -46,7 +46,7 @@ std::string bar_chart(const ChartOptions& options, std::span<const Bar> bars, co
   value.settle(0.08);
   const int row = 26, height = chart_top + row * static_cast<int>(bars.size()) + 44;
 
-  Drawing drawing(options, height);
+  ChartDrawing drawing(options, height);
   for (double tick : value.ticks()) {
     drawing.line(value(tick), chart_top, value(tick), height - 44);
     drawing.text(value(tick), height - 28, centered, number_text(tick));

@@ -54,7 +54,7 @@ std::vector<double> Axis::ticks() const {
   return ticks;
 }
 
-Drawing::Drawing(const ChartOptions& options, int height) {
+ChartDrawing::ChartDrawing(const ChartOptions& options, int height) {
   svg = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" role=\"img\" "
       "font-family=\"system-ui, -apple-system, 'DejaVu Sans', sans-serif\" font-size=\"12\">\n"
@@ -66,22 +66,22 @@ Drawing::Drawing(const ChartOptions& options, int height) {
       options.width, height, chart_left, escaped(options.title));
 }
 
-void Drawing::text(double x, double y, const char* anchor, const std::string& text, const std::string& style) {
+void ChartDrawing::text(double x, double y, const char* anchor, const std::string& text, const std::string& style) {
   svg += fmt::format("<text {} x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\">{}</text>\n", style, x, y, anchor,
                      escaped(text));
 }
 
-void Drawing::line(double x1, double y1, double x2, double y2, const std::string& style, const std::string& tip) {
+void ChartDrawing::line(double x1, double y1, double x2, double y2, const std::string& style, const std::string& tip) {
   svg += fmt::format("<line {} x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\">{}</line>\n", style, x1, y1, x2,
                      y2, tooltip(tip));
 }
 
-void Drawing::cell(double x, double y, double width, double height, double depth, const std::string& tip) {
+void ChartDrawing::cell(double x, double y, double width, double height, double depth, const std::string& tip) {
   svg += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{}\" fill=\"{}\">{}</rect>\n", x, y,
                      width, height, viridis(depth), tooltip(tip));
 }
 
-void Drawing::dot(double x, double y, double radius, const std::string& tip) {
+void ChartDrawing::dot(double x, double y, double radius, const std::string& tip) {
   svg += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"{}\" fill=\"currentColor\">{}</circle>\n", x, y, radius,
                      tooltip(tip));
 }

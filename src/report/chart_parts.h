@@ -26,10 +26,10 @@ inline constexpr int chart_left = 66, chart_right = 16, chart_top = 40, chart_bo
 inline constexpr const char *soft_text = "class=\"soft\"", *ink_text = "class=\"ink\"", *grid_line = "class=\"grid\"";
 inline constexpr const char *to_right = "start", *centered = "middle", *to_left = "end";  // of the point of a text
 
-struct Drawing {
+struct ChartDrawing {
   std::string svg;
 
-  Drawing(const ChartOptions&, int height);
+  ChartDrawing(const ChartOptions&, int height);
   void text(double x, double y, const char* anchor, const std::string& text, const std::string& style = soft_text);
   void line(double x1, double y1, double x2, double y2, const std::string& style = grid_line,
             const std::string& tip = "");

@@ -33,7 +33,7 @@ std::vector<std::string> blocks_of(std::span<const Series> rows) {
 
 // Updates come after steps 1, 2, 3, 5, 9 ... and then every period. Each has a cell of the same width; of very many
 // updates some have one.
-void draw_row(Drawing& drawing, const Series& row, const Axis& color, double left, double right, double y,
+void draw_row(ChartDrawing& drawing, const Series& row, const Axis& color, double left, double right, double y,
               double height) {
   const size_t updates = row.x.size(), cells = std::min(updates, most_cells);
   const double width = (right - left) / static_cast<double>(std::max<size_t>(cells, 1));
@@ -70,7 +70,7 @@ std::string heat_map(const ChartOptions& options, std::span<const Series> rows) 
   const auto height =
       chart_top + row_height * static_cast<double>(rows.size()) + gap * static_cast<double>(starts.size()) + 62;
 
-  Drawing drawing(options, static_cast<int>(height));
+  ChartDrawing drawing(options, static_cast<int>(height));
   double y = chart_top;
   for (size_t group = 0; group < starts.size(); ++group, y += gap) {
     const size_t first = starts[group], last = group + 1 < starts.size() ? starts[group + 1] : rows.size();

@@ -38,7 +38,7 @@ std::string band_of(const Series& series, const Axis& x, const Axis& y) {
   return fmt::format("<polygon points=\"{}\" fill=\"currentColor\" opacity=\"0.15\"/>\n", points);
 }
 
-void draw_axes(Drawing& drawing, const ChartOptions& options, const Axis& x, const Axis& y) {
+void draw_axes(ChartDrawing& drawing, const ChartOptions& options, const Axis& x, const Axis& y) {
   for (double tick : y.ticks()) {
     drawing.line(x.from, y(tick), x.to, y(tick));
     drawing.text(x.from - 8, y(tick) + 4, to_left, number_text(tick));
@@ -55,7 +55,8 @@ void draw_axes(Drawing& drawing, const ChartOptions& options, const Axis& x, con
 }
 
 // Dots where there are few points, and an arrow for each value above the axis.
-void draw_points(Drawing& drawing, const ChartOptions& options, const Series& series, const Axis& x, const Axis& y) {
+void draw_points(ChartDrawing& drawing, const ChartOptions& options, const Series& series, const Axis& x,
+                 const Axis& y) {
   const auto shown = std::ranges::count_if(series.y, [&](double value) { return y.shows(value); });
   const bool dots =
       !options.by_depth && (shown == 1 || (series.stroke == Stroke::plain && series.y.size() <= few_points));
@@ -89,7 +90,7 @@ class Legend {
     return !options_.by_depth || one.stroke != Stroke::plain;
   }
   int height() const { return 18 * ((count_ + columns_ - 1) / columns_); }
-  void add(Drawing& drawing, const Series& one, const std::string& line_style) {
+  void add(ChartDrawing& drawing, const Series& one, const std::string& line_style) {
     const double width = (options_.width - chart_left - chart_right) / static_cast<double>(columns_);
     const double x = chart_left + width * (named_ % columns_), y = options_.height + 18.0 * (named_ / columns_);
     drawing.line(x, y - 3, x + 14, y - 3, line_style);
@@ -103,7 +104,7 @@ class Legend {
 };
 
 // The colors of by_depth, with the names of the first and the last series.
-void draw_depth_scale(Drawing& drawing, const ChartOptions& options, std::span<const Series> series, double y) {
+void draw_depth_scale(ChartDrawing& drawing, const ChartOptions& options, std::span<const Series> series, double y) {
   std::vector<const Series*> plain;
   for (const Series& one : series)
     if (one.stroke == Stroke::plain && !one.x.empty()) plain.push_back(&one);
@@ -156,7 +157,7 @@ std::string line_chart(const ChartOptions& options, std::span<const Series> seri
   y.from = options.height - chart_bottom, y.to = chart_top;
   x.settle(), y.settle(0.04);
 
-  Drawing drawing(options, options.height + legend.height() + (options.by_depth ? 18 : 0));
+  ChartDrawing drawing(options, options.height + legend.height() + (options.by_depth ? 18 : 0));
   draw_axes(drawing, options, x, y);
   for (size_t i = 0; i < series.size(); ++i) {
     const Series& one = series[i];

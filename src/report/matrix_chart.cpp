@@ -23,7 +23,7 @@ std::string matrix_chart(const ChartOptions& options, std::span<const std::strin
   const double left = label, top = chart_top + 14, bottom = top + side * static_cast<double>(classes);
   const bool texts = side >= least_for_text;
   const double below = texts ? label : 24;
-  Drawing drawing(options, static_cast<int>(bottom + below));
+  ChartDrawing drawing(options, static_cast<int>(bottom + below));
   drawing.text(left, chart_top + 4, to_right, "rows: the label; columns: the network's answer");
   for (size_t row = 0; row < classes; ++row) {
     const auto of_row = counts.subspan(row * classes, classes);
