@@ -8,7 +8,7 @@ namespace octet {
 namespace {
 
 // A dot, not a bar: the axis need not begin at 0.
-void draw_bar(ChartDrawing& drawing, const Bar& bar, const Axis& value, double y, int color,
+void draw_bar(ChartDrawing& drawing, const Bar& bar, const ChartAxis& value, double y, int color,
               const std::string& reference_name) {
   if (!bar.value) {
     drawing.text(value.from + 6, y, to_right, bar.failed > 0 ? "diverged or failed" : "no result yet",
@@ -34,7 +34,7 @@ void draw_bar(ChartDrawing& drawing, const Bar& bar, const Axis& value, double y
 }  // namespace
 
 std::string bar_chart(const ChartOptions& options, std::span<const Bar> bars, const std::string& reference_name) {
-  Axis value;
+  ChartAxis value;
   bool referenced = false;
   size_t longest = 0;
   for (const Bar& bar : bars) {

@@ -8,15 +8,15 @@
 
 namespace octet {
 
-bool Axis::shows(double value) const { return std::isfinite(value) && (!log || value > 0); }
+bool ChartAxis::shows(double value) const { return std::isfinite(value) && (!log || value > 0); }
 
-void Axis::include(double value) {
+void ChartAxis::include(double value) {
   if (!shows(value)) return;
   low = std::min(low, value);
   high = std::max(high, value);
 }
 
-void Axis::settle(double margin) {
+void ChartAxis::settle(double margin) {
   if (low > high) low = log ? 0.1 : 0, high = 1;
   const bool negative = low < 0;
   if (log) {
@@ -32,13 +32,13 @@ void Axis::settle(double margin) {
   if (!negative) low = std::max(low, 0.0);
 }
 
-double Axis::operator()(double value) const {
+double ChartAxis::operator()(double value) const {
   const double share =
       log ? (std::log10(value) - std::log10(low)) / (std::log10(high) - std::log10(low)) : (value - low) / (high - low);
   return from + share * (to - from);
 }
 
-std::vector<double> Axis::ticks() const {
+std::vector<double> ChartAxis::ticks() const {
   std::vector<double> ticks;
   if (log) {
     const double decades = std::log10(high / low), every = std::max(1.0, std::ceil(decades / 6));

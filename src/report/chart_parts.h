@@ -8,7 +8,7 @@
 
 namespace octet {
 
-struct Axis {
+struct ChartAxis {
   double low = std::numeric_limits<double>::infinity(), high = -low;
   bool log = false;
   double from = 0, to = 1;  // the same range in pixels

@@ -33,7 +33,7 @@ std::vector<std::string> blocks_of(std::span<const Series> rows) {
 
 // Updates come after steps 1, 2, 3, 5, 9 ... and then every period. Each has a cell of the same width; of very many
 // updates some have one.
-void draw_row(ChartDrawing& drawing, const Series& row, const Axis& color, double left, double right, double y,
+void draw_row(ChartDrawing& drawing, const Series& row, const ChartAxis& color, double left, double right, double y,
               double height) {
   const size_t updates = row.x.size(), cells = std::min(updates, most_cells);
   const double width = (right - left) / static_cast<double>(std::max<size_t>(cells, 1));
@@ -46,7 +46,7 @@ void draw_row(ChartDrawing& drawing, const Series& row, const Axis& color, doubl
 }  // namespace
 
 std::string heat_map(const ChartOptions& options, std::span<const Series> rows) {
-  Axis color;
+  ChartAxis color;
   color.log = options.log_y;
   for (const Series& row : rows)
     for (double value : row.y) color.include(value);

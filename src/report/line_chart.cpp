@@ -12,7 +12,7 @@ using Stroke = Series::Stroke;
 
 constexpr size_t few_points = 40;  // with dots
 
-std::string path_of(const Series& series, const Axis& x, const Axis& y) {
+std::string path_of(const Series& series, const ChartAxis& x, const ChartAxis& y) {
   std::string path;
   bool drawing = false;
   for (size_t i = 0; i < series.x.size(); ++i) {
@@ -26,7 +26,7 @@ std::string path_of(const Series& series, const Axis& x, const Axis& y) {
   return path;
 }
 
-std::string band_of(const Series& series, const Axis& x, const Axis& y) {
+std::string band_of(const Series& series, const ChartAxis& x, const ChartAxis& y) {
   if (series.deviation.empty()) return {};
   std::string points;
   const auto add = [&](size_t i, double sign) {
@@ -38,7 +38,7 @@ std::string band_of(const Series& series, const Axis& x, const Axis& y) {
   return fmt::format("<polygon points=\"{}\" fill=\"currentColor\" opacity=\"0.15\"/>\n", points);
 }
 
-void draw_axes(ChartDrawing& drawing, const ChartOptions& options, const Axis& x, const Axis& y) {
+void draw_axes(ChartDrawing& drawing, const ChartOptions& options, const ChartAxis& x, const ChartAxis& y) {
   for (double tick : y.ticks()) {
     drawing.line(x.from, y(tick), x.to, y(tick));
     drawing.text(x.from - 8, y(tick) + 4, to_left, number_text(tick));
@@ -55,8 +55,8 @@ void draw_axes(ChartDrawing& drawing, const ChartOptions& options, const Axis& x
 }
 
 // Dots where there are few points, and an arrow for each value above the axis.
-void draw_points(ChartDrawing& drawing, const ChartOptions& options, const Series& series, const Axis& x,
-                 const Axis& y) {
+void draw_points(ChartDrawing& drawing, const ChartOptions& options, const Series& series, const ChartAxis& x,
+                 const ChartAxis& y) {
   const auto shown = std::ranges::count_if(series.y, [&](double value) { return y.shows(value); });
   const bool dots =
       !options.by_depth && (shown == 1 || (series.stroke == Stroke::plain && series.y.size() <= few_points));
@@ -142,7 +142,7 @@ Look look_of(const ChartOptions& options, std::span<const Series> series, size_t
 }  // namespace
 
 std::string line_chart(const ChartOptions& options, std::span<const Series> series) {
-  Axis x, y;
+  ChartAxis x, y;
   y.log = options.log_y;
   for (const Series& one : series) {
     for (double value : one.x) x.include(value);
