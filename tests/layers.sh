@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Checks that dependencies run one way: kernels <- comm <- src, and inside src config, data, quant <- graph <- models, tasks
 # <- train <- report <- commands <- main. Each rule names a folder and what its files may not include. The script also
-# checks that no source file has more than 500 lines.
+# checks that no source file has more than 500 lines, and that no two headers define a type of one name in one
+# namespace: the linker would merge their functions.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 failed=0
@@ -36,4 +37,15 @@ while read -r lines file; do
     failed=1
   fi
 done < <(find kernels comm src \( -name '*.h' -o -name '*.cpp' -o -name '*.inc' -o -name '*.cu' \) -exec wc -l {} +)
+
+twice=$(find kernels comm src -name '*.h' -exec awk '
+  FNR == 1 { space = "" }
+  /^namespace/ { space = $2 }
+  /^(struct|class|enum class) [A-Z][A-Za-z0-9]*[^;]*\{/ { sub(/^enum class/, "enum"); print space "::" $2, FILENAME }
+' {} + | sort -u | awk '{ files[$1] = files[$1] " " $2; count[$1]++ } END { for (n in count) if (count[n] > 1) print n ":" files[n] }')
+if [ -n "$twice" ]; then
+  echo "types that two headers define:"
+  echo "$twice"
+  failed=1
+fi
 exit $failed

@@ -13,6 +13,7 @@
 #include <span>
 
 #include "src/commands/command.h"
+#include "src/train/rank.h"
 #include "src/train/trainer.h"
 #include "src/version.h"
 
@@ -27,16 +28,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int64_t warm_up = 3;  // steps: the arena's pages, oneDNN's kernels, the first clips
-
-// The most memory that this process has used so far, code and libraries included, as Linux counts it (VmHWM).
-int64_t peak_resident_bytes() {
-  std::ifstream status("/proc/self/status");
-  int64_t kibibytes = 0;
-  for (std::string word; kibibytes == 0 && status >> word;)
-    if (word == "VmHWM:") status >> kibibytes;
-  REQUIRE(kibibytes > 0, "mount /proc", "/proc/self/status has no VmHWM, the peak of resident memory");
-  return 1024 * kibibytes;
-}
 
 // The kernels that ran since `before`, the slowest first. times: the kernels of `before` in the same order, then
 // others.
@@ -87,7 +78,8 @@ Json measure(Trainer& trainer, const Config& config, Transport& transport, int64
   // training search them more often.
   const std::vector<double> seconds = timed_steps(trainer, config.policy.clip.period + 1, steps);
   const double read = (trainer.read_seconds() - read_before) / count, median = seconds[seconds.size() / 2];
-  double resident = double(peak_resident_bytes());
+  // The most memory of this process so far, code and libraries included.
+  double resident = double(bytes_in_proc("/proc/self/status", "VmHWM"));
   transport.all_reduce_sum(std::span(&resident, 1));
 
   const Work work = trainer.training_step().plan().work();

@@ -13,6 +13,7 @@
 #include "src/train/directory_lock.h"
 #include "src/train/run_directory.h"
 #include "src/train/train.h"
+#include "src/train/trained_network.h"
 
 namespace octet {
 namespace {
@@ -46,17 +47,24 @@ void add_recipe(CLI::App& app, Recipe& recipe) {
   add_overrides(app, recipe.overrides);
 }
 
+void add_network(CLI::App& app, NamedNetwork& network) {
+  app.add_option("network", network.named,
+                 "Directory of a run, a .safetensors file that octet wrote, or a recipe with --weights")
+      ->required();
+  add_overrides(app, network.overrides);
+  app.add_option("--weights", network.weights,
+                 "A safetensors file; without it a run's best.safetensors, else its weights.safetensors");
+}
+
 int report_error(const std::exception& error, const std::string& where) {
   std::fprintf(stderr, "octet: error%s: %s\n", where.c_str(), message_of(error).c_str());
   std::fflush(nullptr);
   return exit_code(error);
 }
 
-int run_on_ranks(const Recipe& recipe, const std::function<int(const Config&, Transport&)>& command) {
-  return run_on_ranks([&] { return load_config(recipe.file, recipe.overrides); }, command);
-}
+namespace {
 
-int run_on_ranks(const std::function<Config()>& read, const std::function<int(const Config&, Transport&)>& command) {
+int run_configured(const std::function<Config()>& read, const std::function<int(const Config&, Transport&)>& command) {
   const std::unique_ptr<Transport> transport = make_transport(nullptr, nullptr);
   const bool alone = transport->size() == 1;
   setup_log(transport->rank());
@@ -75,6 +83,24 @@ int run_on_ranks(const std::function<Config()>& read, const std::function<int(co
     if (!alone) transport->abort(code);
     return code;
   }
+}
+
+}  // namespace
+
+int run_on_ranks(const Recipe& recipe, const std::function<int(const Config&, Transport&)>& command) {
+  return run_configured([&] { return load_config(recipe.file, recipe.overrides); }, command);
+}
+
+int run_with_network(const NamedNetwork& network,
+                     const std::function<int(const Config&, Transport&, const std::string& weights)>& command) {
+  std::string weights;
+  const auto read = [&] {
+    TrainedNetwork found = find_network(network.named, network.weights, network.overrides);
+    weights = std::move(found.weights);
+    return std::move(found.config);
+  };
+  return run_configured(
+      read, [&](const Config& config, Transport& transport) { return command(config, transport, weights); });
 }
 
 }  // namespace octet

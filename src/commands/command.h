@@ -27,8 +27,16 @@ void add_recipe(CLI::App&, Recipe&);
 // For a command that runs on ranks: joins the job that the launcher started, reads the recipe, checks that every rank
 // has the same configuration, and runs `command`. An error names its rank and ends the job.
 int run_on_ranks(const Recipe&, const std::function<int(const Config&, Transport&)>& command);
-// The same for a configuration that `read` gives.
-int run_on_ranks(const std::function<Config()>& read, const std::function<int(const Config&, Transport&)>& command);
+
+// A trained network, see find_network().
+struct NamedNetwork {
+  std::string named, weights;
+  std::vector<std::string> overrides;  // key=value
+};
+void add_network(CLI::App&, NamedNetwork&);
+// The same as run_on_ranks() for a command that takes a trained network. weights: the file that was found.
+int run_with_network(const NamedNetwork&,
+                     const std::function<int(const Config&, Transport&, const std::string& weights)>& command);
 
 // Prints the message of an error on standard error; returns the exit code that belongs to it.
 int report_error(const std::exception&, const std::string& where = "");

@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <filesystem>
-#include <fstream>
 
 #include "kernels/base/durable_file.h"
 #include "kernels/base/error.h"
@@ -20,16 +19,6 @@ namespace fs = std::filesystem;
 struct NewOptions {
   std::string folder, output, weights;
 };
-
-// Half of the memory that Linux can give without swapping, in bytes.
-int64_t usable_memory() {
-  std::ifstream info("/proc/meminfo");
-  int64_t kibibytes = 0;
-  for (std::string word; kibibytes == 0 && info >> word;)
-    if (word == "MemAvailable:") info >> kibibytes;
-  REQUIRE(kibibytes > 0, "mount /proc", "/proc/meminfo has no MemAvailable, the memory that is free");
-  return kibibytes * 1024 / 2;
-}
 
 // Seconds of a whole training, from a few of its steps. An evaluated image takes a third of a trained one's time.
 double expected_seconds(const Config& config, const FolderFacts& facts) {
@@ -63,7 +52,8 @@ int write_recipe(const NewOptions& options) {
   REQUIRE_USAGE(!fs::exists(output), "name another file with --output, or remove it", output, " exists already");
   const FolderFacts facts = look_at_folder(options.folder);
   const int cores = allowed_cores();
-  const std::vector<Choice> choices = choose_recipe(facts, options.weights, usable_memory(), cores);
+  const std::vector<Choice> choices =
+      choose_recipe(facts, options.weights, bytes_in_proc("/proc/meminfo", "MemAvailable") / 2, cores);
   const Config config = parse_config(recipe_text(choices, ""), output, {});
   const std::string time = fmt::format("about {} on {} cores", text_of_time(expected_seconds(config, facts)), cores);
   write_durably(output,

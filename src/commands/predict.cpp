@@ -13,7 +13,6 @@
 #include "src/models/detectors.h"
 #include "src/report/prediction_page.h"
 #include "src/report/predictions.h"
-#include "src/train/trained_network.h"
 
 namespace octet {
 namespace {
@@ -21,8 +20,9 @@ namespace {
 constexpr double usual_score = 0.3;
 
 struct PredictOptions {
-  std::string network, weights, json, csv, html;
-  std::vector<std::string> images, overrides;
+  NamedNetwork network;
+  std::string json, csv, html;
+  std::vector<std::string> images;
   std::optional<double> score;
   int64_t top = 5;
   bool logits = false;
@@ -89,15 +89,10 @@ int predict(const PredictOptions& options, Config config, Transport& transport, 
 
 Run predict_command(CLI::App& app) {
   const auto options = std::make_shared<PredictOptions>();
-  app.add_option("network", options->network,
-                 "Directory of a run, a .safetensors file that octet wrote, or a recipe with --weights")
-      ->required();
+  add_network(app, options->network);
   app.add_option("images", options->images,
                  "JPEG and PNG files, and folders of them; -: read paths from standard input")
       ->required();
-  add_overrides(app, options->overrides);
-  app.add_option("--weights", options->weights,
-                 "A safetensors file; without it a run's best.safetensors, else its weights.safetensors");
   app.add_option("--json", options->json,
                  "Write a JSON list: for a detector in COCO's results format with file names, otherwise the most "
                  "probable classes of each image; -: print one object on each line");
@@ -112,15 +107,10 @@ Run predict_command(CLI::App& app) {
       ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}))
       ->capture_default_str();
   return [options] {
-    std::string weights;
-    const auto read = [&] {
-      TrainedNetwork found = find_network(options->network, options->weights, options->overrides);
-      weights = std::move(found.weights);
-      return std::move(found.config);
-    };
-    return run_on_ranks(read, [&](const Config& config, Transport& transport) {
-      return predict(*options, config, transport, weights);
-    });
+    return run_with_network(options->network,
+                            [&](const Config& config, Transport& transport, const std::string& weights) {
+                              return predict(*options, config, transport, weights);
+                            });
   };
 }
 

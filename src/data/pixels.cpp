@@ -37,15 +37,19 @@ class PixelDataset : public Dataset {
 
   bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels) const override {
     const int64_t side = pixels_.side;
-    std::vector<uint8_t> picture(side * row_);
-    const std::span<const uint8_t> image(pixels_.images.data() + index * side * row_, picture.size());
-    if (training && pixels_.augment)
+    const std::span<const uint8_t> image(pixels_.images.data() + index * side * row_, side * row_);
+    if (!training) {
+      for (int64_t y = 0; y < side; ++y) normalize(image.data() + y * row_, pixels + y * row_);
+      return true;
+    }
+    std::vector<uint8_t> picture(image.size());
+    if (pixels_.augment)
       crop(image, seed, epoch, index, picture);
     else
       std::ranges::copy(image, picture.begin());
-    if (training && augmentation_.changes_bytes()) augmentation_.change({side, side, picture}, seed, epoch, index);
+    if (augmentation_.changes_bytes()) augmentation_.change({side, side, picture}, seed, epoch, index);
     for (int64_t y = 0; y < side; ++y) normalize(picture.data() + y * row_, pixels + y * row_);
-    if (training) augmentation_.erase(pixels, side, side, seed, epoch, index);
+    augmentation_.erase(pixels, side, side, seed, epoch, index);
     return true;
   }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "src/config/keys.h"
 #include "src/graph/nodes/nodes.h"
 
 namespace octet {
@@ -91,8 +92,7 @@ void Graph::freeze_through(const std::string& stage) {
     std::string first = node->name().substr(0, node->name().find('.'));
     if (node->trains() && (stages.empty() || stages.back() != first)) stages.push_back(std::move(first));
   }
-  std::string known;
-  for (const std::string& name : stages) known += (known.empty() ? "" : ", ") + name;
+  const std::string known = joined(stages, ", ");
   REQUIRE_USAGE(last != nodes_.begin(), say("name one of ", known, ", or a layer as `octet plan` prints it"),
                 "train.freeze is `", stage, "`, and no layer has a name that begins so");
   REQUIRE_USAGE(std::any_of(last, nodes_.end(), [](const auto& node) { return node->trains(); }),

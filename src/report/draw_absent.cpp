@@ -2,9 +2,9 @@
 #include "kernels/base/error.h"
 #include "src/report/class_check.h"
 #include "src/report/draw_predictions.h"
+#include "src/report/folder_facts.h"
 #include "src/report/mistake_pictures.h"
 #include "src/report/picture_files.h"
-#include "src/report/recipe_advice.h"
 #include "src/report/validation_pictures.h"
 
 namespace octet {
@@ -34,12 +34,6 @@ FolderFacts look_at_folder(const std::string& root) {
                    "build it with -DOCTET_IMAGE_FOLDER=ON");
 }
 
-std::vector<Choice> choose_recipe(const FolderFacts& facts, const std::string&, int64_t, int) {
-  look_at_folder(facts.root);
-  return {};
-}
-
-std::string recipe_text(const std::vector<Choice>&, const std::string&) { return {}; }
 std::vector<SmallPicture> small_pictures(const Config&, int64_t, std::span<const Answer>) { return {}; }
 
 }  // namespace octet

@@ -92,7 +92,8 @@ class Legend {
   int height() const { return 18 * ((count_ + columns_ - 1) / columns_); }
   void add(ChartDrawing& drawing, const Series& one, const std::string& line_style) {
     const double width = (options_.width - chart_left - chart_right) / static_cast<double>(columns_);
-    const double x = chart_left + width * (named_ % columns_), y = options_.height + 18.0 * (named_ / columns_);
+    const int row = named_ / columns_;
+    const double x = chart_left + width * (named_ % columns_), y = options_.height + 18.0 * row;
     drawing.line(x, y - 3, x + 14, y - 3, line_style);
     drawing.text(x + 20, y, to_right, one.name, ink_text);
     ++named_;
@@ -109,12 +110,12 @@ void draw_depth_scale(ChartDrawing& drawing, const ChartOptions& options, std::s
   for (const Series& one : series)
     if (one.stroke == Stroke::plain && !one.x.empty()) plain.push_back(&one);
   if (plain.size() < 2) return;
-  constexpr int cells = 8;
+  constexpr int cells = 8, half = cells / 2;
   const double middle = (chart_left + options.width - chart_right) / 2.0, width = 14;
   for (int i = 0; i < cells; ++i)
     drawing.svg += fmt::format(
         "<g {}><rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"10\" fill=\"currentColor\"/></g>\n",
-        depth_color(i / (cells - 1.0)), middle + width * (i - cells / 2), y - 9, width + 0.3);
+        depth_color(i / (cells - 1.0)), middle + width * (i - half), y - 9, width + 0.3);
   drawing.text(middle - width * cells / 2 - 8, y, to_left, plain.front()->name);
   drawing.text(middle + width * cells / 2 + 8, y, to_right, plain.back()->name);
 }

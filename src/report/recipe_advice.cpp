@@ -7,9 +7,7 @@
 #include <filesystem>
 
 #include "kernels/base/error.h"
-#include "src/data/decode.h"
-#include "src/data/folder_index.h"
-#include "src/data/open_image.h"
+#include "src/config/keys.h"
 #include "src/quant/policy.h"
 #include "src/train/dry_plan.h"
 #include "src/train/safetensors.h"
@@ -20,8 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double kept_share = 0.15;                                      // of a folder without val/
-constexpr size_t headers_read = 200;                                     // images whose size is looked at
 constexpr int64_t few_images = 200;                                      // of a class
 constexpr int64_t steps_of_epoch = 10;                                   // at least
 constexpr int64_t seen_in_scratch = 1'000'000, seen_in_tuning = 30'000;  // images of a training, over all epochs
@@ -49,9 +45,9 @@ const Known& network_of(const std::string& path) {
     names.emplace_back(known.tensor);
     if (std::ranges::any_of(names, [&](const std::string& name) { return file.contains(name); })) return known;
   }
-  std::string all;
-  for (const Known& known : known_networks) all += (all.empty() ? "" : ", ") + std::string(known.network);
-  REQUIRE_USAGE(false, "give weights of one of " + all, path, " is of no network that octet knows");
+  std::vector<std::string> all;
+  for (const Known& known : known_networks) all.emplace_back(known.network);
+  REQUIRE_USAGE(false, "give weights of one of " + joined(all, ", "), path, " is of no network that octet knows");
   return known_networks[0];
 }
 
@@ -151,34 +147,6 @@ class Advisor {
 };
 
 }  // namespace
-
-FolderFacts look_at_folder(const std::string& root) {
-  Config::Data data;
-  data.name = "image_folder";
-  data.root = root;
-  FolderFacts facts{.root = root};
-  facts.divided = !fs::is_directory(fs::path(root) / "val") && !fs::is_directory(fs::path(root) / "test");
-  if (facts.divided) data.holdout = kept_share;
-  const FolderSplits splits = index_image_folder(data);
-  facts.classes = int64_t(splits.train.classes.size());
-  facts.train = int64_t(splits.train.files.size());
-  facts.test = int64_t(splits.test.files.size());
-  std::vector<int64_t> of_class(splits.train.classes.size());
-  for (const auto& [path, label] : splits.train.files) ++of_class[size_t(label)];
-  facts.smallest_class = *std::ranges::min_element(of_class);
-  std::vector<int64_t> sides;
-  const size_t step = std::max<size_t>(1, splits.train.files.size() / headers_read);
-  for (size_t i = 0; i < splits.train.files.size(); i += step) try {
-      const ImageSize size =
-          open_image(splits.train.folder / splits.train.files[i].first, data.max_pixels, View::upright).size;
-      sides.push_back(std::min(size.width, size.height));
-    } catch (const BadImage&) {  // `octet check` names it
-    }
-  REQUIRE_USAGE(!sides.empty(), "look at them with `octet check`", root, " holds no image that can be read");
-  std::ranges::nth_element(sides, sides.begin() + ptrdiff_t(sides.size() / 2));
-  facts.side = sides[sides.size() / 2];
-  return facts;
-}
 
 std::vector<Choice> choose_recipe(const FolderFacts& facts, const std::string& weights, int64_t memory, int cores) {
   return Advisor(facts, weights).choices(memory, cores);

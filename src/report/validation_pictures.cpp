@@ -29,9 +29,11 @@ std::vector<ValidationPicture> validation_pictures(const Config& config, std::sp
     const auto found = std::ranges::equal_range(detections, index, {}, &Detection::image);
     try {
       const cv::Mat pixels = data->picture(index);
-      pictures.push_back({image.name,
-                          page_picture(pixels, boxes_of(std::span(found), data->class_names(), score), longest_side),
-                          page_picture(pixels, boxes_of(image, data->class_names()), longest_side)});
+      pictures.push_back(
+          {image.name,
+           page_picture(pixels, boxes_of(std::span(found.begin(), found.end()), data->class_names(), score),
+                        longest_side),
+           page_picture(pixels, boxes_of(image, data->class_names()), longest_side)});
     } catch (const BadImage&) {  // the training has warned of it
     }
   }

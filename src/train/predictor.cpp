@@ -12,11 +12,15 @@
 namespace octet {
 
 Predictor::Predictor(const Config& config, Transport& transport, const std::string& weights)
-    : config_(config), transport_(transport), weights_(weights), detects_(task_of(config).figures != nullptr) {
+    : config_(config),
+      transport_(transport),
+      path_(weights),
+      weights_(open_weights(weights)),
+      detects_(task_of(config).figures != nullptr) {
   REQUIRE_USAGE(transport.size() == 1, "start it without mpirun", "this command runs on one rank, not on ",
                 transport.size());
   config_.train.norm_group = 0;  // evaluation takes no moments, and a batch may be of any size
-  classes_ = read_classes(SafetensorsFile::open(weights), weights);
+  classes_ = read_classes(weights_, weights);
   const auto known = static_cast<int64_t>(classes_.names.size());
   REQUIRE_USAGE(known > 0 || config.model.classes > 0, "set model.classes", weights,
                 " does not say which classes its network knows");
@@ -45,7 +49,7 @@ std::unique_ptr<TrainingStep> Predictor::network_for(const Dataset& data) const 
                             .batch = batch_of(data),
                             .canvases = data.canvases(),
                             .training = false});
-  TrainingState(*network).load(open_weights(weights_), weights_, {});
+  TrainingState(*network).load(weights_, path_, {});
   network->begin_evaluation();
   return network;
 }

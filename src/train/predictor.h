@@ -7,6 +7,7 @@
 #include "comm/transport.h"
 #include "src/config/config.h"
 #include "src/data/loader.h"
+#include "src/train/safetensors.h"
 #include "src/train/training_step.h"
 
 namespace octet {
@@ -43,7 +44,8 @@ class Predictor {
 
   Config config_;
   Transport& transport_;
-  const std::string weights_;
+  const std::string path_;
+  const SafetensorsFile weights_;
   Classes classes_;
   bool detects_, knows_names_;
 };

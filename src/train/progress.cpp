@@ -124,10 +124,10 @@ void Progress::step(const StepStatus& status, double now) {
     speed = fmt::format("{:.0f} img/s", static_cast<double>(images) / elapsed);
     left = "ETA " + clock_text(seconds_per_step * static_cast<double>(status.steps_left));
   }
-  enum Place { epoch, cells, step, figures, speeds = 100, waits, remains };
+  enum Place { of_epoch, cells, of_step, figures, speeds = 100, waits, remains };
   FittedLine line(columns());
-  line.add(epoch, fmt::format("epoch {}/{}", status.epoch, status.epochs));
-  line.add(step, fmt::format("{}{}/{}", live_ ? "" : "step ", status.step, status.steps));
+  line.add(of_epoch, fmt::format("epoch {}/{}", status.epoch, status.epochs));
+  line.add(of_step, fmt::format("{}{}/{}", live_ ? "" : "step ", status.step, status.steps));
   if (!status.figures.empty()) line.add(figures, status.figures.front());
   line.add(remains, left);
   for (size_t i = 1; i < status.figures.size(); ++i) line.add(figures + static_cast<int>(i), status.figures[i]);

@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <fstream>
 
 namespace octet {
 
@@ -43,6 +44,15 @@ int64_t batch_of_rank(const Config& config, int64_t ranks) {
                        " ranks) is no multiple of train.norm_group ", group),
                    say("with ", ranks, " ranks set train.norm_group to one of ", groups,
                        counts.empty() ? std::string() : say("; groups of ", group, " fit on ", counts, " ranks")));
+}
+
+int64_t bytes_in_proc(const std::string& file, const std::string& name) {
+  std::ifstream figures(file);
+  int64_t kibibytes = 0;
+  for (std::string word; kibibytes == 0 && figures >> word;)
+    if (word == name + ":") figures >> kibibytes;
+  REQUIRE(kibibytes > 0, "mount /proc", file, " has no ", name);
+  return 1024 * kibibytes;
 }
 
 }  // namespace octet

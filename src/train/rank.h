@@ -1,6 +1,7 @@
 // The backend, the threads and the share of the batch of one rank, according to the configuration.
 #pragma once
 #include <memory>
+#include <string>
 
 #include "comm/transport.h"
 #include "kernels/backend.h"
@@ -13,6 +14,8 @@ namespace octet {
 std::unique_ptr<Backend> make_backend(const Config&, const Policy&, const Transport&);
 // backend.threads; 0 means this rank's share of the allowed cores.
 int threads_of_rank(const Config&, const Transport&);
+// A figure that Linux gives in kB, as bytes: bytes_in_proc("/proc/meminfo", "MemAvailable"). Error: it is not there.
+int64_t bytes_in_proc(const std::string& file, const std::string& name);
 int allowed_cores();  // the number of cores in this process's affinity mask
 // Samples per rank. UsageError: the number of ranks does not divide data.batch.
 int64_t batch_of_rank(const Config&, int64_t ranks);

@@ -15,6 +15,14 @@ inline cv::Mat picture(int height, int width) {
   return image;
 }
 
+// Of "00ff80": 0, 255, 128.
+inline std::vector<uint8_t> bytes_in_hex(const std::string& text) {
+  std::vector<uint8_t> bytes;
+  for (size_t i = 0; i + 1 < text.size(); i += 2)
+    bytes.push_back(static_cast<uint8_t>(std::stoi(text.substr(i, 2), nullptr, 16)));
+  return bytes;
+}
+
 inline std::vector<uint8_t> encoded(const cv::Mat& image, const char* extension) {
   std::vector<uint8_t> bytes;
   cv::imencode(extension, image, bytes);

@@ -14,13 +14,6 @@
 namespace octet {
 namespace {
 
-std::vector<uint8_t> bytes_in_hex(const std::string& text) {
-  std::vector<uint8_t> bytes;
-  for (size_t i = 0; i + 1 < text.size(); i += 2)
-    bytes.push_back(static_cast<uint8_t>(std::stoi(text.substr(i, 2), nullptr, 16)));
-  return bytes;
-}
-
 // tests/golden/make_augmentations.py
 TEST(Operations, GiveTorchvisionsPixels) {
   int compared = 0;

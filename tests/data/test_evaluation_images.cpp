@@ -11,13 +11,6 @@
 namespace octet {
 namespace {
 
-std::vector<uint8_t> bytes_of_hex(const std::string& text) {
-  std::vector<uint8_t> bytes;
-  for (size_t i = 0; i + 1 < text.size(); i += 2)
-    bytes.push_back(static_cast<uint8_t>(std::stoi(text.substr(i, 2), nullptr, 16)));
-  return bytes;
-}
-
 // The largest difference between a test image of a folder or a pack and the expected bytes.
 int largest_difference(const Config& config, const std::vector<uint8_t>& expected) {
   const std::vector<float> pixels = pixels_of(*open_datasets(config, false).test, 0);
@@ -35,7 +28,7 @@ TEST(EvaluationImages, AreThoseOfTorchvision) {
     TemporaryFolder folder;
     for (const char* split : {"train", "val"})
       for (const char* name : {"a", "b"})
-        write_file(folder.path() / "images" / split / name / "1.jpg", bytes_of_hex(image["file"]));
+        write_file(folder.path() / "images" / split / name / "1.jpg", bytes_in_hex(image["file"]));
     Config config;
     config.data.name = "image_folder";
     config.data.root = (folder.path() / "images").string();
@@ -43,7 +36,7 @@ TEST(EvaluationImages, AreThoseOfTorchvision) {
     config.data.mean = {0, 0, 0};
     config.data.deviation = {1, 1, 1};
     config.model.classes = 2;
-    const std::vector<uint8_t> expected = bytes_of_hex(image["pixels"]);
+    const std::vector<uint8_t> expected = bytes_in_hex(image["pixels"]);
     EXPECT_EQ(largest_difference(config, expected), 0) << image["name"];
     Config packed = config;
     packed.data.name = "packed";

@@ -212,9 +212,10 @@ TEST_F(InitialWeights, TensorsOfAnotherNetworkAreRefused) {
 TEST_F(InitialWeights, NamesOfTimmAndOfWrappersAreKnown) {
   const auto source = network("mobilenet_v2", 5), own = network("mobilenet_v2");
   const StoredTensors file = stored(*source);
-  StoredTensors wrapped, timm;
+  StoredTensors parallel, compiled, timm;
   for (const auto& [name, tensor] : file) {
-    wrapped["module." + name] = tensor;
+    parallel["module." + name] = tensor;
+    compiled["_orig_mod." + name] = tensor;
     const std::vector<std::string> others = other_names(name);
     ASSERT_EQ(others.size(), 1u) << name;
     timm[others[0]] = tensor;
@@ -224,7 +225,7 @@ TEST_F(InitialWeights, NamesOfTimmAndOfWrappersAreKnown) {
        {"conv_stem.weight", "bn1.running_var", "blocks.0.0.conv_dw.weight", "blocks.0.0.bn2.bias",
         "blocks.3.3.conv_pwl.weight", "blocks.6.0.bn3.weight", "conv_head.weight", "bn2.bias", "classifier.bias"})
     EXPECT_TRUE(timm.contains(name)) << name;
-  for (const StoredTensors& other : {wrapped, timm}) {
+  for (const StoredTensors& other : {parallel, compiled, timm}) {
     const auto into = network("mobilenet_v2");
     EXPECT_TRUE(load(*into, other).unused.empty());
     EXPECT_EQ(stored(*into), file);
