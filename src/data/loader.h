@@ -26,8 +26,7 @@ class Dataset {
   virtual ImageShape shape() const = 0;      // of the samples; of the first canvas where there are several
   virtual std::string describe() const = 0;  // one line: what the samples are, and where
   virtual int32_t label(int64_t index) const = 0;
-  // A hash of the samples and their order: of pixels and labels, or of the names of files. Packs hash some of their
-  // pixels.
+  // A hash of the samples and their order: of pixels and labels, or of the names of files.
   virtual uint64_t fingerprint() const = 0;
   // Writes sample `index` as normalized f32 HWC. training: augmented, as a function of (seed, epoch, index). Returns
   // false for a bad image where data.bad_images is skip; its label counts as -1 then.

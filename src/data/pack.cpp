@@ -109,10 +109,11 @@ void write_pack(const FolderIndex& index, const Config::Data& data, bool trainin
         ++report.skipped;
         continue;
       }
-      const uint64_t bytes = image.total() * 3;
-      out.write(std::as_bytes(std::span(image.data, bytes)));
+      const std::span<const uint8_t> rows(image.data, image.total() * 3);
+      out.write(std::as_bytes(rows));
       packed.push_back({offset, uint32_t(image.cols), uint32_t(image.rows), index.files[first + i].second});
-      offset += bytes;
+      packed.back().hash = hash_of(packed.back(), rows);
+      offset += rows.size();
     }
   }
 

@@ -10,6 +10,7 @@
 #include <span>
 
 #include "kernels/base/error.h"
+#include "src/data/bad_images.h"
 #include "src/data/crops.h"
 #include "src/data/fingerprint.h"
 #include "src/data/loader.h"
@@ -44,7 +45,7 @@ class Mapping {
 class Packed final : public Dataset {
  public:
   Packed(const std::string& path, const Config& config)
-      : path_(path), file_(path), crops_(config.data, config.augment) {
+      : path_(path), file_(path), crops_(config.data, config.augment), bad_images_(config.data) {
     read_index();
   }
   int64_t size() const override { return static_cast<int64_t>(images_.size()); }
@@ -57,18 +58,20 @@ class Packed final : public Dataset {
   uint64_t fingerprint() const override {
     uint64_t all = 0;
     for (const std::string& name : names_) all = octet::fingerprint(all, name);
-    all = octet::fingerprint(all, images_);
-    // A sample of the pixels: packs of images of the same sizes differ in nothing else, and reading all takes long.
-    const size_t step = std::max<size_t>(1, images_.size() / 256);
-    for (size_t i = 0; i < images_.size(); i += step)
-      all = octet::fingerprint(all, file_.bytes().subspan(images_[i].offset, 3 * size_t{images_[i].width}));
-    return all;
+    return octet::fingerprint(all, images_);  // which holds the hashes of all pixels
   }
+  int64_t skipped() const override { return bad_images_.count(); }
   std::vector<std::string> class_names() const override { return names_; }
 
   bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels) const override {
     const PackedImage& at = images_[size_t(index)];
-    auto* const bytes = const_cast<uint8_t*>(file_.bytes().data() + at.offset);
+    const std::span<const uint8_t> rows = file_.bytes().subspan(at.offset, 3 * size_t{at.width} * at.height);
+    if (hash_of(at, rows) != at.hash) {
+      bad_images_.add(index, say("image ", index, " of ", path_),
+                      "its pixels or its class have changed since it was packed");
+      return false;
+    }
+    auto* const bytes = const_cast<uint8_t*>(rows.data());
     const OpenedImage image{{at.height, at.width},
                             [&](double) { return cv::Mat(int(at.height), int(at.width), CV_8UC3, bytes); }};
     crops_.write(index, training, seed, epoch, image, pixels);
@@ -100,7 +103,7 @@ class Packed final : public Dataset {
     at = index;
     take(images);
     take(classes);
-    check(classes <= bytes.size() && images <= bytes.size() / 24, "its counts are too large");
+    check(classes <= bytes.size() && images <= bytes.size() / sizeof(PackedImage), "its counts are too large");
     for (uint64_t i = 0; i < classes; ++i) {
       uint64_t length = 0;
       take(length);
@@ -125,6 +128,7 @@ class Packed final : public Dataset {
   std::string path_;
   Mapping file_;
   Crops crops_;
+  mutable BadImages bad_images_;
   std::vector<std::string> names_;
   std::vector<PackedImage> images_;
 };
