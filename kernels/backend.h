@@ -195,6 +195,8 @@ struct StepState {
 struct SgdProblem {
   float learning_rate = 0.1f, momentum = 0.9f, decay = 0;
   bool nesterov = false;
+  float rate_factor = 1;  // of the learning rate, for this parameter
+  float rate() const { return learning_rate * rate_factor; }
 };
 
 // Work of the host in the device's order. The tensors are in the host's memory; a tensor of both lists is in one place.
@@ -349,9 +351,11 @@ class Backend {
   virtual void box_loss(const BoxLossProblem&, Tensor predictions, Tensor targets, const int32_t* labels,
                         const float* scale, float gradient_scale, Tensor d_predictions, LossReport* report) = 0;
 
-  // -- weight update, as in PyTorch: v = momentum * v + (g + decay * w);  w -= lr * lr_scale * v. With nesterov the
+  // -- weight update, as in PyTorch: v = momentum * v + (g + decay * w);  w -= rate() * lr_scale * v. With nesterov the
   // last factor is g + decay * w + momentum * v. lr_scale: the layer's phi(d_c), or null for 1.
   virtual void sgd_update(const SgdProblem&, Tensor w, Tensor gradient, Tensor velocity, const float* lr_scale) = 0;
+  // average += share * (value - average), both f32.
+  virtual void move_average(float share, Tensor value, Tensor average) = 0;
   // sums (+)= values (f32) in fixed point, see shared/fixed_point.h. *beyond = 1 if a value does not fit, else
   // unchanged.
   virtual void add_fixed(Tensor values, int64_t* sums, bool add, int32_t* beyond) = 0;

@@ -49,6 +49,7 @@ class CpuBackend final : public ReferenceBackend {
   void box_loss(const BoxLossProblem&, Tensor predictions, Tensor targets, const int32_t* labels, const float* scale,
                 float gradient_scale, Tensor d_predictions, LossReport* report) override;
   void sgd_update(const SgdProblem&, Tensor w, Tensor gradient, Tensor velocity, const float* lr_scale) override;
+  void move_average(float share, Tensor value, Tensor average) override;
   void find_nonfinite(Tensor, int32_t* found) override;
   void add_fixed(Tensor values, int64_t* sums, bool add, int32_t* beyond) override;
   void read_fixed(const int64_t* sums, Tensor values) override;

@@ -54,7 +54,7 @@ Config with_classes(Config config) {
 
 int print_plan(const Config& recipe, Transport& transport) {
   const Config config = with_classes(recipe);
-  const int64_t batch = batch_of_rank(config, transport.size());
+  const int64_t batch = batch_of_plan(config, transport.size()), parts = config.train.accumulate;
   const DType storage = storage_of(config);
   const PlansOfRecipe plans(config, batch);
   const ImageShape& shape = plans.largest();
@@ -64,11 +64,11 @@ int print_plan(const Config& recipe, Transport& transport) {
   const double memory = double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGE_SIZE)) / transport.local_size();
   // For the training set and, from the first evaluation on, for the test set.
   const double images =
-      2.0 * read_ahead * double(batch * shape.height * shape.width * shape.channels * int64_t{sizeof(float)});
+      2.0 * read_ahead * double(parts * batch * shape.height * shape.width * shape.channels * int64_t{sizeof(float)});
   const double total = arena + parameters + images;
   fmt::print("{}", dry.plan.describe());
-  fmt::print("\n{} of {} images per rank, policy {}, storage {}\n", batch, text_of(shape), config.policy.name,
-             name_of(storage));
+  fmt::print("\n{} of {} images per rank{}, policy {}, storage {}\n", batch, text_of(shape),
+             parts > 1 ? fmt::format(" at once, {} times in a step", parts) : "", config.policy.name, name_of(storage));
   if (plans.shapes().size() > 1) print_canvases(plans, storage);
   fmt::print(
       "{} parameters: {:.1f} MB with gradients, momentum and codes; arena {:.1f} MB; images read ahead {:.1f} MB; "

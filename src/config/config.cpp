@@ -97,6 +97,8 @@ void check_together(const Config& config, const Positions& positions) {
   REQUIRE_USAGE(config.train.warmup_epochs <= static_cast<double>(config.train.epochs), "warm up for fewer epochs",
                 at("train.warmup_epochs"), " ", config.train.warmup_epochs, " is more than `train.epochs` ",
                 config.train.epochs);
+  REQUIRE_USAGE(config.train.head_lr == 0 || config.train.lr > 0, "set train.lr above 0, or train.freeze",
+                at("train.head_lr"), " follows the schedule of `train.lr`, which is 0");
   REQUIRE_USAGE(!config.train.nesterov || config.train.momentum > 0, "set train.momentum above 0", at("train.nesterov"),
                 " needs `train.momentum`");
   REQUIRE_USAGE(config.comm.exchange != "exact" || (config.train.norm_group > 0 && config.policy.clip.enabled),

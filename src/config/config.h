@@ -114,6 +114,7 @@ struct Config {
     int64_t epochs = 30;
     int64_t steps = 0;  // stop after this number of steps; 0: after `epochs`
     double lr = 0.1;
+    double head_lr = 0;    // of layers whose outputs belong to classes; 0: lr
     std::string freeze;    // the last stage that never trains; empty: all stages train
     int64_t patience = 0;  // evaluations without a better one after which the training ends; 0: it never does
     std::string schedule = "cosine";  // constant | step | multi_step | cosine
@@ -124,8 +125,10 @@ struct Config {
     bool nesterov = false;
     double decay = 1e-4;
     bool decay_norm = true;  // weight decay on norm parameters and biases too, as PyTorch's default
-    int64_t norm_group = 0;  // images that share the statistics of a norm; 0: all images of a rank
+    int64_t norm_group = 0;  // images that share the statistics of a norm; 0: all that a rank computes at once
+    int64_t accumulate = 1;  // parts of a rank's batch, which are computed one after the other
     double warmup_epochs = 0;
+    double ema = 0;  // decay of the average of weights that is evaluated and kept; 0: the weights themselves
     double label_smoothing = 0;
     std::string on_nonfinite = "stop";  // stop | skip
     int64_t eval_every_epochs = 1;

@@ -56,8 +56,12 @@ struct InitialValues {
 
 }  // namespace
 
-Parameters::Parameters(const Policy& policy, Backend& backend, bool exact_sums)
-    : policy_(policy), backend_(backend), exact_sums_(exact_sums) {}
+ParameterOptions parameter_options(const Config& config) {
+  return {.exact_sums = config.comm.exchange == "exact", .averages = config.train.ema > 0};
+}
+
+Parameters::Parameters(const Policy& policy, Backend& backend, const ParameterOptions& options)
+    : policy_(policy), backend_(backend), options_(options) {}
 Parameters::~Parameters() = default;
 
 void Parameters::require_new(const std::string& name) {
@@ -133,7 +137,7 @@ void Parameters::allocate(bool training) {
   };
   masters_ = floats(count_);
   if (training) gradients_ = floats(trained_count_), velocities_ = floats(trained_count_);
-  if (training && exact_sums_) {
+  if (training && options_.exact_sums) {
     sums_ = backend_.allocate(size_t(trained_count_) * sizeof(int64_t));
     beyond_ = backend_.allocate(sizeof(int32_t));
   }
@@ -165,6 +169,8 @@ void Parameters::allocate(bool training) {
     }
   }
   moments_ = floats(norm_groups_ * moment_count_);
+  statistics_count_ = channels;
+  if (training && options_.averages) averages_ = floats(trained_count_ + statistics_count_);
 }
 
 void Parameters::bind_codes() {
@@ -219,6 +225,47 @@ void Parameters::encode(uint64_t seed, uint32_t step) {
   frozen_are_encoded_ = true;
 }
 
+// Both tensors are whole buffers, since the elements of a buffer have one treatment.
+std::vector<Tensor> Parameters::averaged() const {
+  if (!averages_) return {};
+  return {{masters_->data(), {1, 1, 1, trained_count_}}, {statistics_memory_->data(), {1, 1, 1, statistics_count_}}};
+}
+
+Tensor Parameters::average(const Tensor& tensor) const {
+  auto* place = averages_ ? static_cast<float*>(averages_->data()) : nullptr;
+  for (const Tensor& values : averaged()) {
+    if (tensor.f32() >= values.f32() && tensor.f32() < values.f32() + values.elements())
+      return {place + (tensor.f32() - values.f32()), tensor.shape, tensor.dtype};
+    place += values.elements();
+  }
+  return tensor;
+}
+
+void Parameters::move_averages(double share) {
+  for (const Tensor& values : averaged()) backend_.move_average(float(share), values, average(values));
+}
+
+void Parameters::start_averages() {
+  std::vector<float> copy;
+  for (const Tensor& values : averaged()) {
+    copy.resize(size_t(values.elements()));
+    backend_.to_host(copy.data(), values.data, values.bytes());
+    backend_.to_device(average(values).data, copy.data(), values.bytes());
+  }
+}
+
+void Parameters::swap_averages() {
+  std::vector<float> present, mean;
+  for (const Tensor& values : averaged()) {
+    present.resize(size_t(values.elements()));
+    mean.resize(present.size());
+    backend_.to_host(present.data(), values.data, values.bytes());
+    backend_.to_host(mean.data(), average(values).data, values.bytes());
+    backend_.to_device(values.data, mean.data(), values.bytes());
+    backend_.to_device(average(values).data, present.data(), values.bytes());
+  }
+}
+
 std::vector<GradientSlice> Parameters::slices() const {
   std::vector<GradientSlice> slices;
   for (const Param& param : trained())
@@ -251,14 +298,14 @@ bool Parameters::sums_fit() const {
 }
 
 GradientBuffer Parameters::exchanged() const {
-  if (exact_sums_) return std::span(static_cast<int64_t*>(sums_->data()), size_t(trained_count_));
+  if (options_.exact_sums) return std::span(static_cast<int64_t*>(sums_->data()), size_t(trained_count_));
   return std::span(gradient_tensor().f32(), size_t(trained_count_));
 }
 
 GradientBuffer Parameters::exchanged_on_host() {
   if (backend_.host_memory()) return exchanged();
-  host_copy_.resize(size_t(trained_count_) * (exact_sums_ ? sizeof(int64_t) : sizeof(float)));
-  if (exact_sums_) return std::span(reinterpret_cast<int64_t*>(host_copy_.data()), size_t(trained_count_));
+  host_copy_.resize(size_t(trained_count_) * (options_.exact_sums ? sizeof(int64_t) : sizeof(float)));
+  if (options_.exact_sums) return std::span(reinterpret_cast<int64_t*>(host_copy_.data()), size_t(trained_count_));
   return std::span(reinterpret_cast<float*>(host_copy_.data()), size_t(trained_count_));
 }
 
@@ -266,18 +313,19 @@ void Parameters::copy_gradient(size_t index) {
   if (host_copy_.empty()) return;
   const Param& param = params_[index];
   const size_t size = host_copy_.size() / size_t(trained_count_);
-  const void* const from = exact_sums_ ? static_cast<const void*>(param.sum) : param.gradient.data;
+  const void* const from = options_.exact_sums ? static_cast<const void*>(param.sum) : param.gradient.data;
   backend_.to_host(host_copy_.data() + param.offset * size, from, size_t(param.shape.elements()) * size);
 }
 
 void Parameters::store_gradients() {
   if (host_copy_.empty()) return;
-  backend_.to_device(exact_sums_ ? sums_->data() : gradients_->data(), host_copy_.data(), host_copy_.size());
+  backend_.to_device(options_.exact_sums ? sums_->data() : gradients_->data(), host_copy_.data(), host_copy_.size());
 }
 
 size_t Parameters::bytes(bool training) const {
   size_t bytes = size_t(count_ + (training ? 2 * trained_count_ : 0)) * sizeof(float);
-  if (training && exact_sums_) bytes += size_t(trained_count_) * sizeof(int64_t);
+  if (training && options_.exact_sums) bytes += size_t(trained_count_) * sizeof(int64_t);
+  if (training && options_.averages) bytes += size_t(trained_count_) * sizeof(float);
   for (const Param& param : params_)
     if (param.encoding.quantized()) bytes += size_t(param.shape.elements());
   return bytes;

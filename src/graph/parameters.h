@@ -61,10 +61,15 @@ struct Statistic {
   bool range = false;          // of an activation, see ActivationRanges
 };
 
+struct ParameterOptions {
+  bool exact_sums = false;  // each norm group's gradient is rounded to fixed point and added as integers
+  bool averages = false;    // moving averages of masters and statistics are kept
+};
+ParameterOptions parameter_options(const Config&);
+
 class Parameters {
  public:
-  // exact_sums: each norm group's gradient is rounded to fixed point and added as integers.
-  Parameters(const Policy&, Backend&, bool exact_sums = false);
+  Parameters(const Policy&, Backend&, const ParameterOptions& = {});
   ~Parameters();
 
   // Each plan declares its parameters between begin_plan() and end_plan(). The first plan defines the state. The others
@@ -109,6 +114,14 @@ class Parameters {
   // Encodes the weights of quantized layers. seed and step select the random bits of stochastic rounding.
   void encode(uint64_t seed, uint32_t step);
 
+  // Moving averages, of trained parameters and of statistics. Nothing happens without ParameterOptions::averages.
+  void start_averages();             // with the present values
+  void move_averages(double share);  // average += share * (value - average)
+  void swap_averages();              // exchanges averages and values; the caller encodes again
+  // Where the average of a trained master or a statistic is; the tensor itself if no averages are kept.
+  Tensor average(const Tensor&) const;
+  bool averages() const { return options_.averages; }
+
   std::vector<GradientSlice> slices() const;  // one per trained parameter, in order
   Tensor gradient_tensor() const;             // all gradients, flat, on the device
   // Where a layer writes the gradient of one norm group, or of the whole batch; finish_gradient() follows. The layers
@@ -116,12 +129,12 @@ class Parameters {
   // other.
   static Into into(const Param& param) { return {param.gradient, param.written && !param.sum}; }
   void finish_gradient(Param&);
-  void begin_gradients();  // called before the backward pass
+  void begin_gradients();  // called before the first backward pass of a step
   // With exact sums: writes the sums of all norm groups and ranks into the gradients.
   void read_sums();
   void begin_sums();      // called before a step
   bool sums_fit() const;  // false: a gradient of this step was not finite, or too large for fixed point
-  bool exact_sums() const { return exact_sums_; }
+  bool exact_sums() const { return options_.exact_sums; }
   // What the exchange between ranks adds, flat: the gradients, or with exact sums their sums. On the device, or in host
   // memory for an exchange on the host. If the device's memory is not host memory, the latter is a copy that the first
   // call allocates. copy_gradient() fills the copy, and store_gradients() writes it back to the device.
@@ -137,11 +150,13 @@ class Parameters {
 
  private:
   void bind_codes();
+  std::vector<Tensor> averaged() const;  // the values of which averages are kept
   void require_new(const std::string& name);
   Param& declared(int index) { return ordered_ ? param(index) : params_[size_t(index)]; }
 
   const Policy& policy_;
   Backend& backend_;
+  const ParameterOptions options_;
   std::vector<Param> params_;
   std::vector<size_t> position_;  // declared index -> index in params_
   std::vector<Statistic> statistics_;
@@ -151,12 +166,12 @@ class Parameters {
   bool ordered_ = false;
   bool frozen_are_encoded_ = false;
   int64_t count_ = 0, trained_count_ = 0;  // elements of all parameters, and of those that are trained
+  int64_t statistics_count_ = 0;           // elements of all statistics
   size_t trained_ = 0;                     // parameters that are trained
   int64_t moment_count_ = 0, norm_groups_ = 1;
   std::unique_ptr<WeightClips> weight_clips_;
-  std::unique_ptr<Buffer> masters_, gradients_, velocities_, codes_, scales_, statistics_memory_, moments_;
+  std::unique_ptr<Buffer> masters_, gradients_, velocities_, codes_, scales_, statistics_memory_, moments_, averages_;
   float* ranges_ = nullptr;
-  const bool exact_sums_;
   std::unique_ptr<Buffer> sums_, beyond_;
   std::vector<std::byte> host_copy_;  // of what is exchanged
 };

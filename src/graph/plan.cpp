@@ -103,14 +103,13 @@ void Plan::forward(Step& step) {
   for (auto& node : graph_.nodes()) node->forward(step);
 }
 
-void Plan::backward(Step& step, GradientExchange& exchange) {
-  parameters_.begin_gradients();
+void Plan::backward(Step& step, GradientExchange* exchange) {
   for (size_t i = graph_.nodes().size(); i-- > 0;) {
     if (layout_.needs_backward[i]) graph_.nodes()[i]->backward(step);
     for (const size_t param : node_params_[i]) {
-      if (parameters_.all()[param].frozen) continue;
-      if (exchange.reads_gradients()) parameters_.copy_gradient(param);
-      exchange.ready(param);
+      if (!exchange || parameters_.all()[param].frozen) continue;
+      if (exchange->reads_gradients()) parameters_.copy_gradient(param);
+      exchange->ready(param);
     }
   }
 }

@@ -27,8 +27,10 @@ class Plan {
   bool sends() const { return upload_ != nullptr; }
   void send(const float* images) { upload_->begin(images); }
   void forward(Step&);
-  void backward(Step&, GradientExchange&);  // passes each finished gradient to the exchange at once
-  void find_nonfinite();                    // searches the gradients after the exchange
+  // Passes each finished gradient to the exchange at once. Null: the gradients are not finished, since other images add
+  // to them.
+  void backward(Step&, GradientExchange*);
+  void find_nonfinite();  // searches the gradients after the exchange
   // The result of the last forward. The first metric is "loss", which training minimizes. The counts are numbers of
   // samples. finite: find_nonfinite() found only finite gradients. outcome() waits for the device.
   struct Outcome {

@@ -104,9 +104,11 @@ float learning_rate_scale(float cosine_distance, double alpha, double beta) {
   return float(std::max(exponential(-alpha * double(cosine_distance)), beta));
 }
 
-ClipCoordinator::ClipCoordinator(const Config::Policy& policy, Transport& transport, Backend& backend)
+ClipCoordinator::ClipCoordinator(const Config::Policy& policy, Transport& transport, Backend& backend,
+                                 bool rank_0_primes)
     : transport_(transport),
       backend_(backend),
+      rank_0_primes_(rank_0_primes),
       clipping_(policy.clip.enabled),
       scaling_(policy.lr_scale.enabled),
       period_(policy.clip.period),
@@ -151,10 +153,14 @@ void ClipCoordinator::postpone() {
 
 void ClipCoordinator::begin(int64_t step) {
   primed_.clear();
-  std::fill(used_.begin(), used_.end(), false);
   observing_ = due(step);
   if (histograms_ == nullptr && layers() > 0)
     histograms_ = backend_.allocate(layers_.size() * histogram_bins * sizeof(uint32_t));
+  restart();
+}
+
+void ClipCoordinator::restart() {
+  std::fill(used_.begin(), used_.end(), false);
   if (observing_) clear_histograms(0, layers());
   const std::vector<uint64_t> none(layers_.size());
   backend_.to_device(saturated_->data(), none.data(), none.size() * sizeof(uint64_t));
@@ -210,7 +216,7 @@ void ClipCoordinator::hold(int first, int count) {
 
 void ClipCoordinator::prime(int layer) {
   std::vector<int64_t> counts = histograms(layer, 1);
-  transport_.reduce_sum(counts, 0);
+  if (!rank_0_primes_) transport_.reduce_sum(counts, 0);
   if (transport_.rank() == 0) decide(counts, layer, 1);
   publish(layer, 1);
   primed_.push_back(layer);

@@ -42,7 +42,8 @@ float learning_rate_scale(float cosine_distance, double alpha, double beta);
 class ClipCoordinator {
  public:
   // Histograms and counts are in the backend's memory, where the backend's kernels write them.
-  ClipCoordinator(const Config::Policy&, Transport&, Backend&);
+  // rank_0_primes: prime() takes the histogram of rank 0 alone.
+  ClipCoordinator(const Config::Policy&, Transport&, Backend&, bool rank_0_primes = false);
   int add_layer(const std::string& name);  // called while plans are built; returns the same index for the same name
   int layers() const { return static_cast<int>(layers_.size()); }
   const std::string& name(int layer) const { return layers_[layer]; }
@@ -60,6 +61,7 @@ class ClipCoordinator {
   // skipped step primed are unknown again.
   void postpone();
   void begin(int64_t step);  // starts a step: clears histograms and counts
+  void restart();            // clears the histograms and counts of this step
   bool observing() const { return observing_; }
   // Where a layer's quantization pass writes its counts. The pass fills the histogram on due steps only. If the tensor
   // is large, it counts a sample of the elements.
@@ -107,6 +109,7 @@ class ClipCoordinator {
 
   Transport& transport_;
   Backend& backend_;
+  const bool rank_0_primes_;
   bool clipping_, scaling_;
   int64_t period_;
   int candidates_, sample_, qmax_;

@@ -36,7 +36,7 @@ class Fp8 final : public SimulatedPolicy {
       const auto draw = [&](int k) { return float(random.word[k] >> 8) / 16777216.0f; };
       const float step = Float16::stochastic(g[i] / scale + sgd.decay * value, draw(0));
       v[i] = Float16::stochastic(sgd.momentum * v[i] + step, draw(1));
-      value = Float16::stochastic(value - sgd.learning_rate * v[i], draw(2));
+      value = Float16::stochastic(value - sgd.rate() * v[i], draw(2));
     });
   }
 };

@@ -15,7 +15,8 @@ float next_range(float range, double saturated_share) {
   return std::max(range * float(1 + gain * excess), smallest_range);
 }
 
-ActivationRanges::ActivationRanges(Transport& transport, Backend& backend) : transport_(transport), backend_(backend) {}
+ActivationRanges::ActivationRanges(Transport& transport, Backend& backend, bool rank_0_measures)
+    : transport_(transport), backend_(backend), rank_0_measures_(rank_0_measures) {}
 
 int ActivationRanges::add_layer(const std::string& name) {
   const auto known = std::ranges::find(names_, name);
@@ -56,7 +57,10 @@ void ActivationRanges::encode(int layer, Encoding encoding, bool measures,
     backend_.to_device(largest_->data(), &measured, sizeof measured);
     pass(measuring, {.largest = static_cast<float*>(largest_->data())});
     backend_.to_host(&measured, largest_->data(), sizeof measured);
-    transport_.all_reduce_max(std::span(&measured, 1));
+    if (rank_0_measures_)
+      transport_.broadcast(std::as_writable_bytes(std::span(&measured, 1)), 0);
+    else
+      transport_.all_reduce_max(std::span(&measured, 1));
     ranges_[size_t(layer)] = std::max(measured, smallest_range);
     primed_.push_back(layer);
     backend_.to_device(held_ + layer, &ranges_[size_t(layer)], sizeof(float));
@@ -67,6 +71,10 @@ void ActivationRanges::encode(int layer, Encoding encoding, bool measures,
 
 void ActivationRanges::begin() {
   primed_.clear();
+  restart();
+}
+
+void ActivationRanges::restart() {
   const std::vector<uint64_t> zeros(names_.size());
   backend_.to_device(saturated_->data(), zeros.data(), names_.size() * sizeof(uint64_t));
 }
@@ -76,12 +84,12 @@ void ActivationRanges::postpone() {
   hold();
 }
 
-void ActivationRanges::counts(std::span<const int64_t> elements, std::span<double> into) const {
+void ActivationRanges::counts(std::span<const int64_t> elements, std::span<double> into, int times) const {
   std::vector<uint64_t> saturated(names_.size());
   backend_.to_host(saturated.data(), saturated_->data(), saturated.size() * sizeof(uint64_t));
   for (size_t layer = 0; layer < names_.size(); ++layer) {
     into[2 * layer] = double(saturated[layer]);
-    into[2 * layer + 1] = layer < elements.size() ? double(elements[layer]) : 0;
+    into[2 * layer + 1] = layer < elements.size() ? double(elements[layer] * times) : 0;
   }
 }
 

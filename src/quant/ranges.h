@@ -20,7 +20,8 @@ float next_range(float range, double saturated_share);
 
 class ActivationRanges {
  public:
-  ActivationRanges(Transport&, Backend&);
+  // rank_0_measures: a range that is not known is measured on rank 0 alone, and not over all ranks.
+  ActivationRanges(Transport&, Backend&, bool rank_0_measures = false);
   int add_layer(const std::string& name);  // called while plans are built; returns the same index for the same name
   int layers() const { return int(names_.size()); }
   // held: (layers) floats in the backend's memory, which belong to the parameters. 0: not known yet.
@@ -30,15 +31,16 @@ class ActivationRanges {
   float range(int layer) const { return ranges_[size_t(layer)]; }
   bool settled() const;  // every range is known
   // Calls pass(encoding, probe) with the layer's range in place of `encoding.held`. If the range is unknown and
-  // `measures` is true, the pass runs twice: first to measure the largest magnitude over all ranks, which gives the
+  // `measures` is true, the pass runs twice: first to measure the largest magnitude over the ranks, which gives the
   // range, then to encode. Only then is this call collective. UsageError: the range is unknown, and nothing measures.
   void encode(int layer, Encoding encoding, bool measures, const std::function<void(const Encoding&, Probe)>& pass);
 
-  void begin();     // starts a step: clears what was measured
+  void begin();     // starts a step: forgets what the last one measured and counted
+  void restart();   // forgets what this step has counted so far
   void postpone();  // the step was skipped: ranges that it measured are unknown again
   // Writes {saturated, elements} of this step for each layer, to be summed over the ranks. elements: of the step's
-  // plan, by layer; layers after the last one have none. into: (2 * layers()).
-  void counts(std::span<const int64_t> elements, std::span<double> into) const;
+  // plan, by layer; layers after the last one have none. The plan ran `times` times. into: (2 * layers()).
+  void counts(std::span<const int64_t> elements, std::span<double> into, int times = 1) const;
   // After a step that was not skipped. Moves every range to the next step's. summed: what counts() wrote, summed over
   // the ranks.
   void update(std::span<const double> summed);
@@ -49,6 +51,7 @@ class ActivationRanges {
 
   Transport& transport_;
   Backend& backend_;
+  const bool rank_0_measures_;
   std::vector<std::string> names_;
   std::vector<float> ranges_;          // a copy of held_
   std::vector<int> primed_;            // layers whose range this step measured

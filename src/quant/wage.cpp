@@ -66,7 +66,7 @@ class Wage final : public Policy {
 
   void update(Backend&, const UpdateContext& context, Tensor w, Tensor gradient, Tensor) const override {
     if (!context.weight) return;
-    const float scale = shift(absmax(gradient)), rate = context.sgd.learning_rate;
+    const float scale = shift(absmax(gradient)), rate = context.sgd.rate();
     const float steps = power(int(config_.bits.gradient) - 1);
     const float* const g = gradient.f32();
     const float unit = context.full_precision ? weight_gain(w.shape.h * w.shape.w * w.shape.c) : 1;

@@ -64,10 +64,11 @@ class WageUbn final : public SimulatedPolicy {
               Tensor velocity) const override {
     const double done = context.progress;
     const float levels = done < 0.6 ? 128 : done < 0.8 ? 32 : done < 0.9 ? 8 : 2;
-    const float rate = clip(grid(context.sgd.learning_rate, 10), 10);
+    const float rate = clip(grid(context.sgd.rate(), 10), 10);
     if (context.full_precision) {
       SgdProblem sgd = context.sgd;
       sgd.learning_rate = rate;
+      sgd.rate_factor = 1;
       return backend.sgd_update(sgd, w, gradient, velocity, nullptr);
     }
     float* const g = gradient.f32();

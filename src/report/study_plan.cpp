@@ -83,7 +83,7 @@ class Reader {
  private:
   static void check(const Config& config, int64_t ranks) {
     for (const ImageShape& shape : input_shapes(config.data))
-      DryPlan(config, shape.height, shape.width, batch_of_rank(config, ranks), {.storage = storage_of(config)});
+      DryPlan(config, shape.height, shape.width, batch_of_plan(config, ranks), {.storage = storage_of(config)});
   }
   std::string at(const YAML::Node& node) const { return position_of(node.Mark(), file_); }
 

@@ -11,7 +11,7 @@ DryPlan::DryPlan(const Config& config, int64_t height, int64_t width, int64_t ba
       backend(make_reference_backend()),
       clips(config.policy, *transport, *backend),
       ranges(*transport, *backend),
-      parameters(*policy, *backend),
+      parameters(*policy, *backend, parameter_options(config)),
       plan(task_of(config).network(config, *policy, height, width, options.training), parameters, *policy, *backend,
            {&clips, &ranges}, batch, options) {}
 

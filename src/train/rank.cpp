@@ -17,6 +17,14 @@ int threads_of_rank(const Config& config, const Transport& transport) {
                                     : std::max(1, allowed_cores() / transport.local_size());
 }
 
+// The numbers n for which n * unit divides `whole`, as "1, 2, 4".
+static std::string divisors(int64_t whole, int64_t unit) {
+  std::string all;
+  for (int64_t n = 1; n <= whole / unit; ++n)
+    if (whole % (n * unit) == 0) all += say(all.empty() ? "" : ", ", n);
+  return all;
+}
+
 std::unique_ptr<Backend> make_backend(const Config& config, const Policy& policy, const Transport& transport) {
   const RealConvolution real = policy.traits().real_convolution;
   if (config.backend.device == "cuda")
@@ -29,20 +37,21 @@ std::unique_ptr<Backend> make_backend(const Config& config, const Policy& policy
                            .real = real});
 }
 
-int64_t batch_of_rank(const Config& config, int64_t ranks) {
-  REQUIRE_USAGE(config.data.batch % ranks == 0, "choose a data.batch that the number of ranks divides", config.file,
-                ": data.batch ", config.data.batch, " cannot be divided evenly among ", ranks, " ranks");
-  const int64_t batch = config.data.batch / ranks, group = config.train.norm_group;
+int64_t batch_of_plan(const Config& config, int64_t ranks) {
+  const int64_t global = config.data.batch, parts = config.train.accumulate, group = config.train.norm_group;
+  REQUIRE_USAGE(global % ranks == 0, "choose a data.batch that the number of ranks divides", config.file,
+                ": data.batch ", global, " cannot be divided evenly among ", ranks, " ranks");
+  const int64_t of_rank = global / ranks, batch = of_rank / parts;
+  REQUIRE_USAGE(of_rank % parts == 0, say("set train.accumulate to one of ", divisors(of_rank, 1)), config.file,
+                ": a rank's batch of ", of_rank, " images (data.batch ", global, " on ", ranks,
+                " ranks) cannot be computed in ", parts, " equal parts");
   if (group == 0 || batch % group == 0) return batch;
-  std::string groups, counts;
-  for (int64_t n = 1; n <= batch; ++n)
-    if (batch % n == 0) groups += say(groups.empty() ? "" : ", ", n);
-  for (int64_t n = 1; n <= config.data.batch / group; ++n)
-    if (config.data.batch % (n * group) == 0) counts += say(counts.empty() ? "" : ", ", n);
+  const std::string in_parts = parts > 1 ? say(" in ", parts, " parts") : "";
+  const std::string counts = divisors(global, group * parts);
   throw UsageError(__FILE__, __LINE__,
-                   say(config.file, ": a rank's batch of ", batch, " images (data.batch ", config.data.batch, " on ", ranks,
-                       " ranks) is no multiple of train.norm_group ", group),
-                   say("with ", ranks, " ranks set train.norm_group to one of ", groups,
+                   say(config.file, ": a rank's batch of ", batch, " images (data.batch ", global, " on ", ranks,
+                       " ranks", in_parts, ") is no multiple of train.norm_group ", group),
+                   say("with ", ranks, " ranks set train.norm_group to one of ", divisors(batch, 1),
                        counts.empty() ? std::string() : say("; groups of ", group, " fit on ", counts, " ranks")));
 }
 

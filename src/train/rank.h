@@ -17,7 +17,8 @@ int threads_of_rank(const Config&, const Transport&);
 // A figure that Linux gives in kB, as bytes: bytes_in_proc("/proc/meminfo", "MemAvailable"). Error: it is not there.
 int64_t bytes_in_proc(const std::string& file, const std::string& name);
 int allowed_cores();  // the number of cores in this process's affinity mask
-// Samples per rank. UsageError: the number of ranks does not divide data.batch.
-int64_t batch_of_rank(const Config&, int64_t ranks);
+// Samples that a rank computes at once: its share of data.batch, or one of the train.accumulate parts of that.
+// UsageError: ranks, parts and norm groups do not divide the batch.
+int64_t batch_of_plan(const Config&, int64_t ranks);
 
 }  // namespace octet

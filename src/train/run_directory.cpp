@@ -77,6 +77,7 @@ std::optional<Difference> training_difference(const Config& before, const Config
   const bool clips = now.policy.clip.enabled || now.policy.lr_scale.enabled;
   return first_difference(before, now, [&](std::string_view path) {
     if (path == "comm.exchange") return true;
+    if (path == "train.accumulate") return now.comm.exchange != "exact";
     const bool on_gpu = now.backend.device == "cuda";  // where NCCL orders the sums of more than two ranks
     if (path == "comm.bucket_mb") return on_gpu && now.comm.exchange == "fp32";
     if (path == "comm.transport") return on_gpu;

@@ -45,7 +45,7 @@ std::vector<Item> gather(Transport& transport, std::vector<Item> own) {
 Trainer::Trainer(const Config& config, Transport& transport, bool training)
     : config_(config), transport_(transport), task_(task_of(config)) {
   auto policy = make_policy(config);
-  const int64_t batch = batch_of_rank(config, transport.size());
+  const int64_t batch = batch_of_plan(config, transport.size());
   auto backend = make_backend(config, *policy, transport);
   datasets_ = open_datasets(config, training);
   const bool objects = datasets_.test->annotations() != nullptr;
@@ -69,6 +69,7 @@ Trainer::Trainer(const Config& config, Transport& transport, bool training)
       },
       TrainingStep::Options{.plan = {.storage = storage_of(config)},
                             .batch = batch,
+                            .parts = int(config.train.accumulate),
                             .canvases = datasets_.test->canvases(),
                             .training = training,
                             .watchdog = watchdog_.get()});
@@ -146,6 +147,13 @@ void Trainer::count_skipped(const StepReport& report, int64_t index) {
 }
 
 std::optional<Evaluation> Trainer::evaluate(const std::function<bool()>& stop, bool wants_answers) {
+  step_->swap_averages();
+  std::optional<Evaluation> evaluation = evaluate_weights(stop, wants_answers);
+  step_->swap_averages();
+  return evaluation;
+}
+
+std::optional<Evaluation> Trainer::evaluate_weights(const std::function<bool()>& stop, bool wants_answers) {
   state().check_agreement(transport_);
   test_loader_->start(0);
   Metrics total;

@@ -33,7 +33,8 @@ class Trainer {
 
   // Collective. Runs one training step. stop: a signal has asked this rank to stop.
   StepReport step(int64_t index, bool stop);
-  // Collective. stop: called before each batch. Returns nothing if stop() is true on any rank.
+  // Collective. Evaluates the weights, with train.ema their averages. stop: called before each batch. Returns nothing
+  // if stop() is true on any rank.
   std::optional<Evaluation> evaluate(const std::function<bool()>& stop = {}, bool wants_answers = false);
   // Collective. Loads the weights of the file model.initial_weights or model.initial_backbone, if one is set. Returns
   // what was loaded, as a sentence; empty: nothing.
@@ -61,6 +62,7 @@ class Trainer {
   double hidden_share() const;  // share of the exchange's time that overlaps with backward
 
  private:
+  std::optional<Evaluation> evaluate_weights(const std::function<bool()>& stop, bool wants_answers);
   void require_same_data();
   void require_same_classes(const SafetensorsFile&, const std::string& path) const;
   const Batch& next_batch();

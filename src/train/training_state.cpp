@@ -49,19 +49,27 @@ void TrainingState::from_oihw(std::span<const float> in, const Tensor& tensor) {
 std::vector<NamedTensor> TrainingState::save(std::vector<std::vector<float>>& storage, bool weights_only) const {
   std::vector<NamedTensor> tensors;
   storage.clear();
-  storage.reserve(parameters_.all().size() * 2 + parameters_.statistics().size() + 1);
+  storage.reserve(parameters_.all().size() * 3 + parameters_.statistics().size() * 2 + 1);
   const auto add = [&](std::string name, std::vector<int64_t> shape, std::vector<float> values) {
     storage.push_back(std::move(values));
     tensors.push_back({std::move(name), std::move(shape), storage.back()});
   };
-  for (const Param& param : parameters_.all()) add(param.name, torch_shape(param), to_oihw(param.master));
+  // Files of weights hold the averages, if there are any; checkpoints hold both.
+  const auto chosen = [&](const Tensor& tensor) { return weights_only ? parameters_.average(tensor) : tensor; };
+  for (const Param& param : parameters_.all()) add(param.name, torch_shape(param), to_oihw(chosen(param.master)));
   for (const Statistic& statistic : parameters_.statistics()) {
     if (weights_only && statistic.training_only) continue;
-    add(statistic.name, {statistic.tensor.shape.c}, values_of(statistic.tensor));
+    add(statistic.name, {statistic.tensor.shape.c}, values_of(chosen(statistic.tensor)));
   }
   if (weights_only) return tensors;
   for (const Param& param : parameters_.trained())
     add("momentum." + param.name, torch_shape(param), to_oihw(param.velocity));
+  if (parameters_.averages()) {
+    for (const Param& param : parameters_.trained())
+      add("average." + param.name, torch_shape(param), to_oihw(parameters_.average(param.master)));
+    for (const Statistic& statistic : parameters_.statistics())
+      add("average." + statistic.name, {statistic.tensor.shape.c}, values_of(parameters_.average(statistic.tensor)));
+  }
   if (!clips_) return tensors;
   const ClipCoordinator::State state = clips_->state();
   std::vector<float> table;
@@ -78,12 +86,13 @@ void TrainingState::read(const Param& param, const std::string& prefix, const Te
   from_oihw(from.read(prefix + param.name, torch_shape(param)), into);
 }
 
-void TrainingState::read(const Statistic& statistic, WeightsFile& from) {
-  const std::vector<float> values = from.read(statistic.name, {statistic.tensor.shape.c});
+void TrainingState::read(const Statistic& statistic, const std::string& prefix, WeightsFile& from) {
+  const std::vector<float> values = from.read(prefix + statistic.name, {statistic.tensor.shape.c});
   REQUIRE_USAGE(!statistic.name.ends_with(".running_var") ||
                     std::ranges::none_of(values, [](float variance) { return variance < 0; }),
                 "use an undamaged copy of the file", "`", statistic.name, "` holds a negative variance");
-  backend_.to_device(statistic.tensor.data, values.data(), statistic.tensor.bytes());
+  const Tensor into = prefix.empty() ? statistic.tensor : parameters_.average(statistic.tensor);
+  backend_.to_device(into.data, values.data(), into.bytes());
 }
 
 LoadedWeights TrainingState::load(const SafetensorsFile& file, const std::string& path, const Load& what) {
@@ -101,15 +110,19 @@ LoadedWeights TrainingState::load(const SafetensorsFile& file, const std::string
     if (!what.optimizer && statistic.range && !weights.contains(statistic.name))
       weights.miss(statistic.name);
     else
-      leaves(statistic.name) ? weights.leave(statistic.name) : read(statistic, weights);
+      leaves(statistic.name) ? weights.leave(statistic.name) : read(statistic, "", weights);
   }
   if (ranges_) ranges_->read();
-  if (what.optimizer) load_optimizer(weights);
+  what.optimizer ? load_optimizer(weights) : parameters_.start_averages();
   return weights.finish();
 }
 
 void TrainingState::load_optimizer(WeightsFile& from) {
   for (const Param& param : parameters_.trained()) read(param, "momentum.", param.velocity, from);
+  if (parameters_.averages()) {
+    for (const Param& param : parameters_.trained()) read(param, "average.", parameters_.average(param.master), from);
+    for (const Statistic& statistic : parameters_.statistics()) read(statistic, "average.", from);
+  }
   if (!clips_) return;
   const auto table = from.read("clips", {int64_t(clips_->layers()) * 5 + 1});
   ClipCoordinator::State state;
@@ -131,8 +144,9 @@ LoadedWeights TrainingState::load_backbone(const SafetensorsFile& file, const st
   parameters_.masters_changed();
   for (const Statistic& statistic : parameters_.statistics()) {
     if (statistic.range || statistic.training_only) continue;
-    name_in_backbone(statistic.name).empty() ? weights.leave(statistic.name) : read(statistic, weights);
+    name_in_backbone(statistic.name).empty() ? weights.leave(statistic.name) : read(statistic, "", weights);
   }
+  parameters_.start_averages();
   return weights.finish();
 }
 
@@ -144,6 +158,10 @@ void TrainingState::broadcast(Transport& transport) {
   };
   for (Param& param : parameters_.all()) send(param.master);
   for (Param& param : parameters_.trained()) send(param.velocity);
+  if (parameters_.averages()) {
+    for (Param& param : parameters_.trained()) send(parameters_.average(param.master));
+    for (Statistic& statistic : parameters_.statistics()) send(parameters_.average(statistic.tensor));
+  }
   parameters_.masters_changed();
   for (Statistic& statistic : parameters_.statistics()) send(statistic.tensor);
   if (ranges_) ranges_->read();

@@ -21,8 +21,8 @@ class TrainingState {
         ranges_(step.ranges()),
         category_ids_(std::move(category_ids)) {}
 
-  // Returns the tensors that a resumed run needs: weights as OIHW, `momentum.<name>` and `clips`. weights_only: only
-  // what evaluation needs. The spans are valid as long as `storage`.
+  // Returns the tensors that a resumed run needs: weights as OIHW, `momentum.<name>`, `average.<name>` and `clips`.
+  // weights_only: only what evaluation needs, averaged with train.ema. The spans are valid as long as `storage`.
   std::vector<NamedTensor> save(std::vector<std::vector<float>>& storage, bool weights_only) const;
   struct Load {
     bool optimizer = false;  // a checkpoint's whole state, of which nothing may be missing
@@ -45,7 +45,7 @@ class TrainingState {
   std::vector<float> to_oihw(const Tensor&) const;
   void from_oihw(std::span<const float>, const Tensor&);
   void read(const Param&, const std::string& prefix, const Tensor& into, WeightsFile&);
-  void read(const Statistic&, WeightsFile&);
+  void read(const Statistic&, const std::string& prefix, WeightsFile&);
   void load_optimizer(WeightsFile&);
 
   Parameters& parameters_;

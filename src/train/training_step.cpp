@@ -38,6 +38,18 @@ std::vector<float> softmax(std::vector<float> values, size_t classes) {
   return values;
 }
 
+template <class Value>
+void append(std::vector<Value>& all, const std::vector<Value>& more) {
+  all.insert(all.end(), more.begin(), more.end());
+}
+
+// sums (+)= more, by name.
+void add(Metrics& sums, const Metrics& more) {
+  if (sums.empty()) sums.resize(more.size());
+  for (size_t i = 0; i < more.size(); ++i)
+    sums[i] = {more[i].name, sums[i].sum + more[i].sum, sums[i].count + more[i].count};
+}
+
 }  // namespace
 
 TrainingStep::TrainingStep(const Config& config, Transport& transport, std::unique_ptr<Policy> policy,
@@ -45,10 +57,11 @@ TrainingStep::TrainingStep(const Config& config, Transport& transport, std::uniq
     : config_(config),
       transport_(transport),
       threads_(threads_of_rank(config, transport)),
+      parts_(options.parts),
       watchdog_(options.watchdog),
       policy_(std::move(policy)),
       backend_(std::move(backend)),
-      parameters_(std::make_unique<Parameters>(*policy_, *backend_, config.comm.exchange == "exact")) {
+      parameters_(std::make_unique<Parameters>(*policy_, *backend_, parameter_options(config))) {
   const PolicyTraits& traits = policy_->traits();
   REQUIRE_USAGE(!traits.on_host || backend_->host_memory(),
                 "set backend.device to cpu, or policy.name to unified_int8 or fp32", "policy ", traits.name,
@@ -56,30 +69,33 @@ TrainingStep::TrainingStep(const Config& config, Transport& transport, std::uniq
   const LoopThreads threads(threads_);
   if (traits.needs_clips) {
     clip_transport_ = transport.duplicate();
-    clips_ = std::make_unique<ClipCoordinator>(config.policy, *clip_transport_, *backend_);
+    clips_ = std::make_unique<ClipCoordinator>(config.policy, *clip_transport_, *backend_, parameters_->exact_sums());
   }
   REQUIRE_USAGE(!parameters_->exact_sums() || !options.training || traits.holds_ranges,
                 "set policy.name: unified_int8 with policy.activation_range: held, or comm.exchange: fp32",
                 "comm.exchange: exact needs values that do not depend on the number of ranks; policy ", traits.name,
                 " takes ranges or norms from the batch of one rank");
-  if (traits.holds_ranges) ranges_ = std::make_unique<ActivationRanges>(transport, *backend_);
-  const auto make_plans = [&](bool training) {
+  if (traits.holds_ranges)
+    ranges_ = std::make_unique<ActivationRanges>(transport, *backend_, parameters_->exact_sums());
+  const auto make_plans = [&](bool training, int64_t batch) {
     PlanOptions plan = options.plan;
     plan.training = training;
     plan.norm_group = config.train.norm_group;
     std::vector<std::unique_ptr<Plan>> plans;
     for (int canvas = 0; canvas < options.canvases; ++canvas)
       plans.push_back(std::make_unique<Plan>(network(*policy_, training, canvas), *parameters_, *policy_, *backend_,
-                                             held(), options.batch, plan));
+                                             held(), batch, plan));
     return plans;
   };
-  if (options.training) training_ = make_plans(true);
-  evaluation_ = make_plans(false);
+  if (options.training) training_ = make_plans(true, options.batch);
+  evaluation_ = make_plans(false, options.batch);
+  if (options.training && parameters_->exact_sums()) priming_ = make_plans(true, config.train.norm_group);
   std::vector<Plan*> plans;
-  for (const auto* of_kind : {&training_, &evaluation_})
+  for (const auto* of_kind : {&training_, &evaluation_, &priming_})
     for (const std::unique_ptr<Plan>& plan : *of_kind) plans.push_back(plan.get());
   arena_ = bind_plans(*backend_, *parameters_, plans);
   parameters_->initialize(uint64_t(config.seed));
+  parameters_->start_averages();
   if (ranges_) ranges_->bind(parameters_->ranges());
   if (options.training) exchange_ = make_gradient_exchange(config, transport, *backend_, *parameters_);
 }
@@ -89,18 +105,20 @@ TrainingStep::~TrainingStep() = default;
 StepReport TrainingStep::run(const StepInput& input, const std::function<void()>& meanwhile) {
   const LoopThreads threads(threads_);
   Plan& plan = *training_[size_t(input.canvas)];
-  Step step = begin(plan, input, true);  // index, backend, random keys, clips
+  begin(input.index);  // clears what the last step counted and added
+  if (!settled()) prime(input);
 
-  run(clips_ && clips_->observing() ? Program::observed_gradients : Program::gradients, step, input, [&] {
-    exchange_->begin(step.index);
-    encode_weights(step);             // f32 masters -> int8 codes + scale
-    plan.forward(step);               // codes + scale between nodes
-    plan.backward(step, *exchange_);  // a finished bucket starts its quantized all-reduce here
-    finish_exchange(input.index);     // every rank holds the sum of all gradients
-    plan.find_nonfinite();
-  });
+  Metrics of_parts;
+  for (int part = 0; part < parts_ - 1; ++part) {
+    Step step = load(plan, input, part, true);
+    compute_gradients(plan, step, input, part);
+    add(of_parts, plan.outcome(true).metrics);
+    keep_moments();
+  }
+  Step step = load(plan, input, parts_ - 1, true);  // images, index, random keys, clips
+  compute_gradients(plan, step, input, parts_ - 1);
   if (meanwhile) meanwhile();  // host work while a GPU computes
-  StepReport report = agree(plan, step, input);
+  StepReport report = agree(plan, step, input, std::move(of_parts));
   if (report.skipped) {  // its observations are not valid
     if (clips_) clips_->postpone();
     if (ranges_) ranges_->postpone();
@@ -108,11 +126,28 @@ StepReport TrainingStep::run(const StepInput& input, const std::function<void()>
   }
   // On a due step rank 0 decides clips and learning-rate scales for all.
   report.clips_updated = clips_ && clips_->update();
-  run(Program::update, step, input, [&] {
+  run({Program::Of::update}, step, input, [&] {
     plan.update_statistics(step);  // running statistics, from moments that the ranks averaged
     update(input);                 // f32 masters, momentum, decay
   });
+  move_averages(input.index);
   return report;
+}
+
+void TrainingStep::compute_gradients(Plan& plan, Step& step, const StepInput& input, int part) {
+  const bool first = part == 0, last = part == parts_ - 1;
+  run({Program::Of::gradients, first, last, clips_ && clips_->observing()}, step, input, [&] {
+    if (first) {
+      exchange_->begin(step.index);
+      encode_weights(step);  // f32 masters -> int8 codes + scale
+      parameters_->begin_gradients();
+    }
+    plan.forward(step);                                     // codes + scale between nodes
+    plan.backward(step, last ? exchange_.get() : nullptr);  // a finished bucket starts its quantized all-reduce here
+    if (!last) return;
+    finish_exchange(input.index);  // every rank holds the sum of all gradients
+    plan.find_nonfinite();
+  });
 }
 
 void TrainingStep::begin_evaluation() {
@@ -125,7 +160,7 @@ void TrainingStep::calibrate(const StepInput& input) {
                 policy_->traits().name, " holds no ranges of activations");
   const LoopThreads threads(threads_);
   Plan& plan = *evaluation_[size_t(input.canvas)];
-  Step step = begin(plan, input, false);
+  Step step = load(plan, input, 0, false);
   step.measures = true;
   ranges_->begin();
   plan.forward(step);
@@ -138,41 +173,83 @@ void TrainingStep::calibrate(const StepInput& input) {
 TrainingStep::Answers TrainingStep::evaluate(const StepInput& input, bool wants_probabilities) {
   const LoopThreads threads(threads_);
   Plan& plan = *evaluation_[size_t(input.canvas)];
-  Step step = begin(plan, input, false);
-  run(Program::evaluation, step, input, [&] { plan.forward(step); });
   Answers answers;
-  answers.metrics = plan.outcome(false).metrics;
-  answers.detections = plan.detections(step);
-  if (wants_probabilities) {
-    answers.logits = plan.logits(step);
-    answers.probabilities = softmax(answers.logits, answers.logits.size() / size_t(plan.batch()));
+  for (int part = 0; part < parts_; ++part) {
+    Step step = load(plan, input, part, false);
+    run({Program::Of::evaluation}, step, input, [&] { plan.forward(step); });
+    add(answers.metrics, plan.outcome(false).metrics);
+    append(answers.detections, plan.detections(step));
+    if (wants_probabilities) append(answers.logits, plan.logits(step));
   }
+  if (wants_probabilities)
+    answers.probabilities = softmax(answers.logits, answers.logits.size() / size_t(plan.batch() * parts_));
   return answers;
 }
 
 void TrainingStep::run(Program program, const Step& step, const StepInput& input, const std::function<void()>& work) {
   // Calls cannot be recorded in three cases: each phase is timed, an exchange of host gradients waits for peers, or an
   // unknown clip must be decided within the step.
-  const bool exchanges = program == Program::gradients || program == Program::observed_gradients;
-  const bool measures = exchanges && ((clips_ && !clips_->settled()) || (ranges_ && !ranges_->settled()));
-  const bool unrecorded = timing_ || measures || (exchanges && exchange_->reads_gradients());
-  backend_->run(unrecorded ? Backend::unrecorded : input.canvas * int(Program::count) + int(program),
+  const bool computes_gradients = program.of == Program::Of::gradients;
+  const bool unrecorded =
+      timing_ || (computes_gradients && (!settled() || (program.last && exchange_->reads_gradients())));
+  backend_->run(unrecorded ? Backend::unrecorded : input.canvas * Program::count + program.id(),
                 {step.index, float(input.learning_rate), uint64_t(step.first_sample)}, work);
 }
 
-Step TrainingStep::begin(Plan& plan, const StepInput& input, bool training) {
+void TrainingStep::begin(int64_t index) {
+  if (clips_) clips_->begin(index);
+  if (ranges_) ranges_->begin();
+  parameters_->choose_clips();
+  if (parameters_->exact_sums()) parameters_->begin_sums();
+  moments_.clear();
+}
+
+// With the exact exchange, ranges and clips that are not known are those of the first norm group of the global batch,
+// so that they depend neither on the ranks nor on the parts. All ranks compute a group, and that of rank 0 counts.
+void TrainingStep::prime(const StepInput& input) {
+  if (priming_.empty()) return;  // run() measures them over the first part of all ranks
+  Plan& plan = *priming_[size_t(input.canvas)];
+  Step step = load(plan, input, 0, true);
+  encode_weights(step);
+  parameters_->begin_gradients();
+  plan.forward(step);
+  plan.backward(step, nullptr);
+  if (clips_) clips_->restart();
+  if (ranges_) ranges_->restart();
+  if (parameters_->exact_sums()) parameters_->begin_sums();
+}
+
+// Objects of a part's images are counted from the part's first.
+Targets TrainingStep::targets_of(const StepInput& input, int64_t first, int64_t count) {
+  Targets targets = input.targets;
+  if (targets.labels) targets.labels += first;
+  if (targets.other_labels) targets.other_labels += first;
+  if (targets.shares) targets.shares += first;
+  if (!targets.truth) return targets;
+  const auto from = targets.truth->images.begin() + ptrdiff_t(first);
+  truth_ = {};
+  truth_.images.assign(from, from + ptrdiff_t(count));
+  for (Truth::Image& image : truth_.images) {
+    const auto object = targets.truth->objects.begin() + ptrdiff_t(image.first);
+    image.first = uint32_t(truth_.objects.size());
+    truth_.objects.insert(truth_.objects.end(), object, object + ptrdiff_t(image.count));
+  }
+  targets.truth = &truth_;
+  return targets;
+}
+
+Step TrainingStep::load(Plan& plan, const StepInput& input, int part, bool training) {
+  const int64_t first = part * plan.batch();
   Step step{.backend = *backend_, .memory = plan.memory(), .held = held()};
   step.times = timing_ ? &times_ : nullptr;
   step.index = uint32_t(input.index);
   step.training = step.measures = training;
   step.seed = uint64_t(config_.seed);
-  step.first_sample = input.first;
+  step.first_sample = input.first + first;
   step.gradient_scale = policy_->traits().loss_scale / float(config_.data.batch);
-  plan.load(step, input.images, input.targets, input.sent);
-  if (training && clips_) clips_->begin(input.index);
-  if (training && ranges_) ranges_->begin();
-  if (training && parameters_->exact_sums()) parameters_->begin_sums();
-  if (training) parameters_->choose_clips();
+  const float* const images = input.images + part * int64_t(plan.image_bytes() / sizeof(float));
+  const bool uploaded = input.sent && part == 0 && &plan == training_[size_t(input.canvas)].get();
+  plan.load(step, images, targets_of(input, first, plan.batch()), uploaded);
   return step;
 }
 
@@ -191,10 +268,11 @@ void TrainingStep::finish_exchange(int64_t index) {
 
 // Sums figures, saturation counts and the flags "stop" and "not finite" over the ranks in one small message, so that
 // all ranks act alike. Averages the batch moments, so that running statistics are the same on every rank.
-StepReport TrainingStep::agree(Plan& plan, const Step& step, const StepInput& input) {
+StepReport TrainingStep::agree(Plan& plan, const Step& step, const StepInput& input, Metrics metrics) {
   Timed timed(step.times, Phase::exchange);
   exchange_->wait();
-  const auto [metrics, finite_gradients] = plan.outcome(true);
+  const auto [of_last_part, finite_gradients] = plan.outcome(true);
+  add(metrics, of_last_part);
   const bool fit = !parameters_->exact_sums() || parameters_->sums_fit();
   const bool finite = std::isfinite(metrics.front().sum) && finite_gradients && fit;
   std::vector<double> sums = {finite ? 0.0 : 1.0, input.stop ? 1.0 : 0.0};
@@ -206,7 +284,7 @@ StepReport TrainingStep::agree(Plan& plan, const Step& step, const StepInput& in
   sums.resize(of_figures + of_clips + (ranges_ ? size_t(2 * ranges_->layers()) : 0));
   const std::span<double> saturations = std::span(sums).subspan(of_figures);
   if (clips_) clips_->counts(saturations.first(of_clips));
-  if (ranges_) ranges_->counts(plan.range_elements(), saturations.subspan(of_clips));
+  if (ranges_) ranges_->counts(plan.range_elements(), saturations.subspan(of_clips), parts_);
   transport_.all_reduce_sum(std::span(sums));
   average_moments();
   if (clips_) clips_->judge(saturations.first(of_clips));
@@ -229,13 +307,20 @@ StepReport TrainingStep::agree(Plan& plan, const Step& step, const StepInput& in
   return report;
 }
 
+void TrainingStep::keep_moments() {
+  const Tensor all = parameters_->all_moments();
+  const size_t before = moments_.size();
+  moments_.resize(before + size_t(all.elements()));
+  backend_->to_host(moments_.data() + before, all.data, all.bytes());
+}
+
 void TrainingStep::average_moments() {
   const Tensor all = parameters_->all_moments();
-  const int64_t groups = all.shape.w * transport_.size(), count = all.shape.c;
+  const int64_t groups = all.shape.w * parts_ * transport_.size(), count = all.shape.c;
   if (groups == 1) return;
-  std::vector<float> own(size_t(all.elements())), gathered(size_t(groups * count));
-  backend_->to_host(own.data(), all.data, all.bytes());
-  transport_.all_gather(std::as_bytes(std::span(own)), std::as_writable_bytes(std::span(gathered)));
+  keep_moments();
+  std::vector<float> gathered(size_t(groups * count));
+  transport_.all_gather(std::as_bytes(std::span(moments_)), std::as_writable_bytes(std::span(gathered)));
   std::vector<float> mean(gathered.begin(), gathered.begin() + count);  // added in the order of the global batch
   for (size_t i = mean.size(); i < gathered.size(); ++i) mean[i % mean.size()] += gathered[i];
   for (float& value : mean) value /= float(groups);
@@ -256,18 +341,31 @@ void TrainingStep::update(const StepInput& input) {
   UpdateContext context;
   context.progress = input.progress;
   context.sgd.learning_rate = float(input.learning_rate);
-  context.sgd.momentum = float(config_.train.momentum);
-  context.sgd.nesterov = config_.train.nesterov;
+  const Config::Train& train = config_.train;
+  context.sgd.momentum = float(train.momentum);
+  context.sgd.nesterov = train.nesterov;
   uint32_t stream = 0x40000000u;  // above the streams of nodes, below those of initial values
   for (Param& param : parameters_->trained()) {
     context.weight = is_weight(param.kind);
     context.full_precision = param.full_precision;
-    context.sgd.decay = context.weight || config_.train.decay_norm ? float(config_.train.decay) : 0;
+    context.sgd.decay = context.weight || train.decay_norm ? float(train.decay) : 0;
+    context.sgd.rate_factor = param.of_classes && train.head_lr > 0 ? float(train.head_lr / train.lr) : 1;
     context.lr_scale = param.lr_scale;
     context.key = {uint64_t(config_.seed), uint32_t(input.index), stream++, 0};
     policy_->update(*backend_, context, param.master, param.gradient, param.velocity);
   }
   if (timing_) backend_->synchronize();
+}
+
+// The averages follow faster at first, since they begin with initial values: as TensorFlow's ExponentialMovingAverage.
+void TrainingStep::move_averages(int64_t index) {
+  parameters_->move_averages(std::max(1 - config_.train.ema, 9.0 / double(10 + index)));
+}
+
+void TrainingStep::swap_averages() {
+  if (!parameters_->averages()) return;
+  parameters_->swap_averages();
+  if (ranges_) ranges_->read();
 }
 
 }  // namespace octet

@@ -15,12 +15,12 @@ namespace octet {
 struct StepInput {
   int64_t index = 0;              // of the step
   int canvas = 0;                 // of the images, see Dataset::canvases()
-  const float* images = nullptr;  // (batch, H, W, C) f32, in the host's memory
+  const float* images = nullptr;  // (parts * batch, H, W, C) f32, in the host's memory
   Targets targets;
   int64_t first = 0;  // global index of this rank's first sample in the global batch
   double learning_rate = 0;
   double progress = 0;  // completed share of the training, 0 to 1
-  bool sent = false;    // send() has been called with these images
+  bool sent = false;    // send() has been called with the images of the first part
   bool stop = false;    // this rank was asked to stop
 };
 
@@ -37,7 +37,8 @@ class TrainingStep {
  public:
   struct Options {
     PlanOptions plan;
-    int64_t batch = 1;     // samples of this rank
+    int64_t batch = 1;     // samples of this rank that are computed at once
+    int parts = 1;         // so many times, one after the other, in each step
     int canvases = 1;      // sizes of images; each has plans of its own
     bool training = true;  // false: for evaluate() only
     Watchdog* watchdog = nullptr;
@@ -54,14 +55,17 @@ class TrainingStep {
   StepReport run(const StepInput&, const std::function<void()>& meanwhile = {});
   // Encodes the current weights for evaluate().
   void begin_evaluation();
+  // Exchanges the weights and their moving averages. Evaluation uses the averages; a second call restores the weights.
+  // Without train.ema nothing happens.
+  void swap_averages();
   // Collective. Moves the ranges of activations as a training step does, with the norms of evaluation, over one batch
-  // of each rank. begin_evaluation() comes first. UsageError: the policy holds no ranges.
+  // of each rank, in one part. begin_evaluation() comes first. UsageError: the policy holds no ranges.
   void calibrate(const StepInput&);
-  // Forward over one batch of this rank.
+  // Forward over one batch of this rank, part by part.
   struct Answers {
     Metrics metrics;  // sums over the samples
     std::vector<Detection> detections;
-    std::vector<float> logits, probabilities;  // of a classifier, (batch, classes), where they are wanted
+    std::vector<float> logits, probabilities;  // of a classifier, (parts * batch, classes), where they are wanted
   };
   Answers evaluate(const StepInput&, bool wants_probabilities = false);
 
@@ -82,20 +86,33 @@ class TrainingStep {
 
  private:
   // Sequences of calls that a device may record, see Backend::run().
-  enum class Program : uint8_t { gradients, observed_gradients, update, evaluation, count };
+  struct Program {
+    enum class Of : uint8_t { update, evaluation, gradients } of;
+    bool first = true, last = true;  // of the parts
+    bool observed = false;           // clips are searched
+    int id() const { return of == Of::gradients ? 2 + (first ? 1 : 0) + (last ? 2 : 0) + (observed ? 4 : 0) : int(of); }
+    static constexpr int count = 10;
+  };
   void run(Program, const Step&, const StepInput&, const std::function<void()>& work);
-  Step begin(Plan&, const StepInput&, bool training);
+  void begin(int64_t index);
+  void prime(const StepInput&);
+  void compute_gradients(Plan&, Step&, const StepInput&, int part);
+  Step load(Plan&, const StepInput&, int part, bool training);
+  Targets targets_of(const StepInput&, int64_t first, int64_t count);
   void encode_weights(const Step&);
   void finish_exchange(int64_t index);
-  StepReport agree(Plan&, const Step&, const StepInput&);
+  StepReport agree(Plan&, const Step&, const StepInput&, Metrics of_parts);
   HeldRanges held() const { return {clips_.get(), ranges_.get()}; }
+  bool settled() const { return (!clips_ || clips_->settled()) && (!ranges_ || ranges_->settled()); }
+  void keep_moments();
   void average_moments();
   void refuse_nonfinite(Plan&, const Step&, int64_t index);
   void update(const StepInput&);
+  void move_averages(int64_t index);
 
   const Config config_;
   Transport& transport_;
-  const int threads_;
+  const int threads_, parts_;
   Watchdog* const watchdog_;
   std::unique_ptr<Policy> policy_;
   std::unique_ptr<Backend> backend_;
@@ -103,9 +120,12 @@ class TrainingStep {
   std::unique_ptr<ClipCoordinator> clips_;
   std::unique_ptr<ActivationRanges> ranges_;
   std::unique_ptr<Parameters> parameters_;
-  std::vector<std::unique_ptr<Plan>> training_, evaluation_;  // by canvas
-  std::unique_ptr<Buffer> arena_;                             // shared by all plans
+  // By canvas. Those of priming compute one norm group, and are there for the exact exchange alone.
+  std::vector<std::unique_ptr<Plan>> training_, evaluation_, priming_;
+  std::unique_ptr<Buffer> arena_;  // shared by all plans
   std::unique_ptr<GradientExchange> exchange_;
+  Truth truth_;                 // of the part that is being computed
+  std::vector<float> moments_;  // of the parts that were computed
   PhaseTimes times_;
   bool timing_ = false;
 };

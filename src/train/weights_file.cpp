@@ -110,7 +110,7 @@ void WeightsFile::leave(const std::string& name) {
 bool WeightsFile::may_be_unused(std::string_view name) const {
   // Counters of PyTorch's norms, ranges of activations of another policy, and what a checkpoint adds to weights.
   if (name.ends_with(".num_batches_tracked") || name.ends_with(".range") || name.starts_with("momentum.") ||
-      name == "clips")
+      name.starts_with("average.") || name == "clips")
     return true;
   if (name.starts_with("AuxLogits.")) return true;  // InceptionV3 on small images has none
   return of_ == Of::backbone && name.starts_with("fc.");

@@ -229,9 +229,11 @@ TEST(CudaPasses, UpdatesOfWeightsAndStatistics) {
   for (const bool nesterov : {false, true})
     expect_same("sgd", [&](Place& place) {
       const Tensor to = place.copy(w.view()), speed = place.copy(velocity.view());
-      place.backend.sgd_update({0.1f, 0.9f, 1e-4f, nesterov}, to, place.copy(gradient.view()), speed,
+      const Tensor slope = place.copy(gradient.view());
+      place.backend.sgd_update({0.1f, 0.9f, 1e-4f, nesterov, 1.3f}, to, slope, speed,
                                nesterov ? place.copy(&scale, 1) : nullptr);
-      place.keep("w", to), place.keep("velocity", speed);
+      place.backend.move_average(0.3f, to, slope);
+      place.keep("w", to), place.keep("velocity", speed), place.keep("average", slope);
     });
   const Norm norm(shape.c);
   for (const int64_t count : {1, 77})
@@ -380,7 +382,7 @@ TEST(CudaPasses, RecordedProgramsFollowTheStep) {
         ++calls;
         place.backend.quantize(source, encoding, key(3), to, observed.probe(true));
         place.backend.dropout_forward(to, 0.3f, key(4), dropped);
-        place.backend.sgd_update({state.learning_rate, 0.9f, 1e-4f}, w, slope, velocity, held + 1);
+        place.backend.sgd_update({state.learning_rate, 0.9f, 1e-4f, false, 0.7f}, w, slope, velocity, held + 1);
       });
       const Tensor kept = place.zeros(shape, DType::s8);
       place.backend.to_host(result.data(), dropped.values.data, result.size());

@@ -70,6 +70,32 @@ class FineTuning(Case):
         self.train("patient", {**settings, "train.patience": 4}, "--resume")
         self.assertEqual(self.result("patient")["steps"], 5 * 8)
 
+    def test_averaged_weights_are_evaluated_and_kept(self):
+        settings = {**SMALL, "train.ema": 0.9}
+        self.train("straight", settings)
+        for steps in 7, 16:
+            self.train("resumed", {**settings, "train.steps": steps}, *(["--resume"] if steps > 7 else []))
+        straight, resumed = self.result("straight"), self.result("resumed")
+        self.assertEqual(straight["weights_sha256"], resumed["weights_sha256"])
+        kept = self.tensors(self.run_path("straight") / "weights.safetensors")
+        last = self.tensors(self.run_path("straight") / "checkpoints/step-00000016.safetensors")
+        for name in kept:
+            self.assertEqual(kept[name], last["average." + name], name)
+            self.assertNotEqual(kept[name], last[name], name)
+        job = self.octet("eval", RECIPE, *with_settings(SMALL), "--weights", self.run_path("straight") / "weights.safetensors")
+        self.assertAlmostEqual(float(re.search(r"loss ([\d.]+)", job.out)[1]), straight["loss"], delta=1e-3)
+        self.train("without", SMALL)
+        plain = self.tensors(self.run_path("without") / "weights.safetensors")
+        self.assertEqual({name: last[name] for name in plain}, plain)
+
+    def test_the_head_has_a_rate_of_its_own(self):
+        self.tune("still", model__head="new", train__lr=1e-30, train__head_lr=0.1, train__decay=0, train__steps=1)
+        before, after = self.tensors(self.weights), self.tensors(self.run_path("still") / "weights.safetensors")
+        weights = [name for name in before if name.endswith("weight")]
+        self.assertEqual([name for name in weights if before[name] != after[name]], ["fc.weight"])
+        job = self.tune("wrong", code=2, train__lr=0, train__head_lr=0.1)
+        self.assertIn("train.head_lr` follows the schedule of `train.lr`", job.err)
+
     def test_finished_run_can_be_extended(self):
         settings = {**SMALL, "train.steps": 0, "train.epochs": 1}
         self.train("run", settings)

@@ -33,6 +33,27 @@ class Ranks(Case):
             if isa != "scalar":  # which is slow; test_determinism.py compares it
                 self.assertEqual(self.exact(isa, ranks=2, backend__isa=isa), one)
 
+    def test_parts_do_not_change_weights(self):
+        """A batch that is computed part by part, with the memory of one."""
+        one, four = self.exact("one part"), self.exact("four parts", train__accumulate=4)
+        self.assertEqual(one, four)
+        self.assertEqual(self.exact("two ranks", ranks=2, train__accumulate=2), one)
+        arenas = [self.result(run)["arena_bytes"] for run in ("one part", "four parts")]
+        self.assertLess(arenas[1], 0.3 * arenas[0])
+        settings = {**SMALL_NETWORKS["faster_rcnn"], "train__ema": 0.9}
+        self.assertEqual(self.exact("detector", **settings), self.exact("detector in parts", train__accumulate=2, **settings))
+        self.train("run", **{**EXACT, "train__steps": 3})
+        self.train("run", resume=True, train__accumulate=4, **EXACT)
+        self.assertEqual(self.result("run")["weights_sha256"], one)
+
+    def test_parts_of_other_exchanges(self):
+        """Gradients of real numbers add up to those of the batch, up to their rounding."""
+        losses = []
+        for parts in 1, 4:
+            self.train(f"{parts} parts", train__accumulate=parts, train__steps=1, policy__name="fp32", train__norm_group=8)
+            losses.append(self.result(f"{parts} parts")["loss"])
+        self.assertAlmostEqual(*losses, delta=1e-4 * losses[0])
+
     def test_networks_and_storages_agree(self):
         for name, settings in SMALL_NETWORKS.items():
             with self.subTest(name):
@@ -77,6 +98,7 @@ class Ranks(Case):
         for settings, ranks, words in (
                 ({**EXACT, "train__norm_group": 12}, 1, ("norm_group 12", "1, 2, 4, 8, 16, 32")),
                 (EXACT, 8, ("norm_group 8", "1, 2, 4 ranks")),
+                ({"train__accumulate": 3}, 1, ("3 equal parts", "1, 2, 4, 8, 16, 32")),
                 ({**EXACT, "train__norm_group": 0}, 1, ("train.norm_group",)),
                 ({**EXACT, "policy__clip__enabled": "false"}, 1, ("policy.clip.enabled",)),
                 ({**EXACT, "policy__activation_range": "batch"}, 1, ("policy.activation_range: held",)),

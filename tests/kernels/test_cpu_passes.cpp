@@ -80,11 +80,11 @@ TEST(CpuPasses, SgdUpdate) {
   for (const bool nesterov : {false, true}) {
     const float lr_scale = 0.7f;
     const Shape shape{33, 5, 7, 31};
-    const OwnedTensor gradient = random_real(shape, 3);
     const auto pass = [&](Backend& backend) {
-      const OwnedTensor w = random_real(shape, 1), velocity = random_real(shape, 2);
-      backend.sgd_update({0.1f, 0.9f, 1e-4f, nesterov}, w, gradient, velocity, nesterov ? &lr_scale : nullptr);
-      return Outcome{{w, velocity}, {}};
+      const OwnedTensor w = random_real(shape, 1), velocity = random_real(shape, 2), gradient = random_real(shape, 3);
+      backend.sgd_update({0.1f, 0.9f, 1e-4f, nesterov, 1.3f}, w, gradient, velocity, nesterov ? &lr_scale : nullptr);
+      backend.move_average(0.3f, w, gradient);
+      return Outcome{{w, velocity, gradient}, {}};
     };
     compare(pass, 0, "sgd_update");
   }

@@ -392,12 +392,20 @@ TEST_F(Reference, SoftmaxRanksAndSurvivesAnyFiniteLogits) {
   EXPECT_THROW(backend->softmax_loss(logits, wrong, nullptr, 0, 1, {}, &few), Error);
 }
 
+TEST_F(Reference, AverageMovesByAShareOfTheDistance) {
+  const OwnedTensor value({1, 1, 1, 2}), average({1, 1, 1, 2});
+  value.f32()[0] = 4, average.f32()[0] = 2, value.f32()[1] = -1, average.f32()[1] = 3;
+  backend->move_average(0.25f, value, average);
+  EXPECT_EQ(average[0], 2.5f);
+  EXPECT_EQ(average[1], 2);
+}
+
 // Two steps of torch.optim.SGD by hand: lr 0.5, momentum 0.5, decay 0.25, all values exact in binary.
 TEST_F(Reference, SgdTakesTheStepsOfPyTorch) {
   for (const bool nesterov : {false, true}) {
     const OwnedTensor w({1, 1, 1, 1}), gradient({1, 1, 1, 1}), velocity({1, 1, 1, 1});
     w.f32()[0] = 4, gradient.f32()[0] = 1;
-    const SgdProblem problem{0.5f, 0.5f, 0.25f, nesterov};
+    const SgdProblem problem{0.25f, 0.5f, 0.25f, nesterov, 2};     // twice the rate of the other parameters
     backend->sgd_update(problem, w, gradient, velocity, nullptr);  // slope 2, velocity 2
     EXPECT_EQ(velocity[0], 2);
     EXPECT_EQ(w[0], nesterov ? 2.5f : 3.0f);
