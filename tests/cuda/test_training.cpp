@@ -56,6 +56,20 @@ TEST(CudaTraining, TwoBitWeightsEndAtTheCpusWeights) {
   expect_the_cpus_weights({"model.name=resnet20", "data.batch=2", "data.image_size=8", "policy.bits.weight=2"}, 3);
 }
 
+// Each part of a step has programs of its own, which are recorded and repeated.
+TEST(CudaTraining, PartsAndAveragesEndAtTheCpusWeights) {
+  std::vector<std::string> settings = {"model.name=resnet20",  "data.batch=6",     "data.image_size=8",
+                                       "comm.exchange=exact",  "train.ema=0.5",    "train.norm_group=1",
+                                       "policy.clip.period=3", "train.head_lr=0.2"};
+  const Result whole = trained("cpu", settings, 5);
+  settings.emplace_back("train.accumulate=3");
+  const Result parts = trained("cuda", settings, 5);
+  EXPECT_EQ(parts.sha256, whole.sha256);
+  EXPECT_EQ(parts.evaluated, whole.evaluated);
+  for (size_t step = 0; step < whole.losses.size(); ++step)
+    EXPECT_NEAR(parts.losses[step], whole.losses[step], 1e-5 * whole.losses[step]);  // sums of parts are rounded
+}
+
 // Two stages and all norms of the backbone are frozen.
 TEST(CudaTraining, FrozenDetectorEndsAtTheCpusWeights) {
   expect_the_cpus_weights(
