@@ -45,7 +45,7 @@ std::unique_ptr<Dataset> open_files(const fs::path& folder, const std::vector<st
   for (const auto& file : files)
     parse_cifar10(read_file(folder / file), (folder / file).string(), records_per_file, pixels);
   pixels.description = say("cifar10: ", pixels.count(), " images in ", folder.string());
-  return make_dataset(std::move(pixels));
+  return image_side(config.data) == side ? make_dataset(std::move(pixels)) : make_resized(std::move(pixels), config);
 }
 
 }  // namespace

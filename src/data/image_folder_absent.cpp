@@ -5,18 +5,22 @@
 #include "src/data/make_shapes.h"
 #include "src/data/named_images.h"
 #include "src/data/pack.h"
+#include "src/data/pixels.h"
 
 namespace octet {
 namespace {
 
 [[noreturn]] void refuse(const std::string& where) {
-  throw UsageError(__FILE__, __LINE__, say(where, ": this octet was built without folders of images"),
-                   "build it with -DOCTET_IMAGE_FOLDER=ON, or set data.name to cifar10, shapes or synthetic");
+  throw UsageError(
+      __FILE__, __LINE__, say(where, ": this octet was built without folders of images and without resizing"),
+      "build it with -DOCTET_IMAGE_FOLDER=ON, or set data.name to cifar10, shapes or synthetic, with data.image_size: "
+      "0");
 }
 
 }  // namespace
 
 Datasets open_image_folder(const Config& config, bool) { refuse(config.file); }
+std::unique_ptr<Dataset> make_resized(Pixels, const Config& config) { refuse(config.file); }
 Datasets open_packed(const Config& config, bool) { refuse(config.file); }
 Datasets open_annotated(const Config& config, bool) { refuse(config.file); }
 std::vector<std::string> find_images(const std::vector<std::string>& paths) { refuse(paths.front()); }

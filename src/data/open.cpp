@@ -41,7 +41,7 @@ constexpr Source sources[] = {
      0,
      false,
      {true, of_photographs}},
-    {"cifar10", open_cifar10, "the folder of CIFAR-10's binary files", 32, false, {false, of_cifar10}},
+    {"cifar10", open_cifar10, "the folder of CIFAR-10's binary files", 32, true, {false, of_cifar10}},
     {"image_folder",
      open_image_folder,
      "a folder that holds train/<class>/*.jpg and val/<class>/*.jpg, or one folder of classes, which data.holdout "

@@ -25,6 +25,8 @@ struct Pixels {
 };
 
 std::unique_ptr<Dataset> make_dataset(Pixels);
+// Its images are resized to data.image_size. Training reads random crops of them, without the padding of `Pixels`.
+std::unique_ptr<Dataset> make_resized(Pixels, const Config&);
 
 // Appends the records of one file of CIFAR-10, given as its bytes, to `pixels`. Throws Error naming `file` unless it is
 // exactly `records` records of 1 label below 10 and 3072 pixels (red, green, blue planes).

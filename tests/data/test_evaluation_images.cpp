@@ -6,6 +6,7 @@
 #include "src/data/crops.h"
 #include "src/data/exif.h"
 #include "src/data/pack.h"
+#include "src/data/pixels.h"
 #include "tests/data/files.h"
 
 namespace octet {
@@ -44,6 +45,29 @@ TEST(EvaluationImages, AreThoseOfTorchvision) {
     pack_image_folder(config, packed.data.root);
     EXPECT_EQ(largest_difference(packed, expected), 0) << image["name"] << ", packed";
   }
+}
+
+// Of images in memory, evaluation reads all of a resized image, and training random parts.
+TEST(EvaluationImages, ImagesInMemoryAreResized) {
+  const cv::Mat image = picture(32, 32);
+  Pixels pixels;
+  pixels.images.assign(image.data, image.data + 3 * image.total());
+  pixels.labels = {1};
+  pixels.classes = {"a", "b"};
+  pixels.normalization = {{0, 0, 0}, {1, 1, 1}};
+  Config config;
+  config.data.name = "cifar10";
+  config.data.root = "unused";
+  config.data.image_size = 48;
+  const auto data = make_resized(std::move(pixels), config);
+  EXPECT_EQ(data->shape().width, 48);
+  EXPECT_EQ(data->label(0), 1);
+  const cv::Mat expected = resized_part(image, {48, 48}, {0, 0, 48, 48});
+  const std::vector<float> read = pixels_of(*data, 0);
+  ASSERT_EQ(read.size(), 3 * expected.total());
+  for (size_t i = 0; i < read.size(); ++i) EXPECT_EQ(std::lround(read[i] * 255), expected.data[i]) << i;
+  EXPECT_EQ(pixels_of(*data, 0, true, 1, 5), pixels_of(*data, 0, true, 1, 5));
+  EXPECT_NE(pixels_of(*data, 0, true, 1, 5), pixels_of(*data, 0, true, 1, 6));
 }
 
 TEST(Exif, DamagedDataHaveNoOrientation) {
