@@ -71,9 +71,10 @@ int print_plan(const Config& recipe, Transport& transport) {
              parts > 1 ? fmt::format(" at once, {} times in a step", parts) : "", config.policy.name, name_of(storage));
   if (plans.shapes().size() > 1) print_canvases(plans, storage);
   fmt::print(
-      "{} parameters: {:.1f} MB with gradients, momentum and codes; arena {:.1f} MB; images read ahead {:.1f} MB; "
+      "{} parameters: {:.1f} MB with gradients, momentum{} and codes; arena {:.1f} MB; images read ahead {:.1f} MB; "
       "together {:.1f} MB per rank\n",
-      dry.parameters.count(), parameters * megabytes, arena * megabytes, images * megabytes, total * megabytes);
+      dry.parameters.count(), parameters * megabytes, config.train.ema > 0 ? ", averages" : "", arena * megabytes,
+      images * megabytes, total * megabytes);
   if (storage != DType::f32)
     fmt::print("arena by storage: f32 {:.1f} MB, bf16 {:.1f} MB, int8 {:.1f} MB\n",
                double(plans.arena(shape, DType::f32, true)) * megabytes,

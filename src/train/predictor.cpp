@@ -20,7 +20,6 @@ Predictor::Predictor(const Config& config, Transport& transport, const std::stri
   REQUIRE_USAGE(transport.size() == 1, "start it without mpirun", "this command runs on one rank, not on ",
                 transport.size());
   config_.train.norm_group = 0;  // evaluation takes no moments, and a batch may be of any size
-  config_.train.accumulate = 1;
   classes_ = read_classes(weights_, weights);
   const auto known = static_cast<int64_t>(classes_.names.size());
   REQUIRE_USAGE(known > 0 || config.model.classes > 0, "set model.classes", weights,

@@ -66,9 +66,10 @@ std::vector<NamedTensor> TrainingState::save(std::vector<std::vector<float>>& st
     add("momentum." + param.name, torch_shape(param), to_oihw(param.velocity));
   if (parameters_.averages()) {
     for (const Param& param : parameters_.trained())
-      add("average." + param.name, torch_shape(param), to_oihw(parameters_.average(param.master)));
+      add(average_prefix + param.name, torch_shape(param), to_oihw(parameters_.average(param.master)));
     for (const Statistic& statistic : parameters_.statistics())
-      add("average." + statistic.name, {statistic.tensor.shape.c}, values_of(parameters_.average(statistic.tensor)));
+      add(average_prefix + statistic.name, {statistic.tensor.shape.c},
+          values_of(parameters_.average(statistic.tensor)));
   }
   if (!clips_) return tensors;
   const ClipCoordinator::State state = clips_->state();
@@ -86,12 +87,11 @@ void TrainingState::read(const Param& param, const std::string& prefix, const Te
   from_oihw(from.read(prefix + param.name, torch_shape(param)), into);
 }
 
-void TrainingState::read(const Statistic& statistic, const std::string& prefix, WeightsFile& from) {
+void TrainingState::read(const Statistic& statistic, const std::string& prefix, const Tensor& into, WeightsFile& from) {
   const std::vector<float> values = from.read(prefix + statistic.name, {statistic.tensor.shape.c});
   REQUIRE_USAGE(!statistic.name.ends_with(".running_var") ||
                     std::ranges::none_of(values, [](float variance) { return variance < 0; }),
                 "use an undamaged copy of the file", "`", statistic.name, "` holds a negative variance");
-  const Tensor into = prefix.empty() ? statistic.tensor : parameters_.average(statistic.tensor);
   backend_.to_device(into.data, values.data(), into.bytes());
 }
 
@@ -101,16 +101,21 @@ LoadedWeights TrainingState::load(const SafetensorsFile& file, const std::string
   const auto leaves = [&](const std::string& name) {
     return !what.optimizer && name.starts_with("AuxLogits.") && !weights.contains(name);
   };
+  // Who does not go on with a training wants the weights that the training evaluated.
+  const auto kind_of = [&](const std::string& name) {
+    return !what.optimizer && weights.contains(average_prefix + name) ? std::string(average_prefix) : std::string();
+  };
   for (const Param& param : parameters_.all())
     (what.new_head && param.of_classes) || leaves(param.name) ? weights.leave(param.name)
-                                                              : read(param, "", param.master, weights);
+                                                              : read(param, kind_of(param.name), param.master, weights);
   parameters_.masters_changed();
   for (const Statistic& statistic : parameters_.statistics()) {
     if (!what.optimizer && statistic.training_only) continue;
     if (!what.optimizer && statistic.range && !weights.contains(statistic.name))
       weights.miss(statistic.name);
     else
-      leaves(statistic.name) ? weights.leave(statistic.name) : read(statistic, "", weights);
+      leaves(statistic.name) ? weights.leave(statistic.name)
+                             : read(statistic, kind_of(statistic.name), statistic.tensor, weights);
   }
   if (ranges_) ranges_->read();
   what.optimizer ? load_optimizer(weights) : parameters_.start_averages();
@@ -120,8 +125,10 @@ LoadedWeights TrainingState::load(const SafetensorsFile& file, const std::string
 void TrainingState::load_optimizer(WeightsFile& from) {
   for (const Param& param : parameters_.trained()) read(param, "momentum.", param.velocity, from);
   if (parameters_.averages()) {
-    for (const Param& param : parameters_.trained()) read(param, "average.", parameters_.average(param.master), from);
-    for (const Statistic& statistic : parameters_.statistics()) read(statistic, "average.", from);
+    for (const Param& param : parameters_.trained())
+      read(param, average_prefix, parameters_.average(param.master), from);
+    for (const Statistic& statistic : parameters_.statistics())
+      read(statistic, average_prefix, parameters_.average(statistic.tensor), from);
   }
   if (!clips_) return;
   const auto table = from.read("clips", {int64_t(clips_->layers()) * 5 + 1});
@@ -144,7 +151,8 @@ LoadedWeights TrainingState::load_backbone(const SafetensorsFile& file, const st
   parameters_.masters_changed();
   for (const Statistic& statistic : parameters_.statistics()) {
     if (statistic.range || statistic.training_only) continue;
-    name_in_backbone(statistic.name).empty() ? weights.leave(statistic.name) : read(statistic, "", weights);
+    name_in_backbone(statistic.name).empty() ? weights.leave(statistic.name)
+                                             : read(statistic, "", statistic.tensor, weights);
   }
   parameters_.start_averages();
   return weights.finish();

@@ -45,7 +45,7 @@ class TrainingState {
   std::vector<float> to_oihw(const Tensor&) const;
   void from_oihw(std::span<const float>, const Tensor&);
   void read(const Param&, const std::string& prefix, const Tensor& into, WeightsFile&);
-  void read(const Statistic&, const std::string& prefix, WeightsFile&);
+  void read(const Statistic&, const std::string& prefix, const Tensor& into, WeightsFile&);
   void load_optimizer(WeightsFile&);
 
   Parameters& parameters_;

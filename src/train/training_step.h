@@ -91,7 +91,7 @@ class TrainingStep {
     bool first = true, last = true;  // of the parts
     bool observed = false;           // clips are searched
     int id() const { return of == Of::gradients ? 2 + (first ? 1 : 0) + (last ? 2 : 0) + (observed ? 4 : 0) : int(of); }
-    static constexpr int count = 10;
+    static constexpr int count = 10;  // of ids
   };
   void run(Program, const Step&, const StepInput&, const std::function<void()>& work);
   void begin(int64_t index);

@@ -110,7 +110,7 @@ void WeightsFile::leave(const std::string& name) {
 bool WeightsFile::may_be_unused(std::string_view name) const {
   // Counters of PyTorch's norms, ranges of activations of another policy, and what a checkpoint adds to weights.
   if (name.ends_with(".num_batches_tracked") || name.ends_with(".range") || name.starts_with("momentum.") ||
-      name.starts_with("average.") || name == "clips")
+      name.starts_with(average_prefix) || name == "clips")
     return true;
   if (name.starts_with("AuxLogits.")) return true;  // InceptionV3 on small images has none
   return of_ == Of::backbone && name.starts_with("fc.");
@@ -118,7 +118,7 @@ bool WeightsFile::may_be_unused(std::string_view name) const {
 
 LoadedWeights WeightsFile::finish() {
   for (const std::string& name : file_.names()) {
-    if (read_.contains(name)) continue;
+    if (read_.contains(name) || read_.contains(average_prefix + name)) continue;
     REQUIRE_USAGE(left_.contains(name) || may_be_unused(std::string_view(name).substr(prefix_.size())),
                   of_ == Of::same_network ? of_same_network : of_backbone, path_, " has a tensor `", name, "` (",
                   text_of(file_.shape(name)), "), which the network lacks");

@@ -28,6 +28,9 @@ struct LoadedWeights {
   std::string text() const;               // one line
 };
 
+// In a checkpoint, in front of a tensor's name: the moving average of the tensor.
+inline constexpr const char* average_prefix = "average.";
+
 class WeightsFile {
  public:
   enum class Of : uint8_t { same_network, backbone };  // backbone: the classification network of a detector
