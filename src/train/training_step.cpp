@@ -66,6 +66,10 @@ TrainingStep::TrainingStep(const Config& config, Transport& transport, std::uniq
   REQUIRE_USAGE(!traits.on_host || backend_->host_memory(),
                 "set backend.device to cpu, or policy.name to unified_int8 or fp32", "policy ", traits.name,
                 " computes on the processor and cannot train on backend ", backend_->name());
+  // They change a gradient after they have added to it, and may compute a norm's gradient from that of its parameters.
+  REQUIRE_USAGE(parts_ == 1 || !options.training || !policy_->simulation(),
+                "set train.accumulate: 1, or policy.name to unified_int8, wage or fp32", "policy ", traits.name,
+                " computes its gradients from all images of a rank");
   const LoopThreads threads(threads_);
   if (traits.needs_clips) {
     clip_transport_ = transport.duplicate();

@@ -99,6 +99,7 @@ class Ranks(Case):
                 ({**EXACT, "train__norm_group": 12}, 1, ("norm_group 12", "1, 2, 4, 8, 16, 32")),
                 (EXACT, 8, ("norm_group 8", "1, 2, 4 ranks")),
                 ({"train__accumulate": 3}, 1, ("3 equal parts", "1, 2, 4, 8, 16, 32")),
+                ({"train__accumulate": 4, "policy__name": "dorefa"}, 1, ("dorefa", "train.accumulate: 1")),
                 ({**EXACT, "train__norm_group": 0}, 1, ("train.norm_group",)),
                 ({**EXACT, "policy__clip__enabled": "false"}, 1, ("policy.clip.enabled",)),
                 ({**EXACT, "policy__activation_range": "batch"}, 1, ("policy.activation_range: held",)),
