@@ -3,12 +3,13 @@
 # usage: gpu.sh [GROUP...]   (default: all but cifar10, in this order)
 #   probe     the device, its clocks and limits
 #   tests     every kernel test on the device, bit by bit against the CPU; one process each, since a fault ends a CUDA context
-#   train     the same short training on the CPU and the GPU, recorded as graphs and not: weights must be equal, fp32 losses close
+#   train     the same short trainings on the CPU and the GPU, recorded as graphs and not: weights must be equal, fp32 losses close
 #   speed     octet's benchmarks, the time of each kernel, and of each convolution
 #   peers     PyTorch's step, where PyTorch is
 #   sanitize  compute-sanitizer on some of the tests, and a longer training
 #   cifar10   ResNet-20 for 30 epochs, INT8 and fp32, with OCTET_CIFAR10=DIR; takes longer than 9 minutes
 # GPU_OUTPUT=FILE: the report (default: gpu.json). It covers all groups that have run; their logs lie in FILE.logs.
+# GPU_JOBS=N: as many tests and short trainings at a time (default: 1).
 # GPU_NO_CUDNN=1, GPU_NO_SANITIZER=1: it is not a failure that they are missing.
 set -uo pipefail
 output=$(realpath -m "${GPU_OUTPUT:-gpu.json}")
@@ -26,6 +27,7 @@ for group in "${groups[@]}"; do
     *) echo "gpu.sh: unknown group $group; fix: probe, tests, train, speed, peers, sanitize or cifar10" >&2; exit 2 ;;
   esac
 done
+jobs=${GPU_JOBS:-1}
 logs=$output.logs
 mkdir -p "$logs"
 export CUDA_MODULE_LOADING=EAGER  # kernels that are loaded on first use may fail while a graph is recorded
@@ -52,9 +54,14 @@ for status in sorted(logs.glob("*.status"), key=lambda path: path.stat().st_mtim
         entry["run"] = json.loads(run.read_text())
     steps[status.stem] = entry
 
-if "train.cpu" in steps:
-    sums = [steps.get(f"train.{name}", {}).get("run", {}).get("weights_sha256") for name in ("cpu", "eager", "cuda", "again")]
+weights = {name.removeprefix("train."): step["run"].get("weights_sha256") for name, step in steps.items() if "run" in step}
+if "train.resnet20_cpu" in steps:
+    sums = [weights.get(f"resnet20_{device}") for device in ("cpu", "eager", "cuda", "again")]
     checks["weights_equal"] = None not in sums and len(set(sums)) == 1
+    networks = [name.removeprefix("train.").removesuffix("_cpu") for name in steps if name.endswith("_cpu") and "fp32" not in name]
+    for name in networks:
+        found = weights.get(name + "_cuda")
+        checks[f"weights_of_{name}"] = found is not None and found == weights.get(name + "_cpu")
 
 def losses(name):
     metrics = logs / f"run_train.fp32_{name}" / "metrics.jsonl"
@@ -99,7 +106,11 @@ step() {  # NAME LIMIT_SECONDS COMMAND...: runs it within the group's time, keep
     echo "124 0" > "$logs/$name.status"
   fi
   tail -n 3 "$logs/$name.out" "$logs/$name.err" >&2
-  report || true
+  if [ "$jobs" = 1 ]; then report || true; fi
+}
+beside() {  # COMMAND...: beside others, if there is room for it
+  while [ "$(jobs -rp | wc -l)" -ge "$jobs" ]; do wait -n; done
+  "$@" &
 }
 train() {  # NAME LIMIT_SECONDS CONFIG SETTING...
   local name=$1 limit=$2 config=$3 settings=()
@@ -107,6 +118,12 @@ train() {  # NAME LIMIT_SECONDS CONFIG SETTING...
   for setting in "$@"; do settings+=(--set "$setting"); done
   step "$name" "$limit" ./octet train "configs/$config.yaml" --set comm.timeout_seconds=60 "${settings[@]}" \
     --run "$logs/run_$group.$name"
+}
+both() {  # NAME CONFIG SETTING...: on the CPU and on the GPU
+  local name=$1 config=$2
+  shift 2
+  beside train "${name}_cpu" 120 "$config" "$@"
+  beside train "${name}_cuda" 60 "$config" "$@" backend.device=cuda
 }
 bench() {  # NAME LIMIT_SECONDS CONFIG STEPS SETTING...
   local name=$1 limit=$2 config=$3 steps=$4 settings=()
@@ -131,20 +148,29 @@ for group in "${groups[@]}"; do
       while read -r line; do
         case $line in
           *.) suite=$line ;;
-          *) step "$suite$line" "${GPU_TEST_SECONDS:-60}" ./test_cuda_device --gtest_brief=1 "--gtest_filter=$suite$line" < /dev/null ;;
+          *) beside step "$suite$line" "${GPU_TEST_SECONDS:-60}" ./test_cuda_device --gtest_brief=1 "--gtest_filter=$suite$line" < /dev/null ;;
         esac
       done < <(./test_cuda_device --gtest_list_tests | sed -n '/^[A-Za-z]*\.$/p; s/^  //p')
+      wait
       ;;
     train)
       short=(train.steps=20 data.samples=2048)
-      train cpu 120 shapes_resnet20_unified_int8 "${short[@]}"
-      train eager 60 shapes_resnet20_unified_int8 "${short[@]}" backend.device=cuda backend.graph=false
-      train cuda 60 shapes_resnet20_unified_int8 "${short[@]}" backend.device=cuda
-      train again 60 shapes_resnet20_unified_int8 "${short[@]}" backend.device=cuda
+      both resnet20 shapes_resnet20_unified_int8 "${short[@]}"
+      beside train resnet20_eager 60 shapes_resnet20_unified_int8 "${short[@]}" backend.device=cuda backend.graph=false
+      beside train resnet20_again 60 shapes_resnet20_unified_int8 "${short[@]}" backend.device=cuda
+      # Wide tiles, strides, pools, depthwise layers, concatenations: the sizes that a unit test lacks.
+      small=(train.steps=4 data.batch=8 data.samples=64)
+      both resnet50 synthetic_resnet50_unified_int8 "${small[@]}" data.image_size=64
+      both resnet50_int8_storage synthetic_resnet50_unified_int8 "${small[@]}" data.image_size=64 storage=int8
+      both resnet50_exact synthetic_resnet50_unified_int8 "${small[@]}" data.image_size=64 comm.exchange=exact train.norm_group=8
+      both mobilenet_v2 synthetic_resnet50_unified_int8 "${small[@]}" data.image_size=96 model.name=mobilenet_v2
+      both inception_v3 synthetic_resnet50_unified_int8 "${small[@]}" data.image_size=96 model.name=inception_v3
+      both alexnet synthetic_resnet50_unified_int8 "${small[@]}" data.image_size=64 model.name=alexnet
       fp32=(train.steps=5 train.lr=0.01 train.log_every_steps=1 data.samples=512)
-      train fp32_cpu 60 shapes_resnet20_fp32 "${fp32[@]}"
+      beside train fp32_cpu 60 shapes_resnet20_fp32 "${fp32[@]}"
       # With check_kernels the run names cuDNN's engine for each convolution. The first use of cuDNN loads some hundred MB.
-      train fp32_cuda 180 shapes_resnet20_fp32 "${fp32[@]}" backend.device=cuda backend.check_kernels=true
+      beside train fp32_cuda 180 shapes_resnet20_fp32 "${fp32[@]}" backend.device=cuda backend.check_kernels=true
+      wait
       train fp32_graph 180 shapes_resnet20_fp32 "${fp32[@]}" backend.device=cuda
       ;;
     speed)

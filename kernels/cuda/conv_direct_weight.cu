@@ -8,7 +8,7 @@
 namespace octet::cuda {
 namespace {
 
-constexpr int threads = 256, inputs = 4;
+constexpr int threads = 128, inputs = 4;
 
 // Threads of one item, each for `outputs` outputs.
 __host__ __device__ constexpr int64_t weight_threads(const WeightGather& g, int outputs) {
@@ -35,8 +35,9 @@ struct Places {
   }
 };
 
-// Adds the products of row i of an image's errors. errors: the row's first of the thread's first output.
-template <int outputs, class X, class Element, class Sum>
+// Adds the products of row i of an image's errors. errors: the row's first of the thread's first output. padded: every
+// error meets x with every weight.
+template <int outputs, bool padded, class X, class Element, class Sum>
 __device__ __forceinline__ void add_row(const WeightGather& g, const Places& of, const X* x, int image, int i,
                                         const Element* errors, CutSums<Sum, inputs * outputs>& sums) {
   const X* pixels[inputs];  // where the row's first error meets x, which may lie outside
@@ -47,12 +48,12 @@ __device__ __forceinline__ void add_row(const WeightGather& g, const Places& of,
     const int h = i * g.stride_h + of.top[k];
     const int64_t at = (static_cast<int64_t>(image) * g.x_h + h) * g.x_w + of.left[k];
     pixels[k] = x + at * g.x_channels + of.channel[k];
-    inside[k] = h >= 0 && h < g.x_h;
+    inside[k] = padded || (h >= 0 && h < g.x_h);
     if (!inside[k]) whole = 0;
   }
-  const int64_t step = int64_t{g.stride_w} * g.x_channels;
+  const int step = g.stride_w * g.x_channels;
   const auto add = [&](int j, auto guarded) {
-    const Some<Element, outputs> error = *reinterpret_cast<const Some<Element, outputs>*>(errors);
+    const Some<Element, outputs> error = read_some(Width<outputs>{}, errors);
 #pragma unroll
     for (int k = 0; k < inputs; ++k) {
       const int w = j * g.stride_w + of.left[k];
@@ -65,16 +66,21 @@ __device__ __forceinline__ void add_row(const WeightGather& g, const Places& of,
   };
   for (int j = 0; j < g.y_w;) {
     const int stop = j + sums.before_cut(g.y_w - j), products = stop - j;
-    const int bounds[3] = {of.low < stop ? of.low : stop, whole < stop ? whole : stop, stop};
-    for (; j < bounds[0]; ++j) add(j, std::true_type{});
+    if constexpr (padded) {
+#pragma unroll 4
+      for (; j < stop; ++j) add(j, std::false_type{});
+    } else {
+      const int bounds[3] = {of.low < stop ? of.low : stop, whole < stop ? whole : stop, stop};
+      for (; j < bounds[0]; ++j) add(j, std::true_type{});
 #pragma unroll 2
-    for (; j < bounds[1]; ++j) add(j, std::false_type{});
-    for (; j < bounds[2]; ++j) add(j, std::true_type{});
+      for (; j < bounds[1]; ++j) add(j, std::false_type{});
+      for (; j < bounds[2]; ++j) add(j, std::true_type{});
+    }
     sums.next(products);
   }
 }
 
-template <int outputs, class X, class Element, class Sum>
+template <int outputs, bool padded, class X, class Element, class Sum>
 __global__ void __launch_bounds__(threads)
     direct_weight(const __grid_constant__ WeightGather g, const X* x, const Element* dy, Sum* partial) {
   const Block block(blocks_for(weight_threads(g, outputs), threads));
@@ -91,7 +97,7 @@ __global__ void __launch_bounds__(threads)
     for (int i = 0; i < g.y_h; ++i) {
       if (!pixel_list) sums.begin_run();
       const Element* const errors = dy + (static_cast<int64_t>(image) * g.y_h + i) * g.y_w * g.y_channels + output;
-      add_row<outputs>(g, of, x, image, i, errors, sums);
+      add_row<outputs, padded>(g, of, x, image, i, errors, sums);
       if (!pixel_list) sums.end_run();
     }
 #pragma unroll
@@ -116,26 +122,26 @@ __global__ void finish_weight(const Sum* partial, int parts, int64_t count, cons
   dw[i] = add ? dw[i] + value : value;
 }
 
-template <class X, class Element, class Sum>
+template <bool padded, class X, class Element, class Sum>
 void launch_weight(const WeightGather& g, const void* x, const void* dy, void* partial, Stream stream) {
-  const auto* const own_x = static_cast<const X*>(x);
-  const auto* const own_dy = static_cast<const Element*>(dy);
-  const auto grid = [&](int outputs) { return grid_of(blocks_for(weight_threads(g, outputs), threads), g.items); };
+  const auto launch = [&]<int outputs>(Width<outputs>) {
+    OCTET_LAUNCH((direct_weight<outputs, padded, X, Element, Sum>),
+                 grid_of(blocks_for(weight_threads(g, outputs), threads), g.items), dim3(threads), stream, g,
+                 static_cast<const X*>(x), static_cast<const Element*>(dy), static_cast<Sum*>(partial));
+  };
   if (g.group_y % 4 == 0 && reinterpret_cast<uintptr_t>(dy) % (4 * sizeof(Element)) == 0)
-    OCTET_LAUNCH((direct_weight<4, X, Element, Sum>), grid(4), dim3(threads), stream, g, own_x, own_dy,
-                 static_cast<Sum*>(partial));
+    launch(Width<4>{});
   else
-    OCTET_LAUNCH((direct_weight<1, X, Element, Sum>), grid(1), dim3(threads), stream, g, own_x, own_dy,
-                 static_cast<Sum*>(partial));
+    launch(Width<1>{});
 }
 
 }  // namespace
 
 void launch_direct_weight(const WeightGather& g, const void* x, DType type, const void* dy, void* partial,
                           Stream stream) {
-  (is_real(type)       ? launch_weight<float, float, float>
-   : type == DType::u8 ? launch_weight<uint8_t, int8_t, int32_t>
-                       : launch_weight<int8_t, int8_t, int32_t>)(g, x, dy, partial, stream);
+  (is_real(type)       ? launch_weight<true, float, float, float>
+   : type == DType::u8 ? launch_weight<false, uint8_t, int8_t, int32_t>
+                       : launch_weight<false, int8_t, int8_t, int32_t>)(g, x, dy, partial, stream);
 }
 
 void launch_finish_weight(bool real, const void* partial, int parts, int64_t count, const float* scale_x,

@@ -11,32 +11,26 @@ namespace {
 
 constexpr int64_t no_output = -1;
 
-// Writes one chunk of a finished tile. columns: those that exist; paired: two neighbours may be written at once.
-template <int tile_n>
-__device__ __forceinline__ void write_values(const Output& output, bool paired, const float* values,
-                                             const int64_t* offsets, int columns) {
+// Writes one chunk of a finished tile, `width` neighbours at once. columns: those that exist.
+template <int tile_n, int width>
+__device__ __forceinline__ void write_values(const Output& output, const float* values, const int64_t* offsets,
+                                             int columns) {
   using T = Tile<tile_n>;
-  const int thread = static_cast<int>(threadIdx.x);
-  if (paired) {
-    constexpr int pairs = tile_n / 2;
-    const int column = thread % pairs * 2;
-    if (column >= columns) return;
-    for (int row = thread / pairs; row < chunk_pixels; row += T::threads / pairs)
-      if (offsets[row] != no_output)
-        write_reals(Width<2>{}, output.to, offsets[row] + column,
-                    *reinterpret_cast<const Values<2>*>(values + row * T::value_pitch + column));
-    return;
-  }
-  const int column = thread % tile_n;
+  constexpr int pieces = tile_n / width;
+  const int thread = static_cast<int>(threadIdx.x), column = thread % pieces * width;
   if (column >= columns) return;
-  for (int row = thread / tile_n; row < chunk_pixels; row += T::threads / tile_n)
-    if (offsets[row] != no_output) write_real(output.to, offsets[row] + column, values[row * T::value_pitch + column]);
+#pragma unroll 4
+  for (int row = thread / pieces; row < chunk_pixels; row += T::threads / pieces)
+    if (offsets[row] != no_output)
+      write_reals(Width<width>{}, output.to, offsets[row] + column,
+                  reread_some(Width<width>{}, values + row * T::value_pitch + column));
 }
 
+// together: how many neighbouring outputs may be written at once, 8 or 1.
 template <int tile_n, class From>
-__global__ void __launch_bounds__(Tile<tile_n>::threads, tile_n == 64 ? 3 : blocks_of_256)
+__global__ void __launch_bounds__(Tile<tile_n>::threads, tile_n == 64 ? blocks_of_128 : blocks_of_256)
     gather_kernel(const __grid_constant__ GatherOperands<From> operands, const __grid_constant__ Output output,
-                  bool paired) {
+                  int together) {
   using T = Tile<tile_n>;
   alignas(128) __shared__ int8_t shared[T::bytes];
   const Gather& g = operands.g;
@@ -67,13 +61,17 @@ __global__ void __launch_bounds__(Tile<tile_n>::threads, tile_n == 64 ? 3 : bloc
     if (output.moments != nullptr && chunk < g.chunks && thread < columns)
       write_chunk_moments(g, chunk, first_n + thread, output.moments,
                           [&](int row) { return values[row * T::value_pitch + thread]; });
-    write_values<tile_n>(output, paired, values, offsets + half * chunk_pixels, columns);
+    const int64_t* const rows = offsets + half * chunk_pixels;
+    if (together == 8)
+      write_values<tile_n, 8>(output, values, rows, columns);
+    else
+      write_values<tile_n, 1>(output, values, rows, columns);
     __syncthreads();
   }
 }
 
 template <int tile_n, class X>
-__global__ void __launch_bounds__(Tile<tile_n>::threads, tile_n == 64 ? 3 : blocks_of_256)
+__global__ void __launch_bounds__(Tile<tile_n>::threads, tile_n == 64 ? blocks_of_128 : blocks_of_256)
     weight_kernel(const __grid_constant__ WeightOperands<X> operands, int split_pieces, int32_t* partial) {
   alignas(128) __shared__ int8_t shared[Tile<tile_n>::bytes];
   const int tiles_m = static_cast<int>(blocks_for(operands.g.y_channels, tile_m));
@@ -101,14 +99,14 @@ int64_t weight_columns(const WeightGather& g) { return int64_t{g.kernel_h} * g.k
 template <class From>
 void launch_gather(const GatherOperands<From>& operands, const Output& output, Stream stream) {
   const Gather& g = operands.g;
-  const bool paired = g.to_channels % 2 == 0 && pairs_align(output.to);
+  const int together = g.to_channels % 8 == 0 && neighbours_align(8, output.to) ? 8 : 1;
   const auto grid = [&](int tile_n) {
     return grid_of(blocks_for(g.to_channels, tile_n), blocks_for(int64_t{g.chunks} * chunk_pixels, tile_m));
   };
   if (wide(g.to_channels))
-    OCTET_LAUNCH((gather_kernel<128, From>), grid(128), dim3(Tile<128>::threads), stream, operands, output, paired);
+    OCTET_LAUNCH((gather_kernel<128, From>), grid(128), dim3(Tile<128>::threads), stream, operands, output, together);
   else
-    OCTET_LAUNCH((gather_kernel<64, From>), grid(64), dim3(Tile<64>::threads), stream, operands, output, paired);
+    OCTET_LAUNCH((gather_kernel<64, From>), grid(64), dim3(Tile<64>::threads), stream, operands, output, together);
 }
 
 template <class X>
@@ -125,8 +123,10 @@ void launch_weight(const WeightOperands<X>& operands, int splits, int32_t* parti
 
 }  // namespace
 
-int64_t tensor_weight_tiles(const WeightGather& g) {
-  return int64_t{blocks_for(g.y_channels, tile_m)} * blocks_for(weight_columns(g), wide(weight_columns(g)) ? 128 : 64);
+TensorTiles tensor_weight_tiles(const WeightGather& g) {
+  const bool wide_ones = wide(weight_columns(g));
+  return {int64_t{blocks_for(g.y_channels, tile_m)} * blocks_for(weight_columns(g), wide_ones ? 128 : 64),
+          wide_ones ? 2 : blocks_of_128};
 }
 
 void launch_tensor_gather(const Gather& g, const int8_t* from, DType type, const int8_t* weights, int lane_bytes,

@@ -117,6 +117,8 @@ class CudaBackend final : public Backend {
  private:
   // Runs the pass on real values if the library takes it; the pass writes one of the tensors. Moments: those of y.
   bool by_library(ConvPass, const ConvProblem&, Tensor x, Tensor w, Tensor y, bool add, Moments);
+  // x in padded_shape(), zeros around each image; x itself where that is its shape.
+  const float* padded_images(const ConvProblem&, const float* x, DeviceScratch& room);
   // The rows of `length` codes, each padded with zeros to a multiple of 16; `from` itself where it is one already.
   const int8_t* padded_rows(const int8_t* from, int64_t rows, int64_t length, DeviceScratch& room);
   // weights (outputs, row) as (row, padded outputs), zeros beyond the outputs. row: taps * inputs.

@@ -46,12 +46,15 @@ void CudaBackend::conv_forward(const ConvProblem& p, QTensor x, QTensor w, Tenso
     g.lane_step = 1;
     g.tap_step *= static_cast<int>(outputs);
     g.channel_step = static_cast<int>(outputs);
-    const void* weights = nullptr;
-    if (w.real())
+    const void *weights = nullptr, *from = x.values.data;
+    if (w.real()) {
       weights = transposed_weights(w.values.f32(), outputs, row, outputs);
-    else
+      from = padded_images(p, x.values.f32(), from_);
+      read_padded(p, g);
+    } else {
       weights = transposed_weights(w.values.s8(), outputs, row, outputs);
-    launch_direct_gather(g, x.values.data, x.values.dtype, weights, output, stream_);
+    }
+    launch_direct_gather(g, from, x.values.dtype, weights, output, stream_);
   }
   if (!moments) return;
   launch_combine_moments(g, output.moments, items_.get<double>(4 * item_count(g) * p.y.c), moments, stream_);
@@ -80,18 +83,19 @@ void CudaBackend::conv_backward_weight(const ConvProblem& p, QTensor x, QTensor 
   REQUIRE(dw.tensor.shape == p.weight() && dw.tensor.dtype == DType::f32, "give f32 of the weight's shape",
           "dw has another shape or type than the problem");
   if (x.real() && by_library(ConvPass::backward_weight, p, x.values, dw.tensor, dy.values, dw.add, {})) return;
-  const WeightGather g = weight_gather(p);
+  WeightGather g = weight_gather(p);
   const int64_t count = dw.tensor.elements();
   const int64_t most_products = products_per_sum(x.values.dtype);
   int parts = g.items;
   void* partial = nullptr;
   if (on_tensor_cores(p, x)) {
-    // Enough splits for two blocks on every processor, none shorter than 2,048 products, none longer than int32 allows.
+    // As many splits as fit on the processors at once: one more would run alone after the others. None is shorter than
+    // 2,048 products, none longer than int32 allows.
     const int64_t products = int64_t{g.y_h} * g.y_w * round_up_16(g.images);
-    const int64_t tiles = tensor_weight_tiles(g);
-    const int64_t wanted = (2 * device_.processors + tiles - 1) / tiles, most = (products + 2047) / 2048;
-    const int64_t least = (products + most_products - 1) / most_products;
-    parts = static_cast<int>(std::max(least, std::min(wanted, most)));
+    const TensorTiles tiles = tensor_weight_tiles(g);
+    const int64_t wanted = device_.processors * tiles.blocks_per_processor / tiles.count;
+    const int64_t most = (products + 2047) / 2048, least = (products + most_products - 1) / most_products;
+    parts = static_cast<int>(std::max({int64_t{1}, least, std::min(wanted, most)}));
     const ConvProblem flat = as_pixel_list(p);
     const int8_t* const x_planes = channel_major(x.values.s8(), flat.x, from_);
     const int8_t* const dy_planes = channel_major(dy.values.s8(), flat.y, weights_);
@@ -100,7 +104,12 @@ void CudaBackend::conv_backward_weight(const ConvProblem& p, QTensor x, QTensor 
   } else {
     check_weight_gradient(p, x.values.dtype);
     partial = partial_.get<int32_t>(parts * count);
-    launch_direct_weight(g, x.values.data, x.values.dtype, dy.values.data, partial, stream_);
+    const void* from = x.values.data;
+    if (x.real()) {
+      from = padded_images(p, x.values.f32(), from_);
+      read_padded(p, g);
+    }
+    launch_direct_weight(g, from, x.values.dtype, dy.values.data, partial, stream_);
   }
   launch_finish_weight(x.real(), partial, parts, count, x.scale, dy.scale, dw, stream_);
 }

@@ -117,4 +117,41 @@ WeightGather weight_gather(const ConvProblem& problem) {
   return g;
 }
 
+bool taps_stay_inside(const Gather& g) {
+  const auto inside = [](const Axis& axis) {
+    for (int tap = 0; tap < axis.taps; ++tap)
+      if (axis.shift[tap] < 0 || (axis.count - 1) * axis.from_step + axis.shift[tap] >= axis.from) return false;
+    return true;
+  };
+  return inside(g.h) && inside(g.w);
+}
+
+Shape padded_shape(const ConvProblem& p) {
+  const auto extent = [](int64_t in, int64_t out, int kernel, int stride, int pad, int dilation) {
+    return std::max(in + pad, (out - 1) * stride + int64_t{kernel - 1} * dilation + 1);
+  };
+  return {p.x.n, extent(p.x.h, p.y.h, p.kernel_h, p.stride_h, p.pad_h, p.dilation_h),
+          extent(p.x.w, p.y.w, p.kernel_w, p.stride_w, p.pad_w, p.dilation_w), p.x.c};
+}
+
+void read_padded(const ConvProblem& problem, Gather& g) {
+  const ConvProblem p = as_pixel_list(problem);
+  const Shape shape = padded_shape(p);
+  const auto pad = [](Axis& axis, int64_t extent, int by) {
+    axis.from = to_int(extent);
+    for (int tap = 0; tap < axis.taps; ++tap) axis.shift[tap] = static_cast<int16_t>(axis.shift[tap] + by);
+  };
+  to_int(shape.elements());
+  pad(g.h, shape.h, p.pad_h);
+  pad(g.w, shape.w, p.pad_w);
+}
+
+void read_padded(const ConvProblem& problem, WeightGather& g) {
+  const ConvProblem p = as_pixel_list(problem);
+  const Shape shape = padded_shape(p);
+  to_int(shape.elements());
+  g.x_h = to_int(shape.h), g.x_w = to_int(shape.w);
+  g.pad_h = g.pad_w = 0;
+}
+
 }  // namespace octet::cuda

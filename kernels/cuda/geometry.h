@@ -34,6 +34,13 @@ struct Gather {
   int pixels, item_pixels, chunks_per_item, chunks;
 };
 Gather forward_gather(const ConvProblem&, int64_t element_bytes);
+// Whether no tap of an output reads beyond the input.
+bool taps_stay_inside(const Gather&);
+// The shape of x with its padding in memory: pad_h rows above, pad_w columns on the left, and behind the image as many
+// as the taps of y reach.
+Shape padded_shape(const ConvProblem&);
+// Lets a forward gather or a weight gradient read images of that shape.
+void read_padded(const ConvProblem&, Gather&);
 std::vector<Gather> backward_gathers(const ConvProblem&);  // the phases
 
 // The weight gradient, over all pixels of dy.
@@ -44,5 +51,6 @@ struct WeightGather {
   int item_images, items;  // direct kernels sum one item after another
 };
 WeightGather weight_gather(const ConvProblem&);
+void read_padded(const ConvProblem&, WeightGather&);
 
 }  // namespace octet::cuda

@@ -32,6 +32,7 @@ __device__ __forceinline__ void in_order(int64_t rows, const Fetch& fetch, const
     fetch_batch(first + batch);
     if (own != 0) continue;
     const int count = rows - first < batch ? static_cast<int>(rows - first) : batch;
+#pragma unroll 8  // several rows are read before the sums need them
     for (int row = 0; row < count; ++row) visit(staged[stage][row][column]);
   }
 }

@@ -38,7 +38,11 @@ void launch_tensor_gather(const Gather&, const int8_t* from, DType, const int8_t
                           int tap_bytes, const Output&, Stream);
 // partial[split][output channel][tap][input channel] = sums over the split's share of the pixels. x and dy are channel
 // major: (channels, h, w, images rounded up to 16), zeros beyond the images.
-int64_t tensor_weight_tiles(const WeightGather&);  // of one split
+struct TensorTiles {
+  int64_t count;  // blocks of one split
+  int blocks_per_processor;
+};
+TensorTiles tensor_weight_tiles(const WeightGather&);
 void launch_tensor_weight(const WeightGather&, const int8_t* x, DType, const int8_t* dy, int splits, int32_t* partial,
                           Stream);
 
@@ -93,9 +97,9 @@ struct RowLoss {
   double loss;
   int rank;  // of the label; -1: the row does not count
 };
-void launch_softmax_loss(const float* logits, const int32_t* labels, const float* weights, int64_t rows, int64_t classes, float smoothing,
-                         float gradient_scale, double* exponentials, float* d_logits, RowLoss* row_losses,
-                         LossReport* report, Stream);
+void launch_softmax_loss(const float* logits, const int32_t* labels, const float* weights, int64_t rows,
+                         int64_t classes, float smoothing, float gradient_scale, double* exponentials, float* d_logits,
+                         RowLoss* row_losses, LossReport* report, Stream);
 
 // exchange.cu
 std::unique_ptr<BlockCodec> make_codec(const CodecProblem&, const CudaBackend&, Stream);

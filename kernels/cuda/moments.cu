@@ -30,6 +30,7 @@ __global__ void sum_items(Gather g, const float* chunks_of, int items, double* t
             end = begin + g.chunks_per_item < g.chunks ? begin + g.chunks_per_item : g.chunks;
   double sum = 0, square = 0;
   float low = __uint_as_float(0x7F800000u), high = -low;
+#pragma unroll 4
   for (int chunk = begin; chunk < end; ++chunk) {
     const float* const at = chunks_of + static_cast<int64_t>(chunk) * channels + channel;
     const double first = static_cast<double>(at[0]), part = static_cast<double>(at[step]);

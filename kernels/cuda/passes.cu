@@ -69,13 +69,26 @@ __global__ void __launch_bounds__(threads) histogram_kernel(const __grid_constan
     if (own[bin] != 0) atomicAdd(&histogram[bin], own[bin]);
 }
 
+// Adds what the block's threads saw. beyond: values beyond the clip; largest: a magnitude.
+__device__ __forceinline__ void report(const Codes& to, unsigned beyond, float largest) {
+  if (to.largest != nullptr) {
+    largest = largest_of_block<threads>(largest);
+    if (threadIdx.x == 0) atomicMax(to.largest, bits_of(largest));
+  }
+  if (to.saturated == nullptr) return;
+  __shared__ unsigned saturated;
+  if (threadIdx.x == 0) saturated = 0;
+  __syncthreads();
+  if (beyond != 0) atomicAdd(&saturated, beyond);
+  __syncthreads();
+  if (threadIdx.x == 0 && saturated != 0)
+    atomicAdd(reinterpret_cast<unsigned long long*>(to.saturated), static_cast<unsigned long long>(saturated));
+}
+
 template <class Numbers>
 __global__ void __launch_bounds__(threads)
     encode_kernel(const __grid_constant__ Numbers numbers, int64_t count, bool paired,
                   const __grid_constant__ StepKey step_key, const __grid_constant__ Codes to) {
-  __shared__ unsigned saturated;
-  if (threadIdx.x == 0) saturated = 0;
-  __syncthreads();
   const RngKey key = step_key.now();
   const Walk walk(count, key.first);
   const unsigned channels = static_cast<unsigned>(numbers.channels);
@@ -106,15 +119,42 @@ __global__ void __launch_bounds__(threads)
     }
     write_some(static_cast<int8_t*>(to.out) + i, codes);
   });
-  if (to.largest != nullptr) {
-    largest = largest_of_block<threads>(largest);
-    if (threadIdx.x == 0) atomicMax(to.largest, bits_of(largest));
-  }
-  if (to.saturated == nullptr) return;
-  if (beyond != 0) atomicAdd(&saturated, beyond);
-  __syncthreads();
-  if (threadIdx.x == 0 && saturated != 0)
-    atomicAdd(reinterpret_cast<unsigned long long*>(to.saturated), static_cast<unsigned long long>(saturated));
+  report(to, beyond, largest);
+}
+
+// The same of eight neighbours at a time, and of codes alone.
+template <class Numbers>
+__global__ void __launch_bounds__(threads)
+    encode_eights(const __grid_constant__ Numbers numbers, int64_t count, const __grid_constant__ StepKey step_key,
+                  const __grid_constant__ Codes to) {
+  const Width<8> eight;
+  const RngKey key = step_key.now();
+  const WideWalk walk(count, key.first);
+  const ClipRange range = *to.range;
+  Random128 random = {};
+  if (to.stochastic) random = walk.random(key);
+  unsigned beyond = 0;
+  float largest = 0;
+  walk(
+      static_cast<unsigned>(numbers.channels), [&](int64_t i) { return numbers.fetch(eight, i); },
+      [&](int64_t i, int row, int channel, const auto& fetched) {
+        const auto values = numbers.at(eight, i, channel, fetched);
+        Some<int8_t, 8> codes;
+#pragma unroll
+        for (int e = 0; e < 8; ++e) {
+          const float value = values.at[e];
+          const uint32_t bits =
+              shared_bits16(random.word[e / 2], static_cast<unsigned>(row), static_cast<unsigned>(e % 2));
+          codes.at[e] =
+              static_cast<int8_t>(to.stochastic ? encode_stochastic(value, range.inverse_scale, to.qmax, bits)
+                                                : encode_nearest(value, range.inverse_scale, to.lowest, to.qmax));
+          const float magnitude = magnitude_of(value);
+          beyond += magnitude > range.clip ? 1u : 0u;
+          largest = magnitude > largest ? magnitude : largest;
+        }
+        write_some(static_cast<int8_t*>(to.out) + i, codes);
+      });
+  report(to, beyond, largest);
 }
 
 __global__ void dequantize_kernel(const void* codes, DType type, int64_t count, const float* scale, float* out) {
@@ -177,7 +217,7 @@ void CudaBackend::find_range(const Values& values, int64_t count, const Encoding
     with_types(values, [&](const auto& numbers) {
       using Numbers = std::decay_t<decltype(numbers)>;
       OCTET_LAUNCH((absmax_kernel<Numbers>), walk_grid(count), dim3(threads), stream_, numbers, count,
-                   count % 2 == 0 && numbers.paired(), range);
+                   count % 2 == 0 && numbers.fits(2), range);
     });
   }
   launch_finish_range(range, encoding.range, encoding.held, encoding.qmax, scale, stream_);
@@ -189,7 +229,7 @@ void CudaBackend::count_magnitudes(const Values& values, int64_t count, Probe pr
   with_types(values, [&](const auto& numbers) {
     using Numbers = std::decay_t<decltype(numbers)>;
     OCTET_LAUNCH((histogram_kernel<Numbers>), walk_grid(count), dim3(threads), stream_, numbers, count,
-                 count % 2 == 0 && numbers.paired(), probe.histogram, probe.sample);
+                 count % 2 == 0 && numbers.fits(2), probe.histogram, probe.sample);
   });
 }
 
@@ -206,8 +246,15 @@ void CudaBackend::encode(const Values& values, int64_t count, const Encoding& en
                  reinterpret_cast<uint32_t*>(probe.largest)};
   with_types(values, [&](const auto& numbers) {
     using Numbers = std::decay_t<decltype(numbers)>;
-    OCTET_LAUNCH((encode_kernel<Numbers>), walk_grid(count), dim3(threads), stream_, numbers, count,
-                 count % 2 == 0 && numbers.paired() && pairs_align(to.out, to.type), of_step(key), to);
+    const auto fits = [&](int width) {
+      return count % width == 0 && numbers.fits(width) && neighbours_align(width, to.out, to.type);
+    };
+    if (!is_real(to.type) && fits(8) && key.first % 8 == 0 && key.per_sample % 8 == 0)
+      OCTET_LAUNCH((encode_eights<Numbers>), walk_grid(count), dim3(threads), stream_, numbers, count, of_step(key),
+                   to);
+    else
+      OCTET_LAUNCH((encode_kernel<Numbers>), walk_grid(count), dim3(threads), stream_, numbers, count, fits(2),
+                   of_step(key), to);
   });
 }
 

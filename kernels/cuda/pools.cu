@@ -33,79 +33,134 @@ struct Window {
   }
 };
 
-// The pixel of the first of the largest elements in row order; image points at the channel's first.
-__device__ __forceinline__ int largest_in(const Geometry& g, const Window& window, const void* x, DType type,
-                                          int64_t image) {
-  int best = window.top * g.x_w + window.left;
-  float largest = read_value(x, type, image + static_cast<int64_t>(best) * g.channels);
-  for (int h = window.top; h < window.bottom; ++h)
-    for (int w = window.left; w < window.right; ++w) {
-      const float value = read_value(x, type, image + static_cast<int64_t>(h * g.x_w + w) * g.channels);
-      if (value > largest) {
-        largest = value;
-        best = h * g.x_w + w;
-      }
-    }
-  return best;
+// Neighbouring values of memory that this kernel only reads. The type is known when the kernel runs.
+template <int width>
+__device__ __forceinline__ Values<width> read_values(Width<width> some, const void* from, DType type, int64_t i) {
+  if (type == DType::f32) return values_of<DType::f32>(read_some(some, static_cast<const float*>(from) + i));
+  if (type == DType::bf16) return values_of<DType::bf16>(read_some(some, static_cast<const uint16_t*>(from) + i));
+  const Some<int8_t, width> codes = read_some(some, static_cast<const int8_t*>(from) + i);
+  Values<width> values;
+#pragma unroll
+  for (int e = 0; e < width; ++e) values.at[e] = static_cast<float>(codes.at[e] & (type == DType::u8 ? 0xFF : -1));
+  return values;
+}
+// Values in the units of a tensor of that type: real numbers as they are, codes rounded to nearest.
+template <int width>
+__device__ __forceinline__ void write_values(Width<width> some, void* to, DType type, int64_t i,
+                                             const Values<width>& values) {
+  if (is_real(type)) return write_reals(some, {to, type == DType::bf16}, i, values);
+  Some<int8_t, width> codes;
+#pragma unroll
+  for (int e = 0; e < width; ++e) codes.at[e] = static_cast<int8_t>(static_cast<int>(round_nearest(values.at[e])));
+  write_some(static_cast<int8_t*>(to) + i, codes);
 }
 
-// Calls visit(column, channel). A block works on one row of pixels of one image, so that few indices are divided.
-template <class Visit>
-__device__ __forceinline__ void along_row(int width, int channels, const Visit& visit) {
-  for (int i = static_cast<int>(threadIdx.x); i < width * channels; i += threads) visit(i / channels, i % channels);
+// Calls visit(column, first channel) for `width` channels each. A block works on one row of pixels of one image, so
+// that few indices are divided.
+template <int width, class Visit>
+__device__ __forceinline__ void along_row(int columns, int channels, const Visit& visit) {
+  const int pieces = channels / width;
+  for (int i = static_cast<int>(threadIdx.x); i < columns * pieces; i += threads) visit(i / pieces, i % pieces * width);
 }
 
 constexpr uint16_t no_choice = 0xFFFF;  // a maximum that is not above 0 and is rectified: no gradient passes
 
+// The largest element of each channel in the window, the first of equal ones in row order. image points at the first
+// channel. choices: its place in the window, padding included.
+template <int width>
+__device__ __forceinline__ Values<width> largest_in(Width<width> some, const Geometry& g, const Window& window, int top,
+                                                    int left, const void* x, DType type, int64_t image,
+                                                    Some<uint16_t, width>& choices) {
+  Values<width> largest = {};
+  for (int h = window.top; h < window.bottom; ++h)
+    for (int w = window.left; w < window.right; ++w) {
+      const Values<width> values = read_values(some, x, type, image + static_cast<int64_t>(h * g.x_w + w) * g.channels);
+      const bool first = h == window.top && w == window.left;
+      const auto place = static_cast<uint16_t>((h - top) * g.kernel + w - left);
+#pragma unroll
+      for (int e = 0; e < width; ++e) {
+        const bool better = first || values.at[e] > largest.at[e];
+        largest.at[e] = better ? values.at[e] : largest.at[e];
+        choices.at[e] = better ? place : choices.at[e];
+      }
+    }
+  return largest;
+}
+
 // choices (of maxima, or null): which pixel of its window, padding included, each output took. y null: only they are
 // written.
+template <int width>
 __global__ void pool(const __grid_constant__ Geometry g, const void* x, DType type, const float* x_scale, void* y,
                      float* y_scale, uint16_t* choices) {
   if (blockIdx.x == 0 && threadIdx.x == 0 && y_scale != nullptr) *y_scale = *x_scale;
+  const Width<width> some;
   const Block block(g.y_h);
   const int own_row = block.inner;
   const int64_t own_image = block.outer;
-  along_row(g.y_w, g.channels, [&](int column, int channel) {
+  along_row<width>(g.y_w, g.channels, [&](int column, int channel) {
     const Window window(g, own_row, column);
     const int64_t image = own_image * g.x_h * g.x_w * g.channels + channel;
     const int64_t to = ((own_image * g.y_h + own_row) * g.y_w + column) * g.channels + channel;
     if (g.max) {
-      const int best = largest_in(g, window, x, type, image);
-      const int h = best / g.x_w - (own_row * g.stride - g.pad), w = best % g.x_w - (column * g.stride - g.pad);
-      const float largest = read_value(x, type, image + static_cast<int64_t>(best) * g.channels);
-      if (choices != nullptr)
-        choices[to] = g.rectify && !(largest > 0) ? no_choice : static_cast<uint16_t>(h * g.kernel + w);
-      if (y != nullptr) write_value(y, type, to, g.rectify && largest < 0 ? 0.0f : largest);
+      Some<uint16_t, width> chosen = {};
+      Values<width> largest =
+          largest_in(some, g, window, own_row * g.stride - g.pad, column * g.stride - g.pad, x, type, image, chosen);
+#pragma unroll
+      for (int e = 0; e < width; ++e) {
+        if (g.rectify && !(largest.at[e] > 0)) chosen.at[e] = no_choice;
+        if (g.rectify && largest.at[e] < 0) largest.at[e] = 0;
+      }
+      if (choices != nullptr) write_some(choices + to, chosen);
+      if (y != nullptr) write_values(some, y, type, to, largest);
       return;
     }
-    double sum = 0;
+    double sum[width] = {};
     for (int h = window.top; h < window.bottom; ++h)
-      for (int w = window.left; w < window.right; ++w)
-        sum += static_cast<double>(read_value(x, type, image + static_cast<int64_t>(h * g.x_w + w) * g.channels));
-    write_value(y, type, to, static_cast<float>(sum / static_cast<double>(window.size(g))));
+      for (int w = window.left; w < window.right; ++w) {
+        const Values<width> values =
+            read_values(some, x, type, image + static_cast<int64_t>(h * g.x_w + w) * g.channels);
+#pragma unroll
+        for (int e = 0; e < width; ++e) sum[e] += static_cast<double>(values.at[e]);
+      }
+    Values<width> means;
+#pragma unroll
+    for (int e = 0; e < width; ++e) means.at[e] = static_cast<float>(sum[e] / static_cast<double>(window.size(g)));
+    write_values(some, y, type, to, means);
   });
 }
 
-// One element of dx: the sum over the windows that hold it, in row order. choices: what pool() wrote.
+// Elements of dx: the sums over the windows that hold them, in row order. choices: what pool() wrote.
+template <int width>
 __global__ void pool_gradient(const __grid_constant__ Geometry g, const uint16_t* choices, const void* dy,
                               DType dy_type, const __grid_constant__ RealOutput dx) {
+  const Width<width> some;
   const Block block(g.x_h);
   const int own_row = block.inner;
   const int64_t own_image = block.outer;
   const int first_i = own_row + g.pad < g.kernel ? 0 : (own_row + g.pad - g.kernel) / g.stride + 1;
-  along_row(g.x_w, g.channels, [&](int column, int channel) {
+  along_row<width>(g.x_w, g.channels, [&](int column, int channel) {
     const int first_j = column + g.pad < g.kernel ? 0 : (column + g.pad - g.kernel) / g.stride + 1;
-    double sum = 0;
+    double sum[width] = {};
     for (int h = first_i; h < g.y_h && h * g.stride - g.pad <= own_row; ++h)
       for (int w = first_j; w < g.y_w && w * g.stride - g.pad <= column; ++w) {
         const int64_t at = ((own_image * g.y_h + h) * g.y_w + w) * g.channels + channel;
-        if (!g.max)
-          sum += static_cast<double>(read_value(dy, dy_type, at)) / static_cast<double>(Window(g, h, w).size(g));
-        else if (choices[at] == (own_row - h * g.stride + g.pad) * g.kernel + column - w * g.stride + g.pad)
-          sum += static_cast<double>(read_value(dy, dy_type, at));
+        const Values<width> slopes = read_values(some, dy, dy_type, at);
+        if (!g.max) {
+#pragma unroll
+          for (int e = 0; e < width; ++e)
+            sum[e] += static_cast<double>(slopes.at[e]) / static_cast<double>(Window(g, h, w).size(g));
+          continue;
+        }
+        const Some<uint16_t, width> chosen = read_some(some, choices + at);
+        const int place = (own_row - h * g.stride + g.pad) * g.kernel + column - w * g.stride + g.pad;
+#pragma unroll
+        for (int e = 0; e < width; ++e)
+          if (chosen.at[e] == place) sum[e] += static_cast<double>(slopes.at[e]);
       }
-    const int64_t to = ((own_image * g.x_h + own_row) * g.x_w + column) * g.channels + channel;
-    write_real(dx, to, static_cast<float>(sum));
+    Values<width> sums;
+#pragma unroll
+    for (int e = 0; e < width; ++e) sums.at[e] = static_cast<float>(sum[e]);
+    write_reals(some, dx, ((own_image * g.x_h + own_row) * g.x_w + column) * g.channels + channel, sums);
   });
 }
 
@@ -115,7 +170,7 @@ __global__ void repeat(const __grid_constant__ Geometry g, const void* x, DType 
   const Block block(g.y_h);
   const int64_t from_row = static_cast<int64_t>(block.outer) * g.x_h + block.inner / g.kernel;
   const int64_t to_row = static_cast<int64_t>(block.outer) * g.y_h + block.inner;
-  along_row(g.y_w, g.channels, [&](int column, int channel) {
+  along_row<1>(g.y_w, g.channels, [&](int column, int channel) {
     const float value = read_value(x, type, (from_row * g.x_w + column / g.kernel) * g.channels + channel);
     write_value(y, type, (to_row * g.y_w + column) * g.channels + channel, value);
   });
@@ -127,7 +182,7 @@ __global__ void repeat_gradient(const __grid_constant__ Geometry g, const void* 
   const Block block(g.x_h);
   const int64_t from_row = static_cast<int64_t>(block.outer) * g.y_h + block.inner * g.kernel;
   const int64_t to_row = static_cast<int64_t>(block.outer) * g.x_h + block.inner;
-  along_row(g.x_w, g.channels, [&](int column, int channel) {
+  along_row<1>(g.x_w, g.channels, [&](int column, int channel) {
     double sum = 0;
     for (int h = 0; h < g.kernel; ++h)
       for (int w = 0; w < g.kernel; ++w) {
@@ -166,8 +221,15 @@ Geometry geometry(const PoolProblem& p) {
 
 void launch_forward(const PoolProblem& problem, QTensor x, const float* x_scale, QTensor y, uint16_t* choices,
                     Stream stream) {
-  OCTET_LAUNCH(pool, grid_of(problem.y.h, problem.y.n), dim3(threads), stream, geometry(problem), x.values.data,
-               x.values.dtype, x_scale, y.values.data, y.scale, choices);
+  const auto launch = [&]<int width>(Width<width>) {
+    OCTET_LAUNCH((pool<width>), grid_of(problem.y.h, problem.y.n), dim3(threads), stream, geometry(problem),
+                 x.values.data, x.values.dtype, x_scale, y.values.data, y.scale, choices);
+  };
+  if (problem.x.c % 4 == 0 && neighbours_align(4, x.values.data, x.values.dtype) &&
+      neighbours_align(4, y.values.data, x.values.dtype))
+    launch(Width<4>{});
+  else
+    launch(Width<1>{});
 }
 
 }  // namespace
@@ -195,8 +257,15 @@ void CudaBackend::pool_backward(const PoolProblem& problem, QTensor x, QTensor, 
     choices = partial_.get<uint16_t>(problem.y.elements());
     launch_forward(problem, x, nullptr, {}, choices, stream_);
   }
-  OCTET_LAUNCH(pool_gradient, grid_of(problem.x.h, problem.x.n), dim3(threads), stream_, geometry(problem), choices,
-               dy.data, dy.dtype, real_output(dx, "a pool's dx"));
+  const RealOutput to = real_output(dx, "a pool's dx");
+  const auto launch = [&]<int width>(Width<width>) {
+    OCTET_LAUNCH((pool_gradient<width>), grid_of(problem.x.h, problem.x.n), dim3(threads), stream_, geometry(problem),
+                 choices, dy.data, dy.dtype, to);
+  };
+  if (problem.x.c % 4 == 0 && neighbours_align(4, dy.data, dy.dtype) && neighbours_align(4, to))
+    launch(Width<4>{});
+  else
+    launch(Width<1>{});
 }
 
 void CudaBackend::global_pool_forward(QTensor x, Tensor y) {

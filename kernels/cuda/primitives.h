@@ -6,17 +6,37 @@
 
 namespace octet::cuda {
 
-// Loads memory that no thread writes while the kernel runs, through the read-only cache.
+struct alignas(16) Sixteen {
+  uint32_t word[4];
+};
+
+// Loads memory that no thread writes while the kernel runs, through the read-only cache. Word: of 1 to 16 bytes.
 template <class Word>
 __device__ __forceinline__ Word read_only(const Word* from) {
-  if constexpr (sizeof(Word) == 8)
+  if constexpr (sizeof(Word) == 16) {
+    const uint4 four = __ldg(reinterpret_cast<const uint4*>(from));
+    return {{four.x, four.y, four.z, four.w}};
+  } else if constexpr (sizeof(Word) == 8) {
     return __ldg(reinterpret_cast<const unsigned long long*>(from));
-  else
+  } else {
     return __ldg(from);
+  }
+}
+__device__ __forceinline__ Sixteen read_sixteen(const void* from) {
+  const uint4 four = *static_cast<const uint4*>(from);
+  return {{four.x, four.y, four.z, four.w}};
+}
+__device__ __forceinline__ void write_sixteen(void* to, const Sixteen& from) {
+  *static_cast<uint4*>(to) = uint4{from.word[0], from.word[1], from.word[2], from.word[3]};
 }
 
 __device__ __forceinline__ uint32_t shared_address(const void* pointer) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
+}
+
+// The bytes of `low` and `high`, numbered 0 to 7, that the four hexadecimal digits of `which` name, the lowest first.
+__device__ __forceinline__ uint32_t chosen_bytes(uint32_t low, uint32_t high, unsigned which) {
+  return __byte_perm(low, high, which);
 }
 
 #if __CUDA_ARCH__ >= 800

@@ -9,15 +9,15 @@
 namespace octet::cuda {
 namespace {
 
-constexpr int lanes = 32, together = 4, threads = 256;  // a block of reduce_chunks takes several chunks
+constexpr int threads = 256, chunk_threads = 128;  // a block of reduce_chunks takes several chunks
 
-// A thread takes one column of the period, or two, over the rows of one chunk.
+// A thread takes some neighbouring columns of the period over the rows of one chunk. lanes: threads of one chunk.
 template <int width, class Numbers>
-__global__ void __launch_bounds__(lanes* together)
+__global__ void __launch_bounds__(chunk_threads)
     reduce_chunks(const __grid_constant__ Numbers numbers, const float* mean, int64_t count, int64_t chunks,
-                  int64_t chunk, int64_t period, float* partial) {
+                  int64_t chunk, int64_t period, int lanes, float* partial) {
   const Width<width> some;
-  const int thread = static_cast<int>(threadIdx.x);
+  const int thread = static_cast<int>(threadIdx.x), together = chunk_threads / lanes;
   const Block block(blocks_for(chunks, together));
   const int64_t column = (static_cast<int64_t>(block.outer) * lanes + thread % lanes) * width;
   const int64_t own = static_cast<int64_t>(block.inner) * together + thread / lanes;
@@ -88,15 +88,19 @@ void launch_affine_reduce(const AffineBackwardValues& values, const float* mean,
   const int64_t rows = (count + chunk - 1) / chunk;
   with_types(values, [&](const auto& numbers) {
     using Numbers = std::decay_t<decltype(numbers)>;
-    const auto grid = [&](int64_t width) {
-      return grid_of(blocks_for(rows, together), blocks_for(period, lanes * width));
+    const auto launch = [&]<int width>(Width<width>) {
+      int lanes = 32;
+      while (period % (lanes * width) != 0) lanes /= 2;  // the period is a multiple of 64
+      OCTET_LAUNCH((reduce_chunks<width, Numbers>),
+                   grid_of(blocks_for(rows, chunk_threads / lanes), period / (lanes * width)), dim3(chunk_threads),
+                   stream, numbers, mean, count, rows, chunk, period, lanes, partial);
     };
-    if (numbers.paired())
-      OCTET_LAUNCH((reduce_chunks<2, Numbers>), grid(2), dim3(lanes * together), stream, numbers, mean, count, rows,
-                   chunk, period, partial);
+    if (numbers.fits(8))
+      launch(Width<8>{});
+    else if (numbers.fits(2))
+      launch(Width<2>{});
     else
-      OCTET_LAUNCH((reduce_chunks<1, Numbers>), grid(1), dim3(lanes * together), stream, numbers, mean, count, rows,
-                   chunk, period, partial);
+      launch(Width<1>{});
   });
   const dim3 columns(blocks_for(2 * channels, order_columns));
   if (period == channels) {

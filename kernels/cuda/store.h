@@ -1,5 +1,6 @@
 // Reading and writing f32, bf16 and codes, one element or two neighbours at a time. For .cu files.
 #pragma once
+#include <algorithm>
 #include <type_traits>
 
 #include "kernels/base/tensor.h"
@@ -36,7 +37,7 @@ __device__ __forceinline__ void write_value(void* to, DType type, int64_t i, flo
     write_code(to, i, static_cast<int>(round_nearest(value)));
 }
 
-// One element, or two neighbours, the first at an even place.
+// One element, or two or eight neighbours, the first at a multiple of their number.
 template <int width>
 using Width = std::integral_constant<int, width>;
 template <class Element, int width>
@@ -49,13 +50,17 @@ using Values = Some<float, width>;
 // Memory that no kernel writes while this one runs, so that the compiler may read it ahead of any store.
 template <class Element, int width>
 __device__ __forceinline__ Some<Element, width> read_some(Width<width>, const Element* from) {
-  using Word =
-      std::conditional_t<sizeof(Element) * width == 8, uint64_t,
-                         std::conditional_t<sizeof(Element) * width == 4, uint32_t,
-                                            std::conditional_t<sizeof(Element) * width == 2, uint16_t, uint8_t>>>;
-  const Word word = read_only(reinterpret_cast<const Word*>(from));
+  constexpr int bytes = sizeof(Element) * width;
+  using Word = std::conditional_t<
+      bytes >= 16, Sixteen,
+      std::conditional_t<bytes == 8, uint64_t,
+                         std::conditional_t<bytes == 4, uint32_t, std::conditional_t<bytes == 2, uint16_t, uint8_t>>>>;
   Some<Element, width> some;
-  memcpy(&some, &word, sizeof some);
+#pragma unroll
+  for (int at = 0; at < bytes; at += static_cast<int>(sizeof(Word))) {
+    const Word word = read_only(reinterpret_cast<const Word*>(reinterpret_cast<const char*>(from) + at));
+    memcpy(reinterpret_cast<char*>(&some) + at, &word, sizeof word);
+  }
   return some;
 }
 template <DType type>
@@ -71,14 +76,14 @@ __device__ __forceinline__ Values<width> values_of(const Some<Stored<type>, widt
       values.at[e] = static_cast<float>(stored.at[e]);
   return values;
 }
-// Codes or f32, of a type known when the kernel runs, as bits that values_of_bits() converts.
+// Codes or f32, of a type known when the kernel runs, as bits that values_of_bits() converts. Eight are always codes.
 template <int width>
 __device__ __forceinline__ uint64_t read_bits(Width<width> some, const void* from, DType type, int64_t i) {
   uint64_t bits = 0;
-  if (!is_real(type)) {
+  if (width > 2 || !is_real(type)) {
     const auto codes = read_some(some, static_cast<const int8_t*>(from) + i);
     memcpy(&bits, &codes, sizeof codes);
-  } else {
+  } else if constexpr (width <= 2) {
     const auto values = read_some(some, static_cast<const float*>(from) + i);
     memcpy(&bits, &values, sizeof values);
   }
@@ -87,52 +92,85 @@ __device__ __forceinline__ uint64_t read_bits(Width<width> some, const void* fro
 template <int width>
 __device__ __forceinline__ Values<width> values_of_bits(Width<width>, uint64_t bits, DType type) {
   Values<width> values;
-  if (!is_real(type)) {
+  if (width > 2 || !is_real(type)) {
     Some<int8_t, width> codes;
     memcpy(&codes, &bits, sizeof codes);
     const int kept_bits = type == DType::u8 ? 0xFF : -1;  // of the byte with its sign
 #pragma unroll
     for (int e = 0; e < width; ++e) values.at[e] = static_cast<float>(codes.at[e] & kept_bits);
-  } else {
+  } else if constexpr (width <= 2) {
     memcpy(&values, &bits, sizeof values);
   }
   return values;
 }
+// The same of memory that this kernel writes.
+template <class Element, int width>
+__device__ __forceinline__ Some<Element, width> reread_some(Width<width>, const Element* from) {
+  constexpr int bytes = sizeof(Element) * width;
+  if constexpr (bytes < 16) {
+    return *reinterpret_cast<const Some<Element, width>*>(from);
+  } else {
+    Some<Element, width> some;
+#pragma unroll
+    for (int at = 0; at < bytes; at += 16) {
+      const Sixteen word = read_sixteen(reinterpret_cast<const char*>(from) + at);
+      memcpy(reinterpret_cast<char*>(&some) + at, &word, sizeof word);
+    }
+    return some;
+  }
+}
 template <class Element, int width>
 __device__ __forceinline__ void write_some(Element* to, const Some<Element, width>& some) {
-  *reinterpret_cast<Some<Element, width>*>(to) = some;
+  constexpr int bytes = sizeof(Element) * width;
+  if constexpr (bytes >= 16) {
+#pragma unroll
+    for (int at = 0; at < bytes; at += 16) {
+      Sixteen word;
+      memcpy(&word, reinterpret_cast<const char*>(&some) + at, sizeof word);
+      write_sixteen(reinterpret_cast<char*>(to) + at, word);
+    }
+  } else if constexpr (bytes == 8) {
+    uint64_t word;
+    memcpy(&word, &some, sizeof word);
+    *reinterpret_cast<uint64_t*>(to) = word;
+  } else {
+    *reinterpret_cast<Some<Element, width>*>(to) = some;
+  }
 }
 // write_real() of neighbours.
 template <int width>
-__device__ __forceinline__ void write_reals(Width<width>, const RealOutput& to, int64_t i, Values<width> values) {
+__device__ __forceinline__ void write_reals(Width<width> some, const RealOutput& to, int64_t i, Values<width> values) {
   if (to.bf16) {
     uint16_t* const at = static_cast<uint16_t*>(to.data) + i;
-    Some<uint16_t, width> stored;
+    Some<uint16_t, width> stored = {};
     if (to.add) {
-      stored = *reinterpret_cast<Some<uint16_t, width>*>(at);
+      stored = reread_some(some, at);
 #pragma unroll
       for (int e = 0; e < width; ++e) values.at[e] = from_bf16(stored.at[e]) + values.at[e];
     }
-    if constexpr (width == 2) {
-      const uint32_t pair = bf16_pair(values.at[0], values.at[1]);
-      memcpy(&stored, &pair, sizeof stored);
-    } else {
-      stored.at[0] = to_bf16(values.at[0]);
+    if constexpr (width == 1) stored.at[0] = to_bf16(values.at[0]);
+#pragma unroll
+    for (int e = 0; e + 1 < width; e += 2) {
+      const uint32_t pair = bf16_pair(values.at[e], values.at[e + 1]);
+      memcpy(&stored.at[e], &pair, sizeof pair);
     }
     write_some(at, stored);
   } else {
     float* const at = static_cast<float*>(to.data) + i;
-    const Values<width> before = to.add ? *reinterpret_cast<Values<width>*>(at) : Values<width>{};
+    const Values<width> before = to.add ? reread_some(some, at) : Values<width>{};
 #pragma unroll
     for (int e = 0; e < width; ++e) values.at[e] = to.add ? before.at[e] + values.at[e] : values.at[e];
     write_some(at, values);
   }
 }
 
-// Whether two neighbours can be read and written at once at this address; null is aligned.
-inline bool pairs_align(const void* at, DType type) {
-  return reinterpret_cast<uintptr_t>(at) % (2 * static_cast<size_t>(size_of(type))) == 0;
+// Whether `width` neighbours can be read and written at once at this address; null is aligned.
+inline bool neighbours_align(int width, const void* at, DType type) {
+  const size_t bytes = static_cast<size_t>(width) * static_cast<size_t>(size_of(type));
+  return reinterpret_cast<uintptr_t>(at) % std::min(bytes, size_t{16}) == 0;
 }
-inline bool pairs_align(const RealOutput& to) { return pairs_align(to.data, to.bf16 ? DType::bf16 : DType::f32); }
+inline bool neighbours_align(int width, const RealOutput& to) {
+  return neighbours_align(width, to.data, to.bf16 ? DType::bf16 : DType::f32);
+}
 
 }  // namespace octet::cuda

@@ -8,7 +8,8 @@ namespace octet::cuda {
 
 inline constexpr int tile_m = 128, tile_k = 64;  // k in bytes
 inline constexpr int stages = 3, row_pieces = tile_k / 16;
-// Blocks of 256 threads that a processor should hold at once; Turing's copies take registers.
+// Blocks of 128 and of 256 threads that a processor should hold at once; Turing's copies take registers.
+inline constexpr int blocks_of_128 = 3;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 inline constexpr int blocks_of_256 = 1;
 #else

@@ -45,6 +45,7 @@ __device__ __forceinline__ void write_chunk_moments(const Gather& g, int chunk, 
   const float first = value_of(0);
   float sum = 0, square = 0, low = __uint_as_float(0x7F800000u), high = -low;
   const int count = chunk_count(g, chunk);
+#pragma unroll 8  // several values are read before the sums need them
   for (int row = 0; row < count; ++row) {
     const float y = value_of(row), difference = y - first;
     sum += difference;

@@ -34,12 +34,18 @@ struct AffineBackwardValues {
   RealOutput d_residual;  // optional: encoding writes dz here
 };
 
-// (channels) coefficients; channels come in pairs where elements do.
+// (channels) coefficients; channels come in as many neighbours as elements do.
 template <int width>
 __device__ __forceinline__ Values<width> of_channel(Width<width> some, const float* coefficients, int channel) {
   return read_some(some, coefficients + channel);
 }
 
+// Whether read_bits() takes so many neighbours of a residual.
+inline bool residual_fits(int width, const void* residual, DType type) {
+  return residual == nullptr || ((width <= 2 || !is_real(type)) && neighbours_align(width, residual, type));
+}
+
+// fits(): whether so many neighbours can be read at once, of one channel or of as many.
 // fetch() loads what at() then computes with, so that a thread can have several loads under way.
 template <DType number_type>
 struct Plain : PlainValues {
@@ -53,7 +59,7 @@ struct Plain : PlainValues {
   __device__ __forceinline__ Values<width> at(Width<width>, int64_t, int, const Fetched<width>& fetched) const {
     return values_of<number_type>(fetched);
   }
-  bool paired() const { return pairs_align(x, number_type); }
+  bool fits(int width) const { return neighbours_align(width, x, number_type); }
 };
 
 // a x + b, plus the residual if there is one; bits: its fetched codes or numbers.
@@ -97,8 +103,9 @@ struct AffineForwardOf : AffineForwardValues {
     }
     return values;
   }
-  bool paired() const {
-    return channels % 2 == 0 && pairs_align(x, number_type) && pairs_align(residual, residual_type);
+  bool fits(int width) const {
+    return channels % width == 0 && neighbours_align(width, x, number_type) &&
+           residual_fits(width, residual, residual_type);
   }
 };
 
@@ -145,9 +152,10 @@ struct AffineBackwardOf : AffineBackwardValues {
       values.at[e] = own_A.at[e] * dz.at[e] + (own_B.at[e] * x_values.at[e] + own_C.at[e]);
     return values;
   }
-  bool paired() const {
-    return channels % 2 == 0 && pairs_align(x, number_type) && pairs_align(dy, gradient_type) &&
-           pairs_align(residual, residual_type) && pairs_align(d_residual);
+  bool fits(int width) const {
+    return channels % width == 0 && neighbours_align(width, x, number_type) &&
+           neighbours_align(width, dy, gradient_type) && residual_fits(width, residual, residual_type) &&
+           neighbours_align(width, d_residual);
   }
 };
 

@@ -44,6 +44,11 @@ struct Walk {
       go(Width<1>{}, channels, fetch, visit);
   }
 
+  // A 64-bit remainder takes about seventy instructions, so it is used only where it must be.
+  static __device__ __forceinline__ unsigned channel_of(uint64_t element, unsigned channels) {
+    return element >> 32 == 0 ? static_cast<unsigned>(element) % channels : static_cast<unsigned>(element % channels);
+  }
+
  private:
   __device__ __forceinline__ int64_t element(int j) const {
     return static_cast<int64_t>(group * 256 + place_in_group(j, lane) - origin);
@@ -76,9 +81,47 @@ struct Walk {
       }
     }
   }
-  // A 64-bit remainder takes about seventy instructions, so it is used only where it must be.
-  static __device__ __forceinline__ unsigned channel_of(uint64_t element, unsigned channels) {
-    return element >> 32 == 0 ? static_cast<unsigned>(element) % channels : static_cast<unsigned>(element % channels);
+};
+
+// The same sixteen elements of a thread as two rows of eight neighbours, row r of thread t from element
+// 64 (t % 4) + 32 r + 8 (t / 4) of the group on. Needs count, origin and channels that are multiples of 8.
+struct WideWalk : Walk {
+  using Walk::Walk;
+  // Word e / 2 serves element e of a row. Four threads hold the words of each other's elements: each draws a block, and
+  // they exchange words so that thread t gets word t of all four.
+  __device__ __forceinline__ Random128 random(const RngKey& key) const {
+    Random128 own = Walk::random(key);
+    exchange<1>(own.word[0], own.word[1]);
+    exchange<1>(own.word[2], own.word[3]);
+    exchange<2>(own.word[0], own.word[2]);
+    exchange<2>(own.word[1], own.word[3]);
+    return own;
+  }
+  // Calls fetch(element of the tensor) for both rows, then visit(element, row, channel, what was fetched).
+  template <class Fetch, class Visit>
+  __device__ __forceinline__ void operator()(unsigned channels, const Fetch& fetch, const Visit& visit) const {
+    decltype(fetch(int64_t{})) fetched[2] = {};
+#pragma unroll
+    for (int row = 0; row < 2; ++row)
+      if (inside(row)) fetched[row] = fetch(element(row));
+#pragma unroll
+    for (int row = 0; row < 2; ++row)
+      if (inside(row))
+        visit(element(row), row, static_cast<int>(channel_of(static_cast<uint64_t>(element(row)), channels)),
+              fetched[row]);
+  }
+
+ private:
+  __device__ __forceinline__ int64_t element(int row) const {
+    return static_cast<int64_t>(group * 256 + lane % 4 * 64 + lane / 4 * 8 + static_cast<unsigned>(row) * 32 - origin);
+  }
+  __device__ __forceinline__ bool inside(int row) const { return element(row) >= 0 && element(row) < count; }
+  // The lower thread of two gives its `high` for the other's `low`.
+  template <int distance>
+  __device__ __forceinline__ void exchange(uint32_t& low, uint32_t& high) const {
+    const bool upper = (lane & distance) != 0;
+    const uint32_t received = __shfl_xor_sync(~0u, upper ? low : high, distance);
+    (upper ? low : high) = received;
   }
 };
 // Enough blocks wherever the tensor begins within its group.

@@ -261,13 +261,16 @@ class KernelBench {
   Tensor tensor(Shape shape, DType dtype) {
     std::vector<char> values(size_t(shape.elements()) * size_of(dtype));
     Tensor tensor{values.data(), shape, dtype};
-    for (int64_t i = 0; i < shape.elements(); ++i) {
+    const int64_t drawn = std::min(shape.elements(), int64_t{1} << 20);  // the rest repeats them, which is sooner done
+    for (int64_t i = 0; i < drawn; ++i) {
       const uint32_t random = philox(uint64_t(i) / 4, 0, 0, 1).word[i % 4];
       if (dtype == DType::u8) tensor.u8()[i] = uint8_t(random);
       if (dtype == DType::s8) tensor.s8()[i] = int8_t(int(random % 255) - 127);
       if (dtype == DType::f32) tensor.f32()[i] = float(int32_t(random)) * 0x1p-30f;                 // from -2 to 2
       if (dtype == DType::bf16) tensor.as<uint16_t>()[i] = uint16_t(0x3F00u | (random & 0x80FFu));  // +-0.5 .. 2
     }
+    for (size_t at = size_t(drawn) * size_of(dtype); at < values.size(); at *= 2)
+      std::memcpy(&values[at], values.data(), std::min(at, values.size() - at));
     tensor.data = copied(values.data(), values.size());
     return tensor;
   }

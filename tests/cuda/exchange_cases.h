@@ -94,15 +94,16 @@ inline void expect_the_hosts_sums(const ExchangeConfig& config, Transport& trans
   EXPECT_EQ(device->wire_bytes(), host->wire_bytes());
 }
 
-// Every kind of exchange, on one, two and three ranks.
-inline void expect_the_hosts_sums(const MakeCollectives& make, bool recorded) {
+// Every kind of exchange, on each number of ranks.
+inline void expect_the_hosts_sums(const MakeCollectives& make, bool recorded,
+                                  std::initializer_list<int> rank_counts = {1, 2, 3}) {
   const ExchangeConfig configs[] = {
       {.bucket_bytes = 9000},
       {.overlap = false},
       {.bucket_bytes = 4, .block = 700},  // blocks that begin anywhere; shards of padding alone
       {.kind = ExchangeKind::fp32, .bucket_bytes = 9000},
   };
-  for (int ranks : {1, 2, 3})
+  for (int ranks : rank_counts)
     for (const ExchangeConfig& config : configs) {
       SCOPED_TRACE(say(ranks, " ranks, configuration ", &config - configs));
       on_threads(ranks, [&](Transport& transport) { expect_the_hosts_sums(config, transport, make, recorded); });

@@ -5,10 +5,27 @@
 
 namespace octet::cuda {
 
+struct alignas(16) Sixteen {
+  uint32_t word[4];
+};
 template <class Word>
 inline Word read_only(const Word* from) {
   emulation::require_aligned(from, sizeof(Word));
   return *from;
+}
+inline Sixteen read_sixteen(const void* from) {
+  emulation::require_aligned(from, sizeof(Sixteen));
+  return *static_cast<const Sixteen*>(from);
+}
+inline void write_sixteen(void* to, const Sixteen& from) {
+  emulation::require_aligned(to, sizeof from);
+  *static_cast<Sixteen*>(to) = from;
+}
+inline uint32_t chosen_bytes(uint32_t low, uint32_t high, unsigned which) {
+  const uint64_t both = static_cast<uint64_t>(high) << 32 | low;
+  uint32_t bytes = 0;
+  for (unsigned i = 0; i < 4; ++i) bytes |= static_cast<uint32_t>(both >> (which >> 4 * i & 7) * 8 & 0xFF) << 8 * i;
+  return bytes;
 }
 inline uint32_t bf16_pair(float low, float high) { return to_bf16(low) | static_cast<uint32_t>(to_bf16(high)) << 16; }
 
