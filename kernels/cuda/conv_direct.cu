@@ -137,7 +137,7 @@ __global__ void __launch_bounds__(threads, 2)
   __syncthreads();
   const int column = static_cast<int>(threadIdx.x);
   if (column >= lanes * outputs || first + column >= g.to_channels) return;
-  write_chunk_moments(g, chunk, first + column, output.moments, [&](int row) { return values[row][column]; });
+  write_chunk_moments<1>(g, chunk, first + column, 0, output.moments, [&](int row) { return values[row][column]; });
 }
 
 template <bool padded, class From, class Element, class Sum>

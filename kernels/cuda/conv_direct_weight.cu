@@ -1,5 +1,5 @@
-// Weight gradients without tensor cores. A thread computes the gradients of some neighbouring outputs' weights, four
-// each, over the pixels of one item, rows of dy in order.
+// Weight gradients without tensor cores. A thread computes the gradients of some neighbouring outputs' weights,
+// `inputs` each, over the pixels of one item, rows of dy in order.
 #include "kernels/cuda/cut_sums.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/launch.h"
@@ -8,15 +8,16 @@
 namespace octet::cuda {
 namespace {
 
-constexpr int threads = 128, inputs = 4;
+constexpr int threads = 128;
 
 // Threads of one item, each for `outputs` outputs.
-__host__ __device__ constexpr int64_t weight_threads(const WeightGather& g, int outputs) {
+__host__ __device__ constexpr int64_t weight_threads(const WeightGather& g, int outputs, int inputs) {
   const int64_t length = int64_t{g.kernel_h} * g.kernel_w * g.group_x;
   return g.y_channels / outputs * ((length + inputs - 1) / inputs);
 }
 
 // The thread's weights: where each reads x, relative to the input pixel of an error without padding.
+template <int inputs>
 struct Places {
   int top[inputs], left[inputs], channel[inputs];
   int low = 0, high;  // errors of a row that meet x inside its width, with every weight
@@ -36,9 +37,9 @@ struct Places {
 };
 
 // Adds the products of row i of an image's errors. errors: the row's first of the thread's first output. padded: every
-// error meets x with every weight.
-template <int outputs, bool padded, class X, class Element, class Sum>
-__device__ __forceinline__ void add_row(const WeightGather& g, const Places& of, const X* x, int image, int i,
+// error meets x with every weight. run: the weights meet neighbouring elements of x.
+template <int outputs, int inputs, bool padded, bool run, class X, class Element, class Sum>
+__device__ __forceinline__ void add_row(const WeightGather& g, const Places<inputs>& of, const X* x, int image, int i,
                                         const Element* errors, CutSums<Sum, inputs * outputs>& sums) {
   const X* pixels[inputs];  // where the row's first error meets x, which may lie outside
   bool inside[inputs];
@@ -58,7 +59,7 @@ __device__ __forceinline__ void add_row(const WeightGather& g, const Places& of,
     for (int k = 0; k < inputs; ++k) {
       const int w = j * g.stride_w + of.left[k];
       const bool exists = !guarded() || (inside[k] && w >= 0 && w < g.x_w);
-      const X own = exists ? pixels[k][j * step] : X{0};
+      const X own = exists ? (run ? pixels[0][j * step + k] : pixels[k][j * step]) : X{0};
 #pragma unroll
       for (int o = 0; o < outputs; ++o) sums.part[k * outputs + o] += product<Sum>(own, error.at[o]);
     }
@@ -80,15 +81,15 @@ __device__ __forceinline__ void add_row(const WeightGather& g, const Places& of,
   }
 }
 
-template <int outputs, bool padded, class X, class Element, class Sum>
+template <int outputs, int inputs, bool padded, bool run, class X, class Element, class Sum>
 __global__ void __launch_bounds__(threads)
     direct_weight(const __grid_constant__ WeightGather g, const X* x, const Element* dy, Sum* partial) {
-  const Block block(blocks_for(weight_threads(g, outputs), threads));
+  const Block block(blocks_for(weight_threads(g, outputs, inputs), threads));
   const int taps = g.kernel_h * g.kernel_w, length = taps * g.group_x, output_groups = g.y_channels / outputs;
   const int thread = block.inner * threads + static_cast<int>(threadIdx.x);
   const int output = thread % output_groups * outputs, first_input = thread / output_groups * inputs;
   if (first_input >= length) return;
-  const Places of(g, output, first_input, length);
+  const Places<inputs> of(g, output, first_input, length);
   const int item = block.outer, first = item * g.item_images;
   const int end = first + g.item_images < g.images ? first + g.item_images : g.images;
   const bool pixel_list = g.x_h == 1 && g.x_w == 1 && taps == 1;
@@ -97,7 +98,7 @@ __global__ void __launch_bounds__(threads)
     for (int i = 0; i < g.y_h; ++i) {
       if (!pixel_list) sums.begin_run();
       const Element* const errors = dy + (static_cast<int64_t>(image) * g.y_h + i) * g.y_w * g.y_channels + output;
-      add_row<outputs, padded>(g, of, x, image, i, errors, sums);
+      add_row<outputs, inputs, padded, run>(g, of, x, image, i, errors, sums);
       if (!pixel_list) sums.end_run();
     }
 #pragma unroll
@@ -124,15 +125,23 @@ __global__ void finish_weight(const Sum* partial, int parts, int64_t count, cons
 
 template <bool padded, class X, class Element, class Sum>
 void launch_weight(const WeightGather& g, const void* x, const void* dy, void* partial, Stream stream) {
-  const auto launch = [&]<int outputs>(Width<outputs>) {
-    OCTET_LAUNCH((direct_weight<outputs, padded, X, Element, Sum>),
-                 grid_of(blocks_for(weight_threads(g, outputs), threads), g.items), dim3(threads), stream, g,
+  const auto launch = [&]<int outputs, int inputs>(Width<outputs>, Width<inputs>) {
+    constexpr bool run = inputs > 4;
+    OCTET_LAUNCH((direct_weight<outputs, inputs, padded, run, X, Element, Sum>),
+                 grid_of(blocks_for(weight_threads(g, outputs, inputs), threads), g.items), dim3(threads), stream, g,
                  static_cast<const X*>(x), static_cast<const Element*>(dy), static_cast<Sum*>(partial));
   };
-  if (g.group_y % 4 == 0 && reinterpret_cast<uintptr_t>(dy) % (4 * sizeof(Element)) == 0)
-    launch(Width<4>{});
+  const bool fours = g.group_y % 4 == 0 && reinterpret_cast<uintptr_t>(dy) % (4 * sizeof(Element)) == 0;
+  // A row of taps meets neighbouring elements of padded images. First layers have 9 or 21 in a row.
+  const int row = padded && g.group_x == g.x_channels && g.dilation_w == 1 ? g.kernel_w * g.group_x : 1;
+  if constexpr (padded) {
+    if (fours && row % 7 == 0) return launch(Width<4>{}, Width<7>{});
+    if (fours && row % 9 == 0) return launch(Width<4>{}, Width<9>{});
+  }
+  if (fours)
+    launch(Width<4>{}, Width<4>{});
   else
-    launch(Width<1>{});
+    launch(Width<1>{}, Width<4>{});
 }
 
 }  // namespace

@@ -58,9 +58,11 @@ __global__ void __launch_bounds__(Tile<tile_n>::threads, tile_n == 64 ? blocks_o
       });
     __syncthreads();
     const int chunk = first_m / chunk_pixels + half;
-    if (output.moments != nullptr && chunk < g.chunks && thread < columns)
-      write_chunk_moments(g, chunk, first_n + thread, output.moments,
-                          [&](int row) { return values[row * T::value_pitch + thread]; });
+    const int column = thread % tile_n;
+    static_assert(T::threads == 2 * tile_n);
+    if (output.moments != nullptr && chunk < g.chunks && column < columns)
+      write_chunk_moments<2>(g, chunk, first_n + column, thread / tile_n, output.moments,
+                             [&](int row) { return values[row * T::value_pitch + column]; });
     const int64_t* const rows = offsets + half * chunk_pixels;
     if (together == 8)
       write_values<tile_n, 8>(output, values, rows, columns);

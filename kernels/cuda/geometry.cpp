@@ -69,13 +69,23 @@ Gather gather(const ConvProblem& p, const Axis& h, const Axis& w, Shape from, Sh
   const int64_t image_pixels = int64_t{h.count} * w.count;
   g.pixels = to_int(to.n * image_pixels);
   g.item_pixels = to_int(std::min(item_images, to.n) * image_pixels);
-  g.chunks_per_item = to_int((g.item_pixels + moment_pixels - 1) / moment_pixels);
+  g.chunks_per_item = Divisor(to_int((g.item_pixels + moment_pixels - 1) / moment_pixels));
+  g.image_pixels = Divisor(to_int(image_pixels));
+  g.row_pixels = Divisor(w.count);
   const int whole = g.pixels / g.item_pixels, rest = g.pixels % g.item_pixels;
-  g.chunks = whole * g.chunks_per_item + to_int((rest + moment_pixels - 1) / moment_pixels);
+  g.chunks = whole * g.chunks_per_item.value + to_int((rest + moment_pixels - 1) / moment_pixels);
   return g;
 }
 
 }  // namespace
+
+Divisor::Divisor(int by) : value(by) {
+  int bits = 0;
+  while (int64_t{1} << bits < by) ++bits;
+  shift = 31 + bits;
+  multiplier =
+      static_cast<uint32_t>(((uint64_t{1} << shift) + static_cast<uint64_t>(by) - 1) / static_cast<uint64_t>(by));
+}
 
 Gather forward_gather(const ConvProblem& problem, int64_t element_bytes) {
   const ConvProblem p = as_pixel_list(problem);

@@ -3,10 +3,24 @@
 #include <vector>
 
 #include "kernels/backend.h"
+#include "kernels/shared/random.h"
 
 namespace octet::cuda {
 
 inline constexpr int max_taps = 32;  // along one axis
+
+// Divides 0 <= n < 2^31 by `value` with a product: GPUs have no instruction that divides integers. With s the number of
+// bits of value - 1, multiplier is 2^(31 + s) / value rounded up, which is less than 2^s / value too much in relation.
+struct Divisor {
+  int value = 1;
+  uint32_t multiplier = 0x80000000u;
+  int shift = 31;
+  Divisor() = default;
+  explicit Divisor(int by);
+};
+OCTET_BOTH int quotient(int n, const Divisor& by) {
+  return static_cast<int>(static_cast<uint64_t>(static_cast<uint32_t>(n)) * by.multiplier >> by.shift);
+}
 
 // One axis of a gather: output first + i * step, for i < count, reads input i * from_step + shift for every tap.
 struct Axis {
@@ -31,7 +45,8 @@ struct Gather {
   // channel_step.
   int weight_group, lane_step, tap_step, channel_step;
   // Pixels in chunks of 64 within items (shared/sums.h).
-  int pixels, item_pixels, chunks_per_item, chunks;
+  int pixels, item_pixels, chunks;
+  Divisor chunks_per_item, image_pixels, row_pixels;  // the last two: of the outputs of one phase
 };
 Gather forward_gather(const ConvProblem&, int64_t element_bytes);
 // Whether no tap of an output reads beyond the input.

@@ -61,7 +61,7 @@ void launch_finish_weight(bool real, const void* partial, int parts, int64_t cou
 void launch_copy_real(const float* from, int64_t count, const RealOutput& to, Stream);
 
 // moments.cu. items: room for 4 * item_count() * channels doubles.
-inline int item_count(const Gather& g) { return (g.chunks + g.chunks_per_item - 1) / g.chunks_per_item; }
+inline int item_count(const Gather& g) { return (g.chunks + g.chunks_per_item.value - 1) / g.chunks_per_item.value; }
 // The moments of a finished output y, f32 (pixels, channels), in the form that a convolution's epilogue writes.
 void launch_chunk_moments(const Gather&, const float* y, float* chunk_moments, Stream);
 void launch_combine_moments(const Gather&, const float* chunk_moments, double* items, Moments, Stream);

@@ -15,8 +15,8 @@ __global__ void chunk_moments(Gather g, const float* y, float* moments) {
   const int chunk = block.inner, channel = block.outer * threads + static_cast<int>(threadIdx.x);
   if (channel >= g.to_channels) return;
   const float* const first = y + static_cast<int64_t>(chunk_first(g, chunk)) * g.to_channels + channel;
-  write_chunk_moments(g, chunk, channel, moments,
-                      [&](int row) { return first[static_cast<int64_t>(row) * g.to_channels]; });
+  write_chunk_moments<1>(g, chunk, channel, 0, moments,
+                         [&](int row) { return first[static_cast<int64_t>(row) * g.to_channels]; });
 }
 
 // items: sums, squares, lows, highs, (items, channels) each.
@@ -26,8 +26,8 @@ __global__ void sum_items(Gather g, const float* chunks_of, int items, double* t
   const int item = block.inner, channel = block.outer * threads + static_cast<int>(threadIdx.x);
   if (channel >= channels) return;
   const int64_t step = static_cast<int64_t>(g.chunks) * channels;
-  const int begin = item * g.chunks_per_item,
-            end = begin + g.chunks_per_item < g.chunks ? begin + g.chunks_per_item : g.chunks;
+  const int begin = item * g.chunks_per_item.value;
+  const int end = begin + g.chunks_per_item.value < g.chunks ? begin + g.chunks_per_item.value : g.chunks;
   double sum = 0, square = 0;
   float low = __uint_as_float(0x7F800000u), high = -low;
 #pragma unroll 4

@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(threads)
   Walk(count, 0)(
       paired, static_cast<unsigned>(numbers.channels), [&](auto width, int64_t i) { return numbers.fetch(width, i); },
       [&](auto width, int64_t i, int, int channel, const auto& fetched) {
-        const auto values = numbers.at(width, i, channel, fetched);
+        const auto values = numbers.at(width, i, numbers.coefficients(width, channel), fetched);
 #pragma unroll
         for (int e = 0; e < width(); ++e) {
           const float magnitude = magnitude_of(values.at[e]);
@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(threads) histogram_kernel(const __grid_constan
       },
       [&](auto width, int64_t i, int, int channel, const auto& fetched) {
         if (!counted(i, sample)) return;  // both elements of a pair or none: sampled blocks have an even size
-        const auto values = numbers.at(width, i, channel, fetched);
+        const auto values = numbers.at(width, i, numbers.coefficients(width, channel), fetched);
 #pragma unroll
         for (int e = 0; e < width(); ++e) atomicAdd(&own[histogram_bin(values.at[e])], 1u);
       });
@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(threads)
   const auto fetch = [&](auto width, int64_t i) { return numbers.fetch(width, i); };
   if (is_real(to.type)) {
     walk(paired, channels, fetch, [&](auto width, int64_t i, int, int channel, const auto& fetched) {
-      write_some(static_cast<float*>(to.out) + i, numbers.at(width, i, channel, fetched));
+      write_some(static_cast<float*>(to.out) + i, numbers.at(width, i, numbers.coefficients(width, channel), fetched));
     });
     return;
   }
@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(threads)
   unsigned beyond = 0;
   float largest = 0;
   walk(paired, channels, fetch, [&](auto width, int64_t i, int j, int channel, const auto& fetched) {
-    const auto values = numbers.at(width, i, channel, fetched);
+    const auto values = numbers.at(width, i, numbers.coefficients(width, channel), fetched);
     Some<int8_t, width()> codes;
 #pragma unroll
     for (int e = 0; e < width(); ++e) {
@@ -122,39 +122,71 @@ __global__ void __launch_bounds__(threads)
   report(to, beyond, largest);
 }
 
-// The same of eight neighbours at a time, and of codes alone.
-template <class Numbers>
-__global__ void __launch_bounds__(threads)
-    encode_eights(const __grid_constant__ Numbers numbers, int64_t count, const __grid_constant__ StepKey step_key,
-                  const __grid_constant__ Codes to) {
-  const Width<8> eight;
+// The code of a value in the lowest byte of the result, which has other bits above it.
+__device__ __forceinline__ uint32_t nearest_byte(float value, float inverse_scale, float lowest, float highest) {
+  return bits_of(clamp_code(value * inverse_scale, lowest, highest) + 12582912.0f);  // as round_nearest() does
+}
+// encode_stochastic() of the 16 bits that begin at byte `first` of the word.
+__device__ __forceinline__ uint32_t stochastic_byte(float value, float inverse_scale, float highest, uint32_t word,
+                                                    unsigned first) {
+  const uint32_t bits = chosen_bytes(word, 0x4300, 0x5400 | (first + 1) % 4 << 4 | first);  // 128 + u
+  return truncated(clamp_code(value * inverse_scale, -highest, highest) + float_of(bits)) ^ 0x80u;
+}
+__device__ __forceinline__ uint32_t joined_bytes(uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
+  return chosen_bytes(chosen_bytes(a, b, 0x0040), chosen_bytes(c, d, 0x0040), 0x5410);
+}
+
+enum class Written { real, nearest, stochastic };
+
+// The same of four neighbours at a time. group_step: wide_step() of the channels.
+template <class Numbers, Written written>
+__global__ void __launch_bounds__(threads, 4)
+    encode_fours(const __grid_constant__ Numbers numbers, int64_t count, int group_step,
+                 const __grid_constant__ StepKey step_key, const __grid_constant__ Codes to) {
+  constexpr int width = WideWalk::width, groups = WideWalk::groups;
+  const Width<width> some;
   const RngKey key = step_key.now();
-  const WideWalk walk(count, key.first);
-  const ClipRange range = *to.range;
-  Random128 random = {};
-  if (to.stochastic) random = walk.random(key);
+  const WideWalk walk(count, key.first, group_step);
+  const ClipRange range = written == Written::real ? ClipRange{} : *to.range;
+  const float lowest = static_cast<float>(to.lowest), highest = static_cast<float>(to.qmax);
+  Random128 random[groups] = {};
+  if (written == Written::stochastic)
+#pragma unroll
+    for (int k = 0; k < groups; ++k) random[k] = walk.random(key, k);
   unsigned beyond = 0;
   float largest = 0;
-  walk(
-      static_cast<unsigned>(numbers.channels), [&](int64_t i) { return numbers.fetch(eight, i); },
-      [&](int64_t i, int row, int channel, const auto& fetched) {
-        const auto values = numbers.at(eight, i, channel, fetched);
-        Some<int8_t, 8> codes;
 #pragma unroll
-        for (int e = 0; e < 8; ++e) {
-          const float value = values.at[e];
-          const uint32_t bits =
-              shared_bits16(random.word[e / 2], static_cast<unsigned>(row), static_cast<unsigned>(e % 2));
-          codes.at[e] =
-              static_cast<int8_t>(to.stochastic ? encode_stochastic(value, range.inverse_scale, to.qmax, bits)
-                                                : encode_nearest(value, range.inverse_scale, to.lowest, to.qmax));
-          const float magnitude = magnitude_of(value);
-          beyond += magnitude > range.clip ? 1u : 0u;
-          largest = magnitude > largest ? magnitude : largest;
-        }
-        write_some(static_cast<int8_t*>(to.out) + i, codes);
-      });
-  report(to, beyond, largest);
+  for (int row = 0; row < WideWalk::rows; ++row) {
+    const auto coefficients = numbers.coefficients(some, walk.channel(row, numbers.channels));
+    typename Numbers::template Fetched<width> fetched[groups] = {};
+#pragma unroll
+    for (int k = 0; k < groups; ++k)
+      if (walk.inside(walk.element(row, k))) fetched[k] = numbers.fetch(some, walk.element(row, k));
+#pragma unroll
+    for (int k = 0; k < groups; ++k) {
+      const int64_t i = walk.element(row, k);
+      if (!walk.inside(i)) continue;
+      const Values<width> values = numbers.at(some, i, coefficients, fetched[k]);
+      if constexpr (written == Written::real) {
+        write_some(static_cast<float*>(to.out) + i, values);
+        continue;
+      }
+      uint32_t codes[width];
+#pragma unroll
+      for (int e = 0; e < width; ++e) {
+        const float value = values.at[e], magnitude = fabsf(value);
+        codes[e] = written == Written::stochastic
+                       ? stochastic_byte(value, range.inverse_scale, highest, random[k].word[row / 2 * 2 + e / 2],
+                                         static_cast<unsigned>(row % 2 + e % 2 * 2))
+                       : nearest_byte(value, range.inverse_scale, lowest, highest);
+        beyond += magnitude > range.clip ? 1u : 0u;
+        largest = fmaxf(largest, magnitude);  // a NaN is not the largest
+      }
+      *reinterpret_cast<uint32_t*>(static_cast<int8_t*>(to.out) + i) =
+          joined_bytes(codes[0], codes[1], codes[2], codes[3]);
+    }
+  }
+  if (written != Written::real) report(to, beyond, largest);
 }
 
 __global__ void dequantize_kernel(const void* codes, DType type, int64_t count, const float* scale, float* out) {
@@ -249,12 +281,19 @@ void CudaBackend::encode(const Values& values, int64_t count, const Encoding& en
     const auto fits = [&](int width) {
       return count % width == 0 && numbers.fits(width) && neighbours_align(width, to.out, to.type);
     };
-    if (!is_real(to.type) && fits(8) && key.first % 8 == 0 && key.per_sample % 8 == 0)
-      OCTET_LAUNCH((encode_eights<Numbers>), walk_grid(count), dim3(threads), stream_, numbers, count, of_step(key),
-                   to);
-    else
+    const auto launch = [&]<Written written>(std::integral_constant<Written, written>) {
+      OCTET_LAUNCH((encode_fours<Numbers, written>), wide_grid(count, numbers.channels), dim3(threads), stream_,
+                   numbers, count, wide_step(numbers.channels), of_step(key), to);
+    };
+    if (!fits(WideWalk::width) || key.first % WideWalk::width != 0 || key.per_sample % WideWalk::width != 0)
       OCTET_LAUNCH((encode_kernel<Numbers>), walk_grid(count), dim3(threads), stream_, numbers, count, fits(2),
                    of_step(key), to);
+    else if (is_real(to.type))
+      launch(std::integral_constant<Written, Written::real>{});
+    else if (to.stochastic)
+      launch(std::integral_constant<Written, Written::stochastic>{});
+    else
+      launch(std::integral_constant<Written, Written::nearest>{});
   });
 }
 

@@ -39,6 +39,10 @@ __device__ __forceinline__ uint32_t chosen_bytes(uint32_t low, uint32_t high, un
   return __byte_perm(low, high, which);
 }
 
+// The whole part of 0 <= x < 256 in the lowest byte, which has other bits above it: added to 2^23 and rounded toward
+// zero, x has no bits below the point.
+__device__ __forceinline__ uint32_t truncated(float x) { return bits_of(__fadd_rz(x, 8388608.0f)); }
+
 #if __CUDA_ARCH__ >= 800
 // Both values as bf16, `low` in the lower half. A NaN stays a NaN, perhaps with other bits.
 __device__ __forceinline__ uint32_t bf16_pair(float low, float high) {

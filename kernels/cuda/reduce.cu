@@ -20,10 +20,11 @@ __global__ void __launch_bounds__(chunk_threads)
   const int thread = static_cast<int>(threadIdx.x), together = chunk_threads / lanes;
   const Block block(blocks_for(chunks, together));
   const int64_t column = (static_cast<int64_t>(block.outer) * lanes + thread % lanes) * width;
-  const int64_t own = static_cast<int64_t>(block.inner) * together + thread / lanes;
-  if (own >= chunks) return;
-  const int64_t first = own * chunk, end = first + chunk < count ? first + chunk : count;
+  const int64_t row = static_cast<int64_t>(block.inner) * together + thread / lanes;
+  if (row >= chunks) return;
+  const int64_t first = row * chunk, end = first + chunk < count ? first + chunk : count;
   const int channel = static_cast<int>(column % numbers.channels);
+  const auto own = numbers.coefficients(some, channel);
   const Values<width> center = of_channel(some, mean, channel);
   Values<width> sum = {}, dot = {};
   // Four elements, asked for together: their sums take them in this order.
@@ -35,7 +36,7 @@ __global__ void __launch_bounds__(chunk_threads)
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
       if (k >= some_of_them) break;
-      const Values<width> number = numbers.number(fetched[k]), dz = numbers.masked(some, channel, fetched[k]);
+      const Values<width> number = numbers.number(fetched[k]), dz = numbers.masked(some, own, fetched[k]);
 #pragma unroll
       for (int e = 0; e < width; ++e) {
         sum.at[e] += dz.at[e];
@@ -48,7 +49,7 @@ __global__ void __launch_bounds__(chunk_threads)
   int64_t i = first + 4 * quarter + column;
   for (; i + 3 * period < end; i += 4 * period) add_four(i, period, 4);
   if (i < end) add_four(i, period, static_cast<int>((end - i + period - 1) / period));
-  float* const to = partial + own * 2 * period + column;
+  float* const to = partial + row * 2 * period + column;
   write_some(to, sum);
   write_some(to + period, dot);
 }

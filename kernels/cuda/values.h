@@ -46,17 +46,25 @@ inline bool residual_fits(int width, const void* residual, DType type) {
 }
 
 // fits(): whether so many neighbours can be read at once, of one channel or of as many.
-// fetch() loads what at() then computes with, so that a thread can have several loads under way.
+// fetch() loads what at() then computes with, so that a thread can have several loads under way. coefficients() are
+// those of some channels, which a thread keeps for several elements.
 template <DType number_type>
 struct Plain : PlainValues {
   template <int width>
   using Fetched = Some<Stored<number_type>, width>;
   template <int width>
+  struct Coefficients {};
+  template <int width>
+  __device__ __forceinline__ Coefficients<width> coefficients(Width<width>, int) const {
+    return {};
+  }
+  template <int width>
   __device__ __forceinline__ Fetched<width> fetch(Width<width> some, int64_t i) const {
     return read_some(some, static_cast<const Stored<number_type>*>(x) + i);
   }
   template <int width>
-  __device__ __forceinline__ Values<width> at(Width<width>, int64_t, int, const Fetched<width>& fetched) const {
+  __device__ __forceinline__ Values<width> at(Width<width>, int64_t, const Coefficients<width>&,
+                                              const Fetched<width>& fetched) const {
     return values_of<number_type>(fetched);
   }
   bool fits(int width) const { return neighbours_align(width, x, number_type); }
@@ -86,16 +94,23 @@ struct AffineForwardOf : AffineForwardValues {
     uint64_t residual;
   };
   template <int width>
+  struct Coefficients {
+    Values<width> a, b;
+  };
+  template <int width>
+  __device__ __forceinline__ Coefficients<width> coefficients(Width<width> some, int channel) const {
+    return {of_channel(some, a, channel), of_channel(some, b, channel)};
+  }
+  template <int width>
   __device__ __forceinline__ Fetched<width> fetch(Width<width> some, int64_t i) const {
     return {read_some(some, static_cast<const Stored<number_type>*>(x) + i),
             residual != nullptr ? read_bits(some, residual, residual_type, i) : 0};
   }
   template <int width>
-  __device__ __forceinline__ Values<width> at(Width<width> some, int64_t, int channel,
+  __device__ __forceinline__ Values<width> at(Width<width> some, int64_t, const Coefficients<width>& own,
                                               const Fetched<width>& fetched) const {
-    Values<width> values =
-        affine_sum(some, values_of<number_type>(fetched.number), of_channel(some, a, channel),
-                   of_channel(some, b, channel), residual, fetched.residual, residual_type, residual_scale);
+    Values<width> values = affine_sum(some, values_of<number_type>(fetched.number), own.a, own.b, residual,
+                                      fetched.residual, residual_type, residual_scale);
 #pragma unroll
     for (int e = 0; e < width; ++e) {
       const float z = values.at[e], raised = low > z ? low : z;  // in this order NaN stays NaN
@@ -118,6 +133,16 @@ struct AffineBackwardOf : AffineBackwardValues {
     uint64_t residual;
   };
   template <int width>
+  struct Coefficients {
+    Values<width> a, b, A, B, C;
+  };
+  template <int width>
+  __device__ __forceinline__ Coefficients<width> coefficients(Width<width> some, int channel) const {
+    return {activated ? of_channel(some, a, channel) : Values<width>{},
+            activated ? of_channel(some, b, channel) : Values<width>{}, of_channel(some, A, channel),
+            of_channel(some, B, channel), of_channel(some, C, channel)};
+  }
+  template <int width>
   __device__ __forceinline__ Fetched<width> fetch(Width<width> some, int64_t i) const {
     return {read_some(some, static_cast<const Stored<number_type>*>(x) + i),
             read_some(some, static_cast<const Stored<gradient_type>*>(dy) + i),
@@ -129,27 +154,25 @@ struct AffineBackwardOf : AffineBackwardValues {
   }
   // dy where the activation passed, else 0.
   template <int width>
-  __device__ __forceinline__ Values<width> masked(Width<width> some, int channel, const Fetched<width>& fetched) const {
+  __device__ __forceinline__ Values<width> masked(Width<width> some, const Coefficients<width>& own,
+                                                  const Fetched<width>& fetched) const {
     Values<width> dz = values_of<gradient_type>(fetched.gradient);
     if (!activated) return dz;
     const Values<width> judged =
-        affine_sum(some, number(fetched), of_channel(some, a, channel), of_channel(some, b, channel), residual,
-                   fetched.residual, residual_type, residual_scale);
+        affine_sum(some, number(fetched), own.a, own.b, residual, fetched.residual, residual_type, residual_scale);
 #pragma unroll
     for (int e = 0; e < width; ++e) dz.at[e] = judged.at[e] > low && judged.at[e] < high ? dz.at[e] : 0.0f;
     return dz;
   }
   template <int width>
-  __device__ __forceinline__ Values<width> at(Width<width> some, int64_t i, int channel,
+  __device__ __forceinline__ Values<width> at(Width<width> some, int64_t i, const Coefficients<width>& own,
                                               const Fetched<width>& fetched) const {
-    const Values<width> x_values = number(fetched), dz = masked(some, channel, fetched);
+    const Values<width> x_values = number(fetched), dz = masked(some, own, fetched);
     if (d_residual.data != nullptr) write_reals(some, d_residual, i, dz);
-    const Values<width> own_A = of_channel(some, A, channel), own_B = of_channel(some, B, channel),
-                        own_C = of_channel(some, C, channel);
     Values<width> values;
 #pragma unroll
     for (int e = 0; e < width; ++e)
-      values.at[e] = own_A.at[e] * dz.at[e] + (own_B.at[e] * x_values.at[e] + own_C.at[e]);
+      values.at[e] = own.A.at[e] * dz.at[e] + (own.B.at[e] * x_values.at[e] + own.C.at[e]);
     return values;
   }
   bool fits(int width) const {

@@ -1,6 +1,8 @@
 // How elementwise kernels assign a tensor's elements to threads, so that a thread's elements take their random bits
 // from one block. For .cu files.
 #pragma once
+#include <numeric>
+
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/store.h"
 #include "kernels/shared/random.h"
@@ -83,47 +85,47 @@ struct Walk {
   }
 };
 
-// The same sixteen elements of a thread as two rows of eight neighbours, row r of thread t from element
-// 64 (t % 4) + 32 r + 8 (t / 4) of the group on. Needs count, origin and channels that are multiples of 8.
-struct WideWalk : Walk {
-  using Walk::Walk;
-  // Word e / 2 serves element e of a row. Four threads hold the words of each other's elements: each draws a block, and
-  // they exchange words so that thread t gets word t of all four.
-  __device__ __forceinline__ Random128 random(const RngKey& key) const {
-    Random128 own = Walk::random(key);
-    exchange<1>(own.word[0], own.word[1]);
-    exchange<1>(own.word[2], own.word[3]);
-    exchange<2>(own.word[0], own.word[2]);
-    exchange<2>(own.word[1], own.word[3]);
-    return own;
+// Four neighbours at a time: a thread takes four rows of four in each of its groups, row r of thread t from element
+// 128 (t / 8) + 32 r + 4 (t % 8) of the group on. Its groups lie `step` apart, so that their channels are the same and
+// a thread reads the coefficients of a row once. Needs count, origin and channels that are multiples of 4.
+struct WideWalk {
+  static constexpr int groups = 2, rows = 4, width = 4;
+  int64_t count = 0;              // elements of the tensor
+  int64_t first = 0, stride = 0;  // element of the thread's first row in its first group; elements between its groups
+  uint64_t group = 0;             // its first group, global
+  unsigned step = 0, lane = 0;
+  __device__ __forceinline__ WideWalk(int64_t elements, uint64_t origin, int group_step)
+      : count(elements), stride(256 * group_step), step(static_cast<unsigned>(group_step)), lane(threadIdx.x % 16) {
+    const unsigned thread = (blockIdx.x * walk_threads + threadIdx.x) / 16, span = thread / step;
+    group = origin / 256 + static_cast<uint64_t>(span) * step * groups + (thread - span * step);
+    first = static_cast<int64_t>(group * 256 + lane / 8 * 128 + lane % 8 * 4 - origin);
   }
-  // Calls fetch(element of the tensor) for both rows, then visit(element, row, channel, what was fetched).
-  template <class Fetch, class Visit>
-  __device__ __forceinline__ void operator()(unsigned channels, const Fetch& fetch, const Visit& visit) const {
-    decltype(fetch(int64_t{})) fetched[2] = {};
-#pragma unroll
-    for (int row = 0; row < 2; ++row)
-      if (inside(row)) fetched[row] = fetch(element(row));
-#pragma unroll
-    for (int row = 0; row < 2; ++row)
-      if (inside(row))
-        visit(element(row), row, static_cast<int>(channel_of(static_cast<uint64_t>(element(row)), channels)),
-              fetched[row]);
+  __device__ __forceinline__ int64_t element(int row, int k) const { return first + k * stride + row * 32; }
+  __device__ __forceinline__ bool inside(int64_t element) const {
+    return static_cast<uint64_t>(element) < static_cast<uint64_t>(count);
   }
-
- private:
-  __device__ __forceinline__ int64_t element(int row) const {
-    return static_cast<int64_t>(group * 256 + lane % 4 * 64 + lane / 4 * 8 + static_cast<unsigned>(row) * 32 - origin);
+  // The first channel of the row in every group; group 1 lies at no negative element.
+  __device__ __forceinline__ int channel(int row, int channels) const {
+    return static_cast<int>(Walk::channel_of(static_cast<uint64_t>(element(row, 1)), static_cast<unsigned>(channels)));
   }
-  __device__ __forceinline__ bool inside(int row) const { return element(row) >= 0 && element(row) < count; }
-  // The lower thread of two gives its `high` for the other's `low`.
-  template <int distance>
-  __device__ __forceinline__ void exchange(uint32_t& low, uint32_t& high) const {
-    const bool upper = (lane & distance) != 0;
-    const uint32_t received = __shfl_xor_sync(~0u, upper ? low : high, distance);
-    (upper ? low : high) = received;
+  // Of the thread's group k. word[row / 2 * 2 + e / 2] serves element e of a row, from its byte row % 2 + 2 (e % 2) on
+  // (shared/random.h). Two threads hold the words of each other's elements: each draws a block, and they exchange half.
+  __device__ __forceinline__ Random128 random(const RngKey& key, int k) const {
+    const bool upper = lane >= 8;
+    const uint64_t counter = (group + static_cast<unsigned>(k) * step) * 16 + lane % 8 * 2 + lane / 8;
+    const Random128 own = philox(counter, key.step, key.layer_id, key.seed);
+    const uint32_t first_word = __shfl_xor_sync(~0u, upper ? own.word[0] : own.word[2], 8);
+    const uint32_t second_word = __shfl_xor_sync(~0u, upper ? own.word[1] : own.word[3], 8);
+    if (upper) return {{first_word, own.word[2], second_word, own.word[3]}};
+    return {{own.word[0], first_word, own.word[1], second_word}};
   }
 };
+// Groups after which the channels of a row come again.
+inline int wide_step(int channels) { return static_cast<int>(std::lcm(256, channels) / 256); }
+inline dim3 wide_grid(int64_t count, int channels) {
+  const int64_t step = wide_step(channels), spans = blocks_for(count + 255, 256 * step * WideWalk::groups);
+  return dim3(blocks_for(spans * step, walk_threads / 16));
+}
 // Enough blocks wherever the tensor begins within its group.
 inline dim3 walk_grid(int64_t count) { return dim3(blocks_for(count + 255, walk_threads * 16)); }
 

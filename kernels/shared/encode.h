@@ -38,6 +38,9 @@ OCTET_BOTH float inverse_scale_of(float clip, int qmax) {
 
 // NaN becomes the lower bound, so that a code is always in range. The step's finiteness check reports the NaN.
 OCTET_BOTH float clamp_code(float x, float lowest, float highest) {
+#ifdef __CUDA_ARCH__
+  return fminf(fmaxf(x, lowest), highest);  // one instruction each; a NaN gives the other operand
+#endif
   const float raised = x > lowest ? x : lowest;
   return raised < highest ? raised : highest;
 }

@@ -27,6 +27,7 @@ inline uint32_t chosen_bytes(uint32_t low, uint32_t high, unsigned which) {
   for (unsigned i = 0; i < 4; ++i) bytes |= static_cast<uint32_t>(both >> (which >> 4 * i & 7) * 8 & 0xFF) << 8 * i;
   return bytes;
 }
+inline uint32_t truncated(float x) { return static_cast<uint32_t>(x); }
 inline uint32_t bf16_pair(float low, float high) { return to_bf16(low) | static_cast<uint32_t>(to_bf16(high)) << 16; }
 
 inline void copy_async(void* to, const void* from, bool inside) {
