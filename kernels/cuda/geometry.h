@@ -9,8 +9,9 @@ namespace octet::cuda {
 
 inline constexpr int max_taps = 32;  // along one axis
 
-// Divides 0 <= n < 2^31 by `value` with a product: GPUs have no instruction that divides integers. With s the number of
-// bits of value - 1, multiplier is 2^(31 + s) / value rounded up, which is less than 2^s / value too much in relation.
+// Divides 0 <= n < 2^31 by `value` with a product, since GPUs have no instruction that divides integers: the quotient
+// is n * multiplier / 2^shift. multiplier is 2^shift / value, rounded up, with shift = 31 + the number of bits of value
+// - 1. Rounding adds less than n / 2^shift < 1 / value, too little to change the whole part.
 struct Divisor {
   int value = 1;
   uint32_t multiplier = 0x80000000u;

@@ -1,10 +1,12 @@
 // Every convolution of the CUDA backend against the CPU's, which is proven against plain loops: outputs, moments and
 // both gradients to the last bit.
 #include <algorithm>
+#include <limits>
 
 #include "kernels/cpu/contraction.h"
 #include "kernels/cpu/conv_plan.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cuda/geometry.h"
 #include "kernels/shared/sums.h"
 #include "tests/cuda/compare.h"
 
@@ -105,6 +107,19 @@ TEST(CudaConvolution, ItemsAreTheCpus) {
     EXPECT_EQ(moment_images(p, 1), cpu::plan_forward(c.problem, *plain.codes).images) << c.name;
     EXPECT_EQ(moment_images(p, 4), cpu::plan_forward(c.problem, *plain.real).images) << c.name;
     EXPECT_EQ(gradient_images(p), cpu::plan_backward_weight(c.problem, *plain.real).images) << c.name;
+  }
+}
+
+TEST(CudaConvolution, DivisorsAreExact) {
+  constexpr int most = std::numeric_limits<int>::max();
+  std::vector<int> divisors = {12544, 65535, 65536, 65537, (1 << 30) - 1, 1 << 30, (1 << 30) + 1, most - 1, most};
+  for (int by = 1; by <= 1000; ++by) divisors.push_back(by);
+  for (const int by : divisors) {
+    const cuda::Divisor divisor(by);
+    for (const int64_t multiple : {int64_t{0}, int64_t{by}, int64_t{7} * by, int64_t{most / by} * by})
+      for (const int64_t n : {multiple - 1, multiple, multiple + 1})
+        if (n >= 0 && n <= most) ASSERT_EQ(cuda::quotient(static_cast<int>(n), divisor), n / by) << n << " / " << by;
+    ASSERT_EQ(cuda::quotient(most, divisor), most / by) << by;
   }
 }
 

@@ -47,7 +47,7 @@ TEST(CudaPasses, Quantize) {
     for (const DType type : {DType::f32, DType::bf16}) {
       const OwnedTensor from = random_real(shape, 5, 0.7f, type);
       for (const Encoding& encoding : encodings)
-        for (const uint64_t first : {uint64_t{0}, uint64_t{1000003}})
+        for (const uint64_t first : {uint64_t{0}, uint64_t{1000003}, uint64_t{1000004}})  // the last: four at a time
           expect_same(say("quantize ", name_of(shape), " ", octet::name_of(type)), [&](Place& place) {
             const QTensor to = place.zeros_for(encoding, shape);
             const Observed observed(place);
