@@ -169,21 +169,21 @@ __global__ void __launch_bounds__(threads, 4)
       const Values<width> values = numbers.at(some, i, coefficients, fetched[k]);
       if constexpr (written == Written::real) {
         write_some(static_cast<float*>(to.out) + i, values);
-        continue;
-      }
-      uint32_t codes[width];
+      } else {
+        uint32_t codes[width];
 #pragma unroll
-      for (int e = 0; e < width; ++e) {
-        const float value = values.at[e], magnitude = fabsf(value);
-        codes[e] = written == Written::stochastic
-                       ? stochastic_byte(value, range.inverse_scale, highest, random[k].word[row / 2 * 2 + e / 2],
-                                         static_cast<unsigned>(row % 2 + e % 2 * 2))
-                       : nearest_byte(value, range.inverse_scale, lowest, highest);
-        beyond += magnitude > range.clip ? 1u : 0u;
-        largest = fmaxf(largest, magnitude);  // a NaN is not the largest
+        for (int e = 0; e < width; ++e) {
+          const float value = values.at[e], magnitude = fabsf(value);
+          codes[e] = written == Written::stochastic
+                         ? stochastic_byte(value, range.inverse_scale, highest, random[k].word[row / 2 * 2 + e / 2],
+                                           static_cast<unsigned>(row % 2 + e % 2 * 2))
+                         : nearest_byte(value, range.inverse_scale, lowest, highest);
+          beyond += magnitude > range.clip ? 1u : 0u;
+          largest = fmaxf(largest, magnitude);  // a NaN is not the largest
+        }
+        *reinterpret_cast<uint32_t*>(static_cast<int8_t*>(to.out) + i) =
+            joined_bytes(codes[0], codes[1], codes[2], codes[3]);
       }
-      *reinterpret_cast<uint32_t*>(static_cast<int8_t*>(to.out) + i) =
-          joined_bytes(codes[0], codes[1], codes[2], codes[3]);
     }
   }
   if (written != Written::real) report(to, beyond, largest);

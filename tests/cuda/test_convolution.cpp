@@ -118,7 +118,9 @@ TEST(CudaConvolution, DivisorsAreExact) {
     const cuda::Divisor divisor(by);
     for (const int64_t multiple : {int64_t{0}, int64_t{by}, int64_t{7} * by, int64_t{most / by} * by})
       for (const int64_t n : {multiple - 1, multiple, multiple + 1})
-        if (n >= 0 && n <= most) ASSERT_EQ(cuda::quotient(static_cast<int>(n), divisor), n / by) << n << " / " << by;
+        if (n >= 0 && n <= most) {
+          ASSERT_EQ(cuda::quotient(static_cast<int>(n), divisor), n / by) << n << " / " << by;
+        }
     ASSERT_EQ(cuda::quotient(most, divisor), most / by) << by;
   }
 }
