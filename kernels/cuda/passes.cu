@@ -285,15 +285,16 @@ void CudaBackend::encode(const Values& values, int64_t count, const Encoding& en
       OCTET_LAUNCH((encode_fours<Numbers, written>), wide_grid(count, numbers.channels), dim3(threads), stream_,
                    numbers, count, wide_step(numbers.channels), of_step(key), to);
     };
-    if (!fits(WideWalk::width) || key.first % WideWalk::width != 0 || key.per_sample % WideWalk::width != 0)
+    constexpr Written usual = Numbers::usual == Rounding::stochastic ? Written::stochastic : Written::nearest;
+    const bool wide =
+        fits(WideWalk::width) && key.first % WideWalk::width == 0 && key.per_sample % WideWalk::width == 0;
+    if (wide && is_real(to.type))
+      launch(std::integral_constant<Written, Written::real>{});
+    else if (wide && encoding.rounding == Numbers::usual)
+      launch(std::integral_constant<Written, usual>{});
+    else
       OCTET_LAUNCH((encode_kernel<Numbers>), walk_grid(count), dim3(threads), stream_, numbers, count, fits(2),
                    of_step(key), to);
-    else if (is_real(to.type))
-      launch(std::integral_constant<Written, Written::real>{});
-    else if (to.stochastic)
-      launch(std::integral_constant<Written, Written::stochastic>{});
-    else
-      launch(std::integral_constant<Written, Written::nearest>{});
   });
 }
 

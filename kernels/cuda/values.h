@@ -47,9 +47,10 @@ inline bool residual_fits(int width, const void* residual, DType type) {
 
 // fits(): whether so many neighbours can be read at once, of one channel or of as many.
 // fetch() loads what at() then computes with, so that a thread can have several loads under way. coefficients() are
-// those of some channels, which a thread keeps for several elements.
+// those of some channels, which a thread keeps for several elements. usual: how a training rounds these values.
 template <DType number_type>
 struct Plain : PlainValues {
+  static constexpr Rounding usual = Rounding::nearest;
   template <int width>
   using Fetched = Some<Stored<number_type>, width>;
   template <int width>
@@ -88,6 +89,7 @@ __device__ __forceinline__ Values<width> affine_sum(Width<width> some, const Val
 
 template <DType number_type>
 struct AffineForwardOf : AffineForwardValues {
+  static constexpr Rounding usual = Rounding::nearest;
   template <int width>
   struct Fetched {
     Some<Stored<number_type>, width> number;
@@ -126,6 +128,7 @@ struct AffineForwardOf : AffineForwardValues {
 
 template <DType number_type, DType gradient_type>
 struct AffineBackwardOf : AffineBackwardValues {
+  static constexpr Rounding usual = Rounding::stochastic;
   template <int width>
   struct Fetched {
     Some<Stored<number_type>, width> number;
