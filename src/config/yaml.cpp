@@ -1,9 +1,12 @@
 #include "src/config/yaml.h"
 
+#include <yaml-cpp/eventhandler.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <sstream>
 
 #include "kernels/base/error.h"
 
@@ -56,6 +59,36 @@ std::string read_text_file(const std::string& file) {
   return text;
 }
 
+namespace {
+
+// Refuses a second document, and text behind which yaml-cpp finds documents without end, such as ",-".
+class OneDocument final : public YAML::EventHandler {
+ public:
+  explicit OneDocument(const std::string& file) : file_(file) {}
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    REQUIRE_USAGE(!seen_ || mark.pos != first_.pos, "correct the YAML syntax", position_of(mark, file_),
+                  ": text that belongs to no key");
+    REQUIRE_USAGE(!seen_, "keep one document in a file", position_of(mark, file_), ": a second YAML document");
+    seen_ = true;
+    first_ = mark;
+  }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t, const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+
+ private:
+  const std::string& file_;
+  bool seen_ = false;
+  YAML::Mark first_;
+};
+
+}  // namespace
+
 YAML::Node parse_yaml(const std::string& text, const std::string& file) {
   REQUIRE_USAGE(text.size() <= max_bytes, "give a file of a few lines of YAML", file,
                 ": larger than 1 MiB, the limit of such a file");
@@ -64,10 +97,12 @@ YAML::Node parse_yaml(const std::string& text, const std::string& file) {
                 1 + std::count(text.begin(), text.begin() + bad, '\n'), ":", bad - (text.rfind('\n', bad) + 1) + 1,
                 ": not UTF-8 text");
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
-    REQUIRE_USAGE(documents.size() <= 1, "keep one document in a file", position_of(documents[1].Mark(), file),
-                  ": a second YAML document");
-    return documents.empty() ? YAML::Node() : documents[0];
+    std::istringstream stream(text);
+    YAML::Parser parser(stream);
+    OneDocument one(file);
+    while (parser.HandleNextDocument(one)) {
+    }
+    return YAML::Load(text);
   } catch (const YAML::Exception& error) {
     throw UsageError(__FILE__, __LINE__, say(position_of(error.mark, file), ": ", error.msg),
                      "correct the YAML syntax");

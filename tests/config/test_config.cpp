@@ -155,6 +155,7 @@ TEST(Config, WrongStructureWithPosition) {
   expect_part(refusal("train: {milestones: [{a: 1}]}"), "a mapping where a value is expected");
   expect_part(refusal("seed: 1\nmodel: {classes: 3\n"), "run.yaml:3:1: ");  // unclosed
   expect_part(refusal("seed: 1\n---\nseed: 2\n"), "a second YAML document");
+  expect_part(refusal(",-"), "text that belongs to no key");  // yaml-cpp finds documents in it without end
 }
 
 TEST(Config, DuplicatesAreRefused) {
