@@ -128,7 +128,7 @@ void launch_weight(const WeightOperands<X>& operands, int splits, int32_t* parti
 TensorTiles tensor_weight_tiles(const WeightGather& g) {
   const bool wide_ones = wide(weight_columns(g));
   return {int64_t{blocks_for(g.y_channels, tile_m)} * blocks_for(weight_columns(g), wide_ones ? 128 : 64),
-          wide_ones ? 2 : blocks_of_128};
+          wide_ones ? blocks_of_256 : blocks_of_128};
 }
 
 void launch_tensor_gather(const Gather& g, const int8_t* from, DType type, const int8_t* weights, int lane_bytes,

@@ -93,7 +93,7 @@ void CudaBackend::conv_backward_weight(const ConvProblem& p, QTensor x, QTensor 
     // 2,048 products, none longer than int32 allows.
     const int64_t products = int64_t{g.y_h} * g.y_w * round_up_16(g.images);
     const TensorTiles tiles = tensor_weight_tiles(g);
-    const int64_t wanted = device_.processors * tiles.blocks_per_processor / tiles.count;
+    const int64_t wanted = device_.processors * tiles.per_processor / tiles.count;
     const int64_t most = (products + 2047) / 2048, least = (products + most_products - 1) / most_products;
     parts = static_cast<int>(std::max({int64_t{1}, least, std::min(wanted, most)}));
     const ConvProblem flat = as_pixel_list(p);

@@ -36,13 +36,14 @@ inline int64_t moment_floats(const Gather& g) { return int64_t{5} * g.chunks * g
 // t lie at c * lane_bytes + t * tap_bytes, from_channels rounded up of them.
 void launch_tensor_gather(const Gather&, const int8_t* from, DType, const int8_t* weights, int lane_bytes,
                           int tap_bytes, const Output&, Stream);
-// partial[split][output channel][tap][input channel] = sums over the split's share of the pixels. x and dy are channel
-// major: (channels, h, w, images rounded up to 16), zeros beyond the images.
+// The blocks of one split of a weight gradient, and how many of them a processor holds at once.
 struct TensorTiles {
-  int64_t count;  // blocks of one split
-  int blocks_per_processor;
+  int64_t count;
+  int per_processor;
 };
 TensorTiles tensor_weight_tiles(const WeightGather&);
+// partial[split][output channel][tap][input channel] = sums over the split's share of the pixels. x and dy are channel
+// major: (channels, h, w, images rounded up to 16), zeros beyond the images.
 void launch_tensor_weight(const WeightGather&, const int8_t* x, DType, const int8_t* dy, int splits, int32_t* partial,
                           Stream);
 

@@ -38,11 +38,7 @@ template <int width>
 __device__ __forceinline__ Values<width> read_values(Width<width> some, const void* from, DType type, int64_t i) {
   if (type == DType::f32) return values_of<DType::f32>(read_some(some, static_cast<const float*>(from) + i));
   if (type == DType::bf16) return values_of<DType::bf16>(read_some(some, static_cast<const uint16_t*>(from) + i));
-  const Some<int8_t, width> codes = read_some(some, static_cast<const int8_t*>(from) + i);
-  Values<width> values;
-#pragma unroll
-  for (int e = 0; e < width; ++e) values.at[e] = static_cast<float>(codes.at[e] & (type == DType::u8 ? 0xFF : -1));
-  return values;
+  return values_of_bits(some, read_bits(some, from, type, i), type);
 }
 // Values in the units of a tensor of that type: real numbers as they are, codes rounded to nearest.
 template <int width>

@@ -37,7 +37,7 @@ __device__ __forceinline__ void write_value(void* to, DType type, int64_t i, flo
     write_code(to, i, static_cast<int>(round_nearest(value)));
 }
 
-// One element, or two or eight neighbours, the first at a multiple of their number.
+// One element, or 2, 4 or 8 neighbours, the first at a multiple of their number.
 template <int width>
 using Width = std::integral_constant<int, width>;
 template <class Element, int width>
@@ -76,7 +76,8 @@ __device__ __forceinline__ Values<width> values_of(const Some<Stored<type>, widt
       values.at[e] = static_cast<float>(stored.at[e]);
   return values;
 }
-// Codes or f32, of a type known when the kernel runs, as bits that values_of_bits() converts. Eight are always codes.
+// Codes or f32, of a type known when the kernel runs, as bits that values_of_bits() converts. More than two are
+// always codes.
 template <int width>
 __device__ __forceinline__ uint64_t read_bits(Width<width> some, const void* from, DType type, int64_t i) {
   uint64_t bits = 0;
@@ -103,7 +104,7 @@ __device__ __forceinline__ Values<width> values_of_bits(Width<width>, uint64_t b
   }
   return values;
 }
-// The same of memory that this kernel writes.
+// read_some() of memory that this kernel writes.
 template <class Element, int width>
 __device__ __forceinline__ Some<Element, width> reread_some(Width<width>, const Element* from) {
   constexpr int bytes = sizeof(Element) * width;

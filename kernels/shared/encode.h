@@ -40,9 +40,10 @@ OCTET_BOTH float inverse_scale_of(float clip, int qmax) {
 OCTET_BOTH float clamp_code(float x, float lowest, float highest) {
 #ifdef __CUDA_ARCH__
   return fminf(fmaxf(x, lowest), highest);  // one instruction each; a NaN gives the other operand
-#endif
+#else
   const float raised = x > lowest ? x : lowest;
   return raised < highest ? raised : highest;
+#endif
 }
 
 // Rounds to nearest, ties to even: adding 1.5 * 2^23 leaves no bits below the point (|x| < 2^22).
