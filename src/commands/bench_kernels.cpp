@@ -261,7 +261,7 @@ class KernelBench {
   Tensor tensor(Shape shape, DType dtype) {
     std::vector<char> values(size_t(shape.elements()) * size_of(dtype));
     Tensor tensor{values.data(), shape, dtype};
-    const int64_t drawn = std::min(shape.elements(), int64_t{1} << 20);  // the rest repeats them, which is sooner done
+    const int64_t drawn = std::min(shape.elements(), int64_t{1} << 20);  // the rest repeats them: drawing takes long
     for (int64_t i = 0; i < drawn; ++i) {
       const uint32_t random = philox(uint64_t(i) / 4, 0, 0, 1).word[i % 4];
       if (dtype == DType::u8) tensor.u8()[i] = uint8_t(random);
