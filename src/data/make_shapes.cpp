@@ -8,12 +8,11 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <opencv2/imgcodecs.hpp>
-#include <opencv2/imgproc.hpp>
 
 #include "kernels/base/durable_file.h"
 #include "kernels/base/error.h"
 #include "kernels/base/stop_signals.h"
+#include "src/data/encode_image.h"
 #include "src/data/shapes_detection.h"
 
 namespace octet {
@@ -56,10 +55,7 @@ class NewDirectory {
 };
 
 void write_png(const fs::path& file, const Scene& scene, int side) {
-  cv::Mat bgr;
-  cv::cvtColor(cv::Mat(side, side, CV_8UC3, const_cast<uint8_t*>(scene.pixels.data())), bgr, cv::COLOR_RGB2BGR);
-  std::vector<uint8_t> bytes;
-  cv::imencode(".png", bgr, bytes);
+  const std::vector<uint8_t> bytes = png_of(cv::Mat(side, side, CV_8UC3, const_cast<uint8_t*>(scene.pixels.data())));
   std::ofstream stream(file, std::ios::binary);
   stream.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
   stream.close();

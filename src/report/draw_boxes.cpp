@@ -4,11 +4,11 @@
 #include <array>
 #include <cmath>
 #include <numeric>
-#include <opencv2/imgcodecs.hpp>
 #include <opencv2/imgproc.hpp>
 #include <vector>
 
 #include "kernels/base/durable_file.h"
+#include "src/data/encode_image.h"
 #include "src/report/picture_address.h"
 
 namespace octet {
@@ -183,10 +183,7 @@ std::string page_picture(const cv::Mat& rgb, std::vector<DrawnBox> boxes, int lo
 }
 
 void write_picture(const std::string& path, const cv::Mat& rgb) {
-  cv::Mat bgr;
-  cv::cvtColor(rgb, bgr, cv::COLOR_RGB2BGR);
-  std::vector<uint8_t> bytes;
-  cv::imencode(".png", bgr, bytes);
+  const std::vector<uint8_t> bytes = png_of(rgb);
   write_durably(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 

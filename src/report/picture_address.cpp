@@ -2,18 +2,14 @@
 
 #include <openssl/evp.h>
 
-#include <opencv2/imgcodecs.hpp>
-#include <opencv2/imgproc.hpp>
 #include <vector>
+
+#include "src/data/encode_image.h"
 
 namespace octet {
 namespace {
 
-std::string address_of(const cv::Mat& rgb, const char* ending, const char* type, const std::vector<int>& options) {
-  cv::Mat bgr;
-  cv::cvtColor(rgb, bgr, cv::COLOR_RGB2BGR);
-  std::vector<uint8_t> bytes;
-  cv::imencode(ending, bgr, bytes, options);
+std::string address_of(const char* type, const std::vector<uint8_t>& bytes) {
   std::string text(4 * ((bytes.size() + 2) / 3) + 1, '\0');
   text.resize(static_cast<size_t>(
       EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()), bytes.data(), static_cast<int>(bytes.size()))));
@@ -22,10 +18,8 @@ std::string address_of(const cv::Mat& rgb, const char* ending, const char* type,
 
 }  // namespace
 
-std::string jpeg_address(const cv::Mat& rgb) {
-  return address_of(rgb, ".jpg", "image/jpeg", {cv::IMWRITE_JPEG_QUALITY, 85});
-}
+std::string jpeg_address(const cv::Mat& rgb) { return address_of("image/jpeg", jpeg_of(rgb)); }
 
-std::string png_address(const cv::Mat& rgb) { return address_of(rgb, ".png", "image/png", {}); }
+std::string png_address(const cv::Mat& rgb) { return address_of("image/png", png_of(rgb)); }
 
 }  // namespace octet
