@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """octet's training step beside PyTorch's on this machine: time, memory, share of the roofline. `octet bench --peer` starts it.
 
-usage: compare.py [NETWORK ...] [--batch N] [--rounds N] [--steps N] [--threads N] [--ranks N] [--data-root DIR] [--json]
+usage: compare.py [NETWORK ...] [--batch N] [--size PIXELS] [--precisions fp32 bf16 qat] [--rounds N] [--steps N] [--threads N]
+                  [--ranks N] [--data-root DIR] [--json]
 example: venv/bin/python bench/peers/compare.py resnet20 resnet50        (without a network: all classifiers of the table NETWORKS; detectors need --data-root)
 
 Octet, PyTorch fp32 and PyTorch bf16 run in turn, a process each, so that a machine that slows down slows down all of them;
@@ -37,6 +38,7 @@ NETWORKS = {  # network: octet's configuration, image size (None: the configurat
     "mobilenet_v2_cifar": ("configs/cifar10_mobilenet_v2_unified_int8.yaml", 32, 128, 5),
     "resnet18": ("configs/imagenet_resnet18_unified_int8.yaml", 224, 16, 5),
     "resnet50": ("configs/imagenet_resnet50_unified_int8.yaml", 224, 16, 3),
+    "efficientnet_lite0": ("configs/tiny_imagenet_efficientnet_lite0_unified_int8.yaml", 128, 64, 3),
     "retinanet": ("configs/bccd_retinanet_resnet18_unified_int8.yaml", None, 8, 5),
     "faster_rcnn": ("configs/bccd_faster_rcnn_resnet18_unified_int8.yaml", None, 8, 5),
 }
@@ -59,7 +61,9 @@ def octet(options, network, batch, steps):
     if options.data_root:
         settings += [f"data.root={options.data_root}"]
     else:
-        settings += ["data.name=synthetic", f"data.samples={2 * batch}", f"data.image_size={size}"]
+        settings += ["data.name=synthetic", f"data.samples={2 * batch}", f"data.image_size={options.size or size}"]
+    if size is None:
+        settings += ["model.initial_backbone="]
     launcher = ["mpirun", "--bind-to", "none", "-n", str(options.ranks)] if options.ranks > 1 else []
     command = [*launcher, options.program, "bench", config, "--steps", str(steps), "--json"]
     for setting in settings:
@@ -70,8 +74,10 @@ def octet(options, network, batch, steps):
 
 
 def pytorch(options, network, precision, batch, steps, environment):
+    size = options.size or NETWORKS[network][1]
     return run([sys.executable, str(HERE / "pytorch_step.py"), network, "--batch", str(batch), "--precision", precision,
-                "--threads", str(options.threads), "--steps", str(steps)], environment)
+                "--threads", str(options.threads), "--steps", str(steps), *(["--size", str(size)] if size else [])],
+               environment)
 
 
 def roofline(options, step, bandwidth):
@@ -84,7 +90,7 @@ def roofline(options, step, bandwidth):
 def compare(options, network, bandwidth):
     config, _, batch, steps = NETWORKS[network]
     batch, steps = options.batch or batch, options.steps or steps
-    precisions = {"pytorch fp32": "fp32", "pytorch bf16": "bf16"}
+    precisions = {f"pytorch {name}": name for name in options.precisions}
     runs = {name: [] for name in ["octet", *precisions]}
     for number in range(options.rounds):
         runs["octet"].append(octet(options, network, batch, steps))
@@ -114,7 +120,7 @@ def compare(options, network, bandwidth):
         program["octet_memory_share"] = ours["peak_resident_bytes"] / least_memory
     return {"network": network, "config": config, "batch": batch, "steps": steps, "rounds": options.rounds,
             "threads": options.threads, "ranks": options.ranks, "data": options.data_root or "synthetic",
-            "isa": step["isa"], "peer": f"PyTorch {runs['pytorch fp32'][-1]['version']}", "commit": step["commit"], "operations_per_step": step["operations_per_step"],
+            "isa": step["isa"], "peer": f"PyTorch {next(iter(frugal.values()))['version']}", "commit": step["commit"], "operations_per_step": step["operations_per_step"],
             "bytes_per_step": step["bytes_per_step"], "phases_ms": step["phases"],
             "roofline_ms": least, "roofline_share": least / ours["step_ms"], "programs": programs}
 
@@ -150,6 +156,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("networks", nargs="*", metavar="NETWORK", help=", ".join(NETWORKS))
     parser.add_argument("--batch", type=int, help="default: the table's")
+    parser.add_argument("--size", type=int, help="image height and width of a classifier; default: the table's")
+    parser.add_argument("--precisions", nargs="+", default=["fp32", "bf16"], choices=["fp32", "bf16", "qat"],
+                        help="of PyTorch; qat: fp32 with fake quantization, as quantization-aware training has it")
     parser.add_argument("--rounds", type=int, default=MINIMUM_ROUNDS)
     parser.add_argument("--steps", type=int, help="timed steps of each program in each round; default: the table's")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))

@@ -143,11 +143,14 @@ class SameConv(nn.Conv2d):
     def __init__(self, channels_in, channels_out, kernel=1, stride=1, groups=1):
         super().__init__(channels_in, channels_out, kernel, stride, groups=groups, bias=False)
 
-    def forward(self, x):
+    def padding_of(self, image):
+        """(left, right, above, below) for images of (height, width)."""
         height, width = (max((-(-size // stride) - 1) * stride + kernel - size, 0)
-                         for size, stride, kernel in zip(x.shape[2:], self.stride, self.kernel_size))
-        x = F.pad(x, (width // 2, width - width // 2, height // 2, height - height // 2))
-        return super().forward(x)
+                         for size, stride, kernel in zip(image, self.stride, self.kernel_size))
+        return width // 2, width - width // 2, height // 2, height - height // 2
+
+    def forward(self, x):
+        return super().forward(F.pad(x, self.padding_of(x.shape[2:])))
 
 
 class LiteBlock(nn.Module):
