@@ -1,5 +1,8 @@
 # cmake -D SOURCE=. -D OUTPUT=version.h -D OCTET_VERSION=0.1.0 -P version.cmake: writes the file when the commit has changed.
-set(OCTET_COMMIT unknown)
+# -D OCTET_COMMIT=1234abcd names it where there is no repository.
+if(NOT OCTET_COMMIT)
+  set(OCTET_COMMIT unknown)
+endif()
 find_program(GIT git)
 if(GIT AND EXISTS ${SOURCE}/.git)
   execute_process(COMMAND ${GIT} describe --always --dirty WORKING_DIRECTORY ${SOURCE} RESULT_VARIABLE failed
