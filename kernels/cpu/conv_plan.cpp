@@ -159,7 +159,7 @@ GatherPlan plan_forward(const ConvProblem& problem, const ContractionKernels& ke
 }
 
 GatherPlan plan_backward_data(const ConvProblem& problem, const ContractionKernels& kernels) {
-  const ConvProblem p = for_data_gradient(problem);
+  const ConvProblem p = as_linear_layer(problem);
   const int64_t group = p.x.c / p.groups, row = p.kernel_h * p.kernel_w * group;
   GatherPlan plan =
       gather(kernels, p.y, p.x, p.groups, backward_axis(p.x.h, p.kernel_h, p.stride_h, p.pad_h, p.dilation_h),
@@ -171,7 +171,7 @@ GatherPlan plan_backward_data(const ConvProblem& problem, const ContractionKerne
 }
 
 WeightGradientPlan plan_backward_weight(const ConvProblem& problem, const ContractionKernels& kernels) {
-  const ConvProblem p = as_pixel_list(problem);
+  const ConvProblem p = kernels.real ? as_pixel_list(problem) : as_linear_layer(problem);
   WeightGradientPlan plan;
   plan.x = p.x;
   plan.dy = p.y;

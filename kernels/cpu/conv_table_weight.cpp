@@ -97,7 +97,7 @@ class TableConvolution::WeightJob {
         step_(kernels_.max_blocks),
         group_panels_((blocks_ + step_ - 1) / step_),
         panels_(static_cast<int64_t>(plan.groups) * group_panels_),
-        m_count_(static_cast<int64_t>(p.kernel_h) * p.kernel_w * plan.group_x),
+        m_count_(static_cast<int64_t>(p.kernel_h) * p.kernel_w * (p.x.c / p.groups)),
         slot_sums_(plan.groups * blocks_ * m_count_ * block_lanes),
         panel_sums_(step_ * block_lanes * m_count_),
         at_once_(plan.items == 1) {

@@ -98,7 +98,7 @@ Gather forward_gather(const ConvProblem& problem, int64_t element_bytes) {
 }
 
 std::vector<Gather> backward_gathers(const ConvProblem& problem) {
-  const ConvProblem p = for_data_gradient(problem);
+  const ConvProblem p = as_linear_layer(problem);
   std::vector<Gather> phases;
   for (const Axis& h : backward_axes(p.x.h, p.y.h, p.kernel_h, p.stride_h, p.pad_h, p.dilation_h))
     for (const Axis& w : backward_axes(p.x.w, p.y.w, p.kernel_w, p.stride_w, p.pad_w, p.dilation_w)) {

@@ -20,10 +20,11 @@ inline ConvProblem as_pixel_list(const ConvProblem& p) {
   return flat;
 }
 
-// The data gradient of a linear layer on images, (n, h, w, c) to (n, 1, 1, C), is that of the same layer on pixels of
-// h w c channels. As a convolution it would try each of the kernel's h w taps at each pixel, where only one has a
-// product. Other problems are returned as as_pixel_list() does.
-inline ConvProblem for_data_gradient(const ConvProblem& p) {
+// A linear layer on images, (n, h, w, c) to (n, 1, 1, C), is the same layer on pixels of h w c channels. As a
+// convolution its data gradient would try each of the kernel's h w taps at each pixel, where only one has a product,
+// and its weight gradient would lay the pixels of dy as far apart as those of x. Other problems are returned as
+// as_pixel_list() does. Sums of real values over pixels are cut elsewhere, so their weight gradient does not use it.
+inline ConvProblem as_linear_layer(const ConvProblem& p) {
   const bool whole = p.y.h == 1 && p.y.w == 1 && p.kernel_h == p.x.h && p.kernel_w == p.x.w && p.pad_h == 0 &&
                      p.pad_w == 0 && p.dilation_h == 1 && p.dilation_w == 1 && p.groups == 1;
   if (!whole) return as_pixel_list(p);
