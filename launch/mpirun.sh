@@ -6,7 +6,7 @@
 #   --dry-run        prints the command and starts nothing
 # environment: OCTET      the program (default: build/release/octet of this checkout)
 #              INTERFACE  the network interface for TCP, for example eth0; without it Open MPI chooses the network
-# Ctrl-C or SIGTERM: every rank writes a checkpoint, exit code 85. A second one ends the run at once.
+# Ctrl-C, SIGTERM or SIGHUP: every rank writes a checkpoint, exit code 85. A second one ends the run at once.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -60,19 +60,35 @@ fi
 
 # On SIGTERM, mpirun of Open MPI 4 kills the ranks within two seconds, too soon for a checkpoint. It forwards SIGUSR1 to them.
 # setsid keeps Ctrl-C in the terminal from mpirun, which would otherwise get it directly.
-job='' asked=false interrupted=false
+job='' asked=false interrupted=false reminder=''
 stop() {
   interrupted=true
-  if [ -z "$job" ]; then exit 1; fi
   if $asked; then
-    kill -TERM "$job" 2> /dev/null || true
-  else
-    kill -USR1 "$job" 2> /dev/null || true
-    echo "mpirun.sh: the ranks write a checkpoint and end; a second signal ends them at once" >&2 || true
+    if [ -n "$job" ]; then kill -TERM "$job" 2> /dev/null || true; fi
+    return
   fi
   asked=true
+  echo "mpirun.sh: the ranks write a checkpoint and end; a second signal ends them at once" >&2 || true
+  pass_on
 }
-trap stop TERM INT USR1
+pass_on() {
+  if [ -z "$job" ] || [ -n "$reminder" ]; then return; fi
+  remind > /dev/null 2>&1 &
+  reminder=$!
+}
+# Until mpirun has started its ranks, a signal reaches none of them.
+remind() {
+  local pause nap=''
+  trap '' INT USR1 HUP
+  trap 'kill $nap; exit' TERM
+  for pause in 1 2 4 8 16 32 64; do
+    kill -USR1 "$job" || return 0
+    sleep "$pause" &
+    nap=$!
+    wait "$nap" || true
+  done
+}
+trap stop TERM INT USR1 HUP
 # Ctrl-C also ends the `tee` of `mpirun.sh | tee`, and mpirun crashes when it cannot write. These relays keep reading its output.
 trap '' PIPE
 exec 3> >(trap '' INT TERM; cat 2> /dev/null || exec cat > /dev/null)
@@ -82,11 +98,15 @@ relays+=" $!"
 setsid mpirun "${options[@]}" "$octet" "$@" < /dev/null >&3 2>&4 3>&- 4>&- &
 job=$!
 exec 3>&- 4>&-
+if $asked; then pass_on; fi  # the signal came before there was a job
 while :; do
   interrupted=false code=0
   wait "$job" || code=$?
   if $interrupted; then continue; fi  # a trapped signal ends wait before the job ends
+  if [ -n "$reminder" ]; then kill -TERM "$reminder" 2> /dev/null || true; fi
   # shellcheck disable=SC2086  # two numbers
   wait $relays 2> /dev/null || true
+  # 138: the signal ended mpirun or a rank that was not yet ready for it, so nothing is lost.
+  if $asked && [ "$code" = 138 ]; then code=85; fi
   exit "$code"
 done

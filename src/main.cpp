@@ -1,5 +1,6 @@
 // The commands of octet. Parses the command line, runs the command and reports an error that no rank has reported.
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,9 +11,11 @@
 
 #include "kernels/backend.h"
 #include "kernels/base/error.h"
+#include "kernels/base/stop_signals.h"
 #include "src/commands/command.h"
 #include "src/config/keys.h"
 #include "src/config/spelling.h"
+#include "src/train/train.h"
 #include "src/version.h"
 
 namespace octet {
@@ -121,8 +124,11 @@ static void open_standard_streams() {
 }
 
 int main(int argc, char** argv) {
+  // A scheduler may stop a job while it starts. The training finds the signal when it can write a checkpoint.
+  if (argc > 1 && std::string_view(argv[1]) == "train") octet::hold(octet::training_stops);
   open_standard_streams();
   wait_briefly(argv);
+  prctl(PR_SET_NAME, "octet");  // after /proc/self/exe it would be "exe"
   try {
     const int code = octet::run(argc, argv);
     const bool written = std::cout.flush() && std::fflush(stdout) == 0;

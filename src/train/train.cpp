@@ -459,8 +459,8 @@ void require_weights_of_frozen_layers(const Config& config) {
 }  // namespace
 
 int run_train(const Config& config, Transport& transport, const TrainOptions& options) {
-  stop_on({SIGUSR1, SIGTERM, SIGINT});  // first, since a job may be stopped while it reads its data
-  std::signal(SIGXFSZ, SIG_IGN);        // beyond the limit of `ulimit -f` a write fails, but the run continues
+  stop_on(training_stops);        // first, since a job may be stopped while it reads its data
+  std::signal(SIGXFSZ, SIG_IGN);  // beyond the limit of `ulimit -f` a write fails, but the run continues
   require_weights_of_frozen_layers(config);
   require_best_weights(config);
   return TrainingRun(config, transport, options).run();

@@ -1,5 +1,7 @@
 // Trains a network from the first step, or from a checkpoint, to the result.
 #pragma once
+#include <csignal>
+#include <initializer_list>
 #include <string>
 
 #include "comm/transport.h"
@@ -10,6 +12,9 @@ namespace octet {
 // Exit codes of a process that trains.
 inline constexpr int exit_in_use = 75;        // another process trains in the run directory
 inline constexpr int exit_checkpointed = 85;  // a signal stopped it after a checkpoint; --resume continues
+
+// The signals at which a training writes a checkpoint and ends.
+inline constexpr std::initializer_list<int> training_stops = {SIGUSR1, SIGTERM, SIGINT};
 
 struct TrainOptions {
   std::string run_directory;  // empty: runs/<name of the configuration>, or the next free runs/<name>-2 ...
