@@ -72,7 +72,8 @@ void RunDirectory::begin(const Config& config) const {
 
 std::optional<Difference> training_difference(const Config& before, const Config& now) {
   static const std::vector<std::string_view> free = {
-      "train.steps", "train.patience", "train.eval_every_epochs", "train.log_every_steps", "data.root", "data.workers"};
+      "train.steps", "train.patience", "train.eval_every_epochs", "train.log_every_steps", "train.prometheus",
+      "data.root",   "data.workers"};
   // Without clips and scales, only recording needs a ClipCoordinator, whose state is in checkpoints.
   const bool clips = now.policy.clip.enabled || now.policy.lr_scale.enabled;
   return first_difference(before, now, [&](std::string_view path) {

@@ -5,13 +5,11 @@
 #include <string>
 
 #include "comm/transport.h"
+#include "kernels/base/exit_codes.h"
 #include "src/config/config.h"
+#include "src/train/rank_watch.h"
 
 namespace octet {
-
-// Exit codes of a process that trains.
-inline constexpr int exit_in_use = 75;        // another process trains in the run directory
-inline constexpr int exit_checkpointed = 85;  // a signal stopped it after a checkpoint; --resume continues
 
 // The signals at which a training writes a checkpoint and ends.
 inline constexpr std::initializer_list<int> training_stops = {SIGUSR1, SIGTERM, SIGINT};
@@ -21,6 +19,6 @@ struct TrainOptions {
   bool resume = false;
 };
 // Collective. Returns the process's exit code.
-int run_train(const Config&, Transport&, const TrainOptions&);
+int run_train(const Config&, Transport&, const TrainOptions&, RankWatch&);
 
 }  // namespace octet
