@@ -29,9 +29,9 @@ inline constexpr Activity evaluation{"evaluation"};
 inline constexpr Activity summing{"summing the evaluation", true};
 inline constexpr Activity judging{"judging detections", false, 10};
 // Of files, which rank 0 writes while the others wait. A disk can take minutes for what it usually takes in seconds.
-inline constexpr Activity saving{"saving", false, 10};
-inline constexpr Activity awaiting_files{"waiting until rank 0 has saved", true, 10};
-inline constexpr Activity awaiting_space{"waiting for space on the disk", false, 10};
+inline constexpr Activity saving{"saving", false, 10, 60};
+inline constexpr Activity awaiting_files{"waiting until rank 0 has saved", true, 10, 60};
+inline constexpr Activity awaiting_space{"waiting for space on the disk", false, 10, 60};
 inline constexpr Activity leaving{"leaving the job", true, 10, 60};
 
 }  // namespace activity

@@ -56,11 +56,13 @@ RankWatch::Joined::~Joined() {
 
 std::string RankWatch::share(const std::string& path, const JobNote& job, Transport& transport) {
   std::string shared = path + '\n' + job.id;
+  heart_.enter(transport.rank() == 0 ? activity::saving : activity::awaiting_files);
   if (transport.rank() == 0) try {
       create_heartbeat_file(path, job);
     } catch (const FileError& error) {
       spdlog::warn("no heartbeats can be seen: {}", error.what());
     }
+  heart_.enter(activity::comparing);
   uint64_t size = shared.size();
   transport.broadcast(std::as_writable_bytes(std::span(&size, 1)), 0);
   shared.resize(size);

@@ -55,10 +55,9 @@ std::string created(const Config& config, const std::string& wanted, bool resume
 
 RunDirectory::RunDirectory(const Config& config, const std::string& wanted, bool resume)
     : path_(created(config, wanted, resume)),
-      // The other ranks wait meanwhile, so the wait must be shorter than their watchdogs' timeout.
-      lock_(
-          path_, DirectoryLock::Wait::a_little,
-          config.comm.timeout_seconds > 0 ? config.comm.timeout_seconds / 2 : std::numeric_limits<double>::infinity()) {
+      // The other ranks wait meanwhile, and their watchdogs give them ten times this.
+      lock_(path_, DirectoryLock::Wait::a_little,
+            config.comm.timeout_seconds > 0 ? config.comm.timeout_seconds : std::numeric_limits<double>::infinity()) {
   const std::string trace = resume ? "" : trace_of_a_run(path_);
   REQUIRE_USAGE(trace.empty(), "add --resume to continue it, or choose another directory with --run", path_,
                 " holds an earlier run: ", trace);

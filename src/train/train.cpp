@@ -58,7 +58,9 @@ class TrainingRun {
     total_steps_ = config.train.epochs * steps_per_epoch_;
     if (config.train.steps > 0) total_steps_ = std::min(total_steps_, config.train.steps);
     if (!options.resume) load_initial_weights();
+    trainer_.expect_files();
     if (leads()) open(options);
+    trainer_.heart().enter(activity::comparing);
     int64_t state[] = {done_, finished_ ? 1 : 0, owes_test_ ? 1 : 0, total_steps_};
     transport.broadcast(std::as_writable_bytes(std::span(state)), 0);
     done_ = state[0], finished_ = state[1] != 0, owes_test_ = state[2] != 0, total_steps_ = state[3];
@@ -153,8 +155,10 @@ class TrainingRun {
       return;
     }
     if (rank_history_.empty()) rank_history_ = fmt::format("{} from step {}", transport_.size(), done_);
+    trainer_.expect_files();
     directory_->begin(config_);
     if (config_.checkpoint.best && !best_) best_.emplace(path, false);
+    trainer_.expect_files();
     metrics_ = std::make_unique<MetricsWriter>(path, done_ > 0 ? done_ : -1);
     // The evaluation after the last step is repeated even if it is recorded, since the result needs its figures.
     const bool recorded = metrics_->holds(done_, "test");

@@ -13,7 +13,7 @@ import socket
 import struct
 import subprocess
 
-from harness import OCTET, RECIPE, Case, alive, main, on_ranks, with_settings, write_png
+from harness import OCTET, RECIPE, Case, main, on_ranks, with_settings, write_png
 
 
 def file_limit(size):
@@ -51,15 +51,17 @@ class FullDisk(Case):
         self.assertEqual(self.checkpoints("full"), [8])
 
     def test_disk_that_is_full_at_the_end_is_waited_for(self):
-        expected = self.weights_of("whole")
+        settings = {"train__steps": 160, "train__epochs": 20, "checkpoint__every_steps": 10**6}
+        expected = self.weights_of("whole", **settings)
         for ranks in 1, 2:
             run = f"full{ranks}"
-            job = self.start(run, ranks=ranks, limit=file_limit(500_000))
+            job = self.start(run, ranks=ranks, **settings)
+            self.wait_for_step(job, run, 1)
+            writer = job.ranks()[0] if ranks > 1 else job.process.pid
+            resource.prlimit(writer, resource.RLIMIT_FSIZE, (500_000, resource.RLIM_INFINITY))
             self.wait_for_words(job, "trying again for 180 s")
             self.assertIn("there is no checkpoint at all", job.err)
-            for process in job.processes():
-                if alive(process):
-                    resource.prlimit(process, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+            resource.prlimit(writer, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
             self.expect(job, 0)
             if ranks == 1:
                 self.assertEqual(self.result(run)["weights_sha256"], expected)
@@ -88,10 +90,20 @@ class FullDisk(Case):
         self.assertTrue(self.checkpoints("gone"), job)
 
     def test_slow_disk_is_no_hang(self):
-        """Rank 0 takes three times comm.timeout_seconds for each file; the other rank knows that it saves."""
+        """Rank 0 takes six times comm.timeout_seconds for a checkpoint; the other rank knows that it saves."""
         source, library = self.directory / "slow.c", self.directory / "slow.so"
-        source.write_text("#include <unistd.h>\n#include <sys/syscall.h>\n"
-                          "int fsync(int file) { usleep(6000000); return syscall(SYS_fsync, file); }\n")
+        source.write_text("""
+            #include <stdio.h>
+            #include <string.h>
+            #include <sys/syscall.h>
+            #include <unistd.h>
+            int fsync(int file) {
+              char link[64], path[4096] = "";
+              snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+              if (readlink(link, path, sizeof path - 1) > 0 && strstr(path, "/checkpoints/step-")) usleep(12000000);
+              return syscall(SYS_fsync, file);
+            }
+            """)
         compiler = shutil.which("cc")
         if compiler is None:
             self.skipTest("needs a C compiler")
