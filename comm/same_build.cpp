@@ -27,6 +27,7 @@ int find_build_id(dl_phdr_info* object, size_t /*size*/, void* found) {
   for (int i = 0; i < object->dlpi_phnum; ++i) {
     const ElfW(Phdr)& header = object->dlpi_phdr[i];
     if (header.p_type != PT_NOTE) continue;
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): addresses of the loader are numbers
     const auto* at = reinterpret_cast<const char*>(object->dlpi_addr + header.p_vaddr);
     const char* const end = at + header.p_memsz;
     const auto padded = [](size_t length) { return (length + 3) / 4 * 4; };
@@ -35,7 +36,7 @@ int find_build_id(dl_phdr_info* object, size_t /*size*/, void* found) {
       std::memcpy(&note, at, sizeof note);
       const char* const name = at + sizeof note;
       const char* const id = name + padded(note.n_namesz);
-      if (note.n_type == NT_GNU_BUILD_ID && std::string_view(name, note.n_namesz) == std::string_view("GNU", 4)) {
+      if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 && std::memcmp(name, "GNU", 4) == 0) {
         constexpr const char* digits = "0123456789abcdef";
         for (size_t byte = 0; byte < note.n_descsz; ++byte) {
           const auto value = static_cast<unsigned char>(id[byte]);

@@ -43,6 +43,11 @@ if ! $dry_run && [ ! -x "$octet" ]; then
   exit 2
 fi
 
+if ! $dry_run && ! command -v mpirun > /dev/null; then
+  echo "mpirun.sh: there is no mpirun; install Open MPI: launch/setup.sh" >&2
+  exit 127
+fi
+
 # octet divides the cores of a host among its ranks. If Open MPI bound a rank, all threads of the rank would share one core.
 options=(--bind-to none)
 if [ "$(id -u)" = 0 ]; then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1; fi

@@ -15,6 +15,17 @@ def may_be_retried():
     return {int(code) for code in re.findall(r"^ +(\d+) .*\(retry\)$", text, re.MULTILINE)}
 
 
+class ExitCodes(Case):
+    def test_the_documentation_has_the_program_s_table(self):
+        page = (ROOT / "docs/operations.md").read_text()
+        rows = re.findall(r"^\| (\d+) \| (.+?) \| (yes|no|) \|$", page, re.MULTILINE)
+        text = self.octet("train", "--help").out
+        printed = re.findall(r"^ +(\d+) (.+?)( \(retry\))?$", text, re.MULTILINE)
+        self.assertGreater(len(rows), 5)
+        self.assertEqual([(code, meaning, retry == "yes") for code, meaning, retry in rows],
+                         [(code, meaning, retry != "") for code, meaning, retry in printed])
+
+
 class Scripts(Case):
     def setUp(self):
         super().setUp()
