@@ -31,7 +31,7 @@ std::string number(double value) {
 
 class Page {
  public:
-  explicit Page(std::string run) : run_("run=" + escaped(run)) {}
+  explicit Page(const std::string& run) : run_("run=" + escaped(run)) {}
   void gauge(const std::string& name, const std::string& help) {
     text_ += "# HELP octet_" + name + " " + help + "\n# TYPE octet_" + name + " gauge\n";
     name_ = name;
