@@ -1,31 +1,12 @@
 #include <cstdio>
-#include <cstdlib>
-#include <string>
 
+#include "comm/launcher.h"
 #include "comm/transport.h"
+#include "kernels/base/exit_codes.h"
 
 namespace octet {
-namespace {
-
-struct Launcher {
-  const char* variable = nullptr;
-  int ranks = 1;
-};
-
-// The first variable that is set counts. In a Slurm job with mpirun, Slurm's variable describes the daemons of mpirun.
-Launcher launcher() {
-  for (const char* variable : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"})
-    if (const char* value = std::getenv(variable)) return {variable, std::atoi(value)};
-  // Slurm sets it in every job step, also in an interactive shell of one task, which does not use MPI.
-  const char* value = std::getenv("SLURM_STEP_NUM_TASKS");
-  if (value != nullptr && std::atoi(value) > 1) return {"SLURM_STEP_NUM_TASKS", std::atoi(value)};
-  return {};
-}
-
-}  // namespace
-
 std::unique_ptr<Transport> make_transport(int* argc, char*** argv) {
-  const Launcher from = launcher();
+  const Launched from = launched();
   if (from.variable == nullptr) return make_self_transport();
   auto transport = make_mpi_transport(argc, argv);
   if (transport->size() != from.ranks) {
@@ -34,7 +15,7 @@ std::unique_ptr<Transport> make_transport(int* argc, char*** argv) {
                  "  fix: start with the mpirun (or srun --mpi=...) of the MPI library that octet is linked with\n",
                  from.ranks, from.variable, transport->size());
     std::fflush(stderr);
-    transport->abort(78);
+    transport->abort(exit_mismatch);
   }
   return transport;
 }

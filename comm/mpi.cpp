@@ -8,6 +8,7 @@
 #include <exception>
 #include <vector>
 
+#include "comm/lost_peer.h"
 #include "comm/transport.h"
 #include "kernels/base/error.h"
 
@@ -20,8 +21,8 @@ void check(int code, const char* call) {
   char text[MPI_MAX_ERROR_STRING] = "";
   int length = 0;
   MPI_Error_string(code, text, &length);
-  REQUIRE(false, "look for the first rank that failed, and resume from the last checkpoint", call,
-          " failed: ", std::string(text, static_cast<size_t>(length)));
+  throw LostPeer(__FILE__, __LINE__, say(call, " failed: ", std::string(text, static_cast<size_t>(length))),
+                 "look for the first rank that failed, and resume from the last checkpoint");
 }
 #define CHECK_MPI(call) check(call, #call)
 

@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "comm/lost_peer.h"
 #include "comm/nccl_library.h"
 #include "kernels/base/error.h"
 
@@ -135,13 +136,13 @@ class NcclCollectives final : public DeviceCollectives {
                   "give every rank a GPU of its own: no more ranks on a machine than it has GPUs, or set "
                   "comm.transport: mpi",
                   "rank ", rank_, ": NCCL refuses these ranks, as it does when two share one GPU: ", why);
-    REQUIRE(false, "look for the first rank that failed, and resume from the last checkpoint", "rank ", rank_, ": ",
-            call_, " failed: ", why);
+    throw LostPeer(__FILE__, __LINE__, say("rank ", rank_, ": ", call_, " failed: ", why),
+                   "look for the first rank that failed, and resume from the last checkpoint");
   }
   [[noreturn]] void give_up() {
     abort();
-    throw Error(__FILE__, __LINE__, say("rank ", rank_, ": ", call_, " has not ended after ", timeout_, " s"),
-                "look for a rank that hangs or has ended; comm.timeout_seconds is the limit");
+    throw LostPeer(__FILE__, __LINE__, say("rank ", rank_, ": ", call_, " has not ended after ", timeout_, " s"),
+                   "look for a rank that hangs or has ended; comm.timeout_seconds is the limit");
   }
   void abort() {
     if (communicator_ == nullptr) return;

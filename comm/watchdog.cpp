@@ -1,22 +1,36 @@
 #include "comm/watchdog.h"
 
-#include <unistd.h>
-
 #include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <utility>
 
 #include "kernels/base/error.h"
 
 namespace octet {
+namespace {
 
-Watchdog::Watchdog(double timeout, int rank, std::string host, std::function<void()> abort)
-    : timeout_(std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(timeout))),
-      rank_(rank),
-      host_(std::move(host)),
-      abort_(std::move(abort)) {
+using Seconds = std::chrono::duration<double>;
+
+void require_timeout(double timeout) {
   REQUIRE(timeout >= 0 && timeout < 1e9, "give seconds, or 0 for no watchdog", "the watchdog's timeout is ", timeout);
-  if (timeout > 0) thread_ = std::thread(&Watchdog::watch, this);
+}
+
+// Standard error may be a pipe that nobody reads any more, so no log is asked to write.
+void print(const std::string& text) {
+  std::fprintf(stderr, "watchdog: %s\n", text.c_str());
+  std::fflush(stderr);
+}
+
+}  // namespace
+
+double warning_of(double timeout) { return std::min(30.0, timeout / 4); }
+
+Watchdog::Watchdog(Heart& heart, int ranks, double timeout, std::function<void()> abort)
+    : heart_(heart), ranks_(ranks), timeout_(timeout), abort_(std::move(abort)) {
+  require_timeout(timeout);
+  thread_ = std::thread(&Watchdog::watch, this);
 }
 
 Watchdog::~Watchdog() {
@@ -24,41 +38,62 @@ Watchdog::~Watchdog() {
     const std::lock_guard lock(mutex_);
     stop_ = true;
   }
-  stopped_.notify_one();
+  changed_.notify_one();
   if (thread_.joinable()) thread_.join();
 }
 
-void Watchdog::phase(const char* name, int64_t step, double limits) {
+void Watchdog::set(double timeout, std::function<void()> abort) {
+  require_timeout(timeout);
   const std::lock_guard lock(mutex_);
-  name_ = name;
-  step_ = step;
-  limits_ = limits;
-  beat_ = Clock::now();
+  timeout_ = timeout;
+  abort_ = std::move(abort);
+  changed_.notify_one();
 }
 
 // Heartbeats do not wake the thread; it looks at intervals. If it slept much longer than it asked to, the whole process
 // was stopped, for example in a suspended job. That time does not count.
 void Watchdog::watch() {
-  const Clock::duration nap = std::max<Clock::duration>(timeout_ / 8, std::chrono::milliseconds(1));
   std::unique_lock lock(mutex_);
-  for (Clock::time_point looked = beat_; !stop_;) {
-    const Clock::time_point now = Clock::now();
-    if (now - looked > 2 * nap) beat_ = std::min(now, beat_ + (now - looked));
-    looked = now;
-    const auto limit = std::chrono::duration_cast<Clock::duration>(timeout_ * limits_);
-    if (now < beat_ + limit) {
-      stopped_.wait_for(lock, nap);
-      continue;
+  for (Clock::time_point looked = created_; !stop_;) {
+    const Seconds nap(timeout_ > 0 ? std::clamp(timeout_ / 8, 0.001, 1.0) : 3600);
+    changed_.wait_for(lock, nap);
+    const Seconds took = Clock::now() - std::exchange(looked, Clock::now());
+    if (stop_ || timeout_ <= 0) continue;
+    if (took > 2 * nap) heart_.forgive(took.count());
+    if (const auto hang = find_hang(heart_.own(), heart_.others(), ranks_, timeout_)) {
+      lock.unlock();
+      return end_job(*hang);
     }
-    std::fprintf(stderr,
-                 "watchdog: rank %d on %s (pid %d) has been in '%s' of step %lld for more than %g s; ending the job\n",
-                 rank_, host_.c_str(), static_cast<int>(getpid()), name_, static_cast<long long>(step_),
-                 std::chrono::duration<double>(limit).count());
-    std::fflush(stderr);
-    lock.unlock();
-    abort_();
-    return;
+    warn(warning_of(timeout_));
   }
+}
+
+void Watchdog::warn(double seconds) {
+  const Sighting own = heart_.own();
+  const std::vector<Sighting> others = heart_.others();
+  const auto hang = find_hang(own, others, ranks_, seconds);
+  if (hang.has_value() == stuck_) return;
+  stuck_ = hang.has_value();
+  if (!stuck_ && std::exchange(warned_, false))
+    print(say("the job goes on: rank ", own.last.rank, " is in '", own.last.activity, "' of step ", own.last.step));
+  else if (stuck_ && (warned_ = speaks_first(own, others, *hang)))
+    print(say("no progress: ", hang->reason, "; the job ends if this lasts longer than comm.timeout_seconds allows"));
+}
+
+// The first rank that speaks ends the others, which therefore wait a little; so the sentence comes once.
+void Watchdog::end_job(const Hang& hang) {
+  const Sighting own = heart_.own();
+  if (!speaks_first(own, heart_.others(), hang)) std::this_thread::sleep_for(std::chrono::seconds(2));
+  const bool other = hang.rank != own.last.rank;
+  print(say(hang.reason, "; ", other ? say("seen by rank ", own.last.rank, " on ", own.last.host, "; ") : "",
+            "ending the job\n  fix: look at that process or its host, and continue with --resume; "
+            "comm.timeout_seconds is the limit"));
+  std::function<void()> abort;
+  {
+    const std::lock_guard lock(mutex_);
+    abort = abort_;
+  }
+  abort();
 }
 
 }  // namespace octet

@@ -1,44 +1,47 @@
-// MPI has no timeouts: if one rank hangs, all others wait without end. Each rank therefore has a watchdog. If the rank
-// makes no progress, its watchdog prints the step and the phase, and ends the job.
+// MPI has no timeouts: if one rank hangs, all others wait without end. Each rank therefore has a watchdog. It warns
+// when nothing goes on, and at the limit it names the rank that holds the others up, and ends the job.
 #pragma once
+#include <chrono>
 #include <condition_variable>
-#include <cstdint>
 #include <functional>
 #include <mutex>
-#include <string>
 #include <thread>
+
+#include "comm/hang.h"
+#include "comm/heart.h"
 
 namespace octet {
 
 class Watchdog {
  public:
-  // timeout: the seconds that may pass without a heartbeat; 0: no limit. abort: ends the job (Transport::abort with
-  // code 1); called in the thread of the watchdog.
-  Watchdog(double timeout, int rank, std::string host, std::function<void()> abort);
+  // timeout: the seconds that an activity may take, see Activity; 0: no limit. ranks: of the job. abort: ends the job;
+  // called in the thread of the watchdog.
+  Watchdog(Heart& heart, int ranks, double timeout, std::function<void()> abort);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
 
-  // A heartbeat: this rank enters the phase `name` of `step`. name: a string literal, since only the pointer is kept.
-  // limits: the phase may take this many times the timeout. The call is cheap enough for every phase of every step.
-  void phase(const char* name, int64_t step, double limits = 1);
+  // From now on.
+  void set(double timeout, std::function<void()> abort);
 
  private:
-  void watch();
-
   using Clock = std::chrono::steady_clock;
-  const Clock::duration timeout_;
-  const int rank_;
-  const std::string host_;
-  const std::function<void()> abort_;
+  void watch();
+  void warn(double seconds);
+  void end_job(const Hang&);
+
+  Heart& heart_;
+  const int ranks_;
   std::mutex mutex_;
-  std::condition_variable stopped_;
-  bool stop_ = false;
-  const char* name_ = "start";
-  int64_t step_ = 0;
-  double limits_ = 1;
-  Clock::time_point beat_ = Clock::now();
+  std::condition_variable changed_;
+  double timeout_;
+  std::function<void()> abort_;
+  const Clock::time_point created_ = Clock::now();
+  bool stop_ = false, stuck_ = false, warned_ = false;
   std::thread thread_;
 };
+
+// The seconds without progress after which a watchdog warns.
+double warning_of(double timeout);
 
 }  // namespace octet

@@ -1,31 +1,51 @@
 #!/usr/bin/env bash
 # Runs octet on several ranks with Open MPI.
-# usage: launch/mpirun.sh [-n RANKS] [--hostfile FILE] [--dry-run] COMMAND...     (COMMAND: train configs/x.yaml ...)
+# usage: launch/mpirun.sh [-n RANKS] [--hostfile FILE] [--retries N] [--dry-run] COMMAND...     (COMMAND: train configs/x.yaml ...)
 #   -n RANKS         number of ranks on all hosts; default: 2, or the number of slots in the host file
 #   --hostfile FILE  hosts and ranks per host (launch/hosts.example); octet must have the same path on every host
+#   --retries N      resumes a training that fails, up to N times, if the exit code says that this can help and the run has a newer
+#                    checkpoint than at its last start; the command must name the run with --run
 #   --dry-run        prints the command and starts nothing
 # environment: OCTET      the program (default: build/release/octet of this checkout)
 #              INTERFACE  the network interface for TCP, for example eth0; without it Open MPI chooses the network
-# Ctrl-C or SIGTERM: every rank writes a checkpoint, exit code 85. A second one ends the run at once.
+#              GRACE      seconds that mpirun has to end after octet's watchdog has spoken (default: 30)
+# Ctrl-C, SIGTERM or SIGHUP: every rank writes a checkpoint, exit code 85. A second one ends the run at once.
+# shellcheck disable=SC2317  # functions that traps and helpers call
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 octet=${OCTET:-$here/build/release/octet}
-ranks='' hostfile='' dry_run=false
-usage() { sed -n '2,9s/^# //p' "${BASH_SOURCE[0]}" >&2; exit 2; }
+ranks='' hostfile='' dry_run=false retries=0
+usage() { sed -n '2,13s/^# //p' "${BASH_SOURCE[0]}" >&2; exit 2; }
 while [ $# -gt 0 ]; do
   case $1 in
     -n) ranks=${2:-}; [[ $ranks =~ ^[1-9][0-9]*$ ]] || usage; shift 2 ;;
     --hostfile) hostfile=${2:-}; [ -n "$hostfile" ] || usage; shift 2 ;;
+    --retries) retries=${2:-}; [[ $retries =~ ^[0-9]+$ ]] || usage; shift 2 ;;
     --dry-run) dry_run=true; shift ;;
     -*) usage ;;
     *) break ;;
   esac
 done
 [ $# -gt 0 ] || usage
+run=''
+for word in "$@"; do
+  if [ "${before:-}" = --run ]; then run=$word; fi
+  if [[ $word == --run=* ]]; then run=${word#--run=}; fi
+  before=$word
+done
+if [ "$retries" -gt 0 ] && [ -z "$run" ]; then
+  echo "mpirun.sh: --retries needs the run directory: add --run DIR to the command" >&2
+  exit 2
+fi
 if ! $dry_run && [ ! -x "$octet" ]; then
   echo "mpirun.sh: $octet does not exist; build it: cmake --preset release && ninja -C build/release octet" >&2
   exit 2
+fi
+
+if ! $dry_run && ! command -v mpirun > /dev/null; then
+  echo "mpirun.sh: there is no mpirun; install Open MPI: launch/setup.sh" >&2
+  exit 127
 fi
 
 # octet divides the cores of a host among its ranks. If Open MPI bound a rank, all threads of the rank would share one core.
@@ -60,33 +80,102 @@ fi
 
 # On SIGTERM, mpirun of Open MPI 4 kills the ranks within two seconds, too soon for a checkpoint. It forwards SIGUSR1 to them.
 # setsid keeps Ctrl-C in the terminal from mpirun, which would otherwise get it directly.
-job='' asked=false interrupted=false
+job='' asked=false interrupted=false hung=false helpers=()
 stop() {
   interrupted=true
-  if [ -z "$job" ]; then exit 1; fi
   if $asked; then
-    kill -TERM "$job" 2> /dev/null || true
-  else
-    kill -USR1 "$job" 2> /dev/null || true
-    echo "mpirun.sh: the ranks write a checkpoint and end; a second signal ends them at once" >&2 || true
+    if [ -n "$job" ]; then kill -TERM "$job" 2> /dev/null || true; fi
+    return
   fi
   asked=true
+  echo "mpirun.sh: the ranks write a checkpoint and end; a second signal ends them at once" >&2 || true
+  if [ -n "$job" ]; then in_background remind; fi
 }
-trap stop TERM INT USR1
-# Ctrl-C also ends the `tee` of `mpirun.sh | tee`, and mpirun crashes when it cannot write. These relays keep reading its output.
-trap '' PIPE
-exec 3> >(trap '' INT TERM; cat 2> /dev/null || exec cat > /dev/null)
-relays=$!
-exec 4> >(trap '' INT TERM; cat >&2 2> /dev/null || exec cat > /dev/null)
-relays+=" $!"
-setsid mpirun "${options[@]}" "$octet" "$@" < /dev/null >&3 2>&4 3>&- 4>&- &
-job=$!
-exec 3>&- 4>&-
-while :; do
-  interrupted=false code=0
-  wait "$job" || code=$?
-  if $interrupted; then continue; fi  # a trapped signal ends wait before the job ends
+# Octet's watchdog has found a hang and ends the job. mpirun waits for its daemons, also for one on a host that hangs.
+watchdog_spoke() {
+  interrupted=true
+  if $hung; then return; fi
+  hung=true
+  in_background end_all
+}
+trap stop TERM INT USR1 HUP
+trap watchdog_spoke USR2
+
+in_background() {
+  ( trap '' INT USR1 USR2 HUP; "$1" ) 3>&- 4>&- &
+  helpers+=("$!")
+}
+# Until mpirun has started its ranks, a signal reaches none of them.
+remind() {
+  local pause
+  for pause in 1 2 4 8 16 32 64; do
+    kill -USR1 "$job" 2> /dev/null || return 0
+    nap "$pause"
+  done
+}
+end_all() {
+  nap "${GRACE:-30}"
+  echo "mpirun.sh: mpirun has not ended ${GRACE:-30} s after octet's watchdog; ending it and all that it has started here" >&2 || true
+  pkill -KILL -s "$job" || kill -KILL "$job"  # the session that setsid has made
+}
+# A sleep that ends with its helper, and holds none of its streams open.
+nap() {
+  sleep "$1" > /dev/null 2>&1 &
+  # shellcheck disable=SC2064  # this sleep
+  trap "kill $! 2> /dev/null; exit" TERM
+  wait "$!" || true
+}
+
+# Passes on what the ranks say, and looks for the watchdog's last words.
+relay_errors() {
+  local line
+  while IFS= read -r line || [ -n "$line" ]; do
+    printf '%s\n' "$line" >&2 2> /dev/null || true
+    if [[ $line == *'watchdog: '*'ending the job'* ]]; then kill -USR2 "$$" 2> /dev/null || true; fi
+  done
+}
+
+# Runs the command on all ranks; returns the exit code.
+run_once() {
+  local code relays
+  job='' hung=false helpers=()
+  # Ctrl-C also ends the `tee` of `mpirun.sh | tee`, and mpirun crashes when it cannot write. These relays keep reading its output.
+  trap '' PIPE
+  exec 3> >(trap '' INT TERM HUP USR1 USR2; cat 2> /dev/null || exec cat > /dev/null)
+  relays=$!
+  exec 4> >(trap '' INT TERM HUP USR1 USR2; relay_errors)
+  relays+=" $!"
+  setsid mpirun "${options[@]}" "$octet" "$@" < /dev/null >&3 2>&4 3>&- 4>&- &
+  job=$!
+  exec 3>&- 4>&-
+  if $asked; then in_background remind; fi  # the signal came before there was a job
+  while :; do
+    interrupted=false code=0
+    wait "$job" 2> /dev/null || code=$?
+    $interrupted || break  # a trapped signal ends wait before the job ends
+  done
   # shellcheck disable=SC2086  # two numbers
   wait $relays 2> /dev/null || true
-  exit "$code"
+  for helper in "${helpers[@]}"; do kill -TERM "$helper" 2> /dev/null || true; done
+  if $hung && [ "$code" != 0 ]; then code=83; fi
+  # 138: the signal ended mpirun or a rank that was not yet ready for it, so nothing is lost.
+  if $asked && [ "$code" = 138 ]; then code=85; fi
+  return "$code"
+}
+
+newest_checkpoint() { cat "$run/checkpoints/latest" 2> /dev/null || true; }
+# What may help once more: a disk, a lock, a hang, a lost peer (`octet train --help`), a killed rank, a lost host.
+may_help() { case $1 in 74 | 75 | 83 | 84 | 137 | 205) ;; *) return 1 ;; esac; }
+
+for ((attempt = 1; ; ++attempt)); do
+  before=$(newest_checkpoint) code=0
+  run_once "$@" || code=$?
+  if [ "$attempt" -gt "$retries" ] || $asked || ! may_help "$code"; then exit "$code"; fi
+  after=$(newest_checkpoint)
+  if [ "$after" = "$before" ]; then
+    echo "mpirun.sh: exit code $code; not tried again, since there is no newer checkpoint than at the last start" >&2
+    exit "$code"
+  fi
+  echo "mpirun.sh: exit code $code; attempt $attempt of $retries to resume, from $after" >&2
+  if [[ " $* " != *' --resume '* ]]; then set -- "$@" --resume; fi
 done

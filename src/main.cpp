@@ -1,5 +1,6 @@
 // The commands of octet. Parses the command line, runs the command and reports an error that no rank has reported.
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,16 +11,19 @@
 
 #include "kernels/backend.h"
 #include "kernels/base/error.h"
+#include "kernels/base/stop_signals.h"
 #include "src/commands/command.h"
 #include "src/config/keys.h"
 #include "src/config/spelling.h"
+#include "src/train/train.h"
 #include "src/version.h"
 
 namespace octet {
 
 // Each is defined in the file of its name in src/commands.
 DeclareCommand train_command, eval_command, predict_command, plan_command, bench_command, pack_command, make_command,
-    draw_command, study_command, inspect_command, check_command, new_command, calibrate_command, help_command;
+    draw_command, study_command, inspect_command, check_command, new_command, calibrate_command, status_command,
+    help_command;
 
 namespace {
 
@@ -41,6 +45,7 @@ constexpr Command commands[] = {
     {"make", "Write a drawn data set with objects as files, in COCO's layout", make_command},
     {"draw", "Write pictures of a data set with its boxes", draw_command},
     {"study", "Run a grid of trainings, continue where it stopped, write one table", study_command},
+    {"status", "Say how far a run is, what each of its ranks does, and whether it hangs", status_command},
     {"inspect", "Write an HTML page about a run: curves, clips, gradients", inspect_command},
     {"help", "Print help; `octet help COMMAND` on a command, `octet help keys` on every configuration key",
      help_command},
@@ -79,9 +84,7 @@ int run(int argc, char** argv) {
   app.require_subcommand(0, 1);
   bool version_wanted = false;
   app.add_flag("--version", version_wanted, "Print the version, the commit and the instruction sets of this machine");
-  app.footer(
-      "Configuration keys: `octet help keys`. Exit codes: 0 success, 1 failure, 2 wrong usage or configuration,\n"
-      "75 run directory in use, 78 launcher and MPI library do not match, 85 stopped by a signal after a checkpoint.");
+  app.footer("Configuration keys: `octet help keys`. Exit codes: `octet train --help`.");
   std::vector<std::pair<CLI::App*, Run>> declared;
   for (const Command& command : commands) {
     CLI::App* options = app.add_subcommand(command.name, command.summary);
@@ -121,8 +124,11 @@ static void open_standard_streams() {
 }
 
 int main(int argc, char** argv) {
+  // A scheduler may stop a job while it starts. The training finds the signal when it can write a checkpoint.
+  if (argc > 1 && std::string_view(argv[1]) == "train") octet::hold(octet::training_stops);
   open_standard_streams();
   wait_briefly(argv);
+  prctl(PR_SET_NAME, "octet");  // after /proc/self/exe it would be "exe"
   try {
     const int code = octet::run(argc, argv);
     const bool written = std::cout.flush() && std::fflush(stdout) == 0;

@@ -11,7 +11,16 @@ std::atomic<bool> requested = false;
 std::atomic<pid_t> receiver = 0;
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<pid_t>::is_always_lock_free);
 
+void change_mask(int how, std::initializer_list<int> signals) {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : signals) sigaddset(&set, signal);
+  pthread_sigmask(how, &set, nullptr);
+}
+
 }  // namespace
+
+void hold(std::initializer_list<int> signals) { change_mask(SIG_BLOCK, signals); }
 
 void stop_on(std::initializer_list<int> signals) {
   struct sigaction action = {};
@@ -22,6 +31,7 @@ void stop_on(std::initializer_list<int> signals) {
   };
   for (const int signal : signals) sigaction(signal, &action, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
+  change_mask(SIG_UNBLOCK, signals);
 }
 
 bool stop_requested() { return requested; }

@@ -6,8 +6,11 @@
 
 namespace octet {
 
+// Keeps these signals pending until stop_on() handles them. Called first in main(), before a program can be ready for a
+// signal. Programs that execv() starts inherit it.
+void hold(std::initializer_list<int> signals);
 // From now on these signals set the request below instead of ending the process, and system calls that they interrupt
-// continue (SA_RESTART). SIGPIPE is ignored: `| tee` dies of the same Ctrl-C.
+// continue (SA_RESTART). Signals that were held arrive now. SIGPIPE is ignored: `| tee` dies of the same Ctrl-C.
 void stop_on(std::initializer_list<int> signals);
 // Whether one of the signals has arrived. Any thread may ask.
 bool stop_requested();

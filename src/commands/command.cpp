@@ -1,5 +1,7 @@
 #include "src/commands/command.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -8,19 +10,30 @@
 #include <system_error>
 #include <thread>
 
+#include "comm/lost_peer.h"
+#include "comm/same_build.h"
 #include "kernels/backend.h"
+#include "kernels/base/durable_file.h"
+#include "kernels/base/exit_codes.h"
+#include "kernels/base/host_name.h"
 #include "src/config/log.h"
 #include "src/train/directory_lock.h"
 #include "src/train/run_directory.h"
-#include "src/train/train.h"
+#include "src/train/train_errors.h"
 #include "src/train/trained_network.h"
+#include "src/version.h"
 
 namespace octet {
 namespace {
 
 int exit_code(const std::exception& error) {
   if (dynamic_cast<const InUseError*>(&error)) return exit_in_use;
-  return dynamic_cast<const UsageError*>(&error) ? 2 : 1;
+  if (dynamic_cast<const UsageError*>(&error)) return exit_usage;
+  if (dynamic_cast<const FileError*>(&error)) return exit_disk;
+  if (dynamic_cast<const LostPeer*>(&error)) return exit_lost_peer;
+  if (dynamic_cast<const NonFiniteError*>(&error)) return exit_nonfinite;
+  if (dynamic_cast<const NoCheckpointError*>(&error)) return exit_no_checkpoint;
+  return exit_failure;
 }
 
 std::string message_of(const std::exception& error) {
@@ -47,6 +60,13 @@ void add_recipe(CLI::App& app, Recipe& recipe) {
   add_overrides(app, recipe.overrides);
 }
 
+std::string exit_code_table() {
+  std::string text = "Exit codes; (retry): starting again with --resume can help.";
+  for (const ExitMeaning& of : exit_meanings())
+    text += fmt::format("\n{:4} {}{}", int(of.code), of.meaning, of.retry ? " (retry)" : "");
+  return text;
+}
+
 void add_network(CLI::App& app, NamedNetwork& network) {
   app.add_option("network", network.named,
                  "Directory of a run, a .safetensors file that octet wrote, or a recipe with --weights")
@@ -69,6 +89,7 @@ int run_configured(const std::function<Config()>& read, const std::function<int(
   const bool alone = transport->size() == 1;
   setup_log(transport->rank());
   try {
+    require_same_build(*transport, say(version, " (commit ", commit, ", build ", build_id().substr(0, 16), ")"));
     const Config config = read();
     require_same_on_ranks(config, *transport);
     if (!config.backend.isa.empty()) isa_from_name(config.backend.isa);  // also where the device is a GPU
@@ -79,7 +100,7 @@ int run_configured(const std::function<Config()>& read, const std::function<int(
     // Most mistakes stop every rank alike. Rank 0 reports first, and its abort silences the others: the launcher sends
     // them SIGTERM, which training takes as a request to stop, and SIGKILL a second later.
     if (transport->rank() > 0) std::this_thread::sleep_for(std::chrono::seconds(2));
-    const int code = report_error(error, alone ? "" : say(" on rank ", transport->rank()));
+    const int code = report_error(error, alone ? "" : say(" on rank ", transport->rank(), " on ", host_name()));
     if (!alone) transport->abort(code);
     return code;
   }

@@ -28,6 +28,9 @@ void add_recipe(CLI::App&, Recipe&);
 // has the same configuration, and runs `command`. An error names its rank and ends the job.
 int run_on_ranks(const Recipe&, const std::function<int(const Config&, Transport&)>& command);
 
+// The exit codes of octet with their meanings, one a line.
+std::string exit_code_table();
+
 // A trained network, see find_network().
 struct NamedNetwork {
   std::string named, weights;

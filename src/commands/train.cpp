@@ -5,15 +5,32 @@
 
 namespace octet {
 
+namespace {
+
+// Of a recipe that may have mistakes, which are reported later, once for all ranks.
+double timeout_of_start(const Recipe& recipe) {
+  try {
+    return load_config(recipe.file, recipe.overrides).comm.timeout_seconds;
+  } catch (const std::exception&) {
+    return Config().comm.timeout_seconds;
+  }
+}
+
+}  // namespace
+
 Run train_command(CLI::App& app) {
   struct Options : Recipe, TrainOptions {};
   const auto options = std::make_shared<Options>();
   add_recipe(app, *options);
   app.add_option("--run", options->run_directory, "Run directory (default: runs/<configuration>)");
   app.add_flag("--resume", options->resume, "Continue from the newest valid checkpoint of the run directory");
+  app.footer(exit_code_table());
   return [options] {
-    return run_on_ranks(
-        *options, [&](const Config& config, Transport& transport) { return run_train(config, transport, *options); });
+    RankWatch watch(timeout_of_start(*options));  // first, since the start of the MPI library may hang
+    return run_on_ranks(*options, [&](const Config& config, Transport& transport) {
+      const RankWatch::Joined joined(watch, transport, config.comm.timeout_seconds);
+      return run_train(config, transport, *options, watch);
+    });
   };
 }
 

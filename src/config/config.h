@@ -133,6 +133,7 @@ struct Config {
     std::string on_nonfinite = "stop";  // stop | skip
     int64_t eval_every_epochs = 1;
     int64_t log_every_steps = 50;
+    std::string prometheus;  // file of the latest figures, for Prometheus' textfile collector; empty: none
   } train;
 
   struct Backend {
@@ -148,11 +149,13 @@ struct Config {
     std::string transport = "auto";  // auto | nccl | mpi: how the gradients of GPUs are sent
     bool overlap = true;             // buckets are exchanged while backward still runs
     double bucket_mb = 4;
-    double timeout_seconds = 600;  // a rank whose step takes longer names itself and ends the job; 0: never
+    double timeout_seconds =
+        180;  // without progress for so long, the rank at fault is named and the job ends; 0: never
   } comm;
 
   struct Checkpoint {
-    int64_t every_steps = 0;  // 0: at the end of each epoch
+    int64_t every_steps = 0;   // 0: at the end of each epoch
+    double every_minutes = 0;  // since the last one, beside the steps; 0: not by time
     int64_t keep = 3;
     bool best = true;  // the weights of the best evaluation are kept too
   } checkpoint;

@@ -158,6 +158,7 @@ const std::vector<Key> kKeys = {
     {FIELD(train.on_nonfinite), "what to do at a NaN or infinite loss or gradient", 0, 0, {"stop", "skip"}},
     {FIELD(train.eval_every_epochs), "epochs between evaluations", 1, 1e6},
     {FIELD(train.log_every_steps), "steps between records of metrics", 1, 1e9},
+    {FIELD(train.prometheus), "file that always holds the latest figures in Prometheus' text format; empty: none"},
 
     {FIELD(backend.device), "device that runs the kernels", 0, 0, {"cpu", "cuda"}},
     {FIELD(backend.isa), "instruction set; empty: the best of this processor"},
@@ -173,9 +174,11 @@ const std::vector<Key> kKeys = {
      {"auto", "nccl", "mpi"}},
     {FIELD(comm.overlap), "exchange gradients while backward runs; false: after it, to measure the gain"},
     {FIELD(comm.bucket_mb), "MiB of gradients exchanged at once", 0.001, 4096},
-    {FIELD(comm.timeout_seconds), "longest step before a rank gives up; 0: no limit", 0, 1e6},
+    {FIELD(comm.timeout_seconds),
+     "time without progress after which a job ends and names the rank at fault; 0: no limit", 0, 1e6},
 
     {FIELD(checkpoint.every_steps), "steps between checkpoints; 0: one at the end of each epoch", 0, kMany},
+    {FIELD(checkpoint.every_minutes), "also a checkpoint when the last one is so many minutes old; 0: none", 0, 1e6},
     {FIELD(checkpoint.keep), "number of newest checkpoints kept", 1, 1e6},
     {FIELD(checkpoint.best), "keep the weights of the best evaluation, as best.safetensors"},
 };

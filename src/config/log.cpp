@@ -9,6 +9,8 @@
 #include <memory>
 #include <string>
 
+#include "kernels/base/host_name.h"
+
 namespace octet {
 namespace {
 
@@ -34,7 +36,8 @@ void setup_log(int rank) {
   const std::string clear = terminal ? "\r\033[K" : "";
   auto formatter = std::make_unique<spdlog::pattern_formatter>();
   formatter->add_flag<LevelFlag>('*');
-  formatter->set_pattern(clear + (rank == 0 ? "octet: %*%v" : "octet: rank " + std::to_string(rank) + ": %*%v"));
+  formatter->set_pattern(clear + "octet: %Y-%m-%d %H:%M:%S " + host_name() +
+                         (rank == 0 ? ": %*%v" : " rank " + std::to_string(rank) + ": %*%v"));
   auto logger = std::make_shared<spdlog::logger>("octet", std::make_shared<spdlog::sinks::stderr_sink_mt>());
   logger->set_formatter(std::move(formatter));
   logger->set_level(rank == 0 ? spdlog::level::info : spdlog::level::warn);

@@ -1,4 +1,5 @@
-// Messages for people, on standard error through spdlog: spdlog::info("epoch {}", 3) reads "octet: epoch 3".
+// Messages for people, on standard error through spdlog: spdlog::info("epoch {}", 3) reads
+// "octet: 2026-11-26 18:00:00 host: epoch 3".
 #pragma once
 
 namespace octet {

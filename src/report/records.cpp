@@ -44,7 +44,7 @@ RunRecords read_records(const std::string& directory) {
         records.steps = std::max(records.steps, record.at("step").get<int64_t>());
         if (kind == "epoch") add_epoch(records, record);
         for (const auto& [key, value] : record.items()) {
-          if (key == "step" || key == "kind") continue;
+          if (key == "step" || key == "kind" || key == "time" || key == "host") continue;
           if (kind == "epoch" && (key == "epoch" || key == "steps" || key == "seconds")) continue;
           Series& series = records.metrics[kind + "/" + key];
           series.name = kind + " " + key;

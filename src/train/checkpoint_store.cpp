@@ -1,6 +1,7 @@
 #include "src/train/checkpoint_store.h"
 
 #include <spdlog/fmt/fmt.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <charconv>
@@ -35,10 +36,23 @@ SafetensorsFile open_verified(const std::string& path, int64_t step) {
   return file;
 }
 
+std::string folder_of(const std::string& run_directory) { return run_directory + "/checkpoints"; }
+
+// Step -> file name.
+std::map<int64_t, std::string> saved_in(const std::string& folder) {
+  std::map<int64_t, std::string> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    if (const auto step = step_of(name)) found[*step] = name;
+  }
+  return found;
+}
+
 }  // namespace
 
 CheckpointStore::CheckpointStore(const std::string& run_directory, int64_t keep)
-    : directory_(run_directory + "/checkpoints"), keep_(keep) {
+    : directory_(folder_of(run_directory)), keep_(keep) {
   REQUIRE(keep >= 1, "set it to at least 1", "checkpoints to keep: ", keep);
   std::error_code error;
   fs::create_directories(directory_, error);
@@ -47,20 +61,21 @@ CheckpointStore::CheckpointStore(const std::string& run_directory, int64_t keep)
     if (entry.path().extension() == ".tmp") fs::remove(entry.path(), error);
 }
 
-std::map<int64_t, std::string> CheckpointStore::saved() const {
-  std::map<int64_t, std::string> found;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator(directory_, error)) {
-    const std::string name = entry.path().filename().string();
-    if (const auto step = step_of(name)) found[*step] = name;
-  }
-  return found;
+std::optional<CheckpointStore::Newest> CheckpointStore::newest_of(const std::string& run_directory) {
+  const std::string folder = folder_of(run_directory);
+  const auto all = saved_in(folder);
+  if (all.empty()) return {};
+  struct stat file = {};
+  if (stat((folder + "/" + all.rbegin()->second).c_str(), &file) != 0) return {};
+  return Newest{all.rbegin()->first, double(file.st_mtim.tv_sec) + 1e-9 * double(file.st_mtim.tv_nsec)};
 }
 
 bool CheckpointStore::save(int64_t step, std::span<const NamedTensor> tensors,
                            std::map<std::string, std::string> metadata, std::string& reason) {
   metadata[kStep] = std::to_string(step);
   add_digest(tensors, metadata);
+  std::error_code ignored;  // what cannot be made shows in the next line
+  fs::create_directories(directory_, ignored);
   try {
     write_safetensors(directory_ + "/" + name_of(step), tensors, metadata);
     write_durably(directory_ + "/latest", name_of(step) + "\n");
@@ -75,7 +90,7 @@ bool CheckpointStore::save(int64_t step, std::span<const NamedTensor> tensors,
 // Removes all but keep_ checkpoints. Checkpoints of steps after `newest` are removed first. They remain if training was
 // resumed from an earlier step.
 void CheckpointStore::prune(int64_t newest) const {
-  const auto all = saved();
+  const auto all = saved_in(directory_);
   std::vector<int64_t> steps;
   for (const auto& [step, name] : all) steps.push_back(step);
   std::sort(steps.begin(), steps.end(),
@@ -86,7 +101,7 @@ void CheckpointStore::prune(int64_t newest) const {
 }
 
 CheckpointStore::Found CheckpointStore::newest_valid() const {
-  const auto all = saved();
+  const auto all = saved_in(directory_);
   std::vector<int64_t> steps;
   for (auto entry = all.rbegin(); entry != all.rend(); ++entry) steps.push_back(entry->first);
   std::string latest;

@@ -18,9 +18,17 @@ class CheckpointStore {
   CheckpointStore(const std::string& run_directory, int64_t keep);
 
   // Writes the checkpoint, then `latest`, then removes all but the newest `keep`. Returns false if the checkpoint
-  // cannot be written: `reason` says why, and the older checkpoints are unchanged.
+  // cannot be written: `reason` says why, and the older checkpoints are unchanged. Makes the folder again if it was
+  // deleted.
   bool save(int64_t step, std::span<const NamedTensor> tensors, std::map<std::string, std::string> metadata,
             std::string& reason);
+
+  struct Newest {
+    int64_t step = 0;
+    double written = 0;  // seconds since 1970
+  };
+  // The newest checkpoint of a run, which may be damaged; empty: there is none.
+  static std::optional<Newest> newest_of(const std::string& run_directory);
 
   struct Found {
     std::optional<SafetensorsFile> file;  // empty: no valid checkpoint
@@ -33,7 +41,6 @@ class CheckpointStore {
   Found newest_valid() const;
 
  private:
-  std::map<int64_t, std::string> saved() const;  // step -> file name
   void prune(int64_t newest) const;
 
   std::string directory_;

@@ -2,14 +2,17 @@
 
 #include <spdlog/spdlog.h>
 
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <utility>
 #include <vector>
 
+#include "comm/heartbeat.h"
 #include "kernels/base/durable_file.h"
 #include "kernels/base/error.h"
+#include "kernels/base/host_name.h"
 
 namespace octet {
 namespace {
@@ -25,9 +28,16 @@ std::string kept_lines(const std::string& path, int64_t last) {
   return kept;
 }
 
-std::ofstream reopened(const std::string& path, int64_t resumed_step) {
+// Leaves the records of steps <= resumed_step in a file.
+std::string cut(const std::string& path, int64_t resumed_step) {
   write_durably(path, kept_lines(path, resumed_step));
-  return std::ofstream(path, std::ios::app);
+  return path;
+}
+
+Json stamped(Json record) {
+  record["time"] = std::round(1e3 * seconds_since_1970()) / 1e3;
+  record["host"] = host_name();
+  return record;
 }
 
 }  // namespace
@@ -61,9 +71,9 @@ bool for_each_record(const std::string& path,
 
 MetricsWriter::MetricsWriter(const std::string& run_directory, int64_t resumed_step)
     : directory_(run_directory),
-      metrics_(reopened(run_directory + "/metrics.jsonl", resumed_step)),
-      clips_(reopened(run_directory + "/clips.jsonl", resumed_step)),
-      histograms_(reopened(run_directory + "/histograms.jsonl", resumed_step)),
+      metrics_(cut(run_directory + "/metrics.jsonl", resumed_step)),
+      clips_(cut(run_directory + "/clips.jsonl", resumed_step)),
+      histograms_(cut(run_directory + "/histograms.jsonl", resumed_step)),
       events_(run_directory + "/events.out.tfevents.octet", resumed_step) {}
 
 bool MetricsWriter::holds(int64_t step, const std::string& kind) const {
@@ -77,7 +87,7 @@ bool MetricsWriter::holds(int64_t step, const std::string& kind) const {
 void MetricsWriter::write(int64_t step, const std::string& kind, std::span<const Scalar> scalars) {
   Json record = {{"step", step}, {"kind", kind}};
   for (const Scalar& scalar : scalars) record[scalar.name] = scalar.value;
-  append(metrics_, record.dump());
+  append(metrics_, stamped(std::move(record)).dump());
   write_events(step, kind, scalars);
 }
 
@@ -85,7 +95,7 @@ void MetricsWriter::write_epoch(int64_t step, const EpochRecord& epoch) {
   Json record = {
       {"step", step}, {"kind", "epoch"}, {"epoch", epoch.epoch}, {"steps", epoch.steps}, {"seconds", epoch.seconds}};
   for (const Scalar& mean : epoch.means) record[mean.name] = mean.value;
-  append(metrics_, record.dump());
+  append(metrics_, stamped(std::move(record)).dump());
   write_events(step, "epoch", epoch.means);
 }
 
@@ -125,11 +135,8 @@ void MetricsWriter::write_histogram(int64_t step, const std::string& layer, int 
                           .dump());
 }
 
-void MetricsWriter::append(std::ofstream& stream, const std::string& line) {
-  stream << line << '\n' << std::flush;
-  if (stream) return;
-  stream.clear();
-  warn_once();
+void MetricsWriter::append(LineFile& file, const std::string& line) {
+  if (!file.append(line)) warn_once();
 }
 
 void MetricsWriter::warn_once() {

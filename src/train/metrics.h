@@ -3,13 +3,13 @@
 #pragma once
 #include <cstdint>
 #include <exception>
-#include <fstream>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 
 #include "src/quant/distribution.h"
+#include "src/train/line_file.h"
 #include "src/train/tensorboard.h"
 
 namespace octet {
@@ -37,8 +37,9 @@ struct EpochRecord {
   Scalars means;       // over the steps that were not skipped; empty: all were
 };
 
-// Appends to RUN/metrics.jsonl, RUN/clips.jsonl and RUN/events.out.tfevents.octet; each line is flushed. If a write
-// fails, one warning is logged and training continues. Steps are counted from 1.
+// Appends to RUN/metrics.jsonl, RUN/clips.jsonl and RUN/events.out.tfevents.octet. If a write fails, its record is
+// left out, one warning is logged and training continues. Steps are counted from 1. Records of metrics.jsonl end with
+// `time` (seconds since 1970) and `host`.
 class MetricsWriter {
  public:
   // resumed_step: the step of the checkpoint, or -1 for a new run. Keeps the records of steps <= resumed_step and
@@ -59,11 +60,11 @@ class MetricsWriter {
 
  private:
   void write_events(int64_t step, const std::string& kind, std::span<const Scalar> scalars);
-  void append(std::ofstream& stream, const std::string& line);
+  void append(LineFile& file, const std::string& line);
   void warn_once();
 
   std::string directory_;
-  std::ofstream metrics_, clips_, histograms_;
+  LineFile metrics_, clips_, histograms_;
   EventFile events_;
   bool warned_ = false;
 };

@@ -55,10 +55,9 @@ std::string created(const Config& config, const std::string& wanted, bool resume
 
 RunDirectory::RunDirectory(const Config& config, const std::string& wanted, bool resume)
     : path_(created(config, wanted, resume)),
-      // The other ranks wait meanwhile, so the wait must be shorter than their watchdogs' timeout.
-      lock_(
-          path_, DirectoryLock::Wait::a_little,
-          config.comm.timeout_seconds > 0 ? config.comm.timeout_seconds / 2 : std::numeric_limits<double>::infinity()) {
+      // The other ranks wait meanwhile, and their watchdogs give them ten times this.
+      lock_(path_, DirectoryLock::Wait::a_little,
+            config.comm.timeout_seconds > 0 ? config.comm.timeout_seconds : std::numeric_limits<double>::infinity()) {
   const std::string trace = resume ? "" : trace_of_a_run(path_);
   REQUIRE_USAGE(trace.empty(), "add --resume to continue it, or choose another directory with --run", path_,
                 " holds an earlier run: ", trace);
@@ -72,7 +71,8 @@ void RunDirectory::begin(const Config& config) const {
 
 std::optional<Difference> training_difference(const Config& before, const Config& now) {
   static const std::vector<std::string_view> free = {
-      "train.steps", "train.patience", "train.eval_every_epochs", "train.log_every_steps", "data.root", "data.workers"};
+      "train.steps", "train.patience", "train.eval_every_epochs", "train.log_every_steps", "train.prometheus",
+      "data.root",   "data.workers"};
   // Without clips and scales, only recording needs a ClipCoordinator, whose state is in checkpoints.
   const bool clips = now.policy.clip.enabled || now.policy.lr_scale.enabled;
   return first_difference(before, now, [&](std::string_view path) {

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -12,12 +13,12 @@
 #include <filesystem>
 #include <limits>
 #include <optional>
+#include <random>
 #include <utility>
 
 #include "kernels/base/durable_file.h"
 #include "kernels/base/stop_signals.h"
 #include "src/data/detections.h"
-#include "src/models/detectors.h"
 #include "src/tasks/detection/results.h"
 #include "src/tasks/metric_display.h"
 #include "src/train/answers.h"
@@ -26,11 +27,19 @@
 #include "src/train/class_names.h"
 #include "src/train/digest.h"
 #include "src/train/epoch_sums.h"
+#include "src/train/explain_high_loss.h"
+#include "src/train/final_weights.h"
 #include "src/train/metrics.h"
+#include "src/train/patient_write.h"
 #include "src/train/progress.h"
+#include "src/train/prometheus.h"
 #include "src/train/rank.h"
+#include "src/train/rank_history.h"
+#include "src/train/requirements.h"
 #include "src/train/result.h"
 #include "src/train/run_directory.h"
+#include "src/train/straggler.h"
+#include "src/train/train_errors.h"
 #include "src/train/trainer.h"
 #include "src/version.h"
 
@@ -43,13 +52,15 @@ double seconds_now() {
 
 class TrainingRun {
  public:
-  TrainingRun(const Config& config, Transport& transport, const TrainOptions& options)
-      : config_(config), transport_(transport), trainer_(config, transport) {
+  TrainingRun(const Config& config, Transport& transport, const TrainOptions& options, RankWatch& watch)
+      : config_(config), transport_(transport), watch_(watch), trainer_(config, transport, true, &watch.heart()) {
     steps_per_epoch_ = trainer_.steps_per_epoch();
     total_steps_ = config.train.epochs * steps_per_epoch_;
     if (config.train.steps > 0) total_steps_ = std::min(total_steps_, config.train.steps);
     if (!options.resume) load_initial_weights();
+    trainer_.expect_files();
     if (leads()) open(options);
+    trainer_.heart().enter(activity::comparing);
     int64_t state[] = {done_, finished_ ? 1 : 0, owes_test_ ? 1 : 0, total_steps_};
     transport.broadcast(std::as_writable_bytes(std::span(state)), 0);
     done_ = state[0], finished_ = state[1] != 0, owes_test_ = state[2] != 0, total_steps_ = state[3];
@@ -57,6 +68,7 @@ class TrainingRun {
       trainer_.state().broadcast(transport);
     else if (options.resume)
       load_initial_weights();
+    if (!finished_) share_heartbeats();
   }
 
   int run() {
@@ -71,7 +83,7 @@ class TrainingRun {
       const int64_t every = config_.checkpoint.every_steps > 0 ? config_.checkpoint.every_steps : steps_per_epoch_;
       // Before the checkpoint, since a run that is resumed there does not repeat the epoch.
       if (ends_epoch() && leads()) metrics_->write_epoch(done_, epoch_.record(epoch()));
-      const bool due = stops || done_ == total_steps_ || done_ % every == 0;
+      const bool due = stops || done_ == total_steps_ || done_ % every == 0 || due_by_time();
       const bool saved = due && save();  // before the evaluation, which a scheduler that stops the run may not wait for
       if (stops) return checkpointed(saved);
       if (ends_epoch() && !finish_epoch()) return checkpointed(saved || save());
@@ -87,6 +99,20 @@ class TrainingRun {
     if (const std::string loaded = trainer_.load_initial_weights(); leads() && !loaded.empty())
       spdlog::info("{}", loaded);
   }
+  // Collective.
+  void share_heartbeats() {
+    const JobNote job{fmt::format("{:016x}", std::random_device()() * uint64_t{0x100000001} ^ uint64_t(getpid())),
+                      transport_.size(),
+                      done_,
+                      total_steps_,
+                      config_.data.batch,
+                      seconds_since_1970()};
+    const std::string path = leads() ? std::filesystem::absolute(directory_->path()).string() + "/heartbeats" : "";
+    const std::string blind = watch_.share(path, job, transport_);
+    if (leads() && !blind.empty())
+      spdlog::warn("rank(s) {} cannot read {}: `octet status` and the watchdogs see no heartbeat of theirs", blind,
+                   path);
+  }
   std::string data_fingerprint() const { return fmt::format("{:016x}", trainer_.data_fingerprint()); }
 
   void open(const TrainOptions& options) {
@@ -97,9 +123,9 @@ class TrainingRun {
     if (options.resume) {
       const CheckpointStore::Found found = store_->newest_valid();
       for (const std::string& reason : found.refused) spdlog::warn("{}", reason);
-      REQUIRE(found.file || found.refused.empty(),
-              "do what the warnings say; to start over, move the folder of checkpoints away", "none of ", path,
-              "'s checkpoints can be used");
+      if (!found.file && !found.refused.empty())
+        throw NoCheckpointError(__FILE__, __LINE__, say("none of ", path, "'s checkpoints can be used"),
+                                "do what the warnings say; to start over, move the folder of checkpoints away");
       if (found.file) {
         const auto& metadata = found.file->metadata();
         if (metadata.contains("config")) require_same_training(config_, metadata.at("config"));
@@ -112,7 +138,7 @@ class TrainingRun {
         if (!commits_.ends_with(commit)) commits_ += std::string(", then ") + commit;
         rank_history_ = metadata.contains("ranks") ? metadata.at("ranks") : "";
         if (metadata.contains("epoch_sums")) epoch_ = EpochSums::from_text(metadata.at("epoch_sums"));
-        continue_on_ranks(found.step);
+        continue_on_ranks(rank_history_, transport_.size(), found.step, config_.comm.exchange == "exact");
         trainer_.state().load(*found.file, found.path, {.optimizer = true});
         done_ = found.step;
         spdlog::info("resumed {} at step {} of {}, on {} rank(s)", found.path, done_, total_steps_, transport_.size());
@@ -129,8 +155,10 @@ class TrainingRun {
       return;
     }
     if (rank_history_.empty()) rank_history_ = fmt::format("{} from step {}", transport_.size(), done_);
+    trainer_.expect_files();
     directory_->begin(config_);
     if (config_.checkpoint.best && !best_) best_.emplace(path, false);
+    trainer_.expect_files();
     metrics_ = std::make_unique<MetricsWriter>(path, done_ > 0 ? done_ : -1);
     // The evaluation after the last step is repeated even if it is recorded, since the result needs its figures.
     const bool recorded = metrics_->holds(done_, "test");
@@ -146,21 +174,13 @@ class TrainingRun {
                  trainer_.training_step().parameters().count(), path);
   }
 
-  // Adds the present number of ranks to the history of a resumed run, if it is another one.
-  void continue_on_ranks(int64_t step) {
-    const int before = last_ranks(rank_history_), now = transport_.size();
-    if (rank_history_.empty() || before == now) return;
-    rank_history_ += fmt::format(", {} from step {}", now, step);
-    if (config_.comm.exchange != "exact")
-      spdlog::warn(
-          "the run goes on with {} ranks after {}: its weights will be others than those of an unchanged run; "
-          "comm.exchange: exact would keep them",
-          now, before);
-  }
-  // The number of ranks at the end of a history such as "1 from step 0, 4 from step 500"; 0 if it is empty.
-  static int last_ranks(const std::string& history) {
-    const size_t comma = history.rfind(", ");
-    return std::atoi(history.c_str() + (comma == std::string::npos ? 0 : comma + 2));
+  // Collective. Whether the last checkpoint, or the start, is checkpoint.every_minutes old by rank 0's clock.
+  bool due_by_time() {
+    if (config_.checkpoint.every_minutes <= 0) return false;
+    int64_t due = leads() && seconds_now() - saved_ >= 60 * config_.checkpoint.every_minutes ? 1 : 0;
+    trainer_.heart().enter(activity::exchange);
+    transport_.broadcast(std::as_writable_bytes(std::span(&due, 1)), 0);
+    return due != 0;
   }
 
   bool ends_epoch() const { return done_ % steps_per_epoch_ == 0 || done_ == total_steps_; }
@@ -204,8 +224,28 @@ class TrainingRun {
                                      {"exchange_hidden_share", trainer_.hidden_share()}});
       if (trainer_.training_step().ranges()) scalars.push_back({"saturated_activations", report.saturated_activations});
       metrics_->write(done_, "train", scalars);
+      export_figures(scalars, double(config_.data.batch) / seconds);
     }
     if (report.clips_updated) write_clips();
+    if (transport_.size() > 1 && now - looked_ > 1) {
+      looked_ = now;
+      if (const auto slow = stragglers_.look(now, seen_ranks())) spdlog::warn("{}", *slow);
+    }
+  }
+
+  // This rank and the others that it sees.
+  std::vector<Heartbeat> seen_ranks() const {
+    std::vector<Heartbeat> ranks = {watch_.heart().own().last};
+    for (const Sighting& other : watch_.heart().others()) ranks.push_back(other.last);
+    return ranks;
+  }
+
+  void export_figures(const Scalars& scalars, double images_per_second) {
+    const std::string& file = config_.train.prometheus;
+    if (file.empty() || cannot_export_) return;
+    cannot_export_ = !write_prometheus(
+        file, {directory_->path(), done_, total_steps_, images_per_second, saved_at_, scalars, seen_ranks()});
+    if (cannot_export_) spdlog::warn("{}: cannot be written, and is left as it is", file);
   }
 
   // The figures of a training step that are recorded.
@@ -254,32 +294,14 @@ class TrainingRun {
     if (!evaluation) return false;
     test_ = std::move(evaluation->figures);
     classes_ = std::move(evaluation->classes);
-    trainer_.expect_checkpoint(done_);
+    trainer_.expect_files();
     keep_if_best();
-    if (leads()) explain_high_loss();
+    if (leads()) explain_high_loss(trainer_.training_step().parameters(), done_, epoch_.record(epoch()).means, test_);
     if (leads() && trainer_.task().figures) write_detections(evaluation->detections);
     if (leads() && keeps_answers) write_answers(std::move(evaluation->answers));
     transport_.barrier();  // the others' next step does not begin while rank 0 writes
     if (leads() && !std::exchange(test_is_recorded_, false)) metrics_->write(done_, "test", test_);
     return true;
-  }
-
-  // The first tests of a short training may be far off, which looks like a defect.
-  void explain_high_loss() const {
-    constexpr int64_t settled = 50;  // steps: of the initial values, 0.9 to this power is left
-    const auto loss_in = [](const Scalars& figures) {
-      const auto found = std::ranges::find(figures, "loss", &Scalar::name);
-      return found == figures.end() ? std::numeric_limits<double>::quiet_NaN() : found->value;
-    };
-    const double train = loss_in(epoch_.record(epoch()).means), test = loss_in(test_);
-    const bool norms =
-        std::ranges::any_of(trainer_.training_step().parameters().statistics(),
-                            [](const auto& statistic) { return statistic.name.ends_with(".running_var"); });
-    if (norms && done_ < settled && test > 2 * train)
-      spdlog::info(
-          "the test loss is far above the training loss: a test uses the norms' running means and variances, which "
-          "have not settled after {} steps; they begin at 0 and 1",
-          done_);
   }
 
   // Runs before the evaluation is recorded, since a run that is resumed in between repeats the evaluation.
@@ -339,8 +361,9 @@ class TrainingRun {
 
   // Collective. Returns false if the checkpoint cannot be written; the last good one is kept.
   bool save() {
-    trainer_.expect_checkpoint(done_);
+    trainer_.heart().enter(activity::comparing);
     trainer_.state().check_agreement(transport_);
+    trainer_.expect_files();
     int64_t saved = 1;
     if (leads()) {
       std::vector<std::vector<float>> storage;
@@ -349,24 +372,37 @@ class TrainingRun {
       std::map<std::string, std::string> described = metadata();
       described["ranks"] = rank_history_;
       if (done_ % steps_per_epoch_ != 0) described["epoch_sums"] = epoch_.text();
+      const double before = seconds_now();
       saved = store_->save(done_, tensors, std::move(described), reason);
-      if (saved == 0) spdlog::warn("no checkpoint at step {}: {}; the last good checkpoint is kept", done_, reason);
+      if (saved != 0) {
+        saved_ = seconds_now();
+        saved_at_ = seconds_since_1970();
+        spdlog::info("checkpoint at step {}, in {:.1f} s", done_, saved_ - before);
+      } else {
+        const auto last = CheckpointStore::newest_of(directory_->path());
+        spdlog::warn("no checkpoint at step {}: {}; {}", done_, reason,
+                     last ? fmt::format("the last good checkpoint, of step {}, is kept", last->step)
+                          : "there is no checkpoint at all, so a run that ends now would start over");
+      }
     }
     transport_.broadcast(std::as_writable_bytes(std::span(&saved, 1)), 0);
     return saved != 0;
   }
 
   int checkpointed(bool saved) {
-    REQUIRE(saved, "free space on the disk; --resume continues from the last good checkpoint",
-            "stopped by a signal at step ", done_, "; the checkpoint could not be written");
+    if (!saved)
+      throw FileError(__FILE__, __LINE__,
+                      say("stopped by a signal at step ", done_, "; the checkpoint could not be written"),
+                      "free space on the disk; --resume continues from the last good checkpoint, if there is one");
     if (leads())
       spdlog::info("stopped by a signal at step {}; continue with --run {} --resume", done_, directory_->path());
     return exit_checkpointed;
   }
 
   void finish(int64_t first, double wall) {
-    trainer_.expect_checkpoint(done_);
+    trainer_.heart().enter(activity::comparing);
     trainer_.state().check_agreement(transport_);
+    trainer_.expect_files();
     const Datasets& data = trainer_.datasets();
     if (const int64_t skipped = data.train->skipped() + data.test->skipped(); skipped > 0)
       spdlog::warn("{} images could not be read and were left out", skipped);
@@ -375,9 +411,18 @@ class TrainingRun {
     const std::vector<NamedTensor> weights = trainer_.state().save(storage, true);
     std::map<std::string, std::string> described = metadata();
     add_digest(weights, described);
-    write_safetensors(directory_->path() + "/weights.safetensors", weights, described);
     const Result result = result_of(done_ - first, wall);
-    write_result(directory_->path(), result);
+    const double limit = config_.comm.timeout_seconds, patience = limit > 0 ? limit : 180;
+    try {
+      write_patiently(
+          [&] {
+            write_safetensors(directory_->path() + "/weights.safetensors", weights, described);
+            write_result(directory_->path(), result);
+          },
+          patience, stop_requested, trainer_.heart());
+    } catch (const FileError& error) {
+      keep_elsewhere(directory_->path(), weights, described, error);
+    }
     if (trainer_.skipped_steps() > 0)
       spdlog::warn("{} of {} steps were skipped", trainer_.skipped_steps(), done_ - first);
     if (!classes_.empty()) fmt::print("\n{}\n", detection_table({result.metrics, classes_}));
@@ -419,6 +464,7 @@ class TrainingRun {
 
   const Config& config_;
   Transport& transport_;
+  RankWatch& watch_;
   Trainer trainer_;
   std::optional<RunDirectory> directory_;  // rank 0's
   std::unique_ptr<CheckpointStore> store_;
@@ -435,35 +481,19 @@ class TrainingRun {
   std::string rank_history_;       // "1 from step 0, 4 from step 500"
   std::string commits_ = commit;   // commits of the builds that trained the run
   EpochSums epoch_;                // of the steps of this epoch; resumed on rank 0 alone
-  double train_seconds_ = 0;
+  StragglerWatch stragglers_;
+  double looked_ = 0, train_seconds_ = 0;
+  double saved_ = seconds_now(), saved_at_ = 0;  // the last checkpoint, or the start; since 1970, 0: none yet
+  bool cannot_export_ = false;
 };
-
-void require_best_weights(const Config& config) {
-  REQUIRE_USAGE(config.train.patience == 0 || config.checkpoint.best, "set checkpoint.best: true",
-                "train.patience needs the best evaluation, which checkpoint.best: false does not keep");
-}
-
-// What is frozen stays as it is loaded, and random layers would give random features for good.
-void require_weights_of_frozen_layers(const Config& config) {
-  const Config::Model& model = config.model;
-  REQUIRE_USAGE(config.train.freeze.empty() || !model.initial_weights.empty(), "set model.initial_weights",
-                "train.freeze is ", config.train.freeze, ", but there are no weights to freeze");
-  const bool frozen = is_detector(model.name) && (model.norm == "frozen" || model.freeze_stages > 0);
-  REQUIRE_USAGE(!frozen || !model.initial_weights.empty() || !model.initial_backbone.empty(),
-                "set model.initial_backbone to weights of the classification network, or model.norm: batch and "
-                "model.freeze_stages: 0",
-                model.freeze_stages > 0 ? say("model.freeze_stages is ", model.freeze_stages) : "model.norm is frozen",
-                ", but there are no weights to freeze");
-}
 
 }  // namespace
 
-int run_train(const Config& config, Transport& transport, const TrainOptions& options) {
-  stop_on({SIGUSR1, SIGTERM, SIGINT});  // first, since a job may be stopped while it reads its data
-  std::signal(SIGXFSZ, SIG_IGN);        // beyond the limit of `ulimit -f` a write fails, but the run continues
-  require_weights_of_frozen_layers(config);
-  require_best_weights(config);
-  return TrainingRun(config, transport, options).run();
+int run_train(const Config& config, Transport& transport, const TrainOptions& options, RankWatch& watch) {
+  stop_on(training_stops);        // first, since a job may be stopped while it reads its data
+  std::signal(SIGXFSZ, SIG_IGN);  // beyond the limit of `ulimit -f` a write fails, but the run continues
+  require_what_training_needs(config);
+  return TrainingRun(config, transport, options, watch).run();
 }
 
 }  // namespace octet

@@ -1,7 +1,5 @@
 #include "src/train/trainer.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "src/train/class_names.h"
@@ -10,16 +8,6 @@
 
 namespace octet {
 namespace {
-
-constexpr double checkpoint_limits = 10;  // a checkpoint may take this many times comm.timeout_seconds
-
-std::unique_ptr<Watchdog> make_watchdog(const Config& config, Transport& transport) {
-  if (config.comm.timeout_seconds <= 0) return nullptr;
-  char host[256] = {};
-  gethostname(host, sizeof host - 1);
-  return std::make_unique<Watchdog>(config.comm.timeout_seconds, transport.rank(), host,
-                                    [&transport] { transport.abort(1); });
-}
 
 // Returns the items of all ranks on every rank, in the order of the images.
 template <class Item>
@@ -42,18 +30,30 @@ std::vector<Item> gather(Transport& transport, std::vector<Item> own) {
 
 }  // namespace
 
-Trainer::Trainer(const Config& config, Transport& transport, bool training)
-    : config_(config), transport_(transport), task_(task_of(config)) {
+struct Trainer::OwnWatch {
+  OwnWatch(double timeout, Transport& transport) : watch(timeout), joined(watch, transport, timeout) {}
+  RankWatch watch;
+  RankWatch::Joined joined;
+};
+
+Trainer::Trainer(const Config& config, Transport& transport, bool training, Heart* heart)
+    : config_(config), transport_(transport), task_(task_of(config)), heart_(heart) {
+  if (heart_ == nullptr) {
+    own_watch_ = std::make_unique<OwnWatch>(config.comm.timeout_seconds, transport);
+    heart_ = &own_watch_->watch.heart();
+  }
   auto policy = make_policy(config);
   const int64_t batch = batch_of_plan(config, transport.size());
   auto backend = make_backend(config, *policy, transport);
+  heart_->enter(activity::opening_data);
   datasets_ = open_datasets(config, training);
   const bool objects = datasets_.test->annotations() != nullptr;
   REQUIRE_USAGE(objects == (task_.figures != nullptr), "choose data and a network for one task", config.model.name,
                 " is a network for ", task_.name, ", but the images of '", config.data.name, "' have ",
                 objects ? "objects" : "one class each");
-  watchdog_ = make_watchdog(config, transport);
+  heart_->enter(activity::comparing);
   require_same_data();
+  heart_->enter(activity::building);
   const auto loader = [&](const Dataset& data, bool train) {
     return make_loader(data, train, config.data.batch, transport.rank(), transport.size(), config.data.workers,
                        uint64_t(config.seed), {.balanced = config.data.balanced, .mixup = config.augment.mixup});
@@ -72,7 +72,8 @@ Trainer::Trainer(const Config& config, Transport& transport, bool training)
                             .parts = int(config.train.accumulate),
                             .canvases = datasets_.test->canvases(),
                             .training = training,
-                            .watchdog = watchdog_.get()});
+                            .heart = heart_});
+  heart_->enter(activity::comparing);
   state().check_agreement(transport);
 }
 
@@ -96,12 +97,10 @@ void Trainer::start(int64_t step) {
   ahead_error_ = nullptr;
 }
 
-void Trainer::expect_checkpoint(int64_t step) {
-  if (watchdog_) watchdog_->phase("checkpoint", step, checkpoint_limits);
-}
+void Trainer::expect_files() { heart_->enter(transport_.rank() == 0 ? activity::saving : activity::awaiting_files); }
 
 StepReport Trainer::step(int64_t index, bool stop) {
-  if (watchdog_) watchdog_->phase("training step", index + 1);
+  heart_->enter(activity::reading, index + 1);
   const Batch& batch = next_batch();
   const StepInput input{.index = index,
                         .canvas = batch.canvas,
@@ -160,12 +159,13 @@ std::optional<Evaluation> Trainer::evaluate_weights(const std::function<bool()>&
   std::vector<Detection> detections;
   std::vector<Answer> given;
   for (int64_t b = 0; b < test_loader_->batches_per_epoch(); ++b) {
-    if (watchdog_) watchdog_->phase("evaluation batch", b + 1);
     if (stop) {
+      heart_->enter(activity::summing);
       double stops[] = {stop() ? 1.0 : 0.0};
       transport_.all_reduce_sum(std::span<double>(stops));
       if (stops[0] > 0) return std::nullopt;
     }
+    heart_->enter(activity::evaluation);
     if (b == 0) step_->begin_evaluation();
     const Batch& batch = test_loader_->next();
     const TrainingStep::Answers answers = step_->evaluate(
@@ -182,6 +182,7 @@ std::optional<Evaluation> Trainer::evaluate_weights(const std::function<bool()>&
     for (size_t i = 0; i < sums.size(); ++i)
       total[i] = {sums[i].name, total[i].sum + sums[i].sum, total[i].count + sums[i].count};
   }
+  heart_->enter(activity::summing);
   std::vector<double> sums;
   for (const Metric& metric : total) sums.insert(sums.end(), {metric.sum, metric.count});
   transport_.all_reduce_sum(std::span(sums));
@@ -190,6 +191,7 @@ std::optional<Evaluation> Trainer::evaluate_weights(const std::function<bool()>&
   Evaluation evaluation;
   if (task_.figures) {
     evaluation.detections = gather(transport_, std::move(detections));
+    heart_->enter(activity::judging);
     DetectionFigures judged = task_.figures(*datasets_.test->annotations(), evaluation.detections);
     evaluation.figures = std::move(judged.figures);
     evaluation.classes = std::move(judged.classes);

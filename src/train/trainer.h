@@ -6,11 +6,11 @@
 #include <optional>
 
 #include "comm/transport.h"
-#include "comm/watchdog.h"
 #include "src/config/config.h"
 #include "src/data/loader.h"
 #include "src/tasks/task.h"
 #include "src/train/answers.h"
+#include "src/train/rank_watch.h"
 #include "src/train/training_state.h"
 #include "src/train/training_step.h"
 
@@ -27,8 +27,9 @@ struct Evaluation {
 class Trainer {
  public:
   // Collective. Checks before step 1 whatever can be checked then. training = false: for evaluate() only, without a
-  // training set.
-  Trainer(const Config&, Transport&, bool training = true);
+  // training set. heart: where this rank says what it does; without one, the trainer has a heart and a watchdog of its
+  // own.
+  Trainer(const Config&, Transport&, bool training = true, Heart* heart = nullptr);
   ~Trainer();
 
   // Collective. Runs one training step. stop: a signal has asked this rank to stop.
@@ -43,8 +44,9 @@ class Trainer {
   void load_weights(const std::string& path);
   // Sets the index of the next step.
   void start(int64_t step);
-  // Gives a checkpoint more time than the watchdog's timeout, until the next step or evaluation begins.
-  void expect_checkpoint(int64_t step);
+  // Rank 0 begins to write files, and the others to wait for it.
+  void expect_files();
+  Heart& heart() { return *heart_; }
 
   TrainingState state();
   TrainingStep& training_step() { return *step_; }
@@ -75,7 +77,9 @@ class Trainer {
   Datasets datasets_;
   uint64_t data_fingerprint_ = 0;
   std::unique_ptr<Loader> train_loader_, test_loader_;
-  std::unique_ptr<Watchdog> watchdog_;
+  struct OwnWatch;
+  std::unique_ptr<OwnWatch> own_watch_;
+  Heart* heart_;
   std::unique_ptr<TrainingStep> step_;
   Batch batch_;                     // the last training batch that was read
   bool sent_ = false;               // batch_ is for the next step, and its upload to the device has begun

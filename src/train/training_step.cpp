@@ -9,6 +9,7 @@
 #include "kernels/shared/math.h"
 #include "src/train/gradient_exchange.h"
 #include "src/train/rank.h"
+#include "src/train/train_errors.h"
 
 namespace octet {
 namespace {
@@ -58,7 +59,7 @@ TrainingStep::TrainingStep(const Config& config, Transport& transport, std::uniq
       transport_(transport),
       threads_(threads_of_rank(config, transport)),
       parts_(options.parts),
-      watchdog_(options.watchdog),
+      heart_(options.heart),
       policy_(std::move(policy)),
       backend_(std::move(backend)),
       parameters_(std::make_unique<Parameters>(*policy_, *backend_, parameter_options(config))) {
@@ -109,6 +110,7 @@ TrainingStep::~TrainingStep() = default;
 StepReport TrainingStep::run(const StepInput& input, const std::function<void()>& meanwhile) {
   const LoopThreads threads(threads_);
   Plan& plan = *training_[size_t(input.canvas)];
+  enter(activity::forward);
   begin(input.index);  // clears what the last step counted and added
   if (!settled()) prime(input);
 
@@ -130,6 +132,7 @@ StepReport TrainingStep::run(const StepInput& input, const std::function<void()>
   }
   // On a due step rank 0 decides clips and learning-rate scales for all.
   report.clips_updated = clips_ && clips_->update();
+  enter(activity::update);
   run({Program::Of::update}, step, input, [&] {
     plan.update_statistics(step);  // running statistics, from moments that the ranks averaged
     update(input);                 // f32 masters, momentum, decay
@@ -140,16 +143,18 @@ StepReport TrainingStep::run(const StepInput& input, const std::function<void()>
 
 void TrainingStep::compute_gradients(Plan& plan, Step& step, const StepInput& input, int part) {
   const bool first = part == 0, last = part == parts_ - 1;
+  enter(activity::forward);
   run({Program::Of::gradients, first, last, clips_ && clips_->observing()}, step, input, [&] {
     if (first) {
       exchange_->begin(step.index);
       encode_weights(step);  // f32 masters -> int8 codes + scale
       parameters_->begin_gradients();
     }
-    plan.forward(step);                                     // codes + scale between nodes
+    plan.forward(step);  // codes + scale between nodes
+    enter(activity::backward);
     plan.backward(step, last ? exchange_.get() : nullptr);  // a finished bucket starts its quantized all-reduce here
     if (!last) return;
-    finish_exchange(input.index);  // every rank holds the sum of all gradients
+    finish_exchange();  // every rank holds the sum of all gradients
     plan.find_nonfinite();
   });
 }
@@ -262,8 +267,8 @@ void TrainingStep::encode_weights(const Step& step) {
   parameters_->encode(step.seed, step.index);
 }
 
-void TrainingStep::finish_exchange(int64_t index) {
-  if (watchdog_) watchdog_->phase("gradient exchange", index + 1);
+void TrainingStep::finish_exchange() {
+  enter(activity::exchange);
   Timed timed(timing_ ? &times_ : nullptr, Phase::exchange);
   exchange_->finish();
   if (exchange_->reads_gradients()) parameters_->store_gradients();
@@ -273,6 +278,7 @@ void TrainingStep::finish_exchange(int64_t index) {
 // Sums figures, saturation counts and the flags "stop" and "not finite" over the ranks in one small message, so that
 // all ranks act alike. Averages the batch moments, so that running statistics are the same on every rank.
 StepReport TrainingStep::agree(Plan& plan, const Step& step, const StepInput& input, Metrics metrics) {
+  enter(activity::exchange);
   Timed timed(step.times, Phase::exchange);
   exchange_->wait();
   const auto [of_last_part, finite_gradients] = plan.outcome(true);
@@ -334,10 +340,11 @@ void TrainingStep::average_moments() {
 void TrainingStep::refuse_nonfinite(Plan& plan, const Step& step, int64_t index) {
   Step inspected = step;
   const std::string where = plan.first_nonfinite(inspected);
-  REQUIRE(false,
-          "start again with a lower train.lr or more train.warmup_epochs, or resume with train.on_nonfinite: skip",
-          "step ", index + 1, ": loss or gradient is not finite; first at ",
-          where.empty() ? std::string("another rank") : "'" + where + "'");
+  throw NonFiniteError(
+      __FILE__, __LINE__,
+      say("step ", index + 1, ": loss or gradient is not finite; first at ",
+          where.empty() ? std::string("another rank") : "'" + where + "'"),
+      "start again with a lower train.lr or more train.warmup_epochs, or resume with train.on_nonfinite: skip");
 }
 
 void TrainingStep::update(const StepInput& input) {

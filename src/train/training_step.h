@@ -4,8 +4,8 @@
 #include <functional>
 #include <memory>
 
+#include "comm/heart.h"
 #include "comm/transport.h"
-#include "comm/watchdog.h"
 #include "src/config/config.h"
 #include "src/graph/plan.h"
 #include "src/quant/clip.h"
@@ -37,11 +37,11 @@ class TrainingStep {
  public:
   struct Options {
     PlanOptions plan;
-    int64_t batch = 1;     // samples of this rank that are computed at once
-    int parts = 1;         // so many times, one after the other, in each step
-    int canvases = 1;      // sizes of images; each has plans of its own
-    bool training = true;  // false: for evaluate() only
-    Watchdog* watchdog = nullptr;
+    int64_t batch = 1;       // samples of this rank that are computed at once
+    int parts = 1;           // so many times, one after the other, in each step
+    int canvases = 1;        // sizes of images; each has plans of its own
+    bool training = true;    // false: for evaluate() only
+    Heart* heart = nullptr;  // is told what the step does
   };
   // Builds the graph of a plan. The graphs may differ in the sizes of images and, between training and evaluation, in
   // the last nodes, which have no parameters.
@@ -95,12 +95,15 @@ class TrainingStep {
   };
   void run(Program, const Step&, const StepInput&, const std::function<void()>& work);
   void begin(int64_t index);
+  void enter(const Activity& activity) {
+    if (heart_) heart_->enter(activity);
+  }
   void prime(const StepInput&);
   void compute_gradients(Plan&, Step&, const StepInput&, int part);
   Step load(Plan&, const StepInput&, int part, bool training);
   Targets targets_of(const StepInput&, int64_t first, int64_t count);
   void encode_weights(const Step&);
-  void finish_exchange(int64_t index);
+  void finish_exchange();
   StepReport agree(Plan&, const Step&, const StepInput&, Metrics of_parts);
   HeldRanges held() const { return {clips_.get(), ranges_.get()}; }
   bool settled() const { return (!clips_ || clips_->settled()) && (!ranges_ || ranges_->settled()); }
@@ -113,7 +116,7 @@ class TrainingStep {
   const Config config_;
   Transport& transport_;
   const int threads_, parts_;
-  Watchdog* const watchdog_;
+  Heart* const heart_;
   std::unique_ptr<Policy> policy_;
   std::unique_ptr<Backend> backend_;
   std::unique_ptr<Transport> clip_transport_;

@@ -9,6 +9,20 @@
 namespace octet::test {
 namespace {
 
+TEST(StopSignals, ThatWereHeldArriveOnceTheyAreHandled) {
+  const pid_t child = fork();
+  if (child == 0) {
+    hold({SIGUSR1});
+    std::raise(SIGUSR1);
+    const bool early = stop_requested();
+    stop_on({SIGUSR1});
+    _exit(!early && stop_requested() ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
 TEST(StopSignals, AreNotedAndForwarded) {
   EXPECT_FALSE(stop_requested());
   stop_on({SIGUSR2});

@@ -8,17 +8,19 @@
 #include "comm/exchange.h"
 #include "comm/watchdog.h"
 #include "kernels/base/error.h"
+#include "kernels/base/exit_codes.h"
 
 namespace octet {
 namespace {
 
 void run(const std::string& fault, Transport& transport) {
-  Watchdog watchdog(3, transport.rank(), "testhost", [&] { transport.abort(1); });
+  Heart heart(transport.rank(), "testhost");
+  Watchdog watchdog(heart, transport.size(), 3, [&] { transport.abort(exit_hang); });
   std::vector<float> gradient(100000, 1);
   const auto exchange =
       make_exchange({.bucket_bytes = 65536}, transport.duplicate(), gradient, {{0, gradient.size()}}, 1);
   for (uint32_t step = 0; step < 6; ++step) {
-    watchdog.phase("backward", step);
+    heart.enter(activity::backward, step);
     if (step == 3 && transport.rank() == 1) {
       if (fault == "killed") std::raise(SIGKILL);
       REQUIRE(fault != "throws", "this is a test", "rank 1 throws");
@@ -26,7 +28,7 @@ void run(const std::string& fault, Transport& transport) {
     }
     exchange->begin(step);
     exchange->ready(0);
-    watchdog.phase("exchange", step);
+    heart.enter(activity::exchange, step);
     exchange->finish();
   }
 }

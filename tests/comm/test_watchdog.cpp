@@ -18,36 +18,61 @@ TEST(Watchdog, SilenceEndsTheJobAndSaysWhere) {
   testing::internal::CaptureStderr();
   {
     std::promise<void> aborted;
-    Watchdog watchdog(0.1, 3, "node7", [&] { aborted.set_value(); });
-    watchdog.phase("exchange", 42);
+    Heart heart(3, "node7");
+    heart.enter({"exchange", true}, 42);
+    Watchdog watchdog(heart, 1, 0.1, [&] { aborted.set_value(); });
     ASSERT_EQ(aborted.get_future().wait_for(10s), std::future_status::ready);
   }
   const std::string line = testing::internal::GetCapturedStderr();
-  for (const char* part : {"rank 3", "node7", "pid ", "'exchange'", "step 42"})
+  for (const char* part : {"rank 3", "node7", "pid ", "'exchange'", "step 42", "ending the job"})
     EXPECT_NE(line.find(part), std::string::npos) << line;
 }
 
 TEST(Watchdog, HeartbeatsKeepItQuiet) {
   std::atomic<bool> aborted = false;
-  Watchdog watchdog(1.0, 0, "node7", [&] { aborted = true; });
+  Heart heart(0, "node7");
+  heart.enter({"forward"}, 0);
+  Watchdog watchdog(heart, 1, 4.0, [&] { aborted = true; });
+  testing::internal::CaptureStderr();
   for (int step = 0; step < 30; ++step) {
-    watchdog.phase("forward", step);
+    heart.enter({"forward"}, step);
     std::this_thread::sleep_for(50ms);
   }
   EXPECT_FALSE(aborted);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+}
+
+TEST(Watchdog, WarnsLongBeforeTheLimitAndSaysWhenTheJobGoesOn) {
+  EXPECT_EQ(warning_of(180), 30);
+  EXPECT_EQ(warning_of(40), 10);
+  testing::internal::CaptureStderr();
+  Heart heart(0, "node7");
+  heart.enter({"reading data"}, 5);
+  {
+    Watchdog watchdog(heart, 1, 2, [] {});
+    std::this_thread::sleep_for(1200ms);
+    heart.enter({"forward"}, 5);
+    std::this_thread::sleep_for(400ms);
+  }
+  const std::string text = testing::internal::GetCapturedStderr();
+  EXPECT_NE(text.find("no progress: rank 0 on node7"), std::string::npos) << text;
+  EXPECT_NE(text.find("'reading data' of step 5"), std::string::npos) << text;
+  EXPECT_NE(text.find("the job goes on"), std::string::npos) << text;
+  EXPECT_EQ(text.find("ending the job"), std::string::npos) << text;
 }
 
 // A checkpoint on a slow disk may take several times the limit of a step, but not for ever.
-TEST(Watchdog, APhaseMayHaveSeveralLimits) {
+TEST(Watchdog, AnActivityMayHaveSeveralLimits) {
   std::atomic<bool> aborted = false;
-  Watchdog watchdog(0.1, 0, "node7", [&] { aborted = true; });
+  Heart heart(0, "node7");
+  heart.enter({"checkpoint", false, 20}, 1);
   testing::internal::CaptureStderr();
-  watchdog.phase("checkpoint", 1, 20);
+  Watchdog watchdog(heart, 1, 0.1, [&] { aborted = true; });
   std::this_thread::sleep_for(500ms);
   EXPECT_FALSE(aborted);
   for (int wait = 0; wait < 100 && !aborted; ++wait) std::this_thread::sleep_for(100ms);
   EXPECT_TRUE(aborted);
-  EXPECT_NE(testing::internal::GetCapturedStderr().find("'checkpoint' of step 1 for more than 2 s"), std::string::npos);
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("'checkpoint' of step 1 for 2 s"), std::string::npos);
 }
 
 TEST(Watchdog, TimeInWhichTheProcessWasStoppedDoesNotCount) {
@@ -56,7 +81,9 @@ TEST(Watchdog, TimeInWhichTheProcessWasStoppedDoesNotCount) {
 #endif
   const pid_t job = fork();
   if (job == 0) {
-    Watchdog watchdog(0.8, 0, "node7", [] { _exit(1); });
+    Heart heart(0, "node7");
+    heart.enter({"forward"}, 1);
+    Watchdog watchdog(heart, 1, 0.8, [] { _exit(1); });
     kill(getpid(), SIGSTOP);
     std::this_thread::sleep_for(200ms);
     _exit(0);
@@ -72,10 +99,12 @@ TEST(Watchdog, TimeInWhichTheProcessWasStoppedDoesNotCount) {
 
 TEST(Watchdog, ZeroMeansNever) {
   std::atomic<bool> aborted = false;
-  Watchdog watchdog(0, 0, "node7", [&] { aborted = true; });
+  Heart heart(0, "node7");
+  heart.enter({"forward"}, 1);
+  Watchdog watchdog(heart, 1, 0, [&] { aborted = true; });
   std::this_thread::sleep_for(50ms);
   EXPECT_FALSE(aborted);
-  EXPECT_THROW(Watchdog(-1, 0, "node7", [] {}), Error);
+  EXPECT_THROW(Watchdog(heart, 1, -1, [] {}), Error);
 }
 
 }  // namespace

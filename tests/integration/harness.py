@@ -216,6 +216,14 @@ class Case(unittest.TestCase):
             self.assertLess(time.monotonic(), deadline, f"did not come to step {step}: {job}")
             time.sleep(0.005)
 
+    def wait_for_words(self, job, words, times=1):
+        """Until a job has said this so often on standard error."""
+        deadline = time.monotonic() + SECONDS
+        while job.err.count(words) < times:
+            self.assertIsNone(job.process.poll(), f"ended before it said '{words}': {job}")
+            self.assertLess(time.monotonic(), deadline, f"did not say '{words}': {job}")
+            time.sleep(0.01)
+
 
 def write_png(path, side, shade):
     """A gray image."""

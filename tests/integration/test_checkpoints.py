@@ -4,11 +4,14 @@
 import fcntl
 import json
 import os
+import pathlib
+import re
 import resource
 import shutil
 import signal
 import socket
 import struct
+import subprocess
 
 from harness import OCTET, RECIPE, Case, main, on_ranks, with_settings, write_png
 
@@ -35,16 +38,90 @@ class FullDisk(Case):
         job = self.start("full", resume=True, limit=file_limit(1_600_000), train__steps=1000)
         self.wait_for_step(job, "full", 8)
         job.process.send_signal(signal.SIGUSR1)
-        self.expect(job, 1)
+        self.expect(job, 74)
         self.assertRegex(job.err, "the checkpoint could not be written\n.*fix: free space")
         self.assertEqual(self.checkpoints("full"), [6])
 
     def test_refused_weights_are_an_error(self):
         """The result cannot be written: the training fails, and its checkpoints remain."""
         self.train("full", train__steps=8)
-        job = self.train("full", code=1, resume=True, limit=file_limit(500_000))
-        self.assertRegex(job.err, "weights.safetensors.*File too large\n.*fix: check the free space")
+        job = self.train("full", code=74, resume=True, limit=file_limit(500_000), comm__timeout_seconds=2)
+        self.assertRegex(job.err, "trying again for 2 s: .*weights.safetensors.*File too large")
+        self.assertRegex(job.err, "no other place takes the trained weights either\n.*fix: make room")
         self.assertEqual(self.checkpoints("full"), [8])
+
+    def test_disk_that_is_full_at_the_end_is_waited_for(self):
+        settings = {"train__steps": 160, "train__epochs": 20, "checkpoint__every_steps": 10**6}
+        expected = self.weights_of("whole", **settings)
+        for ranks in 1, 2:
+            run = f"full{ranks}"
+            job = self.start(run, ranks=ranks, **settings)
+            self.wait_for_step(job, run, 1)
+            writer = job.ranks()[0] if ranks > 1 else job.process.pid
+            resource.prlimit(writer, resource.RLIMIT_FSIZE, (500_000, resource.RLIM_INFINITY))
+            self.wait_for_words(job, "trying again for 180 s")
+            self.assertIn("there is no checkpoint at all", job.err)
+            resource.prlimit(writer, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+            self.expect(job, 0)
+            if ranks == 1:
+                self.assertEqual(self.result(run)["weights_sha256"], expected)
+
+    def test_weights_go_elsewhere(self):
+        """The run directory takes all but the weights."""
+        other, run = self.directory / "other", self.run_path("full")
+        other.mkdir()
+        (run / "weights.safetensors.tmp").mkdir(parents=True)
+        job = self.launch(["env", f"TMPDIR={other}", *self.words("full", comm__timeout_seconds=1)])
+        self.expect(job, 74)
+        kept = re.search(r"the trained weights are in (\S+)\n.*fix: make room", job.err)[1]
+        self.assertEqual(pathlib.Path(kept).parent, other)
+        (run / "weights.safetensors.tmp").rmdir()
+        self.train("full", resume=True)
+        self.assertEqual(self.result("full")["weights_sha256"], self.weights_of("whole"))
+        data = lambda path: path.read_bytes()[8 + struct.unpack("<Q", path.read_bytes()[:8])[0]:]
+        self.assertEqual(data(pathlib.Path(kept)), data(run / "weights.safetensors"))
+
+    def test_deleted_folder_is_made_again(self):
+        job = self.start("gone", train__steps=0, train__epochs=1000, checkpoint__every_steps=2)
+        self.wait_for_words(job, "checkpoint at step 4")
+        shutil.rmtree(self.run_path("gone") / "checkpoints", ignore_errors=True)
+        job.process.send_signal(signal.SIGUSR1)
+        self.expect(job, 85)
+        self.assertTrue(self.checkpoints("gone"), job)
+
+    def test_slow_disk_is_no_hang(self):
+        """Rank 0 takes six times comm.timeout_seconds for a checkpoint; the other rank knows that it saves."""
+        source, library = self.directory / "slow.c", self.directory / "slow.so"
+        source.write_text("""
+            #include <stdio.h>
+            #include <string.h>
+            #include <sys/syscall.h>
+            #include <unistd.h>
+            int fsync(int file) {
+              char link[64], path[4096] = "";
+              snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+              if (readlink(link, path, sizeof path - 1) > 0 && strstr(path, "/checkpoints/step-")) usleep(12000000);
+              return syscall(SYS_fsync, file);
+            }
+            """)
+        compiler = shutil.which("cc")
+        if compiler is None:
+            self.skipTest("needs a C compiler")
+        subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source], check=True)
+        words = self.words("slow", train__steps=3, comm__timeout_seconds=2, checkpoint__best="false")
+        slowed = ["sh", "-c", f'[ "$OMPI_COMM_WORLD_RANK" = 1 ] || export LD_PRELOAD={library}; exec "$@"', "sh", *words]
+        job = self.launch([*on_ranks(2), *slowed])
+        self.expect(job, 0, seconds=150)
+        self.assertNotIn("ending the job", job.err)
+
+
+class ByTime(Case):
+    def test_every_minutes(self):
+        job = self.start("timed", ranks=2, train__steps=0, train__epochs=1000, checkpoint__every_steps=10**6,
+                         checkpoint__every_minutes=0.02)
+        self.wait_for_words(job, "checkpoint at step", times=2)
+        job.kill()
+        self.assertTrue(self.checkpoints("timed"))
 
 
 class BestWeights(Case):
@@ -131,7 +208,7 @@ class Damaged(Case):
             path.write_bytes(path.read_bytes()[:1000])
         before = self.metrics("all")
         for ranks in 1, 2:
-            job = self.train("all", code=1, resume=True, ranks=ranks, checkpoint__every_steps=3)
+            job = self.train("all", code=4, resume=True, ranks=ranks, checkpoint__every_steps=3)
             self.assertRegex(job.err, "none of .*checkpoints can be used\n.*fix: do what the warnings say")
         self.assertEqual(self.metrics("all"), before)
         self.assertEqual(self.checkpoints("all"), [3, 6])
@@ -228,7 +305,7 @@ class RunDirectory(Case):
         command = " ".join(map(str, self.words("ranks", **{**settings, "data__root": f"{self.directory}/{here}"})))
         job = self.launch([*on_ranks(2), "sh", "-c", f"exec {command}"])
         self.expect(job, 2)
-        self.assertRegex(job.err, "octet: error on rank 1: .*have different data; here: image_folder: 32 images")
+        self.assertRegex(job.err, r"octet: error on rank 1 on \S+: .*have different data; here: image_folder: 32 images")
 
         (self.directory / "two" / "train").rename(self.directory / "train")
         chosen = {key.replace("__", "."): value for key, value in settings.items() if not key.startswith("train")}

@@ -2,6 +2,8 @@
 """Mistakes of users: the exit code shows that it is one, and one message says where, what, and how to fix it."""
 
 import os
+import pathlib
+import struct
 
 from harness import OCTET, RECIPE, Case, main, on_ranks
 
@@ -128,13 +130,27 @@ class Mistakes(Case):
             job = self.launch(command)
             self.expect(job, code)
             if code:
-                self.assertRegex(job.err, f"octet: error on rank 1: .*`{key}: {zero}`, this rank `{key}: {one}`")
+                self.assertRegex(job.err, rf"octet: error on rank 1 on \S+: .*`{key}: {zero}`, this rank `{key}: {one}`")
+
+
+    def test_ranks_must_run_the_same_build(self):
+        """The copy differs in the linker's id of its content alone."""
+        program, copy = pathlib.Path(OCTET).read_bytes(), self.directory / "octet"
+        note = program.find(struct.pack("<III", 4, 20, 3) + b"GNU\0")
+        self.assertGreater(note, 0)
+        copy.write_bytes(program[:note + 16] + bytes(20) + program[note + 36:])
+        copy.chmod(0o755)
+        job = self.launch([*on_ranks(2), "sh", "-c", f'[ "$OMPI_COMM_WORLD_RANK" = 1 ] && exec "{copy}" "$@"; exec "{OCTET}" "$@"',
+                           "sh", "plan", RECIPE])
+        self.expect(job, 2)
+        self.assertEqual(job.err.count("octet: error"), 1, job)
+        self.assertRegex(job.err, r"rank 1 on \S+ runs .*build 0000.*, but rank 0 on \S+ runs .*\n.*fix: install the same build")
 
 
 class NonFinite(Case):
     def test_stop_names_layer_and_step(self):
         for ranks in 1, 2:
-            job = self.train(f"stop{ranks}", code=1, ranks=ranks, train__lr="1e6")
+            job = self.train(f"stop{ranks}", code=3, ranks=ranks, train__lr="1e6")
             self.assertEqual(job.err.count("octet: error"), 1, job)
             self.assertRegex(job.err, r"step \d+: loss or gradient is not finite; first at '(gradient of )?(conv|bn|layer|fc)[\w.]*'", job)
             self.assertRegex(job.err, "fix: start again with a lower train.lr")

@@ -1,0 +1,27 @@
+// `octet status`
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "src/commands/command.h"
+#include "src/report/run_status.h"
+
+namespace octet {
+
+Run status_command(CLI::App& app) {
+  struct Options {
+    std::string run;
+    bool json = false;
+  };
+  const auto options = std::make_shared<Options>();
+  app.add_option("run", options->run, "Directory of a run")->required();
+  app.add_flag("--json", options->json, "Print one JSON object");
+  app.footer("Exit code 0: the run is running, starting or finished; 1: it hangs, or has ended without a result.");
+  return [options] {
+    const RunStatus status = read_run_status(options->run);
+    std::cout << (options->json ? json_of(status).dump(2) + "\n" : text_of(status));
+    const bool bad = status.state == RunStatus::State::hangs || status.state == RunStatus::State::ended;
+    return bad ? 1 : 0;
+  };
+}
+
+}  // namespace octet

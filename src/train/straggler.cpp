@@ -1,0 +1,51 @@
+#include "src/train/straggler.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace octet {
+namespace {
+
+constexpr double slow_factor = 2, patience = 60;  // times the median; seconds
+
+// Of what the other ranks take.
+double median_without(const std::vector<Heartbeat>& ranks, int left_out) {
+  std::vector<double> times;
+  for (const Heartbeat& of : ranks)
+    if (of.rank != left_out && of.own_seconds() > 0) times.push_back(of.own_seconds());
+  if (times.empty()) return NAN;
+  const auto middle = times.begin() + static_cast<ptrdiff_t>(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  return *middle;
+}
+
+}  // namespace
+
+std::optional<Straggler> slowest(const std::vector<Heartbeat>& ranks) {
+  const auto slow = std::ranges::max_element(ranks, {}, &Heartbeat::own_seconds);
+  if (slow == ranks.end()) return {};
+  const double factor = slow->own_seconds() / median_without(ranks, slow->rank);
+  if (!(factor > slow_factor)) return {};
+  const auto part = static_cast<size_t>(std::ranges::max_element(slow->parts) - slow->parts.begin());
+  return Straggler{slow->rank, factor,
+                   fmt::format("rank {} on {} is slow: {:.3g} s of a step are its own, {:.1f} times the median of the "
+                               "other ranks, most of it in '{}' ({:.3g} s)",
+                               slow->rank, slow->host, slow->own_seconds(), factor, timed_activities[part]->name,
+                               slow->parts[part])};
+}
+
+std::optional<std::string> StragglerWatch::look(double now, const std::vector<Heartbeat>& ranks) {
+  const std::optional<Straggler> slow = slowest(ranks);
+  if (!slow || slow->rank != rank_) {
+    rank_ = slow ? slow->rank : -1;
+    since_ = now;
+    return {};
+  }
+  if (now - since_ < patience || std::ranges::find(named_, rank_) != named_.end()) return {};
+  named_.push_back(rank_);
+  return slow->sentence;
+}
+
+}  // namespace octet

@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""The launch scripts with stand-ins for srun, scancel, scontrol and mpirun: what they do with signals and exit codes."""
+
+import re
+import signal
+import subprocess
+import time
+
+from harness import OCTET, ROOT, SECONDS, Case, main
+
+
+def may_be_retried():
+    """The codes after which octet says that a resume can help."""
+    text = subprocess.run([OCTET, "train", "--help"], capture_output=True, text=True, check=True).stdout
+    return {int(code) for code in re.findall(r"^ +(\d+) .*\(retry\)$", text, re.MULTILINE)}
+
+
+class ExitCodes(Case):
+    def test_the_documentation_has_the_program_s_table(self):
+        page = (ROOT / "docs/operations.md").read_text()
+        rows = re.findall(r"^\| (\d+) \| (.+?) \| (yes|no|) \|$", page, re.MULTILINE)
+        text = self.octet("train", "--help").out
+        printed = re.findall(r"^ +(\d+) (.+?)( \(retry\))?$", text, re.MULTILINE)
+        self.assertGreater(len(rows), 5)
+        self.assertEqual([(code, meaning, retry == "yes") for code, meaning, retry in rows],
+                         [(code, meaning, retry != "") for code, meaning, retry in printed])
+
+
+class Scripts(Case):
+    def setUp(self):
+        super().setUp()
+        self.bin = self.directory / "bin"
+        self.bin.mkdir()
+        self.said = self.directory / "said"
+
+    def stand_in(self, name, body):
+        """A program of this name that first notes its arguments."""
+        path = self.bin / name
+        path.write_text(f'#!/bin/bash\necho "{name} $*" >> {self.said}\n{body}\n')
+        path.chmod(0o755)
+
+    def script(self, script, *arguments, **variables):
+        words = [f"{name}={value}" for name, value in variables.items()]
+        return self.launch(["bash", "-c", 'exec env PATH="$0:$PATH" "$@"', self.bin, *words, ROOT / "launch" / script, *arguments])
+
+    def wait_until_said(self, job, text):
+        deadline = time.monotonic() + SECONDS
+        while not self.said.exists() or text not in self.said.read_text():
+            self.assertIsNone(job.process.poll(), job)
+            self.assertLess(time.monotonic(), deadline, job)
+            time.sleep(0.01)
+
+
+class Slurm(Scripts):
+    def ended(self, code, first_signal=None, advances=False, **variables):
+        """Whether the job was requeued, after its step ended with this code; the step waits for the signal, if there is one."""
+        self.said.unlink(missing_ok=True)
+        go = self.directory / "go"
+        go.unlink(missing_ok=True)
+        waits = "" if first_signal is None else f"while [ ! -e {go} ]; do sleep 0.01; done"
+        latest = self.directory / "runs/7/checkpoints/latest"
+        latest.parent.mkdir(parents=True, exist_ok=True)
+        save = f"echo $RANDOM$RANDOM > {latest}" if advances else ""
+        self.stand_in("srun", f"{waits}\n{save}\nexit {code}")
+        self.stand_in("scancel", f"touch {go}")
+        self.stand_in("scontrol", "kill -KILL $PPID")  # as a requeue ends the batch shell
+        job = self.script("slurm.sbatch", "recipe.yaml", SLURM_JOB_ID=7, SLURM_SUBMIT_DIR=self.directory,
+                          SLURM_JOB_NODELIST="n1", **variables)
+        if first_signal is not None:
+            self.wait_until_said(job, "srun")
+            job.process.send_signal(first_signal)
+        ended = job.wait()
+        requeued = "scontrol requeue 7" in self.said.read_text()
+        self.assertEqual(ended, -signal.SIGKILL if requeued else code, job)
+        return requeued
+
+    def test_requeues_what_was_stopped_in_time(self):
+        for code in 85, 138, 143:  # the last two: the signal ended a rank that had just been started
+            self.assertTrue(self.ended(code, signal.SIGUSR1), code)
+            self.assertFalse(self.ended(code, signal.SIGTERM), code)  # scancel
+        self.assertFalse(self.ended(85, signal.SIGUSR1, SLURM_RESTART_COUNT=3, MAX_RESTARTS=3))
+        self.assertFalse(self.ended(0, signal.SIGUSR1))
+        self.assertFalse(self.ended(2, signal.SIGUSR1))
+        self.assertFalse(self.ended(0))
+
+    def test_requeues_failures_that_may_pass_if_the_run_has_advanced(self):
+        for code in may_be_retried() | {137}:
+            if code != 85:
+                self.assertTrue(self.ended(code, advances=True), code)
+                self.assertFalse(self.ended(code), code)
+                self.assertFalse(self.ended(code, signal.SIGTERM, advances=True), code)
+        for code in 1, 2, 3, 4, 78:
+            self.assertFalse(self.ended(code, advances=True), code)
+
+
+class Mpirun(Scripts):
+    def setUp(self):
+        super().setUp()
+        self.stand_in("octet", "")
+        self.latest = self.directory / "run/checkpoints/latest"
+        self.latest.parent.mkdir(parents=True)
+
+    def start(self, *options, **variables):
+        return self.script("mpirun.sh", *options, "train", "recipe.yaml", "--run", self.directory / "run",
+                           OCTET=self.bin / "octet", **variables)
+
+    def test_ends_mpirun_after_the_watchdog(self):
+        """mpirun and what it has started ignore every signal, as where a daemon on another host hangs."""
+        body = "trap '' TERM INT\n(trap '' TERM; sleep 300) &\necho 'watchdog: rank 1 hangs; ending the job' >&2\n"
+        self.stand_in("mpirun", body + "while :; do sleep 1; done")
+        job = self.start(GRACE=1)
+        self.expect(job, 83)
+        self.assertIn("watchdog: rank 1 hangs", job.err)
+        self.assertIn("mpirun has not ended 1 s after octet's watchdog", job.err)
+
+    def test_exit_code_after_the_watchdog(self):
+        self.stand_in("mpirun", "echo 'watchdog: rank 1 hangs; ending the job' >&2\nexit 1")
+        job = self.start()
+        self.expect(job, 83)
+        self.assertNotIn("has not ended", job.err)
+
+    def starts(self, retries, codes, advances=True):
+        """Starts of mpirun, which ends with one code after the other."""
+        self.said.unlink(missing_ok=True)
+        self.latest.write_text("step-0\n")
+        save = f"echo step-$n > {self.latest}" if advances else ""
+        self.stand_in("mpirun", f"n=$(grep -c ^mpirun {self.said})\n{save}\nset -- {' '.join(map(str, codes))}\nexit ${{!n}}")
+        job = self.start("--retries", str(retries))
+        starts = [line for line in self.run_to_end(job) if line.startswith("mpirun")]
+        self.assertEqual(job.process.returncode, codes[len(starts) - 1], job)
+        self.assertEqual([" --resume" in line for line in starts], [i > 0 for i in range(len(starts))])
+        return len(starts)
+
+    def run_to_end(self, job):
+        job.wait()
+        return self.said.read_text().splitlines()
+
+    def test_retries(self):
+        self.assertEqual(self.starts(3, [83, 84, 0]), 3)
+        self.assertEqual(self.starts(1, [83, 84, 0]), 2)
+        self.assertEqual(self.starts(3, [83, 3, 0]), 2)
+        self.assertEqual(self.starts(3, [137, 205, 74, 75]), 4)
+        self.assertEqual(self.starts(3, [83, 0], advances=False), 1)
+        for code in 1, 2, 3, 4, 78, 85:
+            self.assertEqual(self.starts(3, [code, 0]), 1)
+
+    def test_retries_need_the_run(self):
+        job = self.script("mpirun.sh", "--retries", "1", "train", "recipe.yaml", OCTET=self.bin / "octet")
+        self.expect(job, 2)
+        self.assertIn("add --run DIR", job.err)
+
+
+if __name__ == "__main__":
+    main()
