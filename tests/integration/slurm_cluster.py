@@ -18,7 +18,7 @@ import time
 
 INSIDE = "OCTET_SLURM_NAMESPACES"
 NAMESPACES = ["unshare", "--fork", "--kill-child", "--pid", "--mount-proc", "--mount", "--net", "--uts", "--ipc"]
-PROGRAMS = ["slurmctld", "slurmd", "sbatch", "srun", "scontrol", "scancel", "munged", "ip", "unshare", "nsenter"]
+PROGRAMS = ["slurmctld", "slurmd", "sbatch", "srun", "scontrol", "scancel", "munged", "ip", "unshare", "nsenter", "setpriv"]
 FOLDER = pathlib.Path("/run/cluster")
 NODES = {"n1": "10.77.0.11", "n2": "10.77.0.12"}
 SECONDS = 120  # a wait that takes longer fails; on quiet cores each takes a few
@@ -48,7 +48,7 @@ ip link set eth0 up
 exec slurmd -D -N "$1"
 """
 
-# TmpFS, SlurmdSpoolDir: the nodes share a file system. config_overrides: more cores than the machine has. cred_expire: a requeued
+# JobRequeue: the script has to ask for it. TmpFS, SlurmdSpoolDir: the nodes share a file system. config_overrides: more cores than the machine has. cred_expire: a requeued
 # job waits as long before it starts again; the default is two minutes. preempt_send_user_signal: --signal also counts when a job
 # makes room for another.
 CONFIGURATION = """ClusterName=test
@@ -75,10 +75,11 @@ PreemptMode=REQUEUE
 SlurmctldParameters=preempt_send_user_signal
 SlurmdParameters=config_overrides
 KillWait=8
+JobRequeue=0
 {nodes}
-PartitionName=batch Nodes=ALL Default=YES MaxTime=60 PriorityTier=1 PreemptMode=REQUEUE GraceTime=60
-PartitionName=steady Nodes=ALL MaxTime=60 PriorityTier=1 PreemptMode=OFF
-PartitionName=urgent Nodes=ALL MaxTime=60 PriorityTier=10 PreemptMode=OFF
+PartitionName=batch Nodes=ALL Default=YES PriorityTier=1 PreemptMode=OFF
+PartitionName=preemptable Nodes=ALL PriorityTier=1 PreemptMode=REQUEUE GraceTime=60
+PartitionName=urgent Nodes=ALL PriorityTier=10 PreemptMode=OFF
 """
 
 
@@ -99,17 +100,17 @@ def enter():
     """Does not return, unless this is already inside."""
     if INSIDE not in os.environ:
         kept = {name: value for name, value in os.environ.items() if not re.match("SLURM|SBATCH|SRUN|SCANCEL|MUNGE", name)}
-        command = [*NAMESPACES, "sh", "-c", FIRST_PROCESS, "sh", sys.executable, *sys.argv]
-        os.execvpe("unshare", command, {**kept, INSIDE: "1", "TMPDIR": "/run"})
+        command = ["setpriv", "--pdeathsig", "KILL", *NAMESPACES, "sh", "-c", FIRST_PROCESS, "sh", sys.executable, *sys.argv]
+        sys.exit(subprocess.call(command, env={**kept, INSIDE: "1", "TMPDIR": "/run"}))
 
 
-def wait_until(condition, what, seconds=SECONDS):
+def wait_until(condition, what, pause=0.02):
     """Returns the first value of condition() that counts as true. what() describes the failure."""
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + SECONDS
     while not (value := condition()):
         if time.monotonic() > deadline:
-            raise AssertionError(f"did not come within {seconds} s: {what()}")
-        time.sleep(0.02)
+            raise AssertionError(f"did not come within {SECONDS} s: {what()}")
+        time.sleep(pause)
     return value
 
 
@@ -117,7 +118,7 @@ class Cluster:
     def __init__(self):
         for folder in ["state", *(f"{kind}/{node}" for kind in ("spool", "tmp") for node in NODES)]:
             (FOLDER / folder).mkdir(parents=True)
-        nodes = [f"NodeName={node} NodeAddr={address} CPUs=8 CoresPerSocket=8 RealMemory=2000" for node, address in NODES.items()]
+        nodes = [f"NodeName={node} NodeAddr={address} CPUs=16 CoresPerSocket=16 RealMemory=2000" for node, address in NODES.items()]
         (FOLDER / "slurm.conf").write_text(CONFIGURATION.format(folder=FOLDER, nodes="\n".join(nodes)))
         os.environ["SLURM_CONF"] = str(FOLDER / "slurm.conf")
         key = FOLDER / "munge.key"
@@ -142,7 +143,7 @@ class Cluster:
             if ended:
                 raise AssertionError(f"{ended[0]} ended while the cluster waited for {what}:\n{self.logs()}")
             return subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
-        wait_until(done, lambda: f"{what}\n{self.logs()}")
+        wait_until(done, lambda: f"{what}\n{self.logs()}", pause=0.1)
 
     def logs(self):
         return "\n".join(f"== {path.name}\n{path.read_text()[-2000:]}" for path in sorted(FOLDER.glob("*.log")))

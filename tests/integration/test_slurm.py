@@ -2,23 +2,24 @@
 """launch/slurm.sbatch and octet on two nodes of a Slurm that exists for this test alone: a job that is interrupted is requeued,
 resumes, and ends with the weights of a job that nothing disturbed.
 
-environment: SBATCH  another batch script (default: launch/slurm.sbatch)
+environment: BATCH_SCRIPT  (default: launch/slurm.sbatch of this checkout)
 """
 
+import concurrent.futures
 import os
 import pathlib
 import re
 import signal
 import subprocess
-import threading
+import time
 import unittest
 
 import slurm_cluster
 from harness import OCTET, RECIPE, ROOT, SMALL, Case, environment, main, with_settings
 from slurm_cluster import FOLDER, wait_until
 
-SCRIPT = os.environ.get("SBATCH", str(ROOT / "launch/slurm.sbatch"))
-STEPS = 40
+SCRIPT = os.environ.get("BATCH_SCRIPT", str(ROOT / "launch/slurm.sbatch"))
+STEPS = 60
 SETTINGS = {**SMALL, "train.steps": STEPS, "checkpoint.every_steps": 3}
 ENDED = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL"}
 REASON = slurm_cluster.missing()
@@ -30,6 +31,14 @@ def slurm(*command):
     if ended.returncode != 0:
         raise AssertionError(f"{' '.join(ended.args)}: {ended.stderr}")
     return ended.stdout.strip()
+
+
+def status(process):
+    """What the kernel tells about it; '' if it has ended."""
+    try:
+        return pathlib.Path(f"/proc/{process}/status").read_text()
+    except OSError:
+        return ""
 
 
 class BatchJob:
@@ -54,12 +63,16 @@ class BatchJob:
         return re.search(rf"\b{name}=(\S+)", slurm("scontrol", "show", "job", self.id))[1]
 
     def wait_for(self, what, condition):
-        """The first value of condition() that counts as true. A job that has ended comes to nothing any more."""
+        """The first value of condition() that counts as true. AssertionError: the job has ended."""
+        asked = time.monotonic()
+
         def value():
-            ended = self.field("JobState") in ENDED  # asked first: the condition may have come true at the end
+            nonlocal asked
             found = condition()
-            if ended and not found:
-                raise AssertionError(f"ended before {what}: {self}")
+            if not found and time.monotonic() > asked + 1:
+                if self.field("JobState") in ENDED and not (found := condition()):
+                    raise AssertionError(f"ended before {what}: {self}")
+                asked = time.monotonic()
             return found
         return wait_until(value, lambda: f"{what} of {self}")
 
@@ -67,7 +80,7 @@ class BatchJob:
         self.wait_for(f"`{text}`", lambda: text in self.log)
 
     def wait_for_end(self):
-        self.wait_for("the end", lambda: self.field("JobState") in ENDED)
+        wait_until(lambda: self.field("JobState") in ENDED, lambda: f"the end of {self}", pause=0.3)
 
     def ranks(self):
         """The processes of the two ranks; none while there are others."""
@@ -75,7 +88,7 @@ class BatchJob:
         for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
             try:
                 words = path.read_bytes().split(b"\0")
-                if words[0] != b"srun" and str(self.run).encode() in words and b"--mpi=pmix" not in words:
+                if str(self.run).encode() in words and b"--mpi=pmix" not in words:  # srun has the same words
                     found.append(int(path.parent.name))
             except OSError:
                 continue  # it has just ended
@@ -94,11 +107,46 @@ class BatchJob:
     def go_on_with_usr1(self):
         """Lets both ranks go on as soon as SIGUSR1 waits for them."""
         def waits(rank):
-            status = pathlib.Path(f"/proc/{rank}/status").read_text()
-            return any(int(mask, 16) >> signal.SIGUSR1 - 1 & 1 for mask in re.findall(r"(?:Sig|Shd)Pnd:\s*(\w+)", status))
+            pending = re.findall(r"(?:Sig|Shd)Pnd:\s*(\w+)", status(rank))
+            return any(int(mask, 16) >> signal.SIGUSR1 - 1 & 1 for mask in pending)
         ranks = self.wait_for("two ranks with SIGUSR1", lambda: (r := self.ranks()) and all(map(waits, r)) and r)
         for rank in ranks:
             os.kill(rank, signal.SIGCONT)
+
+
+def limited():
+    """Slurm's warning before the time limit; Slurm gives it up to a minute earlier than it is told."""
+    job = BatchJob("limited", "--time=1", "--signal=B:USR1@45")
+    job.stop_at(3)
+    job.go_on_with_usr1()
+    return job
+
+
+def signalled():
+    job = BatchJob("signalled")
+    job.stop_at(3)
+    slurm("scancel", "--batch", "--signal=USR1", job.id)
+    job.go_on_with_usr1()
+    return job
+
+
+def signalled_at_once():
+    job = BatchJob("signalled_at_once")
+    job.wait_for_output("slurm.sbatch: job")
+    slurm("scancel", "--batch", "--signal=USR1", job.id)
+    return job
+
+
+def signalled_while_loading():
+    """A shell that stops itself stands for a program that is being loaded and cannot handle a signal yet."""
+    program = FOLDER / "loading"
+    program.write_text(f'#!/bin/sh\n[ "${{SLURM_RESTART_COUNT:-0}}" != 0 ] || kill -STOP $$\nexec "{OCTET}" "$@"\n')
+    program.chmod(0o755)
+    job = BatchJob("signalled_while_loading", octet=program)
+    job.wait_for("two stopped ranks", lambda: (r := job.ranks()) and all("State:\tT" in status(rank) for rank in r))
+    slurm("scancel", "--batch", "--signal=USR1", job.id)
+    job.go_on_with_usr1()
+    return job
 
 
 @unittest.skipIf(REASON, REASON)
@@ -107,10 +155,9 @@ class Slurm(Case):
     def setUpClass(cls):
         cls.cluster = slurm_cluster.Cluster()
         cls.whole = BatchJob("whole")
-        # Slurm's warning comes within a minute, while the other cases run. No other job may take the place of this one.
-        cls.limited = BatchJob("limited", "--time=1", "--signal=B:USR1@45", "--partition=steady")
-        cls.limited.stop_at(3)
-        threading.Thread(target=cls.limited.go_on_with_usr1, daemon=True).start()
+        # These mostly wait, so they run beside the other cases. Each returns its job.
+        pool = concurrent.futures.ThreadPoolExecutor()
+        cls.beside = {f: pool.submit(f) for f in (limited, signalled, signalled_at_once, signalled_while_loading)}
 
     def run_path(self, run):
         return FOLDER / "runs" / run
@@ -136,33 +183,19 @@ class Slurm(Case):
     def test_undisturbed(self):
         self.expect_whole(self.whole, restarts=0)
 
+    def test_time_limit(self):
+        self.expect_resumed(self.beside[limited].result())
+
     def test_usr1(self):
-        job = BatchJob("usr1")
-        job.stop_at(3)
-        slurm("scancel", "--batch", "--signal=USR1", job.id)
-        job.go_on_with_usr1()
-        self.expect_resumed(job)
+        self.expect_resumed(self.beside[signalled].result())
 
-    def test_usr1_before_the_ranks(self):
-        job = BatchJob("at_once")
-        job.wait_for_output("slurm.sbatch: job")
-        slurm("scancel", "--batch", "--signal=USR1", job.id)
-        self.expect_whole(job, restarts=1)
+    def test_usr1_at_once(self):
+        self.expect_whole(self.beside[signalled_at_once].result(), restarts=1)
 
-    def test_usr1_before_a_rank_can_handle_it(self):
-        """A shell that stops itself stands for the program that is being loaded."""
-        program = FOLDER / "starting"
-        program.write_text(f'#!/bin/sh\n[ "${{SLURM_RESTART_COUNT:-0}}" != 0 ] || kill -STOP $$\nexec "{OCTET}" "$@"\n')
-        program.chmod(0o755)
-        job = BatchJob("starting", octet=program)
-        job.wait_for("two ranks", job.ranks)
-        slurm("scancel", "--batch", "--signal=USR1", job.id)
-        job.go_on_with_usr1()
+    def test_usr1_while_loading(self):
+        job = self.beside[signalled_while_loading].result()
         self.expect_whole(job, restarts=1)
         self.assertIn("slurm.sbatch: octet ended with 138", job.log)
-
-    def test_time_limit(self):
-        self.expect_resumed(self.limited)
 
     def test_cancelled(self):
         job = BatchJob("cancelled", train__steps=0, train__epochs=1000)
@@ -173,16 +206,20 @@ class Slurm(Case):
         self.assertEqual((job.field("JobState"), job.field("Restarts")), ("CANCELLED", "0"), job)
 
     def test_preempted(self):
-        job = BatchJob("preempted", "--cpus-per-task=5")  # of 8 on each node, so there is no room for both
+        job = BatchJob("preempted", "--partition=preemptable", "--cpus-per-task=10")
         job.stop_at(3)
-        urgent = slurm("sbatch", "--parsable", "--partition=urgent", "--nodes=2", "--ntasks-per-node=1", "--cpus-per-task=4",
+        # A node has 16 cores: no room for both, and enough for the jobs beside.
+        urgent = slurm("sbatch", "--parsable", "--partition=urgent", "--nodes=2", "--ntasks-per-node=1", "--cpus-per-task=8",
                        "--time=1", f"--output={FOLDER}/urgent.out", "--wrap=true")
         job.go_on_with_usr1()
         self.expect_resumed(job)
         self.assertIn("JobState=COMPLETED", slurm("scontrol", "show", "job", urgent))
 
     def test_vanished_node(self):
-        self.limited.wait_for_end()  # a node takes all its jobs with it
+        concurrent.futures.wait(self.beside.values())
+        for beside in self.beside.values():
+            if beside.exception() is None:
+                beside.result().wait_for_end()  # a node that is down takes all its jobs with it
         job = BatchJob("vanished")
         job.stop_at(8)
         slurm("scontrol", "update", "nodename=n2", "state=down", "reason=test")
