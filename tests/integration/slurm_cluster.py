@@ -7,7 +7,6 @@ host name, a network and a /dev/shm of its own. Whatever ends the script, the ke
 files, the mounts and the networks. No port or path is shared with another instance or with a Slurm of this machine.
 """
 
-import json
 import os
 import pathlib
 import re
@@ -48,9 +47,9 @@ ip link set eth0 up
 exec slurmd -D -N "$1"
 """
 
-# JobRequeue: the script has to ask for it. TmpFS, SlurmdSpoolDir: the nodes share a file system. config_overrides: more cores than the machine has. cred_expire: a requeued
-# job waits as long before it starts again; the default is two minutes. preempt_send_user_signal: --signal also counts when a job
-# makes room for another.
+# JobRequeue: the script has to ask for it. TmpFS, SlurmdSpoolDir: the nodes share a file system. config_overrides: more cores
+# than the machine has. cred_expire: a requeued job waits as long before it starts again; the default is two minutes.
+# preempt_send_user_signal: --signal also counts when a job makes room for another.
 CONFIGURATION = """ClusterName=test
 SlurmctldHost=controller(10.77.0.1)
 SlurmUser=root
@@ -120,6 +119,8 @@ class Cluster:
             (FOLDER / folder).mkdir(parents=True)
         nodes = [f"NodeName={node} NodeAddr={address} CPUs=16 CoresPerSocket=16 RealMemory=2000" for node, address in NODES.items()]
         (FOLDER / "slurm.conf").write_text(CONFIGURATION.format(folder=FOLDER, nodes="\n".join(nodes)))
+        # Nothing here uses control groups. The other plugin refuses some of the ways in which machines mount them.
+        (FOLDER / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
         os.environ["SLURM_CONF"] = str(FOLDER / "slurm.conf")
         key = FOLDER / "munge.key"
         key.touch(mode=0o600)

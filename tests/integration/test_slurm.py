@@ -211,6 +211,7 @@ class Slurm(Case):
         # A node has 16 cores: no room for both, and enough for the jobs beside.
         urgent = slurm("sbatch", "--parsable", "--partition=urgent", "--nodes=2", "--ntasks-per-node=1", "--cpus-per-task=8",
                        "--time=1", f"--output={FOLDER}/urgent.out", "--wrap=true")
+        self.addCleanup(slurm, "scancel", "--quiet", job.id, urgent)  # a failed case leaves no job that holds up the next
         job.go_on_with_usr1()
         self.expect_resumed(job)
         self.assertIn("JobState=COMPLETED", slurm("scontrol", "show", "job", urgent))
