@@ -20,7 +20,7 @@ NAMESPACES = ["unshare", "--fork", "--kill-child", "--pid", "--mount-proc", "--m
 PROGRAMS = ["slurmctld", "slurmd", "sbatch", "srun", "scontrol", "scancel", "munged", "ip", "unshare", "nsenter", "setpriv"]
 FOLDER = pathlib.Path("/run/cluster")
 NODES = {"n1": "10.77.0.11", "n2": "10.77.0.12"}
-SECONDS = 120  # a wait that takes longer fails; on quiet cores each takes a few
+SECONDS = 90  # a wait that takes longer fails; on quiet cores each takes a few
 
 SET_UP = """set -e
 mount -t tmpfs tmpfs /run
@@ -99,8 +99,8 @@ def enter():
     """Does not return, unless this is already inside."""
     if INSIDE not in os.environ:
         kept = {name: value for name, value in os.environ.items() if not re.match("SLURM|SBATCH|SRUN|SCANCEL|MUNGE", name)}
-        command = ["setpriv", "--pdeathsig", "KILL", *NAMESPACES, "sh", "-c", FIRST_PROCESS, "sh", sys.executable, *sys.argv]
-        sys.exit(subprocess.call(command, env={**kept, INSIDE: "1", "TMPDIR": "/run"}))
+        command = ["setpriv", "--pdeathsig", "KILL", *NAMESPACES, "sh", "-c", FIRST_PROCESS, "sh", sys.executable]
+        sys.exit(subprocess.call([*command, *sys.argv], env={**kept, INSIDE: "1", "TMPDIR": "/run"}))
 
 
 def wait_until(condition, what, pause=0.02):
@@ -117,8 +117,8 @@ class Cluster:
     def __init__(self):
         for folder in ["state", *(f"{kind}/{node}" for kind in ("spool", "tmp") for node in NODES)]:
             (FOLDER / folder).mkdir(parents=True)
-        nodes = [f"NodeName={node} NodeAddr={address} CPUs=16 CoresPerSocket=16 RealMemory=2000" for node, address in NODES.items()]
-        (FOLDER / "slurm.conf").write_text(CONFIGURATION.format(folder=FOLDER, nodes="\n".join(nodes)))
+        nodes = "\n".join(f"NodeName={node} NodeAddr={address} CPUs=16 CoresPerSocket=16" for node, address in NODES.items())
+        (FOLDER / "slurm.conf").write_text(CONFIGURATION.format(folder=FOLDER, nodes=nodes))
         # Nothing here uses control groups. The other plugin refuses some of the ways in which machines mount them.
         (FOLDER / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
         os.environ["SLURM_CONF"] = str(FOLDER / "slurm.conf")
@@ -131,7 +131,8 @@ class Cluster:
         self.wait_for("munge to answer", ["munge", "-n", "-S", f"{FOLDER}/munge.socket"])
         self.start("slurmctld", "slurmctld", "-D", "-c")
         for node, address in NODES.items():
-            self.start(f"slurmd of {node}", "unshare", "--mount", "--net", "--uts", "--ipc", "sh", "-c", NODE, "sh", node, address)
+            self.start(f"slurmd-{node}", "unshare", "--mount", "--net", "--uts", "--ipc", "sh", "-c", NODE, "sh", node,
+                       address)
         self.wait_for("two idle nodes", ["sh", "-c", "test $(sinfo -h -N -p batch -t idle -o %N | wc -l) = 2"])
 
     def start(self, name, *command):

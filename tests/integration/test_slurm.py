@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""launch/slurm.sbatch and octet on two nodes of a Slurm that exists for this test alone: a job that is interrupted is requeued,
-resumes, and ends with the weights of a job that nothing disturbed.
+"""launch/slurm.sbatch and octet on two nodes of a Slurm that exists for this test alone: a job that is interrupted is
+requeued, resumes, and ends with the weights of a job that nothing disturbed.
 
 environment: BATCH_SCRIPT  (default: launch/slurm.sbatch of this checkout)
 """
@@ -26,9 +26,9 @@ ENDED = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL"}
 REASON = slurm_cluster.missing()
 
 
-def slurm(*command):
-    """What the command prints."""
-    ended = subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+def slurm(*command, env=None):
+    """What the command prints, in the checkout's folder."""
+    ended = subprocess.run(command, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if ended.returncode != 0:
         raise AssertionError(f"{' '.join(ended.args)}: {ended.stderr}")
     return ended.stdout.strip()
@@ -53,10 +53,9 @@ class BatchJob:
     def __init__(self, name, *options, octet=OCTET, **settings):
         self.log_file, self.run = FOLDER / f"{name}.out", FOLDER / "runs" / name
         chosen = {**SETTINGS, **{key.replace("__", "."): value for key, value in settings.items()}}
-        command = ["sbatch", "--parsable", f"--output={self.log_file}", "--cpus-per-task=1", "--time=20", *options, SCRIPT, RECIPE,
-                   *with_settings(chosen)]
-        env = {**environment(), "OCTET": str(octet), "RUN": str(self.run)}
-        self.id = subprocess.run(command, cwd=ROOT, env=env, check=True, capture_output=True, text=True).stdout.strip()
+        variables = {**environment(), "OCTET": str(octet), "RUN": str(self.run)}
+        self.id = slurm("sbatch", "--parsable", f"--output={self.log_file}", "--cpus-per-task=1", "--time=20", *options,
+                        SCRIPT, RECIPE, *with_settings(chosen), env=variables)
 
     @property
     def log(self):
@@ -178,7 +177,7 @@ class Slurm(Case):
         self.assertEqual(steps, list(range(1, STEPS + 1)), job)
 
     def expect_resumed(self, job):
-        """The same, after one restart, or more where a slow job comes to its time limit again; each from its own checkpoint."""
+        """The same, after one restart, or more where a slow job meets its limit again; each from its own checkpoint."""
         job.wait_for_end()
         warnings = job.log.count("slurm.sbatch: got USR1")
         self.assertGreaterEqual(warnings, 1, job)
