@@ -22,7 +22,7 @@ packages=(
 )
 developer_packages=(clang clang-tidy clang-format libomp-dev shellcheck gdb)
 aarch64_packages=(g++-aarch64-linux-gnu qemu-user mmdebstrap)
-slurm_packages=(slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge libpmix2 iproute2)
+slurm_packages=(slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge iproute2)
 
 developer=false aarch64=false slurm=false check=false
 for argument in "$@"; do
