@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # Installs the missing packages that octet needs to be built, run and tested. Debian 12, Ubuntu 22.04 and 24.04.
-# usage: launch/setup.sh [--dev] [--aarch64] [--check]
+# usage: launch/setup.sh [--dev] [--aarch64] [--slurm] [--check]
 #   --dev      also clang with its tools and fuzzer, shellcheck and gdb
 #   --aarch64  also the cross compiler for aarch64, qemu's user emulation, and the distribution's arm64 libraries. The libraries
 #              are unpacked into build/aarch64-sysroot (0.9 GB) and are not installed
+#   --slurm    also Slurm and munge for the test integration_slurm. No daemon is started, now or when the machine boots. A machine
+#              that belongs to a Slurm cluster is left as it is
 #   --check    change nothing; print what is missing, and exit with 1 if something is
 set -euo pipefail
 
@@ -20,14 +22,16 @@ packages=(
 )
 developer_packages=(clang clang-tidy clang-format libomp-dev shellcheck gdb)
 aarch64_packages=(g++-aarch64-linux-gnu qemu-user mmdebstrap)
+slurm_packages=(slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge iproute2)
 
-developer=false aarch64=false check=false
+developer=false aarch64=false slurm=false check=false
 for argument in "$@"; do
   case $argument in
     --dev) developer=true ;;
     --aarch64) aarch64=true ;;
+    --slurm) slurm=true ;;
     --check) check=true ;;
-    *) sed -n '2,8s/^# //p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,10s/^# //p' "$0" >&2; exit 2 ;;
   esac
 done
 if ! command -v apt-get > /dev/null; then
@@ -62,6 +66,33 @@ install_missing() {
   "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}"
 }
 
+# Their packages would start munge, and switch all three on for the next boot.
+install_slurm() {
+  local policy=/usr/sbin/policy-rc.d packages services=() service
+  packages=$(dpkg-query -W -f='${db:Status-Status} ' slurmctld slurmd slurm-client 2> /dev/null || true)
+  if [ -e /etc/slurm/slurm.conf ] || { [[ $packages != *installed* ]] && command -v scontrol > /dev/null; }; then
+    echo "setup: this machine has a Slurm of its own, which is left as it is"
+    return
+  fi
+  if $check; then
+    install_missing "${slurm_packages[@]}"
+    return
+  fi
+  if [ ! -e "$policy" ]; then
+    trap '"${root[@]}" rm -f /usr/sbin/policy-rc.d' EXIT
+    printf '#!/bin/sh\nexit 101\n' | "${root[@]}" install -m 755 /dev/stdin "$policy"
+  fi
+  if "$policy" munge start > /dev/null 2>&1 || [ $? != 101 ]; then
+    echo "setup: $policy does not keep packages from starting daemons; Slurm is not installed" >&2
+    exit 1
+  fi
+  for service in munge slurmctld slurmd; do
+    [ -e "/etc/init.d/$service" ] || services+=("$service")
+  done
+  install_missing "${slurm_packages[@]}"
+  for service in "${services[@]}"; do "${root[@]}" update-rc.d "$service" disable; done
+}
+
 install_missing "${packages[@]}"
 if $developer; then
   install_missing "${developer_packages[@]}"
@@ -69,6 +100,7 @@ if $developer; then
   runtime="libclang-rt-$(clang -dumpversion 2> /dev/null | cut -d. -f1)-dev"
   if apt-cache show "$runtime" > /dev/null 2>&1; then install_missing "$runtime"; fi
 fi
+if $slurm; then install_slurm; fi
 if $aarch64; then
   install_missing "${aarch64_packages[@]}"
   sysroot=$(dirname "${BASH_SOURCE[0]}")/../build/aarch64-sysroot

@@ -13,6 +13,8 @@ case "${1:-}" in
   *) sed -n '2,5s/^# //p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
 esac
 launch/setup.sh || exit 1
+# Without Slurm, or on a machine that cannot have it, its test is skipped.
+[ "$(id -u)" != 0 ] || launch/setup.sh --slurm || echo "Slurm could not be installed"
 
 # The whole run takes about 27 minutes on two cores. A stage that would start later than this is counted as skipped.
 last_start_seconds=1150

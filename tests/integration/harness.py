@@ -239,6 +239,8 @@ class OneLineEach(unittest.TextTestResult):
         self.started = time.monotonic()
 
     def say(self, word, test):
+        if not isinstance(test, unittest.TestCase):
+            return  # the set-up of a class; the summary shows its error
         name = f"{type(test).__name__}.{test._testMethodName}"
         print(f"[{word}] {name} ({1e3 * (time.monotonic() - self.started):.0f} ms)", flush=True)
 
