@@ -115,15 +115,17 @@ remind() {
 }
 end_all() {
   nap "${GRACE:-30}"
+  kill -0 "$job" 2> /dev/null || return 0
   echo "mpirun.sh: mpirun has not ended ${GRACE:-30} s after octet's watchdog; ending it and all that it has started here" >&2 || true
   pkill -KILL -s "$job" || kill -KILL "$job"  # the session that setsid has made
 }
-# A sleep that ends with its helper, and holds none of its streams open.
+# Sleeps for so many seconds, or until the job has ended: a signal to a helper that has just been started can be lost.
 nap() {
-  sleep "$1" > /dev/null 2>&1 &
-  # shellcheck disable=SC2064  # this sleep
-  trap "kill $! 2> /dev/null; exit" TERM
-  wait "$!" || true
+  local second
+  for ((second = 0; second < $1; ++second)); do
+    kill -0 "$job" 2> /dev/null || return 0
+    sleep 1 > /dev/null 2>&1
+  done
 }
 
 # Passes on what the ranks say, and looks for the watchdog's last words.
