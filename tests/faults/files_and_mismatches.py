@@ -1,9 +1,10 @@
 """Faults in files, ranks that do not match, and machines that lack something."""
 
 import shutil
+import signal
 import struct
 
-from rig import AT, OCTET, RECIPE, with_settings, write_png
+from rig import AT, OCTET, PATIENCE, RECIPE, send, with_settings, write_png
 
 
 # Files of the run. The fault is found by the training that resumes.
@@ -26,6 +27,11 @@ def latest(text):
         else:
             file.write_text(text)
     return after_training(change)
+
+
+def flip(data, at):
+    """One bit."""
+    return data[:at] + bytes([data[at] ^ 16]) + data[at + 1:]
 
 
 def damage(change, every):
@@ -57,13 +63,18 @@ def another_network(rig):
     foreign = rig.checkpoints()[-1].read_bytes()
     rig.run = run
     rig.settings["model.name"] = "resnet20"
-    after_training(lambda rig: rig.checkpoints()[-1].write_bytes(foreign))(rig)
+
+    def replace(rig):
+        newest = rig.checkpoints()[-1]
+        newest.write_bytes(foreign)
+        rig.heal.append(newest.unlink)
+    after_training(replace)(rig)
 
 
 def torn_metrics(rig):
     def tear(rig):
         with open(rig.run / "metrics.jsonl", "ab") as file:
-            file.write(b'\0\0\0\xff not JSON\n{"step":13,"kind":"tra')
+            file.write(b'\0\0\0\xff not JSON\n{"step":12,"kind":"tra')
     after_training(tear)(rig)
 
 
@@ -72,7 +83,6 @@ def broken_config(rig):
         file = rig.run / "config.yaml"
         whole = file.read_bytes()
         file.write_bytes(whole[:len(whole) // 2] + b"\n[:")
-        rig.heal.append(lambda: file.write_bytes(whole))
     after_training(damage_config)(rig)
 
 
@@ -140,17 +150,22 @@ def another_build(rig):
 
 
 def out_of_memory(rig):
-    on_rank_1(rig, "ulimit -v 400000")
+    on_rank_1(rig, "ulimit -v 600000")
 
 
 # Other starts.
 
 def in_use(rig):
-    """The first training must go on, unharmed."""
-    first = rig.start(train__steps=rig.settings["train.steps"])
+    """The first training must go on, unharmed, until it is asked to end."""
+    first = rig.start()
     rig.until_step(first, 2)
     rig.start(resume=True)
-    rig.heal.append(first.process.wait)
+
+    def end_first():
+        send(first.process.pid, signal.SIGTERM)
+        if first.process.wait(PATIENCE) != 85:
+            raise AssertionError(f"the first training was harmed: {first}")
+    rig.heal.append(end_first)
 
 
 def other_ranks(settings):

@@ -65,7 +65,8 @@ class Marked(Job):
         return None
 
     def kill(self):
-        while left := self.processes():
+        deadline = time.monotonic() + PATIENCE
+        while (left := self.processes()) and time.monotonic() < deadline:
             for process in left:
                 send(process, signal.SIGKILL)
             time.sleep(0.02)
@@ -91,7 +92,8 @@ class Rig:
         self.mounts = []
         self.launcher = []    # words before those of the launch script
         self.options = []     # of the launch script
-        self.variables = {}   # of the launch script
+        self.variables = {    # of the launch script; what Open MPI leaves behind when it is killed goes with the rig
+            "OMPI_MCA_orte_tmpdir_base": self.directory, "OMPI_MCA_btl_vader_backing_directory": self.directory}
         self.octet = OCTET
         self.injected = None  # when the fault happened
         self.heal = []        # what ends the fault, before the run is resumed

@@ -41,8 +41,8 @@ def digest(rig):
 
 def torn_lines(rig):
     """Lines of metrics.jsonl that are no JSON."""
-    count = 0
-    for line in (rig.run / "metrics.jsonl").read_bytes().splitlines():
+    count, file = 0, rig.run / "metrics.jsonl"
+    for line in file.read_bytes().splitlines() if file.exists() else []:
         try:
             json.loads(line)
         except ValueError:
@@ -69,7 +69,7 @@ def end(job, seconds):
 def message(fault, text):
     """The first line of what matters."""
     lines = [re.sub(r"\x1b\[[0-9;]*m|\d{4}-\d\d-\d\d \d\d:\d\d:\d\d ", "", line).strip() for line in text.splitlines()]
-    words = fault.words or r"octet: |warning|watchdog|mpirun|ORTE|signal"
+    words = fault.words or r"warning|error|watchdog|mpirun|ORTE"
     return next((line for line in lines if re.search(words, line)), "")
 
 
