@@ -31,6 +31,7 @@ class Fault:
     seconds: int = 90      # in which the launcher must return
     resumes: bool = True   # the run goes on to its end after that, and its weights are compared
     quick: bool = False    # also in the short run
+    remark: str = ""       # in the page, where it is not handled well
 
 
 # Killed.
@@ -286,7 +287,8 @@ FAULTS = [
     Fault("kill rank 1 by SIGSEGV", kill(1, signal.SIGSEGV), (139,), ON_SIGNAL, r"process rank 1 "),
     Fault("kill rank 1 while the ranks join", kill_at_start, (137,), ON_SIGNAL, r"process rank 1 "),
     Fault("kill mpirun", kill_launcher("mpirun"), (137,)),
-    Fault("kill mpirun.sh", kill_launcher(""), (137,), settings=ENDLESS, resumes=False),
+    Fault("kill mpirun.sh", kill_launcher(""), (137,), settings=ENDLESS, resumes=False,
+          remark="mpirun has a session of its own; a second start is refused with 75 and names the process"),
     Fault("kill mpirun.sh, start again", kill_script_and_start_again, (75,), r"is in use by", r"process \d+ on ",
           settings=ENDLESS, resumes=False),
     Fault("kill everything", kill_all, (137,), quick=True),
@@ -296,14 +298,16 @@ FAULTS = [
           ON_SIGNAL, r"process rank 0 "),
     Fault("kill everything while rank 0 saves", while_saving(lambda job: job.kill()), (137,)),
     *[Fault(f"signal {number.name} to mpirun.sh {seconds} s after the start", signal_after(number, seconds), (85,),
-            r"the ranks write a checkpoint", settings=LONG if seconds >= 1 else {}, quick=(number, seconds) == (signal.SIGTERM, 0.5))
+            r"the ranks write a checkpoint", settings=LONG if seconds >= 1 else {},
+            quick=(number, seconds) == (signal.SIGTERM, 0.5))
       for number, moments in ((signal.SIGTERM, (0.05, 0.2, 0.5, 1, 2)), (signal.SIGUSR1, (0.05, 0.3, 1, 2)))
       for seconds in moments],
     Fault("signal SIGTERM to mpirun.sh in mid-run", kill_launcher("", signal.SIGTERM), (85,), STOPPED),
     Fault("signal SIGINT to mpirun.sh in mid-run", kill_launcher("", signal.SIGINT), (85,), STOPPED),
     Fault("signal SIGHUP to mpirun.sh in mid-run", kill_launcher("", signal.SIGHUP), (85,), STOPPED),
     Fault("signal SIGTERM to mpirun.sh twice", signal_twice, (1, 85, 137, 143), r"a second signal ends them at once"),
-    Fault("signal SIGTERM to mpirun in mid-run", kill_launcher("mpirun", signal.SIGTERM), (85,), STOPPED),
+    Fault("signal SIGTERM to mpirun in mid-run", kill_launcher("mpirun", signal.SIGTERM), (85,), STOPPED,
+          remark="Open MPI gives 1, and ranks may be killed before their checkpoint; SIGTERM to the script or a rank gives 85"),
     Fault("signal SIGUSR1 to rank 1", kill(1, signal.SIGUSR1), (85,), STOPPED),
     Fault("signal SIGTERM to rank 0", kill(0, signal.SIGTERM), (85,), STOPPED),
     Fault("signal SIGTERM while rank 0 saves", while_saving(lambda job: send(job.process.pid, signal.SIGTERM)), (85,),
@@ -325,7 +329,8 @@ FAULTS = [
           settings=LIMIT),
     Fault("hang: mpirun stopped for 5 s", stop_and_go_on(lambda job: [job.child("mpirun")], 5), (0,)),
     Fault("slow: rank 1 stopped for 80 % of the time", slow_rank, (85,), r"rank 1 on .* times",
-          r"slowest in octet status: rank 1", settings=ENDLESS, seconds=180, resumes=False),
+          r"slowest in octet status: rank 1", settings=ENDLESS, seconds=180, resumes=False,
+          remark="octet status names it; the log needs it to be the slowest at each look for 60 s"),
 
     Fault("hosts: rank on the other host killed", on_two_hosts(lambda rig, job, ranks: os.kill(ranks[1], signal.SIGKILL)),
           (137,), ON_SIGNAL, r"rank 1 .*second"),
@@ -337,7 +342,8 @@ FAULTS = [
     Fault("hosts: link cut for ever", on_two_hosts(lambda rig, job, ranks: rig.set_link("down")), (205,),
           r"lost communication", r"on (node )?second"),
     Fault("hosts: link cut for ever, timeout 10 s", on_two_hosts(lambda rig, job, ranks: rig.set_link("down")),
-          (83, 205), r"lost communication|" + HANG, r"on (node )?second", settings=LIMIT),
+          (83, 205), r"lost communication|" + HANG, r"on (node )?second", settings=LIMIT,
+          remark="the hosts share a disk, so both ranks are seen to wait; with the default timeout Open MPI names the host"),
     Fault("hosts: one cannot be reached", unreachable_host, (1, 255), r"[Cc]ould not resolve|resolve hostname",
           r"no-such-host"),
 
@@ -356,7 +362,8 @@ FAULTS = [
     Fault("files: checkpoints/ deleted in mid-run", delete_folder("checkpoints"), (0,)),
     Fault("files: checkpoints/ deleted, then SIGTERM", delete_folder("checkpoints", signal.SIGTERM), (85,), STOPPED),
     Fault("files: whole run directory deleted in mid-run", delete_folder(""), (0, 74), r"warning: .*No such file",
-          r"run", settings=LIMIT),
+          r"run", settings=LIMIT,
+          remark="weights, result and checkpoints are written anew; metrics.jsonl is lost, and nothing says so"),
     Fault("files: heartbeats deleted in mid-run", delete_heartbeats, (0,)),
     Fault("files: `latest` missing", latest(None), (0,), r"resumed \S+ at step 12", quick=True),
     Fault("files: `latest` names a missing file", latest("step-00000999.safetensors\n"), (0,), r"resumed \S+ at step 12"),
@@ -378,7 +385,8 @@ FAULTS = [
           resumes=False),
     Fault("files: weights.safetensors cut to half, then `octet eval`", weights(lambda data: data[:len(data) // 2]),
           (1, 2), r"error", r"weights\.safetensors", resumes=False),
-    Fault("files: newest checkpoint is of another network", another_network, (2,), r"model\.name", r"step-00000012"),
+    Fault("files: newest checkpoint is of another network", another_network, (2,), r"model\.name", r"step-00000012",
+          remark="refused, with both values of the key; older checkpoints, which fit, are not tried"),
     Fault("files: torn and foreign lines at the end of metrics.jsonl", torn_metrics, (0,), quick=True),
     Fault("files: config.yaml of the run is damaged", broken_config, (0,)),
 

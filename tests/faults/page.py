@@ -19,7 +19,8 @@ def said(*command):
 
 
 def cell(value):
-    return {None: "", True: "yes", False: "**no**"}.get(value, value) if not isinstance(value, int) or isinstance(value, bool) else value
+    """Of a figure, or of yes and no; None does not apply."""
+    return "" if value is None else "yes" if value is True else "**no**" if value is False else value
 
 
 def code_of(text):
@@ -42,15 +43,16 @@ def write_page(rows):
 
     lines = ["# Faults", "", paragraph(
         f"""{datetime.date.today()}, {processor}, two cores with other work beside it. The program is of commit {program},
-        `launch/mpirun.sh` of {scripts}. Command: `tests/faults/run.sh` ({seconds / 60:.0f} minutes). ResNet-20 on `shapes`, 40 or 150
-        steps of 32 images, a checkpoint every 5 steps, one thread for each rank, two ranks if the row does not say otherwise.
-        JSON: [data/faults.json](data/faults.json)."""), "", paragraph(
-        """Each fault happens to a real training, mostly at step 12. "Seconds" are those from the fault until the launcher returned;
-        where the training went on, until its end. The message is the first line that matters; a message of octet has a second
-        line, with a remedy. "Named" says whether the rank, host or file at fault was named rightly. Then the run was resumed:
-        "lost" are steps that were done again, "equal" says whether the weights of the end are those of an undisturbed run
-        (`weights_sha256`). Empty: does not apply. Two hosts are network namespaces of one machine, a full disk is a small
-        tmpfs; slow and failing disks and clocks that jump come from a library that is loaded before the C library."""), "",
+        `launch/mpirun.sh` of {scripts}. Command: `tests/faults/run.sh` ({seconds / 60:.0f} minutes); `--quick` runs ten of them.
+        ResNet-20 on `shapes`, 40 or 150 steps of 32 images, a checkpoint every 5 steps, one thread for each rank, two ranks
+        if the row does not say otherwise. JSON: [data/faults.json](data/faults.json)."""), "", paragraph(
+        """Each fault happens to a real training, mostly at step 12. "Seconds" are those from the fault until the launcher
+        returned; where the training went on, until its end. The message is the first line that matters; a message of octet
+        has a second line, with a remedy. "Named" says whether the rank, host or file at fault was named rightly. Then the run
+        was resumed: "lost" are steps that were done again, "equal" says whether the weights of the end are those of an
+        undisturbed run (`weights_sha256`). Empty: does not apply. Two hosts are network namespaces of one machine, a full
+        disk is a small tmpfs; slow and failing disks and clocks that jump come from a library that is loaded before the C
+        library. A step takes 20 to 80 ms, and a rank says once a second what it does: "last seen" can be steps behind."""), "",
         f"{len(run)} faults were injected, {len(run) - len(bad)} were handled well.", "",
         "| fault | seconds | exit code | message | named | lost | equal |", "|---|---|---|---|---|---|---|"]
     for row in run:
@@ -60,8 +62,8 @@ def write_page(rows):
                      f"{cell(row['lost'])} | {cell(row['equal'])} |")
     lines += ["", "## Not handled well", ""]
     for row in bad:
-        lines += textwrap.wrap(f"- {row['fault']}: {'; '.join(row['findings'])}", 118, subsequent_indent="  ",
-                               break_long_words=False, break_on_hyphens=False)
+        text = f"- {row['fault']}: {'; '.join(row['findings'])}." + (f" {row['remark']}." if row.get("remark") else "")
+        lines += textwrap.wrap(text, 118, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
     if not bad:
         lines.append("None.")
     lines += ["", "## Not run", ""]

@@ -174,6 +174,7 @@ def main():
     for fault in chosen:
         before = time.monotonic()
         row = run_one(fault)
+        row["remark"] = fault.remark
         row["took"] = round(time.monotonic() - before, 1)
         failed += bool(row["findings"])
         rows[fault.name] = row
