@@ -330,7 +330,7 @@ FAULTS = [
     Fault("hang: mpirun stopped for 5 s", stop_and_go_on(lambda job: [job.child("mpirun")], 5), (0,)),
     Fault("slow: rank 1 stopped for 80 % of the time", slow_rank, (85,), r"rank 1 on .* times",
           r"slowest in octet status: rank 1", settings=ENDLESS, seconds=180, resumes=False,
-          remark="octet status names it; the log needs it to be the slowest at each look for 60 s"),
+          remark="`octet status` shows it; the log names a rank that is the slowest at each look for 60 s"),
 
     Fault("hosts: rank on the other host killed", on_two_hosts(lambda rig, job, ranks: os.kill(ranks[1], signal.SIGKILL)),
           (137,), ON_SIGNAL, r"rank 1 .*second"),
@@ -343,7 +343,7 @@ FAULTS = [
           r"lost communication", r"on (node )?second"),
     Fault("hosts: link cut for ever, timeout 10 s", on_two_hosts(lambda rig, job, ranks: rig.set_link("down")),
           (83, 205), r"lost communication|" + HANG, r"on (node )?second", settings=LIMIT,
-          remark="the hosts share a disk, so both ranks are seen to wait; with the default timeout Open MPI names the host"),
+          remark="The hosts share a disk, so both ranks are seen to wait; with the default timeout Open MPI names the host"),
     Fault("hosts: one cannot be reached", unreachable_host, (1, 255), r"[Cc]ould not resolve|resolve hostname",
           r"no-such-host"),
 
@@ -363,7 +363,7 @@ FAULTS = [
     Fault("files: checkpoints/ deleted, then SIGTERM", delete_folder("checkpoints", signal.SIGTERM), (85,), STOPPED),
     Fault("files: whole run directory deleted in mid-run", delete_folder(""), (0, 74), r"warning: .*No such file",
           r"run", settings=LIMIT,
-          remark="weights, result and checkpoints are written anew; metrics.jsonl is lost, and nothing says so"),
+          remark="Weights, result and checkpoints are written anew; metrics.jsonl is lost, and nothing says so"),
     Fault("files: heartbeats deleted in mid-run", delete_heartbeats, (0,)),
     Fault("files: `latest` missing", latest(None), (0,), r"resumed \S+ at step 12", quick=True),
     Fault("files: `latest` names a missing file", latest("step-00000999.safetensors\n"), (0,), r"resumed \S+ at step 12"),
@@ -386,7 +386,7 @@ FAULTS = [
     Fault("files: weights.safetensors cut to half, then `octet eval`", weights(lambda data: data[:len(data) // 2]),
           (1, 2), r"error", r"weights\.safetensors", resumes=False),
     Fault("files: newest checkpoint is of another network", another_network, (2,), r"model\.name", r"step-00000012",
-          remark="refused, with both values of the key; older checkpoints, which fit, are not tried"),
+          remark="Refused, with both values of the key; older checkpoints, which fit, are not tried"),
     Fault("files: torn and foreign lines at the end of metrics.jsonl", torn_metrics, (0,), quick=True),
     Fault("files: config.yaml of the run is damaged", broken_config, (0,)),
 

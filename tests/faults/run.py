@@ -144,7 +144,8 @@ def run_one(fault):
     except Skip as reason:
         row = {"fault": fault.name, "skipped": str(reason), "findings": []}
     except (AssertionError, OSError, subprocess.SubprocessError, LookupError) as error:
-        row = {"fault": fault.name, "skipped": f"could not be injected: {type(error).__name__}", "findings": ["not injected"]}
+        row = {"fault": fault.name, "skipped": f"could not be injected: {type(error).__name__}",
+               "findings": ["not injected"]}
         print(error)
     word = "  SKIPPED " if "skipped" in row and not row["findings"] else "  FAILED  " if row["findings"] else "       OK "
     print(f"[{word}] Faults.{fault.name} ({1e3 * (time.monotonic() - started):.0f} ms)", flush=True)
@@ -152,6 +153,13 @@ def run_one(fault):
         if found:
             print(f"  {found}", flush=True)
     return row
+
+
+def save(rows):
+    """In the order of the table."""
+    ordered = [rows[fault.name] | {"remark": fault.remark} for fault in FAULTS if fault.name in rows]
+    DATA.write_text(json.dumps({"rows": ordered}, indent=1, ensure_ascii=False) + "\n")
+    write_page(ordered)
 
 
 def main():
@@ -174,14 +182,13 @@ def main():
     for fault in chosen:
         before = time.monotonic()
         row = run_one(fault)
-        row["remark"] = fault.remark
         row["took"] = round(time.monotonic() - before, 1)
         failed += bool(row["findings"])
         rows[fault.name] = row
         if not options.quick:
-            ordered = [rows[fault.name] for fault in FAULTS if fault.name in rows]
-            DATA.write_text(json.dumps({"rows": ordered}, indent=1, ensure_ascii=False) + "\n")
-            write_page(ordered)
+            save(rows)  # what has been run stays when the rest is interrupted
+    if not options.quick:
+        save(rows)
     print(f"{len(chosen)} faults in {time.monotonic() - started:.0f} s, {failed} not handled well", flush=True)
     sys.exit(1 if failed else 0)
 
