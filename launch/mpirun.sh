@@ -85,7 +85,7 @@ stop() {
   interrupted=true
   if $asked; then
     if [ -n "$job" ]; then kill -TERM "$job" 2> /dev/null || true; fi
-    return
+    return 0  # without a number: the status of the wait that the signal has ended, at which the script would exit
   fi
   asked=true
   echo "mpirun.sh: the ranks write a checkpoint and end; a second signal ends them at once" >&2 || true
@@ -94,7 +94,7 @@ stop() {
 # Octet's watchdog has found a hang and ends the job. mpirun waits for its daemons, also for one on a host that hangs.
 watchdog_spoke() {
   interrupted=true
-  if $hung; then return; fi
+  if $hung; then return 0; fi
   hung=true
   in_background end_all
 }

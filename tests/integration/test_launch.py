@@ -119,6 +119,15 @@ class Mpirun(Scripts):
         self.expect(job, 83)
         self.assertNotIn("has not ended", job.err)
 
+    def test_waits_for_the_end_after_a_second_signal(self):
+        self.stand_in("mpirun", "trap '' USR1\ntrap 'sleep 1; exit 1' TERM\necho ready >&2\nwhile :; do sleep 0.1; done")
+        job = self.start()
+        self.wait_for_words(job, "ready")
+        job.process.terminate()
+        self.wait_for_words(job, "the ranks write a checkpoint")
+        job.process.terminate()
+        self.expect(job, 1)
+
     def starts(self, retries, codes, advances=True):
         """Starts of mpirun, which ends with one code after the other."""
         self.said.unlink(missing_ok=True)
