@@ -6,6 +6,11 @@ set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 launch/setup.sh
+# The GPU kernels of all architectures take minutes to compile: a new build gets those of the GPU here, or of one architecture.
+if command -v nvcc > /dev/null && [ -z "${CUDAARCHS:-}" ] && [ ! -e build/release/CMakeCache.txt ]; then
+  if nvidia-smi -L > /dev/null 2>&1; then export CUDAARCHS=native; else export CUDAARCHS=90; fi
+  echo "quickstart: GPU kernels for $CUDAARCHS alone; later: cmake --preset release -U CMAKE_CUDA_ARCHITECTURES, for all"
+fi
 cmake --preset release
 ninja -C build/release octet
 run=runs/quickstart-$(date +%Y%m%d-%H%M%S)
