@@ -3,7 +3,7 @@
 # usage: gpu.sh [GROUP...]   (default: all but cifar10, in this order)
 #   probe     the device, its clocks and limits
 #   tests     every kernel test on the device, bit by bit against the CPU; one process each, since a fault ends a CUDA context
-#   train     the same short trainings on the CPU and the GPU, recorded as graphs and not: weights must be equal, fp32 losses close
+#   train     the same short trainings on the CPU and the GPU, recorded as graphs and not: weights must be equal, fp32 gradients close
 #   speed     octet's benchmarks, the time of each kernel, and of each convolution
 #   peers     PyTorch's step, where PyTorch is
 #   sanitize  compute-sanitizer on some of the tests, and a longer training

@@ -3,7 +3,7 @@
 
 usage: compare.py [NETWORK ...] [--batch N] [--size PIXELS] [--precisions fp32 bf16 qat] [--rounds N] [--steps N] [--threads N]
                   [--ranks N] [--data-root DIR] [--json]
-example: venv/bin/python bench/peers/compare.py resnet20 resnet50        (without a network: all classifiers of the table NETWORKS; detectors need --data-root)
+example: venv/bin/python bench/peers/compare.py resnet20 resnet50        (without a network: those of USUAL; detectors need --data-root)
 
 Octet, PyTorch fp32 and PyTorch bf16 run in turn, a process each, so that a machine that slows down slows down all of them;
 medians of the rounds count. octet reads data.name=synthetic, two batches of it, which cost as little as PyTorch's tensor in
@@ -30,6 +30,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1:glibc.malloc.mmap_max=0"}
 MINIMUM_ROUNDS = 5
+USUAL = ["resnet20", "mobilenet_v2_cifar", "resnet18", "resnet50"]  # where none is named
 MEMORY_STEPS = 2  # a peak is reached in the first step
 GIGA = 1e9
 
@@ -172,6 +173,8 @@ def main():
     for network in options.networks:
         if network not in NETWORKS:
             parser.error(f"no network {network}: choose from {', '.join(NETWORKS)}")
+        if options.size and NETWORKS[network][1] is None:
+            parser.error(f"--size: {network} has the sizes of its configuration")
     if options.rounds < MINIMUM_ROUNDS:
         parser.error(f"--rounds: at least {MINIMUM_ROUNDS}, medians of fewer mean little")
     if options.threads % options.ranks:
@@ -182,7 +185,7 @@ def main():
 
     triad = run([options.program, "bench", "kernels", "--filter", "memory/triad", "--json"])[0]
     results = []
-    for network in options.networks or [name for name, row in NETWORKS.items() if row[1]]:
+    for network in options.networks or USUAL:
         results.append(compare(options, network, triad["GB/s"]))
         print(table(results[-1]), file=sys.stderr if options.json else sys.stdout, flush=True)
     if options.json:

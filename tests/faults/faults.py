@@ -68,9 +68,7 @@ def kill_script_and_start_again(rig):
 
 
 def kill_all(rig):
-    job = rig.start()
-    rig.until_step(job)
-    rig.now()
+    job = rig.in_mid_run()
     job.kill()
 
 
@@ -120,9 +118,7 @@ def signal_after(number, seconds):
 
 
 def signal_twice(rig):
-    job = rig.start()
-    rig.until_step(job)
-    rig.now()
+    job = rig.in_mid_run()
     for _ in range(2):
         send(job.process.pid, signal.SIGTERM)
         time.sleep(0.02)
@@ -262,9 +258,7 @@ def preloaded(**variables):
 def delete_folder(name, then=None):
     """Of the run, in mid-run. then: the signal that asks for a checkpoint at once."""
     def inject(rig):
-        job = rig.start()
-        rig.until_step(job)
-        rig.now()
+        job = rig.in_mid_run()
         shutil.rmtree(rig.run / name, ignore_errors=True)
         if then:
             send(job.process.pid, then)
@@ -272,9 +266,7 @@ def delete_folder(name, then=None):
 
 
 def delete_heartbeats(rig):
-    job = rig.start()
-    rig.until_step(job)
-    rig.now()
+    job = rig.in_mid_run()
     (rig.run / "heartbeats").unlink()
 
 
@@ -363,7 +355,7 @@ FAULTS = [
     Fault("files: checkpoints/ deleted, then SIGTERM", delete_folder("checkpoints", signal.SIGTERM), (85,), STOPPED),
     Fault("files: whole run directory deleted in mid-run", delete_folder(""), (0, 74), r"warning: .*No such file",
           r"run", settings=LIMIT,
-          remark="Weights, result and checkpoints are written anew; metrics.jsonl is lost, and nothing says so"),
+          remark="Weights, result and checkpoints are written again; metrics.jsonl is lost, and nothing says so"),
     Fault("files: heartbeats deleted in mid-run", delete_heartbeats, (0,)),
     Fault("files: `latest` missing", latest(None), (0,), r"resumed \S+ at step 12", quick=True),
     Fault("files: `latest` names a missing file", latest("step-00000999.safetensors\n"), (0,), r"resumed \S+ at step 12"),

@@ -1,6 +1,7 @@
 """docs/results/faults.md, from the rows of the last runs."""
 
 import datetime
+import os
 import re
 import subprocess
 import textwrap
@@ -13,9 +14,9 @@ NOT_RUN = ("GPUs and NCCL; real hosts with ssh, InfiniBand and NFS; Slurm ([host
            "and loss of packets; lack of memory in a cgroup; more than four ranks; loss of power of a disk, whose fsync "
            "lies; a clock that differs between hosts.")
 
-VARIES = ("Two rows differ from run to run. On busier cores the log named the slow rank in none of two runs within 110 s, while "
-          "`octet status` showed it; probably single looks at which it was less than twice as slow began the minute anew. "
-          "After SIGTERM to mpirun, octet said in one of three runs that it had stopped at a checkpoint.")
+VARIES = ("Two rows differ from run to run. The log does not always name the slow rank within 110 s, while `octet status` "
+          "shows it: a single look at which it is less than twice as slow starts the minute again. After SIGTERM to mpirun, "
+          "ranks do not always reach their checkpoint.")
 
 
 def said(*command):
@@ -46,7 +47,7 @@ def write_page(rows):
         return textwrap.fill(" ".join(text.split()), 118, break_long_words=False, break_on_hyphens=False)
 
     lines = ["# Faults", "", paragraph(
-        f"""{datetime.date.today()}, {processor}, two cores with other work beside it. The program is of commit {program},
+        f"""{datetime.date.today()}, {processor}, {os.cpu_count()} cores. The program is of commit {program},
         `launch/mpirun.sh` of {scripts}. Command: `tests/faults/run.sh` ({seconds / 60:.0f} minutes); `--quick` runs ten of them.
         ResNet-20 on `shapes`, 40 or 150 steps of 32 images, a checkpoint every 5 steps, one thread for each rank, two ranks
         if the row does not say otherwise. JSON: [data/faults.json](data/faults.json)."""), "", paragraph(

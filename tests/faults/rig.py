@@ -131,6 +131,13 @@ class Rig:
         self.injected = time.monotonic()
         return job
 
+    def in_mid_run(self):
+        """Starts the training, and waits for the step of the fault, which happens now."""
+        job = self.start()
+        self.until_step(job)
+        self.now()
+        return job
+
     def now(self):
         """The fault happens now."""
         self.reached = max(self.reached, self.step())

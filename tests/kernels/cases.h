@@ -161,7 +161,7 @@ inline ConvCase same_case(Shape x, int64_t outputs, int kernel, int stride, int 
   return c;
 }
 
-// Small enough for the plain loops: about 26 million multiply-adds in all.
+// Small enough for the plain loops: about 28 million multiply-adds in all.
 inline std::vector<ConvCase> conv_cases() {
   std::vector<ConvCase> cases;
   const std::vector<int64_t> counts = {1, 3, 15, 16, 17, 24, 31, 32, 33, 64};  // a tile, one less, one more
@@ -189,6 +189,7 @@ inline std::vector<ConvCase> conv_cases() {
   cases.push_back(square_case({1, 7, 7, 3}, 5, 1, 3, 0));         // input pixels that no output reads
   cases.push_back(square_case({5, 1, 1, 70}, 33, 1, 1, 0));       // fully connected
   cases.push_back(square_case({4, 3, 3, 17}, 20, 3, 2, 0));       // the same over whole images
+  cases.push_back(square_case({600, 2, 2, 24}, 40, 2, 1, 0));     // of more images than an item of a weight gradient
   cases.push_back(square_case({2, 13, 11, 17}, 16, 3, 1, 2, 2));  // dilation
   cases.push_back(square_case({1, 13, 13, 8}, 9, 3, 2, 2, 2));
   cases.push_back(square_case({1, 12, 12, 4}, 4, 3, 1, 3, 3));

@@ -100,7 +100,7 @@ TEST(Straggler, IsNamedOnceAfterAMinute) {
   StragglerWatch watch;
   EXPECT_FALSE(watch.look(0, slow));
   EXPECT_FALSE(watch.look(59, slow));
-  EXPECT_FALSE(watch.look(59.5, even));  // begins anew
+  EXPECT_FALSE(watch.look(59.5, even));  // the minute begins again
   EXPECT_FALSE(watch.look(61, slow));
   EXPECT_FALSE(watch.look(120, slow));
   EXPECT_TRUE(watch.look(122, slow));
