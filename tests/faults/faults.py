@@ -270,7 +270,8 @@ def delete_heartbeats(rig):
     (rig.run / "heartbeats").unlink()
 
 
-SOON, LONG, LIMIT = {"comm.timeout_seconds": 3}, {"train.steps": 150}, {"comm.timeout_seconds": 10}
+SOON, LIMIT = {"comm.timeout_seconds": 3}, {"comm.timeout_seconds": 10}
+LONG = {"train.steps": 300}  # a few seconds on a fast machine: what takes time to arrive finds the training at work
 FAULTS = [
     Fault("kill rank 0", kill(0), (137,), ON_SIGNAL, r"process rank 0 "),
     Fault("kill rank 1", kill(1), (137,), ON_SIGNAL, r"process rank 1 ", quick=True),
@@ -285,25 +286,26 @@ FAULTS = [
           settings=ENDLESS, resumes=False),
     Fault("kill everything", kill_all, (137,), quick=True),
     Fault("kill everything 0.3 s after the start", kill_all_after(0.3), (137,)),
-    Fault("kill everything 1 s after the start", kill_all_after(1), (137,)),
+    Fault("kill everything 1 s after the start", kill_all_after(1), (137,), settings=LONG),
     Fault("kill rank 0 while it saves", while_saving(lambda job: os.kill(job.ranks()[0], signal.SIGKILL)), (137,),
           ON_SIGNAL, r"process rank 0 "),
     Fault("kill everything while rank 0 saves", while_saving(lambda job: job.kill()), (137,)),
     *[Fault(f"signal {number.name} to mpirun.sh {seconds} s after the start", signal_after(number, seconds), (85,),
-            r"the ranks write a checkpoint", settings=LONG if seconds >= 1 else {},
+            r"the ranks write a checkpoint", settings=LONG,
             quick=(number, seconds) == (signal.SIGTERM, 0.5))
       for number, moments in ((signal.SIGTERM, (0.05, 0.2, 0.5, 1, 2)), (signal.SIGUSR1, (0.05, 0.3, 1, 2)))
       for seconds in moments],
-    Fault("signal SIGTERM to mpirun.sh in mid-run", kill_launcher("", signal.SIGTERM), (85,), STOPPED),
-    Fault("signal SIGINT to mpirun.sh in mid-run", kill_launcher("", signal.SIGINT), (85,), STOPPED),
-    Fault("signal SIGHUP to mpirun.sh in mid-run", kill_launcher("", signal.SIGHUP), (85,), STOPPED),
-    Fault("signal SIGTERM to mpirun.sh twice", signal_twice, (1, 85, 137, 143), r"a second signal ends them at once"),
-    Fault("signal SIGTERM to mpirun in mid-run", kill_launcher("mpirun", signal.SIGTERM), (85,), STOPPED,
+    Fault("signal SIGTERM to mpirun.sh in mid-run", kill_launcher("", signal.SIGTERM), (85,), STOPPED, settings=LONG),
+    Fault("signal SIGINT to mpirun.sh in mid-run", kill_launcher("", signal.SIGINT), (85,), STOPPED, settings=LONG),
+    Fault("signal SIGHUP to mpirun.sh in mid-run", kill_launcher("", signal.SIGHUP), (85,), STOPPED, settings=LONG),
+    Fault("signal SIGTERM to mpirun.sh twice", signal_twice, (1, 85, 137, 143), r"a second signal ends them at once",
+          settings=LONG),
+    Fault("signal SIGTERM to mpirun in mid-run", kill_launcher("mpirun", signal.SIGTERM), (85,), STOPPED, settings=LONG,
           remark="Open MPI gives 1, and ranks may be killed before their checkpoint; SIGTERM to the script or a rank gives 85"),
-    Fault("signal SIGUSR1 to rank 1", kill(1, signal.SIGUSR1), (85,), STOPPED),
-    Fault("signal SIGTERM to rank 0", kill(0, signal.SIGTERM), (85,), STOPPED),
+    Fault("signal SIGUSR1 to rank 1", kill(1, signal.SIGUSR1), (85,), STOPPED, settings=LONG),
+    Fault("signal SIGTERM to rank 0", kill(0, signal.SIGTERM), (85,), STOPPED, settings=LONG),
     Fault("signal SIGTERM while rank 0 saves", while_saving(lambda job: send(job.process.pid, signal.SIGTERM)), (85,),
-          STOPPED),
+          STOPPED, settings=LONG),
 
     Fault("hang: rank 1 stopped, timeout 3 s", kill(1, signal.SIGSTOP), (83,), HANG, r"watchdog: rank 1 on \S+ \(pid",
           settings=SOON, quick=True),
@@ -352,7 +354,8 @@ FAULTS = [
     Fault("disk: fsync of checkpoints fails", preloaded(FAULT_FSYNC="fail"), (0,), r"no checkpoint at step",
           r"Input/output error"),
     Fault("files: checkpoints/ deleted in mid-run", delete_folder("checkpoints"), (0,)),
-    Fault("files: checkpoints/ deleted, then SIGTERM", delete_folder("checkpoints", signal.SIGTERM), (85,), STOPPED),
+    Fault("files: checkpoints/ deleted, then SIGTERM", delete_folder("checkpoints", signal.SIGTERM), (85,), STOPPED,
+          settings=LONG),
     Fault("files: whole run directory deleted in mid-run", delete_folder(""), (0, 74), r"warning: .*No such file",
           r"run", settings=LIMIT,
           remark="Weights, result and checkpoints are written again; metrics.jsonl is lost, and nothing says so"),

@@ -49,7 +49,7 @@ def write_page(rows):
     lines = ["# Faults", "", paragraph(
         f"""{datetime.date.today()}, {processor}, {os.cpu_count()} cores. The program is of commit {program},
         `launch/mpirun.sh` of {scripts}. Command: `tests/faults/run.sh` ({seconds / 60:.0f} minutes); `--quick` runs ten of them.
-        ResNet-20 on `shapes`, 40 or 150 steps of 32 images, a checkpoint every 5 steps, one thread for each rank, two ranks
+        ResNet-20 on `shapes`, 40 or 300 steps of 32 images, a checkpoint every 5 steps, one thread for each rank, two ranks
         if the row does not say otherwise. JSON: [data/faults.json](data/faults.json)."""), "", paragraph(
         """Each fault happens to a real training, mostly at step 12. "Seconds" are those from the fault until the launcher
         returned; where the training went on, until its end. The message is the first line that matters; a message of octet
@@ -57,7 +57,7 @@ def write_page(rows):
         was resumed: "lost" are steps that were done again, "equal" says whether the weights of the end are those of an
         undisturbed run (`weights_sha256`). Empty: does not apply. Two hosts are network namespaces of one machine, a full
         disk is a small tmpfs; slow and failing disks and clocks that jump come from a library that is loaded before the C
-        library. A step takes 20 to 80 ms, and a rank says once a second what it does: "last seen" can be steps behind."""), "",
+        library. A rank says once a second what it does: "last seen" can be steps behind."""), "",
         f"{len(run)} faults were injected, {len(run) - len(bad)} were handled well.", "",
         "| fault | seconds | exit code | message | named | lost | equal |", "|---|---|---|---|---|---|---|"]
     for row in run:

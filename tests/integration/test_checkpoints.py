@@ -13,7 +13,7 @@ import socket
 import struct
 import subprocess
 
-from harness import OCTET, RECIPE, Case, main, on_ranks, with_settings, write_png
+from harness import OCTET, RECIPE, ROOT, Case, main, on_ranks, with_settings, write_png
 
 
 def file_limit(size):
@@ -91,27 +91,16 @@ class FullDisk(Case):
 
     def test_slow_disk_is_no_hang(self):
         """Rank 0 takes six times comm.timeout_seconds for a checkpoint; the other rank knows that it saves."""
-        source, library = self.directory / "slow.c", self.directory / "slow.so"
-        source.write_text("""
-            #include <stdio.h>
-            #include <string.h>
-            #include <sys/syscall.h>
-            #include <unistd.h>
-            int fsync(int file) {
-              char link[64], path[4096] = "";
-              snprintf(link, sizeof link, "/proc/self/fd/%d", file);
-              if (readlink(link, path, sizeof path - 1) > 0 && strstr(path, "/checkpoints/step-")) usleep(12000000);
-              return syscall(SYS_fsync, file);
-            }
-            """)
+        library = self.directory / "slow.so"
         compiler = shutil.which("cc")
         if compiler is None:
             self.skipTest("needs a C compiler")
-        subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source], check=True)
+        subprocess.run([compiler, "-shared", "-fPIC", "-o", library, ROOT / "tests/faults/preload.c"], check=True)
         words = self.words("slow", train__steps=3, comm__timeout_seconds=2, checkpoint__best="false")
-        slowed = ["sh", "-c", f'[ "$OMPI_COMM_WORLD_RANK" = 1 ] || export LD_PRELOAD={library}; exec "$@"', "sh", *words]
+        slowed = ["sh", "-c", f'[ "$OMPI_COMM_WORLD_RANK" = 1 ] || export FAULT_FSYNC=12 LD_PRELOAD={library}; exec "$@"', "sh", *words]
         job = self.launch([*on_ranks(2), *slowed])
         self.expect(job, 0, seconds=150)
+        self.assertRegex(job.err, r"checkpoint at step 3, in 1\d\.\d s")
         self.assertNotIn("ending the job", job.err)
 
 
