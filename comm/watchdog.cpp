@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "comm/unanswered.h"
 #include "kernels/base/error.h"
 
 namespace octet {
@@ -21,6 +22,14 @@ void require_timeout(double timeout) {
 void print(const std::string& text) {
   std::fprintf(stderr, "watchdog: %s\n", text.c_str());
   std::fflush(stderr);
+}
+
+// If ranks wait for each other, the network may be the cause.
+std::string explain(const Hang& hang) {
+  std::string addresses;
+  if (!hang.rank)
+    for (const std::string& address : unanswered()) addresses += say(addresses.empty() ? "" : " ", address);
+  return addresses.empty() ? hang.reason : say(hang.reason, "; the network brings no answer from ", addresses);
 }
 
 }  // namespace
@@ -77,7 +86,7 @@ void Watchdog::warn(double seconds) {
   if (!stuck_ && std::exchange(warned_, false))
     print(say("the job goes on: rank ", own.last.rank, " is in '", own.last.activity, "' of step ", own.last.step));
   else if (stuck_ && (warned_ = speaks_first(own, others, *hang)))
-    print(say("no progress: ", hang->reason, "; the job ends if this lasts longer than comm.timeout_seconds allows"));
+    print(say("no progress: ", explain(*hang), "; the job ends if this lasts longer than comm.timeout_seconds allows"));
 }
 
 // The first rank that speaks ends the others, which therefore wait a little; so the sentence comes once.
@@ -85,7 +94,7 @@ void Watchdog::end_job(const Hang& hang) {
   const Sighting own = heart_.own();
   if (!speaks_first(own, heart_.others(), hang)) std::this_thread::sleep_for(std::chrono::seconds(2));
   const bool other = hang.rank != own.last.rank;
-  print(say(hang.reason, "; ", other ? say("seen by rank ", own.last.rank, " on ", own.last.host, "; ") : "",
+  print(say(explain(hang), "; ", other ? say("seen by rank ", own.last.rank, " on ", own.last.host, "; ") : "",
             "ending the job\n  fix: look at that process or its host, and continue with --resume; "
             "comm.timeout_seconds is the limit"));
   std::function<void()> abort;
