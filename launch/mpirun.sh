@@ -128,18 +128,20 @@ nap() {
   done
 }
 
-# Passes on what the ranks say, and looks for the watchdog's last words.
+# Passes on what the ranks say, and looks for the watchdog's last words. Returns 85 if a signal has stopped the ranks.
 relay_errors() {
-  local line
+  local line stopped=0
   while IFS= read -r line || [ -n "$line" ]; do
     printf '%s\n' "$line" >&2 2> /dev/null || true
     if [[ $line == *'watchdog: '*'ending the job'* ]]; then kill -USR2 "$$" 2> /dev/null || true; fi
+    if [[ $line == *': stopped by a signal at step '* ]]; then stopped=85; fi
   done
+  return "$stopped"
 }
 
 # Runs the command on all ranks; returns the exit code.
 run_once() {
-  local code relays
+  local code relays stopped=0
   job='' hung=false helpers=()
   # Ctrl-C also ends the `tee` of `mpirun.sh | tee`, and mpirun crashes when it cannot write. These relays keep reading its output.
   trap '' PIPE
@@ -147,7 +149,8 @@ run_once() {
   relays=$!
   exec 4> >(trap '' INT TERM HUP USR1 USR2; relay_errors)
   relays+=" $!"
-  setsid mpirun "${options[@]}" "$octet" "$@" < /dev/null >&3 2>&4 3>&- 4>&- &
+  # setpriv: if this script is killed, mpirun gets the signal that asks the ranks for a checkpoint and their end.
+  setsid setpriv --pdeathsig USR1 mpirun "${options[@]}" "$octet" "$@" < /dev/null >&3 2>&4 3>&- 4>&- &
   job=$!
   exec 3>&- 4>&-
   if $asked; then in_background remind; fi  # the signal came before there was a job
@@ -157,11 +160,13 @@ run_once() {
     $interrupted || break  # a trapped signal ends wait before the job ends
   done
   # shellcheck disable=SC2086  # two numbers
-  wait $relays 2> /dev/null || true
+  wait $relays 2> /dev/null || stopped=$?
   for helper in "${helpers[@]}"; do kill -TERM "$helper" 2> /dev/null || true; done
   if $hung && [ "$code" != 0 ]; then code=83; fi
   # 138: the signal ended mpirun or a rank that was not yet ready for it, so nothing is lost.
   if $asked && [ "$code" = 138 ]; then code=85; fi
+  # After SIGTERM mpirun ends with 1, also if the ranks have written their checkpoint.
+  if [ "$code" = 1 ] && [ "$stopped" = 85 ]; then code=85; fi
   return "$code"
 }
 

@@ -93,7 +93,9 @@ class Slurm(Scripts):
             self.assertFalse(self.ended(code, advances=True), code)
 
 
-class Mpirun(Scripts):
+class Starts(Scripts):
+    """Of mpirun, by the launch script."""
+
     def setUp(self):
         super().setUp()
         self.stand_in("octet", "")
@@ -104,6 +106,12 @@ class Mpirun(Scripts):
         return self.script("mpirun.sh", *options, "train", "recipe.yaml", "--run", self.directory / "run",
                            OCTET=self.bin / "octet", **variables)
 
+    def run_to_end(self, job):
+        job.wait()
+        return self.said.read_text().splitlines() if self.said.exists() else []
+
+
+class Mpirun(Starts):
     def test_ends_mpirun_after_the_watchdog(self):
         """mpirun and what it has started ignore every signal, as where a daemon on another host hangs."""
         body = "trap '' TERM INT\n(trap '' TERM; sleep 300) &\necho 'watchdog: rank 1 hangs; ending the job' >&2\n"
@@ -140,10 +148,6 @@ class Mpirun(Scripts):
         self.assertEqual([" --resume" in line for line in starts], [i > 0 for i in range(len(starts))])
         return len(starts)
 
-    def run_to_end(self, job):
-        job.wait()
-        return self.said.read_text().splitlines()
-
     def test_retries(self):
         self.assertEqual(self.starts(3, [83, 84, 0]), 3)
         self.assertEqual(self.starts(1, [83, 84, 0]), 2)
@@ -157,6 +161,22 @@ class Mpirun(Scripts):
         job = self.script("mpirun.sh", "--retries", "1", "train", "recipe.yaml", OCTET=self.bin / "octet")
         self.expect(job, 2)
         self.assertIn("add --run DIR", job.err)
+    def test_a_signal_that_reaches_mpirun_alone(self):
+        """Open MPI then ends with 1, also if the ranks have written their checkpoint."""
+        self.stand_in("mpirun", "echo 'octet: h1: stopped by a signal at step 7; continue' >&2\nexit 1")
+        self.expect(self.start(), 85)
+
+    def test_mpirun_is_asked_to_end_when_the_script_is_killed(self):
+        self.stand_in("mpirun", f"trap 'echo asked >> {self.said}; exit' USR1\nwhile :; do sleep 0.05; done")
+        job = self.start()
+        self.wait_until_said(job, "mpirun")
+        time.sleep(0.2)  # for its trap
+        job.process.kill()
+        job.wait()
+        deadline = time.monotonic() + SECONDS
+        while "asked" not in self.said.read_text():
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
 
 
 if __name__ == "__main__":
