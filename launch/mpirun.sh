@@ -1,27 +1,32 @@
 #!/usr/bin/env bash
 # Runs octet on several ranks with Open MPI.
-# usage: launch/mpirun.sh [-n RANKS] [--hostfile FILE] [--retries N] [--dry-run] COMMAND...     (COMMAND: train configs/x.yaml ...)
+# usage: launch/mpirun.sh [-n RANKS] [--hostfile FILE] [--elastic] [--retries N] [--dry-run] COMMAND...
+#                    COMMAND is, for example, train configs/x.yaml
 #   -n RANKS         number of ranks on all hosts; default: 2, or the number of slots in the host file
 #   --hostfile FILE  hosts and ranks per host (launch/hosts.example); octet must have the same path on every host
 #   --retries N      resumes a training that fails, up to N times, if the exit code says that this can help and the run has a newer
 #                    checkpoint than at its last start; the command must name the run with --run
+#   --elastic        takes the hosts of the host file that answer, as many ranks as they have slots and data.batch allows. When
+#                    a host is lost, the training is resumed without it; when one answers again, with it (launch/elastic.sh)
 #   --dry-run        prints the command and starts nothing
 # environment: OCTET      the program (default: build/release/octet of this checkout)
 #              INTERFACE  the network interface for TCP, for example eth0; without it Open MPI chooses the network
 #              GRACE      seconds that mpirun has to end after octet's watchdog has spoken (default: 30)
+#              PROBE      with --elastic: seconds between looks for hosts that were lost or added (default: 60)
 # Ctrl-C, SIGTERM or SIGHUP: every rank writes a checkpoint, exit code 85. A second one ends the run at once.
-# shellcheck disable=SC2317  # functions that traps and helpers call
+# shellcheck disable=SC2034,SC2317  # variables of elastic.sh; functions that traps and helpers call
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 octet=${OCTET:-$here/build/release/octet}
-ranks='' hostfile='' dry_run=false retries=0
-usage() { sed -n '2,13s/^# //p' "${BASH_SOURCE[0]}" >&2; exit 2; }
+ranks='' hostfile='' dry_run=false elastic=false retries=''
+usage() { sed -n '2,17s/^# //p' "${BASH_SOURCE[0]}" >&2; exit 2; }
 while [ $# -gt 0 ]; do
   case $1 in
     -n) ranks=${2:-}; [[ $ranks =~ ^[1-9][0-9]*$ ]] || usage; shift 2 ;;
     --hostfile) hostfile=${2:-}; [ -n "$hostfile" ] || usage; shift 2 ;;
     --retries) retries=${2:-}; [[ $retries =~ ^[0-9]+$ ]] || usage; shift 2 ;;
+    --elastic) elastic=true; shift ;;
     --dry-run) dry_run=true; shift ;;
     -*) usage ;;
     *) break ;;
@@ -34,8 +39,13 @@ for word in "$@"; do
   if [[ $word == --run=* ]]; then run=${word#--run=}; fi
   before=$word
 done
-if [ "$retries" -gt 0 ] && [ -z "$run" ]; then
-  echo "mpirun.sh: --retries needs the run directory: add --run DIR to the command" >&2
+if $elastic && [ -z "$hostfile" ]; then
+  echo "mpirun.sh: --elastic needs a host file: add --hostfile FILE" >&2
+  exit 2
+fi
+if $elastic; then retries=${retries:-100}; fi
+if [ "${retries:=0}" -gt 0 ] && [ -z "$run" ]; then
+  echo "mpirun.sh: --retries and --elastic need the run directory: add --run DIR to the command" >&2
   exit 2
 fi
 if ! $dry_run && [ ! -x "$octet" ]; then
@@ -55,8 +65,7 @@ if [ "$(id -u)" = 0 ]; then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_RO
 if [ -n "$hostfile" ]; then
   [ -r "$hostfile" ] || { echo "mpirun.sh: cannot read the host file $hostfile" >&2; exit 2; }
   # Open MPI waits 8 minutes before it takes a host for lost. With these settings it waits 20 seconds.
-  options+=(--hostfile "$hostfile" --mca oob_tcp_keepalive_time 10 --mca oob_tcp_keepalive_intvl 2
-            --mca oob_tcp_keepalive_probes 5)
+  options+=(--mca oob_tcp_keepalive_time 10 --mca oob_tcp_keepalive_intvl 2 --mca oob_tcp_keepalive_probes 5)
   if [ -n "${INTERFACE:-}" ]; then
     export OMPI_MCA_pml=${OMPI_MCA_pml:-ob1} OMPI_MCA_btl=${OMPI_MCA_btl:-self,vader,tcp}
     options+=(-x OMPI_MCA_pml -x OMPI_MCA_btl --mca btl_tcp_if_include "$INTERFACE" --mca oob_tcp_if_include "$INTERFACE")
@@ -65,15 +74,15 @@ else
   ranks=${ranks:-2}
   options+=(--oversubscribe)  # more ranks than cores are slow, but allowed
 fi
-if [ -n "$ranks" ]; then options+=(-n "$ranks"); fi
 
 # Rank 0 knows the width of this terminal from OCTET_COLUMNS. It then shows its progress as one live line on any host.
 if [ -t 1 ] && [ -t 2 ] && columns=$(stty size <&2 2> /dev/null | cut -d ' ' -f 2) && [ "$columns" -gt 0 ]; then
   options+=(-x "OCTET_COLUMNS=$columns")
 fi
 
+where=(${hostfile:+--hostfile "$hostfile"} ${ranks:+-n "$ranks"})
 if $dry_run; then
-  printf '%q ' mpirun "${options[@]}" "$octet" "$@"
+  printf '%q ' mpirun "${where[@]}" "${options[@]}" "$octet" "$@"
   echo
   exit 0
 fi
@@ -150,10 +159,11 @@ run_once() {
   exec 4> >(trap '' INT TERM HUP USR1 USR2; relay_errors)
   relays+=" $!"
   # setpriv: if this script is killed, mpirun gets the signal that asks the ranks for a checkpoint and their end.
-  setsid setpriv --pdeathsig USR1 mpirun "${options[@]}" "$octet" "$@" < /dev/null >&3 2>&4 3>&- 4>&- &
+  setsid setpriv --pdeathsig USR1 mpirun "${where[@]}" "${options[@]}" "$octet" "$@" < /dev/null >&3 2>&4 3>&- 4>&- &
   job=$!
   exec 3>&- 4>&-
   if $asked; then in_background remind; fi  # the signal came before there was a job
+  if $elastic; then in_background watch_hosts; fi
   while :; do
     interrupted=false code=0
     wait "$job" 2> /dev/null || code=$?
@@ -174,15 +184,32 @@ newest_checkpoint() { cat "$run/checkpoints/latest" 2> /dev/null || true; }
 # What may help once more: a disk, a lock, a hang, a lost peer (`octet train --help`), a killed rank, a lost host.
 may_help() { case $1 in 74 | 75 | 83 | 84 | 137 | 205) ;; *) return 1 ;; esac; }
 
+hosts_may_help() { false; }
+stopped_for_hosts() { false; }
+if $elastic; then
+  most_ranks=$ranks words=("$@")
+  # shellcheck source=launch/elastic.sh
+  . "$here/launch/elastic.sh"
+  choose_hosts
+fi
+
 for ((attempt = 1; ; ++attempt)); do
   before=$(newest_checkpoint) code=0
   run_once "$@" || code=$?
-  if [ "$attempt" -gt "$retries" ] || $asked || ! may_help "$code"; then exit "$code"; fi
+  if [ "$code" = 0 ] || $asked; then exit "$code"; fi
   after=$(newest_checkpoint)
-  if [ "$after" = "$before" ]; then
-    echo "mpirun.sh: exit code $code; not tried again, since there is no newer checkpoint than at the last start" >&2
+  if stopped_for_hosts "$code"; then
+    attempt=$((attempt - 1))
+    echo "mpirun.sh: other hosts are there; going on with them, from $after" >&2
+  elif [ "$attempt" -gt "$retries" ]; then
+    exit "$code"
+  elif hosts_may_help "$code" || { may_help "$code" && [ "$after" != "$before" ]; }; then
+    echo "mpirun.sh: exit code $code; attempt $attempt of $retries to resume, from ${after:-the start}" >&2
+  else
+    ! may_help "$code" || echo "mpirun.sh: exit code $code; not tried again: there is no newer checkpoint than at the last start" >&2
     exit "$code"
   fi
-  echo "mpirun.sh: exit code $code; attempt $attempt of $retries to resume, from $after" >&2
+  if $elastic; then choose_hosts; fi
+  if $asked; then exit "$code"; fi
   if [[ " $* " != *' --resume '* ]]; then set -- "$@" --resume; fi
 done

@@ -55,6 +55,13 @@ int64_t batch_of_plan(const Config& config, int64_t ranks) {
                        counts.empty() ? std::string() : say("; groups of ", group, " fit on ", counts, " ranks")));
 }
 
+int64_t fitting_ranks(const Config& config, int64_t most) {
+  const int64_t unit = std::max<int64_t>(config.train.norm_group, 1) * config.train.accumulate;
+  int64_t ranks = std::max<int64_t>(most, 1);
+  while (ranks > 1 && config.data.batch % (ranks * unit) != 0) --ranks;
+  return ranks;
+}
+
 int64_t bytes_in_proc(const std::string& file, const std::string& name) {
   std::ifstream figures(file);
   int64_t kibibytes = 0;

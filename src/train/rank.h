@@ -20,5 +20,7 @@ int allowed_cores();  // the number of cores in this process's affinity mask
 // Samples that a rank computes at once: its share of data.batch, or one of the train.accumulate parts of that.
 // UsageError: ranks, parts and norm groups do not divide the batch.
 int64_t batch_of_plan(const Config&, int64_t ranks);
+// The largest number of ranks, at most `most`, for which batch_of_plan() succeeds; 1 if there is none.
+int64_t fitting_ranks(const Config&, int64_t most);
 
 }  // namespace octet

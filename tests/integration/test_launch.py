@@ -179,5 +179,77 @@ class Mpirun(Starts):
             time.sleep(0.01)
 
 
+class Elastic(Starts):
+    """Hosts answer while there is a file of their name in the folder `up`."""
+
+    def setUp(self):
+        super().setUp()
+        self.up = self.directory / "up"
+        self.up.mkdir()
+        self.hosts = self.directory / "hosts"
+        self.hosts.write_text("# name and slots\na slots=2\nb slots=2 # a comment\n\nc slots=2\n")
+        self.stand_in("octet", 'echo $(( ${!#} >= 4 ? 4 : ${!#} ))')  # up to 4 ranks can share the images
+        self.stand_in("agent", f"exec [ -e {self.up}/$1 ]")
+
+    def bring_up(self, *names):
+        for name in names:
+            (self.up / name).touch()
+
+    def elastic(self, body, **variables):
+        """mpirun first saves a checkpoint. The starts of mpirun, as ranks and hosts, and the job."""
+        self.stand_in("mpirun", f"n=$(grep -c ^mpirun {self.said})\necho step-$n > {self.latest}\n"
+                                f"echo \"hosts $(cut -d ' ' -f 1 $2 | paste -sd ' ')\" >> {self.said}\n{body}")
+        job = self.start("--hostfile", self.hosts, "--elastic", OMPI_MCA_plm_rsh_agent=self.bin / "agent", **variables)
+        lines = self.run_to_end(job)
+        starts = [re.search(r" -n (\d+) ", line)[1] for line in lines if line.startswith("mpirun")]
+        return list(zip(starts, [line[6:] for line in lines if line.startswith("hosts ")])), job
+
+    def test_takes_the_hosts_that_answer(self):
+        self.bring_up("a", "c")
+        starts, job = self.elastic("")
+        self.assertEqual(starts, [("4", "a c")], job)
+        self.assertIn("2 of 3 hosts answer; 4 ranks on a c\n", job.err)
+
+    def test_goes_on_without_a_host_that_is_lost(self):
+        """Whatever Open MPI says of it, and without a newer checkpoint."""
+        self.bring_up("a", "b")
+        starts, job = self.elastic(f"[ -e {self.up}/b ] || exit 0\nrm {self.up}/b\necho step-1 > {self.latest}\nexit 1")
+        self.assertEqual(starts, [("4", "a b"), ("2", "a")], job)
+        self.expect(job, 0)
+
+    def test_does_not_go_on_after_a_mistake(self):
+        self.bring_up("a", "b")
+        for code in 2, 3, 4, 78, 85:
+            self.said.unlink(missing_ok=True)
+            self.bring_up("b")
+            starts, job = self.elastic(f"rm {self.up}/b\nexit {code}")
+            self.assertEqual(len(starts), 1)
+            self.expect(job, code)
+
+    def test_takes_a_host_that_comes_back(self):
+        self.bring_up("a")
+        body = f"[ -e {self.up}/b ] && exit 0\ntrap 'exit 85' USR1\ntouch {self.up}/b\nwhile :; do sleep 0.05; done"
+        starts, job = self.elastic(body, PROBE=1)
+        self.assertEqual(starts, [("2", "a"), ("4", "a b")], job)
+        self.expect(job, 0)
+
+    def test_leaves_a_host_that_is_taken_out_of_the_file(self):
+        self.bring_up("a", "b", "c")
+        body = (f"grep -q b {self.hosts} || exit 0\ntrap 'exit 85' USR1\necho 'a slots=2' > {self.hosts}\n"
+                "while :; do sleep 0.05; done")
+        starts, job = self.elastic(body, PROBE=1)
+        self.assertEqual(starts, [("4", "a b c"), ("2", "a")], job)
+        self.expect(job, 0)
+
+    def test_needs_slots_and_a_host_file(self):
+        self.hosts.write_text("a slots=2\nb\n")
+        _, job = self.elastic("")
+        self.expect(job, 2)
+        self.assertIn("needs slots=N in each line", job.err)
+        job = self.start("--elastic")
+        self.expect(job, 2)
+        self.assertIn("add --hostfile FILE", job.err)
+
+
 if __name__ == "__main__":
     main()

@@ -94,6 +94,14 @@ class Ranks(Case):
             printed.add(job.out)
         self.assertEqual(len(printed), 1, printed)
 
+    def test_fitting_ranks(self):
+        """What an elastic job asks before it starts."""
+        for settings, fitting in (([], [1, 2, 2, 4, 4, 4, 4, 8]), (["train.norm_group=8"], [1, 2, 2, 4, 4, 4, 4, 4]),
+                                  (["train.norm_group=8", "train.accumulate=2"], [1, 2, 2, 2, 2, 2, 2, 2])):
+            words = [word for setting in ["data.batch=32", *settings] for word in ("--set", setting)]
+            printed = [self.octet("train", RECIPE, *words, "--fitting-ranks", most).out.strip() for most in range(1, 9)]
+            self.assertEqual(printed, [str(ranks) for ranks in fitting])
+
     def test_mistakes(self):
         for settings, ranks, words in (
                 ({**EXACT, "train__norm_group": 12}, 1, ("norm_group 12", "1, 2, 4, 8, 16, 32")),
