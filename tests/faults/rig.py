@@ -11,6 +11,7 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "integration"))
+from hosts import Hosts, NoHosts  # noqa: E402
 from harness import OCTET, RECIPE, ROOT, SMALL, Job, alive, environment, with_settings, write_png  # noqa: E402,F401
 
 STEPS = 40  # of a training
@@ -88,7 +89,7 @@ class Rig:
         self.run = self.directory / "run"
         self.ranks, self.settings = ranks, {**SETTINGS, **(settings or {})}
         self.jobs = []
-        self.hosts = []
+        self.hosts = None
         self.mounts = []
         self.launcher = []    # words before those of the launch script
         self.options = []     # of the launch script
@@ -104,9 +105,8 @@ class Rig:
     def close(self):
         for job in self.jobs:
             job.kill()
-        for host in self.hosts:
-            host.kill()
-            host.wait()
+        if self.hosts:
+            self.hosts.close()
         for mount in self.mounts:
             subprocess.run(["umount", "--lazy", mount], check=False)
         shutil.rmtree(self.directory, ignore_errors=True)
@@ -220,41 +220,25 @@ class Rig:
 
     # Hosts.
 
+    def make_hosts(self, *names):
+        """Hosts with one rank on each."""
+        try:
+            self.hosts = Hosts(self.directory, names)
+        except NoHosts as reason:
+            raise Skip(str(reason)) from reason
+        self.options = ["--hostfile", self.hosts.file]
+        self.variables |= self.hosts.variables()
+
     def two_hosts(self):
-        """Two hosts, "first" and "second", with a cable between their interfaces eth0, and one rank on each."""
-        names = self.directory / "names"
-        names.write_text("127.0.0.1 localhost\n10.78.0.1 first\n10.78.0.2 second\n")
-        spaces = ["--net", "--uts", "--ipc", "--mount"]
-        for name in "first", "second":
-            script = (f"hostname {name} && mount -t tmpfs tmpfs /dev/shm && mount --bind {names} /etc/hosts && "
-                      "ip link set lo up && echo ready && exec sleep infinity")
-            host = subprocess.Popen(["unshare", *spaces, "sh", "-c", script], stdout=subprocess.PIPE,
-                                    stderr=subprocess.DEVNULL, text=True)
-            self.hosts.append(host)
-            if host.stdout.readline() != "ready\n":
-                raise Skip("two hosts need root and network namespaces")
-        enter = [["nsenter", "--target", str(host.pid), *spaces] for host in self.hosts]
-        ends = [str(host.pid) for host in self.hosts]
-        subprocess.run(["ip", "link", "add", "eth0", "netns", ends[0], "type", "veth", "peer", "name", "eth0", "netns",
-                        ends[1]], check=True)
-        for number, words in enumerate(enter, 1):
-            subprocess.run([*words, "ip", "address", "add", f"10.78.0.{number}/24", "dev", "eth0"], check=True)
-            subprocess.run([*words, "ip", "link", "set", "eth0", "up"], check=True)
-        agent = self.directory / "agent"
-        agent.write_text('#!/bin/sh\nwhile [ "${1#-}" != "$1" ]; do shift; done\nhost=$1\nshift\n'
-                         f'case $host in first) process={ends[0]} ;; *) process={ends[1]} ;; esac\n'
-                         f'exec nsenter --target "$process" {" ".join(spaces)} sh -c "$*"\n')
-        agent.chmod(0o755)
-        (self.directory / "hosts").write_text("first slots=1\nsecond slots=1\n")
-        self.launcher, self.options = enter[0], ["--hostfile", self.directory / "hosts"]
-        self.variables |= {"INTERFACE": "eth0", "OMPI_MCA_plm": "rsh", "OMPI_MCA_plm_rsh_agent": agent}
+        """The job is started on the first."""
+        self.make_hosts("first", "second")
+        self.launcher = self.hosts.up["first"].enter
 
     def set_link(self, state):
         """The cable of the second host: "up" or "down"."""
-        subprocess.run(["nsenter", "--target", str(self.hosts[1].pid), "--net", "ip", "link", "set", "eth0", state],
-                       check=True)
+        self.hosts.up["second"].set_link(state)
 
     def on_second_host(self, job):
         """The processes of the job there."""
-        space = os.readlink(f"/proc/{self.hosts[1].pid}/ns/net")
-        return [process for process in job.processes() if os.readlink(f"/proc/{process}/ns/net") == space]
+        there = set(self.hosts.up["second"].processes())
+        return [process for process in job.processes() if process in there]

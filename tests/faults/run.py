@@ -95,7 +95,7 @@ def judge(fault, row, left, code, rig):
 
 def lost_steps(rig, job):
     """Steps that were done and had to be done again."""
-    if rig.options and "--retries" in rig.options:
+    if {"--retries", "--elastic"} & set(rig.options):
         return None
     resumed = re.search(r"resumed \S+ at step (\d+)", job.err)
     if resumed:
@@ -172,6 +172,8 @@ def main():
     if options.list:
         print("\n".join(fault.name for fault in chosen))
         return
+    if not chosen:
+        sys.exit(f"{sys.argv[0]}: no fault is called like '{options.only}'; --list prints the names")
     if not os.access(OCTET, os.X_OK):
         sys.exit(f"{sys.argv[0]}: {OCTET} does not exist; build it, or name it: OCTET=...")
     rows = {}
