@@ -1,6 +1,7 @@
 """docs/results/faults.md, from the rows of the last runs."""
 
 import datetime
+import json
 import os
 import re
 import subprocess
@@ -9,18 +10,31 @@ import textwrap
 from rig import OCTET, ROOT
 
 DATA = ROOT / "docs/results/data/faults.json"
+RECORDS = ROOT / "docs/results/data/endurance.json"
 PAGE = ROOT / "docs/results/faults.md"
 NOT_RUN = ("GPUs and NCCL; real hosts with ssh, InfiniBand and NFS; Slurm ([hosts and Slurm](hosts-and-slurm.md)); delay "
            "and loss of packets; lack of memory in a cgroup; more than four ranks; loss of power of a disk, whose fsync "
            "lies; a clock that differs between hosts.")
 
-VARIES = ("Two rows differ from run to run. The log does not always name the slow rank within 110 s, while `octet status` "
-          "shows it: a single look at which it is less than twice as slow starts the minute again. After SIGTERM to mpirun, "
-          "ranks do not always reach their checkpoint.")
-
-
 def said(*command):
     return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True).stdout
+
+
+def program():
+    """The commit of octet."""
+    return re.search(r"commit (\S+)\)", said(OCTET, "--version"))[1]
+
+
+def endurance():
+    """The section of endurance.py's tests."""
+    if not RECORDS.exists():
+        return []
+    lines = ["", "## At random moments, and for a long time", "",
+             "Each row names its command. JSON: [data/endurance.json](data/endurance.json).", "",
+             "| what was done | what happened | date, commit, command |", "|---|---|---|"]
+    for record in json.loads(RECORDS.read_text()).values():
+        lines.append(f"| {record['what']} | {record['result']} | {record['date']}, {record['commit']}, `{record['command']}` |")
+    return lines
 
 
 def cell(value):
@@ -36,7 +50,6 @@ def code_of(text):
 
 def write_page(rows):
     processor = re.search(r"Model name: *(.*)", said("lscpu"))[1]
-    program = re.search(r"commit (\S+)\)", said(OCTET, "--version"))[1]
     scripts = said("git", "log", "-1", "--format=%h", "--", "launch").strip()
     run = [row for row in rows if "skipped" not in row]
     skipped = [row for row in rows if "skipped" in row]
@@ -47,7 +60,7 @@ def write_page(rows):
         return textwrap.fill(" ".join(text.split()), 118, break_long_words=False, break_on_hyphens=False)
 
     lines = ["# Faults", "", paragraph(
-        f"""{datetime.date.today()}, {processor}, {os.cpu_count()} cores. The program is of commit {program},
+        f"""{datetime.date.today()}, {processor}, {os.cpu_count()} cores. The program is of commit {program()},
         `launch/mpirun.sh` of {scripts}. Command: `tests/faults/run.sh` ({seconds / 60:.0f} minutes); `--quick` runs ten of them.
         ResNet-20 on `shapes`, 40 or 300 steps of 32 images, a checkpoint every 5 steps, one thread for each rank, two ranks
         if the row does not say otherwise. JSON: [data/faults.json](data/faults.json)."""), "", paragraph(
@@ -71,7 +84,8 @@ def write_page(rows):
         lines += textwrap.wrap(text, 118, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
     if not bad:
         lines.append("None.")
-    lines += ["", paragraph(VARIES), "", "## Not run", ""]
+    lines += endurance()
+    lines += ["", "## Not run", ""]
     for row in skipped:
         lines += textwrap.wrap(f"- {row['fault']}: {row['skipped']}", 118, subsequent_indent="  ")
     lines += [""] if skipped else []

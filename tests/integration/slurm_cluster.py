@@ -103,12 +103,12 @@ def enter():
         sys.exit(subprocess.call([*command, *sys.argv], env={**kept, INSIDE: "1", "TMPDIR": "/run"}))
 
 
-def wait_until(condition, what, pause=0.02):
+def wait_until(condition, what, pause=0.02, seconds=SECONDS):
     """Returns the first value of condition() that counts as true. what() describes the failure."""
-    deadline = time.monotonic() + SECONDS
+    deadline = time.monotonic() + seconds
     while not (value := condition()):
         if time.monotonic() > deadline:
-            raise AssertionError(f"did not come within {SECONDS} s: {what()}")
+            raise AssertionError(f"did not come within {seconds} s: {what()}")
         time.sleep(pause)
     return value
 
