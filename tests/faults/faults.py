@@ -323,8 +323,7 @@ FAULTS = [
           settings=LIMIT),
     Fault("hang: mpirun stopped for 5 s", stop_and_go_on(lambda job: [job.child("mpirun")], 5), (0,)),
     Fault("slow: rank 1 stopped for 80 % of the time", slow_rank, (85,), r"rank 1 on .* times",
-          r"slowest in octet status: rank 1", settings=ENDLESS, seconds=180, resumes=False,
-          remark="`octet status` shows it; the log names a rank that is the slowest at each look for 60 s"),
+          r"slowest in octet status: rank 1", settings=ENDLESS, seconds=180, resumes=False),
 
     Fault("hosts: rank on the other host killed", on_two_hosts(lambda rig, job, ranks: os.kill(ranks[1], signal.SIGKILL)),
           (137,), ON_SIGNAL, r"rank 1 .*second"),

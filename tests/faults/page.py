@@ -14,9 +14,7 @@ NOT_RUN = ("GPUs and NCCL; real hosts with ssh, InfiniBand and NFS; Slurm ([host
            "and loss of packets; lack of memory in a cgroup; more than four ranks; loss of power of a disk, whose fsync "
            "lies; a clock that differs between hosts.")
 
-VARIES = ("Two rows differ from run to run. The log does not always name the slow rank within 110 s, while `octet status` "
-          "shows it: a single look at which it is less than twice as slow starts the minute again. After SIGTERM to mpirun, "
-          "ranks do not always reach their checkpoint.")
+VARIES = "One row differs from run to run: after SIGTERM to mpirun, ranks do not always reach their checkpoint."
 
 
 def said(*command):
