@@ -25,6 +25,7 @@
 #include "src/train/best_weights.h"
 #include "src/train/checkpoint_store.h"
 #include "src/train/class_names.h"
+#include "src/train/clip_records.h"
 #include "src/train/digest.h"
 #include "src/train/epoch_sums.h"
 #include "src/train/explain_high_loss.h"
@@ -226,7 +227,8 @@ class TrainingRun {
       metrics_->write(done_, "train", scalars);
       export_figures(scalars, double(config_.data.batch) / seconds);
     }
-    if (report.clips_updated) write_clips();
+    if (report.clips_updated)
+      record_clips(*trainer_.training_step().clips(), done_, config_.policy.clip.record_histograms, *metrics_);
     if (transport_.size() > 1 && now - looked_ > 1) {
       looked_ = now;
       if (const auto slow = stragglers_.look(now, seen_ranks())) spdlog::warn("{}", *slow);
@@ -254,19 +256,6 @@ class TrainingRun {
     for (const Scalar& figure : figures)
       if (display_of(figure.name).main) chosen.push_back(figure);
     return chosen;
-  }
-
-  void write_clips() {
-    std::vector<ClipRecord> records;
-    const ClipCoordinator& clips = *trainer_.training_step().clips();
-    const std::vector<ClipChoice> choices = clips.state().choices;
-    for (int layer = 0; layer < clips.layers(); ++layer)
-      records.push_back({clips.name(layer), choices[size_t(layer)].clip, choices[size_t(layer)].cosine_distance,
-                         choices[size_t(layer)].lr_scale, clips.saturated_share(layer)});
-    metrics_->write_clips(done_, records);
-    for (int layer = 0; config_.policy.clip.record_histograms && layer < clips.layers(); ++layer)
-      metrics_->write_histogram(done_, clips.name(layer), -44, clips.octaves(layer),
-                                kolmogorov_smirnov(clips.summed(layer)));
   }
 
   // Whether the last evaluations were no better than an earlier one, as many as train.patience says. Rank 0's.
