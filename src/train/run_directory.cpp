@@ -56,7 +56,7 @@ std::string created(const Config& config, const std::string& wanted, bool resume
 RunDirectory::RunDirectory(const Config& config, const std::string& wanted, bool resume)
     : path_(created(config, wanted, resume)),
       // The other ranks wait meanwhile, and their watchdogs give them ten times this.
-      lock_(path_, DirectoryLock::Wait::a_little,
+      lock_(std::in_place, path_, DirectoryLock::Wait::a_little,
             config.comm.timeout_seconds > 0 ? config.comm.timeout_seconds : std::numeric_limits<double>::infinity()) {
   const std::string trace = resume ? "" : trace_of_a_run(path_);
   REQUIRE_USAGE(trace.empty(), "add --resume to continue it, or choose another directory with --run", path_,
@@ -67,6 +67,12 @@ void RunDirectory::begin(const Config& config) const {
   std::filesystem::remove(path_ + "/result.json");
   std::filesystem::remove(path_ + "/weights.safetensors");
   write_durably(path_ + "/config.yaml", to_yaml(config));
+}
+
+void RunDirectory::make_again(const Config& config) {
+  create(path_);
+  lock_.emplace(path_, DirectoryLock::Wait::a_little, /*longest=*/0);
+  begin(config);
 }
 
 std::optional<Difference> training_difference(const Config& before, const Config& now) {

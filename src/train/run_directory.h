@@ -19,10 +19,14 @@ class RunDirectory {
   // Called after all checks. Writes the resolved configuration to config.yaml and removes result and weights of an
   // earlier, shorter training.
   void begin(const Config&) const;
+  // Whether the directory, or the lock in it, was deleted in mid-run.
+  bool deleted() const { return !lock_ || lock_->deleted(); }
+  // Makes it again, locks it and begins. InUseError: another process has taken it meanwhile.
+  void make_again(const Config&);
 
  private:
   const std::string path_;
-  const DirectoryLock lock_;
+  std::optional<DirectoryLock> lock_;  // empty: it could not be taken again
 };
 
 // The first key that differs between the two and changes what a step computes.

@@ -26,6 +26,7 @@
 #include "src/train/checkpoint_store.h"
 #include "src/train/class_names.h"
 #include "src/train/clip_records.h"
+#include "src/train/deletion_watch.h"
 #include "src/train/digest.h"
 #include "src/train/epoch_sums.h"
 #include "src/train/explain_high_loss.h"
@@ -83,7 +84,7 @@ class TrainingRun {
       const bool stops = report.stop && done_ < total_steps_;
       const int64_t every = config_.checkpoint.every_steps > 0 ? config_.checkpoint.every_steps : steps_per_epoch_;
       // Before the checkpoint, since a run that is resumed there does not repeat the epoch.
-      if (ends_epoch() && leads()) metrics_->write_epoch(done_, epoch_.record(epoch()));
+      if (ends_epoch() && leads()) metrics().write_epoch(done_, epoch_.record(epoch()));
       const bool due = stops || done_ == total_steps_ || done_ % every == 0 || due_by_time();
       const bool saved = due && save();  // before the evaluation, which a scheduler that stops the run may not wait for
       if (stops) return checkpointed(saved);
@@ -114,6 +115,9 @@ class TrainingRun {
       spdlog::warn("rank(s) {} cannot read {}: `octet status` and the watchdogs see no heartbeat of theirs", blind,
                    path);
   }
+  // Rank 0, before it writes to the run directory.
+  void restore_files() { deletions_.look(*directory_, metrics_, best_, done_); }
+  MetricsWriter& metrics() { return restore_files(), *metrics_; }
   std::string data_fingerprint() const { return fmt::format("{:016x}", trainer_.data_fingerprint()); }
 
   void open(const TrainOptions& options) {
@@ -224,11 +228,11 @@ class TrainingRun {
                                      {"data_wait_share", data_share},
                                      {"exchange_hidden_share", trainer_.hidden_share()}});
       if (trainer_.training_step().ranges()) scalars.push_back({"saturated_activations", report.saturated_activations});
-      metrics_->write(done_, "train", scalars);
+      metrics().write(done_, "train", scalars);
       export_figures(scalars, double(config_.data.batch) / seconds);
     }
     if (report.clips_updated)
-      record_clips(*trainer_.training_step().clips(), done_, config_.policy.clip.record_histograms, *metrics_);
+      record_clips(*trainer_.training_step().clips(), done_, config_.policy.clip.record_histograms, metrics());
     if (transport_.size() > 1 && now - looked_ > 1) {
       looked_ = now;
       if (const auto slow = stragglers_.look(now, seen_ranks())) spdlog::warn("{}", *slow);
@@ -284,12 +288,13 @@ class TrainingRun {
     test_ = std::move(evaluation->figures);
     classes_ = std::move(evaluation->classes);
     trainer_.expect_files();
+    if (leads()) restore_files();
     keep_if_best();
     if (leads()) explain_high_loss(trainer_.training_step().parameters(), done_, epoch_.record(epoch()).means, test_);
     if (leads() && trainer_.task().figures) write_detections(evaluation->detections);
     if (leads() && keeps_answers) write_answers(std::move(evaluation->answers));
     transport_.barrier();  // the others' next step does not begin while rank 0 writes
-    if (leads() && !std::exchange(test_is_recorded_, false)) metrics_->write(done_, "test", test_);
+    if (leads() && !std::exchange(test_is_recorded_, false)) metrics().write(done_, "test", test_);
     return true;
   }
 
@@ -355,6 +360,7 @@ class TrainingRun {
     trainer_.expect_files();
     int64_t saved = 1;
     if (leads()) {
+      restore_files();
       std::vector<std::vector<float>> storage;
       const std::vector<NamedTensor> tensors = trainer_.state().save(storage, false);
       std::string reason;
@@ -396,6 +402,7 @@ class TrainingRun {
     if (const int64_t skipped = data.train->skipped() + data.test->skipped(); skipped > 0)
       spdlog::warn("{} images could not be read and were left out", skipped);
     if (!leads()) return;
+    restore_files();
     std::vector<std::vector<float>> storage;
     const std::vector<NamedTensor> weights = trainer_.state().save(storage, true);
     std::map<std::string, std::string> described = metadata();
@@ -459,6 +466,7 @@ class TrainingRun {
   std::unique_ptr<CheckpointStore> store_;
   std::optional<BestWeights> best_;
   std::unique_ptr<MetricsWriter> metrics_;
+  DeletionWatch deletions_{config_, watch_};
   std::unique_ptr<Progress> progress_;
   Scalars test_;                                  // figures of the last evaluation
   std::vector<DetectionFigures::Class> classes_;  // a detector's, of the last evaluation
