@@ -1,7 +1,5 @@
 #include "src/train/run_directory.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -97,20 +95,6 @@ std::optional<Difference> training_difference(const Config& before, const Config
       if (path.starts_with(section)) return false;
     return std::find(free.begin(), free.end(), path) == free.end();
   });
-}
-
-void require_same_training(const Config& now, const std::string& saved_yaml) {
-  Config before = parse_config(saved_yaml, "the checkpoint's configuration", {});
-  if (before.train.epochs < now.train.epochs) {
-    spdlog::warn(
-        "the run was planned for {} epochs and goes on to {}: its learning rate so far was that of the shorter run, so "
-        "the weights will be others than those of {} epochs in one run",
-        before.train.epochs, now.train.epochs, now.train.epochs);
-    before.train.epochs = now.train.epochs;
-  }
-  const auto difference = training_difference(before, now);
-  REQUIRE_USAGE(!difference, "resume with the configuration that the run was started with, or start a new run",
-                "the run was started with `", difference->before, "`, now it is `", difference->now, "`");
 }
 
 void require_same_on_ranks(const Config& config, Transport& transport) {

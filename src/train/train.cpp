@@ -39,9 +39,9 @@
 #include "src/train/rank_history.h"
 #include "src/train/requirements.h"
 #include "src/train/result.h"
+#include "src/train/resume_point.h"
 #include "src/train/run_directory.h"
 #include "src/train/straggler.h"
-#include "src/train/train_errors.h"
 #include "src/train/trainer.h"
 #include "src/version.h"
 
@@ -126,27 +126,10 @@ class TrainingRun {
     store_ = std::make_unique<CheckpointStore>(path, config_.checkpoint.keep);
     const std::optional<Result> finished = read_result(path);
     if (options.resume) {
-      const CheckpointStore::Found found = store_->newest_valid();
-      for (const std::string& reason : found.refused) spdlog::warn("{}", reason);
-      if (!found.file && !found.refused.empty())
-        throw NoCheckpointError(__FILE__, __LINE__, say("none of ", path, "'s checkpoints can be used"),
-                                "do what the warnings say; to start over, move the folder of checkpoints away");
+      const CheckpointStore::Found found =
+          resume_point(*store_, path, config_, {data_fingerprint(), trainer_.datasets().train->describe()});
       if (found.file) {
-        const auto& metadata = found.file->metadata();
-        if (metadata.contains("config")) require_same_training(config_, metadata.at("config"));
-        REQUIRE_USAGE(!metadata.contains("data") || metadata.at("data") == data_fingerprint(),
-                      "resume with the data that the run was started with, or start a new run", found.path,
-                      " was trained on other data than ", trainer_.datasets().train->describe());
-        REQUIRE_USAGE(found.step <= total_steps_, "raise train.steps, or start a new run", found.path,
-                      " has more steps than the configured ", total_steps_);
-        if (metadata.contains("commit")) commits_ = metadata.at("commit");
-        if (!commits_.ends_with(commit)) commits_ += std::string(", then ") + commit;
-        rank_history_ = metadata.contains("ranks") ? metadata.at("ranks") : "";
-        if (metadata.contains("epoch_sums")) epoch_ = EpochSums::from_text(metadata.at("epoch_sums"));
-        continue_on_ranks(rank_history_, transport_.size(), found.step, config_.comm.exchange == "exact");
-        trainer_.state().load(*found.file, found.path, {.optimizer = true});
-        done_ = found.step;
-        spdlog::info("resumed {} at step {} of {}, on {} rank(s)", found.path, done_, total_steps_, transport_.size());
+        resume_from(found);
       } else {
         REQUIRE_USAGE(!finished, "choose another directory, or move result.json and weights.safetensors away", path,
                       " holds a result but no checkpoints");
@@ -177,6 +160,20 @@ class TrainingRun {
                  trainer_.backend().isa(), note.empty() ? "" : " (" + note + ")",
                  double(trainer_.training_step().plan().arena_bytes()) / 1e6,
                  trainer_.training_step().parameters().count(), path);
+  }
+
+  void resume_from(const CheckpointStore::Found& found) {
+    REQUIRE_USAGE(found.step <= total_steps_, "raise train.steps, or start a new run", found.path,
+                  " has more steps than the configured ", total_steps_);
+    const auto& metadata = found.file->metadata();
+    if (metadata.contains("commit")) commits_ = metadata.at("commit");
+    if (!commits_.ends_with(commit)) commits_ += std::string(", then ") + commit;
+    rank_history_ = metadata.contains("ranks") ? metadata.at("ranks") : "";
+    if (metadata.contains("epoch_sums")) epoch_ = EpochSums::from_text(metadata.at("epoch_sums"));
+    continue_on_ranks(rank_history_, transport_.size(), found.step, config_.comm.exchange == "exact");
+    trainer_.state().load(*found.file, found.path, {.optimizer = true});
+    done_ = found.step;
+    spdlog::info("resumed {} at step {} of {}, on {} rank(s)", found.path, done_, total_steps_, transport_.size());
   }
 
   // Collective. Whether the last checkpoint, or the start, is checkpoint.every_minutes old by rank 0's clock.

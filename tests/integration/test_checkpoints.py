@@ -189,6 +189,21 @@ class Damaged(Case):
             return data
         self.damage("flipped", flip)
 
+    def test_newest_of_another_network(self):
+        expected = self.weights_of("whole", train__steps=4)
+        self.train("other", train__steps=3, model__name="mobilenet_v2")
+        foreign = self.checkpoint_path("other", 3).read_bytes()
+        self.train("mine", train__steps=3, checkpoint__every_steps=1)
+        self.checkpoint_path("mine", 3).write_bytes(foreign)
+        job = self.train("mine", resume=True, train__steps=4, checkpoint__every_steps=10)
+        self.assertRegex(job.err, "warning: .*step-00000003.safetensors is of another run: .*mobilenet_v2.*resnet20")
+        self.assertIn("step-00000002.safetensors at step 2", job.err)
+        self.assertEqual(self.result("mine")["weights_sha256"], expected)
+        for step in self.checkpoints("mine"):
+            if step != 3:
+                self.checkpoint_path("mine", step).unlink()
+        job = self.train("mine", code=2, ranks=2, resume=True, train__steps=5)
+        self.assertRegex(job.err, "error on rank 0 .*step-00000003.safetensors is of another run: .*\n.*fix: ")
 
     def test_none_that_can_be_used(self):
         """No new training starts in their directory."""
