@@ -1,6 +1,7 @@
 #include "kernels/base/durable_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -83,6 +84,14 @@ std::string read_if_there(const std::string& path) {
   } catch (const std::ios_base::failure&) {  // errno tells why
   }
   refuse(path, "read");
+}
+
+bool was_deleted(int descriptor, const std::string& path) {
+  struct stat found = {}, mine = {};
+  // Other errors are those of a file system that is away for a while.
+  if (stat(path.c_str(), &found) != 0) return errno == ENOENT || errno == ENOTDIR;
+  if (fstat(descriptor, &mine) != 0) return errno == ESTALE;  // a file server forgets deleted files
+  return found.st_dev != mine.st_dev || found.st_ino != mine.st_ino;
 }
 
 void write_durably(const std::string& path, std::string_view text) {

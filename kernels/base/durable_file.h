@@ -41,5 +41,7 @@ class DurableFile {
 void write_durably(const std::string& path, std::string_view text);
 // The content of a file; empty if it does not exist. FileError: it exists, but cannot be read.
 std::string read_if_there(const std::string& path);
+// Whether the path of an open file leads nowhere by now, or to another file. What is written to such a file is lost.
+bool was_deleted(int descriptor, const std::string& path);
 
 }  // namespace octet

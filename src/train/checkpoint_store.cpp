@@ -100,7 +100,7 @@ void CheckpointStore::prune(int64_t newest) const {
     fs::remove(directory_ + "/" + all.at(steps[i]), error);
 }
 
-CheckpointStore::Found CheckpointStore::newest_valid() const {
+CheckpointStore::Found CheckpointStore::newest_valid(const Choice& takes) const {
   const auto all = saved_in(directory_);
   std::vector<int64_t> steps;
   for (auto entry = all.rbegin(); entry != all.rend(); ++entry) steps.push_back(entry->first);
@@ -113,16 +113,19 @@ CheckpointStore::Found CheckpointStore::newest_valid() const {
     found.refused.push_back("'" + directory_ + "/latest' does not name a checkpoint");
   }
   for (const int64_t step : steps) {
+    found.path = directory_ + "/" + all.at(step);
     try {
-      found.path = directory_ + "/" + all.at(step);
       found.file = open_verified(found.path, step);
-      found.step = step;
-      return found;
     } catch (const Error& error) {
       found.refused.emplace_back(error.what());
+      continue;
     }
+    found.step = step;
+    if (!takes || takes(*found.file, found.path)) return found;
+    found.file.reset();
   }
   found.path.clear();
+  found.step = 0;
   return found;
 }
 

@@ -1,6 +1,7 @@
 // The checkpoints of a run: RUN/checkpoints/step-00001234.safetensors and the text file `latest`. Rank 0 alone uses it.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -34,11 +35,12 @@ class CheckpointStore {
     std::optional<SafetensorsFile> file;  // empty: no valid checkpoint
     std::string path;
     int64_t step = 0;
-    std::vector<std::string> refused;  // the reason for each rejected checkpoint
+    std::vector<std::string> refused;  // the reason for each damaged checkpoint
   };
   // Finds the checkpoint that `latest` names, or else the newest other one. A checkpoint whose SHA-256 differs is
-  // rejected.
-  Found newest_valid() const;
+  // rejected. takes: whether to take one that is sound; else the search goes on.
+  using Choice = std::function<bool(const SafetensorsFile&, const std::string& path)>;
+  Found newest_valid(const Choice& takes = {}) const;
 
  private:
   void prune(int64_t newest) const;

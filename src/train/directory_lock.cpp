@@ -10,6 +10,8 @@
 #include <cstring>
 #include <thread>
 
+#include "kernels/base/durable_file.h"
+
 namespace octet {
 namespace {
 
@@ -51,8 +53,8 @@ std::string holder(int descriptor) {
 }  // namespace
 
 DirectoryLock::DirectoryLock(const std::string& directory, Wait wait, double longest)
-    : descriptor_(open(file_of(directory).c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666)) {
-  REQUIRE_USAGE(descriptor_ >= 0, "choose a directory that can be written", "cannot open ", file_of(directory), ": ",
+    : path_(file_of(directory)), descriptor_(open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666)) {
+  REQUIRE_USAGE(descriptor_ >= 0, "choose a directory that can be written", "cannot open ", path_, ": ",
                 std::strerror(errno));
   const std::string suffix = " on " + this_machine();
   const auto start = std::chrono::steady_clock::now();
@@ -74,10 +76,12 @@ DirectoryLock::DirectoryLock(const std::string& directory, Wait wait, double lon
   }
   const std::string self = say("process ", getpid(), suffix);
   if (ftruncate(descriptor_, 0) != 0 || pwrite(descriptor_, self.data(), self.size(), 0) < 0)
-    spdlog::warn("{}: cannot be written: {}", file_of(directory), std::strerror(errno));
+    spdlog::warn("{}: cannot be written: {}", path_, std::strerror(errno));
 }
 
 DirectoryLock::~DirectoryLock() { close(descriptor_); }
+
+bool DirectoryLock::deleted() const { return was_deleted(descriptor_, path_); }
 
 bool DirectoryLock::held(const std::string& directory) {
   const int descriptor = open(file_of(directory).c_str(), O_RDWR | O_CLOEXEC);

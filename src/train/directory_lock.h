@@ -27,10 +27,13 @@ class DirectoryLock {
   ~DirectoryLock();
   DirectoryLock(const DirectoryLock&) = delete;
   DirectoryLock& operator=(const DirectoryLock&) = delete;
+  // Whether the locked file was deleted meanwhile. Another process can then lock a new one.
+  bool deleted() const;
   // Whether a process holds the lock now.
   static bool held(const std::string& directory);
 
  private:
+  std::string path_;
   int descriptor_;
 };
 

@@ -16,8 +16,11 @@ class LineFile {
 
   // Appends a line, which must not contain a newline. False: it cannot be written, and the file is as before.
   bool append(std::string_view line);
+  const std::string& path() const { return path_; }
+  bool deleted() const;  // since it was opened
 
  private:
+  std::string path_;
   int descriptor_;
   int64_t end_ = 0;  // of the last complete line
 };

@@ -135,6 +135,12 @@ void MetricsWriter::write_histogram(int64_t step, const std::string& layer, int 
                           .dump());
 }
 
+std::string MetricsWriter::deleted_file() const {
+  for (const LineFile* file : {&metrics_, &clips_, &histograms_})
+    if (file->deleted()) return file->path();
+  return events_.deleted() ? events_.path() : "";
+}
+
 void MetricsWriter::append(LineFile& file, const std::string& line) {
   if (!file.append(line)) warn_once();
 }

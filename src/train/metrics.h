@@ -57,6 +57,8 @@ class MetricsWriter {
   // Appends to RUN/histograms.jsonl. counts: the number of |g| in each power of two from 2^first_octave on.
   void write_histogram(int64_t step, const std::string& layer, int first_octave, std::span<const int64_t> counts,
                        const KolmogorovSmirnov&);
+  // The path of a file that was deleted since it was opened; empty: there is none. What is written then is lost.
+  std::string deleted_file() const;
 
  private:
   void write_events(int64_t step, const std::string& kind, std::span<const Scalar> scalars);

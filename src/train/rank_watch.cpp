@@ -54,14 +54,21 @@ RankWatch::Joined::~Joined() {
   watch_.watchdog_.set(timeout_, leave);
 }
 
+void RankWatch::make_file_again() {
+  try {
+    create_heartbeat_file(shared_, job_);
+  } catch (const FileError& error) {
+    spdlog::warn("no heartbeats can be seen: {}", error.what());
+  }
+}
+
 std::string RankWatch::share(const std::string& path, const JobNote& job, Transport& transport) {
   std::string shared = path + '\n' + job.id;
   heart_.enter(transport.rank() == 0 ? activity::saving : activity::awaiting_files);
-  if (transport.rank() == 0) try {
-      create_heartbeat_file(path, job);
-    } catch (const FileError& error) {
-      spdlog::warn("no heartbeats can be seen: {}", error.what());
-    }
+  if (transport.rank() == 0) {
+    shared_ = path, job_ = job;
+    make_file_again();
+  }
   heart_.enter(activity::comparing);
   uint64_t size = shared.size();
   transport.broadcast(std::as_writable_bytes(std::span(&size, 1)), 0);

@@ -32,11 +32,15 @@ class RankWatch {
   // Collective. From now on ranks write their heartbeats to rank 0's file `path`, which is made, and read them there.
   // A rank that cannot see this file goes on as before. Returns the ranks that cannot, as "2 3".
   std::string share(const std::string& path, const JobNote&, Transport&);
+  // Rank 0 makes that file again, after it was deleted. The ranks go on writing to it.
+  void make_file_again();
 
  private:
   Heart heart_;
   Watchdog watchdog_;
   double interval_;
+  std::string shared_;  // rank 0's: the file, and what it says about the job
+  JobNote job_;
 };
 
 }  // namespace octet

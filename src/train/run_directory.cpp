@@ -1,7 +1,5 @@
 #include "src/train/run_directory.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -56,7 +54,7 @@ std::string created(const Config& config, const std::string& wanted, bool resume
 RunDirectory::RunDirectory(const Config& config, const std::string& wanted, bool resume)
     : path_(created(config, wanted, resume)),
       // The other ranks wait meanwhile, and their watchdogs give them ten times this.
-      lock_(path_, DirectoryLock::Wait::a_little,
+      lock_(std::in_place, path_, DirectoryLock::Wait::a_little,
             config.comm.timeout_seconds > 0 ? config.comm.timeout_seconds : std::numeric_limits<double>::infinity()) {
   const std::string trace = resume ? "" : trace_of_a_run(path_);
   REQUIRE_USAGE(trace.empty(), "add --resume to continue it, or choose another directory with --run", path_,
@@ -67,6 +65,12 @@ void RunDirectory::begin(const Config& config) const {
   std::filesystem::remove(path_ + "/result.json");
   std::filesystem::remove(path_ + "/weights.safetensors");
   write_durably(path_ + "/config.yaml", to_yaml(config));
+}
+
+void RunDirectory::make_again(const Config& config) {
+  create(path_);
+  lock_.emplace(path_, DirectoryLock::Wait::a_little, /*longest=*/0);
+  begin(config);
 }
 
 std::optional<Difference> training_difference(const Config& before, const Config& now) {
@@ -91,20 +95,6 @@ std::optional<Difference> training_difference(const Config& before, const Config
       if (path.starts_with(section)) return false;
     return std::find(free.begin(), free.end(), path) == free.end();
   });
-}
-
-void require_same_training(const Config& now, const std::string& saved_yaml) {
-  Config before = parse_config(saved_yaml, "the checkpoint's configuration", {});
-  if (before.train.epochs < now.train.epochs) {
-    spdlog::warn(
-        "the run was planned for {} epochs and goes on to {}: its learning rate so far was that of the shorter run, so "
-        "the weights will be others than those of {} epochs in one run",
-        before.train.epochs, now.train.epochs, now.train.epochs);
-    before.train.epochs = now.train.epochs;
-  }
-  const auto difference = training_difference(before, now);
-  REQUIRE_USAGE(!difference, "resume with the configuration that the run was started with, or start a new run",
-                "the run was started with `", difference->before, "`, now it is `", difference->now, "`");
 }
 
 void require_same_on_ranks(const Config& config, Transport& transport) {

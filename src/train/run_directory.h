@@ -19,17 +19,18 @@ class RunDirectory {
   // Called after all checks. Writes the resolved configuration to config.yaml and removes result and weights of an
   // earlier, shorter training.
   void begin(const Config&) const;
+  // Whether the directory, or the lock in it, was deleted in mid-run.
+  bool deleted() const { return !lock_ || lock_->deleted(); }
+  // Makes it again, locks it and begins. InUseError: another process has taken it meanwhile.
+  void make_again(const Config&);
 
  private:
   const std::string path_;
-  const DirectoryLock lock_;
+  std::optional<DirectoryLock> lock_;  // empty: it could not be taken again
 };
 
 // The first key that differs between the two and changes what a step computes.
 std::optional<Difference> training_difference(const Config& before, const Config& now);
-// UsageError: the configuration of a resumed run differs in such a key. The message names the key. More epochs are a
-// warning, so that a finished run can be extended.
-void require_same_training(const Config& now, const std::string& saved_yaml);
 // Collective. UsageError: the configuration of this rank differs from rank 0's. Such ranks would wait for each other
 // forever. Settings of a host may differ: data.root, data.workers, backend.threads, backend.isa.
 void require_same_on_ranks(const Config&, Transport&);

@@ -8,7 +8,7 @@
 namespace octet {
 namespace {
 
-constexpr double slow_factor = 2, patience = 60;  // times the median; seconds
+constexpr double slow_factor = 2, minute = 60;  // times the median; seconds
 
 // Of what the other ranks take.
 double median_without(const std::vector<Heartbeat>& ranks, int left_out) {
@@ -37,15 +37,31 @@ std::optional<Straggler> slowest(const std::vector<Heartbeat>& ranks) {
 }
 
 std::optional<std::string> StragglerWatch::look(double now, const std::vector<Heartbeat>& ranks) {
-  const std::optional<Straggler> slow = slowest(ranks);
-  if (!slow || slow->rank != rank_) {
-    rank_ = slow ? slow->rank : -1;
-    since_ = now;
-    return {};
+  if (sums_.empty()) since_ = now;
+  for (const Heartbeat& of : ranks) {
+    if (of.own_seconds() <= 0) continue;  // it has not done a whole step yet
+    const auto [at, is_new] = sums_.try_emplace(of.rank, Sum{of, 1});
+    if (is_new) continue;
+    Sum& sum = at->second;
+    for (size_t part = 0; part < of.parts.size(); ++part) sum.of.parts[part] += of.parts[part];
+    ++sum.looks;
   }
-  if (now - since_ < patience || std::ranges::find(named_, rank_) != named_.end()) return {};
-  named_.push_back(rank_);
+  if (now - since_ < minute) return {};
+  const std::optional<Straggler> slow = slowest(means());
+  sums_.clear();
+  if (!slow || std::ranges::find(named_, slow->rank) != named_.end()) return {};
+  named_.push_back(slow->rank);
   return slow->sentence;
+}
+
+std::vector<Heartbeat> StragglerWatch::means() const {
+  std::vector<Heartbeat> ranks;
+  for (const auto& [rank, sum] : sums_) {
+    Heartbeat mean = sum.of;
+    for (double& part : mean.parts) part /= sum.looks;
+    ranks.push_back(mean);
+  }
+  return ranks;
 }
 
 }  // namespace octet

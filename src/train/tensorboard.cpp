@@ -78,6 +78,11 @@ EventFile::EventFile(const std::string& path, int64_t resumed_step) : path_(path
   stream_.open(path, std::ios::binary | std::ios::app);
 }
 
+bool EventFile::deleted() const {
+  std::error_code error;
+  return !std::filesystem::exists(path_, error) && !error;
+}
+
 bool EventFile::write(int64_t step, std::span<const Scalar> scalars) {
   tensorboard::Event event;
   event.set_wall_time(wall_seconds());

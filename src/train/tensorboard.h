@@ -17,6 +17,8 @@ class EventFile {
   EventFile(const std::string& path, int64_t resumed_step);
   // Writes and flushes one event. Returns false if the write fails.
   bool write(int64_t step, std::span<const Scalar> scalars);
+  const std::string& path() const { return path_; }
+  bool deleted() const;  // since it was opened
 
  private:
   std::string path_;

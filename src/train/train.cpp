@@ -25,6 +25,8 @@
 #include "src/train/best_weights.h"
 #include "src/train/checkpoint_store.h"
 #include "src/train/class_names.h"
+#include "src/train/clip_records.h"
+#include "src/train/deletion_watch.h"
 #include "src/train/digest.h"
 #include "src/train/epoch_sums.h"
 #include "src/train/explain_high_loss.h"
@@ -37,9 +39,9 @@
 #include "src/train/rank_history.h"
 #include "src/train/requirements.h"
 #include "src/train/result.h"
+#include "src/train/resume_point.h"
 #include "src/train/run_directory.h"
 #include "src/train/straggler.h"
-#include "src/train/train_errors.h"
 #include "src/train/trainer.h"
 #include "src/version.h"
 
@@ -82,7 +84,7 @@ class TrainingRun {
       const bool stops = report.stop && done_ < total_steps_;
       const int64_t every = config_.checkpoint.every_steps > 0 ? config_.checkpoint.every_steps : steps_per_epoch_;
       // Before the checkpoint, since a run that is resumed there does not repeat the epoch.
-      if (ends_epoch() && leads()) metrics_->write_epoch(done_, epoch_.record(epoch()));
+      if (ends_epoch() && leads()) metrics().write_epoch(done_, epoch_.record(epoch()));
       const bool due = stops || done_ == total_steps_ || done_ % every == 0 || due_by_time();
       const bool saved = due && save();  // before the evaluation, which a scheduler that stops the run may not wait for
       if (stops) return checkpointed(saved);
@@ -113,6 +115,9 @@ class TrainingRun {
       spdlog::warn("rank(s) {} cannot read {}: `octet status` and the watchdogs see no heartbeat of theirs", blind,
                    path);
   }
+  // Rank 0, before it writes to the run directory.
+  void restore_files() { deletions_.look(*directory_, metrics_, best_, done_); }
+  MetricsWriter& metrics() { return restore_files(), *metrics_; }
   std::string data_fingerprint() const { return fmt::format("{:016x}", trainer_.data_fingerprint()); }
 
   void open(const TrainOptions& options) {
@@ -121,27 +126,10 @@ class TrainingRun {
     store_ = std::make_unique<CheckpointStore>(path, config_.checkpoint.keep);
     const std::optional<Result> finished = read_result(path);
     if (options.resume) {
-      const CheckpointStore::Found found = store_->newest_valid();
-      for (const std::string& reason : found.refused) spdlog::warn("{}", reason);
-      if (!found.file && !found.refused.empty())
-        throw NoCheckpointError(__FILE__, __LINE__, say("none of ", path, "'s checkpoints can be used"),
-                                "do what the warnings say; to start over, move the folder of checkpoints away");
+      const CheckpointStore::Found found =
+          resume_point(*store_, path, config_, {data_fingerprint(), trainer_.datasets().train->describe()});
       if (found.file) {
-        const auto& metadata = found.file->metadata();
-        if (metadata.contains("config")) require_same_training(config_, metadata.at("config"));
-        REQUIRE_USAGE(!metadata.contains("data") || metadata.at("data") == data_fingerprint(),
-                      "resume with the data that the run was started with, or start a new run", found.path,
-                      " was trained on other data than ", trainer_.datasets().train->describe());
-        REQUIRE_USAGE(found.step <= total_steps_, "raise train.steps, or start a new run", found.path,
-                      " has more steps than the configured ", total_steps_);
-        if (metadata.contains("commit")) commits_ = metadata.at("commit");
-        if (!commits_.ends_with(commit)) commits_ += std::string(", then ") + commit;
-        rank_history_ = metadata.contains("ranks") ? metadata.at("ranks") : "";
-        if (metadata.contains("epoch_sums")) epoch_ = EpochSums::from_text(metadata.at("epoch_sums"));
-        continue_on_ranks(rank_history_, transport_.size(), found.step, config_.comm.exchange == "exact");
-        trainer_.state().load(*found.file, found.path, {.optimizer = true});
-        done_ = found.step;
-        spdlog::info("resumed {} at step {} of {}, on {} rank(s)", found.path, done_, total_steps_, transport_.size());
+        resume_from(found);
       } else {
         REQUIRE_USAGE(!finished, "choose another directory, or move result.json and weights.safetensors away", path,
                       " holds a result but no checkpoints");
@@ -172,6 +160,20 @@ class TrainingRun {
                  trainer_.backend().isa(), note.empty() ? "" : " (" + note + ")",
                  double(trainer_.training_step().plan().arena_bytes()) / 1e6,
                  trainer_.training_step().parameters().count(), path);
+  }
+
+  void resume_from(const CheckpointStore::Found& found) {
+    REQUIRE_USAGE(found.step <= total_steps_, "raise train.steps, or start a new run", found.path,
+                  " has more steps than the configured ", total_steps_);
+    const auto& metadata = found.file->metadata();
+    if (metadata.contains("commit")) commits_ = metadata.at("commit");
+    if (!commits_.ends_with(commit)) commits_ += std::string(", then ") + commit;
+    rank_history_ = metadata.contains("ranks") ? metadata.at("ranks") : "";
+    if (metadata.contains("epoch_sums")) epoch_ = EpochSums::from_text(metadata.at("epoch_sums"));
+    continue_on_ranks(rank_history_, transport_.size(), found.step, config_.comm.exchange == "exact");
+    trainer_.state().load(*found.file, found.path, {.optimizer = true});
+    done_ = found.step;
+    spdlog::info("resumed {} at step {} of {}, on {} rank(s)", found.path, done_, total_steps_, transport_.size());
   }
 
   // Collective. Whether the last checkpoint, or the start, is checkpoint.every_minutes old by rank 0's clock.
@@ -223,10 +225,11 @@ class TrainingRun {
                                      {"data_wait_share", data_share},
                                      {"exchange_hidden_share", trainer_.hidden_share()}});
       if (trainer_.training_step().ranges()) scalars.push_back({"saturated_activations", report.saturated_activations});
-      metrics_->write(done_, "train", scalars);
+      metrics().write(done_, "train", scalars);
       export_figures(scalars, double(config_.data.batch) / seconds);
     }
-    if (report.clips_updated) write_clips();
+    if (report.clips_updated)
+      record_clips(*trainer_.training_step().clips(), done_, config_.policy.clip.record_histograms, metrics());
     if (transport_.size() > 1 && now - looked_ > 1) {
       looked_ = now;
       if (const auto slow = stragglers_.look(now, seen_ranks())) spdlog::warn("{}", *slow);
@@ -256,19 +259,6 @@ class TrainingRun {
     return chosen;
   }
 
-  void write_clips() {
-    std::vector<ClipRecord> records;
-    const ClipCoordinator& clips = *trainer_.training_step().clips();
-    const std::vector<ClipChoice> choices = clips.state().choices;
-    for (int layer = 0; layer < clips.layers(); ++layer)
-      records.push_back({clips.name(layer), choices[size_t(layer)].clip, choices[size_t(layer)].cosine_distance,
-                         choices[size_t(layer)].lr_scale, clips.saturated_share(layer)});
-    metrics_->write_clips(done_, records);
-    for (int layer = 0; config_.policy.clip.record_histograms && layer < clips.layers(); ++layer)
-      metrics_->write_histogram(done_, clips.name(layer), -44, clips.octaves(layer),
-                                kolmogorov_smirnov(clips.summed(layer)));
-  }
-
   // Whether the last evaluations were no better than an earlier one, as many as train.patience says. Rank 0's.
   bool out_of_patience() const {
     const int64_t patience = config_.train.patience * config_.train.eval_every_epochs;
@@ -295,12 +285,13 @@ class TrainingRun {
     test_ = std::move(evaluation->figures);
     classes_ = std::move(evaluation->classes);
     trainer_.expect_files();
+    if (leads()) restore_files();
     keep_if_best();
     if (leads()) explain_high_loss(trainer_.training_step().parameters(), done_, epoch_.record(epoch()).means, test_);
     if (leads() && trainer_.task().figures) write_detections(evaluation->detections);
     if (leads() && keeps_answers) write_answers(std::move(evaluation->answers));
     transport_.barrier();  // the others' next step does not begin while rank 0 writes
-    if (leads() && !std::exchange(test_is_recorded_, false)) metrics_->write(done_, "test", test_);
+    if (leads() && !std::exchange(test_is_recorded_, false)) metrics().write(done_, "test", test_);
     return true;
   }
 
@@ -366,6 +357,7 @@ class TrainingRun {
     trainer_.expect_files();
     int64_t saved = 1;
     if (leads()) {
+      restore_files();
       std::vector<std::vector<float>> storage;
       const std::vector<NamedTensor> tensors = trainer_.state().save(storage, false);
       std::string reason;
@@ -407,6 +399,7 @@ class TrainingRun {
     if (const int64_t skipped = data.train->skipped() + data.test->skipped(); skipped > 0)
       spdlog::warn("{} images could not be read and were left out", skipped);
     if (!leads()) return;
+    restore_files();
     std::vector<std::vector<float>> storage;
     const std::vector<NamedTensor> weights = trainer_.state().save(storage, true);
     std::map<std::string, std::string> described = metadata();
@@ -470,6 +463,7 @@ class TrainingRun {
   std::unique_ptr<CheckpointStore> store_;
   std::optional<BestWeights> best_;
   std::unique_ptr<MetricsWriter> metrics_;
+  DeletionWatch deletions_{config_, watch_};
   std::unique_ptr<Progress> progress_;
   Scalars test_;                                  // figures of the last evaluation
   std::vector<DetectionFigures::Class> classes_;  // a detector's, of the last evaluation

@@ -65,9 +65,7 @@ def another_network(rig):
     rig.settings["model.name"] = "resnet20"
 
     def replace(rig):
-        newest = rig.checkpoints()[-1]
-        newest.write_bytes(foreign)
-        rig.heal.append(newest.unlink)
+        rig.checkpoints()[-1].write_bytes(foreign)
     after_training(replace)(rig)
 
 

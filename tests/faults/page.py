@@ -16,6 +16,7 @@ NOT_RUN = ("GPUs and NCCL; real hosts with ssh, InfiniBand and NFS; Slurm ([host
            "and loss of packets; lack of memory in a cgroup; more than four ranks; loss of power of a disk, whose fsync "
            "lies; a clock that differs between hosts.")
 
+
 def said(*command):
     return subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True).stdout
 

@@ -189,6 +189,21 @@ class Damaged(Case):
             return data
         self.damage("flipped", flip)
 
+    def test_newest_of_another_network(self):
+        expected = self.weights_of("whole", train__steps=4)
+        self.train("other", train__steps=3, model__name="mobilenet_v2")
+        foreign = self.checkpoint_path("other", 3).read_bytes()
+        self.train("mine", train__steps=3, checkpoint__every_steps=1)
+        self.checkpoint_path("mine", 3).write_bytes(foreign)
+        job = self.train("mine", resume=True, train__steps=4, checkpoint__every_steps=10)
+        self.assertRegex(job.err, "warning: .*step-00000003.safetensors is of another run: .*mobilenet_v2.*resnet20")
+        self.assertIn("step-00000002.safetensors at step 2", job.err)
+        self.assertEqual(self.result("mine")["weights_sha256"], expected)
+        for step in self.checkpoints("mine"):
+            if step != 3:
+                self.checkpoint_path("mine", step).unlink()
+        job = self.train("mine", code=2, ranks=2, resume=True, train__steps=5)
+        self.assertRegex(job.err, "error on rank 0 .*step-00000003.safetensors is of another run: .*\n.*fix: ")
 
     def test_none_that_can_be_used(self):
         """No new training starts in their directory."""
@@ -225,6 +240,43 @@ class RunDirectory(Case):
         self.expect(first, 85)
         steps = [record["step"] for record in self.metrics("shared") if record["kind"] == "train"]
         self.assertEqual(steps, list(range(1, len(steps) + 1)))
+
+    def test_deleted_in_mid_run(self):
+        """The training goes on in a new directory, which no other one can take."""
+        endless = {"train__steps": 0, "train__epochs": 1000}
+        job = self.start("gone", **endless)
+        self.wait_for_step(job, "gone", 3)
+        self.run_path("gone").rename(self.directory / "moved")
+        self.wait_for_words(job, "was deleted in mid-run")
+        second = self.train("gone", code=75, resume=True, comm__timeout_seconds=1, **endless)
+        self.assertIn(f"is in use by process {job.process.pid} on", second.err)
+        job.process.send_signal(signal.SIGUSR1)
+        self.expect(job, 85)
+        self.assertRegex(job.err, r"warning: \S+/gone was deleted in mid-run: what it held is lost, and the training goes on")
+        self.assertEqual(job.err.count("warning"), 1, job)
+        steps = [record["step"] for record in self.metrics("gone") if record["kind"] == "train"]
+        self.assertEqual(steps, list(range(steps[0], steps[-1] + 1)))
+        self.assertEqual(self.checkpoints("gone")[-1], steps[-1])
+        self.assertIn("octet-heartbeats", (self.run_path("gone") / "heartbeats").read_text())
+        self.train("gone", resume=True, **{**endless, "train__steps": steps[-1] + 1})
+        self.assertEqual(self.result("gone")["steps"], steps[-1] + 1)
+
+    def test_deleted_and_cannot_be_made_again(self):
+        run = self.run_path("gone")
+        job = self.start("gone", train__steps=0, train__epochs=1000)
+        self.wait_for_step(job, "gone", 3)
+        job.process.send_signal(signal.SIGSTOP)
+        run.rename(self.directory / "moved")
+        run.write_text("in the way")
+        job.process.send_signal(signal.SIGCONT)
+        self.wait_for_words(job, "cannot be made again yet: ")
+        run.unlink()
+        self.wait_for_step(job, "gone", 3)
+        job.process.send_signal(signal.SIGUSR1)
+        self.expect(job, 85)
+        for words in "gone was deleted in mid-run", "gone cannot be made again yet: ":
+            self.assertEqual(job.err.count(words), 1, job)
+        self.assertTrue(self.checkpoints("gone"), job)
 
     def test_resumed_with_other_training(self):
         self.train("other", train__steps=4, checkpoint__every_steps=2)

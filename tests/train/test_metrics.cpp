@@ -49,13 +49,13 @@ TEST(Crc32c, KnownValues) {  // RFC 3720, B.4
 }
 
 // A reader of the wire format of our messages, written from its specification: field -> values.
-struct Field {
+struct WireField {
   uint32_t number = 0, type = 0;
   uint64_t integer = 0;
   std::string bytes;
 };
-std::vector<Field> fields_of(const std::string& message) {
-  std::vector<Field> fields;
+std::vector<WireField> fields_of(const std::string& message) {
+  std::vector<WireField> fields;
   size_t at = 0;
   const auto varint = [&] {
     uint64_t value = 0;
@@ -68,7 +68,7 @@ std::vector<Field> fields_of(const std::string& message) {
   };
   while (at < message.size()) {
     const uint64_t tag = varint();
-    Field field{.number = static_cast<uint32_t>(tag >> 3), .type = static_cast<uint32_t>(tag & 7), .bytes = {}};
+    WireField field{.number = static_cast<uint32_t>(tag >> 3), .type = static_cast<uint32_t>(tag & 7), .bytes = {}};
     if (field.type == 0) {
       field.integer = varint();
     } else {
@@ -111,7 +111,7 @@ std::vector<std::string> lines_of(const std::string& text) {
 std::vector<int64_t> steps_of(const std::string& events) {
   std::vector<int64_t> steps;
   for (const std::string& record : records_of(events))
-    for (const Field& field : fields_of(record))
+    for (const WireField& field : fields_of(record))
       if (field.number == 2) steps.push_back(static_cast<int64_t>(field.integer));
   return steps;
 }

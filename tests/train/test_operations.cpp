@@ -5,6 +5,7 @@
 #include <atomic>
 #include <csignal>
 #include <filesystem>
+#include <functional>
 
 #include "kernels/base/durable_file.h"
 #include "src/train/checkpoint_store.h"
@@ -94,18 +95,49 @@ TEST(Straggler, TakesTwiceTheMedianOfTheOthers) {
   EXPECT_NE(slow->sentence.find("most of it in 'reading data' (0.9 s)"), std::string::npos) << slow->sentence;
 }
 
-TEST(Straggler, IsNamedOnceAfterAMinute) {
-  const std::vector<Heartbeat> even = {rank_that_takes(0, 0, 0.1), rank_that_takes(1, 0, 0.1)};
-  const std::vector<Heartbeat> slow = {rank_that_takes(0, 0, 0.1), rank_that_takes(1, 0, 0.5)};
+const std::vector<Heartbeat> even_ranks = {rank_that_takes(0, 0, 0.1), rank_that_takes(1, 0, 0.1)};
+const std::vector<Heartbeat> slow_ranks = {rank_that_takes(0, 0, 0.1), rank_that_takes(1, 0, 0.5)};
+
+// What the watch says in two minutes of a look each second.
+std::vector<std::string> said(const std::function<bool(int second)>& is_slow) {
   StragglerWatch watch;
-  EXPECT_FALSE(watch.look(0, slow));
-  EXPECT_FALSE(watch.look(59, slow));
-  EXPECT_FALSE(watch.look(59.5, even));  // the minute begins again
-  EXPECT_FALSE(watch.look(61, slow));
-  EXPECT_FALSE(watch.look(120, slow));
-  EXPECT_TRUE(watch.look(122, slow));
-  EXPECT_FALSE(watch.look(123, slow));
-  EXPECT_FALSE(watch.look(300, slow));
+  std::vector<std::string> all;
+  for (int second = 0; second <= 120; ++second)
+    if (const auto sentence = watch.look(second, is_slow(second) ? slow_ranks : even_ranks)) all.push_back(*sentence);
+  return all;
+}
+
+TEST(Straggler, IsNamedOnceAfterAMinute) {
+  StragglerWatch watch;
+  EXPECT_FALSE(watch.look(0, slow_ranks));
+  EXPECT_FALSE(watch.look(59, slow_ranks));
+  EXPECT_TRUE(watch.look(60, slow_ranks));
+  for (const double now : {61, 120, 122, 300}) EXPECT_FALSE(watch.look(now, slow_ranks)) << now;
+}
+
+TEST(Straggler, IsNamedIfItIsSlowNowAndThen) {
+  const auto sentences = said([](int second) { return second % 2 == 1; });
+  ASSERT_EQ(sentences.size(), 1u);
+  // 30 of the 61 looks of a minute: 1.01 s, the others 0.21 s.
+  EXPECT_PART(sentences[0], "rank 1 on h1 is slow: 0.603 s of a step are its own, 2.9 times the median");
+  EXPECT_PART(sentences[0], "'forward' (0.297 s)");
+}
+
+TEST(Straggler, IsNotNamedIfItIsSlowForAFewLooks) {
+  EXPECT_TRUE(said([](int second) { return second % 60 > 50; }).empty());
+  EXPECT_TRUE(said([](int second) { return second == 60; }).empty())
+      << "the last look of a minute counts as the others";
+}
+
+TEST(Straggler, RanksWithoutAStepDoNotCount) {
+  StragglerWatch watch;
+  const Heartbeat fast = rank_that_takes(0, 0, 0.1);
+  Heartbeat none;
+  none.rank = 1;
+  EXPECT_FALSE(watch.look(0, {none}));
+  EXPECT_FALSE(watch.look(60, {fast, none}));  // the minute begins
+  EXPECT_FALSE(watch.look(119, {fast, none}));
+  EXPECT_TRUE(watch.look(120, {fast, slow_ranks[1]})) << "the looks before its first step lower no mean";
 }
 
 TEST(Prometheus, TextHasAGaugeForEachFigure) {
