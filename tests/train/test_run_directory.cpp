@@ -14,7 +14,7 @@ class DeletedDirectory : public ::testing::Test {
  protected:
   TemporaryDirectory parent;
   const std::string path = parent / "run";
-  const Config config;
+  const Config config{};
 };
 
 TEST_F(DeletedDirectory, IsMadeAndLockedAgain) {
