@@ -17,6 +17,28 @@
 # shellcheck disable=SC2034,SC2317  # variables of elastic.sh; functions that traps and helpers call
 set -euo pipefail
 
+# On SIGTERM, mpirun of Open MPI 4 kills the ranks within two seconds, too soon for a checkpoint. It forwards SIGUSR1 to them.
+job='' asked=false interrupted=false hung=false helpers=()  # the traps come first: an earlier signal ends this shell
+stop() {
+  interrupted=true
+  if $asked; then
+    if [ -n "$job" ]; then kill -TERM "$job" 2> /dev/null || true; fi
+    return 0  # without a number: the status of the wait that the signal has ended, at which the script would exit
+  fi
+  asked=true
+  echo "mpirun.sh: the ranks write a checkpoint and end; a second signal ends them at once" >&2 || true
+  if [ -n "$job" ]; then in_background remind; fi
+}
+# Octet's watchdog has found a hang and ends the job. mpirun waits for its daemons, also for one on a host that hangs.
+watchdog_spoke() {
+  interrupted=true
+  if $hung; then return 0; fi
+  hung=true
+  in_background end_all
+}
+trap stop TERM INT USR1 HUP
+trap watchdog_spoke USR2
+
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 octet=${OCTET:-$here/build/release/octet}
 ranks='' hostfile='' dry_run=false elastic=false retries=''
@@ -87,29 +109,6 @@ if $dry_run; then
   exit 0
 fi
 
-# On SIGTERM, mpirun of Open MPI 4 kills the ranks within two seconds, too soon for a checkpoint. It forwards SIGUSR1 to them.
-# setsid keeps Ctrl-C in the terminal from mpirun, which would otherwise get it directly.
-job='' asked=false interrupted=false hung=false helpers=()
-stop() {
-  interrupted=true
-  if $asked; then
-    if [ -n "$job" ]; then kill -TERM "$job" 2> /dev/null || true; fi
-    return 0  # without a number: the status of the wait that the signal has ended, at which the script would exit
-  fi
-  asked=true
-  echo "mpirun.sh: the ranks write a checkpoint and end; a second signal ends them at once" >&2 || true
-  if [ -n "$job" ]; then in_background remind; fi
-}
-# Octet's watchdog has found a hang and ends the job. mpirun waits for its daemons, also for one on a host that hangs.
-watchdog_spoke() {
-  interrupted=true
-  if $hung; then return 0; fi
-  hung=true
-  in_background end_all
-}
-trap stop TERM INT USR1 HUP
-trap watchdog_spoke USR2
-
 in_background() {
   ( trap '' INT USR1 USR2 HUP; "$1" ) 3>&- 4>&- &
   helpers+=("$!")
@@ -158,6 +157,7 @@ run_once() {
   relays=$!
   exec 4> >(trap '' INT TERM HUP USR1 USR2; relay_errors)
   relays+=" $!"
+  # setsid keeps Ctrl-C in the terminal from mpirun, which would otherwise get it directly.
   # setpriv: if this script is killed, mpirun gets the signal that asks the ranks for a checkpoint and their end.
   setsid setpriv --pdeathsig USR1 mpirun "${where[@]}" "${options[@]}" "$octet" "$@" < /dev/null >&3 2>&4 3>&- 4>&- &
   job=$!
@@ -181,8 +181,8 @@ run_once() {
 }
 
 newest_checkpoint() { cat "$run/checkpoints/latest" 2> /dev/null || true; }
-# What may help once more: a disk, a lock, a hang, a lost peer (`octet train --help`), a killed rank, a lost host.
-may_help() { case $1 in 74 | 75 | 83 | 84 | 137 | 205) ;; *) return 1 ;; esac; }
+# What may help once more: a disk, a lock, a hang, a lost peer (`octet train --help`), a killed rank, a lost host, lost ssh.
+may_help() { case $1 in 74 | 75 | 83 | 84 | 137 | 205 | 255) ;; *) return 1 ;; esac; }
 
 hosts_may_help() { false; }
 stopped_for_hosts() { false; }

@@ -152,7 +152,7 @@ class Mpirun(Starts):
         self.assertEqual(self.starts(3, [83, 84, 0]), 3)
         self.assertEqual(self.starts(1, [83, 84, 0]), 2)
         self.assertEqual(self.starts(3, [83, 3, 0]), 2)
-        self.assertEqual(self.starts(3, [137, 205, 74, 75]), 4)
+        self.assertEqual(self.starts(4, [137, 205, 255, 74, 75]), 5)
         self.assertEqual(self.starts(3, [83, 0], advances=False), 1)
         for code in 1, 2, 3, 4, 78, 85:
             self.assertEqual(self.starts(3, [code, 0]), 1)
