@@ -29,7 +29,8 @@ class Marked(Job):
     """A job whose processes are found by a variable in their environment, also those that have left its tree."""
 
     def __init__(self, command, directory, mark, limit=None):
-        super().__init__(["env", f"FAULT_MARK={mark}", *command], directory, limit)
+        # A shell in the background ignores these two, and no script can trap what was ignored before it.
+        super().__init__(["env", "--default-signal=HUP,INT", f"FAULT_MARK={mark}", *command], directory, limit)
         self.mark = f"FAULT_MARK={mark}\0".encode()
 
     def processes(self):
