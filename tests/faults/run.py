@@ -16,7 +16,7 @@ SKIPPED_KEYS = ("comm.timeout_seconds", "checkpoint.every_steps")  # weights do 
 DIGESTS = {}  # of undisturbed runs
 
 
-def undisturbed(rig):
+def undisturbed(rig, seconds=PATIENCE):
     """The digest of the weights that a run with these settings ends with."""
     settings = {key: value for key, value in rig.settings.items() if key not in SKIPPED_KEYS}
     key = (rig.ranks, json.dumps(settings, default=str))
@@ -24,7 +24,7 @@ def undisturbed(rig):
         whole = Rig(rig.ranks, settings)
         whole.octet = rig.octet
         try:
-            if whole.start().process.wait(PATIENCE) != 0:
+            if whole.start().process.wait(seconds) != 0:
                 raise AssertionError(f"the undisturbed run failed: {whole.jobs[-1]}")
             DIGESTS[key] = digest(whole)
         finally:
