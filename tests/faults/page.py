@@ -7,6 +7,7 @@ import re
 import subprocess
 import textwrap
 
+from faults import FAULTS
 from rig import OCTET, ROOT
 
 DATA = ROOT / "docs/results/data/faults.json"
@@ -62,7 +63,8 @@ def write_page(rows):
 
     lines = ["# Faults", "", paragraph(
         f"""{datetime.date.today()}, {processor}, {os.cpu_count()} cores. The program is of commit {program()},
-        `launch/mpirun.sh` of {scripts}. Command: `tests/faults/run.sh` ({seconds / 60:.0f} minutes); `--quick` runs ten of them.
+        `launch/mpirun.sh` of {scripts}. Command: `tests/faults/run.sh` ({seconds / 60:.0f} minutes); `--quick` runs
+        {sum(fault.quick for fault in FAULTS)} of them.
         ResNet-20 on `shapes`, 40 or 300 steps of 32 images, a checkpoint every 5 steps, one thread for each rank, two ranks
         if the row does not say otherwise. JSON: [data/faults.json](data/faults.json)."""), "", paragraph(
         """Each fault happens to a real training, mostly at step 12. "Seconds" are those from the fault until the launcher
