@@ -11,7 +11,7 @@
 #   --dry-run        prints the command and starts nothing
 # environment: OCTET      the program (default: build/release/octet of this checkout)
 #              INTERFACE  the network interface for TCP, for example eth0; without it Open MPI chooses the network
-#              GRACE      seconds that mpirun has to end after octet's watchdog has spoken (default: 30)
+#              GRACE      seconds that mpirun has to end after octet's watchdog has spoken (default: 20)
 #              PROBE      with --elastic: seconds between looks for hosts that were lost or added (default: 60)
 # Ctrl-C, SIGTERM or SIGHUP: every rank writes a checkpoint, exit code 85. A second one ends the run at once.
 # shellcheck disable=SC2034,SC2317  # variables of elastic.sh; functions that traps and helpers call
@@ -122,9 +122,9 @@ remind() {
   done
 }
 end_all() {
-  nap "${GRACE:-30}"
+  nap "${GRACE:-20}"
   kill -0 "$job" 2> /dev/null || return 0
-  echo "mpirun.sh: mpirun has not ended ${GRACE:-30} s after octet's watchdog; ending it and all that it has started here" >&2 || true
+  echo "mpirun.sh: mpirun has not ended ${GRACE:-20} s after octet's watchdog; ending it and all that it has started here" >&2 || true
   pkill -KILL -s "$job" || kill -KILL "$job"  # the session that setsid has made
 }
 # Sleeps for so many seconds, or until the job has ended: a signal to a helper that has just been started can be lost.
