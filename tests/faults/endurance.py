@@ -233,7 +233,7 @@ def slurm_jobs(count):
 # Among faults for a long time.
 
 def elastic(steps):
-    rig = Rig(1, {"train.steps": steps, "checkpoint.every_steps": 200, "comm.exchange": "exact", "train.norm_group": 8})
+    rig = Rig(1, {"train.steps": steps, "train.epochs": steps, "checkpoint.every_steps": 200, "comm.exchange": "exact", "train.norm_group": 8})
     names = ["first", "second", "third", "fourth"]
     rig.make_hosts(*names)
     rig.launcher, rig.options = rig.hosts.login.enter, [*rig.options, "--elastic"]
@@ -271,7 +271,7 @@ def goodput(minutes):
         job = rig.start()
         while running(job) and time.monotonic() - started < 60 * minutes:
             time.sleep(0.1)
-            if time.monotonic() - started > 120 * (killed + 1):
+            if time.monotonic() - started > 120 * (killed + 1) and killed + 1 < minutes / 2:  # not at the end
                 send(random.choice(list(job.ranks().values())), signal.SIGKILL)
                 killed += 1
         send(job.process.pid, signal.SIGTERM)
@@ -287,7 +287,7 @@ def goodput(minutes):
             "start to the last end", {"share": share, "steps": len(kept)})
 
 
-TESTS = {"kills": (kills, 100), "signals": (signals, 200), "slurm": (slurm_jobs, 100), "elastic": (elastic, 45000), "goodput": (goodput, 20)}
+TESTS = {"kills": (kills, 100), "signals": (signals, 200), "slurm": (slurm_jobs, 100), "elastic": (elastic, 25000), "goodput": (goodput, 20)}
 
 
 def main():
