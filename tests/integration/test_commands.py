@@ -222,7 +222,8 @@ class ProgressOnTerminal(Case):
 
     def test_live_line_on_terminal(self):
         self.expect_live(on_terminal([OCTET, *self.words], 50), 50)
-        wide = on_terminal([OCTET, *self.words[:2], "--run", self.run_path("wide"), *self.words[4:]], 100)
+        slower = with_settings({"data.batch": 128, "data.samples": 1024})  # steps that the line, drawn ten times a second, shows
+        wide = on_terminal([OCTET, *self.words[:2], "--run", self.run_path("wide"), *self.words[4:], *slower], 100)
         self.expect_live(wide, 100)
         self.assertRegex(wide, r"\]  \d/8  loss .*  top-1 .* img/s  data .* %  ETA ")
 
