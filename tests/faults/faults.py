@@ -369,7 +369,7 @@ FAULTS = [
     Fault("disk: full at the end, space again in time", full_from(32, "trying again"), (0,), r"trying again",
           r"No space left"),
     Fault("disk: read-only run directory", read_only, (2, 74), r"Read-only file system", r"run"),
-    Fault("disk: fsync takes 12 s, timeout 10 s", preloaded(FAULT_FSYNC=12), (0,),
+    Fault("disk: fsync takes 15 s, timeout 10 s", preloaded(FAULT_FSYNC=15), (0,),
           settings={**LIMIT, "train.steps": 12, "checkpoint.every_steps": 6}),
     Fault("disk: fsync of checkpoints fails", preloaded(FAULT_FSYNC="fail"), (0,), r"no checkpoint at step",
           r"Input/output error"),
