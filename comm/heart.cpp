@@ -50,8 +50,9 @@ void Heart::enter(const Activity& next, int64_t step) {
 void Heart::add_time(Clock::time_point now, const Activity& next, int64_t step) {
   for (size_t part = 0; part < parts_.size(); ++part)
     if (own_.activity == timed_activities[part]->name) parts_[part] += seconds(now - moved_);
-  if (next.name != activity::reading.name) {
-    if (next.name == activity::evaluation.name || next.name == activity::saving.name) stepped_ = {};
+  const std::string_view name = next.name;  // equal literals of two files may have two addresses
+  if (name != activity::reading.name) {
+    if (name == activity::evaluation.name || name == activity::saving.name) stepped_ = {};
     return;
   }
   if (step == own_.step + 1 && stepped_ != Clock::time_point{}) {
