@@ -7,7 +7,8 @@
 #   --retries N      resumes a training that fails, up to N times, if the exit code says that this can help and the run has a newer
 #                    checkpoint than at its last start; the command must name the run with --run
 #   --elastic        takes the hosts of the host file that answer, as many ranks as they have slots and data.batch allows. When
-#                    a host is lost, the training is resumed without it; when one answers again, with it (launch/elastic.sh)
+#                    a host is lost, the training is resumed without it; when one answers again, with it (launch/elastic.sh).
+#                    --retries is 100 then, if it is not given
 #   --dry-run        prints the command and starts nothing
 # environment: OCTET      the program (default: build/release/octet of this checkout)
 #              INTERFACE  the network interface for TCP, for example eth0; without it Open MPI chooses the network
@@ -70,6 +71,12 @@ if [ "${retries:=0}" -gt 0 ] && [ -z "$run" ]; then
   echo "mpirun.sh: --retries and --elastic need the run directory: add --run DIR to the command" >&2
   exit 2
 fi
+for seconds in "${GRACE:-20}" "${PROBE:-60}"; do
+  if [[ ! $seconds =~ ^[1-9][0-9]*$ ]]; then
+    echo "mpirun.sh: GRACE and PROBE are whole seconds, at least 1, not '$seconds'" >&2
+    exit 2
+  fi
+done
 if ! $dry_run && [ ! -x "$octet" ]; then
   echo "mpirun.sh: $octet does not exist; build it: cmake --preset release && ninja -C build/release octet" >&2
   exit 2

@@ -157,6 +157,11 @@ class Mpirun(Starts):
         for code in 1, 2, 3, 4, 78, 85:
             self.assertEqual(self.starts(3, [code, 0]), 1)
 
+    def test_usage_is_for_people(self):
+        job = self.script("mpirun.sh", "--help")
+        self.expect(job, 2)
+        self.assertRegex(job.err, r"^Runs octet on several ranks[^~]*A second one ends the run at once\.\n$")
+
     def test_retries_need_the_run(self):
         job = self.script("mpirun.sh", "--retries", "1", "train", "recipe.yaml", OCTET=self.bin / "octet")
         self.expect(job, 2)
@@ -249,6 +254,13 @@ class Elastic(Starts):
         job = self.start("--elastic")
         self.expect(job, 2)
         self.assertIn("add --hostfile FILE", job.err)
+
+    def test_needs_seconds_that_make_sense(self):
+        self.bring_up("a")
+        for name, value in (("PROBE", "0"), ("PROBE", "soon"), ("GRACE", "1.5")):
+            _, job = self.elastic("", **{name: value})
+            self.expect(job, 2)
+            self.assertIn(f"GRACE and PROBE are whole seconds, at least 1, not '{value}'", job.err)
 
 
 if __name__ == "__main__":
