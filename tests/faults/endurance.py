@@ -31,7 +31,7 @@ class Runs:
     """Trainings that are disturbed and resumed until they are done, one after the other."""
 
     def __init__(self, make):
-        self.make, self.rig, self.ended, self.equal = make, None, 0, 0
+        self.make, self.rig, self.ended, self.equal, self.failures = make, None, 0, 0, 0
 
     def start(self):
         """Of a new run, or of the present one again."""
@@ -41,15 +41,24 @@ class Runs:
         return self.rig.start(resume=True)
 
     def finish(self, job):
-        """Waits for the end of the run, and compares its weights."""
+        """Waits for the end of the run, and compares its weights. A run that does not come to its end is a failure."""
         code, _ = end(job, LIMIT)
-        while code != 0:
-            print(job, file=sys.stderr)
-            code, _ = end(self.start(), LIMIT)
         self.ended += 1
-        self.equal += digest(self.rig) == undisturbed(self.rig)
+        if code == 0:
+            self.equal += digest(self.rig) == undisturbed(self.rig)
+        else:
+            print(job)
+            self.failures += 1
         self.rig.close()
         self.rig = None
+
+    @property
+    def good(self):
+        return self.failures == 0 and self.equal == self.ended
+
+    def __str__(self):
+        resumed = "all were resumed" if self.failures == 0 else f"{self.failures} could NOT be resumed"
+        return f"{resumed}; {self.equal} of {self.ended} runs end with the weights of the undisturbed one"
 
     def disturb(self, count, act):
         """act(rig, job): false, if the run came to its end before. Returns what it returned, so often."""
@@ -78,7 +87,7 @@ def wait_while_running(job, seconds):
 
 
 def spread(values):
-    return f"{min(values):.1f} to {max(values):.1f} s"
+    return f"{min(values):.1f} to {max(values):.1f} s" if values else "(none)"
 
 
 # Killed.
@@ -110,9 +119,11 @@ def strike(rig, job, target):
         rig.hosts.kill(name)
         return rig.heal.append(lambda: rig.hosts.start(name))
     find = {"a rank": lambda: random.choice(list(job.ranks().values()) or [None]), "mpirun": lambda: job.child("mpirun")}[target]
-    while running(job) and not (process := find()):
-        pass
-    send(process, signal.SIGKILL)
+    process = find()
+    while running(job) and not process:
+        process = find()
+    if process:
+        send(process, signal.SIGKILL)
 
 
 def kill(rig, job):
@@ -142,8 +153,8 @@ def kills(count):
     told = ", ".join(f"{number} of {what}" for what, number in targets.most_common())
     when = ", ".join(f"{number} in {what}" for what, number in moments.most_common())
     return (f"{count} SIGKILLs on two hosts: {told}; {when}",
-            f"all resumed; {runs.equal} of {runs.ended} runs end with the weights of the undisturbed one; the launcher returned "
-            f"{spread(ranks)} after the loss of a rank, {spread(hosts)} after that of a host; {left} processes left", found)
+            f"{runs}; the launcher returned {spread(ranks)} after the loss of a rank, {spread(hosts)} after that of a host; {left} "
+            "processes left", found, runs.good and left == 0)
 
 
 # Signalled.
@@ -171,8 +182,7 @@ def signals(count):
     early = [row["after"] for row in found if row["code"] in (129, 130, 138, 143) and row["seconds"] < 0.1]
     return (f"{count} signals (TERM, INT, USR1, HUP) to `launch/mpirun.sh` within 3 s after its start",
             f"{good} ended with 85, {len(early)} by the signal itself before the script's first line, within "
-            f"{spread([row['seconds'] for row in found])}; {runs.equal} of {runs.ended} runs end with the weights of the undisturbed "
-            "one", found)
+            f"{spread([row['seconds'] for row in found])}; {runs}", found, runs.good and good + len(early) == count)
 
 
 # Under Slurm.
@@ -227,7 +237,8 @@ def slurm_jobs(count):
     rig.close()
     return (f"{4 * signalled} times `scancel --batch --signal=USR1` within 3 s after the first line of launch/slurm.sbatch on two nodes, then "
             f"{4 * (rounds - signalled)} preemptions within 6 s", f"{sum(row['requeued'] for row in found)} of {len(found)} requeued; "
-            f"{equal} of 4 jobs end with the weights of the undisturbed run", found)
+            f"{equal} of 4 jobs end with the weights of the undisturbed run", found,
+            equal == 4 and all(row["requeued"] for row in found))
 
 
 # Among faults for a long time.
@@ -260,7 +271,7 @@ def elastic(steps):
         rig.close()
     return (f"four hosts, `--elastic`, {steps} steps: one lost every minute, {len(lost)} in all, back after two",
             f"exit code {code} after {minutes:.1f} minutes; the weights are {'' if equal else 'NOT '}those of an undisturbed single "
-            f"rank; ranks: {history}", lost)
+            f"rank; ranks: {history}", lost, code == 0 and equal)
 
 
 def goodput(minutes):
@@ -284,7 +295,7 @@ def goodput(minutes):
     share = sum(kept) / wall
     return (f"a SIGKILL of a rank every two minutes for {minutes} minutes, {killed} in all, `--retries`, a checkpoint every 100 steps",
             f"exit code {code}; {len(kept)} steps were kept, and computing them took {100 * share:.1f} % of {wall:.0f} s, from the first "
-            "start to the last end", {"share": share, "steps": len(kept)})
+            "start to the last end", {"share": share, "steps": len(kept)}, code == 85)
 
 
 TESTS = {"kills": (kills, 100), "signals": (signals, 200), "slurm": (slurm_jobs, 100), "elastic": (elastic, 25000), "goodput": (goodput, 20)}
@@ -300,13 +311,14 @@ def main():
     print(f"seed {options.seed}", flush=True)
     test, amount = TESTS[options.test]
     amount = options.amount or amount
-    what, result, raw = test(amount)
+    what, result, raw, good = test(amount)
     print(f"{what}: {result}")
     records = json.loads(RECORDS.read_text()) if RECORDS.exists() else {}
     records[options.test] = {"what": what, "result": result, "date": str(datetime.date.today()), "commit": program(),
                              "command": f"tests/faults/endurance.py {options.test} {amount} --seed {options.seed}", "rows": raw}
     RECORDS.write_text(json.dumps(records, indent=1) + "\n")
     write_page(json.loads(DATA.read_text())["rows"])
+    sys.exit(0 if good else 1)
 
 
 if __name__ == "__main__":
