@@ -16,7 +16,7 @@ launch/setup.sh || exit 1
 # Without Slurm, or on a machine that cannot have it, its test is skipped.
 [ "$(id -u)" != 0 ] || launch/setup.sh --slurm || echo "Slurm could not be installed"
 
-# A stage that would start later than this is counted as skipped, so that the run ends within 25 minutes on two cores.
+# A stage that would start later than this is counted as skipped, so that slow machines end in time.
 last_start_seconds=1150
 last_lint_seconds=1350
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
