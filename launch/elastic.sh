@@ -3,6 +3,8 @@
 # seconds, so a host that is added to it is taken, and one that is removed is left.
 # A host answers if the program is there and the agent of Open MPI, usually ssh, reaches it within 10 seconds.
 
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
 answering=''  # lines of the host file, after a look
 taken=''      # those of the last start
 read -ra agent <<< "${OMPI_MCA_plm_rsh_agent:-ssh -o BatchMode=yes}"

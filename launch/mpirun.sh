@@ -120,14 +120,9 @@ in_background() {
   ( trap '' INT USR1 USR2 HUP; "$1" ) 3>&- 4>&- &
   helpers+=("$!")
 }
-# Until mpirun has started its ranks, a signal reaches none of them, and while it joins its daemons on other hosts a signal makes it
-# hang. There the signal waits for octet's first line, but not for ever: some commands say nothing before their end.
+# Until mpirun has started its ranks, a signal reaches none of them.
 remind() {
-  local pause tenth
-  for ((tenth = 0; tenth < 300; ++tenth)); do
-    if [ -z "$hostfile" ] || [ -e "$scratch/speaks" ] || ! kill -0 "$job" 2> /dev/null; then break; fi
-    sleep 0.1 > /dev/null 2>&1
-  done
+  local pause
   for pause in 1 2 4 8 16 32 64; do
     kill -USR1 "$job" 2> /dev/null || return 0
     nap "$pause"
@@ -154,20 +149,15 @@ relay_errors() {
   while IFS= read -r line || [ -n "$line" ]; do
     printf '%s\n' "$line" >&2 2> /dev/null || true
     if [[ $line == *'watchdog: '*'ending the job'* ]]; then kill -USR2 "$$" 2> /dev/null || true; fi
-    if [[ $line == *'octet: '* && ! -e $scratch/speaks ]]; then : > "$scratch/speaks"; fi
     if [[ $line == *': stopped by a signal at step '* ]]; then stopped=85; fi
   done
   return "$stopped"
 }
 
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-
 # Runs the command on all ranks; returns the exit code.
 run_once() {
   local code relays stopped=0
   job='' hung=false helpers=()
-  rm -f "$scratch/speaks"
   # Ctrl-C also ends the `tee` of `mpirun.sh | tee`, and mpirun crashes when it cannot write. These relays keep reading its output.
   trap '' PIPE
   exec 3> >(trap '' INT TERM HUP USR1 USR2; cat 2> /dev/null || exec cat > /dev/null)
