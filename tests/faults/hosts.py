@@ -84,7 +84,8 @@ class Hosts:
         self.file = self.directory / "file"
         self.file.write_text("".join(f"{name} slots=1\n" for name in names))
         self.login = Host("login", 1, self.names)
-        self.login.run("ip", "link", "add", "eth0", "type", "bridge")
+        # An address of its own: else it takes that of a port, and changes it when a host comes or goes.
+        self.login.run("ip", "link", "add", "eth0", "address", "02:00:00:4e:00:01", "type", "bridge")
         self.login.run("ip", "address", "add", f"{self.login.address}/24", "dev", "eth0")
         self.login.run("ip", "link", "set", "eth0", "up")
         self.up = {}
