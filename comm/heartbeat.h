@@ -34,7 +34,7 @@ inline constexpr const Activity* timed_activities[] = {&activity::reading, &acti
 
 // What the first line says about the job.
 struct JobNote {
-  std::string id;  // of the job; a word
+  std::string id = {};  // of the job; a word
   int64_t ranks = 1;
   int64_t first_step = 0, total_steps = 0;
   int64_t images = 0;  // of a step, over all ranks

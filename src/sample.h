@@ -1,6 +1,7 @@
 // A sample is pixels and targets; a task says which targets it has.
 #pragma once
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "kernels/shared/boxes.h"
@@ -32,6 +33,17 @@ struct Targets {
   const int32_t* other_labels = nullptr;
   const float* shares = nullptr;
   const Truth* truth = nullptr;  // null: the task has no objects
+};
+
+// The samples that one rank computes in a step.
+struct Batch {
+  const float* images = nullptr;     // (count, H, W, C) f32, normalized; of the canvas' shape; in the host's memory
+  Targets targets;                   // (count); a padded sample, or a bad image of zeros, counts in no loss
+  std::span<const int64_t> samples;  // (count) the index of each in the data set; -1: padded, or a bad image
+  int64_t count = 0;                 // this rank's share, always the same
+  int64_t first = 0;                 // global index of this rank's first sample in the global batch
+  int64_t epoch = 0, step = 0;       // in evaluation 0, and the batch's number in the pass
+  int canvas = 0;                    // of the images, see Dataset::canvases()
 };
 
 }  // namespace octet

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks that dependencies run one way: kernels <- comm <- src, and inside src config, data, quant <- graph <- models, tasks
-# <- train <- report <- commands <- main. Each rule names a folder and what its files may not include. The script also
+# Checks that dependencies run one way: kernels <- comm <- src, and inside src config, data, quant <- graph <- models,
+# weights <- tasks, run <- train <- report <- commands <- main. Each rule names a folder and what its files may not include. The script also
 # checks that no source file has more than 500 lines, and that no two headers define a type of one name in one
 # namespace: the linker would merge their functions.
 set -uo pipefail
@@ -21,12 +21,14 @@ forbid kernels/cpu 'kernels/cuda/'
 forbid kernels/cuda 'kernels/(reference|cpu)/'
 forbid comm 'src/|kernels/(reference|cpu|cuda)/'
 forbid src 'kernels/(reference|cpu|cuda)/'
-forbid src/config 'src/(data|quant|graph|models|tasks|train|report|commands)/'
-forbid src/data 'src/(quant|graph|models|tasks|train|report|commands)/'
-forbid src/quant 'src/(data|graph|models|tasks|train|report|commands)/'
-forbid src/graph 'src/(data|models|tasks|train|report|commands)/'
-forbid src/models 'src/(data|tasks|train|report|commands)/'
-forbid src/tasks 'src/(data|train|report|commands)/'
+forbid src/config 'src/(data|quant|graph|models|weights|tasks|run|train|report|commands)/'
+forbid src/data 'src/(quant|graph|models|weights|tasks|run|train|report|commands)/'
+forbid src/quant 'src/(data|graph|models|weights|tasks|run|train|report|commands)/'
+forbid src/graph 'src/(data|models|weights|tasks|run|train|report|commands)/'
+forbid src/models 'src/(data|weights|tasks|run|train|report|commands)/'
+forbid src/weights 'src/(models|tasks|run|train|report|commands)/'
+forbid src/tasks 'src/(weights|run|train|report|commands)/'
+forbid src/run 'src/(models|tasks|train|report|commands)/'
 forbid src/train 'src/(report|commands)/'
 forbid src/report 'src/commands/'
 

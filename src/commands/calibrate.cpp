@@ -2,7 +2,7 @@
 #include <fmt/format.h>
 
 #include "src/commands/command.h"
-#include "src/data/named_images.h"
+#include "src/data/sources/named_images.h"
 #include "src/train/predictor.h"
 
 namespace octet {

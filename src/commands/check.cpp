@@ -2,7 +2,7 @@
 #include <iostream>
 
 #include "src/commands/command.h"
-#include "src/report/data_check.h"
+#include "src/report/check/data_check.h"
 
 namespace octet {
 

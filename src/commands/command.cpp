@@ -17,11 +17,11 @@
 #include "kernels/base/exit_codes.h"
 #include "kernels/base/host_name.h"
 #include "src/config/log.h"
-#include "src/train/directory_lock.h"
-#include "src/train/run_directory.h"
-#include "src/train/train_errors.h"
-#include "src/train/trained_network.h"
+#include "src/run/directory_lock.h"
+#include "src/run/run_directory.h"
+#include "src/run/train_errors.h"
 #include "src/version.h"
+#include "src/weights/trained_network.h"
 
 namespace octet {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "kernels/base/error.h"
 #include "src/commands/command.h"
-#include "src/report/draw_predictions.h"
+#include "src/report/pictures/draw_predictions.h"
 
 namespace octet {
 

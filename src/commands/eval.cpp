@@ -5,7 +5,7 @@
 
 #include "kernels/base/error.h"
 #include "src/commands/command.h"
-#include "src/data/detections.h"
+#include "src/data/annotations/detections.h"
 #include "src/data/loader.h"
 #include "src/tasks/detection/results.h"
 #include "src/tasks/metric_display.h"
@@ -22,15 +22,13 @@ struct Options : Recipe {
 void judge_weights(const Options& options, const Config& config, Transport& transport) {
   Trainer trainer(config, transport, false);
   trainer.load_weights(options.weights);
-  const Evaluation evaluation = *trainer.evaluate();
+  const std::unique_ptr<Judge> judge = trainer.evaluate();
   if (transport.rank() != 0) return;
-  const DetectionFigures judged = {evaluation.figures, evaluation.classes};
+  const std::string table = judge->table();
   if (options.json)
-    fmt::print("{}\n", detection_json(judged));
-  else if (trainer.task().figures)
-    fmt::print("{}", detection_table(judged));
+    fmt::print("{}\n", judge->json());
   else
-    fmt::print("test {}\n", show(evaluation.figures, 2, true, "  "));
+    fmt::print("{}", table.empty() ? "test " + show(judge->figures(), 2, true, "  ") + "\n" : table);
 }
 
 // Reads no image, and the recipe's network plays no part.

@@ -1,5 +1,5 @@
 // `octet inspect`
-#include "src/report/inspect.h"
+#include "src/report/inspect/inspect.h"
 
 #include <iostream>
 

@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include "src/commands/command.h"
-#include "src/data/make_shapes.h"
+#include "src/data/drawn/make_shapes.h"
 
 namespace octet {
 

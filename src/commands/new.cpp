@@ -7,7 +7,7 @@
 #include "kernels/base/durable_file.h"
 #include "kernels/base/error.h"
 #include "src/commands/command.h"
-#include "src/report/recipe_advice.h"
+#include "src/report/check/recipe_advice.h"
 #include "src/train/rank.h"
 #include "src/train/trainer.h"
 

@@ -1,12 +1,12 @@
 // `octet pack`
-#include "src/data/pack.h"
+#include "src/data/sources/pack.h"
 
 #include <filesystem>
 #include <iostream>
 
 #include "kernels/base/error.h"
 #include "src/commands/command.h"
-#include "src/train/directory_lock.h"
+#include "src/run/directory_lock.h"
 
 namespace octet {
 

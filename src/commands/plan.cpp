@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "src/commands/command.h"
-#include "src/data/canvases.h"
+#include "src/data/augment/canvases.h"
 #include "src/data/loader.h"
 #include "src/train/dry_plan.h"
 #include "src/train/rank.h"

@@ -9,10 +9,8 @@
 #include "kernels/base/durable_file.h"
 #include "kernels/base/error.h"
 #include "src/commands/command.h"
-#include "src/data/named_images.h"
-#include "src/models/detectors.h"
+#include "src/data/sources/named_images.h"
 #include "src/report/prediction_page.h"
-#include "src/report/predictions.h"
 
 namespace octet {
 namespace {
@@ -69,18 +67,26 @@ void refuse_options(const PredictOptions& options, const std::string& network, b
 
 // Exit code 1 if an image could not be read.
 int predict(const PredictOptions& options, Config config, Transport& transport, const std::string& weights) {
-  const bool detects = is_detector(config.model.name);
-  refuse_options(options, config.model.name, detects);
-  if (detects) config.detect.score = options.score.value_or(usual_score);
+  const Task& task = task_of(config);
+  refuse_options(options, config.model.name, task.objects);
+  if (task.objects) config.detect.score = options.score.value_or(usual_score);
   const Predictor network(config, transport, weights);
   const std::vector<std::string> files = find_images(with_listed(options.images));
   const std::unique_ptr<Dataset> data = open_named_images(network.config(), files, network.classes());
   const std::vector<Prediction> predictions = network.predict(*data);
-  const PredictionReport report{network, *data->annotations(), predictions, options.top, options.logits};
-  if (!options.json.empty()) write_json(options.json, report.objects());
-  if (!options.csv.empty()) write_output(options.csv, report.csv());
-  if (!options.html.empty()) write_output(options.html, prediction_page(report));
-  if (options.json.empty() && options.csv.empty() && options.html.empty()) fmt::print("{}", report.text());
+  const auto shown = task.presentation(network.classes(), {options.top, options.logits});
+  std::vector<std::string> objects;
+  std::string text, table = shown->csv_names();
+  for (const auto& [sample, answers] : predictions) {
+    const std::string& file = files[static_cast<size_t>(sample)];
+    for (std::string& object : shown->json({sample + 1, file}, answers)) objects.push_back(std::move(object));
+    table += shown->csv({sample + 1, file}, answers);
+    text += file + ":" + shown->text(answers);
+  }
+  if (!options.json.empty()) write_json(options.json, objects);
+  if (!options.csv.empty()) write_output(options.csv, table);
+  if (!options.html.empty()) write_output(options.html, prediction_page(network, *shown, files, predictions));
+  if (options.json.empty() && options.csv.empty() && options.html.empty()) fmt::print("{}", text);
   if (data->skipped() > 0) spdlog::error("{} of {} images could not be read", data->skipped(), files.size());
   return data->skipped() > 0 ? 1 : 0;
 }

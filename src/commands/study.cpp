@@ -11,9 +11,9 @@
 #include "kernels/base/error.h"
 #include "kernels/base/stop_signals.h"
 #include "src/commands/command.h"
-#include "src/report/study_table.h"
-#include "src/report/study_training.h"
-#include "src/train/directory_lock.h"
+#include "src/report/study/study_table.h"
+#include "src/report/study/study_training.h"
+#include "src/run/directory_lock.h"
 #include "src/train/train.h"
 
 namespace octet {

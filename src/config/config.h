@@ -78,7 +78,8 @@ struct Config {
   std::string storage = "bf16";  // f32 | bf16 | int8: how convolution outputs are kept for the backward pass
 
   struct Data {
-    std::string name = "shapes";  // a data source of src/data/open.cpp, or annotations of src/data/annotations.cpp
+    std::string name =
+        "shapes";  // a data source of src/data/sources/open.cpp, or annotations of src/data/annotations/annotations.cpp
     std::string root;
     int64_t batch = 128;              // global
     int64_t workers = 2;              // decode threads of each rank

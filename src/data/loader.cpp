@@ -12,9 +12,9 @@
 #include <thread>
 
 #include "kernels/base/error.h"
+#include "src/data/augment/mixup.h"
 #include "src/data/batch_order.h"
 #include "src/data/draws.h"
-#include "src/data/mixup.h"
 
 namespace octet {
 namespace {
@@ -27,6 +27,7 @@ constexpr int64_t slots = read_ahead;
 struct Slot {
   std::vector<float> images;
   std::vector<int32_t> labels;
+  std::vector<int64_t> samples;       // -1: padded, or a bad image
   std::vector<int32_t> other_labels;  // of mixed samples, as in Targets
   std::vector<float> shares;
   std::vector<Truth> truths;  // of each sample
@@ -135,6 +136,7 @@ class PrefetchLoader : public Loader {
     const int canvas = data_.canvas(order_->samples[opened_ % batches_ * global_batch_]);
     slot.images.resize(count_ * numbers_of(canvas));
     slot.labels.resize(count_);
+    slot.samples.resize(count_);
     const bool mixes = training_ && sampling_.mixup > 0;
     slot.other_labels.resize(mixes ? count_ : 0);
     slot.shares.resize(mixes ? count_ : 0);
@@ -147,6 +149,7 @@ class PrefetchLoader : public Loader {
                               .other_labels = mixes ? slot.other_labels.data() : nullptr,
                               .shares = mixes ? slot.shares.data() : nullptr,
                               .truth = objects_ ? &slot.truth : nullptr},
+                  .samples = slot.samples,
                   .count = count_,
                   .first = first_,
                   .epoch = epoch,
@@ -204,6 +207,7 @@ class PrefetchLoader : public Loader {
     const bool present = data_.read_with_truth(index, training_, seed_, slot.batch.epoch, pixels, truth);
     if (!present) std::fill_n(pixels, numbers, 0.0f);
     const bool counts = present && (slot.order->padding.empty() || !slot.order->padding[position]);
+    slot.samples[i] = counts ? index : -1;
     slot.labels[i] = counts ? data_.label(index) : -1;
     if (!slot.shares.empty()) mix(slot, i, index, pixels);
     if (!counts && objects_) truth = {.images = {{.index = -1}}, .objects = {}};

@@ -57,6 +57,7 @@ Classes classes_of(const Dataset&);
 struct Datasets {
   std::unique_ptr<Dataset> train, test;  // train: null where only the test set was opened
   uint64_t fingerprint() const;
+  int64_t skipped() const { return (train ? train->skipped() : 0) + test->skipped(); }  // bad images so far
 };
 std::vector<std::string> data_source_names();  // the values of data.name
 // Height and width of the square images in pixels: data.image_size, or that of the data source. UsageError: there is no
@@ -68,19 +69,10 @@ Datasets open_datasets(const Config&, bool training = true);
 // The objects of the test set. Opens no image of data that have annotations in files. UsageError: the data have none.
 Annotations test_annotations(const Config&);
 
-struct Batch {
-  const float* images = nullptr;  // (count, H, W, C) f32, normalized; of the canvas' shape
-  Targets targets;                // (count); a padded sample, or a bad image of zeros, counts in no loss
-  int64_t count = 0;              // this rank's share, always the same
-  int64_t first = 0;              // global index of this rank's first sample in the global batch
-  int64_t epoch = 0, step = 0;
-  int canvas = 0;
-};
-
 // Reads batches ahead on worker threads. Training: each epoch is a permutation keyed by (seed, epoch), or a balanced
 // order, without incomplete batches. Evaluation: samples in order, each exactly once over all ranks; the last batch of
-// a canvas is padded with images of label -1, whose index in Truth is -1 too. batch_order.h says which samples a global
-// batch holds; rank r takes the r-th part of each.
+// a canvas is padded with images of label -1, which are no samples: Batch::samples is -1. batch_order.h says which
+// samples a global batch holds; rank r takes the r-th part of each.
 class Loader {
  public:
   virtual ~Loader() = default;

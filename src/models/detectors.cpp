@@ -34,6 +34,10 @@ bool is_detector(const std::string& model_name) {
   return std::ranges::find(rows, model_name, &Row::name) != std::end(rows);
 }
 
+bool freezes_backbone(const Config::Model& model) {
+  return is_detector(model.name) && (model.norm == "frozen" || model.freeze_stages > 0);
+}
+
 AnchorRule anchors_of(const Config& config) {
   return std::ranges::find(rows, config.model.name, &Row::name)->anchors(config);
 }

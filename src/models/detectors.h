@@ -19,6 +19,8 @@ struct AnchorRule {
 AnchorRule anchors_of(const Config&);
 std::vector<std::string> detector_names();
 bool is_detector(const std::string& model_name);
+// Whether a detector has layers or norms of the backbone that never train.
+bool freezes_backbone(const Config::Model&);
 
 // As the recipe says.
 DetectOptions detect_options(const Config&);

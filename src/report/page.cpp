@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "src/report/svg.h"
+#include "src/report/charts/svg.h"
 
 namespace octet {
 namespace {

@@ -1,13 +1,15 @@
 // A page of pictures with what a network says of them.
 #pragma once
+#include <span>
 #include <string>
 
-#include "src/report/predictions.h"
+#include "src/train/predictor.h"
 
 namespace octet {
 
 // HTML that needs no other file: each picture with its most probable classes, or with the boxes of its objects. In a
-// build without OpenCV without the pictures.
-std::string prediction_page(const PredictionReport&);
+// build without OpenCV without the pictures. files: of the data set that the network predicted.
+std::string prediction_page(const Predictor&, const Presentation&, std::span<const std::string> files,
+                            std::span<const Prediction>);
 
 }  // namespace octet

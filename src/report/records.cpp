@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/base/error.h"
-#include "src/train/metrics.h"
+#include "src/run/metrics.h"
 
 namespace octet {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "src/report/svg.h"
+#include "src/report/charts/svg.h"
 
 namespace octet {
 

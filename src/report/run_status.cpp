@@ -10,8 +10,8 @@
 #include <thread>
 
 #include "kernels/base/error.h"
-#include "src/train/checkpoint_store.h"
-#include "src/train/directory_lock.h"
+#include "src/run/checkpoint_store.h"
+#include "src/run/directory_lock.h"
 #include "src/train/progress.h"
 
 namespace octet {

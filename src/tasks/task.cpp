@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "kernels/base/error.h"
 #include "src/models/detectors.h"
 
 namespace octet {
@@ -13,9 +14,16 @@ const Task& task_of(const Config& config) {
   return config.data.name == "voc" ? voc_detection : coco_detection;
 }
 
-Scalars judge_first(const Task& task, Scalars figures) {
+void require_data_for(const Task& task, const Config& config, const Dataset& data) {
+  const bool objects = data.annotations() != nullptr;
+  REQUIRE_USAGE(objects == task.objects, "choose data and a network for one task", config.model.name,
+                " is a network for ", task.name, ", but the images of '", config.data.name, "' have ",
+                objects ? "objects" : "one class each");
+}
+
+Scalars main_figure_first(const Task& task, Scalars figures) {
   std::stable_partition(figures.begin(), figures.end(),
-                        [&](const Scalar& figure) { return figure.name == task.judge; });
+                        [&](const Scalar& figure) { return figure.name == task.main_figure; });
   return figures;
 }
 

@@ -1,10 +1,13 @@
 // What a network is trained for: its losses and the metric by which runs are compared. Only this folder and the folders
 // above it know tasks.
 #pragma once
+#include <memory>
+
 #include "src/config/config.h"
 #include "src/graph/graph.h"
 #include "src/graph/metrics.h"
-#include "src/tasks/detection/judge.h"
+#include "src/tasks/judge.h"
+#include "src/tasks/presentation.h"
 
 namespace octet {
 
@@ -13,13 +16,18 @@ struct Task {
   // Builds the network of config.model with its losses, for training or for evaluation. height, width: of the images,
   // in pixels.
   Graph (*network)(const Config&, const Policy&, int64_t height, int64_t width, bool training);
-  const char* judge;  // the metric by which runs are compared: "top1"
-  // Judges all detections on the test set. Null: the figures are the means of the plan's metrics.
-  DetectionFigures (*figures)(const Annotations&, const std::vector<Detection>&) = nullptr;
+  const char* main_figure;  // the metric by which runs are compared: "top1"
+  bool objects;             // the truth of an image is objects with boxes, and so are the answers to it
+  // Judges one evaluation on a test set, which must outlive the judge. keeps_answers: it may be the run's last one.
+  std::unique_ptr<Judge> (*judge)(const Dataset& test, bool keeps_answers);
+  // Shows what is said of images. The classes must outlive it.
+  std::unique_ptr<Presentation> (*presentation)(const Classes&, const Presentation::Options&);
 };
 const Task& task_of(const Config&);
+// UsageError: the data are for another task than the network.
+void require_data_for(const Task&, const Config&, const Dataset&);
 
-// Moves the task's `judge` metric to the front.
-Scalars judge_first(const Task&, Scalars);
+// Moves the task's main figure to the front.
+Scalars main_figure_first(const Task&, Scalars);
 
 }  // namespace octet

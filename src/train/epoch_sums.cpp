@@ -9,20 +9,18 @@ void EpochSums::add(const StepReport& report, double seconds) {
   seconds_ += seconds;
   if (report.skipped) return;
   ++counted_;
-  if (sums_.empty()) sums_ = Scalars(report.figures.size());
-  for (size_t i = 0; i < report.figures.size(); ++i)
-    sums_[i] = {report.figures[i].name, sums_[i].value + report.figures[i].value};
+  Metrics of_step;
+  for (const Scalar& figure : report.figures) of_step.push_back({figure.name, figure.value, 1});
+  octet::add(sums_, of_step);
 }
 
 EpochRecord EpochSums::record(int64_t epoch) const {
-  EpochRecord record{.epoch = epoch, .steps = steps_, .seconds = seconds_, .means = sums_};
-  for (Scalar& mean : record.means) mean.value /= static_cast<double>(counted_);
-  return record;
+  return {.epoch = epoch, .steps = steps_, .seconds = seconds_, .means = means_of(sums_)};
 }
 
 std::string EpochSums::text() const {
   nlohmann::ordered_json sums = nlohmann::ordered_json::object();
-  for (const Scalar& sum : sums_) sums[sum.name] = sum.value;
+  for (const Metric& metric : sums_) sums[metric.name] = metric.sum;
   return nlohmann::ordered_json{{"steps", steps_}, {"counted", counted_}, {"seconds", seconds_}, {"sums", sums}}.dump();
 }
 
@@ -32,7 +30,8 @@ EpochSums EpochSums::from_text(const std::string& text) {
   json.at("steps").get_to(result.steps_);
   json.at("counted").get_to(result.counted_);
   json.at("seconds").get_to(result.seconds_);
-  for (const auto& [name, value] : json.at("sums").items()) result.sums_.push_back({name, value.get<double>()});
+  for (const auto& [name, value] : json.at("sums").items())
+    result.sums_.push_back({name, value.get<double>(), static_cast<double>(result.counted_)});
   return result;
 }
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "src/train/metrics.h"
+#include "src/run/metrics.h"
 #include "src/train/training_step.h"
 
 namespace octet {
@@ -21,9 +21,9 @@ class EpochSums {
   static EpochSums from_text(const std::string&);
 
  private:
-  int64_t steps_ = 0, counted_ = 0;
+  int64_t steps_ = 0, counted_ = 0;  // counted: not skipped
   double seconds_ = 0;
-  Scalars sums_;  // over the counted steps
+  Metrics sums_;  // over the counted steps
 };
 
 }  // namespace octet

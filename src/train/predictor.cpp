@@ -2,21 +2,16 @@
 
 #include <algorithm>
 
-#include "src/tasks/task.h"
-#include "src/train/class_names.h"
-#include "src/train/digest.h"
 #include "src/train/rank.h"
 #include "src/train/training_state.h"
 #include "src/version.h"
+#include "src/weights/class_names.h"
+#include "src/weights/digest.h"
 
 namespace octet {
 
 Predictor::Predictor(const Config& config, Transport& transport, const std::string& weights)
-    : config_(config),
-      transport_(transport),
-      path_(weights),
-      weights_(open_weights(weights)),
-      detects_(task_of(config).figures != nullptr) {
+    : config_(config), transport_(transport), path_(weights), weights_(open_weights(weights)), task_(task_of(config)) {
   REQUIRE_USAGE(transport.size() == 1, "start it without mpirun", "this command runs on one rank, not on ",
                 transport.size());
   config_.train.norm_group = 0;  // evaluation takes no moments, and a batch may be of any size
@@ -36,14 +31,13 @@ Predictor::Predictor(const Config& config, Transport& transport, const std::stri
 }
 
 std::unique_ptr<TrainingStep> Predictor::network_for(const Dataset& data) const {
-  const Task& task = task_of(config_);
   auto policy = make_policy(config_);
   auto backend = make_backend(config_, *policy, transport_);
   auto network = std::make_unique<TrainingStep>(
       config_, transport_, std::move(policy), std::move(backend),
       [&](const Policy& p, bool trains, int canvas) {
         const ImageShape shape = data.canvas_shape(canvas);
-        return task.network(config_, p, shape.height, shape.width, trains);
+        return task_.network(config_, p, shape.height, shape.width, trains);
       },
       TrainingStep::Options{.plan = {.storage = storage_of(config_)},
                             .batch = batch_of(data),
@@ -68,15 +62,14 @@ int64_t Predictor::calibrate(const Dataset& data, const std::string& output) con
   int64_t images = 0;
   for (int64_t b = 0; b < loader->batches_per_epoch(); ++b) {
     const Batch& batch = loader->next();
-    if (std::ranges::count(std::span(batch.targets.labels, size_t(batch.count)), -1) > 0) continue;  // padded, or bad
-    network->calibrate({.index = b, .canvas = batch.canvas, .images = batch.images, .targets = batch.targets});
+    if (std::ranges::count(batch.samples, -1) > 0) continue;  // padded, or bad
+    network->calibrate(batch);
     images += batch.count;
   }
   REQUIRE(images > 0, "name other images", "no whole batch of ", batch_of(data), " images could be read");
   std::map<std::string, std::string> metadata = {{"config", to_yaml(config_)}, {"commit", commit}};
   if (knows_names_) add_classes(classes_, metadata);
-  std::vector<std::vector<float>> storage;
-  const std::vector<NamedTensor> tensors = TrainingState(*network).save(storage, true);
+  const OwnedTensors tensors = TrainingState(*network).save(true);
   add_digest(tensors, metadata);
   write_safetensors(output, tensors, metadata);
   return images;
@@ -88,25 +81,9 @@ std::vector<Prediction> Predictor::predict(const Dataset& data) const {
   std::vector<Prediction> predictions;
   for (int64_t b = 0; b < loader->batches_per_epoch(); ++b) {
     const Batch& batch = loader->next();
-    const TrainingStep::Answers answers = network->evaluate(
-        {.index = b, .canvas = batch.canvas, .images = batch.images, .targets = batch.targets}, !detects_);
-    auto found = answers.detections.begin();
-    for (int64_t i = 0; i < batch.count; ++i) {
-      const int64_t index = batch.targets.truth->images[size_t(i)].index;
-      if (index < 0) continue;
-      Prediction prediction{.image = index, .objects = {}, .logits = {}, .probabilities = {}};
-      for (; found != answers.detections.end() && found->image == index; ++found) prediction.objects.push_back(*found);
-      const auto classes = size_t(config_.model.classes);
-      if (!detects_) {
-        const std::span logits(answers.logits), probabilities(answers.probabilities);
-        const auto of = [&](std::span<const float> all) { return all.subspan(size_t(i) * classes, classes); };
-        prediction.logits.assign(of(logits).begin(), of(logits).end());
-        prediction.probabilities.assign(of(probabilities).begin(), of(probabilities).end());
-      }
-      predictions.push_back(std::move(prediction));
-    }
+    for (Prediction& of : divide(network->evaluate(batch, true), batch)) predictions.push_back(std::move(of));
   }
-  std::ranges::stable_sort(predictions, {}, &Prediction::image);
+  std::ranges::stable_sort(predictions, {}, &Prediction::sample);
   return predictions;
 }
 

@@ -7,16 +7,11 @@
 #include "comm/transport.h"
 #include "src/config/config.h"
 #include "src/data/loader.h"
-#include "src/train/safetensors.h"
+#include "src/tasks/task.h"
 #include "src/train/training_step.h"
+#include "src/weights/safetensors.h"
 
 namespace octet {
-
-struct Prediction {
-  int64_t image = 0;                         // index in the data
-  std::vector<Detection> objects;            // of a detector, the best first; coordinates are those of the file
-  std::vector<float> logits, probabilities;  // of a classifier, by label
-};
 
 class Predictor {
  public:
@@ -28,9 +23,9 @@ class Predictor {
   const Config& config() const { return config_; }     // with the number of classes
   const Classes& classes() const { return classes_; }  // of the weights; without names, they are numbers
   bool knows_names() const { return knows_names_; }
-  bool detects() const { return detects_; }
-  // What the network says of each image that can be read, in the order of the data set. The truth of its samples names
-  // the images.
+  const Task& task() const { return task_; }
+  // What the network says of each image that can be read, in the order of the data set. Coordinates are those of the
+  // file, and the best objects come first.
   std::vector<Prediction> predict(const Dataset&) const;
   // Measures the ranges of activations on the whole batches of the data, with the weights as they are. Writes the
   // weights with these ranges to `output`, a safetensors file. Returns the number of images. UsageError: the policy
@@ -47,7 +42,8 @@ class Predictor {
   const std::string path_;
   const SafetensorsFile weights_;
   Classes classes_;
-  bool detects_, knows_names_;
+  const Task& task_;
+  bool knows_names_;
 };
 
 }  // namespace octet

@@ -16,8 +16,7 @@ void require_weights_of_frozen_layers(const Config& config) {
   const Config::Model& model = config.model;
   REQUIRE_USAGE(config.train.freeze.empty() || !model.initial_weights.empty(), "set model.initial_weights",
                 "train.freeze is ", config.train.freeze, ", but there are no weights to freeze");
-  const bool frozen = is_detector(model.name) && (model.norm == "frozen" || model.freeze_stages > 0);
-  REQUIRE_USAGE(!frozen || !model.initial_weights.empty() || !model.initial_backbone.empty(),
+  REQUIRE_USAGE(!freezes_backbone(model) || !model.initial_weights.empty() || !model.initial_backbone.empty(),
                 "set model.initial_backbone to weights of the classification network, or model.norm: batch and "
                 "model.freeze_stages: 0",
                 model.freeze_stages > 0 ? say("model.freeze_stages is ", model.freeze_stages) : "model.norm is frozen",

@@ -7,7 +7,7 @@
 #include "comm/transport.h"
 #include "kernels/base/exit_codes.h"
 #include "src/config/config.h"
-#include "src/train/rank_watch.h"
+#include "src/run/rank_watch.h"
 
 namespace octet {
 

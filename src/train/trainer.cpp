@@ -1,34 +1,14 @@
 #include "src/train/trainer.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 
-#include "src/train/class_names.h"
 #include "src/train/rank.h"
 #include "src/train/schedule.h"
+#include "src/weights/class_names.h"
 
 namespace octet {
-namespace {
-
-// Returns the items of all ranks on every rank, in the order of the images.
-template <class Item>
-std::vector<Item> gather(Transport& transport, std::vector<Item> own) {
-  const auto size = size_t(transport.size());
-  std::vector<uint64_t> counts(size);
-  const uint64_t count = own.size();
-  transport.all_gather(std::as_bytes(std::span(&count, 1)), std::as_writable_bytes(std::span(counts)));
-  const uint64_t most = *std::ranges::max_element(counts);
-  own.resize(most);
-  std::vector<Item> padded(size * most), all;
-  transport.all_gather(std::as_bytes(std::span(own)), std::as_writable_bytes(std::span(padded)));
-  for (size_t rank = 0; rank < size; ++rank) {
-    const auto first = padded.begin() + ptrdiff_t(rank * most);
-    all.insert(all.end(), first, first + ptrdiff_t(counts[rank]));
-  }
-  std::ranges::stable_sort(all, {}, &Item::image);
-  return all;
-}
-
-}  // namespace
 
 struct Trainer::OwnWatch {
   OwnWatch(double timeout, Transport& transport) : watch(timeout), joined(watch, transport, timeout) {}
@@ -47,10 +27,7 @@ Trainer::Trainer(const Config& config, Transport& transport, bool training, Hear
   auto backend = make_backend(config, *policy, transport);
   heart_->enter(activity::opening_data);
   datasets_ = open_datasets(config, training);
-  const bool objects = datasets_.test->annotations() != nullptr;
-  REQUIRE_USAGE(objects == (task_.figures != nullptr), "choose data and a network for one task", config.model.name,
-                " is a network for ", task_.name, ", but the images of '", config.data.name, "' have ",
-                objects ? "objects" : "one class each");
+  require_data_for(task_, config, *datasets_.test);
   heart_->enter(activity::comparing);
   require_same_data();
   heart_->enter(activity::building);
@@ -102,11 +79,7 @@ void Trainer::expect_files() { heart_->enter(transport_.rank() == 0 ? activity::
 StepReport Trainer::step(int64_t index, bool stop) {
   heart_->enter(activity::reading, index + 1);
   const Batch& batch = next_batch();
-  const StepInput input{.index = index,
-                        .canvas = batch.canvas,
-                        .images = batch.images,
-                        .targets = batch.targets,
-                        .first = batch.first,
+  const StepInput input{.batch = batch,
                         .learning_rate = learning_rate_at(index),
                         .progress = double(index) / double(config_.train.epochs * steps_per_epoch()),
                         .sent = std::exchange(sent_, false),
@@ -145,62 +118,59 @@ void Trainer::count_skipped(const StepReport& report, int64_t index) {
           ": no image of the last ", empty_batches_, " batches could be read");
 }
 
-std::optional<Evaluation> Trainer::evaluate(const std::function<bool()>& stop, bool wants_answers) {
+std::unique_ptr<Judge> Trainer::evaluate(const std::function<bool()>& stop, bool keeps_answers) {
+  std::unique_ptr<Judge> judge = task_.judge(*datasets_.test, keeps_answers);
   step_->swap_averages();
-  std::optional<Evaluation> evaluation = evaluate_weights(stop, wants_answers);
+  const bool complete = answer_all(*judge, stop);
   step_->swap_averages();
-  return evaluation;
+  if (!complete) return nullptr;
+  judge->finish(transport_, *heart_);
+  return judge;
 }
 
-std::optional<Evaluation> Trainer::evaluate_weights(const std::function<bool()>& stop, bool wants_answers) {
+// Returns false if a rank was asked to stop.
+bool Trainer::answer_all(Judge& judge, const std::function<bool()>& stop) {
   state().check_agreement(transport_);
   test_loader_->start(0);
-  Metrics total;
-  std::vector<Detection> detections;
-  std::vector<Answer> given;
   for (int64_t b = 0; b < test_loader_->batches_per_epoch(); ++b) {
     if (stop) {
       heart_->enter(activity::summing);
       double stops[] = {stop() ? 1.0 : 0.0};
       transport_.all_reduce_sum(std::span<double>(stops));
-      if (stops[0] > 0) return std::nullopt;
+      if (stops[0] > 0) return false;
     }
     heart_->enter(activity::evaluation);
     if (b == 0) step_->begin_evaluation();
     const Batch& batch = test_loader_->next();
-    const TrainingStep::Answers answers = step_->evaluate(
-        {.index = b, .canvas = batch.canvas, .images = batch.images, .targets = batch.targets, .first = batch.first},
-        wants_answers);
-    if (wants_answers) {
-      const std::vector<Answer> of_batch = answers_of(std::span(batch.targets.labels, size_t(batch.count)),
-                                                      answers.probabilities, b * config_.data.batch + batch.first);
-      given.insert(given.end(), of_batch.begin(), of_batch.end());
-    }
-    const Metrics& sums = answers.metrics;
-    detections.insert(detections.end(), answers.detections.begin(), answers.detections.end());
-    if (total.empty()) total = Metrics(sums.size());
-    for (size_t i = 0; i < sums.size(); ++i)
-      total[i] = {sums[i].name, total[i].sum + sums[i].sum, total[i].count + sums[i].count};
+    judge.take(batch, step_->evaluate(batch, judge.wants_probabilities()));
   }
-  heart_->enter(activity::summing);
-  std::vector<double> sums;
-  for (const Metric& metric : total) sums.insert(sums.end(), {metric.sum, metric.count});
-  transport_.all_reduce_sum(std::span(sums));
-  REQUIRE(!sums.empty() && sums[1] > 0, "check that the data is still at data.root",
-          "no image of the test set could be read");
-  Evaluation evaluation;
-  if (task_.figures) {
-    evaluation.detections = gather(transport_, std::move(detections));
-    heart_->enter(activity::judging);
-    DetectionFigures judged = task_.figures(*datasets_.test->annotations(), evaluation.detections);
-    evaluation.figures = std::move(judged.figures);
-    evaluation.classes = std::move(judged.classes);
-    return evaluation;
+  return true;
+}
+
+Result Trainer::result(const Judge& test, const StepCount& at, const TrainingTime& time) {
+  Result result;
+  result.metrics = main_figure_first(task_, test.figures());
+  result.by_class = test.by_class();
+  result.epochs = at.epoch();
+  result.steps = at.done;
+  result.ranks = transport_.size();
+  result.images = at.done * config_.data.batch;
+  result.images_per_epoch = at.of_epoch * config_.data.batch;
+  result.backend = backend().name();
+  result.isa = backend().isa();
+  result.threads = threads_of_rank(config_, transport_);
+  result.policy = config_.policy.name;
+  if (time.steps > 0) {
+    result.images_per_second = double(time.steps * config_.data.batch) / time.in_steps;
+    result.wall_seconds = time.wall;
+    result.wire_bytes_per_step = uint64_t(step_->exchange().wire_bytes() / time.steps);
   }
-  if (wants_answers) evaluation.answers = gather(transport_, std::move(given));
-  for (size_t i = 0; i < total.size(); ++i)
-    evaluation.figures.push_back({total[i].name, sums[2 * i] / sums[2 * i + 1]});
-  return evaluation;
+  rusage usage = {};
+  getrusage(RUSAGE_SELF, &usage);
+  result.peak_memory_bytes = uint64_t(usage.ru_maxrss) * 1024;
+  result.arena_bytes = step_->plan().arena_bytes();
+  result.weights_sha256 = state().weights_sha256();
+  return result;
 }
 
 TrainingState Trainer::state() {

@@ -3,25 +3,23 @@
 #include <exception>
 #include <functional>
 #include <memory>
-#include <optional>
 
 #include "comm/transport.h"
 #include "src/config/config.h"
 #include "src/data/loader.h"
+#include "src/run/rank_watch.h"
+#include "src/run/result.h"
 #include "src/tasks/task.h"
-#include "src/train/answers.h"
-#include "src/train/rank_watch.h"
+#include "src/train/step_count.h"
 #include "src/train/training_state.h"
 #include "src/train/training_step.h"
 
 namespace octet {
 
-// Of the test set, in which every sample counts once.
-struct Evaluation {
-  Scalars figures;
-  std::vector<DetectionFigures::Class> classes;  // of a detector
-  std::vector<Detection> detections;             // of a detector, in the order of the images
-  std::vector<Answer> answers;                   // of a classifier, in the order of the images, if they are wanted
+// Of one process: its steps, the seconds in them, and those from the first step on.
+struct TrainingTime {
+  int64_t steps = 0;
+  double in_steps = 0, wall = 0;
 };
 
 class Trainer {
@@ -34,9 +32,9 @@ class Trainer {
 
   // Collective. Runs one training step. stop: a signal has asked this rank to stop.
   StepReport step(int64_t index, bool stop);
-  // Collective. Evaluates the weights, with train.ema their averages. stop: called before each batch. Returns nothing
-  // if stop() is true on any rank.
-  std::optional<Evaluation> evaluate(const std::function<bool()>& stop = {}, bool wants_answers = false);
+  // Collective. Evaluates the weights, with train.ema their averages. stop: called before each batch. Null if stop() is
+  // true on any rank. keeps_answers: see Task::judge.
+  std::unique_ptr<Judge> evaluate(const std::function<bool()>& stop = {}, bool keeps_answers = false);
   // Collective. Loads the weights of the file model.initial_weights or model.initial_backbone, if one is set. Returns
   // what was loaded, as a sentence; empty: nothing.
   std::string load_initial_weights();
@@ -47,6 +45,9 @@ class Trainer {
   // Rank 0 begins to write files, and the others to wait for it.
   void expect_files();
   Heart& heart() { return *heart_; }
+
+  // What a finished training has to tell, but for what RunFiles::finish() adds. test: the evaluation of the weights.
+  Result result(const Judge& test, const StepCount&, const TrainingTime&);
 
   TrainingState state();
   TrainingStep& training_step() { return *step_; }
@@ -64,7 +65,7 @@ class Trainer {
   double hidden_share() const;  // share of the exchange's time that overlaps with backward
 
  private:
-  std::optional<Evaluation> evaluate_weights(const std::function<bool()>& stop, bool wants_answers);
+  bool answer_all(Judge&, const std::function<bool()>& stop);
   void require_same_data();
   void require_same_classes(const SafetensorsFile&, const std::string& path) const;
   const Batch& next_batch();

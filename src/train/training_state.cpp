@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "comm/agreement.h"
-#include "src/train/digest.h"
+#include "src/weights/digest.h"
 
 namespace octet {
 namespace {
@@ -46,13 +46,10 @@ void TrainingState::from_oihw(std::span<const float> in, const Tensor& tensor) {
   backend_.to_device(tensor.data, out.data(), tensor.bytes());
 }
 
-std::vector<NamedTensor> TrainingState::save(std::vector<std::vector<float>>& storage, bool weights_only) const {
-  std::vector<NamedTensor> tensors;
-  storage.clear();
-  storage.reserve(parameters_.all().size() * 3 + parameters_.statistics().size() * 2 + 1);
+OwnedTensors TrainingState::save(bool weights_only) const {
+  OwnedTensors saved;
   const auto add = [&](std::string name, std::vector<int64_t> shape, std::vector<float> values) {
-    storage.push_back(std::move(values));
-    tensors.push_back({std::move(name), std::move(shape), storage.back()});
+    saved.add(std::move(name), std::move(shape), std::move(values));
   };
   // Files of weights hold the averages, if there are any; checkpoints hold both.
   const auto chosen = [&](const Tensor& tensor) { return weights_only ? parameters_.average(tensor) : tensor; };
@@ -61,7 +58,7 @@ std::vector<NamedTensor> TrainingState::save(std::vector<std::vector<float>>& st
     if (weights_only && statistic.training_only) continue;
     add(statistic.name, {statistic.tensor.shape.c}, values_of(chosen(statistic.tensor)));
   }
-  if (weights_only) return tensors;
+  if (weights_only) return saved;
   for (const Param& param : parameters_.trained())
     add("momentum." + param.name, torch_shape(param), to_oihw(param.velocity));
   if (parameters_.averages()) {
@@ -71,7 +68,7 @@ std::vector<NamedTensor> TrainingState::save(std::vector<std::vector<float>>& st
       add(average_prefix + statistic.name, {statistic.tensor.shape.c},
           values_of(parameters_.average(statistic.tensor)));
   }
-  if (!clips_) return tensors;
+  if (!clips_) return saved;
   const ClipCoordinator::State state = clips_->state();
   std::vector<float> table;
   for (const ClipChoice& choice : state.choices)
@@ -79,7 +76,7 @@ std::vector<NamedTensor> TrainingState::save(std::vector<std::vector<float>>& st
   table.push_back(state.forced ? 1.0f : 0.0f);
   const int64_t count = int64_t(table.size());
   add("clips", {count}, std::move(table));
-  return tensors;
+  return saved;
 }
 
 // prefix: of the tensor's name in front of the parameter's, for example "momentum.".
@@ -192,9 +189,6 @@ void TrainingState::check_agreement(Transport& transport) const {
   octet::check_agreement(transport, names, hashes);
 }
 
-std::string TrainingState::weights_sha256() const {
-  std::vector<std::vector<float>> storage;
-  return octet::weights_sha256(save(storage, true));
-}
+std::string TrainingState::weights_sha256() const { return octet::weights_sha256(save(true)); }
 
 }  // namespace octet

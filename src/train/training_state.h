@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "comm/transport.h"
-#include "src/train/safetensors.h"
 #include "src/train/training_step.h"
-#include "src/train/weights_file.h"
+#include "src/weights/safetensors.h"
+#include "src/weights/weights_file.h"
 
 namespace octet {
 
@@ -22,8 +22,8 @@ class TrainingState {
         category_ids_(std::move(category_ids)) {}
 
   // Returns the tensors that a resumed run needs: weights as OIHW, `momentum.<name>`, `average.<name>` and `clips`.
-  // weights_only: only what evaluation needs, averaged with train.ema. The spans are valid as long as `storage`.
-  std::vector<NamedTensor> save(std::vector<std::vector<float>>& storage, bool weights_only) const;
+  // weights_only: only what evaluation needs, averaged with train.ema.
+  OwnedTensors save(bool weights_only) const;
   struct Load {
     bool optimizer = false;  // a checkpoint's whole state, of which nothing may be missing
     bool new_head = false;   // layers with rows for each class keep their initial values

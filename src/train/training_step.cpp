@@ -7,9 +7,9 @@
 #include <limits>
 
 #include "kernels/shared/math.h"
+#include "src/run/train_errors.h"
 #include "src/train/gradient_exchange.h"
 #include "src/train/rank.h"
-#include "src/train/train_errors.h"
 
 namespace octet {
 namespace {
@@ -37,18 +37,6 @@ std::vector<float> softmax(std::vector<float> values, size_t classes) {
     for (float& value : all) value = float(exponential(double(value - greatest)) / sum);
   }
   return values;
-}
-
-template <class Value>
-void append(std::vector<Value>& all, const std::vector<Value>& more) {
-  all.insert(all.end(), more.begin(), more.end());
-}
-
-// sums (+)= more, by name.
-void add(Metrics& sums, const Metrics& more) {
-  if (sums.empty()) sums.resize(more.size());
-  for (size_t i = 0; i < more.size(); ++i)
-    sums[i] = {more[i].name, sums[i].sum + more[i].sum, sums[i].count + more[i].count};
 }
 
 }  // namespace
@@ -109,19 +97,20 @@ TrainingStep::~TrainingStep() = default;
 
 StepReport TrainingStep::run(const StepInput& input, const std::function<void()>& meanwhile) {
   const LoopThreads threads(threads_);
-  Plan& plan = *training_[size_t(input.canvas)];
+  const Batch& batch = input.batch;
+  Plan& plan = *training_[size_t(batch.canvas)];
   enter(activity::forward);
-  begin(input.index);  // clears what the last step counted and added
-  if (!settled()) prime(input);
+  begin(batch.step);  // clears what the last step counted and added
+  if (!settled()) prime(batch);
 
   Metrics of_parts;
   for (int part = 0; part < parts_ - 1; ++part) {
-    Step step = load(plan, input, part, true);
+    Step step = load(plan, batch, part, true, input.sent);
     compute_gradients(plan, step, input, part);
     add(of_parts, plan.outcome(true).metrics);
     keep_moments();
   }
-  Step step = load(plan, input, parts_ - 1, true);  // images, index, random keys, clips
+  Step step = load(plan, batch, parts_ - 1, true, input.sent);  // images, index, random keys, clips
   compute_gradients(plan, step, input, parts_ - 1);
   if (meanwhile) meanwhile();  // host work while a GPU computes
   StepReport report = agree(plan, step, input, std::move(of_parts));
@@ -133,30 +122,32 @@ StepReport TrainingStep::run(const StepInput& input, const std::function<void()>
   // On a due step rank 0 decides clips and learning-rate scales for all.
   report.clips_updated = clips_ && clips_->update();
   enter(activity::update);
-  run({Program::Of::update}, step, input, [&] {
+  run({Program::Of::update}, step, batch, input.learning_rate, [&] {
     plan.update_statistics(step);  // running statistics, from moments that the ranks averaged
     update(input);                 // f32 masters, momentum, decay
   });
-  move_averages(input.index);
+  move_averages(batch.step);
   return report;
 }
 
 void TrainingStep::compute_gradients(Plan& plan, Step& step, const StepInput& input, int part) {
   const bool first = part == 0, last = part == parts_ - 1;
   enter(activity::forward);
-  run({Program::Of::gradients, first, last, clips_ && clips_->observing()}, step, input, [&] {
-    if (first) {
-      exchange_->begin(step.index);
-      encode_weights(step);  // f32 masters -> int8 codes + scale
-      parameters_->begin_gradients();
-    }
-    plan.forward(step);  // codes + scale between nodes
-    enter(activity::backward);
-    plan.backward(step, last ? exchange_.get() : nullptr);  // a finished bucket starts its quantized all-reduce here
-    if (!last) return;
-    finish_exchange();  // every rank holds the sum of all gradients
-    plan.find_nonfinite();
-  });
+  run({Program::Of::gradients, first, last, clips_ && clips_->observing()}, step, input.batch, input.learning_rate,
+      [&] {
+        if (first) {
+          exchange_->begin(step.index);
+          encode_weights(step);  // f32 masters -> int8 codes + scale
+          parameters_->begin_gradients();
+        }
+        plan.forward(step);  // codes + scale between nodes
+        enter(activity::backward);
+        plan.backward(step,
+                      last ? exchange_.get() : nullptr);  // a finished bucket starts its quantized all-reduce here
+        if (!last) return;
+        finish_exchange();  // every rank holds the sum of all gradients
+        plan.find_nonfinite();
+      });
 }
 
 void TrainingStep::begin_evaluation() {
@@ -164,12 +155,12 @@ void TrainingStep::begin_evaluation() {
   parameters_->encode(uint64_t(config_.seed), 0);
 }
 
-void TrainingStep::calibrate(const StepInput& input) {
+void TrainingStep::calibrate(const Batch& batch) {
   REQUIRE_USAGE(ranges_, "set policy.name: unified_int8 with policy.activation_range: held", "policy ",
                 policy_->traits().name, " holds no ranges of activations");
   const LoopThreads threads(threads_);
-  Plan& plan = *evaluation_[size_t(input.canvas)];
-  Step step = load(plan, input, 0, false);
+  Plan& plan = *evaluation_[size_t(batch.canvas)];
+  Step step = load(plan, batch, 0, false);
   step.measures = true;
   ranges_->begin();
   plan.forward(step);
@@ -179,30 +170,31 @@ void TrainingStep::calibrate(const StepInput& input) {
   ranges_->update(counts);
 }
 
-TrainingStep::Answers TrainingStep::evaluate(const StepInput& input, bool wants_probabilities) {
+Answers TrainingStep::evaluate(const Batch& batch, bool wants_probabilities) {
   const LoopThreads threads(threads_);
-  Plan& plan = *evaluation_[size_t(input.canvas)];
+  Plan& plan = *evaluation_[size_t(batch.canvas)];
   Answers answers;
   for (int part = 0; part < parts_; ++part) {
-    Step step = load(plan, input, part, false);
-    run({Program::Of::evaluation}, step, input, [&] { plan.forward(step); });
-    add(answers.metrics, plan.outcome(false).metrics);
-    append(answers.detections, plan.detections(step));
-    if (wants_probabilities) append(answers.logits, plan.logits(step));
+    Step step = load(plan, batch, part, false);
+    run({Program::Of::evaluation}, step, batch, 0, [&] { plan.forward(step); });
+    Answers of_part{.metrics = plan.outcome(false).metrics, .detections = plan.detections(step)};
+    if (wants_probabilities) of_part.logits = plan.logits(step);
+    add(answers, std::move(of_part));
   }
   if (wants_probabilities)
     answers.probabilities = softmax(answers.logits, answers.logits.size() / size_t(plan.batch() * parts_));
   return answers;
 }
 
-void TrainingStep::run(Program program, const Step& step, const StepInput& input, const std::function<void()>& work) {
+void TrainingStep::run(Program program, const Step& step, const Batch& batch, double learning_rate,
+                       const std::function<void()>& work) {
   // Calls cannot be recorded in three cases: each phase is timed, an exchange of host gradients waits for peers, or an
   // unknown clip must be decided within the step.
   const bool computes_gradients = program.of == Program::Of::gradients;
   const bool unrecorded =
       timing_ || (computes_gradients && (!settled() || (program.last && exchange_->reads_gradients())));
-  backend_->run(unrecorded ? Backend::unrecorded : input.canvas * Program::count + program.id(),
-                {step.index, float(input.learning_rate), uint64_t(step.first_sample)}, work);
+  backend_->run(unrecorded ? Backend::unrecorded : batch.canvas * Program::count + program.id(),
+                {step.index, float(learning_rate), uint64_t(step.first_sample)}, work);
 }
 
 void TrainingStep::begin(int64_t index) {
@@ -215,10 +207,10 @@ void TrainingStep::begin(int64_t index) {
 
 // With the exact exchange, ranges and clips that are not known are those of the first norm group of the global batch,
 // so that they depend neither on the ranks nor on the parts. All ranks compute a group, and that of rank 0 counts.
-void TrainingStep::prime(const StepInput& input) {
+void TrainingStep::prime(const Batch& batch) {
   if (priming_.empty()) return;  // run() measures them over the first part of all ranks
-  Plan& plan = *priming_[size_t(input.canvas)];
-  Step step = load(plan, input, 0, true);
+  Plan& plan = *priming_[size_t(batch.canvas)];
+  Step step = load(plan, batch, 0, true);
   encode_weights(step);
   parameters_->begin_gradients();
   plan.forward(step);
@@ -229,8 +221,8 @@ void TrainingStep::prime(const StepInput& input) {
 }
 
 // Objects of a part's images are counted from the part's first.
-Targets TrainingStep::targets_of(const StepInput& input, int64_t first, int64_t count) {
-  Targets targets = input.targets;
+Targets TrainingStep::targets_of(const Targets& all, int64_t first, int64_t count) {
+  Targets targets = all;
   if (targets.labels) targets.labels += first;
   if (targets.other_labels) targets.other_labels += first;
   if (targets.shares) targets.shares += first;
@@ -247,18 +239,17 @@ Targets TrainingStep::targets_of(const StepInput& input, int64_t first, int64_t 
   return targets;
 }
 
-Step TrainingStep::load(Plan& plan, const StepInput& input, int part, bool training) {
+Step TrainingStep::load(Plan& plan, const Batch& batch, int part, bool training, bool sent) {
   const int64_t first = part * plan.batch();
   Step step{.backend = *backend_, .memory = plan.memory(), .held = held()};
   step.times = timing_ ? &times_ : nullptr;
-  step.index = uint32_t(input.index);
+  step.index = uint32_t(batch.step);
   step.training = step.measures = training;
   step.seed = uint64_t(config_.seed);
-  step.first_sample = input.first + first;
+  step.first_sample = batch.first + first;
   step.gradient_scale = policy_->traits().loss_scale / float(config_.data.batch);
-  const float* const images = input.images + part * int64_t(plan.image_bytes() / sizeof(float));
-  const bool uploaded = input.sent && part == 0 && &plan == training_[size_t(input.canvas)].get();
-  plan.load(step, images, targets_of(input, first, plan.batch()), uploaded);
+  const float* const images = batch.images + part * int64_t(plan.image_bytes() / sizeof(float));
+  plan.load(step, images, targets_of(batch.targets, first, plan.batch()), sent && part == 0);
   return step;
 }
 
@@ -285,35 +276,34 @@ StepReport TrainingStep::agree(Plan& plan, const Step& step, const StepInput& in
   add(metrics, of_last_part);
   const bool fit = !parameters_->exact_sums() || parameters_->sums_fit();
   const bool finite = std::isfinite(metrics.front().sum) && finite_gradients && fit;
-  std::vector<double> sums = {finite ? 0.0 : 1.0, input.stop ? 1.0 : 0.0};
-  for (const Metric& metric : metrics) {
-    sums.push_back(std::isfinite(metric.sum) ? metric.sum : 0);
-    sums.push_back(metric.count);
-  }
-  const size_t of_figures = sums.size(), of_clips = clips_ ? size_t(2 * clips_->layers()) : 0;
-  sums.resize(of_figures + of_clips + (ranges_ ? size_t(2 * ranges_->layers()) : 0));
-  const std::span<double> saturations = std::span(sums).subspan(of_figures);
-  if (clips_) clips_->counts(saturations.first(of_clips));
-  if (ranges_) ranges_->counts(plan.range_elements(), saturations.subspan(of_clips), parts_);
-  transport_.all_reduce_sum(std::span(sums));
+  for (Metric& metric : metrics)
+    if (!std::isfinite(metric.sum)) metric.sum = 0;
+  std::vector<double> message = as_numbers(metrics);
+  const size_t of_metrics = message.size(), of_clips = clips_ ? size_t(2 * clips_->layers()) : 0;
+  message.resize(of_metrics + of_clips + (ranges_ ? size_t(2 * ranges_->layers()) : 0));
+  message.insert(message.end(), {finite ? 0.0 : 1.0, input.stop ? 1.0 : 0.0});
+  const std::span<double> all(message), sums = all.first(of_metrics), flags = all.last(2);
+  const std::span<double> saturated_gradients = all.subspan(of_metrics, of_clips);
+  const std::span<double> saturated_activations =
+      all.subspan(of_metrics + of_clips, all.size() - of_metrics - of_clips - flags.size());
+  if (clips_) clips_->counts(saturated_gradients);
+  if (ranges_) ranges_->counts(plan.range_elements(), saturated_activations, parts_);
+  transport_.all_reduce_sum(all);
   average_moments();
-  if (clips_) clips_->judge(saturations.first(of_clips));
+  if (clips_) clips_->judge(saturated_gradients);
 
   StepReport report;
-  const bool nonfinite = sums[0] > 0;
-  report.stop = sums[1] > 0;
-  report.empty = sums[3] == 0;
+  report.figures = means_of(with_numbers(std::move(metrics), sums));
+  const bool nonfinite = flags[0] > 0;
+  report.stop = flags[1] > 0;
+  report.empty = sums[1] == 0;  // the loss counts no sample
   report.skipped = nonfinite || report.empty;
+  if (report.skipped) report.figures.front().value = std::numeric_limits<double>::quiet_NaN();
   if (ranges_ && !report.skipped) {
-    ranges_->update(saturations.subspan(of_clips));
+    ranges_->update(saturated_activations);
     report.saturated_activations = ranges_->saturated_share();
   }
-  for (size_t i = 0; i < metrics.size(); ++i) {
-    const double mean = report.empty ? 0 : sums[2 + 2 * i] / sums[3 + 2 * i];
-    const bool unknown = i == 0 && report.skipped;
-    report.figures.push_back({metrics[i].name, unknown ? std::numeric_limits<double>::quiet_NaN() : mean});
-  }
-  if (nonfinite && config_.train.on_nonfinite == "stop") refuse_nonfinite(plan, step, input.index);
+  if (nonfinite && config_.train.on_nonfinite == "stop") refuse_nonfinite(plan, step, input.batch.step);
   return report;
 }
 
@@ -362,7 +352,7 @@ void TrainingStep::update(const StepInput& input) {
     context.sgd.decay = context.weight || train.decay_norm ? float(train.decay) : 0;
     context.sgd.rate_factor = param.of_classes && train.head_lr > 0 ? float(train.head_lr / train.lr) : 1;
     context.lr_scale = param.lr_scale;
-    context.key = {uint64_t(config_.seed), uint32_t(input.index), stream++, 0};
+    context.key = {uint64_t(config_.seed), uint32_t(input.batch.step), stream++, 0};
     policy_->update(*backend_, context, param.master, param.gradient, param.velocity);
   }
   if (timing_) backend_->synchronize();

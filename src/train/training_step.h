@@ -7,17 +7,14 @@
 #include "comm/heart.h"
 #include "comm/transport.h"
 #include "src/config/config.h"
+#include "src/graph/answers.h"
 #include "src/graph/plan.h"
 #include "src/quant/clip.h"
 
 namespace octet {
 
 struct StepInput {
-  int64_t index = 0;              // of the step
-  int canvas = 0;                 // of the images, see Dataset::canvases()
-  const float* images = nullptr;  // (parts * batch, H, W, C) f32, in the host's memory
-  Targets targets;
-  int64_t first = 0;  // global index of this rank's first sample in the global batch
+  const Batch& batch;  // of this rank, with (parts * batch) samples; Batch::step is the index of the step
   double learning_rate = 0;
   double progress = 0;  // completed share of the training, 0 to 1
   bool sent = false;    // send() has been called with the images of the first part
@@ -60,14 +57,9 @@ class TrainingStep {
   void swap_averages();
   // Collective. Moves the ranges of activations as a training step does, with the norms of evaluation, over one batch
   // of each rank, in one part. begin_evaluation() comes first. UsageError: the policy holds no ranges.
-  void calibrate(const StepInput&);
-  // Forward over one batch of this rank, part by part.
-  struct Answers {
-    Metrics metrics;  // sums over the samples
-    std::vector<Detection> detections;
-    std::vector<float> logits, probabilities;  // of a classifier, (parts * batch, classes), where they are wanted
-  };
-  Answers evaluate(const StepInput&, bool wants_probabilities = false);
+  void calibrate(const Batch&);
+  // Forward over one batch of this rank, part by part. Logits and probabilities are there where they are wanted.
+  Answers evaluate(const Batch&, bool wants_probabilities = false);
 
   const Policy& policy() const { return *policy_; }
   Backend& backend() const { return *backend_; }
@@ -93,15 +85,15 @@ class TrainingStep {
     int id() const { return of == Of::gradients ? 2 + (first ? 1 : 0) + (last ? 2 : 0) + (observed ? 4 : 0) : int(of); }
     static constexpr int count = 10;  // of ids
   };
-  void run(Program, const Step&, const StepInput&, const std::function<void()>& work);
+  void run(Program, const Step&, const Batch&, double learning_rate, const std::function<void()>& work);
   void begin(int64_t index);
   void enter(const Activity& activity) {
     if (heart_) heart_->enter(activity);
   }
-  void prime(const StepInput&);
+  void prime(const Batch&);
   void compute_gradients(Plan&, Step&, const StepInput&, int part);
-  Step load(Plan&, const StepInput&, int part, bool training);
-  Targets targets_of(const StepInput&, int64_t first, int64_t count);
+  Step load(Plan&, const Batch&, int part, bool training, bool sent = false);
+  Targets targets_of(const Targets& all, int64_t first, int64_t count);
   void encode_weights(const Step&);
   void finish_exchange();
   StepReport agree(Plan&, const Step&, const StepInput&, Metrics of_parts);

@@ -1,9 +1,9 @@
 // A build without OpenCV's decoders: JPEG and PNG are read, and other formats are bad images with a way out.
 #include <gtest/gtest.h>
 
-#include "src/data/decode.h"
-#include "src/data/encode_image.h"
-#include "src/data/image_format.h"
+#include "src/data/images/decode.h"
+#include "src/data/images/encode_image.h"
+#include "src/data/images/image_format.h"
 
 namespace octet {
 namespace {

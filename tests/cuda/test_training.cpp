@@ -29,7 +29,7 @@ Result trained(const std::string& device, std::vector<std::string> settings, int
     result.losses.push_back(report.figures.front().value);
   }
   result.sha256 = trainer.state().weights_sha256();
-  result.evaluated = trainer.evaluate()->figures.front().value;
+  result.evaluated = trainer.evaluate()->figures().front().value;
   return result;
 }
 

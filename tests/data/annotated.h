@@ -1,6 +1,6 @@
 // Data sets of objects in COCO's and VOC's form.
 #pragma once
-#include "src/data/annotations.h"
+#include "src/data/annotations/annotations.h"
 #include "tests/data/support.h"
 
 namespace octet {

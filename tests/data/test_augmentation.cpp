@@ -5,10 +5,10 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "src/data/augmentation.h"
+#include "src/data/augment/augmentation.h"
+#include "src/data/augment/mixup.h"
+#include "src/data/augment/randaugment.h"
 #include "src/data/batch_order.h"
-#include "src/data/mixup.h"
-#include "src/data/randaugment.h"
 #include "tests/data/files.h"
 
 namespace octet {

@@ -1,4 +1,4 @@
-#include "src/data/canvases.h"
+#include "src/data/augment/canvases.h"
 #include "tests/data/support.h"
 
 namespace octet {

@@ -2,7 +2,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "src/data/pixels.h"
+#include "src/data/images/pixels.h"
 #include "tests/data/support.h"
 
 namespace octet {

@@ -1,4 +1,4 @@
-#include "src/data/annotation_files.h"
+#include "src/data/annotations/annotation_files.h"
 #include "tests/data/annotated.h"
 
 namespace octet {

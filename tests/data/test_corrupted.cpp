@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "src/data/decode.h"
-#include "src/data/image_files.h"
-#include "src/data/pack.h"
+#include "src/data/images/decode.h"
+#include "src/data/images/image_files.h"
+#include "src/data/sources/pack.h"
 #include "tests/data/files.h"
 
 namespace octet {

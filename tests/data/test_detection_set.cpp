@@ -1,7 +1,7 @@
 #include <cmath>
 #include <map>
 
-#include "src/data/detection_set.h"
+#include "src/data/sources/detection_set.h"
 #include "tests/data/files.h"
 
 namespace octet {

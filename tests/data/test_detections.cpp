@@ -1,4 +1,4 @@
-#include "src/data/detections.h"
+#include "src/data/annotations/detections.h"
 #include "tests/data/annotated.h"
 
 namespace octet {

@@ -3,10 +3,10 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "src/data/crops.h"
-#include "src/data/exif.h"
-#include "src/data/pack.h"
-#include "src/data/pixels.h"
+#include "src/data/augment/crops.h"
+#include "src/data/images/exif.h"
+#include "src/data/images/pixels.h"
+#include "src/data/sources/pack.h"
 #include "tests/data/files.h"
 
 namespace octet {

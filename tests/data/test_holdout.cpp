@@ -1,8 +1,8 @@
 // data.holdout: one folder of classes is divided for training and evaluation.
 #include <set>
 
-#include "src/data/folder_index.h"
-#include "src/data/pack.h"
+#include "src/data/sources/folder_index.h"
+#include "src/data/sources/pack.h"
 #include "tests/data/files.h"
 
 namespace octet {

@@ -1,7 +1,7 @@
 #include <cmath>
 
-#include "src/data/crops.h"
-#include "src/data/decode.h"
+#include "src/data/augment/crops.h"
+#include "src/data/images/decode.h"
 #include "tests/data/files.h"
 
 namespace octet {

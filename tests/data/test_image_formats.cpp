@@ -1,10 +1,10 @@
 // Formats beside JPEG and PNG, nested folders, and files that are no images.
 #include <opencv2/imgproc.hpp>
 
-#include "src/data/decode.h"
-#include "src/data/image_files.h"
-#include "src/data/image_format.h"
-#include "src/data/named_images.h"
+#include "src/data/images/decode.h"
+#include "src/data/images/image_files.h"
+#include "src/data/images/image_format.h"
+#include "src/data/sources/named_images.h"
 #include "tests/data/files.h"
 
 namespace octet {

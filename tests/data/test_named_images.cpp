@@ -1,5 +1,5 @@
-#include "src/data/named_images.h"
-#include "src/data/normalization.h"
+#include "src/data/images/normalization.h"
+#include "src/data/sources/named_images.h"
 #include "tests/data/annotated.h"
 #include "tests/data/files.h"
 
@@ -56,7 +56,7 @@ TEST_F(NamedFiles, OfADetectorAreOnCanvases) {
   EXPECT_EQ(chosen->canvas(0), data->canvas(2));
   truth = {};
   EXPECT_TRUE(chosen->read_with_truth(0, false, 1, 0, pixels.data(), truth));
-  EXPECT_EQ(truth.images[0].index, 2);
+  EXPECT_EQ(truth.images[0].index, 0) << "samples are counted within what was selected";
   EXPECT_EQ(truth.images[0].height, 80);
 }
 
@@ -66,13 +66,13 @@ TEST_F(NamedFiles, OfAClassifierAreMiddleSquares) {
   config.data.name = "shapes";
   const auto data = open_named_images(config, {at("a.png"), at("absent.png")}, classes_);
   std::vector<float> pixels(32 * 32 * 3);
-  Truth truth;
-  EXPECT_TRUE(data->read_with_truth(0, false, 1, 0, pixels.data(), truth));
+  EXPECT_TRUE(data->read(0, false, 1, 0, pixels.data()));
   // Of 48 columns the middle 32, red in the left half; no pixel is resized.
   EXPECT_EQ(pixels[15 * 3], 2);
   EXPECT_EQ(pixels[16 * 3], -2);
-  EXPECT_EQ(truth.images.at(0).width, 48);
-  EXPECT_FALSE(data->read_with_truth(1, false, 1, 0, pixels.data(), truth));
+  EXPECT_EQ(data->label(0), -1) << "the class is not known";
+  EXPECT_EQ(data->annotations(), nullptr);
+  EXPECT_FALSE(data->read(1, false, 1, 0, pixels.data()));
   EXPECT_EQ(data->skipped(), 1);
 
   config.data.name = "image_folder";  // reads 224 of 256 pixels

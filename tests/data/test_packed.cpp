@@ -7,7 +7,7 @@
 
 #include "kernels/base/error.h"
 #include "src/data/loader.h"
-#include "src/data/pack.h"
+#include "src/data/sources/pack.h"
 #include "tests/data/support.h"
 
 namespace octet {

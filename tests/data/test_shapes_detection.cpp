@@ -1,9 +1,9 @@
 #include <nlohmann/json.hpp>
 
-#include "src/data/decode.h"
-#include "src/data/image_files.h"
-#include "src/data/make_shapes.h"
-#include "src/data/shapes_detection.h"
+#include "src/data/drawn/make_shapes.h"
+#include "src/data/drawn/shapes_detection.h"
+#include "src/data/images/decode.h"
+#include "src/data/images/image_files.h"
 #include "tests/data/support.h"
 
 namespace octet {

@@ -1,6 +1,6 @@
 #include <cstdlib>
 
-#include "src/data/annotation_files.h"
+#include "src/data/annotations/annotation_files.h"
 #include "tests/data/annotated.h"
 
 namespace octet {

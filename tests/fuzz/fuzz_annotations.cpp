@@ -3,8 +3,8 @@
 #include <sstream>
 
 #include "kernels/base/error.h"
-#include "src/data/annotation_files.h"
-#include "src/data/json_lists.h"
+#include "src/data/annotations/annotation_files.h"
+#include "src/data/annotations/json_lists.h"
 
 namespace {
 

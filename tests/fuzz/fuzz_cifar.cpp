@@ -2,7 +2,7 @@
 #include <cstdlib>
 
 #include "kernels/base/error.h"
-#include "src/data/pixels.h"
+#include "src/data/images/pixels.h"
 
 // Opening a folder needs these. This target opens none.
 int64_t octet::image_side(const Config::Data&) { abort(); }

@@ -1,7 +1,7 @@
 // An image file of any bytes is decoded to the size its header says, within the limit, or refused with a BadImage.
 #include <cstdlib>
 
-#include "src/data/decode.h"
+#include "src/data/images/decode.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "kernels/base/error.h"
-#include "src/train/safetensors.h"
+#include "src/weights/safetensors.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const int descriptor = memfd_create("input", 0);

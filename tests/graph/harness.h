@@ -39,13 +39,14 @@ struct Harness {
     for (size_t i = 0; i < labels.size(); ++i) labels[i] = int32_t(i * 7 + 3) % int32_t(c.model.classes);
   }
 
-  StepInput input(int64_t index) const {
-    return {.index = index, .images = images.data(), .targets = {labels.data()}, .learning_rate = config.train.lr};
+  Batch batch_of(int64_t index) const {
+    return {.images = images.data(), .targets = {labels.data()}, .count = batch, .step = index};
   }
-  double train(int64_t index) { return step->run(input(index)).figures.front().value; }  // the mean loss
+  StepReport run(const Batch& of) { return step->run({.batch = of, .learning_rate = config.train.lr}); }
+  double train(int64_t index) { return run(batch_of(index)).figures.front().value; }  // the mean loss
   double evaluate() {
     step->begin_evaluation();
-    const Metric loss = step->evaluate(input(0)).metrics.front();
+    const Metric loss = step->evaluate(batch_of(0)).metrics.front();
     return loss.sum / loss.count;
   }
 

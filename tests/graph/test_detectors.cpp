@@ -40,10 +40,9 @@ void expect_torchvision(const char* file, std::unique_ptr<Backend> backend) {
   Harness h(config, std::move(backend), golden["batch"], golden["image_size"], {.storage = DType::f32});
   golden::fill(h, golden);
   const Truth truth = truth_of(golden);
-  StepInput input = h.input(0);
-  input.targets = {.truth = &truth};
-  input.learning_rate = 0;
-  const StepReport report = h.step->run(input);
+  Batch batch = h.batch_of(0);
+  batch.targets = {.truth = &truth};
+  const StepReport report = h.step->run({.batch = batch, .learning_rate = 0});
   const double loss = golden["loss"];
   EXPECT_NEAR(report.figures[0].value, loss, 1e-4 * loss);
   size_t losses = 0;

@@ -44,9 +44,9 @@ class FrozenNetwork {
   }
 
   StepReport train(int64_t index) {
-    StepInput input = harness_.input(index);
-    input.targets = {.truth = &truth_};
-    return harness_.step->run(input);
+    Batch batch = harness_.batch_of(index);
+    batch.targets = {.truth = &truth_};
+    return harness_.run(batch);
   }
   Harness& harness() { return harness_; }
   Parameters& parameters() { return harness_.step->parameters(); }

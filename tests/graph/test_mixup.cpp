@@ -27,10 +27,10 @@ Answer answer(std::unique_ptr<Backend> backend, const std::vector<int32_t>& labe
         graph.softmax_loss({{logits}, {auxiliary, 0.4f}}, 0.1f, {"top1"}, training && !others.empty());
         return graph;
       });
-  StepInput input = harness.input(0);
-  input.targets = {.labels = labels.data()};
-  if (!others.empty()) input.targets = {labels.data(), others.data(), shares.data()};
-  Answer result{harness.step->run(input).figures.front().value, {}};
+  Batch batch = harness.batch_of(0);
+  batch.targets = {.labels = labels.data()};
+  if (!others.empty()) batch.targets = {labels.data(), others.data(), shares.data()};
+  Answer result{harness.run(batch).figures.front().value, {}};
   for (Param& param : harness.params())
     result.gradients.insert(result.gradients.end(), param.gradient.f32(),
                             param.gradient.f32() + param.gradient.elements());

@@ -44,12 +44,12 @@ struct TwoStage : Harness {
   TwoStage(const Config& c, int threads, PlanOptions options = {})
       : Harness(c, make_cpu_backend({best_isa(), threads}), samples, side, options) {}
 
-  StepInput of(int64_t index) const {
-    StepInput input = Harness::input(index);
-    input.targets = {.truth = &truth};
-    return input;
+  Batch of(int64_t index) const {
+    Batch own = batch_of(index);
+    own.targets = {.truth = &truth};
+    return own;
   }
-  Scalars run(int64_t index) { return step->run(of(index)).figures; }
+  Scalars run(int64_t index) { return Harness::run(of(index)).figures; }
   std::vector<Detection> detect() {
     step->begin_evaluation();
     return step->evaluate(of(0)).detections;
@@ -121,7 +121,7 @@ TEST_P(TwoStages, ABatchWithoutObjectsTrains) {
   for (Truth::Image& image : network.truth.images) image.count = 0;
   network.truth.objects.clear();
   for (int64_t i = 0; i < 3; ++i) {
-    const StepReport report = network.step->run(network.of(i));
+    const StepReport report = network.Harness::run(network.of(i));
     EXPECT_FALSE(report.skipped);
     EXPECT_TRUE(std::isfinite(report.figures[0].value));
     for (const char* none : {"loss_rpn_box", "anchors_found", "loss_box", "regions_found"})

@@ -6,7 +6,7 @@
 #include <opencv2/imgproc.hpp>
 
 #include "kernels/base/error.h"
-#include "src/report/data_check.h"
+#include "src/report/check/data_check.h"
 #include "tests/data/support.h"
 
 namespace octet {

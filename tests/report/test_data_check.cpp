@@ -7,7 +7,7 @@
 
 #include "kernels/base/error.h"
 #include "src/models/detectors.h"
-#include "src/report/data_check.h"
+#include "src/report/check/data_check.h"
 #include "src/tasks/detection/results.h"
 
 namespace octet {

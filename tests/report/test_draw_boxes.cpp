@@ -5,8 +5,8 @@
 #include <opencv2/imgcodecs.hpp>
 
 #include "kernels/base/error.h"
-#include "src/report/draw_boxes.h"
-#include "src/report/draw_truth.h"
+#include "src/report/pictures/draw_boxes.h"
+#include "src/report/pictures/draw_truth.h"
 
 namespace octet {
 namespace {

@@ -7,11 +7,11 @@
 
 #include "kernels/base/error.h"
 #include "src/config/config.h"
-#include "src/data/detections.h"
+#include "src/data/annotations/detections.h"
 #include "src/data/loader.h"
-#include "src/report/inspect.h"
-#include "src/train/answers.h"
-#include "src/train/result.h"
+#include "src/report/inspect/inspect.h"
+#include "src/run/result.h"
+#include "src/tasks/classification/class_answers.h"
 
 namespace octet {
 namespace {
@@ -53,7 +53,7 @@ class ClassifierPage : public RunPage {
   }
   // Each image is taken for the next class, but for every second one.
   void answer(const Datasets& data, bool wrong_labels = false) const {
-    Answers all{.step = 72, .images = data.test->size(), .classes = {}, .answers = {}};
+    ClassAnswers all{.step = 72, .images = data.test->size(), .classes = {}, .answers = {}};
     for (int label = 0; label < 10; ++label) all.classes.push_back("<" + std::to_string(label) + ">");
     for (int64_t image = 0; image < all.images; ++image) {
       const int32_t label = (data.test->label(image) + (wrong_labels ? 1 : 0)) % 10;

@@ -7,8 +7,8 @@
 
 #include "kernels/base/error.h"
 #include "src/config/config.h"
-#include "src/report/study_plan.h"
-#include "src/report/study_table.h"
+#include "src/report/study/study_plan.h"
+#include "src/report/study/study_table.h"
 
 namespace octet {
 namespace {

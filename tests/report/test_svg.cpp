@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "src/report/svg.h"
+#include "src/report/charts/svg.h"
 
 namespace octet {
 namespace {

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <numeric>
 
-#include "src/data/annotations.h"
+#include "src/data/annotations/annotations.h"
 #include "src/tasks/detection/coco_ap.h"
 #include "tests/tasks/detection_cases.h"
 

@@ -2,8 +2,8 @@
 
 #include <cstdlib>
 
-#include "src/data/annotations.h"
-#include "src/tasks/detection/judge.h"
+#include "src/data/annotations/annotations.h"
+#include "src/tasks/detection/figures.h"
 #include "src/tasks/detection/voc_ap.h"
 #include "tests/tasks/detection_cases.h"
 

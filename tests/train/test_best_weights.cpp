@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "src/train/best_weights.h"
-#include "src/train/class_names.h"
+#include "src/run/best_weights.h"
+#include "src/weights/class_names.h"
 #include "tests/train/temporary_directory.h"
 
 namespace octet {

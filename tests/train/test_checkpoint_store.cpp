@@ -3,8 +3,8 @@
 #include <sys/resource.h>
 
 #include "kernels/base/error.h"
-#include "src/train/checkpoint_store.h"
-#include "src/train/digest.h"
+#include "src/run/checkpoint_store.h"
+#include "src/weights/digest.h"
 #include "tests/train/temporary_directory.h"
 
 namespace octet {

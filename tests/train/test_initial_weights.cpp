@@ -4,8 +4,8 @@
 #include <functional>
 #include <map>
 
-#include "src/train/tensor_names.h"
 #include "src/train/training_state.h"
+#include "src/weights/tensor_names.h"
 #include "tests/graph/harness.h"
 #include "tests/train/temporary_directory.h"
 
@@ -45,9 +45,9 @@ class InitialWeights : public ::testing::Test {
     return std::make_unique<Harness>(config, make_cpu_backend({best_isa(), 1}), 1, 64, PlanOptions{});
   }
   static StoredTensors stored(Harness& of) {
-    std::vector<std::vector<float>> storage;
+    const OwnedTensors saved = TrainingState(*of.step).save(true);
     StoredTensors tensors;
-    for (const NamedTensor& tensor : TrainingState(*of.step).save(storage, true))
+    for (const NamedTensor& tensor : saved.tensors)
       if (!tensor.name.ends_with(".range"))
         tensors[tensor.name] = {tensor.shape, {tensor.values.begin(), tensor.values.end()}};
     return tensors;

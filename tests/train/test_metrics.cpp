@@ -10,8 +10,8 @@
 #include <sstream>
 
 #include "kernels/base/durable_file.h"
+#include "src/run/metrics.h"
 #include "src/train/epoch_sums.h"
-#include "src/train/metrics.h"
 #include "tests/train/temporary_directory.h"
 
 namespace octet {

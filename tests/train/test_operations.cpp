@@ -9,10 +9,10 @@
 #include <functional>
 
 #include "kernels/base/durable_file.h"
-#include "src/train/checkpoint_store.h"
-#include "src/train/line_file.h"
-#include "src/train/patient_write.h"
-#include "src/train/prometheus.h"
+#include "src/run/checkpoint_store.h"
+#include "src/run/line_file.h"
+#include "src/run/patient_write.h"
+#include "src/run/prometheus.h"
 #include "src/train/straggler.h"
 #include "tests/train/temporary_directory.h"
 

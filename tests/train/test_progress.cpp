@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "src/run/result.h"
 #include "src/tasks/metric_display.h"
 #include "src/train/progress.h"
-#include "src/train/result.h"
 #include "src/version.h"
 #include "tests/train/temporary_directory.h"
 

@@ -6,8 +6,8 @@
 #include <functional>
 #include <sstream>
 
-#include "src/train/resume_point.h"
-#include "src/train/train_errors.h"
+#include "src/run/resume_point.h"
+#include "src/run/train_errors.h"
 #include "tests/train/temporary_directory.h"
 
 namespace octet {

@@ -3,8 +3,8 @@
 
 #include <filesystem>
 
-#include "src/train/metrics.h"
-#include "src/train/run_directory.h"
+#include "src/run/metrics.h"
+#include "src/run/run_directory.h"
 #include "tests/train/temporary_directory.h"
 
 namespace octet {

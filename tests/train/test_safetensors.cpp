@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/base/error.h"
-#include "src/train/digest.h"
-#include "src/train/safetensors.h"
+#include "src/weights/digest.h"
+#include "src/weights/safetensors.h"
 #include "tests/train/temporary_directory.h"
 
 namespace octet {

@@ -1,11 +1,21 @@
 // Detection: each image has boxes with a class each. Networks are compared by average precision.
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <nlohmann/json.hpp>
+
+#include "kernels/base/durable_file.h"
+#include "src/data/annotations/detections.h"
 #include "src/models/detectors.h"
 #include "src/models/unread_keys.h"
-#include "src/tasks/detection/judge.h"
+#include "src/tasks/detection/figures.h"
+#include "src/tasks/detection/results.h"
 #include "src/tasks/task.h"
 
 namespace octet {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 Graph network(const Config& config, const Policy& policy, int64_t height, int64_t width, bool training) {
   refuse_unread_keys(config);
@@ -14,16 +24,110 @@ Graph network(const Config& config, const Policy& policy, int64_t height, int64_
   return graph;
 }
 
-DetectionFigures coco_figures(const Annotations& truth, const std::vector<Detection>& found) {
-  return judge_detections("coco", truth, found);
+// Judges by the rules of the data's format, see judge_detections(). Writes RUN/detections.json.
+class DetectionJudge final : public Judge {
+ public:
+  DetectionJudge(std::string format, const Annotations& truth) : format_(std::move(format)), truth_(truth) {}
+
+  std::string table() const override { return detection_table(judged_); }
+  std::string json() const override { return detection_json(judged_); }
+  void write(const std::string& run_directory, int64_t step) const override {
+    try {
+      write_detections(run_directory + "/detections.json", truth_, detections_);
+    } catch (const FileError& error) {
+      spdlog::warn("the detections of step {} are not kept: {}", step, error.what());
+    }
+  }
+
+ protected:
+  void keep(const Batch&, Answers& answers) override {
+    detections_.insert(detections_.end(), answers.detections.begin(), answers.detections.end());
+  }
+  void judge(Transport& transport, Heart& heart) override {
+    detections_ = gather(transport, std::move(detections_));
+    heart.enter(activity::judging);
+    judged_ = judge_detections(format_, truth_, detections_);
+    figures_ = judged_.figures;
+    for (const DetectionFigures::Class& of : judged_.classes)
+      if (of.objects > 0) by_class_.push_back({of.name, of.figures.front().value});
+  }
+
+ private:
+  const std::string format_;
+  const Annotations& truth_;
+  std::vector<Detection> detections_;  // of this rank, and after finish() of all
+  DetectionFigures judged_;
+};
+
+// JSON: {"image_id": 1, "file_name": "a.jpg", "category_id": 3, "class": "cat", "bbox": [x, y, width, height], "score":
+// 0.98765} for each object: COCO's results format with two names more. category_id: of the data that the network was
+// trained on. CSV: image, category_id, class, x, y, width, height, score.
+std::string quoted(const std::string& text) { return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+class ObjectPresentation final : public Presentation {
+ public:
+  using Presentation::Presentation;
+
+  std::vector<std::string> json(const ShownImage& image, const Answers& answers) const override {
+    std::vector<std::string> objects;
+    for (const Detection& found : answers.detections) {
+      const auto& [x, y, width, height] = found.box;
+      objects.push_back(fmt::format(R"({{"image_id": {}, "file_name": {}, "category_id": {}, "class": {}, )"
+                                    R"("bbox": [{:.2f}, {:.2f}, {:.2f}, {:.2f}], "score": {:.5f}}})",
+                                    image.id, quoted(image.path), category_id(found),
+                                    quoted(class_name(size_t(found.label))), x, y, width, height, found.score));
+    }
+    return objects;
+  }
+
+  std::string text(const Answers& answers) const override {
+    std::string text = answers.detections.empty() ? " nothing\n" : "\n";
+    for (const Detection& found : answers.detections)
+      text += fmt::format("  {:.2f}  {:<20}  x {:7.1f}  y {:7.1f}  {:7.1f} x {:.1f}\n", found.score,
+                          class_name(size_t(found.label)), found.box.x, found.box.y, found.box.width, found.box.height);
+    return text;
+  }
+
+  std::string csv_names() const override { return "image,category_id,class,x,y,width,height,score\r\n"; }
+  std::string csv(const ShownImage& image, const Answers& answers) const override {
+    std::string lines;
+    for (const Detection& found : answers.detections)
+      lines += fmt::format("{},{},{},{:.2f},{:.2f},{:.2f},{:.2f},{:.5f}\r\n", csv_field(image.path), category_id(found),
+                           csv_field(class_name(size_t(found.label))), found.box.x, found.box.y, found.box.width,
+                           found.box.height, found.score);
+    return lines;
+  }
+
+  std::vector<std::pair<std::string, double>> shares(const Answers& answers) const override {
+    std::vector<std::pair<std::string, double>> all;
+    for (const Detection& found : answers.detections) all.emplace_back(class_name(size_t(found.label)), found.score);
+    return all;
+  }
+
+ private:
+  int64_t category_id(const Detection& found) const {
+    const auto label = size_t(found.label);
+    return classes_.category_ids.empty() ? int64_t(label) + 1 : classes_.category_ids[label];
+  }
+};
+
+std::unique_ptr<Presentation> present(const Classes& classes, const Presentation::Options& options) {
+  return std::make_unique<ObjectPresentation>(classes, options);
 }
-DetectionFigures voc_figures(const Annotations& truth, const std::vector<Detection>& found) {
-  return judge_detections("voc", truth, found);
+std::unique_ptr<Judge> coco_judge(const Dataset& test, bool) {
+  return std::make_unique<DetectionJudge>("coco", *test.annotations());
+}
+std::unique_ptr<Judge> voc_judge(const Dataset& test, bool) {
+  return std::make_unique<DetectionJudge>("voc", *test.annotations());
+}
+
+constexpr Task detection(const char* main_figure, decltype(Task::judge) judge) {
+  return {"detection", network, main_figure, /*objects=*/true, judge, present};
 }
 
 }  // namespace
 
-extern const Task coco_detection = {.name = "detection", .network = network, .judge = "AP", .figures = coco_figures};
-extern const Task voc_detection = {.name = "detection", .network = network, .judge = "mAP", .figures = voc_figures};
+extern const Task coco_detection = detection("AP", coco_judge);
+extern const Task voc_detection = detection("mAP", voc_judge);
 
 }  // namespace octet

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "src/tasks/detection/judge.h"
+#include "src/tasks/detection/figures.h"
 
 namespace octet {
 

@@ -1,0 +1,35 @@
+// The two formats behind annotations.h.
+#pragma once
+#include <filesystem>
+#include <istream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "src/config/config.h"
+#include "src/data/annotations/annotations.h"
+
+namespace octet {
+
+// COCO's instances_*.json. The paths of the images are those of the file. Images are in the order of the file, and so
+// are the objects of an image. Labels follow the rising ids of the categories.
+Annotations parse_coco(std::istream&, const std::string& file);
+Annotations read_coco(const Config::Data&, Split);
+
+// One XML file of PASCAL VOC.
+struct VocObject {
+  std::string name;
+  BoxInFile box;
+  bool difficult = false;
+};
+struct VocImage {
+  int32_t width = 0, height = 0;  // 0: the file does not say
+  std::vector<VocObject> objects;
+};
+VocImage parse_voc(std::string_view xml, const std::string& file);
+Annotations read_voc(const Config::Data&, Split);
+
+// folder / name. UsageError: `name` leads out of the folder, by its words or through a link. place: which file says it.
+std::string path_inside(const std::filesystem::path& folder, const std::string& name, const std::string& place);
+
+}  // namespace octet

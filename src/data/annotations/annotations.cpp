@@ -1,0 +1,149 @@
+#include "src/data/annotations/annotations.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "kernels/base/error.h"
+#include "src/config/keys.h"
+#include "src/config/yaml.h"
+#include "src/data/annotations/annotation_files.h"
+
+namespace octet {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Format {
+  const char* name;
+  Annotations (*read)(const Config::Data&, Split);
+  const char* reads;  // what data.root must be
+};
+constexpr Format formats[] = {
+    {"coco", read_coco, "the folder that holds annotations/instances_train2017.json, train2017/ and so on"},
+    {"voc", read_voc, "the folder that holds VOC2007/ or VOC2012/, or that is such a folder"},
+};
+
+// Removes what does not count. Images keep their order.
+void keep_what_counts(const Config::Data& data, Split split, Annotations& all) {
+  const bool training = split == Split::train;
+  for (AnnotatedImage& image : all.images)
+    std::erase_if(image.objects, [&](const Object& object) {
+      const BoxFault fault = fault_of(object.box, image.width, image.height);
+      REQUIRE_USAGE(fault == BoxFault::none || data.bad_boxes == "drop",
+                    "repair the file, or set data.bad_boxes: drop; `octet check` lists all bad boxes", image.path,
+                    ": object ", object.id, " (", all.classes[object.label], "): a bad box: ", name_of(fault));
+      if (!training) return fault == BoxFault::not_finite;
+      return fault != BoxFault::none || object.crowd || (object.difficult && data.difficult == "skip");
+    });
+  if (!training) return;
+  const auto empty = [](const AnnotatedImage& image) { return image.objects.empty(); };
+  REQUIRE_USAGE(!std::ranges::all_of(all.images, empty),
+                "give images with objects; crowds, difficult objects and bad boxes do not train", data.root,
+                ": the training set has no object that trains");
+  if (data.empty_images == "skip") std::erase_if(all.images, empty);
+}
+
+}  // namespace
+
+std::vector<std::string> annotation_format_names() {
+  std::vector<std::string> names;
+  for (const Format& format : formats) names.emplace_back(format.name);
+  return names;
+}
+
+bool describes_objects(const Config::Data& data) {
+  return std::ranges::find(formats, data.name, &Format::name) != std::end(formats);
+}
+
+void refuse_keys_of_others(const Config::Data& data) {
+  struct {
+    const char *key, *format;
+    const std::string& value;
+  } const keys[] = {{"data.annotations", "coco", data.annotations},
+                    {"data.annotations_test", "coco", data.annotations_test},
+                    {"data.images", "coco", data.images},
+                    {"data.images_test", "coco", data.images_test},
+                    {"data.sets", "voc", data.sets},
+                    {"data.sets_test", "voc", data.sets_test}};
+  for (const auto& [key, format, value] : keys)
+    REQUIRE_USAGE(value.empty() || data.name == format, say("remove ", key), key, " is `", shown(value),
+                  "`, but only data.name: ", format, " reads it");
+}
+
+Annotations read_all_annotations(const Config& config, Split split) {
+  const Config::Data& data = config.data;
+  const auto* const format = std::ranges::find(formats, data.name, &Format::name);
+  REQUIRE_USAGE(format != std::end(formats), say("set data.name to one of: ", joined(annotation_format_names(), ", ")),
+                "data.name ", data.name, " has no annotations of objects");
+  REQUIRE_USAGE(!data.root.empty(), say("set data.root to ", format->reads), "`data.name` ", data.name,
+                " needs `data.root`");
+  refuse_keys_of_others(data);
+  return format->read(data, split);
+}
+
+Annotations read_annotations(const Config& config, Split split) {
+  Annotations all = read_all_annotations(config, split);
+  keep_what_counts(config.data, split, all);
+  return all;
+}
+
+BoxFault fault_of(const BoxInFile& box, int32_t width, int32_t height) {
+  const double right = box.x + box.width, bottom = box.y + box.height;
+  if (!std::isfinite(box.x) || !std::isfinite(box.y) || !std::isfinite(right) || !std::isfinite(bottom))
+    return BoxFault::not_finite;
+  if (!(box.width > 0 && box.height > 0)) return BoxFault::no_area;
+  const bool beyond = (width > 0 && box.x >= width) || (height > 0 && box.y >= height);
+  return right <= 0 || bottom <= 0 || beyond ? BoxFault::outside : BoxFault::none;
+}
+
+const char* name_of(BoxFault fault) {
+  switch (fault) {
+    case BoxFault::none:
+      return "none";
+    case BoxFault::not_finite:
+      return "no finite numbers";
+    case BoxFault::no_area:
+      return "width or height is not positive";
+    case BoxFault::outside:
+      return "outside of the image";
+  }
+  return "";
+}
+
+void require_classes(const Config& config, const Annotations& annotations) {
+  const auto classes = static_cast<int64_t>(annotations.classes.size());
+  REQUIRE_USAGE(config.model.classes == 0 || config.model.classes == classes,
+                say("set model.classes to ", classes, ", or to 0 for the number of the data"), "model.classes is ",
+                config.model.classes, ", but the data in ", config.data.root, " has ", classes, " classes");
+}
+
+void require_same_classes(const Annotations& train, const Annotations& test) {
+  std::vector<std::string> unknown;
+  for (const std::string& name : test.classes)
+    if (std::ranges::find(train.classes, name) == train.classes.end()) unknown.push_back(shown(name));
+  REQUIRE_USAGE(unknown.empty(), "annotate the same classes in both", "classes of the test set that are not in the ",
+                "training set: ", joined(unknown, ", "));
+  REQUIRE_USAGE(train.classes == test.classes && train.category_ids == test.category_ids,
+                "give both files the same list of categories", "the training set and the test set number their ",
+                "categories in different ways");
+}
+
+std::string path_inside(const fs::path& folder, const std::string& name, const std::string& place) {
+  const fs::path below = name;
+  const bool leaves = name.empty() || name.find('\0') != std::string::npos || below.is_absolute() ||
+                      std::ranges::find(below, fs::path("..")) != below.end();
+  REQUIRE_USAGE(!leaves, "name a file below the folder, without `..`", place, ": `", shown(name.c_str()),
+                "` does not stay in the folder ", folder.string());
+  std::error_code failed;
+  const fs::path root = fs::weakly_canonical(folder, failed);
+  const fs::path file = failed ? fs::path() : fs::weakly_canonical(folder / below, failed);
+  REQUIRE_USAGE(!failed, "check the path and the permissions", place, ": ", (folder / below).string(), ": ",
+                failed.message());
+  REQUIRE_USAGE(std::mismatch(root.begin(), root.end(), file.begin(), file.end()).first == root.end(),
+                "put the file itself into the folder", place, ": `", shown(name), "` is a link out of the folder ",
+                folder.string(), ", to ", file.string());
+  return (folder / below).string();
+}
+
+}  // namespace octet

@@ -1,0 +1,86 @@
+#include "src/data/annotations/detections.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <unordered_map>
+
+#include "kernels/base/durable_file.h"
+#include "kernels/base/error.h"
+#include "src/config/yaml.h"
+#include "src/data/annotations/json_lists.h"
+
+namespace octet {
+namespace {
+
+using Kind = JsonField::Kind;
+
+// Finds images or categories by their numbers and by their names.
+class Names {
+ public:
+  void add(int64_t id, const std::string& name, size_t index) {
+    by_id_.emplace(id, index);
+    by_name_.emplace(name, index);
+  }
+  size_t find(const JsonValue& value, const std::string& place, const char* what) const {
+    if (value.is_text) {
+      const auto found = by_name_.find(value.text);
+      REQUIRE_USAGE(found != by_name_.end(), fix, place, ": there is no ", what, " `", shown(value.text), "`");
+      return found->second;
+    }
+    const auto found = by_id_.find(value.integer);
+    REQUIRE_USAGE(found != by_id_.end(), fix, place, ": there is no ", what, " ", value.integer);
+    return found->second;
+  }
+
+ private:
+  static constexpr const char* fix = "judge detections on the data set that they were made for";
+  std::unordered_map<int64_t, size_t> by_id_;
+  std::unordered_map<std::string, size_t> by_name_;
+};
+
+}  // namespace
+
+std::vector<Detection> read_detections(const std::string& file, const Annotations& annotations) {
+  std::error_code failed;
+  REQUIRE_USAGE(std::filesystem::is_regular_file(file, failed), "check the path", file, ": there is no such file");
+  std::ifstream stream(file, std::ios::binary);
+  REQUIRE_USAGE(stream.is_open(), "check the permissions", file, ": cannot be read");
+  Names images, categories;
+  for (size_t i = 0; i < annotations.images.size(); ++i)
+    images.add(annotations.images[i].id, annotations.images[i].name, i);
+  for (size_t i = 0; i < annotations.classes.size(); ++i)
+    categories.add(annotations.category_ids[i], annotations.classes[i], i);
+  std::vector<Detection> detections;
+  const auto take = [&](int64_t index, std::vector<JsonValue>& values) {
+    const std::string place = say(file, ": [", index, "]");
+    const auto& [x, y, width, height] = values[2].box;
+    REQUIRE_USAGE(width >= 0 && height >= 0, "write boxes as x, y, width, height", place, ".bbox: a size of ", width,
+                  " x ", height);
+    detections.push_back({.image = static_cast<int64_t>(images.find(values[0], place + ".image_id", "image")),
+                          .label = static_cast<int32_t>(categories.find(values[1], place + ".category_id", "category")),
+                          .score = values[3].number,
+                          .box = {x, y, width, height}});
+  };
+  read_json_lists(
+      stream, file,
+      {{"",
+        {{"image_id", Kind::name}, {"category_id", Kind::name}, {"bbox", Kind::box}, {"score", Kind::number}},
+        take}});
+  return detections;
+}
+
+void write_detections(const std::string& file, const Annotations& annotations, std::span<const Detection> detections) {
+  std::string text = "[";
+  for (const Detection& found : detections)
+    text += fmt::format(
+        "{}\n{{\"image_id\": {}, \"category_id\": {}, \"bbox\": [{:.2f}, {:.2f}, {:.2f}, {:.2f}], \"score\": {:.5f}}}",
+        text.size() > 1 ? "," : "", annotations.images[static_cast<size_t>(found.image)].id,
+        annotations.category_ids[static_cast<size_t>(found.label)], found.box.x, found.box.y, found.box.width,
+        found.box.height, found.score);
+  write_durably(file, text + "\n]\n");
+}
+
+}  // namespace octet

@@ -1,0 +1,256 @@
+// PASCAL VOC: lists of images in ImageSets/Main, and one XML file for each image in Annotations.
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <pugixml.hpp>
+#include <set>
+#include <sstream>
+
+#include "kernels/base/error.h"
+#include "src/config/keys.h"
+#include "src/config/yaml.h"
+#include "src/data/annotations/annotation_files.h"
+
+namespace octet {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr uintmax_t most_bytes = 16 << 20;  // of an XML file
+constexpr size_t most_objects = 100'000;    // of an image
+constexpr const char* blank = " \t\r\n";
+const std::vector<std::string> classes_of_voc = {
+    "aeroplane",   "bicycle", "bird",  "boat",      "bottle", "bus",         "car",   "cat",  "chair", "cow",
+    "diningtable", "dog",     "horse", "motorbike", "person", "pottedplant", "sheep", "sofa", "train", "tvmonitor"};
+
+std::string trimmed(const std::string& text) {
+  const size_t first = text.find_first_not_of(blank);
+  return first == text.npos ? "" : text.substr(first, text.find_last_not_of(blank) + 1 - first);
+}
+
+double number_in(const pugi::xml_node& parent, const char* name, const std::string& place) {
+  const pugi::xml_node node = parent.child(name);
+  REQUIRE_USAGE(node, "correct the file", place, ": no <", name, ">");
+  const std::string text = trimmed(node.child_value());
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  REQUIRE_USAGE(error == std::errc() && end == text.data() + text.size(), "correct the file", place, ": <", name,
+                "> is `", shown(text), "`, not a number");
+  return number;
+}
+
+int32_t side_in(const pugi::xml_node& size, const char* name, const std::string& file) {
+  const double side = number_in(size, name, file);
+  REQUIRE_USAGE(side >= 0 && side <= 1e9, "correct the file", file, ": <", name, "> of the image is ", side);
+  return static_cast<int32_t>(side);
+}
+
+// Pixels of VOC are counted from 1, and a box holds both of its corners.
+BoxInFile box_in(const pugi::xml_node& corners, const std::string& place) {
+  REQUIRE_USAGE(corners, "correct the file", place, ": no <bndbox>");
+  const double left = number_in(corners, "xmin", place) - 1, top = number_in(corners, "ymin", place) - 1;
+  return {left, top, number_in(corners, "xmax", place) - left, number_in(corners, "ymax", place) - top};
+}
+
+// A list of images: ImageSets/Main/<set>.txt of a folder.
+struct ImageSet {
+  fs::path folder;
+  std::string set;
+  fs::path file() const { return folder / "ImageSets" / "Main" / (set + ".txt"); }
+  bool exists() const {
+    std::error_code failed;
+    return fs::is_regular_file(file(), failed);
+  }
+};
+
+// "2007/trainval, 2012/trainval"; "trainval" of a root that is itself such a folder.
+std::vector<ImageSet> sets_named(const fs::path& root, const std::string& names) {
+  std::vector<ImageSet> sets;
+  std::istringstream items(names);
+  for (std::string item; std::getline(items, item, ',');) {
+    item = trimmed(item);
+    const size_t slash = item.find('/');
+    std::string folder = slash == item.npos ? "" : item.substr(0, slash);
+    if (!folder.empty() && folder.find_first_not_of("0123456789") == folder.npos) folder = "VOC" + folder;
+    const ImageSet set{root / folder, slash == item.npos ? item : item.substr(slash + 1)};
+    REQUIRE_USAGE(set.exists(), "name sets as 2007/trainval, or trainval where data.root holds ImageSets itself",
+                  "set `", shown(item), "`: there is no file ", set.file().string());
+    sets.push_back(set);
+  }
+  return sets;
+}
+
+// Where a set `test` exists, it is judged, and trainval (or train) trains. Otherwise val is judged, and train trains.
+std::vector<ImageSet> sets_of(const Config::Data& data, Split split) {
+  const bool training = split == Split::train;
+  const fs::path root = data.root;
+  const std::string& given = training ? data.sets : data.sets_test;
+  if (!given.empty()) return sets_named(root, given);
+  std::vector<fs::path> folders;
+  std::error_code failed;
+  for (const fs::path& folder : {root, root / "VOC2007", root / "VOC2012"})
+    if (fs::is_directory(folder / "ImageSets" / "Main", failed)) folders.push_back(folder);
+  REQUIRE_USAGE(!folders.empty(), "set data.root to the folder that holds VOC2007/ or VOC2012/, or to such a folder",
+                root.string(), ": no folder ImageSets/Main, VOC2007/ImageSets/Main or VOC2012/ImageSets/Main");
+  const bool tested = std::ranges::any_of(folders, [](const fs::path& folder) {
+    return ImageSet{folder, "test"}.exists();
+  });
+  std::vector<ImageSet> sets;
+  for (const fs::path& folder : folders) {
+    const ImageSet train{folder, "train"}, both{folder, "trainval"};
+    const ImageSet set = !training ? ImageSet{folder, tested ? "test" : "val"} : tested && both.exists() ? both : train;
+    if (set.exists()) sets.push_back(set);
+  }
+  return sets;
+}
+
+// The names in a list. The lists of one class have a second column; -1 there means that the class is absent.
+std::vector<std::string> names_in(const fs::path& list) {
+  std::vector<std::string> names;
+  std::ifstream stream(list);
+  for (std::string line; std::getline(stream, line);) {
+    std::string name = trimmed(line), flag;
+    if (const size_t gap = name.find_last_of(blank); gap != name.npos) flag = name.substr(gap + 1);
+    if (flag == "-1") continue;
+    if (flag == "0" || flag == "1") name = trimmed(name.substr(0, name.find_last_of(blank)));
+    if (!name.empty()) names.push_back(name);
+  }
+  REQUIRE_USAGE(stream.eof() && !stream.bad(), "check the permissions", list.string(), ": cannot be read");
+  REQUIRE_USAGE(!names.empty(), "list one image on each line", list.string(), ": an empty list");
+  return names;
+}
+
+// File names of images by their names without ending. <filename> of the XML file is often wrong and not read.
+std::map<std::string, std::string> images_in(const fs::path& folder) {
+  std::map<std::string, std::string> files;
+  std::error_code failed;
+  for (const auto& entry : fs::directory_iterator(folder, failed)) {
+    std::string ending = entry.path().extension().string();
+    std::ranges::transform(ending, ending.begin(), [](unsigned char c) { return static_cast<char>(tolower(c)); });
+    if (ending != ".jpg" && ending != ".jpeg" && ending != ".png") continue;
+    const std::string file = entry.path().filename().string();
+    const auto [known, added] = files.emplace(entry.path().stem().string(), file);
+    if (!added) known->second = std::min(known->second, file);  // the order of a directory is not defined
+  }
+  return files;
+}
+
+std::string contents_of(const fs::path& file) {
+  std::error_code failed;
+  REQUIRE_USAGE(fs::is_regular_file(file, failed), "add the file, or remove the image from its list", file.string(),
+                ": there is no such file");
+  const uintmax_t size = fs::file_size(file, failed);
+  REQUIRE_USAGE(!failed && size > 0, "write the file again", file.string(), ": a file of 0 bytes");
+  REQUIRE_USAGE(size <= most_bytes, "split the file", file.string(), ": ", size, " bytes, more than 16 MiB");
+  std::string text(size, '\0');
+  std::ifstream stream(file, std::ios::binary);
+  stream.read(text.data(), static_cast<std::streamsize>(size));
+  REQUIRE_USAGE(stream.gcount() == static_cast<std::streamsize>(size), "check the permissions", file.string(),
+                ": cannot be read");
+  return text;
+}
+
+struct NamedImage {
+  AnnotatedImage image;
+  std::vector<VocObject> objects;
+};
+
+std::vector<NamedImage> images_of(const std::vector<ImageSet>& sets) {
+  std::vector<NamedImage> images;
+  std::map<std::string, std::string> seen;
+  for (const ImageSet& set : sets) {
+    const std::string list = set.file().string();
+    const auto files = images_in(set.folder / "JPEGImages");
+    for (const std::string& name : names_in(set.file())) {
+      const auto [before, added] = seen.emplace(name, list);
+      REQUIRE_USAGE(added, "list each image once", list, ": image `", shown(name), "` was listed before, in ",
+                    before->second);
+      const std::string xml = path_inside(set.folder / "Annotations", name + ".xml", list);
+      const auto file = files.find(name);
+      VocImage voc = parse_voc(contents_of(xml), xml);
+      images.push_back(
+          {{.id = static_cast<int64_t>(images.size()) + 1,
+            .name = name,
+            .path = path_inside(set.folder / "JPEGImages", file == files.end() ? name + ".jpg" : file->second, list),
+            .width = voc.width,
+            .height = voc.height,
+            .objects = {}},
+           std::move(voc.objects)});
+    }
+  }
+  return images;
+}
+
+std::set<std::string> names_on(const std::vector<NamedImage>& images) {
+  std::set<std::string> names;
+  for (const NamedImage& image : images)
+    for (const VocObject& object : image.objects) names.insert(object.name);
+  return names;
+}
+
+// VOC's 20 where all names are among them; otherwise the names of the training sets.
+std::vector<std::string> classes_for(const std::set<std::string>& train, const std::set<std::string>& test) {
+  const auto of_voc = [](const std::string& name) { return std::ranges::binary_search(classes_of_voc, name); };
+  if (std::ranges::all_of(train, of_voc) && std::ranges::all_of(test, of_voc)) return classes_of_voc;
+  std::vector<std::string> unknown;
+  std::ranges::set_difference(test, train, std::back_inserter(unknown));
+  for (std::string& name : unknown) name = shown(name);
+  REQUIRE_USAGE(unknown.empty(), "annotate the same classes in both", "classes of the test sets that are not in the ",
+                "training sets: ", joined(unknown, ", "));
+  return {train.begin(), train.end()};
+}
+
+}  // namespace
+
+VocImage parse_voc(std::string_view xml, const std::string& file) {
+  pugi::xml_document document;  // without document types, and without entities but those of XML itself
+  const pugi::xml_parse_result result = document.load_buffer(xml.data(), xml.size());
+  REQUIRE_USAGE(result, "write the file again", file, ": byte ", result.offset, ": no XML: ", result.description());
+  const pugi::xml_node root = document.child("annotation");
+  REQUIRE_USAGE(root, "give a file of PASCAL VOC", file, ": no <annotation>");
+  VocImage image;
+  if (const pugi::xml_node size = root.child("size")) {
+    image.width = side_in(size, "width", file);
+    image.height = side_in(size, "height", file);
+  }
+  for (const pugi::xml_node& node : root.children("object")) {
+    REQUIRE_USAGE(image.objects.size() < most_objects, "split the image", file, ": more than 100,000 objects");
+    const std::string place = say(file, ": object ", image.objects.size() + 1);
+    VocObject object;
+    object.name = trimmed(node.child_value("name"));
+    REQUIRE_USAGE(!object.name.empty(), "name its class", place, ": no <name>");
+    object.box = box_in(node.child("bndbox"), place);
+    object.difficult = node.child("difficult") && number_in(node, "difficult", place) != 0;
+    image.objects.push_back(std::move(object));
+  }
+  return image;
+}
+
+Annotations read_voc(const Config::Data& data, Split split) {
+  std::vector<NamedImage> train = images_of(sets_of(data, Split::train)), test;
+  if (split == Split::test) test = images_of(sets_of(data, Split::test));
+  std::vector<NamedImage>& chosen = split == Split::train ? train : test;
+  REQUIRE_USAGE(!chosen.empty(), split == Split::train ? "set data.sets" : "set data.sets_test", data.root,
+                ": ImageSets/Main holds no list for ", split == Split::train ? "training" : "testing");
+  Annotations annotations;
+  annotations.classes = classes_for(names_on(train), names_on(test));
+  for (size_t label = 0; label < annotations.classes.size(); ++label)
+    annotations.category_ids.push_back(static_cast<int64_t>(label) + 1);
+  for (NamedImage& named : chosen) {
+    for (const VocObject& object : named.objects) {
+      const auto label = std::ranges::lower_bound(annotations.classes, object.name) - annotations.classes.begin();
+      named.image.objects.push_back({.id = static_cast<int64_t>(named.image.objects.size()) + 1,
+                                     .box = object.box,
+                                     .area = object.box.width * object.box.height,
+                                     .label = static_cast<int32_t>(label),
+                                     .difficult = object.difficult});
+    }
+    annotations.images.push_back(std::move(named.image));
+  }
+  return annotations;
+}
+
+}  // namespace octet

@@ -1,0 +1,106 @@
+#include "src/data/augment/crops.h"
+
+#include <algorithm>
+#include <cmath>
+#include <opencv2/imgproc.hpp>
+
+#include "kernels/shared/math.h"
+#include "src/data/draws.h"
+
+namespace octet {
+
+namespace {
+
+// A rectangle of the full image: 8 % to 100 % of its area, ratio 3/4 to 4/3, anywhere in it. Ten tries, then the
+// largest middle part of a ratio in that range. As torchvision.transforms.RandomResizedCrop.
+cv::Rect random_crop(Draws& draws, int64_t width, int64_t height) {
+  for (int attempt = 0; attempt < 10; ++attempt) {
+    const double area = static_cast<double>(width * height) * draws.uniform(0.08f, 1);
+    const double ratio = exponential(draws.uniform(-0.28768207f, 0.28768207f));  // 3/4 to 4/3
+    const int64_t w = std::lround(std::sqrt(area * ratio)), h = std::lround(std::sqrt(area / ratio));
+    if (w < 1 || h < 1 || w > width || h > height) continue;
+    const int64_t y = draws.below(static_cast<uint32_t>(height - h + 1)),
+                  x = draws.below(static_cast<uint32_t>(width - w + 1));
+    return cv::Rect(static_cast<int>(x), static_cast<int>(y), static_cast<int>(w), static_cast<int>(h));
+  }
+  const int64_t w = std::clamp<int64_t>(std::lround(height * (4.0 / 3)), 1, width);
+  const int64_t h = std::clamp<int64_t>(std::lround(width * (4.0 / 3)), 1, height);
+  return cv::Rect(static_cast<int>(width - w) / 2, static_cast<int>(height - h) / 2, static_cast<int>(w),
+                  static_cast<int>(h));
+}
+
+// RGB bytes -> f32; flip: mirrored.
+void normalize(const cv::Mat& image, const Normalization& normalization, bool flip, float* pixels) {
+  float scale[3], shift[3];
+  for (int c = 0; c < 3; ++c) {
+    scale[c] = normalization.scale(c);
+    shift[c] = normalization.shift(c);
+  }
+  for (int y = 0; y < image.rows; ++y) {
+    const uint8_t* row = image.ptr(y);
+    for (int x = 0; x < image.cols; ++x, pixels += 3) {
+      const uint8_t* from = row + int64_t{3} * (flip ? image.cols - 1 - x : x);
+      for (int c = 0; c < 3; ++c) pixels[c] = static_cast<float>(from[c]) * scale[c] + shift[c];
+    }
+  }
+}
+
+}  // namespace
+
+Crops::Crops(const Config::Data& data, const Config::Augment& augment, Normalization own, double middle)
+    : side_(static_cast<int>(image_side(data))),
+      normalization_(normalization(data, own)),
+      middle_(middle),
+      augment_(data.augment),
+      augmentation_(augment) {
+  cv::setNumThreads(0);  // the loader has its own threads
+}
+
+void Crops::write(int64_t index, bool training, uint64_t seed, int64_t epoch, const OpenedImage& image,
+                  float* pixels) const {
+  cv::Mat picture;
+  bool flip = false;
+  if (training && augment_) {
+    Draws draws(seed, epoch, DrawStream::augment, index);
+    const auto [height, width] = image.size;
+    const cv::Rect crop = random_crop(draws, width, height);
+    const cv::Mat decoded = image.decode(std::max(1.0 * side_ / crop.width, 1.0 * side_ / crop.height));
+    picture = resized_crop(decoded, width, height, crop, side_);
+    flip = draws.bits() >> 31;
+  } else {
+    const cv::Mat whole = image.decode(1);
+    const Size64 size = resized_size(whole.size(), shorter_side(side_, middle_));
+    picture = resized_part(whole, size, middle_square(size, side_));
+  }
+  if (training && augmentation_.changes_bytes()) {
+    cv::Mat changed;
+    if (flip)
+      cv::flip(picture, changed, 1);
+    else
+      changed = picture.clone();
+    flip = false;
+    augmentation_.change({side_, side_, {changed.data, 3 * changed.total()}}, seed, epoch, index);
+    picture = changed;
+  }
+  normalize(picture, normalization_, flip, pixels);
+  if (training) augmentation_.erase(pixels, side_, side_, seed, epoch, index);
+}
+
+int64_t shorter_side(int64_t side, double middle) { return std::lround(static_cast<double>(side) / middle); }
+
+cv::Mat resized_crop(const cv::Mat& image, int64_t full_width, int64_t full_height, const cv::Rect& crop, int side) {
+  // The same rectangle in the decoded size.
+  const double across = 1.0 * image.cols / static_cast<double>(full_width);
+  const double down = 1.0 * image.rows / static_cast<double>(full_height);
+  const int x = std::min(static_cast<int>(std::lround(crop.x * across)), image.cols - 1);
+  const int y = std::min(static_cast<int>(std::lround(crop.y * down)), image.rows - 1);
+  const int width = std::clamp(static_cast<int>(std::lround(crop.width * across)), 1, image.cols - x);
+  const int height = std::clamp(static_cast<int>(std::lround(crop.height * down)), 1, image.rows - y);
+  const bool shrinks = width > side || height > side;
+  cv::Mat result;
+  cv::resize(image(cv::Rect(x, y, width, height)), result, {side, side}, 0, 0,
+             shrinks ? cv::INTER_AREA : cv::INTER_LINEAR);
+  return result;
+}
+
+}  // namespace octet

@@ -1,0 +1,40 @@
+// Photographs as a network reads them: random or middle crops of one size, normalized.
+#pragma once
+#include <opencv2/core.hpp>
+
+#include "src/data/augment/augmentation.h"
+#include "src/data/images/normalization.h"
+#include "src/data/images/open_image.h"
+#include "src/data/images/resize.h"
+#include "src/data/loader.h"
+
+namespace octet {
+
+class Crops {
+ public:
+  // augment: what training does beside random crops. own: the normalization where the configuration has none. middle:
+  // evaluation resizes the image so that the square it reads is this share of the shorter side: 256 for the middle 224
+  // x 224 by default.
+  explicit Crops(const Config::Data&, const Config::Augment& augment = {}, Normalization own = of_photographs,
+                 double middle = 224.0 / 256);
+  ImageShape shape() const { return {side_, side_, 3}; }
+  // Writes a crop of sample `index` as f32 HWC. training: a random crop that may be mirrored, as Dataset::read().
+  // Throws BadImage.
+  void write(int64_t index, bool training, uint64_t seed, int64_t epoch, const OpenedImage&, float* pixels) const;
+
+ private:
+  int side_;
+  Normalization normalization_;
+  double middle_;
+  bool augment_;
+  Augmentation augmentation_;
+};
+
+// The shorter side of an image of which evaluation reads the middle side x side pixels.
+int64_t shorter_side(int64_t side, double middle = 224.0 / 256);
+
+// The part of `image` that shows rectangle `crop` of the full image, which is width x height; resized to side x side.
+// `image` may be a smaller decoding of it.
+cv::Mat resized_crop(const cv::Mat& image, int64_t width, int64_t height, const cv::Rect& crop, int side);
+
+}  // namespace octet

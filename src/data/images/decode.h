@@ -1,0 +1,37 @@
+// Decodes the bytes of image files to RGB. Every value from a file is checked before use.
+#pragma once
+#include <cstdint>
+#include <opencv2/core.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "src/data/images/image_fault.h"
+
+namespace octet {
+
+struct ImageFormat;
+struct ImageHeader {
+  const ImageFormat* format = nullptr;
+  bool cmyk = false;
+  int64_t width = 0, height = 0;  // as stored, before the picture is turned upright
+  int orientation = 1;            // of EXIF, 1 .. 8
+};
+
+// Reads the header only. Throws BadImage for a format that is not in the table of image_format.cpp, and for more than
+// max_pixels pixels, so that a forged size allocates no memory.
+ImageHeader read_header(std::span<const uint8_t> bytes, int64_t max_pixels);
+
+// Decodes to 8-bit RGB (rows, columns, 3). A JPEG is decoded at n/8 of its size, which its transform gives almost for
+// free: the smallest n/8 that is at least `scale`, which is at most 1. Other formats are decoded in full. Gray becomes
+// RGB. Of 16 bits the upper 8 are kept, in TIFF files the nearest of 256 steps. Alpha is dropped. CMYK becomes the
+// product of ink and black, without a colour profile. Throws BadImage with the decoder's reason, also for files that
+// end too early. warnings: takes what libpng and libjpeg say of files whose pixels are complete, for example of a
+// damaged colour profile; without it nobody is told.
+cv::Mat decode(std::span<const uint8_t> bytes, const ImageHeader& header, double scale,
+               std::vector<std::string>* warnings = nullptr);
+
+// A picture as EXIF's orientation says that it is to be seen.
+cv::Mat upright(const cv::Mat& stored, int orientation);
+
+}  // namespace octet

@@ -1,0 +1,43 @@
+// The formats of image files that octet reads: a row of the table in image_format.cpp and, where no library gives the
+// size before the pixels, a function that reads it.
+#pragma once
+#include <filesystem>
+#include <opencv2/core.hpp>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "src/data/images/decode.h"
+
+namespace octet {
+
+using FileBytes = std::span<const uint8_t>;
+
+struct ImageFormat {
+  std::string_view name;                  // "JPEG"
+  std::vector<std::string_view> endings;  // of names of files, in lower case: ".jpg"
+  bool (*begins)(FileBytes);              // whether a file is of this format, by its first bytes
+  // Size, orientation and colours. Throws BadImage. Where the header is damaged the size may be 0.
+  ImageHeader (*header)(FileBytes);
+  // As octet::decode().
+  cv::Mat (*decode)(FileBytes, const ImageHeader&, double scale, std::vector<std::string>* warnings);
+};
+
+const ImageFormat* format_of(FileBytes);                             // null: unknown
+const ImageFormat* format_named(const std::filesystem::path& file);  // by the ending of its name; null: unknown
+bool names_an_image(const std::filesystem::path& file);
+std::string image_endings();  // ".jpg, .jpeg, .png ... or .pgm", for messages
+
+bool starts_with(FileBytes, std::string_view start);
+// The number in `count` bytes, the most significant one first or last. Beyond the end all bytes are 0.
+uint64_t big_endian(FileBytes, uint64_t at, int count);
+uint64_t little_endian(FileBytes, uint64_t at, int count);
+
+// The rows' functions.
+ImageHeader jpeg_header(FileBytes), png_header(FileBytes), bmp_header(FileBytes), webp_header(FileBytes),
+    tiff_header(FileBytes), pnm_header(FileBytes);
+cv::Mat decode_jpeg(FileBytes, const ImageHeader&, double scale, std::vector<std::string>* warnings);
+cv::Mat decode_png(FileBytes, const ImageHeader&, double scale, std::vector<std::string>* warnings);
+cv::Mat decode_by_opencv(FileBytes, const ImageHeader&, double scale, std::vector<std::string>* warnings);
+
+}  // namespace octet

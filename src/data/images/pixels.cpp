@@ -1,0 +1,107 @@
+#include "src/data/images/pixels.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "src/data/augment/augmentation.h"
+#include "src/data/draws.h"
+#include "src/data/fingerprint.h"
+
+namespace octet {
+namespace {
+
+class PixelDataset : public Dataset {
+ public:
+  explicit PixelDataset(Pixels pixels)
+      : pixels_(std::move(pixels)),
+        augmentation_(pixels_.augmentation),
+        row_(pixels_.side * 3),
+        scale_(row_),
+        shift_(row_) {
+    for (int64_t i = 0; i < row_; ++i) {
+      scale_[i] = pixels_.normalization.scale(i % 3);
+      shift_[i] = pixels_.normalization.shift(i % 3);
+    }
+  }
+
+  int64_t size() const override { return pixels_.count(); }
+  int64_t classes() const override { return static_cast<int64_t>(pixels_.classes.size()); }
+  std::vector<std::string> class_names() const override { return pixels_.classes; }
+  ImageShape shape() const override { return {pixels_.side, pixels_.side, 3}; }
+  std::string describe() const override { return pixels_.description; }
+  int32_t label(int64_t index) const override { return pixels_.labels[index]; }
+
+  uint64_t fingerprint() const override {
+    return octet::fingerprint(octet::fingerprint(0, pixels_.labels), pixels_.images);
+  }
+
+  bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels) const override {
+    const int64_t side = pixels_.side;
+    const std::span<const uint8_t> image(pixels_.images.data() + index * side * row_, side * row_);
+    if (!training) {
+      for (int64_t y = 0; y < side; ++y) normalize(image.data() + y * row_, pixels + y * row_);
+      return true;
+    }
+    std::vector<uint8_t> picture(image.size());
+    if (pixels_.augment)
+      crop(image, seed, epoch, index, picture);
+    else
+      std::ranges::copy(image, picture.begin());
+    if (augmentation_.changes_bytes()) augmentation_.change({side, side, picture}, seed, epoch, index);
+    for (int64_t y = 0; y < side; ++y) normalize(picture.data() + y * row_, pixels + y * row_);
+    augmentation_.erase(pixels, side, side, seed, epoch, index);
+    return true;
+  }
+
+ private:
+  // Row y of the crop is row y + down of the image, moved by `right` pixels, and perhaps mirrored. Pixels outside of
+  // the image are zero.
+  void crop(std::span<const uint8_t> image, uint64_t seed, int64_t epoch, int64_t index,
+            std::vector<uint8_t>& picture) const {
+    const int64_t side = pixels_.side;
+    Draws draws(seed, epoch, DrawStream::augment, index);
+    const auto offsets = static_cast<uint32_t>(2 * pixels_.padding + 1);
+    const int64_t down = draws.below(offsets) - pixels_.padding, right = draws.below(offsets) - pixels_.padding;
+    const bool flip = draws.bits() >> 31;
+    const int64_t from = std::max<int64_t>(right, 0), to = std::max<int64_t>(-right, 0), kept = side - from - to;
+    for (int64_t y = std::max<int64_t>(0, -down); y < std::min(side, side - down); ++y) {
+      const uint8_t* source = image.data() + (y + down) * row_ + from * 3;
+      uint8_t* row = picture.data() + y * row_;
+      if (!flip) {
+        memcpy(row + to * 3, source, kept * 3);
+        continue;
+      }
+      uint8_t* target = row + (side - 1 - to) * 3;
+      for (int64_t x = 0; x < kept; ++x, source += 3, target -= 3) {
+        target[0] = source[0];
+        target[1] = source[1];
+        target[2] = source[2];
+      }
+    }
+  }
+
+  void normalize(const uint8_t* from, float* to) const {
+    const float *scale = scale_.data(), *shift = shift_.data();
+    for (int64_t i = 0; i < row_; ++i) to[i] = static_cast<float>(from[i]) * scale[i] + shift[i];
+  }
+
+  Pixels pixels_;
+  Augmentation augmentation_;
+  int64_t row_;                       // number of values in a row
+  std::vector<float> scale_, shift_;  // for each value of a row, so that the compiler can vectorize the loop over it
+};
+
+}  // namespace
+
+Normalization normalization(const Config::Data& data, Normalization own) {
+  const auto take = [](const std::vector<double>& named, std::array<float, 3>& numbers) {
+    for (size_t c = 0; c < named.size(); ++c) numbers[c] = static_cast<float>(named[c]);
+  };
+  take(data.mean, own.mean);
+  take(data.deviation, own.deviation);
+  return own;
+}
+
+std::unique_ptr<Dataset> make_dataset(Pixels pixels) { return std::make_unique<PixelDataset>(std::move(pixels)); }
+
+}  // namespace octet

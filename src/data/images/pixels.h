@@ -1,0 +1,35 @@
+// A data set of small images in memory, normalized and augmented as they are read: CIFAR-10 and shapes.
+#pragma once
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "src/data/images/normalization.h"
+#include "src/data/loader.h"
+
+namespace octet {
+
+struct Pixels {
+  int64_t side = 32;                 // height and width; three channels
+  std::vector<uint8_t> images;       // (count, side, side, 3)
+  std::vector<uint8_t> labels;       // (count)
+  std::vector<std::string> classes;  // names, by label
+  Normalization normalization;
+  int64_t padding = 0;                // training: zero pixels around the picture before a random crop; then a flip
+  bool augment = true;                // padding and flips
+  Config::Augment augmentation = {};  // what else training does
+  std::string description;
+
+  int64_t count() const { return static_cast<int64_t>(labels.size()); }
+};
+
+std::unique_ptr<Dataset> make_dataset(Pixels);
+// Its images are resized to data.image_size. Training reads random crops of them, without the padding of `Pixels`.
+std::unique_ptr<Dataset> make_resized(Pixels, const Config&);
+
+// Appends the records of one file of CIFAR-10, given as its bytes, to `pixels`. Throws Error naming `file` unless it is
+// exactly `records` records of 1 label below 10 and 3072 pixels (red, green, blue planes).
+void parse_cifar10(std::span<const uint8_t> bytes, const std::string& file, int64_t records, Pixels& pixels);
+
+}  // namespace octet

@@ -1,0 +1,25 @@
+// Images with objects from files, in the format of VOC or COCO.
+#include "kernels/base/error.h"
+#include "src/data/annotations/annotations.h"
+#include "src/data/sources/detection_set.h"
+
+namespace octet {
+
+Datasets open_annotated(const Config& config, bool training) {
+  const auto open = [&](Annotations annotations) {
+    OpenImage files = image_files(annotations, config.data.max_pixels);
+    return std::make_unique<DetectionSet>(say(config.data.name, ": ", config.data.root), std::move(annotations),
+                                          std::move(files), config.data, of_photographs);
+  };
+  Datasets sets;
+  sets.test = open(read_annotations(config, Split::test));
+  if (!training) return sets;
+  Annotations train = read_annotations(config, Split::train);  // difficult objects only if they are to train
+  for (AnnotatedImage& image : train.images)
+    for (Object& object : image.objects) object.difficult = false;
+  sets.train = open(std::move(train));
+  require_same_classes(*sets.train->annotations(), *sets.test->annotations());
+  return sets;
+}
+
+}  // namespace octet

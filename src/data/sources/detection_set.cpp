@@ -1,0 +1,162 @@
+#include "src/data/sources/detection_set.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <opencv2/imgproc.hpp>
+
+#include "src/data/draws.h"
+#include "src/data/fingerprint.h"
+#include "src/data/images/decode.h"
+
+namespace octet {
+namespace {
+
+// The box of an object on the canvas. The image may be smaller than the annotations say.
+Box on_canvas(const BoxInFile& box, const Truth::Image& image) {
+  const double x1 = std::clamp<double>(box.x, 0, image.width) * image.scale_x;
+  const double x2 = std::clamp<double>(box.x + box.width, 0, image.width) * image.scale_x;
+  const double y1 = std::clamp<double>(box.y, 0, image.height) * image.scale_y;
+  const double y2 = std::clamp<double>(box.y + box.height, 0, image.height) * image.scale_y;
+  const double mirror = image.content_width;
+  return {static_cast<float>(image.flipped ? mirror - x2 : x1), static_cast<float>(y1),
+          static_cast<float>(image.flipped ? mirror - x1 : x2), static_cast<float>(y2)};
+}
+
+void append(const AnnotatedImage& annotated, Truth::Image image, Truth& truth) {
+  image.first = static_cast<uint32_t>(truth.objects.size());
+  for (const Object& object : annotated.objects) {
+    if (object.crowd || object.difficult) continue;
+    const Box box = on_canvas(object.box, image);
+    if (box.width() >= 1 && box.height() >= 1) truth.objects.push_back({box, object.label});
+  }
+  image.count = static_cast<uint32_t>(truth.objects.size()) - image.first;
+  truth.images.push_back(image);
+}
+
+}  // namespace
+
+OpenImage image_files(const Annotations& annotations, int64_t max_pixels) {
+  std::vector<std::string> paths;
+  for (const AnnotatedImage& image : annotations.images) paths.push_back(image.path);
+  return [paths = std::move(paths), max_pixels](int64_t index) {
+    return open_image(paths[static_cast<size_t>(index)], max_pixels, View::stored);
+  };
+}
+
+DetectionSet::DetectionSet(std::string source, Annotations annotations, OpenImage open, const Config::Data& data,
+                           Normalization own, int64_t own_side)
+    : source_(std::move(source)),
+      annotations_(std::move(annotations)),
+      open_(std::move(open)),
+      canvases_(data, own_side),
+      normalization_(octet::normalization(data, own)),
+      short_sides_(data.augment && !data.short_sides.empty() ? data.short_sides : std::vector{data.short_side}),
+      short_side_(data.short_side),
+      flip_(data.augment ? static_cast<float>(data.flip) : 0),
+      bad_(data) {
+  cv::setNumThreads(0);  // the loader has its own threads
+  for (int64_t index = 0; index < size(); ++index) {
+    AnnotatedImage& image = annotations_.images[static_cast<size_t>(index)];
+    try {
+      if (image.width == 0 || image.height == 0) {
+        const ImageSize file = open_(index).size;
+        image.width = static_cast<int32_t>(file.width), image.height = static_cast<int32_t>(file.height);
+      }
+      canvas_of_.push_back(canvases_.of({image.height, image.width}));
+    } catch (const BadImage& bad) {
+      bad_.add(index, image.name, bad.what());
+      canvas_of_.push_back(0);
+    }
+  }
+}
+
+std::string DetectionSet::describe() const {
+  size_t objects = 0;
+  for (const AnnotatedImage& image : annotations_.images) objects += image.objects.size();
+  return say(source_, ": ", size(), " images with ", objects, " objects of ", classes(), " classes");
+}
+
+uint64_t DetectionSet::fingerprint() const {
+  uint64_t all = 0;
+  for (const std::string& name : annotations_.classes) all = octet::fingerprint(all, name);
+  for (const AnnotatedImage& image : annotations_.images) {
+    all = octet::fingerprint(all, image.name);
+    all = octet::fingerprint(all, std::array{image.height, image.width});
+    for (const Object& object : image.objects) {
+      const BoxInFile& box = object.box;
+      all = octet::fingerprint(all, std::array{box.x, box.y, box.width, box.height, object.area});
+      all = octet::fingerprint(all, std::array{object.label, int32_t{object.crowd}, int32_t{object.difficult}});
+    }
+  }
+  return all;
+}
+
+bool DetectionSet::read(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels) const {
+  Truth unused;
+  return read_with_truth(index, training, seed, epoch, pixels, unused);
+}
+
+bool DetectionSet::read_with_truth(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels,
+                                   Truth& truth) const {
+  const AnnotatedImage& annotated = annotations_.images[static_cast<size_t>(index)];
+  try {
+    const OpenedImage opened = open_(index);
+    const Truth::Image image = placed(index, opened.size, training, seed, epoch);
+    cv::Mat decoded = opened.decode(std::min(1.0, std::max(image.scale_x, image.scale_y)));
+    const cv::Size content(image.content_width, image.content_height);
+    if (decoded.size() != content) {
+      cv::Mat resized;
+      cv::resize(decoded, resized, content, 0, 0, cv::INTER_LINEAR);
+      decoded = resized;
+    }
+    if (image.flipped) {
+      cv::Mat mirrored;
+      cv::flip(decoded, mirrored, 1);
+      decoded = mirrored;
+    }
+    write(decoded, canvas_shape(canvas(index)), pixels);
+    append(annotated, image, truth);
+    return true;
+  } catch (const BadImage& bad) {
+    bad_.add(index, annotated.path.empty() ? annotated.name : annotated.path, bad.what());
+    return false;
+  }
+}
+
+// Where the image is on its canvas. Its objects are not counted yet.
+Truth::Image DetectionSet::placed(int64_t index, ImageSize file, bool training, uint64_t seed, int64_t epoch) const {
+  Draws draws(seed, epoch, DrawStream::augment, index);
+  const bool flipped = training && draws.chance(flip_);
+  const int64_t short_side =
+      training ? short_sides_[draws.below(static_cast<uint32_t>(short_sides_.size()))] : short_side_;
+  const ImageSize content = canvases_.content(canvas(index), file, short_side);
+  return {.index = index,
+          .width = static_cast<int32_t>(file.width),
+          .height = static_cast<int32_t>(file.height),
+          .content_width = static_cast<int32_t>(content.width),
+          .content_height = static_cast<int32_t>(content.height),
+          .scale_x = double(content.width) / double(file.width),
+          .scale_y = double(content.height) / double(file.height),
+          .flipped = flipped};
+}
+
+void DetectionSet::write(const cv::Mat& image, const ImageShape& canvas, float* pixels) const {
+  // For each value of a row, so that the compiler can vectorize the loop over it.
+  const int64_t row = canvas.width * 3, used = int64_t{image.cols} * 3;
+  std::vector<float> scale(used), shift(used);
+  for (int64_t i = 0; i < used; ++i) {
+    scale[i] = normalization_.scale(i % 3);
+    shift[i] = normalization_.shift(i % 3);
+  }
+  for (int y = 0; y < image.rows; ++y, pixels += row) {
+    const uint8_t* from = image.ptr(y);
+    for (int64_t i = 0; i < used; ++i) pixels[i] = static_cast<float>(from[i]) * scale[i] + shift[i];
+    std::fill(pixels + used, pixels + row, 0.0f);
+  }
+  std::fill_n(pixels, (canvas.height - image.rows) * row, 0.0f);
+}
+
+cv::Mat DetectionSet::picture(int64_t index) const { return open_(index).decode(1); }
+
+}  // namespace octet

@@ -1,0 +1,66 @@
+// Images with objects, as a detector reads them: resized, perhaps mirrored, normalized, on a canvas.
+#pragma once
+#include <functional>
+#include <opencv2/core.hpp>
+#include <string>
+#include <vector>
+
+#include "src/data/augment/canvases.h"
+#include "src/data/images/bad_images.h"
+#include "src/data/images/normalization.h"
+#include "src/data/images/open_image.h"
+#include "src/data/loader.h"
+
+namespace octet {
+
+// Opens the image of an index in Annotations::images. Several threads call it at once. Throws BadImage.
+using OpenImage = std::function<OpenedImage(int64_t index)>;
+// Opens the files at the paths of `annotations`, as stored. max_pixels: larger ones are bad images.
+OpenImage image_files(const Annotations& annotations, int64_t max_pixels);
+
+class DetectionSet final : public Dataset {
+ public:
+  // source: what describe() begins with: "coco: /data/train2017". A size that the annotations lack is read from the
+  // image. own_side: as in Canvases. own: the normalization where the configuration names none.
+  DetectionSet(std::string source, Annotations, OpenImage, const Config::Data&, Normalization own,
+               int64_t own_side = 0);
+
+  int64_t size() const override { return static_cast<int64_t>(annotations_.images.size()); }
+  int64_t classes() const override { return static_cast<int64_t>(annotations_.classes.size()); }
+  ImageShape shape() const override { return canvases_.shape(0); }
+  std::string describe() const override;
+  int32_t label(int64_t) const override { return 0; }  // an image has no class of its own; 0: it counts
+  uint64_t fingerprint() const override;               // of names, sizes, boxes and labels
+  bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels) const override;
+  int64_t skipped() const override { return bad_.count(); }
+
+  int canvases() const override { return canvases_.count(); }
+  ImageShape canvas_shape(int canvas) const override { return canvases_.shape(canvas); }
+  int canvas(int64_t index) const override { return canvas_of_[static_cast<size_t>(index)]; }
+  std::vector<std::string> class_names() const override { return annotations_.classes; }
+  const Annotations* annotations() const override { return &annotations_; }
+  // Appends the objects that train: neither crowd nor difficult, and at least a pixel high and wide on the canvas.
+  bool read_with_truth(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels,
+                       Truth&) const override;
+
+  // The image as its file holds it, RGB. Throws BadImage.
+  cv::Mat picture(int64_t index) const;
+  const Normalization& normalization() const { return normalization_; }
+
+ private:
+  Truth::Image placed(int64_t index, ImageSize file, bool training, uint64_t seed, int64_t epoch) const;
+  void write(const cv::Mat& image, const ImageShape& canvas, float* pixels) const;
+
+  std::string source_;
+  Annotations annotations_;
+  OpenImage open_;
+  Canvases canvases_;
+  Normalization normalization_;
+  std::vector<int64_t> short_sides_;  // training draws one
+  int64_t short_side_;                // of evaluation
+  float flip_;                        // share of mirrored images while training
+  std::vector<int> canvas_of_;        // each image
+  mutable BadImages bad_;
+};
+
+}  // namespace octet

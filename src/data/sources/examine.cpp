@@ -1,0 +1,47 @@
+#include "src/data/sources/examine.h"
+
+#include <atomic>
+#include <future>
+
+#include "src/data/fingerprint.h"
+#include "src/data/images/image_files.h"
+#include "src/data/images/image_format.h"
+#include "src/data/images/open_image.h"
+
+namespace octet {
+namespace {
+
+ImageFacts facts_of(const std::string& path, int64_t max_pixels, Examine what) {
+  ImageFacts facts;
+  try {
+    const std::vector<uint8_t> bytes = read_image_file(path, most_bytes(max_pixels));
+    facts.hash = fingerprint(0, bytes);
+    const ImageHeader header = read_header(bytes, max_pixels);
+    facts.format = header.format->name;
+    facts.misnamed = header.format != format_named(path);
+    facts.turned = header.orientation != 1;
+    facts.width = static_cast<int32_t>(header.width);
+    facts.height = static_cast<int32_t>(header.height);
+    if (what == Examine::pixels) decode(bytes, header, 1, &facts.warnings);
+  } catch (const BadImage& bad) {
+    facts.fault = bad.what();
+    facts.kind = bad.fault;
+  }
+  return facts;
+}
+
+}  // namespace
+
+std::vector<ImageFacts> examine_images(const std::vector<std::string>& paths, const Config::Data& data, Examine what) {
+  std::vector<ImageFacts> facts(paths.size());
+  std::atomic<size_t> next = 0;
+  std::vector<std::future<void>> workers;
+  for (int64_t worker = 0; worker < data.workers; ++worker)
+    workers.push_back(std::async(std::launch::async, [&] {
+      for (size_t i; (i = next++) < paths.size();) facts[i] = facts_of(paths[i], data.max_pixels, what);
+    }));
+  for (auto& worker : workers) worker.get();
+  return facts;
+}
+
+}  // namespace octet

@@ -1,0 +1,28 @@
+// What image files are.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "src/config/config.h"
+#include "src/data/images/image_fault.h"
+
+namespace octet {
+
+struct ImageFacts {
+  std::string fault;                         // why it cannot be read; empty: it can
+  ImageFault kind = ImageFault::unreadable;  // of a fault
+  std::string format;                        // "JPEG"; empty: unknown
+  bool misnamed = false;                     // its name ends as that of another format
+  std::vector<std::string> warnings = {};    // of the decoder, of an image that is complete
+  bool turned = false;                       // EXIF says that it is stored turned or mirrored
+  int32_t width = 0, height = 0;             // of its header, in pixels
+  uint64_t hash = 0;                         // of the bytes of the file
+};
+
+enum class Examine { headers, pixels };
+
+// Reads each file once, on data.workers threads; pixels: and decodes it. The order is that of the paths.
+std::vector<ImageFacts> examine_images(const std::vector<std::string>& paths, const Config::Data&, Examine);
+
+}  // namespace octet

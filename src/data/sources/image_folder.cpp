@@ -1,0 +1,72 @@
+// Folders of image files, one for each class: train/ and val/ or test/ in data.root, or one that data.holdout divides.
+#include <filesystem>
+
+#include "kernels/base/error.h"
+#include "src/data/augment/crops.h"
+#include "src/data/fingerprint.h"
+#include "src/data/images/bad_images.h"
+#include "src/data/images/decode.h"
+#include "src/data/images/image_files.h"
+#include "src/data/images/open_image.h"
+#include "src/data/loader.h"
+#include "src/data/sources/folder_index.h"
+
+namespace octet {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ImageFolder : public Dataset {
+ public:
+  ImageFolder(FolderIndex index, const Config& config)
+      : index_(std::move(index)),
+        crops_(config.data, config.augment),
+        max_pixels_(config.data.max_pixels),
+        bad_(config.data) {}
+
+  int64_t size() const override { return static_cast<int64_t>(index_.files.size()); }
+  int64_t classes() const override { return static_cast<int64_t>(index_.classes.size()); }
+  ImageShape shape() const override { return crops_.shape(); }
+  std::string describe() const override {
+    return say("image_folder: ", size(), " images of ", classes(), " classes in ", index_.folder.string(), " (",
+               ignored_text(index_.ignored), ")");
+  }
+  int32_t label(int64_t index) const override { return index_.files[index].second; }
+  uint64_t fingerprint() const override {
+    uint64_t all = 0;
+    for (const std::string& name : index_.classes) all = octet::fingerprint(all, name);
+    for (const auto& [file, label] : index_.files) all = octet::fingerprint(all, file);
+    return all;
+  }
+  std::vector<std::string> class_names() const override { return index_.classes; }
+  int64_t skipped() const override { return bad_.count(); }
+
+  bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels) const override {
+    const fs::path file = index_.folder / index_.files[index].first;
+    try {
+      const OpenedImage image = open_image(file, max_pixels_, View::upright);
+      crops_.write(index, training, seed, epoch, image, pixels);
+      return true;
+    } catch (const BadImage& bad) {
+      bad_.add(index, file.string(), bad.what());
+      return false;
+    }
+  }
+
+ private:
+  const FolderIndex index_;
+  const Crops crops_;
+  const int64_t max_pixels_;
+  mutable BadImages bad_;
+};
+
+}  // namespace
+
+Datasets open_image_folder(const Config& config, bool training) {
+  if (!training) return {nullptr, std::make_unique<ImageFolder>(index_test_images(config.data), config)};
+  auto [train, test] = index_image_folder(config.data);
+  return {std::make_unique<ImageFolder>(std::move(train), config),
+          std::make_unique<ImageFolder>(std::move(test), config)};
+}
+
+}  // namespace octet

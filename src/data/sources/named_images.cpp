@@ -1,0 +1,139 @@
+#include "src/data/sources/named_images.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "kernels/base/error.h"
+#include "src/data/augment/crops.h"
+#include "src/data/images/bad_images.h"
+#include "src/data/images/decode.h"
+#include "src/data/images/image_files.h"
+#include "src/data/images/image_format.h"
+#include "src/data/sources/detection_set.h"
+#include "src/data/sources/source.h"
+
+namespace octet {
+namespace {
+
+namespace fs = std::filesystem;
+
+void add_folder(const std::string& folder, std::vector<std::string>& files) {
+  try {
+    const std::vector<std::string> names = find_image_files(folder).names;
+    REQUIRE_USAGE(!names.empty(), "name a folder of images", folder, " holds no ", image_endings(), " file");
+    for (const std::string& name : names) files.push_back((fs::path(folder) / name).string());
+  } catch (const fs::filesystem_error& error) {
+    REQUIRE_USAGE(false, "check the permissions of the folder", error.what());
+  }
+}
+
+// Images whose class is not known.
+class NamedImages final : public Dataset {
+ public:
+  NamedImages(std::vector<std::string> files, int64_t classes, const Config::Data& data, const SourceTraits& source)
+      : files_(std::move(files)),
+        classes_(classes),
+        crops_(data, {}, source.own, source.middle),
+        max_pixels_(data.max_pixels),
+        bad_(data) {}
+
+  int64_t size() const override { return static_cast<int64_t>(files_.size()); }
+  int64_t classes() const override { return classes_; }
+  ImageShape shape() const override { return crops_.shape(); }
+  std::string describe() const override { return say(size(), " images"); }
+  int32_t label(int64_t) const override { return -1; }
+  uint64_t fingerprint() const override { return 0; }  // nothing is trained on them
+  int64_t skipped() const override { return bad_.count(); }
+
+  bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels) const override {
+    const std::string& path = files_[static_cast<size_t>(index)];
+    try {
+      crops_.write(index, training, seed, epoch, open_image(path, max_pixels_, View::upright), pixels);
+      return true;
+    } catch (const BadImage& bad) {
+      bad_.add(index, path, bad.what());
+      return false;
+    }
+  }
+
+ private:
+  const std::vector<std::string> files_;
+  const int64_t classes_;
+  const Crops crops_;
+  const int64_t max_pixels_;
+  mutable BadImages bad_;
+};
+
+class Selected final : public Dataset {
+ public:
+  Selected(const Dataset& all, std::vector<int64_t> indices) : all_(all), indices_(std::move(indices)) {}
+  int64_t size() const override { return static_cast<int64_t>(indices_.size()); }
+  int64_t classes() const override { return all_.classes(); }
+  ImageShape shape() const override { return all_.shape(); }
+  std::string describe() const override { return say(size(), " of ", all_.describe()); }
+  int32_t label(int64_t index) const override { return all_.label(of(index)); }
+  uint64_t fingerprint() const override { return all_.fingerprint(); }
+  bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels) const override {
+    return all_.read(of(index), training, seed, epoch, pixels);
+  }
+  int64_t skipped() const override { return all_.skipped(); }
+  int canvases() const override { return all_.canvases(); }
+  ImageShape canvas_shape(int canvas) const override { return all_.canvas_shape(canvas); }
+  int canvas(int64_t index) const override { return all_.canvas(of(index)); }
+  std::vector<std::string> class_names() const override { return all_.class_names(); }
+  const Annotations* annotations() const override { return all_.annotations(); }
+  bool read_with_truth(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels,
+                       Truth& truth) const override {
+    const size_t before = truth.images.size();
+    const bool present = all_.read_with_truth(of(index), training, seed, epoch, pixels, truth);
+    if (truth.images.size() > before) truth.images.back().index = index;
+    return present;
+  }
+
+ private:
+  int64_t of(int64_t index) const { return indices_[static_cast<size_t>(index)]; }
+
+  const Dataset& all_;
+  const std::vector<int64_t> indices_;
+};
+
+}  // namespace
+
+std::vector<std::string> find_images(const std::vector<std::string>& paths) {
+  std::vector<std::string> files;
+  for (const std::string& path : paths) {
+    std::error_code failed;
+    const fs::file_status status = fs::status(path, failed);
+    REQUIRE_USAGE(fs::exists(status), "check the path", path, ": there is no such file or folder");
+    if (fs::is_directory(status))
+      add_folder(path, files);
+    else
+      files.push_back(path);
+  }
+  return files;
+}
+
+std::unique_ptr<Dataset> open_named_images(const Config& config, const std::vector<std::string>& files,
+                                           const Classes& classes) {
+  Config::Data data = config.data;
+  data.bad_images = "skip";
+  const SourceTraits source = source_traits(data);
+  if (!source.objects) return std::make_unique<NamedImages>(files, int64_t(classes.names.size()), data, source);
+  Annotations images;
+  images.classes = classes.names;
+  images.category_ids = classes.category_ids;
+  for (const std::string& file : files)
+    images.images.push_back({.id = static_cast<int64_t>(images.images.size()) + 1,
+                             .name = fs::path(file).filename().string(),
+                             .path = file,
+                             .objects = {}});
+  OpenImage open = image_files(images, data.max_pixels);
+  return std::make_unique<DetectionSet>("images", std::move(images), std::move(open), data, source.own,
+                                        image_side(data));
+}
+
+std::unique_ptr<Dataset> selected(const Dataset& all, std::vector<int64_t> indices) {
+  return std::make_unique<Selected>(all, std::move(indices));
+}
+
+}  // namespace octet

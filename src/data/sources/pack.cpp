@@ -1,0 +1,159 @@
+#include "src/data/sources/pack.h"
+
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <csignal>
+#include <filesystem>
+#include <opencv2/imgproc.hpp>
+#include <span>
+#include <thread>
+
+#include "kernels/base/durable_file.h"
+#include "kernels/base/error.h"
+#include "kernels/base/stop_signals.h"
+#include "src/data/augment/crops.h"
+#include "src/data/images/decode.h"
+#include "src/data/images/open_image.h"
+#include "src/data/loader.h"
+#include "src/data/sources/folder_index.h"
+
+namespace octet {
+namespace {
+
+namespace fs = std::filesystem;
+
+template <class Number>
+void put(std::string& out, Number number) {
+  out.append(reinterpret_cast<const char*>(&number), sizeof number);
+}
+
+// An image of at least `side` pixels along its shorter side is made smaller, so that it has just these. Training images
+// are decoded at a smaller size where that is enough. Test images are those that evaluation of the folder would read.
+cv::Mat smaller(const OpenedImage& image, bool training, int64_t side) {
+  const int64_t shorter = std::min(image.size.width, image.size.height);
+  if (!training) {
+    const cv::Mat whole = image.decode(1);
+    const Size64 size = resized_size(whole.size(), std::min(side, shorter));
+    return resized_part(whole, size, {0, 0, size.width, size.height});
+  }
+  cv::Mat decoded = image.decode(std::min(1.0 * side / static_cast<double>(shorter), 1.0));
+  const double shrink = std::min(1.0, 1.0 * side / std::min(decoded.cols, decoded.rows));
+  const cv::Size size(static_cast<int>(std::lround(decoded.cols * shrink)),
+                      static_cast<int>(std::lround(decoded.rows * shrink)));
+  if (size == decoded.size()) return decoded;
+  cv::Mat result;
+  cv::resize(decoded, result, size, 0, 0, cv::INTER_AREA);
+  return result;
+}
+
+// Empty: a bad image that is skipped.
+cv::Mat prepared(const fs::path& file, const Config::Data& data, bool training) {
+  try {
+    const int64_t image_size = image_side(data);
+    const int64_t side = training ? image_size * 256 / 224 : shorter_side(image_size);
+    const cv::Mat image = smaller(open_image(file, data.max_pixels, View::upright), training, side);
+    if (std::max(image.cols, image.rows) > longest_side)
+      throw BadImage(ImageFault::too_large,
+                     say("a side of ", std::max(image.cols, image.rows), " pixels, beyond ", longest_side));
+    return image.isContinuous() ? image : image.clone();
+  } catch (const BadImage& bad) {
+    REQUIRE(data.bad_images == "skip", "repair or remove the file, or set data.bad_images: skip", file.string(), ": ",
+            bad.what());
+    spdlog::warn("skipped {}: {}", file.string(), bad.what());
+    return {};
+  }
+}
+
+// Images first .. first + count of the index, decoded by data.workers threads.
+std::vector<cv::Mat> decoded(const FolderIndex& index, size_t first, size_t count, const Config::Data& data,
+                             bool training) {
+  std::vector<cv::Mat> images(count);
+  std::atomic<size_t> next = 0;
+  std::exception_ptr failure;
+  std::atomic<bool> failed = false;
+  {
+    std::vector<std::jthread> workers;
+    for (int64_t worker = 0; worker < data.workers; ++worker)
+      workers.emplace_back([&] {
+        try {
+          for (size_t i = next++; i < count && !failed; i = next++)
+            images[i] = prepared(index.folder / index.files[first + i].first, data, training);
+        } catch (...) {
+          if (!failed.exchange(true)) failure = std::current_exception();
+        }
+      });
+  }
+  if (failure) std::rethrow_exception(failure);
+  return images;
+}
+
+void write_pack(const FolderIndex& index, const Config::Data& data, bool training, DurableFile& out,
+                PackReport& report) {
+  std::string head(pack_magic);
+  put(head, uint64_t{0});
+  put(head, uint64_t(image_side(data)));
+  out.write(head);
+  std::vector<PackedImage> packed;
+  uint64_t offset = head.size();
+  const auto at_once = static_cast<size_t>(4 * data.workers);  // decoded images need memory, narrow ones much of it
+  for (size_t first = 0; first < index.files.size(); first += at_once) {
+    REQUIRE(!stop_requested(), "start it again", "stopped by a signal; nothing was packed");
+    const size_t count = std::min(at_once, index.files.size() - first);
+    const std::vector<cv::Mat> images = decoded(index, first, count, data, training);
+    for (size_t i = 0; i < count; ++i) {
+      const cv::Mat& image = images[i];
+      if (image.empty()) {
+        ++report.skipped;
+        continue;
+      }
+      const std::span<const uint8_t> rows(image.data, image.total() * 3);
+      out.write(std::as_bytes(rows));
+      packed.push_back({offset, uint32_t(image.cols), uint32_t(image.rows), index.files[first + i].second});
+      packed.back().hash = hash_of(packed.back(), rows);
+      offset += rows.size();
+    }
+  }
+
+  std::string tail;
+  put(tail, uint64_t{packed.size()});
+  put(tail, uint64_t{index.classes.size()});
+  for (const std::string& name : index.classes) {
+    put(tail, uint64_t{name.size()});
+    tail += name;
+  }
+  for (const PackedImage& image : packed) put(tail, image);
+  out.write(tail);
+  out.write_at(8, std::as_bytes(std::span(&offset, 1)));
+  report.images += static_cast<int64_t>(packed.size());
+  report.bytes += offset + tail.size();
+}
+
+}  // namespace
+
+PackReport pack_image_folder(const Config& config, const std::string& directory) {
+  cv::setNumThreads(0);
+  stop_on({SIGINT, SIGTERM});  // then the unfinished files are removed
+  REQUIRE_USAGE(config.data.name == "image_folder", "give a configuration with data.name: image_folder",
+                "data.name is '", config.data.name, "', which cannot be packed");
+  const FolderSplits splits = index_image_folder(config.data);
+  std::error_code error;
+  fs::create_directories(directory, error);
+  REQUIRE_USAGE(!error, "choose a directory that can be written with --output", "cannot create ", directory, ": ",
+                error.message());
+  PackReport report;
+  DurableFile train((fs::path(directory) / "train.pack").string()), test((fs::path(directory) / "val.pack").string());
+  write_pack(splits.train, config.data, true, train, report);
+  write_pack(splits.test, config.data, false, test, report);
+  train.sync();
+  test.sync();
+  fs::remove(fs::path(directory) / "val.pack",
+             error);  // so that a crash between the two leaves no old file beside a new one
+  train.commit();
+  test.commit();
+  return report;
+}
+
+}  // namespace octet

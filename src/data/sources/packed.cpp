@@ -1,0 +1,147 @@
+// Images that `octet pack` decoded: train.pack and val.pack in data.root, mapped into memory, cropped and resized while
+// training.
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+
+#include "kernels/base/error.h"
+#include "src/data/augment/crops.h"
+#include "src/data/fingerprint.h"
+#include "src/data/images/bad_images.h"
+#include "src/data/images/open_image.h"
+#include "src/data/loader.h"
+#include "src/data/sources/pack.h"
+
+namespace octet {
+namespace {
+
+class Mapping {
+ public:
+  explicit Mapping(const std::string& path) {
+    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    REQUIRE_USAGE(file >= 0, "data.root must hold train.pack and val.pack: `octet pack` writes them", "cannot open ",
+                  path);
+    struct stat status = {};
+    const bool known = fstat(file, &status) == 0 && status.st_size > 0;
+    void* data = known ? mmap(nullptr, size_t(status.st_size), PROT_READ, MAP_PRIVATE, file, 0) : MAP_FAILED;
+    close(file);
+    REQUIRE(data != MAP_FAILED, "pack the images again", "cannot read ", path);
+    bytes_ = {static_cast<const uint8_t*>(data), size_t(status.st_size)};
+  }
+  ~Mapping() { munmap(const_cast<uint8_t*>(bytes_.data()), bytes_.size()); }
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+  std::span<const uint8_t> bytes() const { return bytes_; }
+
+ private:
+  std::span<const uint8_t> bytes_;
+};
+
+class Packed final : public Dataset {
+ public:
+  Packed(const std::string& path, const Config& config)
+      : path_(path), file_(path), crops_(config.data, config.augment), bad_images_(config.data) {
+    read_index();
+  }
+  int64_t size() const override { return static_cast<int64_t>(images_.size()); }
+  int64_t classes() const override { return static_cast<int64_t>(names_.size()); }
+  ImageShape shape() const override { return crops_.shape(); }
+  std::string describe() const override {
+    return say("packed: ", size(), " images of ", classes(), " classes in ", path_);
+  }
+  int32_t label(int64_t index) const override { return int32_t(images_[size_t(index)].label); }
+  uint64_t fingerprint() const override {
+    uint64_t all = 0;
+    for (const std::string& name : names_) all = octet::fingerprint(all, name);
+    return octet::fingerprint(all, images_);  // which holds the hashes of all pixels
+  }
+  int64_t skipped() const override { return bad_images_.count(); }
+  std::vector<std::string> class_names() const override { return names_; }
+
+  bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels) const override {
+    const PackedImage& at = images_[size_t(index)];
+    const std::span<const uint8_t> rows = file_.bytes().subspan(at.offset, 3 * size_t{at.width} * at.height);
+    if (hash_of(at, rows) != at.hash) {
+      bad_images_.add(index, say("image ", index, " of ", path_),
+                      "its pixels or its class have changed since it was packed");
+      return false;
+    }
+    auto* const bytes = const_cast<uint8_t*>(rows.data());
+    const OpenedImage image{{at.height, at.width},
+                            [&](double) { return cv::Mat(int(at.height), int(at.width), CV_8UC3, bytes); }};
+    crops_.write(index, training, seed, epoch, image, pixels);
+    return true;
+  }
+
+ private:
+  // Checks everything that it reads from the file.
+  void read_index() {
+    const std::span<const uint8_t> bytes = file_.bytes();
+    const auto check = [&](bool good, const char* what) {
+      REQUIRE(good, "pack the images again", path_, " is damaged: ", what);
+    };
+    const size_t head = pack_magic.size() + 2 * sizeof(uint64_t);
+    check(bytes.size() >= head && std::memcmp(bytes.data(), pack_magic.data(), pack_magic.size()) == 0,
+          "it does not begin as a pack of this version");
+    size_t at = pack_magic.size();
+    const auto take = [&](auto& number) {
+      check(at <= bytes.size() && sizeof number <= bytes.size() - at, "it ends too early");
+      std::memcpy(&number, bytes.data() + at, sizeof number);
+      at += sizeof number;
+    };
+    uint64_t index = 0, image_size = 0, images = 0, classes = 0;
+    take(index);
+    take(image_size);
+    check(index >= head && index <= bytes.size(), "its index lies outside");
+    REQUIRE_USAGE(uint64_t(shape().width) <= image_size, say("pack again with data.image_size: ", shape().width), path_,
+                  " was packed for images of ", image_size, " pixels, and data.image_size is ", shape().width);
+    at = index;
+    take(images);
+    take(classes);
+    check(classes <= bytes.size() && images <= bytes.size() / sizeof(PackedImage), "its counts are too large");
+    for (uint64_t i = 0; i < classes; ++i) {
+      uint64_t length = 0;
+      take(length);
+      check(length <= bytes.size() - at, "a class name is too long");
+      names_.emplace_back(reinterpret_cast<const char*>(bytes.data() + at), length);
+      at += length;
+    }
+    for (uint64_t i = 0; i < images; ++i) {
+      PackedImage image;
+      take(image);
+      const bool sides =
+          image.width > 0 && image.height > 0 && image.width <= longest_side && image.height <= longest_side;
+      check(sides && image.offset >= head && image.offset <= index &&
+                uint64_t{image.width} * image.height * 3 <= index - image.offset,
+            "an image lies outside");
+      check(image.label >= 0 && uint64_t(image.label) < classes, "an image is of no class");
+      images_.push_back(image);
+    }
+    check(at == bytes.size(), "something follows its index");
+  }
+
+  std::string path_;
+  Mapping file_;
+  Crops crops_;
+  mutable BadImages bad_images_;
+  std::vector<std::string> names_;
+  std::vector<PackedImage> images_;
+};
+
+}  // namespace
+
+Datasets open_packed(const Config& config, bool training) {
+  auto test = std::make_unique<Packed>(config.data.root + "/val.pack", config);
+  if (!training) return {nullptr, std::move(test)};
+  auto train = std::make_unique<Packed>(config.data.root + "/train.pack", config);
+  REQUIRE(train->class_names() == test->class_names(), "pack both again", config.data.root,
+          ": train.pack and val.pack have different classes");
+  return {std::move(train), std::move(test)};
+}
+
+}  // namespace octet

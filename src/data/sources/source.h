@@ -1,0 +1,16 @@
+// What the data source of a recipe says of images, also of those that it does not hold.
+#pragma once
+#include "src/config/config.h"
+#include "src/data/images/normalization.h"
+
+namespace octet {
+
+struct SourceTraits {
+  bool objects = false;  // the images are a detector's, on canvases; otherwise a network reads a middle square of each
+  Normalization own;     // where the configuration has none
+  double middle = 1;     // the side of the middle square, as a share of the image's shorter side
+};
+// UsageError: as image_side().
+SourceTraits source_traits(const Config::Data&);
+
+}  // namespace octet

@@ -1,0 +1,36 @@
+#include "src/report/check/check_text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace octet {
+
+std::string check_row(const std::string& name, int64_t train, int64_t test) {
+  return fmt::format("{:<32}{:>10}{:>10}\n", name, train, test);
+}
+
+std::string check_list(const std::string& title, const std::vector<std::string>& found) {
+  constexpr size_t examples = 3;
+  std::string text = fmt::format("{}: {}\n", title, found.size());
+  for (size_t i = 0; i < std::min(found.size(), examples); ++i) text += "  " + found[i] + "\n";
+  return text;
+}
+
+std::string duplicates(const std::array<std::vector<std::string>, 2>& paths,
+                       const std::array<std::vector<ImageFacts>, 2>& facts) {
+  std::unordered_map<uint64_t, std::pair<size_t, size_t>> first;  // split and image, by hash
+  std::vector<std::string> within, between;
+  for (size_t s = 0; s < 2; ++s)
+    for (size_t i = 0; i < facts[s].size(); ++i) {
+      if (!facts[s][i].fault.empty()) continue;
+      const auto [known, added] = first.try_emplace(facts[s][i].hash, s, i);
+      if (added) continue;
+      const auto& [other_split, other] = known->second;
+      (other_split == s ? within : between).push_back(paths[other_split][other] + " = " + paths[s][i]);
+    }
+  return check_list("the same image in both splits", between) + check_list("the same image twice in a split", within);
+}
+
+}  // namespace octet

@@ -1,0 +1,239 @@
+#include "src/report/check/data_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+
+#include "kernels/base/error.h"
+#include "src/config/keys.h"
+#include "src/data/annotations/annotations.h"
+#include "src/report/check/check_text.h"
+#include "src/report/check/class_check.h"
+#include "src/report/check/detector_check.h"
+#include "src/tasks/task.h"
+
+namespace octet {
+namespace {
+
+// Both splits, with the sizes of the image files where these can be read.
+struct Data {
+  std::array<Annotations, 2> splits;
+  std::array<std::vector<std::string>, 2> paths;  // of the images
+  std::array<std::vector<ImageFacts>, 2> facts;
+  std::array<std::vector<std::string>, 2> other_sizes;  // images whose files have another size than their annotations
+};
+
+Data read_data(const Config& config) {
+  Data data;
+  for (const Split split : {Split::train, Split::test}) {
+    const auto s = static_cast<size_t>(split);
+    data.splits[s] = read_all_annotations(config, split);
+    for (const AnnotatedImage& image : data.splits[s].images) data.paths[s].push_back(image.path);
+    data.facts[s] = examine_images(data.paths[s], config.data, Examine::headers);
+    for (size_t i = 0; i < data.facts[s].size(); ++i) {
+      const ImageFacts& facts = data.facts[s][i];
+      AnnotatedImage& image = data.splits[s].images[i];
+      if (!facts.fault.empty()) continue;
+      if (image.width > 0 && image.height > 0 && (image.width != facts.width || image.height != facts.height))
+        data.other_sizes[s].push_back(fmt::format("{}: {}x{}, annotated as {}x{}", image.path, facts.width,
+                                                  facts.height, image.width, image.height));
+      image.width = facts.width;
+      image.height = facts.height;
+    }
+  }
+  return data;
+}
+
+// The number of objects of both splits for which `counts` is true.
+template <class Counts>
+std::array<int64_t, 2> objects_that(const Data& data, Counts counts) {
+  std::array<int64_t, 2> number{};
+  for (size_t s = 0; s < 2; ++s)
+    for (const AnnotatedImage& image : data.splits[s].images)
+      number[s] += std::ranges::count_if(image.objects, [&](const Object& object) { return counts(image, object); });
+  return number;
+}
+template <class Counts>
+std::string objects_row(const std::string& name, const Data& data, Counts counts) {
+  const auto [train, test] = objects_that(data, counts);
+  return check_row(name, train, test);
+}
+
+std::string overview(const Data& data) {
+  const auto empty = [](const AnnotatedImage& image) { return image.objects.empty(); };
+  const auto& [train, test] = data.splits;
+  return fmt::format("{:<32}{:>10}{:>10}\n", "", split_names[0], split_names[1]) +
+         check_row("images", int64_t(train.images.size()), int64_t(test.images.size())) +
+         check_row("images without objects", std::ranges::count_if(train.images, empty),
+                   std::ranges::count_if(test.images, empty)) +
+         objects_row("objects", data, [](auto&, auto&) { return true; }) +
+         objects_row("  crowds (never train)", data, [](auto&, const Object& object) { return object.crowd; }) +
+         objects_row("  difficult (data.difficult)", data,
+                     [](auto&, const Object& object) { return object.difficult; });
+}
+
+// By name, since the splits may disagree.
+std::string classes(const Data& data) {
+  std::map<std::string, std::array<int64_t, 2>> objects;
+  std::vector<std::string> order;
+  for (size_t s = 0; s < 2; ++s) {
+    const Annotations& split = data.splits[s];
+    for (const std::string& name : split.classes)
+      if (objects.try_emplace(name).second) order.push_back(name);
+    for (const AnnotatedImage& image : split.images)
+      for (const Object& object : image.objects) ++objects[split.classes[object.label]][s];
+  }
+  std::string text = "\nobjects by class\n";
+  std::array<std::vector<std::string>, 2> absent;
+  for (const std::string& name : order) {
+    const auto& number = objects[name];
+    text += check_row("  " + name, number[0], number[1]);
+    for (size_t s = 0; s < 2; ++s)
+      if (number[s] == 0) absent[s].push_back(name);
+  }
+  for (size_t s = 0; s < 2; ++s)
+    if (!absent[s].empty())
+      text += fmt::format("classes without objects in {}: {}: {}\n", split_names[s], absent[s].size(),
+                          joined(absent[s], ", "));
+  return text;
+}
+
+std::string image_sizes(const Data& data) {
+  std::map<std::pair<int32_t, int32_t>, std::array<int64_t, 2>> numbers;
+  for (size_t s = 0; s < 2; ++s)
+    for (const AnnotatedImage& image : data.splits[s].images) ++numbers[{image.width, image.height}][s];
+  std::vector<std::pair<std::pair<int32_t, int32_t>, std::array<int64_t, 2>>> sizes(numbers.begin(), numbers.end());
+  std::ranges::stable_sort(sizes, std::greater<>(), [](const auto& size) { return size.second[0] + size.second[1]; });
+  constexpr size_t most = 8;
+  std::string text = "\nimage sizes, width x height\n";
+  std::array<int64_t, 2> others{};
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const auto& [size, number] = sizes[i];
+    if (i < most)
+      text += check_row(size.first == 0 ? "  not known" : fmt::format("  {}x{}", size.first, size.second), number[0],
+                        number[1]);
+    else
+      for (size_t s = 0; s < 2; ++s) others[s] += number[s];
+  }
+  if (sizes.size() > most)
+    text += check_row(fmt::format("  {} other sizes", sizes.size() - most), others[0], others[1]);
+  return text;
+}
+
+double side_of(const BoxInFile& box) { return std::sqrt(std::max(box.width, 0.0) * std::max(box.height, 0.0)); }
+
+std::string box_sizes(const Data& data) {
+  std::string text = "\nboxes by size, the square root of width * height in pixels of the file\n";
+  constexpr struct {
+    const char* name;
+    double least, end;
+  } sizes[] = {{"  below 8", 0, 8},        {"  8 to 16", 8, 16},          {"  16 to 32", 16, 32},
+               {"  32 to 64", 32, 64},     {"  64 to 128", 64, 128},      {"  128 to 256", 128, 256},
+               {"  256 to 512", 256, 512}, {"  512 and more", 512, 1e300}};
+  for (const auto& [name, least, end] : sizes)
+    text += objects_row(name, data, [least = least, end = end](auto&, const Object& object) {
+      const double side = side_of(object.box);
+      return side >= least && side < end;
+    });
+  std::vector<double> sides;
+  for (const AnnotatedImage& image : data.splits[0].images)
+    for (const Object& object : image.objects)
+      if (fault_of(object.box, image.width, image.height) == BoxFault::none) sides.push_back(side_of(object.box));
+  if (sides.empty()) return text;
+  std::ranges::sort(sides);
+  const auto quantile = [&](double share) { return sides[static_cast<size_t>(share * double(sides.size() - 1))]; };
+  return text + fmt::format("in training 5 % are below {:.0f}, half below {:.0f}, 95 % below {:.0f}\n", quantile(0.05),
+                            quantile(0.5), quantile(0.95));
+}
+
+std::string place_of(const Annotations& split, const AnnotatedImage& image, const Object& object) {
+  return fmt::format("{}: object {} ({}): x {:g}, y {:g}, width {:g}, height {:g} on {}x{}", image.path, object.id,
+                     split.classes[object.label], object.box.x, object.box.y, object.box.width, object.box.height,
+                     image.width, image.height);
+}
+
+bool reaches_over(const AnnotatedImage& image, const BoxInFile& box) {
+  constexpr double rounding = 0.01;  // of coordinates with two decimals
+  return box.x < -rounding || box.y < -rounding || (image.width > 0 && box.x + box.width > image.width + rounding) ||
+         (image.height > 0 && box.y + box.height > image.height + rounding);
+}
+
+std::string bad_boxes(const Data& data, const Config& config, std::vector<std::string>& errors) {
+  std::string text = "\nboxes\n";
+  for (size_t s = 0; s < 2; ++s) {
+    std::map<BoxFault, std::vector<std::string>> bad;
+    std::vector<std::string> over;
+    for (const AnnotatedImage& image : data.splits[s].images)
+      for (const Object& object : image.objects) {
+        const BoxFault fault = fault_of(object.box, image.width, image.height);
+        if (fault != BoxFault::none)
+          bad[fault].push_back(place_of(data.splits[s], image, object));
+        else if (reaches_over(image, object.box))
+          over.push_back(place_of(data.splits[s], image, object));
+      }
+    for (const auto& [fault, found] : bad) {
+      text += check_list(fmt::format("{}: bad, {}", split_names[s], name_of(fault)), found);
+      if (config.data.bad_boxes == "stop")
+        errors.push_back(fmt::format("{} bad boxes in {} ({}): repair the file, or set data.bad_boxes: drop",
+                                     found.size(), split_names[s], name_of(fault)));
+    }
+    text +=
+        check_list(fmt::format("{}: over the edge of the image, and clipped there for training", split_names[s]), over);
+  }
+  return text;
+}
+
+std::string image_files(const Data& data, const Config& config, std::vector<std::string>& errors) {
+  std::string text = "\nimage files\n";
+  for (size_t s = 0; s < 2; ++s) {
+    std::vector<std::string> bad;
+    for (size_t i = 0; i < data.facts[s].size(); ++i)
+      if (!data.facts[s][i].fault.empty()) bad.push_back(data.splits[s].images[i].path + ": " + data.facts[s][i].fault);
+    text += check_list(fmt::format("{}: missing or unreadable", split_names[s]), bad);
+    text += check_list(fmt::format("{}: of another size than annotated", split_names[s]), data.other_sizes[s]);
+    if (!bad.empty() && config.data.bad_images == "stop")
+      errors.push_back(
+          fmt::format("{} image files of {} are missing or unreadable: repair them, or set "
+                      "data.bad_images: skip",
+                      bad.size(), split_names[s]));
+  }
+  return text;
+}
+
+void check_classes(const Data& data, const Config& config, std::vector<std::string>& errors) {
+  try {
+    require_same_classes(data.splits[0], data.splits[1]);
+    require_classes(config, data.splits[0]);
+  } catch (const UsageError& error) {
+    errors.emplace_back(error.what());
+  }
+  const auto [train, test] = objects_that(data, [](auto&, const Object& object) { return !object.crowd; });
+  if (train == 0) errors.emplace_back("no object trains: give images with objects");
+  if (test == 0) errors.emplace_back("no object to find in test: give images with objects");
+}
+
+}  // namespace
+
+DataCheck check_data(const Config& config) {
+  if (config.data.name == "image_folder") return check_image_folder(config);
+  const Data data = read_data(config);
+  DataCheck check;
+  check.page =
+      fmt::format("{}: {} classes in {}\n\n", config.data.name, data.splits[0].classes.size(), config.data.root);
+  check.page += overview(data) + classes(data) + image_sizes(data) + box_sizes(data);
+  check.page += bad_boxes(data, config, check.errors) + image_files(data, config, check.errors) +
+                duplicates(data.paths, data.facts);
+  check_classes(data, config, check.errors);
+  if (!task_of(config).objects) return check;
+  try {
+    check.page += detector_page(config, data.splits);
+  } catch (const UsageError& error) {
+    check.errors.emplace_back(error.what());
+  }
+  return check;
+}
+
+}  // namespace octet

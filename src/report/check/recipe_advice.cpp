@@ -1,0 +1,173 @@
+#include "src/report/check/recipe_advice.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "kernels/base/error.h"
+#include "src/config/keys.h"
+#include "src/quant/policy.h"
+#include "src/train/dry_plan.h"
+#include "src/weights/safetensors.h"
+#include "src/weights/tensor_names.h"
+
+namespace octet {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t few_images = 200;                                      // of a class
+constexpr int64_t steps_of_epoch = 10;                                   // at least
+constexpr int64_t seen_in_scratch = 1'000'000, seen_in_tuning = 30'000;  // images of a training, over all epochs
+
+// Networks by a tensor that only they have, the larger ones of a family first, and the stage up to which a small data
+// set leaves pretrained layers as they are.
+struct Known {
+  const char *network, *tensor, *freeze;
+};
+constexpr Known known_networks[] = {
+    {"efficientnet_lite0", "_blocks.15._project_conv.weight", "_blocks.5"},
+    {"mobilenet_v2", "features.18.0.weight", "features.7"},
+    {"inception_v3", "Mixed_7c.branch1x1.conv.weight", "Mixed_5d"},
+    {"resnet101", "layer3.22.conv3.weight", "layer2"},
+    {"resnet50", "layer3.5.conv3.weight", "layer2"},
+    {"resnet34", "layer3.5.conv2.weight", "layer2"},
+    {"resnet18", "layer4.1.conv2.weight", "layer2"},
+    {"alexnet", "features.10.weight", "features.6"},
+};
+
+const Known& network_of(const std::string& path) {
+  const SafetensorsFile file = SafetensorsFile::open(path);
+  for (const Known& known : known_networks) {
+    std::vector<std::string> names = other_names(known.tensor);
+    names.emplace_back(known.tensor);
+    if (std::ranges::any_of(names, [&](const std::string& name) { return file.contains(name); })) return known;
+  }
+  std::vector<std::string> all;
+  for (const Known& known : known_networks) all.emplace_back(known.network);
+  REQUIRE_USAGE(false, "give weights of one of " + joined(all, ", "), path, " is of no network that octet knows");
+  return known_networks[0];
+}
+
+// The smallest usual side that keeps the images' detail.
+int64_t usual_side(int64_t side, int64_t least) {
+  constexpr std::array<int64_t, 5> sides = {32, 64, 96, 128, 224};
+  for (const int64_t usual : sides)
+    if (usual >= least && 10 * side <= 11 * usual) return usual;
+  return sides.back();
+}
+
+size_t memory_of(const Config& config) {
+  const int64_t side = config.data.image_size;
+  const DryPlan dry(config, side, side, config.data.batch, {.storage = storage_of(config), .training = true});
+  return dry.plan.arena_bytes() + dry.parameters.bytes(true);
+}
+
+class Advisor {
+ public:
+  Advisor(const FolderFacts& facts, const std::string& weights) : facts_(facts), weights_(weights) {
+    if (!weights.empty()) known_ = &network_of(weights);
+  }
+
+  std::vector<Choice> choices(int64_t memory, int cores) {
+    model();
+    data(cores);
+    batch(memory);
+    training();
+    return std::move(choices_);
+  }
+
+ private:
+  void add(std::string key, std::string value, std::string reason) {
+    choices_.push_back({std::move(key), std::move(value), std::move(reason)});
+  }
+  Config config() const { return parse_config(recipe_text(choices_, ""), "the new recipe", {}); }
+
+  void model() {
+    side_ = usual_side(facts_.side, known_ ? 96 : 32);
+    const char* const own = side_ <= 32 ? "resnet20" : "resnet18";
+    add("model.name", known_ ? known_->network : own,
+        known_        ? "the network of the weights"
+        : side_ <= 32 ? "made for images of 32 pixels"
+                      : "a usual network that trains from random weights");
+    add("model.classes", fmt::to_string(facts_.classes), "the folders of classes");
+    if (!known_) return;
+    add("model.initial_weights", fs::absolute(weights_).string(), "what the network has learned elsewhere");
+    add("model.head", "new", "your classes are not those of the weights");
+  }
+
+  void data(int cores) {
+    add("data.name", "image_folder", "folders are classes");
+    add("data.root", fs::absolute(facts_.root).string(), fmt::format("{} images", facts_.train + facts_.test));
+    add("data.image_size", fmt::to_string(side_),
+        fmt::format("the shorter sides have a median of {} pixels", facts_.side));
+    if (facts_.divided)
+      add("data.holdout", fmt::format("{}", kept_share), "there is no folder val/: these images judge the network");
+    add("data.workers", fmt::to_string(cores), "threads that decode images, one for each core");
+  }
+
+  void batch(int64_t memory) {
+    int64_t size = side_ >= 128 ? 64 : 128;
+    while (size > 4 && facts_.train / size < steps_of_epoch) size /= 2;
+    const bool small = size < (side_ >= 128 ? 64 : 128);
+    Config config = this->config();
+    config.data.batch = size;
+    bool limited = false;
+    while (size > 4 && int64_t(memory_of(config)) > memory) config.data.batch = size /= 2, limited = true;
+    batch_ = size;
+    add("data.batch", fmt::to_string(size),
+        limited ? fmt::format("{:.0f} MB of memory: more does not fit", double(memory_of(config)) / 1e6)
+                : fmt::format("{:.0f} MB of memory{}", double(memory_of(config)) / 1e6,
+                              small ? fmt::format(", and {} steps in an epoch", facts_.train / size) : ""));
+  }
+
+  void training() {
+    const bool frozen = known_ && facts_.smallest_class < few_images;
+    if (frozen)
+      add("train.freeze", known_->freeze,
+          fmt::format("a class has {} images: too few to change early layers", facts_.smallest_class));
+    const int64_t seen = known_ ? seen_in_tuning : seen_in_scratch;
+    const int64_t epochs = std::clamp<int64_t>(seen / facts_.train, known_ ? 5 : 15, known_ ? 30 : 150);
+    add("train.epochs", fmt::to_string(epochs),
+        fmt::format("{} steps {}", epochs * (facts_.train / batch_),
+                    known_ ? "from trained weights" : "from random weights"));
+    add("train.lr", fmt::format("{:.4g}", known_ ? 0.02 * double(batch_) / 64 : 0.1 * double(batch_) / 128),
+        "usual for this batch");
+    add("train.schedule", "cosine", "falls to 0 at the end");
+    add("train.warmup_epochs", "1", "new layers begin with small steps");
+  }
+
+  const FolderFacts& facts_;
+  const std::string& weights_;
+  const Known* known_ = nullptr;
+  int64_t side_ = 0, batch_ = 0;
+  std::vector<Choice> choices_;
+};
+
+}  // namespace
+
+std::vector<Choice> choose_recipe(const FolderFacts& facts, const std::string& weights, int64_t memory, int cores) {
+  return Advisor(facts, weights).choices(memory, cores);
+}
+
+std::string recipe_text(const std::vector<Choice>& choices, const std::string& title) {
+  std::string text = title.empty() ? "" : "# " + title + "\n";
+  std::string section;
+  for (const Choice& choice : choices) {
+    const size_t dot = choice.key.find('.');
+    if (const std::string own = choice.key.substr(0, dot); own != section) text += own + ":\n", section = own;
+    const bool plain = choice.value.find_first_not_of(
+                           "0123456789.abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_/-") == std::string::npos;
+    std::string value = choice.value;
+    if (!plain) {
+      for (size_t at = 0; (at = value.find('\'', at)) != std::string::npos; at += 2) value.insert(at, "'");
+      value = "'" + value + "'";
+    }
+    text += fmt::format("  {}: {}  # {}\n", choice.key.substr(dot + 1), value, choice.reason);
+  }
+  return text;
+}
+
+}  // namespace octet

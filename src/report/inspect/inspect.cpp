@@ -1,0 +1,108 @@
+#include "src/report/inspect/inspect.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+
+#include "kernels/base/durable_file.h"
+#include "kernels/base/error.h"
+#include "src/config/config.h"
+#include "src/report/inspect/inspect_classes.h"
+#include "src/report/inspect/inspect_curves.h"
+#include "src/report/inspect/inspect_detection.h"
+#include "src/report/inspect/inspect_layers.h"
+#include "src/report/page.h"
+#include "src/report/records.h"
+#include "src/run/result.h"
+#include "src/tasks/classification/class_answers.h"
+#include "src/tasks/metric_display.h"
+#include "src/train/progress.h"
+
+namespace octet {
+namespace {
+
+// What the files of a run hold.
+struct Run {
+  RunRecords records;
+  std::optional<Result> result;         // of a finished run
+  std::optional<Config> config;         // empty: there is none, or another version wrote it
+  std::optional<ClassAnswers> answers;  // of a classifier
+};
+
+Run read_run(const std::string& directory, const std::vector<std::string>& overrides) {
+  Run run{read_records(directory), read_result(directory), {}, read_answers(directory)};
+  if (run.result && run.result->images > 0)
+    run.records.steps_per_epoch =
+        static_cast<double>(run.result->images_per_epoch * run.result->steps) / static_cast<double>(run.result->images);
+  const std::string file = directory + "/config.yaml";
+  try {
+    run.config = load_config(file, {});
+  } catch (const UsageError&) {  // the page shows the file unchanged
+    return run;
+  }
+  if (!overrides.empty()) run.config = load_config(file, overrides);
+  return run;
+}
+
+// The sentence below the title: what was trained on what, how, by which build.
+std::string description(const Run& run) {
+  std::string text = "A training run of octet";
+  if (run.result && !run.result->commit.empty()) text += " (commit " + run.result->commit + ")";
+  if (run.config)
+    text += fmt::format(": {} on {}, policy {}, seed {}", run.config->model.name, run.config->data.name,
+                        run.config->policy.name, run.config->seed);
+  return text + ".";
+}
+
+std::string tiles_of_result(const Result& result) {
+  std::string html;
+  for (const Scalar& metric : result.metrics)
+    if (const MetricDisplay display = display_of(metric.name); display.main)
+      html += tile(display.text(metric.value), "test " + display.label);
+  if (result.best) {
+    const Scalar& judge = result.best->figures.front();
+    const MetricDisplay display = display_of(judge.name);
+    html += tile(display.text(judge.value), fmt::format("best test {}, epoch {}", display.label, result.best->epoch));
+  }
+  return html;
+}
+
+int64_t class_count(const Run& run) {
+  if (run.answers && !run.answers->classes.empty()) return static_cast<int64_t>(run.answers->classes.size());
+  if (run.config && run.config->model.classes > 0) return run.config->model.classes;
+  return run.result ? static_cast<int64_t>(run.result->by_class.size()) : 0;
+}
+
+std::string tiles(const Run& run) {
+  const auto& [records, result, config, answers] = run;
+  std::string html =
+      result ? tiles_of_result(*result) : tile(std::to_string(records.steps), "steps so far: the run is not finished");
+  if (config) html += tile(config->data.name, "data set");
+  if (const int64_t classes = class_count(run); classes > 0) html += tile(std::to_string(classes), "classes");
+  if (result) html += tile(std::to_string(result->epochs), "epochs");
+  if (result) html += tile(std::to_string(result->steps), "steps");
+  if (const double seconds = records.train_seconds(); seconds > 0)
+    html += tile(clock_text(seconds), "training time, without tests");
+  if (!result) return "<div class=\"tiles\">" + html + "</div>\n";
+  if (result->images_per_second) html += tile(fmt::format("{:.0f}", *result->images_per_second), "images / s");
+  html += tile(fmt::format("{:.0f} MB", static_cast<double>(result->peak_memory_bytes) / 1e6), "peak memory of rank 0");
+  html += tile(std::to_string(result->ranks), "ranks");
+  return "<div class=\"tiles\">" + html + "</div>\n";
+}
+
+}  // namespace
+
+std::string inspect_page(const std::string& directory, const std::vector<std::string>& overrides) {
+  const Run run = read_run(directory, overrides);
+  const std::string name = std::filesystem::path(directory).lexically_normal().filename().string();
+  std::string html = tiles(run) + curve_section(run.records, run.result);
+  if (run.answers) html += class_sections(*run.answers, run.config ? &*run.config : nullptr);
+  html += detection_sections(directory, run.result, overrides) + layer_sections(run.records);
+  html += "<details><summary>Configuration</summary><pre>" + escaped(read_if_there(directory + "/config.yaml")) +
+          "</pre></details>";
+  return html_page(name.empty() ? directory : name, description(run), html);
+}
+
+}  // namespace octet

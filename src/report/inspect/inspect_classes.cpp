@@ -1,0 +1,129 @@
+#include "src/report/inspect/inspect_classes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "kernels/base/error.h"
+#include "src/report/charts/svg.h"
+#include "src/report/inspect/mistake_pictures.h"
+#include "src/report/page.h"
+
+namespace octet {
+namespace {
+
+constexpr size_t classes_in_matrix = 100;  // at most
+constexpr size_t shown_confusions = 12, shown_mistakes = 24;
+
+struct Tally {
+  std::vector<std::string> names;
+  std::vector<int64_t> counts;  // (label, answer)
+
+  int64_t count(size_t label, size_t answer) const { return counts[label * names.size() + answer]; }
+  int64_t images(size_t label) const {
+    int64_t sum = 0;
+    for (size_t answer = 0; answer < names.size(); ++answer) sum += count(label, answer);
+    return sum;
+  }
+  double accuracy(size_t label) const {
+    return static_cast<double>(count(label, label)) / static_cast<double>(images(label));
+  }
+};
+
+Tally tally_of(const ClassAnswers& all) {
+  Tally tally;
+  tally.names = all.classes;
+  for (const Answer& answer : all.answers)
+    while (static_cast<int64_t>(tally.names.size()) <= std::max(answer.label, answer.predicted))
+      tally.names.push_back(std::to_string(tally.names.size()));
+  const size_t classes = tally.names.size();
+  tally.counts.resize(classes * classes);
+  for (const Answer& answer : all.answers)
+    ++tally.counts[static_cast<size_t>(answer.label) * classes + static_cast<size_t>(answer.predicted)];
+  return tally;
+}
+
+std::string answer_table(const Tally& tally) {
+  std::vector<size_t> labels;
+  for (size_t label = 0; label < tally.names.size(); ++label)
+    if (tally.images(label) > 0) labels.push_back(label);
+  std::ranges::stable_sort(labels, {}, [&](size_t label) { return tally.accuracy(label); });
+  std::string html =
+      "<div class=\"card list\"><table><tr><th>class, the worst "
+      "first</th><th>images</th><th>right</th><th></th></tr>\n";
+  for (const size_t label : labels)
+    html += fmt::format("<tr><td>{}</td><td>{}</td><td>{:.1f} %</td>{}</tr>\n", escaped(tally.names[label]),
+                        tally.images(label), 100 * tally.accuracy(label), bar_cell(tally.accuracy(label)));
+  return html + "</table></div>\n";
+}
+
+// The pairs of classes that are taken for each other most often.
+std::string confusion_table(const Tally& tally) {
+  struct Pair {
+    size_t label, answer;
+    int64_t count;
+  };
+  std::vector<Pair> pairs;
+  for (size_t label = 0; label < tally.names.size(); ++label)
+    for (size_t answer = 0; answer < tally.names.size(); ++answer)
+      if (label != answer && tally.count(label, answer) > 0)
+        pairs.push_back({label, answer, tally.count(label, answer)});
+  if (pairs.empty()) return {};
+  std::ranges::stable_sort(pairs, std::greater(), &Pair::count);
+  pairs.resize(std::min(pairs.size(), shown_confusions));
+  std::string html =
+      "<div class=\"card list\"><table><tr><th>class</th><th>taken for</th><th>images</th><th>share</th></tr>\n";
+  for (const Pair& pair : pairs)
+    html += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td>{:.1f} %</td></tr>\n",
+                        escaped(tally.names[pair.label]), escaped(tally.names[pair.answer]), pair.count,
+                        100.0 * static_cast<double>(pair.count) / static_cast<double>(tally.images(pair.label)));
+  return html + "</table></div>\n";
+}
+
+std::string mistakes(const ClassAnswers& all, const Tally& tally, const Config* config) {
+  std::vector<Answer> wrong;
+  for (const Answer& answer : all.answers)
+    if (answer.label != answer.predicted) wrong.push_back(answer);
+  if (wrong.empty()) return {};
+  std::ranges::stable_sort(wrong, std::greater(), &Answer::probability);
+  wrong.resize(std::min(wrong.size(), shown_mistakes));
+  std::string html =
+      "<h2>The most confident mistakes</h2><p>Images of the test set that the network took for another class, with the "
+      "probability that it gave this class. Some labels may be wrong, too.</p>\n";
+  if (config == nullptr) return html + "<p>The run's configuration cannot be read, so there are no pictures.</p>\n";
+  try {
+    const std::vector<SmallPicture> pictures = small_pictures(*config, all.images, wrong);
+    std::string figures;
+    for (size_t i = 0; i < pictures.size(); ++i) {
+      if (pictures[i].address.empty()) continue;
+      const std::string &predicted = tally.names[static_cast<size_t>(wrong[i].predicted)],
+                        &label = tally.names[static_cast<size_t>(wrong[i].label)];
+      figures += fmt::format(
+          "<figure class=\"card\"><img{} loading=\"lazy\" src=\"{}\" alt=\"image {}\"><figcaption><b>{}</b> {:.1f} "
+          "%<br>is <i>{}</i><br>image {}</figcaption></figure>\n",
+          pictures[i].small ? " class=\"small\"" : "", pictures[i].address, wrong[i].image, escaped(predicted),
+          100 * wrong[i].probability, escaped(label), wrong[i].image);
+    }
+    return html + card_grid(figures, "mistakes");
+  } catch (const Error& error) {
+    return html + "<p>The test set of this run cannot be read, so there are no pictures: " + escaped(error.what()) +
+           "</p>\n";
+  }
+}
+
+}  // namespace
+
+std::string class_sections(const ClassAnswers& all, const Config* config) {
+  if (all.answers.empty()) return {};
+  const Tally tally = tally_of(all);
+  std::string charts = "<div class=\"stack\">" + answer_table(tally) + confusion_table(tally) + "</div>\n";
+  if (tally.names.size() <= classes_in_matrix)
+    charts += card(matrix_chart({.title = "Confusion matrix", .width = 600}, tally.names, tally.counts));
+  return fmt::format(
+             "<h2>Classes</h2><p>What the network answered to the {} images of the test set after step {}.</p>\n",
+             all.answers.size(), all.step) +
+         card_grid(charts) + mistakes(all, tally, config);
+}
+
+}  // namespace octet

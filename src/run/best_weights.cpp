@@ -1,0 +1,69 @@
+#include "src/run/best_weights.h"
+
+#include <spdlog/spdlog.h>
+
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "kernels/base/durable_file.h"
+#include "src/weights/digest.h"
+
+namespace octet {
+namespace {
+
+constexpr const char *epoch_key = "epoch", *step_key = "step", *figures_key = "figures";  // keys of the metadata
+
+BestEvaluation read_evaluation(const std::string& path) {
+  const SafetensorsFile file = SafetensorsFile::open(path);
+  BestEvaluation best;
+  try {
+    best.epoch = std::stoll(file.metadata().at(epoch_key));
+    best.step = std::stoll(file.metadata().at(step_key));
+    const auto figures = nlohmann::ordered_json::parse(file.metadata().at(figures_key));
+    for (const auto& [name, value] : figures.items())
+      best.figures.push_back({name, value.is_null() ? NAN : value.get<double>()});  // JSON has no NaN
+  } catch (const std::exception& error) {
+    REQUIRE(false, "move it away", path, " does not say of which evaluation it is: ", error.what());
+  }
+  REQUIRE(!best.figures.empty(), "move it away", path, " does not say of which evaluation it is");
+  return best;
+}
+
+}  // namespace
+
+BestWeights::BestWeights(const std::string& run_directory, bool resumed) : path_(run_directory + "/best.safetensors") {
+  if (!resumed) std::filesystem::remove(path_);
+  if (!std::filesystem::exists(path_)) return;
+  try {
+    best_ = read_evaluation(path_);
+  } catch (const Error& error) {
+    spdlog::warn("the best of the evaluations so far is lost; the best of those to come will replace it: {}",
+                 error.what());
+  }
+}
+
+bool BestWeights::exceeded_by(const Scalars& figures) const {
+  const double judge = figures.front().value;
+  return std::isfinite(judge) && (!best_ || judge > best_->figures.front().value);
+}
+
+bool BestWeights::replace(const BestEvaluation& evaluation, std::span<const NamedTensor> weights,
+                          std::map<std::string, std::string> metadata, std::string& reason) {
+  nlohmann::ordered_json figures;
+  for (const Scalar& figure : evaluation.figures) figures[figure.name] = figure.value;
+  metadata[epoch_key] = std::to_string(evaluation.epoch);
+  metadata[step_key] = std::to_string(evaluation.step);
+  metadata[figures_key] = figures.dump();
+  add_digest(weights, metadata);
+  try {
+    write_safetensors(path_, weights, metadata);
+  } catch (const FileError& error) {
+    reason = error.what();
+    return false;
+  }
+  best_ = evaluation;
+  return true;
+}
+
+}  // namespace octet

@@ -1,0 +1,39 @@
+// The weights of a run's best evaluation: RUN/best.safetensors. Rank 0 alone uses it.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "src/graph/metrics.h"
+#include "src/weights/safetensors.h"
+
+namespace octet {
+
+struct BestEvaluation {
+  int64_t epoch = 0, step = 0;  // after which it ran
+  Scalars figures;              // on the test set; the first one decides which evaluation is the best
+};
+
+// The file holds its evaluation too, so that a resumed run knows what it has to exceed.
+class BestWeights {
+ public:
+  // resumed: goes on with what the file holds; otherwise removes it. A file that cannot be used is a warning.
+  BestWeights(const std::string& run_directory, bool resumed);
+
+  const std::optional<BestEvaluation>& evaluation() const { return best_; }
+  // Whether the first of the figures is greater than that of the best evaluation so far. Of equal ones the earlier
+  // stays the best.
+  bool exceeded_by(const Scalars& figures) const;
+  // Replaces the file. Returns false if it cannot be written: `reason` says why, and the best evaluation stays what it
+  // was.
+  bool replace(const BestEvaluation&, std::span<const NamedTensor> weights, std::map<std::string, std::string> metadata,
+               std::string& reason);
+
+ private:
+  std::string path_;
+  std::optional<BestEvaluation> best_;
+};
+
+}  // namespace octet

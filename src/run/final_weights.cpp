@@ -1,0 +1,44 @@
+#include "src/run/final_weights.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <vector>
+
+#include "kernels/base/durable_file.h"
+
+namespace octet {
+namespace {
+
+std::vector<std::string> other_places() {
+  std::vector<std::string> places;
+  for (const char* variable : {"TMPDIR", "HOME"})
+    if (const char* value = std::getenv(variable); value != nullptr && *value != '\0') places.emplace_back(value);
+  places.insert(places.end(), {"/tmp", "/dev/shm"});
+  return places;
+}
+
+}  // namespace
+
+void keep_elsewhere(const std::string& run_directory, std::span<const NamedTensor> weights,
+                    const std::map<std::string, std::string>& metadata, const FileError& reason) {
+  const std::string what = reason.what(), cause = what.substr(0, what.find("\n  fix:"));
+  const std::string name = std::filesystem::path(run_directory).filename().string();
+  for (const std::string& place : other_places()) {
+    const std::string other = say(place, "/octet-", name, "-", getpid(), "-weights.safetensors");
+    try {
+      write_safetensors(other, weights, metadata);
+    } catch (const FileError&) {
+      continue;
+    }
+    throw FileError(__FILE__, __LINE__, say(cause, "; the trained weights are in ", other),
+                    say("make room in ", run_directory,
+                        " and resume the run, which writes its weights and its result; "
+                        "or use that file"));
+  }
+  throw FileError(__FILE__, __LINE__, say(cause, "; no other place takes the trained weights either"),
+                  "make room and resume the run from its last checkpoint");
+}
+
+}  // namespace octet

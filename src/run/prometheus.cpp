@@ -1,0 +1,83 @@
+#include "src/run/prometheus.h"
+
+#include <spdlog/fmt/fmt.h>
+
+#include <cmath>
+#include <cstdio>
+#include <fstream>
+
+namespace octet {
+namespace {
+
+// A label's value, with what the format wants escaped.
+std::string escaped(const std::string& text) {
+  std::string value = "\"";
+  for (const char c : text) {
+    if (c == '\n') {
+      value += "\\n";
+      continue;
+    }
+    if (c == '"' || c == '\\') value += '\\';
+    value += c;
+  }
+  return value + "\"";
+}
+
+std::string number(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";
+  return fmt::format("{:.17g}", value);
+}
+
+class Page {
+ public:
+  explicit Page(const std::string& run) : run_("run=" + escaped(run)) {}
+  void gauge(const std::string& name, const std::string& help) {
+    text_ += "# HELP octet_" + name + " " + help + "\n# TYPE octet_" + name + " gauge\n";
+    name_ = name;
+  }
+  void value(double value, const std::string& labels = "") {
+    text_ += "octet_" + name_ + "{" + run_ + (labels.empty() ? "" : "," + labels) + "} " + number(value) + "\n";
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  const std::string run_;
+  std::string name_, text_;
+};
+
+}  // namespace
+
+std::string prometheus_text(const LatestFigures& latest) {
+  Page page(latest.run);
+  page.gauge("step", "Completed training steps.");
+  page.value(double(latest.step));
+  page.gauge("steps", "Training steps in all.");
+  page.value(double(latest.steps));
+  page.gauge("images_per_second", "Training speed over all ranks.");
+  page.value(latest.images_per_second);
+  page.gauge("checkpoint_timestamp_seconds", "When the last checkpoint was written; 0: none yet.");
+  page.value(latest.saved);
+  page.gauge("figure", "Figures of the last step that was recorded.");
+  for (const Scalar& scalar : latest.scalars) page.value(scalar.value, "name=" + escaped(scalar.name));
+  page.gauge("rank_own_seconds", "Seconds of a recent step that a rank spends outside of collectives.");
+  for (const Heartbeat& rank : latest.ranks)
+    page.value(rank.own_seconds(), fmt::format("rank=\"{}\",host={}", rank.rank, escaped(rank.host)));
+  page.gauge("rank_step", "Step in which a rank is.");
+  for (const Heartbeat& rank : latest.ranks)
+    page.value(double(rank.step), fmt::format("rank=\"{}\",host={}", rank.rank, escaped(rank.host)));
+  return page.text();
+}
+
+// Without fsync: after a crash of the machine the figures are old anyway.
+bool write_prometheus(const std::string& file, const LatestFigures& latest) {
+  const std::string temporary = file + ".tmp";
+  {
+    std::ofstream stream(temporary, std::ios::trunc);
+    stream << prometheus_text(latest) << std::flush;
+    if (!stream) return false;
+  }
+  return std::rename(temporary.c_str(), file.c_str()) == 0;
+}
+
+}  // namespace octet

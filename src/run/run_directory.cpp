@@ -1,0 +1,114 @@
+#include "src/run/run_directory.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <span>
+
+#include "kernels/base/durable_file.h"
+#include "kernels/base/error.h"
+
+namespace octet {
+namespace {
+
+// A file that shows that the directory already holds a run; empty: there is none.
+std::string trace_of_a_run(const std::filesystem::path& directory) {
+  for (const char* file : {"config.yaml", "result.json", "weights.safetensors", "best.safetensors"})
+    if (std::filesystem::exists(directory / file)) return file;
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(directory / "checkpoints", ignored))
+    if (entry.path().extension() == ".safetensors") return "checkpoints/" + entry.path().filename().string();
+  return {};
+}
+
+void create(const std::filesystem::path& directory) {
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  REQUIRE_USAGE(!error, "choose a directory that can be written with --run", "cannot create ", directory.string(), ": ",
+                error.message());
+}
+
+std::string created(const Config& config, const std::string& wanted, bool resume) {
+  if (!wanted.empty() || resume) {
+    std::string directory = wanted.empty() ? "runs/" + std::filesystem::path(config.file).stem().string() : wanted;
+    REQUIRE_USAGE(!wanted.empty() || !std::filesystem::exists(directory + "-2"), "choose one with --run",
+                  "there are several runs: ", directory, ", ", directory, "-2 ...");
+    create(directory);
+    return directory;
+  }
+  create("runs");
+  const std::string base = "runs/" + std::filesystem::path(config.file).stem().string();
+  std::string directory = base;
+  std::error_code error;
+  for (int number = 2; !std::filesystem::create_directory(directory, error); ++number) {
+    REQUIRE_USAGE(!error, "choose a directory that can be written with --run", "cannot create ", directory, ": ",
+                  error.message());
+    directory = base + "-" + std::to_string(number);
+  }
+  return directory;
+}
+
+}  // namespace
+
+RunDirectory::RunDirectory(const Config& config, const std::string& wanted, bool resume)
+    : path_(created(config, wanted, resume)),
+      // The other ranks wait meanwhile, and their watchdogs give them ten times this.
+      lock_(std::in_place, path_, DirectoryLock::Wait::a_little,
+            config.comm.timeout_seconds > 0 ? config.comm.timeout_seconds : std::numeric_limits<double>::infinity()) {
+  const std::string trace = resume ? "" : trace_of_a_run(path_);
+  REQUIRE_USAGE(trace.empty(), "add --resume to continue it, or choose another directory with --run", path_,
+                " holds an earlier run: ", trace);
+}
+
+void RunDirectory::begin(const Config& config) const {
+  std::filesystem::remove(path_ + "/result.json");
+  std::filesystem::remove(path_ + "/weights.safetensors");
+  write_durably(path_ + "/config.yaml", to_yaml(config));
+}
+
+void RunDirectory::make_again(const Config& config) {
+  create(path_);
+  lock_.emplace(path_, DirectoryLock::Wait::a_little, /*longest=*/0);
+  begin(config);
+}
+
+std::optional<Difference> training_difference(const Config& before, const Config& now) {
+  static const std::vector<std::string_view> free = {
+      "train.steps", "train.patience", "train.eval_every_epochs", "train.log_every_steps", "train.prometheus",
+      "data.root",   "data.workers"};
+  // Without clips and scales, only recording needs a ClipCoordinator, whose state is in checkpoints.
+  const bool clips = now.policy.clip.enabled || now.policy.lr_scale.enabled;
+  return first_difference(before, now, [&](std::string_view path) {
+    if (path == "comm.exchange") return true;
+    if (path == "train.accumulate") return now.comm.exchange != "exact";
+    const bool on_gpu = now.backend.device == "cuda";  // where NCCL orders the sums of more than two ranks
+    if (path == "comm.bucket_mb") return on_gpu && now.comm.exchange == "fp32";
+    if (path == "comm.transport") return on_gpu;
+    if (path == "policy.clip.record_histograms") return !clips;
+    // With `stop` before, no such event occurred in the steps done so far, so another value changes nothing.
+    if (path == "data.bad_images") return before.data.bad_images != "stop";
+    if (path == "data.max_pixels")
+      return before.data.bad_images != "stop" || now.data.max_pixels < before.data.max_pixels;
+    if (path == "train.on_nonfinite") return before.train.on_nonfinite != "stop";
+    for (const std::string_view section : {"backend.", "comm.", "checkpoint."})
+      if (path.starts_with(section)) return false;
+    return std::find(free.begin(), free.end(), path) == free.end();
+  });
+}
+
+void require_same_on_ranks(const Config& config, Transport& transport) {
+  std::string first = to_yaml(config);
+  uint64_t size = first.size();
+  transport.broadcast(std::as_writable_bytes(std::span(&size, 1)), 0);
+  first.resize(size);
+  transport.broadcast(std::as_writable_bytes(std::span(first)), 0);
+  const auto difference =
+      first_difference(parse_config(first, "rank 0's configuration", {}), config, [](std::string_view path) {
+        return path != "data.root" && path != "data.workers" && path != "backend.threads" && path != "backend.isa";
+      });
+  REQUIRE_USAGE(!difference, "give every rank the same configuration: a file that all hosts see, the same --set",
+                "rank 0 has `", difference->before, "`, this rank `", difference->now, "`");
+}
+
+}  // namespace octet

@@ -1,0 +1,161 @@
+#include "src/run/run_files.h"
+
+#include <spdlog/fmt/fmt.h>
+#include <spdlog/spdlog.h>
+
+#include <chrono>
+#include <utility>
+#include <vector>
+
+#include "kernels/base/durable_file.h"
+#include "kernels/base/stop_signals.h"
+#include "src/run/final_weights.h"
+#include "src/run/patient_write.h"
+#include "src/run/rank_history.h"
+#include "src/version.h"
+#include "src/weights/class_names.h"
+#include "src/weights/digest.h"
+
+namespace octet {
+namespace {
+
+double seconds_now() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+RunFiles::RunFiles(const Config& config, const std::string& wanted, bool resume, TrainingData data, Classes classes,
+                   RankWatch& ranks)
+    : config_(config),
+      data_(std::move(data)),
+      classes_(std::move(classes)),
+      ranks_(ranks),
+      directory_(config, wanted, resume),
+      store_(path(), config.checkpoint.keep),
+      finished_(read_result(path())),
+      commits_(commit),
+      saved_(seconds_now()) {}
+
+CheckpointStore::Found RunFiles::resume(int64_t total_steps, int ranks) {
+  CheckpointStore::Found found = resume_point(store_, path(), config_, data_);
+  if (!found.file) {
+    REQUIRE_USAGE(!finished_, "choose another directory, or move result.json and weights.safetensors away", path(),
+                  " holds a result but no checkpoints");
+    spdlog::info("nothing to resume in {}: starting at step 0", path());
+    return found;
+  }
+  REQUIRE_USAGE(found.step <= total_steps, "raise train.steps, or start a new run", found.path,
+                " has more steps than the configured ", total_steps);
+  const auto& metadata = found.file->metadata();
+  if (metadata.contains("commit")) commits_ = metadata.at("commit");
+  if (!commits_.ends_with(commit)) commits_ += std::string(", then ") + commit;
+  rank_history_ = metadata.contains("ranks") ? metadata.at("ranks") : "";
+  continue_on_ranks(rank_history_, ranks, found.step, config_.comm.exchange == "exact");
+  if (config_.checkpoint.best && found.step > 0) best_.emplace(path(), /*resumed=*/true);
+  return found;
+}
+
+void RunFiles::begin(int64_t step, int ranks) {
+  if (rank_history_.empty()) rank_history_ = fmt::format("{} from step {}", ranks, step);
+  ranks_.heart().enter(activity::saving);
+  directory_.begin(config_);
+  if (config_.checkpoint.best && !best_) best_.emplace(path(), /*resumed=*/false);
+  ranks_.heart().enter(activity::saving);
+  metrics_ = std::make_unique<MetricsWriter>(path(), step > 0 ? step : -1);
+}
+
+MetricsWriter& RunFiles::metrics(int64_t step) {
+  restore(step);
+  return *metrics_;
+}
+
+bool RunFiles::save(int64_t step, std::span<const NamedTensor> tensors, const std::string& epoch_sums) {
+  restore(step);
+  std::string reason;
+  std::map<std::string, std::string> described = metadata();
+  described["ranks"] = rank_history_;
+  if (!epoch_sums.empty()) described["epoch_sums"] = epoch_sums;
+  const double before = seconds_now();
+  if (store_.save(step, tensors, std::move(described), reason)) {
+    saved_ = seconds_now();
+    saved_at_ = seconds_since_1970();
+    spdlog::info("checkpoint at step {}, in {:.1f} s", step, saved_ - before);
+    return true;
+  }
+  const auto last = CheckpointStore::newest_of(path());
+  spdlog::warn("no checkpoint at step {}: {}; {}", step, reason,
+               last ? fmt::format("the last good checkpoint, of step {}, is kept", last->step)
+                    : "there is no checkpoint at all, so a run that ends now would start over");
+  return false;
+}
+
+bool RunFiles::checkpoint_is_due() const {
+  return config_.checkpoint.every_minutes > 0 && seconds_now() - saved_ >= 60 * config_.checkpoint.every_minutes;
+}
+
+void RunFiles::keep_if_best(const BestEvaluation& evaluation, const std::function<OwnedTensors()>& weights) {
+  restore(evaluation.step);
+  if (!best_ || !best_->exceeded_by(evaluation.figures)) return;
+  std::string reason;
+  if (!best_->replace(evaluation, weights(), metadata(), reason))
+    spdlog::warn("the best weights so far, of step {}, are not kept: {}", evaluation.step, reason);
+}
+
+void RunFiles::finish(std::span<const NamedTensor> weights, Result result) {
+  restore(result.steps);
+  std::map<std::string, std::string> described = metadata();
+  add_digest(weights, described);
+  if (best() != nullptr) result.best = *best();
+  result.rank_history = rank_history_;
+  result.data = data_.fingerprint;
+  result.commit = commits_;
+  const double limit = config_.comm.timeout_seconds, patience = limit > 0 ? limit : 180;
+  try {
+    write_patiently(
+        [&] {
+          write_safetensors(path() + "/weights.safetensors", weights, described);
+          write_result(path(), result);
+        },
+        patience, stop_requested, ranks_.heart());
+  } catch (const FileError& error) {
+    keep_elsewhere(path(), weights, described, error);
+  }
+}
+
+// What all files of weights say about the run.
+std::map<std::string, std::string> RunFiles::metadata() const {
+  std::map<std::string, std::string> all = {
+      {"config", to_yaml(config_)}, {"commit", commits_}, {"data", data_.fingerprint}};
+  add_classes(classes_, all);
+  return all;
+}
+
+// Called before each write. Makes again what was deleted from the directory, or with it. The folder of checkpoints is
+// not looked at: CheckpointStore makes it again.
+void RunFiles::restore(int64_t step) {
+  const std::string deleted = directory_.deleted() ? path() : metrics_->deleted_file();
+  if (deleted.empty()) return;
+  ranks_.heart().enter(activity::saving);
+  if (!std::exchange(told_, true))
+    spdlog::warn("{} was deleted in mid-run: what it held is lost, and the training goes on with a new one", deleted);
+  try {
+    make_again(step);
+    told_ = failed_ = false;
+  } catch (const InUseError&) {
+    throw;
+  } catch (const Error& error) {
+    if (!std::exchange(failed_, true)) spdlog::warn("{} cannot be made again yet: {}", deleted, error.what());
+  }
+}
+
+void RunFiles::make_again(int64_t step) {
+  if (directory_.deleted()) {
+    directory_.make_again(config_);
+    ranks_.make_file_again();
+  }
+  metrics_ = std::make_unique<MetricsWriter>(path(), step);
+  if (best_) best_.emplace(path(), /*resumed=*/true);
+}
+
+}  // namespace octet

@@ -1,0 +1,134 @@
+// Classification: each image has one label. Networks are compared by top-1 accuracy.
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "kernels/base/durable_file.h"
+#include "src/models/models.h"
+#include "src/models/unread_keys.h"
+#include "src/tasks/classification/class_answers.h"
+#include "src/tasks/task.h"
+
+namespace octet {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Graph network(const Config& config, const Policy& policy, int64_t height, int64_t width, bool trains) {
+  refuse_unread_keys(config);
+  Graph graph(policy);
+  const Edge images = graph.input(height, width, 3);
+  const std::vector<Head> heads = make_model(graph, images, config.model);
+  if (!config.train.freeze.empty()) graph.freeze_through(config.train.freeze);
+  graph.softmax_loss(heads, float(config.train.label_smoothing), {"top1", "top5"}, trains && config.augment.mixup > 0);
+  return graph;
+}
+
+// The figures are the means of the plan's metrics. What the network answered to each image is kept for
+// RUN/evaluation.json, if the test set is not too large.
+class ClassJudge final : public Judge {
+ public:
+  ClassJudge(const Dataset& test, bool keeps_answers)
+      : test_(test), keeps_answers_(keeps_answers && test.size() <= most_answers) {}
+  bool wants_probabilities() const override { return keeps_answers_; }
+
+  void write(const std::string& run_directory, int64_t step) const override {
+    if (!keeps_answers_) return;
+    try {
+      write_answers(run_directory, {step, test_.size(), test_.class_names(), answers_});
+    } catch (const FileError& error) {
+      spdlog::warn("the answers of step {} are not kept: {}", step, error.what());
+    }
+  }
+
+ protected:
+  void keep(const Batch& batch, Answers& answers) override {
+    if (!keeps_answers_) return;
+    const std::vector<Answer> of_batch = answers_of(batch, answers.probabilities);
+    answers_.insert(answers_.end(), of_batch.begin(), of_batch.end());
+  }
+  void judge(Transport& transport, Heart&) override {
+    if (keeps_answers_) answers_ = gather(transport, std::move(answers_));
+  }
+
+ private:
+  const Dataset& test_;
+  const bool keeps_answers_;
+  std::vector<Answer> answers_;  // of this rank, and after finish() of all
+};
+
+// JSON: {"image": "a.jpg", "top": [{"index": 3, "class": "cat", "probability": 0.97}, ...]}, one object for each image.
+// CSV: image, rank, index, class, probability.
+struct RankedClass {
+  size_t label = 0;
+  float probability = 0;
+};
+
+class ClassPresentation final : public Presentation {
+ public:
+  using Presentation::Presentation;
+
+  std::vector<std::string> json(const ShownImage& image, const Answers& answers) const override {
+    Json best = Json::array();
+    for (const RankedClass& of : top(answers))
+      best.push_back({{"index", of.label},
+                      {"class", class_name(of.label)},
+                      {"probability", std::round(1e5 * of.probability) / 1e5}});
+    Json object = {{"image", image.path}, {"top", best}};
+    if (options_.logits) object["logits"] = answers.logits;
+    return {object.dump(-1, ' ', false, Json::error_handler_t::replace)};
+  }
+
+  std::string text(const Answers& answers) const override {
+    std::string text;
+    for (const RankedClass& of : top(answers))
+      text += fmt::format("  {} {:.1f} %", class_name(of.label), 100 * of.probability);
+    return text + "\n";
+  }
+
+  std::string csv_names() const override { return "image,rank,index,class,probability\r\n"; }
+  std::string csv(const ShownImage& image, const Answers& answers) const override {
+    std::string lines;
+    int rank = 0;
+    for (const RankedClass& of : top(answers))
+      lines += fmt::format("{},{},{},{},{:.5f}\r\n", csv_field(image.path), ++rank, of.label,
+                           csv_field(class_name(of.label)), of.probability);
+    return lines;
+  }
+
+  std::vector<std::pair<std::string, double>> shares(const Answers& answers) const override {
+    std::vector<std::pair<std::string, double>> all;
+    for (const RankedClass& of : top(answers)) all.emplace_back(class_name(of.label), of.probability);
+    return all;
+  }
+
+ private:
+  std::vector<RankedClass> top(const Answers& answers) const {
+    std::vector<RankedClass> all(answers.probabilities.size());
+    for (size_t label = 0; label < all.size(); ++label) all[label] = {label, answers.probabilities[label]};
+    std::ranges::stable_sort(all, std::greater<>(), &RankedClass::probability);
+    all.resize(std::min(all.size(), size_t(options_.top)));
+    return all;
+  }
+};
+
+std::unique_ptr<Judge> make_judge(const Dataset& test, bool keeps_answers) {
+  return std::make_unique<ClassJudge>(test, keeps_answers);
+}
+std::unique_ptr<Presentation> present(const Classes& classes, const Presentation::Options& options) {
+  return std::make_unique<ClassPresentation>(classes, options);
+}
+
+}  // namespace
+
+extern const Task classification = {.name = "classification",
+                                    .network = network,
+                                    .main_figure = "top1",
+                                    .objects = false,
+                                    .judge = make_judge,
+                                    .presentation = present};
+
+}  // namespace octet

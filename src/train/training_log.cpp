@@ -1,0 +1,114 @@
+#include "src/train/training_log.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "src/run/clip_records.h"
+#include "src/run/prometheus.h"
+#include "src/tasks/metric_display.h"
+
+namespace octet {
+namespace {
+
+// The figures of a training step that are recorded.
+Scalars headlines(const Scalars& figures) {
+  Scalars chosen;
+  std::ranges::copy_if(figures, std::back_inserter(chosen),
+                       [](const Scalar& figure) { return display_of(figure.name).main; });
+  return chosen;
+}
+
+}  // namespace
+
+TrainingLog::TrainingLog(const Config& config, const Trainer& trainer, const Transport& transport, RunFiles& files,
+                         const Heart& heart)
+    : config_(config),
+      trainer_(trainer),
+      files_(files),
+      heart_(heart),
+      alone_(transport.size() == 1),
+      progress_(config.train.log_every_steps) {
+  const std::string note = trainer.backend().note();
+  spdlog::info("{} on {}", config.model.name, trainer.datasets().train->describe());
+  spdlog::info("policy {}, storage {}, {} rank(s), {} {}{}, arena {:.1f} MB, {} parameters, run directory {}",
+               config.policy.name, name_of(storage_of(config)), transport.size(), trainer.backend().name(),
+               trainer.backend().isa(), note.empty() ? "" : " (" + note + ")",
+               double(trainer.training_step().plan().arena_bytes()) / 1e6, trainer.training_step().parameters().count(),
+               files.path());
+}
+
+void TrainingLog::step(const StepCount& at, const StepReport& report, double seconds, double waited) {
+  const double now = std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  const double data_share = waited / std::max(seconds, 1e-9);
+  if (report.skipped)
+    spdlog::warn("step {}: {}; the step was skipped", at.done,
+                 report.empty ? "no image of the batch could be read" : "loss or gradient is not finite");
+  const int64_t epoch = (at.done - 1) / at.of_epoch;
+  progress_.step({.epoch = epoch + 1,
+                  .epochs = at.epochs(),
+                  .step = at.done - epoch * at.of_epoch,
+                  .steps = at.of_epoch,
+                  .steps_left = at.total - at.done,
+                  .images = config_.data.batch,
+                  .figures = show_each(report.figures, 1, false),
+                  .data_share = data_share},
+                 now);
+  if (at.done % config_.train.log_every_steps == 0 || at.done == 1 || at.ends())
+    record(at, report, seconds, data_share);
+  if (report.clips_updated)
+    record_clips(*trainer_.training_step().clips(), at.done, config_.policy.clip.record_histograms,
+                 files_.metrics(at.done));
+  if (!alone_ && now - looked_ > 1) {
+    looked_ = now;
+    if (const auto slow = stragglers_.look(now, seen_ranks())) spdlog::warn("{}", *slow);
+  }
+}
+
+void TrainingLog::record(const StepCount& at, const StepReport& report, double seconds, double data_share) {
+  const double images_per_second = double(config_.data.batch) / seconds;
+  Scalars scalars = headlines(report.figures);
+  scalars.insert(scalars.end(), {{"learning_rate", trainer_.learning_rate_at(at.done - 1)},
+                                 {"images_per_second", images_per_second},
+                                 {"data_wait_share", data_share},
+                                 {"exchange_hidden_share", trainer_.hidden_share()}});
+  if (trainer_.training_step().ranges()) scalars.push_back({"saturated_activations", report.saturated_activations});
+  files_.metrics(at.done).write(at.done, "train", scalars);
+  export_figures(at, scalars, images_per_second);
+}
+
+void TrainingLog::epoch(const StepCount& at, const EpochRecord& record, const std::string& test, bool best) {
+  progress_.epoch({.epoch = at.epoch(),
+                   .epochs = at.epochs(),
+                   .train = record.means.empty() ? "every step was skipped" : show(record.means, 1, false, " "),
+                   .test = test,
+                   .best = best,
+                   .images_per_second = double(record.steps * config_.data.batch) / record.seconds,
+                   .seconds = record.seconds});
+}
+
+void TrainingLog::end(const Result& result, const Judge& test, int64_t steps) {
+  if (trainer_.skipped_steps() > 0) spdlog::warn("{} of {} steps were skipped", trainer_.skipped_steps(), steps);
+  if (const std::string table = test.table(); !table.empty()) fmt::print("\n{}\n", table);
+  const std::string speed = result.images_per_second ? fmt::format("{:.0f} img/s; ", *result.images_per_second) : "";
+  spdlog::info("done: test {}; {}{}/result.json", show(result.metrics, 2, true, ", "), speed, files_.path());
+}
+
+void TrainingLog::export_figures(const StepCount& at, const Scalars& scalars, double images_per_second) {
+  const std::string& file = config_.train.prometheus;
+  if (file.empty() || cannot_export_) return;
+  cannot_export_ = !write_prometheus(
+      file, {files_.path(), at.done, at.total, images_per_second, files_.saved_at(), scalars, seen_ranks()});
+  if (cannot_export_) spdlog::warn("{}: cannot be written, and is left as it is", file);
+}
+
+// This rank and the others that it sees.
+std::vector<Heartbeat> TrainingLog::seen_ranks() const {
+  std::vector<Heartbeat> ranks = {heart_.own().last};
+  for (const Sighting& other : heart_.others()) ranks.push_back(other.last);
+  return ranks;
+}
+
+}  // namespace octet

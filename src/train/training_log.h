@@ -1,0 +1,42 @@
+// What people and programs see of a training while it runs.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "src/run/run_files.h"
+#include "src/train/progress.h"
+#include "src/train/step_count.h"
+#include "src/train/straggler.h"
+#include "src/train/trainer.h"
+
+namespace octet {
+
+// Writes progress, metrics, clips, Prometheus' file and warnings. Rank 0 alone has it.
+class TrainingLog {
+ public:
+  TrainingLog(const Config&, const Trainer&, const Transport&, RunFiles&, const Heart&);
+
+  // A step that is done. seconds: that it took. waited: of these, for data.
+  void step(const StepCount&, const StepReport&, double seconds, double waited);
+  // The end of an epoch. test: the figures of its evaluation; empty: there was none. best: it is the best so far.
+  void epoch(const StepCount&, const EpochRecord&, const std::string& test, bool best);
+  // The end. steps: that this process trained.
+  void end(const Result&, const Judge& test, int64_t steps);
+
+ private:
+  void record(const StepCount&, const StepReport&, double seconds, double data_share);
+  void export_figures(const StepCount&, const Scalars&, double images_per_second);
+  std::vector<Heartbeat> seen_ranks() const;
+
+  const Config& config_;
+  const Trainer& trainer_;
+  RunFiles& files_;
+  const Heart& heart_;  // sees the other ranks
+  const bool alone_;    // there is no other rank
+  Progress progress_;
+  StragglerWatch stragglers_;
+  double looked_ = 0;           // for stragglers
+  bool cannot_export_ = false;  // Prometheus' file
+};
+
+}  // namespace octet

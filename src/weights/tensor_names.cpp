@@ -1,0 +1,96 @@
+#include "src/weights/tensor_names.h"
+
+#include <charconv>
+
+namespace octet {
+namespace {
+
+// Beginnings of names in octet, which are torchvision's since version 0.13, and elsewhere. # stands for a number, which
+// the other file multiplies by `factor`.
+struct Alias {
+  std::string_view now, other;
+  int factor = 1;
+};
+// torchvision before version 0.13, which counted activations too.
+constexpr Alias earlier_torchvision[] = {
+    {"backbone.fpn.inner_blocks.#.0.", "backbone.fpn.inner_blocks.#."},
+    {"backbone.fpn.layer_blocks.#.0.", "backbone.fpn.layer_blocks.#."},
+    {"rpn.head.conv.0.0.", "rpn.head.conv."},
+    {"head.classification_head.conv.#.0.", "head.classification_head.conv.#.", 2},
+    {"head.regression_head.conv.#.0.", "head.regression_head.conv.#.", 2},
+};
+// timm's mobilenetv2_100. Its blocks are numbered within stages.
+constexpr Alias timm_mobilenet_v2[] = {
+    {"features.0.0.", "conv_stem."},
+    {"features.0.1.", "bn1."},
+    {"features.1.conv.0.0.", "blocks.0.0.conv_dw."},
+    {"features.1.conv.0.1.", "blocks.0.0.bn1."},
+    {"features.1.conv.1.", "blocks.0.0.conv_pw."},
+    {"features.1.conv.2.", "blocks.0.0.bn2."},
+    {"features.2.", "blocks.1.0."},
+    {"features.3.", "blocks.1.1."},
+    {"features.4.", "blocks.2.0."},
+    {"features.5.", "blocks.2.1."},
+    {"features.6.", "blocks.2.2."},
+    {"features.7.", "blocks.3.0."},
+    {"features.8.", "blocks.3.1."},
+    {"features.9.", "blocks.3.2."},
+    {"features.10.", "blocks.3.3."},
+    {"features.11.", "blocks.4.0."},
+    {"features.12.", "blocks.4.1."},
+    {"features.13.", "blocks.4.2."},
+    {"features.14.", "blocks.5.0."},
+    {"features.15.", "blocks.5.1."},
+    {"features.16.", "blocks.5.2."},
+    {"features.17.", "blocks.6.0."},
+    {"features.18.0.", "conv_head."},
+    {"features.18.1.", "bn2."},
+    {"classifier.1.", "classifier."},
+};
+constexpr Alias timm_inverted_residual[] = {
+    {"conv.0.0.", "conv_pw."}, {"conv.0.1.", "bn1."},    {"conv.1.0.", "conv_dw."},
+    {"conv.1.1.", "bn2."},     {"conv.2.", "conv_pwl."}, {"conv.3.", "bn3."},
+};
+
+// The other name; empty if the alias is for other names.
+std::string renamed(const Alias& alias, std::string_view name) {
+  const size_t mark = alias.now.find('#');
+  if (mark == std::string_view::npos)
+    return name.starts_with(alias.now) ? std::string(alias.other).append(name.substr(alias.now.size())) : "";
+  if (!name.starts_with(alias.now.substr(0, mark))) return "";
+  int number = 0;
+  const char* const end = name.data() + name.size();
+  const char* const behind = std::from_chars(name.data() + mark, end, number).ptr;
+  const std::string_view rest(behind, size_t(end - behind)), tail = alias.now.substr(mark + 1);
+  if (!rest.starts_with(tail)) return "";
+  const size_t other_mark = alias.other.find('#');
+  return std::string(alias.other.substr(0, other_mark))
+      .append(std::to_string(number * alias.factor))
+      .append(alias.other.substr(other_mark + 1))
+      .append(rest.substr(tail.size()));
+}
+
+// timm's name of a tensor of MobileNetV2; empty if the name is none.
+std::string in_timm(std::string_view name) {
+  for (const Alias& alias : timm_mobilenet_v2) {
+    std::string other = renamed(alias, name);
+    if (other.empty()) continue;
+    const std::string_view inner = std::string_view(other).substr(alias.other.size());
+    for (const Alias& part : timm_inverted_residual)
+      if (const std::string own = renamed(part, inner); !own.empty()) return std::string(alias.other) + own;
+    return other;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<std::string> other_names(std::string_view name) {
+  std::vector<std::string> names;
+  for (const Alias& alias : earlier_torchvision)
+    if (std::string before = renamed(alias, name); !before.empty()) names.push_back(std::move(before));
+  if (std::string own = in_timm(name); !own.empty()) names.push_back(std::move(own));
+  return names;
+}
+
+}  // namespace octet

@@ -1,0 +1,159 @@
+#include "src/weights/weights_file.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "kernels/base/error.h"
+#include "src/config/keys.h"
+#include "src/weights/digest.h"
+#include "src/weights/tensor_names.h"
+
+namespace octet {
+namespace {
+
+// Heads with rows for each class. torchvision's detectors for COCO have a class for each of the numbers 0 to 90, of
+// which 80 are categories.
+constexpr int64_t coco_classes = 91;
+struct ClassHead {
+  std::string_view layer;
+  int64_t values = 1;       // rows of a class
+  bool background = false;  // the first class is "no object"
+};
+constexpr ClassHead class_heads[] = {
+    {"head.classification_head.cls_logits."},
+    {"roi_heads.box_predictor.cls_score.", 1, true},
+    {"roi_heads.box_predictor.bbox_pred.", 4, true},
+};
+
+std::string text_of(const std::vector<int64_t>& shape) {
+  std::string text;
+  for (const int64_t extent : shape) text += (text.empty() ? "" : "x") + std::to_string(extent);
+  return text.empty() ? "()" : text;
+}
+
+constexpr const char* of_same_network =
+    "use weights of the same model: its name, backbone, heads and classes; for another number of classes set "
+    "model.head: new";
+constexpr const char* of_backbone = "give weights of the classification network that model.backbone names";
+
+}  // namespace
+
+std::string name_in_backbone(std::string_view name) {
+  // The last stage of a ResNet may be the head of the regions, as torchvision would name it there.
+  constexpr std::string_view body = "backbone.body.", head = "roi_heads.box_head.";
+  if (name.starts_with(body)) return std::string(name.substr(body.size()));
+  if (name.starts_with(head) && name.substr(head.size()).starts_with("layer4."))
+    return std::string(name.substr(head.size()));
+  return {};
+}
+
+SafetensorsFile open_weights(const std::string& path) {
+  SafetensorsFile file = SafetensorsFile::open(path);
+  file.require_finite();
+  require_unchanged(file, path);
+  return file;
+}
+
+std::string LoadedWeights::text() const {
+  const auto counted = [](const std::vector<std::string>& names, const char* what) {
+    std::string shown;
+    for (size_t i = 0; i < std::min(names.size(), size_t{3}); ++i) shown += (i > 0 ? ", " : "") + names[i];
+    return names.empty() ? std::string()
+                         : say("; ", names.size(), " ", what, " (", shown, names.size() > 3 ? ", ..." : "", ")");
+  };
+  return say(loaded, " tensors loaded",
+             converted > 0 ? say(", ", converted, " of them converted from ",
+                                 joined(std::vector(types.begin(), types.end()), " and "))
+                           : "",
+             counted(fresh, "new"), counted(missing, "missing, which the first step measures"),
+             counted(unused, "of the file not used"));
+}
+
+WeightsFile::WeightsFile(const SafetensorsFile& file, const std::string& path, Of of, std::vector<int64_t> category_ids)
+    : file_(file), path_(path), of_(of), category_ids_(std::move(category_ids)) {
+  const std::vector<std::string> names = file.names();
+  for (const std::string_view prefix : {"module.", "_orig_mod."})  // of DataParallel, of torch.compile
+    if (!names.empty() && std::ranges::all_of(names, [&](const auto& name) { return name.starts_with(prefix); }))
+      prefix_ = prefix;
+}
+
+std::string WeightsFile::name_in_file(const std::string& name) const {
+  const std::string own = of_ == Of::backbone ? name_in_backbone(name) : name;
+  if (file_.contains(prefix_ + own)) return prefix_ + own;
+  for (const std::string& other : other_names(own))
+    if (file_.contains(prefix_ + other)) return prefix_ + other;
+  return prefix_ + own;
+}
+
+std::vector<float> WeightsFile::read(const std::string& name, const std::vector<int64_t>& shape) {
+  const char* const fix = of_ == Of::same_network ? of_same_network : of_backbone;
+  const std::string in_file = name_in_file(name);
+  REQUIRE_USAGE(file_.contains(in_file), fix, path_, " has no tensor `", in_file, "`, which the network needs as ",
+                text_of(shape));
+  std::vector<float> values =
+      file_.shape(in_file) == shape ? file_.floats(in_file) : rows_of_classes(name, in_file, shape);
+  REQUIRE_USAGE(!values.empty() || shape == file_.shape(in_file), fix, path_, ": tensor `", in_file, "` is ",
+                text_of(file_.shape(in_file)), ", in the network it is ", text_of(shape));
+  read_.insert(in_file);
+  if (const std::string& type = file_.dtype(in_file); type != "F32") {
+    ++report_.converted;
+    report_.types.insert(type);
+  }
+  return values;
+}
+
+void WeightsFile::leave(const std::string& name) {
+  report_.fresh.push_back(name);
+  left_.insert(name_in_file(name));
+}
+
+bool WeightsFile::may_be_unused(std::string_view name) const {
+  // Counters of PyTorch's norms, ranges of activations of another policy, and what a checkpoint adds to weights.
+  if (name.ends_with(".num_batches_tracked") || name.ends_with(".range") || name.starts_with("momentum.") ||
+      name.starts_with(average_prefix) || name == "clips")
+    return true;
+  if (name.starts_with("AuxLogits.")) return true;  // InceptionV3 on small images has none
+  return of_ == Of::backbone && name.starts_with("fc.");
+}
+
+LoadedWeights WeightsFile::finish() {
+  for (const std::string& name : file_.names()) {
+    if (read_.contains(name) || read_.contains(average_prefix + name)) continue;
+    REQUIRE_USAGE(left_.contains(name) || may_be_unused(std::string_view(name).substr(prefix_.size())),
+                  of_ == Of::same_network ? of_same_network : of_backbone, path_, " has a tensor `", name, "` (",
+                  text_of(file_.shape(name)), "), which the network lacks");
+    report_.unused.push_back(name);
+  }
+  report_.loaded = read_.size();
+  return report_;
+}
+
+// Rows are ordered by (anchor, class, value). Returns nothing if the tensor is no head of COCO's categories, or differs
+// in more than its rows.
+std::vector<float> WeightsFile::rows_of_classes(const std::string& name, const std::string& in_file,
+                                                const std::vector<int64_t>& shape) const {
+  const auto* const head =
+      std::ranges::find_if(class_heads, [&](const ClassHead& known) { return name.starts_with(known.layer); });
+  const std::vector<int64_t>& whole = file_.shape(in_file);
+  if (head == std::end(class_heads) || category_ids_.empty() || whole.size() != shape.size() || shape.empty() ||
+      !std::equal(shape.begin() + 1, shape.end(), whole.begin() + 1))
+    return {};
+  std::vector<int64_t> chosen = category_ids_;
+  if (head->background) chosen.insert(chosen.begin(), 0);
+  const auto classes = int64_t(chosen.size()), anchors = shape[0] / (classes * head->values);
+  if (shape[0] != anchors * classes * head->values || whole[0] != anchors * coco_classes * head->values ||
+      std::ranges::any_of(chosen, [](int64_t id) { return id < 0 || id >= coco_classes; }))
+    return {};
+  const std::vector<float> whole_values = file_.floats(in_file);
+  const std::span<const float> all = whole_values;
+  const size_t of_class = all.size() / size_t(anchors * coco_classes);
+  std::vector<float> values;
+  for (int64_t anchor = 0; anchor < anchors; ++anchor)
+    for (const int64_t id : chosen) {
+      const auto rows = all.subspan(size_t(anchor * coco_classes + id) * of_class, of_class);
+      values.insert(values.end(), rows.begin(), rows.end());
+    }
+  return values;
+}
+
+}  // namespace octet
