@@ -13,7 +13,7 @@ import os
 import re
 import sys
 
-IGNORED = {"build", "runs", "shared", "studies", "venv"}  # at the top: what builds and runs leave there
+IGNORED = {"build", "data", "runs", "shared", "studies", "venv"}  # at the top: what builds and runs leave there
 SOURCES = (".h", ".cpp", ".inc", ".cu", ".sh", ".py", ".sbatch", ".cmake", "CMakeLists.txt")
 ELSEWHERE = {
     "pycocotools/cocoeval.py", "voc_eval.py",  # of other projects
