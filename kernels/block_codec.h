@@ -1,6 +1,6 @@
 // What one rank computes between the messages of the int8 gradient exchange (comm/exchange_tasks.h), for all blocks of
 // a bucket at once. The host and CUDA have one implementation each (comm/block_codec.cpp,
-// kernels/cuda/cuda_exchange.cpp). Both give the same bits, except those of a NaN.
+// kernels/cuda/exchange.cu). Both give the same bits, except those of a NaN.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -45,10 +45,12 @@ END
     ;;
   voc | coco)
     cat << 'END'
-octet does not train detectors yet. PASCAL VOC (http://host.robots.ox.ac.uk/pascal/VOC) and COCO (https://cocodataset.org) keep their
-own layouts:
+octet reads PASCAL VOC (http://host.robots.ox.ac.uk/pascal/VOC) and COCO (https://cocodataset.org) in their own layouts:
   DIR/VOCdevkit/VOC2007/{Annotations,ImageSets/Main,JPEGImages}    and VOC2012
   DIR/{train2017,val2017}    DIR/annotations/instances_{train,val}2017.json
+then: octet train configs/voc_retinanet_resnet18_unified_int8.yaml --set data.root=DIR/VOCdevkit
+or:   octet train configs/coco_retinanet_resnet50_fpn_unified_int8.yaml --set data.root=DIR
+Both begin with a trained backbone: --set model.initial_backbone=FILE (docs/detection.md, "Trained weights").
 END
     ;;
   *)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs octet on several ranks with Open MPI.
 # usage: launch/mpirun.sh [-n RANKS] [--hostfile FILE] [--elastic] [--retries N] [--dry-run] COMMAND...
-#                    COMMAND is, for example, train configs/x.yaml
+#                    COMMAND is, for example, train mine.yaml
 #   -n RANKS         number of ranks on all hosts; default: 2, or the number of slots in the host file
 #   --hostfile FILE  hosts and ranks per host (launch/hosts.example); octet must have the same path on every host
 #   --retries N      resumes a training that fails, up to N times, if the exit code says that this can help and the run has a newer

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Checks every Markdown file: prose lines of at most 120 columns outside tables and code blocks, a README of at most 600
-# words, at most 20 pages of results, and no link to a file or a heading of this repository that does not exist.
+# words, at most 20 pages of results, and no link to a file or a heading of this repository that does not exist. Then
+# tests/paths.py does the same for paths that are named without a link, also in comments.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 failed=0
@@ -35,4 +36,5 @@ words=$(wc -w < README.md)
 [ "$words" -le 600 ] || complain "README.md has $words words, more than 600"
 pages=$(find docs/results -name '*.md' | wc -l)
 [ "$pages" -le 20 ] || complain "docs/results has $pages pages, more than 20"
+tests/paths.py || failed=1
 exit $failed

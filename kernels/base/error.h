@@ -1,4 +1,4 @@
-// Errors that say where, what and how to fix it. main() prints them with the rank.
+// Errors that say where, what and how to fix it. report_error() prints them, in a job of several ranks with the rank.
 #pragma once
 #include <sstream>
 #include <stdexcept>

@@ -1,9 +1,9 @@
 // The one inner loop of every convolution, in all three passes:
 //   sum[m][lane] = start[lane] + sum over segments s and words k:  x[base[m] + segment[s] + 4 k] . weights[s][k][lane]
 // A word is 32 bits of the contraction: four codes (u8 x s8 in VNNI and AMX, s8 x s8 in NEON), two codes (s16 x s16) or
-// one f32. In forward and backward data m runs over output pixels and lanes over output channels; in backward weight m
-// runs over (tap, input channel) and the words over output pixels. All geometry is in the tables: a kernel
-// knows nothing of strides or padding.
+// one f32. In forward and backward data m runs over the pixels of what is written, and lanes over its channels. In
+// backward weight m runs over (tap, input channel), lanes over output channels, and the words over output pixels. All
+// geometry is in the tables: a kernel knows nothing of strides or padding.
 #pragma once
 #include <cstdint>
 
@@ -76,8 +76,8 @@ struct Packing {
   void (*start)(const void* weights, int64_t words, int blocks, int32_t* start);
 };
 
-// One instruction set's kernels for one kind of operands. Sources are codes or f32; weights and errors are s8 among
-// codes.
+// One instruction set's kernels for one kind of operands. Sources are codes or f32. The codes of weights and of output
+// gradients are s8.
 struct ContractionKernels {
   int group;          // contraction elements per word: 4, 2 or 1
   int max_blocks;     // per panel

@@ -1,6 +1,6 @@
 // The geometry of one convolution as tables for the contraction kernels. A plan depends on the layer's shape and on the
-// kernels' packing. The limits of its work items depend on the shape alone, so that sums per item are the same on every
-// instruction set.
+// kernels' packing. Where sums of real numbers are taken per work item, the items depend on the shape alone, so that
+// they have the same bits on every instruction set.
 #pragma once
 #include <cstdint>
 #include <vector>

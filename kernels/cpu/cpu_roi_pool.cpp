@@ -62,7 +62,7 @@ void pool_region(const DetectionLoops& loops, const RoiProblem& p, const RoiTaps
   }
 }
 
-// A block of channels of one image and level: what of_region() needs to add a region's gradients.
+// A block of channels of one image and level: what add_region() needs to add a region's gradients.
 struct Block {
   const RoiProblem& problem;
   const Shape& shape;    // of the level

@@ -67,7 +67,7 @@ struct AffineBackward {
   float residual_scale = 0;
   int32_t residual_bits = -1;  // kept_bits()
   float low = 0, high = 0;
-  Into d_residual;  // apply() writes or adds dz
+  Into d_residual;  // affine_backward() writes or adds dz
 };
 
 // The index of a type in the table.

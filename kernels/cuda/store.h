@@ -1,4 +1,4 @@
-// Reading and writing f32, bf16 and codes, one element or two neighbours at a time. For .cu files.
+// Reading and writing f32, bf16 and codes, one element or up to eight neighbours at a time. For .cu files.
 #pragma once
 #include <algorithm>
 #include <type_traits>

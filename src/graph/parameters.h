@@ -144,7 +144,7 @@ class Parameters {
   void store_gradients();
 
   int64_t count() const { return count_; }
-  size_t bytes(bool training) const;  // masters and codes, in training also gradients and velocities
+  size_t bytes(bool training) const;  // masters and codes; in training also gradients, velocities, sums, averages
   // Called after masters were changed from outside. encode() encodes frozen parameters only after that.
   void masters_changed() { frozen_are_encoded_ = false; }
 

@@ -75,8 +75,8 @@ class Policy {
 
   // The encoding of a weight, of an activation that a quantized layer reads, or of a quantized layer's grad_output. If
   // it has Range::held without a value, the clip is chosen elsewhere. WeightClips chooses the clip of a weight, and
-  // ActivationRanges that of an activation. The
-  // ClipCoordinator chooses the clip of a gradient, or round_block_gradient() if there is no ClipCoordinator.
+  // ActivationRanges that of an activation. The ClipCoordinator chooses the clip of a gradient, or
+  // round_block_gradient() if there is no ClipCoordinator.
   virtual Encoding encoding(Role) const = 0;
   // The simulation, if the policy's numbers are not int8 codes; null for the other policies.
   virtual const Simulation* simulation() const { return nullptr; }

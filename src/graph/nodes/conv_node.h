@@ -20,7 +20,7 @@ class ConvNode : public Node {
   Work work(const Memory&) const override;
 
  protected:
-  // Declares parameters, statistics, moments, the values that backward reads, and the two slots of every layer.
+  // Declares parameters, statistics, moments and the values that backward reads, but no slot of the derived class.
   void declare_layer(Declare&, const Encoding& weight);
   Position position() const { return {options_.reads_input, options_.gives_logits}; }
   const std::string& layer() const { return options_.layer.empty() ? name_ : options_.layer; }
