@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cpu/conv.h"
+#include "kernels/cpu/convolution.h"
 
 namespace octet {
 namespace {
