@@ -1,8 +1,6 @@
 // Arguments are checked here, once for all backends.
 #include "kernels/backend.h"
 
-#include "kernels/shared/checks.h"
-
 namespace octet {
 namespace {
 
@@ -10,7 +8,6 @@ void check_unsigned(const Encoding& encoding) {
   REQUIRE(encoding.dtype != DType::u8 || encoding.rounding == Rounding::nearest, "round to nearest",
           "unsigned codes rounded stochastically");
 }
-
 void check(const QuantizeCall& call) {
   const auto& [from, encoding, key, to, probe] = call;
   REQUIRE(from.shape == to.values.shape, "give a destination of the source's shape", "quantize() between two shapes");
@@ -49,7 +46,6 @@ void check_operands(const QTensor& a, const QTensor& b) {
           "a convolution of real numbers that are not f32");
   REQUIRE(b.values.dtype != DType::u8, "give s8", "a weight or a gradient of unsigned codes");
 }
-
 void check(const ConvForwardCall& call) {
   const ConvProblem& problem = call.problem;
   check_geometry(problem);
@@ -262,25 +258,9 @@ void check(const BoxLossCall& call) {
 
 }  // namespace
 
-void Backend::quantize(const QuantizeCall& call) { check(call), compute(call); }
-void Backend::conv_forward(const ConvForwardCall& call) { check(call), compute(call); }
-void Backend::conv_backward_data(const ConvBackwardDataCall& call) { check(call), compute(call); }
-void Backend::conv_backward_weight(const ConvBackwardWeightCall& call) { check(call), compute(call); }
-void Backend::affine_forward(const AffineForwardCall& call) { check(call), compute(call); }
-void Backend::affine_backward(const AffineBackwardCall& call) { check(call), compute(call); }
-void Backend::pool_forward(const PoolForwardCall& call) { check(call), compute(call); }
-void Backend::pool_backward(const PoolBackwardCall& call) { check(call), compute(call); }
-void Backend::global_pool_forward(const GlobalPoolForwardCall& call) { check(call), compute(call); }
-void Backend::global_pool_backward(const GlobalPoolBackwardCall& call) { check(call), compute(call); }
-void Backend::roi_pool_forward(const RoiPoolForwardCall& call) { check(call), compute(call); }
-void Backend::roi_pool_backward(const RoiPoolBackwardCall& call) { check(call), compute(call); }
-void Backend::concat_forward(const ConcatForwardCall& call) { check(call), compute(call); }
-void Backend::concat_backward(const ConcatBackwardCall& call) { check(call), compute(call); }
-void Backend::dropout_forward(const DropoutForwardCall& call) { check(call), compute(call); }
-void Backend::dropout_backward(const DropoutBackwardCall& call) { check(call), compute(call); }
-void Backend::softmax_loss(const SoftmaxLossCall& call) { check(call), compute(call); }
-void Backend::sigmoid_loss(const SigmoidLossCall& call) { check(call), compute(call); }
-void Backend::box_loss(const BoxLossCall& call) { check(call), compute(call); }
+#define OCTET_CHECK_AND_COMPUTE(operation, Call) \
+  void Backend::operation(const Call& call) { check(call), compute(call); }
+OCTET_OPERATIONS(OCTET_CHECK_AND_COMPUTE)
 
 bool Backend::all_finite(Tensor tensor) {
   const auto found = allocate(sizeof(int32_t));

@@ -90,27 +90,10 @@ class Backend {
   virtual std::unique_ptr<SideStream> make_side_stream() { return nullptr; }
   virtual std::unique_ptr<Upload> make_upload(size_t /*bytes*/) { return nullptr; }
 
-  // The operations check their arguments before the backend computes. What they do is said at their calls above.
-  void quantize(const QuantizeCall&);
-  void conv_forward(const ConvForwardCall&);
-  void conv_backward_data(const ConvBackwardDataCall&);
-  void conv_backward_weight(const ConvBackwardWeightCall&);
-  void affine_forward(const AffineForwardCall&);
-  void affine_backward(const AffineBackwardCall&);
-  void pool_forward(const PoolForwardCall&);
-  void pool_backward(const PoolBackwardCall&);
-  void global_pool_forward(const GlobalPoolForwardCall&);
-  void global_pool_backward(const GlobalPoolBackwardCall&);
-  void roi_pool_forward(const RoiPoolForwardCall&);
-  void roi_pool_backward(const RoiPoolBackwardCall&);
-  void concat_forward(const ConcatForwardCall&);
-  void concat_backward(const ConcatBackwardCall&);
-  void dropout_forward(const DropoutForwardCall&);
-  void dropout_backward(const DropoutBackwardCall&);
-  // Labels are the device's memory: what they hold is checked by backends of the host, where a wrong one is an Error.
-  void softmax_loss(const SoftmaxLossCall&);
-  void sigmoid_loss(const SigmoidLossCall&);
-  void box_loss(const BoxLossCall&);
+  // quantize(const QuantizeCall&) and the other operations of operations.h. Each checks its arguments, then computes.
+  // Labels of losses are in the device's memory: backends of the host check them too, where a wrong one is an Error.
+#define OCTET_CHECKED(operation, Call) void operation(const Call&);
+  OCTET_OPERATIONS(OCTET_CHECKED)
 
   // running = (1 - momentum) * running + momentum * batch; the variance is corrected by count / (count - 1).
   virtual void update_running(Moments, int64_t count, float momentum, Tensor running_mean, Tensor running_variance) = 0;
@@ -129,26 +112,10 @@ class Backend {
   bool all_finite(Tensor);
 
  protected:
-  virtual void compute(const QuantizeCall&) = 0;
-  virtual void compute(const ConvForwardCall&) = 0;
-  virtual void compute(const ConvBackwardDataCall&) = 0;
-  virtual void compute(const ConvBackwardWeightCall&) = 0;
-  virtual void compute(const AffineForwardCall&) = 0;
-  virtual void compute(const AffineBackwardCall&) = 0;
-  virtual void compute(const PoolForwardCall&) = 0;
-  virtual void compute(const PoolBackwardCall&) = 0;
-  virtual void compute(const GlobalPoolForwardCall&) = 0;
-  virtual void compute(const GlobalPoolBackwardCall&) = 0;
-  virtual void compute(const RoiPoolForwardCall&) = 0;
-  virtual void compute(const RoiPoolBackwardCall&) = 0;
-  virtual void compute(const ConcatForwardCall&) = 0;
-  virtual void compute(const ConcatBackwardCall&) = 0;
-  virtual void compute(const DropoutForwardCall&) = 0;
-  virtual void compute(const DropoutBackwardCall&) = 0;
-  virtual void compute(const SoftmaxLossCall&) = 0;
-  virtual void compute(const SigmoidLossCall&) = 0;
-  virtual void compute(const BoxLossCall&) = 0;
+#define OCTET_TO_COMPUTE(operation, Call) virtual void compute(const Call&) = 0;
+  OCTET_OPERATIONS(OCTET_TO_COMPUTE)
 };
+#define OCTET_COMPUTES(operation, Call) void compute(const Call&) override;  // in the class of a backend
 
 enum class Isa : uint8_t { scalar, avx2, avx512_vnni, amx, neon_dot };  // rows of the table in cpu/isa.cpp
 const char* name_of(Isa);

@@ -185,8 +185,6 @@ struct SgdProblem {
   float rate() const { return learning_rate * rate_factor; }
 };
 
-// The arguments of the calls of Backend. Fields with a default may be left out.
-
 // quantize(): from (f32 or bf16) -> to (codes). Writes the scale clip / qmax to *to.scale. If the encoding is f32,
 // copies `from`. Range::held with *held == 0 is an error of the caller.
 struct QuantizeCall {
@@ -352,5 +350,27 @@ struct BoxLossCall {
   Tensor d_predictions;
   LossReport* report;  // counts boxes that are compared
 };
+
+// The operations that check their arguments, each with its call.
+#define OCTET_OPERATIONS(X)                       \
+  X(quantize, QuantizeCall)                       \
+  X(conv_forward, ConvForwardCall)                \
+  X(conv_backward_data, ConvBackwardDataCall)     \
+  X(conv_backward_weight, ConvBackwardWeightCall) \
+  X(affine_forward, AffineForwardCall)            \
+  X(affine_backward, AffineBackwardCall)          \
+  X(pool_forward, PoolForwardCall)                \
+  X(pool_backward, PoolBackwardCall)              \
+  X(global_pool_forward, GlobalPoolForwardCall)   \
+  X(global_pool_backward, GlobalPoolBackwardCall) \
+  X(roi_pool_forward, RoiPoolForwardCall)         \
+  X(roi_pool_backward, RoiPoolBackwardCall)       \
+  X(concat_forward, ConcatForwardCall)            \
+  X(concat_backward, ConcatBackwardCall)          \
+  X(dropout_forward, DropoutForwardCall)          \
+  X(dropout_backward, DropoutBackwardCall)        \
+  X(softmax_loss, SoftmaxLossCall)                \
+  X(sigmoid_loss, SigmoidLossCall)                \
+  X(box_loss, BoxLossCall)
 
 }  // namespace octet

@@ -9,7 +9,6 @@
 #include "kernels/cpu/backend.h"
 #include "kernels/cpu/encode_tensor.h"
 #include "kernels/cpu/input_interval.h"
-#include "kernels/shared/checks.h"
 #include "kernels/shared/sums.h"
 
 namespace octet::cpu {

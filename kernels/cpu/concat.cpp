@@ -1,29 +1,13 @@
 // Concatenation along channels, one pixel after the other.
 #include <algorithm>
 #include <cstring>
-#include <type_traits>
 
 #include "kernels/cpu/backend.h"
+#include "kernels/cpu/elements.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/shared/encode.h"
 
 namespace octet::cpu {
-namespace {
-
-float read(const Tensor& tensor, int64_t i) {
-  return tensor.dtype == DType::bf16 ? from_bf16(tensor.as<uint16_t>()[i]) : tensor.f32()[i];
-}
-template <class T>
-T stored(float value) {
-  if constexpr (sizeof(T) == 2) {
-    return to_bf16(value);
-  } else {
-    return value;
-  }
-}
-
-}  // namespace
-
 void CpuBackend::compute(const ConcatForwardCall& call) {
   float scale = 0;
   for (const QTensor& part : call.parts)
@@ -58,15 +42,13 @@ void CpuBackend::compute(const ConcatBackwardCall& call) {
     int64_t first = pixel * call.dy.shape.c;
     for (const Into& part : call.parts) {
       const int64_t own = part.tensor.shape.c;
-      const auto deliver = [&](auto* to) {
-        using T = std::remove_pointer_t<decltype(to)>;
-        for (int64_t c = 0; c < own; ++c) {
-          const float value = read(call.dy, first + c);
-          to[c] = stored<T>(part.add ? read(part.tensor, pixel * own + c) + value : value);
-        }
-      };
-      if (part && part.tensor.dtype == DType::bf16) deliver(part.tensor.as<uint16_t>() + pixel * own);
-      if (part && part.tensor.dtype == DType::f32) deliver(part.tensor.f32() + pixel * own);
+      if (part)
+        with_real_type(call.dy.dtype, [&]<class G>(G) {
+          with_real_type(part.tensor.dtype, [&]<class D>(D) {
+            const G* const from = call.dy.as<G>() + first;
+            for (int64_t c = 0; c < own; ++c) write(part.tensor.as<D>() + pixel * own, c, as_float(from[c]), part.add);
+          });
+        });
       first += own;
     }
   });

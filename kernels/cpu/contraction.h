@@ -76,7 +76,7 @@ struct Packing {
   void (*start)(const void* weights, int64_t words, int blocks, int32_t* start);
 };
 
-// One instruction set's kernels for one kind of operands. Sources are codes or f32; weights and errors are s8 among
+// One instruction set's kernels for one kind of operands. Sources are codes or f32; weights and gradients are s8 among
 // codes.
 struct ContractionKernels {
   int group;          // contraction elements per word: 4, 2 or 1

@@ -8,7 +8,6 @@
 #include "kernels/cpu/chunked_sums.h"
 #include "kernels/cpu/convolution.h"
 #include "kernels/cpu/isa.h"
-#include "kernels/cpu/moments.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/shared/small_float.h"
 
@@ -62,7 +61,7 @@ class ChunkedConvolution final : public Convolution {
     const Into& dw = call.dw;
     const Sizes size(p);
     const int64_t pixels = p.y.pixels();
-    const float *const from = call.x.values.f32(), *const errors = call.dy.values.f32();
+    const float *const from = call.x.values.f32(), *const grad_output = call.dy.values.f32();
     const auto pixel_of = [=, &p](int64_t pixel, int64_t tap) { return input_pixel(p, from, pixel, tap); };
     easy_ = easy(call.x.values, call.dy.values, pixels);
     if (size.depthwise) {
@@ -72,7 +71,7 @@ class ChunkedConvolution final : public Convolution {
         return pixel ? pixel : zeros_.data();
       });
       std::vector<const float*> pairs(static_cast<size_t>(pixels));
-      for (int64_t pixel = 0; pixel < pixels; ++pixel) pairs[size_t(pixel)] = errors + pixel * p.y.c;
+      for (int64_t pixel = 0; pixel < pixels; ++pixel) pairs[size_t(pixel)] = grad_output + pixel * p.y.c;
       const int64_t part = 64, parts = (p.x.c + part - 1) / part;
       parallel_for(threads_, size.taps * parts, [&](int64_t at) {
         const int64_t tap = at / parts, first = at % parts * part, count = std::min(part, p.x.c - first);
@@ -97,7 +96,7 @@ class ChunkedConvolution final : public Convolution {
         gather(size, begin, products, group * size.inputs, size.inputs, pixel_of, values.data());
         for (int64_t k = 0; k < products; ++k)
           for (int64_t o = 0; o < count; ++o)
-            factors[size_t(o * products + k)] = errors[(begin + k) * p.y.c + group * size.outputs + first + o];
+            factors[size_t(o * products + k)] = grad_output[(begin + k) * p.y.c + group * size.outputs + first + o];
         for (int64_t o = 0; o < count; o += height)
           sums_of_.of_rows[easy_](rows.data(), factors.data() + o * products, products, width, sums.data() + o * width);
       }

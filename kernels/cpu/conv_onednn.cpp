@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "kernels/cpu/convolution.h"
-#include "kernels/cpu/moments.h"
 #include "kernels/shared/encode.h"
 #include "kernels/shared/sums.h"
 

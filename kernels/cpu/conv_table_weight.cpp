@@ -5,17 +5,19 @@
 #include <cstring>
 
 #include "kernels/cpu/conv_table.h"
-#include "kernels/shared/checks.h"
 #include "kernels/shared/sums.h"
 
 namespace octet::cpu {
 namespace {
 
-// dw (+)= scale * the sum of all slots, added as integers (or, in slot order, as doubles). A slot's panel is
-// [m][lanes].
+// A panel's sums in all slots. That of one slot is [m][panel_lanes], of which `lanes` exist.
+struct PanelSums {
+  int64_t slots, slot_step, m_count, panel_lanes, lanes;
+};
+// dw (+)= scale * the sum of all slots, added as integers (or, in slot order, as doubles).
 template <class Sum, class Total>
-void write_panel(const Sum* sums, int64_t slots, int64_t slot_step, int64_t m_count, int64_t panel_lanes, int64_t lanes,
-                 float scale, bool add, float* dw) {
+void write_panel(const PanelSums& of, const Sum* sums, float scale, bool add, float* dw) {
+  const auto [slots, slot_step, m_count, panel_lanes, lanes] = of;
   constexpr int64_t strip = 16;  // so that rows of dw are written a cache line at a time
   float values[strip][2 * block_lanes];
   for (int64_t first = 0; first < m_count; first += strip) {
@@ -215,11 +217,11 @@ class TableConvolution::WeightJob {
     const int64_t first = first_block(panel), panel_lanes = int64_t{blocks_in(panel)} * block_lanes;
     const int64_t lanes = std::min(panel_lanes, plan_.group_dy - first * block_lanes);
     float* out = dw_.tensor.f32() + (group_of(panel) * plan_.group_dy + first * block_lanes) * m_count_;
+    const PanelSums of{slots_, slot_sums_, m_count_, panel_lanes, lanes};
     if (kernels_.real)
-      write_panel<float, double>(reinterpret_cast<const float*>(sums), slots_, slot_sums_, m_count_, panel_lanes, lanes,
-                                 scale_, dw_.add, out);
+      write_panel<float, double>(of, reinterpret_cast<const float*>(sums), scale_, dw_.add, out);
     else
-      write_panel<int32_t, int64_t>(sums, slots_, slot_sums_, m_count_, panel_lanes, lanes, scale_, dw_.add, out);
+      write_panel<int32_t, int64_t>(of, sums, scale_, dw_.add, out);
   }
 
   TableConvolution& owner_;

@@ -7,7 +7,6 @@
 #include "kernels/cpu/elements.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/parallel.h"
-#include "kernels/shared/checks.h"
 #include "kernels/shared/losses.h"
 
 namespace octet::cpu {
@@ -115,20 +114,12 @@ ChunkLoss boxes_loss(const BoxLossCall& call, int64_t first, int64_t end, Gradie
   }
   return sum;
 }
-
-// call(pointer to the gradient's elements, or null)
-template <class Call>
-void with_gradient(Tensor gradient, const Call& call) {
-  if (gradient && gradient.dtype == DType::bf16)
-    call(gradient.as<uint16_t>());
-  else
-    call(gradient.f32());
-}
 }  // namespace
 
 void CpuBackend::compute(const SigmoidLossCall& call) {
   const DetectionLoops& loops = *row_of(options_.isa).detection;
-  with_gradient(call.d_logits, [&](auto* gradient) {
+  with_real_type(call.d_logits.dtype, [&]<class Gradient>(Gradient) {
+    auto* const gradient = call.d_logits.as<Gradient>();  // null in evaluation
     *call.report =
         sum_chunks(options_.threads, call.logits.shape.pixels() * call.problem.anchors,
                    [&](int64_t first, int64_t end) { return anchors_loss(loops, call, first, end, gradient); });
@@ -136,7 +127,8 @@ void CpuBackend::compute(const SigmoidLossCall& call) {
 }
 
 void CpuBackend::compute(const BoxLossCall& call) {
-  with_gradient(call.d_predictions, [&](auto* gradient) {
+  with_real_type(call.d_predictions.dtype, [&]<class Gradient>(Gradient) {
+    auto* const gradient = call.d_predictions.as<Gradient>();  // null in evaluation
     *call.report = sum_chunks(options_.threads, call.predictions.shape.pixels() * call.problem.boxes,
                               [&](int64_t first, int64_t end) { return boxes_loss(call, first, end, gradient); });
   });

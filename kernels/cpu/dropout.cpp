@@ -2,7 +2,6 @@
 #include "kernels/cpu/backend.h"
 #include "kernels/cpu/encode_tensor.h"
 #include "kernels/reference/element.h"
-#include "kernels/shared/checks.h"
 
 namespace octet::cpu {
 namespace {

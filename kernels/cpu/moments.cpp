@@ -1,7 +1,7 @@
-#include "kernels/cpu/moments.h"
-
+// Moments of real-valued outputs.
 #include <algorithm>
 
+#include "kernels/cpu/convolution.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/host_moments.h"
 

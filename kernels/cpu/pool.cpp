@@ -7,7 +7,6 @@
 #include "kernels/cpu/backend.h"
 #include "kernels/cpu/elements.h"
 #include "kernels/cpu/parallel.h"
-#include "kernels/shared/checks.h"
 
 namespace octet::cpu {
 namespace {
@@ -217,19 +216,16 @@ void CpuBackend::compute(const GlobalPoolForwardCall& call) {
 void CpuBackend::compute(const GlobalPoolBackwardCall& call) {
   const Shape to = call.dx.tensor.shape;
   const int64_t pixels = to.h * to.w, channels = to.c;
-  const auto spread = [&](auto error, auto element) {
-    using From = decltype(error);
-    using T = decltype(element);
-    parallel_for(options_.threads, to.n, [&](int64_t n) {
-      const From* const from = call.dy.as<From>() + n * channels;
-      T* const image = call.dx.tensor.as<T>() + n * pixels * channels;
-      for (int64_t pixel = 0; pixel < pixels; ++pixel)
-        for (int64_t c = 0; c < channels; ++c)
-          write(image + pixel * channels, c, as_float(from[c]) / static_cast<float>(pixels), call.dx.add);
+  with_real_type(call.dy.dtype, [&]<class G>(G) {
+    with_real_type(call.dx.tensor.dtype, [&]<class D>(D) {
+      parallel_for(options_.threads, to.n, [&](int64_t n) {
+        const G* const from = call.dy.as<G>() + n * channels;
+        D* const image = call.dx.tensor.as<D>() + n * pixels * channels;
+        for (int64_t pixel = 0; pixel < pixels; ++pixel)
+          for (int64_t c = 0; c < channels; ++c)
+            write(image + pixel * channels, c, as_float(from[c]) / static_cast<float>(pixels), call.dx.add);
+      });
     });
-  };
-  with_real_type(call.dy.dtype, [&](auto error) {
-    with_real_type(call.dx.tensor.dtype, [&](auto element) { spread(error, element); });
   });
 }
 

@@ -10,7 +10,6 @@
 #include "kernels/cpu/elements.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/parallel.h"
-#include "kernels/shared/checks.h"
 #include "kernels/shared/roi.h"
 
 namespace octet::cpu {

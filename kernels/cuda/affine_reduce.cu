@@ -1,8 +1,8 @@
 // The sums of the norm's backward pass, cut and added as shared/sums.h defines.
 #define OCTET_FLUSH_SUBNORMALS  // read and written as zero, as in the CPU's passes; the build adds nvcc's -ftz=true
+#include "kernels/cuda/affine.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/in_order.h"
-#include "kernels/cuda/launch.h"
 #include "kernels/cuda/values.h"
 #include "kernels/shared/sums.h"
 

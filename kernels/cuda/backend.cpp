@@ -1,9 +1,7 @@
-// Memory, recorded programs and the loss.
+// Memory and recorded programs.
 #include "kernels/cuda/backend.h"
 
 #include <utility>
-
-#include "kernels/cuda/launch.h"
 
 namespace octet {
 namespace cuda {
@@ -11,32 +9,17 @@ namespace {
 
 class DeviceBuffer final : public Buffer {
  public:
-  DeviceBuffer(size_t bytes, Stream stream) : bytes_(bytes), data_(allocate_device(bytes)) {
-    fill_zero(data_, bytes, stream);
+  DeviceBuffer(size_t bytes, Stream stream) {
+    fill_zero(memory_.get<std::byte>(static_cast<int64_t>(bytes)), bytes, stream);
   }
-  ~DeviceBuffer() override { release(data_); }
-  DeviceBuffer(const DeviceBuffer&) = delete;
-  DeviceBuffer& operator=(const DeviceBuffer&) = delete;
-  void* data() override { return data_; }
-  size_t bytes() const override { return bytes_; }
+  void* data() override { return memory_.data<void>(); }
+  size_t bytes() const override { return memory_.bytes(); }
 
  private:
-  size_t bytes_;
-  void* data_;
+  DeviceScratch memory_;
 };
 
 }  // namespace
-
-void* DeviceScratch::get_bytes(size_t bytes) {
-  if (bytes > bytes_) {
-    release(memory_);  // waits for the kernels that use it
-    memory_ = nullptr;
-    bytes_ = 0;
-    memory_ = allocate_device(bytes);
-    bytes_ = bytes;
-  }
-  return memory_;
-}
 
 CudaBackend::CudaBackend(const CudaOptions& options, std::unique_ptr<LibraryConvolution> library)
     : device_(open_device(options.device)),
@@ -117,15 +100,7 @@ StepKey CudaBackend::of_step(const RngKey& key) const {
   REQUIRE(key.step == now_.step && key.first == (now_.first_sample + key.within) * key.per_sample,
           "give the state of the step that runs", "a random key of step ", key.step, " and element ", key.first,
           " in a program that is recorded for step ", now_.step, " and sample ", now_.first_sample);
-  return {key, state_.data<StepState>()};
-}
-
-void CudaBackend::compute(const SoftmaxLossCall& call) {
-  const auto& [logits, labels, weights, smoothing, gradient_scale, d_logits, report] = call;
-  const int64_t rows = logits.shape.n, classes = logits.shape.c;
-  launch_softmax_loss(logits.f32(), labels, weights, rows, classes, smoothing, gradient_scale,
-                      sums_.get<double>(rows * classes), d_logits ? d_logits.f32() : nullptr,
-                      row_losses_.get<RowLoss>(rows), report, stream_);
+  return {key, state_.data<const StepState>()};
 }
 
 }  // namespace cuda

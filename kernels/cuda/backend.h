@@ -3,54 +3,49 @@
 // kernels in .cu files, those without kernels of their own in .cpp files.
 #pragma once
 #include <map>
+#include <utility>
 
 #include "kernels/backend.h"
+#include "kernels/block_codec.h"
 #include "kernels/cuda/geometry.h"
-#include "kernels/cuda/launch.h"
+#include "kernels/cuda/kernel_arguments.h"
 #include "kernels/cuda/library_convolution.h"
 #include "kernels/cuda/runtime.h"
 
 namespace octet::cuda {
 
-// Device memory that grows to the largest size asked for. Kernels use it in the order of the stream, so that one piece
-// serves every operation in turn.
-class DeviceScratch {
+// Memory that grows to the largest size asked for, and then loses its contents. Work uses it in the order of the
+// stream, so that one piece serves every operation in turn.
+template <void* (*allocate)(size_t bytes), void (*free)(void*)>
+class GrowingMemory {
  public:
-  DeviceScratch() = default;
-  ~DeviceScratch() { release(memory_); }
-  DeviceScratch(const DeviceScratch&) = delete;
-  DeviceScratch& operator=(const DeviceScratch&) = delete;
-  // Its contents are lost when it grows.
+  GrowingMemory() = default;
+  ~GrowingMemory() { free(memory_); }
+  GrowingMemory(const GrowingMemory&) = delete;
+  GrowingMemory& operator=(const GrowingMemory&) = delete;
   template <class T>
   T* get(int64_t count) {
-    return static_cast<T*>(get_bytes(static_cast<size_t>(count) * sizeof(T)));
+    const size_t bytes = static_cast<size_t>(count) * sizeof(T);
+    if (bytes > bytes_) {
+      bytes_ = 0;
+      free(std::exchange(memory_, nullptr));
+      memory_ = allocate(bytes);
+      bytes_ = bytes;
+    }
+    return data<T>();
   }
   template <class T>
-  const T* data() const {
-    return static_cast<const T*>(memory_);
+  T* data() const {
+    return static_cast<T*>(memory_);
   }
   size_t bytes() const { return bytes_; }
 
  private:
-  void* get_bytes(size_t bytes);
   void* memory_ = nullptr;
   size_t bytes_ = 0;
 };
-
-// The same in pinned memory of the host.
-class PinnedScratch {
- public:
-  PinnedScratch() = default;
-  ~PinnedScratch() { release_pinned(memory_); }
-  PinnedScratch(const PinnedScratch&) = delete;
-  PinnedScratch& operator=(const PinnedScratch&) = delete;
-  std::byte* get(size_t bytes, Stream);  // waits for the stream if it grows
-  size_t bytes() const { return bytes_; }
-
- private:
-  void* memory_ = nullptr;
-  size_t bytes_ = 0;
-};
+using DeviceScratch = GrowingMemory<allocate_device, release>;  // release() waits for the kernels that use it
+using PinnedScratch = GrowingMemory<allocate_pinned, release_pinned>;
 
 class CudaBackend final : public Backend {
  public:
@@ -88,25 +83,7 @@ class CudaBackend final : public Backend {
   void find_nonfinite(Tensor, int32_t* found) override;
 
  private:
-  void compute(const QuantizeCall&) override;
-  void compute(const ConvForwardCall&) override;
-  void compute(const ConvBackwardDataCall&) override;
-  void compute(const ConvBackwardWeightCall&) override;
-  void compute(const AffineForwardCall&) override;
-  void compute(const AffineBackwardCall&) override;
-  void compute(const PoolForwardCall&) override;
-  void compute(const PoolBackwardCall&) override;
-  void compute(const GlobalPoolForwardCall&) override;
-  void compute(const GlobalPoolBackwardCall&) override;
-  void compute(const RoiPoolForwardCall&) override;
-  void compute(const RoiPoolBackwardCall&) override;
-  void compute(const ConcatForwardCall&) override;
-  void compute(const ConcatBackwardCall&) override;
-  void compute(const DropoutForwardCall&) override;
-  void compute(const DropoutBackwardCall&) override;
-  void compute(const SoftmaxLossCall&) override;
-  void compute(const SigmoidLossCall&) override;
-  void compute(const BoxLossCall&) override;
+  OCTET_OPERATIONS(OCTET_COMPUTES)
 
   void convolve(const ConvForwardCall& of_one_group);
   // Runs the pass on real values if the library takes it; the pass writes one of the tensors. Moments: those of y.
@@ -120,13 +97,6 @@ class CudaBackend final : public Backend {
   const Element* transposed_weights(const Element* weights, int64_t outputs, int64_t row, int64_t padded);
   // from (N, H, W, C) as (C, H, W, N rounded up to 16), zeros beyond the images.
   const int8_t* channel_major(const int8_t* from, Shape, DeviceScratch& room);
-  // Finds the clip range of `count` values in ranges_ and writes the scale. measured: the largest value is known there.
-  template <class Values>
-  void find_range(const Values&, int64_t count, const Encoding&, float* scale, bool measured = false);
-  template <class Values>
-  void count_magnitudes(const Values&, int64_t count, Probe);
-  template <class Values>
-  void encode(const Values&, int64_t count, const Encoding&, const RngKey&, void* out, const Probe&);
 
   Device device_;
   std::unique_ptr<KernelClock> clock_;  // null: kernels are not waited for
@@ -159,5 +129,8 @@ class CudaBackend final : public Backend {
   DeviceScratch ranges_, coefficients_, sums_;                      // of passes
   DeviceScratch row_losses_, regions_;
 };
+
+// The codec of the gradient exchange (kernels/block_codec.h) on a stream.
+std::unique_ptr<BlockCodec> make_codec(const CodecProblem&, const CudaBackend&, Stream);
 
 }  // namespace octet::cuda

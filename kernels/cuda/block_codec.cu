@@ -4,7 +4,6 @@
 
 #include "kernels/cuda/backend.h"
 #include "kernels/cuda/device.h"
-#include "kernels/cuda/launch.h"
 #include "kernels/cuda/walk.h"
 #include "kernels/shared/block_scale.h"
 

@@ -1,7 +1,7 @@
 // Convolutions: codes without groups go to tensor cores, everything else to the direct kernels.
+#include "kernels/cuda/convolution.h"
+
 #include "kernels/cuda/backend.h"
-#include "kernels/cuda/launch.h"
-#include "kernels/shared/checks.h"
 #include "kernels/shared/sums.h"
 
 namespace octet::cuda {

@@ -11,24 +11,13 @@ size_t room_for(size_t bytes) { return (bytes + alignment - 1) / alignment * ali
 
 }  // namespace
 
-std::byte* PinnedScratch::get(size_t bytes, Stream stream) {
-  if (bytes > bytes_) {
-    synchronize(stream);
-    release_pinned(memory_);
-    memory_ = nullptr;
-    bytes_ = 0;
-    memory_ = allocate_pinned(bytes);
-    bytes_ = bytes;
-  }
-  return static_cast<std::byte*>(memory_);
-}
-
 // All calls share one piece of pinned memory, since they follow each other in the stream. It begins with the state.
 void CudaBackend::on_host(std::span<const Tensor> reads, std::span<const Tensor> writes, const HostWork& work) {
   size_t bytes = room_for(sizeof(StepState));
   for (const auto& tensors : {reads, writes})
     for (const Tensor& tensor : tensors) bytes += room_for(tensor.bytes());
-  std::byte* next = host_tensors_.get(bytes, stream_);
+  if (bytes > host_tensors_.bytes()) synchronize();  // the last call may still use what is freed
+  std::byte* next = host_tensors_.get<std::byte>(static_cast<int64_t>(bytes));
   auto call = std::make_unique<HostCall>(HostCall{
       work, {reads.begin(), reads.end()}, {writes.begin(), writes.end()}, reinterpret_cast<const StepState*>(next)});
   next += room_for(sizeof(StepState));
@@ -43,7 +32,7 @@ void CudaBackend::on_host(std::span<const Tensor> reads, std::span<const Tensor>
   for (size_t i = 0; i < reads.size(); ++i)
     copy_to_pinned(call->reads[i].data, reads[i].data, reads[i].bytes(), stream_);
   if (recording_ != nullptr) {
-    copy_to_pinned(const_cast<StepState*>(call->now), state_.data<StepState>(), sizeof(StepState), stream_);
+    copy_to_pinned(const_cast<StepState*>(call->now), state_.data<const StepState>(), sizeof(StepState), stream_);
     const auto run = [](void* argument) {
       const HostCall& own = *static_cast<const HostCall*>(argument);
       own.work(own.reads, own.writes, *own.now);

@@ -1,6 +1,6 @@
 // Real-valued convolutions by a library. What the library cannot do, such as moments, is done around it.
 #include "kernels/cuda/backend.h"
-#include "kernels/cuda/launch.h"
+#include "kernels/cuda/convolution.h"
 
 namespace octet::cuda {
 namespace {

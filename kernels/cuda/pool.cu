@@ -2,9 +2,7 @@
 #define OCTET_FLUSH_SUBNORMALS  // read and written as zero, as in the CPU's passes; the build adds nvcc's -ftz=true
 #include "kernels/cuda/backend.h"
 #include "kernels/cuda/device.h"
-#include "kernels/cuda/launch.h"
 #include "kernels/cuda/store.h"
-#include "kernels/shared/checks.h"
 
 namespace octet::cuda {
 namespace {
@@ -18,14 +16,14 @@ struct Geometry {
 
 // The part of an output pixel's window that lies inside the image.
 struct Window {
+  int row, column;  // of the whole window's first element
   int top, bottom, left, right;
-  __device__ __forceinline__ Window(const Geometry& g, int i, int j) {
-    top = i * g.stride - g.pad;
-    left = j * g.stride - g.pad;
-    bottom = top + g.kernel < g.x_h ? top + g.kernel : g.x_h;
-    right = left + g.kernel < g.x_w ? left + g.kernel : g.x_w;
-    top = top > 0 ? top : 0;
-    left = left > 0 ? left : 0;
+  __device__ __forceinline__ Window(const Geometry& g, int i, int j)
+      : row(i * g.stride - g.pad), column(j * g.stride - g.pad) {
+    bottom = row + g.kernel < g.x_h ? row + g.kernel : g.x_h;
+    right = column + g.kernel < g.x_w ? column + g.kernel : g.x_w;
+    top = row > 0 ? row : 0;
+    left = column > 0 ? column : 0;
   }
   // Elements that an average counts.
   __device__ __forceinline__ int size(const Geometry& g) const {
@@ -64,15 +62,15 @@ constexpr uint16_t no_choice = 0xFFFF;  // a maximum that is not above 0 and is 
 // The largest element of each channel in the window, the first of equal ones in row order. image points at the first
 // channel. choices: its place in the window, padding included.
 template <int width>
-__device__ __forceinline__ Values<width> largest_in(Width<width> some, const Geometry& g, const Window& window, int top,
-                                                    int left, const void* x, DType type, int64_t image,
+__device__ __forceinline__ Values<width> largest_in(Width<width> some, const Geometry& g, const Window& window,
+                                                    const void* x, DType type, int64_t image,
                                                     Some<uint16_t, width>& choices) {
   Values<width> largest = {};
   for (int h = window.top; h < window.bottom; ++h)
     for (int w = window.left; w < window.right; ++w) {
       const Values<width> values = read_values(some, x, type, image + static_cast<int64_t>(h * g.x_w + w) * g.channels);
       const bool first = h == window.top && w == window.left;
-      const auto place = static_cast<uint16_t>((h - top) * g.kernel + w - left);
+      const auto place = static_cast<uint16_t>((h - window.row) * g.kernel + w - window.column);
 #pragma unroll
       for (int e = 0; e < width; ++e) {
         const bool better = first || values.at[e] > largest.at[e];
@@ -99,8 +97,7 @@ __global__ void pool(const __grid_constant__ Geometry g, const void* x, DType ty
     const int64_t to = ((own_image * g.y_h + own_row) * g.y_w + column) * g.channels + channel;
     if (g.max) {
       Some<uint16_t, width> chosen = {};
-      Values<width> largest =
-          largest_in(some, g, window, own_row * g.stride - g.pad, column * g.stride - g.pad, x, type, image, chosen);
+      Values<width> largest = largest_in(some, g, window, x, type, image, chosen);
 #pragma unroll
       for (int e = 0; e < width; ++e) {
         if (g.rectify && !(largest.at[e] > 0)) chosen.at[e] = no_choice;

@@ -4,7 +4,6 @@
 #include "kernels/cuda/backend.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/store.h"
-#include "kernels/shared/checks.h"
 #include "kernels/shared/roi.h"
 
 namespace octet::cuda {

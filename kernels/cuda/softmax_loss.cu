@@ -1,7 +1,7 @@
 // Softmax cross-entropy: a block per row. The sums are one thread's, in order.
 #define OCTET_FLUSH_SUBNORMALS  // read and written as zero, as in the CPU's passes; the build adds nvcc's -ftz=true
+#include "kernels/cuda/backend.h"
 #include "kernels/cuda/device.h"
-#include "kernels/cuda/launch.h"
 #include "kernels/shared/fixed_point.h"
 #include "kernels/shared/math.h"
 
@@ -10,14 +10,20 @@ namespace {
 
 constexpr int threads = 128;
 
+struct RowLoss {
+  double loss;
+  int rank;  // of the label; -1: the row does not count
+};
+
+// exponentials: room for (rows, classes).
 __global__ void __launch_bounds__(threads)
-    softmax_loss(const float* logits, const int32_t* labels, const float* weights, int classes, float smoothing,
-                 float gradient_scale, double* exponentials, float* d_logits, RowLoss* losses) {
+    softmax_rows(const __grid_constant__ SoftmaxLossCall call, double* exponentials, RowLoss* losses) {
+  const int classes = static_cast<int>(call.logits.shape.c);
   __shared__ double largest, sum;
   const int64_t row = blockIdx.x, first = row * classes;
-  const int thread = static_cast<int>(threadIdx.x), label = labels[row];
-  const float* const x = logits + first;
-  float* const gradient = d_logits != nullptr ? d_logits + first : nullptr;
+  const int thread = static_cast<int>(threadIdx.x), label = call.labels[row];
+  const float* const x = static_cast<const float*>(call.logits.data) + first;
+  float* const gradient = call.d_logits.data != nullptr ? static_cast<float*>(call.d_logits.data) + first : nullptr;
   if (label < 0) {
     for (int k = thread; gradient != nullptr && k < classes; k += threads) gradient[k] = 0;
     if (thread == 0) losses[row] = {0, -1};
@@ -32,8 +38,8 @@ __global__ void __launch_bounds__(threads)
   double* const powers = exponentials + first;
   for (int k = thread; k < classes; k += threads) powers[k] = exponential(static_cast<double>(x[k]) - largest);
   __syncthreads();
-  const double weight = weights != nullptr ? static_cast<double>(weights[row]) : 1.0;
-  const double smooth = static_cast<double>(smoothing), share = smooth / static_cast<double>(classes);
+  const double weight = call.weights != nullptr ? static_cast<double>(call.weights[row]) : 1.0;
+  const double smooth = static_cast<double>(call.smoothing), share = smooth / static_cast<double>(classes);
   if (thread == 0) {
     double total = 0, below = 0;  // of e^(logit - largest), and of (logit - largest)
     int rank = 0;
@@ -50,7 +56,7 @@ __global__ void __launch_bounds__(threads)
   if (gradient == nullptr) return;
   for (int k = thread; k < classes; k += threads) {
     const double target = share + (k == label ? 1 - smooth : 0.0);
-    gradient[k] = static_cast<float>((powers[k] / sum - target) * static_cast<double>(gradient_scale) * weight);
+    gradient[k] = static_cast<float>((powers[k] / sum - target) * static_cast<double>(call.gradient_scale) * weight);
   }
 }
 
@@ -78,12 +84,12 @@ __global__ void __launch_bounds__(threads) sum_rows(const RowLoss* losses, int64
 
 }  // namespace
 
-void launch_softmax_loss(const float* logits, const int32_t* labels, const float* weights, int64_t rows,
-                         int64_t classes, float smoothing, float gradient_scale, double* exponentials, float* d_logits,
-                         RowLoss* row_losses, LossReport* report, Stream stream) {
-  OCTET_LAUNCH(softmax_loss, dim3(static_cast<unsigned>(rows)), dim3(threads), stream, logits, labels, weights,
-               static_cast<int>(classes), smoothing, gradient_scale, exponentials, d_logits, row_losses);
-  OCTET_LAUNCH(sum_rows, dim3(1), dim3(threads), stream, row_losses, rows, report);
+void CudaBackend::compute(const SoftmaxLossCall& call) {
+  const int64_t rows = call.logits.shape.n;
+  auto* const losses = row_losses_.get<RowLoss>(rows);
+  OCTET_LAUNCH(softmax_rows, dim3(static_cast<unsigned>(rows)), dim3(threads), stream_, call,
+               sums_.get<double>(call.logits.elements()), losses);
+  OCTET_LAUNCH(sum_rows, dim3(1), dim3(threads), stream_, losses, rows, call.report);
 }
 
 }  // namespace octet::cuda

@@ -2,7 +2,6 @@
 #include <cstring>
 
 #include "kernels/cuda/backend.h"
-#include "kernels/cuda/launch.h"
 
 namespace octet::cuda {
 namespace {

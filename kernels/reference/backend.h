@@ -28,25 +28,7 @@ class ReferenceBackend : public Backend {
   void find_nonfinite(Tensor, int32_t* found) override;
 
  protected:
-  void compute(const QuantizeCall&) override;
-  void compute(const ConvForwardCall&) override;
-  void compute(const ConvBackwardDataCall&) override;
-  void compute(const ConvBackwardWeightCall&) override;
-  void compute(const AffineForwardCall&) override;
-  void compute(const AffineBackwardCall&) override;
-  void compute(const PoolForwardCall&) override;
-  void compute(const PoolBackwardCall&) override;
-  void compute(const GlobalPoolForwardCall&) override;
-  void compute(const GlobalPoolBackwardCall&) override;
-  void compute(const RoiPoolForwardCall&) override;
-  void compute(const RoiPoolBackwardCall&) override;
-  void compute(const ConcatForwardCall&) override;
-  void compute(const ConcatBackwardCall&) override;
-  void compute(const DropoutForwardCall&) override;
-  void compute(const DropoutBackwardCall&) override;
-  void compute(const SoftmaxLossCall&) override;
-  void compute(const SigmoidLossCall&) override;
-  void compute(const BoxLossCall&) override;
+  OCTET_OPERATIONS(OCTET_COMPUTES)
 
  private:
   StepState now_;

@@ -1,10 +1,9 @@
-// Pools and concatenation.
+// Pools.
 #include <algorithm>
 #include <vector>
 
 #include "kernels/reference/backend.h"
 #include "kernels/reference/element.h"
-#include "kernels/shared/checks.h"
 
 namespace octet {
 namespace {
@@ -40,13 +39,6 @@ int64_t window_size(const PoolProblem& problem, int64_t y) {
   int64_t count = 0;
   for_window(problem, y, [&](int64_t) { ++count; });
   return count;
-}
-
-void write_code_or_real(Tensor tensor, int64_t i, float x) {
-  if (is_real(tensor.dtype))
-    write(tensor, i, x);
-  else
-    write_code(tensor, i, static_cast<int>(round_nearest(x)));
 }
 }  // namespace
 
@@ -105,35 +97,6 @@ void ReferenceBackend::compute(const GlobalPoolBackwardCall& call) {
   const int64_t pixels = to.h * to.w;
   for (int64_t i = 0; i < to.elements(); ++i) {
     write(dx, i, read(dy, i / (pixels * to.c) * to.c + i % to.c) / static_cast<float>(pixels));
-  }
-}
-
-void ReferenceBackend::compute(const ConcatForwardCall& call) {
-  const auto& [parts, y] = call;
-  float scale = 0;
-  for (const QTensor& part : parts)
-    if (!part.real()) scale = std::max(scale, *part.scale);
-  int64_t first = 0;
-  for (const QTensor& part : parts) {
-    const int64_t own = part.values.shape.c;
-    const float ratio = part.real() || *part.scale == scale ? 1.0f : *part.scale / scale;
-    for (int64_t i = 0; i < part.values.elements(); ++i) {
-      write_code_or_real(y.values, i / own * y.values.shape.c + first + i % own, read(part.values, i) * ratio);
-    }
-    first += own;
-  }
-  if (!y.real()) *y.scale = scale;
-}
-
-void ReferenceBackend::compute(const ConcatBackwardCall& call) {
-  const auto& [dy, parts] = call;
-  int64_t first = 0;
-  for (const Into& part : parts) {
-    const int64_t own = part.tensor.shape.c;
-    for (int64_t i = 0; part && i < part.tensor.elements(); ++i) {
-      write(part, i, read(dy, i / own * dy.shape.c + first + i % own));
-    }
-    first += own;
   }
 }
 

@@ -4,7 +4,6 @@
 
 #include "kernels/reference/backend.h"
 #include "kernels/reference/element.h"
-#include "kernels/shared/checks.h"
 #include "kernels/shared/roi.h"
 
 namespace octet {
@@ -73,10 +72,7 @@ void ReferenceBackend::compute(const RoiPoolForwardCall& call) {
         }
       }
       sum *= roi_ratio(call.levels[level].scale, scale);
-      if (call.y.real())
-        write(call.y.values, i, sum);
-      else
-        write_code(call.y.values, i, static_cast<int>(round_nearest(sum)));
+      write_code_or_real(call.y.values, i, sum);
     });
   });
   if (!call.y.real()) *call.y.scale = scale;

@@ -6,7 +6,7 @@
 
 #include "kernels/cpu/conv_table.h"
 #include "kernels/cpu/convolution.h"
-#include "kernels/shared/checks.h"
+#include "kernels/shared/sums.h"
 #include "tests/emulated/kernels.h"
 #include "tests/kernels/cases.h"
 

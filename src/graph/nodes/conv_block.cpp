@@ -1,6 +1,5 @@
 // y = encode(activation(norm(conv(x)) + residual)), forward and backward, for every convolution and linear layer. The
 // policy decides whether the layer multiplies codes, so no network needs an int8 variant.
-#include "kernels/shared/checks.h"
 #include "kernels/shared/sums.h"
 #include "src/graph/nodes/conv_node.h"
 
@@ -124,15 +123,8 @@ class ConvBlock final : public ConvNode {
     const Convolved convolved = this->convolved(step, group);
     Timed timed(step.times, Phase::passes);
     const QTensor residual = has_residual() ? of_group(step.value(inputs_[1]), group) : QTensor{};
-    step.backend.affine_forward({.problem = affine_,
-                                 .x = convolved,
-                                 .moments = norm_moments(step, group),
-                                 .parameters = parameters(),
-                                 .residual = residual,
-                                 .encoding = encoding,
-                                 .key = key(step, Role::activation, group),
-                                 .y = of_group(step.value(output_), group),
-                                 .probe = probe});
+    step.backend.affine_forward({affine_, convolved, norm_moments(step, group), parameters(), residual, encoding,
+                                 key(step, Role::activation, group), of_group(step.value(output_), group), probe});
   }
 
   // Computes the gradient with respect to the convolution's output, as codes or as f32 values.

@@ -62,7 +62,6 @@ class DenseLoss final : public Node {
     for (size_t i = 0; i < levels_.size(); ++i) {
       const Tensor logits = step.value(levels_[i].logits).values, deltas = step.value(levels_[i].deltas).values;
       const auto* labels = static_cast<const int32_t*>(step.memory.inputs[size_t(targets_[i].labels)]);
-      void* const boxes = step.memory.inputs[size_t(targets_[i].boxes)];
       const int anchors = int(levels_[i].anchors.per_pixel());
       const SigmoidProblem classes{
           .anchors = anchors, .classes = options_.classes, .alpha = options_.alpha, .gamma = options_.gamma};
@@ -70,8 +69,8 @@ class DenseLoss final : public Node {
                                  step.into(levels_[i].logits).tensor, step.memory.losses + targets_[i].class_report});
       const BoxLossProblem box{
           .boxes = anchors, .rows_per_scale = logits.shape.h * logits.shape.w, .beta = options_.beta};
-      const Tensor wanted{boxes, deltas.shape, DType::f32};
-      step.backend.box_loss({box, deltas, wanted, labels, scale, step.gradient_scale,
+      const Tensor boxes{step.memory.inputs[size_t(targets_[i].boxes)], deltas.shape, DType::f32};
+      step.backend.box_loss({box, deltas, boxes, labels, scale, step.gradient_scale,
                              step.into(levels_[i].deltas).tensor, step.memory.losses + targets_[i].box_report});
     }
   }

@@ -162,32 +162,23 @@ class SimulatedConvBlock final : public ConvNode {
     Moments moments = batch_moments(step);
     AffineParameters affine = parameters();
     if (normalizes()) use(norm_operands(step), moments, affine);
-    Into d_residual = residual_gradient(step);
-    if (d_residual && traits_.unrounded_shortcut) {
-      step.backend.affine_backward({.problem = affine_,
-                                    .x = convolved,
-                                    .moments = moments,
-                                    .parameters = affine,
-                                    .residual = residual,
-                                    .dy = dy,
-                                    .d_residual = d_residual,
-                                    .grad_output = {grad_output}});
-      d_residual = {};
+    AffineBackwardCall call{.problem = affine_,
+                            .x = convolved,
+                            .moments = moments,
+                            .parameters = affine,
+                            .residual = residual,
+                            .dy = dy,
+                            .d_residual = residual_gradient(step),
+                            .grad_output = {grad_output}};
+    if (call.d_residual && traits_.unrounded_shortcut) {
+      step.backend.affine_backward(call);
+      call.d_residual = {};
     }
     if (rounds_grad_block_) simulation_.round(Role::grad_block, dy, step.key(index_, Role::grad_block, per_sample()));
-    const Into d_gamma = gradient_of(gamma_), d_beta = gradient_of(beta_);
-    step.backend.affine_backward({.problem = affine_,
-                                  .x = convolved,
-                                  .moments = moments,
-                                  .parameters = affine,
-                                  .residual = residual,
-                                  .dy = dy,
-                                  .d_gamma = d_gamma,
-                                  .d_beta = d_beta,
-                                  .d_residual = d_residual,
-                                  .grad_output = {grad_output}});
+    call.d_gamma = gradient_of(gamma_), call.d_beta = gradient_of(beta_);
+    step.backend.affine_backward(call);
     if (normalizes())
-      simulation_.norm_backward(norm_operands(step), d_gamma.tensor.f32(), d_beta.tensor.f32(), grad_output);
+      simulation_.norm_backward(norm_operands(step), call.d_gamma.tensor.f32(), call.d_beta.tensor.f32(), grad_output);
     finish_gradient(gamma_);
     finish_gradient(beta_);
     return grad_output;

@@ -1,24 +1,12 @@
-// What one .cu file offers to other files. Each function launches kernels on the stream and returns at once; pointers
-// are the device's. Backend methods whose kernels nobody else uses are defined beside those kernels.
+// What the kernels of convolutions offer to convolution.cpp. Each function launches kernels on the stream and returns
+// at once; pointers are the device's.
 #pragma once
 #include "kernels/backend.h"
-#include "kernels/block_codec.h"
 #include "kernels/cuda/geometry.h"
+#include "kernels/cuda/kernel_arguments.h"
 #include "kernels/cuda/runtime.h"
-#include "kernels/cuda/step_key.h"
 
 namespace octet::cuda {
-
-class CudaBackend;
-
-// f32 or bf16 elements that a kernel writes, or adds to.
-struct RealOutput {
-  void* data = nullptr;
-  bool bf16 = false, add = false;
-};
-inline RealOutput real_output(const Into& into) {
-  return {into.tensor.data, into.tensor.dtype == DType::bf16, into.add};
-}
 
 // What a convolution does with its sums: to (+)= sum * *scale * *weight_scale; real operands have no scales.
 // moments (optional): room for moment_floats() of the gather, see launch_combine_moments.
@@ -64,43 +52,5 @@ inline int item_count(const Gather& g) { return (g.chunks + g.chunks_per_item.va
 // The moments of a finished output y, f32 (pixels, channels), in the form that a convolution's epilogue writes.
 void launch_chunk_moments(const Gather&, const float* y, float* chunk_moments, Stream);
 void launch_combine_moments(const Gather&, const float* chunk_moments, double* items, Moments, Stream);
-
-// affine_coefficients.cu: what is computed once for each channel or tensor.
-struct ClipRange {
-  uint32_t largest;  // bits of max |value|
-  float clip, inverse_scale;
-};
-// Completes a range from its largest value, or from the held clip, and writes the scale.
-void launch_finish_range(ClipRange*, Range, const float* held, int qmax, float* scale, Stream);
-// a, b, mean: (channels) each, for numbers in the units given by scale and offset, (channels) each or null for 1 and 0.
-void launch_affine_coefficients(const AffineProblem&, Moments, AffineParameters, const float* scale,
-                                const float* offset, float* a, float* b, float* mean, Stream);
-// The unit of each channel between its extremes.
-void launch_units(Moments, int64_t channels, float* scale, float* offset, Stream);
-// The range of activation(a x + b) from the extremes of x.
-void launch_affine_extremes(Activation, int64_t channels, const float* a, const float* b, Moments, uint32_t* largest,
-                            Stream);
-// sums: what launch_affine_reduce wrote, or null for zeros.
-void launch_affine_gradients(const AffineProblem&, Moments, AffineParameters, const float* scale, const float* offset,
-                             const double* sums, float* A, float* B, float* C, Into d_gamma, Into d_beta, Stream);
-
-// affine_reduce.cu: for each channel the sums of dz and of dz (x - mean), (2, channels) doubles. partial and chunks:
-// room for affine_partial_floats() floats and as many doubles.
-struct AffineBackwardValues;
-int64_t affine_partial_floats(int64_t elements, int64_t channels);
-void launch_affine_reduce(const AffineBackwardValues&, const float* mean, int64_t count, float* partial, double* chunks,
-                          double* sums, Stream);
-
-// softmax_loss.cu. row_losses: room for (rows); exponentials: for (rows, classes).
-struct RowLoss {
-  double loss;
-  int rank;  // of the label; -1: the row does not count
-};
-void launch_softmax_loss(const float* logits, const int32_t* labels, const float* weights, int64_t rows,
-                         int64_t classes, float smoothing, float gradient_scale, double* exponentials, float* d_logits,
-                         RowLoss* row_losses, LossReport* report, Stream);
-
-// block_codec.cu
-std::unique_ptr<BlockCodec> make_codec(const CodecProblem&, const CudaBackend&, Stream);
 
 }  // namespace octet::cuda
