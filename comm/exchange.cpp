@@ -7,7 +7,6 @@
 #include <thread>
 #include <utility>
 
-#include "comm/block_codec.h"
 #include "comm/exchange_tasks.h"
 #include "kernels/base/error.h"
 

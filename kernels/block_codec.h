@@ -1,9 +1,10 @@
 // What one rank computes between the messages of the int8 gradient exchange (comm/exchange_tasks.h), for all blocks of
-// a bucket at once. The host and CUDA have one implementation each (comm/block_codec.cpp,
-// kernels/cuda/exchange.cu). Both give the same bits, except those of a NaN.
+// a bucket at once. The host and CUDA have one implementation each (kernels/cpu/block_codec.cpp,
+// kernels/cuda/block_codec.cu). Both give the same bits, except those of a NaN.
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -61,5 +62,8 @@ class BlockCodec {
   virtual void collect() = 0;
   virtual void distribute() = 0;
 };
+
+// The codec of the host works on the caller's thread. The values of the problem must outlive it.
+std::unique_ptr<BlockCodec> make_host_codec(CodecProblem);
 
 }  // namespace octet

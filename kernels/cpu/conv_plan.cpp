@@ -34,12 +34,16 @@ struct AxisPhase {
   int64_t first, count;   // output positions first, first + to_step, ...
   std::vector<Tap> taps;  // by ascending shift
 };
-std::vector<AxisPhase> forward_axis(int64_t out, int kernel, int pad, int dilation) {
+struct GatherAxis {
+  std::vector<AxisPhase> phases;
+  int64_t from_step, to_step;  // from an output of a phase to the next, in positions that are read and written
+};
+GatherAxis forward_axis(int64_t out, int kernel, int stride, int pad, int dilation) {
   AxisPhase phase{0, out, {}};
   for (int k = 0; k < kernel; ++k) phase.taps.push_back({static_cast<int64_t>(k) * dilation - pad, k});
-  return {phase};
+  return {{phase}, stride, 1};
 }
-std::vector<AxisPhase> backward_axis(int64_t in, int kernel, int stride, int pad, int dilation) {
+GatherAxis backward_axis(int64_t in, int kernel, int stride, int pad, int dilation) {
   std::vector<AxisPhase> phases;
   for (int64_t r = 0; r < stride && r < in; ++r) {
     AxisPhase phase{r, ceil_div(in - r, stride), {}};
@@ -49,15 +53,15 @@ std::vector<AxisPhase> backward_axis(int64_t in, int kernel, int stride, int pad
     }
     phases.push_back(phase);
   }
-  return phases;
+  return {phases, 1, stride};
 }
-// Halo before and after an axis of `extent` when positions 0, step, ... (count of them) are read at all shifts.
-void widen(const std::vector<AxisPhase>& phases, int64_t step, int64_t extent, int64_t& before, int64_t& after) {
+// Halo before and after an axis of `extent` when positions 0, from_step, ... (count of them) are read at all shifts.
+void widen(const GatherAxis& axis, int64_t extent, int64_t& before, int64_t& after) {
   before = after = 0;
-  for (const AxisPhase& phase : phases)
+  for (const AxisPhase& phase : axis.phases)
     for (const Tap& tap : phase.taps) {
       before = std::max(before, -tap.shift);
-      after = std::max(after, (phase.count - 1) * step + tap.shift + 1 - extent);
+      after = std::max(after, (phase.count - 1) * axis.from_step + tap.shift + 1 - extent);
     }
 }
 
@@ -76,10 +80,11 @@ void pair_taps(GatherPlan::Phase& phase) {
 
 // A run of taps whose packed channels are contiguous becomes one segment. Along an axis the shifts are in arithmetic
 // progression, so either all neighbours are contiguous or none.
-GatherPlan gather(const ContractionKernels& kernels, Shape from, Shape to, int groups,
-                  const std::vector<AxisPhase>& vertical, const std::vector<AxisPhase>& horizontal, int64_t from_step_h,
-                  int64_t from_step_w, int64_t to_step_h, int64_t to_step_w, int kernel_w, int64_t tap_step,
-                  int64_t channel_step) {
+struct WeightSteps {  // from a tap to its right neighbour and to the one below, from a gathered channel to the next
+  int64_t tap, row, channel;
+};
+GatherPlan gather(const ContractionKernels& kernels, Shape from, Shape to, int groups, const GatherAxis& vertical,
+                  const GatherAxis& horizontal, const WeightSteps& weights) {
   GatherPlan plan;
   plan.from = from;
   plan.to = to;
@@ -87,8 +92,8 @@ GatherPlan gather(const ContractionKernels& kernels, Shape from, Shape to, int g
   plan.group_from = from.c / groups;
   plan.group_to = to.c / groups;
   int64_t bottom, right;
-  widen(vertical, from_step_h, from.h, plan.top, bottom);
-  widen(horizontal, from_step_w, from.w, plan.left, right);
+  widen(vertical, from.h, plan.top, bottom);
+  widen(horizontal, from.w, plan.left, right);
   plan.rows = from.h + plan.top + bottom;
   plan.columns = from.w + plan.left + right;
   const int64_t unit = kernels.packed_bytes();
@@ -100,16 +105,18 @@ GatherPlan gather(const ContractionKernels& kernels, Shape from, Shape to, int g
   const int64_t slack = kernels.depthwise ? 64 : 4 * (kernels.word_multiple + 1);
   plan.packed_bytes = offset32(round_up(plan.images * image_bytes + slack, 64));
 
-  for (const AxisPhase& v : vertical)
-    for (const AxisPhase& h : horizontal) {
+  for (const AxisPhase& v : vertical.phases)
+    for (const AxisPhase& h : horizontal.phases) {
       GatherPlan::Phase phase;
       phase.pixels_per_image = v.count * h.count;
       for (int64_t image = 0; image < plan.images; ++image)
         for (int64_t i = 0; i < v.count; ++i)
           for (int64_t j = 0; j < h.count; ++j) {
-            const int64_t row = image * plan.rows + plan.top + i * from_step_h, column = plan.left + j * from_step_w;
+            const int64_t row = image * plan.rows + plan.top + i * vertical.from_step;
+            const int64_t column = plan.left + j * horizontal.from_step;
             phase.base.push_back(offset32((row * plan.columns + column) * from.c * unit));
-            phase.pixel.push_back(offset32((image * to.h + v.first + i * to_step_h) * to.w + h.first + j * to_step_w));
+            phase.pixel.push_back(
+                offset32((image * to.h + v.first + i * vertical.to_step) * to.w + h.first + j * horizontal.to_step));
           }
       phase.pair_step = complete_base(phase.base, kernels.depthwise);
 
@@ -118,7 +125,8 @@ GatherPlan gather(const ContractionKernels& kernels, Shape from, Shape to, int g
       const size_t run = contiguous ? taps : std::min<size_t>(taps, 1);
       const int64_t elements = static_cast<int64_t>(run) * plan.group_from;
       phase.words = static_cast<int>(round_up(ceil_div(elements, kernels.group), kernels.word_multiple));
-      if (run == 3 && from_step_w == 1 && phase.words * kernels.group == elements) phase.row_step = from.c * unit;
+      if (run == 3 && horizontal.from_step == 1 && phase.words * kernels.group == elements)
+        phase.row_step = from.c * unit;
       for (const Tap& down : v.taps)
         for (size_t first = 0; first < taps; first += run) {
           phase.segment.push_back(
@@ -129,8 +137,8 @@ GatherPlan gather(const ContractionKernels& kernels, Shape from, Shape to, int g
               continue;
             }
             const Tap& across = h.taps[first + static_cast<size_t>(e / plan.group_from)];
-            const int64_t tap = static_cast<int64_t>(down.kernel) * kernel_w + across.kernel;
-            phase.weight_offset.push_back(offset32(tap * tap_step + e % plan.group_from * channel_step));
+            phase.weight_offset.push_back(offset32(down.kernel * weights.row + across.kernel * weights.tap +
+                                                   e % plan.group_from * weights.channel));
           }
         }
       phase.packed_words = static_cast<int64_t>(phase.segment.size()) * phase.words;
@@ -150,9 +158,10 @@ GatherPlan gather(const ContractionKernels& kernels, Shape from, Shape to, int g
 GatherPlan plan_forward(const ConvProblem& problem, const ContractionKernels& kernels) {
   const ConvProblem p = as_pixel_list(problem);
   const int64_t group = p.x.c / p.groups, row = p.kernel_h * p.kernel_w * group;
-  GatherPlan plan = gather(kernels, p.x, p.y, p.groups, forward_axis(p.y.h, p.kernel_h, p.pad_h, p.dilation_h),
-                           forward_axis(p.y.w, p.kernel_w, p.pad_w, p.dilation_w), p.stride_h, p.stride_w, 1, 1,
-                           p.kernel_w, group, 1);
+  GatherPlan plan =
+      gather(kernels, p.x, p.y, p.groups, forward_axis(p.y.h, p.kernel_h, p.stride_h, p.pad_h, p.dilation_h),
+             forward_axis(p.y.w, p.kernel_w, p.stride_w, p.pad_w, p.dilation_w),
+             {.tap = group, .row = p.kernel_w * group, .channel = 1});
   plan.lane_step = row;
   plan.weight_group = row * plan.group_to;
   return plan;
@@ -163,8 +172,8 @@ GatherPlan plan_backward_data(const ConvProblem& problem, const ContractionKerne
   const int64_t group = p.x.c / p.groups, row = p.kernel_h * p.kernel_w * group;
   GatherPlan plan =
       gather(kernels, p.y, p.x, p.groups, backward_axis(p.x.h, p.kernel_h, p.stride_h, p.pad_h, p.dilation_h),
-             backward_axis(p.x.w, p.kernel_w, p.stride_w, p.pad_w, p.dilation_w), 1, 1, p.stride_h, p.stride_w,
-             p.kernel_w, group, row);
+             backward_axis(p.x.w, p.kernel_w, p.stride_w, p.pad_w, p.dilation_w),
+             {.tap = group, .row = p.kernel_w * group, .channel = row});
   plan.lane_step = plan.depthwise ? row : 1;
   plan.weight_group = row * plan.group_from;
   return plan;

@@ -10,7 +10,9 @@
 
 namespace octet::cpu {
 
-void TableConvolution::backward_weight_depthwise(const ConvProblem& p, QTensor x, QTensor dy, Into dw) {
+void TableConvolution::backward_weight_depthwise(const ConvBackwardWeightCall& call) {
+  const ConvProblem& p = call.problem;
+  const QTensor &x = call.x, &dy = call.dy;
   const ContractionKernels& kernels = *depthwise_;
   const GatherPlan& plan = forward_plan(p);
   const GatherPlan::Phase& phase = plan.phases.front();
@@ -61,8 +63,8 @@ void TableConvolution::backward_weight_depthwise(const ConvProblem& p, QTensor x
       const int32_t* at = sums + first * taps * block_lanes + tap * panel_lanes + c % (step * block_lanes);
       for (int64_t slot = 0; slot < slots; ++slot) total += at[slot * slot_sums];
       const float value = static_cast<float>(total) * scale;
-      float& out = dw.tensor.f32()[c * taps + tap];
-      out = dw.add ? out + value : value;
+      float& out = call.dw.tensor.f32()[c * taps + tap];
+      out = call.dw.add ? out + value : value;
     }
   }
 }

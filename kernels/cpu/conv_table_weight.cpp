@@ -5,17 +5,19 @@
 #include <cstring>
 
 #include "kernels/cpu/conv_table.h"
-#include "kernels/shared/checks.h"
 #include "kernels/shared/sums.h"
 
 namespace octet::cpu {
 namespace {
 
-// dw (+)= scale * the sum of all slots, added as integers (or, in slot order, as doubles). A slot's panel is
-// [m][lanes].
+// A panel's sums in all slots. That of one slot is [m][panel_lanes], of which `lanes` exist.
+struct PanelSums {
+  int64_t slots, slot_step, m_count, panel_lanes, lanes;
+};
+// dw (+)= scale * the sum of all slots, added as integers (or, in slot order, as doubles).
 template <class Sum, class Total>
-void write_panel(const Sum* sums, int64_t slots, int64_t slot_step, int64_t m_count, int64_t panel_lanes, int64_t lanes,
-                 float scale, bool add, float* dw) {
+void write_panel(const PanelSums& of, const Sum* sums, float scale, bool add, float* dw) {
+  const auto [slots, slot_step, m_count, panel_lanes, lanes] = of;
   constexpr int64_t strip = 16;  // so that rows of dw are written a cache line at a time
   float values[strip][2 * block_lanes];
   for (int64_t first = 0; first < m_count; first += strip) {
@@ -83,21 +85,20 @@ void TableConvolution::spread_rows(const WeightGradientPlan& plan, const char* d
 // thread's share of the work is (slot, part of the panels); large gradients are split over panels rather than copied.
 class TableConvolution::WeightJob {
  public:
-  WeightJob(TableConvolution& owner, const WeightGradientPlan& plan, const ConvProblem& p, QTensor x, QTensor dy,
-            Into dw)
+  WeightJob(TableConvolution& owner, const WeightGradientPlan& plan, const ConvBackwardWeightCall& call)
       : owner_(owner),
         kernels_(owner.kernels_),
-        packing_(kernels_.packing_of(x.values.dtype)),
+        packing_(kernels_.packing_of(call.x.values.dtype)),
         plan_(plan),
-        x_(x.values),
-        dy_(dy.values),
-        dw_(dw),
-        scale_(kernels_.real ? 1.0f : *x.scale * *dy.scale),
+        x_(call.x.values),
+        dy_(call.dy.values),
+        dw_(call.dw),
+        scale_(kernels_.real ? 1.0f : *call.x.scale * *call.dy.scale),
         blocks_(owner.blocks_of(plan.group_dy)),
         step_(kernels_.max_blocks),
         group_panels_((blocks_ + step_ - 1) / step_),
         panels_(static_cast<int64_t>(plan.groups) * group_panels_),
-        m_count_(static_cast<int64_t>(p.kernel_h) * p.kernel_w * (p.x.c / p.groups)),
+        m_count_(call.dw.tensor.elements() / call.problem.y.c),
         slot_sums_(plan.groups * blocks_ * m_count_ * block_lanes),
         panel_sums_(step_ * block_lanes * m_count_),
         at_once_(plan.items == 1) {
@@ -216,11 +217,11 @@ class TableConvolution::WeightJob {
     const int64_t first = first_block(panel), panel_lanes = int64_t{blocks_in(panel)} * block_lanes;
     const int64_t lanes = std::min(panel_lanes, plan_.group_dy - first * block_lanes);
     float* out = dw_.tensor.f32() + (group_of(panel) * plan_.group_dy + first * block_lanes) * m_count_;
+    const PanelSums of{slots_, slot_sums_, m_count_, panel_lanes, lanes};
     if (kernels_.real)
-      write_panel<float, double>(reinterpret_cast<const float*>(sums), slots_, slot_sums_, m_count_, panel_lanes, lanes,
-                                 scale_, dw_.add, out);
+      write_panel<float, double>(of, reinterpret_cast<const float*>(sums), scale_, dw_.add, out);
     else
-      write_panel<int32_t, int64_t>(sums, slots_, slot_sums_, m_count_, panel_lanes, lanes, scale_, dw_.add, out);
+      write_panel<int32_t, int64_t>(of, sums, scale_, dw_.add, out);
   }
 
   TableConvolution& owner_;
@@ -238,14 +239,14 @@ class TableConvolution::WeightJob {
   int32_t* sums_;
 };
 
-void TableConvolution::backward_weight(const ConvProblem& p, QTensor x, QTensor dy, Into dw) {
-  check(p, x, dy);
-  check_weight_gradient(p, x.values.dtype);
-  if (depthwise_ != nullptr && is_depthwise(p)) return backward_weight_depthwise(p, x, dy, dw);
+void TableConvolution::backward_weight(const ConvBackwardWeightCall& call) {
+  const ConvProblem& p = call.problem;
+  check_weight_gradient(p, call.x.values.dtype);
+  if (depthwise_ != nullptr && is_depthwise(p)) return backward_weight_depthwise(call);
   const Key key = key_of(p);
   auto found = weight_plans_.find(key);
   if (found == weight_plans_.end()) found = weight_plans_.emplace(key, plan_backward_weight(p, kernels_)).first;
-  WeightJob(*this, found->second, p, x, dy, dw).run();
+  WeightJob(*this, found->second, call).run();
 }
 
 }  // namespace octet::cpu

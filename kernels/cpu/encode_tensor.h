@@ -7,6 +7,7 @@
 
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/passes.h"
+#include "kernels/reference/element.h"
 #include "kernels/shared/encode.h"
 
 namespace octet::cpu {
@@ -27,16 +28,7 @@ float absmax(int threads, int64_t count, const Kernel& kernel) {
   return largest;
 }
 
-// The clip that an encoding asks for; measure() is called only when it is needed.
-template <class Measure>
-float clip_of(const Encoding& encoding, const Measure& measure) {
-  if (encoding.range == Range::held) {
-    REQUIRE(encoding.held != nullptr && *encoding.held > 0, "measure the first clip before quantizing with it",
-            "a held clip must be positive");
-    return *encoding.held;
-  }
-  return measure();
-}
+using reference::clip_of;
 
 // The random bits of a block of elements, 16 each.
 class RandomBits {

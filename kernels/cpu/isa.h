@@ -6,6 +6,7 @@ namespace octet::cpu {
 
 struct ContractionKernels;
 struct Passes;
+struct BlockLoops;
 struct ChunkedSums;
 struct DetectionLoops;
 
@@ -17,6 +18,7 @@ struct IsaRow {
   const Passes* passes = nullptr;
   const ChunkedSums* chunked = nullptr;
   const DetectionLoops* detection = nullptr;
+  const BlockLoops* blocks = nullptr;
 };
 const IsaRow& row_of(Isa);  // UsageError where this processor cannot run it
 

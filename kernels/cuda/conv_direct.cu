@@ -1,9 +1,9 @@
 // Forward and data gradient without tensor cores: depthwise, grouped and real-valued convolutions. A block computes one
 // chunk of 64 pixels for 32 or 64 output channels. Sums of real values add taps and channels in the order of the CPU's
 // kernels, padding included.
+#include "kernels/cuda/convolution.h"
 #include "kernels/cuda/cut_sums.h"
 #include "kernels/cuda/device.h"
-#include "kernels/cuda/launch.h"
 #include "kernels/cuda/store.h"
 #include "kernels/cuda/tile_pixels.h"
 

@@ -1,8 +1,8 @@
 // Weight gradients without tensor cores. A thread computes the gradients of some neighbouring outputs' weights,
 // `inputs` each, over the pixels of one item, rows of dy in order.
+#include "kernels/cuda/convolution.h"
 #include "kernels/cuda/cut_sums.h"
 #include "kernels/cuda/device.h"
-#include "kernels/cuda/launch.h"
 #include "kernels/cuda/store.h"
 
 namespace octet::cuda {
@@ -16,11 +16,11 @@ __host__ __device__ constexpr int64_t weight_threads(const WeightGather& g, int 
   return g.y_channels / outputs * ((length + inputs - 1) / inputs);
 }
 
-// The thread's weights: where each reads x, relative to the input pixel of an error without padding.
+// The thread's weights: where each reads x, relative to the input pixel of an output without padding.
 template <int inputs>
 struct Places {
   int top[inputs], left[inputs], channel[inputs];
-  int low = 0, high;  // errors of a row that meet x inside its width, with every weight
+  int low = 0, high;  // outputs of a row that meet x inside its width, with every weight
   __device__ __forceinline__ Places(const WeightGather& g, int output, int first_input, int length) : high(g.y_w) {
 #pragma unroll
     for (int k = 0; k < inputs; ++k) {
@@ -36,14 +36,14 @@ struct Places {
   }
 };
 
-// Adds the products of row i of an image's errors. errors: the row's first of the thread's first output. padded: every
-// error meets x with every weight. run: the weights meet neighbouring elements of x.
+// Adds the products of row i of an image's grad_output, which begins at the thread's first output. padded: every
+// element meets x with every weight. run: the weights meet neighbouring elements of x.
 template <int outputs, int inputs, bool padded, bool run, class X, class Element, class Sum>
 __device__ __forceinline__ void add_row(const WeightGather& g, const Places<inputs>& of, const X* x, int image, int i,
-                                        const Element* errors, CutSums<Sum, inputs * outputs>& sums) {
-  const X* pixels[inputs];  // where the row's first error meets x, which may lie outside
+                                        const Element* grad_output, CutSums<Sum, inputs * outputs>& sums) {
+  const X* pixels[inputs];  // where the row's first output meets x, which may lie outside
   bool inside[inputs];
-  int whole = of.high;  // end of the errors that meet x with every weight; 0: some weight lies above or below x
+  int whole = of.high;  // end of the outputs that meet x with every weight; 0: some weight lies above or below x
 #pragma unroll
   for (int k = 0; k < inputs; ++k) {
     const int h = i * g.stride_h + of.top[k];
@@ -54,16 +54,16 @@ __device__ __forceinline__ void add_row(const WeightGather& g, const Places<inpu
   }
   const int step = g.stride_w * g.x_channels;
   const auto add = [&](int j, auto guarded) {
-    const Some<Element, outputs> error = read_some(Width<outputs>{}, errors);
+    const Some<Element, outputs> gradient = read_some(Width<outputs>{}, grad_output);
 #pragma unroll
     for (int k = 0; k < inputs; ++k) {
       const int w = j * g.stride_w + of.left[k];
       const bool exists = !guarded() || (inside[k] && w >= 0 && w < g.x_w);
       const X own = exists ? (run ? pixels[0][j * step + k] : pixels[k][j * step]) : X{0};
 #pragma unroll
-      for (int o = 0; o < outputs; ++o) sums.part[k * outputs + o] += product<Sum>(own, error.at[o]);
+      for (int o = 0; o < outputs; ++o) sums.part[k * outputs + o] += product<Sum>(own, gradient.at[o]);
     }
-    errors += g.y_channels;
+    grad_output += g.y_channels;
   };
   for (int j = 0; j < g.y_w;) {
     const int stop = j + sums.before_cut(g.y_w - j), products = stop - j;
@@ -97,8 +97,8 @@ __global__ void __launch_bounds__(threads)
   for (int image = first; image < end; ++image)
     for (int i = 0; i < g.y_h; ++i) {
       if (!pixel_list) sums.begin_run();
-      const Element* const errors = dy + (static_cast<int64_t>(image) * g.y_h + i) * g.y_w * g.y_channels + output;
-      add_row<outputs, inputs, padded, run>(g, of, x, image, i, errors, sums);
+      const Element* const grad_output = dy + (static_cast<int64_t>(image) * g.y_h + i) * g.y_w * g.y_channels + output;
+      add_row<outputs, inputs, padded, run>(g, of, x, image, i, grad_output, sums);
       if (!pixel_list) sums.end_run();
     }
 #pragma unroll

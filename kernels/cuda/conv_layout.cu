@@ -1,7 +1,7 @@
 // Copies of operands in the layouts that the convolution kernels read, and of results.
-#include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/backend.h"
+#include "kernels/cuda/convolution.h"
 #include "kernels/cuda/device.h"
-#include "kernels/cuda/launch.h"
 #include "kernels/cuda/store.h"
 #include "kernels/shared/sums.h"
 
@@ -18,15 +18,16 @@ __global__ void pad_rows(const int8_t* from, int64_t rows, int length, int padde
   to[i] = column < length ? from[row * length + column] : int8_t{0};
 }
 
-// One element of padded images, zero outside the image.
-__global__ void pad_images(const float* from, int h, int w, int channels, int above, int before, int64_t count,
-                           int padded_h, int padded_w, float* to) {
+// One element of the images x of a convolution, padded to a shape; zero outside the image.
+__global__ void pad_images(const float* from, const __grid_constant__ ConvProblem p,
+                           const __grid_constant__ Shape padded, float* to) {
   const int64_t i = thread_index();
-  if (i >= count) return;
-  const int length = padded_w * channels;
-  const int64_t line = i / length, image = line / padded_h;
-  const int column = static_cast<int>(i - line * length) - before * channels;
-  const int row = static_cast<int>(line - image * padded_h) - above;
+  if (i >= padded.elements()) return;
+  const int h = static_cast<int>(p.x.h), w = static_cast<int>(p.x.w), channels = static_cast<int>(p.x.c);
+  const int length = static_cast<int>(padded.w) * channels;
+  const int64_t line = i / length, image = line / padded.h;
+  const int column = static_cast<int>(i - line * length) - p.pad_w * channels;
+  const int row = static_cast<int>(line - image * padded.h) - p.pad_h;
   const bool inside = row >= 0 && row < h && column >= 0 && column < w * channels;
   to[i] = inside ? from[(image * h + row) * w * channels + column] : 0.0f;
 }
@@ -100,9 +101,7 @@ const float* CudaBackend::padded_images(const ConvProblem& problem, const float*
   const Shape padded = padded_shape(p);
   if (padded == p.x) return x;
   float* const to = room.get<float>(padded.elements());
-  OCTET_LAUNCH_EACH(pad_images, padded.elements(), threads, stream_, x, static_cast<int>(p.x.h),
-                    static_cast<int>(p.x.w), static_cast<int>(p.x.c), p.pad_h, p.pad_w, padded.elements(),
-                    static_cast<int>(padded.h), static_cast<int>(padded.w), to);
+  OCTET_LAUNCH_EACH(pad_images, padded.elements(), threads, stream_, x, p, padded, to);
   return to;
 }
 

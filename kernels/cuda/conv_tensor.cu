@@ -1,6 +1,6 @@
 // Convolutions of codes on tensor cores. tensor_operands.h says what is multiplied: gathered pixels and weights
-// (forward, data gradient), or channel-major errors and inputs (weight gradient). tensor_tile.h multiplies.
-#include "kernels/cuda/launch.h"
+// (forward, data gradient), or channel-major grad_output and inputs (weight gradient). tensor_tile.h multiplies.
+#include "kernels/cuda/convolution.h"
 #include "kernels/cuda/store.h"
 #include "kernels/cuda/tensor_operands.h"
 #include "kernels/cuda/tensor_tile.h"

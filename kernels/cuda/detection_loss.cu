@@ -1,9 +1,8 @@
 // The losses of detection: a block per chunk of anchors or boxes. Sums are one thread's, in order.
 #define OCTET_FLUSH_SUBNORMALS  // read and written as zero, as in the CPU's passes; the build adds nvcc's -ftz=true
-#include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/backend.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/store.h"
-#include "kernels/shared/checks.h"
 #include "kernels/shared/losses.h"
 
 namespace octet::cuda {
@@ -46,22 +45,18 @@ __global__ void __launch_bounds__(threads) sum_chunks(const ChunkLoss* chunks, i
   if (threadIdx.x == 0) *report = sum;
 }
 
-struct Sigmoid {
-  const float* logits;
-  const int32_t* labels;
-  const float* image_scale;
-  int64_t anchors, of_image;  // in all; of an image
-  int classes;
-  float alpha, gamma, gradient_scale;
-};
-
 // The terms of some anchors and classes are computed by all threads of a block, so that they read neighbouring logits.
 // The sum over an anchor's classes is one thread's.
 constexpr int tile_anchors = 32, tile_classes = 32;
 
 template <Focus focus>
 __global__ void __launch_bounds__(threads)
-    sigmoid_terms(const __grid_constant__ Sigmoid p, const __grid_constant__ RealOutput gradient, ChunkLoss* chunks) {
+    sigmoid_terms(const __grid_constant__ SigmoidLossCall call, const __grid_constant__ RealOutput gradient,
+                  ChunkLoss* chunks) {
+  const SigmoidProblem& p = call.problem;
+  const float* const logits = static_cast<const float*>(call.logits.data);
+  const int64_t of_image = call.logits.shape.h * call.logits.shape.w * p.anchors;
+  const int64_t anchors = call.logits.shape.n * of_image;
   __shared__ double terms[tile_anchors][tile_classes + 1];
   const int thread = static_cast<int>(threadIdx.x);
   const int64_t chunk = static_cast<int64_t>(blockIdx.x) * threads, own = chunk + thread;
@@ -71,16 +66,16 @@ __global__ void __launch_bounds__(threads)
       const int width = p.classes - first < tile_classes ? p.classes - first : tile_classes;
       for (int i = thread; i < tile_anchors * width; i += threads) {
         const int64_t anchor = chunk + part + i / width;
-        const int k = first + i % width, label = anchor < p.anchors ? p.labels[anchor] : -1;
+        const int k = first + i % width, label = anchor < anchors ? call.labels[anchor] : -1;
         LossTerm term{0, 0};
         double factor = 0;
         if (label >= 0) {
-          term = sigmoid_term<focus>(static_cast<double>(p.logits[anchor * p.classes + k]), k + 1 == label,
+          term = sigmoid_term<focus>(static_cast<double>(logits[anchor * p.classes + k]), k + 1 == label,
                                      sigmoid_weight(p.alpha, k + 1 == label), static_cast<double>(p.gamma));
-          factor = static_cast<double>(p.image_scale[anchor / p.of_image]) * static_cast<double>(p.gradient_scale);
+          factor = static_cast<double>(call.image_scale[anchor / of_image]) * static_cast<double>(call.gradient_scale);
         }
         terms[i / width][i % width] = term.loss;
-        if (gradient.data != nullptr && anchor < p.anchors)
+        if (gradient.data != nullptr && anchor < anchors)
           write_real(gradient, anchor * p.classes + k, label < 0 ? 0.0f : static_cast<float>(term.slope * factor));
       }
       __syncthreads();
@@ -89,35 +84,29 @@ __global__ void __launch_bounds__(threads)
       __syncthreads();
     }
   }
-  const bool counts = own < p.anchors && p.labels[own] >= 0;
-  const double scale = counts ? static_cast<double>(p.image_scale[own / p.of_image]) : 0.0;
+  const bool counts = own < anchors && call.labels[own] >= 0;
+  const double scale = counts ? static_cast<double>(call.image_scale[own / of_image]) : 0.0;
   sum_block(counts ? on_grid(scale * sum) : 0.0, counts, chunks + blockIdx.x);
 }
 
-struct Boxes {
-  const float *predictions, *targets;
-  const int32_t* labels;
-  const float* scale;
-  int64_t count, per_scale;  // boxes
-  int choices;
-  float beta, gradient_scale;
-};
-
-__global__ void __launch_bounds__(threads)
-    box_terms(const __grid_constant__ Boxes p, const __grid_constant__ RealOutput gradient, ChunkLoss* chunks) {
+__global__ void __launch_bounds__(threads) box_terms(const __grid_constant__ BoxLossCall call,
+                                                     const __grid_constant__ RealOutput gradient, ChunkLoss* chunks) {
+  const BoxLossProblem& p = call.problem;
+  const float* const predictions = static_cast<const float*>(call.predictions.data);
+  const float* const targets = static_cast<const float*>(call.targets.data);
+  const int64_t count = call.predictions.shape.pixels() * p.boxes;
   const int64_t box = thread_index();
-  const int label = box < p.count ? p.labels[box] : -1, chosen = p.choices > 1 ? label : 0;
+  const int label = box < count ? call.labels[box] : -1, chosen = p.choices > 1 ? label : 0;
   double loss = 0;
-  if (box < p.count) {
-    const double scale = label > 0 ? static_cast<double>(p.scale[box / p.per_scale]) : 0.0;
-    const double factor = scale * static_cast<double>(p.gradient_scale);
+  if (box < count) {
+    const double scale = label > 0 ? static_cast<double>(call.scale[box / (p.boxes * p.rows_per_scale)]) : 0.0;
+    const double factor = scale * static_cast<double>(call.gradient_scale);
     for (int choice = 0; choice < p.choices; ++choice)
       for (int i = 0; i < 4; ++i) {
         const int64_t at = (box * p.choices + choice) * 4 + i;
         double slope = 0;
         if (label > 0 && choice == chosen) {
-          const double difference =
-              static_cast<double>(p.predictions[at]) - static_cast<double>(p.targets[box * 4 + i]);
+          const double difference = static_cast<double>(predictions[at]) - static_cast<double>(targets[box * 4 + i]);
           const LossTerm term = smooth_l1_term(difference, static_cast<double>(p.beta));
           loss += term.loss;
           slope = term.slope * factor;
@@ -129,51 +118,31 @@ __global__ void __launch_bounds__(threads)
   sum_block(loss, label > 0, chunks + blockIdx.x);
 }
 
-RealOutput output_of(Tensor gradient) { return gradient ? real_output({gradient}, "a loss's gradient") : RealOutput{}; }
-
 }  // namespace
 
-void CudaBackend::sigmoid_loss(const SigmoidProblem& problem, Tensor logits, const int32_t* labels,
-                               const float* image_scale, float gradient_scale, Tensor d_logits, LossReport* report) {
-  check_sigmoid_loss(problem, logits, d_logits);
-  const int64_t of_image = logits.shape.h * logits.shape.w * problem.anchors;
-  const Sigmoid call{logits.f32(),  labels,        image_scale,   logits.shape.n * of_image, of_image, problem.classes,
-                     problem.alpha, problem.gamma, gradient_scale};
-  const unsigned blocks = blocks_for(call.anchors, threads);
+void CudaBackend::compute(const SigmoidLossCall& call) {
+  const unsigned blocks = blocks_for(call.logits.shape.pixels() * call.problem.anchors, threads);
+  const RealOutput gradient = real_output({call.d_logits});
   auto* const chunks = row_losses_.get<ChunkLoss>(blocks);
-  switch (focus_of(problem.gamma)) {
+  switch (focus_of(call.problem.gamma)) {
     case Focus::none:
-      OCTET_LAUNCH((sigmoid_terms<Focus::none>), dim3(blocks), dim3(threads), stream_, call, output_of(d_logits),
-                   chunks);
+      OCTET_LAUNCH((sigmoid_terms<Focus::none>), dim3(blocks), dim3(threads), stream_, call, gradient, chunks);
       break;
     case Focus::square:
-      OCTET_LAUNCH((sigmoid_terms<Focus::square>), dim3(blocks), dim3(threads), stream_, call, output_of(d_logits),
-                   chunks);
+      OCTET_LAUNCH((sigmoid_terms<Focus::square>), dim3(blocks), dim3(threads), stream_, call, gradient, chunks);
       break;
     case Focus::power:
-      OCTET_LAUNCH((sigmoid_terms<Focus::power>), dim3(blocks), dim3(threads), stream_, call, output_of(d_logits),
-                   chunks);
+      OCTET_LAUNCH((sigmoid_terms<Focus::power>), dim3(blocks), dim3(threads), stream_, call, gradient, chunks);
       break;
   }
-  OCTET_LAUNCH(sum_chunks, dim3(1), dim3(threads), stream_, chunks, blocks, report);
+  OCTET_LAUNCH(sum_chunks, dim3(1), dim3(threads), stream_, chunks, blocks, call.report);
 }
 
-void CudaBackend::box_loss(const BoxLossProblem& problem, Tensor predictions, Tensor targets, const int32_t* labels,
-                           const float* scale, float gradient_scale, Tensor d_predictions, LossReport* report) {
-  check_box_loss(problem, predictions, targets, d_predictions);
-  const Boxes call{predictions.f32(),
-                   targets.f32(),
-                   labels,
-                   scale,
-                   predictions.shape.pixels() * problem.boxes,
-                   problem.boxes * problem.rows_per_scale,
-                   problem.choices,
-                   problem.beta,
-                   gradient_scale};
-  const unsigned blocks = blocks_for(call.count, threads);
+void CudaBackend::compute(const BoxLossCall& call) {
+  const unsigned blocks = blocks_for(call.predictions.shape.pixels() * call.problem.boxes, threads);
   auto* const chunks = row_losses_.get<ChunkLoss>(blocks);
-  OCTET_LAUNCH(box_terms, dim3(blocks), dim3(threads), stream_, call, output_of(d_predictions), chunks);
-  OCTET_LAUNCH(sum_chunks, dim3(1), dim3(threads), stream_, chunks, blocks, report);
+  OCTET_LAUNCH(box_terms, dim3(blocks), dim3(threads), stream_, call, real_output({call.d_predictions}), chunks);
+  OCTET_LAUNCH(sum_chunks, dim3(1), dim3(threads), stream_, chunks, blocks, call.report);
 }
 
 }  // namespace octet::cuda

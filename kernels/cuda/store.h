@@ -5,7 +5,7 @@
 
 #include "kernels/base/tensor.h"
 #include "kernels/cuda/device.h"
-#include "kernels/cuda/launch.h"
+#include "kernels/cuda/kernel_arguments.h"
 #include "kernels/shared/encode.h"
 
 namespace octet::cuda {

@@ -89,8 +89,8 @@ struct GatherOperands {
   };
 };
 
-// Weight gradient: A is channel-major errors, B channel-major inputs. X: int8_t or uint8_t, the type of the inputs'
-// codes.
+// Weight gradient: A is channel-major grad_output, B channel-major inputs. X: int8_t or uint8_t, the type of the
+// inputs' codes.
 template <class X>
 struct WeightOperands {
   using A = int8_t;
@@ -106,7 +106,7 @@ struct WeightOperands {
     const int8_t* plane[b_rows];
     int shift_h[b_rows], shift_w[b_rows];
     unsigned exists = 0;
-    int i, j, piece;  // error pixel, and piece of its images
+    int i, j, piece;  // output pixel, and piece of its images
 
     __device__ __forceinline__ Cursor(const WeightOperands& o, int m, int n, int step, int first, int end) {
       const int pixel = first / o.image_pieces;
@@ -139,7 +139,7 @@ struct WeightOperands {
     }
 
    private:
-    // Finds the pixel of the piece, and the addresses of the inputs that its error meets.
+    // Finds the pixel of the piece, and the addresses of the inputs that it meets.
     __device__ __forceinline__ void find(const WeightOperands& o) {
       for (; piece >= o.image_pieces; piece -= o.image_pieces)
         if (++j == o.g.y_w) j = 0, ++i;

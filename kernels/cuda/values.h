@@ -1,6 +1,5 @@
 // The values that elementwise passes compute, and the same with types known to the compiler. For .cu files.
 #pragma once
-#include "kernels/cuda/launch.h"
 #include "kernels/cuda/store.h"
 
 namespace octet::cuda {

@@ -31,6 +31,13 @@ inline void write(Tensor tensor, int64_t i, float value) {
 }
 // Any code, in the byte that holds it.
 inline void write_code(Tensor tensor, int64_t i, int code) { tensor.s8()[i] = static_cast<int8_t>(code); }
+// A code is rounded to nearest.
+inline void write_code_or_real(Tensor tensor, int64_t i, float x) {
+  if (is_real(tensor.dtype))
+    write(tensor, i, x);
+  else
+    write_code(tensor, i, static_cast<int>(round_nearest(x)));
+}
 // The sum is taken in float before it is rounded to the tensor's type.
 inline void write(Into into, int64_t i, float value) {
   write(into.tensor, i, into.add ? read(into.tensor, i) + value : value);

@@ -1,5 +1,6 @@
 // The terms of the losses of detection, in double. Every backend computes them so.
 #pragma once
+#include "kernels/base/error.h"
 #include "kernels/shared/fixed_point.h"
 #include "kernels/shared/math.h"
 
@@ -53,6 +54,11 @@ OCTET_BOTH LossTerm smooth_l1_term(double difference, double beta) {
   const double size = difference < 0 ? -difference : difference;
   if (size < beta) return {difference * difference / (2 * beta), difference / beta};
   return {size - beta / 2, difference > 0 ? 1.0 : difference < 0 ? -1.0 : difference};  // 0 at 0, NaN at NaN
+}
+
+inline void check_label(int64_t row, int64_t label, int64_t most, const char* of) {
+  REQUIRE(label >= -1 && label <= most, "give labels that the loss allows, see kernels/operations.h", of, " ", row,
+          " has label ", label, "; the largest is ", most);
 }
 
 }  // namespace octet

@@ -4,6 +4,7 @@
 #pragma once
 #include <algorithm>
 #include <numeric>
+#include <string_view>
 
 #include "kernels/backend.h"
 
@@ -81,6 +82,16 @@ inline int64_t affine_chunk(int64_t channels) {
 inline constexpr int64_t narrow_period = 128;
 [[gnu::always_inline]] OCTET_BOTH int64_t affine_quarter(int64_t count, int64_t period) {
   return period > narrow_period ? count / (4 * period) * period : 0;
+}
+
+// A weight gradient of codes adds the products of at least one image in int32. Call this check when a network is
+// declared: the kernels call it too, but they first run in the middle of a step. A 1x1 convolution of stride 1 without
+// padding has no limit.
+inline void check_weight_gradient(const ConvProblem& problem, DType x, std::string_view layer = "a convolution") {
+  const ConvProblem p = as_pixel_list(problem);
+  REQUIRE_USAGE(is_real(x) || p.y.h * p.y.w <= products_per_sum(x), "train on smaller images",
+                "the weight gradient of ", layer, " with a ", p.y.h, "x", p.y.w, " output needs int32 sums of ",
+                p.y.h * p.y.w, " products; ", products_per_sum(x), " fit");
 }
 
 }  // namespace octet

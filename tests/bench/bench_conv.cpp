@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/cpu/conv.h"
+#include "kernels/cpu/convolution.h"
 
 namespace octet {
 namespace {
@@ -106,13 +106,13 @@ int run(int threads, Isa isa, const std::string& filter, const std::string& kind
     float* s = real ? nullptr : &scale;
     const QTensor X{{x.data(), p.x, type}, s}, W{{w.data(), p.weight(), type}, s}, D{{dy.data(), p.y, type}, s};
     const double ms[3] = {milliseconds([&] {
-                            convolution->forward(p, X, W, {y.data(), p.y, out}, moments);
+                            convolution->forward({p, X, W, {y.data(), p.y, out}, {&moments, 1}});
                           }),
                           milliseconds([&] {
-                            convolution->backward_data(p, D, W, {{dx.data(), p.x, out}, false});
+                            convolution->backward_data({p, D, W, {{dx.data(), p.x, out}}});
                           }),
                           milliseconds([&] {
-                            convolution->backward_weight(p, X, D, {{dw.data(), p.weight(), DType::f32}, false});
+                            convolution->backward_weight({p, X, D, {{dw.data(), p.weight()}}});
                           })};
     const double ops = 2.0 * static_cast<double>(p.products());
     std::printf("%-11s %dx %4ldx%-3ld %4ld->%-4ld k%d s%d g%-3d", layer.network, layer.count, layer.batch, layer.height,

@@ -57,7 +57,7 @@ void run(const CpuOptions& options, Shape shape) {
               shape.c);
   const Shape channels{1, 1, 1, shape.c};
   const Tensor x = bench.tensor(DType::bf16), dy = bench.tensor(DType::bf16), real = bench.tensor(DType::f32);
-  const Tensor d_residual = bench.tensor(DType::bf16), out = bench.tensor(DType::f32);
+  const Tensor d_residual = bench.tensor(DType::bf16);
   const QTensor residual = bench.codes(), y = bench.codes(), error = bench.codes();
   const auto vector = [&](float value) {
     Tensor result = bench.tensor(DType::f32, channels);
@@ -81,45 +81,80 @@ void run(const CpuOptions& options, Shape shape) {
   uint64_t saturated = 0;
   std::vector<uint32_t> histogram(histogram_bins);
 
-  bench.time("quantize f32 nearest absmax", 9, [&] { cpu.quantize(real, nearest, key, y, {}); });
-  bench.time("quantize f32 stochastic held", 5, [&] { cpu.quantize(real, held, key, y, {}); });
-  bench.time("quantize bf16 stochastic held", 3, [&] { cpu.quantize(x, held, key, y, {}); });
-  bench.time("dequantize", 5, [&] { cpu.dequantize(y, out); });
-  bench.time("affine_forward bf16 -> s8", 3,
-             [&] { cpu.affine_forward(problem, x, moments, parameters, {}, nearest, key, y, {}); });
+  bench.time("quantize f32 nearest absmax", 9, [&] { cpu.quantize({real, nearest, key, y, {}}); });
+  bench.time("quantize f32 stochastic held", 5, [&] { cpu.quantize({real, held, key, y, {}}); });
+  bench.time("quantize bf16 stochastic held", 3, [&] { cpu.quantize({x, held, key, y, {}}); });
+  bench.time("affine_forward bf16 -> s8", 3, [&] {
+    cpu.affine_forward({problem, x, moments, parameters, {}, nearest, key, y, {}});
+  });
   const Convolved coded{x, bench.tensor(DType::s8), vector(0), vector(0)};
-  bench.time("affine_forward bf16 -> s8, s8 kept", 4,
-             [&] { cpu.affine_forward(problem, coded, moments, parameters, {}, nearest, key, y, {}); });
+  bench.time("affine_forward bf16 -> s8, s8 kept", 4, [&] {
+    cpu.affine_forward({problem, coded, moments, parameters, {}, nearest, key, y, {}});
+  });
   bench.time("affine_forward bf16, residual s8 -> s8 (held)", 4, [&] {
     Encoding encoding = held;
     encoding.rounding = Rounding::nearest;
-    cpu.affine_forward(problem, x, moments, parameters, residual, encoding, key, y, {});
+    cpu.affine_forward({problem, x, moments, parameters, residual, encoding, key, y, {}});
   });
-  bench.time("affine_forward bf16, residual s8 -> s8 (absmax)", 7,
-             [&] { cpu.affine_forward(problem, x, moments, parameters, residual, nearest, key, y, {}); });
+  bench.time("affine_forward bf16, residual s8 -> s8 (absmax)", 7, [&] {
+    cpu.affine_forward({problem, x, moments, parameters, residual, nearest, key, y, {}});
+  });
   bench.time("affine_backward bf16, bf16 -> s8", 9, [&] {
-    cpu.affine_backward(problem, x, moments, parameters, {}, dy, d_gamma, d_beta, {}, held, key, error,
-                        {nullptr, &saturated});
+    cpu.affine_backward(
+        {problem, x, moments, parameters, {}, dy, d_gamma, d_beta, {}, held, key, error, {nullptr, &saturated}});
   });
   bench.time("affine_backward s8, bf16 -> s8", 7, [&] {
-    cpu.affine_backward(problem, coded, moments, parameters, {}, dy, d_gamma, d_beta, {}, held, key, error,
-                        {nullptr, &saturated});
+    cpu.affine_backward(
+        {problem, coded, moments, parameters, {}, dy, d_gamma, d_beta, {}, held, key, error, {nullptr, &saturated}});
   });
   bench.time("affine_backward bf16, bf16, residual s8 -> s8, d_residual bf16", 13, [&] {
-    cpu.affine_backward(problem, x, moments, parameters, residual, dy, d_gamma, d_beta, {d_residual}, held, key, error,
-                        {nullptr, &saturated});
+    cpu.affine_backward({problem,
+                         x,
+                         moments,
+                         parameters,
+                         residual,
+                         dy,
+                         d_gamma,
+                         d_beta,
+                         {d_residual},
+                         held,
+                         key,
+                         error,
+                         {nullptr, &saturated}});
   });
   bench.time("affine_backward bf16, bf16 -> s8 (absmax)", 13, [&] {
-    cpu.affine_backward(problem, x, moments, parameters, {}, dy, d_gamma, d_beta, {}, stochastic, key, error,
-                        {nullptr, &saturated});
+    cpu.affine_backward(
+        {problem, x, moments, parameters, {}, dy, d_gamma, d_beta, {}, stochastic, key, error, {nullptr, &saturated}});
   });
   bench.time("affine_backward bf16, bf16 -> s8 with a histogram", 9, [&] {
-    cpu.affine_backward(problem, x, moments, parameters, {}, dy, d_gamma, d_beta, {}, held, key, error,
-                        {histogram.data(), &saturated});
+    cpu.affine_backward({problem,
+                         x,
+                         moments,
+                         parameters,
+                         {},
+                         dy,
+                         d_gamma,
+                         d_beta,
+                         {},
+                         held,
+                         key,
+                         error,
+                         {histogram.data(), &saturated}});
   });
   bench.time("affine_backward bf16, bf16 -> s8, a quarter counted", 9, [&] {
-    cpu.affine_backward(problem, x, moments, parameters, {}, dy, d_gamma, d_beta, {}, held, key, error,
-                        {histogram.data(), &saturated, 4});
+    cpu.affine_backward({problem,
+                         x,
+                         moments,
+                         parameters,
+                         {},
+                         dy,
+                         d_gamma,
+                         d_beta,
+                         {},
+                         held,
+                         key,
+                         error,
+                         {histogram.data(), &saturated, 4}});
   });
   bench.time("all_finite f32", 4, [&] { cpu.all_finite(real); });
   const Tensor gradient = bench.tensor(DType::f32), velocity = bench.tensor(DType::f32);

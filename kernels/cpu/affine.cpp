@@ -1,0 +1,256 @@
+// Norm + residual + activation + encode, and its backward: a reducing pass, and one that writes.
+#include "kernels/shared/affine.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "kernels/cpu/backend.h"
+#include "kernels/cpu/encode_tensor.h"
+#include "kernels/cpu/input_interval.h"
+#include "kernels/shared/sums.h"
+
+namespace octet::cpu {
+namespace {
+
+// Writes value(channel) over a whole period, in pair order.
+template <class Value>
+void expand(float* to, int64_t channels, const Value& value) {
+  for (int64_t channel = 0; channel < channels; ++channel) {
+    const float own = value(channel);
+    for (int64_t i = channel; i < affine_period(channels); i += channels) to[coefficient_place(i)] = own;
+  }
+}
+
+template <class Value>
+auto of_channels(int64_t channels, const Value& value) {
+  std::vector<decltype(value(0))> values;
+  values.reserve(static_cast<size_t>(channels));
+  for (int64_t c = 0; c < channels; ++c) values.push_back(value(c));
+  return values;
+}
+
+// Per channel: the sum of dz, then that of dz (x - mean); float within a chunk, double over chunks.
+std::vector<double> reduce(int threads, Passes::Reduce kernel, const AffineBackward& pass, Shape shape, Scratch& room) {
+  const int64_t channels = shape.c, period = pass.period, chunk = affine_chunk(channels), total = shape.elements();
+  const int64_t chunks = (total + chunk - 1) / chunk;
+  std::vector<float> sums(static_cast<size_t>(threads * 2 * period));
+  double* const partial = room.get<double>(static_cast<size_t>(chunks * 2 * channels));
+  parallel_pieces(threads, total, chunk, [&](int64_t first, int64_t count) {
+    kernel(pass, Span{first, count}, channels, sums.data() + omp_get_thread_num() * 2 * period,
+           partial + first / chunk * 2 * channels);
+  });
+  std::vector<double> result(static_cast<size_t>(2 * channels));
+  parallel_pieces(threads, 2 * channels, 64, [&](int64_t first, int64_t count) {
+    for (int64_t row = 0; row < chunks; ++row)
+      for (int64_t i = first; i < first + count; ++i) result[i] += partial[row * 2 * channels + i];
+  });
+  return result;
+}
+
+void write_sums(Into into, const double* values) {
+  float* const to = into.tensor.f32();
+  for (int64_t i = 0; i < into.tensor.elements(); ++i)
+    to[i] = into.add ? to[i] + static_cast<float>(values[i]) : static_cast<float>(values[i]);
+}
+
+// The largest magnitude of y without a residual. y is monotonic in x within a channel, so the extremes of x give those
+// of y.
+float largest_of(const std::vector<AffineCoefficients>& affine, Activation activation, Moments moments) {
+  float largest = 0;
+  for (size_t c = 0; c < affine.size(); ++c)
+    for (const float* extreme : {moments.min, moments.max})
+      largest = std::max(largest, std::fabs(activate(activation, affine[c].a * extreme[c] + affine[c].b)));
+  return largest;
+}
+
+// Encodes one span of at most block_elements and counts its saturated values. Few blocks hold any, so a block is
+// counted only if its largest magnitude is beyond the clip.
+void encode_counting(const Passes::Forward* kernels, const AffineForward& pass, Span span, Target& target) {
+  const float before = std::exchange(target.largest, 0.0f);
+  kernels[static_cast<int>(Sink::nearest)](pass, span, target);
+  if (target.largest > target.clip) {
+    alignas(64) float values[block_elements];
+    Target real;
+    real.out = values;
+    kernels[static_cast<int>(Sink::real)](pass, span, real);
+    target.saturated +=
+        std::count_if(values, values + span.count, [&](float value) { return std::fabs(value) > target.clip; });
+  }
+  target.largest = std::max(before, target.largest);
+}
+}  // namespace
+
+void CpuBackend::compute(const AffineForwardCall& call) {
+  const AffineProblem& problem = call.problem;
+  const int64_t channels = problem.shape.c, period = affine_period(channels), count = problem.shape.elements();
+  float* const a = coefficients_.get<float>(static_cast<size_t>(4 * period));
+  float *const b = a + period, *const offset = b + period, *const inverse = offset + period;
+  const std::vector<AffineCoefficients> affine =
+      of_channels(channels, [&](int64_t c) { return affine_coefficients(problem, call.moments, call.parameters, c); });
+  expand(a, channels, [&](int64_t c) { return affine[c].a; });
+  expand(b, channels, [&](int64_t c) { return affine[c].b; });
+  const auto [low, high] = value_bounds(problem.activation);
+  const Residual kind = !call.residual ? Residual::none : call.residual.real() ? Residual::real : Residual::codes;
+  AffineForward pass{.x = call.x.real.data,
+                     .a = a,
+                     .b = b,
+                     .period = period,
+                     .residual = call.residual.values.data,
+                     .residual_scale = call.residual.real() ? 0 : *call.residual.scale,
+                     .residual_bits = kept_bits(call.residual.values.dtype),
+                     .low = low,
+                     .high = high};
+  if (call.x.codes) {
+    for (int64_t c = 0; c < channels; ++c) {
+      const InputUnit unit = unit_between(call.moments.min[c], call.moments.max[c]);
+      call.x.scale[c] = unit.scale;
+      call.x.offset[c] = unit.offset;
+    }
+    expand(offset, channels, [&](int64_t c) { return call.x.offset[c]; });
+    expand(inverse, channels, [&](int64_t c) { return inverse_of(input_unit(call.x, c)); });
+    pass.codes = call.x.codes.s8(), pass.offset = offset, pass.inverse = inverse;
+  }
+  const auto& kernels = passes_.affine_forward[index_of(call.x.real.dtype)][static_cast<int>(kind)];
+  const auto kernel = [&](Sink sink, Span span, Target& target) {
+    if (sink == Sink::nearest && call.probe.saturated != nullptr) return encode_counting(kernels, pass, span, target);
+    kernels[static_cast<int>(sink)](pass, span, target);
+  };
+  const bool from_moments = !call.residual && call.moments.min != nullptr && call.moments.max != nullptr;
+  const auto largest = [&] {
+    return from_moments ? largest_of(affine, problem.activation, call.moments)
+                        : absmax(options_.threads, count, kernel);
+  };
+  float clip = 0;
+  if (call.encoding.quantized()) {
+    clip = clip_of(call.encoding, largest);
+    *call.y.scale = scale_of(clip, call.encoding.qmax);
+  }
+  Probe probe = call.probe;
+  if (from_moments && probe.largest != nullptr) {
+    *probe.largest = std::max(*probe.largest, largest());
+    probe.largest = nullptr;
+  }
+  encode_tensor(options_.threads, count, {passes_, call.encoding, call.key, clip, call.y.values.data}, probe, kernel);
+}
+
+namespace {
+
+// The coefficients of one call's passes, in memory for six periods.
+struct BackwardStep {
+  const AffineBackwardCall& call;
+  const AffineProblem& problem = call.problem;
+  const Mask mask = mask_of(problem, call.residual);
+  AffineBackward pass = {};
+
+  BackwardStep(const AffineBackwardCall& step, float* room) : call(step) {
+    const int64_t period = affine_period(problem.shape.c);
+    const auto [low, high] = value_bounds(problem.activation);
+    const QTensor& residual = call.residual;
+    pass.x = (call.x.codes ? call.x.codes : call.x.real).data;
+    pass.dy = call.dy.data;
+    pass.residual = residual.values.data;
+    pass.input_low = pass.a = room;
+    pass.input_high = pass.b = room + period;
+    pass.mean = room + 2 * period;
+    pass.A = room + 3 * period, pass.B = room + 4 * period, pass.C = room + 5 * period;
+    pass.period = period;
+    pass.residual_scale = residual.real() ? 0 : *residual.scale;
+    pass.residual_bits = kept_bits(residual.values.dtype);
+    pass.low = low, pass.high = high;
+    expand_inputs(room, room + period, room + 2 * period);
+  }
+
+  static Mask mask_of(const AffineProblem& problem, const QTensor& residual) {
+    return problem.activation == Activation::none ? Mask::everywhere
+           : !residual                            ? Mask::input
+           : residual.real()                      ? Mask::real
+                                                  : Mask::codes;
+  }
+
+  // On one thread, per channel: the mean, and in first and second where the activation passes the gradient: the bounds
+  // of x, or the coefficients that give z.
+  void expand_inputs(float* first, float* second, float* mean) const {
+    const int64_t channels = problem.shape.c;
+    expand(mean, channels, [&](int64_t c) { return mean_in_unit(problem, call.moments, c, input_unit(call.x, c)); });
+    const auto affine = of_channels(channels, [&](int64_t c) {
+      return in_unit(affine_coefficients(problem, call.moments, call.parameters, c), input_unit(call.x, c));
+    });
+    if (mask == Mask::input) {
+      const auto open =
+          of_channels(channels, [&](int64_t c) { return inputs_between(affine[c], pass.low, pass.high); });
+      expand(first, channels, [&](int64_t c) { return open[c].low; });
+      expand(second, channels, [&](int64_t c) { return open[c].high; });
+    } else {
+      expand(first, channels, [&](int64_t c) { return affine[c].a; });
+      expand(second, channels, [&](int64_t c) { return affine[c].b; });
+    }
+  }
+
+  // On one thread, per channel: from the sums of dz and of dz (x - mean), the gradients of beta and gamma in their
+  // place, and the coefficients of the gradient of x.
+  void expand_gradient(std::vector<double>& sums, float* A, float* B, float* C) const {
+    const int64_t channels = problem.shape.c;
+    double *const sum_dz = sums.data(), *const sum_dz_normalized = sum_dz + channels;
+    for (int64_t c = 0; c < channels && problem.normalize; ++c)
+      sum_dz_normalized[c] *=
+          inverse_deviation(problem, call.moments, c) * static_cast<double>(input_unit(call.x, c).scale);
+    const auto gradient = of_channels(channels, [&](int64_t c) {
+      return affine_gradient(problem, call.moments, call.parameters, c, sum_dz[c], sum_dz_normalized[c],
+                             input_unit(call.x, c));
+    });
+    expand(A, channels, [&](int64_t c) { return gradient[c].A; });
+    expand(B, channels, [&](int64_t c) { return gradient[c].B; });
+    expand(C, channels, [&](int64_t c) { return gradient[c].C; });
+  }
+};
+
+}  // namespace
+
+void CpuBackend::compute(const AffineBackwardCall& call) {
+  const AffineProblem& problem = call.problem;
+  const int64_t channels = problem.shape.c, period = affine_period(channels), count = problem.shape.elements();
+  float* const room = coefficients_.get<float>(static_cast<size_t>(6 * period));
+  BackwardStep step(call, room);
+  AffineBackward& pass = step.pass;
+  const int x_type = index_of((call.x.codes ? call.x.codes : call.x.real).dtype), dy_type = index_of(call.dy.dtype);
+  const int mask = static_cast<int>(step.mask);
+
+  const bool through_statistics = problem.normalize && problem.batch_statistics;
+  std::vector<double> sums(static_cast<size_t>(2 * channels));
+  if (through_statistics || (call.grad_output && (call.d_gamma || call.d_beta)))
+    sums = reduce(options_.threads, passes_.affine_reduce[x_type][dy_type][mask], pass, problem.shape, sums_);
+  step.expand_gradient(sums, room + 3 * period, room + 4 * period, room + 5 * period);
+
+  const auto& kernels = passes_.affine_backward[x_type][dy_type][mask];
+  const auto kernel = [&](Sink sink, Span span, Target& target) {
+    if (sink == Sink::stochastic || sink == Sink::real) return kernels[sink == Sink::real](pass, span, target);
+    alignas(64) float values[block_elements];
+    Target real;
+    real.out = values;
+    for (const int64_t end = span.first + span.count; span.first < end; span.first += block_elements) {
+      span.count = std::min(block_elements, end - span.first);
+      kernels[1](pass, span, real);
+      passes_.encode[0][static_cast<int>(sink)](values, Span{0, span.count}, target);
+      if (sink == Sink::nearest) target.out = static_cast<int8_t*>(target.out) + span.count;
+    }
+  };
+  float clip = 0;
+  if (call.grad_output && call.encoding.quantized()) {
+    clip = clip_of(call.encoding, [&] { return absmax(options_.threads, count, kernel); });
+    *call.grad_output.scale = scale_of(clip, call.encoding.qmax);
+  }
+  if (call.grad_output) {
+    pass.d_residual = call.d_residual;
+    if (call.d_gamma) write_sums(call.d_gamma, sums.data() + channels);
+    if (call.d_beta) write_sums(call.d_beta, sums.data());
+  } else if (call.probe.histogram == nullptr) {
+    return;
+  }
+  encode_tensor(options_.threads, count,
+                {passes_, call.encoding, call.key, clip, call.grad_output.values.data, call.probe.sample}, call.probe,
+                kernel);
+}
+
+}  // namespace octet::cpu

@@ -1,0 +1,2 @@
+#define OCTET_TIER scalar
+#include "kernels/cpu/block_loops.inc"

@@ -1,0 +1,23 @@
+// The backend's convolutions: codes go to the int8 contraction, real operands to the kind the policy asked for.
+#include "kernels/cpu/convolution.h"
+
+#include "kernels/cpu/backend.h"
+#include "kernels/cpu/conv_table.h"
+#include "kernels/cpu/isa.h"
+
+namespace octet::cpu {
+
+void CpuBackend::compute(const ConvForwardCall& call) { convolution_of(call.x).forward(call); }
+void CpuBackend::compute(const ConvBackwardDataCall& call) { convolution_of(call.dy).backward_data(call); }
+void CpuBackend::compute(const ConvBackwardWeightCall& call) { convolution_of(call.x).backward_weight(call); }
+
+std::unique_ptr<Convolution> make_int8_convolution(Isa isa, int threads) {
+  const IsaRow& row = row_of(isa);
+  return std::make_unique<TableConvolution>(*row.codes, row.depthwise, threads);
+}
+
+std::unique_ptr<Convolution> make_fixed_order_convolution(Isa isa, int threads) {
+  return std::make_unique<TableConvolution>(*row_of(isa).real, nullptr, threads);
+}
+
+}  // namespace octet::cpu

@@ -1,0 +1,28 @@
+// Convolutions of the CPU backend: int8 contractions per instruction set, and the real-valued ones.
+#pragma once
+#include <memory>
+
+#include "kernels/backend.h"
+#include "kernels/cpu/scratch.h"
+
+namespace octet::cpu {
+
+// Takes calls that the backend has checked.
+class Convolution {
+ public:
+  virtual ~Convolution() = default;
+  virtual void forward(const ConvForwardCall&) = 0;
+  virtual void backward_data(const ConvBackwardDataCall&) = 0;
+  virtual void backward_weight(const ConvBackwardWeightCall&) = 0;
+  virtual size_t scratch_bytes() const = 0;
+};
+std::unique_ptr<Convolution> make_int8_convolution(Isa, int threads);
+std::unique_ptr<Convolution> make_fixed_order_convolution(Isa, int threads);
+std::unique_ptr<Convolution> make_onednn_convolution(int threads);
+std::unique_ptr<Convolution> make_chunked_convolution(Isa, int threads);
+
+// The moments of a real-valued output, by channel. values: of the shape, f32. Least and largest values only where
+// moments asks for them.
+void measure_moments(int threads, const float* values, Shape, Moments, Scratch&);
+
+}  // namespace octet::cpu

@@ -1,0 +1,103 @@
+// Norm + residual + activation + encode, and its backward.
+#define OCTET_FLUSH_SUBNORMALS  // read and written as zero, as in the CPU's passes; the build adds nvcc's -ftz=true
+#include "kernels/cuda/affine.h"
+#include "kernels/cuda/backend.h"
+#include "kernels/cuda/encode_tensor.h"
+#include "kernels/shared/affine.h"
+
+namespace octet::cuda {
+namespace {
+
+__global__ void keep_codes_kernel(const void* x, DType type, int64_t count, int64_t channels, const float* scale,
+                                  const float* offset, int8_t* codes) {
+  const int64_t i = thread_index();
+  if (i >= count) return;
+  const InputUnit unit{scale[i % channels], offset[i % channels]};
+  write_code(codes, i, encode_nearest(read_value(x, type, i) - unit.offset, inverse_of(unit), -127, 127));
+}
+
+}  // namespace
+
+void CudaBackend::compute(const AffineForwardCall& call) {
+  const auto& [problem, x, moments, parameters, residual, encoding, key, y, asked] = call;
+  Probe probe = asked;
+  const int64_t count = problem.shape.elements();
+  const int channels = static_cast<int>(problem.shape.c);
+  float* const a = coefficients_.get<float>(3 * channels);
+  float *const b = a + channels, *const mean = b + channels;
+  launch_affine_coefficients({problem, moments, parameters}, a, b, mean, stream_);
+  if (x.codes) {
+    launch_units(moments, channels, x.scale, x.offset, stream_);
+    OCTET_LAUNCH_EACH(keep_codes_kernel, count, threads, stream_, x.real.data, x.real.dtype, count, channels, x.scale,
+                      x.offset, x.codes.s8());
+  }
+  const auto [low, high] = value_bounds(problem.activation);
+  const AffineForwardValues values{x.real.data,          x.real.dtype,          channels,       a,   b,
+                                   residual.values.data, residual.values.dtype, residual.scale, low, high};
+  // Without a residual, y is monotonic in x within a channel: the extremes of x give those of y.
+  const bool from_moments = !residual && moments.min && moments.max;
+  if (from_moments && probe.largest) {
+    launch_affine_extremes(problem.activation, channels, a, b, moments, reinterpret_cast<uint32_t*>(probe.largest),
+                           stream_);
+    probe.largest = nullptr;
+  }
+  ClipRange* const range = encoding.quantized() ? ranges_.get<ClipRange>(1) : nullptr;
+  const TensorEncoder encoder{encoding, y, range, stream_};
+  if (encoding.quantized()) {
+    if (from_moments && encoding.range != Range::held) {
+      fill_zero(range, sizeof *range, stream_);
+      launch_affine_extremes(problem.activation, channels, a, b, moments, &range->largest, stream_);
+    }
+    encoder.find_range(values, count, from_moments);
+  }
+  encoder.encode(values, count, of_step(key), probe);
+}
+
+void CudaBackend::compute(const AffineBackwardCall& call) {
+  const auto& [problem, x, moments, parameters, residual, dy, d_gamma, d_beta, d_residual, encoding, key, grad_output,
+               probe] = call;
+  const int64_t channels = problem.shape.c, count = problem.shape.elements();
+  float* const a = coefficients_.get<float>(6 * channels);
+  float *const b = a + channels, *const mean = b + channels, *const A = mean + channels, *const B = A + channels,
+               *const C = B + channels;
+  const Tensor input = x.codes ? x.codes : x.real;
+  const ChannelInputs inputs{problem, moments, parameters, x.codes ? x.scale : nullptr, x.codes ? x.offset : nullptr};
+  launch_affine_coefficients(inputs, a, b, mean, stream_);
+  const auto [low, high] = value_bounds(problem.activation);
+  const bool activated = problem.activation != Activation::none;
+  AffineBackwardValues values{.x = input.data,
+                              .dy = dy.data,
+                              .residual = activated ? residual.values.data : nullptr,
+                              .type = input.dtype,
+                              .dy_type = dy.dtype,
+                              .residual_type = residual.values.dtype,
+                              .residual_scale = residual.scale,
+                              .channels = static_cast<int>(channels),
+                              .activated = activated,
+                              .a = a,
+                              .b = b,
+                              .A = A,
+                              .B = B,
+                              .C = C,
+                              .low = low,
+                              .high = high,
+                              .d_residual = {}};
+  double* sums = nullptr;
+  if ((problem.normalize && problem.batch_statistics) || (grad_output && (d_gamma || d_beta))) {
+    float* const partial = partial_.get<float>(affine_partial_floats(count, channels));
+    const int64_t rows = affine_partial_floats(count, channels);  // more than (chunks, 2, channels) doubles need
+    sums = sums_.get<double>(2 * channels + rows);
+    launch_affine_reduce(values, mean, count, partial, sums + 2 * channels, sums, stream_);
+  }
+  launch_affine_gradients(inputs, sums, A, B, C, grad_output ? d_gamma : Into{}, grad_output ? d_beta : Into{},
+                          stream_);
+  const TensorEncoder encoder{encoding, grad_output, encoding.quantized() ? ranges_.get<ClipRange>(1) : nullptr,
+                              stream_};
+  if (grad_output && encoding.quantized()) encoder.find_range(values, count);
+  encoder.count_magnitudes(values, count, probe);
+  if (!grad_output) return;
+  if (d_residual) values.d_residual = real_output(d_residual);
+  encoder.encode(values, count, of_step(key), probe);
+}
+
+}  // namespace octet::cuda

@@ -1,0 +1,23 @@
+// Clips and scales.
+#include "kernels/cuda/clip_range.h"
+#include "kernels/cuda/device.h"
+#include "kernels/shared/encode.h"
+
+namespace octet::cuda {
+namespace {
+
+// One thread. A range that is not held knows its largest value.
+__global__ void finish_range(ClipRange* range, Range kind, const float* held, int qmax, float* scale) {
+  const float clip = kind == Range::held ? *held : float_of(range->largest);
+  range->clip = clip;
+  range->inverse_scale = inverse_scale_of(clip, qmax);
+  *scale = scale_of(clip, qmax);
+}
+
+}  // namespace
+
+void launch_finish_range(ClipRange* range, Range kind, const float* held, int qmax, float* scale, Stream stream) {
+  OCTET_LAUNCH(finish_range, dim3(1), dim3(1), stream, range, kind, held, qmax, scale);
+}
+
+}  // namespace octet::cuda

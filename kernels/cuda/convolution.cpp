@@ -1,0 +1,106 @@
+// Convolutions: codes without groups go to tensor cores, everything else to the direct kernels.
+#include "kernels/cuda/convolution.h"
+
+#include "kernels/cuda/backend.h"
+#include "kernels/shared/sums.h"
+
+namespace octet::cuda {
+namespace {
+
+constexpr int64_t round_up_16(int64_t x) { return (x + 15) / 16 * 16; }
+
+bool on_tensor_cores(const ConvProblem& p, const QTensor& a) { return !a.real() && p.groups == 1; }
+
+int taps_of(const ConvProblem& p) { return p.kernel_h * p.kernel_w; }
+
+}  // namespace
+
+void CudaBackend::compute(const ConvForwardCall& call) {
+  for (int64_t group = 0; group < call.groups(); ++group) convolve(call.group(group));
+}
+
+void CudaBackend::convolve(const ConvForwardCall& call) {
+  const auto& [p, x, w, y, moments] = call;
+  if (x.real() && by_library(ConvPass::forward, p, x.values, w.values, y, false, moments)) return;
+  Gather g = forward_gather(p, x.real() ? 4 : 1);
+  Output output{x.scale, w.scale, real_output({y})};
+  if (!moments.empty()) output.moments = chunk_moments_.get<float>(moment_floats(g));
+  if (on_tensor_cores(p, x)) {
+    const int64_t channels = round_up_16(p.x.c);
+    const int8_t* const codes = padded_rows(x.values.s8(), p.x.pixels(), p.x.c, from_);
+    const int8_t* const weights = padded_rows(w.values.s8(), p.y.c * taps_of(p), p.x.c, weights_);
+    launch_tensor_gather(g, codes, x.values.dtype, weights, static_cast<int>(taps_of(p) * channels),
+                         static_cast<int>(channels), output, stream_);
+  } else {
+    // Transposed, so that neighbouring threads read neighbouring weights.
+    const int64_t outputs = p.y.c, row = w.values.elements() / outputs;
+    g.weight_group = g.group_to;
+    g.lane_step = 1;
+    g.tap_step *= static_cast<int>(outputs);
+    g.channel_step = static_cast<int>(outputs);
+    const void *weights = nullptr, *from = x.values.data;
+    if (w.real()) {
+      weights = transposed_weights(w.values.f32(), outputs, row, outputs);
+      from = padded_images(p, x.values.f32(), from_);
+      read_padded(p, g);
+    } else {
+      weights = transposed_weights(w.values.s8(), outputs, row, outputs);
+    }
+    launch_direct_gather(g, from, x.values.dtype, weights, output, stream_);
+  }
+  if (moments.empty()) return;
+  launch_combine_moments(g, output.moments, items_.get<double>(4 * item_count(g) * p.y.c), moments[0], stream_);
+}
+
+void CudaBackend::compute(const ConvBackwardDataCall& call) {
+  const auto& [p, dy, w, dx] = call;
+  const Output output{dy.scale, w.scale, real_output(dx)};
+  if (dy.real() && by_library(ConvPass::backward_data, p, dx.tensor, w.values, dy.values, dx.add, {})) return;
+  if (!on_tensor_cores(p, dy)) {
+    for (const Gather& phase : backward_gathers(p))
+      launch_direct_gather(phase, dy.values.data, dy.values.dtype, w.values.data, output, stream_);
+    return;
+  }
+  const int64_t channels = round_up_16(p.y.c);
+  const int8_t* const codes = padded_rows(dy.values.s8(), p.y.pixels(), p.y.c, from_);
+  const int8_t* const weights = transposed_weights(w.values.s8(), p.y.c, taps_of(p) * p.x.c, channels);
+  for (const Gather& phase : backward_gathers(p))
+    launch_tensor_gather(phase, codes, DType::s8, weights, static_cast<int>(channels),
+                         static_cast<int>(p.x.c * channels), output, stream_);
+}
+
+void CudaBackend::compute(const ConvBackwardWeightCall& call) {
+  const auto& [p, x, dy, dw] = call;
+  if (x.real() && by_library(ConvPass::backward_weight, p, x.values, dw.tensor, dy.values, dw.add, {})) return;
+  WeightGather g = weight_gather(p);
+  const int64_t count = dw.tensor.elements();
+  const int64_t most_products = products_per_sum(x.values.dtype);
+  int parts = g.items;
+  void* partial = nullptr;
+  if (on_tensor_cores(p, x)) {
+    // As many splits as fit on the processors at once: one more would run alone after the others. None is shorter than
+    // 2,048 products, none longer than int32 allows.
+    const int64_t products = int64_t{g.y_h} * g.y_w * round_up_16(g.images);
+    const TensorTiles tiles = tensor_weight_tiles(g);
+    const int64_t wanted = device_.processors * tiles.per_processor / tiles.count;
+    const int64_t most = (products + 2047) / 2048, least = (products + most_products - 1) / most_products;
+    parts = static_cast<int>(std::max({int64_t{1}, least, std::min(wanted, most)}));
+    const ConvProblem flat = as_pixel_list(p);
+    const int8_t* const x_planes = channel_major(x.values.s8(), flat.x, from_);
+    const int8_t* const dy_planes = channel_major(dy.values.s8(), flat.y, weights_);
+    partial = partial_.get<int32_t>(parts * count);
+    launch_tensor_weight(g, x_planes, x.values.dtype, dy_planes, parts, static_cast<int32_t*>(partial), stream_);
+  } else {
+    check_weight_gradient(p, x.values.dtype);
+    partial = partial_.get<int32_t>(parts * count);
+    const void* from = x.values.data;
+    if (x.real()) {
+      from = padded_images(p, x.values.f32(), from_);
+      read_padded(p, g);
+    }
+    launch_direct_weight(g, from, x.values.dtype, dy.values.data, partial, stream_);
+  }
+  launch_finish_weight(x.real(), partial, parts, count, x.scale, dy.scale, dw, stream_);
+}
+
+}  // namespace octet::cuda

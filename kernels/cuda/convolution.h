@@ -1,0 +1,56 @@
+// What the kernels of convolutions offer to convolution.cpp. Each function launches kernels on the stream and returns
+// at once; pointers are the device's.
+#pragma once
+#include "kernels/backend.h"
+#include "kernels/cuda/geometry.h"
+#include "kernels/cuda/kernel_arguments.h"
+#include "kernels/cuda/runtime.h"
+
+namespace octet::cuda {
+
+// What a convolution does with its sums: to (+)= sum * *scale * *weight_scale; real operands have no scales.
+// moments (optional): room for moment_floats() of the gather, see launch_combine_moments.
+struct Output {
+  const float *scale = nullptr, *weight_scale = nullptr;
+  RealOutput to;
+  float* moments = nullptr;
+};
+inline int64_t moment_floats(const Gather& g) { return int64_t{5} * g.chunks * g.to_channels; }
+
+// conv_tensor.cu: convolutions of codes on int8 tensor cores, without groups. DType: that of the codes before it, s8 or
+// u8. from: (images, h, w, from_channels rounded up to 16), 16-byte aligned. weights: those of output channel c and tap
+// t lie at c * lane_bytes + t * tap_bytes, from_channels rounded up of them.
+void launch_tensor_gather(const Gather&, const int8_t* from, DType, const int8_t* weights, int lane_bytes,
+                          int tap_bytes, const Output&, Stream);
+// The blocks of one split of a weight gradient, and how many of them a processor holds at once.
+struct TensorTiles {
+  int64_t count;
+  int per_processor;
+};
+TensorTiles tensor_weight_tiles(const WeightGather&);
+// partial[split][output channel][tap][input channel] = sums over the split's share of the pixels. x and dy are channel
+// major: (channels, h, w, images rounded up to 16), zeros beyond the images.
+void launch_tensor_weight(const WeightGather&, const int8_t* x, DType, const int8_t* dy, int splits, int32_t* partial,
+                          Stream);
+
+// conv_direct.cu: any groups; codes with exact sums, or f32 in the fixed order. Neighbouring threads compute
+// neighbouring output channels, so a gather's lane_step is best 1.
+void launch_direct_gather(const Gather&, const void* from, DType, const void* weights, const Output&, Stream);
+
+// conv_direct_weight.cu: partial[item][output channel][tap][input channel]: int32 sums of codes, f32 sums of real
+// values.
+void launch_direct_weight(const WeightGather&, const void* x, DType, const void* dy, void* partial, Stream);
+// dw (count) (+)= the sum of all parts (int64, or double in order) * *scale_x * *scale_dy (null: 1).
+void launch_finish_weight(bool real, const void* partial, int parts, int64_t count, const float* scale_x,
+                          const float* scale_dy, Into dw, Stream);
+
+// conv_layout.cu: to (count elements, f32 or bf16) (+)= from.
+void launch_copy_real(const float* from, int64_t count, const RealOutput& to, Stream);
+
+// moments.cu. items: room for 4 * item_count() * channels doubles.
+inline int item_count(const Gather& g) { return (g.chunks + g.chunks_per_item.value - 1) / g.chunks_per_item.value; }
+// The moments of a finished output y, f32 (pixels, channels), in the form that a convolution's epilogue writes.
+void launch_chunk_moments(const Gather&, const float* y, float* chunk_moments, Stream);
+void launch_combine_moments(const Gather&, const float* chunk_moments, double* items, Moments, Stream);
+
+}  // namespace octet::cuda
