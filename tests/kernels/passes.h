@@ -51,13 +51,17 @@ inline void expect_close(const Outcome& one, const Outcome& reference, float tol
 // Runs the pass on every instruction set with one to three threads, and on the reference.
 inline void compare(const Pass& pass, float tolerance, const std::string& what) {
   ReferenceBackend reference;
-  const Outcome expected = pass(reference);
+  const Outcome expected = [&] {
+    const NamedCase scope(what + " on the reference");
+    return pass(reference);
+  }();
   Outcome first;
   for (const Isa isa : available_isas()) {
     for (const int threads : {1, 2, 3}) {
       const auto backend = make_cpu_backend({isa, threads});
-      const Outcome outcome = pass(*backend);
       const std::string where = say(what, " on ", name_of(isa), " with ", threads, " threads");
+      const NamedCase scope(where);
+      const Outcome outcome = pass(*backend);
       if (first.tensors.empty()) {
         first = outcome;
         expect_close(outcome, expected, tolerance, where);
