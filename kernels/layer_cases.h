@@ -1,7 +1,7 @@
 // Convolutions of networks that octet trains: `octet bench kernels` times them with a full batch, tests run them with a
 // small one.
 #pragma once
-#include "kernels/backend.h"
+#include "kernels/operations.h"
 
 namespace octet {
 

@@ -6,14 +6,13 @@
 
 namespace octet::cpu {
 
+// Takes calls that the backend has checked.
 class Convolution {
  public:
   virtual ~Convolution() = default;
-  virtual void forward(const ConvProblem&, QTensor x, QTensor w, Tensor y, Moments) = 0;
-  // Backend::conv_forward_groups(). Returns false if the caller has to compute one group after the other.
-  virtual bool forward_groups(const ConvProblem&, QTensor, QTensor, Tensor, std::span<const Moments>) { return false; }
-  virtual void backward_data(const ConvProblem&, QTensor dy, QTensor w, Into dx) = 0;
-  virtual void backward_weight(const ConvProblem&, QTensor x, QTensor dy, Into dw) = 0;
+  virtual void forward(const ConvForwardCall&) = 0;
+  virtual void backward_data(const ConvBackwardDataCall&) = 0;
+  virtual void backward_weight(const ConvBackwardWeightCall&) = 0;
   virtual size_t scratch_bytes() const = 0;
 };
 std::unique_ptr<Convolution> make_int8_convolution(Isa, int threads);

@@ -35,52 +35,36 @@ class ChunkedConvolution final : public Convolution {
     return (transposed_.size() + zeros_.size()) * sizeof(float) + rows_.size() * sizeof(float*) + moments_.bytes();
   }
 
-  void forward(const ConvProblem& p, QTensor x, QTensor w, Tensor y, Moments moments) override {
-    REQUIRE(y.dtype == DType::f32 || !moments, "store f32", "sums in chunks have moments in f32 alone");
-    const Sizes size(p);
-    const float *const from = x.values.f32(), *const weights = w.values.f32();
-    const auto pixel_of = [=, &p](int64_t pixel, int64_t tap) { return input_pixel(p, from, pixel, tap); };
-    easy_ = easy(x.values, w.values, size.taps * size.inputs);
-    if (size.depthwise) {
-      pair_pixels(size, weights, p.y.pixels(), p.x.c, {y}, pixel_of);
-    } else {
-      // (output, tap, input) -> (group, tap, input, output of the group), so that a row of outputs is contiguous.
-      const int64_t products = size.taps * size.inputs;
-      transposed_.resize(size_t(p.weight().elements()));
-      parallel_for(threads_, p.y.c, [&](int64_t o) {
-        for (int64_t k = 0; k < products; ++k)
-          transposed_[size_t((o / size.outputs * products + k) * size.outputs + o % size.outputs)] =
-              weights[o * products + k];
-      });
-      point_rows(p.groups * products, [&](int64_t row) { return transposed_.data() + row * size.outputs; });
-      sum_pixels(size, p.groups, p.y.pixels(), size.inputs, size.outputs, {y}, pixel_of);
-    }
-    if (moments) measure_moments(threads_, y.f32(), y.shape, moments, moments_);
+  void forward(const ConvForwardCall& call) override {
+    for (int64_t group = 0; group < call.groups(); ++group) convolve(call.group(group));
   }
 
-  void backward_data(const ConvProblem& p, QTensor dy, QTensor w, Into dx) override {
+  void backward_data(const ConvBackwardDataCall& call) override {
+    const ConvProblem& p = call.problem;
     const Sizes size(p);
-    const float *const from = dy.values.f32(), *const weights = w.values.f32();
+    const float *const from = call.dy.values.f32(), *const weights = call.w.values.f32();
     const auto pixel_of = [=, &p](int64_t pixel, int64_t tap) { return output_pixel(p, from, pixel, tap); };
-    easy_ = easy(dy.values, w.values, size.taps * size.outputs);
+    easy_ = easy(call.dy.values, call.w.values, size.taps * size.outputs);
     if (size.depthwise) {
-      pair_pixels(size, weights, p.x.pixels(), p.x.c, dx, pixel_of);
+      pair_pixels(size, weights, p.x.pixels(), p.x.c, call.dx, pixel_of);
     } else {
       point_rows(p.y.c * size.taps, [&](int64_t row) {  // (group, tap, output)
         const int64_t tap = row / size.outputs % size.taps;
         const int64_t output = row / size.outputs / size.taps * size.outputs + row % size.outputs;
         return weights + (output * size.taps + tap) * size.inputs;
       });
-      sum_pixels(size, p.groups, p.x.pixels(), size.outputs, size.inputs, dx, pixel_of);
+      sum_pixels(size, p.groups, p.x.pixels(), size.outputs, size.inputs, call.dx, pixel_of);
     }
   }
 
-  void backward_weight(const ConvProblem& p, QTensor x, QTensor dy, Into dw) override {
+  void backward_weight(const ConvBackwardWeightCall& call) override {
+    const ConvProblem& p = call.problem;
+    const Into& dw = call.dw;
     const Sizes size(p);
     const int64_t pixels = p.y.pixels();
-    const float *const from = x.values.f32(), *const errors = dy.values.f32();
+    const float *const from = call.x.values.f32(), *const errors = call.dy.values.f32();
     const auto pixel_of = [=, &p](int64_t pixel, int64_t tap) { return input_pixel(p, from, pixel, tap); };
-    easy_ = easy(x.values, dy.values, pixels);
+    easy_ = easy(call.x.values, call.dy.values, pixels);
     if (size.depthwise) {
       zeros_.resize(size_t(p.x.c));
       point_rows(size.taps * pixels, [&](int64_t row) {
@@ -123,6 +107,32 @@ class ChunkedConvolution final : public Convolution {
   }
 
  private:
+  void convolve(const ConvForwardCall& call) {
+    const ConvProblem& p = call.problem;
+    REQUIRE(call.y.dtype == DType::f32 || call.moments.empty(), "store f32",
+            "sums in chunks have moments in f32 alone");
+    const Sizes size(p);
+    const float *const from = call.x.values.f32(), *const weights = call.w.values.f32();
+    const auto pixel_of = [=, &p](int64_t pixel, int64_t tap) { return input_pixel(p, from, pixel, tap); };
+    easy_ = easy(call.x.values, call.w.values, size.taps * size.inputs);
+    if (size.depthwise) {
+      pair_pixels(size, weights, p.y.pixels(), p.x.c, {call.y}, pixel_of);
+    } else {
+      // (output, tap, input) -> (group, tap, input, output of the group), so that a row of outputs is contiguous.
+      const int64_t products = size.taps * size.inputs;
+      transposed_.resize(size_t(p.weight().elements()));
+      parallel_for(threads_, p.y.c, [&](int64_t o) {
+        for (int64_t k = 0; k < products; ++k)
+          transposed_[size_t((o / size.outputs * products + k) * size.outputs + o % size.outputs)] =
+              weights[o * products + k];
+      });
+      point_rows(p.groups * products, [&](int64_t row) { return transposed_.data() + row * size.outputs; });
+      sum_pixels(size, p.groups, p.y.pixels(), size.inputs, size.outputs, {call.y}, pixel_of);
+    }
+    for (const Moments& moments : call.moments)
+      measure_moments(threads_, call.y.f32(), call.y.shape, moments, moments_);
+  }
+
   // Whether products of a and b are exact in f32 (significands of 12 bits), and sums of `products` of them stay within
   // FP16.
   // Rounding makes a sum larger by 2^-10 of it at most: 64 times in a chunk (1.07), and once for each chunk (2 for 512

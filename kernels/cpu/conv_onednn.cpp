@@ -53,21 +53,12 @@ class OneDnnConvolution final : public Convolution {
     REQUIRE(threads >= 1, "ask for at least one thread", "a convolution with ", threads, " threads");
   }
 
-  void forward(const ConvProblem& p, QTensor x, QTensor w, Tensor y, Moments moments) override {
-    check(x, w);
-    const ThreadCount scope(threads_);
-    Pass& pass = planned(p, dnnl::prop_kind::forward);
-    float* values = y.dtype == DType::f32 ? y.f32() : result_.get<float>(static_cast<size_t>(y.elements()));
-    bring_weights(pass, w.values.data);
-    pass.first.set_data_handle(x.values.data);
-    pass.output.set_data_handle(values);
-    execute(pass);
-    if (moments) measure_moments(threads_, values, p.y, moments, moments_);
-    if (y.dtype == DType::bf16) finish(values, {y, false});
+  void forward(const ConvForwardCall& call) override {
+    for (int64_t group = 0; group < call.groups(); ++group) convolve(call.group(group));
   }
 
-  void backward_data(const ConvProblem& p, QTensor dy, QTensor w, Into dx) override {
-    check(dy, w);
+  void backward_data(const ConvBackwardDataCall& call) override {
+    const auto& [p, dy, w, dx] = call;
     const ThreadCount scope(threads_);
     Pass& pass = planned(p, dnnl::prop_kind::backward_data);
     const bool direct = dx.tensor.dtype == DType::f32 && !dx.add;
@@ -79,8 +70,8 @@ class OneDnnConvolution final : public Convolution {
     if (!direct) finish(values, dx);
   }
 
-  void backward_weight(const ConvProblem& p, QTensor x, QTensor dy, Into dw) override {
-    check(x, dy);
+  void backward_weight(const ConvBackwardWeightCall& call) override {
+    const auto& [p, x, dy, dw] = call;
     const ThreadCount scope(threads_);
     Pass& pass = planned(p, dnnl::prop_kind::backward_weights);
     float* values = dw.add ? result_.get<float>(static_cast<size_t>(dw.tensor.elements())) : dw.tensor.f32();
@@ -98,9 +89,17 @@ class OneDnnConvolution final : public Convolution {
  private:
   using Key = std::array<int64_t, 18>;
 
-  static void check(const QTensor& a, const QTensor& b) {
-    REQUIRE(a.real() && b.real(), "use the int8 convolution for codes",
-            "oneDNN got codes where it takes real operands");
+  void convolve(const ConvForwardCall& call) {
+    const auto& [p, x, w, y, moments] = call;
+    const ThreadCount scope(threads_);
+    Pass& pass = planned(p, dnnl::prop_kind::forward);
+    float* values = y.dtype == DType::f32 ? y.f32() : result_.get<float>(static_cast<size_t>(y.elements()));
+    bring_weights(pass, w.values.data);
+    pass.first.set_data_handle(x.values.data);
+    pass.output.set_data_handle(values);
+    execute(pass);
+    for (const Moments& of_group : moments) measure_moments(threads_, values, p.y, of_group, moments_);
+    if (y.dtype == DType::bf16) finish(values, {y, false});
   }
 
   Pass& planned(const ConvProblem& p, dnnl::prop_kind kind) {

@@ -23,14 +23,6 @@ TableConvolution::Key TableConvolution::key_of(const ConvProblem& p) {
           p.kernel_w, p.stride_h, p.stride_w, p.pad_h, p.pad_w, p.dilation_h, p.dilation_w, p.groups};
 }
 
-void TableConvolution::check(const ConvProblem& p, const QTensor& a, const QTensor& b) const {
-  REQUIRE(a.real() == kernels_.real && b.real() == kernels_.real, "quantize both operands or none", "a convolution of ",
-          kernels_.real ? "real values" : "codes", " got the other kind");
-  REQUIRE(b.values.dtype != DType::u8, "give s8", "a weight or an error of unsigned codes");
-  REQUIRE(p.x.c % p.groups == 0 && p.y.c % p.groups == 0, "choose groups that divide both channel counts", p.groups,
-          " groups for ", p.x.c, " -> ", p.y.c, " channels");
-}
-
 void TableConvolution::pack_images(const ContractionKernels& kernels, const GatherPlan& plan, Tensor from, int64_t item,
                                    char* packed) const {
   const auto pack = kernels.packing_of(from.dtype).pack;
@@ -48,23 +40,14 @@ const GatherPlan& TableConvolution::forward_plan(const ConvProblem& p) {
   return planned(forward_plans_, key_of(p), [&] { return plan_forward(p, kernels_for(p)); });
 }
 
-void TableConvolution::forward(const ConvProblem& p, QTensor x, QTensor w, Tensor y, Moments moments) {
-  check(p, x, w);
-  gather(kernels_for(p), forward_plan(p), x, w, {y}, {&moments, 1});
+void TableConvolution::forward(const ConvForwardCall& call) {
+  gather(kernels_for(call.problem), forward_plan(call.problem), call.x, call.w, {call.y}, call.moments);
 }
 
-bool TableConvolution::forward_groups(const ConvProblem& p, QTensor x, QTensor w, Tensor y,
-                                      std::span<const Moments> moments) {
-  check(p, x.images(0, p.x.n), w);
-  gather(kernels_for(p), forward_plan(p), x, w, {y}, moments);
-  return true;
-}
-
-void TableConvolution::backward_data(const ConvProblem& p, QTensor dy, QTensor w, Into dx) {
-  check(p, dy, w);
+void TableConvolution::backward_data(const ConvBackwardDataCall& call) {
+  const ConvProblem& p = call.problem;
   const GatherPlan& plan = planned(backward_plans_, key_of(p), [&] { return plan_backward_data(p, kernels_for(p)); });
-  const Moments none;
-  gather(kernels_for(p), plan, dy, w, dx, {&none, 1});
+  gather(kernels_for(p), plan, call.dy, call.w, call.dx, {});
 }
 
 size_t TableConvolution::scratch_bytes() const {

@@ -16,21 +16,19 @@ class TableConvolution final : public Convolution {
  public:
   // depthwise: kernels for the problems that are, or null.
   TableConvolution(const ContractionKernels& kernels, const ContractionKernels* depthwise, int threads);
-  void forward(const ConvProblem&, QTensor x, QTensor w, Tensor y, Moments) override;
-  bool forward_groups(const ConvProblem&, QTensor x, QTensor w, Tensor y, std::span<const Moments>) override;
-  void backward_data(const ConvProblem&, QTensor dy, QTensor w, Into dx) override;
-  void backward_weight(const ConvProblem&, QTensor x, QTensor dy, Into dw) override;
+  void forward(const ConvForwardCall&) override;
+  void backward_data(const ConvBackwardDataCall&) override;
+  void backward_weight(const ConvBackwardWeightCall&) override;
   size_t scratch_bytes() const override;
 
  private:
   using Key = std::array<int64_t, 17>;
   static Key key_of(const ConvProblem&);
-  void check(const ConvProblem&, const QTensor& a, const QTensor& b) const;
   class GatherJob;
   class WeightJob;
-  // to (+)= the plan's gather of `from` with the weights, for as many groups of images as there are moments.
+  // to (+)= the plan's gather of `from` with the weights, for one or more groups of images. moments: of each, or none.
   void gather(const ContractionKernels&, const GatherPlan&, QTensor from, QTensor w, Into to, std::span<const Moments>);
-  void backward_weight_depthwise(const ConvProblem&, QTensor x, QTensor dy, Into dw);
+  void backward_weight_depthwise(const ConvBackwardWeightCall&);
   const ContractionKernels& kernels_for(const ConvProblem& p) const {
     return depthwise_ != nullptr && is_depthwise(p) ? *depthwise_ : kernels_;
   }

@@ -10,7 +10,8 @@
 
 namespace octet::cpu {
 
-void TableConvolution::backward_weight_depthwise(const ConvProblem& p, QTensor x, QTensor dy, Into dw) {
+void TableConvolution::backward_weight_depthwise(const ConvBackwardWeightCall& call) {
+  const auto& [p, x, dy, dw] = call;
   const ContractionKernels& kernels = *depthwise_;
   const GatherPlan& plan = forward_plan(p);
   const GatherPlan::Phase& phase = plan.phases.front();

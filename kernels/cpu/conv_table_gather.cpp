@@ -76,7 +76,7 @@ class TableConvolution::GatherJob {
         panels_((blocks_ + step_ - 1) / step_),
         phases_(static_cast<int64_t>(plan.phases.size())),
         visits_(phases_ * plan.groups * panels_),
-        items_(plan.items * static_cast<int64_t>(moments.size())),
+        items_(plan.items * (to.tensor.elements() / plan.to.elements())),
         item_pixels_(plan.images * plan.to.h * plan.to.w),
         pixel_bytes_(plan.to.c * static_cast<int64_t>(size_of(to.tensor.dtype))) {
     first_word_.push_back(0);
@@ -89,7 +89,7 @@ class TableConvolution::GatherJob {
     by_stretches_ = stretch_ == cached_pixels && visits_ == panels_;
     packed_weights_ = owner.weights_.get(static_cast<size_t>(first_word_.back()) * 64);
     starts_ = owner.starts_.get<int32_t>(static_cast<size_t>(phases_ * plan.groups * blocks_ * block_lanes));
-    if (moments[0])
+    if (!moments.empty())
       moments_ = owner.moments_.get(static_cast<size_t>(items_ * plan.to.c * ItemMoments::bytes_per_channel));
     for (Workspace& workspace : owner.workspaces_) workspace.x.get(static_cast<size_t>(plan.packed_bytes));
   }
@@ -240,7 +240,7 @@ void TableConvolution::gather(const ContractionKernels& kernels, const GatherPla
   job.run();
   const int64_t bytes = plan.items * plan.to.c * ItemMoments::bytes_per_channel;
   for (size_t group = 0; group < moments.size(); ++group)
-    if (moments[group]) combine_moments(job.moments() + static_cast<int64_t>(group) * bytes, plan, moments[group]);
+    combine_moments(job.moments() + static_cast<int64_t>(group) * bytes, plan, moments[group]);
 }
 
 }  // namespace octet::cpu

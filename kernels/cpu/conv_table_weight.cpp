@@ -83,21 +83,20 @@ void TableConvolution::spread_rows(const WeightGradientPlan& plan, const char* d
 // thread's share of the work is (slot, part of the panels); large gradients are split over panels rather than copied.
 class TableConvolution::WeightJob {
  public:
-  WeightJob(TableConvolution& owner, const WeightGradientPlan& plan, const ConvProblem& p, QTensor x, QTensor dy,
-            Into dw)
+  WeightJob(TableConvolution& owner, const WeightGradientPlan& plan, const ConvBackwardWeightCall& call)
       : owner_(owner),
         kernels_(owner.kernels_),
-        packing_(kernels_.packing_of(x.values.dtype)),
+        packing_(kernels_.packing_of(call.x.values.dtype)),
         plan_(plan),
-        x_(x.values),
-        dy_(dy.values),
-        dw_(dw),
-        scale_(kernels_.real ? 1.0f : *x.scale * *dy.scale),
+        x_(call.x.values),
+        dy_(call.dy.values),
+        dw_(call.dw),
+        scale_(kernels_.real ? 1.0f : *call.x.scale * *call.dy.scale),
         blocks_(owner.blocks_of(plan.group_dy)),
         step_(kernels_.max_blocks),
         group_panels_((blocks_ + step_ - 1) / step_),
         panels_(static_cast<int64_t>(plan.groups) * group_panels_),
-        m_count_(static_cast<int64_t>(p.kernel_h) * p.kernel_w * (p.x.c / p.groups)),
+        m_count_(call.dw.tensor.elements() / call.problem.y.c),
         slot_sums_(plan.groups * blocks_ * m_count_ * block_lanes),
         panel_sums_(step_ * block_lanes * m_count_),
         at_once_(plan.items == 1) {
@@ -238,14 +237,14 @@ class TableConvolution::WeightJob {
   int32_t* sums_;
 };
 
-void TableConvolution::backward_weight(const ConvProblem& p, QTensor x, QTensor dy, Into dw) {
-  check(p, x, dy);
-  check_weight_gradient(p, x.values.dtype);
-  if (depthwise_ != nullptr && is_depthwise(p)) return backward_weight_depthwise(p, x, dy, dw);
+void TableConvolution::backward_weight(const ConvBackwardWeightCall& call) {
+  const ConvProblem& p = call.problem;
+  check_weight_gradient(p, call.x.values.dtype);
+  if (depthwise_ != nullptr && is_depthwise(p)) return backward_weight_depthwise(call);
   const Key key = key_of(p);
   auto found = weight_plans_.find(key);
   if (found == weight_plans_.end()) found = weight_plans_.emplace(key, plan_backward_weight(p, kernels_)).first;
-  WeightJob(*this, found->second, p, x, dy, dw).run();
+  WeightJob(*this, found->second, call).run();
 }
 
 }  // namespace octet::cpu

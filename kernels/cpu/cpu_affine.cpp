@@ -50,8 +50,6 @@ std::vector<double> reduce(int threads, Passes::Reduce kernel, const AffineBackw
 }
 
 void write_sums(Into into, const double* values) {
-  REQUIRE(into.tensor.dtype == DType::f32, "give f32 tensors", "a parameter's gradient is ",
-          name_of(into.tensor.dtype));
   float* const to = into.tensor.f32();
   for (int64_t i = 0; i < into.tensor.elements(); ++i)
     to[i] = into.add ? to[i] + static_cast<float>(values[i]) : static_cast<float>(values[i]);
@@ -84,77 +82,74 @@ void encode_counting(const Passes::Forward* kernels, const AffineForward& pass, 
 }
 }  // namespace
 
-void CpuBackend::affine_forward(const AffineProblem& problem, Convolved x, Moments moments, AffineParameters parameters,
-                                QTensor residual, const Encoding& encoding, const RngKey& key, QTensor y, Probe probe) {
-  check_affine_forward(problem, x, moments, parameters, residual, probe);
-  check_encoded(encoding, y, problem.shape);
+void CpuBackend::compute(const AffineForwardCall& call) {
+  const AffineProblem& problem = call.problem;
   const int64_t channels = problem.shape.c, period = affine_period(channels), count = problem.shape.elements();
   float* const a = coefficients_.get<float>(static_cast<size_t>(4 * period));
   float *const b = a + period, *const offset = b + period, *const inverse = offset + period;
   const std::vector<AffineCoefficients> affine =
-      of_channels(channels, [&](int64_t c) { return affine_coefficients(problem, moments, parameters, c); });
+      of_channels(channels, [&](int64_t c) { return affine_coefficients(problem, call.moments, call.parameters, c); });
   expand(a, channels, [&](int64_t c) { return affine[c].a; });
   expand(b, channels, [&](int64_t c) { return affine[c].b; });
   const auto [low, high] = value_bounds(problem.activation);
-  const Residual kind = !residual ? Residual::none : residual.real() ? Residual::real : Residual::codes;
-  AffineForward pass{.x = x.real.data,
+  const Residual kind = !call.residual ? Residual::none : call.residual.real() ? Residual::real : Residual::codes;
+  AffineForward pass{.x = call.x.real.data,
                      .a = a,
                      .b = b,
                      .period = period,
-                     .residual = residual.values.data,
-                     .residual_scale = residual.real() ? 0 : *residual.scale,
-                     .residual_bits = kept_bits(residual.values.dtype),
+                     .residual = call.residual.values.data,
+                     .residual_scale = call.residual.real() ? 0 : *call.residual.scale,
+                     .residual_bits = kept_bits(call.residual.values.dtype),
                      .low = low,
                      .high = high};
-  if (x.codes) {
+  if (call.x.codes) {
     for (int64_t c = 0; c < channels; ++c) {
-      const InputUnit unit = unit_between(moments.min[c], moments.max[c]);
-      x.scale[c] = unit.scale;
-      x.offset[c] = unit.offset;
+      const InputUnit unit = unit_between(call.moments.min[c], call.moments.max[c]);
+      call.x.scale[c] = unit.scale;
+      call.x.offset[c] = unit.offset;
     }
-    expand(offset, channels, [&](int64_t c) { return x.offset[c]; });
-    expand(inverse, channels, [&](int64_t c) { return inverse_of(input_unit(x, c)); });
-    pass.codes = x.codes.s8(), pass.offset = offset, pass.inverse = inverse;
+    expand(offset, channels, [&](int64_t c) { return call.x.offset[c]; });
+    expand(inverse, channels, [&](int64_t c) { return inverse_of(input_unit(call.x, c)); });
+    pass.codes = call.x.codes.s8(), pass.offset = offset, pass.inverse = inverse;
   }
-  const auto& kernels = passes_.affine_forward[index_of(x.real.dtype)][static_cast<int>(kind)];
+  const auto& kernels = passes_.affine_forward[index_of(call.x.real.dtype)][static_cast<int>(kind)];
   const auto kernel = [&](Sink sink, Span span, Target& target) {
-    if (sink == Sink::nearest && probe.saturated != nullptr) return encode_counting(kernels, pass, span, target);
+    if (sink == Sink::nearest && call.probe.saturated != nullptr) return encode_counting(kernels, pass, span, target);
     kernels[static_cast<int>(sink)](pass, span, target);
   };
-  const bool from_moments = !residual && moments.min != nullptr && moments.max != nullptr;
+  const bool from_moments = !call.residual && call.moments.min != nullptr && call.moments.max != nullptr;
   const auto largest = [&] {
-    return from_moments ? largest_of(affine, problem.activation, moments) : absmax(options_.threads, count, kernel);
+    return from_moments ? largest_of(affine, problem.activation, call.moments)
+                        : absmax(options_.threads, count, kernel);
   };
   float clip = 0;
-  if (encoding.quantized()) {
-    clip = clip_of(encoding, largest);
-    *y.scale = scale_of(clip, encoding.qmax);
+  if (call.encoding.quantized()) {
+    clip = clip_of(call.encoding, largest);
+    *call.y.scale = scale_of(clip, call.encoding.qmax);
   }
+  Probe probe = call.probe;
   if (from_moments && probe.largest != nullptr) {
     *probe.largest = std::max(*probe.largest, largest());
     probe.largest = nullptr;
   }
-  encode_tensor(options_.threads, count, {passes_, encoding, key, clip, y.values.data}, probe, kernel);
+  encode_tensor(options_.threads, count, {passes_, call.encoding, call.key, clip, call.y.values.data}, probe, kernel);
 }
 
 namespace {
 
-// One call of affine_backward: the coefficients of its passes, in memory for six periods.
+// The coefficients of one call's passes, in memory for six periods.
 struct BackwardStep {
-  const AffineProblem& problem;
-  const Convolved& x;
-  const Moments moments;
-  const AffineParameters parameters;
-  const Mask mask;
-  AffineBackward pass;
+  const AffineBackwardCall& call;
+  const AffineProblem& problem = call.problem;
+  const Mask mask = mask_of(problem, call.residual);
+  AffineBackward pass = {};
 
-  BackwardStep(const AffineProblem& affine, const Convolved& input, Moments statistics, AffineParameters of_norm,
-               const QTensor& residual, Tensor dy, float* room)
-      : problem(affine), x(input), moments(statistics), parameters(of_norm), mask(mask_of(affine, residual)) {
+  BackwardStep(const AffineBackwardCall& step, float* room) : call(step) {
     const int64_t period = affine_period(problem.shape.c);
     const auto [low, high] = value_bounds(problem.activation);
-    pass.x = (x.codes ? x.codes : x.real).data;
-    pass.dy = dy.data;
+    const QTensor& residual = call.residual;
+    pass.x = (call.x.codes ? call.x.codes : call.x.real).data;
+    pass.dy = call.dy.data;
     pass.residual = residual.values.data;
     pass.input_low = pass.a = room;
     pass.input_high = pass.b = room + period;
@@ -178,9 +173,9 @@ struct BackwardStep {
   // of x, or the coefficients that give z.
   void expand_inputs(float* first, float* second, float* mean) const {
     const int64_t channels = problem.shape.c;
-    expand(mean, channels, [&](int64_t c) { return mean_in_unit(problem, moments, c, input_unit(x, c)); });
+    expand(mean, channels, [&](int64_t c) { return mean_in_unit(problem, call.moments, c, input_unit(call.x, c)); });
     const auto affine = of_channels(channels, [&](int64_t c) {
-      return in_unit(affine_coefficients(problem, moments, parameters, c), input_unit(x, c));
+      return in_unit(affine_coefficients(problem, call.moments, call.parameters, c), input_unit(call.x, c));
     });
     if (mask == Mask::input) {
       const auto open =
@@ -199,9 +194,11 @@ struct BackwardStep {
     const int64_t channels = problem.shape.c;
     double *const sum_dz = sums.data(), *const sum_dz_normalized = sum_dz + channels;
     for (int64_t c = 0; c < channels && problem.normalize; ++c)
-      sum_dz_normalized[c] *= inverse_deviation(problem, moments, c) * static_cast<double>(input_unit(x, c).scale);
+      sum_dz_normalized[c] *=
+          inverse_deviation(problem, call.moments, c) * static_cast<double>(input_unit(call.x, c).scale);
     const auto gradient = of_channels(channels, [&](int64_t c) {
-      return affine_gradient(problem, moments, parameters, c, sum_dz[c], sum_dz_normalized[c], input_unit(x, c));
+      return affine_gradient(problem, call.moments, call.parameters, c, sum_dz[c], sum_dz_normalized[c],
+                             input_unit(call.x, c));
     });
     expand(A, channels, [&](int64_t c) { return gradient[c].A; });
     expand(B, channels, [&](int64_t c) { return gradient[c].B; });
@@ -211,22 +208,18 @@ struct BackwardStep {
 
 }  // namespace
 
-void CpuBackend::affine_backward(const AffineProblem& problem, Convolved x, Moments moments,
-                                 AffineParameters parameters, QTensor residual, Tensor dy, Into d_gamma, Into d_beta,
-                                 Into d_residual, const Encoding& encoding, const RngKey& key, QTensor error,
-                                 Probe probe) {
-  check_affine_backward(problem, x, moments, parameters, residual, dy, d_residual);
-  if (error) check_encoded(encoding, error, problem.shape);
+void CpuBackend::compute(const AffineBackwardCall& call) {
+  const AffineProblem& problem = call.problem;
   const int64_t channels = problem.shape.c, period = affine_period(channels), count = problem.shape.elements();
   float* const room = coefficients_.get<float>(static_cast<size_t>(6 * period));
-  BackwardStep step(problem, x, moments, parameters, residual, dy, room);
+  BackwardStep step(call, room);
   AffineBackward& pass = step.pass;
-  const int x_type = index_of((x.codes ? x.codes : x.real).dtype), dy_type = index_of(dy.dtype);
+  const int x_type = index_of((call.x.codes ? call.x.codes : call.x.real).dtype), dy_type = index_of(call.dy.dtype);
   const int mask = static_cast<int>(step.mask);
 
   const bool through_statistics = problem.normalize && problem.batch_statistics;
   std::vector<double> sums(static_cast<size_t>(2 * channels));
-  if (through_statistics || (error && (d_gamma || d_beta)))
+  if (through_statistics || (call.grad_output && (call.d_gamma || call.d_beta)))
     sums = reduce(options_.threads, passes_.affine_reduce[x_type][dy_type][mask], pass, problem.shape, sums_);
   step.expand_gradient(sums, room + 3 * period, room + 4 * period, room + 5 * period);
 
@@ -244,18 +237,19 @@ void CpuBackend::affine_backward(const AffineProblem& problem, Convolved x, Mome
     }
   };
   float clip = 0;
-  if (error && encoding.quantized()) {
-    clip = clip_of(encoding, [&] { return absmax(options_.threads, count, kernel); });
-    *error.scale = scale_of(clip, encoding.qmax);
+  if (call.grad_output && call.encoding.quantized()) {
+    clip = clip_of(call.encoding, [&] { return absmax(options_.threads, count, kernel); });
+    *call.grad_output.scale = scale_of(clip, call.encoding.qmax);
   }
-  if (error) {
-    pass.d_residual = d_residual;
-    if (d_gamma) write_sums(d_gamma, sums.data() + channels);
-    if (d_beta) write_sums(d_beta, sums.data());
-  } else if (probe.histogram == nullptr) {
+  if (call.grad_output) {
+    pass.d_residual = call.d_residual;
+    if (call.d_gamma) write_sums(call.d_gamma, sums.data() + channels);
+    if (call.d_beta) write_sums(call.d_beta, sums.data());
+  } else if (call.probe.histogram == nullptr) {
     return;
   }
-  encode_tensor(options_.threads, count, {passes_, encoding, key, clip, error.values.data, probe.sample}, probe,
+  encode_tensor(options_.threads, count,
+                {passes_, call.encoding, call.key, clip, call.grad_output.values.data, call.probe.sample}, call.probe,
                 kernel);
 }
 

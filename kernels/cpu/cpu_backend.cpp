@@ -63,20 +63,22 @@ size_t CpuBackend::scratch_bytes() const {
   return coefficients_.bytes() + sums_.bytes() + codes_->scratch_bytes() + real_->scratch_bytes();
 }
 
-void CpuBackend::softmax_loss(Tensor logits, const int32_t* labels, const float* weights, float smoothing,
-                              float gradient_scale, Tensor d_logits, LossReport* to) {
-  const int64_t rows = logits.shape.n, classes = logits.shape.c;
+void CpuBackend::compute(const SoftmaxLossCall& call) {
+  const int64_t rows = call.logits.shape.n, classes = call.logits.shape.c;
   for (int64_t row = 0; row < rows; ++row)
-    REQUIRE(labels[row] >= -1 && labels[row] < classes, "give labels in [0, classes), or -1 for padding", "sample ",
-            row, " has label ", labels[row], " of ", classes, " classes");
+    REQUIRE(call.labels[row] >= -1 && call.labels[row] < classes, "give labels in [0, classes), or -1 for padding",
+            "sample ", row, " has label ", call.labels[row], " of ", classes, " classes");
   std::vector<LossReport> reports(static_cast<size_t>(rows));
   const auto row_of = [&](Tensor all, int64_t row) {
     return all ? Tensor{all.f32() + row * classes, {1, 1, 1, classes}, DType::f32} : Tensor{};
   };
   parallel_for(options_.threads, rows, [&](int64_t row) {
-    ReferenceBackend::softmax_loss(row_of(logits, row), labels + row, weights != nullptr ? weights + row : nullptr,
-                                   smoothing, gradient_scale, row_of(d_logits, row),
-                                   &reports[static_cast<size_t>(row)]);
+    SoftmaxLossCall own = call;
+    own.logits = row_of(call.logits, row), own.d_logits = row_of(call.d_logits, row);
+    own.labels += row;
+    if (own.weights != nullptr) own.weights += row;
+    own.report = &reports[static_cast<size_t>(row)];
+    ReferenceBackend::compute(own);
   });
   LossReport sum;
   for (const LossReport& report : reports) {
@@ -84,7 +86,7 @@ void CpuBackend::softmax_loss(Tensor logits, const int32_t* labels, const float*
     for (size_t i = 0; i < std::size(hit_ranks); ++i) sum.hits[i] += report.hits[i];
     sum.count += report.count;
   }
-  *to = sum;
+  *call.report = sum;
 }
 }  // namespace cpu
 

@@ -3,25 +3,8 @@
 
 namespace octet::cpu {
 
-Convolution& CpuBackend::convolution(QTensor first, QTensor second) {
-  REQUIRE(first.real() == second.real(), "encode both operands, or dequantize both",
-          "a convolution of codes with real numbers");
-  return first.real() ? *real_ : *codes_;
-}
-
-void CpuBackend::conv_forward(const ConvProblem& problem, QTensor x, QTensor w, Tensor y, Moments moments) {
-  convolution(x, w).forward(problem, x, w, y, moments);
-}
-void CpuBackend::conv_forward_groups(const ConvProblem& problem, QTensor x, QTensor w, Tensor y,
-                                     std::span<const Moments> moments) {
-  if (!convolution(x, w).forward_groups(problem, x, w, y, moments))
-    Backend::conv_forward_groups(problem, x, w, y, moments);
-}
-void CpuBackend::conv_backward_data(const ConvProblem& problem, QTensor dy, QTensor w, Into dx) {
-  convolution(dy, w).backward_data(problem, dy, w, dx);
-}
-void CpuBackend::conv_backward_weight(const ConvProblem& problem, QTensor x, QTensor dy, Into dw) {
-  convolution(x, dy).backward_weight(problem, x, dy, dw);
-}
+void CpuBackend::compute(const ConvForwardCall& call) { convolution_of(call.x).forward(call); }
+void CpuBackend::compute(const ConvBackwardDataCall& call) { convolution_of(call.dy).backward_data(call); }
+void CpuBackend::compute(const ConvBackwardWeightCall& call) { convolution_of(call.x).backward_weight(call); }
 
 }  // namespace octet::cpu

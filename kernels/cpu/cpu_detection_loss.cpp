@@ -35,15 +35,6 @@ LossReport sum_chunks(int threads, int64_t total, const Sum& sum) {
   return report;
 }
 
-struct SigmoidCall {
-  const SigmoidProblem& problem;
-  const DetectionLoops& loops;
-  const float* logits;
-  const int32_t* labels;
-  const float* image_scale;
-  double gradient_scale;
-  int64_t of_image;  // anchors
-};
 // Anchors whose terms are computed together: as many as the tile holds, or one that has more classes than that. They
 // add their losses to sums, (anchors). gradient: (anchors, classes), or null.
 struct AnchorGroup {
@@ -51,12 +42,12 @@ struct AnchorGroup {
   double factors[logit_tile] = {}, sums[logit_tile] = {};
 };
 template <class Gradient>
-void add_terms(const SigmoidCall& call, AnchorGroup& group, Gradient* gradient) {
+void add_terms(const DetectionLoops& loops, const SigmoidLossCall& call, AnchorGroup& group, Gradient* gradient) {
   const SigmoidProblem& p = call.problem;
-  const auto terms_of = call.loops.sigmoid_terms[static_cast<size_t>(focus_of(p.gamma))];
+  const auto terms_of = loops.sigmoid_terms[static_cast<size_t>(focus_of(p.gamma))];
   for (int64_t first = 0; first < p.classes; first += logit_tile) {
     const int64_t width = std::min(logit_tile, p.classes - first);
-    const float* const logits = call.logits + group.first * p.classes + first;
+    const float* const logits = call.logits.f32() + group.first * p.classes + first;
     double loss[logit_tile], slope[logit_tile];
     terms_of(logits, group.count * width, sigmoid_weight(p.alpha, false), static_cast<double>(p.gamma), loss, slope);
     for (int64_t i = 0; i < group.count; ++i) {
@@ -72,22 +63,24 @@ void add_terms(const SigmoidCall& call, AnchorGroup& group, Gradient* gradient) 
   }
 }
 template <class Gradient>
-ChunkLoss anchors_loss(const SigmoidCall& call, int64_t begin, int64_t end, Gradient* gradient) {
+ChunkLoss anchors_loss(const DetectionLoops& loops, const SigmoidLossCall& call, int64_t begin, int64_t end,
+                       Gradient* gradient) {
   const int64_t classes = call.problem.classes, together = std::max<int64_t>(1, logit_tile / classes);
+  const int64_t of_image = call.logits.shape.h * call.logits.shape.w * call.problem.anchors;
   ChunkLoss sum;
   for (int64_t first = begin; first < end; first += together) {
     AnchorGroup group{first, std::min(together, end - first)};
     const int32_t* const labels = call.labels + first;
-    const auto scale_of = [&](int64_t i) { return static_cast<double>(call.image_scale[(first + i) / call.of_image]); };
+    const auto scale_of = [&](int64_t i) { return static_cast<double>(call.image_scale[(first + i) / of_image]); };
     for (int64_t i = 0; i < group.count; ++i) {
       check_label(first + i, labels[i], classes, "anchor");
-      group.factors[i] = scale_of(i) * call.gradient_scale;
+      group.factors[i] = scale_of(i) * static_cast<double>(call.gradient_scale);
     }
     if (std::all_of(labels, labels + group.count, [](int32_t label) { return label < 0; })) {
       if (gradient != nullptr) std::fill_n(gradient + first * classes, group.count * classes, Gradient{});
       continue;
     }
-    add_terms(call, group, gradient);
+    add_terms(loops, call, group, gradient);
     for (int64_t i = 0; i < group.count; ++i) {
       if (labels[i] < 0) continue;
       sum.loss += on_grid(scale_of(i) * group.sums[i]);
@@ -97,15 +90,8 @@ ChunkLoss anchors_loss(const SigmoidCall& call, int64_t begin, int64_t end, Grad
   return sum;
 }
 
-struct BoxCall {
-  const BoxLossProblem& problem;
-  const float *predictions, *targets;
-  const int32_t* labels;
-  const float* scale;
-  double gradient_scale;
-};
 template <class Gradient>
-ChunkLoss boxes_loss(const BoxCall& call, int64_t first, int64_t end, Gradient* gradient) {
+ChunkLoss boxes_loss(const BoxLossCall& call, int64_t first, int64_t end, Gradient* gradient) {
   const BoxLossProblem& p = call.problem;
   ChunkLoss sum;
   for (int64_t box = first; box < end; ++box) {
@@ -117,11 +103,12 @@ ChunkLoss boxes_loss(const BoxCall& call, int64_t first, int64_t end, Gradient* 
     const double scale = static_cast<double>(call.scale[box / p.boxes / p.rows_per_scale]);
     double loss = 0;
     for (int64_t i = 0; i < 4; ++i) {
-      const double prediction = static_cast<double>(call.predictions[own + i]);
-      const LossTerm term =
-          smooth_l1_term(prediction - static_cast<double>(call.targets[box * 4 + i]), static_cast<double>(p.beta));
+      const double prediction = static_cast<double>(call.predictions.f32()[own + i]);
+      const LossTerm term = smooth_l1_term(prediction - static_cast<double>(call.targets.f32()[box * 4 + i]),
+                                           static_cast<double>(p.beta));
       loss += term.loss;
-      if (gradient != nullptr) store(gradient + own + i, term.slope * (scale * call.gradient_scale));
+      if (gradient != nullptr)
+        store(gradient + own + i, term.slope * (scale * static_cast<double>(call.gradient_scale)));
     }
     sum.loss += on_grid(scale * loss);
     ++sum.count;
@@ -139,25 +126,19 @@ void with_gradient(Tensor gradient, const Call& call) {
 }
 }  // namespace
 
-void CpuBackend::sigmoid_loss(const SigmoidProblem& problem, Tensor logits, const int32_t* labels,
-                              const float* image_scale, float gradient_scale, Tensor d_logits, LossReport* to) {
-  check_sigmoid_loss(problem, logits, d_logits);
-  const int64_t of_image = logits.shape.h * logits.shape.w * problem.anchors;
-  const SigmoidCall call{problem,     *row_of(options_.isa).detection,     logits.f32(), labels,
-                         image_scale, static_cast<double>(gradient_scale), of_image};
-  with_gradient(d_logits, [&](auto* gradient) {
-    *to = sum_chunks(options_.threads, logits.shape.n * of_image,
-                     [&](int64_t first, int64_t end) { return anchors_loss(call, first, end, gradient); });
+void CpuBackend::compute(const SigmoidLossCall& call) {
+  const DetectionLoops& loops = *row_of(options_.isa).detection;
+  with_gradient(call.d_logits, [&](auto* gradient) {
+    *call.report =
+        sum_chunks(options_.threads, call.logits.shape.pixels() * call.problem.anchors,
+                   [&](int64_t first, int64_t end) { return anchors_loss(loops, call, first, end, gradient); });
   });
 }
 
-void CpuBackend::box_loss(const BoxLossProblem& problem, Tensor predictions, Tensor targets, const int32_t* labels,
-                          const float* scale, float gradient_scale, Tensor d_predictions, LossReport* to) {
-  check_box_loss(problem, predictions, targets, d_predictions);
-  const BoxCall call{problem, predictions.f32(), targets.f32(), labels, scale, static_cast<double>(gradient_scale)};
-  with_gradient(d_predictions, [&](auto* gradient) {
-    *to = sum_chunks(options_.threads, predictions.shape.pixels() * problem.boxes,
-                     [&](int64_t first, int64_t end) { return boxes_loss(call, first, end, gradient); });
+void CpuBackend::compute(const BoxLossCall& call) {
+  with_gradient(call.d_predictions, [&](auto* gradient) {
+    *call.report = sum_chunks(options_.threads, call.predictions.shape.pixels() * call.problem.boxes,
+                              [&](int64_t first, int64_t end) { return boxes_loss(call, first, end, gradient); });
   });
 }
 

@@ -22,27 +22,27 @@ void for_each_kept(const Passes& passes, int threads, float rate, const RngKey& 
 
 }  // namespace
 
-void CpuBackend::dropout_forward(QTensor x, float rate, const RngKey& key, QTensor y) {
-  check_dropout_forward(x, rate, y);
-  const float growth = 1 / (1 - rate);
-  if (!x.real()) *y.scale = *x.scale * growth;
-  if (rate == 0) {  // as in every evaluation
-    std::memcpy(y.values.data, x.values.data, x.values.bytes());
-  } else if (x.real()) {
-    for_each_kept(passes_, options_.threads, rate, key, x.values.elements(), [&](int64_t i, bool kept) {
-      reference::write(y.values, i, kept ? reference::read(x.values, i) * growth : 0);
+void CpuBackend::compute(const DropoutForwardCall& call) {
+  const float growth = 1 / (1 - call.rate);
+  if (!call.x.real()) *call.y.scale = *call.x.scale * growth;
+  if (call.rate == 0) {  // as in every evaluation
+    std::memcpy(call.y.values.data, call.x.values.data, call.x.values.bytes());
+  } else if (call.x.real()) {
+    for_each_kept(passes_, options_.threads, call.rate, call.key, call.x.values.elements(), [&](int64_t i, bool kept) {
+      reference::write(call.y.values, i, kept ? reference::read(call.x.values, i) * growth : 0);
     });
   } else {
-    for_each_kept(passes_, options_.threads, rate, key, x.values.elements(),
-                  [&, from = x.values.s8(), to = y.values.s8()](int64_t i, bool kept) { to[i] = kept ? from[i] : 0; });
+    for_each_kept(
+        passes_, options_.threads, call.rate, call.key, call.x.values.elements(),
+        [&, from = call.x.values.s8(), to = call.y.values.s8()](int64_t i, bool kept) { to[i] = kept ? from[i] : 0; });
   }
 }
 
-void CpuBackend::dropout_backward(Tensor dy, float rate, const RngKey& key, Into dx) {
-  check_dropout(dx.tensor.shape, dy.shape, rate);
-  const float growth = 1 / (1 - rate);
-  for_each_kept(passes_, options_.threads, rate, key, dy.elements(),
-                [&](int64_t i, bool kept) { reference::write(dx, i, kept ? reference::read(dy, i) * growth : 0); });
+void CpuBackend::compute(const DropoutBackwardCall& call) {
+  const float growth = 1 / (1 - call.rate);
+  for_each_kept(passes_, options_.threads, call.rate, call.key, call.dy.elements(), [&](int64_t i, bool kept) {
+    reference::write(call.dx, i, kept ? reference::read(call.dy, i) * growth : 0);
+  });
 }
 
 }  // namespace octet::cpu

@@ -145,93 +145,92 @@ void unpool_image(const PoolProblem& problem, const X* image, const G* from, D* 
 }
 }  // namespace
 
-void CpuBackend::pool_forward(const PoolProblem& problem, QTensor x, QTensor y) {
-  check_pool_forward(problem, x, y);
+void CpuBackend::compute(const PoolForwardCall& call) {
+  const PoolProblem& problem = call.problem;
   if (problem.kind == PoolKind::repeat) {
-    const size_t pixel = static_cast<size_t>(problem.x.c) * size_of(x.values.dtype);
+    const size_t pixel = static_cast<size_t>(problem.x.c) * size_of(call.x.values.dtype);
     const size_t row = static_cast<size_t>(problem.x.w) * pixel, area = static_cast<size_t>(problem.kernel) * row;
     parallel_for(options_.threads, problem.x.n * problem.x.h, [&](int64_t line) {
       const auto number = static_cast<size_t>(line);
-      repeat_row(problem, x.values.as<std::byte>() + number * row, pixel,
-                 y.values.as<std::byte>() + number * area * static_cast<size_t>(problem.kernel));
+      repeat_row(problem, call.x.values.as<std::byte>() + number * row, pixel,
+                 call.y.values.as<std::byte>() + number * area * static_cast<size_t>(problem.kernel));
     });
   } else {
-    with_type(x.values.dtype, [&](auto element) {
+    with_type(call.x.values.dtype, [&](auto element) {
       using T = decltype(element);
       parallel_for(options_.threads, problem.y.n * problem.y.h, [&](int64_t line) {
-        const T* const image = x.values.as<T>() + line / problem.y.h * problem.x.h * problem.x.w * problem.x.c;
-        T* const out = y.values.as<T>() + line * problem.y.w * problem.y.c;
+        const T* const image = call.x.values.as<T>() + line / problem.y.h * problem.x.h * problem.x.w * problem.x.c;
+        T* const out = call.y.values.as<T>() + line * problem.y.w * problem.y.c;
         for (int64_t w = 0; w < problem.y.w; ++w)
           pool_pixel(problem, image, Window(problem, line % problem.y.h, w), out + w * problem.y.c);
       });
     });
   }
-  if (!x.real()) *y.scale = *x.scale;
+  if (!call.x.real()) *call.y.scale = *call.x.scale;
 }
 
-void CpuBackend::pool_backward(const PoolProblem& problem, QTensor x, QTensor, Tensor dy, Into dx) {
-  check_pool(problem, dx.tensor.shape, dy.shape);
-  REQUIRE(is_real(dy.dtype) && is_real(dx.tensor.dtype), "give f32 or bf16", "a pool's gradient is codes");
+void CpuBackend::compute(const PoolBackwardCall& call) {
+  const PoolProblem& problem = call.problem;
   const int64_t row = problem.x.w * problem.x.c, y_row = problem.y.w * problem.y.c;
-  with_real_type(dy.dtype, [&]<class G>(G) {
-    with_real_type(dx.tensor.dtype, [&]<class D>(D) {
+  with_real_type(call.dy.dtype, [&]<class G>(G) {
+    with_real_type(call.dx.tensor.dtype, [&]<class D>(D) {
       if (problem.kind == PoolKind::repeat) {
         parallel_for(options_.threads, problem.x.n * problem.x.h, [&](int64_t line) {
-          sum_repeated_row(problem, dy.as<G>() + line * problem.kernel * y_row, dx.tensor.as<D>() + line * row, dx.add);
+          sum_repeated_row(problem, call.dy.as<G>() + line * problem.kernel * y_row,
+                           call.dx.tensor.as<D>() + line * row, call.dx.add);
         });
         return;
       }
-      with_type(x.values.dtype, [&]<class X>(X) {
+      with_type(call.x.values.dtype, [&]<class X>(X) {
         parallel_for(options_.threads, problem.x.n, [&](int64_t n) {
-          unpool_image(problem, x.values.as<X>() + n * problem.x.h * row, dy.as<G>() + n * problem.y.h * y_row,
-                       dx.tensor.as<D>() + n * problem.x.h * row, dx.add);
+          unpool_image(problem, call.x.values.as<X>() + n * problem.x.h * row,
+                       call.dy.as<G>() + n * problem.y.h * y_row, call.dx.tensor.as<D>() + n * problem.x.h * row,
+                       call.dx.add);
         });
       });
     });
   });
 }
 
-void CpuBackend::global_pool_forward(QTensor x, Tensor y) {
-  const Shape from = x.values.shape;
-  REQUIRE(y.shape == (Shape{from.n, 1, 1, from.c}) && y.dtype == DType::f32, "give an f32 output of (N, 1, 1, C)",
-          "a global pool's output has another shape or type");
+void CpuBackend::compute(const GlobalPoolForwardCall& call) {
+  const Shape from = call.x.values.shape;
   const int64_t pixels = from.h * from.w, channels = from.c;
-  const float scale = x.real() ? 0.0f : *x.scale / static_cast<float>(pixels);
-  with_type(x.values.dtype, [&](auto element) {
+  const float scale = call.x.real() ? 0.0f : *call.x.scale / static_cast<float>(pixels);
+  with_type(call.x.values.dtype, [&](auto element) {
     using T = decltype(element);
     parallel_for(options_.threads, from.n, [&](int64_t n) {
-      const T* const image = x.values.as<T>() + n * pixels * channels;
+      const T* const image = call.x.values.as<T>() + n * pixels * channels;
       for (int64_t first = 0; first < channels; first += tile) {
         const int64_t count = std::min(tile, channels - first);
         double sums[tile] = {};  // of codes: exact
         for (int64_t pixel = 0; pixel < pixels; ++pixel)
           for (int64_t c = 0; c < count; ++c) sums[c] += as_float(image[pixel * channels + first + c]);
         for (int64_t c = 0; c < count; ++c)
-          y.f32()[n * channels + first + c] = x.real() ? static_cast<float>(sums[c] / static_cast<double>(pixels))
+          call.y.f32()[n * channels + first + c] = call.x.real()
+                                                       ? static_cast<float>(sums[c] / static_cast<double>(pixels))
                                                        : static_cast<float>(sums[c]) * scale;
       }
     });
   });
 }
 
-void CpuBackend::global_pool_backward(Tensor dy, Into dx) {
-  const Shape to = dx.tensor.shape;
-  REQUIRE(dy.shape == (Shape{to.n, 1, 1, to.c}) && is_real(dy.dtype) && is_real(dx.tensor.dtype),
-          "give a real error of (N, 1, 1, C), and a real dx", "a global pool's tensors have other shapes or types");
+void CpuBackend::compute(const GlobalPoolBackwardCall& call) {
+  const Shape to = call.dx.tensor.shape;
   const int64_t pixels = to.h * to.w, channels = to.c;
   const auto spread = [&](auto error, auto element) {
     using From = decltype(error);
     using T = decltype(element);
     parallel_for(options_.threads, to.n, [&](int64_t n) {
-      const From* const from = dy.as<From>() + n * channels;
-      T* const image = dx.tensor.as<T>() + n * pixels * channels;
+      const From* const from = call.dy.as<From>() + n * channels;
+      T* const image = call.dx.tensor.as<T>() + n * pixels * channels;
       for (int64_t pixel = 0; pixel < pixels; ++pixel)
         for (int64_t c = 0; c < channels; ++c)
-          write(image + pixel * channels, c, as_float(from[c]) / static_cast<float>(pixels), dx.add);
+          write(image + pixel * channels, c, as_float(from[c]) / static_cast<float>(pixels), call.dx.add);
     });
   };
-  with_real_type(dy.dtype,
-                 [&](auto error) { with_real_type(dx.tensor.dtype, [&](auto element) { spread(error, element); }); });
+  with_real_type(call.dy.dtype, [&](auto error) {
+    with_real_type(call.dx.tensor.dtype, [&](auto element) { spread(error, element); });
+  });
 }
 
 }  // namespace octet::cpu

@@ -7,29 +7,20 @@
 
 namespace octet::cpu {
 
-void CpuBackend::quantize(Tensor src, const Encoding& encoding, const RngKey& key, QTensor dst, Probe probe) {
-  check_quantize(src, encoding, dst);
-  const auto& encode = passes_.encode[index_of(src.dtype)];
+void CpuBackend::compute(const QuantizeCall& call) {
+  const auto& encode = passes_.encode[index_of(call.from.dtype)];
   const auto kernel = [&](Sink sink, Span span, Target& target) {
-    encode[static_cast<int>(sink)](src.data, span, target);
+    encode[static_cast<int>(sink)](call.from.data, span, target);
   };
   const int threads = options_.threads;
-  const int64_t count = src.elements();
+  const int64_t count = call.from.elements();
   float clip = 0;
-  if (encoding.quantized()) {
-    clip = clip_of(encoding, [&] { return absmax(threads, count, kernel); });
-    *dst.scale = scale_of(clip, encoding.qmax);
+  if (call.encoding.quantized()) {
+    clip = clip_of(call.encoding, [&] { return absmax(threads, count, kernel); });
+    *call.to.scale = scale_of(clip, call.encoding.qmax);
   }
-  encode_tensor(threads, count, {passes_, encoding, key, clip, dst.values.data, probe.sample}, probe, kernel);
-}
-
-void CpuBackend::dequantize(QTensor src, Tensor dst) {
-  REQUIRE(src.values.shape == dst.shape, "give a destination of the source's shape", "dequantize() between two shapes");
-  REQUIRE(!is_real(src.values.dtype) && !src.real() && dst.dtype == DType::f32, "give codes and an f32 destination",
-          "dequantize() from ", name_of(src.values.dtype), " to ", name_of(dst.dtype));
-  parallel_pieces(options_.threads, dst.elements(), piece_elements, [&](int64_t first, int64_t count) {
-    passes_.dequantize(src.values.s8() + first, kept_bits(src.values.dtype), *src.scale, dst.f32() + first, count);
-  });
+  encode_tensor(threads, count, {passes_, call.encoding, call.key, clip, call.to.values.data, call.probe.sample},
+                call.probe, kernel);
 }
 
 void CpuBackend::sgd_update(const SgdProblem& problem, Tensor w, Tensor gradient, Tensor velocity,

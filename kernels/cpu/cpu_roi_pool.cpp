@@ -113,61 +113,61 @@ void write_block(const Block& block, int64_t n, const Into& to) {
 }
 }  // namespace
 
-void CpuBackend::roi_pool_forward(const RoiProblem& problem, std::span<const QTensor> levels, Tensor table, QTensor y) {
-  check_roi_pool_forward(problem, levels, table, y);
+void CpuBackend::compute(const RoiPoolForwardCall& call) {
+  const RoiProblem& problem = call.problem;
   float scale = 0;
-  for (const QTensor& level : levels)
+  for (const QTensor& level : call.levels)
     if (!level.real()) scale = std::max(scale, *level.scale);
-  const int64_t elements = y.values.elements() / y.values.shape.n;
-  with_type(y.values.dtype, [&]<class T>(T) {
+  const int64_t elements = call.y.values.elements() / call.y.values.shape.n;
+  with_type(call.y.values.dtype, [&]<class T>(T) {
     parallel_pieces(options_.threads, problem.y.n, 16, [&](int64_t first, int64_t count) {
       RoiTaps taps(problem);
       for (int64_t region = first; region < first + count; ++region) {
-        const RoiRow& row = table.as<RoiRow>()[region];
-        T* const out = y.values.as<T>() + region * elements;
+        const RoiRow& row = call.table.as<RoiRow>()[region];
+        T* const out = call.y.values.as<T>() + region * elements;
         if (row.valid == 0) {
           std::fill_n(out, elements, T{});
           continue;
         }
         const size_t level = roi_level(problem, row);
         taps.find(row, level);
-        pool_region(*row_of(options_.isa).detection, problem, taps, levels[level].values, region / problem.rois,
-                    roi_ratio(levels[level].scale, scale), out);
+        pool_region(*row_of(options_.isa).detection, problem, taps, call.levels[level].values, region / problem.rois,
+                    roi_ratio(call.levels[level].scale, scale), out);
       }
     });
   });
-  if (!y.real()) *y.scale = scale;
+  if (!call.y.real()) *call.y.scale = scale;
 }
 
-void CpuBackend::roi_pool_backward(const RoiProblem& problem, std::span<const QTensor> levels, Tensor table, Tensor dy,
-                                   std::span<const Into> d_levels) {
-  check_roi_pool_backward(problem, levels, table, dy, d_levels);
+void CpuBackend::compute(const RoiPoolBackwardCall& call) {
+  const RoiProblem& problem = call.problem;
   const int64_t channels = problem.levels[0].c, blocks = (channels + region_tile - 1) / region_tile,
                 images = problem.levels[0].n;
   int64_t room = 0;  // of a thread
   for (const Shape& level : problem.levels) room = std::max(room, level.h * level.w * std::min(region_tile, channels));
   float* const all_sums = sums_.get<float>(static_cast<size_t>(room * options_.threads));
-  const int64_t elements = dy.elements() / dy.shape.n, tasks = images * blocks;
-  parallel_for(options_.threads, tasks * static_cast<int64_t>(d_levels.size()), [&](int64_t task) {
+  const int64_t elements = call.dy.elements() / call.dy.shape.n, tasks = images * blocks;
+  parallel_for(options_.threads, tasks * static_cast<int64_t>(call.d_levels.size()), [&](int64_t task) {
     const size_t level = static_cast<size_t>(task / tasks);
-    if (!d_levels[level]) return;
+    if (!call.d_levels[level]) return;
     const int64_t n = task % tasks / blocks, first = task % blocks * region_tile;
     const Shape& shape = problem.levels[level];
     const Block block{problem, shape, first, std::min(region_tile, channels - first),
                       all_sums + room * omp_get_thread_num()};
     std::fill_n(block.sums, shape.h * shape.w * block.count, 0.0f);
     RoiTaps taps(problem);
-    const Tensor values = levels.empty() ? Tensor{nullptr, shape, DType::f32} : levels[level].values;
+    const Tensor values = call.levels.empty() ? Tensor{nullptr, shape, DType::f32} : call.levels[level].values;
     for (int64_t region = n * problem.rois; region < (n + 1) * problem.rois; ++region) {
-      const RoiRow& row = table.as<RoiRow>()[region];
+      const RoiRow& row = call.table.as<RoiRow>()[region];
       if (row.valid == 0 || roi_level(problem, row) != level) continue;
       taps.find(row, level);
       with_type(values.dtype, [&]<class X>(X) {
         const X* const image = values.as<X>() + n * shape.h * shape.w * shape.c;
-        with_real_type(dy.dtype, [&]<class G>(G) { add_region(block, taps, image, dy.as<G>() + region * elements); });
+        with_real_type(call.dy.dtype,
+                       [&]<class G>(G) { add_region(block, taps, image, call.dy.as<G>() + region * elements); });
       });
     }
-    write_block(block, n, d_levels[level]);
+    write_block(block, n, call.d_levels[level]);
   });
 }
 

@@ -94,7 +94,6 @@ struct Passes {
 
   // Adds one to the bin of each value (see shared/encode.h), spread over four tables of histogram_bins.
   void (*histogram)(const float* values, int64_t count, uint32_t* four_tables);
-  void (*dequantize)(const int8_t* codes, int32_t kept_bits, float scale, float* out, int64_t count);
   bool (*all_finite[2])(const void* x, Span);  // [index_of(x)]
   void (*sgd_update)(const SgdProblem&, float rate, float* w, const float* gradient, float* velocity, int64_t count);
 };

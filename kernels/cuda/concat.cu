@@ -42,24 +42,15 @@ __global__ void split_part(const void* from, DType type, int64_t count, const __
 
 }  // namespace
 
-void CudaBackend::concat_forward(std::span<const QTensor> parts, QTensor y) {
+void CudaBackend::compute(const ConcatForwardCall& call) {
+  const auto& [parts, y] = call;
   REQUIRE(parts.size() <= size_t{max_parts}, say("concatenate at most ", max_parts, " parts"), "a concatenation of ",
           parts.size(), " parts");
   Scales scales{};
   int count = 0;
-  int64_t channels = 0;
-  for (const QTensor& part : parts) {
-    const Shape shape = part.values.shape;
-    REQUIRE(part.real() == y.real() && part.values.dtype == y.values.dtype && shape.n == y.values.shape.n &&
-                shape.h == y.values.shape.h && shape.w == y.values.shape.w,
-            "concatenate images of one size and one encoding", "a part does not fit the concatenation");
-    scales.of[count++] = part.scale;
-    channels += shape.c;
-  }
-  REQUIRE(channels == y.values.shape.c, "give an output of as many channels", "the parts have ", channels,
-          " channels, the concatenation ", y.values.shape.c);
+  for (const QTensor& part : parts) scales.of[count++] = part.scale;
   if (!y.real()) OCTET_LAUNCH(largest_scale, dim3(1), dim3(1), stream_, scales, count, y.scale);
-  Slice slice{0, channels, 0};
+  Slice slice{0, y.values.shape.c, 0};
   for (const QTensor& part : parts) {
     slice.channels = part.values.shape.c;
     OCTET_LAUNCH_EACH(concat_part, part.values.elements(), threads, stream_, part.values.data, part.values.dtype,
@@ -68,18 +59,16 @@ void CudaBackend::concat_forward(std::span<const QTensor> parts, QTensor y) {
   }
 }
 
-void CudaBackend::concat_backward(Tensor dy, std::span<const Into> parts) {
+void CudaBackend::compute(const ConcatBackwardCall& call) {
+  const auto& [dy, parts] = call;
   Slice slice{0, dy.shape.c, 0};
   for (const Into& part : parts) {
     slice.channels = part.tensor.shape.c;
     const int64_t count = dy.shape.pixels() * slice.channels;
     if (part)
-      OCTET_LAUNCH_EACH(split_part, count, threads, stream_, dy.data, dy.dtype, count, slice,
-                        real_output(part, "a part's gradient"));
+      OCTET_LAUNCH_EACH(split_part, count, threads, stream_, dy.data, dy.dtype, count, slice, real_output(part));
     slice.first += slice.channels;
   }
-  REQUIRE(slice.first == dy.shape.c, "give the parts that were concatenated", "the parts have ", slice.first,
-          " channels, the concatenation ", dy.shape.c);
 }
 
 }  // namespace octet::cuda

@@ -120,8 +120,8 @@ StepKey CudaBackend::of_step(const RngKey& key) const {
   return {key, state_.data<StepState>()};
 }
 
-void CudaBackend::softmax_loss(Tensor logits, const int32_t* labels, const float* weights, float smoothing,
-                               float gradient_scale, Tensor d_logits, LossReport* report) {
+void CudaBackend::compute(const SoftmaxLossCall& call) {
+  const auto& [logits, labels, weights, smoothing, gradient_scale, d_logits, report] = call;
   const int64_t rows = logits.shape.n, classes = logits.shape.c;
   launch_softmax_loss(logits.f32(), labels, weights, rows, classes, smoothing, gradient_scale,
                       sums_.get<double>(rows * classes), d_logits ? d_logits.f32() : nullptr,

@@ -9,30 +9,22 @@ namespace {
 
 constexpr int64_t round_up_16(int64_t x) { return (x + 15) / 16 * 16; }
 
-void check(const ConvProblem& p, const QTensor& a, Shape a_shape, const QTensor& b, Shape b_shape) {
-  REQUIRE(a.real() == b.real(), "quantize both operands or none", "a convolution of codes with real numbers");
-  REQUIRE(p.groups > 0 && p.x.c % p.groups == 0 && p.y.c % p.groups == 0,
-          "choose groups that divide both channel counts", p.groups, " groups for ", p.x.c, " -> ", p.y.c, " channels");
-  for (const QTensor* operand : {&a, &b})
-    REQUIRE(operand->real() ? operand->values.dtype == DType::f32 : !is_real(operand->values.dtype),
-            "give codes with a scale, or f32 without", "a convolution's operand is ", name_of(operand->values.dtype));
-  REQUIRE(b.values.dtype != DType::u8, "give s8", "a weight or an error of unsigned codes");
-  REQUIRE(a.values.shape == a_shape && b.values.shape == b_shape, "give tensors of the ConvProblem's shapes",
-          "a convolution's operand has another shape than the problem");
-}
-
 bool on_tensor_cores(const ConvProblem& p, const QTensor& a) { return !a.real() && p.groups == 1; }
 
 int taps_of(const ConvProblem& p) { return p.kernel_h * p.kernel_w; }
 
 }  // namespace
 
-void CudaBackend::conv_forward(const ConvProblem& p, QTensor x, QTensor w, Tensor y, Moments moments) {
-  check(p, x, p.x, w, p.weight());
+void CudaBackend::compute(const ConvForwardCall& call) {
+  for (int64_t group = 0; group < call.groups(); ++group) convolve(call.group(group));
+}
+
+void CudaBackend::convolve(const ConvForwardCall& call) {
+  const auto& [p, x, w, y, moments] = call;
   if (x.real() && by_library(ConvPass::forward, p, x.values, w.values, y, false, moments)) return;
   Gather g = forward_gather(p, x.real() ? 4 : 1);
-  Output output{x.scale, w.scale, real_output({y}, "a convolution's output")};
-  if (moments) output.moments = chunk_moments_.get<float>(moment_floats(g));
+  Output output{x.scale, w.scale, real_output({y})};
+  if (!moments.empty()) output.moments = chunk_moments_.get<float>(moment_floats(g));
   if (on_tensor_cores(p, x)) {
     const int64_t channels = round_up_16(p.x.c);
     const int8_t* const codes = padded_rows(x.values.s8(), p.x.pixels(), p.x.c, from_);
@@ -56,14 +48,13 @@ void CudaBackend::conv_forward(const ConvProblem& p, QTensor x, QTensor w, Tenso
     }
     launch_direct_gather(g, from, x.values.dtype, weights, output, stream_);
   }
-  if (!moments) return;
-  launch_combine_moments(g, output.moments, items_.get<double>(4 * item_count(g) * p.y.c), moments, stream_);
+  if (moments.empty()) return;
+  launch_combine_moments(g, output.moments, items_.get<double>(4 * item_count(g) * p.y.c), moments[0], stream_);
 }
 
-void CudaBackend::conv_backward_data(const ConvProblem& p, QTensor dy, QTensor w, Into dx) {
-  check(p, dy, p.y, w, p.weight());
-  REQUIRE(dx.tensor.shape == p.x, "give tensors of the ConvProblem's shapes", "dx has another shape than the problem");
-  const Output output{dy.scale, w.scale, real_output(dx, "a convolution's dx")};
+void CudaBackend::compute(const ConvBackwardDataCall& call) {
+  const auto& [p, dy, w, dx] = call;
+  const Output output{dy.scale, w.scale, real_output(dx)};
   if (dy.real() && by_library(ConvPass::backward_data, p, dx.tensor, w.values, dy.values, dx.add, {})) return;
   if (!on_tensor_cores(p, dy)) {
     for (const Gather& phase : backward_gathers(p))
@@ -78,10 +69,8 @@ void CudaBackend::conv_backward_data(const ConvProblem& p, QTensor dy, QTensor w
                          static_cast<int>(p.x.c * channels), output, stream_);
 }
 
-void CudaBackend::conv_backward_weight(const ConvProblem& p, QTensor x, QTensor dy, Into dw) {
-  check(p, x, p.x, dy, p.y);
-  REQUIRE(dw.tensor.shape == p.weight() && dw.tensor.dtype == DType::f32, "give f32 of the weight's shape",
-          "dw has another shape or type than the problem");
+void CudaBackend::compute(const ConvBackwardWeightCall& call) {
+  const auto& [p, x, dy, dw] = call;
   if (x.real() && by_library(ConvPass::backward_weight, p, x.values, dw.tensor, dy.values, dw.add, {})) return;
   WeightGather g = weight_gather(p);
   const int64_t count = dw.tensor.elements();

@@ -11,7 +11,7 @@ bool aligned(Tensor tensor) { return reinterpret_cast<uintptr_t>(tensor.data) % 
 }  // namespace
 
 bool CudaBackend::by_library(ConvPass pass, const ConvProblem& p, Tensor x, Tensor w, Tensor y, bool add,
-                             Moments moments) {
+                             std::span<const Moments> moments) {
   if (library_ == nullptr) return false;
   const Tensor to = pass == ConvPass::forward ? y : pass == ConvPass::backward_data ? x : w;
   // A result goes through scratch memory if it is bf16 or not aligned, or if the library cannot add to it.
@@ -25,11 +25,11 @@ bool CudaBackend::by_library(ConvPass pass, const ConvProblem& p, Tensor x, Tens
   };
   float *const x_data = placed(x, from_), *const w_data = placed(w, weights_), *const y_data = placed(y, partial_);
   library_->run(pass, p, direct && add, x_data, w_data, y_data);
-  if (moments) {
+  if (!moments.empty()) {
     const Gather g = forward_gather(p, sizeof(float));
     float* const chunks = chunk_moments_.get<float>(moment_floats(g));
     launch_chunk_moments(g, y_data, chunks, stream_);
-    launch_combine_moments(g, chunks, items_.get<double>(4 * item_count(g) * p.y.c), moments, stream_);
+    launch_combine_moments(g, chunks, items_.get<double>(4 * item_count(g) * p.y.c), moments[0], stream_);
   }
   if (!direct) {
     const float* const result = pass == ConvPass::forward ? y_data : pass == ConvPass::backward_data ? x_data : w_data;

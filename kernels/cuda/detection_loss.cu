@@ -129,50 +129,47 @@ __global__ void __launch_bounds__(threads)
   sum_block(loss, label > 0, chunks + blockIdx.x);
 }
 
-RealOutput output_of(Tensor gradient) { return gradient ? real_output({gradient}, "a loss's gradient") : RealOutput{}; }
-
 }  // namespace
 
-void CudaBackend::sigmoid_loss(const SigmoidProblem& problem, Tensor logits, const int32_t* labels,
-                               const float* image_scale, float gradient_scale, Tensor d_logits, LossReport* report) {
-  check_sigmoid_loss(problem, logits, d_logits);
+void CudaBackend::compute(const SigmoidLossCall& call) {
+  const auto& [problem, logits, labels, image_scale, gradient_scale, d_logits, report] = call;
   const int64_t of_image = logits.shape.h * logits.shape.w * problem.anchors;
-  const Sigmoid call{logits.f32(),  labels,        image_scale,   logits.shape.n * of_image, of_image, problem.classes,
-                     problem.alpha, problem.gamma, gradient_scale};
-  const unsigned blocks = blocks_for(call.anchors, threads);
+  const Sigmoid sigmoid{logits.f32(),  labels,          image_scale,   logits.shape.n * of_image,
+                        of_image,      problem.classes, problem.alpha, problem.gamma,
+                        gradient_scale};
+  const unsigned blocks = blocks_for(sigmoid.anchors, threads);
   auto* const chunks = row_losses_.get<ChunkLoss>(blocks);
   switch (focus_of(problem.gamma)) {
     case Focus::none:
-      OCTET_LAUNCH((sigmoid_terms<Focus::none>), dim3(blocks), dim3(threads), stream_, call, output_of(d_logits),
+      OCTET_LAUNCH((sigmoid_terms<Focus::none>), dim3(blocks), dim3(threads), stream_, sigmoid, real_output({d_logits}),
                    chunks);
       break;
     case Focus::square:
-      OCTET_LAUNCH((sigmoid_terms<Focus::square>), dim3(blocks), dim3(threads), stream_, call, output_of(d_logits),
-                   chunks);
+      OCTET_LAUNCH((sigmoid_terms<Focus::square>), dim3(blocks), dim3(threads), stream_, sigmoid,
+                   real_output({d_logits}), chunks);
       break;
     case Focus::power:
-      OCTET_LAUNCH((sigmoid_terms<Focus::power>), dim3(blocks), dim3(threads), stream_, call, output_of(d_logits),
-                   chunks);
+      OCTET_LAUNCH((sigmoid_terms<Focus::power>), dim3(blocks), dim3(threads), stream_, sigmoid,
+                   real_output({d_logits}), chunks);
       break;
   }
   OCTET_LAUNCH(sum_chunks, dim3(1), dim3(threads), stream_, chunks, blocks, report);
 }
 
-void CudaBackend::box_loss(const BoxLossProblem& problem, Tensor predictions, Tensor targets, const int32_t* labels,
-                           const float* scale, float gradient_scale, Tensor d_predictions, LossReport* report) {
-  check_box_loss(problem, predictions, targets, d_predictions);
-  const Boxes call{predictions.f32(),
-                   targets.f32(),
-                   labels,
-                   scale,
-                   predictions.shape.pixels() * problem.boxes,
-                   problem.boxes * problem.rows_per_scale,
-                   problem.choices,
-                   problem.beta,
-                   gradient_scale};
-  const unsigned blocks = blocks_for(call.count, threads);
+void CudaBackend::compute(const BoxLossCall& call) {
+  const auto& [problem, predictions, targets, labels, scale, gradient_scale, d_predictions, report] = call;
+  const Boxes all{predictions.f32(),
+                  targets.f32(),
+                  labels,
+                  scale,
+                  predictions.shape.pixels() * problem.boxes,
+                  problem.boxes * problem.rows_per_scale,
+                  problem.choices,
+                  problem.beta,
+                  gradient_scale};
+  const unsigned blocks = blocks_for(all.count, threads);
   auto* const chunks = row_losses_.get<ChunkLoss>(blocks);
-  OCTET_LAUNCH(box_terms, dim3(blocks), dim3(threads), stream_, call, output_of(d_predictions), chunks);
+  OCTET_LAUNCH(box_terms, dim3(blocks), dim3(threads), stream_, all, real_output({d_predictions}), chunks);
   OCTET_LAUNCH(sum_chunks, dim3(1), dim3(threads), stream_, chunks, blocks, report);
 }
 

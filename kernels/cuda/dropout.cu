@@ -36,14 +36,14 @@ void launch_dropout(QTensor x, float rate, const StepKey& key, const RealOutput&
 
 }  // namespace
 
-void CudaBackend::dropout_forward(QTensor x, float rate, const RngKey& key, QTensor y) {
-  check_dropout_forward(x, rate, y);
+void CudaBackend::compute(const DropoutForwardCall& call) {
+  const auto& [x, rate, key, y] = call;
   launch_dropout(x, rate, of_step(key), {y.values.data, y.values.dtype == DType::bf16}, y.scale, stream_);
 }
 
-void CudaBackend::dropout_backward(Tensor dy, float rate, const RngKey& key, Into dx) {
-  check_dropout(dx.tensor.shape, dy.shape, rate);
-  launch_dropout({dy}, rate, of_step(key), real_output(dx, "dropout's gradient"), nullptr, stream_);
+void CudaBackend::compute(const DropoutBackwardCall& call) {
+  const auto& [dy, rate, key, dx] = call;
+  launch_dropout({dy}, rate, of_step(key), real_output(dx), nullptr, stream_);
 }
 
 }  // namespace octet::cuda

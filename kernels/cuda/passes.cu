@@ -189,11 +189,6 @@ __global__ void __launch_bounds__(threads, 4)
   if (written != Written::real) report(to, beyond, largest);
 }
 
-__global__ void dequantize_kernel(const void* codes, DType type, int64_t count, const float* scale, float* out) {
-  const int64_t i = thread_index();
-  if (i < count) out[i] = read_value(codes, type, i) * *scale;
-}
-
 __global__ void keep_codes_kernel(const void* x, DType type, int64_t count, int64_t channels, const float* scale,
                                   const float* offset, int8_t* codes) {
   const int64_t i = thread_index();
@@ -298,28 +293,18 @@ void CudaBackend::encode(const Values& values, int64_t count, const Encoding& en
   });
 }
 
-void CudaBackend::quantize(Tensor src, const Encoding& encoding, const RngKey& key, QTensor dst, Probe probe) {
-  check_quantize(src, encoding, dst);
-  const PlainValues values{src.data, src.dtype};
-  const int64_t count = src.elements();
-  if (encoding.quantized()) find_range(values, count, encoding, dst.scale);
+void CudaBackend::compute(const QuantizeCall& call) {
+  const auto& [from, encoding, key, to, probe] = call;
+  const PlainValues values{from.data, from.dtype};
+  const int64_t count = from.elements();
+  if (encoding.quantized()) find_range(values, count, encoding, to.scale);
   count_magnitudes(values, count, probe);
-  encode(values, count, encoding, key, dst.values.data, probe);
+  encode(values, count, encoding, key, to.values.data, probe);
 }
 
-void CudaBackend::dequantize(QTensor src, Tensor dst) {
-  REQUIRE(src.values.shape == dst.shape, "give a destination of the source's shape", "dequantize() between two shapes");
-  REQUIRE(!is_real(src.values.dtype) && !src.real() && dst.dtype == DType::f32, "give codes and an f32 destination",
-          "dequantize() from ", name_of(src.values.dtype), " to ", name_of(dst.dtype));
-  OCTET_LAUNCH_EACH(dequantize_kernel, dst.elements(), threads, stream_, src.values.data, src.values.dtype,
-                    dst.elements(), src.scale, dst.f32());
-}
-
-void CudaBackend::affine_forward(const AffineProblem& problem, Convolved x, Moments moments,
-                                 AffineParameters parameters, QTensor residual, const Encoding& encoding,
-                                 const RngKey& key, QTensor y, Probe probe) {
-  check_affine_forward(problem, x, moments, parameters, residual, probe);
-  check_encoded(encoding, y, problem.shape);
+void CudaBackend::compute(const AffineForwardCall& call) {
+  const auto& [problem, x, moments, parameters, residual, encoding, key, y, asked] = call;
+  Probe probe = asked;
   const int64_t channels = problem.shape.c, count = problem.shape.elements();
   float* const a = coefficients_.get<float>(3 * channels);
   float *const b = a + channels, *const mean = b + channels;
@@ -358,12 +343,9 @@ void CudaBackend::affine_forward(const AffineProblem& problem, Convolved x, Mome
   encode(values, count, encoding, key, y.values.data, probe);
 }
 
-void CudaBackend::affine_backward(const AffineProblem& problem, Convolved x, Moments moments,
-                                  AffineParameters parameters, QTensor residual, Tensor dy, Into d_gamma, Into d_beta,
-                                  Into d_residual, const Encoding& encoding, const RngKey& key, QTensor error,
-                                  Probe probe) {
-  check_affine_backward(problem, x, moments, parameters, residual, dy, d_residual);
-  if (error) check_encoded(encoding, error, problem.shape);
+void CudaBackend::compute(const AffineBackwardCall& call) {
+  const auto& [problem, x, moments, parameters, residual, dy, d_gamma, d_beta, d_residual, encoding, key, grad_output,
+               probe] = call;
   const int64_t channels = problem.shape.c, count = problem.shape.elements();
   float* const a = coefficients_.get<float>(6 * channels);
   float *const b = a + channels, *const mean = b + channels, *const A = mean + channels, *const B = A + channels,
@@ -393,19 +375,19 @@ void CudaBackend::affine_backward(const AffineProblem& problem, Convolved x, Mom
                               .d_residual = {}};
 
   double* sums = nullptr;
-  if ((problem.normalize && problem.batch_statistics) || (error && (d_gamma || d_beta))) {
+  if ((problem.normalize && problem.batch_statistics) || (grad_output && (d_gamma || d_beta))) {
     float* const partial = partial_.get<float>(affine_partial_floats(count, channels));
     const int64_t rows = affine_partial_floats(count, channels);  // more than (chunks, 2, channels) doubles need
     sums = sums_.get<double>(2 * channels + rows);
     launch_affine_reduce(values, mean, count, partial, sums + 2 * channels, sums, stream_);
   }
-  launch_affine_gradients(problem, moments, parameters, scale, offset, sums, A, B, C, error ? d_gamma : Into{},
-                          error ? d_beta : Into{}, stream_);
-  if (error && encoding.quantized()) find_range(values, count, encoding, error.scale);
+  launch_affine_gradients(problem, moments, parameters, scale, offset, sums, A, B, C, grad_output ? d_gamma : Into{},
+                          grad_output ? d_beta : Into{}, stream_);
+  if (grad_output && encoding.quantized()) find_range(values, count, encoding, grad_output.scale);
   count_magnitudes(values, count, probe);
-  if (!error) return;
-  if (d_residual) values.d_residual = real_output(d_residual, "d_residual");
-  encode(values, count, encoding, key, error.values.data, probe);
+  if (!grad_output) return;
+  if (d_residual) values.d_residual = real_output(d_residual);
+  encode(values, count, encoding, key, grad_output.values.data, probe);
 }
 
 void CudaBackend::add_fixed(Tensor values, int64_t* sums, bool add, int32_t* beyond) {

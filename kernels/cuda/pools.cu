@@ -230,8 +230,8 @@ void launch_forward(const PoolProblem& problem, QTensor x, const float* x_scale,
 
 }  // namespace
 
-void CudaBackend::pool_forward(const PoolProblem& problem, QTensor x, QTensor y) {
-  check_pool_forward(problem, x, y);
+void CudaBackend::compute(const PoolForwardCall& call) {
+  const auto& [problem, x, y] = call;
   if (problem.kind == PoolKind::repeat)
     OCTET_LAUNCH(repeat, grid_of(problem.y.h, problem.y.n), dim3(threads), stream_, geometry(problem), x.values.data,
                  x.values.dtype, x.scale, y.values.data, y.scale);
@@ -239,45 +239,42 @@ void CudaBackend::pool_forward(const PoolProblem& problem, QTensor x, QTensor y)
     launch_forward(problem, x, x.scale, y, nullptr, stream_);
 }
 
-void CudaBackend::pool_backward(const PoolProblem& problem, QTensor x, QTensor, Tensor dy, Into dx) {
-  check_pool(problem, dx.tensor.shape, dy.shape);
-  REQUIRE(is_real(dy.dtype), "give dy in f32 or bf16", "a pool's gradient is codes");
+void CudaBackend::compute(const PoolBackwardCall& call) {
+  const PoolProblem& problem = call.problem;
   REQUIRE(problem.kernel < 256, "choose a smaller kernel", "a pool of ", problem.kernel, "x", problem.kernel);
   if (problem.kind == PoolKind::repeat) {
-    OCTET_LAUNCH(repeat_gradient, grid_of(problem.x.h, problem.x.n), dim3(threads), stream_, geometry(problem), dy.data,
-                 dy.dtype, real_output(dx, "a pool's dx"));
+    OCTET_LAUNCH(repeat_gradient, grid_of(problem.x.h, problem.x.n), dim3(threads), stream_, geometry(problem),
+                 call.dy.data, call.dy.dtype, real_output(call.dx));
     return;
   }
   uint16_t* choices = nullptr;
   if (problem.kind == PoolKind::max) {
     choices = partial_.get<uint16_t>(problem.y.elements());
-    launch_forward(problem, x, nullptr, {}, choices, stream_);
+    launch_forward(problem, call.x, nullptr, {}, choices, stream_);
   }
-  const RealOutput to = real_output(dx, "a pool's dx");
+  const RealOutput to = real_output(call.dx);
   const auto launch = [&]<int width>(Width<width>) {
     OCTET_LAUNCH((pool_gradient<width>), grid_of(problem.x.h, problem.x.n), dim3(threads), stream_, geometry(problem),
-                 choices, dy.data, dy.dtype, to);
+                 choices, call.dy.data, call.dy.dtype, to);
   };
-  if (problem.x.c % 4 == 0 && neighbours_align(4, dy.data, dy.dtype) && neighbours_align(4, to))
+  if (problem.x.c % 4 == 0 && neighbours_align(4, call.dy.data, call.dy.dtype) && neighbours_align(4, to))
     launch(Width<4>{});
   else
     launch(Width<1>{});
 }
 
-void CudaBackend::global_pool_forward(QTensor x, Tensor y) {
+void CudaBackend::compute(const GlobalPoolForwardCall& call) {
+  const auto& [x, y] = call;
   const Shape from = x.values.shape;
-  REQUIRE(y.shape == (Shape{from.n, 1, 1, from.c}) && y.dtype == DType::f32, "give an f32 output of (N, 1, 1, C)",
-          "a global pool's output has another shape or type");
   OCTET_LAUNCH_EACH(global_mean, y.elements(), threads, stream_, y.elements(), from.h * from.w,
                     static_cast<int>(from.c), x.values.data, x.values.dtype, x.scale, y.f32());
 }
 
-void CudaBackend::global_pool_backward(Tensor dy, Into dx) {
+void CudaBackend::compute(const GlobalPoolBackwardCall& call) {
+  const auto& [dy, dx] = call;
   const Shape to = dx.tensor.shape;
-  REQUIRE(dy.shape == (Shape{to.n, 1, 1, to.c}) && is_real(dy.dtype), "give f32 or bf16 gradients of (N, 1, 1, C)",
-          "a global pool's tensors do not fit each other");
   OCTET_LAUNCH_EACH(global_mean_gradient, to.elements(), threads, stream_, to.elements(), to.h * to.w,
-                    static_cast<int>(to.c), dy.data, dy.dtype, real_output(dx, "a global pool's dx"));
+                    static_cast<int>(to.c), dy.data, dy.dtype, real_output(dx));
 }
 
 }  // namespace octet::cuda

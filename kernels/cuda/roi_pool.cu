@@ -242,16 +242,14 @@ Regions describe(const RoiProblem& problem, std::span<const QTensor> levels, Ten
 
 }  // namespace
 
-void CudaBackend::roi_pool_forward(const RoiProblem& problem, std::span<const QTensor> levels, Tensor table,
-                                   QTensor y) {
-  check_roi_pool_forward(problem, levels, table, y);
+void CudaBackend::compute(const RoiPoolForwardCall& call) {
+  const auto& [problem, levels, table, y] = call;
   const Regions regions = describe(problem, levels, table, regions_, stream_);
   OCTET_LAUNCH(pool_regions, grid_of(problem.y.n, 1), dim3(threads), stream_, regions, y.values.data, y.scale);
 }
 
-void CudaBackend::roi_pool_backward(const RoiProblem& problem, std::span<const QTensor> levels, Tensor table, Tensor dy,
-                                    std::span<const Into> d_levels) {
-  check_roi_pool_backward(problem, levels, table, dy, d_levels);
+void CudaBackend::compute(const RoiPoolBackwardCall& call) {
+  const auto& [problem, levels, table, dy, d_levels] = call;
   const Regions regions = describe(problem, levels, table, regions_, stream_);
   int32_t* choices = nullptr;
   if (problem.kind == RoiKind::max) {
@@ -270,7 +268,7 @@ void CudaBackend::roi_pool_backward(const RoiProblem& problem, std::span<const Q
                             tiles(shape.h) * tiles(shape.w),
                             static_cast<int>((shape.c + tile_channels - 1) / tile_channels)};
     OCTET_LAUNCH(pool_regions_gradient, grid_of(int64_t{gradient.tiles} * gradient.channel_blocks, shape.n),
-                 dim3(threads), stream_, regions, gradient, real_output(d_levels[i], "a pool's gradient"));
+                 dim3(threads), stream_, regions, gradient, real_output(d_levels[i]));
   }
 }
 

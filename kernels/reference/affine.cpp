@@ -35,55 +35,49 @@ void encode_all(const Encoding& encoding, const RngKey& key, QTensor to, At at, 
 }
 }  // namespace
 
-void ReferenceBackend::affine_forward(const AffineProblem& problem, Convolved x, Moments moments,
-                                      AffineParameters parameters, QTensor residual, const Encoding& encoding,
-                                      const RngKey& key, QTensor y, Probe probe) {
-  check_affine_forward(problem, x, moments, parameters, residual, probe);
-  check_encoded(encoding, y, problem.shape);
+void ReferenceBackend::compute(const AffineForwardCall& call) {
+  const AffineProblem& problem = call.problem;
   const int64_t channels = problem.shape.c;
-  const auto affine = coefficients(problem, moments, parameters);
+  const auto affine = coefficients(problem, call.moments, call.parameters);
   const auto z = [&](int64_t channel, float from) { return affine[channel].a * from + affine[channel].b; };
   const auto result = [&](int64_t i) {
-    const float sum = z(i % channels, read(x.real, i));
-    return activate(problem.activation, residual ? sum + value(residual, i) : sum);
+    const float sum = z(i % channels, read(call.x.real, i));
+    return activate(problem.activation, call.residual ? sum + value(call.residual, i) : sum);
   };
-  for (int64_t i = 0; x.codes && i < x.codes.elements(); ++i) {
+  for (int64_t i = 0; call.x.codes && i < call.x.codes.elements(); ++i) {
     const int64_t channel = i % channels;
-    const InputUnit unit = unit_between(moments.min[channel], moments.max[channel]);
-    write_code(x.codes, i, encode_nearest(read(x.real, i) - unit.offset, inverse_of(unit), -127, 127));
-    x.scale[channel] = unit.scale;
-    x.offset[channel] = unit.offset;
+    const InputUnit unit = unit_between(call.moments.min[channel], call.moments.max[channel]);
+    write_code(call.x.codes, i, encode_nearest(read(call.x.real, i) - unit.offset, inverse_of(unit), -127, 127));
+    call.x.scale[channel] = unit.scale;
+    call.x.offset[channel] = unit.offset;
   }
   // Without a residual, y is monotonic in x within a channel: the extremes of x give those of y.
-  const bool from_moments = !residual && moments.min != nullptr && moments.max != nullptr;
+  const bool from_moments = !call.residual && call.moments.min != nullptr && call.moments.max != nullptr;
   const auto largest = [&] {
-    if (!from_moments) return absmax_of(y.values.elements(), result);
+    if (!from_moments) return absmax_of(call.y.values.elements(), result);
     const auto extreme = [&](const float* of_x) {
       return absmax_of(channels, [&](int64_t i) { return activate(problem.activation, z(i, of_x[i])); });
     };
-    return std::max(extreme(moments.min), extreme(moments.max));
+    return std::max(extreme(call.moments.min), extreme(call.moments.max));
   };
-  encode_all(encoding, key, y, result, largest);
-  if (probe.largest != nullptr) *probe.largest = std::max(*probe.largest, largest());
-  const bool held = encoding.quantized() && encoding.range == Range::held;
-  for (int64_t i = 0; held && i < y.values.elements(); ++i) count_saturated(probe, result(i), *encoding.held);
+  encode_all(call.encoding, call.key, call.y, result, largest);
+  if (call.probe.largest != nullptr) *call.probe.largest = std::max(*call.probe.largest, largest());
+  const bool held = call.encoding.quantized() && call.encoding.range == Range::held;
+  for (int64_t i = 0; held && i < call.y.values.elements(); ++i)
+    count_saturated(call.probe, result(i), *call.encoding.held);
 }
 
-void ReferenceBackend::affine_backward(const AffineProblem& problem, Convolved x, Moments moments,
-                                       AffineParameters parameters, QTensor residual, Tensor dy, Into d_gamma,
-                                       Into d_beta, Into d_residual, const Encoding& encoding, const RngKey& key,
-                                       QTensor error, Probe probe) {
-  check_affine_backward(problem, x, moments, parameters, residual, dy, d_residual);
-  if (error) check_encoded(encoding, error, problem.shape);
+void ReferenceBackend::compute(const AffineBackwardCall& call) {
+  const AffineProblem& problem = call.problem;
   const int64_t channels = problem.shape.c, count = problem.shape.elements();
-  const auto affine = coefficients(problem, moments, parameters);
-  const auto number = [&](int64_t i) { return read(x.codes ? x.codes : x.real, i); };
+  const auto affine = coefficients(problem, call.moments, call.parameters);
+  const auto number = [&](int64_t i) { return read(call.x.codes ? call.x.codes : call.x.real, i); };
 
   const auto dz = [&](int64_t i) {
-    if (problem.activation == Activation::none) return read(dy, i);
-    const AffineCoefficients own = in_unit(affine[i % channels], input_unit(x, i % channels));
-    const float sum = own.a * number(i) + own.b, z = residual ? sum + value(residual, i) : sum;
-    return passes(problem.activation, z) ? read(dy, i) : 0.0f;
+    if (problem.activation == Activation::none) return read(call.dy, i);
+    const AffineCoefficients own = in_unit(affine[i % channels], input_unit(call.x, i % channels));
+    const float sum = own.a * number(i) + own.b, z = call.residual ? sum + value(call.residual, i) : sum;
+    return passes(problem.activation, z) ? read(call.dy, i) : 0.0f;
   };
 
   std::vector<double> sum_dz(channels), sum_dz_normalized(channels);
@@ -92,16 +86,16 @@ void ReferenceBackend::affine_backward(const AffineProblem& problem, Convolved x
     const double gradient = dz(i);
     sum_dz[channel] += gradient;
     if (problem.normalize) {
-      const float mean = mean_in_unit(problem, moments, channel, input_unit(x, channel));
+      const float mean = mean_in_unit(problem, call.moments, channel, input_unit(call.x, channel));
       sum_dz_normalized[channel] += gradient * (static_cast<double>(number(i)) - mean);
     }
   }
   std::vector<AffineGradient> gradient(channels);
   for (int64_t channel = 0; channel < channels; ++channel) {
-    const InputUnit unit = input_unit(x, channel);
-    if (problem.normalize) sum_dz_normalized[channel] *= inverse_deviation(problem, moments, channel) * unit.scale;
-    gradient[channel] =
-        affine_gradient(problem, moments, parameters, channel, sum_dz[channel], sum_dz_normalized[channel], unit);
+    const InputUnit unit = input_unit(call.x, channel);
+    if (problem.normalize) sum_dz_normalized[channel] *= inverse_deviation(problem, call.moments, channel) * unit.scale;
+    gradient[channel] = affine_gradient(problem, call.moments, call.parameters, channel, sum_dz[channel],
+                                        sum_dz_normalized[channel], unit);
   }
   const bool through_statistics = problem.normalize && problem.batch_statistics;
   const auto raw_error = [&](int64_t i) {
@@ -109,19 +103,20 @@ void ReferenceBackend::affine_backward(const AffineProblem& problem, Convolved x
     return through_statistics ? own.A * dz(i) + (own.B * number(i) + own.C) : own.A * dz(i);
   };
 
-  for (int64_t i = 0; i < count; ++i) count_histogram(probe, i, raw_error(i));
-  if (!error) return;
+  for (int64_t i = 0; i < count; ++i) count_histogram(call.probe, i, raw_error(i));
+  if (!call.grad_output) return;
 
   for (int64_t channel = 0; channel < channels; ++channel) {
-    if (d_gamma) write(d_gamma, channel, static_cast<float>(sum_dz_normalized[channel]));
-    if (d_beta) write(d_beta, channel, static_cast<float>(sum_dz[channel]));
+    if (call.d_gamma) write(call.d_gamma, channel, static_cast<float>(sum_dz_normalized[channel]));
+    if (call.d_beta) write(call.d_beta, channel, static_cast<float>(sum_dz[channel]));
   }
   encode_all(
-      encoding, key, error,
+      call.encoding, call.key, call.grad_output,
       [&](int64_t i) {
         const float from = raw_error(i);  // before d_residual, which may lie where dy does
-        if (encoding.quantized() && encoding.range == Range::held) count_saturated(probe, from, *encoding.held);
-        if (d_residual) write(d_residual, i, dz(i));
+        if (call.encoding.quantized() && call.encoding.range == Range::held)
+          count_saturated(call.probe, from, *call.encoding.held);
+        if (call.d_residual) write(call.d_residual, i, dz(i));
         return from;
       },
       [&] { return absmax_of(count, raw_error); });

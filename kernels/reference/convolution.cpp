@@ -10,31 +10,6 @@ namespace octet {
 namespace {
 using namespace reference;
 
-void check(const ConvProblem& problem) {
-  const Shape x = problem.x, y = problem.y;
-  REQUIRE(problem.groups > 0 && x.c % problem.groups == 0 && y.c % problem.groups == 0,
-          "choose groups that divide the channels of input and output", "a convolution of ", x.c, " to ", y.c,
-          " channels has ", problem.groups, " groups");
-  const auto fits = [](int64_t in, int64_t out, int kernel, int stride, int pad, int dilation) {
-    const int64_t more = end_padding(in, out, kernel, stride, pad, dilation) - pad;
-    return more <= (kernel > 1 ? 1 : 0) && out == output_extent(in + more, kernel, stride, pad, dilation);
-  };
-  REQUIRE(x.n == y.n && fits(x.h, y.h, problem.kernel_h, problem.stride_h, problem.pad_h, problem.dilation_h) &&
-              fits(x.w, y.w, problem.kernel_w, problem.stride_w, problem.pad_w, problem.dilation_w),
-          "take the output's extents from output_extent() or same_padding()", "a convolution from ", x.h, "x", x.w,
-          " does not give ", y.h, "x", y.w);
-}
-void check(const char* what, const QTensor& tensor, Shape shape) {
-  REQUIRE(tensor.values.shape == shape, "give tensors of the ConvProblem's shapes", "the convolution's ", what,
-          " has another shape than the problem");
-  REQUIRE(tensor.real() == is_real(tensor.values.dtype), "give a scale to codes, and to codes alone",
-          "the convolution's ", what, " is ", name_of(tensor.values.dtype), tensor.real() ? " without" : " with",
-          " a scale");
-}
-void check_operands(const QTensor& a, const QTensor& b) {
-  REQUIRE(a.real() == b.real(), "quantize both operands or none", "a convolution of codes with real numbers");
-}
-
 // visit(x index, w index, y index) for every product.
 template <class Visit>
 void for_each_product(const ConvProblem& p, Visit visit) {
@@ -64,14 +39,9 @@ void for_each_product(const ConvProblem& p, Visit visit) {
 // Calls use(a's elements, b's elements, zero) with typed pointers and a zero of the type that sums are taken in.
 template <class Use>
 void with_elements(const QTensor& a, const QTensor& b, Use use) {
-  if (!a.real()) {
-    REQUIRE(b.values.dtype == DType::s8, "give s8", "a weight or an error of unsigned codes");
-    if (a.values.dtype == DType::u8) return use(a.values.u8(), b.values.s8(), int64_t{0});
-    return use(a.values.s8(), b.values.s8(), int64_t{0});
-  }
-  REQUIRE(a.values.dtype == DType::f32 && b.values.dtype == DType::f32, "give f32 operands",
-          "a convolution of real numbers that are not f32");
-  use(a.values.f32(), b.values.f32(), 0.0);
+  if (a.real()) return use(a.values.f32(), b.values.f32(), 0.0);
+  if (a.values.dtype == DType::u8) return use(a.values.u8(), b.values.s8(), int64_t{0});
+  use(a.values.s8(), b.values.s8(), int64_t{0});
 }
 template <class Sum, class A, class B>
 Sum product(A a, B b) {
@@ -101,57 +71,45 @@ void measure(const std::vector<float>& values, int64_t channels, Moments moments
     if (moments.max != nullptr) moments.max[channel] = high;
   }
 }
+void convolve(const ConvForwardCall& call) {
+  std::vector<float> values(call.y.elements());
+  with_elements(call.x, call.w, [&](const auto* a, const auto* b, auto zero) {
+    using Sum = decltype(zero);
+    std::vector<Sum> sums(values.size());
+    for_each_product(call.problem, [&](int64_t i, int64_t j, int64_t k) { sums[k] += product<Sum>(a[i], b[j]); });
+    const float scale = call.x.real() ? 1.0f : *call.x.scale * *call.w.scale;
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(sums[i]) * scale;
+  });
+  for (int64_t i = 0; i < call.y.elements(); ++i) write(call.y, i, values[i]);
+  for (const Moments& moments : call.moments) measure(values, call.problem.y.c, moments);
+}
 }  // namespace
 
-void ReferenceBackend::conv_forward(const ConvProblem& problem, QTensor x, QTensor w, Tensor y, Moments moments) {
-  check(problem);
-  check("input", x, problem.x);
-  check("weight", w, problem.weight());
-  check("output", {y}, problem.y);
-  check_operands(x, w);
-  std::vector<float> values(y.elements());
-  with_elements(x, w, [&](const auto* a, const auto* b, auto zero) {
-    using Sum = decltype(zero);
-    std::vector<Sum> sums(y.elements());
-    for_each_product(problem, [&](int64_t i, int64_t j, int64_t k) { sums[k] += product<Sum>(a[i], b[j]); });
-    for (int64_t i = 0; i < y.elements(); ++i) {
-      values[i] = static_cast<float>(sums[i]);
-      if (!x.real()) values[i] *= *x.scale * *w.scale;
-    }
-  });
-  for (int64_t i = 0; i < y.elements(); ++i) write(y, i, values[i]);
-  if (moments) measure(values, problem.y.c, moments);
+void ReferenceBackend::compute(const ConvForwardCall& call) {
+  for (int64_t group = 0; group < call.groups(); ++group) convolve(call.group(group));
 }
 
-void ReferenceBackend::conv_backward_data(const ConvProblem& problem, QTensor dy, QTensor w, Into dx) {
-  check(problem);
-  check("output error", dy, problem.y);
-  check("weight", w, problem.weight());
-  check("input error", {dx.tensor}, problem.x);
-  check_operands(dy, w);
+void ReferenceBackend::compute(const ConvBackwardDataCall& call) {
+  const ConvProblem& problem = call.problem;
   std::vector<float> values(problem.x.elements());
-  with_elements(dy, w, [&](const auto* a, const auto* b, auto zero) {
+  with_elements(call.dy, call.w, [&](const auto* a, const auto* b, auto zero) {
     using Sum = decltype(zero);
     std::vector<Sum> sums(values.size());
     for_each_product(problem, [&](int64_t i, int64_t j, int64_t k) { sums[i] += product<Sum>(a[k], b[j]); });
-    const float scale = dy.real() ? 1.0f : *dy.scale * *w.scale;
+    const float scale = call.dy.real() ? 1.0f : *call.dy.scale * *call.w.scale;
     for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(sums[i]) * scale;
   });
-  for (int64_t i = 0; i < problem.x.elements(); ++i) write(dx, i, values[i]);
+  for (int64_t i = 0; i < problem.x.elements(); ++i) write(call.dx, i, values[i]);
 }
 
-void ReferenceBackend::conv_backward_weight(const ConvProblem& problem, QTensor x, QTensor dy, Into dw) {
-  check(problem);
-  check("input", x, problem.x);
-  check("output error", dy, problem.y);
-  check("weight gradient", {dw.tensor}, problem.weight());
-  check_operands(x, dy);
-  with_elements(x, dy, [&](const auto* a, const auto* b, auto zero) {
+void ReferenceBackend::compute(const ConvBackwardWeightCall& call) {
+  const ConvProblem& problem = call.problem;
+  with_elements(call.x, call.dy, [&](const auto* a, const auto* b, auto zero) {
     using Sum = decltype(zero);
-    std::vector<Sum> sums(dw.tensor.elements());
+    std::vector<Sum> sums(call.dw.tensor.elements());
     for_each_product(problem, [&](int64_t i, int64_t j, int64_t k) { sums[j] += product<Sum>(a[i], b[k]); });
-    const float scale = x.real() ? 1.0f : *x.scale * *dy.scale;
-    for (int64_t i = 0; i < dw.tensor.elements(); ++i) write(dw, i, static_cast<float>(sums[i]) * scale);
+    const float scale = call.x.real() ? 1.0f : *call.x.scale * *call.dy.scale;
+    for (int64_t i = 0; i < call.dw.tensor.elements(); ++i) write(call.dw, i, static_cast<float>(sums[i]) * scale);
   });
 }
 

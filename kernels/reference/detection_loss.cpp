@@ -7,9 +7,8 @@
 namespace octet {
 using namespace reference;
 
-void ReferenceBackend::sigmoid_loss(const SigmoidProblem& problem, Tensor logits, const int32_t* labels,
-                                    const float* image_scale, float gradient_scale, Tensor d_logits, LossReport* to) {
-  check_sigmoid_loss(problem, logits, d_logits);
+void ReferenceBackend::compute(const SigmoidLossCall& call) {
+  const auto& [problem, logits, labels, image_scale, gradient_scale, d_logits, to] = call;
   LossReport report;
   const int64_t of_image = logits.shape.h * logits.shape.w * problem.anchors;
   for (int64_t anchor = 0; anchor < logits.shape.n * of_image; ++anchor) {
@@ -31,10 +30,8 @@ void ReferenceBackend::sigmoid_loss(const SigmoidProblem& problem, Tensor logits
   *to = report;
 }
 
-void ReferenceBackend::box_loss(const BoxLossProblem& problem, Tensor predictions, Tensor targets,
-                                const int32_t* labels, const float* scale, float gradient_scale, Tensor d_predictions,
-                                LossReport* to) {
-  check_box_loss(problem, predictions, targets, d_predictions);
+void ReferenceBackend::compute(const BoxLossCall& call) {
+  const auto& [problem, predictions, targets, labels, scale, gradient_scale, d_predictions, to] = call;
   LossReport report;
   for (int64_t i = 0; d_predictions && i < d_predictions.elements(); ++i) write(d_predictions, i, 0);
   for (int64_t box = 0; box < predictions.shape.pixels() * problem.boxes; ++box) {

@@ -12,8 +12,8 @@ bool kept(float rate, const RngKey& key, int64_t element) {
 }
 }  // namespace
 
-void ReferenceBackend::dropout_forward(QTensor x, float rate, const RngKey& key, QTensor y) {
-  check_dropout_forward(x, rate, y);
+void ReferenceBackend::compute(const DropoutForwardCall& call) {
+  const auto& [x, rate, key, y] = call;
   const float growth = 1 / (1 - rate);
   for (int64_t i = 0; i < x.values.elements(); ++i) {
     const bool keep = kept(rate, key, i);
@@ -26,8 +26,8 @@ void ReferenceBackend::dropout_forward(QTensor x, float rate, const RngKey& key,
   if (!x.real()) *y.scale = *x.scale * growth;
 }
 
-void ReferenceBackend::dropout_backward(Tensor dy, float rate, const RngKey& key, Into dx) {
-  check_dropout(dx.tensor.shape, dy.shape, rate);
+void ReferenceBackend::compute(const DropoutBackwardCall& call) {
+  const auto& [dy, rate, key, dx] = call;
   const float growth = 1 / (1 - rate);
   for (int64_t i = 0; i < dy.elements(); ++i) write(dx, i, kept(rate, key, i) ? read(dy, i) * growth : 0);
 }

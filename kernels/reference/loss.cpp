@@ -10,8 +10,8 @@
 namespace octet {
 using namespace reference;
 
-void ReferenceBackend::softmax_loss(Tensor logits, const int32_t* labels, const float* weights, float smoothing,
-                                    float gradient_scale, Tensor d_logits, LossReport* to) {
+void ReferenceBackend::compute(const SoftmaxLossCall& call) {
+  const auto& [logits, labels, weights, smoothing, gradient_scale, d_logits, to] = call;
   const int64_t classes = logits.shape.c;
   LossReport report;
   std::vector<double> exponentials(classes);

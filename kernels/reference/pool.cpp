@@ -50,43 +50,43 @@ void write_code_or_real(Tensor tensor, int64_t i, float x) {
 }
 }  // namespace
 
-void ReferenceBackend::pool_forward(const PoolProblem& problem, QTensor x, QTensor y) {
-  check_pool_forward(problem, x, y);
-  for (int64_t i = 0; i < y.values.elements(); ++i) {
+void ReferenceBackend::compute(const PoolForwardCall& call) {
+  const PoolProblem& problem = call.problem;
+  for (int64_t i = 0; i < call.y.values.elements(); ++i) {
     if (problem.kind == PoolKind::repeat) {
-      write_code_or_real(y.values, i, read(x.values, repeated_pixel(problem, i)));
+      write_code_or_real(call.y.values, i, read(call.x.values, repeated_pixel(problem, i)));
     } else if (problem.kind == PoolKind::max) {
-      const float largest = read(x.values, largest_in_window(problem, x.values, i));
-      write_code_or_real(y.values, i, problem.rectify && largest < 0 ? 0 : largest);
+      const float largest = read(call.x.values, largest_in_window(problem, call.x.values, i));
+      write_code_or_real(call.y.values, i, problem.rectify && largest < 0 ? 0 : largest);
     } else {
       double sum = 0;
-      for_window(problem, i, [&](int64_t from) { sum += read(x.values, from); });
-      write_code_or_real(y.values, i, static_cast<float>(sum / window_size(problem, i)));
+      for_window(problem, i, [&](int64_t from) { sum += read(call.x.values, from); });
+      write_code_or_real(call.y.values, i, static_cast<float>(sum / window_size(problem, i)));
     }
   }
-  if (!x.real()) *y.scale = *x.scale;
+  if (!call.x.real()) *call.y.scale = *call.x.scale;
 }
 
-void ReferenceBackend::pool_backward(const PoolProblem& problem, QTensor x, QTensor, Tensor dy, Into dx) {
-  check_pool(problem, dx.tensor.shape, dy.shape);
+void ReferenceBackend::compute(const PoolBackwardCall& call) {
+  const PoolProblem& problem = call.problem;
   std::vector<double> sums(problem.x.elements());
-  for (int64_t i = 0; i < dy.elements(); ++i) {
+  for (int64_t i = 0; i < call.dy.elements(); ++i) {
     if (problem.kind == PoolKind::repeat) {
-      sums[repeated_pixel(problem, i)] += read(dy, i);
+      sums[repeated_pixel(problem, i)] += read(call.dy, i);
     } else if (problem.kind == PoolKind::max) {
-      const int64_t from = largest_in_window(problem, x.values, i);
-      if (!problem.rectify || read(x.values, from) > 0) sums[from] += read(dy, i);
+      const int64_t from = largest_in_window(problem, call.x.values, i);
+      if (!problem.rectify || read(call.x.values, from) > 0) sums[from] += read(call.dy, i);
     } else {
-      const double share = static_cast<double>(read(dy, i)) / window_size(problem, i);
+      const double share = static_cast<double>(read(call.dy, i)) / window_size(problem, i);
       for_window(problem, i, [&](int64_t to) { sums[to] += share; });
     }
   }
-  for (int64_t i = 0; i < dx.tensor.elements(); ++i) write(dx, i, static_cast<float>(sums[i]));
+  for (int64_t i = 0; i < call.dx.tensor.elements(); ++i) write(call.dx, i, static_cast<float>(sums[i]));
 }
 
-void ReferenceBackend::global_pool_forward(QTensor x, Tensor y) {
+void ReferenceBackend::compute(const GlobalPoolForwardCall& call) {
+  const auto& [x, y] = call;
   const Shape from = x.values.shape;
-  REQUIRE(y.shape == (Shape{from.n, 1, 1, from.c}), "give an output of (N, 1, 1, C)", "a global pool's shapes differ");
   const int64_t pixels = from.h * from.w;
   for (int64_t n = 0; n < from.n; ++n) {
     for (int64_t channel = 0; channel < from.c; ++channel) {
@@ -99,41 +99,34 @@ void ReferenceBackend::global_pool_forward(QTensor x, Tensor y) {
   }
 }
 
-void ReferenceBackend::global_pool_backward(Tensor dy, Into dx) {
+void ReferenceBackend::compute(const GlobalPoolBackwardCall& call) {
+  const auto& [dy, dx] = call;
   const Shape to = dx.tensor.shape;
-  REQUIRE(dy.shape == (Shape{to.n, 1, 1, to.c}), "give an error of (N, 1, 1, C)", "a global pool's shapes differ");
   const int64_t pixels = to.h * to.w;
   for (int64_t i = 0; i < to.elements(); ++i) {
     write(dx, i, read(dy, i / (pixels * to.c) * to.c + i % to.c) / static_cast<float>(pixels));
   }
 }
 
-void ReferenceBackend::concat_forward(std::span<const QTensor> parts, QTensor y) {
+void ReferenceBackend::compute(const ConcatForwardCall& call) {
+  const auto& [parts, y] = call;
   float scale = 0;
-  int64_t channels = 0;
-  for (const QTensor& part : parts) {
-    const Shape shape = part.values.shape;
-    REQUIRE(part.real() == y.real() && shape.n == y.values.shape.n && shape.h == y.values.shape.h &&
-                shape.w == y.values.shape.w,
-            "concatenate images of one size and one encoding", "a part does not fit the concatenation");
+  for (const QTensor& part : parts)
     if (!part.real()) scale = std::max(scale, *part.scale);
-    channels += shape.c;
-  }
-  REQUIRE(channels == y.values.shape.c, "give an output of as many channels", "the parts have ", channels,
-          " channels, the concatenation ", y.values.shape.c);
   int64_t first = 0;
   for (const QTensor& part : parts) {
     const int64_t own = part.values.shape.c;
     const float ratio = part.real() || *part.scale == scale ? 1.0f : *part.scale / scale;
     for (int64_t i = 0; i < part.values.elements(); ++i) {
-      write_code_or_real(y.values, i / own * channels + first + i % own, read(part.values, i) * ratio);
+      write_code_or_real(y.values, i / own * y.values.shape.c + first + i % own, read(part.values, i) * ratio);
     }
     first += own;
   }
   if (!y.real()) *y.scale = scale;
 }
 
-void ReferenceBackend::concat_backward(Tensor dy, std::span<const Into> parts) {
+void ReferenceBackend::compute(const ConcatBackwardCall& call) {
+  const auto& [dy, parts] = call;
   int64_t first = 0;
   for (const Into& part : parts) {
     const int64_t own = part.tensor.shape.c;
@@ -142,8 +135,6 @@ void ReferenceBackend::concat_backward(Tensor dy, std::span<const Into> parts) {
     }
     first += own;
   }
-  REQUIRE(first == dy.shape.c, "give the parts that were concatenated", "the parts have ", first,
-          " channels, the concatenation ", dy.shape.c);
 }
 
 }  // namespace octet

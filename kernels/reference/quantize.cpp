@@ -31,35 +31,26 @@ std::unique_ptr<Backend> make_reference_backend() { return std::make_unique<Refe
 
 std::unique_ptr<Buffer> ReferenceBackend::allocate(size_t bytes) { return std::make_unique<PlainBuffer>(bytes); }
 
-void ReferenceBackend::quantize(Tensor src, const Encoding& encoding, const RngKey& key, QTensor dst, Probe probe) {
-  check_quantize(src, encoding, dst);
-  const auto largest = [&] { return absmax_of(src.elements(), [&](int64_t i) { return read(src, i); }); };
-  if (probe.largest != nullptr) *probe.largest = std::max(*probe.largest, largest());
-  if (!encoding.quantized()) {
-    for (int64_t i = 0; i < src.elements(); ++i) {
-      const float x = read(src, i);
-      count_histogram(probe, i, x);
-      write(dst.values, i, x);
+void ReferenceBackend::compute(const QuantizeCall& call) {
+  const auto largest = [&] { return absmax_of(call.from.elements(), [&](int64_t i) { return read(call.from, i); }); };
+  if (call.probe.largest != nullptr) *call.probe.largest = std::max(*call.probe.largest, largest());
+  if (!call.encoding.quantized()) {
+    for (int64_t i = 0; i < call.from.elements(); ++i) {
+      const float x = read(call.from, i);
+      count_histogram(call.probe, i, x);
+      write(call.to.values, i, x);
     }
     return;
   }
-  const int64_t count = src.elements();
-  const float clip = clip_of(encoding, largest);
-  const Encoder encode(encoding, key, clip);
-  *dst.scale = encode.scale();
+  const int64_t count = call.from.elements();
+  const float clip = clip_of(call.encoding, largest);
+  const Encoder encode(call.encoding, call.key, clip);
+  *call.to.scale = encode.scale();
   for (int64_t i = 0; i < count; ++i) {
-    const float x = read(src, i);
-    count_histogram(probe, i, x);
-    count_saturated(probe, x, clip);
-    write_code(dst.values, i, encode(x, i));
-  }
-}
-
-void ReferenceBackend::dequantize(QTensor src, Tensor dst) {
-  REQUIRE(src.values.shape == dst.shape, "give a destination of the source's shape", "dequantize() between two shapes");
-  for (int64_t i = 0; i < dst.elements(); ++i) {
-    const float x = read(src.values, i);
-    write(dst, i, src.real() ? x : x * *src.scale);
+    const float x = read(call.from, i);
+    count_histogram(call.probe, i, x);
+    count_saturated(call.probe, x, clip);
+    write_code(call.to.values, i, encode(x, i));
   }
 }
 

@@ -48,15 +48,14 @@ int64_t largest_of(const RoiTaps& taps, int64_t row_bin, int64_t column_bin, Ten
 }
 }  // namespace
 
-void ReferenceBackend::roi_pool_forward(const RoiProblem& problem, std::span<const QTensor> levels, Tensor table,
-                                        QTensor y) {
-  check_roi_pool_forward(problem, levels, table, y);
+void ReferenceBackend::compute(const RoiPoolForwardCall& call) {
+  const RoiProblem& problem = call.problem;
   float scale = 0;
-  for (const QTensor& level : levels)
+  for (const QTensor& level : call.levels)
     if (!level.real()) scale = std::max(scale, *level.scale);
-  memset(y.values.data, 0, y.values.bytes());
-  for_regions(problem, table, [&](int64_t region, size_t level, const RoiTaps& taps) {
-    const Tensor values = levels[level].values;
+  memset(call.y.values.data, 0, call.y.values.bytes());
+  for_regions(problem, call.table, [&](int64_t region, size_t level, const RoiTaps& taps) {
+    const Tensor values = call.levels[level].values;
     for_outputs(problem, region, [&](int64_t i, int64_t channel, int64_t row_bin, int64_t column_bin) {
       const auto element = [&](int64_t h, int64_t w) {
         return element_of(values.shape, region / problem.rois, h, w, channel);
@@ -73,40 +72,39 @@ void ReferenceBackend::roi_pool_forward(const RoiProblem& problem, std::span<con
           sum += row.weight * of_row;
         }
       }
-      sum *= roi_ratio(levels[level].scale, scale);
-      if (y.real())
-        write(y.values, i, sum);
+      sum *= roi_ratio(call.levels[level].scale, scale);
+      if (call.y.real())
+        write(call.y.values, i, sum);
       else
-        write_code(y.values, i, static_cast<int>(round_nearest(sum)));
+        write_code(call.y.values, i, static_cast<int>(round_nearest(sum)));
     });
   });
-  if (!y.real()) *y.scale = scale;
+  if (!call.y.real()) *call.y.scale = scale;
 }
 
-void ReferenceBackend::roi_pool_backward(const RoiProblem& problem, std::span<const QTensor> levels, Tensor table,
-                                         Tensor dy, std::span<const Into> d_levels) {
-  check_roi_pool_backward(problem, levels, table, dy, d_levels);
+void ReferenceBackend::compute(const RoiPoolBackwardCall& call) {
+  const RoiProblem& problem = call.problem;
   std::vector<std::vector<float>> sums;
   for (const Shape& level : problem.levels) sums.emplace_back(static_cast<size_t>(level.elements()));
-  for_regions(problem, table, [&](int64_t region, size_t level, const RoiTaps& taps) {
+  for_regions(problem, call.table, [&](int64_t region, size_t level, const RoiTaps& taps) {
     for_outputs(problem, region, [&](int64_t i, int64_t channel, int64_t row_bin, int64_t column_bin) {
       const auto element = [&](int64_t h, int64_t w) {
         return element_of(problem.levels[level], region / problem.rois, h, w, channel);
       };
       if (problem.kind == RoiKind::max) {
-        const int64_t best = largest_of(taps, row_bin, column_bin, levels[level].values, element);
-        if (best >= 0) sums[level][static_cast<size_t>(best)] += read(dy, i);
+        const int64_t best = largest_of(taps, row_bin, column_bin, call.levels[level].values, element);
+        if (best >= 0) sums[level][static_cast<size_t>(best)] += read(call.dy, i);
         return;
       }
       for (const RoiTap& row : taps.rows(row_bin))
         for (const RoiTap& column : taps.columns(column_bin))
           sums[level][static_cast<size_t>(element(row.index, column.index))] +=
-              row.weight * column.weight * read(dy, i);
+              row.weight * column.weight * read(call.dy, i);
     });
   });
   for (size_t level = 0; level < sums.size(); ++level)
-    for (int64_t i = 0; d_levels[level] && i < d_levels[level].tensor.elements(); ++i)
-      write(d_levels[level], i, sums[level][static_cast<size_t>(i)]);
+    for (int64_t i = 0; call.d_levels[level] && i < call.d_levels[level].tensor.elements(); ++i)
+      write(call.d_levels[level], i, sums[level][static_cast<size_t>(i)]);
 }
 
 }  // namespace octet

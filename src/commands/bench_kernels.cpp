@@ -86,17 +86,29 @@ class KernelBench {
     const std::string prefix = std::string(layer.name) + "/";
     const double operations = 2.0 * double(problem.products()), y_elements = double(problem.y.elements());
     const auto bytes = [](auto... tensors) { return double((tensors.bytes() + ...)); };  // each operand moves once
-    report(prefix + "forward", operations, bytes(x.values, w.values, convolved),
-           [&] { backend_.conv_forward(problem, x, w, convolved, moments); });
-    report(prefix + "backward_data", operations, bytes(error.values, w.values, dx),
-           [&] { backend_.conv_backward_data(problem, error, w, {dx}); });
-    report(prefix + "backward_weight", operations, bytes(x.values, error.values, dw),
-           [&] { backend_.conv_backward_weight(problem, x, error, {dw}); });
-    report(prefix + "affine_forward", 0, 3 * y_elements,
-           [&] { backend_.affine_forward(affine, convolved, moments, parameters, {}, activation, {}, y, {}); });
+    report(prefix + "forward", operations, bytes(x.values, w.values, convolved), [&] {
+      backend_.conv_forward({problem, x, w, convolved, {&moments, 1}});
+    });
+    report(prefix + "backward_data", operations, bytes(error.values, w.values, dx), [&] {
+      backend_.conv_backward_data({problem, error, w, {dx}});
+    });
+    report(prefix + "backward_weight", operations, bytes(x.values, error.values, dw), [&] {
+      backend_.conv_backward_weight({problem, x, error, {dw}});
+    });
+    report(prefix + "affine_forward", 0, 3 * y_elements, [&] {
+      backend_.affine_forward({affine, convolved, moments, parameters, {}, activation, {}, y});
+    });
     report(prefix + "affine_backward", 0, 9 * y_elements, [&] {
-      backend_.affine_backward(affine, convolved, moments, parameters, {}, dy, d_gamma, d_beta, {}, gradient, {}, error,
-                               {nullptr, saturated});
+      backend_.affine_backward({.problem = affine,
+                                .x = convolved,
+                                .moments = moments,
+                                .parameters = parameters,
+                                .dy = dy,
+                                .d_gamma = d_gamma,
+                                .d_beta = d_beta,
+                                .encoding = gradient,
+                                .grad_output = error,
+                                .probe = {.saturated = saturated}});
     });
   }
 
@@ -163,15 +175,18 @@ class KernelBench {
     const Tensor dy = tensor(problem.y, DType::bf16);
     double bytes = 0;
     for (const Shape& level : problem.levels) bytes += double(level.elements());
-    report(prefix + "roi_align_forward", 2.0 * 20 * double(problem.y.elements()), 0,
-           [&] { backend_.roi_pool_forward(problem, levels, table, y); });
-    report(prefix + "roi_align_backward", 0, 2 * (bytes + double(problem.y.elements())),
-           [&] { backend_.roi_pool_backward(problem, levels, table, dy, gradients); });
+    report(prefix + "roi_align_forward", 2.0 * 20 * double(problem.y.elements()), 0, [&] {
+      backend_.roi_pool_forward({problem, levels, table, y});
+    });
+    report(prefix + "roi_align_backward", 0, 2 * (bytes + double(problem.y.elements())), [&] {
+      backend_.roi_pool_backward({problem, levels, table, dy, gradients});
+    });
     PoolProblem repeat{problem.levels[1], {}, 2};
     repeat.kind = PoolKind::repeat, repeat.y = pooled_shape(repeat);
     const QTensor repeated = codes(repeat.y, DType::s8);
-    report(prefix + "repeat_forward", 0, 1.25 * double(repeat.y.elements()),
-           [&] { backend_.pool_forward(repeat, levels[1], repeated); });
+    report(prefix + "repeat_forward", 0, 1.25 * double(repeat.y.elements()), [&] {
+      backend_.pool_forward({repeat, levels[1], repeated});
+    });
   }
   // The focal loss of nine anchors a pixel and the loss of their boxes, on the map of 1/8.
   void run_losses(const Detector& d, const std::string& prefix) {
@@ -187,10 +202,11 @@ class KernelBench {
     const LossReport none;
     auto* const to = static_cast<LossReport*>(copied(&none, sizeof none));
     const Tensor d_logits = tensor(map, DType::bf16), d_boxes = tensor(boxes, DType::bf16);
-    report(prefix + "sigmoid_loss", 0, 6.0 * double(map.elements()),
-           [&] { backend_.sigmoid_loss(problem, logits, own, scale, 1, d_logits, to); });
+    report(prefix + "sigmoid_loss", 0, 6.0 * double(map.elements()), [&] {
+      backend_.sigmoid_loss({problem, logits, own, scale, 1, d_logits, to});
+    });
     report(prefix + "box_loss", 0, 10.0 * double(boxes.elements()), [&] {
-      backend_.box_loss({9, 1, map.h * map.w, 0}, predictions, targets, own, scale, 1, d_boxes, to);
+      backend_.box_loss({{9, 1, map.h * map.w, 0}, predictions, targets, own, scale, 1, d_boxes, to});
     });
   }
   // On one core: the best 2000 of 200,000 scores, their suppression, and the matches of RetinaNet's anchors with twenty

@@ -217,7 +217,7 @@ void Parameters::encode(uint64_t seed, uint32_t step) {
   for (const Param& param : params_) {
     if (!param.encoding.quantized() || (param.frozen && frozen_are_encoded_)) continue;
     const RngKey key{seed, step, layer_id_of(param.node, Role::weight), 0, 0};
-    backend_.quantize(param.master, param.encoding, key, param.codes, {});
+    backend_.quantize({param.master, param.encoding, key, param.codes});
     const Shape& s = param.shape;
     const float gain = policy_.weight_gain(s.h * s.w * s.c);
     if (gain != 1) *param.codes.scale *= gain;

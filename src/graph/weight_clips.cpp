@@ -38,8 +38,8 @@ void WeightClips::choose() {
     Encoding whole = params_[i]->encoding;
     whole.range = Range::absmax;
     const int64_t sample = std::clamp<int64_t>(params_[i]->shape.elements() / sampled_elements, 1, most_blocks);
-    backend_.quantize(params_[i]->master, whole, {}, params_[i]->codes,
-                      {.histogram = histograms + i * histogram_bins, .sample = int(sample)});
+    const Probe probe{.histogram = histograms + i * histogram_bins, .sample = int(sample)};
+    backend_.quantize({params_[i]->master, whole, RngKey(), params_[i]->codes, probe});
   }
   backend_.to_host(counts.data(), histograms, counts.size() * sizeof(uint32_t));
   std::vector<float> clips;

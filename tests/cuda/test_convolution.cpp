@@ -35,9 +35,9 @@ void expect_same_convolution(const ConvCase& c, const Operands& o, DType type, b
     const Tensor y = place.zeros(p.y, type), dx = add ? place.copy(dx0.view()) : place.zeros(p.x, type);
     const Tensor dw = add ? place.copy(dw0.view()) : place.zeros(p.weight());
     const Moments moments = place.moments(p.y.c);
-    place.backend.conv_forward(p, x, w, y, moments);
-    place.backend.conv_backward_data(p, dy, w, {dx, add});
-    place.backend.conv_backward_weight(p, x, dy, {dw, add});
+    place.backend.conv_forward({p, x, w, y, {&moments, 1}});
+    place.backend.conv_backward_data({p, dy, w, {dx, add}});
+    place.backend.conv_backward_weight({p, x, dy, {dw, add}});
     place.keep("y", y), place.keep("moments", moments, p.y.c), place.keep("dx", dx), place.keep("dw", dw);
   });
 }
@@ -90,7 +90,7 @@ TEST(CudaConvolution, WideGridOfAWeightGradient) {
   const OwnedQTensor x = random_codes(p.x, 1), dy = random_codes(p.y, 3);
   expect_same("a weight gradient of many items", [&](Place& place) {
     const Tensor dw = place.zeros(p.weight());
-    place.backend.conv_backward_weight(p, place.copy(x.view()), place.copy(dy.view()), {dw});
+    place.backend.conv_backward_weight({p, place.copy(x.view()), place.copy(dy.view()), {dw}});
     place.keep("dw", dw);
   });
 }
@@ -137,7 +137,7 @@ TEST(CudaConvolution, RefusesOperandsOfTwoKinds) {
   const ConvProblem p = square_case({1, 4, 4, 3}, 5, 3, 1, 1).problem;
   const Operands codes = codes_of(p), reals = reals_of(p);
   const OwnedTensor y(p.y);
-  EXPECT_THROW(cuda_backend().conv_forward(p, codes.x, reals.w, y, {}), Error);
+  EXPECT_THROW(cuda_backend().conv_forward({p, codes.x, reals.w, y}), Error);
 }
 
 }  // namespace

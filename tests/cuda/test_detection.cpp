@@ -25,8 +25,8 @@ TEST(CudaDetection, SigmoidLoss) {
           const Tensor report = report_in(place), alone = report_in(place);
           const int32_t* const own = place.copy(labels.data(), labels.size());
           const float* const factors = place.copy(scale, 3);
-          place.backend.sigmoid_loss(problem, x, own, factors, 1.0f / 3, gradient, report.as<LossReport>());
-          place.backend.sigmoid_loss(problem, x, own, factors, 1.0f / 3, {}, alone.as<LossReport>());
+          place.backend.sigmoid_loss({problem, x, own, factors, 1.0f / 3, gradient, report.as<LossReport>()});
+          place.backend.sigmoid_loss({problem, x, own, factors, 1.0f / 3, {}, alone.as<LossReport>()});
           place.keep("gradient", gradient), place.keep("report", report), place.keep("evaluation", alone);
         });
   }
@@ -49,9 +49,9 @@ TEST(CudaDetection, BoxLoss) {
       expect_same("box loss", [&, &problem = problem](Place& place) {
         const Tensor gradient = place.copy(random_real(predictions.view().shape, 8, 1, type).view());
         const Tensor report = report_in(place);
-        place.backend.box_loss(problem, place.copy(predictions.view()), place.copy(targets.view()),
-                               place.copy(labels.data(), labels.size()), place.copy(scale.view()).f32(), 0.125f,
-                               gradient, report.as<LossReport>());
+        place.backend.box_loss({problem, place.copy(predictions.view()), place.copy(targets.view()),
+                                place.copy(labels.data(), labels.size()), place.copy(scale.view()).f32(), 0.125f,
+                                gradient, report.as<LossReport>()});
         place.keep("gradient", gradient), place.keep("report", report);
       });
   }
@@ -63,8 +63,8 @@ TEST(CudaDetection, WeightedSoftmaxLoss) {
   for (size_t i = 0; i < labels.size(); ++i) labels[i] = i % 5 == 4 ? -1 : static_cast<int32_t>(i % 13);
   expect_same("weighted softmax loss", [&](Place& place) {
     const Tensor gradient = place.zeros(logits.view().shape), report = report_in(place);
-    place.backend.softmax_loss(place.copy(logits.view()), place.copy(labels.data(), labels.size()),
-                               place.copy(weights.view()).f32(), 0, 1.0f / 64, gradient, report.as<LossReport>());
+    place.backend.softmax_loss({place.copy(logits.view()), place.copy(labels.data(), labels.size()),
+                                place.copy(weights.view()).f32(), 0, 1.0f / 64, gradient, report.as<LossReport>()});
     place.keep("gradient", gradient), place.keep("report", report);
   });
 }
@@ -86,8 +86,8 @@ TEST(CudaDetection, RoiPools) {
         const Tensor table = place.copy(one.table.view());
         const Into both[] = {{place.copy(random_real(problem.levels[0], 5, 1, DType::bf16).view()), type == DType::s8},
                              {place.copy(random_real(problem.levels[1], 6).view()), type == DType::u8}};
-        place.backend.roi_pool_forward(problem, levels, table, y);
-        place.backend.roi_pool_backward(problem, levels, table, place.copy(dy.view()), both);
+        place.backend.roi_pool_forward({problem, levels, table, y});
+        place.backend.roi_pool_backward({problem, levels, table, place.copy(dy.view()), both});
         place.keep("y", y), place.keep("first level", both[0].tensor), place.keep("second level", both[1].tensor);
       });
     }
@@ -106,7 +106,7 @@ TEST(CudaDetection, HostWorkRunsInTheOrderOfTheDevice) {
       place.backend.to_device(x.data, sent.f32(), sent.view().bytes());
       const StepState state{step, 0.5f / static_cast<float>(1 + step), 7 * step};
       place.backend.run(3, state, [&] {
-        place.backend.quantize(x, Encoding{}, {1, step, 3, state.first_sample * 50, 50}, QTensor{y}, {});  // copies
+        place.backend.quantize({x, Encoding{}, {1, step, 3, state.first_sample * 50, 50}, QTensor{y}, {}});  // copies
         const Tensor reads[] = {y, counter}, writes[] = {z, counter};
         place.backend.on_host(reads, writes,
                               [](std::span<const Tensor> in, std::span<const Tensor> out, const StepState& now) {

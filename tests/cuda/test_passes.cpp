@@ -51,22 +51,14 @@ TEST(CudaPasses, Quantize) {
           expect_same(say("quantize ", name_of(shape), " ", octet::name_of(type)), [&](Place& place) {
             const QTensor to = place.zeros_for(encoding, shape);
             const Observed observed(place);
-            place.backend.quantize(place.copy(from.view()), place.copy(encoding), {9, 8, 7, first}, to,
-                                   observed.probe(first == 0, 1, measures(encoding)));
+            place.backend.quantize({place.copy(from.view()),
+                                    place.copy(encoding),
+                                    {9, 8, 7, first},
+                                    to,
+                                    observed.probe(first == 0, 1, measures(encoding))});
             place.keep("codes", to);
             observed.keep(place);
           });
-    }
-}
-
-TEST(CudaPasses, Dequantize) {
-  for (const Shape shape : shapes())
-    for (const OwnedQTensor& from : {random_codes(shape, 3), random_unsigned_codes(shape, 3)}) {
-      expect_same(say("dequantize ", name_of(shape)), [&](Place& place) {
-        const Tensor to = place.zeros(shape);
-        place.backend.dequantize(place.copy(from.view()), to);
-        place.keep("values", to);
-      });
     }
 }
 
@@ -77,7 +69,7 @@ TEST(CudaPasses, SubnormalNumbersAreZero) {
   const Encoding encoding = codes(Rounding::nearest, Range::absmax);
   expect_same("quantize subnormal numbers", [&](Place& place) {
     const QTensor to = place.zeros_for(encoding, from.view().shape);
-    place.backend.quantize(place.copy(from.view()), encoding, {}, to, {});
+    place.backend.quantize({place.copy(from.view()), encoding, {}, to, {}});
     place.keep("codes", to);
   });
 }
@@ -131,9 +123,15 @@ TEST(CudaPasses, AffineForward) {
                           const Convolved input = place.copy(x);
                           const Observed observed(place);
                           const Probe probe = measures(encoding) ? observed.probe(false, 1, true) : Probe{};
-                          place.backend.affine_forward(problem, input, place.copy(norm.moments, shape.c), parameters,
-                                                       other == Other::none ? QTensor{} : place.copy(residual.view()),
-                                                       place.copy(encoding), {1, 2, 3, 40}, y, probe);
+                          place.backend.affine_forward({problem,
+                                                        input,
+                                                        place.copy(norm.moments, shape.c),
+                                                        parameters,
+                                                        other == Other::none ? QTensor{} : place.copy(residual.view()),
+                                                        place.copy(encoding),
+                                                        {1, 2, 3, 40},
+                                                        y,
+                                                        probe});
                           observed.keep(place);
                           place.keep("y", y), place.keep("codes", input.codes);
                           place.keep("units", Tensor{input.scale, {1, 1, 2, shape.c}});
@@ -161,13 +159,19 @@ void expect_same_backward(AffineProblem problem, DType type, Other other, const 
                 const Observed observed(place);
                 AffineParameters parameters = norm.parameters(place);
                 if (!problem.normalize) parameters.gamma = nullptr;
-                place.backend.affine_backward(
-                    problem, type == DType::s8 ? place.copy(x) : Convolved(place.copy(x.real.view())),
-                    place.copy(norm.moments, shape.c), parameters,
-                    other == Other::none ? QTensor{} : place.copy(residual.view()), place.copy(dy.view()),
-                    {d_gamma, add}, {d_beta, add}, other != Other::none ? Into{d_residual, add} : Into{},
-                    place.copy(encoding), {1, 2, 3, 4000}, measure_only ? QTensor{} : error,
-                    observed.probe(add || measure_only, 2));
+                place.backend.affine_backward({problem,
+                                               type == DType::s8 ? place.copy(x) : Convolved(place.copy(x.real.view())),
+                                               place.copy(norm.moments, shape.c),
+                                               parameters,
+                                               other == Other::none ? QTensor{} : place.copy(residual.view()),
+                                               place.copy(dy.view()),
+                                               {d_gamma, add},
+                                               {d_beta, add},
+                                               other != Other::none ? Into{d_residual, add} : Into{},
+                                               place.copy(encoding),
+                                               {1, 2, 3, 4000},
+                                               measure_only ? QTensor{} : error,
+                                               observed.probe(add || measure_only, 2)});
                 place.keep("error", error), place.keep("d_gamma", d_gamma), place.keep("d_beta", d_beta);
                 place.keep("d_residual", d_residual);
                 observed.keep(place);
@@ -264,8 +268,8 @@ TEST(CudaPasses, SoftmaxLoss) {
   for (const float smoothing : {0.0f, 0.1f})
     expect_same("softmax loss", [&](Place& place) {
       const Tensor d_logits = place.zeros({rows, 1, 1, 13}), report = place.zeros({1, 1, 1, sizeof(LossReport) / 4});
-      place.backend.softmax_loss(place.copy(logits.view()), place.copy(labels.data(), labels.size()), nullptr,
-                                 smoothing, 1.0f / 64, d_logits, report.as<LossReport>());
+      place.backend.softmax_loss({place.copy(logits.view()), place.copy(labels.data(), labels.size()), nullptr,
+                                  smoothing, 1.0f / 64, d_logits, report.as<LossReport>()});
       place.keep("d_logits", d_logits), place.keep("report", report);
     });
 }
@@ -291,11 +295,11 @@ TEST(CudaPasses, Pools) {
             QTensor y{place.zeros(p.y, type)};
             if (!is_real(type)) y.scale = place.zeros({1, 1, 1, 1}).f32();
             const Tensor dx = place.copy(dx0.view());
-            place.backend.pool_forward(p, from, y);
-            place.backend.pool_backward(p, from, y, place.copy(dy.view()), {dx, add});
+            place.backend.pool_forward({p, from, y});
+            place.backend.pool_backward({p, from, place.copy(dy.view()), {dx, add}});
             const Tensor mean = place.zeros({p.x.n, 1, 1, p.x.c}), spread = place.copy(dx0.view());
-            place.backend.global_pool_forward(from, mean);
-            place.backend.global_pool_backward(mean, {spread, add});
+            place.backend.global_pool_forward({from, mean});
+            place.backend.global_pool_backward({mean, {spread, add}});
             place.keep("y", y), place.keep("dx", dx), place.keep("mean", mean), place.keep("spread", spread);
           });
       }
@@ -313,8 +317,8 @@ TEST(CudaPasses, Dropout) {
         if (type == DType::s8) y.scale = place.zeros({1, 1, 1, 1}).f32();
         const Tensor dx = place.copy(dx0.view());
         const float rate = first == 0 ? 0.0f : 0.3f;
-        place.backend.dropout_forward(place.copy(x.view()), rate, {1, 2, 3, first}, y);
-        place.backend.dropout_backward(place.copy(dy.view()), rate, {1, 2, 3, first}, {dx, first == 777});
+        place.backend.dropout_forward({place.copy(x.view()), rate, {1, 2, 3, first}, y});
+        place.backend.dropout_backward({place.copy(dy.view()), rate, {1, 2, 3, first}, {dx, first == 777}});
         place.keep("y", y), place.keep("dx", dx);
       });
     }
@@ -334,13 +338,13 @@ TEST(CudaPasses, Concatenation) {
       const std::vector<QTensor> from = {place.copy(parts[0].view()), place.copy(parts[1].view()),
                                          place.copy(parts[2].view())};
       const QTensor y = place.zeros_for(Encoding{.dtype = type}, all);
-      place.backend.concat_forward(from, y);
+      place.backend.concat_forward({from, y});
       place.keep("y", y);
       const std::vector<Into> into = {
           {place.zeros(a)}, {}, {place.copy(random_real(c, 9, 1, DType::bf16).view()), true}};
       std::vector<Into> given = into;
       given[1].tensor.shape = b;  // nobody wants it
-      place.backend.concat_backward(place.copy(dy.view()), given);
+      place.backend.concat_backward({place.copy(dy.view()), given});
       place.keep("part 0", into[0].tensor), place.keep("part 2", into[2].tensor);
     });
   }
@@ -380,8 +384,8 @@ TEST(CudaPasses, RecordedProgramsFollowTheStep) {
       };
       place.backend.run(1, state, [&] {
         ++calls;
-        place.backend.quantize(source, encoding, key(3), to, observed.probe(true));
-        place.backend.dropout_forward(to, 0.3f, key(4), dropped);
+        place.backend.quantize({source, encoding, key(3), to, observed.probe(true)});
+        place.backend.dropout_forward({to, 0.3f, key(4), dropped});
         place.backend.sgd_update({state.learning_rate, 0.9f, 1e-4f, false, 0.7f}, w, slope, velocity, held + 1);
       });
       const Tensor kept = place.zeros(shape, DType::s8);
@@ -409,7 +413,7 @@ TEST(CudaPasses, AProgramOfAnotherStepIsRefused) {
   const Encoding encoding = codes(Rounding::stochastic, Range::absmax);
   const Tensor from = place.zeros(shape);
   const QTensor to = place.zeros_for(encoding, shape);
-  const auto work = [&] { backend->quantize(from, encoding, {1, 7, 3, 24, 24}, to, {}); };
+  const auto work = [&] { backend->quantize({from, encoding, {1, 7, 3, 24, 24}, to, {}}); };
   backend->run(1, {7, 0, 1}, work);
   EXPECT_THROW(backend->run(1, {7, 0, 2}, work), Error);
   EXPECT_THROW(backend->run(1, {8, 0, 1}, work), Error);

@@ -147,7 +147,7 @@ TEST(KernelTimes, NameEveryKernelThatWasWaitedFor) {
   float* const values = static_cast<float*>(memory->data());
   const QTensor codes{{values + 64, {1, 1, 1, 64}, DType::s8}, values + 128};
   const Encoding encoding{.dtype = DType::s8};
-  for (int i = 0; i < 2; ++i) backend->quantize({values, {1, 1, 1, 64}}, encoding, {}, codes, {});
+  for (int i = 0; i < 2; ++i) backend->quantize({{values, {1, 1, 1, 64}}, encoding, {}, codes, {}});
   std::vector<std::string> names;
   for (const KernelTime& kernel : backend->kernel_times()) {
     names.push_back(kernel.name);

@@ -35,13 +35,13 @@ class ReferenceLibrary final : public cuda::LibraryConvolution {
     const Tensor x_of{x, p.x}, w_of{w, p.weight()}, y_of{y, p.y};
     switch (pass) {
       case ConvPass::forward:
-        reference_->conv_forward(p, {x_of}, {w_of}, y_of, {});
+        reference_->conv_forward({p, {x_of}, {w_of}, y_of});
         break;
       case ConvPass::backward_data:
-        reference_->conv_backward_data(p, {y_of}, {w_of}, {x_of, add});
+        reference_->conv_backward_data({p, {y_of}, {w_of}, {x_of, add}});
         break;
       case ConvPass::backward_weight:
-        reference_->conv_backward_weight(p, {x_of}, {y_of}, {w_of, add});
+        reference_->conv_backward_weight({p, {x_of}, {y_of}, {w_of, add}});
         break;
     }
   }
@@ -76,9 +76,9 @@ Calls expect_same_by_library(const ConvCase& c, DType type, bool add, int64_t sh
     const Tensor x = place.copy(x0.view()), w = shifted(w0.view()), dy = shifted(dy0.view());
     const Tensor y = place.zeros(p.y, type), dx = place.copy(dx0.view()), dw = shifted(dw0.view());
     const Moments moments = place.moments(p.y.c);
-    place.backend.conv_forward(p, {x}, {w}, y, moments);
-    place.backend.conv_backward_data(p, {dy}, {w}, {dx, add});
-    place.backend.conv_backward_weight(p, {x}, {dy}, {dw, add});
+    place.backend.conv_forward({p, {x}, {w}, y, {&moments, 1}});
+    place.backend.conv_backward_data({p, {dy}, {w}, {dx, add}});
+    place.backend.conv_backward_weight({p, {x}, {dy}, {dw, add}});
     place.keep("y", y), place.keep("moments", moments, p.y.c), place.keep("dx", dx), place.keep("dw", dw);
   };
   Place on_cuda(cuda), on_cpu(cpu_backend());

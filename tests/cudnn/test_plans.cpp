@@ -27,12 +27,12 @@ using Questions = std::map<std::string, Asked>;  // by their descriptions
 class Recorder final : public cpu::Convolution {
  public:
   explicit Recorder(Questions& questions) : questions_(questions) {}
-  void forward(const ConvProblem& p, QTensor, QTensor, Tensor, Moments) override { note(ConvPass::forward, p, false); }
-  void backward_data(const ConvProblem& p, QTensor, QTensor, Into dx) override {
-    note(ConvPass::backward_data, p, dx.add);
+  void forward(const ConvForwardCall& call) override { note(ConvPass::forward, call.problem, false); }
+  void backward_data(const ConvBackwardDataCall& call) override {
+    note(ConvPass::backward_data, call.problem, call.dx.add);
   }
-  void backward_weight(const ConvProblem& p, QTensor, QTensor, Into dw) override {
-    note(ConvPass::backward_weight, p, dw.add);
+  void backward_weight(const ConvBackwardWeightCall& call) override {
+    note(ConvPass::backward_weight, call.problem, call.dw.add);
   }
   size_t scratch_bytes() const override { return 0; }
 

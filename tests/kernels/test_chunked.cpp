@@ -40,9 +40,9 @@ void compare(Isa isa, const ConvProblem& p, float largest, bool fp8 = true) {
   std::vector<float> y(dy.size()), dx(x.size()), dw(w.size());
   const auto backend = make_cpu_backend({.isa = isa, .threads = 2, .real = RealConvolution::chunked_float16});
   const QTensor qx{{x.data(), p.x}}, qw{{w.data(), p.weight()}}, qdy{{dy.data(), p.y}};
-  backend->conv_forward(p, qx, qw, {y.data(), p.y}, {});
-  backend->conv_backward_data(p, qdy, qw, {{dx.data(), p.x}});
-  backend->conv_backward_weight(p, qx, qdy, {{dw.data(), p.weight()}});
+  backend->conv_forward({p, qx, qw, {y.data(), p.y}});
+  backend->conv_backward_data({p, qdy, qw, {{dx.data(), p.x}}});
+  backend->conv_backward_weight({p, qx, qdy, {{dw.data(), p.weight()}}});
 
   const auto at = [](const std::vector<float>& v, const Shape& s, int64_t n, int64_t h, int64_t col, int64_t c) {
     return h < 0 || col < 0 || h >= s.h || col >= s.w ? 0.0f : v[size_t(((n * s.h + h) * s.w + col) * s.c + c)];
@@ -119,7 +119,7 @@ TEST(ChunkedConvolution, NotANumberStays) {
       std::vector<float> x(size_t(p.x.elements()), 1.0f), w(size_t(p.weight().elements()), 1.0f),
           y(size_t(p.y.elements()));
       x[0] = std::numeric_limits<float>::quiet_NaN();
-      backend->conv_forward(p, {{x.data(), p.x}}, {{w.data(), p.weight()}}, {y.data(), p.y}, {});
+      backend->conv_forward({p, {{x.data(), p.x}}, {{w.data(), p.weight()}}, {y.data(), p.y}});
       EXPECT_TRUE(std::isnan(y[0])) << y[0];
       EXPECT_FALSE(std::isnan(y.back()));
     }

@@ -43,9 +43,10 @@ Results results_of(const ConvProblem& p, DType type, bool add, const Run& run) {
 Results reference(const ConvProblem& p, const Operands& o, DType type, bool add) {
   const auto backend = make_reference_backend();
   return results_of(p, type, add, [&](Results& r) {
-    backend->conv_forward(p, o.x, o.w, r.y, r.moments);
-    backend->conv_backward_data(p, o.dy, o.w, {r.dx, add});
-    backend->conv_backward_weight(p, o.x, o.dy, {r.dw, add});
+    const Moments moments = r.moments;
+    backend->conv_forward({p, o.x, o.w, r.y, {&moments, 1}});
+    backend->conv_backward_data({p, o.dy, o.w, {r.dx, add}});
+    backend->conv_backward_weight({p, o.x, o.dy, {r.dw, add}});
   });
 }
 template <class Run>
@@ -55,9 +56,10 @@ void named(const char* pass, const Run& run) {
 }
 Results computed(cpu::Convolution& convolution, const ConvProblem& p, const Operands& o, DType type, bool add) {
   return results_of(p, type, add, [&](Results& r) {
-    named("forward", [&] { convolution.forward(p, o.x, o.w, r.y, r.moments); });
-    named("backward_data", [&] { convolution.backward_data(p, o.dy, o.w, {r.dx, add}); });
-    named("backward_weight", [&] { convolution.backward_weight(p, o.x, o.dy, {r.dw, add}); });
+    const Moments moments = r.moments;
+    named("forward", [&] { convolution.forward({p, o.x, o.w, r.y, {&moments, 1}}); });
+    named("backward_data", [&] { convolution.backward_data({p, o.dy, o.w, {r.dx, add}}); });
+    named("backward_weight", [&] { convolution.backward_weight({p, o.x, o.dy, {r.dw, add}}); });
   });
 }
 
@@ -137,10 +139,11 @@ TEST_P(Int8Convolution, GroupsAreConvolvedAsIfAlone) {
     OwnedTensor y(three(p.y)), alone(p.y);
     const OwnedMoments moments[] = {OwnedMoments(p.y.c), OwnedMoments(p.y.c), OwnedMoments(p.y.c)};
     const Moments of_groups[] = {moments[0], moments[1], moments[2]};
-    ASSERT_TRUE(convolution->forward_groups(p, x, w, y, of_groups));
+    convolution->forward({p, x, w, y, of_groups});
     for (int64_t group = 0; group < 3; ++group) {
       const OwnedMoments wanted(p.y.c);
-      convolution->forward(p, QTensor(x).images(group * p.x.n, p.x.n), w, alone, wanted);
+      const Moments of_one = wanted;
+      convolution->forward({p, QTensor(x).images(group * p.x.n, p.x.n), w, alone, {&of_one, 1}});
       for (int64_t i = 0; i < alone.elements(); ++i) ASSERT_EQ(y[group * alone.elements() + i], alone[i]) << i;
       expect_same(moments[group].mean, wanted.mean, "mean");
       expect_same(moments[group].variance, wanted.variance, "variance");
@@ -298,8 +301,10 @@ TEST(Convolution, RefusesOperandsOfTheOtherKind) {
   const ConvProblem p = square_case({1, 4, 4, 3}, 5, 3, 1, 1).problem;
   const Operands codes = codes_of(p), reals = reals_of(p);
   const OwnedTensor y(p.y);
-  EXPECT_THROW(cpu::make_int8_convolution(Isa::scalar, 1)->forward(p, codes.x, reals.w, y, {}), Error);
-  EXPECT_THROW(cpu::make_fixed_order_convolution(Isa::scalar, 1)->forward(p, codes.x, codes.w, y, {}), Error);
+  const auto backend = make_cpu_backend({Isa::scalar, 1});
+  EXPECT_THROW(backend->conv_forward({p, codes.x, reals.w, y}), Error);
+  EXPECT_THROW(backend->conv_backward_data({p, reals.dy, codes.w, {OwnedTensor(p.x)}}), Error);
+  EXPECT_THROW(backend->conv_backward_weight({p, reals.x, codes.dy, {OwnedTensor(p.weight())}}), Error);
 }
 
 }  // namespace

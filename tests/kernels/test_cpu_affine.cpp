@@ -23,8 +23,15 @@ void compare_forward(Shape shape, DType type, Activation activation, Other other
     float largest = 0;
     const bool measures = encoding.quantized() && encoding.rounding == Rounding::nearest;
     const Probe probe{.saturated = &saturated, .largest = &largest};
-    backend.affine_forward(problem, x, norm.moments, norm.parameters(), residual, encoding, {1, 2, 3, 40}, y,
-                           measures ? probe : Probe{});
+    backend.affine_forward({problem,
+                            x,
+                            norm.moments,
+                            norm.parameters(),
+                            residual,
+                            encoding,
+                            {1, 2, 3, 40},
+                            y,
+                            measures ? probe : Probe{}});
     keep(outcome, y);
     outcome.counts = {saturated, bits_of(largest)};
     if (keeps) outcome.tensors.insert(outcome.tensors.end(), {x.codes, x.units});
@@ -76,11 +83,19 @@ void compare_backward(Shape shape, const Backward& b, const Encoding& encoding) 
     if (b.d_residual != DType::s8) d_residual = random_real(shape, 10, 0.1f, b.d_residual);
     std::vector<uint32_t> histogram(histogram_bins);
     uint64_t saturated = 0;
-    backend.affine_backward(problem, x, norm.moments, norm.parameters(), residual, dy,
-                            b.parameters && b.normalize ? Into{d_gamma, b.add} : Into{},
-                            b.parameters ? Into{d_beta, b.add} : Into{}, Into{d_residual, b.add}, encoding,
-                            {1, 2, 3, 4096}, error,
-                            {b.histogram ? histogram.data() : nullptr, &saturated, b.add ? 3 : 1});
+    backend.affine_backward({problem,
+                             x,
+                             norm.moments,
+                             norm.parameters(),
+                             residual,
+                             dy,
+                             b.parameters && b.normalize ? Into{d_gamma, b.add} : Into{},
+                             b.parameters ? Into{d_beta, b.add} : Into{},
+                             Into{d_residual, b.add},
+                             encoding,
+                             {1, 2, 3, 4096},
+                             error,
+                             {b.histogram ? histogram.data() : nullptr, &saturated, b.add ? 3 : 1}});
     keep(outcome, error);
     outcome.tensors.push_back(d_gamma);
     outcome.tensors.push_back(d_beta);
@@ -172,8 +187,19 @@ TEST(CpuAffine, BackwardWithoutAnErrorFillsTheHistogramAlone) {
     uint64_t saturated = 0;
     AffineProblem problem{shape};
     problem.batch_statistics = false;  // so that no sum enters, and the reference's bins are the same
-    backend.affine_backward(problem, x, norm.moments, norm.parameters(), {}, dy, {d_gamma}, {}, {d_residual},
-                            codes(Rounding::stochastic, Range::held, &held), {}, {}, {histogram.data(), &saturated, 2});
+    backend.affine_backward({problem,
+                             x,
+                             norm.moments,
+                             norm.parameters(),
+                             {},
+                             dy,
+                             {d_gamma},
+                             {},
+                             {d_residual},
+                             codes(Rounding::stochastic, Range::held, &held),
+                             {},
+                             {},
+                             {histogram.data(), &saturated, 2}});
     return Outcome{{d_gamma, d_residual}, {histogram.begin(), histogram.end()}};
   };
   compare(pass, 0, "histogram");
@@ -190,7 +216,8 @@ TEST(CpuAffine, GradientMayReplaceWhatItCameFrom) {
     AffineProblem problem{shape};
     problem.batch_statistics = false;
     problem.activation = Activation::relu;
-    backend.affine_backward(problem, x, norm.moments, norm.parameters(), residual, dy, {}, {}, {dy}, {}, {}, error, {});
+    backend.affine_backward(
+        {problem, x, norm.moments, norm.parameters(), residual, dy, {}, {}, {dy}, {}, {}, error, {}});
     return Outcome{{dy, error.values()}, {}};
   };
   compare(pass, 0, "d_residual in dy's place");

@@ -39,8 +39,8 @@ void compare_quantize(Shape shape, DType type, const Encoding& encoding, uint64_
     uint64_t saturated = 0;
     float largest = 0.1f;
     const bool measures = encoding.quantized() && encoding.rounding == Rounding::nearest;
-    backend.quantize(from, encoding, {9, 8, 7, first}, to,
-                     {first == 0 ? histogram.data() : nullptr, &saturated, 2, measures ? &largest : nullptr});
+    const Probe probe{first == 0 ? histogram.data() : nullptr, &saturated, 2, measures ? &largest : nullptr};
+    backend.quantize({from, encoding, {9, 8, 7, first}, to, probe});
     keep(outcome, to);
     outcome.counts.assign(histogram.begin(), histogram.end());
     outcome.counts.insert(outcome.counts.end(), {saturated, bits_of(largest)});
@@ -73,19 +73,6 @@ TEST(CpuPasses, QuantizeRandomProblems) {
     const auto first = static_cast<uint64_t>(draw.coin() ? 0 : draw.between(1, 1 << 30));
     compare_quantize(shape, draw.one_of({DType::f32, DType::bf16}), encoding, first, draw.seed());
     if (HasFailure()) return;
-  }
-}
-
-TEST(CpuPasses, Dequantize) {
-  for (const Shape shape : shapes()) {
-    for (const OwnedQTensor& from : {random_codes(shape, 3), random_unsigned_codes(shape, 3)}) {
-      const auto pass = [&](Backend& backend) {
-        const OwnedTensor to(shape);
-        backend.dequantize(from, to);
-        return Outcome{{to}, {}};
-      };
-      compare(pass, 0, say("dequantize ", name_of(shape)));
-    }
   }
 }
 
@@ -170,7 +157,7 @@ TEST(CpuPasses, SoftmaxLoss) {
   const auto pass = [&](Backend& backend) {
     const OwnedTensor gradient(logits.view().shape), sum({1, 1, 1, 1});
     LossReport report;
-    backend.softmax_loss(logits, labels.data(), nullptr, 0.1f, 0.01f, gradient, &report);
+    backend.softmax_loss({logits, labels.data(), nullptr, 0.1f, 0.01f, gradient, &report});
     sum.f32()[0] = static_cast<float>(report.loss_sum);
     return Outcome{{gradient, sum},
                    {static_cast<uint64_t>(report.hits[0]), static_cast<uint64_t>(report.hits[1]),
@@ -197,8 +184,8 @@ TEST(CpuPasses, Concatenation) {
                         db = random_real(second, 7);
       const QTensor parts[] = {a, b};
       const Into into[] = {{da, true}, {db, false}};
-      backend.concat_forward(parts, y);
-      backend.concat_backward(dy, into);
+      backend.concat_forward({parts, y});
+      backend.concat_backward({dy, into});
       keep(outcome, y);
       for (const OwnedTensor& tensor : {da, db}) outcome.tensors.push_back(tensor);
       return outcome;
@@ -220,10 +207,10 @@ void compare_pool(const PoolProblem& problem, DType type, uint32_t seed) {
     const OwnedQTensor y(OwnedTensor(problem.y, type));
     const OwnedTensor dx = random_real(problem.x, 6, 1, quantized ? DType::f32 : DType::bf16);
     const OwnedTensor mean(pixel), dx_global = random_real(problem.x, 7);
-    backend.pool_forward(problem, x, y);
-    backend.pool_backward(problem, x, y, dy, {dx, quantized});
-    backend.global_pool_forward(x, mean);
-    backend.global_pool_backward(dy_global, {dx_global, quantized});
+    backend.pool_forward({problem, x, y});
+    backend.pool_backward({problem, x, dy, {dx, quantized}});
+    backend.global_pool_forward({x, mean});
+    backend.global_pool_backward({dy_global, {dx_global, quantized}});
     keep(outcome, y);
     for (const OwnedTensor& tensor : {dx, mean, dx_global}) outcome.tensors.push_back(tensor);
     return outcome;
@@ -275,10 +262,11 @@ TEST(CpuPasses, RefusesUnsignedCodesRoundedStochastically) {
   const AffineProblem problem{shape};
   const auto cpu = make_cpu_backend({Isa::scalar, 1}), reference = make_reference_backend();
   for (Backend* backend : {cpu.get(), reference.get()}) {
-    EXPECT_THROW(backend->quantize(real, encoding, {}, to, {}), Error);
-    EXPECT_THROW(backend->affine_forward(problem, x, norm.moments, norm.parameters(), {}, encoding, {}, to, {}), Error);
-    EXPECT_THROW(backend->affine_backward(problem, x, norm.moments, norm.parameters(), {}, real, {}, {}, {}, encoding,
-                                          {}, to, {}),
+    EXPECT_THROW(backend->quantize({real, encoding, {}, to, {}}), Error);
+    EXPECT_THROW(backend->affine_forward({problem, x, norm.moments, norm.parameters(), {}, encoding, {}, to, {}}),
+                 Error);
+    EXPECT_THROW(backend->affine_backward(
+                     {problem, x, norm.moments, norm.parameters(), {}, real, {}, {}, {}, encoding, {}, to, {}}),
                  Error);
   }
 }
@@ -311,10 +299,10 @@ TEST(CpuPasses, RefusesWhatItCannotRun) {
   const float held = 0;
   const OwnedTensor x({1, 1, 1, 4});
   const Encoding encoding = codes(Rounding::nearest, Range::held, &held);
-  EXPECT_THROW(backend->quantize(x, encoding, {}, room_for(encoding, x.view().shape), {}), Error);
+  EXPECT_THROW(backend->quantize({x, encoding, {}, room_for(encoding, x.view().shape), {}}), Error);
   const int32_t label = 4;
   LossReport report;
-  EXPECT_THROW(backend->softmax_loss(x, &label, nullptr, 0, 1, {}, &report), Error);
+  EXPECT_THROW(backend->softmax_loss({x, &label, nullptr, 0, 1, {}, &report}), Error);
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ TEST(DetectionLosses, SigmoidLossIsThatOfTorchvision) {
       for (int64_t i = 0; i < 24; ++i) {
         const float one = 1;
         LossReport report;
-        backend->sigmoid_loss(problem, element(logits, i), &label, &one, 1, element(gradient, i), &report);
+        backend->sigmoid_loss({problem, element(logits, i), &label, &one, 1, element(gradient, i), &report});
         const double loss = golden["loss"][size_t(i)], slope = golden["gradient"][size_t(i)];
         ASSERT_NEAR(report.loss_sum, loss, 1e-6 * std::max(1.0, loss)) << name << label << " at " << logits[i];
         ASSERT_NEAR(gradient[i], slope, 1e-6) << name << label << " at " << logits[i];
@@ -54,7 +54,7 @@ TEST(DetectionLosses, BoxLossIsThatOfPyTorch) {
       const int32_t label = 3;
       LossReport report;
       const auto own = [&](const OwnedTensor& of) { return Tensor{of.f32() + row * 4, {1, 1, 1, 4}, DType::f32}; };
-      backend->box_loss({1, 1, 1, beta}, own(predictions), own(targets), &label, &one, 1, own(gradient), &report);
+      backend->box_loss({{1, 1, 1, beta}, own(predictions), own(targets), &label, &one, 1, own(gradient), &report});
       double loss = 0;
       for (size_t i = 0; i < 4; ++i) {
         loss += golden["loss"][size_t(row) * 4 + i].get<double>();
@@ -83,7 +83,7 @@ TEST(DetectionLosses, LabelsChooseClassesAndBoxes) {
   const int32_t labels[] = {2, 0, -1, 3};
   const float scale[] = {1, 0.5f};
   LossReport report;
-  backend->sigmoid_loss({2, 3}, logits, labels, scale, 2, gradient, &report);
+  backend->sigmoid_loss({{2, 3}, logits, labels, scale, 2, gradient, &report});
   EXPECT_EQ(report.count, 3);
   EXPECT_NEAR(report.loss_sum, (6 + 0.5 * 3) * std::log(2.0), 1e-9);
   const float want[] = {1, -1, 1, 1, 1, 1, 0, 0, 0, 0.5f, 0.5f, -0.5f};
@@ -93,7 +93,7 @@ TEST(DetectionLosses, LabelsChooseClassesAndBoxes) {
   for (int64_t i = 0; i < 24; ++i) predictions.f32()[i] = static_cast<float>(i);
   const int32_t shown[] = {1, 0, 1};
   const float per_region[] = {1, 1, 0.25f};
-  backend->box_loss({1, 2, 1, 0}, predictions, targets, shown, per_region, 1, slopes, &report);
+  backend->box_loss({{1, 2, 1, 0}, predictions, targets, shown, per_region, 1, slopes, &report});
   EXPECT_EQ(report.count, 2);
   EXPECT_EQ(report.loss_sum, 4 + 5 + 6 + 7 + 0.25 * (20 + 21 + 22 + 23));
   for (int64_t i = 0; i < 24; ++i) EXPECT_EQ(slopes[i], i < 4 || (i >= 8 && i < 20) ? 0 : i < 8 ? 1 : 0.25f) << i;
@@ -105,12 +105,12 @@ TEST(DetectionLosses, NoPositiveGivesZeroAndNotANumberGivesNotANumber) {
   const int32_t none[] = {0, -1, 0, 0, -1}, one[] = {0, 0, 1, 0, 0};
   const std::vector<float> scale(5, 1);
   LossReport report;
-  backend->box_loss({}, predictions, targets, none, scale.data(), 1, gradient, &report);
+  backend->box_loss({{}, predictions, targets, none, scale.data(), 1, gradient, &report});
   EXPECT_EQ(report.loss_sum, 0);
   EXPECT_EQ(report.count, 0);
   for (int64_t i = 0; i < 20; ++i) EXPECT_EQ(gradient[i], 0);
   predictions.f32()[9] = NAN;
-  backend->box_loss({}, predictions, targets, one, scale.data(), 1, gradient, &report);
+  backend->box_loss({{}, predictions, targets, one, scale.data(), 1, gradient, &report});
   EXPECT_TRUE(std::isnan(report.loss_sum));
   EXPECT_TRUE(std::isnan(gradient[9]));
   EXPECT_EQ(gradient[8], 0);
@@ -123,12 +123,12 @@ TEST(DetectionLosses, RefusesWhatDoesNotFit) {
   LossReport report;
   const auto cpu = make_cpu_backend({Isa::scalar, 1}), reference = make_reference_backend();
   for (Backend* backend : {cpu.get(), reference.get()}) {
-    EXPECT_THROW(backend->sigmoid_loss({2, 3}, logits, labels, &one, 1, {}, &report), Error);
-    EXPECT_THROW(backend->sigmoid_loss({2, 3}, logits, wrong, &one, 1, {}, &report), Error);
-    EXPECT_THROW(backend->sigmoid_loss({2, 4}, logits, labels, &one, 1, {}, &report), Error);
-    EXPECT_THROW(backend->box_loss({1, 1}, logits, targets, labels, &one, 1, {}, &report), Error);
+    EXPECT_THROW(backend->sigmoid_loss({{2, 3}, logits, labels, &one, 1, {}, &report}), Error);
+    EXPECT_THROW(backend->sigmoid_loss({{2, 3}, logits, wrong, &one, 1, {}, &report}), Error);
+    EXPECT_THROW(backend->sigmoid_loss({{2, 4}, logits, labels, &one, 1, {}, &report}), Error);
+    EXPECT_THROW(backend->box_loss({{1, 1}, logits, targets, labels, &one, 1, {}, &report}), Error);
     const OwnedTensor boxes({1, 1, 1, 8});
-    EXPECT_THROW(backend->box_loss({1, 2}, boxes, targets, labels + 3, &one, 1, {}, &report), Error) << "two choices";
+    EXPECT_THROW(backend->box_loss({{1, 2}, boxes, targets, labels + 3, &one, 1, {}, &report}), Error) << "two choices";
   }
 }
 
@@ -146,8 +146,8 @@ TEST(DetectionLosses, SigmoidLossHasTheSameBitsEverywhere) {
         const auto pass = [&](Backend& backend) {
           const OwnedTensor gradient(shape, type), sum({1, 1, 1, 2});
           LossReport report, alone;
-          backend.sigmoid_loss(problem, logits, labels.data(), scale, 1.0f / 3, gradient, &report);
-          backend.sigmoid_loss(problem, logits, labels.data(), scale, 1.0f / 3, {}, &alone);
+          backend.sigmoid_loss({problem, logits, labels.data(), scale, 1.0f / 3, gradient, &report});
+          backend.sigmoid_loss({problem, logits, labels.data(), scale, 1.0f / 3, {}, &alone});
           EXPECT_EQ(report.loss_sum, alone.loss_sum);
           memcpy(sum.f32(), &report.loss_sum, sizeof report.loss_sum);
           return Outcome{{gradient, sum}, {uint64_t(report.count)}};
@@ -175,7 +175,7 @@ TEST(DetectionLosses, BoxLossHasTheSameBitsEverywhere) {
       const auto pass = [&, &problem = problem, &shape = shape](Backend& backend) {
         const OwnedTensor gradient = random_real(shape, 8, 1, type), sum({1, 1, 1, 2});
         LossReport report;
-        backend.box_loss(problem, predictions, targets, labels.data(), scale.f32(), 0.125f, gradient, &report);
+        backend.box_loss({problem, predictions, targets, labels.data(), scale.f32(), 0.125f, gradient, &report});
         memcpy(sum.f32(), &report.loss_sum, sizeof report.loss_sum);
         return Outcome{{gradient, sum}, {uint64_t(report.count)}};
       };
@@ -190,22 +190,22 @@ TEST(DetectionLosses, WeightsOfSoftmaxScaleRows) {
   const std::vector<float> ones(9, 1), weights = {1, 0, 0.5f, 2, 7, 0, 0.25f, 0.125f, 1};
   const auto backend = make_reference_backend();
   LossReport plain, same, report, row;
-  backend->softmax_loss(logits, labels.data(), nullptr, 0.1f, 0.5f, one, &plain);
-  backend->softmax_loss(logits, labels.data(), ones.data(), 0.1f, 0.5f, weighted, &same);
+  backend->softmax_loss({logits, labels.data(), nullptr, 0.1f, 0.5f, one, &plain});
+  backend->softmax_loss({logits, labels.data(), ones.data(), 0.1f, 0.5f, weighted, &same});
   EXPECT_EQ(same.loss_sum, plain.loss_sum);
   EXPECT_EQ(memcmp(weighted.f32(), one.f32(), one.view().bytes()), 0);
-  backend->softmax_loss(logits, labels.data(), weights.data(), 0.1f, 0.5f, weighted, &report);
+  backend->softmax_loss({logits, labels.data(), weights.data(), 0.1f, 0.5f, weighted, &report});
   EXPECT_EQ(report.count, 8);
   double sum = 0;
   for (int64_t n = 0; n < 9; ++n) {
-    backend->softmax_loss(logits.view().images(n, 1), &labels[size_t(n)], nullptr, 0.1f, 0.5f, {}, &row);
+    backend->softmax_loss({logits.view().images(n, 1), &labels[size_t(n)], nullptr, 0.1f, 0.5f, {}, &row});
     sum += row.loss_sum * weights[size_t(n)];
     for (int64_t k = 0; k < 4; ++k) EXPECT_FLOAT_EQ(weighted[n * 4 + k], one[n * 4 + k] * weights[size_t(n)]);
   }
   EXPECT_NEAR(report.loss_sum, sum, 1e-8);
   const auto pass = [&](Backend& on) {
     const OwnedTensor gradient({9, 1, 1, 4});
-    on.softmax_loss(logits, labels.data(), weights.data(), 0.1f, 0.5f, gradient, &report);
+    on.softmax_loss({logits, labels.data(), weights.data(), 0.1f, 0.5f, gradient, &report});
     return Outcome{{gradient}, {bits_of(static_cast<float>(report.loss_sum))}};
   };
   compare(pass, 0, "weighted softmax");

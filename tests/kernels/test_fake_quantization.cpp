@@ -55,12 +55,12 @@ TEST(FakeQuantization, Int8ConvolutionEqualsTheRealOneOfItsDequantizedOperands) 
     std::vector<float> y(size_t(p.y.elements())), y_real = y, dx(size_t(p.x.elements())), dx_real = dx;
     std::vector<float> dw(size_t(p.weight().elements())), dw_real = dw;
 
-    cpu->conv_forward(p, x.coded(), w.coded(), {y.data(), p.y}, {});
-    cpu->conv_backward_data(p, dy.coded(), w.coded(), {{dx.data(), p.x}});
-    cpu->conv_backward_weight(p, x.coded(), dy.coded(), {{dw.data(), p.weight()}});
-    reference->conv_forward(p, x.decoded(), w.decoded(), {y_real.data(), p.y}, {});
-    reference->conv_backward_data(p, dy.decoded(), w.decoded(), {{dx_real.data(), p.x}});
-    reference->conv_backward_weight(p, x.decoded(), dy.decoded(), {{dw_real.data(), p.weight()}});
+    cpu->conv_forward({p, x.coded(), w.coded(), {y.data(), p.y}});
+    cpu->conv_backward_data({p, dy.coded(), w.coded(), {{dx.data(), p.x}}});
+    cpu->conv_backward_weight({p, x.coded(), dy.coded(), {{dw.data(), p.weight()}}});
+    reference->conv_forward({p, x.decoded(), w.decoded(), {y_real.data(), p.y}});
+    reference->conv_backward_data({p, dy.decoded(), w.decoded(), {{dx_real.data(), p.x}}});
+    reference->conv_backward_weight({p, x.decoded(), dy.decoded(), {{dw_real.data(), p.weight()}}});
     EXPECT_LT(relative(y, y_real), 1e-6);
     EXPECT_LT(relative(dx, dx_real), 1e-6);
     EXPECT_LT(relative(dw, dw_real), 1e-6);

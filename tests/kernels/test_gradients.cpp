@@ -72,11 +72,11 @@ TEST_F(Gradients, Convolution) {
                       dy = random_real(problem.y, 3);
     const OwnedTensor y(problem.y), dx(problem.x), dw(problem.weight());
     const auto loss = [&, &problem = problem] {
-      backend->conv_forward(problem, {x}, {w}, y, {});
+      backend->conv_forward({problem, {x}, {w}, y});
       return weighted_sum(y, dy);
     };
-    backend->conv_backward_data(problem, {dy}, {w}, {dx});
-    backend->conv_backward_weight(problem, {x}, {dy}, {dw});
+    backend->conv_backward_data({problem, {dy}, {w}, {dx}});
+    backend->conv_backward_weight({problem, {x}, {dy}, {dw}});
     expect_gradient(name + ", input", x, dx, 0.5f, loss);  // linear: a large step has no truncation error
     expect_gradient(name + ", weight", w, dw, 0.5f, loss);
   }
@@ -117,7 +117,7 @@ TEST_F(Gradients, Affine) {
         const QTensor added = with_residual ? QTensor{residual} : QTensor{};
         const auto loss = [&] {
           if (norm.batch_statistics) measure();
-          backend->affine_forward(problem, x, given, parameters, added, {}, {}, {y}, {});
+          backend->affine_forward({problem, x, given, parameters, added, {}, {}, {y}, {}});
           Loss result = weighted_sum(y, dy);
           for (int64_t i = 0; i < y.elements() && activation != Activation::none; ++i) {
             result.branches.push_back(y[i] <= 0 ? 0 : activation == Activation::relu6 && y[i] >= 6 ? 2 : 1);
@@ -126,8 +126,8 @@ TEST_F(Gradients, Affine) {
         };
         measure();
         loss();
-        backend->affine_backward(problem, x, given, parameters, added, dy, {d_gamma}, {d_beta}, {d_residual}, {}, {},
-                                 {dx}, {});
+        backend->affine_backward(
+            {problem, x, given, parameters, added, dy, {d_gamma}, {d_beta}, {d_residual}, {}, {}, {dx}, {}});
         expect_gradient(name + ", input", x, dx, 0.005f, loss);
         expect_gradient(name + ", beta", beta, d_beta, 0.005f, loss);
         if (norm.normalize) expect_gradient(name + ", gamma", gamma, d_gamma, 0.005f, loss);
@@ -147,11 +147,11 @@ TEST_F(Gradients, Pools) {
         x.f32()[i] = static_cast<float>(i * 77 % x.elements()) * 0.01f - 1;  // a permutation: no ties, gaps of 0.01
       }
       const auto loss = [&] {
-        backend->pool_forward(problem, {x}, {y});
+        backend->pool_forward({problem, {x}, {y}});
         return weighted_sum(y, dy);
       };
       loss();
-      backend->pool_backward(problem, {x}, {y}, dy, {dx});
+      backend->pool_backward({problem, {x}, dy, {dx}});
       expect_gradient(say(max ? "max" : "average", " pool ", kernel, "/", stride, "/", pad), x, dx, max ? 0.004f : 0.5f,
                       loss);
     }
@@ -165,17 +165,17 @@ TEST_F(Gradients, Pools) {
     for (int64_t i = 0; i < x.elements(); ++i)
       x.f32()[i] = static_cast<float>(i * 77 % x.elements()) * 0.01f - 1.395f;  // some maxima are below 0
     const auto loss = [&] {
-      backend->pool_forward(problem, {x}, {y});
+      backend->pool_forward({problem, {x}, {y}});
       return weighted_sum(y, dy);
     };
-    backend->pool_backward(problem, {x}, {}, dy, {dx});
+    backend->pool_backward({problem, {x}, dy, {dx}});
     expect_gradient(problem.rectify ? "rectified pool" : "repeat", x, dx, 0.004f, loss);
   }
   const OwnedTensor x = random_real({2, 3, 4, 5}, 1), y({2, 1, 1, 5}), dy = random_real({2, 1, 1, 5}, 2),
                     dx({2, 3, 4, 5});
-  backend->global_pool_backward(dy, {dx});
+  backend->global_pool_backward({dy, {dx}});
   expect_gradient("global pool", x, dx, 0.5f, [&] {
-    backend->global_pool_forward({x}, y);
+    backend->global_pool_forward({{x}, y});
     return weighted_sum(y, dy);
   });
 }
@@ -185,10 +185,10 @@ TEST_F(Gradients, Concatenation) {
                     c = random_real({2, 3, 2, 1}, 3);
   const OwnedTensor da({2, 3, 2, 3}), dc({2, 3, 2, 1}), y({2, 3, 2, 9}), dy = random_real({2, 3, 2, 9}, 4);
   const Into parts[] = {{da}, {{nullptr, {2, 3, 2, 5}}}, {dc}};  // nobody asks for the gradient of b
-  backend->concat_backward(dy, parts);
+  backend->concat_backward({dy, parts});
   const auto loss = [&] {
     const QTensor inputs[] = {{a}, {b}, {c}};
-    backend->concat_forward(inputs, {y});
+    backend->concat_forward({inputs, {y}});
     return weighted_sum(y, dy);
   };
   expect_gradient("first part", a, da, 0.5f, loss);
@@ -202,9 +202,9 @@ TEST_F(Gradients, SigmoidLoss) {
        {SigmoidProblem{2, 3}, SigmoidProblem{2, 3, 0.25f, 2}, SigmoidProblem{2, 3, 0.4f, 1.5f}}) {
     const OwnedTensor logits = random_real({2, 1, 2, 6}, 1, 4), gradient({2, 1, 2, 6});
     LossReport report;
-    backend->sigmoid_loss(problem, logits, labels, scale, 0.25f, gradient, &report);
+    backend->sigmoid_loss({problem, logits, labels, scale, 0.25f, gradient, &report});
     expect_gradient(say("gamma ", problem.gamma), logits, gradient, 0.01f, [&] {
-      backend->sigmoid_loss(problem, logits, labels, scale, 0.25f, {}, &report);
+      backend->sigmoid_loss({problem, logits, labels, scale, 0.25f, {}, &report});
       return Loss{report.loss_sum * 0.25, {}};
     });
   }
@@ -221,9 +221,9 @@ TEST_F(Gradients, BoxLoss) {
       const OwnedTensor predictions = random_real(shape, 1, 2), targets = random_real({6, 1, 1, 4}, 2, 2),
                         gradient(shape);
       LossReport report;
-      backend->box_loss(problem, predictions, targets, labels, scale, 0.25f, gradient, &report);
+      backend->box_loss({problem, predictions, targets, labels, scale, 0.25f, gradient, &report});
       expect_gradient(say("beta ", beta), predictions, gradient, 0.01f, [&] {
-        backend->box_loss(problem, predictions, targets, labels, scale, 0.25f, {}, &report);
+        backend->box_loss({problem, predictions, targets, labels, scale, 0.25f, {}, &report});
         Loss loss{report.loss_sum * 0.25, {}};
         for (int64_t i = 0; i < predictions.elements(); ++i) {
           const float difference = predictions[i] - targets[i / (choices * 4) * 4 + i % 4];
@@ -249,10 +249,10 @@ TEST_F(Gradients, RoiPools) {
     const QTensor levels[] = {{fine}, {coarse}};
     const Into into[] = {{d_fine}, {d_coarse}};
     const auto loss = [&] {
-      backend->roi_pool_forward(problem, levels, one.table, {y});
+      backend->roi_pool_forward({problem, levels, one.table, {y}});
       return weighted_sum(y, dy);
     };
-    backend->roi_pool_backward(problem, levels, one.table, dy, into);
+    backend->roi_pool_backward({problem, levels, one.table, dy, into});
     const float step = problem.kind == RoiKind::max ? 0.004f : 0.5f;
     expect_gradient(one.name + ", first level", fine, d_fine, step, loss);
     expect_gradient(one.name + ", second level", coarse, d_coarse, step, loss);
@@ -264,9 +264,9 @@ TEST_F(Gradients, Softmax) {
   for (const float smoothing : {0.0f, 0.1f}) {
     const OwnedTensor logits = random_real({4, 1, 1, 7}, 1, 3), gradient({4, 1, 1, 7});
     LossReport report;
-    backend->softmax_loss(logits, labels, nullptr, smoothing, 0.25f, gradient, &report);
+    backend->softmax_loss({logits, labels, nullptr, smoothing, 0.25f, gradient, &report});
     expect_gradient(say("smoothing ", smoothing), logits, gradient, 0.01f, [&] {
-      backend->softmax_loss(logits, labels, nullptr, smoothing, 0.25f, {}, &report);
+      backend->softmax_loss({logits, labels, nullptr, smoothing, 0.25f, {}, &report});
       return Loss{report.loss_sum * 0.25, {}};
     });
   }

@@ -40,7 +40,7 @@ OwnedTensor golden_table() {
 void expect_golden(const RoiProblem& problem, const OwnedTensor& map, const std::string& name) {
   const OwnedTensor y(problem.y);
   const QTensor levels[] = {{map}};
-  make_reference_backend()->roi_pool_forward(problem, levels, golden_table(), {y});
+  make_reference_backend()->roi_pool_forward({problem, levels, golden_table(), {y}});
   const OwnedTensor want = nhwc(problem.y, golden_values(detection_golden()["roi"][name]));
   for (int64_t i = 0; i < y.elements(); ++i) ASSERT_NEAR(y[i], want[i], 1e-5) << name << ", element " << i;
 }
@@ -70,11 +70,11 @@ TEST(RoiPool, AveragesOfARampAreMiddles) {
   table.view().as<RoiRow>()[0] = {4, 4, 20, 20, 0, 1};  // columns 2 to 10 of the map: bins 2 to 6 and 6 to 10
   const QTensor levels[] = {{x}};
   const auto backend = make_reference_backend();
-  backend->roi_pool_forward(problem, levels, table, {y});
+  backend->roi_pool_forward({problem, levels, table, {y}});
   EXPECT_EQ(y[0], 3.5f) << "pixel 2 has its center at 2.5";
   EXPECT_EQ(y[1], 7.5f);
   problem.kind = RoiKind::max;
-  backend->roi_pool_forward(problem, levels, table, {y});
+  backend->roi_pool_forward({problem, levels, table, {y}});
   EXPECT_EQ(y[0], 6) << "RoIPool takes both ends: nine columns in two bins, the middle one in both";
   EXPECT_EQ(y[1], 10);
 }
@@ -93,13 +93,13 @@ TEST(RoiPool, CodesTakeTheLargestScaleOfTheLevels) {
   for (const auto& backend : {make_reference_backend(), make_cpu_backend({best_isa(), 2})}) {
     const OwnedQTensor y(OwnedTensor({3, 1, 1, 1}, DType::s8));
     y.s8()[2] = 5;
-    backend->roi_pool_forward(problem, levels, table, y);
+    backend->roi_pool_forward({problem, levels, table, y});
     EXPECT_EQ(*y.scale(), 1);
     EXPECT_EQ(y.s8()[0], 50) << "50.5 to even";
     EXPECT_EQ(y.s8()[1], -77);
     EXPECT_EQ(y.s8()[2], 0) << "there is no region";
     table.view().as<RoiRow>()[2].valid = 1;
-    EXPECT_THROW(backend->roi_pool_forward(problem, levels, table, y), Error) << "there is no level 9";
+    EXPECT_THROW(backend->roi_pool_forward({problem, levels, table, y}), Error) << "there is no level 9";
     table.view().as<RoiRow>()[2].valid = 0;
   }
 }
@@ -120,8 +120,8 @@ void compare_roi_pool(const RoiCase& one, DType type) {
                       d_coarse = random_real(problem.levels[1], 6);
     const QTensor levels[] = {fine, coarse};
     const Into both[] = {{d_fine, type == DType::s8}, {d_coarse, type == DType::u8}};
-    backend.roi_pool_forward(problem, levels, one.table, y);
-    backend.roi_pool_backward(problem, levels, one.table, dy, both);
+    backend.roi_pool_forward({problem, levels, one.table, y});
+    backend.roi_pool_backward({problem, levels, one.table, dy, both});
     passes::keep(outcome, y);
     for (const OwnedTensor& tensor : {d_fine, d_coarse}) outcome.tensors.push_back(tensor);
     return outcome;
@@ -160,8 +160,8 @@ TEST(RoiPool, AGradientThatNobodyWantsIsLeftOut) {
                     both_fine(problem.levels[0]);
   for (const auto& backend : {make_reference_backend(), make_cpu_backend({best_isa(), 2})}) {
     const Into one_wanted[] = {{}, {d_coarse}}, both_wanted[] = {{both_fine}, {both_coarse}};
-    backend->roi_pool_backward(problem, {}, one.table, dy, one_wanted);
-    backend->roi_pool_backward(problem, {}, one.table, dy, both_wanted);
+    backend->roi_pool_backward({problem, {}, one.table, dy, one_wanted});
+    backend->roi_pool_backward({problem, {}, one.table, dy, both_wanted});
     EXPECT_EQ(memcmp(d_coarse.f32(), both_coarse.f32(), d_coarse.view().bytes()), 0);
   }
 }
@@ -173,15 +173,15 @@ TEST(RoiPool, RefusesWhatDoesNotFit) {
   for (const auto& backend : {make_reference_backend(), make_cpu_backend({best_isa(), 1})}) {
     RoiProblem wrong = one.problem;
     wrong.scales.pop_back();
-    EXPECT_THROW(backend->roi_pool_forward(wrong, levels, one.table, {y}), Error);
+    EXPECT_THROW(backend->roi_pool_forward({wrong, levels, one.table, {y}}), Error);
     wrong = one.problem;
     wrong.kind = RoiKind::position_sensitive;
-    EXPECT_THROW(backend->roi_pool_forward(wrong, levels, one.table, {y}), Error);
-    EXPECT_THROW(backend->roi_pool_forward(one.problem, levels, OwnedTensor({3, 1, 1, 8}), {y}), Error);
+    EXPECT_THROW(backend->roi_pool_forward({wrong, levels, one.table, {y}}), Error);
+    EXPECT_THROW(backend->roi_pool_forward({one.problem, levels, OwnedTensor({3, 1, 1, 8}), {y}}), Error);
     wrong = one.problem;
     wrong.kind = RoiKind::max;
     const Into into[] = {{fine}, {coarse}};
-    EXPECT_THROW(backend->roi_pool_backward(wrong, {}, one.table, y, into), Error) << "maxima need the values";
+    EXPECT_THROW(backend->roi_pool_backward({wrong, {}, one.table, y, into}), Error) << "maxima need the values";
   }
 }
 

@@ -29,13 +29,13 @@ class Concat final : public Node {
     Timed timed(step.times, Phase::passes);
     std::vector<QTensor> parts;
     for (Edge x : inputs_) parts.push_back(step.value(x));
-    step.backend.concat_forward(parts, step.value(output_));
+    step.backend.concat_forward({parts, step.value(output_)});
   }
   void backward(Step& step) override {
     Timed timed(step.times, Phase::passes);
     std::vector<Into> parts;
     for (Edge x : inputs_) parts.push_back(step.into(x));
-    step.backend.concat_backward(step.gradient(output_), parts);
+    step.backend.concat_backward({step.gradient(output_), parts});
   }
 };
 

@@ -47,7 +47,7 @@ class ConvBlock final : public ConvNode {
     backward_weight(step, grad_output);
     if (!needs_dx_) return;
     Timed timed(step.times, Phase::backward_data);
-    step.backend.conv_backward_data(conv_, grad_output, weight_->operand(), step.into(inputs_[0]));
+    step.backend.conv_backward_data({conv_, grad_output, weight_->operand(), step.into(inputs_[0])});
   }
 
   void update_statistics(Step& step) override { update_running(step, affine_.shape.pixels(), options_.momentum); }
@@ -116,16 +116,23 @@ class ConvBlock final : public ConvNode {
     Timed timed(step.times, Phase::forward);
     std::vector<Moments> moments;
     for (int64_t group = 0; group < norm_groups_; ++group) moments.push_back(batch_moments(step, group));
-    step.backend.conv_forward_groups(conv_of_group(), step.value(inputs_[0]), weight_->operand(),
-                                     step.tensor(convolved_), moments);
+    step.backend.conv_forward(
+        {conv_of_group(), step.value(inputs_[0]), weight_->operand(), step.tensor(convolved_), moments});
   }
 
   void forward(Step& step, int64_t group, const Encoding& encoding, Probe probe) {
     const Convolved convolved = this->convolved(step, group);
     Timed timed(step.times, Phase::passes);
     const QTensor residual = has_residual() ? of_group(step.value(inputs_[1]), group) : QTensor{};
-    step.backend.affine_forward(affine_, convolved, norm_moments(step, group), parameters(), residual, encoding,
-                                key(step, Role::activation, group), of_group(step.value(output_), group), probe);
+    step.backend.affine_forward({.problem = affine_,
+                                 .x = convolved,
+                                 .moments = norm_moments(step, group),
+                                 .parameters = parameters(),
+                                 .residual = residual,
+                                 .encoding = encoding,
+                                 .key = key(step, Role::activation, group),
+                                 .y = of_group(step.value(output_), group),
+                                 .probe = probe});
   }
 
   // Computes the gradient with respect to the convolution's output, as codes or as f32 values.
@@ -168,10 +175,10 @@ class ConvBlock final : public ConvNode {
     const bool by_group = state_->exact_sums();
     for (int64_t group = 0; group < (by_group ? norm_groups_ : 1); ++group) {
       if (by_group)
-        step.backend.conv_backward_weight(conv_of_group(), of_group(x, group), of_group(grad_output, group),
-                                          gradient_of(weight_));
+        step.backend.conv_backward_weight(
+            {conv_of_group(), of_group(x, group), of_group(grad_output, group), gradient_of(weight_)});
       else
-        step.backend.conv_backward_weight(conv_, x, grad_output, gradient_of(weight_));
+        step.backend.conv_backward_weight({conv_, x, grad_output, gradient_of(weight_)});
       finish_gradient(weight_);
     }
   }
@@ -179,9 +186,19 @@ class ConvBlock final : public ConvNode {
   void backward_affine(Step& step, int64_t group, const Encoding& encoding, Probe probe, Into d_gamma, Into d_beta,
                        Into d_residual, QTensor grad_output) {
     const QTensor residual = masks_sum() ? of_group(step.value(inputs_[1]), group) : QTensor{};
-    step.backend.affine_backward(affine_, convolved(step, group), norm_moments(step, group), parameters(), residual,
-                                 of_group(step.gradient(output_), group), d_gamma, d_beta, d_residual, encoding,
-                                 key(step, Role::grad_output, group), grad_output, probe);
+    step.backend.affine_backward({.problem = affine_,
+                                  .x = convolved(step, group),
+                                  .moments = norm_moments(step, group),
+                                  .parameters = parameters(),
+                                  .residual = residual,
+                                  .dy = of_group(step.gradient(output_), group),
+                                  .d_gamma = d_gamma,
+                                  .d_beta = d_beta,
+                                  .d_residual = d_residual,
+                                  .encoding = encoding,
+                                  .key = key(step, Role::grad_output, group),
+                                  .grad_output = grad_output,
+                                  .probe = probe});
   }
 
   Encoding encode_y_, encode_gradient_;

@@ -64,14 +64,15 @@ class DenseLoss final : public Node {
       const auto* labels = static_cast<const int32_t*>(step.memory.inputs[size_t(targets_[i].labels)]);
       void* const boxes = step.memory.inputs[size_t(targets_[i].boxes)];
       const int anchors = int(levels_[i].anchors.per_pixel());
-      step.backend.sigmoid_loss(
-          {.anchors = anchors, .classes = options_.classes, .alpha = options_.alpha, .gamma = options_.gamma}, logits,
-          labels, scale, step.gradient_scale, step.into(levels_[i].logits).tensor,
-          step.memory.losses + targets_[i].class_report);
-      step.backend.box_loss(
-          {.boxes = anchors, .rows_per_scale = logits.shape.h * logits.shape.w, .beta = options_.beta}, deltas,
-          {boxes, deltas.shape, DType::f32}, labels, scale, step.gradient_scale, step.into(levels_[i].deltas).tensor,
-          step.memory.losses + targets_[i].box_report);
+      const SigmoidProblem classes{
+          .anchors = anchors, .classes = options_.classes, .alpha = options_.alpha, .gamma = options_.gamma};
+      step.backend.sigmoid_loss({classes, logits, labels, scale, step.gradient_scale,
+                                 step.into(levels_[i].logits).tensor, step.memory.losses + targets_[i].class_report});
+      const BoxLossProblem box{
+          .boxes = anchors, .rows_per_scale = logits.shape.h * logits.shape.w, .beta = options_.beta};
+      const Tensor wanted{boxes, deltas.shape, DType::f32};
+      step.backend.box_loss({box, deltas, wanted, labels, scale, step.gradient_scale,
+                             step.into(levels_[i].deltas).tensor, step.memory.losses + targets_[i].box_report});
     }
   }
   void backward(Step&) override {}

@@ -22,11 +22,11 @@ class Dropout final : public Node {
   }
   void forward(Step& step) override {
     Timed timed(step.times, Phase::passes);
-    step.backend.dropout_forward(step.value(inputs_[0]), step.training ? rate_ : 0, key(step), step.value(output_));
+    step.backend.dropout_forward({step.value(inputs_[0]), step.training ? rate_ : 0, key(step), step.value(output_)});
   }
   void backward(Step& step) override {
     Timed timed(step.times, Phase::passes);
-    step.backend.dropout_backward(step.gradient(output_), rate_, key(step), step.into(inputs_[0]));
+    step.backend.dropout_backward({step.gradient(output_), rate_, key(step), step.into(inputs_[0])});
   }
 
  private:

@@ -20,15 +20,15 @@ class GlobalPool final : public Node {
     Timed timed(step.times, Phase::passes);
     const QTensor y = step.value(output_);
     const Tensor mean = encoding_.quantized() ? step.tensor(mean_) : y.values;
-    step.backend.global_pool_forward(step.value(inputs_[0]), mean);
+    step.backend.global_pool_forward({step.value(inputs_[0]), mean});
     if (!encoding_.quantized()) return;
     step.encode(range_, encoding_, [&](const Encoding& encoding, Probe probe) {
-      step.backend.quantize(mean, encoding, step.key(index_, Role::activation, per_sample_), y, probe);
+      step.backend.quantize({mean, encoding, step.key(index_, Role::activation, per_sample_), y, probe});
     });
   }
   void backward(Step& step) override {
     Timed timed(step.times, Phase::passes);
-    step.backend.global_pool_backward(step.gradient(output_), step.into(inputs_[0]));
+    step.backend.global_pool_backward({step.gradient(output_), step.into(inputs_[0])});
   }
 
  private:

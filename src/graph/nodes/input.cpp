@@ -20,8 +20,8 @@ class Input final : public Node {
     Timed timed(step.times, Phase::quantize);
     const Tensor images{const_cast<float*>(step.images), shape_, DType::f32};
     step.encode(range_, encoding_, [&](const Encoding& encoding, Probe probe) {
-      step.backend.quantize(images, encoding, step.key(index_, Role::activation, shape_.elements() / shape_.n),
-                            step.value(output_), probe);
+      step.backend.quantize({images, encoding, step.key(index_, Role::activation, shape_.elements() / shape_.n),
+                             step.value(output_), probe});
     });
   }
   void backward(Step&) override {}

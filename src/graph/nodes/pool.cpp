@@ -39,12 +39,11 @@ class Pool final : public Node {
   }
   void forward(Step& step) override {
     Timed timed(step.times, Phase::passes);
-    step.backend.pool_forward(pool_, step.value(inputs_[0]), step.value(output_));
+    step.backend.pool_forward({pool_, step.value(inputs_[0]), step.value(output_)});
   }
   void backward(Step& step) override {
     Timed timed(step.times, Phase::passes);
-    step.backend.pool_backward(pool_, step.value(inputs_[0]), step.value(output_), step.gradient(output_),
-                               step.into(inputs_[0]));
+    step.backend.pool_backward({pool_, step.value(inputs_[0]), step.gradient(output_), step.into(inputs_[0])});
   }
 
  private:

@@ -37,13 +37,13 @@ class RoiLoss final : public Node {
     if (options_.hard > 0) keep_hard(step);
     const auto* labels = static_cast<const int32_t*>(step.memory.inputs[size_t(targets_->labels)]);
     const auto* weights = static_cast<const float*>(step.memory.inputs[size_t(targets_->weights)]);
-    void* const boxes = step.memory.inputs[size_t(targets_->boxes)];
     const Tensor logits = step.value(inputs_[0]).values, deltas = step.value(inputs_[1]).values;
-    step.backend.softmax_loss(logits, labels, weights, 0, step.gradient_scale, step.into(inputs_[0]).tensor,
-                              step.memory.losses + class_report_);
-    step.backend.box_loss({.choices = choices_, .beta = options_.beta}, deltas,
-                          {boxes, {deltas.shape.n, 1, 1, 4}, DType::f32}, labels, weights, step.gradient_scale,
-                          step.into(inputs_[1]).tensor, step.memory.losses + box_report_);
+    const Tensor boxes{step.memory.inputs[size_t(targets_->boxes)], {deltas.shape.n, 1, 1, 4}, DType::f32};
+    step.backend.softmax_loss({logits, labels, weights, 0, step.gradient_scale, step.into(inputs_[0]).tensor,
+                               step.memory.losses + class_report_});
+    const BoxLossProblem box{.choices = choices_, .beta = options_.beta};
+    step.backend.box_loss({box, deltas, boxes, labels, weights, step.gradient_scale, step.into(inputs_[1]).tensor,
+                           step.memory.losses + box_report_});
   }
   void backward(Step&) override {}
 

@@ -45,14 +45,14 @@ class RoiPool final : public Node {
   }
   void forward(Step& step) override {
     Timed timed(step.times, Phase::passes);
-    step.backend.roi_pool_forward(pool_, values(step), step.value(table()).values, step.value(output_));
+    step.backend.roi_pool_forward({pool_, values(step), step.value(table()).values, step.value(output_)});
   }
   void backward(Step& step) override {
     Timed timed(step.times, Phase::passes);
     std::vector<Into> into;
     for (size_t i = 0; i < needs_gradient_.size(); ++i)
       into.push_back(needs_gradient_[i] ? step.into(maps()[i]) : Into{});
-    step.backend.roi_pool_backward(pool_, values(step), step.value(table()).values, step.gradient(output_), into);
+    step.backend.roi_pool_backward({pool_, values(step), step.value(table()).values, step.gradient(output_), into});
   }
 
  private:

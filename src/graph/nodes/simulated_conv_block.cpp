@@ -77,15 +77,19 @@ class SimulatedConvBlock final : public ConvNode {
     }
     {
       Timed timed(step.times, Phase::forward);
-      step.backend.conv_forward(conv_, x_operand(step), w_operand(step), convolved, batch_moments(step));
+      const Moments measured = batch_moments(step);
+      step.backend.conv_forward({conv_, x_operand(step), w_operand(step), convolved, {&measured, 1}});
     }
     Timed timed(step.times, Phase::passes);
     Moments moments = norm_moments(step);
     AffineParameters affine = parameters();
     if (normalizes()) round_norm(step, convolved, moments, affine);
-    step.backend.affine_forward(affine_, convolved, moments, affine,
-                                has_residual() ? step.value(inputs_[1]) : QTensor{}, {},
-                                step.key(index_, Role::activation, per_sample()), step.value(output_), {});
+    step.backend.affine_forward({.problem = affine_,
+                                 .x = convolved,
+                                 .moments = moments,
+                                 .parameters = affine,
+                                 .residual = has_residual() ? step.value(inputs_[1]) : QTensor{},
+                                 .y = step.value(output_)});
   }
 
   void backward(Step& step) override {
@@ -100,7 +104,7 @@ class SimulatedConvBlock final : public ConvNode {
     if (rounds_operands_ && after_weight) round_gradient(Role::grad_output, grad_output, key);
     const Into into = step.into(inputs_[0]);
     const Into dx = dx_.id < 0 ? into : Into{step.tensor(dx_)};
-    step.backend.conv_backward_data(conv_, {grad_output}, w_operand(step), dx);
+    step.backend.conv_backward_data({conv_, {grad_output}, w_operand(step), dx});
     if (dx_.id < 0) return;
     simulation_.gradient_through(Role::activation, step.value(inputs_[0]).values, dx.tensor);
     deliver(dx.tensor, into);
@@ -158,17 +162,30 @@ class SimulatedConvBlock final : public ConvNode {
     Moments moments = batch_moments(step);
     AffineParameters affine = parameters();
     if (normalizes()) use(norm_operands(step), moments, affine);
-    const RngKey key = step.key(index_, Role::grad_output, per_sample());
     Into d_residual = residual_gradient(step);
     if (d_residual && traits_.unrounded_shortcut) {
-      step.backend.affine_backward(affine_, convolved, moments, affine, residual, dy, {}, {}, d_residual, {}, key,
-                                   {grad_output}, {});
+      step.backend.affine_backward({.problem = affine_,
+                                    .x = convolved,
+                                    .moments = moments,
+                                    .parameters = affine,
+                                    .residual = residual,
+                                    .dy = dy,
+                                    .d_residual = d_residual,
+                                    .grad_output = {grad_output}});
       d_residual = {};
     }
     if (rounds_grad_block_) simulation_.round(Role::grad_block, dy, step.key(index_, Role::grad_block, per_sample()));
     const Into d_gamma = gradient_of(gamma_), d_beta = gradient_of(beta_);
-    step.backend.affine_backward(affine_, convolved, moments, affine, residual, dy, d_gamma, d_beta, d_residual, {},
-                                 key, {grad_output}, {});
+    step.backend.affine_backward({.problem = affine_,
+                                  .x = convolved,
+                                  .moments = moments,
+                                  .parameters = affine,
+                                  .residual = residual,
+                                  .dy = dy,
+                                  .d_gamma = d_gamma,
+                                  .d_beta = d_beta,
+                                  .d_residual = d_residual,
+                                  .grad_output = {grad_output}});
     if (normalizes())
       simulation_.norm_backward(norm_operands(step), d_gamma.tensor.f32(), d_beta.tensor.f32(), grad_output);
     finish_gradient(gamma_);
@@ -186,7 +203,7 @@ class SimulatedConvBlock final : public ConvNode {
     }
     Timed timed(step.times, Phase::backward_weight);
     const Into into = gradient_of(weight_), dw = dw_.id < 0 ? into : Into{step.tensor(dw_)};
-    step.backend.conv_backward_weight(conv_, x_operand(step), {gradient}, dw);
+    step.backend.conv_backward_weight({conv_, x_operand(step), {gradient}, dw});
     if (rounds_operands_) simulation_.gradient_through(Role::weight, weight_->master, dw.tensor);
     if (dw_.id >= 0) deliver(dw.tensor, into);
     finish_gradient(weight_);

@@ -63,7 +63,7 @@ class SoftmaxLoss final : public Node {
       const Tensor other{step.memory.inputs[size_t(other_gradient_)], logits_, DType::f32};
       compare(step, i, other_labels_, other_shares_, other, other_reports_[i]);
       const Into sum[] = {{d_logits, true}};
-      step.backend.concat_backward(other, sum);
+      step.backend.concat_backward({other, sum});
     }
   }
   void backward(Step&) override {}
@@ -84,9 +84,9 @@ class SoftmaxLoss final : public Node {
   void compare(Step& step, size_t head, int labels, int weights, Tensor gradient, int report) const {
     const auto& inputs = step.memory.inputs;
     step.backend.softmax_loss(
-        step.value(heads_[head].logits).values, static_cast<const int32_t*>(inputs[size_t(labels)]),
-        weights < 0 ? nullptr : static_cast<const float*>(inputs[size_t(weights)]), step.training ? smoothing_ : 0,
-        heads_[head].weight * step.gradient_scale, gradient, step.memory.losses + report);
+        {step.value(heads_[head].logits).values, static_cast<const int32_t*>(inputs[size_t(labels)]),
+         weights < 0 ? nullptr : static_cast<const float*>(inputs[size_t(weights)]), step.training ? smoothing_ : 0,
+         heads_[head].weight * step.gradient_scale, gradient, step.memory.losses + report});
   }
 
   std::vector<Head> heads_;

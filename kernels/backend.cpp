@@ -1,0 +1,293 @@
+// Arguments are checked here, once for all backends.
+#include "kernels/backend.h"
+
+#include "kernels/shared/checks.h"
+
+namespace octet {
+namespace {
+
+void check_unsigned(const Encoding& encoding) {
+  REQUIRE(encoding.dtype != DType::u8 || encoding.rounding == Rounding::nearest, "round to nearest",
+          "unsigned codes rounded stochastically");
+}
+
+void check(const QuantizeCall& call) {
+  const auto& [from, encoding, key, to, probe] = call;
+  REQUIRE(from.shape == to.values.shape, "give a destination of the source's shape", "quantize() between two shapes");
+  REQUIRE(is_real(from.dtype), "give real numbers", "quantize() from codes");
+  REQUIRE(encoding.dtype == to.values.dtype && encoding.dtype != DType::bf16 && encoding.quantized() != to.real(),
+          "give a destination of the encoding's type, int8 with a scale or f32", "quantize() into ",
+          name_of(to.values.dtype), " asks for ", name_of(encoding.dtype));
+  check_unsigned(encoding);
+}
+
+void check_geometry(const ConvProblem& problem) {
+  const Shape x = problem.x, y = problem.y;
+  REQUIRE(problem.groups > 0 && x.c % problem.groups == 0 && y.c % problem.groups == 0,
+          "choose groups that divide the channels of input and output", "a convolution of ", x.c, " to ", y.c,
+          " channels has ", problem.groups, " groups");
+  const auto fits = [](int64_t in, int64_t out, int kernel, int stride, int pad, int dilation) {
+    const int64_t more = end_padding(in, out, kernel, stride, pad, dilation) - pad;
+    return more <= (kernel > 1 ? 1 : 0) && out == output_extent(in + more, kernel, stride, pad, dilation);
+  };
+  REQUIRE(x.n == y.n && fits(x.h, y.h, problem.kernel_h, problem.stride_h, problem.pad_h, problem.dilation_h) &&
+              fits(x.w, y.w, problem.kernel_w, problem.stride_w, problem.pad_w, problem.dilation_w),
+          "take the output's extents from output_extent() or same_padding()", "a convolution from ", x.h, "x", x.w,
+          " does not give ", y.h, "x", y.w);
+}
+void check_tensor(const char* what, const QTensor& tensor, Shape shape) {
+  REQUIRE(tensor.values.shape == shape, "give tensors of the ConvProblem's shapes", "the convolution's ", what,
+          " has another shape than the problem");
+  REQUIRE(tensor.real() == is_real(tensor.values.dtype), "give a scale to codes, and to codes alone",
+          "the convolution's ", what, " is ", name_of(tensor.values.dtype), tensor.real() ? " without" : " with",
+          " a scale");
+}
+// b: the weight or the gradient of the output.
+void check_operands(const QTensor& a, const QTensor& b) {
+  REQUIRE(a.real() == b.real(), "quantize both operands or none", "a convolution of codes with real numbers");
+  REQUIRE(a.values.dtype != DType::bf16 && b.values.dtype != DType::bf16, "give f32 operands",
+          "a convolution of real numbers that are not f32");
+  REQUIRE(b.values.dtype != DType::u8, "give s8", "a weight or a gradient of unsigned codes");
+}
+
+void check(const ConvForwardCall& call) {
+  const ConvProblem& problem = call.problem;
+  check_geometry(problem);
+  const int64_t images = call.x.values.shape.n;
+  REQUIRE(problem.x.n > 0 && images % problem.x.n == 0 &&
+              (call.moments.empty() || call.moments.size() == static_cast<size_t>(call.groups())),
+          "give whole groups of images, and moments for each group or none", "a convolution of groups of ", problem.x.n,
+          " images has ", images, " images and moments for ", call.moments.size(), " groups");
+  const auto of_all = [&](Shape shape) { return Shape{images, shape.h, shape.w, shape.c}; };
+  check_tensor("input", call.x, of_all(problem.x));
+  check_tensor("weight", call.w, problem.weight());
+  check_tensor("output", {call.y}, of_all(problem.y));
+  check_operands(call.x, call.w);
+}
+void check(const ConvBackwardDataCall& call) {
+  check_geometry(call.problem);
+  check_tensor("output gradient", call.dy, call.problem.y);
+  check_tensor("weight", call.w, call.problem.weight());
+  check_tensor("input gradient", {call.dx.tensor}, call.problem.x);
+  check_operands(call.dy, call.w);
+}
+void check(const ConvBackwardWeightCall& call) {
+  check_geometry(call.problem);
+  check_tensor("input", call.x, call.problem.x);
+  check_tensor("output gradient", call.dy, call.problem.y);
+  REQUIRE(call.dw.tensor.shape == call.problem.weight() && call.dw.tensor.dtype == DType::f32,
+          "give f32 of the weight's shape", "dw has another shape or type than the problem");
+  check_operands(call.x, call.dy);
+}
+
+// What both affine calls have.
+template <class Call>
+void check_affine(const Call& call) {
+  const AffineProblem& problem = call.problem;
+  const Tensor& codes = call.x.codes;
+  REQUIRE(!codes || (codes.shape == problem.shape && codes.dtype == DType::s8 && call.x.scale && call.x.offset),
+          "give codes of the problem's shape with a scale and an offset for each channel",
+          "an affine step keeps another tensor than its problem tells");
+  REQUIRE(!problem.normalize ||
+              (call.moments.mean && call.moments.variance && call.parameters.gamma && call.parameters.beta),
+          "give mean, variance, gamma and beta", "a norm lacks its statistics or parameters");
+  const QTensor& residual = call.residual;
+  REQUIRE(
+      !residual || (residual.values.shape == problem.shape && residual.real() == (residual.values.dtype == DType::f32)),
+      "add codes or f32 of the problem's shape", "an affine step's residual has another shape or type");
+}
+// What an affine step writes: codes with one scale, or f32.
+void check_encoded(const Encoding& encoding, const QTensor& tensor, Shape shape) {
+  check_unsigned(encoding);
+  REQUIRE(tensor.values.shape == shape && tensor.values.dtype == encoding.dtype && encoding.dtype != DType::bf16 &&
+              tensor.real() != encoding.quantized(),
+          "give a tensor of the problem's shape and the encoding's type, f32 or codes with one scale",
+          "an affine step writes another tensor than its encoding tells");
+}
+void check(const AffineForwardCall& call) {
+  check_affine(call);
+  const Tensor& real = call.x.real;
+  REQUIRE(call.probe.histogram == nullptr, "give a probe without a histogram", "affine_forward counts no histogram");
+  REQUIRE(real.shape == call.problem.shape && is_real(real.dtype), "give x in the problem's shape, as f32 or bf16",
+          "an affine step reads another tensor than its problem tells");
+  REQUIRE(!call.x.codes || (call.moments.min && call.moments.max), "give the channels' extremes",
+          "an affine step keeps codes of an unknown range");
+  check_encoded(call.encoding, call.y, call.problem.shape);
+}
+void check(const AffineBackwardCall& call) {
+  check_affine(call);
+  const Shape shape = call.problem.shape;
+  const Tensor& real = call.x.real;
+  REQUIRE(call.x.codes || (real.shape == shape && is_real(real.dtype)),
+          "give x in the problem's shape, as f32 or bf16, or its codes",
+          "an affine step reads another tensor than its problem tells");
+  REQUIRE(call.dy.shape == shape && is_real(call.dy.dtype), "give dy in the problem's shape, as f32 or bf16",
+          "an affine step's dy has another shape or type");
+  REQUIRE(is_real(call.d_residual.tensor.dtype), "give f32 or bf16", "d_residual is codes");
+  for (const Into& sums : {call.d_gamma, call.d_beta})
+    REQUIRE(sums.tensor.dtype == DType::f32, "give f32 tensors", "a parameter's gradient is ",
+            name_of(sums.tensor.dtype));
+  if (call.grad_output) check_encoded(call.encoding, call.grad_output, shape);
+}
+
+void check_pool(const PoolProblem& p, Shape x, Shape y) {
+  REQUIRE(x == p.x && y == p.y && y == pooled_shape(p), "take the output's shape from pooled_shape()",
+          "a pool's tensors do not fit its problem");
+  REQUIRE(p.kind == PoolKind::repeat || (p.pad >= 0 && 2 * p.pad <= p.kernel), "pad at most half of the kernel",
+          "a pool of ", p.kernel, "x", p.kernel, " with padding ", p.pad, " has windows outside of the image");
+  REQUIRE(!p.rectify || p.kind == PoolKind::max, "rectify a maximum", "a pool that is no maximum is to be rectified");
+}
+void check(const PoolForwardCall& call) {
+  const auto& [problem, x, y] = call;
+  check_pool(problem, x.values.shape, y.values.shape);
+  REQUIRE(x.real() == y.real() && x.values.dtype == y.values.dtype, "pool into the type of the input", "a pool from ",
+          name_of(x.values.dtype), " to ", name_of(y.values.dtype));
+}
+void check(const PoolBackwardCall& call) {
+  check_pool(call.problem, call.dx.tensor.shape, call.dy.shape);
+  REQUIRE(is_real(call.dy.dtype) && is_real(call.dx.tensor.dtype), "give f32 or bf16", "a pool's gradient is codes");
+}
+void check(const GlobalPoolForwardCall& call) {
+  const Shape from = call.x.values.shape;
+  REQUIRE(call.y.shape == (Shape{from.n, 1, 1, from.c}) && call.y.dtype == DType::f32,
+          "give an f32 output of (N, 1, 1, C)", "a global pool's output has another shape or type");
+}
+void check(const GlobalPoolBackwardCall& call) {
+  const Shape to = call.dx.tensor.shape;
+  REQUIRE(call.dy.shape == (Shape{to.n, 1, 1, to.c}) && is_real(call.dy.dtype) && is_real(call.dx.tensor.dtype),
+          "give f32 or bf16 gradients, and a dy of (N, 1, 1, C)", "a global pool's tensors have other shapes or types");
+}
+
+void check_roi_pool(const RoiProblem& p, size_t levels, Tensor table, Shape y) {
+  REQUIRE(levels > 0 && levels <= RoiProblem::max_levels && levels == p.levels.size() && levels == p.scales.size(),
+          "give one map and one scale for each level, at most 8", "a pool of regions has ", levels, " maps, ",
+          p.levels.size(), " shapes and ", p.scales.size(), " scales");
+  const int64_t bins = p.kind == RoiKind::position_sensitive ? y.h * y.w : 1;
+  for (const Shape& level : p.levels)
+    REQUIRE(level.n == p.levels[0].n && level.c == y.c * bins && level.h < 32768 && level.w < 32768,
+            "give levels of the same images and channels, of less than 32768 rows and columns",
+            "a pool of regions has a level of ", level.n, "x", level.h, "x", level.w, "x", level.c);
+  REQUIRE(y == p.y && y.n == p.levels[0].n * p.rois && p.sampling >= 0, "give an output of (N * rois, bins, bins, C)",
+          "a pool of regions has an output of ", y.n, " regions");
+  REQUIRE(table.dtype == DType::f32 && table.shape == (Shape{y.n, 1, 1, sizeof(RoiRow) / sizeof(float)}),
+          "give a table with a row for each region", "a pool of regions has another table than its problem tells");
+}
+void check(const RoiPoolForwardCall& call) {
+  const auto& [problem, levels, table, y] = call;
+  check_roi_pool(problem, levels.size(), table, y.values.shape);
+  for (size_t i = 0; i < levels.size(); ++i)
+    REQUIRE(levels[i].values.shape == problem.levels[i] && levels[i].values.dtype == y.values.dtype &&
+                levels[i].real() == y.real(),
+            "give maps of the problem's shapes and of the output's type", "level ", i, " has another shape or type");
+}
+void check(const RoiPoolBackwardCall& call) {
+  const auto& [problem, levels, table, dy, d_levels] = call;
+  check_roi_pool(problem, d_levels.size(), table, dy.shape);
+  REQUIRE(is_real(dy.dtype), "give dy in f32 or bf16", "a pool's gradient is codes");
+  REQUIRE(problem.kind != RoiKind::max || levels.size() == d_levels.size(), "give the maps too",
+          "the gradient of maxima needs the values");
+  for (size_t i = 0; i < d_levels.size(); ++i)
+    REQUIRE(!d_levels[i] || (d_levels[i].tensor.shape == problem.levels[i] && is_real(d_levels[i].tensor.dtype)),
+            "give f32 or bf16 of the problem's shapes", "the gradient of level ", i, " has another shape or type");
+}
+
+void check(const ConcatForwardCall& call) {
+  const Tensor& y = call.y.values;
+  int64_t channels = 0;
+  for (const QTensor& part : call.parts) {
+    const Shape shape = part.values.shape;
+    REQUIRE(part.real() == call.y.real() && part.values.dtype == y.dtype && shape.n == y.shape.n &&
+                shape.h == y.shape.h && shape.w == y.shape.w,
+            "concatenate images of one size and one encoding", "a part does not fit the concatenation");
+    channels += shape.c;
+  }
+  REQUIRE(channels == y.shape.c, "give an output of as many channels", "the parts have ", channels,
+          " channels, the concatenation ", y.shape.c);
+}
+void check(const ConcatBackwardCall& call) {
+  int64_t channels = 0;
+  for (const Into& part : call.parts) {
+    REQUIRE(is_real(part.tensor.dtype), "give f32 or bf16", "a part's gradient is codes");
+    channels += part.tensor.shape.c;
+  }
+  REQUIRE(channels == call.dy.shape.c, "give the parts that were concatenated", "the parts have ", channels,
+          " channels, the concatenation ", call.dy.shape.c);
+}
+
+void check_dropout(Shape x, Shape y, float rate) {
+  REQUIRE(x == y && rate >= 0 && rate < 1, "give two tensors of one shape and a rate in [0, 1)",
+          "dropout's shapes differ, or its rate ", rate, " is no share");
+}
+void check(const DropoutForwardCall& call) {
+  const auto& [x, rate, key, y] = call;
+  check_dropout(x.values.shape, y.values.shape, rate);
+  REQUIRE(x.real() == y.real() && x.values.dtype == y.values.dtype, "keep the type of the input", "dropout from ",
+          name_of(x.values.dtype), " to ", name_of(y.values.dtype));
+}
+void check(const DropoutBackwardCall& call) {
+  check_dropout(call.dx.tensor.shape, call.dy.shape, call.rate);
+  REQUIRE(is_real(call.dx.tensor.dtype), "give f32 or bf16", "dropout's gradient is codes");
+}
+
+void check_gradient(Tensor gradient, Shape shape) {
+  REQUIRE(!gradient || (gradient.shape == shape && is_real(gradient.dtype)), "give f32 or bf16 of the input's shape",
+          "a loss's gradient has another shape or type");
+}
+void check(const SoftmaxLossCall& call) {
+  REQUIRE(call.logits.dtype == DType::f32 && call.d_logits.dtype == DType::f32, "give f32 tensors",
+          "a softmax loss of ", name_of(call.logits.dtype), " has a gradient in ", name_of(call.d_logits.dtype));
+  check_gradient(call.d_logits, call.logits.shape);
+}
+void check(const SigmoidLossCall& call) {
+  const SigmoidProblem& p = call.problem;
+  const Tensor& logits = call.logits;
+  REQUIRE(logits.dtype == DType::f32 && logits.shape.c == int64_t{p.anchors} * p.classes,
+          "give f32 logits with a channel for each anchor and class", "a loss of ", p.anchors, " anchors and ",
+          p.classes, " classes has ", logits.shape.c, " channels");
+  check_gradient(call.d_logits, logits.shape);
+}
+void check(const BoxLossCall& call) {
+  const BoxLossProblem& p = call.problem;
+  const Tensor &predictions = call.predictions, &targets = call.targets;
+  REQUIRE(predictions.dtype == DType::f32 && predictions.shape.c == int64_t{p.boxes} * p.choices * 4,
+          "give f32 predictions with four channels for each box and choice", "a loss of ", p.boxes, " boxes and ",
+          p.choices, " choices has ", predictions.shape.c, " channels");
+  REQUIRE(targets.dtype == DType::f32 && targets.elements() == predictions.shape.pixels() * p.boxes * 4,
+          "give four f32 targets for each box", "a box loss has ", targets.elements(), " targets for ",
+          predictions.shape.pixels() * p.boxes, " boxes");
+  check_gradient(call.d_predictions, predictions.shape);
+  REQUIRE(p.rows_per_scale > 0 && p.beta >= 0, "give a positive number of rows and a beta of at least 0",
+          "a box loss has beta ", p.beta, " and ", p.rows_per_scale, " rows to a scale");
+}
+
+}  // namespace
+
+void Backend::quantize(const QuantizeCall& call) { check(call), compute(call); }
+void Backend::conv_forward(const ConvForwardCall& call) { check(call), compute(call); }
+void Backend::conv_backward_data(const ConvBackwardDataCall& call) { check(call), compute(call); }
+void Backend::conv_backward_weight(const ConvBackwardWeightCall& call) { check(call), compute(call); }
+void Backend::affine_forward(const AffineForwardCall& call) { check(call), compute(call); }
+void Backend::affine_backward(const AffineBackwardCall& call) { check(call), compute(call); }
+void Backend::pool_forward(const PoolForwardCall& call) { check(call), compute(call); }
+void Backend::pool_backward(const PoolBackwardCall& call) { check(call), compute(call); }
+void Backend::global_pool_forward(const GlobalPoolForwardCall& call) { check(call), compute(call); }
+void Backend::global_pool_backward(const GlobalPoolBackwardCall& call) { check(call), compute(call); }
+void Backend::roi_pool_forward(const RoiPoolForwardCall& call) { check(call), compute(call); }
+void Backend::roi_pool_backward(const RoiPoolBackwardCall& call) { check(call), compute(call); }
+void Backend::concat_forward(const ConcatForwardCall& call) { check(call), compute(call); }
+void Backend::concat_backward(const ConcatBackwardCall& call) { check(call), compute(call); }
+void Backend::dropout_forward(const DropoutForwardCall& call) { check(call), compute(call); }
+void Backend::dropout_backward(const DropoutBackwardCall& call) { check(call), compute(call); }
+void Backend::softmax_loss(const SoftmaxLossCall& call) { check(call), compute(call); }
+void Backend::sigmoid_loss(const SigmoidLossCall& call) { check(call), compute(call); }
+void Backend::box_loss(const BoxLossCall& call) { check(call), compute(call); }
+
+bool Backend::all_finite(Tensor tensor) {
+  const auto found = allocate(sizeof(int32_t));
+  find_nonfinite(tensor, static_cast<int32_t*>(found->data()));
+  int32_t answer = 0;
+  to_host(&answer, found->data(), sizeof answer);
+  return answer == 0;
+}
+
+}  // namespace octet
