@@ -120,6 +120,7 @@ for ((i = 0; i < ${#stages[@]}; ++i)); do
       renice -n 19 "$BASHPID" > /dev/null
       build "$next" > "build/$next.log" 2>&1
     ) &
+    builder=$!
   fi
   echo "== $stage"
   if [ $built = 0 ]; then
@@ -130,7 +131,7 @@ for ((i = 0; i < ${#stages[@]}; ++i)); do
   fi
   echo "== $stage ended after $SECONDS s"
   if [ -n "$next" ]; then
-    wait $!
+    wait "$builder"
     built=$?
     if [ $built = 0 ]; then tail -1 "build/$next.log"; else cat "build/$next.log"; fi
   fi
