@@ -1,6 +1,5 @@
-#include "kernels/cpu/conv.h"
-
 #include "kernels/cpu/conv_table.h"
+#include "kernels/cpu/convolution.h"
 #include "kernels/cpu/isa.h"
 
 namespace octet::cpu {

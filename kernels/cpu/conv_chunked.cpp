@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "kernels/cpu/chunked_sums.h"
-#include "kernels/cpu/conv.h"
+#include "kernels/cpu/convolution.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/moments.h"
 #include "kernels/cpu/parallel.h"
-#include "kernels/cpu/real_moments.h"
 #include "kernels/shared/small_float.h"
 
 namespace octet::cpu {

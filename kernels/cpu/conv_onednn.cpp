@@ -8,8 +8,8 @@
 #include <map>
 #include <vector>
 
-#include "kernels/cpu/conv.h"
-#include "kernels/cpu/real_moments.h"
+#include "kernels/cpu/convolution.h"
+#include "kernels/cpu/moments.h"
 #include "kernels/shared/encode.h"
 #include "kernels/shared/sums.h"
 

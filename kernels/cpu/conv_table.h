@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "kernels/cpu/contraction.h"
-#include "kernels/cpu/conv.h"
 #include "kernels/cpu/conv_plan.h"
+#include "kernels/cpu/convolution.h"
 #include "kernels/cpu/scratch.h"
 
 namespace octet::cpu {

@@ -1,5 +1,5 @@
 // Concatenation along channels, one part at a time.
-#include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/backend.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/store.h"
 

@@ -1,5 +1,5 @@
 // Copies of operands in the layouts that the convolution kernels read, and of results.
-#include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/backend.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/store.h"

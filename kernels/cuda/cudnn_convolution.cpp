@@ -2,7 +2,7 @@
 #include <iostream>
 #include <map>
 
-#include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/backend.h"
 #include "kernels/cuda/cudnn_plan.h"
 #include "kernels/cuda/plan_cache.h"
 

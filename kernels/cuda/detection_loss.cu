@@ -1,6 +1,6 @@
 // The losses of detection: a block per chunk of anchors or boxes. Sums are one thread's, in order.
 #define OCTET_FLUSH_SUBNORMALS  // read and written as zero, as in the CPU's passes; the build adds nvcc's -ftz=true
-#include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/backend.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/store.h"
 #include "kernels/shared/checks.h"

@@ -1,5 +1,5 @@
 // Dropout. The key and the global element alone decide what is dropped.
-#include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/backend.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/store.h"
 #include "kernels/cuda/walk.h"

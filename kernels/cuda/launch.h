@@ -65,7 +65,7 @@ inline int item_count(const Gather& g) { return (g.chunks + g.chunks_per_item.va
 void launch_chunk_moments(const Gather&, const float* y, float* chunk_moments, Stream);
 void launch_combine_moments(const Gather&, const float* chunk_moments, double* items, Moments, Stream);
 
-// coefficients.cu: what is computed once for each channel or tensor.
+// affine_coefficients.cu: what is computed once for each channel or tensor.
 struct ClipRange {
   uint32_t largest;  // bits of max |value|
   float clip, inverse_scale;
@@ -84,14 +84,14 @@ void launch_affine_extremes(Activation, int64_t channels, const float* a, const 
 void launch_affine_gradients(const AffineProblem&, Moments, AffineParameters, const float* scale, const float* offset,
                              const double* sums, float* A, float* B, float* C, Into d_gamma, Into d_beta, Stream);
 
-// reduce.cu: for each channel the sums of dz and of dz (x - mean), (2, channels) doubles. partial and chunks: room for
-// affine_partial_floats() floats and as many doubles.
+// affine_reduce.cu: for each channel the sums of dz and of dz (x - mean), (2, channels) doubles. partial and chunks:
+// room for affine_partial_floats() floats and as many doubles.
 struct AffineBackwardValues;
 int64_t affine_partial_floats(int64_t elements, int64_t channels);
 void launch_affine_reduce(const AffineBackwardValues&, const float* mean, int64_t count, float* partial, double* chunks,
                           double* sums, Stream);
 
-// loss.cu. row_losses: room for (rows); exponentials: for (rows, classes).
+// softmax_loss.cu. row_losses: room for (rows); exponentials: for (rows, classes).
 struct RowLoss {
   double loss;
   int rank;  // of the label; -1: the row does not count
@@ -100,7 +100,7 @@ void launch_softmax_loss(const float* logits, const int32_t* labels, const float
                          int64_t classes, float smoothing, float gradient_scale, double* exponentials, float* d_logits,
                          RowLoss* row_losses, LossReport* report, Stream);
 
-// exchange.cu
+// block_codec.cu
 std::unique_ptr<BlockCodec> make_codec(const CodecProblem&, const CudaBackend&, Stream);
 
 }  // namespace octet::cuda

@@ -1,5 +1,5 @@
 // Moments of a convolution's output from its chunks, and running statistics.
-#include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/backend.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/in_order.h"
 #include "kernels/cuda/launch.h"

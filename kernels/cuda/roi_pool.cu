@@ -1,7 +1,7 @@
 // Pools of regions. A first kernel finds the taps of every bin. Forward: a block per region. Backward: a block per tile
 // of a map visits the regions that touch the tile in order, so that no two threads add to one pixel.
 #define OCTET_FLUSH_SUBNORMALS  // read and written as zero, as in the CPU's passes; the build adds nvcc's -ftz=true
-#include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/backend.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/store.h"
 #include "kernels/shared/checks.h"

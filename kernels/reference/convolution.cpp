@@ -3,8 +3,8 @@
 #include <limits>
 #include <vector>
 
+#include "kernels/reference/backend.h"
 #include "kernels/reference/element.h"
-#include "kernels/reference/reference_backend.h"
 
 namespace octet {
 namespace {

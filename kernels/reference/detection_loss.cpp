@@ -1,6 +1,6 @@
 // The losses of detection.
+#include "kernels/reference/backend.h"
 #include "kernels/reference/element.h"
-#include "kernels/reference/reference_backend.h"
 #include "kernels/shared/checks.h"
 #include "kernels/shared/losses.h"
 

@@ -1,6 +1,6 @@
 // Dropout: what is dropped follows from the key and the global element alone.
+#include "kernels/reference/backend.h"
 #include "kernels/reference/element.h"
-#include "kernels/reference/reference_backend.h"
 #include "kernels/shared/checks.h"
 
 namespace octet {

@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "kernels/reference/backend.h"
 #include "kernels/reference/element.h"
-#include "kernels/reference/reference_backend.h"
 #include "kernels/shared/checks.h"
 
 namespace octet {

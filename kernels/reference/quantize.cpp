@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "kernels/reference/backend.h"
 #include "kernels/reference/element.h"
-#include "kernels/reference/reference_backend.h"
 #include "kernels/shared/checks.h"
 #include "kernels/shared/fixed_point.h"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/backend.h"
 #include "tests/cuda/compare.h"
 #include "tests/cuda_emulation/device_memory.h"
 

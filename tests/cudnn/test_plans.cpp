@@ -5,8 +5,8 @@
 #include <map>
 #include <set>
 
-#include "kernels/cpu/conv.h"
-#include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/backend.h"
+#include "kernels/cpu/convolution.h"
 #include "kernels/cuda/cudnn_plan.h"
 #include "tests/cudnn/devices.h"
 #include "tests/graph/harness.h"

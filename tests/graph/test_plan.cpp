@@ -3,8 +3,8 @@
 #include <cmath>
 #include <map>
 
+#include "kernels/cpu/backend.h"
 #include "kernels/cpu/conv_table.h"
-#include "kernels/cpu/cpu_backend.h"
 #include "tests/emulated/kernels.h"
 #include "tests/graph/harness.h"
 

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <functional>
 
-#include "kernels/reference/reference_backend.h"
+#include "kernels/reference/backend.h"
 #include "tests/kernels/cases.h"
 
 namespace octet::test::passes {

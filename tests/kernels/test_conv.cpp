@@ -4,8 +4,8 @@
 
 #include <cmath>
 
-#include "kernels/cpu/conv.h"
 #include "kernels/cpu/conv_table.h"
+#include "kernels/cpu/convolution.h"
 #include "kernels/shared/checks.h"
 #include "tests/emulated/kernels.h"
 #include "tests/kernels/cases.h"

@@ -1,7 +1,7 @@
 // Streams beside the backend's own: batches travel to the device on one, the gradient exchange runs on another.
 #include <cstring>
 
-#include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/backend.h"
 #include "kernels/cuda/launch.h"
 
 namespace octet::cuda {

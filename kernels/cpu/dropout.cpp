@@ -1,5 +1,5 @@
 // Dropout: the reference's decisions, from the random bits of many elements at once.
-#include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/backend.h"
 #include "kernels/cpu/encode_tensor.h"
 #include "kernels/reference/element.h"
 #include "kernels/shared/checks.h"

@@ -1,5 +1,5 @@
 // Memory, recorded programs and the loss.
-#include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/backend.h"
 
 #include <utility>
 

@@ -1,7 +1,7 @@
 // Work of the host in the order of the stream.
 #include <algorithm>
 
-#include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/backend.h"
 
 namespace octet::cuda {
 namespace {

@@ -1,7 +1,7 @@
 // Elementwise passes. Values are computed, then measured, counted or encoded: quantization, the affine step and its
 // backward pass. Also the optimizer.
 #define OCTET_FLUSH_SUBNORMALS  // read and written as zero, as in the CPU's passes; the build adds nvcc's -ftz=true
-#include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/backend.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/values.h"

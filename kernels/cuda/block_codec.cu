@@ -2,7 +2,7 @@
 // Subnormal numbers are kept, as on the host.
 #include <algorithm>
 
-#include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/backend.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/walk.h"

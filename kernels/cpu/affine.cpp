@@ -1,13 +1,14 @@
 // Norm + residual + activation + encode, and its backward: a reducing pass, and one that writes.
+#include "kernels/shared/affine.h"
+
 #include <algorithm>
 #include <limits>
 #include <utility>
 #include <vector>
 
-#include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/backend.h"
 #include "kernels/cpu/encode_tensor.h"
 #include "kernels/cpu/input_interval.h"
-#include "kernels/shared/affine.h"
 #include "kernels/shared/checks.h"
 #include "kernels/shared/sums.h"
 

@@ -1,10 +1,9 @@
-#include "kernels/cpu/real_moments.h"
-
-#include "kernels/host_moments.h"
+#include "kernels/cpu/moments.h"
 
 #include <algorithm>
 
 #include "kernels/cpu/parallel.h"
+#include "kernels/host_moments.h"
 
 namespace octet::cpu {
 

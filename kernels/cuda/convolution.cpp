@@ -1,5 +1,5 @@
 // Convolutions: codes without groups go to tensor cores, everything else to the direct kernels.
-#include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/backend.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/shared/checks.h"
 #include "kernels/shared/sums.h"

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/backend.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/shared/encode.h"
 

@@ -3,10 +3,10 @@
 #pragma once
 #include <memory>
 
-#include "kernels/cpu/conv.h"
+#include "kernels/cpu/convolution.h"
 #include "kernels/cpu/passes.h"
 #include "kernels/cpu/scratch.h"
-#include "kernels/reference/reference_backend.h"
+#include "kernels/reference/backend.h"
 
 namespace octet::cpu {
 

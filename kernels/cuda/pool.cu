@@ -1,6 +1,6 @@
 // Pools. Sums are double and in row order.
 #define OCTET_FLUSH_SUBNORMALS  // read and written as zero, as in the CPU's passes; the build adds nvcc's -ftz=true
-#include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/backend.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/launch.h"
 #include "kernels/cuda/store.h"

@@ -4,7 +4,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/backend.h"
 #include "kernels/cpu/elements.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/shared/checks.h"

@@ -1,5 +1,5 @@
 // Real-valued convolutions by a library. What the library cannot do, such as moments, is done around it.
-#include "kernels/cuda/cuda_backend.h"
+#include "kernels/cuda/backend.h"
 #include "kernels/cuda/launch.h"
 
 namespace octet::cuda {

@@ -1,6 +1,6 @@
 // The backend of NVIDIA GPUs. Every operation gives the bits of the CPU backend, except RealConvolution::library. Calls
 // launch kernels on one stream and return; only to_host() and synchronize() wait. Methods are defined beside their
-// kernels in .cu files, those without kernels of their own in cuda_*.cpp.
+// kernels in .cu files, those without kernels of their own in .cpp files.
 #pragma once
 #include <map>
 

@@ -1,4 +1,4 @@
-#include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/backend.h"
 
 #include <sys/mman.h>
 

@@ -1,7 +1,7 @@
 // Quantization, the optimizer and the finiteness check: passes without per-channel coefficients.
 #include <atomic>
 
-#include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/backend.h"
 #include "kernels/cpu/encode_tensor.h"
 #include "kernels/shared/checks.h"
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/backend.h"
 #include "kernels/cpu/detection_loops.h"
 #include "kernels/cpu/elements.h"
 #include "kernels/cpu/isa.h"

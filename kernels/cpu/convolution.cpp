@@ -1,5 +1,5 @@
 // The backend's convolutions: codes go to the int8 contraction, real operands to the kind the policy asked for.
-#include "kernels/cpu/cpu_backend.h"
+#include "kernels/cpu/backend.h"
 
 namespace octet::cpu {
 
