@@ -207,7 +207,7 @@ for group in "${groups[@]}"; do
         bench "resnet50_period_$period" 60 synthetic_resnet50_unified_int8 20 "${large[@]}" policy.clip.period=$period
       done
       bench resnet20 60 cifar10_resnet20_unified_int8 100 data.name=synthetic data.image_size=32
-      step kernels 120 ./octet bench kernels --json --set backend.device=cuda
+      step kernels 240 ./octet bench kernels --json --set backend.device=cuda
       ;;
     peers)
       for precision in bf16 tf32 fp32; do

@@ -1,24 +1,42 @@
 #!/usr/bin/env bash
-# Installs missing packages, builds, runs every test, and ends with one line: N passed, N failed, N skipped.
-# usage: tests/run.sh [--quick]
-#   --quick   the release build only. Otherwise the unit tests run also under the address and undefined-behaviour
-#             sanitizers, tests that start threads also under the thread sanitizer, and tests/lint.sh checks changed files.
+# Installs missing packages, builds, runs tests, and ends with one line: N passed, N failed, N skipped.
+# usage: tests/run.sh [--stage NAME]... [--quick] [--nightly]
+#   without arguments: the stages release, tsan and asan. No stage is left out for time
+#   --stage release  every test of the release build but the nightly ones
+#   --stage tsan     tests of the loader and of communication, which start threads, under the thread sanitizer
+#   --stage asan     the unit tests under the address and undefined-behaviour sanitizers
+#   --stage nightly  what takes long: races of the CUDA kernels, kernels for every GPU, long training of small networks
+#   --stage lint     clang-tidy on the files that differ from the last tag (tests/lint.sh)
+#   --quick          the stage release alone
+#   --nightly        the stages nightly and lint
 set -uo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
-quick=false
-case "${1:-}" in
-  '') ;;
-  --quick) quick=true ;;
-  *) sed -n '2,5s/^# //p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
-esac
+usage() { sed -n '3,11s/^# //p' "${BASH_SOURCE[0]}" >&2; exit 2; }
+stages=()
+while [ $# -gt 0 ]; do
+  case $1 in
+    --quick) stages+=(release) ;;
+    --nightly) stages+=(nightly lint) ;;
+    --stage)
+      shift
+      case ${1:-} in
+        release | tsan | asan | nightly | lint) stages+=("$1") ;;
+        *) usage ;;
+      esac
+      ;;
+    *) usage ;;
+  esac
+  shift
+done
+[ ${#stages[@]} -gt 0 ] || stages=(release tsan asan)
+
 launch/setup.sh || exit 1
 # Without Slurm, or on a machine that cannot have it, its test is skipped.
-[ "$(id -u)" != 0 ] || launch/setup.sh --slurm || echo "Slurm could not be installed"
+case " ${stages[*]} " in
+  *' release '*) [ "$(id -u)" != 0 ] || launch/setup.sh --slurm || echo "Slurm could not be installed" ;;
+esac
 
-# A stage that would start later than this is counted as skipped, so that slow machines end in time.
-last_start_seconds=1150
-last_lint_seconds=1350
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export OMPI_MCA_pml=ob1 OMPI_MCA_btl=self,vader,tcp OMPI_MCA_rmaps_base_oversubscribe=1
 # Other libraries keep memory until the end, and the thread sanitizer cannot see their threads.
@@ -27,7 +45,7 @@ export TSAN_OPTIONS=ignore_noninstrumented_modules=1:second_deadlock_stack=1
 # A new build gets one GPU architecture, because the test cuda_build compiles all of them. The trap restores them for later builds.
 if [ -z "${CUDAARCHS:-}" ] && [ ! -e build/release/CMakeCache.txt ]; then
   export CUDAARCHS=90
-  trap 'unset CUDAARCHS; cmake --preset release -U CMAKE_CUDA_ARCHITECTURES > /dev/null' EXIT
+  trap 'unset CUDAARCHS; [ ! -e build/release/CMakeCache.txt ] || cmake --preset release -U CMAKE_CUDA_ARCHITECTURES > /dev/null' EXIT
 fi
 # Tests with real data are skipped without it. A folder `shared` beside the project may hold a script that unpacks it.
 if [ -z "${OCTET_CIFAR10:-}" ] && [ -x ../shared/data/unpack ] && ../shared/data/unpack build/data cifar10; then
@@ -36,26 +54,29 @@ fi
 if [ -z "${OCTET_COCO_TINY:-}" ] && [ -x ../shared/data/unpack ] && ../shared/data/unpack build/data coco-tiny bccd-voc; then
   export OCTET_COCO_TINY=$PWD/build/data/coco-tiny OCTET_BCCD=$PWD/build/data/bccd-voc/BCCD
 fi
+mkdir -p build
 passed=0 failed=0 skipped=0
 
-# stage NAME PRESET TARGETS CTEST_OPTIONS...: builds and tests one preset, and adds to the three counts.
-stage() {
-  local name=$1 preset=$2 targets=$3 counts
-  shift 3
-  echo "== $name"
-  if [ "$SECONDS" -gt "$last_start_seconds" ]; then
-    echo "skipped: $SECONDS s have passed"
-    skipped=$((skipped + 1))
-    return
-  fi
-  local werror=OFF  # the other presets join files and instrument them, which makes compilers warn of what is not there
-  [ "$preset" = release ] && werror=ON
-  # shellcheck disable=SC2086  # several targets
-  if ! { cmake --preset "$preset" -DOCTET_WERROR=$werror > /dev/null && ninja -C "build/$preset" $targets; }; then
-    echo "the $preset build failed"
-    failed=$((failed + 1))
-    return
-  fi
+# build STAGE: configures and builds what the stage runs.
+build() {
+  case $1 in
+    release) cmake --preset release -DOCTET_WERROR=ON > /dev/null && ninja -C build/release ;;
+    # The other presets join files and instrument them, which makes compilers warn of what is not there.
+    tsan) cmake --preset tsan -DOCTET_WERROR=OFF > /dev/null && ninja -C build/tsan test_data test_comm ;;
+    asan) cmake --preset asan -DOCTET_WERROR=OFF > /dev/null && ninja -C build/asan unit_tests ;;
+    nightly) cmake --preset release -DOCTET_WERROR=ON > /dev/null && ninja -C build/release nightly_tests ;;
+    lint)  # needs the headers that the build makes
+      local headers
+      mapfile -t headers < <(git ls-files 'src/*.proto' | sed 's|^|generated/|; s|proto$|pb.h|')
+      cmake --preset release > /dev/null && ninja -C build/release octet_version "${headers[@]}"
+      ;;
+  esac
+}
+
+# run PRESET CTEST_OPTIONS...: runs tests of a preset, and adds to the three counts.
+run() {
+  local preset=$1 counts
+  shift
   rm -f "build/$preset/results.xml"
   # Three at a time on two cores, because many tests wait: for an end, for a limit of time.
   ctest --test-dir "build/$preset" -j 3 --output-on-failure --output-junit results.xml --test-output-size-passed 9999999 \
@@ -69,21 +90,51 @@ stage() {
   passed=$((passed + counts[0])) failed=$((failed + counts[1])) skipped=$((skipped + counts[2]))
 }
 
-stage "release: all tests" release all
-if ! $quick; then
-  # The readers of data are left out: they start no threads.
-  GTEST_FILTER='-Shapes*:Cifar10*:Coco*:Voc*:Results*:Annotations*' stage "thread sanitizer: loader and communication" tsan "test_data test_comm" -R '^(data|comm)' -LE 'slow|integration'
-  last_start_seconds=950  # it takes about eight minutes
-  stage "address and undefined-behaviour sanitizers: unit tests" asan unit_tests -LE 'slow|integration'
-  echo "== lint: changed files"
-  if ! command -v clang-tidy > /dev/null || [ "$SECONDS" -gt "$last_lint_seconds" ]; then
-    echo "skipped: clang-tidy is not installed, or $SECONDS s are too late"
-    skipped=$((skipped + 1))
-  elif tests/lint.sh --seconds 90; then
-    passed=$((passed + 1))
+check() {
+  case $1 in
+    release) run release -LE nightly ;;
+    # The readers of data are left out: they start no threads.
+    tsan) GTEST_FILTER='-Shapes*:Cifar10*:Coco*:Voc*:Results*:Annotations*' run tsan -R '^(data|comm)' -LE 'slow|integration|nightly' ;;
+    asan) run asan -LE 'slow|integration|nightly' ;;
+    nightly) run release -L nightly ;;
+    lint)
+      if ! command -v clang-tidy > /dev/null; then
+        echo "skipped: clang-tidy is not installed (launch/setup.sh --dev installs it)"
+        skipped=$((skipped + 1))
+      elif tests/lint.sh; then
+        passed=$((passed + 1))
+      else
+        failed=$((failed + 1))
+      fi
+      ;;
+  esac
+}
+
+# While the tests of a stage wait, the next stage is built, with what they leave of the processors.
+build "${stages[0]}"
+built=$?
+for ((i = 0; i < ${#stages[@]}; ++i)); do
+  stage=${stages[i]} next=${stages[i + 1]:-}
+  if [ -n "$next" ]; then
+    (
+      renice -n 19 "$BASHPID" > /dev/null
+      build "$next" > "build/$next.log" 2>&1
+    ) &
+    builder=$!
+  fi
+  echo "== $stage"
+  if [ $built = 0 ]; then
+    check "$stage"
   else
+    echo "the build of $stage failed"
     failed=$((failed + 1))
   fi
-fi
+  echo "== $stage ended after $SECONDS s"
+  if [ -n "$next" ]; then
+    wait "$builder"
+    built=$?
+    if [ $built = 0 ]; then tail -1 "build/$next.log"; else cat "build/$next.log"; fi
+  fi
+done
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ] && [ "$passed" -gt 0 ]

@@ -46,6 +46,12 @@ bool fully_connected(const ConvProblem& p) {
          p.pad_w == 0 && p.dilation_h == 1 && p.dilation_w == 1;
 }
 
+// The weight gradient of a 1x1 convolution with a stride and few input channels: oneDNN 2.6 leaves its own scratch
+// memory there (where a vector has more lanes than the input channels), and sums what it finds.
+bool library_overruns(const ConvProblem& p) {
+  return p.kernel_h == 1 && p.kernel_w == 1 && (p.stride_h > 1 || p.stride_w > 1) && p.x.c / p.groups < 16;
+}
+
 class OneDnnConvolution final : public Convolution {
  public:
   explicit OneDnnConvolution(int threads) : threads_(threads), engine_(dnnl::engine::kind::cpu, 0), stream_(engine_) {
@@ -71,6 +77,7 @@ class OneDnnConvolution final : public Convolution {
 
   void backward_weight(const ConvBackwardWeightCall& call) override {
     const auto& [p, x, dy, dw] = call;
+    if (library_overruns(p)) return own_kernels_->backward_weight(call);
     const ThreadCount scope(threads_);
     Pass& pass = planned(p, dnnl::prop_kind::backward_weights);
     float* values = dw.add ? result_.get<float>(static_cast<size_t>(dw.tensor.elements())) : dw.tensor.f32();
@@ -83,7 +90,9 @@ class OneDnnConvolution final : public Convolution {
     if (dw.add) finish(values, dw);
   }
 
-  size_t scratch_bytes() const override { return result_.bytes() + moments_.bytes() + own_bytes_; }
+  size_t scratch_bytes() const override {
+    return result_.bytes() + moments_.bytes() + own_bytes_ + own_kernels_->scratch_bytes();
+  }
 
  private:
   using Key = std::array<int64_t, 18>;
@@ -229,6 +238,7 @@ class OneDnnConvolution final : public Convolution {
   }
 
   const int threads_;
+  const std::unique_ptr<Convolution> own_kernels_ = make_fixed_order_convolution(best_isa(), threads_);
   dnnl::engine engine_;
   dnnl::stream stream_;
   std::map<Key, Pass> passes_;

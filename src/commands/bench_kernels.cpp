@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "comm/transport.h"
+#include "kernels/layer_cases.h"
 #include "kernels/shared/anchors.h"
 #include "kernels/shared/match.h"
 #include "src/config/keys.h"
@@ -19,23 +20,6 @@
 
 namespace octet {
 namespace {
-
-struct Layer {
-  const char* name;
-  int64_t batch, size, in, out;
-  int kernel, stride;
-  int64_t groups;
-};
-constexpr Layer layers[] = {
-    {"resnet20/16x16@32", 128, 32, 16, 16, 3, 1, 1},       {"resnet20/16x32@32s2", 128, 32, 16, 32, 3, 2, 1},
-    {"resnet20/32x32@16", 128, 16, 32, 32, 3, 1, 1},       {"resnet20/32x64@16s2", 128, 16, 32, 64, 3, 2, 1},
-    {"resnet20/64x64@8", 128, 8, 64, 64, 3, 1, 1},         {"resnet50/64x64@56", 16, 56, 64, 64, 3, 1, 1},
-    {"resnet50/64x256@56", 16, 56, 64, 256, 1, 1, 1},      {"resnet50/256x64@56", 16, 56, 256, 64, 1, 1, 1},
-    {"resnet50/128x128@28", 16, 28, 128, 128, 3, 1, 1},    {"resnet50/256x256@14", 16, 14, 256, 256, 3, 1, 1},
-    {"resnet50/512x512@7", 16, 7, 512, 512, 3, 1, 1},      {"mobilenet_v2/24x144@32", 128, 32, 24, 144, 1, 1, 1},
-    {"mobilenet_v2/144x24@32", 128, 32, 144, 24, 1, 1, 1}, {"mobilenet_v2/dw144@32", 128, 32, 144, 144, 3, 1, 144},
-    {"mobilenet_v2/dw384@8", 128, 8, 384, 384, 3, 1, 384}, {"efficientnet_lite0/dw672@14", 16, 14, 672, 672, 5, 1, 672},
-};
 
 // Detectors whose own operations are measured: a pyramid of maps from 1/4 of the image on, and regions of each image.
 struct Detector {
@@ -70,18 +54,11 @@ class KernelBench {
   KernelBench(Backend& backend, const std::string& filter, bool json)
       : backend_(backend), filter_(filter), json_(json) {}
 
-  void run(const Layer& layer) {
+  void run(const LayerCase& layer) {
     const auto wanted = [&](const char* kernel) { return wants(say(layer.name, "/", kernel)); };
     if (std::ranges::count_if(kernels, wanted) == 0) return;
-    ConvProblem problem;
-    const int64_t batch = backend_.host_memory() ? layer.batch : std::max<int64_t>(layer.batch, gpu_batch);
-    problem.x = {batch, layer.size, layer.size, layer.in};
-    const int64_t size = output_extent(layer.size, layer.kernel, layer.stride, layer.kernel / 2);
-    problem.y = {batch, size, size, layer.out};
-    problem.kernel_h = problem.kernel_w = layer.kernel;
-    problem.stride_h = problem.stride_w = layer.stride;
-    problem.pad_h = problem.pad_w = layer.kernel / 2;
-    problem.groups = int(layer.groups);
+    const ConvProblem problem =
+        layer.problem(backend_.host_memory() ? layer.batch : std::max<int64_t>(layer.batch, gpu_batch));
 
     buffers_.clear();
     // Types as in training: unsigned codes behind an activation.
@@ -329,7 +306,7 @@ int bench_kernels(const std::string& filter, bool json, const std::vector<std::s
   }
   if (!json) fmt::print("{} {}\n", backend->name(), backend->isa());
   if (backend->host_memory()) bench->run_triad();
-  for (const Layer& layer : layers) bench->run(layer);
+  for (const LayerCase& layer : layer_cases) bench->run(layer);
   for (const Detector& detector : detectors) bench->run(detector);
   bench->finish();
   return 0;

@@ -20,7 +20,7 @@ class Place {
   Backend& backend;
 
   void* room(size_t bytes) {
-    buffers_.push_back(backend.allocate(std::max<size_t>(bytes, 64)));
+    buffers_.push_back(backend.allocate(bytes));
     return buffers_.back()->data();
   }
   template <class T>
@@ -127,6 +127,7 @@ inline void expect_equal(Backend& backend, const Tensor& on_device, const Tensor
 }
 
 inline void expect_same(const std::string& what, const std::function<void(Place&)>& run) {
+  const NamedCase scope(what);
   Place cuda(cuda_backend()), cpu(cpu_backend());
   run(cuda);
   run(cpu);

@@ -9,6 +9,7 @@
 #include "kernels/cuda/geometry.h"
 #include "kernels/shared/sums.h"
 #include "tests/cuda/compare.h"
+#include "tests/kernels/random_problems.h"
 
 namespace octet::test {
 namespace {
@@ -59,6 +60,13 @@ TEST(CudaConvolution, LargerCodesEqualTheCpu) {
                             // tiles of 128 columns in all three passes, whole ones and the end of one
                             square_case({5, 9, 7, 128}, 128, 3, 1, 1), square_case({17, 5, 6, 144}, 520, 1, 2, 0)};
   for (const ConvCase& c : cases) {
+    expect_same_convolution(c, unsigned_codes_of(c.problem), DType::bf16, false);
+    if (HasFailure()) return;
+  }
+}
+
+TEST(CudaConvolution, RandomProblemsEqualTheCpu) {
+  for (const ConvCase& c : random_conv_cases(40)) {
     expect_same_convolution(c, unsigned_codes_of(c.problem), DType::bf16, false);
     if (HasFailure()) return;
   }

@@ -13,6 +13,7 @@
 #include <mutex>
 
 #include "tests/cuda_emulation/device_memory.h"
+#include "tests/memory/guarded.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/common_interface_defs.h>
@@ -256,6 +257,7 @@ void launch(const char* kernel, dim3 grid, dim3 block, bool flush_subnormals, co
   static std::mutex one_at_a_time;  // ranks may be threads
   const std::lock_guard lock(one_at_a_time);
   kernel_name = kernel;
+  test::name_kernel(kernel);
   ++launches;
   const unsigned count = block.x * block.y * block.z;
   if (count == 0 || count > 1024) fail("a block must have 1 to 1024 threads");

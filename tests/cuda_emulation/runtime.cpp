@@ -1,19 +1,22 @@
 // The CUDA runtime of the emulated build: the device is the host, and every call is over when it returns. Its memory
-// lies in pages that are closed to everything but kernels and copies while protect_device_memory(true) holds, so that
-// host code that follows a device pointer faults, as it would with a GPU.
+// lies in guarded pages, which are closed to everything but kernels and copies while protect_device_memory(true) holds,
+// so that host code that follows a device pointer faults, as it would with a GPU.
 #include "kernels/cuda/runtime.h"
 
 #include <sys/mman.h>
 
 #include <cstring>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <new>
+#include <utility>
 
 #include "kernels/base/error.h"
 #include "tests/cuda_emulation/device_memory.h"
 #include "tests/cuda_emulation/emulation.h"
 #include "tests/cuda_emulation/observer.h"
+#include "tests/memory/guarded.h"
 
 namespace octet::cuda {
 namespace {
@@ -27,15 +30,8 @@ struct Mark {
   int uses = 0;
 };
 
-constexpr size_t page = 4096;
-// Pages of an allocation between two that stay closed, with the tensor's end right before the second: a kernel that
-// leaves its tensor faults.
-struct Region {
-  char* pages;
-  size_t bytes;
-};
-std::mutex mutex;                 // guards all below: ranks may be threads
-std::map<void*, Region> regions;  // by the allocation's address
+std::mutex mutex;                                                       // guards all below: ranks may be threads
+std::map<void*, std::unique_ptr<const test::GuardedMemory>> allocated;  // by the allocation's address
 bool closed = false;
 int openings = 0;
 
@@ -51,8 +47,11 @@ void copy_in_order(void* to, const void* from, size_t bytes, Stream stream) {
   };
   if (!emulation::record(stream.handle, copy)) copy();
 }
+void set_access(const test::GuardedMemory& memory, int access) {
+  mprotect(memory.pages(), memory.page_bytes(), access);
+}
 void set_access(int access) {
-  for (const auto& [memory, region] : regions) mprotect(region.pages, region.bytes, access);
+  for (const auto& [address, memory] : allocated) set_access(*memory, access);
 }
 
 }  // namespace
@@ -77,28 +76,23 @@ void destroy_stream(Stream stream) { delete static_cast<char*>(stream.handle); }
 
 void* allocate_device(size_t bytes) {
   require_not_recording("an allocation");
-  constexpr size_t alignment = 64;
-  const size_t rounded = (bytes + alignment - 1) / alignment * alignment, own = (rounded + page - 1) / page * page;
-  void* const mapped = mmap(nullptr, own + 2 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (mapped == MAP_FAILED) throw std::bad_alloc();
-  const Region region{static_cast<char*>(mapped) + page, own};
-  mprotect(region.pages, own, PROT_READ | PROT_WRITE);
-  std::memset(region.pages, 0xFF, own);  // NaN, so that nothing relies on what it holds
-  void* const memory = region.pages + own - rounded;
+  constexpr size_t widest = 16;  // bytes that a thread reads or writes at once, where their address allows it
+  auto memory = std::make_unique<const test::GuardedMemory>(bytes, widest, 0xFF);  // NaN, on which nothing may rely
+  void* const address = memory->data();
   const std::lock_guard lock(mutex);
-  regions[memory] = region;
-  if (emulation::observer != nullptr) emulation::observer->device_memory(region.pages, own, true);
-  if (closed && openings == 0) mprotect(region.pages, own, PROT_NONE);
-  return memory;
+  if (emulation::observer != nullptr) emulation::observer->device_memory(memory->pages(), memory->page_bytes(), true);
+  if (closed && openings == 0) set_access(*memory, PROT_NONE);
+  allocated[address] = std::move(memory);
+  return address;
 }
-void release(void* memory) {
+void release(void* address) {
   const std::lock_guard lock(mutex);
-  const auto found = regions.find(memory);
-  if (found == regions.end()) return;
-  if (emulation::observer != nullptr)
-    emulation::observer->device_memory(found->second.pages, found->second.bytes, false);
-  munmap(found->second.pages - page, found->second.bytes + 2 * page);
-  regions.erase(found);
+  const auto found = allocated.find(address);
+  if (found == allocated.end()) return;
+  const test::GuardedMemory& memory = *found->second;
+  if (emulation::observer != nullptr) emulation::observer->device_memory(memory.pages(), memory.page_bytes(), false);
+  set_access(memory, PROT_READ | PROT_WRITE);  // what lies beside it is read once more
+  allocated.erase(found);
 }
 void* allocate_pinned(size_t bytes) {
   require_not_recording("an allocation");

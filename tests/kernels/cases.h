@@ -1,8 +1,10 @@
 // The convolutions that every backend is compared on, and tensors with random contents.
 #pragma once
+#include <gtest/gtest.h>
+
 #include <cstdlib>
 #include <memory>
-#include <new>
+#include <source_location>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,19 +12,34 @@
 #include "kernels/backend.h"
 #include "kernels/reference/element.h"
 #include "kernels/shared/encode.h"
+#include "tests/memory/guarded.h"
 
 namespace octet::test {
 
-// Memory of exactly the tensor's size (so that a sanitizer sees the first byte beyond), aligned as a Buffer is. Zeroed.
+// Names what is computed while it lives, in messages of failed comparisons and of guarded memory.
+class NamedCase {
+ public:
+  explicit NamedCase(const std::string& name, std::source_location where = std::source_location::current())
+      : trace_(where.file_name(), static_cast<int>(where.line()), name), scope_(name) {
+    name_tests([] {
+      const testing::TestInfo* const test = testing::UnitTest::GetInstance()->current_test_info();
+      return test == nullptr ? std::string("none") : std::string(test->test_suite_name()) + "." + test->name();
+    });
+  }
+
+ private:
+  testing::ScopedTrace trace_;
+  Scope scope_;
+};
+
+// Guarded memory of exactly the tensor's size. Zeroed. It is aligned as an element alone: parts of a tensor are
+// operands too, and tighter than the 64 bytes of a Buffer is what shows a read of the first byte beyond.
 class OwnedTensor {
  public:
   OwnedTensor() = default;
   explicit OwnedTensor(Shape shape, DType dtype = DType::f32) : view_{nullptr, shape, dtype} {
-    void* memory = nullptr;
-    if (posix_memalign(&memory, 64, view_.bytes()) != 0) throw std::bad_alloc();
-    memset(memory, 0, view_.bytes());
-    memory_.reset(memory, std::free);
-    view_.data = memory;
+    memory_ = std::make_shared<GuardedMemory>(view_.bytes(), size_of(dtype), 0);
+    view_.data = memory_->data();
   }
   operator Tensor() const { return view_; }
   Tensor view() const { return view_; }
@@ -33,7 +50,7 @@ class OwnedTensor {
   float operator[](int64_t i) const { return reference::read(view_, i); }
 
  private:
-  std::shared_ptr<void> memory_;
+  std::shared_ptr<GuardedMemory> memory_;
   Tensor view_;
 };
 

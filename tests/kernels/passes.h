@@ -48,25 +48,30 @@ inline void expect_close(const Outcome& one, const Outcome& reference, float tol
   }
 }
 
-// Runs the pass on every instruction set with one to three threads, and on the reference.
-inline void compare(const Pass& pass, float tolerance, const std::string& what) {
-  ReferenceBackend reference;
-  const Outcome expected = pass(reference);
+// Runs the pass on every instruction set with one to three threads: all bits are those of the first.
+inline Outcome same_everywhere(const Pass& pass, const std::string& what) {
+  const NamedCase scope_of_pass(what);
   Outcome first;
   for (const Isa isa : available_isas()) {
     for (const int threads : {1, 2, 3}) {
       const auto backend = make_cpu_backend({isa, threads});
+      const NamedCase scope(say(name_of(isa), " with ", threads, " threads"));
       const Outcome outcome = pass(*backend);
-      const std::string where = say(what, " on ", name_of(isa), " with ", threads, " threads");
-      if (first.tensors.empty()) {
-        first = outcome;
-        expect_close(outcome, expected, tolerance, where);
-        if (tolerance == 0) {
-          EXPECT_EQ(outcome.counts, expected.counts) << where;
-        }
-      }
-      expect_equal_bits(outcome, first, where);
+      if (first.tensors.empty()) first = outcome;
+      expect_equal_bits(outcome, first, what);
     }
+  }
+  return first;
+}
+// The same, beside the reference.
+inline void compare(const Pass& pass, float tolerance, const std::string& what) {
+  const Outcome computed = same_everywhere(pass, what);
+  const NamedCase scope(what + " on the reference");
+  ReferenceBackend reference;
+  const Outcome expected = pass(reference);
+  expect_close(computed, expected, tolerance, what);
+  if (tolerance == 0) {
+    EXPECT_EQ(computed.counts, expected.counts) << what;
   }
 }
 

@@ -9,6 +9,7 @@
 #include "kernels/shared/sums.h"
 #include "tests/emulated/kernels.h"
 #include "tests/kernels/cases.h"
+#include "tests/kernels/random_problems.h"
 
 namespace octet {
 namespace {
@@ -48,12 +49,17 @@ Results reference(const ConvProblem& p, const Operands& o, DType type, bool add)
     backend->conv_backward_weight({p, o.x, o.dy, {r.dw, add}});
   });
 }
+template <class Run>
+void named(const char* pass, const Run& run) {
+  const Scope scope(pass);
+  run();
+}
 Results computed(cpu::Convolution& convolution, const ConvProblem& p, const Operands& o, DType type, bool add) {
   return results_of(p, type, add, [&](Results& r) {
     const Moments moments = r.moments;
-    convolution.forward({p, o.x, o.w, r.y, {&moments, 1}});
-    convolution.backward_data({p, o.dy, o.w, {r.dx, add}});
-    convolution.backward_weight({p, o.x, o.dy, {r.dw, add}});
+    named("forward", [&] { convolution.forward({p, o.x, o.w, r.y, {&moments, 1}}); });
+    named("backward_data", [&] { convolution.backward_data({p, o.dy, o.w, {r.dx, add}}); });
+    named("backward_weight", [&] { convolution.backward_weight({p, o.x, o.dy, {r.dw, add}}); });
   });
 }
 
@@ -80,9 +86,10 @@ class Int8Convolution : public testing::TestWithParam<Isa> {};
 INSTANTIATE_TEST_SUITE_P(Tiers, Int8Convolution, testing::ValuesIn(available_isas()),
                          [](const auto& isa) { return std::string(name_of(isa.param)); });
 
-void expect_equal_to_plain_loops(cpu::Convolution& convolution, bool add, DType x = DType::s8) {
-  for (const ConvCase& c : conv_cases()) {
-    SCOPED_TRACE(c.name);
+void expect_equal_to_plain_loops(cpu::Convolution& convolution, bool add, DType x = DType::s8,
+                                 const std::vector<ConvCase>& cases = conv_cases()) {
+  for (const ConvCase& c : cases) {
+    const NamedCase scope(c.name);
     const Operands operands = x == DType::u8 ? unsigned_codes_of(c.problem) : codes_of(c.problem);
     const DType type = add ? DType::bf16 : DType::f32;
     const Results want = reference(c.problem, operands, type, add);
@@ -98,7 +105,7 @@ void expect_equal_to_plain_loops(cpu::Convolution& convolution, bool add, DType 
 
 TEST_P(Int8Convolution, EqualsThePlainLoops) {
   for (const int threads : {1, 2, 3}) {
-    SCOPED_TRACE(say(threads, " threads"));
+    const NamedCase scope(say(threads, " threads"));
     expect_equal_to_plain_loops(*cpu::make_int8_convolution(GetParam(), threads), threads % 2 == 0);
   }
 }
@@ -109,11 +116,23 @@ TEST_P(Int8Convolution, OfUnsignedCodesEqualsThePlainLoops) {
   expect_equal_to_plain_loops(*convolution, true);  // nothing is left behind by the other type
 }
 
+constexpr int random_problems = 150;
+
+TEST_P(Int8Convolution, OfRandomProblemsEqualsThePlainLoops) {
+  for (const DType x : {DType::s8, DType::u8})
+    expect_equal_to_plain_loops(*cpu::make_int8_convolution(GetParam(), 2), x == DType::u8, x,
+                                random_conv_cases(random_problems));
+}
+
+TEST_P(Int8Convolution, OfLayersOfNetworksEqualsThePlainLoops) {
+  expect_equal_to_plain_loops(*cpu::make_int8_convolution(GetParam(), 2), false, DType::u8, network_cases());
+}
+
 // Three groups at once are three convolutions, to the last bit of values and moments.
 TEST_P(Int8Convolution, GroupsAreConvolvedAsIfAlone) {
   const auto convolution = cpu::make_int8_convolution(GetParam(), 2);
   for (const ConvCase& c : conv_cases()) {
-    SCOPED_TRACE(c.name);
+    const NamedCase scope(c.name);
     const ConvProblem& p = c.problem;
     const auto three = [](Shape shape) { return Shape{3 * shape.n, shape.h, shape.w, shape.c}; };
     const OwnedQTensor x = random_codes(three(p.x), 1), w = random_codes(p.weight(), 2);
@@ -142,6 +161,7 @@ TEST(EmulatedAmx, EqualsThePlainLoops) {
   cpu::TableConvolution convolution(cpu::amx_emulated::code_kernels, nullptr, 2);
   expect_equal_to_plain_loops(convolution, false);
   expect_equal_to_plain_loops(convolution, true, DType::u8);
+  expect_equal_to_plain_loops(convolution, false, DType::u8, random_conv_cases(random_problems));
 }
 
 // The NEON kernels' text, its intrinsics in C++ (tests/emulated).
@@ -149,13 +169,14 @@ TEST(EmulatedNeon, EqualsThePlainLoops) {
   cpu::TableConvolution convolution(cpu::neon_dot::code_kernels, &cpu::neon_dot::depthwise_kernels, 2);
   expect_equal_to_plain_loops(convolution, false);
   expect_equal_to_plain_loops(convolution, true, DType::u8);
+  expect_equal_to_plain_loops(convolution, false, DType::u8, random_conv_cases(random_problems));
 }
 
 TEST(EmulatedNeon, RealNumbersHaveTheSameBits) {
   cpu::TableConvolution convolution(cpu::neon_dot::real_kernels, nullptr, 2);
   const auto same = cpu::make_fixed_order_convolution(Isa::scalar, 1);
   for (const ConvCase& c : conv_cases()) {
-    SCOPED_TRACE(c.name);
+    const NamedCase scope(c.name);
     const Operands operands = reals_of(c.problem);
     const Results want = computed(*same, c.problem, operands, DType::f32, false);
     const Results got = computed(convolution, c.problem, operands, DType::f32, false);
@@ -227,13 +248,12 @@ double backward_products(const ConvProblem& p) {
   return static_cast<double>(p.kernel_h * p.kernel_w * channels);
 }
 
-TEST_P(FixedOrderConvolution, NearThePlainLoopsAndTheSameBitsEverywhere) {
+void expect_near_and_the_same_bits(Isa isa, const std::vector<ConvCase>& cases) {
   const auto first = cpu::make_fixed_order_convolution(Isa::scalar, 1);
-  const auto one = cpu::make_fixed_order_convolution(GetParam(), 1),
-             three = cpu::make_fixed_order_convolution(GetParam(), 3);
+  const auto one = cpu::make_fixed_order_convolution(isa, 1), three = cpu::make_fixed_order_convolution(isa, 3);
   bool add = false;
-  for (const ConvCase& c : conv_cases()) {
-    SCOPED_TRACE(c.name);
+  for (const ConvCase& c : cases) {
+    const NamedCase scope(c.name);
     const Operands operands = reals_of(c.problem);
     const Results want = reference(c.problem, operands, DType::f32, add);
     const Results same = computed(*first, c.problem, operands, DType::f32, add);
@@ -249,16 +269,22 @@ TEST_P(FixedOrderConvolution, NearThePlainLoopsAndTheSameBitsEverywhere) {
       expect_same(got.moments.mean, same.moments.mean, "mean");
       expect_same(got.moments.variance, same.moments.variance, "variance");
     }
-    if (HasFatalFailure()) return;
+    if (testing::Test::HasFatalFailure()) return;
     add = !add;
   }
+}
+TEST_P(FixedOrderConvolution, NearThePlainLoopsAndTheSameBitsEverywhere) {
+  expect_near_and_the_same_bits(GetParam(), conv_cases());
+}
+TEST_P(FixedOrderConvolution, OfRandomProblemsIsNearAndTheSame) {
+  expect_near_and_the_same_bits(GetParam(), random_conv_cases(random_problems));
 }
 
 TEST(OneDnnConvolution, NearThePlainLoops) {
   const auto convolution = cpu::make_onednn_convolution(2);
   bool add = false;
   for (const ConvCase& c : conv_cases()) {
-    SCOPED_TRACE(c.name);
+    const NamedCase scope(c.name);
     const Operands operands = reals_of(c.problem);
     const Results want = reference(c.problem, operands, DType::f32, add);
     const Results got = computed(*convolution, c.problem, operands, DType::f32, add);

@@ -11,6 +11,7 @@
 #include "kernels/cpu/passes.h"
 #include "kernels/shared/fixed_point.h"
 #include "tests/kernels/passes.h"
+#include "tests/kernels/random_problems.h"
 
 namespace octet::test::passes {
 namespace {
@@ -28,41 +29,50 @@ TEST(CpuPasses, RandomBitsAreThoseOfTheDefinition) {
   }
 }
 
+// first: the place of the first element among the random bits; without a histogram unless it is 0.
+void compare_quantize(Shape shape, DType type, const Encoding& encoding, uint64_t first, uint32_t seed) {
+  const OwnedTensor from = random_real(shape, seed, 0.7f, type);
+  const auto pass = [&](Backend& backend) {
+    Outcome outcome;
+    const OwnedQTensor to = room_for(encoding, shape);
+    std::vector<uint32_t> histogram(histogram_bins);
+    uint64_t saturated = 0;
+    float largest = 0.1f;
+    const bool measures = encoding.quantized() && encoding.rounding == Rounding::nearest;
+    const Probe probe{first == 0 ? histogram.data() : nullptr, &saturated, 2, measures ? &largest : nullptr};
+    backend.quantize({from, encoding, {9, 8, 7, first}, to, probe});
+    keep(outcome, to);
+    outcome.counts.assign(histogram.begin(), histogram.end());
+    outcome.counts.insert(outcome.counts.end(), {saturated, bits_of(largest)});
+    return outcome;
+  };
+  compare(pass, 0, say("quantize ", name_of(shape), " ", octet::name_of(type)));
+}
+
 TEST(CpuPasses, Quantize) {
   const float held = 0.3f;
-  const std::vector<Encoding> encodings = {codes(Rounding::nearest, Range::absmax),
-                                           codes(Rounding::stochastic, Range::absmax),
-                                           codes(Rounding::stochastic, Range::held, &held),
-                                           codes(Rounding::nearest, Range::held, &held),
-                                           codes(Rounding::nearest, Range::absmax, nullptr, 7),
-                                           Encoding{}};
+  for (const Shape shape : shapes())
+    for (const DType type : {DType::f32, DType::bf16})
+      for (const Encoding& encoding :
+           {codes(Rounding::nearest, Range::absmax), codes(Rounding::stochastic, Range::absmax),
+            codes(Rounding::stochastic, Range::held, &held), codes(Rounding::nearest, Range::held, &held),
+            codes(Rounding::nearest, Range::absmax, nullptr, 7), Encoding{}})
+        for (const uint64_t first : {uint64_t{0}, uint64_t{1000003}}) compare_quantize(shape, type, encoding, first, 5);
+}
 
-  for (const Shape shape : shapes()) {
-    for (const DType type : {DType::f32, DType::bf16}) {
-      const OwnedTensor from = random_real(shape, 5, 0.7f, type);
-      for (const Encoding& encoding : encodings) {
-        for (const uint64_t first : {uint64_t{0}, uint64_t{1000003}}) {
-          const auto pass = [&](Backend& backend) {
-            Outcome outcome;
-            const OwnedQTensor to = room_for(encoding, shape);
-            std::vector<uint32_t> histogram(histogram_bins);
-            uint64_t saturated = 0;
-            float largest = 0.1f;
-            const bool measures = encoding.quantized() && encoding.rounding == Rounding::nearest;
-            backend.quantize({from,
-                              encoding,
-                              {9, 8, 7, first},
-                              to,
-                              {first == 0 ? histogram.data() : nullptr, &saturated, 2, measures ? &largest : nullptr}});
-            keep(outcome, to);
-            outcome.counts.assign(histogram.begin(), histogram.end());
-            outcome.counts.insert(outcome.counts.end(), {saturated, bits_of(largest)});
-            return outcome;
-          };
-          compare(pass, 0, say("quantize ", name_of(shape), " ", octet::name_of(type)));
-        }
-      }
-    }
+TEST(CpuPasses, QuantizeRandomProblems) {
+  for (int index = 0; index < 100; ++index) {
+    Draw draw(3, index);
+    const Shape shape = draw.shape();
+    const NamedCase scope(draw.name(name_of(shape)));
+    const float held = 0.01f * static_cast<float>(draw.between(1, 200));
+    const bool is_held = draw.coin();
+    const Encoding encoding =
+        codes(draw.coin() ? Rounding::nearest : Rounding::stochastic, is_held ? Range::held : Range::absmax,
+              is_held ? &held : nullptr, draw.one_of({127, 127, 63, 31, 15, 7, 3, 1}));
+    const auto first = static_cast<uint64_t>(draw.coin() ? 0 : draw.between(1, 1 << 30));
+    compare_quantize(shape, draw.one_of({DType::f32, DType::bf16}), encoding, first, draw.seed());
+    if (HasFailure()) return;
   }
 }
 
@@ -184,6 +194,30 @@ TEST(CpuPasses, Concatenation) {
   }
 }
 
+void compare_pool(const PoolProblem& problem, DType type, uint32_t seed) {
+  const bool quantized = !is_real(type);
+  const Shape pixel{problem.x.n, 1, 1, problem.x.c};
+  const OwnedQTensor x = type == DType::u8   ? random_unsigned_codes(problem.x, seed)
+                         : type == DType::s8 ? random_codes(problem.x, seed, 3)
+                                             : random_real_operand(problem.x, seed);
+  const OwnedTensor dy = random_real(problem.y, 4, 1, quantized ? DType::bf16 : DType::f32);
+  const OwnedTensor dy_global = random_real(pixel, 5, 1, quantized ? DType::bf16 : DType::f32);
+  const auto pass = [&](Backend& backend) {
+    Outcome outcome;
+    const OwnedQTensor y(OwnedTensor(problem.y, type));
+    const OwnedTensor dx = random_real(problem.x, 6, 1, quantized ? DType::f32 : DType::bf16);
+    const OwnedTensor mean(pixel), dx_global = random_real(problem.x, 7);
+    backend.pool_forward({problem, x, y});
+    backend.pool_backward({problem, x, dy, {dx, quantized}});
+    backend.global_pool_forward({x, mean});
+    backend.global_pool_backward({dy_global, {dx_global, quantized}});
+    keep(outcome, y);
+    for (const OwnedTensor& tensor : {dx, mean, dx_global}) outcome.tensors.push_back(tensor);
+    return outcome;
+  };
+  compare(pass, 0, say("pool of ", problem.x.c, " channels, kind ", int(problem.kind), ", ", octet::name_of(type)));
+}
+
 TEST(CpuPasses, Pools) {
   struct Kind {
     PoolKind kind;
@@ -194,29 +228,26 @@ TEST(CpuPasses, Pools) {
     for (const int64_t channels : {1, 17, 64, 70}) {
       PoolProblem problem{{3, 9, 7, channels}, {}, 3, 2, 1, kind, channels == 17, rectify};
       problem.y = pooled_shape(problem);
-      for (const DType type : {DType::s8, DType::u8, DType::f32}) {
-        const bool quantized = !is_real(type);
-        const OwnedQTensor x = type == DType::u8   ? random_unsigned_codes(problem.x, 3)
-                               : type == DType::s8 ? random_codes(problem.x, 3, 3)
-                                                   : random_real_operand(problem.x, 3);
-        const OwnedTensor dy = random_real(problem.y, 4, 1, quantized ? DType::bf16 : DType::f32);
-        const OwnedTensor dy_global = random_real({3, 1, 1, channels}, 5, 1, quantized ? DType::bf16 : DType::f32);
-        const auto pass = [&](Backend& backend) {
-          Outcome outcome;
-          const OwnedQTensor y(OwnedTensor(problem.y, type));
-          const OwnedTensor dx = random_real(problem.x, 6, 1, quantized ? DType::f32 : DType::bf16);
-          const OwnedTensor mean({3, 1, 1, channels}), dx_global = random_real(problem.x, 7);
-          backend.pool_forward({problem, x, y});
-          backend.pool_backward({problem, x, dy, {dx, quantized}});
-          backend.global_pool_forward({x, mean});
-          backend.global_pool_backward({dy_global, {dx_global, quantized}});
-          keep(outcome, y);
-          for (const OwnedTensor& tensor : {dx, mean, dx_global}) outcome.tensors.push_back(tensor);
-          return outcome;
-        };
-        compare(pass, 0, say("pool of ", channels, " channels, kind ", int(kind), ", ", octet::name_of(type)));
-      }
+      for (const DType type : {DType::s8, DType::u8, DType::f32}) compare_pool(problem, type, 3);
     }
+  }
+}
+
+TEST(CpuPasses, RandomPools) {
+  for (int index = 0; index < 100; ++index) {
+    Draw draw(4, index);
+    PoolProblem problem;
+    problem.x = {draw.between(1, 3), draw.between(1, 20), draw.between(1, 20), draw.channels(130)};
+    problem.kernel = static_cast<int>(draw.between(1, 4)), problem.stride = static_cast<int>(draw.between(1, 3));
+    problem.pad = static_cast<int>(draw.between(0, problem.kernel / 2));
+    problem.kind = draw.one_of({PoolKind::max, PoolKind::max, PoolKind::average, PoolKind::repeat});
+    problem.count_padding = draw.coin(), problem.rectify = problem.kind == PoolKind::max && draw.coin();
+    problem.y = pooled_shape(problem);
+    if (problem.y.elements() == 0) continue;
+    const NamedCase scope(draw.name(
+        say(name_of(problem.x), ", kernel ", problem.kernel, " stride ", problem.stride, " pad ", problem.pad)));
+    compare_pool(problem, draw.one_of({DType::s8, DType::u8, DType::f32}), draw.seed());
+    if (HasFailure()) return;
   }
 }
 

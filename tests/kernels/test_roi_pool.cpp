@@ -3,6 +3,7 @@
 
 #include "tests/kernels/detection.h"
 #include "tests/kernels/passes.h"
+#include "tests/kernels/random_problems.h"
 #include "tests/kernels/regions.h"
 
 namespace octet::test {
@@ -103,32 +104,52 @@ TEST(RoiPool, CodesTakeTheLargestScaleOfTheLevels) {
   }
 }
 
+void compare_roi_pool(const RoiCase& one, DType type) {
+  const RoiProblem& problem = one.problem;
+  const auto map = [&](size_t level, uint32_t seed) {
+    return type == DType::u8   ? random_unsigned_codes(problem.levels[level], seed)
+           : type == DType::s8 ? random_codes(problem.levels[level], seed, 7)
+                               : random_real_operand(problem.levels[level], seed);
+  };
+  const OwnedQTensor fine = map(0, 3), coarse = map(1, 17);
+  const OwnedTensor dy = random_real(problem.y, 4, 1, type == DType::u8 ? DType::bf16 : DType::f32);
+  const auto pass = [&](Backend& backend) {
+    Outcome outcome;
+    const OwnedQTensor y(OwnedTensor(problem.y, type));
+    const OwnedTensor d_fine = random_real(problem.levels[0], 5, 1, DType::bf16),
+                      d_coarse = random_real(problem.levels[1], 6);
+    const QTensor levels[] = {fine, coarse};
+    const Into both[] = {{d_fine, type == DType::s8}, {d_coarse, type == DType::u8}};
+    backend.roi_pool_forward({problem, levels, one.table, y});
+    backend.roi_pool_backward({problem, levels, one.table, dy, both});
+    passes::keep(outcome, y);
+    for (const OwnedTensor& tensor : {d_fine, d_coarse}) outcome.tensors.push_back(tensor);
+    return outcome;
+  };
+  compare(pass, 0, say(one.name, ", ", name_of(type)));
+}
+
 TEST(RoiPool, HasTheSameBitsEverywhere) {
-  for (const RoiCase& one : roi_cases()) {
-    const RoiProblem& problem = one.problem;
-    for (const DType type : {DType::s8, DType::u8, DType::f32}) {
-      const auto map = [&](size_t level, uint32_t seed) {
-        return type == DType::u8   ? random_unsigned_codes(problem.levels[level], seed)
-               : type == DType::s8 ? random_codes(problem.levels[level], seed, 7)
-                                   : random_real_operand(problem.levels[level], seed);
-      };
-      const OwnedQTensor fine = map(0, 3), coarse = map(1, 17);
-      const OwnedTensor dy = random_real(problem.y, 4, 1, type == DType::u8 ? DType::bf16 : DType::f32);
-      const auto pass = [&](Backend& backend) {
-        Outcome outcome;
-        const OwnedQTensor y(OwnedTensor(problem.y, type));
-        const OwnedTensor d_fine = random_real(problem.levels[0], 5, 1, DType::bf16),
-                          d_coarse = random_real(problem.levels[1], 6);
-        const QTensor levels[] = {fine, coarse};
-        const Into both[] = {{d_fine, type == DType::s8}, {d_coarse, type == DType::u8}};
-        backend.roi_pool_forward({problem, levels, one.table, y});
-        backend.roi_pool_backward({problem, levels, one.table, dy, both});
-        passes::keep(outcome, y);
-        for (const OwnedTensor& tensor : {d_fine, d_coarse}) outcome.tensors.push_back(tensor);
-        return outcome;
-      };
-      compare(pass, 0, say(one.name, ", ", name_of(type)));
-    }
+  for (const RoiCase& one : roi_cases())
+    for (const DType type : {DType::s8, DType::u8, DType::f32}) compare_roi_pool(one, type);
+}
+
+TEST(RoiPool, OfRandomProblemsHasTheSameBitsEverywhere) {
+  for (int index = 0; index < 40; ++index) {
+    Draw draw(5, index);
+    RoiProblem p;
+    p.kind = draw.one_of({RoiKind::align, RoiKind::align, RoiKind::max, RoiKind::position_sensitive});
+    p.rois = draw.between(1, 12), p.sampling = static_cast<int>(draw.between(0, 3)), p.aligned = draw.coin();
+    const int64_t images = draw.between(1, 2);
+    p.y = {images * p.rois, draw.between(1, 7), draw.between(1, 7), draw.channels(40)};
+    const int64_t of_map = p.kind == RoiKind::position_sensitive ? p.y.c * p.y.h * p.y.w : p.y.c;
+    p.levels = {{images, draw.between(1, 20), draw.between(1, 26), of_map},
+                {images, draw.between(1, 10), draw.between(1, 13), of_map}};
+    p.scales = {0.25f, 0.125f};
+    const std::string name = draw.name(say("kind ", int(p.kind), ", sampling ", p.sampling, ", ", p.y.c, " channels"));
+    const NamedCase scope(name);
+    compare_roi_pool({name, p, region_table(p, draw.seed())}, draw.one_of({DType::s8, DType::u8, DType::f32}));
+    if (HasFailure()) return;
   }
 }
 
