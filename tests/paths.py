@@ -58,8 +58,9 @@ def texts(name):
 
 
 def words(row):
-    for word in re.findall(r"(?<![\w./~$:}<-])[\w.*](?:[\w.*{},/+-]|<\w+>)*", row):
-        yield word.rstrip(",.-")
+    for match in re.finditer(r"(?<![\w./~$:}<-])[\w.*](?:[\w.*{},/+-]|<\w+>)*(:\d)?", row):
+        if not match[1]:  # with a line it is in a message that another commit printed
+            yield match[0].rstrip(",.-")
 
 
 def alternatives(word):

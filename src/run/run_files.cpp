@@ -4,6 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <chrono>
+#include <cstdlib>
 #include <utility>
 #include <vector>
 
@@ -11,7 +12,6 @@
 #include "kernels/base/stop_signals.h"
 #include "src/run/final_weights.h"
 #include "src/run/patient_write.h"
-#include "src/run/rank_history.h"
 #include "src/version.h"
 #include "src/weights/class_names.h"
 #include "src/weights/digest.h"
@@ -21,6 +21,25 @@ namespace {
 
 double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// The number of ranks at the end of a history; 0 if it is empty.
+int last_ranks(const std::string& history) {
+  const size_t comma = history.rfind(", ");
+  return std::atoi(history.c_str() + (comma == std::string::npos ? 0 : comma + 2));
+}
+
+// Adds the present number of ranks to the history of a run that is resumed at `step`, if it is another one, and warns
+// if this changes the weights (exact: the exchange keeps them). An empty history stays empty.
+void continue_on_ranks(std::string& history, int ranks, int64_t step, bool exact) {
+  const int before = last_ranks(history);
+  if (history.empty() || before == ranks) return;
+  history += fmt::format(", {} from step {}", ranks, step);
+  if (!exact)
+    spdlog::warn(
+        "the run goes on with {} ranks after {}: its weights will be others than those of an unchanged run; "
+        "comm.exchange: exact would keep them",
+        ranks, before);
 }
 
 }  // namespace

@@ -14,7 +14,6 @@
 #include "src/run/run_files.h"
 #include "src/tasks/metric_display.h"
 #include "src/train/epoch_sums.h"
-#include "src/train/explain_high_loss.h"
 #include "src/train/requirements.h"
 #include "src/train/trainer.h"
 #include "src/train/training_log.h"
@@ -171,8 +170,7 @@ class TrainingRun {
     // First, since a run that is resumed before the evaluation is recorded repeats it.
     files_->keep_if_best({at_.epoch(), at_.done, main_figure_first(trainer_.task(), test_->figures())},
                          [&] { return trainer_.state().save(true); });
-    explain_high_loss(trainer_.training_step().parameters(), at_.done, epoch_.record(at_.epoch()).means,
-                      test_->figures());
+    log_->test(at_.done, epoch_.record(at_.epoch()).means, test_->figures());
     test_->write(files_->path(), at_.done);
     if (!std::exchange(test_is_recorded_, false)) files_->metrics(at_.done).write(at_.done, "test", test_->figures());
   }

@@ -5,8 +5,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <limits>
 
-#include "src/run/clip_records.h"
+#include "src/quant/distribution.h"
 #include "src/run/prometheus.h"
 #include "src/tasks/metric_display.h"
 
@@ -19,6 +20,26 @@ Scalars headlines(const Scalars& figures) {
   std::ranges::copy_if(figures, std::back_inserter(chosen),
                        [](const Scalar& figure) { return display_of(figure.name).main; });
   return chosen;
+}
+
+// Writes the clip of each layer that was chosen at this step; histograms: also the distribution from which it was.
+void record_clips(const ClipCoordinator& clips, int64_t step, bool histograms, MetricsWriter& metrics) {
+  std::vector<ClipRecord> records;
+  const std::vector<ClipChoice> choices = clips.state().choices;
+  for (int layer = 0; layer < clips.layers(); ++layer) {
+    const ClipChoice& choice = choices[static_cast<size_t>(layer)];
+    records.push_back(
+        {clips.name(layer), choice.clip, choice.cosine_distance, choice.lr_scale, clips.saturated_share(layer)});
+  }
+  metrics.write_clips(step, records);
+  for (int layer = 0; histograms && layer < clips.layers(); ++layer)
+    metrics.write_histogram(step, clips.name(layer), -44, clips.octaves(layer),
+                            kolmogorov_smirnov(clips.summed(layer)));
+}
+
+double loss_in(const Scalars& figures) {
+  const auto found = std::ranges::find(figures, "loss", &Scalar::name);
+  return found == figures.end() ? std::numeric_limits<double>::quiet_NaN() : found->value;
 }
 
 }  // namespace
@@ -87,6 +108,18 @@ void TrainingLog::epoch(const StepCount& at, const EpochRecord& record, const st
                    .best = best,
                    .images_per_second = double(record.steps * config_.data.batch) / record.seconds,
                    .seconds = record.seconds});
+}
+
+void TrainingLog::test(int64_t steps, const Scalars& train, const Scalars& test) {
+  constexpr int64_t settled = 50;  // steps: of the initial values, 0.9 to this power is left
+  const bool norms = std::ranges::any_of(trainer_.training_step().parameters().statistics(), [](const auto& statistic) {
+    return statistic.name.ends_with(".running_var");
+  });
+  if (norms && steps < settled && loss_in(test) > 2 * loss_in(train))
+    spdlog::info(
+        "the test loss is far above the training loss: a test uses the norms' running means and variances, which "
+        "have not settled after {} steps; they begin at 0 and 1",
+        steps);
 }
 
 void TrainingLog::end(const Result& result, const Judge& test, int64_t steps) {

@@ -20,6 +20,9 @@ class TrainingLog {
   void step(const StepCount&, const StepReport&, double seconds, double waited);
   // The end of an epoch. test: the figures of its evaluation; empty: there was none. best: it is the best so far.
   void epoch(const StepCount&, const EpochRecord&, const std::string& test, bool best);
+  // An evaluation after so many steps. The first ones of a short training may be far off, which looks like a defect:
+  // says why. train, test: the figures of the epoch and of its test.
+  void test(int64_t steps, const Scalars& train, const Scalars& test);
   // The end. steps: that this process trained.
   void end(const Result&, const Judge& test, int64_t steps);
 

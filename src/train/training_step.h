@@ -68,7 +68,6 @@ class TrainingStep {
   // The training plan of a canvas, or its evaluation plan if there is no training.
   Plan& plan(int canvas = 0) { return *(training_.empty() ? evaluation_ : training_)[size_t(canvas)]; }
   const Plan& plan(int canvas = 0) const { return *(training_.empty() ? evaluation_ : training_)[size_t(canvas)]; }
-  const Plan& evaluation_plan() const { return *evaluation_.front(); }
   ClipCoordinator* clips() const { return clips_.get(); }
   ActivationRanges* ranges() const { return ranges_.get(); }
   const GradientExchange& exchange() const { return *exchange_; }
