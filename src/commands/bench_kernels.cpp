@@ -14,7 +14,6 @@
 #include "comm/transport.h"
 #include "kernels/shared/anchors.h"
 #include "kernels/shared/match.h"
-#include "src/config/keys.h"
 #include "src/train/rank.h"
 
 namespace octet {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "src/config/keys.h"
 #include "src/graph/nodes/nodes.h"
 
 namespace octet {

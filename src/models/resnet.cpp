@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 
-#include "src/config/keys.h"
 #include "src/models/backbone.h"
 #include "src/models/models.h"
 

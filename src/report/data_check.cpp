@@ -8,7 +8,6 @@
 #include <map>
 
 #include "kernels/base/error.h"
-#include "src/config/keys.h"
 #include "src/data/annotations.h"
 #include "src/models/detectors.h"
 #include "src/report/check_text.h"
