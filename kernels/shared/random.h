@@ -17,7 +17,7 @@ namespace octet {
 struct RngKey {
   uint64_t seed = 0;
   uint32_t step = 0;
-  uint32_t layer_id = 0;  // node and role that draw the bits; see Role in src/quant/policy.h
+  uint32_t layer_id = 0;    // who draws the bits, see shared/streams.h
   uint64_t first = 0;       // global index of the tensor's element 0; 0 for weights
   uint64_t per_sample = 0;  // H*W*C; 0 for weights
   uint64_t within = 0;      // first = (the rank's first sample + within) * per_sample

@@ -7,6 +7,7 @@
 namespace octet {
 
 Edge Graph::append(std::unique_ptr<Node> node) {
+  streams::require_room(nodes_.size() + 1, streams::most_nodes, "nodes");
   node->set_index(static_cast<int>(nodes_.size()));
   nodes_.push_back(std::move(node));
   return nodes_.back()->output();
