@@ -29,7 +29,16 @@ TEST(Philox, MatchesRandom123) {
   }
 }
 
-// Stored weights depend on the numbers.
+// Stored weights depend on which bits an element reads, and on the numbers of the streams.
+TEST(Philox, ElementsReadTheSameBitsForEver) {
+  const RngKey key{7, 3, 5, 1000};
+  for (uint64_t i = 0; i < 2048; ++i) {
+    const uint64_t e = 1000 + i;
+    const uint64_t word = philox(e / 256 * 16 + e % 32 / 2, 3, 5, 7).word[e / 64 % 4];
+    ASSERT_EQ(random_bits16(key, i), (word << 32 | word) >> (8 * (e / 32 % 2) + 16 * (e % 2)) & 0xFFFF) << e;
+  }
+}
+
 TEST(Streams, NumbersStay) {
   EXPECT_EQ(streams::of_node(0, 0), 0u);
   EXPECT_EQ(streams::of_node(100, 2), 802u);
