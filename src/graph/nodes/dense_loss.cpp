@@ -47,7 +47,8 @@ class DenseLoss final : public Node {
     }
     const std::span<float> scale = place(step, scale_, size_t(images_), staged_scale_);
     for (size_t image = 0; image < scale.size(); ++image)
-      scale[image] = assign(*targets.truth, image, sample_key(step, image), labels, boxes);
+      scale[image] =
+          assign(*targets.truth, image, step.key(index_, Role::activation, 1, int64_t(image)), labels, boxes);
     if (step.backend.host_memory()) return;
     for (const OfLevel& of : targets_) {
       send(step, of.labels, of.staged_labels);
@@ -96,14 +97,9 @@ class DenseLoss final : public Node {
     step.backend.to_device(step.memory.inputs[size_t(input)], from.data(), from.size() * sizeof(T));
   }
 
-  SampleKey sample_key(const Step& step, size_t image) const {
-    return {step.seed, step.index, layer_id_of(index_, Role::activation),
-            uint32_t(step.first_sample) + uint32_t(image)};
-  }
-
   // Writes what each anchor of an image is to answer; the boxes only of anchors that find an object, since the loss
   // reads no others. Returns the factor of the image's losses.
-  float assign(const Truth& truth, size_t image, const SampleKey& key, std::span<const std::span<int32_t>> labels,
+  float assign(const Truth& truth, size_t image, const RngKey& key, std::span<const std::span<int32_t>> labels,
                std::span<const std::span<BoxCode>> boxes) const {
     const Truth::Image& of = truth.images[image];
     if (of.index < 0) return 0;

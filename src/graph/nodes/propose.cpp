@@ -63,7 +63,7 @@ class Propose final : public Node {
       for (const auto& [input, floats] : {std::pair(targets_->labels, 1), {targets_->weights, 1}, {targets_->boxes, 4}})
         writes.push_back({step.memory.inputs[size_t(input)], {rows_, 1, 1, floats}, DType::f32});
     step.backend.on_host(reads, writes, [this, seed = step.seed](auto from, auto to, const StepState& now) {
-      propose(from, to, {seed, now.step, layer_id_of(index_, Role::activation), uint32_t(now.first_sample)});
+      propose(from, to, {seed, now.step, layer_id_of(index_, Role::activation), now.first_sample});
     });
   }
   void backward(Step&) override {}
@@ -77,7 +77,7 @@ class Propose final : public Node {
   }
 
   // first: the key of the batch's first image.
-  void propose(std::span<const Tensor> answers, std::span<const Tensor> writes, const SampleKey& first) const {
+  void propose(std::span<const Tensor> answers, std::span<const Tensor> writes, const RngKey& first) const {
     Output all{elements<RoiRow>(writes[0]), {}, {}, {}};
     if (targets_)
       all = {all.rows, elements<int32_t>(writes[1]), elements<float>(writes[2]), elements<BoxCode>(writes[3])};
@@ -91,8 +91,8 @@ class Propose final : public Node {
       std::ranges::fill(to.boxes, BoxCode{});
       if (truth_.images[image].index < 0) continue;
       std::vector<Box> regions = proposals(answers, image);
-      SampleKey key = first;
-      key.image += uint32_t(image);
+      RngKey key = first;
+      key.first += image;
       if (targets_) write_sampled(regions, key, image, to);
       for (size_t i = 0; !targets_ && i < regions.size(); ++i) to.rows[i] = row_of(regions[i]);
     }
@@ -133,7 +133,7 @@ class Propose final : public Node {
   }
 
   // Adds the image's objects to the regions, samples, and writes the sampled regions and what they find.
-  void write_sampled(std::vector<Box>& regions, const SampleKey& key, size_t image, const Output& to) const {
+  void write_sampled(std::vector<Box>& regions, const RngKey& key, size_t image, const Output& to) const {
     const Truth::Image& of = truth_.images[image];
     const std::span objects = std::span(truth_.objects).subspan(of.first, of.count);
     std::vector<Box> places;
