@@ -10,13 +10,12 @@
 namespace octet {
 namespace {
 
-class DenseLoss final : public Node {
+class DenseLoss final : public NodeOf<DenseLossOptions> {
  public:
-  DenseLoss(const std::vector<DenseLevel>& levels, const DenseLossOptions& options)
-      : Node(options.node, edges_of(levels), {}), options_(options), levels_(levels) {}
+  using NodeOf::NodeOf;
   std::string kind() const override { return "dense loss"; }
   Shape output_shape(const std::vector<Shape>& inputs) override {
-    anchors_ = place_anchors(levels_, inputs, options_.classes);
+    anchors_ = place_anchors(options_.levels, inputs, options_.classes);
     images_ = inputs[0].n;
     return {};
   }
@@ -24,7 +23,7 @@ class DenseLoss final : public Node {
   bool writes_gradient_forward() const override { return true; }
 
   void declare(Declare& d) override {
-    for (const DenseLevel& level : levels_) {
+    for (const DenseLevel& level : options_.levels) {
       const size_t count = size_t(images_ * level.anchors.count());
       targets_.push_back({.labels = d.input(count * sizeof(int32_t)),
                           .boxes = d.input(count * sizeof(BoxCode)),
@@ -39,8 +38,8 @@ class DenseLoss final : public Node {
             "the batch has no truth of ", images_, " images");
     std::vector<std::span<int32_t>> labels;
     std::vector<std::span<BoxCode>> boxes;
-    for (size_t i = 0; i < levels_.size(); ++i) {
-      const size_t count = size_t(images_ * levels_[i].anchors.count());
+    for (size_t i = 0; i < options_.levels.size(); ++i) {
+      const size_t count = size_t(images_ * options_.levels[i].anchors.count());
       labels.push_back(place(step, targets_[i].labels, count, targets_[i].staged_labels));
       boxes.push_back(place(step, targets_[i].boxes, count, targets_[i].staged_boxes));
       std::ranges::fill(labels[i], -1);
@@ -60,22 +59,22 @@ class DenseLoss final : public Node {
   void forward(Step& step) override {
     Timed timed(step.times, Phase::forward);
     const auto* scale = static_cast<const float*>(step.memory.inputs[size_t(scale_)]);
-    for (size_t i = 0; i < levels_.size(); ++i) {
-      const Tensor logits = step.value(levels_[i].logits).values, deltas = step.value(levels_[i].deltas).values;
+    for (size_t i = 0; i < options_.levels.size(); ++i) {
+      const Tensor logits = step.value(options_.levels[i].logits).values,
+                   deltas = step.value(options_.levels[i].deltas).values;
       const auto* labels = static_cast<const int32_t*>(step.memory.inputs[size_t(targets_[i].labels)]);
       void* const boxes = step.memory.inputs[size_t(targets_[i].boxes)];
-      const int anchors = int(levels_[i].anchors.per_pixel());
+      const int anchors = int(options_.levels[i].anchors.per_pixel());
       step.backend.sigmoid_loss(
           {.anchors = anchors, .classes = options_.classes, .alpha = options_.alpha, .gamma = options_.gamma}, logits,
-          labels, scale, step.gradient_scale, step.into(levels_[i].logits).tensor,
+          labels, scale, step.gradient_scale, step.into(options_.levels[i].logits).tensor,
           step.memory.losses + targets_[i].class_report);
       step.backend.box_loss(
           {.boxes = anchors, .rows_per_scale = logits.shape.h * logits.shape.w, .beta = options_.beta}, deltas,
-          {boxes, deltas.shape, DType::f32}, labels, scale, step.gradient_scale, step.into(levels_[i].deltas).tensor,
-          step.memory.losses + targets_[i].box_report);
+          {boxes, deltas.shape, DType::f32}, labels, scale, step.gradient_scale,
+          step.into(options_.levels[i].deltas).tensor, step.memory.losses + targets_[i].box_report);
     }
   }
-  void backward(Step&) override {}
 
  private:
   struct OfLevel {
@@ -116,8 +115,8 @@ class DenseLoss final : public Node {
     if (options_.samples > 0) sampled = sample_matches({options_.samples, double(options_.fraction)}, key, matches);
     int64_t found = 0;
     size_t anchor = 0;
-    for (size_t i = 0; i < levels_.size(); ++i) {
-      const size_t count = size_t(levels_[i].anchors.count());
+    for (size_t i = 0; i < options_.levels.size(); ++i) {
+      const size_t count = size_t(options_.levels[i].anchors.count());
       for (size_t at = image * count; at < (image + 1) * count; ++at, ++anchor) {
         const int32_t object = matches[anchor];
         if (object == ignored) continue;
@@ -130,8 +129,6 @@ class DenseLoss final : public Node {
     return 1 / float(std::max<int64_t>(options_.samples > 0 ? sampled.all() : found, 1));
   }
 
-  DenseLossOptions options_;
-  std::vector<DenseLevel> levels_;
   std::vector<Box> anchors_;  // of all levels
   std::vector<OfLevel> targets_;
   int64_t images_ = 0;
@@ -141,8 +138,8 @@ class DenseLoss final : public Node {
 
 }  // namespace
 
-std::unique_ptr<Node> make_dense_loss(const std::vector<DenseLevel>& levels, const DenseLossOptions& options) {
-  return std::make_unique<DenseLoss>(levels, options);
+void dense_loss(Graph& graph, const std::string& name, const DenseLossOptions& options) {
+  graph.append(std::make_unique<DenseLoss>(name, edges_of(options.levels), Edge{}, options));
 }
 
 }  // namespace octet

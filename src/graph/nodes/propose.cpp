@@ -26,20 +26,16 @@ struct Output {
   }
 };
 
-class Propose final : public Node {
+class Propose final : public NodeOf<ProposeOptions> {
  public:
-  Propose(std::string name, const std::vector<DenseLevel>& levels, const Regions& regions,
-          const ProposeOptions& options)
-      : Node(std::move(name), edges_of(levels), regions.table),
-        options_(options),
-        levels_(levels),
-        targets_(regions.targets) {}
+  Propose(std::string name, const ProposeOptions& options, const Regions& regions)
+      : NodeOf(std::move(name), edges_of(options.levels), regions.table, options), targets_(regions.targets) {}
   std::string kind() const override { return "proposals"; }
   bool reads_real(const Policy&, Edge) const override { return true; }
   bool writes_real() const override { return true; }
   bool differentiable() const override { return false; }
   Shape output_shape(const std::vector<Shape>& inputs) override {
-    anchors_ = place_anchors(levels_, inputs, 1);
+    anchors_ = place_anchors(options_.levels, inputs, 1);
     return {inputs[0].n * count(), 1, 1, sizeof(RoiRow) / sizeof(float)};
   }
   void declare(Declare& d) override {
@@ -66,7 +62,6 @@ class Propose final : public Node {
       propose(from, to, {seed, now.step, layer_id_of(index_, Role::activation), now.first_sample});
     });
   }
-  void backward(Step&) override {}
 
  private:
   int64_t count() const { return options_.training ? options_.samples : options_.after_nms; }  // regions of an image
@@ -104,8 +99,8 @@ class Propose final : public Node {
     const auto width = float(of.content_width), height = float(of.content_height);
     std::vector<Candidate> candidates;
     std::span<const Box> anchors = anchors_;
-    for (size_t level = 0; level < levels_.size(); ++level) {
-      const size_t size = size_t(levels_[level].anchors.count());
+    for (size_t level = 0; level < options_.levels.size(); ++level) {
+      const size_t size = size_t(options_.levels[level].anchors.count());
       const float* const logits = answers[2 * level].f32() + image * size;
       const float* const deltas = answers[2 * level + 1].f32() + image * size * 4;
       std::vector<float> scores(logits, logits + size);
@@ -156,8 +151,6 @@ class Propose final : public Node {
     }
   }
 
-  ProposeOptions options_;
-  std::vector<DenseLevel> levels_;
   std::shared_ptr<RegionTargets> targets_;  // null in evaluation
   std::vector<Box> anchors_;                // of all levels
   int64_t rows_ = 0;                        // of all images
@@ -166,9 +159,10 @@ class Propose final : public Node {
 
 }  // namespace
 
-std::unique_ptr<Node> make_propose(std::string name, const std::vector<DenseLevel>& levels, const Regions& regions,
-                                   const ProposeOptions& options) {
-  return std::make_unique<Propose>(std::move(name), levels, regions, options);
+Regions propose(Graph& graph, const std::string& name, const ProposeOptions& options) {
+  Regions regions{graph.new_edge(), options.training ? std::make_shared<RegionTargets>() : nullptr};
+  graph.append(std::make_unique<Propose>(name, options, regions));
+  return regions;
 }
 
 }  // namespace octet
