@@ -4,16 +4,12 @@
 #include <utility>
 
 #include "kernels/base/error.h"
+#include "kernels/shared/streams.h"
 
 namespace octet {
 namespace {
 
 constexpr size_t shard_alignment = 64;  // bytes: shards start on cache lines
-
-// Random streams of the exchange: their ids end in 3 (Role::exchange) and count ranks in place of nodes. No rank has
-// the id of the sum.
-uint32_t layer_id_of_rank(int rank) { return static_cast<uint32_t>(rank) * 8 + 3; }
-constexpr uint32_t layer_id_of_sum = 0xFFFFFFFBu;
 
 // Elements of the buffer that share one scale.
 struct Block {
@@ -86,11 +82,9 @@ void check(const ExchangeConfig& config, const GradientBuffer& gradient, const s
 
 ExchangeTasks::ExchangeTasks(const ExchangeConfig& config, Collectives& collectives, const MakeCodec& make_codec,
                              GradientBuffer gradient, std::vector<GradientSlice> slices, uint64_t seed)
-    : collectives_(collectives),
-      slices_(std::move(slices)),
-      seed_(seed),
-      next_slice_(slices_.size()) {
+    : collectives_(collectives), slices_(std::move(slices)), seed_(seed), next_slice_(slices_.size()) {
   check(config, gradient, slices_);
+  streams::require_room(static_cast<uint64_t>(collectives.size()), streams::most_nodes, "ranks");
   if (collectives.size() == 1) return;
   if (config.kind == ExchangeKind::int8)
     sum_buckets_as_codes(config, make_codec, std::get<std::span<float>>(gradient));
@@ -135,9 +129,9 @@ void ExchangeTasks::sum_codes(size_t bucket, uint32_t step) {
   const CodecBuffers at = codec_->buffers(bucket);
   codec_->measure(bucket);
   collectives_.all_reduce_max(at.absmax);
-  codec_->encode(bucket, {.seed = seed_, .step = step, .layer_id = layer_id_of_rank(collectives_.rank())});
+  codec_->encode(bucket, {.seed = seed_, .step = step, .layer_id = streams::of_rank(collectives_.rank())});
   collectives_.all_to_all(std::as_bytes(at.codes), std::as_writable_bytes(at.received), at.summed.size());
-  codec_->reduce(bucket, {.seed = seed_, .step = step, .layer_id = layer_id_of_sum});
+  codec_->reduce(bucket, {.seed = seed_, .step = step, .layer_id = streams::exchange_sum.first});
   collectives_.all_gather(std::as_bytes(at.summed), std::as_writable_bytes(at.codes));
   codec_->decode(bucket);
 }

@@ -13,7 +13,6 @@
 #include "kernels/base/error.h"
 #include "kernels/base/stop_signals.h"
 #include "src/commands/command.h"
-#include "src/config/keys.h"
 #include "src/config/spelling.h"
 #include "src/train/train.h"
 #include "src/version.h"

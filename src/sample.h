@@ -37,13 +37,13 @@ struct Targets {
 
 // The samples that one rank computes in a step.
 struct Batch {
-  const float* images = nullptr;     // (count, H, W, C) f32, normalized; of the canvas' shape; in the host's memory
-  Targets targets;                   // (count); a padded sample, or a bad image of zeros, counts in no loss
-  std::span<const int64_t> samples;  // (count) the index of each in the data set; -1: padded, or a bad image
-  int64_t count = 0;                 // this rank's share, always the same
-  int64_t first = 0;                 // global index of this rank's first sample in the global batch
-  int64_t epoch = 0, step = 0;       // in evaluation 0, and the batch's number in the pass
-  int canvas = 0;                    // of the images, see Dataset::canvases()
+  const float* images = nullptr;  // (count, H, W, C) f32, normalized; of the canvas' shape; in the host's memory
+  Targets targets = {};           // (count); a padded sample, or a bad image of zeros, counts in no loss
+  std::span<const int64_t> samples = {};  // (count) the index of each in the data set; -1: padded, or a bad image
+  int64_t count = 0;                      // this rank's share, always the same
+  int64_t first = 0;                      // global index of this rank's first sample in the global batch
+  int64_t epoch = 0, step = 0;            // in evaluation 0, and the batch's number in the pass
+  int canvas = 0;                         // of the images, see Dataset::canvases()
 };
 
 }  // namespace octet

@@ -1,8 +1,9 @@
 // Errors that say where, what and how to fix it. report_error() prints them, in a job of several ranks with the rank.
 #pragma once
-#include <sstream>
 #include <stdexcept>
 #include <string>
+
+#include "kernels/base/text.h"
 
 namespace octet {
 
@@ -22,13 +23,6 @@ class UsageError : public Error {
  public:
   UsageError(const char* file, int line, const std::string& what, const std::string& fix);
 };
-
-template <class... Parts>
-std::string say(const Parts&... parts) {
-  std::ostringstream stream;
-  (stream << ... << parts);
-  return stream.str();
-}
 
 }  // namespace octet
 

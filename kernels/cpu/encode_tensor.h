@@ -35,13 +35,14 @@ class RandomBits {
  public:
   const uint16_t* draw(const Passes& passes, const RngKey& key, int64_t first, int64_t count) {
     const uint64_t global = key.first + static_cast<uint64_t>(first);
-    const int64_t skip = static_cast<int64_t>(global % 256);
-    passes.random_bits(key, global / 256, (skip + count + 255) / 256, bits_);
+    constexpr int group = RandomGroup::elements;
+    const int64_t skip = static_cast<int64_t>(global % group);
+    passes.random_bits(key, global / group, (skip + count + group - 1) / group, bits_);
     return bits_ + skip;
   }
 
  private:
-  alignas(64) uint16_t bits_[block_elements + 512 + 32];
+  alignas(64) uint16_t bits_[block_elements + 2 * RandomGroup::elements + 32];
 };
 
 // How the values of one tensor are encoded and measured.

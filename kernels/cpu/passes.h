@@ -74,7 +74,7 @@ struct AffineBackward {
 static constexpr int index_of(DType dtype) { return dtype == DType::f32 ? 0 : dtype == DType::bf16 ? 1 : 2; }
 
 struct Passes {
-  // 16 random bits for each of `groups` * 256 elements, from global element 256 * first_group on.
+  // 16 random bits for each element of some groups (RandomGroup in shared/random.h), from the global group on.
   void (*random_bits)(const RngKey&, uint64_t first_group, int64_t groups, uint16_t* bits);
 
   using Encode = void (*)(const void* x, Span, Target&);

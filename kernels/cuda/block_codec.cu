@@ -18,16 +18,17 @@ __device__ __forceinline__ void for_elements(const BlockPart& part, const Visit&
   for (size_t i = threadIdx.x; i < part.count; i += threads) visit(i);
 }
 
-// visit(element of the part, its random bits): a thread takes the elements that one random block serves, as in Walk.
+// visit(element of the part, its random bits): a thread takes the elements that one counter serves, as in Walk.
 template <class Visit>
 __device__ __forceinline__ void for_random_elements(const BlockPart& part, const RngKey& key, const Visit& visit) {
-  const unsigned lane = threadIdx.x % 16;
+  const unsigned lane = threadIdx.x % group_threads;
   const uint64_t begin = part.offset, end = begin + part.count;
-  for (uint64_t group = begin / 256 + threadIdx.x / 16; group * 256 < end; group += threads / 16) {
-    const Random128 random = philox(group * 16 + lane, key.step, key.layer_id, key.seed);
+  for (uint64_t group = begin / group_elements + threadIdx.x / group_threads; group * group_elements < end;
+       group += threads / group_threads) {
+    const Random128 random = random_of_group(key, group, lane);
 #pragma unroll
-    for (int j = 0; j < 16; ++j) {
-      const uint64_t element = group * 256 + place_in_group(j, lane);
+    for (int j = 0; j < RandomGroup::per_counter; ++j) {
+      const uint64_t element = group * group_elements + element_of_group(static_cast<unsigned>(j), lane);
       if (element >= begin && element < end) visit(static_cast<size_t>(element - begin), random_bits_of(random, j));
     }
   }

@@ -10,31 +10,30 @@
 namespace octet::cuda {
 
 inline constexpr int walk_threads = 256;
+inline constexpr int group_elements = RandomGroup::elements, group_threads = RandomGroup::counters;
 
-// Element j of a thread's sixteen, relative to the group of 256 elements that one random block serves
-// (shared/random.h): pairs, 32 apart, so that sixteen neighbouring threads read neighbouring elements.
-__device__ __forceinline__ uint64_t place_in_group(int j, unsigned lane) {
-  return static_cast<uint64_t>(32 * (j / 2) + j % 2) + 2 * lane;
-}
-// The random bits of a thread's element j. Comparisons choose the word: registers cannot be indexed.
+// The random bits of element j of the sixteen that one counter serves, see bits_of_word(). Comparisons choose the word:
+// registers cannot be indexed.
 __device__ __forceinline__ uint32_t random_bits_of(const Random128& random, int j) {
-  const uint32_t low = j < 4 ? random.word[0] : random.word[1], high = j < 12 ? random.word[2] : random.word[3];
-  return shared_bits16(j < 8 ? low : high, static_cast<unsigned>(j / 2 % 2), static_cast<unsigned>(j % 2));
+  constexpr int next = RandomGroup::per_word;
+  const uint32_t low = j < next ? random.word[0] : random.word[1],
+                 high = j < 3 * next ? random.word[2] : random.word[3];
+  return bits_of_word(j < 2 * next ? low : high, static_cast<unsigned>(j));
 }
 
+// A thread takes the elements of a group (shared/random.h) that one counter serves. These are pairs, and sixteen
+// neighbouring threads read neighbouring pairs.
 struct Walk {
   int64_t count = 0;    // elements of the tensor
   uint64_t origin = 0;  // global index of the tensor's first element
-  uint64_t group = 0;   // of 256 elements, global
-  unsigned lane = 0;
+  uint64_t group = 0;   // global
+  unsigned lane = 0;    // counter of the group
   __device__ __forceinline__ Walk(int64_t elements, uint64_t first) : count(elements), origin(first) {
     const uint64_t thread = static_cast<uint64_t>(blockIdx.x) * walk_threads + threadIdx.x;
-    group = origin / 256 + thread / 16;
-    lane = static_cast<unsigned>(thread % 16);
+    group = origin / group_elements + thread / group_threads;
+    lane = static_cast<unsigned>(thread % group_threads);
   }
-  __device__ __forceinline__ Random128 random(const RngKey& key) const {
-    return philox(group * 16 + lane, key.step, key.layer_id, key.seed);
-  }
+  __device__ __forceinline__ Random128 random(const RngKey& key) const { return random_of_group(key, group, lane); }
   // Calls fetch(width, element of the tensor) for some elements, then visit(width, element, j, channel, what was
   // fetched) for them. paired: memory and shape let a pair be read at once if its first element lies at an even place.
   template <class Fetch, class Visit>
@@ -53,16 +52,17 @@ struct Walk {
 
  private:
   __device__ __forceinline__ int64_t element(int j) const {
-    return static_cast<int64_t>(group * 256 + place_in_group(j, lane) - origin);
+    return static_cast<int64_t>(group * group_elements + element_of_group(static_cast<unsigned>(j), lane) - origin);
   }
   template <int width, class Fetch, class Visit>
   __device__ __forceinline__ void go(Width<width> some, unsigned channels, const Fetch& fetch,
                                      const Visit& visit) const {
     constexpr int batch = 4;  // fetched together
-    const unsigned within_pair = 1 % channels, between_pairs = (30 + static_cast<unsigned>(width)) % channels;
+    const unsigned within_pair = 1 % channels,
+                   between_pairs = (RandomGroup::half - 2 + static_cast<unsigned>(width)) % channels;
     unsigned channel = channels;  // not known yet
 #pragma unroll 1
-    for (int begin = 0; begin < 16; begin += batch * width) {
+    for (int begin = 0; begin < RandomGroup::per_counter; begin += batch * width) {
       decltype(fetch(some, int64_t{})) fetched[batch] = {};
 #pragma unroll
       for (int k = 0; k < batch; ++k) {
@@ -86,21 +86,24 @@ struct Walk {
 };
 
 // Four neighbours at a time: a thread takes four rows of four in each of its groups, row r of thread t from element
-// 128 (t / 8) + 32 r + 4 (t % 8) of the group on. Its groups lie `step` apart, so that their channels are the same and
-// a thread reads the coefficients of a row once. Needs count, origin and channels that are multiples of 4.
+// 128 (t / 8) + 32 r + 4 (t % 8) of the group on: those of two counters and two words. Its groups lie `step` apart, so
+// that their channels are the same and a thread reads the coefficients of a row once. Needs count, origin and channels
+// that are multiples of 4.
 struct WideWalk {
-  static constexpr int groups = 2, rows = 4, width = 4;
+  static constexpr int groups = 2, rows = 4, width = 2 * RandomGroup::counter, row_step = RandomGroup::half;
   int64_t count = 0;              // elements of the tensor
   int64_t first = 0, stride = 0;  // element of the thread's first row in its first group; elements between its groups
   uint64_t group = 0;             // its first group, global
   unsigned step = 0, lane = 0;
   __device__ __forceinline__ WideWalk(int64_t elements, uint64_t origin, int group_step)
-      : count(elements), stride(256 * group_step), step(static_cast<unsigned>(group_step)), lane(threadIdx.x % 16) {
-    const unsigned thread = (blockIdx.x * walk_threads + threadIdx.x) / 16, span = thread / step;
-    group = origin / 256 + static_cast<uint64_t>(span) * step * groups + (thread - span * step);
-    first = static_cast<int64_t>(group * 256 + lane / 8 * 128 + lane % 8 * 4 - origin);
+      : count(elements), stride(group_elements * group_step), step(static_cast<unsigned>(group_step)) {
+    lane = threadIdx.x % group_threads;
+    const unsigned thread = (blockIdx.x * walk_threads + threadIdx.x) / group_threads, span = thread / step;
+    group = origin / group_elements + static_cast<uint64_t>(span) * step * groups + (thread - span * step);
+    first =
+        static_cast<int64_t>(group * group_elements + lane / 8 * (2 * RandomGroup::word) + lane % 8 * width - origin);
   }
-  __device__ __forceinline__ int64_t element(int row, int k) const { return first + k * stride + row * 32; }
+  __device__ __forceinline__ int64_t element(int row, int k) const { return first + k * stride + row * row_step; }
   __device__ __forceinline__ bool inside(int64_t element) const {
     return static_cast<uint64_t>(element) < static_cast<uint64_t>(count);
   }
@@ -112,8 +115,7 @@ struct WideWalk {
   // (shared/random.h). Two threads hold the words of each other's elements: each draws a block, and they exchange half.
   __device__ __forceinline__ Random128 random(const RngKey& key, int k) const {
     const bool upper = lane >= 8;
-    const uint64_t counter = (group + static_cast<unsigned>(k) * step) * 16 + lane % 8 * 2 + lane / 8;
-    const Random128 own = philox(counter, key.step, key.layer_id, key.seed);
+    const Random128 own = random_of_group(key, group + static_cast<unsigned>(k) * step, lane % 8 * 2 + lane / 8);
     const uint32_t first_word = __shfl_xor_sync(~0u, upper ? own.word[0] : own.word[2], 8);
     const uint32_t second_word = __shfl_xor_sync(~0u, upper ? own.word[1] : own.word[3], 8);
     if (upper) return {{first_word, own.word[2], second_word, own.word[3]}};
@@ -121,12 +123,15 @@ struct WideWalk {
   }
 };
 // Groups after which the channels of a row come again.
-inline int wide_step(int channels) { return static_cast<int>(std::lcm(256, channels) / 256); }
+inline int wide_step(int channels) { return static_cast<int>(std::lcm(group_elements, channels) / group_elements); }
 inline dim3 wide_grid(int64_t count, int channels) {
-  const int64_t step = wide_step(channels), spans = blocks_for(count + 255, 256 * step * WideWalk::groups);
-  return dim3(blocks_for(spans * step, walk_threads / 16));
+  const int64_t step = wide_step(channels),
+                spans = blocks_for(count + group_elements - 1, group_elements * step * WideWalk::groups);
+  return dim3(blocks_for(spans * step, walk_threads / group_threads));
 }
 // Enough blocks wherever the tensor begins within its group.
-inline dim3 walk_grid(int64_t count) { return dim3(blocks_for(count + 255, walk_threads * 16)); }
+inline dim3 walk_grid(int64_t count) {
+  return dim3(blocks_for(count + group_elements - 1, walk_threads * RandomGroup::per_counter));
+}
 
 }  // namespace octet::cuda

@@ -62,25 +62,20 @@ struct SampleProblem {
   int64_t samples = 256;        // of an image, at most
   double positive_share = 0.5;  // of them, at most; background fills the rest
 };
-// Draws are a function of this key and of a candidate's number, so they do not depend on ranks and threads.
-struct SampleKey {
-  uint64_t seed = 0;
-  uint32_t step = 0, layer_id = 0;
-  uint32_t image = 0;  // in the global batch
-};
 struct Sampled {
   int64_t positive = 0, negative = 0;
   int64_t all() const { return positive + negative; }
 };
 
-// Keeps a random choice of the matches, and ignores the others.
-inline Sampled sample_matches(const SampleProblem& problem, const SampleKey& key, std::span<int32_t> matches) {
+// Keeps a random choice of the matches, and ignores the others. Draws are a function of the key and of a candidate's
+// number, so they do not depend on ranks and threads. RngKey::first: the image in the global batch.
+inline Sampled sample_matches(const SampleProblem& problem, const RngKey& key, std::span<int32_t> matches) {
   std::vector<uint64_t> draws;
   const auto keep = [&](bool of_positive, int64_t most) {
     draws.clear();
     for (size_t i = 0; i < matches.size(); ++i) {
       if (matches[i] == ignored || (matches[i] >= 0) != of_positive) continue;
-      const uint64_t counter = static_cast<uint64_t>(key.image) << 32 | i;
+      const uint64_t counter = key.first << 32 | i;
       draws.push_back(static_cast<uint64_t>(philox(counter, key.step, key.layer_id, key.seed).word[0]) << 32 | i);
     }
     const int64_t kept = std::min(most, static_cast<int64_t>(draws.size()));

@@ -17,7 +17,7 @@ namespace octet {
 struct RngKey {
   uint64_t seed = 0;
   uint32_t step = 0;
-  uint32_t layer_id = 0;  // node and role that draw the bits; see Role in src/quant/policy.h
+  uint32_t layer_id = 0;    // who draws the bits, see shared/streams.h
   uint64_t first = 0;       // global index of the tensor's element 0; 0 for weights
   uint64_t per_sample = 0;  // H*W*C; 0 for weights
   uint64_t within = 0;      // first = (the rank's first sample + within) * per_sample
@@ -49,15 +49,37 @@ OCTET_BOTH uint32_t shared_bits16(uint32_t word, unsigned h, unsigned p) {
   return static_cast<uint32_t>((static_cast<uint64_t>(word) << 32 | word) >> (h * 8 + p * 16)) & 0xFFFFu;
 }
 
-// The 16 bits of global element e. Four elements share a word. Each reads two cyclically neighbouring bytes of the
-// word, and each has another upper byte. The 16 bits of one element are uniform. The numbers of two elements that share
-// a byte have a correlation of 1/256; others are independent. For rounding this is as good as separate bits, at half
-// the price. A group of 256 elements takes 16 counters, in an order in which vectors need no shuffle:
-// element e = 256 g + 64 k + 32 h + 2 l + p (k < 4, h < 2, l < 16, p < 2) reads word k of counter 16 g + l.
+// How a group of neighbouring elements reads the bits of several counters. Four elements share a word. Each reads two
+// cyclically neighbouring bytes of the word, and each has another upper byte. The 16 bits of one element are uniform.
+// The numbers of two elements that share a byte have a correlation of 1/256; others are independent. For rounding this
+// is as good as separate bits, at half the price. In the following order vectors need no shuffle: element
+// 64 k + 32 h + 2 l + p of group g (k < 4, h < 2, l < 16, p < 2) reads shared_bits16(word k, h, p) of counter 16 g + l.
+struct RandomGroup {
+  static constexpr int elements = 256, counters = 16;
+  static constexpr int word = 64, half = 32, counter = 2;  // distances of elements whose k, h or l differ by one
+  static constexpr int per_counter = elements / counters, per_word = per_counter / 4;
+};
+static_assert(RandomGroup::counters * RandomGroup::counter == RandomGroup::half &&
+              2 * RandomGroup::half == RandomGroup::word && 4 * RandomGroup::word == RandomGroup::elements);
+
+// The bits of counter `l` of a group. group: global index of the group's first element / 256.
+OCTET_BOTH Random128 random_of_group(const RngKey& key, uint64_t group, unsigned l) {
+  return philox(group * RandomGroup::counters + l, key.step, key.layer_id, key.seed);
+}
+// The element of the group that is number j = 4 k + 2 h + p of those that read counter `l`.
+OCTET_BOTH unsigned element_of_group(unsigned j, unsigned l) {
+  return RandomGroup::half * (j / 2) + j % 2 + RandomGroup::counter * l;
+}
+// Its 16 bits, of its word.
+OCTET_BOTH uint32_t bits_of_word(uint32_t word, unsigned j) { return shared_bits16(word, j / 2 % 2, j % 2); }
+
+// The 16 bits of global element key.first + element.
 OCTET_BOTH uint32_t random_bits16(const RngKey& key, uint64_t element) {
   const uint64_t e = key.first + element;
-  const Random128 random = philox(e / 256 * 16 + e % 32 / 2, key.step, key.layer_id, key.seed);
-  return shared_bits16(random.word[e / 64 % 4], e / 32 % 2, e % 2);
+  const auto at = static_cast<unsigned>(e % RandomGroup::elements), j = at / RandomGroup::half * 2 + at % 2;
+  const unsigned l = at % RandomGroup::half / RandomGroup::counter;
+  const Random128 random = random_of_group(key, e / RandomGroup::elements, l);
+  return bits_of_word(random.word[j / RandomGroup::per_word], j);
 }
 
 }  // namespace octet

@@ -15,7 +15,6 @@
 #include "kernels/layer_cases.h"
 #include "kernels/shared/anchors.h"
 #include "kernels/shared/match.h"
-#include "src/config/keys.h"
 #include "src/train/rank.h"
 
 namespace octet {

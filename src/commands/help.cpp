@@ -4,7 +4,6 @@
 #include "kernels/backend.h"
 #include "kernels/base/error.h"
 #include "src/commands/command.h"
-#include "src/config/keys.h"
 #include "src/data/loader.h"
 #include "src/models/backbone.h"
 #include "src/models/models.h"

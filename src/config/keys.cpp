@@ -4,16 +4,10 @@
 #include <array>
 #include <charconv>
 
+#include "kernels/base/text.h"
 #include "src/config/spelling.h"
 
 namespace octet {
-
-std::string joined(const std::vector<std::string>& words, std::string_view between) {
-  std::string text;
-  for (const std::string& word : words) text.append(text.empty() ? "" : between).append(word);
-  return text;
-}
-
 namespace {
 
 // The path of a key and the place of its value in Config are the same words.

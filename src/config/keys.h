@@ -32,9 +32,6 @@ bool takes_list(const Key&);
 // Writes the value. texts: one, or any number for a list. False, and nothing written: they are not in the key's domain.
 bool assign(const Key&, Config&, const std::vector<std::string>& texts);
 
-// "a, b" for the words a and b and between ", ".
-std::string joined(const std::vector<std::string>& words, std::string_view between);
-
 struct Difference {
   std::string before, now;  // "train.lr: 0.1"
 };

@@ -2,12 +2,13 @@
 // order.
 #pragma once
 #include "kernels/shared/random.h"
+#include "kernels/shared/streams.h"
 
 namespace octet {
 
-// Streams of the data pipeline in the random key, beyond the layer ids of every network.
+// Streams of the data pipeline, all of streams::data.
 enum class DrawStream : uint32_t {
-  order = 0xDA7A0000u,
+  order = streams::data.first,
   augment,
   train_picture,
   test_picture,
@@ -17,6 +18,7 @@ enum class DrawStream : uint32_t {
   mixup,
   balance
 };
+static_assert(static_cast<uint32_t>(DrawStream::balance) <= streams::data.last);
 
 class Draws {
  public:

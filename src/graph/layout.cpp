@@ -37,6 +37,7 @@ class Builder final : public Declare {
     parameters_.begin_plan(norm_groups_);
     for (auto& node : nodes_) {
       current_ = node->index();
+      check_encodings(*node);
       node->declare(*this);
     }
     parameters_.end_plan();
@@ -87,7 +88,7 @@ class Builder final : public Declare {
     if (!encoding.quantized() || encoding.range != Range::held || encoding.held) return -1;
     REQUIRE(held_.activations, "give ActivationRanges to the plan", "nothing holds the range of '", name, "'");
     parameters_.declare_statistic(
-        {.name = name + ".range", .tensor = {nullptr, {1, 1, 1, 1}, DType::f32}, .range = true});
+        {.name = range_name(name), .tensor = {nullptr, {1, 1, 1, 1}, DType::f32}, .range = true});
     const int layer = held_.activations->add_layer(name);
     if (layout_.range_elements.size() <= size_t(layer)) layout_.range_elements.resize(size_t(layer) + 1);
     layout_.range_elements[size_t(layer)] += layout_.shapes[size_t(output.id)].elements();
@@ -117,6 +118,14 @@ class Builder final : public Declare {
       layout_.shapes[size_t(node->output().id)] = shape;
       producer_[size_t(node->output().id)] = node->index();
     }
+  }
+
+  void check_encodings(const Node& node) const {
+    for (const Edge edge : node.inputs())
+      REQUIRE(!node.keeps_encoding() || node.reads_real(policy_, edge) ||
+                  encoding(edge).dtype == encoding(node.output()).dtype,
+              "let the policy quantize all readers of that value or none", "'", node.name(),
+              "' would change its values' encoding");
   }
 
   size_t add(const MemoryBlock& block) {

@@ -8,9 +8,6 @@ const char* name_of(Phase phase) {
   return names[static_cast<int>(phase)];
 }
 
-QTensor Step::value(Edge edge) const { return memory.values[edge.id]; }
-Tensor Step::gradient(Edge edge) const { return memory.gradients[edge.id]; }
-Tensor Step::tensor(Slot slot) const { return memory.slots[slot.id]; }
 Into Step::into(Edge edge) const {
   const bool add = memory.written[edge.id];
   memory.written[edge.id] = true;

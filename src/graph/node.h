@@ -97,10 +97,11 @@ struct Step {
   float gradient_scale = 1;       // loss scale / global batch
   const float* images = nullptr;  // on the device
 
-  QTensor value(Edge) const;
-  Tensor gradient(Edge) const;  // gradient with respect to the edge; complete once the edge's producer runs backward
-  Into into(Edge) const;        // in each step the first caller writes, later callers add
-  Tensor tensor(Slot) const;
+  QTensor value(Edge edge) const { return memory.values[edge.id]; }
+  // Gradient with respect to the edge; complete once the edge's producer runs backward.
+  Tensor gradient(Edge edge) const { return memory.gradients[edge.id]; }
+  Into into(Edge) const;  // in each step the first caller writes, later callers add
+  Tensor tensor(Slot slot) const { return memory.slots[slot.id]; }
   // Calls pass(encoding, probe) once, with the range that is held if `range` is an index of ActivationRanges.
   void encode(int range, const Encoding& encoding, const std::function<void(const Encoding&, Probe)>& pass) const {
     if (range < 0) return pass(encoding, {});
@@ -154,6 +155,16 @@ class Declare {
   virtual int loss(const LossOptions&) = 0;
 };
 
+// What a value in Parameters is to the node that has it. Gamma, beta and the two that run are a norm's. A range is that
+// of the node's output, see ActivationRanges.
+enum class ParamRole : uint8_t { weight, bias, gamma, beta, running_mean, running_variance, range };
+struct NodeParam {
+  ParamRole role;
+  std::string name;  // of a Param or a Statistic
+};
+// The range of a node's output is a Statistic of this name.
+inline std::string range_name(const std::string& node) { return node + ".range"; }
+
 class Node {
  public:
   Node(std::string name, std::vector<Edge> inputs, Edge output)
@@ -161,6 +172,14 @@ class Node {
   virtual ~Node() = default;
 
   virtual std::string kind() const = 0;  // "conv 3x3/2", for `octet plan`
+  // The node's attributes, such as PoolOptions; null: the node is of another kind. Each kind has a type of its own.
+  template <class Options>
+  const Options* as() const;
+  // The parameters and statistics with which the node computes. Nodes of one layer list the same ones. The range is
+  // known once a plan has declared the node.
+  virtual std::vector<NodeParam> params() const {
+    return range_ < 0 ? std::vector<NodeParam>{} : std::vector<NodeParam>{{ParamRole::range, range_name(name_)}};
+  }
   // Checks the shapes of the inputs and returns the shape of the output. Shapes include the plan's batch.
   virtual Shape output_shape(const std::vector<Shape>& inputs) = 0;
   virtual bool reads_real(const Policy&, Edge) const { return false; }  // this input must be f32
@@ -171,12 +190,12 @@ class Node {
   virtual void freeze() {}                                              // its parameters are never trained
   virtual bool differentiable() const { return true; }                  // false: no gradient passes to the inputs
   virtual bool writes_gradient_forward() const { return false; }  // a loss: forward writes the gradients of its inputs
-  virtual void declare(Declare&) = 0;
+  virtual void declare(Declare&) {}
   virtual void bind(Parameters&) {}  // called after the parameters are allocated
   // Runs before forward, outside Backend::run(). Checks the targets and copies them to the device.
   virtual void load(const Targets&, Step&) {}
   virtual void forward(Step&) = 0;
-  virtual void backward(Step&) = 0;         // not called where Declare::needs_backward() is false
+  virtual void backward(Step&) {}           // not called where Declare::needs_backward() is false
   virtual void update_statistics(Step&) {}  // called after a step that was not skipped
   // Adds what was found on the images of the last load(). Runs after forward, outside Backend::run().
   virtual void detect(const Step&, std::vector<Detection>&) const {}
@@ -184,9 +203,7 @@ class Node {
   // detect() does.
   virtual std::vector<float> logits(const Step&) const { return {}; }
   virtual Work work(const Memory&) const { return {}; }
-  virtual Tensor watched(const Step&) const {
-    return {};
-  }  // the first result of forward, which is searched for non-finite values
+  virtual Tensor watched(const Step&) const { return {}; }  // the first result of forward; plans search it for NaN
 
   const std::string& name() const { return name_; }
   const std::vector<Edge>& inputs() const { return inputs_; }
@@ -199,6 +216,25 @@ class Node {
   std::vector<Edge> inputs_;
   Edge output_;
   int index_ = 0;
+  int range_ = -1;  // by Declare::activation_range()
 };
+
+// The base of all nodes of one kind.
+template <class Options>
+class NodeOf : public Node {
+ public:
+  NodeOf(std::string name, std::vector<Edge> inputs, Edge output, Options options)
+      : Node(std::move(name), std::move(inputs), output), options_(std::move(options)) {}
+  const Options& options() const { return options_; }
+
+ protected:
+  Options options_;
+};
+
+template <class Options>
+const Options* Node::as() const {
+  const auto* const node = dynamic_cast<const NodeOf<Options>*>(this);
+  return node ? &node->options() : nullptr;
+}
 
 }  // namespace octet

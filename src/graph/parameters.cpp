@@ -110,6 +110,8 @@ void Parameters::scale_learning_rate(int declared, const float* scale) { this->d
 void Parameters::end_plan() {
   if (ordered_) return;
   ordered_ = true;
+  streams::require_room(params_.size(), std::min(streams::updates.count(), streams::initial_values.count()),
+                        "parameters");
   std::vector<size_t> order(params_.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
@@ -193,10 +195,9 @@ void Parameters::initialize(uint64_t seed) {
   for (const Param& param : params_) names.push_back(param.name);
   std::sort(names.begin(), names.end());
   for (Param& param : params_) {
-    // The stream follows from the name, so a parameter's values do not depend on its position. The high bit keeps it
-    // apart from the streams of nodes and updates.
+    // The stream follows from the name, so a parameter's values do not depend on its position.
     const auto place = std::lower_bound(names.begin(), names.end(), param.name) - names.begin();
-    const InitialValues values{seed, uint32_t(place) | 0x80000000u};
+    const InitialValues values{seed, streams::initial_values.at(uint64_t(place))};
     const Shape& shape = param.shape;
     std::vector<float> master(size_t(shape.elements()));
     const bool by_policy =

@@ -47,6 +47,7 @@ class Plan {
   // the first gradient that is not finite. Empty if all are finite. Runs forward again.
   std::string first_nonfinite(Step&);
 
+  const Graph& graph() const { return graph_; }
   Memory& memory() { return memory_; }
   std::span<const int64_t> range_elements() const { return layout_.range_elements; }  // by ActivationRanges' layer
   int64_t batch() const { return batch_; }

@@ -9,7 +9,7 @@ namespace {
 // 224 pixels: torchvision's network. Its adaptive pool is the identity at this size. Up to 64 pixels: the first layer
 // is 5x5 with stride 2, and the first linear layer reads the output of the last pool.
 std::vector<Head> build(Graph& graph, Edge x, bool norm, const Config::Model& model) {
-  const int64_t side = graph.side();
+  const int64_t side = side_of_images(graph);
   const bool small = side <= 64;
   REQUIRE_USAGE(small || output_extent(side, 11, 4, 2) == 55, "set data.image_size to 224, or to 64 or less",
                 model.name, " takes images of 224 pixels or at most 64, not ", side);
@@ -22,9 +22,9 @@ std::vector<Head> build(Graph& graph, Edge x, bool norm, const Config::Model& mo
       options.norm = "features." + std::to_string(++index);
     else
       options.init = Init::linear_uniform;
-    x = graph.conv(name, x, options);
+    x = octet::conv(graph, name, x, options);
     index += 2;
-    if (pooled) x = graph.pool("features." + std::to_string(index++), x, {.kernel = 3, .stride = 2});
+    if (pooled) x = pool(graph, "features." + std::to_string(index++), x, {.kernel = 3, .stride = 2});
   };
   conv(64, small ? 5 : 11, small ? 2 : 4, 2, true);
   conv(192, 5, 1, 2, true);
@@ -34,14 +34,14 @@ std::vector<Head> build(Graph& graph, Edge x, bool norm, const Config::Model& mo
 
   index = 0;
   for (int layer = 0; layer < 2; ++layer) {
-    if (!norm) x = graph.dropout("classifier." + std::to_string(index++), x, float(model.dropout));
+    if (!norm) x = dropout(graph, "classifier." + std::to_string(index++), x, {float(model.dropout)});
     const std::string name = "classifier." + std::to_string(index++);
-    x = graph.linear(
-        name, x,
+    x = linear(
+        graph, name, x,
         {.out = 4096, .norm = norm ? "classifier." + std::to_string(index++) : "", .activation = Activation::relu});
     ++index;
   }
-  return {{graph.linear("classifier." + std::to_string(index), x, {.out = model.classes, .gives_logits = true})}};
+  return {{linear(graph, "classifier." + std::to_string(index), x, {.out = model.classes, .gives_logits = true})}};
 }
 
 }  // namespace

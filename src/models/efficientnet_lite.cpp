@@ -7,7 +7,7 @@ namespace octet {
 // form, for images up to 32 pixels, has no stride in the stem and in the second stage. Unlike the authors' training,
 // this one drops no residual branches, and running statistics move by 0.1 per step, not by 0.01.
 std::vector<Head> efficientnet_lite0(Graph& graph, Edge x, const Config::Model& model) {
-  const bool cifar = graph.side() <= 32;
+  const bool cifar = side_of_images(graph) <= 32;
   struct Stage {
     int expansion, kernel;
     int64_t out;
@@ -21,7 +21,7 @@ std::vector<Head> efficientnet_lite0(Graph& graph, Edge x, const Config::Model& 
     options.same = true;
     options.norm = norm;
     options.epsilon = 1e-3f;
-    return graph.conv(name, from, options);
+    return octet::conv(graph, name, from, options);
   };
   constexpr Activation relu6 = Activation::relu6;
   x = conv("_conv_stem", "_bn0", x, {.out = 32, .kernel = 3, .stride = cifar ? 1 : 2, .activation = relu6});
@@ -44,8 +44,8 @@ std::vector<Head> efficientnet_lite0(Graph& graph, Edge x, const Config::Model& 
     }
   }
   x = conv("_conv_head", "_bn1", x, {.out = 1280, .kernel = 1, .activation = relu6});
-  x = graph.dropout("_dropout", graph.global_pool("_avg_pooling", x), static_cast<float>(model.dropout));
-  return {{graph.linear("_fc", x, {.out = model.classes, .init = Init::normal_001, .gives_logits = true})}};
+  x = dropout(graph, "_dropout", global_pool(graph, "_avg_pooling", x), {static_cast<float>(model.dropout)});
+  return {{linear(graph, "_fc", x, {.out = model.classes, .init = Init::normal_001, .gives_logits = true})}};
 }
 
 }  // namespace octet

@@ -32,15 +32,15 @@ void faster_rcnn(Graph& graph, Edge images, const Config& config, bool training)
                 say("give ", levels.size(), " or ", levels.size() + 1, " sizes, of the levels from stride 4 on"),
                 "model.anchor_sizes has ", maps.size(), " entries");
   if (maps.size() > levels.size())
-    levels.push_back(graph.pool("backbone.fpn.extra_blocks", levels.back(), {.kernel = 1, .stride = 2}));
+    levels.push_back(pool(graph, "backbone.fpn.extra_blocks", levels.back(), {.kernel = 1, .stride = 2}));
   for (size_t i = 0; i < maps.size(); ++i) maps[i].map = levels[i];
   const Regions regions =
       make_rpn(graph, config, training, maps, model.neck_channels, lowest_level, highest_level, counts);
 
-  Edge x = graph.roi_pool("roi_heads.box_roi_pool", pooled, regions, {.strides = {4, 8, 16, 32}});
-  const LinearOptions hidden{.out = model.head_channels, .init = Init::lecun_uniform, .activation = Activation::relu};
-  x = graph.linear("roi_heads.box_head.fc6", x, hidden);
-  x = graph.linear("roi_heads.box_head.fc7", x, hidden);
+  Edge x = roi_pool(graph, "roi_heads.box_roi_pool", pooled, regions, {.strides = {4, 8, 16, 32}});
+  const ConvOptions hidden{.out = model.head_channels, .activation = Activation::relu, .init = Init::lecun_uniform};
+  x = linear(graph, "roi_heads.box_head.fc6", x, hidden);
+  x = linear(graph, "roi_heads.box_head.fc7", x, hidden);
   make_box_predictor(graph, x, config, training, regions);
 }
 

@@ -26,10 +26,10 @@ void faster_rcnn_c4(Graph& graph, Edge images, const Config& config, bool traini
   on.map = map;
   const Regions regions = make_rpn(graph, config, training, {on}, 512, level, level, counts);
 
-  Edge x = graph.roi_pool("roi_heads.box_roi_pool", {map}, regions,
-                          {.bins = 14, .sampling = 0, .aligned = true, .strides = {1 << level}});
+  Edge x = roi_pool(graph, "roi_heads.box_roi_pool", {map}, regions,
+                    {.bins = 14, .sampling = 0, .aligned = true, .strides = {1 << level}});
   x = make_last_stage(graph, x, model, "roi_heads.box_head.", 2, 1);
-  make_box_predictor(graph, graph.global_pool("roi_heads.box_head.avgpool", x), config, training, regions);
+  make_box_predictor(graph, global_pool(graph, "roi_heads.box_head.avgpool", x), config, training, regions);
 }
 
 }  // namespace octet

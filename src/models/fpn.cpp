@@ -12,12 +12,12 @@ std::vector<Edge> make_pyramid(Graph& graph, const std::vector<Edge>& inputs, co
     ConvOptions lateral{.out = channels, .kernel = 1, .init = Init::lecun_uniform};
     if (level + 1 < levels)
       lateral.residual =
-          graph.pool(prefix + "repeat." + number, inner[level + 1], {.kernel = 2, .kind = PoolKind::repeat});
-    inner[level] = graph.conv(prefix + "inner_blocks." + number + ".0", inputs[level], lateral);
+          pool(graph, prefix + "repeat." + number, inner[level + 1], {.kernel = 2, .kind = PoolKind::repeat});
+    inner[level] = conv(graph, prefix + "inner_blocks." + number + ".0", inputs[level], lateral);
   }
   for (size_t level = 0; level < levels; ++level)
-    outputs[level] = graph.conv(prefix + "layer_blocks." + std::to_string(level) + ".0", inner[level],
-                                {.out = channels, .kernel = 3, .pad = 1, .init = Init::lecun_uniform});
+    outputs[level] = conv(graph, prefix + "layer_blocks." + std::to_string(level) + ".0", inner[level],
+                          {.out = channels, .kernel = 3, .pad = 1, .init = Init::lecun_uniform});
   return outputs;
 }
 

@@ -9,20 +9,20 @@ struct Inception {
   Graph& graph;
 
   Edge conv(const std::string& name, Edge x, int64_t out, Extent kernel, int stride = 1, Extent pad = 0) {
-    return graph.conv(name + ".conv", x,
-                      {.out = out,
-                       .kernel = kernel,
-                       .stride = stride,
-                       .pad = pad,
-                       .norm = name + ".bn",
-                       .activation = Activation::relu,
-                       .epsilon = 1e-3f});
+    return octet::conv(graph, name + ".conv", x,
+                       {.out = out,
+                        .kernel = kernel,
+                        .stride = stride,
+                        .pad = pad,
+                        .norm = name + ".bn",
+                        .activation = Activation::relu,
+                        .epsilon = 1e-3f});
   }
   Edge pool_branch(const std::string& name, Edge x, int64_t out) {
     const PoolOptions average{.kernel = 3, .stride = 1, .pad = 1, .kind = PoolKind::average, .count_padding = true};
-    return conv(name + ".branch_pool", graph.pool(name + ".pool", x, average), out, 1);
+    return conv(name + ".branch_pool", pool(graph, name + ".pool", x, average), out, 1);
   }
-  Edge halved(const std::string& name, Edge x) { return graph.pool(name + ".pool", x, {.kernel = 3, .stride = 2}); }
+  Edge halved(const std::string& name, Edge x) { return pool(graph, name + ".pool", x, {.kernel = 3, .stride = 2}); }
 
   // Figure 5 replaces a 5x5 convolution by two of 3x3. Like torchvision's, this block has a branch of each kind.
   Edge a(const std::string& name, Edge x, int64_t pooled) {
@@ -31,7 +31,7 @@ struct Inception {
     Edge three = conv(name + ".branch3x3dbl_1", x, 64, 1);
     three = conv(name + ".branch3x3dbl_2", three, 96, 3, 1, 1);
     three = conv(name + ".branch3x3dbl_3", three, 96, 3, 1, 1);
-    return graph.concat(name, {one, five, three, pool_branch(name, x, pooled)});
+    return concat(graph, name, {one, five, three, pool_branch(name, x, pooled)});
   }
   // Figure 10: halves height and width.
   Edge b(const std::string& name, Edge x) {
@@ -39,7 +39,7 @@ struct Inception {
     Edge twice = conv(name + ".branch3x3dbl_1", x, 64, 1);
     twice = conv(name + ".branch3x3dbl_2", twice, 96, 3, 1, 1);
     twice = conv(name + ".branch3x3dbl_3", twice, 96, 3, 2);
-    return graph.concat(name, {three, twice, halved(name, x)});
+    return concat(graph, name, {three, twice, halved(name, x)});
   }
   // Figure 6: a 7x7 convolution as 1x7 and 7x1.
   Edge c(const std::string& name, Edge x, int64_t width) {
@@ -53,7 +53,7 @@ struct Inception {
     twice = conv(name + ".branch7x7dbl_3", twice, width, row, 1, row_pad);
     twice = conv(name + ".branch7x7dbl_4", twice, width, column, 1, column_pad);
     twice = conv(name + ".branch7x7dbl_5", twice, 192, row, 1, row_pad);
-    return graph.concat(name, {one, seven, twice, pool_branch(name, x, 192)});
+    return concat(graph, name, {one, seven, twice, pool_branch(name, x, 192)});
   }
   Edge d(const std::string& name, Edge x) {
     const Edge three = conv(name + ".branch3x3_2", conv(name + ".branch3x3_1", x, 192, 1), 320, 3, 2);
@@ -61,7 +61,7 @@ struct Inception {
     seven = conv(name + ".branch7x7x3_2", seven, 192, {1, 7}, 1, {0, 3});
     seven = conv(name + ".branch7x7x3_3", seven, 192, {7, 1}, 1, {3, 0});
     seven = conv(name + ".branch7x7x3_4", seven, 192, 3, 2);
-    return graph.concat(name, {three, seven, halved(name, x)});
+    return concat(graph, name, {three, seven, halved(name, x)});
   }
   // Figure 7: a 3x3 convolution as 1x3 and 3x1 in parallel.
   Edge e(const std::string& name, Edge x) {
@@ -74,7 +74,7 @@ struct Inception {
     twice = conv(name + ".branch3x3dbl_2", twice, 384, 3, 1, 1);
     const Edge twice_a = conv(name + ".branch3x3dbl_3a", twice, 384, row, 1, row_pad);
     const Edge twice_b = conv(name + ".branch3x3dbl_3b", twice, 384, column, 1, column_pad);
-    return graph.concat(name, {one, three_a, three_b, twice_a, twice_b, pool_branch(name, x, 192)});
+    return concat(graph, name, {one, three_a, three_b, twice_a, twice_b, pool_branch(name, x, 192)});
   }
 
   // Large images shrink to an eighth before the first block. Up to 64 pixels there is no pooling, and up to 32 pixels
@@ -84,24 +84,24 @@ struct Inception {
     x = conv("Conv2d_1a_3x3", x, 32, 3, side > 32 ? 2 : 1, large ? 0 : 1);
     x = conv("Conv2d_2a_3x3", x, 32, 3, 1, large ? 0 : 1);
     x = conv("Conv2d_2b_3x3", x, 64, 3, 1, 1);
-    if (large) x = graph.pool("maxpool1", x, {.kernel = 3, .stride = 2});
+    if (large) x = pool(graph, "maxpool1", x, {.kernel = 3, .stride = 2});
     x = conv("Conv2d_3b_1x1", x, 80, 1);
     x = conv("Conv2d_4a_3x3", x, 192, 3);
-    return large ? graph.pool("maxpool2", x, {.kernel = 3, .stride = 2}) : x;
+    return large ? pool(graph, "maxpool2", x, {.kernel = 3, .stride = 2}) : x;
   }
 
   Edge auxiliary(Edge x, int64_t classes) {
-    x = graph.pool("AuxLogits.pool", x, {.kernel = 5, .stride = 3, .kind = PoolKind::average});
+    x = pool(graph, "AuxLogits.pool", x, {.kernel = 5, .stride = 3, .kind = PoolKind::average});
     x = conv("AuxLogits.conv1", conv("AuxLogits.conv0", x, 128, 1), 768, 5);
-    return graph.linear("AuxLogits.fc", graph.global_pool("AuxLogits.avgpool", x),
-                        {.out = classes, .gives_logits = true});
+    return linear(graph, "AuxLogits.fc", global_pool(graph, "AuxLogits.avgpool", x),
+                  {.out = classes, .gives_logits = true});
   }
 };
 
 }  // namespace
 
 std::vector<Head> inception_v3(Graph& graph, Edge x, const Config::Model& model) {
-  const int64_t side = graph.side();
+  const int64_t side = side_of_images(graph);
   Inception net{graph};
   x = net.stem(x, side);
   x = net.a("Mixed_5b", x, 32);
@@ -119,8 +119,8 @@ std::vector<Head> inception_v3(Graph& graph, Edge x, const Config::Model& model)
   x = net.d("Mixed_7a", x);
   x = net.e("Mixed_7b", x);
   x = net.e("Mixed_7c", x);
-  x = graph.dropout("dropout", graph.global_pool("avgpool", x), float(model.dropout));
-  heads[0].logits = graph.linear("fc", x, {.out = model.classes, .gives_logits = true});
+  x = dropout(graph, "dropout", global_pool(graph, "avgpool", x), {float(model.dropout)});
+  heads[0].logits = linear(graph, "fc", x, {.out = model.classes, .gives_logits = true});
   return heads;
 }
 

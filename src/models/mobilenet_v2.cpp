@@ -7,7 +7,7 @@ constexpr Activation relu6 = Activation::relu6;
 // MobileNetV2 (Sandler et al. 2018). The CIFAR form, for images up to 32 pixels, has no stride in the stem and in the
 // second stage. The classifier has no dropout: torchvision's network has dropout 0.2 there, the paper's has none.
 std::vector<Head> mobilenet_v2(Graph& graph, Edge x, const Config::Model& model) {
-  const bool cifar = graph.side() <= 32;
+  const bool cifar = side_of_images(graph) <= 32;
   struct Stage {
     int expansion;
     int64_t out;
@@ -18,7 +18,7 @@ std::vector<Head> mobilenet_v2(Graph& graph, Edge x, const Config::Model& model)
       {6, 320, 1, 1}};
   const auto conv = [&](const std::string& name, int first, Edge from, ConvOptions options) {
     options.norm = name + "." + std::to_string(first + 1);
-    return graph.conv(name + "." + std::to_string(first), from, options);
+    return octet::conv(graph, name + "." + std::to_string(first), from, options);
   };
   x = conv("features.0", 0, x, {.out = 32, .kernel = 3, .stride = cifar ? 1 : 2, .pad = 1, .activation = relu6});
   int64_t channels = 32;
@@ -42,8 +42,8 @@ std::vector<Head> mobilenet_v2(Graph& graph, Edge x, const Config::Model& model)
     }
   }
   x = conv("features.18", 0, x, {.out = 1280, .kernel = 1, .activation = relu6});
-  return {{graph.linear("classifier.1", graph.global_pool("avgpool", x),
-                        {.out = model.classes, .init = Init::normal_001, .gives_logits = true})}};
+  return {{linear(graph, "classifier.1", global_pool(graph, "avgpool", x),
+                  {.out = model.classes, .init = Init::normal_001, .gives_logits = true})}};
 }
 
 }  // namespace octet

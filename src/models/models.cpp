@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include "src/config/keys.h"
 #include "src/models/detectors.h"
 
 namespace octet {

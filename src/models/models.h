@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "src/config/config.h"
-#include "src/graph/graph.h"
+#include "src/graph/nodes/nodes.h"
 
 namespace octet {
 

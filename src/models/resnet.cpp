@@ -2,14 +2,13 @@
 #include <algorithm>
 #include <array>
 
-#include "src/config/keys.h"
 #include "src/models/backbone.h"
 #include "src/models/models.h"
 
 namespace octet {
 namespace {
 
-constexpr Activation relu = Activation::relu, linear = Activation::none;
+constexpr Activation relu = Activation::relu;
 
 // What is common to all convolutions of a network. All of them have norms.
 struct Norms {
@@ -29,7 +28,7 @@ struct Residual {
     options.epsilon = norms.epsilon;
     options.frozen = frozen;
     options.frozen_norm = norms.frozen;
-    return graph.conv(name, x, options);
+    return octet::conv(graph, name, x, options);
   }
 
   // Two 3x3 convolutions (He et al. 2016, figure 5 left).
@@ -59,15 +58,14 @@ struct Residual {
  private:
   Edge shortcut(const std::string& name, Edge x, int64_t in, int64_t out, int stride) {
     if (in == out && stride == 1) return x;
-    return conv(name + ".downsample.0", name + ".downsample.1", x,
-                {.out = out, .kernel = 1, .stride = stride, .activation = linear});
+    return conv(name + ".downsample.0", name + ".downsample.1", x, {.out = out, .kernel = 1, .stride = stride});
   }
 };
 
 // ResNet for CIFAR with 6 n + 2 layers (He et al. 2016, section 4.2) and projection shortcuts.
 std::vector<Head> cifar(Graph& graph, Edge x, int n, int64_t classes) {
   Residual residual{graph};
-  x = graph.conv("conv1", x, {.out = 16, .kernel = 3, .pad = 1, .norm = "bn1", .activation = relu});
+  x = conv(graph, "conv1", x, {.out = 16, .kernel = 3, .pad = 1, .norm = "bn1", .activation = relu});
   int64_t channels = 16;
   for (int stage = 0; stage < 3; ++stage) {
     for (int block = 0; block < n; ++block) {
@@ -77,7 +75,7 @@ std::vector<Head> cifar(Graph& graph, Edge x, int n, int64_t classes) {
       channels = out;
     }
   }
-  return {{graph.linear("fc", graph.global_pool("avgpool", x), {.out = classes, .gives_logits = true})}};
+  return {{linear(graph, "fc", global_pool(graph, "avgpool", x), {.out = classes, .gives_logits = true})}};
 }
 
 struct Form {
@@ -110,7 +108,7 @@ std::vector<Edge> stages(Graph& graph, Edge x, const std::string& prefix, const 
                          int count) {
   x = Residual{graph, norms, norms.frozen_stages > 0}.conv(
       prefix + "conv1", prefix + "bn1", x, {.out = 64, .kernel = 7, .stride = 2, .pad = 3, .activation = relu});
-  x = graph.pool(prefix + "maxpool", x, {.kernel = 3, .stride = 2, .pad = 1});
+  x = pool(graph, prefix + "maxpool", x, {.kernel = 3, .stride = 2, .pad = 1});
   std::vector<Edge> outputs;
   for (int number = 0; number < count; ++number)
     outputs.push_back(x = make_stage(graph, x, prefix, form, norms, number, number > 0 ? 2 : 1));
@@ -129,8 +127,8 @@ Norms backbone_norms(const Config::Model& model) {
 }
 
 std::vector<Head> imagenet(Graph& graph, Edge images, const Form& form, int64_t classes) {
-  const Edge x = graph.global_pool("avgpool", stages(graph, images, "", form, {}, 4).back());
-  return {{graph.linear("fc", x, {.out = classes, .gives_logits = true})}};
+  const Edge x = global_pool(graph, "avgpool", stages(graph, images, "", form, {}, 4).back());
+  return {{linear(graph, "fc", x, {.out = classes, .gives_logits = true})}};
 }
 
 }  // namespace

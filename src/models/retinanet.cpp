@@ -23,11 +23,11 @@ struct RetinaNet {
     const int64_t channels = config.model.neck_channels, own = own_levels(config.model);
     std::vector<Edge> outputs = make_pyramid(graph, {stages.end() - own, stages.end()}, "backbone.fpn.", channels);
     const ConvOptions extra{.out = channels, .kernel = 3, .stride = 2, .pad = 1, .init = Init::lecun_uniform};
-    if (count > size_t(own)) outputs.push_back(graph.conv("backbone.fpn.extra_blocks.p6", outputs.back(), extra));
+    if (count > size_t(own)) outputs.push_back(conv(graph, "backbone.fpn.extra_blocks.p6", outputs.back(), extra));
     if (count > size_t(own) + 1)
-      outputs.push_back(graph.conv(
-          "backbone.fpn.extra_blocks.p7",
-          graph.pool("backbone.fpn.relu", outputs.back(), {.kernel = 1, .stride = 1, .rectify = true}), extra));
+      outputs.push_back(
+          conv(graph, "backbone.fpn.extra_blocks.p7",
+               pool(graph, "backbone.fpn.relu", outputs.back(), {.kernel = 1, .stride = 1, .rectify = true}), extra));
     return outputs;
   }
 
@@ -41,7 +41,7 @@ struct RetinaNet {
                         .init = Init::normal_001};
     for (int64_t i = 0; i < config.model.head_depth; ++i) {
       options.layer = head + ".conv." + std::to_string(i) + ".0";
-      x = graph.conv(options.layer + suffix, x, options);
+      x = conv(graph, options.layer + suffix, x, options);
     }
     options.out = out;
     options.activation = Activation::none;
@@ -49,7 +49,7 @@ struct RetinaNet {
     options.layer = head + "." + predictor;
     options.gives_logits = true;
     options.of_classes = predictor == "cls_logits";
-    return graph.conv(options.layer + suffix, x, options);
+    return conv(graph, options.layer + suffix, x, options);
   }
 };
 
@@ -93,11 +93,11 @@ void retinanet(Graph& graph, Edge images, const Config& config, bool training) {
         net.tower("head.classification_head", "cls_logits", features[i], i, anchors * model.classes, Init::rare);
     levels[i].deltas = net.tower("head.regression_head", "bbox_reg", features[i], i, anchors * 4, Init::zero);
   }
-  const int classes = int(model.classes);
   if (training)
-    graph.dense_loss(levels, {.classes = classes, .class_name = "loss_class", .box_name = "loss_box"});
+    dense_loss(graph, "loss",
+               {.levels = levels, .classes = int(model.classes), .class_name = "loss_class", .box_name = "loss_box"});
   else
-    graph.detect(levels, detect_options(config));
+    detect(graph, {detect_options(config), levels});
 }
 
 }  // namespace octet

@@ -16,15 +16,15 @@ RpnMap map_of(const Config::Model& model) { return {{}, 1 << level, or_default(m
 
 // The mean over the bins of a region: `out` numbers for each.
 Edge vote(Graph& graph, const std::string& name, Edge x, const Regions& regions, int64_t out, bool of_classes) {
-  const Edge maps = graph.conv(name, x,
-                               {.out = bins * bins * out,
-                                .kernel = 1,
-                                .init = Init::normal_001,
-                                .gives_logits = true,
-                                .of_classes = of_classes});
-  const Edge pooled = graph.roi_pool(name + "_pool", {maps}, regions,
-                                     {.kind = RoiKind::position_sensitive, .bins = bins, .strides = {1 << level}});
-  return graph.global_pool(name + "_vote", pooled);
+  const Edge maps = conv(graph, name, x,
+                         {.out = bins * bins * out,
+                          .kernel = 1,
+                          .init = Init::normal_001,
+                          .gives_logits = true,
+                          .of_classes = of_classes});
+  const Edge pooled = roi_pool(graph, name + "_pool", {maps}, regions,
+                               {.kind = RoiKind::position_sensitive, .bins = bins, .strides = {1 << level}});
+  return global_pool(graph, name + "_vote", pooled);
 }
 
 }  // namespace
@@ -39,7 +39,7 @@ void rfcn(Graph& graph, Edge images, const Config& config, bool training) {
   const Regions regions = make_rpn(graph, config, training, {on}, 512, level, level, counts);
 
   Edge x = make_last_stage(graph, map, model, "backbone.body.", 1, 2);
-  x = graph.conv("conv_new_1", x, {.out = model.head_channels, .kernel = 1, .activation = Activation::relu});
+  x = conv(graph, "conv_new_1", x, {.out = model.head_channels, .kernel = 1, .activation = Activation::relu});
   const Edge logits = vote(graph, "rfcn_cls", x, regions, model.classes + 1, true);
   finish_regions(graph, logits, vote(graph, "rfcn_bbox", x, regions, 4, false), config, training, regions);
 }

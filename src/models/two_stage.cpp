@@ -14,16 +14,16 @@ DenseLevel answers(Graph& graph, const Config& config, const RpnMap& on, size_t 
   const std::string suffix = say("@", number);
   DenseLevel level;
   level.anchors = anchors_on(config, on);
-  const Edge x = graph.conv("rpn.head.conv.0.0" + suffix, on.map,
-                            {.out = channels,
-                             .kernel = 3,
-                             .pad = 1,
-                             .activation = Activation::relu,
-                             .init = Init::normal_001,
-                             .layer = "rpn.head.conv.0.0"});
+  const Edge x = conv(graph, "rpn.head.conv.0.0" + suffix, on.map,
+                      {.out = channels,
+                       .kernel = 3,
+                       .pad = 1,
+                       .activation = Activation::relu,
+                       .init = Init::normal_001,
+                       .layer = "rpn.head.conv.0.0"});
   const auto predictor = [&](const std::string& name, int64_t out) {
-    return graph.conv(name + suffix, x,
-                      {.out = out, .kernel = 1, .init = Init::normal_001, .layer = name, .gives_logits = true});
+    return conv(graph, name + suffix, x,
+                {.out = out, .kernel = 1, .init = Init::normal_001, .layer = name, .gives_logits = true});
   };
   level.logits = predictor("rpn.head.cls_logits", level.anchors.per_pixel());
   level.deltas = predictor("rpn.head.bbox_pred", level.anchors.per_pixel() * 4);
@@ -49,48 +49,50 @@ Regions make_rpn(Graph& graph, const Config& config, bool training, const std::v
   std::vector<DenseLevel> levels;
   for (size_t i = 0; i < maps.size(); ++i) levels.push_back(answers(graph, config, maps[i], i, channels));
   if (training)
-    graph.dense_loss(levels, {.node = "rpn.loss",
-                              .positive = float(rpn.positive),
-                              .negative = float(rpn.negative),
-                              .alpha = -1,
-                              .gamma = 0,
-                              .beta = 1.0f / 9,
-                              .samples = rpn.samples,
-                              .fraction = float(rpn.fraction),
-                              .class_name = "loss_objectness",
-                              .box_name = "loss_rpn_box"});
+    dense_loss(graph, "rpn.loss",
+               {.levels = levels,
+                .positive = float(rpn.positive),
+                .negative = float(rpn.negative),
+                .alpha = -1,
+                .gamma = 0,
+                .beta = 1.0f / 9,
+                .samples = rpn.samples,
+                .fraction = float(rpn.fraction),
+                .class_name = "loss_objectness",
+                .box_name = "loss_rpn_box"});
   const auto chosen = [](int64_t wanted, int64_t own) { return wanted > 0 ? wanted : own; };
-  return graph.propose("rpn.proposals", levels,
-                       {.before_nms = training ? chosen(rpn.before_nms, counts.before_nms)
-                                               : chosen(rpn.before_nms_test, counts.before_nms_test),
-                        .after_nms = training ? chosen(rpn.after_nms, counts.after_nms)
-                                              : chosen(rpn.after_nms_test, counts.after_nms_test),
-                        .overlap = float(rpn.nms),
-                        .lowest_level = lowest_level,
-                        .highest_level = highest_level,
-                        .training = training,
-                        .samples = chosen(roi.samples, counts.samples),
-                        .fraction = float(roi.fraction),
-                        .positive = float(roi.positive),
-                        .negative = float(roi.negative)});
+  return propose(graph, "rpn.proposals",
+                 {.levels = levels,
+                  .before_nms = training ? chosen(rpn.before_nms, counts.before_nms)
+                                         : chosen(rpn.before_nms_test, counts.before_nms_test),
+                  .after_nms = training ? chosen(rpn.after_nms, counts.after_nms)
+                                        : chosen(rpn.after_nms_test, counts.after_nms_test),
+                  .overlap = float(rpn.nms),
+                  .lowest_level = lowest_level,
+                  .highest_level = highest_level,
+                  .training = training,
+                  .samples = chosen(roi.samples, counts.samples),
+                  .fraction = float(roi.fraction),
+                  .positive = float(roi.positive),
+                  .negative = float(roi.negative)});
 }
 
 void make_box_predictor(Graph& graph, Edge x, const Config& config, bool training, const Regions& regions) {
   const int64_t choices = config.model.classes + 1;
-  const Edge logits = graph.linear("roi_heads.box_predictor.cls_score", x,
-                                   {.out = choices, .init = Init::normal_001, .gives_logits = true});
-  const Edge deltas = graph.linear("roi_heads.box_predictor.bbox_pred", x,
-                                   {.out = choices * 4, .init = Init::normal_0001, .gives_logits = true});
+  const Edge logits = linear(graph, "roi_heads.box_predictor.cls_score", x,
+                             {.out = choices, .init = Init::normal_001, .gives_logits = true});
+  const Edge deltas = linear(graph, "roi_heads.box_predictor.bbox_pred", x,
+                             {.out = choices * 4, .init = Init::normal_0001, .gives_logits = true});
   finish_regions(graph, logits, deltas, config, training, regions);
 }
 
 void finish_regions(Graph& graph, Edge logits, Edge deltas, const Config& config, bool training,
                     const Regions& regions) {
   if (training)
-    graph.roi_loss(logits, deltas, regions,
-                   {.hard = config.roi.hard, .class_name = "loss_class", .box_name = "loss_box"});
+    roi_loss(graph, logits, deltas, regions,
+             {.hard = config.roi.hard, .class_name = "loss_class", .box_name = "loss_box"});
   else
-    graph.detect_regions(logits, deltas, regions, detect_options(config));
+    detect_regions(graph, logits, deltas, regions, detect_options(config));
 }
 
 }  // namespace octet

@@ -8,12 +8,12 @@ std::vector<Head> vgg7(Graph& graph, Edge x, const Config::Model& model) {
   int index = 0;
   for (int64_t width : {128, 256, 512}) {
     for (int layer = 0; layer < 2; ++layer)
-      x = graph.conv("features." + std::to_string(index++), x,
-                     {.out = width, .kernel = 3, .pad = 1, .activation = relu});
-    x = graph.pool("features." + std::to_string(index++), x, {.kernel = 2, .stride = 2});
+      x = conv(graph, "features." + std::to_string(index++), x,
+               {.out = width, .kernel = 3, .pad = 1, .activation = relu});
+    x = pool(graph, "features." + std::to_string(index++), x, {.kernel = 2, .stride = 2});
   }
-  x = graph.linear("classifier.0", x, {.out = 1024, .activation = relu});
-  return {{graph.linear("classifier.1", x, {.out = model.classes, .gives_logits = true})}};
+  x = linear(graph, "classifier.0", x, {.out = 1024, .activation = relu});
+  return {{linear(graph, "classifier.1", x, {.out = model.classes, .gives_logits = true})}};
 }
 
 }  // namespace octet

@@ -6,26 +6,25 @@
 #include <vector>
 
 #include "kernels/backend.h"
+#include "kernels/shared/streams.h"
 #include "src/config/config.h"
 
 namespace octet {
 
-// The kinds of values that are encoded or rounded. Their numbers are part of the ids by which random bits are drawn,
-// see layer_id_of().
+// The kinds of values that are encoded or rounded. Each has a stream of random bits in each node, see layer_id_of().
 enum class Role : uint8_t {
   weight = 0,
   activation = 1,
-  grad_output = 2,             // gradient of the loss with respect to a convolution's output
-  exchange = 3,                // the gradient exchange between ranks, see comm/
-  grad_block = 4,              // gradient with respect to a block's output, before the activation's backward
-  grad_output_for_weight = 5,  // grad_output as the weight gradient reads it, where a policy rounds it twice
+  grad_output = 2,               // gradient of the loss with respect to a convolution's output
+  exchange = streams::exchange,  // the gradient exchange between ranks, see comm/
+  grad_block = 4,                // gradient with respect to a block's output, before the activation's backward
+  grad_output_for_weight = 5,    // grad_output as the weight gradient reads it, where a policy rounds it twice
   norm_input = 6,
   positive_activation = 7  // an activation that is never negative
 };
+static_assert(static_cast<uint32_t>(Role::positive_activation) < streams::roles);
 // The id of the random bits of one role in one node.
-constexpr uint32_t layer_id_of(int node, Role role) {
-  return static_cast<uint32_t>(node) * 8 + static_cast<uint32_t>(role);
-}
+constexpr uint32_t layer_id_of(int node, Role role) { return streams::of_node(node, static_cast<uint32_t>(role)); }
 
 // A layer's position in the network: many policies keep the first and the last layer in full precision.
 struct Position {

@@ -89,16 +89,16 @@ void for_each(Tensor tensor, F f) {
 template <class F>
 void each_random(float* values, int64_t begin, int64_t end, const RngKey& key, F f) {
   while (begin < end) {
-    const uint64_t first = key.first + uint64_t(begin), group = first / 256;
-    float uniform[256];
-    for (unsigned l = 0; l < 16; ++l) {
-      const Random128 random = philox(group * 16 + l, key.step, key.layer_id, key.seed);
-      for (unsigned place = 0; place < 16; ++place)  // 4 k + 2 h + p
-        uniform[place / 4 * 64 + place / 2 % 2 * 32 + 2 * l + place % 2] =
-            (float(shared_bits16(random.word[place / 4], place / 2 % 2, place % 2)) + 0.5f) / 65536.0f;
+    const uint64_t first = key.first + uint64_t(begin), skip = first % RandomGroup::elements;
+    float uniform[RandomGroup::elements];
+    for (unsigned l = 0; l < RandomGroup::counters; ++l) {
+      const Random128 random = random_of_group(key, first / RandomGroup::elements, l);
+      for (unsigned j = 0; j < RandomGroup::per_counter; ++j)
+        uniform[element_of_group(j, l)] =
+            (float(bits_of_word(random.word[j / RandomGroup::per_word], j)) + 0.5f) / 65536.0f;
     }
-    const float* const own = uniform + first % 256;
-    const int64_t count = std::min(end - begin, int64_t(256 - first % 256));
+    const float* const own = uniform + skip;
+    const int64_t count = std::min(end - begin, int64_t(RandomGroup::elements - skip));
     for (int64_t i = 0; i < count; ++i) f(values[begin + i], begin + i, own[i]);
     begin += count;
   }

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "src/config/keys.h"
+#include "kernels/base/text.h"
 
 namespace octet {
 namespace {

@@ -345,7 +345,7 @@ void TrainingStep::update(const StepInput& input) {
   const Config::Train& train = config_.train;
   context.sgd.momentum = float(train.momentum);
   context.sgd.nesterov = train.nesterov;
-  uint32_t stream = 0x40000000u;  // above the streams of nodes, below those of initial values
+  uint32_t stream = streams::updates.first;
   for (Param& param : parameters_->trained()) {
     context.weight = is_weight(param.kind);
     context.full_precision = param.full_precision;

@@ -1,6 +1,7 @@
 // The loss of mixed samples: the losses of both classes, weighted by their shares.
 #include <cmath>
 
+#include "src/graph/nodes/nodes.h"
 #include "tests/graph/harness.h"
 
 namespace octet {
@@ -21,10 +22,13 @@ Answer answer(std::unique_ptr<Backend> backend, const std::vector<int32_t>& labe
       config, std::move(backend), 4, 16, {.storage = DType::f32}, [&](const Policy& policy, bool training, int) {
         Graph graph(policy);
         const Edge x =
-            graph.conv("first", graph.input(16, 16, 3), {.out = 8, .norm = "bn", .activation = Activation::relu});
-        const Edge logits = graph.linear("fc", graph.global_pool("mean", x), {.out = 10, .gives_logits = true});
-        const Edge auxiliary = graph.linear("fc2", graph.global_pool("mean2", x), {.out = 10, .gives_logits = true});
-        graph.softmax_loss({{logits}, {auxiliary, 0.4f}}, 0.1f, {"top1"}, training && !others.empty());
+            conv(graph, "first", input(graph, {16, 16}), {.out = 8, .norm = "bn", .activation = Activation::relu});
+        const Edge logits = linear(graph, "fc", global_pool(graph, "mean", x), {.out = 10, .gives_logits = true});
+        const Edge auxiliary = linear(graph, "fc2", global_pool(graph, "mean2", x), {.out = 10, .gives_logits = true});
+        softmax_loss(graph, {.heads = {{logits}, {auxiliary, 0.4f}},
+                             .label_smoothing = 0.1f,
+                             .hits = {"top1"},
+                             .mixed = training && !others.empty()});
         return graph;
       });
   Batch batch = harness.batch_of(0);

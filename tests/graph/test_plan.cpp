@@ -5,6 +5,7 @@
 
 #include "kernels/cpu/backend.h"
 #include "kernels/cpu/conv_table.h"
+#include "src/graph/nodes/nodes.h"
 #include "tests/emulated/kernels.h"
 #include "tests/graph/harness.h"
 
@@ -146,7 +147,8 @@ TEST(Plan, TiersEqualEmulatedAmxAfterTwentySteps) {
 }
 #endif
 
-// Behind an activation codes are unsigned, the pools and concatenations that keep them too; a projection's are signed.
+// Behind an activation codes are unsigned, the pools and concatenations that keep them too; a projection's are
+// signed.
 TEST(Plan, ValuesThatAreNeverNegativeHaveUnsignedCodes) {
   const auto types = [](const Config& config, int64_t size) {
     DryPlan dry(config, size, size, 1, {});
@@ -195,7 +197,8 @@ TEST(Plan, WorkCountsThreePassesOfEachLayer) {
   EXPECT_EQ(real.products, codes.products);
   EXPECT_EQ(real.real_products, real.products);
   EXPECT_EQ(real.update_bytes, 5 * 4 * 272'474);  // of the fp32 master, velocity and gradient
-  EXPECT_EQ(codes.update_bytes, real.update_bytes + (4 + 1) * (272'474 - 1'568 - 432 - 650));  // not norms, first, last
+  EXPECT_EQ(codes.update_bytes,
+            real.update_bytes + (4 + 1) * (272'474 - 1'568 - 432 - 650));  // not norms, first, last
   EXPECT_LT(2 * codes.convolution_bytes, real.convolution_bytes);
   EXPECT_LT(2 * codes.pass_bytes, real.pass_bytes);
 }
@@ -292,8 +295,8 @@ TEST(Plan, EveryPolicySwitchRuns) {
   }
 }
 
-// An int8 step is the fp32 step plus rounding: its gradients point the same way. A fresh network on eight noise images
-// is the worst case: flipped ReLU masks multiply from the last layer (0.998) to the first (0.79).
+// An int8 step is the fp32 step plus rounding: its gradients point the same way. A fresh network on eight noise
+// images is the worst case: flipped ReLU masks multiply from the last layer (0.998) to the first (0.79).
 TEST(Plan, Int8GradientsPointWhereRealOnesDo) {
   Config real, codes = int8_config();
   real.policy.name = "fp32";
@@ -445,8 +448,9 @@ TEST(Parameters, PlansThatDifferAreRefused) {
   Parameters parameters(*policy, *backend);
   const auto plan = [&](const char* name, int64_t channels) {
     Graph graph(*policy);
-    const Edge y = graph.conv(name, graph.input(8, 8, 3), {.out = channels});
-    graph.softmax_loss({{graph.linear("fc", graph.global_pool("pool", y), {.out = 10, .gives_logits = true})}}, 0, {});
+    const Edge y = conv(graph, name, input(graph, {8, 8}), {.out = channels});
+    const Edge logits = linear(graph, "fc", global_pool(graph, "pool", y), {.out = 10, .gives_logits = true});
+    softmax_loss(graph, {.heads = {{logits}}});
     const Plan built(std::move(graph), parameters, *policy, *backend, {}, 1, {});
   };
   plan("first", 8);
@@ -462,8 +466,9 @@ TEST(Parameters, TwoLayersOfOneNameAreRefused) {
   const auto backend = make_reference_backend();
   Parameters parameters(*policy, *backend);
   Graph graph(*policy);
-  const Edge y = graph.conv("same", graph.conv("same", graph.input(8, 8, 3), {.out = 8}), {.out = 8});
-  graph.softmax_loss({{graph.linear("fc", graph.global_pool("pool", y), {.out = 10, .gives_logits = true})}}, 0, {});
+  const Edge y = conv(graph, "same", conv(graph, "same", input(graph, {8, 8}), {.out = 8}), {.out = 8});
+  const Edge logits = linear(graph, "fc", global_pool(graph, "pool", y), {.out = 10, .gives_logits = true});
+  softmax_loss(graph, {.heads = {{logits}}});
   EXPECT_THROW(Plan(std::move(graph), parameters, *policy, *backend, {}, 1, {}), Error);
 }
 

@@ -2,6 +2,7 @@
 // images.
 #include <cmath>
 
+#include "src/graph/nodes/nodes.h"
 #include "tests/graph/harness.h"
 
 namespace octet {
@@ -82,8 +83,8 @@ TEST(Rivals, WageBeginsOnItsGrid) {
   EXPECT_GT(coded, 0);
 }
 
-// The gradients of an image's logits sum to 0. Of many classes each has so little that a grid of 8 bits for all of them
-// would swallow it.
+// The gradients of an image's logits sum to 0. Of many classes each has so little that a grid of 8 bits for all of
+// them would swallow it.
 TEST(Rivals, GradientsOfLogitsAreNotRounded) {
   for (const char* policy : {"wageubn", "range_bn", "dorefa", "fp8", "psq", "dai8"}) {
     Config config = config_of(policy, "resnet20");
@@ -98,17 +99,17 @@ TEST(Rivals, GradientsOfLogitsAreNotRounded) {
   }
 }
 
-// With zeros for weights a block's own path passes no gradient on, and the shortcut's is not rounded: it is the same in
-// every step, whatever the random bits.
+// With zeros for weights a block's own path passes no gradient on, and the shortcut's is not rounded: it is the same
+// in every step, whatever the random bits.
 TEST(Rivals, RangeBnSparesShortcuts) {
   std::vector<float> gradients[2];
   for (int step = 0; step < 2; ++step) {
     const auto network = [](const Policy& policy, bool, int) {
       Graph graph(policy);
-      const Edge x = graph.conv("first", graph.input(16, 16, 3), {.out = 8, .kernel = 1});
-      const Edge y = graph.conv("block", x, {.out = 8, .kernel = 1, .norm = "norm", .residual = x});
-      graph.softmax_loss({{graph.linear("fc", graph.global_pool("pool", y), {.out = 10, .gives_logits = true})}}, 0,
-                         {});
+      const Edge x = conv(graph, "first", input(graph, {16, 16}), {.out = 8, .kernel = 1});
+      const Edge y = conv(graph, "block", x, {.out = 8, .kernel = 1, .norm = "norm", .residual = x});
+      const Edge logits = linear(graph, "fc", global_pool(graph, "pool", y), {.out = 10, .gives_logits = true});
+      softmax_loss(graph, {.heads = {{logits}}});
       return graph;
     };
     Harness rival(config_of("range_bn", "resnet20"), make_reference_backend(), 4, 16, {.storage = DType::f32}, network);

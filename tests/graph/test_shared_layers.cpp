@@ -1,6 +1,7 @@
 // Nodes that share a layer's parameters: the gradient is the sum of what each use gives alone.
 #include <cmath>
 
+#include "src/graph/nodes/nodes.h"
 #include "tests/graph/harness.h"
 
 namespace octet {
@@ -9,19 +10,19 @@ namespace {
 // Two uses of a 3x3 convolution, on a map and on its half. shared: both have the parameters of the layer `tower`.
 Graph two_levels(const Policy& policy, bool shared) {
   Graph graph(policy);
-  const Edge fine = graph.conv("first", graph.input(16, 16, 3), {.out = 8, .pad = 1, .activation = Activation::relu});
-  const Edge coarse = graph.pool("half", fine, {.kernel = 2, .stride = 2});
+  const Edge fine = conv(graph, "first", input(graph, {16, 16}), {.out = 8, .pad = 1, .activation = Activation::relu});
+  const Edge coarse = pool(graph, "half", fine, {.kernel = 2, .stride = 2});
   std::vector<Edge> ends;
   for (const Edge x : {fine, coarse}) {
     const std::string name = "tower" + std::to_string(ends.size());
-    ends.push_back(graph.global_pool(
-        "mean" + std::to_string(ends.size()),
-        graph.conv(name, x, {.out = 8, .pad = 1, .activation = Activation::relu, .layer = shared ? "tower" : ""})));
+    ends.push_back(global_pool(
+        graph, "mean" + std::to_string(ends.size()),
+        conv(graph, name, x, {.out = 8, .pad = 1, .activation = Activation::relu, .layer = shared ? "tower" : ""})));
   }
   std::vector<Head> heads;
   for (const Edge end : ends)
-    heads.push_back({graph.linear("fc" + std::to_string(heads.size()), end, {.out = 10, .gives_logits = true})});
-  graph.softmax_loss(heads, 0, {});
+    heads.push_back({linear(graph, "fc" + std::to_string(heads.size()), end, {.out = 10, .gives_logits = true})});
+  softmax_loss(graph, {.heads = heads});
   return graph;
 }
 
@@ -77,10 +78,10 @@ TEST(SharedLayers, OtherShapesAndNormsAreRefused) {
   const auto train = [&](const ConvOptions& second) {
     Harness(config, make_cpu_backend({best_isa(), 1}), 4, 16, {}, [&](const Policy& policy, bool, int) {
       Graph graph(policy);
-      const Edge x = graph.conv("first", graph.input(16, 16, 3), {.out = 8, .pad = 1, .layer = "tower"});
-      const Edge y = graph.conv("second", x, second);
-      graph.softmax_loss({{graph.linear("fc", graph.global_pool("mean", y), {.out = 10, .gives_logits = true})}}, 0,
-                         {});
+      const Edge x = conv(graph, "first", input(graph, {16, 16}), {.out = 8, .pad = 1, .layer = "tower"});
+      const Edge y = conv(graph, "second", x, second);
+      const Edge logits = linear(graph, "fc", global_pool(graph, "mean", y), {.out = 10, .gives_logits = true});
+      softmax_loss(graph, {.heads = {{logits}}});
       return graph;
     });
   };

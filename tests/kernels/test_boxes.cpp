@@ -179,7 +179,7 @@ TEST(Boxes, SamplingKeepsTheWantedShare) {
 // A rank draws for its own images alone. Its draws are those of one rank that has them all, and other images, steps and
 // layers draw others.
 TEST(Boxes, SamplingDoesNotDependOnRanks) {
-  const auto draw = [](const SampleKey& key) {
+  const auto draw = [](const RngKey& key) {
     std::vector<int32_t> matches = many_matches();
     sample_matches({256, 0.5}, key, matches);
     return matches;

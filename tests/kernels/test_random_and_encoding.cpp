@@ -7,6 +7,7 @@
 
 #include "kernels/shared/encode.h"
 #include "kernels/shared/math.h"
+#include "kernels/shared/streams.h"
 #include "tests/kernels/cases.h"
 
 namespace octet {
@@ -20,11 +21,39 @@ TEST(Philox, MatchesRandom123) {
   for (uint64_t i = 0; i < 10000; ++i) {
     const uint64_t counter = i * 0x9E3779B97F4A7C15u, seed = ~counter * 31;
     const uint32_t step = static_cast<uint32_t>(i * 77), layer_id = static_cast<uint32_t>(counter >> 17);
-    const auto expected = oracle({{static_cast<uint32_t>(counter), static_cast<uint32_t>(counter >> 32), step, layer_id}},
-                                 {{static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)}});
+    const auto expected =
+        oracle({{static_cast<uint32_t>(counter), static_cast<uint32_t>(counter >> 32), step, layer_id}},
+               {{static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)}});
     const Random128 actual = philox(counter, step, layer_id, seed);
     for (int word = 0; word < 4; ++word) ASSERT_EQ(actual.word[word], expected[word]) << "counter " << i;
   }
+}
+
+// Stored weights depend on which bits an element reads, and on the numbers of the streams.
+TEST(Philox, ElementsReadTheSameBitsForEver) {
+  const RngKey key{7, 3, 5, 1000};
+  for (uint64_t i = 0; i < 2048; ++i) {
+    const uint64_t e = 1000 + i;
+    const uint64_t word = philox(e / 256 * 16 + e % 32 / 2, 3, 5, 7).word[e / 64 % 4];
+    ASSERT_EQ(random_bits16(key, i), (word << 32 | word) >> (8 * (e / 32 % 2) + 16 * (e % 2)) & 0xFFFF) << e;
+  }
+}
+
+TEST(Streams, NumbersStay) {
+  EXPECT_EQ(streams::of_node(0, 0), 0u);
+  EXPECT_EQ(streams::of_node(100, 2), 802u);
+  EXPECT_EQ(streams::of_rank(0), 3u);
+  EXPECT_EQ(streams::of_rank(100), 803u);
+  EXPECT_EQ(streams::updates.at(5), 0x40000005u);
+  EXPECT_EQ(streams::initial_values.at(5), 0x80000005u);
+  EXPECT_EQ(streams::data.first, 0xDA7A0000u);
+  EXPECT_EQ(streams::exchange_sum.first, 0xFFFFFFFBu);
+}
+
+TEST(Streams, MoreNodesThanTheirIdsAreRefused) {
+  EXPECT_EQ(streams::of_node(int(streams::most_nodes) - 1, streams::roles - 1), streams::nodes_and_ranks.last);
+  streams::require_room(streams::most_nodes, streams::most_nodes, "nodes");
+  EXPECT_THROW(streams::require_room(streams::most_nodes + 1, streams::most_nodes, "nodes"), Error);
 }
 
 TEST(Philox, EveryByteIsTheUpperOneOfOneElement) {

@@ -3,7 +3,7 @@
 #include <span>
 #include <vector>
 
-#include "src/graph/nodes/nodes.h"
+#include "src/graph/nodes/detection.h"
 
 namespace octet {
 

@@ -4,9 +4,9 @@
 namespace octet {
 namespace {
 
-class Concat final : public Node {
+class Concat final : public NodeOf<ConcatOptions> {
  public:
-  Concat(std::string name, std::vector<Edge> parts, Edge y) : Node(std::move(name), std::move(parts), y) {}
+  using NodeOf::NodeOf;
   bool keeps_encoding() const override { return true; }
   std::string kind() const override { return "concat"; }
   Shape output_shape(const std::vector<Shape>& inputs) override {
@@ -18,12 +18,6 @@ class Concat final : public Node {
       y.c += x.c;
     }
     return y;
-  }
-  void declare(Declare& d) override {
-    for (Edge x : inputs_)
-      REQUIRE(d.encoding(x).dtype == d.encoding(output_).dtype,
-              "let the policy quantize all parts of a concatenation or none", "'", name_,
-              "' joins codes with real values");
   }
   void forward(Step& step) override {
     Timed timed(step.times, Phase::passes);
@@ -41,8 +35,8 @@ class Concat final : public Node {
 
 }  // namespace
 
-std::unique_ptr<Node> make_concat(std::string name, std::vector<Edge> parts, Edge y) {
-  return std::make_unique<Concat>(std::move(name), std::move(parts), y);
+Edge concat(Graph& graph, const std::string& name, const std::vector<Edge>& parts) {
+  return graph.add<Concat>(name, parts, ConcatOptions{});
 }
 
 }  // namespace octet

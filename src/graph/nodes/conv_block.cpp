@@ -195,17 +195,23 @@ class ConvBlock final : public ConvNode {
 
   Encoding encode_y_, encode_gradient_;
   Slot kept_codes_, kept_units_, gradient_scale_;
-  int clip_layer_ = -1, range_ = -1;
+  int clip_layer_ = -1;
   float block_clip_ = 0;  // if the policy rounds the block's gradient: the clip that encodes grad_output
 };
 
 }  // namespace
 
-std::unique_ptr<Node> make_conv_block(const Policy& policy, std::string name, std::vector<Edge> inputs, Edge output,
-                                      const ConvBlockOptions& options) {
-  if (policy.simulation())
-    return make_simulated_conv_block(policy, std::move(name), std::move(inputs), output, options);
-  return std::make_unique<ConvBlock>(policy, std::move(name), std::move(inputs), output, options);
+Edge conv(Graph& graph, const std::string& name, Edge x, const ConvOptions& options) {
+  std::vector<Edge> inputs{x};
+  if (options.residual) inputs.push_back(*options.residual);
+  if (graph.policy().simulation()) return simulated_conv(graph, name, inputs, options);
+  return graph.add<ConvBlock>(name, inputs, options, graph);
+}
+
+Edge linear(Graph& graph, const std::string& name, Edge x, ConvOptions options) {
+  options.linear = true;
+  options.of_classes = options.gives_logits;
+  return conv(graph, name, x, options);
 }
 
 }  // namespace octet

@@ -11,11 +11,25 @@ std::string ConvNode::kind() const {
   return fmt::format("{} {}x{}{}", depthwise ? "depthwise" : "conv", conv_.kernel_h, conv_.kernel_w, stride);
 }
 
+std::string ConvNode::param_name(ParamRole role) const {
+  constexpr const char* endings[] = {".weight", ".bias", ".weight", ".bias", ".running_mean", ".running_var"};
+  return (role < ParamRole::gamma ? layer() : options_.norm) + endings[static_cast<size_t>(role)];
+}
+
+std::vector<NodeParam> ConvNode::params() const {
+  using enum ParamRole;
+  std::vector<NodeParam> params = Node::params();
+  for (const ParamRole role : {weight, bias, gamma, beta, running_mean, running_variance})
+    if (role == weight || (role == bias) != normalizes()) params.push_back({role, param_name(role)});
+  return params;
+}
+
 Shape ConvNode::output_shape(const std::vector<Shape>& inputs) {
   const Shape& x = inputs[0];
+  if (options_.linear) options_.kernel = {int(x.h), int(x.w)};
   conv_.x = x;
-  conv_.kernel_h = options_.linear ? int(x.h) : options_.kernel.h;
-  conv_.kernel_w = options_.linear ? int(x.w) : options_.kernel.w;
+  conv_.kernel_h = options_.kernel.h;
+  conv_.kernel_w = options_.kernel.w;
   conv_.stride_h = conv_.stride_w = options_.stride;
   conv_.dilation_h = conv_.dilation_w = options_.dilation;
   conv_.groups = int(options_.groups);
@@ -38,7 +52,8 @@ Shape ConvNode::output_shape(const std::vector<Shape>& inputs) {
   return conv_.y;
 }
 
-void ConvNode::declare_layer(Declare& d, const Encoding& weight) {
+void ConvNode::declare_layer(Declare& d, const Encoding& of_weight) {
+  using enum ParamRole;
   Parameters& state = d.parameters();
   const int64_t channels = conv_.y.c;
   const Shape row{1, 1, 1, channels};
@@ -60,25 +75,25 @@ void ConvNode::declare_layer(Declare& d, const Encoding& weight) {
   const bool shared = !options_.layer.empty();
   REQUIRE(!shared || !normalizes(), "share layers without a norm", "'", name_, "' shares '", layer(),
           "', whose norm would need statistics for each use");
-  const std::string prefix = normalizes() ? options_.norm : layer();
-  weight_index_ = state.declare({.name = layer() + ".weight",
-                                 .kind = options_.linear ? ParamKind::linear_weight : ParamKind::conv_weight,
-                                 .shape = conv_.weight(),
-                                 .init = options_.init,
-                                 .full_precision = full_precision,
-                                 .frozen = options_.frozen,
-                                 .of_classes = options_.of_classes,
-                                 .shared = shared,
-                                 .node = index_,
-                                 .encoding = weight});
+  weight_index_ =
+      state.declare({.name = param_name(weight),
+                     .kind = options_.linear ? ParamKind::linear_weight : ParamKind::conv_weight,
+                     .shape = conv_.weight(),
+                     .init = options_.init.value_or(options_.linear ? Init::linear_uniform : Init::kaiming_fan_out),
+                     .full_precision = full_precision,
+                     .frozen = options_.frozen,
+                     .of_classes = options_.of_classes,
+                     .shared = shared,
+                     .node = index_,
+                     .encoding = of_weight});
   if (normalizes())
-    gamma_index_ = state.declare({.name = prefix + ".weight",
+    gamma_index_ = state.declare({.name = param_name(gamma),
                                   .kind = ParamKind::norm_weight,
                                   .shape = row,
                                   .init = Init::one,
                                   .frozen = freezes_norm(),
                                   .node = index_});
-  beta_index_ = state.declare({.name = prefix + ".bias",
+  beta_index_ = state.declare({.name = param_name(normalizes() ? beta : bias),
                                .kind = ParamKind::bias,
                                .shape = row,
                                .init = options_.bias_init,
@@ -89,11 +104,12 @@ void ConvNode::declare_layer(Declare& d, const Encoding& weight) {
                                .node = index_});
   if (normalizes()) {
     const Tensor statistic{nullptr, row, DType::f32};
-    mean_index_ = state.declare_statistic({.name = prefix + ".running_mean", .tensor = statistic, .initial = 0});
-    variance_index_ = state.declare_statistic({.name = prefix + ".running_var", .tensor = statistic, .initial = 1});
+    mean_index_ = state.declare_statistic({.name = param_name(running_mean), .tensor = statistic, .initial = 0});
+    variance_index_ =
+        state.declare_statistic({.name = param_name(running_variance), .tensor = statistic, .initial = 1});
   }
   if (normalizes() && !freezes_norm())
-    moments_index_ = state.declare_moments(prefix, channels);
+    moments_index_ = state.declare_moments(options_.norm, channels);
   else
     unshared_moments_ = d.keep({1, norm_groups_, 2, channels}, DType::f32, Need::both);
   extremes_ = d.keep({1, norm_groups_, 2, channels}, DType::f32, Need::forward);

@@ -4,13 +4,15 @@
 
 namespace octet {
 
-class ConvNode : public Node {
+class ConvNode : public NodeOf<ConvOptions> {
  public:
-  ConvNode(const Policy& policy, std::string name, std::vector<Edge> inputs, Edge output,
-           const ConvBlockOptions& options)
-      : Node(std::move(name), std::move(inputs), output), policy_(policy), options_(options) {}
+  ConvNode(std::string name, std::vector<Edge> inputs, Edge output, const ConvOptions& options, const Graph& graph)
+      : NodeOf(std::move(name), std::move(inputs), output, options),
+        policy_(graph.policy()),
+        reads_images_(inputs_[0].id == graph.nodes().front()->output().id) {}
 
   std::string kind() const override;
+  std::vector<NodeParam> params() const override;
   Shape output_shape(const std::vector<Shape>& inputs) override;
   bool writes_real() const override { return options_.gives_logits; }
   bool trains() const override { return !options_.frozen; }
@@ -22,7 +24,7 @@ class ConvNode : public Node {
  protected:
   // Declares parameters, statistics, moments and the values that backward reads, but no slot of the derived class.
   void declare_layer(Declare&, const Encoding& weight);
-  Position position() const { return {options_.reads_input, options_.gives_logits}; }
+  Position position() const { return {reads_images_, options_.gives_logits}; }
   const std::string& layer() const { return options_.layer.empty() ? name_ : options_.layer; }
   bool normalizes() const { return !options_.norm.empty(); }
   bool freezes_norm() const { return normalizes() && (options_.frozen || options_.frozen_norm); }
@@ -51,7 +53,6 @@ class ConvNode : public Node {
   virtual size_t kept_code_bytes(const Memory&) const { return 0; }
 
   const Policy& policy_;
-  ConvBlockOptions options_;
   ConvProblem conv_;      // of the whole batch
   AffineProblem affine_;  // of one norm group
   int64_t norm_groups_ = 1;
@@ -63,11 +64,17 @@ class ConvNode : public Node {
   Parameters* state_ = nullptr;
 
  private:
+  std::string param_name(ParamRole) const;  // not of a range
+
+  const bool reads_images_;  // the first layer of the network
   int gamma_index_ = -1, beta_index_ = -1, mean_index_ = -1, variance_index_ = -1, moments_index_ = -1;
   Slot extremes_, unshared_moments_;
   Tensor running_mean_, running_variance_;
   float* batch_moments_ = nullptr;
   int64_t moments_of_group_ = 0;
 };
+
+// conv() of a simulated policy.
+Edge simulated_conv(Graph&, const std::string& name, const std::vector<Edge>& inputs, const ConvOptions&);
 
 }  // namespace octet

@@ -2,7 +2,7 @@
 #pragma once
 #include <vector>
 
-#include "src/graph/nodes/nodes.h"
+#include "src/graph/nodes/detection.h"
 
 namespace octet {
 

@@ -10,13 +10,12 @@
 namespace octet {
 namespace {
 
-class DenseLoss final : public Node {
+class DenseLoss final : public NodeOf<DenseLossOptions> {
  public:
-  DenseLoss(const std::vector<DenseLevel>& levels, const DenseLossOptions& options)
-      : Node(options.node, edges_of(levels), {}), options_(options), levels_(levels) {}
+  using NodeOf::NodeOf;
   std::string kind() const override { return "dense loss"; }
   Shape output_shape(const std::vector<Shape>& inputs) override {
-    anchors_ = place_anchors(levels_, inputs, options_.classes);
+    anchors_ = place_anchors(options_.levels, inputs, options_.classes);
     images_ = inputs[0].n;
     return {};
   }
@@ -24,7 +23,7 @@ class DenseLoss final : public Node {
   bool writes_gradient_forward() const override { return true; }
 
   void declare(Declare& d) override {
-    for (const DenseLevel& level : levels_) {
+    for (const DenseLevel& level : options_.levels) {
       const size_t count = size_t(images_ * level.anchors.count());
       targets_.push_back({.labels = d.input(count * sizeof(int32_t)),
                           .boxes = d.input(count * sizeof(BoxCode)),
@@ -39,15 +38,16 @@ class DenseLoss final : public Node {
             "the batch has no truth of ", images_, " images");
     std::vector<std::span<int32_t>> labels;
     std::vector<std::span<BoxCode>> boxes;
-    for (size_t i = 0; i < levels_.size(); ++i) {
-      const size_t count = size_t(images_ * levels_[i].anchors.count());
+    for (size_t i = 0; i < options_.levels.size(); ++i) {
+      const size_t count = size_t(images_ * options_.levels[i].anchors.count());
       labels.push_back(place(step, targets_[i].labels, count, targets_[i].staged_labels));
       boxes.push_back(place(step, targets_[i].boxes, count, targets_[i].staged_boxes));
       std::ranges::fill(labels[i], -1);
     }
     const std::span<float> scale = place(step, scale_, size_t(images_), staged_scale_);
     for (size_t image = 0; image < scale.size(); ++image)
-      scale[image] = assign(*targets.truth, image, sample_key(step, image), labels, boxes);
+      scale[image] =
+          assign(*targets.truth, image, step.key(index_, Role::activation, 1, int64_t(image)), labels, boxes);
     if (step.backend.host_memory()) return;
     for (const OfLevel& of : targets_) {
       send(step, of.labels, of.staged_labels);
@@ -59,22 +59,23 @@ class DenseLoss final : public Node {
   void forward(Step& step) override {
     Timed timed(step.times, Phase::forward);
     const auto* scale = static_cast<const float*>(step.memory.inputs[size_t(scale_)]);
-    for (size_t i = 0; i < levels_.size(); ++i) {
-      const Tensor logits = step.value(levels_[i].logits).values, deltas = step.value(levels_[i].deltas).values;
+    for (size_t i = 0; i < options_.levels.size(); ++i) {
+      const Tensor logits = step.value(options_.levels[i].logits).values,
+                   deltas = step.value(options_.levels[i].deltas).values;
       const auto* labels = static_cast<const int32_t*>(step.memory.inputs[size_t(targets_[i].labels)]);
-      const int anchors = int(levels_[i].anchors.per_pixel());
+      const int anchors = int(options_.levels[i].anchors.per_pixel());
       const SigmoidProblem classes{
           .anchors = anchors, .classes = options_.classes, .alpha = options_.alpha, .gamma = options_.gamma};
       step.backend.sigmoid_loss({classes, logits, labels, scale, step.gradient_scale,
-                                 step.into(levels_[i].logits).tensor, step.memory.losses + targets_[i].class_report});
+                                 step.into(options_.levels[i].logits).tensor,
+                                 step.memory.losses + targets_[i].class_report});
       const BoxLossProblem box{
           .boxes = anchors, .rows_per_scale = logits.shape.h * logits.shape.w, .beta = options_.beta};
       const Tensor boxes{step.memory.inputs[size_t(targets_[i].boxes)], deltas.shape, DType::f32};
       step.backend.box_loss({box, deltas, boxes, labels, scale, step.gradient_scale,
-                             step.into(levels_[i].deltas).tensor, step.memory.losses + targets_[i].box_report});
+                             step.into(options_.levels[i].deltas).tensor, step.memory.losses + targets_[i].box_report});
     }
   }
-  void backward(Step&) override {}
 
  private:
   struct OfLevel {
@@ -96,14 +97,9 @@ class DenseLoss final : public Node {
     step.backend.to_device(step.memory.inputs[size_t(input)], from.data(), from.size() * sizeof(T));
   }
 
-  SampleKey sample_key(const Step& step, size_t image) const {
-    return {step.seed, step.index, layer_id_of(index_, Role::activation),
-            uint32_t(step.first_sample) + uint32_t(image)};
-  }
-
   // Writes what each anchor of an image is to answer; the boxes only of anchors that find an object, since the loss
   // reads no others. Returns the factor of the image's losses.
-  float assign(const Truth& truth, size_t image, const SampleKey& key, std::span<const std::span<int32_t>> labels,
+  float assign(const Truth& truth, size_t image, const RngKey& key, std::span<const std::span<int32_t>> labels,
                std::span<const std::span<BoxCode>> boxes) const {
     const Truth::Image& of = truth.images[image];
     if (of.index < 0) return 0;
@@ -120,8 +116,8 @@ class DenseLoss final : public Node {
     if (options_.samples > 0) sampled = sample_matches({options_.samples, double(options_.fraction)}, key, matches);
     int64_t found = 0;
     size_t anchor = 0;
-    for (size_t i = 0; i < levels_.size(); ++i) {
-      const size_t count = size_t(levels_[i].anchors.count());
+    for (size_t i = 0; i < options_.levels.size(); ++i) {
+      const size_t count = size_t(options_.levels[i].anchors.count());
       for (size_t at = image * count; at < (image + 1) * count; ++at, ++anchor) {
         const int32_t object = matches[anchor];
         if (object == ignored) continue;
@@ -134,8 +130,6 @@ class DenseLoss final : public Node {
     return 1 / float(std::max<int64_t>(options_.samples > 0 ? sampled.all() : found, 1));
   }
 
-  DenseLossOptions options_;
-  std::vector<DenseLevel> levels_;
   std::vector<Box> anchors_;  // of all levels
   std::vector<OfLevel> targets_;
   int64_t images_ = 0;
@@ -145,8 +139,8 @@ class DenseLoss final : public Node {
 
 }  // namespace
 
-std::unique_ptr<Node> make_dense_loss(const std::vector<DenseLevel>& levels, const DenseLossOptions& options) {
-  return std::make_unique<DenseLoss>(levels, options);
+void dense_loss(Graph& graph, const std::string& name, const DenseLossOptions& options) {
+  graph.append(std::make_unique<DenseLoss>(name, edges_of(options.levels), Edge{}, options));
 }
 
 }  // namespace octet

@@ -9,35 +9,32 @@
 namespace octet {
 namespace {
 
-class Detect final : public Node {
+class Detect final : public NodeOf<DenseDetectOptions> {
  public:
-  Detect(const std::vector<DenseLevel>& levels, const DetectOptions& options)
-      : Node("detect", edges_of(levels), {}), options_(options), levels_(levels) {}
+  using NodeOf::NodeOf;
   std::string kind() const override { return "detect"; }
   Shape output_shape(const std::vector<Shape>& inputs) override {
-    anchors_ = place_anchors(levels_, inputs, options_.classes);
+    anchors_ = place_anchors(options_.levels, inputs, options_.classes);
     return {};
   }
   bool reads_real(const Policy&, Edge) const override { return true; }
-  void declare(Declare&) override {}
   void load(const Targets& targets, Step&) override { images_ = targets.truth->images; }
   void forward(Step&) override {}
-  void backward(Step&) override {}
 
   void detect(const Step& step, std::vector<Detection>& found) const override {
-    std::vector<std::vector<float>> copies(2 * levels_.size());
+    std::vector<std::vector<float>> copies(2 * options_.levels.size());
     std::vector<std::span<const float>> logits, deltas;
-    for (size_t i = 0; i < levels_.size(); ++i) {
-      logits.push_back(host_values(step, levels_[i].logits, copies[2 * i]));
-      deltas.push_back(host_values(step, levels_[i].deltas, copies[2 * i + 1]));
+    for (size_t i = 0; i < options_.levels.size(); ++i) {
+      logits.push_back(host_values(step, options_.levels[i].logits, copies[2 * i]));
+      deltas.push_back(host_values(step, options_.levels[i].deltas, copies[2 * i + 1]));
     }
     for (size_t image = 0; image < images_.size(); ++image) {
       const Truth::Image& of = images_[image];
       if (of.index < 0) continue;
       std::vector<Candidate> candidates;
       size_t first_anchor = 0;
-      for (size_t i = 0; i < levels_.size(); ++i) {
-        const size_t count = size_t(levels_[i].anchors.count()), classes = size_t(options_.classes);
+      for (size_t i = 0; i < options_.levels.size(); ++i) {
+        const size_t count = size_t(options_.levels[i].anchors.count()), classes = size_t(options_.classes);
         consider(logits[i].subspan(image * count * classes, count * classes),
                  deltas[i].subspan(image * count * 4, count * 4), std::span(anchors_).subspan(first_anchor, count), of,
                  candidates);
@@ -63,16 +60,14 @@ class Detect final : public Node {
     }
   }
 
-  DetectOptions options_;
-  std::vector<DenseLevel> levels_;
   std::vector<Box> anchors_;
   std::vector<Truth::Image> images_;  // of the last load()
 };
 
 }  // namespace
 
-std::unique_ptr<Node> make_detect(const std::vector<DenseLevel>& levels, const DetectOptions& options) {
-  return std::make_unique<Detect>(levels, options);
+void detect(Graph& graph, const DenseDetectOptions& options) {
+  graph.append(std::make_unique<Detect>("detect", edges_of(options.levels), Edge{}, options));
 }
 
 }  // namespace octet

@@ -10,10 +10,9 @@ namespace {
 
 constexpr float smallest_detection = 0.01f;  // of a detection, in pixels
 
-class DetectRegions final : public Node {
+class DetectRegions final : public NodeOf<DetectOptions> {
  public:
-  DetectRegions(Edge logits, Edge deltas, const Regions& regions, const DetectOptions& options)
-      : Node("detect", {logits, deltas, regions.table}, {}), options_(options) {}
+  using NodeOf::NodeOf;
   std::string kind() const override { return "detect in regions"; }
   Shape output_shape(const std::vector<Shape>& inputs) override {
     const Shape &logits = inputs[0], &deltas = inputs[1], &table = inputs[2];
@@ -24,10 +23,8 @@ class DetectRegions final : public Node {
     return {};
   }
   bool reads_real(const Policy&, Edge) const override { return true; }
-  void declare(Declare&) override {}
   void load(const Targets& targets, Step&) override { images_ = targets.truth->images; }
   void forward(Step&) override {}
-  void backward(Step&) override {}
 
   void detect(const Step& step, std::vector<Detection>& found) const override {
     std::vector<float> copies[3];
@@ -66,16 +63,14 @@ class DetectRegions final : public Node {
     }
   }
 
-  DetectOptions options_;
   int64_t choices_ = 1;               // boxes of a region: one for background and each class, or one for all classes
   std::vector<Truth::Image> images_;  // of the last load()
 };
 
 }  // namespace
 
-std::unique_ptr<Node> make_detect_regions(Edge logits, Edge deltas, const Regions& regions,
-                                          const DetectOptions& options) {
-  return std::make_unique<DetectRegions>(logits, deltas, regions, options);
+void detect_regions(Graph& graph, Edge logits, Edge deltas, const Regions& regions, const DetectOptions& options) {
+  graph.append(std::make_unique<DetectRegions>("detect", std::vector{logits, deltas, regions.table}, Edge{}, options));
 }
 
 }  // namespace octet

@@ -8,37 +8,32 @@
 namespace octet {
 namespace {
 
-class Dropout final : public Node {
+class Dropout final : public NodeOf<DropoutOptions> {
  public:
-  Dropout(std::string name, Edge x, Edge y, float rate) : Node(std::move(name), {x}, y), rate_(rate) {}
+  using NodeOf::NodeOf;
   bool keeps_encoding() const override { return true; }
-  std::string kind() const override { return fmt::format("dropout {}", rate_); }
+  std::string kind() const override { return fmt::format("dropout {}", options_.rate); }
   Shape output_shape(const std::vector<Shape>& inputs) override { return inputs[0]; }
-  void declare(Declare& d) override {
-    per_sample_ = d.shape(output_).elements() / d.images();
-    REQUIRE(d.encoding(inputs_[0]).dtype == d.encoding(output_).dtype,
-            "let the policy quantize all readers of that value or none", "'", name_,
-            "' would change its values' encoding");
-  }
+  void declare(Declare& d) override { per_sample_ = d.shape(output_).elements() / d.images(); }
   void forward(Step& step) override {
     Timed timed(step.times, Phase::passes);
-    step.backend.dropout_forward({step.value(inputs_[0]), step.training ? rate_ : 0, key(step), step.value(output_)});
+    step.backend.dropout_forward(
+        {step.value(inputs_[0]), step.training ? options_.rate : 0, key(step), step.value(output_)});
   }
   void backward(Step& step) override {
     Timed timed(step.times, Phase::passes);
-    step.backend.dropout_backward({step.gradient(output_), rate_, key(step), step.into(inputs_[0])});
+    step.backend.dropout_backward({step.gradient(output_), options_.rate, key(step), step.into(inputs_[0])});
   }
 
  private:
   RngKey key(const Step& step) const { return step.key(index_, Role::activation, per_sample_); }
-  float rate_;
   int64_t per_sample_ = 1;
 };
 
 }  // namespace
 
-std::unique_ptr<Node> make_dropout(std::string name, Edge x, Edge y, float rate) {
-  return std::make_unique<Dropout>(std::move(name), x, y, rate);
+Edge dropout(Graph& graph, const std::string& name, Edge x, const DropoutOptions& options) {
+  return options.rate > 0 ? graph.add<Dropout>(name, {x}, options) : x;
 }
 
 }  // namespace octet

@@ -4,9 +4,9 @@
 namespace octet {
 namespace {
 
-class GlobalPool final : public Node {
+class GlobalPool final : public NodeOf<GlobalPoolOptions> {
  public:
-  GlobalPool(std::string name, Edge x, Edge y) : Node(std::move(name), {x}, y) {}
+  using NodeOf::NodeOf;
   std::string kind() const override { return "global pool"; }
   Shape output_shape(const std::vector<Shape>& inputs) override { return {inputs[0].n, 1, 1, inputs[0].c}; }
   void declare(Declare& d) override {
@@ -34,14 +34,13 @@ class GlobalPool final : public Node {
  private:
   Encoding encoding_;
   Slot mean_;
-  int range_ = -1;
   int64_t per_sample_ = 1;
 };
 
 }  // namespace
 
-std::unique_ptr<Node> make_global_pool(std::string name, Edge x, Edge y) {
-  return std::make_unique<GlobalPool>(std::move(name), x, y);
+Edge global_pool(Graph& graph, const std::string& name, Edge x) {
+  return graph.add<GlobalPool>(name, {x}, GlobalPoolOptions{});
 }
 
 }  // namespace octet

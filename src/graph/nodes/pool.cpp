@@ -7,53 +7,41 @@
 namespace octet {
 namespace {
 
-class Pool final : public Node {
+class Pool final : public NodeOf<PoolOptions> {
  public:
-  Pool(std::string name, Edge x, Edge y, const PoolOptions& options) : Node(std::move(name), {x}, y) {
-    pool_.kernel = options.kernel;
-    pool_.stride = options.stride;
-    pool_.pad = options.pad;
-    pool_.kind = options.kind;
-    pool_.rectify = options.rectify;
-    pool_.count_padding = options.count_padding;
-  }
+  using NodeOf::NodeOf;
   bool keeps_encoding() const override { return true; }
   std::string kind() const override {
-    if (pool_.kind == PoolKind::repeat) return fmt::format("repeat {}x{}", pool_.kernel, pool_.kernel);
-    if (pool_.kernel == 1 && pool_.rectify) return "relu";
-    return fmt::format("{} pool {}x{}/{}", pool_.kind == PoolKind::max ? "max" : "avg", pool_.kernel, pool_.kernel,
-                       pool_.stride);
+    if (options_.kind == PoolKind::repeat) return fmt::format("repeat {}x{}", options_.kernel, options_.kernel);
+    if (options_.kernel == 1 && options_.rectify) return "relu";
+    return fmt::format("{} pool {}x{}/{}", options_.kind == PoolKind::max ? "max" : "avg", options_.kernel,
+                       options_.kernel, options_.stride);
   }
   Shape output_shape(const std::vector<Shape>& inputs) override {
-    const Shape& x = pool_.x = inputs[0];
-    pool_.y = pooled_shape(pool_);
-    REQUIRE(pool_.y.h > 0 && pool_.y.w > 0, "use larger images", "'", name_, "' shrinks ", x.h, "x", x.w,
+    const Shape& x = options_.x = inputs[0];
+    options_.y = pooled_shape(options_);
+    REQUIRE(options_.y.h > 0 && options_.y.w > 0, "use larger images", "'", name_, "' shrinks ", x.h, "x", x.w,
             " to nothing");
-    return pool_.y;
+    return options_.y;
   }
   void declare(Declare& d) override {
-    REQUIRE(d.encoding(inputs_[0]).dtype == d.encoding(output_).dtype,
-            "let the policy quantize all readers of a pool or none", "'", name_, "' would change its values' encoding");
     d.reads_in_backward(inputs_[0]);
     d.reads_in_backward(output_);
   }
   void forward(Step& step) override {
     Timed timed(step.times, Phase::passes);
-    step.backend.pool_forward({pool_, step.value(inputs_[0]), step.value(output_)});
+    step.backend.pool_forward({options_, step.value(inputs_[0]), step.value(output_)});
   }
   void backward(Step& step) override {
     Timed timed(step.times, Phase::passes);
-    step.backend.pool_backward({pool_, step.value(inputs_[0]), step.gradient(output_), step.into(inputs_[0])});
+    step.backend.pool_backward({options_, step.value(inputs_[0]), step.gradient(output_), step.into(inputs_[0])});
   }
-
- private:
-  PoolProblem pool_;
 };
 
 }  // namespace
 
-std::unique_ptr<Node> make_pool(std::string name, Edge x, Edge y, const PoolOptions& options) {
-  return std::make_unique<Pool>(std::move(name), x, y, options);
+Edge pool(Graph& graph, const std::string& name, Edge x, const PoolOptions& options) {
+  return graph.add<Pool>(name, {x}, options);
 }
 
 }  // namespace octet

@@ -26,20 +26,16 @@ struct Output {
   }
 };
 
-class Propose final : public Node {
+class Propose final : public NodeOf<ProposeOptions> {
  public:
-  Propose(std::string name, const std::vector<DenseLevel>& levels, const Regions& regions,
-          const ProposeOptions& options)
-      : Node(std::move(name), edges_of(levels), regions.table),
-        options_(options),
-        levels_(levels),
-        targets_(regions.targets) {}
+  Propose(std::string name, const ProposeOptions& options, const Regions& regions)
+      : NodeOf(std::move(name), edges_of(options.levels), regions.table, options), targets_(regions.targets) {}
   std::string kind() const override { return "proposals"; }
   bool reads_real(const Policy&, Edge) const override { return true; }
   bool writes_real() const override { return true; }
   bool differentiable() const override { return false; }
   Shape output_shape(const std::vector<Shape>& inputs) override {
-    anchors_ = place_anchors(levels_, inputs, 1);
+    anchors_ = place_anchors(options_.levels, inputs, 1);
     return {inputs[0].n * count(), 1, 1, sizeof(RoiRow) / sizeof(float)};
   }
   void declare(Declare& d) override {
@@ -63,10 +59,9 @@ class Propose final : public Node {
       for (const auto& [input, floats] : {std::pair(targets_->labels, 1), {targets_->weights, 1}, {targets_->boxes, 4}})
         writes.push_back({step.memory.inputs[size_t(input)], {rows_, 1, 1, floats}, DType::f32});
     step.backend.on_host(reads, writes, [this, seed = step.seed](auto from, auto to, const StepState& now) {
-      propose(from, to, {seed, now.step, layer_id_of(index_, Role::activation), uint32_t(now.first_sample)});
+      propose(from, to, {seed, now.step, layer_id_of(index_, Role::activation), now.first_sample});
     });
   }
-  void backward(Step&) override {}
 
  private:
   int64_t count() const { return options_.training ? options_.samples : options_.after_nms; }  // regions of an image
@@ -77,7 +72,7 @@ class Propose final : public Node {
   }
 
   // first: the key of the batch's first image.
-  void propose(std::span<const Tensor> answers, std::span<const Tensor> writes, const SampleKey& first) const {
+  void propose(std::span<const Tensor> answers, std::span<const Tensor> writes, const RngKey& first) const {
     Output all{elements<RoiRow>(writes[0]), {}, {}, {}};
     if (targets_)
       all = {all.rows, elements<int32_t>(writes[1]), elements<float>(writes[2]), elements<BoxCode>(writes[3])};
@@ -91,8 +86,8 @@ class Propose final : public Node {
       std::ranges::fill(to.boxes, BoxCode{});
       if (truth_.images[image].index < 0) continue;
       std::vector<Box> regions = proposals(answers, image);
-      SampleKey key = first;
-      key.image += uint32_t(image);
+      RngKey key = first;
+      key.first += image;
       if (targets_) write_sampled(regions, key, image, to);
       for (size_t i = 0; !targets_ && i < regions.size(); ++i) to.rows[i] = row_of(regions[i]);
     }
@@ -104,8 +99,8 @@ class Propose final : public Node {
     const auto width = float(of.content_width), height = float(of.content_height);
     std::vector<Candidate> candidates;
     std::span<const Box> anchors = anchors_;
-    for (size_t level = 0; level < levels_.size(); ++level) {
-      const size_t size = size_t(levels_[level].anchors.count());
+    for (size_t level = 0; level < options_.levels.size(); ++level) {
+      const size_t size = size_t(options_.levels[level].anchors.count());
       const float* const logits = answers[2 * level].f32() + image * size;
       const float* const deltas = answers[2 * level + 1].f32() + image * size * 4;
       std::vector<float> scores(logits, logits + size);
@@ -133,7 +128,7 @@ class Propose final : public Node {
   }
 
   // Adds the image's objects to the regions, samples, and writes the sampled regions and what they find.
-  void write_sampled(std::vector<Box>& regions, const SampleKey& key, size_t image, const Output& to) const {
+  void write_sampled(std::vector<Box>& regions, const RngKey& key, size_t image, const Output& to) const {
     const Truth::Image& of = truth_.images[image];
     const std::span objects = std::span(truth_.objects).subspan(of.first, of.count);
     std::vector<Box> places;
@@ -156,8 +151,6 @@ class Propose final : public Node {
     }
   }
 
-  ProposeOptions options_;
-  std::vector<DenseLevel> levels_;
   std::shared_ptr<RegionTargets> targets_;  // null in evaluation
   std::vector<Box> anchors_;                // of all levels
   int64_t rows_ = 0;                        // of all images
@@ -166,9 +159,10 @@ class Propose final : public Node {
 
 }  // namespace
 
-std::unique_ptr<Node> make_propose(std::string name, const std::vector<DenseLevel>& levels, const Regions& regions,
-                                   const ProposeOptions& options) {
-  return std::make_unique<Propose>(std::move(name), levels, regions, options);
+Regions propose(Graph& graph, const std::string& name, const ProposeOptions& options) {
+  Regions regions{graph.new_edge(), options.training ? std::make_shared<RegionTargets>() : nullptr};
+  graph.append(std::make_unique<Propose>(name, options, regions));
+  return regions;
 }
 
 }  // namespace octet

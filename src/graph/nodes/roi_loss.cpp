@@ -7,15 +7,15 @@
 #include <limits>
 
 #include "kernels/shared/losses.h"
-#include "src/graph/nodes/nodes.h"
+#include "src/graph/nodes/detection.h"
 
 namespace octet {
 namespace {
 
-class RoiLoss final : public Node {
+class RoiLoss final : public NodeOf<RoiLossOptions> {
  public:
   RoiLoss(Edge logits, Edge deltas, const Regions& regions, const RoiLossOptions& options)
-      : Node("loss", {logits, deltas}, {}), options_(options), targets_(regions.targets) {}
+      : NodeOf("loss", {logits, deltas}, {}, options), targets_(regions.targets) {}
   std::string kind() const override { return "region loss"; }
   Shape output_shape(const std::vector<Shape>& inputs) override {
     choices_ = int(inputs[1].c / 4);
@@ -45,7 +45,6 @@ class RoiLoss final : public Node {
     step.backend.box_loss({box, deltas, boxes, labels, weights, step.gradient_scale, step.into(inputs_[1]).tensor,
                            step.memory.losses + box_report_});
   }
-  void backward(Step&) override {}
 
  private:
   // Weighs the regions with the largest losses of each image, and no others.
@@ -90,7 +89,6 @@ class RoiLoss final : public Node {
     return float(loss);
   }
 
-  RoiLossOptions options_;
   std::shared_ptr<const RegionTargets> targets_;
   int64_t images_ = 1;
   int choices_ = 1;  // boxes of a region: one for background and each class, or one for all classes
@@ -99,8 +97,8 @@ class RoiLoss final : public Node {
 
 }  // namespace
 
-std::unique_ptr<Node> make_roi_loss(Edge logits, Edge deltas, const Regions& regions, const RoiLossOptions& options) {
-  return std::make_unique<RoiLoss>(logits, deltas, regions, options);
+void roi_loss(Graph& graph, Edge logits, Edge deltas, const Regions& regions, const RoiLossOptions& options) {
+  graph.append(std::make_unique<RoiLoss>(logits, deltas, regions, options));
 }
 
 }  // namespace octet

@@ -2,43 +2,36 @@
 // the maps. No gradient reaches the coordinates of the regions.
 #include <fmt/format.h>
 
-#include "src/graph/nodes/nodes.h"
+#include "src/graph/nodes/detection.h"
 
 namespace octet {
 namespace {
 
-class RoiPool final : public Node {
+class RoiPool final : public NodeOf<RoiPoolOptions> {
  public:
-  RoiPool(std::string name, std::vector<Edge> inputs, Edge y, const RoiPoolOptions& options)
-      : Node(std::move(name), std::move(inputs), y), bins_(options.bins) {
-    pool_.kind = options.kind;
-    pool_.sampling = options.sampling;
-    pool_.aligned = options.aligned;
-    for (const int64_t stride : options.strides) pool_.scales.push_back(1 / float(stride));
-  }
+  using NodeOf::NodeOf;
   bool keeps_encoding() const override { return true; }
   bool reads_real(const Policy&, Edge edge) const override { return edge.id == table().id; }
   std::string kind() const override {
-    const char* const name = pool_.kind == RoiKind::align ? "RoI align"
-                             : pool_.kind == RoiKind::max ? "RoI max"
-                                                          : "PS RoI";
-    return fmt::format("{} {}x{}", name, bins_, bins_);
+    const char* const names[] = {"RoI align", "RoI max", "PS RoI"};  // by RoiKind
+    return fmt::format("{} {}x{}", names[size_t(options_.kind)], options_.bins, options_.bins);
   }
   Shape output_shape(const std::vector<Shape>& inputs) override {
-    pool_.levels.assign(inputs.begin(), inputs.end() - 1);
+    const int64_t bins = options_.bins, rows = inputs.back().n;
+    pool_ = {.kind = options_.kind,
+             .levels = {inputs.begin(), inputs.end() - 1},
+             .scales = {},
+             .y = {rows, bins, bins, inputs[0].c / (options_.kind == RoiKind::position_sensitive ? bins * bins : 1)},
+             .rois = rows / inputs[0].n,
+             .sampling = options_.sampling,
+             .aligned = options_.aligned};
+    for (const int64_t stride : options_.strides) pool_.scales.push_back(1 / float(stride));
     REQUIRE(!pool_.levels.empty() && pool_.levels.size() == pool_.scales.size(), "give a stride for each map", "'",
             name_, "' has ", pool_.levels.size(), " maps and ", pool_.scales.size(), " strides");
-    const int64_t parts = pool_.kind == RoiKind::position_sensitive ? bins_ * bins_ : 1;
-    pool_.rois = inputs.back().n / inputs[0].n;
-    return pool_.y = {inputs.back().n, bins_, bins_, inputs[0].c / parts};
+    return pool_.y;
   }
   void declare(Declare& d) override {
-    for (const Edge map : maps()) {
-      REQUIRE(d.encoding(map).dtype == d.encoding(output_).dtype,
-              "let the policy quantize all readers of the maps or none", "'", name_,
-              "' would change its values' encoding");
-      needs_gradient_.push_back(d.needs_gradient(map));
-    }
+    for (const Edge map : maps()) needs_gradient_.push_back(d.needs_gradient(map));
     d.reads_in_backward(table());
     if (pool_.kind != RoiKind::max) return;
     for (const Edge map : maps()) d.reads_in_backward(map);
@@ -65,15 +58,16 @@ class RoiPool final : public Node {
   }
 
   RoiProblem pool_;
-  int64_t bins_;
   std::vector<bool> needs_gradient_;  // by map
 };
 
 }  // namespace
 
-std::unique_ptr<Node> make_roi_pool(std::string name, std::vector<Edge> maps_and_table, Edge y,
-                                    const RoiPoolOptions& options) {
-  return std::make_unique<RoiPool>(std::move(name), std::move(maps_and_table), y, options);
+Edge roi_pool(Graph& graph, const std::string& name, const std::vector<Edge>& maps, const Regions& regions,
+              const RoiPoolOptions& options) {
+  std::vector<Edge> inputs = maps;
+  inputs.push_back(regions.table);
+  return graph.add<RoiPool>(name, inputs, options);
 }
 
 }  // namespace octet

@@ -24,11 +24,7 @@ void deliver(Tensor from, Into to) {
 
 class SimulatedConvBlock final : public ConvNode {
  public:
-  SimulatedConvBlock(const Policy& policy, std::string name, std::vector<Edge> inputs, Edge output,
-                     const ConvBlockOptions& options)
-      : ConvNode(policy, std::move(name), std::move(inputs), output, options),
-        simulation_(*policy.simulation()),
-        traits_(simulation_.simulation_traits()) {}
+  using ConvNode::ConvNode;
 
   bool reads_real(const Policy&, Edge edge) const override { return edge.id == inputs_[0].id; }
 
@@ -200,8 +196,8 @@ class SimulatedConvBlock final : public ConvNode {
     finish_gradient(weight_);
   }
 
-  const Simulation& simulation_;
-  const SimulationTraits& traits_;
+  const Simulation& simulation_ = *policy_.simulation();
+  const SimulationTraits& traits_ = simulation_.simulation_traits();
   bool rounds_operands_ = false, rounds_grad_block_ = false;
   int64_t clips_ = 0;
   int clips_index_ = -1, next_clips_index_ = -1;
@@ -211,9 +207,9 @@ class SimulatedConvBlock final : public ConvNode {
 
 }  // namespace
 
-std::unique_ptr<Node> make_simulated_conv_block(const Policy& policy, std::string name, std::vector<Edge> inputs,
-                                                Edge output, const ConvBlockOptions& options) {
-  return std::make_unique<SimulatedConvBlock>(policy, std::move(name), std::move(inputs), output, options);
+Edge simulated_conv(Graph& graph, const std::string& name, const std::vector<Edge>& inputs,
+                    const ConvOptions& options) {
+  return graph.add<SimulatedConvBlock>(name, inputs, options, graph);
 }
 
 }  // namespace octet

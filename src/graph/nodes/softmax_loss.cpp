@@ -6,20 +6,9 @@
 namespace octet {
 namespace {
 
-std::vector<Edge> logits_of(const std::vector<Head>& heads) {
-  std::vector<Edge> logits;
-  for (const Head& head : heads) logits.push_back(head.logits);
-  return logits;
-}
-
-class SoftmaxLoss final : public Node {
+class SoftmaxLoss final : public NodeOf<SoftmaxLossOptions> {
  public:
-  SoftmaxLoss(const std::vector<Head>& heads, float smoothing, std::vector<std::string> hits, bool mixed)
-      : Node("loss", logits_of(heads), {}),
-        heads_(heads),
-        hits_(std::move(hits)),
-        smoothing_(smoothing),
-        mixed_(mixed) {}
+  using NodeOf::NodeOf;
   std::string kind() const override { return "softmax loss"; }
   Shape output_shape(const std::vector<Shape>& inputs) override { return logits_ = inputs[0]; }
   bool reads_real(const Policy&, Edge) const override { return true; }
@@ -27,23 +16,23 @@ class SoftmaxLoss final : public Node {
   void declare(Declare& d) override {
     const size_t numbers = size_t(logits_.n) * sizeof(float);
     labels_ = d.input(numbers);
-    if (mixed_) {
+    if (options_.mixed) {
       other_labels_ = d.input(numbers);
       shares_ = d.input(numbers);
       other_shares_ = d.input(numbers);
       other_gradient_ = d.input(size_t(logits_.n * logits_.c) * sizeof(float));
     }
-    for (size_t i = 0; i < heads_.size(); ++i) {
+    for (size_t i = 0; i < options_.heads.size(); ++i) {
       const bool auxiliary = i > 0;
-      reports_.push_back(d.loss({.weight = heads_[i].weight,
+      reports_.push_back(d.loss({.weight = options_.heads[i].weight,
                                  .training_only = auxiliary,
-                                 .hits = auxiliary ? std::vector<std::string>{} : hits_}));
-      if (mixed_) other_reports_.push_back(d.loss({.weight = heads_[i].weight, .training_only = true}));
+                                 .hits = auxiliary ? std::vector<std::string>{} : options_.hits}));
+      if (options_.mixed) other_reports_.push_back(d.loss({.weight = options_.heads[i].weight, .training_only = true}));
     }
   }
   void load(const Targets& targets, Step& step) override {
     send_labels(targets.labels, labels_, step);
-    if (!mixed_) return;
+    if (!options_.mixed) return;
     REQUIRE(targets.other_labels && targets.shares, "let the loader mix samples",
             "a loss of mixed samples has no shares");
     send_labels(targets.other_labels, other_labels_, step);
@@ -55,20 +44,19 @@ class SoftmaxLoss final : public Node {
   }
   void forward(Step& step) override {
     Timed timed(step.times, Phase::forward);
-    for (size_t i = 0; i < heads_.size(); ++i) {
+    for (size_t i = 0; i < options_.heads.size(); ++i) {
       if (i > 0 && !step.training) break;
-      const Tensor d_logits = step.training ? step.into(heads_[i].logits).tensor : Tensor{};
+      const Tensor d_logits = step.training ? step.into(options_.heads[i].logits).tensor : Tensor{};
       compare(step, i, labels_, shares_, d_logits, reports_[i]);
-      if (!mixed_) continue;
+      if (!options_.mixed) continue;
       const Tensor other{step.memory.inputs[size_t(other_gradient_)], logits_, DType::f32};
       compare(step, i, other_labels_, other_shares_, other, other_reports_[i]);
       const Into sum[] = {{d_logits, true}};
       step.backend.concat_backward({other, sum});
     }
   }
-  void backward(Step&) override {}
   std::vector<float> logits(const Step& step) const override {
-    const Tensor logits = step.value(heads_.front().logits).values;
+    const Tensor logits = step.value(options_.heads.front().logits).values;
     std::vector<float> values(size_t(logits.elements()));
     step.backend.to_host(values.data(), logits.data, logits.bytes());
     return values;
@@ -84,25 +72,23 @@ class SoftmaxLoss final : public Node {
   void compare(Step& step, size_t head, int labels, int weights, Tensor gradient, int report) const {
     const auto& inputs = step.memory.inputs;
     step.backend.softmax_loss(
-        {step.value(heads_[head].logits).values, static_cast<const int32_t*>(inputs[size_t(labels)]),
-         weights < 0 ? nullptr : static_cast<const float*>(inputs[size_t(weights)]), step.training ? smoothing_ : 0,
-         heads_[head].weight * step.gradient_scale, gradient, step.memory.losses + report});
+        {step.value(options_.heads[head].logits).values, static_cast<const int32_t*>(inputs[size_t(labels)]),
+         weights < 0 ? nullptr : static_cast<const float*>(inputs[size_t(weights)]),
+         step.training ? options_.label_smoothing : 0, options_.heads[head].weight * step.gradient_scale, gradient,
+         step.memory.losses + report});
   }
 
-  std::vector<Head> heads_;
-  std::vector<std::string> hits_;
   std::vector<int> reports_, other_reports_;  // by head
   Shape logits_;
   int labels_ = -1, other_labels_ = -1, shares_ = -1, other_shares_ = -1, other_gradient_ = -1;  // -1: not mixed
-  float smoothing_;
-  bool mixed_;
 };
 
 }  // namespace
 
-std::unique_ptr<Node> make_softmax_loss(const std::vector<Head>& heads, float label_smoothing,
-                                        const std::vector<std::string>& hits, bool mixed) {
-  return std::make_unique<SoftmaxLoss>(heads, label_smoothing, hits, mixed);
+void softmax_loss(Graph& graph, const SoftmaxLossOptions& options) {
+  std::vector<Edge> logits;
+  for (const Head& head : options.heads) logits.push_back(head.logits);
+  graph.append(std::make_unique<SoftmaxLoss>("loss", logits, Edge{}, options));
 }
 
 }  // namespace octet

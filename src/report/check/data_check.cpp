@@ -8,7 +8,6 @@
 #include <map>
 
 #include "kernels/base/error.h"
-#include "src/config/keys.h"
 #include "src/data/annotations/annotations.h"
 #include "src/report/check/check_text.h"
 #include "src/report/check/class_check.h"

@@ -7,7 +7,6 @@
 #include <filesystem>
 
 #include "kernels/base/error.h"
-#include "src/config/keys.h"
 #include "src/quant/policy.h"
 #include "src/train/dry_plan.h"
 #include "src/weights/safetensors.h"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "src/config/keys.h"
+#include "kernels/base/text.h"
 #include "src/report/page.h"
 
 namespace octet {

@@ -13,7 +13,6 @@
 
 #include "kernels/base/durable_file.h"
 #include "kernels/base/error.h"
-#include "src/config/keys.h"
 #include "src/report/records.h"
 #include "src/report/study/study_page.h"
 #include "src/run/result.h"

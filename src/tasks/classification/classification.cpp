@@ -20,10 +20,11 @@ using Json = nlohmann::ordered_json;
 Graph network(const Config& config, const Policy& policy, int64_t height, int64_t width, bool trains) {
   refuse_unread_keys(config);
   Graph graph(policy);
-  const Edge images = graph.input(height, width, 3);
+  const Edge images = input(graph, {height, width});
   const std::vector<Head> heads = make_model(graph, images, config.model);
   if (!config.train.freeze.empty()) graph.freeze_through(config.train.freeze);
-  graph.softmax_loss(heads, float(config.train.label_smoothing), {"top1", "top5"}, trains && config.augment.mixup > 0);
+  const bool mixed = trains && config.augment.mixup > 0;
+  softmax_loss(graph, {heads, float(config.train.label_smoothing), {"top1", "top5"}, mixed});
   return graph;
 }
 

@@ -20,7 +20,7 @@ using Json = nlohmann::ordered_json;
 Graph network(const Config& config, const Policy& policy, int64_t height, int64_t width, bool training) {
   refuse_unread_keys(config);
   Graph graph(policy);
-  make_detector(graph, graph.input(height, width, 3), config, training);
+  make_detector(graph, input(graph, {height, width}), config, training);
   return graph;
 }
 
