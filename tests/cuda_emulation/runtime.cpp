@@ -76,8 +76,8 @@ void destroy_stream(Stream stream) { delete static_cast<char*>(stream.handle); }
 
 void* allocate_device(size_t bytes) {
   require_not_recording("an allocation");
-  constexpr size_t widest = 16;  // bytes that a thread reads or writes at once, where their address allows it
-  auto memory = std::make_unique<const test::GuardedMemory>(bytes, widest, 0xFF);  // NaN, on which nothing may rely
+  constexpr size_t alignment = 64;                                                    // that a Buffer promises
+  auto memory = std::make_unique<const test::GuardedMemory>(bytes, alignment, 0xFF);  // NaN, on which nothing may rely
   void* const address = memory->data();
   const std::lock_guard lock(mutex);
   if (emulation::observer != nullptr) emulation::observer->device_memory(memory->pages(), memory->page_bytes(), true);
