@@ -82,7 +82,7 @@ class HostCodec final : public BlockCodec {
   float* values_of(const BlockPart& part) const { return problem_.values.data() + part.offset; }
   // 16 bits for each element of the part, as random_bits16() gives them. They are valid until the next call.
   const uint16_t* random_of(const RngKey& key, const BlockPart& part) {
-    constexpr uint64_t group = 256;  // elements whose random bits are made together
+    constexpr uint64_t group = RandomGroup::elements;
     const uint64_t begin = key.first + part.offset, from = begin / group, to = (begin + part.count + group - 1) / group;
     uint16_t* const bits = random_.get<uint16_t>((to - from) * group);
     passes_.random_bits(key, from, static_cast<int64_t>(to - from), bits);
