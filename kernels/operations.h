@@ -113,7 +113,7 @@ enum class PoolKind : uint8_t {
   repeat,  // the reverse: each pixel becomes kernel x kernel equal ones; stride and pad mean nothing
 };
 struct PoolProblem {
-  Shape x, y;
+  Shape x = {}, y = {};
   int kernel = 2, stride = 2, pad = 0;
   PoolKind kind = PoolKind::max;
   bool count_padding = false;  // the average counts zeros outside the image too (PyTorch's count_include_pad)
