@@ -157,7 +157,7 @@ TEST(Walk, ClassifiersFollowFromTheirAttributes) {
     expect_walkable("resnet18", 64, 96, "unified_int8", training, {"train.freeze=layer2"});
     expect_walkable("mobilenet_v2", 96, 64, "unified_int8", training);
     expect_walkable("inception_v3", 299, 299, "unified_int8", training, {"model.dropout=0.5"});
-    expect_walkable("efficientnet_lite0", 65, 97, "range_bn", training);
+    expect_walkable("efficientnet_lite0", 65, 97, "psq", training);
     expect_walkable("alexnet", 64, 64, "fp32", training);
   }
 }
