@@ -25,7 +25,7 @@ OCTET = os.environ.get("OCTET", str(ROOT / "build/release/octet"))
 MPIRUN = os.environ.get("MPIRUN", "mpirun")
 SEED = int(os.environ.get("SEED", random.SystemRandom().randrange(10**6)))
 RECIPE = str(ROOT / "configs/shapes_resnet20_unified_int8.yaml")
-SECONDS = 60  # a job that takes longer hangs; on quiet cores each takes a few
+SECONDS = 150  # a job that takes longer hangs; on quiet cores each takes a few
 
 # 8 steps an epoch, 16 steps; every step's metrics.
 SMALL = {"data.samples": 256, "data.batch": 32, "data.workers": 1, "train.epochs": 8, "train.steps": 16,
