@@ -78,7 +78,7 @@ void Trainer::expect_files() { heart_->enter(transport_.rank() == 0 ? activity::
 
 StepReport Trainer::step(int64_t index, bool stop) {
   heart_->enter(activity::reading, index + 1);
-  const Batch& batch = next_batch();
+  const Batch batch = next_batch();  // a copy, since the next batch may be read before the step ends
   const StepInput input{.batch = batch,
                         .learning_rate = learning_rate_at(index),
                         .progress = double(index) / double(config_.train.epochs * steps_per_epoch()),
