@@ -149,7 +149,8 @@ bool Trainer::answer_all(Judge& judge, const std::function<bool()>& stop) {
 
 Result Trainer::result(const Judge& test, const StepCount& at, const TrainingTime& time) {
   Result result;
-  result.metrics = main_figure_first(task_, test.figures());
+  const Scalars& figures = test.figures();
+  result.metrics = main_figure_first(task_, figures);
   result.by_class = test.by_class();
   result.epochs = at.epoch();
   result.steps = at.done;
