@@ -16,7 +16,7 @@ std::vector<float> row(const std::vector<float>& values, size_t i, size_t rows) 
 
 }  // namespace
 
-void add(Answers& all, Answers more) {
+void add(Answers& all, const Answers& more) {
   add(all.metrics, more.metrics);
   append(all.detections, more.detections);
   append(all.logits, more.logits);

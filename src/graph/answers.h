@@ -15,7 +15,7 @@ struct Answers {
   std::vector<float> logits = {}, probabilities = {};  // of a classifier, (samples, classes)
 };
 // all += more, which are of the samples behind those of `all`.
-void add(Answers& all, Answers more);
+void add(Answers& all, const Answers& more);
 
 // The answers to one sample.
 struct Prediction {

@@ -179,7 +179,7 @@ Answers TrainingStep::evaluate(const Batch& batch, bool wants_probabilities) {
     run({Program::Of::evaluation}, step, batch, 0, [&] { plan.forward(step); });
     Answers of_part{.metrics = plan.outcome(false).metrics, .detections = plan.detections(step)};
     if (wants_probabilities) of_part.logits = plan.logits(step);
-    add(answers, std::move(of_part));
+    add(answers, of_part);
   }
   if (wants_probabilities)
     answers.probabilities = softmax(answers.logits, answers.logits.size() / size_t(plan.batch() * parts_));

@@ -14,7 +14,9 @@
 namespace octet {
 
 struct StepInput {
-  const Batch& batch;  // of this rank, with (parts * batch) samples; Batch::step is the index of the step
+  // Of this rank, with (parts * batch) samples; Batch::step is the index of the step. It may not change before run()
+  // returns, although `meanwhile` may read the next batch.
+  const Batch& batch;
   double learning_rate = 0;
   double progress = 0;  // completed share of the training, 0 to 1
   bool sent = false;    // send() has been called with the images of the first part

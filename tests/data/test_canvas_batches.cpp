@@ -72,6 +72,7 @@ Copied copied(const Dataset& data, const Batch& batch) {
     for (uint32_t i = 0; i < image.count; ++i) objects.push_back(truth.objects[image.first + i].box.x1);
   }
   EXPECT_EQ(truth.objects.size(), next);
+  EXPECT_EQ(std::vector<int64_t>(batch.samples.begin(), batch.samples.end()), copy.indices) << "-1: padded";
   return copy;
 }
 std::vector<Copied> pass(const Dataset& data, bool training, int64_t batch, int rank, int size, int64_t workers,

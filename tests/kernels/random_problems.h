@@ -1,4 +1,4 @@
-// Problems that no list names, drawn anew in each run. Their names hold the seed; OCTET_TEST_SEED draws them again.
+// Random problems beside the fixed lists. The name of each case contains the seed, and OCTET_TEST_SEED=N repeats it.
 #pragma once
 #include <initializer_list>
 #include <string>

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "src/graph/answers.h"
 #include "src/tasks/classification/class_answers.h"
 #include "tests/train/temporary_directory.h"
 
@@ -22,6 +23,27 @@ TEST(ClassAnswers, AreTheMostProbableClasses) {
   EXPECT_EQ(answers[1].label, 0);
   EXPECT_EQ(answers[1].predicted, 1);
   EXPECT_EQ(answers[1].probability, 0.5f);
+}
+
+// The answers to a batch are those to its samples, in order; padding has none.
+TEST(Prediction, DividesABatchBySamples) {
+  const int64_t samples[] = {7, -1, 3};
+  Answers all;
+  all.logits = {1, 2, 0, 0, 5, 6};
+  all.probabilities = {0.2f, 0.8f, 0.5f, 0.5f, 0.3f, 0.7f};
+  all.detections = {{.image = 7, .label = 1, .score = 0.9, .box = {}},
+                    {.image = 7, .label = 0, .score = 0.5, .box = {}},
+                    {.image = 3, .label = 2, .score = 0.4, .box = {}}};
+  const std::vector<Prediction> found = divide(all, {.samples = samples, .count = 3});
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0].sample, 7);
+  EXPECT_EQ(found[0].answers.logits, (std::vector<float>{1, 2}));
+  ASSERT_EQ(found[0].answers.detections.size(), 2u);
+  EXPECT_EQ(found[0].answers.detections[1].label, 0);
+  EXPECT_EQ(found[1].sample, 3);
+  EXPECT_EQ(found[1].answers.probabilities, (std::vector<float>{0.3f, 0.7f}));
+  ASSERT_EQ(found[1].answers.detections.size(), 1u);
+  EXPECT_EQ(found[1].answers.detections[0].label, 2);
 }
 
 TEST(ClassAnswers, AreReadAsTheyWereWritten) {
