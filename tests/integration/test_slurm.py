@@ -42,6 +42,11 @@ def status(process):
         return ""
 
 
+def signals_under_way():
+    """Whether a scancel runs."""
+    return any(status(path.name).startswith("Name:\tscancel\n") for path in pathlib.Path("/proc").glob("[0-9]*"))
+
+
 def send(number, process):
     with contextlib.suppress(ProcessLookupError):  # it has ended; where it should not have, the next wait says so
         os.kill(process, number)
@@ -232,6 +237,8 @@ class Slurm(Case):
         job.stop_at(8)
         slurm("scontrol", "update", "nodename=n2", "state=down", "reason=test")
         job.wait_for("the requeue", lambda: job.field("Restarts") == "1")
+        # The job cannot start again yet. A signal that is still on its way then would end it.
+        wait_until(lambda: not signals_under_way(), lambda: f"the end of the signals to {job}", seconds=10)
         slurm("scontrol", "update", "nodename=n2", "state=resume")
         self.expect_whole(job, restarts=1)
         self.assertRegex(job.log, r"resumed \S+ at step [1-9]")
