@@ -55,6 +55,7 @@ if [ -z "${OCTET_COCO_TINY:-}" ] && [ -x ../shared/data/unpack ] && ../shared/da
   export OCTET_COCO_TINY=$PWD/build/data/coco-tiny OCTET_BCCD=$PWD/build/data/bccd-voc/BCCD
 fi
 mkdir -p build
+for stage in "${stages[@]}"; do rm -f "build/$stage.built"; done
 passed=0 failed=0 skipped=0
 
 # build STAGE: configures and builds what the stage runs.
@@ -110,31 +111,28 @@ check() {
   esac
 }
 
-# While the tests of a stage wait, the next stage is built, with what they leave of the processors.
+# While tests run, the later stages are built, with what tests leave of the processors.
 build "${stages[0]}"
-built=$?
-for ((i = 0; i < ${#stages[@]}; ++i)); do
-  stage=${stages[i]} next=${stages[i + 1]:-}
-  if [ -n "$next" ]; then
-    (
-      renice -n 19 "$BASHPID" > /dev/null
-      build "$next" > "build/$next.log" 2>&1
-    ) &
-    builder=$!
-  fi
+echo $? > "build/${stages[0]}.built"
+(
+  renice -n 19 "$BASHPID" > /dev/null
+  for stage in "${stages[@]:1}"; do
+    build "$stage" > "build/$stage.log" 2>&1
+    echo $? > "build/$stage.built"
+  done
+) &
+builder=$!
+for stage in "${stages[@]}"; do
   echo "== $stage"
-  if [ $built = 0 ]; then
+  until [ -s "build/$stage.built" ] || ! kill -0 $builder 2> /dev/null; do sleep 1; done
+  if [ "$(cat "build/$stage.built")" = 0 ]; then
     check "$stage"
   else
+    [ ! -e "build/$stage.log" ] || cat "build/$stage.log"
     echo "the build of $stage failed"
     failed=$((failed + 1))
   fi
   echo "== $stage ended after $SECONDS s"
-  if [ -n "$next" ]; then
-    wait "$builder"
-    built=$?
-    if [ $built = 0 ]; then tail -1 "build/$next.log"; else cat "build/$next.log"; fi
-  fi
 done
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ] && [ "$passed" -gt 0 ]

@@ -175,14 +175,14 @@ int bench_peer(const std::vector<std::string>& arguments) {
                    "install it: sudo apt-get install python3-venv");
 }
 
-struct Options {
+struct BenchOptions {
   std::vector<std::string> what, overrides;  // what: configuration, `kernels`, or with --peer networks
   std::string filter;
   int64_t steps = 30;
   bool json = false, peer = false;
 };
 
-int run(const Options& options, bool steps_given) {
+int run(const BenchOptions& options, bool steps_given) {
   const std::vector<std::string>& what = options.what;
   if (options.peer) {
     REQUIRE_USAGE(options.overrides.empty() && options.filter.empty(),
@@ -209,7 +209,7 @@ int run(const Options& options, bool steps_given) {
 }  // namespace
 
 Run bench_command(CLI::App& app) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<BenchOptions>();
   app.add_option("config", options->what,
                  "YAML file, or the word `kernels`; with --peer: networks, for example resnet20");
   app.add_flag("--peer", options->peer,

@@ -14,12 +14,12 @@
 namespace octet {
 namespace {
 
-struct Options : Recipe {
+struct EvalOptions : Recipe {
   std::string weights, detections;
   bool json = false;
 };
 
-void judge_weights(const Options& options, const Config& config, Transport& transport) {
+void judge_weights(const EvalOptions& options, const Config& config, Transport& transport) {
   Trainer trainer(config, transport, false);
   trainer.load_weights(options.weights);
   const std::unique_ptr<Judge> judge = trainer.evaluate();
@@ -32,7 +32,7 @@ void judge_weights(const Options& options, const Config& config, Transport& tran
 }
 
 // Reads no image, and the recipe's network plays no part.
-void judge_stored_detections(const Options& options, const Config& config, Transport& transport) {
+void judge_stored_detections(const EvalOptions& options, const Config& config, Transport& transport) {
   if (transport.rank() != 0) return;
   const Annotations truth = test_annotations(config);
   const std::vector<Detection> detections = read_detections(options.detections, truth);
@@ -47,7 +47,7 @@ void judge_stored_detections(const Options& options, const Config& config, Trans
 }  // namespace
 
 Run eval_command(CLI::App& app) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<EvalOptions>();
   add_recipe(app, *options);
   CLI::Option* const weights =
       app.add_option("--weights", options->weights, "A safetensors file, for example weights.safetensors of a run");

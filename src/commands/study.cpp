@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Options : Recipe {  // file: the study; overrides: for every run, after the study's own
+struct StudyOptions : Recipe {  // file: the study; overrides: for every run, after the study's own
   std::string directory;   // of runs and tables; empty: studies/<name of the file>
   std::string only;        // a regular expression: only the runs whose names it matches
   bool list = false;       // print the runs and their states; run nothing
@@ -42,7 +42,7 @@ std::string reason_in(const fs::path& log, std::streamoff since, int code) {
 
 class Study {
  public:
-  Study(const Options& options, StudyPlan plan, fs::path root)
+  Study(const StudyOptions& options, StudyPlan plan, fs::path root)
       : options_(options), plan_(std::move(plan)), root_(std::move(root)) {}
 
   // Returns the exit code.
@@ -124,14 +124,14 @@ class Study {
     write_study_table(plan_, root_.string());
   }
 
-  const Options& options_;
+  const StudyOptions& options_;
   const StudyPlan plan_;
   const fs::path root_;
   const std::string octet_ = fs::read_symlink("/proc/self/exe").string();  // read before a build replaces the file
   bool all_well_ = true;
 };
 
-int run(const Options& options) {
+int run(const StudyOptions& options) {
   StudyPlan plan = read_study(options.file, options.overrides);
   std::vector<StudyRun> runs = plan.runs;
   try {
@@ -155,7 +155,7 @@ int run(const Options& options) {
 }  // namespace
 
 Run study_command(CLI::App& app) {
-  const auto options = std::make_shared<Options>();
+  const auto options = std::make_shared<StudyOptions>();
   app.add_option("study", options->file, "YAML file, for example configs/studies/table5_period.yaml")->required();
   app.add_option("--directory", options->directory, "Directory of runs and tables (default: studies/<study>)");
   add_overrides(app, options->overrides);
