@@ -7,7 +7,7 @@
 #include "src/commands/command.h"
 #include "src/data/annotations/detections.h"
 #include "src/data/loader.h"
-#include "src/tasks/detection/results.h"
+#include "src/tasks/detection/figures.h"
 #include "src/tasks/metric_display.h"
 #include "src/train/trainer.h"
 
@@ -36,7 +36,7 @@ void judge_stored_detections(const EvalOptions& options, const Config& config, T
   if (transport.rank() != 0) return;
   const Annotations truth = test_annotations(config);
   const std::vector<Detection> detections = read_detections(options.detections, truth);
-  const DetectionFigures judged = judge_detections(config.data.name == "voc" ? "voc" : "coco", truth, detections);
+  const DetectionFigures judged = judge_detections(config, truth, detections);
   if (options.json) {
     fmt::print("{}\n", detection_json(judged));
     return;

@@ -8,7 +8,7 @@
 #include "kernels/base/error.h"
 #include "src/models/detectors.h"
 #include "src/report/check/data_check.h"
-#include "src/tasks/detection/results.h"
+#include "src/tasks/detection/figures.h"
 
 namespace octet {
 namespace {

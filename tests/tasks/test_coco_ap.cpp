@@ -5,14 +5,14 @@
 #include <numeric>
 
 #include "src/data/annotations/annotations.h"
-#include "src/tasks/detection/coco_ap.h"
+#include "src/tasks/detection/figures.h"
 #include "tests/tasks/detection_cases.h"
 
 namespace octet {
 namespace {
 
 void expect_coco_figures(const Annotations& truth, int number, const std::vector<double>& golden) {
-  const CocoResult result = coco_ap(truth, cases::drawn_detections(truth, number, false));
+  const DetectionFigures result = coco_ap(truth, cases::drawn_detections(truth, number, false));
   ASSERT_EQ(result.figures.size(), golden.size());
   for (size_t i = 0; i < golden.size(); ++i)
     EXPECT_NEAR(result.figures[i].value, golden[i], cases::tolerance)
@@ -70,23 +70,23 @@ TEST(CocoAp, AClassWithoutObjectsIsInNoMean) {
   scene.detect({0, 0, 50, 50}, 0.5);
   scene.found.push_back({.image = 0, .label = 1, .score = 0.9, .box = {0, 0, 50, 50}});
   EXPECT_DOUBLE_EQ(figure(scene, "AP"), 1);
-  const CocoResult result = coco_ap(scene.truth, scene.found);
-  EXPECT_EQ(result.classes[1].ap, -1);
+  const DetectionFigures result = coco_ap(scene.truth, scene.found);
+  EXPECT_EQ(result.classes[1].figures[0].value, -1);
   EXPECT_EQ(result.classes[1].objects, 0);
-  EXPECT_DOUBLE_EQ(result.classes[0].ap50, 1);
+  EXPECT_DOUBLE_EQ(result.classes[0].figures[1].value, 1);
 }
 
 TEST(CocoAp, CurvesHaveTheMeanOfAp50) {
   const Annotations truth = cases::drawn_truth(1);
   for (int number = 0; number < 5; ++number)
-    for (const CocoResult::Class& of : coco_ap(truth, cases::drawn_detections(truth, number, true)).classes) {
+    for (const DetectionFigures::Class& of : coco_ap(truth, cases::drawn_detections(truth, number, true)).classes) {
       if (of.objects == 0) {
-        EXPECT_TRUE(of.precision50.empty());
+        EXPECT_TRUE(of.precision.empty());
         continue;
       }
-      ASSERT_EQ(of.precision50.size(), 101u);
-      EXPECT_DOUBLE_EQ(std::accumulate(of.precision50.begin(), of.precision50.end(), 0.0) / 101, of.ap50);
-      EXPECT_TRUE(std::ranges::is_sorted(of.precision50, std::greater<>()));
+      ASSERT_EQ(of.precision.size(), 101u);
+      EXPECT_DOUBLE_EQ(std::accumulate(of.precision.begin(), of.precision.end(), 0.0) / 101, of.figures[1].value);
+      EXPECT_TRUE(std::ranges::is_sorted(of.precision, std::greater<>()));
     }
 }
 

@@ -4,22 +4,21 @@
 
 #include "src/data/annotations/annotations.h"
 #include "src/tasks/detection/figures.h"
-#include "src/tasks/detection/voc_ap.h"
 #include "tests/tasks/detection_cases.h"
 
 namespace octet {
 namespace {
 
 void expect_voc_figures(const Annotations& truth, int number, const std::vector<double>& golden) {
-  const VocResult result = voc_ap(truth, cases::drawn_detections(truth, number, number % 2 == 0));
+  const DetectionFigures result = voc_ap(truth, cases::drawn_detections(truth, number, number % 2 == 0));
   ASSERT_EQ(golden.size(), 2 + truth.classes.size());
-  EXPECT_NEAR(result.area, golden[0], cases::tolerance) << "case " << number;
-  EXPECT_NEAR(result.eleven, golden[1], cases::tolerance) << "case " << number;
+  EXPECT_NEAR(result.figures[0].value, golden[0], cases::tolerance) << "case " << number;
+  EXPECT_NEAR(result.figures[2].value, golden[1], cases::tolerance) << "case " << number;
   for (size_t label = 0; label < truth.classes.size(); ++label)
-    EXPECT_NEAR(result.classes[label].area, golden[2 + label], cases::tolerance) << "case " << number;
+    EXPECT_NEAR(result.classes[label].figures[0].value, golden[2 + label], cases::tolerance) << "case " << number;
 }
 
-VocResult::Class judged(const cases::Scene& scene) { return voc_ap(scene.truth, scene.found).classes[0]; }
+DetectionFigures::Class judged(const cases::Scene& scene) { return voc_ap(scene.truth, scene.found).classes[0]; }
 
 TEST(VocAp, EqualsTheTranscriptionOnDrawnObjects) {
   const Annotations truth = cases::drawn_truth(1);
@@ -67,9 +66,9 @@ TEST(VocAp, AnOverlapOfHalfIsNoHit) {
   cases::Scene scene;
   scene.object({0, 0, 10, 10});
   scene.detect({0, 0, 10, 5}, 0.5);
-  EXPECT_EQ(judged(scene).area, 0);
+  EXPECT_EQ(judged(scene).figures[0].value, 0);
   scene.found[0].box.height = 5.001;
-  EXPECT_DOUBLE_EQ(judged(scene).area, 1);
+  EXPECT_DOUBLE_EQ(judged(scene).figures[0].value, 1);
 }
 
 TEST(VocAp, DifficultObjectsCountNeitherAsFoundNorAsMissed) {
@@ -80,8 +79,8 @@ TEST(VocAp, DifficultObjectsCountNeitherAsFoundNorAsMissed) {
   scene.detect({100, 0, 10, 10}, 0.8);  // not wrong either: the object is never taken
   scene.detect({0, 0, 10, 10}, 0.5);
   EXPECT_EQ(judged(scene).objects, 1);
-  EXPECT_DOUBLE_EQ(judged(scene).area, 1);
-  EXPECT_DOUBLE_EQ(judged(scene).eleven, 1);
+  EXPECT_DOUBLE_EQ(judged(scene).figures[0].value, 1);
+  EXPECT_DOUBLE_EQ(judged(scene).figures[1].value, 1);
 }
 
 TEST(VocAp, TheSecondDetectionOfAnObjectIsWrong) {
@@ -91,8 +90,8 @@ TEST(VocAp, TheSecondDetectionOfAnObjectIsWrong) {
   scene.detect({0, 0, 10, 10}, 0.9);
   scene.detect({0, 0, 10, 10}, 0.8);
   scene.detect({100, 0, 10, 10}, 0.7);
-  EXPECT_DOUBLE_EQ(judged(scene).area, 0.5 + 0.5 * 2 / 3);
-  EXPECT_DOUBLE_EQ(judged(scene).eleven, (6 + 5 * 2.0 / 3) / 11);
+  EXPECT_DOUBLE_EQ(judged(scene).figures[0].value, 0.5 + 0.5 * 2 / 3);
+  EXPECT_DOUBLE_EQ(judged(scene).figures[1].value, (6 + 5 * 2.0 / 3) / 11);
 }
 
 // The nearest object decides, even where it is taken and another would be near enough.
@@ -102,9 +101,9 @@ TEST(VocAp, ADetectionDoesNotTurnToTheSecondNearestObject) {
   scene.object({0, 0, 10, 11});
   scene.detect({0, 0, 10, 10}, 0.9);
   scene.detect({0, 0, 10, 10}, 0.8);
-  EXPECT_DOUBLE_EQ(judged(scene).area, 0.5);
+  EXPECT_DOUBLE_EQ(judged(scene).figures[0].value, 0.5);
   scene.truth.images[0].objects[0].difficult = true;  // the nearest, though it does not count
-  EXPECT_EQ(judged(scene).area, 0);
+  EXPECT_EQ(judged(scene).figures[0].value, 0);
 }
 
 // 3 * 0.1 is 0.30000000000000004: three objects of ten do not reach the fourth point.
@@ -112,7 +111,7 @@ TEST(VocAp, ElevenPointsAreThoseOfDoubles) {
   cases::Scene scene;
   for (int i = 0; i < 10; ++i) scene.object({20.0 * i, 0, 10, 10});
   for (int i = 0; i < 3; ++i) scene.detect({20.0 * i, 0, 10, 10}, 0.5);
-  EXPECT_DOUBLE_EQ(judged(scene).eleven, 3.0 / 11);
+  EXPECT_DOUBLE_EQ(judged(scene).figures[1].value, 3.0 / 11);
 }
 
 TEST(VocAp, TiesFollowTheOrderOfImages) {
@@ -121,19 +120,19 @@ TEST(VocAp, TiesFollowTheOrderOfImages) {
   scene.object({0, 0, 10, 10});
   scene.found.push_back({.image = 1, .label = 0, .score = 0.5, .box = {0, 0, 9, 9}});
   scene.detect({0, 0, 10, 10}, 0.5);
-  EXPECT_DOUBLE_EQ(judged(scene).area, 1);
+  EXPECT_DOUBLE_EQ(judged(scene).figures[0].value, 1);
 }
 
 TEST(VocAp, AClassWithoutObjectsIsInNoMean) {
   cases::Scene scene;
   scene.truth.classes.emplace_back("other");
   scene.found.push_back({.image = 0, .label = 1, .score = 0.9, .box = {0, 0, 10, 10}});
-  EXPECT_EQ(voc_ap(scene.truth, scene.found).area, -1);
+  EXPECT_EQ(voc_ap(scene.truth, scene.found).figures[0].value, -1);
   scene.object({0, 0, 10, 10}).difficult = true;
-  EXPECT_EQ(voc_ap(scene.truth, scene.found).area, -1);
+  EXPECT_EQ(voc_ap(scene.truth, scene.found).figures[0].value, -1);
   scene.object({50, 0, 10, 10});
   scene.detect({50, 0, 10, 10}, 0.5);
-  const DetectionFigures figures = judge_detections("voc", scene.truth, scene.found);
+  const DetectionFigures figures = voc_ap(scene.truth, scene.found);
   EXPECT_DOUBLE_EQ(figures.figures[0].value, 1);
   EXPECT_EQ(figures.classes[1].objects, 0);
   EXPECT_EQ(figures.classes[1].figures[0].value, -1);

@@ -103,7 +103,7 @@ std::string detection_sections(const std::string& directory, const std::optional
     const Annotations truth = test_annotations(config);
     std::vector<Detection> detections = read_detections(file, truth);
     std::ranges::stable_sort(detections, {}, &Detection::image);
-    const DetectionFigures judged = judge_detections(config.data.name == "voc" ? "voc" : "coco", truth, detections);
+    const DetectionFigures judged = judge_detections(config, truth, detections);
     std::vector<const Class*> classes;
     for (const Class& of : judged.classes)
       if (of.objects > 0) classes.push_back(&of);

@@ -1,9 +1,9 @@
-#include "src/tasks/detection/coco_ap.h"
-
 #include <algorithm>
 #include <array>
 #include <cstdint>
 #include <numeric>
+
+#include "src/tasks/detection/figures.h"
 
 namespace octet {
 namespace {
@@ -136,11 +136,11 @@ struct Figures {
   Mean precision[ranges], precision50, precision75;
   Mean recall_within[limits.size()], recall_by_range[ranges];
 
-  CocoResult::Class add(const Judged& judged) {
+  DetectionFigures::Class add(const std::string& name, const Judged& judged) {
     std::vector<uint32_t> order(judged.scores.size());
     std::iota(order.begin(), order.end(), 0U);
     std::ranges::stable_sort(order, std::greater<>(), [&](uint32_t d) { return judged.scores[d]; });
-    CocoResult::Class by_class{.objects = judged.objects[0]};
+    DetectionFigures::Class by_class{name, judged.objects[0], {{"AP", -1}, {"AP50", -1}}};
     for (int r = 0; r < ranges; ++r) {
       const int64_t objects = judged.objects[r];
       if (objects == 0) continue;
@@ -154,14 +154,14 @@ struct Figures {
         recall_by_range[r].add(recall(judged, outcomes, objects, most));
         if (r != 0) continue;
         if (t == 0) {
-          precision50.add(by_class.ap50 = value);
-          by_class.precision50 = std::move(at_recalls);
+          precision50.add(by_class.figures[1].value = value);
+          by_class.precision = std::move(at_recalls);
         }
         if (t == 5) precision75.add(value);
         for (size_t limit = 0; limit < limits.size(); ++limit)
           recall_within[limit].add(recall(judged, outcomes, objects, limits[limit]));
       }
-      if (r == 0) by_class.ap = ap.value();
+      if (r == 0) by_class.figures[0].value = ap.value();
     }
     return by_class;
   }
@@ -195,7 +195,7 @@ struct Placed {
 
 }  // namespace
 
-CocoResult coco_ap(const Annotations& annotations, std::span<const Detection> detections) {
+DetectionFigures coco_ap(const Annotations& annotations, std::span<const Detection> detections) {
   const std::vector<uint32_t> positions = positions_by_id(annotations.images);
   std::vector<Placed> placed;
   for (size_t i = 0; i < annotations.images.size(); ++i)
@@ -204,7 +204,7 @@ CocoResult coco_ap(const Annotations& annotations, std::span<const Detection> de
   for (const Detection& found : detections) placed.push_back({found.label, positions[found.image], nullptr, &found});
   std::ranges::stable_sort(placed, {}, &Placed::key);
   Figures figures;
-  CocoResult result;
+  DetectionFigures result;
   auto at = placed.begin();
   for (int32_t label = 0; label < static_cast<int32_t>(annotations.classes.size()); ++label) {
     Judged judged;
@@ -218,7 +218,7 @@ CocoResult coco_ap(const Annotations& annotations, std::span<const Detection> de
       scene.detections.resize(std::min(scene.detections.size(), most));
       judge(scene, judged);
     }
-    result.classes.push_back(figures.add(judged));
+    result.classes.push_back(figures.add(annotations.classes[label], judged));
   }
   result.figures = figures.all();
   return result;

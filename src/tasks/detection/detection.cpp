@@ -9,7 +9,6 @@
 #include "src/models/detectors.h"
 #include "src/models/unread_keys.h"
 #include "src/tasks/detection/figures.h"
-#include "src/tasks/detection/results.h"
 #include "src/tasks/task.h"
 
 namespace octet {
@@ -24,10 +23,11 @@ Graph network(const Config& config, const Policy& policy, int64_t height, int64_
   return graph;
 }
 
-// Judges by the rules of the data's format, see judge_detections(). Writes RUN/detections.json.
+// Writes RUN/detections.json.
 class DetectionJudge final : public Judge {
  public:
-  DetectionJudge(std::string format, const Annotations& truth) : format_(std::move(format)), truth_(truth) {}
+  using Rules = DetectionFigures(const Annotations&, std::span<const Detection>);
+  DetectionJudge(Rules& rules, const Annotations& truth) : rules_(rules), truth_(truth) {}
 
   std::string table() const override { return detection_table(judged_); }
   std::string json() const override { return detection_json(judged_); }
@@ -46,14 +46,14 @@ class DetectionJudge final : public Judge {
   void judge(Transport& transport, Heart& heart) override {
     detections_ = gather(transport, std::move(detections_));
     heart.enter(activity::judging);
-    judged_ = judge_detections(format_, truth_, detections_);
+    judged_ = rules_(truth_, detections_);
     figures_ = judged_.figures;
     for (const DetectionFigures::Class& of : judged_.classes)
       if (of.objects > 0) by_class_.push_back({of.name, of.figures.front().value});
   }
 
  private:
-  const std::string format_;
+  Rules& rules_;
   const Annotations& truth_;
   std::vector<Detection> detections_;  // of this rank, and after finish() of all
   DetectionFigures judged_;
@@ -114,20 +114,14 @@ class ObjectPresentation final : public Presentation {
 std::unique_ptr<Presentation> present(const Classes& classes, const Presentation::Options& options) {
   return std::make_unique<ObjectPresentation>(classes, options);
 }
-std::unique_ptr<Judge> coco_judge(const Dataset& test, bool) {
-  return std::make_unique<DetectionJudge>("coco", *test.annotations());
-}
-std::unique_ptr<Judge> voc_judge(const Dataset& test, bool) {
-  return std::make_unique<DetectionJudge>("voc", *test.annotations());
-}
-
-constexpr Task detection(const char* main_figure, decltype(Task::judge) judge) {
-  return {"detection", network, main_figure, /*objects=*/true, judge, present};
+template <DetectionJudge::Rules& rules>
+std::unique_ptr<Judge> make_judge(const Dataset& test, bool /*keeps_answers*/) {
+  return std::make_unique<DetectionJudge>(rules, *test.annotations());
 }
 
 }  // namespace
 
-extern const Task coco_detection = detection("AP", coco_judge);
-extern const Task voc_detection = detection("mAP", voc_judge);
+extern const Task coco_detection = {"detection", network, "AP", /*objects=*/true, make_judge<coco_ap>, present};
+extern const Task voc_detection = {"detection", network, "mAP", /*objects=*/true, make_judge<voc_ap>, present};
 
 }  // namespace octet

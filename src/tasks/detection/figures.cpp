@@ -1,33 +1,45 @@
 #include "src/tasks/detection/figures.h"
 
-#include "kernels/base/error.h"
-#include "src/tasks/detection/coco_ap.h"
-#include "src/tasks/detection/voc_ap.h"
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
 
 namespace octet {
 
-DetectionFigures judge_detections(const std::string& format, const Annotations& annotations,
-                                  std::span<const Detection> detections) {
-  DetectionFigures judged;
-  if (format == "coco") {
-    const CocoResult result = coco_ap(annotations, detections);
-    judged.figures = result.figures;
-    for (size_t label = 0; label < result.classes.size(); ++label) {
-      const CocoResult::Class& of = result.classes[label];
-      judged.classes.push_back(
-          {annotations.classes[label], of.objects, {{"AP", of.ap}, {"AP50", of.ap50}}, of.precision50});
+DetectionFigures judge_detections(const Config& config, const Annotations& truth, std::span<const Detection> found) {
+  return config.data.name == "voc" ? voc_ap(truth, found) : coco_ap(truth, found);
+}
+
+std::string detection_table(const DetectionFigures& judged) {
+  std::string text, absent;
+  for (const Scalar& figure : judged.figures) text += fmt::format("{:6}{:8.4f}\n", figure.name, figure.value);
+  size_t width = 5;
+  for (const auto& of : judged.classes) width = std::max(width, of.name.size());
+  text += fmt::format("\n{:{}}  objects", "class", width);
+  if (!judged.classes.empty())
+    for (const Scalar& figure : judged.classes[0].figures) text += fmt::format("{:>8}", figure.name);
+  for (const auto& of : judged.classes) {
+    if (of.objects == 0) {
+      absent += (absent.empty() ? "" : ", ") + of.name;
+      continue;
     }
-    return judged;
+    text += fmt::format("\n{:{}}  {:7}", of.name, width, of.objects);
+    for (const Scalar& figure : of.figures) text += fmt::format("{:8.4f}", figure.value);
   }
-  REQUIRE(format == "voc", "give coco or voc", "no rules for the format ", format);
-  const VocResult result = voc_ap(annotations, detections);
-  judged.figures = {{"mAP", result.area}, {"AP50", result.area}, {"mAP11", result.eleven}};
-  for (size_t label = 0; label < result.classes.size(); ++label) {
-    const VocResult::Class& of = result.classes[label];
-    judged.classes.push_back(
-        {annotations.classes[label], of.objects, {{"AP", of.area}, {"AP11", of.eleven}}, of.precision});
+  if (!absent.empty()) text += "\nno object that counts, and so in no mean: " + absent;
+  return text + "\n";
+}
+
+std::string detection_json(const DetectionFigures& judged) {
+  nlohmann::ordered_json object;
+  for (const Scalar& figure : judged.figures) object[figure.name] = figure.value;
+  if (!judged.classes.empty()) {
+    object["by_class"] = nlohmann::ordered_json::object();
+    for (const auto& of : judged.classes)
+      if (of.objects > 0) object["by_class"][of.name] = of.figures[0].value;
   }
-  return judged;
+  return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace octet

@@ -4,25 +4,44 @@
 #include <string>
 #include <vector>
 
+#include "src/config/config.h"
 #include "src/graph/metrics.h"
 #include "src/objects.h"
 
 namespace octet {
 
+// -1: undefined, because no object of that kind counts.
 struct DetectionFigures {
-  Scalars figures;  // the main one first; -1: undefined
+  Scalars figures;  // the main one first; means over the classes with objects
   struct Class {
     std::string name;
     int64_t objects = 0;  // that count; 0: in no mean, and its figures are -1
     Scalars figures;
-    std::vector<double> precision =
-        {};  // the best at a recall of i / 100 or more, at an overlap of 0.5; empty: no object
+    // The best at a recall of i / 100 or more, at an overlap of 0.5; empty: no object.
+    std::vector<double> precision = {};
   };
-  std::vector<Class> classes;
+  std::vector<Class> classes;  // by label
 };
 
-// format: "coco" gives the twelve figures of coco_ap.h, and AP and AP50 of each class. "voc" gives mAP (= AP50) and
-// mAP11, the means of AP (area under the curve) and AP11 (eleven points) of each class.
-DetectionFigures judge_detections(const std::string& format, const Annotations&, std::span<const Detection>);
+// Average precision and recall as COCO defines them: AP AP50 AP75 APs APm APl AR1 AR10 AR100 ARs ARm ARl, that is,
+// precision over all thresholds of overlap, at 0.5 and 0.75, and of small, medium and large objects; recall of the best
+// 1, 10 and 100 detections of a class on an image, and by size. AP and AP50 of each class. detections: in any order; of
+// equal scores the first detection of the image with the smaller id comes first. Source of the rules:
+// pycocotools/cocoeval.py, COCOeval for boxes with its standard parameters. All arithmetic is in double, as there.
+DetectionFigures coco_ap(const Annotations&, std::span<const Detection> detections);
+
+// Average precision as PASCAL VOC defines it: mAP (= AP50) and mAP11, the means of each class's AP, the area under the
+// curve of precision (since VOC 2010), and AP11, the mean of the precision at 11 recalls (VOC 2007). detections: in any
+// order; of equal scores the first detection of the earlier image comes first (the reference leaves this open). Source
+// of the rules: voc_eval.py of py-faster-rcnn. All arithmetic is in double, as there.
+DetectionFigures voc_ap(const Annotations&, std::span<const Detection> detections);
+
+// By the rules of the data's format.
+DetectionFigures judge_detections(const Config&, const Annotations&, std::span<const Detection>);
+
+// The figures on a line, and a table of the classes.
+std::string detection_table(const DetectionFigures&);
+// One JSON object of the figures. `by_class` holds the first figure of each class that has objects.
+std::string detection_json(const DetectionFigures&);
 
 }  // namespace octet

@@ -1,7 +1,7 @@
-#include "src/tasks/detection/voc_ap.h"
-
 #include <algorithm>
 #include <limits>
+
+#include "src/tasks/detection/figures.h"
 
 namespace octet {
 namespace {
@@ -28,8 +28,8 @@ struct Truth {
 
 enum class Outcome : uint8_t { wrong, found, ignored };
 
-// truths: of the detection's class on its image.
-Outcome outcome_of(const Detection& found, std::span<Truth> truths, double least) {
+// truths: of the detection's class on its image. It finds an object that it overlaps by more than half.
+Outcome outcome_of(const Detection& found, std::span<Truth> truths) {
   const Corners box(found.box);
   double most = -1;
   Truth* best = nullptr;  // the first of the nearest, difficult or taken ones too
@@ -39,7 +39,7 @@ Outcome outcome_of(const Detection& found, std::span<Truth> truths, double least
     most = here;
     best = &truth;
   }
-  if (!(most > least)) return Outcome::wrong;
+  if (!(most > 0.5)) return Outcome::wrong;
   if (best->object->difficult) return Outcome::ignored;
   if (best->taken) return Outcome::wrong;
   best->taken = true;
@@ -82,9 +82,9 @@ std::vector<double> precision_at_recalls(const Curve& curve) {
   return at_recalls;
 }
 
-VocResult::Class judge(const Annotations& annotations, int32_t label, std::vector<const Detection*>& detections,
-                       double least) {
-  VocResult::Class result{.detections = static_cast<int64_t>(detections.size())};
+DetectionFigures::Class judge(const Annotations& annotations, int32_t label,
+                              std::vector<const Detection*>& detections) {
+  DetectionFigures::Class result{.name = annotations.classes[label], .figures = {{"AP", -1}, {"AP11", -1}}};
   std::vector<std::vector<Truth>> truths(annotations.images.size());
   for (size_t i = 0; i < truths.size(); ++i)
     for (const Object& object : annotations.images[i].objects)
@@ -98,34 +98,35 @@ VocResult::Class judge(const Annotations& annotations, int32_t label, std::vecto
   Curve curve;
   double found = 0, wrong = 0;
   for (const Detection* detection : detections) {
-    const Outcome outcome = outcome_of(*detection, truths[detection->image], least);
+    const Outcome outcome = outcome_of(*detection, truths[detection->image]);
     found += outcome == Outcome::found;
     wrong += outcome == Outcome::wrong;
     curve.recall.push_back(found / static_cast<double>(result.objects));
     curve.precision.push_back(found / std::max(found + wrong, std::numeric_limits<double>::epsilon()));
   }
-  result.area = area_under(curve);
-  result.eleven = eleven_points(curve);
+  result.figures = {{"AP", area_under(curve)}, {"AP11", eleven_points(curve)}};
   result.precision = precision_at_recalls(curve);
   return result;
 }
 
 }  // namespace
 
-VocResult voc_ap(const Annotations& annotations, std::span<const Detection> detections, double least) {
+DetectionFigures voc_ap(const Annotations& annotations, std::span<const Detection> detections) {
   std::vector<std::vector<const Detection*>> by_class(annotations.classes.size());
   for (const Detection& found : detections) by_class[found.label].push_back(&found);
-  VocResult result;
+  DetectionFigures result;
   double area = 0, eleven = 0;
   int classes = 0;
   for (size_t label = 0; label < by_class.size(); ++label) {
-    result.classes.push_back(judge(annotations, static_cast<int32_t>(label), by_class[label], least));
+    result.classes.push_back(judge(annotations, static_cast<int32_t>(label), by_class[label]));
     if (result.classes.back().objects == 0) continue;
-    area += result.classes.back().area;
-    eleven += result.classes.back().eleven;
+    area += result.classes.back().figures[0].value;
+    eleven += result.classes.back().figures[1].value;
     ++classes;
   }
-  if (classes > 0) result.area = area / classes, result.eleven = eleven / classes;
+  area = classes > 0 ? area / classes : -1;
+  eleven = classes > 0 ? eleven / classes : -1;
+  result.figures = {{"mAP", area}, {"AP50", area}, {"mAP11", eleven}};
   return result;
 }
 
