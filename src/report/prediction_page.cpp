@@ -2,9 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "src/data/images/decode.h"
+#include "src/data/images/open_image.h"
 #include "src/report/charts/svg.h"
 #include "src/report/page.h"
-#include "src/report/pictures/picture_files.h"
+#include "src/report/pictures/draw_boxes.h"
 
 namespace octet {
 namespace {
@@ -16,12 +20,27 @@ std::string answer_row(const std::string& name, double share) {
   return fmt::format("<tr><td>{}</td><td>{:.1f} %</td>{}</tr>", escaped(name), 100 * share, bar_cell(share));
 }
 
+// With the boxes of a detector. Empty if the file cannot be read, of which the prediction has warned.
+std::string picture_of(const Predictor& network, const std::string& file, const Prediction& prediction) {
+  const bool objects = network.task().objects;
+  try {
+    // Boxes are in the frame of the stored pixels.
+    const OpenedImage opened =
+        open_image(file, network.config().data.max_pixels, objects ? View::stored : View::upright);
+    const double scale = double(side_of_picture) / double(std::max(opened.size.width, opened.size.height));
+    const cv::Mat image = opened.decode(objects ? 1 : std::min(1.0, scale));
+    return page_picture(image, boxes_of(prediction.answers.detections, network.classes().names, 0), side_of_picture);
+  } catch (const BadImage&) {
+    return {};
+  }
+}
+
 std::string answered_picture(const Predictor& network, const Presentation& presentation, const std::string& file,
                              const Prediction& prediction) {
   std::string rows;
   for (const auto& [name, share] : presentation.shares(prediction.answers)) rows += answer_row(name, share);
   if (rows.empty()) rows = "<tr><td>nothing found</td></tr>";
-  const std::string picture = picture_of_file(network, file, prediction, side_of_picture);
+  const std::string picture = picture_of(network, file, prediction);
   return fmt::format(
       "<figure class=\"card\"><figcaption>{}{}</figcaption><table>{}</table></figure>\n",
       picture.empty() ? "" : fmt::format("<img src=\"{}\" alt=\"\" style=\"{}\">", picture, picture_style),

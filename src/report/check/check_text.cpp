@@ -1,9 +1,9 @@
-#include "src/report/check/check_text.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <unordered_map>
+
+#include "src/report/check/check_parts.h"
 
 namespace octet {
 

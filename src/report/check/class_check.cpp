@@ -1,5 +1,3 @@
-#include "src/report/check/class_check.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,7 +6,7 @@
 #include "kernels/base/error.h"
 #include "src/data/images/image_files.h"
 #include "src/data/sources/folder_index.h"
-#include "src/report/check/check_text.h"
+#include "src/report/check/check_parts.h"
 
 namespace octet {
 namespace {

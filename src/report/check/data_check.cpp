@@ -9,9 +9,7 @@
 
 #include "kernels/base/error.h"
 #include "src/data/annotations/annotations.h"
-#include "src/report/check/check_text.h"
-#include "src/report/check/class_check.h"
-#include "src/report/check/detector_check.h"
+#include "src/report/check/check_parts.h"
 #include "src/tasks/task.h"
 
 namespace octet {

@@ -1,5 +1,3 @@
-#include "src/report/check/detector_check.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include "src/data/annotations/annotations.h"
 #include "src/data/augment/canvases.h"
 #include "src/models/detectors.h"
+#include "src/report/check/check_parts.h"
 
 namespace octet {
 namespace {

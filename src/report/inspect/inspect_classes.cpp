@@ -1,20 +1,22 @@
-#include "src/report/inspect/inspect_classes.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
+#include <opencv2/imgproc.hpp>
 
 #include "kernels/base/error.h"
+#include "src/data/loader.h"
 #include "src/report/charts/svg.h"
-#include "src/report/inspect/mistake_pictures.h"
+#include "src/report/inspect/sections.h"
 #include "src/report/page.h"
+#include "src/report/pictures/picture_address.h"
 
 namespace octet {
 namespace {
 
 constexpr size_t classes_in_matrix = 100;  // at most
 constexpr size_t shown_confusions = 12, shown_mistakes = 24;
+constexpr int longest_thumbnail_side = 128;  // in pixels
 
 struct Tally {
   std::vector<std::string> names;
@@ -79,6 +81,38 @@ std::string confusion_table(const Tally& tally) {
                         escaped(tally.names[pair.label]), escaped(tally.names[pair.answer]), pair.count,
                         100.0 * static_cast<double>(pair.count) / static_cast<double>(tally.images(pair.label)));
   return html + "</table></div>\n";
+}
+
+struct SmallPicture {
+  std::string address;  // a PNG file as a "data:" address; empty: the image cannot be read now
+  bool small = false;   // fewer pixels than the page shows
+};
+
+// The images of these answers as the network sees them. UsageError: the data cannot be read, or is not that of the
+// answers.
+std::vector<SmallPicture> small_pictures(const Config& config, int64_t images, std::span<const Answer> answers) {
+  Config plain = config;
+  plain.data.mean = {0, 0, 0}, plain.data.deviation = {1, 1, 1};  // a pixel is then a share of white
+  plain.data.bad_images = "skip";                                 // one that cannot be read now is left out
+  const Datasets sets = open_datasets(plain, false);
+  const Dataset& data = *sets.test;
+  const bool same = data.size() == images &&
+                    std::ranges::all_of(answers, [&](const Answer& a) { return data.label(a.image) == a.label; });
+  REQUIRE_USAGE(same, "give the data of the training", "the images or their labels are others than in the training");
+  const auto height = static_cast<int>(data.shape().height), width = static_cast<int>(data.shape().width);
+  cv::Mat pixels(height, width, CV_32FC3), bytes;
+  std::vector<SmallPicture> pictures;
+  for (const Answer& answer : answers) {
+    SmallPicture picture{.address = {}, .small = std::max(height, width) < longest_thumbnail_side};
+    if (data.read(answer.image, false, 0, 0, pixels.ptr<float>())) {
+      pixels.convertTo(bytes, CV_8UC3, 255);
+      const double scale = 1.0 * longest_thumbnail_side / std::max(height, width);
+      if (scale < 1) cv::resize(bytes, bytes, {}, scale, scale, cv::INTER_AREA);
+      picture.address = png_address(bytes);
+    }
+    pictures.push_back(std::move(picture));
+  }
+  return pictures;
 }
 
 std::string mistakes(const ClassAnswers& all, const Tally& tally, const Config* config) {

@@ -1,9 +1,8 @@
-#include "src/report/inspect/inspect_curves.h"
-
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
+#include "src/report/inspect/sections.h"
 #include "src/report/page.h"
 #include "src/tasks/metric_display.h"
 

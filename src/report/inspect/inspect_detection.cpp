@@ -1,5 +1,3 @@
-#include "src/report/inspect/inspect_detection.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,10 +5,14 @@
 
 #include "kernels/base/error.h"
 #include "src/data/annotations/detections.h"
+#include "src/data/images/decode.h"
 #include "src/data/loader.h"
+#include "src/data/sources/detection_set.h"
 #include "src/report/charts/svg.h"
-#include "src/report/inspect/validation_pictures.h"
+#include "src/report/inspect/sections.h"
 #include "src/report/page.h"
+#include "src/report/pictures/draw_boxes.h"
+#include "src/report/pictures/draw_truth.h"
 #include "src/tasks/detection/figures.h"
 #include "src/tasks/metric_display.h"
 
@@ -19,6 +21,7 @@ namespace {
 
 constexpr int64_t pictures = 16;
 constexpr double drawn_score = 0.3;
+constexpr int longest_side = 640;       // of an image on the page, in pixels
 constexpr size_t curves_in_chart = 10;  // as many as there are colors
 
 using Class = DetectionFigures::Class;
@@ -72,19 +75,37 @@ std::string class_table(const Scalars& by_class) {
   return html + "</table></div>\n";
 }
 
+// Images that have objects, evenly spread over the test set, with the detections and with the truth. detections: in the
+// order of the images.
 std::string picture_rows(const Config& config, const std::vector<Detection>& detections) {
-  const std::vector<ValidationPicture> shown = validation_pictures(config, detections, pictures, drawn_score);
-  if (shown.empty()) return {};
-  std::string html = fmt::format(
-      "<h2>Images of the test set</h2><p>Left: what the network found at the last evaluation with a score of {} or "
-      "more. Right: the annotated objects; crowds and difficult ones are dashed.</p>\n",
-      drawn_score);
-  for (const ValidationPicture& picture : shown)
-    html += fmt::format(
-        "<figure class=\"card\"><figcaption>{0}</figcaption><div class=\"pair\"><img loading=\"lazy\" src=\"{1}\" "
-        "alt=\"{0}, detections\"><img loading=\"lazy\" src=\"{2}\" alt=\"{0}, annotated objects\"></div></figure>\n",
-        escaped(picture.name), picture.prediction, picture.truth);
-  return html;
+  const Datasets sets = open_datasets(config, false);
+  const auto* const data = dynamic_cast<const DetectionSet*>(sets.test.get());
+  if (data == nullptr) return {};
+  const std::vector<AnnotatedImage>& images = data->annotations()->images;
+  std::vector<int64_t> shown;
+  for (int64_t index = 0; index < data->size(); ++index)
+    if (!images[size_t(index)].objects.empty()) shown.push_back(index);
+  std::string rows;
+  for (const int64_t chosen : spread(int64_t(shown.size()), pictures)) {
+    const int64_t index = shown[size_t(chosen)];
+    const AnnotatedImage& image = images[size_t(index)];
+    const auto found = std::ranges::equal_range(detections, index, {}, &Detection::image);
+    try {
+      const cv::Mat pixels = data->picture(index);
+      rows += fmt::format(
+          "<figure class=\"card\"><figcaption>{0}</figcaption><div class=\"pair\"><img loading=\"lazy\" src=\"{1}\" "
+          "alt=\"{0}, detections\"><img loading=\"lazy\" src=\"{2}\" alt=\"{0}, annotated objects\"></div></figure>\n",
+          escaped(image.name), page_picture(pixels, boxes_of(found, data->class_names(), drawn_score), longest_side),
+          page_picture(pixels, boxes_of(image, data->class_names()), longest_side));
+    } catch (const BadImage&) {  // the training has warned of it
+    }
+  }
+  if (rows.empty()) return {};
+  return fmt::format(
+             "<h2>Images of the test set</h2><p>Left: what the network found at the last evaluation with a score of {} "
+             "or more. Right: the annotated objects; crowds and difficult ones are dashed.</p>\n",
+             drawn_score) +
+         rows;
 }
 
 constexpr const char* heading =

@@ -1,5 +1,3 @@
-#include "src/report/inspect/inspect_layers.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include <vector>
 
 #include "src/report/charts/svg.h"
+#include "src/report/inspect/sections.h"
 #include "src/report/page.h"
 
 namespace octet {

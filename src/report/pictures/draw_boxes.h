@@ -16,6 +16,11 @@ struct DrawnBox {
   bool faint = false;  // dashed: a crowd, a difficult object, or what is drawn beside the main boxes
 };
 
+// The objects of an image. Crowds and difficult objects are dashed, and their text says so.
+std::vector<DrawnBox> boxes_of(const AnnotatedImage&, std::span<const std::string> classes);
+// What a network found there, with scores. Detections below `least` are left out.
+std::vector<DrawnBox> boxes_of(std::span<const Detection>, std::span<const std::string> classes, double least);
+
 // `image`, 8-bit RGB, with the boxes. A small picture is enlarged first, so that the texts can be read. Boxes are
 // clipped to the picture; a box outside of it is not drawn.
 cv::Mat with_boxes(const cv::Mat& image, std::span<const DrawnBox> boxes);

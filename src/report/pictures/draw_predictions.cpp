@@ -6,7 +6,7 @@
 #include "src/data/images/decode.h"
 #include "src/data/sources/detection_set.h"
 #include "src/data/sources/named_images.h"
-#include "src/report/pictures/detection_boxes.h"
+#include "src/report/pictures/draw_boxes.h"
 #include "src/train/predictor.h"
 
 namespace octet {

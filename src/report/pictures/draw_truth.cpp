@@ -10,7 +10,7 @@
 #include "kernels/base/error.h"
 #include "src/data/images/decode.h"
 #include "src/data/sources/detection_set.h"
-#include "src/report/pictures/detection_boxes.h"
+#include "src/report/pictures/draw_boxes.h"
 
 namespace octet {
 namespace {

@@ -1,4 +1,4 @@
-// Rows and lists of the pages of `octet check`.
+// The parts of the pages of `octet check`.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "src/data/sources/examine.h"
+#include "src/objects.h"
+#include "src/report/check/data_check.h"
 
 namespace octet {
 
@@ -18,5 +20,13 @@ std::string check_list(const std::string& title, const std::vector<std::string>&
 // Readable files of equal bytes, each with the first of its kind, in both splits and in one.
 std::string duplicates(const std::array<std::vector<std::string>, 2>& paths,
                        const std::array<std::vector<ImageFacts>, 2>& facts);
+
+// What a folder of images with classes holds, and what is wrong with it. Decodes every image of both splits.
+DataCheck check_image_folder(const Config&);
+
+// How a recipe's detector fits a data set: the canvases with their images, the share of the objects that some anchor
+// overlaps enough, the sizes of objects on the canvases, and anchor sizes that fit them. splits: of training and of the
+// test set; images of unknown size are left out. UsageError: the recipe's canvases or anchors are impossible.
+std::string detector_page(const Config&, const std::array<Annotations, 2>& splits);
 
 }  // namespace octet
