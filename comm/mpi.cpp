@@ -8,7 +8,6 @@
 #include <exception>
 #include <vector>
 
-#include "comm/lost_peer.h"
 #include "comm/transport.h"
 #include "kernels/base/error.h"
 

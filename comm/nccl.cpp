@@ -5,8 +5,8 @@
 #include <thread>
 #include <utility>
 
-#include "comm/lost_peer.h"
 #include "comm/nccl_library.h"
+#include "comm/transport.h"
 #include "kernels/base/error.h"
 
 namespace octet {

@@ -5,8 +5,15 @@
 #include <string>
 
 #include "comm/collectives.h"
+#include "kernels/base/error.h"
 
 namespace octet {
+
+// Another rank or the network was lost. Exit code 84.
+class LostPeer : public Error {
+ public:
+  using Error::Error;
+};
 
 class Transport : public Collectives {
  public:

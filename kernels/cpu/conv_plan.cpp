@@ -181,16 +181,7 @@ GatherPlan plan_backward_data(const ConvProblem& problem, const ContractionKerne
 
 WeightGradientPlan plan_backward_weight(const ConvProblem& problem, const ContractionKernels& kernels) {
   const ConvProblem p = kernels.real ? as_pixel_list(problem) : as_linear_layer(problem);
-  WeightGradientPlan plan;
-  plan.x = p.x;
-  plan.dy = p.y;
-  plan.groups = p.groups;
-  plan.group_x = p.x.c / p.groups;
-  plan.group_dy = p.y.c / p.groups;
-  plan.stride_h = p.stride_h;
-  plan.stride_w = p.stride_w;
-  plan.pad_h = p.pad_h;
-  plan.pad_w = p.pad_w;
+  WeightGradientPlan plan(p);
   plan.images = gradient_images(p);
   // A matrix unit computes faster than it reads and writes a large gradient: more pixels per item. The sums are exact,
   // so items may end anywhere.

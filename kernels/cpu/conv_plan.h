@@ -49,12 +49,11 @@ inline constexpr int64_t small_gradient = 64 * 1024;  // up to so many sums, eac
 
 // The weight gradient contracts over pixels: x as channel planes with halo (rows and columns sorted by their phase of
 // the stride, so that the pixels that a tap reads lie side by side), dy as words of `group` neighbouring pixels.
-struct WeightGradientPlan {
-  Shape x, dy;
-  int64_t images = 1, items = 1;
-  int groups = 1;
+struct WeightGradientPlan : ConvProblem {  // y: the shape of dy
+  explicit WeightGradientPlan(const ConvProblem& p)
+      : ConvProblem(p), group_x(p.x.c / groups), group_dy(p.y.c / groups) {}
   int64_t group_x, group_dy;  // channels per group
-  int stride_h, stride_w, pad_h, pad_w;
+  int64_t images = 1, items = 1;
   int phases_h, phases_w;     // that taps read
   int64_t rows, columns;      // of an image in one phase of a plane
   int64_t plane_elements;     // of an item: phases_h * phases_w * images * rows * columns, and a gap
@@ -64,13 +63,13 @@ struct WeightGradientPlan {
   int64_t pair_step = 0;
   std::vector<int32_t> segment;  // byte offsets
   int64_t images_of(int64_t item) const { return std::min(images, x.n - item * images); }
-  int64_t segments_of(int64_t item) const { return joined ? 1 : images_of(item) * dy.h; }
+  int64_t segments_of(int64_t item) const { return joined ? 1 : images_of(item) * y.h; }
   // Pixels of one segment. Between joined rows are pixels whose dy is 0; they count too.
   int64_t pixels_of(int64_t item) const {
-    return joined ? ((images_of(item) - 1) * rows + dy.h - 1) * columns + dy.w : dy.w;
+    return joined ? ((images_of(item) - 1) * rows + y.h - 1) * columns + y.w : y.w;
   }
-  bool spread() const { return joined && (rows != dy.h || columns != dy.w); }  // whether such pixels exist
-  int64_t pixels_per_item() const { return images * dy.h * dy.w; }
+  bool spread() const { return joined && (rows != y.h || columns != y.w); }  // whether such pixels exist
+  int64_t pixels_per_item() const { return images * y.h * y.w; }
 };
 WeightGradientPlan plan_backward_weight(const ConvProblem&, const ContractionKernels&);
 

@@ -74,9 +74,9 @@ void TableConvolution::pack_planes(const WeightGradientPlan& plan, Tensor x, int
 
 // Copies the rows of dy so that they are as far apart as the rows of the planes.
 void TableConvolution::spread_rows(const WeightGradientPlan& plan, const char* dy, int64_t item, char* spread) const {
-  const int64_t pixel = plan.dy.c * kernels_.source_bytes(), row_bytes = plan.dy.w * pixel;
+  const int64_t pixel = plan.y.c * kernels_.source_bytes(), row_bytes = plan.y.w * pixel;
   for (int64_t image = 0; image < plan.images_of(item); ++image)
-    for (int64_t row = 0; row < plan.dy.h; ++row, dy += row_bytes)
+    for (int64_t row = 0; row < plan.y.h; ++row, dy += row_bytes)
       memcpy(spread + (image * plan.rows + row) * plan.columns * pixel, dy, static_cast<size_t>(row_bytes));
 }
 
@@ -112,7 +112,7 @@ class TableConvolution::WeightJob {
     }
     sums_ = owner.sums_.get<int32_t>(static_cast<size_t>(at_once_ ? parts_ * panel_sums_ : slots_ * slot_sums_));
     plane_bytes_ = plan.x.c * plan.plane_elements * kernels_.packed_bytes() + 64 + 4 * kernels_.word_multiple;
-    spread_bytes_ = plan.spread() ? plan.pixels_of(0) * plan.dy.c * kernels_.source_bytes() : 0;
+    spread_bytes_ = plan.spread() ? plan.pixels_of(0) * plan.y.c * kernels_.source_bytes() : 0;
     const int64_t dy_words = plan.segments_of(0) * plan.words * kernels_.max_blocks;
     for (Workspace& workspace : owner.workspaces_) {
       workspace.x.get(static_cast<size_t>(plane_bytes_));
@@ -156,7 +156,7 @@ class TableConvolution::WeightJob {
     char *const planes = workspace.x.get(0), *const words = workspace.dy.get(0);
     owner_.pack_planes(plan_, x_, item, planes);
     const char* dy =
-        dy_.as<const char>() + item * plan_.images * plan_.dy.h * plan_.dy.w * plan_.dy.c * kernels_.source_bytes();
+        dy_.as<const char>() + item * plan_.images * plan_.y.h * plan_.y.w * plan_.y.c * kernels_.source_bytes();
     if (plan_.spread()) {
       owner_.spread_rows(plan_, dy, item, workspace.spread.get(0));
       dy = workspace.spread.get(0);
@@ -193,7 +193,7 @@ class TableConvolution::WeightJob {
       for (int64_t segment = 0; segment < segments; ++segment) {
         char* to = words + (segment * segment_words * count + block) * 64;
         kernels_.interleave(
-            dy + (segment * pixels * plan_.dy.c + group * plan_.group_dy + lane) * kernels_.source_bytes(), plan_.dy.c,
+            dy + (segment * pixels * plan_.y.c + group * plan_.group_dy + lane) * kernels_.source_bytes(), plan_.y.c,
             pixels, lanes, to, count * block_lanes);
         for (int64_t k = filled; k < segment_words; ++k) memset(to + k * count * 64, 0, 64);
       }

@@ -10,16 +10,16 @@
 #include <system_error>
 #include <thread>
 
-#include "comm/lost_peer.h"
-#include "comm/same_build.h"
+#include "comm/agreement.h"
 #include "kernels/backend.h"
 #include "kernels/base/durable_file.h"
 #include "kernels/base/exit_codes.h"
 #include "kernels/base/host_name.h"
 #include "src/config/log.h"
 #include "src/run/directory_lock.h"
+#include "src/run/resume_point.h"
 #include "src/run/run_directory.h"
-#include "src/run/train_errors.h"
+#include "src/train/training_step.h"
 #include "src/version.h"
 #include "src/weights/trained_network.h"
 

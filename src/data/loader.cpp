@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "kernels/base/error.h"
-#include "src/data/augment/mixup.h"
+#include "src/data/augment/augmentation.h"
 #include "src/data/batch_order.h"
 #include "src/data/draws.h"
 

@@ -1,9 +1,11 @@
 #include "src/report/page.h"
 
 #include <fmt/format.h>
+#include <openssl/evp.h>
 
 #include <algorithm>
 
+#include "src/data/images/encode_image.h"
 #include "src/report/charts/svg.h"
 
 namespace octet {
@@ -40,6 +42,13 @@ pre{background:var(--card);border:1px solid var(--grid);border-radius:10px;paddi
 @media(max-width:560px){main{padding:20px 12px 48px}.card{padding:8px}.card>svg{min-width:350px}.wide>svg{min-width:600px}}
 )";
 
+std::string address_of(const char* type, const std::vector<uint8_t>& bytes) {
+  std::string text(4 * ((bytes.size() + 2) / 3) + 1, '\0');
+  text.resize(static_cast<size_t>(
+      EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()), bytes.data(), static_cast<int>(bytes.size()))));
+  return std::string("data:") + type + ";base64," + text;
+}
+
 }  // namespace
 
 std::string html_page(const std::string& title, const std::string& sentence, const std::string& body) {
@@ -63,5 +72,9 @@ std::string card_grid(const std::string& cards, const char* columns) {
 std::string bar_cell(double share) {
   return fmt::format("<td class=\"bar\"><i style=\"width:{:.1f}%\"></i></td>", 100 * std::clamp(share, 0.0, 1.0));
 }
+
+std::string jpeg_address(const cv::Mat& rgb) { return address_of("image/jpeg", jpeg_of(rgb)); }
+
+std::string png_address(const cv::Mat& rgb) { return address_of("image/png", png_of(rgb)); }
 
 }  // namespace octet

@@ -48,22 +48,16 @@ bool BestWeights::exceeded_by(const Scalars& figures) const {
   return std::isfinite(judge) && (!best_ || judge > best_->figures.front().value);
 }
 
-bool BestWeights::replace(const BestEvaluation& evaluation, std::span<const NamedTensor> weights,
-                          std::map<std::string, std::string> metadata, std::string& reason) {
+void BestWeights::replace(const BestEvaluation& evaluation, std::span<const NamedTensor> weights,
+                          std::map<std::string, std::string> metadata) {
   nlohmann::ordered_json figures;
   for (const Scalar& figure : evaluation.figures) figures[figure.name] = figure.value;
   metadata[epoch_key] = std::to_string(evaluation.epoch);
   metadata[step_key] = std::to_string(evaluation.step);
   metadata[figures_key] = figures.dump();
   add_digest(weights, metadata);
-  try {
-    write_safetensors(path_, weights, metadata);
-  } catch (const FileError& error) {
-    reason = error.what();
-    return false;
-  }
+  write_safetensors(path_, weights, metadata);
   best_ = evaluation;
-  return true;
 }
 
 }  // namespace octet

@@ -26,10 +26,9 @@ class BestWeights {
   // Whether the first of the figures is greater than that of the best evaluation so far. Of equal ones the earlier
   // stays the best.
   bool exceeded_by(const Scalars& figures) const;
-  // Replaces the file. Returns false if it cannot be written: `reason` says why, and the best evaluation stays what it
-  // was.
-  bool replace(const BestEvaluation&, std::span<const NamedTensor> weights, std::map<std::string, std::string> metadata,
-               std::string& reason);
+  // Replaces the file. FileError: it cannot be written, and the best evaluation stays what it was.
+  void replace(const BestEvaluation&, std::span<const NamedTensor> weights,
+               std::map<std::string, std::string> metadata);
 
  private:
   std::string path_;

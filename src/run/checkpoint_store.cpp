@@ -70,21 +70,15 @@ std::optional<CheckpointStore::Newest> CheckpointStore::newest_of(const std::str
   return Newest{all.rbegin()->first, double(file.st_mtim.tv_sec) + 1e-9 * double(file.st_mtim.tv_nsec)};
 }
 
-bool CheckpointStore::save(int64_t step, std::span<const NamedTensor> tensors,
-                           std::map<std::string, std::string> metadata, std::string& reason) {
+void CheckpointStore::save(int64_t step, std::span<const NamedTensor> tensors,
+                           std::map<std::string, std::string> metadata) {
   metadata[kStep] = std::to_string(step);
   add_digest(tensors, metadata);
   std::error_code ignored;  // what cannot be made shows in the next line
   fs::create_directories(directory_, ignored);
-  try {
-    write_safetensors(directory_ + "/" + name_of(step), tensors, metadata);
-    write_durably(directory_ + "/latest", name_of(step) + "\n");
-  } catch (const FileError& error) {
-    reason = error.what();
-    return false;
-  }
+  write_safetensors(directory_ + "/" + name_of(step), tensors, metadata);
+  write_durably(directory_ + "/latest", name_of(step) + "\n");
   prune(step);
-  return true;
 }
 
 // Removes all but keep_ checkpoints. Checkpoints of steps after `newest` are removed first. They remain if training was

@@ -18,11 +18,9 @@ class CheckpointStore {
   // keep.
   CheckpointStore(const std::string& run_directory, int64_t keep);
 
-  // Writes the checkpoint, then `latest`, then removes all but the newest `keep`. Returns false if the checkpoint
-  // cannot be written: `reason` says why, and the older checkpoints are unchanged. Makes the folder again if it was
-  // deleted.
-  bool save(int64_t step, std::span<const NamedTensor> tensors, std::map<std::string, std::string> metadata,
-            std::string& reason);
+  // Writes the checkpoint, then `latest`, then removes all but the newest `keep`. Makes the folder again if it was
+  // deleted. FileError: the checkpoint cannot be written, and the older ones are unchanged.
+  void save(int64_t step, std::span<const NamedTensor> tensors, std::map<std::string, std::string> metadata);
 
   struct Newest {
     int64_t step = 0;

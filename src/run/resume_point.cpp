@@ -8,7 +8,6 @@
 
 #include "kernels/base/durable_file.h"
 #include "src/run/run_directory.h"
-#include "src/run/train_errors.h"
 
 namespace octet {
 namespace {

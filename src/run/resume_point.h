@@ -2,10 +2,16 @@
 #pragma once
 #include <string>
 
+#include "kernels/base/error.h"
 #include "src/config/config.h"
 #include "src/run/checkpoint_store.h"
 
 namespace octet {
+
+class NoCheckpointError : public Error {  // there are some, but none can be used; has an exit code of its own
+ public:
+  using Error::Error;
+};
 
 struct TrainingData {
   std::string fingerprint, description;

@@ -10,8 +10,7 @@
 
 #include "kernels/base/durable_file.h"
 #include "kernels/base/stop_signals.h"
-#include "src/run/final_weights.h"
-#include "src/run/patient_write.h"
+#include "src/run/final_write.h"
 #include "src/version.h"
 #include "src/weights/class_names.h"
 #include "src/weights/digest.h"
@@ -91,22 +90,23 @@ MetricsWriter& RunFiles::metrics(int64_t step) {
 
 bool RunFiles::save(int64_t step, std::span<const NamedTensor> tensors, const std::string& epoch_sums) {
   restore(step);
-  std::string reason;
   std::map<std::string, std::string> described = metadata();
   described["ranks"] = rank_history_;
   if (!epoch_sums.empty()) described["epoch_sums"] = epoch_sums;
   const double before = seconds_now();
-  if (store_.save(step, tensors, std::move(described), reason)) {
-    saved_ = seconds_now();
-    saved_at_ = seconds_since_1970();
-    spdlog::info("checkpoint at step {}, in {:.1f} s", step, saved_ - before);
-    return true;
+  try {
+    store_.save(step, tensors, std::move(described));
+  } catch (const FileError& error) {
+    const auto last = CheckpointStore::newest_of(path());
+    spdlog::warn("no checkpoint at step {}: {}; {}", step, error.what(),
+                 last ? fmt::format("the last good checkpoint, of step {}, is kept", last->step)
+                      : "there is no checkpoint at all, so a run that ends now would start over");
+    return false;
   }
-  const auto last = CheckpointStore::newest_of(path());
-  spdlog::warn("no checkpoint at step {}: {}; {}", step, reason,
-               last ? fmt::format("the last good checkpoint, of step {}, is kept", last->step)
-                    : "there is no checkpoint at all, so a run that ends now would start over");
-  return false;
+  saved_ = seconds_now();
+  saved_at_ = seconds_since_1970();
+  spdlog::info("checkpoint at step {}, in {:.1f} s", step, saved_ - before);
+  return true;
 }
 
 bool RunFiles::checkpoint_is_due() const {
@@ -116,9 +116,11 @@ bool RunFiles::checkpoint_is_due() const {
 void RunFiles::keep_if_best(const BestEvaluation& evaluation, const std::function<OwnedTensors()>& weights) {
   restore(evaluation.step);
   if (!best_ || !best_->exceeded_by(evaluation.figures)) return;
-  std::string reason;
-  if (!best_->replace(evaluation, weights(), metadata(), reason))
-    spdlog::warn("the best weights so far, of step {}, are not kept: {}", evaluation.step, reason);
+  try {
+    best_->replace(evaluation, weights(), metadata());
+  } catch (const FileError& error) {
+    spdlog::warn("the best weights so far, of step {}, are not kept: {}", evaluation.step, error.what());
+  }
 }
 
 void RunFiles::finish(std::span<const NamedTensor> weights, Result result) {

@@ -21,4 +21,7 @@ struct DryPlan {
   Plan plan;
 };
 
+// UsageError: keys that belong together in a training are not all set.
+void require_what_training_needs(const Config&);
+
 }  // namespace octet

@@ -13,8 +13,8 @@
 #include "kernels/base/stop_signals.h"
 #include "src/run/run_files.h"
 #include "src/tasks/metric_display.h"
+#include "src/train/dry_plan.h"
 #include "src/train/epoch_sums.h"
-#include "src/train/requirements.h"
 #include "src/train/trainer.h"
 #include "src/train/training_log.h"
 

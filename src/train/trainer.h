@@ -10,7 +10,7 @@
 #include "src/run/rank_watch.h"
 #include "src/run/result.h"
 #include "src/tasks/task.h"
-#include "src/train/step_count.h"
+#include "src/train/schedule.h"
 #include "src/train/training_state.h"
 #include "src/train/training_step.h"
 

@@ -5,7 +5,7 @@
 
 #include "src/run/run_files.h"
 #include "src/train/progress.h"
-#include "src/train/step_count.h"
+#include "src/train/schedule.h"
 #include "src/train/straggler.h"
 #include "src/train/trainer.h"
 

@@ -7,7 +7,6 @@
 #include <limits>
 
 #include "kernels/shared/math.h"
-#include "src/run/train_errors.h"
 #include "src/train/gradient_exchange.h"
 #include "src/train/rank.h"
 

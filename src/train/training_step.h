@@ -6,12 +6,18 @@
 
 #include "comm/heart.h"
 #include "comm/transport.h"
+#include "kernels/base/error.h"
 #include "src/config/config.h"
 #include "src/graph/answers.h"
 #include "src/graph/plan.h"
 #include "src/quant/clip.h"
 
 namespace octet {
+
+class NonFiniteError : public Error {  // loss or gradient; has an exit code of its own
+ public:
+  using Error::Error;
+};
 
 struct StepInput {
   // Of this rank, with (parts * batch) samples; Batch::step is the index of the step. It may not change before run()

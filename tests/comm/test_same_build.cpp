@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "comm/same_build.h"
+#include "comm/agreement.h"
 #include "tests/comm/ranks.h"
 
 namespace octet::test {

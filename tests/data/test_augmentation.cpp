@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "src/data/augment/augmentation.h"
-#include "src/data/augment/mixup.h"
 #include "src/data/augment/randaugment.h"
 #include "src/data/batch_order.h"
 #include "tests/data/files.h"

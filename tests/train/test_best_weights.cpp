@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "kernels/base/durable_file.h"
 #include "src/run/best_weights.h"
 #include "src/weights/class_names.h"
 #include "tests/train/temporary_directory.h"
@@ -17,7 +18,7 @@ class Best : public ::testing::Test {
     if (!best.exceeded_by(figures)) return false;
     values[0] = static_cast<float>(epoch);
     const std::vector<NamedTensor> weights = {{"weight", {2}, values}};
-    EXPECT_TRUE(best.replace({epoch, 100 * epoch, figures}, weights, {{"commit", "abc"}}, reason)) << reason;
+    best.replace({epoch, 100 * epoch, figures}, weights, {{"commit", "abc"}});
     return true;
   }
   float kept() const { return SafetensorsFile::open(path()).floats("weight")[0]; }
@@ -25,7 +26,6 @@ class Best : public ::testing::Test {
 
   TemporaryDirectory directory;
   std::vector<float> values = {0, 1};
-  std::string reason;
 };
 
 TEST_F(Best, OfEqualEvaluationsTheEarlierStays) {
@@ -82,8 +82,12 @@ TEST_F(Best, StaysWhereTheNextCannotBeWritten) {
   EXPECT_TRUE(evaluated(best, 1, 0.5));
   std::filesystem::create_directory(path() + ".tmp");  // in the way of the new file
   const Scalars better = {{"top1", 0.75}};
-  EXPECT_FALSE(best.replace({2, 200, better}, {}, {}, reason));
-  EXPECT_PART(reason, "best.safetensors");
+  try {
+    best.replace({2, 200, better}, {}, {});
+    ADD_FAILURE() << "no error";
+  } catch (const FileError& error) {
+    EXPECT_PART(error.what(), "best.safetensors");
+  }
   EXPECT_EQ(kept(), 1);
   EXPECT_EQ(best.evaluation()->epoch, 1);
   EXPECT_TRUE(best.exceeded_by(better));

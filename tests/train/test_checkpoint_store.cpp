@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include "kernels/base/durable_file.h"
 #include "kernels/base/error.h"
 #include "src/run/checkpoint_store.h"
 #include "src/weights/digest.h"
@@ -15,7 +16,13 @@ class Checkpoints : public ::testing::Test {
   bool save(CheckpointStore& store, int64_t step) {
     values[0] = static_cast<float>(step);
     const std::vector<NamedTensor> tensors = {{"weight", {2, 2}, values}};
-    return store.save(step, tensors, {{"epoch", "3"}}, reason);
+    try {
+      store.save(step, tensors, {{"epoch", "3"}});
+    } catch (const FileError& error) {
+      reason = error.what();
+      return false;
+    }
+    return true;
   }
   std::string file(int64_t step) const {
     std::string digits = std::to_string(step);

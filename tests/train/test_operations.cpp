@@ -10,8 +10,8 @@
 
 #include "kernels/base/durable_file.h"
 #include "src/run/checkpoint_store.h"
+#include "src/run/final_write.h"
 #include "src/run/line_file.h"
-#include "src/run/patient_write.h"
 #include "src/run/prometheus.h"
 #include "src/train/straggler.h"
 #include "tests/train/temporary_directory.h"
@@ -44,8 +44,7 @@ TEST(CheckpointStore, MakesItsFolderAgain) {
   CheckpointStore store(directory.path(), 2);
   EXPECT_FALSE(CheckpointStore::newest_of(directory.path()));
   std::filesystem::remove_all(std::filesystem::path(directory.path()) / "checkpoints");
-  std::string reason;
-  EXPECT_TRUE(store.save(7, {}, {}, reason)) << reason;
+  store.save(7, {}, {});
   const auto newest = CheckpointStore::newest_of(directory.path());
   ASSERT_TRUE(newest);
   EXPECT_EQ(newest->step, 7);

@@ -1,5 +1,3 @@
-#include "src/report/check/folder_facts.h"
-
 #include <algorithm>
 #include <filesystem>
 #include <vector>
@@ -8,6 +6,7 @@
 #include "src/data/images/decode.h"
 #include "src/data/images/open_image.h"
 #include "src/data/sources/folder_index.h"
+#include "src/report/check/recipe_advice.h"
 
 namespace octet {
 

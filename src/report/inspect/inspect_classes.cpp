@@ -9,7 +9,6 @@
 #include "src/report/charts/svg.h"
 #include "src/report/inspect/sections.h"
 #include "src/report/page.h"
-#include "src/report/pictures/picture_address.h"
 
 namespace octet {
 namespace {

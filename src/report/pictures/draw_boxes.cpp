@@ -11,7 +11,7 @@
 
 #include "kernels/base/durable_file.h"
 #include "src/data/images/encode_image.h"
-#include "src/report/pictures/picture_address.h"
+#include "src/report/page.h"
 
 namespace octet {
 namespace {

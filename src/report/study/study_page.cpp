@@ -1,11 +1,10 @@
-#include "src/report/study/study_page.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "kernels/base/text.h"
 #include "src/report/page.h"
+#include "src/report/study/study_table.h"
 
 namespace octet {
 namespace {

@@ -14,7 +14,6 @@
 #include "kernels/base/durable_file.h"
 #include "kernels/base/error.h"
 #include "src/report/records.h"
-#include "src/report/study/study_page.h"
 #include "src/run/result.h"
 #include "src/tasks/metric_display.h"
 

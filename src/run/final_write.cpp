@@ -1,12 +1,14 @@
-#include "src/run/final_weights.h"
+#include "src/run/final_write.h"
 
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <thread>
 #include <vector>
-
-#include "kernels/base/durable_file.h"
 
 namespace octet {
 namespace {
@@ -20,6 +22,27 @@ std::vector<std::string> other_places() {
 }
 
 }  // namespace
+
+void write_patiently(const std::function<void()>& write, double patience, const std::function<bool()>& gives_up,
+                     Heart& heart) {
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + std::chrono::duration<double>(patience);
+  for (bool told = false;; told = true) {
+    heart.enter(activity::saving);
+    try {
+      write();
+      if (told) spdlog::info("written");
+      return;
+    } catch (const FileError& error) {
+      if (Clock::now() >= end || gives_up()) throw;
+      if (!told) spdlog::warn("trying again for {:.0f} s: {}", patience, error.what());
+    }
+    heart.enter(activity::awaiting_space);
+    const auto next = Clock::now() + std::chrono::seconds(1);
+    while (Clock::now() < std::min<decltype(end)>(next, end) && !gives_up())
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+}
 
 void keep_elsewhere(const std::string& run_directory, std::span<const NamedTensor> weights,
                     const std::map<std::string, std::string>& metadata, const FileError& reason) {
