@@ -17,9 +17,9 @@ double number_of(const nlohmann::json& record, const std::string& key) {
   return found == record.end() || found->is_null() ? std::numeric_limits<double>::quiet_NaN() : found->get<double>();
 }
 
-void add(Series& series, double step, double value) {
-  series.x.push_back(step);
-  series.y.push_back(value);
+void add(Series& series, const nlohmann::json& record, const std::string& key) {
+  series.x.push_back(number_of(record, "step"));
+  series.y.push_back(number_of(record, key));
 }
 
 // Only the last epoch may be incomplete.
@@ -48,7 +48,7 @@ RunRecords read_records(const std::string& directory) {
           if (kind == "epoch" && (key == "epoch" || key == "steps" || key == "seconds")) continue;
           Series& series = records.metrics[kind + "/" + key];
           series.name = kind + " " + key;
-          add(series, number_of(record, "step"), number_of(record, key));
+          add(series, record, key);
         }
       });
   REQUIRE_USAGE(found, "give the directory of a run: what `octet train` named as its run directory", directory,
@@ -57,28 +57,21 @@ RunRecords read_records(const std::string& directory) {
   for_each_record(directory + "/clips.jsonl", [&](const nlohmann::json& record, const std::string&) {
     const std::string name = record.value("layer", "");
     const auto [place, added] = places.emplace(name, records.layers.size());
-    if (added) {
-      records.layers.push_back({name, {}, {}, {}, {}});
-      RunRecords::Layer& layer = records.layers.back();
-      layer.clip.name = layer.d_c.name = layer.lr_scale.name = layer.saturated.name = name;
-    }
+    if (added) records.layers.push_back({name, {name}, {name}, {name}, {name}});
     RunRecords::Layer& layer = records.layers[place->second];
-    const double step = number_of(record, "step");
-    add(layer.clip, step, number_of(record, "clip"));
-    add(layer.d_c, step, number_of(record, "d_c"));
-    add(layer.lr_scale, step, number_of(record, "lr_scale"));
-    add(layer.saturated, step, number_of(record, "saturated"));
+    add(layer.clip, record, "clip");
+    add(layer.d_c, record, "d_c");
+    add(layer.lr_scale, record, "lr_scale");
+    add(layer.saturated, record, "saturated");
   });
   for_each_record(directory + "/histograms.jsonl", [&](const nlohmann::json& record, const std::string&) {
-    RunRecords::Histogram histogram;
-    histogram.step = number_of(record, "step");
-    record.at("first_octave").get_to(histogram.first_octave);
-    record.at("counts").get_to(histogram.counts);
-    histogram.gaussian = number_of(record, "ks_gaussian");
-    histogram.laplace = number_of(record, "ks_laplace");
-    histogram.student = number_of(record, "ks_student");
-    histogram.critical = number_of(record, "ks_critical");
-    records.histograms[record.value("layer", "")].push_back(std::move(histogram));
+    records.histograms[record.value("layer", "")].push_back({.step = number_of(record, "step"),
+                                                             .first_octave = record.at("first_octave"),
+                                                             .counts = record.at("counts"),
+                                                             .gaussian = number_of(record, "ks_gaussian"),
+                                                             .laplace = number_of(record, "ks_laplace"),
+                                                             .student = number_of(record, "ks_student"),
+                                                             .critical = number_of(record, "ks_critical")});
   });
   return records;
 }

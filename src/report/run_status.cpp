@@ -24,27 +24,13 @@ constexpr double hang_after = 30;  // seconds, as a watchdog warns
 constexpr double fresh = 15;       // seconds: a heartbeat of a process that lives, with some difference of clocks
 
 const char* name_of(State state) {
-  switch (state) {
-    case State::finished:
-      return "finished";
-    case State::running:
-      return "running";
-    case State::hangs:
-      return "hangs";
-    case State::starting:
-      return "starting";
-    case State::ended:
-      return "ended without a result";
-  }
-  return "";
+  constexpr const char* names[] = {"finished", "running", "hangs", "starting", "ended without a result"};
+  return names[static_cast<size_t>(state)];
 }
 
 double age(double now, double then) { return std::max(0.0, now - then); }
 
-Sighting sighting_of(const Heartbeat& rank, double now) {
-  const double silent = age(now, rank.beaten);
-  return {rank, silent, age(now, rank.moved)};
-}
+Sighting sighting_of(const Heartbeat& rank, double now) { return {rank, age(now, rank.beaten), age(now, rank.moved)}; }
 
 // As the watchdog of each rank sees it; a rank that gives no sign of life has none.
 std::optional<Hang> hang_of(const RunStatus& status) {

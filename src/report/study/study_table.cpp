@@ -84,7 +84,7 @@ void add_run(Study& study, const StudyRun& run, const std::string& path) {
 
 // The mean over seeds with their deviation, at the steps that all of them have.
 Series mean_curve(const std::string& name, const std::vector<Series>& curves) {
-  Series mean{.name = name, .x = {}, .y = {}};
+  Series mean{.name = name};
   std::map<double, std::vector<double>> by_step;
   for (const Series& curve : curves)
     for (size_t i = 0; i < curve.x.size(); ++i) by_step[curve.x[i]].push_back(curve.y[i]);
@@ -96,26 +96,6 @@ Series mean_curve(const std::string& name, const std::vector<Series>& curves) {
     if (curves.size() > 1) mean.deviation.push_back(summary.deviation);
   }
   return mean;
-}
-
-struct Drop {
-  double points = 0;
-  size_t seeds = 0;
-  std::optional<double> standard_error;  // absent for single runs
-};
-
-// The drop from the baseline to the row: the difference of their means over the seeds that both have.
-std::optional<Drop> drop_of(const Outcome& row, const Outcome& baseline) {
-  std::vector<double> a, b;
-  for (size_t i = 0; i < row.seeds.size(); ++i)
-    for (size_t j = 0; j < baseline.seeds.size(); ++j)
-      if (row.seeds[i] == baseline.seeds[j]) a.push_back(row.values[i]), b.push_back(baseline.values[j]);
-  if (a.empty()) return {};
-  const Summary ours = summary_of(a), theirs = summary_of(b);
-  Drop drop{.points = theirs.mean - ours.mean, .seeds = a.size(), .standard_error = {}};
-  const double variance = ours.deviation * ours.deviation + theirs.deviation * theirs.deviation;
-  if (a.size() > 1) drop.standard_error = std::sqrt(variance / double(a.size()));
-  return drop;
 }
 
 // " Runs by commit: 3 of a; 1 of b.", from the words of all rows. Empty: fewer than `least` different words.
@@ -154,18 +134,26 @@ std::vector<std::string> head_of(const Study& study) {
   return head;
 }
 
-std::string drop_cell(const Study& study, size_t at, size_t seeds, Json& json) {
-  const size_t baseline = *study.plan.rows[at].baseline;
-  if (baseline == at) return "-";
-  const std::optional<Drop> drop = drop_of(study.rows[at], study.rows[baseline]);
-  if (!drop) return "-";
-  json["drop"] = drop->points;
-  std::string text = fmt::format("{:.2f}", drop->points);
-  if (drop->standard_error) {
-    json["drop_standard_error"] = *drop->standard_error;
-    text += fmt::format(" ± {:.2f}", *drop->standard_error);
+// The drop from the baseline to the row: the difference of their means over the seeds that both have.
+std::string drop_cell(const Study& study, size_t at, Json& json) {
+  const Outcome &row = study.rows[at], &baseline = study.rows[*study.plan.rows[at].baseline];
+  if (&row == &baseline) return "-";
+  std::vector<double> a, b;
+  for (size_t i = 0; i < row.seeds.size(); ++i)
+    for (size_t j = 0; j < baseline.seeds.size(); ++j)
+      if (row.seeds[i] == baseline.seeds[j]) a.push_back(row.values[i]), b.push_back(baseline.values[j]);
+  if (a.empty()) return "-";
+  const Summary ours = summary_of(a), theirs = summary_of(b);
+  const double drop = theirs.mean - ours.mean;
+  json["drop"] = drop;
+  std::string text = fmt::format("{:.2f}", drop);
+  if (a.size() > 1) {
+    const double variance = ours.deviation * ours.deviation + theirs.deviation * theirs.deviation;
+    const double standard_error = std::sqrt(variance / double(a.size()));
+    json["drop_standard_error"] = standard_error;
+    text += fmt::format(" ± {:.2f}", standard_error);
   }
-  if (drop->seeds < seeds) text += fmt::format(" ({} seed{})", drop->seeds, drop->seeds == 1 ? "" : "s");
+  if (a.size() < row.values.size()) text += fmt::format(" ({} seed{})", a.size(), a.size() == 1 ? "" : "s");
   return text;
 }
 
@@ -188,7 +176,7 @@ std::vector<std::string> row_of(const Study& study, size_t at, Json& json) {
   std::vector<std::string> cells = planned.labels;
   cells.push_back(fmt::format("{}/{}", values.size(), row.planned));
   cells.push_back(values.empty() && !row.failures.empty() ? "failed" : with_deviation(values, "{:.2f}"));
-  if (study.drops()) cells.push_back(drop_cell(study, at, values.size(), json));
+  if (study.drops()) cells.push_back(drop_cell(study, at, json));
   cells.insert(cells.end(), {planned.paper.empty() ? "-" : planned.paper, with_deviation(row.epoch_seconds, "{:.1f}"),
                              with_deviation(row.peak_megabytes, "{:.0f}")});
   return cells;
