@@ -1,7 +1,6 @@
 #include "src/data/drawn/drawing.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 namespace octet {
@@ -49,63 +48,14 @@ constexpr std::array<ShapeClass, 10> shapes = {{{"disc", disc},
                                                 {"arrow", arrow},
                                                 {"bars", bars}}};
 
-}  // namespace
-
-std::span<const ShapeClass> shape_classes() { return shapes; }
-
+// a at t = 0, b at t = 1
 Color mix(const Color& a, const Color& b, float t) {
   Color c;
   for (int i = 0; i < 3; ++i) c.channel[i] = a.channel[i] + (b.channel[i] - a.channel[i]) * t;
   return c;
 }
-float contrast(const Color& a, const Color& b) {
-  return 0.3f * std::abs(a.channel[0] - b.channel[0]) + 0.5f * std::abs(a.channel[1] - b.channel[1]) +
-         0.2f * std::abs(a.channel[2] - b.channel[2]);
-}
-Color random_color(Draws& draws, float low, float high) {
-  return {{draws.uniform(low, high), draws.uniform(low, high), draws.uniform(low, high)}};
-}
 
-// Uses no sine and cosine, whose last bits differ between mathematical libraries.
-Point random_direction(Draws& draws) {
-  for (;;) {
-    const Point p = {draws.uniform(-1, 1), draws.uniform(-1, 1)};
-    const float norm = length(p);
-    if (norm > 0.1f && norm <= 1) return p * (1 / norm);
-  }
-}
-
-Point turned(Point point, Point direction) {
-  return {dot(point, direction), direction.x * point.y - direction.y * point.x};
-}
-
-Distance stroke(Point direction, float half_length) {
-  return [=](Point p) { return box(turned(p, direction), half_length, 0.6f); };
-}
-
-Stamp stamp(int side, Point center, float reach, const Distance& distance) {
-  const int left = std::max(0, static_cast<int>(center.x - reach)),
-            right = std::min(side - 1, static_cast<int>(center.x + reach) + 1);
-  const int top = std::max(0, static_cast<int>(center.y - reach)),
-            bottom = std::min(side - 1, static_cast<int>(center.y + reach) + 1);
-  Stamp stamp = {left, top, right - left + 1, bottom - top + 1, {}};
-  stamp.cover.reserve(static_cast<size_t>(stamp.width) * static_cast<size_t>(stamp.height));
-  for (int y = top; y <= bottom; ++y)
-    for (int x = left; x <= right; ++x)
-      stamp.cover.push_back(0.5f - distance(Point{static_cast<float>(x), static_cast<float>(y)} - center));
-  return stamp;
-}
-
-void paint(Drawing& drawing, const Stamp& stamp, const Color& color, bool smooth) {
-  const float* cover = stamp.cover.data();
-  for (int y = stamp.top; y < stamp.top + stamp.height; ++y)
-    for (int x = stamp.left; x < stamp.left + stamp.width; ++x, ++cover) {
-      const float t = smooth ? std::clamp(*cover, 0.0f, 1.0f) : (*cover > 0.5f ? 1.0f : 0.0f);
-      Color& pixel = drawing.pixels[y * drawing.side + x];
-      if (t > 0) pixel = mix(pixel, color, t);
-    }
-}
-
+// A plain color, a gradient, or soft spots between two colors.
 void draw_background(Draws& draws, const Color& a, const Color& b, Drawing& drawing) {
   const int side = drawing.side;
   const uint32_t kind = draws.below(3);
@@ -131,6 +81,69 @@ void draw_background(Draws& draws, const Color& a, const Color& b, Drawing& draw
       }
       drawing.pixels[y * side + x] = mix(a, b, t);
     }
+}
+
+}  // namespace
+
+std::span<const ShapeClass> shape_classes() { return shapes; }
+
+float contrast(const Color& a, const Color& b) {
+  return 0.3f * std::abs(a.channel[0] - b.channel[0]) + 0.5f * std::abs(a.channel[1] - b.channel[1]) +
+         0.2f * std::abs(a.channel[2] - b.channel[2]);
+}
+Color random_color(Draws& draws, float low, float high) {
+  return {{draws.uniform(low, high), draws.uniform(low, high), draws.uniform(low, high)}};
+}
+
+// Uses no sine and cosine, whose last bits differ between mathematical libraries.
+Point random_direction(Draws& draws) {
+  for (;;) {
+    const Point p = {draws.uniform(-1, 1), draws.uniform(-1, 1)};
+    const float norm = length(p);
+    if (norm > 0.1f && norm <= 1) return p * (1 / norm);
+  }
+}
+
+Point turned(Point point, Point direction) {
+  return {dot(point, direction), direction.x * point.y - direction.y * point.x};
+}
+
+Stamp stamp(int side, Point center, float reach, const Distance& distance) {
+  const int left = std::max(0, static_cast<int>(center.x - reach)),
+            right = std::min(side - 1, static_cast<int>(center.x + reach) + 1);
+  const int top = std::max(0, static_cast<int>(center.y - reach)),
+            bottom = std::min(side - 1, static_cast<int>(center.y + reach) + 1);
+  Stamp stamp = {left, top, right - left + 1, bottom - top + 1, {}};
+  stamp.cover.reserve(static_cast<size_t>(stamp.width) * static_cast<size_t>(stamp.height));
+  for (int y = top; y <= bottom; ++y)
+    for (int x = left; x <= right; ++x)
+      stamp.cover.push_back(0.5f - distance(Point{static_cast<float>(x), static_cast<float>(y)} - center));
+  return stamp;
+}
+
+void paint(Drawing& drawing, const Stamp& stamp, const Color& color, bool smooth) {
+  const float* cover = stamp.cover.data();
+  for (int y = stamp.top; y < stamp.top + stamp.height; ++y)
+    for (int x = stamp.left; x < stamp.left + stamp.width; ++x, ++cover) {
+      const float t = smooth ? std::clamp(*cover, 0.0f, 1.0f) : (*cover > 0.5f ? 1.0f : 0.0f);
+      Color& pixel = drawing.pixels[y * drawing.side + x];
+      if (t > 0) pixel = mix(pixel, color, t);
+    }
+}
+
+std::array<Color, 2> draw_ground(Draws& draws, uint32_t strokes, float shortest, float longest, Drawing& drawing) {
+  const Color first = random_color(draws, 0, 140);
+  const Color second = mix(first, random_color(draws, 0, 140), 0.5f);
+  draw_background(draws, first, second, drawing);
+  const float end = static_cast<float>(drawing.side);
+  for (uint32_t left = draws.below(strokes); left > 0; --left) {
+    const Point center = {draws.uniform(0, end), draws.uniform(0, end)}, direction = random_direction(draws);
+    const float half = draws.uniform(shortest, longest);
+    const Distance stroke = [&](Point p) { return box(turned(p, direction), half, 0.6f); };
+    const Color color = random_color(draws, 0, 255);
+    paint(drawing, stamp(drawing.side, center, half + 1, stroke), color, true);
+  }
+  return {first, second};
 }
 
 void write_noisy(Draws& draws, const Drawing& drawing, uint8_t* pixels) {

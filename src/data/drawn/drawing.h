@@ -1,6 +1,7 @@
 // Pictures that octet draws itself: backgrounds, strokes, ten classes of shapes, and noise. A picture is a function of
 // its draws, to the bit, on every machine.
 #pragma once
+#include <array>
 #include <functional>
 #include <span>
 #include <vector>
@@ -28,12 +29,10 @@ std::span<const ShapeClass> shape_classes();
 struct Color {
   float channel[3];  // red, green, blue, 0 to 255
 };
-Color mix(const Color& a, const Color& b, float t);   // a at t = 0, b at t = 1
-float contrast(const Color& a, const Color& b);       // 0 to 255
-Color random_color(Draws&, float low, float high);    // each channel in [low, high)
-Point random_direction(Draws&);                       // of length 1
-Point turned(Point point, Point direction);           // the point in axes of which the first is `direction`
-Distance stroke(Point direction, float half_length);  // a thin line through the origin
+float contrast(const Color& a, const Color& b);     // 0 to 255
+Color random_color(Draws&, float low, float high);  // each channel in [low, high)
+Point random_direction(Draws&);                     // of length 1
+Point turned(Point point, Point direction);         // the point in axes of which the first is `direction`
 
 // Height and width are `side`, a multiple of 4.
 struct Drawing {
@@ -53,8 +52,9 @@ Stamp stamp(int side, Point center, float reach, const Distance&);
 // Paints a figure. smooth: its edge is blended over one pixel; otherwise it is hard.
 void paint(Drawing&, const Stamp&, const Color&, bool smooth);
 
-// A plain color, a gradient, or soft spots between two colors.
-void draw_background(Draws&, const Color& a, const Color& b, Drawing&);
+// What is behind the shapes: a plain color, a gradient, or soft spots between two dark colors, and as distractors fewer
+// than `strokes` thin strokes of half lengths in [shortest, longest). Returns the two colors.
+std::array<Color, 2> draw_ground(Draws&, uint32_t strokes, float shortest, float longest, Drawing&);
 // Writes the drawing as bytes (side, side, 3), with a sensor's noise: the sum of two random bytes for each value, at
 // most 12 levels up or down.
 void write_noisy(Draws&, const Drawing&, uint8_t* pixels);

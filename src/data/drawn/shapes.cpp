@@ -1,10 +1,10 @@
 // Ten classes of shapes that octet draws itself, so that a training needs no download.
 #include <algorithm>
-#include <thread>
 
 #include "kernels/base/error.h"
 #include "src/data/drawn/drawing.h"
 #include "src/data/images/pixels.h"
+#include "src/data/on_threads.h"
 
 namespace octet {
 namespace {
@@ -15,17 +15,7 @@ constexpr int side = 32;
 void render(DrawStream split, int64_t index, int label, uint8_t* pixels) {
   Draws draws(0, 0, split, index);
   Drawing drawing(side);
-  const Color background = random_color(draws, 0, 140);
-  const Color second = mix(background, random_color(draws, 0, 140), 0.5f);
-  draw_background(draws, background, second, drawing);
-
-  // Distractors: thin strokes under the shape.
-  for (uint32_t strokes = draws.below(4); strokes > 0; --strokes) {
-    const Point center = {draws.uniform(0, side), draws.uniform(0, side)}, direction = random_direction(draws);
-    const float half = draws.uniform(2, 8);
-    const Color color = random_color(draws, 0, 255);
-    paint(drawing, stamp(side, center, half + 1, stroke(direction, half)), color, true);
-  }
+  const auto [background, second] = draw_ground(draws, 4, 2, 8, drawing);
 
   // One image in eight has little contrast.
   const float enough = draws.chance(0.125f) ? 25.0f : 60.0f;
@@ -52,20 +42,11 @@ std::unique_ptr<Dataset> draw(int64_t count, DrawStream split, const Config& con
   pixels.images.resize(count * side * side * 3);
   pixels.labels.resize(count);
   for (const ShapeClass& shape : shape_classes()) pixels.classes.emplace_back(shape.name);
-  {
-    const int64_t workers = std::max<int64_t>(config.data.workers, 1);
-    std::vector<std::jthread> threads;
-    for (int64_t worker = 0; worker < workers; ++worker)
-      threads.emplace_back([&, worker] {
-        for (int64_t i = worker; i < count; i += workers) {
-          pixels.labels[i] = static_cast<uint8_t>(i % shape_classes().size());
-          render(split, i, pixels.labels[i], pixels.images.data() + i * side * side * 3);
-        }
-      });
-  }
-  std::string names;
-  for (const ShapeClass& shape : shape_classes()) names += say(names.empty() ? "" : ", ", shape.name);
-  pixels.description = say("shapes: ", count, " drawn images of ", names);
+  on_threads(std::max<int64_t>(config.data.workers, 1), pixels.labels.size(), [&](size_t i) {
+    pixels.labels[i] = static_cast<uint8_t>(i % shape_classes().size());
+    render(split, static_cast<int64_t>(i), pixels.labels[i], pixels.images.data() + i * side * side * 3);
+  });
+  pixels.description = say("shapes: ", count, " drawn images of ", joined(pixels.classes, ", "));
   return make_dataset(std::move(pixels));
 }
 

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
-#include <thread>
 
 #include "kernels/base/error.h"
 #include "kernels/shared/math.h"
 #include "src/data/drawn/drawing.h"
+#include "src/data/on_threads.h"
 #include "src/data/sources/detection_set.h"
 
 namespace octet {
@@ -112,18 +112,11 @@ std::unique_ptr<Dataset> open_split(DrawStream split, int64_t count, const Confi
   Annotations annotations = shape_annotations();
   annotations.images.resize(static_cast<size_t>(count));
   const auto pixels = std::make_shared<std::vector<uint8_t>>(static_cast<size_t>(count) * bytes);
-  {
-    std::vector<std::jthread> threads;
-    for (int64_t worker = 0; worker < data.workers; ++worker)
-      threads.emplace_back([&, worker] {
-        for (auto i = static_cast<size_t>(worker); i < annotations.images.size();
-             i += static_cast<size_t>(data.workers)) {
-          Scene scene = draw_scene(split, static_cast<int64_t>(i), static_cast<int>(side));
-          std::ranges::copy(scene.pixels, pixels->data() + i * bytes);
-          annotations.images[i] = std::move(scene.image);
-        }
-      });
-  }
+  on_threads(data.workers, annotations.images.size(), [&](size_t i) {
+    Scene scene = draw_scene(split, static_cast<int64_t>(i), static_cast<int>(side));
+    std::ranges::copy(scene.pixels, pixels->data() + i * bytes);
+    annotations.images[i] = std::move(scene.image);
+  });
   const auto open = [pixels, side, bytes](int64_t index) {
     return OpenedImage{{side, side}, [=](double) {
                          return cv::Mat(static_cast<int>(side), static_cast<int>(side), CV_8UC3,
@@ -138,19 +131,7 @@ std::unique_ptr<Dataset> open_split(DrawStream split, int64_t count, const Confi
 Scene draw_scene(DrawStream split, int64_t index, int side) {
   Draws draws(0, 2, split, index);  // other numbers than those of the sets shapes and synthetic
   Drawing drawing(side);
-  const Color background = random_color(draws, 0, 140);
-  const Color second = mix(background, random_color(draws, 0, 140), 0.5f);
-  draw_background(draws, background, second, drawing);
-
-  // Distractors: thin strokes under the shapes.
-  for (uint32_t strokes = draws.below(6); strokes > 0; --strokes) {
-    const float end = static_cast<float>(side);
-    const Point center = {draws.uniform(0, end), draws.uniform(0, end)}, direction = random_direction(draws);
-    const float half = draws.uniform(4, 20);
-    const Color color = random_color(draws, 0, 255);
-    paint(drawing, stamp(side, center, half + 1, stroke(direction, half)), color, true);
-  }
-
+  const auto [background, second] = draw_ground(draws, 6, 4, 20, drawing);
   const std::vector<Figure> figures = random_figures(draws, side, background, second);
   Scene scene = {{.id = index + 1, .name = file_name(index), .path = {}, .width = side, .height = side, .objects = {}},
                  std::vector<uint8_t>(drawing.pixels.size() * 3)};

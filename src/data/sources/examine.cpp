@@ -1,12 +1,10 @@
 #include "src/data/sources/examine.h"
 
-#include <atomic>
-#include <future>
-
 #include "src/data/fingerprint.h"
 #include "src/data/images/image_files.h"
 #include "src/data/images/image_format.h"
 #include "src/data/images/open_image.h"
+#include "src/data/on_threads.h"
 
 namespace octet {
 namespace {
@@ -34,13 +32,7 @@ ImageFacts facts_of(const std::string& path, int64_t max_pixels, Examine what) {
 
 std::vector<ImageFacts> examine_images(const std::vector<std::string>& paths, const Config::Data& data, Examine what) {
   std::vector<ImageFacts> facts(paths.size());
-  std::atomic<size_t> next = 0;
-  std::vector<std::future<void>> workers;
-  for (int64_t worker = 0; worker < data.workers; ++worker)
-    workers.push_back(std::async(std::launch::async, [&] {
-      for (size_t i; (i = next++) < paths.size();) facts[i] = facts_of(paths[i], data.max_pixels, what);
-    }));
-  for (auto& worker : workers) worker.get();
+  on_threads(data.workers, paths.size(), [&](size_t i) { facts[i] = facts_of(paths[i], data.max_pixels, what); });
   return facts;
 }
 

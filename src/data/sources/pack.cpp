@@ -3,13 +3,11 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
 #include <csignal>
 #include <filesystem>
 #include <opencv2/imgproc.hpp>
 #include <span>
-#include <thread>
 
 #include "kernels/base/durable_file.h"
 #include "kernels/base/error.h"
@@ -18,6 +16,7 @@
 #include "src/data/images/decode.h"
 #include "src/data/images/open_image.h"
 #include "src/data/loader.h"
+#include "src/data/on_threads.h"
 #include "src/data/sources/folder_index.h"
 
 namespace octet {
@@ -67,29 +66,6 @@ cv::Mat prepared(const fs::path& file, const Config::Data& data, bool training) 
   }
 }
 
-// Images first .. first + count of the index, decoded by data.workers threads.
-std::vector<cv::Mat> decoded(const FolderIndex& index, size_t first, size_t count, const Config::Data& data,
-                             bool training) {
-  std::vector<cv::Mat> images(count);
-  std::atomic<size_t> next = 0;
-  std::exception_ptr failure;
-  std::atomic<bool> failed = false;
-  {
-    std::vector<std::jthread> workers;
-    for (int64_t worker = 0; worker < data.workers; ++worker)
-      workers.emplace_back([&] {
-        try {
-          for (size_t i = next++; i < count && !failed; i = next++)
-            images[i] = prepared(index.folder / index.files[first + i].first, data, training);
-        } catch (...) {
-          if (!failed.exchange(true)) failure = std::current_exception();
-        }
-      });
-  }
-  if (failure) std::rethrow_exception(failure);
-  return images;
-}
-
 void write_pack(const FolderIndex& index, const Config::Data& data, bool training, DurableFile& out,
                 PackReport& report) {
   std::string head(pack_magic);
@@ -102,7 +78,9 @@ void write_pack(const FolderIndex& index, const Config::Data& data, bool trainin
   for (size_t first = 0; first < index.files.size(); first += at_once) {
     REQUIRE(!stop_requested(), "start it again", "stopped by a signal; nothing was packed");
     const size_t count = std::min(at_once, index.files.size() - first);
-    const std::vector<cv::Mat> images = decoded(index, first, count, data, training);
+    std::vector<cv::Mat> images(count);
+    on_threads(data.workers, count,
+               [&](size_t i) { images[i] = prepared(index.folder / index.files[first + i].first, data, training); });
     for (size_t i = 0; i < count; ++i) {
       const cv::Mat& image = images[i];
       if (image.empty()) {
