@@ -29,27 +29,11 @@ cv::Rect random_crop(Draws& draws, int64_t width, int64_t height) {
                   static_cast<int>(h));
 }
 
-// RGB bytes -> f32; flip: mirrored.
-void normalize(const cv::Mat& image, const Normalization& normalization, bool flip, float* pixels) {
-  float scale[3], shift[3];
-  for (int c = 0; c < 3; ++c) {
-    scale[c] = normalization.scale(c);
-    shift[c] = normalization.shift(c);
-  }
-  for (int y = 0; y < image.rows; ++y) {
-    const uint8_t* row = image.ptr(y);
-    for (int x = 0; x < image.cols; ++x, pixels += 3) {
-      const uint8_t* from = row + int64_t{3} * (flip ? image.cols - 1 - x : x);
-      for (int c = 0; c < 3; ++c) pixels[c] = static_cast<float>(from[c]) * scale[c] + shift[c];
-    }
-  }
-}
-
 }  // namespace
 
 Crops::Crops(const Config::Data& data, const Config::Augment& augment, Normalization own, double middle)
     : side_(static_cast<int>(image_side(data))),
-      normalization_(normalization(data, own)),
+      normalize_(normalization(data, own), side_),
       middle_(middle),
       augment_(data.augment),
       augmentation_(augment) {
@@ -59,30 +43,27 @@ Crops::Crops(const Config::Data& data, const Config::Augment& augment, Normaliza
 void Crops::write(int64_t index, bool training, uint64_t seed, int64_t epoch, const OpenedImage& image,
                   float* pixels) const {
   cv::Mat picture;
-  bool flip = false;
   if (training && augment_) {
     Draws draws(seed, epoch, DrawStream::augment, index);
     const auto [height, width] = image.size;
     const cv::Rect crop = random_crop(draws, width, height);
     const cv::Mat decoded = image.decode(std::max(1.0 * side_ / crop.width, 1.0 * side_ / crop.height));
     picture = resized_crop(decoded, width, height, crop, side_);
-    flip = draws.bits() >> 31;
+    if (draws.bits() >> 31) {
+      cv::Mat mirrored;
+      cv::flip(picture, mirrored, 1);
+      picture = mirrored;
+    }
   } else {
     const cv::Mat whole = image.decode(1);
     const Size64 size = resized_size(whole.size(), shorter_side(side_, middle_));
     picture = resized_part(whole, size, middle_square(size, side_));
   }
   if (training && augmentation_.changes_bytes()) {
-    cv::Mat changed;
-    if (flip)
-      cv::flip(picture, changed, 1);
-    else
-      changed = picture.clone();
-    flip = false;
-    augmentation_.change({side_, side_, {changed.data, 3 * changed.total()}}, seed, epoch, index);
-    picture = changed;
+    picture = picture.clone();  // it may be a part of the data set
+    augmentation_.change({side_, side_, {picture.data, 3 * picture.total()}}, seed, epoch, index);
   }
-  normalize(picture, normalization_, flip, pixels);
+  for (int y = 0; y < side_; ++y) normalize_(picture.ptr(y), pixels + int64_t{3} * side_ * y);
   if (training) augmentation_.erase(pixels, side_, side_, seed, epoch, index);
 }
 

@@ -24,7 +24,7 @@ class Crops {
 
  private:
   int side_;
-  Normalization normalization_;
+  RowNormalization normalize_;
   double middle_;
   bool augment_;
   Augmentation augmentation_;

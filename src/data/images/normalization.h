@@ -1,6 +1,8 @@
 // The normalization of pixels: (pixel / 255 - mean) / deviation, for each channel.
 #pragma once
 #include <array>
+#include <cstdint>
+#include <vector>
 
 #include "src/config/config.h"
 
@@ -12,6 +14,21 @@ struct Normalization {
   // A normalized pixel is pixel * scale + shift.
   float scale(int64_t channel) const { return 1 / (255 * deviation[channel]); }
   float shift(int64_t channel) const { return -mean[channel] / deviation[channel]; }
+};
+
+// Normalizes rows of pixels. Has factors for each value of a row, so that the compiler can vectorize the loop over it.
+class RowNormalization {
+ public:
+  RowNormalization(const Normalization& of, int64_t width) {
+    for (int64_t i = 0; i < 3 * width; ++i) scale_.push_back(of.scale(i % 3)), shift_.push_back(of.shift(i % 3));
+  }
+  void operator()(const uint8_t* from, float* to) const {
+    const float *scale = scale_.data(), *shift = shift_.data();
+    for (size_t i = 0; i < scale_.size(); ++i) to[i] = static_cast<float>(from[i]) * scale[i] + shift[i];
+  }
+
+ private:
+  std::vector<float> scale_, shift_;
 };
 
 // ImageNet's normalization, for photographs. torchvision's weights expect it.

@@ -10,36 +10,22 @@
 namespace octet {
 namespace {
 
-class PixelDataset : public Dataset {
+class StoredPixels final : public PixelDataset {
  public:
-  explicit PixelDataset(Pixels pixels)
-      : pixels_(std::move(pixels)),
+  explicit StoredPixels(Pixels pixels)
+      : PixelDataset(std::move(pixels)),
         augmentation_(pixels_.augmentation),
         row_(pixels_.side * 3),
-        scale_(row_),
-        shift_(row_) {
-    for (int64_t i = 0; i < row_; ++i) {
-      scale_[i] = pixels_.normalization.scale(i % 3);
-      shift_[i] = pixels_.normalization.shift(i % 3);
-    }
-  }
+        normalize_(pixels_.normalization, pixels_.side) {}
 
-  int64_t size() const override { return pixels_.count(); }
-  int64_t classes() const override { return static_cast<int64_t>(pixels_.classes.size()); }
-  std::vector<std::string> class_names() const override { return pixels_.classes; }
   ImageShape shape() const override { return {pixels_.side, pixels_.side, 3}; }
   std::string describe() const override { return pixels_.description; }
-  int32_t label(int64_t index) const override { return pixels_.labels[index]; }
-
-  uint64_t fingerprint() const override {
-    return octet::fingerprint(octet::fingerprint(0, pixels_.labels), pixels_.images);
-  }
 
   bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels) const override {
     const int64_t side = pixels_.side;
     const std::span<const uint8_t> image(pixels_.images.data() + index * side * row_, side * row_);
     if (!training) {
-      for (int64_t y = 0; y < side; ++y) normalize(image.data() + y * row_, pixels + y * row_);
+      for (int64_t y = 0; y < side; ++y) normalize_(image.data() + y * row_, pixels + y * row_);
       return true;
     }
     std::vector<uint8_t> picture(image.size());
@@ -48,7 +34,7 @@ class PixelDataset : public Dataset {
     else
       std::ranges::copy(image, picture.begin());
     if (augmentation_.changes_bytes()) augmentation_.change({side, side, picture}, seed, epoch, index);
-    for (int64_t y = 0; y < side; ++y) normalize(picture.data() + y * row_, pixels + y * row_);
+    for (int64_t y = 0; y < side; ++y) normalize_(picture.data() + y * row_, pixels + y * row_);
     augmentation_.erase(pixels, side, side, seed, epoch, index);
     return true;
   }
@@ -80,18 +66,16 @@ class PixelDataset : public Dataset {
     }
   }
 
-  void normalize(const uint8_t* from, float* to) const {
-    const float *scale = scale_.data(), *shift = shift_.data();
-    for (int64_t i = 0; i < row_; ++i) to[i] = static_cast<float>(from[i]) * scale[i] + shift[i];
-  }
-
-  Pixels pixels_;
   Augmentation augmentation_;
-  int64_t row_;                       // number of values in a row
-  std::vector<float> scale_, shift_;  // for each value of a row, so that the compiler can vectorize the loop over it
+  int64_t row_;  // number of values in a row
+  RowNormalization normalize_;
 };
 
 }  // namespace
+
+uint64_t PixelDataset::fingerprint() const {
+  return octet::fingerprint(octet::fingerprint(0, pixels_.labels), pixels_.images);
+}
 
 Normalization normalization(const Config::Data& data, Normalization own) {
   const auto take = [](const std::vector<double>& named, std::array<float, 3>& numbers) {
@@ -102,6 +86,6 @@ Normalization normalization(const Config::Data& data, Normalization own) {
   return own;
 }
 
-std::unique_ptr<Dataset> make_dataset(Pixels pixels) { return std::make_unique<PixelDataset>(std::move(pixels)); }
+std::unique_ptr<Dataset> make_dataset(Pixels pixels) { return std::make_unique<StoredPixels>(std::move(pixels)); }
 
 }  // namespace octet

@@ -24,6 +24,19 @@ struct Pixels {
   int64_t count() const { return static_cast<int64_t>(labels.size()); }
 };
 
+// What the data sets of such images have in common.
+class PixelDataset : public Dataset {
+ public:
+  explicit PixelDataset(Pixels pixels) : pixels_(std::move(pixels)) {}
+  int64_t size() const override { return pixels_.count(); }
+  int64_t classes() const override { return static_cast<int64_t>(pixels_.classes.size()); }
+  std::vector<std::string> class_names() const override { return pixels_.classes; }
+  int32_t label(int64_t index) const override { return pixels_.labels[static_cast<size_t>(index)]; }
+  uint64_t fingerprint() const override;
+
+ protected:
+  const Pixels pixels_;
+};
 std::unique_ptr<Dataset> make_dataset(Pixels);
 // Its images are resized to data.image_size. Training reads random crops of them, without the padding of `Pixels`.
 std::unique_ptr<Dataset> make_resized(Pixels, const Config&);

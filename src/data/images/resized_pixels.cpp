@@ -2,27 +2,19 @@
 // evaluation.
 #include "kernels/base/error.h"
 #include "src/data/augment/crops.h"
-#include "src/data/fingerprint.h"
 #include "src/data/images/pixels.h"
 
 namespace octet {
 namespace {
 
-class ResizedPixels : public Dataset {
+class ResizedPixels final : public PixelDataset {
  public:
   ResizedPixels(Pixels pixels, const Config& config)
-      : pixels_(std::move(pixels)), crops_(config.data, config.augment, pixels_.normalization, 1) {}
+      : PixelDataset(std::move(pixels)), crops_(config.data, config.augment, pixels_.normalization, 1) {}
 
-  int64_t size() const override { return pixels_.count(); }
-  int64_t classes() const override { return static_cast<int64_t>(pixels_.classes.size()); }
-  std::vector<std::string> class_names() const override { return pixels_.classes; }
   ImageShape shape() const override { return crops_.shape(); }
   std::string describe() const override {
     return say(pixels_.description, ", resized to ", shape().width, " x ", shape().height);
-  }
-  int32_t label(int64_t index) const override { return pixels_.labels[size_t(index)]; }
-  uint64_t fingerprint() const override {
-    return octet::fingerprint(octet::fingerprint(0, pixels_.labels), pixels_.images);
   }
 
   bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels) const override {
@@ -34,7 +26,6 @@ class ResizedPixels : public Dataset {
   }
 
  private:
-  Pixels pixels_;
   Crops crops_;
 };
 

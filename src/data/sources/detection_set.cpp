@@ -142,16 +142,10 @@ Truth::Image DetectionSet::placed(int64_t index, ImageSize file, bool training, 
 }
 
 void DetectionSet::write(const cv::Mat& image, const ImageShape& canvas, float* pixels) const {
-  // For each value of a row, so that the compiler can vectorize the loop over it.
   const int64_t row = canvas.width * 3, used = int64_t{image.cols} * 3;
-  std::vector<float> scale(used), shift(used);
-  for (int64_t i = 0; i < used; ++i) {
-    scale[i] = normalization_.scale(i % 3);
-    shift[i] = normalization_.shift(i % 3);
-  }
+  const RowNormalization normalize(normalization_, image.cols);
   for (int y = 0; y < image.rows; ++y, pixels += row) {
-    const uint8_t* from = image.ptr(y);
-    for (int64_t i = 0; i < used; ++i) pixels[i] = static_cast<float>(from[i]) * scale[i] + shift[i];
+    normalize(image.ptr(y), pixels);
     std::fill(pixels + used, pixels + row, 0.0f);
   }
   std::fill_n(pixels, (canvas.height - image.rows) * row, 0.0f);
