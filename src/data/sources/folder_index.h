@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "src/config/config.h"
+#include "src/data/augment/crops.h"
 
 namespace octet {
 
@@ -25,6 +27,9 @@ struct FolderSplits {
 // Of data.root. Error: the folders are missing, a class has no images, or train and test have different classes.
 FolderSplits index_image_folder(const Config::Data&);
 FolderIndex index_test_images(const Config::Data&);
+
+// The images as a network reads them. Class -1: not known.
+std::unique_ptr<Dataset> make_image_folder(FolderIndex, Crops, const Config::Data&);
 
 // The files of `all`, divided. A file is held out for the test where a hash of its path below the folder is below
 // `share`, so that it stays on its side when others are added or removed. Each class with two files or more has one on

@@ -2,13 +2,10 @@
 #include <filesystem>
 
 #include "kernels/base/error.h"
-#include "src/data/augment/crops.h"
 #include "src/data/fingerprint.h"
 #include "src/data/images/bad_images.h"
 #include "src/data/images/decode.h"
 #include "src/data/images/image_files.h"
-#include "src/data/images/open_image.h"
-#include "src/data/loader.h"
 #include "src/data/sources/folder_index.h"
 
 namespace octet {
@@ -18,11 +15,8 @@ namespace fs = std::filesystem;
 
 class ImageFolder : public Dataset {
  public:
-  ImageFolder(FolderIndex index, const Config& config)
-      : index_(std::move(index)),
-        crops_(config.data, config.augment),
-        max_pixels_(config.data.max_pixels),
-        bad_(config.data) {}
+  ImageFolder(FolderIndex index, Crops crops, const Config::Data& data)
+      : index_(std::move(index)), crops_(std::move(crops)), max_pixels_(data.max_pixels), bad_(data) {}
 
   int64_t size() const override { return static_cast<int64_t>(index_.files.size()); }
   int64_t classes() const override { return static_cast<int64_t>(index_.classes.size()); }
@@ -62,11 +56,16 @@ class ImageFolder : public Dataset {
 
 }  // namespace
 
+std::unique_ptr<Dataset> make_image_folder(FolderIndex index, Crops crops, const Config::Data& data) {
+  return std::make_unique<ImageFolder>(std::move(index), std::move(crops), data);
+}
+
 Datasets open_image_folder(const Config& config, bool training) {
-  if (!training) return {nullptr, std::make_unique<ImageFolder>(index_test_images(config.data), config)};
+  const Crops crops(config.data, config.augment);
+  if (!training) return {nullptr, make_image_folder(index_test_images(config.data), crops, config.data)};
   auto [train, test] = index_image_folder(config.data);
-  return {std::make_unique<ImageFolder>(std::move(train), config),
-          std::make_unique<ImageFolder>(std::move(test), config)};
+  return {make_image_folder(std::move(train), crops, config.data),
+          make_image_folder(std::move(test), crops, config.data)};
 }
 
 }  // namespace octet

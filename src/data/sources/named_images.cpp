@@ -1,15 +1,12 @@
 #include "src/data/sources/named_images.h"
 
-#include <algorithm>
 #include <filesystem>
 
 #include "kernels/base/error.h"
-#include "src/data/augment/crops.h"
-#include "src/data/images/bad_images.h"
-#include "src/data/images/decode.h"
 #include "src/data/images/image_files.h"
 #include "src/data/images/image_format.h"
 #include "src/data/sources/detection_set.h"
+#include "src/data/sources/folder_index.h"
 #include "src/data/sources/source.h"
 
 namespace octet {
@@ -26,43 +23,6 @@ void add_folder(const std::string& folder, std::vector<std::string>& files) {
     REQUIRE_USAGE(false, "check the permissions of the folder", error.what());
   }
 }
-
-// Images whose class is not known.
-class NamedImages final : public Dataset {
- public:
-  NamedImages(std::vector<std::string> files, int64_t classes, const Config::Data& data, const SourceTraits& source)
-      : files_(std::move(files)),
-        classes_(classes),
-        crops_(data, {}, source.own, source.middle),
-        max_pixels_(data.max_pixels),
-        bad_(data) {}
-
-  int64_t size() const override { return static_cast<int64_t>(files_.size()); }
-  int64_t classes() const override { return classes_; }
-  ImageShape shape() const override { return crops_.shape(); }
-  std::string describe() const override { return say(size(), " images"); }
-  int32_t label(int64_t) const override { return -1; }
-  uint64_t fingerprint() const override { return 0; }  // nothing is trained on them
-  int64_t skipped() const override { return bad_.count(); }
-
-  bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels) const override {
-    const std::string& path = files_[static_cast<size_t>(index)];
-    try {
-      crops_.write(index, training, seed, epoch, open_image(path, max_pixels_, View::upright), pixels);
-      return true;
-    } catch (const BadImage& bad) {
-      bad_.add(index, path, bad.what());
-      return false;
-    }
-  }
-
- private:
-  const std::vector<std::string> files_;
-  const int64_t classes_;
-  const Crops crops_;
-  const int64_t max_pixels_;
-  mutable BadImages bad_;
-};
 
 class Selected final : public Dataset {
  public:
@@ -118,7 +78,11 @@ std::unique_ptr<Dataset> open_named_images(const Config& config, const std::vect
   Config::Data data = config.data;
   data.bad_images = "skip";
   const SourceTraits source = source_traits(data);
-  if (!source.objects) return std::make_unique<NamedImages>(files, int64_t(classes.names.size()), data, source);
+  if (!source.objects) {
+    FolderIndex index{.folder = {}, .classes = classes.names, .files = {}, .ignored = {}};
+    for (const std::string& file : files) index.files.emplace_back(file, -1);
+    return make_image_folder(std::move(index), Crops(data, {}, source.own, source.middle), data);
+  }
   Annotations images;
   images.classes = classes.names;
   images.category_ids = classes.category_ids;
