@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/data/augment/crops.h"
-#include "src/data/images/exif.h"
+#include "src/data/images/image_format.h"
 #include "src/data/images/pixels.h"
 #include "src/data/sources/pack.h"
 #include "tests/data/files.h"

@@ -6,7 +6,6 @@
 #include <memory>
 
 #include "kernels/base/error.h"
-#include "src/data/images/exif.h"
 #include "src/data/images/image_format.h"
 
 namespace octet {

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "kernels/base/error.h"
-#include "src/data/images/exif.h"
 #include "src/data/images/image_format.h"
 
 namespace octet {

@@ -33,6 +33,15 @@ bool starts_with(FileBytes, std::string_view start);
 uint64_t big_endian(FileBytes, uint64_t at, int count);
 uint64_t little_endian(FileBytes, uint64_t at, int count);
 
+// The fields of EXIF data and of TIFF files that octet reads: both are lists of numbered tags.
+struct TiffFields {
+  int64_t width = 0, height = 0;  // 0: not there
+  int orientation = 1;            // 1: as stored; 2 .. 8: how to mirror and turn the picture to see it upright
+};
+// Of the first list. The bytes are a TIFF file, or EXIF data with or without their mark "Exif\0\0". Damaged data have
+// no fields.
+TiffFields tiff_fields(FileBytes);
+
 // The rows' functions.
 ImageHeader jpeg_header(FileBytes), png_header(FileBytes), bmp_header(FileBytes), webp_header(FileBytes),
     tiff_header(FileBytes), pnm_header(FileBytes);
