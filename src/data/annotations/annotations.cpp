@@ -98,17 +98,9 @@ BoxFault fault_of(const BoxInFile& box, int32_t width, int32_t height) {
 }
 
 const char* name_of(BoxFault fault) {
-  switch (fault) {
-    case BoxFault::none:
-      return "none";
-    case BoxFault::not_finite:
-      return "no finite numbers";
-    case BoxFault::no_area:
-      return "width or height is not positive";
-    case BoxFault::outside:
-      return "outside of the image";
-  }
-  return "";
+  constexpr const char* names[] = {"none", "no finite numbers", "width or height is not positive",
+                                   "outside of the image"};
+  return names[static_cast<size_t>(fault)];
 }
 
 void require_classes(const Config& config, const Annotations& annotations) {

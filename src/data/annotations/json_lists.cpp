@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/base/error.h"
+#include "src/config/json_error.h"
 
 namespace octet {
 namespace {
@@ -16,21 +17,8 @@ constexpr int most_depth = 64;
 constexpr const char* damaged = "write the file again: it is damaged, or another kind of file";
 
 const char* form_of(Kind kind) {
-  switch (kind) {
-    case Kind::integer:
-      return "an integer";
-    case Kind::number:
-      return "a number";
-    case Kind::text:
-      return "a text";
-    case Kind::name:
-      return "an integer or a text";
-    case Kind::flag:
-      return "0 or 1";
-    case Kind::box:
-      return "4 numbers";
-  }
-  return "";
+  constexpr const char* forms[] = {"an integer", "a number", "a text", "an integer or a text", "0 or 1", "4 numbers"};
+  return forms[static_cast<size_t>(kind)];
 }
 
 // Follows the depth of the document. With named lists an object is around them, and everything lies one level deeper.
@@ -83,11 +71,7 @@ class ListReader : public nlohmann::json_sax<json> {
   }
   bool binary(json::binary_t&) override { return true; }  // JSON has none
   bool parse_error(size_t byte, const std::string&, const nlohmann::detail::exception& error) override {
-    const std::string what = error.what();  // "[json.exception.parse_error.101] parse error at line 1, ..."
-    const size_t code = what.find("] ");
-    throw UsageError(__FILE__, __LINE__,
-                     say(file_, ": byte ", byte, ": no JSON: ", what.substr(code == what.npos ? 0 : code + 2, 200)),
-                     damaged);
+    refuse("byte ", byte, ": no JSON: ", reason_of(error).substr(0, 200));
   }
 
   void finish() const {
