@@ -4,11 +4,11 @@
 #include "src/models/models.h"
 
 namespace octet {
-namespace {
 
 // 224 pixels: torchvision's network. Its adaptive pool is the identity at this size. Up to 64 pixels: the first layer
 // is 5x5 with stride 2, and the first linear layer reads the output of the last pool.
-std::vector<Head> build(Graph& graph, Edge x, bool norm, const Config::Model& model) {
+std::vector<Head> alexnet(Graph& graph, Edge x, const Config::Model& model) {
+  const bool norm = model.name == "alexnet_bn";
   const int64_t side = side_of_images(graph);
   const bool small = side <= 64;
   REQUIRE_USAGE(small || output_extent(side, 11, 4, 2) == 55, "set data.image_size to 224, or to 64 or less",
@@ -42,15 +42,6 @@ std::vector<Head> build(Graph& graph, Edge x, bool norm, const Config::Model& mo
     ++index;
   }
   return {{linear(graph, "classifier." + std::to_string(index), x, {.out = model.classes, .gives_logits = true})}};
-}
-
-}  // namespace
-
-std::vector<Head> alexnet(Graph& graph, Edge images, const Config::Model& model) {
-  return build(graph, images, false, model);
-}
-std::vector<Head> alexnet_bn(Graph& graph, Edge images, const Config::Model& model) {
-  return build(graph, images, true, model);
 }
 
 }  // namespace octet

@@ -11,8 +11,8 @@ constexpr int level = 4;  // stride 16
 constexpr RegionCounts counts{
     .before_nms = 12000, .after_nms = 2000, .before_nms_test = 6000, .after_nms_test = 1000, .samples = 512};
 
-RpnMap map_of(const Config::Model& model) {
-  return {{}, 1 << level, or_default(model.anchor_sizes, {32, 64, 128, 256, 512})};
+RpnMap map_of(const Config::Model& model, Edge map = {}) {
+  return {map, 1 << level, or_default(model.anchor_sizes, {32, 64, 128, 256, 512})};
 }
 
 }  // namespace
@@ -22,9 +22,7 @@ AnchorRule faster_rcnn_c4_anchors(const Config& config) { return rpn_anchors(con
 void faster_rcnn_c4(Graph& graph, Edge images, const Config& config, bool training) {
   const Config::Model& model = config.model;
   const Edge map = make_backbone(graph, images, model, "backbone.body.", 3).back();
-  RpnMap on = map_of(model);
-  on.map = map;
-  const Regions regions = make_rpn(graph, config, training, {on}, 512, level, level, counts);
+  const Regions regions = make_rpn(graph, config, training, {map_of(model, map)}, 512, level, level, counts);
 
   Edge x = roi_pool(graph, "roi_heads.box_roi_pool", {map}, regions,
                     {.bins = 14, .sampling = 0, .aligned = true, .strides = {1 << level}});

@@ -9,8 +9,7 @@ namespace octet {
 
 // To add a network, write its file, declare its function here, and add a row below.
 using Build = std::vector<Head>(Graph&, Edge images, const Config::Model&);
-Build resnet20, resnet18, resnet34, resnet50, resnet101, mobilenet_v2, alexnet, alexnet_bn, inception_v3, vgg7,
-    efficientnet_lite0;
+Build resnet20, resnet, mobilenet_v2, alexnet, inception_v3, vgg7, efficientnet_lite0;
 
 namespace {
 
@@ -19,13 +18,13 @@ struct Row {
   Build* build;
 };
 constexpr Row rows[] = {{"resnet20", resnet20},
-                        {"resnet18", resnet18},
-                        {"resnet34", resnet34},
-                        {"resnet50", resnet50},
-                        {"resnet101", resnet101},
+                        {"resnet18", resnet},
+                        {"resnet34", resnet},
+                        {"resnet50", resnet},
+                        {"resnet101", resnet},
                         {"mobilenet_v2", mobilenet_v2},
                         {"alexnet", alexnet},
-                        {"alexnet_bn", alexnet_bn},
+                        {"alexnet_bn", alexnet},
                         {"inception_v3", inception_v3},
                         {"vgg7", vgg7},
                         {"efficientnet_lite0", efficientnet_lite0}};

@@ -62,22 +62,6 @@ struct Residual {
   }
 };
 
-// ResNet for CIFAR with 6 n + 2 layers (He et al. 2016, section 4.2) and projection shortcuts.
-std::vector<Head> cifar(Graph& graph, Edge x, int n, int64_t classes) {
-  Residual residual{graph};
-  x = conv(graph, "conv1", x, {.out = 16, .kernel = 3, .pad = 1, .norm = "bn1", .activation = relu});
-  int64_t channels = 16;
-  for (int stage = 0; stage < 3; ++stage) {
-    for (int block = 0; block < n; ++block) {
-      const int64_t out = int64_t(16) << stage;
-      const std::string name = "layer" + std::to_string(stage + 1) + "." + std::to_string(block);
-      x = residual.basic(name, x, channels, out, stage > 0 && block == 0 ? 2 : 1);
-      channels = out;
-    }
-  }
-  return {{linear(graph, "fc", global_pool(graph, "avgpool", x), {.out = classes, .gives_logits = true})}};
-}
-
 struct Form {
   const char* name;
   bool bottleneck;
@@ -126,27 +110,29 @@ Norms backbone_norms(const Config::Model& model) {
   return {.frozen = model.norm == "frozen", .epsilon = float(model.norm_epsilon), .frozen_stages = model.freeze_stages};
 }
 
-std::vector<Head> imagenet(Graph& graph, Edge images, const Form& form, int64_t classes) {
-  const Edge x = global_pool(graph, "avgpool", stages(graph, images, "", form, {}, 4).back());
-  return {{linear(graph, "fc", x, {.out = classes, .gives_logits = true})}};
-}
-
 }  // namespace
 
-std::vector<Head> resnet20(Graph& graph, Edge images, const Config::Model& model) {
-  return cifar(graph, images, 3, model.classes);
+// ResNet for CIFAR with 6 n + 2 layers (He et al. 2016, section 4.2) and projection shortcuts, n = 3.
+std::vector<Head> resnet20(Graph& graph, Edge x, const Config::Model& model) {
+  Residual residual{graph};
+  x = conv(graph, "conv1", x, {.out = 16, .kernel = 3, .pad = 1, .norm = "bn1", .activation = relu});
+  int64_t channels = 16;
+  for (int stage = 0; stage < 3; ++stage) {
+    for (int block = 0; block < 3; ++block) {
+      const int64_t out = int64_t(16) << stage;
+      const std::string name = "layer" + std::to_string(stage + 1) + "." + std::to_string(block);
+      x = residual.basic(name, x, channels, out, stage > 0 && block == 0 ? 2 : 1);
+      channels = out;
+    }
+  }
+  return {{linear(graph, "fc", global_pool(graph, "avgpool", x), {.out = model.classes, .gives_logits = true})}};
 }
-std::vector<Head> resnet18(Graph& graph, Edge images, const Config::Model& model) {
-  return imagenet(graph, images, forms[0], model.classes);
-}
-std::vector<Head> resnet34(Graph& graph, Edge images, const Config::Model& model) {
-  return imagenet(graph, images, forms[1], model.classes);
-}
-std::vector<Head> resnet50(Graph& graph, Edge images, const Config::Model& model) {
-  return imagenet(graph, images, forms[2], model.classes);
-}
-std::vector<Head> resnet101(Graph& graph, Edge images, const Config::Model& model) {
-  return imagenet(graph, images, forms[3], model.classes);
+
+// The form that model.name names.
+std::vector<Head> resnet(Graph& graph, Edge images, const Config::Model& model) {
+  const Form& form = *std::ranges::find(forms, model.name, &Form::name);
+  const Edge x = global_pool(graph, "avgpool", stages(graph, images, "", form, {}, 4).back());
+  return {{linear(graph, "fc", x, {.out = model.classes, .gives_logits = true})}};
 }
 
 std::vector<std::string> backbone_names() {

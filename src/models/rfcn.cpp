@@ -12,7 +12,9 @@ constexpr int bins = 7;
 constexpr RegionCounts counts{
     .before_nms = 6000, .after_nms = 300, .before_nms_test = 6000, .after_nms_test = 300, .samples = 128};
 
-RpnMap map_of(const Config::Model& model) { return {{}, 1 << level, or_default(model.anchor_sizes, {128, 256, 512})}; }
+RpnMap map_of(const Config::Model& model, Edge map = {}) {
+  return {map, 1 << level, or_default(model.anchor_sizes, {128, 256, 512})};
+}
 
 // The mean over the bins of a region: `out` numbers for each.
 Edge vote(Graph& graph, const std::string& name, Edge x, const Regions& regions, int64_t out, bool of_classes) {
@@ -34,9 +36,7 @@ AnchorRule rfcn_anchors(const Config& config) { return rpn_anchors(config, {map_
 void rfcn(Graph& graph, Edge images, const Config& config, bool training) {
   const Config::Model& model = config.model;
   const Edge map = make_backbone(graph, images, model, "backbone.body.", 3).back();
-  RpnMap on = map_of(model);
-  on.map = map;
-  const Regions regions = make_rpn(graph, config, training, {on}, 512, level, level, counts);
+  const Regions regions = make_rpn(graph, config, training, {map_of(model, map)}, 512, level, level, counts);
 
   Edge x = make_last_stage(graph, map, model, "backbone.body.", 1, 2);
   x = conv(graph, "conv_new_1", x, {.out = model.head_channels, .kernel = 1, .activation = Activation::relu});
