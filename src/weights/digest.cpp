@@ -1,5 +1,6 @@
 #include "src/weights/digest.h"
 
+#include <fmt/ranges.h>
 #include <openssl/evp.h>
 #include <xxhash.h>
 
@@ -32,9 +33,7 @@ class Sha256 {
   std::string hex() {
     std::array<unsigned char, 32> digest{};
     check(EVP_DigestFinal_ex(context_.get(), digest.data(), nullptr) == 1);
-    std::string hex;
-    for (const unsigned char byte : digest) hex += {"0123456789abcdef"[byte >> 4], "0123456789abcdef"[byte & 15]};
-    return hex;
+    return fmt::format("{:02x}", fmt::join(digest, ""));
   }
 
  private:

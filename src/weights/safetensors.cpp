@@ -39,8 +39,6 @@ size_t bytes_of(const std::string& dtype) {  // size of one element; 0: unknown 
 
 std::string shown(const std::string& name) { return name.size() <= 64 ? name : name.substr(0, 61) + "..."; }
 
-bool is_float(const std::string& dtype) { return dtype.starts_with('F') || dtype == "BF16"; }
-
 // IEEE 754 binary16. Every value is a float.
 float from_half(uint16_t bits) {
   const uint32_t sign = uint32_t(bits & 0x8000) << 16, exponent = (bits >> 10) & 31, fraction = bits & 1023;
@@ -246,29 +244,14 @@ std::vector<std::string> SafetensorsFile::names() const {
   return names;
 }
 
-bool SafetensorsFile::contains(const std::string& name) const { return index_.contains(name); }
-
 const SafetensorsFile::Entry& SafetensorsFile::find(const std::string& name) const {
   const auto found = index_.find(name);
   REQUIRE(found != index_.end(), "use a file of the same model", "'", path_, "' has no tensor `", name, "`");
   return entries_[found->second];
 }
 
-const std::vector<int64_t>& SafetensorsFile::shape(const std::string& name) const { return find(name).shape; }
-
-std::span<const float> SafetensorsFile::values(const Entry& entry) const {
-  REQUIRE(entry.dtype == "F32", "convert it to F32", "'", path_, "': tensor `", entry.name, "` is ", entry.dtype,
-          ", not F32");
-  REQUIRE(entry.begin % alignof(float) == 0, "write the file with the larger types first", "'", path_, "': tensor `",
-          entry.name, "` is not aligned");
-  return {reinterpret_cast<const float*>(data_.get() + entry.begin), (entry.end - entry.begin) / sizeof(float)};
-}
-
-const std::string& SafetensorsFile::dtype(const std::string& name) const { return find(name).dtype; }
-
-std::vector<float> SafetensorsFile::floats(const std::string& name) const { return converted(find(name)); }
-
-std::vector<float> SafetensorsFile::converted(const Entry& entry) const {
+std::vector<float> SafetensorsFile::floats(const std::string& name) const {
+  const Entry& entry = find(name);
   const std::byte* const bytes = data_.get() + entry.begin;
   const size_t size = entry.end - entry.begin;
   if (entry.dtype == "F32") return read_as<float>(bytes, size, std::identity{});
@@ -283,15 +266,20 @@ std::vector<float> SafetensorsFile::converted(const Entry& entry) const {
 
 std::vector<NamedTensor> SafetensorsFile::f32_tensors() const {
   std::vector<NamedTensor> tensors;
-  for (const Entry& entry : entries_)
-    if (entry.dtype == "F32") tensors.push_back({entry.name, entry.shape, values(entry)});
+  for (const Entry& entry : entries_) {
+    if (entry.dtype != "F32") continue;
+    REQUIRE(entry.begin % alignof(float) == 0, "write the file with the larger types first", "'", path_, "': tensor `",
+            entry.name, "` is not aligned");
+    const auto* const values = reinterpret_cast<const float*>(data_.get() + entry.begin);
+    tensors.push_back({entry.name, entry.shape, {values, (entry.end - entry.begin) / sizeof(float)}});
+  }
   return tensors;
 }
 
 void SafetensorsFile::require_finite() const {
   for (const Entry& entry : entries_) {
-    if (!is_float(entry.dtype)) continue;
-    const std::vector<float> values = converted(entry);
+    if (!entry.dtype.starts_with('F') && entry.dtype != "BF16") continue;
+    const std::vector<float> values = floats(entry.name);
     for (size_t i = 0; i < values.size(); ++i)
       REQUIRE(std::isfinite(values[i]), "use a checkpoint from before the training diverged", "'", path_, "': tensor `",
               entry.name, "` holds ", values[i], " at element ", i);

@@ -42,9 +42,9 @@ class SafetensorsFile {
 
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
   std::vector<std::string> names() const;  // in the order of the data
-  bool contains(const std::string& name) const;
-  const std::vector<int64_t>& shape(const std::string& name) const;
-  const std::string& dtype(const std::string& name) const;  // "F32", "F16", ...
+  bool contains(const std::string& name) const { return index_.contains(name); }
+  const std::vector<int64_t>& shape(const std::string& name) const { return find(name).shape; }
+  const std::string& dtype(const std::string& name) const { return find(name).dtype; }  // "F32", "F16", ...
   // The values of an F32, F16, BF16 or F64 tensor, the last rounded to nearest. UsageError: it has another type.
   std::vector<float> floats(const std::string& name) const;
   // All F32 tensors, in the order of the data.
@@ -60,8 +60,6 @@ class SafetensorsFile {
   };
   friend class HeaderReader;
   const Entry& find(const std::string& name) const;
-  std::span<const float> values(const Entry&) const;
-  std::vector<float> converted(const Entry&) const;
 
   std::string path_;
   std::map<std::string, std::string> metadata_;

@@ -1,6 +1,9 @@
 #include "src/weights/tensor_names.h"
 
 #include <charconv>
+#include <iterator>
+
+#include "kernels/base/text.h"
 
 namespace octet {
 namespace {
@@ -19,7 +22,7 @@ constexpr Alias earlier_torchvision[] = {
     {"head.classification_head.conv.#.0.", "head.classification_head.conv.#.", 2},
     {"head.regression_head.conv.#.0.", "head.regression_head.conv.#.", 2},
 };
-// timm's mobilenetv2_100. Its blocks are numbered within stages.
+// timm's mobilenetv2_100, without the blocks features.2 to features.17.
 constexpr Alias timm_mobilenet_v2[] = {
     {"features.0.0.", "conv_stem."},
     {"features.0.1.", "bn1."},
@@ -27,26 +30,13 @@ constexpr Alias timm_mobilenet_v2[] = {
     {"features.1.conv.0.1.", "blocks.0.0.bn1."},
     {"features.1.conv.1.", "blocks.0.0.conv_pw."},
     {"features.1.conv.2.", "blocks.0.0.bn2."},
-    {"features.2.", "blocks.1.0."},
-    {"features.3.", "blocks.1.1."},
-    {"features.4.", "blocks.2.0."},
-    {"features.5.", "blocks.2.1."},
-    {"features.6.", "blocks.2.2."},
-    {"features.7.", "blocks.3.0."},
-    {"features.8.", "blocks.3.1."},
-    {"features.9.", "blocks.3.2."},
-    {"features.10.", "blocks.3.3."},
-    {"features.11.", "blocks.4.0."},
-    {"features.12.", "blocks.4.1."},
-    {"features.13.", "blocks.4.2."},
-    {"features.14.", "blocks.5.0."},
-    {"features.15.", "blocks.5.1."},
-    {"features.16.", "blocks.5.2."},
-    {"features.17.", "blocks.6.0."},
     {"features.18.0.", "conv_head."},
     {"features.18.1.", "bn2."},
     {"classifier.1.", "classifier."},
 };
+// These blocks, which timm numbers within stages, and the layers of each.
+constexpr std::string_view timm_blocks[] = {"1.0", "1.1", "2.0", "2.1", "2.2", "3.0", "3.1", "3.2",
+                                            "3.3", "4.0", "4.1", "4.2", "5.0", "5.1", "5.2", "6.0"};
 constexpr Alias timm_inverted_residual[] = {
     {"conv.0.0.", "conv_pw."}, {"conv.0.1.", "bn1."},    {"conv.1.0.", "conv_dw."},
     {"conv.1.1.", "bn2."},     {"conv.2.", "conv_pwl."}, {"conv.3.", "bn3."},
@@ -72,13 +62,15 @@ std::string renamed(const Alias& alias, std::string_view name) {
 
 // timm's name of a tensor of MobileNetV2; empty if the name is none.
 std::string in_timm(std::string_view name) {
-  for (const Alias& alias : timm_mobilenet_v2) {
-    std::string other = renamed(alias, name);
-    if (other.empty()) continue;
-    const std::string_view inner = std::string_view(other).substr(alias.other.size());
-    for (const Alias& part : timm_inverted_residual)
-      if (const std::string own = renamed(part, inner); !own.empty()) return std::string(alias.other) + own;
-    return other;
+  for (const Alias& alias : timm_mobilenet_v2)
+    if (std::string other = renamed(alias, name); !other.empty()) return other;
+  for (size_t i = 0; i < std::size(timm_blocks); ++i) {
+    const std::string now = say("features.", i + 2, "."), other = say("blocks.", timm_blocks[i], ".");
+    if (!name.starts_with(now)) continue;
+    const std::string_view inner = name.substr(now.size());
+    for (const Alias& layer : timm_inverted_residual)
+      if (const std::string own = renamed(layer, inner); !own.empty()) return other + own;
+    return other + std::string(inner);
   }
   return {};
 }

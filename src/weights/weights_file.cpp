@@ -1,5 +1,7 @@
 #include "src/weights/weights_file.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <string_view>
 
@@ -26,9 +28,7 @@ constexpr ClassHead class_heads[] = {
 };
 
 std::string text_of(const std::vector<int64_t>& shape) {
-  std::string text;
-  for (const int64_t extent : shape) text += (text.empty() ? "" : "x") + std::to_string(extent);
-  return text.empty() ? "()" : text;
+  return shape.empty() ? "()" : fmt::format("{}", fmt::join(shape, "x"));
 }
 
 constexpr const char* of_same_network =
