@@ -14,6 +14,11 @@ namespace {
 #define FIELD(path) #path, [](Config & config) -> Field { return &config.path; }
 constexpr double kMany = 1e15;  // no limit, except that of exact integers in a double
 
+// A key that takes one of some words.
+Key choice(const char* path, Field (*field)(Config&), const char* meaning, std::vector<std::string> allowed) {
+  return {.path = path, .field = field, .meaning = meaning, .allowed = std::move(allowed)};
+}
+
 const std::vector<Key> kKeys = {
     {FIELD(seed), "seed of weights, sample order, augmentation and stochastic rounding", 0, kMany},
 
@@ -23,11 +28,9 @@ const std::vector<Key> kKeys = {
      0, 0.99},
     {FIELD(model.auxiliary_weight), "weight of the auxiliary loss (inception_v3 on large images)", 0, 100},
     {FIELD(model.initial_weights), "safetensors file of initial weights; empty: random weights"},
-    {FIELD(model.head),
-     "keep: the classes of model.initial_weights; new: random weights where outputs belong to classes",
-     0,
-     0,
-     {"keep", "new"}},
+    choice(FIELD(model.head),
+           "keep: the classes of model.initial_weights; new: random weights where outputs belong to classes",
+           {"keep", "new"}),
 
     {FIELD(model.backbone), "detectors: the network that gives the features"},
     {FIELD(model.initial_backbone), "detectors: safetensors file of the backbone as a trained classification network"},
@@ -39,11 +42,10 @@ const std::vector<Key> kKeys = {
     {FIELD(model.anchor_sizes), "detectors: size of each level's anchors in pixels; empty: the network's own", 1,
      65536},
     {FIELD(model.anchor_ratios), "detectors: height / width of the anchors", 0.01, 100},
-    {FIELD(model.norm),
-     "detectors: norms of the backbone; frozen: they keep the statistics, factors and biases of the loaded weights",
-     0,
-     0,
-     {"batch", "frozen"}},
+    choice(
+        FIELD(model.norm),
+        "detectors: norms of the backbone; frozen: they keep the statistics, factors and biases of the loaded weights",
+        {"batch", "frozen"}),
     {FIELD(model.freeze_stages), "detectors: first stages of the backbone that never train; 1: the stem, 5: all", 0, 5},
     {FIELD(model.norm_epsilon), "detectors: added to the variance in the backbone's norms", 0, 1},
 
@@ -75,11 +77,8 @@ const std::vector<Key> kKeys = {
     {FIELD(policy.quantize_first), "quantize the first convolution too"},
     {FIELD(policy.quantize_last), "quantize the last linear layer too"},
     {FIELD(policy.unsigned_activations), "unsigned codes where activations are never negative (unified_int8)"},
-    {FIELD(policy.activation_range),
-     "held: from step to step; batch: the largest value of the rank's batch (unified_int8)",
-     0,
-     0,
-     {"held", "batch"}},
+    choice(FIELD(policy.activation_range),
+           "held: from step to step; batch: the largest value of the rank's batch (unified_int8)", {"held", "batch"}),
     {FIELD(policy.clip.enabled), "direction-sensitive gradient clipping"},
     {FIELD(policy.clip.period), "steps between searches for the clipping values", 1, 1e9},
     {FIELD(policy.clip.candidates), "number of clipping values tried in a search", 2, 65536},
@@ -89,14 +88,14 @@ const std::vector<Key> kKeys = {
     {FIELD(policy.lr_scale.alpha), "how fast the scale falls with the deviation d_c", 0, 1e6},
     {FIELD(policy.lr_scale.beta), "lower bound of the scale", 0, 1},
 
-    {FIELD(storage), "how convolution outputs are kept for the backward pass", 0, 0, {"f32", "bf16", "int8"}},
+    choice(FIELD(storage), "how convolution outputs are kept for the backward pass", {"f32", "bf16", "int8"}),
 
     {FIELD(data.name), "data source"},
     {FIELD(data.root), "directory of the data (cifar10, coco, image_folder, packed, voc)"},
     {FIELD(data.batch), "images of one step, over all ranks", 1, 1 << 24},
     {FIELD(data.workers), "threads of each rank that decode images", 1, 1024},
     {FIELD(data.image_size), "height and width of the images in pixels; 0: the size of the data source", 0, 4096},
-    {FIELD(data.bad_images), "what to do at an image that cannot be read", 0, 0, {"stop", "skip"}},
+    choice(FIELD(data.bad_images), "what to do at an image that cannot be read", {"stop", "skip"}),
     {FIELD(data.max_pixels), "images with more pixels are refused", 1, 1e9},
     {FIELD(data.samples), "training images of synthetic and drawn data; 0: the default", 0, 1e7},
     {FIELD(data.augment), "random crops, sizes and flips while training"},
@@ -117,9 +116,9 @@ const std::vector<Key> kKeys = {
     {FIELD(data.images_test), "coco: folder of test images below data.root; empty: val2017"},
     {FIELD(data.sets), "voc: training sets, for example 2007/trainval, 2012/trainval; empty: those that exist"},
     {FIELD(data.sets_test), "voc: test sets, for example 2007/test; empty: those that exist"},
-    {FIELD(data.difficult), "voc: what training does with difficult objects", 0, 0, {"skip", "train"}},
-    {FIELD(data.bad_boxes), "what to do at a box without a pixel of its image", 0, 0, {"stop", "drop"}},
-    {FIELD(data.empty_images), "what training does with images without objects", 0, 0, {"keep", "skip"}},
+    choice(FIELD(data.difficult), "voc: what training does with difficult objects", {"skip", "train"}),
+    choice(FIELD(data.bad_boxes), "what to do at a box without a pixel of its image", {"stop", "drop"}),
+    choice(FIELD(data.empty_images), "what training does with images without objects", {"keep", "skip"}),
 
     {FIELD(augment.randaugment), "RandAugment: random operations on each training image; 0: none", 0, 16},
     {FIELD(augment.magnitude), "RandAugment: how strong its operations are, of 30", 0, 30},
@@ -131,7 +130,7 @@ const std::vector<Key> kKeys = {
     {FIELD(train.steps), "stop after this number of steps; 0: after train.epochs", 0, kMany},
     {FIELD(train.lr), "learning rate after the warmup", 0, 1e6},
     {FIELD(train.head_lr), "learning rate of the layers whose outputs are classes; 0: train.lr", 0, 1e6},
-    {FIELD(train.schedule), "how the learning rate falls", 0, 0, {"constant", "step", "multi_step", "cosine"}},
+    choice(FIELD(train.schedule), "how the learning rate falls", {"constant", "step", "multi_step", "cosine"}),
     {FIELD(train.milestones), "multi_step: epochs at which it falls", 1, 1e6},
     {FIELD(train.step_epochs), "step: epochs between falls", 1, 1e6},
     {FIELD(train.gamma), "step and multi_step: factor of a fall", 0, 1},
@@ -149,23 +148,20 @@ const std::vector<Key> kKeys = {
     {FIELD(train.ema), "decay of a moving average of the weights, which is evaluated and kept; 0: no average", 0,
      0.999999},
     {FIELD(train.label_smoothing), "share of the target spread over all classes", 0, 1},
-    {FIELD(train.on_nonfinite), "what to do at a NaN or infinite loss or gradient", 0, 0, {"stop", "skip"}},
+    choice(FIELD(train.on_nonfinite), "what to do at a NaN or infinite loss or gradient", {"stop", "skip"}),
     {FIELD(train.eval_every_epochs), "epochs between evaluations", 1, 1e6},
     {FIELD(train.log_every_steps), "steps between records of metrics", 1, 1e9},
     {FIELD(train.prometheus), "file that always holds the latest figures in Prometheus' text format; empty: none"},
 
-    {FIELD(backend.device), "device that runs the kernels", 0, 0, {"cpu", "cuda"}},
+    choice(FIELD(backend.device), "device that runs the kernels", {"cpu", "cuda"}),
     {FIELD(backend.isa), "instruction set; empty: the best of this processor"},
     {FIELD(backend.threads), "threads of each rank; 0: one for each core it may use", 0, 4096},
     {FIELD(backend.check_kernels), "cuda: wait after every kernel, so that an error names it"},
     {FIELD(backend.graph), "cuda: record the kernels of a step once and repeat them as one graph"},
 
-    {FIELD(comm.exchange), "how gradients are sent between ranks", 0, 0, {"fp32", "int8", "exact"}},
-    {FIELD(comm.transport),
-     "cuda: GPU to GPU, or through the host; auto: nccl if installed",
-     0,
-     0,
-     {"auto", "nccl", "mpi"}},
+    choice(FIELD(comm.exchange), "how gradients are sent between ranks", {"fp32", "int8", "exact"}),
+    choice(FIELD(comm.transport), "cuda: GPU to GPU, or through the host; auto: nccl if installed",
+           {"auto", "nccl", "mpi"}),
     {FIELD(comm.overlap), "exchange gradients while backward runs; false: after it, to measure the gain"},
     {FIELD(comm.bucket_mb), "MiB of gradients exchanged at once", 0.001, 4096},
     {FIELD(comm.timeout_seconds),
@@ -243,9 +239,8 @@ std::string_view last_word(std::string_view path) { return path.substr(path.rfin
 const std::vector<Key>& keys() { return kKeys; }
 
 const Key* find_key(std::string_view path) {
-  for (const Key& key : kKeys)
-    if (key.path == path) return &key;
-  return nullptr;
+  const auto found = std::ranges::find(kKeys, path, &Key::path);
+  return found == kKeys.end() ? nullptr : &*found;
 }
 
 bool is_section(std::string_view path) {
