@@ -29,7 +29,7 @@ struct Series {
   enum class Stroke : uint8_t { plain, faint, strong, dashed };
 
   std::string name;
-  std::vector<double> x, y;            // of equal length; a value that is not finite leaves a gap
+  std::vector<double> x = {}, y = {};  // of equal length; a value that is not finite leaves a gap
   std::vector<double> deviation = {};  // empty, or the half height of a band around y
   Stroke stroke = Stroke::plain;
   int color = -1;  // index of the palette; -1: the series' place
