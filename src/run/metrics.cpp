@@ -69,7 +69,7 @@ MetricsWriter::MetricsWriter(const std::string& run_directory, int64_t resumed_s
       metrics_(cut(run_directory + "/metrics.jsonl", resumed_step)),
       clips_(cut(run_directory + "/clips.jsonl", resumed_step)),
       histograms_(cut(run_directory + "/histograms.jsonl", resumed_step)),
-      events_(run_directory + "/events.out.tfevents.octet", resumed_step) {}
+      events_(run_directory, resumed_step) {}
 
 bool MetricsWriter::holds(int64_t step, const std::string& kind) const {
   bool held = false;

@@ -34,7 +34,7 @@ struct EpochRecord {
   Scalars means;       // over the steps that were not skipped; empty: all were
 };
 
-// Appends to RUN/metrics.jsonl, RUN/clips.jsonl and RUN/events.out.tfevents.octet. If a write fails, its record is
+// Appends to RUN/metrics.jsonl and RUN/clips.jsonl, and to RUN/events.out.tfevents.octet or a file behind it. If a write fails, its record is
 // left out, one warning is logged and training continues. Steps are counted from 1. Records of metrics.jsonl end with
 // `time` (seconds since 1970) and `host`.
 class MetricsWriter {

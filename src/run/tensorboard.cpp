@@ -1,9 +1,11 @@
 #include "src/run/tensorboard.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <chrono>
-#include <cstring>
 #include <filesystem>
+#include <string_view>
 
 #include "kernels/base/durable_file.h"
 #include "src/run/event.pb.h"
@@ -44,38 +46,34 @@ double wall_seconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-// The undamaged records at the start of `file`, without those of steps after `last`.
-std::string kept_records(std::string_view file, int64_t last) {
-  constexpr size_t kHead = 12, kTail = 4;
-  std::string kept;
-  while (file.size() >= kHead + kTail) {
-    uint64_t length = 0;
-    std::memcpy(&length, file.data(), 8);
-    if (file.substr(8, 4) != bytes_of(masked_crc(file.substr(0, 8))) || length > file.size() - kHead - kTail) break;
-    const std::string_view data = file.substr(kHead, length);
-    tensorboard::Event event;
-    if (file.substr(kHead + length, kTail) != bytes_of(masked_crc(data)) ||
-        !event.ParseFromArray(data.data(), static_cast<int>(data.size())))
-      break;
-    if (event.step() <= last) kept += file.substr(0, kHead + length + kTail);
-    file.remove_prefix(kHead + length + kTail);
-  }
-  return kept;
+// Of the next file of the run; the names rise, as TensorBoard reads them.
+std::string next_path(const std::string& run_directory) {
+  const std::string first = run_directory + "/events.out.tfevents.octet";
+  std::string path = first;
+  for (int number = 1; std::filesystem::exists(path); ++number) path = fmt::format("{}.{:04}", first, number);
+  return path;
+}
+
+void remove_files(const std::string& run_directory) {
+  for (const auto& entry : std::filesystem::directory_iterator(run_directory))
+    if (entry.path().filename().string().starts_with("events.out.tfevents.octet")) std::filesystem::remove(entry);
 }
 
 }  // namespace
 
-EventFile::EventFile(const std::string& path, int64_t resumed_step) : path_(path) {
-  std::string kept = kept_records(read_if_there(path), resumed_step);
-  if (kept.empty()) {
-    tensorboard::Event first;
-    first.set_wall_time(wall_seconds());
-    first.set_file_version("brain.Event:2");
-    kept = record_of(first);
-  }
-  write_durably(path, kept);
-  size_ = kept.size();
-  stream_.open(path, std::ios::binary | std::ios::app);
+EventFile::EventFile(const std::string& run_directory, int64_t resumed_step) {
+  if (resumed_step < 0) remove_files(run_directory);
+  path_ = next_path(run_directory);
+  tensorboard::Event first, start;
+  first.set_wall_time(wall_seconds());
+  first.set_file_version("brain.Event:2");
+  start.set_wall_time(wall_seconds());
+  start.set_step(resumed_step + 1);
+  start.mutable_session_log()->set_status(tensorboard::SessionLog::START);
+  const std::string begin = record_of(first) + (resumed_step < 0 ? "" : record_of(start));
+  write_durably(path_, begin);
+  size_ = begin.size();
+  stream_.open(path_, std::ios::binary | std::ios::app);
 }
 
 bool EventFile::deleted() const {

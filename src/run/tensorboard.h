@@ -1,4 +1,4 @@
-// TensorBoard's event file: TFRecords of Event messages. A record consists of the length, the masked CRC-32C of the
+// TensorBoard's event files: TFRecords of Event messages. A record consists of the length, the masked CRC-32C of the
 // length, the bytes, and the masked CRC-32C of the bytes.
 #pragma once
 #include <cstdint>
@@ -12,9 +12,10 @@ namespace octet {
 
 class EventFile {
  public:
-  // Keeps the events of steps <= resumed_step, removes later and damaged ones, and appends after them. FileError: the
-  // file cannot be written.
-  EventFile(const std::string& path, int64_t resumed_step);
+  // RUN/events.out.tfevents.octet of a new run (resumed_step: -1), whose older files are removed. A resumed run begins
+  // another file behind those, since readers hold them open; its first events tell readers to forget the steps after
+  // resumed_step. FileError: the file cannot be written.
+  EventFile(const std::string& run_directory, int64_t resumed_step);
   // Writes and flushes one event. Returns false if the write fails.
   bool write(int64_t step, std::span<const Scalar> scalars);
   const std::string& path() const { return path_; }
