@@ -44,6 +44,10 @@ class Commands(Case):
                                                         "policy", "images_per_second", "wall_seconds", "arena_bytes", "peak_memory_bytes",
                                                         "wire_bytes_per_step", "weights_sha256", "data", "commit"])
 
+    def test_the_last_line_begins_with_the_loss(self):
+        job = self.train("run", train__steps=2)
+        self.assertRegex(job.err, r"done: test loss [0-9.]+, top-1 [0-9.]+ %, top-5 [0-9.]+ %; ")
+
     def test_epoch_means_are_recorded(self):
         self.assertIn("have not settled after 16 steps", self.train("every").err)
         records = self.metrics("every")
