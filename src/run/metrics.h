@@ -34,9 +34,9 @@ struct EpochRecord {
   Scalars means;       // over the steps that were not skipped; empty: all were
 };
 
-// Appends to RUN/metrics.jsonl and RUN/clips.jsonl, and to RUN/events.out.tfevents.octet or a file behind it. If a write fails, its record is
-// left out, one warning is logged and training continues. Steps are counted from 1. Records of metrics.jsonl end with
-// `time` (seconds since 1970) and `host`.
+// Appends to RUN/metrics.jsonl, RUN/clips.jsonl and an event file, see EventFile. If a write fails, its record is left
+// out, one warning is logged and training continues. Steps are counted from 1. Records of metrics.jsonl end with `time`
+// (seconds since 1970) and `host`.
 class MetricsWriter {
  public:
   // resumed_step: the step of the checkpoint, or -1 for a new run. Keeps the records of steps <= resumed_step and

@@ -2,12 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <string_view>
+#include <vector>
 
 #include "kernels/base/durable_file.h"
+#include "kernels/base/text.h"
 #include "src/run/event.pb.h"
 
 namespace octet {
@@ -46,23 +50,31 @@ double wall_seconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
-// Of the next file of the run; the names rise, as TensorBoard reads them.
-std::string next_path(const std::string& run_directory) {
-  const std::string first = run_directory + "/events.out.tfevents.octet";
-  std::string path = first;
-  for (int number = 1; std::filesystem::exists(path); ++number) path = fmt::format("{}.{:04}", first, number);
-  return path;
+constexpr std::string_view first_name = "events.out.tfevents.octet";
+
+std::vector<std::filesystem::path> event_files(const std::string& run_directory) {
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(run_directory))
+    if (entry.path().filename().string().starts_with(first_name)) files.push_back(entry.path());
+  return files;
 }
 
-void remove_files(const std::string& run_directory) {
-  for (const auto& entry : std::filesystem::directory_iterator(run_directory))
-    if (entry.path().filename().string().starts_with("events.out.tfevents.octet")) std::filesystem::remove(entry);
+// TensorBoard reads the files in the order of their names, so the new one comes last.
+std::string next_path(const std::string& run_directory) {
+  int number = 0;
+  for (const auto& file : event_files(run_directory)) {
+    const std::string extension = file.extension().string();  // ".octet" of the first, ".0001" of the second
+    number = std::max(number, 1 + std::atoi(extension.c_str() + 1));
+  }
+  const std::string first = say(run_directory, "/", first_name);
+  return number == 0 ? first : fmt::format("{}.{:04}", first, number);
 }
 
 }  // namespace
 
 EventFile::EventFile(const std::string& run_directory, int64_t resumed_step) {
-  if (resumed_step < 0) remove_files(run_directory);
+  if (resumed_step < 0)
+    for (const auto& file : event_files(run_directory)) std::filesystem::remove(file);
   path_ = next_path(run_directory);
   tensorboard::Event first, start;
   first.set_wall_time(wall_seconds());

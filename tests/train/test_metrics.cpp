@@ -249,6 +249,10 @@ TEST_F(Metrics, AResumedRunStartsASession) {
   EXPECT_EQ(fields_of(start[2].bytes)[0].integer, 1u);
   { MetricsWriter(directory.path(), 20).write(21, "train", scalars(1)); }
   EXPECT_EQ(records_of(file(std::string(kEvents) + ".0002")).size(), 3u);
+  std::filesystem::remove(directory / kEvents);
+  { MetricsWriter(directory.path(), 20); }
+  EXPECT_FALSE(std::filesystem::exists(directory / kEvents)) << "it would come before the others";
+  EXPECT_TRUE(std::filesystem::exists(directory / (std::string(kEvents) + ".0003")));
 }
 
 // In proto3 a number without a presence is not written where it is 0.
