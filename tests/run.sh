@@ -96,8 +96,7 @@ check() {
     release) run release -LE nightly ;;
     # The readers of data are left out: they start no threads.
     tsan) GTEST_FILTER='-Shapes*:Cifar10*:Coco*:Voc*:Results*:Annotations*' run tsan -R '^(data|comm)' -LE 'slow|integration|nightly' ;;
-    # Two cases are left out that compute for minutes what shorter ones compute too; the release stage runs them.
-    asan) GTEST_FILTER='-EmulatedAmx.*:CocoAp.*TwoHundred*' run asan -LE 'slow|integration|nightly' ;;
+    asan) run asan -LE 'slow|integration|nightly' ;;
     nightly) run release -L nightly ;;
     lint)
       if ! command -v clang-tidy > /dev/null; then
