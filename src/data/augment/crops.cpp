@@ -43,16 +43,18 @@ Crops::Crops(const Config::Data& data, const Config::Augment& augment, Normaliza
 void Crops::write(int64_t index, bool training, uint64_t seed, int64_t epoch, const OpenedImage& image,
                   float* pixels) const {
   cv::Mat picture;
+  bool mirrored = false;
   if (training && augment_) {
     Draws draws(seed, epoch, DrawStream::augment, index);
     const auto [height, width] = image.size;
     const cv::Rect crop = random_crop(draws, width, height);
     const cv::Mat decoded = image.decode(std::max(1.0 * side_ / crop.width, 1.0 * side_ / crop.height));
     picture = resized_crop(decoded, width, height, crop, side_);
-    if (draws.bits() >> 31) {
-      cv::Mat mirrored;
-      cv::flip(picture, mirrored, 1);
-      picture = mirrored;
+    mirrored = draws.bits() >> 31;
+    if (mirrored) {
+      cv::Mat flipped;
+      cv::flip(picture, flipped, 1);
+      picture = flipped;
     }
   } else {
     const cv::Mat whole = image.decode(1);
@@ -60,7 +62,7 @@ void Crops::write(int64_t index, bool training, uint64_t seed, int64_t epoch, co
     picture = resized_part(whole, size, middle_square(size, side_));
   }
   if (training && augmentation_.changes_bytes()) {
-    picture = picture.clone();  // it may be a part of the data set
+    if (!mirrored) picture = picture.clone();  // it may be a part of the data set
     augmentation_.change({side_, side_, {picture.data, 3 * picture.total()}}, seed, epoch, index);
   }
   for (int y = 0; y < side_; ++y) normalize_(picture.ptr(y), pixels + int64_t{3} * side_ * y);
