@@ -22,10 +22,10 @@ namespace {
 namespace fs = std::filesystem;
 
 struct StudyOptions : Recipe {  // file: the study; overrides: for every run, after the study's own
-  std::string directory;   // of runs and tables; empty: studies/<name of the file>
-  std::string only;        // a regular expression: only the runs whose names it matches
-  bool list = false;       // print the runs and their states; run nothing
-  bool again = false;      // try failed runs again
+  std::string directory;        // of runs and tables; empty: studies/<name of the file>
+  std::string only;             // a regular expression: only the runs whose names it matches
+  bool list = false;            // print the runs and their states; run nothing
+  bool again = false;           // try failed runs again
 };
 
 // The line of the log that says what went wrong, or its last line. since: where the log of this training begins.
