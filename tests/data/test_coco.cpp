@@ -55,6 +55,41 @@ TEST(Coco, ReadsOtherFilesAndFolders) {
   expect_says(message_of<UsageError>([&] { read_annotations(config, Split::train); }), {"data.sets", "voc", "fix: "});
 }
 
+// As pandas and numpy write them; pycocotools reads them, since equal numbers are equal keys in Python.
+TEST(Coco, ReadsWholeNumbersThatAreWrittenWithAPoint) {
+  const CocoFolder folder;
+  std::string json = CocoFolder::whole;
+  for (const auto& [part, instead] :
+       {std::pair("\"id\": 5", "\"id\": 5.0"),
+        {"\"image_id\": 20, \"category_id\": 7", "\"image_id\": 2e1, \"category_id\": 7.0"},
+        {"\"iscrowd\": 1", "\"iscrowd\": 1.0"},
+        {"\"id\": 3,", "\"id\": 3.0,"},
+        {"\"width\": 100", "\"width\": 100.0"},
+        {"\"id\": 10", "\"id\": 10.0"}}) {
+    const size_t at = json.find(part);
+    ASSERT_NE(at, json.npos) << part;
+    json.replace(at, std::string(part).size(), instead);
+  }
+  folder.write(Split::train, CocoFolder::whole);
+  const Annotations plain = read_all_annotations(folder.config(), Split::train);
+  folder.write(Split::train, json);
+  const Annotations pointed = read_all_annotations(folder.config(), Split::train);
+  EXPECT_EQ(pointed.category_ids, plain.category_ids);
+  ASSERT_EQ(pointed.images.size(), plain.images.size());
+  for (size_t i = 0; i < plain.images.size(); ++i) {
+    EXPECT_EQ(pointed.images[i].id, plain.images[i].id);
+    EXPECT_EQ(pointed.images[i].width, plain.images[i].width);
+    ASSERT_EQ(pointed.images[i].objects.size(), plain.images[i].objects.size());
+    for (size_t k = 0; k < plain.images[i].objects.size(); ++k) {
+      EXPECT_EQ(pointed.images[i].objects[k].id, plain.images[i].objects[k].id);
+      EXPECT_EQ(pointed.images[i].objects[k].label, plain.images[i].objects[k].label);
+      EXPECT_EQ(pointed.images[i].objects[k].crowd, plain.images[i].objects[k].crowd);
+    }
+  }
+  // Such a number would stand for two.
+  expect_says(folder.refusal(CocoFolder::with("\"id\": 20", "\"id\": 9007199254740994.0")), {"expected an integer"});
+}
+
 TEST(Coco, RefusesFilesThatAreMissingOrNoAnnotations) {
   const CocoFolder folder;
   const struct {

@@ -34,6 +34,10 @@ TEST_F(Results, NameImagesAndCategoriesByIdOrByName) {
   EXPECT_EQ(found[1].image, 0);
   EXPECT_EQ(found[1].label, 0);
   EXPECT_TRUE(read("[]").empty());
+  const std::vector<Detection> pointed =
+      read(R"([{"image_id": 10.0, "category_id": 7.0, "bbox": [1, 2.5, 3, 4], "score": 1}])");
+  EXPECT_EQ(pointed[0].image, 1);
+  EXPECT_EQ(pointed[0].label, 1);
 }
 
 TEST_F(Results, RefusesWhatIsUnknownOrDamaged) {

@@ -1,6 +1,7 @@
 #include "src/data/annotations/json_lists.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -160,8 +161,10 @@ class ListReader : public nlohmann::json_sax<json> {
   }
   bool real(double value) {
     if (!wanted()) return in_box() && list_ ? add(value) : other("a number");
-    if (field().kind != Kind::number) mismatch(value);
-    return store().number = value, true;
+    if (field().kind == Kind::number) return store().number = value, true;
+    // pandas and numpy write whole numbers as 160.0. Beyond 2^53 a double may stand for several of them.
+    if (std::trunc(value) != value || std::abs(value) > 0x1p53) mismatch(value);
+    return whole(static_cast<int64_t>(value));
   }
   bool add(double value) {
     if (numbers_ < 4) values_[field_].box[numbers_] = value;

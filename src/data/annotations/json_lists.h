@@ -11,7 +11,8 @@
 namespace octet {
 
 struct JsonField {
-  enum class Kind : uint8_t { integer, number, text, name, flag, box };  // name: integer or text; box: four numbers
+  // integer: also written as 160.0; name: integer or text; box: four numbers.
+  enum class Kind : uint8_t { integer, number, text, name, flag, box };
   std::string name;
   Kind kind = Kind::integer;
   bool required = true;
