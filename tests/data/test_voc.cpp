@@ -1,4 +1,5 @@
 #include <cstdlib>
+#include <random>
 
 #include "src/data/annotations/annotation_files.h"
 #include "tests/data/annotated.h"
@@ -117,6 +118,85 @@ TEST(Voc, JoinsYearsAndKnowsTheTwentyClasses) {
               {"2011/trainval", "there is no file", "VOC2011"});
   config.data.sets = "2007/trainval,2007/trainval";
   expect_says(message_of<UsageError>([&] { read_annotations(config, Split::train); }), {"`a` was listed before"});
+}
+
+std::vector<std::string> names_of(const Annotations& annotations) {
+  std::vector<std::string> names;
+  for (const AnnotatedImage& image : annotations.images) names.push_back(image.name);
+  return names;
+}
+
+// As microscopes name a series of pictures.
+TEST(Voc, ANumberMayBelongToTheName) {
+  const VocFolder folder;
+  std::vector<std::string> names;
+  std::string list;
+  for (int i = -2; i <= 12; ++i) {
+    names.push_back("Snap " + std::to_string(i));
+    list += names.back() + "\n";
+    folder.image(names.back(), xml_of(object_of("cell")));
+  }
+  folder.list("train", list);
+  write_text(folder.path() / "JPEGImages/Snap -1.png", "x");
+  const Annotations all = read_annotations(folder.config(), Split::train);
+  EXPECT_EQ(names_of(all), names);
+  EXPECT_EQ(all.images[1].path, (folder.path() / "JPEGImages/Snap -1.png").string());
+  // A file that is missing is not taken for the label of another class.
+  fs::remove(folder.path() / "Annotations/Snap -1.xml");
+  expect_says(message_of<UsageError>([&] { read_annotations(folder.config(), Split::train); }),
+              {"Snap -1.xml: there is no such file"});
+}
+
+// Names and labels of every form, drawn at random: which files exist decides.
+TEST(Voc, ReadsListsWithAndWithoutLabels) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 20; ++round) {
+    const VocFolder folder;
+    std::string plain, labelled;
+    std::vector<std::string> names, present;
+    for (int i = 0; i < 12; ++i) {
+      const char* const ends[] = {"", " -1", " 0", " 1", " 7", "\t1", " 1 1"};
+      names.push_back("a" + std::to_string(i) + ends[random() % std::size(ends)]);
+      folder.image(names.back(), xml_of(object_of("cell")));
+      const int label = int(random() % 3) - 1;
+      plain += names.back() + "\r\n";
+      labelled += names.back() + (label < 0 ? " -1\n" : label == 0 ? "  0\n" : "  1\n");
+      if (label >= 0) present.push_back(names.back());
+    }
+    folder.list("train", plain);
+    EXPECT_EQ(names_of(read_annotations(folder.config(), Split::train)), names) << plain;
+    if (present.empty()) continue;
+    folder.list("train", labelled);
+    EXPECT_EQ(names_of(read_annotations(folder.config(), Split::train)), present) << labelled;
+  }
+}
+
+TEST(Voc, ListsMayNameTheFilesOfImages) {
+  const VocFolder folder;
+  for (const char* name : {"a", "b.png", "cam0/c"}) folder.image(name, xml_of(object_of("cell")));
+  folder.list("train",
+              "\xEF\xBB\xBF"
+              "a.jpg\nb.png\ncam0/c.tif\n");
+  EXPECT_EQ(names_of(read_annotations(folder.config(), Split::train)),
+            (std::vector<std::string>{"a", "b.png", "cam0/c"}));
+}
+
+TEST(Voc, FindsImagesOfEveryFormat) {
+  for (const std::string name : {"a", "cam0/a", "a.b"})
+    for (const char* ending : {".jpg", ".JPG", ".jpeg", ".png", ".bmp", ".webp", ".tif", ".TIFF", ".ppm", ".pgm"}) {
+      const VocFolder folder;
+      folder.list("train", name + "\n");
+      folder.image(name, xml_of(object_of("cell")));
+      const fs::path file = folder.path() / "JPEGImages" / (name + ending);
+      write_text(file, "x");
+      write_text(folder.path() / "JPEGImages" / (name + ".txt"), "x");
+      EXPECT_EQ(read_annotations(folder.config(), Split::train).images[0].path, file.string());
+      // What was read before other formats were known is read still.
+      const fs::path usual = folder.path() / "JPEGImages" / (name + ".jpg");
+      write_text(usual, "x");
+      const bool equal = std::string(ending) == ".JPG" || std::string(ending) == ".jpeg";
+      EXPECT_EQ(read_annotations(folder.config(), Split::train).images[0].path, (equal ? file : usual).string());
+    }
 }
 
 TEST(Voc, WithoutATestSetTrainTrainsAndValIsJudged) {

@@ -13,6 +13,7 @@
 #include "src/config/keys.h"
 #include "src/config/yaml.h"
 #include "src/data/annotations/annotation_files.h"
+#include "src/data/annotations/voc_files.h"
 
 namespace octet {
 namespace {
@@ -107,37 +108,6 @@ std::vector<ImageSet> sets_of(const Config::Data& data, Split split) {
   return sets;
 }
 
-// The names in a list. The lists of one class have a second column; -1 there means that the class is absent.
-std::vector<std::string> names_in(const fs::path& list) {
-  std::vector<std::string> names;
-  std::ifstream stream(list);
-  for (std::string line; std::getline(stream, line);) {
-    std::string name = trimmed(line), flag;
-    if (const size_t gap = name.find_last_of(blank); gap != name.npos) flag = name.substr(gap + 1);
-    if (flag == "-1") continue;
-    if (flag == "0" || flag == "1") name = trimmed(name.substr(0, name.find_last_of(blank)));
-    if (!name.empty()) names.push_back(name);
-  }
-  REQUIRE_USAGE(stream.eof() && !stream.bad(), "check the permissions", list.string(), ": cannot be read");
-  REQUIRE_USAGE(!names.empty(), "list one image on each line", list.string(), ": an empty list");
-  return names;
-}
-
-// File names of images by their names without ending. <filename> of the XML file is often wrong and not read.
-std::map<std::string, std::string> images_in(const fs::path& folder) {
-  std::map<std::string, std::string> files;
-  std::error_code failed;
-  for (const auto& entry : fs::directory_iterator(folder, failed)) {
-    std::string ending = entry.path().extension().string();
-    std::ranges::transform(ending, ending.begin(), [](unsigned char c) { return static_cast<char>(tolower(c)); });
-    if (ending != ".jpg" && ending != ".jpeg" && ending != ".png") continue;
-    const std::string file = entry.path().filename().string();
-    const auto [known, added] = files.emplace(entry.path().stem().string(), file);
-    if (!added) known->second = std::min(known->second, file);  // the order of a directory is not defined
-  }
-  return files;
-}
-
 std::string contents_of(const fs::path& file) {
   std::error_code failed;
   REQUIRE_USAGE(fs::is_regular_file(file, failed), "add the file, or remove the image from its list", file.string(),
@@ -163,22 +133,21 @@ std::vector<NamedImage> images_of(const std::vector<ImageSet>& sets) {
   std::map<std::string, std::string> seen;
   for (const ImageSet& set : sets) {
     const std::string list = set.file().string();
-    const auto files = images_in(set.folder / "JPEGImages");
-    for (const std::string& name : names_in(set.file())) {
+    const fs::path annotations = set.folder / "Annotations", folder = set.folder / "JPEGImages";
+    ImageFinder files(folder);
+    for (const std::string& name : names_in(set.file(), annotations)) {
       const auto [before, added] = seen.emplace(name, list);
       REQUIRE_USAGE(added, "list each image once", list, ": image `", shown(name), "` was listed before, in ",
                     before->second);
-      const std::string xml = path_inside(set.folder / "Annotations", name + ".xml", list);
-      const auto file = files.find(name);
+      const std::string xml = path_inside(annotations, name + ".xml", list);
       VocImage voc = parse_voc(contents_of(xml), xml);
-      images.push_back(
-          {{.id = static_cast<int64_t>(images.size()) + 1,
-            .name = name,
-            .path = path_inside(set.folder / "JPEGImages", file == files.end() ? name + ".jpg" : file->second, list),
-            .width = voc.width,
-            .height = voc.height,
-            .objects = {}},
-           std::move(voc.objects)});
+      images.push_back({{.id = static_cast<int64_t>(images.size()) + 1,
+                         .name = name,
+                         .path = path_inside(folder, files.find(name), list),
+                         .width = voc.width,
+                         .height = voc.height,
+                         .objects = {}},
+                        std::move(voc.objects)});
     }
   }
   return images;
