@@ -25,6 +25,12 @@ std::vector<int64_t> torch_shape(const Param& param) {
   return {s.n, s.c, s.h, s.w};
 }
 
+std::vector<std::string> names_of(const std::vector<Param>& params) {
+  std::vector<std::string> names;
+  for (const Param& param : params) names.push_back(param.name);
+  return names;
+}
+
 }  // namespace
 
 std::vector<float> TrainingState::values_of(const Tensor& tensor) const {
@@ -94,6 +100,7 @@ void TrainingState::read(const Statistic& statistic, const std::string& prefix, 
 
 LoadedWeights TrainingState::load(const SafetensorsFile& file, const std::string& path, const Load& what) {
   WeightsFile weights(file, path, WeightsFile::Of::same_network, category_ids_);
+  weights.look_for(names_of(parameters_.all()));
   // A file without the auxiliary head of InceptionV3 is whole for evaluation, which does not read it.
   const auto leaves = [&](const std::string& name) {
     return !what.optimizer && name.starts_with("AuxLogits.") && !weights.contains(name);
@@ -138,6 +145,7 @@ void TrainingState::load_optimizer(WeightsFile& from) {
 
 LoadedWeights TrainingState::load_backbone(const SafetensorsFile& file, const std::string& path) {
   WeightsFile weights(file, path, WeightsFile::Of::backbone);
+  weights.look_for(names_of(parameters_.all()));
   bool loads = false;
   for (const Param& param : parameters_.all()) {
     const bool of_backbone = !name_in_backbone(param.name).empty();

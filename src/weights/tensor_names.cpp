@@ -1,7 +1,9 @@
 #include "src/weights/tensor_names.h"
 
+#include <algorithm>
 #include <charconv>
 #include <iterator>
+#include <set>
 
 #include "kernels/base/text.h"
 
@@ -41,6 +43,10 @@ constexpr Alias timm_inverted_residual[] = {
     {"conv.0.0.", "conv_pw."}, {"conv.0.1.", "bn1."},    {"conv.1.0.", "conv_dw."},
     {"conv.1.1.", "bn2."},     {"conv.2.", "conv_pwl."}, {"conv.3.", "bn3."},
 };
+
+// Parts that PyTorch adds to names.
+constexpr std::string_view wrappers[] = {"module.", "_orig_mod.", "_fsdp_wrapped_module.",
+                                         "_checkpoint_wrapped_module."};
 
 // The other name; empty if the alias is for other names.
 std::string renamed(const Alias& alias, std::string_view name) {
@@ -83,6 +89,36 @@ std::vector<std::string> other_names(std::string_view name) {
     if (std::string before = renamed(alias, name); !before.empty()) names.push_back(std::move(before));
   if (std::string own = in_timm(name); !own.empty()) names.push_back(std::move(own));
   return names;
+}
+
+bool begins_with_wrapper(std::string_view name) {
+  return std::ranges::any_of(wrappers, [&](std::string_view wrapper) { return name.starts_with(wrapper); });
+}
+
+std::string without_wrappers(std::string_view name) {
+  std::string rest;
+  while (!name.empty()) {
+    const std::string_view part = name.substr(0, std::min(name.find('.'), name.size() - 1) + 1);
+    if (std::ranges::count(wrappers, part) == 0) rest += part;
+    name.remove_prefix(part.size());
+  }
+  return rest;
+}
+
+std::map<std::string, size_t> beginnings(const std::vector<std::string>& names,
+                                         const std::vector<std::string>& wanted) {
+  std::map<std::string, size_t> counts;
+  for (const std::string& tensor : wanted) {
+    std::vector<std::string> known = other_names(tensor);
+    known.push_back(tensor);
+    std::set<std::string> found;  // each beginning once, whatever the number of names
+    for (const std::string& name : names)
+      for (const std::string& end : known)
+        if (name.ends_with(end) && (name.size() == end.size() || name[name.size() - end.size() - 1] == '.'))
+          found.insert(name.substr(0, name.size() - end.size()));
+    for (const std::string& beginning : found) ++counts[beginning];
+  }
+  return counts;
 }
 
 }  // namespace octet

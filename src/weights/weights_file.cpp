@@ -71,17 +71,34 @@ std::string LoadedWeights::text() const {
 
 WeightsFile::WeightsFile(const SafetensorsFile& file, const std::string& path, Of of, std::vector<int64_t> category_ids)
     : file_(file), path_(path), of_(of), category_ids_(std::move(category_ids)) {
-  const std::vector<std::string> names = file.names();
-  for (const std::string_view prefix : {"module.", "_orig_mod."})  // of DataParallel, of torch.compile
-    if (!names.empty() && std::ranges::all_of(names, [&](const auto& name) { return name.starts_with(prefix); }))
-      prefix_ = prefix;
+  for (const std::string& name : file.names()) {
+    const auto [known, added] = names_.emplace(without_wrappers(name), name);
+    REQUIRE_USAGE(added, "write the tensors of one of them into a file", path, " holds a tensor twice, as `",
+                  known->second, "` and as `", name, "`");
+  }
+}
+
+void WeightsFile::look_for(const std::vector<std::string>& parameters) {
+  std::vector<std::string> wanted, names;
+  for (const std::string& name : parameters)
+    if (std::string own = own_name(name); !own.empty()) wanted.push_back(std::move(own));
+  for (const auto& [name, in_file] : names_) names.push_back(name);
+  const std::map<std::string, size_t> counts = beginnings(names, wanted);
+  std::vector<std::string> whole;  // a layer may have a few names of the network behind its own
+  for (const auto& [beginning, count] : counts)
+    if (2 * count > wanted.size()) whole.push_back(beginning);
+  if (whole.empty() || whole.front().empty()) return;  // the plain names come first
+  REQUIRE_USAGE(whole.size() == 1, "write the tensors of one of them into a file", path_,
+                " holds the network several times: names begin with `", joined(whole, "`, with `"), "`");
+  prefix_ = whole.front();
 }
 
 std::string WeightsFile::name_in_file(const std::string& name) const {
-  const std::string own = of_ == Of::backbone ? name_in_backbone(name) : name;
-  if (file_.contains(prefix_ + own)) return prefix_ + own;
-  for (const std::string& other : other_names(own))
-    if (file_.contains(prefix_ + other)) return prefix_ + other;
+  const std::string own = own_name(name);
+  std::vector<std::string> known = other_names(own);
+  known.insert(known.begin(), own);
+  for (const std::string& other : known)
+    if (const auto found = names_.find(prefix_ + other); found != names_.end()) return found->second;
   return prefix_ + own;
 }
 
@@ -108,21 +125,27 @@ void WeightsFile::leave(const std::string& name) {
 }
 
 bool WeightsFile::may_be_unused(std::string_view name) const {
-  // Counters of PyTorch's norms, ranges of activations of another policy, and what a checkpoint adds to weights.
+  // Counters of PyTorch's norms and of its AveragedModel, ranges of activations of another policy, and what a
+  // checkpoint adds to weights.
   if (name.ends_with(".num_batches_tracked") || name.ends_with(".range") || name.starts_with("momentum.") ||
-      name.starts_with(average_prefix) || name == "clips")
+      name.starts_with(average_prefix) || name == "clips" || name == "n_averaged")
     return true;
   if (name.starts_with("AuxLogits.")) return true;  // InceptionV3 on small images has none
   return of_ == Of::backbone && name.starts_with("fc.");
 }
 
 LoadedWeights WeightsFile::finish() {
-  for (const std::string& name : file_.names()) {
-    if (read_.contains(name) || read_.contains(average_prefix + name)) continue;
-    REQUIRE_USAGE(left_.contains(name) || may_be_unused(std::string_view(name).substr(prefix_.size())),
-                  of_ == Of::same_network ? of_same_network : of_backbone, path_, " has a tensor `", name, "` (",
-                  text_of(file_.shape(name)), "), which the network lacks");
-    report_.unused.push_back(name);
+  const bool wrapped = !read_.empty() && std::ranges::all_of(read_, begins_with_wrapper);
+  const auto is_beside = [&](const std::string& name, const std::string& in_file) {
+    return !name.starts_with(prefix_) || (wrapped && !begins_with_wrapper(in_file));
+  };
+  for (const auto& [name, in_file] : names_) {
+    if (read_.contains(in_file) || read_.contains(average_prefix + in_file)) continue;
+    REQUIRE_USAGE(left_.contains(in_file) || is_beside(name, in_file) ||
+                      may_be_unused(std::string_view(name).substr(prefix_.size())),
+                  of_ == Of::same_network ? of_same_network : of_backbone, path_, " has a tensor `", in_file, "` (",
+                  text_of(file_.shape(in_file)), "), which the network lacks");
+    report_.unused.push_back(in_file);
   }
   report_.loaded = read_.size();
   return report_;

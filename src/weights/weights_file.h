@@ -1,5 +1,6 @@
 // A safetensors file as the weights of a network: octet's own, torchvision's or timm's.
 #pragma once
+#include <map>
 #include <set>
 #include <string>
 #include <string_view>
@@ -38,7 +39,12 @@ class WeightsFile {
   // outlive the object.
   WeightsFile(const SafetensorsFile& file, const std::string& path, Of of, std::vector<int64_t> category_ids = {});
 
-  // The file may hold a tensor under another name: that of DataParallel, of torchvision before version 0.13, or timm's.
+  // Called first, with the names of the network's parameters: finds what stands before each of them in the file, such
+  // as "model." or "ema.module.". UsageError: the file holds the network several times, under different beginnings.
+  void look_for(const std::vector<std::string>& parameters);
+
+  // The file may hold a tensor under another name: in a wrapper such as DataParallel, of torchvision before version
+  // 0.13, or timm's.
   bool contains(const std::string& name) const { return file_.contains(name_in_file(name)); }
   // Of a head of COCO's 91 categories these are the rows of the data's classes. UsageError: there is no such tensor, or
   // it has another shape; the message gives both shapes.
@@ -49,11 +55,12 @@ class WeightsFile {
   void miss(const std::string& name) { report_.missing.push_back(name); }
 
   // Called at the end. UsageError: the file holds a tensor that the network lacks, and that no network of its kind
-  // leaves out; the message names the first one.
+  // leaves out; the message names the first one. Tensors beside a wrapper that holds the network are not used.
   LoadedWeights finish();
 
  private:
   std::string name_in_file(const std::string& name) const;
+  std::string own_name(const std::string& name) const { return of_ == Of::backbone ? name_in_backbone(name) : name; }
   bool may_be_unused(std::string_view name) const;
   std::vector<float> rows_of_classes(const std::string& name, const std::string& in_file,
                                      const std::vector<int64_t>& shape) const;
@@ -62,7 +69,8 @@ class WeightsFile {
   const std::string& path_;
   Of of_;
   std::vector<int64_t> category_ids_;
-  std::string prefix_;  // of every name in the file
+  std::map<std::string, std::string> names_;  // in the file, by the names without wrappers of layers
+  std::string prefix_;                        // of the network's names in the file
   std::set<std::string> read_, left_;
   LoadedWeights report_;
 };

@@ -232,6 +232,63 @@ TEST_F(InitialWeights, NamesOfTimmAndOfWrappersAreKnown) {
   }
 }
 
+// Beginnings that trainers put in front of every name, beside tensors of their own.
+TEST_F(InitialWeights, NetworksAreFoundBehindAnyBeginning) {
+  const auto source = network("resnet18", 5);
+  const StoredTensors file = stored(*source);
+  for (const std::string beginning :
+       {"module.", "_orig_mod.module.", "model.", "ema.", "model_ema.module.", "net.resnet.", "state_dict.backbone."}) {
+    StoredTensors wrapped = {{"n_averaged", {{}, {7}}},
+                             {"criterion.weight", {{3}, {1, 2, 3}}},
+                             {beginning + "bn1.num_batches_tracked", {{}, {1}}}};
+    for (const auto& [name, tensor] : file) wrapped[beginning + name] = tensor;
+    const auto into = network("resnet18");
+    EXPECT_EQ(load(*into, wrapped).unused.size(), 3u) << beginning;
+    EXPECT_EQ(stored(*into), file) << beginning;
+    const auto detector = network("retinanet");
+    EXPECT_EQ(load_backbone(*detector, wrapped).loaded, 100u) << beginning;
+  }
+}
+
+// Wrappers of a part of the network, as DataParallel around the features of AlexNet.
+TEST_F(InitialWeights, WrappersInsideOfNamesAreKnown) {
+  const auto source = network("resnet18", 5), into = network("resnet18");
+  const StoredTensors file = stored(*source);
+  StoredTensors wrapped = {{"n_averaged", {{}, {7}}}};
+  for (const auto& [name, tensor] : file) {
+    const size_t dot = name.find('.');
+    wrapped[name.starts_with("layer") ? name.substr(0, dot) + ".module._orig_mod" + name.substr(dot) : name] = tensor;
+  }
+  EXPECT_EQ(load(*into, wrapped).unused, (std::vector<std::string>{"n_averaged"}));
+  EXPECT_EQ(stored(*into), file);
+}
+
+TEST_F(InitialWeights, TwoNetworksInAFileAreRefused) {
+  const auto source = network("resnet18", 5), into = network("resnet18");
+  StoredTensors both, plain, modules;
+  for (const auto& [name, tensor] : stored(*source)) {
+    both["model." + name] = both["ema.module." + name] = tensor;
+    plain[name] = plain["ema." + name] = tensor;
+    modules[name] = modules["module." + name] = tensor;
+  }
+  EXPECT_PART(refusal([&] { load(*into, both); }), "names begin with `ema.`, with `model.`");
+  EXPECT_PART(refusal([&] { load(*into, plain); }), "has a tensor `ema.bn1.bias` (64), which the network lacks");
+  EXPECT_PART(refusal([&] { load(*into, modules); }), "holds a tensor twice, as ");
+}
+
+// Behind a beginning the rule is that of plain names: no tensor is missing, and none is left.
+TEST_F(InitialWeights, AWrappedNetworkMustBeThisOne) {
+  const auto larger = network("resnet34", 5), own = network("resnet18");
+  StoredTensors wrapped;
+  for (const auto& [name, tensor] : stored(*larger)) wrapped["model." + name] = tensor;
+  EXPECT_PART(refusal([&] { load(*own, wrapped); }),
+              "has a tensor `model.layer1.2.bn1.bias` (64), which the network lacks");
+  wrapped.clear();
+  for (const auto& [name, tensor] : stored(*own)) wrapped["model." + name] = tensor;
+  wrapped.erase("model.conv1.weight");
+  EXPECT_PART(refusal([&] { load(*own, wrapped); }), "has no tensor `model.conv1.weight`");
+}
+
 TEST_F(InitialWeights, NegativeVarianceIsRefused) {
   const auto own = network("resnet18");
   StoredTensors file = stored(*own);

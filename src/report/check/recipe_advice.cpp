@@ -38,12 +38,10 @@ constexpr Known known_networks[] = {
 };
 
 const Known& network_of(const std::string& path) {
-  const SafetensorsFile file = SafetensorsFile::open(path);
-  for (const Known& known : known_networks) {
-    std::vector<std::string> names = other_names(known.tensor);
-    names.emplace_back(known.tensor);
-    if (std::ranges::any_of(names, [&](const std::string& name) { return file.contains(name); })) return known;
-  }
+  std::vector<std::string> names = SafetensorsFile::open(path).names();
+  for (std::string& name : names) name = without_wrappers(name);
+  for (const Known& known : known_networks)
+    if (!beginnings(names, {known.tensor}).empty()) return known;
   std::vector<std::string> all;
   for (const Known& known : known_networks) all.emplace_back(known.network);
   REQUIRE_USAGE(false, "give weights of one of " + joined(all, ", "), path, " is of no network that octet knows");
