@@ -224,15 +224,16 @@ TEST_F(ImageFolder, RefusesFoldersThatDoNotFit) {
   const auto refused = [&] { return message_of<Error>([&] { open_datasets(config_); }); };
   fs::create_directory(folder_.path() / "train" / "eel");
   expect_says(refused(), {"train/eel", "no .jpg"});
-  write_file(folder_.path() / "train" / "eel" / "a.jpg", {1});
-  expect_says(refused(), {"different classes", "'eel'"});
   fs::remove_all(folder_.path() / "train" / "eel");
+  write_file(folder_.path() / "val" / "eel" / "a.jpg", {1});
+  expect_says(refused(), {"val has classes that are not in the training set: eel"});
+  fs::remove_all(folder_.path() / "val" / "eel");
   fs::rename(folder_.path() / "val", folder_.path() / "test");
   EXPECT_EQ(open_datasets(config_).test->size(), 2);
   fs::remove_all(folder_.path() / "test");
   expect_says(refused(), {"test", "data.root must hold"});
   fs::remove_all(folder_.path());
-  expect_says(refused(), {"train", "data.root must hold"});
+  expect_says(refused(), {"train/<class>", "there is no such folder"});
 }
 
 TEST_F(ImageFolder, LoadsAroundBadImages) {

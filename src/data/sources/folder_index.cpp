@@ -1,13 +1,17 @@
 #include "src/data/sources/folder_index.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <future>
-#include <iterator>
 
 #include "kernels/base/error.h"
+#include "src/config/keys.h"
+#include "src/config/yaml.h"
 #include "src/data/fingerprint.h"
 #include "src/data/images/image_files.h"
 #include "src/data/images/image_format.h"
+#include "src/data/sources/split_folders.h"
 
 namespace octet {
 namespace {
@@ -19,14 +23,15 @@ constexpr const char* layout =
     "data.holdout: 0.1 keeps a tenth for evaluation";
 constexpr size_t listings = 16;  // at the same time: on a network file system each waits for answers
 
-ImageFiles list_class(const fs::path& folder) {
+ImageFiles list_class(const fs::path& folder, bool training) {
   ImageFiles files = find_image_files(folder);
-  REQUIRE(!files.names.empty(), "put images into the folder, or remove it", folder.string(),
+  REQUIRE(!training || !files.names.empty(), "put images into the folder, or remove it", folder.string(),
           ": the folder of a class holds no ", image_endings(), " file; ", ignored_text(files.ignored));
   return files;
 }
 
-FolderIndex index_folder(const fs::path& folder) {
+// training: every class has images.
+FolderIndex index_folder(const fs::path& folder, bool training) {
   FolderIndex index;
   index.folder = folder;
   try {
@@ -43,7 +48,7 @@ FolderIndex index_folder(const fs::path& folder) {
     for (size_t first = 0; first < std::min(listings, of_class.size()); ++first)
       running.push_back(std::async(std::launch::async, [&, first] {
         for (size_t label = first; label < of_class.size(); label += listings)
-          of_class[label] = list_class(folder / index.classes[label]);
+          of_class[label] = list_class(folder / index.classes[label], training);
       }));
     for (auto& listing : running) listing.get();  // after an error, the destructors wait for the others
     for (size_t label = 0; label < of_class.size(); ++label) {
@@ -81,32 +86,71 @@ FolderSplits divided(const FolderIndex& all, double share) {
   return splits;
 }
 
+namespace {
+
+// "; it holds a, b and c": what may be a split of a name that octet does not know.
+std::string contents_text(const std::vector<std::string>& folders) {
+  constexpr size_t most = 8;
+  if (folders.empty()) return "; it holds no folders";
+  std::vector<std::string> names;
+  for (const std::string& name : folders)
+    if (names.size() < most) names.push_back(shown(name));
+  const size_t more = folders.size() - names.size();
+  return "; it holds " + joined(names, ", ") + (more > 0 ? say(" and ", more, " more folders") : "");
+}
+
+FolderSplits index_with_holdout(const Config::Data& data) {
+  const SplitFolders splits = find_splits(data.root);
+  const std::string test = splits.test.filename().string();
+  const bool ignores = splits.train == fs::path(data.root) / "train" && test != "val" && test != "test";
+  REQUIRE_USAGE(splits.test.empty() || ignores, "leave data.holdout out, or move the folder away", "data.holdout is ",
+                data.holdout, ", but ", splits.test.string(), " is there for evaluation");
+  if (!splits.test.empty())
+    spdlog::warn("data.holdout divides {}, and {} is not read; without data.holdout it is judged",
+                 splits.train.string(), splits.test.string());
+  if (const std::vector<std::string> inner = folders_in_each(data.root); splits.train.empty() && !inner.empty())
+    spdlog::warn("each folder in {} holds the same folders {}. If these are the classes, name the former train and val",
+                 data.root, joined(inner, ", "));
+  return divided(index_folder(splits.train.empty() ? fs::path(data.root) : splits.train, true), data.holdout);
+}
+
+}  // namespace
+
+void number_as(const std::vector<std::string>& known, FolderIndex& test) {
+  std::vector<std::string> unknown;
+  std::vector<int> labels;  // by the labels of `test`
+  for (const std::string& name : test.classes) {
+    const auto found = std::ranges::find(known, name);
+    labels.push_back(static_cast<int>(found - known.begin()));
+    if (found == known.end()) unknown.push_back(shown(name));
+  }
+  REQUIRE_USAGE(unknown.empty(), "put images of these classes into both, or move their folders away",
+                test.folder.string(), " has classes that are not in the training set: ", joined(unknown, ", "));
+  for (auto& [file, label] : test.files) label = labels[static_cast<size_t>(label)];
+  test.classes = known;
+}
+
 FolderIndex index_test_images(const Config::Data& data) {
   if (data.holdout > 0) return index_image_folder(data).test;
-  const fs::path root = data.root;
-  const bool val = fs::is_directory(root / "val");
-  REQUIRE_USAGE(val || fs::is_directory(root / "test"), layout, data.root, ": there is no folder val or test");
-  return index_folder(root / (val ? "val" : "test"));
+  const SplitFolders splits = find_splits(data.root);
+  const fs::path folder = splits.train.empty() ? find_test_folder(data.root) : splits.test;
+  REQUIRE_USAGE(!folder.empty(), layout, data.root, ": there is no folder val or test", contents_text(splits.others));
+  return index_folder(folder, false);
 }
 
 FolderSplits index_image_folder(const Config::Data& data) {
-  const fs::path root = data.root;
-  if (data.holdout > 0) {
-    for (const char* name : {"val", "test"})
-      REQUIRE_USAGE(!fs::is_directory(root / name), "leave data.holdout out, or move the folder away",
-                    "data.holdout is ", data.holdout, ", but ", (root / name).string(), " is there for evaluation");
-    return divided(index_folder(fs::is_directory(root / "train") ? root / "train" : root), data.holdout);
-  }
-  REQUIRE_USAGE(fs::is_directory(root / "train"), layout, data.root, ": there is no folder train");
-  FolderIndex train = index_folder(root / "train"), test = index_test_images(data);
-  if (train.classes != test.classes) {
-    std::vector<std::string> differ;
-    std::set_symmetric_difference(train.classes.begin(), train.classes.end(), test.classes.begin(), test.classes.end(),
-                                  std::back_inserter(differ));
-    REQUIRE(false, "give both the same folders of classes", train.folder.string(), " and ", test.folder.string(),
-            " have different classes: '", differ.front(), "' is in one only");
-  }
+  if (data.holdout > 0) return index_with_holdout(data);
+  const SplitFolders splits = find_splits(data.root);
+  REQUIRE_USAGE(!splits.train.empty(), layout, data.root, ": there is no folder train", contents_text(splits.others));
+  FolderIndex train = index_folder(splits.train, true), test = index_test_images(data);
+  number_as(train.classes, test);
   return {std::move(train), std::move(test)};
+}
+
+std::vector<std::string> training_class_names(const Config::Data& data) {
+  if (data.holdout > 0) return {};
+  const SplitFolders splits = find_splits(data.root);
+  return splits.train.empty() ? std::vector<std::string>() : visible_folders(splits.train);
 }
 
 }  // namespace octet

@@ -1,6 +1,6 @@
-// The files of a folder of images: <root>/train/<class>/*.jpg and <root>/val (or test)/<class>/*.jpg. With data.holdout
-// there is one folder of classes, <root>/train or <root> itself, and evaluation takes a part of each class. Folders of
-// classes may have subfolders.
+// The files of a folder of images: <root>/train/<class>/*.jpg and <root>/val (or test)/<class>/*.jpg, or folders of
+// other names for the same (split_folders.h). With data.holdout there is one folder of classes, <root>/train or <root>
+// itself, and evaluation takes a part of each class. Folders of classes may have subfolders.
 #pragma once
 #include <cstdint>
 #include <filesystem>
@@ -24,9 +24,15 @@ struct FolderIndex {
 struct FolderSplits {
   FolderIndex train, test;
 };
-// Of data.root. Error: the folders are missing, a class has no images, or train and test have different classes.
+// Of data.root. Both have the classes of train; the test set may have no images of some. Error: the folders are
+// missing, a class of train has no images, or test has a class that train lacks.
 FolderSplits index_image_folder(const Config::Data&);
+// With the classes of its own folder, some of which may have no images.
 FolderIndex index_test_images(const Config::Data&);
+// The names of the folders of classes that train. Empty: data.root holds images for evaluation alone, or is divided.
+std::vector<std::string> training_class_names(const Config::Data&);
+// Gives the files of a test set the labels of the same classes in `known`. UsageError: a class is not among them.
+void number_as(const std::vector<std::string>& known, FolderIndex& test);
 
 // The images as a network reads them. Class -1: not known.
 std::unique_ptr<Dataset> make_image_folder(FolderIndex, Crops, const Config::Data&);

@@ -6,6 +6,7 @@
 #include "kernels/base/error.h"
 #include "src/data/images/image_files.h"
 #include "src/data/sources/folder_index.h"
+#include "src/data/sources/split_folders.h"
 #include "src/report/check/check_parts.h"
 
 namespace octet {
@@ -40,6 +41,24 @@ std::string image_row(const std::string& name, const Folders& folders, Counts co
 
 bool readable(const ImageFacts& facts) { return facts.fault.empty(); }
 
+std::string absent_classes(const FolderIndex& test) {
+  std::vector<std::string> absent;
+  for (size_t label = 0; label < test.classes.size(); ++label)
+    if (std::ranges::count(test.files, static_cast<int>(label), &std::pair<std::string, int>::second) == 0)
+      absent.push_back(test.classes[label]);
+  return absent.empty() ? std::string()
+                        : fmt::format("classes without images in {}: {}: {}\n", split_names[1], absent.size(),
+                                      joined(absent, ", "));
+}
+
+// Folders that may have been meant as splits. Without a folder for training, all of them are classes.
+std::string unread_folders(const Config::Data& data) {
+  const SplitFolders splits = find_splits(data.root);
+  if (splits.train.empty() || splits.others.empty()) return {};
+  return fmt::format("folders in data.root that are not read: {}: {}\n", splits.others.size(),
+                     joined(splits.others, ", "));
+}
+
 std::string counts_of(const Folders& folders) {
   std::string text = fmt::format("{:<32}{:>10}{:>10}\n", "", split_names[0], split_names[1]);
   text += image_row("images", folders, [](auto&, int) { return true; });
@@ -58,7 +77,7 @@ std::string counts_of(const Folders& folders) {
   for (size_t label = 0; label < classes.size(); ++label)
     text += image_row("  " + classes[label], folders,
                       [&](auto& facts, int of) { return readable(facts) && of == static_cast<int>(label); });
-  return text;
+  return text + absent_classes(folders.splits[1]);
 }
 
 // Why images cannot be read, and what octet does with them.
@@ -93,7 +112,7 @@ std::string bad_images(const Folders& folders, const Config& config, std::vector
   return text;
 }
 
-std::string odd_files(const Folders& folders) {
+std::string odd_files(const Folders& folders, const Config::Data& data) {
   std::string text;
   for (size_t s = 0; s < 2; ++s) {
     std::vector<std::string> misnamed, warned;
@@ -107,7 +126,7 @@ std::string odd_files(const Folders& folders) {
     text += check_list(fmt::format("{}: complete, but the decoder warns", split_names[s]), warned);
     text += fmt::format("{}: {}\n", split_names[s], ignored_text(folders.splits[s].ignored));
   }
-  return text;
+  return text + unread_folders(data);
 }
 
 void check_sizes(const Folders& folders, const Config& config, std::vector<std::string>& errors) {
@@ -132,8 +151,10 @@ DataCheck check_image_folder(const Config& config) {
   try {
     const Folders folders = read_folders(config);
     check.page =
-        fmt::format("{}: {} classes in {}\n\n", config.data.name, folders.splits[0].classes.size(), config.data.root);
-    check.page += counts_of(folders) + bad_images(folders, config, check.errors) + odd_files(folders);
+        fmt::format("{}: {} classes in {}\n", config.data.name, folders.splits[0].classes.size(), config.data.root);
+    check.page +=
+        fmt::format("train: {}\ntest: {}\n\n", folders.splits[0].folder.string(), folders.splits[1].folder.string());
+    check.page += counts_of(folders) + bad_images(folders, config, check.errors) + odd_files(folders, config.data);
     check.page += duplicates(folders.paths, folders.facts);
     check_sizes(folders, config, check.errors);
   } catch (const Error& error) {  // of the folders themselves
