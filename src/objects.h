@@ -1,6 +1,7 @@
 // Objects on images, as annotations and detections describe them.
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -29,9 +30,12 @@ struct AnnotatedImage {
   std::vector<Object> objects;
 };
 
+// In place of a category's id: the file of the test set does not list this class of the training set.
+inline constexpr int64_t no_category = std::numeric_limits<int64_t>::min();
+
 struct Annotations {
-  std::vector<std::string> classes;   // by label
-  std::vector<int64_t> category_ids;  // by label; COCO: of the file, rising; VOC: label + 1
+  std::vector<std::string> classes;   // by label; each name once
+  std::vector<int64_t> category_ids;  // by label; COCO: of the file, or no_category; VOC: label + 1
   std::vector<AnnotatedImage> images;
 };
 

@@ -10,6 +10,7 @@
 #include "src/tasks/detection/figures.h"
 #include "src/tasks/metric_display.h"
 #include "src/train/trainer.h"
+#include "src/weights/class_names.h"
 
 namespace octet {
 namespace {
@@ -20,7 +21,8 @@ struct EvalOptions : Recipe {
 };
 
 void judge_weights(const EvalOptions& options, const Config& config, Transport& transport) {
-  Trainer trainer(config, transport, false);
+  const Classes known = read_classes(SafetensorsFile::open(options.weights), options.weights);
+  Trainer trainer(config, transport, false, nullptr, known);
   trainer.load_weights(options.weights);
   const std::unique_ptr<Judge> judge = trainer.evaluate();
   if (transport.rank() != 0) return;

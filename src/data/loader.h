@@ -17,6 +17,12 @@ struct ImageShape {
   int64_t height = 32, width = 32, channels = 3;
 };
 
+// The classes of the data that a network is trained on.
+struct Classes {
+  std::vector<std::string> names;     // by label; empty: unknown
+  std::vector<int64_t> category_ids;  // by label; empty: the data have no objects
+};
+
 // Decoded samples; thread-safe.
 class Dataset {
  public:
@@ -33,6 +39,10 @@ class Dataset {
   virtual bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels) const = 0;
   virtual std::vector<std::string> class_names() const { return {}; }  // by label; empty: the classes have no names
   virtual int64_t skipped() const { return 0; }                        // number of bad images that were skipped so far
+  // Gives the samples the labels that `known` has for the classes of the same names. Before the first read. UsageError:
+  // a class is not among them. A source whose splits always have the same classes does nothing.
+  virtual void number_as(const Classes& /*known*/) {}
+  virtual std::vector<std::string> absent_classes() const { return {}; }  // names of classes of which it has nothing
 
   // Samples may have several shapes, the canvases; the samples of a batch have one.
   virtual int canvases() const { return 1; }
@@ -47,11 +57,6 @@ class Dataset {
   }
 };
 
-// The classes of the data that a network is trained on.
-struct Classes {
-  std::vector<std::string> names;     // by label; empty: unknown
-  std::vector<int64_t> category_ids;  // by label; empty: the data have no objects
-};
 Classes classes_of(const Dataset&);
 
 struct Datasets {
@@ -63,8 +68,11 @@ std::vector<std::string> data_source_names();  // the values of data.name
 // Height and width of the square images in pixels: data.image_size, or that of the data source. UsageError: there is no
 // such source, its images have another size, or it needs a data.root.
 int64_t image_side(const Config::Data&);
-// Opens the data source of config.data and checks counts, record sizes and that it has model.classes classes.
-Datasets open_datasets(const Config&, bool training = true);
+// Opens the data source of config.data and checks counts, record sizes and that it has model.classes classes. The test
+// set has the labels of the training set, by the names of the classes. Without a training set it has those of `known`,
+// the classes of a network, if it has no others; or those of the data's training set if otherwise their number would
+// not be model.classes. Warns of classes that the test set lacks.
+Datasets open_datasets(const Config&, bool training = true, const Classes& known = {});
 
 // The objects of the test set. Opens no image of data that have annotations in files. UsageError: the data have none.
 Annotations test_annotations(const Config&);

@@ -89,7 +89,7 @@ class TrainingRun {
     const Datasets& data = trainer_.datasets();
     files_.emplace(config_, options.run_directory, options.resume,
                    TrainingData{fmt::format("{:016x}", trainer_.data_fingerprint()), data.train->describe()},
-                   classes_of(*data.test), watch_);
+                   classes_of(*data.train), watch_);
     if (options.resume) resume();
     if (files_->finished_at(at_.done) && out_of_patience()) at_.total = at_.done;
     if (finished_ = at_.ends() && files_->finished_at(at_.done); finished_) {

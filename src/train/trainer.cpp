@@ -16,7 +16,7 @@ struct Trainer::OwnWatch {
   RankWatch::Joined joined;
 };
 
-Trainer::Trainer(const Config& config, Transport& transport, bool training, Heart* heart)
+Trainer::Trainer(const Config& config, Transport& transport, bool training, Heart* heart, const Classes& known)
     : config_(config), transport_(transport), task_(task_of(config)), heart_(heart) {
   if (heart_ == nullptr) {
     own_watch_ = std::make_unique<OwnWatch>(config.comm.timeout_seconds, transport);
@@ -26,7 +26,7 @@ Trainer::Trainer(const Config& config, Transport& transport, bool training, Hear
   const int64_t batch = batch_of_plan(config, transport.size());
   auto backend = make_backend(config, *policy, transport);
   heart_->enter(activity::opening_data);
-  datasets_ = open_datasets(config, training);
+  datasets_ = open_datasets(config, training, known);
   require_data_for(task_, config, *datasets_.test);
   heart_->enter(activity::comparing);
   require_same_data();
@@ -175,8 +175,7 @@ Result Trainer::result(const Judge& test, const StepCount& at, const TrainingTim
 }
 
 TrainingState Trainer::state() {
-  const Annotations* const annotations = datasets_.test->annotations();
-  return TrainingState(*step_, annotations ? annotations->category_ids : std::vector<int64_t>());
+  return TrainingState(*step_, classes_of(datasets_.train ? *datasets_.train : *datasets_.test).category_ids);
 }
 
 std::string Trainer::load_initial_weights() {

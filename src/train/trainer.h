@@ -26,8 +26,8 @@ class Trainer {
  public:
   // Collective. Checks before step 1 whatever can be checked then. training = false: for evaluate() only, without a
   // training set. heart: where this rank says what it does; without one, the trainer has a heart and a watchdog of its
-  // own.
-  Trainer(const Config&, Transport&, bool training = true, Heart* heart = nullptr);
+  // own. known: the classes of the weights that are to be evaluated, as open_datasets() takes them.
+  Trainer(const Config&, Transport&, bool training = true, Heart* heart = nullptr, const Classes& known = {});
   ~Trainer();
 
   // Collective. Runs one training step. stop: a signal has asked this rank to stop.

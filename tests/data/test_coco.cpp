@@ -1,3 +1,5 @@
+#include <random>
+
 #include "src/data/annotations/annotation_files.h"
 #include "tests/data/annotated.h"
 
@@ -197,17 +199,62 @@ TEST(Annotations, ClassesOfTheSplitsAndOfTheNetworkAgree) {
   const CocoFolder folder;
   Config config = folder.config();
   const Annotations train = read_annotations(config, Split::train);
+  const Classes known{train.classes, train.category_ids};
   Annotations test = train;
-  require_same_classes(train, test);
+  number_as(known, test);
+  EXPECT_EQ(test.category_ids, train.category_ids);
   test.classes.emplace_back("fish");
-  expect_says(message_of<UsageError>([&] { require_same_classes(train, test); }), {"fish", "fix: "});
-  test = train;
-  test.category_ids[0] = 1;
-  expect_says(message_of<UsageError>([&] { require_same_classes(train, test); }), {"number their categories"});
+  test.category_ids.push_back(9);
+  expect_says(message_of<UsageError>([&] { number_as(known, test); }), {"not in the training set: fish", "fix: "});
   expect_says(message_of<UsageError>([&] { require_classes(config, train); }), {"is 10", "has 2", "classes to 2"});
   for (const int64_t classes : {0, 2}) {
     config.model.classes = classes;
     require_classes(config, train);
+  }
+}
+
+// Random classes of the training set, with ids of their own, in any order: labels are those of the names, and ids those
+// of the file.
+TEST(Annotations, RandomSubsetsOfClassesAreNumberedByName) {
+  std::mt19937 random(5);
+  const auto json = [&](const std::vector<std::pair<int64_t, std::string>>& categories) {
+    std::string list, objects;
+    for (const auto& [id, name] : categories) {
+      list += say(list.empty() ? "" : ", ", "{\"id\": ", id, ", \"name\": \"", name, "\"}");
+      objects += say(objects.empty() ? "" : ", ", "{\"id\": ", id + 1000, ", \"image_id\": 1, \"category_id\": ", id,
+                     ", \"area\": 9, \"bbox\": [1, 2, ", name.size(), ", 4]}");
+    }
+    return say("{\"images\": [{\"id\": 1, \"file_name\": \"a.jpg\", \"width\": 50, \"height\": 40}], \"categories\": [",
+               list, "], \"annotations\": [", objects, "]}");
+  };
+  for (int round = 0; round < 50; ++round) {
+    const CocoFolder folder;
+    std::vector<std::pair<int64_t, std::string>> train, test;
+    for (size_t i = 0; i < 2 + random() % 6; ++i)
+      train.emplace_back(static_cast<int64_t>(random() % 10 + 10 * i), std::string(i + 1, 'a'));
+    std::ranges::shuffle(train, random);
+    for (const auto& [id, name] : train)
+      if (random() % 2 == 0) test.emplace_back(static_cast<int64_t>(random() % 10 + 10 * test.size()), name);
+    if (test.empty()) test.emplace_back(3, train[0].second);
+    folder.write(Split::train, json(train));
+    folder.write(Split::test, json(test));
+    Config config = folder.config();
+    config.data.batch = 1, config.data.canvas_heights = config.data.canvas_widths = {64};
+    config.model.classes = static_cast<int64_t>(train.size());
+    for (const bool training : {true, false}) {
+      if (test.size() == train.size() && !training) continue;  // the test set alone is then numbered by its own ids
+      const Datasets sets = open_datasets(config, training);
+      const Annotations& judged = *sets.test->annotations();
+      EXPECT_EQ(judged.classes, read_annotations(config, Split::train).classes);
+      EXPECT_EQ(sets.test->absent_classes().size(), train.size() - test.size());
+      ASSERT_EQ(judged.images[0].objects.size(), test.size());
+      for (size_t i = 0; i < test.size(); ++i) {
+        const Object& object = judged.images[0].objects[i];
+        EXPECT_EQ(judged.classes[size_t(object.label)], test[i].second);
+        EXPECT_EQ(judged.classes[size_t(object.label)].size(), size_t(object.box.width));
+        EXPECT_EQ(judged.category_ids[size_t(object.label)], test[i].first);
+      }
+    }
   }
 }
 

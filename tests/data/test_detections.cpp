@@ -77,6 +77,9 @@ TEST_F(Results, AreWrittenAsTheyAreRead) {
   EXPECT_EQ(read[0].box.height, 0);
   EXPECT_EQ(read[1].image, 0);
   EXPECT_EQ(read[1].box.x, 12345.68);
+  truth_.category_ids[0] = no_category;  // of a class that the test set lacks
+  write_detections(file(), truth_, found);
+  EXPECT_EQ(read_detections(file(), truth_).size(), 1u);
   write_detections(file(), truth_, {});
   EXPECT_TRUE(read_detections(file(), truth_).empty());
 }

@@ -1,4 +1,6 @@
 #include <cmath>
+#include <random>
+#include <set>
 
 #include "src/data/augment/crops.h"
 #include "src/data/images/decode.h"
@@ -234,6 +236,60 @@ TEST_F(ImageFolder, RefusesFoldersThatDoNotFit) {
   expect_says(refused(), {"test", "data.root must hold"});
   fs::remove_all(folder_.path());
   expect_says(refused(), {"train/<class>", "there is no such folder"});
+}
+
+// A class may be too rare for an image of evaluation: its folder is empty, or there is none.
+TEST_F(ImageFolder, TheTestSetMayLackClasses) {
+  for (const char* name : {"bee", "eel"})
+    write_file(folder_.path() / "train" / name / "a.jpg", encoded(picture(40, 60), ".jpg"));
+  fs::create_directory(folder_.path() / "val" / "eel");
+  fs::remove_all(folder_.path() / "val" / "cat");
+  config_.model.classes = 4;
+  for (const bool training : {true, false}) {
+    const Datasets sets = open_datasets(config_, training);
+    EXPECT_EQ(sets.test->class_names(), (std::vector<std::string>{"bee", "cat", "dog", "eel"}));
+    EXPECT_EQ(sets.test->absent_classes(), (std::vector<std::string>{"bee", "cat", "eel"}));
+    ASSERT_EQ(sets.test->size(), 1);
+    EXPECT_EQ(sets.test->label(0), 2);
+  }
+  // Images for evaluation alone, by the classes of a network.
+  const Classes known{{"ant", "bee", "cat", "dog", "eel"}, {}};
+  fs::remove_all(folder_.path() / "train");
+  expect_says(message_of<UsageError>([&] { open_datasets(config_, false); }), {"the data has 2 classes"});
+  config_.model.classes = 5;
+  EXPECT_EQ(open_datasets(config_, false, known).test->label(0), 3);
+}
+
+// Any classes of the training set, in any order of the folders: labels are those of the names.
+TEST_F(ImageFolder, RandomSubsetsOfClassesAreNumberedByName) {
+  std::mt19937 random(11);
+  const auto image = encoded(picture(8, 8), ".png");
+  for (int round = 0; round < 20; ++round) {
+    TemporaryFolder folder;
+    std::set<std::string> names;
+    while (names.size() < 2 + random() % 8) names.insert(std::string(1 + random() % 3, char('A' + random() % 50)));
+    if (names.contains(".")) continue;
+    std::vector<std::string> judged;
+    const std::vector<std::string> all(names.begin(), names.end());
+    for (const std::string& name : all) {
+      write_file(folder.path() / "train" / name / "a.png", image);
+      if (random() % 2 == 0) judged.push_back(name);
+    }
+    if (judged.empty()) judged.push_back(all.back());
+    for (const std::string& name : judged) write_file(folder.path() / "val" / name / "b.png", image);
+    config_.data.root = folder.path().string();
+    config_.model.classes = static_cast<int64_t>(all.size());
+    for (const bool training : {true, false}) {
+      const Datasets sets = open_datasets(config_, training);
+      EXPECT_EQ(sets.test->class_names(), all);
+      ASSERT_EQ(sets.test->size(), static_cast<int64_t>(judged.size()));
+      for (int64_t i = 0; i < sets.test->size(); ++i)
+        EXPECT_EQ(all[size_t(sets.test->label(i))], judged[size_t(i)]) << "round " << round;
+      EXPECT_EQ(sets.test->absent_classes().size(), all.size() - judged.size());
+    }
+    write_file(folder.path() / "val" / "zz" / "b.png", image);
+    expect_says(message_of<UsageError>([&] { open_datasets(config_); }), {"not in the training set: zz"});
+  }
 }
 
 TEST_F(ImageFolder, LoadsAroundBadImages) {

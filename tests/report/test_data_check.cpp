@@ -202,6 +202,11 @@ TEST_F(DataCheckPage, ComparesClasses) {
   EXPECT_TRUE(check_data(config_).errors.empty());
   annotate("val", "{'id': 1, 'image_id': 1, 'category_id': 1, 'bbox': [1, 2, 10, 10], 'area': 90}", "cat fish");
   expect_one_error("not in the training set: fish");
+  annotate("val", "{'id': 1, 'image_id': 1, 'category_id': 1, 'bbox': [1, 2, 10, 10], 'area': 90}", "dog cat");
+  check_ = check_data(config_);
+  EXPECT_TRUE(check_.errors.empty()) << check_.errors[0];
+  expect_row("  cat", 1, 0);  // by name, whatever the id
+  expect_row("  dog", 1, 1);
   annotate("val", "");
   expect_one_error("no object to find in test");
 }

@@ -15,6 +15,7 @@ namespace octet {
 // are the objects of an image. Labels follow the rising ids of the categories.
 Annotations parse_coco(std::istream&, const std::string& file);
 Annotations read_coco(const Config::Data&, Split);
+std::filesystem::path coco_file(const Config::Data&, Split);  // the JSON file
 
 // One XML file of PASCAL VOC.
 struct VocObject {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <map>
 
 #include "kernels/base/error.h"
 #include "src/config/keys.h"
@@ -110,15 +111,42 @@ void require_classes(const Config& config, const Annotations& annotations) {
                 config.model.classes, ", but the data in ", config.data.root, " has ", classes, " classes");
 }
 
-void require_same_classes(const Annotations& train, const Annotations& test) {
+Classes training_classes(const Config& config) {
+  std::error_code failed;
+  if (config.data.name != "coco" || !fs::is_regular_file(coco_file(config.data, Split::train), failed)) return {};
+  Annotations train = read_all_annotations(config, Split::train);
+  return {std::move(train.classes), std::move(train.category_ids)};
+}
+
+void number_as(const Classes& known, Annotations& test) {
+  if (test.classes == known.names) return;
+  std::map<std::string, int32_t> labels;
+  for (size_t label = 0; label < known.names.size(); ++label) labels.emplace(known.names[label], int32_t(label));
   std::vector<std::string> unknown;
-  for (const std::string& name : test.classes)
-    if (std::ranges::find(train.classes, name) == train.classes.end()) unknown.push_back(shown(name));
+  std::vector<int32_t> label_of;  // by the labels of `test`
+  std::vector<int64_t> ids(known.names.size(), no_category);
+  for (size_t label = 0; label < test.classes.size(); ++label) {
+    const auto found = labels.find(test.classes[label]);
+    if (found == labels.end()) {
+      unknown.push_back(shown(test.classes[label]));
+      continue;
+    }
+    label_of.push_back(found->second);
+    ids[size_t(found->second)] = test.category_ids[label];
+  }
   REQUIRE_USAGE(unknown.empty(), "annotate the same classes in both", "classes of the test set that are not in the ",
                 "training set: ", joined(unknown, ", "));
-  REQUIRE_USAGE(train.classes == test.classes && train.category_ids == test.category_ids,
-                "give both files the same list of categories", "the training set and the test set number their ",
-                "categories in different ways");
+  for (AnnotatedImage& image : test.images)
+    for (Object& object : image.objects) object.label = label_of[size_t(object.label)];
+  test.classes = known.names;
+  test.category_ids = std::move(ids);
+}
+
+std::vector<std::string> absent_classes(const Annotations& annotations) {
+  std::vector<std::string> absent;
+  for (size_t label = 0; label < annotations.classes.size(); ++label)
+    if (annotations.category_ids[label] == no_category) absent.push_back(annotations.classes[label]);
+  return absent;
 }
 
 std::string path_inside(const fs::path& folder, const std::string& name, const std::string& place) {

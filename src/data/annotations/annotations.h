@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "src/config/config.h"
+#include "src/data/loader.h"
 #include "src/objects.h"
 
 namespace octet {
@@ -36,7 +37,13 @@ const char* name_of(BoxFault);
 
 // UsageError, with the number to set: config.model.classes is neither 0 nor the number of the data's classes.
 void require_classes(const Config&, const Annotations&);
-// UsageError that lists them: classes of the test set that the training set does not know.
-void require_same_classes(const Annotations& train, const Annotations& test);
+// The classes of the annotations that train with a test set. Empty: there are none, or the format numbers both splits
+// as one. UsageError: as read_annotations().
+Classes training_classes(const Config&);
+// Gives the objects of a test set the labels that `known` has for the classes of the same names. The categories keep
+// the ids of their file, so that detections are judged by it. UsageError that lists them: classes that are not in
+// `known`.
+void number_as(const Classes& known, Annotations& test);
+std::vector<std::string> absent_classes(const Annotations&);  // names of those without a category
 
 }  // namespace octet

@@ -151,16 +151,18 @@ Annotations parse_coco(std::istream& stream, const std::string& file) {
   return annotations;
 }
 
+fs::path coco_file(const Config::Data& data, Split split) {
+  const bool training = split == Split::train;
+  const std::string& given = training ? data.annotations : data.annotations_test;
+  const char* const instead = training ? "annotations/instances_train2017.json" : "annotations/instances_val2017.json";
+  return fs::path(data.root) / (given.empty() ? instead : given);
+}
+
 Annotations read_coco(const Config::Data& data, Split split) {
   const bool training = split == Split::train;
-  const auto chosen = [&](const std::string& train, const std::string& test, const char* instead_train,
-                          const char* instead_test) {
-    const std::string& given = training ? train : test;
-    return fs::path(data.root) / (!given.empty() ? given : training ? instead_train : instead_test);
-  };
-  const fs::path file = chosen(data.annotations, data.annotations_test, "annotations/instances_train2017.json",
-                               "annotations/instances_val2017.json");
-  const fs::path folder = chosen(data.images, data.images_test, "train2017", "val2017");
+  const std::string& images = training ? data.images : data.images_test;
+  const fs::path file = coco_file(data, split);
+  const fs::path folder = fs::path(data.root) / (!images.empty() ? images : training ? "train2017" : "val2017");
   const char* const key = training ? "data.annotations" : "data.annotations_test";
   std::error_code failed;
   REQUIRE_USAGE(fs::is_regular_file(file, failed), say("check data.root, or set ", key), file.string(),

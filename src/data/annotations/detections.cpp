@@ -74,12 +74,14 @@ std::vector<Detection> read_detections(const std::string& file, const Annotation
 
 void write_detections(const std::string& file, const Annotations& annotations, std::span<const Detection> detections) {
   std::string text = "[";
-  for (const Detection& found : detections)
+  for (const Detection& found : detections) {
+    if (annotations.category_ids[static_cast<size_t>(found.label)] == no_category) continue;
     text += fmt::format(
         "{}\n{{\"image_id\": {}, \"category_id\": {}, \"bbox\": [{:.2f}, {:.2f}, {:.2f}, {:.2f}], \"score\": {:.5f}}}",
         text.size() > 1 ? "," : "", annotations.images[static_cast<size_t>(found.image)].id,
         annotations.category_ids[static_cast<size_t>(found.label)], found.box.x, found.box.y, found.box.width,
         found.box.height, found.score);
+  }
   write_durably(file, text + "\n]\n");
 }
 

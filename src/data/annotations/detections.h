@@ -14,8 +14,9 @@ namespace octet {
 // UsageError: the file is missing or damaged, an image or a category is unknown, or a box has a negative size.
 std::vector<Detection> read_detections(const std::string& file, const Annotations&);
 
-// Writes detections with the ids of images and categories that the annotations have. Coordinates have two decimals and
-// scores five, as is common. The file is complete or absent. FileError: it cannot be written.
+// Writes detections with the ids of images and categories that the annotations have, so without those of classes that
+// the test set lacks: they count in no figure. Coordinates have two decimals and scores five, as is common. The file is
+// complete or absent. FileError: it cannot be written.
 void write_detections(const std::string& file, const Annotations&, std::span<const Detection>);
 
 }  // namespace octet

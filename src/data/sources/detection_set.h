@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "src/data/annotations/annotations.h"
 #include "src/data/augment/canvases.h"
 #include "src/data/images/bad_images.h"
 #include "src/data/images/normalization.h"
@@ -39,6 +40,8 @@ class DetectionSet final : public Dataset {
   int canvas(int64_t index) const override { return canvas_of_[static_cast<size_t>(index)]; }
   std::vector<std::string> class_names() const override { return annotations_.classes; }
   const Annotations* annotations() const override { return &annotations_; }
+  void number_as(const Classes& known) override { octet::number_as(known, annotations_); }
+  std::vector<std::string> absent_classes() const override { return octet::absent_classes(annotations_); }
   // Appends the objects that train: neither crowd nor difficult, and at least a pixel high and wide on the canvas.
   bool read_with_truth(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels,
                        Truth&) const override;

@@ -33,6 +33,16 @@ class ImageFolder : public Dataset {
     return all;
   }
   std::vector<std::string> class_names() const override { return index_.classes; }
+  void number_as(const Classes& known) override { octet::number_as(known.names, index_); }
+  std::vector<std::string> absent_classes() const override {
+    std::vector<bool> present(index_.classes.size());
+    for (const auto& [file, label] : index_.files)
+      if (label >= 0) present[static_cast<size_t>(label)] = true;
+    std::vector<std::string> absent;
+    for (size_t label = 0; label < present.size(); ++label)
+      if (!present[label]) absent.push_back(index_.classes[label]);
+    return absent;
+  }
   int64_t skipped() const override { return bad_.count(); }
 
   bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels) const override {
@@ -48,7 +58,7 @@ class ImageFolder : public Dataset {
   }
 
  private:
-  const FolderIndex index_;
+  FolderIndex index_;
   const Crops crops_;
   const int64_t max_pixels_;
   mutable BadImages bad_;

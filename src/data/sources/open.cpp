@@ -1,3 +1,5 @@
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 
 #include "kernels/base/error.h"
@@ -7,6 +9,7 @@
 #include "src/data/augment/canvases.h"
 #include "src/data/fingerprint.h"
 #include "src/data/loader.h"
+#include "src/data/sources/folder_index.h"
 #include "src/data/sources/source.h"
 
 namespace octet {
@@ -119,7 +122,41 @@ uint64_t Datasets::fingerprint() const {
   return octet::fingerprint(0, both);
 }
 
-Datasets open_datasets(const Config& config, bool training) {
+namespace {
+
+// Of the data of a test set: the classes that train with it. Empty: there is no training set.
+Classes classes_of_training(const Config& config) {
+  if (config.data.name == "image_folder") return {training_class_names(config.data), {}};
+  return training_classes(config);
+}
+
+bool knows_all(const Classes& known, const Dataset& data) {
+  const std::vector<std::string> names = data.class_names();
+  return !names.empty() && std::ranges::all_of(names, [&](const std::string& name) {
+    return std::ranges::find(known.names, name) != known.names.end();
+  });
+}
+
+// The labels of a test set become those of its training set or, without one, of a network. Classes that neither knows
+// are for others to refuse.
+void number_test_set(const Config& config, const Classes& known, Datasets& sets) {
+  Dataset& test = *sets.test;
+  const bool fits = config.model.classes == 0 || test.classes() == config.model.classes;
+  if (sets.train)
+    test.number_as(classes_of(*sets.train));
+  else if (knows_all(known, test))
+    test.number_as(known);
+  else if (const Classes own = fits ? Classes() : classes_of_training(config); knows_all(own, test))
+    test.number_as(own);
+  const std::vector<std::string> absent = test.absent_classes();
+  if (!absent.empty())
+    spdlog::warn("the test set lacks {} of {} classes, which are not judged: {}", absent.size(), test.classes(),
+                 joined(absent, ", "));
+}
+
+}  // namespace
+
+Datasets open_datasets(const Config& config, bool training, const Classes& known) {
   const auto& data = config.data;
   const Source& source = source_of(data);
   refuse_keys_of_others(data);
@@ -131,6 +168,7 @@ Datasets open_datasets(const Config& config, bool training) {
   REQUIRE_USAGE(data.holdout == 0 || data.name == "image_folder", "leave data.holdout out", "data.holdout is ",
                 data.holdout, ", but only data.name: image_folder reads it");
   Datasets sets = source.open(config, training);
+  number_test_set(config, known, sets);
   const Dataset& test = *sets.test;
   REQUIRE_USAGE(test.classes() > 1 || source.traits.objects, "give two folders of classes or more",
                 "the data has one class: ", test.describe());

@@ -200,9 +200,9 @@ std::string image_files(const Data& data, const Config& config, std::vector<std:
   return text;
 }
 
-void check_classes(const Data& data, const Config& config, std::vector<std::string>& errors) {
+void check_classes(Data& data, const Config& config, std::vector<std::string>& errors) {
   try {
-    require_same_classes(data.splits[0], data.splits[1]);
+    number_as({data.splits[0].classes, data.splits[0].category_ids}, data.splits[1]);
     require_classes(config, data.splits[0]);
   } catch (const UsageError& error) {
     errors.emplace_back(error.what());
@@ -216,7 +216,7 @@ void check_classes(const Data& data, const Config& config, std::vector<std::stri
 
 DataCheck check_data(const Config& config) {
   if (config.data.name == "image_folder") return check_image_folder(config);
-  const Data data = read_data(config);
+  Data data = read_data(config);
   DataCheck check;
   check.page =
       fmt::format("{}: {} classes in {}\n\n", config.data.name, data.splits[0].classes.size(), config.data.root);

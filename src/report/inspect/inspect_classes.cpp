@@ -89,13 +89,14 @@ struct SmallPicture {
 
 // The images of these answers as the network sees them. UsageError: the data cannot be read, or is not that of the
 // answers.
-std::vector<SmallPicture> small_pictures(const Config& config, int64_t images, std::span<const Answer> answers) {
+std::vector<SmallPicture> small_pictures(const Config& config, const ClassAnswers& all,
+                                         std::span<const Answer> answers) {
   Config plain = config;
   plain.data.mean = {0, 0, 0}, plain.data.deviation = {1, 1, 1};  // a pixel is then a share of white
   plain.data.bad_images = "skip";                                 // one that cannot be read now is left out
-  const Datasets sets = open_datasets(plain, false);
+  const Datasets sets = open_datasets(plain, false, {all.classes, {}});
   const Dataset& data = *sets.test;
-  const bool same = data.size() == images &&
+  const bool same = data.size() == all.images &&
                     std::ranges::all_of(answers, [&](const Answer& a) { return data.label(a.image) == a.label; });
   REQUIRE_USAGE(same, "give the data of the training", "the images or their labels are others than in the training");
   const auto height = static_cast<int>(data.shape().height), width = static_cast<int>(data.shape().width);
@@ -126,7 +127,7 @@ std::string mistakes(const ClassAnswers& all, const Tally& tally, const Config* 
       "probability that it gave this class. Some labels may be wrong, too.</p>\n";
   if (config == nullptr) return html + "<p>The run's configuration cannot be read, so there are no pictures.</p>\n";
   try {
-    const std::vector<SmallPicture> pictures = small_pictures(*config, all.images, wrong);
+    const std::vector<SmallPicture> pictures = small_pictures(*config, all, wrong);
     std::string figures;
     for (size_t i = 0; i < pictures.size(); ++i) {
       if (pictures[i].address.empty()) continue;

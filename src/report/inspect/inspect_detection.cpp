@@ -78,7 +78,9 @@ std::string class_table(const Scalars& by_class) {
 // Images that have objects, evenly spread over the test set, with the detections and with the truth. detections: in the
 // order of the images.
 std::string picture_rows(const Config& config, const std::vector<Detection>& detections) {
-  const Datasets sets = open_datasets(config, false);
+  Config own = config;
+  own.model.classes = 0;  // the labels of the detections are those of the test set alone
+  const Datasets sets = open_datasets(own, false);
   const auto* const data = dynamic_cast<const DetectionSet*>(sets.test.get());
   if (data == nullptr) return {};
   const std::vector<AnnotatedImage>& images = data->annotations()->images;

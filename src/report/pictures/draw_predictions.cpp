@@ -22,7 +22,8 @@ int64_t draw_predictions(const Config& config, Transport& transport, const Predi
   const Predictor network(own, transport, options.weights);
   std::unique_ptr<Dataset> opened;
   if (options.images.empty()) {
-    Datasets sets = open_datasets(network.config(), options.train);
+    Datasets sets =
+        open_datasets(network.config(), options.train, network.knows_names() ? network.classes() : Classes());
     opened = std::move(options.train ? sets.train : sets.test);
   } else {
     opened = open_named_images(network.config(), find_images(options.images), network.classes());
