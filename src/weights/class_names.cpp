@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/base/error.h"
+#include "src/data/annotations/annotations.h"
 
 namespace octet {
 namespace {
@@ -38,6 +39,7 @@ Classes read_classes(const SafetensorsFile& file, const std::string& path) {
   REQUIRE(classes.category_ids.empty() || classes.category_ids.size() == classes.names.size(),
           "use the file that the training wrote", path, " has ", classes.names.size(), " names of classes and ",
           classes.category_ids.size(), " ids");
+  tell_apart(classes.names, classes.category_ids);  // as annotations do; earlier files have names that are not
   return classes;
 }
 

@@ -258,6 +258,29 @@ TEST(Annotations, RandomSubsetsOfClassesAreNumberedByName) {
   }
 }
 
+// pycocotools judges categories by their ids, and so each is a class of its own.
+TEST(Coco, CategoriesOfOneNameStayApart) {
+  const CocoFolder folder;
+  const std::string json = R"({"images": [{"id": 1, "file_name": "a.jpg", "width": 50, "height": 40}],
+    "categories": [{"id": 0, "name": "red"}, {"id": 4, "name": "blue"}, {"id": 1, "name": "red"}],
+    "annotations": [{"id": 1, "image_id": 1, "category_id": 1, "bbox": [1, 2, 10, 10], "area": 100},
+                    {"id": 2, "image_id": 1, "category_id": 4, "bbox": [1, 2, 10, 10], "area": 100}]})";
+  folder.write_both(json);
+  Annotations all = folder.train();
+  EXPECT_EQ(all.classes, (std::vector<std::string>{"red (id 0)", "red (id 1)", "blue"}));
+  EXPECT_EQ(all.category_ids, (std::vector<int64_t>{0, 1, 4}));
+  EXPECT_EQ(all.images[0].objects[0].label, 1);
+  // Another file may have one of them alone.
+  Annotations one{{"blue", "red"}, {2, 1}, all.images};
+  for (Object& object : one.images[0].objects) object.label = object.label == 1 ? 1 : 0;
+  number_as({all.classes, all.category_ids}, one);
+  EXPECT_EQ(one.images[0].objects[0].label, 1);
+  EXPECT_EQ(one.images[0].objects[1].label, 2);
+  EXPECT_EQ(one.category_ids, (std::vector<int64_t>{no_category, 1, 2}));
+  number_as({{"blue", "red"}, {4, 1}}, one = {{"blue", "red (id 1)"}, {4, 1}, {}});
+  EXPECT_EQ(one.classes, (std::vector<std::string>{"blue", "red"}));
+}
+
 TEST(Annotations, NeedARootAndAFormat) {
   Config config = config_of("coco", "");
   expect_says(message_of<UsageError>([&] { read_annotations(config, Split::train); }), {"needs `data.root`", "fix: "});

@@ -40,6 +40,16 @@ TEST_F(Results, NameImagesAndCategoriesByIdOrByName) {
   EXPECT_EQ(pointed[0].label, 1);
 }
 
+TEST_F(Results, NameOfSeveralCategoriesIsThatWithObjects) {
+  truth_.classes = {"red (id 3)", "red (id 7)"};
+  truth_.images[0].objects.push_back({.id = 1, .box = {}, .label = 1});
+  const char* const by_name = R"([{"image_id": 10, "category_id": "red", "bbox": [1, 2, 3, 4], "score": 1}])";
+  EXPECT_EQ(read(by_name)[0].label, 1);
+  EXPECT_EQ(read(R"([{"image_id": 10, "category_id": 3, "bbox": [1, 2, 3, 4], "score": 1}])")[0].label, 0);
+  truth_.images[0].objects.push_back({.id = 2, .box = {}, .label = 0});
+  expect_says(refusal(by_name), {"[0].category_id: there are several of the name `red`", "give the id"});
+}
+
 TEST_F(Results, RefusesWhatIsUnknownOrDamaged) {
   const auto with = [](const char* image, const char* category, const char* box) {
     return say(R"([{"image_id": 10, "category_id": 7, "bbox": [1, 2, 3, 4], "score": 1}, {"image_id": )", image,

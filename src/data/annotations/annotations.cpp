@@ -47,6 +47,8 @@ void keep_what_counts(const Config::Data& data, Split split, Annotations& all) {
 
 }  // namespace
 
+std::string name_with_id(const std::string& name, int64_t category_id) { return say(name, " (id ", category_id, ")"); }
+
 std::vector<std::string> annotation_format_names() {
   std::vector<std::string> names;
   for (const Format& format : formats) names.emplace_back(format.name);
@@ -111,6 +113,13 @@ void require_classes(const Config& config, const Annotations& annotations) {
                 config.model.classes, ", but the data in ", config.data.root, " has ", classes, " classes");
 }
 
+void tell_apart(std::vector<std::string>& names, const std::vector<int64_t>& category_ids) {
+  std::map<std::string, int> count;
+  for (const std::string& name : names) ++count[name];
+  for (size_t label = 0; label < std::min(names.size(), category_ids.size()); ++label)
+    if (count[names[label]] > 1) names[label] = name_with_id(names[label], category_ids[label]);
+}
+
 Classes training_classes(const Config& config) {
   std::error_code failed;
   if (config.data.name != "coco" || !fs::is_regular_file(coco_file(config.data, Split::train), failed)) return {};
@@ -122,11 +131,15 @@ void number_as(const Classes& known, Annotations& test) {
   if (test.classes == known.names) return;
   std::map<std::string, int32_t> labels;
   for (size_t label = 0; label < known.names.size(); ++label) labels.emplace(known.names[label], int32_t(label));
+  // A name that several categories share in the files of one split alone.
+  for (size_t label = 0; label < std::min(known.names.size(), known.category_ids.size()); ++label)
+    labels.emplace(name_with_id(known.names[label], known.category_ids[label]), int32_t(label));
   std::vector<std::string> unknown;
   std::vector<int32_t> label_of;  // by the labels of `test`
   std::vector<int64_t> ids(known.names.size(), no_category);
   for (size_t label = 0; label < test.classes.size(); ++label) {
-    const auto found = labels.find(test.classes[label]);
+    auto found = labels.find(test.classes[label]);
+    if (found == labels.end()) found = labels.find(name_with_id(test.classes[label], test.category_ids[label]));
     if (found == labels.end()) {
       unknown.push_back(shown(test.classes[label]));
       continue;

@@ -37,6 +37,9 @@ const char* name_of(BoxFault);
 
 // UsageError, with the number to set: config.model.classes is neither 0 nor the number of the data's classes.
 void require_classes(const Config&, const Annotations&);
+std::string name_with_id(const std::string& name, int64_t category_id);  // "red (id 1)"
+// Makes names different that several categories share, which are classes of their own, by name_with_id().
+void tell_apart(std::vector<std::string>& names, const std::vector<int64_t>& category_ids);
 // The classes of the annotations that train with a test set. Empty: there are none, or the format numbers both splits
 // as one. UsageError: as read_annotations().
 Classes training_classes(const Config&);

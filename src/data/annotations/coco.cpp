@@ -147,6 +147,7 @@ Annotations parse_coco(std::istream& stream, const std::string& file) {
     annotations.classes.push_back(contents.categories[i].name);
   }
   REQUIRE_USAGE(!annotations.classes.empty(), "list the classes of the objects", file, ": `categories` is empty");
+  tell_apart(annotations.classes, annotations.category_ids);
   join(std::move(contents), annotations.category_ids, annotations.images, file);
   return annotations;
 }

@@ -5,11 +5,13 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <set>
 #include <unordered_map>
 
 #include "kernels/base/durable_file.h"
 #include "kernels/base/error.h"
 #include "src/config/yaml.h"
+#include "src/data/annotations/annotations.h"
 #include "src/data/annotations/json_lists.h"
 
 namespace octet {
@@ -24,8 +26,12 @@ class Names {
     by_id_.emplace(id, index);
     by_name_.emplace(name, index);
   }
+  void share(const std::string& name) { shared_.insert(name); }
+  void add_name(const std::string& name, size_t index) { by_name_.emplace(name, index); }
   size_t find(const JsonValue& value, const std::string& place, const char* what) const {
     if (value.is_text) {
+      REQUIRE_USAGE(!shared_.contains(value.text), say("give the id of the ", what), place,
+                    ": there are several of the ", "name `", shown(value.text), "`");
       const auto found = by_name_.find(value.text);
       REQUIRE_USAGE(found != by_name_.end(), fix, place, ": there is no ", what, " `", shown(value.text), "`");
       return found->second;
@@ -39,7 +45,23 @@ class Names {
   static constexpr const char* fix = "judge detections on the data set that they were made for";
   std::unordered_map<int64_t, size_t> by_id_;
   std::unordered_map<std::string, size_t> by_name_;
+  std::set<std::string> shared_;
 };
+
+// A name that several categories share means the one that has objects, if the others have none.
+void add_shared_names(const Annotations& annotations, Names& categories) {
+  std::vector<bool> has_objects(annotations.classes.size());
+  for (const AnnotatedImage& image : annotations.images)
+    for (const Object& object : image.objects) has_objects[size_t(object.label)] = true;
+  std::map<std::string, std::vector<size_t>> sharing;
+  for (size_t i = 0; i < annotations.classes.size(); ++i) {
+    const std::string end = name_with_id("", annotations.category_ids[i]);
+    if (const std::string& name = annotations.classes[i]; has_objects[i] && name.ends_with(end))
+      sharing[name.substr(0, name.size() - end.size())].push_back(i);
+  }
+  for (const auto& [name, labels] : sharing)
+    labels.size() == 1 ? categories.add_name(name, labels.front()) : categories.share(name);
+}
 
 }  // namespace
 
@@ -53,6 +75,7 @@ std::vector<Detection> read_detections(const std::string& file, const Annotation
     images.add(annotations.images[i].id, annotations.images[i].name, i);
   for (size_t i = 0; i < annotations.classes.size(); ++i)
     categories.add(annotations.category_ids[i], annotations.classes[i], i);
+  add_shared_names(annotations, categories);
   std::vector<Detection> detections;
   const auto take = [&](int64_t index, std::vector<JsonValue>& values) {
     const std::string place = say(file, ": [", index, "]");
