@@ -47,19 +47,33 @@ std::string default_output(const std::string& folder) {
   return path.filename().string() + ".yaml";
 }
 
+void print_bad_images(const FolderFacts& facts, const std::string& output) {
+  constexpr size_t most = 20;
+  if (facts.bad.empty()) return;
+  fmt::print("\n{} of {} images cannot be read:\n", facts.bad.size(), facts.examined);
+  for (size_t i = 0; i < std::min(most, facts.bad.size()); ++i) fmt::print("  {}\n", facts.bad[i]);
+  if (facts.bad.size() > most) fmt::print("  and {} more\n", facts.bad.size() - most);
+  fmt::print(
+      "A training skips them, as data.bad_images: skip says in the recipe. To train with them, repair them and remove "
+      "that line.\nAll bad images: octet check {}\n",
+      output);
+}
+
 int write_recipe(const NewOptions& options) {
   const std::string output = options.output.empty() ? default_output(options.folder) : options.output;
   REQUIRE_USAGE(!fs::exists(output), "name another file with --output, or remove it", output, " exists already");
-  const FolderFacts facts = look_at_folder(options.folder);
   const int cores = allowed_cores();
+  const FolderFacts facts = look_at_folder(options.folder, cores);
   const std::vector<Choice> choices =
       choose_recipe(facts, options.weights, bytes_in_proc("/proc/meminfo", "MemAvailable") / 2, cores);
-  const Config config = parse_config(recipe_text(choices, ""), output, {});
+  Config config = parse_config(recipe_text(choices, ""), output, {});
+  config.data.bad_images = "skip";  // to take the time; the recipe says what a training does
   const std::string time = fmt::format("about {} on {} cores", text_of_time(expected_seconds(config, facts)), cores);
   write_durably(output,
                 recipe_text(choices, fmt::format("Written by `octet new` for {} images of {} classes; takes {}.",
                                                  facts.train + facts.test, facts.classes, time)));
   for (const Choice& choice : choices) fmt::print("{:<22} {:<28} {}\n", choice.key, choice.value, choice.reason);
+  print_bad_images(facts, output);
   fmt::print("\n{}: training takes {}\nnext: octet train {}\n", output, time, output);
   return 0;
 }

@@ -5,6 +5,7 @@ import csv
 import io
 import json
 import re
+import shutil
 import struct
 import subprocess
 
@@ -175,6 +176,26 @@ class FineTuning(Case):
         self.assertRegex(own.out, r"model.name +resnet18 +a usual network")
         self.assertIn("holds no .jpg", self.octet("new", self.run_path("trained"), "--output", self.directory / "no.yaml",
                                                    code=1).err)
+
+    def test_recipe_for_a_folder_with_a_bad_image(self):
+        folder, recipe = self.directory / "damaged", self.directory / "damaged.yaml"
+        for split, count in ("Training", 12), ("Testing", 4):
+            for label, shade in ("cat", 30), ("dog", 200):
+                (folder / split / label).mkdir(parents=True)
+                for i in range(count):
+                    write_png(folder / split / label / f"{i}.png", 40, shade + i)
+        (folder / "Training" / "dog" / "11.png").write_bytes(b"")
+        job = self.octet("new", folder, "--output", recipe)
+        self.assertRegex(job.out, r"model.classes +2 ")
+        self.assertRegex(job.out, r"data.bad_images +skip +1 of 32 images cannot be read")
+        self.assertIn("Training/dog/11.png: the file is empty", job.out)
+        self.assertIn("in Training/ and Testing/", recipe.read_text())
+        self.octet("train", recipe, "--run", self.run_path("damaged"), "--set", "train.steps=2")
+        # Evaluation on images of one class, by the names in the weights.
+        shutil.rmtree(folder / "Training")
+        shutil.rmtree(folder / "Testing" / "cat")
+        job = self.octet("eval", recipe, "--weights", self.run_path("damaged") / "weights.safetensors")
+        self.assertIn("lacks 1 of 2 classes, which are not judged: cat", job.err + job.out)
 
     @staticmethod
     def tensors(path):

@@ -7,6 +7,7 @@
 
 #include "kernels/base/error.h"
 #include "src/report/check/data_check.h"
+#include "src/report/check/recipe_advice.h"
 #include "tests/data/support.h"
 
 namespace octet {
@@ -94,6 +95,50 @@ TEST_F(ClassCheckPage, FindsEqualImagesInBothSplits) {
   expect_says(page(),
               {"the same image in both splits: 1\n", "val/cat/copy.png", "the same image twice in a split: 1\n"});
   EXPECT_TRUE(check_.errors.empty());
+}
+
+TEST_F(ClassCheckPage, NamesClassesThatTheTestSetLacksAndFoldersThatAreNotRead) {
+  add("train/eel/1.png", ".png");
+  add("valid/cat/1.png", ".png");
+  config_.model.classes = 3;
+  expect_says(page(),
+              {"  eel                                    1         0\n", "classes without images in test: 1: eel\n",
+               "/train\ntest: ", "folders in data.root that are not read: 1: valid\n"});
+  EXPECT_TRUE(check_.errors.empty()) << check_.errors[0];
+  add("val/fish/1.png", ".png");
+  page();
+  ASSERT_EQ(check_.errors.size(), 1u);
+  expect_says(check_.errors[0], {"not in the training set: fish"});
+}
+
+// `octet new` on folders with images that cannot be read.
+TEST_F(ClassCheckPage, RecipesSkipImagesThatCannotBeRead) {
+  write_file(folder_.path() / "train/cat/empty.jpg", {});
+  auto cut = picture_as(".jpg");
+  cut.resize(cut.size() - 10);
+  write_file(folder_.path() / "val/dog/cut.jpg", cut);
+  const FolderFacts facts = look_at_folder(folder_.path().string(), 2);
+  EXPECT_EQ(facts.splits, "train/ and val/");
+  EXPECT_EQ(facts.examined, 6);
+  ASSERT_EQ(facts.bad.size(), 2u);
+  expect_says(facts.bad[0], {"train/cat/empty.jpg: ", "empty"});
+  expect_says(facts.bad[1], {"val/dog/cut.jpg: bad JPEG data"});
+  const std::string recipe = recipe_text(choose_recipe(facts, "", 1 << 30, 2), "");
+  expect_says(recipe, {"  bad_images: skip  # 2 of 6 images cannot be read"});
+  EXPECT_EQ(parse_config(recipe, "recipe", {}).data.bad_images, "skip");
+  for (const char* split : {"train", "val"})
+    for (const char* name : {"cat", "dog"}) write_file(folder_.path() / split / name / "1.png", {1});
+  expect_says(message_of<UsageError>([&] { look_at_folder(folder_.path().string(), 2); }),
+              {"none of the images that were tried can be read: ", "train/cat/1.png: "});
+}
+
+TEST_F(ClassCheckPage, RecipesOfGoodImagesDoNotSkip) {
+  const FolderFacts facts = look_at_folder(folder_.path().string(), 1);
+  EXPECT_TRUE(facts.bad.empty());
+  EXPECT_FALSE(facts.divided);
+  const std::string recipe = recipe_text(choose_recipe(facts, "", 1 << 30, 1), "");
+  EXPECT_EQ(recipe.find("bad_images"), std::string::npos);
+  expect_says(recipe, {"# 4 images in train/ and val/"});
 }
 
 TEST_F(ClassCheckPage, SaysWhatATrainingWouldRefuse) {

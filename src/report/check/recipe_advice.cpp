@@ -97,11 +97,16 @@ class Advisor {
 
   void data(int cores) {
     add("data.name", "image_folder", "folders are classes");
-    add("data.root", fs::absolute(facts_.root).string(), fmt::format("{} images", facts_.train + facts_.test));
+    add("data.root", fs::absolute(facts_.root).string(),
+        fmt::format("{} images{}{}", facts_.train + facts_.test, facts_.splits.empty() ? "" : " in ", facts_.splits));
     add("data.image_size", fmt::to_string(side_),
         fmt::format("the shorter sides have a median of {} pixels", facts_.side));
     if (facts_.divided)
       add("data.holdout", fmt::format("{}", kept_share), "there is no folder val/: these images judge the network");
+    if (!facts_.bad.empty())
+      add("data.bad_images", "skip",
+          fmt::format("{} of {} images cannot be read; `octet check` lists them, and `stop` refuses them",
+                      facts_.bad.size(), facts_.examined));
     add("data.workers", fmt::to_string(cores), "threads that decode images, one for each core");
   }
 
