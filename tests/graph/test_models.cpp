@@ -34,7 +34,7 @@ TEST(Models, ImagesThatAreTooSmallAreRefused) {
     Config config;
     config.policy.name = "fp32";
     config.model.name = name;
-    DryPlan(config, size, size, 1, {});
+    DryPlan(config, size, size, 2, {});
   };
   build("inception_v3", 75);
   EXPECT_THROW(build("inception_v3", 74), Error);
@@ -53,7 +53,7 @@ TEST(Models, ParameterCountsEqualTorchvision) {
     config.model.classes = 1000;
     config.policy.name = "fp32";
     const int64_t size = config.model.name == "inception_v3" ? 299 : 224;
-    EXPECT_EQ(DryPlan(config, size, size, 1, {}).parameters.count(), count) << name;
+    EXPECT_EQ(DryPlan(config, size, size, 2, {}).parameters.count(), count) << name;
   }
 }
 

@@ -65,6 +65,11 @@ void ConvNode::declare_layer(Declare& d, const Encoding& of_weight) {
   images_ = d.images();
   Shape of_group = conv_.y;
   of_group.n /= norm_groups_;
+  REQUIRE_USAGE(
+      !d.training() || !normalizes() || freezes_norm() || of_group.pixels() > 1,
+      "use larger images, or more of them for each norm: a larger data.image_size or data.batch, fewer ranks, a "
+      "smaller train.accumulate, train.norm_group: 0",
+      "the norm '", options_.norm, "' would have one value of each channel, an image of 1 x 1, and no variance");
   affine_ = {.shape = of_group,
              .normalize = normalizes(),
              .batch_statistics = !freezes_norm(),
