@@ -96,6 +96,7 @@ struct Config {
     std::string difficult = "skip";     // skip | train
     std::string bad_boxes = "stop";     // stop | drop
     std::string empty_images = "keep";  // keep | skip
+    std::string turn_upright = "auto";  // auto | true | false: whether boxes mean the picture as EXIF turns it
     std::vector<int64_t> canvas_heights, canvas_widths;  // detection: the sizes of the network's input (canvases.h)
     int64_t short_side = 0, long_side = 0;  // detection: an image's sides after resizing, in pixels; 0: no limit
     std::vector<int64_t> short_sides;       // detection: training draws one of these in place of short_side

@@ -24,9 +24,9 @@ std::string answer_row(const std::string& name, double share) {
 std::string picture_of(const Predictor& network, const std::string& file, const Prediction& prediction) {
   const bool objects = network.task().objects;
   try {
-    // Boxes are in the frame of the stored pixels.
-    const OpenedImage opened =
-        open_image(file, network.config().data.max_pixels, objects ? View::stored : View::upright);
+    const Config::Data& data = network.config().data;
+    const bool upright = !objects || data.turn_upright == "true";
+    const OpenedImage opened = open_image(file, data.max_pixels, upright ? View::upright : View::stored);
     const double scale = double(side_of_picture) / double(std::max(opened.size.width, opened.size.height));
     const cv::Mat image = opened.decode(objects ? 1 : std::min(1.0, scale));
     return page_picture(image, boxes_of(prediction.answers.detections, network.classes().names, 0), side_of_picture);

@@ -43,6 +43,48 @@ inline std::vector<uint8_t> encoded_cmyk(int height, int width, uint8_t red, uin
   return bytes;
 }
 
+// With EXIF data that say how the picture is turned.
+inline std::vector<uint8_t> with_orientation(std::vector<uint8_t> jpeg, int orientation) {
+  const std::vector<uint8_t> segment = {0xFF,
+                                        0xE1,
+                                        0,
+                                        34,
+                                        'E',
+                                        'x',
+                                        'i',
+                                        'f',
+                                        0,
+                                        0,
+                                        'I',
+                                        'I',
+                                        42,
+                                        0,
+                                        8,
+                                        0,
+                                        0,
+                                        0,
+                                        1,
+                                        0,
+                                        0x12,
+                                        1,
+                                        3,
+                                        0,
+                                        1,
+                                        0,
+                                        0,
+                                        0,
+                                        static_cast<uint8_t>(orientation),
+                                        0,
+                                        0,
+                                        0,
+                                        0,
+                                        0,
+                                        0,
+                                        0};
+  jpeg.insert(jpeg.begin() + 2, segment.begin(), segment.end());
+  return jpeg;
+}
+
 // The size in the start-of-frame segment replaced by 60000 x 60000.
 inline std::vector<uint8_t> forged(std::vector<uint8_t> jpeg) {
   for (size_t i = 2; i + 9 < jpeg.size();) {

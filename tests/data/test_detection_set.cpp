@@ -1,5 +1,6 @@
 #include <cmath>
 #include <map>
+#include <random>
 
 #include "src/data/sources/detection_set.h"
 #include "tests/data/files.h"
@@ -34,7 +35,7 @@ class DetectionFiles : public testing::Test {
                                    .objects = {}});
   }
   DetectionSet set() const {
-    return {"test", annotations_, image_files(annotations_, 64'000'000), data_, bytes_as_they_are};
+    return {"test", annotations_, image_files(annotations_, data_), data_, bytes_as_they_are};
   }
   struct Sample {
     std::vector<float> pixels;
@@ -159,11 +160,102 @@ TEST_F(DetectionFiles, TheImageDecidesItsSize) {
   const DetectionSet data = set();
   EXPECT_EQ(data.annotations()->images[0].width, 60);
   EXPECT_EQ(data.annotations()->images[0].height, 40);
-  annotations_.images[0].width = 600;  // a wrong annotation
+}
+
+TEST_F(DetectionFiles, OfAnotherSizeThanAnnotatedAreRefused) {
+  annotations_.images[0].width = 600;
   annotations_.images[0].height = 400;
-  const Sample read = sample(set());
-  EXPECT_EQ(read.truth.images[0].width, 60);
-  expect_box(read.truth.objects[0].box, 20, 10, 60, 70);
+  expect_says(message_of<UsageError>([&] { sample(set()); }),
+              {"a.png", "60 x 40", "600 x 400", "use the images that were annotated", "data.bad_images: skip"});
+  annotations_.images[0].width = 40, annotations_.images[0].height = 60;
+  expect_says(message_of<UsageError>([&] { sample(set()); }), {"width and height are exchanged"});
+  data_.bad_images = "skip";
+  EXPECT_FALSE(sample(set()).present);
+}
+
+// Where EXIF's orientation puts a pixel of a stored picture, from the tables of the EXIF standard: the sides of the
+// seen picture at which the first stored row and the first stored column are.
+cv::Point seen_at(cv::Point stored, cv::Size size, int orientation) {
+  const bool turned = orientation >= 5;
+  const int row = orientation == 3 || orientation == 4 || orientation == 6 || orientation == 7
+                      ? size.height - 1 - stored.y  // the first row is at the bottom, or on the right
+                      : stored.y;
+  const int column = orientation == 2 || orientation == 3 || orientation == 7 || orientation == 8
+                         ? size.width - 1 - stored.x  // the first column is on the right, or at the bottom
+                         : stored.x;
+  return turned ? cv::Point(row, column) : cv::Point(column, row);
+}
+
+// Random pictures with one white object, stored in every orientation, with annotations of the stored and of the upright
+// picture, of another one and of none. The pixels of the box that trains are white, and all others are black.
+TEST_F(DetectionFiles, BoxesMeanTheSamePixelsInEveryOrientation) {
+  const uint64_t seed = std::random_device()();
+  SCOPED_TRACE(seed);
+  std::mt19937_64 random(seed);
+  const auto below = [&](int end) { return static_cast<int>(random() % static_cast<uint64_t>(end)); };
+  data_.canvas_heights = {256}, data_.canvas_widths = {256}, data_.short_side = 0;
+  for (int round = 0; round < 60; ++round) {
+    const int orientation = 1 + round % 8;
+    const cv::Size stored(8 * (2 + below(12)), 8 * (2 + below(12)));
+    const cv::Size upright = orientation >= 5 ? cv::Size(stored.height, stored.width) : stored;
+    const cv::Rect object(8 * below(stored.width / 8), 8 * below(stored.height / 8), 8, 8);  // a block of JPEG
+    cv::Mat image(stored, CV_8UC3, cv::Scalar(0, 0, 0));
+    image(object) = cv::Scalar(255, 255, 255);
+    const cv::Point one = seen_at(object.tl(), stored, orientation),
+                    two = seen_at(object.br() - cv::Point(1, 1), stored, orientation);
+    const cv::Rect seen(std::min(one.x, two.x), std::min(one.y, two.y), 8, 8);
+    annotations_.images.clear();
+    add("photograph.jpg", with_orientation(encoded(image, ".jpg"), orientation));
+    const auto read_with = [&](cv::Size annotated, const char* turn_upright, const cv::Rect& box) {
+      AnnotatedImage& of = annotations_.images[0];
+      of.width = annotated.width, of.height = annotated.height;
+      of.objects = {{.box = {double(box.x), double(box.y), 8, 8}, .area = 64}};
+      data_.turn_upright = turn_upright;
+      return sample(set());
+    };
+    const auto expect_white = [&](cv::Size annotated, const char* turn_upright, const cv::Rect& box, cv::Size size) {
+      SCOPED_TRACE(testing::Message() << "orientation " << orientation << ", " << turn_upright << ", annotated as "
+                                      << annotated.width << " x " << annotated.height);
+      const Sample read = read_with(annotated, turn_upright, box);
+      ASSERT_TRUE(read.present);
+      EXPECT_EQ(read.truth.images[0].width, size.width);
+      EXPECT_EQ(read.truth.images[0].height, size.height);
+      ASSERT_EQ(read.truth.objects.size(), 1u);
+      expect_box(read.truth.objects[0].box, float(box.x), float(box.y), float(box.x + 8), float(box.y + 8));
+      for (int y = 0; y < size.height; ++y)
+        for (int x = 0; x < size.width; ++x) {
+          const float* const pixel = &read.pixels[(size_t(y) * 256 + size_t(x)) * 3];
+          ASSERT_NEAR(pixel[0], box.contains({x, y}) ? 255 : 0, 8) << x << ' ' << y;
+        }
+    };
+    const bool clear = stored != upright;  // the size says which picture was annotated
+    expect_white(stored, "auto", object, stored);
+    expect_white(stored, "false", object, stored);
+    expect_white({0, 0}, "auto", object, stored);
+    expect_white({0, 0}, "true", seen, upright);
+    expect_white(upright, "true", seen, upright);
+    if (!clear) continue;
+    expect_white(upright, "auto", seen, upright);
+    expect_says(message_of<UsageError>([&] { read_with(upright, "false", seen); }),
+                {"data.turn_upright: auto", "EXIF"});
+    expect_says(message_of<UsageError>([&] { read_with(stored, "true", object); }), {"data.turn_upright: auto"});
+    expect_says(message_of<UsageError>([&] { read_with({stored.width + 1, stored.height}, "auto", object); }), {"photograph.jpg"});
+  }
+}
+
+// Boxes in shares of the image, and objects that the canvas shrinks below a pixel.
+TEST_F(DetectionFiles, WithoutAVisibleObjectAreRefused) {
+  annotations_.images[0].objects = {{.box = {0.25, 0.5, 0.5, 0.25}, .area = 0.1}, {.box = {0, 0, 1, 0.9}, .area = 1}};
+  data_.short_side = 0;
+  expect_says(message_of<UsageError>([&] { set(); }), {"no object", "give boxes in pixels", "1"});
+  annotations_.images[0].objects = {{.box = {10, 10, 4, 4}, .area = 16}};
+  set();  // four pixels
+  data_.short_side = 8;
+  expect_says(message_of<UsageError>([&] { set(); }), {"no object", "larger canvases"});
+  data_.short_sides = {4, 12};
+  set();  // visible in one of the sizes of training
+  annotations_.images[0].objects.clear();
+  set();  // an image without objects
 }
 
 TEST_F(DetectionFiles, ReadReducedJpegs) {

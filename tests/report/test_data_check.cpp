@@ -110,13 +110,33 @@ TEST_F(DataCheckPage, ShowsHowADetectorFits) {
   expect_line("  dog                                    -         -\n");
   expect_line("  cat                                 10      10      10      10      10\n");
   expect_line("that fit them: model.anchor_sizes: [8, 8, 8, 8, 8]\n");
+  ASSERT_EQ(check_.warnings.size(), 1u);
+  EXPECT_NE(check_.warnings[0].find("most objects of cat overlap no anchor by 0.5"), std::string::npos);
   // The nearest center is (8, 8), and an anchor of 10 x 10 there overlaps the object by 72 / 128.
   config_.model.anchor_sizes = {10, 20, 40};
   check_ = check_data(config_);
   expect_line("  all                              100.0 %   100.0 %\n");
+  EXPECT_TRUE(check_.warnings.empty());
   config_.data.canvas_heights = {32}, config_.data.canvas_widths = {32};
   check_ = check_data(config_);
   expect_row("images reduced to fit", 2, 2);
+}
+
+TEST_F(DataCheckPage, CountsObjectsThatTheCanvasLoses) {
+  config_.model.name = "retinanet";
+  config_.model.anchor_sizes = {10, 20, 40};
+  config_.data.canvas_heights = {64}, config_.data.canvas_widths = {96};
+  annotate("train",
+           "{'id': 1, 'image_id': 1, 'category_id': 1, 'bbox': [1, 2, 10, 10], 'area': 90},"
+           "{'id': 2, 'image_id': 1, 'category_id': 2, 'bbox': [50, 2, 0.5, 0.5], 'area': 9}");
+  check_ = check_data(config_);
+  EXPECT_TRUE(check_.errors.empty());
+  expect_line("objects without a pixel on the canvas");
+  expect_row("  dog", 1, 0);
+  ASSERT_EQ(check_.warnings.size(), 1u) << testing::PrintToString(check_.warnings);
+  EXPECT_NE(check_.warnings[0].find("1 of 2 objects of train have no pixel"), std::string::npos);
+  annotate("train", "{'id': 1, 'image_id': 1, 'category_id': 1, 'bbox': [0.1, 0.2, 0.3, 0.25], 'area': 0.1}");
+  expect_one_error("no object of train has a pixel in each direction on its canvas: give boxes in pixels");
 }
 
 // The page looks at the nearest anchors alone. Here every anchor whose center is on the image is tried.
@@ -170,9 +190,37 @@ TEST_F(DataCheckPage, NamesBadBoxes) {
 
 TEST_F(DataCheckPage, ComparesBoxesWithTheImageItself) {
   write("train2017/a.png", png(45, 60, 'x'));
-  expect_one_error("1 bad boxes in train (outside of the image)");
+  check_ = check_data(config_);
+  ASSERT_EQ(check_.errors.size(), 2u) << testing::PrintToString(check_.errors);
+  EXPECT_NE(check_.errors[1].find("1 bad boxes in train (outside of the image)"), std::string::npos);
+  EXPECT_NE(check_.errors[0].find("1 images of train have another size than annotated"), std::string::npos);
   expect_line("train: of another size than annotated: 1\n");
-  expect_line("train2017/a.png: 45x60, annotated as 80x60");
+  expect_line("train2017/a.png: the image has 45 x 60 pixels, and its annotation says 80 x 60");
+  config_.data.bad_boxes = "drop", config_.data.bad_images = "skip";
+  EXPECT_TRUE(check_data(config_).errors.empty());
+}
+
+TEST_F(DataCheckPage, NamesPhotographsThatAreStoredTurned) {
+  const auto turned = [](int width, int height, char mark) {  // a PNG file whose EXIF data say orientation 6
+    std::string bytes = png(width, height, mark);
+    bytes.resize(33);  // where the first chunk ends
+    bytes += std::string(
+        "\0\0\0\x16"
+        "eXIfMM\0\x2A\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0",
+        30);
+    return bytes + "sums";
+  };
+  write("train2017/a.png", turned(60, 80, 'x'));  // annotated as 80 x 60
+  write("val2017/b.png", turned(60, 80, 'y'));    // without a size
+  check_ = check_data(config_);
+  EXPECT_TRUE(check_.errors.empty());
+  expect_line("train: turned upright as EXIF says, for their boxes: 1\n  " + (root_ / "train2017/a.png").string());
+  expect_row("  80x60", 2, 1);
+  expect_line("test: stored turned or mirrored, boxes perhaps upright: 1\n  " + (root_ / "val2017/b.png").string());
+  ASSERT_EQ(check_.warnings.size(), 1u);
+  EXPECT_NE(check_.warnings[0].find("set data.turn_upright to true"), std::string::npos);
+  config_.data.turn_upright = "false";
+  expect_one_error("1 images of train have another size than annotated: set data.turn_upright: auto");
 }
 
 TEST_F(DataCheckPage, NamesImagesThatAreMissingOrUnreadable) {
@@ -192,6 +240,8 @@ TEST_F(DataCheckPage, FindsImagesThatAreThereTwice) {
   EXPECT_TRUE(check_.errors.empty());
   expect_line("the same image in both splits: 1\n");
   expect_line("train2017/a.png = " + (root_ / "val2017/a.png").string());
+  ASSERT_EQ(check_.warnings.size(), 1u);
+  EXPECT_NE(check_.warnings[0].find("1 images of test are images of train too"), std::string::npos);
   expect_line("the same image twice in a split: 1\n");
 }
 

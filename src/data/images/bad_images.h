@@ -8,6 +8,7 @@
 
 #include "kernels/base/error.h"
 #include "src/config/config.h"
+#include "src/data/images/image_fault.h"
 
 namespace octet {
 
@@ -16,11 +17,12 @@ class BadImages {
  public:
   explicit BadImages(const Config::Data& data) : skip_(data.bad_images == "skip") {}
 
-  // Error, unless bad images are skipped; then warns of each image once.
-  void add(int64_t index, const std::string& file, const std::string& reason) {
-    REQUIRE(skip_, "repair the file, or set data.bad_images: skip; then --resume continues", file, ": ", reason);
+  // UsageError, unless bad images are skipped; then warns of each image once.
+  void add(int64_t index, const std::string& file, const BadImage& bad) {
+    REQUIRE_USAGE(skip_, say(bad.fix, ", or set data.bad_images: skip; then --resume continues"), file, ": ",
+                  bad.what());
     std::lock_guard lock(mutex_);
-    if (bad_.insert(index).second) spdlog::warn("skipped {}: {}", file, reason);
+    if (bad_.insert(index).second) spdlog::warn("skipped {}: {}", file, bad.what());
   }
   int64_t count() const {
     std::lock_guard lock(mutex_);

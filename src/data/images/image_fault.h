@@ -2,6 +2,7 @@
 #pragma once
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace octet {
 
@@ -10,13 +11,16 @@ enum class ImageFault {
   empty,         // it has no bytes
   other_format,  // octet does not read its format
   too_large,     // more pixels or bytes than data.max_pixels allows
-  damaged        // its bytes end too early, or contradict each other
+  damaged,       // its bytes end too early, or contradict each other
+  other_size     // it has not the size that its annotation says
 };
 
 // what() is the reason without the path; the caller adds it.
 struct BadImage : std::runtime_error {
-  BadImage(ImageFault kind, const std::string& reason) : std::runtime_error(reason), fault(kind) {}
+  explicit BadImage(ImageFault kind, const std::string& reason, std::string how = "repair the file")
+      : std::runtime_error(reason), fault(kind), fix(std::move(how)) {}
   ImageFault fault;
+  std::string fix;
 };
 
 }  // namespace octet

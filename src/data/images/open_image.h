@@ -2,9 +2,12 @@
 #pragma once
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <opencv2/core.hpp>
+#include <vector>
 
 #include "src/data/augment/canvases.h"
+#include "src/data/images/decode.h"
 
 namespace octet {
 
@@ -16,11 +19,27 @@ struct OpenedImage {
   std::function<cv::Mat(double scale)> decode;
 };
 
-// stored: the pixels as the file holds them, the frame of annotated boxes. upright: as EXIF's orientation says.
+// stored: the pixels as the file holds them. upright: as EXIF's orientation says.
 enum class View { stored, upright };
 
-// Throws BadImage. max_pixels: larger images are bad.
-OpenedImage open_image(const std::filesystem::path& file, int64_t max_pixels, View view);
+// The size of the picture in this view.
+ImageSize size_of(const ImageHeader&, View);
+
+class ImageFile {
+ public:
+  // Reads the file and its header. Throws BadImage. max_pixels: larger images are bad.
+  ImageFile(const std::filesystem::path& file, int64_t max_pixels);
+  const ImageHeader& header() const { return header_; }
+  OpenedImage seen(View) const;
+
+ private:
+  std::shared_ptr<const std::vector<uint8_t>> bytes_;
+  ImageHeader header_;
+};
+
+inline OpenedImage open_image(const std::filesystem::path& file, int64_t max_pixels, View view) {
+  return ImageFile(file, max_pixels).seen(view);
+}
 
 // The number of bytes that a file of max_pixels pixels may have.
 inline int64_t most_bytes(int64_t max_pixels) { return 8 * max_pixels + (1 << 20); }

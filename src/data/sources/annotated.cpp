@@ -7,7 +7,7 @@ namespace octet {
 
 Datasets open_annotated(const Config& config, bool training) {
   const auto open = [&](Annotations annotations) {
-    OpenImage files = image_files(annotations, config.data.max_pixels);
+    OpenImage files = image_files(annotations, config.data);
     return std::make_unique<DetectionSet>(say(config.data.name, ": ", config.data.root), std::move(annotations),
                                           std::move(files), config.data, of_photographs);
   };

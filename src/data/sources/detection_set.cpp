@@ -3,16 +3,39 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <mutex>
 #include <opencv2/imgproc.hpp>
 
 #include "src/data/draws.h"
 #include "src/data/fingerprint.h"
-#include "src/data/images/decode.h"
+#include "src/data/images/box_frame.h"
 
 namespace octet {
 namespace {
 
-// The box of an object on the canvas. The image may be smaller than the annotations say.
+void append(const AnnotatedImage& annotated, Truth::Image image, Truth& truth) {
+  image.first = static_cast<uint32_t>(truth.objects.size());
+  for (const Object& object : annotated.objects) {
+    if (object.crowd || object.difficult) continue;
+    const Box box = on_canvas(object.box, image);
+    if (is_visible(box)) truth.objects.push_back({box, object.label});
+  }
+  image.count = static_cast<uint32_t>(truth.objects.size()) - image.first;
+  truth.images.push_back(image);
+}
+
+}  // namespace
+
+Truth::Image place(const Canvases& canvases, int canvas, ImageSize file, int64_t short_side) {
+  const ImageSize content = canvases.content(canvas, file, short_side);
+  return {.width = static_cast<int32_t>(file.width),
+          .height = static_cast<int32_t>(file.height),
+          .content_width = static_cast<int32_t>(content.width),
+          .content_height = static_cast<int32_t>(content.height),
+          .scale_x = double(content.width) / double(file.width),
+          .scale_y = double(content.height) / double(file.height)};
+}
+
 Box on_canvas(const BoxInFile& box, const Truth::Image& image) {
   const double x1 = std::clamp<double>(box.x, 0, image.width) * image.scale_x;
   const double x2 = std::clamp<double>(box.x + box.width, 0, image.width) * image.scale_x;
@@ -23,24 +46,36 @@ Box on_canvas(const BoxInFile& box, const Truth::Image& image) {
           static_cast<float>(image.flipped ? mirror - x1 : x2), static_cast<float>(y2)};
 }
 
-void append(const AnnotatedImage& annotated, Truth::Image image, Truth& truth) {
-  image.first = static_cast<uint32_t>(truth.objects.size());
-  for (const Object& object : annotated.objects) {
-    if (object.crowd || object.difficult) continue;
-    const Box box = on_canvas(object.box, image);
-    if (box.width() >= 1 && box.height() >= 1) truth.objects.push_back({box, object.label});
-  }
-  image.count = static_cast<uint32_t>(truth.objects.size()) - image.first;
-  truth.images.push_back(image);
+std::string advice_on_sizes(const Annotations& annotations) {
+  double end = 0;
+  for (const AnnotatedImage& image : annotations.images)
+    for (const Object& object : image.objects)
+      end = std::max({end, object.box.x + object.box.width, object.box.y + object.box.height});
+  if (end <= 1.5)
+    return say("give boxes in pixels: the largest coordinate is ", end, ", as of boxes in shares of the image");
+  return "choose larger canvases, data.short_side and data.long_side; `octet check` shows the sizes of the objects";
 }
 
-}  // namespace
-
-OpenImage image_files(const Annotations& annotations, int64_t max_pixels) {
-  std::vector<std::string> paths;
-  for (const AnnotatedImage& image : annotations.images) paths.push_back(image.path);
-  return [paths = std::move(paths), max_pixels](int64_t index) {
-    return open_image(paths[static_cast<size_t>(index)], max_pixels, View::stored);
+OpenImage image_files(const Annotations& annotations, const Config::Data& data) {
+  struct File {
+    std::string path;
+    ImageSize annotated;
+  };
+  std::vector<File> files;
+  for (const AnnotatedImage& image : annotations.images) files.push_back({image.path, {image.height, image.width}});
+  return [files = std::move(files), max_pixels = data.max_pixels, turn_upright = data.turn_upright,
+          warned = std::make_shared<std::once_flag>()](int64_t index) {
+    const auto& [path, annotated] = files[static_cast<size_t>(index)];
+    const ImageFile file(path, max_pixels);
+    if (turn_upright == "auto" && fits_both_views(annotated, file.header()))
+      std::call_once(*warned, [&path = path] {
+        spdlog::warn(
+            "{} is stored turned or mirrored, as its EXIF data says, and its annotation does not say whether its boxes "
+            "mean the stored picture or the upright one: octet takes the stored one. Set data.turn_upright to true or "
+            "false; `octet check` lists such images",
+            path);
+      });
+    return file.seen(view_of_boxes(annotated, file.header(), turn_upright));
   };
 }
 
@@ -56,6 +91,11 @@ DetectionSet::DetectionSet(std::string source, Annotations annotations, OpenImag
       flip_(data.augment ? static_cast<float>(data.flip) : 0),
       bad_(data) {
   cv::setNumThreads(0);  // the loader has its own threads
+  choose_canvases();
+  require_visible_objects();
+}
+
+void DetectionSet::choose_canvases() {
   for (int64_t index = 0; index < size(); ++index) {
     AnnotatedImage& image = annotations_.images[static_cast<size_t>(index)];
     try {
@@ -65,10 +105,35 @@ DetectionSet::DetectionSet(std::string source, Annotations annotations, OpenImag
       }
       canvas_of_.push_back(canvases_.of({image.height, image.width}));
     } catch (const BadImage& bad) {
-      bad_.add(index, image.name, bad.what());
+      bad_.add(index, image.path.empty() ? image.name : image.path, bad);
       canvas_of_.push_back(0);
     }
   }
+}
+
+void DetectionSet::require_visible_objects() const {
+  std::vector<int64_t> short_sides = short_sides_;
+  short_sides.push_back(short_side_);
+  int64_t visible = 0, all = 0;
+  for (int64_t index = 0; index < size(); ++index) {
+    const AnnotatedImage& image = annotations_.images[static_cast<size_t>(index)];
+    if (image.width == 0 || image.height == 0) continue;  // a bad image
+    std::vector<Truth::Image> places;
+    for (const int64_t short_side : short_sides)
+      places.push_back(place(canvases_, canvas(index), {image.height, image.width}, short_side));
+    for (const Object& object : image.objects) {
+      if (object.crowd || object.difficult) continue;
+      ++all;
+      visible += std::ranges::any_of(places, [&](const auto& at) { return is_visible(on_canvas(object.box, at)); });
+    }
+  }
+  REQUIRE_USAGE(visible > 0 || all == 0, advice_on_sizes(annotations_), describe(),
+                ": no object has a pixel in each direction on its canvas");
+  if (visible < all)
+    spdlog::warn(
+        "{}: {} of {} objects have no pixel in each direction on their canvas: they do not train, and can hardly be "
+        "found",
+        source_, all - visible, all);
 }
 
 std::string DetectionSet::describe() const {
@@ -119,26 +184,20 @@ bool DetectionSet::read_with_truth(int64_t index, bool training, uint64_t seed, 
     append(annotated, image, truth);
     return true;
   } catch (const BadImage& bad) {
-    bad_.add(index, annotated.path.empty() ? annotated.name : annotated.path, bad.what());
+    bad_.add(index, annotated.path.empty() ? annotated.name : annotated.path, bad);
     return false;
   }
 }
 
-// Where the image is on its canvas. Its objects are not counted yet.
 Truth::Image DetectionSet::placed(int64_t index, ImageSize file, bool training, uint64_t seed, int64_t epoch) const {
   Draws draws(seed, epoch, DrawStream::augment, index);
   const bool flipped = training && draws.chance(flip_);
   const int64_t short_side =
       training ? short_sides_[draws.below(static_cast<uint32_t>(short_sides_.size()))] : short_side_;
-  const ImageSize content = canvases_.content(canvas(index), file, short_side);
-  return {.index = index,
-          .width = static_cast<int32_t>(file.width),
-          .height = static_cast<int32_t>(file.height),
-          .content_width = static_cast<int32_t>(content.width),
-          .content_height = static_cast<int32_t>(content.height),
-          .scale_x = double(content.width) / double(file.width),
-          .scale_y = double(content.height) / double(file.height),
-          .flipped = flipped};
+  Truth::Image image = place(canvases_, canvas(index), file, short_side);
+  image.index = index;
+  image.flipped = flipped;
+  return image;
 }
 
 void DetectionSet::write(const cv::Mat& image, const ImageShape& canvas, float* pixels) const {

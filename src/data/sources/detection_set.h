@@ -16,13 +16,24 @@ namespace octet {
 
 // Opens the image of an index in Annotations::images. Several threads call it at once. Throws BadImage.
 using OpenImage = std::function<OpenedImage(int64_t index)>;
-// Opens the files at the paths of `annotations`, as stored. max_pixels: larger ones are bad images.
-OpenImage image_files(const Annotations& annotations, int64_t max_pixels);
+// Opens the files at the paths of `annotations`, in the frame of their boxes (box_frame.h).
+OpenImage image_files(const Annotations& annotations, const Config::Data&);
+
+// Where an image is on its canvas, not mirrored. Its objects are not counted yet.
+Truth::Image place(const Canvases&, int canvas, ImageSize file, int64_t short_side);
+// The box of an object on the canvas. What lies outside of the image is cut off.
+Box on_canvas(const BoxInFile&, const Truth::Image&);
+// Whether it has a pixel in each direction: smaller ones do not train.
+inline bool is_visible(const Box& on_canvas) { return on_canvas.width() >= 1 && on_canvas.height() >= 1; }
+
+// What to do where no object is visible: a guess from the numbers.
+std::string advice_on_sizes(const Annotations&);
 
 class DetectionSet final : public Dataset {
  public:
   // source: what describe() begins with: "coco: /data/train2017". A size that the annotations lack is read from the
-  // image. own_side: as in Canvases. own: the normalization where the configuration names none.
+  // image. own_side: as in Canvases. own: the normalization where the configuration names none. UsageError: no object
+  // is visible on its canvas at any size that the recipe names. Warns if some are not.
   DetectionSet(std::string source, Annotations, OpenImage, const Config::Data&, Normalization own,
                int64_t own_side = 0);
 
@@ -42,7 +53,7 @@ class DetectionSet final : public Dataset {
   const Annotations* annotations() const override { return &annotations_; }
   void number_as(const Classes& known) override { octet::number_as(known, annotations_); }
   std::vector<std::string> absent_classes() const override { return octet::absent_classes(annotations_); }
-  // Appends the objects that train: neither crowd nor difficult, and at least a pixel high and wide on the canvas.
+  // Appends the objects that train: neither crowd nor difficult, and visible on the canvas.
   bool read_with_truth(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels,
                        Truth&) const override;
 
@@ -51,6 +62,8 @@ class DetectionSet final : public Dataset {
   const Normalization& normalization() const { return normalization_; }
 
  private:
+  void choose_canvases();
+  void require_visible_objects() const;
   Truth::Image placed(int64_t index, ImageSize file, bool training, uint64_t seed, int64_t epoch) const;
   void write(const cv::Mat& image, const ImageShape& canvas, float* pixels) const;
 

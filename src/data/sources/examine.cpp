@@ -17,9 +17,7 @@ ImageFacts facts_of(const std::string& path, int64_t max_pixels, Examine what) {
     const ImageHeader header = read_header(bytes, max_pixels);
     facts.format = header.format->name;
     facts.misnamed = header.format != format_named(path);
-    facts.turned = header.orientation != 1;
-    facts.width = static_cast<int32_t>(header.width);
-    facts.height = static_cast<int32_t>(header.height);
+    facts.header = header;
     if (what == Examine::pixels) decode(bytes, header, 1, &facts.warnings);
   } catch (const BadImage& bad) {
     facts.fault = bad.what();

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "src/config/config.h"
-#include "src/data/images/image_fault.h"
+#include "src/data/images/decode.h"
 
 namespace octet {
 
@@ -15,8 +15,7 @@ struct ImageFacts {
   std::string format;                        // "JPEG"; empty: unknown
   bool misnamed = false;                     // its name ends as that of another format
   std::vector<std::string> warnings = {};    // of the decoder, of an image that is complete
-  bool turned = false;                       // EXIF says that it is stored turned or mirrored
-  int32_t width = 0, height = 0;             // of its header, in pixels
+  ImageHeader header;
   uint64_t hash = 0;                         // of the bytes of the file
 };
 

@@ -68,7 +68,8 @@ class Packed final : public Dataset {
     const std::span<const uint8_t> rows = file_.bytes().subspan(at.offset, 3 * size_t{at.width} * at.height);
     if (hash_of(at, rows) != at.hash) {
       bad_images_.add(index, say("image ", index, " of ", path_),
-                      "its pixels or its class have changed since it was packed");
+                      BadImage(ImageFault::damaged, "its pixels or its class have changed since it was packed",
+                               "pack the images again"));
       return false;
     }
     auto* const bytes = const_cast<uint8_t*>(rows.data());

@@ -18,8 +18,8 @@ std::string check_list(const std::string& title, const std::vector<std::string>&
   return text;
 }
 
-std::string duplicates(const std::array<std::vector<std::string>, 2>& paths,
-                       const std::array<std::vector<ImageFacts>, 2>& facts) {
+void check_duplicates(const std::array<std::vector<std::string>, 2>& paths,
+                      const std::array<std::vector<ImageFacts>, 2>& facts, DataCheck& check) {
   std::unordered_map<uint64_t, std::pair<size_t, size_t>> first;  // split and image, by hash
   std::vector<std::string> within, between;
   for (size_t s = 0; s < 2; ++s)
@@ -30,7 +30,11 @@ std::string duplicates(const std::array<std::vector<std::string>, 2>& paths,
       const auto& [other_split, other] = known->second;
       (other_split == s ? within : between).push_back(paths[other_split][other] + " = " + paths[s][i]);
     }
-  return check_list("the same image in both splits", between) + check_list("the same image twice in a split", within);
+  check.page += check_list("the same image in both splits", between);
+  check.page += check_list("the same image twice in a split", within);
+  if (!between.empty())
+    check.warnings.push_back(fmt::format(
+        "{} images of test are images of train too: a network that has seen them is judged too well", between.size()));
 }
 
 }  // namespace octet

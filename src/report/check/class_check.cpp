@@ -71,7 +71,7 @@ std::string counts_of(const Folders& folders) {
     text += image_row("  " + name, folders,
                       [&, format = name](auto& facts, int) { return readable(facts) && facts.format == format; });
   text += image_row("turned upright, as EXIF says", folders,
-                    [](auto& facts, int) { return readable(facts) && facts.turned; });
+                    [](auto& facts, int) { return readable(facts) && facts.header.orientation != 1; });
   text += "\nimages that can be read, by class\n";
   const std::vector<std::string>& classes = folders.splits[0].classes;
   for (size_t label = 0; label < classes.size(); ++label)
@@ -155,7 +155,7 @@ DataCheck check_image_folder(const Config& config) {
     check.page +=
         fmt::format("train: {}\ntest: {}\n\n", folders.splits[0].folder.string(), folders.splits[1].folder.string());
     check.page += counts_of(folders) + bad_images(folders, config, check.errors) + odd_files(folders, config.data);
-    check.page += duplicates(folders.paths, folders.facts);
+    check_duplicates(folders.paths, folders.facts, check);
     check_sizes(folders, config, check.errors);
   } catch (const Error& error) {  // of the folders themselves
     check.errors.emplace_back(error.what());

@@ -9,19 +9,45 @@
 
 #include "kernels/base/error.h"
 #include "src/data/annotations/annotations.h"
+#include "src/data/images/box_frame.h"
 #include "src/report/check/check_parts.h"
 #include "src/tasks/task.h"
 
 namespace octet {
 namespace {
 
+// Images whose annotations were perhaps made for other pixels than the file stores.
+struct Frames {
+  std::vector<std::string> other_size, turned, unclear;
+  std::string fix;  // of the first of another size
+};
+
 // Both splits, with the sizes of the image files where these can be read.
 struct Data {
   std::array<Annotations, 2> splits;
   std::array<std::vector<std::string>, 2> paths;  // of the images
   std::array<std::vector<ImageFacts>, 2> facts;
-  std::array<std::vector<std::string>, 2> other_sizes;  // images whose files have another size than their annotations
+  std::array<Frames, 2> frames;
 };
+
+// Gives the image the size in which its boxes are read.
+void take_frame(const ImageHeader& header, const std::string& turn_upright, AnnotatedImage& image, Frames& frames) {
+  const ImageSize annotated{image.height, image.width};
+  View view = View::stored;
+  try {
+    view = view_of_boxes(annotated, header, turn_upright);
+    if (turn_upright == "auto" && fits_both_views(annotated, header))
+      frames.unclear.push_back(image.path);
+    else if (view == View::upright && header.orientation != 1)
+      frames.turned.push_back(image.path);
+  } catch (const BadImage& bad) {
+    frames.other_size.push_back(image.path + ": " + bad.what());
+    if (frames.fix.empty()) frames.fix = bad.fix;
+  }
+  const ImageSize size = size_of(header, view);
+  image.width = static_cast<int32_t>(size.width);
+  image.height = static_cast<int32_t>(size.height);
+}
 
 Data read_data(const Config& config) {
   Data data;
@@ -32,13 +58,8 @@ Data read_data(const Config& config) {
     data.facts[s] = examine_images(data.paths[s], config.data, Examine::headers);
     for (size_t i = 0; i < data.facts[s].size(); ++i) {
       const ImageFacts& facts = data.facts[s][i];
-      AnnotatedImage& image = data.splits[s].images[i];
-      if (!facts.fault.empty()) continue;
-      if (image.width > 0 && image.height > 0 && (image.width != facts.width || image.height != facts.height))
-        data.other_sizes[s].push_back(fmt::format("{}: {}x{}, annotated as {}x{}", image.path, facts.width,
-                                                  facts.height, image.width, image.height));
-      image.width = facts.width;
-      image.height = facts.height;
+      if (facts.fault.empty())
+        take_frame(facts.header, config.data.turn_upright, data.splits[s].images[i], data.frames[s]);
     }
   }
   return data;
@@ -183,16 +204,29 @@ std::string bad_boxes(const Data& data, const Config& config, std::vector<std::s
   return text;
 }
 
-std::string image_files(const Data& data, const Config& config, std::vector<std::string>& errors) {
+std::string image_files(const Data& data, const Config& config, DataCheck& check) {
   std::string text = "\nimage files\n";
   for (size_t s = 0; s < 2; ++s) {
     std::vector<std::string> bad;
     for (size_t i = 0; i < data.facts[s].size(); ++i)
       if (!data.facts[s][i].fault.empty()) bad.push_back(data.splits[s].images[i].path + ": " + data.facts[s][i].fault);
     text += check_list(fmt::format("{}: missing or unreadable", split_names[s]), bad);
-    text += check_list(fmt::format("{}: of another size than annotated", split_names[s]), data.other_sizes[s]);
+    const Frames& frames = data.frames[s];
+    text += check_list(fmt::format("{}: of another size than annotated", split_names[s]), frames.other_size);
+    text += check_list(fmt::format("{}: turned upright as EXIF says, for their boxes", split_names[s]), frames.turned);
+    text +=
+        check_list(fmt::format("{}: stored turned or mirrored, boxes perhaps upright", split_names[s]), frames.unclear);
+    if (!frames.unclear.empty())
+      check.warnings.push_back(
+          fmt::format("{} images of {} are stored turned or mirrored, and their annotations fit the upright picture as "
+                      "well: set data.turn_upright to true if their boxes do, or else to false",
+                      frames.unclear.size(), split_names[s]));
+    if (!frames.other_size.empty() && config.data.bad_images == "stop")
+      check.errors.push_back(
+          fmt::format("{} images of {} have another size than annotated: {}, or set data.bad_images: skip",
+                      frames.other_size.size(), split_names[s], frames.fix));
     if (!bad.empty() && config.data.bad_images == "stop")
-      errors.push_back(
+      check.errors.push_back(
           fmt::format("{} image files of {} are missing or unreadable: repair them, or set "
                       "data.bad_images: skip",
                       bad.size(), split_names[s]));
@@ -221,12 +255,12 @@ DataCheck check_data(const Config& config) {
   check.page =
       fmt::format("{}: {} classes in {}\n\n", config.data.name, data.splits[0].classes.size(), config.data.root);
   check.page += overview(data) + classes(data) + image_sizes(data) + box_sizes(data);
-  check.page += bad_boxes(data, config, check.errors) + image_files(data, config, check.errors) +
-                duplicates(data.paths, data.facts);
+  check.page += bad_boxes(data, config, check.errors) + image_files(data, config, check);
+  check_duplicates(data.paths, data.facts, check);
   check_classes(data, config, check.errors);
   if (!task_of(config).objects) return check;
   try {
-    check.page += detector_page(config, data.splits);
+    check_detector(config, data.splits, check);
   } catch (const UsageError& error) {
     check.errors.emplace_back(error.what());
   }

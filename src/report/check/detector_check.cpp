@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 #include "src/data/annotations/annotations.h"
-#include "src/data/augment/canvases.h"
+#include "src/data/sources/detection_set.h"
 #include "src/models/detectors.h"
 #include "src/report/check/check_parts.h"
 
@@ -26,6 +27,8 @@ struct Placement {
   double content = 0, canvas = 0;  // pixels of all images, and of their canvases
   int64_t reduced = 0;             // images that are smaller than the recipe asks for
   std::vector<PlacedObject> objects = {};
+  std::vector<int64_t> invisible = {};  // objects smaller than a pixel of the canvas, by class
+  int64_t all_invisible() const { return std::accumulate(invisible.begin(), invisible.end(), int64_t{0}); }
 };
 
 class AnchorSearch {
@@ -57,26 +60,26 @@ class AnchorSearch {
 };
 
 Placement placed(const Annotations& split, const Canvases& canvases, int64_t short_side, const AnchorSearch& anchors) {
-  Placement all{.images = std::vector<int64_t>(size_t(canvases.count()))};
+  Placement all{.images = std::vector<int64_t>(size_t(canvases.count())),
+                .invisible = std::vector<int64_t>(split.classes.size())};
   for (const AnnotatedImage& image : split.images) {
     if (image.width <= 0 || image.height <= 0) continue;
     const ImageSize size{image.height, image.width};
     const int canvas = canvases.of(size);
-    const ImageSize content = canvases.content(canvas, size, short_side);
+    const Truth::Image place = octet::place(canvases, canvas, size, short_side);
+    const ImageSize content{place.content_height, place.content_width};
     const ImageShape shape = canvases.shape(canvas);
     ++all.images[size_t(canvas)];
     all.content += double(content.height * content.width);
     all.canvas += double(shape.height * shape.width);
     all.reduced += canvases.reduces(size);
-    const double scale_x = double(content.width) / image.width, scale_y = double(content.height) / image.height;
     for (const Object& object : image.objects) {
       if (object.crowd || fault_of(object.box, image.width, image.height) != BoxFault::none) continue;
-      const BoxInFile& box = object.box;
-      const Box on_canvas = clip_to_image({float(box.x * scale_x), float(box.y * scale_y),
-                                           float((box.x + box.width) * scale_x), float((box.y + box.height) * scale_y)},
-                                          float(content.width), float(content.height));
-      if (on_canvas.width() < 1 || on_canvas.height() < 1) continue;  // does not train
-      all.objects.push_back({on_canvas, object.label, anchors.best(on_canvas, content)});
+      const Box box = on_canvas(object.box, place);
+      if (is_visible(box))
+        all.objects.push_back({box, object.label, anchors.best(box, content)});
+      else
+        ++all.invisible[size_t(object.label)];
     }
   }
   return all;
@@ -99,23 +102,36 @@ std::string canvas_rows(const Canvases& canvases, const std::array<Placement, 2>
          row("images reduced to fit", {std::to_string(of[0].reduced), std::to_string(of[1].reduced)});
 }
 
-// Of the objects of one class, or of all (label -1).
-std::string found_share(const Placement& of, int32_t label, float positive) {
+// The share of the objects of one class, or of all (label -1), that an anchor overlaps enough; -1: there are none.
+double found_share(const Placement& of, int32_t label, float positive) {
   double found = 0, all = 0;
   for (const PlacedObject& object : of.objects) {
     if (label >= 0 && object.label != label) continue;
     ++all;
     found += object.best_overlap >= positive;
   }
-  return percent(found, all);
+  return all > 0 ? found / all : -1;
 }
 
 std::string anchor_rows(const std::vector<std::string>& classes, const std::array<Placement, 2>& of, float positive) {
   const auto line = [&](const std::string& name, int32_t label) {
-    return row(name, {found_share(of[0], label, positive), found_share(of[1], label, positive)});
+    const auto share = [&](size_t s) {
+      const double found = found_share(of[s], label, positive);
+      return found < 0 ? std::string("-") : percent(found, 1);
+    };
+    return row(name, {share(0), share(1)});
   };
   std::string text = fmt::format("\nobjects that an anchor overlaps by {:g} or more\n", positive) + line("  all", -1);
   for (size_t label = 0; label < classes.size(); ++label) text += line("  " + classes[label], int32_t(label));
+  return text;
+}
+
+std::string invisible_rows(const std::vector<std::string>& classes, const std::array<Placement, 2>& of) {
+  std::string text = check_row("\nobjects without a pixel on the canvas", of[0].all_invisible(), of[1].all_invisible());
+  for (size_t label = 0; label < classes.size(); ++label) {
+    const auto number = [&](size_t s) { return label < of[s].invisible.size() ? of[s].invisible[label] : 0; };
+    if (number(0) + number(1) > 0) text += check_row("  " + classes[label], number(0), number(1));
+  }
   return text;
 }
 
@@ -162,17 +178,44 @@ std::string size_rows(const std::vector<std::string>& classes, const Placement& 
   return text + "]\n";
 }
 
+void judge_sizes(const Annotations& split, const Placement& of, const char* name, DataCheck& check) {
+  const int64_t lost = of.all_invisible();
+  if (lost > 0 && of.objects.empty())
+    check.errors.push_back(
+        fmt::format("no object of {} has a pixel in each direction on its canvas: {}", name, advice_on_sizes(split)));
+  else if (lost > 0)
+    check.warnings.push_back(
+        fmt::format("{} of {} objects of {} have no pixel in each direction on their canvas: they "
+                    "do not train, and can hardly be found",
+                    lost, lost + int64_t(of.objects.size()), name));
+}
+
+void judge_anchors(const std::vector<std::string>& classes, const Placement& train, float positive, DataCheck& check) {
+  constexpr double least = 0.5;
+  std::vector<std::string> low;
+  for (size_t label = 0; label < classes.size(); ++label) {
+    const double share = found_share(train, int32_t(label), positive);
+    if (share >= 0 && share < least) low.push_back(classes[label]);
+  }
+  if (!low.empty())
+    check.warnings.push_back(fmt::format(
+        "most objects of {} overlap no anchor by {:g}: set model.anchor_sizes, for which the page has a proposal",
+        joined(low, ", "), positive));
+}
+
 }  // namespace
 
-std::string detector_page(const Config& config, const std::array<Annotations, 2>& splits) {
+void check_detector(const Config& config, const std::array<Annotations, 2>& splits, DataCheck& check) {
   const Canvases canvases(config.data);
   const AnchorRule anchors = anchors_of(config);
   const AnchorSearch search(anchors);
   std::array<Placement, 2> placements;
   for (size_t s = 0; s < 2; ++s) placements[s] = placed(splits[s], canvases, config.data.short_side, search);
   const std::vector<std::string>& classes = splits[0].classes;
-  return canvas_rows(canvases, placements) + anchor_rows(classes, placements, anchors.positive) +
-         size_rows(classes, placements[0], anchors);
+  check.page += canvas_rows(canvases, placements) + invisible_rows(classes, placements) +
+                anchor_rows(classes, placements, anchors.positive) + size_rows(classes, placements[0], anchors);
+  for (size_t s = 0; s < 2; ++s) judge_sizes(splits[s], placements[s], split_names[s], check);
+  judge_anchors(classes, placements[0], anchors.positive, check);
 }
 
 }  // namespace octet

@@ -85,7 +85,7 @@ int64_t draw_truth(const Config& config, const DrawOptions& options) {
       write_picture(picture_path(options.output, index, name), picture);
       ++drawn;
     } catch (const BadImage& error) {
-      bad.add(index, name, error.what());
+      bad.add(index, name, error);
     }
   }
   return drawn;
