@@ -7,7 +7,7 @@ std::span<const ExitMeaning> exit_meanings() {
       {exit_done, false, "done"},
       {exit_failure, false, "failure of another kind"},
       {exit_usage, false, "wrong command line, configuration or data"},
-      {exit_nonfinite, false, "loss or gradient is not finite"},
+      {exit_nonfinite, false, "the training has diverged: loss, gradient or weights are not finite"},
       {exit_no_checkpoint, false, "none of the run's checkpoints can be used"},
       {exit_disk, true, "a file cannot be written or read: full disk, quota, failing disk"},
       {exit_in_use, true, "another process trains in the run directory"},

@@ -24,7 +24,8 @@ constexpr double hang_after = 30;  // seconds, as a watchdog warns
 constexpr double fresh = 15;       // seconds: a heartbeat of a process that lives, with some difference of clocks
 
 const char* name_of(State state) {
-  constexpr const char* names[] = {"finished", "running", "hangs", "starting", "ended without a result"};
+  constexpr const char* names[] = {
+      "finished", "running", "hangs", "starting", "stopped by a signal", "ended without a result"};
   return names[static_cast<size_t>(state)];
 }
 
@@ -103,6 +104,10 @@ bool beats(const std::string& directory, const RunStatus& status) {
   return false;
 }
 
+bool was_stopped(const RunStatus& status) {
+  return std::ranges::any_of(status.ranks, [](const auto& rank) { return rank.activity == activity::stopped.name; });
+}
+
 // A sentence on the ranks that have not written a heartbeat.
 std::string unseen(const RunStatus& status) {
   std::string ranks;
@@ -123,8 +128,11 @@ double RunStatus::images_per_second() const {
 }
 
 double RunStatus::seconds_left() const {
-  const double seconds = step_seconds(*this);
-  return job && seconds > 0 ? double(job->total_steps - step) * seconds : NAN;
+  if (!job) return NAN;
+  // Since the start, to count evaluations and checkpoints too; of a single step before there is another one.
+  const int64_t done = step - job->first_step;
+  const double seconds = done > 0 ? (now - job->started) / double(done) : step_seconds(*this);
+  return seconds > 0 ? double(job->total_steps - step) * seconds : NAN;
 }
 
 RunStatus read_run_status(const std::string& directory) {
@@ -148,7 +156,7 @@ RunStatus read_run_status(const std::string& directory) {
   if (fs::exists(directory + "/result.json") && !held)
     status.state = State::finished;
   else if (!held && !beats(directory, status))
-    status.state = State::ended;
+    status.state = was_stopped(status) ? State::stopped : State::ended;
   else if (status.ranks.empty())
     status.state = State::starting;
   else
@@ -169,8 +177,9 @@ std::string text_of(const RunStatus& status) {
                                           seconds_text(status.checkpoint_age))
                             : "no checkpoint yet\n";
   if (status.hang) text += "HANGS: " + status.hang->reason + "\n";
-  if (status.state == State::ended) text += "no process trains here; `octet train ... --resume` continues\n";
-  if (status.ranks.empty() || status.state == State::finished) return text;
+  if (status.state == State::ended || status.state == State::stopped)
+    text += "no process trains here; `octet train ... --resume` continues\n";
+  if (status.ranks.empty() || status.state == State::finished || status.state == State::stopped) return text;
   text += "\n" + table_of(status) + unseen(status);
   if (status.straggler) text += status.straggler->sentence + "\n";
   return text;

@@ -32,6 +32,12 @@ BestEvaluation read_evaluation(const std::string& path) {
 
 }  // namespace
 
+bool is_sound(const BestEvaluation& evaluation, double first_loss) {
+  for (const Scalar& figure : evaluation.figures)
+    if (figure.name == "loss") return std::isfinite(figure.value) && figure.value <= 2 * first_loss;
+  return evaluation.figures.front().value > 0;
+}
+
 BestWeights::BestWeights(const std::string& run_directory, bool resumed) : path_(run_directory + "/best.safetensors") {
   if (!resumed) std::filesystem::remove(path_);
   if (!std::filesystem::exists(path_)) return;

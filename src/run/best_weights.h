@@ -16,6 +16,10 @@ struct BestEvaluation {
   Scalars figures;              // on the test set; the first one decides which evaluation is the best
 };
 
+// Whether its weights can be trained on: their test loss is finite and at most twice the loss of the first step, before
+// which nothing was learnt. Without a loss its first figure must be above 0.
+bool is_sound(const BestEvaluation&, double first_loss);
+
 // The file holds its evaluation too, so that a resumed run knows what it has to exceed.
 class BestWeights {
  public:

@@ -53,7 +53,7 @@ RankWatch::Joined::Joined(RankWatch& watch, Transport& transport, double timeout
 }
 
 RankWatch::Joined::~Joined() {
-  watch_.heart_.enter(activity::leaving);
+  if (watch_.heart_.own().last.activity != activity::stopped.name) watch_.heart_.enter(activity::leaving);
   watch_.watchdog_.set(timeout_, leave);
 }
 

@@ -21,8 +21,10 @@ struct Result {
   int64_t images_per_epoch = 0;
   std::string backend, isa, policy;
   int64_t threads = 0;  // of each rank
+  // Of steps, evaluations and files, without what was computed after a checkpoint and lost. Empty: not known.
+  std::optional<double> wall_seconds;
   // Of the process that ended the run. Empty: it ran no step, since the run was finished before.
-  std::optional<double> images_per_second, wall_seconds;
+  std::optional<double> images_per_second;
   std::optional<uint64_t> wire_bytes_per_step;  // sent by one rank
   uint64_t arena_bytes = 0;
   uint64_t peak_memory_bytes = 0;  // of rank 0's process, resident

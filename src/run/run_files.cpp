@@ -4,7 +4,10 @@
 #include <spdlog/spdlog.h>
 
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
@@ -18,6 +21,8 @@
 namespace octet {
 namespace {
 
+constexpr const char* seconds_key = "seconds";  // of a checkpoint's metadata: of the training until then
+
 double seconds_now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
@@ -26,6 +31,16 @@ double seconds_now() {
 int last_ranks(const std::string& history) {
   const size_t comma = history.rfind(", ");
   return std::atoi(history.c_str() + (comma == std::string::npos ? 0 : comma + 2));
+}
+
+// The training loss of the first step that the run recorded; NaN: there is none.
+double first_loss(const std::string& run_directory) {
+  std::ifstream file(run_directory + "/metrics.jsonl");
+  std::string line;
+  std::getline(file, line);
+  const auto record = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const bool known = record.is_object() && record.contains("loss") && record["loss"].is_number();
+  return known ? record["loss"].get<double>() : NAN;
 }
 
 // Adds the present number of ranks to the history of a run that is resumed at `step`, if it is another one, and warns
@@ -69,12 +84,14 @@ CheckpointStore::Found RunFiles::resume(int64_t total_steps, int ranks) {
   if (metadata.contains("commit")) commits_ = metadata.at("commit");
   if (!commits_.ends_with(commit)) commits_ += std::string(", then ") + commit;
   rank_history_ = metadata.contains("ranks") ? metadata.at("ranks") : "";
+  earlier_ = metadata.contains(seconds_key) ? std::atof(metadata.at(seconds_key).c_str()) : 0;
   continue_on_ranks(rank_history_, ranks, found.step, config_.comm.exchange == "exact");
   if (config_.checkpoint.best && found.step > 0) best_.emplace(path(), /*resumed=*/true);
   return found;
 }
 
 void RunFiles::begin(int64_t step, int ranks) {
+  begun_ = seconds_now();
   if (rank_history_.empty()) rank_history_ = fmt::format("{} from step {}", ranks, step);
   ranks_.heart().enter(activity::saving);
   directory_.begin(config_);
@@ -92,6 +109,7 @@ bool RunFiles::save(int64_t step, std::span<const NamedTensor> tensors, const st
   restore(step);
   std::map<std::string, std::string> described = metadata();
   described["ranks"] = rank_history_;
+  described[seconds_key] = fmt::format("{:.3f}", spent());
   if (!epoch_sums.empty()) described["epoch_sums"] = epoch_sums;
   const double before = seconds_now();
   try {
@@ -109,6 +127,8 @@ bool RunFiles::save(int64_t step, std::span<const NamedTensor> tensors, const st
   return true;
 }
 
+double RunFiles::spent() const { return earlier_ + seconds_now() - begun_; }
+
 bool RunFiles::checkpoint_is_due() const {
   return config_.checkpoint.every_minutes > 0 && seconds_now() - saved_ >= 60 * config_.checkpoint.every_minutes;
 }
@@ -123,12 +143,20 @@ void RunFiles::keep_if_best(const BestEvaluation& evaluation, const std::functio
   }
 }
 
+std::string RunFiles::way_back() const {
+  const std::string again = "start again with a lower train.lr or more train.warmup_epochs";
+  if (best() == nullptr || !is_sound(*best(), first_loss(path()))) return again;
+  return again + "; or begin a new run with a lower train.lr and model.initial_weights: " + path() +
+         "/best.safetensors";
+}
+
 void RunFiles::finish(std::span<const NamedTensor> weights, Result result) {
   restore(result.steps);
   std::map<std::string, std::string> described = metadata();
   add_digest(weights, described);
   if (best() != nullptr) result.best = *best();
   result.rank_history = rank_history_;
+  result.wall_seconds = spent();
   result.data = data_.fingerprint;
   result.commit = commits_;
   const double limit = config_.comm.timeout_seconds, patience = limit > 0 ? limit : 180;

@@ -49,11 +49,15 @@ class RunFiles {
   void keep_if_best(const BestEvaluation& evaluation, const std::function<OwnedTensors()>& weights);
   const BestEvaluation* best() const { return best_ && best_->evaluation() ? &*best_->evaluation() : nullptr; }
 
+  // What to do if the training has diverged.
+  std::string way_back() const;
+
   // Writes weights and result, to which it adds what it knows. A full disk is waited for; then the weights go
   // elsewhere, and a FileError says where.
   void finish(std::span<const NamedTensor> weights, Result);
 
  private:
+  double spent() const;  // seconds of training, with those before the checkpoint from which the run was resumed
   std::map<std::string, std::string> metadata() const;
   void restore(int64_t step);
   void make_again(int64_t step);
@@ -70,6 +74,7 @@ class RunFiles {
   std::string rank_history_;            // "1 from step 0, 4 from step 500"
   std::string commits_;                 // of the builds that trained the run
   double saved_, saved_at_ = 0;         // the last checkpoint, or the start
+  double begun_ = 0, earlier_ = 0;      // when training began; the seconds of earlier processes, up to the checkpoint
   bool told_ = false, failed_ = false;  // that something was deleted, and cannot be made again
 };
 

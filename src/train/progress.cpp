@@ -122,7 +122,7 @@ void Progress::step(const StepStatus& status, double now) {
     for (const Moment& moment : window_) images += moment.images;
     const double seconds_per_step = elapsed / static_cast<double>(window_.size() - 1);
     speed = fmt::format("{:.0f} img/s", static_cast<double>(images) / elapsed);
-    left = "ETA " + clock_text(seconds_per_step * static_cast<double>(status.steps_left));
+    left = "ETA " + clock_text(seconds_per_step * static_cast<double>(status.steps_left) + status.other_seconds_left);
   }
   enum Place { of_epoch, cells, of_step, figures, speeds = 100, waits, remains };
   FittedLine line(columns());

@@ -12,6 +12,7 @@ struct StepStatus {
   int64_t epoch = 1, epochs = 1;     // counted from 1
   int64_t step = 1, steps = 1;       // of this epoch, counted from 1
   int64_t steps_left = 0;            // until the end of training
+  double other_seconds_left = 0;     // of evaluations and checkpoints until then
   int64_t images = 0;                // of this step, over all ranks
   std::vector<std::string> figures;  // "loss 1.234", "top-1 56.1 %": the most important one first
   double data_share = 0;             // share of the time that was spent waiting for data, 0 to 1

@@ -23,8 +23,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
 class TrainingRun {
  public:
   TrainingRun(const Config& config, Transport& transport, RankWatch& watch)
@@ -35,10 +33,9 @@ class TrainingRun {
         at_(config.train, trainer_.steps_per_epoch()) {}
 
   // Collective.
-  int run(const TrainOptions& options) {
+  int run(const TrainOptions& options) try {
     begin(options);
     if (finished_) return 0;
-    const Clock::time_point start = Clock::now();
     trainer_.start(at_.done);
     if (owes_test_ && !test()) return checkpointed(true);  // the checkpoint from which it resumed
     while (!at_.ends()) {
@@ -53,9 +50,11 @@ class TrainingRun {
       if (at_.ends_epoch() && !finish_epoch()) return checkpointed(saved || save());
       if (at_.ends() && !due) save();  // the training ends early
     }
-    time_.wall = seconds_since(start);
     finish();
     return 0;
+  } catch (const NonFiniteError& error) {
+    if (!files_) throw;
+    throw NonFiniteError(error.reason, files_->way_back());
   }
 
  private:
@@ -119,7 +118,7 @@ class TrainingRun {
     const double waited = trainer_.wait_seconds();
     StepReport report = trainer_.step(at_.done, stop_requested());
     ++at_.done;
-    const double seconds = seconds_since(start);
+    const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
     ++time_.steps;
     time_.in_steps += seconds;
     epoch_.add(report, seconds);
@@ -206,6 +205,7 @@ class TrainingRun {
       throw FileError(__FILE__, __LINE__,
                       say("stopped by a signal at step ", at_.done, "; the checkpoint could not be written"),
                       "free space on the disk; --resume continues from the last good checkpoint, if there is one");
+    watch_.heart().enter(activity::stopped);
     if (files_)
       spdlog::info("stopped by a signal at step {}; continue with --run {} --resume", at_.done, files_->path());
     return exit_checkpointed;
@@ -219,6 +219,7 @@ class TrainingRun {
     const Result result = trainer_.result(*test_, at_, time_);
     files_->finish(trainer_.state().save(true), result);
     log_->end(result, *test_, time_.steps);
+    trainer_.require_convergence(test_->figures());  // the files are there, but nobody shall take them for good
   }
 
   const Config& config_;

@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "src/train/rank.h"
 #include "src/train/schedule.h"
@@ -16,7 +17,7 @@ struct Trainer::OwnWatch {
   RankWatch::Joined joined;
 };
 
-Trainer::Trainer(const Config& config, Transport& transport, bool training, Heart* heart, const Classes& known)
+Trainer::Trainer(const Config& config, Transport& transport, bool training, Heart* heart, const OpenDatasets& open)
     : config_(config), transport_(transport), task_(task_of(config)), heart_(heart) {
   if (heart_ == nullptr) {
     own_watch_ = std::make_unique<OwnWatch>(config.comm.timeout_seconds, transport);
@@ -26,7 +27,7 @@ Trainer::Trainer(const Config& config, Transport& transport, bool training, Hear
   const int64_t batch = batch_of_plan(config, transport.size());
   auto backend = make_backend(config, *policy, transport);
   heart_->enter(activity::opening_data);
-  datasets_ = open_datasets(config, training, known);
+  datasets_ = open ? open() : open_datasets(config, training);
   require_data_for(task_, config, *datasets_.test);
   heart_->enter(activity::comparing);
   require_same_data();
@@ -112,10 +113,20 @@ void Trainer::send_next_batch() {
 
 void Trainer::count_skipped(const StepReport& report, int64_t index) {
   if (report.skipped) ++skipped_;
+  diverged_ = report.skipped && !report.empty ? diverged_ + 1 : 0;
+  if (diverged_ == 10) require_convergence();  // skipped steps change no weight, so the next ones would not differ
   // A few small batches without a readable image may occur by chance.
   empty_batches_ = report.empty ? empty_batches_ + 1 : 0;
   REQUIRE(empty_batches_ < 10, "check that the data is still at data.root", "step ", index + 1,
           ": no image of the last ", empty_batches_, " batches could be read");
+}
+
+void Trainer::require_convergence(const Scalars& test) const {
+  if (diverged_ > 0)
+    throw NonFiniteError(say("loss or gradient was not finite in the last ", diverged_,
+                             diverged_ == 1 ? " step, which was skipped" : " steps, which were skipped"));
+  for (const Scalar& figure : test)
+    if (figure.name == "loss" && !std::isfinite(figure.value)) throw NonFiniteError("the test loss is not finite");
 }
 
 std::unique_ptr<Judge> Trainer::evaluate(const std::function<bool()>& stop, bool keeps_answers) {
@@ -163,7 +174,6 @@ Result Trainer::result(const Judge& test, const StepCount& at, const TrainingTim
   result.policy = config_.policy.name;
   if (time.steps > 0) {
     result.images_per_second = double(time.steps * config_.data.batch) / time.in_steps;
-    result.wall_seconds = time.wall;
     result.wire_bytes_per_step = uint64_t(step_->exchange().wire_bytes() / time.steps);
   }
   rusage usage = {};

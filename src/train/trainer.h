@@ -16,18 +16,19 @@
 
 namespace octet {
 
-// Of one process: its steps, the seconds in them, and those from the first step on.
+// Of one process: its steps, and the seconds in them.
 struct TrainingTime {
   int64_t steps = 0;
-  double in_steps = 0, wall = 0;
+  double in_steps = 0;
 };
 
 class Trainer {
  public:
   // Collective. Checks before step 1 whatever can be checked then. training = false: for evaluate() only, without a
   // training set. heart: where this rank says what it does; without one, the trainer has a heart and a watchdog of its
-  // own. known: the classes of the weights that are to be evaluated, as open_datasets() takes them.
-  Trainer(const Config&, Transport&, bool training = true, Heart* heart = nullptr, const Classes& known = {});
+  // own. open: opens the data instead of open_datasets().
+  using OpenDatasets = std::function<Datasets()>;
+  Trainer(const Config&, Transport&, bool training = true, Heart* heart = nullptr, const OpenDatasets& open = {});
   ~Trainer();
 
   // Collective. Runs one training step. stop: a signal has asked this rank to stop.
@@ -60,6 +61,9 @@ class Trainer {
   const Datasets& datasets() const { return datasets_; }
   uint64_t data_fingerprint() const { return data_fingerprint_; }
   int64_t skipped_steps() const { return skipped_; }
+  // test: the figures of the last evaluation. NonFiniteError: their loss is not finite, or the last steps were skipped
+  // because their loss or gradient was not.
+  void require_convergence(const Scalars& test = {}) const;
   double wait_seconds() const { return train_loader_->wait_seconds(); }  // time spent waiting for training data
   double read_seconds() const { return train_loader_->read_seconds(); }  // processor time of the loader's workers
   double hidden_share() const;  // share of the exchange's time that overlaps with backward
@@ -85,7 +89,8 @@ class Trainer {
   Batch batch_;                     // the last training batch that was read
   bool sent_ = false;               // batch_ is for the next step, and its upload to the device has begun
   std::exception_ptr ahead_error_;  // the error at reading the next step's batch; thrown if that step runs
-  int64_t skipped_ = 0, empty_batches_ = 0;
+  int64_t skipped_ = 0;
+  int64_t empty_batches_ = 0, diverged_ = 0;  // the number of the last steps without an image, or that were not finite
 };
 
 }  // namespace octet

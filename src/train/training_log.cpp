@@ -68,11 +68,17 @@ void TrainingLog::step(const StepCount& at, const StepReport& report, double sec
     spdlog::warn("step {}: {}; the step was skipped", at.done,
                  report.empty ? "no image of the batch could be read" : "loss or gradient is not finite");
   const int64_t epoch = (at.done - 1) / at.of_epoch;
+  if (stepped_ > 0 && (at.done - 1) % at.of_epoch == 0) {
+    between_epochs_ += now - stepped_ - seconds;
+    ++epochs_ended_;
+  }
+  stepped_ = now;
   progress_.step({.epoch = epoch + 1,
                   .epochs = at.epochs(),
                   .step = at.done - epoch * at.of_epoch,
                   .steps = at.of_epoch,
                   .steps_left = at.total - at.done,
+                  .other_seconds_left = other_seconds_left(at),
                   .images = config_.data.batch,
                   .figures = show_each(report.figures, 1, false),
                   .data_share = data_share},
@@ -86,6 +92,12 @@ void TrainingLog::step(const StepCount& at, const StepReport& report, double sec
     looked_ = now;
     if (const auto slow = stragglers_.look(now, seen_ranks())) spdlog::warn("{}", *slow);
   }
+}
+
+// As long as it was after the epochs so far, also after the last one.
+double TrainingLog::other_seconds_left(const StepCount& at) const {
+  if (epochs_ended_ == 0) return 0;
+  return between_epochs_ / double(epochs_ended_) * double(at.epochs() - at.done / at.of_epoch);
 }
 
 void TrainingLog::record(const StepCount& at, const StepReport& report, double seconds, double data_share) {

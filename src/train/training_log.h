@@ -27,6 +27,7 @@ class TrainingLog {
   void end(const Result&, const Judge& test, int64_t steps);
 
  private:
+  double other_seconds_left(const StepCount&) const;
   void record(const StepCount&, const StepReport&, double seconds, double data_share);
   void export_figures(const StepCount&, const Scalars&, double images_per_second);
   std::vector<Heartbeat> seen_ranks() const;
@@ -39,6 +40,9 @@ class TrainingLog {
   Progress progress_;
   StragglerWatch stragglers_;
   double looked_ = 0;           // for stragglers
+  double stepped_ = 0;          // when the last step ended
+  double between_epochs_ = 0;   // seconds between the steps of two epochs: evaluations and checkpoints
+  int64_t epochs_ended_ = 0;    // with a step after it
   bool cannot_export_ = false;  // Prometheus' file
 };
 

@@ -1,6 +1,7 @@
 #include "src/train/training_state.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "comm/agreement.h"
 #include "src/weights/digest.h"
@@ -55,6 +56,8 @@ void TrainingState::from_oihw(std::span<const float> in, const Tensor& tensor) {
 OwnedTensors TrainingState::save(bool weights_only) const {
   OwnedTensors saved;
   const auto add = [&](std::string name, std::vector<int64_t> shape, std::vector<float> values) {
+    if (!std::ranges::all_of(values, [](float value) { return std::isfinite(value); }))
+      throw NonFiniteError(say("the weights are no longer finite: first `", name, "`; they are not written"));
     saved.add(std::move(name), std::move(shape), std::move(values));
   };
   // Files of weights hold the averages, if there are any; checkpoints hold both.

@@ -22,7 +22,8 @@ class TrainingState {
         category_ids_(std::move(category_ids)) {}
 
   // Returns the tensors that a resumed run needs: weights as OIHW, `momentum.<name>`, `average.<name>` and `clips`.
-  // weights_only: only what evaluation needs, averaged with train.ema.
+  // weights_only: only what evaluation needs, averaged with train.ema. NonFiniteError: a value is not finite, so that
+  // load() would refuse the file.
   OwnedTensors save(bool weights_only) const;
   struct Load {
     bool optimizer = false;  // a checkpoint's whole state, of which nothing may be missing

@@ -274,7 +274,7 @@ StepReport TrainingStep::agree(Plan& plan, const Step& step, const StepInput& in
   const auto [of_last_part, finite_gradients] = plan.outcome(true);
   add(metrics, of_last_part);
   const bool fit = !parameters_->exact_sums() || parameters_->sums_fit();
-  const bool finite = std::isfinite(metrics.front().sum) && finite_gradients && fit;
+  const bool finite_loss = std::isfinite(metrics.front().sum), finite = finite_loss && finite_gradients && fit;
   for (Metric& metric : metrics)
     if (!std::isfinite(metric.sum)) metric.sum = 0;
   std::vector<double> message = as_numbers(metrics);
@@ -302,7 +302,12 @@ StepReport TrainingStep::agree(Plan& plan, const Step& step, const StepInput& in
     ranges_->update(saturated_activations);
     report.saturated_activations = ranges_->saturated_share();
   }
-  if (nonfinite && config_.train.on_nonfinite == "stop") refuse_nonfinite(plan, step, input.batch.step);
+  if (nonfinite && config_.train.on_nonfinite == "stop")
+    refuse_nonfinite(plan, step, input.batch.step,
+                     !finite_loss ? "the loss"
+                     : !fit       ? "a sum of gradients that is too large for comm.exchange: exact"
+                     : finite     ? ""
+                                  : "the gradients");
   return report;
 }
 
@@ -326,14 +331,13 @@ void TrainingStep::average_moments() {
   backend_->to_device(all.data, mean.data(), mean.size() * sizeof(float));
 }
 
-void TrainingStep::refuse_nonfinite(Plan& plan, const Step& step, int64_t index) {
+// own: what this rank knows to be at fault if no tensor is.
+void TrainingStep::refuse_nonfinite(Plan& plan, const Step& step, int64_t index, const std::string& own) {
   Step inspected = step;
-  const std::string where = plan.first_nonfinite(inspected);
-  throw NonFiniteError(
-      __FILE__, __LINE__,
-      say("step ", index + 1, ": loss or gradient is not finite; first at ",
-          where.empty() ? std::string("another rank") : "'" + where + "'"),
-      "start again with a lower train.lr or more train.warmup_epochs, or resume with train.on_nonfinite: skip");
+  std::string where = plan.first_nonfinite(inspected);
+  if (!where.empty()) where = "'" + where + "'";
+  if (where.empty()) where = own.empty() ? "another rank" : own;
+  throw NonFiniteError(say("step ", index + 1, ": loss or gradient is not finite; first at ", where));
 }
 
 void TrainingStep::update(const StepInput& input) {

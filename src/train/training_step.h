@@ -14,9 +14,13 @@
 
 namespace octet {
 
-class NonFiniteError : public Error {  // loss or gradient; has an exit code of its own
+// The training has diverged: a loss, gradient or weight is not finite. It has an exit code of its own.
+class NonFiniteError : public Error {
  public:
-  using Error::Error;
+  explicit NonFiniteError(const std::string& what,
+                          const std::string& fix = "start again with a lower train.lr or more train.warmup_epochs")
+      : Error(what, fix), reason(what) {}
+  const std::string reason;  // without the fix
 };
 
 struct StepInput {
@@ -108,7 +112,7 @@ class TrainingStep {
   bool settled() const { return (!clips_ || clips_->settled()) && (!ranges_ || ranges_->settled()); }
   void keep_moments();
   void average_moments();
-  void refuse_nonfinite(Plan&, const Step&, int64_t index);
+  void refuse_nonfinite(Plan&, const Step&, int64_t index, const std::string& own);
   void update(const StepInput&);
   void move_averages(int64_t index);
 

@@ -43,6 +43,13 @@ class Status(Case):
         self.assertEqual(ended["state"], "ended without a result")
         self.assertIn("--resume", self.octet("status", self.run_path("run"), code=1).out)
 
+    def test_stopped_by_a_signal(self):
+        job = self.start("run", **self.ENDLESS)
+        self.wait_for_step(job, "run", 2)
+        job.process.send_signal(signal.SIGINT)
+        self.expect(job, 85)
+        self.assertIn(": stopped by a signal, step ", self.octet("status", self.run_path("run"), code=1).out)
+
     def test_hanging_rank_is_named(self):
         job = self.start("hangs", ranks=2, **self.ENDLESS)
         self.wait_for_step(job, "hangs", 6)

@@ -111,5 +111,17 @@ TEST_F(Best, WeightsNameTheirClasses) {
   }
 }
 
+TEST(BestWeights, AreSoundIfTheyHaveLearnt) {
+  const auto sound = [](Scalars figures, double first_loss) {
+    return is_sound({1, 8, std::move(figures)}, first_loss);
+  };
+  EXPECT_TRUE(sound({{"top1", 0.9}, {"loss", 0.3}}, 2.3));
+  EXPECT_FALSE(sound({{"top1", 0.1}, {"loss", 1e12}}, 2.3));
+  EXPECT_FALSE(sound({{"top1", 0.1}, {"loss", NAN}}, 2.3));
+  EXPECT_FALSE(sound({{"top1", 0.9}, {"loss", 0.3}}, NAN)) << "nothing is known of the first step";
+  EXPECT_TRUE(sound({{"mAP", 0.2}}, 5));
+  EXPECT_FALSE(sound({{"mAP", 0}}, 5));
+}
+
 }  // namespace
 }  // namespace octet

@@ -35,6 +35,17 @@ TEST(Progress, PlainLinesEveryInterval) {
             "epoch 3/30  step 300/390  loss 1.234  top-1 56.7 %  800 img/s  data 0.3 %  ETA 1:52\n");
 }
 
+TEST(Progress, EtaCountsWhatIsBetweenSteps) {
+  std::ostringstream out;
+  Progress progress(out, /*live=*/false, 80, /*bold=*/false, 100);
+  for (int64_t step = 1; step <= 100; ++step) {
+    StepStatus status = status_of(step);
+    status.other_seconds_left = 60;
+    progress.step(status, 0.16 * static_cast<double>(step));
+  }
+  EXPECT_NE(out.str().find("ETA 3:24\n"), std::string::npos) << out.str();
+}
+
 TEST(Progress, LiveLineIsRewrittenAndFits) {
   std::ostringstream out;
   {
