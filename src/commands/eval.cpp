@@ -7,6 +7,7 @@
 #include "src/commands/command.h"
 #include "src/data/annotations/detections.h"
 #include "src/data/loader.h"
+#include "src/data/sources/named_images.h"
 #include "src/tasks/detection/figures.h"
 #include "src/tasks/metric_display.h"
 #include "src/train/trainer.h"
@@ -15,22 +16,34 @@
 namespace octet {
 namespace {
 
-struct EvalOptions : Recipe {
-  std::string weights, detections;
+struct EvalOptions : NamedNetwork {
+  std::string detections, images;
   bool json = false;
 };
 
-void judge_weights(const EvalOptions& options, const Config& config, Transport& transport) {
-  const Classes known = read_classes(SafetensorsFile::open(options.weights), options.weights);
-  Trainer trainer(config, transport, false, nullptr, known);
-  trainer.load_weights(options.weights);
+// images: the number that were judged.
+std::string with_count(int64_t images, const std::string& figures) {
+  nlohmann::ordered_json object = {{"images", images}};
+  object.update(nlohmann::ordered_json::parse(figures));
+  return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+void judge_weights(const EvalOptions& options, const Config& config, Transport& transport, const std::string& weights) {
+  const Classes known = read_classes(open_weights(weights), weights);
+  Trainer trainer(config, transport, false, nullptr, [&] {
+    return options.images.empty() ? open_datasets(config, false, known)
+                                  : Datasets{nullptr, open_labelled_images(config, options.images, known)};
+  });
+  trainer.load_weights(weights);
   const std::unique_ptr<Judge> judge = trainer.evaluate();
   if (transport.rank() != 0) return;
   const std::string table = judge->table();
   if (options.json)
-    fmt::print("{}\n", judge->json());
+    fmt::print("{}\n", with_count(judge->images(), judge->json()));
   else
-    fmt::print("{}", table.empty() ? "test " + show(judge->figures(), 2, true, "  ") + "\n" : table);
+    fmt::print("{} judged: {}\n{}", judge->images() == 1 ? "1 image" : fmt::format("{} images", judge->images()),
+               trainer.datasets().test->describe(),
+               table.empty() ? "test " + show(judge->figures(), 2, true, "  ") + "\n" : "\n" + table);
 }
 
 // Reads no image, and the recipe's network plays no part.
@@ -40,7 +53,7 @@ void judge_stored_detections(const EvalOptions& options, const Config& config, T
   const std::vector<Detection> detections = read_detections(options.detections, truth);
   const DetectionFigures judged = judge_detections(config, truth, detections);
   if (options.json) {
-    fmt::print("{}\n", detection_json(judged));
+    fmt::print("{}\n", with_count(int64_t(truth.images.size()), detection_json(judged)));
     return;
   }
   fmt::print("{} detections on {} images\n\n{}", detections.size(), truth.images.size(), detection_table(judged));
@@ -50,18 +63,22 @@ void judge_stored_detections(const EvalOptions& options, const Config& config, T
 
 Run eval_command(CLI::App& app) {
   const auto options = std::make_shared<EvalOptions>();
-  add_recipe(app, *options);
-  CLI::Option* const weights =
-      app.add_option("--weights", options->weights, "A safetensors file, for example weights.safetensors of a run");
-  app.add_option("--detections", options->detections, "Detections on a test set with objects, in COCO's results format")
-      ->excludes(weights);
+  add_network(app, *options);
+  CLI::Option* const detections = app.add_option(
+      "--detections", options->detections, "Detections on a recipe's test set with objects, in COCO's results format");
+  detections->excludes(app.get_option("--weights"));
+  app.add_option("--images", options->images,
+                 "A folder with a folder of images for each class: all of them are judged, and not the test set")
+      ->excludes(detections);
   app.add_flag("--json", options->json, "Print one JSON object");
   return [options] {
-    return run_on_ranks(*options, [&](const Config& config, Transport& transport) {
-      REQUIRE_USAGE(options->weights.empty() != options->detections.empty(), "give --weights FILE or --detections FILE",
-                    "octet eval has nothing to evaluate");
-      options->detections.empty() ? judge_weights(*options, config, transport)
-                                  : judge_stored_detections(*options, config, transport);
+    if (!options->detections.empty())
+      return run_on_ranks({options->named, options->overrides}, [&](const Config& config, Transport& transport) {
+        judge_stored_detections(*options, config, transport);
+        return 0;
+      });
+    return run_with_network(*options, [&](const Config& config, Transport& transport, const std::string& weights) {
+      judge_weights(*options, config, transport, weights);
       return 0;
     });
   };

@@ -38,6 +38,8 @@ class Dataset {
   // false for a bad image where data.bad_images is skip; its label counts as -1 then.
   virtual bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels) const = 0;
   virtual std::vector<std::string> class_names() const { return {}; }  // by label; empty: the classes have no names
+  // The file of a sample below the folder of its data set; empty: it has none.
+  virtual std::string file_of(int64_t /*index*/) const { return {}; }
   virtual int64_t skipped() const { return 0; }                        // number of bad images that were skipped so far
   // Gives the samples the labels that `known` has for the classes of the same names. Before the first read. UsageError:
   // a class is not among them. A source whose splits always have the same classes does nothing.

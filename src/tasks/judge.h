@@ -21,7 +21,9 @@ class Judge {
   // Collective, after the last batch of all ranks. Error: no sample of the test set could be read.
   void finish(Transport&, Heart&);
 
-  // After finish(), on every rank. The figures of the whole test set; -1: undefined.
+  // After finish(), on every rank. The number of images of the test set that were judged.
+  int64_t images() const { return int64_t(total_.front().count); }
+  // The figures of the whole test set; -1: undefined.
   const Scalars& figures() const { return figures_; }
   // The first figure of each class that has objects; empty: classes are not judged.
   const Scalars& by_class() const { return by_class_; }
@@ -37,7 +39,7 @@ class Judge {
   Scalars figures_, by_class_;
 
  private:
-  Metrics total_;  // of this rank
+  Metrics total_;  // of this rank, and after finish() of all
 };
 
 // Collective. Returns the items of all ranks on every rank, in the order of the images.

@@ -11,7 +11,7 @@ import termios
 import unittest
 from fcntl import ioctl
 
-from harness import OCTET, RECIPE, ROOT, SECONDS, SMALL, Case, environment, main, on_ranks, with_settings
+from harness import OCTET, RECIPE, ROOT, SECONDS, SMALL, Case, environment, main, on_ranks, with_settings, write_png
 
 PHASES = {"data_wait", "forward", "backward_data", "backward_weight", "exchange", "update"}
 
@@ -30,6 +30,35 @@ class Commands(Case):
             self.assertEqual(len(found), 1, job)
             self.assertEqual(found[0][1:], (f"{100 * result['top1']:.2f}", f"{100 * result['top5']:.2f}"), job)
             self.assertAlmostEqual(float(found[0][0]), result["loss"], delta=1e-3)
+
+    def write_shades(self, root, **classes):
+        """A folder for each class, of gray images; the arguments are the shades of each."""
+        for name, shades in classes.items():
+            (root / name).mkdir(parents=True)
+            for number, shade in enumerate(shades):
+                write_png(root / name / f"{number}.png", 32, shade)
+
+    def test_eval_says_what_it_judges(self):
+        """A recipe that divides its folder judges a part of any folder; --images judges all of one."""
+        trained, other, dark = (self.directory / name for name in ("trained", "other", "dark"))
+        self.write_shades(trained, a=range(0, 40, 2), b=range(216, 256, 2))
+        self.write_shades(other, a=range(1, 41, 2), b=range(217, 256, 2))
+        self.write_shades(dark, b=range(1, 31, 2))  # of the second class alone, and all look like the first one
+        self.train("run", data__name="image_folder", data__root=trained, data__image_size=32, data__holdout=0.25,
+                   data__samples=0, model__classes=2, data__batch=8, train__steps=30)
+        run = self.run_path("run")
+        part = json.loads(self.octet("eval", run, "--json", "--set", f"data.root={other}").out)
+        self.assertTrue(0 < part["images"] < 20, part)
+        self.assertRegex(self.octet("eval", run, "--set", f"data.root={other}").out,
+                         rf"^{part['images']} images judged: .* held out of 40")
+        whole = json.loads(self.octet("eval", run, "--json", "--images", other).out)
+        self.assertEqual((whole["images"], whole["top1"]), (40, 1))
+        for ranks in 1, 2:
+            wrong = json.loads(self.octet("eval", run, "--json", "--images", dark, ranks=ranks).out)
+            self.assertEqual((wrong["images"], wrong["top1"]), (15, 0))
+        self.write_shades(dark, c=[1])
+        self.assertRegex(self.octet("eval", run, "--images", dark, code=2).err, "dark.* c")
+        self.assertIn("no folders of classes", self.octet("eval", run, "--images", dark / "b", code=2).err)
 
     def test_eval_refuses_other_weights(self):
         self.train("trained", train__steps=1)

@@ -47,7 +47,7 @@ class Detection(Case):
         results = [{"image_id": 5, "category_id": 9, "bbox": BOX, "score": 0.5}]
         for ranks in 1, 2:
             figures = json.loads(self.judged(results, "--json", ranks=ranks).out)
-            self.assertEqual(list(figures), "AP AP50 AP75 APs APm APl AR1 AR10 AR100 ARs ARm ARl by_class".split())
+            self.assertEqual(list(figures), "images AP AP50 AP75 APs APm APl AR1 AR10 AR100 ARs ARm ARl by_class".split())
             self.assertEqual(list(figures["by_class"]), ["dog"])
             self.assertAlmostEqual(figures["AP"], 1)
             self.assertEqual(figures["APs"], -1)
@@ -57,7 +57,7 @@ class Detection(Case):
         self.voc()
         results = [{"image_id": "val", "category_id": "cell", "bbox": BOX, "score": 0.5}]
         figures = json.loads(self.judged(results, "--json").out)
-        self.assertEqual(list(figures), ["mAP", "AP50", "mAP11", "by_class"])
+        self.assertEqual(list(figures), ["images", "mAP", "AP50", "mAP11", "by_class"])
         self.assertEqual((figures["mAP"], figures["AP50"], figures["by_class"]), (1, 1, {"cell": 1}))
         self.assertAlmostEqual(figures["mAP11"], 1)
         numbers = [{"image_id": 1, "category_id": 1, "bbox": BOX, "score": 0.5}]
@@ -67,7 +67,7 @@ class Detection(Case):
         self.coco()
         unknown = [{"image_id": 6, "category_id": 9, "bbox": BOX, "score": 0.5}]
         self.assertRegex(self.judged(unknown, code=2).err, r"results.json: \[0\].image_id: there is no image 6\n +fix: ")
-        self.assertIn("--weights FILE or --detections FILE", self.octet("eval", self.recipe, code=2).err)
+        self.assertIn("--weights FILE", self.octet("eval", self.recipe, code=2).err)
         self.octet("eval", self.recipe, "--weights", "a", "--detections", "b", code=2)
         self.assertIn("set data.short_side and data.long_side", self.octet("train", self.recipe, code=2).err)
         canvas = with_settings({"data.short_side": 64, "data.long_side": 64, "data.batch": 1, "model.classes": 2})

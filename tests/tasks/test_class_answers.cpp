@@ -50,15 +50,20 @@ TEST(ClassAnswers, AreReadAsTheyWereWritten) {
   const TemporaryDirectory directory;
   EXPECT_FALSE(read_answers(directory.path()));
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  write_answers(directory.path(),
-                {.step = 7, .images = 4, .classes = {"cat", "dog"}, .answers = {{0, 1, 0, 0.98768f}, {3, 0, 0, nan}}});
-  EXPECT_EQ(read_file(directory / "evaluation.json"),
-            "{\"step\":7,\"images\":4,\"classes\":[\"cat\",\"dog\"],\"label\":[1,-1,-1,0],"
-            "\"predicted\":[0,-1,-1,0],\"probability\":[0.9877,0.0,0.0,null]}\n");
+  write_answers(directory.path(), {.step = 7,
+                                   .images = 4,
+                                   .classes = {"cat", "dog"},
+                                   .files = {"a", "b", "c", "dog/d.png"},
+                                   .answers = {{0, 1, 0, 0.98768f}, {3, 0, 0, nan}}});
+  EXPECT_EQ(
+      read_file(directory / "evaluation.json"),
+      "{\"step\":7,\"images\":4,\"classes\":[\"cat\",\"dog\"],\"label\":[1,-1,-1,0],"
+      "\"predicted\":[0,-1,-1,0],\"probability\":[0.9877,0.0,0.0,null],\"file\":[\"a\",\"b\",\"c\",\"dog/d.png\"]}\n");
   const std::optional<ClassAnswers> read = read_answers(directory.path());
   ASSERT_TRUE(read);
   EXPECT_EQ(read->step, 7);
   EXPECT_EQ(read->images, 4);
+  EXPECT_EQ(read->files.at(3), "dog/d.png");
   ASSERT_EQ(read->answers.size(), 2u);
   EXPECT_EQ(read->answers[0].label, 1);
   EXPECT_EQ(read->answers[1].image, 3);
@@ -70,7 +75,10 @@ TEST(ClassAnswers, DamageIsNamed) {
   for (const char* text :
        {"", "[]", "{\"step\": 1}",
         "{\"step\":7,\"images\":1,\"classes\":[],\"label\":[1],\"predicted\":[],\"probability\":[1]}",
-        "{\"step\":7,\"images\":1,\"classes\":[\"a\"],\"label\":[1],\"predicted\":[0],\"probability\":[1]}"}) {
+        "{\"step\":7,\"images\":1,\"classes\":[\"a\"],\"label\":[1],\"predicted\":[0],\"probability\":[1]}",
+        "{\"step\":7,\"images\":0,\"classes\":[],\"label\":[0],\"predicted\":[0],\"probability\":[1]}",
+        "{\"step\":7,\"images\":1,\"classes\":[],\"label\":[0],\"predicted\":[0],\"probability\":[1],\"file\":[\"a\","
+        "\"b\"]}"}) {
     write_file(directory / "evaluation.json", text);
     EXPECT_PART(refusal([&] { read_answers(directory.path()); }), "evaluation.json: ");
   }

@@ -83,6 +83,7 @@ FolderSplits divided(const FolderIndex& all, double share) {
       (held_out ? splits.test : splits.train).files.push_back(all.files[file]);
     }
   }
+  splits.test.divided = static_cast<int64_t>(all.files.size());
   return splits;
 }
 
@@ -128,6 +129,15 @@ void number_as(const std::vector<std::string>& known, FolderIndex& test) {
                 test.folder.string(), " has classes that are not in the training set: ", joined(unknown, ", "));
   for (auto& [file, label] : test.files) label = labels[static_cast<size_t>(label)];
   test.classes = known;
+}
+
+FolderIndex index_labelled(const fs::path& folder, const std::vector<std::string>& classes) {
+  REQUIRE_USAGE(fs::is_directory(folder), "name a folder that holds a folder of images for each class", folder.string(),
+                " is no folder");
+  REQUIRE_USAGE(!classes.empty(), "use weights that octet trained", "the weights do not name their classes");
+  FolderIndex index = index_folder(folder, false);
+  number_as(classes, index);
+  return index;
 }
 
 FolderIndex index_test_images(const Config::Data& data) {

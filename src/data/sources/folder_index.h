@@ -20,6 +20,7 @@ struct FolderIndex {
   std::vector<std::string> classes;                // sorted
   std::vector<std::pair<std::string, int>> files;  // path below folder, class; sorted
   std::map<std::string, int64_t> ignored;          // number of other files, by kind, as ImageFiles::ignored
+  int64_t divided = 0;                             // of so many files, these were held out; 0: they are all
 };
 struct FolderSplits {
   FolderIndex train, test;
@@ -33,6 +34,11 @@ FolderIndex index_test_images(const Config::Data&);
 std::vector<std::string> training_class_names(const Config::Data&);
 // Gives the files of a test set the labels of the same classes in `known`. UsageError: a class is not among them.
 void number_as(const std::vector<std::string>& known, FolderIndex& test);
+
+// Gives the files of a test set the labels of the same classes in `known`. UsageError: a class is not among them.
+void number_as(const std::vector<std::string>& known, FolderIndex& test);
+// Of one folder of folders of classes, numbered as in `classes`; some may be absent.
+FolderIndex index_labelled(const std::filesystem::path& folder, const std::vector<std::string>& classes);
 
 // The images as a network reads them. Class -1: not known.
 std::unique_ptr<Dataset> make_image_folder(FolderIndex, Crops, const Config::Data&);

@@ -23,7 +23,8 @@ class ImageFolder : public Dataset {
   ImageShape shape() const override { return crops_.shape(); }
   std::string describe() const override {
     return say("image_folder: ", size(), " images of ", classes(), " classes in ", index_.folder.string(), " (",
-               ignored_text(index_.ignored), ")");
+               ignored_text(index_.ignored), ")",
+               index_.divided > 0 ? say(", held out of ", index_.divided) : std::string());
   }
   int32_t label(int64_t index) const override { return index_.files[index].second; }
   uint64_t fingerprint() const override {
@@ -43,6 +44,7 @@ class ImageFolder : public Dataset {
       if (!present[label]) absent.push_back(index_.classes[label]);
     return absent;
   }
+  std::string file_of(int64_t index) const override { return index_.files[index].first; }
   int64_t skipped() const override { return bad_.count(); }
 
   bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels) const override {
@@ -52,7 +54,7 @@ class ImageFolder : public Dataset {
       crops_.write(index, training, seed, epoch, image, pixels);
       return true;
     } catch (const BadImage& bad) {
-      bad_.add(index, file.string(), bad.what());
+      bad_.add(index, file.string(), bad);
       return false;
     }
   }

@@ -36,6 +36,7 @@ class Selected final : public Dataset {
   bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels) const override {
     return all_.read(of(index), training, seed, epoch, pixels);
   }
+  std::string file_of(int64_t index) const override { return all_.file_of(of(index)); }
   int64_t skipped() const override { return all_.skipped(); }
   int canvases() const override { return all_.canvases(); }
   ImageShape canvas_shape(int canvas) const override { return all_.canvas_shape(canvas); }
@@ -91,9 +92,18 @@ std::unique_ptr<Dataset> open_named_images(const Config& config, const std::vect
                              .name = fs::path(file).filename().string(),
                              .path = file,
                              .objects = {}});
-  OpenImage open = image_files(images, data.max_pixels);
+  if (data.turn_upright == "auto") data.turn_upright = "false";  // nothing says how they were to be seen
+  OpenImage open = image_files(images, data);
   return std::make_unique<DetectionSet>("images", std::move(images), std::move(open), data, source.own,
                                         image_side(data));
+}
+
+std::unique_ptr<Dataset> open_labelled_images(const Config& config, const std::string& folder, const Classes& classes) {
+  const SourceTraits source = source_traits(config.data);
+  REQUIRE_USAGE(!source.objects, "a detector is judged on annotations: set data.root, or use --detections",
+                "folders of classes say nothing about where an object is");
+  return make_image_folder(index_labelled(folder, classes.names), Crops(config.data, {}, source.own, source.middle),
+                           config.data);
 }
 
 std::unique_ptr<Dataset> selected(const Dataset& all, std::vector<int64_t> indices) {

@@ -129,15 +129,18 @@ std::string mistakes(const ClassAnswers& all, const Tally& tally, const Config* 
   try {
     const std::vector<SmallPicture> pictures = small_pictures(*config, all, wrong);
     std::string figures;
+    const auto name_of = [&](int64_t image) {
+      return all.files.empty() ? fmt::format("image {}", image) : escaped(all.files[static_cast<size_t>(image)]);
+    };
     for (size_t i = 0; i < pictures.size(); ++i) {
       if (pictures[i].address.empty()) continue;
       const std::string &predicted = tally.names[static_cast<size_t>(wrong[i].predicted)],
                         &label = tally.names[static_cast<size_t>(wrong[i].label)];
       figures += fmt::format(
-          "<figure class=\"card\"><img{} loading=\"lazy\" src=\"{}\" alt=\"image {}\"><figcaption><b>{}</b> {:.1f} "
-          "%<br>is <i>{}</i><br>image {}</figcaption></figure>\n",
-          pictures[i].small ? " class=\"small\"" : "", pictures[i].address, wrong[i].image, escaped(predicted),
-          100 * wrong[i].probability, escaped(label), wrong[i].image);
+          "<figure class=\"card\"><img{} loading=\"lazy\" src=\"{}\" alt=\"{}\"><figcaption><b>{}</b> {:.1f} "
+          "%<br>is <i>{}</i><br>{}</figcaption></figure>\n",
+          pictures[i].small ? " class=\"small\"" : "", pictures[i].address, name_of(wrong[i].image), escaped(predicted),
+          100 * wrong[i].probability, escaped(label), name_of(wrong[i].image));
     }
     return html + card_grid(figures, "mistakes");
   } catch (const Error& error) {

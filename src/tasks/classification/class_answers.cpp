@@ -47,8 +47,9 @@ void write_answers(const std::string& run_directory, const ClassAnswers& all) {
     predicted[image] = answer.predicted;
     probabilities[image] = std::round(double{answer.probability} * 1e4) / 1e4;
   }
-  const AnswersJson json = {{"step", all.step}, {"images", all.images},   {"classes", all.classes},
-                            {"label", labels},  {"predicted", predicted}, {"probability", probabilities}};
+  AnswersJson json = {{"step", all.step}, {"images", all.images},   {"classes", all.classes},
+                      {"label", labels},  {"predicted", predicted}, {"probability", probabilities}};
+  if (!all.files.empty()) json["file"] = all.files;
   write_durably(answers_path(run_directory), json.dump(-1, ' ', false, AnswersJson::error_handler_t::replace) + "\n");
 }
 
@@ -61,6 +62,7 @@ std::optional<ClassAnswers> read_answers(const std::string& run_directory) {
     json.at("step").get_to(all.step);
     json.at("images").get_to(all.images);
     json.at("classes").get_to(all.classes);
+    if (json.contains("file")) json.at("file").get_to(all.files);
     const AnswersJson &labels = json.at("label"), &predicted = json.at("predicted"),
                       &probabilities = json.at("probability");
     for (size_t i = 0; i < labels.size(); ++i) {
@@ -73,6 +75,9 @@ std::optional<ClassAnswers> read_answers(const std::string& run_directory) {
   } catch (const nlohmann::json::exception& error) {
     throw UsageError(__FILE__, __LINE__, say(file, ": octet did not write this file: ", reason_of(error)), fix);
   }
+  const bool fits = all.answers.empty() || all.answers.back().image < all.images;
+  REQUIRE_USAGE(fits && (all.files.empty() || all.files.size() == static_cast<size_t>(all.images)), fix, file, ": ",
+                all.files.size(), " files of ", all.images, " images");
   const auto classes = static_cast<int32_t>(all.classes.size());
   for (const Answer& answer : all.answers)
     REQUIRE_USAGE(classes == 0 || std::max(answer.label, answer.predicted) < classes, fix, file, ": image ",

@@ -39,7 +39,7 @@ class ClassJudge final : public Judge {
   void write(const std::string& run_directory, int64_t step) const override {
     if (!keeps_answers_) return;
     try {
-      write_answers(run_directory, {step, test_.size(), test_.class_names(), answers_});
+      write_answers(run_directory, {step, test_.size(), test_.class_names(), files(), answers_});
     } catch (const FileError& error) {
       spdlog::warn("the answers of step {} are not kept: {}", step, error.what());
     }
@@ -56,6 +56,13 @@ class ClassJudge final : public Judge {
   }
 
  private:
+  std::vector<std::string> files() const {
+    std::vector<std::string> files;
+    if (test_.file_of(0).empty()) return files;
+    for (int64_t index = 0; index < test_.size(); ++index) files.push_back(test_.file_of(index));
+    return files;
+  }
+
   const Dataset& test_;
   const bool keeps_answers_;
   std::vector<Answer> answers_;  // of this rank, and after finish() of all
