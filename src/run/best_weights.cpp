@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/base/durable_file.h"
-#include "src/weights/digest.h"
+#include "src/weights/weights_file.h"
 
 namespace octet {
 namespace {
@@ -61,8 +61,7 @@ void BestWeights::replace(const BestEvaluation& evaluation, std::span<const Name
   metadata[epoch_key] = std::to_string(evaluation.epoch);
   metadata[step_key] = std::to_string(evaluation.step);
   metadata[figures_key] = figures.dump();
-  add_digest(weights, metadata);
-  write_safetensors(path_, weights, metadata);
+  write_weights(path_, weights, std::move(metadata));
   best_ = evaluation;
 }
 

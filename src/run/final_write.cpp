@@ -10,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "src/weights/weights_file.h"
+
 namespace octet {
 namespace {
 
@@ -51,7 +53,7 @@ void keep_elsewhere(const std::string& run_directory, std::span<const NamedTenso
   for (const std::string& place : other_places()) {
     const std::string other = say(place, "/octet-", name, "-", getpid(), "-weights.safetensors");
     try {
-      write_safetensors(other, weights, metadata);
+      write_weights(other, weights, metadata);
     } catch (const FileError&) {
       continue;
     }

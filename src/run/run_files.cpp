@@ -16,7 +16,7 @@
 #include "src/run/final_write.h"
 #include "src/version.h"
 #include "src/weights/class_names.h"
-#include "src/weights/digest.h"
+#include "src/weights/weights_file.h"
 
 namespace octet {
 namespace {
@@ -152,8 +152,7 @@ std::string RunFiles::way_back() const {
 
 void RunFiles::finish(std::span<const NamedTensor> weights, Result result) {
   restore(result.steps);
-  std::map<std::string, std::string> described = metadata();
-  add_digest(weights, described);
+  const std::map<std::string, std::string> described = metadata();
   if (best() != nullptr) result.best = *best();
   result.rank_history = rank_history_;
   result.wall_seconds = spent();
@@ -163,7 +162,7 @@ void RunFiles::finish(std::span<const NamedTensor> weights, Result result) {
   try {
     write_patiently(
         [&] {
-          write_safetensors(path() + "/weights.safetensors", weights, described);
+          write_weights(path() + "/weights.safetensors", weights, described);
           write_result(path(), result);
         },
         patience, stop_requested, ranks_.heart());

@@ -7,6 +7,7 @@
 
 #include "kernels/base/error.h"
 #include "src/config/keys.h"
+#include "src/weights/activation_ranges.h"
 #include "src/weights/digest.h"
 #include "src/weights/tensor_names.h"
 
@@ -54,6 +55,13 @@ SafetensorsFile open_weights(const std::string& path) {
   return file;
 }
 
+void write_weights(const std::string& path, std::span<const NamedTensor> weights,
+                   std::map<std::string, std::string> metadata) {
+  const std::vector<NamedTensor> tensors = move_ranges(weights, metadata);
+  add_digest(tensors, metadata);
+  write_safetensors(path, tensors, metadata);
+}
+
 std::string LoadedWeights::text() const {
   const auto counted = [](const std::vector<std::string>& names, const char* what) {
     std::string shown;
@@ -71,6 +79,7 @@ std::string LoadedWeights::text() const {
 
 WeightsFile::WeightsFile(const SafetensorsFile& file, const std::string& path, Of of, std::vector<int64_t> category_ids)
     : file_(file), path_(path), of_(of), category_ids_(std::move(category_ids)) {
+  for (auto& [name, range] : read_ranges(file, path)) ranges_.emplace(name, range);
   for (const std::string& name : file.names()) {
     const auto [known, added] = names_.emplace(without_wrappers(name), name);
     REQUIRE_USAGE(added, "write the tensors of one of them into a file", path, " holds a tensor twice, as `",
@@ -105,6 +114,10 @@ std::string WeightsFile::name_in_file(const std::string& name) const {
 std::vector<float> WeightsFile::read(const std::string& name, const std::vector<int64_t>& shape) {
   const char* const fix = of_ == Of::same_network ? of_same_network : of_backbone;
   const std::string in_file = name_in_file(name);
+  if (const auto range = ranges_.find(name); range != ranges_.end() && !file_.contains(in_file)) {
+    read_.insert(name);
+    return {range->second};
+  }
   REQUIRE_USAGE(file_.contains(in_file), fix, path_, " has no tensor `", in_file, "`, which the network needs as ",
                 text_of(shape));
   std::vector<float> values =
@@ -127,7 +140,7 @@ void WeightsFile::leave(const std::string& name) {
 bool WeightsFile::may_be_unused(std::string_view name) const {
   // Counters of PyTorch's norms and of its AveragedModel, ranges of activations of another policy, and what a
   // checkpoint adds to weights.
-  if (name.ends_with(".num_batches_tracked") || name.ends_with(".range") || name.starts_with("momentum.") ||
+  if (name.ends_with(".num_batches_tracked") || is_range(name) || name.starts_with("momentum.") ||
       name.starts_with(average_prefix) || name == "clips" || name == "n_averaged")
     return true;
   if (name.starts_with("AuxLogits.")) return true;  // InceptionV3 on small images has none
@@ -147,6 +160,8 @@ LoadedWeights WeightsFile::finish() {
                   text_of(file_.shape(in_file)), "), which the network lacks");
     report_.unused.push_back(in_file);
   }
+  for (const auto& [name, range] : ranges_)
+    if (!read_.contains(name)) report_.unused.push_back(name);
   report_.loaded = read_.size();
   return report_;
 }

@@ -2,6 +2,7 @@
 #pragma once
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,11 @@ std::string name_in_backbone(std::string_view name);
 // Opens a file of weights. Error: it is malformed, holds a value that is not finite, or was changed after octet wrote
 // it.
 SafetensorsFile open_weights(const std::string& path);
+
+// Replaces `path` by a file of weights that other programs load: the ranges of activations are in its metadata, which
+// also get the digest of the contents. FileError: it cannot be written; `path` is then unchanged.
+void write_weights(const std::string& path, std::span<const NamedTensor> weights,
+                   std::map<std::string, std::string> metadata);
 
 // What became of the tensors of a file and of a network.
 struct LoadedWeights {
@@ -44,8 +50,8 @@ class WeightsFile {
   void look_for(const std::vector<std::string>& parameters);
 
   // The file may hold a tensor under another name: in a wrapper such as DataParallel, of torchvision before version
-  // 0.13, or timm's.
-  bool contains(const std::string& name) const { return file_.contains(name_in_file(name)); }
+  // 0.13, or timm's. A range may be a tensor, as in checkpoints and in files of earlier versions, or in the metadata.
+  bool contains(const std::string& name) const { return file_.contains(name_in_file(name)) || ranges_.contains(name); }
   // Of a head of COCO's 91 categories these are the rows of the data's classes. UsageError: there is no such tensor, or
   // it has another shape; the message gives both shapes.
   std::vector<float> read(const std::string& name, const std::vector<int64_t>& shape);
@@ -71,6 +77,7 @@ class WeightsFile {
   std::vector<int64_t> category_ids_;
   std::map<std::string, std::string> names_;  // in the file, by the names without wrappers of layers
   std::string prefix_;                        // of the network's names in the file
+  std::map<std::string, float> ranges_;       // those in the metadata
   std::set<std::string> read_, left_;
   LoadedWeights report_;
 };
