@@ -13,21 +13,29 @@ Build resnet20, resnet, mobilenet_v2, alexnet, inception_v3, vgg7, efficientnet_
 
 namespace {
 
+// From -1 to 1. torchvision's InceptionV3 turns pixels that are normalized as photographs into these
+// (`transform_input`); timm gives the numbers themselves.
+constexpr Normalization from_minus_1_to_1 = {{0.5f, 0.5f, 0.5f}, {0.5f, 0.5f, 0.5f}};
+// (pixel - 127) / 128, as the authors of EfficientNet-Lite compute it.
+constexpr Normalization of_efficientnet_lite = {{127.0f / 255, 127.0f / 255, 127.0f / 255},
+                                                {128.0f / 255, 128.0f / 255, 128.0f / 255}};
+
 struct Row {
   const char* name;
   Build* build;
+  const Normalization* published = nullptr;  // see published_normalization()
 };
 constexpr Row rows[] = {{"resnet20", resnet20},
-                        {"resnet18", resnet},
-                        {"resnet34", resnet},
-                        {"resnet50", resnet},
-                        {"resnet101", resnet},
-                        {"mobilenet_v2", mobilenet_v2},
-                        {"alexnet", alexnet},
+                        {"resnet18", resnet, &of_photographs},
+                        {"resnet34", resnet, &of_photographs},
+                        {"resnet50", resnet, &of_photographs},
+                        {"resnet101", resnet, &of_photographs},
+                        {"mobilenet_v2", mobilenet_v2, &of_photographs},
+                        {"alexnet", alexnet, &of_photographs},
                         {"alexnet_bn", alexnet},
-                        {"inception_v3", inception_v3},
+                        {"inception_v3", inception_v3, &from_minus_1_to_1},
                         {"vgg7", vgg7},
-                        {"efficientnet_lite0", efficientnet_lite0}};
+                        {"efficientnet_lite0", efficientnet_lite0, &of_efficientnet_lite}};
 
 }  // namespace
 
@@ -36,6 +44,11 @@ std::vector<std::string> model_names() {
   for (const Row& row : rows) names.emplace_back(row.name);
   std::ranges::copy(detector_names(), std::back_inserter(names));
   return names;
+}
+
+const Normalization* published_normalization(const Config::Model& model) {
+  const Row* const row = std::ranges::find(rows, is_detector(model.name) ? model.backbone : model.name, &Row::name);
+  return row == std::end(rows) ? nullptr : row->published;
 }
 
 std::vector<Head> make_model(Graph& graph, Edge images, const Config::Model& model) {

@@ -16,6 +16,7 @@
 #include "src/run/final_write.h"
 #include "src/version.h"
 #include "src/weights/class_names.h"
+#include "src/weights/pixel_normalization.h"
 #include "src/weights/weights_file.h"
 
 namespace octet {
@@ -176,6 +177,7 @@ std::map<std::string, std::string> RunFiles::metadata() const {
   std::map<std::string, std::string> all = {
       {"config", to_yaml(config_)}, {"commit", commits_}, {"data", data_.fingerprint}};
   add_classes(classes_, all);
+  add_normalization(normalization_of(config_.data), all);
   return all;
 }
 

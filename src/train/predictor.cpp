@@ -2,11 +2,12 @@
 
 #include <algorithm>
 
+#include "src/train/needed_pixels.h"
 #include "src/train/rank.h"
 #include "src/train/training_state.h"
 #include "src/version.h"
 #include "src/weights/class_names.h"
-#include "src/weights/digest.h"
+#include "src/weights/pixel_normalization.h"
 
 namespace octet {
 
@@ -22,6 +23,7 @@ Predictor::Predictor(const Config& config, Transport& transport, const std::stri
   REQUIRE_USAGE(known == 0 || config.model.classes == 0 || config.model.classes == known,
                 say("set model.classes to ", known), "model.classes is ", config.model.classes, ", but ", weights,
                 " was trained on ", known, " classes");
+  warn_of_other_pixels(weights_, weights, config);
   knows_names_ = known > 0;
   if (knows_names_) {
     config_.model.classes = known;
@@ -69,9 +71,8 @@ int64_t Predictor::calibrate(const Dataset& data, const std::string& output) con
   REQUIRE(images > 0, "name other images", "no whole batch of ", batch_of(data), " images could be read");
   std::map<std::string, std::string> metadata = {{"config", to_yaml(config_)}, {"commit", commit}};
   if (knows_names_) add_classes(classes_, metadata);
-  const OwnedTensors tensors = TrainingState(*network).save(true);
-  add_digest(tensors, metadata);
-  write_safetensors(output, tensors, metadata);
+  add_normalization(normalization_of(config_.data), metadata);
+  write_weights(output, TrainingState(*network).save(true), std::move(metadata));
   return images;
 }
 

@@ -167,6 +167,20 @@ class FineTuning(Case):
             [*with_settings({**settings, "train.steps": 1}), "--weights", weights], [*recipe[1:], "--weights", output])]
         self.assertLess(abs(float(tops[0]) - float(tops[1])), 10)
 
+    def test_pixels_are_those_of_the_weights(self):
+        """Files say how their pixels were normalized. Other pixels are a warning."""
+        self.assertEqual(json.loads(metadata(self.weights)["normalization"]),
+                         {"mean": [0.5, 0.5, 0.5], "deviation": [0.25, 0.25, 0.25]})
+        own = with_settings({key: TRAINED[key] for key in TRAINED if key[:5] in ("model", "data.")})
+        evaluate = ["eval", RECIPE, *own, "--weights", self.weights]
+        self.assertNotIn("was trained on pixels", self.octet(*evaluate).err)
+        warning = r"warning: \S+ was trained on pixels with data.mean: \[0.5, 0.5, 0.5\] and data.deviation: \[0.25,"
+        other = "--set", "data.mean=[0.4, 0.4, 0.4]"
+        self.assertRegex(self.octet(*evaluate, *other).err, warning)
+        self.assertRegex(self.tune("tuned", *other).err, warning)
+        write_png(self.directory / "a.png", 32, 50)
+        self.assertRegex(self.octet("predict", self.weights, self.directory / "a.png", *other).err, warning)
+
     def test_recipe_for_a_folder(self):
         folder, recipe = self.directory / "pets' photos", self.directory / "pets.yaml"
         for label, shade in ("cat", 30), ("dog", 200):
@@ -178,7 +192,9 @@ class FineTuning(Case):
         self.assertRegex(job.out, r"train.freeze +layer2 +a class has 2\d images")
         self.assertRegex(job.out, r"data.holdout +0.15 +there is no folder val/")
         self.assertRegex(job.out, r"pets.yaml: training takes about")
-        self.octet("train", recipe, "--run", self.run_path("pets"), "--set", "train.steps=3")
+        self.assertRegex(recipe.read_text(), r"(?m)^  mean: \[0.5, 0.5, 0.5\]  #.*\n  deviation: \[0.25, 0.25, 0.25\]  #")
+        job = self.octet("train", recipe, "--run", self.run_path("pets"), "--set", "train.steps=3")
+        self.assertNotIn("was trained on pixels", job.err)
         self.assertIn("cat", self.octet("predict", self.run_path("pets"), folder / "cat" / "1.png").out)
         self.assertIn("exists already", self.octet("new", folder, "--output", recipe, code=2).err)
         own = self.octet("new", folder, "--output", self.directory / "own.yaml")

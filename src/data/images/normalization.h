@@ -1,20 +1,12 @@
-// The normalization of pixels: (pixel / 255 - mean) / deviation, for each channel.
+// The normalizations of the data sources, and of the rows of an image.
 #pragma once
-#include <array>
 #include <cstdint>
 #include <vector>
 
 #include "src/config/config.h"
+#include "src/normalization.h"
 
 namespace octet {
-
-struct Normalization {
-  std::array<float, 3> mean{}, deviation{};  // of red, green and blue, of pixel / 255
-
-  // A normalized pixel is pixel * scale + shift.
-  float scale(int64_t channel) const { return 1 / (255 * deviation[channel]); }
-  float shift(int64_t channel) const { return -mean[channel] / deviation[channel]; }
-};
 
 // Normalizes rows of pixels. Has factors for each value of a row, so that the compiler can vectorize the loop over it.
 class RowNormalization {
@@ -30,9 +22,6 @@ class RowNormalization {
  private:
   std::vector<float> scale_, shift_;
 };
-
-// ImageNet's normalization, for photographs. torchvision's weights expect it.
-constexpr Normalization of_photographs = {{0.485f, 0.456f, 0.406f}, {0.229f, 0.224f, 0.225f}};
 
 constexpr Normalization of_cifar10 = {{0.4914f, 0.4822f, 0.4465f}, {0.2470f, 0.2435f, 0.2616f}};
 constexpr Normalization of_drawings = {{0.5f, 0.5f, 0.5f}, {0.25f, 0.25f, 0.25f}};

@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <optional>
 
 #include "kernels/base/error.h"
 #include "src/quant/policy.h"
 #include "src/train/dry_plan.h"
-#include "src/weights/safetensors.h"
+#include "src/train/needed_pixels.h"
 #include "src/weights/tensor_names.h"
+#include "src/weights/weights_file.h"
 
 namespace octet {
 namespace {
@@ -37,8 +39,8 @@ constexpr Known known_networks[] = {
     {"alexnet", "features.10.weight", "features.6"},
 };
 
-const Known& network_of(const std::string& path) {
-  std::vector<std::string> names = SafetensorsFile::open(path).names();
+const Known& network_of(const SafetensorsFile& file, const std::string& path) {
+  std::vector<std::string> names = file.names();
   for (std::string& name : names) name = without_wrappers(name);
   for (const Known& known : known_networks)
     if (!beginnings(names, {known.tensor}).empty()) return known;
@@ -65,7 +67,12 @@ size_t memory_of(const Config& config) {
 class Advisor {
  public:
   Advisor(const FolderFacts& facts, const std::string& weights) : facts_(facts), weights_(weights) {
-    if (!weights.empty()) known_ = &network_of(weights);
+    if (weights.empty()) return;
+    const SafetensorsFile file = open_weights(weights);
+    known_ = &network_of(file, weights);
+    Config::Model model;
+    model.name = known_->network;
+    pixels_ = needed_pixels(file, weights, model);
   }
 
   std::vector<Choice> choices(int64_t memory, int cores) {
@@ -101,6 +108,10 @@ class Advisor {
         fmt::format("{} images{}{}", facts_.train + facts_.test, facts_.splits.empty() ? "" : " in ", facts_.splits));
     add("data.image_size", fmt::to_string(side_),
         fmt::format("the shorter sides have a median of {} pixels", facts_.side));
+    if (pixels_) {
+      add("data.mean", list_text(pixels_->normalization.mean), "as the weights need it, says " + pixels_->source);
+      add("data.deviation", list_text(pixels_->normalization.deviation), "of pixel / 255, for red, green and blue");
+    }
     if (facts_.divided)
       add("data.holdout", fmt::format("{}", kept_share), "there is no folder val/: these images judge the network");
     if (!facts_.bad.empty())
@@ -144,6 +155,7 @@ class Advisor {
   const FolderFacts& facts_;
   const std::string& weights_;
   const Known* known_ = nullptr;
+  std::optional<NeededPixels> pixels_;  // of the weights
   int64_t side_ = 0, batch_ = 0;
   std::vector<Choice> choices_;
 };
@@ -160,8 +172,10 @@ std::string recipe_text(const std::vector<Choice>& choices, const std::string& t
   for (const Choice& choice : choices) {
     const size_t dot = choice.key.find('.');
     if (const std::string own = choice.key.substr(0, dot); own != section) text += own + ":\n", section = own;
-    const bool plain = choice.value.find_first_not_of(
-                           "0123456789.abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_/-") == std::string::npos;
+    const bool list = choice.value.starts_with('[');  // of numbers
+    const bool plain =
+        list || choice.value.find_first_not_of("0123456789.abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_/-") ==
+                    std::string::npos;
     std::string value = choice.value;
     if (!plain) {
       for (size_t at = 0; (at = value.find('\'', at)) != std::string::npos; at += 2) value.insert(at, "'");

@@ -1,0 +1,72 @@
+// What `octet new` takes from weights.
+#include <gtest/gtest.h>
+
+#include "src/report/check/recipe_advice.h"
+#include "src/weights/pixel_normalization.h"
+#include "src/weights/weights_file.h"
+#include "tests/train/temporary_directory.h"
+
+namespace octet {
+namespace {
+
+class RecipeAdvice : public ::testing::Test {
+ protected:
+  // The recipe for weights that have this tensor.
+  Config recipe(const std::string& tensor, const std::map<std::string, std::string>& metadata = {}) const {
+    OwnedTensors tensors;
+    tensors.add(tensor, {1}, {1});
+    const std::string path = directory / "weights.safetensors";
+    write_safetensors(path, tensors, metadata);
+    const FolderFacts facts{
+        .root = "images", .divided = true, .classes = 2, .train = 400, .test = 70, .smallest_class = 200, .side = 96};
+    return parse_config(recipe_text(choose_recipe(facts, path, int64_t{1} << 33, 1), ""), "new.yaml", {});
+  }
+  static void expect_pixels(const Config& config, double mean, double deviation) {
+    ASSERT_EQ(config.data.mean.size(), 3u);
+    ASSERT_EQ(config.data.deviation.size(), 3u);
+    for (size_t c = 0; c < 3; ++c) {
+      EXPECT_FLOAT_EQ(float(config.data.mean[c]), float(mean));
+      EXPECT_FLOAT_EQ(float(config.data.deviation[c]), float(deviation));
+    }
+  }
+
+  TemporaryDirectory directory;
+};
+
+TEST_F(RecipeAdvice, PublishedWeightsNeedTheirPixels) {
+  expect_pixels(recipe("_blocks.15._project_conv.weight"), 127.0 / 255, 128.0 / 255);
+  expect_pixels(recipe("Mixed_7c.branch1x1.conv.weight"), 0.5, 0.5);
+  for (const char* const tensor : {"layer4.1.conv2.weight", "features.18.0.weight", "conv_head.weight"}) {
+    const Config config = recipe(tensor);
+    EXPECT_EQ(config.data.mean, (std::vector<double>{0.485, 0.456, 0.406})) << tensor;
+    EXPECT_EQ(config.data.deviation, (std::vector<double>{0.229, 0.224, 0.225})) << tensor;
+  }
+}
+
+TEST_F(RecipeAdvice, FilesSayWhichPixelsTheyNeed) {
+  std::map<std::string, std::string> metadata;
+  add_normalization({{0.1f, 0.1f, 0.1f}, {0.3f, 0.3f, 0.3f}}, metadata);
+  expect_pixels(recipe("_blocks.15._project_conv.weight", metadata), 0.1, 0.3);
+  expect_pixels(recipe("layer4.1.conv2.weight", metadata), 0.1, 0.3);
+}
+
+// Files of earlier versions have the recipe of their training alone.
+TEST_F(RecipeAdvice, EarlierFilesSayItByTheirRecipe) {
+  expect_pixels(recipe("layer4.1.conv2.weight", {{"config", "data: {name: shapes}"}}), 0.5, 0.25);
+  expect_pixels(recipe("layer4.1.conv2.weight", {{"config", "data: {name: shapes, mean: [0, 0, 0]}"}}), 0, 0.25);
+  // Of a version with other keys: as if another program had written it.
+  EXPECT_EQ(recipe("layer4.1.conv2.weight", {{"config", "data: {colours: 3}"}}).data.mean[0], 0.485);
+}
+
+TEST_F(RecipeAdvice, OtherEntriesAreRefused) {
+  for (const char* const entry : {"", "[]", R"({"mean": [0.5, 0.5, 0.5]})", R"({"mean": [0.5], "deviation": [0.5]})",
+                                  R"({"mean": [0, 0, 0], "deviation": [1, 0, 1]})"})
+    EXPECT_PART(refusal([&] {
+                  recipe("layer4.1.conv2.weight", {{"normalization", entry}});
+                }),
+                "normalization")
+        << entry;
+}
+
+}  // namespace
+}  // namespace octet
