@@ -106,7 +106,7 @@ MetricsWriter& RunFiles::metrics(int64_t step) {
   return *metrics_;
 }
 
-bool RunFiles::save(int64_t step, std::span<const NamedTensor> tensors, const std::string& epoch_sums) {
+bool RunFiles::save(int64_t step, std::span<const NamedTensor> tensors, const std::string& epoch_sums, bool last) {
   restore(step);
   std::map<std::string, std::string> described = metadata();
   described["ranks"] = rank_history_;
@@ -124,11 +124,19 @@ bool RunFiles::save(int64_t step, std::span<const NamedTensor> tensors, const st
   }
   saved_ = seconds_now();
   saved_at_ = seconds_since_1970();
-  spdlog::info("checkpoint at step {}, in {:.1f} s", step, saved_ - before);
+  log_checkpoint(step, saved_ - before, last);
   return true;
 }
 
 double RunFiles::spent() const { return earlier_ + seconds_now() - begun_; }
+
+// A short training may write a hundred checkpoints, and its log is read by people.
+void RunFiles::log_checkpoint(int64_t step, double seconds, bool last) {
+  constexpr double slow = 5, period = 60;
+  if (++checkpoints_ > 2 && !last && seconds < slow && saved_ - logged_ < period) return;
+  logged_ = saved_;
+  spdlog::info("checkpoint at step {}, in {:.1f} s", step, seconds);
+}
 
 bool RunFiles::checkpoint_is_due() const {
   return config_.checkpoint.every_minutes > 0 && seconds_now() - saved_ >= 60 * config_.checkpoint.every_minutes;

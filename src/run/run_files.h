@@ -39,8 +39,9 @@ class RunFiles {
 
   MetricsWriter& metrics(int64_t step);
   // Returns false if the checkpoint cannot be written: the last good one is kept, and a warning says so. epoch_sums:
-  // within an epoch EpochSums::text(), else empty.
-  bool save(int64_t step, std::span<const NamedTensor>, const std::string& epoch_sums);
+  // within an epoch EpochSums::text(), else empty. last: this process ends. The log has the first two checkpoints and
+  // the last one, those that took long, and one a minute of the others.
+  bool save(int64_t step, std::span<const NamedTensor>, const std::string& epoch_sums, bool last);
   // checkpoint.every_minutes have passed since the last checkpoint, or since the start.
   bool checkpoint_is_due() const;
   double saved_at() const { return saved_at_; }  // in seconds since 1970; 0: there was no checkpoint yet
@@ -59,6 +60,7 @@ class RunFiles {
  private:
   double spent() const;  // seconds of training, with those before the checkpoint from which the run was resumed
   std::map<std::string, std::string> metadata() const;
+  void log_checkpoint(int64_t step, double seconds, bool last);
   void restore(int64_t step);
   void make_again(int64_t step);
 
@@ -75,6 +77,8 @@ class RunFiles {
   std::string commits_;                 // of the builds that trained the run
   double saved_, saved_at_ = 0;         // the last checkpoint, or the start
   double begun_ = 0, earlier_ = 0;      // when training began; the seconds of earlier processes, up to the checkpoint
+  int64_t checkpoints_ = 0;             // of this process
+  double logged_ = 0;                   // when the log named one
   bool told_ = false, failed_ = false;  // that something was deleted, and cannot be made again
 };
 

@@ -196,7 +196,8 @@ class TrainingRun {
     agree_on_weights();
     bool saved = true;
     if (files_)
-      saved = files_->save(at_.done, trainer_.state().save(false), at_.done % at_.of_epoch != 0 ? epoch_.text() : "");
+      saved = files_->save(at_.done, trainer_.state().save(false), at_.done % at_.of_epoch != 0 ? epoch_.text() : "",
+                           at_.ends() || stop_requested());
     return decided(saved);
   }
 

@@ -81,6 +81,10 @@ class FullDisk(Case):
         data = lambda path: path.read_bytes()[8 + struct.unpack("<Q", path.read_bytes()[:8])[0]:]
         self.assertEqual(data(pathlib.Path(kept)), data(run / "weights.safetensors"))
 
+    def test_log_names_the_first_and_the_last(self):
+        job = self.train("often", checkpoint__every_steps=1)
+        self.assertEqual(re.findall(r"checkpoint at step (\d+), in", job.err), ["1", "2", "16"], job)
+
     def test_deleted_folder_is_made_again(self):
         job = self.start("gone", train__steps=0, train__epochs=1000, checkpoint__every_steps=2)
         self.wait_for_words(job, "checkpoint at step 4")
