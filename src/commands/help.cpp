@@ -1,34 +1,62 @@
-// `octet help`, `octet help COMMAND` and `octet help keys`
+// `octet help`, `octet help COMMAND`, `octet help keys` and `octet help KEY`
 #include <iostream>
+#include <map>
 
 #include "kernels/backend.h"
 #include "kernels/base/error.h"
 #include "src/commands/command.h"
+#include "src/config/keys.h"
+#include "src/config/spelling.h"
 #include "src/data/loader.h"
 #include "src/models/backbone.h"
 #include "src/models/models.h"
 #include "src/quant/policy.h"
 
 namespace octet {
+namespace {
+
+// The values of keys whose names are in tables of other folders.
+std::map<std::string, std::vector<std::string>> known_names() {
+  return {{"model.name", model_names()},
+          {"model.backbone", backbone_names()},
+          {"policy.name", policy_names()},
+          {"data.name", data_source_names()},
+          {"backend.isa", isa_names()}};
+}
+
+// Where the topic is neither a command nor a key: what was perhaps meant.
+std::string nearest_topic(const CLI::App& all, const std::string& topic) {
+  if (topic.find('.') != std::string::npos) return hint_for(topic) + "; ";
+  std::vector<std::string> words = {"keys"};
+  for (const CLI::App* command : all.get_subcommands({})) words.push_back(command->get_name());
+  for (const Key& key : keys()) words.push_back(key.path.substr(key.path.rfind('.') + 1));
+  const std::string nearest = nearest_word(topic, words);
+  return nearest.empty() ? "" : "nearest: `" + nearest + "`; ";
+}
+
+}  // namespace
 
 Run help_command(CLI::App& app) {
   const auto topic = std::make_shared<std::string>();
-  app.add_option("topic", *topic, "A command, or keys: every configuration key");
+  app.add_option("topic", *topic,
+                 "A command; a configuration key, such as train.lr, or a section of them; keys: every key");
   return [topic, &app] {
     const CLI::App& all = *app.get_parent();
     if (*topic == "keys") {
-      std::cout << describe_keys({{"model.name", model_names()},
-                                  {"model.backbone", backbone_names()},
-                                  {"policy.name", policy_names()},
-                                  {"data.name", data_source_names()},
-                                  {"backend.isa", isa_names()}});
+      std::cout << describe_keys(known_names());
       return 0;
     }
     const auto commands = all.get_subcommands([&](const CLI::App* command) { return command->get_name() == *topic; });
     const CLI::App* command = topic->empty() ? &all : commands.empty() ? nullptr : commands.front();
-    REQUIRE_USAGE(command != nullptr, "use octet help, octet help COMMAND or octet help keys", "there is no help on `",
-                  *topic, "`");
-    std::cout << command->help(topic->empty() ? "" : "octet " + *topic);
+    if (command != nullptr) {
+      std::cout << command->help(topic->empty() ? "" : "octet");
+      return 0;
+    }
+    const std::string described = describe_key(*topic, known_names());
+    const std::string nearest = described.empty() ? nearest_topic(all, *topic) : "";
+    REQUIRE_USAGE(!described.empty(), nearest + "use octet help, octet help COMMAND, octet help KEY or octet help keys",
+                  "there is no help on `", *topic, "`");
+    std::cout << described;
     return 0;
   };
 }

@@ -176,5 +176,8 @@ std::string to_yaml(const Config&);
 // A line for each key: path, default, allowed values, meaning. names: the allowed values of keys whose names are in
 // tables outside this folder, by key.
 std::string describe_keys(const std::map<std::string, std::vector<std::string>>& names = {});
+// Of the key `topic` its meaning, default and values; of a section, or of the last words of paths, those of each such
+// key. Empty: there is none.
+std::string describe_key(const std::string& topic, const std::map<std::string, std::vector<std::string>>& names = {});
 
 }  // namespace octet

@@ -345,6 +345,20 @@ std::string to_yaml(const Config& config) {
   return text;
 }
 
+std::string describe_key(const std::string& topic, const std::map<std::string, std::vector<std::string>>& names) {
+  const auto describes = [&](const Key& key) {
+    return key.path == topic || key.path.starts_with(topic + ".") || key.path.ends_with("." + topic);
+  };
+  std::string text;
+  for (const Key& key : kKeys) {
+    if (topic.empty() || !describes(key)) continue;
+    const auto named = names.find(key.path);
+    text += say(text.empty() ? "" : "\n", key.path, ": ", key.meaning, "\n  default: ", value_text(default_of(key)),
+                "\n  values: ", named == names.end() ? domain_of(key) : joined(named->second, ", "), "\n");
+  }
+  return text;
+}
+
 std::string describe_keys(const std::map<std::string, std::vector<std::string>>& names) {
   std::vector<std::array<std::string, 3>> rows;
   std::array<size_t, 3> widths{};

@@ -225,6 +225,18 @@ TEST(Config, DescribesEveryKeyOnALine) {
   expect_part(text, "integer 2 .. 8");
 }
 
+TEST(Config, DescribesOneKeyOrASection) {
+  const std::string key = describe_key("train.schedule");
+  expect_part(key, "train.schedule: ");
+  expect_part(key, "\n  default: ");
+  expect_part(key, "\n  values: constant | ");
+  EXPECT_EQ(std::ranges::count(key, '\n'), 3);
+  expect_part(describe_key("policy.bits"), "policy.bits.gradient: ");
+  EXPECT_EQ(describe_key("weight"), describe_key("policy.bits.weight"));
+  expect_part(describe_key("policy.name", {{"policy.name", {"one", "two"}}}), "values: one, two\n");
+  for (const char* const unknown : {"", "trai", "train.", "train.schedul", "."}) EXPECT_EQ(describe_key(unknown), "");
+}
+
 TEST(Config, ShippedConfigurationsAreValid) {
   int count = 0;
   for (const auto& entry : std::filesystem::directory_iterator(OCTET_SOURCE_DIR "/configs")) {
