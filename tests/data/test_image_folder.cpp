@@ -235,7 +235,7 @@ TEST_F(ImageFolder, RefusesFoldersThatDoNotFit) {
   fs::remove_all(folder_.path() / "test");
   expect_says(refused(), {"test", "data.root must hold"});
   fs::remove_all(folder_.path());
-  expect_says(refused(), {"train/<class>", "there is no such folder"});
+  expect_says(refused(), {"data.root is `", "no such file or folder", "train/<class>"});
 }
 
 // A class may be too rare for an image of evaluation: its folder is empty, or there is none.

@@ -37,10 +37,23 @@ class Mistakes(Case):
         self.mistake(2, "data.root", "set data.root", "data.name=cifar10")
 
     def test_missing_data(self):
-        self.mistake(2, "no such file", "data.root", "data.name=cifar10", "data.samples=0", f"data.root={self.directory}/nowhere")
+        self.mistake(2, "data.root is `.*nowhere`: no such file or folder", "set data.root to", "data.name=cifar10", "data.samples=0", f"data.root={self.directory}/nowhere")
 
     def test_missing_image_folder(self):
-        self.mistake(2, "nowhere", "data.root", "data.name=image_folder", "data.samples=0", f"data.root={self.directory}/nowhere")
+        self.mistake(2, "data.root is `.*nowhere`: no such file or folder", "set data.root to a folder that holds train/",
+                     "data.name=image_folder", "data.samples=0", f"data.root={self.directory}/nowhere")
+
+    def test_missing_root_is_named_as_such(self):
+        """By every source that reads files, and by every command that opens the data."""
+        (self.directory / "file").write_text("")
+        for name, more in (("cifar10", ()), ("image_folder", ()), ("packed", ()), ("coco", ("model.name=retinanet",)),
+                           ("voc", ("model.name=retinanet",))):
+            settings = [f"data.name={name}", "data.samples=0", "model.classes=2", *more]
+            for root, what in ("nowhere", "no such file or folder"), ("file", "which is a file"):
+                for command in ("train",) if name in ("cifar10", "packed") else ("train", "check"):
+                    words = (word for setting in (*settings, f"data.root={self.directory}/{root}") for word in ("--set", setting))
+                    err = self.octet(command, RECIPE, *words, code=2).err
+                    self.assertRegex(err, rf"data\.root is `\S*/{root}`.*{what}\n  fix: set data\.root to")
 
     def test_truncated_cifar(self):
         for name in CIFAR_FILES:

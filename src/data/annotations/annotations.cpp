@@ -9,6 +9,7 @@
 #include "src/config/keys.h"
 #include "src/config/yaml.h"
 #include "src/data/annotations/annotation_files.h"
+#include "src/data/sources/source.h"
 
 namespace octet {
 namespace {
@@ -82,6 +83,7 @@ Annotations read_all_annotations(const Config& config, Split split) {
   REQUIRE_USAGE(!data.root.empty(), say("set data.root to ", format->reads), "`data.name` ", data.name,
                 " needs `data.root`");
   refuse_keys_of_others(data);
+  require_root(data);
   return format->read(data, split);
 }
 

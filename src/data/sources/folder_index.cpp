@@ -11,6 +11,7 @@
 #include "src/data/fingerprint.h"
 #include "src/data/images/image_files.h"
 #include "src/data/images/image_format.h"
+#include "src/data/sources/source.h"
 #include "src/data/sources/split_folders.h"
 
 namespace octet {
@@ -141,6 +142,7 @@ FolderIndex index_labelled(const fs::path& folder, const std::vector<std::string
 }
 
 FolderIndex index_test_images(const Config::Data& data) {
+  require_root(data);
   if (data.holdout > 0) return index_image_folder(data).test;
   const SplitFolders splits = find_splits(data.root);
   const fs::path folder = splits.train.empty() ? find_test_folder(data.root) : splits.test;
@@ -149,6 +151,7 @@ FolderIndex index_test_images(const Config::Data& data) {
 }
 
 FolderSplits index_image_folder(const Config::Data& data) {
+  require_root(data);
   if (data.holdout > 0) return index_with_holdout(data);
   const SplitFolders splits = find_splits(data.root);
   REQUIRE_USAGE(!splits.train.empty(), layout, data.root, ": there is no folder train", contents_text(splits.others));

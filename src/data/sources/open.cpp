@@ -1,6 +1,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "kernels/base/error.h"
 #include "src/config/keys.h"
@@ -117,6 +118,19 @@ SourceTraits source_traits(const Config::Data& data) {
   return source_of(data).traits;
 }
 
+void require_root(const Config::Data& data) {
+  const Source& source = source_of(data);
+  if (*source.reads == '\0') return;
+  std::error_code unknown;
+  const auto root = std::filesystem::status(data.root, unknown);
+  const std::string fix = say("set data.root to ", source.reads);
+  REQUIRE_USAGE(root.type() != std::filesystem::file_type::not_found, fix, "data.root is `", data.root,
+                "`: no such file or folder");
+  REQUIRE_USAGE(root.type() != std::filesystem::file_type::none, fix, "data.root is `", data.root,
+                "`: ", unknown.message());
+  REQUIRE_USAGE(std::filesystem::is_directory(root), fix, "data.root is `", data.root, "`, which is a file");
+}
+
 uint64_t Datasets::fingerprint() const {
   const uint64_t both[] = {train ? train->fingerprint() : 0, test->fingerprint()};
   return octet::fingerprint(0, both);
@@ -167,6 +181,7 @@ Datasets open_datasets(const Config& config, bool training, const Classes& known
                 "data.samples is ", data.samples, ", but '", data.name, "' has its own images");
   REQUIRE_USAGE(data.holdout == 0 || data.name == "image_folder", "leave data.holdout out", "data.holdout is ",
                 data.holdout, ", but only data.name: image_folder reads it");
+  require_root(data);
   Datasets sets = source.open(config, training);
   number_test_set(config, known, sets);
   const Dataset& test = *sets.test;

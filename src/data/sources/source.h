@@ -12,5 +12,7 @@ struct SourceTraits {
 };
 // UsageError: as image_side().
 SourceTraits source_traits(const Config::Data&);
+// UsageError: the source reads files, and data.root leads to no folder. The message names the key and the path.
+void require_root(const Config::Data&);
 
 }  // namespace octet
