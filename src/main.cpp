@@ -13,6 +13,8 @@
 #include "kernels/base/error.h"
 #include "kernels/base/stop_signals.h"
 #include "src/commands/command.h"
+#include "src/config/keys.h"
+#include "src/config/path_kind.h"
 #include "src/config/spelling.h"
 #include "src/train/train.h"
 #include "src/version.h"
@@ -67,14 +69,27 @@ void require_command(const std::string& word) {
                 "there is no command `", word, "`");
 }
 
+// How to give a word that a command does not take where it stands; empty: there is no guess.
+std::string place_of(const CLI::App& command, const std::string& word) {
+  const auto has = [&](const char* option) { return command.get_option_no_throw(option) != nullptr; };
+  const size_t equals = word.find('=');
+  if (has("--set") && equals != word.npos && find_key(word.substr(0, equals)) != nullptr) return "--set " + word;
+  const PathKind kind = kind_of_path(word);
+  if (has("--weights") && kind == PathKind::weights) return "--weights " + word;
+  if (has("--run") && (kind == PathKind::run || kind == PathKind::folder)) return "--run " + word;
+  return {};
+}
+
 [[noreturn]] void refuse(const CLI::App& app, const CLI::ParseError& error) {
   std::string command = "octet";
   for (const CLI::App* used : app.get_subcommands()) command += " " + used->get_name();
   const std::vector<std::string> unexpected = app.remaining(true);
   const bool extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !unexpected.empty();
+  const std::string place =
+      extra && !app.get_subcommands().empty() ? place_of(*app.get_subcommands().front(), unexpected.front()) : "";
   throw UsageError(__FILE__, __LINE__,
                    extra ? command + " does not take `" + joined(unexpected, " ") + "`" : std::string(error.what()),
-                   "`" + command + " --help` prints what it takes");
+                   (place.empty() ? "" : "write `" + place + "`; ") + "`" + command + " --help` prints what it takes");
 }
 
 int run(int argc, char** argv) {

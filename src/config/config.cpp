@@ -117,6 +117,8 @@ Config parse_config(const std::string& text, const std::string& file, const std:
   config.file = file;
   Positions positions;
   const YAML::Node root = parse_yaml(text, file);
+  REQUIRE_USAGE(!root.IsMap() || !root["grid"], say("start it with `octet study ", file, "`"), file,
+                ": a study, which has a `grid`, and no recipe");
   if (!root.IsNull()) read(root, "", config, positions);
   for (const std::string& override : overrides) apply_override(override, origins, config, positions);
   check_together(config, positions);

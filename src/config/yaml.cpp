@@ -9,11 +9,27 @@
 #include <sstream>
 
 #include "kernels/base/error.h"
+#include "src/config/path_kind.h"
 
 namespace octet {
 namespace {
 
 constexpr size_t max_bytes = 1 << 20;
+
+// Refuses what surely is no YAML file, but another argument of a command.
+void refuse_swapped(const std::string& path) {
+  const PathKind kind = kind_of_path(path);
+  const std::string what = say("'", path, "' cannot be read as YAML: it is ", name_of(kind));
+  REQUIRE_USAGE(kind != PathKind::run,
+                say("give its recipe, ", path, "/config.yaml; `octet train ", path, "/config.yaml --run ", path,
+                    " --resume` continues the run"),
+                what);
+  REQUIRE_USAGE(kind != PathKind::folder,
+                say("give a YAML file; `octet new ", path, "` writes one for a folder of images"), what);
+  REQUIRE_USAGE(kind != PathKind::weights, "give a recipe, and the weights with --weights or as model.initial_weights",
+                what);
+  REQUIRE_USAGE(kind != PathKind::image, "give a recipe first, a YAML file", what);
+}
 
 }  // namespace
 
@@ -50,11 +66,11 @@ size_t first_bad_byte(const std::string& text) {
 std::string read_text_file(const std::string& file) {
   std::error_code error;
   REQUIRE_USAGE(std::filesystem::exists(file, error), "check the path", "'", file, "' does not exist");
+  refuse_swapped(file);
   std::ifstream stream(file, std::ios::binary);
   std::string text(max_bytes + 1, '\0');
   stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-  REQUIRE_USAGE(stream.is_open() && !stream.bad() && !std::filesystem::is_directory(file, error),
-                "give a readable YAML file", "'", file, "' cannot be read");
+  REQUIRE_USAGE(stream.is_open() && !stream.bad(), "give a readable YAML file", "'", file, "' cannot be read");
   text.resize(static_cast<size_t>(stream.gcount()));
   return text;
 }

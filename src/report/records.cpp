@@ -6,10 +6,13 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/base/error.h"
+#include "src/config/path_kind.h"
 #include "src/run/metrics.h"
 
 namespace octet {
 namespace {
+
+constexpr const char* give_run = "give the directory of a run: what `octet train` named as its run directory";
 
 // A number that was not finite is null in the file.
 double number_of(const nlohmann::json& record, const std::string& key) {
@@ -37,6 +40,9 @@ double RunRecords::train_seconds() const {
 }
 
 RunRecords read_records(const std::string& directory) {
+  const PathKind kind = kind_of_path(directory);
+  REQUIRE_USAGE(kind == PathKind::run || kind == PathKind::folder, give_run, directory, " is ", name_of(kind),
+                ", not the directory of a run");
   RunRecords records;
   const bool found =
       for_each_record(directory + "/metrics.jsonl", [&](const nlohmann::json& record, const std::string&) {
@@ -51,8 +57,7 @@ RunRecords read_records(const std::string& directory) {
           add(series, record, key);
         }
       });
-  REQUIRE_USAGE(found, "give the directory of a run: what `octet train` named as its run directory", directory,
-                " holds no metrics.jsonl");
+  REQUIRE_USAGE(found, give_run, directory, " holds no metrics.jsonl");
   std::map<std::string, size_t> places;
   for_each_record(directory + "/clips.jsonl", [&](const nlohmann::json& record, const std::string&) {
     const std::string name = record.value("layer", "");

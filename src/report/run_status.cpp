@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "kernels/base/error.h"
+#include "src/config/path_kind.h"
 #include "src/run/checkpoint_store.h"
 #include "src/run/directory_lock.h"
 #include "src/train/progress.h"
@@ -137,8 +138,8 @@ double RunStatus::seconds_left() const {
 
 RunStatus read_run_status(const std::string& directory) {
   REQUIRE_USAGE(fs::exists(directory + "/config.yaml") || fs::exists(directory + "/lock"),
-                "give the directory of a run: what `octet train` named as its run directory", directory,
-                " is no run directory");
+                "give the directory of a run: what `octet train` named as its run directory", directory, " is ",
+                name_of(kind_of_path(directory)), ", not the directory of a run");
   RunStatus status;
   status.directory = directory;
   const bool held = DirectoryLock::held(directory);

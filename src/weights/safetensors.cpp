@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "kernels/base/durable_file.h"
+#include "src/config/path_kind.h"
 
 namespace octet {
 
@@ -192,6 +193,9 @@ SafetensorsFile SafetensorsFile::open(const std::string& path) {
   std::error_code error;
   const bool regular = std::filesystem::is_regular_file(path, error);
   std::ifstream stream(regular ? path : "", std::ios::binary);  // opening a pipe would wait for its writer
+  REQUIRE_USAGE(!std::filesystem::is_directory(path, error),
+                say("name a file in it, for example ", path, "/best.safetensors"), "'", path,
+                "' cannot be read as weights: it is ", name_of(kind_of_path(path)));
   REQUIRE_USAGE(stream.is_open(), "check the path and the permissions", "'", path, "' cannot be read");
   const uint64_t size = std::filesystem::file_size(path, error);
   uint64_t header_size = 0;

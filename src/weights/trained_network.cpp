@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "kernels/base/error.h"
+#include "src/config/path_kind.h"
 #include "src/weights/safetensors.h"
 
 namespace octet {
@@ -13,7 +14,7 @@ namespace fs = std::filesystem;
 std::string weights_of_run(const std::string& run) {
   for (const char* const name : {"best.safetensors", "weights.safetensors"})
     if (const fs::path file = fs::path(run) / name; fs::exists(file)) return file.string();
-  REQUIRE_USAGE(false, "name a finished run, or give --weights with one of its checkpoints", run,
+  REQUIRE_USAGE(false, "name a finished run, or give --weights with one of its checkpoints; images come last", run,
                 " holds neither best.safetensors nor weights.safetensors");
   return {};
 }
@@ -30,6 +31,10 @@ Config config_of(const std::string& weights, const std::vector<std::string>& ove
 
 TrainedNetwork find_network(const std::string& named, const std::string& weights,
                             const std::vector<std::string>& overrides) {
+  const PathKind kind = kind_of_path(named);
+  REQUIRE_USAGE(kind != PathKind::nothing, "check the path", "'", named, "' does not exist");
+  REQUIRE_USAGE(kind != PathKind::image, "name the network first, and then the images", named,
+                " is an image, where a run, a .safetensors file or a recipe is expected");
   if (fs::is_directory(named)) {
     const std::string chosen = weights.empty() ? weights_of_run(named) : weights;
     return {config_of(chosen, overrides), chosen};

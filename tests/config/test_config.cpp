@@ -260,8 +260,16 @@ TEST(Config, LoadsFilesAndRefusesWhatIsNone) {
     return "accepted";
   };
   expect_part(message(directory + "/none.yaml"), "none.yaml' does not exist");
-  expect_part(message(directory), "cannot be read");
+  expect_part(message(directory), "cannot be read as YAML: it is a folder");
+  for (const auto& [name, kind] : {std::pair{"a.safetensors", "a file of weights"}, {"a.JPEG", "an image"}}) {
+    std::ofstream(directory + "/" + name) << "x";
+    expect_part(message(directory + "/" + name), std::string("it is ") + kind);
+  }
+  std::ofstream(directory + "/study.yaml") << "base: run.yaml\ngrid: {}\n";
+  expect_part(message(directory + "/study.yaml"), "octet study");
   std::ofstream(directory + "/run.yaml") << "train:\n  epochs: 3\n";
+  std::ofstream(directory + "/config.yaml") << "{}";
+  expect_part(message(directory), "it is the directory of a run");
   const Config config = load_config(directory + "/run.yaml", {"seed=5"});
   EXPECT_EQ(config.train.epochs, 3);
   EXPECT_EQ(config.seed, 5);

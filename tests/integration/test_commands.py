@@ -198,6 +198,53 @@ class Commands(Case):
             with self.subTest(words):
                 self.assertRegex(self.octet(*words.split(), code=2).err, f"^{expected}$")
         self.assertRegex(self.octet("help", "train").out, r"Usage: octet train .*config(?s:.*)--resume")
+        for command in "train", "predict", "help":
+            self.assertEqual(re.findall(r"Usage: octet (\w+) (\w*)", self.octet("help", command).out + " "), [(command, "")])
+
+    def test_help_on_a_key(self):
+        """A key, a section of keys, or the last word of a key."""
+        for topic, keys in (("train.lr", ["train.lr"]), ("policy.bits", ["policy.bits.weight", "policy.bits.activation", "policy.bits.gradient"]),
+                            ("epochs", ["train.epochs"]), ("seed", ["seed"])):
+            out = self.octet("help", topic).out
+            self.assertEqual(re.findall(r"(?m)^([\w.]+): ", out), keys)
+            self.assertEqual(out.count("  default: "), len(keys))
+            self.assertEqual(out.count("  values: "), len(keys))
+        self.assertRegex(self.octet("help", "model.name").out, r"values: resnet20, .*inception_v3")
+        self.assertIn("nearest: `train.lr`", self.octet("help", "train.lrr", code=2).err)
+        self.assertIn("nearest: `epochs`", self.octet("help", "epoch", code=2).err)
+
+    def test_swapped_arguments_get_a_hint(self):
+        self.train("run", train__steps=1)
+        run, best = self.run_path("run"), self.run_path("run") / "best.safetensors"
+        image, folder, study = self.directory / "a.png", self.directory / "images", self.directory / "study.yaml"
+        write_png(image, 32, 100)
+        (folder / "cat").mkdir(parents=True)
+        study.write_text(f"base: {RECIPE}\ngrid: {{policy: {{fp32: {{policy.name: fp32}}}}}}\n")
+        for words, what, fix in (
+                (["train", run], "is the directory of a run", "config.yaml --run .* --resume"),
+                (["eval", run, "--weights", best], "is the directory of a run", "give its recipe, .*config.yaml"),
+                (["train", folder], "cannot be read as YAML: it is a folder", "octet new"),
+                (["train", best], "is a file of weights", "--weights"),
+                (["plan", image], "is an image", "recipe"),
+                (["train", study], "study.yaml: a study, which has a `grid`", "octet study"),
+                (["predict", image, run], "is an image, where a run", "network first"),
+                (["predict", folder, run], "holds neither best.safetensors", "images come last"),
+                (["predict", self.directory / "nowhere", image], "nowhere' does not exist", "check the path"),
+                (["eval", RECIPE, best], "does not take", "--weights .*best.safetensors"),
+                (["eval", RECIPE, "--weights", run], "cannot be read as weights: it is the directory of a run", "best.safetensors"),
+                (["train", RECIPE, "train.lr=1"], "does not take `train.lr=1`", "write `--set train.lr=1`"),
+                (["train", RECIPE, run], "does not take", "write `--run "),
+                (["new", RECIPE], "is a recipe, not a folder of images", "folder of images"),
+                (["new", self.directory / "nowhere"], "is no file or folder", "folder of images"),
+                (["status", RECIPE], "is a recipe, not the directory of a run", "directory of a run"),
+                (["inspect", best], "is a file of weights, not the directory", "directory of a run"),
+                (["inspect", run, "--output", self.directory / "none" / "page.html"], "there is no folder .*none", "make the folder"),
+                (["predict", run, image, "--json", self.directory / "none" / "a.json"], "--json .*: there is no folder", "make the folder"),
+                (["new", folder, "--output", folder], "exists already", "another file")):
+            with self.subTest(words):
+                err = self.octet(*words, code=2).err
+                self.assertRegex(err, rf"(?s)^octet: error: [^\n]*{what}[^\n]*\n  fix: .*{fix}")
+                self.assertNotRegex(err, r"\.(cpp|h):\d+:")
 
 
 class Wire(Case):
