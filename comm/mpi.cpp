@@ -144,8 +144,8 @@ class MpiTransport final : public Transport {
 
  private:
   static void require_block(size_t bytes) {
-    REQUIRE(bytes <= INT_MAX, "set a smaller comm.bucket_mb", "a block of ", bytes,
-            " bytes is more than MPI can count (", INT_MAX, ")");
+    REQUIRE_USAGE(bytes <= INT_MAX, "set a smaller comm.bucket_mb", "a block of ", bytes,
+                  " bytes is more than MPI can count (", INT_MAX, ")");
   }
 
   template <class T, class Call>

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -92,6 +93,21 @@ bool was_deleted(int descriptor, const std::string& path) {
   if (stat(path.c_str(), &found) != 0) return errno == ENOENT || errno == ENOTDIR;
   if (fstat(descriptor, &mine) != 0) return errno == ESTALE;  // a file server forgets deleted files
   return found.st_dev != mine.st_dev || found.st_ino != mine.st_ino;
+}
+
+bool is_of_disk(const std::error_code& error) {
+  const auto causes = {ENOSPC, EDQUOT, EIO, EFBIG, ESTALE};  // both categories of the system number errors so
+  return std::find(causes.begin(), causes.end(), error.value()) != causes.end();
+}
+
+void make_directories(const std::string& path, const std::string& fix) {
+  std::error_code error;
+  std::filesystem::create_directories(path, error);
+  if (error && is_of_disk(error)) {
+    errno = error.value();
+    refuse(path, "create");
+  }
+  REQUIRE_USAGE(!error, fix, "cannot create '", path, "': ", error.message());
 }
 
 void write_durably(const std::string& path, std::string_view text) {

@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 #include "kernels/base/error.h"
 
@@ -37,6 +38,11 @@ class DurableFile {
   int descriptor_;
   int64_t end_ = 0;  // where write() continues
 };
+
+// Whether the disk is at fault: full, over its quota, failing or away. Otherwise the path is, or its permissions.
+bool is_of_disk(const std::error_code&);
+// Makes a directory and those above it. FileError: the disk is at fault. UsageError: `path` is.
+void make_directories(const std::string& path, const std::string& fix);
 
 void write_durably(const std::string& path, std::string_view text);
 // The content of a file; empty if it does not exist. FileError: it exists, but cannot be read.

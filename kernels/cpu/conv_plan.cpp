@@ -10,8 +10,8 @@ int64_t round_up(int64_t a, int64_t b) { return ceil_div(a, b) * b; }
 int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -ceil_div(-a, b); }
 
 int32_t offset32(int64_t offset) {
-  REQUIRE(offset >= 0 && offset <= std::numeric_limits<int32_t>::max(), "use smaller images or fewer channels",
-          "a packed convolution operand exceeds 2 GiB");
+  REQUIRE_USAGE(offset >= 0 && offset <= std::numeric_limits<int32_t>::max(), "use smaller images or fewer channels",
+                "a packed convolution operand exceeds 2 GiB");
   return static_cast<int32_t>(offset);
 }
 

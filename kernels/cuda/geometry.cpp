@@ -8,14 +8,14 @@ namespace octet::cuda {
 namespace {
 
 int to_int(int64_t value) {
-  REQUIRE(value <= std::numeric_limits<int>::max(), "use a smaller batch per GPU",
-          "a convolution's tensor has more than 2^31 elements");
+  REQUIRE_USAGE(value <= std::numeric_limits<int>::max(), "use a smaller batch per GPU",
+                "a convolution's tensor has more than 2^31 elements");
   return static_cast<int>(value);
 }
 
 Axis axis(int64_t from, int64_t to, int kernel) {
-  REQUIRE(kernel <= max_taps, say("use kernels of at most ", max_taps, "x", max_taps, ", or backend.device: cpu"),
-          "a convolution kernel of extent ", kernel, " on CUDA");
+  REQUIRE_USAGE(kernel <= max_taps, say("use kernels of at most ", max_taps, "x", max_taps, ", or backend.device: cpu"),
+                "a convolution kernel of extent ", kernel, " on CUDA");
   Axis axis{};
   axis.from = to_int(from);
   axis.to = to_int(to);

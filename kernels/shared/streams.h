@@ -36,8 +36,8 @@ inline constexpr uint64_t most_nodes = nodes_and_ranks.count() / roles;  // and 
 
 // Error: there are more than `most`. what: "nodes"
 inline void require_room(uint64_t count, uint64_t most, const char* what) {
-  REQUIRE(count <= most, "use a smaller network, or fewer ranks", count, " ", what,
-          " would share random bits; at most ", most, " have their own");
+  REQUIRE_USAGE(count <= most, "use a smaller network, or fewer ranks", count, " ", what,
+                " would share random bits; at most ", most, " have their own");
 }
 
 }  // namespace octet::streams

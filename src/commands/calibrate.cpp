@@ -21,6 +21,7 @@ Run calibrate_command(CLI::App& app) {
   return [options] {
     return run_with_network(
         options->network, [&](const Config& config, Transport& transport, const std::string& weights) {
+          require_place_for(options->output, "--output");
           const Predictor network(config, transport, weights);
           const auto data = open_named_images(network.config(), find_images(options->images), network.classes());
           const int64_t images = network.calibrate(*data, options->output);

@@ -30,6 +30,9 @@ int exit_code(const std::exception& error) {
   if (dynamic_cast<const InUseError*>(&error)) return exit_in_use;
   if (dynamic_cast<const UsageError*>(&error)) return exit_usage;
   if (dynamic_cast<const FileError*>(&error)) return exit_disk;
+  if (const auto* const of_path = dynamic_cast<const std::filesystem::filesystem_error*>(&error))
+    return is_of_disk(of_path->code()) ? exit_disk : exit_usage;
+  if (dynamic_cast<const std::ios_base::failure*>(&error)) return exit_disk;
   if (dynamic_cast<const LostPeer*>(&error)) return exit_lost_peer;
   if (dynamic_cast<const NonFiniteError*>(&error)) return exit_nonfinite;
   if (dynamic_cast<const NoCheckpointError*>(&error)) return exit_no_checkpoint;
@@ -74,6 +77,16 @@ void add_network(CLI::App& app, NamedNetwork& network) {
   add_overrides(app, network.overrides);
   app.add_option("--weights", network.weights,
                  "A safetensors file; without it a run's best.safetensors, else its weights.safetensors");
+}
+
+void require_place_for(const std::string& file, const std::string& option) {
+  namespace fs = std::filesystem;
+  if (file.empty() || file == "-") return;
+  std::error_code unknown;
+  const fs::path folder = fs::absolute(file, unknown).parent_path();
+  REQUIRE_USAGE(fs::is_directory(folder, unknown), "make the folder, or name another file", option, " ", file,
+                ": there is no folder ", folder.string());
+  REQUIRE_USAGE(!fs::is_directory(file, unknown), "name a file in it", option, " ", file, " is a folder");
 }
 
 int report_error(const std::exception& error, const std::string& where) {

@@ -41,6 +41,10 @@ void add_network(CLI::App&, NamedNetwork&);
 int run_with_network(const NamedNetwork&,
                      const std::function<int(const Config&, Transport&, const std::string& weights)>& command);
 
+// UsageError: the file that `option` names cannot be made, since its folder does not exist or it is a folder itself.
+// For a command that writes at its end. Empty, or `-` for standard output: nothing is asked.
+void require_place_for(const std::string& file, const std::string& option);
+
 // Prints the message of an error on standard error; returns the exit code that belongs to it.
 int report_error(const std::exception&, const std::string& where = "");
 

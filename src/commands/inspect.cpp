@@ -18,6 +18,7 @@ Run inspect_command(CLI::App& app) {
   app.add_option("--output", options->output, "The page (default: RUN/inspect.html)");
   add_overrides(app, options->overrides);
   return [options] {
+    require_place_for(options->output, "--output");
     const std::string page = options->output.empty() ? options->run + "/inspect.html" : options->output;
     write_durably(page, inspect_page(options->run, options->overrides));
     std::cout << page << "\n";

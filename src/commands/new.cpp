@@ -7,6 +7,7 @@
 #include "kernels/base/durable_file.h"
 #include "kernels/base/error.h"
 #include "src/commands/command.h"
+#include "src/config/path_kind.h"
 #include "src/report/check/recipe_advice.h"
 #include "src/train/rank.h"
 #include "src/train/trainer.h"
@@ -62,6 +63,9 @@ void print_bad_images(const FolderFacts& facts, const std::string& output) {
 int write_recipe(const NewOptions& options) {
   const std::string output = options.output.empty() ? default_output(options.folder) : options.output;
   REQUIRE_USAGE(!fs::exists(output), "name another file with --output, or remove it", output, " exists already");
+  REQUIRE_USAGE(fs::is_directory(options.folder), "name a folder of images", options.folder, " is ",
+                name_of(kind_of_path(options.folder)), ", not a folder of images");
+  require_place_for(output, "--output");
   const int cores = allowed_cores();
   const FolderFacts facts = look_at_folder(options.folder, cores);
   const std::vector<Choice> choices =

@@ -63,6 +63,9 @@ void refuse_options(const PredictOptions& options, const std::string& network, b
                 " is none");
   REQUIRE_USAGE(std::ranges::count(std::vector{options.json, options.csv, options.html}, "-") <= 1,
                 "give a file for one of them", "two kinds of output would mix on standard output");
+  require_place_for(options.json, "--json");
+  require_place_for(options.csv, "--csv");
+  require_place_for(options.html, "--html");
 }
 
 // Exit code 1 if an image could not be read.

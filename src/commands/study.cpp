@@ -145,10 +145,7 @@ int run(const StudyOptions& options) {
                 plan.runs.size(), " runs");
   const fs::path root =
       options.directory.empty() ? fs::path("studies") / fs::path(options.file).stem() : fs::path(options.directory);
-  std::error_code error;
-  if (!options.list) fs::create_directories(root, error);
-  REQUIRE_USAGE(!error, "choose a directory that can be written with --directory", "cannot create ", root.string(),
-                ": ", error.message());
+  if (!options.list) make_directories(root.string(), "choose a directory that can be written with --directory");
   return Study(options, std::move(plan), root).run(runs);
 }
 

@@ -124,7 +124,8 @@ ClipCoordinator::ClipCoordinator(const Config::Policy& policy, Transport& transp
 int ClipCoordinator::add_layer(const std::string& name) {
   const auto known = std::ranges::find(layers_, name);
   if (known != layers_.end()) return int(known - layers_.begin());
-  REQUIRE(layers() < most_layers, "use a network of fewer layers", "more than ", most_layers, " quantized layers");
+  REQUIRE_USAGE(layers() < most_layers, "use a network of fewer layers", "more than ", most_layers,
+                " quantized layers");
   layers_.push_back(name);
   choices_.emplace_back();
   hold(layers() - 1, 1);

@@ -24,9 +24,9 @@ BestEvaluation read_evaluation(const std::string& path) {
     for (const auto& [name, value] : figures.items())
       best.figures.push_back({name, value.is_null() ? NAN : value.get<double>()});  // JSON has no NaN
   } catch (const std::exception& error) {
-    REQUIRE(false, "move it away", path, " does not say of which evaluation it is: ", error.what());
+    REQUIRE_USAGE(false, "move it away", path, " does not say of which evaluation it is: ", error.what());
   }
-  REQUIRE(!best.figures.empty(), "move it away", path, " does not say of which evaluation it is");
+  REQUIRE_USAGE(!best.figures.empty(), "move it away", path, " does not say of which evaluation it is");
   return best;
 }
 

@@ -28,11 +28,11 @@ std::optional<int64_t> step_of(const std::string& name) {
 SafetensorsFile open_verified(const std::string& path, int64_t step) {
   SafetensorsFile file = SafetensorsFile::open(path);
   const char* fix = "use another checkpoint";
-  REQUIRE(has_digest(file), fix, "'", path, "' has no SHA-256 digest");
+  REQUIRE_USAGE(has_digest(file), fix, "'", path, "' has no SHA-256 digest");
   require_unchanged(file, path);
   const auto of_step = file.metadata().find(kStep);
   const std::string named = of_step == file.metadata().end() ? "unknown" : of_step->second;
-  REQUIRE(named == std::to_string(step), fix, "'", path, "' is of step ", named);
+  REQUIRE_USAGE(named == std::to_string(step), fix, "'", path, "' is of step ", named);
   return file;
 }
 
@@ -54,9 +54,8 @@ std::map<int64_t, std::string> saved_in(const std::string& folder) {
 CheckpointStore::CheckpointStore(const std::string& run_directory, int64_t keep)
     : directory_(folder_of(run_directory)), keep_(keep) {
   REQUIRE(keep >= 1, "set it to at least 1", "checkpoints to keep: ", keep);
+  make_directories(directory_, "check the permissions, or choose another run directory");
   std::error_code error;
-  fs::create_directories(directory_, error);
-  REQUIRE(!error, "check the permissions, or choose another run directory", "'", directory_, "': ", error.message());
   for (const auto& entry : fs::directory_iterator(directory_))
     if (entry.path().extension() == ".tmp") fs::remove(entry.path(), error);
 }

@@ -55,7 +55,7 @@ bool for_each_record(const std::string& path,
     try {
       take(record, line);
     } catch (const nlohmann::json::exception& error) {
-      throw Error(
+      throw UsageError(
           __FILE__, __LINE__,
           say(path, ":", number, ": octet did not write this record: ", reason_of(error), ": ", line.substr(0, 120)),
           "correct the line, or delete it");

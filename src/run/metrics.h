@@ -14,7 +14,7 @@
 namespace octet {
 
 // Calls take(record, line) for each line that is a JSON object with a `step`. Other lines are skipped, since a crash
-// may leave half a line. Returns false if there is no file. Error: a field that `take` reads has another type; the
+// may leave half a line. Returns false if there is no file. UsageError: a field that `take` reads has another type; the
 // message gives file and line.
 bool for_each_record(const std::string& path,
                      const std::function<void(const nlohmann::json& record, const std::string& line)>& take);

@@ -22,12 +22,9 @@ std::string trace_of_a_run(const std::filesystem::path& directory) {
   return {};
 }
 
-void create(const std::filesystem::path& directory) {
-  std::error_code error;
-  std::filesystem::create_directories(directory, error);
-  REQUIRE_USAGE(!error, "choose a directory that can be written with --run", "cannot create ", directory.string(), ": ",
-                error.message());
-}
+constexpr const char* choose_another = "choose a directory that can be written with --run";
+
+void create(const std::string& directory) { make_directories(directory, choose_another); }
 
 std::string created(const Config& config, const std::string& wanted, bool resume) {
   if (!wanted.empty() || resume) {
@@ -42,8 +39,7 @@ std::string created(const Config& config, const std::string& wanted, bool resume
   std::string directory = base;
   std::error_code error;
   for (int number = 2; !std::filesystem::create_directory(directory, error); ++number) {
-    REQUIRE_USAGE(!error, "choose a directory that can be written with --run", "cannot create ", directory, ": ",
-                  error.message());
+    if (error) create(directory);  // says why
     directory = base + "-" + std::to_string(number);
   }
   return directory;

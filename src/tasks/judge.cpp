@@ -16,8 +16,8 @@ void Judge::finish(Transport& transport, Heart& heart) {
   std::vector<double> numbers = as_numbers(total_);
   transport.all_reduce_sum(std::span(numbers));
   total_ = with_numbers(std::move(total_), numbers);
-  REQUIRE(!total_.empty() && total_.front().count > 0, "check that the data is still at data.root",
-          "no image of the test set could be read");
+  REQUIRE_USAGE(!total_.empty() && total_.front().count > 0, "check that the data is still at data.root",
+                "no image of the test set could be read");
   figures_ = means_of(total_);
   judge(transport, heart);
 }

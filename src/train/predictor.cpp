@@ -68,7 +68,7 @@ int64_t Predictor::calibrate(const Dataset& data, const std::string& output) con
     network->calibrate(batch);
     images += batch.count;
   }
-  REQUIRE(images > 0, "name other images", "no whole batch of ", batch_of(data), " images could be read");
+  REQUIRE_USAGE(images > 0, "name other images", "no whole batch of ", batch_of(data), " images could be read");
   std::map<std::string, std::string> metadata = {{"config", to_yaml(config_)}, {"commit", commit}};
   if (knows_names_) add_classes(classes_, metadata);
   add_normalization(normalization_of(config_.data), metadata);

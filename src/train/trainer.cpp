@@ -118,8 +118,8 @@ void Trainer::count_skipped(const StepReport& report, int64_t index) {
   if (diverged_ == 10) require_convergence();  // skipped steps change no weight, so the next ones would not differ
   // A few small batches without a readable image may occur by chance.
   empty_batches_ = report.empty ? empty_batches_ + 1 : 0;
-  REQUIRE(empty_batches_ < 10, "check that the data is still at data.root", "step ", index + 1,
-          ": no image of the last ", empty_batches_, " batches could be read");
+  REQUIRE_USAGE(empty_batches_ < 10, "check that the data is still at data.root", "step ", index + 1,
+                ": no image of the last ", empty_batches_, " batches could be read");
 }
 
 void Trainer::require_convergence(const Scalars& test) const {

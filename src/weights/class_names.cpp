@@ -30,15 +30,15 @@ Classes read_classes(const SafetensorsFile& file, const std::string& path) {
     try {
       nlohmann::json::parse(found->second).get_to(values);
     } catch (const nlohmann::json::exception& error) {
-      REQUIRE(false, "use the file that the training wrote", path, ": octet did not write its `", key,
-              "`: ", error.what());
+      REQUIRE_USAGE(false, "use the file that the training wrote", path, ": octet did not write its `", key,
+                    "`: ", error.what());
     }
   };
   read(names_key, classes.names);
   read(ids_key, classes.category_ids);
-  REQUIRE(classes.category_ids.empty() || classes.category_ids.size() == classes.names.size(),
-          "use the file that the training wrote", path, " has ", classes.names.size(), " names of classes and ",
-          classes.category_ids.size(), " ids");
+  REQUIRE_USAGE(classes.category_ids.empty() || classes.category_ids.size() == classes.names.size(),
+                "use the file that the training wrote", path, " has ", classes.names.size(), " names of classes and ",
+                classes.category_ids.size(), " ids");
   tell_apart(classes.names, classes.category_ids);  // as annotations do; earlier files have names that are not
   return classes;
 }

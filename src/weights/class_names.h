@@ -10,7 +10,7 @@ namespace octet {
 
 // Adds `classes`, a JSON list of names, and `category_ids`, one of numbers; each where it is known.
 void add_classes(const Classes&, std::map<std::string, std::string>& metadata);
-// What add_classes() has written; empty for files without it. Error: octet did not write it.
+// What add_classes() has written; empty for files without it. UsageError: octet did not write it.
 Classes read_classes(const SafetensorsFile&, const std::string& path);
 
 }  // namespace octet

@@ -16,7 +16,7 @@ std::string content_sha256(std::span<const NamedTensor> tensors, const std::map<
 // Adds the entry `sha256`: content_sha256() of all tensors and of the other metadata.
 void add_digest(std::span<const NamedTensor> tensors, std::map<std::string, std::string>& metadata);
 bool has_digest(const SafetensorsFile&);
-// Error: the file has a digest, and it is not that of the contents.
+// UsageError: the file has a digest, and it is not that of the contents.
 void require_unchanged(const SafetensorsFile&, const std::string& path);
 // 64-bit XXH3 of a parameter's bytes.
 uint64_t xxh3(std::span<const float> values);

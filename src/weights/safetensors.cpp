@@ -166,7 +166,7 @@ class HeaderReader : public nlohmann::json_sax<json> {
 
  private:
   void require(bool condition, const std::string& what) const {
-    REQUIRE(condition, kDamaged, "'", file_.path_, "': header: ", what);
+    REQUIRE_USAGE(condition, kDamaged, "'", file_.path_, "': header: ", what);
   }
   bool refuse(const std::string& what) const {
     require(false, what);
@@ -187,7 +187,7 @@ SafetensorsFile SafetensorsFile::open(const std::string& path) {
   SafetensorsFile file;
   file.path_ = path;
   const auto require = [&](bool condition, const auto&... what) {
-    REQUIRE(condition, kDamaged, "'", path, "': ", what...);
+    REQUIRE_USAGE(condition, kDamaged, "'", path, "': ", what...);
   };
 
   std::error_code error;
@@ -238,7 +238,10 @@ SafetensorsFile SafetensorsFile::open(const std::string& path) {
     REQUIRE(false, "use a machine with more memory", "'", path, "': not enough memory for its ", data_size, " bytes");
   }
   stream.read(reinterpret_cast<char*>(file.data_.get()), static_cast<std::streamsize>(data_size));
-  require(stream.good(), "input/output error after ", stream.gcount(), " bytes of data");
+  if (!stream.good())
+    throw FileError(__FILE__, __LINE__,
+                    say("'", path, "': input/output error after ", stream.gcount(), " bytes of data"),
+                    "check the disk and its file system");
   return file;
 }
 
@@ -272,8 +275,8 @@ std::vector<NamedTensor> SafetensorsFile::f32_tensors() const {
   std::vector<NamedTensor> tensors;
   for (const Entry& entry : entries_) {
     if (entry.dtype != "F32") continue;
-    REQUIRE(entry.begin % alignof(float) == 0, "write the file with the larger types first", "'", path_, "': tensor `",
-            entry.name, "` is not aligned");
+    REQUIRE_USAGE(entry.begin % alignof(float) == 0, "write the file with the larger types first", "'", path_,
+                  "': tensor `", entry.name, "` is not aligned");
     const auto* const values = reinterpret_cast<const float*>(data_.get() + entry.begin);
     tensors.push_back({entry.name, entry.shape, {values, (entry.end - entry.begin) / sizeof(float)}});
   }
@@ -285,8 +288,8 @@ void SafetensorsFile::require_finite() const {
     if (!entry.dtype.starts_with('F') && entry.dtype != "BF16") continue;
     const std::vector<float> values = floats(entry.name);
     for (size_t i = 0; i < values.size(); ++i)
-      REQUIRE(std::isfinite(values[i]), "use a checkpoint from before the training diverged", "'", path_, "': tensor `",
-              entry.name, "` holds ", values[i], " at element ", i);
+      REQUIRE_USAGE(std::isfinite(values[i]), "use a checkpoint from before the training diverged", "'", path_,
+                    "': tensor `", entry.name, "` holds ", values[i], " at element ", i);
   }
 }
 

@@ -37,7 +37,7 @@ void write_safetensors(const std::string& path, std::span<const NamedTensor> ten
 // as the size of the file. Until the header has been checked against that size, it needs at most 100 MB.
 class SafetensorsFile {
  public:
-  // Error: the file is malformed; the message says how and names the tensor.
+  // UsageError: the file is malformed; the message says how and names the tensor. FileError: the disk fails.
   static SafetensorsFile open(const std::string& path);
 
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
@@ -49,7 +49,7 @@ class SafetensorsFile {
   std::vector<float> floats(const std::string& name) const;
   // All F32 tensors, in the order of the data.
   std::vector<NamedTensor> f32_tensors() const;
-  // Error: a tensor of floats holds a NaN or an infinity, as F32; the message names the first one.
+  // UsageError: a tensor of floats holds a NaN or an infinity, as F32; the message names the first one.
   void require_finite() const;
 
  private:

@@ -15,8 +15,8 @@ namespace octet {
 // it.
 std::string name_in_backbone(std::string_view name);
 
-// Opens a file of weights. Error: it is malformed, holds a value that is not finite, or was changed after octet wrote
-// it.
+// Opens a file of weights. UsageError: it is malformed, holds a value that is not finite, or was changed after octet
+// wrote it.
 SafetensorsFile open_weights(const std::string& path);
 
 // Replaces `path` by a file of weights that other programs load: the ranges of activations are in its metadata, which

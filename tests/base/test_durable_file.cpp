@@ -75,5 +75,22 @@ TEST_F(DurableFileTest, RefusalsNameTheFile) {
   EXPECT_EQ(read_if_there(path_), "");
 }
 
+TEST_F(DurableFileTest, PathsAndDisksAreToldApart) {
+  const auto of_disk = [](int error) { return is_of_disk({error, std::generic_category()}); };
+  for (const int error : {ENOSPC, EDQUOT, EIO}) EXPECT_TRUE(of_disk(error)) << error;
+  for (const int error : {0, ENOENT, EACCES, ENOTDIR, EROFS}) EXPECT_FALSE(of_disk(error)) << error;
+  make_directories(path_ + "/a/b", "");
+  make_directories(path_ + "/a/b", "");
+  EXPECT_TRUE(std::filesystem::is_directory(path_ + "/a/b"));
+  std::filesystem::remove_all(path_);
+  write_durably(path_, "a file");
+  try {
+    make_directories(path_ + "/a", "name another");
+    FAIL() << "no error";
+  } catch (const UsageError& error) {
+    EXPECT_TRUE(std::string(error.what()).starts_with("cannot create '" + path_ + "/a': ")) << error.what();
+  }
+}
+
 }  // namespace
 }  // namespace octet::test

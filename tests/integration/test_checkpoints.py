@@ -334,7 +334,7 @@ class RunDirectory(Case):
         for picture in train[10:]:
             picture.write_text("no picture")
         for ranks in 1, 2:
-            job = self.train(f"all{ranks}", code=1, ranks=ranks, **{**settings, "train__epochs": 2})
+            job = self.train(f"all{ranks}", code=2, ranks=ranks, **{**settings, "train__epochs": 2})
             self.assertEqual(job.err.count("octet: error"), 1, job)
             self.assertRegex(job.err, "step 10: no image of the last 10 batches could be read\n.*fix: check that")
 

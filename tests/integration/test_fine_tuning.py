@@ -63,7 +63,7 @@ class FineTuning(Case):
         changed.write_bytes(content)
         evaluate = ["eval", RECIPE, *with_settings({key: TRAINED[key] for key in TRAINED if key[:5] in ("model", "data.")})]
         self.octet(*evaluate, "--weights", self.weights)
-        self.assertIn("has changed since it was saved", self.octet(*evaluate, "--weights", changed, code=1).err)
+        self.assertIn("has changed since it was saved", self.octet(*evaluate, "--weights", changed, code=2).err)
 
     def test_patience_ends_a_training(self):
         settings = {**SMALL, "train.steps": 0, "train.epochs": 50, "train.lr": 0, "train.eval_every_epochs": 1,
@@ -200,7 +200,27 @@ class FineTuning(Case):
         own = self.octet("new", folder, "--output", self.directory / "own.yaml")
         self.assertRegex(own.out, r"model.name +resnet18 +a usual network")
         self.assertIn("holds no .jpg", self.octet("new", self.run_path("trained"), "--output", self.directory / "no.yaml",
-                                                   code=1).err)
+                                                   code=2).err)
+
+    def test_weights_hold_the_networks_tensors_alone(self):
+        """Those that torchvision's resnet18 knows. The ranges beside them are those of the checkpoint."""
+        names = {"fc.weight", "fc.bias"}
+        layers = [("conv1", "bn1")]
+        for stage in 1, 2, 3, 4:
+            for block in 0, 1:
+                at = f"layer{stage}.{block}."
+                layers += [(at + "conv1", at + "bn1"), (at + "conv2", at + "bn2")]
+                layers += [(at + "downsample.0", at + "downsample.1")] if stage > 1 and block == 0 else []
+        for conv, norm in layers:
+            names |= {conv + ".weight", *(f"{norm}.{leaf}" for leaf in ("weight", "bias", "running_mean", "running_var"))}
+        best = self.run_path("trained") / "best.safetensors"
+        last = self.tensors(self.run_path("trained") / "checkpoints/step-00000008.safetensors")
+        ranges = {name: values for name, values in last.items() if name.endswith(".range")}
+        self.assertGreater(len(ranges), 10)
+        for path in self.weights, best:
+            self.assertEqual(set(self.tensors(path)), names)
+            self.assertEqual({name: struct.pack("<f", float.fromhex(text))
+                              for name, text in json.loads(metadata(path)["activation_ranges"]).items()}, ranges)
 
     def test_recipe_for_a_folder_with_a_bad_image(self):
         folder, recipe = self.directory / "damaged", self.directory / "damaged.yaml"

@@ -5,7 +5,7 @@ import os
 import pathlib
 import struct
 
-from harness import OCTET, RECIPE, Case, main, on_ranks
+from harness import OCTET, RECIPE, Case, main, on_ranks, write_png
 
 CIFAR_FILES = [f"data_batch_{number}.bin" for number in range(1, 6)] + ["test_batch.bin"]
 CIFAR_BYTES = 10000 * (1 + 3 * 32 * 32)
@@ -13,13 +13,71 @@ CIFAR_BYTES = 10000 * (1 + 3 * 32 * 32)
 
 class Mistakes(Case):
     def mistake(self, code, what, fix, *settings, ranks=(1, 2)):
-        """One message on one rank and on two, with `what` and `fix` (regular expressions), and the exit code."""
+        """One message on one rank and on two, with `what` and `fix` (regular expressions), and the exit code.
+
+        The mistake is a person's, so no place in octet's source is named.
+        """
         for count in ranks:
             job = self.octet("train", RECIPE, "--run", self.run_path(f"ranks{count}"),
                              *(word for setting in settings for word in ("--set", setting)), ranks=count, code=code)
             self.assertEqual(job.err.count("octet: error"), 1, job)
             self.assertEqual(job.err.count("fix:"), 1, job)
             self.assertRegex(job.err, rf"(?s)octet: error.*{what}.*fix: .*{fix}", job)
+            self.assertNotRegex(job.err, r"\.(cpp|h):\d+:", job)
+
+    def image_folder(self):
+        """Two classes of four images in train/ and val/, and the settings of a training on it."""
+        root = self.directory / "images"
+        for split in "train", "val":
+            for label, shade in ("cat", 30), ("dog", 200):
+                (root / split / label).mkdir(parents=True)
+                for i in range(4):
+                    write_png(root / split / label / f"{i}.png", 40, shade + i)
+        return root, ("data.name=image_folder", f"data.root={root}", "data.samples=0", "data.image_size=32", "data.batch=4",
+                      "model.classes=2")
+
+    def test_bad_image(self):
+        root, settings = self.image_folder()
+        (root / "train/cat/1.png").write_bytes((root / "train/cat/1.png").read_bytes()[:40])
+        self.mistake(2, "cat/1.png: ", "data.bad_images: skip", *settings)
+
+    def test_class_without_images(self):
+        root, settings = self.image_folder()
+        (root / "train/bird").mkdir()
+        self.mistake(2, "bird: the folder of a class holds no", "put images", *settings)
+
+    def test_classes_differ_between_splits(self):
+        root, settings = self.image_folder()
+        (root / "train/bird").mkdir()
+        write_png(root / "train/bird/1.png", 40, 90)
+        self.mistake(2, "'bird' is in one only", "same folders", *settings)
+
+    def test_labels_of_another_data_set(self):
+        for name in CIFAR_FILES:
+            (self.directory / name).write_bytes(b"\x0a" + bytes(CIFAR_BYTES - 1))
+        self.mistake(2, "record 0 has label 10", "CIFAR-100", "data.name=cifar10", "data.samples=0",
+                     f"data.root={self.directory}", ranks=[1])
+
+    def test_damaged_pack(self):
+        for name in "train.pack", "val.pack":
+            (self.directory / name).write_bytes(b"no pack")
+        settings = "data.name=packed", "data.samples=0", f"data.root={self.directory}"
+        self.mistake(2, "val.pack is damaged", "pack the images again", *settings)
+        (self.directory / "val.pack").write_bytes(b"")
+        self.mistake(2, "cannot read .*val.pack", "pack the images again", *settings)
+
+    def test_damaged_weights(self):
+        file = self.directory / "damaged.safetensors"
+        for content, what in ((b"", "shorter than 8 bytes"), (struct.pack("<Q", 2) + b"{}" + b"\0", "end at byte 0 of 1"),
+                              (struct.pack("<Q", 9) + b"no header", "no[t]? a JSON object")):
+            file.write_bytes(content)
+            self.mistake(2, what, "use another copy", f"model.initial_weights={file}", ranks=[1])
+            job = self.octet("eval", RECIPE, "--weights", file, code=2)
+            self.assertNotRegex(job.err, r"\.(cpp|h):\d+:", job)
+
+    def test_images_too_small_for_the_network(self):
+        self.mistake(2, "shrinks", "larger images", "data.name=synthetic", "data.samples=64", "data.image_size=70",
+                     "model.name=inception_v3", ranks=[1])
 
     def test_unknown_key(self):
         self.mistake(2, "unknown key `train.lrate`; nearest: `train.lr`", "help keys", "train.lrate=0.1")
@@ -60,7 +118,7 @@ class Mistakes(Case):
             (self.directory / name).write_bytes(b"")
             os.truncate(self.directory / name, CIFAR_BYTES)
         os.truncate(self.directory / "data_batch_3.bin", CIFAR_BYTES - 1)
-        self.mistake(1, f"data_batch_3.bin: {CIFAR_BYTES - 1} bytes", "unpack", "data.name=cifar10", "data.samples=0",
+        self.mistake(2, f"data_batch_3.bin: {CIFAR_BYTES - 1} bytes", "unpack", "data.name=cifar10", "data.samples=0",
                      f"data.root={self.directory}")
 
     def test_batch_not_divisible(self):

@@ -59,7 +59,8 @@ void write_png(const fs::path& file, const Scene& scene, int side) {
   std::ofstream stream(file, std::ios::binary);
   stream.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
   stream.close();
-  REQUIRE(stream.good(), "free some space", "cannot write ", file.string());
+  if (!stream.good())
+    throw FileError(__FILE__, __LINE__, "cannot write " + file.string(), "free some space, and check the permissions");
 }
 
 // The sections of COCO's file of annotations. The format: https://cocodataset.org/#format-data.

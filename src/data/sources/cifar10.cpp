@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "kernels/base/durable_file.h"
 #include "kernels/base/error.h"
 #include "src/data/images/pixels.h"
 
@@ -14,8 +15,8 @@ namespace fs = std::filesystem;
 constexpr int64_t side = 32, plane = side * side, record = 1 + 3 * plane, records_per_file = 10000;
 
 void require_size(const std::string& file, int64_t size, int64_t records) {
-  REQUIRE(size == records * record, "unpack cifar-10-binary.tar.gz again: this copy is damaged", file, ": ", size,
-          " bytes, expected ", records * record, " (", records, " records of ", record, ")");
+  REQUIRE_USAGE(size == records * record, "unpack cifar-10-binary.tar.gz again: this copy is damaged", file, ": ", size,
+                " bytes, expected ", records * record, " (", records, " records of ", record, ")");
 }
 
 std::vector<uint8_t> read_file(const fs::path& file) {
@@ -29,8 +30,10 @@ std::vector<uint8_t> read_file(const fs::path& file) {
   std::vector<uint8_t> bytes(size);
   std::ifstream stream(file, std::ios::binary);
   stream.read(reinterpret_cast<char*>(bytes.data()), size);
-  REQUIRE(stream.gcount() == size, "check the permissions of the file and the disk", file.string(), ": read ",
-          stream.gcount(), " of ", size, " bytes");
+  REQUIRE_USAGE(stream.is_open(), "check the permissions of the file", file.string(), ": cannot be read");
+  if (stream.gcount() != size)
+    throw FileError(__FILE__, __LINE__, say(file.string(), ": read ", stream.gcount(), " of ", size, " bytes"),
+                    "check the disk and its file system");
   return bytes;
 }
 
@@ -57,8 +60,8 @@ void parse_cifar10(std::span<const uint8_t> bytes, const std::string& file, int6
   uint8_t* to = pixels.images.data() + before;
   for (int64_t r = 0; r < records; ++r) {
     const uint8_t *label = bytes.data() + r * record, *red = label + 1, *green = red + plane, *blue = green + plane;
-    REQUIRE(*label < 10, "use the files of cifar-10-binary.tar.gz; CIFAR-100 has two labels in a record", file,
-            ": record ", r, " has label ", int{*label}, ", expected 0 .. 9");
+    REQUIRE_USAGE(*label < 10, "use the files of cifar-10-binary.tar.gz; CIFAR-100 has two labels in a record", file,
+                  ": record ", r, " has label ", int{*label}, ", expected 0 .. 9");
     pixels.labels.push_back(*label);
     for (int64_t i = 0; i < plane; ++i, to += 3) {
       to[0] = red[i];

@@ -26,8 +26,8 @@ constexpr size_t listings = 16;  // at the same time: on a network file system e
 
 ImageFiles list_class(const fs::path& folder, bool training) {
   ImageFiles files = find_image_files(folder);
-  REQUIRE(!training || !files.names.empty(), "put images into the folder, or remove it", folder.string(),
-          ": the folder of a class holds no ", image_endings(), " file; ", ignored_text(files.ignored));
+  REQUIRE_USAGE(!training || !files.names.empty(), "put images into the folder, or remove it", folder.string(),
+                ": the folder of a class holds no ", image_endings(), " file; ", ignored_text(files.ignored));
   return files;
 }
 

@@ -25,16 +25,13 @@ struct FolderIndex {
 struct FolderSplits {
   FolderIndex train, test;
 };
-// Of data.root. Both have the classes of train; the test set may have no images of some. Error: the folders are
+// Of data.root. Both have the classes of train; the test set may have no images of some. UsageError: the folders are
 // missing, a class of train has no images, or test has a class that train lacks.
 FolderSplits index_image_folder(const Config::Data&);
 // With the classes of its own folder, some of which may have no images.
 FolderIndex index_test_images(const Config::Data&);
 // The names of the folders of classes that train. Empty: data.root holds images for evaluation alone, or is divided.
 std::vector<std::string> training_class_names(const Config::Data&);
-// Gives the files of a test set the labels of the same classes in `known`. UsageError: a class is not among them.
-void number_as(const std::vector<std::string>& known, FolderIndex& test);
-
 // Gives the files of a test set the labels of the same classes in `known`. UsageError: a class is not among them.
 void number_as(const std::vector<std::string>& known, FolderIndex& test);
 // Of one folder of folders of classes, numbered as in `classes`; some may be absent.

@@ -59,8 +59,8 @@ cv::Mat prepared(const fs::path& file, const Config::Data& data, bool training) 
                      say("a side of ", std::max(image.cols, image.rows), " pixels, beyond ", longest_side));
     return image.isContinuous() ? image : image.clone();
   } catch (const BadImage& bad) {
-    REQUIRE(data.bad_images == "skip", "repair or remove the file, or set data.bad_images: skip", file.string(), ": ",
-            bad.what());
+    REQUIRE_USAGE(data.bad_images == "skip", "repair or remove the file, or set data.bad_images: skip", file.string(),
+                  ": ", bad.what());
     spdlog::warn("skipped {}: {}", file.string(), bad.what());
     return {};
   }

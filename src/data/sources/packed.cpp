@@ -30,7 +30,7 @@ class Mapping {
     const bool known = fstat(file, &status) == 0 && status.st_size > 0;
     void* data = known ? mmap(nullptr, size_t(status.st_size), PROT_READ, MAP_PRIVATE, file, 0) : MAP_FAILED;
     close(file);
-    REQUIRE(data != MAP_FAILED, "pack the images again", "cannot read ", path);
+    REQUIRE_USAGE(data != MAP_FAILED, "pack the images again", "cannot read ", path);
     bytes_ = {static_cast<const uint8_t*>(data), size_t(status.st_size)};
   }
   ~Mapping() { munmap(const_cast<uint8_t*>(bytes_.data()), bytes_.size()); }
@@ -84,7 +84,7 @@ class Packed final : public Dataset {
   void read_index() {
     const std::span<const uint8_t> bytes = file_.bytes();
     const auto check = [&](bool good, const char* what) {
-      REQUIRE(good, "pack the images again", path_, " is damaged: ", what);
+      REQUIRE_USAGE(good, "pack the images again", path_, " is damaged: ", what);
     };
     const size_t head = pack_magic.size() + 2 * sizeof(uint64_t);
     check(bytes.size() >= head && std::memcmp(bytes.data(), pack_magic.data(), pack_magic.size()) == 0,
@@ -140,8 +140,8 @@ Datasets open_packed(const Config& config, bool training) {
   auto test = std::make_unique<Packed>(config.data.root + "/val.pack", config);
   if (!training) return {nullptr, std::move(test)};
   auto train = std::make_unique<Packed>(config.data.root + "/train.pack", config);
-  REQUIRE(train->class_names() == test->class_names(), "pack both again", config.data.root,
-          ": train.pack and val.pack have different classes");
+  REQUIRE_USAGE(train->class_names() == test->class_names(), "pack both again", config.data.root,
+                ": train.pack and val.pack have different classes");
   return {std::move(train), std::move(test)};
 }
 

@@ -44,8 +44,8 @@ Shape ConvNode::output_shape(const std::vector<Shape>& inputs) {
   conv_.pad_h = rows.pad;
   conv_.pad_w = columns.pad;
   conv_.y = {x.n, rows.out, columns.out, options_.out};
-  REQUIRE(conv_.y.h > 0 && conv_.y.w > 0, "use larger images or a network with fewer strides", "'", name_,
-          "' shrinks an image of ", x.h, "x", x.w, " to nothing");
+  REQUIRE_USAGE(conv_.y.h > 0 && conv_.y.w > 0, "use larger images or a network with fewer strides", "'", name_,
+                "' shrinks an image of ", x.h, "x", x.w, " to nothing");
   if (has_residual())
     REQUIRE(inputs[1] == conv_.y, "give the shortcut a projection", "'", name_, "' gives ", conv_.y.h, "x", conv_.y.w,
             "x", conv_.y.c, ", its shortcut ", inputs[1].h, "x", inputs[1].w, "x", inputs[1].c);

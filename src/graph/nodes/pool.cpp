@@ -20,8 +20,8 @@ class Pool final : public NodeOf<PoolOptions> {
   Shape output_shape(const std::vector<Shape>& inputs) override {
     const Shape& x = options_.x = inputs[0];
     options_.y = pooled_shape(options_);
-    REQUIRE(options_.y.h > 0 && options_.y.w > 0, "use larger images", "'", name_, "' shrinks ", x.h, "x", x.w,
-            " to nothing");
+    REQUIRE_USAGE(options_.y.h > 0 && options_.y.w > 0, "use larger images", "'", name_, "' shrinks ", x.h, "x", x.w,
+                  " to nothing");
     return options_.y;
   }
   void declare(Declare& d) override {

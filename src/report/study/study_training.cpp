@@ -52,7 +52,7 @@ int run_training(const std::vector<std::string>& words, const std::filesystem::p
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   const int file = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-  REQUIRE(file >= 0, "choose another --directory", "cannot write ", log.string());
+  if (file < 0) throw std::filesystem::filesystem_error("cannot write", log, {errno, std::generic_category()});
   sigset_t stops, before;
   sigemptyset(&stops);
   for (int signal : stop_signals) sigaddset(&stops, signal);
