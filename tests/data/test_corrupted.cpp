@@ -98,47 +98,6 @@ TEST_F(Corrupted, EveryReaderSkipsOrStopsInBoundedMemory) {
   EXPECT_LT(peak() - before, 256);
 }
 
-// What the library warns of although all pixels are there.
-TEST(Jpeg, HarmlessWarningsAreNoDamage) {
-  const auto jpeg = encoded(picture(40, 50), ".jpg");
-  const auto decoded = [](const std::vector<uint8_t>& bytes) {
-    const cv::Mat image = decode(bytes, read_header(bytes, 1 << 20), 1);
-    return std::vector<uint8_t>(image.datastart, image.dataend);
-  };
-  auto padded = jpeg, versioned = jpeg;
-  padded.insert(padded.end() - 2, {0, 1, 2, 3});  // before the mark of the end
-  ASSERT_EQ(std::string(jpeg.begin() + 6, jpeg.begin() + 10), "JFIF");
-  versioned[11] = 2;  // 2.01
-  EXPECT_EQ(decoded(padded), decoded(jpeg));
-  EXPECT_EQ(decoded(versioned), decoded(jpeg));
-  versioned.resize(versioned.size() * 3 / 4);
-  EXPECT_THROW(decoded(versioned), BadImage);
-}
-
-// Made of (5 x, 5 y, 2 (x + y)) by `cjpeg -quality 85 -optimize -sample 4x2,1x1,1x1` and `2x2,2x1,1x1`.
-TEST(Jpeg, ChromaOfAnySamplingIsRead) {
-  for (const char* name : {"chroma_4x2.jpg", "chroma_mixed.jpg"}) {
-    const auto bytes = read_image_file(OCTET_SOURCE_DIR "/tests/data/" + std::string(name), 1 << 20);
-    const cv::Mat image = decode(bytes, read_header(bytes, 1 << 20), 1);
-    ASSERT_EQ(image.size(), cv::Size(48, 48)) << name;
-    double error = 0;
-    for (int y = 0; y < 48; ++y)
-      for (int x = 0; x < 48; ++x)
-        for (const int c : {0, 1, 2})
-          error += std::abs(image.at<cv::Vec3b>(y, x)[c] - (c == 0 ? 5 * x : c == 1 ? 5 * y : 2 * (x + y)));
-    EXPECT_LT(error / (48 * 48 * 3), 6) << name;
-  }
-}
-
-// With restart marks such bytes may stand for a part of the picture.
-TEST(Jpeg, PaddingAmongRestartMarksIsDamage) {
-  std::vector<uint8_t> bytes;
-  cv::imencode(".jpg", picture(64, 64), bytes, {cv::IMWRITE_JPEG_RST_INTERVAL, 2});
-  EXPECT_NO_THROW(decode(bytes, read_header(bytes, 1 << 20), 1));
-  bytes.insert(bytes.end() - 2, {0, 1, 2, 3});
-  EXPECT_THROW(decode(bytes, read_header(bytes, 1 << 20), 1), BadImage);
-}
-
 TEST_F(Corrupted, EachBadFileIsNamed) {
   config_.data.bad_images = "stop";
   const Datasets sets = open_datasets(config_);

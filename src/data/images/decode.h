@@ -13,7 +13,6 @@ namespace octet {
 struct ImageFormat;
 struct ImageHeader {
   const ImageFormat* format = nullptr;
-  bool cmyk = false;
   int64_t width = 0, height = 0;  // as stored, before the picture is turned upright
   int orientation = 1;            // of EXIF, 1 .. 8
 };

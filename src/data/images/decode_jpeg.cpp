@@ -1,9 +1,13 @@
-// JPEG files, by libjpeg-turbo.
-#include <turbojpeg.h>
+// JPEG files, by libjpeg. TurboJPEG's functions would hide the kinds of its warnings.
+#include <csetjmp>
+#include <cstdio>  // before jpeglib.h, which needs it
+// clang-format off
+#include <jpeglib.h>
+#include <jerror.h>
+// clang-format on
 
 #include <algorithm>
-#include <cstring>
-#include <memory>
+#include <cmath>
 
 #include "kernels/base/error.h"
 #include "src/data/images/image_format.h"
@@ -11,102 +15,162 @@
 namespace octet {
 namespace {
 
-struct Destroy {
-  void operator()(void* handle) const { tjDestroy(handle); }
+struct JpegReader {
+  JpegReader() = default;
+  ~JpegReader() { jpeg_destroy_decompress(&jpeg); }
+  JpegReader(const JpegReader&) = delete;
+  JpegReader& operator=(const JpegReader&) = delete;
+
+  jpeg_decompress_struct jpeg{};
+  jpeg_error_mgr messages{};
+  jpeg_progress_mgr progress{};
+  jmp_buf failed{};
+  std::string error;
+  std::vector<std::string> warnings;  // of files whose pixels are complete
+  bool disordered = false;            // scans of a progressive file are out of order
 };
-using Decompressor = std::unique_ptr<void, Destroy>;
 
-// libjpeg warns of a JFIF version that it does not know, and then suppresses later warnings. The version changes no
-// pixel, so it is replaced by one that libjpeg knows.
-FileBytes with_known_version(FileBytes jpeg, std::vector<uint8_t>& copy) {
-  if (jpeg.size() < 12 || !starts_with(jpeg.subspan(6), {"JFIF\0", 5}) || jpeg[11] == 1) return jpeg;
-  copy.assign(jpeg.begin(), jpeg.end());
-  copy[11] = 1;
-  return copy;
+JpegReader& jpeg_reader(j_common_ptr jpeg) { return *static_cast<JpegReader*>(jpeg->client_data); }
+
+[[noreturn]] void fail_jpeg(j_common_ptr jpeg) {
+  char text[JMSG_LENGTH_MAX];
+  jpeg->err->format_message(jpeg, text);
+  jpeg_reader(jpeg).error = text;
+  longjmp(jpeg_reader(jpeg).failed, 1);
 }
 
-Decompressor open_jpeg(FileBytes bytes, ImageHeader& header) {
-  Decompressor handle(tjInitDecompress());
-  REQUIRE(handle != nullptr, "free some memory", "turbojpeg cannot start: ", tjGetErrorStr2(nullptr));
-  int width = 0, height = 0, subsampling = -1, colors = -1;
-  const int code =
-      tjDecompressHeader3(handle.get(), bytes.data(), bytes.size(), &width, &height, &subsampling, &colors);
-  // turbojpeg refuses a subsampling that it has no name for, but has read everything else. It decodes such an image.
-  const bool complete = width > 0 && height > 0 && colors >= 0 && subsampling < 0;
-  if (code != 0 && !complete)
-    throw BadImage(ImageFault::damaged, say("bad JPEG header: ", tjGetErrorStr2(handle.get())));
-  header = {.cmyk = colors == TJCS_CMYK || colors == TJCS_YCCK, .width = width, .height = height};
-  return handle;
+// Whether a scan of a progressive file only comes too early or again. If it refines what no scan before it had, that
+// scan is missing.
+bool only_out_of_order(j_common_ptr jpeg) {
+  const auto& reader = *reinterpret_cast<j_decompress_ptr>(jpeg);
+  const int coefficient = jpeg->err->msg_parm.i[1];
+  const bool before_means = coefficient < reader.Ss;  // the block's mean, coefficient 0, may still come
+  return reader.Ah == 0 || before_means;
 }
 
-// EXIF data are in an application segment before the pixels.
-int jpeg_orientation(FileBytes file) {
-  constexpr uint64_t start_of_scan = 0xFFDA, end_of_image = 0xFFD9, application_1 = 0xFFE1;
-  for (uint64_t at = 2; at + 4 <= file.size();) {
-    const uint64_t marker = big_endian(file, at, 2), length = big_endian(file, at + 2, 2);
-    if (marker < 0xFF00 || marker == start_of_scan || marker == end_of_image) break;
-    if (marker == 0xFFFF) {  // a marker may have any number of bytes 0xFF before it
-      ++at;
-      continue;
-    }
-    if (at + 2 + length > file.size() || length < 2) break;
-    const FileBytes segment = file.subspan(at + 4, length - 2);
-    if (marker == application_1 && starts_with(segment, {"Exif\0\0", 6})) return tiff_fields(segment).orientation;
-    at += 2 + length;
+// Whether the decoder has seen every pixel in spite of the warning. Other kinds say that it made some up.
+bool harmless(j_common_ptr jpeg) {
+  switch (jpeg->err->msg_code) {
+    case JWRN_ADOBE_XFORM:      // of several meanings of the colours the usual one is taken
+    case JWRN_BOGUS_ICC:        // colour profiles are not applied
+    case JWRN_EXTRANEOUS_DATA:  // bytes between the end of one part and the next mark
+    case JWRN_JFIF_MAJOR:       // a version of a header that changes no pixel
+    case JWRN_NOT_SEQUENTIAL:   // parameters of a scan that a sequential decoder does not use
+      return true;
+    case JWRN_BOGUS_PROGRESSION:
+      jpeg_reader(jpeg).disordered = true;
+      return only_out_of_order(jpeg);
+    default:
+      return false;
   }
-  return 1;
+}
+
+void hear_jpeg(j_common_ptr jpeg, int level) {
+  constexpr int warning = -1;  // others are for debugging
+  if (level != warning) return;
+  if (!harmless(jpeg)) fail_jpeg(jpeg);
+  char text[JMSG_LENGTH_MAX];
+  jpeg->err->format_message(jpeg, text);
+  jpeg_reader(jpeg).warnings.emplace_back(text);
+}
+
+// A few bytes must not request hours of progressive scans. TurboJPEG has the same limit.
+void limit_scans(j_common_ptr jpeg) {
+  constexpr int most_scans = 500;
+  if (reinterpret_cast<j_decompress_ptr>(jpeg)->input_scan_number <= most_scans) return;
+  jpeg_reader(jpeg).error = "it has more than 500 scans";
+  longjmp(jpeg_reader(jpeg).failed, 1);
+}
+
+// Whether the mean of each block of some colour is missing: no scan had it.
+bool lacks_means(const jpeg_decompress_struct& jpeg) {
+  for (int c = 0; c < jpeg.num_components; ++c)
+    if (jpeg.coef_bits[c][0] < 0) return true;
+  return false;
+}
+
+// After an error libjpeg returns here with longjmp, so nothing in these two functions may need a destructor.
+bool open_jpeg(JpegReader& reader, FileBytes file) {
+  constexpr int application_1 = JPEG_APP0 + 1;  // of EXIF
+  constexpr unsigned longest = 0xFFFF;
+  jpeg_decompress_struct& jpeg = reader.jpeg;
+  jpeg.err = jpeg_std_error(&reader.messages);
+  jpeg.err->error_exit = fail_jpeg;
+  jpeg.err->emit_message = hear_jpeg;
+  jpeg.client_data = &reader;
+  reader.progress.progress_monitor = limit_scans;
+  if (setjmp(reader.failed)) return false;
+  jpeg_create_decompress(&jpeg);
+  jpeg.progress = &reader.progress;
+  jpeg_mem_src(&jpeg, file.data(), file.size());
+  jpeg_save_markers(&jpeg, application_1, longest);
+  jpeg_read_header(&jpeg, TRUE);
+  return true;
+}
+
+bool read_jpeg(JpegReader& reader, uint8_t* pixels, size_t row) {
+  jpeg_decompress_struct& jpeg = reader.jpeg;
+  if (setjmp(reader.failed)) return false;
+  jpeg_start_decompress(&jpeg);
+  while (jpeg.output_scanline < jpeg.output_height) {
+    JSAMPROW to = pixels + jpeg.output_scanline * row;
+    jpeg_read_scanlines(&jpeg, &to, 1);
+  }
+  if (reader.disordered && lacks_means(jpeg)) {
+    reader.error = "a scan is missing";
+    return false;
+  }
+  jpeg_finish_decompress(&jpeg);
+  return true;
+}
+
+void require_open(JpegReader& reader, FileBytes file) {
+  if (!open_jpeg(reader, file)) throw BadImage(ImageFault::damaged, say("bad JPEG header: ", reader.error));
+}
+
+bool is_cmyk(const JpegReader& reader) {
+  return reader.jpeg.jpeg_color_space == JCS_CMYK || reader.jpeg.jpeg_color_space == JCS_YCCK;
+}
+
+// All programs store CMYK as Adobe does, inverted: 255 means no ink.
+cv::Mat rgb_of_cmyk(const cv::Mat& cmyk) {
+  cv::Mat rgb(cmyk.rows, cmyk.cols, CV_8UC3);
+  const uint8_t* from = cmyk.data;
+  for (uint8_t* to = rgb.data; to != rgb.dataend; to += 3, from += 4)
+    for (int c = 0; c < 3; ++c) to[c] = static_cast<uint8_t>((from[c] * from[3] + 127) / 255);
+  return rgb;
 }
 
 }  // namespace
 
 ImageHeader jpeg_header(FileBytes file) {
-  std::vector<uint8_t> copy;
-  ImageHeader header;
-  open_jpeg(with_known_version(file, copy), header);
-  header.orientation = jpeg_orientation(file);
-  return header;
+  JpegReader reader;
+  require_open(reader, file);
+  FileBytes exif;
+  constexpr std::string_view exif_mark{"Exif\0\0", 6};
+  for (const jpeg_marker_struct* marker = reader.jpeg.marker_list; marker != nullptr; marker = marker->next) {
+    const FileBytes segment(marker->data, marker->data_length);
+    if (starts_with(segment, exif_mark) && exif.empty()) exif = segment;
+  }
+  return {.width = reader.jpeg.image_width,
+          .height = reader.jpeg.image_height,
+          .orientation = tiff_fields(exif).orientation};
 }
 
 cv::Mat decode_jpeg(FileBytes file, const ImageHeader&, double scale, std::vector<std::string>* warnings) {
-  std::vector<uint8_t> copy;
-  const FileBytes bytes = with_known_version(file, copy);
-  ImageHeader header;
-  const Decompressor handle = open_jpeg(bytes, header);
-  int count = 0;
-  const tjscalingfactor* factors = tjGetScalingFactors(&count);
-  tjscalingfactor best = {1, 1};
-  for (int i = 0; i < count; ++i) {
-    const double factor = static_cast<double>(factors[i].num) / factors[i].denom;
-    if (factor >= scale && factor * best.denom < best.num) best = factors[i];
-  }
-  const int width = TJSCALED(static_cast<int>(header.width), best),
-            height = TJSCALED(static_cast<int>(header.height), best);
-  cv::Mat image(height, width, header.cmyk ? CV_8UC4 : CV_8UC3);
-  // A warning means that pixels were invented. The exception is a warning of bytes between the last pixel and the end
-  // marker 0xFFD9, because nothing is missing then. In a file with restart markers such bytes may hide the rest of the
-  // image, so there it counts as damage. LIMITSCANS: a few bytes must not request hours of progressive scans.
-  const auto decoded = [&](int flags) {
-    return tjDecompress2(handle.get(), bytes.data(), bytes.size(), image.data, width, 0, height,
-                         header.cmyk ? TJPF_CMYK : TJPF_RGB, flags | TJFLAG_LIMITSCANS) == 0;
-  };
-  constexpr uint8_t restarts[] = {0xFF, 0xDD};
-  const auto only_padded = [&] {
-    return std::search(bytes.begin(), bytes.end(), std::begin(restarts), std::end(restarts)) == bytes.end() &&
-           tjGetErrorCode(handle.get()) == TJERR_WARNING && strstr(tjGetErrorStr2(handle.get()), "before marker 0xd9");
-  };
-  if (!decoded(TJFLAG_STOPONWARNING)) {
-    const std::string warning = tjGetErrorStr2(handle.get());
-    if (!(only_padded() && (decoded(0) || only_padded())))
-      throw BadImage(ImageFault::damaged, say("bad JPEG data: ", tjGetErrorStr2(handle.get())));
-    if (warnings != nullptr) warnings->push_back(warning);
-  }
-  if (!header.cmyk) return image;
-  // All programs store CMYK as Adobe does, inverted: 255 means no ink.
-  cv::Mat rgb(height, width, CV_8UC3);
-  const uint8_t* from = image.data;
-  for (uint8_t* to = rgb.data; to != rgb.dataend; to += 3, from += 4)
-    for (int c = 0; c < 3; ++c) to[c] = static_cast<uint8_t>((from[c] * from[3] + 127) / 255);
-  return rgb;
+  JpegReader reader;
+  require_open(reader, file);
+  const bool cmyk = is_cmyk(reader);
+  jpeg_decompress_struct& jpeg = reader.jpeg;
+  jpeg.out_color_space = cmyk ? JCS_CMYK : JCS_RGB;
+  jpeg.scale_num = static_cast<unsigned>(std::clamp(std::ceil(8 * scale), 1.0, 8.0));
+  jpeg.scale_denom = 8;
+  const auto part = [&](JDIMENSION side) { return static_cast<int>((side * jpeg.scale_num + 7) / 8); };
+  cv::Mat image(part(jpeg.image_height), part(jpeg.image_width), cmyk ? CV_8UC4 : CV_8UC3);
+  if (!read_jpeg(reader, image.data, image.step))
+    throw BadImage(ImageFault::damaged, say("bad JPEG data: ", reader.error));
+  if (warnings != nullptr) *warnings = reader.warnings;
+  return cmyk ? rgb_of_cmyk(image) : image;
 }
 
 }  // namespace octet
