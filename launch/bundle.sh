@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Packs octet and the libraries that it needs, for machines where nothing can be installed: cluster nodes, bare GPU machines.
-# The bundle holds the CUDA backend if nvcc is found. It reads JPEG and PNG, but no other image formats, whose libraries are
-# larger than the rest. It does not hold Open MPI's plugins, and therefore runs one rank.
+# The bundle holds the CUDA backend if nvcc is found. It does not hold Open MPI's plugins, and
+# therefore runs one rank.
 # usage: launch/bundle.sh [OUTPUT.tar.xz]   (default: build/octet-bundle.tar.xz)
 # There: tar xf octet-bundle.tar.xz && octet-bundle/octet train octet-bundle/configs/shapes_resnet20_unified_int8.yaml
 set -euo pipefail
@@ -11,7 +11,7 @@ output=$(realpath -m "${1:-$root/build/octet-bundle.tar.xz}")
 cd "$root"
 build=build/bundle
 mkdir -p build
-cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DOCTET_OPENCV_CODECS=OFF \
+cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release \
   "-DCMAKE_CUDA_ARCHITECTURES=${OCTET_CUDA_ARCHITECTURES:-80;90}" > "$build.log" 2>&1 || {
   tail -20 "$build.log" >&2
   exit 1

@@ -72,13 +72,14 @@ TEST(EvaluationImages, ImagesInMemoryAreResized) {
 
 TEST(Exif, DamagedDataHaveNoOrientation) {
   const std::vector<uint8_t> whole = {'M', 'M', 0, 42, 0, 0, 0, 8, 0, 1, 1, 0x12, 0, 3, 0, 0, 0, 1, 0, 6, 0, 0};
-  EXPECT_EQ(tiff_fields(whole).orientation, 6);
-  for (size_t size = 0; size + 2 < whole.size(); ++size) EXPECT_EQ(tiff_fields(start_of(whole, size)).orientation, 1);
+  const auto of = [](const std::vector<uint8_t>& exif) { return orientation_of(tiff_fields(exif), {}); };
+  EXPECT_EQ(of(whole), 6);
+  for (size_t size = 0; size + 2 < whole.size(); ++size) EXPECT_EQ(of(start_of(whole, size)), 1);
   for (size_t at = 0; at < whole.size(); ++at)
     for (const int value : {0, 9, 0x7F, 0xFF}) {
       auto damaged = whole;
       damaged[at] = static_cast<uint8_t>(value);
-      const int orientation = tiff_fields(damaged).orientation;
+      const int orientation = of(damaged);
       EXPECT_TRUE(orientation == 1 || orientation == 6) << at;
     }
 }

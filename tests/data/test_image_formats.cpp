@@ -5,6 +5,7 @@
 #include "src/data/images/image_files.h"
 #include "src/data/images/image_format.h"
 #include "src/data/sources/named_images.h"
+#include "tests/data/decoded.h"
 #include "tests/data/files.h"
 
 namespace octet {
@@ -18,6 +19,10 @@ std::vector<uint8_t> lossless(const cv::Mat& image, const std::string& ending) {
       ending == ".webp" ? std::vector<int>{cv::IMWRITE_WEBP_QUALITY, 101} : std::vector<int>{};
   cv::imencode(ending, image, bytes, options);
   return bytes;
+}
+
+void append_text(std::vector<uint8_t>& bytes, const std::string& text) {
+  bytes.insert(bytes.end(), text.begin(), text.end());
 }
 
 const std::vector<std::string> other_endings = {".bmp", ".webp", ".tif", ".ppm"};
@@ -64,35 +69,32 @@ TEST(ImageFormats, DamageIsABadImage) {
   }
 }
 
-// A TIFF file of one row of two pixels, red and blue.
-std::vector<uint8_t> small_tiff(int orientation) {
-  std::vector<uint8_t> tiff = {'I', 'I', 42, 0, 14, 0, 0, 0, 255, 0, 0, 0, 0, 255, 9, 0};
-  const auto field = [&](int tag, int type, int value) {
-    for (const int number : {tag, type}) tiff.insert(tiff.end(), {uint8_t(number), uint8_t(number >> 8)});
-    for (const int number : {1, value}) tiff.insert(tiff.end(), {uint8_t(number), uint8_t(number >> 8), 0, 0});
-  };
-  field(256, 3, 2);  // width
-  field(257, 3, 1);  // height
-  field(258, 3, 8);  // bits
-  field(262, 3, 2);  // RGB
-  field(273, 4, 8);  // where the pixels are
-  field(274, 3, orientation);
-  field(277, 3, 3);  // channels
-  field(278, 3, 1);  // rows of a strip
-  field(279, 4, 6);  // bytes of the strip
-  tiff.insert(tiff.end(), {0, 0, 0, 0});
-  return tiff;
+TEST(ImageFormats, ColoursBelowAlphaStay) {
+  const cv::Mat half(3, 2, CV_8UC4, cv::Scalar(50, 100, 200, 128)), clear(3, 2, CV_8UC4, cv::Scalar(50, 100, 200, 0));
+  const cv::Mat expected(3, 2, CV_8UC3, cv::Scalar(200, 100, 50));
+  for (const auto& bytes : {lossless(half, ".webp"), lossless(half, ".png"), lossless(clear, ".png")})
+    EXPECT_EQ(cv::norm(decoded_image(bytes), expected, cv::NORM_INF), 0);
 }
 
-TEST(ImageFormats, OfTiffAreTurnedUpright) {
-  const cv::Mat stored = (cv::Mat_<cv::Vec3b>(1, 2) << cv::Vec3b(255, 0, 0), cv::Vec3b(0, 0, 255));
-  for (int orientation = 1; orientation <= 8; ++orientation) {
-    const auto tiff = small_tiff(orientation);
-    const ImageHeader header = read_header(tiff, 1 << 20);
-    const cv::Mat seen = upright(decode(tiff, header, 1), header.orientation), expected = upright(stored, orientation);
-    ASSERT_EQ(seen.size(), expected.size()) << orientation;
-    EXPECT_EQ(cv::norm(seen, expected, cv::NORM_INF), 0) << orientation;
+TEST(ImageFormats, DecodersPrintNothing) {
+  cv::Mat noise(40, 50, CV_8UC3);
+  cv::randu(noise, 0, 255);
+  for (const char* ending : {".bmp", ".webp", ".tif", ".ppm", ".png", ".jpg"}) {
+    const auto whole = lossless(noise, ending);
+    for (const size_t size : {whole.size() / 3, whole.size() / 2, whole.size() - 40})
+      reason_of(start_of(whole, size), ImageFault::damaged);
   }
+}
+
+TEST(ImageFormats, TwelveBitsInSixteenAreNamed) {
+  std::vector<std::string> warnings;
+  decoded(lossless(cv::Mat(5, 4, CV_16UC3, cv::Scalar(4095, 0, 7)), ".png"), &warnings);
+  ASSERT_EQ(warnings.size(), 1u);
+  expect_says(warnings[0], {"below 4096"});
+  warnings.clear();
+  decoded(lossless(cv::Mat(5, 4, CV_16UC3, cv::Scalar(4096, 0, 7)), ".png"), &warnings);
+  decoded(lossless(cv::Mat(5, 4, CV_8UC3, cv::Scalar(1, 2, 3)), ".png"), &warnings);
+  EXPECT_TRUE(warnings.empty());
 }
 
 TEST(ImageFormats, OfWebpMayHaveExif) {
@@ -102,6 +104,36 @@ TEST(ImageFormats, OfWebpMayHaveExif) {
                                      0,   0x12, 1,   3,   0,  1, 0, 0, 0,   8,   0,  0, 0, 0, 0, 0, 0};
   webp.insert(webp.end(), exif.begin(), exif.end());
   EXPECT_EQ(read_header(webp, 1 << 20).orientation, 8);
+}
+
+// Pillow's exif_transpose reads it where EXIF says nothing.
+TEST(ImageFormats, XmpMayHoldTheOrientation) {
+  const auto of = [](const std::vector<uint8_t>& bytes) { return read_header(bytes, 1 << 20).orientation; };
+  const std::string attribute = "<rdf tiff:Orientation=\"6\"/>", element = "<tiff:Orientation>8</tiff:Orientation>";
+  auto jpeg = lossless(picture(10, 20), ".jpg");
+  const std::string segment = std::string("http://ns.adobe.com/xap/1.0/") + '\0' + attribute;
+  const std::vector<uint8_t> start = {0xFF, 0xE1, 0, uint8_t(segment.size() + 2)};
+  jpeg.insert(jpeg.begin() + 2, segment.begin(), segment.end());
+  jpeg.insert(jpeg.begin() + 2, start.begin(), start.end());
+  EXPECT_EQ(of(jpeg), 6);
+  const auto exif = bytes_in_hex("ffe1002245786966000049492a0008000000010012010300010000000300000000000000");
+  auto both = jpeg;
+  both.insert(both.begin() + 2, exif.begin(), exif.end());
+  EXPECT_EQ(of(both), 3);  // EXIF's
+
+  auto webp = lossless(picture(10, 20), ".webp");
+  append_text(webp, "XMP ");
+  append_number(webp, element.size(), 4);
+  append_text(webp, element);
+  EXPECT_EQ(of(webp), 8);
+
+  auto png = lossless(picture(10, 20), ".png");
+  std::vector<uint8_t> chunk;
+  const std::string text = std::string("XML:com.adobe.xmp") + std::string(5, '\0') + element;
+  for (const int byte : {0, 0, 0, int(text.size())}) chunk.push_back(uint8_t(byte));
+  append_text(chunk, "iTXt" + text + "....");  // its checksum does not count
+  png.insert(png.begin() + 33, chunk.begin(), chunk.end());
+  EXPECT_EQ(of(png), 8);
 }
 
 class Nested : public testing::Test {

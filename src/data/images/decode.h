@@ -14,7 +14,7 @@ struct ImageFormat;
 struct ImageHeader {
   const ImageFormat* format = nullptr;
   int64_t width = 0, height = 0;  // as stored, before the picture is turned upright
-  int orientation = 1;            // of EXIF, 1 .. 8
+  int orientation = 1;            // of EXIF or XMP, 1 .. 8
 };
 
 // Reads the header only. Throws BadImage for a format that is not in the table of image_format.cpp, and for more than
@@ -23,10 +23,10 @@ ImageHeader read_header(std::span<const uint8_t> bytes, int64_t max_pixels);
 
 // Decodes to 8-bit RGB (rows, columns, 3). A JPEG is decoded at n/8 of its size, which its transform gives almost for
 // free: the smallest n/8 that is at least `scale`, which is at most 1. Other formats are decoded in full. Gray becomes
-// RGB. Of 16 bits the upper 8 are kept, in TIFF files the nearest of 256 steps. Alpha is dropped. CMYK becomes the
-// product of ink and black, without a colour profile. Throws BadImage with the decoder's reason, also for files that
-// end too early. warnings: takes what libpng and libjpeg say of files whose pixels are complete, for example of a
-// damaged colour profile; without it nobody is told.
+// RGB. Of 16 bits in a PNG file the upper 8 are kept, in other files the nearest of 256 steps. Alpha is dropped. CMYK
+// becomes the product of ink and black, without a colour profile. Throws BadImage with the decoder's reason, also for
+// files that end too early. warnings: takes what is odd about a file whose pixels are complete, for example a damaged
+// colour profile; without it nobody is told.
 cv::Mat decode(std::span<const uint8_t> bytes, const ImageHeader& header, double scale,
                std::vector<std::string>* warnings = nullptr);
 

@@ -91,7 +91,7 @@ bool lacks_means(const jpeg_decompress_struct& jpeg) {
 
 // After an error libjpeg returns here with longjmp, so nothing in these two functions may need a destructor.
 bool open_jpeg(JpegReader& reader, FileBytes file) {
-  constexpr int application_1 = JPEG_APP0 + 1;  // of EXIF
+  constexpr int application_1 = JPEG_APP0 + 1;  // of EXIF and XMP
   constexpr unsigned longest = 0xFFFF;
   jpeg_decompress_struct& jpeg = reader.jpeg;
   jpeg.err = jpeg_std_error(&reader.messages);
@@ -146,15 +146,16 @@ cv::Mat rgb_of_cmyk(const cv::Mat& cmyk) {
 ImageHeader jpeg_header(FileBytes file) {
   JpegReader reader;
   require_open(reader, file);
-  FileBytes exif;
-  constexpr std::string_view exif_mark{"Exif\0\0", 6};
+  FileBytes exif, xmp;
+  constexpr std::string_view exif_mark{"Exif\0\0", 6}, xmp_mark{"http://ns.adobe.com/xap/1.0/\0", 29};
   for (const jpeg_marker_struct* marker = reader.jpeg.marker_list; marker != nullptr; marker = marker->next) {
     const FileBytes segment(marker->data, marker->data_length);
     if (starts_with(segment, exif_mark) && exif.empty()) exif = segment;
+    if (starts_with(segment, xmp_mark)) xmp = segment;
   }
   return {.width = reader.jpeg.image_width,
           .height = reader.jpeg.image_height,
-          .orientation = tiff_fields(exif).orientation};
+          .orientation = orientation_of(tiff_fields(exif), xmp)};
 }
 
 cv::Mat decode_jpeg(FileBytes file, const ImageHeader&, double scale, std::vector<std::string>* warnings) {

@@ -1,6 +1,7 @@
 // PNG files, by libpng, so that its messages reach the caller and not the terminal.
 #include <png.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "kernels/base/error.h"
@@ -9,15 +10,20 @@
 namespace octet {
 namespace {
 
-// EXIF data are a chunk of their own, before or after the pixels. A chunk is length, name, data and checksum.
+// EXIF and XMP data are chunks, before or after the pixels. A chunk is length, name, data and checksum. XMP must not be
+// compressed: https://www.adobe.com/devnet/xmp.html, part 3
 int png_orientation(FileBytes file) {
+  constexpr std::string_view xmp_mark{"XML:com.adobe.xmp\0\0", 19};
+  FileBytes exif, xmp;
   for (uint64_t at = 8; at + 12 <= file.size();) {
     const uint64_t length = big_endian(file, at, 4);
     if (length > file.size() - at - 12) break;
-    if (starts_with(file.subspan(at + 4), "eXIf")) return tiff_fields(file.subspan(at + 8, length)).orientation;
+    const FileBytes data = file.subspan(at + 8, length);
+    if (starts_with(file.subspan(at + 4), "eXIf") && exif.empty()) exif = data;
+    if (starts_with(file.subspan(at + 4), "iTXt") && starts_with(data, xmp_mark)) xmp = data;
     at += 12 + length;
   }
-  return 1;
+  return orientation_of(tiff_fields(exif), xmp);
 }
 
 struct PngSource {
@@ -83,6 +89,10 @@ cv::Mat decode_png(FileBytes file, const ImageHeader& header, double, std::vecto
   }
   png_destroy_read_struct(&png, &info, nullptr);
   if (!complete) throw BadImage(ImageFault::damaged, say("bad PNG data: ", source.error));
+  constexpr uint64_t depth_at = 24;  // of IHDR
+  if (warnings != nullptr && big_endian(file, depth_at, 1) == 16 &&
+      std::all_of(image.datastart, image.dataend, [](uint8_t upper) { return upper < 16; }))
+    warnings->emplace_back(dark_sixteen_bits);
   return image;
 }
 

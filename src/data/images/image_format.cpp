@@ -22,21 +22,21 @@ const std::vector<ImageFormat>& image_formats() {
        },
        png_header,
        decode_png},
-      {"BMP", {".bmp"}, [](FileBytes file) { return starts_with(file, "BM"); }, bmp_header, decode_by_opencv},
+      {"BMP", {".bmp"}, [](FileBytes file) { return starts_with(file, "BM"); }, bmp_header, decode_bmp},
       {"WebP",
        {".webp"},
        [](FileBytes file) {
          return starts_with(file, "RIFF") && file.size() > 12 && starts_with(file.subspan(8), "WEBP");
        },
        webp_header,
-       decode_by_opencv},
+       decode_webp},
       {"TIFF",
        {".tif", ".tiff"},
        [](FileBytes file) {
          return starts_with(file, {"II*\0", 4}) || starts_with(file, {"MM\0*", 4});
        },
        tiff_header,
-       decode_by_opencv},
+       decode_tiff},
       {"PNM",
        {".ppm", ".pgm"},
        [](FileBytes file) {
@@ -44,7 +44,7 @@ const std::vector<ImageFormat>& image_formats() {
                 isspace(file[2]);
        },
        pnm_header,
-       decode_by_opencv},
+       decode_pnm},
   };
   return all;
 }

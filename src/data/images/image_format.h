@@ -1,5 +1,4 @@
-// The formats of image files that octet reads: a row of the table in image_format.cpp and, where no library gives the
-// size before the pixels, a function that reads it.
+// The formats of image files that octet reads: a row of the table in image_format.cpp and two functions.
 #pragma once
 #include <filesystem>
 #include <opencv2/core.hpp>
@@ -36,17 +35,27 @@ uint64_t little_endian(FileBytes, uint64_t at, int count);
 // The fields of EXIF data and of TIFF files that octet reads: both are lists of numbered tags.
 struct TiffFields {
   int64_t width = 0, height = 0;  // 0: not there
-  int orientation = 1;            // 1: as stored; 2 .. 8: how to mirror and turn the picture to see it upright
+  int orientation = 0;            // 1: as stored; 2 .. 8: how to mirror and turn the picture to see it upright
+  FileBytes xmp = {};             // of a TIFF file
 };
 // Of the first list. The bytes are a TIFF file, or EXIF data with or without their mark "Exif\0\0". Damaged data have
 // no fields.
 TiffFields tiff_fields(FileBytes);
+// EXIF's orientation, or else that of XMP data, or else 1: as Pillow's exif_transpose.
+int orientation_of(const TiffFields& exif, FileBytes xmp);
+
+// What a decoder warns of if no 16-bit value of an image is above 4095.
+inline constexpr std::string_view dark_sixteen_bits =
+    "its 16-bit values are all below 4096, so it is nearly black: if they have 12 bits, multiply them by 16";
 
 // The rows' functions.
 ImageHeader jpeg_header(FileBytes), png_header(FileBytes), bmp_header(FileBytes), webp_header(FileBytes),
     tiff_header(FileBytes), pnm_header(FileBytes);
 cv::Mat decode_jpeg(FileBytes, const ImageHeader&, double scale, std::vector<std::string>* warnings);
 cv::Mat decode_png(FileBytes, const ImageHeader&, double scale, std::vector<std::string>* warnings);
-cv::Mat decode_by_opencv(FileBytes, const ImageHeader&, double scale, std::vector<std::string>* warnings);
+cv::Mat decode_bmp(FileBytes, const ImageHeader&, double scale, std::vector<std::string>* warnings);
+cv::Mat decode_webp(FileBytes, const ImageHeader&, double scale, std::vector<std::string>* warnings);
+cv::Mat decode_tiff(FileBytes, const ImageHeader&, double scale, std::vector<std::string>* warnings);
+cv::Mat decode_pnm(FileBytes, const ImageHeader&, double scale, std::vector<std::string>* warnings);
 
 }  // namespace octet
