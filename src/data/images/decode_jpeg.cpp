@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "kernels/base/error.h"
 #include "src/data/images/image_format.h"
@@ -113,8 +114,10 @@ bool read_jpeg(JpegReader& reader, uint8_t* pixels, size_t row) {
   if (setjmp(reader.failed)) return false;
   jpeg_start_decompress(&jpeg);
   while (jpeg.output_scanline < jpeg.output_height) {
-    JSAMPROW to = pixels + jpeg.output_scanline * row;
-    jpeg_read_scanlines(&jpeg, &to, 1);
+    JSAMPROW rows[16];
+    const JDIMENSION count = std::min<JDIMENSION>(std::size(rows), jpeg.output_height - jpeg.output_scanline);
+    for (JDIMENSION i = 0; i < count; ++i) rows[i] = pixels + (jpeg.output_scanline + i) * row;
+    jpeg_read_scanlines(&jpeg, rows, count);
   }
   if (reader.disordered && lacks_means(jpeg)) {
     reader.error = "a scan is missing";
