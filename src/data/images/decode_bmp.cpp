@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <cstdlib>
+#include <opencv2/imgproc.hpp>
 
 #include "kernels/base/error.h"
 #include "src/data/images/image_format.h"
@@ -18,24 +19,25 @@ enum BmpCompression : uint64_t { plain_rows = 0, runs_of_8 = 1, runs_of_4 = 2, m
 }
 
 using BmpColour = std::array<uint8_t, 3>;  // red, green, blue
+using BmpMasks = std::array<uint32_t, 3>;  // likewise
+constexpr BmpMasks usual_masks = {0xFF0000, 0xFF00, 0xFF};
 
 struct BmpLayout {
   int64_t width = 0, height = 0;
   bool top_down = false;
   uint64_t bits = 0, compression = plain_rows;
-  uint64_t pixels = 0;              // where they begin
-  std::array<uint32_t, 3> masks{};  // of red, green and blue in pixels of 16 and 32 bits
-  std::vector<BmpColour> palette;   // 256 of them if pixels have at most 8 bits
+  uint64_t pixels = 0;             // where they begin
+  BmpMasks masks{};                // in pixels of more than 8 bits
+  std::vector<BmpColour> palette;  // 256 of them if pixels have at most 8 bits
 };
 
-std::array<uint32_t, 3> masks_of(FileBytes file, const BmpLayout& layout) {
+BmpMasks masks_of(FileBytes file, const BmpLayout& layout) {
   constexpr uint64_t place = 54;  // behind the shortest header that can have masks, or in a longer one
-  std::array<uint32_t, 3> masks{};
+  BmpMasks masks{};
   if (layout.compression != plain_rows)
     for (int c = 0; c < 3; ++c) masks[c] = static_cast<uint32_t>(little_endian(file, place + 4 * c, 4));
-  if (masks != std::array<uint32_t, 3>{}) return masks;
-  return layout.bits == 16 ? std::array<uint32_t, 3>{0x7C00, 0x3E0, 0x1F}
-                           : std::array<uint32_t, 3>{0xFF0000, 0xFF00, 0xFF};
+  if (masks != BmpMasks{}) return masks;
+  return layout.bits == 16 ? BmpMasks{0x7C00, 0x3E0, 0x1F} : usual_masks;
 }
 
 BmpLayout bmp_layout(FileBytes file) {
@@ -84,16 +86,23 @@ void require_known(const BmpLayout& layout) {
 }
 
 // A channel of a pixel: the value of its mask's bits in 8 bits, rounded down as Pillow does.
-struct BmpChannel {
-  explicit BmpChannel(uint32_t bits)
-      : mask(bits), shift(bits == 0 ? 0 : std::countr_zero(bits)), largest(std::max(bits >> shift, 1U)) {}
-  bool is_byte() const { return largest == 255 && shift % 8 == 0; }
-  uint8_t operator()(uint32_t pixel) const {
-    return static_cast<uint8_t>(uint64_t{(pixel & mask) >> shift} * 255 / largest);
+class BmpChannel {
+ public:
+  explicit BmpChannel(uint32_t mask)
+      : mask_(mask), shift_(mask == 0 ? 0 : std::countr_zero(mask)), largest_(std::max(mask >> shift_, 1U)) {
+    for (uint32_t value = 0; value < std::min<uint32_t>(largest_ + 1, 256); ++value) scaled_[value] = scaled(value);
   }
-  uint32_t mask;
-  int shift;
-  uint32_t largest;
+  uint8_t operator()(uint32_t pixel) const {
+    const uint32_t value = (pixel & mask_) >> shift_;
+    return largest_ < 256 ? scaled_[value] : scaled(value);
+  }
+
+ private:
+  uint8_t scaled(uint32_t value) const { return static_cast<uint8_t>(uint64_t{value} * 255 / largest_); }
+  uint32_t mask_;
+  int shift_;
+  uint32_t largest_;
+  std::array<uint8_t, 256> scaled_{};  // divisions take long
 };
 using BmpChannels = std::array<BmpChannel, 3>;
 
@@ -105,10 +114,11 @@ void indexed_row(const uint8_t* from, const BmpLayout& layout, uint8_t* to) {
   }
 }
 
-void byte_row(const uint8_t* from, const BmpLayout& layout, const BmpChannels& channels, uint8_t* to) {
-  const int places[] = {channels[0].shift / 8, channels[1].shift / 8, channels[2].shift / 8};
-  for (int64_t x = 0; x < layout.width; ++x, to += 3, from += layout.bits / 8)
-    for (int c = 0; c < 3; ++c) to[c] = from[places[c]];
+// Bytes of blue, green and red, and perhaps one more.
+void byte_row(const uint8_t* from, const BmpLayout& layout, cv::Mat row) {
+  const bool four = layout.bits == 32;
+  const cv::Mat stored(1, row.cols, four ? CV_8UC4 : CV_8UC3, const_cast<uint8_t*>(from));
+  cv::cvtColor(stored, row, four ? cv::COLOR_BGRA2RGB : cv::COLOR_BGR2RGB);
 }
 
 void masked_row(const uint8_t* from, const BmpLayout& layout, const BmpChannels& channels, uint8_t* to) {
@@ -124,18 +134,16 @@ void read_bmp_rows(FileBytes file, const BmpLayout& layout, cv::Mat& image) {
   const uint64_t needed = step * (rows - 1) + (row_bits + 7) / 8;  // the last row need not be padded
   if (file.size() < layout.pixels || file.size() - layout.pixels < needed) refuse_bmp("it ends too early");
   const BmpChannels channels = {BmpChannel(layout.masks[0]), BmpChannel(layout.masks[1]), BmpChannel(layout.masks[2])};
-  const bool in_bytes = std::ranges::all_of(channels, [&](const BmpChannel& channel) {
-    return channel.is_byte() && static_cast<uint64_t>(channel.shift) < layout.bits;
-  });
+  const bool in_bytes = layout.masks == usual_masks && layout.bits >= 24;
   for (uint64_t y = 0; y < rows; ++y) {
     const uint8_t* const from = file.data() + layout.pixels + step * y;
-    uint8_t* const to = image.ptr(static_cast<int>(layout.top_down ? y : rows - 1 - y));
+    const cv::Mat row = image.row(static_cast<int>(layout.top_down ? y : rows - 1 - y));
     if (layout.bits <= 8)
-      indexed_row(from, layout, to);
+      indexed_row(from, layout, row.data);
     else if (in_bytes)
-      byte_row(from, layout, channels, to);
+      byte_row(from, layout, row);
     else
-      masked_row(from, layout, channels, to);
+      masked_row(from, layout, channels, row.data);
   }
 }
 
