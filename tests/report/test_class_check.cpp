@@ -89,6 +89,18 @@ TEST_F(ClassCheckPage, ListsWarningsOfTheDecoder) {
   EXPECT_TRUE(check_.errors.empty());
 }
 
+TEST_F(ClassCheckPage, ListsHarmlessJpegFilesAndTwelveBitsInSixteen) {
+  auto jpeg = picture_as(".jpg");
+  jpeg.insert(jpeg.end() - 2, 30, 1);  // before the mark of the end, and more than a decoder reads ahead
+  write_file(folder_.path() / "train/cat/stray.jpg", jpeg);
+  std::vector<uint8_t> png;
+  cv::imencode(".png", cv::Mat(20, 30, CV_16UC1, cv::Scalar(4000)), png);
+  write_file(folder_.path() / "train/cat/twelve.png", png);
+  expect_says(page(), {"train: complete, but the decoder warns: 2\n", "cat/stray.jpg: Corrupt JPEG data:",
+                       "extraneous bytes before marker 0xd9", "cat/twelve.png: its 16-bit values are all below 4096"});
+  EXPECT_TRUE(check_.errors.empty());
+}
+
 TEST_F(ClassCheckPage, FindsEqualImagesInBothSplits) {
   std::filesystem::copy_file(folder_.path() / "train/cat/1.png", folder_.path() / "val/cat/copy.png");
   std::filesystem::copy_file(folder_.path() / "train/cat/1.png", folder_.path() / "train/dog/copy.png");
