@@ -139,7 +139,7 @@ TEST_F(SplitNames, AreNamedWhereTheyAreMissing) {
   clear();
   expect_says(message_of<UsageError>([&] { index_image_folder(data()); }), {"it holds no folders"});
   fs::remove_all(folder_.path());
-  expect_says(message_of<UsageError>([&] { index_image_folder(data()); }), {"there is no such folder"});
+  expect_says(message_of<UsageError>([&] { index_image_folder(data()); }), {"data.root is `", "no such file or folder"});
 }
 
 }  // namespace

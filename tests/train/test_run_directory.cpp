@@ -43,7 +43,7 @@ TEST_F(DeletedDirectory, MayBeInTheWay) {
   std::filesystem::remove_all(path);
   write_file(path, "a file");
   EXPECT_TRUE(directory.deleted());
-  EXPECT_PART(refusal([&] { directory.make_again(config); }), "cannot create " + path);
+  EXPECT_PART(refusal([&] { directory.make_again(config); }), "cannot create '" + path);
   std::filesystem::remove(path);
   directory.make_again(config);
   EXPECT_FALSE(directory.deleted());
