@@ -222,7 +222,6 @@ class Commands(Case):
         study.write_text(f"base: {RECIPE}\ngrid: {{policy: {{fp32: {{policy.name: fp32}}}}}}\n")
         for words, what, fix in (
                 (["train", run], "is the directory of a run", "config.yaml --run .* --resume"),
-                (["eval", run, "--weights", best], "is the directory of a run", "give its recipe, .*config.yaml"),
                 (["train", folder], "cannot be read as YAML: it is a folder", "octet new"),
                 (["train", best], "is a file of weights", "--weights"),
                 (["plan", image], "is an image", "recipe"),

@@ -73,6 +73,7 @@ class Divergence(Case):
     def test_a_run_that_stands_still_ends(self):
         job = self.train("skips", code=3, train__on_nonfinite="skip", train__lr=1e6, train__warmup_epochs=0,
                          data__samples=1024, train__steps=30)
+        self.assertRegex(job.err, r"warning: step \d+: loss or gradient is not finite; the step was skipped")
         self.assertIn("loss or gradient was not finite in the last 10 steps, which were skipped", job.err)
         job = self.train("ends", code=3, train__on_nonfinite="skip", train__lr=1e6, train__warmup_epochs=0,
                          data__samples=1024, train__steps=8, checkpoint__best="false")

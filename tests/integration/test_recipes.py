@@ -11,11 +11,11 @@ CLASSES = {f"coco8_{name}_resnet18_unified_int8.yaml": 80 for name in ("retinane
 
 class Recipes(Case):
     def planned(self, recipe, *settings):
-        """The plan for one image. Its exit code says whether this machine has the memory."""
-        job = self.launch([OCTET, "plan", recipe, "--set", "data.batch=1", *settings])
+        """The plan for two images. Its exit code says whether this machine has the memory."""
+        job = self.launch([OCTET, "plan", recipe, "--set", "data.batch=2", *settings])
         job.wait()
         self.assertIn(job.process.poll(), (0, 1), job)
-        self.assertRegex(job.out, r"1 of \d+x\d+ images per rank", job)
+        self.assertRegex(job.out, r"2 of \d+x\d+ images per rank", job)
         return job.out
 
     def test_every_recipe_can_be_planned(self):
@@ -29,14 +29,14 @@ class Recipes(Case):
         out = self.planned(ROOT / "configs/voc_retinanet_resnet18_unified_int8.yaml")
         arenas = [float(arena) for arena in re.findall(r"(?m)^  \d+x\d+ +arena (\S+) MB, of evaluation \S+ MB$", out)]
         self.assertEqual(len(arenas), 4, out)
-        self.assertRegex(out, r"1 of (608x1024|1024x608) images")
+        self.assertRegex(out, r"2 of (608x1024|1024x608) images")
         self.assertEqual(float(re.search(r"parameters: .* arena (\S+) MB", out)[1]), max(arenas))
 
     def test_open_classes_are_those_of_the_data(self):
         recipe = ROOT / "configs/shapes_detection_retinanet_unified_int8.yaml"
         self.assertEqual(self.planned(recipe, "--set", "model.classes=0"), self.planned(recipe))
         job = self.octet("plan", ROOT / "configs/coco8_retinanet_resnet18_unified_int8.yaml", code=2)
-        self.assertRegex(job.err, "instances_train2017.json(?s:.*)fix: ")
+        self.assertRegex(job.err, "data.root is `data/coco8`: no such file or folder(?s:.*)fix: ")
 
 
 if __name__ == "__main__":

@@ -56,7 +56,7 @@ class Status(Case):
         os.kill(job.ranks()[1], signal.SIGSTOP)
         status = self.wait_for_status("hangs", lambda s: s["state"] == "hangs")
         self.assertEqual(status["hang"]["rank"], 1)
-        self.assertRegex(status["hang"]["reason"], "rank 1 on .* has given no sign of life")
+        self.assertRegex(status["hang"]["reason"], "rank 1 on .* has (given no sign of life|been in )")
         os.kill(job.ranks()[1], signal.SIGCONT)
         self.wait_for_status("hangs", lambda s: s["state"] == "running")
         job.kill()

@@ -185,8 +185,9 @@ class Studies(Case):
         self.assertIn("resnet21", self.octet("study", study, "--list", code=2).err)
 
     def test_inspect_shows_a_run_that_diverged(self):
-        self.train("diverged", train__on_nonfinite="skip", policy__activation_range="batch", train__lr=1e6, train__steps=6,
-                   train__warmup_epochs=0)
+        job = self.train("diverged", code=3, policy__name="fp32", train__on_nonfinite="skip", train__lr=1e3, train__steps=4,
+                         train__warmup_epochs=0)
+        self.assertIn("the test loss is not finite", job.err)
         page = self.octet("inspect", self.run_path("diverged")).out.strip()
         self.assertIn("not finite</b><span>test loss", open(page, encoding="utf-8").read())
 
