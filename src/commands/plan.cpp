@@ -46,6 +46,14 @@ void print_canvases(const PlansOfRecipe& plans, DType storage) {
                double(plans.arena(shape, storage, false)) * megabytes);
 }
 
+// The copies from which rank 0 writes a checkpoint: weights, momentum and averages.
+double bytes_of_checkpoint(const Config& config, const Parameters& parameters) {
+  int64_t numbers = 0;
+  for (const Param& param : parameters.all())
+    numbers += param.shape.elements() * (param.frozen ? 1 : config.train.ema > 0 ? 3 : 2);
+  return double(numbers) * sizeof(float);
+}
+
 // With the number of classes of the data where the recipe leaves it open.
 Config with_classes(Config config) {
   if (config.model.classes == 0) config.model.classes = open_datasets(config, false).test->classes();
@@ -65,16 +73,19 @@ int print_plan(const Config& recipe, Transport& transport) {
   // For the training set and, from the first evaluation on, for the test set.
   const double images =
       2.0 * read_ahead * double(parts * batch * shape.height * shape.width * shape.channels * int64_t{sizeof(float)});
-  const double total = arena + parameters + images;
+  const double checkpoint = bytes_of_checkpoint(config, dry.parameters);
+  const double program = double(bytes_in_proc("/proc/self/status", "VmRSS"));  // with its libraries
+  const double total = arena + parameters + images + checkpoint + program;
   fmt::print("{}", dry.plan.describe());
   fmt::print("\n{} of {} images per rank{}, policy {}, storage {}\n", batch, text_of(shape),
              parts > 1 ? fmt::format(" at once, {} times in a step", parts) : "", config.policy.name, name_of(storage));
   if (plans.shapes().size() > 1) print_canvases(plans, storage);
   fmt::print(
-      "{} parameters: {:.1f} MB with gradients, momentum{} and codes; arena {:.1f} MB; images read ahead {:.1f} MB; "
-      "together {:.1f} MB per rank\n",
+      "{} parameters: {:.1f} MB with gradients, momentum{} and codes; arena {:.1f} MB; images read ahead {:.1f} MB; a "
+      "checkpoint while it is written {:.1f} MB; program {:.1f} MB; together {:.1f} MB per rank\n"
+      "not counted: data sets that are held in memory, and images while they are decoded\n",
       dry.parameters.count(), parameters * megabytes, config.train.ema > 0 ? ", averages" : "", arena * megabytes,
-      images * megabytes, total * megabytes);
+      images * megabytes, checkpoint * megabytes, program * megabytes, total * megabytes);
   if (storage != DType::f32)
     fmt::print("arena by storage: f32 {:.1f} MB, bf16 {:.1f} MB, int8 {:.1f} MB\n",
                double(plans.arena(shape, DType::f32, true)) * megabytes,
