@@ -23,7 +23,8 @@ class PlansOfRecipe {
   }
 
   size_t arena(const ImageShape& shape, DType storage, bool training) const {
-    return DryPlan(config_, shape.height, shape.width, batch_, {.storage = storage, .training = training})
+    return DryPlan(config_, shape.height, shape.width, batch_,
+                   {.storage = storage, .norm_group = config_.train.norm_group, .training = training})
         .plan.arena_bytes();
   }
   const std::vector<ImageShape>& shapes() const { return shapes_; }
@@ -66,7 +67,8 @@ int print_plan(const Config& recipe, Transport& transport) {
   const DType storage = storage_of(config);
   const PlansOfRecipe plans(config, batch);
   const ImageShape& shape = plans.largest();
-  const DryPlan dry(config, shape.height, shape.width, batch, {.storage = storage});
+  const DryPlan dry(config, shape.height, shape.width, batch,
+                    {.storage = storage, .norm_group = config.train.norm_group});
   if (transport.rank() != 0) return 0;
   const double arena = double(dry.plan.arena_bytes()), parameters = double(dry.parameters.bytes(true));
   const double memory = double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGE_SIZE)) / transport.local_size();
@@ -83,7 +85,7 @@ int print_plan(const Config& recipe, Transport& transport) {
   fmt::print(
       "{} parameters: {:.1f} MB with gradients, momentum{} and codes; arena {:.1f} MB; images read ahead {:.1f} MB; a "
       "checkpoint while it is written {:.1f} MB; program {:.1f} MB; together {:.1f} MB per rank\n"
-      "not counted: data sets that are held in memory, and images while they are decoded\n",
+      "not counted: data sets that are held in memory, images while they are decoded, and buffers of libraries\n",
       dry.parameters.count(), parameters * megabytes, config.train.ema > 0 ? ", averages" : "", arena * megabytes,
       images * megabytes, checkpoint * megabytes, program * megabytes, total * megabytes);
   if (storage != DType::f32)

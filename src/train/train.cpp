@@ -32,7 +32,6 @@ class TrainingRun {
         trainer_(config, transport, true, &watch.heart()),
         at_(config.train, trainer_.steps_per_epoch()) {}
 
-  // Collective.
   int run(const TrainOptions& options) try {
     begin(options);
     if (finished_) return 0;
@@ -40,6 +39,7 @@ class TrainingRun {
     if (owes_test_ && !test()) return checkpointed(true);  // the checkpoint from which it resumed
     while (!at_.ends()) {
       const StepReport report = train_step();
+      if (at_.ends()) trainer_.require_convergence();  // before a checkpoint says that the run has ended
       const bool stops = report.stop && !at_.ends();
       const int64_t every = config_.checkpoint.every_steps > 0 ? config_.checkpoint.every_steps : at_.of_epoch;
       // Before the checkpoint, since a run that is resumed there does not repeat the epoch.
@@ -217,10 +217,10 @@ class TrainingRun {
     if (const int64_t skipped = trainer_.datasets().skipped(); skipped > 0)
       spdlog::warn("{} images could not be read and were left out", skipped);
     if (!files_) return;
+    trainer_.require_convergence(test_->figures());
     const Result result = trainer_.result(*test_, at_, time_);
     files_->finish(trainer_.state().save(true), result);
     log_->end(result, *test_, time_.steps);
-    trainer_.require_convergence(test_->figures());  // the files are there, but nobody shall take them for good
   }
 
   const Config& config_;

@@ -194,9 +194,19 @@ TEST(Voc, FindsImagesOfEveryFormat) {
       // What was read before other formats were known is read still.
       const fs::path usual = folder.path() / "JPEGImages" / (name + ".jpg");
       write_text(usual, "x");
-      const bool equal = std::string(ending) == ".JPG" || std::string(ending) == ".jpeg";
-      EXPECT_EQ(read_annotations(folder.config(), Split::train).images[0].path, (equal ? file : usual).string());
+      EXPECT_EQ(read_annotations(folder.config(), Split::train).images[0].path, usual.string());
     }
+}
+
+// A photograph and its mask: nothing says which of them is which.
+TEST(Voc, RefusesTwoImagesOfOneName) {
+  const VocFolder folder;
+  folder.list("train", "a\n");
+  folder.image("a", xml_of(object_of("cell")));
+  for (const char* ending : {".tif", ".png"})
+    write_text(folder.path() / "JPEGImages" / (std::string("a") + ending), "x");
+  expect_says(message_of<UsageError>([&] { read_annotations(folder.config(), Split::train); }),
+              {"several images of one name: a.png, a.tif", "keep one"});
 }
 
 TEST(Voc, WithoutATestSetTrainTrainsAndValIsJudged) {

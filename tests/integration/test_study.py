@@ -188,8 +188,11 @@ class Studies(Case):
         job = self.train("diverged", code=3, policy__name="fp32", train__on_nonfinite="skip", train__lr=1e3, train__steps=4,
                          train__warmup_epochs=0)
         self.assertIn("the test loss is not finite", job.err)
+        self.assertFalse((self.run_path("diverged") / "result.json").exists())
+        job = self.train("diverged", code=3, resume=True, policy__name="fp32", train__on_nonfinite="skip", train__lr=1e3,
+                         train__steps=4, train__warmup_epochs=0)
         page = self.octet("inspect", self.run_path("diverged")).out.strip()
-        self.assertIn("not finite</b><span>test loss", open(page, encoding="utf-8").read())
+        self.assertIn(">Loss</text>", open(page, encoding="utf-8").read())
 
     def test_inspect_needs_a_run(self):
         self.assertIn("metrics.jsonl", self.octet("inspect", self.directory, code=2).err)

@@ -122,6 +122,20 @@ TEST_F(DataCheckPage, ShowsHowADetectorFits) {
   expect_row("images reduced to fit", 2, 2);
 }
 
+TEST_F(DataCheckPage, WarnsOfCornersAndOfClassesThatDoNotTrain) {
+  std::string corners;
+  for (int i = 0; i < 8; ++i)
+    corners += say(i == 0 ? "" : ", ", "{'id': ", i + 1, ", 'image_id': 1, 'category_id': 1, 'area': 90, 'bbox': [",
+                   40 + i, ", 30, ", 60 + i, ", 50]}");
+  annotate("train", corners);
+  annotate("val", "{'id': 1, 'image_id': 1, 'category_id': 2, 'bbox': [1, 2, 10, 10], 'area': 90}");
+  check_ = check_data(config_);
+  EXPECT_TRUE(check_.errors.empty());
+  ASSERT_EQ(check_.warnings.size(), 2u) << testing::PrintToString(check_.warnings);
+  EXPECT_NE(check_.warnings[0].find("8 of 8 boxes of train reach over the edge"), std::string::npos);
+  EXPECT_NE(check_.warnings[1].find("of a class that test has: dog"), std::string::npos);
+}
+
 TEST_F(DataCheckPage, CountsObjectsThatTheCanvasLoses) {
   config_.model.name = "retinanet";
   config_.model.anchor_sizes = {10, 20, 40};

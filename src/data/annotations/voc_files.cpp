@@ -32,13 +32,7 @@ ListedName listed_name(const std::string& line) {
   return listed;
 }
 
-bool is_before(const fs::path& file, const fs::path& other) {
-  const auto usual = [](const fs::path& path) {
-    const std::string_view format = format_named(path)->name;
-    return format == "JPEG" || format == "PNG";
-  };
-  return usual(file) != usual(other) ? usual(file) : file < other;  // the order of a directory is not defined
-}
+bool is_jpeg(const std::string& file) { return format_named(file)->name == "JPEG"; }
 
 }  // namespace
 
@@ -74,8 +68,15 @@ std::vector<std::string> names_in(const fs::path& list, const fs::path& annotati
 std::string ImageFinder::find(const std::string& name) {
   const fs::path path = name;
   const Files& files = files_in(path.parent_path());
-  const auto file = files.find(path.filename().string());
-  return file == files.end() ? name + ".jpg" : (path.parent_path() / file->second).string();
+  const auto found = files.find(path.filename().string());
+  if (found == files.end()) return name + ".jpg";
+  std::vector<std::string> named = found->second;
+  if (std::ranges::find(named, found->first + ".jpg") != named.end()) return name + ".jpg";
+  if (std::ranges::any_of(named, is_jpeg)) std::erase_if(named, [](const auto& file) { return !is_jpeg(file); });
+  std::ranges::sort(named);  // the order of a directory is not defined
+  REQUIRE_USAGE(named.size() == 1, "keep one of them there", (folder_ / path.parent_path()).string(),
+                " holds several images of one name: ", joined(named, ", "));
+  return (path.parent_path() / named.front()).string();
 }
 
 const ImageFinder::Files& ImageFinder::files_in(const fs::path& below) {
@@ -85,8 +86,7 @@ const ImageFinder::Files& ImageFinder::files_in(const fs::path& below) {
   for (const auto& entry : fs::directory_iterator(folder_ / below, failed)) {
     if (!names_an_image(entry.path())) continue;
     const std::string file = entry.path().filename().string();
-    const auto [known, first] = listed->second.emplace(entry.path().stem().string(), file);
-    if (!first && is_before(file, known->second)) known->second = file;
+    listed->second[entry.path().stem().string()].push_back(file);
   }
   return listed->second;
 }

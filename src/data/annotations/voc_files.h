@@ -17,12 +17,12 @@ std::vector<std::string> names_in(const std::filesystem::path& list, const std::
 class ImageFinder {
  public:
   explicit ImageFinder(std::filesystem::path folder) : folder_(std::move(folder)) {}
-  // "cam0/000" -> "cam0/000.png"; with the ending .jpg if there is no such file of a format that octet reads. JPEG and
-  // PNG files come before those of other formats.
+  // "cam0/000" -> "cam0/000.png"; with the ending .jpg if there is no such file of a format that octet reads. A JPEG
+  // file comes before others, such as masks. UsageError: several files have this name.
   std::string find(const std::string& name);
 
  private:
-  using Files = std::map<std::string, std::string>;  // file names by their names without ending
+  using Files = std::map<std::string, std::vector<std::string>>;  // names of files, by their names without ending
   const Files& files_in(const std::filesystem::path& below);
 
   std::filesystem::path folder_;

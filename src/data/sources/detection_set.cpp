@@ -79,6 +79,16 @@ OpenImage image_files(const Annotations& annotations, const Config::Data& data) 
   };
 }
 
+// Of an image whose annotation has no size, so that its boxes could not be checked before.
+static void require_boxes_inside(const AnnotatedImage& image) {
+  for (const Object& object : image.objects) {
+    const BoxFault fault = fault_of(object.box, image.width, image.height);
+    REQUIRE_USAGE(fault == BoxFault::none,
+                  "repair the file, or set data.bad_boxes: drop; `octet check` lists all bad boxes", image.path,
+                  ": object ", object.id, ": a bad box: ", name_of(fault), " of ", image.width, " x ", image.height);
+  }
+}
+
 DetectionSet::DetectionSet(std::string source, Annotations annotations, OpenImage open, const Config::Data& data,
                            Normalization own, int64_t own_side)
     : source_(std::move(source)),
@@ -91,17 +101,18 @@ DetectionSet::DetectionSet(std::string source, Annotations annotations, OpenImag
       flip_(data.augment ? static_cast<float>(data.flip) : 0),
       bad_(data) {
   cv::setNumThreads(0);  // the loader has its own threads
-  choose_canvases();
+  choose_canvases(data);
   require_visible_objects();
 }
 
-void DetectionSet::choose_canvases() {
+void DetectionSet::choose_canvases(const Config::Data& data) {
   for (int64_t index = 0; index < size(); ++index) {
     AnnotatedImage& image = annotations_.images[static_cast<size_t>(index)];
     try {
       if (image.width == 0 || image.height == 0) {
         const ImageSize file = open_(index).size;
         image.width = static_cast<int32_t>(file.width), image.height = static_cast<int32_t>(file.height);
+        if (data.bad_boxes == "stop") require_boxes_inside(image);
       }
       canvas_of_.push_back(canvases_.of({image.height, image.width}));
     } catch (const BadImage& bad) {

@@ -62,7 +62,7 @@ class DetectionSet final : public Dataset {
   const Normalization& normalization() const { return normalization_; }
 
  private:
-  void choose_canvases();
+  void choose_canvases(const Config::Data&);
   void require_visible_objects() const;
   Truth::Image placed(int64_t index, ImageSize file, bool training, uint64_t seed, int64_t epoch) const;
   void write(const cv::Mat& image, const ImageShape& canvas, float* pixels) const;

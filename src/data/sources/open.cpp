@@ -160,8 +160,11 @@ void number_test_set(const Config& config, const Classes& known, Datasets& sets)
     test.number_as(classes_of(*sets.train));
   else if (knows_all(known, test))
     test.number_as(known);
-  else if (const Classes own = fits ? Classes() : classes_of_training(config); knows_all(own, test))
-    test.number_as(own);
+  else if (const Classes own = classes_of_training(config);
+           knows_all(own, test)
+               ? !fits || int64_t(own.names.size()) == config.model.classes
+               : known.names.empty() && !own.names.empty() && int64_t(own.names.size()) == config.model.classes)
+    test.number_as(own);  // refuses classes that do not train
   const std::vector<std::string> absent = test.absent_classes();
   if (!absent.empty())
     spdlog::warn("the test set lacks {} of {} classes, which are not judged: {}", absent.size(), test.classes(),

@@ -129,6 +129,19 @@ std::string odd_files(const Folders& folders, const Config::Data& data) {
   return text + unread_folders(data);
 }
 
+// Classes of which no image can be read for training.
+void check_classes_left(const Folders& folders, DataCheck& check) {
+  std::vector<bool> there(folders.splits[0].classes.size());
+  for (size_t i = 0; i < folders.facts[0].size(); ++i)
+    if (readable(folders.facts[0][i])) there[static_cast<size_t>(folders.splits[0].files[i].second)] = true;
+  std::vector<std::string> lost;
+  for (size_t label = 0; label < there.size(); ++label)
+    if (!there[label]) lost.push_back(folders.splits[0].classes[label]);
+  if (lost.empty() || lost.size() == there.size()) return;  // check_sizes() says that all are lost
+  const std::string text = "no image of train can be read of: " + joined(lost, ", ");
+  (there.size() - lost.size() < 2 ? check.errors : check.warnings).push_back(text);
+}
+
 void check_sizes(const Folders& folders, const Config& config, std::vector<std::string>& errors) {
   const auto classes = static_cast<int64_t>(folders.splits[0].classes.size());
   const auto train = static_cast<int64_t>(folders.facts[0].size());
@@ -157,6 +170,7 @@ DataCheck check_image_folder(const Config& config) {
     check.page += counts_of(folders) + bad_images(folders, config, check.errors) + odd_files(folders, config.data);
     check_duplicates(folders.paths, folders.facts, check);
     check_sizes(folders, config, check.errors);
+    check_classes_left(folders, check);
   } catch (const Error& error) {  // of the folders themselves
     check.errors.emplace_back(error.what());
   }

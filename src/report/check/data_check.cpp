@@ -173,20 +173,26 @@ std::string place_of(const Annotations& split, const AnnotatedImage& image, cons
                      image.width, image.height);
 }
 
+bool trains(const Object& object, const Config::Data& data) {
+  return !object.crowd && (!object.difficult || data.difficult == "train");
+}
+
 bool reaches_over(const AnnotatedImage& image, const BoxInFile& box) {
   constexpr double rounding = 0.01;  // of coordinates with two decimals
   return box.x < -rounding || box.y < -rounding || (image.width > 0 && box.x + box.width > image.width + rounding) ||
          (image.height > 0 && box.y + box.height > image.height + rounding);
 }
 
-std::string bad_boxes(const Data& data, const Config& config, std::vector<std::string>& errors) {
+std::string bad_boxes(const Data& data, const Config& config, DataCheck& check) {
   std::string text = "\nboxes\n";
   for (size_t s = 0; s < 2; ++s) {
     std::map<BoxFault, std::vector<std::string>> bad;
     std::vector<std::string> over;
+    size_t boxes = 0;
     for (const AnnotatedImage& image : data.splits[s].images)
       for (const Object& object : image.objects) {
         const BoxFault fault = fault_of(object.box, image.width, image.height);
+        ++boxes;
         if (fault != BoxFault::none)
           bad[fault].push_back(place_of(data.splits[s], image, object));
         else if (reaches_over(image, object.box))
@@ -195,11 +201,16 @@ std::string bad_boxes(const Data& data, const Config& config, std::vector<std::s
     for (const auto& [fault, found] : bad) {
       text += check_list(fmt::format("{}: bad, {}", split_names[s], name_of(fault)), found);
       if (config.data.bad_boxes == "stop")
-        errors.push_back(fmt::format("{} bad boxes in {} ({}): repair the file, or set data.bad_boxes: drop",
-                                     found.size(), split_names[s], name_of(fault)));
+        check.errors.push_back(fmt::format("{} bad boxes in {} ({}): repair the file, or set data.bad_boxes: drop",
+                                           found.size(), split_names[s], name_of(fault)));
     }
     text +=
         check_list(fmt::format("{}: over the edge of the image, and clipped there for training", split_names[s]), over);
+    if (over.size() >= 5 && 4 * over.size() > boxes)
+      check.warnings.push_back(
+          fmt::format("{} of {} boxes of {} reach over the edge of their image: are they x, y, width and height, in "
+                      "pixels of these images?",
+                      over.size(), boxes, split_names[s]));
   }
   return text;
 }
@@ -234,6 +245,23 @@ std::string image_files(const Data& data, const Config& config, DataCheck& check
   return text;
 }
 
+// Classes that the test set judges and that no object trains.
+void check_training_of_classes(const Data& data, const Config& config, std::vector<std::string>& warnings) {
+  std::array<std::vector<int64_t>, 2> objects;
+  for (size_t s = 0; s < 2; ++s) {
+    objects[s].resize(data.splits[0].classes.size());
+    for (const AnnotatedImage& image : data.splits[s].images)
+      for (const Object& object : image.objects)
+        if (trains(object, config.data) && static_cast<size_t>(object.label) < objects[s].size())
+          ++objects[s][static_cast<size_t>(object.label)];
+  }
+  std::vector<std::string> untrained;
+  for (size_t label = 0; label < objects[0].size(); ++label)
+    if (objects[0][label] == 0 && objects[1][label] > 0) untrained.push_back(data.splits[0].classes[label]);
+  if (!untrained.empty())
+    warnings.push_back("no object of train is of a class that test has: " + joined(untrained, ", "));
+}
+
 void check_classes(Data& data, const Config& config, std::vector<std::string>& errors) {
   try {
     number_as({data.splits[0].classes, data.splits[0].category_ids}, data.splits[1]);
@@ -241,7 +269,8 @@ void check_classes(Data& data, const Config& config, std::vector<std::string>& e
   } catch (const UsageError& error) {
     errors.emplace_back(error.what());
   }
-  const auto [train, test] = objects_that(data, [](auto&, const Object& object) { return !object.crowd; });
+  const int64_t train = objects_that(data, [&](auto&, const Object& object) { return trains(object, config.data); })[0];
+  const int64_t test = objects_that(data, [](auto&, const Object& object) { return !object.crowd; })[1];
   if (train == 0) errors.emplace_back("no object trains: give images with objects");
   if (test == 0) errors.emplace_back("no object to find in test: give images with objects");
 }
@@ -255,9 +284,10 @@ DataCheck check_data(const Config& config) {
   check.page =
       fmt::format("{}: {} classes in {}\n\n", config.data.name, data.splits[0].classes.size(), config.data.root);
   check.page += overview(data) + classes(data) + image_sizes(data) + box_sizes(data);
-  check.page += bad_boxes(data, config, check.errors) + image_files(data, config, check);
+  check.page += bad_boxes(data, config, check) + image_files(data, config, check);
   check_duplicates(data.paths, data.facts, check);
   check_classes(data, config, check.errors);
+  check_training_of_classes(data, config, check.warnings);
   if (!task_of(config).objects) return check;
   try {
     check_detector(config, data.splits, check);
