@@ -22,7 +22,9 @@ void compare_forward(Shape shape, DType type, Activation activation, Other other
     uint64_t saturated = 0;
     float largest = 0;
     const bool measures = encoding.quantized() && encoding.rounding == Rounding::nearest;
-    const Probe probe{.saturated = &saturated, .largest = &largest};
+    // A range that is measured has no value beyond it; `norm` does not hold the extremes of x, from which it follows.
+    const bool counts = encoding.range == Range::held;
+    const Probe probe{.saturated = counts ? &saturated : nullptr, .largest = &largest};
     backend.affine_forward({problem,
                             x,
                             norm.moments,

@@ -53,7 +53,7 @@ class ClassifierPage : public RunPage {
   }
   // Each image is taken for the next class, but for every second one.
   void answer(const Datasets& data, bool wrong_labels = false) const {
-    ClassAnswers all{.step = 72, .images = data.test->size(), .classes = {}, .answers = {}};
+    ClassAnswers all{.step = 72, .images = data.test->size(), .classes = {}, .files = {}, .answers = {}};
     for (int label = 0; label < 10; ++label) all.classes.push_back("<" + std::to_string(label) + ">");
     for (int64_t image = 0; image < all.images; ++image) {
       const int32_t label = (data.test->label(image) + (wrong_labels ? 1 : 0)) % 10;

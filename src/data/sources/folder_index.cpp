@@ -98,7 +98,7 @@ std::string contents_text(const std::vector<std::string>& folders) {
   for (const std::string& name : folders)
     if (names.size() < most) names.push_back(shown(name));
   const size_t more = folders.size() - names.size();
-  return "; it holds " + joined(names, ", ") + (more > 0 ? say(" and ", more, " more folders") : "");
+  return say("; it holds ", joined(names, ", ")) + (more > 0 ? say(" and ", more, " more folders") : "");
 }
 
 FolderSplits index_with_holdout(const Config::Data& data) {

@@ -98,7 +98,7 @@ Folders candidates_in(const fs::path& root, const std::vector<std::string>& name
 std::string only_one(const fs::path& root, const Folders& found, const char* plain) {
   if (std::ranges::count(found, plain, &NamedFolder::name) > 0) return plain;
   std::vector<std::string> names;
-  for (const NamedFolder& folder : found) names.push_back("`" + shown(folder.name) + "`");
+  for (const NamedFolder& folder : found) names.push_back(say("`", shown(folder.name), "`"));
   REQUIRE_USAGE(names.size() < 2, say("name one of them ", plain, ", or move the others away"), root.string(), ": ",
                 joined(names, " and "), " seem to be the same split");
   return found.empty() ? std::string() : found.front().name;
