@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Packs octet and the libraries that it needs, for machines where nothing can be installed: cluster nodes, bare GPU machines.
-# The bundle holds the CUDA backend if nvcc is found. It does not hold Open MPI's plugins, and
-# therefore runs one rank.
+# The bundle holds the CUDA backend if nvcc is found. It does not hold Open MPI's plugins, and therefore runs one rank.
 # usage: launch/bundle.sh [OUTPUT.tar.xz]   (default: build/octet-bundle.tar.xz)
 # There: tar xf octet-bundle.tar.xz && octet-bundle/octet train octet-bundle/configs/shapes_resnet20_unified_int8.yaml
 set -euo pipefail

@@ -29,7 +29,7 @@ std::string with_count(int64_t images, const std::string& figures) {
 }
 
 void judge_weights(const EvalOptions& options, const Config& config, Transport& transport, const std::string& weights) {
-  const Classes known = read_classes(open_weights(weights), weights);
+  const Classes known = read_classes(SafetensorsFile::open(weights), weights);
   Trainer trainer(config, transport, false, nullptr, [&] {
     return options.images.empty() ? open_datasets(config, false, known)
                                   : Datasets{nullptr, open_labelled_images(config, options.images, known)};

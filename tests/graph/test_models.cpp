@@ -42,6 +42,30 @@ TEST(Models, ImagesThatAreTooSmallAreRefused) {
   EXPECT_THROW(build("vgg7", 4), Error);
 }
 
+// ResNet-18 gives 1 x 1 maps of 32 x 32 images from layer4 on.
+TEST(Models, NormsNeedTwoValuesOfAChannel) {
+  const auto refusal = [](int64_t batch, PlanOptions options, const char* freeze = "") -> std::string {
+    Config config;
+    config.policy.name = "fp32";
+    config.model.name = "resnet18";
+    config.train.freeze = freeze;
+    try {
+      DryPlan(config, 32, 32, batch, options);
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const std::string message = refusal(1, {});
+  EXPECT_NE(message.find("layer4.0.bn1"), std::string::npos) << message;
+  EXPECT_NE(message.find("data.image_size"), std::string::npos) << message;
+  EXPECT_NE(refusal(8, {.norm_group = 1}).find("layer4.0.bn1"), std::string::npos);
+  EXPECT_EQ(refusal(2, {}), "");
+  EXPECT_EQ(refusal(8, {.norm_group = 2}), "");
+  EXPECT_EQ(refusal(1, {.training = false}), "");
+  EXPECT_EQ(refusal(1, {}, "layer4"), "") << "a frozen norm has no statistics of the batch";
+}
+
 // EfficientNet-Lite0 has as many as the package efficientnet_lite_pytorch says.
 TEST(Models, ParameterCountsEqualTorchvision) {
   const std::pair<const char*, int64_t> known[] = {

@@ -389,28 +389,6 @@ TEST(Plan, NormGroupsDivideTheBatch) {
   EXPECT_THROW(weights(3, make_reference_backend()), Error);
 }
 
-// ResNet-18 gives 1 x 1 maps of 32 x 32 images from layer4 on.
-TEST(Plan, NormsNeedTwoValuesOfAChannel) {
-  const auto refusal = [](int64_t batch, PlanOptions options, const char* freeze = "") -> std::string {
-    Config config = int8_config("resnet18");
-    config.train.freeze = freeze;
-    try {
-      DryPlan(config, 32, 32, batch, options);
-    } catch (const UsageError& error) {
-      return error.what();
-    }
-    return "";
-  };
-  const std::string message = refusal(1, {});
-  EXPECT_NE(message.find("layer4.0.bn1"), std::string::npos) << message;
-  EXPECT_NE(message.find("data.image_size"), std::string::npos) << message;
-  EXPECT_NE(refusal(8, {.norm_group = 1}).find("layer4.0.bn1"), std::string::npos);
-  EXPECT_EQ(refusal(2, {}), "");
-  EXPECT_EQ(refusal(8, {.norm_group = 2}), "");
-  EXPECT_EQ(refusal(1, {.training = false}), "");
-  EXPECT_EQ(refusal(1, {}, "layer4"), "") << "a frozen norm has no statistics of the batch";
-}
-
 // A gradient that fixed point cannot hold is treated like one that is not finite.
 TEST(Plan, GradientsBeyondFixedPointAreNotFinite) {
   Config config = int8_config();

@@ -10,8 +10,8 @@
 namespace octet {
 
 // image_id is the id of an image or its name, category_id the id of a category or its name; of categories that share a
-// name, the one that has objects, if the others have none. For VOC these are the name
-// without its ending and the name of the class, or their numbers from 1. The order is that of the file.
+// name, the one that has objects, if the others have none. For VOC these are the name without its ending and the name of
+// the class, or their numbers from 1. The order is that of the file.
 // UsageError: the file is missing or damaged, an image or a category is unknown, several categories are meant, or a box
 // has a negative size.
 std::vector<Detection> read_detections(const std::string& file, const Annotations&);

@@ -132,6 +132,16 @@ void number_as(const std::vector<std::string>& known, FolderIndex& test) {
   test.classes = known;
 }
 
+std::vector<std::string> absent_classes(const FolderIndex& index) {
+  std::vector<bool> present(index.classes.size());
+  for (const auto& [file, label] : index.files)
+    if (label >= 0) present[static_cast<size_t>(label)] = true;
+  std::vector<std::string> absent;
+  for (size_t label = 0; label < present.size(); ++label)
+    if (!present[label]) absent.push_back(index.classes[label]);
+  return absent;
+}
+
 FolderIndex index_labelled(const fs::path& folder, const std::vector<std::string>& classes) {
   REQUIRE_USAGE(fs::is_directory(folder), "name a folder that holds a folder of images for each class", folder.string(),
                 " is no folder");

@@ -37,6 +37,8 @@ void number_as(const std::vector<std::string>& known, FolderIndex& test);
 // Of one folder of folders of classes, numbered as in `classes`; some may be absent.
 FolderIndex index_labelled(const std::filesystem::path& folder, const std::vector<std::string>& classes);
 
+std::vector<std::string> absent_classes(const FolderIndex&);  // names of those without an image
+
 // The images as a network reads them. Class -1: not known.
 std::unique_ptr<Dataset> make_image_folder(FolderIndex, Crops, const Config::Data&);
 

@@ -35,15 +35,7 @@ class ImageFolder : public Dataset {
   }
   std::vector<std::string> class_names() const override { return index_.classes; }
   void number_as(const Classes& known) override { octet::number_as(known.names, index_); }
-  std::vector<std::string> absent_classes() const override {
-    std::vector<bool> present(index_.classes.size());
-    for (const auto& [file, label] : index_.files)
-      if (label >= 0) present[static_cast<size_t>(label)] = true;
-    std::vector<std::string> absent;
-    for (size_t label = 0; label < present.size(); ++label)
-      if (!present[label]) absent.push_back(index_.classes[label]);
-    return absent;
-  }
+  std::vector<std::string> absent_classes() const override { return octet::absent_classes(index_); }
   std::string file_of(int64_t index) const override { return index_.files[index].first; }
   int64_t skipped() const override { return bad_.count(); }
 

@@ -155,16 +155,21 @@ bool knows_all(const Classes& known, const Dataset& data) {
 // are for others to refuse.
 void number_test_set(const Config& config, const Classes& known, Datasets& sets) {
   Dataset& test = *sets.test;
-  const bool fits = config.model.classes == 0 || test.classes() == config.model.classes;
-  if (sets.train)
+  const int64_t classes = config.model.classes;
+  const bool fits = classes == 0 || test.classes() == classes;
+  if (sets.train) {
     test.number_as(classes_of(*sets.train));
-  else if (knows_all(known, test))
+  } else if (knows_all(known, test)) {
     test.number_as(known);
-  else if (const Classes own = classes_of_training(config);
-           knows_all(own, test)
-               ? !fits || int64_t(own.names.size()) == config.model.classes
-               : known.names.empty() && !own.names.empty() && int64_t(own.names.size()) == config.model.classes)
-    test.number_as(own);  // refuses classes that do not train
+  } else {
+    const Classes own = classes_of_training(config);
+    const bool of_network = !own.names.empty() && static_cast<int64_t>(own.names.size()) == classes;
+    // Weights without names of classes follow the training set: it refuses classes that do not train.
+    if (known.names.empty() && of_network)
+      test.number_as(own);
+    else if (knows_all(own, test) && (of_network || !fits))
+      test.number_as(own);
+  }
   const std::vector<std::string> absent = test.absent_classes();
   if (!absent.empty())
     spdlog::warn("the test set lacks {} of {} classes, which are not judged: {}", absent.size(), test.classes(),

@@ -41,11 +41,8 @@ std::string image_row(const std::string& name, const Folders& folders, Counts co
 
 bool readable(const ImageFacts& facts) { return facts.fault.empty(); }
 
-std::string absent_classes(const FolderIndex& test) {
-  std::vector<std::string> absent;
-  for (size_t label = 0; label < test.classes.size(); ++label)
-    if (std::ranges::count(test.files, static_cast<int>(label), &std::pair<std::string, int>::second) == 0)
-      absent.push_back(test.classes[label]);
+std::string absent_text(const FolderIndex& test) {
+  const std::vector<std::string> absent = absent_classes(test);
   return absent.empty() ? std::string()
                         : fmt::format("classes without images in {}: {}: {}\n", split_names[1], absent.size(),
                                       joined(absent, ", "));
@@ -77,7 +74,7 @@ std::string counts_of(const Folders& folders) {
   for (size_t label = 0; label < classes.size(); ++label)
     text += image_row("  " + classes[label], folders,
                       [&](auto& facts, int of) { return readable(facts) && of == static_cast<int>(label); });
-  return text + absent_classes(folders.splits[1]);
+  return text + absent_text(folders.splits[1]);
 }
 
 // Why images cannot be read, and what octet does with them.

@@ -29,8 +29,8 @@ struct ClassAnswers {
 inline constexpr int64_t most_answers = 100'000;  // images of a test set whose answers are kept
 
 // {"step": 390, "images": 10000, "classes": ["cat", ...], "label": [3, ...], "predicted": [5, ...], "probability":
-// [0.9812, ...], "file": ["cat/a.jpg", ...]}: lists with a value for each image. An image that could not be read has label and prediction -1.
-// Without names of files there is no list `file`. FileError: the file cannot be written.
+// [0.9812, ...], "file": ["cat/a.jpg", ...]}: lists with a value for each image. An image that could not be read has
+// label and prediction -1. Without names of files there is no list `file`. FileError: the file cannot be written.
 void write_answers(const std::string& run_directory, const ClassAnswers&);
 // Empty: there is no such file. UsageError: octet did not write it.
 std::optional<ClassAnswers> read_answers(const std::string& run_directory);
