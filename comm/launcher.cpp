@@ -15,6 +15,11 @@ int number(const char* variable) {
   return value == nullptr ? 0 : std::atoi(value);
 }
 
+std::string text(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value == nullptr ? "" : value;
+}
+
 }  // namespace
 
 // The first variable that is set counts. In a Slurm job with mpirun, Slurm's variable describes the daemons of mpirun.
@@ -22,14 +27,14 @@ Launched launched() {
   struct Variables {
     const char *ranks, *rank;
   };
-  const char* const directory = std::getenv("PMIX_SERVER_TMPDIR");  // Open MPI's mpirun, or Slurm's PMIx
-  const std::string host_directory = directory == nullptr ? "" : directory;
+  const std::string host_directory = text("PMIX_SERVER_TMPDIR");  // Open MPI's mpirun, or Slurm's PMIx
+  const std::string hosts = text("OCTET_HOSTS");
   for (const auto& [ranks, rank] :
        {Variables{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"}, Variables{"PMI_SIZE", "PMI_RANK"}})
-    if (std::getenv(ranks) != nullptr) return {ranks, number(rank), number(ranks), host_directory};
+    if (std::getenv(ranks) != nullptr) return {ranks, number(rank), number(ranks), host_directory, hosts};
   // Slurm sets it in every job step, also in an interactive shell of one task, which does not use MPI.
   if (const char* const ranks = "SLURM_STEP_NUM_TASKS"; number(ranks) > 1)
-    return {ranks, number("SLURM_PROCID"), number(ranks), host_directory};
+    return {ranks, number("SLURM_PROCID"), number(ranks), host_directory, hosts};
   return {};
 }
 

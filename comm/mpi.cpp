@@ -6,8 +6,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <fstream>
+#include <sstream>
 #include <vector>
 
+#include "comm/networks.h"
 #include "comm/transport.h"
 #include "kernels/base/error.h"
 
@@ -25,6 +28,27 @@ void check(int code, const char* call) {
 }
 #define CHECK_MPI(call) check(call, #call)
 
+#ifdef OPEN_MPI
+// Keeps ranks from connecting to bridges of their own host. What the user or the cluster has set stays.
+void leave_out_networks() {
+  const std::string parameter = "btl_tcp_if_";
+  for (const char* const which : {"include", "exclude"})
+    if (std::getenv(say("OMPI_MCA_", parameter, which).c_str()) != nullptr) return;
+  std::vector<std::string> files = {"/etc/openmpi/openmpi-mca-params.conf"};
+  if (const char* home = std::getenv("HOME")) files.push_back(say(home, "/.openmpi/mca-params.conf"));
+  if (const char* prefix = std::getenv("OPAL_PREFIX")) files.push_back(say(prefix, "/etc/openmpi-mca-params.conf"));
+  for (const std::string& file : files) {
+    std::ostringstream text;
+    text << std::ifstream(file).rdbuf();
+    if (sets_parameter(text.str(), parameter)) return;
+  }
+  std::string excluded = "127.0.0.1/8,sppp";  // Open MPI's default
+  const std::vector<std::string> names = left_out(networks());
+  for (const std::string& name : names) excluded += say(",", name);
+  if (!names.empty()) setenv(say("OMPI_MCA_", parameter, "exclude").c_str(), excluded.c_str(), 1);
+}
+#endif
+
 // Defaults that Open MPI reads from the environment. Variables that the user has set are kept.
 void tune_open_mpi() {
 #ifdef OPEN_MPI
@@ -33,7 +57,7 @@ void tune_open_mpi() {
   setenv("OMPI_MCA_mpi_yield_when_idle", "1", 0);
   // One host needs only shared memory and loopback. Without the search for network hardware the start takes 0.2 s less.
   const char *all = std::getenv("OMPI_COMM_WORLD_SIZE"), *here = std::getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
-  if (all == nullptr || here == nullptr || std::strcmp(all, here) != 0) return;
+  if (all == nullptr || here == nullptr || std::strcmp(all, here) != 0) return leave_out_networks();
   setenv("OMPI_MCA_pml", "ob1", 0);
   setenv("OMPI_MCA_btl", "self,vader,tcp", 0);
 #endif

@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <utility>
 
+#include "comm/launcher.h"
+#include "comm/networks.h"
 #include "comm/unanswered.h"
 #include "kernels/base/error.h"
 
@@ -24,8 +26,21 @@ void print(const std::string& text) {
   std::fflush(stderr);
 }
 
+bool joins(const Sighting& own) { return own.last.activity == activity::joining.name; }
+
+// Ranks that do not find each other see only those of their own host. So the network is what can be told.
+std::string explain_joining(const Sighting& own, const std::vector<Sighting>& others) {
+  std::vector<std::string> seen = {own.last.host};
+  for (const Sighting& other : others) seen.push_back(other.last.host);
+  const std::vector<Network> here = networks();
+  const std::string hosts = unseen_hosts(launched().hosts, seen, here), addresses = list_of(here);
+  return say(hosts.empty() ? "" : say("; not seen from here: ", hosts),
+             addresses.empty() ? "" : say("; this host has ", addresses));
+}
+
 // If ranks wait for each other, the network may be the cause.
-std::string explain(const Hang& hang) {
+std::string explain(const Hang& hang, const Sighting& own, const std::vector<Sighting>& others) {
+  if (joins(own)) return say(hang.reason, explain_joining(own, others));
   std::string addresses;
   if (!hang.rank)
     for (const std::string& address : unanswered()) addresses += say(addresses.empty() ? "" : " ", address);
@@ -86,17 +101,22 @@ void Watchdog::warn(double seconds) {
   if (!stuck_ && std::exchange(warned_, false))
     print(say("the job goes on: rank ", own.last.rank, " is in '", own.last.activity, "' of step ", own.last.step));
   else if (stuck_ && (warned_ = speaks_first(own, others, *hang)))
-    print(say("no progress: ", explain(*hang), "; the job ends if this lasts longer than comm.timeout_seconds allows"));
+    print(say("no progress: ", explain(*hang, own, others),
+              "; the job ends if this lasts longer than comm.timeout_seconds allows"));
 }
 
 // The first rank that speaks ends the others, which therefore wait a little; so the sentence comes once.
 void Watchdog::end_job(const Hang& hang) {
   const Sighting own = heart_.own();
-  if (!speaks_first(own, heart_.others(), hang)) std::this_thread::sleep_for(std::chrono::seconds(2));
+  const std::vector<Sighting> others = heart_.others();
+  if (!speaks_first(own, others, hang)) std::this_thread::sleep_for(std::chrono::seconds(2));
   const bool other = hang.rank != own.last.rank;
-  print(say(explain(hang), "; ", other ? say("seen by rank ", own.last.rank, " on ", own.last.host, "; ") : "",
-            "ending the job\n  fix: look at that process or its host, and continue with --resume; "
-            "comm.timeout_seconds is the limit"));
+  print(say(explain(hang, own, others), "; ",
+            other ? say("seen by rank ", own.last.rank, " on ", own.last.host, "; ") : "", "ending the job\n  fix: ",
+            joins(own) ? "the hosts must reach each other; where they have several networks, name the right one to "
+                         "launch/mpirun.sh or launch/slurm.sbatch, for example INTERFACE=eth0"
+                       : "look at that process or its host, and continue with --resume; comm.timeout_seconds is the "
+                         "limit"));
   std::function<void()> abort;
   {
     const std::lock_guard lock(mutex_);
