@@ -1,36 +1,8 @@
 # shellcheck shell=bash disable=SC2034,SC2154  # mpirun.sh has the variables and uses them
 # Which hosts a training runs on: mpirun.sh reads this for --elastic. The host file is read again at every start and every PROBE
 # seconds, so a host that is added to it is taken, and one that is removed is left.
-# A host answers if the program is there and the agent of Open MPI, usually ssh, reaches it within 10 seconds.
 
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-answering=''  # lines of the host file, after a look
-taken=''      # those of the last start
-read -ra agent <<< "${OMPI_MCA_plm_rsh_agent:-ssh -o BatchMode=yes}"
-
-host_lines() { sed -E 's/#.*//; s/[[:space:]]+$//; /^[[:space:]]*$/d' "$hostfile"; }
-
-answers() {
-  case $1 in
-    localhost | 127.0.0.1 | "$(uname -n)") test -x "$octet" ;;
-    *) timeout 10 "${agent[@]}" "$1" "test -x $(printf %q "$octet")" ;;
-  esac
-}
-
-# Asks all hosts at once.
-look() {
-  local line i lines=() asking=()
-  mapfile -t lines < <(host_lines)
-  for line in "${lines[@]}"; do
-    answers "${line%%[[:space:]]*}" < /dev/null > /dev/null 2>&1 3>&- 4>&- &
-    asking+=("$!")
-  done
-  answering=''
-  for i in "${!lines[@]}"; do
-    if wait "${asking[i]}"; then answering+=${answering:+$'\n'}${lines[i]}; fi
-  done
-}
+taken=''  # lines of the host file: the hosts of the last start
 
 # The ranks for these lines: the largest number, up to that of the slots, among which the images of a step can be divided.
 fitting() {

@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # Runs octet on several ranks with Open MPI.
-# usage: launch/mpirun.sh [-n RANKS] [--hostfile FILE] [--elastic] [--retries N] [--dry-run] COMMAND...
+# usage: launch/mpirun.sh [-n RANKS] [--hostfile FILE] [--wait SECONDS] [--elastic] [--retries N]
+#                         [--dry-run] COMMAND...
 #                    COMMAND is, for example, train mine.yaml
 #   -n RANKS         number of ranks on all hosts; default: 2, or the number of slots in the host file
 #   --hostfile FILE  hosts and ranks per host (launch/hosts.example); octet must have the same path on every host
+#   --wait SECONDS   waits so long until every host of the host file answers, for example while containers start
 #   --retries N      resumes a training that fails, up to N times, if the exit code says that this can help and the run has a newer
 #                    checkpoint than at its last start; the command must name the run with --run
 #   --elastic        takes the hosts of the host file that answer, as many ranks as they have slots and data.batch allows. When
@@ -11,7 +13,8 @@
 #                    --retries is 100 then, if it is not given
 #   --dry-run        prints the command and starts nothing
 # environment: OCTET      the program (default: build/release/octet of this checkout)
-#              INTERFACE  the network interface for TCP, for example eth0; without it Open MPI chooses the network
+#              INTERFACE  the network interface that joins the hosts, for example eth0; without it Open MPI and NCCL choose
+#              START      seconds until the first rank must have started (default: 180; 0: no limit)
 #              GRACE      seconds that mpirun has to end after octet's watchdog has spoken (default: 20)
 #              PROBE      with --elastic: seconds between looks for hosts that were lost or added (default: 60)
 # Ctrl-C, SIGTERM or SIGHUP: every rank writes a checkpoint, exit code 85. A second one ends the run at once.
@@ -42,12 +45,13 @@ trap watchdog_spoke USR2
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 octet=${OCTET:-$here/build/release/octet}
-ranks='' hostfile='' dry_run=false elastic=false retries=''
-usage() { sed -n '2,17s/^# //p' "${BASH_SOURCE[0]}" >&2; exit 2; }
+ranks='' hostfile='' dry_run=false elastic=false retries='' patience=0
+usage() { sed -n '2,20s/^# //p' "${BASH_SOURCE[0]}" >&2; exit 2; }
 while [ $# -gt 0 ]; do
   case $1 in
     -n) ranks=${2:-}; [[ $ranks =~ ^[1-9][0-9]*$ ]] || usage; shift 2 ;;
     --hostfile) hostfile=${2:-}; [ -n "$hostfile" ] || usage; shift 2 ;;
+    --wait) patience=${2:-}; [[ $patience =~ ^[0-9]+$ ]] || usage; shift 2 ;;
     --retries) retries=${2:-}; [[ $retries =~ ^[0-9]+$ ]] || usage; shift 2 ;;
     --elastic) elastic=true; shift ;;
     --dry-run) dry_run=true; shift ;;
@@ -71,12 +75,20 @@ if [ "${retries:=0}" -gt 0 ] && [ -z "$run" ]; then
   echo "mpirun.sh: --retries and --elastic need the run directory: add --run DIR to the command" >&2
   exit 2
 fi
+if [ "$patience" != 0 ] && [ -z "$hostfile" ]; then
+  echo "mpirun.sh: --wait needs a host file: add --hostfile FILE" >&2
+  exit 2
+fi
 for seconds in "${GRACE:-20}" "${PROBE:-60}"; do
   if [[ ! $seconds =~ ^[1-9][0-9]*$ ]]; then
     echo "mpirun.sh: GRACE and PROBE are whole seconds, at least 1, not '$seconds'" >&2
     exit 2
   fi
 done
+if [[ ! ${START:=180} =~ ^[0-9]+$ ]]; then
+  echo "mpirun.sh: START is whole seconds, or 0 for no limit, not '$START'" >&2
+  exit 2
+fi
 if ! $dry_run && [ ! -x "$octet" ]; then
   echo "mpirun.sh: $octet does not exist; build it: cmake --preset release && ninja -C build/release octet" >&2
   exit 2
@@ -95,14 +107,22 @@ if [ -n "$hostfile" ]; then
   [ -r "$hostfile" ] || { echo "mpirun.sh: cannot read the host file $hostfile" >&2; exit 2; }
   # Open MPI waits 8 minutes before it takes a host for lost. With these settings it waits 20 seconds.
   options+=(--mca oob_tcp_keepalive_time 10 --mca oob_tcp_keepalive_intvl 2 --mca oob_tcp_keepalive_probes 5)
+  OCTET_HOSTS=$(sed -E 's/#.*//' "$hostfile" | awk 'NF {print $1}' | paste -sd ' ')
+  export OCTET_HOSTS  # for a watchdog's message
+  options+=(-x OCTET_HOSTS)
   if [ -n "${INTERFACE:-}" ]; then
+    if [[ $INTERFACE != */* ]]; then export NCCL_SOCKET_IFNAME="=$INTERFACE"; fi  # Open MPI also takes 10.0.0.0/8
     export OMPI_MCA_pml=${OMPI_MCA_pml:-ob1} OMPI_MCA_btl=${OMPI_MCA_btl:-self,vader,tcp}
-    options+=(-x OMPI_MCA_pml -x OMPI_MCA_btl --mca btl_tcp_if_include "$INTERFACE" --mca oob_tcp_if_include "$INTERFACE")
+    options+=(${NCCL_SOCKET_IFNAME:+-x NCCL_SOCKET_IFNAME} -x OMPI_MCA_pml -x OMPI_MCA_btl)
+    options+=(--mca btl_tcp_if_include "$INTERFACE" --mca oob_tcp_if_include "$INTERFACE")
   fi
 else
   ranks=${ranks:-2}
   options+=(--oversubscribe)  # more ranks than cores are slow, but allowed
 fi
+
+# In an interactive step of Slurm, mpirun starts its daemons as another step, which would wait until this one has ended.
+if [ -n "${SLURM_STEP_ID:-}" ]; then export SLURM_OVERLAP=${SLURM_OVERLAP:-1}; fi
 
 # Rank 0 knows the width of this terminal from OCTET_COLUMNS. It then shows its progress as one live line on any host.
 if [ -t 1 ] && [ -t 2 ] && columns=$(stty size <&2 2> /dev/null | cut -d ' ' -f 2) && [ "$columns" -gt 0 ]; then
@@ -132,8 +152,25 @@ end_all() {
   nap "${GRACE:-20}"
   kill -0 "$job" 2> /dev/null || return 0
   echo "mpirun.sh: mpirun has not ended ${GRACE:-20} s after octet's watchdog; ending it and all that it has started here" >&2 || true
-  pkill -KILL -s "$job" || kill -KILL "$job"  # the session that setsid has made
+  kill_job
 }
+kill_job() { pkill -KILL -s "$job" || kill -KILL "$job"; }  # the session that setsid has made
+# mpirun waits without end for a daemon that does not connect back to it. Then there is no rank yet whose watchdog could speak.
+await_start() {
+  local second
+  for ((second = 1; second <= START; ++second)); do
+    nap 1
+    not_started || return 0
+    [ "$second" != $((START / 6)) ] ||
+      echo "mpirun.sh: no rank has started for $second s; mpirun waits for its daemons${OCTET_HOSTS:+ on $OCTET_HOSTS}" >&2 || true
+  done
+  echo "mpirun.sh: no rank has started for $START s (START); ending mpirun" >&2 || true
+  echo "  fix: every host must reach this one ($(uname -n)$(addresses)); where hosts have several networks, name one: INTERFACE=eth0" >&2 || true
+  touch "$scratch/late"
+  kill_job
+}
+not_started() { kill -0 "$job" 2> /dev/null && [ ! -e "$scratch/started" ]; }
+addresses() { ip -br -4 address show up scope global 2> /dev/null | awk '{printf ", %s %s", $1, $3}'; }
 # Sleeps for so many seconds, or until the job has ended: a signal to a helper that has just been started can be lost.
 nap() {
   local second
@@ -143,11 +180,19 @@ nap() {
   done
 }
 
+# Passes on what the ranks print. The first byte says that one has started; mpirun itself prints errors alone.
+relay_output() {
+  head -c 1 2> /dev/null || true
+  : > "$scratch/started"
+  cat 2> /dev/null || exec cat > /dev/null
+}
+
 # Passes on what the ranks say, and looks for the watchdog's last words. Returns 85 if a signal has stopped the ranks.
 relay_errors() {
   local line stopped=0
   while IFS= read -r line || [ -n "$line" ]; do
     printf '%s\n' "$line" >&2 2> /dev/null || true
+    if [[ $line == 'octet: '* || $line == 'watchdog: '* ]]; then : > "$scratch/started"; fi
     if [[ $line == *'watchdog: '*'ending the job'* ]]; then kill -USR2 "$$" 2> /dev/null || true; fi
     if [[ $line == *': stopped by a signal at step '* ]]; then stopped=85; fi
   done
@@ -158,9 +203,10 @@ relay_errors() {
 run_once() {
   local code relays stopped=0
   job='' hung=false helpers=()
+  rm -f "$scratch/started" "$scratch/late"
   # Ctrl-C also ends the `tee` of `mpirun.sh | tee`, and mpirun crashes when it cannot write. These relays keep reading its output.
   trap '' PIPE
-  exec 3> >(trap '' INT TERM HUP USR1 USR2; cat 2> /dev/null || exec cat > /dev/null)
+  exec 3> >(trap '' INT TERM HUP USR1 USR2; relay_output)
   relays=$!
   exec 4> >(trap '' INT TERM HUP USR1 USR2; relay_errors)
   relays+=" $!"
@@ -170,6 +216,7 @@ run_once() {
   job=$!
   exec 3>&- 4>&-
   if $asked; then in_background remind; fi  # the signal came before there was a job
+  if [ "$START" != 0 ]; then in_background await_start; fi
   if $elastic; then in_background watch_hosts; fi
   while :; do
     interrupted=false code=0
@@ -180,6 +227,7 @@ run_once() {
   wait $relays 2> /dev/null || stopped=$?
   for helper in "${helpers[@]}"; do kill -TERM "$helper" 2> /dev/null || true; done
   if $hung && [ "$code" != 0 ]; then code=83; fi
+  if [ -e "$scratch/late" ]; then code=84; fi
   # 138: the signal ended mpirun or a rank that was not yet ready for it, so nothing is lost.
   if $asked && [ "$code" = 138 ]; then code=85; fi
   # After SIGTERM mpirun ends with 1, also if the ranks have written their checkpoint.
@@ -190,6 +238,14 @@ run_once() {
 newest_checkpoint() { cat "$run/checkpoints/latest" 2> /dev/null || true; }
 # What may help once more: a disk, a lock, a hang, a lost peer (`octet train --help`), a killed rank, a lost host, lost ssh.
 may_help() { case $1 in 74 | 75 | 83 | 84 | 137 | 205 | 255) ;; *) return 1 ;; esac; }
+
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+if [ "$patience" != 0 ] || $elastic; then
+  # shellcheck source=launch/hosts.sh
+  . "$here/launch/hosts.sh"
+fi
+if [ "$patience" != 0 ]; then await_hosts "$patience"; fi
 
 hosts_may_help() { false; }
 stopped_for_hosts() { false; }

@@ -198,6 +198,29 @@ def cut_and_heal(rig, _job, _ranks):
     rig.set_link("up")
 
 
+def bridge_on_each(name, **variables):
+    """Without INTERFACE, unless it is among the variables."""
+    def inject(rig):
+        rig.two_hosts()
+        for host in rig.hosts.up.values():
+            host.add_bridge(name)
+        del rig.variables["INTERFACE"]
+        rig.variables |= variables
+        rig.now()
+        rig.start()
+    return inject
+
+
+def daemon_without_way_back(rig):
+    """The agent reaches the second host, but nothing from there reaches mpirun."""
+    rig.two_hosts()
+    rig.hosts.up["second"].run("ip", "neighbour", "replace", rig.hosts.up["first"].address,
+                                "lladdr", "02:00:00:4e:00:99", "dev", "eth0", "nud", "permanent")
+    rig.variables |= {"START": 12}
+    rig.now()
+    rig.start()
+
+
 def lose_hosts(*lost, back=()):
     """Of four, of which an elastic job loses some. It goes on without them, and with those that come back."""
     def inject(rig):
@@ -356,6 +379,13 @@ FAULTS = [
           (83, 205), r"lost communication|" + HANG, r"on (node )?second|answer from 10\.78\.0\.3", settings=LIMIT),
     Fault("hosts: one cannot be reached", unreachable_host, (1, 255), r"[Cc]ould not resolve|resolve hostname",
           r"no-such-host"),
+    Fault("hosts: docker0 with the same address on each", bridge_on_each("docker0"), (0,), settings=LIMIT),
+    Fault("hosts: a bridge of another name, the same address", bridge_on_each("bridge1"), (83,),
+          r"not seen from here: \S+; this host has .*bridge1 172\.17\.0\.1", r"not seen from here: (first|second)",
+          settings=LIMIT, resumes=False),
+    Fault("hosts: the same, with `INTERFACE=eth0`", bridge_on_each("bridge1", INTERFACE="eth0"), (0,), settings=LIMIT),
+    Fault("hosts: nothing from the other host reaches mpirun", daemon_without_way_back, (84,),
+          r"no rank has started for 12 s", r"INTERFACE=eth0", resumes=False),
     Fault("hosts: one of four lost and back, `--elastic`", lose_hosts("third", back=["third"]), (0,),
           r"other hosts are there", r"3 of 4 hosts answer; 2 ranks on first second fourth", settings=EXACT, quick=True),
     Fault("hosts: two of four lost, with rank 0, `--elastic`", lose_hosts("first", "third"), (0,),

@@ -48,6 +48,15 @@ class Host:
         """Its cable: "up" or "down"."""
         self.run("ip", "link", "set", "eth0", state)
 
+    def add_bridge(self, name):
+        """As a container runtime does: with the same address on every host, and one container on it."""
+        self.run("ip", "link", "add", name, "type", "bridge")
+        self.run("ip", "address", "add", "172.17.0.1/16", "dev", name)
+        self.run("ip", "link", "set", name, "up")
+        self.run("ip", "link", "add", "veth0", "type", "veth", "peer", "name", "container")
+        self.run("ip", "link", "set", "veth0", "master", name, "up")
+        self.run("ip", "link", "set", "container", "up")
+
     def processes(self):
         return [process for process in processes_in(self.space) if process != self.process.pid]
 

@@ -157,6 +157,37 @@ class Mpirun(Starts):
         for code in 1, 2, 3, 4, 78, 85:
             self.assertEqual(self.starts(3, [code, 0]), 1)
 
+    def test_ends_if_no_rank_starts(self):
+        """As where a daemon on another host cannot connect back: mpirun waits and says nothing."""
+        self.stand_in("mpirun", "trap '' TERM\nwhile :; do sleep 1; done")
+        hosts = self.directory / "hosts"
+        hosts.write_text("a slots=1\nb slots=1 # a comment\n")
+        job = self.start("--hostfile", hosts, START=6)
+        self.expect(job, 84)
+        self.assertIn("no rank has started for 1 s; mpirun waits for its daemons on a b\n", job.err)
+        self.assertRegex(job.err, r"no rank has started for 6 s .*\n  fix: .*INTERFACE=eth0")
+
+    def test_any_word_of_a_rank_says_that_it_has_started(self):
+        for word in "printf x", "echo 'octet: h1: two ranks' >&2", "echo 'watchdog: no progress' >&2":
+            self.stand_in("mpirun", f"{word}\nsleep 2.5")
+            self.expect(self.start(START=2), 0)
+
+    def test_waits_for_hosts(self):
+        hosts, up = self.directory / "hosts", self.directory / "up"
+        hosts.write_text("a slots=1\nb slots=1\n")
+        self.stand_in("agent", f"[ $1 = a ] || [ -e {up} ]")
+        self.stand_in("mpirun", "")
+        job = self.start("--hostfile", hosts, "--wait", "60", OMPI_MCA_plm_rsh_agent=self.bin / "agent")
+        self.wait_for_words(job, "waiting for b\n")
+        self.assertNotIn("mpirun", self.said.read_text())
+        up.touch()
+        self.expect(job, 0)
+        self.assertIn("mpirun", self.said.read_text())
+        up.unlink()
+        job = self.start("--hostfile", hosts, "--wait", "1", OMPI_MCA_plm_rsh_agent=self.bin / "agent")
+        self.expect(job, 205)
+        self.assertRegex(job.err, r"no answer within 1 s \(--wait\) from b;")
+
     def test_usage_is_for_people(self):
         job = self.script("mpirun.sh", "--help")
         self.expect(job, 2)
