@@ -72,7 +72,9 @@ class Detection(Case):
         self.assertIn("set data.short_side and data.long_side", self.octet("train", self.recipe, code=2).err)
         canvas = with_settings({"data.short_side": 64, "data.long_side": 64, "data.batch": 1, "model.classes": 2})
         self.assertIn("choose data and a network for one task", self.octet("train", self.recipe, *canvas, code=2).err)
-        self.assertIn("data.name ", self.octet("check", self.recipe, "--set", "data.name=cifar10", code=2).err)
+        for name in "cifar10", "shapes":
+            err = self.octet("check", self.recipe, "--set", f"data.name={name}", code=2).err
+            self.assertIn(f"of data.name: coco, voc, image_folder; data.name is '{name}'", err)
         self.write("annotations/instances_val2017.json", "[")
         self.assertRegex(self.judged([], code=2).err, r"instances_val2017.json: ")
 

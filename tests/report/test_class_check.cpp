@@ -123,6 +123,16 @@ TEST_F(ClassCheckPage, NamesClassesThatTheTestSetLacksAndFoldersThatAreNotRead) 
   expect_says(check_.errors[0], {"not in the training set: fish"});
 }
 
+TEST_F(ClassCheckPage, SaysWhatItCannotCheck) {
+  for (const auto& [name, why] : {std::pair("shapes", "octet makes itself"),
+                                  {"cifar10", "files of its own\n  fix: train: it verifies"},
+                                  {"packed", "check the folder of images before `octet pack`"}}) {
+    config_.data.name = name;
+    expect_says(message_of<UsageError>([&] { page(); }),
+                {"reads image files, of data.name: coco, voc, image_folder; data.name is '", name, why});
+  }
+}
+
 // `octet new` on folders with images that cannot be read.
 TEST_F(ClassCheckPage, RecipesSkipImagesThatCannotBeRead) {
   write_file(folder_.path() / "train/cat/empty.jpg", {});

@@ -10,6 +10,7 @@
 #include "kernels/base/error.h"
 #include "src/data/annotations/annotations.h"
 #include "src/data/images/box_frame.h"
+#include "src/data/sources/source.h"
 #include "src/report/check/check_parts.h"
 #include "src/tasks/task.h"
 
@@ -275,9 +276,23 @@ void check_classes(Data& data, const Config& config, std::vector<std::string>& e
   if (test == 0) errors.emplace_back("no object to find in test: give images with objects");
 }
 
+void require_checked(const Config::Data& data) {
+  std::vector<std::string> checked = annotation_format_names();
+  checked.emplace_back("image_folder");
+  const bool files = data.name == "cifar10" || data.name == "packed";
+  REQUIRE_USAGE(std::ranges::count(checked, data.name) > 0,
+                data.name == "packed"    ? "check the folder of images before `octet pack`"
+                : data.name == "cifar10" ? "train: it verifies the size and the labels of each file"
+                                         : "train: there is nothing to check",
+                "`octet check` reads image files, of data.name: ", joined(checked, ", "), "; data.name is '", data.name,
+                "', ", files ? "which has files of its own" : "whose images octet makes itself");
+}
+
 }  // namespace
 
 DataCheck check_data(const Config& config) {
+  require_checked(config.data);
+  require_root(config.data);
   if (config.data.name == "image_folder") return check_image_folder(config);
   Data data = read_data(config);
   DataCheck check;
