@@ -57,8 +57,16 @@ class Commands(Case):
             wrong = json.loads(self.octet("eval", run, "--json", "--images", dark, ranks=ranks).out)
             self.assertEqual((wrong["images"], wrong["top1"]), (15, 0))
         self.write_shades(dark, c=[1])
-        self.assertRegex(self.octet("eval", run, "--images", dark, code=2).err, "dark.* c")
-        self.assertIn("no folders of classes", self.octet("eval", run, "--images", dark / "b", code=2).err)
+        empty, bad = self.directory / "empty", self.directory / "bad"
+        for folder in empty, bad:
+            (folder / "b").mkdir(parents=True)
+        (bad / "b" / "0.png").write_bytes(b"")
+        for folder, what in ((dark, "dark.* no classes of the network: c\n.*move them away: "), (empty, "empty.* hold no images\n"),
+                             (dark / "b", "no folders of classes here\n.*octet predict"),
+                             (bad, "b/0.png: .*empty\n.*data.bad_images: skip; a training goes on with --resume")):
+            err = self.octet("eval", run, "--images", folder, code=2).err
+            self.assertRegex(err, what)
+            self.assertNotIn("data.root", err)
 
     def test_eval_refuses_other_weights(self):
         self.train("trained", train__steps=1)

@@ -242,6 +242,21 @@ class FineTuning(Case):
         job = self.octet("eval", recipe, "--weights", self.run_path("damaged") / "weights.safetensors")
         self.assertIn("lacks 1 of 2 classes, which are not judged: cat", job.err + job.out)
 
+    def test_no_recipe_for_a_folder_that_means_another(self):
+        folder, recipe = self.directory / "photos", self.directory / "photos.yaml"
+        for name in "cat", "dog", "Test/cat", "Test/dog":
+            (folder / name).mkdir(parents=True)
+            write_png(folder / name / "0.png", 40, 30)
+        move = f"move the folders of classes into {folder}/train"
+        self.assertIn(move, self.octet("new", folder, "--output", recipe, code=2).err)
+        for name in "cat", "dog":
+            (folder / name).rename((folder / "train").mkdir(exist_ok=True) or folder / "train" / name)
+        outer = self.directory / "outer"
+        outer.mkdir()
+        folder.rename(outer / "data")
+        self.assertIn(f"did you mean {outer}/data?", self.octet("new", outer, "--output", recipe, code=2).err)
+        self.assertFalse(recipe.exists())
+
     @staticmethod
     def tensors(path):
         """Name -> bytes."""

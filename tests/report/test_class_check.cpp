@@ -117,10 +117,22 @@ TEST_F(ClassCheckPage, NamesClassesThatTheTestSetLacksAndFoldersThatAreNotRead) 
               {"  eel                                    1         0\n", "classes without images in test: 1: eel\n",
                "/train\ntest: ", "folders in data.root that are not read: 1: valid\n"});
   EXPECT_TRUE(check_.errors.empty()) << check_.errors[0];
+  add("extra/1.png", ".png");
+  std::filesystem::create_directory(folder_.path() / "val/thumbs");
+  page();
+  ASSERT_EQ(check_.warnings.size(), 2u);
+  expect_says(check_.warnings[0], {"hold images and are not read: extra. "});
+  expect_says(check_.warnings[1], {"val hold no images, and are not classes of training: thumbs"});
   add("val/fish/1.png", ".png");
   page();
   ASSERT_EQ(check_.errors.size(), 1u);
   expect_says(check_.errors[0], {"not in the training set: fish"});
+}
+
+TEST_F(ClassCheckPage, RecipesNeedTwoClasses) {
+  for (const char* split : {"train", "val"}) std::filesystem::remove_all(folder_.path() / split / "dog");
+  expect_says(message_of<UsageError>([&] { look_at_folder(folder_.path().string(), 2); }),
+              {"/train: the only class is cat", "give two folders of classes or more"});
 }
 
 TEST_F(ClassCheckPage, SaysWhatItCannotCheck) {

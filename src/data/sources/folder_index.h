@@ -21,6 +21,7 @@ struct FolderIndex {
   std::vector<std::pair<std::string, int>> files;  // path below folder, class; sorted
   std::map<std::string, int64_t> ignored;          // number of other files, by kind, as ImageFiles::ignored
   int64_t divided = 0;                             // of so many files, these were held out; 0: they are all
+  std::vector<std::string> doubts = {};            // what was perhaps not meant, a sentence each
 };
 struct FolderSplits {
   FolderIndex train, test;
@@ -32,10 +33,15 @@ FolderSplits index_image_folder(const Config::Data&);
 FolderIndex index_test_images(const Config::Data&);
 // The names of the folders of classes that train. Empty: data.root holds images for evaluation alone, or is divided.
 std::vector<std::string> training_class_names(const Config::Data&);
-// Gives the files of a test set the labels of the same classes in `known`. UsageError: a class is not among them.
+// Gives the files of a test set the labels of the same classes in `known`. Leaves out other folders that hold no
+// image, with a doubt. UsageError: a class with images is not among them.
 void number_as(const std::vector<std::string>& known, FolderIndex& test);
-// Of one folder of folders of classes, numbered as in `classes`; some may be absent.
+// Of one folder of folders of classes that a network knows, numbered as in `classes`; some may be absent. UsageError:
+// there is no such folder, it holds no image, or a folder in it is of no such class.
 FolderIndex index_labelled(const std::filesystem::path& folder, const std::vector<std::string>& classes);
+
+// Warns of the doubts, and forgets them.
+void say_doubts(FolderIndex&);
 
 std::vector<std::string> absent_classes(const FolderIndex&);  // names of those without an image
 

@@ -16,7 +16,9 @@ namespace fs = std::filesystem;
 class ImageFolder : public Dataset {
  public:
   ImageFolder(FolderIndex index, Crops crops, const Config::Data& data)
-      : index_(std::move(index)), crops_(std::move(crops)), max_pixels_(data.max_pixels), bad_(data) {}
+      : index_(std::move(index)), crops_(std::move(crops)), max_pixels_(data.max_pixels), bad_(data) {
+    say_doubts(index_);
+  }
 
   int64_t size() const override { return static_cast<int64_t>(index_.files.size()); }
   int64_t classes() const override { return static_cast<int64_t>(index_.classes.size()); }
@@ -34,7 +36,10 @@ class ImageFolder : public Dataset {
     return all;
   }
   std::vector<std::string> class_names() const override { return index_.classes; }
-  void number_as(const Classes& known) override { octet::number_as(known.names, index_); }
+  void number_as(const Classes& known) override {
+    octet::number_as(known.names, index_);
+    say_doubts(index_);
+  }
   std::vector<std::string> absent_classes() const override { return octet::absent_classes(index_); }
   std::string file_of(int64_t index) const override { return index_.files[index].first; }
   int64_t skipped() const override { return bad_.count(); }

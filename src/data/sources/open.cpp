@@ -144,10 +144,11 @@ Classes classes_of_training(const Config& config) {
   return training_classes(config);
 }
 
+// Of the classes of which it has something.
 bool knows_all(const Classes& known, const Dataset& data) {
-  const std::vector<std::string> names = data.class_names();
+  const std::vector<std::string> names = data.class_names(), absent = data.absent_classes();
   return !names.empty() && std::ranges::all_of(names, [&](const std::string& name) {
-    return std::ranges::find(known.names, name) != known.names.end();
+    return std::ranges::count(known.names, name) > 0 || std::ranges::count(absent, name) > 0;
   });
 }
 

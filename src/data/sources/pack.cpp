@@ -116,7 +116,8 @@ PackReport pack_image_folder(const Config& config, const std::string& directory)
   stop_on({SIGINT, SIGTERM});  // then the unfinished files are removed
   REQUIRE_USAGE(config.data.name == "image_folder", "give a configuration with data.name: image_folder",
                 "data.name is '", config.data.name, "', which cannot be packed");
-  const FolderSplits splits = index_image_folder(config.data);
+  FolderSplits splits = index_image_folder(config.data);
+  for (FolderIndex* index : {&splits.train, &splits.test}) say_doubts(*index);
   std::error_code error;
   fs::create_directories(directory, error);
   REQUIRE_USAGE(!error, "choose a directory that can be written with --output", "cannot create ", directory, ": ",

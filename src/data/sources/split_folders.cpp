@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <set>
 
 #include "kernels/base/error.h"
 #include "src/config/keys.h"
@@ -54,55 +55,28 @@ Part part_of(std::string_view word) {
 struct NamedFolder {
   std::string name, rest;  // rest: the other words
   Part part = Part::none;
+  bool plain = false;    // train, val or test in any case
+  bool repeats = false;  // holds a folder of the name of one beside it
 };
 
+const char* plain_name(Part part) { return part == Part::train ? "train" : part == Part::validation ? "val" : "test"; }
+
 NamedFolder named_folder(const std::string& name) {
-  NamedFolder folder{name, {}, Part::none};
-  for (const std::string& word : words_of(name)) {
+  NamedFolder folder{.name = name, .rest = {}};
+  const std::vector<std::string> words = words_of(name);
+  for (const std::string& word : words) {
     const Part part = part_of(word);
-    if (part != Part::none && folder.part != Part::none) return {name, {}, Part::none};  // train_test
+    if (part != Part::none && folder.part != Part::none) return {.name = name, .rest = {}};  // train_test
     if (part != Part::none)
       folder.part = part;
     else if (std::ranges::count(filling, word) == 0)
       folder.rest += word + " ";
   }
+  folder.plain = words.size() == 1 && folder.part != Part::none && words.front() == plain_name(folder.part);
   return folder;
 }
 
-bool holds_images_itself(const fs::path& folder) {
-  bool images = false;
-  std::error_code failed;  // who reads the folder reports it
-  for (const auto& entry : fs::directory_iterator(folder, failed)) {
-    const std::string name = entry.path().filename().string();
-    if (name[0] == '.') continue;
-    if (names_an_image(entry.path()))
-      images = true;
-    else if (entry.is_directory())
-      return false;
-  }
-  return images;
-}
-
 using Folders = std::vector<NamedFolder>;
-
-// The folders that may be splits.
-Folders candidates_in(const fs::path& root, const std::vector<std::string>& names) {
-  Folders folders;
-  for (const std::string& name : names)
-    if (NamedFolder folder = named_folder(name); folder.part != Part::none && !holds_images_itself(root / name))
-      folders.push_back(std::move(folder));
-  return folders;
-}
-
-// The folder of the plain name if it is there, and otherwise the only one. Empty: there is none.
-std::string only_one(const fs::path& root, const Folders& found, const char* plain) {
-  if (std::ranges::count(found, plain, &NamedFolder::name) > 0) return plain;
-  std::vector<std::string> names;
-  for (const NamedFolder& folder : found) names.push_back(say("`", shown(folder.name), "`"));
-  REQUIRE_USAGE(names.size() < 2, say("name one of them ", plain, ", or move the others away"), root.string(), ": ",
-                joined(names, " and "), " seem to be the same split");
-  return found.empty() ? std::string() : found.front().name;
-}
 
 template <class Takes>
 Folders those(const Folders& folders, Takes takes) {
@@ -110,18 +84,47 @@ Folders those(const Folders& folders, Takes takes) {
   std::ranges::copy_if(folders, std::back_inserter(chosen), takes);
   return chosen;
 }
-Folders those_of(const Folders& folders, Part part) {
-  return those(folders, [&](const NamedFolder& folder) { return folder.part == part; });
+// The folders that may be splits.
+Folders candidates_in(const fs::path& root, const std::vector<std::string>& names) {
+  Folders folders;
+  for (const std::string& name : names) {
+    NamedFolder folder = named_folder(name);
+    if (folder.part == Part::none || holds_images_alone(root / name)) continue;
+    folder.repeats = std::ranges::any_of(visible_folders(root / name), [&](const std::string& inner) {
+      return inner != name && std::ranges::count(names, inner) > 0;
+    });
+    folders.push_back(std::move(folder));
+  }
+  return folders;
 }
 
-bool is_plain_test(const NamedFolder& folder) { return folder.name == "val" || folder.name == "test"; }
+// The first of 0 val, 1 test, 2 another folder of validation, 3 another test is the folder of evaluation.
+int place_of(const NamedFolder& folder) { return (folder.plain ? 0 : 2) + (folder.part == Part::test ? 1 : 0); }
 
-// Of folders for evaluation: val, test, and then those of other names.
-std::string test_among(const fs::path& root, const Folders& folders) {
-  for (const char* plain : {"val", "test"})
-    if (std::ranges::count(folders, plain, &NamedFolder::name) > 0) return plain;
-  const std::string validation = only_one(root, those_of(folders, Part::validation), "val");
-  return validation.empty() ? only_one(root, those_of(folders, Part::test), "test") : validation;
+// Of folders of one split: the one in the first place, and of several that of the plain name. Empty: there is none.
+std::string first_of(const fs::path& root, const Folders& folders) {
+  if (folders.empty()) return {};
+  const int place = place_of(*std::ranges::min_element(folders, {}, place_of));
+  const Folders found = those(folders, [&](const NamedFolder& folder) { return place_of(folder) == place; });
+  const char* const plain = plain_name(found.front().part);
+  if (std::ranges::count(found, plain, &NamedFolder::name) > 0) return plain;
+  std::vector<std::string> names;
+  for (const NamedFolder& folder : found) names.push_back(say("`", shown(folder.name), "`"));
+  REQUIRE_USAGE(names.size() < 2, say("name one of them ", plain, ", or move the others away"), root.string(), ": ",
+                joined(names, " and "), " seem to be the same split");
+  return found.front().name;
+}
+
+// empty: receives the folders that would come first, if they held images.
+std::string test_among(const fs::path& root, const Folders& folders, std::vector<std::string>& empty) {
+  const auto full = [&](const NamedFolder& folder) { return holds_images(root / folder.name); };
+  const Folders judged = those(folders, full);
+  if (judged.empty()) return first_of(root, folders);
+  const std::string test = first_of(root, judged);
+  const int place = place_of(*std::ranges::find(judged, test, &NamedFolder::name));
+  for (const NamedFolder& folder : folders)
+    if (place_of(folder) <= place && !full(folder)) empty.push_back(folder.name);
+  return test;
 }
 
 std::string train_among(const fs::path& root, const Folders& folders, bool alone) {
@@ -129,8 +132,9 @@ std::string train_among(const fs::path& root, const Folders& folders, bool alone
     return std::ranges::any_of(
         folders, [&](const NamedFolder& test) { return test.part != Part::train && test.rest == train.rest; });
   };
-  const auto counts = [&](const NamedFolder& train) { return train.name == "train" || alone || has_test(train); };
-  return only_one(root, those(those_of(folders, Part::train), counts), "train");
+  return first_of(root, those(folders, [&](const NamedFolder& folder) {
+                    return folder.part == Part::train && (folder.plain || alone || folder.repeats || has_test(folder));
+                  }));
 }
 
 // training_set/training_set/, as some archives unpack.
@@ -160,16 +164,6 @@ std::vector<std::string> folders_of_root(const fs::path& root) {
 
 }  // namespace
 
-std::vector<std::string> folders_in_each(const fs::path& root) {
-  const std::vector<std::string> names = visible_folders(root);
-  if (names.size() < 2) return {};
-  std::vector<std::string> inner = visible_folders(root / names.front());
-  const bool same = inner.size() >= 2 && std::ranges::all_of(names, [&](const std::string& name) {
-                      return visible_folders(root / name) == inner;
-                    });
-  return same ? inner : std::vector<std::string>();
-}
-
 std::vector<std::string> visible_folders(const fs::path& folder) try {
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(folder)) {
@@ -182,32 +176,83 @@ std::vector<std::string> visible_folders(const fs::path& folder) try {
   refuse(error);
 }
 
-SplitFolders find_splits(const fs::path& root) try {
-  const std::vector<std::string> names = folders_of_root(root);
-  const Folders folders = candidates_in(root, names);
-  const std::string train = train_among(root, folders, names.size() == 1);
-  const std::string rest = named_folder(train).rest;
-  const std::string test =
-      test_among(root, those(folders, [&](const NamedFolder& folder) {
-                   return train.empty() ? is_plain_test(folder) : folder.part != Part::train && folder.rest == rest;
-                 }));
+namespace {
+
+// The folders of splits in a folder, of which `names` are all.
+SplitFolders with_others(const fs::path& root, const std::vector<std::string>& names, const std::string& train,
+                         const Folders& tests) {
   SplitFolders splits;
+  const std::string test = test_among(root, tests, splits.empty);
   if (!train.empty()) splits.train = innermost(root / train);
   if (!test.empty()) splits.test = innermost(root / test);
   for (const std::string& name : names)
     if (name != train && name != test) splits.others.push_back(name);
   return splits;
+}
+
+}  // namespace
+
+SplitFolders find_splits(const fs::path& root) try {
+  const std::vector<std::string> names = folders_of_root(root);
+  const Folders folders = candidates_in(root, names);
+  const std::string train = train_among(root, folders, names.size() == 1);
+  const std::string rest = named_folder(train).rest;
+  return with_others(root, names, train, those(folders, [&](const NamedFolder& folder) {
+                       if (folder.part == Part::train) return false;
+                       return train.empty() ? folder.plain || folder.repeats : folder.rest == rest;
+                     }));
 } catch (const fs::filesystem_error& error) {
   refuse(error);
 }
 
-fs::path find_test_folder(const fs::path& root) try {
-  const Folders folders = candidates_in(root, folders_of_root(root));
-  const std::string test =
-      test_among(root, those(folders, [](const NamedFolder& folder) { return folder.part != Part::train; }));
-  return test.empty() ? fs::path() : innermost(root / test);
+SplitFolders find_test_folder(const fs::path& root) try {
+  const std::vector<std::string> names = folders_of_root(root);
+  return with_others(root, names, {}, those(candidates_in(root, names), [](const NamedFolder& folder) {
+                       return folder.part != Part::train;
+                     }));
 } catch (const fs::filesystem_error& error) {
   refuse(error);
+}
+
+std::optional<SplitName> split_name(const std::string& name) {
+  const NamedFolder folder = named_folder(name);
+  if (folder.part == Part::none) return {};
+  return SplitName{folder.part == Part::train, folder.rest.empty()};
+}
+
+namespace {
+
+// entered: folders, by their true paths.
+bool finds_an_image(const fs::path& folder, std::set<fs::path>& entered) {
+  std::error_code failed;
+  if (!entered.insert(fs::canonical(folder, failed)).second) return false;
+  for (const auto& entry : fs::directory_iterator(folder, failed)) {
+    if (entry.path().filename().string()[0] == '.') continue;
+    if (names_an_image(entry.path()) || (entry.is_directory(failed) && finds_an_image(entry.path(), entered)))
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+bool holds_images(const fs::path& folder) {
+  std::set<fs::path> entered;
+  return finds_an_image(folder, entered);
+}
+
+bool holds_images_alone(const fs::path& folder) {
+  bool images = false;
+  std::error_code failed;  // who reads the folder reports it
+  for (const auto& entry : fs::directory_iterator(folder, failed)) {
+    const std::string name = entry.path().filename().string();
+    if (name[0] == '.') continue;
+    if (names_an_image(entry.path()))
+      images = true;
+    else if (entry.is_directory())
+      return false;
+  }
+  return images;
 }
 
 }  // namespace octet

@@ -160,6 +160,8 @@ DataCheck check_image_folder(const Config& config) {
   DataCheck check;
   try {
     const Folders folders = read_folders(config);
+    for (const FolderIndex& split : folders.splits)
+      check.warnings.insert(check.warnings.end(), split.doubts.begin(), split.doubts.end());
     check.page =
         fmt::format("{}: {} classes in {}\n", config.data.name, folders.splits[0].classes.size(), config.data.root);
     check.page +=

@@ -64,6 +64,8 @@ FolderFacts look_at_folder(const std::string& root, int cores) {
   facts.divided = folders.test.empty();
   if (facts.divided) data.holdout = kept_share;
   const FolderSplits splits = index_image_folder(data);
+  REQUIRE_USAGE(splits.train.classes.size() > 1, "give two folders of classes or more", splits.train.folder.string(),
+                ": the only class is ", splits.train.classes.front());
   if (!facts.divided)
     facts.splits = say(folders.train.filename().string(), "/ and ", folders.test.filename().string(), "/");
   facts.classes = int64_t(splits.train.classes.size());
