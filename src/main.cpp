@@ -14,6 +14,7 @@
 #include "kernels/base/stop_signals.h"
 #include "src/commands/command.h"
 #include "src/config/keys.h"
+#include "src/config/log.h"
 #include "src/config/path_kind.h"
 #include "src/config/spelling.h"
 #include "src/train/train.h"
@@ -143,6 +144,7 @@ int main(int argc, char** argv) {
   open_standard_streams();
   wait_briefly(argv);
   prctl(PR_SET_NAME, "octet");  // after /proc/self/exe it would be "exe"
+  octet::setup_log(0);
   try {
     const int code = octet::run(argc, argv);
     const bool written = std::cout.flush() && std::fflush(stdout) == 0;

@@ -1,5 +1,6 @@
 // `octet new`: a recipe for a folder of images.
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <chrono>
 #include <filesystem>
@@ -28,6 +29,7 @@ double expected_seconds(const Config& config, const FolderFacts& facts) {
   const std::unique_ptr<Transport> transport = make_transport(nullptr, nullptr);
   Trainer trainer(config, *transport);
   trainer.load_initial_weights();
+  spdlog::set_level(spdlog::level::err);  // print_bad_images() names what the steps would warn of
   trainer.start(0);
   for (int64_t step = 0; step < warm_up; ++step) trainer.step(step, false);
   const auto start = Clock::now();

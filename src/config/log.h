@@ -4,8 +4,8 @@
 
 namespace octet {
 
-// Rank 0 prints every message; the others print warnings and errors with their rank. Call once, before the first
-// message.
+// Rank 0 prints every message; the others print warnings and errors with their rank. Every process begins as rank 0,
+// and calls this again when it knows better.
 void setup_log(int rank);
 
 }  // namespace octet

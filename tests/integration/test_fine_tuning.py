@@ -230,7 +230,10 @@ class FineTuning(Case):
                 for i in range(count):
                     write_png(folder / split / label / f"{i}.png", 40, shade + i)
         (folder / "Training" / "dog" / "11.png").write_bytes(b"")
+        (folder / "extra").mkdir()
+        write_png(folder / "extra" / "0.png", 40, 100)
         job = self.octet("new", folder, "--output", recipe)
+        self.assertRegex(job.err, r"\Aoctet: \S+ \S+ \S+: warning: folders in \S+ hold images and are not read: extra. .*\n\Z")
         self.assertRegex(job.out, r"model.classes +2 ")
         self.assertRegex(job.out, r"data.bad_images +skip +1 of 32 images cannot be read")
         self.assertIn("Training/dog/11.png: the file is empty", job.out)
