@@ -5,14 +5,10 @@
 
 namespace octet {
 
-// 224 pixels: torchvision's network. Its adaptive pool is the identity at this size. Up to 64 pixels: the first layer
-// is 5x5 with stride 2, and the first linear layer reads the output of the last pool.
-std::vector<Head> alexnet(Graph& graph, Edge x, const Config::Model& model) {
-  const bool norm = model.name == "alexnet_bn";
-  const int64_t side = side_of_images(graph);
-  const bool small = side <= 64;
-  REQUIRE_USAGE(small || output_extent(side, 11, 4, 2) == 55, "set data.image_size to 224, or to 64 or less",
-                model.name, " takes images of 224 pixels or at most 64, not ", side);
+// The large form, for 224 pixels, is torchvision's network: its adaptive pool is the identity at this size. In the
+// small form the first layer is 5x5 with stride 2, and the first linear layer reads the output of the last pool.
+std::vector<Head> alexnet(Graph& graph, Edge x, const Config::Model& model, size_t form) {
+  const bool norm = model.name == "alexnet_bn", small = form == 0;
   // The index in a name counts activations, pools and norms too, as in torchvision.
   int index = 0;
   const auto conv = [&](int64_t out, Extent kernel, int stride, Extent pad, bool pooled) {

@@ -4,10 +4,10 @@ namespace octet {
 
 // EfficientNet-Lite0 (Tan and Le, "EfficientNet: Rethinking Model Scaling", ICML 2019; the Lite form of 2020 has ReLU6
 // and no squeeze-and-excitation). Names of parameters are those of the package efficientnet_lite_pytorch. The CIFAR
-// form, for images up to 32 pixels, has no stride in the stem and in the second stage. Unlike the authors' training,
+// form, the first one, has no stride in the stem and in the second stage. Unlike the authors' training,
 // this one drops no residual branches, and running statistics move by 0.1 per step, not by 0.01.
-std::vector<Head> efficientnet_lite0(Graph& graph, Edge x, const Config::Model& model) {
-  const bool cifar = side_of_images(graph) <= 32;
+std::vector<Head> efficientnet_lite0(Graph& graph, Edge x, const Config::Model& model, size_t form) {
+  const bool cifar = form == 0;
   struct Stage {
     int expansion, kernel;
     int64_t out;

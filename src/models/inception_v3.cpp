@@ -77,11 +77,11 @@ struct Inception {
     return concat(graph, name, {one, three_a, three_b, twice_a, twice_b, pool_branch(name, x, 192)});
   }
 
-  // Large images shrink to an eighth before the first block. Up to 64 pixels there is no pooling, and up to 32 pixels
-  // the stem has no strides either, as in common CIFAR forms.
-  Edge stem(Edge x, int64_t side) {
-    const bool large = side > 64;
-    x = conv("Conv2d_1a_3x3", x, 32, 3, side > 32 ? 2 : 1, large ? 0 : 1);
+  // In the large form images shrink to an eighth before the first block. The other two have no pooling, and that for
+  // the smallest images has no strides either, as common CIFAR forms.
+  Edge stem(Edge x, size_t form) {
+    const bool large = form == 2;
+    x = conv("Conv2d_1a_3x3", x, 32, 3, form > 0 ? 2 : 1, large ? 0 : 1);
     x = conv("Conv2d_2a_3x3", x, 32, 3, 1, large ? 0 : 1);
     x = conv("Conv2d_2b_3x3", x, 64, 3, 1, 1);
     if (large) x = pool(graph, "maxpool1", x, {.kernel = 3, .stride = 2});
@@ -100,10 +100,9 @@ struct Inception {
 
 }  // namespace
 
-std::vector<Head> inception_v3(Graph& graph, Edge x, const Config::Model& model) {
-  const int64_t side = side_of_images(graph);
+std::vector<Head> inception_v3(Graph& graph, Edge x, const Config::Model& model, size_t form) {
   Inception net{graph};
-  x = net.stem(x, side);
+  x = net.stem(x, form);
   x = net.a("Mixed_5b", x, 32);
   x = net.a("Mixed_5c", x, 64);
   x = net.a("Mixed_5d", x, 64);
@@ -115,7 +114,7 @@ std::vector<Head> inception_v3(Graph& graph, Edge x, const Config::Model& model)
   std::vector<Head> heads(1);
   // The auxiliary head's 5x5 convolution needs a map of 17x17 here, which follows from images of 299 pixels, as in
   // torchvision.
-  if (side >= 299) heads.push_back({net.auxiliary(x, model.classes), float(model.auxiliary_weight)});
+  if (side_of_images(graph) >= 299) heads.push_back({net.auxiliary(x, model.classes), float(model.auxiliary_weight)});
   x = net.d("Mixed_7a", x);
   x = net.e("Mixed_7b", x);
   x = net.e("Mixed_7c", x);

@@ -4,10 +4,10 @@ namespace octet {
 
 constexpr Activation relu6 = Activation::relu6;
 
-// MobileNetV2 (Sandler et al. 2018). The CIFAR form, for images up to 32 pixels, has no stride in the stem and in the
-// second stage. The classifier has no dropout: torchvision's network has dropout 0.2 there, the paper's has none.
-std::vector<Head> mobilenet_v2(Graph& graph, Edge x, const Config::Model& model) {
-  const bool cifar = side_of_images(graph) <= 32;
+// MobileNetV2 (Sandler et al. 2018). The CIFAR form, the first one, has no stride in the stem and in the second
+// stage. The classifier has no dropout: torchvision's network has dropout 0.2 there, the paper's has none.
+std::vector<Head> mobilenet_v2(Graph& graph, Edge x, const Config::Model& model, size_t form) {
+  const bool cifar = form == 0;
   struct Stage {
     int expansion;
     int64_t out;

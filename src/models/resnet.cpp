@@ -113,7 +113,7 @@ Norms backbone_norms(const Config::Model& model) {
 }  // namespace
 
 // ResNet for CIFAR with 6 n + 2 layers (He et al. 2016, section 4.2) and projection shortcuts, n = 3.
-std::vector<Head> resnet20(Graph& graph, Edge x, const Config::Model& model) {
+std::vector<Head> resnet20(Graph& graph, Edge x, const Config::Model& model, size_t /*form*/) {
   Residual residual{graph};
   x = conv(graph, "conv1", x, {.out = 16, .kernel = 3, .pad = 1, .norm = "bn1", .activation = relu});
   int64_t channels = 16;
@@ -129,7 +129,7 @@ std::vector<Head> resnet20(Graph& graph, Edge x, const Config::Model& model) {
 }
 
 // The form that model.name names.
-std::vector<Head> resnet(Graph& graph, Edge images, const Config::Model& model) {
+std::vector<Head> resnet(Graph& graph, Edge images, const Config::Model& model, size_t /*form*/) {
   const Form& form = *std::ranges::find(forms, model.name, &Form::name);
   const Edge x = global_pool(graph, "avgpool", stages(graph, images, "", form, {}, 4).back());
   return {{linear(graph, "fc", x, {.out = model.classes, .gives_logits = true})}};

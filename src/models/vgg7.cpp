@@ -3,7 +3,7 @@
 namespace octet {
 
 // The network of WAGE (Wu et al. 2018, section 4.2), for images of 32 pixels. It has no norms.
-std::vector<Head> vgg7(Graph& graph, Edge x, const Config::Model& model) {
+std::vector<Head> vgg7(Graph& graph, Edge x, const Config::Model& model, size_t /*form*/) {
   constexpr Activation relu = Activation::relu;
   int index = 0;
   for (int64_t width : {128, 256, 512}) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "src/train/needed_pixels.h"
+#include "src/train/network_form.h"
 #include "src/train/rank.h"
 #include "src/train/training_state.h"
 #include "src/version.h"
@@ -23,6 +24,7 @@ Predictor::Predictor(const Config& config, Transport& transport, const std::stri
   REQUIRE_USAGE(known == 0 || config.model.classes == 0 || config.model.classes == known,
                 say("set model.classes to ", known), "model.classes is ", config.model.classes, ", but ", weights,
                 " was trained on ", known, " classes");
+  require_same_form(weights_, weights, config);
   warn_of_other_pixels(weights_, weights, config);
   knows_names_ = known > 0;
   if (knows_names_) {

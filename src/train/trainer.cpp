@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "src/train/needed_pixels.h"
+#include "src/train/network_form.h"
 #include "src/train/rank.h"
 #include "src/train/schedule.h"
 #include "src/weights/class_names.h"
@@ -200,7 +201,10 @@ std::string Trainer::load_initial_weights() {
   if (path.empty()) return {};
   const SafetensorsFile file = open_weights(path);
   if (!whole.empty() && !new_head) require_same_classes(file, path);
-  if (transport_.rank() == 0) warn_of_other_pixels(file, path, config_);
+  if (transport_.rank() == 0) {
+    warn_of_other_pixels(file, path, config_);
+    warn_of_other_form(file, path, config_);
+  }
   const LoadedWeights loaded =
       whole.empty() ? state().load_backbone(file, path) : state().load(file, path, {.new_head = new_head});
   state().check_agreement(transport_);
@@ -210,6 +214,7 @@ std::string Trainer::load_initial_weights() {
 void Trainer::load_weights(const std::string& path) {
   const SafetensorsFile file = open_weights(path);
   require_same_classes(file, path);
+  require_same_form(file, path, config_);
   if (transport_.rank() == 0) warn_of_other_pixels(file, path, config_);
   state().load(file, path, {});
 }

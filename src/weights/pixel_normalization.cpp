@@ -9,18 +9,19 @@
 #include "kernels/base/error.h"
 #include "src/data/images/normalization.h"
 #include "src/data/sources/source.h"
+#include "src/weights/trained_network.h"
 
 namespace octet {
 namespace {
 
 constexpr const char* normalization_key = "normalization";
 
-std::optional<Normalization> of_recipe(const std::string& recipe, const std::string& path) {
+std::optional<Normalization> of_recipe(const std::optional<Config>& recipe) {
   try {
-    return normalization_of(parse_config(recipe, path, {}).data);
-  } catch (const UsageError&) {  // of another version of octet
-    return {};
+    if (recipe) return normalization_of(recipe->data);
+  } catch (const UsageError&) {  // of a version of octet with other data sources
   }
+  return {};
 }
 
 }  // namespace
@@ -35,10 +36,7 @@ void add_normalization(const Normalization& of, std::map<std::string, std::strin
 std::optional<Normalization> read_normalization(const SafetensorsFile& file, const std::string& path) {
   const auto& metadata = file.metadata();
   const auto entry = metadata.find(normalization_key);
-  if (entry == metadata.end()) {
-    const auto recipe = metadata.find("config");
-    return recipe == metadata.end() ? std::nullopt : of_recipe(recipe->second, path);
-  }
+  if (entry == metadata.end()) return of_recipe(recipe_in(file, path));
   Normalization of;
   const auto sound = [](float deviation) { return std::isfinite(deviation) && deviation > 0; };
   try {

@@ -4,7 +4,6 @@
 
 #include "kernels/base/error.h"
 #include "src/config/path_kind.h"
-#include "src/weights/safetensors.h"
 
 namespace octet {
 namespace {
@@ -28,6 +27,16 @@ Config config_of(const std::string& weights, const std::vector<std::string>& ove
 }
 
 }  // namespace
+
+std::optional<Config> recipe_in(const SafetensorsFile& file, const std::string& path) {
+  const auto recipe = file.metadata().find("config");
+  if (recipe == file.metadata().end()) return {};
+  try {
+    return parse_config(recipe->second, path, {});
+  } catch (const UsageError&) {
+    return {};
+  }
+}
 
 TrainedNetwork find_network(const std::string& named, const std::string& weights,
                             const std::vector<std::string>& overrides) {

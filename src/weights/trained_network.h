@@ -1,9 +1,11 @@
 // A trained network as people name it: a run, a file of weights, or a recipe with weights.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "src/config/config.h"
+#include "src/weights/safetensors.h"
 
 namespace octet {
 
@@ -16,5 +18,8 @@ struct TrainedNetwork {
 // no such file, or the weights do not say how they were trained.
 TrainedNetwork find_network(const std::string& named, const std::string& weights,
                             const std::vector<std::string>& overrides);
+// The recipe of the training that wrote a file of weights. Empty: another program wrote it, or a version of octet with
+// other keys.
+std::optional<Config> recipe_in(const SafetensorsFile&, const std::string& path);
 
 }  // namespace octet

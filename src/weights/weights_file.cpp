@@ -33,8 +33,9 @@ std::string text_of(const std::vector<int64_t>& shape) {
 }
 
 constexpr const char* of_same_network =
-    "use weights of the same model: its name, backbone, heads and classes; for another number of classes set "
-    "model.head: new";
+    "use weights of the same model: its name, backbone, heads and classes, for alexnet, alexnet_bn and vgg7 also of "
+    "the "
+    "same data.image_size; for another number of classes set model.head: new";
 constexpr const char* of_backbone = "give weights of the classification network that model.backbone names";
 
 }  // namespace

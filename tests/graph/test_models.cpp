@@ -1,4 +1,6 @@
 // The networks of classification: names, sizes and options.
+#include "src/models/detectors.h"
+#include "src/models/models.h"
 #include "tests/graph/harness.h"
 
 namespace octet {
@@ -64,6 +66,41 @@ TEST(Models, NormsNeedTwoValuesOfAChannel) {
   EXPECT_EQ(refusal(8, {.norm_group = 2}), "");
   EXPECT_EQ(refusal(1, {.training = false}), "");
   EXPECT_EQ(refusal(1, {}, "layer4"), "") << "a frozen norm has no statistics of the batch";
+}
+
+// With weights of one form another one computes something else.
+TEST(Models, HaveFormsBySizesOfImages) {
+  for (const char* const network : {"mobilenet_v2", "efficientnet_lite0"}) {
+    EXPECT_EQ(form_of(network, 32), 0u);
+    EXPECT_EQ(form_of(network, 33), 1u);
+    EXPECT_EQ(form_of(network, 224), 1u);
+  }
+  const std::pair<int64_t, size_t> inception[] = {{32, 0}, {33, 1}, {64, 1}, {65, 2}, {299, 2}};
+  for (const auto& [side, form] : inception) EXPECT_EQ(form_of("inception_v3", side), form);
+  for (const char* const network : {"resnet18", "resnet20", "vgg7", "retinanet"})
+    EXPECT_EQ(form_of(network, 32), form_of(network, 224));
+}
+
+TEST(Models, SidesThatAlexNetTakesAreNamed) {
+  for (const char* const network : {"alexnet", "alexnet_bn"}) {
+    Config config;
+    config.policy.name = "fp32";
+    config.model.name = network;
+    for (const int64_t side : {29, 64, 223, 224, 226}) {
+      EXPECT_TRUE(form_of(network, side));
+      DryPlan(config, side, side, 2, {});
+    }
+    for (const int64_t side : {28, 65, 96, 222, 227}) {
+      EXPECT_FALSE(form_of(network, side));
+      try {
+        DryPlan(config, side, side, 2, {});
+        ADD_FAILURE() << side;
+      } catch (const UsageError& error) {
+        EXPECT_NE(std::string(error.what()).find("set data.image_size to 29 .. 64 or 223 .. 226"), std::string::npos)
+            << error.what();
+      }
+    }
+  }
 }
 
 // EfficientNet-Lite0 has as many as the package efficientnet_lite_pytorch says.

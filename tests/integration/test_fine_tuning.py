@@ -181,6 +181,21 @@ class FineTuning(Case):
         write_png(self.directory / "a.png", 32, 50)
         self.assertRegex(self.octet("predict", self.weights, self.directory / "a.png", *other).err, warning)
 
+    def test_weights_of_another_form(self):
+        """The tensors of both forms have the same shapes, so nothing else would tell them apart."""
+        small = {**SMALL, "model.name": "mobilenet_v2", "data.name": "synthetic", "data.samples": 8, "data.batch": 4,
+                 "data.image_size": 16, "train.steps": 1}
+        self.train("small", small)
+        weights = self.run_path("small") / "weights.safetensors"
+        write_png(self.directory / "a.png", 32, 50)
+        large = "--set", "data.image_size=40"
+        form = "was trained on images of 16 pixels; for the 40 pixels here mobilenet_v2 has another form"
+        for words in (["eval", self.run_path("small"), *large], ["predict", weights, self.directory / "a.png", *large]):
+            self.assertRegex(self.octet(*words, code=2).err, rf"{form}\n  fix: set data.image_size to 16")
+        self.octet("predict", weights, self.directory / "a.png")
+        job = self.train("large", {**small, "data.image_size": 40, "model.initial_weights": weights})
+        self.assertRegex(job.err, rf"warning: \S+ {form}")
+
     def test_recipe_for_a_folder(self):
         folder, recipe = self.directory / "pets' photos", self.directory / "pets.yaml"
         for label, shade in ("cat", 30), ("dog", 200):

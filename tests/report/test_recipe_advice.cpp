@@ -1,6 +1,8 @@
 // What `octet new` takes from weights.
 #include <gtest/gtest.h>
 
+#include "src/models/detectors.h"
+#include "src/models/models.h"
 #include "src/report/check/recipe_advice.h"
 #include "src/weights/pixel_normalization.h"
 #include "src/weights/weights_file.h"
@@ -56,6 +58,34 @@ TEST_F(RecipeAdvice, EarlierFilesSayItByTheirRecipe) {
   expect_pixels(recipe("layer4.1.conv2.weight", {{"config", "data: {name: shapes, mean: [0, 0, 0]}"}}), 0, 0.25);
   // Of a version with other keys: as if another program had written it.
   EXPECT_EQ(recipe("layer4.1.conv2.weight", {{"config", "data: {colours: 3}"}}).data.mean[0], 0.485);
+}
+
+// Weights of a small form have the shapes of the large one, and are of no use to it.
+TEST_F(RecipeAdvice, ImagesHaveTheSizeOnWhichOctetTrained) {
+  for (const char* const network : {"mobilenet_v2", "efficientnet_lite0", "inception_v3", "alexnet", "vgg7"})
+    for (const int side : {32, 64}) {
+      const std::string trained =
+          say("{model: {name: ", network, "}, data: {name: synthetic, image_size: ", side, "}}");
+      const Config config = recipe("tensor", {{"config", trained}});
+      EXPECT_EQ(config.model.name, network);
+      EXPECT_EQ(config.data.image_size, side) << network;
+    }
+}
+
+TEST_F(RecipeAdvice, ImagesOfPublishedWeightsHaveASizeThatTheNetworkTakes) {
+  EXPECT_EQ(recipe("features.10.weight").data.image_size, 224);
+  EXPECT_EQ(recipe("features.18.0.weight").data.image_size, 96);
+}
+
+TEST_F(RecipeAdvice, EveryClassifierOfOctetCanBeUsedAndADetectorIsNamed) {
+  for (const std::string& network : model_names()) {
+    const std::map<std::string, std::string> metadata = {{"config", say("model: {name: ", network, "}")}};
+    if (is_detector(network))
+      EXPECT_PART(refusal([&] { recipe("tensor", metadata); }), "is of " + network + ", which does not classify");
+    else
+      EXPECT_EQ(recipe("tensor", metadata).model.name, network);
+  }
+  EXPECT_PART(refusal([&] { recipe("tensor"); }), "does not name its network");
 }
 
 TEST_F(RecipeAdvice, OtherEntriesAreRefused) {

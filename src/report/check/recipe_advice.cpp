@@ -8,10 +8,13 @@
 #include <optional>
 
 #include "kernels/base/error.h"
+#include "src/models/models.h"
 #include "src/quant/policy.h"
 #include "src/train/dry_plan.h"
 #include "src/train/needed_pixels.h"
+#include "src/train/network_form.h"
 #include "src/weights/tensor_names.h"
+#include "src/weights/trained_network.h"
 #include "src/weights/weights_file.h"
 
 namespace octet {
@@ -24,37 +27,47 @@ constexpr int64_t steps_of_epoch = 10;                                   // at l
 constexpr int64_t seen_in_scratch = 1'000'000, seen_in_tuning = 30'000;  // images of a training, over all epochs
 
 // Networks by a tensor that only they have, the larger ones of a family first, and the stage up to which a small data
-// set leaves pretrained layers as they are.
+// set leaves pretrained layers as they are. Without a tensor: nobody but octet trains them, and its files name them.
 struct Known {
-  const char *network, *tensor, *freeze;
+  const char *network, *freeze, *tensor = nullptr;
 };
 constexpr Known known_networks[] = {
-    {"efficientnet_lite0", "_blocks.15._project_conv.weight", "_blocks.5"},
-    {"mobilenet_v2", "features.18.0.weight", "features.7"},
-    {"inception_v3", "Mixed_7c.branch1x1.conv.weight", "Mixed_5d"},
-    {"resnet101", "layer3.22.conv3.weight", "layer2"},
-    {"resnet50", "layer3.5.conv3.weight", "layer2"},
-    {"resnet34", "layer3.5.conv2.weight", "layer2"},
-    {"resnet18", "layer4.1.conv2.weight", "layer2"},
-    {"alexnet", "features.10.weight", "features.6"},
+    {"efficientnet_lite0", "_blocks.5", "_blocks.15._project_conv.weight"},
+    {"mobilenet_v2", "features.7", "features.18.0.weight"},
+    {"inception_v3", "Mixed_5d", "Mixed_7c.branch1x1.conv.weight"},
+    {"resnet101", "layer2", "layer3.22.conv3.weight"},
+    {"resnet50", "layer2", "layer3.5.conv3.weight"},
+    {"resnet34", "layer2", "layer3.5.conv2.weight"},
+    {"resnet18", "layer2", "layer4.1.conv2.weight"},
+    {"alexnet", "features.6", "features.10.weight"},
+    {"alexnet_bn", "features.8"},
+    {"resnet20", "layer1"},
+    {"vgg7", "features.4"},
 };
 
 const Known& network_of(const SafetensorsFile& file, const std::string& path) {
+  std::vector<std::string> all;
+  for (const Known& known : known_networks) all.emplace_back(known.network);
+  const std::string fix = "give weights of one of " + joined(all, ", ");
+  if (const std::optional<Config> recipe = recipe_in(file, path)) {
+    const Known* const known = std::ranges::find(known_networks, recipe->model.name, &Known::network);
+    REQUIRE_USAGE(known != std::end(known_networks), fix, path, " is of ", recipe->model.name,
+                  ", which does not classify images, as a recipe for folders of classes needs it");
+    return *known;
+  }
   std::vector<std::string> names = file.names();
   for (std::string& name : names) name = without_wrappers(name);
   for (const Known& known : known_networks)
-    if (!beginnings(names, {known.tensor}).empty()) return known;
-  std::vector<std::string> all;
-  for (const Known& known : known_networks) all.emplace_back(known.network);
-  REQUIRE_USAGE(false, "give weights of one of " + joined(all, ", "), path, " is of no network that octet knows");
+    if (known.tensor != nullptr && !beginnings(names, {known.tensor}).empty()) return known;
+  REQUIRE_USAGE(false, fix, path, " does not name its network, and has the tensors of none that octet knows");
   return known_networks[0];
 }
 
-// The smallest usual side that keeps the images' detail.
-int64_t usual_side(int64_t side, int64_t least) {
+// The smallest usual side that keeps the images' detail, and that the network takes.
+int64_t usual_side(const std::string& network, int64_t side, int64_t least) {
   constexpr std::array<int64_t, 5> sides = {32, 64, 96, 128, 224};
   for (const int64_t usual : sides)
-    if (usual >= least && 10 * side <= 11 * usual) return usual;
+    if (usual >= least && 10 * side <= 11 * usual && form_of(network, usual)) return usual;
   return sides.back();
 }
 
@@ -73,6 +86,7 @@ class Advisor {
     Config::Model model;
     model.name = known_->network;
     pixels_ = needed_pixels(file, weights, model);
+    trained_side_ = trained_side(file, weights);
   }
 
   std::vector<Choice> choices(int64_t memory, int cores) {
@@ -90,9 +104,10 @@ class Advisor {
   Config config() const { return parse_config(recipe_text(choices_, ""), "the new recipe", {}); }
 
   void model() {
-    side_ = usual_side(facts_.side, known_ ? 96 : 32);
-    const char* const own = side_ <= 32 ? "resnet20" : "resnet18";
-    add("model.name", known_ ? known_->network : own,
+    const std::string own = usual_side("resnet20", facts_.side, 32) <= 32 ? "resnet20" : "resnet18";
+    const std::string network = known_ ? known_->network : own;
+    side_ = trained_side_.value_or(usual_side(network, facts_.side, known_ ? 96 : 32));
+    add("model.name", network,
         known_        ? "the network of the weights"
         : side_ <= 32 ? "made for images of 32 pixels"
                       : "a usual network that trains from random weights");
@@ -107,7 +122,8 @@ class Advisor {
     add("data.root", fs::absolute(facts_.root).string(),
         fmt::format("{} images{}{}", facts_.train + facts_.test, facts_.splits.empty() ? "" : " in ", facts_.splits));
     add("data.image_size", fmt::to_string(side_),
-        fmt::format("the shorter sides have a median of {} pixels", facts_.side));
+        trained_side_ ? "the weights were trained on images of this size"
+                      : fmt::format("the shorter sides have a median of {} pixels", facts_.side));
     if (pixels_) {
       add("data.mean", list_text(pixels_->normalization.mean), "as the weights need it, says " + pixels_->source);
       add("data.deviation", list_text(pixels_->normalization.deviation), "of pixel / 255, for red, green and blue");
@@ -155,7 +171,8 @@ class Advisor {
   const FolderFacts& facts_;
   const std::string& weights_;
   const Known* known_ = nullptr;
-  std::optional<NeededPixels> pixels_;  // of the weights
+  std::optional<NeededPixels> pixels_;   // of the weights
+  std::optional<int64_t> trained_side_;  // likewise
   int64_t side_ = 0, batch_ = 0;
   std::vector<Choice> choices_;
 };
