@@ -122,7 +122,8 @@ class RangeBn final : public SimulatedPolicy {
   }
 
   void check_layer(const std::string& layer, bool norm, int64_t pixels) const override {
-    REQUIRE_USAGE(!norm || (pixels % chunks == 0 && pixels > chunks), "choose another data.batch or image size",
+    REQUIRE_USAGE(!norm || (pixels % chunks == 0 && pixels > chunks),
+                  say("set data.batch to a multiple of ", chunks, " for each rank, and to ", 2 * chunks, " at least"),
                   "policy range_bn: the norm of layer '", layer, "' sees ", pixels,
                   " pixels, which do not divide into ", chunks, " chunks");
   }

@@ -68,6 +68,32 @@ TEST(Models, NormsNeedTwoValuesOfAChannel) {
   EXPECT_EQ(refusal(1, {}, "layer4"), "") << "a frozen norm has no statistics of the batch";
 }
 
+// Larger images are no way out where a linear layer has a norm, or where the network takes no others.
+TEST(Models, AdviceForNormsOfOneValueCanBeFollowed) {
+  const auto refusal = [](const std::string& network, int64_t side, int64_t batch, int64_t group = 0) -> std::string {
+    Config config;
+    config.policy.name = "fp32";
+    config.model.name = network;
+    try {
+      DryPlan(config, side, side, batch, {.norm_group = group});
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  for (const std::string& network : model_names()) {
+    if (is_detector(network)) continue;
+    const std::string alone = refusal(network, 32, 1);
+    EXPECT_EQ(refusal(network, 32, 2), "") << network;
+    if (alone.empty()) continue;
+    EXPECT_NE(alone.find("a larger data.batch"), std::string::npos) << alone;
+    EXPECT_EQ(alone.find("train.norm_group"), std::string::npos) << alone;
+    EXPECT_EQ(alone.find("data.image_size") != std::string::npos, refusal(network, 64, 1).empty()) << alone;
+    EXPECT_NE(refusal(network, 32, 2, 1).find("set train.norm_group to 0"), std::string::npos) << network;
+  }
+  EXPECT_NE(refusal("alexnet_bn", 32, 1).find("'classifier.1'"), std::string::npos);
+}
+
 // With weights of one form another one computes something else.
 TEST(Models, HaveFormsBySizesOfImages) {
   for (const char* const network : {"mobilenet_v2", "efficientnet_lite0"}) {

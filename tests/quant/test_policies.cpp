@@ -307,7 +307,10 @@ TEST(Policies, RefuseWhatTheyDoNotDefine) {
   Config dorefa = config_of("dorefa");
   dorefa.policy.quantize_first = true;
   expect_refusal([&] { make_policy(dorefa); }, "quantize_first");
-  expect_refusal([&] { make_policy(config_of("range_bn"))->check_layer("conv1", true, 100); }, "16 chunks");
+  for (const int64_t pixels : {1, 16, 100})
+    expect_refusal([&] { make_policy(config_of("range_bn"))->check_layer("conv1", true, pixels); },
+                   "multiple of 16 for each rank, and to 32 at least");
+  make_policy(config_of("range_bn"))->check_layer("conv1", true, 32);
   expect_refusal([&] { make_policy(config_of("dorefa2")); }, "dorefa2");
   for (const char* name : {"fp32", "dorefa", "wage", "wageubn", "range_bn", "fp8", "psq", "dai8"}) {
     Config config = config_of(name);

@@ -52,6 +52,15 @@ Shape ConvNode::output_shape(const std::vector<Shape>& inputs) {
   return conv_.y;
 }
 
+// What gives a norm with one value of each channel more of them. A linear layer gives one value for an image of any
+// size.
+std::string ConvNode::more_values() const {
+  const char* const images = norm_groups_ > 1 ? "set train.norm_group to 0, or to more images"
+                                              : "give each norm more images: a larger data.batch, fewer ranks or a "
+                                                "smaller train.accumulate";
+  return say(images, options_.linear ? "" : "; or use larger images: data.image_size");
+}
+
 void ConvNode::declare_layer(Declare& d, const Encoding& of_weight) {
   using enum ParamRole;
   Parameters& state = d.parameters();
@@ -65,11 +74,9 @@ void ConvNode::declare_layer(Declare& d, const Encoding& of_weight) {
   images_ = d.images();
   Shape of_group = conv_.y;
   of_group.n /= norm_groups_;
-  REQUIRE_USAGE(
-      !d.training() || !normalizes() || freezes_norm() || of_group.pixels() > 1,
-      "use larger images, or more of them for each norm: a larger data.image_size or data.batch, fewer ranks, a "
-      "smaller train.accumulate, train.norm_group: 0",
-      "the norm '", options_.norm, "' would have one value of each channel, an image of 1 x 1, and no variance");
+  REQUIRE_USAGE(!d.training() || !normalizes() || freezes_norm() || of_group.pixels() > 1, more_values(), "the norm '",
+                options_.norm, "' would have one value of each channel, of one image",
+                options_.linear ? "" : " of 1 x 1", ", and no variance");
   affine_ = {.shape = of_group,
              .normalize = normalizes(),
              .batch_statistics = !freezes_norm(),

@@ -65,6 +65,7 @@ class ConvNode : public NodeOf<ConvOptions> {
 
  private:
   std::string param_name(ParamRole) const;  // not of a range
+  std::string more_values() const;
 
   const bool reads_images_;  // the first layer of the network
   int gamma_index_ = -1, beta_index_ = -1, mean_index_ = -1, variance_index_ = -1, moments_index_ = -1;
