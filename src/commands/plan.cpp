@@ -55,9 +55,9 @@ double bytes_of_checkpoint(const Config& config, const Parameters& parameters) {
   return double(numbers) * sizeof(float);
 }
 
-// With the number of classes of the data where the recipe leaves it open.
+// With the number of classes of the data where the recipe leaves it open. As in a training, it is the training set's.
 Config with_classes(Config config) {
-  if (config.model.classes == 0) config.model.classes = open_datasets(config, false).test->classes();
+  if (config.model.classes == 0) config.model.classes = open_datasets(config).test->classes();
   return config;
 }
 

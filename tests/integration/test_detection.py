@@ -3,6 +3,7 @@
 
 import json
 import pathlib
+import re
 import shutil
 
 from harness import RECIPE, ROOT, Case, main, with_settings, write_png
@@ -77,6 +78,19 @@ class Detection(Case):
             self.assertIn(f"of data.name: coco, voc, image_folder; data.name is '{name}'", err)
         self.write("annotations/instances_val2017.json", "[")
         self.assertRegex(self.judged([], code=2).err, r"instances_val2017.json: ")
+
+    def test_a_plan_counts_the_classes_of_the_training_set(self):
+        """The file of the test set may list fewer."""
+        self.coco()
+        train = self.directory / "annotations" / "instances_train2017.json"
+        truth = json.loads(train.read_text())
+        train.write_text(json.dumps({**truth, "categories": [*truth["categories"], {"id": 10, "name": "fox"}]}))
+        settings = {"model.name": "retinanet", "model.backbone": "resnet18", "model.neck_channels": 8, "model.head_depth": 1,
+                    "data.short_side": 64, "data.long_side": 64, "data.batch": 1}
+        counts = [re.search(r"(?m)^(\d+) parameters", self.octet("plan", self.recipe, *with_settings({**settings, "model.classes": classes})).out)[1]
+                  for classes in (0, 3, 2)]
+        self.assertEqual(counts[0], counts[1])
+        self.assertNotEqual(counts[0], counts[2])
 
     def test_check_fails_on_errors_alone(self):
         self.coco()
