@@ -33,7 +33,9 @@ inline constexpr Activity saving{"saving", false, 10, 60};
 inline constexpr Activity awaiting_files{"waiting until rank 0 has saved", true, 10, 60};
 inline constexpr Activity awaiting_space{"waiting for space on the disk", false, 10, 60};
 inline constexpr Activity leaving{"leaving the job", true, 10, 60};
-inline constexpr Activity stopped{"stopped", true, 10, 60};  // by a signal, after a checkpoint; instead of leaving
+// Instead of leaving.
+inline constexpr Activity stopped{"stopped", true, 10, 60};  // by a signal, after a checkpoint
+inline constexpr Activity diverged{"diverged"};
 
 }  // namespace activity
 }  // namespace octet

@@ -21,7 +21,9 @@ Heart::Heart(int rank, std::string host) {
   enter(activity::start);
 }
 
-Heart::~Heart() {
+Heart::~Heart() { stop(); }
+
+void Heart::stop() {
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
@@ -44,6 +46,11 @@ void Heart::enter(const Activity& next, int64_t step) {
   own_.moved = seconds_since_1970();
   ++own_.moves;
   moved_ = now;
+}
+
+void Heart::end(const Activity& how) {
+  enter(how);
+  stop();
 }
 
 // A step lasts from one reading of data to the next, unless something else came between them.

@@ -31,6 +31,9 @@ class Heart {
   void enter(const Activity&);
   void enter(const Activity&, int64_t step);
 
+  // This rank ends so: writes it before the launcher ends the process, and beats no more.
+  void end(const Activity&);
+
   // From now on, writes to this file and reads from it, as often as `interval` says (seconds). Blocks no longer than a
   // write takes. make: makes the file.
   void publish(const std::string& path, double interval, bool make = false);
@@ -48,6 +51,7 @@ class Heart {
     Clock::time_point beaten, moved;
   };
   void beat();
+  void stop();
   void look(const std::vector<Heartbeat>& heartbeats);
   void add_time(Clock::time_point now, const Activity& next, int64_t step);
 

@@ -16,13 +16,13 @@ Run status_command(CLI::App& app) {
   app.add_option("run", options->run, "Directory of a run")->required();
   app.add_flag("--json", options->json, "Print one JSON object");
   app.footer(
-      "Exit code 0: the run is running, starting or finished; 1: it hangs, was stopped, or has ended without a "
-      "result.");
+      "Exit code 0: the run is running, starting or finished; 1: it hangs, was stopped, has diverged, or has "
+      "ended without a result.");
   return [options] {
     const RunStatus status = read_run_status(options->run);
     std::cout << (options->json ? json_of(status).dump(2) + "\n" : text_of(status));
     using enum RunStatus::State;
-    return status.state == hangs || status.state == stopped || status.state == ended ? 1 : 0;
+    return status.state == finished || status.state == running || status.state == starting ? 0 : 1;
   };
 }
 

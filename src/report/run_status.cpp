@@ -11,6 +11,7 @@
 
 #include "kernels/base/error.h"
 #include "src/config/path_kind.h"
+#include "src/run/best_weights.h"
 #include "src/run/checkpoint_store.h"
 #include "src/run/directory_lock.h"
 #include "src/train/progress.h"
@@ -26,7 +27,7 @@ constexpr double fresh = 15;       // seconds: a heartbeat of a process that liv
 
 const char* name_of(State state) {
   constexpr const char* names[] = {
-      "finished", "running", "hangs", "starting", "stopped by a signal", "ended without a result"};
+      "finished", "running", "hangs", "starting", "stopped by a signal", "diverged", "ended without a result"};
   return names[static_cast<size_t>(state)];
 }
 
@@ -105,8 +106,8 @@ bool beats(const std::string& directory, const RunStatus& status) {
   return false;
 }
 
-bool was_stopped(const RunStatus& status) {
-  return std::ranges::any_of(status.ranks, [](const auto& rank) { return rank.activity == activity::stopped.name; });
+bool any_is(const RunStatus& status, const Activity& activity) {
+  return std::ranges::any_of(status.ranks, [&](const auto& rank) { return rank.activity == activity.name; });
 }
 
 // A sentence on the ranks that have not written a heartbeat.
@@ -157,7 +158,9 @@ RunStatus read_run_status(const std::string& directory) {
   if (fs::exists(directory + "/result.json") && !held)
     status.state = State::finished;
   else if (!held && !beats(directory, status))
-    status.state = was_stopped(status) ? State::stopped : State::ended;
+    status.state = any_is(status, activity::diverged)  ? State::diverged
+                   : any_is(status, activity::stopped) ? State::stopped
+                                                       : State::ended;
   else if (status.ranks.empty())
     status.state = State::starting;
   else
@@ -180,6 +183,8 @@ std::string text_of(const RunStatus& status) {
   if (status.hang) text += "HANGS: " + status.hang->reason + "\n";
   if (status.state == State::ended || status.state == State::stopped)
     text += "no process trains here; `octet train ... --resume` continues\n";
+  if (status.state == State::diverged)
+    text += "no process trains here, and --resume leads to the same end; " + way_back(status.directory) + "\n";
   if (status.ranks.empty() || status.state == State::finished || status.state == State::stopped) return text;
   text += "\n" + table_of(status) + unseen(status);
   if (status.straggler) text += status.straggler->sentence + "\n";

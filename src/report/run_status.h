@@ -14,8 +14,9 @@ namespace octet {
 
 struct RunStatus {
   // finished: there is a result. running: a process holds the run's lock, and no rank is silent too long. hangs: see
-  // `hang`. starting: a process holds the lock, and there are no heartbeats of it yet. ended: no process trains here.
-  enum class State : uint8_t { finished, running, hangs, starting, stopped, ended } state = State::ended;
+  // `hang`. starting: a process holds the lock, and there are no heartbeats of it yet. diverged: to resume it leads to
+  // the same end. ended: no process trains here.
+  enum class State : uint8_t { finished, running, hangs, starting, stopped, diverged, ended } state = State::ended;
   std::string directory;
   double now = 0;                // seconds since 1970, by the clock of this host
   std::optional<JobNote> job;    // of the last start

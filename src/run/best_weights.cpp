@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "kernels/base/durable_file.h"
@@ -30,6 +31,16 @@ BestEvaluation read_evaluation(const std::string& path) {
   return best;
 }
 
+// The training loss of the first step that the run recorded; NaN: there is none.
+double first_loss(const std::string& run_directory) {
+  std::ifstream file(run_directory + "/metrics.jsonl");
+  std::string line;
+  std::getline(file, line);
+  const auto record = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const bool known = record.is_object() && record.contains("loss") && record["loss"].is_number();
+  return known ? record["loss"].get<double>() : NAN;
+}
+
 }  // namespace
 
 bool is_sound(const BestEvaluation& evaluation, double first_loss) {
@@ -47,6 +58,14 @@ BestWeights::BestWeights(const std::string& run_directory, bool resumed) : path_
     spdlog::warn("the best of the evaluations so far is lost; the best of those to come will replace it: {}",
                  error.what());
   }
+}
+
+std::string way_back(const std::string& run_directory) {
+  const std::string again = "start again with a lower train.lr or more train.warmup_epochs";
+  const BestWeights best(run_directory, /*resumed=*/true);
+  if (!best.evaluation() || !is_sound(*best.evaluation(), first_loss(run_directory))) return again;
+  return again + "; or begin a new run with a lower train.lr and model.initial_weights: " + run_directory +
+         "/best.safetensors";
 }
 
 bool BestWeights::exceeded_by(const Scalars& figures) const {

@@ -39,4 +39,7 @@ class BestWeights {
   std::optional<BestEvaluation> best_;
 };
 
+// What to do where the training of a run has diverged. To resume it leads to the same end.
+std::string way_back(const std::string& run_directory);
+
 }  // namespace octet

@@ -4,10 +4,7 @@
 #include <spdlog/spdlog.h>
 
 #include <chrono>
-#include <cmath>
 #include <cstdlib>
-#include <fstream>
-#include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
 
@@ -32,16 +29,6 @@ double seconds_now() {
 int last_ranks(const std::string& history) {
   const size_t comma = history.rfind(", ");
   return std::atoi(history.c_str() + (comma == std::string::npos ? 0 : comma + 2));
-}
-
-// The training loss of the first step that the run recorded; NaN: there is none.
-double first_loss(const std::string& run_directory) {
-  std::ifstream file(run_directory + "/metrics.jsonl");
-  std::string line;
-  std::getline(file, line);
-  const auto record = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-  const bool known = record.is_object() && record.contains("loss") && record["loss"].is_number();
-  return known ? record["loss"].get<double>() : NAN;
 }
 
 // Adds the present number of ranks to the history of a run that is resumed at `step`, if it is another one, and warns
@@ -150,13 +137,6 @@ void RunFiles::keep_if_best(const BestEvaluation& evaluation, const std::functio
   } catch (const FileError& error) {
     spdlog::warn("the best weights so far, of step {}, are not kept: {}", evaluation.step, error.what());
   }
-}
-
-std::string RunFiles::way_back() const {
-  const std::string again = "start again with a lower train.lr or more train.warmup_epochs";
-  if (best() == nullptr || !is_sound(*best(), first_loss(path()))) return again;
-  return again + "; or begin a new run with a lower train.lr and model.initial_weights: " + path() +
-         "/best.safetensors";
 }
 
 void RunFiles::finish(std::span<const NamedTensor> weights, Result result) {

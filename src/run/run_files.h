@@ -50,9 +50,6 @@ class RunFiles {
   void keep_if_best(const BestEvaluation& evaluation, const std::function<OwnedTensors()>& weights);
   const BestEvaluation* best() const { return best_ && best_->evaluation() ? &*best_->evaluation() : nullptr; }
 
-  // What to do if the training has diverged.
-  std::string way_back() const;
-
   // Writes weights and result, to which it adds what it knows. A full disk is waited for; then the weights go
   // elsewhere, and a FileError says where.
   void finish(std::span<const NamedTensor> weights, Result);

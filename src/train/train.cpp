@@ -53,8 +53,8 @@ class TrainingRun {
     finish();
     return 0;
   } catch (const NonFiniteError& error) {
-    if (!files_) throw;
-    throw NonFiniteError(error.reason, files_->way_back());
+    watch_.heart().end(activity::diverged);
+    throw files_ ? NonFiniteError(error.reason, way_back(files_->path())) : error;
   }
 
  private:

@@ -80,6 +80,17 @@ TEST_F(HeartTest, RanksSeeWhatOthersDoAndForHowLong) {
   EXPECT_TRUE(comes_true([&] { return first.others()[0].silent > 0.2; }));
 }
 
+TEST_F(HeartTest, HowARankEndsIsWrittenBeforeItIsKilled) {
+  create_heartbeat_file(file_, {"job1", 1, 0, 100, 64, 0});
+  Heart heart(0, "h0");
+  heart.publish(file_, 1000);
+  heart.end(activity::diverged);
+  heart.enter(activity::leaving);  // as the objects of a training do that an error destroys
+  const HeartbeatFile read = read_heartbeat_file(file_);
+  ASSERT_EQ(read.heartbeats.size(), 1u);
+  EXPECT_EQ(read.heartbeats[0].activity, "diverged");
+}
+
 TEST_F(HeartTest, TimesOfStepsLeaveOutWhatIsNoTraining) {
   Heart heart(0, "h0");
   for (int64_t step = 1; step <= 3; ++step) {

@@ -68,7 +68,12 @@ class Divergence(Case):
                              checkpoint__every_steps=1, train__eval_every_epochs=1)
             self.assertRegex(job.err, "fix: start again with a lower train.lr or more train.warmup_epochs\n")
             self.assertNotIn("initial_weights", job.err)
+            status = self.octet("status", self.run_path(f"stop{ranks}"), code=1).out
+            self.assertRegex(status, "^.*: diverged, step ")
+            self.assertRegex(status, "(?m)--resume leads to the same end; start again with a lower train.lr or more train.warmup_epochs$")
             self.train(f"again{ranks}", ranks=ranks, train__lr=0.01)
+        self.train("stop1", code=3, resume=True, train__lr=1e6, train__warmup_epochs=0, checkpoint__every_steps=1,
+                   train__eval_every_epochs=1)
 
     def test_a_run_that_stands_still_ends(self):
         job = self.train("skips", code=3, train__on_nonfinite="skip", train__lr=1e6, train__warmup_epochs=0,
