@@ -55,6 +55,14 @@ bool is_pickle(uint64_t first_bytes) {
   return (first_bytes & 0xffffffff) == zip || (first_bytes & 0xffff) == pickle;
 }
 
+// What helps where a file holds this value, which is not finite as F32.
+const char* cure_of(float value, const std::string& dtype) {
+  if (std::isinf(value) && dtype == "F16")
+    return "convert the original weights to F32 or BF16: F16 ends at 65504, and a larger value becomes infinite in it";
+  if (std::isinf(value) && dtype == "F64") return "use weights within F32, in which octet computes";
+  return "use weights from before the training diverged";
+}
+
 // Values of type T, which may lie at any address.
 template <class T, class Convert>
 std::vector<float> read_as(const std::byte* from, size_t bytes, Convert convert) {
@@ -288,8 +296,8 @@ void SafetensorsFile::require_finite() const {
     if (!entry.dtype.starts_with('F') && entry.dtype != "BF16") continue;
     const std::vector<float> values = floats(entry.name);
     for (size_t i = 0; i < values.size(); ++i)
-      REQUIRE_USAGE(std::isfinite(values[i]), "use a checkpoint from before the training diverged", "'", path_,
-                    "': tensor `", entry.name, "` holds ", values[i], " at element ", i);
+      REQUIRE_USAGE(std::isfinite(values[i]), cure_of(values[i], entry.dtype), "'", path_, "': tensor `", entry.name,
+                    "` holds ", values[i], " at element ", i, ", of ", entry.dtype);
   }
 }
 
