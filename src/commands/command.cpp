@@ -41,7 +41,8 @@ int exit_code(const std::exception& error) {
 
 std::string message_of(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error))
-    return "not enough memory; fix: use a smaller data.batch, or storage: int8; `octet plan` prints the memory "
+    return "not enough memory; fix: use a smaller data.batch, or with unified_int8 storage: int8; `octet plan` prints "
+           "the memory "
            "that a training needs";
   if (dynamic_cast<const std::filesystem::filesystem_error*>(&error) ||
       dynamic_cast<const std::ios_base::failure*>(&error))

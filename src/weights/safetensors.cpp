@@ -55,6 +55,13 @@ bool is_pickle(uint64_t first_bytes) {
   return (first_bytes & 0xffffffff) == zip || (first_bytes & 0xffff) == pickle;
 }
 
+// What helps where a directory is given for a file.
+std::string file_to_name(const std::string& directory) {
+  for (const char* const file : {"/best.safetensors", "/weights.safetensors"})
+    if (std::error_code failed; std::filesystem::exists(directory + file, failed)) return say("name ", directory, file);
+  return "name a .safetensors file in it";
+}
+
 // What helps where a file holds this value, which is not finite as F32.
 const char* cure_of(float value, const std::string& dtype) {
   if (std::isinf(value) && dtype == "F16")
@@ -201,8 +208,7 @@ SafetensorsFile SafetensorsFile::open(const std::string& path) {
   std::error_code error;
   const bool regular = std::filesystem::is_regular_file(path, error);
   std::ifstream stream(regular ? path : "", std::ios::binary);  // opening a pipe would wait for its writer
-  REQUIRE_USAGE(!std::filesystem::is_directory(path, error),
-                say("name a file in it, for example ", path, "/best.safetensors"), "'", path,
+  REQUIRE_USAGE(!std::filesystem::is_directory(path, error), file_to_name(path), "'", path,
                 "' cannot be read as weights: it is ", name_of(kind_of_path(path)));
   REQUIRE_USAGE(stream.is_open(), "check the path and the permissions", "'", path, "' cannot be read");
   const uint64_t size = std::filesystem::file_size(path, error);

@@ -113,6 +113,9 @@ TEST(OpenDatasets, RefusesWhatDoesNotFit) {
               {"model.classes is 100", "10 classes", "set model.classes to 10"});
   expect_says(refused([](Config& c) { c.data.samples = 64; }), {"data.batch is 128", "only 64 images"});
   expect_says(refused([](Config& c) { c.data.image_size = 64; }), {"data.image_size is 64", "32 x 32"});
+  expect_says(refused([](Config& c) { c.data.name = "coco", c.data.root = "x", c.data.image_size = 64; }),
+              {"'coco' has images of many sizes", "data.short_side"});
+  expect_says(refused([](Config& c) { c.data.name = "synthetic", c.model.classes = 1; }), {"set model.classes to 2"});
   expect_says(refused([](Config& c) { c.data.name = "mnist"; }), {"no data source `mnist`", "cifar10"});
   expect_says(refused([](Config& c) { c.data.name = "cifar10"; }), {"cifar10 needs `data.root`"});
   expect_says(refused([](Config& c) { c.data.name = "cifar10", c.data.root = "x", c.data.samples = 256; }),

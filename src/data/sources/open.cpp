@@ -93,9 +93,12 @@ std::vector<std::string> data_source_names() {
 
 int64_t image_side(const Config::Data& data) {
   const Source& source = source_of(data);
+  const bool has_canvases = source.side == 0;
   REQUIRE_USAGE(source.any_side || data.image_size == 0 || data.image_size == source.side,
-                "leave data.image_size out, or use data.name: image_folder", "data.image_size is ", data.image_size,
-                ", but '", data.name, "' is ", source.side, " x ", source.side);
+                has_canvases ? "leave data.image_size out; data.short_side and data.long_side set the size"
+                             : "leave data.image_size out, or use data.name: image_folder",
+                "data.image_size is ", data.image_size, ", but '", data.name, "' ",
+                has_canvases ? std::string("has images of many sizes") : say("is ", source.side, " x ", source.side));
   return data.image_size > 0 ? data.image_size : source.side;
 }
 
@@ -194,7 +197,8 @@ Datasets open_datasets(const Config& config, bool training, const Classes& known
   Datasets sets = source.open(config, training);
   number_test_set(config, known, sets);
   const Dataset& test = *sets.test;
-  REQUIRE_USAGE(test.classes() > 1 || source.traits.objects, "give two folders of classes or more",
+  REQUIRE_USAGE(test.classes() > 1 || source.traits.objects,
+                *source.reads == '\0' ? "set model.classes to 2 or more" : "give two folders of classes or more",
                 "the data has one class: ", test.describe());
   REQUIRE_USAGE(test.classes() == config.model.classes || (source.traits.objects && config.model.classes == 0),
                 say("set model.classes to ", test.classes()), "model.classes is ", config.model.classes,
