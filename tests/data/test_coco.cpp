@@ -92,6 +92,105 @@ TEST(Coco, ReadsWholeNumbersThatAreWrittenWithAPoint) {
   expect_says(folder.refusal(CocoFolder::with("\"id\": 20", "\"id\": 9007199254740994.0")), {"expected an integer"});
 }
 
+std::string replaced(std::string text, std::initializer_list<std::pair<const char*, const char*>> parts) {
+  for (const auto& [part, instead] : parts) {
+    EXPECT_NE(text.find(part), text.npos) << part;
+    for (size_t at = 0; (at = text.find(part, at)) != text.npos; at += std::string(instead).size())
+      text.replace(at, std::string(part).size(), instead);
+  }
+  return text;
+}
+
+// As VGG's annotator writes them. Stored detections then have such ids too, which pycocotools needs.
+TEST(Coco, ReadsNumbersThatAreTexts) {
+  const CocoFolder folder;
+  const std::string json = replaced(CocoFolder::whole, {{"\"id\": 20", "\"id\": \"20\""},
+                                                        {"\"image_id\": 20", "\"image_id\": \"20\""},
+                                                        {"\"id\": 7", "\"id\": \"7\""},
+                                                        {"\"category_id\": 7", "\"category_id\": \"7\""},
+                                                        {"100", "\"100\""},
+                                                        {"[1.5, 2,", "[\"1.5\", \" 2 \","},
+                                                        {"900.5", "\"900.5\""}});
+  folder.write(Split::train, "\xEF\xBB\xBF" + json);
+  const Annotations all = folder.train();
+  EXPECT_EQ(all.category_ids, (std::vector<int64_t>{3, 7}));
+  const AnnotatedImage& b = all.images[0];
+  EXPECT_EQ(b.id, 20);
+  EXPECT_EQ(b.width, 100);
+  ASSERT_EQ(b.objects.size(), 2u);
+  EXPECT_EQ(b.objects[0].label, 1);
+  EXPECT_EQ(b.objects[0].box.x, 1.5);
+  EXPECT_EQ(b.objects[0].box.y, 2);
+  EXPECT_EQ(b.objects[0].area, 900.5);
+  EXPECT_TRUE(all.text_image_ids && all.text_category_ids);
+  folder.write(Split::train, CocoFolder::whole);
+  EXPECT_FALSE(folder.train().text_image_ids || folder.train().text_category_ids);
+}
+
+TEST(Coco, NamesOfCategoriesMayBeNumbers) {
+  const CocoFolder folder;
+  folder.write(Split::train, replaced(CocoFolder::whole, {{"\"dog\"", "3"}, {"\"cat\"", "1.50"}}));
+  EXPECT_EQ(folder.train().classes, (std::vector<std::string>{"1.50", "3"}));
+}
+
+// pycocotools never reads the sizes of images.
+TEST(Coco, ASizeThatIsNoneIsNotKnown) {
+  const CocoFolder folder;
+  const struct {
+    const char* width;
+    int32_t expected;
+    bool warns;
+  } cases[] = {{"100", 100, false}, {"\"100\"", 100, false}, {"100.0", 100, false},  {"0", 0, false},
+               {"null", 0, false},  {"100.5", 0, true},      {"-1", 0, true},        {"NaN", 0, true},
+               {"1e300", 0, true},  {"\"100.5\"", 0, true},  {"2147483648", 0, true}};
+  for (const auto& [width, expected, warns] : cases) {
+    folder.write(Split::train, replaced(CocoFolder::whole, {{"100", width}}));
+    testing::internal::CaptureStdout();
+    const Annotations all = folder.train();
+    const std::string said = testing::internal::GetCapturedStdout();
+    EXPECT_EQ(all.images[0].width, expected) << width;
+    EXPECT_EQ(all.images[0].height, expected == 0 ? 0 : 80) << width;
+    EXPECT_EQ(said.find("1 images have an annotated size that is no size, such as ") != said.npos, warns) << said;
+  }
+}
+
+// As in pycocotools.
+TEST(Coco, EveryNumberButZeroIsACrowd) {
+  const CocoFolder folder;
+  for (const auto& [flag, crowd] : {std::pair("2", true), {"true", true}, {"-0.0", false}, {"false", false}}) {
+    folder.write(Split::train, CocoFolder::with("\"iscrowd\": 1", say("\"iscrowd\": ", flag)));
+    EXPECT_EQ(read_all_annotations(folder.config(), Split::train).images[1].objects[0].crowd, crowd) << flag;
+  }
+}
+
+// Python's json and pandas write it. Of fields that are not read it does not matter, and in texts it is a word.
+TEST(Coco, ReadsNanAsPythonWritesIt) {
+  const CocoFolder folder;
+  for (const char* number : {"NaN", "Infinity", "-Infinity"}) {
+    expect_says(folder.refusal(CocoFolder::with("1.5", number)),
+                {"train2017/b.jpg: object 5 (dog)", "no finite numbers", "data.bad_boxes: drop"});
+    Config config = folder.config();
+    config.data.bad_boxes = "drop";
+    EXPECT_EQ(read_annotations(config, Split::train).images[0].objects.size(), 1u);
+  }
+  folder.write(Split::train, replaced(CocoFolder::whole, {{"\"license\": 1", "\"license\": NaN, \"x\": [-Infinity]"},
+                                                          {"animal", "NaN \\\" Infinity"},
+                                                          {"\"cat\"", "\"NaN\\\\\""}}));
+  EXPECT_EQ(folder.train().classes, (std::vector<std::string>{"NaN\\", "dog"}));
+  EXPECT_EQ(folder.train().images[0].objects.size(), 2u);
+}
+
+// The word lies over the border of what is read at once.
+TEST(Coco, ReadsNanAnywhereInALongFile) {
+  const CocoFolder folder;
+  for (size_t blanks = 65420; blanks < 65450; ++blanks) {
+    folder.write(Split::train, std::string(blanks, ' ') + CocoFolder::with("1.5", "-Infinity"));
+    const Annotations all = read_all_annotations(folder.config(), Split::train);
+    EXPECT_EQ(all.images[0].objects[0].box.x, -std::numeric_limits<double>::infinity());
+    EXPECT_EQ(all.images[0].objects[0].box.y, 2);
+  }
+}
+
 TEST(Coco, RefusesFilesThatAreMissingOrNoAnnotations) {
   const CocoFolder folder;
   const struct {
@@ -100,7 +199,9 @@ TEST(Coco, RefusesFilesThatAreMissingOrNoAnnotations) {
   } cases[] = {
       {"", {"instances_train2017.json", "0 bytes"}},
       {std::string(CocoFolder::whole).substr(0, 300), {"byte 30", "no JSON"}},
-      {CocoFolder::with("1.5", "NaN"), {"byte ", "no JSON"}},
+      {CocoFolder::with("1.5", "None"), {"byte ", "no JSON"}},
+      {CocoFolder::with("1.5", "NaN, Inf"), {"byte 118: no JSON"}},
+      {CocoFolder::with("\"id\": 20", "\"id\": NaN"), {"images[0].id: expected an integer, not the text `NaN`"}},
       {CocoFolder::with("1.5", "1e999"), {"byte ", "no JSON"}},
       {"[1]", {"expected an object, not a list"}},
       {"7", {"expected an object, not a number"}},
@@ -110,16 +211,25 @@ TEST(Coco, RefusesFilesThatAreMissingOrNoAnnotations) {
       {R"({"images": [[]]})", {"images[0]: expected an object, not a list"}},
       {R"({"images": [], "images": []})", {"`images` is there twice"}},
       {CocoFolder::with("\"id\": 20", "\"id\": 20.5"), {"images[0].id: expected an integer, not 20.5"}},
-      {CocoFolder::with("\"id\": 20", "\"id\": \"20\""), {"images[0].id: expected an integer, not a text"}},
+      {CocoFolder::with("\"id\": 20", "\"id\": \"b\""),
+       {"images[0].id: expected an integer, not the text `b`", "fix: write `id` as an integer"}},
+      {CocoFolder::with("\"id\": 20", "\"id\": \"020\""), {"images[0].id: expected an integer, not the text `020`"}},
       {CocoFolder::with("\"id\": 20", "\"id\": 18446744073709551615"), {"images[0].id: expected an integer"}},
       {CocoFolder::with("\"b.jpg\"", "{}"), {"images[0].file_name: expected a text, not an object"}},
-      {CocoFolder::with("\"width\": 100", "\"width\": -1"), {"images[0]: a side of -1 pixels"}},
+      {CocoFolder::with("\"width\": 100", "\"width\": \"wide\""),
+       {"images[0].width: expected a number, not the text `wide`"}},
       {CocoFolder::with("[0, 0, 10, 10]", "[0, 0, 10]"), {"annotations[1].bbox: expected 4 numbers, not 3"}},
       {CocoFolder::with("[0, 0, 10, 10]", "[0, 0, 10, 10, 5]"), {"annotations[1].bbox: expected 4 numbers, not 5"}},
+      {CocoFolder::with("[0, 0, 10, 10]", "[]"),
+       {"annotations[1].bbox: expected 4 numbers, not 0", "or remove the annotation"}},
+      {CocoFolder::with("[0, 0, 10, 10]", "[0, 0, \"ten\", 10]"),
+       {"annotations[1].bbox: expected 4 numbers, not the text `ten`"}},
       {CocoFolder::with("[0, 0, 10, 10]", "[0, 0, null, 10]"), {"annotations[1].bbox: expected 4 numbers"}},
       {CocoFolder::with("[0, 0, 10, 10]", "[0, 0, [1], 10]"), {"annotations[1].bbox: expected 4 numbers"}},
       {CocoFolder::with("[0, 0, 10, 10]", "null"), {"annotations[1]: no `bbox`"}},
-      {CocoFolder::with("\"iscrowd\": 1", "\"iscrowd\": 2"), {"annotations[1].iscrowd: expected 0 or 1, not 2"}},
+      {CocoFolder::with("\"iscrowd\": 1", "\"iscrowd\": 0.5"), {"annotations[1].iscrowd: expected 0 or 1, not 0.5"}},
+      {CocoFolder::with("\"iscrowd\": 1", "\"iscrowd\": \"0\""),
+       {"annotations[1].iscrowd: expected 0 or 1, not a text"}},
       {CocoFolder::with("\"category_id\": 3,", ""), {"annotations[1]: no `category_id`"}},
       {CocoFolder::with("\"name\": \"cat\"", "\"alias\": \"cat\""), {"categories[1]: no `name`"}},
       {CocoFolder::with("[1, {\"id\": 1}]", std::string(100'000, '[')), {"nested more than 64 levels"}},

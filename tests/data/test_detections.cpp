@@ -61,15 +61,34 @@ TEST_F(Results, RefusesWhatIsUnknownOrDamaged) {
   expect_says(refusal(with("10", "\"fish\"", "[1, 2, 3, 4]")), {"[1].category_id: there is no category `fish`"});
   expect_says(refusal(with("10", "3", "[1, 2, -3, 4]")), {"[1].bbox: a size of -3 x 4"});
   expect_says(refusal(with("10", "3", "[1, 2, 3]")), {"[1].bbox: expected 4 numbers, not 3"});
-  expect_says(refusal(with("10", "3", "[1, 2, 3, \"4\"]")), {"[1].bbox: expected 4 numbers"});
+  expect_says(refusal(with("10", "3", "[1, 2, 3, \"four\"]")), {"[1].bbox: expected 4 numbers"});
+  expect_says(refusal(with("10", "3", "[NaN, 2, 3, 4]")), {"[1].bbox: no finite numbers"});
+  expect_says(refusal(with("10", "3", "[1, 2, 3, Infinity]")), {"[1].bbox: no finite numbers"});
+  expect_says(refusal(with("\"10\"", "3", "[1, 2, 3, 4]")), {"[1].image_id: there is no image `10`"});
   expect_says(refusal(with("1.5", "3", "[1, 2, 3, 4]")), {"[1].image_id: expected an integer or a text"});
   expect_says(refusal(R"([{"image_id": 10, "category_id": 7, "bbox": [1, 2, 3, 4]}])"), {"[0]: no `score`"});
-  expect_says(refusal(R"([{"image_id": 10, "category_id": 7, "bbox": [1, 2, 3, 4], "score": NaN}])"), {"no JSON"});
+  expect_says(refusal(R"([{"image_id": 10, "category_id": 7, "bbox": [1, 2, 3, 4], "score": NaN}])"),
+              {"[0].score: no finite number"});
   expect_says(refusal(R"({"annotations": []})"), {"expected a list, not an object"});
   expect_says(refusal("[3]"), {"[0]: expected an object, not a number"});
   expect_says(refusal(""), {"byte 1", "no JSON"});
   std::filesystem::remove(file());
   expect_says(message_of<UsageError>([&] { read_detections(file(), truth_); }), {"there is no such file"});
+}
+
+// A file that writes ids as texts. A number in a name is then no id.
+TEST_F(Results, HaveTextsAsIdsWhereTheTruthHas) {
+  truth_.text_image_ids = truth_.text_category_ids = true;
+  truth_.classes = {"7", "3"};
+  write_detections(file(), truth_, std::vector<Detection>{{.image = 1, .label = 1, .score = 1, .box = {1, 2, 3, 4}}});
+  std::ifstream stream(file());
+  const std::string text{std::istreambuf_iterator<char>(stream), {}};
+  expect_says(text, {R"("image_id": "10", "category_id": "7",)"});
+  const std::vector<Detection> found = read_detections(file(), truth_);
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].image, 1);
+  EXPECT_EQ(found[0].label, 1);
+  EXPECT_EQ(read(R"([{"image_id": "b", "category_id": 3, "bbox": [1, 2, 3, 4], "score": 1}])")[0].label, 0);
 }
 
 TEST_F(Results, AreWrittenAsTheyAreRead) {

@@ -80,6 +80,63 @@ TEST(Voc, ReadsBoxesFromOneAndObjectsByName) {
   EXPECT_EQ(test.images[0].objects[0].label, 1);
 }
 
+TEST(Voc, ASizeThatIsMissingOrNoneIsNotKnown) {
+  const struct {
+    std::string size;
+    int32_t width, height;
+    const char* odd;
+  } cases[] = {{"", 0, 0, ""},
+               {"<size/>", 0, 0, ""},
+               {"<size><width></width><height> </height></size>", 0, 0, ""},
+               {"<size><width>100</width></size>", 0, 0, ""},
+               {"<size><width>100</width><height/></size>", 0, 0, ""},
+               {"<size><width>0</width><height>0</height></size>", 0, 0, ""},
+               {"<size><width> 100.0 </width><height>80</height></size>", 100, 80, ""},
+               {"<size><width>100</width><height>80.5</height></size>", 0, 0, "100 x 80.5"},
+               {"<size><width>-3</width><height>80</height></size>", 0, 0, "-3 x 80"},
+               {"<size><width>nan</width><height>80</height></size>", 0, 0, "nan x 80"}};
+  for (const auto& [size, width, height, odd] : cases) {
+    const VocImage image = parse_voc("<annotation>" + size + object_of("dog") + "</annotation>", "a.xml");
+    EXPECT_EQ(image.size.width, width) << size;
+    EXPECT_EQ(image.size.height, height) << size;
+    EXPECT_EQ(image.size.odd, odd) << size;
+    EXPECT_EQ(image.objects.size(), 1u);
+  }
+  const VocFolder folder;
+  folder.list("train", "a\n");
+  folder.image("a", "<annotation>" + cases[8].size + object_of("dog") + "</annotation>");
+  testing::internal::CaptureStdout();
+  read_annotations(folder.config(), Split::train);
+  expect_says(testing::internal::GetCapturedStdout(),
+              {"1 images have an annotated size that is no size", "-3 x 80 of a"});
+}
+
+TEST(Voc, FlagsMayBeEmptyOrWords) {
+  for (const auto& [flag, difficult] : {std::pair("", false),
+                                        {" ", false},
+                                        {"Unspecified", false},
+                                        {"False", false},
+                                        {"false", false},
+                                        {"0", false},
+                                        {"0.0", false},
+                                        {"True", true},
+                                        {" true ", true},
+                                        {"1", true},
+                                        {"2", true}}) {
+    const std::string text = say("<difficult>", flag, "</difficult><truncated>?</truncated>");
+    EXPECT_EQ(parse_voc(xml_of(object_of("dog", text)), "a.xml").objects[0].difficult, difficult) << flag;
+  }
+}
+
+// As those who trace outlines export them.
+TEST(Voc, OutlinesBesideABoxAreSkipped) {
+  const std::string polygon = "<polygon><x1>1</x1><y1>2</y1></polygon><attributes><attribute/></attributes>";
+  const VocImage image = parse_voc("\xEF\xBB\xBF" + xml_of(object_of("red  cell", polygon)), "a.xml");
+  ASSERT_EQ(image.objects.size(), 1u);
+  EXPECT_EQ(image.objects[0].name, "red  cell");
+  EXPECT_EQ(image.objects[0].box.x, 10);
+}
+
 TEST(Voc, DifficultObjectsTrainOnDemand) {
   const VocFolder folder;
   folder.list("train", "a\n");
@@ -243,7 +300,14 @@ TEST(Voc, RefusesDamagedFiles) {
   expect_says(folder.refusal(replaced("11", "nan")), {"object 1 (dog)", "no finite numbers"});
   expect_says(folder.refusal(replaced("11", "31")), {"object 1 (dog)", "width or height is not positive"});
   expect_says(folder.refusal(replaced("<name>dog</name>", "")), {"object 1: no <name>"});
-  expect_says(folder.refusal(replaced("100", "-3")), {"<width> of the image is -3"});
+  expect_says(folder.refusal(replaced("100", "wide")), {"a.xml: <width> is `wide`, not a number"});
+  expect_says(folder.refusal(replaced("</bndbox></object>", "</bndbox><bndbox></bndbox></object>")),
+              {"object 1: more than one <bndbox>", "fix: give each box an <object> of its own"});
+  expect_says(folder.refusal(xml_of("<object><name>a</name><robndbox/></object>")),
+              {"object 1: no <bndbox>", "fix: give the object a <bndbox> with <xmin>"});
+  expect_says(folder.refusal(xml_of(object_of("a", "<difficult>perhaps</difficult>"))),
+              {"object 1: <difficult> is `perhaps`, not a number"});
+  expect_says(folder.refusal(xml_of(object_of("a", "<difficult>nan</difficult>"))), {"<difficult> is nan", "0 or 1"});
   expect_says(folder.refusal(xml_of("")), {"no object that trains"});
   expect_says(folder.refusal(std::string((16 << 20) + 1, ' ')), {"more than 16 MiB"});
   fs::remove(folder.path() / "Annotations/a.xml");

@@ -62,6 +62,15 @@ TEST(CocoAp, WithoutObjectsOrDetections) {
   EXPECT_EQ(figure(scene, "AP"), 0);
 }
 
+// As in pycocotools: it belongs to every size, since no comparison excludes it.
+TEST(CocoAp, AnAreaThatIsNoNumberBelongsToEverySize) {
+  cases::Scene scene;
+  scene.object({0, 0, 50, 50});
+  scene.truth.images[0].objects[0].area = std::numeric_limits<double>::quiet_NaN();
+  scene.detect({0, 0, 50, 50}, 0.5);
+  for (const char* name : {"AP", "APs", "APm", "APl"}) EXPECT_DOUBLE_EQ(figure(scene, name), 1) << name;
+}
+
 TEST(CocoAp, AClassWithoutObjectsIsInNoMean) {
   cases::Scene scene;
   scene.truth.classes.emplace_back("other");

@@ -11,6 +11,15 @@
 
 namespace octet {
 
+// The size that a file gives an image, in pixels. 0 x 0: it gives none, or one that cannot be a size.
+struct AnnotatedSize {
+  int32_t width = 0, height = 0;
+  std::string odd;  // "120.5 x 80": what cannot be a size
+};
+AnnotatedSize annotated_size(double width, double height);
+// odd: such sizes and where they stand. Says nothing if there are none.
+void warn_of_odd_sizes(const std::string& file, const std::vector<std::string>& odd);
+
 // COCO's instances_*.json. The paths of the images are those of the file. Images are in the order of the file, and so
 // are the objects of an image. Labels follow the rising ids of the categories.
 Annotations parse_coco(std::istream&, const std::string& file);
@@ -24,7 +33,7 @@ struct VocObject {
   bool difficult = false;
 };
 struct VocImage {
-  int32_t width = 0, height = 0;  // 0: the file does not say
+  AnnotatedSize size;
   std::vector<VocObject> objects;
 };
 VocImage parse_voc(std::string_view xml, const std::string& file);

@@ -1,8 +1,11 @@
 #include "src/data/annotations/annotations.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <limits>
 #include <map>
 
 #include "kernels/base/error.h"
@@ -162,6 +165,21 @@ std::vector<std::string> absent_classes(const Annotations& annotations) {
   for (size_t label = 0; label < annotations.classes.size(); ++label)
     if (annotations.category_ids[label] == no_category) absent.push_back(annotations.classes[label]);
   return absent;
+}
+
+AnnotatedSize annotated_size(double width, double height) {
+  const auto whole = [](double side) {
+    return side >= 0 && side <= std::numeric_limits<int32_t>::max() && side == std::trunc(side);
+  };
+  if (!whole(width) || !whole(height)) return {.odd = say(width, " x ", height)};
+  if (width == 0 || height == 0) return {};
+  return {.width = static_cast<int32_t>(width), .height = static_cast<int32_t>(height), .odd = {}};
+}
+
+void warn_of_odd_sizes(const std::string& file, const std::vector<std::string>& odd) {
+  if (!odd.empty())
+    spdlog::warn("{}: {} images have an annotated size that is no size, such as {}: they are taken to have none", file,
+                 odd.size(), odd.front());
 }
 
 std::string path_inside(const fs::path& folder, const std::string& name, const std::string& place) {

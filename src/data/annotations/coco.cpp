@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <limits>
 #include <map>
 #include <numeric>
 
@@ -33,24 +32,22 @@ struct Contents {
   std::vector<Annotation> annotations;
   std::vector<Category> categories;
   int64_t without_area = 0;
+  std::vector<std::string> odd_sizes;
+  bool text_image_ids = false, text_category_ids = false;
 };
-
-int32_t side_of(const JsonValue& value, const std::string& place) {
-  REQUIRE_USAGE(value.integer >= 0 && value.integer <= std::numeric_limits<int32_t>::max(), "correct the file", place,
-                ": a side of ", value.integer, " pixels");
-  return static_cast<int32_t>(value.integer);
-}
 
 Contents contents_of(std::istream& stream, const std::string& file) {
   Contents contents;
   const auto take_image = [&](int64_t index, std::vector<JsonValue>& values) {
-    const std::string place = say(file, ": images[", index, "]");
+    const AnnotatedSize size = annotated_size(values[2].number, values[3].number);
+    if (!size.odd.empty()) contents.odd_sizes.push_back(say(size.odd, " of images[", index, "]"));
+    contents.text_image_ids |= values[0].is_text;
     const std::string name = values[1].text;
     contents.images.push_back({.id = values[0].integer,
                                .name = name,
                                .path = std::move(values[1].text),
-                               .width = side_of(values[2], place),
-                               .height = side_of(values[3], place),
+                               .width = size.width,
+                               .height = size.height,
                                .objects = {}});
   };
   const auto take_annotation = [&](int64_t, std::vector<JsonValue>& values) {
@@ -64,12 +61,13 @@ Contents contents_of(std::istream& stream, const std::string& file) {
                                                .crowd = values[5].integer != 0}});
   };
   const auto take_category = [&](int64_t, std::vector<JsonValue>& values) {
+    contents.text_category_ids |= values[0].is_text;
     contents.categories.push_back({values[0].integer, std::move(values[1].text)});
   };
   read_json_lists(
       stream, file,
       {{"images",
-        {{"id"}, {"file_name", Kind::text}, {"width", Kind::integer, false}, {"height", Kind::integer, false}},
+        {{"id"}, {"file_name", Kind::text}, {"width", Kind::number, false}, {"height", Kind::number, false}},
         take_image},
        {"annotations",
         {{"id"},
@@ -79,7 +77,7 @@ Contents contents_of(std::istream& stream, const std::string& file) {
          {"area", Kind::number, false},
          {"iscrowd", Kind::flag, false}},
         take_annotation},
-       {"categories", {{"id"}, {"name", Kind::text}}, take_category}});
+       {"categories", {{"id"}, {"name", Kind::label}}, take_category}});
   return contents;
 }
 
@@ -140,7 +138,10 @@ Annotations parse_coco(std::istream& stream, const std::string& file) {
   if (contents.without_area > 0)
     spdlog::warn("{}: {} annotations have no `area`; width * height of their boxes is used", file,
                  contents.without_area);
+  warn_of_odd_sizes(file, contents.odd_sizes);
   Annotations annotations;
+  annotations.text_image_ids = contents.text_image_ids;
+  annotations.text_category_ids = contents.text_category_ids;
   for (const uint32_t i : by_id(
            contents.categories, [](const auto& category) { return category.id; }, "categories", file)) {
     annotations.category_ids.push_back(contents.categories[i].id);

@@ -7,6 +7,9 @@
 
 #include "kernels/base/error.h"
 #include "src/config/json_error.h"
+#include "src/config/yaml.h"
+#include "src/data/annotations/number_text.h"
+#include "src/data/annotations/python_json.h"
 
 namespace octet {
 namespace {
@@ -18,15 +21,21 @@ constexpr int most_depth = 64;
 constexpr const char* damaged = "write the file again: it is damaged, or another kind of file";
 
 const char* form_of(Kind kind) {
-  constexpr const char* forms[] = {"an integer", "a number", "a text", "an integer or a text", "0 or 1", "4 numbers"};
+  constexpr const char* forms[] = {"an integer",         "a number", "a text",   "an integer or a text",
+                                   "a text or a number", "0 or 1",   "4 numbers"};
   return forms[static_cast<size_t>(kind)];
+}
+
+std::string fix_of(const JsonField& field) {
+  if (field.kind == Kind::box) return "give x, y, width and height in pixels, or remove the annotation";
+  return say("write `", field.name, "` as ", form_of(field.kind));
 }
 
 // Follows the depth of the document. With named lists an object is around them, and everything lies one level deeper.
 class ListReader : public nlohmann::json_sax<json> {
  public:
-  ListReader(const std::string& file, const std::vector<JsonList>& lists)
-      : file_(file), lists_(lists), named_(!lists[0].name.empty()), seen_(lists.size()) {
+  ListReader(const std::string& file, const std::vector<JsonList>& lists, const PythonJson& source)
+      : file_(file), lists_(lists), source_(source), named_(!lists[0].name.empty()), seen_(lists.size()) {
     if (!named_) list_ = lists.data();
   }
 
@@ -60,19 +69,30 @@ class ListReader : public nlohmann::json_sax<json> {
   bool number_integer(int64_t value) override { return whole(value); }
   bool number_unsigned(uint64_t value) override {
     if (value <= uint64_t{std::numeric_limits<int64_t>::max()}) return whole(static_cast<int64_t>(value));
-    return real(static_cast<double>(value));
+    return real(static_cast<double>(value), std::to_string(value));
   }
-  bool number_float(double value, const std::string&) override { return real(value); }
+  bool number_float(double value, const std::string& text) override { return real(value, text); }
   bool string(std::string& text) override {
+    if (in_box() && list_) return add(number_of(text));
     if (!wanted()) return other("a text");
-    if (field().kind != Kind::text && field().kind != Kind::name) mismatch("a text");
-    store().text = std::move(text);
-    values_[field_].is_text = true;
-    return true;
+    switch (field().kind) {
+      case Kind::integer:
+        if (const auto id = id_in(text)) return whole(*id) && (values_[field_].is_text = true);
+        mismatch(say("the text `", shown(text), "`"));
+      case Kind::number:
+        return store().number = number_of(text), true;
+      case Kind::text:
+      case Kind::name:
+      case Kind::label:
+        store().text = std::move(text);
+        return values_[field_].is_text = true;
+      default:
+        mismatch("a text");
+    }
   }
   bool binary(json::binary_t&) override { return true; }  // JSON has none
   bool parse_error(size_t byte, const std::string&, const nlohmann::detail::exception& error) override {
-    refuse("byte ", byte, ": no JSON: ", reason_of(error).substr(0, 200));
+    refuse("byte ", byte - source_.added(), ": no JSON: ", reason_of(error).substr(0, 200));
   }
 
   void finish() const {
@@ -105,7 +125,13 @@ class ListReader : public nlohmann::json_sax<json> {
   }
   template <class Got>
   [[noreturn]] void mismatch(const Got& got) const {
-    refuse(place(), ": expected ", form_of(field().kind), ", not ", got);
+    throw UsageError(__FILE__, __LINE__, say(file_, ": ", place(), ": expected ", form_of(field().kind), ", not ", got),
+                     fix_of(field()));
+  }
+  double number_of(const std::string& text) const {
+    const std::optional<double> number = number_in(text);
+    if (!number) mismatch(say("the text `", shown(text), "`"));
+    return *number;
   }
   // A value outside the fields of a list's object: skipped, unless it stands where a list or its object has to be.
   bool other(const char* got) const {
@@ -153,15 +179,17 @@ class ListReader : public nlohmann::json_sax<json> {
   bool whole(int64_t value) {
     if (!wanted()) return in_box() && list_ ? add(static_cast<double>(value)) : other("a number");
     const Kind kind = field().kind;
-    if (kind == Kind::text || kind == Kind::box || (kind == Kind::flag && value != 0 && value != 1)) mismatch(value);
+    if (kind == Kind::text || kind == Kind::box) mismatch(value);
     JsonValue& to = store();
-    to.integer = value;
+    if (kind == Kind::label) to.text = std::to_string(value);
+    to.integer = kind == Kind::flag ? int64_t{value != 0} : value;
     to.number = static_cast<double>(value);
     return true;
   }
-  bool real(double value) {
+  bool real(double value, const std::string& text) {
     if (!wanted()) return in_box() && list_ ? add(value) : other("a number");
     if (field().kind == Kind::number) return store().number = value, true;
+    if (field().kind == Kind::label) return store().text = text, true;
     // pandas and numpy write whole numbers as 160.0. Beyond 2^53 a double may stand for several of them.
     if (std::trunc(value) != value || std::abs(value) > 0x1p53) mismatch(value);
     return whole(static_cast<int64_t>(value));
@@ -173,6 +201,7 @@ class ListReader : public nlohmann::json_sax<json> {
 
   const std::string& file_;
   const std::vector<JsonList>& lists_;
+  const PythonJson& source_;
   const bool named_;
   std::vector<bool> seen_;
   const JsonList* list_ = nullptr;  // the list in which the reader is; null: in what is skipped
@@ -186,8 +215,10 @@ class ListReader : public nlohmann::json_sax<json> {
 }  // namespace
 
 void read_json_lists(std::istream& stream, const std::string& file, const std::vector<JsonList>& lists) {
-  ListReader reader(file, lists);
-  json::sax_parse(stream, &reader);
+  PythonJson source(stream);
+  ListReader reader(file, lists, source);
+  std::istream json_stream(&source);
+  json::sax_parse(json_stream, &reader);
   reader.finish();
 }
 

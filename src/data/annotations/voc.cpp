@@ -1,6 +1,7 @@
 // PASCAL VOC: lists of images in ImageSets/Main, and one XML file for each image in Annotations.
 #include <algorithm>
-#include <charconv>
+#include <cctype>
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -13,6 +14,7 @@
 #include "src/config/keys.h"
 #include "src/config/yaml.h"
 #include "src/data/annotations/annotation_files.h"
+#include "src/data/annotations/number_text.h"
 #include "src/data/annotations/voc_files.h"
 
 namespace octet {
@@ -22,38 +24,46 @@ namespace fs = std::filesystem;
 
 constexpr uintmax_t most_bytes = 16 << 20;  // of an XML file
 constexpr size_t most_objects = 100'000;    // of an image
-constexpr const char* blank = " \t\r\n";
 const std::vector<std::string> classes_of_voc = {
     "aeroplane",   "bicycle", "bird",  "boat",      "bottle", "bus",         "car",   "cat",  "chair", "cow",
     "diningtable", "dog",     "horse", "motorbike", "person", "pottedplant", "sheep", "sofa", "train", "tvmonitor"};
 
-std::string trimmed(const std::string& text) {
-  const size_t first = text.find_first_not_of(blank);
-  return first == text.npos ? "" : text.substr(first, text.find_last_not_of(blank) + 1 - first);
-}
+std::string trimmed(std::string_view text) { return std::string(without_blanks(text)); }
 
-double number_in(const pugi::xml_node& parent, const char* name, const std::string& place) {
+// A number that has to be there.
+double value_of(const pugi::xml_node& parent, const char* name, const std::string& place) {
   const pugi::xml_node node = parent.child(name);
   REQUIRE_USAGE(node, "correct the file", place, ": no <", name, ">");
-  const std::string text = trimmed(node.child_value());
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  REQUIRE_USAGE(error == std::errc() && end == text.data() + text.size(), "correct the file", place, ": <", name,
-                "> is `", shown(text), "`, not a number");
-  return number;
+  const std::optional<double> number = number_in(node.child_value());
+  REQUIRE_USAGE(number, "correct the file", place, ": <", name, "> is `", shown(trimmed(node.child_value())),
+                "`, not a number");
+  return *number;
 }
 
-int32_t side_in(const pugi::xml_node& size, const char* name, const std::string& file) {
-  const double side = number_in(size, name, file);
-  REQUIRE_USAGE(side >= 0 && side <= 1e9, "correct the file", file, ": <", name, "> of the image is ", side);
-  return static_cast<int32_t>(side);
+// A side of the image. 0: the file does not say it.
+double side_in(const pugi::xml_node& size, const char* name, const std::string& file) {
+  return trimmed(size.child_value(name)).empty() ? 0 : value_of(size, name, file);
+}
+
+// Tools leave a flag empty, or write a word.
+bool flag_in(const pugi::xml_node& object, const char* name, const std::string& place) {
+  std::string text = trimmed(object.child_value(name));
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(tolower(c)); });
+  if (text.empty() || text == "false" || text == "unspecified") return false;
+  if (text == "true") return true;
+  const double number = value_of(object, name, place);
+  REQUIRE_USAGE(std::isfinite(number), "write 0 or 1", place, ": <", name, "> is ", number);
+  return number != 0;
 }
 
 // Pixels of VOC are counted from 1, and a box holds both of its corners.
-BoxInFile box_in(const pugi::xml_node& corners, const std::string& place) {
-  REQUIRE_USAGE(corners, "correct the file", place, ": no <bndbox>");
-  const double left = number_in(corners, "xmin", place) - 1, top = number_in(corners, "ymin", place) - 1;
-  return {left, top, number_in(corners, "xmax", place) - left, number_in(corners, "ymax", place) - top};
+BoxInFile box_in(const pugi::xml_node& object, const std::string& place) {
+  const pugi::xml_node corners = object.child("bndbox");
+  REQUIRE_USAGE(corners, "give the object a <bndbox> with <xmin>, <ymin>, <xmax> and <ymax>", place, ": no <bndbox>");
+  REQUIRE_USAGE(!corners.next_sibling("bndbox"), "give each box an <object> of its own", place,
+                ": more than one <bndbox>");
+  const double left = value_of(corners, "xmin", place) - 1, top = value_of(corners, "ymin", place) - 1;
+  return {left, top, value_of(corners, "xmax", place) - left, value_of(corners, "ymax", place) - top};
 }
 
 // A list of images: ImageSets/Main/<set>.txt of a folder.
@@ -126,6 +136,7 @@ std::string contents_of(const fs::path& file) {
 struct NamedImage {
   AnnotatedImage image;
   std::vector<VocObject> objects;
+  std::string odd_size;
 };
 
 std::vector<NamedImage> images_of(const std::vector<ImageSet>& sets) {
@@ -144,10 +155,11 @@ std::vector<NamedImage> images_of(const std::vector<ImageSet>& sets) {
       images.push_back({{.id = static_cast<int64_t>(images.size()) + 1,
                          .name = name,
                          .path = path_inside(folder, files.find(name), list),
-                         .width = voc.width,
-                         .height = voc.height,
+                         .width = voc.size.width,
+                         .height = voc.size.height,
                          .objects = {}},
-                        std::move(voc.objects)});
+                        std::move(voc.objects),
+                        voc.size.odd.empty() ? "" : voc.size.odd + " of " + name});
     }
   }
   return images;
@@ -181,18 +193,16 @@ VocImage parse_voc(std::string_view xml, const std::string& file) {
   const pugi::xml_node root = document.child("annotation");
   REQUIRE_USAGE(root, "give a file of PASCAL VOC", file, ": no <annotation>");
   VocImage image;
-  if (const pugi::xml_node size = root.child("size")) {
-    image.width = side_in(size, "width", file);
-    image.height = side_in(size, "height", file);
-  }
+  const pugi::xml_node size = root.child("size");
+  image.size = annotated_size(side_in(size, "width", file), side_in(size, "height", file));
   for (const pugi::xml_node& node : root.children("object")) {
     REQUIRE_USAGE(image.objects.size() < most_objects, "split the image", file, ": more than 100,000 objects");
     const std::string place = say(file, ": object ", image.objects.size() + 1);
     VocObject object;
     object.name = trimmed(node.child_value("name"));
     REQUIRE_USAGE(!object.name.empty(), "name its class", place, ": no <name>");
-    object.box = box_in(node.child("bndbox"), place);
-    object.difficult = node.child("difficult") && number_in(node, "difficult", place) != 0;
+    object.box = box_in(node, place);
+    object.difficult = flag_in(node, "difficult", place);
     image.objects.push_back(std::move(object));
   }
   return image;
@@ -208,7 +218,9 @@ Annotations read_voc(const Config::Data& data, Split split) {
   annotations.classes = classes_for(names_on(train), names_on(test));
   for (size_t label = 0; label < annotations.classes.size(); ++label)
     annotations.category_ids.push_back(static_cast<int64_t>(label) + 1);
+  std::vector<std::string> odd_sizes;
   for (NamedImage& named : chosen) {
+    if (!named.odd_size.empty()) odd_sizes.push_back(std::move(named.odd_size));
     for (const VocObject& object : named.objects) {
       const auto label = std::ranges::lower_bound(annotations.classes, object.name) - annotations.classes.begin();
       named.image.objects.push_back({.id = static_cast<int64_t>(named.image.objects.size()) + 1,
@@ -219,6 +231,7 @@ Annotations read_voc(const Config::Data& data, Split split) {
     }
     annotations.images.push_back(std::move(named.image));
   }
+  warn_of_odd_sizes(data.root, odd_sizes);
   return annotations;
 }
 

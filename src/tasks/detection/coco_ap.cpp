@@ -17,10 +17,10 @@ constexpr size_t most = limits.back();
 double overlap_of(int threshold) { return threshold == thresholds - 1 ? 0.95 : threshold * ((0.95 - 0.5) / 9) + 0.5; }
 double recall_of(int point) { return point == recalls - 1 ? 1 : point * 0.01; }
 
-// Of an area in square pixels; both ends belong to the range.
+// Of an area in square pixels; both ends belong to the range, and so does NaN.
 struct Range {
   double least, greatest;
-  bool holds(double area) const { return area >= least && area <= greatest; }
+  bool holds(double area) const { return !(area < least || area > greatest); }
 };
 constexpr Range range_of[ranges] = {{0, 1e10}, {0, 1024}, {1024, 9216}, {9216, 1e10}};  // all, small, medium, large
 
