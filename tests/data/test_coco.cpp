@@ -191,6 +191,20 @@ TEST(Coco, ReadsNanAnywhereInALongFile) {
   }
 }
 
+// Crowds and VOC's difficult objects count neither as found nor as missed, so no figure would be defined.
+TEST(Coco, RefusesATestSetWithoutObjects) {
+  const CocoFolder folder;
+  const std::string empty = R"({"annotations": [], "categories": [{"id": 3, "name": "cat"}],
+    "images": [{"id": 10, "file_name": "a.jpg"}]})";
+  const std::string crowd = replaced(empty, {{"[]", R"([{"id": 6, "image_id": 10, "category_id": 3, "bbox":
+    [0, 0, 10, 10], "iscrowd": 1}])"}});
+  for (const std::string& json : {empty, crowd}) {
+    folder.write(Split::test, json);
+    expect_says(message_of<UsageError>([&] { read_annotations(folder.config(), Split::test); }),
+                {"the test set has no object to find", "fix: "});
+  }
+}
+
 TEST(Coco, RefusesFilesThatAreMissingOrNoAnnotations) {
   const CocoFolder folder;
   const struct {

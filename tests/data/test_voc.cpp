@@ -137,6 +137,18 @@ TEST(Voc, OutlinesBesideABoxAreSkipped) {
   EXPECT_EQ(image.objects[0].box.x, 10);
 }
 
+TEST(Voc, RefusesATestSetOfDifficultObjectsAlone) {
+  const VocFolder folder;
+  folder.list("train", "a\n");
+  folder.list("val", "b\n");
+  folder.image("a", xml_of(object_of("dog")));
+  for (const std::string& objects : {std::string(), object_of("dog", "<difficult>1</difficult>")}) {
+    folder.image("b", xml_of(objects));
+    expect_says(message_of<UsageError>([&] { read_annotations(folder.config(), Split::test); }),
+                {"the test set has no object to find"});
+  }
+}
+
 TEST(Voc, DifficultObjectsTrainOnDemand) {
   const VocFolder folder;
   folder.list("train", "a\n");

@@ -76,6 +76,11 @@ class Detection(Case):
         for name in "cifar10", "shapes":
             err = self.octet("check", self.recipe, "--set", f"data.name={name}", code=2).err
             self.assertIn(f"of data.name: coco, voc, image_folder; data.name is '{name}'", err)
+        val = json.loads((self.directory / "annotations/instances_val2017.json").read_text())
+        self.write("annotations/instances_val2017.json", {**val, "annotations": []})
+        self.assertIn("the test set has no object to find", self.judged([], code=2).err)
+        self.assertIn("the test set has no object to find", self.octet(
+            "train", self.recipe, *canvas, *with_settings({"model.name": "retinanet"}), code=2).err)
         self.write("annotations/instances_val2017.json", "[")
         self.assertRegex(self.judged([], code=2).err, r"instances_val2017.json: ")
 

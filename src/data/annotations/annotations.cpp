@@ -41,7 +41,12 @@ void keep_what_counts(const Config::Data& data, Split split, Annotations& all) {
       if (!training) return fault == BoxFault::not_finite;
       return fault != BoxFault::none || object.crowd || (object.difficult && data.difficult == "skip");
     });
-  if (!training) return;
+  if (!training) {
+    REQUIRE_USAGE(has_objects_to_find(all),
+                  "give images with objects; crowds and difficult objects count neither as found nor as missed",
+                  data.root, ": the test set has no object to find");
+    return;
+  }
   const auto empty = [](const AnnotatedImage& image) { return image.objects.empty(); };
   REQUIRE_USAGE(!std::ranges::all_of(all.images, empty),
                 "give images with objects; crowds, difficult objects and bad boxes do not train", data.root,
@@ -94,6 +99,12 @@ Annotations read_annotations(const Config& config, Split split) {
   Annotations all = read_all_annotations(config, split);
   keep_what_counts(config.data, split, all);
   return all;
+}
+
+bool has_objects_to_find(const Annotations& test) {
+  return std::ranges::any_of(test.images, [](const AnnotatedImage& image) {
+    return std::ranges::any_of(image.objects, [](const Object& object) { return !object.crowd && !object.difficult; });
+  });
 }
 
 BoxFault fault_of(const BoxInFile& box, int32_t width, int32_t height) {

@@ -271,9 +271,8 @@ void check_classes(Data& data, const Config& config, std::vector<std::string>& e
     errors.emplace_back(error.what());
   }
   const int64_t train = objects_that(data, [&](auto&, const Object& object) { return trains(object, config.data); })[0];
-  const int64_t test = objects_that(data, [](auto&, const Object& object) { return !object.crowd; })[1];
   if (train == 0) errors.emplace_back("no object trains: give images with objects");
-  if (test == 0) errors.emplace_back("no object to find in test: give images with objects");
+  if (!has_objects_to_find(data.splits[1])) errors.emplace_back("no object to find in test: give images with objects");
 }
 
 void require_checked(const Config::Data& data) {
