@@ -3,6 +3,7 @@
 
 #include "src/data/images/image_format.h"
 #include "tests/data/decoded.h"
+#include "tests/data/files.h"
 
 namespace octet {
 namespace {
@@ -17,6 +18,7 @@ struct TiffFile {
   std::vector<uint8_t> pixels = {};
   std::map<int, std::vector<int>> more = {};  // fields by their tags
   std::string xmp = {};
+  bool large = false;  // BigTIFF
 
   std::vector<uint8_t> bytes() const {
     std::map<int, std::vector<int>> fields = more;
@@ -24,25 +26,28 @@ struct TiffFile {
                    {257, {height}},
                    {258, std::vector<int>(channels, bits)},
                    {262, {photometric}},
-                   {273, {8}},  // where the pixels are: behind the first eight bytes
+                   {273, {large ? 16 : 8}},  // where the pixels are: behind the header
                    {277, {channels}},
                    {278, {height}},
                    {279, {int(pixels.size())}}});
-    std::vector<uint8_t> tiff = {'I', 'I', 42, 0, 0, 0, 0, 0};
+    const int word = large ? 8 : 4, place_at = large ? 8 : 4;
+    std::vector<uint8_t> tiff = {'I', 'I', uint8_t(large ? 43 : 42), 0};
+    if (large) tiff.insert(tiff.end(), {8, 0, 0, 0});
+    append_number(tiff, 0, word);
     tiff.insert(tiff.end(), pixels.begin(), pixels.end());
     std::vector<uint8_t> list;
-    append_number(list, fields.size() + (xmp.empty() ? 0 : 1), 2);
+    append_number(list, fields.size() + (xmp.empty() ? 0 : 1), large ? 8 : 2);
     const auto add = [&](int tag, int type, const std::vector<uint8_t>& data, size_t count) {
       append_number(list, tag, 2);
       append_number(list, type, 2);
-      append_number(list, count, 4);
+      append_number(list, count, word);
       std::vector<uint8_t> here = data;
-      if (data.size() > 4) {
+      if (data.size() > size_t(word)) {
         here.clear();
-        append_number(here, tiff.size(), 4);
+        append_number(here, tiff.size(), word);
         tiff.insert(tiff.end(), data.begin(), data.end());
       }
-      here.resize(4);
+      here.resize(word);
       list.insert(list.end(), here.begin(), here.end());
     };
     for (const auto& [tag, numbers] : fields) {
@@ -52,10 +57,10 @@ struct TiffFile {
     }
     if (!xmp.empty()) add(700, 1, {xmp.begin(), xmp.end()}, xmp.size());
     std::vector<uint8_t> place;
-    append_number(place, tiff.size(), 4);
-    std::ranges::copy(place, tiff.begin() + 4);
+    append_number(place, tiff.size(), word);
+    std::ranges::copy(place, tiff.begin() + place_at);
     tiff.insert(tiff.end(), list.begin(), list.end());
-    append_number(tiff, 0, 4);
+    append_number(tiff, 0, word);
     return tiff;
   }
 };
@@ -188,7 +193,52 @@ TEST(Tiff, PicturesAreTurnedUpright) {
   }
   file.more.clear();
   file.xmp = "<rdf tiff:Orientation=\"6\">";
-  EXPECT_EQ(read_header(file.bytes(), 1 << 20).orientation, 6);
+  for (const bool large : {false, true}) {
+    file.large = large;
+    EXPECT_EQ(read_header(file.bytes(), 1 << 20).orientation, 6);
+  }
+}
+
+TEST(Tiff, BigTiffIsRead) {
+  TiffFile file{.width = 2, .pixels = {255, 0, 0, 0, 9, 255}, .large = true};
+  EXPECT_EQ(decoded(file.bytes()), (std::vector<int>{255, 0, 0, 0, 9, 255}));
+  file.more[274] = {6};
+  const cv::Mat image = decoded_image(file.bytes());  // turned as TIFF files are
+  EXPECT_EQ(image.size(), cv::Size(1, 2));
+  EXPECT_EQ(image.at<cv::Vec3b>(1, 0), cv::Vec3b(0, 9, 255));
+}
+
+// One pixel of red, with sides of eight bytes and the most significant byte first.
+TEST(Tiff, BigTiffOfEitherOrderIsRead) {
+  std::string hex =
+      "4d4d002b00080000"
+      "0000000000000018"
+      "ff00000000000000"
+      "000000000000000a";
+  const auto field = [&](int tag, int type, uint64_t count, uint64_t value) {
+    char text[48];
+    snprintf(text, sizeof text, "%04x%04x%016lx%016lx", tag, type, count, value);
+    hex += text;
+  };
+  constexpr int two = 3, eight = 16;
+  field(256, eight, 1, 1), field(257, eight, 1, 1);
+  field(258, two, 3, 0x0008000800080000), field(259, two, 1, 1ull << 48), field(262, two, 1, 2ull << 48);
+  field(273, eight, 1, 16), field(274, two, 1, 1ull << 48), field(277, two, 1, 3ull << 48);
+  field(278, eight, 1, 1), field(279, eight, 1, 3);
+  EXPECT_EQ(decoded(bytes_in_hex(hex + "0000000000000000")), (std::vector<int>{255, 0, 0}));
+}
+
+// The list of fields, its length and the places in it may be any number.
+TEST(Tiff, DamagedBigTiffIsABadImage) {
+  const auto whole = TiffFile{.pixels = {1, 2, 3}, .xmp = std::string(20, ' '), .large = true}.bytes();
+  for (size_t at = 8; at < whole.size(); ++at) {
+    auto bytes = whole;
+    bytes[at] = 0xFF;
+    try {
+      decoded(bytes);
+    } catch (const BadImage&) {
+    }
+  }
 }
 
 }  // namespace

@@ -33,7 +33,8 @@ const std::vector<ImageFormat>& image_formats() {
       {"TIFF",
        {".tif", ".tiff"},
        [](FileBytes file) {
-         return starts_with(file, {"II*\0", 4}) || starts_with(file, {"MM\0*", 4});
+         return starts_with(file, {"II*\0", 4}) || starts_with(file, {"MM\0*", 4}) ||  // and BigTIFF:
+                starts_with(file, {"II+\0", 4}) || starts_with(file, {"MM\0+", 4});
        },
        tiff_header,
        decode_tiff},

@@ -1,4 +1,5 @@
 // How a picture is to be turned, as EXIF and XMP say.
+#include <algorithm>
 #include <cctype>
 
 #include "src/data/images/image_format.h"
@@ -8,23 +9,30 @@ namespace octet {
 TiffFields tiff_fields(FileBytes bytes) {
   constexpr std::string_view mark{"Exif\0\0", 6};
   constexpr uint64_t tag_width = 0x100, tag_height = 0x101, tag_orientation = 0x112, type_short = 3, type_long = 4;
-  constexpr uint64_t tag_xmp = 700, type_byte = 1, type_undefined = 7;
+  constexpr uint64_t tag_xmp = 700, type_byte = 1, type_undefined = 7, type_long8 = 16;
   if (starts_with(bytes, mark)) bytes = bytes.subspan(mark.size());
   TiffFields fields;
-  const bool big = starts_with(bytes, {"MM\0*", 4});
-  if (!big && !starts_with(bytes, {"II*\0", 4})) return fields;
+  const bool last_first = starts_with(bytes, "II"),
+             large = starts_with(bytes, {"II+\0", 4}) || starts_with(bytes, {"MM\0+", 4});
+  if (!large && !starts_with(bytes, {"II*\0", 4}) && !starts_with(bytes, {"MM\0*", 4})) return fields;
   const auto number = [&](uint64_t at, int count) {
-    return big ? big_endian(bytes, at, count) : little_endian(bytes, at, count);
+    return last_first ? little_endian(bytes, at, count) : big_endian(bytes, at, count);
   };
-  const uint64_t list = number(4, 4), count = number(list, 2);
-  for (uint64_t at = list + 2; at < list + 2 + 12 * count && at + 12 <= bytes.size(); at += 12) {
-    const uint64_t tag = number(at, 2), type = number(at + 2, 2);
+  // BigTIFF counts and points with eight bytes. TIFF does with four, and with two it counts the fields of a list.
+  const int word = large ? 8 : 4, of_list = large ? 8 : 2;
+  const uint64_t entry = 4 + 2 * word, list = number(large ? 8 : 4, word);
+  if (list > bytes.size()) return fields;
+  const uint64_t count = std::min<uint64_t>(number(list, of_list), bytes.size() / entry);
+  for (uint64_t i = 0; i < count; ++i) {
+    const uint64_t at = list + of_list + i * entry;
+    if (at + entry > bytes.size()) break;
+    const uint64_t tag = number(at, 2), type = number(at + 2, 2), value_at = at + 4 + word;
     if (tag == tag_xmp && (type == type_byte || type == type_undefined)) {
-      const uint64_t length = number(at + 4, 4), place = number(at + 8, 4);
+      const uint64_t length = number(at + 4, word), place = number(value_at, word);
       if (place < bytes.size() && length <= bytes.size() - place) fields.xmp = bytes.subspan(place, length);
     }
-    if (type != type_short && type != type_long) continue;
-    const auto value = static_cast<int64_t>(number(at + 8, type == type_short ? 2 : 4));
+    if (type != type_short && type != type_long && type != type_long8) continue;
+    const auto value = static_cast<int64_t>(number(value_at, type == type_short ? 2 : type == type_long ? 4 : word));
     if (tag == tag_width) fields.width = value;
     if (tag == tag_height) fields.height = value;
     if (tag == tag_orientation) fields.orientation = value >= 1 && value <= 8 ? static_cast<int>(value) : 1;
