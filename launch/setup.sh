@@ -15,7 +15,7 @@ packages=(
   libyaml-cpp-dev nlohmann-json3-dev libcli11-dev                                     # configuration, reports, command line
   libspdlog-dev libfmt-dev                                                            # messages
   libopencv-core-dev libopencv-imgproc-dev libopencv-imgcodecs-dev                     # images; codecs: tests only
-  libjpeg-dev libturbojpeg0-dev libpng-dev libtiff-dev libwebp-dev
+  libjpeg-dev libturbojpeg0-dev libpng-dev libtiff-dev libwebp-dev zlib1g-dev
   libdnnl-dev librandom123-dev libgtest-dev python3                                   # fp32 policy; oracles and tests
   libxxhash-dev libssl-dev libprotobuf-dev protobuf-compiler                          # checkpoints, events for TensorBoard
   libpugixml-dev                                                                      # annotations of objects

@@ -10,22 +10,6 @@
 namespace octet {
 namespace {
 
-// EXIF and XMP data are chunks, before or after the pixels. A chunk is length, name, data and checksum. XMP must not be
-// compressed: https://www.adobe.com/devnet/xmp.html, part 3
-int png_orientation(FileBytes file) {
-  constexpr std::string_view xmp_mark{"XML:com.adobe.xmp\0\0", 19};
-  FileBytes exif, xmp;
-  for (uint64_t at = 8; at + 12 <= file.size();) {
-    const uint64_t length = big_endian(file, at, 4);
-    if (length > file.size() - at - 12) break;
-    const FileBytes data = file.subspan(at + 8, length);
-    if (starts_with(file.subspan(at + 4), "eXIf") && exif.empty()) exif = data;
-    if (starts_with(file.subspan(at + 4), "iTXt") && starts_with(data, xmp_mark)) xmp = data;
-    at += 12 + length;
-  }
-  return orientation_of(tiff_fields(exif), xmp);
-}
-
 struct PngSource {
   FileBytes file;
   size_t at = 0;

@@ -41,6 +41,7 @@ struct TiffFields {
 // Of the first list. The bytes are a TIFF file, or EXIF data with or without their mark "Exif\0\0". Damaged data have
 // no fields.
 TiffFields tiff_fields(FileBytes);
+int png_orientation(FileBytes);  // of a PNG file
 // EXIF's orientation, or else that of XMP data, or else 1: as Pillow's exif_transpose.
 int orientation_of(const TiffFields& exif, FileBytes xmp);
 
