@@ -3,7 +3,7 @@
 # agent of Open MPI, usually ssh, reaches it within 10 seconds.
 
 answering=''  # lines of the host file, after a look
-read -ra agent <<< "${OMPI_MCA_plm_rsh_agent:-ssh -o BatchMode=yes}"
+read -ra agent <<< "${OMPI_MCA_plm_rsh_agent:-ssh -o BatchMode=yes --}"
 
 host_lines() { sed -E 's/#.*//; s/[[:space:]]+$//; /^[[:space:]]*$/d' "$hostfile"; }
 

@@ -105,6 +105,9 @@ if [ "$(id -u)" = 0 ]; then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_RO
 
 if [ -n "$hostfile" ]; then
   [ -r "$hostfile" ] || { echo "mpirun.sh: cannot read the host file $hostfile" >&2; exit 2; }
+  # A name goes to ssh, which would take one that begins with a dash for an option, and some of those run commands.
+  strange=$(sed -E 's/#.*//; /^[[:space:]]*$/d; /^[[:space:]]*([[:alnum:]_][[:alnum:]_.-]*@)?[[:alnum:]][[:alnum:]._:-]*([[:space:]]|$)/d' "$hostfile" | head -1)
+  [ -z "$strange" ] || { echo "mpirun.sh: $hostfile: $(printf %q "$strange") does not begin with the name of a host" >&2; exit 2; }
   # Open MPI waits 8 minutes before it takes a host for lost. With these settings it waits 20 seconds.
   options+=(--mca oob_tcp_keepalive_time 10 --mca oob_tcp_keepalive_intvl 2 --mca oob_tcp_keepalive_probes 5)
   OCTET_HOSTS=$(sed -E 's/#.*//' "$hostfile" | awk 'NF {print $1}' | paste -sd ' ')
@@ -119,6 +122,11 @@ if [ -n "$hostfile" ]; then
 else
   ranks=${ranks:-2}
   options+=(--oversubscribe)  # more ranks than cores are slow, but allowed
+  # Ranks of one host share memory, so none of them listens to a network. mpirun names its own port to this host alone. In a job of
+  # a batch system mpirun takes the hosts of the job.
+  if [ -z "${SLURM_JOB_ID:-}${PBS_JOBID:-}${LSB_JOBID:-}${JOB_ID:-}" ]; then
+    options+=(--mca pml ob1 --mca btl "self,vader" --mca oob_tcp_if_include lo)
+  fi
 fi
 
 # In an interactive step of Slurm, mpirun starts its daemons as another step, which would wait until this one has ended.
@@ -189,12 +197,13 @@ relay_output() {
 
 # Passes on what the ranks say, and looks for the watchdog's last words. Returns 85 if a signal has stopped the ranks.
 relay_errors() {
-  local line stopped=0
+  local line stopped=0 of_stop='^octet: [^ ]+ [^ ]+ [^ ]+: stopped by a signal at step [0-9]+;'
   while IFS= read -r line || [ -n "$line" ]; do
     printf '%s\n' "$line" >&2 2> /dev/null || true
     if [[ $line == 'octet: '* || $line == 'watchdog: '* ]]; then : > "$scratch/started"; fi
-    if [[ $line == *'watchdog: '*'ending the job'* ]]; then kill -USR2 "$$" 2> /dev/null || true; fi
-    if [[ $line == *': stopped by a signal at step '* ]]; then stopped=85; fi
+    # Names of files in other lines may hold these words. No name can begin a line.
+    if [[ $line == 'watchdog: '*'; ending the job' ]]; then kill -USR2 "$$" 2> /dev/null || true; fi
+    if [[ ${line#$'\r\033[K'} =~ $of_stop ]]; then stopped=85; fi
   done
   return "$stopped"
 }

@@ -127,6 +127,29 @@ class Mpirun(Starts):
         self.expect(job, 83)
         self.assertNotIn("has not ended", job.err)
 
+    def test_words_in_other_lines_end_nothing(self):
+        """Messages hold names of files, which may hold anything but a line break."""
+        for words, code in (("cannot read watchdog: a; ending the job", 1), ("  watchdog: a; ending the job", 1),
+                            ("cannot read h1: stopped by a signal at step 7;", 1)):
+            self.stand_in("mpirun", f"echo 'octet: 2026-01-02 03:04:05 h1: warning: {words}' >&2\necho '{words}' >&2\nexit 1")
+            self.expect(self.start(), code)
+
+    def test_names_of_hosts_are_no_options(self):
+        self.stand_in("mpirun", "")
+        hosts = self.directory / "hosts"
+        for line in "-oProxyCommand=true slots=2", "a;b slots=2", "$(a) slots=1", "@a", "a@-b":
+            hosts.write_text(f"# hosts\nnode1 slots=2\n{line}\n")
+            job = self.start("--hostfile", hosts)
+            self.expect(job, 2)
+            self.assertIn("does not begin with the name of a host", job.err)
+        hosts.write_text("# hosts\n\nnode-1.a slots=2\n  me@10.0.0.2 slots = 2 # mine\nfe80::1\n")
+        self.expect(self.start("--hostfile", hosts), 0)
+
+    def test_ranks_of_one_host_need_no_network(self):
+        self.stand_in("mpirun", "")
+        self.expect(self.start(), 0)
+        self.assertIn("--mca pml ob1 --mca btl self,vader --mca oob_tcp_if_include lo", self.said.read_text())
+
     def test_waits_for_the_end_after_a_second_signal(self):
         self.stand_in("mpirun", "trap '' USR1\ntrap 'sleep 1; exit 1' TERM\necho ready >&2\nwhile :; do sleep 0.1; done")
         job = self.start()
@@ -199,7 +222,7 @@ class Mpirun(Starts):
         self.assertIn("add --run DIR", job.err)
     def test_a_signal_that_reaches_mpirun_alone(self):
         """Open MPI then ends with 1, also if the ranks have written their checkpoint."""
-        self.stand_in("mpirun", "echo 'octet: h1: stopped by a signal at step 7; continue' >&2\nexit 1")
+        self.stand_in("mpirun", "echo 'octet: 2026-01-02 03:04:05 h1: stopped by a signal at step 7; continue' >&2\nexit 1")
         self.expect(self.start(), 85)
 
     def test_mpirun_is_asked_to_end_when_the_script_is_killed(self):
