@@ -21,4 +21,8 @@ inline std::string joined(const std::vector<std::string>& words, std::string_vie
   return text;
 }
 
+// A name or a message for a terminal, on which control characters would be commands: they come as \x1b. lines: a line
+// break stays where the next line is indented, as in octet's own messages; no name can begin a line then.
+std::string printable(std::string_view text, bool lines = false);
+
 }  // namespace octet

@@ -1,6 +1,7 @@
 // `octet check`: what a data set of image files holds, before a training finds out.
 #include <iostream>
 
+#include "kernels/base/text.h"
 #include "src/commands/command.h"
 #include "src/report/check/data_check.h"
 
@@ -14,8 +15,8 @@ Run check_command(CLI::App& app) {
       if (transport.rank() != 0) return 0;
       const DataCheck check = check_data(config);
       std::cout << check.page << "\n";
-      for (const std::string& warning : check.warnings) std::cout << "warning: " << warning << "\n";
-      for (const std::string& error : check.errors) std::cout << "error: " << error << "\n";
+      for (const std::string& warning : check.warnings) std::cout << "warning: " << printable(warning) << "\n";
+      for (const std::string& error : check.errors) std::cout << "error: " << printable(error) << "\n";
       if (check.errors.empty())
         std::cout << (check.warnings.empty() ? "nothing is wrong\n" : "nothing stops a training\n");
       return check.errors.empty() ? 0 : 1;

@@ -15,6 +15,7 @@
 #include "kernels/base/durable_file.h"
 #include "kernels/base/exit_codes.h"
 #include "kernels/base/host_name.h"
+#include "kernels/base/text.h"
 #include "src/config/log.h"
 #include "src/run/directory_lock.h"
 #include "src/run/resume_point.h"
@@ -91,7 +92,7 @@ void require_place_for(const std::string& file, const std::string& option) {
 }
 
 int report_error(const std::exception& error, const std::string& where) {
-  std::fprintf(stderr, "octet: error%s: %s\n", where.c_str(), message_of(error).c_str());
+  std::fprintf(stderr, "octet: error%s: %s\n", where.c_str(), printable(message_of(error), /*lines=*/true).c_str());
   std::fflush(nullptr);
   return exit_code(error);
 }

@@ -54,7 +54,7 @@ void print_bad_images(const FolderFacts& facts, const std::string& output) {
   constexpr size_t most = 20;
   if (facts.bad.empty()) return;
   fmt::print("\n{} of {} images cannot be read:\n", facts.bad.size(), facts.examined);
-  for (size_t i = 0; i < std::min(most, facts.bad.size()); ++i) fmt::print("  {}\n", facts.bad[i]);
+  for (size_t i = 0; i < std::min(most, facts.bad.size()); ++i) fmt::print("  {}\n", printable(facts.bad[i]));
   if (facts.bad.size() > most) fmt::print("  and {} more\n", facts.bad.size() - most);
   fmt::print(
       "A training skips them, as data.bad_images: skip says in the recipe. To train with them, repair them and remove "
@@ -78,7 +78,8 @@ int write_recipe(const NewOptions& options) {
   write_durably(output,
                 recipe_text(choices, fmt::format("Written by `octet new` for {} images of {} classes; takes {}.",
                                                  facts.train + facts.test, facts.classes, time)));
-  for (const Choice& choice : choices) fmt::print("{:<22} {:<28} {}\n", choice.key, choice.value, choice.reason);
+  for (const Choice& choice : choices)
+    fmt::print("{:<22} {:<28} {}\n", choice.key, printable(choice.value), printable(choice.reason));
   print_bad_images(facts, output);
   fmt::print("\n{}: training takes {}\nnext: octet train {}\n", output, time, output);
   return 0;

@@ -84,7 +84,7 @@ int predict(const PredictOptions& options, Config config, Transport& transport, 
     const std::string& file = files[static_cast<size_t>(sample)];
     for (std::string& object : shown->json({sample + 1, file}, answers)) objects.push_back(std::move(object));
     table += shown->csv({sample + 1, file}, answers);
-    text += file + ":" + shown->text(answers);
+    text += printable(file) + ":" + shown->text(answers);
   }
   if (!options.json.empty()) write_json(options.json, objects);
   if (!options.csv.empty()) write_output(options.csv, table);

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "kernels/base/host_name.h"
+#include "kernels/base/text.h"
 
 namespace octet {
 namespace {
@@ -25,6 +26,16 @@ class LevelFlag : public spdlog::custom_flag_formatter {
   std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<LevelFlag>(); }
 };
 
+// The flag "%!": the message, in which names of files may hold anything.
+class MessageFlag : public spdlog::custom_flag_formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, const std::tm&, spdlog::memory_buf_t& out) override {
+    const std::string text = printable({message.payload.data(), message.payload.size()}, /*lines=*/true);
+    out.append(text.data(), text.data() + text.size());
+  }
+  std::unique_ptr<custom_flag_formatter> clone() const override { return std::make_unique<MessageFlag>(); }
+};
+
 }  // namespace
 
 void setup_log(int rank) {
@@ -35,9 +46,9 @@ void setup_log(int rank) {
       (isatty(STDERR_FILENO) != 0 && !dumb) || std::getenv("OCTET_COLUMNS") != nullptr;  // launch/mpirun.sh
   const std::string clear = terminal ? "\r\033[K" : "";
   auto formatter = std::make_unique<spdlog::pattern_formatter>();
-  formatter->add_flag<LevelFlag>('*');
+  formatter->add_flag<LevelFlag>('*').add_flag<MessageFlag>('!');
   formatter->set_pattern(clear + "octet: %Y-%m-%d %H:%M:%S " + host_name() +
-                         (rank == 0 ? ": %*%v" : " rank " + std::to_string(rank) + ": %*%v"));
+                         (rank == 0 ? ": %*%!" : " rank " + std::to_string(rank) + ": %*%!"));
   auto logger = std::make_shared<spdlog::logger>("octet", std::make_shared<spdlog::sinks::stderr_sink_mt>());
   logger->set_formatter(std::move(formatter));
   logger->set_level(rank == 0 ? spdlog::level::info : spdlog::level::warn);

@@ -38,10 +38,11 @@ class Presentation {
   const Options options_;
 };
 
-// A field of a CSV line, in quotes where it needs them.
+// A field of a CSV line, in quotes where it needs them. An apostrophe comes before what a spreadsheet would compute.
 inline std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
+  const bool computes = text.find_first_of("=+-@\t\r") == 0;
+  if (!computes && text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = computes ? "\"'" : "\"";
   for (const char c : text) quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
   return quoted + "\"";
 }

@@ -6,6 +6,7 @@
 
 #include "src/graph/answers.h"
 #include "src/tasks/classification/class_answers.h"
+#include "src/tasks/presentation.h"
 #include "tests/train/temporary_directory.h"
 
 namespace octet {
@@ -82,6 +83,13 @@ TEST(ClassAnswers, DamageIsNamed) {
     write_file(directory / "evaluation.json", text);
     EXPECT_PART(refusal([&] { read_answers(directory.path()); }), "evaluation.json: ");
   }
+}
+
+TEST(Csv, SpreadsheetsComputeNothing) {
+  EXPECT_EQ(csv_field("a b.jpg"), "a b.jpg");
+  EXPECT_EQ(csv_field("a,\"b\""), "\"a,\"\"b\"\"\"");
+  for (const char* name : {"=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx"})
+    EXPECT_EQ(csv_field(name), std::string("\"'") + name + "\"");
 }
 
 }  // namespace

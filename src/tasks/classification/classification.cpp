@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/base/durable_file.h"
+#include "kernels/base/text.h"
 #include "src/models/models.h"
 #include "src/models/unread_keys.h"
 #include "src/tasks/classification/class_answers.h"
@@ -93,7 +94,7 @@ class ClassPresentation final : public Presentation {
   std::string text(const Answers& answers) const override {
     std::string text;
     for (const RankedClass& of : top(answers))
-      text += fmt::format("  {} {:.1f} %", class_name(of.label), 100 * of.probability);
+      text += fmt::format("  {} {:.1f} %", printable(class_name(of.label)), 100 * of.probability);
     return text + "\n";
   }
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/base/durable_file.h"
+#include "kernels/base/text.h"
 #include "src/data/annotations/detections.h"
 #include "src/models/detectors.h"
 #include "src/models/unread_keys.h"
@@ -84,7 +85,8 @@ class ObjectPresentation final : public Presentation {
     std::string text = answers.detections.empty() ? " nothing\n" : "\n";
     for (const Detection& found : answers.detections)
       text += fmt::format("  {:.2f}  {:<20}  x {:7.1f}  y {:7.1f}  {:7.1f} x {:.1f}\n", found.score,
-                          class_name(size_t(found.label)), found.box.x, found.box.y, found.box.width, found.box.height);
+                          printable(class_name(size_t(found.label))), found.box.x, found.box.y, found.box.width,
+                          found.box.height);
     return text;
   }
 
