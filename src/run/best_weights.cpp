@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "kernels/base/durable_file.h"
@@ -33,10 +32,8 @@ BestEvaluation read_evaluation(const std::string& path) {
 
 // The training loss of the first step that the run recorded; NaN: there is none.
 double first_loss(const std::string& run_directory) {
-  std::ifstream file(run_directory + "/metrics.jsonl");
-  std::string line;
-  std::getline(file, line);
-  const auto record = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const std::string text = read_if_there(run_directory + "/metrics.jsonl");
+  const auto record = nlohmann::json::parse(text.substr(0, text.find('\n')), nullptr, /*allow_exceptions=*/false);
   const bool known = record.is_object() && record.contains("loss") && record["loss"].is_number();
   return known ? record["loss"].get<double>() : NAN;
 }

@@ -14,6 +14,7 @@
 #include "src/version.h"
 #include "src/weights/class_names.h"
 #include "src/weights/pixel_normalization.h"
+#include "src/weights/recipe.h"
 #include "src/weights/weights_file.h"
 
 namespace octet {
@@ -133,7 +134,7 @@ void RunFiles::keep_if_best(const BestEvaluation& evaluation, const std::functio
   restore(evaluation.step);
   if (!best_ || !best_->exceeded_by(evaluation.figures)) return;
   try {
-    best_->replace(evaluation, weights(), metadata());
+    best_->replace(evaluation, weights(), metadata_to_share());
   } catch (const FileError& error) {
     spdlog::warn("the best weights so far, of step {}, are not kept: {}", evaluation.step, error.what());
   }
@@ -141,7 +142,7 @@ void RunFiles::keep_if_best(const BestEvaluation& evaluation, const std::functio
 
 void RunFiles::finish(std::span<const NamedTensor> weights, Result result) {
   restore(result.steps);
-  const std::map<std::string, std::string> described = metadata();
+  const std::map<std::string, std::string> described = metadata_to_share();
   if (best() != nullptr) result.best = *best();
   result.rank_history = rank_history_;
   result.wall_seconds = spent();
@@ -158,6 +159,13 @@ void RunFiles::finish(std::span<const NamedTensor> weights, Result result) {
   } catch (const FileError& error) {
     keep_elsewhere(path(), weights, described, error);
   }
+}
+
+// Of the files of weights that leave the run; a checkpoint is for this machine.
+std::map<std::string, std::string> RunFiles::metadata_to_share() const {
+  std::map<std::string, std::string> all = metadata();
+  all["config"] = recipe_to_share(config_);
+  return all;
 }
 
 // What all files of weights say about the run.

@@ -57,6 +57,7 @@ class RunFiles {
  private:
   double spent() const;  // seconds of training, with those before the checkpoint from which the run was resumed
   std::map<std::string, std::string> metadata() const;
+  std::map<std::string, std::string> metadata_to_share() const;
   void log_checkpoint(int64_t step, double seconds, bool last);
   void restore(int64_t step);
   void make_again(int64_t step);

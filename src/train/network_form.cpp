@@ -5,7 +5,7 @@
 #include "kernels/base/error.h"
 #include "src/data/loader.h"
 #include "src/models/models.h"
-#include "src/weights/trained_network.h"
+#include "src/weights/recipe.h"
 
 namespace octet {
 namespace {
@@ -29,7 +29,7 @@ struct Sides {
 
 // Empty: of one form.
 std::optional<Sides> sides_of_other_form(const SafetensorsFile& file, const std::string& path, const Config& config) {
-  const std::optional<Config> recipe = recipe_in(file, path);
+  const std::optional<Config> recipe = find_recipe(file, path);
   const std::optional<int64_t> trained = side_of(recipe);
   const std::string& network = config.model.name;
   if (!trained || recipe->model.name != network) return {};
@@ -41,7 +41,7 @@ std::optional<Sides> sides_of_other_form(const SafetensorsFile& file, const std:
 }  // namespace
 
 std::optional<int64_t> trained_side(const SafetensorsFile& file, const std::string& path) {
-  return side_of(recipe_in(file, path));
+  return side_of(find_recipe(file, path));
 }
 
 void require_same_form(const SafetensorsFile& file, const std::string& path, const Config& config) {

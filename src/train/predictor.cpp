@@ -9,6 +9,7 @@
 #include "src/version.h"
 #include "src/weights/class_names.h"
 #include "src/weights/pixel_normalization.h"
+#include "src/weights/recipe.h"
 
 namespace octet {
 
@@ -71,7 +72,7 @@ int64_t Predictor::calibrate(const Dataset& data, const std::string& output) con
     images += batch.count;
   }
   REQUIRE_USAGE(images > 0, "name other images", "no whole batch of ", batch_of(data), " images could be read");
-  std::map<std::string, std::string> metadata = {{"config", to_yaml(config_)}, {"commit", commit}};
+  std::map<std::string, std::string> metadata = {{"config", recipe_to_share(config_)}, {"commit", commit}};
   if (knows_names_) add_classes(classes_, metadata);
   add_normalization(normalization_of(config_.data), metadata);
   write_weights(output, TrainingState(*network).save(true), std::move(metadata));

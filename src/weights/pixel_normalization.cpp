@@ -9,7 +9,7 @@
 #include "kernels/base/error.h"
 #include "src/data/images/normalization.h"
 #include "src/data/sources/source.h"
-#include "src/weights/trained_network.h"
+#include "src/weights/recipe.h"
 
 namespace octet {
 namespace {
@@ -36,7 +36,7 @@ void add_normalization(const Normalization& of, std::map<std::string, std::strin
 std::optional<Normalization> read_normalization(const SafetensorsFile& file, const std::string& path) {
   const auto& metadata = file.metadata();
   const auto entry = metadata.find(normalization_key);
-  if (entry == metadata.end()) return of_recipe(recipe_in(file, path));
+  if (entry == metadata.end()) return of_recipe(find_recipe(file, path));
   Normalization of;
   const auto sound = [](float deviation) { return std::isfinite(deviation) && deviation > 0; };
   try {

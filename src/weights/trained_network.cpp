@@ -4,6 +4,7 @@
 
 #include "kernels/base/error.h"
 #include "src/config/path_kind.h"
+#include "src/weights/recipe.h"
 
 namespace octet {
 namespace {
@@ -18,25 +19,21 @@ std::string weights_of_run(const std::string& run) {
   return {};
 }
 
-Config config_of(const std::string& weights, const std::vector<std::string>& overrides) {
-  const SafetensorsFile file = SafetensorsFile::open(weights);
-  const auto config = file.metadata().find("config");
-  REQUIRE_USAGE(config != file.metadata().end(), "name a recipe, and these weights with --weights", weights,
-                " does not hold the configuration of a training");
-  return parse_config(config->second, "the configuration in " + weights, overrides);
-}
-
-}  // namespace
-
-std::optional<Config> recipe_in(const SafetensorsFile& file, const std::string& path) {
-  const auto recipe = file.metadata().find("config");
-  if (recipe == file.metadata().end()) return {};
+// Weights do not say where data are on this machine. The recipe of a run, in `folder`, does; empty: there is none.
+std::string root_beside(const fs::path& folder) {
+  const fs::path recipe = folder / "config.yaml";
   try {
-    return parse_config(recipe->second, path, {});
-  } catch (const UsageError&) {
+    return fs::is_regular_file(recipe) ? load_config(recipe.string(), {}).data.root : "";
+  } catch (const UsageError&) {  // of another version
     return {};
   }
 }
+
+Config config_of(const std::string& weights, const std::vector<std::string>& overrides, const fs::path& folder) {
+  return recipe_in(SafetensorsFile::open(weights), weights, overrides, root_beside(folder));
+}
+
+}  // namespace
 
 TrainedNetwork find_network(const std::string& named, const std::string& weights,
                             const std::vector<std::string>& overrides) {
@@ -46,11 +43,11 @@ TrainedNetwork find_network(const std::string& named, const std::string& weights
                 " is an image, where a run, a .safetensors file or a recipe is expected");
   if (fs::is_directory(named)) {
     const std::string chosen = weights.empty() ? weights_of_run(named) : weights;
-    return {config_of(chosen, overrides), chosen};
+    return {config_of(chosen, overrides, named), chosen};
   }
   if (fs::path(named).extension() == ".safetensors") {
     REQUIRE_USAGE(weights.empty(), "leave --weights out", named, " is a file of weights already");
-    return {config_of(named, overrides), named};
+    return {config_of(named, overrides, fs::path(named).parent_path()), named};
   }
   REQUIRE_USAGE(!weights.empty(), "name the directory of a run or a .safetensors file, or give --weights FILE", named,
                 " is a recipe, which has no weights");

@@ -13,8 +13,8 @@
 #include "src/train/dry_plan.h"
 #include "src/train/needed_pixels.h"
 #include "src/train/network_form.h"
+#include "src/weights/recipe.h"
 #include "src/weights/tensor_names.h"
-#include "src/weights/trained_network.h"
 #include "src/weights/weights_file.h"
 
 namespace octet {
@@ -49,7 +49,7 @@ const Known& network_of(const SafetensorsFile& file, const std::string& path) {
   std::vector<std::string> all;
   for (const Known& known : known_networks) all.emplace_back(known.network);
   const std::string fix = "give weights of one of " + joined(all, ", ");
-  if (const std::optional<Config> recipe = recipe_in(file, path)) {
+  if (const std::optional<Config> recipe = find_recipe(file, path)) {
     const Known* const known = std::ranges::find(known_networks, recipe->model.name, &Known::network);
     REQUIRE_USAGE(known != std::end(known_networks), fix, path, " is of ", recipe->model.name,
                   ", which does not classify images, as a recipe for folders of classes needs it");
