@@ -67,6 +67,9 @@ std::string read_text_file(const std::string& file) {
   std::error_code error;
   REQUIRE_USAGE(std::filesystem::exists(file, error), "check the path", "'", file, "' does not exist");
   refuse_swapped(file);
+  // To open one would wait for its writer. Those of a shell, as in `octet train <(...)`, have one.
+  REQUIRE_USAGE(!std::filesystem::is_fifo(file, error) || file.starts_with("/dev/") || file.starts_with("/proc/"),
+                "give a YAML file", "'", file, "' is a pipe");
   std::ifstream stream(file, std::ios::binary);
   std::string text(max_bytes + 1, '\0');
   stream.read(text.data(), static_cast<std::streamsize>(text.size()));
@@ -77,7 +80,8 @@ std::string read_text_file(const std::string& file) {
 
 namespace {
 
-// Refuses a second document, and text behind which yaml-cpp finds documents without end, such as ",-".
+// Refuses a second document, text behind which yaml-cpp finds documents without end, such as ",-", and aliases that
+// together stand for more text than a file may have.
 class OneDocument final : public YAML::EventHandler {
  public:
   explicit OneDocument(const std::string& file) : file_(file) {}
@@ -89,18 +93,46 @@ class OneDocument final : public YAML::EventHandler {
     first_ = mark;
   }
   void OnDocumentEnd() override {}
-  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
-  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
-  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t, const std::string&) override {}
-  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
-  void OnSequenceEnd() override {}
-  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
-  void OnMapEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t anchor) override { add(1, anchor); }
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    add(sizes_[anchor], 0);
+    REQUIRE_USAGE(size_ <= max_bytes, "write the values out where they are few", position_of(mark, file_),
+                  ": aliases stand for more than 1 MiB, the limit of such a file");
+  }
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t anchor, const std::string& text) override {
+    add(1 + text.size(), anchor);
+  }
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value) override {
+    begin(anchor);
+  }
+  void OnSequenceEnd() override { end(); }
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t anchor, YAML::EmitterStyle::value) override {
+    begin(anchor);
+  }
+  void OnMapEnd() override { end(); }
 
  private:
+  void add(size_t size, YAML::anchor_t anchor) {
+    size_ += size;
+    if (anchor != 0) sizes_[anchor] = size;
+  }
+  void begin(YAML::anchor_t anchor) {
+    open_.emplace_back(anchor, size_);
+    ++size_;
+  }
+  void end() {
+    const auto [anchor, before] = open_.back();
+    open_.pop_back();
+    if (anchor != 0) sizes_[anchor] = size_ - before;
+  }
+
   const std::string& file_;
   bool seen_ = false;
   YAML::Mark first_;
+  size_t size_ = 0;                                      // bytes and nodes so far, those of aliases included
+  std::map<YAML::anchor_t, size_t> sizes_;               // of what has an anchor
+  std::vector<std::pair<YAML::anchor_t, size_t>> open_;  // lists and mappings, with size_ at their start
 };
 
 }  // namespace

@@ -10,8 +10,8 @@ namespace octet {
 
 // The text of a file. UsageError: it cannot be read.
 std::string read_text_file(const std::string& file);
-// The only document of `text`. UsageError, with file, line and column: larger than 1 MiB, not UTF-8, not YAML, several
-// documents.
+// The only document of `text`. UsageError, with file, line and column: larger than 1 MiB, by itself or with what its
+// aliases stand for; not UTF-8, not YAML, several documents.
 YAML::Node parse_yaml(const std::string& text, const std::string& file);
 // Keys and values of a mapping. UsageError: the node is not a mapping, or it has a key twice.
 using YamlEntries = std::vector<std::pair<YAML::Node, YAML::Node>>;

@@ -171,13 +171,14 @@ TEST(Config, TagsAreRefused) {
 
 TEST(Config, AliasesRepeatAValue) {
   EXPECT_EQ(parse("seed: &a 7\nmodel: {classes: *a}").model.classes, 7);
+  EXPECT_EQ(parse("model: {name: &name resnet18}\ndata: {root: *name}").data.root, "resnet18");
   // Each level has the one below it twice: nothing walks through all of them.
   std::string bomb = "a0: &a0 {seed: 1}\n";
   for (int i = 1; i < 60; ++i) {
     const std::string n = std::to_string(i), below = "*a" + std::to_string(i - 1);
     bomb += "a" + n + ": &a" + n + " {x: " + below + ", y: " + below + "}\n";
   }
-  expect_part(refusal(bomb), "unknown key `a0`");
+  expect_part(refusal(bomb), "run.yaml:17:15: aliases stand for more than 1 MiB");
 }
 
 TEST(Config, BombsAreRefusedBeforeTheyGrow) {

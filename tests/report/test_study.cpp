@@ -121,6 +121,22 @@ TEST_F(Study, MistakesAreNamed) {
   refuse(good, "model.name: resnet20", "data.image_size: 64", "32 x 32");
 }
 
+// A few lines can ask for more runs than memory holds.
+TEST_F(Study, MoreRunsThanAnybodyTrainsAreRefused) {
+  std::string axes;
+  for (char axis = 'a'; axis <= 't'; ++axis)
+    axes += std::string("  ") + axis + ": {0: {}, 1: {}, 2: {}, 3: {}, 4: {}, 5: {}, 6: {}, 7: {}, 8: {}, 9: {}}\n";
+  refuse(good, "baseline", axes + "baseline", "study.yaml:11:3: the grid and the seeds give more than 4096 runs");
+  std::string seeds;
+  for (int seed = 0; seed < 5000; ++seed) seeds += std::to_string(seed) + ", ";
+  refuse(good, "[1, 2]\ngrid", "[" + seeds + "0]\ngrid", "more than 4096 runs");
+  std::string labels = "  many: {";
+  for (int label = 0; label < 40; ++label) labels += "v" + std::to_string(label) + ": {}, ";
+  std::string many = good;
+  many.insert(many.find("baseline"), labels + "}\n");
+  refuse(many, "train.epochs: 2}", "data.root: " + std::string(200000, 'x') + "}", "its 320 runs have up to 2000");
+}
+
 TEST_F(Study, TableHasMeansDropsAndFailures) {
   const StudyPlan plan = read(good);
   const auto finish = [&](size_t run, double top1) {

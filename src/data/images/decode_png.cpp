@@ -69,6 +69,9 @@ cv::Mat decode_png(FileBytes file, const ImageHeader& header, double, std::vecto
   bool complete = false;
   if (info != nullptr) {
     png_set_read_fn(png, &source, give_bytes);
+    // Texts and suggested palettes are thrown away unread: a file may have many, and a few bytes unpack to megabytes.
+    constexpr png_byte unread[] = "tEXt\0zTXt\0iTXt\0sPLT";
+    png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, unread, sizeof unread / 5);
     complete = read_pixels(png, info, image.data, image.step);
   }
   png_destroy_read_struct(&png, &info, nullptr);

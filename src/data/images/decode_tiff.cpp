@@ -137,6 +137,17 @@ void require_readable(TIFF* tiff) {
   if (colour == 1 && channels > 2) refuse(say(channels, " gray channels"));
 }
 
+// Refuses strips and tiles that need far more memory than their pixels. libtiff holds one, or one of each plane.
+void require_bounded_parts(TIFF* tiff, const ImageHeader& header) {
+  constexpr int64_t always = int64_t{256} << 20;
+  const bool planes = field_of(tiff, TIFFTAG_PLANARCONFIG, PLANARCONFIG_CONTIG) == PLANARCONFIG_SEPARATE;
+  const int64_t most = std::max(always, 4 * header.width * header.height) / (planes ? 4 : 1);
+  const int64_t part = TIFFIsTiled(tiff) ? TIFFTileSize(tiff) : TIFFStripSize(tiff);
+  if (part < 1 || part > most)
+    throw BadImage(ImageFault::too_large, say("a TIFF file with strips or tiles of ", part, " bytes, beyond ", most),
+                   "write it with smaller ones");
+}
+
 // Tells libtiff that colours are multiplied by alpha, so that it leaves them as they are. Returns whether they are.
 bool keep_colours(TIFF* tiff) {
   uint16_t count = 0, *kinds = nullptr;
@@ -148,10 +159,12 @@ bool keep_colours(TIFF* tiff) {
   return multiplied;
 }
 
-// raster: libtiff's pixels, red in the lowest byte and alpha in the highest.
-void to_rgb(const std::vector<uint32_t>& raster, bool multiplied, cv::Mat& image) {
-  uint8_t* to = image.data;
-  for (const uint32_t pixel : raster) {
+// Turns libtiff's pixels, with red in the lowest byte and alpha in the highest, into RGB in their own memory.
+void to_rgb(uint8_t* bytes, size_t pixels, bool multiplied) {
+  uint8_t* to = bytes;
+  for (size_t i = 0; i < pixels; ++i) {
+    uint32_t pixel;
+    std::memcpy(&pixel, bytes + i * sizeof pixel, sizeof pixel);
     const uint32_t alpha = TIFFGetA(pixel);
     for (int shift = 0; shift < 24; shift += 8) {
       const uint32_t value = pixel >> shift & 255;
@@ -170,12 +183,14 @@ cv::Mat read_tiff_pixels(TIFF* tiff, bool multiplied, const TiffMessages& messag
     throw BadImage(ImageFault::other_format, say("a TIFF file that libtiff does not read: ", reason));
   const std::unique_ptr<TIFFRGBAImage, void (*)(TIFFRGBAImage*)> end(&reader, TIFFRGBAImageEnd);
   reader.req_orientation = reader.orientation;  // as stored: libtiff would mirror the picture, but not turn it
-  std::vector<uint32_t> raster(size_t{reader.width} * reader.height);
-  if (!TIFFRGBAImageGet(&reader, raster.data(), reader.width, reader.height) || !messages.error.empty())
+  const auto width = static_cast<int>(reader.width), height = static_cast<int>(reader.height);
+  cv::Mat image(height + (height + 2) / 3, width, CV_8UC3);  // libtiff's pixels have four bytes
+  auto* const raster = reinterpret_cast<uint32_t*>(image.data);
+  if (!TIFFRGBAImageGet(&reader, raster, reader.width, reader.height) || !messages.error.empty())
     throw BadImage(ImageFault::damaged,
                    say("bad TIFF data: ", messages.error.empty() ? "damaged, or it ends too early" : messages.error));
-  cv::Mat image(static_cast<int>(reader.height), static_cast<int>(reader.width), CV_8UC3);
-  to_rgb(raster, multiplied, image);
+  to_rgb(image.data, size_t{reader.width} * reader.height, multiplied);
+  image.resize(height);
   return image;
 }
 
@@ -191,6 +206,9 @@ ImageHeader tiff_header(FileBytes file) {
 }
 
 cv::Mat decode_tiff(FileBytes file, const ImageHeader& header, double, std::vector<std::string>* warnings) {
+  // libtiff copies every field, and fields may name the same bytes. Those of a sound file do not.
+  if (tiff_fields(file).bytes > file.size())
+    throw BadImage(ImageFault::damaged, "bad TIFF header: its fields have more bytes than the file");
   TiffListener heard;
   TiffSource source{file};
   const std::unique_ptr<TIFF, CloseTiff> tiff(TIFFClientOpen("", "r", &source, read_tiff, write_tiff, seek_tiff,
@@ -202,6 +220,7 @@ cv::Mat decode_tiff(FileBytes file, const ImageHeader& header, double, std::vect
   if (int64_t{width} * height != header.width * header.height)
     throw BadImage(ImageFault::damaged, "bad TIFF header: it has two sizes");
   require_readable(tiff.get());
+  require_bounded_parts(tiff.get(), header);
   const bool multiplied = keep_colours(tiff.get());
   heard.messages = {};  // warnings of the header are about fields that octet does not read
   const cv::Mat stored = read_tiff_pixels(tiff.get(), multiplied, heard.messages);

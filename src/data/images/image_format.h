@@ -37,6 +37,7 @@ struct TiffFields {
   int64_t width = 0, height = 0;  // 0: not there
   int orientation = 0;            // 1: as stored; 2 .. 8: how to mirror and turn the picture to see it upright
   FileBytes xmp = {};             // of a TIFF file
+  uint64_t bytes = 0;             // of the values of all fields, read or not, that do not fit into the list
 };
 // Of the first list. The bytes are a TIFF file, or EXIF data with or without their mark "Exif\0\0". Damaged data have
 // no fields.

@@ -1,6 +1,7 @@
 // How a picture is to be turned, as EXIF and XMP say.
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 
 #include "src/data/images/image_format.h"
 
@@ -10,6 +11,7 @@ TiffFields tiff_fields(FileBytes bytes) {
   constexpr std::string_view mark{"Exif\0\0", 6};
   constexpr uint64_t tag_width = 0x100, tag_height = 0x101, tag_orientation = 0x112, type_short = 3, type_long = 4;
   constexpr uint64_t tag_xmp = 700, type_byte = 1, type_undefined = 7, type_long8 = 16;
+  constexpr uint64_t sizes[] = {0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4, 0, 0, 8, 8, 8};  // of a value, by its type
   if (starts_with(bytes, mark)) bytes = bytes.subspan(mark.size());
   TiffFields fields;
   const bool last_first = starts_with(bytes, "II"),
@@ -27,6 +29,9 @@ TiffFields tiff_fields(FileBytes bytes) {
     const uint64_t at = list + of_list + i * entry;
     if (at + entry > bytes.size()) break;
     const uint64_t tag = number(at, 2), type = number(at + 2, 2), value_at = at + 4 + word;
+    const uint64_t values = type < std::size(sizes) ? number(at + 4, word) : 0;
+    const uint64_t size = values > bytes.size() ? bytes.size() + 1 : values * sizes[type];
+    if (size > uint64_t(word)) fields.bytes += size;
     if (tag == tag_xmp && (type == type_byte || type == type_undefined)) {
       const uint64_t length = number(at + 4, word), place = number(value_at, word);
       if (place < bytes.size() && length <= bytes.size() - place) fields.xmp = bytes.subspan(place, length);

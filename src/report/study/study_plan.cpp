@@ -17,6 +17,8 @@ namespace octet {
 namespace {
 
 constexpr size_t longest_name = 200;  // of a directory, in bytes; file systems allow 255
+constexpr size_t most_runs = 4096;    // more are a slip, and a few lines can ask for more than memory holds
+constexpr size_t most_settings = size_t{16} << 20;  // bytes of the labels and settings of all runs
 
 // The text as the name of a directory. Letters of all scripts are kept: they are the bytes above ASCII.
 std::string plain(std::string text) {
@@ -55,7 +57,10 @@ class Reader {
     REQUIRE_USAGE(plan.ranks >= 1 && plan.ranks <= 4096, "give 1 to 4096", file_, ": `ranks` is ", plan.ranks);
 
     const std::vector<std::string> common = settings(root_["set"]);
-    std::vector<std::vector<std::string>> row_overrides = grid(plan);
+    size_t shared = 0;  // bytes of the settings that all runs have
+    for (const auto* list : {&common, &overrides})
+      for (const std::string& setting : *list) shared += setting.size();
+    std::vector<std::vector<std::string>> row_overrides = grid(plan, shared);
     find_baselines(plan);
     read_paper(plan);
     for (size_t row = 0; row < plan.rows.size(); ++row) {
@@ -115,11 +120,31 @@ class Reader {
     return settings;
   }
 
+  // The runs of the grid and the seeds, before any of them is made.
+  void require_bounded(const YAML::Node& node, size_t shared) {
+    size_t runs = seeds().size(), bytes = shared;  // of one run, at most
+    for (const auto& [axis, labels] : entries_of(node, file_)) {
+      size_t longest = 0;
+      for (const auto& [label, value] : labels.IsMap() ? entries_of(labels, file_) : YamlEntries{}) {
+        size_t own = label.Scalar().size();
+        for (const std::string& setting : settings(value)) own += setting.size();
+        longest = std::max(longest, own);
+      }
+      bytes += longest;
+      runs *= std::max<size_t>(labels.size(), 1);
+      REQUIRE_USAGE(runs <= most_runs, "divide it into several studies", at(axis), ": the grid and the seeds give ",
+                    "more than ", most_runs, " runs");
+    }
+    REQUIRE_USAGE(runs * bytes <= most_settings, "set what the runs share in the recipe", file_, ": its ", runs,
+                  " runs have up to ", bytes, " bytes of settings each, beyond ", most_settings, " together");
+  }
+
   // The rows of the grid: the product of the axes; the last axis changes fastest. Returns the settings of each.
-  std::vector<std::vector<std::string>> grid(StudyPlan& plan) {
+  std::vector<std::vector<std::string>> grid(StudyPlan& plan, size_t shared) {
     const YAML::Node node = root_["grid"];
     REQUIRE_USAGE(node && node.IsMap() && node.size() > 0, "write `grid: {policy: {fp32: {policy.name: fp32}, ...}}`",
                   file_, ": no `grid`");
+    require_bounded(node, shared);
     std::vector<std::vector<std::string>> overrides{{}};
     plan.rows = {StudyRow{}};
     for (const auto& [axis, labels] : entries_of(node, file_)) {
