@@ -17,7 +17,7 @@ std::string name_of(const Heartbeat& beat) {
 std::string place_of(const Heartbeat& beat) { return say("'", beat.activity, "' of step ", beat.step); }
 std::string text_of(double seconds) { return say(std::llround(seconds), " s"); }
 
-// "1 3", of the ranks of which nothing is seen.
+// Of the ranks of which nothing is seen.
 std::string unseen(const Sighting& own, const std::vector<Sighting>& others, int ranks) {
   std::vector<bool> seen(static_cast<size_t>(ranks));
   const auto see = [&](const Sighting& of) {
@@ -25,10 +25,10 @@ std::string unseen(const Sighting& own, const std::vector<Sighting>& others, int
   };
   see(own);
   for (const Sighting& other : others) see(other);
-  std::string text;
+  std::vector<int> hidden;
   for (int rank = 0; rank < ranks; ++rank)
-    if (!seen[static_cast<size_t>(rank)]) text += say(text.empty() ? "" : " ", rank);
-  return text;
+    if (!seen[static_cast<size_t>(rank)]) hidden.push_back(rank);
+  return few_of(hidden);
 }
 
 // The longest of those for which the condition holds.
@@ -71,6 +71,13 @@ Hang all_wait(const Sighting& own, const std::vector<Sighting>& others, int rank
 }
 
 }  // namespace
+
+std::string few_of(const std::vector<int>& ranks) {
+  constexpr size_t shown = 32;
+  std::string text;
+  for (size_t i = 0; i < std::min(ranks.size(), shown); ++i) text += say(i > 0 ? " " : "", ranks[i]);
+  return ranks.size() > shown ? say(text, " and ", ranks.size() - shown, " more") : text;
+}
 
 std::optional<Hang> find_hang(const Sighting& own, const std::vector<Sighting>& others, int ranks, double limit) {
   if (own.still < std::max(limit, own.last.least)) return {};

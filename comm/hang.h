@@ -14,6 +14,9 @@ struct Hang {
   double seconds = 0;       // so long
 };
 
+// "1 3"; of many the first ones and the number of the others.
+std::string few_of(const std::vector<int>& ranks);
+
 // limit: seconds that an activity may take, times its own Activity::limits. own: this rank; others: those that it sees
 // of `ranks` in all. A rank that only waits is no cause: it waits for one that works too long, whose process gives no
 // sign of life, or that is behind.

@@ -3,10 +3,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <sstream>
 
 #include "kernels/base/durable_file.h"
@@ -22,6 +21,17 @@ std::string padded(std::string text) {
   return text + "\n";
 }
 
+// A file may hold anything. Sums and differences of these numbers stay far from the limits of their types.
+bool is_count(int64_t number) { return number >= 0 && number <= int64_t{1} << 48; }
+bool is_time(double seconds) { return seconds >= 0 && seconds <= 1e12; }
+
+bool is_plausible(const Heartbeat& beat) {
+  return beat.rank >= 0 && beat.rank < most_ranks && is_count(beat.process) && is_count(beat.step) &&
+         is_count(beat.beats) && is_count(beat.moves) && is_time(beat.beaten) && is_time(beat.moved) &&
+         is_time(beat.step_seconds) && std::ranges::all_of(beat.parts, is_time) && is_time(beat.limits) &&
+         is_time(beat.least);
+}
+
 std::optional<Heartbeat> heartbeat_of(const std::string& line) {
   std::istringstream words(line);
   Heartbeat beat;
@@ -29,7 +39,7 @@ std::optional<Heartbeat> heartbeat_of(const std::string& line) {
       beat.moved >> beat.step_seconds >> beat.parts[0] >> beat.parts[1] >> beat.parts[2] >> beat.parts[3] >>
       beat.waits >> beat.limits >> beat.least >> std::ws;
   std::getline(words, beat.activity);
-  if (!words) return {};
+  if (!words || !is_plausible(beat)) return {};
   beat.activity.erase(beat.activity.find_last_not_of(' ') + 1);
   return beat;
 }
@@ -39,7 +49,9 @@ std::optional<JobNote> job_of(const std::string& line) {
   std::string kind;
   JobNote job;
   words >> kind >> job.id >> job.ranks >> job.first_step >> job.total_steps >> job.images >> job.started;
-  if (!words || kind != job_word) return {};
+  const bool plausible = job.ranks >= 1 && job.ranks <= most_ranks && is_count(job.first_step) &&
+                         is_count(job.total_steps) && is_count(job.images) && is_time(job.started);
+  if (!words || kind != job_word || !plausible) return {};
   return job;
 }
 
@@ -75,7 +87,7 @@ void create_heartbeat_file(const std::string& path, const JobNote& job) {
 
 // The file is opened for each beat: a network file system shows other hosts what was written when it is closed.
 bool write_heartbeat(const std::string& path, const Heartbeat& beat, bool make) {
-  const int file = open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | (make ? O_CREAT : 0), 0644);
+  const int file = open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | (make ? O_CREAT : 0), 0644);
   if (file < 0) return false;
   const std::string line = line_of(beat);
   const off_t at = static_cast<off_t>(heartbeat_bytes) * (beat.rank + 1);
@@ -83,18 +95,25 @@ bool write_heartbeat(const std::string& path, const Heartbeat& beat, bool make) 
   return close(file) == 0 && written;
 }
 
-HeartbeatFile read_heartbeat_file(const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(stream), {}};
+HeartbeatFile parse_heartbeats(std::string_view text) {
   HeartbeatFile file;
   for (size_t at = 0; at + heartbeat_bytes <= text.size(); at += heartbeat_bytes) {
-    const std::string line = text.substr(at, heartbeat_bytes - 1);
+    const std::string line(text.substr(at, heartbeat_bytes - 1));
     if (at == 0)
       file.job = job_of(line);
-    else if (const auto beat = heartbeat_of(line); beat && (beat->rank + 1) * heartbeat_bytes == at)
+    else if (const auto beat = heartbeat_of(line);
+             beat && (static_cast<size_t>(beat->rank) + 1) * heartbeat_bytes == at)
       file.heartbeats.push_back(*beat);
   }
   return file;
+}
+
+HeartbeatFile read_heartbeat_file(const std::string& path) {
+  try {
+    return parse_heartbeats(read_if_there(path, int64_t{heartbeat_bytes} * (most_ranks + 1)));
+  } catch (const Error&) {
+    return {};
+  }
 }
 
 }  // namespace octet

@@ -46,6 +46,7 @@ struct HeartbeatFile {
   std::vector<Heartbeat> heartbeats;  // of the ranks that have written their line, by rank
 };
 
+constexpr int most_ranks = 4096;         // of a job whose heartbeats are read
 constexpr size_t heartbeat_bytes = 320;  // of each line, so that a rank finds its own
 
 std::string line_of(const Heartbeat&);
@@ -54,7 +55,9 @@ std::string line_of(const JobNote&);
 void create_heartbeat_file(const std::string& path, const JobNote&);
 // Rewrites the line of a rank. False: the file cannot be written. make: also makes the file.
 bool write_heartbeat(const std::string& path, const Heartbeat&, bool make);
-// Lines that are no heartbeats are left out. Without a file there are none.
+// Lines that are no heartbeats are left out, as are those with numbers that no training has.
+HeartbeatFile parse_heartbeats(std::string_view text);
+// Without a regular file of a fitting size there are none.
 HeartbeatFile read_heartbeat_file(const std::string& path);
 
 double seconds_since_1970();

@@ -8,8 +8,6 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 namespace octet {
@@ -31,7 +29,9 @@ auto uninterrupted(const Call& call) {
 }  // namespace
 
 DurableFile::DurableFile(std::string path) : path_(std::move(path)), temporary_(path_ + ".tmp") {
-  constexpr int flags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW;
+  // What is left there, or was put there, is not written to: it may be a link to another file.
+  constexpr int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+  unlink(temporary_.c_str());
   descriptor_ = uninterrupted([&] { return open(temporary_.c_str(), flags, 0666); });
   if (descriptor_ < 0) refuse(temporary_, "open");
 }
@@ -77,14 +77,32 @@ void DurableFile::commit() {
   if (!synced) refuse(parent, "fsync");
 }
 
-std::string read_if_there(const std::string& path) {
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream.is_open() && errno == ENOENT) return {};
-  try {
-    if (stream.is_open()) return {std::istreambuf_iterator<char>(stream), {}};
-  } catch (const std::ios_base::failure&) {  // errno tells why
+std::string read_if_there(const std::string& path, int64_t most) {
+  // Without waiting: somebody may have put a pipe there.
+  const int file = uninterrupted([&] { return open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC); });
+  if (file < 0 && errno == ENOENT) return {};
+  if (file < 0) refuse(path, "open");
+  std::string text;
+  struct stat status = {};
+  const bool known = fstat(file, &status) == 0;
+  const bool sound = known && S_ISREG(status.st_mode) && status.st_size <= most;
+  ssize_t count = known ? 0 : -1;
+  if (sound) text.resize(static_cast<size_t>(status.st_size));
+  for (size_t at = 0; sound && at < text.size(); at += static_cast<size_t>(count)) {
+    count = uninterrupted([&] { return read(file, text.data() + at, text.size() - at); });
+    if (count <= 0) {
+      text.resize(at);  // it was cut meanwhile
+      break;
+    }
   }
-  refuse(path, "read");
+  const int error = errno;
+  close(file);
+  errno = error;
+  if (count < 0) refuse(path, "read");
+  REQUIRE_USAGE(S_ISREG(status.st_mode), "move it away", "'", path, "' is not a regular file");
+  REQUIRE_USAGE(sound, "move it away", "'", path, "' has ", status.st_size, " bytes, more than the ", most,
+                " that such a file may have");
+  return text;
 }
 
 bool was_deleted(int descriptor, const std::string& path) {

@@ -45,8 +45,9 @@ bool is_of_disk(const std::error_code&);
 void make_directories(const std::string& path, const std::string& fix);
 
 void write_durably(const std::string& path, std::string_view text);
-// The content of a file; empty if it does not exist. FileError: it exists, but cannot be read.
-std::string read_if_there(const std::string& path);
+// The content of a file that anybody may have written; empty if it does not exist. FileError: it exists, but cannot be
+// read. UsageError: it is a folder, a pipe or a device, or has more than `most` bytes.
+std::string read_if_there(const std::string& path, int64_t most = int64_t{1} << 30);
 // Whether the path of an open file leads nowhere by now, or to another file. What is written to such a file is lost.
 bool was_deleted(int descriptor, const std::string& path);
 

@@ -20,7 +20,8 @@ Run status_command(CLI::App& app) {
       "ended without a result.");
   return [options] {
     const RunStatus status = read_run_status(options->run);
-    std::cout << (options->json ? json_of(status).dump(2) + "\n" : text_of(status));
+    std::cout << (options->json ? json_of(status).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"
+                                : text_of(status));
     using enum RunStatus::State;
     return status.state == finished || status.state == running || status.state == starting ? 0 : 1;
   };

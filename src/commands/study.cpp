@@ -67,7 +67,7 @@ class Study {
     const bool begun = fs::exists(directory / "config.yaml");
     const std::string changed = changed_since(plan_, run, directory.string());
     const auto show = [&](const char* state, const std::string& more = "") {
-      std::cout << fmt::format("{:<9} {}{}", state, run.name, more) << std::endl;
+      std::cout << fmt::format("{:<9} {}{}", state, printable(run.name), printable(more)) << std::endl;
       return true;
     };
     if (!elsewhere) all_well_ = all_well_ && changed.empty() && (finished || !failed || options_.again);
@@ -75,12 +75,12 @@ class Study {
     if (!changed.empty()) return show("changed", ": " + changed + "; delete " + directory.string() + " to train again");
     if (finished) return show("finished");
     if (failed && (options_.list || !options_.again)) {
-      std::string reason;
-      std::getline(std::ifstream(directory / "failed.txt"), reason);
+      const std::string text = read_if_there((directory / "failed.txt").string(), 1 << 20);
+      const std::string reason = text.substr(0, text.find('\n'));
       return show("failed", ": " + reason + "; --again tries again");
     }
     if (options_.list) return show(begun ? "begun" : "to do");
-    std::cout << fmt::format("{:<9} {} ... ", begun ? "resumed" : "started", run.name) << std::flush;
+    std::cout << fmt::format("{:<9} {} ... ", begun ? "resumed" : "started", printable(run.name)) << std::flush;
     return train(run, directory);
   }
 
@@ -104,7 +104,7 @@ class Study {
     all_well_ = all_well_ && code == 0;
     const std::string reason = code == 0 ? "" : reason_in(log, since, code);
     if (code != 0) write_durably((directory / "failed.txt").string(), reason + "\n");
-    std::cout << (code == 0 ? "done" : "failed: " + reason) << "\n";
+    std::cout << (code == 0 ? "done" : "failed: " + printable(reason)) << "\n";
     write_table();
     if (stop_requested()) std::cout << "stopped; the same command continues\n";
     return !stop_requested();
@@ -113,7 +113,13 @@ class Study {
   // Always with --resume: another study may have begun the run meanwhile.
   std::vector<std::string> command_of(const StudyRun& run, const fs::path& directory) const {
     std::vector<std::string> words;
-    if (plan_.ranks > 1) words = {"mpirun", "--bind-to", "none", "--oversubscribe", "-n", std::to_string(plan_.ranks)};
+    if (plan_.ranks > 1)  // ranks of one host share memory, and none listens to a network
+      words = {"mpirun",     "--mca",
+               "pml",        "ob1",
+               "--mca",      "btl",
+               "self,vader", "--bind-to",
+               "none",       "--oversubscribe",
+               "-n",         std::to_string(plan_.ranks)};
     words.insert(words.end(), {octet_, "train", plan_.base, "--run", directory.string(), "--resume"});
     for (const std::string& setting : run.overrides) words.insert(words.end(), {"--set", setting});
     return words;

@@ -85,8 +85,8 @@ std::string table_of(const RunStatus& status) {
   }
   text += fmt::format(" {:>9} {:>9} {:>9}\n", "own", "waits", "own img/s");
   for (const Heartbeat& rank : status.ranks) {
-    text += fmt::format("{:>4}  {:<16} {:>8} {:>8}  {:<30} {:>8} {:>10}", rank.rank, rank.host, rank.process, rank.step,
-                        rank.activity, seconds_text(age(status.now, rank.moved)),
+    text += fmt::format("{:>4}  {:<16} {:>8} {:>8}  {:<30} {:>8} {:>10}", rank.rank, printable(rank.host), rank.process,
+                        rank.step, printable(rank.activity), seconds_text(age(status.now, rank.moved)),
                         seconds_text(age(status.now, rank.beaten)));
     for (const double part : rank.parts) text += fmt::format(" {:>9.4f}", part);
     text += fmt::format(" {:>9.4f} {:>9.4f} {:>9.0f}\n", rank.own_seconds(),
@@ -112,14 +112,13 @@ bool any_is(const RunStatus& status, const Activity& activity) {
 
 // A sentence on the ranks that have not written a heartbeat.
 std::string unseen(const RunStatus& status) {
-  std::string ranks;
+  std::vector<int> ranks;
   for (int rank = 0; status.job && rank < status.job->ranks; ++rank)
-    if (std::ranges::find(status.ranks, rank, &Heartbeat::rank) == status.ranks.end())
-      ranks += fmt::format("{}{}", ranks.empty() ? "" : " ", rank);
+    if (std::ranges::find(status.ranks, rank, &Heartbeat::rank) == status.ranks.end()) ranks.push_back(rank);
   if (ranks.empty()) return {};
   return fmt::format(
       "nothing is seen of rank(s) {}: they have just been started, or their hosts do not share this file system\n",
-      ranks);
+      few_of(ranks));
 }
 
 }  // namespace
@@ -180,14 +179,14 @@ std::string text_of(const RunStatus& status) {
   text += status.checkpoint ? fmt::format("last checkpoint: step {}, {} ago\n", *status.checkpoint,
                                           seconds_text(status.checkpoint_age))
                             : "no checkpoint yet\n";
-  if (status.hang) text += "HANGS: " + status.hang->reason + "\n";
+  if (status.hang) text += "HANGS: " + printable(status.hang->reason) + "\n";
   if (status.state == State::ended || status.state == State::stopped)
     text += "no process trains here; `octet train ... --resume` continues\n";
   if (status.state == State::diverged)
     text += "no process trains here, and --resume leads to the same end; " + way_back(status.directory) + "\n";
   if (status.ranks.empty() || status.state == State::finished || status.state == State::stopped) return text;
   text += "\n" + table_of(status) + unseen(status);
-  if (status.straggler) text += status.straggler->sentence + "\n";
+  if (status.straggler) text += printable(status.straggler->sentence) + "\n";
   return text;
 }
 

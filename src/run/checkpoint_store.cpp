@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
 
 #include "kernels/base/durable_file.h"
 #include "src/weights/digest.h"
@@ -97,8 +96,7 @@ CheckpointStore::Found CheckpointStore::newest_valid(const Choice& takes) const 
   const auto all = saved_in(directory_);
   std::vector<int64_t> steps;
   for (auto entry = all.rbegin(); entry != all.rend(); ++entry) steps.push_back(entry->first);
-  std::string latest;
-  std::ifstream(directory_ + "/latest") >> latest;
+  const std::string text = read_if_there(directory_ + "/latest", 1 << 10), latest = text.substr(0, text.find('\n'));
   Found found;
   if (const auto step = step_of(latest); step && all.contains(*step)) {
     std::stable_partition(steps.begin(), steps.end(), [&](int64_t other) { return other == *step; });

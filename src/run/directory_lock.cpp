@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <spdlog/spdlog.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -50,12 +51,24 @@ std::string holder(int descriptor) {
   return count > 0 ? std::string(text, size_t(count)) : "another process";
 }
 
+// A file under one name, empty or as a lock is written.
+bool is_ours(int descriptor) {
+  struct stat file = {};
+  if (fstat(descriptor, &file) != 0 || !S_ISREG(file.st_mode) || file.st_nlink > 1) return false;
+  return file.st_size == 0 || holder(descriptor).starts_with("process ");
+}
+
 }  // namespace
 
 DirectoryLock::DirectoryLock(const std::string& directory, Wait wait, double longest)
-    : path_(file_of(directory)), descriptor_(open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666)) {
+    : path_(file_of(directory)),
+      descriptor_(open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666)) {
   REQUIRE_USAGE(descriptor_ >= 0, "choose a directory that can be written", "cannot open ", path_, ": ",
                 std::strerror(errno));
+  if (!is_ours(descriptor_)) {
+    close(descriptor_);
+    throw UsageError(__FILE__, __LINE__, say(path_, " is no lock of octet, and would be overwritten"), "move it away");
+  }
   const std::string suffix = " on " + this_machine();
   const auto start = std::chrono::steady_clock::now();
   for (bool told = false; !lock(descriptor_, wait); told = true) {
@@ -84,7 +97,7 @@ DirectoryLock::~DirectoryLock() { close(descriptor_); }
 bool DirectoryLock::deleted() const { return was_deleted(descriptor_, path_); }
 
 bool DirectoryLock::held(const std::string& directory) {
-  const int descriptor = open(file_of(directory).c_str(), O_RDWR | O_CLOEXEC);
+  const int descriptor = open(file_of(directory).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
   if (descriptor < 0) return false;
   struct flock other = whole_file();
   const bool held = fcntl(descriptor, F_OFD_GETLK, &other) == 0 && other.l_type != F_UNLCK;

@@ -11,7 +11,7 @@
 namespace octet {
 
 LineFile::LineFile(const std::string& path)
-    : path_(path), descriptor_(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666)) {
+    : path_(path), descriptor_(open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666)) {
   if (descriptor_ >= 0) end_ = lseek(descriptor_, 0, SEEK_END);
   if (descriptor_ < 0 || end_ < 0)
     throw FileError(__FILE__, __LINE__, say("'", path, "': open: ", std::strerror(errno)),

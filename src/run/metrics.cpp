@@ -53,6 +53,9 @@ bool for_each_record(const std::string& path,
     const nlohmann::json record = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
     if (!record.is_object() || !record.contains("step")) continue;
     try {
+      const auto step = record.at("step").get<double>();
+      REQUIRE_USAGE(step >= 0 && step <= 1e15, "correct the line, or delete it", path, ":", number,
+                    ": octet did not write this record: its step is ", step);
       take(record, line);
     } catch (const nlohmann::json::exception& error) {
       throw UsageError(

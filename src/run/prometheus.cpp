@@ -1,13 +1,20 @@
 #include "src/run/prometheus.h"
 
+#include <fcntl.h>
 #include <spdlog/fmt/fmt.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <fstream>
 
 namespace octet {
 namespace {
+
+constexpr const char* first_words = "# HELP octet_";  // of each file that octet writes
 
 // A label's value, with what the format wants escaped.
 std::string escaped(const std::string& text) {
@@ -69,15 +76,24 @@ std::string prometheus_text(const LatestFigures& latest) {
   return page.text();
 }
 
+bool may_write_prometheus(const std::string& file) {
+  struct stat found = {};
+  if (lstat(file.c_str(), &found) != 0) return errno == ENOENT;
+  if (!S_ISREG(found.st_mode)) return false;
+  std::string start(strlen(first_words), '\0');
+  std::ifstream(file, std::ios::binary).read(start.data(), static_cast<std::streamsize>(start.size()));
+  return start == first_words;
+}
+
 // Without fsync: after a crash of the machine the figures are old anyway.
 bool write_prometheus(const std::string& file, const LatestFigures& latest) {
-  const std::string temporary = file + ".tmp";
-  {
-    std::ofstream stream(temporary, std::ios::trunc);
-    stream << prometheus_text(latest) << std::flush;
-    if (!stream) return false;
-  }
-  return std::rename(temporary.c_str(), file.c_str()) == 0;
+  if (!may_write_prometheus(file)) return false;
+  const std::string temporary = file + ".tmp", text = prometheus_text(latest);
+  unlink(temporary.c_str());  // what is left there, or was put there: it may be a link to another file
+  const int descriptor = open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (descriptor < 0) return false;
+  const bool written = write(descriptor, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  return close(descriptor) == 0 && written && std::rename(temporary.c_str(), file.c_str()) == 0;
 }
 
 }  // namespace octet

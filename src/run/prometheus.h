@@ -18,7 +18,9 @@ struct LatestFigures {
 };
 
 std::string prometheus_text(const LatestFigures&);
-// Replaces the file at once, so that a reader never sees half of it. False: it cannot be written.
+// Whether there is no such file, or one that octet wrote for Prometheus. Anything else, and any link, is left as it is.
+bool may_write_prometheus(const std::string& file);
+// Replaces the file at once, so that a reader never sees half of it. False: it cannot be written, or must not be.
 bool write_prometheus(const std::string& file, const LatestFigures&);
 
 }  // namespace octet

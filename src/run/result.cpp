@@ -7,6 +7,7 @@
 
 #include "kernels/base/durable_file.h"
 #include "kernels/base/error.h"
+#include "src/config/foreign_json.h"
 #include "src/config/json_error.h"
 
 namespace octet {
@@ -49,35 +50,47 @@ constexpr bool is_optional<std::optional<Value>> = true;
 
 double number_of(const Json& value) { return value.is_null() ? NAN : value.get<double>(); }  // JSON has no NaN
 
+// A whole number is a count, in whatever type the result keeps it.
+template <class Value>
+void read_field(const Json& field, const std::string& name, Value& value) {
+  if constexpr (std::is_integral_v<Value>)
+    value = static_cast<Value>(count_in(field, name));
+  else if constexpr (!is_optional<Value>)
+    field.get_to(value);
+  else if (!field.is_null())  // as an infinite speed is written
+    read_field(field, name, value.emplace());
+}
+
 BestEvaluation best_of(Json json) {
   BestEvaluation best;
-  json.at("epoch").get_to(best.epoch);
-  json.at("step").get_to(best.step);
+  best.epoch = count_in(json.at("epoch"), "the best epoch");
+  best.step = count_in(json.at("step"), "the best step");
   json.erase("epoch");
   json.erase("step");
   for (const auto& [name, value] : json.items()) best.figures.push_back({name, number_of(value)});
+  REQUIRE_USAGE(!best.figures.empty(), "move the file away", "`best` of a result has no figure");
   return best;
 }
 
 }  // namespace
 
 std::optional<Result> read_result(const std::string& run_directory) {
-  const std::string file = run_directory + "/result.json", text = read_if_there(file);
+  const std::string file = run_directory + "/result.json", text = read_if_there(file, 1 << 22);
   if (!std::filesystem::exists(file)) return {};
+  return parse_result(text, file);
+}
+
+Result parse_result(const std::string& text, const std::string& file) {
   Result result;
   std::string at;  // the field being read
   try {
-    auto json = Json::parse(text);
+    auto json = parse_foreign_json(text, file);
     json.get_ref<const Json::object_t&>();  // throws if it is not an object
     visit_fields(result, [&](const char* name, auto& value) {
       at = name;
       const auto field = json.find(name);
       if (field == json.end()) return;
-      using Value = std::remove_reference_t<decltype(value)>;
-      if constexpr (!is_optional<Value>)
-        field->get_to(value);
-      else if (!field->is_null())  // as an infinite speed is written
-        value = field->template get<typename Value::value_type>();
+      read_field(*field, say(file, ": `", name, "`"), value);
       json.erase(field);
     });
     if (json.contains(at = "by_class")) {

@@ -34,8 +34,10 @@ struct Result {
 };
 
 // Reads RUN/result.json; empty if there is none. Missing fields keep their defaults. UsageError: the file is damaged,
-// or a field has another type.
+// a field has another type, or a count is negative.
 std::optional<Result> read_result(const std::string& run_directory);
+// The content of such a file, which `file` names in messages.
+Result parse_result(const std::string& text, const std::string& file);
 // Replaces the whole file; empty fields are left out. FileError: it cannot be written.
 void write_result(const std::string& run_directory, const Result& result);
 

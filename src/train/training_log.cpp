@@ -7,6 +7,7 @@
 #include <chrono>
 #include <limits>
 
+#include "kernels/base/error.h"
 #include "src/quant/distribution.h"
 #include "src/run/prometheus.h"
 #include "src/tasks/metric_display.h"
@@ -52,6 +53,9 @@ TrainingLog::TrainingLog(const Config& config, const Trainer& trainer, const Tra
       heart_(heart),
       alone_(transport.size() == 1),
       progress_(config.train.log_every_steps) {
+  const std::string& exported = config.train.prometheus;
+  REQUIRE_USAGE(exported.empty() || may_write_prometheus(exported), "name another file, or move it away",
+                "train.prometheus: ", exported, " is not a file that octet wrote, and is left as it is");
   const std::string note = trainer.backend().note();
   spdlog::info("{} on {}", config.model.name, trainer.datasets().train->describe());
   spdlog::info("policy {}, storage {}, {} rank(s), {} {}{}, arena {:.1f} MB, {} parameters, run directory {}",

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -73,6 +74,33 @@ TEST_F(DurableFileTest, RefusalsNameTheFile) {
     EXPECT_NE(std::string(error.what()).find("/proc/no-such-directory/file.tmp"), std::string::npos) << error.what();
   }
   EXPECT_EQ(read_if_there(path_), "");
+}
+
+TEST_F(DurableFileTest, WhatIsBehindALinkStays) {
+  write_durably(path_, "precious");
+  const std::string written = path_ + "-written";
+  std::filesystem::create_hard_link(path_, written + ".tmp");
+  write_durably(written, "new");
+  EXPECT_EQ(read_if_there(written), "new");
+  EXPECT_EQ(read_if_there(path_), "precious");
+  std::filesystem::remove(written);
+}
+
+TEST_F(DurableFileTest, PipesAndLargeFilesAreRefused) {
+  const auto refusal = [&](int64_t most) -> std::string {
+    try {
+      read_if_there(path_, most);
+      return "";
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+  };
+  write_durably(path_, "12345");
+  EXPECT_EQ(refusal(5), "");
+  EXPECT_NE(refusal(4).find("has 5 bytes, more than the 4 that"), std::string::npos) << refusal(4);
+  std::filesystem::remove(path_);
+  ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);  // without a writer: to open it would wait
+  EXPECT_NE(refusal(5).find("is not a regular file"), std::string::npos) << refusal(5);
 }
 
 TEST_F(DurableFileTest, PathsAndDisksAreToldApart) {

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -57,6 +58,28 @@ TEST_F(HeartTest, AnythingElseIsNoHeartbeat) {
   std::ofstream(file_) << std::string(3 * heartbeat_bytes, 'x');
   EXPECT_FALSE(read_heartbeat_file(file_).job);
   EXPECT_TRUE(read_heartbeat_file(file_).heartbeats.empty());
+}
+
+TEST_F(HeartTest, NumbersThatNoTrainingHasAreLeftOut) {
+  const auto write = [&](const JobNote& job, const Heartbeat& beat) {
+    std::ofstream(file_) << line_of(job) << line_of(beat);
+    return read_heartbeat_file(file_);
+  };
+  const auto written = write({.id = "job1", .ranks = 3}, {.host = "h0", .activity = "start"});
+  EXPECT_TRUE(written.job);
+  EXPECT_EQ(written.heartbeats.size(), 1u);
+  for (const int64_t ranks : {int64_t{-1}, int64_t{0}, int64_t{3'000'000}, INT64_MAX})
+    EXPECT_FALSE(write({.id = "job1", .ranks = ranks}, {}).job) << ranks;
+  EXPECT_FALSE(write({.id = "job1", .first_step = INT64_MIN}, {}).job);
+  EXPECT_TRUE(write({}, {.rank = INT32_MAX, .host = "h0", .activity = "start"}).heartbeats.empty());
+  EXPECT_TRUE(write({}, {.host = "h0", .step = INT64_MIN, .activity = "start"}).heartbeats.empty());
+  EXPECT_TRUE(write({}, {.host = "h0", .activity = "start", .beaten = 1e300}).heartbeats.empty());
+}
+
+TEST_F(HeartTest, APipeIsNoFileOfHeartbeats) {
+  ASSERT_EQ(mkfifo(file_.c_str(), 0600), 0);  // without a writer: to open it would wait
+  EXPECT_TRUE(read_heartbeat_file(file_).heartbeats.empty());
+  EXPECT_FALSE(write_heartbeat(file_, {}, false));
 }
 
 TEST_F(HeartTest, RanksSeeWhatOthersDoAndForHowLong) {

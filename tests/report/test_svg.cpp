@@ -48,6 +48,16 @@ TEST(Svg, AnAxisOfNearlyEqualValuesHasFewTicks) {
   }
 }
 
+// Records come from others too. A logarithmic axis to infinity would have ticks without end.
+TEST(Svg, ValuesAtTheLimitsOfTheirTypeAreLeftOut) {
+  const Series series{.name = "c", .x = {1, 2, 3}, .y = {1, 1.7e308, 10}, .deviation = {}};
+  for (const bool log : {false, true}) {
+    const std::string svg = line_chart({.log_y = log}, std::span(&series, 1));
+    EXPECT_EQ(svg.find("inf"), std::string::npos);
+    EXPECT_EQ(count_of(svg, "1.7e"), 0u);
+  }
+}
+
 TEST(Svg, OneValueIsADot) {
   const Series series{.name = "test", .x = {1, 2, 3, 4}, .y = {1, std::nan(""), 2, 3}, .deviation = {}};
   EXPECT_EQ(count_of(line_chart({}, std::span(&series, 1)), "h0"), 1u);

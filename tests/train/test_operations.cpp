@@ -155,5 +155,22 @@ TEST(Prometheus, TextHasAGaugeForEachFigure) {
   EXPECT_FALSE(write_prometheus("/nowhere/octet.prom", latest));
 }
 
+TEST(Prometheus, FilesOfOthersAndLinksStay) {
+  namespace fs = std::filesystem;
+  const TemporaryDirectory directory;
+  const fs::path folder = directory.path(), other = folder / "notes", link = folder / "link.prom",
+                 mine = folder / "octet.prom";
+  write_durably(other, "my notes\n");
+  EXPECT_FALSE(write_prometheus(other, {}));
+  fs::create_symlink(other, link);
+  EXPECT_FALSE(write_prometheus(link, {}));
+  EXPECT_TRUE(fs::is_symlink(link));
+  ASSERT_TRUE(write_prometheus(mine, {}));
+  fs::create_symlink(other, mine.string() + ".tmp");
+  EXPECT_TRUE(write_prometheus(mine, {.run = "later", .scalars = {}, .ranks = {}}));
+  EXPECT_NE(read_if_there(mine).find("later"), std::string::npos);
+  EXPECT_EQ(read_if_there(other), "my notes\n");
+}
+
 }  // namespace
 }  // namespace octet

@@ -32,6 +32,14 @@ inline uint64_t hash_of(const PackedImage& image, std::span<const uint8_t> rows)
   return fingerprint(fingerprint(0, known), rows);
 }
 
+struct PackIndex {
+  uint64_t image_size = 0;
+  std::vector<std::string> classes;
+  std::vector<PackedImage> images;  // whose rows lie in the file, and whose labels have names
+};
+// Of the bytes of a pack. UsageError: octet did not write it so; `path` names it in messages.
+PackIndex read_pack_index(std::span<const uint8_t> bytes, const std::string& path);
+
 struct PackReport {
   int64_t images = 0, skipped = 0;
   uint64_t bytes = 0;

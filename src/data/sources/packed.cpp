@@ -5,9 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cstring>
 #include <span>
+#include <utility>
 
 #include "kernels/base/error.h"
 #include "src/data/augment/crops.h"
@@ -23,11 +22,11 @@ namespace {
 class Mapping {
  public:
   explicit Mapping(const std::string& path) {
-    const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    const int file = open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);  // a pipe would wait for its writer
     REQUIRE_USAGE(file >= 0, "data.root must hold train.pack and val.pack: `octet pack` writes them", "cannot open ",
                   path);
     struct stat status = {};
-    const bool known = fstat(file, &status) == 0 && status.st_size > 0;
+    const bool known = fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0;
     void* data = known ? mmap(nullptr, size_t(status.st_size), PROT_READ, MAP_PRIVATE, file, 0) : MAP_FAILED;
     close(file);
     REQUIRE_USAGE(data != MAP_FAILED, "pack the images again", "cannot read ", path);
@@ -46,7 +45,12 @@ class Packed final : public Dataset {
  public:
   Packed(const std::string& path, const Config& config)
       : path_(path), file_(path), crops_(config.data, config.augment), bad_images_(config.data) {
-    read_index();
+    PackIndex index = read_pack_index(file_.bytes(), path);
+    REQUIRE_USAGE(uint64_t(shape().width) <= index.image_size, say("pack again with data.image_size: ", shape().width),
+                  path_, " was packed for images of ", index.image_size, " pixels, and data.image_size is ",
+                  shape().width);
+    names_ = std::move(index.classes);
+    images_ = std::move(index.images);
   }
   int64_t size() const override { return static_cast<int64_t>(images_.size()); }
   int64_t classes() const override { return static_cast<int64_t>(names_.size()); }
@@ -80,52 +84,6 @@ class Packed final : public Dataset {
   }
 
  private:
-  // Checks everything that it reads from the file.
-  void read_index() {
-    const std::span<const uint8_t> bytes = file_.bytes();
-    const auto check = [&](bool good, const char* what) {
-      REQUIRE_USAGE(good, "pack the images again", path_, " is damaged: ", what);
-    };
-    const size_t head = pack_magic.size() + 2 * sizeof(uint64_t);
-    check(bytes.size() >= head && std::memcmp(bytes.data(), pack_magic.data(), pack_magic.size()) == 0,
-          "it does not begin as a pack of this version");
-    size_t at = pack_magic.size();
-    const auto take = [&](auto& number) {
-      check(at <= bytes.size() && sizeof number <= bytes.size() - at, "it ends too early");
-      std::memcpy(&number, bytes.data() + at, sizeof number);
-      at += sizeof number;
-    };
-    uint64_t index = 0, image_size = 0, images = 0, classes = 0;
-    take(index);
-    take(image_size);
-    check(index >= head && index <= bytes.size(), "its index lies outside");
-    REQUIRE_USAGE(uint64_t(shape().width) <= image_size, say("pack again with data.image_size: ", shape().width), path_,
-                  " was packed for images of ", image_size, " pixels, and data.image_size is ", shape().width);
-    at = index;
-    take(images);
-    take(classes);
-    check(classes <= bytes.size() && images <= bytes.size() / sizeof(PackedImage), "its counts are too large");
-    for (uint64_t i = 0; i < classes; ++i) {
-      uint64_t length = 0;
-      take(length);
-      check(length <= bytes.size() - at, "a class name is too long");
-      names_.emplace_back(reinterpret_cast<const char*>(bytes.data() + at), length);
-      at += length;
-    }
-    for (uint64_t i = 0; i < images; ++i) {
-      PackedImage image;
-      take(image);
-      const bool sides =
-          image.width > 0 && image.height > 0 && image.width <= longest_side && image.height <= longest_side;
-      check(sides && image.offset >= head && image.offset <= index &&
-                uint64_t{image.width} * image.height * 3 <= index - image.offset,
-            "an image lies outside");
-      check(image.label >= 0 && uint64_t(image.label) < classes, "an image is of no class");
-      images_.push_back(image);
-    }
-    check(at == bytes.size(), "something follows its index");
-  }
-
   std::string path_;
   Mapping file_;
   Crops crops_;

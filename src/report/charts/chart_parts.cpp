@@ -8,7 +8,11 @@
 
 namespace octet {
 
-bool ChartAxis::shows(double value) const { return std::isfinite(value) && (!log || value > 0); }
+// The ends of an axis lie beyond its values, and must still be numbers with decades between them.
+bool ChartAxis::shows(double value) const {
+  constexpr double most = 1e300;
+  return std::abs(value) < most && (!log || value > 1 / most);
+}
 
 void ChartAxis::include(double value) {
   if (!shows(value)) return;

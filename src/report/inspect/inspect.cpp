@@ -31,8 +31,8 @@ struct Run {
 Run read_run(const std::string& directory, const std::vector<std::string>& overrides) {
   Run run{read_records(directory), read_result(directory), {}, read_answers(directory)};
   if (run.result && run.result->images > 0)
-    run.records.steps_per_epoch =
-        static_cast<double>(run.result->images_per_epoch * run.result->steps) / static_cast<double>(run.result->images);
+    run.records.steps_per_epoch = static_cast<double>(run.result->images_per_epoch) *
+                                  static_cast<double>(run.result->steps) / static_cast<double>(run.result->images);
   const std::string file = directory + "/config.yaml";
   try {
     run.config = load_config(file, {});
@@ -97,8 +97,8 @@ std::string inspect_page(const std::string& directory, const std::vector<std::st
   std::string html = tiles(run) + curve_section(run.records, run.result);
   if (run.answers) html += class_sections(*run.answers, run.config ? &*run.config : nullptr);
   html += detection_sections(directory, run.result, overrides) + layer_sections(run.records);
-  html += "<details><summary>Configuration</summary><pre>" + escaped(read_if_there(directory + "/config.yaml")) +
-          "</pre></details>";
+  html += "<details><summary>Configuration</summary><pre>" +
+          escaped(read_if_there(directory + "/config.yaml", 1 << 20)) + "</pre></details>";
   return html_page(name.empty() ? directory : name, description(run), html);
 }
 

@@ -19,17 +19,10 @@ constexpr int longest_thumbnail_side = 128;  // in pixels
 
 struct Tally {
   std::vector<std::string> names;
-  std::vector<int64_t> counts;  // (label, answer)
+  std::vector<int64_t> images, right;                   // by label
+  std::map<std::pair<size_t, size_t>, int64_t> counts;  // by label and answer, of those that occur
 
-  int64_t count(size_t label, size_t answer) const { return counts[label * names.size() + answer]; }
-  int64_t images(size_t label) const {
-    int64_t sum = 0;
-    for (size_t answer = 0; answer < names.size(); ++answer) sum += count(label, answer);
-    return sum;
-  }
-  double accuracy(size_t label) const {
-    return static_cast<double>(count(label, label)) / static_cast<double>(images(label));
-  }
+  double accuracy(size_t label) const { return static_cast<double>(right[label]) / static_cast<double>(images[label]); }
 };
 
 Tally tally_of(const ClassAnswers& all) {
@@ -38,24 +31,28 @@ Tally tally_of(const ClassAnswers& all) {
   for (const Answer& answer : all.answers)
     while (static_cast<int64_t>(tally.names.size()) <= std::max(answer.label, answer.predicted))
       tally.names.push_back(std::to_string(tally.names.size()));
-  const size_t classes = tally.names.size();
-  tally.counts.resize(classes * classes);
-  for (const Answer& answer : all.answers)
-    ++tally.counts[static_cast<size_t>(answer.label) * classes + static_cast<size_t>(answer.predicted)];
+  tally.images.resize(tally.names.size());
+  tally.right.resize(tally.names.size());
+  for (const Answer& answer : all.answers) {
+    const auto label = static_cast<size_t>(answer.label), predicted = static_cast<size_t>(answer.predicted);
+    ++tally.images[label];
+    if (predicted == label) ++tally.right[label];
+    ++tally.counts[{label, predicted}];
+  }
   return tally;
 }
 
 std::string answer_table(const Tally& tally) {
   std::vector<size_t> labels;
   for (size_t label = 0; label < tally.names.size(); ++label)
-    if (tally.images(label) > 0) labels.push_back(label);
+    if (tally.images[label] > 0) labels.push_back(label);
   std::ranges::stable_sort(labels, {}, [&](size_t label) { return tally.accuracy(label); });
   std::string html =
       "<div class=\"card list\"><table><tr><th>class, the worst "
       "first</th><th>images</th><th>right</th><th></th></tr>\n";
   for (const size_t label : labels)
     html += fmt::format("<tr><td>{}</td><td>{}</td><td>{:.1f} %</td>{}</tr>\n", escaped(tally.names[label]),
-                        tally.images(label), 100 * tally.accuracy(label), bar_cell(tally.accuracy(label)));
+                        tally.images[label], 100 * tally.accuracy(label), bar_cell(tally.accuracy(label)));
   return html + "</table></div>\n";
 }
 
@@ -66,10 +63,8 @@ std::string confusion_table(const Tally& tally) {
     int64_t count;
   };
   std::vector<Pair> pairs;
-  for (size_t label = 0; label < tally.names.size(); ++label)
-    for (size_t answer = 0; answer < tally.names.size(); ++answer)
-      if (label != answer && tally.count(label, answer) > 0)
-        pairs.push_back({label, answer, tally.count(label, answer)});
+  for (const auto& [classes, count] : tally.counts)
+    if (classes.first != classes.second) pairs.push_back({classes.first, classes.second, count});
   if (pairs.empty()) return {};
   std::ranges::stable_sort(pairs, std::greater(), &Pair::count);
   pairs.resize(std::min(pairs.size(), shown_confusions));
@@ -78,7 +73,7 @@ std::string confusion_table(const Tally& tally) {
   for (const Pair& pair : pairs)
     html += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td>{:.1f} %</td></tr>\n",
                         escaped(tally.names[pair.label]), escaped(tally.names[pair.answer]), pair.count,
-                        100.0 * static_cast<double>(pair.count) / static_cast<double>(tally.images(pair.label)));
+                        100.0 * static_cast<double>(pair.count) / static_cast<double>(tally.images[pair.label]));
   return html + "</table></div>\n";
 }
 
@@ -155,8 +150,11 @@ std::string class_sections(const ClassAnswers& all, const Config* config) {
   if (all.answers.empty()) return {};
   const Tally tally = tally_of(all);
   std::string charts = "<div class=\"stack\">" + answer_table(tally) + confusion_table(tally) + "</div>\n";
-  if (tally.names.size() <= classes_in_matrix)
-    charts += card(matrix_chart({.title = "Confusion matrix", .width = 600}, tally.names, tally.counts));
+  if (const size_t classes = tally.names.size(); classes <= classes_in_matrix) {
+    std::vector<int64_t> matrix(classes * classes);
+    for (const auto& [pair, count] : tally.counts) matrix[pair.first * classes + pair.second] = count;
+    charts += card(matrix_chart({.title = "Confusion matrix", .width = 600}, tally.names, matrix));
+  }
   return fmt::format(
              "<h2>Classes</h2><p>What the network answered to the {} images of the test set after step {}.</p>\n",
              all.answers.size(), all.step) +

@@ -6,7 +6,6 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -60,9 +59,9 @@ void add_run(Study& study, const StudyRun& run, const std::string& path) {
   }
   const std::optional<Result> result = read_result(path);
   if (!result) {
-    std::ifstream failed(path + "/failed.txt");
-    std::string reason;
-    if (!std::getline(failed, reason)) return;  // not begun, or not finished
+    const std::string failed = read_if_there(path + "/failed.txt", 1 << 20),
+                      reason = failed.substr(0, failed.find('\n'));
+    if (failed.empty()) return;  // not begun, or not finished
     outcome.failures.push_back(run.name + ": " + reason);
   } else {
     if (!result->metrics.empty()) study.metric = display_of(result->metrics[0].name);

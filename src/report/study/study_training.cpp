@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -51,8 +52,12 @@ int run_training(const std::vector<std::string>& words, const std::filesystem::p
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
-  const int file = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+  const int file = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644);
   if (file < 0) throw std::filesystem::filesystem_error("cannot write", log, {errno, std::generic_category()});
+  struct stat found = {};
+  const bool ours = fstat(file, &found) == 0 && S_ISREG(found.st_mode) && found.st_nlink <= 1;
+  if (!ours) close(file);
+  REQUIRE_USAGE(ours, "move it away", log.string(), " is no log of a training: another file or a device is behind it");
   sigset_t stops, before;
   sigemptyset(&stops);
   for (int signal : stop_signals) sigaddset(&stops, signal);

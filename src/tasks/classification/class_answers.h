@@ -32,7 +32,10 @@ inline constexpr int64_t most_answers = 100'000;  // images of a test set whose 
 // [0.9812, ...], "file": ["cat/a.jpg", ...]}: lists with a value for each image. An image that could not be read has
 // label and prediction -1. Without names of files there is no list `file`. FileError: the file cannot be written.
 void write_answers(const std::string& run_directory, const ClassAnswers&);
-// Empty: there is no such file. UsageError: octet did not write it.
+// Empty: there is no such file. UsageError: octet did not write it: its lists have other lengths, a class is none of
+// those that it names.
 std::optional<ClassAnswers> read_answers(const std::string& run_directory);
+// The content of such a file, which `file` names in messages.
+ClassAnswers parse_answers(const std::string& text, const std::string& file);
 
 }  // namespace octet
