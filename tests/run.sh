@@ -5,7 +5,7 @@
 #   --stage release  every test of the release build but the nightly ones
 #   --stage tsan     tests of the loader and of communication, which start threads, under the thread sanitizer
 #   --stage asan     the unit tests under the address and undefined-behaviour sanitizers
-#   --stage nightly  what takes long: races of the CUDA kernels, kernels for every GPU, long training of small networks
+#   --stage nightly  what takes long: races of the CUDA kernels, kernels for every GPU, long training, Slurm's parameters
 #   --stage lint     clang-tidy on the files that differ from the last tag (tests/lint.sh)
 #   --quick          the stage release alone
 #   --nightly        the stages nightly and lint
@@ -34,7 +34,7 @@ done
 launch/setup.sh || exit 1
 # Without Slurm, or on a machine that cannot have it, its test is skipped.
 case " ${stages[*]} " in
-  *' release '*) [ "$(id -u)" != 0 ] || launch/setup.sh --slurm || echo "Slurm could not be installed" ;;
+  *' release '* | *' nightly '*) [ "$(id -u)" != 0 ] || launch/setup.sh --slurm || echo "Slurm could not be installed" ;;
 esac
 
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1

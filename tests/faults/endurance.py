@@ -189,13 +189,14 @@ def signals(count):
 
 def wait_for_start(job, starts):
     """For the first line of the script, which says this number. Slurm cannot hold a signal for a script that it has yet to start."""
-    from test_slurm import wait_until
+    from slurm_cluster import wait_until
     wait_until(lambda: f"restart {starts}," in job.log, lambda: f"a start of {job}", pause=0.005)
 
 
 def signal_by_slurm(job, starts):
     """At the start of this number. How it went on, and after how many seconds the signal came."""
-    from test_slurm import ENDED, slurm, wait_until
+    from slurm_cluster import wait_until
+    from slurm_jobs import ENDED, slurm
     wait_for_start(job, starts)
     after = random.uniform(0, 3)
     time.sleep(after)
@@ -206,7 +207,8 @@ def signal_by_slurm(job, starts):
 
 def preempt(jobs, starts):
     """An urgent job takes the nodes of all jobs, when they run."""
-    from test_slurm import ENDED, FOLDER, slurm, wait_until
+    from slurm_cluster import FOLDER, wait_until
+    from slurm_jobs import ENDED, slurm
     for job in jobs:
         wait_for_start(job, starts)
     time.sleep(random.uniform(0, 3))
@@ -219,10 +221,11 @@ def preempt(jobs, starts):
 def slurm_jobs(count):
     import slurm_cluster
     slurm_cluster.enter()
-    from test_slurm import BatchJob, wait_until
+    from slurm_cluster import wait_until
+    from slurm_jobs import BatchJob
     slurm_cluster.Cluster()
     steps, rounds = {"train.steps": 1500}, count // 4
-    jobs = [BatchJob(f"job{i}", "--partition=preemptable", "--signal=B:USR1@120", train__steps=1500, train__epochs=1000,
+    jobs = [BatchJob(f"job{i}", "--partition=grace20", "--signal=B:USR1@120", train__steps=1500, train__epochs=1000,
                      checkpoint__every_steps=50) for i in range(4)]
     signalled = rounds * 3 // 5
     with concurrent.futures.ThreadPoolExecutor(4) as pool:

@@ -1,16 +1,20 @@
 """A Slurm of two nodes on this machine, for one test. It needs root, Slurm, munge and iproute2, but neither systemd nor a
 configuration.
 
+environment: TASK  Slurm's TaskPlugin (default: task/none), PROCTRACK  its ProctrackType (default: proctrack/linuxproc)
+
 enter() starts the script again as the only user of new namespaces: of processes, mounts, the network, and names. There /run is
 an empty file system in memory, which holds all files, and two nodes are joined to the controller by a bridge. Each node has a
 host name, a network and a /dev/shm of its own. Whatever ends the script, the kernel then ends all processes and takes away the
 files, the mounts and the networks. No port or path is shared with another instance or with a Slurm of this machine.
 """
 
+import contextlib
 import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -20,6 +24,7 @@ NAMESPACES = ["unshare", "--fork", "--kill-child", "--pid", "--mount-proc", "--m
 PROGRAMS = ["slurmctld", "slurmd", "sbatch", "srun", "scontrol", "scancel", "munged", "ip", "unshare", "nsenter", "setpriv"]
 FOLDER = pathlib.Path("/run/cluster")
 NODES = {"n1": "10.77.0.11", "n2": "10.77.0.12"}
+TASK, PROCTRACK = os.environ.get("TASK", "task/none"), os.environ.get("PROCTRACK", "proctrack/linuxproc")
 SECONDS = 90  # a wait that takes longer fails; on quiet cores each takes a few
 
 SET_UP = """set -e
@@ -44,12 +49,12 @@ ip link add eth0 type veth peer name "to-$1" netns 1
 nsenter --target 1 --net ip link set "to-$1" master br0 up
 ip addr add "$2/24" dev eth0
 ip link set eth0 up
-exec slurmd -D -N "$1"
+echo up
+exec sleep infinity
 """
 
 # JobRequeue: the script has to ask for it. TmpFS, SlurmdSpoolDir: the nodes share a file system. config_overrides: more cores
 # than the machine has. cred_expire: a requeued job waits as long before it starts again; the default is two minutes.
-# preempt_send_user_signal: --signal also counts when a job makes room for another.
 CONFIGURATION = """ClusterName=test
 SlurmctldHost=controller(10.77.0.1)
 SlurmUser=root
@@ -61,8 +66,8 @@ SlurmdSpoolDir={folder}/spool/%n
 TmpFS={folder}/tmp/%n
 SlurmctldPidFile={folder}/slurmctld.pid
 SlurmdPidFile={folder}/slurmd.%n.pid
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
+ProctrackType={proctrack}
+TaskPlugin={task}
 JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
 JobCompType=jobcomp/none
@@ -71,13 +76,15 @@ SelectTypeParameters=CR_Core
 SchedulerParameters=batch_sched_delay=0,bf_interval=2,sched_interval=2
 PreemptType=preempt/partition_prio
 PreemptMode=REQUEUE
-SlurmctldParameters=preempt_send_user_signal
+{parameters}
 SlurmdParameters=config_overrides
 KillWait=8
 JobRequeue=0
 {nodes}
 PartitionName=batch Nodes=ALL Default=YES PriorityTier=1 PreemptMode=OFF
-PartitionName=preemptable Nodes=ALL PriorityTier=1 PreemptMode=REQUEUE GraceTime=60
+PartitionName=grace0 Nodes=ALL PriorityTier=1 PreemptMode=REQUEUE GraceTime=0
+PartitionName=grace20 Nodes=ALL PriorityTier=1 PreemptMode=REQUEUE GraceTime=20
+PartitionName=ended Nodes=ALL PriorityTier=1 PreemptMode=CANCEL GraceTime=0
 PartitionName=urgent Nodes=ALL PriorityTier=10 PreemptMode=OFF
 """
 
@@ -117,8 +124,7 @@ class Cluster:
     def __init__(self):
         for folder in ["state", *(f"{kind}/{node}" for kind in ("spool", "tmp") for node in NODES)]:
             (FOLDER / folder).mkdir(parents=True)
-        nodes = "\n".join(f"NodeName={node} NodeAddr={address} CPUs=16 CoresPerSocket=16" for node, address in NODES.items())
-        (FOLDER / "slurm.conf").write_text(CONFIGURATION.format(folder=FOLDER, nodes=nodes))
+        self.write_configuration()
         # Nothing here uses control groups. The other plugin refuses some of the ways in which machines mount them.
         (FOLDER / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
         os.environ["SLURM_CONF"] = str(FOLDER / "slurm.conf")
@@ -130,14 +136,43 @@ class Cluster:
                    f"--pid-file={FOLDER}/munged.pid", f"--log-file={FOLDER}/munged.log", f"--seed-file={FOLDER}/munge.seed")
         self.wait_for("munge to answer", ["munge", "-n", "-S", f"{FOLDER}/munge.socket"])
         self.start("slurmctld", "slurmctld", "-D", "-c")
+        self.holders = {}  # processes that keep the namespaces of a node
         for node, address in NODES.items():
-            self.start(f"slurmd-{node}", "unshare", "--mount", "--net", "--uts", "--ipc", "sh", "-c", NODE, "sh", node,
-                       address)
+            self.holders[node] = subprocess.Popen(["unshare", "--mount", "--net", "--uts", "--ipc", "sh", "-c", NODE, "sh", node,
+                                                   address], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+            self.holders[node].stdout.readline()
+            self.start_node(node)
         self.wait_for("two idle nodes", ["sh", "-c", "test $(sinfo -h -N -p batch -t idle -o %N | wc -l) = 2"])
+
+    def write_configuration(self, parameters=""):
+        nodes = "\n".join(f"NodeName={node} NodeAddr={address} CPUs=64 CoresPerSocket=64" for node, address in NODES.items())
+        (FOLDER / "slurm.conf").write_text(CONFIGURATION.format(folder=FOLDER, nodes=nodes, task=TASK, proctrack=PROCTRACK,
+                                                                parameters=parameters and f"SlurmctldParameters={parameters}"))
+
+    def configure(self, parameters=""):
+        """Sets SlurmctldParameters, which are empty by default."""
+        self.write_configuration(parameters)
+        subprocess.run(["scontrol", "reconfigure"], check=True)
 
     def start(self, name, *command):
         with open(FOLDER / f"{name}.log", "wb") as log:
             self.daemons[name] = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def start_node(self, node, *options):
+        """Its slurmd."""
+        self.start(f"slurmd-{node}", "nsenter", f"--target={self.holders[node].pid}", "--mount", "--net", "--uts", "--ipc",
+                   "slurmd", "-D", "-N", node, *options)
+
+    def kill_node(self, node):
+        """SIGKILL to its slurmd and all that this has started, as when the node loses power. Its files stay."""
+        def host(process):
+            return os.readlink(f"/proc/{process}/ns/uts")
+        holder = self.holders[node].pid
+        for path in pathlib.Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):  # it has just ended
+                if int(path.name) != holder and host(path.name) == host(holder):
+                    os.kill(int(path.name), signal.SIGKILL)
+        self.daemons.pop(f"slurmd-{node}").wait()
 
     def wait_for(self, what, command):
         def done():

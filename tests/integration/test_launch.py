@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The launch scripts with stand-ins for srun, scancel, scontrol and mpirun: what they do with signals and exit codes."""
+"""The launch scripts with stand-ins for srun, scontrol and mpirun: what they do with signals and exit codes."""
 
 import re
 import signal
@@ -51,46 +51,74 @@ class Scripts(Case):
             time.sleep(0.01)
 
 
+RUNNING, CANCELLED = "JobState=RUNNING Reason=None Restarts={} PreemptTime=None", "JobState=COMPLETING Reason=None Restarts={}"
+TIMED_OUT = "JobState=COMPLETING Reason=TimeLimit Restarts={}"
+PREEMPTED = "JobState=COMPLETING Reason=None Restarts={} PreemptTime=2026-11-26T10:00:00"
+
+
 class Slurm(Scripts):
-    def ended(self, code, first_signal=None, advances=False, **variables):
-        """Whether the job was requeued, after its step ended with this code; the step waits for the signal, if there is one."""
+    def ended(self, code, first_signal=None, advances=False, shown=RUNNING, **variables):
+        """Whether the job was requeued, after its step ended with this code; the step waits for USR1, if there is a signal."""
         self.said.unlink(missing_ok=True)
-        go = self.directory / "go"
-        go.unlink(missing_ok=True)
-        waits = "" if first_signal is None else f"while [ ! -e {go} ]; do sleep 0.01; done"
+        restart = variables.get("SLURM_RESTART_COUNT", 0)
         latest = self.directory / "runs/7/checkpoints/latest"
         latest.parent.mkdir(parents=True, exist_ok=True)
         save = f"echo $RANDOM$RANDOM > {latest}" if advances else ""
-        self.stand_in("srun", f"{waits}\n{save}\nexit {code}")
-        self.stand_in("scancel", f"touch {go}")
-        self.stand_in("scontrol", "kill -KILL $PPID")  # as a requeue ends the batch shell
+        waits = "" if first_signal is None else f"echo waits >> {self.said}; while :; do /bin/sleep 0.01; done"
+        self.stand_in("srun", f"[ $1 = --mpi=pmix ] || exit 0\n{save}\ntrap 'exit {code}' USR1\n{waits}\nexit {code}")
+        self.stand_in("sleep", "exec /bin/sleep 0.01")
+        # A requeue ends the batch shell.
+        self.stand_in("scontrol", f'if [ $1 = show ]; then echo "{shown.format(restart)} BatchFlag=1"; else kill -KILL $PPID; fi')
         job = self.script("slurm.sbatch", "recipe.yaml", SLURM_JOB_ID=7, SLURM_SUBMIT_DIR=self.directory,
                           SLURM_JOB_NODELIST="n1", **variables)
         if first_signal is not None:
-            self.wait_until_said(job, "srun")
+            self.wait_until_said(job, "waits")
             job.process.send_signal(first_signal)
         ended = job.wait()
-        requeued = "scontrol requeue 7" in self.said.read_text()
+        requeued = "scontrol requeue" in self.said.read_text()
         self.assertEqual(ended, -signal.SIGKILL if requeued else code, job)
         return requeued
 
-    def test_requeues_what_was_stopped_in_time(self):
-        for code in 85, 138, 143:  # the last two: the signal ended a rank that had just been started
+    def test_requeues_what_was_stopped_and_not_cancelled(self):
+        for number in None, signal.SIGUSR1, signal.SIGTERM:
+            for shown in RUNNING, TIMED_OUT, PREEMPTED:
+                self.assertTrue(self.ended(85, number, shown=shown), (number, shown))
+            self.assertFalse(self.ended(85, number, shown=CANCELLED), number)
+            self.assertFalse(self.ended(0, number), number)
+            self.assertFalse(self.ended(2, number), number)
+        self.assertFalse(self.ended(85, SLURM_RESTART_COUNT=3, MAX_RESTARTS=3))
+
+    def test_requeues_what_was_stopped_while_it_was_being_started(self):
+        for code in 100, 138, 143:
             self.assertTrue(self.ended(code, signal.SIGUSR1), code)
-            self.assertFalse(self.ended(code, signal.SIGTERM), code)  # scancel
-        self.assertFalse(self.ended(85, signal.SIGUSR1, SLURM_RESTART_COUNT=3, MAX_RESTARTS=3))
-        self.assertFalse(self.ended(0, signal.SIGUSR1))
-        self.assertFalse(self.ended(2, signal.SIGUSR1))
-        self.assertFalse(self.ended(0))
+            self.assertTrue(self.ended(code, signal.SIGTERM, shown=TIMED_OUT), code)
+            self.assertTrue(self.ended(code, shown=PREEMPTED), code)
+            self.assertFalse(self.ended(code, signal.SIGTERM, shown=CANCELLED), code)
+            self.assertFalse(self.ended(code), code)  # srun ends the other ranks of one that has failed
+
+    def test_requeues_no_job_that_slurm_has_requeued(self):
+        for shown in RUNNING, CANCELLED, PREEMPTED:
+            self.assertFalse(self.ended(85, shown=shown.format(2), SLURM_RESTART_COUNT=1), shown)
 
     def test_requeues_failures_that_may_pass_if_the_run_has_advanced(self):
         for code in may_be_retried() | {137}:
             if code != 85:
                 self.assertTrue(self.ended(code, advances=True), code)
                 self.assertFalse(self.ended(code), code)
-                self.assertFalse(self.ended(code, signal.SIGTERM, advances=True), code)
+                self.assertFalse(self.ended(code, signal.SIGTERM, advances=True, shown=CANCELLED), code)
         for code in 1, 2, 3, 4, 78:
             self.assertFalse(self.ended(code, advances=True), code)
+
+    def test_names_an_element_of_an_array_by_its_index(self):
+        self.assertTrue(self.ended(85, SLURM_ARRAY_JOB_ID=7, SLURM_ARRAY_TASK_ID=2))
+        said = self.said.read_text()
+        self.assertIn("scontrol show job 7_2\n", said)
+        self.assertIn("scontrol requeue 7_2\n", said)
+
+    def test_each_restart_trains_in_a_step_of_another_number(self):
+        self.ended(0, SLURM_RESTART_COUNT=2)
+        steps = re.findall(r"^srun --mpi=(\w+)", self.said.read_text(), re.MULTILINE)
+        self.assertEqual(steps, ["none", "none", "pmix"])
 
 
 class Starts(Scripts):

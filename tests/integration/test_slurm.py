@@ -1,134 +1,29 @@
 #!/usr/bin/env python3
 """launch/slurm.sbatch and octet on two nodes of a Slurm that exists for this test alone: a job that is interrupted is
-requeued, resumes, and ends with the weights of a job that nothing disturbed.
+requeued, resumes, and ends with the weights of a job that nothing disturbed. tests/faults/slurm.py adds cases, and runs all
+of them under other parameters of Slurm.
 
 environment: BATCH_SCRIPT  (default: launch/slurm.sbatch of this checkout)
 """
 
 import concurrent.futures
-import contextlib
-import os
-import pathlib
 import re
 import signal
-import subprocess
-import time
 import unittest
 
 import slurm_cluster
-from harness import OCTET, RECIPE, ROOT, SMALL, Case, environment, main, with_settings
+from harness import OCTET, Case, main
 from slurm_cluster import FOLDER, wait_until
+from slurm_jobs import STEPS, BatchJob, array_of, is_stopped, slurm
 
-SCRIPT = os.environ.get("BATCH_SCRIPT", str(ROOT / "launch/slurm.sbatch"))
-STEPS = 60
-SETTINGS = {**SMALL, "train.steps": STEPS, "checkpoint.every_steps": 3}
-ENDED = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL"}
 REASON = slurm_cluster.missing()
-
-
-def slurm(*command, env=None):
-    """What the command prints, in the checkout's folder."""
-    ended = subprocess.run(command, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True)
-    if ended.returncode != 0:
-        raise AssertionError(f"{' '.join(ended.args)}: {ended.stderr}")
-    return ended.stdout.strip()
-
-
-def status(process):
-    """What the kernel tells about it; '' if it has ended."""
-    try:
-        return pathlib.Path(f"/proc/{process}/status").read_text()
-    except OSError:
-        return ""
-
-
-def signals_under_way():
-    """Whether a scancel runs."""
-    return any(status(path.name).startswith("Name:\tscancel\n") for path in pathlib.Path("/proc").glob("[0-9]*"))
-
-
-def send(number, process):
-    with contextlib.suppress(ProcessLookupError):  # it has ended; where it should not have, the next wait says so
-        os.kill(process, number)
-
-
-class BatchJob:
-    """A training that was given to sbatch. The run directory and the output have its name."""
-
-    def __init__(self, name, *options, octet=OCTET, **settings):
-        self.log_file, self.run = FOLDER / f"{name}.out", FOLDER / "runs" / name
-        chosen = {**SETTINGS, **{key.replace("__", "."): value for key, value in settings.items()}}
-        variables = {**environment(), "OCTET": str(octet), "RUN": str(self.run)}
-        self.id = slurm("sbatch", "--parsable", f"--output={self.log_file}", "--cpus-per-task=1", "--time=20", *options,
-                        SCRIPT, RECIPE, *with_settings(chosen), env=variables)
-
-    @property
-    def log(self):
-        return self.log_file.read_text() if self.log_file.exists() else ""
-
-    def __str__(self):
-        return f"{slurm('scontrol', 'show', 'job', self.id)}\n{self.log[-5000:]}"
-
-    def field(self, name):
-        return re.search(rf"\b{name}=(\S+)", slurm("scontrol", "show", "job", self.id))[1]
-
-    def wait_for(self, what, condition):
-        """The first value of condition() that counts as true. AssertionError: the job has ended."""
-        asked = time.monotonic()
-
-        def value():
-            nonlocal asked
-            found = condition()
-            if not found and time.monotonic() > asked + 1:
-                if self.field("JobState") in ENDED and not (found := condition()):
-                    raise AssertionError(f"ended before {what}: {self}")
-                asked = time.monotonic()
-            return found
-        return wait_until(value, lambda: f"{what} of {self}")
-
-    def wait_for_output(self, text):
-        self.wait_for(f"`{text}`", lambda: text in self.log)
-
-    def wait_for_end(self):
-        wait_until(lambda: self.field("JobState") in ENDED, lambda: f"the end of {self}", pause=0.3)
-
-    def ranks(self):
-        """The processes of the two ranks; none while there are others."""
-        found = []
-        for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
-            try:
-                words = path.read_bytes().split(b"\0")
-                if str(self.run).encode() in words and b"--mpi=pmix" not in words:  # srun has the same words
-                    found.append(int(path.parent.name))
-            except OSError:
-                continue  # it has just ended
-        return found if len(found) == 2 else []
-
-    def has_step(self, step):
-        metrics = self.run / "metrics.jsonl"
-        return metrics.exists() and f'{{"step":{step},' in metrics.read_text()
-
-    def stop_at(self, step):
-        """Stops both ranks in mid-run, at this step or a little later, so that what comes then does not depend on speed."""
-        self.wait_for(f"step {step}", lambda: self.has_step(step))
-        for rank in self.ranks():
-            send(signal.SIGSTOP, rank)
-
-    def go_on_with_usr1(self):
-        """Lets both ranks go on as soon as SIGUSR1 waits for them."""
-        def waits(rank):
-            pending = re.findall(r"(?:Sig|Shd)Pnd:\s*(\w+)", status(rank))
-            return any(int(mask, 16) >> signal.SIGUSR1 - 1 & 1 for mask in pending)
-        ranks = self.wait_for("two ranks with SIGUSR1", lambda: (r := self.ranks()) and all(map(waits, r)) and r)
-        for rank in ranks:
-            send(signal.SIGCONT, rank)
 
 
 def limited():
     """Slurm's warning before the time limit; Slurm gives it up to a minute earlier than it is told."""
     job = BatchJob("limited", "--time=1", "--signal=B:USR1@45")
     job.stop_at(3)
-    job.go_on_with_usr1()
+    job.go_on_with(signal.SIGUSR1)
     return job
 
 
@@ -136,7 +31,7 @@ def signalled():
     job = BatchJob("signalled")
     job.stop_at(3)
     slurm("scancel", "--batch", "--signal=USR1", job.id)
-    job.go_on_with_usr1()
+    job.go_on_with(signal.SIGUSR1)
     return job
 
 
@@ -153,63 +48,135 @@ def signalled_while_loading():
     program.write_text(f'#!/bin/sh\n[ "${{SLURM_RESTART_COUNT:-0}}" != 0 ] || kill -STOP $$\nexec "{OCTET}" "$@"\n')
     program.chmod(0o755)
     job = BatchJob("signalled_while_loading", octet=program)
-    job.wait_for("two stopped ranks", lambda: (r := job.ranks()) and all("State:\tT" in status(rank) for rank in r))
+    job.stopped = job.wait_for("two stopped ranks", lambda: (r := job.ranks()) and all(map(is_stopped, r)) and r)
     slurm("scancel", "--batch", "--signal=USR1", job.id)
-    job.go_on_with_usr1()
+    job.go_on_with(signal.SIGUSR1)
     return job
+
+
+def array_with_one_cancelled():
+    """The last element: its number is that of the array."""
+    array = array_of(2)
+    for element in array:
+        element.stop_at(3)
+    slurm("scancel", array[1].id)
+    wait_until(lambda: array[1].field("JobState") == "CANCELLED", lambda: f"the end of {array[1]}")
+    array[0].go_on()
+    return array
+
+
+def array_with_one_warned():
+    """The last element, when the first has ended and the second is in mid-run."""
+    array = array_of(3)
+    for element in array[1:]:
+        element.stop_at(3)
+    array[0].wait_for_end()
+    slurm("scancel", "--batch", "--signal=USR1", array[2].id)
+    array[2].go_on_with(signal.SIGUSR1)
+    array[2].wait_for("a requeue", lambda: array[2].field("Restarts") == "1")
+    array[1].go_on()
+    return array
 
 
 @unittest.skipIf(REASON, REASON)
 class Slurm(Case):
+    BESIDE = limited, signalled, signalled_at_once, signalled_while_loading, array_with_one_cancelled, array_with_one_warned
+
     @classmethod
     def setUpClass(cls):
         cls.cluster = slurm_cluster.Cluster()
         cls.whole = BatchJob("whole")
-        # These mostly wait, so they run beside the other cases. Each returns its job.
+        # These mostly wait, so they run beside the other cases. Each returns its job or jobs.
         pool = concurrent.futures.ThreadPoolExecutor()
-        cls.beside = {f: pool.submit(f) for f in (limited, signalled, signalled_at_once, signalled_while_loading)}
+        cls.beside = {f: pool.submit(f) for f in cls.BESIDE}
 
-    def run_path(self, run):
-        return FOLDER / "runs" / run
+    def await_beside(self):
+        """Until the jobs beside have ended."""
+        concurrent.futures.wait(self.beside.values())
+        for beside in self.beside.values():
+            if beside.exception() is None:
+                jobs = beside.result()
+                for job in jobs if isinstance(jobs, list) else [jobs]:
+                    job.wait_for_end()
 
-    def expect_whole(self, job, restarts):
+    def expect_whole(self, job, restarts, whole=None):
         """The job has ended well, after so many restarts, and no step was lost."""
         job.wait_for_end()
         self.assertEqual((job.field("JobState"), job.field("Restarts")), ("COMPLETED", str(restarts)), job)
-        self.whole.wait_for_end()
-        self.assertEqual(self.result(job.run.name)["weights_sha256"], self.result("whole")["weights_sha256"], job)
-        steps = [record["step"] for record in self.metrics(job.run.name) if record["kind"] == "train"]
-        self.assertEqual(steps, list(range(1, STEPS + 1)), job)
+        (whole or self.whole).wait_for_end()
+        self.assertEqual(job.weights(), (whole or self.whole).weights(), job)
+        self.assertEqual(job.steps(), list(range(1, STEPS + 1)), job)
 
-    def expect_resumed(self, job):
+    def expect_resumed(self, job, whole=None):
         """The same, after one restart, or more where a slow job meets its limit again; each from its own checkpoint."""
         job.wait_for_end()
         warnings = job.log.count("slurm.sbatch: got USR1")
         self.assertGreaterEqual(warnings, 1, job)
-        self.expect_whole(job, restarts=warnings)
-        self.assertEqual(re.findall(r"slurm.sbatch: octet ended with (\d+)", job.log), ["85"] * warnings + ["0"], job)
+        self.expect_whole(job, warnings, whole)
+        self.assertEqual(job.codes(), [85] * warnings + [0], job)
         stopped = re.findall(r"stopped by a signal at step (\d+)", job.log)
         self.assertEqual(len(stopped), warnings, job)
         self.assertEqual(re.findall(r"resumed \S+ at step (\d+)", job.log), stopped, job)
 
+    def expect_untouched(self, element, whole):
+        self.expect_whole(element, 0, whole)
+        self.assertNotIn("slurm.sbatch: got", element.log)
+        self.assertEqual(element.codes(), [0], element)
+
+    def expect_preempted(self, name, *partitions):
+        """Jobs of these partitions make room for an urgent one, which runs first."""
+        # A node has 64 cores. The urgent job has no room beside either of the two, and enough beside the other jobs.
+        jobs = [BatchJob(f"{name}_{partition}", f"--partition={partition}", "--cpus-per-task=20") for partition in partitions]
+        for job in jobs:
+            job.stop_at(3)
+        urgent = slurm("sbatch", "--parsable", "--partition=urgent", "--nodes=2", "--ntasks-per-node=1", "--cpus-per-task=46",
+                       "--time=1", f"--output={FOLDER}/urgent.out", "--wrap=true")
+        # A failed case leaves no job that holds up the next.
+        self.addCleanup(slurm, "scancel", "--quiet", urgent, *(job.id for job in jobs))
+        for job in jobs:
+            job.go_on_with(signal.SIGUSR1, signal.SIGTERM)
+        for job in jobs:
+            self.expect_whole(job, restarts=1)
+            self.assertRegex(job.log, r"resumed \S+ at step [1-9]")
+        self.assertIn("JobState=COMPLETED", slurm("scontrol", "show", "job", urgent))
+        return jobs
+
+    def lose(self, node, job):
+        """Kills the node in mid-run, and brings it back when the job waits for it. No process of the job is left then."""
+        self.await_beside()  # a node takes all its jobs with it
+        job.stop_at(8)
+        self.cluster.kill_node(node)
+        self.cluster.start_node(node, "-b")
+        job.wait_for("the requeue", lambda: (job.field("JobState"), job.field("Restarts")) == ("PENDING", "1"))
+        self.assertEqual(job.processes(), [], job)
+        slurm("scontrol", "update", f"nodename={node}", "state=resume")
+        self.expect_whole(job, restarts=1)
+        self.assertRegex(job.log, r"resumed \S+ at step [1-9]")
+
     def test_undisturbed(self):
+        """nothing: not requeued"""
         self.expect_whole(self.whole, restarts=0)
 
     def test_time_limit(self):
+        """Slurm's warning before the time limit, in mid-run"""
         self.expect_resumed(self.beside[limited].result())
 
     def test_usr1(self):
+        """`scancel --signal=USR1 --batch`, in mid-run"""
         self.expect_resumed(self.beside[signalled].result())
 
     def test_usr1_at_once(self):
+        """`scancel --signal=USR1 --batch` when the script begins"""
         self.expect_whole(self.beside[signalled_at_once].result(), restarts=1)
 
     def test_usr1_while_loading(self):
+        """`scancel --signal=USR1 --batch` while the ranks cannot handle a signal yet: exit code 138 or 143"""
         job = self.beside[signalled_while_loading].result()
         self.expect_whole(job, restarts=1)
-        self.assertRegex(job.log, "slurm.sbatch: octet ended with (138|143)")
+        self.assertIn(job.codes()[0], (138, 143), job)
 
     def test_cancelled(self):
+        """`scancel`: cancelled, not requeued, although there is a checkpoint"""
         job = BatchJob("cancelled", train__steps=0, train__epochs=1000)
         job.wait_for("step 3", lambda: job.has_step(3))
         slurm("scancel", job.id)
@@ -217,31 +184,33 @@ class Slurm(Case):
         wait_until(lambda: job.id not in slurm("squeue", "-h", "-o", "%i").split(), lambda: f"the end of {job}")
         self.assertEqual((job.field("JobState"), job.field("Restarts")), ("CANCELLED", "0"), job)
 
+    def test_array_with_one_cancelled(self):
+        """`scancel` of an element of an array: the other is not touched"""
+        other, cancelled = self.beside[array_with_one_cancelled].result()
+        self.assertEqual((cancelled.field("JobState"), cancelled.field("Restarts")), ("CANCELLED", "0"), cancelled)
+        self.expect_untouched(other, other)
+
+    def test_array_with_one_warned(self):
+        """`scancel --signal=USR1 --batch` to an element of an array: those that train or have ended are not touched"""
+        ended, other, warned = self.beside[array_with_one_warned].result()
+        self.expect_untouched(other, ended)
+        self.expect_resumed(warned, ended)
+        self.expect_untouched(ended, ended)
+
     def test_preempted(self):
-        job = BatchJob("preempted", "--partition=preemptable", "--cpus-per-task=10")
-        job.stop_at(3)
-        # A node has 16 cores: no room for both, and enough for the jobs beside.
-        urgent = slurm("sbatch", "--parsable", "--partition=urgent", "--nodes=2", "--ntasks-per-node=1", "--cpus-per-task=8",
-                       "--time=1", f"--output={FOLDER}/urgent.out", "--wrap=true")
-        self.addCleanup(slurm, "scancel", "--quiet", job.id, urgent)  # a failed case leaves no job that holds up the next
-        job.go_on_with_usr1()
-        self.expect_resumed(job)
-        self.assertIn("JobState=COMPLETED", slurm("scontrol", "show", "job", urgent))
+        """an urgent job takes its place, GraceTime 0 and 20"""
+        self.expect_preempted("preempted", "grace0", "grace20")
+
+    def test_preempted_with_user_signal(self):
+        """an urgent job takes its place, GraceTime 0 and 20, `preempt_send_user_signal`"""
+        self.cluster.configure("preempt_send_user_signal")
+        self.addCleanup(self.cluster.configure)
+        with_grace = self.expect_preempted("user_signal", "grace0", "grace20")[1]
+        self.assertIn("slurm.sbatch: got USR1", with_grace.log)
 
     def test_vanished_node(self):
-        concurrent.futures.wait(self.beside.values())
-        for beside in self.beside.values():
-            if beside.exception() is None:
-                beside.result().wait_for_end()  # a node that is down takes all its jobs with it
-        job = BatchJob("vanished")
-        job.stop_at(8)
-        slurm("scontrol", "update", "nodename=n2", "state=down", "reason=test")
-        job.wait_for("the requeue", lambda: job.field("Restarts") == "1")
-        # The job cannot start again yet. A signal that is still on its way then would end it.
-        wait_until(lambda: not signals_under_way(), lambda: f"the end of the signals to {job}", seconds=10)
-        slurm("scontrol", "update", "nodename=n2", "state=resume")
-        self.expect_whole(job, restarts=1)
-        self.assertRegex(job.log, r"resumed \S+ at step [1-9]")
+        """the daemons and the rank of the second node are killed, the node comes back"""
+        self.lose("n2", BatchJob("vanished"))
 
 
 if __name__ == "__main__":
