@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Runs the cases of tests/integration/test_slurm.py and more under several of Slurm's TaskPlugins and ProctrackTypes, and writes
-the last section of docs/results/hosts-and-slurm.md. It takes about ten minutes.
+the last section of docs/results/hosts-and-slurm.md. It takes ten to twenty minutes.
 usage: tests/faults/slurm.py [--check]      (--check: writes nothing)
 
 environment: OCTET         the program (default: build/release/octet of this checkout)
@@ -114,7 +114,7 @@ def run_inside():
 
 def run(task, proctrack):
     print(f"== {task}, {proctrack}", flush=True)
-    process = subprocess.Popen([sys.executable, __file__, "inside"], env={**os.environ, "TASK": task, "PROCTRACK": proctrack},
+    process = subprocess.Popen([sys.executable, __file__, "inside"], env={**os.environ, "TASK_PLUGIN": task, "PROCTRACK_TYPE": proctrack},
                                stdout=subprocess.PIPE, text=True)
     rows = {}
     for line in process.stdout:

@@ -1,7 +1,7 @@
 """A Slurm of two nodes on this machine, for one test. It needs root, Slurm, munge and iproute2, but neither systemd nor a
 configuration.
 
-environment: TASK  Slurm's TaskPlugin (default: task/none), PROCTRACK  its ProctrackType (default: proctrack/linuxproc)
+environment: TASK_PLUGIN (default: task/none), PROCTRACK_TYPE (default: proctrack/linuxproc), of Slurm
 
 enter() starts the script again as the only user of new namespaces: of processes, mounts, the network, and names. There /run is
 an empty file system in memory, which holds all files, and two nodes are joined to the controller by a bridge. Each node has a
@@ -24,7 +24,7 @@ NAMESPACES = ["unshare", "--fork", "--kill-child", "--pid", "--mount-proc", "--m
 PROGRAMS = ["slurmctld", "slurmd", "sbatch", "srun", "scontrol", "scancel", "munged", "ip", "unshare", "nsenter", "setpriv"]
 FOLDER = pathlib.Path("/run/cluster")
 NODES = {"n1": "10.77.0.11", "n2": "10.77.0.12"}
-TASK, PROCTRACK = os.environ.get("TASK", "task/none"), os.environ.get("PROCTRACK", "proctrack/linuxproc")
+TASK, PROCTRACK = os.environ.get("TASK_PLUGIN", "task/none"), os.environ.get("PROCTRACK_TYPE", "proctrack/linuxproc")
 SECONDS = 90  # a wait that takes longer fails; on quiet cores each takes a few
 
 SET_UP = """set -e
