@@ -109,6 +109,15 @@ class Slurm(Scripts):
         for code in 1, 2, 3, 4, 78:
             self.assertFalse(self.ended(code, advances=True), code)
 
+    def test_names_the_network_and_the_hosts(self):
+        self.stand_in("srun", f"env >> {self.said}")
+        self.stand_in("scontrol", "printf 'n1\\nn2\\n'")
+        self.script("slurm.sbatch", "recipe.yaml", SLURM_JOB_ID=7, SLURM_SUBMIT_DIR=self.directory, SLURM_JOB_NODELIST="n[1-2]",
+                    INTERFACE="eth0").wait()
+        said = self.said.read_text()
+        for line in "OMPI_MCA_btl_tcp_if_include=eth0", "NCCL_SOCKET_IFNAME==eth0", "OCTET_HOSTS=n1 n2":
+            self.assertIn(f"\n{line}\n", said)
+
     def test_names_an_element_of_an_array_by_its_index(self):
         self.assertTrue(self.ended(85, SLURM_ARRAY_JOB_ID=7, SLURM_ARRAY_TASK_ID=2))
         said = self.said.read_text()
