@@ -61,7 +61,7 @@ class Backend {
   // writes this memory by to_host() and to_device(), or directly if host_memory() is true.
   virtual std::unique_ptr<Buffer> allocate(size_t bytes) = 0;
   virtual size_t scratch_bytes() const = 0;
-  // Bytes that may still be allocated; SIZE_MAX if the device has no memory of its own.
+  // Bytes that may still be allocated, or of a CPU, that it was given; SIZE_MAX: not known.
   virtual size_t free_bytes() const { return SIZE_MAX; }
   virtual bool host_memory() const { return true; }
   // Copies from and to the device's memory, after all earlier calls. to_host() waits until the copy is done.
@@ -133,6 +133,7 @@ struct CpuOptions {
   Isa isa = Isa::scalar;  // must be available
   int threads = 1;
   RealConvolution real = RealConvolution::fixed_order;
+  size_t memory = SIZE_MAX;  // bytes that it may allocate; what asks free_bytes() heeds them
 };
 struct CudaOptions {
   int device = 0;                   // the number of the GPU: the rank's place among the ranks of this machine

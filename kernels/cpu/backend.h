@@ -19,6 +19,7 @@ class CpuBackend final : public ReferenceBackend {
   // Zeroed memory, in huge pages where it is large; each thread touches its share first.
   std::unique_ptr<Buffer> allocate(size_t bytes) override;
   size_t scratch_bytes() const override;
+  size_t free_bytes() const override { return options_.memory; }
 
   void sgd_update(const SgdProblem&, Tensor w, Tensor gradient, Tensor velocity, const float* lr_scale) override;
   void move_average(float share, Tensor value, Tensor average) override;

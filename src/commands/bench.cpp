@@ -13,7 +13,7 @@
 #include <span>
 
 #include "src/commands/command.h"
-#include "src/train/rank.h"
+#include "src/train/host_limits.h"
 #include "src/train/trainer.h"
 #include "src/version.h"
 

@@ -16,6 +16,7 @@
 #include "kernels/shared/anchors.h"
 #include "kernels/shared/match.h"
 #include "src/train/rank.h"
+#include "src/train/shares.h"
 
 namespace octet {
 namespace {
@@ -50,8 +51,8 @@ double time_of(Backend& backend, int calls, const std::function<void()>& call) {
 
 class KernelBench {
  public:
-  KernelBench(Backend& backend, const std::string& filter, bool json)
-      : backend_(backend), filter_(filter), json_(json) {}
+  KernelBench(Backend& backend, int threads, const std::string& filter, bool json)
+      : backend_(backend), threads_(threads), filter_(filter), json_(json) {}
 
   void run(const LayerCase& layer) {
     const auto wanted = [&](const char* kernel) { return wants(say(layer.name, "/", kernel)); };
@@ -118,7 +119,7 @@ class KernelBench {
   void run_triad() {
     const char* const name = "memory/triad";
     if (!wants(name)) return;
-    const int64_t elements = 32 << 20, threads = allowed_cores();
+    const int64_t elements = 32 << 20, threads = threads_;
     std::vector<float> a(elements, 0.0f), b(elements, 1.0f), c(elements, 2.0f);
     report(name, 0, 3 * sizeof(float) * double(elements), [&] {
       std::vector<std::jthread> workers;
@@ -281,6 +282,7 @@ class KernelBench {
   }
 
   Backend& backend_;
+  const int threads_;
   int found_ = 0;                // number of kernels that match the filter
   std::set<std::string> names_;  // of all kernels
   std::regex filter_;
@@ -294,10 +296,11 @@ class KernelBench {
 int bench_kernels(const std::string& filter, bool json, const std::vector<std::string>& overrides) {
   const Config config = parse_config("{}\n", "octet bench kernels", overrides);
   const auto transport = make_self_transport();
-  const auto backend = make_backend(config, *make_policy(config), *transport);
+  const JobShares shares(*transport, int(config.backend.threads));
+  const auto backend = make_backend(config, *make_policy(config), *transport, shares);
   std::unique_ptr<KernelBench> bench;
   try {
-    bench = std::make_unique<KernelBench>(*backend, filter, json);
+    bench = std::make_unique<KernelBench>(*backend, shares.threads(), filter, json);
   } catch (const std::regex_error& error) {
     throw UsageError(__FILE__, __LINE__,
                      say("--filter `", filter, "` is not a valid regular expression: ", error.what()),

@@ -10,7 +10,8 @@
 #include "src/commands/command.h"
 #include "src/config/path_kind.h"
 #include "src/report/check/recipe_advice.h"
-#include "src/train/rank.h"
+#include "src/train/host_limits.h"
+#include "src/train/shares.h"
 #include "src/train/trainer.h"
 
 namespace octet {
@@ -68,10 +69,9 @@ int write_recipe(const NewOptions& options) {
   REQUIRE_USAGE(fs::is_directory(options.folder), "name a folder of images", options.folder, " is ",
                 name_of(kind_of_path(options.folder)), ", not a folder of images");
   require_place_for(output, "--output");
-  const int cores = allowed_cores();
+  const int cores = JobShares(*make_self_transport(), 0).threads();
   const FolderFacts facts = look_at_folder(options.folder, cores);
-  const std::vector<Choice> choices =
-      choose_recipe(facts, options.weights, bytes_in_proc("/proc/meminfo", "MemAvailable") / 2, cores);
+  const std::vector<Choice> choices = choose_recipe(facts, options.weights, host_limits().memory_left / 2, cores);
   Config config = parse_config(recipe_text(choices, ""), output, {});
   config.data.bad_images = "skip";  // to take the time; the recipe says what a training does
   const std::string time = fmt::format("about {} on {} cores", text_of_time(expected_seconds(config, facts)), cores);

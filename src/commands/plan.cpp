@@ -1,11 +1,11 @@
 // `octet plan`: what a training would compute and how much memory it needs.
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "src/commands/command.h"
 #include "src/data/augment/canvases.h"
 #include "src/data/loader.h"
 #include "src/train/dry_plan.h"
+#include "src/train/host_limits.h"
 #include "src/train/rank.h"
 
 namespace octet {
@@ -71,7 +71,8 @@ int print_plan(const Config& recipe, Transport& transport) {
                     {.storage = storage, .norm_group = config.train.norm_group});
   if (transport.rank() != 0) return 0;
   const double arena = double(dry.plan.arena_bytes()), parameters = double(dry.parameters.bytes(true));
-  const double memory = double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGE_SIZE)) / transport.local_size();
+  const HostLimits limits = host_limits();
+  const double memory = double(limits.memory) / transport.local_size();
   // For the training set and, from the first evaluation on, for the test set.
   const double images =
       2.0 * read_ahead * double(parts * batch * shape.height * shape.width * shape.channels * int64_t{sizeof(float)});
@@ -96,7 +97,8 @@ int print_plan(const Config& recipe, Transport& transport) {
   fmt::print("arena of evaluation: {:.1f} MB, in the memory of training's\n",
              double(plans.arena(shape, storage, false)) * megabytes);
   const bool fits = total < 0.9 * memory;
-  fmt::print("{}: this machine has {:.1f} MB for each rank\n", fits ? "fits" : "does NOT fit", memory * megabytes);
+  fmt::print("{}: {} {:.1f} MB for each rank\n", fits ? "fits" : "does NOT fit",
+             limits.memory_group ? "the control group of this process allows" : "this machine has", memory * megabytes);
   return fits ? 0 : 1;
 }
 

@@ -66,8 +66,9 @@ static void require_memory(Backend& backend, const Parameters& parameters, std::
   REQUIRE_USAGE(needed <= available,
                 fitting > 0 ? say("set data.batch to at most ", fitting, " per rank, or use more ranks")
                             : std::string("use a smaller network or image_size, or a device with more memory"),
-                "the plan needs ", needed / 1e9, " GB for ", batch, " samples per rank; this device has ",
-                available / 1e9, " GB to give, ", (needed - available) / 1e9, " GB too little");
+                "the plan needs ", needed / 1e9, " GB for ", batch, " samples per rank; ",
+                backend.host_memory() ? "this rank" : "this device", " has ", available / 1e9, " GB to give, ",
+                (needed - available) / 1e9, " GB too little");
 }
 
 std::unique_ptr<Buffer> bind_plans(Backend& backend, Parameters& parameters, std::span<Plan* const> plans) {

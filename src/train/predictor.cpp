@@ -5,6 +5,7 @@
 #include "src/train/needed_pixels.h"
 #include "src/train/network_form.h"
 #include "src/train/rank.h"
+#include "src/train/shares.h"
 #include "src/train/training_state.h"
 #include "src/version.h"
 #include "src/weights/class_names.h"
@@ -37,7 +38,8 @@ Predictor::Predictor(const Config& config, Transport& transport, const std::stri
 
 std::unique_ptr<TrainingStep> Predictor::network_for(const Dataset& data) const {
   auto policy = make_policy(config_);
-  auto backend = make_backend(config_, *policy, transport_);
+  const JobShares shares(transport_, int(config_.backend.threads));
+  auto backend = make_backend(config_, *policy, transport_, shares);
   auto network = std::make_unique<TrainingStep>(
       config_, transport_, std::move(policy), std::move(backend),
       [&](const Policy& p, bool trains, int canvas) {
@@ -47,6 +49,7 @@ std::unique_ptr<TrainingStep> Predictor::network_for(const Dataset& data) const 
       TrainingStep::Options{.plan = {.storage = storage_of(config_)},
                             .batch = batch_of(data),
                             .canvases = data.canvases(),
+                            .threads = shares.threads(),
                             .training = false});
   TrainingState(*network).load(weights_, path_, {});
   network->begin_evaluation();

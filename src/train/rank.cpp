@@ -1,21 +1,9 @@
 #include "src/train/rank.h"
 
-#include <sched.h>
-
 #include <algorithm>
-#include <fstream>
+#include <string>
 
 namespace octet {
-
-int allowed_cores() {
-  cpu_set_t set;
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
-}
-
-int threads_of_rank(const Config& config, const Transport& transport) {
-  return config.backend.threads > 0 ? int(config.backend.threads)
-                                    : std::max(1, allowed_cores() / transport.local_size());
-}
 
 // The numbers n for which n * unit divides `whole`, as "1, 2, 4".
 static std::string divisors(int64_t whole, int64_t unit) {
@@ -25,7 +13,8 @@ static std::string divisors(int64_t whole, int64_t unit) {
   return all;
 }
 
-std::unique_ptr<Backend> make_backend(const Config& config, const Policy& policy, const Transport& transport) {
+std::unique_ptr<Backend> make_backend(const Config& config, const Policy& policy, const Transport& transport,
+                                      const JobShares& shares) {
   const RealConvolution real = policy.traits().real_convolution;
   if (config.backend.device == "cuda")
     return make_cuda_backend({.device = transport.local_rank(),
@@ -33,8 +22,9 @@ std::unique_ptr<Backend> make_backend(const Config& config, const Policy& policy
                               .record = config.backend.graph,
                               .real = real});
   return make_cpu_backend({.isa = config.backend.isa.empty() ? best_isa() : isa_from_name(config.backend.isa),
-                           .threads = threads_of_rank(config, transport),
-                           .real = real});
+                           .threads = shares.threads(),
+                           .real = real,
+                           .memory = size_t(shares.memory())});
 }
 
 int64_t batch_of_plan(const Config& config, int64_t ranks) {
@@ -60,15 +50,6 @@ int64_t fitting_ranks(const Config& config, int64_t most) {
   int64_t ranks = std::max<int64_t>(most, 1);
   while (ranks > 1 && config.data.batch % (ranks * unit) != 0) --ranks;
   return ranks;
-}
-
-int64_t bytes_in_proc(const std::string& file, const std::string& name) {
-  std::ifstream figures(file);
-  int64_t kibibytes = 0;
-  for (std::string word; kibibytes == 0 && figures >> word;)
-    if (word == name + ":") figures >> kibibytes;
-  REQUIRE(kibibytes > 0, "mount /proc", file, " has no ", name);
-  return 1024 * kibibytes;
 }
 
 }  // namespace octet

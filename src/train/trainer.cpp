@@ -1,5 +1,6 @@
 #include "src/train/trainer.h"
 
+#include <spdlog/spdlog.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -27,7 +28,10 @@ Trainer::Trainer(const Config& config, Transport& transport, bool training, Hear
   }
   auto policy = make_policy(config);
   const int64_t batch = batch_of_plan(config, transport.size());
-  auto backend = make_backend(config, *policy, transport);
+  shares_ = std::make_unique<JobShares>(transport, int(config.backend.threads));
+  if (transport.rank() == 0)
+    for (const std::string& warning : shares_->warnings()) spdlog::warn("{}", warning);
+  auto backend = make_backend(config, *policy, transport, *shares_);
   heart_->enter(activity::opening_data);
   datasets_ = open ? open() : open_datasets(config, training);
   require_data_for(task_, config, *datasets_.test);
@@ -51,6 +55,7 @@ Trainer::Trainer(const Config& config, Transport& transport, bool training, Hear
                             .batch = batch,
                             .parts = int(config.train.accumulate),
                             .canvases = datasets_.test->canvases(),
+                            .threads = shares_->threads(),
                             .training = training,
                             .heart = heart_});
   heart_->enter(activity::comparing);
@@ -172,7 +177,7 @@ Result Trainer::result(const Judge& test, const StepCount& at, const TrainingTim
   result.images_per_epoch = at.of_epoch * config_.data.batch;
   result.backend = backend().name();
   result.isa = backend().isa();
-  result.threads = threads_of_rank(config_, transport_);
+  result.threads = shares_->threads();
   result.policy = config_.policy.name;
   if (time.steps > 0) {
     result.images_per_second = double(time.steps * config_.data.batch) / time.in_steps;

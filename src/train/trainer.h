@@ -11,6 +11,7 @@
 #include "src/run/result.h"
 #include "src/tasks/task.h"
 #include "src/train/schedule.h"
+#include "src/train/shares.h"
 #include "src/train/training_state.h"
 #include "src/train/training_step.h"
 
@@ -54,6 +55,7 @@ class Trainer {
   TrainingStep& training_step() { return *step_; }
   const TrainingStep& training_step() const { return *step_; }
   Backend& backend() const { return step_->backend(); }
+  const JobShares& shares() const { return *shares_; }
   // 1 if there is no training set. The schedule is not used then.
   int64_t steps_per_epoch() const { return train_loader_ ? train_loader_->batches_per_epoch() : 1; }
   double learning_rate_at(int64_t step) const;
@@ -85,6 +87,7 @@ class Trainer {
   struct OwnWatch;
   std::unique_ptr<OwnWatch> own_watch_;
   Heart* heart_;
+  std::unique_ptr<JobShares> shares_;
   std::unique_ptr<TrainingStep> step_;
   Batch batch_;                     // the last training batch that was read
   bool sent_ = false;               // batch_ is for the next step, and its upload to the device has begun

@@ -8,7 +8,6 @@
 
 #include "kernels/shared/math.h"
 #include "src/train/gradient_exchange.h"
-#include "src/train/rank.h"
 
 namespace octet {
 namespace {
@@ -44,7 +43,7 @@ TrainingStep::TrainingStep(const Config& config, Transport& transport, std::uniq
                            std::unique_ptr<Backend> backend, const Network& network, const Options& options)
     : config_(config),
       transport_(transport),
-      threads_(threads_of_rank(config, transport)),
+      threads_(options.threads),
       parts_(options.parts),
       heart_(options.heart),
       policy_(std::move(policy)),

@@ -49,6 +49,7 @@ class TrainingStep {
     int64_t batch = 1;       // samples of this rank that are computed at once
     int parts = 1;           // so many times, one after the other, in each step
     int canvases = 1;        // sizes of images; each has plans of its own
+    int threads = 1;         // of loops that no backend runs
     bool training = true;    // false: for evaluate() only
     Heart* heart = nullptr;  // is told what the step does
   };

@@ -32,7 +32,7 @@ struct Harness {
       : config(c), batch(samples) {
     config.data.batch = samples;
     step = std::make_unique<TrainingStep>(config, *transport, make_policy(c), std::move(b), network,
-                                          TrainingStep::Options{.plan = options, .batch = samples});
+                                          TrainingStep::Options{.plan = options, .batch = samples, .threads = 2});
     images.resize(size_t(samples * size * size * 3));
     labels.resize(size_t(samples));
     for (size_t i = 0; i < images.size(); ++i) images[i] = float(philox(i, 7, 7, 7).word[0]) / 4294967296.0f * 4 - 2;

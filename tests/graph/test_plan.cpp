@@ -235,6 +235,16 @@ TEST(Plan, SameSeedSameBitsOtherSeedOthers) {
   EXPECT_NE(first, weights_after(config, 3, {}));
 }
 
+TEST(Plan, RefusesWhatTheMemoryOfTheRankDoesNotHold) {
+  const auto with = [](size_t memory) {
+    const Harness h(int8_config(), make_cpu_backend({.isa = best_isa(), .memory = memory}), 8, 16, {});
+    return h.plan().arena_bytes() + h.step->parameters().bytes(true);
+  };
+  const size_t needed = with(SIZE_MAX);
+  EXPECT_EQ(with(needed * 10 / 8), needed);
+  EXPECT_THROW(with(needed), UsageError);  // the process needs more than the plan
+}
+
 TEST(Plan, Int8TrainingOverfitsOneBatch) {
   for (const DType storage : {DType::bf16, DType::s8}) {
     Harness h(int8_config(), make_cpu_backend({best_isa(), 1, RealConvolution::fixed_order}), 8, 16,

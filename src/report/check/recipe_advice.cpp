@@ -147,7 +147,8 @@ class Advisor {
     while (size > 4 && int64_t(memory_of(config)) > memory) config.data.batch = size /= 2, limited = true;
     batch_ = size;
     add("data.batch", fmt::to_string(size),
-        limited ? fmt::format("{:.0f} MB of memory: more does not fit", double(memory_of(config)) / 1e6)
+        limited ? fmt::format("{:.0f} MB of memory: more does not fit into half of the free memory, {:.0f} MB",
+                              double(memory_of(config)) / 1e6, double(memory) / 1e6)
                 : fmt::format("{:.0f} MB of memory{}", double(memory_of(config)) / 1e6,
                               small ? fmt::format(", and {} steps in an epoch", facts_.train / size) : ""));
   }

@@ -1,0 +1,230 @@
+#include "src/train/shares.h"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <memory>
+
+#include "kernels/base/host_name.h"
+#include "src/train/host_limits.h"
+
+namespace octet {
+namespace {
+
+using LinuxSet = std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)>;
+const size_t set_bytes = CPU_ALLOC_SIZE(CoreSet().size());
+
+LinuxSet empty_set() {
+  LinuxSet set(CPU_ALLOC(CoreSet().size()), [](cpu_set_t* of) { CPU_FREE(of); });
+  CPU_ZERO_S(set_bytes, set.get());
+  return set;
+}
+
+CoreSet allowed_now() {
+  const LinuxSet set = empty_set();
+  CoreSet cores;
+  if (sched_getaffinity(0, set_bytes, set.get()) == 0)
+    for (size_t core = 0; core < cores.size(); ++core) cores[core] = CPU_ISSET_S(core, set_bytes, set.get());
+  return cores;
+}
+
+bool allow(const CoreSet& cores) {
+  const LinuxSet set = empty_set();
+  for (size_t core = 0; core < cores.size(); ++core)
+    if (cores[core]) CPU_SET_S(core, set_bytes, set.get());
+  return sched_setaffinity(0, set_bytes, set.get()) == 0;
+}
+
+// Linux allows a thread that asks for every core those that the host, or the container, has.
+CoreSet possible_cores(const CoreSet& allowed) {
+  if (!allow(~CoreSet())) return allowed;
+  const CoreSet possible = allowed_now();
+  allow(allowed);
+  return possible | allowed;
+}
+
+int number(const char* variable) {
+  const char* const text = std::getenv(variable);
+  return text ? std::atoi(text) : 0;
+}
+
+// "0-3,8"
+std::string list_of(const CoreSet& cores) {
+  std::string text;
+  for (size_t first = 0; first < cores.size(); ++first) {
+    if (!cores[first]) continue;
+    size_t last = first;
+    while (last + 1 < cores.size() && cores[last + 1]) ++last;
+    text += fmt::format("{}{}{}", text.empty() ? "" : ",", first, last > first ? fmt::format("-{}", last) : "");
+    first = last;
+  }
+  return text;
+}
+
+constexpr double rounding = 1e-6;  // of a sum of parts
+
+// That a control group's time keeps busy. Of a part of a core's time a thread makes more than none.
+int most_threads(double cpus) { return int(std::min(std::ceil(cpus - rounding), double(CoreSet().size()))); }
+
+std::string count_of(int64_t count, const char* what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+}  // namespace
+
+// The ranks of a host, and the threads of each.
+struct JobShares::Host {
+  std::string name;
+  std::vector<const Allowance*> ranks = {};
+  std::vector<int> threads = {};
+
+  CoreSet allowed() const { return any(&Allowance::allowed); }
+  CoreSet possible() const { return any(&Allowance::possible); }
+  CoreSet any(CoreSet Allowance::*of) const {
+    CoreSet cores;
+    for (const Allowance* const rank : ranks) cores |= rank->*of;
+    return cores;
+  }
+  bool shares_cores() const {
+    CoreSet seen, twice;
+    for (const Allowance* const rank : ranks) twice |= seen & rank->allowed, seen |= rank->allowed;
+    return twice.any();
+  }
+  void choose_threads();
+  int attainable(const Allowance&) const;
+  std::string text() const;
+  std::string warning() const;
+};
+
+Allowance own_allowance(int set) {
+  Allowance own;
+  const std::string host = host_name();
+  std::copy_n(host.begin(), std::min(host.size(), own.host.size() - 1), own.host.begin());
+  own.allowed = allowed_now();
+  own.possible = possible_cores(own.allowed);
+  const HostLimits limits = host_limits();
+  own.cpus = limits.cpus, own.group = limits.cpu_group;
+  // A host may swap, and other processes may leave it more than now. A control group ends what goes beyond its limit.
+  own.memory = limits.memory_group ? limits.memory_left : limits.memory;
+  own.set = set;
+  if (number("SLURM_JOB_ID") > 0)
+    own.granted = number("SLURM_CPUS_PER_TASK"), own.granted_on_host = number("SLURM_CPUS_ON_NODE");
+  own.bound_by_mpirun = number("OMPI_MCA_orte_bound_at_launch") > 0;
+  return own;
+}
+
+JobShares::JobShares(Transport& transport, int set)
+    : JobShares(
+          [&] {
+            static_assert(std::is_trivially_copyable_v<Allowance>);
+            const Allowance own = own_allowance(set);
+            std::vector<Allowance> all(size_t(transport.size()));
+            transport.all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)));
+            return all;
+          }(),
+          transport.rank()) {}
+
+JobShares::JobShares(std::vector<Allowance> ranks, int rank) : ranks_(std::move(ranks)), rank_(rank) {
+  for (const Host& host : hosts())
+    for (size_t i = 0; i < host.ranks.size(); ++i)
+      if (host.ranks[i] == &ranks_[size_t(rank)]) threads_ = host.threads[i];
+}
+
+void JobShares::Host::choose_threads() {
+  std::vector<int> on_core(CoreSet().size());  // ranks that are allowed there
+  for (const Allowance* const rank : ranks)
+    for (size_t core = 0; core < on_core.size(); ++core) on_core[core] += rank->allowed[core] ? 1 : 0;
+  for (const Allowance* const rank : ranks) {
+    double cores = 0;
+    for (size_t core = 0; core < on_core.size(); ++core)
+      if (rank->allowed[core]) cores += 1.0 / on_core[core];
+    const auto in_group = std::ranges::count(ranks, rank->group, &Allowance::group);
+    const int chosen = std::max(1, std::min(int(cores + rounding), most_threads(rank->cpus / double(in_group))));
+    threads.push_back(rank->set > 0 ? rank->set : chosen);
+  }
+}
+
+int64_t JobShares::memory() const {
+  const Allowance& own = ranks_[size_t(rank_)];
+  return own.memory / std::ranges::count(ranks_, own.host, &Allowance::host);
+}
+
+std::vector<JobShares::Host> JobShares::hosts() const {
+  std::vector<Host> hosts;
+  for (size_t rank = 0; rank < ranks_.size(); ++rank) {
+    const std::string name = ranks_[rank].host_name();
+    auto host = std::ranges::find(hosts, name, &Host::name);
+    if (host == hosts.end()) host = hosts.insert(hosts.end(), Host{.name = name});
+    host->ranks.push_back(&ranks_[rank]);
+  }
+  for (Host& host : hosts) host.choose_threads();
+  return hosts;
+}
+
+std::string JobShares::Host::text() const {
+  const auto [least, most] = std::ranges::minmax(threads);
+  const size_t cores = allowed().count(), all = possible().count();
+  std::string text =
+      fmt::format("{} of {} on {}", count_of(int64_t(ranks.size()), "rank"),
+                  least == most ? count_of(least, "thread") : fmt::format("{} to {} threads", least, most),
+                  cores == all ? count_of(int64_t(cores), "core") : fmt::format("{} of {} cores", cores, all));
+  const double cpus = std::ranges::min(ranks, {}, &Allowance::cpus)->cpus;
+  if (cpus < double(cores)) text += fmt::format(", of which a control group leaves the time of {:.4g}", cpus);
+  return text;
+}
+
+std::string JobShares::text() const {
+  std::vector<std::pair<std::string, std::vector<std::string>>> kinds;  // with the names of the hosts
+  for (const Host& host : hosts()) {
+    auto kind = std::ranges::find(kinds, host.text(), [](const auto& of) { return of.first; });
+    if (kind == kinds.end()) kind = kinds.insert(kinds.end(), {host.text(), {}});
+    kind->second.push_back(host.name);
+  }
+  std::vector<std::string> texts;
+  for (const auto& [kind, names] : kinds) texts.push_back(joined(names, ", ") + ": " + kind);
+  return joined(texts, "; ");
+}
+
+// What a rank could have: by Slurm's word, or where mpirun has bound it, its part of the host.
+int JobShares::Host::attainable(const Allowance& rank) const {
+  const int count = int(ranks.size());
+  const int of_host =
+      rank.granted_on_host == 0 && rank.bound_by_mpirun ? int(possible().count()) : rank.granted_on_host;
+  return std::min(rank.granted > 0 ? rank.granted : of_host / count, most_threads(rank.cpus / count));
+}
+
+std::string JobShares::Host::warning() const {
+  const CoreSet idle = possible() & ~allowed();
+  if (idle.any() && shares_cores())
+    return fmt::format("{}: its ranks share cores {}, while cores {} idle; fix: {}", name, list_of(allowed()),
+                       list_of(idle),
+                       ranks.front()->bound_by_mpirun ? "mpirun --bind-to none"
+                                                      : "give each rank cores of its own: srun --cpus-per-task=N");
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    const Allowance& rank = *ranks[i];
+    const int could = attainable(rank);
+    if (rank.set > 0 || threads[i] >= could) continue;
+    const std::string cores =
+        fmt::format("{} of a rank on cores {}", count_of(threads[i], "thread"), list_of(rank.allowed));
+    return rank.bound_by_mpirun
+               ? fmt::format("{}: mpirun leaves room for {}, and could for {}; fix: mpirun --bind-to none", name, cores,
+                             could)
+               : fmt::format(
+                     "{}: there is room for {}, but Slurm has granted it {}; fix: srun --cpus-per-task={}, and "
+                     "unset SLURM_CPU_BIND in a job that was submitted from within another",
+                     name, cores, could, could);
+  }
+  return {};
+}
+
+std::vector<std::string> JobShares::warnings() const {
+  std::vector<std::string> all;
+  for (const Host& host : hosts())
+    if (const std::string warning = host.warning(); !warning.empty()) all.push_back(warning);
+  return all;
+}
+
+}  // namespace octet
