@@ -1,5 +1,6 @@
 // Ranks by the C interface of MPI. Only tune_open_mpi() depends on the library.
 #include <mpi.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <climits>
@@ -67,6 +68,23 @@ void tune_open_mpi() {
 // it must not call another one. The launcher ends the peers when this process exits without MPI_Finalize.
 bool unwinding() { return std::uncaught_exceptions() > 0; }
 
+// The library may bind the calling thread to other cores than the launcher has allowed, and later threads would inherit
+// that.
+class KeepsCores {
+ public:
+  KeepsCores() : known_(sched_getaffinity(0, bytes, cores_) == 0) {}
+  ~KeepsCores() {
+    if (known_) sched_setaffinity(0, bytes, cores_);
+  }
+  KeepsCores(const KeepsCores&) = delete;
+  KeepsCores& operator=(const KeepsCores&) = delete;
+
+ private:
+  static constexpr size_t bytes = 1024;  // a bit for each core that Linux can have
+  cpu_set_t cores_[bytes / sizeof(cpu_set_t)] = {};
+  const bool known_;
+};
+
 class Library {
  public:
   Library(int* argc, char*** argv) {
@@ -74,6 +92,7 @@ class Library {
     CHECK_MPI(MPI_Initialized(&started));
     REQUIRE(!started, "call duplicate() on the existing transport", "MPI is already initialized in this process");
     tune_open_mpi();
+    const KeepsCores keeps;
     int provided = 0;
     CHECK_MPI(MPI_Init_thread(argc, argv, MPI_THREAD_MULTIPLE, &provided));
     REQUIRE(provided == MPI_THREAD_MULTIPLE, "use an MPI library built with thread support",

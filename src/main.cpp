@@ -123,6 +123,23 @@ int run(int argc, char** argv) {
 }  // namespace
 }  // namespace octet
 
+// Variables by which OpenMP's libraries put all threads of octet on one core, or start fewer than octet asks for.
+// Clusters set them for other programs. octet's threads are those of backend.threads, on all cores that the launcher
+// allows.
+static void remove_limits(int, char**, char** environment) {
+  constexpr std::string_view limits[] = {"OMP_PROC_BIND=",    "OMP_PLACES=",  "GOMP_CPU_AFFINITY=",    "KMP_AFFINITY=",
+                                         "OMP_THREAD_LIMIT=", "OMP_DYNAMIC=", "OMP_MAX_ACTIVE_LEVELS="};
+  char** kept = environment;
+  for (char** variable = environment; *variable != nullptr; ++variable)
+    if (std::ranges::none_of(limits, [&](auto name) { return std::string_view(*variable).starts_with(name); }))
+      *kept++ = *variable;
+  *kept = nullptr;
+}
+// Runs before the libraries are initialized: libgomp binds the first thread then, and the cores before that are
+// forgotten.
+__attribute__((section(".preinit_array"), used)) static void (*const before_libraries)(int, char**,
+                                                                                       char**) = remove_limits;
+
 // Threads of libgomp wait for each other by spinning for milliseconds. Beside any other busy process a step then takes
 // ten times as long. libgomp reads its environment before main, so this sets what the user has not set, and starts the
 // program once more.
