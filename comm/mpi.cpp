@@ -1,8 +1,11 @@
-// Ranks by the C interface of MPI. Only tune_open_mpi() depends on the library.
+// Ranks by the C interface of MPI. Only tune_open_mpi() and require_first_start() depend on the library.
+#include <fcntl.h>
 #include <mpi.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <climits>
 #include <cstdlib>
 #include <cstring>
@@ -11,6 +14,7 @@
 #include <sstream>
 #include <vector>
 
+#include "comm/launcher.h"
 #include "comm/networks.h"
 #include "comm/transport.h"
 #include "kernels/base/error.h"
@@ -85,12 +89,26 @@ class KeepsCores {
   const bool known_;
 };
 
+// Open MPI 4 starts once in each rank. In a second process of a rank MPI_Init ends the process, without a word of why.
+void require_first_start() {
+#if defined(OPEN_MPI) && OMPI_MAJOR_VERSION < 5
+  const Launched from = launched();
+  if (from.host_directory.empty()) return;
+  const std::string mark = say(from.host_directory, "/octet-rank-", from.rank);  // of this job, and removed with it
+  const int file = open(mark.c_str(), O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  REQUIRE_USAGE(file >= 0 || errno != EEXIST, "start each command with an mpirun or srun of its own", "rank ",
+                from.rank, " has run an octet command before, and Open MPI starts only once in each rank");
+  if (file >= 0) close(file);
+#endif
+}
+
 class Library {
  public:
   Library(int* argc, char*** argv) {
     int started = 0;
     CHECK_MPI(MPI_Initialized(&started));
     REQUIRE(!started, "call duplicate() on the existing transport", "MPI is already initialized in this process");
+    require_first_start();
     tune_open_mpi();
     const KeepsCores keeps;
     int provided = 0;

@@ -77,5 +77,20 @@ class Cores(Case):
         self.assertIn(f": there is room for 1 thread of a rank on cores {ONE}, but Slurm has granted it 2", job.err)
 
 
+class TwoCommandsOfOneRank(Case):
+    def test_the_second_says_why_it_fails(self):
+        version = self.launch([MPIRUN, "--version"])
+        self.expect(version, 0)
+        if "(Open MPI) 4" not in version.out:
+            self.skipTest("MPI starts in a rank as often as needed")
+        two = "octet=$0; $octet \"$@\" && $octet eval " + str(self.run_path("r"))
+        words = self.words("r", train__steps=1)
+        job = self.launch([MPIRUN, "--bind-to", "none", "--oversubscribe", "-n", "2", "bash", "-c", two, OCTET, *words[1:]])
+        self.expect(job, 2)
+        self.assertIn("rank 0 has run an octet command before", job.err)
+        self.assertIn("fix: start each command with an mpirun or srun of its own", job.err)
+        self.assertNotIn("MPI_ERRORS_ARE_FATAL", job.err)
+
+
 if __name__ == "__main__":
     main()
