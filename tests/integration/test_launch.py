@@ -79,6 +79,15 @@ class Slurm(Scripts):
         self.assertEqual(ended, -signal.SIGKILL if requeued else code, job)
         return requeued
 
+    def test_cores_of_an_outer_step_are_not_those_of_the_job(self):
+        bound = {"SLURM_CPU_BIND": "quiet,mask_cpu:0x1", "SLURM_CPU_BIND_LIST": "0x1"}
+        for type, expected in {"mask_cpu:": "", "": "quiet,mask_cpu:0x1"}.items():
+            self.stand_in("srun", f'echo "bind [$SLURM_CPU_BIND]" >> {self.said}')
+            job = self.script("slurm.sbatch", "recipe.yaml", SLURM_JOB_ID=7, SLURM_SUBMIT_DIR=self.directory,
+                              SLURM_JOB_NODELIST="n1", SLURM_CPU_BIND_TYPE=type, **bound)
+            self.expect(job, 0)
+            self.assertIn(f"bind [{expected}]", self.said.read_text())
+
     def test_requeues_what_was_stopped_and_not_cancelled(self):
         for number in None, signal.SIGUSR1, signal.SIGTERM:
             for shown in RUNNING, TIMED_OUT, PREEMPTED:
