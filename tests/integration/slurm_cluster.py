@@ -121,7 +121,8 @@ def wait_until(condition, what, pause=0.02, seconds=SECONDS):
 
 
 class Cluster:
-    def __init__(self):
+    def __init__(self, task=TASK, cores=64):
+        self.task, self.cores = task, cores
         for folder in ["state", *(f"{kind}/{node}" for kind in ("spool", "tmp") for node in NODES)]:
             (FOLDER / folder).mkdir(parents=True)
         self.write_configuration()
@@ -145,8 +146,9 @@ class Cluster:
         self.wait_for("two idle nodes", ["sh", "-c", "test $(sinfo -h -N -p batch -t idle -o %N | wc -l) = 2"])
 
     def write_configuration(self, parameters=""):
-        nodes = "\n".join(f"NodeName={node} NodeAddr={address} CPUs=64 CoresPerSocket=64" for node, address in NODES.items())
-        (FOLDER / "slurm.conf").write_text(CONFIGURATION.format(folder=FOLDER, nodes=nodes, task=TASK, proctrack=PROCTRACK,
+        nodes = "\n".join(f"NodeName={node} NodeAddr={address} CPUs={self.cores} CoresPerSocket={self.cores}"
+                          for node, address in NODES.items())
+        (FOLDER / "slurm.conf").write_text(CONFIGURATION.format(folder=FOLDER, nodes=nodes, task=self.task, proctrack=PROCTRACK,
                                                                 parameters=parameters and f"SlurmctldParameters={parameters}"))
 
     def configure(self, parameters=""):
