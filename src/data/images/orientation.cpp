@@ -29,8 +29,8 @@ TiffFields tiff_fields(FileBytes bytes) {
     const uint64_t at = list + of_list + i * entry;
     if (at + entry > bytes.size()) break;
     const uint64_t tag = number(at, 2), type = number(at + 2, 2), value_at = at + 4 + word;
-    const uint64_t values = type < std::size(sizes) ? number(at + 4, word) : 0;
-    const uint64_t size = values > bytes.size() ? bytes.size() + 1 : values * sizes[type];
+    const uint64_t unit = type < std::size(sizes) ? sizes[type] : 0;
+    const uint64_t size = unit * std::min<uint64_t>(number(at + 4, word), bytes.size() + 1);
     if (size > uint64_t(word)) fields.bytes += size;
     if (tag == tag_xmp && (type == type_byte || type == type_undefined)) {
       const uint64_t length = number(at + 4, word), place = number(value_at, word);
