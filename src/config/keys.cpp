@@ -117,7 +117,7 @@ const std::vector<Key> kKeys = {
     {FIELD(data.sets), "voc: training sets, for example 2007/trainval, 2012/trainval; empty: those that exist"},
     {FIELD(data.sets_test), "voc: test sets, for example 2007/test; empty: those that exist"},
     choice(FIELD(data.difficult), "voc: what training does with difficult objects", {"skip", "train"}),
-    choice(FIELD(data.turn_upright), "whether boxes mean the picture turned as EXIF says; auto: by the annotated size",
+    choice(FIELD(data.turn_upright), "whether boxes mean the picture turned as EXIF says; auto: by annotated sizes",
            {"auto", "true", "false"}),
     choice(FIELD(data.bad_boxes), "what to do at a box without a pixel of its image", {"stop", "drop"}),
     choice(FIELD(data.empty_images), "what training does with images without objects", {"keep", "skip"}),

@@ -84,6 +84,8 @@ std::optional<Difference> training_difference(const Config& before, const Config
     if (path == "policy.clip.record_histograms") return !clips;
     // With `stop` before, no such event occurred in the steps done so far, so another value changes nothing.
     if (path == "data.bad_images") return before.data.bad_images != "stop";
+    // Another view than that of `auto` is refused at the first image whose annotated size says so.
+    if (path == "data.turn_upright") return before.data.turn_upright != "auto" || now.data.bad_images != "stop";
     if (path == "data.max_pixels")
       return before.data.bad_images != "stop" || now.data.max_pixels < before.data.max_pixels;
     if (path == "train.on_nonfinite") return before.train.on_nonfinite != "stop";

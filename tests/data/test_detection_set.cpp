@@ -3,6 +3,7 @@
 #include <random>
 
 #include "src/data/sources/detection_set.h"
+#include "tests/data/annotated.h"
 #include "tests/data/files.h"
 
 namespace octet {
@@ -35,7 +36,8 @@ class DetectionFiles : public testing::Test {
                                    .objects = {}});
   }
   DetectionSet set() const {
-    return {"test", annotations_, image_files(annotations_, data_), data_, bytes_as_they_are};
+    OpenImage files = image_files(annotations_, data_, as_the_set([this] { return annotations_; }, data_));
+    return {"test", annotations_, std::move(files), data_, bytes_as_they_are};
   }
   struct Sample {
     std::vector<float> pixels;
@@ -229,9 +231,18 @@ TEST_F(DetectionFiles, BoxesMeanTheSamePixelsInEveryOrientation) {
         }
     };
     const bool clear = stored != upright;  // the size says which picture was annotated
-    expect_white(stored, "auto", object, stored);
+    const auto expect_undecided = [&](cv::Size annotated) {
+      if (orientation == 1) return expect_white(annotated, "auto", object, stored);
+      expect_says(message_of<UsageError>([&] { read_with(annotated, "auto", object); }),
+                  {"photograph.jpg (one of 1 such images)", "set data.turn_upright to true", "to false"});
+    };
+    if (clear)
+      expect_white(stored, "auto", object, stored);
+    else
+      expect_undecided(stored);
+    expect_undecided({0, 0});
     expect_white(stored, "false", object, stored);
-    expect_white({0, 0}, "auto", object, stored);
+    expect_white({0, 0}, "false", object, stored);
     expect_white({0, 0}, "true", seen, upright);
     expect_white(upright, "true", seen, upright);
     if (!clear) continue;
@@ -239,8 +250,67 @@ TEST_F(DetectionFiles, BoxesMeanTheSamePixelsInEveryOrientation) {
     expect_says(message_of<UsageError>([&] { read_with(upright, "false", seen); }),
                 {"data.turn_upright: auto", "EXIF"});
     expect_says(message_of<UsageError>([&] { read_with(stored, "true", object); }), {"data.turn_upright: auto"});
-    expect_says(message_of<UsageError>([&] { read_with({stored.width + 1, stored.height}, "auto", object); }), {"photograph.jpg"});
+    expect_says(message_of<UsageError>([&] {
+                  read_with({stored.width + 1, stored.height}, "auto", object);
+                }),
+                {"photograph.jpg"});
   }
+}
+
+TEST_F(DetectionFiles, OtherImagesOfTheSetSayWhatBoxesMean) {
+  const auto add_turned = [&](const char* name, int orientation, int width, int height) {
+    add(name, with_orientation(encoded(picture(40, 60), ".jpg"), orientation));
+    annotations_.images.back().width = width, annotations_.images.back().height = height;
+  };
+  const auto is_upright = [&](const char* name) {  // of an image with orientation 3: its left half is then blue
+    const auto at = std::ranges::find(annotations_.images, std::string(name), &AnnotatedImage::name);
+    return set().picture(at - annotations_.images.begin()).at<cv::Vec3b>(4, 4)[2] > 128;
+  };
+  annotations_.images.clear();
+  add_turned("down.jpg", 3, 60, 40);
+  add_turned("mirrored.jpg", 4, 60, 40);
+  add_turned("another size.jpg", 6, 41, 61);
+  add("straight.jpg", encoded(picture(60, 40), ".jpg"));
+  add("bad.jpg", {0xFF, 0xD8, 0xFF});
+  const auto message = [&] { return message_of<UsageError>([&] { set().picture(0); }); };
+  data_.bad_images = "skip";  // the image is not bad
+  expect_says(message(), {"down.jpg (one of 2 such images) is stored turned or mirrored", "no other image",
+                          "set data.turn_upright to true if the boxes were drawn on upright", "to false"});
+  EXPECT_THROW(sample(set(), 1), UsageError);
+
+  add_turned("portrait.jpg", 6, 40, 60);
+  add_turned("portrait 2.jpg", 8, 40, 60);
+  for (int round = 0; round < 4; ++round, std::ranges::reverse(annotations_.images)) {
+    data_.workers = 1 + round;
+    EXPECT_TRUE(is_upright("down.jpg"));
+  }
+  for (const size_t i : {5u, 6u}) std::swap(annotations_.images[i].width, annotations_.images[i].height);
+  EXPECT_FALSE(is_upright("down.jpg"));
+  std::swap(annotations_.images[6].width, annotations_.images[6].height);
+  expect_says(message(), {"down.jpg (one of 2 such images)", "1 are annotated upright, and 1 as stored",
+                          "without EXIF's orientation"});
+  data_.turn_upright = "true";
+  EXPECT_TRUE(is_upright("down.jpg"));
+}
+
+// An image that does not train decides too, as it does for `octet check`; the other split does not.
+TEST(DetectionSplits, DecideWhatBoxesMeanAsAWhole) {
+  const CocoFolder folder;  // b.jpg has 100 x 80 pixels and objects, a.jpg 50 x 40 and a crowd
+  Config config = folder.config();
+  config.data.empty_images = "skip";
+  config.data.batch = 1, config.data.workers = 1, config.model.classes = 2;
+  config.data.canvas_heights = {96}, config.data.canvas_widths = {128};
+  const auto down = with_orientation(encoded(picture(80, 100), ".jpg"), 3);
+  const auto portrait = with_orientation(encoded(picture(50, 40), ".jpg"), 6);
+  write_file(folder.path() / "train2017/b.jpg", down);
+  write_file(folder.path() / "train2017/a.jpg", portrait);
+  write_file(folder.path() / "val2017/b.jpg", down);
+  write_file(folder.path() / "val2017/a.jpg", encoded(picture(40, 50), ".jpg"));
+  const Datasets sets = open_datasets(config);
+  ASSERT_EQ(sets.train->size(), 1);
+  const auto first = [](const Dataset& data) { return dynamic_cast<const DetectionSet&>(data).picture(0); };
+  EXPECT_GT(first(*sets.train).at<cv::Vec3b>(4, 4)[2], 128);
+  expect_says(message_of<UsageError>([&] { first(*sets.test); }), {"val2017/b.jpg", "data.turn_upright"});
 }
 
 // Boxes in shares of the image, and objects that the canvas shrinks below a pixel.

@@ -4,6 +4,7 @@
 #include "src/data/images/decode.h"
 #include "src/data/images/image_files.h"
 #include "src/data/images/image_format.h"
+#include "src/data/images/open_image.h"
 #include "src/data/sources/named_images.h"
 #include "tests/data/decoded.h"
 #include "tests/data/files.h"
@@ -104,6 +105,35 @@ TEST(ImageFormats, OfWebpMayHaveExif) {
                                      0,   0x12, 1,   3,   0,  1, 0, 0, 0,   8,   0,  0, 0, 0, 0, 0, 0};
   webp.insert(webp.end(), exif.begin(), exif.end());
   EXPECT_EQ(read_header(webp, 1 << 20).orientation, 8);
+}
+
+TEST(ImageFormats, HeadersOfFilesAreThoseOfTheirBytes) {
+  const TemporaryFolder folder;
+  const auto expect_same = [&](const std::vector<uint8_t>& bytes, const std::string& name) {
+    const fs::path file = folder.path() / name;
+    write_file(file, bytes);
+    const ImageHeader of_bytes = read_header(bytes, 1 << 20), of_file = header_of(file, 1 << 20);
+    EXPECT_EQ(of_file.format, of_bytes.format) << name;
+    EXPECT_EQ(of_file.width, of_bytes.width) << name;
+    EXPECT_EQ(of_file.height, of_bytes.height) << name;
+    EXPECT_EQ(of_file.orientation, of_bytes.orientation) << name;
+    return of_file.orientation;
+  };
+  cv::Mat noise(300, 400, CV_8UC3);  // more bytes than are read of a JPEG file's start
+  cv::randu(noise, 0, 255);
+  for (const std::string& ending : other_endings) expect_same(lossless(noise, ending), "a" + ending);
+  expect_same(lossless(noise, ".png"), "a.png");
+  auto jpeg = with_orientation(lossless(noise, ".jpg"), 6);
+  EXPECT_EQ(expect_same(jpeg, "a.jpg"), 6);
+  std::vector<uint8_t> segment(60002, 7);  // of a small picture, for example
+  segment[0] = 0xFF, segment[1] = 0xE2, segment[2] = 60000 >> 8, segment[3] = 60000 & 255;
+  for (int segments = 1; segments <= 3; ++segments) {
+    jpeg.insert(jpeg.begin() + 2, segment.begin(), segment.end());
+    EXPECT_EQ(expect_same(jpeg, say(segments, ".jpg")), 6);
+  }
+  write_file(folder.path() / "bad.jpg", start_of(jpeg, 1000));
+  EXPECT_THROW(header_of(folder.path() / "bad.jpg", 1 << 20), BadImage);
+  EXPECT_THROW(header_of(folder.path() / "a.jpg", 300 * 400 - 1), BadImage);
 }
 
 // Pillow's exif_transpose reads it where EXIF says nothing.

@@ -1,3 +1,8 @@
+#include <spdlog/sinks/ostream_sink.h>
+#include <spdlog/spdlog.h>
+
+#include <sstream>
+
 #include "src/data/images/normalization.h"
 #include "src/data/sources/named_images.h"
 #include "tests/data/annotated.h"
@@ -58,6 +63,33 @@ TEST_F(NamedFiles, OfADetectorAreOnCanvases) {
   EXPECT_TRUE(chosen->read_with_truth(0, false, 1, 0, pixels.data(), truth));
   EXPECT_EQ(truth.images[0].index, 0) << "samples are counted within what was selected";
   EXPECT_EQ(truth.images[0].height, 80);
+}
+
+TEST_F(NamedFiles, OfADetectorAreReadAsStoredWithAWarning) {
+  write_file(at("a.jpg"), encoded(picture(60, 80), ".jpg"));
+  for (const char* name : {"b.jpg", "c.jpg"})
+    write_file(at(name), with_orientation(encoded(picture(60, 80), ".jpg"), 6));
+  Config config;
+  config.data.name = "coco";
+  config.data.root = at("absent");
+  config.data.canvas_heights = {96}, config.data.canvas_widths = {96};
+  std::ostringstream log;
+  const auto before = spdlog::default_logger();
+  spdlog::set_default_logger(
+      std::make_shared<spdlog::logger>("", std::make_shared<spdlog::sinks::ostream_sink_st>(log)));
+  const auto open = [&](const char* turn_upright) {
+    log.str("");
+    config.data.turn_upright = turn_upright;
+    return open_named_images(config, {at("a.jpg"), at("b.jpg"), at("c.jpg")}, classes_)->annotations()->images[1].width;
+  };
+  EXPECT_EQ(open("auto"), 80);
+  expect_says(log.str(), {"b.jpg is stored turned", "set data.turn_upright to true"});
+  EXPECT_EQ(log.str().find("c.jpg"), std::string::npos);
+  EXPECT_EQ(open("true"), 60);
+  EXPECT_EQ(log.str(), "");
+  EXPECT_EQ(open("false"), 80);
+  EXPECT_EQ(log.str(), "");
+  spdlog::set_default_logger(before);
 }
 
 TEST_F(NamedFiles, OfAClassifierAreMiddleSquares) {

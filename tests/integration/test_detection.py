@@ -5,6 +5,8 @@ import json
 import pathlib
 import re
 import shutil
+import struct
+import zlib
 
 from harness import RECIPE, ROOT, Case, main, with_settings, write_png
 
@@ -105,6 +107,25 @@ class Detection(Case):
         page = self.octet("check", self.recipe, *settings, "--set", "data.bad_images=skip").out
         self.assertRegex(page, r"(?m)^objects +1 +1$")
         self.assertTrue(page.endswith("nothing is wrong\n"), page)
+
+    def test_photographs_that_fit_both_views_end_the_job(self):
+        """Square ones, whose EXIF data say that they are stored turned."""
+        self.coco()
+        content = b"eXIfMM\0\x2A\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0"
+        chunk = struct.pack(">I", len(content) - 4) + content + struct.pack(">I", zlib.crc32(content))
+        for split in "train", "val":
+            file = self.directory / f"{split}2017/a.jpg"
+            file.parent.mkdir()
+            write_png(file, 100, len(split))
+            file.write_bytes(file.read_bytes()[:33] + chunk + file.read_bytes()[33:])
+        page = self.octet("check", self.recipe, "--set", "model.classes=0", code=1).out
+        for split in "train", "val":
+            self.assertRegex(page, rf"(?m)^error: .*/{split}2017/a.jpg \(one of 1 such images\) .*\n +fix: set data.turn_up")
+        settings = {**Trained.SETTINGS, "data.name": "coco", "data.root": self.directory, "data.samples": 0,
+                    "data.image_size": 0, "data.canvas_heights": "[64]", "data.canvas_widths": "[64]",
+                    "data.short_side": 64, "data.batch": 1, "model.classes": 0}
+        job = self.octet("train", Trained.RECIPE, "--run", self.run_path("run"), *with_settings(settings), code=2)
+        self.assertRegex(job.err, r"train2017/a.jpg \(one of 1 such images\) .*\n +fix: set data.turn_upright to true")
 
 
 class Trained(Case):

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <opencv2/imgcodecs.hpp>
 
 #include "kernels/base/error.h"
 #include "src/models/detectors.h"
@@ -15,11 +16,26 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The start of a PNG file of this size; its pixels are never read. `mark` makes its bytes its own.
+std::string encoded(const char* ending, const cv::Mat& image) {
+  std::vector<uint8_t> bytes;
+  cv::imencode(ending, image, bytes);
+  return {bytes.begin(), bytes.end()};
+}
+
+// `mark` makes its bytes its own.
 std::string png(int width, int height, char mark) {
-  std::string bytes("\x89PNG\r\n\x1a\n\0\0\0\rIHDR", 16);
-  for (const int side : {width, height}) bytes += std::string{0, 0, char(side >> 8), char(side & 255)};
-  return bytes + mark;
+  return encoded(".png", cv::Mat(height, width, CV_8UC3, cv::Scalar(uint8_t(mark), 100, 200)));
+}
+
+// With EXIF data that say how the picture is turned: orientation 3 or 6.
+std::string turned(int width, int height, char mark, int orientation) {
+  std::string bytes = png(width, height, mark);
+  const std::string sum(orientation == 3 ? "\x3F\xE4\x61\xB9" : "\x39\x2F\xA3\x52", 4);
+  bytes.insert(33, std::string("\0\0\0\x16"
+                               "eXIfMM\0\x2A\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0",
+                               27) +
+                       char(orientation) + std::string(2, '\0') + sum);  // after the first chunk
+  return bytes;
 }
 
 class DataCheckPage : public testing::Test {
@@ -206,8 +222,8 @@ TEST_F(DataCheckPage, ComparesBoxesWithTheImageItself) {
   write("train2017/a.png", png(45, 60, 'x'));
   check_ = check_data(config_);
   ASSERT_EQ(check_.errors.size(), 2u) << testing::PrintToString(check_.errors);
-  EXPECT_NE(check_.errors[1].find("1 bad boxes in train (outside of the image)"), std::string::npos);
-  EXPECT_NE(check_.errors[0].find("1 images of train have another size than annotated"), std::string::npos);
+  EXPECT_NE(check_.errors[0].find("1 bad boxes in train (outside of the image)"), std::string::npos);
+  EXPECT_NE(check_.errors[1].find("1 images of train have another size than annotated"), std::string::npos);
   expect_line("train: of another size than annotated: 1\n");
   expect_line("train2017/a.png: the image has 45 x 60 pixels, and its annotation says 80 x 60");
   config_.data.bad_boxes = "drop", config_.data.bad_images = "skip";
@@ -215,26 +231,38 @@ TEST_F(DataCheckPage, ComparesBoxesWithTheImageItself) {
 }
 
 TEST_F(DataCheckPage, NamesPhotographsThatAreStoredTurned) {
-  const auto turned = [](int width, int height, char mark) {  // a PNG file whose EXIF data say orientation 6
-    std::string bytes = png(width, height, mark);
-    bytes.resize(33);  // where the first chunk ends
-    bytes += std::string(
-        "\0\0\0\x16"
-        "eXIfMM\0\x2A\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0\x06\0\0",
-        30);
-    return bytes + "sums";
-  };
-  write("train2017/a.png", turned(60, 80, 'x'));  // annotated as 80 x 60
-  write("val2017/b.png", turned(60, 80, 'y'));    // without a size
+  write("train2017/a.png", turned(60, 80, 'x', 6));  // annotated as 80 x 60
+  write("val2017/b.png", turned(60, 80, 'y', 6));    // without a size
+  expect_one_error("val2017/b.png (one of 1 such images) is stored turned or mirrored");
+  EXPECT_NE(check_.errors[0].find("set data.turn_upright to true if"), std::string::npos) << check_.errors[0];
+  expect_line("train: turned upright as EXIF says, for their boxes: 1\n  " + (root_ / "train2017/a.png").string());
+  expect_line("test: stored turned or mirrored, their annotations fit both views: 1\n  " +
+              (root_ / "val2017/b.png").string());
+  config_.data.turn_upright = "true";
   check_ = check_data(config_);
   EXPECT_TRUE(check_.errors.empty());
-  expect_line("train: turned upright as EXIF says, for their boxes: 1\n  " + (root_ / "train2017/a.png").string());
-  expect_row("  80x60", 2, 1);
-  expect_line("test: stored turned or mirrored, boxes perhaps upright: 1\n  " + (root_ / "val2017/b.png").string());
-  ASSERT_EQ(check_.warnings.size(), 1u);
-  EXPECT_NE(check_.warnings[0].find("set data.turn_upright to true"), std::string::npos);
+  expect_row("  80x60", 2, 2);
   config_.data.turn_upright = "false";
   expect_one_error("1 images of train have another size than annotated: set data.turn_upright: auto");
+}
+
+TEST_F(DataCheckPage, OtherPhotographsOfASplitSayWhatBoxesMean) {
+  write("val2017/a.png", turned(60, 80, 'x', 6));
+  write("val2017/b.png", turned(60, 80, 'y', 6));
+  check_ = check_data(config_);
+  EXPECT_TRUE(check_.errors.empty()) << check_.errors[0];
+  EXPECT_TRUE(check_.warnings.empty()) << check_.warnings[0];
+  expect_line("test: turned upright as EXIF says, for their boxes: 2\n");
+  expect_line("test: stored turned or mirrored, their annotations fit both views, read upright as the others: 1\n");
+  expect_row("  80x60", 2, 2);
+  write("val2017/a.png", turned(80, 60, 'x', 6));  // annotated as it is stored
+  check_ = check_data(config_);
+  EXPECT_TRUE(check_.errors.empty()) << check_.errors[0];
+  expect_line("test: stored turned or mirrored, their annotations fit both views, read as stored as the others: 1\n");
+  expect_row("  60x80", 0, 1);
+  write("val2017/a.png", turned(80, 60, 'x', 3));
+  config_.data.bad_images = "skip";
+  expect_one_error("val2017/a.png (one of 2 such images)");
 }
 
 TEST_F(DataCheckPage, NamesImagesThatAreMissingOrUnreadable) {

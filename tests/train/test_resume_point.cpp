@@ -89,6 +89,19 @@ TEST_F(ResumePoint, TheRunsOwnChangesAreNotTakenBack) {
   EXPECT_EQ(warnings.str(), "");
 }
 
+// The sizes of the images refuse another view than `auto` took, unless they are skipped then.
+TEST_F(ResumePoint, TheViewOfBoxesMayBeNamed) {
+  save(10, mine);
+  Config named = changed(mine, [](Config& config) { config.data.turn_upright = "true"; });
+  EXPECT_EQ(step_for(named), 10);
+  named.data.bad_images = "skip";
+  EXPECT_PART(refusal([&] { step_for(named); }), "started with `data.turn_upright: auto`");
+  named.data.bad_images = "stop";
+  begin(named);
+  save(20, named);
+  EXPECT_PART(refusal([&] { step_for(mine); }), "started with `data.turn_upright: true`");
+}
+
 TEST_F(ResumePoint, MoreEpochsAreAWarning) {
   save(10, mine);
   EXPECT_EQ(step_for(changed(mine, [](Config& config) { config.train.epochs *= 2; })), 10);

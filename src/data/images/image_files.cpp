@@ -58,7 +58,7 @@ std::string ignored_text(const std::map<std::string, int64_t>& ignored) {
   return say(all, " other files ignored", kinds.empty() ? "" : ": ", joined(kinds, ", "));
 }
 
-std::vector<uint8_t> read_image_file(const fs::path& file, int64_t most) {
+std::vector<uint8_t> read_image_file(const fs::path& file, int64_t most, int64_t count) {
   std::error_code failed;
   const auto refuse = [](const std::string& why) { throw BadImage(ImageFault::unreadable, why); };
   if (!fs::is_regular_file(file, failed)) refuse(failed ? failed.message() : "not a regular file");
@@ -66,10 +66,11 @@ std::vector<uint8_t> read_image_file(const fs::path& file, int64_t most) {
   if (failed) refuse(failed.message());
   if (size > most)
     throw BadImage(ImageFault::too_large, say("a file of ", size, " bytes, more than data.max_pixels could fill"));
-  std::vector<uint8_t> bytes(size);
+  count = std::min(count, size);
+  std::vector<uint8_t> bytes(count);
   std::ifstream stream(file, std::ios::binary);
-  stream.read(reinterpret_cast<char*>(bytes.data()), size);
-  if (stream.gcount() != size) refuse("cannot be read");
+  stream.read(reinterpret_cast<char*>(bytes.data()), count);
+  if (stream.gcount() != count) refuse("cannot be read");
   return bytes;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -24,7 +25,8 @@ ImageFiles find_image_files(const std::filesystem::path& folder);
 // "3 other files ignored: 2 hidden, 1 .txt"
 std::string ignored_text(const std::map<std::string, int64_t>& ignored);
 
-// BadImage: it is not a file, is longer than `most` bytes, or cannot be read.
-std::vector<uint8_t> read_image_file(const std::filesystem::path& file, int64_t most);
+// Its first `count` bytes, or all. BadImage: it is not a file, is longer than `most` bytes, or cannot be read.
+std::vector<uint8_t> read_image_file(const std::filesystem::path& file, int64_t most,
+                                     int64_t count = std::numeric_limits<int64_t>::max());
 
 }  // namespace octet

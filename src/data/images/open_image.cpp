@@ -1,12 +1,27 @@
 #include "src/data/images/open_image.h"
 
 #include "src/data/images/image_files.h"
+#include "src/data/images/image_format.h"
 
 namespace octet {
 
 ImageSize size_of(const ImageHeader& header, View view) {
   const bool turned = view == View::upright && header.orientation >= 5;
   return turned ? ImageSize{header.width, header.height} : ImageSize{header.height, header.width};
+}
+
+ImageHeader header_of(const std::filesystem::path& file, int64_t max_pixels) {
+  const int64_t most = most_bytes(max_pixels);
+  for (const int64_t count : {1 << 14, 1 << 17}) {  // bytes of most headers, and of those with a small picture
+    const std::vector<uint8_t> start = read_image_file(file, most, count);
+    const ImageFormat* const format = format_of(start);
+    if (format == nullptr || format->header != jpeg_header) break;  // the orientation may come after the pixels
+    try {
+      return read_header(start, max_pixels);
+    } catch (const BadImage&) {  // a longer header, or a bad one
+    }
+  }
+  return read_header(read_image_file(file, most), max_pixels);
 }
 
 ImageFile::ImageFile(const std::filesystem::path& file, int64_t max_pixels)

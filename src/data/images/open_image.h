@@ -21,6 +21,7 @@ struct OpenedImage {
 
 // stored: the pixels as the file holds them. upright: as EXIF's orientation says.
 enum class View { stored, upright };
+inline const char* name_of(View view) { return view == View::upright ? "upright" : "as stored"; }
 
 // The size of the picture in this view.
 ImageSize size_of(const ImageHeader&, View);
@@ -40,6 +41,9 @@ class ImageFile {
 inline OpenedImage open_image(const std::filesystem::path& file, int64_t max_pixels, View view) {
   return ImageFile(file, max_pixels).seen(view);
 }
+
+// The header of a file, without its pixels if they come last. Throws BadImage.
+ImageHeader header_of(const std::filesystem::path& file, int64_t max_pixels);
 
 // The number of bytes that a file of max_pixels pixels may have.
 inline int64_t most_bytes(int64_t max_pixels) { return 8 * max_pixels + (1 << 20); }

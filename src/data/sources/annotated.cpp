@@ -6,18 +6,20 @@
 namespace octet {
 
 Datasets open_annotated(const Config& config, bool training) {
-  const auto open = [&](Annotations annotations) {
-    OpenImage files = image_files(annotations, config.data);
+  const auto open = [&](Annotations annotations, Split split) {
+    OpenImage files =
+        image_files(annotations, config.data,
+                    as_the_set([config, split] { return read_all_annotations(config, split); }, config.data));
     return std::make_unique<DetectionSet>(say(config.data.name, ": ", config.data.root), std::move(annotations),
                                           std::move(files), config.data, of_photographs);
   };
   Datasets sets;
-  sets.test = open(read_annotations(config, Split::test));
+  sets.test = open(read_annotations(config, Split::test), Split::test);
   if (!training) return sets;
   Annotations train = read_annotations(config, Split::train);  // difficult objects only if they are to train
   for (AnnotatedImage& image : train.images)
     for (Object& object : image.objects) object.difficult = false;
-  sets.train = open(std::move(train));
+  sets.train = open(std::move(train), Split::train);
   return sets;
 }
 

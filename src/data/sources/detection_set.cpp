@@ -2,13 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <memory>
-#include <mutex>
 #include <opencv2/imgproc.hpp>
 
 #include "src/data/draws.h"
 #include "src/data/fingerprint.h"
-#include "src/data/images/box_frame.h"
 
 namespace octet {
 namespace {
@@ -56,7 +53,7 @@ std::string advice_on_sizes(const Annotations& annotations) {
   return "choose larger canvases, data.short_side and data.long_side; `octet check` shows the sizes of the objects";
 }
 
-OpenImage image_files(const Annotations& annotations, const Config::Data& data) {
+OpenImage image_files(const Annotations& annotations, const Config::Data& data, ViewOfUndecided undecided) {
   struct File {
     std::string path;
     ImageSize annotated;
@@ -64,18 +61,11 @@ OpenImage image_files(const Annotations& annotations, const Config::Data& data) 
   std::vector<File> files;
   for (const AnnotatedImage& image : annotations.images) files.push_back({image.path, {image.height, image.width}});
   return [files = std::move(files), max_pixels = data.max_pixels, turn_upright = data.turn_upright,
-          warned = std::make_shared<std::once_flag>()](int64_t index) {
+          undecided = std::move(undecided)](int64_t index) {
     const auto& [path, annotated] = files[static_cast<size_t>(index)];
     const ImageFile file(path, max_pixels);
-    if (turn_upright == "auto" && fits_both_views(annotated, file.header()))
-      std::call_once(*warned, [&path = path] {
-        spdlog::warn(
-            "{} is stored turned or mirrored, as its EXIF data says, and its annotation does not say whether its boxes "
-            "mean the stored picture or the upright one: octet takes the stored one. Set data.turn_upright to true or "
-            "false; `octet check` lists such images",
-            path);
-      });
-    return file.seen(view_of_boxes(annotated, file.header(), turn_upright));
+    const std::optional<View> view = view_of_boxes(annotated, file.header(), turn_upright);
+    return file.seen(view ? *view : undecided(path));
   };
 }
 

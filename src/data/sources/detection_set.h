@@ -8,16 +8,16 @@
 #include "src/data/annotations/annotations.h"
 #include "src/data/augment/canvases.h"
 #include "src/data/images/bad_images.h"
+#include "src/data/images/box_frame.h"
 #include "src/data/images/normalization.h"
-#include "src/data/images/open_image.h"
 #include "src/data/loader.h"
 
 namespace octet {
 
 // Opens the image of an index in Annotations::images. Several threads call it at once. Throws BadImage.
 using OpenImage = std::function<OpenedImage(int64_t index)>;
-// Opens the files at the paths of `annotations`, in the frame of their boxes (box_frame.h).
-OpenImage image_files(const Annotations& annotations, const Config::Data&);
+// Opens the files at the paths of `annotations`, in the frame of their boxes.
+OpenImage image_files(const Annotations& annotations, const Config::Data&, ViewOfUndecided);
 
 // Where an image is on its canvas, not mirrored. Its objects are not counted yet.
 Truth::Image place(const Canvases&, int canvas, ImageSize file, int64_t short_side);

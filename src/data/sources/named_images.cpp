@@ -1,6 +1,9 @@
 #include "src/data/sources/named_images.h"
 
+#include <spdlog/spdlog.h>
+
 #include <filesystem>
+#include <mutex>
 
 #include "kernels/base/error.h"
 #include "src/data/images/image_files.h"
@@ -58,6 +61,19 @@ class Selected final : public Dataset {
   const std::vector<int64_t> indices_;
 };
 
+// Nothing says how images without annotations are to be seen.
+ViewOfUndecided as_stored() {
+  return [warned = std::make_shared<std::once_flag>()](const std::string& path) {
+    std::call_once(*warned, [&] {
+      spdlog::warn(
+          "{} is stored turned or mirrored, as EXIF says, and is read as stored, as are others of its kind: "
+          "set data.turn_upright to true for a network that was trained on upright pictures, or else to false",
+          path);
+    });
+    return View::stored;
+  };
+}
+
 }  // namespace
 
 std::vector<std::string> find_images(const std::vector<std::string>& paths) {
@@ -92,8 +108,7 @@ std::unique_ptr<Dataset> open_named_images(const Config& config, const std::vect
                              .name = fs::path(file).filename().string(),
                              .path = file,
                              .objects = {}});
-  if (data.turn_upright == "auto") data.turn_upright = "false";  // nothing says how they were to be seen
-  OpenImage open = image_files(images, data);
+  OpenImage open = image_files(images, data, as_stored());
   return std::make_unique<DetectionSet>("images", std::move(images), std::move(open), data, source.own,
                                         image_side(data));
 }

@@ -19,8 +19,9 @@ namespace {
 
 // Images whose annotations were perhaps made for other pixels than the file stores.
 struct Frames {
-  std::vector<std::string> other_size, turned, unclear;
-  std::string fix;  // of the first of another size
+  std::vector<std::string> other_size, turned;
+  BoxFrames of_set;  // with data.turn_upright: auto
+  std::string fix;   // of the first of another size
 };
 
 // Both splits, with the sizes of the image files where these can be read.
@@ -31,23 +32,29 @@ struct Data {
   std::array<Frames, 2> frames;
 };
 
-// Gives the image the size in which its boxes are read.
-void take_frame(const ImageHeader& header, const std::string& turn_upright, AnnotatedImage& image, Frames& frames) {
-  const ImageSize annotated{image.height, image.width};
-  View view = View::stored;
-  try {
-    view = view_of_boxes(annotated, header, turn_upright);
-    if (turn_upright == "auto" && fits_both_views(annotated, header))
-      frames.unclear.push_back(image.path);
-    else if (view == View::upright && header.orientation != 1)
-      frames.turned.push_back(image.path);
-  } catch (const BadImage& bad) {
-    frames.other_size.push_back(image.path + ": " + bad.what());
-    if (frames.fix.empty()) frames.fix = bad.fix;
+// Finds the view in which boxes are read, and gives images its size.
+void take_frames(const std::vector<ImageFacts>& facts, const std::string& turn_upright, Annotations& split,
+                 Frames& frames) {
+  const auto annotated = [&](size_t i) { return ImageSize{split.images[i].height, split.images[i].width}; };
+  if (turn_upright == "auto")
+    for (size_t i = 0; i < facts.size(); ++i)
+      if (facts[i].header.format != nullptr) frames.of_set.add(split.images[i].path, annotated(i), facts[i].header);
+  const View others = frames.of_set.agreed().value_or(View::stored);
+  for (size_t i = 0; i < facts.size(); ++i) {
+    if (!facts[i].fault.empty()) continue;
+    AnnotatedImage& image = split.images[i];
+    View view = View::stored;
+    try {
+      view = view_of_boxes(annotated(i), facts[i].header, turn_upright).value_or(others);
+      if (view == View::upright && facts[i].header.orientation != 1) frames.turned.push_back(image.path);
+    } catch (const BadImage& bad) {
+      frames.other_size.push_back(image.path + ": " + bad.what());
+      if (frames.fix.empty()) frames.fix = bad.fix;
+    }
+    const ImageSize size = size_of(facts[i].header, view);
+    image.width = static_cast<int32_t>(size.width);
+    image.height = static_cast<int32_t>(size.height);
   }
-  const ImageSize size = size_of(header, view);
-  image.width = static_cast<int32_t>(size.width);
-  image.height = static_cast<int32_t>(size.height);
 }
 
 Data read_data(const Config& config) {
@@ -57,11 +64,7 @@ Data read_data(const Config& config) {
     data.splits[s] = read_all_annotations(config, split);
     for (const AnnotatedImage& image : data.splits[s].images) data.paths[s].push_back(image.path);
     data.facts[s] = examine_images(data.paths[s], config.data, Examine::headers);
-    for (size_t i = 0; i < data.facts[s].size(); ++i) {
-      const ImageFacts& facts = data.facts[s][i];
-      if (facts.fault.empty())
-        take_frame(facts.header, config.data.turn_upright, data.splits[s].images[i], data.frames[s]);
-    }
+    take_frames(data.facts[s], config.data.turn_upright, data.splits[s], data.frames[s]);
   }
   return data;
 }
@@ -226,13 +229,17 @@ std::string image_files(const Data& data, const Config& config, DataCheck& check
     const Frames& frames = data.frames[s];
     text += check_list(fmt::format("{}: of another size than annotated", split_names[s]), frames.other_size);
     text += check_list(fmt::format("{}: turned upright as EXIF says, for their boxes", split_names[s]), frames.turned);
+    const std::vector<std::string>& undecided = frames.of_set.undecided();
+    const auto agreed = frames.of_set.agreed();
     text +=
-        check_list(fmt::format("{}: stored turned or mirrored, boxes perhaps upright", split_names[s]), frames.unclear);
-    if (!frames.unclear.empty())
-      check.warnings.push_back(
-          fmt::format("{} images of {} are stored turned or mirrored, and their annotations fit the upright picture as "
-                      "well: set data.turn_upright to true if their boxes do, or else to false",
-                      frames.unclear.size(), split_names[s]));
+        check_list(fmt::format("{}: stored turned or mirrored, their annotations fit both views{}", split_names[s],
+                               undecided.empty() || !agreed ? "" : say(", read ", name_of(*agreed), " as the others")),
+                   undecided);
+    if (!undecided.empty() && !agreed) try {
+        frames.of_set.view();
+      } catch (const UsageError& error) {
+        check.errors.emplace_back(error.what());
+      }
     if (!frames.other_size.empty() && config.data.bad_images == "stop")
       check.errors.push_back(
           fmt::format("{} images of {} have another size than annotated: {}, or set data.bad_images: skip",
@@ -298,7 +305,8 @@ DataCheck check_data(const Config& config) {
   check.page =
       fmt::format("{}: {} classes in {}\n\n", config.data.name, data.splits[0].classes.size(), config.data.root);
   check.page += overview(data) + classes(data) + image_sizes(data) + box_sizes(data);
-  check.page += bad_boxes(data, config, check) + image_files(data, config, check);
+  check.page += bad_boxes(data, config, check);
+  check.page += image_files(data, config, check);
   check_duplicates(data.paths, data.facts, check);
   check_classes(data, config, check.errors);
   check_training_of_classes(data, config, check.warnings);
