@@ -106,6 +106,11 @@ class Detection(Case):
         self.assertRegex(page, r"(?m)^error: 1 image files of train are missing")
         page = self.octet("check", self.recipe, *settings, "--set", "data.bad_images=skip").out
         self.assertRegex(page, r"(?m)^objects +1 +1$")
+        self.assertTrue(page.endswith("nothing stops a training\n"), page)
+        for split in "train", "val":
+            (self.directory / f"{split}2017").mkdir()
+            write_png(self.directory / f"{split}2017/a.jpg", 100, len(split))
+        page = self.octet("check", self.recipe, *settings).out
         self.assertTrue(page.endswith("nothing is wrong\n"), page)
 
     def test_photographs_that_fit_both_views_end_the_job(self):

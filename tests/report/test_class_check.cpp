@@ -72,6 +72,8 @@ TEST_F(ClassCheckPage, ListsWhatIsWrongByKind) {
   config_.data.bad_images = "skip";
   expect_says(page(), {"train: no bytes, skipped: 1\n"});
   EXPECT_TRUE(check_.errors.empty()) << check_.errors[0];
+  ASSERT_EQ(check_.warnings.size(), 2u) << testing::PrintToString(check_.warnings);
+  expect_says(check_.warnings[0], {"3 images of train cannot be read, and are skipped"});
   config_.data.max_pixels = 599;
   expect_says(page(), {"larger than data.max_pixels, skipped: 4", "30 x 20, more than data.max_pixels: 599"});
   EXPECT_EQ(check_.errors.size(), 2u);  // no image of a split can be read
@@ -87,6 +89,8 @@ TEST_F(ClassCheckPage, ListsWarningsOfTheDecoder) {
   expect_says(page(), {"train: complete, but the decoder warns: 1\n", "dog/warned.png: gAMA"});
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
   EXPECT_TRUE(check_.errors.empty());
+  ASSERT_EQ(check_.warnings.size(), 1u);
+  expect_says(check_.warnings[0], {"the decoder warns of 1 images of train: ", "dog/warned.png: gAMA"});
 }
 
 TEST_F(ClassCheckPage, ListsHarmlessJpegFilesAndTwelveBitsInSixteen) {
@@ -117,10 +121,12 @@ TEST_F(ClassCheckPage, NamesClassesThatTheTestSetLacksAndFoldersThatAreNotRead) 
               {"  eel                                    1         0\n", "classes without images in test: 1: eel\n",
                "/train\ntest: ", "folders in data.root that are not read: 1: valid\n"});
   EXPECT_TRUE(check_.errors.empty()) << check_.errors[0];
+  ASSERT_EQ(check_.warnings.size(), 1u);
+  expect_says(check_.warnings[0], {"the test set lacks 1 of 3 classes, which are not judged: eel"});
   add("extra/1.png", ".png");
   std::filesystem::create_directory(folder_.path() / "val/thumbs");
   page();
-  ASSERT_EQ(check_.warnings.size(), 2u);
+  ASSERT_EQ(check_.warnings.size(), 3u);
   expect_says(check_.warnings[0], {"hold images and are not read: extra. "});
   expect_says(check_.warnings[1], {"val hold no images, and are not classes of training: thumbs"});
   add("val/fish/1.png", ".png");

@@ -227,7 +227,12 @@ TEST_F(DataCheckPage, ComparesBoxesWithTheImageItself) {
   expect_line("train: of another size than annotated: 1\n");
   expect_line("train2017/a.png: the image has 45 x 60 pixels, and its annotation says 80 x 60");
   config_.data.bad_boxes = "drop", config_.data.bad_images = "skip";
-  EXPECT_TRUE(check_data(config_).errors.empty());
+  check_ = check_data(config_);
+  EXPECT_TRUE(check_.errors.empty());
+  ASSERT_EQ(check_.warnings.size(), 2u) << testing::PrintToString(check_.warnings);
+  EXPECT_NE(check_.warnings[0].find("1 bad boxes in train (outside of the image)"), std::string::npos);
+  EXPECT_NE(check_.warnings[1].find("1 images of train have another size than annotated, and are skipped"),
+            std::string::npos);
 }
 
 TEST_F(DataCheckPage, NamesPhotographsThatAreStoredTurned) {
@@ -265,6 +270,28 @@ TEST_F(DataCheckPage, OtherPhotographsOfASplitSayWhatBoxesMean) {
   expect_one_error("val2017/a.png (one of 2 such images)");
 }
 
+// Every image is decoded.
+TEST_F(DataCheckPage, ListsDamagedImagesAndWarningsOfTheDecoder) {
+  check_ = check_data(config_);
+  EXPECT_TRUE(check_.warnings.empty()) << check_.warnings[0];
+  expect_line("test: complete, but the decoder warns: 0\n");
+  write("train2017/a.png", encoded(".png", cv::Mat(60, 80, CV_16UC1, cv::Scalar(4000))));
+  std::string jpeg = encoded(".jpg", cv::Mat(60, 80, CV_8UC3, cv::Scalar(1, 2, 3)));
+  jpeg.insert(jpeg.size() - 2, 30, '\1');  // before the mark of the end
+  write("train2017/b.png", jpeg);
+  check_ = check_data(config_);
+  EXPECT_TRUE(check_.errors.empty()) << check_.errors[0];
+  expect_line("train: complete, but the decoder warns: 2\n");
+  expect_line("train2017/a.png: its 16-bit values are all below 4096");
+  expect_line("extraneous bytes before marker 0xd9");
+  expect_line("train: named as another format, and read as what they are: 1\n");
+  ASSERT_EQ(check_.warnings.size(), 1u) << testing::PrintToString(check_.warnings);
+  EXPECT_NE(check_.warnings[0].find("the decoder warns of 2 images of train: "), std::string::npos);
+  const std::string whole = png(80, 60, 'x');
+  write("train2017/a.png", whole.substr(0, whole.size() - 20));
+  expect_one_error("1 image files of train are missing or unreadable");
+}
+
 TEST_F(DataCheckPage, NamesImagesThatAreMissingOrUnreadable) {
   fs::remove(root_ / "train2017/b.png");
   write("train2017/a.png", "GIF89a");
@@ -272,7 +299,11 @@ TEST_F(DataCheckPage, NamesImagesThatAreMissingOrUnreadable) {
   expect_line("a.png: neither JPEG nor PNG");
   expect_line("b.png: No such file or directory");
   config_.data.bad_images = "skip";
-  EXPECT_TRUE(check_data(config_).errors.empty());
+  check_ = check_data(config_);
+  EXPECT_TRUE(check_.errors.empty());
+  ASSERT_EQ(check_.warnings.size(), 1u) << testing::PrintToString(check_.warnings);
+  EXPECT_NE(check_.warnings[0].find("2 image files of train are missing or unreadable, and are skipped"),
+            std::string::npos);
 }
 
 TEST_F(DataCheckPage, FindsImagesThatAreThereTwice) {

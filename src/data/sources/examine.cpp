@@ -9,7 +9,7 @@
 namespace octet {
 namespace {
 
-ImageFacts facts_of(const std::string& path, int64_t max_pixels, Examine what) {
+ImageFacts facts_of(const std::string& path, int64_t max_pixels) {
   ImageFacts facts;
   try {
     const std::vector<uint8_t> bytes = read_image_file(path, most_bytes(max_pixels));
@@ -18,7 +18,7 @@ ImageFacts facts_of(const std::string& path, int64_t max_pixels, Examine what) {
     facts.format = header.format->name;
     facts.misnamed = header.format != format_named(path);
     facts.header = header;
-    if (what == Examine::pixels) decode(bytes, header, 1, &facts.warnings);
+    decode(bytes, header, 1, &facts.warnings);
   } catch (const BadImage& bad) {
     facts.fault = bad.what();
     facts.kind = bad.fault;
@@ -28,9 +28,9 @@ ImageFacts facts_of(const std::string& path, int64_t max_pixels, Examine what) {
 
 }  // namespace
 
-std::vector<ImageFacts> examine_images(const std::vector<std::string>& paths, const Config::Data& data, Examine what) {
+std::vector<ImageFacts> examine_images(const std::vector<std::string>& paths, const Config::Data& data) {
   std::vector<ImageFacts> facts(paths.size());
-  on_threads(data.workers, paths.size(), [&](size_t i) { facts[i] = facts_of(paths[i], data.max_pixels, what); });
+  on_threads(data.workers, paths.size(), [&](size_t i) { facts[i] = facts_of(paths[i], data.max_pixels); });
   return facts;
 }
 

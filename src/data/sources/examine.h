@@ -16,12 +16,10 @@ struct ImageFacts {
   bool misnamed = false;                     // its name ends as that of another format
   std::vector<std::string> warnings = {};    // of the decoder, of an image that is complete
   ImageHeader header;
-  uint64_t hash = 0;                         // of the bytes of the file
+  uint64_t hash = 0;  // of the bytes of the file
 };
 
-enum class Examine { headers, pixels };
-
-// Reads each file once, on data.workers threads; pixels: and decodes it. The order is that of the paths.
-std::vector<ImageFacts> examine_images(const std::vector<std::string>& paths, const Config::Data&, Examine);
+// Reads and decodes each file once, on data.workers threads. The order is that of the paths.
+std::vector<ImageFacts> examine_images(const std::vector<std::string>& paths, const Config::Data&);
 
 }  // namespace octet

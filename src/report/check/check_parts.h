@@ -17,6 +17,11 @@ inline constexpr const char* split_names[] = {"train", "test"};
 std::string check_row(const std::string& name, int64_t train, int64_t test);
 // What was found: its number, and the first few.
 std::string check_list(const std::string& title, const std::vector<std::string>& found);
+// Adds readable files that are named as another format, and those of which the decoder warns.
+void check_odd_images(const std::array<std::vector<std::string>, 2>& paths,
+                      const std::array<std::vector<ImageFacts>, 2>& facts, DataCheck&);
+// Warns of classes of the training set that the test set lacks.
+void warn_of_absent(const std::vector<std::string>& absent, size_t classes, DataCheck&);
 // Adds readable files of equal bytes, each with the first of its kind, in both splits and in one.
 void check_duplicates(const std::array<std::vector<std::string>, 2>& paths,
                       const std::array<std::vector<ImageFacts>, 2>& facts, DataCheck&);

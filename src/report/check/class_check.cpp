@@ -24,7 +24,7 @@ Folders read_folders(const Config& config) {
   for (size_t s = 0; s < 2; ++s) {
     for (const auto& [name, label] : folders.splits[s].files)
       folders.paths[s].push_back((folders.splits[s].folder / name).string());
-    folders.facts[s] = examine_images(folders.paths[s], config.data, Examine::pixels);
+    folders.facts[s] = examine_images(folders.paths[s], config.data);
   }
   return folders;
 }
@@ -78,7 +78,7 @@ std::string counts_of(const Folders& folders) {
 }
 
 // Why images cannot be read, and what octet does with them.
-std::string bad_images(const Folders& folders, const Config& config, std::vector<std::string>& errors) {
+std::string bad_images(const Folders& folders, const Config& config, DataCheck& check) {
   constexpr struct {
     ImageFault fault;
     const char* name;
@@ -103,26 +103,18 @@ std::string bad_images(const Folders& folders, const Config& config, std::vector
             check_list(fmt::format("{}: {}, {}", split_names[s], name, stops ? "stops a training" : "skipped"), found);
     }
     if (all > 0 && stops)
-      errors.push_back(fmt::format(
+      check.errors.push_back(fmt::format(
           "{} images of {} cannot be read: repair or remove them, or set data.bad_images: skip", all, split_names[s]));
+    if (all > 0 && !stops)
+      check.warnings.push_back(fmt::format("{} images of {} cannot be read, and are skipped", all, split_names[s]));
   }
   return text;
 }
 
-std::string odd_files(const Folders& folders, const Config::Data& data) {
+std::string ignored_files(const Folders& folders, const Config::Data& data) {
   std::string text;
-  for (size_t s = 0; s < 2; ++s) {
-    std::vector<std::string> misnamed, warned;
-    for (size_t i = 0; i < folders.facts[s].size(); ++i)
-      if (readable(folders.facts[s][i]) && folders.facts[s][i].misnamed)
-        misnamed.push_back(folders.paths[s][i] + ": " + folders.facts[s][i].format);
-    for (size_t i = 0; i < folders.facts[s].size(); ++i)
-      if (const ImageFacts& facts = folders.facts[s][i]; readable(facts) && !facts.warnings.empty())
-        warned.push_back(folders.paths[s][i] + ": " + facts.warnings.front());
-    text += check_list(fmt::format("{}: named as another format, and read as what they are", split_names[s]), misnamed);
-    text += check_list(fmt::format("{}: complete, but the decoder warns", split_names[s]), warned);
+  for (size_t s = 0; s < 2; ++s)
     text += fmt::format("{}: {}\n", split_names[s], ignored_text(folders.splits[s].ignored));
-  }
   return text + unread_folders(data);
 }
 
@@ -166,7 +158,10 @@ DataCheck check_image_folder(const Config& config) {
         fmt::format("{}: {} classes in {}\n", config.data.name, folders.splits[0].classes.size(), config.data.root);
     check.page +=
         fmt::format("train: {}\ntest: {}\n\n", folders.splits[0].folder.string(), folders.splits[1].folder.string());
-    check.page += counts_of(folders) + bad_images(folders, config, check.errors) + odd_files(folders, config.data);
+    check.page += counts_of(folders) + bad_images(folders, config, check);
+    check_odd_images(folders.paths, folders.facts, check);
+    check.page += ignored_files(folders, config.data);
+    warn_of_absent(absent_classes(folders.splits[1]), folders.splits[0].classes.size(), check);
     check_duplicates(folders.paths, folders.facts, check);
     check_sizes(folders, config, check.errors);
     check_classes_left(folders, check);

@@ -63,7 +63,7 @@ Data read_data(const Config& config) {
     const auto s = static_cast<size_t>(split);
     data.splits[s] = read_all_annotations(config, split);
     for (const AnnotatedImage& image : data.splits[s].images) data.paths[s].push_back(image.path);
-    data.facts[s] = examine_images(data.paths[s], config.data, Examine::headers);
+    data.facts[s] = examine_images(data.paths[s], config.data);
     take_frames(data.facts[s], config.data.turn_upright, data.splits[s], data.frames[s]);
   }
   return data;
@@ -207,6 +207,9 @@ std::string bad_boxes(const Data& data, const Config& config, DataCheck& check) 
       if (config.data.bad_boxes == "stop")
         check.errors.push_back(fmt::format("{} bad boxes in {} ({}): repair the file, or set data.bad_boxes: drop",
                                            found.size(), split_names[s], name_of(fault)));
+      else
+        check.warnings.push_back(fmt::format("{} bad boxes in {} ({}), with data.bad_boxes: drop", found.size(),
+                                             split_names[s], name_of(fault)));
     }
     text +=
         check_list(fmt::format("{}: over the edge of the image, and clipped there for training", split_names[s]), over);
@@ -217,6 +220,14 @@ std::string bad_boxes(const Data& data, const Config& config, DataCheck& check) 
                       over.size(), boxes, split_names[s]));
   }
   return text;
+}
+
+// What images do that a training would stop at, or skip.
+void add_bad_images(const std::string& what, const std::string& fix, const Config& config, DataCheck& check) {
+  if (config.data.bad_images == "stop")
+    check.errors.push_back(fmt::format("{}: {}, or set data.bad_images: skip", what, fix));
+  else
+    check.warnings.push_back(fmt::format("{}, and are skipped", what));
 }
 
 std::string image_files(const Data& data, const Config& config, DataCheck& check) {
@@ -240,15 +251,13 @@ std::string image_files(const Data& data, const Config& config, DataCheck& check
       } catch (const UsageError& error) {
         check.errors.emplace_back(error.what());
       }
-    if (!frames.other_size.empty() && config.data.bad_images == "stop")
-      check.errors.push_back(
-          fmt::format("{} images of {} have another size than annotated: {}, or set data.bad_images: skip",
-                      frames.other_size.size(), split_names[s], frames.fix));
-    if (!bad.empty() && config.data.bad_images == "stop")
-      check.errors.push_back(
-          fmt::format("{} image files of {} are missing or unreadable: repair them, or set "
-                      "data.bad_images: skip",
-                      bad.size(), split_names[s]));
+    if (!frames.other_size.empty())
+      add_bad_images(
+          fmt::format("{} images of {} have another size than annotated", frames.other_size.size(), split_names[s]),
+          frames.fix, config, check);
+    if (!bad.empty())
+      add_bad_images(fmt::format("{} image files of {} are missing or unreadable", bad.size(), split_names[s]),
+                     "repair them", config, check);
   }
   return text;
 }
@@ -270,16 +279,18 @@ void check_training_of_classes(const Data& data, const Config& config, std::vect
     warnings.push_back("no object of train is of a class that test has: " + joined(untrained, ", "));
 }
 
-void check_classes(Data& data, const Config& config, std::vector<std::string>& errors) {
+void check_classes(Data& data, const Config& config, DataCheck& check) {
   try {
     number_as({data.splits[0].classes, data.splits[0].category_ids}, data.splits[1]);
+    warn_of_absent(absent_classes(data.splits[1]), data.splits[0].classes.size(), check);
     require_classes(config, data.splits[0]);
   } catch (const UsageError& error) {
-    errors.emplace_back(error.what());
+    check.errors.emplace_back(error.what());
   }
   const int64_t train = objects_that(data, [&](auto&, const Object& object) { return trains(object, config.data); })[0];
-  if (train == 0) errors.emplace_back("no object trains: give images with objects");
-  if (!has_objects_to_find(data.splits[1])) errors.emplace_back("no object to find in test: give images with objects");
+  if (train == 0) check.errors.emplace_back("no object trains: give images with objects");
+  if (!has_objects_to_find(data.splits[1]))
+    check.errors.emplace_back("no object to find in test: give images with objects");
 }
 
 void require_checked(const Config::Data& data) {
@@ -307,8 +318,9 @@ DataCheck check_data(const Config& config) {
   check.page += overview(data) + classes(data) + image_sizes(data) + box_sizes(data);
   check.page += bad_boxes(data, config, check);
   check.page += image_files(data, config, check);
+  check_odd_images(data.paths, data.facts, check);
   check_duplicates(data.paths, data.facts, check);
-  check_classes(data, config, check.errors);
+  check_classes(data, config, check);
   check_training_of_classes(data, config, check.warnings);
   if (!task_of(config).objects) return check;
   try {

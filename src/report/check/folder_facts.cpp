@@ -45,7 +45,7 @@ void examine(const FolderSplits& splits, const Config::Data& data, FolderFacts& 
   const size_t most = std::max(least, size_t(pixels_of_core * double(data.workers) / pixels));
   for (const FolderIndex* index : {&splits.train, &splits.test}) {
     const std::vector<std::string> paths = spread_paths(*index, most);
-    const std::vector<ImageFacts> found = examine_images(paths, data, Examine::pixels);
+    const std::vector<ImageFacts> found = examine_images(paths, data);
     for (size_t i = 0; i < paths.size(); ++i)
       if (!found[i].fault.empty()) facts.bad.push_back(paths[i] + ": " + found[i].fault);
     facts.examined += int64_t(paths.size());
