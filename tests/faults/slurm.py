@@ -8,6 +8,7 @@ environment: OCTET         the program (default: build/release/octet of this che
 """
 
 import datetime
+import itertools
 import json
 import os
 import pathlib
@@ -27,12 +28,14 @@ from test_slurm import REASON, Slurm
 
 PAGE, DATA = ROOT / "docs/results/hosts-and-slurm.md", ROOT / "docs/results/data/slurm.json"
 HEADING = "## Slurm's parameters"
-PARAMETERS = [(task, proctrack) for task in ("task/none", "task/affinity") for proctrack in ("proctrack/linuxproc", "proctrack/pgid")]
+PARAMETERS = list(itertools.product(["task/none", "task/affinity"], ["proctrack/linuxproc", "proctrack/pgid"]))
 ABOUT = """Two nodes, which are namespaces of one machine. ResNet-20 on `shapes`, 60 steps of 32 images, a checkpoint every 3
-steps, a rank on each node; an element of an array has one rank. "Yes": a job that was not cancelled was requeued, resumed, and ended
-as COMPLETED, with the `weights_sha256` of a job that nothing disturbed and each step once in its metrics; a cancelled one was not
-requeued. A lost node: SIGKILL to slurmd, slurmstepd and all that they have started there. Other parameters have Slurm's default,
-but for some waits, which are shorter."""
+steps, a rank on each node; an element of an array has one rank. "Yes": a job that was not cancelled was requeued, resumed,
+and ended as COMPLETED, with the `weights_sha256` of a job that nothing disturbed and each step once in its metrics; a cancelled
+one was not requeued. A lost node: SIGKILL to slurmd, slurmstepd and all that they have started there. Other parameters have
+Slurm's default, but for some waits, which are shorter."""
+NOT_RUN = """Not run: proctrack/cgroup and task/cgroup, other versions of Slurm, a real cluster, other MPI
+libraries, a shared file system such as NFS."""
 RESULT = "results: "  # begins the last line of one run
 
 
@@ -99,8 +102,8 @@ class Kept(unittest.TextTestResult):
         failed = any(test is other for other, _ in self.failures + self.errors)
         self.rows[test._testMethodName] = {"case": test._testMethodDoc, "held": not failed,
                                            "seconds": round(time.monotonic() - self.started, 1)}
-        print(f"[{'  FAILED  ' if failed else '       OK '}] Slurm.{test._testMethodName} ({1e3 * (time.monotonic() - self.started):.0f} ms)",
-              flush=True)
+        word = "  FAILED  " if failed else "       OK "
+        print(f"[{word}] Slurm.{test._testMethodName} ({1e3 * (time.monotonic() - self.started):.0f} ms)", flush=True)
 
 
 def run_inside():
@@ -114,8 +117,8 @@ def run_inside():
 
 def run(task, proctrack):
     print(f"== {task}, {proctrack}", flush=True)
-    process = subprocess.Popen([sys.executable, __file__, "inside"], env={**os.environ, "TASK_PLUGIN": task, "PROCTRACK_TYPE": proctrack},
-                               stdout=subprocess.PIPE, text=True)
+    variables = {**os.environ, "TASK_PLUGIN": task, "PROCTRACK_TYPE": proctrack}
+    process = subprocess.Popen([sys.executable, __file__, "inside"], env=variables, stdout=subprocess.PIPE, text=True)
     rows = {}
     for line in process.stdout:
         if line.startswith(RESULT):
@@ -135,16 +138,16 @@ def write_page(results, seconds):
     script = said("git", "log", "-1", "--format=%h", "--", "launch/slurm.sbatch").strip()
     version = said("slurmctld", "-V").split()[1]
     columns = list(results)
-    bad = [(case, column) for column in columns for case, row in results[column].items() if not row["held"]]
+    cases = {name: row["case"] for rows in results.values() for name, row in rows.items()}
+    held = {name: [results[column].get(name, {}).get("held", False) for column in columns] for name in cases}
+    failed = sum(row.count(False) for row in held.values())
     lines = [f"{datetime.date.today()}, {processor}, {os.cpu_count()} cores, Slurm {version}, `launch/slurm.sbatch` of {script}.",
              f"Command: `tests/faults/slurm.py` ({seconds / 60:.0f} minutes). JSON: [data/slurm.json](data/slurm.json). {ABOUT}"]
     lines = textwrap.wrap(" ".join(lines), 118, break_long_words=False, break_on_hyphens=False)
     lines += ["", f"| what is done to the job | {' | '.join(columns)} |", "|---|" + "---|" * len(columns)]
-    for name, row in results[columns[0]].items():
-        cells = ["yes" if results[column].get(name, {}).get("held") else "**no**" for column in columns]
-        lines.append(f"| {row['case']} | {' | '.join(cells)} |")
-    lines += ["", f"Not held: {len(bad) or 'none'}. Not run: proctrack/cgroup and task/cgroup, other versions of Slurm, a real cluster, "
-              "other MPI", "libraries, a shared file system such as NFS."]
+    for name, case in cases.items():
+        lines.append(f"| {case} | {' | '.join('yes' if yes else '**no**' for yes in held[name])} |")
+    lines += ["", f"Not held: {failed or 'none'}. {NOT_RUN}"]
     DATA.write_text(json.dumps(results, indent=1) + "\n")
     PAGE.write_text(f"{PAGE.read_text().partition(HEADING)[0]}{HEADING}\n\n" + "\n".join(lines) + "\n")
 

@@ -55,6 +55,7 @@ exec sleep infinity
 
 # JobRequeue: the script has to ask for it. TmpFS, SlurmdSpoolDir: the nodes share a file system. config_overrides: more cores
 # than the machine has. cred_expire: a requeued job waits as long before it starts again; the default is two minutes.
+# MinJobAge: ended jobs are still shown; by default for five minutes.
 CONFIGURATION = """ClusterName=test
 SlurmctldHost=controller(10.77.0.1)
 SlurmUser=root
@@ -79,6 +80,7 @@ PreemptMode=REQUEUE
 {parameters}
 SlurmdParameters=config_overrides
 KillWait=8
+MinJobAge=7200
 JobRequeue=0
 {nodes}
 PartitionName=batch Nodes=ALL Default=YES PriorityTier=1 PreemptMode=OFF
