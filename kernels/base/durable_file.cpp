@@ -83,25 +83,25 @@ std::string read_if_there(const std::string& path, int64_t most) {
   if (file < 0 && errno == ENOENT) return {};
   if (file < 0) refuse(path, "open");
   std::string text;
+  size_t size = 0;
   struct stat status = {};
-  const bool known = fstat(file, &status) == 0;
-  const bool sound = known && S_ISREG(status.st_mode) && status.st_size <= most;
-  ssize_t count = known ? 0 : -1;
-  if (sound) text.resize(static_cast<size_t>(status.st_size));
-  for (size_t at = 0; sound && at < text.size(); at += static_cast<size_t>(count)) {
-    count = uninterrupted([&] { return read(file, text.data() + at, text.size() - at); });
-    if (count <= 0) {
-      text.resize(at);  // it was cut meanwhile
-      break;
-    }
+  ssize_t count = fstat(file, &status);
+  const bool regular = count == 0 && S_ISREG(status.st_mode);
+  if (regular) text.resize(static_cast<size_t>(std::min<int64_t>(status.st_size, most)) + 1);
+  while (regular && size < text.size()) {  // to the end, since the size may be that of another moment
+    count = uninterrupted([&] { return read(file, text.data() + size, text.size() - size); });
+    if (count <= 0) break;
+    size += static_cast<size_t>(count);
+    if (size == text.size()) text.resize(std::min(2 * size, static_cast<size_t>(most) + 1));
   }
   const int error = errno;
   close(file);
   errno = error;
   if (count < 0) refuse(path, "read");
-  REQUIRE_USAGE(S_ISREG(status.st_mode), "move it away", "'", path, "' is not a regular file");
-  REQUIRE_USAGE(sound, "move it away", "'", path, "' has ", status.st_size, " bytes, more than the ", most,
-                " that such a file may have");
+  REQUIRE_USAGE(regular, "move it away", "'", path, "' is not a regular file");
+  REQUIRE_USAGE(size <= static_cast<size_t>(most), "move it away", "'", path, "' has more than the ", most,
+                " bytes that such a file may have");
+  text.resize(size);
   return text;
 }
 

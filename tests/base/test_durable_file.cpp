@@ -97,7 +97,7 @@ TEST_F(DurableFileTest, PipesAndLargeFilesAreRefused) {
   };
   write_durably(path_, "12345");
   EXPECT_EQ(refusal(5), "");
-  EXPECT_NE(refusal(4).find("has 5 bytes, more than the 4 that"), std::string::npos) << refusal(4);
+  EXPECT_NE(refusal(4).find("has more than the 4 bytes that"), std::string::npos) << refusal(4);
   std::filesystem::remove(path_);
   ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);  // without a writer: to open it would wait
   EXPECT_NE(refusal(5).find("is not a regular file"), std::string::npos) << refusal(5);

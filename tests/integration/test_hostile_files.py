@@ -61,7 +61,7 @@ class HostileFiles(Case):
         """Each text unpacks to nearly eight megabytes, the most that libpng takes for one."""
         good = self.write("good.png", b"")
         write_png(good, 32, 0)
-        text = chunk(b"zTXt", b"Comment\0\0" + zlib.compress(bytes(7_900_000), 9))
+        text = chunk(b"zTXt", b"Comment\0\0" + zlib.compress(b"x" * 7_900_000, 9))
         png = good.read_bytes()
         self.assertRegex(self.checked("b.png", png[:33] + 150 * text + png[33:]), r"images that can be read +3 ")
 
