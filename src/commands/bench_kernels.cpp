@@ -297,7 +297,7 @@ int bench_kernels(const std::string& filter, bool json, const std::vector<std::s
   const Config config = parse_config("{}\n", "octet bench kernels", overrides);
   const auto transport = make_self_transport();
   const JobShares shares(*transport, int(config.backend.threads));
-  const auto backend = make_backend(config, *make_policy(config), *transport, shares);
+  const auto backend = make_backend(config, *make_policy(config), *transport, shares, 0);
   std::unique_ptr<KernelBench> bench;
   try {
     bench = std::make_unique<KernelBench>(*backend, shares.threads(), filter, json);

@@ -73,9 +73,7 @@ int print_plan(const Config& recipe, Transport& transport) {
   const double arena = double(dry.plan.arena_bytes()), parameters = double(dry.parameters.bytes(true));
   const HostLimits limits = host_limits();
   const double memory = double(limits.memory) / transport.local_size();
-  // For the training set and, from the first evaluation on, for the test set.
-  const double images =
-      2.0 * read_ahead * double(parts * batch * shape.height * shape.width * shape.channels * int64_t{sizeof(float)});
+  const double images = double(bytes_read_ahead(config, parts * batch));
   const double checkpoint = bytes_of_checkpoint(config, dry.parameters);
   const double program = double(bytes_in_proc("/proc/self/status", "VmRSS"));  // with its libraries
   const double total = arena + parameters + images + checkpoint + program;

@@ -39,7 +39,7 @@ Predictor::Predictor(const Config& config, Transport& transport, const std::stri
 std::unique_ptr<TrainingStep> Predictor::network_for(const Dataset& data) const {
   auto policy = make_policy(config_);
   const JobShares shares(transport_, int(config_.backend.threads));
-  auto backend = make_backend(config_, *policy, transport_, shares);
+  auto backend = make_backend(config_, *policy, transport_, shares, bytes_read_ahead(config_, batch_of(data)));
   auto network = std::make_unique<TrainingStep>(
       config_, transport_, std::move(policy), std::move(backend),
       [&](const Policy& p, bool trains, int canvas) {

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <string>
 
+#include "src/data/augment/canvases.h"
+#include "src/data/loader.h"
+
 namespace octet {
 
 // The numbers n for which n * unit divides `whole`, as "1, 2, 4".
@@ -14,7 +17,7 @@ static std::string divisors(int64_t whole, int64_t unit) {
 }
 
 std::unique_ptr<Backend> make_backend(const Config& config, const Policy& policy, const Transport& transport,
-                                      const JobShares& shares) {
+                                      const JobShares& shares, int64_t images) {
   const RealConvolution real = policy.traits().real_convolution;
   if (config.backend.device == "cuda")
     return make_cuda_backend({.device = transport.local_rank(),
@@ -24,7 +27,14 @@ std::unique_ptr<Backend> make_backend(const Config& config, const Policy& policy
   return make_cpu_backend({.isa = config.backend.isa.empty() ? best_isa() : isa_from_name(config.backend.isa),
                            .threads = shares.threads(),
                            .real = real,
-                           .memory = size_t(shares.memory())});
+                           .memory = size_t(std::max<int64_t>(0, shares.memory() - images))});
+}
+
+int64_t bytes_read_ahead(const Config& config, int64_t samples) {
+  int64_t largest = 0;
+  for (const ImageShape& shape : input_shapes(config.data))
+    largest = std::max(largest, shape.height * shape.width * shape.channels);
+  return 2 * read_ahead * samples * largest * int64_t{sizeof(float)};
 }
 
 int64_t batch_of_plan(const Config& config, int64_t ranks) {

@@ -31,7 +31,8 @@ Trainer::Trainer(const Config& config, Transport& transport, bool training, Hear
   shares_ = std::make_unique<JobShares>(transport, int(config.backend.threads));
   if (transport.rank() == 0)
     for (const std::string& warning : shares_->warnings()) spdlog::warn("{}", warning);
-  auto backend = make_backend(config, *policy, transport, *shares_);
+  auto backend = make_backend(config, *policy, transport, *shares_,
+                              bytes_read_ahead(config, config.data.batch / transport.size()));
   heart_->enter(activity::opening_data);
   datasets_ = open ? open() : open_datasets(config, training);
   require_data_for(task_, config, *datasets_.test);

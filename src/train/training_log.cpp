@@ -58,7 +58,7 @@ TrainingLog::TrainingLog(const Config& config, const Trainer& trainer, const Tra
                 "train.prometheus: ", exported, " is not a file that octet wrote, and is left as it is");
   const std::string note = trainer.backend().note();
   spdlog::info("{} on {}", config.model.name, trainer.datasets().train->describe());
-  spdlog::info("{}", trainer.shares().text());
+  spdlog::info("on {}", trainer.shares().text());
   spdlog::info("policy {}, storage {}, {} rank(s), {} {}{}, arena {:.1f} MB, {} parameters, run directory {}",
                config.policy.name, name_of(storage_of(config)), transport.size(), trainer.backend().name(),
                trainer.backend().isa(), note.empty() ? "" : " (" + note + ")",
