@@ -5,6 +5,7 @@
 
 #include "kernels/base/error.h"
 #include "src/commands/command.h"
+#include "src/data/annotations/annotations.h"
 #include "src/data/annotations/detections.h"
 #include "src/data/loader.h"
 #include "src/data/sources/named_images.h"
@@ -50,6 +51,7 @@ void judge_weights(const EvalOptions& options, const Config& config, Transport& 
 void judge_stored_detections(const EvalOptions& options, const Config& config, Transport& transport) {
   if (transport.rank() != 0) return;
   const Annotations truth = test_annotations(config);
+  require_objects_to_find(truth, config.data.root);
   const std::vector<Detection> detections = read_detections(options.detections, truth);
   const DetectionFigures judged = judge_detections(config, truth, detections);
   if (options.json) {

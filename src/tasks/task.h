@@ -24,7 +24,7 @@ struct Task {
   std::unique_ptr<Presentation> (*presentation)(const Classes&, const Presentation::Options&);
 };
 const Task& task_of(const Config&);
-// UsageError: the data are for another task than the network.
+// UsageError: the data are for another task than the network, or have no object to find.
 void require_data_for(const Task&, const Config&, const Dataset&);
 
 // Moves the task's main figure to the front.

@@ -200,7 +200,8 @@ TEST(Coco, RefusesATestSetWithoutObjects) {
     [0, 0, 10, 10], "iscrowd": 1}])"}});
   for (const std::string& json : {empty, crowd}) {
     folder.write(Split::test, json);
-    expect_says(message_of<UsageError>([&] { read_annotations(folder.config(), Split::test); }),
+    expect_says(message_of<UsageError>(
+                    [&] { require_objects_to_find(read_annotations(folder.config(), Split::test), "root"); }),
                 {"the test set has no object to find", "fix: "});
   }
 }

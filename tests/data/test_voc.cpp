@@ -144,7 +144,8 @@ TEST(Voc, RefusesATestSetOfDifficultObjectsAlone) {
   folder.image("a", xml_of(object_of("dog")));
   for (const std::string& objects : {std::string(), object_of("dog", "<difficult>1</difficult>")}) {
     folder.image("b", xml_of(objects));
-    expect_says(message_of<UsageError>([&] { read_annotations(folder.config(), Split::test); }),
+    expect_says(message_of<UsageError>(
+                    [&] { require_objects_to_find(read_annotations(folder.config(), Split::test), "root"); }),
                 {"the test set has no object to find"});
   }
 }

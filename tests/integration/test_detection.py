@@ -83,6 +83,8 @@ class Detection(Case):
         self.assertIn("the test set has no object to find", self.judged([], code=2).err)
         self.assertIn("the test set has no object to find", self.octet(
             "train", self.recipe, *canvas, *with_settings({"model.name": "retinanet"}), code=2).err)
+        drawn = self.octet("draw", self.recipe, "--truth", "--output", self.directory / "drawn", *canvas, code=2)
+        self.assertIn("a.jpg: No such file", drawn.err)  # it judges nothing, and gets as far as the images
         self.write("annotations/instances_val2017.json", "[")
         self.assertRegex(self.judged([], code=2).err, r"instances_val2017.json: ")
 

@@ -41,12 +41,7 @@ void keep_what_counts(const Config::Data& data, Split split, Annotations& all) {
       if (!training) return fault == BoxFault::not_finite;
       return fault != BoxFault::none || object.crowd || (object.difficult && data.difficult == "skip");
     });
-  if (!training) {
-    REQUIRE_USAGE(has_objects_to_find(all),
-                  "give images with objects; crowds and difficult objects count neither as found nor as missed",
-                  data.root, ": the test set has no object to find");
-    return;
-  }
+  if (!training) return;
   const auto empty = [](const AnnotatedImage& image) { return image.objects.empty(); };
   REQUIRE_USAGE(!std::ranges::all_of(all.images, empty),
                 "give images with objects; crowds, difficult objects and bad boxes do not train", data.root,
@@ -105,6 +100,12 @@ bool has_objects_to_find(const Annotations& test) {
   return std::ranges::any_of(test.images, [](const AnnotatedImage& image) {
     return std::ranges::any_of(image.objects, [](const Object& object) { return !object.crowd && !object.difficult; });
   });
+}
+
+void require_objects_to_find(const Annotations& test, const std::string& root) {
+  REQUIRE_USAGE(has_objects_to_find(test),
+                "give images with objects; crowds and difficult objects count neither as found nor as missed", root,
+                ": the test set has no object to find");
 }
 
 BoxFault fault_of(const BoxInFile& box, int32_t width, int32_t height) {

@@ -24,7 +24,7 @@ void refuse_keys_of_others(const Config::Data&);
 // of no finite size are left out.
 // Boxes are as in the file and may reach over the edge of their image: training clips them, evaluation does not.
 // UsageError: a file is missing or damaged, an image is there twice or lies outside its folder, a class is unknown, a
-// box is bad and data.bad_boxes is `stop`, or no object is left to train or to find.
+// box is bad and data.bad_boxes is `stop`, or no object is left to train.
 Annotations read_annotations(const Config&, Split);
 
 // Everything that the files of `split` say, bad boxes too.
@@ -32,6 +32,8 @@ Annotations read_all_annotations(const Config&, Split);
 
 // Whether the test set has an object that counts as found or missed. Without one no figure is defined.
 bool has_objects_to_find(const Annotations& test);
+// Before a test set is judged. UsageError: it has none. root: of the data.
+void require_objects_to_find(const Annotations& test, const std::string& root);
 
 // What is wrong with a box. width, height: of its image in pixels; 0: not known.
 enum class BoxFault : uint8_t { none, not_finite, no_area, outside };
