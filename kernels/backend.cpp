@@ -60,6 +60,24 @@ void check(const ConvForwardCall& call) {
   check_tensor("output", {call.y}, of_all(problem.y));
   check_operands(call.x, call.w);
 }
+void check(const ConvRequantizeCall& call) {
+  const auto& [problem, x, w, residual, how, y] = call;
+  check_geometry(problem);
+  REQUIRE(x.shape == problem.x && w.shape == problem.weight() && y.shape == problem.y &&
+              (!residual || residual.shape == problem.y),
+          "give tensors of the ConvProblem's shapes", "an integer convolution's tensors do not fit its problem");
+  REQUIRE(
+      !is_real(x.dtype) && w.dtype == DType::s8 && y.dtype != DType::bf16 && (!residual || !is_real(residual.dtype)),
+      "give codes, and s8 weights", "an integer convolution of ", name_of(x.dtype), " with ", name_of(w.dtype),
+      " into ", name_of(y.dtype));
+  REQUIRE(how.bias && how.factor && (how.residual_factor != nullptr) == static_cast<bool>(residual),
+          "give a bias and a factor for each channel, and residual factors with a residual",
+          "an integer convolution does not say how it rounds");
+  const int least = y.dtype == DType::u8 ? 0 : -128, most = y.dtype == DType::u8 ? 255 : 127;
+  REQUIRE(is_real(y.dtype) ? !residual : how.lowest >= least && how.lowest <= how.highest && how.highest <= most,
+          "give bounds that the type of y holds, and no residual to f32", "an integer convolution into ",
+          name_of(y.dtype), " is bounded by ", how.lowest, " and ", how.highest);
+}
 void check(const ConvBackwardDataCall& call) {
   check_geometry(call.problem);
   check_tensor("output gradient", call.dy, call.problem.y);

@@ -211,6 +211,25 @@ struct ConvForwardCall {
             moments.empty() ? moments : moments.subspan(static_cast<size_t>(i), 1)};
   }
 };
+// How an integer network rounds the sums of a convolution, see docs/integer-network.md. With s = the int32 sum plus the
+// bias of its channel, and r = the code of the residual or 0:
+//   code = clamp(round(s * factor + r * residual_factor), lowest, highest),  ties to even,
+// where nothing but round() rounds: a factor has at most 22 significant bits, |s| is below 2^31, and with a residual
+// both factors are multiples of 2^-44 times its channel's common power of two, so that doubles hold all terms.
+struct Requantization {
+  const int32_t* bias = nullptr;            // (C)
+  const double* factor = nullptr;           // (C)
+  const double* residual_factor = nullptr;  // (C); null without a residual
+  int lowest = -127, highest = 127;         // codes of y
+};
+// y = codes of a convolution of codes, without a step in real numbers. With an f32 output y = f32(s * factor).
+struct ConvRequantizeCall {
+  ConvProblem problem;
+  Tensor x, w;           // codes, w of s8
+  Tensor residual = {};  // codes of y's shape, or empty
+  Requantization how;
+  Tensor y;  // codes or f32
+};
 // dx (f32 or bf16) (+)= transposed convolution of dy. (+)= adds if Into::add is true.
 struct ConvBackwardDataCall {
   ConvProblem problem;
@@ -355,6 +374,7 @@ struct BoxLossCall {
 #define OCTET_OPERATIONS(X)                       \
   X(quantize, QuantizeCall)                       \
   X(conv_forward, ConvForwardCall)                \
+  X(conv_requantize, ConvRequantizeCall)          \
   X(conv_backward_data, ConvBackwardDataCall)     \
   X(conv_backward_weight, ConvBackwardWeightCall) \
   X(affine_forward, AffineForwardCall)            \

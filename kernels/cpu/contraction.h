@@ -46,7 +46,18 @@ struct Panel {
   Ahead ahead[2] = {};
 };
 
-// Where dequantized sums go: y[pixel[m] * channels + lane] (+)= float(sum) * scale.
+// How sums of codes become codes, see Requantization. Each pointer is at the panel's first lane, and may be read up to
+// the panel's last block. The residual lies as y does.
+struct CodeRounding {
+  const int32_t* bias;
+  const double *factor, *residual_factor;
+  const void* residual;  // or null
+  bool residual_is_unsigned;
+  int lowest, highest;
+  bool real;  // y is f32
+};
+
+// Where dequantized sums go: y[pixel[m] * channels + lane] (+)= float(sum) * scale; or codes, if `codes` is set.
 struct Destination {
   float scale;
   void* y;               // at the first lane of the panel
@@ -56,6 +67,7 @@ struct Destination {
   bool bf16, add;
   double *sum, *square;  // (lanes) moments so far, to which those of this call are added; or null
   float *min, *max;
+  const CodeRounding* codes;  // or null
 };
 
 // Depthwise kernels see lanes as channels of both operands, so that they share everything else:

@@ -8,8 +8,13 @@
 namespace octet::cpu {
 
 void CpuBackend::compute(const ConvForwardCall& call) { convolution_of(call.x).forward(call); }
+void CpuBackend::compute(const ConvRequantizeCall& call) { codes_->requantize(call); }
 void CpuBackend::compute(const ConvBackwardDataCall& call) { convolution_of(call.dy).backward_data(call); }
 void CpuBackend::compute(const ConvBackwardWeightCall& call) { convolution_of(call.x).backward_weight(call); }
+
+void Convolution::requantize(const ConvRequantizeCall&) {
+  throw Error(__FILE__, __LINE__, "this convolution takes no codes", "use make_int8_convolution()");
+}
 
 std::unique_ptr<Convolution> make_int8_convolution(Isa isa, int threads) {
   const IsaRow& row = row_of(isa);

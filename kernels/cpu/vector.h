@@ -35,6 +35,9 @@ typedef uint32_t u32xN __attribute__((vector_size(4 * OCTET_LANES)));
 typedef uint64_t u64xN __attribute__((vector_size(4 * OCTET_LANES)));  // half as many lanes
 typedef float f32xH __attribute__((vector_size(2 * OCTET_LANES)));     // half as many lanes
 typedef double f64xH __attribute__((vector_size(4 * OCTET_LANES)));
+typedef int32_t i32xH __attribute__((vector_size(2 * OCTET_LANES)));
+typedef uint8_t u8xN __attribute__((vector_size(OCTET_LANES)));
+typedef int8_t s8xN __attribute__((vector_size(OCTET_LANES)));
 typedef int16_t i16xN __attribute__((vector_size(2 * OCTET_LANES)));
 typedef uint16_t u16xN __attribute__((vector_size(2 * OCTET_LANES)));
 
@@ -72,6 +75,8 @@ OCTET_INLINE i32xN truncate(f32xN x) { return __builtin_convertvector(x, i32xN);
 // Instructions that the compiler does not find in the generic text.
 // nearest: the integer next to x, ties to even, for |x| < 2^22. multiply_low: products of the 64-bit lanes' low halves.
 // join_bytes: the low bytes of both, those of `even` first. count_greater: how many lanes of a exceed those of b.
+// low_doubles, high_doubles: half of the lanes, exactly; nearest() of both is the way back, for |x| < 2^31.
+// low_bytes: of each lane.
 #if OCTET_LANES == 16 && defined(__AVX512F__)
 OCTET_INLINE u32xN widen(u16xN x) { return (u32xN)_mm512_maskz_cvtepu16_epi32(0xFFFF, (__m256i)x); }
 OCTET_INLINE u16xN narrow(u32xN x) { return (u16xN)_mm512_maskz_cvtepi32_epi16(0xFFFF, (__m512i)x); }
@@ -87,6 +92,20 @@ OCTET_INLINE u16xN join_bytes(i32xN even, i32xN odd) {  // 0xCA: the first opera
 OCTET_INLINE int count_greater(f32xN a, f32xN b) {
   return __builtin_popcount(_mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_GT_OQ));
 }
+OCTET_INLINE f64xH low_doubles(i32xN x) {
+  return (f64xH)_mm512_maskz_cvtepi32_pd(0xFF, _mm512_castsi512_si256((__m512i)x));
+}
+OCTET_INLINE f64xH high_doubles(i32xN x) {
+  return (f64xH)_mm512_maskz_cvtepi32_pd(0xFF, _mm512_maskz_extracti64x4_epi64(0xF, (__m512i)x, 1));
+}
+OCTET_INLINE i32xN nearest(f64xH low, f64xH high) {
+  const __m256i first = _mm512_maskz_cvtpd_epi32(0xFF, (__m512d)low);
+  const __m256i second = _mm512_maskz_cvtpd_epi32(0xFF, (__m512d)high);
+  return (i32xN)_mm512_maskz_inserti64x4(0xFF, _mm512_zextsi256_si512(first), second, 1);
+}
+OCTET_INLINE u8xN low_bytes(i32xN x) { return (u8xN)_mm512_maskz_cvtepi32_epi8(0xFFFF, (__m512i)x); }
+OCTET_INLINE i32xN widen(u8xN x) { return (i32xN)_mm512_maskz_cvtepu8_epi32(0xFFFF, (__m128i)x); }
+OCTET_INLINE i32xN widen(s8xN x) { return (i32xN)_mm512_maskz_cvtepi8_epi32(0xFFFF, (__m128i)x); }
 #elif OCTET_LANES == 8 && defined(__AVX2__)
 OCTET_INLINE u32xN widen(u16xN x) { return (u32xN)_mm256_cvtepu16_epi32((__m128i)x); }
 OCTET_INLINE u16xN narrow(u32xN x) {  // x < 65536
@@ -97,6 +116,28 @@ OCTET_INLINE i32xN nearest(f32xN x) { return (i32xN)_mm256_cvtps_epi32((__m256)x
 OCTET_INLINE u64xN multiply_low(u64xN a, u64xN b) { return (u64xN)_mm256_mul_epu32((__m256i)a, (__m256i)b); }
 OCTET_INLINE u16xN join_bytes(i32xN even, i32xN odd) { return narrow((u32xN)((even & 0xFF) | ((odd & 0xFF) << 8))); }
 OCTET_INLINE int count_greater(f32xN a, f32xN b) { return __builtin_popcount(_mm256_movemask_ps((__m256)(a > b))); }
+OCTET_INLINE f64xH low_doubles(i32xN x) { return (f64xH)_mm256_cvtepi32_pd(_mm256_castsi256_si128((__m256i)x)); }
+OCTET_INLINE f64xH high_doubles(i32xN x) { return (f64xH)_mm256_cvtepi32_pd(_mm256_extracti128_si256((__m256i)x, 1)); }
+OCTET_INLINE i32xN nearest(f64xH low, f64xH high) {
+  return (i32xN)_mm256_set_m128i(_mm256_cvtpd_epi32((__m256d)high), _mm256_cvtpd_epi32((__m256d)low));
+}
+OCTET_INLINE u8xN low_bytes(i32xN x) {
+  const __m128i words = (__m128i)narrow((u32xN)(x & 0xFF));
+  const __m128i bytes = _mm_packus_epi16(words, words);
+  u8xN low;
+  memcpy(&low, &bytes, sizeof low);
+  return low;
+}
+OCTET_INLINE i32xN widen(u8xN x) {
+  __m128i bytes = _mm_setzero_si128();
+  memcpy(&bytes, &x, sizeof x);
+  return (i32xN)_mm256_cvtepu8_epi32(bytes);
+}
+OCTET_INLINE i32xN widen(s8xN x) {
+  __m128i bytes = _mm_setzero_si128();
+  memcpy(&bytes, &x, sizeof x);
+  return (i32xN)_mm256_cvtepi8_epi32(bytes);
+}
 #elif OCTET_LANES == 4 && defined(__aarch64__)
 OCTET_INLINE u32xN widen(u16xN x) { return (u32xN)vmovl_u16((uint16x4_t)x); }
 OCTET_INLINE i32xN widen(i16xN x) { return (i32xN)vmovl_s16((int16x4_t)x); }
@@ -120,6 +161,27 @@ OCTET_INLINE int count_greater(f32xN a, f32xN b) {
   for (int lane = 0; lane < lanes; ++lane) count -= greater[lane];
   return count;
 }
+#endif
+#if !(OCTET_LANES == 16 && defined(__AVX512F__)) && !(OCTET_LANES == 8 && defined(__AVX2__))
+OCTET_INLINE f64xH low_doubles(i32xN x) {
+  i32xH half;
+  memcpy(&half, &x, sizeof half);
+  return __builtin_convertvector(half, f64xH);
+}
+OCTET_INLINE f64xH high_doubles(i32xN x) {
+  i32xH half;
+  memcpy(&half, reinterpret_cast<const char*>(&x) + sizeof half, sizeof half);
+  return __builtin_convertvector(half, f64xH);
+}
+OCTET_INLINE i32xN nearest(f64xH low, f64xH high) {
+  const f64xH magic = f64xH{} + 0x1.8p52;  // leaves no bits below the point
+  const i32xH halves[2] = {__builtin_convertvector((low + magic) - magic, i32xH),
+                           __builtin_convertvector((high + magic) - magic, i32xH)};
+  return load<i32xN>(halves);
+}
+OCTET_INLINE u8xN low_bytes(i32xN x) { return __builtin_convertvector((u32xN)x, u8xN); }
+OCTET_INLINE i32xN widen(u8xN x) { return __builtin_convertvector(x, i32xN); }
+OCTET_INLINE i32xN widen(s8xN x) { return __builtin_convertvector(x, i32xN); }
 #endif
 // The even and the odd elements of two vectors, and back.
 OCTET_INLINE void deinterleave(f32xN low, f32xN high, f32xN& even, f32xN& odd) {

@@ -89,6 +89,24 @@ void ReferenceBackend::compute(const ConvForwardCall& call) {
   for (int64_t group = 0; group < call.groups(); ++group) convolve(call.group(group));
 }
 
+void ReferenceBackend::compute(const ConvRequantizeCall& call) {
+  const auto& [problem, x, w, residual, how, y] = call;
+  std::vector<int64_t> sums(static_cast<size_t>(y.elements()));
+  const auto add = [&](const auto* a) {
+    for_each_product(problem, [&](int64_t i, int64_t j, int64_t k) { sums[k] += product<int64_t>(a[i], w.s8()[j]); });
+  };
+  x.dtype == DType::u8 ? add(x.u8()) : add(x.s8());
+  for (int64_t i = 0; i < y.elements(); ++i) {
+    const int64_t channel = i % y.shape.c;
+    double value = static_cast<double>(sums[i] + how.bias[channel]) * how.factor[channel];
+    if (residual) value += static_cast<double>(read(residual, i)) * how.residual_factor[channel];
+    if (is_real(y.dtype))
+      write(y, i, static_cast<float>(value));
+    else
+      write_code(y, i, static_cast<int>(std::nearbyint(std::clamp<double>(value, how.lowest, how.highest))));
+  }
+}
+
 void ReferenceBackend::compute(const ConvBackwardDataCall& call) {
   const ConvProblem& problem = call.problem;
   std::vector<float> values(problem.x.elements());
