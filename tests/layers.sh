@@ -25,6 +25,7 @@ forbid src/config 'src/(data|quant|graph|models|weights|tasks|run|train|report|c
 forbid src/data 'src/(quant|graph|models|weights|tasks|run|train|report|commands)/'
 forbid src/quant 'src/(data|graph|models|weights|tasks|run|train|report|commands)/'
 forbid src/graph 'src/(data|models|weights|tasks|run|train|report|commands)/'
+forbid src/deploy 'src/(data|models|weights|tasks|run|train|report|commands)/'
 forbid src/models 'src/(data|weights|tasks|run|train|report|commands)/'
 forbid src/weights 'src/(models|tasks|run|train|report|commands)/'
 forbid src/tasks 'src/(weights|run|train|report|commands)/'

@@ -46,7 +46,8 @@ __global__ void requantize(const __grid_constant__ ConvProblem p, const void* x,
   }
   value = value > how.lowest ? value : how.lowest;
   value = value < how.highest ? value : how.highest;
-  static_cast<int8_t*>(y)[i] = static_cast<int8_t>(static_cast<int>(rint(value)));
+  const double magic = 0x1.8p52;  // leaves no bits below the point; ties go to even
+  static_cast<int8_t*>(y)[i] = static_cast<int8_t>(static_cast<int>((value + magic) - magic));
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ namespace {
 
 struct EvalOptions : NamedNetwork {
   std::string detections, images;
-  bool json = false;
+  bool json = false, integer = false;
 };
 
 // images: the number that were judged.
@@ -29,6 +29,27 @@ std::string with_count(int64_t images, const std::string& figures) {
   return object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
+// Of the integer network, beside the training's own kernels.
+void compare(const EvalOptions& options, Trainer& trainer, Transport& transport) {
+  const Trainer::Comparison comparison = trainer.compare_integers();
+  if (transport.rank() != 0) return;
+  const Judge &integers = *comparison.integers, &training = *comparison.training;
+  if (options.json) {
+    auto object = nlohmann::ordered_json::parse(with_count(integers.images(), integers.json()));
+    object["training"] = nlohmann::ordered_json::parse(training.json());
+    if (comparison.images > 0) object["same_class"] = comparison.same;
+    object["notes"] = comparison.notes;
+    fmt::print("{}\n", object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    return;
+  }
+  fmt::print("{} images judged: {}\nintegers  {}\ntraining  {}\n", integers.images(),
+             trainer.datasets().test->describe(), show(integers.figures(), 2, true, "  "),
+             show(training.figures(), 2, true, "  "));
+  if (comparison.images > 0)
+    fmt::print("both name the same class for {} of {} images\n", comparison.same, comparison.images);
+  for (const std::string& note : comparison.notes) fmt::print("note: {}\n", note);
+}
+
 void judge_weights(const EvalOptions& options, const Config& config, Transport& transport, const std::string& weights) {
   const Classes known = read_classes(SafetensorsFile::open(weights), weights);
   Trainer trainer(config, transport, false, nullptr, [&] {
@@ -36,6 +57,7 @@ void judge_weights(const EvalOptions& options, const Config& config, Transport& 
                                   : Datasets{nullptr, open_labelled_images(config, options.images, known)};
   });
   trainer.load_weights(weights);
+  if (options.integer) return compare(options, trainer, transport);
   const std::unique_ptr<Judge> judge = trainer.evaluate();
   if (transport.rank() != 0) return;
   const std::string table = judge->table();
@@ -73,6 +95,9 @@ Run eval_command(CLI::App& app) {
                  "A folder with a folder of images for each class: all of them are judged, and not the test set")
       ->excludes(detections);
   app.add_flag("--json", options->json, "Print one JSON object");
+  app.add_flag("--integer", options->integer,
+               "Compute with 8-bit integers alone, as the network is deployed, and compare with the training's kernels")
+      ->excludes(detections);
   return [options] {
     if (!options->detections.empty())
       return run_on_ranks({options->named, options->overrides}, [&](const Config& config, Transport& transport) {

@@ -48,6 +48,7 @@ class Plan {
   std::string first_nonfinite(Step&);
 
   const Graph& graph() const { return graph_; }
+  const Layout& layout() const { return layout_; }
   Memory& memory() { return memory_; }
   std::span<const int64_t> range_elements() const { return layout_.range_elements; }  // by ActivationRanges' layer
   int64_t batch() const { return batch_; }

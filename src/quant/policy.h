@@ -61,6 +61,7 @@ struct UpdateContext {
 };
 
 class Simulation;
+struct IntegerLayers;
 
 class Policy {
  public:
@@ -79,6 +80,8 @@ class Policy {
   virtual Encoding encoding(Role) const = 0;
   // The simulation, if the policy's numbers are not int8 codes; null for the other policies.
   virtual const Simulation* simulation() const { return nullptr; }
+  // The constants of an integer network, whose layers compute with nothing else; null for policies that train.
+  virtual const IntegerLayers* integers() const { return nullptr; }
 
   // Sets the initial values of a weight, in host memory. Returns false to keep the layer's initialization. fan_in:
   // kernel area times input channels / groups.

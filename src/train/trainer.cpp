@@ -4,13 +4,17 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
+#include "src/deploy/fold.h"
+#include "src/deploy/integer_policy.h"
 #include "src/train/needed_pixels.h"
 #include "src/train/network_form.h"
 #include "src/train/rank.h"
 #include "src/train/schedule.h"
 #include "src/weights/class_names.h"
+#include "src/weights/pixel_normalization.h"
 
 namespace octet {
 
@@ -27,12 +31,9 @@ Trainer::Trainer(const Config& config, Transport& transport, bool training, Hear
     heart_ = &own_watch_->watch.heart();
   }
   auto policy = make_policy(config);
-  const int64_t batch = batch_of_plan(config, transport.size());
   shares_ = std::make_unique<JobShares>(transport, int(config.backend.threads));
   if (transport.rank() == 0)
     for (const std::string& warning : shares_->warnings()) spdlog::warn("{}", warning);
-  auto backend = make_backend(config, *policy, transport, *shares_,
-                              bytes_read_ahead(config, config.data.batch / transport.size()));
   heart_->enter(activity::opening_data);
   datasets_ = open ? open() : open_datasets(config, training);
   require_data_for(task_, config, *datasets_.test);
@@ -46,24 +47,30 @@ Trainer::Trainer(const Config& config, Transport& transport, bool training, Hear
   if (training) train_loader_ = loader(*datasets_.train, true);
   test_loader_ = loader(*datasets_.test, false);
   config_.model.classes = datasets_.test->classes();
-  step_ = std::make_unique<TrainingStep>(
-      config_, transport, std::move(policy), std::move(backend),
-      [&](const Policy& p, bool trains, int canvas) {
-        const ImageShape shape = datasets_.test->canvas_shape(canvas);
-        return task_.network(config_, p, shape.height, shape.width, trains);
-      },
-      TrainingStep::Options{.plan = {.storage = storage_of(config)},
-                            .batch = batch,
-                            .parts = int(config.train.accumulate),
-                            .canvases = datasets_.test->canvases(),
-                            .threads = shares_->threads(),
-                            .training = training,
-                            .heart = heart_});
+  step_ = make_step(std::move(policy), training);
   heart_->enter(activity::comparing);
   state().check_agreement(transport);
 }
 
 Trainer::~Trainer() = default;
+
+std::unique_ptr<TrainingStep> Trainer::make_step(std::unique_ptr<Policy> policy, bool training) {
+  auto backend = make_backend(config_, *policy, transport_, *shares_,
+                              bytes_read_ahead(config_, config_.data.batch / transport_.size()));
+  return std::make_unique<TrainingStep>(
+      config_, transport_, std::move(policy), std::move(backend),
+      [&](const Policy& p, bool trains, int canvas) {
+        const ImageShape shape = datasets_.test->canvas_shape(canvas);
+        return task_.network(config_, p, shape.height, shape.width, trains);
+      },
+      TrainingStep::Options{.plan = {.storage = storage_of(config_)},
+                            .batch = batch_of_plan(config_, transport_.size()),
+                            .parts = int(config_.train.accumulate),
+                            .canvases = datasets_.test->canvases(),
+                            .threads = shares_->threads(),
+                            .training = training,
+                            .heart = heart_});
+}
 
 // Each rank derives the number of steps from the data that it sees. Ranks with different data could take different
 // numbers of steps and would then wait for each other forever.
@@ -164,6 +171,44 @@ bool Trainer::answer_all(Judge& judge, const std::function<bool()>& stop) {
     judge.take(batch, step_->evaluate(batch, judge.wants_probabilities()));
   }
   return true;
+}
+
+Trainer::Comparison Trainer::compare_integers() {
+  Comparison comparison;
+  for (std::unique_ptr<Judge>* judge : {&comparison.integers, &comparison.training})
+    *judge = task_.judge(*datasets_.test, false);
+  state().check_agreement(transport_);
+  step_->swap_averages();
+  step_->begin_evaluation();
+  IntegerLayers layers = fold(step_->plan(), step_->parameters(), step_->backend(), normalization_of(config_.data));
+  comparison.notes = layers.notes;
+  const auto integers = make_step(std::make_unique<IntegerPolicy>(std::move(layers)), false);
+  const auto class_of = [](const Answers& answers, size_t image, size_t images) {
+    const size_t classes = answers.logits.size() / images;
+    const auto row = answers.logits.begin() + ptrdiff_t(image * classes);
+    return std::max_element(row, row + ptrdiff_t(classes)) - row;
+  };
+  std::array<int64_t, 2> counts{};
+  test_loader_->start(0);
+  for (int64_t b = 0; b < test_loader_->batches_per_epoch(); ++b) {
+    heart_->enter(activity::evaluation);
+    const Batch& batch = test_loader_->next();
+    Answers own = integers->evaluate(batch, true), other = step_->evaluate(batch, true);
+    const size_t images = own.logits.empty() ? 0 : batch.samples.size();
+    for (size_t i = 0; i < images; ++i) {
+      if (batch.samples[i] < 0) continue;
+      counts[0] += 1;
+      counts[1] += class_of(own, i, images) == class_of(other, i, images) ? 1 : 0;
+    }
+    comparison.integers->take(batch, std::move(own));
+    comparison.training->take(batch, std::move(other));
+  }
+  step_->swap_averages();
+  transport_.all_reduce_sum(std::span<int64_t>(counts));
+  comparison.images = counts[0], comparison.same = counts[1];
+  comparison.integers->finish(transport_, *heart_);
+  comparison.training->finish(transport_, *heart_);
+  return comparison;
 }
 
 Result Trainer::result(const Judge& test, const StepCount& at, const TrainingTime& time) {

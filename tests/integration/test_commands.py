@@ -56,6 +56,9 @@ class Commands(Case):
         for ranks in 1, 2:
             wrong = json.loads(self.octet("eval", run, "--json", "--images", dark, ranks=ranks).out)
             self.assertEqual((wrong["images"], wrong["top1"]), (15, 0))
+            integers = json.loads(self.octet("eval", run, "--integer", "--json", "--images", other, ranks=ranks).out)
+            self.assertEqual((integers["images"], integers["top1"], integers["same_class"]), (40, 1, 40))
+        self.assertIn("same class for 40 of 40 images", self.octet("eval", run, "--integer", "--images", other).out)
         self.write_shades(dark, c=[1])
         empty, bad = self.directory / "empty", self.directory / "bad"
         for folder in empty, bad:

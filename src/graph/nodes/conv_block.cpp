@@ -204,6 +204,7 @@ class ConvBlock final : public ConvNode {
 Edge conv(Graph& graph, const std::string& name, Edge x, const ConvOptions& options) {
   std::vector<Edge> inputs{x};
   if (options.residual) inputs.push_back(*options.residual);
+  if (graph.policy().integers()) return integer_conv(graph, name, inputs, options);
   if (graph.policy().simulation()) return simulated_conv(graph, name, inputs, options);
   return graph.add<ConvBlock>(name, inputs, options, graph);
 }

@@ -20,6 +20,7 @@ class ConvNode : public NodeOf<ConvOptions> {
   bool never_negative() const override { return options_.activation != Activation::none; }
   void bind(Parameters&) override;
   Work work(const Memory&) const override;
+  const ConvProblem& problem() const { return conv_; }  // of the plan's batch
 
  protected:
   // Declares parameters, statistics, moments and the values that backward reads, but no slot of the derived class.
@@ -77,5 +78,8 @@ class ConvNode : public NodeOf<ConvOptions> {
 
 // conv() of a simulated policy.
 Edge simulated_conv(Graph&, const std::string& name, const std::vector<Edge>& inputs, const ConvOptions&);
+// conv() and global_pool() of an integer network.
+Edge integer_conv(Graph&, const std::string& name, const std::vector<Edge>& inputs, const ConvOptions&);
+Edge integer_mean(Graph&, const std::string& name, Edge x);
 
 }  // namespace octet

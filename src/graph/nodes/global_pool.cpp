@@ -1,5 +1,5 @@
 // The mean of each channel over all pixels, as f32 values for the classifier.
-#include "src/graph/nodes/nodes.h"
+#include "src/graph/nodes/conv_node.h"
 
 namespace octet {
 namespace {
@@ -40,6 +40,7 @@ class GlobalPool final : public NodeOf<GlobalPoolOptions> {
 }  // namespace
 
 Edge global_pool(Graph& graph, const std::string& name, Edge x) {
+  if (graph.policy().integers()) return integer_mean(graph, name, x);
   return graph.add<GlobalPool>(name, {x}, GlobalPoolOptions{});
 }
 

@@ -1,0 +1,291 @@
+#include "src/deploy/fold.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "kernels/shared/affine.h"
+#include "src/graph/nodes/conv_node.h"
+
+namespace octet {
+namespace {
+
+constexpr int factor_bits = 22;    // significant bits of a factor, see Requantization
+constexpr int residual_bits = 44;  // of a residual's factor, counted down from its highest
+
+double rounded_to(double x, double quantum) { return std::nearbyint(x / quantum) * quantum; }
+int exponent_of(double x) {
+  int exponent = 0;
+  std::frexp(x, &exponent);
+  return exponent;
+}
+
+// Copies of the network's values in the host's memory.
+class Values {
+ public:
+  Values(const Parameters& parameters, Backend& backend) : parameters_(parameters), backend_(backend) {}
+
+  const Param& param(const Node& node, ParamRole role) const {
+    return *std::ranges::find(parameters_.all(), name_of(node, role), &Param::name);
+  }
+  std::vector<float> master(const Node& node, ParamRole role) const { return floats(param(node, role).master); }
+  std::vector<float> statistic(const Node& node, ParamRole role) const {
+    return floats(std::ranges::find(parameters_.statistics(), name_of(node, role), &Statistic::name)->tensor);
+  }
+  std::vector<int8_t> codes(const QTensor& of) const {
+    std::vector<int8_t> codes(of.values.bytes());
+    backend_.to_host(codes.data(), of.values.data, codes.size());
+    return codes;
+  }
+  float scale(const QTensor& of) const {
+    float scale = 0;
+    backend_.to_host(&scale, of.scale, sizeof scale);
+    return scale;
+  }
+  // Of a node's output. UsageError: nothing has measured it.
+  float range(const Node& node) const {
+    const auto params = node.params();
+    const bool holds = std::ranges::any_of(params, [](const NodeParam& of) { return of.role == ParamRole::range; });
+    const float range = holds ? statistic(node, ParamRole::range).front() : 0;
+    REQUIRE_USAGE(range > 0, "measure it on some images with `octet calibrate`", "the range of '", node.name(),
+                  "' is not known");
+    return range;
+  }
+
+ private:
+  static std::string name_of(const Node& node, ParamRole role) {
+    for (const NodeParam& of : node.params())
+      if (of.role == role) return of.name;
+    throw Error(__FILE__, __LINE__, say("'", node.name(), "' lacks a parameter"), "fold a whole network");
+  }
+  std::vector<float> floats(const Tensor& of) const {
+    std::vector<float> values(size_t(of.elements()));
+    backend_.to_host(values.data(), of.data, of.bytes());
+    return values;
+  }
+
+  const Parameters& parameters_;
+  Backend& backend_;
+};
+
+class Folder {
+ public:
+  Folder(const Plan& plan, const Parameters& parameters, Backend& backend, const Normalization& pixels)
+      : nodes_(plan.graph().nodes()),
+        policy_(plan.graph().policy()),
+        layout_(plan.layout()),
+        values_(parameters, backend),
+        scales_(layout_.shapes.size()),
+        types_(layout_.shapes.size()),
+        consumers_(layout_.shapes.size()),
+        producer_(layout_.shapes.size()) {
+    REQUIRE_USAGE(policy_.traits().holds_ranges && !policy_.simulation(),
+                  "train with policy.name: unified_int8 and policy.activation_range: held", "policy ",
+                  policy_.traits().name, " has no integer network: its activations have no codes of one scale");
+    for (const auto& node : nodes_) {
+      for (const Edge edge : node->inputs()) consumers_[size_t(edge.id)].push_back(node.get());
+      if (node->output().id >= 0) producer_[size_t(node->output().id)] = node.get();
+    }
+    for (const auto& node : nodes_) choose_scale(*node, pixels);
+    for (const auto& node : nodes_)
+      if (node->as<ConcatOptions>()) write_scale_of(*node);
+  }
+
+  IntegerLayers layers() {
+    for (const auto& node : nodes_) {
+      if (const auto* const conv = dynamic_cast<const ConvNode*>(node.get())) fold(*conv);
+      if (node->as<GlobalPoolOptions>()) fold_mean(*node);
+    }
+    return std::move(layers_);
+  }
+
+ private:
+  float& scale(Edge edge) { return scales_[size_t(edge.id)]; }
+  DType& type(Edge edge) { return types_[size_t(edge.id)]; }
+  const Shape& shape(Edge edge) const { return layout_.shapes[size_t(edge.id)]; }
+
+  // The scale and type of the codes of a node's output, as in training. What is f32 there gets codes too, but logits.
+  void choose_scale(const Node& node, const Normalization& pixels) {
+    const Edge y = node.output();
+    if (y.id < 0) return;
+    const Encoding& encoding = layout_.encodings[size_t(y.id)];
+    type(y) = encoding.dtype;
+    if (node.as<InputOptions>()) {
+      layers_.input_range = encoding.quantized() ? values_.range(node) : largest_of(pixels);
+      layers_.input_highest = encoding.quantized() ? encoding.qmax : 127;
+      type(y) = DType::s8;
+      scale(y) = scale_of(layers_.input_range, layers_.input_highest);
+    } else if (node.as<GlobalPoolOptions>() && !encoding.quantized()) {  // a mean is within the range of its input
+      type(y) = type(node.inputs()[0]), scale(y) = scale(node.inputs()[0]);
+    } else if (node.keeps_encoding()) {
+      type(y) = type(node.inputs()[0]);
+      for (const Edge x : node.inputs()) scale(y) = std::max(scale(y), scale(x));
+    } else if (encoding.quantized()) {
+      scale(y) = scale_of(values_.range(node), encoding.qmax);
+    } else if (const auto* const conv = node.as<ConvOptions>(); conv && !conv->gives_logits) {
+      REQUIRE_USAGE(false, "train with policy.quantize_last: true", "'", node.name(),
+                    "' has no integer form: its output is read as real numbers, so nothing has measured its range");
+    }
+  }
+  static float largest_of(const Normalization& pixels) {
+    float largest = 0;
+    for (int64_t channel = 0; channel < 3; ++channel)
+      for (const float pixel : {0.0f, 255.0f})
+        largest = std::max(largest, std::abs(pixel * pixels.scale(channel) + pixels.shift(channel)));
+    return largest;
+  }
+  // The layers that nobody but a concatenation reads write its scale, so that no code is rounded twice.
+  void write_scale_of(const Node& concat) {
+    for (const Edge part : concat.inputs())
+      if (producer_[size_t(part.id)]->as<ConvOptions>() && consumers_[size_t(part.id)].size() == 1)
+        scale(part) = scale(concat.output());
+  }
+
+  void fold(const ConvNode& node) {
+    const ConvProblem& p = node.problem();
+    const auto channels = size_t(p.y.c);
+    const Edge x = node.inputs()[0], y = node.output();
+    IntegerLayer layer;
+    layer.input_scale = scale(x);
+    layer.output = type(y), layer.scale = scale(y);
+    std::vector<double> bias;
+    quantize_weights(node, layer);
+    fold_norm(node, layer, bias);
+    round_bias(node, layer, bias);
+    bound(node, layer);
+    const bool adds = node.inputs().size() > 1;
+    REQUIRE_USAGE(!adds || scale(node.inputs()[1]) > 0, "train with another policy", "'", node.name(),
+                  "' has no integer form: its shortcut is real numbers");
+    for (size_t c = 0; c < channels; ++c) {
+      const double product = layer.input_scale * layer.weight_scale[c];
+      if (layer.output == DType::f32)
+        layer.factor.push_back(product);
+      else
+        add_factors(layer, product / layer.scale, adds ? double(scale(node.inputs()[1])) / layer.scale : 0);
+    }
+    if (!adds) layer.residual_factor.clear();
+    layers_.by_node.emplace(node.name(), std::move(layer));
+  }
+
+  static void add_factors(IntegerLayer& layer, double factor, double residual_factor) {
+    double quantum = std::ldexp(1.0, exponent_of(factor) - factor_bits);
+    if (residual_factor > 0) quantum = std::max(quantum, std::ldexp(1.0, exponent_of(residual_factor) - residual_bits));
+    layer.factor.push_back(rounded_to(factor, quantum));
+    layer.residual_factor.push_back(rounded_to(residual_factor, quantum));
+  }
+
+  // Codes of the weights, and the real value of a code by output channel.
+  void quantize_weights(const ConvNode& node, IntegerLayer& layer) const {
+    const Param& weight = values_.param(node, ParamRole::weight);
+    const auto channels = size_t(weight.shape.n);
+    if (weight.encoding.quantized()) {
+      layer.weights = values_.codes(weight.codes);
+      layer.weight_scale.assign(channels, values_.scale(weight.codes));
+      return;
+    }
+    // A layer that was trained in real numbers: a scale for each channel keeps most of them.
+    const std::vector<float> real = values_.master(node, ParamRole::weight);
+    const size_t row = real.size() / channels;
+    for (size_t c = 0; c < channels; ++c) {
+      float largest = 0;
+      for (size_t i = 0; i < row; ++i) largest = std::max(largest, std::abs(real[c * row + i]));
+      const double unit = largest > 0 ? double(largest) / 127 : 1;
+      layer.weight_scale.push_back(unit);
+      for (size_t i = 0; i < row; ++i)
+        layer.weights.push_back(int8_t(std::lround(std::clamp(real[c * row + i] / unit, -127.0, 127.0))));
+    }
+  }
+
+  // y = gamma (conv - mean) / deviation + beta: a scale for each channel, and a bias. The codes of a channel with a
+  // negative gamma change their signs.
+  void fold_norm(const ConvNode& node, IntegerLayer& layer, std::vector<double>& bias) const {
+    const ConvOptions& options = node.options();
+    const size_t channels = layer.weight_scale.size(), row = layer.weights.size() / channels;
+    if (options.norm.empty()) {
+      for (const float b : values_.master(node, ParamRole::bias)) bias.push_back(b);
+      return;
+    }
+    const auto gamma = values_.master(node, ParamRole::gamma), beta = values_.master(node, ParamRole::beta);
+    const auto mean = values_.statistic(node, ParamRole::running_mean),
+               variance = values_.statistic(node, ParamRole::running_variance);
+    for (size_t c = 0; c < channels; ++c) {
+      const double slope = gamma[c] / std::sqrt(double(variance[c]) + double(options.epsilon));
+      bias.push_back(beta[c] - slope * mean[c]);
+      layer.weight_scale[c] *= std::abs(slope);
+      for (size_t i = c * row; i < (c + 1) * row; ++i)
+        layer.weights[i] = int8_t(slope < 0 ? -layer.weights[i] : slope == 0 ? 0 : layer.weights[i]);
+    }
+  }
+
+  // A bias in units of the products. Of a channel with hardly any weight the unit may be so small that the sum would
+  // overflow int32. Its weights then get coarser codes.
+  void round_bias(const ConvNode& node, IntegerLayer& layer, const std::vector<double>& bias) {
+    const size_t channels = bias.size(), row = layer.weights.size() / channels;
+    const double largest_code = type(node.inputs()[0]) == DType::u8 ? 255 : 127;
+    const double room = std::ldexp(1.0, 30) - 127 * largest_code * double(row);
+    int64_t coarser = 0;
+    for (size_t c = 0; c < channels; ++c) {
+      double unit = layer.input_scale * layer.weight_scale[c];
+      if (std::abs(bias[c]) > room * unit) {
+        unit = std::abs(bias[c]) / room;
+        const double old = layer.weight_scale[c];
+        layer.weight_scale[c] = unit / layer.input_scale;
+        for (size_t i = c * row; i < (c + 1) * row; ++i)
+          layer.weights[i] = int8_t(std::lround(layer.weights[i] * old / layer.weight_scale[c]));
+        ++coarser;
+      }
+      layer.bias.push_back(unit > 0 ? int32_t(std::nearbyint(bias[c] / unit)) : 0);
+      if (layer.weight_scale[c] == 0) layer.weight_scale[c] = std::numeric_limits<float>::min();
+    }
+    if (coarser > 0)
+      layers_.notes.push_back(say("'", node.name(), "': the weights of ", coarser,
+                                  " channel(s) are near zero and have coarser codes, so that the bias fits in int32"));
+  }
+
+  // The codes between which the activation leaves the output.
+  void bound(const ConvNode& node, IntegerLayer& layer) const {
+    if (layer.output == DType::f32) return;
+    const int qmax = layout_.encodings[size_t(node.output().id)].qmax;
+    const Activation activation = node.options().activation;
+    layer.highest = qmax;
+    layer.lowest = layer.output == DType::u8 || activation != Activation::none ? 0 : -qmax;
+    if (activation == Activation::relu6)
+      layer.highest = std::min<int>(qmax, int(std::nearbyint(6 / double(layer.scale))));
+  }
+
+  void fold_mean(const Node& node) {
+    const Shape x = shape(node.inputs()[0]);
+    const auto channels = size_t(x.c);
+    IntegerLayer layer;
+    layer.input_scale = scale(node.inputs()[0]);
+    layer.output = type(node.output()), layer.scale = scale(node.output());
+    layer.weights.assign(size_t(x.h * x.w) * channels, 1);
+    layer.bias.assign(channels, 0);
+    layer.weight_scale.assign(channels, 1.0 / double(x.h * x.w));
+    for (size_t c = 0; c < channels; ++c)
+      add_factors(layer, layer.input_scale * layer.weight_scale[c] / layer.scale, 0);
+    layer.residual_factor.clear();
+    const Encoding& encoding = layout_.encodings[size_t(node.output().id)];
+    layer.highest = encoding.quantized() ? encoding.qmax : layer.output == DType::u8 ? 255 : 127;
+    layer.lowest = layer.output == DType::u8 ? 0 : -layer.highest;
+    layers_.by_node.emplace(node.name(), std::move(layer));
+  }
+
+  const std::vector<std::unique_ptr<Node>>& nodes_;
+  const Policy& policy_;
+  const Layout& layout_;
+  const Values values_;
+  std::vector<float> scales_;  // by edge; 0: real numbers
+  std::vector<DType> types_;   // by edge
+  std::vector<std::vector<const Node*>> consumers_;
+  std::vector<const Node*> producer_;
+  IntegerLayers layers_;
+};
+
+}  // namespace
+
+IntegerLayers fold(const Plan& plan, const Parameters& parameters, Backend& backend, const Normalization& pixels) {
+  return Folder(plan, parameters, backend, pixels).layers();
+}
+
+}  // namespace octet

@@ -1,0 +1,143 @@
+// Integer networks: the same logits on every backend, and those of the training's kernels but for rounding.
+#include <cmath>
+
+#include "src/deploy/fold.h"
+#include "src/deploy/integer_policy.h"
+#include "tests/graph/harness.h"
+
+namespace octet {
+namespace {
+
+struct Case {
+  const char* network;
+  int64_t size;
+  bool quantizes_last = false;
+};
+
+Config config_of(const Case& c) {
+  Config config;
+  config.model.name = c.network;
+  config.model.classes = 10;
+  config.policy.quantize_last = c.quantizes_last;
+  config.train.lr = 0.01;
+  return config;
+}
+
+// A network after a few steps, with running statistics that are no longer those of the start.
+Harness trained(const Case& c, int64_t batch) {
+  Harness harness(config_of(c), make_cpu_backend({.isa = best_isa(), .threads = 2}), batch, c.size, {});
+  for (int64_t step = 0; step < 12; ++step) harness.train(step);
+  harness.step->begin_evaluation();
+  return harness;
+}
+
+IntegerLayers folded(Harness& harness) {
+  return fold(harness.plan(), harness.step->parameters(), harness.step->backend(), of_photographs);
+}
+
+std::vector<float> integer_logits(const Harness& harness, const IntegerLayers& layers, std::unique_ptr<Backend> backend,
+                                  int64_t size) {
+  const Config& config = harness.config;
+  TrainingStep step(
+      config, *harness.transport, std::make_unique<IntegerPolicy>(layers), std::move(backend),
+      [&](const Policy& policy, bool trains, int) {
+        return task_of(config).network(config, policy, size, size, trains);
+      },
+      TrainingStep::Options{.plan = {}, .batch = harness.batch, .threads = 2, .training = false});
+  step.begin_evaluation();
+  return step.evaluate(harness.batch_of(0), true).logits;
+}
+
+double mean_square(const std::vector<float>& values) {
+  double sum = 0;
+  for (const float value : values) sum += double(value) * value;
+  return sum / double(values.size());
+}
+
+class IntegerNetwork : public testing::TestWithParam<Case> {};
+INSTANTIATE_TEST_SUITE_P(Networks, IntegerNetwork,
+                         testing::Values(Case{"resnet20", 32}, Case{"mobilenet_v2", 32}, Case{"efficientnet_lite0", 32},
+                                         Case{"alexnet", 32, true}, Case{"resnet18", 32, true},
+                                         Case{"inception_v3", 32}),
+                         [](const auto& of) { return say(of.param.network, of.param.quantizes_last ? "_last" : ""); });
+
+TEST_P(IntegerNetwork, SaysTheSameOnEveryBackend) {
+  const Case& c = GetParam();
+  Harness harness = trained(c, 2);
+  const IntegerLayers layers = folded(harness);
+  const std::vector<float> plain = integer_logits(harness, layers, make_reference_backend(), c.size);
+  for (const Isa isa : available_isas())
+    for (const int threads : {1, 3})
+      EXPECT_EQ(integer_logits(harness, layers, make_cpu_backend({.isa = isa, .threads = threads}), c.size), plain)
+          << name_of(isa) << ", " << threads << " threads";
+}
+
+TEST_P(IntegerNetwork, SaysWhatTheTrainingSays) {
+  const Case& c = GetParam();
+  Harness harness = trained(c, 16);
+  const IntegerLayers layers = folded(harness);
+  const std::vector<float> training = harness.step->evaluate(harness.batch_of(0), true).logits;
+  std::vector<float> difference =
+      integer_logits(harness, layers, make_cpu_backend({.isa = best_isa(), .threads = 2}), c.size);
+  ASSERT_EQ(difference.size(), training.size());
+  for (size_t i = 0; i < training.size(); ++i) difference[i] -= training[i];
+  // A wrong channel, sign or border would move the logits by their own size; roundings move them by a few percent.
+  EXPECT_LT(mean_square(difference), 0.01 * mean_square(training));
+}
+
+TEST(IntegerNetworks, RefuseWhatHasNoIntegers) {
+  const auto refusal = [](const Case& c, const char* policy, const char* range) {
+    Config config = config_of(c);
+    config.policy.name = policy;
+    if (range) config.policy.activation_range = range;
+    Harness harness(config, make_cpu_backend({.isa = best_isa(), .threads = 2}), 2, c.size, {});
+    harness.train(0);
+    harness.step->begin_evaluation();
+    try {
+      folded(harness);
+    } catch (const UsageError& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  EXPECT_NE(refusal({"resnet20", 32}, "fp32", nullptr).find("policy fp32 has no integer network"), std::string::npos);
+  EXPECT_NE(refusal({"resnet20", 32}, "unified_int8", "absmax").find("no integer network"), std::string::npos);
+  EXPECT_NE(refusal({"alexnet", 32}, "unified_int8", "held").find("policy.quantize_last: true"), std::string::npos);
+}
+
+TEST(IntegerNetworks, NameCalibrationWhereRangesAreNotKnown) {
+  Harness harness(config_of({"resnet20", 32}), make_cpu_backend({.isa = best_isa(), .threads = 2}), 2, 32, {});
+  harness.step->begin_evaluation();
+  try {
+    folded(harness);
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("octet calibrate"), std::string::npos) << error.what();
+  }
+}
+
+// A channel with hardly any weight and a large bias: the sum fits, and the output is right.
+TEST(IntegerNetworks, DeadChannelsKeepTheirBias) {
+  const Case c{"resnet20", 32};
+  Harness harness = trained(c, 4);
+  float* const gamma = harness.param("layer1.0.bn1.weight").master.f32();
+  float* const beta = harness.param("layer1.0.bn1.bias").master.f32();
+  gamma[0] = 1e-12f, beta[0] = 1;
+  gamma[1] = 0, beta[1] = 1;
+  gamma[2] = -gamma[2];
+  harness.step->begin_evaluation();
+  const IntegerLayers layers = folded(harness);
+  ASSERT_EQ(layers.notes.size(), 1u);
+  EXPECT_NE(layers.notes[0].find("'layer1.0.conv1': the weights of 2 channel(s)"), std::string::npos)
+      << layers.notes[0];
+  const IntegerLayer& layer = layers.by_node.at("layer1.0.conv1");
+  for (const size_t channel : {0u, 1u}) EXPECT_NEAR(layer.bias[channel] * layer.factor[channel] * layer.scale, 1, 1e-4);
+  const std::vector<float> training = harness.step->evaluate(harness.batch_of(0), true).logits;
+  std::vector<float> difference =
+      integer_logits(harness, layers, make_cpu_backend({.isa = best_isa(), .threads = 2}), c.size);
+  for (size_t i = 0; i < training.size(); ++i) difference[i] -= training[i];
+  EXPECT_LT(mean_square(difference), 0.01 * mean_square(training));
+}
+
+}  // namespace
+}  // namespace octet
