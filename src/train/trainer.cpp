@@ -31,6 +31,7 @@ Trainer::Trainer(const Config& config, Transport& transport, bool training, Hear
     heart_ = &own_watch_->watch.heart();
   }
   auto policy = make_policy(config);
+  batch_of_plan(config, transport.size());  // before data are opened: an error if ranks do not divide the batch
   shares_ = std::make_unique<JobShares>(transport, int(config.backend.threads));
   if (transport.rank() == 0)
     for (const std::string& warning : shares_->warnings()) spdlog::warn("{}", warning);
