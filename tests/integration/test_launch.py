@@ -133,12 +133,6 @@ class Slurm(Scripts):
         self.assertIn("scontrol show job 7_2\n", said)
         self.assertIn("scontrol requeue 7_2\n", said)
 
-    def test_elements_of_an_array_share_no_run(self):
-        job = self.script("slurm.sbatch", "recipe.yaml", SLURM_JOB_ID=7, SLURM_SUBMIT_DIR=self.directory, RUN="run",
-                          SLURM_JOB_NODELIST="n1", SLURM_ARRAY_JOB_ID=7, SLURM_ARRAY_TASK_ID=2)
-        self.expect(job, 2)
-        self.assertIn("leave it unset", job.err)
-
     def test_each_restart_trains_in_a_step_of_another_number(self):
         self.ended(0, SLURM_RESTART_COUNT=2)
         steps = re.findall(r"^srun --mpi=(\w+)", self.said.read_text(), re.MULTILINE)
