@@ -17,7 +17,7 @@ from harness import OCTET, RECIPE, ROOT, SMALL, environment, with_settings
 from slurm_cluster import FOLDER, wait_until
 
 SCRIPT = os.environ.get("BATCH_SCRIPT", str(ROOT / "launch/slurm.sbatch"))
-STEPS = 200
+STEPS = 60
 SETTINGS = {**SMALL, "train.steps": STEPS, "checkpoint.every_steps": 3}
 ENDED = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "PREEMPTED"}
 
