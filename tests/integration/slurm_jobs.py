@@ -17,8 +17,8 @@ from harness import OCTET, RECIPE, ROOT, SMALL, environment, with_settings
 from slurm_cluster import FOLDER, wait_until
 
 SCRIPT = os.environ.get("BATCH_SCRIPT", str(ROOT / "launch/slurm.sbatch"))
-STEPS = 60
-SETTINGS = {**SMALL, "train.steps": STEPS, "checkpoint.every_steps": 3}
+STEPS = 120  # enough that a training is in mid-run when it is found at step 3
+SETTINGS = {**SMALL, "train.steps": STEPS, "train.epochs": STEPS // 8, "checkpoint.every_steps": 3}
 ENDED = {"COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "NODE_FAIL", "PREEMPTED"}
 
 

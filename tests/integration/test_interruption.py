@@ -10,7 +10,7 @@ import time
 
 from harness import OCTET, RECIPE, ROOT, SECONDS, SEED, SMALL, Case, main, with_settings
 
-STEPS = 40
+STEPS = 60
 STEPS_PER_EPOCH = 8
 OPTIONS = {"train__steps": STEPS, "checkpoint__every_steps": 3}
 
