@@ -139,12 +139,9 @@ class Reader {
       round(node, y);
     } else if (type == "DequantizeLinear" || type == "Flatten") {
       y = value(node, 0);
-    } else if (type == "Identity") {
-      y = value(node, 0);
-      require(y.operation && y.operation->kind == Kind::linear, "logits");
-      end(y, DType::f32, 1);
     } else {
       y.operation = operation(node);
+      if (type == "Gemm") return end(y, DType::f32, 1);
     }
     if (y.tensor < 0 && scales_.contains(node.output(0)) && scales_[node.output(0)].contains("activation")) {
       const auto& of = scales_[node.output(0)];

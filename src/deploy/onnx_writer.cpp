@@ -84,7 +84,9 @@ class Writer {
       return constant(name, dims, reals);
     }
     const std::string scale = constant(name + ".scale", {int64_t(scales.size())}, scales);
-    const std::string read = add_node("DequantizeLinear", {constant(name + ".codes", dims, codes), scale}, name);
+    // ONNX Runtime computes a matrix whose weight has no zero in real numbers.
+    const std::string zero = constant(name + ".zero", {int64_t(scales.size())}, std::vector<T>(scales.size()));
+    const std::string read = add_node("DequantizeLinear", {constant(name + ".codes", dims, codes), scale, zero}, name);
     set("axis", 0);
     return read;
   }
@@ -194,14 +196,21 @@ class Writer {
     finish(of.output, y, of.name);
   }
 
+  // The codes are flattened, and then read: runtimes fuse a matrix only with what lies right before it.
+  std::string flattened(const std::string& from, const std::string& name) {
+    const bool reals = form_ == OnnxForm::reals;
+    const std::string flat = add_node("Flatten", {reals ? from : from + ".codes"}, reals ? name : name + ".codes");
+    set("axis", 1);
+    return reals ? flat : add_node("DequantizeLinear", {flat, from + ".scale", from + ".zero"}, name);
+  }
+
   void add_linear(const IntegerOperation& of) {
     const Shape w = of.conv.weight();
-    const std::string flat = add_node("Flatten", {input(of)}, of.name + ".flat");
-    set("axis", 1);
+    const std::string flat = flattened(input(of), of.name + ".flat");
     const auto weights = constants(of, {w.n, w.c * w.h * w.w});
-    const std::string sum = add_node("Gemm", {flat, weights[0], weights[1]}, of.name);
+    add_node("Gemm", {flat, weights[0], weights[1]}, "logits");
+    last_->set_name(of.name);
     set("transB", 1);
-    add_node("Identity", {sum}, "logits");
     describe(*graph().add_output(), "logits", {0, w.n});
   }
 
