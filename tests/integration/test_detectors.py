@@ -3,6 +3,8 @@
 weights of a straight one, and with the exact exchange so have runs on other numbers of ranks. An evaluation depends
 neither on the batch nor on the ranks."""
 
+import json
+
 from harness import ROOT, Case, main, with_settings
 
 RECIPES = {name: str(ROOT / f"configs/shapes_detection_{name}_unified_int8.yaml") for name in ("retinanet", "faster_rcnn", "rfcn")}
@@ -50,6 +52,15 @@ class Detectors(Case):
                     job = self.octet("eval", recipe, "--weights", weights, "--json", *with_settings(settings), ranks=ranks)
                     printed.add(job.out)
                 self.assertEqual(len(printed), 1, printed)
+
+    def test_integers(self):
+        """Their detections are the same on any number of ranks."""
+        self.detector("faster_rcnn", "run")
+        run = self.run_path("run")
+        judged = [json.loads(self.octet("eval", run, "--integer", "--json", "--set", "detect.score=0.001", ranks=ranks).out)
+                  for ranks in (1, 2)]
+        self.assertEqual(judged[0], judged[1])
+        self.assertEqual(list(judged[0]["by_class"]), list(judged[0]["training"]["by_class"]))
 
 
 if __name__ == "__main__":
