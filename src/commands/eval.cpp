@@ -96,7 +96,7 @@ Run eval_command(CLI::App& app) {
       ->excludes(detections);
   app.add_flag("--json", options->json, "Print one JSON object");
   app.add_flag("--integer", options->integer,
-               "Compute with 8-bit integers alone, as the network is deployed, and compare with the training's kernels")
+               "Compute with 8-bit integers, as the network is deployed, and compare with the training's kernels")
       ->excludes(detections);
   return [options] {
     if (!options->detections.empty())

@@ -23,7 +23,7 @@ struct PredictOptions {
   std::vector<std::string> images;
   std::optional<double> score;
   int64_t top = 5;
-  bool logits = false;
+  bool logits = false, integer = false;
 };
 
 // `-` among the paths stands for the lines of standard input.
@@ -76,7 +76,7 @@ int predict(const PredictOptions& options, Config config, Transport& transport, 
   const Predictor network(config, transport, weights);
   const std::vector<std::string> files = find_images(with_listed(options.images));
   const std::unique_ptr<Dataset> data = open_named_images(network.config(), files, network.classes());
-  const std::vector<Prediction> predictions = network.predict(*data);
+  const std::vector<Prediction> predictions = network.predict(*data, options.integer);
   const auto shown = task.presentation(network.classes(), {options.top, options.logits});
   std::vector<std::string> objects;
   std::string text, table = shown->csv_names();
@@ -108,6 +108,7 @@ Run predict_command(CLI::App& app) {
   app.add_option("--csv", options->csv, "Write a table with one line for each answer; -: print it");
   app.add_option("--html", options->html, "Write a page of pictures");
   app.add_flag("--logits", options->logits, "Classifiers: add the logits of all classes to the JSON objects");
+  app.add_flag("--integer", options->integer, "Compute with 8-bit integers, as the network is deployed");
   app.add_option("--score", options->score,
                  "Detectors: least score of an object. To judge what is found, take that of the recipe, detect.score")
       ->check(CLI::Range(0.0, 1.0))

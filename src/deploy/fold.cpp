@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "kernels/shared/affine.h"
+#include "src/graph/encodings.h"
 #include "src/graph/nodes/conv_node.h"
 
 namespace octet {
@@ -66,17 +67,18 @@ class Folder {
         layout_(plan.layout()),
         values_(parameters, backend),
         scales_(layout_.shapes.size()),
-        types_(layout_.shapes.size()),
         consumers_(layout_.shapes.size()),
         producer_(layout_.shapes.size()) {
     REQUIRE_USAGE(policy_.traits().holds_ranges && !policy_.simulation(),
                   "train with policy.name: unified_int8 and policy.activation_range: held", "policy ",
                   policy_.traits().name, " has no integer network: its activations have no codes of one scale");
     for (const auto& node : nodes_) {
-      for (const Edge edge : node->inputs()) consumers_[size_t(edge.id)].push_back(node.get());
-      if (node->output().id >= 0) producer_[size_t(node->output().id)] = node.get();
+      for (const Edge edge : node->inputs()) consumers_[size_t(edge.id)].push_back(node->index());
+      if (node->output().id >= 0) producer_[size_t(node->output().id)] = node->index();
     }
-    for (const auto& node : nodes_) choose_scale(*node, pixels);
+    // The edges have no pixels here, so that the sizes of images do not decide which codes are signed.
+    encodings_ = choose_encodings(policy_, nodes_, std::vector<Shape>(scales_.size()), producer_, consumers_);
+    for (const auto& node : nodes_) choose_codes(*node, pixels);
     for (const auto& node : nodes_)
       if (node->as<ConcatOptions>()) write_scale_of(*node);
   }
@@ -84,37 +86,34 @@ class Folder {
   IntegerLayers layers() {
     for (const auto& node : nodes_) {
       if (const auto* const conv = dynamic_cast<const ConvNode*>(node.get())) fold(*conv);
-      if (node->as<GlobalPoolOptions>()) fold_mean(*node);
+      if (node->as<GlobalPoolOptions>() && scale(node->output()) > 0) fold_mean(*node);
     }
     return std::move(layers_);
   }
 
  private:
   float& scale(Edge edge) { return scales_[size_t(edge.id)]; }
-  DType& type(Edge edge) { return types_[size_t(edge.id)]; }
+  Encoding& encoding(Edge edge) { return encodings_[size_t(edge.id)]; }
   const Shape& shape(Edge edge) const { return layout_.shapes[size_t(edge.id)]; }
 
-  // The scale and type of the codes of a node's output, as in training. What is f32 there gets codes too, but logits.
-  void choose_scale(const Node& node, const Normalization& pixels) {
+  // The codes of a node's output, as in training. What is real there gets codes too, but for what the last layers
+  // write and what detections are made of.
+  void choose_codes(const Node& node, const Normalization& pixels) {
     const Edge y = node.output();
     if (y.id < 0) return;
-    const Encoding& encoding = layout_.encodings[size_t(y.id)];
-    type(y) = encoding.dtype;
+    const bool coded = encoding(y).quantized();
     if (node.as<InputOptions>()) {
-      layers_.input_range = encoding.quantized() ? values_.range(node) : largest_of(pixels);
-      layers_.input_highest = encoding.quantized() ? encoding.qmax : 127;
-      type(y) = DType::s8;
-      scale(y) = scale_of(layers_.input_range, layers_.input_highest);
-    } else if (node.as<GlobalPoolOptions>() && !encoding.quantized()) {  // a mean is within the range of its input
-      type(y) = type(node.inputs()[0]), scale(y) = scale(node.inputs()[0]);
-    } else if (node.keeps_encoding()) {
-      type(y) = type(node.inputs()[0]);
+      if (!coded) encoding(y) = {.dtype = DType::s8};
+      layers_.input_range = coded ? values_.range(node) : largest_of(pixels);
+      layers_.input_highest = encoding(y).qmax;
+      scale(y) = scale_of(layers_.input_range, encoding(y).qmax);
+    } else if (node.keeps_encoding() || (node.as<GlobalPoolOptions>() && !coded)) {
+      // A mean is within the range of its input.
+      encoding(y) = encoding(node.inputs()[0]);
       for (const Edge x : node.inputs()) scale(y) = std::max(scale(y), scale(x));
-    } else if (encoding.quantized()) {
-      scale(y) = scale_of(values_.range(node), encoding.qmax);
-    } else if (const auto* const conv = node.as<ConvOptions>(); conv && !conv->gives_logits) {
-      REQUIRE_USAGE(false, "train with policy.quantize_last: true", "'", node.name(),
-                    "' has no integer form: its output is read as real numbers, so nothing has measured its range");
+    } else if (!node.writes_real()) {
+      if (!coded) encoding(y) = policy_.encoding(node.never_negative() ? Role::positive_activation : Role::activation);
+      scale(y) = scale_of(values_.range(node), encoding(y).qmax);
     }
   }
   static float largest_of(const Normalization& pixels) {
@@ -127,23 +126,24 @@ class Folder {
   // The layers that nobody but a concatenation reads write its scale, so that no code is rounded twice.
   void write_scale_of(const Node& concat) {
     for (const Edge part : concat.inputs())
-      if (producer_[size_t(part.id)]->as<ConvOptions>() && consumers_[size_t(part.id)].size() == 1)
+      if (nodes_[size_t(producer_[size_t(part.id)])]->as<ConvOptions>() && consumers_[size_t(part.id)].size() == 1)
         scale(part) = scale(concat.output());
   }
 
   void fold(const ConvNode& node) {
     const Edge x = node.inputs()[0], y = node.output();
+    const bool adds = node.inputs().size() > 1;
+    for (const Edge read : node.inputs())
+      REQUIRE_USAGE(scale(read) > 0, "train with another policy", "'", node.name(),
+                    "' has no integer form: it reads real numbers");
     IntegerLayer layer;
     layer.input_scale = scale(x);
-    layer.output = type(y), layer.scale = layer.output == DType::f32 ? 1 : scale(y);
+    layer.output = encoding(y).dtype, layer.scale = layer.output == DType::f32 ? 1 : scale(y);
     std::vector<double> bias;
     quantize_weights(node, layer);
     fold_norm(node, layer, bias);
     round_bias(node, layer, bias);
     bound(node, layer);
-    const bool adds = node.inputs().size() > 1;
-    REQUIRE_USAGE(!adds || scale(node.inputs()[1]) > 0, "train with another policy", "'", node.name(),
-                  "' has no integer form: its shortcut is real numbers");
     set_factors(layer, adds ? scale(node.inputs()[1]) : 0);
     layers_.by_node.emplace(node.name(), std::move(layer));
   }
@@ -195,7 +195,7 @@ class Folder {
   // overflow int32. Its weights then get coarser codes.
   void round_bias(const ConvNode& node, IntegerLayer& layer, const std::vector<double>& bias) {
     const size_t channels = bias.size(), row = layer.weights.size() / channels;
-    const double largest_code = type(node.inputs()[0]) == DType::u8 ? 255 : 127;
+    const double largest_code = encoding(node.inputs()[0]).dtype == DType::u8 ? 255 : 127;
     const double room = std::ldexp(1.0, 30) - 127 * largest_code * double(row);
     int64_t coarser = 0;
     for (size_t c = 0; c < channels; ++c) {
@@ -217,9 +217,9 @@ class Folder {
   }
 
   // The codes between which the activation leaves the output.
-  void bound(const ConvNode& node, IntegerLayer& layer) const {
+  void bound(const ConvNode& node, IntegerLayer& layer) {
     if (layer.output == DType::f32) return;
-    const int qmax = layout_.encodings[size_t(node.output().id)].qmax;
+    const int qmax = encoding(node.output()).qmax;
     const Activation activation = node.options().activation;
     layer.highest = qmax;
     layer.lowest = layer.output == DType::u8 || activation != Activation::none ? 0 : -qmax;
@@ -232,13 +232,12 @@ class Folder {
     const auto channels = size_t(x.c);
     IntegerLayer layer;
     layer.input_scale = scale(node.inputs()[0]);
-    layer.output = type(node.output()), layer.scale = scale(node.output());
+    layer.output = encoding(node.output()).dtype, layer.scale = scale(node.output());
     layer.weights.assign(size_t(x.h * x.w) * channels, 1);
     layer.bias.assign(channels, 0);
     layer.weight_scale.assign(channels, 1.0f / float(x.h * x.w));
     set_factors(layer);
-    const Encoding& encoding = layout_.encodings[size_t(node.output().id)];
-    layer.highest = encoding.quantized() ? encoding.qmax : layer.output == DType::u8 ? 255 : 127;
+    layer.highest = encoding(node.output()).qmax;
     layer.lowest = layer.output == DType::u8 ? 0 : -layer.highest;
     layers_.by_node.emplace(node.name(), std::move(layer));
   }
@@ -247,10 +246,10 @@ class Folder {
   const Policy& policy_;
   const Layout& layout_;
   const Values values_;
-  std::vector<float> scales_;  // by edge; 0: real numbers
-  std::vector<DType> types_;   // by edge
-  std::vector<std::vector<const Node*>> consumers_;
-  std::vector<const Node*> producer_;
+  std::vector<float> scales_;                // by edge; 0: real numbers
+  std::vector<Encoding> encodings_;          // by edge
+  std::vector<std::vector<int>> consumers_;  // by edge: the nodes that read it
+  std::vector<int> producer_;                // by edge: the node that writes it
   IntegerLayers layers_;
 };
 

@@ -31,15 +31,15 @@ std::vector<bool> coded_edges(const Policy& policy, const std::vector<std::uniqu
   return codes;
 }
 
-// Codes are unsigned if two conditions hold: no value is negative, and the 32-bit sums of a weight gradient can hold
-// the products of one image. A node that keeps the encoding of its inputs needs the same signedness on all its edges,
-// except those that it reads real.
+// Codes are unsigned if two conditions hold: no value is negative, and the 32-bit sums of a weight gradient, which an
+// integer network does not have, can hold the products of one image. A node that keeps the encoding of its inputs needs
+// the same signedness on all its edges, except those that it reads real.
 std::vector<bool> unsigned_edges(const Policy& policy, const std::vector<std::unique_ptr<Node>>& nodes,
                                  const std::vector<Shape>& shapes, const std::vector<int>& producer) {
   std::vector<bool> positive(shapes.size());
   for (size_t edge = 0; edge < shapes.size(); ++edge) {
     const Node& node = *nodes[producer[edge]];
-    const bool fits = shapes[edge].h * shapes[edge].w <= products_per_sum(DType::u8);
+    const bool fits = policy.integers() || shapes[edge].h * shapes[edge].w <= products_per_sum(DType::u8);
     positive[edge] = node.keeps_encoding() || (node.never_negative() && fits);
   }
   for (bool changed = true; changed;) {

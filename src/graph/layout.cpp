@@ -83,12 +83,13 @@ class Builder final : public Declare {
     parameters_.scale_learning_rate(weight_param, held_.gradients->lr_scale(layer));
     return layer;
   }
-  int activation_range(const std::string& name, Edge output) override {
-    const Encoding& encoding = layout_.encodings[size_t(output.id)];
+  int activation_range(const std::string& name, Edge output, const Encoding& encoding) override {
     if (!encoding.quantized() || encoding.range != Range::held || encoding.held) return -1;
     REQUIRE(held_.activations, "give ActivationRanges to the plan", "nothing holds the range of '", name, "'");
-    parameters_.declare_statistic(
-        {.name = range_name(name), .tensor = {nullptr, {1, 1, 1, 1}, DType::f32}, .range = true});
+    parameters_.declare_statistic({.name = range_name(name),
+                                   .tensor = {nullptr, {1, 1, 1, 1}, DType::f32},
+                                   .range = true,
+                                   .unread = !this->encoding(output).quantized()});
     const int layer = held_.activations->add_layer(name);
     if (layout_.range_elements.size() <= size_t(layer)) layout_.range_elements.resize(size_t(layer) + 1);
     layout_.range_elements[size_t(layer)] += layout_.shapes[size_t(output.id)].elements();

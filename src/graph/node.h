@@ -149,8 +149,9 @@ class Declare {
   // Registers a layer's grad_output with the ClipCoordinator, which also scales the learning rate of the layer's
   // weight. Returns -1 if there is no coordinator.
   virtual int clip_layer(const std::string& name, int weight_param) = 0;
-  // Registers the range of a node's output if its encoding lacks one. Returns an index into ActivationRanges, or -1.
-  virtual int activation_range(const std::string& name, Edge output) = 0;
+  // Registers the range of a node's output if the encoding of it lacks one. Returns an index into ActivationRanges, or
+  // -1.
+  virtual int activation_range(const std::string& name, Edge output, const Encoding&) = 0;
   // Reserves a LossReport and returns its index.
   virtual int loss(const LossOptions&) = 0;
 };

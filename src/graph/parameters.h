@@ -59,6 +59,8 @@ struct Statistic {
   float initial = 0;           // value of every element before step 1
   bool training_only = false;  // saved in checkpoints only, since evaluation does not read it
   bool range = false;          // of an activation, see ActivationRanges
+  // A range that training does not read; the integer network does. Files that lack it are whole, and hold no average.
+  bool unread = false;
 };
 
 struct ParameterOptions {

@@ -1,7 +1,11 @@
 #include "src/train/predictor.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 
+#include "src/deploy/fold.h"
+#include "src/deploy/integer_policy.h"
 #include "src/train/needed_pixels.h"
 #include "src/train/network_form.h"
 #include "src/train/rank.h"
@@ -36,11 +40,10 @@ Predictor::Predictor(const Config& config, Transport& transport, const std::stri
   for (int64_t label = 0; label < config.model.classes; ++label) classes_.names.push_back(std::to_string(label));
 }
 
-std::unique_ptr<TrainingStep> Predictor::network_for(const Dataset& data) const {
-  auto policy = make_policy(config_);
+std::unique_ptr<TrainingStep> Predictor::make_network(const Dataset& data, std::unique_ptr<Policy> policy) const {
   const JobShares shares(transport_, int(config_.backend.threads));
   auto backend = make_backend(config_, *policy, transport_, shares, bytes_read_ahead(config_, batch_of(data)));
-  auto network = std::make_unique<TrainingStep>(
+  return std::make_unique<TrainingStep>(
       config_, transport_, std::move(policy), std::move(backend),
       [&](const Policy& p, bool trains, int canvas) {
         const ImageShape shape = data.canvas_shape(canvas);
@@ -51,9 +54,18 @@ std::unique_ptr<TrainingStep> Predictor::network_for(const Dataset& data) const 
                             .canvases = data.canvases(),
                             .threads = shares.threads(),
                             .training = false});
+}
+
+std::unique_ptr<TrainingStep> Predictor::network_for(const Dataset& data) const {
+  auto network = make_network(data, make_policy(config_));
   TrainingState(*network).load(weights_, path_, {});
   network->begin_evaluation();
   return network;
+}
+
+std::unique_ptr<TrainingStep> Predictor::integers_of(const TrainingStep& network, const Dataset& data) const {
+  IntegerLayers layers = fold(network.plan(), network.parameters(), network.backend(), normalization_of(config_.data));
+  return make_network(data, std::make_unique<IntegerPolicy>(std::move(layers)));
 }
 
 int64_t Predictor::batch_of(const Dataset& data) const { return std::min(config_.data.batch, data.size()); }
@@ -82,8 +94,15 @@ int64_t Predictor::calibrate(const Dataset& data, const std::string& output) con
   return images;
 }
 
-std::vector<Prediction> Predictor::predict(const Dataset& data) const {
-  const std::unique_ptr<TrainingStep> network = network_for(data);
+std::vector<Prediction> Predictor::predict(const Dataset& data, bool integers) const {
+  std::unique_ptr<TrainingStep> network = network_for(data);
+  if (integers) {
+    try {
+      network = integers_of(*network, data);
+    } catch (const UsageError& error) {
+      spdlog::warn("the training's kernels compute, not integers: {}", error.what());
+    }
+  }
   const auto loader = loader_of(data);
   std::vector<Prediction> predictions;
   for (int64_t b = 0; b < loader->batches_per_epoch(); ++b) {

@@ -25,15 +25,18 @@ class Predictor {
   bool knows_names() const { return knows_names_; }
   const Task& task() const { return task_; }
   // What the network says of each image that can be read, in the order of the data set. Coordinates are those of the
-  // file, and the best objects come first.
-  std::vector<Prediction> predict(const Dataset&) const;
+  // file, and the best objects come first. integers: the integer network computes; if there is none, a warning says
+  // why, and the training's kernels compute.
+  std::vector<Prediction> predict(const Dataset&, bool integers = false) const;
   // Measures the ranges of activations on the whole batches of the data, with the weights as they are. Writes the
   // weights with these ranges to `output`, a safetensors file. Returns the number of images. UsageError: the policy
   // holds no ranges.
   int64_t calibrate(const Dataset&, const std::string& output) const;
 
  private:
-  std::unique_ptr<TrainingStep> network_for(const Dataset&) const;
+  std::unique_ptr<TrainingStep> make_network(const Dataset&, std::unique_ptr<Policy>) const;
+  std::unique_ptr<TrainingStep> network_for(const Dataset&) const;  // with the weights
+  std::unique_ptr<TrainingStep> integers_of(const TrainingStep& network, const Dataset&) const;
   int64_t batch_of(const Dataset&) const;
   std::unique_ptr<Loader> loader_of(const Dataset&) const;
 

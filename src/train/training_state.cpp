@@ -65,7 +65,8 @@ OwnedTensors TrainingState::save(bool weights_only) const {
   for (const Param& param : parameters_.all()) add(param.name, torch_shape(param), to_oihw(chosen(param.master)));
   for (const Statistic& statistic : parameters_.statistics()) {
     if (weights_only && statistic.training_only) continue;
-    add(statistic.name, {statistic.tensor.shape.c}, values_of(chosen(statistic.tensor)));
+    add(statistic.name, {statistic.tensor.shape.c},
+        values_of(statistic.unread ? statistic.tensor : chosen(statistic.tensor)));
   }
   if (weights_only) return saved;
   for (const Param& param : parameters_.trained())
@@ -118,11 +119,12 @@ LoadedWeights TrainingState::load(const SafetensorsFile& file, const std::string
   parameters_.masters_changed();
   for (const Statistic& statistic : parameters_.statistics()) {
     if (!what.optimizer && statistic.training_only) continue;
-    if (!what.optimizer && statistic.range && !weights.contains(statistic.name))
+    const bool may_miss = statistic.range && (!what.optimizer || statistic.unread);
+    const std::string kind = statistic.unread ? "" : kind_of(statistic.name);
+    if (may_miss && !weights.contains(statistic.name))
       weights.miss(statistic.name);
     else
-      leaves(statistic.name) ? weights.leave(statistic.name)
-                             : read(statistic, kind_of(statistic.name), statistic.tensor, weights);
+      leaves(statistic.name) ? weights.leave(statistic.name) : read(statistic, kind, statistic.tensor, weights);
   }
   if (ranges_) ranges_->read();
   what.optimizer ? load_optimizer(weights) : parameters_.start_averages();
@@ -135,7 +137,8 @@ void TrainingState::load_optimizer(WeightsFile& from) {
     for (const Param& param : parameters_.trained())
       read(param, average_prefix, parameters_.average(param.master), from);
     for (const Statistic& statistic : parameters_.statistics())
-      read(statistic, average_prefix, parameters_.average(statistic.tensor), from);
+      if (!statistic.unread || from.contains(average_prefix + statistic.name))
+        read(statistic, average_prefix, parameters_.average(statistic.tensor), from);
   }
   if (!clips_) return;
   const auto table = from.read("clips", {int64_t(clips_->layers()) * 5 + 1});

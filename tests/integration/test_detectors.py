@@ -3,6 +3,8 @@
 weights of a straight one, and with the exact exchange so have runs on other numbers of ranks. An evaluation depends
 neither on the batch nor on the ranks."""
 
+import json
+
 from harness import ROOT, Case, main, with_settings
 
 RECIPES = {name: str(ROOT / f"configs/shapes_detection_{name}_unified_int8.yaml") for name in ("retinanet", "faster_rcnn", "rfcn")}
@@ -50,6 +52,19 @@ class Detectors(Case):
                     job = self.octet("eval", recipe, "--weights", weights, "--json", *with_settings(settings), ranks=ranks)
                     printed.add(job.out)
                 self.assertEqual(len(printed), 1, printed)
+
+    def test_integers(self):
+        """Their detections are the same on any number of ranks, and those of `octet predict` have the same form."""
+        self.detector("faster_rcnn", "run")
+        run = self.run_path("run")
+        judged = [json.loads(self.octet("eval", run, "--integer", "--json", "--set", "detect.score=0.001", ranks=ranks).out)
+                  for ranks in (1, 2)]
+        self.assertEqual(judged[0], judged[1])
+        self.assertEqual(list(judged[0]["by_class"]), list(judged[0]["training"]["by_class"]))
+        self.octet("make", "shapes", self.directory / "pictures", "--samples", 2)
+        job = self.octet("predict", run, self.directory / "pictures", "--score", 0.001, "--json", "-", "--integer")
+        self.assertEqual(set(json.loads(job.out.splitlines()[0])), {"image_id", "file_name", "category_id", "class", "bbox", "score"})
+        self.assertEqual(job.err, "")
 
 
 if __name__ == "__main__":

@@ -149,6 +149,22 @@ class FineTuning(Case):
                             ([run, folder, "--json", "-", "--csv", "-"], "would mix on standard output")):
             self.assertIn(what, self.octet("predict", *words, code=2).err)
 
+    def test_predictions_of_integers(self):
+        """They have the form of the training's, and do not depend on the other images."""
+        folder, run = self.directory / "shades", self.run_path("trained")
+        folder.mkdir()
+        for i in range(5):
+            write_png(folder / f"{i}.png", 32, 50 * i)
+        own, other = ([json.loads(line) for line in self.octet("predict", run, folder, "--json", "-", "--logits", *words).out.splitlines()]
+                      for words in (["--integer"], []))
+        self.assertNotEqual(own, other)
+        for mine, others in zip(own, other, strict=True):
+            self.assertEqual(mine["image"], others["image"])
+            for a, b in zip(mine["logits"], others["logits"], strict=True):
+                self.assertAlmostEqual(a, b, delta=0.1 * max(map(abs, others["logits"])))
+        alone = self.octet("predict", run, own[3]["image"], "--integer", "--json", "-", "--logits")
+        self.assertEqual((json.loads(alone.out), alone.err), (own[3], ""))
+
     def test_calibration(self):
         """Weights of an fp32 training become an int8 network whose answers agree with its own."""
         settings = {**TRAINED, "data.samples": 512, "train.steps": 40, "policy.name": "fp32"}
@@ -157,6 +173,10 @@ class FineTuning(Case):
         self.octet("make", "shapes", self.directory / "pictures", "--samples", 64, "--image-size", 64)
         recipe = [RECIPE, *with_settings({key: settings[key] for key in settings if key[:5] in ("model", "data.", "backe")})]
         self.assertIn("octet calibrate", self.octet("eval", *recipe, "--weights", weights, code=2).err)
+        predicted, real = (self.octet("predict", self.run_path("real"), self.directory / "pictures", *words) for words in (
+            ["--integer"], []))
+        self.assertIn("warning: the training's kernels compute, not integers: policy fp32 has no integer network", predicted.err)
+        self.assertEqual((predicted.out, real.err), (real.out, ""))
         job = self.octet("calibrate", recipe[0], self.directory / "pictures", *recipe[1:], "--weights", weights, "--output", output)
         self.assertRegex(job.out, r"with ranges measured on \d+ images")
         before, after = self.tensors(weights), self.tensors(output)

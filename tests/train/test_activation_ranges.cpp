@@ -103,6 +103,29 @@ TEST_F(RangesInFiles, RangesThatAreTensorsAreRead) {
   EXPECT_EQ(digest_after_loading("resnet18"), weights_sha256(saved));
 }
 
+// The last layer reads real numbers. Only an integer network reads the range of these, so checkpoints of earlier
+// versions, which lack it, are whole.
+TEST_F(RangesInFiles, OfWhatTheLastLayerReadsMayBeMissing) {
+  const auto network = int8_network("alexnet");
+  network->train(0);
+  OwnedTensors saved = TrainingState(*network->step).save(false);
+  const auto lose = [&](const std::string& name) {
+    const auto at = std::ranges::find(saved.tensors, name, &NamedTensor::name);
+    ASSERT_NE(at, saved.tensors.end());
+    EXPECT_GT(at->values[0], 0);
+    saved.tensors.erase(at);
+    write_safetensors(path, saved, {});
+  };
+  const auto load = [&] {
+    const auto other = int8_network("alexnet", 7);
+    return TrainingState(*other->step).load(SafetensorsFile::open(path), path, {.optimizer = true}).missing;
+  };
+  lose("classifier.4.range");
+  EXPECT_EQ(load(), std::vector<std::string>{"classifier.4.range"});
+  lose("classifier.1.range");
+  EXPECT_PART(refusal(load), "classifier.1.range");
+}
+
 TEST_F(RangesInFiles, EveryFloatIsExact) {
   std::mt19937 random(1);
   std::vector<float> values = {0,

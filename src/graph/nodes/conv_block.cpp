@@ -19,7 +19,8 @@ class ConvBlock final : public ConvNode {
             "policy ", policy_.traits().name, " with ", name_of(d.storage()), " storage");
     declare_layer(d, codes ? policy_.encoding(Role::weight) : Encoding{});
     encode_y_ = d.encoding(output_);
-    range_ = d.activation_range(name_, output_);
+    range_ = d.activation_range(name_, output_, encode_y_);
+    if (!encode_y_.quantized() && !options_.gives_logits && policy_.traits().holds_ranges) measure_real(d);
     if (codes) encode_gradient_ = policy_.encoding(Role::grad_output);
     if (d.storage() == DType::s8 && !options_.gives_logits) {
       convolved_ = d.keep(conv_.y, DType::bf16, Need::forward);
@@ -36,9 +37,10 @@ class ConvBlock final : public ConvNode {
 
   void forward(Step& step) override {
     convolve(step);
-    step.encode(range_, encode_y_, [&](const Encoding& encoding, Probe probe) {
+    step.encode(measures_real() ? -1 : range_, encode_y_, [&](const Encoding& encoding, Probe probe) {
       for (int64_t group = 0; group < norm_groups_; ++group) forward(step, group, encoding, probe);
     });
+    if (measures_real() && step.measures) encode_unread(step);
   }
 
   void backward(Step& step) override {
@@ -62,6 +64,24 @@ class ConvBlock final : public ConvNode {
   bool keeps_codes() const { return kept_codes_.id >= 0; }
   size_t kept_code_bytes(const Memory& memory) const override {
     return keeps_codes() ? memory.slots[size_t(kept_codes_.id)].bytes() : 0;
+  }
+
+  // An output that is read as real numbers has a range all the same, with which an integer network encodes it. It is
+  // held as other ranges are: the output is encoded, but nothing reads the codes.
+  bool measures_real() const { return unread_codes_.id >= 0; }
+  void measure_real(Declare& d) {
+    encode_unread_ = policy_.encoding(never_negative() ? Role::positive_activation : Role::activation);
+    range_ = d.activation_range(name_, output_, encode_unread_);
+    unread_codes_ = d.keep(conv_.y, encode_unread_.dtype, Need::forward);
+    unread_scale_ = d.keep({1, 1, 1, 1}, DType::f32, Need::forward);
+  }
+  void encode_unread(Step& step) {
+    Timed timed(step.times, Phase::quantize);
+    const QTensor codes{step.tensor(unread_codes_), step.tensor(unread_scale_).f32()};
+    step.encode(range_, encode_unread_, [&](const Encoding& encoding, Probe probe) {
+      step.backend.quantize(
+          {step.value(output_).values, encoding, step.key(index_, Role::activation, per_sample()), codes, probe});
+    });
   }
 
   // One int32 must hold each sum of the forward pass and of the data gradient.
@@ -193,8 +213,8 @@ class ConvBlock final : public ConvNode {
                                   .probe = probe});
   }
 
-  Encoding encode_y_, encode_gradient_;
-  Slot kept_codes_, kept_units_, gradient_scale_;
+  Encoding encode_y_, encode_gradient_, encode_unread_;
+  Slot kept_codes_, kept_units_, gradient_scale_, unread_codes_, unread_scale_;
   int clip_layer_ = -1;
   float block_clip_ = 0;  // if the policy rounds the block's gradient: the clip that encodes grad_output
 };

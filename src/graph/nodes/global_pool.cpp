@@ -1,5 +1,6 @@
 // The mean of each channel over all pixels, as f32 values for the classifier.
 #include "src/graph/nodes/conv_node.h"
+#include "src/quant/integer_layer.h"
 
 namespace octet {
 namespace {
@@ -12,7 +13,7 @@ class GlobalPool final : public NodeOf<GlobalPoolOptions> {
   void declare(Declare& d) override {
     encoding_ = d.encoding(output_);
     if (!encoding_.quantized()) return;
-    range_ = d.activation_range(name_, output_);
+    range_ = d.activation_range(name_, output_, encoding_);
     per_sample_ = d.shape(output_).elements() / d.images();
     mean_ = d.keep(d.shape(output_), DType::f32, Need::forward);
   }
@@ -40,7 +41,9 @@ class GlobalPool final : public NodeOf<GlobalPoolOptions> {
 }  // namespace
 
 Edge global_pool(Graph& graph, const std::string& name, Edge x) {
-  if (graph.policy().integers()) return integer_mean(graph, name, x);
+  const IntegerLayers* const integers = graph.policy().integers();
+  if (integers && integers->by_node.contains(name))
+    return integer_mean(graph, name, x);  // else the mean of real numbers
   return graph.add<GlobalPool>(name, {x}, GlobalPoolOptions{});
 }
 

@@ -14,7 +14,7 @@ class Input final : public NodeOf<InputOptions> {
 
   void declare(Declare& d) override {
     encoding_ = d.encoding(output_);
-    range_ = d.activation_range(name_, output_);
+    range_ = d.activation_range(name_, output_, encoding_);
   }
 
   void forward(Step& step) override {
