@@ -185,7 +185,7 @@ IntegerNetwork Trainer::integer_network() {
   return octet::integer_network(make_step(std::make_unique<IntegerPolicy>(std::move(layers)), false)->plan(), pixels);
 }
 
-Trainer::Comparison Trainer::compare_integers(const IntegerNetwork* other) {
+Trainer::Comparison Trainer::compare_integers(const IntegerNetwork* other, const Seen& seen) {
   Comparison comparison;
   for (std::unique_ptr<Judge>* judge : {&comparison.integers, &comparison.training})
     *judge = task_.judge(*datasets_.test, false);
@@ -208,6 +208,7 @@ Trainer::Comparison Trainer::compare_integers(const IntegerNetwork* other) {
     heart_->enter(activity::evaluation);
     const Batch& batch = test_loader_->next();
     Answers own = integers->evaluate(batch, true), other = step_->evaluate(batch, true);
+    if (seen) seen(batch, own);
     const size_t images = own.logits.empty() ? 0 : batch.samples.size();
     for (size_t i = 0; i < images; ++i) {
       if (batch.samples[i] < 0) continue;

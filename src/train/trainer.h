@@ -41,13 +41,15 @@ class Trainer {
   // The integer network of a classifier's weights. UsageError: the policy or a layer has no integer form.
   IntegerNetwork integer_network();
   // Collective. Evaluates the integer network of the weights, or another one of the same images and classes, and for
-  // comparison the training's own kernels. UsageError: the policy or a layer has no integer form.
+  // comparison the training's own kernels. seen: called with this rank's batches and what the integers answer.
+  // UsageError: the policy or a layer has no integer form.
   struct Comparison {
     std::unique_ptr<Judge> integers, training;
     int64_t images = 0, same = 0;    // of a classifier: images, and those for which both name the same class
     std::vector<std::string> notes;  // see IntegerLayers
   };
-  Comparison compare_integers(const IntegerNetwork* other = nullptr);
+  using Seen = std::function<void(const Batch&, const Answers&)>;
+  Comparison compare_integers(const IntegerNetwork* other = nullptr, const Seen& seen = {});
   // Collective. Loads the weights of the file model.initial_weights or model.initial_backbone, if one is set. Returns
   // what was loaded, as a sentence; empty: nothing.
   std::string load_initial_weights();
