@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "kernels/base/durable_file.h"
@@ -11,6 +10,7 @@
 #include "src/data/sources/named_images.h"
 #include "src/data/sources/source.h"
 #include "src/deploy/formats.h"
+#include "src/report/export_samples.h"
 #include "src/tasks/metric_display.h"
 #include "src/train/trainer.h"
 #include "src/version.h"
@@ -26,61 +26,13 @@ struct ExportOptions : NamedNetwork {
   bool unchecked = false;
 };
 
-// Images and logits for a user who tries the file in another program, as files of NumPy.
-class Samples {
- public:
-  static constexpr size_t most = 32;
-  Samples(const IntegerNetwork& network) : shape_(network.tensors.front().shape), pixels_(network.pixels) {}
-
-  void take(const Batch& batch, const Answers& answers) {
-    const size_t classes = answers.logits.size() / size_t(batch.count), elements = size_t(shape_.elements());
-    for (size_t i = 0; i < size_t(batch.count) && count_ < most; ++i) {
-      if (batch.samples[i] < 0) continue;
-      add(batch.images + i * elements);
-      const auto row = answers.logits.begin() + ptrdiff_t(i * classes);
-      logits_.insert(logits_.end(), row, row + ptrdiff_t(classes));
-      ++count_;
-    }
-  }
-  void write(const std::string& folder) const {
-    make_directories(folder, "name another folder for --check-with");
-    write_durably(folder + "/images.npy",
-                  npy(fmt::format("{}, {}, {}, {}", count_, shape_.c, shape_.h, shape_.w), images_));
-    write_durably(folder + "/logits.npy", npy(fmt::format("{}, {}", count_, logits_.size() / count_), logits_));
-  }
-
- private:
-  // From normalized H x W x C to C x H x W in [0, 1].
-  void add(const float* image) {
-    for (int64_t c = 0; c < shape_.c; ++c)
-      for (int64_t pixel = 0; pixel < shape_.pixels(); ++pixel) {
-        const float normalized = image[pixel * shape_.c + c];
-        images_.push_back(std::round((normalized - pixels_.shift(c)) / pixels_.scale(c)) / 255);
-      }
-  }
-  // numpy.lib.format, version 1.0: a header of a multiple of 64 bytes, then the values in C's order.
-  static std::string npy(const std::string& shape, const std::vector<float>& values) {
-    std::string header = fmt::format("{{'descr': '<f4', 'fortran_order': False, 'shape': ({}), }}", shape);
-    header.resize((header.size() + 11 + 63) / 64 * 64 - 11, ' ');
-    const auto length = uint16_t(header.size() + 1);
-    std::string text = "\x93NUMPY\x01";
-    text += '\0';
-    text += char(length & 255), text += char(length >> 8);
-    text += header + '\n';
-    return text.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
-  }
-
-  const Shape shape_;
-  const Normalization pixels_;
-  std::vector<float> images_, logits_;
-  size_t count_ = 0;
-};
-
 // The file's network and the training's kernels on the test images.
 void check(const ExportOptions& options, Trainer& trainer, const IntegerNetwork& read) {
-  Samples samples(read);
-  const Trainer::Comparison comparison = trainer.compare_integers(
-      &read, [&](const Batch& batch, const Answers& answers) { samples.take(batch, answers); });
+  ExportSamples samples(read);
+  const Trainer::Comparison comparison =
+      trainer.compare_integers(&read, [&](const Batch& batch, const Answers& answers) {
+        if (!options.samples.empty()) samples.take(trainer, batch, answers);
+      });
   const double same = 100 * double(comparison.same) / double(std::max<int64_t>(1, comparison.images));
   fmt::print("{:<12} {}\n{:<12} {}\n", "the file", show(comparison.integers->figures(), 2, true, "  "), "octet eval",
              show(comparison.training->figures(), 2, true, "  "));
@@ -155,7 +107,8 @@ Run export_command(CLI::App& app) {
       ->capture_default_str();
   CLI::Option* const samples =
       app.add_option("--check-with", options->samples,
-                     "A folder to write images.npy and logits.npy to: 32 test images and what the file says of them");
+                     "A folder to write test images to, and what the file makes of them: images.npy, logits.npy, "
+                     "codes/TENSOR.npy");
   app.add_flag("--unchecked", options->unchecked, "Read no images, and compare nothing")
       ->excludes(images)
       ->excludes(samples);

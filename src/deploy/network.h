@@ -51,7 +51,8 @@ struct NetworkFile {
 // plan: of a network with IntegerPolicy. UsageError: a node has no such operation; the message names it.
 IntegerNetwork integer_network(const Plan& plan, const Normalization& pixels);
 
-// What IntegerPolicy needs, and the graph that computes the network under it, with a loss behind the logits.
+// What IntegerPolicy needs, and the graph that computes the network under it, with a loss behind the logits. The ids of
+// its edges are the indices of tensors.
 IntegerLayers layers_of(const IntegerNetwork&);
 Graph graph_of(const IntegerNetwork&, const Policy&, SoftmaxLossOptions loss = {});
 

@@ -56,7 +56,7 @@ Trainer::Trainer(const Config& config, Transport& transport, bool training, Hear
 Trainer::~Trainer() = default;
 
 std::unique_ptr<TrainingStep> Trainer::make_step(std::unique_ptr<Policy> policy, bool training,
-                                                 const IntegerNetwork* other) {
+                                                 const IntegerNetwork* other, int64_t kept) {
   auto backend = make_backend(config_, *policy, transport_, *shares_,
                               bytes_read_ahead(config_, config_.data.batch / transport_.size()));
   return std::make_unique<TrainingStep>(
@@ -66,9 +66,9 @@ std::unique_ptr<TrainingStep> Trainer::make_step(std::unique_ptr<Policy> policy,
         Graph graph = task_.network(config_, p, shape.height, shape.width, trains);
         return other ? graph_of(*other, p, *graph.nodes().back()->as<SoftmaxLossOptions>()) : std::move(graph);
       },
-      TrainingStep::Options{.plan = {.storage = storage_of(config_)},
-                            .batch = batch_of_plan(config_, transport_.size()),
-                            .parts = int(config_.train.accumulate),
+      TrainingStep::Options{.plan = {.storage = storage_of(config_), .own_slots = kept > 0},
+                            .batch = kept > 0 ? kept : batch_of_plan(config_, transport_.size()),
+                            .parts = kept > 0 ? 1 : int(config_.train.accumulate),
                             .canvases = datasets_.test->canvases(),
                             .threads = shares_->threads(),
                             .training = training,
@@ -224,6 +224,20 @@ Trainer::Comparison Trainer::compare_integers(const IntegerNetwork* other, const
   comparison.integers->finish(transport_, *heart_);
   comparison.training->finish(transport_, *heart_);
   return comparison;
+}
+
+std::vector<std::vector<std::byte>> Trainer::codes(const IntegerNetwork& network, const Batch& batch, int64_t images) {
+  const auto step = make_step(std::make_unique<IntegerPolicy>(layers_of(network)), false, &network, images);
+  Batch first = batch;
+  first.samples = batch.samples.first(size_t(images)), first.count = images;
+  step->evaluate(first);
+  std::vector<std::vector<std::byte>> codes;
+  for (size_t tensor = 0; tensor + 1 < network.tensors.size(); ++tensor) {
+    const Tensor& values = step->plan().memory().values[tensor].values;  // an edge for each tensor, see graph_of()
+    codes.emplace_back(values.bytes());
+    step->backend().to_host(codes.back().data(), values.data, codes.back().size());
+  }
+  return codes;
 }
 
 Result Trainer::result(const Judge& test, const StepCount& at, const TrainingTime& time) {

@@ -50,6 +50,9 @@ class Trainer {
   };
   using Seen = std::function<void(const Batch&, const Answers&)>;
   Comparison compare_integers(const IntegerNetwork* other = nullptr, const Seen& seen = {});
+  // The codes of all tensors of the network but its logits, on the first images of a batch: by tensor, (images, H, W,
+  // C).
+  std::vector<std::vector<std::byte>> codes(const IntegerNetwork&, const Batch&, int64_t images);
   // Collective. Loads the weights of the file model.initial_weights or model.initial_backbone, if one is set. Returns
   // what was loaded, as a sentence; empty: nothing.
   std::string load_initial_weights();
@@ -85,9 +88,10 @@ class Trainer {
 
  private:
   bool answer_all(Judge&, const std::function<bool()>& stop);
-  // other: its network in place of the task's.
-  std::unique_ptr<TrainingStep> make_step(std::unique_ptr<Policy>, bool training,
-                                          const IntegerNetwork* other = nullptr);
+  // other: its network in place of the task's. kept: for so many images, whose values do not share memory; 0: the
+  // batch.
+  std::unique_ptr<TrainingStep> make_step(std::unique_ptr<Policy>, bool training, const IntegerNetwork* other = nullptr,
+                                          int64_t kept = 0);
   void require_same_data();
   void require_same_classes(const SafetensorsFile&, const std::string& path) const;
   const Batch& next_batch();
