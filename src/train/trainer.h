@@ -42,7 +42,7 @@ class Trainer {
   struct Comparison {
     std::unique_ptr<Judge> integers, training;
     int64_t images = 0, same = 0;    // of a classifier: images, and those for which both name the same class
-    std::vector<std::string> notes;  // see IntegerLayers
+    std::vector<std::string> notes;  // see IntegerLayers, and what the integers lose
   };
   Comparison compare_integers();
   // Collective. Loads the weights of the file model.initial_weights or model.initial_backbone, if one is set. Returns
