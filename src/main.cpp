@@ -25,7 +25,7 @@ namespace octet {
 // Each is defined in the file of its name in src/commands.
 DeclareCommand train_command, eval_command, predict_command, plan_command, bench_command, pack_command, make_command,
     draw_command, study_command, inspect_command, check_command, new_command, calibrate_command, status_command,
-    help_command;
+    export_command, help_command;
 
 namespace {
 
@@ -37,6 +37,7 @@ constexpr Command commands[] = {
     {"train", "Train a network, evaluate it after each epoch, write a run directory", train_command},
     {"eval", "Evaluate weights or stored detections on the test set", eval_command},
     {"predict", "Say what images show, with trained weights", predict_command},
+    {"export", "Write a trained network as a file of integers that other programs run", export_command},
     {"calibrate", "Measure the ranges of activations for weights that were trained without", calibrate_command},
     {"new", "Write a recipe for a folder of images, with a reason for each choice", new_command},
     {"check", "Check a data set of image files: classes, boxes, files, duplicates", check_command},

@@ -11,6 +11,7 @@ struct Normalization {
   // A normalized pixel is pixel * scale + shift.
   float scale(int64_t channel) const { return 1 / (255 * deviation[channel]); }
   float shift(int64_t channel) const { return -mean[channel] / deviation[channel]; }
+  bool operator==(const Normalization&) const = default;
 };
 
 // ImageNet's normalization, for photographs. torchvision's weights expect it, but those of InceptionV3.

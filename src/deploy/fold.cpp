@@ -11,16 +11,6 @@
 namespace octet {
 namespace {
 
-constexpr int factor_bits = 22;    // significant bits of a factor, see Requantization
-constexpr int residual_bits = 44;  // of a residual's factor, counted down from its highest
-
-double rounded_to(double x, double quantum) { return std::nearbyint(x / quantum) * quantum; }
-int exponent_of(double x) {
-  int exponent = 0;
-  std::frexp(x, &exponent);
-  return exponent;
-}
-
 // Copies of the network's values in the host's memory.
 class Values {
  public:
@@ -141,8 +131,6 @@ class Folder {
   }
 
   void fold(const ConvNode& node) {
-    const ConvProblem& p = node.problem();
-    const auto channels = size_t(p.y.c);
     const Edge x = node.inputs()[0], y = node.output();
     const bool adds = node.inputs().size() > 1;
     for (const Edge read : node.inputs())
@@ -150,28 +138,14 @@ class Folder {
                     "' has no integer form: it reads real numbers");
     IntegerLayer layer;
     layer.input_scale = scale(x);
-    layer.output = encoding(y).dtype, layer.scale = scale(y);
+    layer.output = encoding(y).dtype, layer.scale = layer.output == DType::f32 ? 1 : scale(y);
     std::vector<double> bias;
     quantize_weights(node, layer);
     fold_norm(node, layer, bias);
     round_bias(node, layer, bias);
     bound(node, layer);
-    for (size_t c = 0; c < channels; ++c) {
-      const double product = layer.input_scale * layer.weight_scale[c];
-      if (layer.output == DType::f32)
-        layer.factor.push_back(product);
-      else
-        add_factors(layer, product / layer.scale, adds ? double(scale(node.inputs()[1])) / layer.scale : 0);
-    }
-    if (!adds) layer.residual_factor.clear();
+    set_factors(layer, adds ? scale(node.inputs()[1]) : 0);
     layers_.by_node.emplace(node.name(), std::move(layer));
-  }
-
-  static void add_factors(IntegerLayer& layer, double factor, double residual_factor) {
-    double quantum = std::ldexp(1.0, exponent_of(factor) - factor_bits);
-    if (residual_factor > 0) quantum = std::max(quantum, std::ldexp(1.0, exponent_of(residual_factor) - residual_bits));
-    layer.factor.push_back(rounded_to(factor, quantum));
-    layer.residual_factor.push_back(rounded_to(residual_factor, quantum));
   }
 
   // Codes of the weights, and the real value of a code by output channel.
@@ -189,10 +163,10 @@ class Folder {
     for (size_t c = 0; c < channels; ++c) {
       float largest = 0;
       for (size_t i = 0; i < row; ++i) largest = std::max(largest, std::abs(real[c * row + i]));
-      const double unit = largest > 0 ? double(largest) / 127 : 1;
+      const float unit = largest > 0 ? largest / 127 : 1;
       layer.weight_scale.push_back(unit);
       for (size_t i = 0; i < row; ++i)
-        layer.weights.push_back(int8_t(std::lround(std::clamp(real[c * row + i] / unit, -127.0, 127.0))));
+        layer.weights.push_back(int8_t(std::lround(std::clamp(real[c * row + i] / unit, -127.0f, 127.0f))));
     }
   }
 
@@ -211,7 +185,7 @@ class Folder {
     for (size_t c = 0; c < channels; ++c) {
       const double slope = gamma[c] / std::sqrt(double(variance[c]) + double(options.epsilon));
       bias.push_back(beta[c] - slope * mean[c]);
-      layer.weight_scale[c] *= std::abs(slope);
+      layer.weight_scale[c] = float(layer.weight_scale[c] * std::abs(slope));
       for (size_t i = c * row; i < (c + 1) * row; ++i)
         layer.weights[i] = int8_t(slope < 0 ? -layer.weights[i] : slope == 0 ? 0 : layer.weights[i]);
     }
@@ -225,11 +199,11 @@ class Folder {
     const double room = std::ldexp(1.0, 30) - 127 * largest_code * double(row);
     int64_t coarser = 0;
     for (size_t c = 0; c < channels; ++c) {
-      double unit = layer.input_scale * layer.weight_scale[c];
+      double unit = double(layer.input_scale) * layer.weight_scale[c];
       if (std::abs(bias[c]) > room * unit) {
-        unit = std::abs(bias[c]) / room;
         const double old = layer.weight_scale[c];
-        layer.weight_scale[c] = unit / layer.input_scale;
+        layer.weight_scale[c] = float(std::abs(bias[c]) / room / layer.input_scale);
+        unit = double(layer.input_scale) * layer.weight_scale[c];
         for (size_t i = c * row; i < (c + 1) * row; ++i)
           layer.weights[i] = int8_t(std::lround(layer.weights[i] * old / layer.weight_scale[c]));
         ++coarser;
@@ -261,10 +235,8 @@ class Folder {
     layer.output = encoding(node.output()).dtype, layer.scale = scale(node.output());
     layer.weights.assign(size_t(x.h * x.w) * channels, 1);
     layer.bias.assign(channels, 0);
-    layer.weight_scale.assign(channels, 1.0 / double(x.h * x.w));
-    for (size_t c = 0; c < channels; ++c)
-      add_factors(layer, layer.input_scale * layer.weight_scale[c] / layer.scale, 0);
-    layer.residual_factor.clear();
+    layer.weight_scale.assign(channels, 1.0f / float(x.h * x.w));
+    set_factors(layer);
     layer.highest = encoding(node.output()).qmax;
     layer.lowest = layer.output == DType::u8 ? 0 : -layer.highest;
     layers_.by_node.emplace(node.name(), std::move(layer));

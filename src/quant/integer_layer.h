@@ -1,12 +1,12 @@
-// The constants of an integer network: what its convolutions, linear layers and means compute with. docs/
-// integer-network.md has the arithmetic, and src/deploy makes these from a trained network.
+// The constants of an integer network: what its convolutions, linear layers and means compute with.
+// docs/integer-network.md has the arithmetic, and src/deploy makes these from a trained network.
 #pragma once
 #include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "kernels/base/tensor.h"
+#include "kernels/operations.h"
 
 namespace octet {
 
@@ -20,8 +20,14 @@ struct IntegerLayer {
   float scale = 1;                   // of the output's codes
   // How the codes above stand for real numbers: those of the input and of each channel's weights.
   float input_scale = 1;
-  std::vector<double> weight_scale;
+  std::vector<float> weight_scale;
+  bool operator==(const IntegerLayer&) const = default;
 };
+
+// Sets the factors that follow from the scales. residual: the scale of the shortcut's codes; 0: there is none.
+void set_factors(IntegerLayer&, float residual = 0);
+// Sets the codes between which the activation leaves an output of 8 bits, or nothing for logits.
+void set_bounds(IntegerLayer&, Activation);
 
 struct IntegerLayers {
   std::map<std::string, IntegerLayer> by_node;

@@ -57,14 +57,16 @@ Trainer::Trainer(const Config& config, Transport& transport, bool training, Hear
 
 Trainer::~Trainer() = default;
 
-std::unique_ptr<TrainingStep> Trainer::make_step(std::unique_ptr<Policy> policy, bool training) {
+std::unique_ptr<TrainingStep> Trainer::make_step(std::unique_ptr<Policy> policy, bool training,
+                                                 const IntegerNetwork* other) {
   auto backend = make_backend(config_, *policy, transport_, *shares_,
                               bytes_read_ahead(config_, config_.data.batch / transport_.size()));
   return std::make_unique<TrainingStep>(
       config_, transport_, std::move(policy), std::move(backend),
       [&](const Policy& p, bool trains, int canvas) {
         const ImageShape shape = datasets_.test->canvas_shape(canvas);
-        return task_.network(config_, p, shape.height, shape.width, trains);
+        Graph graph = task_.network(config_, p, shape.height, shape.width, trains);
+        return other ? graph_of(*other, p, *graph.nodes().back()->as<SoftmaxLossOptions>()) : std::move(graph);
       },
       TrainingStep::Options{.plan = {.storage = storage_of(config_)},
                             .batch = batch_of_plan(config_, transport_.size()),
@@ -176,16 +178,27 @@ bool Trainer::answer_all(Judge& judge, const std::function<bool()>& stop) {
   return true;
 }
 
-Trainer::Comparison Trainer::compare_integers() {
+IntegerNetwork Trainer::integer_network() {
+  step_->swap_averages();
+  step_->begin_evaluation();
+  const Normalization pixels = normalization_of(config_.data);
+  IntegerLayers layers = fold(step_->plan(), step_->parameters(), step_->backend(), pixels);
+  step_->swap_averages();
+  return octet::integer_network(make_step(std::make_unique<IntegerPolicy>(std::move(layers)), false)->plan(), pixels);
+}
+
+Trainer::Comparison Trainer::compare_integers(const IntegerNetwork* other, const Seen& seen) {
   Comparison comparison;
   for (std::unique_ptr<Judge>* judge : {&comparison.integers, &comparison.training})
     *judge = task_.judge(*datasets_.test, false);
   state().check_agreement(transport_);
   step_->swap_averages();
   step_->begin_evaluation();
-  IntegerLayers layers = fold(step_->plan(), step_->parameters(), step_->backend(), normalization_of(config_.data));
+  IntegerLayers layers =
+      other ? layers_of(*other)
+            : fold(step_->plan(), step_->parameters(), step_->backend(), normalization_of(config_.data));
   comparison.notes = layers.notes;
-  const auto integers = make_step(std::make_unique<IntegerPolicy>(std::move(layers)), false);
+  const auto integers = make_step(std::make_unique<IntegerPolicy>(std::move(layers)), false, other);
   const auto class_of = [](const Answers& answers, size_t image, size_t images) {
     const size_t classes = answers.logits.size() / images;
     const auto row = answers.logits.begin() + ptrdiff_t(image * classes);
@@ -197,6 +210,7 @@ Trainer::Comparison Trainer::compare_integers() {
     heart_->enter(activity::evaluation);
     const Batch& batch = test_loader_->next();
     Answers own = integers->evaluate(batch, true), other = step_->evaluate(batch, true);
+    if (seen) seen(batch, own);
     const size_t images = own.logits.empty() ? 0 : batch.samples.size();
     for (size_t i = 0; i < images; ++i) {
       if (batch.samples[i] < 0) continue;

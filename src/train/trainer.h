@@ -7,6 +7,7 @@
 #include "comm/transport.h"
 #include "src/config/config.h"
 #include "src/data/loader.h"
+#include "src/deploy/network.h"
 #include "src/run/rank_watch.h"
 #include "src/run/result.h"
 #include "src/tasks/task.h"
@@ -37,14 +38,18 @@ class Trainer {
   // Collective. Evaluates the weights, with train.ema their averages. stop: called before each batch. Null if stop() is
   // true on any rank. keeps_answers: see Task::judge.
   std::unique_ptr<Judge> evaluate(const std::function<bool()>& stop = {}, bool keeps_answers = false);
-  // Collective. Evaluates the integer network of the weights, and for comparison the training's own kernels.
+  // The integer network of a classifier's weights. UsageError: the policy or a layer has no integer form.
+  IntegerNetwork integer_network();
+  // Collective. Evaluates the integer network of the weights, or another one of the same images and classes, and for
+  // comparison the training's own kernels. seen: called with this rank's batches and what the integers answer.
   // UsageError: the policy or a layer has no integer form.
   struct Comparison {
     std::unique_ptr<Judge> integers, training;
     int64_t images = 0, same = 0;    // of a classifier: images, and those for which both name the same class
     std::vector<std::string> notes;  // see IntegerLayers, and what the integers lose
   };
-  Comparison compare_integers();
+  using Seen = std::function<void(const Batch&, const Answers&)>;
+  Comparison compare_integers(const IntegerNetwork* other = nullptr, const Seen& seen = {});
   // Collective. Loads the weights of the file model.initial_weights or model.initial_backbone, if one is set. Returns
   // what was loaded, as a sentence; empty: nothing.
   std::string load_initial_weights();
@@ -80,7 +85,9 @@ class Trainer {
 
  private:
   bool answer_all(Judge&, const std::function<bool()>& stop);
-  std::unique_ptr<TrainingStep> make_step(std::unique_ptr<Policy>, bool training);
+  // other: its network in place of the task's.
+  std::unique_ptr<TrainingStep> make_step(std::unique_ptr<Policy>, bool training,
+                                          const IntegerNetwork* other = nullptr);
   void require_same_data();
   void require_same_classes(const SafetensorsFile&, const std::string& path) const;
   const Batch& next_batch();

@@ -2,67 +2,19 @@
 #include <cmath>
 
 #include "src/deploy/advice.h"
-#include "src/deploy/fold.h"
-#include "src/deploy/integer_policy.h"
-#include "tests/graph/harness.h"
+#include "tests/deploy/trained.h"
 
 namespace octet {
 namespace {
 
-struct Case {
-  const char* network;
-  int64_t size;
-  bool quantizes_last = false;
-};
-
-Config config_of(const Case& c) {
-  Config config;
-  config.model.name = c.network;
-  config.model.classes = 10;
-  config.policy.quantize_last = c.quantizes_last;
-  config.train.lr = 0.01;
-  return config;
-}
-
-// A network after a few steps, with running statistics that are no longer those of the start.
-Harness trained(const Case& c, int64_t batch) {
-  Harness harness(config_of(c), make_cpu_backend({.isa = best_isa(), .threads = 2}), batch, c.size, {});
-  for (int64_t step = 0; step < 12; ++step) harness.train(step);
-  harness.step->begin_evaluation();
-  return harness;
-}
-
-IntegerLayers folded(Harness& harness) {
-  return fold(harness.plan(), harness.step->parameters(), harness.step->backend(), of_photographs);
-}
-
-std::vector<float> integer_logits(const Harness& harness, const IntegerLayers& layers, std::unique_ptr<Backend> backend,
-                                  int64_t size) {
-  const Config& config = harness.config;
-  TrainingStep step(
-      config, *harness.transport, std::make_unique<IntegerPolicy>(layers), std::move(backend),
-      [&](const Policy& policy, bool trains, int) {
-        return task_of(config).network(config, policy, size, size, trains);
-      },
-      TrainingStep::Options{.plan = {}, .batch = harness.batch, .threads = 2, .training = false});
-  step.begin_evaluation();
-  return step.evaluate(harness.batch_of(0), true).logits;
-}
-
-double mean_square(const std::vector<float>& values) {
-  double sum = 0;
-  for (const float value : values) sum += double(value) * value;
-  return sum / double(values.size());
-}
-
-class IntegerNetwork : public testing::TestWithParam<Case> {};
-INSTANTIATE_TEST_SUITE_P(Networks, IntegerNetwork,
+class FoldedNetwork : public testing::TestWithParam<Case> {};
+INSTANTIATE_TEST_SUITE_P(Networks, FoldedNetwork,
                          testing::Values(Case{"resnet20", 32}, Case{"mobilenet_v2", 32}, Case{"efficientnet_lite0", 32},
                                          Case{"alexnet", 32}, Case{"alexnet", 32, true}, Case{"resnet18", 32, true},
                                          Case{"inception_v3", 32}),
-                         [](const auto& of) { return say(of.param.network, of.param.quantizes_last ? "_last" : ""); });
+                         name_of_case);
 
-TEST_P(IntegerNetwork, SaysTheSameOnEveryBackend) {
+TEST_P(FoldedNetwork, SaysTheSameOnEveryBackend) {
   const Case& c = GetParam();
   Harness harness = trained(c, 2);
   const IntegerLayers layers = folded(harness);
@@ -73,7 +25,7 @@ TEST_P(IntegerNetwork, SaysTheSameOnEveryBackend) {
           << name_of(isa) << ", " << threads << " threads";
 }
 
-TEST_P(IntegerNetwork, SaysWhatTheTrainingSays) {
+TEST_P(FoldedNetwork, SaysWhatTheTrainingSays) {
   const Case& c = GetParam();
   Harness harness = trained(c, 16);
   const IntegerLayers layers = folded(harness);

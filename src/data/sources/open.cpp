@@ -8,6 +8,7 @@
 #include "src/data/annotations/annotations.h"
 #include "src/data/augment/augmentation.h"
 #include "src/data/augment/canvases.h"
+#include "src/data/augment/crops.h"
 #include "src/data/fingerprint.h"
 #include "src/data/loader.h"
 #include "src/data/sources/folder_index.h"
@@ -119,6 +120,10 @@ Classes classes_of(const Dataset& data) {
 SourceTraits source_traits(const Config::Data& data) {
   image_side(data);  // refuses a size that the source does not have
   return source_of(data).traits;
+}
+
+int64_t resized_shorter_side(const Config::Data& data) {
+  return shorter_side(image_side(data), source_traits(data).middle);
 }
 
 void require_root(const Config::Data& data) {

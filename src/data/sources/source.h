@@ -12,6 +12,9 @@ struct SourceTraits {
 };
 // UsageError: as image_side().
 SourceTraits source_traits(const Config::Data&);
+// The length to which evaluation resizes an image's shorter side before it takes the middle square of image_side()
+// pixels; not of a detector's images. UsageError: as image_side().
+int64_t resized_shorter_side(const Config::Data&);
 // UsageError: the source reads files, and data.root leads to no folder. The message names the key and the path.
 void require_root(const Config::Data&);
 

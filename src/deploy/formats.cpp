@@ -1,0 +1,36 @@
+#include "src/deploy/formats.h"
+
+#include "kernels/base/error.h"
+
+namespace octet {
+namespace {
+
+IntegerNetwork as_it_is(IntegerNetwork network) { return network; }
+
+template <OnnxForm form>
+std::string onnx(const NetworkFile& model) {
+  return write_onnx(model, form);
+}
+
+constexpr FileFormat formats[] = {
+    {"onnxruntime", "ONNX Runtime", with_separate_sums, onnx<OnnxForm::unsigned_codes>, read_onnx},
+    {"openvino", "OpenVINO", as_it_is, onnx<OnnxForm::unsigned_codes>, read_onnx},
+    {"tensorrt", "TensorRT", with_signed_codes, onnx<OnnxForm::signed_codes>, read_onnx},
+    {"float", "programs that quantize by themselves", as_it_is, onnx<OnnxForm::reals>, read_onnx},
+};
+
+}  // namespace
+
+std::string file_format_names() {
+  std::string names;
+  for (const FileFormat& of : formats) names += names.empty() ? of.name : say(", ", of.name);
+  return names;
+}
+
+const FileFormat& file_format(const std::string& name) {
+  for (const FileFormat& of : formats)
+    if (of.name == name) return of;
+  REQUIRE_USAGE(false, say("use one of ", file_format_names()), "there is no format `", name, "`");
+}
+
+}  // namespace octet

@@ -1,0 +1,20 @@
+// The files that an integer network can be exported to. A format is one row of the table in formats.cpp.
+#pragma once
+#include <string>
+
+#include "src/deploy/onnx.h"
+
+namespace octet {
+
+struct FileFormat {
+  const char *name, *runs_on;
+  // The network as the format has it, which may round more than the one that was trained.
+  IntegerNetwork (*form)(IntegerNetwork);
+  std::string (*write)(const NetworkFile&);
+  NetworkFile (*read)(const std::string& content, const std::string& path);
+};
+// UsageError: there is no such format.
+const FileFormat& file_format(const std::string& name);
+std::string file_format_names();  // separated by commas
+
+}  // namespace octet
