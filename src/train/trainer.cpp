@@ -7,8 +7,10 @@
 #include <array>
 #include <cmath>
 
+#include "src/deploy/advice.h"
 #include "src/deploy/fold.h"
 #include "src/deploy/integer_policy.h"
+#include "src/tasks/metric_display.h"
 #include "src/train/needed_pixels.h"
 #include "src/train/network_form.h"
 #include "src/train/rank.h"
@@ -223,6 +225,12 @@ Trainer::Comparison Trainer::compare_integers(const IntegerNetwork* other, const
   comparison.images = counts[0], comparison.same = counts[1];
   comparison.integers->finish(transport_, *heart_);
   comparison.training->finish(transport_, *heart_);
+  const auto figure = [&](const std::unique_ptr<Judge>& of) {
+    return std::ranges::find(of->figures(), task_.main_figure, &Scalar::name)->value;
+  };
+  const std::string note = advice(config_.policy, display_of(task_.main_figure).label, figure(comparison.integers),
+                                  figure(comparison.training));
+  if (!note.empty()) comparison.notes.push_back(note);
   return comparison;
 }
 

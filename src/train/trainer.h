@@ -46,7 +46,7 @@ class Trainer {
   struct Comparison {
     std::unique_ptr<Judge> integers, training;
     int64_t images = 0, same = 0;    // of a classifier: images, and those for which both name the same class
-    std::vector<std::string> notes;  // see IntegerLayers
+    std::vector<std::string> notes;  // see IntegerLayers, and what the integers lose
   };
   using Seen = std::function<void(const Batch&, const Answers&)>;
   Comparison compare_integers(const IntegerNetwork* other = nullptr, const Seen& seen = {});

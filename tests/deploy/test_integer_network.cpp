@@ -1,6 +1,7 @@
 // Integer networks: the same logits on every backend, and those of the training's kernels but for rounding.
 #include <cmath>
 
+#include "src/deploy/advice.h"
 #include "tests/deploy/trained.h"
 
 namespace octet {
@@ -65,6 +66,20 @@ TEST(IntegerNetworks, NameCalibrationWhereRangesAreNotKnown) {
   } catch (const UsageError& error) {
     EXPECT_NE(std::string(error.what()).find("octet calibrate"), std::string::npos) << error.what();
   }
+}
+
+TEST(IntegerNetworks, NameTheKeysThatHelpWhereTheyLose) {
+  Config::Policy policy;
+  EXPECT_EQ(advice(policy, "top-1", 0.8981, 0.9), "");
+  EXPECT_EQ(advice(policy, "top-1", 0.91, 0.9), "");
+  EXPECT_EQ(advice(policy, "top-1", 0.8975, 0.9),
+            "the integers lose 0.25 points of top-1; train with policy.quantize_first: true and policy.quantize_last: "
+            "true, so that training rounds every layer");
+  policy.quantize_last = true;
+  EXPECT_TRUE(advice(policy, "AP", 0.4, 0.5)
+                  .ends_with("AP; train with policy.quantize_first: true, so that training rounds every layer"));
+  policy.quantize_first = true;
+  EXPECT_EQ(advice(policy, "AP", 0.4, 0.5), "the integers lose 10.00 points of AP");
 }
 
 // A channel with hardly any weight and a large bias: the sum fits, and the output is right.
