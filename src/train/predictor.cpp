@@ -1,7 +1,5 @@
 #include "src/train/predictor.h"
 
-#include <spdlog/spdlog.h>
-
 #include <algorithm>
 
 #include "src/deploy/fold.h"
@@ -96,13 +94,7 @@ int64_t Predictor::calibrate(const Dataset& data, const std::string& output) con
 
 std::vector<Prediction> Predictor::predict(const Dataset& data, bool integers) const {
   std::unique_ptr<TrainingStep> network = network_for(data);
-  if (integers) {
-    try {
-      network = integers_of(*network, data);
-    } catch (const UsageError& error) {
-      spdlog::warn("the training's kernels compute, not integers: {}", error.what());
-    }
-  }
+  if (integers) network = integers_of(*network, data);
   const auto loader = loader_of(data);
   std::vector<Prediction> predictions;
   for (int64_t b = 0; b < loader->batches_per_epoch(); ++b) {

@@ -25,8 +25,8 @@ class Predictor {
   bool knows_names() const { return knows_names_; }
   const Task& task() const { return task_; }
   // What the network says of each image that can be read, in the order of the data set. Coordinates are those of the
-  // file, and the best objects come first. integers: the integer network computes; if there is none, a warning says
-  // why, and the training's kernels compute.
+  // file, and the best objects come first. integers: the integer network computes.
+  // UsageError: there is none.
   std::vector<Prediction> predict(const Dataset&, bool integers = false) const;
   // Measures the ranges of activations on the whole batches of the data, with the weights as they are. Writes the
   // weights with these ranges to `output`, a safetensors file. Returns the number of images. UsageError: the policy
