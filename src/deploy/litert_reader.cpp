@@ -16,6 +16,7 @@ namespace {
 using namespace litert;
 using Kind = IntegerOperation::Kind;
 constexpr int64_t most_elements = int64_t{1} << 31;  // of a tensor
+constexpr int most_of_a_window = 1 << 15;            // its kernel, stride and dilation
 constexpr int unsigned_zero = -128;                  // LiteRT's codes have a sign
 
 // What a tensor of the file stands for, if it is no constant.
@@ -180,8 +181,8 @@ class Reader {
 
   Value padded(const OperatorT& of) const {
     const auto zeros = constant<int32_t>(of, 1);
-    require(zeros.size() == 8 && std::ranges::all_of(zeros, [](int32_t n) { return n >= 0; }) &&
-                zeros[0] + zeros[1] + zeros[6] + zeros[7] == 0,
+    require(zeros.size() == 8 && std::ranges::all_of(zeros, [](int32_t n) { return n >= 0; }) && zeros[0] == 0 &&
+                zeros[1] == 0 && zeros[6] == 0 && zeros[7] == 0,
             "zeros around images before ", name(of));
     return {codes(of), zeros[2], zeros[4], zeros[3], zeros[5]};
   }
@@ -200,6 +201,9 @@ class Reader {
     return end(std::move(operation), type, scale);
   }
 
+  static bool fits_window(std::initializer_list<int> extents) {
+    return std::ranges::all_of(extents, [](int extent) { return extent > 0 && extent <= most_of_a_window; });
+  }
   // Where a window begins along one axis, and how often it fits.
   static Padded window(Padding padding, int64_t in, int before, int64_t behind, int kernel, int stride,
                        int dilation = 1) {
@@ -216,7 +220,7 @@ class Reader {
     p.x = tensor_of(x, of).shape;
     const auto& w = input(of, 1).shape;
     operation.layer.weights = constant<int8_t>(of, 1);
-    require(w.size() == 4 && how.stride_h > 0 && how.stride_w > 0 && how.dilation_h > 0 && how.dilation_w > 0 &&
+    require(w.size() == 4 && fits_window({w[1], w[2], how.stride_h, how.stride_w, how.dilation_h, how.dilation_w}) &&
                 (how.padding == Padding::VALID || !x.has_zeros()),
             "a geometry of ", name(of));
     p.kernel_h = w[1], p.kernel_w = w[2];
@@ -230,7 +234,7 @@ class Reader {
     require(w[depthwise ? 0 : 3] == (depthwise ? 1 : p.x.c) && p.y.c % p.groups == 0, "a fitting weight of ", name(of));
     if (depthwise) operation.layer.weights = channels_first(operation.layer.weights, size_t(p.y.c));
     read_scales(operation.layer, of);
-    read_bias(operation.layer, of, 2);
+    read_bias(operation, of, 2);
     return end(std::move(operation), of);
   }
   static std::vector<int8_t> channels_first(const std::vector<int8_t>& weights, size_t channels) {
@@ -247,10 +251,10 @@ class Reader {
     require(std::ranges::find(layer.weights, int8_t{-128}) == layer.weights.end(), "codes up to 127 in ", name(of));
     layer.weight_scale = read->scale;
   }
-  void read_bias(IntegerLayer& layer, const OperatorT& of, size_t i) const {
-    layer.bias = constant<int32_t>(of, i);
-    const size_t channels = layer.bias.size();
-    require(layer.weight_scale.size() == channels && layer.weights.size() % channels == 0,
+  void read_bias(IntegerOperation& operation, const OperatorT& of, size_t i) const {
+    operation.layer.bias = constant<int32_t>(of, i);
+    const auto channels = size_t(operation.conv.y.c);
+    require(operation.layer.weight_scale.size() == channels && operation.layer.bias.size() == channels,
             "a scale and a bias for each channel of ", name(of));
   }
 
@@ -270,13 +274,13 @@ class Reader {
   }
   Value logits(const OperatorT& of) {
     IntegerLayer& layer = matrix_.layer;
-    read_bias(layer, of, 1);
-    require(int64_t(layer.bias.size()) == matrix_.conv.y.c, "a bias for each class");
+    read_bias(matrix_, of, 1);
     const auto inputs = ptrdiff_t(layer.weights.size() / layer.bias.size());
     if (network_.tensors[size_t(matrix_.inputs[0])].type == DType::u8)
       for (size_t i = 0; i < layer.bias.size(); ++i) {
         const auto row = layer.weights.begin() + ptrdiff_t(i) * inputs;
-        layer.bias[i] = int32_t(layer.bias[i] + int64_t{unsigned_zero} * std::accumulate(row, row + inputs, 0));
+        layer.bias[i] =
+            int32_t(layer.bias[i] + int64_t{unsigned_zero} * std::accumulate(row, row + inputs, int64_t{0}));
       }
     return end(std::exchange(matrix_, {}), DType::f32, 1);
   }
@@ -304,24 +308,27 @@ class Reader {
     p.kind = average ? PoolKind::average : PoolKind::max;
     p.x = tensor_of(x, of).shape;
     p.kernel = how.kernel_h, p.stride = how.stride_h;
-    require(p.kernel > 0 && p.stride > 0 && how.kernel_w == p.kernel && how.stride_w == p.stride &&
+    require(fits_window({p.kernel, p.stride}) && how.kernel_w == p.kernel && how.stride_w == p.stride &&
                 (how.padding == Padding::VALID || !x.has_zeros()),
             "a square window of ", name(of));
     p.pad = window(how.padding, p.x.h, x.before_h, x.behind_h, p.kernel, p.stride).pad;
     p.count_padding = average && x.has_zeros();
-    p.y = sound(pooled_shape(p), of);
     require(p.pad < p.kernel, "a window larger than its zeros in ", name(of));
+    p.y = sound(pooled_shape(p), of);
     return end(std::move(operation), of);
   }
 
   Value concat(const OperatorT& of) {
     std::vector<int> parts;
+    Shape whole = shape(codes(of));
+    whole.c = 0;
     for (size_t i = 0; i < of.inputs.size(); ++i) {
       parts.push_back(codes(of, i));
-      const Shape &part = shape(parts.back()), &first = shape(parts.front());
-      require(part.h == first.h && part.w == first.w, "parts of one size in ", name(of));
+      const Shape& part = shape(parts.back());
+      require(part.h == whole.h && part.w == whole.w, "parts of one size in ", name(of));
+      whole.c += part.c;
     }
-    require(!parts.empty(), "parts of ", name(of));
+    sound(whole, of);
     return end(begin(Kind::concat, parts, of), of);
   }
 
