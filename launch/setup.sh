@@ -18,7 +18,7 @@ packages=(
   libjpeg-dev libturbojpeg0-dev libpng-dev libtiff-dev libwebp-dev zlib1g-dev
   libdnnl-dev librandom123-dev libgtest-dev python3                                   # fp32 policy; oracles and tests
   libxxhash-dev libssl-dev libprotobuf-dev protobuf-compiler                          # checkpoints, events for TensorBoard
-  libonnx-dev                                                                         # the form of ONNX files
+  libonnx-dev libflatbuffers-dev flatbuffers-compiler                                 # the forms of ONNX and LiteRT files
   libpugixml-dev                                                                      # annotations of objects
 )
 developer_packages=(clang clang-tidy clang-format libomp-dev shellcheck gdb)

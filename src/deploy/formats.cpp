@@ -1,6 +1,8 @@
 #include "src/deploy/formats.h"
 
 #include "kernels/base/error.h"
+#include "src/deploy/litert.h"
+#include "src/deploy/onnx.h"
 
 namespace octet {
 namespace {
@@ -16,6 +18,7 @@ constexpr FileFormat formats[] = {
     {"onnxruntime", "ONNX Runtime", with_separate_sums, onnx<OnnxForm::unsigned_codes>, read_onnx},
     {"openvino", "OpenVINO", as_it_is, onnx<OnnxForm::unsigned_codes>, read_onnx},
     {"tensorrt", "TensorRT", with_signed_codes, onnx<OnnxForm::signed_codes>, read_onnx},
+    {"litert", "LiteRT", with_separate_sums, write_litert, read_litert},
     {"float", "programs that quantize by themselves", as_it_is, onnx<OnnxForm::reals>, read_onnx},
 };
 

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "src/deploy/onnx.h"
+#include "src/deploy/network.h"
 
 namespace octet {
 

@@ -92,17 +92,31 @@ class Lister {
   IntegerNetwork network_;
 };
 
+// The constants of a sum, or of a mean over the kernel.
+void set_ones(IntegerLayer& layer, const ConvProblem& p) {
+  layer.weights.assign(size_t(p.weight().elements()), 1);
+  layer.bias.assign(size_t(p.y.c), 0);
+  layer.weight_scale.assign(size_t(p.y.c), 1.0f / float(p.kernel_h * p.kernel_w));
+}
+
 // The layer that adds two tensors of these scales.
-IntegerLayer sum_layer(size_t channels, float first, float second, const IntegerLayer& of) {
+IntegerLayer sum_layer(const ConvProblem& p, float first, float second, const IntegerLayer& of) {
   IntegerLayer sum;
-  sum.weights.assign(channels, 1);
-  sum.bias.assign(channels, 0);
-  sum.weight_scale.assign(channels, 1);
+  set_ones(sum, p);
   sum.lowest = of.lowest, sum.highest = of.highest;
   sum.output = of.output, sum.scale = of.scale;
   sum.input_scale = first;
   set_factors(sum, second);
   return sum;
+}
+
+Shape output_of(const IntegerNetwork& network, const IntegerOperation& operation) {
+  if (operation.kind == Kind::pool) return operation.pool.y;
+  if (operation.kind != Kind::concat) return operation.conv.y;
+  Shape whole = network.tensors[size_t(operation.inputs[0])].shape;
+  whole.c = 0;
+  for (const int part : operation.inputs) whole.c += network.tensors[size_t(part)].shape.c;
+  return whole;
 }
 
 // Numbers the tensors in the order in which operations write them.
@@ -125,6 +139,21 @@ ConvProblem channelwise(const Shape& x, const Shape& y, int kernel_h, int kernel
   p.x = x, p.y = y;
   p.kernel_h = kernel_h, p.kernel_w = kernel_w, p.groups = int(x.c);
   return p;
+}
+
+void append_operation(IntegerNetwork& network, IntegerOperation operation, DType type, float scale) {
+  if (operation.computes()) {
+    const auto scale_of = [&](size_t i) { return network.tensors[size_t(operation.inputs[i])].scale; };
+    IntegerLayer& layer = operation.layer;
+    if (operation.kind == Kind::sum || operation.kind == Kind::mean) set_ones(layer, operation.conv);
+    layer.input_scale = scale_of(0);
+    layer.output = type, layer.scale = scale;
+    set_bounds(layer, operation.activation);
+    set_factors(layer, operation.inputs.size() > 1 ? scale_of(1) : 0);
+  }
+  operation.output = int(network.tensors.size());
+  network.tensors.push_back({output_of(network, operation), type, scale});
+  network.operations.push_back(std::move(operation));
 }
 
 IntegerNetwork integer_network(const Plan& plan, const Normalization& pixels) {
@@ -208,7 +237,7 @@ IntegerNetwork with_separate_sums(IntegerNetwork network) {
     const float range =
         shortcut.type == DType::u8 ? std::max(largest(to), largest(shortcut)) : largest(to) + largest(shortcut);
     const float scale = range / 127;
-    sum.layer = sum_layer(size_t(to.shape.c), scale, shortcut.scale, operation.layer);
+    sum.layer = sum_layer(sum.conv, scale, shortcut.scale, operation.layer);
     sum.inputs = {int(network.tensors.size()), operation.inputs[1]};
     sum.output = std::exchange(operation.output, int(network.tensors.size()));
     network.tensors.push_back({to.shape, DType::s8, scale});

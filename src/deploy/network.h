@@ -65,6 +65,10 @@ IntegerNetwork with_signed_codes(IntegerNetwork);
 // The problem of a convolution that computes each channel alone: a sum, or a mean over the kernel.
 ConvProblem channelwise(const Shape& x, const Shape& y, int kernel_h, int kernel_w);
 
+// Appends an operation and its output, of codes with that type and scale or of logits. Its constants need weights,
+// biases and their scales alone, those of a sum or a mean nothing.
+void append_operation(IntegerNetwork&, IntegerOperation, DType, float scale);
+
 // Empty if both are the same network with the same integers; else the first difference, for people.
 std::string difference(const IntegerNetwork&, const IntegerNetwork&);
 

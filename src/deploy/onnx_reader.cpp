@@ -165,26 +165,11 @@ class Reader {
   void end(Value& y, DType type, float scale) {
     require(std::isfinite(scale) && scale > 0, "positive scales");
     IntegerOperation& operation = *y.operation;
-    y.tensor = operation.output = int(network_.tensors.size());
-    if (operation.inputs.empty()) {
+    y.tensor = int(network_.tensors.size());
+    if (operation.inputs.empty())
       network_.tensors.push_back({images_, type, scale});
-      y.operation.reset();
-      return;
-    }
-    const Shape to = operation.kind == Kind::pool     ? operation.pool.y
-                     : operation.kind == Kind::concat ? operation.conv.x
-                                                      : operation.conv.y;
-    network_.tensors.push_back({to, type, scale});
-    if (operation.kind == Kind::concat) operation.conv = {};
-    if (operation.computes()) {
-      const auto scale_of = [&](size_t i) { return network_.tensors[size_t(operation.inputs[i])].scale; };
-      IntegerLayer& layer = operation.layer;
-      layer.input_scale = scale_of(0);
-      layer.output = type, layer.scale = scale;
-      set_bounds(layer, operation.activation);
-      set_factors(layer, operation.inputs.size() > 1 ? scale_of(1) : 0);
-    }
-    network_.operations.push_back(std::move(operation));
+    else
+      append_operation(network_, std::move(operation), type, scale);
     y.operation.reset();
   }
 
@@ -206,9 +191,6 @@ class Reader {
     if (type == "GlobalAveragePool") {
       operation.kind = Kind::mean;
       operation.conv = channelwise(x, {1, 1, 1, x.c}, int(x.h), int(x.w));
-      operation.layer.weights.assign(size_t(x.elements()), 1);
-      operation.layer.bias.assign(size_t(x.c), 0);
-      operation.layer.weight_scale.assign(size_t(x.c), 1.0f / float(x.pixels()));
     } else if (type == "MaxPool" || type == "AveragePool") {
       operation.kind = Kind::pool;
       PoolProblem& p = operation.pool;
@@ -222,9 +204,6 @@ class Reader {
       p.y = pooled_shape(p);
     } else if (type == "Concat") {
       operation.kind = Kind::concat;
-      operation.conv.x = x;
-      operation.conv.x.c = 0;
-      for (const int part : operation.inputs) operation.conv.x.c += shape(part).c;
     } else {
       REQUIRE_USAGE(false, "export the network again", path_, " has an operation that octet does not know: ", type);
     }
@@ -252,9 +231,6 @@ class Reader {
     const Shape x = shape(operation.inputs[0]);
     require(x == shape(second), "equal shapes before ", node.name());
     operation.conv = channelwise(x, x, 1, 1);
-    operation.layer.weights.assign(size_t(x.c), 1);
-    operation.layer.bias.assign(size_t(x.c), 0);
-    operation.layer.weight_scale.assign(size_t(x.c), 1);
     return operation;
   }
 

@@ -23,9 +23,9 @@ inline Config config_of(const Case& c) {
 }
 
 // A network after a few steps, with running statistics that are no longer those of the start.
-inline Harness trained(const Case& c, int64_t batch) {
+inline Harness trained(const Case& c, int64_t batch, int64_t steps = 12) {
   Harness harness(config_of(c), make_cpu_backend({.isa = best_isa(), .threads = 2}), batch, c.size, {});
-  for (int64_t step = 0; step < 12; ++step) harness.train(step);
+  for (int64_t step = 0; step < steps; ++step) harness.train(step);
   harness.step->begin_evaluation();
   return harness;
 }
