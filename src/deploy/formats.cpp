@@ -7,8 +7,6 @@
 namespace octet {
 namespace {
 
-IntegerNetwork as_it_is(IntegerNetwork network) { return network; }
-
 template <OnnxForm form>
 std::string onnx(const NetworkFile& model) {
   return write_onnx(model, form);
@@ -16,10 +14,10 @@ std::string onnx(const NetworkFile& model) {
 
 constexpr FileFormat formats[] = {
     {"onnxruntime", "ONNX Runtime", with_separate_sums, onnx<OnnxForm::unsigned_codes>, read_onnx},
-    {"openvino", "OpenVINO", as_it_is, onnx<OnnxForm::unsigned_codes>, read_onnx},
+    {"openvino", "OpenVINO", with_file_codes, onnx<OnnxForm::unsigned_codes>, read_onnx},
     {"tensorrt", "TensorRT", with_signed_codes, onnx<OnnxForm::signed_codes>, read_onnx},
     {"litert", "LiteRT", with_separate_sums, write_litert, read_litert},
-    {"float", "programs that quantize by themselves", as_it_is, onnx<OnnxForm::reals>, read_onnx},
+    {"float", "programs that quantize by themselves", with_file_codes, onnx<OnnxForm::reals>, read_onnx},
 };
 
 }  // namespace

@@ -99,6 +99,11 @@ void set_ones(IntegerLayer& layer, const ConvProblem& p) {
   layer.weight_scale.assign(size_t(p.y.c), 1.0f / float(p.kernel_h * p.kernel_w));
 }
 
+// Saturation alone bounds the codes of a file, and it begins at -128; training's codes begin at -127.
+void saturate(IntegerLayer& layer) {
+  if (layer.output == DType::s8 && layer.lowest < 0) layer.lowest = -128;
+}
+
 // The layer that adds two tensors of these scales.
 IntegerLayer sum_layer(const ConvProblem& p, float first, float second, const IntegerLayer& of) {
   IntegerLayer sum;
@@ -149,6 +154,7 @@ void append_operation(IntegerNetwork& network, IntegerOperation operation, DType
     layer.input_scale = scale_of(0);
     layer.output = type, layer.scale = scale;
     set_bounds(layer, operation.activation);
+    saturate(layer);
     set_factors(layer, operation.inputs.size() > 1 ? scale_of(1) : 0);
   }
   operation.output = int(network.tensors.size());
@@ -216,6 +222,12 @@ Graph graph_of(const IntegerNetwork& network, const Policy& policy, SoftmaxLossO
   return graph;
 }
 
+IntegerNetwork with_file_codes(IntegerNetwork network) {
+  for (IntegerOperation& operation : network.operations)
+    if (operation.computes()) saturate(operation.layer);
+  return network;
+}
+
 IntegerNetwork with_separate_sums(IntegerNetwork network) {
   std::vector<IntegerOperation> operations;
   for (IntegerOperation& operation : network.operations) {
@@ -250,7 +262,7 @@ IntegerNetwork with_separate_sums(IntegerNetwork network) {
   }
   network.operations = std::move(operations);
   renumber(network);
-  return network;
+  return with_file_codes(std::move(network));
 }
 
 IntegerNetwork with_signed_codes(IntegerNetwork network) {
@@ -275,7 +287,7 @@ IntegerNetwork with_signed_codes(IntegerNetwork network) {
     }
     set_factors(layer, operation.inputs.size() > 1 ? scale(1) : 0);
   }
-  return network;
+  return with_file_codes(std::move(network));
 }
 
 std::string difference(const IntegerNetwork& a, const IntegerNetwork& b) {

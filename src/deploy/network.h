@@ -56,6 +56,9 @@ IntegerNetwork integer_network(const Plan& plan, const Normalization& pixels);
 IntegerLayers layers_of(const IntegerNetwork&);
 Graph graph_of(const IntegerNetwork&, const Policy&, SoftmaxLossOptions loss = {});
 
+// The same network as files have it: signed codes begin at -128, where saturation begins, not at -127 as in training.
+// The next two return such networks, too.
+IntegerNetwork with_file_codes(IntegerNetwork);
 // The same network with a rounding between each convolution and the sum with its shortcut, for formats whose
 // convolutions have no shortcut. The codes between them are signed.
 IntegerNetwork with_separate_sums(IntegerNetwork);

@@ -28,7 +28,7 @@ TEST_P(OnnxFiles, HoldTheNetwork) {
   const std::vector<float> expected = integer_logits(harness, layers, cpu(), c.size);
   EXPECT_TRUE(logits_of(harness, network, cpu()) == expected);
   const std::map<std::string, std::string> metadata = {{"classes", "[\"a\", \"b\"]"}};
-  const std::pair<IntegerNetwork, OnnxForm> forms[] = {{network, OnnxForm::unsigned_codes},
+  const std::pair<IntegerNetwork, OnnxForm> forms[] = {{with_file_codes(network), OnnxForm::unsigned_codes},
                                                        {with_separate_sums(network), OnnxForm::unsigned_codes},
                                                        {with_signed_codes(network), OnnxForm::signed_codes}};
   for (const auto& [of, form] : forms) {
@@ -36,9 +36,6 @@ TEST_P(OnnxFiles, HoldTheNetwork) {
     EXPECT_EQ(difference(of, back.network), "") << int(form);
     EXPECT_EQ(back.metadata, metadata);
     const std::vector<float> own = logits_of(harness, back.network, cpu());
-    if (&of == &forms[0].first) {
-      EXPECT_TRUE(own == expected);
-    }
     EXPECT_LT(relative_square(own, expected), 0.05) << int(form);
   }
 }
