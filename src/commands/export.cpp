@@ -70,6 +70,8 @@ int export_network(const ExportOptions& options, const Config& config, Transport
                    const std::string& weights) {
   REQUIRE_USAGE(transport.size() == 1, "start it without mpirun", "this command runs on one rank, not on ",
                 transport.size());
+  REQUIRE_USAGE(!task_of(config).objects, "name the run of a classifier", config.model.name,
+                " is a detector, which has no form in a file yet");
   require_place_for(options.output, "--output");
   const FileFormat& format = file_format(options.format);
   const SafetensorsFile file = SafetensorsFile::open(weights);
