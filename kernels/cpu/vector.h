@@ -72,6 +72,15 @@ OCTET_INLINE f32xN abs(f32xN x) { return (f32xN)((u32xN)x & 0x7FFFFFFFu); }
 OCTET_INLINE f64xH widen(f32xH x) { return __builtin_convertvector(x, f64xH); }
 OCTET_INLINE i32xN truncate(f32xN x) { return __builtin_convertvector(x, i32xN); }
 
+// fused: a b + c, rounded once. OCTET_FUSED: the tier has it.
+#if OCTET_LANES == 16 && defined(__AVX512F__)
+#define OCTET_FUSED
+OCTET_INLINE f32xN fused(f32xN a, f32xN b, f32xN c) { return (f32xN)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c); }
+#elif OCTET_LANES == 8 && defined(__FMA__)
+#define OCTET_FUSED
+OCTET_INLINE f32xN fused(f32xN a, f32xN b, f32xN c) { return (f32xN)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c); }
+#endif
+
 // Instructions that the compiler does not find in the generic text.
 // nearest: the integer next to x, ties to even, for |x| < 2^22. multiply_low: products of the 64-bit lanes' low halves.
 // join_bytes: the low bytes of both, those of `even` first. count_greater: how many lanes of a exceed those of b.
@@ -93,7 +102,7 @@ OCTET_INLINE int count_greater(f32xN a, f32xN b) {
   return __builtin_popcount(_mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_GT_OQ));
 }
 OCTET_INLINE f64xH low_doubles(i32xN x) {
-  return (f64xH)_mm512_maskz_cvtepi32_pd(0xFF, _mm512_castsi512_si256((__m512i)x));
+  return (f64xH)_mm512_maskz_cvtepi32_pd(0xFF, _mm512_maskz_extracti64x4_epi64(0xF, (__m512i)x, 0));
 }
 OCTET_INLINE f64xH high_doubles(i32xN x) {
   return (f64xH)_mm512_maskz_cvtepi32_pd(0xFF, _mm512_maskz_extracti64x4_epi64(0xF, (__m512i)x, 1));
