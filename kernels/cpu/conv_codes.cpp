@@ -99,7 +99,7 @@ void CodeConvolution::cut(const ContractionKernels& kernels) {
 void CodeConvolution::pack_weights(const Requantization& how, Tensor weights, Tensor residual, DType y) {
   const GatherPlan::Phase& phase = plan_.phases.front();
   const int64_t lanes = int64_t{plan_.groups} * blocks_ * block_lanes;
-  char* const packed = weights_.get(static_cast<size_t>(lanes * phase.packed_words * 4));
+  packed_ = weights_.get(static_cast<size_t>(lanes * phase.packed_words * 4));
   const auto by_lane = [lanes](auto*& part, auto* whole, int64_t index) { part = whole + index * lanes; };
   auto* const integers = sums_.get<int32_t>(static_cast<size_t>(3 * lanes));
   by_lane(start_, integers, 0), by_lane(least_, integers, 1), by_lane(most_, integers, 2);
@@ -111,7 +111,7 @@ void CodeConvolution::pack_weights(const Requantization& how, Tensor weights, Te
   parallel_for(int(scratch_.size()), plan_.groups * panels_, [&](int64_t i) {
     const int panel = int(i), count = blocks_in(panel);
     const int64_t first = panel % panels_ * kernels_.max_blocks * block_lanes, group = panel / panels_;
-    char* const to = packed + block_of(panel) * phase.packed_words * 64;
+    char* const to = packed_weights(panel);
     for (int block = 0; block < count; ++block) {
       const int64_t lane = first + block * block_lanes;
       kernels_.pack_weights(weights.s8() + group * plan_.weight_group + lane * plan_.lane_step, plan_.lane_step,
@@ -200,10 +200,12 @@ void CodeConvolution::contract(const Item& item, int panel, const char* packed, 
              phase.segment.data(),
              static_cast<int64_t>(phase.segment.size()),
              phase.words,
-             const_cast<Scratch&>(weights_).get(0) + block_of(panel) * phase.packed_words * 64,
+             packed_weights(panel),
              blocks_in(panel),
              start_ + lane};
   work.pair_step = phase.pair_step, work.row_step = phase.row_step;
+  const int next = panel + 1;
+  if (next < plan_.groups * panels_) work.ahead[0] = {packed_weights(next), blocks_in(next) * phase.packed_words * 64};
   const PanelRounding& how = rounding_[size_t(panel)];
   const CodeRounding rounding{factor_ + lane,
                               residual_factor_ + lane,

@@ -37,6 +37,7 @@ class CodeConvolution final : public ReadyConvolution {
   int blocks_in(int panel) const {
     return std::min(kernels_.max_blocks, blocks_ - panel % panels_ * kernels_.max_blocks);
   }
+  char* packed_weights(int panel) const { return packed_ + block_of(panel) * plan_.phases.front().packed_words * 64; }
   // Of a panel, by its number in all groups.
   int64_t block_of(int panel) const {
     return int64_t{panel / panels_} * blocks_ + panel % panels_ * kernels_.max_blocks;
@@ -54,6 +55,7 @@ class CodeConvolution final : public ReadyConvolution {
   int shares_ = 1;                 // parts of all panels, each with work of its own
   int lowest_, highest_;
   Scratch weights_, sums_, doubles_, floats_;
+  char* packed_ = nullptr;                                         // weights
   int32_t *start_ = nullptr, *least_ = nullptr, *most_ = nullptr;  // by lane, as the panels lie
   double *factor_ = nullptr, *residual_factor_ = nullptr;
   float *short_factor_ = nullptr, *short_residual_factor_ = nullptr;
