@@ -55,9 +55,8 @@ struct CodeRounding {
   int lowest, highest;
   bool real;  // y is f32
   // Whether f32 gives the same codes, see bound_sums(). Then the sums are first brought between `least` and `most`.
-  // With a residual, doubles decide where a value is further than `sure` from an integer.
+  // With a residual, the factors in f32 are multiplied by 4096.
   bool in_floats;
-  float sure;
   const int32_t *least, *most;
   const float *short_factor, *short_residual_factor;
 };

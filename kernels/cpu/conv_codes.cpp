@@ -13,6 +13,7 @@ namespace octet::cpu {
 namespace {
 
 constexpr int64_t cached_bytes = 128 * 1024;  // that an item reads and writes, beside the weights of a panel
+constexpr int64_t fetched_bytes = 24 * 1024;  // of the next panel's weights; a longer one is read as a stream
 constexpr int64_t least_pixels = 48;          // of an item, if there are so many: each item reads all weights
 
 // The rows of x that `rows` rows of y read, of `images` images, as a problem of its own. What lies outside of an image
@@ -31,14 +32,13 @@ ConvProblem part_of(const ConvProblem& p, int64_t images, int64_t rows) {
 
 SumBounds bound_sums(double factor, double residual_factor, DType residual, int lowest, int highest, double reach) {
   constexpr double limit = 1 << 24;  // f32 holds integers up to it
-  constexpr SumBounds not_at_all{false, 0, 0, 0};
+  constexpr SumBounds not_at_all{false, 0, 0};
   const bool adds = residual_factor != 0;
   if (!(factor >= 0x1p-60 && factor <= 1 && factor == double(float(factor)))) return not_at_all;
-  const double ends[2] = {(residual == DType::u8 ? 0 : -128) * residual_factor,
-                          (residual == DType::u8 ? 255 : 127) * residual_factor};
-  const double low = std::min(ends[0], ends[1]), high = std::max(ends[0], ends[1]);
-  const double size = std::max(-low, high);
-  if (size > 0x1p16) return not_at_all;
+  // With a residual, values have 12 bits of a fraction, and 22 bits in all.
+  if (!(residual_factor >= 0 && residual_factor <= 2)) return not_at_all;
+  const double low = (residual == DType::u8 ? 0 : -128) * residual_factor;
+  const double high = (residual == DType::u8 ? 255 : 127) * residual_factor;
   // The sums from which on the code is `highest`, or `lowest`, whatever the residual. One more if rounding is in doubt.
   double most = std::ceil((highest - low) / factor), least = std::floor((lowest - high) / factor);
   if (adds || most * factor + low < highest) most += 1;
@@ -50,8 +50,7 @@ SumBounds bound_sums(double factor, double residual_factor, DType residual, int 
   const auto code = [&](double sum) { return std::nearbyint(sum * factor); };
   const bool ends_fit = (most == limit || code(most) == highest) && (least == -limit || code(least) == lowest);
   if (!adds && !ends_fit) return not_at_all;
-  // Three roundings to 24 bits, of values below 2 size + 512.
-  return {true, int32_t(least), int32_t(most), float(0.5 - 0x1p-22 * (2 * size + 512))};
+  return {true, int32_t(least), int32_t(most)};
 }
 
 CodeConvolution::CodeConvolution(const ContractionKernels& kernels, const ConvRequantizeCall& call,
@@ -107,7 +106,7 @@ void CodeConvolution::pack_weights(const Requantization& how, Tensor weights, Te
   by_lane(factor_, doubles, 0), by_lane(residual_factor_, doubles, 1);
   auto* const floats = floats_.get<float>(static_cast<size_t>(2 * lanes));
   by_lane(short_factor_, floats, 0), by_lane(short_residual_factor_, floats, 1);
-  rounding_.resize(static_cast<size_t>(plan_.groups * panels_));
+  in_floats_.resize(static_cast<size_t>(plan_.groups * panels_));
   parallel_for(int(scratch_.size()), plan_.groups * panels_, [&](int64_t i) {
     const int panel = int(i), count = blocks_in(panel);
     const int64_t first = panel % panels_ * kernels_.max_blocks * block_lanes, group = panel / panels_;
@@ -127,15 +126,16 @@ void CodeConvolution::pack_weights(const Requantization& how, Tensor weights, Te
 void CodeConvolution::keep_rounding(const Requantization& how, Tensor weights, Tensor residual, DType y) {
   const int64_t products = weights.elements() / weights.shape.n;
   for (int panel = 0; panel < plan_.groups * panels_; ++panel) {
-    PanelRounding& rounding = rounding_[size_t(panel)];
-    rounding.in_floats = !is_real(y);
+    bool in_floats = !is_real(y);
     for (int64_t i = 0; i < int64_t{blocks_in(panel)} * block_lanes; ++i) {
       const int64_t own = panel % panels_ * kernels_.max_blocks * block_lanes + i;
       const int64_t channel = panel / panels_ * plan_.group_to + own, lane = block_of(panel) * block_lanes + i;
       const bool exists = own < plan_.group_to;
       factor_[lane] = exists ? how.factor[channel] : 0;
       residual_factor_[lane] = exists && residual ? how.residual_factor[channel] : 0;
-      short_factor_[lane] = float(factor_[lane]), short_residual_factor_[lane] = float(residual_factor_[lane]);
+      const double unit = residual ? 4096 : 1;
+      short_factor_[lane] = float(unit * factor_[lane]);
+      short_residual_factor_[lane] = float(unit * residual_factor_[lane]);
       least_[lane] = most_[lane] = 0;
       if (!exists) continue;
       // (wraps around as sums do: their start may hold an offset of the packing)
@@ -144,10 +144,10 @@ void CodeConvolution::keep_rounding(const Requantization& how, Tensor weights, T
       for (int64_t k = 0; k < products; ++k) reach += 255 * std::abs(double(weights.s8()[channel * products + k]));
       const SumBounds bounds =
           bound_sums(factor_[lane], residual_factor_[lane], residual.dtype, lowest_, highest_, reach);
-      rounding.in_floats = rounding.in_floats && bounds.in_floats;
-      rounding.sure = std::min(rounding.sure, bounds.sure);
+      in_floats = in_floats && bounds.in_floats;
       least_[lane] = bounds.least, most_[lane] = bounds.most;
     }
+    in_floats_[size_t(panel)] = in_floats;
   }
 }
 
@@ -206,7 +206,6 @@ void CodeConvolution::contract(const Item& item, int panel, const char* packed, 
   work.pair_step = phase.pair_step, work.row_step = phase.row_step;
   const int next = panel + 1;
   if (next < plan_.groups * panels_) work.ahead[0] = {packed_weights(next), blocks_in(next) * phase.packed_words * 64};
-  const PanelRounding& how = rounding_[size_t(panel)];
   const CodeRounding rounding{factor_ + lane,
                               residual_factor_ + lane,
                               residual ? residual.as<const char>() + at : nullptr,
@@ -214,8 +213,7 @@ void CodeConvolution::contract(const Item& item, int panel, const char* packed, 
                               lowest_,
                               highest_,
                               is_real(y.dtype),
-                              how.in_floats,
-                              how.sure,
+                              in_floats_[size_t(panel)],
                               least_ + lane,
                               most_ + lane,
                               short_factor_ + lane,

@@ -13,7 +13,6 @@ namespace octet::cpu {
 struct SumBounds {
   bool in_floats;
   int32_t least, most;
-  float sure;
 };
 // factor, residual_factor (0: no residual): of the channel. reach: no sum is further from 0.
 SumBounds bound_sums(double factor, double residual_factor, DType residual, int lowest, int highest, double reach);
@@ -59,11 +58,7 @@ class CodeConvolution final : public ReadyConvolution {
   int32_t *start_ = nullptr, *least_ = nullptr, *most_ = nullptr;  // by lane, as the panels lie
   double *factor_ = nullptr, *residual_factor_ = nullptr;
   float *short_factor_ = nullptr, *short_residual_factor_ = nullptr;
-  struct PanelRounding {
-    bool in_floats = true;
-    float sure = 0.5f;
-  };
-  std::vector<PanelRounding> rounding_;
+  std::vector<bool> in_floats_;  // by panel
 };
 
 }  // namespace octet::cpu
