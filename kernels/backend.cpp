@@ -274,7 +274,43 @@ void check(const BoxLossCall& call) {
           "a box loss has beta ", p.beta, " and ", p.rows_per_scale, " rows to a scale");
 }
 
+class UploadedConvolution final : public ReadyConvolution {
+ public:
+  UploadedConvolution(Backend& backend, const ConvRequantizeCall& call) : backend_(backend), call_(call) {
+    const auto channels = static_cast<size_t>(call.problem.y.c);
+    upload(call_.w.data, call.w.bytes());
+    upload(call_.how.bias, channels * sizeof(int32_t));
+    upload(call_.how.factor, channels * sizeof(double));
+    upload(call_.how.residual_factor, channels * sizeof(double));
+  }
+  void run(Tensor x, Tensor residual, Tensor y) override {
+    call_.x = x, call_.residual = residual, call_.y = y;
+    backend_.conv_requantize(call_);
+  }
+
+ private:
+  template <class T>
+  void upload(T*& values, size_t bytes) {
+    if (values == nullptr) return;
+    buffers_.push_back(backend_.allocate(bytes));
+    backend_.to_device(buffers_.back()->data(), values, bytes);
+    values = static_cast<T*>(buffers_.back()->data());
+  }
+
+  Backend& backend_;
+  ConvRequantizeCall call_;
+  std::vector<std::unique_ptr<Buffer>> buffers_;
+};
+
 }  // namespace
+
+std::unique_ptr<ReadyConvolution> Backend::make_ready(const ConvRequantizeCall& call) {
+  check(call);
+  return keep(call);
+}
+std::unique_ptr<ReadyConvolution> Backend::keep(const ConvRequantizeCall& call) {
+  return std::make_unique<UploadedConvolution>(*this, call);
+}
 
 #define OCTET_CHECK_AND_COMPUTE(operation, Call) \
   void Backend::operation(const Call& call) { check(call), compute(call); }

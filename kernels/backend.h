@@ -50,6 +50,14 @@ struct KernelTime {
   double seconds = 0;
 };
 
+// A convolution of an integer network, made ready once: its constants do not change.
+class ReadyConvolution {
+ public:
+  virtual ~ReadyConvolution() = default;
+  // As conv_requantize(). Shapes and types are those with which it was made.
+  virtual void run(Tensor x, Tensor residual, Tensor y) = 0;
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -95,6 +103,10 @@ class Backend {
 #define OCTET_CHECKED(operation, Call) void operation(const Call&);
   OCTET_OPERATIONS(OCTET_CHECKED)
 
+  // Keeps the weights and the rounding of the call, which are in the host's memory, as the kernels want them. Of the
+  // other tensors only shapes and types count. The backend must outlive the result.
+  std::unique_ptr<ReadyConvolution> make_ready(const ConvRequantizeCall&);
+
   // running = (1 - momentum) * running + momentum * batch; the variance is corrected by count / (count - 1).
   virtual void update_running(Moments, int64_t count, float momentum, Tensor running_mean, Tensor running_variance) = 0;
   // Weight update, as in PyTorch: v = momentum * v + (g + decay * w);  w -= rate() * lr_scale * v. With nesterov the
@@ -114,6 +126,8 @@ class Backend {
  protected:
 #define OCTET_TO_COMPUTE(operation, Call) virtual void compute(const Call&) = 0;
   OCTET_OPERATIONS(OCTET_TO_COMPUTE)
+  // make_ready() of a checked call. By default the constants are copied to the device, and conv_requantize() is called.
+  virtual std::unique_ptr<ReadyConvolution> keep(const ConvRequantizeCall&);
 };
 #define OCTET_COMPUTES(operation, Call) void compute(const Call&) override;  // in the class of a backend
 

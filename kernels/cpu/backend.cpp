@@ -39,7 +39,10 @@ class HostBuffer final : public Buffer {
 }  // namespace
 
 CpuBackend::CpuBackend(const CpuOptions& options, std::unique_ptr<Convolution> int8)
-    : options_(options), passes_(*row_of(options.isa).passes), codes_(std::move(int8)) {
+    : options_(options),
+      passes_(*row_of(options.isa).passes),
+      codes_(std::move(int8)),
+      packed_(static_cast<size_t>(std::max(options.threads, 1))) {
   REQUIRE(options.threads > 0, "use at least one thread", "a CPU backend of ", options.threads, " threads");
   if (codes_ == nullptr) codes_ = make_int8_convolution(options.isa, options.threads);
   switch (options.real) {
@@ -60,7 +63,9 @@ std::unique_ptr<Buffer> CpuBackend::allocate(size_t bytes) {
 }
 
 size_t CpuBackend::scratch_bytes() const {
-  return coefficients_.bytes() + sums_.bytes() + codes_->scratch_bytes() + real_->scratch_bytes();
+  size_t bytes = coefficients_.bytes() + sums_.bytes() + codes_->scratch_bytes() + real_->scratch_bytes();
+  for (const Scratch& scratch : packed_) bytes += scratch.bytes();
+  return bytes;
 }
 
 }  // namespace cpu

@@ -29,6 +29,7 @@ class CpuBackend final : public ReferenceBackend {
 
  private:
   OCTET_OPERATIONS(OCTET_COMPUTES)
+  std::unique_ptr<ReadyConvolution> keep(const ConvRequantizeCall&) override;
 
   Convolution& convolution_of(const QTensor& operand) { return operand.real() ? *real_ : *codes_; }
 
@@ -36,6 +37,7 @@ class CpuBackend final : public ReferenceBackend {
   const Passes& passes_;
   std::unique_ptr<Convolution> codes_, real_;  // convolutions of int8 codes and of real operands
   Scratch coefficients_, sums_;                // of one affine step
+  std::vector<Scratch> packed_;                // one per thread: what convolutions to codes read
 };
 
 }  // namespace octet::cpu

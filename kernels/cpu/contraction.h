@@ -46,15 +46,19 @@ struct Panel {
   Ahead ahead[2] = {};
 };
 
-// How sums of codes become codes, see Requantization. Each pointer is at the panel's first lane, and may be read up to
-// the panel's last block. The residual lies as y does.
+// How sums of codes, biases included, become codes, see Requantization. Each pointer is at the panel's first lane, and
+// may be read up to the panel's last block. The residual lies as y does.
 struct CodeRounding {
-  const int32_t* bias;
   const double *factor, *residual_factor;
   const void* residual;  // or null
   bool residual_is_unsigned;
   int lowest, highest;
   bool real;  // y is f32
+  // Whether f32 gives the same codes, see bound_sums(). Then the sums are first brought between `least` and `most`.
+  // With a residual, the factors in f32 are multiplied by 4096.
+  bool in_floats;
+  const int32_t *least, *most;
+  const float *short_factor, *short_residual_factor;
 };
 
 // Where dequantized sums go: y[pixel[m] * channels + lane] (+)= float(sum) * scale; or codes, if `codes` is set.
@@ -71,8 +75,9 @@ struct Destination {
 };
 
 // Depthwise kernels see lanes as channels of both operands, so that they share everything else:
-//   contract:   sum[m][lane] = sum over taps t of  x[base[m] + segment[t]][lane] * weights[t / 2][lane][t % 2],
-//   accumulate: sums[t][lane] += sum over pixels m of  x[base[m] + segment[t]][lane] * weights[m * pixel_step][lane],
+//   contract:   sum[m][lane] = start[lane] + sum over taps t of  x[base[m] + segment[t]][lane] * weights[t / 2][lane][t
+//   % 2], accumulate: sums[t][lane] += sum over pixels m of  x[base[m] + segment[t]][lane] * weights[m *
+//   pixel_step][lane],
 // with `words` pairs of segments in the former and `segments` taps in the latter; packed values are s16.
 
 // How activations of one type are packed.

@@ -113,6 +113,7 @@ struct Depthwise : Pairs {
     _mm256_storeu_si256(static_cast<__m256i*>(to), _mm256_permute2x128_si256(v.low, v.high, 0x20));
     _mm256_storeu_si256(static_cast<__m256i*>(to) + 1, _mm256_permute2x128_si256(v.low, v.high, 0x31));
   }
+  static Vector load_sums(const int32_t* from) { return load_vector(from); }
   static Vector interleaved(const void* a, const void* b) {
     const __m256i x = _mm256_loadu_si256(static_cast<const __m256i*>(a)),
                   y = _mm256_loadu_si256(static_cast<const __m256i*>(b));

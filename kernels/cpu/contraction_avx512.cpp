@@ -85,6 +85,7 @@ struct Depthwise : Pairs {
   static constexpr bool depthwise = true;
   static Vector load_vector(const void* from) { return _mm512_loadu_si512(from); }
   static void store_vector(void* to, Vector v) { _mm512_storeu_si512(to, v); }
+  static Vector load_sums(const int32_t* from) { return load_vector(from); }
   // a[0], b[0], a[1], b[1], ...: 16 channels each
   static Vector interleaved(const void* a, const void* b) {
     const __m512i low = _mm512_castsi256_si512(_mm256_loadu_si256(static_cast<const __m256i*>(a)));

@@ -82,6 +82,7 @@ struct Depthwise : Pairs {
   static void store_vector(void* to, Vector v) {
     for (int i = 0; i < 4; ++i) vst1q_s32(static_cast<int32_t*>(to) + 4 * i, v.part[i]);
   }
+  static Vector load_sums(const int32_t* from) { return load<Vector>(from); }
   static Operand interleaved(const void* a, const void* b) {
     const auto *first = static_cast<const int16_t*>(a), *second = static_cast<const int16_t*>(b);
     return {{vld1q_s16(first), vld1q_s16(first + 8)}, {vld1q_s16(second), vld1q_s16(second + 8)}};

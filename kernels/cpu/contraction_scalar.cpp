@@ -47,6 +47,7 @@ struct Depthwise : Pairs {
   static constexpr bool depthwise = true;
   static Vector load_vector(const void* from) { return load<Vector>(from); }
   static void store_vector(void* to, Vector v) { store(to, v); }
+  static Vector load_sums(const int32_t* from) { return load_vector(from); }
   static Vector interleaved(const void* a, const void* b) {
     Vector pairs;
     for (int i = 0; i < block_vectors; ++i) {

@@ -84,7 +84,7 @@ struct WeightSteps {  // from a tap to its right neighbour and to the one below,
   int64_t tap, row, channel;
 };
 GatherPlan gather(const ContractionKernels& kernels, Shape from, Shape to, int groups, const GatherAxis& vertical,
-                  const GatherAxis& horizontal, const WeightSteps& weights) {
+                  const GatherAxis& horizontal, const WeightSteps& weights, int64_t images = 0) {
   GatherPlan plan;
   plan.from = from;
   plan.to = to;
@@ -100,7 +100,7 @@ GatherPlan gather(const ContractionKernels& kernels, Shape from, Shape to, int g
   const int64_t image_bytes = plan.rows * plan.columns * from.c * unit;
   // By the source's bytes, not the packed ones: moments are summed per item, so items must be the same on every tier.
   const int64_t source_bytes = plan.rows * plan.columns * from.c * kernels.source_bytes();
-  plan.images = item_images(from.n, source_bytes, to.h * to.w);
+  plan.images = images > 0 ? images : item_images(from.n, source_bytes, to.h * to.w);
   plan.items = ceil_div(from.n, plan.images);
   const int64_t slack = kernels.depthwise ? 64 : 4 * (kernels.word_multiple + 1);
   plan.packed_bytes = offset32(round_up(plan.images * image_bytes + slack, 64));
@@ -155,13 +155,13 @@ GatherPlan gather(const ContractionKernels& kernels, Shape from, Shape to, int g
 
 }  // namespace
 
-GatherPlan plan_forward(const ConvProblem& problem, const ContractionKernels& kernels) {
-  const ConvProblem p = as_pixel_list(problem);
+GatherPlan plan_forward(const ConvProblem& problem, const ContractionKernels& kernels, int64_t images) {
+  const ConvProblem p = images > 0 ? problem : as_pixel_list(problem);
   const int64_t group = p.x.c / p.groups, row = p.kernel_h * p.kernel_w * group;
   GatherPlan plan =
       gather(kernels, p.x, p.y, p.groups, forward_axis(p.y.h, p.kernel_h, p.stride_h, p.pad_h, p.dilation_h),
              forward_axis(p.y.w, p.kernel_w, p.stride_w, p.pad_w, p.dilation_w),
-             {.tap = group, .row = p.kernel_w * group, .channel = 1});
+             {.tap = group, .row = p.kernel_w * group, .channel = 1}, images);
   plan.lane_step = row;
   plan.weight_group = row * plan.group_to;
   return plan;

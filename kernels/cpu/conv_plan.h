@@ -42,7 +42,8 @@ struct GatherPlan {
   std::vector<Phase> phases;
   int64_t images_of(int64_t item) const { return std::min(images, from.n - item * images); }
 };
-GatherPlan plan_forward(const ConvProblem&, const ContractionKernels&);
+// images: per work item; 0: as the problem's size asks for.
+GatherPlan plan_forward(const ConvProblem&, const ContractionKernels&, int64_t images = 0);
 GatherPlan plan_backward_data(const ConvProblem&, const ContractionKernels&);
 
 inline constexpr int64_t small_gradient = 64 * 1024;  // up to so many sums, each thread has its own copy

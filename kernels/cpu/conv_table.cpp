@@ -51,8 +51,7 @@ void TableConvolution::backward_data(const ConvBackwardDataCall& call) {
 }
 
 size_t TableConvolution::scratch_bytes() const {
-  size_t bytes =
-      weights_.bytes() + starts_.bytes() + moments_.bytes() + sums_.bytes() + factors_.bytes() + biases_.bytes();
+  size_t bytes = weights_.bytes() + starts_.bytes() + moments_.bytes() + sums_.bytes();
   for (const Workspace& workspace : workspaces_)
     bytes += workspace.x.bytes() + workspace.dy.bytes() + workspace.spread.bytes();
   return bytes;

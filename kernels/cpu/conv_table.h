@@ -17,7 +17,6 @@ class TableConvolution final : public Convolution {
   // depthwise: kernels for the problems that are, or null.
   TableConvolution(const ContractionKernels& kernels, const ContractionKernels* depthwise, int threads);
   void forward(const ConvForwardCall&) override;
-  void requantize(const ConvRequantizeCall&) override;
   void backward_data(const ConvBackwardDataCall&) override;
   void backward_weight(const ConvBackwardWeightCall&) override;
   size_t scratch_bytes() const override;
@@ -48,7 +47,7 @@ class TableConvolution final : public Convolution {
     Scratch x, dy, spread;
   };
   std::vector<Workspace> workspaces_;  // one per thread
-  Scratch weights_, starts_, moments_, sums_, factors_, biases_;
+  Scratch weights_, starts_, moments_, sums_;
 };
 
 }  // namespace octet::cpu

@@ -61,9 +61,8 @@ void combine_moments(char* memory, const GatherPlan& plan, Moments moments) {
 // that of one group, so that no item has images of two groups.
 class TableConvolution::GatherJob {
  public:
-  // rounding: turns the sums into codes; or null.
   GatherJob(TableConvolution& owner, const ContractionKernels& kernels, const GatherPlan& plan, QTensor from, QTensor w,
-            Into to, std::span<const Moments> moments, const ConvRequantizeCall* rounding = nullptr)
+            Into to, std::span<const Moments> moments)
       : owner_(owner),
         kernels_(kernels),
         packing_(kernels.packing_of(from.values.dtype)),
@@ -71,7 +70,6 @@ class TableConvolution::GatherJob {
         from_(from.values),
         weights_(w.values),
         to_(to),
-        rounding_(rounding),
         scale_(from.real() ? 1.0f : *from.scale * *w.scale),
         blocks_(owner.blocks_of(plan.group_to)),
         step_(kernels.max_blocks),
@@ -94,7 +92,6 @@ class TableConvolution::GatherJob {
     if (!moments.empty())
       moments_ = owner.moments_.get(static_cast<size_t>(items_ * plan.to.c * ItemMoments::bytes_per_channel));
     for (Workspace& workspace : owner.workspaces_) workspace.x.get(static_cast<size_t>(plan.packed_bytes));
-    if (rounding != nullptr) pad_rounding();
   }
 
   void run() {
@@ -129,37 +126,6 @@ class TableConvolution::GatherJob {
   }
   int32_t* panel_start(int64_t f, int g, int p) const {
     return starts_ + ((f * plan_.groups + g) * blocks_ + p * step_) * block_lanes;
-  }
-
-  // Biases and factors as the panels' lanes lie, zeros where no channel is.
-  void pad_rounding() {
-    const auto lanes = static_cast<size_t>(plan_.groups * blocks_ * block_lanes);
-    biases_ = owner_.biases_.get<int32_t>(lanes);
-    factors_ = owner_.factors_.get<double>(2 * lanes);
-    residual_factors_ = factors_ + lanes;
-    const Requantization& how = rounding_->how;
-    for (int64_t lane = 0; lane < plan_.groups * blocks_ * block_lanes; ++lane) {
-      const int64_t own = lane % (blocks_ * block_lanes);
-      const int64_t channel = lane / (blocks_ * block_lanes) * plan_.group_to + own;
-      const bool exists = own < plan_.group_to;
-      biases_[lane] = exists ? how.bias[channel] : 0;
-      factors_[lane] = exists ? how.factor[channel] : 0;
-      residual_factors_[lane] = exists && how.residual_factor != nullptr ? how.residual_factor[channel] : 0;
-    }
-  }
-
-  CodeRounding rounding_of(int64_t item, int g, int p) const {
-    const int64_t first = int64_t{p} * step_ * block_lanes, lane = g * blocks_ * block_lanes + first;
-    const int64_t channel = first_pixel(item) * plan_.to.c + g * plan_.group_to + first;
-    const Tensor& residual = rounding_->residual;
-    return {biases_ + lane,
-            factors_ + lane,
-            residual_factors_ + lane,
-            residual ? residual.as<const char>() + channel : nullptr,
-            residual.dtype == DType::u8,
-            rounding_->how.lowest,
-            rounding_->how.highest,
-            is_real(to_.tensor.dtype)};
   }
 
   void pack_panel(int64_t f, int g, int p) const {
@@ -212,10 +178,7 @@ class TableConvolution::GatherJob {
             if (by_stretches_ && p == 0) output = output_of(item, end, end - begin);
             panel.ahead[0] = input.take(input_share);
             panel.ahead[1] = output.take((by_stretches_ ? end - begin : item_pixels_) * pixel_bytes_ / visits_ + 64);
-            Destination to = destination_of(item, f, g, p, begin);
-            const CodeRounding rounding = rounding_ ? rounding_of(item, g, p) : CodeRounding{};
-            if (rounding_ != nullptr) to.codes = &rounding;
-            kernels_.contract(panel, to);
+            kernels_.contract(panel, destination_of(item, f, g, p, begin));
           }
     }
   }
@@ -261,7 +224,6 @@ class TableConvolution::GatherJob {
   const GatherPlan& plan_;
   const Tensor from_, weights_;
   const Into to_;
-  const ConvRequantizeCall* const rounding_;
   const float scale_;
   const int blocks_, step_, panels_;  // blocks of a group, blocks of a panel, panels of a group
   const int64_t phases_, visits_, items_, item_pixels_, pixel_bytes_;  // visits: panels that an item is contracted with
@@ -269,14 +231,8 @@ class TableConvolution::GatherJob {
   int64_t stretch_;    // pixels of an item that go through all panels at once
   bool by_stretches_;  // they are fewer than all, and one phase has them
   char *packed_weights_, *moments_ = nullptr;
-  int32_t *starts_, *biases_ = nullptr;
-  double *factors_ = nullptr, *residual_factors_ = nullptr;
+  int32_t* starts_;
 };
-
-void TableConvolution::requantize(const ConvRequantizeCall& call) {
-  const ContractionKernels& kernels = kernels_for(call.problem);
-  GatherJob(*this, kernels, forward_plan(call.problem), {call.x}, {call.w}, {call.y}, {}, &call).run();
-}
 
 void TableConvolution::gather(const ContractionKernels& kernels, const GatherPlan& plan, QTensor from, QTensor w,
                               Into to, std::span<const Moments> moments) {

@@ -2,19 +2,20 @@
 #include "kernels/cpu/convolution.h"
 
 #include "kernels/cpu/backend.h"
+#include "kernels/cpu/conv_codes.h"
 #include "kernels/cpu/conv_table.h"
 #include "kernels/cpu/isa.h"
 
 namespace octet::cpu {
 
 void CpuBackend::compute(const ConvForwardCall& call) { convolution_of(call.x).forward(call); }
-void CpuBackend::compute(const ConvRequantizeCall& call) { codes_->requantize(call); }
+void CpuBackend::compute(const ConvRequantizeCall& call) { keep(call)->run(call.x, call.residual, call.y); }
+std::unique_ptr<ReadyConvolution> CpuBackend::keep(const ConvRequantizeCall& call) {
+  const IsaRow& row = row_of(options_.isa);
+  return std::make_unique<CodeConvolution>(is_depthwise(call.problem) ? *row.depthwise : *row.codes, call, packed_);
+}
 void CpuBackend::compute(const ConvBackwardDataCall& call) { convolution_of(call.dy).backward_data(call); }
 void CpuBackend::compute(const ConvBackwardWeightCall& call) { convolution_of(call.x).backward_weight(call); }
-
-void Convolution::requantize(const ConvRequantizeCall&) {
-  throw Error(__FILE__, __LINE__, "this convolution takes no codes", "use make_int8_convolution()");
-}
 
 std::unique_ptr<Convolution> make_int8_convolution(Isa isa, int threads) {
   const IsaRow& row = row_of(isa);

@@ -12,7 +12,6 @@ class Convolution {
  public:
   virtual ~Convolution() = default;
   virtual void forward(const ConvForwardCall&) = 0;
-  virtual void requantize(const ConvRequantizeCall&);  // an Error, unless it convolves codes
   virtual void backward_data(const ConvBackwardDataCall&) = 0;
   virtual void backward_weight(const ConvBackwardWeightCall&) = 0;
   virtual size_t scratch_bytes() const = 0;

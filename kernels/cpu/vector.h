@@ -72,11 +72,20 @@ OCTET_INLINE f32xN abs(f32xN x) { return (f32xN)((u32xN)x & 0x7FFFFFFFu); }
 OCTET_INLINE f64xH widen(f32xH x) { return __builtin_convertvector(x, f64xH); }
 OCTET_INLINE i32xN truncate(f32xN x) { return __builtin_convertvector(x, i32xN); }
 
+// fused: a b + c, rounded once. OCTET_FUSED: the tier has it.
+#if OCTET_LANES == 16 && defined(__AVX512F__)
+#define OCTET_FUSED
+OCTET_INLINE f32xN fused(f32xN a, f32xN b, f32xN c) { return (f32xN)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c); }
+#elif OCTET_LANES == 8 && defined(__FMA__)
+#define OCTET_FUSED
+OCTET_INLINE f32xN fused(f32xN a, f32xN b, f32xN c) { return (f32xN)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c); }
+#endif
+
 // Instructions that the compiler does not find in the generic text.
 // nearest: the integer next to x, ties to even, for |x| < 2^22. multiply_low: products of the 64-bit lanes' low halves.
-// join_bytes: the low bytes of both, those of `even` first. count_greater: how many lanes of a exceed those of b.
-// low_doubles, high_doubles: half of the lanes, exactly; nearest() of both is the way back, for |x| < 2^31.
-// low_bytes: of each lane.
+// any_clear: whether a lane has none of the bits. join_bytes: the low bytes of both, those of `even` first.
+// count_greater: how many lanes of a exceed those of b. low_doubles, high_doubles: half of the lanes, exactly;
+// nearest() of both is the way back, for |x| < 2^31. low_bytes: of each lane.
 #if OCTET_LANES == 16 && defined(__AVX512F__)
 OCTET_INLINE u32xN widen(u16xN x) { return (u32xN)_mm512_maskz_cvtepu16_epi32(0xFFFF, (__m256i)x); }
 OCTET_INLINE u16xN narrow(u32xN x) { return (u16xN)_mm512_maskz_cvtepi32_epi16(0xFFFF, (__m512i)x); }
@@ -92,8 +101,11 @@ OCTET_INLINE u16xN join_bytes(i32xN even, i32xN odd) {  // 0xCA: the first opera
 OCTET_INLINE int count_greater(f32xN a, f32xN b) {
   return __builtin_popcount(_mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_GT_OQ));
 }
+OCTET_INLINE bool any_clear(i32xN x, int bits) {
+  return _mm512_testn_epi32_mask((__m512i)x, _mm512_set1_epi32(bits)) != 0;
+}
 OCTET_INLINE f64xH low_doubles(i32xN x) {
-  return (f64xH)_mm512_maskz_cvtepi32_pd(0xFF, _mm512_castsi512_si256((__m512i)x));
+  return (f64xH)_mm512_maskz_cvtepi32_pd(0xFF, _mm512_maskz_extracti64x4_epi64(0xF, (__m512i)x, 0));
 }
 OCTET_INLINE f64xH high_doubles(i32xN x) {
   return (f64xH)_mm512_maskz_cvtepi32_pd(0xFF, _mm512_maskz_extracti64x4_epi64(0xF, (__m512i)x, 1));
@@ -116,6 +128,7 @@ OCTET_INLINE i32xN nearest(f32xN x) { return (i32xN)_mm256_cvtps_epi32((__m256)x
 OCTET_INLINE u64xN multiply_low(u64xN a, u64xN b) { return (u64xN)_mm256_mul_epu32((__m256i)a, (__m256i)b); }
 OCTET_INLINE u16xN join_bytes(i32xN even, i32xN odd) { return narrow((u32xN)((even & 0xFF) | ((odd & 0xFF) << 8))); }
 OCTET_INLINE int count_greater(f32xN a, f32xN b) { return __builtin_popcount(_mm256_movemask_ps((__m256)(a > b))); }
+OCTET_INLINE bool any_clear(i32xN x, int bits) { return _mm256_movemask_ps((__m256)((x & bits) == 0)) != 0; }
 OCTET_INLINE f64xH low_doubles(i32xN x) { return (f64xH)_mm256_cvtepi32_pd(_mm256_castsi256_si128((__m256i)x)); }
 OCTET_INLINE f64xH high_doubles(i32xN x) { return (f64xH)_mm256_cvtepi32_pd(_mm256_extracti128_si256((__m256i)x, 1)); }
 OCTET_INLINE i32xN nearest(f64xH low, f64xH high) {

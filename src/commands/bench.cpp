@@ -22,6 +22,8 @@ namespace octet {
 // Times each hot kernel at the sizes of real layers. filter: a regular expression on their names; overrides: key=value,
 // for backend.device, backend.isa and backend.threads. Returns the exit code of the process.
 int bench_kernels(const std::string& filter, bool json, const std::vector<std::string>& overrides);
+// Times the integer network of the configuration, with invented weights, on batches of data.batch images.
+int bench_deployed(const Config&, Transport&, int64_t answers, bool json);
 
 namespace {
 
@@ -179,7 +181,7 @@ struct BenchOptions {
   std::vector<std::string> what, overrides;  // what: configuration, `kernels`, or with --peer networks
   std::string filter;
   int64_t steps = 30;
-  bool json = false, peer = false;
+  bool json = false, peer = false, deployed = false;
 };
 
 int run(const BenchOptions& options, bool steps_given) {
@@ -199,10 +201,11 @@ int run(const BenchOptions& options, bool steps_given) {
   const bool kernels = what[0] == "kernels";
   REQUIRE_USAGE(options.filter.empty() || kernels, "use octet bench kernels --filter REGEX",
                 "--filter applies to octet bench kernels only");
+  REQUIRE_USAGE(!options.deployed || !kernels, "name a configuration", "kernels are not a network to deploy");
   REQUIRE_USAGE(!steps_given || !kernels, "leave --steps out", "kernels are timed for a fixed time, not by steps");
   if (kernels) return bench_kernels(options.filter, options.json, options.overrides);
   return run_on_ranks({what[0], options.overrides}, [&](const Config& config, Transport& transport) {
-    return bench_steps(config, transport, options.steps, options.json);
+    return (options.deployed ? bench_deployed : bench_steps)(config, transport, options.steps, options.json);
   });
 }
 
@@ -214,9 +217,12 @@ Run bench_command(CLI::App& app) {
                  "YAML file, or the word `kernels`; with --peer: networks, for example resnet20");
   app.add_flag("--peer", options->peer,
                "Compare with PyTorch: speed, memory and share of the roofline of four networks, in turn");
+  app.add_flag("--deployed", options->deployed,
+               "Time the answers of the configuration's integer network, layer by layer; the weights are random")
+      ->excludes("--peer");
   add_overrides(app, options->overrides);
-  const CLI::Option* steps =
-      app.add_option("--steps", options->steps, "Number of steps to time")->check(CLI::Range(1, 1000000));
+  const CLI::Option* steps = app.add_option("--steps", options->steps, "Number of steps, or of answers, to time")
+                                 ->check(CLI::Range(1, 1000000));
   app.add_option("--filter", options->filter, "kernels: a regular expression on their names");
   app.add_flag("--json", options->json, "Print one JSON object");
   return [options, steps] { return run(*options, steps->count() > 0); };

@@ -18,16 +18,28 @@ double random_factor(Draw& draw, int64_t products) {
   return std::ldexp(numerator, -22 - static_cast<int>(std::log2(40.0 * std::sqrt(static_cast<double>(products)))));
 }
 
+// The usual ones, and those with which a rounding in 32 bits would fail: ties, factors that are large, small or 0, and
+// sums of up to 31 bits.
+enum class Kind { usual, ties, large, small, none, long_sums };
 struct RandomRequantization {
   std::vector<int32_t> bias;
   std::vector<double> factor, residual_factor;
   Requantization how;
   RandomRequantization(Draw& draw, const ConvProblem& p, bool adds, DType y) {
     const int64_t products = p.products() / p.y.elements();
+    const auto kind_of_all = static_cast<Kind>(draw.between(0, 5));
     for (int64_t c = 0; c < p.y.c; ++c) {
-      factor.push_back(random_factor(draw, products));
-      residual_factor.push_back(std::ldexp(static_cast<double>(draw.between(0, 1 << 22)), -22));
-      bias.push_back(static_cast<int32_t>(draw.between(-20000, 20000)));
+      const Kind kind = draw.between(0, 3) > 0 ? kind_of_all : Kind::usual;
+      double own = random_factor(draw, products),
+             other = std::ldexp(static_cast<double>(draw.between(0, 1 << 22)), -22);
+      int64_t longest = 20000;
+      if (kind == Kind::ties) own = std::exp2(std::floor(std::log2(own))), other = draw.coin() ? 0.5 : 0.25;
+      if (kind == Kind::large) own *= 512;
+      if (kind == Kind::small) own = std::ldexp(own, -static_cast<int>(draw.between(4, 12))), longest = 1 << 24;
+      if (kind == Kind::none) own = 0;
+      if (kind == Kind::long_sums) own = std::ldexp(own, -10), longest = 1 << 30;
+      factor.push_back(own), residual_factor.push_back(other);
+      bias.push_back(static_cast<int32_t>(draw.between(-longest, longest)));
     }
     const bool is_unsigned = y == DType::u8;
     how = {bias.data(), factor.data(), adds ? residual_factor.data() : nullptr, is_unsigned ? 0 : -127,
@@ -43,8 +55,10 @@ class Requantized : public testing::TestWithParam<Isa> {};
 INSTANTIATE_TEST_SUITE_P(Tiers, Requantized, testing::ValuesIn(available_isas()),
                          [](const auto& isa) { return std::string(name_of(isa.param)); });
 
-void expect_equal_codes(Backend& backend, const std::vector<ConvCase>& cases) {
+void expect_equal_codes(Isa isa, const std::vector<ConvCase>& cases) {
   const auto plain = make_reference_backend();
+  std::vector<std::unique_ptr<Backend>> backends;
+  for (const int threads : {1, 2, 3}) backends.push_back(make_cpu_backend({.isa = isa, .threads = threads}));
   int index = 0;
   for (const ConvCase& c : cases) {
     const NamedCase scope(c.name);
@@ -57,17 +71,55 @@ void expect_equal_codes(Backend& backend, const std::vector<ConvCase>& cases) {
     const OwnedTensor residual = adds ? codes_of_type(any(), c.problem.y, 3) : OwnedTensor();
     const OwnedTensor want(c.problem.y, type), got(c.problem.y, type);
     plain->conv_requantize({c.problem, x, w, residual, rounding.how, want});
-    backend.conv_requantize({c.problem, x, w, residual, rounding.how, got});
-    for (int64_t i = 0; i < want.elements(); ++i) ASSERT_EQ(got[i], want[i]) << "code " << i;
+    for (const auto& backend : backends) {
+      backend->conv_requantize({c.problem, x, w, residual, rounding.how, got});
+      for (int64_t i = 0; i < want.elements(); ++i)
+        ASSERT_EQ(got[i], want[i]) << "code " << i << ", " << &backend - backends.data() + 1 << " threads";
+    }
   }
 }
 
+// As the layers of ResNets and MobileNetV2, but with fewer channels: bands of rows, several images at once, rows that
+// end within a tile.
+std::vector<ConvCase> deployed_cases() {
+  return {square_case({1, 61, 59, 3}, 33, 7, 2, 3),         square_case({2, 33, 35, 3}, 32, 3, 2, 1),
+          square_case({1, 56, 56, 8}, 24, 1, 1, 0),         square_case({1, 28, 28, 16}, 17, 3, 1, 1),
+          square_case({3, 14, 14, 16}, 32, 3, 1, 1),        square_case({1, 29, 28, 16}, 40, 1, 2, 0),
+          square_case({1, 14, 14, 32}, 96, 1, 1, 0),        square_case({16, 7, 7, 16}, 48, 3, 1, 1),
+          square_case({17, 7, 7, 24}, 33, 1, 1, 0),         square_case({1, 7, 7, 100}, 130, 1, 1, 0),
+          square_case({1, 57, 57, 33}, 33, 3, 1, 1, 1, 33), square_case({2, 56, 55, 32}, 32, 3, 2, 1, 1, 32),
+          square_case({5, 14, 14, 48}, 48, 3, 1, 1, 1, 48), square_case({1, 7, 7, 130}, 130, 7, 1, 0, 1, 130),
+          square_case({1, 1, 1, 1280}, 100, 1, 1, 0),       square_case({16, 1, 1, 256}, 70, 1, 1, 0)};
+}
+
 TEST_P(Requantized, EqualsThePlainLoops) {
-  for (const int threads : {1, 2, 3}) {
-    const NamedCase scope(say(threads, " threads"));
-    const auto backend = make_cpu_backend({.isa = GetParam(), .threads = threads});
-    expect_equal_codes(*backend, conv_cases());
-    expect_equal_codes(*backend, random_conv_cases(60));
+  expect_equal_codes(GetParam(), conv_cases());
+  expect_equal_codes(GetParam(), random_conv_cases(60));
+  expect_equal_codes(GetParam(), deployed_cases());
+}
+
+// Constants that are kept serve other images, and the caller may free his own.
+TEST_P(Requantized, KeepsConstants) {
+  const auto plain = make_reference_backend(), backend = make_cpu_backend({.isa = GetParam(), .threads = 2});
+  const ConvProblem p = square_case({2, 9, 9, 20}, 35, 3, 1, 1).problem;
+  Draw draw(22, 0);
+  const RandomRequantization rounding(draw, p, true, DType::u8);
+  const OwnedTensor w = codes_of_type(DType::s8, p.weight(), 2), want(p.y, DType::u8), got(p.y, DType::u8);
+  for (Backend* const of : {plain.get(), backend.get()}) {
+    std::unique_ptr<ReadyConvolution> ready;
+    {
+      const RandomRequantization copy = rounding;
+      const OwnedTensor weights = codes_of_type(DType::s8, p.weight(), 2), x = codes_of_type(DType::u8, p.x, 9);
+      Requantization how = copy.how;
+      how.bias = copy.bias.data(), how.factor = copy.factor.data(), how.residual_factor = copy.residual_factor.data();
+      ready = of->make_ready({p, x, weights, codes_of_type(DType::s8, p.y, 3), how, got});
+    }
+    for (const uint32_t seed : {4, 5}) {
+      const OwnedTensor x = codes_of_type(DType::u8, p.x, seed), residual = codes_of_type(DType::s8, p.y, seed + 10);
+      plain->conv_requantize({p, x, w, residual, rounding.how, want});
+      ready->run(x, residual, got);
+      for (int64_t i = 0; i < want.elements(); ++i) ASSERT_EQ(got[i], want[i]) << "code " << i;
+    }
   }
 }
 

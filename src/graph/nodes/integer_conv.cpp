@@ -12,47 +12,35 @@ const IntegerLayer& layer_of(const Graph& graph, const std::string& name) {
   return found->second;
 }
 
-// The constants in the device's memory.
+// What both nodes do with their constants.
 class Constants {
  public:
   explicit Constants(const IntegerLayer& layer) : layer_(layer) {}
   const IntegerLayer& layer() const { return layer_; }
 
-  void declare(Declare& d) {
-    weights_ = d.input(layer_.weights.size());
-    bias_ = d.input(layer_.bias.size() * sizeof(int32_t));
-    factor_ = d.input(layer_.factor.size() * sizeof(double));
-    if (!layer_.residual_factor.empty()) residual_factor_ = d.input(layer_.residual_factor.size() * sizeof(double));
-  }
   // Once; they stay as they are.
-  void load(Step& step, Edge output) {
-    if (loaded_) return;
-    loaded_ = true;
-    const auto copy = [&](int input, const auto& values) {
-      if (input >= 0)
-        step.backend.to_device(step.memory.inputs[size_t(input)], values.data(), values.size() * sizeof(values[0]));
-    };
-    copy(weights_, layer_.weights), copy(bias_, layer_.bias);
-    copy(factor_, layer_.factor), copy(residual_factor_, layer_.residual_factor);
+  void load(Step& step, const ConvProblem& problem, const std::vector<Edge>& inputs, Edge output) {
+    if (ready_) return;
+    const Requantization how{layer_.bias.data(), layer_.factor.data(),
+                             layer_.residual_factor.empty() ? nullptr : layer_.residual_factor.data(), layer_.lowest,
+                             layer_.highest};
+    const Tensor weights{const_cast<int8_t*>(layer_.weights.data()), problem.weight(), DType::s8};
+    ready_ = step.backend.make_ready(
+        {problem, step.value(inputs[0]).values, weights, residual(step, inputs), how, step.value(output).values});
     if (float* const scale = step.value(output).scale) step.backend.to_device(scale, &layer_.scale, sizeof(float));
   }
-  void compute(Step& step, const ConvProblem& problem, const std::vector<Edge>& inputs, Edge output) const {
+  void compute(Step& step, const std::vector<Edge>& inputs, Edge output) const {
     Timed timed(step.times, Phase::forward);
-    const auto at = [&](int input) { return input < 0 ? nullptr : step.memory.inputs[size_t(input)]; };
-    const Requantization how{static_cast<const int32_t*>(at(bias_)), static_cast<const double*>(at(factor_)),
-                             static_cast<const double*>(at(residual_factor_)), layer_.lowest, layer_.highest};
-    step.backend.conv_requantize({problem,
-                                  step.value(inputs[0]).values,
-                                  {at(weights_), problem.weight(), DType::s8},
-                                  inputs.size() > 1 ? step.value(inputs[1]).values : Tensor{},
-                                  how,
-                                  step.value(output).values});
+    ready_->run(step.value(inputs[0]).values, residual(step, inputs), step.value(output).values);
   }
 
  private:
+  static Tensor residual(const Step& step, const std::vector<Edge>& inputs) {
+    return inputs.size() > 1 ? step.value(inputs[1]).values : Tensor{};
+  }
+
   const IntegerLayer& layer_;
-  int weights_ = -1, bias_ = -1, factor_ = -1, residual_factor_ = -1;
-  bool loaded_ = false;
+  std::unique_ptr<ReadyConvolution> ready_;
 };
 
 class IntegerConv final : public ConvNode {
@@ -62,10 +50,10 @@ class IntegerConv final : public ConvNode {
   std::vector<NodeParam> params() const override { return {}; }
   bool trains() const override { return false; }
   bool never_negative() const override { return constants_.layer().output == DType::u8; }
-  void declare(Declare& d) override { constants_.declare(d); }
+  void declare(Declare&) override {}
   void bind(Parameters&) override {}
-  void load(const Targets&, Step& step) override { constants_.load(step, output_); }
-  void forward(Step& step) override { constants_.compute(step, conv_, inputs_, output_); }
+  void load(const Targets&, Step& step) override { constants_.load(step, conv_, inputs_, output_); }
+  void forward(Step& step) override { constants_.compute(step, inputs_, output_); }
   Work work(const Memory&) const override { return {.products = conv_.products()}; }
 
  private:
@@ -86,9 +74,8 @@ class IntegerMean final : public NodeOf<GlobalPoolOptions> {
     return conv_.y;
   }
   bool never_negative() const override { return constants_.layer().output == DType::u8; }
-  void declare(Declare& d) override { constants_.declare(d); }
-  void load(const Targets&, Step& step) override { constants_.load(step, output_); }
-  void forward(Step& step) override { constants_.compute(step, conv_, inputs_, output_); }
+  void load(const Targets&, Step& step) override { constants_.load(step, conv_, inputs_, output_); }
+  void forward(Step& step) override { constants_.compute(step, inputs_, output_); }
 
  private:
   Constants constants_;
