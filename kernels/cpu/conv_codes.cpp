@@ -205,7 +205,8 @@ void CodeConvolution::contract(const Item& item, int panel, const char* packed, 
              start_ + lane};
   work.pair_step = phase.pair_step, work.row_step = phase.row_step;
   const int next = panel + 1;
-  if (next < plan_.groups * panels_) work.ahead[0] = {packed_weights(next), blocks_in(next) * phase.packed_words * 64};
+  const int64_t bytes = next < plan_.groups * panels_ ? blocks_in(next) * phase.packed_words * 64 : 0;
+  if (bytes > 0 && bytes <= fetched_bytes) work.ahead[0] = {packed_weights(next), bytes};
   const CodeRounding rounding{factor_ + lane,
                               residual_factor_ + lane,
                               residual ? residual.as<const char>() + at : nullptr,

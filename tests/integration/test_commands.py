@@ -140,6 +140,15 @@ class Commands(Case):
             self.assertGreater(measured["peak_resident_bytes"], ranks * measured["arena_bytes"])
         self.assertIn("img/s", self.octet("bench", RECIPE, "--steps", "2", *with_settings(SMALL)).out)
 
+    def test_bench_times_integer_networks(self):
+        measured = json.loads(self.octet("bench", RECIPE, "--deployed", "--steps", "2", "--json", *with_settings(SMALL)).out)
+        self.assertEqual((measured["network"], measured["answers"], measured["batch"]), ("resnet20", 2, 32))
+        self.assertAlmostEqual(measured["images_per_second"], 32e3 / measured["ms"], delta=1e-3)
+        self.assertAlmostEqual(sum(layer["share"] for layer in measured["layers"]), 1)
+        self.assertLessEqual({"input", "conv1", "layer3.2.conv2", "avgpool", "fc"}, {layer["name"] for layer in measured["layers"]})
+        self.assertIn("images/s", self.octet("bench", RECIPE, "--deployed", "--steps", "1", *with_settings(SMALL)).out)
+        self.assertIn("not a network", self.octet("bench", "kernels", "--deployed", code=2).err)
+
     def test_bench_kernels(self):
         measured = json.loads(self.octet("bench", "kernels", "--json", "--filter", "resnet20/64x64@8/forward").out)
         self.assertEqual([kernel["kernel"] for kernel in measured], ["resnet20/64x64@8/forward"])
