@@ -119,6 +119,8 @@ TEST_F(Study, MistakesAreNamed) {
   refuse(good, "model.name: resnet20", "model.name: resnet21", "resnet21");
   refuse(good, "policy.name: fp32", "policy.name: wage, train.momentum: 0, train.decay: 0", "has a norm");
   refuse(good, "model.name: resnet20", "data.image_size: 64", "32 x 32");
+  refuse(good, "int8: {policy.name: unified_int8", "int8: {model.name: resnet20",
+         "study.yaml:8:45: axis `policy` sets `model.name`, which axis `network` sets too");
 }
 
 // A few lines can ask for more runs than memory holds.
