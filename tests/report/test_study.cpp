@@ -198,6 +198,17 @@ TEST_F(Study, TableHasMeansDropsAndFailures) {
   EXPECT_NE(left.find("- resnet20-int8-seed2: `train.steps: 7` then, `train.steps: 0` now"), std::string::npos) << left;
 }
 
+TEST_F(Study, ControlCharactersAreShown) {
+  std::string text = good;
+  text.replace(text.find("{resnet20: {"), 1, "{\"a\\x1b[31m\\nb\": {model.name: vgg7}, ");
+  text += "note: \"first\\x9b\\nsecond\"\n";
+  write_study_table(read(text), root_.string());
+  std::ifstream stream(root_ / "table.md");
+  const std::string table((std::istreambuf_iterator<char>(stream)), {});
+  EXPECT_NE(table.find("\nfirst\\xc2\\x9b\nsecond\n\n"), std::string::npos) << table;
+  EXPECT_NE(table.find("| a\\x1b[31m\\x0ab | fp32 |"), std::string::npos) << table;
+}
+
 // Begun, and finished if it has a result, with accuracies by step.
 class StudyOfRuns : public Study {
  protected:
