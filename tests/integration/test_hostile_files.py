@@ -97,6 +97,24 @@ class HostileFiles(Case):
             self.assertIn("octet: error", said)
             self.assertLess(peak, MOST, said[-500:])
 
+    def test_records(self):
+        """Lists in lists, and a file that is far longer than what it holds."""
+        run = self.directory / "run"
+        good = '{"step": 1, "kind": "train", "loss": 2.5}\n'
+        self.write("run/metrics.jsonl", good + 20_000_000 * "[")
+        said, peak = self.measured("inspect", run)
+        self.assertIn("metrics.jsonl:2: octet did not write this record", said)
+        self.assertLess(peak, MOST)
+        os.truncate(self.write("run/metrics.jsonl", good), 100 << 30)
+        said, peak = self.measured("inspect", run)
+        self.assertIn("metrics.jsonl' has more than", said)
+        self.assertLess(peak, MOST)
+        self.write("run/metrics.jsonl", good)
+        self.write("run/evaluation.json", '{"step": 1, "images": 1, "label": [' + 20_000_000 * "[]," + "[]]}")
+        said, peak = self.measured("inspect", run)
+        self.assertIn("evaluation.json: octet did not write this file", said)
+        self.assertLess(peak, MOST)
+
     def test_outputs_that_are_no_files(self):
         run, page, file = (self.directory / name for name in ("run", "page", "file"))
         self.write("run/metrics.jsonl", '{"step": 1, "kind": "train", "loss": 2.5}\n')

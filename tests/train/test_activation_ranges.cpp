@@ -168,6 +168,7 @@ TEST_F(RangesInFiles, OtherEntriesAreRefused) {
   for (const char* const entry : {"", "[1]", R"({"a.range": 3})", R"({"a.range": ""})", R"({"a.range": "0x"})",
                                   R"({"a.range": "3 volts"})", R"({"a.weight": "0x1p+0"})"})
     EXPECT_PART(refusal([&] { ranges_of(entry); }), "activation_ranges") << entry;
+  EXPECT_PART(refusal([&] { ranges_of(std::string(1000, '[')); }), "more levels");
   for (const char* const entry : {R"({"a.range": "inf"})", R"({"a.range": "nan"})"})
     EXPECT_PART(refusal([&] { ranges_of(entry); }), "before the training diverged") << entry;
 }
