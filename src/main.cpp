@@ -165,11 +165,9 @@ int main(int argc, char** argv) {
   octet::setup_log(0);
   try {
     const int code = octet::run(argc, argv);
-    const bool written = std::cout.flush() && std::fflush(stdout) == 0;
     const std::string_view command = argc > 1 ? argv[1] : "";
-    if (written || command == "train" || command == "study") return code;  // their results are in files
-    std::fprintf(stderr, "octet: error: standard output cannot be written: is the disk full?\n");
-    return code == 0 ? 1 : code;
+    if (command != "train" && command != "study") octet::require_printed();  // these write their results to files
+    return code;
   } catch (const std::exception& error) {
     return octet::report_error(error);
   }

@@ -18,6 +18,11 @@ namespace {
                   "check the free space, the quota and the permissions of its directory");
 }
 
+[[noreturn]] void refuse_other(const std::string& path) {
+  throw FileError(__FILE__, __LINE__, say("'", path, "' is needed for a file, and something else is there"),
+                  "move it away, or name another file");
+}
+
 // Repeats a system call that a signal interrupts. Network file systems can return EINTR in spite of SA_RESTART.
 template <class Call>
 auto uninterrupted(const Call& call) {
@@ -29,6 +34,10 @@ auto uninterrupted(const Call& call) {
 }  // namespace
 
 DurableFile::DurableFile(std::string path) : path_(std::move(path)), temporary_(path_ + ".tmp") {
+  struct stat found = {};
+  // The rename and the unlink would take devices and pipes away from those who use them.
+  if (stat(path_.c_str(), &found) == 0 && !S_ISREG(found.st_mode)) refuse_other(path_);
+  if (lstat(temporary_.c_str(), &found) == 0 && !S_ISREG(found.st_mode)) refuse_other(temporary_);
   // What is left there, or was put there, is not written to: it may be a link to another file.
   constexpr int flags = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
   unlink(temporary_.c_str());
@@ -86,8 +95,8 @@ std::string read_if_there(const std::string& path, int64_t most) {
   size_t size = 0;
   struct stat status = {};
   ssize_t count = fstat(file, &status);
-  const bool regular = count == 0 && S_ISREG(status.st_mode);
-  if (regular) text.resize(static_cast<size_t>(std::min<int64_t>(status.st_size, most)) + 1);
+  const bool regular = count == 0 && S_ISREG(status.st_mode), small = status.st_size <= most;
+  if (regular && small) text.resize(static_cast<size_t>(status.st_size) + 1);
   while (regular && size < text.size()) {  // to the end, since the size may be that of another moment
     count = uninterrupted([&] { return read(file, text.data() + size, text.size() - size); });
     if (count <= 0) break;
@@ -99,7 +108,7 @@ std::string read_if_there(const std::string& path, int64_t most) {
   errno = error;
   if (count < 0) refuse(path, "read");
   REQUIRE_USAGE(regular, "move it away", "'", path, "' is not a regular file");
-  REQUIRE_USAGE(size <= static_cast<size_t>(most), "move it away", "'", path, "' has more than the ", most,
+  REQUIRE_USAGE(small && size <= static_cast<size_t>(most), "move it away", "'", path, "' has more than the ", most,
                 " bytes that such a file may have");
   text.resize(size);
   return text;

@@ -19,7 +19,8 @@ class FileError : public Error {
 
 // Collects the new content of `path` in `path`.tmp. commit() puts it in place: fsync, rename, fsync of the directory.
 // Without commit() nothing changes and the temporary file is removed. Every member throws FileError. Signals that
-// interrupt a system call do not matter.
+// interrupt a system call do not matter. A link to a file is replaced by the new file. A device, a pipe or a folder at
+// `path` or `path`.tmp stays, and so does a link at `path`.tmp: FileError.
 class DurableFile {
  public:
   explicit DurableFile(std::string path);

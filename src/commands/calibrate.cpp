@@ -21,10 +21,10 @@ Run calibrate_command(CLI::App& app) {
   return [options] {
     return run_with_network(
         options->network, [&](const Config& config, Transport& transport, const std::string& weights) {
-          require_place_for(options->output, "--output");
+          require_place_for(options->output, "--output", /*in_order=*/false);
           const Predictor network(config, transport, weights);
           const auto data = open_named_images(network.config(), find_images(options->images), network.classes());
-          const int64_t images = network.calibrate(*data, options->output);
+          const int64_t images = network.calibrate(*data, behind_links(options->output));
           fmt::print("{}: with ranges measured on {} images\n", options->output, images);
           return 0;
         });

@@ -1,12 +1,15 @@
 #include "src/commands/command.h"
 
 #include <spdlog/fmt/fmt.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
-#include <ios>
+#include <fstream>
+#include <iostream>
 #include <new>
+#include <sstream>
 #include <system_error>
 #include <thread>
 
@@ -27,29 +30,40 @@
 namespace octet {
 namespace {
 
+namespace fs = std::filesystem;
+
+// What std::thread throws. A write throws system errors too.
+bool lacks_threads(const std::exception& error) {
+  const auto* const of_system = dynamic_cast<const std::system_error*>(&error);
+  return of_system != nullptr && of_system->code() == std::errc::resource_unavailable_try_again;
+}
+
 int exit_code(const std::exception& error) {
   if (dynamic_cast<const InUseError*>(&error)) return exit_in_use;
   if (dynamic_cast<const UsageError*>(&error)) return exit_usage;
   if (dynamic_cast<const FileError*>(&error)) return exit_disk;
-  if (const auto* const of_path = dynamic_cast<const std::filesystem::filesystem_error*>(&error))
+  if (const auto* const of_path = dynamic_cast<const fs::filesystem_error*>(&error))
     return is_of_disk(of_path->code()) ? exit_disk : exit_usage;
-  if (dynamic_cast<const std::ios_base::failure*>(&error)) return exit_disk;
+  if (lacks_threads(error)) return exit_failure;
+  if (dynamic_cast<const std::system_error*>(&error)) return exit_disk;  // a stream's, or {fmt}'s of standard output
   if (dynamic_cast<const LostPeer*>(&error)) return exit_lost_peer;
   if (dynamic_cast<const NonFiniteError*>(&error)) return exit_nonfinite;
   if (dynamic_cast<const NoCheckpointError*>(&error)) return exit_no_checkpoint;
   return exit_failure;
 }
 
+// A pipe or a device such as /dev/stdout: what takes bytes one after the other, and must stay where it is.
+bool is_stream(const fs::file_status& of) { return fs::is_fifo(of) || fs::is_character_file(of); }
+
 std::string message_of(const std::exception& error) {
   if (dynamic_cast<const std::bad_alloc*>(&error))
     return "not enough memory; fix: use a smaller data.batch, or with unified_int8 storage: int8; `octet plan` prints "
            "the memory "
            "that a training needs";
-  if (dynamic_cast<const std::filesystem::filesystem_error*>(&error) ||
-      dynamic_cast<const std::ios_base::failure*>(&error))
-    return say(error.what(), "; fix: check the path, the free space and the permissions");
-  if (dynamic_cast<const std::system_error*>(&error))
+  if (lacks_threads(error))
     return say(error.what(), "; fix: lower data.workers, or raise the limit of threads (ulimit -u)");
+  if (dynamic_cast<const std::system_error*>(&error))
+    return say(error.what(), "; fix: check the path, the free space and the permissions");
   return error.what();
 }
 
@@ -81,20 +95,61 @@ void add_network(CLI::App& app, NamedNetwork& network) {
                  "A safetensors file; without it a run's best.safetensors, else its weights.safetensors");
 }
 
-void require_place_for(const std::string& file, const std::string& option) {
-  namespace fs = std::filesystem;
+void require_place_for(const std::string& file, const std::string& option, bool in_order) {
   if (file.empty() || file == "-") return;
   std::error_code unknown;
   const fs::path folder = fs::absolute(file, unknown).parent_path();
   REQUIRE_USAGE(fs::is_directory(folder, unknown), "make the folder, or name another file", option, " ", file,
                 ": there is no folder ", folder.string());
-  REQUIRE_USAGE(!fs::is_directory(file, unknown), "name a file in it", option, " ", file, " is a folder");
+  const fs::file_status found = fs::status(file, unknown);
+  REQUIRE_USAGE(!fs::is_directory(found), "name a file in it", option, " ", file, " is a folder");
+  REQUIRE_USAGE(fs::exists(found) || !fs::is_symlink(file, unknown), "remove the link, or name another file", option,
+                " ", file, " is a link that leads to no file");
+  REQUIRE_USAGE(!fs::exists(found) || fs::is_regular_file(found) || (in_order && is_stream(found)), "name a file",
+                option, " ", file, " is ",
+                in_order ? "neither a file, nor a pipe or a terminal" : "there, and is not a regular file");
+  const fs::file_status beside = fs::symlink_status(file + ".tmp", unknown);
+  REQUIRE_USAGE(!fs::exists(beside) || fs::is_regular_file(beside), "move it away", option, " ", file,
+                ": octet writes ", file, ".tmp first, and something else is there");
+}
+
+namespace {
+
+void print_shown(std::string_view text) {
+  if (isatty(STDOUT_FILENO) == 0) return fmt::print("{}", text);
+  std::istringstream lines{std::string(text)};
+  for (std::string line; std::getline(lines, line);) {
+    if (line.ends_with('\r')) line.pop_back();
+    fmt::print("{}\n", printable(line));
+  }
+}
+
+}  // namespace
+
+std::string behind_links(const std::string& file) { return fs::is_symlink(file) ? fs::canonical(file).string() : file; }
+
+void write_output(const std::string& file, std::string_view text) {
+  if (file == "-") return print_shown(text);
+  std::error_code unknown;
+  if (!is_stream(fs::status(file, unknown))) return write_durably(behind_links(file), text);
+  std::ofstream stream(file, std::ios::binary);
+  stream << text << std::flush;
+  if (!stream)
+    throw FileError(__FILE__, __LINE__, say("'", file, "' cannot be written"),
+                    "check that somebody reads it, and its permissions");
 }
 
 int report_error(const std::exception& error, const std::string& where) {
   std::fprintf(stderr, "octet: error%s: %s\n", where.c_str(), printable(message_of(error), /*lines=*/true).c_str());
   std::fflush(nullptr);
   return exit_code(error);
+}
+
+void require_printed() {
+  const bool printed = std::cout.flush() && std::fflush(stdout) == 0;
+  if (!printed)
+    throw FileError(__FILE__, __LINE__, "standard output cannot be written",
+                    "check the free space and the quota of the file that it leads to");
 }
 
 namespace {

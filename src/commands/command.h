@@ -41,9 +41,17 @@ void add_network(CLI::App&, NamedNetwork&);
 int run_with_network(const NamedNetwork&,
                      const std::function<int(const Config&, Transport&, const std::string& weights)>& command);
 
-// UsageError: the file that `option` names cannot be made, since its folder does not exist or it is a folder itself.
-// For a command that writes at its end. Empty, or `-` for standard output: nothing is asked.
-void require_place_for(const std::string& file, const std::string& option);
+// UsageError: the file that `option` names cannot be made: its folder does not exist, or what is there is neither a
+// file nor, where the command writes in order, as write_output() does, a pipe or a device such as /dev/stdout. For a
+// command that writes at its end. Empty, or `-` for standard output: nothing is asked.
+void require_place_for(const std::string& file, const std::string& option, bool in_order = true);
+// The file itself, where a user named a link to it.
+std::string behind_links(const std::string& file);
+// Writes a file that a user named: durably, or where it is a pipe or a device, into it. `-` is standard output; if that
+// is a terminal, control characters are shown as \x1b. FileError or std::system_error: it cannot be written.
+void write_output(const std::string& file, std::string_view text);
+// Flushes standard output. FileError: something that was printed is lost.
+void require_printed();
 
 // Prints the message of an error on standard error; returns the exit code that belongs to it.
 int report_error(const std::exception&, const std::string& where = "");

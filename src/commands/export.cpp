@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "kernels/base/durable_file.h"
 #include "kernels/base/error.h"
 #include "src/commands/command.h"
 #include "src/data/sources/named_images.h"
@@ -88,7 +87,7 @@ int export_network(const ExportOptions& options, const Config& config, Transport
   const NetworkFile read = format.read(content, options.output);
   for (const std::string& note : network.network.notes) fmt::print("note: {}\n", note);
   if (!options.unchecked) check(options, trainer, read.network);
-  write_durably(options.output, content);
+  write_output(options.output, content);
   fmt::print("wrote {}, {:.1f} MB, for {}\n", options.output, double(content.size()) / 1e6, format.runs_on);
   return 0;
 }

@@ -3,7 +3,6 @@
 
 #include <iostream>
 
-#include "kernels/base/durable_file.h"
 #include "src/commands/command.h"
 
 namespace octet {
@@ -20,7 +19,7 @@ Run inspect_command(CLI::App& app) {
   return [options] {
     require_place_for(options->output, "--output");
     const std::string page = options->output.empty() ? options->run + "/inspect.html" : options->output;
-    write_durably(page, inspect_page(options->run, options->overrides));
+    write_output(page, inspect_page(options->run, options->overrides));
     std::cout << page << "\n";
     return 0;
   };

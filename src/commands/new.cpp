@@ -68,7 +68,7 @@ int write_recipe(const NewOptions& options) {
   REQUIRE_USAGE(!fs::exists(output), "name another file with --output, or remove it", output, " exists already");
   REQUIRE_USAGE(fs::is_directory(options.folder), "name a folder of images", options.folder, " is ",
                 name_of(kind_of_path(options.folder)), ", not a folder of images");
-  require_place_for(output, "--output");
+  require_place_for(output, "--output", /*in_order=*/false);
   const int cores = JobShares(*make_self_transport(), 0).threads();
   const FolderFacts facts = look_at_folder(options.folder, cores);
   const std::vector<Choice> choices = choose_recipe(facts, options.weights, host_limits().memory_left / 2, cores);

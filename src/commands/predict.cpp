@@ -6,7 +6,6 @@
 #include <iostream>
 #include <optional>
 
-#include "kernels/base/durable_file.h"
 #include "kernels/base/error.h"
 #include "src/commands/command.h"
 #include "src/data/sources/named_images.h"
@@ -39,10 +38,6 @@ std::vector<std::string> with_listed(const std::vector<std::string>& paths) {
   }
   REQUIRE_USAGE(!all.empty(), "give a list with one path in each line", "standard input names no image");
   return all;
-}
-
-void write_output(const std::string& file, const std::string& text) {
-  file == "-" ? fmt::print("{}", text) : write_durably(file, text);
 }
 
 void write_json(const std::string& file, const std::vector<std::string>& objects) {

@@ -52,7 +52,7 @@ class Study {
       std::cout << fmt::format("[{}/{}] ", i + 1, runs.size());
       if (!run_one(runs[i])) return exit_checkpointed;
     }
-    if (options_.list) return 0;
+    if (options_.list) return require_printed(), 0;
     write_table();
     std::cout << (root_ / "table.md").string() << "\n" << (root_ / "study.html").string() << "\n";
     return all_well_ ? 0 : 1;

@@ -42,11 +42,13 @@ void read(const YAML::Node& mapping, const std::string& section, Config& config,
   const std::string& file = config.file;
   for (const auto& [name, value] : entries_of(mapping, file)) {
     const std::string path = section + name.Scalar(), at = position_of(value.Mark(), file);
-    positions[path] = position_of(name.Mark(), file);
+    const auto [first, added] = positions.emplace(path, position_of(name.Mark(), file));
     if (const Key* key = find_key(path)) {
+      REQUIRE_USAGE(added, "remove one of the two", position_of(name.Mark(), file), ": `", path,
+                    "` was given before, at ", first->second);
       assign_at(at, *key, config, texts_of(value, *key, file));
     } else {
-      if (!is_section(path)) refuse_unknown(positions[path], path);
+      if (!is_section(path)) refuse_unknown(first->second, path);
       REQUIRE_USAGE(value.IsMap(), "give the section's keys on lines below it, indented by spaces, not tabs", at, ": `",
                     path, "` is a section, not a value");
       read(value, path + ".", config, positions);

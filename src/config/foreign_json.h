@@ -8,15 +8,17 @@
 namespace octet {
 
 // The value that the text holds. Throws the JSON library's error for what is no JSON, and UsageError for values that
-// would take the library hours, or more stack than there is: nested deeper than 16 levels, or with more than 32768
-// keys.
-inline nlohmann::ordered_json parse_foreign_json(const std::string& text, const std::string& file) {
-  constexpr int deepest = 16, most_keys = 32768;
+// would take the library hours, or far more memory than they have bytes: with more than so many levels of lists and
+// objects, or with more than 32768 keys.
+template <class Json = nlohmann::ordered_json>
+Json parse_foreign_json(const std::string& text, const std::string& file, int levels = 16) {
+  constexpr int most_keys = 32768;
   int keys = 0;
-  using Json = nlohmann::ordered_json;
-  return Json::parse(text, [&](int depth, Json::parse_event_t event, Json&) {
-    if (event == Json::parse_event_t::key) ++keys;
-    REQUIRE_USAGE(depth <= deepest && keys <= most_keys, "move it away", file,
+  using Event = typename Json::parse_event_t;
+  return Json::parse(text, [&](int depth, Event event, Json&) {
+    if (event == Event::key) ++keys;
+    const bool begins = event == Event::array_start || event == Event::object_start;
+    REQUIRE_USAGE((!begins || depth < levels) && keys <= most_keys, "move it away", file,
                   ": octet did not write this file: it has more levels or keys than any result");
     return true;
   });

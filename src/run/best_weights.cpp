@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/base/durable_file.h"
+#include "src/config/foreign_json.h"
+#include "src/run/metrics.h"
 #include "src/weights/weights_file.h"
 
 namespace octet {
@@ -20,7 +22,7 @@ BestEvaluation read_evaluation(const std::string& path) {
   try {
     best.epoch = std::stoll(file.metadata().at(epoch_key));
     best.step = std::stoll(file.metadata().at(step_key));
-    const auto figures = nlohmann::ordered_json::parse(file.metadata().at(figures_key));
+    const auto figures = parse_foreign_json(file.metadata().at(figures_key), path, /*levels=*/1);
     for (const auto& [name, value] : figures.items())
       best.figures.push_back({name, value.is_null() ? NAN : value.get<double>()});  // JSON has no NaN
   } catch (const std::exception& error) {
@@ -32,8 +34,8 @@ BestEvaluation read_evaluation(const std::string& path) {
 
 // The training loss of the first step that the run recorded; NaN: there is none.
 double first_loss(const std::string& run_directory) {
-  const std::string text = read_if_there(run_directory + "/metrics.jsonl");
-  const auto record = nlohmann::json::parse(text.substr(0, text.find('\n')), nullptr, /*allow_exceptions=*/false);
+  const std::string file = run_directory + "/metrics.jsonl", text = read_if_there(file);
+  const nlohmann::json record = record_in(text.substr(0, text.find('\n')), file + ":1");
   const bool known = record.is_object() && record.contains("loss") && record["loss"].is_number();
   return known ? record["loss"].get<double>() : NAN;
 }

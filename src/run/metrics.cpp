@@ -13,6 +13,7 @@
 #include "kernels/base/durable_file.h"
 #include "kernels/base/error.h"
 #include "kernels/base/host_name.h"
+#include "src/config/foreign_json.h"
 #include "src/config/json_error.h"
 
 namespace octet {
@@ -43,6 +44,17 @@ Json stamped(Json record) {
 
 }  // namespace
 
+nlohmann::json record_in(const std::string& line, const std::string& place) {
+  constexpr size_t longest = size_t{1} << 20;
+  REQUIRE_USAGE(line.size() <= longest, "delete the line", place, ": octet did not write this record: it has ",
+                line.size(), " bytes");
+  try {
+    return parse_foreign_json<nlohmann::json>(line, place, /*levels=*/2);
+  } catch (const nlohmann::json::exception&) {
+    return {};
+  }
+}
+
 bool for_each_record(const std::string& path,
                      const std::function<void(const nlohmann::json& record, const std::string& line)>& take) {
   if (!std::filesystem::exists(path)) return false;
@@ -50,7 +62,7 @@ bool for_each_record(const std::string& path,
   int64_t number = 0;
   for (std::string line; std::getline(stream, line);) {
     ++number;
-    const nlohmann::json record = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    const nlohmann::json record = record_in(line, say(path, ":", number));
     if (!record.is_object() || !record.contains("step")) continue;
     try {
       const auto step = record.at("step").get<double>();

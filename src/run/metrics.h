@@ -13,9 +13,13 @@
 
 namespace octet {
 
+// The record of a line; null: the line is no JSON, since a crash may leave half a line. place: of the line, for
+// messages. UsageError: the line has more than 1 MiB, or lists in lists, as octet's records have not.
+nlohmann::json record_in(const std::string& line, const std::string& place);
+
 // Calls take(record, line) for each line that is a JSON object with a `step`. Other lines are skipped, since a crash
-// may leave half a line. Returns false if there is no file. UsageError: a field that `take` reads has another type; the
-// message gives file and line.
+// may leave half a line. Returns false if there is no file. UsageError: a field that `take` reads has another type, or
+// see record_in(); the message gives file and line.
 bool for_each_record(const std::string& path,
                      const std::function<void(const nlohmann::json& record, const std::string& line)>& take);
 

@@ -99,6 +99,8 @@ void TrainingState::read(const Statistic& statistic, const std::string& prefix, 
   REQUIRE_USAGE(!statistic.name.ends_with(".running_var") ||
                     std::ranges::none_of(values, [](float variance) { return variance < 0; }),
                 "use an undamaged copy of the file", "`", statistic.name, "` holds a negative variance");
+  REQUIRE_USAGE(!statistic.range || values.front() >= 0, "use an undamaged copy of the file", "the range `",
+                statistic.name, "` is negative: ", values.front());
   backend_.to_device(into.data, values.data(), into.bytes());
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "kernels/base/error.h"
+#include "src/config/foreign_json.h"
 
 namespace octet {
 namespace {
@@ -49,7 +50,7 @@ std::vector<std::pair<std::string, float>> read_ranges(const SafetensorsFile& fi
   const auto entry = file.metadata().find(ranges_key);
   if (entry == file.metadata().end()) return ranges;
   try {
-    const auto stored = nlohmann::ordered_json::parse(entry->second);
+    const auto stored = parse_foreign_json(entry->second, path, /*levels=*/1);
     for (const auto& [name, text] : stored.items()) {
       const std::optional<float> value = from_hexadecimal(text.get_ref<const std::string&>());
       REQUIRE_USAGE(value && is_range(name), use_original, path, ": `", ranges_key, "` has ", text.dump(), " for `",

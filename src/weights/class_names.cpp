@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/base/error.h"
+#include "src/config/foreign_json.h"
 #include "src/data/annotations/annotations.h"
 
 namespace octet {
@@ -28,7 +29,7 @@ Classes read_classes(const SafetensorsFile& file, const std::string& path) {
     const auto found = file.metadata().find(key);
     if (found == file.metadata().end()) return;
     try {
-      nlohmann::json::parse(found->second).get_to(values);
+      parse_foreign_json(found->second, path, /*levels=*/1).get_to(values);
     } catch (const nlohmann::json::exception& error) {
       REQUIRE_USAGE(false, "use the file that the training wrote", path, ": octet did not write its `", key,
                     "`: ", error.what());

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/base/error.h"
+#include "src/config/foreign_json.h"
 #include "src/data/images/normalization.h"
 #include "src/data/sources/source.h"
 #include "src/weights/recipe.h"
@@ -40,7 +41,7 @@ std::optional<Normalization> read_normalization(const SafetensorsFile& file, con
   Normalization of;
   const auto sound = [](float deviation) { return std::isfinite(deviation) && deviation > 0; };
   try {
-    const auto json = nlohmann::json::parse(entry->second);
+    const auto json = parse_foreign_json(entry->second, path, /*levels=*/2);
     json.at("mean").get_to(of.mean);
     json.at("deviation").get_to(of.deviation);
     REQUIRE_USAGE(std::ranges::all_of(of.deviation, sound), "use the file that the training wrote", path,

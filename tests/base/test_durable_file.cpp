@@ -86,6 +86,24 @@ TEST_F(DurableFileTest, WhatIsBehindALinkStays) {
   std::filesystem::remove(written);
 }
 
+TEST_F(DurableFileTest, PipesAndLinksStay) {
+  const std::string temporary = path_ + ".tmp";
+  for (const std::string& at : {path_, temporary}) {
+    ASSERT_EQ(mkfifo(at.c_str(), 0600), 0);
+    EXPECT_THROW(write_durably(path_, "new"), FileError) << at;
+    EXPECT_TRUE(std::filesystem::is_fifo(at)) << at;
+    std::filesystem::remove(at);
+  }
+  std::filesystem::create_symlink("/dev/null", path_);
+  EXPECT_THROW(write_durably(path_, "new"), FileError);
+  EXPECT_TRUE(std::filesystem::is_symlink(path_));
+  std::filesystem::remove(path_);
+  std::filesystem::create_symlink("nowhere", temporary);
+  EXPECT_THROW(write_durably(path_, "new"), FileError);
+  EXPECT_TRUE(std::filesystem::is_symlink(temporary));
+  std::filesystem::remove(temporary);
+}
+
 TEST_F(DurableFileTest, PipesAndLargeFilesAreRefused) {
   const auto refusal = [&](int64_t most) -> std::string {
     try {
@@ -98,6 +116,8 @@ TEST_F(DurableFileTest, PipesAndLargeFilesAreRefused) {
   write_durably(path_, "12345");
   EXPECT_EQ(refusal(5), "");
   EXPECT_NE(refusal(4).find("has more than the 4 bytes that"), std::string::npos) << refusal(4);
+  std::filesystem::resize_file(path_, uintmax_t{1} << 40);  // sparse; to read it would take minutes and all memory
+  EXPECT_NE(refusal(int64_t{1} << 38).find("has more than the "), std::string::npos);
   std::filesystem::remove(path_);
   ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);  // without a writer: to open it would wait
   EXPECT_NE(refusal(5).find("is not a regular file"), std::string::npos) << refusal(5);

@@ -162,6 +162,9 @@ TEST(Config, DuplicatesAreRefused) {
   expect_part(refusal("seed: 1\nseed: 2"), "run.yaml:2:1: `seed` was given before, at run.yaml:1:1");
   expect_part(refusal("train: {lr: 1}\ntrain: {epochs: 2}"), "run.yaml:2:1: `train` was given before");
   expect_part(refusal("train: {lr: 1, lr: 1}"), "run.yaml:1:16: `lr` was given before, at run.yaml:1:9");
+  expect_part(refusal("train: {lr: 1}\ntrain.lr: 2"), "run.yaml:2:1: `train.lr` was given before, at run.yaml:1:9");
+  expect_part(refusal("policy.clip.enabled: true\npolicy: {clip: {enabled: true}}"),
+              "run.yaml:2:17: `policy.clip.enabled` was given before, at run.yaml:1:1");
 }
 
 TEST(Config, TagsAreRefused) {

@@ -228,6 +228,27 @@ TEST(Tiff, BigTiffOfEitherOrderIsRead) {
   EXPECT_EQ(decoded(bytes_in_hex(hex + "0000000000000000")), (std::vector<int>{255, 0, 0}));
 }
 
+TEST(Tiff, ASideOfMoreThan63BitsIsNotNegative) {
+  const std::string list =
+      "4d4d002b00080000"
+      "0000000000000010"
+      "0000000000000002";
+  const std::string width =
+      "01000010"
+      "0000000000000001"
+      "0000000000000010";
+  const std::string height =
+      "01010010"
+      "0000000000000001"
+      "8000000000000000";
+  try {
+    read_header(bytes_in_hex(list + width + height + "0000000000000000"), 1 << 20);
+    FAIL() << "no error";
+  } catch (const BadImage& error) {
+    EXPECT_NE(std::string(error.what()).find("16 x 9223372036854775807, more than"), std::string::npos) << error.what();
+  }
+}
+
 // The list of fields, its length and the places in it may be any number.
 TEST(Tiff, DamagedBigTiffIsABadImage) {
   const auto whole = TiffFile{.pixels = {1, 2, 3}, .xmp = std::string(20, ' '), .large = true}.bytes();

@@ -195,6 +195,13 @@ class Commands(Case):
 
     def test_help_keys(self):
         lines = self.octet("help", "keys").out.splitlines()
+        (self.directory / "study.yaml").write_text(f"base: {RECIPE}\ngrid: {{p: {{a: {{train.lr: 1}}}}}}\n")
+        for words in ["help", "keys"], ["study", self.directory / "study.yaml", "--list"]:
+            with open("/dev/full", "wb") as full:
+                ended = subprocess.run([OCTET, *words], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60,
+                                       env=environment(), cwd=self.directory, check=False)
+            self.assertEqual(ended.returncode, 74)
+            self.assertRegex(ended.stderr, r"standard output cannot be written\n  fix: ")
         self.assertGreater(len(lines), 40)
         for key in "seed", "policy.clip.period", "data.batch", "checkpoint.keep":
             self.assertEqual(sum(line.startswith(key + " ") for line in lines), 1, key)

@@ -4,6 +4,7 @@
 import csv
 import io
 import json
+import os
 import re
 import shutil
 import struct
@@ -148,6 +149,28 @@ class FineTuning(Case):
                             ([run, folder, "--logits"], "--logits adds numbers to the JSON objects"),
                             ([run, folder, "--json", "-", "--csv", "-"], "would mix on standard output")):
             self.assertIn(what, self.octet("predict", *words, code=2).err)
+
+    def test_predictions_that_leave_at_once(self):
+        """A table on a terminal shows control characters. What cannot be printed is an error of the disk."""
+        folder, run = self.directory / "many", self.run_path("trained")
+        folder.mkdir()
+        write_png(folder / "a\x1b[31m.png", 32, 0)
+        terminal, end = os.openpty()
+        with open(end, "wb") as out:
+            subprocess.run([OCTET, "predict", run, folder, "--csv", "-"], stdout=out, env=environment(), timeout=60, check=True)
+        shown = os.read(terminal, 4096)
+        os.close(terminal)
+        self.assertIn(b"a\\x1b[31m.png,1,", shown)
+        self.assertNotIn(b"\x1b", shown)
+        self.assertIn("a\x1b[31m.png,1,", self.octet("predict", run, folder, "--csv", "-").out)
+        for i in range(60):
+            write_png(folder / f"{i:0100}.png", 32, i)
+        with open("/dev/full", "wb") as full:
+            for words in [run, folder], [run, folder / f"{0:0100}.png"], [run, folder, "--csv", "/dev/full"]:
+                ended = subprocess.run([OCTET, "predict", *words], stdout=full, stderr=subprocess.PIPE, text=True,
+                                       env=environment(), timeout=60, check=False)
+                self.assertEqual(ended.returncode, 74, ended.stderr)
+                self.assertIn("fix: check", ended.stderr)
 
     def test_predictions_of_integers(self):
         """They have the form of the training's, and do not depend on the other images."""

@@ -3,6 +3,7 @@
 
 import json
 import os
+import socket
 import struct
 import subprocess
 import threading
@@ -95,6 +96,51 @@ class HostileFiles(Case):
             said, peak = self.measured("study", self.write("study.yaml", text), "--list")
             self.assertIn("octet: error", said)
             self.assertLess(peak, MOST, said[-500:])
+
+    def test_records(self):
+        """Lists in lists, and a file that is far longer than what it holds."""
+        run = self.directory / "run"
+        good = '{"step": 1, "kind": "train", "loss": 2.5}\n'
+        self.write("run/metrics.jsonl", good + 20_000_000 * "[")
+        said, peak = self.measured("inspect", run)
+        self.assertIn("metrics.jsonl:2: octet did not write this record", said)
+        self.assertLess(peak, MOST)
+        os.truncate(self.write("run/metrics.jsonl", good), 100 << 30)
+        said, peak = self.measured("inspect", run)
+        self.assertIn("metrics.jsonl' has more than", said)
+        self.assertLess(peak, MOST)
+        self.write("run/metrics.jsonl", good)
+        self.write("run/evaluation.json", '{"step": 1, "images": 1, "label": [' + 20_000_000 * "[]," + "[]]}")
+        said, peak = self.measured("inspect", run)
+        self.assertIn("evaluation.json: octet did not write this file", said)
+        self.assertLess(peak, MOST)
+
+    def test_outputs_that_are_no_files(self):
+        run, page, file = (self.directory / name for name in ("run", "page", "file"))
+        self.write("run/metrics.jsonl", '{"step": 1, "kind": "train", "loss": 2.5}\n')
+        os.mkfifo(page)
+        reader = subprocess.Popen(["cat", page], stdout=subprocess.PIPE)
+        self.addCleanup(reader.kill)
+        self.measured("inspect", run, "--output", page, seconds=10)
+        self.assertTrue(page.is_fifo())
+        self.assertIn(b"</html>", reader.communicate(timeout=10)[0])
+        self.assertIn("</html>", self.measured("inspect", run, "--output", "/dev/stdout")[0])
+        page.unlink()
+        page.symlink_to("file")
+        self.assertIn("leads to no file", self.measured("inspect", run, "--output", page)[0])
+        file.touch()
+        self.measured("inspect", run, "--output", page)
+        self.assertTrue(page.is_symlink())
+        self.assertIn("</html>", file.read_text())
+        page.unlink()
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(page))
+            self.assertIn("neither a file, nor a pipe", self.measured("inspect", run, "--output", page)[0])
+            self.assertTrue(page.is_socket())
+        beside = self.directory / "file.tmp"
+        beside.symlink_to("other")
+        self.assertIn("file.tmp first, and something else", self.measured("inspect", run, "--output", file)[0])
+        self.assertTrue(beside.is_symlink())
 
     def test_pipes_in_a_run_folder(self):
         run = self.directory / "run"

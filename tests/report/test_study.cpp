@@ -119,6 +119,8 @@ TEST_F(Study, MistakesAreNamed) {
   refuse(good, "model.name: resnet20", "model.name: resnet21", "resnet21");
   refuse(good, "policy.name: fp32", "policy.name: wage, train.momentum: 0, train.decay: 0", "has a norm");
   refuse(good, "model.name: resnet20", "data.image_size: 64", "32 x 32");
+  refuse(good, "int8: {policy.name: unified_int8", "int8: {model.name: resnet20",
+         "study.yaml:8:45: axis `policy` sets `model.name`, which axis `network` sets too");
 }
 
 // A few lines can ask for more runs than memory holds.
@@ -194,6 +196,17 @@ TEST_F(Study, TableHasMeansDropsAndFailures) {
   const std::string left((std::istreambuf_iterator<char>(again)), {});
   EXPECT_NE(left.find("| resnet20 | int8 | 1/2 | 89.00 |"), std::string::npos) << left;
   EXPECT_NE(left.find("- resnet20-int8-seed2: `train.steps: 7` then, `train.steps: 0` now"), std::string::npos) << left;
+}
+
+TEST_F(Study, ControlCharactersAreShown) {
+  std::string text = good;
+  text.replace(text.find("{resnet20: {"), 1, "{\"a\\x1b[31m\\nb\": {model.name: vgg7}, ");
+  text += "note: \"first\\x9b\\nsecond\"\n";
+  write_study_table(read(text), root_.string());
+  std::ifstream stream(root_ / "table.md");
+  const std::string table((std::istreambuf_iterator<char>(stream)), {});
+  EXPECT_NE(table.find("\nfirst\\xc2\\x9b\nsecond\n\n"), std::string::npos) << table;
+  EXPECT_NE(table.find("| a\\x1b[31m\\x0ab | fp32 |"), std::string::npos) << table;
 }
 
 // Begun, and finished if it has a result, with accuracies by step.

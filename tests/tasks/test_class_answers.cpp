@@ -77,6 +77,7 @@ TEST(ClassAnswers, DamageIsNamed) {
        {"", "[]", "{\"step\": 1}",
         "{\"step\":7,\"images\":1,\"classes\":[],\"label\":[1],\"predicted\":[],\"probability\":[1]}",
         "{\"step\":7,\"images\":1,\"classes\":[\"a\"],\"label\":[1],\"predicted\":[0],\"probability\":[1]}",
+        "{\"step\":7,\"images\":1,\"classes\":[],\"label\":[[]],\"predicted\":[0],\"probability\":[1]}",
         "{\"step\":7,\"images\":0,\"classes\":[],\"label\":[0],\"predicted\":[0],\"probability\":[1]}",
         "{\"step\":7,\"images\":1,\"classes\":[],\"label\":[0],\"predicted\":[0],\"probability\":[1],\"file\":[\"a\","
         "\"b\"]}"}) {

@@ -126,6 +126,19 @@ TEST_F(RangesInFiles, OfWhatTheLastLayerReadsMayBeMissing) {
   EXPECT_PART(refusal(load), "classifier.1.range");
 }
 
+TEST_F(RangesInFiles, ANegativeRangeIsRefused) {
+  OwnedTensors saved = with_ranges(*int8_network("resnet18"));
+  for (size_t i = 0; i < saved.tensors.size(); ++i)
+    if (is_range(saved.tensors[i].name)) saved.values[i][0] = -2;
+  const auto load = [&] {
+    TrainingState(*int8_network("resnet18")->step).load(SafetensorsFile::open(path), path, {.optimizer = false});
+  };
+  write_weights(path, saved, {});
+  EXPECT_PART(refusal(load), "is negative: -2");
+  write_safetensors(path, saved, {});  // as a tensor
+  EXPECT_PART(refusal(load), "is negative: -2");
+}
+
 TEST_F(RangesInFiles, EveryFloatIsExact) {
   std::mt19937 random(1);
   std::vector<float> values = {0,
@@ -155,6 +168,7 @@ TEST_F(RangesInFiles, OtherEntriesAreRefused) {
   for (const char* const entry : {"", "[1]", R"({"a.range": 3})", R"({"a.range": ""})", R"({"a.range": "0x"})",
                                   R"({"a.range": "3 volts"})", R"({"a.weight": "0x1p+0"})"})
     EXPECT_PART(refusal([&] { ranges_of(entry); }), "activation_ranges") << entry;
+  EXPECT_PART(refusal([&] { ranges_of(std::string(1000, '[')); }), "more levels");
   for (const char* const entry : {R"({"a.range": "inf"})", R"({"a.range": "nan"})"})
     EXPECT_PART(refusal([&] { ranges_of(entry); }), "before the training diverged") << entry;
 }

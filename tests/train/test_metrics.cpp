@@ -41,6 +41,24 @@ TEST(Records, ThatCannotBeReadAreKept) {
   EXPECT_TRUE(std::filesystem::is_symlink(link));
 }
 
+TEST(Records, NeitherDeepNorLong) {
+  const TemporaryDirectory directory;
+  const std::string file = directory / "metrics.jsonl";
+  std::vector<int> steps;
+  const auto read = [&](const std::string& line) {
+    write_file(file, "{\"step\": 1}\nhalf {\n" + line + "\n{\"step\": 2, \"counts\": [3, 4]}\n");
+    steps.clear();
+    return refusal([&] {
+      for_each_record(file, [&](const nlohmann::json& record, const std::string&) { steps.push_back(record["step"]); });
+    });
+  };
+  EXPECT_EQ(read("{}"), "accepted");
+  EXPECT_EQ(steps, (std::vector<int>{1, 2}));
+  EXPECT_PART(read(std::string(1000, '[')), "metrics.jsonl:3: octet did not write this");
+  EXPECT_PART(read("{\"step\": 1, \"counts\": [[]]}"), "metrics.jsonl:3: octet did not write this");
+  EXPECT_PART(read(std::string((1 << 20) + 1, ' ')), "metrics.jsonl:3: octet did not write this");
+}
+
 TEST(Crc32c, KnownValues) {  // RFC 3720, B.4
   EXPECT_EQ(crc32c("123456789"), 0xE3069283u);
   EXPECT_EQ(crc32c(std::string(32, '\0')), 0x8A9136AAu);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cctype>
 #include <iterator>
+#include <limits>
 
 #include "src/data/images/image_format.h"
 
@@ -37,7 +38,11 @@ TiffFields tiff_fields(FileBytes bytes) {
       if (place < bytes.size() && length <= bytes.size() - place) fields.xmp = bytes.subspan(place, length);
     }
     if (type != type_short && type != type_long && type != type_long8) continue;
-    const auto value = static_cast<int64_t>(number(value_at, type == type_short ? 2 : type == type_long ? 4 : word));
+    constexpr uint64_t most = std::numeric_limits<int64_t>::max();
+    const auto value = static_cast<int64_t>(std::min(number(value_at, type == type_short  ? 2
+                                                                      : type == type_long ? 4
+                                                                                          : word),
+                                                     most));
     if (tag == tag_width) fields.width = value;
     if (tag == tag_height) fields.height = value;
     if (tag == tag_orientation) fields.orientation = value >= 1 && value <= 8 ? static_cast<int>(value) : 1;

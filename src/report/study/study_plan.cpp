@@ -139,6 +139,19 @@ class Reader {
                   " runs have up to ", bytes, " bytes of settings each, beyond ", most_settings, " together");
   }
 
+  // Refuses a key that two axes set: the later axis would win, and the labels of the other would say what is not so.
+  void require_separate(const YAML::Node& node) {
+    std::map<std::string, std::string> axes;  // by the keys that they set
+    for (const auto& [axis, labels] : entries_of(node, file_))
+      for (const auto& [label, value] : entries_of(labels, file_))
+        for (const std::string& setting : settings(value)) {
+          const std::string key = setting.substr(0, setting.find('='));
+          const std::string& first = axes.emplace(key, axis.Scalar()).first->second;
+          REQUIRE_USAGE(first == axis.Scalar(), "set it in one axis", at(value), ": axis `", shown(axis.Scalar()),
+                        "` sets `", shown(key), "`, which axis `", shown(first), "` sets too");
+        }
+  }
+
   // The rows of the grid: the product of the axes; the last axis changes fastest. Returns the settings of each.
   std::vector<std::vector<std::string>> grid(StudyPlan& plan, size_t shared) {
     const YAML::Node node = root_["grid"];
@@ -166,6 +179,7 @@ class Reader {
       plan.rows = std::move(rows);
       overrides = std::move(longer);
     }
+    require_separate(node);
     return overrides;
   }
 

@@ -9,9 +9,11 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <sstream>
 
 #include "kernels/base/durable_file.h"
 #include "kernels/base/error.h"
+#include "kernels/base/text.h"
 #include "src/report/records.h"
 #include "src/run/result.h"
 #include "src/tasks/metric_display.h"
@@ -113,7 +115,7 @@ std::string counted(const Study& study, std::vector<std::string> Outcome::*words
 // The text of a cell of a Markdown table.
 std::string cell(const std::string& text) {
   std::string escaped;
-  for (char c : text) escaped += c == '|' ? std::string("\\|") : std::string(1, c);
+  for (char c : printable(text)) escaped += c == '|' ? std::string("\\|") : std::string(1, c);
   return escaped;
 }
 
@@ -205,6 +207,14 @@ std::vector<StudyOutcome::List> lists_of(const Study& study) {
   return lists;
 }
 
+// Whole lines; other control characters are shown.
+std::string lines_of(const std::string& text) {
+  std::string lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) lines += printable(line) + "\n";
+  return lines;
+}
+
 std::string markdown_row(const std::vector<std::string>& cells) {
   std::string line = "|";
   for (const std::string& text : cells) line += " " + cell(text) + " |";
@@ -212,15 +222,15 @@ std::string markdown_row(const std::vector<std::string>& cells) {
 }
 
 std::string markdown_of(const StudyPlan& plan, const StudyOutcome& outcome) {
-  std::string text = "# " + plan.title + "\n\n" + (plan.note.empty() ? "" : plan.note + "\n\n");
+  std::string text = "# " + printable(plan.title) + "\n\n" + (plan.note.empty() ? "" : lines_of(plan.note) + "\n");
   text += markdown_row(outcome.head) + "|";
   for (size_t i = 0; i < outcome.head.size(); ++i) text += "---|";
   text += "\n";
   for (const std::vector<std::string>& row : outcome.rows) text += markdown_row(row);
-  text += "\n" + outcome.sentence + "\n";
+  text += "\n" + printable(outcome.sentence) + "\n";
   for (const StudyOutcome::List& list : outcome.lists) {
     text += "\n" + list.title + ":\n\n";
-    for (const std::string& item : list.items) text += "- " + item + "\n";
+    for (const std::string& item : list.items) text += "- " + printable(item) + "\n";
   }
   return text + "\n![accuracy](accuracy.svg)\n\n![curves](curves.svg)\n";
 }

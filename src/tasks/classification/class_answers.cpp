@@ -67,7 +67,7 @@ ClassAnswers parse_answers(const std::string& text, const std::string& file) {
   const char* const fix = "delete it; the page then leaves out what it holds";
   ClassAnswers all;
   try {
-    const auto json = parse_foreign_json(text, file);
+    const auto json = parse_foreign_json(text, file, /*levels=*/2);
     all.step = count_in(json.at("step"), file + ": `step`");
     all.images = count_in(json.at("images"), file + ": `images`");
     json.at("classes").get_to(all.classes);
