@@ -105,12 +105,15 @@ if [ "$(id -u)" = 0 ]; then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_RO
 
 if [ -n "$hostfile" ]; then
   [ -r "$hostfile" ] || { echo "mpirun.sh: cannot read the host file $hostfile" >&2; exit 2; }
+  # shellcheck source=launch/hosts.sh
+  . "$here/launch/hosts.sh"
+  [ -n "$(host_lines)" ] || { echo "mpirun.sh: $hostfile names no host; write a line for each, as in launch/hosts.example" >&2; exit 2; }
   # A name goes to ssh, which would take one that begins with a dash for an option, and some of those run commands.
-  strange=$(sed -E 's/#.*//; /^[[:space:]]*$/d; /^[[:space:]]*([[:alnum:]_][[:alnum:]_.-]*@)?[[:alnum:]][[:alnum:]._:-]*([[:space:]]|$)/d' "$hostfile" | head -1)
+  strange=$(host_lines | sed -E '/^([[:alnum:]_][[:alnum:]_.-]*@)?[[:alnum:]][[:alnum:]._:-]*([[:space:]]|$)/d' | head -1)
   [ -z "$strange" ] || { echo "mpirun.sh: $hostfile: $(printf %q "$strange") does not begin with the name of a host" >&2; exit 2; }
   # Open MPI waits 8 minutes before it takes a host for lost. With these settings it waits 20 seconds.
   options+=(--mca oob_tcp_keepalive_time 10 --mca oob_tcp_keepalive_intvl 2 --mca oob_tcp_keepalive_probes 5)
-  OCTET_HOSTS=$(sed -E 's/#.*//' "$hostfile" | awk 'NF {print $1}' | paste -sd ' ')
+  OCTET_HOSTS=$(host_lines | awk '{print $1}' | paste -sd ' ')
   export OCTET_HOSTS  # for a watchdog's message
   options+=(-x OCTET_HOSTS)
   if [ -n "${INTERFACE:-}" ]; then
@@ -250,9 +253,9 @@ may_help() { case $1 in 74 | 75 | 83 | 84 | 137 | 205 | 255) ;; *) return 1 ;; e
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-if [ "$patience" != 0 ] || $elastic; then
-  # shellcheck source=launch/hosts.sh
-  . "$here/launch/hosts.sh"
+if [ -n "$hostfile" ] && grep -q $'\r' "$hostfile"; then  # Open MPI does not read lines that end with CR LF
+  host_lines > "$scratch/hosts"
+  where[1]=$scratch/hosts
 fi
 if [ "$patience" != 0 ]; then await_hosts "$patience"; fi
 
