@@ -21,12 +21,17 @@
 # shellcheck disable=SC2034,SC2317  # variables of elastic.sh; functions that traps and helpers call
 set -euo pipefail
 
+# A pipe would otherwise take the number of a closed standard stream, and its reader would wait for itself.
+for stream in 0 1 2; do
+  [ -e "/dev/fd/$stream" ] || eval "exec $stream<> /dev/null"
+done
+
 # On SIGTERM, mpirun of Open MPI 4 kills the ranks within two seconds, too soon for a checkpoint. It forwards SIGUSR1 to them.
 job='' asked=false interrupted=false hung=false helpers=()  # the traps come first: an earlier signal ends this shell
 stop() {
   interrupted=true
   if $asked; then
-    if [ -n "$job" ]; then kill -TERM "$job" 2> /dev/null || true; fi
+    if [ -n "$job" ]; then in_background terminate; fi
     return 0  # without a number: the status of the wait that the signal has ended, at which the script would exit
   fi
   asked=true
@@ -159,6 +164,11 @@ remind() {
     nap "$pause"
   done
 }
+# Where the ranks have written their checkpoint, mpirun is about to end. It crashes if the signal meets it there.
+terminate() {
+  [ ! -e "$scratch/stopped" ] || nap 5
+  kill -TERM "$job" 2> /dev/null || true
+}
 end_all() {
   nap "${GRACE:-20}"
   kill -0 "$job" 2> /dev/null || return 0
@@ -206,7 +216,10 @@ relay_errors() {
     if [[ $line == 'octet: '* || $line == 'watchdog: '* ]]; then : > "$scratch/started"; fi
     # Names of files in other lines may hold these words. No name can begin a line.
     if [[ $line == 'watchdog: '*'; ending the job' ]]; then kill -USR2 "$$" 2> /dev/null || true; fi
-    if [[ ${line#$'\r\033[K'} =~ $of_stop ]]; then stopped=85; fi
+    if [[ ${line#$'\r\033[K'} =~ $of_stop ]]; then
+      stopped=85
+      : > "$scratch/stopped"
+    fi
   done
   return "$stopped"
 }
@@ -215,7 +228,7 @@ relay_errors() {
 run_once() {
   local code relays stopped=0
   job='' hung=false helpers=()
-  rm -f "$scratch/started" "$scratch/late"
+  rm -f "$scratch/started" "$scratch/late" "$scratch/stopped"
   # Ctrl-C also ends the `tee` of `mpirun.sh | tee`, and mpirun crashes when it cannot write. These relays keep reading its output.
   trap '' PIPE
   exec 3> >(trap '' INT TERM HUP USR1 USR2; relay_output)
@@ -242,8 +255,10 @@ run_once() {
   if [ -e "$scratch/late" ]; then code=84; fi
   # 138: the signal ended mpirun or a rank that was not yet ready for it, so nothing is lost.
   if $asked && [ "$code" = 138 ]; then code=85; fi
-  # After SIGTERM mpirun ends with 1, also if the ranks have written their checkpoint.
-  if [ "$code" = 1 ] && [ "$stopped" = 85 ]; then code=85; fi
+  # After SIGTERM mpirun ends with 1, or crashes, also if the ranks have written their checkpoint.
+  if [ "$stopped" = 85 ]; then
+    case $code in 1 | 139) code=85 ;; esac
+  fi
   return "$code"
 }
 

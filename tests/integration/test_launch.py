@@ -221,6 +221,31 @@ class Mpirun(Starts):
         job.process.terminate()
         self.expect(job, 1)
 
+    def test_a_second_signal_after_the_checkpoint(self):
+        """Open MPI crashes if SIGTERM comes while it ends, after its ranks."""
+        says = "echo 'octet: 2026-01-02 03:04:05 h1: stopped by a signal at step 7; continue' >&2"
+        self.stand_in("mpirun", f"asked=''\ntrap 'asked=1' USR1\ntrap 'exit 139' TERM\necho ready >&2\n"
+                                f"until [ $asked ]; do sleep 0.05; done\n{says}\nfor i in {{1..10}}; do sleep 0.1; done\nexit 3")
+        job = self.start()
+        self.wait_for_words(job, "ready")
+        job.process.terminate()
+        self.wait_for_words(job, "stopped by a signal")
+        time.sleep(0.1)  # for the script to read it
+        job.process.terminate()
+        self.expect(job, 3)
+
+    def test_a_crash_after_the_checkpoint(self):
+        for code, expected in (139, 85), (2, 2):
+            self.stand_in("mpirun", f"echo 'octet: 2026-01-02 03:04:05 h1: stopped by a signal at step 7;' >&2\nexit {code}")
+            self.expect(self.start(), expected)
+
+    def test_closed_streams(self):
+        self.stand_in("mpirun", "echo out\necho err >&2")
+        for closed in ">&- 2>&-", "<&- >&- 2>&-", "<&- 2>&-":
+            job = self.launch(["bash", "-c", f'exec env PATH="$0:$PATH" OCTET="$0/octet" "$@" {closed}', self.bin,
+                               ROOT / "launch/mpirun.sh", "train", "recipe.yaml"])
+            self.expect(job, 0, seconds=20)
+
     def starts(self, retries, codes, advances=True):
         """Starts of mpirun, which ends with one code after the other."""
         self.said.unlink(missing_ok=True)
