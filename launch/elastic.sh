@@ -7,7 +7,7 @@ taken=''  # lines of the host file: the hosts of the last start
 # The ranks for these lines: the largest number, up to that of the slots, among which the images of a step can be divided.
 fitting() {
   local slots
-  slots=$(awk 'match($0, /slots *= *[0-9]+/) {split(substr($0, RSTART), of, "="); sum += of[2]} END {print sum + 0}' <<< "$1")
+  slots=$(awk 'match($0, /[ \t]slots *= *[0-9]+/) {split(substr($0, RSTART), of, "="); sum += of[2]} END {print sum + 0}' <<< "$1")
   if [ -n "$most_ranks" ] && [ "$slots" -gt "$most_ranks" ]; then slots=$most_ranks; fi
   if [ "$slots" = 0 ]; then echo 0; else "$octet" "${words[@]}" --fitting-ranks "$slots"; fi
 }
@@ -52,7 +52,7 @@ hosts_may_help() {
   [ "$answering" != "$taken" ] || { [ "$1" = 75 ] && [ "$attempt" -gt 1 ]; }
 }
 
-if [ -z "$(host_lines)" ] || host_lines | grep -qvE 'slots *= *[1-9]'; then
+if [ -z "$(host_lines)" ] || host_lines | grep -qvE '[[:space:]]slots *= *[1-9]'; then
   echo "mpirun.sh: --elastic needs slots=N in each line of $hostfile, as launch/hosts.example has them" >&2
   exit 2
 fi

@@ -1,11 +1,12 @@
 # shellcheck shell=bash disable=SC2154  # mpirun.sh has the variables
-# Which hosts of the host file answer: mpirun.sh reads this for --wait and --elastic. A host answers if the program is there and the
+# The lines of the host file, and which of its hosts answer: mpirun.sh reads this. A host answers if the program is there and the
 # agent of Open MPI, usually ssh, reaches it within 10 seconds.
 
 answering=''  # lines of the host file, after a look
 read -ra agent <<< "${OMPI_MCA_plm_rsh_agent:-ssh -o BatchMode=yes --}"
 
-host_lines() { sed -E 's/#.*//; s/[[:space:]]+$//; /^[[:space:]]*$/d' "$hostfile"; }
+# Without comments and the white space around lines, which are also those of other systems (CR LF).
+host_lines() { sed -E 's/#.*//; s/^[[:space:]]+//; s/[[:space:]]+$//; /^$/d' "$hostfile"; }
 
 answers() {
   case $1 in

@@ -21,12 +21,17 @@
 # shellcheck disable=SC2034,SC2317  # variables of elastic.sh; functions that traps and helpers call
 set -euo pipefail
 
+# A pipe would otherwise take the number of a closed standard stream, and its reader would wait for itself.
+for stream in 0 1 2; do
+  [ -e "/dev/fd/$stream" ] || eval "exec $stream<> /dev/null"
+done
+
 # On SIGTERM, mpirun of Open MPI 4 kills the ranks within two seconds, too soon for a checkpoint. It forwards SIGUSR1 to them.
 job='' asked=false interrupted=false hung=false helpers=()  # the traps come first: an earlier signal ends this shell
 stop() {
   interrupted=true
   if $asked; then
-    if [ -n "$job" ]; then kill -TERM "$job" 2> /dev/null || true; fi
+    if [ -n "$job" ]; then in_background terminate; fi
     return 0  # without a number: the status of the wait that the signal has ended, at which the script would exit
   fi
   asked=true
@@ -105,12 +110,15 @@ if [ "$(id -u)" = 0 ]; then export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_RO
 
 if [ -n "$hostfile" ]; then
   [ -r "$hostfile" ] || { echo "mpirun.sh: cannot read the host file $hostfile" >&2; exit 2; }
+  # shellcheck source=launch/hosts.sh
+  . "$here/launch/hosts.sh"
+  [ -n "$(host_lines)" ] || { echo "mpirun.sh: $hostfile names no host; write a line for each, as in launch/hosts.example" >&2; exit 2; }
   # A name goes to ssh, which would take one that begins with a dash for an option, and some of those run commands.
-  strange=$(sed -E 's/#.*//; /^[[:space:]]*$/d; /^[[:space:]]*([[:alnum:]_][[:alnum:]_.-]*@)?[[:alnum:]][[:alnum:]._:-]*([[:space:]]|$)/d' "$hostfile" | head -1)
+  strange=$(host_lines | sed -E '/^([[:alnum:]_][[:alnum:]_.-]*@)?[[:alnum:]][[:alnum:]._:-]*([[:space:]]|$)/d' | head -1)
   [ -z "$strange" ] || { echo "mpirun.sh: $hostfile: $(printf %q "$strange") does not begin with the name of a host" >&2; exit 2; }
   # Open MPI waits 8 minutes before it takes a host for lost. With these settings it waits 20 seconds.
   options+=(--mca oob_tcp_keepalive_time 10 --mca oob_tcp_keepalive_intvl 2 --mca oob_tcp_keepalive_probes 5)
-  OCTET_HOSTS=$(sed -E 's/#.*//' "$hostfile" | awk 'NF {print $1}' | paste -sd ' ')
+  OCTET_HOSTS=$(host_lines | awk '{print $1}' | paste -sd ' ')
   export OCTET_HOSTS  # for a watchdog's message
   options+=(-x OCTET_HOSTS)
   if [ -n "${INTERFACE:-}" ]; then
@@ -155,6 +163,11 @@ remind() {
     kill -USR1 "$job" 2> /dev/null || return 0
     nap "$pause"
   done
+}
+# Where the ranks have written their checkpoint, mpirun is about to end. It crashes if the signal meets it there.
+terminate() {
+  [ ! -e "$scratch/stopped" ] || nap 5
+  kill -TERM "$job" 2> /dev/null || true
 }
 end_all() {
   nap "${GRACE:-20}"
@@ -203,7 +216,10 @@ relay_errors() {
     if [[ $line == 'octet: '* || $line == 'watchdog: '* ]]; then : > "$scratch/started"; fi
     # Names of files in other lines may hold these words. No name can begin a line.
     if [[ $line == 'watchdog: '*'; ending the job' ]]; then kill -USR2 "$$" 2> /dev/null || true; fi
-    if [[ ${line#$'\r\033[K'} =~ $of_stop ]]; then stopped=85; fi
+    if [[ ${line#$'\r\033[K'} =~ $of_stop ]]; then
+      stopped=85
+      : > "$scratch/stopped"
+    fi
   done
   return "$stopped"
 }
@@ -212,7 +228,7 @@ relay_errors() {
 run_once() {
   local code relays stopped=0
   job='' hung=false helpers=()
-  rm -f "$scratch/started" "$scratch/late"
+  rm -f "$scratch/started" "$scratch/late" "$scratch/stopped"
   # Ctrl-C also ends the `tee` of `mpirun.sh | tee`, and mpirun crashes when it cannot write. These relays keep reading its output.
   trap '' PIPE
   exec 3> >(trap '' INT TERM HUP USR1 USR2; relay_output)
@@ -239,8 +255,10 @@ run_once() {
   if [ -e "$scratch/late" ]; then code=84; fi
   # 138: the signal ended mpirun or a rank that was not yet ready for it, so nothing is lost.
   if $asked && [ "$code" = 138 ]; then code=85; fi
-  # After SIGTERM mpirun ends with 1, also if the ranks have written their checkpoint.
-  if [ "$code" = 1 ] && [ "$stopped" = 85 ]; then code=85; fi
+  # After SIGTERM mpirun ends with 1, or crashes, also if the ranks have written their checkpoint.
+  if [ "$stopped" = 85 ]; then
+    case $code in 1 | 139) code=85 ;; esac
+  fi
   return "$code"
 }
 
@@ -250,9 +268,9 @@ may_help() { case $1 in 74 | 75 | 83 | 84 | 137 | 205 | 255) ;; *) return 1 ;; e
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-if [ "$patience" != 0 ] || $elastic; then
-  # shellcheck source=launch/hosts.sh
-  . "$here/launch/hosts.sh"
+if [ -n "$hostfile" ] && grep -q $'\r' "$hostfile"; then  # Open MPI does not read lines that end with CR LF
+  host_lines > "$scratch/hosts"
+  where[1]=$scratch/hosts
 fi
 if [ "$patience" != 0 ]; then await_hosts "$patience"; fi
 

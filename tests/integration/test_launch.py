@@ -191,6 +191,22 @@ class Mpirun(Starts):
         hosts.write_text("# hosts\n\nnode-1.a slots=2\n  me@10.0.0.2 slots = 2 # mine\nfe80::1\n")
         self.expect(self.start("--hostfile", hosts), 0)
 
+    def test_a_host_file_of_another_system(self):
+        """Open MPI does not read lines that end with CR LF."""
+        self.stand_in("mpirun", f'cat "$2" >> {self.said}')
+        hosts = self.directory / "hosts"
+        hosts.write_bytes(b"# hosts\r\n\r\nnode1\r\n\tnode2 slots=2 \r\n")
+        self.expect(self.start("--hostfile", hosts), 0)
+        self.assertTrue(self.said.read_bytes().endswith(b"\nnode1\nnode2 slots=2\n"), self.said.read_bytes())
+
+    def test_a_host_file_without_hosts(self):
+        hosts = self.directory / "hosts"
+        for text in "", "\n", "# node1\r\n \t\r\n":
+            hosts.write_text(text)
+            job = self.start("--hostfile", hosts)
+            self.expect(job, 2)
+            self.assertIn(f"mpirun.sh: {hosts} names no host;", job.err)
+
     def test_ranks_of_one_host_need_no_network(self):
         self.stand_in("mpirun", "")
         self.expect(self.start(), 0)
@@ -204,6 +220,31 @@ class Mpirun(Starts):
         self.wait_for_words(job, "the ranks write a checkpoint")
         job.process.terminate()
         self.expect(job, 1)
+
+    def test_a_second_signal_after_the_checkpoint(self):
+        """Open MPI crashes if SIGTERM comes while it ends, after its ranks."""
+        says = "echo 'octet: 2026-01-02 03:04:05 h1: stopped by a signal at step 7; continue' >&2"
+        self.stand_in("mpirun", f"asked=''\ntrap 'asked=1' USR1\ntrap 'exit 139' TERM\necho ready >&2\n"
+                                f"until [ $asked ]; do sleep 0.05; done\n{says}\nfor i in {{1..10}}; do sleep 0.1; done\nexit 3")
+        job = self.start()
+        self.wait_for_words(job, "ready")
+        job.process.terminate()
+        self.wait_for_words(job, "stopped by a signal")
+        time.sleep(0.1)  # for the script to read it
+        job.process.terminate()
+        self.expect(job, 3)
+
+    def test_a_crash_after_the_checkpoint(self):
+        for code, expected in (139, 85), (2, 2):
+            self.stand_in("mpirun", f"echo 'octet: 2026-01-02 03:04:05 h1: stopped by a signal at step 7;' >&2\nexit {code}")
+            self.expect(self.start(), expected)
+
+    def test_closed_streams(self):
+        self.stand_in("mpirun", "echo out\necho err >&2")
+        for closed in ">&- 2>&-", "<&- >&- 2>&-", "<&- 2>&-":
+            job = self.launch(["bash", "-c", f'exec env PATH="$0:$PATH" OCTET="$0/octet" "$@" {closed}', self.bin,
+                               ROOT / "launch/mpirun.sh", "train", "recipe.yaml"])
+            self.expect(job, 0, seconds=20)
 
     def starts(self, retries, codes, advances=True):
         """Starts of mpirun, which ends with one code after the other."""
@@ -243,7 +284,7 @@ class Mpirun(Starts):
 
     def test_waits_for_hosts(self):
         hosts, up = self.directory / "hosts", self.directory / "up"
-        hosts.write_text("a slots=1\nb slots=1\n")
+        hosts.write_text("\ta slots=1\nb slots=1\n")
         self.stand_in("agent", f"[ $1 = a ] || [ -e {up} ]")
         self.stand_in("mpirun", "")
         job = self.start("--hostfile", hosts, "--wait", "60", OMPI_MCA_plm_rsh_agent=self.bin / "agent")
@@ -314,6 +355,14 @@ class Elastic(Starts):
         starts, job = self.elastic("")
         self.assertEqual(starts, [("4", "a c")], job)
         self.assertIn("2 of 3 hosts answer; 4 ranks on a c\n", job.err)
+
+    def test_takes_slots_and_not_their_limit(self):
+        self.hosts.write_text("a max-slots=4 slots=1\n\tb slots = 1 max_slots = 4\n")
+        self.bring_up("a", "b")
+        starts, job = self.elastic("")
+        self.assertEqual(starts, [("2", "a b")], job)
+        self.hosts.write_text("a max-slots=4\n")
+        self.expect(self.elastic("")[1], 2)
 
     def test_goes_on_without_a_host_that_is_lost(self):
         """Whatever Open MPI says of it, and without a newer checkpoint."""
