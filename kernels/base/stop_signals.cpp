@@ -29,7 +29,12 @@ void stop_on(std::initializer_list<int> signals) {
     requested = true;
     if (const pid_t process = receiver; process > 0) kill(process, SIGUSR1);
   };
-  for (const int signal : signals) sigaction(signal, &action, nullptr);
+  for (const int signal : signals) {
+    struct sigaction before = {};
+    sigaction(signal, nullptr, &before);
+    const bool nohup = signal == SIGHUP && before.sa_handler == SIG_IGN;
+    if (!nohup) sigaction(signal, &action, nullptr);
+  }
   std::signal(SIGPIPE, SIG_IGN);
   change_mask(SIG_UNBLOCK, signals);
 }

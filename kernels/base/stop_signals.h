@@ -10,7 +10,8 @@ namespace octet {
 // signal. Programs that execv() starts inherit it.
 void hold(std::initializer_list<int> signals);
 // From now on these signals set the request below instead of ending the process, and system calls that they interrupt
-// continue (SA_RESTART). Signals that were held arrive now. SIGPIPE is ignored: `| tee` dies of the same Ctrl-C.
+// continue (SA_RESTART). Signals that were held arrive now. SIGPIPE is ignored: `| tee` dies of the same Ctrl-C. SIGHUP
+// stays ignored after `nohup`.
 void stop_on(std::initializer_list<int> signals);
 // Whether one of the signals has arrived. Any thread may ask.
 bool stop_requested();

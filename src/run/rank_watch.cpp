@@ -71,7 +71,7 @@ void RankWatch::share(const std::string& directory, JobNote job, Transport& tran
   job.ranks = transport.size();
   job.started = seconds_since_1970();
   const std::string path = leads ? std::filesystem::absolute(directory).string() + "/heartbeats" : "";
-  std::string shared = path + '\n' + job.id;
+  std::string shared = job.id + '\n' + path;  // a path may hold line breaks
   heart_.enter(leads ? activity::saving : activity::awaiting_files);
   if (leads) {
     shared_ = path, job_ = job;
@@ -83,7 +83,7 @@ void RankWatch::share(const std::string& directory, JobNote job, Transport& tran
   shared.resize(size);
   transport.broadcast(std::as_writable_bytes(std::span(shared)), 0);
   const size_t end = shared.find('\n');
-  const std::string file = shared.substr(0, end), id = shared.substr(end + 1);
+  const std::string id = shared.substr(0, end), file = shared.substr(end + 1);
   const auto found = read_heartbeat_file(file).job;  // a file of this name on another disk is of another job
   const uint64_t sees = found && found->id == id ? 1 : 0;
   if (sees == 1) heart_.publish(file, interval_);

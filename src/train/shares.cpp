@@ -6,8 +6,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <latch>
 #include <memory>
+#include <system_error>
+#include <thread>
 
+#include "kernels/base/error.h"
 #include "kernels/base/host_name.h"
 #include "src/train/host_limits.h"
 
@@ -73,6 +77,36 @@ std::string count_of(int64_t count, const char* what) {
   return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
+// Starts threads that wait for each other, up to this many with the calling one. Returns their number and, if they are
+// fewer, the reason.
+std::pair<int, std::string> try_threads(int wanted) {
+  std::latch tried(1);
+  std::vector<std::jthread> others;
+  others.reserve(size_t(wanted));
+  std::string reason;
+  try {
+    while (int(others.size()) + 1 < wanted)
+      others.emplace_back([&] {
+        const std::vector<char> own(64);  // malloc reserves memory for each thread, which later ones take over
+        tried.wait();
+      });
+  } catch (const std::system_error& error) {
+    reason = error.what();
+  }
+  tried.count_down();
+  return {int(others.size()) + 1, reason};
+}
+
+// Where there is no room for its threads, libgomp ends the process with a line that says neither where nor why.
+void require_room_for(int threads) {
+  try_threads(threads);
+  const auto [started, reason] = try_threads(threads);  // beside the memory that malloc has reserved for the first ones
+  REQUIRE_USAGE(reason.empty(),
+                "choose fewer with backend.threads, or raise the limit: of threads (ulimit -u, pids.max of the control "
+                "group) or of memory (ulimit -v)",
+                "backend.threads: only ", started, " of ", count_of(threads, "thread"), " could be started: ", reason);
+}
+
 }  // namespace
 
 // The ranks of a host, and the threads of each.
@@ -110,8 +144,8 @@ Allowance own_allowance(int set) {
   // A host may swap, and other processes may leave it more than now. A control group ends what goes beyond its limit.
   own.memory = limits.memory_group ? limits.memory_left : limits.memory;
   own.set = set;
-  if (number("SLURM_JOB_ID") > 0)
-    own.granted = number("SLURM_CPUS_PER_TASK"), own.granted_on_host = number("SLURM_CPUS_ON_NODE");
+  own.under_slurm = number("SLURM_JOB_ID") > 0;
+  if (own.under_slurm) own.granted = number("SLURM_CPUS_PER_TASK"), own.granted_on_host = number("SLURM_CPUS_ON_NODE");
   own.bound_by_mpirun = number("OMPI_MCA_orte_bound_at_launch") > 0;
   return own;
 }
@@ -125,7 +159,9 @@ JobShares::JobShares(Transport& transport, int set)
             transport.all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)));
             return all;
           }(),
-          transport.rank()) {}
+          transport.rank()) {
+  require_room_for(threads_);
+}
 
 JobShares::JobShares(std::vector<Allowance> ranks, int rank) : ranks_(std::move(ranks)), rank_(rank) {
   for (const Host& host : hosts())
@@ -199,10 +235,11 @@ int JobShares::Host::attainable(const Allowance& rank) const {
 std::string JobShares::Host::warning() const {
   const CoreSet idle = possible() & ~allowed();
   if (idle.any() && shares_cores())
-    return fmt::format("{}: its ranks share cores {}, while cores {} idle; fix: {}", name, list_of(allowed()),
-                       list_of(idle),
-                       ranks.front()->bound_by_mpirun ? "mpirun --bind-to none"
-                                                      : "give each rank cores of its own: srun --cpus-per-task=N");
+    return fmt::format(
+        "{}: its ranks share cores {}, while cores {} idle; fix: {}", name, list_of(allowed()), list_of(idle),
+        ranks.front()->bound_by_mpirun ? "mpirun --bind-to none"
+        : ranks.front()->under_slurm   ? "give each rank cores of its own: srun --cpus-per-task=N"
+                                       : "mpirun --bind-to none, without taskset and without mpirun's --cpu-set");
   for (size_t i = 0; i < ranks.size(); ++i) {
     const Allowance& rank = *ranks[i];
     const int could = attainable(rank);

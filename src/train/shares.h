@@ -24,7 +24,7 @@ struct Allowance {
   int set = 0;              // threads, by the recipe; 0: to be chosen
   int granted = 0;          // by Slurm to this rank, 0: unknown
   int granted_on_host = 0;  // by Slurm to the ranks of the host, 0: unknown
-  bool bound_by_mpirun = false;
+  bool under_slurm = false, bound_by_mpirun = false;
 
   std::string host_name() const { return host.data(); }
 };
@@ -34,7 +34,7 @@ Allowance own_allowance(int set);
 // What all ranks of a job may use. Ranks ask before they take any of it.
 class JobShares {
  public:
-  // Collective.
+  // Collective. UsageError: a limit leaves no room for this rank's threads.
   JobShares(Transport&, int set);
   // As if all ranks had told this one, which has number `rank`, theirs.
   JobShares(std::vector<Allowance> ranks, int rank);

@@ -12,7 +12,7 @@
 namespace octet {
 
 // The signals at which a training writes a checkpoint and ends.
-inline constexpr std::initializer_list<int> training_stops = {SIGUSR1, SIGTERM, SIGINT};
+inline constexpr std::initializer_list<int> training_stops = {SIGUSR1, SIGTERM, SIGINT, SIGHUP};
 
 struct TrainOptions {
   std::string run_directory;  // empty: runs/<name of the configuration>, or the next free runs/<name>-2 ...

@@ -4,6 +4,7 @@
 import os
 import pathlib
 import re
+import resource
 import unittest
 
 from harness import MPIRUN, OCTET, Case, main
@@ -75,6 +76,14 @@ class Cores(Case):
         job = self.launch([*variables, *self.words("r", backend__threads=0)])
         self.expect(job, 0)
         self.assertIn(f": there is room for 1 thread of a rank on cores {ONE}, but Slurm has granted it 2", job.err)
+
+
+class Limits(Case):
+    def test_threads_for_which_there_is_no_room(self):
+        limit = lambda: resource.setrlimit(resource.RLIMIT_AS, (700_000 << 10,) * 2)
+        job = self.train("r", code=2, limit=limit, backend__threads=256)
+        self.assertRegex(job.err, r"error: backend\.threads: only \d+ of 256 threads could be started: .*"
+                                  r"\n  fix: choose fewer with backend\.threads, or raise the limit: ")
 
 
 class TwoCommandsOfOneRank(Case):

@@ -66,6 +66,19 @@ class Signalled(Case):
     def test_term_checkpoints(self):
         self.interrupt("term", lambda job: job.process.send_signal(signal.SIGTERM), ranks=1)
 
+    def test_a_closed_terminal_checkpoints(self):
+        endless = {"train__steps": 0, "train__epochs": 1000}
+        job = self.start("closed", **endless)
+        self.wait_for_step(job, "closed", 1)
+        job.process.send_signal(signal.SIGHUP)
+        self.expect(job, 85)
+        self.assertTrue(self.checkpoints("closed"), job)
+        job = self.start("nohup", limit=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN), **endless)
+        self.wait_for_step(job, "nohup", 1)
+        job.process.send_signal(signal.SIGHUP)
+        self.wait_for_step(job, "nohup", len(self.metrics("nohup")) + 4)
+        self.assertIsNone(job.process.poll(), job)
+
     def test_usr1_during_start_up(self):
         """A signal also stops a job that builds its network, before it has a run directory."""
         settings = {"model__name": "resnet50", "policy__name": "fp32", "data__batch": 2, "train__steps": 3}

@@ -118,6 +118,13 @@ class Slurm(Scripts):
         for code in 1, 2, 3, 4, 78:
             self.assertFalse(self.ended(code, advances=True), code)
 
+    def test_requeues_no_element_whose_run_is_another_s(self):
+        element = {"advances": True, "SLURM_ARRAY_JOB_ID": 7, "SLURM_ARRAY_TASK_ID": 2}
+        self.assertTrue(self.ended(75, **element))
+        self.assertFalse(self.ended(75, RUN=self.directory / "runs/7", **element))
+        self.assertIn("fix: unset RUN\n", self.jobs[-1].err)
+        self.assertTrue(self.ended(74, RUN=self.directory / "runs/7", **element))
+
     def test_names_the_network_and_the_hosts(self):
         self.stand_in("srun", f"env >> {self.said}")
         self.stand_in("scontrol", "printf 'n1\\nn2\\n'")

@@ -33,6 +33,10 @@ class Ranks(Case):
             if isa != "scalar":  # which is slow; test_determinism.py compares it
                 self.assertEqual(self.exact(isa, ranks=2, backend__isa=isa), one)
 
+    def test_a_run_directory_with_a_line_break(self):
+        job = self.train("two\nlines", ranks=2, train__steps=1)
+        self.assertNotIn("cannot read", job.err)
+
     def test_parts_do_not_change_weights(self):
         """A batch that is computed part by part, with the memory of one."""
         one, four = self.exact("one part"), self.exact("four parts", train__accumulate=4)

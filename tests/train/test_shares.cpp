@@ -102,7 +102,13 @@ TEST(Shares, WarnsOfSharedCoresWhileOthersIdle) {
   const auto found =
       warnings({on("b", cores(0, 15)), on("a", cores(0, 3)), on("a", cores(2, 3)), on("a", cores(8, 8))});
   ASSERT_EQ(found.size(), 1u);
-  EXPECT_TRUE(found[0].starts_with("a: its ranks share cores 0-3,8, while cores 4-7,9-15 idle; fix: ")) << found[0];
+  EXPECT_EQ(
+      found[0],
+      "a: its ranks share cores 0-3,8, while cores 4-7,9-15 idle; fix: mpirun --bind-to none, without taskset and "
+      "without mpirun's --cpu-set");
+  std::vector<Allowance> in_slurm = {on("a", cores(0, 0)), on("a", cores(0, 0))};
+  for (Allowance& rank : in_slurm) rank.under_slurm = true;
+  EXPECT_TRUE(warnings(in_slurm).at(0).ends_with("fix: give each rank cores of its own: srun --cpus-per-task=N"));
 }
 
 TEST(Shares, WarnsOfFewerThreadsThanGranted) {
