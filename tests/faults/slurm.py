@@ -62,7 +62,7 @@ class Everything(Slurm):
 
     def test_vanished_batch_node(self):
         """the daemons, the rank and the script of the first node are killed, the node comes back"""
-        self.lose("n1", BatchJob("vanished_first"))
+        self.lose("n1", "vanished_first")
 
     def test_killed_daemons(self):
         """the daemons and the rank of the second node are killed, slurmd starts at once; exit code 83 or 84"""
@@ -83,7 +83,7 @@ class Everything(Slurm):
         for restart in range(3):
             job.stop_at(8 + 10 * restart)
             self.cluster.kill_node("n2")
-            self.cluster.start_node("n2", "-b")
+            self.cluster.boot_node("n2")
             job.wait_for("the requeue", lambda: (job.field("JobState"), job.field("Restarts")) == ("PENDING", str(restart + 1)))
             slurm("scontrol", "update", "nodename=n2", "state=resume")
         self.expect_whole(job, restarts=3)

@@ -167,6 +167,12 @@ class Cluster:
         self.start(f"slurmd-{node}", "nsenter", f"--target={self.holders[node].pid}", "--mount", "--net", "--uts", "--ipc",
                    "slurmd", "-D", "-N", node, *options)
 
+    def boot_node(self, node):
+        """Its slurmd after a kill_node(). The controller counts whole seconds, and believes in a boot only in a later one than that
+        of the node's last answer."""
+        time.sleep(1.1)
+        self.start_node(node, "-b")
+
     def kill_node(self, node):
         """SIGKILL to its slurmd and all that this has started, as when the node loses power. Its files stay."""
         def host(process):

@@ -141,12 +141,13 @@ class Slurm(Case):
         self.assertIn("JobState=COMPLETED", slurm("scontrol", "show", "job", urgent))
         return jobs
 
-    def lose(self, node, job):
-        """Kills the node in mid-run, and brings it back when the job waits for it. No process of the job is left then."""
+    def lose(self, node, name):
+        """Kills the node in mid-run of a job, and brings it back when the job waits for it. No process of the job is left then."""
         self.await_beside()  # a node takes all its jobs with it
+        job = BatchJob(name)
         job.stop_at(8)
         self.cluster.kill_node(node)
-        self.cluster.start_node(node, "-b")
+        self.cluster.boot_node(node)
         job.wait_for("the requeue", lambda: (job.field("JobState"), job.field("Restarts")) == ("PENDING", "1"))
         self.assertEqual(job.processes(), [], job)
         slurm("scontrol", "update", f"nodename={node}", "state=resume")
@@ -210,7 +211,7 @@ class Slurm(Case):
 
     def test_vanished_node(self):
         """the daemons and the rank of the second node are killed, the node comes back"""
-        self.lose("n2", BatchJob("vanished"))
+        self.lose("n2", "vanished")
 
 
 if __name__ == "__main__":
