@@ -19,34 +19,72 @@
 namespace octet {
 namespace {
 
+constexpr char upright[] = "turned upright as the file's EXIF says";
+
 struct ExportOptions : NamedNetwork {
   std::string format, output, images, samples;
   double agreement = 99;
   bool unchecked = false;
 };
 
+// In how many percent of what octet says the file says it, too: the class of an image, or of a detector's figure.
+double agreement(const Trainer::Comparison& of, const Task& task) {
+  if (of.images > 0) {
+    const double same = 100 * double(of.same) / double(of.images);
+    fmt::print("both name the same class for {} of {} images ({:.2f} %)\n", of.same, of.images, same);
+    return same;
+  }
+  const auto figure = [&](const Judge& judge) {
+    return std::ranges::find(judge.figures(), task.main_figure, &Scalar::name)->value;
+  };
+  const double own = figure(*of.training);
+  return own > 0 ? std::min(100.0, 100 * figure(*of.integers) / own) : 100;
+}
+
 // The file's network and the training's kernels on the test images.
-void check(const ExportOptions& options, Trainer& trainer, const IntegerNetwork& read) {
+void check(const ExportOptions& options, const Task& task, Trainer& trainer, const IntegerNetwork& read) {
   ExportSamples samples(read);
   const Trainer::Comparison comparison =
       trainer.compare_integers(&read, [&](const Batch& batch, const Answers& answers) {
         if (!options.samples.empty()) samples.take(trainer, batch, answers);
       });
-  const double same = 100 * double(comparison.same) / double(std::max<int64_t>(1, comparison.images));
   fmt::print("{:<12} {}\n{:<12} {}\n", "the file", show(comparison.integers->figures(), 2, true, "  "), "octet eval",
              show(comparison.training->figures(), 2, true, "  "));
-  fmt::print("both name the same class for {} of {} images ({:.2f} %)\n", comparison.same, comparison.images, same);
+  const double same = agreement(comparison, task);
   for (const std::string& note : comparison.notes) fmt::print("note: {}\n", note);
+  const std::string what = read.detector ? say("reaches ", fmt::format("{:.2f}", same), " % of the trained network's ",
+                                               display_of(task.main_figure).label)
+                                         : say("and the trained network name the same class for ",
+                                               fmt::format("{:.2f}", same), " % of the images");
   REQUIRE_USAGE(same >= options.agreement,
-                "set policy.quantize_first and policy.quantize_last in the training, or lower --agreement",
-                "the file and the trained network name the same class for ", fmt::format("{:.2f}", same),
-                " % of the images, and not for ", options.agreement, " %; nothing was written");
+                "set policy.quantize_first and policy.quantize_last in the training, or lower --agreement", "the file ",
+                what, ", and not ", options.agreement, " %; nothing was written");
   if (!options.samples.empty()) samples.write(options.samples);
 }
 
+nlohmann::ordered_json steps_of_objects(const Config& config, const IntegerNetwork& network) {
+  const Shape& canvas = network.tensors.front().shape;
+  const Normalization& pixels = network.pixels;
+  std::vector<float> zero;
+  for (int64_t channel = 0; channel < 3; ++channel)
+    zero.push_back(-pixels.shift(channel) / pixels.scale(channel) / 255);
+  return {{"orientation", config.data.turn_upright == "true" ? upright : "as stored"},
+          {"resize_shorter_side", config.data.short_side},
+          {"resize_longer_side", config.data.long_side},
+          {"resize_limits", "whichever is smaller, 0: none, and further until the canvas holds it; sides rounded down"},
+          {"resize_filter", "bilinear without antialiasing, as OpenCV's INTER_LINEAR"},
+          {"canvas", {canvas.h, canvas.w}},
+          {"place", "at the left and the top"},
+          {"fill", zero},
+          {"color_order", "RGB"},
+          {"input", "pixels / 255; the normalization is inside"},
+          {"output", "boxes (left, top, right, bottom) in pixels of the canvas, scores, labels; score 0: no more"}};
+}
+
 // How an image file becomes the network's input, for programs and people.
-std::string preprocessing(const Config& config) {
-  const nlohmann::ordered_json steps = {{"orientation", "turned upright as the file's EXIF says"},
+std::string preprocessing(const Config& config, const IntegerNetwork& network) {
+  if (network.detector) return steps_of_objects(config, network).dump();
+  const nlohmann::ordered_json steps = {{"orientation", upright},
                                         {"resize_shorter_side", resized_shorter_side(config.data)},
                                         {"resize_filter", "bilinear, antialiased, as Pillow's"},
                                         {"crop_middle", image_side(config.data)},
@@ -56,8 +94,9 @@ std::string preprocessing(const Config& config) {
   return steps.dump();
 }
 
-std::map<std::string, std::string> metadata(const Config& config, const Classes& classes, const SafetensorsFile& file) {
-  std::map<std::string, std::string> entries = {{"preprocessing", preprocessing(config)}, {"octet", version}};
+std::map<std::string, std::string> metadata(const Config& config, const IntegerNetwork& network, const Classes& classes,
+                                            const SafetensorsFile& file) {
+  std::map<std::string, std::string> entries = {{"preprocessing", preprocessing(config, network)}, {"octet", version}};
   add_classes(classes, entries);
   for (const char* const key : {"commit", "sha256"})
     if (const auto found = file.metadata().find(key); found != file.metadata().end())
@@ -65,12 +104,20 @@ std::map<std::string, std::string> metadata(const Config& config, const Classes&
   return entries;
 }
 
+void require_one_size(const Dataset& data) {
+  if (data.canvases() < 2) return;
+  const ImageShape last = data.canvas_shape(data.canvases() - 1);
+  REQUIRE_USAGE(false,
+                say("name one canvas, for example --set 'data.canvas_heights=[", last.height,
+                    "]' --set 'data.canvas_widths=[", last.width, "]'"),
+                "the recipe has ", data.canvases(), " canvases, and a file is of one size");
+}
+
 int export_network(const ExportOptions& options, const Config& config, Transport& transport,
                    const std::string& weights) {
   REQUIRE_USAGE(transport.size() == 1, "start it without mpirun", "this command runs on one rank, not on ",
                 transport.size());
-  REQUIRE_USAGE(!task_of(config).objects, "name the run of a classifier", config.model.name,
-                " is a detector, which has no form in a file yet");
+  const Task& task = task_of(config);
   require_place_for(options.output, "--output");
   const FileFormat& format = file_format(options.format);
   const SafetensorsFile file = SafetensorsFile::open(weights);
@@ -80,13 +127,15 @@ int export_network(const ExportOptions& options, const Config& config, Transport
     return options.unchecked ? Datasets{nullptr, open_named_images(config, {}, known)}
                              : open_datasets(config, false, known);
   });
+  require_one_size(*trainer.datasets().test);
   trainer.load_weights(weights);
   const Classes classes = known.names.empty() ? classes_of(*trainer.datasets().test) : known;
-  const NetworkFile network{format.form(trainer.integer_network()), metadata(config, classes, file)};
+  const IntegerNetwork trained = trainer.integer_network();
+  const NetworkFile network{format.form(trained), metadata(config, trained, classes, file)};
   const std::string content = format.write(network);
   const NetworkFile read = format.read(content, options.output);
   for (const std::string& note : network.network.notes) fmt::print("note: {}\n", note);
-  if (!options.unchecked) check(options, trainer, read.network);
+  if (!options.unchecked) check(options, task, trainer, read.network);
   write_output(options.output, content);
   fmt::print("wrote {}, {:.1f} MB, for {}\n", options.output, double(content.size()) / 1e6, format.runs_on);
   return 0;

@@ -53,6 +53,7 @@ Fused fused(Activation activation) {
 class Writer {
  public:
   explicit Writer(const NetworkFile& of) : network_(of.network), codes_(network_.tensors.size()) {
+    REQUIRE_USAGE(!network_.detector, "export it as ONNX", "a detector has no form in a LiteRT file");
     model_.version = schema_version;
     model_.description = "octet";
     model_.graphs.push_back(std::make_unique<GraphT>());

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <tuple>
 #include <utility>
 
 #include "src/graph/nodes/conv_node.h"
@@ -49,6 +50,7 @@ class Lister {
       return;
     }
     if (node.as<SoftmaxLossOptions>()) return;
+    if (const auto* const detector = node.as<DenseDetectOptions>()) return add_detector(*detector);
     IntegerOperation operation;
     operation.name = node.name();
     for (const Edge edge : node.inputs()) operation.inputs.push_back(tensor(edge));
@@ -71,7 +73,7 @@ class Lister {
       operation.kind = Kind::mean;
       operation.conv = channelwise(x, of_one_image(shape(node.output())), int(x.h), int(x.w));
       add_tensor(node, operation.layer.output, operation.layer.scale);
-    } else if (const auto* const pool = node.as<PoolOptions>(); pool && pool->kind != PoolKind::repeat) {
+    } else if (const auto* const pool = node.as<PoolOptions>()) {
       operation.kind = Kind::pool;
       operation.pool = *pool;
       operation.pool.x.n = operation.pool.y.n = 1;
@@ -82,8 +84,15 @@ class Lister {
       for (size_t i = 0; i < node.inputs().size(); ++i) scale = std::max(scale, input(node, i).scale);
       add_tensor(node, input(node).type, scale);
     } else {
-      REQUIRE_USAGE(false, "export a classifier", "'", node.name(), "' (", node.kind(), ") has no form in a file");
+      REQUIRE_USAGE(false, "export a classifier, or a RetinaNet", "'", node.name(), "' (", node.kind(),
+                    ") has no form in a file: no standard operation does what it does");
     }
+  }
+
+  void add_detector(const DenseDetectOptions& options) {
+    network_.detector = options;
+    for (DenseLevel& level : network_.detector->levels)
+      level.logits.id = tensor(level.logits), level.deltas.id = tensor(level.deltas);
   }
 
   const Plan& plan_;
@@ -134,6 +143,9 @@ void renumber(IntegerNetwork& network) {
     tensors.push_back(network.tensors[size_t(operation.output)]);
     operation.output = int(tensors.size()) - 1;
   }
+  if (network.detector)
+    for (DenseLevel& level : network.detector->levels)
+      for (Edge* const edge : {&level.logits, &level.deltas}) edge->id = number[size_t(edge->id)];
   network.tensors = std::move(tensors);
 }
 
@@ -217,6 +229,10 @@ Graph graph_of(const IntegerNetwork& network, const Policy& policy, SoftmaxLossO
         break;
     }
   }
+  if (network.detector) {
+    detect(graph, *network.detector);
+    return graph;
+  }
   loss.heads = {{edges.back()}};
   softmax_loss(graph, loss);
   return graph;
@@ -290,6 +306,19 @@ IntegerNetwork with_signed_codes(IntegerNetwork network) {
   return with_file_codes(std::move(network));
 }
 
+// Whether both make the same detections of the same tensors.
+static bool detect_alike(const DenseDetectOptions& a, const DenseDetectOptions& b) {
+  const auto rule = [](const DenseDetectOptions& of) {
+    return std::tuple(of.classes, of.score, of.overlap, of.of_level, of.detections);
+  };
+  const auto level = [](const DenseLevel& of) {
+    const AnchorLevel& anchors = of.anchors;
+    return std::tuple(of.logits.id, of.deltas.id, anchors.height, anchors.width, anchors.stride, anchors.sizes,
+                      anchors.ratios);
+  };
+  return rule(a) == rule(b) && std::ranges::equal(a.levels, b.levels, {}, level, level);
+}
+
 std::string difference(const IntegerNetwork& a, const IntegerNetwork& b) {
   if (a.pixels != b.pixels || a.input_range != b.input_range || a.input_highest != b.input_highest)
     return "the normalization of pixels";
@@ -301,8 +330,11 @@ std::string difference(const IntegerNetwork& a, const IntegerNetwork& b) {
                                    p.stride_h, p.dilation_h, p.groups,   p.dilation_w, p.stride_w};
   };
   const auto pool = [](const PoolProblem& p) {
-    return std::array<int64_t, 8>{p.x.h, p.x.w, p.y.h, p.kernel, p.stride, p.pad, int64_t(p.kind), p.count_padding};
+    return std::array<int64_t, 8>{p.x.h,    p.x.w, p.y.h,           p.kernel,
+                                  p.stride, p.pad, int64_t(p.kind), p.count_padding + 2 * p.rectify};
   };
+  if (a.detector.has_value() != b.detector.has_value() || (a.detector && !detect_alike(*a.detector, *b.detector)))
+    return "the detector";
   for (size_t i = 0; i < a.tensors.size(); ++i)
     if (a.tensors[i] != b.tensors[i]) return say("the scale, type or shape of tensor ", i);
   for (size_t i = 0; i < a.operations.size(); ++i) {

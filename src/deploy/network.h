@@ -2,9 +2,11 @@
 // walk it, and readers return it. docs/integer-network.md has the arithmetic of each operation.
 #pragma once
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "src/graph/nodes/detection.h"
 #include "src/graph/nodes/nodes.h"
 #include "src/graph/plan.h"
 #include "src/normalization.h"
@@ -14,13 +16,13 @@ namespace octet {
 
 struct IntegerTensor {
   Shape shape;  // of one image
-  DType type;   // u8 or s8; f32: logits
+  DType type;   // u8 or s8; f32: logits, or a detector's boxes
   float scale;  // the real value of a code
   bool operator==(const IntegerTensor&) const = default;
 };
 
 struct IntegerOperation {
-  // linear: its logits are the network's output. sum: of two tensors, rounded once. Pools but `mean` keep the scale.
+  // linear: its logits are a classifier's output. sum: of two tensors, rounded once. Pools but `mean` keep the scale.
   enum class Kind : uint8_t { convolution, linear, sum, mean, pool, concat };
   Kind kind = Kind::convolution;
   std::string name;
@@ -37,9 +39,10 @@ struct IntegerNetwork {
   Normalization pixels;
   float input_range = 0;               // of a normalized pixel
   int input_highest = 127;             // code of a pixel
-  std::vector<IntegerTensor> tensors;  // the first are the images' codes, the last the logits
+  std::vector<IntegerTensor> tensors;  // the first are the images' codes, the last of a classifier the logits
   std::vector<IntegerOperation> operations;
-  std::vector<std::string> notes;  // what is not as the training computes it, for people
+  std::optional<DenseDetectOptions> detector = {};  // its edges are tensors; none: a classifier
+  std::vector<std::string> notes;                   // what is not as the training computes it, for people
 };
 
 // What a file holds.
@@ -51,8 +54,8 @@ struct NetworkFile {
 // plan: of a network with IntegerPolicy. UsageError: a node has no such operation; the message names it.
 IntegerNetwork integer_network(const Plan& plan, const Normalization& pixels);
 
-// What IntegerPolicy needs, and the graph that computes the network under it, with a loss behind the logits. The ids of
-// its edges are the indices of tensors.
+// What IntegerPolicy needs, and the graph that computes the network under it, with a loss behind a classifier's logits.
+// The ids of its edges are the indices of tensors.
 IntegerLayers layers_of(const IntegerNetwork&);
 Graph graph_of(const IntegerNetwork&, const Policy&, SoftmaxLossOptions loss = {});
 

@@ -7,6 +7,7 @@
 #include "kernels/base/error.h"
 #include "onnx/onnx.pb.h"
 #include "src/deploy/onnx.h"
+#include "src/deploy/onnx_detector.h"
 
 namespace octet {
 namespace {
@@ -39,13 +40,20 @@ class Reader {
   }
 
   NetworkFile read() {
-    for (const auto& of : graph_.initializer()) constants_[of.name()] = constant(of);
+    for (const auto& of : graph_.initializer())
+      if (!of.name().starts_with(detector_prefix)) constants_[of.name()] = constant(of);
     require(graph_.input_size() == 1, "one input");
     const auto& shape = graph_.input(0).type().tensor_type().shape();
     require(shape.dim_size() == 4, "images with 4 extents");
     images_ = {1, shape.dim(2).dim_value(), shape.dim(3).dim_value(), shape.dim(1).dim_value()};
     values_[graph_.input(0).name()].operation.emplace();
-    for (const auto& node : graph_.node()) read(node);
+    int first_of_detector = 0;
+    for (const auto& node : graph_.node()) {
+      if (node.name().starts_with(detector_prefix)) break;
+      read(node);
+      ++first_of_detector;
+    }
+    if (first_of_detector < graph_.node_size()) read_detector(first_of_detector);
     network_.input_range = network_.tensors.at(0).scale * float(network_.input_highest);
     return {std::move(network_), std::move(metadata_)};
   }
@@ -141,12 +149,42 @@ class Reader {
       y = value(node, 0);
     } else {
       y.operation = operation(node);
-      if (type == "Gemm") return end(y, DType::f32, 1);
+      if (type == "Gemm" || (type == "Conv" && !node.name().ends_with(".real"))) return end(y, DType::f32, 1);
     }
     if (y.tensor < 0 && scales_.contains(node.output(0)) && scales_[node.output(0)].contains("activation")) {
       const auto& of = scales_[node.output(0)];
       end(y, of.value("type", "") == "uint8" ? DType::u8 : DType::s8, of.value("activation", 0.0f));
     }
+  }
+
+  // The operations must be those that the writer would append.
+  void read_detector(int first) {
+    network_.detector = octet::read_detector(metadata_["detector"], path_);
+    metadata_.erase("detector");
+    std::map<int, std::string> names;
+    for (const auto& [name, of] : values_)
+      if (of.tensor >= 0 && network_.tensors[size_t(of.tensor)].type == DType::f32) names[of.tensor] = name;
+    std::vector<std::string> logits, deltas;
+    const int classes = network_.detector->classes;
+    for (const DenseLevel& level : network_.detector->levels) {
+      const auto sound = [&](Edge edge, int64_t width) {
+        return names.contains(edge.id) &&
+               shape(edge.id) == Shape{1, level.anchors.height, level.anchors.width, level.anchors.per_pixel() * width};
+      };
+      require(sound(level.logits, classes) && sound(level.deltas, 4),
+              "a score for each class and a box of each anchor");
+      logits.push_back(names[level.logits.id]);
+      deltas.push_back(names[level.deltas.id]);
+    }
+    onnx::GraphProto expected;
+    OnnxGraph graph(expected);
+    append_detector(graph, *network_.detector, images_, logits, deltas);
+    onnx::GraphProto found;
+    for (int i = first; i < graph_.node_size(); ++i) *found.add_node() = graph_.node(i);
+    for (const auto& of : graph_.initializer())
+      if (of.name().starts_with(detector_prefix)) *found.add_initializer() = of;
+    *found.mutable_output() = graph_.output();
+    require(found.SerializeAsString() == expected.SerializeAsString(), "the operations of its detector");
   }
 
   void round(const Node& node, Value& y) {
@@ -177,12 +215,19 @@ class Reader {
     const std::string& type = node.op_type();
     if (type == "Conv" || type == "Gemm") return convolution(node, type == "Gemm");
     if (type == "Add") return sum(node);
+    if (type == "Relu" && value(node, 0).tensor >= 0) return pool(node, {.kernel = 1, .stride = 1, .rectify = true});
     if (type == "Relu" || type == "Clip") {
       require(value(node, 0).operation.has_value(), "an operation before ", node.name());
       IntegerOperation operation = *value(node, 0).operation;
       operation.activation = type == "Relu" ? Activation::relu : Activation::relu6;
       require(type == "Relu" || (number(node, 1) == 0 && number(node, 2) == 6), "ReLU6");
       return operation;
+    }
+    if (type == "Resize") {
+      const Constant& times = constant(node, 2);
+      require(times.reals.size() == 4 && times.reals[2] == times.reals[3] && times.reals[3] >= 1, "whole repeats in ",
+              node.name());
+      return pool(node, {.kernel = int(times.reals[3]), .kind = PoolKind::repeat});
     }
     IntegerOperation operation;
     operation.name = name_of(node, ".real");
@@ -192,21 +237,29 @@ class Reader {
       operation.kind = Kind::mean;
       operation.conv = channelwise(x, {1, 1, 1, x.c}, int(x.h), int(x.w));
     } else if (type == "MaxPool" || type == "AveragePool") {
-      operation.kind = Kind::pool;
-      PoolProblem& p = operation.pool;
-      p.kind = type == "MaxPool" ? PoolKind::max : PoolKind::average;
-      p.x = x;
-      p.kernel = int(numbers(node, "kernel_shape", {0}).at(0));
-      p.stride = int(numbers(node, "strides", {1}).at(0));
-      p.pad = int(numbers(node, "pads", {0}).at(0));
-      p.count_padding = numbers(node, "count_include_pad", {0}).at(0) != 0;
+      PoolProblem p{.kernel = int(numbers(node, "kernel_shape", {0}).at(0)),
+                    .stride = int(numbers(node, "strides", {1}).at(0)),
+                    .pad = int(numbers(node, "pads", {0}).at(0)),
+                    .kind = type == "MaxPool" ? PoolKind::max : PoolKind::average,
+                    .count_padding = numbers(node, "count_include_pad", {0}).at(0) != 0};
       require(p.kernel > 0 && p.stride > 0 && p.pad >= 0 && p.pad < p.kernel, "a pool in ", node.name());
-      p.y = pooled_shape(p);
+      return pool(node, p);
     } else if (type == "Concat") {
       operation.kind = Kind::concat;
     } else {
       REQUIRE_USAGE(false, "export the network again", path_, " has an operation that octet does not know: ", type);
     }
+    return operation;
+  }
+
+  IntegerOperation pool(const Node& node, PoolProblem p) {
+    IntegerOperation operation;
+    operation.kind = Kind::pool;
+    operation.name = name_of(node, ".real");
+    operation.inputs = {tensor(node, 0)};
+    p.x = shape(operation.inputs[0]);
+    p.y = pooled_shape(p);
+    operation.pool = p;
     return operation;
   }
 

@@ -12,6 +12,7 @@ namespace {
 
 constexpr size_t most_images = 32;
 constexpr int64_t most_with_codes = 4;
+constexpr size_t values_of_object = 6;
 
 // numpy.lib.format, version 1.0: a header of a multiple of 64 bytes, then the values in C's order.
 template <class T>
@@ -44,7 +45,8 @@ void ExportSamples::take(Trainer& trainer, const Batch& batch, const Answers& an
   if (codes_.empty()) {
     const int64_t images = std::min(batch.count, most_with_codes);
     const auto codes = trainer.codes(network_, batch, images);
-    for (size_t i = 0; i < codes.size(); ++i) codes_.push_back(codes_file(network_.tensors[i], images, codes[i]));
+    for (size_t i = 0; i < codes.size(); ++i)
+      codes_.push_back(codes[i].empty() ? std::string() : codes_file(network_.tensors[i], images, codes[i]));
   }
   const Shape& shape = network_.tensors.front().shape;
   const Normalization& pixels = network_.pixels;
@@ -56,9 +58,22 @@ void ExportSamples::take(Trainer& trainer, const Batch& batch, const Answers& an
       for (int64_t pixel = 0; pixel < shape.pixels(); ++pixel)
         images_.push_back(std::round((image[pixel * shape.c + c] - pixels.shift(c)) / pixels.scale(c)) / 255);
     const auto row = answers.logits.begin() + ptrdiff_t(i * classes);
-    logits_.insert(logits_.end(), row, row + ptrdiff_t(classes));
+    answers_.insert(answers_.end(), row, row + ptrdiff_t(classes));
+    if (network_.detector) take_objects(batch.targets.truth->images[i], answers);
     ++count_;
   }
+}
+
+void ExportSamples::take_objects(const Truth::Image& image, const Answers& answers) {
+  const size_t end = answers_.size() + size_t(network_.detector->detections) * values_of_object;
+  for (const Detection& of : answers.detections) {
+    if (of.image != image.index) continue;
+    const BoxInFile& box = of.box;
+    for (const double value : {box.x * image.scale_x, box.y * image.scale_y, (box.x + box.width) * image.scale_x,
+                               (box.y + box.height) * image.scale_y, double(of.score), double(of.label)})
+      answers_.push_back(float(value));
+  }
+  answers_.resize(end);
 }
 
 void ExportSamples::write(const std::string& folder) const {
@@ -67,10 +82,16 @@ void ExportSamples::write(const std::string& folder) const {
   const Shape& shape = network_.tensors.front().shape;
   write_durably(folder + "/images.npy",
                 npy("<f4", fmt::format("{}, {}, {}, {}", count_, shape.c, shape.h, shape.w), images_));
-  write_durably(folder + "/logits.npy", npy("<f4", fmt::format("{}, {}", count_, logits_.size() / count_), logits_));
+  if (network_.detector)
+    write_durably(
+        folder + "/objects.npy",
+        npy("<f4", fmt::format("{}, {}, {}", count_, network_.detector->detections, values_of_object), answers_));
+  else
+    write_durably(folder + "/logits.npy",
+                  npy("<f4", fmt::format("{}, {}", count_, answers_.size() / count_), answers_));
   write_durably(folder + "/codes/images.npy", codes_.front());
   for (const IntegerOperation& of : network_.operations)
-    if (size_t(of.output) < codes_.size())
+    if (!codes_[size_t(of.output)].empty())
       write_durably(say(folder, "/codes/", of.name, ".npy"), codes_[size_t(of.output)]);
 }
 

@@ -21,7 +21,7 @@ void require_data_for(const Task& task, const Config& config, const Dataset& dat
   REQUIRE_USAGE(objects == task.objects, "choose data and a network for one task", config.model.name,
                 " is a network for ", task.name, ", but the images of '", config.data.name, "' have ",
                 objects ? "objects" : "one class each");
-  if (objects) require_objects_to_find(*data.annotations(), config.data.root);
+  if (objects && data.size() > 0) require_objects_to_find(*data.annotations(), config.data.root);
 }
 
 Scalars main_figure_first(const Task& task, Scalars figures) {

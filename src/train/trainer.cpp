@@ -66,7 +66,9 @@ std::unique_ptr<TrainingStep> Trainer::make_step(std::unique_ptr<Policy> policy,
       [&](const Policy& p, bool trains, int canvas) {
         const ImageShape shape = datasets_.test->canvas_shape(canvas);
         Graph graph = task_.network(config_, p, shape.height, shape.width, trains);
-        return other ? graph_of(*other, p, *graph.nodes().back()->as<SoftmaxLossOptions>()) : std::move(graph);
+        if (!other) return graph;
+        const auto* const loss = graph.nodes().back()->as<SoftmaxLossOptions>();
+        return graph_of(*other, p, loss ? *loss : SoftmaxLossOptions{});
       },
       TrainingStep::Options{.plan = {.storage = storage_of(config_), .own_slots = kept > 0},
                             .batch = kept > 0 ? kept : batch_of_plan(config_, transport_.size()),
@@ -240,7 +242,11 @@ std::vector<std::vector<std::byte>> Trainer::codes(const IntegerNetwork& network
   first.samples = batch.samples.first(size_t(images)), first.count = images;
   step->evaluate(first);
   std::vector<std::vector<std::byte>> codes;
-  for (size_t tensor = 0; tensor + 1 < network.tensors.size(); ++tensor) {
+  for (size_t tensor = 0; tensor < network.tensors.size(); ++tensor) {
+    if (network.tensors[tensor].type == DType::f32) {
+      codes.emplace_back();
+      continue;
+    }
     const Tensor& values = step->plan().memory().values[tensor].values;  // an edge for each tensor, see graph_of()
     codes.emplace_back(values.bytes());
     step->backend().to_host(codes.back().data(), values.data, codes.back().size());

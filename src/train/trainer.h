@@ -50,8 +50,8 @@ class Trainer {
   };
   using Seen = std::function<void(const Batch&, const Answers&)>;
   Comparison compare_integers(const IntegerNetwork* other = nullptr, const Seen& seen = {});
-  // The codes of all tensors of the network but its logits, on the first images of a batch: by tensor, (images, H, W,
-  // C).
+  // The codes of the network's tensors on the first images of a batch: by tensor, (images, H, W, C); of real numbers
+  // nothing.
   std::vector<std::vector<std::byte>> codes(const IntegerNetwork&, const Batch&, int64_t images);
   // Collective. Loads the weights of the file model.initial_weights or model.initial_backbone, if one is set. Returns
   // what was loaded, as a sentence; empty: nothing.
