@@ -123,8 +123,10 @@ class Appender {
     const std::string before = node("Mul", {label, anchors}, "objects.before");
     const std::string anchor = node("Sub", {named("objects.indices"), before}, "objects.anchor");
     const std::string index = node("Unsqueeze", {anchor, row("objects.axis", {2})}, "objects.index");
-    graph_.node("GatherND", {boxes, index}, "boxes");
-    graph_.set("batch_dims", 1);
+    // Not GatherND with batch_dims: with it OpenVINO 2026.4.1 answers wrongly.
+    graph_.node("GatherElements", {boxes, node("Tile", {index, row("objects.sides", {1, 1, 4})}, "objects.box")},
+                "boxes");
+    graph_.set("axis", 1);
     OnnxGraph::describe(graph_.add_output(), "boxes", {0, count, 4});
     OnnxGraph::describe(graph_.add_output(), "scores", {0, count});
     OnnxGraph::describe(graph_.add_output(), "labels", {0, count}, onnx::TensorProto::INT64);

@@ -165,7 +165,7 @@ class Writer {
                   "train with policy.bits.activation: 8", "'", of.name, "' has codes of fewer bits than a file says");
     if (of.activation == Activation::relu) y = graph_.node("Relu", {y}, of.name + ".relu");
     if (of.activation == Activation::relu6)
-      y = graph_.node("Clip", {y, graph_.number(of.name + ".least", 0), graph_.number(of.name + ".most", 6)},
+      y = graph_.node("Clip", {y, graph_.number(of.name + ".least", 0.0f), graph_.number(of.name + ".most", 6.0f)},
                       of.name + ".relu6");
     finish(of.output, y, of.name);
   }

@@ -5,6 +5,9 @@
 
 #include "src/deploy/fold.h"
 #include "src/deploy/integer_policy.h"
+#include "src/deploy/litert.h"
+#include "src/deploy/network.h"
+#include "src/deploy/onnx.h"
 #include "src/train/training_state.h"
 #include "tests/graph/harness.h"
 
@@ -162,6 +165,65 @@ TEST_P(IntegerDetector, SaysWhatTheTrainingSays) {
       EXPECT_GT(found, rows / 4) << name;
     }
     EXPECT_LT(relative_error(difference, compared), 0.02) << name;
+  }
+}
+
+class DetectorFile : public IntegerDetector {
+ protected:
+  IntegerLayers layers() {
+    return fold(evaluation->plan(), evaluation->parameters(), evaluation->backend(), of_photographs);
+  }
+  IntegerNetwork network() {
+    return integer_network(step(std::make_unique<IntegerPolicy>(layers()), make_reference_backend())->plan(),
+                           of_photographs);
+  }
+  std::vector<Detection> objects(const IntegerNetwork& of) const {
+    TrainingStep computing(
+        config, *harness.transport, std::make_unique<IntegerPolicy>(layers_of(of)),
+        make_cpu_backend({.isa = best_isa(), .threads = 2}),
+        [&](const Policy& policy, bool, int) { return graph_of(of, policy); },
+        TrainingStep::Options{.plan = {}, .batch = samples, .threads = 2, .training = false});
+    return said(computing).objects;
+  }
+};
+class RefusedFile : public DetectorFile {};
+INSTANTIATE_TEST_SUITE_P(Networks, DetectorFile, testing::Values("retinanet"));
+INSTANTIATE_TEST_SUITE_P(Networks, RefusedFile, testing::Values("faster_rcnn", "rfcn"));
+
+TEST_P(DetectorFile, HoldsTheNetwork) {
+  const IntegerNetwork own = network();
+  ASSERT_TRUE(own.detector.has_value());
+  const std::vector<Detection> expected = integers(make_cpu_backend({.isa = best_isa(), .threads = 2})).objects;
+  const std::vector<Detection> found = objects(own);
+  ASSERT_EQ(found.size(), expected.size());
+  for (size_t i = 0; i < found.size(); ++i) EXPECT_EQ(found[i].score, expected[i].score);
+  const std::pair<IntegerNetwork, OnnxForm> forms[] = {{with_file_codes(own), OnnxForm::unsigned_codes},
+                                                       {with_separate_sums(own), OnnxForm::unsigned_codes},
+                                                       {with_signed_codes(own), OnnxForm::signed_codes}};
+  for (const auto& [of, form] : forms) {
+    const NetworkFile back = read_onnx(write_onnx({of, {}}, form), "a file");
+    EXPECT_EQ(difference(of, back.network), "") << int(form);
+    EXPECT_TRUE(back.metadata.empty());
+  }
+}
+
+TEST_P(DetectorFile, IsReadOnlyWithTheDetectorThatWasWritten) {
+  std::string text = write_onnx({with_file_codes(network()), {}}, OnnxForm::unsigned_codes);
+  const size_t at = text.find("GreaterOrEqual");
+  const size_t other = at == std::string::npos ? text.find("ScatterND") : at;
+  ASSERT_NE(other, std::string::npos);
+  text[other] = 'X';
+  EXPECT_THROW(read_onnx(text, "a file"), UsageError);
+}
+
+TEST_P(DetectorFile, IsNotForLiteRt) { EXPECT_THROW(write_litert({network(), {}}), UsageError); }
+
+TEST_P(RefusedFile, NamesTheNode) {
+  try {
+    network();
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("has no form in a file"), std::string::npos) << error.what();
   }
 }
 

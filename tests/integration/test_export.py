@@ -86,5 +86,34 @@ class Export(Case):
             self.assertGreaterEqual(int(re.search(r"(\d+) of 32 images have octet's class", ended.stdout)[1]), 29, ended)
 
 
+class ExportDetector(Case):
+    """RetinaNet as a whole: boxes are decoded and suppressed in the file."""
+
+    RECIPE = ROOT / "configs/shapes_detection_retinanet_unified_int8.yaml"
+    SETTINGS = {"data.samples": 32, "data.image_size": 64, "data.batch": 8, "data.workers": 1, "train.epochs": 2,
+                "train.lr": 0.01, "model.neck_channels": 16, "model.head_depth": 1, "detect.score": 0.005, "backend.threads": 1}
+
+    def test_export(self):
+        run, file, samples = self.directory / "run", self.directory / "detector.onnx", self.directory / "samples"
+        self.octet("train", self.RECIPE, "--run", run, *with_settings(self.SETTINGS))
+        job = self.octet("export", run, "--for", "onnxruntime", "--output", file, "--agreement", 0, "--check-with", samples)
+        self.assertRegex(job.out, r"(?m)^the file  .*AP50.*\noctet eval  .*AP50")
+        self.assertTrue((samples / "objects.npy").exists())
+        self.assertIn("export it as ONNX", self.octet("export", run, "--for", "litert", "--output", file, code=2).err)
+        if REASON:
+            self.skipTest(REASON)
+        code = f"""import numpy, onnxruntime
+images, objects = (numpy.load({str(samples)!r} + name) for name in ("/images.npy", "/objects.npy"))
+boxes, scores, labels = onnxruntime.InferenceSession({str(file)!r}).run(None, {{"images": images}})
+assert boxes.shape == (*scores.shape, 4) and scores.shape == labels.shape == objects.shape[:2], boxes.shape
+print(objects[:, 0, 4].max(), abs(scores[:, 0] - objects[:, 0, 4]).max(), len(images))"""
+        ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        self.assertEqual(ended.returncode, 0, ended)
+        best, apart, count = map(float, ended.stdout.split())
+        self.assertEqual(count, 4)
+        self.assertGreater(best, 0.005, ended)
+        self.assertLess(apart, 0.05 * best, ended)
+
+
 if __name__ == "__main__":
     main()
