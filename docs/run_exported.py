@@ -24,9 +24,15 @@ def open_openvino(file):
     import openvino
     core = openvino.Core()
     model = core.read_model(file)
-    compiled = core.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})  # bf16 otherwise where it is fast
     metadata = {key: model.get_rt_info(["framework", key]).astype(str) for key in ("classes", "preprocessing")}
-    return metadata, lambda images: [compiled(images)[output] for output in compiled.outputs]
+    compiled = {}
+    def run(images):
+        if images.shape not in compiled:
+            model.reshape(images.shape)  # with any number of images, OpenVINO 2026.4.1 is wrong about some networks
+            compiled[images.shape] = core.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})  # else bf16
+        network = compiled[images.shape]
+        return [network(images)[output] for output in network.outputs]
+    return metadata, run
 
 
 def open_litert(file):

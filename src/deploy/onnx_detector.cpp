@@ -123,7 +123,7 @@ class Appender {
     const std::string before = node("Mul", {label, anchors}, "objects.before");
     const std::string anchor = node("Sub", {named("objects.indices"), before}, "objects.anchor");
     const std::string index = node("Unsqueeze", {anchor, row("objects.axis", {2})}, "objects.index");
-    // Not GatherND with batch_dims: with it OpenVINO 2026.4.1 answers wrongly.
+    // Not GatherND with batch_dims: with it OpenVINO 2026.4.1 answers wrongly while N is free.
     graph_.node("GatherElements", {boxes, node("Tile", {index, row("objects.sides", {1, 1, 4})}, "objects.box")},
                 "boxes");
     graph_.set("axis", 1);

@@ -25,6 +25,16 @@ TEST_P(FoldedNetwork, SaysTheSameOnEveryBackend) {
           << name_of(isa) << ", " << threads << " threads";
 }
 
+TEST_P(FoldedNetwork, SaysTheSameOf200Images) {
+  const Case& c = GetParam();
+  Harness harness = trained(c, 200, 2);
+  const IntegerLayers layers = folded(harness);
+  const std::vector<float> plain = integer_logits(harness, layers, make_reference_backend(), c.size);
+  for (const Isa isa : available_isas())
+    EXPECT_EQ(integer_logits(harness, layers, make_cpu_backend({.isa = isa, .threads = 2}), c.size), plain)
+        << name_of(isa);
+}
+
 TEST_P(FoldedNetwork, SaysWhatTheTrainingSays) {
   const Case& c = GetParam();
   Harness harness = trained(c, 16);
