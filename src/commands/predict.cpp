@@ -22,7 +22,10 @@ struct PredictOptions {
   std::vector<std::string> images;
   std::optional<double> score;
   int64_t top = 5;
-  bool logits = false, integer = false;
+  bool logits = false, integer = false, training = false;
+  Arithmetic arithmetic() const {
+    return integer ? Arithmetic::integers : training ? Arithmetic::training : Arithmetic::usual;
+  }
 };
 
 // `-` among the paths stands for the lines of standard input.
@@ -71,7 +74,7 @@ int predict(const PredictOptions& options, Config config, Transport& transport, 
   const Predictor network(config, transport, weights);
   const std::vector<std::string> files = find_images(with_listed(options.images));
   const std::unique_ptr<Dataset> data = open_named_images(network.config(), files, network.classes());
-  const std::vector<Prediction> predictions = network.predict(*data, options.integer);
+  const std::vector<Prediction> predictions = network.predict(*data, options.arithmetic());
   const auto shown = task.presentation(network.classes(), {options.top, options.logits});
   std::vector<std::string> objects;
   std::string text, table = shown->csv_names();
@@ -103,7 +106,12 @@ Run predict_command(CLI::App& app) {
   app.add_option("--csv", options->csv, "Write a table with one line for each answer; -: print it");
   app.add_option("--html", options->html, "Write a page of pictures");
   app.add_flag("--logits", options->logits, "Classifiers: add the logits of all classes to the JSON objects");
-  app.add_flag("--integer", options->integer, "Compute with 8-bit integers, as the network is deployed");
+  CLI::Option* const integer = app.add_flag("--integer", options->integer,
+                                            "Compute with 8-bit integers, as the network is deployed, or not at all");
+  app.add_flag("--training", options->training,
+               "Compute with the training's kernels, as `octet eval`. Without either: with integers, where the network "
+               "has them")
+      ->excludes(integer);
   app.add_option("--score", options->score,
                  "Detectors: least score of an object. To judge what is found, take that of the recipe, detect.score")
       ->check(CLI::Range(0.0, 1.0))

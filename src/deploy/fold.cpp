@@ -69,9 +69,9 @@ class Folder {
         scales_(layout_.shapes.size()),
         consumers_(layout_.shapes.size()),
         producer_(layout_.shapes.size()) {
-    REQUIRE_USAGE(policy_.traits().holds_ranges && !policy_.simulation(),
-                  "train with policy.name: unified_int8 and policy.activation_range: held", "policy ",
-                  policy_.traits().name, " has no integer network: its activations have no codes of one scale");
+    REQUIRE_USAGE(has_integers(policy_), "train with policy.name: unified_int8 and policy.activation_range: held",
+                  "policy ", policy_.traits().name,
+                  " has no integer network: its activations have no codes of one scale");
     for (const auto& node : nodes_) {
       for (const Edge edge : node->inputs()) consumers_[size_t(edge.id)].push_back(node->index());
       if (node->output().id >= 0) producer_[size_t(node->output().id)] = node->index();
@@ -254,6 +254,8 @@ class Folder {
 };
 
 }  // namespace
+
+bool has_integers(const Policy& policy) { return policy.traits().holds_ranges && !policy.simulation(); }
 
 IntegerLayers fold(const Plan& plan, const Parameters& parameters, Backend& backend, const Normalization& pixels) {
   return Folder(plan, parameters, backend, pixels).layers();

@@ -7,6 +7,9 @@
 
 namespace octet {
 
+// Whether networks that a policy trains can have integers.
+bool has_integers(const Policy&);
+
 // The constants of each convolution, linear layer and global pool of the plan's network. plan: for evaluation, with its
 // weights encoded (TrainingStep::begin_evaluation()). pixels: of the images. UsageError: the policy or a layer has no
 // integer form, or a range is not known; the message names the layer and the reason.

@@ -1,5 +1,7 @@
 #include "src/train/predictor.h"
 
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 
 #include "src/deploy/fold.h"
@@ -61,6 +63,19 @@ std::unique_ptr<TrainingStep> Predictor::network_for(const Dataset& data) const 
   return network;
 }
 
+std::unique_ptr<TrainingStep> Predictor::network_for(const Dataset& data, Arithmetic arithmetic) const {
+  std::unique_ptr<TrainingStep> network = network_for(data);
+  const bool is_usual = arithmetic == Arithmetic::usual;
+  if (arithmetic == Arithmetic::training || (is_usual && !has_integers(network->policy()))) return network;
+  try {
+    return integers_of(*network, data);
+  } catch (const UsageError& none) {
+    if (!is_usual) throw;
+    spdlog::warn("the training's kernels answer, and not the integers that would be deployed: {}", none.what());
+    return network;
+  }
+}
+
 std::unique_ptr<TrainingStep> Predictor::integers_of(const TrainingStep& network, const Dataset& data) const {
   IntegerLayers layers = fold(network.plan(), network.parameters(), network.backend(), normalization_of(config_.data));
   return make_network(data, std::make_unique<IntegerPolicy>(std::move(layers)));
@@ -92,9 +107,8 @@ int64_t Predictor::calibrate(const Dataset& data, const std::string& output) con
   return images;
 }
 
-std::vector<Prediction> Predictor::predict(const Dataset& data, bool integers) const {
-  std::unique_ptr<TrainingStep> network = network_for(data);
-  if (integers) network = integers_of(*network, data);
+std::vector<Prediction> Predictor::predict(const Dataset& data, Arithmetic arithmetic) const {
+  const std::unique_ptr<TrainingStep> network = network_for(data, arithmetic);
   const auto loader = loader_of(data);
   std::vector<Prediction> predictions;
   for (int64_t b = 0; b < loader->batches_per_epoch(); ++b) {

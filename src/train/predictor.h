@@ -13,6 +13,13 @@
 
 namespace octet {
 
+// What computes answers: the 8-bit integers that are deployed, or the training's own kernels.
+enum class Arithmetic : uint8_t {
+  usual,  // integers, or for a network that has none the training's kernels
+  integers,
+  training,
+};
+
 class Predictor {
  public:
   // weights: a safetensors file of the network of config.model. With model.classes: 0 their number is that of the
@@ -25,9 +32,8 @@ class Predictor {
   bool knows_names() const { return knows_names_; }
   const Task& task() const { return task_; }
   // What the network says of each image that can be read, in the order of the data set. Coordinates are those of the
-  // file, and the best objects come first. integers: the integer network computes.
-  // UsageError: there is none.
-  std::vector<Prediction> predict(const Dataset&, bool integers = false) const;
+  // file, and the best objects come first. UsageError: Arithmetic::integers, and there are none.
+  std::vector<Prediction> predict(const Dataset&, Arithmetic = Arithmetic::usual) const;
   // Measures the ranges of activations on the whole batches of the data, with the weights as they are. Writes the
   // weights with these ranges to `output`, a safetensors file. Returns the number of images. UsageError: the policy
   // holds no ranges.
@@ -36,6 +42,7 @@ class Predictor {
  private:
   std::unique_ptr<TrainingStep> make_network(const Dataset&, std::unique_ptr<Policy>) const;
   std::unique_ptr<TrainingStep> network_for(const Dataset&) const;  // with the weights
+  std::unique_ptr<TrainingStep> network_for(const Dataset&, Arithmetic) const;
   std::unique_ptr<TrainingStep> integers_of(const TrainingStep& network, const Dataset&) const;
   int64_t batch_of(const Dataset&) const;
   std::unique_ptr<Loader> loader_of(const Dataset&) const;

@@ -178,7 +178,7 @@ class Trained(Case):
 
         self.assertGreater(len(expected), 20)
 
-        predict = ["predict", self.RECIPE, *options, "--weights", run / "weights.safetensors"]
+        predict = ["predict", self.RECIPE, "--training", *options, "--weights", run / "weights.safetensors"]
         words = [*predict, "--score", 0.005, "--json"]
         self.octet(*words, self.directory / "found.json", folder)
         found = json.loads((self.directory / "found.json").read_text())

@@ -179,8 +179,9 @@ class FineTuning(Case):
         for i in range(5):
             write_png(folder / f"{i}.png", 32, 50 * i)
         own, other = ([json.loads(line) for line in self.octet("predict", run, folder, "--json", "-", "--logits", *words).out.splitlines()]
-                      for words in (["--integer"], []))
+                      for words in (["--integer"], ["--training"]))
         self.assertNotEqual(own, other)
+        self.assertEqual(self.octet("predict", run, folder, "--json", "-").out, self.octet("predict", run, folder, "--json", "-", "--integer").out)
         for mine, others in zip(own, other, strict=True):
             self.assertEqual(mine["image"], others["image"])
             for a, b in zip(mine["logits"], others["logits"], strict=True):
