@@ -4,6 +4,7 @@
 #include "kernels/cpu/backend.h"
 #include "kernels/cpu/conv_codes.h"
 #include "kernels/cpu/conv_table.h"
+#include "kernels/cpu/depthwise_convolution.h"
 #include "kernels/cpu/isa.h"
 
 namespace octet::cpu {
@@ -12,6 +13,8 @@ void CpuBackend::compute(const ConvForwardCall& call) { convolution_of(call.x).f
 void CpuBackend::compute(const ConvRequantizeCall& call) { keep(call)->run(call.x, call.residual, call.y); }
 std::unique_ptr<ReadyConvolution> CpuBackend::keep(const ConvRequantizeCall& call) {
   const IsaRow& row = row_of(options_.isa);
+  if (row.depthwise_codes && DepthwiseConvolution::fits(call))
+    return std::make_unique<DepthwiseConvolution>(*row.depthwise_codes, call, options_.threads);
   return std::make_unique<CodeConvolution>(is_depthwise(call.problem) ? *row.depthwise : *row.codes, call, packed_);
 }
 void CpuBackend::compute(const ConvBackwardDataCall& call) { convolution_of(call.dy).backward_data(call); }

@@ -7,6 +7,7 @@
 #include "kernels/cpu/block_loops.h"
 #include "kernels/cpu/chunked_sums.h"
 #include "kernels/cpu/contraction.h"
+#include "kernels/cpu/depthwise_codes.h"
 #include "kernels/cpu/detection_loops.h"
 #include "kernels/cpu/passes.h"
 
@@ -29,6 +30,7 @@ namespace cpu {
   extern const ChunkedSums chunked_sums;                                         \
   extern const DetectionLoops detection_loops;                                   \
   extern const BlockLoops block_loops;                                           \
+  extern const DepthwiseCodes depthwise_codes;                                   \
   }
 OCTET_TIER_KERNELS(scalar)
 OCTET_TIER_KERNELS(avx2)
@@ -84,9 +86,11 @@ constexpr IsaRow table[] = {
     OCTET_X86("avx2", has_avx2, &avx2::code_kernels, &avx2::depthwise_kernels, &avx2::real_kernels,
               &avx2::pass_kernels, &avx2::chunked_sums, &avx2::detection_loops, &avx2::block_loops),
     OCTET_X86("avx512_vnni", has_avx512_vnni, &avx512::code_kernels, &avx512::depthwise_kernels, &avx512::real_kernels,
-              &avx512::pass_kernels, &avx512::chunked_sums, &avx512::detection_loops, &avx512::block_loops),
+              &avx512::pass_kernels, &avx512::chunked_sums, &avx512::detection_loops, &avx512::block_loops,
+              &avx512::depthwise_codes),
     OCTET_X86("amx", has_amx, &amx::code_kernels, &avx512::depthwise_kernels, &avx512::real_kernels,
-              &avx512::pass_kernels, &avx512::chunked_sums, &avx512::detection_loops, &avx512::block_loops),
+              &avx512::pass_kernels, &avx512::chunked_sums, &avx512::detection_loops, &avx512::block_loops,
+              &avx512::depthwise_codes),
     OCTET_ARM("neon_dot", has_neon_dot, &neon_dot::code_kernels, &neon_dot::depthwise_kernels, &neon_dot::real_kernels,
               &scalar::pass_kernels, &scalar::chunked_sums, &scalar::detection_loops, &scalar::block_loops),
 };

@@ -9,6 +9,7 @@ struct Passes;
 struct BlockLoops;
 struct ChunkedSums;
 struct DetectionLoops;
+struct DepthwiseCodes;
 
 // One row of the table in isa.cpp.
 struct IsaRow {
@@ -19,6 +20,7 @@ struct IsaRow {
   const ChunkedSums* chunked = nullptr;
   const DetectionLoops* detection = nullptr;
   const BlockLoops* blocks = nullptr;
+  const DepthwiseCodes* depthwise_codes = nullptr;  // or null: `depthwise` computes them
 };
 const IsaRow& row_of(Isa);  // UsageError where this processor cannot run it
 

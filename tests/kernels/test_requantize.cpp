@@ -92,10 +92,23 @@ std::vector<ConvCase> deployed_cases() {
           square_case({1, 1, 1, 1280}, 100, 1, 1, 0),       square_case({16, 1, 1, 256}, 70, 1, 1, 0)};
 }
 
+// Depthwise layers with unsigned codes have kernels of their own: whole blocks of channels, and all kinds of rests.
+std::vector<ConvCase> depthwise_cases() {
+  std::vector<ConvCase> cases;
+  for (const int64_t channels : {1, 15, 16, 17, 31, 32, 40, 63, 64, 65, 80, 96, 112, 144, 192})
+    for (const int stride : {1, 2})
+      for (const int pad : {0, 1, 2}) {
+        const int64_t side = 3 + channels % 7;
+        cases.push_back(square_case({2, side, side + 2, channels}, channels, 3, stride, pad, 1, int(channels)));
+      }
+  return cases;
+}
+
 TEST_P(Requantized, EqualsThePlainLoops) {
   expect_equal_codes(GetParam(), conv_cases());
   expect_equal_codes(GetParam(), random_conv_cases(60));
   expect_equal_codes(GetParam(), deployed_cases());
+  expect_equal_codes(GetParam(), depthwise_cases());
 }
 
 // Constants that are kept serve other images, and the caller may free his own.
