@@ -166,6 +166,10 @@ const char* CodeConvolution::pack(const Item& item, Tensor x, char* packed) cons
   if (in_place_) return images + first * source_row;
   const int64_t needed = (item.rows - 1) * p.stride_h + int64_t{p.kernel_h - 1} * p.dilation_h + 1;
   const bool plain = packed_row == inside && first >= 0 && first + needed <= p.x.h && needed == plan_.rows;
+  if (plain && needed == p.x.h) {  // whole images; those of 1x1 convolutions are single pixels
+    packing_.pack(images, packed, item.images * needed * source_row);
+    return packed;
+  }
   char* to = packed;
   for (int64_t image = 0; image < item.images; ++image, to = packed + image * plan_.rows * packed_row) {
     const char* const from = images + image * p.x.h * source_row;
