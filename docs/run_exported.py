@@ -88,7 +88,7 @@ def placed(image, steps):
     size = [max(1, length * up // down) for length in image.size]
     canvas = np.empty((3, high, wide), np.float32)
     canvas[:] = np.array(steps["fill"], np.float32)[:, None, None]
-    canvas[:, :size[1], :size[0]] = as_array(image.transform(size, Image.Transform.AFFINE, (width / size[0], 0, 0, 0, height / size[1], 0), Image.Resampling.BILINEAR))
+    canvas[:, :size[1], :size[0]] = as_array(image.resize(size, Image.Resampling.BILINEAR))
     return canvas, [size[0] / width, size[1] / height] * 2
 
 

@@ -88,10 +88,15 @@ class Folder {
       if (const auto* const conv = dynamic_cast<const ConvNode*>(node.get())) fold(*conv);
       if (node->as<GlobalPoolOptions>() && scale(node->output()) > 0) fold_mean(*node);
     }
+    if (bounded_ > 0)
+      layers_.notes.push_back(say("the ranges of ", bounded_,
+                                  " ReLU6 layer(s) are above 6: their codes end at 6, in finer "
+                                  "steps than in training"));
     return std::move(layers_);
   }
 
  private:
+  static constexpr float relu6_end = 6;
   float& scale(Edge edge) { return scales_[size_t(edge.id)]; }
   Encoding& encoding(Edge edge) { return encodings_[size_t(edge.id)]; }
   const Shape& shape(Edge edge) const { return layout_.shapes[size_t(edge.id)]; }
@@ -113,8 +118,17 @@ class Folder {
       for (const Edge x : node.inputs()) scale(y) = std::max(scale(y), scale(x));
     } else if (!node.writes_real()) {
       if (!coded) encoding(y) = policy_.encoding(node.never_negative() ? Role::positive_activation : Role::activation);
-      scale(y) = scale_of(values_.range(node), encoding(y).qmax);
+      scale(y) = scale_of(range_of(node), encoding(y).qmax);
     }
+  }
+  // Training measures ranges before the ReLU6. No code stands for more than 6 here: programs compute a layer in
+  // integers only if rounding alone bounds it.
+  float range_of(const Node& node) {
+    const float range = values_.range(node);
+    const auto* const conv = node.as<ConvOptions>();
+    if (!conv || conv->activation != Activation::relu6 || range <= relu6_end) return range;
+    ++bounded_;
+    return relu6_end;
   }
   static float largest_of(const Normalization& pixels) {
     float largest = 0;
@@ -250,6 +264,7 @@ class Folder {
   std::vector<Encoding> encodings_;          // by edge
   std::vector<std::vector<int>> consumers_;  // by edge: the nodes that read it
   std::vector<int> producer_;                // by edge: the node that writes it
+  int bounded_ = 0;                          // ranges
   IntegerLayers layers_;
 };
 

@@ -92,6 +92,25 @@ TEST(IntegerNetworks, NameTheKeysThatHelpWhereTheyLose) {
   EXPECT_EQ(advice(policy, "AP", 0.4, 0.5), "the integers lose 10.00 points of AP");
 }
 
+// Ranges of outputs before a ReLU6 may be larger. Programs compute such a layer in real numbers.
+TEST(IntegerNetworks, HaveNoCodeAboveTheEndOfARelu6) {
+  Harness harness = trained({"mobilenet_v2", 32}, 2, 1);
+  for (const Statistic& statistic : harness.step->parameters().statistics())
+    if (statistic.tensor.elements() == 1) statistic.tensor.f32()[0] = 7;  // a range
+  const IntegerLayers layers = folded(harness);
+  EXPECT_TRUE(std::ranges::any_of(layers.notes, [](const std::string& note) {
+    return note.find("ReLU6 layer(s) are above 6: their codes end at 6") != std::string::npos;
+  }));
+  size_t bounded = 0;
+  for (const auto& [name, layer] : layers.by_node) {
+    if (layer.output != DType::u8) continue;
+    EXPECT_FLOAT_EQ(layer.scale * 255, 6) << name;
+    EXPECT_EQ(layer.highest, 255) << name;
+    ++bounded;
+  }
+  EXPECT_GT(bounded, 30u);
+}
+
 // A channel with hardly any weight and a large bias: the sum fits, and the output is right.
 TEST(IntegerNetworks, DeadChannelsKeepTheirBias) {
   const Case c{"resnet20", 32};
