@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""octet's integers beside PyTorch's quantization: accuracy and speed of the files that ONNX Runtime runs, and what their training takes.
+"""octet's integers beside PyTorch's quantization: accuracy and speed in ONNX Runtime, and what the training takes.
 
-usage: quantized.py --data DIR --work DIR [--networks NETWORK ...] [--epochs N] [--qat-epochs N] [--times N] [--threads N] [--json FILE]
+usage: quantized.py --data DIR --work DIR [--networks NETWORK ...] [--epochs N] [--qat-epochs N] [--times N] [--json FILE]
 example: venv/bin/python bench/peers/quantized.py --data data/cifar-10-batches-bin --work runs/quantized --json quantized.json
 
 ResNet-20 and MobileNetV2 on CIFAR-10, with the recipe of configs/cifar10_*_unified_int8.yaml (MobileNetV2 with a rate of 0.05):
@@ -11,13 +11,13 @@ ResNet-20 and MobileNetV2 on CIFAR-10, with the recipe of configs/cifar10_*_unif
   qat       trained in PyTorch with fake quantization: as many epochs as fp32, or with --qat-epochs N on from fp32's weights, with a
             tenth of the rate and no warm-up
   octet     trained by octet, exported by `octet export --for onnxruntime`
-All weights are those of the last step. Accuracy is that of 10,000 test images: before the export, in PyTorch or by `octet eval`, and
-in ONNX Runtime. The seconds of a training are the sum of its steps, from pixels to new weights. --times N measures N steps of each
-program in turn, to be done on a quiet machine: the seconds are then the median step times the number of steps. ptq and ort_ptq
-include fp32's seconds, as does qat with --qat-epochs.
+All weights are those of the last step. Accuracy is that of 10,000 test images: before the export, in PyTorch or by `octet
+eval`, and in ONNX Runtime. The seconds of a training are the sum of its steps, from pixels to new weights. --times N
+measures N steps of each program in turn, which needs a quiet machine: the seconds are then the median step times the
+number of steps. ptq and ort_ptq include fp32's seconds, as does qat with --qat-epochs.
 
---work keeps each result; a second call goes on after the last epoch of the first. Delete DIR/NETWORK/WAY.* to do a way again.
-The processor should have VNNI: without it, ONNX Runtime's sums of 8-bit codes may saturate.
+--work keeps each result; a second call goes on after the last epoch of the first. Delete DIR/NETWORK/WAY.* to do a way
+again. The processor should have VNNI: without it, ONNX Runtime's sums of 8-bit codes may saturate.
 
 Needs: pip install numpy onnx onnxruntime onnxscript torch
 """
@@ -37,7 +37,7 @@ import deployed
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HUGE_PAGES = "glibc.malloc.hugetlb=1:glibc.malloc.mmap_max=0"  # which make PyTorch faster
 TRAINING_FILES, TEST_FILES = [f"data_batch_{i}.bin" for i in range(1, 6)], ["test_batch.bin"]
-CALIBRATION = 1024  # images
+CALIBRATION, TRIAL = 1024, 500  # images
 ROUNDS = 5
 NETWORKS = {  # name: in networks.py, learning rate
     "resnet20": ("resnet20", 0.1),
@@ -87,23 +87,16 @@ class Comparison:
 
     def judged(self, way):
         """What ONNX Runtime makes of the file."""
-        import numpy as np
-        import onnxruntime
         from exported import operations
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = self.options.threads
-        session = onnxruntime.InferenceSession(str(self.file(way)), options, providers=["CPUExecutionProvider"])
-        right = 0
-        for i in range(0, len(self.test.labels), 100):
-            logits = session.run(None, {"images": in_unit_range(self.test.pixels[i:i + 100])})[0]
-            right += int(np.count_nonzero(logits.argmax(1) == self.test.labels[i:i + 100].numpy()))
+        from quantized_networks import accuracy_in_runtime
         counts = operations(str(self.file(way)))  # by kind, whatever their domain
-        return {"accuracy_onnxruntime": 100 * right / len(self.test.labels), "file_bytes": self.file(way).stat().st_size,
+        return {"accuracy_onnxruntime": accuracy_in_runtime(self.file(way), self.test, self.options.threads),
+                "file_bytes": self.file(way).stat().st_size,
                 "convolutions": sum(count for kind, count in counts.items() if "Conv" in kind),
                 "integer_convolutions": counts["QLinearConv"] + counts["ConvInteger"], "operations": counts}
 
     def trained(self, way, network, epochs, fine_tuning=False):
-        from quantized_training import Training
+        from quantized_networks import Training
         training = Training(network, self.recipe, self.train, epochs, self.options.seed, fine_tuning)
         steps, seconds = training.run(self.folder / f"{way}.pt", self.options.steps, f"{self.network} {way}")
         return {"steps": steps, "seconds": seconds}
@@ -111,59 +104,42 @@ class Comparison:
     def fp32_network(self):
         """As the training left it."""
         import torch
-        from quantized_training import make_network
+        from quantized_networks import make_network
         network = make_network(self.name, self.options.seed)
         network.load_state_dict(torch.load(self.folder / "fp32.pt", weights_only=True)["network"])
         return network.eval()
 
     def made(self, way, network):
         """Its accuracy, before it is exported to the way's file."""
-        from quantized_training import accuracy, export
+        from quantized_networks import accuracy, export
         export(copy.deepcopy(network), self.file(way))
         return {"accuracy_before": accuracy(network, self.test)}
 
     def fp32(self):
-        from quantized_training import make_network
+        from quantized_networks import make_network
         result = self.trained("fp32", make_network(self.name, self.options.seed), self.options.epochs)
         return result | self.made("fp32", self.fp32_network())
 
-    def calibration_pixels(self):
-        return self.train.pixels[:CALIBRATION]
-
     def ptq(self):
-        from quantized_training import normalized, quantized_after_training
+        from quantized_networks import normalized, quantized_after_training
         start = time.perf_counter()
-        network = quantized_after_training(self.fp32_network(), normalized(self.calibration_pixels()))
+        network = quantized_after_training(self.fp32_network(), normalized(self.train.pixels[:CALIBRATION]))
         return {"steps": 0, "seconds": time.perf_counter() - start, "follows": "fp32"} | self.made("ptq", network)
 
     def ort_ptq(self):
-        from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
-        from onnxruntime.quantization.shape_inference import quant_pre_process
-
-        class Images(CalibrationDataReader):
-            def __init__(self, pixels):
-                self.left = iter(pixels.reshape(-1, 128, *pixels.shape[1:]))
-
-            def get_next(self):
-                part = next(self.left, None)
-                return None if part is None else {"images": in_unit_range(part)}
-
+        from quantized_networks import quantized_by_runtime
         start = time.perf_counter()
-        prepared = self.folder / "ort_ptq.prepared"
-        quant_pre_process(str(self.file("fp32")), str(prepared), skip_symbolic_shape=True)
-        quantize_static(str(prepared), str(self.file("ort_ptq")), Images(self.calibration_pixels()), quant_format=QuantFormat.QDQ,
-                        per_channel=True, reduce_range=False, weight_type=QuantType.QInt8, activation_type=QuantType.QUInt8)
-        prepared.unlink()
+        quantized_by_runtime(self.file("fp32"), self.file("ort_ptq"), self.train.pixels[:CALIBRATION])
         return {"steps": 0, "seconds": time.perf_counter() - start, "follows": "fp32", "accuracy_before": None}
 
     def qat_network(self):
-        from quantized_training import make_network, normalized, prepared
+        from quantized_networks import make_network, normalized, prepared
         fine_tuning = self.options.qat_epochs is not None
         network = self.fp32_network() if fine_tuning else make_network(self.name, self.options.seed)
         return prepared(network, normalized(self.train.pixels[:2]), while_training=True)
 
     def qat(self):
-        from quantized_training import converted
+        from quantized_networks import converted
         fine_tuning, network = self.options.qat_epochs is not None, self.qat_network()
         result = self.trained("qat", network, self.options.qat_epochs or self.options.epochs, fine_tuning)
         return result | ({"follows": "fp32"} if fine_tuning else {}) | self.made("qat", converted(network))
@@ -191,7 +167,7 @@ class Comparison:
 
     def measure_steps(self):
         """Seconds of a step of each training, the median of ROUNDS in which they take turns; kept in a file."""
-        from quantized_training import Training, make_network
+        from quantized_networks import Training, make_network
         kept = self.folder / "times.json"
         if self.options.times:
             count = max(1, self.options.times // ROUNDS)
@@ -222,8 +198,8 @@ class Comparison:
             speeds = {way: [] for way in WAYS}
             for _ in range(ROUNDS):
                 for way in WAYS:
-                    answer = run([sys.executable, deployed.__file__, "--answer", self.file(way).resolve(), "--batches", batch, "--threads",
-                                  self.options.threads, "--seconds", self.options.seconds])
+                    answer = run([sys.executable, deployed.__file__, "--answer", self.file(way).resolve(), "--batches", batch,
+                                  "--threads", self.options.threads, "--seconds", self.options.seconds])
                     speeds[way].append(json.loads(answer)["images_per_second"])
             for way in WAYS:
                 self.results[way].setdefault("images_per_second", {})[str(batch)] = speeds[way]
@@ -240,12 +216,6 @@ class Comparison:
             lines.append(f"| {title} | {before} | {of['accuracy_onnxruntime']:.2f} % | {of['training_seconds']:.0f} | {speeds} | "
                          f"{of['integer_convolutions']} of {of['convolutions']} | {of['file_bytes'] / 1e6:.2f} |")
         return "\n".join(lines)
-
-
-def in_unit_range(pixels):
-    """(images, 3, 32, 32) float32 in [0, 1]: what the files take."""
-    import numpy as np
-    return np.ascontiguousarray(pixels.transpose(0, 3, 1, 2)).astype(np.float32) / 255
 
 
 def check(options):
@@ -271,7 +241,8 @@ def main():
     parser.add_argument("--networks", nargs="+", choices=NETWORKS, default=list(NETWORKS))
     parser.add_argument("--epochs", type=positive, default=30)
     parser.add_argument("--qat-epochs", type=positive, help="train with fake quantization for N epochs, from fp32's weights")
-    parser.add_argument("--steps", type=positive, default=0, help="end each training after N steps, to try the script")
+    parser.add_argument("--steps", type=positive, default=0, 
+                        help=f"to try the script: end each training after N steps, and judge by {TRIAL} test images")
     parser.add_argument("--lr", type=float, help="default: " + ", ".join(f"{name} {lr}" for name, (_, lr) in NETWORKS.items()))
     parser.add_argument("--seed", type=positive, default=1)
     parser.add_argument("--threads", type=positive, default=2)
@@ -288,9 +259,9 @@ def main():
 
     import onnxruntime
     import torch
-    from quantized_training import Cifar10
+    from quantized_networks import Cifar10
     torch.set_num_threads(options.threads)
-    train, test = Cifar10(options.data, TRAINING_FILES), Cifar10(options.data, TEST_FILES)
+    train, test = Cifar10(options.data, TRAINING_FILES), Cifar10(options.data, TEST_FILES, TRIAL if options.steps else None)
     results = {}
     for network in options.networks:
         comparison = Comparison(network, options, train, test)

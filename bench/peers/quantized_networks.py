@@ -1,7 +1,7 @@
-"""What quantized.py does in PyTorch: training with octet's recipe, quantization after and during training, files with QDQ.
+"""The networks of quantized.py: PyTorch's training with octet's recipe, quantization after and during training, files with QDQ.
 
-Quantization is that of FX graph mode with 8 bits for activations and weights, and a scale for each output channel of weights. A file
-takes N x 3 x 32 x 32 float32 in [0, 1], as octet's do: the normalization is inside.
+Quantization is that of FX graph mode with 8 bits for activations and weights, and a scale for each output channel of
+weights. A file takes N x 3 x 32 x 32 float32 in [0, 1], as octet's do: the normalization is inside.
 """
 
 import copy
@@ -15,6 +15,8 @@ import numpy as np
 import onnxruntime
 import torch
 import torch.nn.functional as F
+from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+from onnxruntime.quantization.shape_inference import quant_pre_process
 from torch import nn
 from torch.ao.quantization import HistogramObserver, QConfig, get_default_qat_qconfig_mapping, get_default_qconfig_mapping
 from torch.ao.quantization.fake_quantize import FusedMovingAvgObsFakeQuantize
@@ -33,8 +35,8 @@ warnings.filterwarnings("ignore", "torch.ao.quantization is deprecated")
 class Cifar10:
     """The binary version. pixels: (images, 32, 32, 3) uint8; labels: (images)."""
 
-    def __init__(self, folder, files):
-        records = np.concatenate([np.fromfile(folder / name, np.uint8).reshape(-1, 1 + 3 * SIDE * SIDE) for name in files])
+    def __init__(self, folder, files, count=None):
+        records = np.concatenate([np.fromfile(folder / name, np.uint8).reshape(-1, 1 + 3 * SIDE * SIDE) for name in files])[:count]
         self.labels = torch.from_numpy(records[:, 0].astype(np.int64))
         self.pixels = np.ascontiguousarray(records[:, 1:].reshape(-1, 3, SIDE, SIDE).transpose(0, 2, 3, 1))
 
@@ -56,6 +58,11 @@ def normalized(pixels):
     images = torch.from_numpy(pixels).permute(0, 3, 1, 2).float()
     mean, deviation = (255 * torch.tensor(of).reshape(3, 1, 1) for of in (MEAN, DEVIATION))
     return (images - mean) / deviation
+
+
+def in_unit_range(pixels):
+    """(images, 3, 32, 32) float32 in [0, 1]: what the files take."""
+    return np.ascontiguousarray(pixels.transpose(0, 3, 1, 2)).astype(np.float32) / 255
 
 
 class WithNormalization(nn.Module):
@@ -129,12 +136,12 @@ class Training:
                 losses.append(loss)
                 seconds.append(taken)
                 if not math.isfinite(loss):
-                    sys.exit(f"quantized.py: {title}: the loss of step {done['steps'] + len(losses)} is {loss}; fix: a lower --lr, or "
-                             f"another --seed, in another --work")
+                    sys.exit(f"quantized.py: {title}: the loss of step {done['steps'] + len(losses)} is {loss}; fix: a lower --lr "
+                             f"or another --seed, in another --work")
                 if limit and done["steps"] + len(losses) >= limit:
                     break
-            print(f"{title}: epoch {epoch + 1}/{self.epochs}: loss {statistics.mean(losses):.3f}, {sum(seconds):.0f} s, median step "
-                  f"{1000 * statistics.median(seconds):.0f} ms", file=sys.stderr, flush=True)
+            print(f"{title}: epoch {epoch + 1}/{self.epochs}: loss {statistics.mean(losses):.3f}, {sum(seconds):.0f} s, "
+                  f"median step {1000 * statistics.median(seconds):.0f} ms", file=sys.stderr, flush=True)
             done = {"epoch": epoch + 1, "steps": done["steps"] + len(losses), "seconds": done["seconds"] + sum(seconds)}
             partial = checkpoint.with_suffix(".partial")
             torch.save({**done, "network": self.network.state_dict(), "optimizer": self.optimizer.state_dict()}, partial)
@@ -196,21 +203,51 @@ def converted(network):
 def accuracy(network, data):
     """Percent of the images."""
     with torch.no_grad():
-        right = sum(int((network(normalized(data.pixels[i:i + 500])).argmax(1) == data.labels[i:i + 500]).sum())
-                    for i in range(0, len(data.labels), 500))
+        right = sum(int((network(normalized(data.pixels[i:i + 100])).argmax(1) == data.labels[i:i + 100]).sum())
+                    for i in range(0, len(data.labels), 100))
     return 100 * right / len(data.labels)
 
 
 def export(network, file):
-    """Writes the file. ONNX Runtime's basic optimizations turn weights into codes: PyTorch writes fp32 weights, and a Q behind them."""
+    """Writes the file. PyTorch writes fp32 weights and a Q behind them; ONNX Runtime's basic optimizations make them codes."""
     whole = file.with_suffix(".exported")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        torch.onnx.export(WithNormalization(network).eval(), (torch.rand(2, 3, SIDE, SIDE),), str(whole), dynamo=True, verbose=False,
+        torch.onnx.export(WithNormalization(network).eval(), (torch.rand(2, 3, SIDE, SIDE),), str(whole), dynamo=True,
                           input_names=["images"], output_names=["logits"], opset_version=19, external_data=False,
-                          dynamic_shapes=({0: torch.export.Dim("batch")},))
+                          dynamic_shapes=({0: torch.export.Dim("batch")},), verbose=False)
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
     options.optimized_model_filepath = str(file)
     onnxruntime.InferenceSession(str(whole), options, providers=["CPUExecutionProvider"])
     whole.unlink()
+
+
+class Images(CalibrationDataReader):
+    def __init__(self, pixels):
+        self.left = iter(pixels.reshape(-1, 128, *pixels.shape[1:]))
+
+    def get_next(self):
+        part = next(self.left, None)
+        return None if part is None else {"images": in_unit_range(part)}
+
+
+def quantized_by_runtime(fp32_file, file, pixels):
+    """Writes the file; pixels calibrate, a multiple of 128 images."""
+    prepared_file = file.with_suffix(".prepared")
+    quant_pre_process(str(fp32_file), str(prepared_file), skip_symbolic_shape=True)
+    quantize_static(str(prepared_file), str(file), Images(pixels), quant_format=QuantFormat.QDQ, per_channel=True,
+                    reduce_range=False, weight_type=QuantType.QInt8, activation_type=QuantType.QUInt8)
+    prepared_file.unlink()
+
+
+def accuracy_in_runtime(file, data, threads):
+    """Percent of the images."""
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    session = onnxruntime.InferenceSession(str(file), options, providers=["CPUExecutionProvider"])
+    right = 0
+    for i in range(0, len(data.labels), 100):
+        logits = session.run(None, {"images": in_unit_range(data.pixels[i:i + 100])})[0]
+        right += int(np.count_nonzero(logits.argmax(1) == data.labels[i:i + 100].numpy()))
+    return 100 * right / len(data.labels)
