@@ -138,7 +138,8 @@ def answer_with_runtime(model, batch, threads, seconds):
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-    images = {"images": numpy.random.default_rng(3).normal(0, 1, (batch, 3, SIDE, SIDE)).astype("float32")}
+    shape = [batch, *session.get_inputs()[0].shape[1:]]
+    images = {"images": numpy.random.default_rng(3).normal(0, 1, shape).astype("float32")}
     for _ in range(3):
         session.run(None, images)
     times, end = [], time.perf_counter() + seconds
