@@ -7,7 +7,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=0
-for file in kernels/cpu/{passes,chunked_sums,contraction,detection_loops}_avx2.cpp kernels/cpu/contraction_amx.cpp; do
+for file in kernels/cpu/{passes,block_loops,chunked_sums,contraction,detection_loops}_avx2.cpp kernels/cpu/contraction_amx.cpp; do
   tier=$(basename "${file##*_}" .cpp)
   flags=(-mavx2 -mfma)
   [ "$tier" = amx ] && flags+=(-mavx512f -mavx512bw -mavx512vl -mavx512dq -mavx512vnni -mamx-tile -mamx-int8)

@@ -40,7 +40,7 @@ class HostBuffer final : public Buffer {
 
 CpuBackend::CpuBackend(const CpuOptions& options, std::unique_ptr<Convolution> int8)
     : options_(options),
-      passes_(*row_of(options.isa).passes),
+      passes_(*kernels_of(options.isa).passes),
       codes_(std::move(int8)),
       packed_(static_cast<size_t>(std::max(options.threads, 1))) {
   REQUIRE(options.threads > 0, "use at least one thread", "a CPU backend of ", options.threads, " threads");

@@ -6,7 +6,6 @@
 
 #include "kernels/cpu/block_loops.h"
 #include "kernels/cpu/isa.h"
-#include "kernels/cpu/passes.h"
 #include "kernels/cpu/scratch.h"
 #include "kernels/shared/block_scale.h"
 
@@ -85,12 +84,11 @@ class HostCodec final : public BlockCodec {
     constexpr uint64_t group = RandomGroup::elements;
     const uint64_t begin = key.first + part.offset, from = begin / group, to = (begin + part.count + group - 1) / group;
     uint16_t* const bits = random_.get<uint16_t>((to - from) * group);
-    passes_.random_bits(key, from, static_cast<int64_t>(to - from), bits);
+    loops_.random_bits(key, from, static_cast<int64_t>(to - from), bits);
     return bits + begin % group;
   }
 
   const CodecProblem problem_;
-  const Passes& passes_ = *row_of(best_isa()).passes;
   const BlockLoops& loops_ = *row_of(best_isa()).blocks;
   std::vector<float> exact_;
   // As large as the largest bucket and block need.

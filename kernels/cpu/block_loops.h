@@ -4,9 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/shared/random.h"
+
 namespace octet::cpu {
 
 struct BlockLoops {
+  // 16 random bits for each element of some groups (RandomGroup in shared/random.h), from the global group on.
+  void (*random_bits)(const RngKey&, uint64_t first_group, int64_t groups, uint16_t* bits);
   uint32_t (*largest_bits)(const float* x, size_t count);  // see largest_of_bits() in kernels/shared/block_scale.h
   // codes[i] = stochastic rounding of x[i] * inverse
   void (*encode)(const float* x, size_t count, float inverse, const uint16_t* random, int8_t* codes);

@@ -1,2 +1,3 @@
 #define OCTET_TIER avx2
+#define OCTET_LANES 8
 #include "kernels/cpu/block_loops.inc"

@@ -1,2 +1,3 @@
 #define OCTET_TIER avx512
+#define OCTET_LANES 16
 #include "kernels/cpu/block_loops.inc"

@@ -29,7 +29,7 @@ void put(Into into, int64_t i, float value) {
 
 class ChunkedConvolution final : public Convolution {
  public:
-  ChunkedConvolution(Isa isa, int threads) : sums_of_(*row_of(isa).chunked), threads_(threads) {}
+  ChunkedConvolution(Isa isa, int threads) : sums_of_(*kernels_of(isa).chunked), threads_(threads) {}
   size_t scratch_bytes() const override {
     return (transposed_.size() + zeros_.size()) * sizeof(float) + rows_.size() * sizeof(float*) + moments_.bytes();
   }

@@ -12,7 +12,7 @@ namespace octet::cpu {
 void CpuBackend::compute(const ConvForwardCall& call) { convolution_of(call.x).forward(call); }
 void CpuBackend::compute(const ConvRequantizeCall& call) { keep(call)->run(call.x, call.residual, call.y); }
 std::unique_ptr<ReadyConvolution> CpuBackend::keep(const ConvRequantizeCall& call) {
-  const IsaRow& row = row_of(options_.isa);
+  const IsaKernels& row = kernels_of(options_.isa);
   if (row.depthwise_codes && DepthwiseConvolution::fits(call))
     return std::make_unique<DepthwiseConvolution>(*row.depthwise_codes, call, options_.threads);
   return std::make_unique<CodeConvolution>(is_depthwise(call.problem) ? *row.depthwise : *row.codes, call, packed_);
@@ -21,12 +21,12 @@ void CpuBackend::compute(const ConvBackwardDataCall& call) { convolution_of(call
 void CpuBackend::compute(const ConvBackwardWeightCall& call) { convolution_of(call.x).backward_weight(call); }
 
 std::unique_ptr<Convolution> make_int8_convolution(Isa isa, int threads) {
-  const IsaRow& row = row_of(isa);
+  const IsaKernels& row = kernels_of(isa);
   return std::make_unique<TableConvolution>(*row.codes, row.depthwise, threads);
 }
 
 std::unique_ptr<Convolution> make_fixed_order_convolution(Isa isa, int threads) {
-  return std::make_unique<TableConvolution>(*row_of(isa).real, nullptr, threads);
+  return std::make_unique<TableConvolution>(*kernels_of(isa).real, nullptr, threads);
 }
 
 }  // namespace octet::cpu

@@ -117,7 +117,7 @@ ChunkLoss boxes_loss(const BoxLossCall& call, int64_t first, int64_t end, Gradie
 }  // namespace
 
 void CpuBackend::compute(const SigmoidLossCall& call) {
-  const DetectionLoops& loops = *row_of(options_.isa).detection;
+  const DetectionLoops& loops = *kernels_of(options_.isa).detection;
   with_real_type(call.d_logits.dtype, [&]<class Gradient>(Gradient) {
     auto* const gradient = call.d_logits.as<Gradient>();  // null in evaluation
     *call.report =

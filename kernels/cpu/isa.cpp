@@ -1,15 +1,11 @@
 // The table of instruction sets. A new one needs its kernels (contraction_TIER.cpp, and passes_TIER.cpp where another
-// tier's do not serve), a value of enum Isa, a row here, and a row of compile flags in kernels/CMakeLists.txt.
+// tier's do not serve), a value of enum Isa, a row here and in isa_kernels.cpp, and a row of compile flags in
+// kernels/CMakeLists.txt.
 #include "kernels/cpu/isa.h"
 
 #include <algorithm>
 
 #include "kernels/cpu/block_loops.h"
-#include "kernels/cpu/chunked_sums.h"
-#include "kernels/cpu/contraction.h"
-#include "kernels/cpu/depthwise_codes.h"
-#include "kernels/cpu/detection_loops.h"
-#include "kernels/cpu/passes.h"
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -22,22 +18,15 @@
 namespace octet {
 namespace cpu {
 
-// Each tier, a namespace of its own, defines what it has of these.
-#define OCTET_TIER_KERNELS(tier)                                                 \
-  namespace tier {                                                               \
-  extern const ContractionKernels code_kernels, depthwise_kernels, real_kernels; \
-  extern const Passes pass_kernels;                                              \
-  extern const ChunkedSums chunked_sums;                                         \
-  extern const DetectionLoops detection_loops;                                   \
-  extern const BlockLoops block_loops;                                           \
-  extern const DepthwiseCodes depthwise_codes;                                   \
-  }
-OCTET_TIER_KERNELS(scalar)
-OCTET_TIER_KERNELS(avx2)
-OCTET_TIER_KERNELS(avx512)
-OCTET_TIER_KERNELS(amx)
-OCTET_TIER_KERNELS(neon_dot)
-#undef OCTET_TIER_KERNELS
+namespace scalar {
+extern const BlockLoops block_loops;
+}
+namespace avx2 {
+extern const BlockLoops block_loops;
+}
+namespace avx512 {
+extern const BlockLoops block_loops;
+}
 
 namespace {
 
@@ -77,24 +66,14 @@ bool has_neon_dot() {
   { name, never }
 #endif
 
-// In the order of enum Isa; of those that a processor can run, the last is the best. The scalar tier's passes are
-// vectors of 128 bits, which every x86-64 and aarch64 processor has.
-// clang-format off
+// In the order of enum Isa; of those that a processor can run, the last is the best.
 constexpr IsaRow table[] = {
-    {"scalar", always, &scalar::code_kernels, &scalar::depthwise_kernels, &scalar::real_kernels,
-     &scalar::pass_kernels, &scalar::chunked_sums, &scalar::detection_loops, &scalar::block_loops},
-    OCTET_X86("avx2", has_avx2, &avx2::code_kernels, &avx2::depthwise_kernels, &avx2::real_kernels,
-              &avx2::pass_kernels, &avx2::chunked_sums, &avx2::detection_loops, &avx2::block_loops),
-    OCTET_X86("avx512_vnni", has_avx512_vnni, &avx512::code_kernels, &avx512::depthwise_kernels, &avx512::real_kernels,
-              &avx512::pass_kernels, &avx512::chunked_sums, &avx512::detection_loops, &avx512::block_loops,
-              &avx512::depthwise_codes),
-    OCTET_X86("amx", has_amx, &amx::code_kernels, &avx512::depthwise_kernels, &avx512::real_kernels,
-              &avx512::pass_kernels, &avx512::chunked_sums, &avx512::detection_loops, &avx512::block_loops,
-              &avx512::depthwise_codes),
-    OCTET_ARM("neon_dot", has_neon_dot, &neon_dot::code_kernels, &neon_dot::depthwise_kernels, &neon_dot::real_kernels,
-              &scalar::pass_kernels, &scalar::chunked_sums, &scalar::detection_loops, &scalar::block_loops),
+    {"scalar", always, &scalar::block_loops},
+    OCTET_X86("avx2", has_avx2, &avx2::block_loops),
+    OCTET_X86("avx512_vnni", has_avx512_vnni, &avx512::block_loops),
+    OCTET_X86("amx", has_amx, &avx512::block_loops),
+    OCTET_ARM("neon_dot", has_neon_dot, &scalar::block_loops),
 };
-// clang-format on
 
 }  // namespace
 

@@ -11,17 +11,22 @@ struct ChunkedSums;
 struct DetectionLoops;
 struct DepthwiseCodes;
 
-// One row of the table in isa.cpp.
+// One row of the table in isa.cpp: all that the gradient exchange needs.
 struct IsaRow {
   const char* name;
   bool (*available)();  // on this processor and operating system
+  const BlockLoops* blocks = nullptr;
+};
+const IsaRow& row_of(Isa);  // UsageError where this processor cannot run it
+
+// One row of the table in isa_kernels.cpp.
+struct IsaKernels {
   const ContractionKernels *codes = nullptr, *depthwise = nullptr, *real = nullptr;
   const Passes* passes = nullptr;
   const ChunkedSums* chunked = nullptr;
   const DetectionLoops* detection = nullptr;
-  const BlockLoops* blocks = nullptr;
   const DepthwiseCodes* depthwise_codes = nullptr;  // or null: `depthwise` computes them
 };
-const IsaRow& row_of(Isa);  // UsageError where this processor cannot run it
+const IsaKernels& kernels_of(Isa);  // UsageError where this processor cannot run it
 
 }  // namespace octet::cpu

@@ -130,7 +130,7 @@ void CpuBackend::compute(const RoiPoolForwardCall& call) {
         }
         const size_t level = roi_level(problem, row);
         taps.find(row, level);
-        pool_region(*row_of(options_.isa).detection, problem, taps, call.levels[level].values, region / problem.rois,
+        pool_region(*kernels_of(options_.isa).detection, problem, taps, call.levels[level].values, region / problem.rois,
                     roi_ratio(call.levels[level].scale, scale), out);
       }
     });

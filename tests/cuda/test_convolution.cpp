@@ -109,7 +109,7 @@ TEST(CudaConvolution, RealValuesEqualTheCpuInFixedOrder) {
 
 // Where sums are cut is written down twice, for tables and for GPUs.
 TEST(CudaConvolution, ItemsAreTheCpus) {
-  const cpu::IsaRow& plain = cpu::row_of(Isa::scalar);
+  const cpu::IsaKernels& plain = cpu::kernels_of(Isa::scalar);
   for (const ConvCase& c : conv_cases()) {
     const ConvProblem p = as_pixel_list(c.problem);
     EXPECT_EQ(moment_images(p, 1), cpu::plan_forward(c.problem, *plain.codes).images) << c.name;

@@ -31,6 +31,10 @@ SECONDS = 150  # a job that takes longer hangs; on quiet cores each takes a few
 SMALL = {"data.samples": 256, "data.batch": 32, "data.workers": 1, "train.epochs": 8, "train.steps": 16,
          "train.log_every_steps": 1, "train.eval_every_epochs": 100, "backend.threads": 1}
 
+# nohup and background jobs of shells start programs that ignore these, and so would all that is started here.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 def environment():
     """The caller's environment, without the variables of an outer launcher."""

@@ -22,7 +22,7 @@ TEST(CpuPasses, RandomBitsAreThoseOfTheDefinition) {
     for (const uint64_t group :
          {uint64_t{0}, uint64_t{5}, uint64_t{0xFFFFFFF}, uint64_t{0x10000000}, uint64_t{1} << 40}) {
       std::vector<uint16_t> bits(3 * 256);
-      cpu::row_of(isa).passes->random_bits(key, group, 3, bits.data());
+      cpu::kernels_of(isa).passes->random_bits(key, group, 3, bits.data());
       for (uint64_t i = 0; i < bits.size(); ++i)
         ASSERT_EQ(bits[i], random_bits16(key, group * 256 + i)) << name_of(isa) << " group " << group << " bit " << i;
     }
