@@ -37,7 +37,7 @@ double agreement(const Trainer::Comparison& of, const Task& task) {
   const auto figure = [&](const Judge& judge) {
     return std::ranges::find(judge.figures(), task.main_figure, &Scalar::name)->value;
   };
-  const double own = figure(*of.training);
+  const double own = figure(*of.training);  // 0 or undefined: there is nothing to reach
   return own > 0 ? std::min(100.0, 100 * figure(*of.integers) / own) : 100;
 }
 
@@ -72,7 +72,8 @@ nlohmann::ordered_json steps_of_objects(const Config& config, const IntegerNetwo
           {"resize_shorter_side", config.data.short_side},
           {"resize_longer_side", config.data.long_side},
           {"resize_limits", "whichever is smaller, 0: none, and further until the canvas holds it; sides rounded down"},
-          {"resize_filter", "bilinear without antialiasing, as OpenCV's INTER_LINEAR"},
+          {"resize_filter",
+           "a JPEG is decoded at the least eighth that is large enough; then bilinear, without antialiasing"},
           {"canvas", {canvas.h, canvas.w}},
           {"place", "at the left and the top"},
           {"fill", zero},

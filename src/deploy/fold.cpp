@@ -121,8 +121,8 @@ class Folder {
       scale(y) = scale_of(range_of(node), encoding(y).qmax);
     }
   }
-  // Training measures ranges before the ReLU6. No code stands for more than 6 here: programs compute a layer in
-  // integers only if rounding alone bounds it.
+  // A held range may lie above 6, as it grows by a share of itself. No code stands for more than 6 here: programs
+  // compute a layer in integers only if rounding alone bounds it.
   float range_of(const Node& node) {
     const float range = values_.range(node);
     const auto* const conv = node.as<ConvOptions>();

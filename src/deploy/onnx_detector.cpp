@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/base/error.h"
+#include "src/config/foreign_json.h"
 
 namespace octet {
 namespace {
@@ -165,7 +166,7 @@ std::string detector_text(const DenseDetectOptions& options) {
 DenseDetectOptions read_detector(const std::string& text, const std::string& path) {
   DenseDetectOptions options;
   try {
-    const auto all = nlohmann::json::parse(text);
+    const auto all = parse_foreign_json(text, path, /*levels=*/4);
     options.classes = all.at("classes"), options.score = all.at("score"), options.overlap = all.at("overlap");
     options.of_level = all.at("of_level"), options.detections = all.at("detections");
     for (const auto& of : all.at("levels")) {

@@ -4,6 +4,7 @@ weights of a straight one, and with the exact exchange so have runs on other num
 neither on the batch nor on the ranks."""
 
 import json
+import struct
 
 from harness import ROOT, Case, main, with_settings
 
@@ -65,6 +66,28 @@ class Detectors(Case):
         job = self.octet("predict", run, self.directory / "pictures", "--score", 0.001, "--json", "-", "--integer")
         self.assertEqual(set(json.loads(job.out.splitlines()[0])), {"image_id", "file_name", "category_id", "class", "bbox", "score"})
         self.assertEqual(job.err, "")
+
+        older = self.directory / "older.safetensors"  # as octet wrote them before it held all ranges
+        self.write_without_ranges(run / "weights.safetensors", older, "fc7")
+        words = ["predict", older, self.directory / "pictures", "--score", 0.001, "--json", "-"]
+        job = self.octet(*words)
+        self.assertIn("the training's kernels answer, and not the integers that would be deployed: the range of", job.err)
+        self.assertIn("octet calibrate", job.err)
+        self.assertEqual(job.out, self.octet(*words, "--training").out)
+        self.assertIn("the range of", self.octet(*words, "--integer", code=2).err)
+
+    @staticmethod
+    def write_without_ranges(weights, to, layer):
+        content = weights.read_bytes()
+        end = 8 + struct.unpack("<Q", content[:8])[0]
+        header = json.loads(content[8:end])
+        ranges = json.loads(header["__metadata__"]["activation_ranges"])
+        kept = {name: text for name, text in ranges.items() if layer not in name}
+        assert len(kept) < len(ranges)
+        header["__metadata__"]["activation_ranges"] = json.dumps(kept)
+        header["__metadata__"].pop("sha256")
+        text = json.dumps(header).encode()
+        to.write_bytes(struct.pack("<Q", len(text)) + text + content[end:])
 
 
 if __name__ == "__main__":
