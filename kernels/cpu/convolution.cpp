@@ -2,6 +2,7 @@
 #include "kernels/cpu/convolution.h"
 
 #include "kernels/cpu/backend.h"
+#include "kernels/cpu/channel_means.h"
 #include "kernels/cpu/conv_codes.h"
 #include "kernels/cpu/conv_table.h"
 #include "kernels/cpu/depthwise_convolution.h"
@@ -15,6 +16,7 @@ std::unique_ptr<ReadyConvolution> CpuBackend::keep(const ConvRequantizeCall& cal
   const IsaKernels& row = kernels_of(options_.isa);
   if (row.depthwise_codes && DepthwiseConvolution::fits(call))
     return std::make_unique<DepthwiseConvolution>(*row.depthwise_codes, call, options_.threads);
+  if (ChannelMeans::fits(call)) return std::make_unique<ChannelMeans>(call, options_.threads);
   return std::make_unique<CodeConvolution>(is_depthwise(call.problem) ? *row.depthwise : *row.codes, call, packed_);
 }
 void CpuBackend::compute(const ConvBackwardDataCall& call) { convolution_of(call.dy).backward_data(call); }

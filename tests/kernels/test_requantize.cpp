@@ -55,7 +55,8 @@ class Requantized : public testing::TestWithParam<Isa> {};
 INSTANTIATE_TEST_SUITE_P(Tiers, Requantized, testing::ValuesIn(available_isas()),
                          [](const auto& isa) { return std::string(name_of(isa.param)); });
 
-void expect_equal_codes(Isa isa, const std::vector<ConvCase>& cases) {
+enum class Weights { random, ones };
+void expect_equal_codes(Isa isa, const std::vector<ConvCase>& cases, Weights weights = Weights::random) {
   const auto plain = make_reference_backend();
   std::vector<std::unique_ptr<Backend>> backends;
   for (const int threads : {1, 2, 3}) backends.push_back(make_cpu_backend({.isa = isa, .threads = threads}));
@@ -65,9 +66,10 @@ void expect_equal_codes(Isa isa, const std::vector<ConvCase>& cases) {
     Draw draw(20, index++);
     const auto any = [&] { return draw.one_of({DType::s8, DType::u8}); };
     const DType type = draw.one_of({DType::s8, DType::u8, DType::f32});
-    const bool adds = type != DType::f32 && draw.coin();
+    const bool adds = weights == Weights::random && type != DType::f32 && draw.coin();
     const RandomRequantization rounding(draw, c.problem, adds, type);
     const OwnedTensor x = codes_of_type(any(), c.problem.x, 1), w = codes_of_type(DType::s8, c.problem.weight(), 2);
+    if (weights == Weights::ones) std::fill_n(w.s8(), w.elements(), int8_t(1));
     const OwnedTensor residual = adds ? codes_of_type(any(), c.problem.y, 3) : OwnedTensor();
     const OwnedTensor want(c.problem.y, type), got(c.problem.y, type);
     plain->conv_requantize({c.problem, x, w, residual, rounding.how, want});
@@ -104,11 +106,22 @@ std::vector<ConvCase> depthwise_cases() {
   return cases;
 }
 
+// Means over images, which are such convolutions with weights of 1, have kernels of their own.
+std::vector<ConvCase> mean_cases() {
+  std::vector<ConvCase> cases;
+  for (const int64_t channels : {1, 63, 64, 65, 130})
+    for (const int side : {1, 4, 7})
+      for (const int64_t images : {1, 3})
+        cases.push_back(square_case({images, side, side, channels}, channels, side, 1, 0, 1, int(channels)));
+  return cases;
+}
+
 TEST_P(Requantized, EqualsThePlainLoops) {
   expect_equal_codes(GetParam(), conv_cases());
   expect_equal_codes(GetParam(), random_conv_cases(60));
   expect_equal_codes(GetParam(), deployed_cases());
   expect_equal_codes(GetParam(), depthwise_cases());
+  expect_equal_codes(GetParam(), mean_cases(), Weights::ones);
 }
 
 // Constants that are kept serve other images, and the caller may free his own.
