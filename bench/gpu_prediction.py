@@ -11,7 +11,7 @@ PRODUCTS = 0.5 * 1230e12 / 2    # of codes a second: half the ceiling of mma.syn
 
 # Instructions for each element, or product of the first layer. The first layer's are counted in the compiled loops, the others
 # estimated from reading them.
-EPILOGUE, MOMENTS, NORM, SUMS, ENCODING, COPY, FIRST_FORWARD, FIRST_WEIGHT = 17, 11, 40, 25, 55, 8, 3.5, 4.1
+EPILOGUE, MOMENTS, NORM, SUMS, ENCODING, FIRST_FORWARD, FIRST_WEIGHT = 17, 11, 40, 25, 55, 3.5, 4.1
 
 
 def layers():
@@ -39,7 +39,6 @@ def main():
     rows = [("norm, activation, encoding", 3 * outputs, NORM * outputs),
             ("norm backward, sums", 4 * outputs, SUMS * outputs),
             ("norm backward, encoding", 5 * outputs, ENCODING * outputs),
-            ("channel-major copies", 2 * (outputs + read), COPY * (outputs + read)),
             ("epilogues", 0, EPILOGUE * (outputs + read) + MOMENTS * outputs),
             ("first layer, forward", 0, FIRST_FORWARD * 147 * first_outputs),
             ("first layer, weight gradient", 0, FIRST_WEIGHT * 147 * first_outputs)]

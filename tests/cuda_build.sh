@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Compiles every CUDA kernel for every architecture, without a GPU, and fails when a tensor-core kernel spills registers or
-# holds no tensor-core instruction.
+# Compiles every CUDA kernel for every architecture, without a GPU, and fails when a tensor-core kernel spills registers,
+# holds no tensor-core instruction, or in the weight gradient uses more than 128 registers.
 # usage: tests/cuda_build.sh [ARCHITECTURE...]   (default: 75 80 86 89 90 90a)
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
@@ -38,9 +38,13 @@ check() {
   spilled=$(grep -oE '[1-9][0-9]* bytes spill (stores|loads)' "$log" | head -1)
   registers=$(grep -oE 'Used [0-9]+ registers' "$log" | grep -oE '[0-9]+' | sort -n | tail -1)
   echo "sm_$architecture $name: at most $registers registers${spilled:+, $spilled}"
-  [ "$name" = conv_tensor ] || return 0
+  case $name in conv_tensor | conv_weight) ;; *) return 0 ;; esac
   if [ -n "$spilled" ]; then
     echo "FAILED $source spills on sm_$architecture"
+    failed=1
+  fi
+  if [ "$name" = conv_weight ] && [ "$registers" -gt 128 ]; then
+    echo "FAILED $source uses $registers registers on sm_$architecture: fewer blocks fit on a processor than are counted on"
     failed=1
   fi
   python3 tests/cuda_opcodes.py "$cubin" 32 || failed=1
@@ -52,6 +56,6 @@ architectures=$*
 [ -n "$architectures" ] || architectures="75 80 86 89 90 90a"
 export nvcc out architectures
 {
-  for architecture in $architectures; do echo "kernels/cuda/conv_tensor.cu $architecture"; done
-  printf '%s all\n' kernels/cuda/*.cu | grep -v '/conv_tensor\.cu '
+  for architecture in $architectures; do printf '%s\n' "kernels/cuda/conv_"{tensor,weight}".cu $architecture"; done
+  printf '%s all\n' kernels/cuda/*.cu | grep -vE '/conv_(tensor|weight)\.cu '
 } | xargs -P "$(nproc)" -L 1 bash -c 'check "$@"' bash

@@ -95,8 +95,6 @@ class CudaBackend final : public Backend {
   // weights (outputs, row) as (row, padded outputs), zeros beyond the outputs. row: taps * inputs.
   template <class Element>
   const Element* transposed_weights(const Element* weights, int64_t outputs, int64_t row, int64_t padded);
-  // from (N, H, W, C) as (C, H, W, N rounded up to 16), zeros beyond the images.
-  const int8_t* channel_major(const int8_t* from, Shape, DeviceScratch& room);
 
   Device device_;
   std::unique_ptr<KernelClock> clock_;  // null: kernels are not waited for

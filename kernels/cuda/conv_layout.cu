@@ -8,7 +8,7 @@
 namespace octet::cuda {
 namespace {
 
-constexpr int threads = 256, tile = 64;
+constexpr int threads = 256;
 
 __global__ void pad_rows(const int8_t* from, int64_t rows, int length, int padded, int8_t* to) {
   const int64_t i = thread_index();
@@ -40,55 +40,10 @@ __global__ void transpose_weights(const Element* weights, int outputs, int64_t r
   to[i] = output < outputs ? weights[output * row + i / padded] : Element{0};
 }
 
-// The four channels at `at`, those before `end` alone.
-__device__ __forceinline__ uint32_t four_channels(const int8_t* at, int channel, int end, bool aligned) {
-  if (aligned) return *reinterpret_cast<const uint32_t*>(at);
-  uint32_t four = 0;
-  for (int c = 0; c < 4 && channel + c < end; ++c)
-    four |= static_cast<uint32_t>(static_cast<uint8_t>(at[c])) << (8 * c);
-  return four;
-}
-
-// A block copies one pixel of 64 images and 64 channels. A thread turns four images of four channels, then writes
-// sixteen images of one channel. Neighbouring blocks read neighbouring channels.
-__global__ void __launch_bounds__(threads)
-    make_channel_major(const int8_t* from, int images, int pixels, int channels, int padded, int8_t* to) {
-  constexpr int words = tile / 4, pitch = words + 1;
-  static_assert(threads == words * words && threads * 16 == tile * tile);
-  __shared__ uint32_t square[tile * pitch];
-  const Block block(blocks_for(channels, tile));
-  const int place = block.outer, first_channel = block.inner * tile, thread = static_cast<int>(threadIdx.x);
-  const int pixel = place % pixels, first_image = place / pixels * tile;
-  const int own = thread % words * 4, channel = first_channel + own, image = first_image + thread / words * 4;
-  uint32_t four[4] = {};
-#pragma unroll
-  for (int i = 0; i < 4; ++i)
-    if (image + i < images && channel < channels)
-      four[i] = four_channels(from + (static_cast<int64_t>(image + i) * pixels + pixel) * channels + channel, channel,
-                              channels, channels % 4 == 0);
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {  // two channels of four images each
-    const unsigned pair = half == 0 ? 0x5140 : 0x7362;
-    const uint32_t first = chosen_bytes(four[0], four[1], pair), last = chosen_bytes(four[2], four[3], pair);
-    square[(own + 2 * half) * pitch + thread / words] = chosen_bytes(first, last, 0x5410);
-    square[(own + 2 * half + 1) * pitch + thread / words] = chosen_bytes(first, last, 0x7632);
-  }
-  __syncthreads();
-  const int row = thread / 4, column = thread % 4 * 4;
-  if (first_channel + row >= channels || first_image + column * 4 >= padded) return;
-  Sixteen sixteen;
-#pragma unroll
-  for (int i = 0; i < 4; ++i) sixteen.word[i] = square[row * pitch + column + i];
-  write_sixteen(to + (static_cast<int64_t>(first_channel + row) * pixels + pixel) * padded + first_image + column * 4,
-                sixteen);
-}
-
 __global__ void copy_real(const float* from, int64_t count, const __grid_constant__ RealOutput to) {
   const int64_t i = thread_index();
   if (i < count) write_real(to, i, from[i]);
 }
-
-constexpr int64_t round_up_16(int64_t x) { return (x + 15) / 16 * 16; }
 
 }  // namespace
 
@@ -106,7 +61,7 @@ const float* CudaBackend::padded_images(const ConvProblem& problem, const float*
 }
 
 const int8_t* CudaBackend::padded_rows(const int8_t* from, int64_t rows, int64_t length, DeviceScratch& room) {
-  const int64_t padded = round_up_16(length);
+  const int64_t padded = padded_channels(length);
   if (padded == length) return from;
   int8_t* const to = room.get<int8_t>(rows * padded);
   OCTET_LAUNCH_EACH(pad_rows, rows * padded, threads, stream_, from, rows, static_cast<int>(length),
@@ -123,14 +78,5 @@ const Element* CudaBackend::transposed_weights(const Element* weights, int64_t o
 }
 template const int8_t* CudaBackend::transposed_weights(const int8_t*, int64_t, int64_t, int64_t);
 template const float* CudaBackend::transposed_weights(const float*, int64_t, int64_t, int64_t);
-
-const int8_t* CudaBackend::channel_major(const int8_t* from, Shape s, DeviceScratch& room) {
-  const int64_t padded = round_up_16(s.n), pixels = s.h * s.w;
-  int8_t* const to = room.get<int8_t>(s.c * pixels * padded);
-  OCTET_LAUNCH(make_channel_major, grid_of(blocks_for(s.c, tile), pixels * blocks_for(padded, tile)), dim3(threads),
-               stream_, from, static_cast<int>(s.n), static_cast<int>(pixels), static_cast<int>(s.c),
-               static_cast<int>(padded), to);
-  return to;
-}
 
 }  // namespace octet::cuda

@@ -1,5 +1,5 @@
-// Convolutions of codes on tensor cores. tensor_operands.h says what is multiplied: gathered pixels and weights
-// (forward, data gradient), or channel-major grad_output and inputs (weight gradient). tensor_tile.h multiplies.
+// Convolutions of codes on tensor cores, forward and data gradient. tensor_operands.h says what is multiplied: gathered
+// pixels and weights. tensor_tile.h multiplies.
 #include "kernels/cuda/convolution.h"
 #include "kernels/cuda/store.h"
 #include "kernels/cuda/tensor_operands.h"
@@ -72,31 +72,8 @@ __global__ void __launch_bounds__(Tile<tile_n>::threads, tile_n == 64 ? blocks_o
   }
 }
 
-template <int tile_n, class X>
-__global__ void __launch_bounds__(Tile<tile_n>::threads, tile_n == 64 ? blocks_of_128 : blocks_of_256)
-    weight_kernel(const __grid_constant__ WeightOperands<X> operands, int split_pieces, int32_t* partial) {
-  alignas(128) __shared__ int8_t shared[Tile<tile_n>::bytes];
-  const int tiles_m = static_cast<int>(blocks_for(operands.g.y_channels, tile_m));
-  const Block block(tiles_m * int64_t{blocks_for(operands.outputs, tile_n)});
-  const int first_m = block.inner % tiles_m * tile_m, first_n = block.inner / tiles_m * tile_n;
-  const int first = block.outer * split_pieces;
-  const int end = first + split_pieces < operands.pieces ? first + split_pieces : operands.pieces;
-  Sums sums;
-  contract<tile_n>(operands, first_m, first_n, first, end, shared, sums);
-  const int outputs = operands.outputs;
-  int32_t* const to = partial + static_cast<int64_t>(block.outer) * operands.g.y_channels * outputs;
-  for_each_pair<tile_n>(sums, [&](int row, int column, int32_t one, int32_t other) {
-    const int m = first_m + row, n = first_n + column;
-    if (m >= operands.g.y_channels) return;
-    int32_t* const at = to + static_cast<int64_t>(m) * outputs + n;
-    if (n < outputs) at[0] = one;
-    if (n + 1 < outputs) at[1] = other;
-  });
-}
-
 // Whether wide tiles would use their columns.
 bool wide(int64_t columns) { return columns % 128 == 0 || columns > 512; }
-int64_t weight_columns(const WeightGather& g) { return int64_t{g.kernel_h} * g.kernel_w * g.x_channels; }
 
 template <class From>
 void launch_gather(const GatherOperands<From>& operands, const Output& output, Stream stream) {
@@ -111,41 +88,13 @@ void launch_gather(const GatherOperands<From>& operands, const Output& output, S
     OCTET_LAUNCH((gather_kernel<64, From>), grid(64), dim3(Tile<64>::threads), stream, operands, output, together);
 }
 
-template <class X>
-void launch_weight(const WeightOperands<X>& operands, int splits, int32_t* partial, Stream stream) {
-  const int split = (operands.pieces + splits - 1) / splits;
-  const auto grid = [&](int tile_n) {
-    return grid_of(int64_t{blocks_for(operands.g.y_channels, tile_m)} * blocks_for(operands.outputs, tile_n), splits);
-  };
-  if (wide(operands.outputs))
-    OCTET_LAUNCH((weight_kernel<128, X>), grid(128), dim3(Tile<128>::threads), stream, operands, split, partial);
-  else
-    OCTET_LAUNCH((weight_kernel<64, X>), grid(64), dim3(Tile<64>::threads), stream, operands, split, partial);
-}
-
 }  // namespace
-
-TensorTiles tensor_weight_tiles(const WeightGather& g) {
-  const bool wide_ones = wide(weight_columns(g));
-  return {int64_t{blocks_for(g.y_channels, tile_m)} * blocks_for(weight_columns(g), wide_ones ? 128 : 64),
-          wide_ones ? blocks_of_256 : blocks_of_128};
-}
 
 void launch_tensor_gather(const Gather& g, const int8_t* from, DType type, const int8_t* weights, int lane_bytes,
                           int tap_bytes, const Output& output, Stream stream) {
   const int pixel_pieces = (g.from_channels + 15) / 16, pieces = g.h.taps * g.w.taps * pixel_pieces;
   const auto launch = [&]<class From>(From) {
     launch_gather(GatherOperands<From>{g, from, weights, lane_bytes, tap_bytes, pixel_pieces, pieces}, output, stream);
-  };
-  type == DType::u8 ? launch(uint8_t{}) : launch(int8_t{});
-}
-
-void launch_tensor_weight(const WeightGather& g, const int8_t* x, DType type, const int8_t* dy, int splits,
-                          int32_t* partial, Stream stream) {
-  const int image_pieces = (g.images + 15) / 16, pieces = g.y_h * g.y_w * image_pieces;
-  const auto launch = [&]<class X>(X) {
-    launch_weight(WeightOperands<X>{g, x, dy, image_pieces, pieces, static_cast<int>(weight_columns(g))}, splits,
-                  partial, stream);
   };
   type == DType::u8 ? launch(uint8_t{}) : launch(int8_t{});
 }

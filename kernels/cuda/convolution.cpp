@@ -7,8 +7,6 @@
 namespace octet::cuda {
 namespace {
 
-constexpr int64_t round_up_16(int64_t x) { return (x + 15) / 16 * 16; }
-
 bool on_tensor_cores(const ConvProblem& p, const QTensor& a) { return !a.real() && p.groups == 1; }
 
 int taps_of(const ConvProblem& p) { return p.kernel_h * p.kernel_w; }
@@ -26,7 +24,7 @@ void CudaBackend::convolve(const ConvForwardCall& call) {
   Output output{x.scale, w.scale, real_output({y})};
   if (!moments.empty()) output.moments = chunk_moments_.get<float>(moment_floats(g));
   if (on_tensor_cores(p, x)) {
-    const int64_t channels = round_up_16(p.x.c);
+    const int64_t channels = padded_channels(p.x.c);
     const int8_t* const codes = padded_rows(x.values.s8(), p.x.pixels(), p.x.c, from_);
     const int8_t* const weights = padded_rows(w.values.s8(), p.y.c * taps_of(p), p.x.c, weights_);
     launch_tensor_gather(g, codes, x.values.dtype, weights, static_cast<int>(taps_of(p) * channels),
@@ -61,7 +59,7 @@ void CudaBackend::compute(const ConvBackwardDataCall& call) {
       launch_direct_gather(phase, dy.values.data, dy.values.dtype, w.values.data, output, stream_);
     return;
   }
-  const int64_t channels = round_up_16(p.y.c);
+  const int64_t channels = padded_channels(p.y.c);
   const int8_t* const codes = padded_rows(dy.values.s8(), p.y.pixels(), p.y.c, from_);
   const int8_t* const weights = transposed_weights(w.values.s8(), p.y.c, taps_of(p) * p.x.c, channels);
   for (const Gather& phase : backward_gathers(p))
@@ -74,22 +72,15 @@ void CudaBackend::compute(const ConvBackwardWeightCall& call) {
   if (x.real() && by_library(ConvPass::backward_weight, p, x.values, dw.tensor, dy.values, dw.add, {})) return;
   WeightGather g = weight_gather(p);
   const int64_t count = dw.tensor.elements();
-  const int64_t most_products = products_per_sum(x.values.dtype);
   int parts = g.items;
   void* partial = nullptr;
   if (on_tensor_cores(p, x)) {
-    // As many splits as fit on the processors at once: one more would run alone after the others. None is shorter than
-    // 2,048 products, none longer than int32 allows.
-    const int64_t products = int64_t{g.y_h} * g.y_w * round_up_16(g.images);
-    const TensorTiles tiles = tensor_weight_tiles(g);
-    const int64_t wanted = device_.processors * tiles.per_processor / tiles.count;
-    const int64_t most = (products + 2047) / 2048, least = (products + most_products - 1) / most_products;
-    parts = static_cast<int>(std::max({int64_t{1}, least, std::min(wanted, most)}));
-    const ConvProblem flat = as_pixel_list(p);
-    const int8_t* const x_planes = channel_major(x.values.s8(), flat.x, from_);
-    const int8_t* const dy_planes = channel_major(dy.values.s8(), flat.y, weights_);
+    const WeightSplits splits = tensor_weight_splits(g, device_.processors, products_per_sum(x.values.dtype));
+    const int8_t* const inputs = padded_rows(x.values.s8(), p.x.pixels(), p.x.c, from_);
+    const int8_t* const gradients = padded_rows(dy.values.s8(), p.y.pixels(), p.y.c, weights_);
+    parts = splits.parts;
     partial = partial_.get<int32_t>(parts * count);
-    launch_tensor_weight(g, x_planes, x.values.dtype, dy_planes, parts, static_cast<int32_t*>(partial), stream_);
+    launch_tensor_weight(g, inputs, x.values.dtype, gradients, splits, static_cast<int32_t*>(partial), stream_);
   } else {
     check_weight_gradient(p, x.values.dtype);
     partial = partial_.get<int32_t>(parts * count);

@@ -17,21 +17,26 @@ struct Output {
 };
 inline int64_t moment_floats(const Gather& g) { return int64_t{5} * g.chunks * g.to_channels; }
 
+// Tensor cores read the channels of a pixel in pieces of 16 bytes.
+constexpr int64_t padded_channels(int64_t channels) { return (channels + 15) / 16 * 16; }
+
 // conv_tensor.cu: convolutions of codes on int8 tensor cores, without groups. DType: that of the codes before it, s8 or
-// u8. from: (images, h, w, from_channels rounded up to 16), 16-byte aligned. weights: those of output channel c and tap
-// t lie at c * lane_bytes + t * tap_bytes, from_channels rounded up of them.
+// u8. from: (images, h, w, from_channels padded), 16-byte aligned. weights: those of output channel c and tap t lie at
+// c * lane_bytes + t * tap_bytes, from_channels padded of them.
 void launch_tensor_gather(const Gather&, const int8_t* from, DType, const int8_t* weights, int lane_bytes,
                           int tap_bytes, const Output&, Stream);
-// The blocks of one split of a weight gradient, and how many of them a processor holds at once.
-struct TensorTiles {
-  int64_t count;
-  int per_processor;
+
+// conv_weight.cu: weight gradients of the same. The sum over the pixels of dy is cut into splits: as many as fit on the
+// processors at once, since one more would run alone after the others; none of more than most_products.
+struct WeightSplits {
+  int pixels;  // of each split but the last
+  int parts;
 };
-TensorTiles tensor_weight_tiles(const WeightGather&);
-// partial[split][output channel][tap][input channel] = sums over the split's share of the pixels. x and dy are channel
-// major: (channels, h, w, images rounded up to 16), zeros beyond the images.
-void launch_tensor_weight(const WeightGather&, const int8_t* x, DType, const int8_t* dy, int splits, int32_t* partial,
-                          Stream);
+WeightSplits tensor_weight_splits(const WeightGather&, int processors, int64_t most_products);
+// partial[split][output channel][tap][input channel] = sums over the split's pixels. x and dy: channels padded, 16-byte
+// aligned.
+void launch_tensor_weight(const WeightGather&, const int8_t* x, DType, const int8_t* dy, const WeightSplits&,
+                          int32_t* partial, Stream);
 
 // conv_direct.cu: any groups; codes with exact sums, or f32 in the fixed order. Neighbouring threads compute
 // neighbouring output channels, so a gather's lane_step is best 1.

@@ -84,6 +84,15 @@ __device__ __forceinline__ void load_matrices(uint32_t (&to)[4], const void* row
                : "memory");
 }
 
+// As load_matrices(), but of each matrix a lane gets bytes 2 (lane / 4) and 2 (lane / 4) + 1 of rows 2 (lane % 4) and
+// 2 (lane % 4) + 1: the matrix of pairs of bytes, transposed.
+__device__ __forceinline__ void load_turned(uint32_t (&to)[4], const void* row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];\n"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"(shared_address(row))
+               : "memory");
+}
+
 #if __CUDA_ARCH__ >= 800
 #define OCTET_MULTIPLY_ADD(types)                                                       \
   asm volatile("mma.sync.aligned.m16n8k32.row.col.s32." types                           \

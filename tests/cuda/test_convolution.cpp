@@ -58,7 +58,10 @@ TEST(CudaConvolution, LargerCodesEqualTheCpu) {
                             square_case({9, 12, 12, 64}, 130, 1, 1, 0), square_case({40, 7, 7, 24}, 40, 3, 1, 1),
                             square_case({6, 14, 14, 48}, 48, 3, 2, 1, 1, 48),
                             // tiles of 128 columns in all three passes, whole ones and the end of one
-                            square_case({5, 9, 7, 128}, 128, 3, 1, 1), square_case({17, 5, 6, 144}, 520, 1, 2, 0)};
+                            square_case({5, 9, 7, 128}, 128, 3, 1, 1), square_case({17, 5, 6, 144}, 520, 1, 2, 0),
+                            // splits of a weight gradient, with each of its tiles
+                            square_case({17, 12, 12, 128}, 130, 1, 1, 0), square_case({5, 23, 23, 16}, 72, 3, 1, 1),
+                            square_case({3, 53, 53, 96}, 24, 1, 1, 0), square_case({6, 27, 29, 24}, 144, 1, 1, 0)};
   for (const ConvCase& c : cases) {
     expect_same_convolution(c, unsigned_codes_of(c.problem), DType::bf16, false);
     if (HasFailure()) return;

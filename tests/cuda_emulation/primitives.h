@@ -39,14 +39,27 @@ inline void wait_copies() {
   emulation::wait_copies(left);
 }
 
-inline void load_matrices(uint32_t (&to)[4], const void* row) {
+// The rows that the warp's lanes name, of 16 bytes.
+inline const emulation::Exchange& exchange_rows(const void* row) {
   emulation::Exchange& exchange = emulation::next_exchange();
-  const unsigned lane = emulation::thread->lane;
   emulation::require_aligned(row, 16);
-  exchange.addresses[lane] = row;
+  exchange.addresses[emulation::thread->lane] = row;
   emulation::warp_barrier();
+  return exchange;
+}
+inline void load_matrices(uint32_t (&to)[4], const void* row) {
+  const emulation::Exchange& exchange = exchange_rows(row);
+  const unsigned lane = emulation::thread->lane;
   for (unsigned matrix = 0; matrix < 4; ++matrix)
     std::memcpy(&to[matrix], static_cast<const char*>(exchange.addresses[matrix * 8 + lane / 4]) + lane % 4 * 4, 4);
+}
+inline void load_turned(uint32_t (&to)[4], const void* row) {
+  const emulation::Exchange& exchange = exchange_rows(row);
+  const unsigned lane = emulation::thread->lane;
+  for (unsigned matrix = 0; matrix < 4; ++matrix)
+    for (unsigned half = 0; half < 2; ++half)
+      std::memcpy(reinterpret_cast<char*>(&to[matrix]) + 2 * half,
+                  static_cast<const char*>(exchange.addresses[matrix * 8 + lane % 4 * 2 + half]) + lane / 4 * 2, 2);
 }
 
 template <class A, class B>
