@@ -252,9 +252,9 @@ void launch_tensor_weight(const WeightGather& g, const int8_t* x, DType type, co
     const dim3 threads(Turned<m, n>::threads);
     const auto launch = [&]<class X>(X) {
       if (list)
-        OCTET_LAUNCH((turned_weight<m, n, true, X>), grid, threads, stream, operands, splits.pixels, partial);
+        OCTET_LAUNCH((turned_weight<m, n, true, X>), grid, threads, stream, operands, splits.length, partial);
       else
-        OCTET_LAUNCH((turned_weight<m, n, false, X>), grid, threads, stream, operands, splits.pixels, partial);
+        OCTET_LAUNCH((turned_weight<m, n, false, X>), grid, threads, stream, operands, splits.length, partial);
     };
     type == DType::u8 ? launch(uint8_t{}) : launch(int8_t{});
   });

@@ -29,6 +29,8 @@ void CudaBackend::convolve(const ConvForwardCall& call) {
     const int8_t* const weights = padded_rows(w.values.s8(), p.y.c * taps_of(p), p.x.c, weights_);
     launch_tensor_gather(g, codes, x.values.dtype, weights, static_cast<int>(taps_of(p) * channels),
                          static_cast<int>(channels), output, stream_);
+  } else if (!x.real() && depthwise_fits(g, x.values.data, output)) {
+    launch_depthwise_gather(g, x.values.data, x.values.dtype, w.values.s8(), output, stream_);
   } else {
     // Transposed, so that neighbouring threads read neighbouring weights.
     const int64_t outputs = p.y.c, row = w.values.elements() / outputs;
@@ -56,7 +58,10 @@ void CudaBackend::compute(const ConvBackwardDataCall& call) {
   if (dy.real() && by_library(ConvPass::backward_data, p, dx.tensor, w.values, dy.values, dx.add, {})) return;
   if (!on_tensor_cores(p, dy)) {
     for (const Gather& phase : backward_gathers(p))
-      launch_direct_gather(phase, dy.values.data, dy.values.dtype, w.values.data, output, stream_);
+      if (!dy.real() && depthwise_fits(phase, dy.values.data, output))
+        launch_depthwise_gather(phase, dy.values.data, dy.values.dtype, w.values.s8(), output, stream_);
+      else
+        launch_direct_gather(phase, dy.values.data, dy.values.dtype, w.values.data, output, stream_);
     return;
   }
   const int64_t channels = padded_channels(p.y.c);
@@ -81,6 +86,12 @@ void CudaBackend::compute(const ConvBackwardWeightCall& call) {
     parts = splits.parts;
     partial = partial_.get<int32_t>(parts * count);
     launch_tensor_weight(g, inputs, x.values.dtype, gradients, splits, static_cast<int32_t*>(partial), stream_);
+  } else if (!x.real() && depthwise_fits(g, x.values.data, dy.values.data)) {
+    const WeightSplits splits = depthwise_weight_splits(g, device_.processors, products_per_sum(x.values.dtype));
+    parts = splits.parts;
+    partial = partial_.get<int32_t>(parts * count);
+    launch_depthwise_weight(g, x.values.data, x.values.dtype, dy.values.data, splits, static_cast<int32_t*>(partial),
+                            stream_);
   } else {
     check_weight_gradient(p, x.values.dtype);
     partial = partial_.get<int32_t>(parts * count);

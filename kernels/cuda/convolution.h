@@ -29,7 +29,7 @@ void launch_tensor_gather(const Gather&, const int8_t* from, DType, const int8_t
 // conv_weight.cu: weight gradients of the same. The sum over the pixels of dy is cut into splits: as many as fit on the
 // processors at once, since one more would run alone after the others; none of more than most_products.
 struct WeightSplits {
-  int pixels;  // of each split but the last
+  int length;  // pixels of each split but the last
   int parts;
 };
 WeightSplits tensor_weight_splits(const WeightGather&, int processors, int64_t most_products);
@@ -37,6 +37,16 @@ WeightSplits tensor_weight_splits(const WeightGather&, int processors, int64_t m
 // aligned.
 void launch_tensor_weight(const WeightGather&, const int8_t* x, DType, const int8_t* dy, const WeightSplits&,
                           int32_t* partial, Stream);
+
+// conv_depthwise.cu: depthwise convolutions of codes, with neighbouring taps, at most 3x3 of them, and channels in
+// fours. weights: (channels, kernel_h, kernel_w).
+bool depthwise_fits(const Gather&, const void* from, const Output&);
+void launch_depthwise_gather(const Gather&, const void* from, DType, const int8_t* weights, const Output&, Stream);
+// As for tensor cores. The length of a split counts groups of four neighbouring pixels of a row.
+bool depthwise_fits(const WeightGather&, const void* x, const void* dy);
+WeightSplits depthwise_weight_splits(const WeightGather&, int processors, int64_t most_products);
+void launch_depthwise_weight(const WeightGather&, const void* x, DType, const void* dy, const WeightSplits&,
+                             int32_t* partial, Stream);
 
 // conv_direct.cu: any groups; codes with exact sums, or f32 in the fixed order. Neighbouring threads compute
 // neighbouring output channels, so a gather's lane_step is best 1.

@@ -75,6 +75,17 @@ template <int left>
 __device__ __forceinline__ void wait_copies() {}
 #endif
 
+// sum + the products of four codes each. A: int8_t or uint8_t.
+template <class A, class B>
+__device__ __forceinline__ int32_t add_four_products(uint32_t a, uint32_t b, int32_t sum) {
+  static_assert(B(-1) < B(0));
+  if constexpr (A(-1) < A(0))
+    asm("dp4a.s32.s32 %0, %1, %2, %0;" : "+r"(sum) : "r"(a), "r"(b));
+  else
+    asm("dp4a.u32.s32 %0, %1, %2, %0;" : "+r"(sum) : "r"(a), "r"(b));
+  return sum;
+}
+
 // Loads four matrices of 8 rows of 16 bytes. Lane i gives the address of row i % 8 of matrix i / 8 in shared memory,
 // and gets bytes 4 (lane % 4) to 4 (lane % 4) + 3 of row lane / 4 of each matrix.
 __device__ __forceinline__ void load_matrices(uint32_t (&to)[4], const void* row) {

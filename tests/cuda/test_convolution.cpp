@@ -54,14 +54,19 @@ TEST(CudaConvolution, CodesEqualTheCpu) {
 
 // More pixels than a tile, more items than one, channels beyond a tile, several splits.
 TEST(CudaConvolution, LargerCodesEqualTheCpu) {
-  const ConvCase cases[] = {square_case({3, 19, 17, 80}, 72, 3, 1, 1), square_case({5, 16, 16, 32}, 64, 3, 2, 1),
-                            square_case({9, 12, 12, 64}, 130, 1, 1, 0), square_case({40, 7, 7, 24}, 40, 3, 1, 1),
-                            square_case({6, 14, 14, 48}, 48, 3, 2, 1, 1, 48),
-                            // tiles of 128 columns in all three passes, whole ones and the end of one
-                            square_case({5, 9, 7, 128}, 128, 3, 1, 1), square_case({17, 5, 6, 144}, 520, 1, 2, 0),
-                            // splits of a weight gradient, with each of its tiles
-                            square_case({17, 12, 12, 128}, 130, 1, 1, 0), square_case({5, 23, 23, 16}, 72, 3, 1, 1),
-                            square_case({3, 53, 53, 96}, 24, 1, 1, 0), square_case({6, 27, 29, 24}, 144, 1, 1, 0)};
+  const ConvCase cases[] = {
+      square_case({3, 19, 17, 80}, 72, 3, 1, 1), square_case({5, 16, 16, 32}, 64, 3, 2, 1),
+      square_case({9, 12, 12, 64}, 130, 1, 1, 0), square_case({40, 7, 7, 24}, 40, 3, 1, 1),
+      square_case({6, 14, 14, 48}, 48, 3, 2, 1, 1, 48),
+      // tiles of 128 columns in all three passes, whole ones and the end of one
+      square_case({5, 9, 7, 128}, 128, 3, 1, 1), square_case({17, 5, 6, 144}, 520, 1, 2, 0),
+      // splits of a weight gradient, with each of its tiles
+      square_case({17, 12, 12, 128}, 130, 1, 1, 0), square_case({5, 23, 23, 16}, 72, 3, 1, 1),
+      square_case({3, 53, 53, 96}, 24, 1, 1, 0), square_case({6, 27, 29, 24}, 144, 1, 1, 0),
+      // depthwise
+      square_case({2, 14, 14, 96}, 96, 3, 1, 1, 1, 96), square_case({3, 15, 13, 144}, 144, 3, 2, 1, 1, 144),
+      square_case({1, 7, 7, 24}, 24, 3, 1, 1, 1, 24), square_case({5, 45, 45, 32}, 32, 3, 1, 1, 1, 32),
+      square_case({2, 9, 9, 20}, 20, 3, 2, 0, 1, 20), square_case({2, 6, 5, 12}, 12, 2, 1, 0, 1, 12)};
   for (const ConvCase& c : cases) {
     expect_same_convolution(c, unsigned_codes_of(c.problem), DType::bf16, false);
     if (HasFailure()) return;

@@ -39,6 +39,12 @@ inline void wait_copies() {
   emulation::wait_copies(left);
 }
 
+template <class A, class B>
+inline int32_t add_four_products(uint32_t a, uint32_t b, int32_t sum) {
+  for (int i = 0; i < 4; ++i) sum += static_cast<A>(a >> 8 * i) * static_cast<B>(b >> 8 * i);
+  return sum;
+}
+
 // The rows that the warp's lanes name, of 16 bytes.
 inline const emulation::Exchange& exchange_rows(const void* row) {
   emulation::Exchange& exchange = emulation::next_exchange();
