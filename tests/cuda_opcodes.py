@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
-"""Counts integer tensor-core instructions (IMMA) of every kernel in a cubin, without a disassembler.
+"""Counts instructions of the kernels in a cubin, without a disassembler.
 
-usage: cuda_opcodes.py FILE.cubin LEAST   fails when some kernel has fewer than LEAST
+usage: cuda_opcodes.py FILE.cubin IMMA              fails when some kernel has fewer integer tensor-core instructions (IMMA)
+       cuda_opcodes.py FILE.cubin --budgets TABLE   sm_90: fails when a kernel of the table is longer than its line allows
 
-From sm_70 on an instruction is 16 bytes, and its lowest 12 bits are the opcode; IMMA is 0x237.
+A line of the table has a part of a kernel's name as the compiler writes it, an opcode, and a number: the most instructions of
+the loops that hold this opcode, or with the opcode `all` of the whole kernel. '#' begins a comment. From sm_70 on an
+instruction is 16 bytes, and its lowest 12 bits are the opcode.
 """
 
 import struct
 import sys
 
-IMMA = 0x237
+OPCODES = {"IMMA": 0x237, "IDP": 0x226, "BRA": 0x947}
 
 
 def sections(elf):
@@ -23,22 +26,74 @@ def sections(elf):
         yield elf[names + name:end].decode(), elf[offset:offset + length]
 
 
-def main():
-    path, least = sys.argv[1], int(sys.argv[2])
+def kernels_of(path):
+    """The instructions of each kernel, 128-bit numbers, by its name."""
     with open(path, "rb") as file:
         elf = file.read()
     if elf[:4] != b"\x7fELF":
         sys.exit(f"{path} is not an ELF file")
-    kernels = [(name, code) for name, code in sections(elf) if name.startswith(".text.")]
+    kernels = {name[6:]: [int.from_bytes(code[at:at + 16], "little") for at in range(0, len(code) - 15, 16)]
+               for name, code in sections(elf) if name.startswith(".text.")}
     if not kernels:
         sys.exit(f"{path} holds no kernel")
+    return kernels
+
+
+def is_opcode(instruction, name):
+    return instruction & 0xFFF == OPCODES[name]
+
+
+def innermost_loops(code):
+    """What branches back enclose, without the loops around another one. The distance of a branch, in units of 4 bytes from the next
+    instruction, has its lowest 8 bits from bit 16 on and the others from bit 34 on (sm_90)."""
+    loops = []
+    for at, instruction in enumerate(code):
+        if not is_opcode(instruction, "BRA"):
+            continue
+        distance = (instruction >> 34 & (1 << 48) - 1) << 8 | instruction >> 16 & 0xFF
+        distance -= distance >> 55 << 56
+        first = at + 1 + distance * 4 // 16
+        if 0 <= first <= at < len(code) - 1:  # the last one branches to itself
+            loops.append((first, at + 1))
+    inner = [a for a in loops if not any(a != b and a[0] <= b[0] and b[1] <= a[1] for b in loops)]
+    return [code[first:end] for first, end in inner]
+
+
+def check_imma(path, least):
     poor = False
-    for name, code in kernels:
-        count = sum(struct.unpack_from("<Q", code, at)[0] & 0xFFF == IMMA for at in range(0, len(code) - 15, 16))
-        print(f"  {name[6:]}: {count} IMMA of {len(code) // 16} instructions")
+    for name, code in kernels_of(path).items():
+        count = sum(is_opcode(instruction, "IMMA") for instruction in code)
+        print(f"  {name}: {count} IMMA of {len(code)} instructions")
         poor |= count < least
     if poor:
         sys.exit(f"FAILED {path}: a kernel has fewer than {least} IMMA instructions")
+
+
+def check_budgets(path, table):
+    with open(table, encoding="ascii") as file:
+        lines = [line.split("#")[0].split() for line in file]
+    kernels, failed = kernels_of(path), False
+    for part, opcode, most in filter(None, lines):
+        for name, code in kernels.items():
+            if part not in name:
+                continue
+            found = [code] if opcode == "all" else [loop for loop in innermost_loops(code)
+                                                    if any(is_opcode(one, opcode) for one in loop)]
+            longest = max(map(len, found), default=0)
+            verdict = "FAILED" if longest == 0 or longest > int(most) else "ok"
+            print(f"  {verdict}: {longest} instructions, of {most} allowed: {opcode}, {name}")
+            failed |= verdict == "FAILED"
+    if failed:
+        sys.exit(f"FAILED {path}: a kernel is longer than {table} allows, or has no such loop")
+
+
+def main():
+    if len(sys.argv) == 3:
+        check_imma(sys.argv[1], int(sys.argv[2]))
+    elif len(sys.argv) == 4 and sys.argv[2] == "--budgets":
+        check_budgets(sys.argv[1], sys.argv[3])
+    else:
+        sys.exit(__doc__)
 
 
 if __name__ == "__main__":
