@@ -109,9 +109,7 @@ class Backend {
 
   // running = (1 - momentum) * running + momentum * batch; the variance is corrected by count / (count - 1).
   virtual void update_running(Moments, int64_t count, float momentum, Tensor running_mean, Tensor running_variance) = 0;
-  // Weight update, as in PyTorch: v = momentum * v + (g + decay * w);  w -= rate() * lr_scale * v. With nesterov the
-  // last factor is g + decay * w + momentum * v. lr_scale: the layer's phi(d_c), or null for 1.
-  virtual void sgd_update(const SgdProblem&, Tensor w, Tensor gradient, Tensor velocity, const float* lr_scale) = 0;
+  virtual void sgd_update(std::span<const SgdStep>) = 0;  // of parameters that share no memory
   // average += share * (value - average), both f32.
   virtual void move_average(float share, Tensor value, Tensor average) = 0;
   // sums (+)= values (f32) in fixed point, see shared/fixed_point.h. *beyond = 1 if a value does not fit, else

@@ -184,6 +184,13 @@ struct SgdProblem {
   float rate_factor = 1;  // of the learning rate, for this parameter
   float rate() const { return learning_rate * rate_factor; }
 };
+// Weight update of one parameter, as in PyTorch: v = momentum * v + (g + decay * w);  w -= rate() * lr_scale * v. With
+// nesterov the last factor is g + decay * w + momentum * v. lr_scale: the layer's phi(d_c), or null for 1.
+struct SgdStep {
+  SgdProblem problem;
+  Tensor w, gradient, velocity;  // f32 of one shape
+  const float* lr_scale = nullptr;
+};
 
 // quantize(): from (f32 or bf16) -> to (codes). Writes the scale clip / qmax to *to.scale. If the encoding is f32,
 // copies `from`. Range::held with *held == 0 is an error of the caller.

@@ -21,7 +21,7 @@ class CpuBackend final : public ReferenceBackend {
   size_t scratch_bytes() const override;
   size_t free_bytes() const override { return options_.memory; }
 
-  void sgd_update(const SgdProblem&, Tensor w, Tensor gradient, Tensor velocity, const float* lr_scale) override;
+  void sgd_update(std::span<const SgdStep>) override;
   void move_average(float share, Tensor value, Tensor average) override;
   void add_fixed(Tensor values, int64_t* sums, bool add, int32_t* beyond) override;
   void read_fixed(const int64_t* sums, Tensor values) override;

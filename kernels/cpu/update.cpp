@@ -4,12 +4,14 @@
 
 namespace octet::cpu {
 
-void CpuBackend::sgd_update(const SgdProblem& problem, Tensor w, Tensor gradient, Tensor velocity,
-                            const float* lr_scale) {
-  const float rate = lr_scale != nullptr ? problem.rate() * *lr_scale : problem.rate();
-  parallel_pieces(options_.threads, w.elements(), piece_elements, [&](int64_t first, int64_t count) {
-    passes_.sgd_update(problem, rate, w.f32() + first, gradient.f32() + first, velocity.f32() + first, count);
-  });
+void CpuBackend::sgd_update(std::span<const SgdStep> steps) {
+  for (const SgdStep& step : steps) {
+    const float rate = step.problem.rate() * (step.lr_scale != nullptr ? *step.lr_scale : 1.0f);
+    parallel_pieces(options_.threads, step.w.elements(), piece_elements, [&](int64_t first, int64_t count) {
+      passes_.sgd_update(step.problem, rate, step.w.f32() + first, step.gradient.f32() + first,
+                         step.velocity.f32() + first, count);
+    });
+  }
 }
 
 void CpuBackend::move_average(float share, Tensor value, Tensor average) {

@@ -3,14 +3,15 @@
 
 namespace octet {
 
-void ReferenceBackend::sgd_update(const SgdProblem& problem, Tensor w, Tensor gradient, Tensor velocity,
-                                  const float* lr_scale) {
-  const float rate = lr_scale != nullptr ? problem.rate() * *lr_scale : problem.rate();
-  for (int64_t i = 0; i < w.elements(); ++i) {
-    float &weight = w.f32()[i], &speed = velocity.f32()[i];
-    const float slope = gradient.f32()[i] + problem.decay * weight;
-    speed = problem.momentum * speed + slope;
-    weight -= rate * (problem.nesterov ? slope + problem.momentum * speed : speed);
+void ReferenceBackend::sgd_update(std::span<const SgdStep> steps) {
+  for (const auto& [problem, w, gradient, velocity, lr_scale] : steps) {
+    const float rate = lr_scale != nullptr ? problem.rate() * *lr_scale : problem.rate();
+    for (int64_t i = 0; i < w.elements(); ++i) {
+      float &weight = w.f32()[i], &speed = velocity.f32()[i];
+      const float slope = gradient.f32()[i] + problem.decay * weight;
+      speed = problem.momentum * speed + slope;
+      weight -= rate * (problem.nesterov ? slope + problem.momentum * speed : speed);
+    }
   }
 }
 

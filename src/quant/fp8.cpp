@@ -24,7 +24,8 @@ class Fp8 final : public SimulatedPolicy {
   void round(Role, Tensor values, const RngKey&) const override {
     for_each(values, [](float& x, int64_t) { x = Float8::nearest(x); });
   }
-  void update(Backend&, const UpdateContext& context, Tensor w, Tensor gradient, Tensor velocity) const override {
+  std::optional<SgdStep> update(const UpdateContext& context, Tensor w, Tensor gradient,
+                                Tensor velocity) const override {
     const SgdProblem sgd = context.sgd;
     const RngKey key = context.key;
     const float scale = traits().loss_scale;
@@ -38,6 +39,7 @@ class Fp8 final : public SimulatedPolicy {
       v[i] = Float16::stochastic(sgd.momentum * v[i] + step, draw(1));
       value = Float16::stochastic(value - sgd.rate() * v[i], draw(2));
     });
+    return {};
   }
 };
 

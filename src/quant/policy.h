@@ -1,6 +1,7 @@
 // The interface of a policy, which defines what is quantized and how. Each policy is one file; policies.cpp lists them.
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -93,9 +94,10 @@ class Policy {
   // Rounds the gradient with respect to a block's output, in place. Returns the clip of grad_output, which is
   // used if encoding(Role::grad_output) has Range::held and there is no ClipCoordinator.
   virtual float round_block_gradient(const BlockGradient&, const RngKey&) const { return 0; }
-  virtual void update(Backend& backend, const UpdateContext& context, Tensor w, Tensor gradient,
-                      Tensor velocity) const {
-    backend.sgd_update(context.sgd, w, gradient, velocity, context.lr_scale);
+  // The step that updates a parameter. None: the policy has updated it, in host memory.
+  virtual std::optional<SgdStep> update(const UpdateContext& context, Tensor w, Tensor gradient,
+                                        Tensor velocity) const {
+    return SgdStep{context.sgd, w, gradient, velocity, context.lr_scale};
   }
   // UsageError: the policy does not support this layer. pixels: N * H * W of the layer's output.
   virtual void check_layer(const std::string& /*layer*/, bool /*norm*/, int64_t /*pixels*/) const {}

@@ -64,8 +64,8 @@ class Wage final : public Policy {
     return alpha > 1.8f ? 1 / alpha : 1.0f;
   }
 
-  void update(Backend&, const UpdateContext& context, Tensor w, Tensor gradient, Tensor) const override {
-    if (!context.weight) return;
+  std::optional<SgdStep> update(const UpdateContext& context, Tensor w, Tensor gradient, Tensor) const override {
+    if (!context.weight) return {};
     const float scale = shift(absmax(gradient)), rate = context.sgd.rate();
     const float steps = power(int(config_.bits.gradient) - 1);
     const float* const g = gradient.f32();
@@ -76,6 +76,7 @@ class Wage final : public Policy {
       const float count = whole + (std::abs(n) - whole > u ? 1.0f : 0.0f);
       value = unit * clip(value / unit - std::copysign(count, n) / steps, bits);
     });
+    return {};
   }
 
   void check_layer(const std::string& layer, bool norm, int64_t) const override {

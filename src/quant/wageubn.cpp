@@ -60,8 +60,8 @@ class WageUbn final : public SimulatedPolicy {
     });
   }
 
-  void update(Backend& backend, const UpdateContext& context, Tensor w, Tensor gradient,
-              Tensor velocity) const override {
+  std::optional<SgdStep> update(const UpdateContext& context, Tensor w, Tensor gradient,
+                                Tensor velocity) const override {
     const double done = context.progress;
     const float levels = done < 0.6 ? 128 : done < 0.8 ? 32 : done < 0.9 ? 8 : 2;
     const float rate = clip(grid(context.sgd.rate(), 10), 10);
@@ -69,7 +69,7 @@ class WageUbn final : public SimulatedPolicy {
       SgdProblem sgd = context.sgd;
       sgd.learning_rate = rate;
       sgd.rate_factor = 1;
-      return backend.sgd_update(sgd, w, gradient, velocity, nullptr);
+      return SgdStep{sgd, w, gradient, velocity};
     }
     float* const g = gradient.f32();
     float* const v = velocity.f32();
@@ -90,6 +90,7 @@ class WageUbn final : public SimulatedPolicy {
     } else {
       for_each(w, [=](float& value, int64_t i) { move(value, i, grid(g[i] + decay * value, 15)); });
     }
+    return {};
   }
 };
 

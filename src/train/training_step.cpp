@@ -348,6 +348,7 @@ void TrainingStep::update(const StepInput& input) {
   context.sgd.momentum = float(train.momentum);
   context.sgd.nesterov = train.nesterov;
   uint32_t stream = streams::updates.first;
+  std::vector<SgdStep> steps;
   for (Param& param : parameters_->trained()) {
     context.weight = is_weight(param.kind);
     context.full_precision = param.full_precision;
@@ -355,8 +356,10 @@ void TrainingStep::update(const StepInput& input) {
     context.sgd.rate_factor = param.of_classes && train.head_lr > 0 ? float(train.head_lr / train.lr) : 1;
     context.lr_scale = param.lr_scale;
     context.key = {uint64_t(config_.seed), uint32_t(input.batch.step), stream++, 0};
-    policy_->update(*backend_, context, param.master, param.gradient, param.velocity);
+    if (const auto step = policy_->update(context, param.master, param.gradient, param.velocity))
+      steps.push_back(*step);
   }
+  backend_->sgd_update(steps);
   if (timing_) backend_->synchronize();
 }
 

@@ -119,7 +119,8 @@ TEST(CudaDetection, HostWorkRunsInTheOrderOfTheDevice) {
         place.backend.on_host(more, doubled, [](auto in, auto out, const StepState&) {
           for (int64_t i = 0; i < in[0].elements(); ++i) out[0].f32()[i] = 2 * in[0].f32()[i];
         });
-        place.backend.sgd_update({state.learning_rate, 0, 0}, z, gradient, y, nullptr);
+        const SgdStep update{{state.learning_rate, 0, 0}, z, gradient, y};
+        place.backend.sgd_update({&update, 1});
       });
       std::vector<float> result(50);
       place.backend.to_host(result.data(), z.data, 200);

@@ -226,18 +226,28 @@ TEST(CudaPasses, BackwardWithoutAnErrorFillsTheHistogramAlone) {
                        true);
 }
 
+// More parameters than one launch takes, from one element to several blocks.
 TEST(CudaPasses, UpdatesOfWeightsAndStatistics) {
   const Shape shape{17, 3, 3, 29};
-  const OwnedTensor w = random_real(shape, 1), gradient = random_real(shape, 2, 0.1f), velocity = random_real(shape, 3);
   const float scale = 0.7f;
   for (const bool nesterov : {false, true})
     expect_same("sgd", [&](Place& place) {
-      const Tensor to = place.copy(w.view()), speed = place.copy(velocity.view());
-      const Tensor slope = place.copy(gradient.view());
-      place.backend.sgd_update({0.1f, 0.9f, 1e-4f, nesterov, 1.3f}, to, slope, speed,
-                               nesterov ? place.copy(&scale, 1) : nullptr);
-      place.backend.move_average(0.3f, to, slope);
-      place.keep("w", to), place.keep("velocity", speed), place.keep("average", slope);
+      std::vector<SgdStep> steps;
+      for (uint32_t i = 0; i < 101; ++i) {
+        const Shape own{1, 1, 1, i == 0 ? shape.elements() : 1 + i * i % 1100};
+        const OwnedTensor w = random_real(own, 3 * i), gradient = random_real(own, 3 * i + 1, 0.1f);
+        const OwnedTensor velocity = random_real(own, 3 * i + 2);
+        steps.push_back({{0.1f, 0.9f, 1e-4f, nesterov, i % 2 == 0 ? 1.3f : 1.0f},
+                         place.copy(w.view()),
+                         place.copy(gradient.view()),
+                         place.copy(velocity.view()),
+                         i % 3 == 0 ? place.copy(&scale, 1) : nullptr});
+      }
+      place.backend.sgd_update(steps);
+      place.backend.move_average(0.3f, steps[0].w, steps[0].gradient);
+      place.keep("average", steps[0].gradient);
+      for (size_t i = 0; i < steps.size(); ++i)
+        place.keep(say("w ", i), steps[i].w), place.keep(say("velocity ", i), steps[i].velocity);
     });
   const Norm norm(shape.c);
   for (const int64_t count : {1, 77})
@@ -386,7 +396,8 @@ TEST(CudaPasses, RecordedProgramsFollowTheStep) {
         ++calls;
         place.backend.quantize({source, encoding, key(3), to, observed.probe(true)});
         place.backend.dropout_forward({to, 0.3f, key(4), dropped});
-        place.backend.sgd_update({state.learning_rate, 0.9f, 1e-4f, false, 0.7f}, w, slope, velocity, held + 1);
+        const SgdStep update{{state.learning_rate, 0.9f, 1e-4f, false, 0.7f}, w, slope, velocity, held + 1};
+        place.backend.sgd_update({&update, 1});
       });
       const Tensor kept = place.zeros(shape, DType::s8);
       place.backend.to_host(result.data(), dropped.values.data, result.size());

@@ -82,7 +82,8 @@ TEST(CpuPasses, SgdUpdate) {
     const Shape shape{33, 5, 7, 31};
     const auto pass = [&](Backend& backend) {
       const OwnedTensor w = random_real(shape, 1), velocity = random_real(shape, 2), gradient = random_real(shape, 3);
-      backend.sgd_update({0.1f, 0.9f, 1e-4f, nesterov, 1.3f}, w, gradient, velocity, nesterov ? &lr_scale : nullptr);
+      const SgdStep step{{0.1f, 0.9f, 1e-4f, nesterov, 1.3f}, w, gradient, velocity, nesterov ? &lr_scale : nullptr};
+      backend.sgd_update({&step, 1});
       backend.move_average(0.3f, w, gradient);
       return Outcome{{w, velocity, gradient}, {}};
     };

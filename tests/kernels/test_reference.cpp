@@ -429,12 +429,13 @@ TEST_F(Reference, SgdTakesTheStepsOfPyTorch) {
   for (const bool nesterov : {false, true}) {
     const OwnedTensor w({1, 1, 1, 1}), gradient({1, 1, 1, 1}), velocity({1, 1, 1, 1});
     w.f32()[0] = 4, gradient.f32()[0] = 1;
-    const SgdProblem problem{0.25f, 0.5f, 0.25f, nesterov, 2};     // twice the rate of the other parameters
-    backend->sgd_update(problem, w, gradient, velocity, nullptr);  // slope 2, velocity 2
+    SgdStep step{{0.25f, 0.5f, 0.25f, nesterov, 2}, w, gradient, velocity};  // twice the rate of the other parameters
+    backend->sgd_update({&step, 1});                                         // slope 2, velocity 2
     EXPECT_EQ(velocity[0], 2);
     EXPECT_EQ(w[0], nesterov ? 2.5f : 3.0f);
     const float half = 0.5f;
-    backend->sgd_update(problem, w, gradient, velocity, &half);  // slope 1.625 or 1.75, velocity 2.625 or 2.75
+    step.lr_scale = &half;
+    backend->sgd_update({&step, 1});  // slope 1.625 or 1.75, velocity 2.625 or 2.75
     EXPECT_EQ(w[0], nesterov ? 2.5f - 0.25f * (1.625f + 0.5f * 2.625f) : 3 - 0.25f * 2.75f);
   }
 }

@@ -62,6 +62,11 @@ UpdateContext context() {
   return context;
 }
 
+void take_step(const Policy& policy, Backend& backend, const UpdateContext& context, Tensor w, Tensor gradient,
+               Tensor velocity) {
+  if (const auto step = policy.update(context, w, gradient, velocity)) backend.sgd_update({&*step, 1});
+}
+
 TEST(Policies, DoReFa) {
   const auto policy = make_policy(config_of("dorefa"));
   expect_equal(rounded(*policy, Role::weight, inputs(1, 3)), "dorefa", "weight");
@@ -107,7 +112,7 @@ TEST(Policies, Wage) {
   for (const auto& value : all()["wage"]["start"]) w.push_back(value.get<float>());
   UpdateContext update = context();
   update.sgd.learning_rate = 8;
-  policy->update(*backend, update, tensor(w), tensor(g), tensor(v));
+  take_step(*policy, *backend, update, tensor(w), tensor(g), tensor(v));
   expect_equal(w, "wage", "updated");
   for (size_t i = 0; i < all()["wage"]["fan_in"].size(); ++i)
     EXPECT_EQ(policy->weight_gain(int64_t(all()["wage"]["fan_in"][i].get<double>())),
@@ -128,9 +133,9 @@ TEST(Policies, WageScalesTheWeightsOfAFullPrecisionLayer) {
   for (int step = 0; step < 2; ++step) {
     for (size_t i = 0; i < coded.size(); ++i) EXPECT_EQ(full_precision[i], gain * coded[i]);
     update.full_precision = false;
-    policy->update(*backend, update, tensor(coded), tensor(g), tensor(v));
+    take_step(*policy, *backend, update, tensor(coded), tensor(g), tensor(v));
     update.full_precision = true;
-    policy->update(*backend, update, tensor(full_precision), tensor(g), tensor(v));
+    take_step(*policy, *backend, update, tensor(full_precision), tensor(g), tensor(v));
   }
 }
 
@@ -158,7 +163,7 @@ TEST(Policies, WageUbn) {
   Values w = inputs(1, 3), g = inputs(4, 0.3), v = inputs(6, 0.1);
   UpdateContext update = context();
   update.sgd.decay = 0.01f;
-  policy->update(*backend, update, tensor(w), tensor(g), tensor(v));
+  take_step(*policy, *backend, update, tensor(w), tensor(g), tensor(v));
   expect_equal(v, "wageubn", "velocity");
   expect_equal(w, "wageubn", "updated");
 
@@ -166,7 +171,7 @@ TEST(Policies, WageUbn) {
   Values faint(256), kept(256);
   update.sgd.decay = 0;
   update.progress = 0.95;
-  policy->update(*backend, update, tensor(faint), tensor(g), tensor(kept));
+  take_step(*policy, *backend, update, tensor(faint), tensor(g), tensor(kept));
   const float step = 0.099609375f / 16384;  // 51/512, the learning rate on its grid
   for (size_t i = 0; i < 256; ++i) {
     EXPECT_EQ(kept[i], 0);
@@ -178,7 +183,7 @@ TEST(Policies, WageUbn) {
   update.full_precision = true;
   update.sgd = {0.125f, 0, 0, false};
   Values full_precision(256, 1.0f), small(256, 1e-6f), still(256);
-  policy->update(*backend, update, tensor(full_precision), tensor(small), tensor(still));
+  take_step(*policy, *backend, update, tensor(full_precision), tensor(small), tensor(still));
   for (float value : full_precision) ASSERT_EQ(value, 1 - 0.125f * 1e-6f);
 }
 
@@ -283,7 +288,7 @@ TEST(Policies, Fp8) {
   Values w = inputs(1, 3), g = inputs(4, 0.3), v = inputs(6, 0.1);
   UpdateContext update = context();
   update.sgd.decay = 1e-4f;
-  policy->update(*backend, update, tensor(w), tensor(g), tensor(v));
+  take_step(*policy, *backend, update, tensor(w), tensor(g), tensor(v));
   expect_equal(v, "fp8", "velocity");
   expect_equal(w, "fp8", "updated");
 }
