@@ -16,7 +16,9 @@ from PIL import Image, ImageOps
 
 def open_onnx(file):
     import onnxruntime
-    session = onnxruntime.InferenceSession(file)
+    options = onnxruntime.SessionOptions()
+    options.add_session_config_entry("session.x64quantprecision", "1")  # without VNNI, sums of 16 bits would saturate
+    session = onnxruntime.InferenceSession(file, options)
     return session.get_modelmeta().custom_metadata_map, lambda images: session.run(None, {"images": images})
 
 
@@ -59,6 +61,8 @@ def open_file(file, openvino=False):
 def photograph(path, steps):
     """3 x H x W, red, green and blue in [0, 1], as octet prepares a photograph; and of a detector how much it was shrunk."""
     image = Image.open(path)
+    if image.mode.startswith("I"):  # 16 bits, which Pillow would cut off above 255
+        image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
     if steps["orientation"] != "as stored":
         image = ImageOps.exif_transpose(image)
     return (placed if "canvas" in steps else cropped)(image.convert("RGB"), steps)
@@ -115,7 +119,10 @@ def check(run, folder):
     print(f"{found} of {all_objects} objects of octet with a score above 0.3 are found, to within 4 pixels and 0.1")
 
 
-def main(file, *words):
+def main(*words):
+    if len(words) < 2 or words[-1] == "--check":
+        sys.exit(__doc__)
+    file, *words = words
     metadata, run = open_file(file, "--openvino" in words)
     words = [word for word in words if word != "--openvino"]
     classes, steps = json.loads(metadata["classes"]), json.loads(metadata["preprocessing"])
@@ -136,4 +143,7 @@ def main(file, *words):
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    try:
+        main(*sys.argv[1:])
+    except OSError as error:
+        sys.exit(f"run_exported.py: {error}")

@@ -15,7 +15,8 @@ Run check_command(CLI::App& app) {
       if (transport.rank() != 0) return 0;
       const DataCheck check = check_data(config);
       std::cout << check.page << "\n";
-      for (const std::string& warning : check.warnings) std::cout << "warning: " << printable(warning, /*lines=*/true) << "\n";
+      for (const std::string& warning : check.warnings)
+        std::cout << "warning: " << printable(warning, /*lines=*/true) << "\n";
       for (const std::string& error : check.errors) std::cout << "error: " << printable(error, /*lines=*/true) << "\n";
       if (check.errors.empty())
         std::cout << (check.warnings.empty() ? "nothing is wrong\n" : "nothing stops a training\n");

@@ -13,11 +13,11 @@ std::string onnx(const NetworkFile& model) {
 }
 
 constexpr FileFormat formats[] = {
-    {"onnxruntime", "ONNX Runtime", with_separate_sums, onnx<OnnxForm::unsigned_codes>, read_onnx},
-    {"openvino", "OpenVINO", with_file_codes, onnx<OnnxForm::unsigned_codes>, read_onnx},
-    {"tensorrt", "TensorRT", with_signed_codes, onnx<OnnxForm::signed_codes>, read_onnx},
-    {"litert", "LiteRT", with_separate_sums, write_litert, read_litert},
-    {"float", "programs that quantize by themselves", with_file_codes, onnx<OnnxForm::reals>, read_onnx},
+    {"onnxruntime", "ONNX Runtime", ".onnx", with_separate_sums, onnx<OnnxForm::unsigned_codes>, read_onnx},
+    {"openvino", "OpenVINO", ".onnx", with_file_codes, onnx<OnnxForm::unsigned_codes>, read_onnx},
+    {"tensorrt", "TensorRT", ".onnx", with_signed_codes, onnx<OnnxForm::signed_codes>, read_onnx},
+    {"litert", "LiteRT", ".tflite", with_separate_sums, write_litert, read_litert},
+    {"float", "programs that quantize by themselves", ".onnx", with_file_codes, onnx<OnnxForm::reals>, read_onnx},
 };
 
 }  // namespace

@@ -8,6 +8,7 @@ namespace octet {
 
 struct FileFormat {
   const char *name, *runs_on;
+  const char* ending;  // of the file's name, by which programs know it
   // The network as the format has it, which may round more than the one that was trained.
   IntegerNetwork (*form)(IntegerNetwork);
   std::string (*write)(const NetworkFile&);

@@ -63,7 +63,8 @@ std::unique_ptr<TrainingStep> Predictor::network_for(const Dataset& data) const 
   return network;
 }
 
-std::unique_ptr<TrainingStep> Predictor::network_for(const Dataset& data, Arithmetic arithmetic) const {
+std::unique_ptr<TrainingStep> Predictor::network_for(const Dataset& data, Arithmetic arithmetic,
+                                                     std::string& no_integers) const {
   std::unique_ptr<TrainingStep> network = network_for(data);
   const bool is_usual = arithmetic == Arithmetic::usual;
   if (arithmetic == Arithmetic::training || (is_usual && !has_integers(network->policy()))) return network;
@@ -71,7 +72,7 @@ std::unique_ptr<TrainingStep> Predictor::network_for(const Dataset& data, Arithm
     return integers_of(*network, data);
   } catch (const UsageError& none) {
     if (!is_usual) throw;
-    spdlog::warn("the training's kernels answer, and not the integers that would be deployed: {}", none.what());
+    no_integers = none.what();
     return network;
   }
 }
@@ -108,13 +109,16 @@ int64_t Predictor::calibrate(const Dataset& data, const std::string& output) con
 }
 
 std::vector<Prediction> Predictor::predict(const Dataset& data, Arithmetic arithmetic) const {
-  const std::unique_ptr<TrainingStep> network = network_for(data, arithmetic);
+  std::string no_integers;
+  const std::unique_ptr<TrainingStep> network = network_for(data, arithmetic, no_integers);
   const auto loader = loader_of(data);
   std::vector<Prediction> predictions;
   for (int64_t b = 0; b < loader->batches_per_epoch(); ++b) {
     const Batch& batch = loader->next();
     for (Prediction& of : divide(network->evaluate(batch, true), batch)) predictions.push_back(std::move(of));
   }
+  if (!no_integers.empty())  // which is an error of its own where the training's kernels cannot answer either
+    spdlog::warn("the training's kernels answer, and not the integers that would be deployed: {}", no_integers);
   std::ranges::stable_sort(predictions, {}, &Prediction::sample);
   return predictions;
 }

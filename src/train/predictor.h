@@ -42,7 +42,8 @@ class Predictor {
  private:
   std::unique_ptr<TrainingStep> make_network(const Dataset&, std::unique_ptr<Policy>) const;
   std::unique_ptr<TrainingStep> network_for(const Dataset&) const;  // with the weights
-  std::unique_ptr<TrainingStep> network_for(const Dataset&, Arithmetic) const;
+  // no_integers: why the training's kernels stand in for integers.
+  std::unique_ptr<TrainingStep> network_for(const Dataset&, Arithmetic, std::string& no_integers) const;
   std::unique_ptr<TrainingStep> integers_of(const TrainingStep& network, const Dataset&) const;
   int64_t batch_of(const Dataset&) const;
   std::unique_ptr<Loader> loader_of(const Dataset&) const;

@@ -59,6 +59,17 @@ class Commands(Case):
             integers = json.loads(self.octet("eval", run, "--integer", "--json", "--images", other, ranks=ranks).out)
             self.assertEqual((integers["images"], integers["top1"], integers["same_class"]), (40, 1, 40))
         self.assertIn("same class for 40 of 40 images", self.octet("eval", run, "--integer", "--images", other).out)
+        # Weights that are not beside their recipe do not say where their data are, and these commands need none.
+        alone = self.directory / "alone" / "given.safetensors"
+        alone.parent.mkdir()
+        alone.write_bytes((run / "weights.safetensors").read_bytes())
+        self.assertEqual(json.loads(self.octet("eval", alone, "--json", "--images", other).out)["top1"], 1)
+        self.assertEqual(len(self.octet("predict", alone, other).out.splitlines()), 40)
+        self.octet("export", alone, "--for", "openvino", "--output", self.directory / "f.onnx", "--images", other)
+        self.octet("export", alone, "--for", "litert", "--output", self.directory / "f.tflite", "--unchecked")
+        self.octet("calibrate", alone, other, "--output", self.directory / "calibrated.safetensors")
+        self.octet("predict", self.directory / "calibrated.safetensors", other)
+        self.assertIn("image_folder needs `data.root`", self.octet("eval", alone, code=2).err)
         self.write_shades(dark, c=[1])
         empty, bad = self.directory / "empty", self.directory / "bad"
         for folder in empty, bad:
@@ -66,7 +77,7 @@ class Commands(Case):
         (bad / "b" / "0.png").write_bytes(b"")
         for folder, what in ((dark, "dark.* no classes of the network: c\n.*move them away: "), (empty, "empty.* hold no images\n"),
                              (dark / "b", "no folders of classes here\n.*octet predict"),
-                             (bad, "b/0.png: .*empty\n.*data.bad_images: skip; a training goes on with --resume")):
+                             (bad, "b/0.png: .*empty\n.*data.bad_images: skip .a training then goes on with --resume")):
             err = self.octet("eval", run, "--images", folder, code=2).err
             self.assertRegex(err, what)
             self.assertNotIn("data.root", err)

@@ -64,6 +64,34 @@ class Export(Case):
         self.assertIn("there is no folder", job.err)
         job = self.octet("export", self.run_folder, "--for", "float", "--output", self.file, ranks=2, code=2)
         self.assertIn("start it without mpirun", job.err)
+        file = self.directory / "f.tflite"
+        self.assertIn("name a file that ends with .onnx",
+                      self.octet("export", self.run_folder, "--for", "float", "--output", file, code=2).err)
+        self.octet("export", self.run_folder, "--for", "litert", "--output", file, "--unchecked")
+        self.assertIn("octet reads no exported files", self.octet("predict", file, self.directory, code=2).err)
+
+    def test_what_is_there_is_kept(self):
+        """No output takes the place of a file of a run, and samples are those of one check."""
+        link = self.directory / "link.html"
+        link.symlink_to(self.run_folder / "config.yaml")
+        for name in self.run_folder / "weights.safetensors", self.run_folder / "result.json", link:
+            before = name.read_bytes()
+            self.assertIn("is a file of a run", self.octet("predict", self.run_folder, "-", "--html", name, code=2).err)
+            self.assertEqual(name.read_bytes(), before)
+        samples = self.directory / "samples"
+        samples.mkdir()
+        (samples / "logits.npy").write_text("mine")
+        self.assertIn("there is something already", self.export("float", "--check-with", samples, code=2).err)
+
+    def test_few_images(self):
+        """How many images may differ is rounded up: none of 512 with 100 %, one with 99.9 %, which is half an image."""
+        for agreement, code in ((100, 2), (0, 0)):
+            job = self.export("tensorrt", agreement=agreement, code=code)
+        same, images = map(int, re.search(r"same class for (\d+) of (\d+) images", job.out).groups())
+        share = 100 * same / images
+        self.assertLess(same, images)
+        self.export("tensorrt", agreement=share + 99 / images)
+        self.export("tensorrt", agreement=share + 101 / images, code=2)
 
     def test_without_images(self):
         """Weights that were given to somebody who has none of the data."""
@@ -99,7 +127,7 @@ class ExportDetector(Case):
         job = self.octet("export", run, "--for", "onnxruntime", "--output", file, "--agreement", 0, "--check-with", samples)
         self.assertRegex(job.out, r"(?m)^the file  .*AP50.*\noctet eval  .*AP50")
         self.assertTrue((samples / "objects.npy").exists())
-        self.assertIn("export it as ONNX", self.octet("export", run, "--for", "litert", "--output", file, code=2).err)
+        self.assertIn("export it as ONNX", self.octet("export", run, "--for", "litert", "--output", self.directory / "f.tflite", code=2).err)
         if REASON:
             self.skipTest(REASON)
         code = f"""import numpy, onnxruntime

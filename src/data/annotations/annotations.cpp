@@ -83,8 +83,6 @@ Annotations read_all_annotations(const Config& config, Split split) {
   const auto* const format = std::ranges::find(formats, data.name, &Format::name);
   REQUIRE_USAGE(format != std::end(formats), say("set data.name to one of: ", joined(annotation_format_names(), ", ")),
                 "data.name ", data.name, " has no annotations of objects");
-  REQUIRE_USAGE(!data.root.empty(), say("set data.root to ", format->reads), "`data.name` ", data.name,
-                " needs `data.root`");
   refuse_keys_of_others(data);
   require_root(data);
   return format->read(data, split);

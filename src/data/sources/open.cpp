@@ -64,9 +64,14 @@ const Source& source_of(const Config::Data& data) {
   const auto* const source = std::ranges::find(sources, data.name, &Source::name);
   REQUIRE_USAGE(source != std::end(sources), say("use one of: ", joined(data_source_names(), ", ")),
                 "there is no data source `", data.name, "`");
-  REQUIRE_USAGE(*source->reads == '\0' || !data.root.empty(), say("set data.root to ", source->reads), "`data.name` ",
-                data.name, " needs `data.root`");
   return *source;
+}
+
+std::string fix_of_root(const Source& source) { return say("set data.root to ", source.reads); }
+
+void require_named_root(const Source& source, const Config::Data& data) {
+  REQUIRE_USAGE(*source.reads == '\0' || !data.root.empty(), fix_of_root(source), "`data.name` ", data.name,
+                " needs `data.root`");
 }
 
 // Labels alone say nothing about where an object is, so images are cropped, and no key of a canvas has a meaning.
@@ -131,7 +136,8 @@ void require_root(const Config::Data& data) {
   if (*source.reads == '\0') return;
   std::error_code unknown;
   const auto root = std::filesystem::status(data.root, unknown);
-  const std::string fix = say("set data.root to ", source.reads);
+  const std::string fix = fix_of_root(source);
+  require_named_root(source, data);
   REQUIRE_USAGE(root.type() != std::filesystem::file_type::not_found, fix, "data.root is `", data.root,
                 "`: no such file or folder");
   REQUIRE_USAGE(root.type() != std::filesystem::file_type::none, fix, "data.root is `", data.root,
@@ -190,6 +196,7 @@ void number_test_set(const Config& config, const Classes& known, Datasets& sets)
 Datasets open_datasets(const Config& config, bool training, const Classes& known) {
   const auto& data = config.data;
   const Source& source = source_of(data);
+  require_named_root(source, data);
   refuse_keys_of_others(data);
   image_side(data);  // refuses a size that the source does not have
   if (!source.traits.objects) require_no_canvases(data);
