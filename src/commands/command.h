@@ -42,8 +42,8 @@ int run_with_network(const NamedNetwork&,
                      const std::function<int(const Config&, Transport&, const std::string& weights)>& command);
 
 // UsageError: the file that `option` names cannot be made: its folder does not exist, or what is there is a file of a
-// run, or neither a file nor, where the command writes in order, as write_output() does, a pipe or a device such as /dev/stdout. For a
-// command that writes at its end. Empty, or `-` for standard output: nothing is asked.
+// run, or neither a file nor, where the command writes in order, as write_output() does, a pipe or a device such as
+// /dev/stdout. For a command that writes at its end. Empty, or `-` for standard output: nothing is asked.
 void require_place_for(const std::string& file, const std::string& option, bool in_order = true);
 // The file itself, where a user named a link to it.
 std::string behind_links(const std::string& file);
