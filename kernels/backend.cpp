@@ -304,6 +304,11 @@ class UploadedConvolution final : public ReadyConvolution {
 
 }  // namespace
 
+void Backend::quantize_all(std::span<const QuantizeCall> calls) {
+  for (const QuantizeCall& call : calls) check(call);
+  compute_all(calls);
+}
+
 std::unique_ptr<ReadyConvolution> Backend::make_ready(const ConvRequantizeCall& call) {
   check(call);
   return keep(call);

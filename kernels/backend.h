@@ -107,6 +107,8 @@ class Backend {
   // other tensors only shapes and types count. The backend must outlive the result.
   std::unique_ptr<ReadyConvolution> make_ready(const ConvRequantizeCall&);
 
+  // quantize() of several tensors that share no memory.
+  void quantize_all(std::span<const QuantizeCall>);
   // running = (1 - momentum) * running + momentum * batch; the variance is corrected by count / (count - 1).
   virtual void update_running(Moments, int64_t count, float momentum, Tensor running_mean, Tensor running_variance) = 0;
   virtual void sgd_update(std::span<const SgdStep>) = 0;  // of parameters that share no memory
@@ -124,6 +126,9 @@ class Backend {
  protected:
 #define OCTET_TO_COMPUTE(operation, Call) virtual void compute(const Call&) = 0;
   OCTET_OPERATIONS(OCTET_TO_COMPUTE)
+  virtual void compute_all(std::span<const QuantizeCall> checked) {
+    for (const QuantizeCall& call : checked) compute(call);
+  }
   // make_ready() of a checked call. By default the constants are copied to the device, and conv_requantize() is called.
   virtual std::unique_ptr<ReadyConvolution> keep(const ConvRequantizeCall&);
 };

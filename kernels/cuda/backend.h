@@ -84,6 +84,7 @@ class CudaBackend final : public Backend {
 
  private:
   OCTET_OPERATIONS(OCTET_COMPUTES)
+  void compute_all(std::span<const QuantizeCall>) override;
 
   void convolve(const ConvForwardCall& of_one_group);
   // Runs the pass on real values if the library takes it; the pass writes one of the tensors. Moments: those of y.

@@ -1,5 +1,5 @@
-// Fixed-point sums of real numbers. The order in which integers are added does not matter, so the sum over images, ranks
-// and threads has the same bits for every layout of a job.
+// Fixed-point sums of real numbers. The order in which integers are added does not matter, so the sum over images,
+// ranks and threads has the same bits for every layout of a job.
 #pragma once
 #include <cmath>
 #include <cstdint>

@@ -215,12 +215,17 @@ void Parameters::initialize(uint64_t seed) {
 void Parameters::choose_clips() { weight_clips_->choose(); }
 
 void Parameters::encode(uint64_t seed, uint32_t step) {
+  const auto is_encoded = [&](const Param& param) {
+    return param.encoding.quantized() && !(param.frozen && frozen_are_encoded_);
+  };
+  std::vector<QuantizeCall> calls;
+  for (const Param& param : params_)
+    if (is_encoded(param))
+      calls.push_back({param.master, param.encoding, {seed, step, layer_id_of(param.node, Role::weight)}, param.codes});
+  backend_.quantize_all(calls);
   for (const Param& param : params_) {
-    if (!param.encoding.quantized() || (param.frozen && frozen_are_encoded_)) continue;
-    const RngKey key{seed, step, layer_id_of(param.node, Role::weight), 0, 0};
-    backend_.quantize({param.master, param.encoding, key, param.codes});
     const Shape& s = param.shape;
-    const float gain = policy_.weight_gain(s.h * s.w * s.c);
+    const float gain = is_encoded(param) ? policy_.weight_gain(s.h * s.w * s.c) : 1;
     if (gain != 1) *param.codes.scale *= gain;
   }
   frozen_are_encoded_ = true;

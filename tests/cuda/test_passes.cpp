@@ -226,6 +226,25 @@ TEST(CudaPasses, BackwardWithoutAnErrorFillsTheHistogramAlone) {
                        true);
 }
 
+// More tensors than one launch takes; among them some that are encoded one by one.
+TEST(CudaPasses, QuantizesManyTensors) {
+  const float held = 0.7f;
+  expect_same("quantize_all", [&](Place& place) {
+    std::vector<QuantizeCall> calls;
+    const float* const clip = place.copy(&held, 1);
+    for (uint32_t i = 0; i < 131; ++i) {
+      const Shape shape{1, 1, 1, i == 0 ? 5000 : 1 + i * i % 1100};
+      Encoding encoding = codes(i % 10 == 3 ? Rounding::stochastic : Rounding::nearest, Range::absmax);
+      if (i % 4 == 1) encoding.range = Range::held, encoding.held = clip;
+      if (i % 5 == 2) encoding.qmax = 7;
+      calls.push_back(
+          {place.copy(random_real(shape, i).view()), encoding, {1, 2, i}, place.zeros_for(encoding, shape)});
+    }
+    place.backend.quantize_all(calls);
+    for (size_t i = 0; i < calls.size(); ++i) place.keep(say("codes ", i), calls[i].to);
+  });
+}
+
 // More parameters than one launch takes, from one element to several blocks.
 TEST(CudaPasses, UpdatesOfWeightsAndStatistics) {
   const Shape shape{17, 3, 3, 29};
