@@ -19,8 +19,8 @@ class BadImages {
 
   // UsageError, unless bad images are skipped; then warns of each image once.
   void add(int64_t index, const std::string& file, const BadImage& bad) {
-    REQUIRE_USAGE(skip_, say(bad.fix, ", or set data.bad_images: skip (a training then goes on with --resume)"), file, ": ",
-                  bad.what());
+    REQUIRE_USAGE(skip_, say(bad.fix, ", or set data.bad_images: skip (a training then goes on with --resume)"), file,
+                  ": ", bad.what());
     std::lock_guard lock(mutex_);
     if (bad_.insert(index).second) spdlog::warn("skipped {}: {}", file, bad.what());
   }
