@@ -20,7 +20,7 @@ __device__ __forceinline__ bool within(int at, int extent) {
 // channels. It keeps the last three columns of each row of x, and a step to the right adds one.
 constexpr int block_channels = 64;
 template <int fours>
-struct Walk {
+struct PixelRun {
   static constexpr int channels = 4 * fours, lanes = block_channels / channels, run = 8;
   static constexpr int threads = lanes * (chunk_pixels / run);
 };
@@ -56,26 +56,26 @@ __device__ __forceinline__ void push_column(Window<fours>& window, const uint32_
 }
 
 template <int fours, class From>
-__global__ void __launch_bounds__(Walk<fours>::threads)
+__global__ void __launch_bounds__(PixelRun<fours>::threads)
     depthwise_gather(const __grid_constant__ Gather g, const uint32_t* from, const int8_t* weights,
                      const __grid_constant__ Output output) {
-  using W = Walk<fours>;
+  using Run = PixelRun<fours>;
   __shared__ float values[chunk_pixels][block_channels + 1];
   __shared__ uint32_t shared_taps[taps][block_channels];
   const Block block(g.chunks);
   const int chunk = block.inner, first = block.outer * block_channels, thread = static_cast<int>(threadIdx.x);
-  for (int i = thread; i < taps * block_channels; i += W::threads)
+  for (int i = thread; i < taps * block_channels; i += Run::threads)
     shared_taps[i / block_channels][i % block_channels] =
         row_of_taps(g, weights, first + i % block_channels, i / block_channels);
   __syncthreads();
-  const int own = thread % W::lanes * W::channels, channel = first + own, begin = thread / W::lanes * W::run;
-  const int count = chunk_count(g, chunk), end = begin + W::run < count ? begin + W::run : count;
+  const int own = thread % Run::lanes * Run::channels, channel = first + own, begin = thread / Run::lanes * Run::run;
+  const int count = chunk_count(g, chunk), end = begin + Run::run < count ? begin + Run::run : count;
   if (channel < g.to_channels && begin < end) {
     Window<fours> of_taps, window = {};
 #pragma unroll
     for (int v = 0; v < taps; ++v)
 #pragma unroll
-      for (int c = 0; c < W::channels; ++c) of_taps.word[v][c] = shared_taps[v][own + c];
+      for (int c = 0; c < Run::channels; ++c) of_taps.word[v][c] = shared_taps[v][own + c];
     const float factor = *output.scale * *output.weight_scale;
     const int pitch = g.from_channels / 4;
     const int64_t row_pitch = int64_t{g.w.from} * pitch;
@@ -97,9 +97,9 @@ __global__ void __launch_bounds__(Walk<fours>::threads)
     for (int place = begin;;) {
       for (; column < past; ++column, at += pitch)
         push_column(window, at, row_pitch, within(column, g.w.from) ? rows : 0u);
-      Values<W::channels> finished;
+      Values<Run::channels> finished;
 #pragma unroll
-      for (int c = 0; c < W::channels; ++c) {
+      for (int c = 0; c < Run::channels; ++c) {
         int32_t sum = 0;
 #pragma unroll
         for (int v = 0; v < taps; ++v)
@@ -107,7 +107,7 @@ __global__ void __launch_bounds__(Walk<fours>::threads)
         finished.at[c] = static_cast<float>(sum) * factor;
         if (output.moments != nullptr) values[place][own + c] = finished.at[c];
       }
-      write_reals(Width<W::channels>{}, output.to, to, finished);
+      write_reals(Width<Run::channels>{}, output.to, to, finished);
       if (++place == end) break;
       if (++pixel.j < g.w.count) {
         past += g.w.from_step;
@@ -244,7 +244,7 @@ void launch_depthwise_gather(const Gather& g, const void* from, DType type, cons
                              Stream stream) {
   const auto launch = [&]<int fours, class From>(Width<fours>, From) {
     OCTET_LAUNCH((depthwise_gather<fours, From>), grid_of(g.chunks, blocks_for(g.to_channels, block_channels)),
-                 dim3(Walk<fours>::threads), stream, g, static_cast<const uint32_t*>(from), weights, output);
+                 dim3(PixelRun<fours>::threads), stream, g, static_cast<const uint32_t*>(from), weights, output);
   };
   const bool eights =
       g.from_channels % 8 == 0 && neighbours_align(8, from, DType::s8) && neighbours_align(8, output.to);
