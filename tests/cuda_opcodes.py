@@ -2,7 +2,8 @@
 """Counts instructions of the kernels in a cubin, without a disassembler.
 
 usage: cuda_opcodes.py FILE.cubin IMMA              fails when some kernel has fewer integer tensor-core instructions (IMMA)
-       cuda_opcodes.py FILE.cubin --budgets TABLE   sm_90: fails when a kernel of the table is longer than its line allows
+       cuda_opcodes.py --budgets TABLE FILE.cubin...   sm_90: fails when a kernel is longer than its line of the table allows,
+                                                       or when a line names no kernel
 
 A line of the table has a part of a kernel's name as the compiler writes it, an opcode, and a number: the most instructions of
 the loops that hold this opcode, or with the opcode `all` of the whole kernel. '#' begins a comment. From sm_70 on an
@@ -69,29 +70,32 @@ def check_imma(path, least):
         sys.exit(f"FAILED {path}: a kernel has fewer than {least} IMMA instructions")
 
 
-def check_budgets(path, table):
+def check_budgets(table, paths):
     with open(table, encoding="ascii") as file:
         lines = [line.split("#")[0].split() for line in file]
-    kernels, failed = kernels_of(path), False
+    kernels = {name: code for path in paths for name, code in kernels_of(path).items()}
+    failed = False
     for part, opcode, most in filter(None, lines):
-        for name, code in kernels.items():
-            if part not in name:
-                continue
-            found = [code] if opcode == "all" else [loop for loop in innermost_loops(code)
-                                                    if any(is_opcode(one, opcode) for one in loop)]
+        named = [name for name in kernels if part in name]
+        if not named:
+            print(f"  FAILED: no kernel is named {part}")
+        failed |= not named
+        for name in named:
+            found = [kernels[name]] if opcode == "all" else [loop for loop in innermost_loops(kernels[name])
+                                                             if any(is_opcode(one, opcode) for one in loop)]
             longest = max(map(len, found), default=0)
             verdict = "FAILED" if longest == 0 or longest > int(most) else "ok"
             print(f"  {verdict}: {longest} instructions, of {most} allowed: {opcode}, {name}")
             failed |= verdict == "FAILED"
     if failed:
-        sys.exit(f"FAILED {path}: a kernel is longer than {table} allows, or has no such loop")
+        sys.exit(f"FAILED: a kernel is longer than {table} allows, has no such loop, or is not there")
 
 
 def main():
-    if len(sys.argv) == 3:
+    if len(sys.argv) == 3 and sys.argv[1] != "--budgets":
         check_imma(sys.argv[1], int(sys.argv[2]))
-    elif len(sys.argv) == 4 and sys.argv[2] == "--budgets":
-        check_budgets(sys.argv[1], sys.argv[3])
+    elif len(sys.argv) > 3 and sys.argv[1] == "--budgets":
+        check_budgets(sys.argv[2], sys.argv[3:])
     else:
         sys.exit(__doc__)
 

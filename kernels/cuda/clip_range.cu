@@ -8,10 +8,7 @@ namespace {
 
 // One thread. A range that is not held knows its largest value.
 __global__ void finish_range(ClipRange* range, Range kind, const float* held, int qmax, float* scale) {
-  const float clip = kind == Range::held ? *held : float_of(range->largest);
-  range->clip = clip;
-  range->inverse_scale = inverse_scale_of(clip, qmax);
-  *scale = scale_of(clip, qmax);
+  *scale = complete(*range, kind == Range::held ? *held : float_of(range->largest), qmax);
 }
 
 }  // namespace

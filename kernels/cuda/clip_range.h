@@ -2,6 +2,7 @@
 #pragma once
 #include "kernels/backend.h"
 #include "kernels/cuda/runtime.h"
+#include "kernels/shared/encode.h"
 
 namespace octet::cuda {
 
@@ -9,6 +10,12 @@ struct ClipRange {
   uint32_t largest;  // bits of max |value|
   float clip, inverse_scale;
 };
+// Completes a range by its clip. Returns the scale of the codes.
+OCTET_BOTH float complete(ClipRange& range, float clip, int qmax) {
+  range.clip = clip;
+  range.inverse_scale = inverse_scale_of(clip, qmax);
+  return scale_of(clip, qmax);
+}
 // Completes a range from its largest value, or from the held clip, and writes the scale.
 void launch_finish_range(ClipRange*, Range, const float* held, int qmax, float* scale, Stream);
 

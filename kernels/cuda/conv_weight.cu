@@ -12,7 +12,8 @@ namespace octet::cuda {
 namespace {
 
 constexpr int step_pixels = 64;
-constexpr int enough_pixels = 2048;  // of a split: fewer are not worth a block
+constexpr int64_t most_elements = int64_t{1} << 31;  // of x and of dy with their padding: offsets have 32 bits
+constexpr int enough_pixels = 2048;                  // of a split: fewer are not worth a block
 
 int64_t columns_of(const WeightGather& g) { return int64_t{g.kernel_h} * g.kernel_w * padded_channels(g.x_channels); }
 
@@ -29,6 +30,11 @@ struct Turned {
 template <int tile>
 __device__ __forceinline__ int turned_piece(int pixel, int piece) {
   return pixel * tile + ((piece ^ (tile == 128 ? pixel & 7 : (pixel >> 1) & 3)) << 4);
+}
+
+// Of a pixel. One outside of the tensor has an offset, too, and nothing is read there.
+__device__ __forceinline__ uint32_t offset(int pixel, int channels) {
+  return static_cast<uint32_t>(pixel) * static_cast<uint32_t>(channels);
 }
 
 struct TurnedOperands {
@@ -69,7 +75,7 @@ struct Column {
     const bool inside = pixel < end && static_cast<unsigned>(h) < static_cast<unsigned>(o.g.x_h) &&
                         static_cast<unsigned>(w) < static_cast<unsigned>(o.g.x_w);
     const int place = (image * o.g.x_h + h) * o.g.x_w + w;
-    copy_async(to, o.x + (static_cast<uint32_t>(place * o.x_padded) + channel), inside);
+    copy_async(to, o.x + (offset(place, o.x_padded) + channel), inside);
   }
 };
 
@@ -159,28 +165,27 @@ __global__ void __launch_bounds__(Turned<m, n>::threads, Turned<m, n>::blocks)
   const int row = first_m + of_dy.piece * 16;
   // The end of the pixels that this thread copies: none of channels that do not exist.
   const int dy_end = row < o.y_padded ? end : 0;
-  uint32_t dy_at = static_cast<uint32_t>((first + of_dy.first) * o.y_padded + row);
+  uint32_t dy_at = offset(first + of_dy.first, o.y_padded) + static_cast<uint32_t>(row);
   const Column column(o, first_n + of_x.piece * 16);
   const int x_end = column.exists ? end : 0;
-  uint32_t x_at = column.channel + (list ? static_cast<uint32_t>((first + of_x.first) * o.x_padded) : 0);
+  uint32_t x_at = column.channel + (list ? offset(first + of_x.first, o.x_padded) : 0);
   const auto fetch = [&](int next, int8_t* stage) {  // the pixels from `next` on
     if (next < end) {
 #pragma unroll
       for (int i = 0; i < of_dy.count; ++i)
-        copy_async(stage + of_dy.place + i * of_dy.every * m,
-                   o.dy + (dy_at + static_cast<uint32_t>(i * of_dy.every * o.y_padded)),
+        copy_async(stage + of_dy.place + i * of_dy.every * m, o.dy + (dy_at + offset(i * of_dy.every, o.y_padded)),
                    next + of_dy.first + i * of_dy.every < dy_end);
 #pragma unroll
       for (int i = 0; i < of_x.count; ++i) {
         int8_t* const to = stage + step_pixels * m + of_x.place + i * of_x.every * n;
         const int pixel = next + of_x.first + i * of_x.every;
         if constexpr (list)
-          copy_async(to, o.x + (x_at + static_cast<uint32_t>(i * of_x.every * o.x_padded)), pixel < x_end);
+          copy_async(to, o.x + (x_at + offset(i * of_x.every, o.x_padded)), pixel < x_end);
         else
           column.copy(o, to, pixel, x_end);
       }
-      dy_at += static_cast<uint32_t>(step_pixels * o.y_padded);
-      if constexpr (list) x_at += static_cast<uint32_t>(step_pixels * o.x_padded);
+      dy_at += offset(step_pixels, o.y_padded);
+      if constexpr (list) x_at += offset(step_pixels, o.x_padded);
     }
     commit_copies();
   };
@@ -237,6 +242,10 @@ WeightSplits tensor_weight_splits(const WeightGather& g, int processors, int64_t
 
 void launch_tensor_weight(const WeightGather& g, const int8_t* x, DType type, const int8_t* dy,
                           const WeightSplits& splits, int32_t* partial, Stream stream) {
+  for (const int64_t elements : {int64_t{g.images} * g.x_h * g.x_w * padded_channels(g.x_channels),
+                                 int64_t{g.images} * g.y_h * g.y_w * padded_channels(g.y_channels)})
+    REQUIRE_USAGE(elements <= most_elements, "use a smaller batch per GPU", "a weight gradient reads ", elements,
+                  " codes with their padding, and offsets reach ", most_elements);
   const TurnedOperands operands{x,
                                 dy,
                                 g,

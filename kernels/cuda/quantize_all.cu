@@ -39,9 +39,7 @@ __global__ void ranges_of_items(const __grid_constant__ QuantizeItems items, Cli
   if (i >= items.count) return;
   const QuantizeItem& own = items.at[i];
   const float clip = own.range == Range::held ? *own.held : float_of(ranges[i].largest);
-  ranges[i].clip = clip;
-  ranges[i].inverse_scale = inverse_scale_of(clip, own.qmax);
-  *own.scale = scale_of(clip, own.qmax);
+  *own.scale = complete(ranges[i], clip, own.qmax);
 }
 
 __global__ void codes_of_items(const __grid_constant__ QuantizeItems items, const ClipRange* ranges) {

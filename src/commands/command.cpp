@@ -3,7 +3,6 @@
 #include <spdlog/fmt/fmt.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <filesystem>
@@ -32,17 +31,6 @@ namespace octet {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Whether a training wrote it, as the files beside it tell.
-bool is_of_run(const fs::path& file) {
-  constexpr const char* names[] = {"config.yaml", "metrics.jsonl", "result.json", "best.safetensors",
-                                   "weights.safetensors"};
-  const bool in_checkpoints = file.parent_path().filename() == "checkpoints" && file.extension() == ".safetensors";
-  const fs::path folder = in_checkpoints ? file.parent_path().parent_path() : file.parent_path();
-  std::error_code unknown;
-  return (in_checkpoints || std::ranges::count(names, file.filename()) > 0) &&
-         fs::is_regular_file(folder / "config.yaml", unknown) && fs::is_regular_file(folder / "metrics.jsonl", unknown);
-}
 
 // What std::thread throws. A write throws system errors too.
 bool lacks_threads(const std::exception& error) {
@@ -117,8 +105,8 @@ void require_place_for(const std::string& file, const std::string& option, bool 
   REQUIRE_USAGE(!fs::is_directory(found), "name a file in it", option, " ", file, " is a folder");
   REQUIRE_USAGE(fs::exists(found) || !fs::is_symlink(file, unknown), "remove the link, or name another file", option,
                 " ", file, " is a link that leads to no file");
-  REQUIRE_USAGE(!fs::exists(found) || !is_of_run(fs::canonical(file, unknown)), "name another file", option, " ", file,
-                " is a file of a run, which a training wrote");
+  REQUIRE_USAGE(!fs::exists(found) || !is_of_run(fs::canonical(file, unknown).string()), "name another file", option,
+                " ", file, " is a file of a run, which a training wrote");
   REQUIRE_USAGE(!fs::exists(found) || fs::is_regular_file(found) || (in_order && is_stream(found)), "name a file",
                 option, " ", file, " is ",
                 in_order ? "neither a file, nor a pipe or a terminal" : "there, and is not a regular file");

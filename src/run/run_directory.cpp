@@ -12,9 +12,12 @@
 namespace octet {
 namespace {
 
+constexpr const char* lasting_files[] = {"config.yaml", "result.json", "weights.safetensors", "best.safetensors"};
+constexpr const char* records = "metrics.jsonl";
+
 // A file that shows that the directory already holds a run; empty: there is none.
 std::string trace_of_a_run(const std::filesystem::path& directory) {
-  for (const char* file : {"config.yaml", "result.json", "weights.safetensors", "best.safetensors"})
+  for (const char* file : lasting_files)
     if (std::filesystem::exists(directory / file)) return file;
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(directory / "checkpoints", ignored))
@@ -46,6 +49,17 @@ std::string created(const Config& config, const std::string& wanted, bool resume
 }
 
 }  // namespace
+
+bool is_of_run(const std::string& file) {
+  namespace fs = std::filesystem;
+  const fs::path path = file, name = path.filename();
+  const bool is_checkpoint = path.parent_path().filename() == "checkpoints" && path.extension() == ".safetensors";
+  const bool is_known = name == records || std::ranges::count(lasting_files, name) > 0;
+  const fs::path folder = is_checkpoint ? path.parent_path().parent_path() : path.parent_path();
+  std::error_code unknown;
+  return (is_checkpoint || is_known) && fs::is_regular_file(folder / "config.yaml", unknown) &&
+         fs::is_regular_file(folder / records, unknown);
+}
 
 RunDirectory::RunDirectory(const Config& config, const std::string& wanted, bool resume)
     : path_(created(config, wanted, resume)),

@@ -29,6 +29,9 @@ class RunDirectory {
   std::optional<DirectoryLock> lock_;  // empty: it could not be taken again
 };
 
+// Whether a training wrote the file: a run's recipe, records, result, weights or checkpoints.
+bool is_of_run(const std::string& file);
+
 // The first key that differs between the two and changes what a step computes.
 std::optional<Difference> training_difference(const Config& before, const Config& now);
 // Collective. UsageError: the configuration of this rank differs from rank 0's. Such ranks would wait for each other

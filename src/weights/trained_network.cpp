@@ -49,10 +49,9 @@ TrainedNetwork find_network(const std::string& named, const std::string& weights
     REQUIRE_USAGE(weights.empty(), "leave --weights out", named, " is a file of weights already");
     return {config_of(named, overrides, fs::path(named).parent_path()), named};
   }
-  REQUIRE_USAGE(kind == PathKind::recipe, "name the directory of a run, a .safetensors file, or a recipe (.yaml)",
-                named, " is none of these; octet reads no exported files");
   REQUIRE_USAGE(!weights.empty(), "name the directory of a run or a .safetensors file, or give --weights FILE", named,
-                " is a recipe, which has no weights");
+                kind == PathKind::recipe ? " is a recipe, which has no weights"
+                                         : " is no network that octet reads; an exported file is none");
   return {load_config(named, overrides), weights};
 }
 

@@ -22,11 +22,10 @@ namespace fs = std::filesystem;
 struct Format {
   const char* name;
   Annotations (*read)(const Config::Data&, Split);
-  const char* reads;  // what data.root must be
 };
 constexpr Format formats[] = {
-    {"coco", read_coco, "the folder that holds annotations/instances_train2017.json, train2017/ and so on"},
-    {"voc", read_voc, "the folder that holds VOC2007/ or VOC2012/, or that is such a folder"},
+    {"coco", read_coco},
+    {"voc", read_voc},
 };
 
 // Removes what does not count. Images keep their order.

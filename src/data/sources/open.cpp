@@ -134,10 +134,10 @@ int64_t resized_shorter_side(const Config::Data& data) {
 void require_root(const Config::Data& data) {
   const Source& source = source_of(data);
   if (*source.reads == '\0') return;
+  require_named_root(source, data);
   std::error_code unknown;
   const auto root = std::filesystem::status(data.root, unknown);
   const std::string fix = fix_of_root(source);
-  require_named_root(source, data);
   REQUIRE_USAGE(root.type() != std::filesystem::file_type::not_found, fix, "data.root is `", data.root,
                 "`: no such file or folder");
   REQUIRE_USAGE(root.type() != std::filesystem::file_type::none, fix, "data.root is `", data.root,
