@@ -58,7 +58,7 @@ def octet_logits(run, images, folder):
     """What the training's kernels say."""
     for i, pixels in enumerate(images):
         (folder / f"{i:05}.png").write_bytes(png(pixels))
-    lines = octet("predict", run, folder, "--json", "-", "--logits").splitlines()
+    lines = octet("predict", run, folder, "--training", "--json", "-", "--logits").splitlines()
     return np.array([logits for _, logits in sorted((line["image"], line["logits"]) for line in map(json.loads, lines))])
 
 
