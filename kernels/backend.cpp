@@ -105,10 +105,11 @@ void check_affine(const Call& call) {
   REQUIRE(!problem.normalize ||
               (call.moments.mean && call.moments.variance && call.parameters.gamma && call.parameters.beta),
           "give mean, variance, gamma and beta", "a norm lacks its statistics or parameters");
-  const QTensor& residual = call.residual;
-  REQUIRE(
-      !residual || (residual.values.shape == problem.shape && residual.real() == (residual.values.dtype == DType::f32)),
-      "add codes or f32 of the problem's shape", "an affine step's residual has another shape or type");
+}
+void check_mask(const AffineProblem& problem, const Tensor& mask) {
+  REQUIRE(mask.shape == mask_shape(problem.shape) && mask.dtype == DType::u8 && problem.activation != Activation::none,
+          "give an activation's mask the shape of mask_shape() and the type u8",
+          "an affine step's mask has another shape or type");
 }
 // What an affine step writes: codes with one scale, or f32.
 void check_encoded(const Encoding& encoding, const QTensor& tensor, Shape shape) {
@@ -126,6 +127,11 @@ void check(const AffineForwardCall& call) {
           "an affine step reads another tensor than its problem tells");
   REQUIRE(!call.x.codes || (call.moments.min && call.moments.max), "give the channels' extremes",
           "an affine step keeps codes of an unknown range");
+  const QTensor& residual = call.residual;
+  REQUIRE(!residual ||
+              (residual.values.shape == call.problem.shape && residual.real() == (residual.values.dtype == DType::f32)),
+          "add codes or f32 of the problem's shape", "an affine step's residual has another shape or type");
+  if (call.mask) check_mask(call.problem, call.mask);
   check_encoded(call.encoding, call.y, call.problem.shape);
 }
 void check(const AffineBackwardCall& call) {
@@ -137,6 +143,7 @@ void check(const AffineBackwardCall& call) {
           "an affine step reads another tensor than its problem tells");
   REQUIRE(call.dy.shape == shape && is_real(call.dy.dtype), "give dy in the problem's shape, as f32 or bf16",
           "an affine step's dy has another shape or type");
+  if (call.problem.activation != Activation::none) check_mask(call.problem, call.mask);
   REQUIRE(is_real(call.d_residual.tensor.dtype), "give f32 or bf16", "d_residual is codes");
   for (const Into& sums : {call.d_gamma, call.d_beta})
     REQUIRE(sums.tensor.dtype == DType::f32, "give f32 tensors", "a parameter's gradient is ",

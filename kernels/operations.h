@@ -250,6 +250,10 @@ struct ConvBackwardWeightCall {
   Into dw;
 };
 
+// One bit for each element of a tensor: whether the activation lets the gradient pass there. affine_forward() writes
+// the bits in an order of its backend's own, and affine_backward() of the same backend reads them.
+inline Shape mask_shape(Shape of) { return {1, 1, 1, (of.elements() + 31) / 32 * 4}; }
+
 // Norm, residual, activation and encoding in one pass. With Range::absmax the clip is exact. Without a residual it
 // follows from moments.min and max; with a residual it takes one extra read.
 struct AffineForwardCall {
@@ -262,16 +266,16 @@ struct AffineForwardCall {
   RngKey key = {};
   QTensor y;  // codes (writes *y.scale) or f32
   Probe probe = {};
+  Tensor mask = {};  // u8 of mask_shape(problem.shape), written for backward; optional, and for an activation only
 };
-// The backward of that pass. dz = dy where the activation lets the gradient pass, else 0. The activation's input is
-// computed again from x and the residual; without an activation the residual is not read. If grad_output is empty, only
-// the probe's histogram is filled: the first step measures before it quantizes.
+// The backward of that pass. dz = dy where the mask lets the gradient pass, else 0. If grad_output is empty, only the
+// probe's histogram is filled: the first step measures before it quantizes.
 struct AffineBackwardCall {
   AffineProblem problem;
   Convolved x;
   Moments moments = {};
   AffineParameters parameters = {};
-  QTensor residual = {};
+  Tensor mask = {};  // what affine_forward() wrote; not read without an activation
   Tensor dy;
   Into d_gamma = {}, d_beta = {};  // (C) f32 (+)= sums; optional
   Into d_residual = {};            // f32 or bf16 (+)= dz; optional

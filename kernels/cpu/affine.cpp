@@ -8,7 +8,6 @@
 
 #include "kernels/cpu/backend.h"
 #include "kernels/cpu/encode_tensor.h"
-#include "kernels/cpu/input_interval.h"
 #include "kernels/shared/sums.h"
 
 namespace octet::cpu {
@@ -101,7 +100,9 @@ void CpuBackend::compute(const AffineForwardCall& call) {
                      .residual_scale = call.residual.real() ? 0 : *call.residual.scale,
                      .residual_bits = kept_bits(call.residual.values.dtype),
                      .low = low,
-                     .high = high};
+                     .high = high,
+                     .mask_high = largest_passing(problem.activation),
+                     .mask = call.mask.u8()};
   if (call.x.codes) {
     for (int64_t c = 0; c < channels; ++c) {
       const InputUnit unit = unit_between(call.moments.min[c], call.moments.max[c]);
@@ -137,55 +138,21 @@ void CpuBackend::compute(const AffineForwardCall& call) {
 
 namespace {
 
-// The coefficients of one call's passes, in memory for six periods.
+// The coefficients of one call's passes, in memory for four periods.
 struct BackwardStep {
   const AffineBackwardCall& call;
   const AffineProblem& problem = call.problem;
-  const Mask mask = mask_of(problem, call.residual);
   AffineBackward pass = {};
 
   BackwardStep(const AffineBackwardCall& step, float* room) : call(step) {
-    const int64_t period = affine_period(problem.shape.c);
-    const auto [low, high] = value_bounds(problem.activation);
-    const QTensor& residual = call.residual;
+    const int64_t channels = problem.shape.c, period = affine_period(channels);
     pass.x = (call.x.codes ? call.x.codes : call.x.real).data;
     pass.dy = call.dy.data;
-    pass.residual = residual.values.data;
-    pass.input_low = pass.a = room;
-    pass.input_high = pass.b = room + period;
-    pass.mean = room + 2 * period;
-    pass.A = room + 3 * period, pass.B = room + 4 * period, pass.C = room + 5 * period;
+    pass.mask = call.mask.u8();
+    pass.mean = room;
+    pass.A = room + period, pass.B = room + 2 * period, pass.C = room + 3 * period;
     pass.period = period;
-    pass.residual_scale = residual.real() ? 0 : *residual.scale;
-    pass.residual_bits = kept_bits(residual.values.dtype);
-    pass.low = low, pass.high = high;
-    expand_inputs(room, room + period, room + 2 * period);
-  }
-
-  static Mask mask_of(const AffineProblem& problem, const QTensor& residual) {
-    return problem.activation == Activation::none ? Mask::everywhere
-           : !residual                            ? Mask::input
-           : residual.real()                      ? Mask::real
-                                                  : Mask::codes;
-  }
-
-  // On one thread, per channel: the mean, and in first and second where the activation passes the gradient: the bounds
-  // of x, or the coefficients that give z.
-  void expand_inputs(float* first, float* second, float* mean) const {
-    const int64_t channels = problem.shape.c;
-    expand(mean, channels, [&](int64_t c) { return mean_in_unit(problem, call.moments, c, input_unit(call.x, c)); });
-    const auto affine = of_channels(channels, [&](int64_t c) {
-      return in_unit(affine_coefficients(problem, call.moments, call.parameters, c), input_unit(call.x, c));
-    });
-    if (mask == Mask::input) {
-      const auto open =
-          of_channels(channels, [&](int64_t c) { return inputs_between(affine[c], pass.low, pass.high); });
-      expand(first, channels, [&](int64_t c) { return open[c].low; });
-      expand(second, channels, [&](int64_t c) { return open[c].high; });
-    } else {
-      expand(first, channels, [&](int64_t c) { return affine[c].a; });
-      expand(second, channels, [&](int64_t c) { return affine[c].b; });
-    }
+    expand(room, channels, [&](int64_t c) { return mean_in_unit(problem, call.moments, c, input_unit(call.x, c)); });
   }
 
   // On one thread, per channel: from the sums of dz and of dz (x - mean), the gradients of beta and gamma in their
@@ -211,19 +178,19 @@ struct BackwardStep {
 void CpuBackend::compute(const AffineBackwardCall& call) {
   const AffineProblem& problem = call.problem;
   const int64_t channels = problem.shape.c, period = affine_period(channels), count = problem.shape.elements();
-  float* const room = coefficients_.get<float>(static_cast<size_t>(6 * period));
+  float* const room = coefficients_.get<float>(static_cast<size_t>(4 * period));
   BackwardStep step(call, room);
   AffineBackward& pass = step.pass;
   const int x_type = index_of((call.x.codes ? call.x.codes : call.x.real).dtype), dy_type = index_of(call.dy.dtype);
-  const int mask = static_cast<int>(step.mask);
+  const int masked = problem.activation != Activation::none;
 
   const bool through_statistics = problem.normalize && problem.batch_statistics;
   std::vector<double> sums(static_cast<size_t>(2 * channels));
   if (through_statistics || (call.grad_output && (call.d_gamma || call.d_beta)))
-    sums = reduce(options_.threads, passes_.affine_reduce[x_type][dy_type][mask], pass, problem.shape, sums_);
-  step.expand_gradient(sums, room + 3 * period, room + 4 * period, room + 5 * period);
+    sums = reduce(options_.threads, passes_.affine_reduce[x_type][dy_type][masked], pass, problem.shape, sums_);
+  step.expand_gradient(sums, room + period, room + 2 * period, room + 3 * period);
 
-  const auto& kernels = passes_.affine_backward[x_type][dy_type][mask];
+  const auto& kernels = passes_.affine_backward[x_type][dy_type][masked];
   const auto kernel = [&](Sink sink, Span span, Target& target) {
     if (sink == Sink::stochastic || sink == Sink::real) return kernels[sink == Sink::real](pass, span, target);
     alignas(64) float values[block_elements];

@@ -41,7 +41,8 @@ enum class Residual : uint8_t { none, codes, real };
 // Codes are read as signed bytes and extended; these bits of the result are kept.
 static constexpr int32_t kept_bits(DType codes) { return codes == DType::u8 ? 0xFF : -1; }
 
-// value = clamp(a x + b + residual, low, high); code = (x - offset) * inverse, rounded to nearest
+// value = clamp(a x + b + residual, low, high); code = (x - offset) * inverse, rounded to nearest. The mask holds a
+// word of bits for each step of the tier: first those of even elements, then those of odd ones.
 struct AffineForward {
   const void* x = nullptr;
   const float *a = nullptr, *b = nullptr;
@@ -50,23 +51,18 @@ struct AffineForward {
   float residual_scale = 0;
   int32_t residual_bits = -1;  // kept_bits()
   float low = 0, high = 0;
+  float mask_high = 0;      // largest_passing()
+  uint8_t* mask = nullptr;  // low < a x + b + residual <= mask_high; null: not written
   int8_t* codes = nullptr;  // null: none are written, and what follows is not read
   const float *offset = nullptr, *inverse = nullptr;
 };
 
-// Where a gradient passes the activation: input_low < x < input_high, or low < a x + b + residual_scale * residual <
-// high, the residual being codes or real.
-enum class Mask : uint8_t { everywhere, input, codes, real };
-
 // dz = mask ? dy : 0;  value = A dz + (B x + C), where x may be codes
 struct AffineBackward {
-  const void *x = nullptr, *dy = nullptr, *residual = nullptr;
-  const float *input_low = nullptr, *input_high = nullptr, *a = nullptr, *b = nullptr, *mean = nullptr;
-  const float *A = nullptr, *B = nullptr, *C = nullptr;
+  const void *x = nullptr, *dy = nullptr;
+  const uint8_t* mask = nullptr;  // as affine_forward() of the same tier wrote it
+  const float *mean = nullptr, *A = nullptr, *B = nullptr, *C = nullptr;
   int64_t period = 64;
-  float residual_scale = 0;
-  int32_t residual_bits = -1;  // kept_bits()
-  float low = 0, high = 0;
   Into d_residual;  // affine_backward() writes or adds dz
 };
 
@@ -86,11 +82,11 @@ struct Passes {
   // of_channels (2, channels) = the sums of dz, then those of dz (x - mean). In float over elements i, i + period ...
   // of the span, in `room` for 2 * period; then in double over the sums of one channel.
   using Reduce = void (*)(const AffineBackward&, Span, int64_t channels, float* room, double* of_channels);
-  Reduce affine_reduce[3][2][4];  // [index_of(x)][index_of(dy)][Mask]
+  Reduce affine_reduce[3][2][2];  // [index_of(x)][index_of(dy)][masked]
 
   using Backward = void (*)(const AffineBackward&, Span, Target&);
   // The sinks that training needs; the backend makes the others from real values.
-  Backward affine_backward[3][2][4][2];  // [index_of(x)][index_of(dy)][Mask][stochastic, real]
+  Backward affine_backward[3][2][2][2];  // [index_of(x)][index_of(dy)][masked][stochastic, real]
 
   // Adds one to the bin of each value (see shared/encode.h), spread over four tables of histogram_bins.
   void (*histogram)(const float* values, int64_t count, uint32_t* four_tables);

@@ -84,6 +84,7 @@ OCTET_INLINE f32xN fused(f32xN a, f32xN b, f32xN c) { return (f32xN)_mm256_fmadd
 // Instructions that the compiler does not find in the generic text.
 // nearest: the integer next to x, ties to even, for |x| < 2^22. multiply_low: products of the 64-bit lanes' low halves.
 // any_clear: whether a lane has none of the bits. join_bytes: the low bytes of both, those of `even` first.
+// between: one bit for each lane, low < x <= high. where: x in the lanes whose bit is set, else 0.
 // count_greater: how many lanes of a exceed those of b. low_doubles, high_doubles: half of the lanes, exactly;
 // nearest() of both is the way back, for |x| < 2^31. low_bytes: of each lane.
 #if OCTET_LANES == 16 && defined(__AVX512F__)
@@ -100,6 +101,13 @@ OCTET_INLINE u16xN join_bytes(i32xN even, i32xN odd) {  // 0xCA: the first opera
 }
 OCTET_INLINE int count_greater(f32xN a, f32xN b) {
   return __builtin_popcount(_mm512_cmp_ps_mask((__m512)a, (__m512)b, _CMP_GT_OQ));
+}
+OCTET_INLINE uint32_t between(f32xN x, f32xN low, f32xN high) {
+  const __mmask16 above = _mm512_cmp_ps_mask((__m512)x, (__m512)low, _CMP_GT_OQ);
+  return _mm512_mask_cmp_ps_mask(above, (__m512)x, (__m512)high, _CMP_LE_OQ);
+}
+OCTET_INLINE f32xN where(uint32_t bits, f32xN x) {
+  return (f32xN)_mm512_maskz_mov_ps(static_cast<__mmask16>(bits), (__m512)x);
 }
 OCTET_INLINE bool any_clear(i32xN x, int bits) {
   return _mm512_testn_epi32_mask((__m512i)x, _mm512_set1_epi32(bits)) != 0;
@@ -128,6 +136,9 @@ OCTET_INLINE i32xN nearest(f32xN x) { return (i32xN)_mm256_cvtps_epi32((__m256)x
 OCTET_INLINE u64xN multiply_low(u64xN a, u64xN b) { return (u64xN)_mm256_mul_epu32((__m256i)a, (__m256i)b); }
 OCTET_INLINE u16xN join_bytes(i32xN even, i32xN odd) { return narrow((u32xN)((even & 0xFF) | ((odd & 0xFF) << 8))); }
 OCTET_INLINE int count_greater(f32xN a, f32xN b) { return __builtin_popcount(_mm256_movemask_ps((__m256)(a > b))); }
+OCTET_INLINE uint32_t between(f32xN x, f32xN low, f32xN high) {
+  return static_cast<uint32_t>(_mm256_movemask_ps((__m256)((x > low) & (x <= high))));
+}
 OCTET_INLINE bool any_clear(i32xN x, int bits) { return _mm256_movemask_ps((__m256)((x & bits) == 0)) != 0; }
 OCTET_INLINE f64xH low_doubles(i32xN x) { return (f64xH)_mm256_cvtepi32_pd(_mm256_castsi256_si128((__m256i)x)); }
 OCTET_INLINE f64xH high_doubles(i32xN x) { return (f64xH)_mm256_cvtepi32_pd(_mm256_extracti128_si256((__m256i)x, 1)); }
@@ -161,6 +172,9 @@ OCTET_INLINE u64xN multiply_low(u64xN a, u64xN b) {
 }
 OCTET_INLINE u16xN join_bytes(i32xN even, i32xN odd) { return narrow((u32xN)((even & 0xFF) | ((odd & 0xFF) << 8))); }
 OCTET_INLINE int count_greater(f32xN a, f32xN b) { return -vaddvq_s32((int32x4_t)(a > b)); }
+OCTET_INLINE uint32_t between(f32xN x, f32xN low, f32xN high) {
+  return vaddvq_u32((uint32x4_t)((x > low) & (x <= high)) & (uint32x4_t){1, 2, 4, 8});
+}
 #else
 OCTET_INLINE u32xN widen(u16xN x) { return __builtin_convertvector(x, u32xN); }
 OCTET_INLINE u16xN narrow(u32xN x) { return __builtin_convertvector(x, u16xN); }
@@ -173,6 +187,19 @@ OCTET_INLINE int count_greater(f32xN a, f32xN b) {
   int count = 0;
   for (int lane = 0; lane < lanes; ++lane) count -= greater[lane];
   return count;
+}
+OCTET_INLINE uint32_t between(f32xN x, f32xN low, f32xN high) {
+  const i32xN inside = (x > low) & (x <= high);
+  uint32_t bits = 0;
+  for (int lane = 0; lane < lanes; ++lane) bits |= (uint32_t)(inside[lane] & 1) << lane;
+  return bits;
+}
+#endif
+#if !(OCTET_LANES == 16 && defined(__AVX512F__))
+OCTET_INLINE f32xN where(uint32_t bits, f32xN x) {
+  u32xN bit{};
+  for (int lane = 0; lane < lanes; ++lane) bit[lane] = 1u << lane;
+  return (f32xN)((u32xN)x & (u32xN)(((u32xN{} + bits) & bit) != 0));
 }
 #endif
 #if !(OCTET_LANES == 16 && defined(__AVX512F__)) && !(OCTET_LANES == 8 && defined(__AVX2__))

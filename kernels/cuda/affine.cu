@@ -19,21 +19,31 @@ __global__ void keep_codes_kernel(const void* x, DType type, int64_t count, int6
 }  // namespace
 
 void CudaBackend::compute(const AffineForwardCall& call) {
-  const auto& [problem, x, moments, parameters, residual, encoding, key, y, asked] = call;
+  const auto& [problem, x, moments, parameters, residual, encoding, key, y, asked, mask] = call;
   Probe probe = asked;
   const int64_t count = problem.shape.elements();
   const int channels = static_cast<int>(problem.shape.c);
-  float* const a = coefficients_.get<float>(3 * channels);
-  float *const b = a + channels, *const mean = b + channels;
-  launch_affine_coefficients({problem, moments, parameters}, a, b, mean, stream_);
+  float* const a = coefficients_.get<float>(2 * channels);
+  float* const b = a + channels;
+  launch_affine_coefficients({problem, moments, parameters}, a, b, stream_);
   if (x.codes) {
     launch_units(moments, channels, x.scale, x.offset, stream_);
     OCTET_LAUNCH_EACH(keep_codes_kernel, count, threads, stream_, x.real.data, x.real.dtype, count, channels, x.scale,
                       x.offset, x.codes.s8());
   }
   const auto [low, high] = value_bounds(problem.activation);
-  const AffineForwardValues values{x.real.data,          x.real.dtype,          channels,       a,   b,
-                                   residual.values.data, residual.values.dtype, residual.scale, low, high};
+  const AffineForwardValues values{.x = x.real.data,
+                                   .type = x.real.dtype,
+                                   .channels = channels,
+                                   .a = a,
+                                   .b = b,
+                                   .residual = residual.values.data,
+                                   .residual_type = residual.values.dtype,
+                                   .residual_scale = residual.scale,
+                                   .activation = problem.activation,
+                                   .low = low,
+                                   .high = high,
+                                   .mask = mask.u8()};
   // Without a residual, y is monotonic in x within a channel: the extremes of x give those of y.
   const bool from_moments = !residual && moments.min && moments.max;
   if (from_moments && probe.largest) {
@@ -54,33 +64,23 @@ void CudaBackend::compute(const AffineForwardCall& call) {
 }
 
 void CudaBackend::compute(const AffineBackwardCall& call) {
-  const auto& [problem, x, moments, parameters, residual, dy, d_gamma, d_beta, d_residual, encoding, key, grad_output,
+  const auto& [problem, x, moments, parameters, mask, dy, d_gamma, d_beta, d_residual, encoding, key, grad_output,
                probe] = call;
   const int64_t channels = problem.shape.c, count = problem.shape.elements();
-  float* const a = coefficients_.get<float>(6 * channels);
-  float *const b = a + channels, *const mean = b + channels, *const A = mean + channels, *const B = A + channels,
-               *const C = B + channels;
+  float* const mean = coefficients_.get<float>(4 * channels);
+  float *const A = mean + channels, *const B = A + channels, *const C = B + channels;
   const Tensor input = x.codes ? x.codes : x.real;
   const ChannelInputs inputs{problem, moments, parameters, x.codes ? x.scale : nullptr, x.codes ? x.offset : nullptr};
-  launch_affine_coefficients(inputs, a, b, mean, stream_);
-  const auto [low, high] = value_bounds(problem.activation);
-  const bool activated = problem.activation != Activation::none;
+  launch_means(inputs, mean, stream_);
   AffineBackwardValues values{.x = input.data,
                               .dy = dy.data,
-                              .residual = activated ? residual.values.data : nullptr,
                               .type = input.dtype,
                               .dy_type = dy.dtype,
-                              .residual_type = residual.values.dtype,
-                              .residual_scale = residual.scale,
                               .channels = static_cast<int>(channels),
-                              .activated = activated,
-                              .a = a,
-                              .b = b,
+                              .mask = problem.activation == Activation::none ? nullptr : mask.u8(),
                               .A = A,
                               .B = B,
                               .C = C,
-                              .low = low,
-                              .high = high,
                               .d_residual = {}};
   double* sums = nullptr;
   if ((problem.normalize && problem.batch_statistics) || (grad_output && (d_gamma || d_beta))) {

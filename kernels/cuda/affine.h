@@ -14,7 +14,8 @@ struct ChannelInputs {
   const float *scale = nullptr, *offset = nullptr;
 };
 // affine_coefficients.cu. a, b, mean: (channels) each.
-void launch_affine_coefficients(const ChannelInputs&, float* a, float* b, float* mean, Stream);
+void launch_affine_coefficients(const ChannelInputs&, float* a, float* b, Stream);
+void launch_means(const ChannelInputs&, float* mean, Stream);
 // The unit of each channel between its extremes.
 void launch_units(Moments, int64_t channels, float* scale, float* offset, Stream);
 // The range of activation(a x + b) from the extremes of x.

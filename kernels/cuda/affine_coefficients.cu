@@ -13,14 +13,17 @@ __device__ __forceinline__ InputUnit unit_of(const ChannelInputs& of, int64_t ch
   return of.scale != nullptr ? InputUnit{of.scale[channel], of.offset[channel]} : InputUnit{};
 }
 
-__global__ void coefficients(const __grid_constant__ ChannelInputs of, float* a, float* b, float* mean) {
+__global__ void coefficients(const __grid_constant__ ChannelInputs of, float* a, float* b) {
   const int64_t channel = thread_index();
   if (channel >= of.problem.shape.c) return;
-  const InputUnit unit = unit_of(of, channel);
-  const AffineCoefficients own = in_unit(affine_coefficients(of.problem, of.moments, of.parameters, channel), unit);
+  const AffineCoefficients own = affine_coefficients(of.problem, of.moments, of.parameters, channel);
   a[channel] = own.a;
   b[channel] = own.b;
-  mean[channel] = mean_in_unit(of.problem, of.moments, channel, unit);
+}
+
+__global__ void means(const __grid_constant__ ChannelInputs of, float* mean) {
+  const int64_t channel = thread_index();
+  if (channel < of.problem.shape.c) mean[channel] = mean_in_unit(of.problem, of.moments, channel, unit_of(of, channel));
 }
 
 __global__ void units(const __grid_constant__ Moments moments, int64_t channels, float* scale, float* offset) {
@@ -63,8 +66,11 @@ __global__ void gradients(const __grid_constant__ ChannelInputs of, const double
 
 }  // namespace
 
-void launch_affine_coefficients(const ChannelInputs& of, float* a, float* b, float* mean, Stream stream) {
-  OCTET_LAUNCH_EACH(coefficients, of.problem.shape.c, threads, stream, of, a, b, mean);
+void launch_affine_coefficients(const ChannelInputs& of, float* a, float* b, Stream stream) {
+  OCTET_LAUNCH_EACH(coefficients, of.problem.shape.c, threads, stream, of, a, b);
+}
+void launch_means(const ChannelInputs& of, float* mean, Stream stream) {
+  OCTET_LAUNCH_EACH(means, of.problem.shape.c, threads, stream, of, mean);
 }
 
 void launch_units(Moments moments, int64_t channels, float* scale, float* offset, Stream stream) {

@@ -24,7 +24,6 @@ __global__ void __launch_bounds__(chunk_threads)
   if (row >= chunks) return;
   const int64_t first = row * chunk, end = first + chunk < count ? first + chunk : count;
   const int channel = static_cast<int>(column % numbers.channels);
-  const auto own = numbers.coefficients(some, channel);
   const Values<width> center = of_channel(some, mean, channel);
   Values<width> sum = {}, dot = {};
   // Four elements, asked for together: their sums take them in this order.
@@ -36,7 +35,7 @@ __global__ void __launch_bounds__(chunk_threads)
 #pragma unroll
     for (int k = 0; k < 4; ++k) {
       if (k >= some_of_them) break;
-      const Values<width> number = numbers.number(fetched[k]), dz = numbers.masked(some, own, fetched[k]);
+      const Values<width> number = numbers.number(some, fetched[k]), dz = numbers.gradient(some, fetched[k]);
 #pragma unroll
       for (int e = 0; e < width; ++e) {
         sum.at[e] += dz.at[e];
@@ -87,7 +86,7 @@ void launch_affine_reduce(const AffineBackwardValues& values, const float* mean,
                           double* chunks, double* sums, Stream stream) {
   const int64_t channels = values.channels, period = affine_period(channels), chunk = affine_chunk(channels);
   const int64_t rows = (count + chunk - 1) / chunk;
-  with_types(values, [&](const auto& numbers) {
+  with_types<true, false>(values, [&](const auto& numbers) {
     using Numbers = std::decay_t<decltype(numbers)>;
     const auto launch = [&]<int width>(Width<width>) {
       int lanes = 32;

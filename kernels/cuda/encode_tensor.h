@@ -8,6 +8,7 @@
 #include "kernels/cuda/kernel_arguments.h"
 #include "kernels/cuda/values.h"
 #include "kernels/cuda/walk.h"
+#include "kernels/shared/affine.h"
 
 namespace octet::cuda {
 namespace {
@@ -21,6 +22,9 @@ struct Codes {
   void* out = nullptr;
   uint64_t* saturated = nullptr;
   uint32_t* largest = nullptr;  // bits of max |value|
+  // Of the float 128 + u, see encode_stochastic(). As an argument it stays in a register: a constant would be loaded
+  // anew for each element, since no instruction takes two.
+  uint32_t upper_bits = 0x4300;
 };
 
 constexpr int threads = walk_threads;
@@ -120,71 +124,115 @@ __global__ void __launch_bounds__(threads)
   report(to, beyond, largest);
 }
 
-// The code of a value in the lowest byte of the result, which has other bits above it.
-__device__ __forceinline__ uint32_t nearest_byte(float value, float inverse_scale, float lowest, float highest) {
-  return bits_of(clamp_code(value * inverse_scale, lowest, highest) + 12582912.0f);  // as round_nearest() does
-}
-// encode_stochastic() of the 16 bits that begin at byte `first` of the word.
-__device__ __forceinline__ uint32_t stochastic_byte(float value, float inverse_scale, float highest, uint32_t word,
-                                                    unsigned first) {
-  const uint32_t bits = chosen_bytes(word, 0x4300, 0x5400 | (first + 1) % 4 << 4 | first);  // 128 + u
-  return truncated(clamp_code(value * inverse_scale, -highest, highest) + float_of(bits)) ^ 0x80u;
-}
+// Of the lowest bytes of four words.
 __device__ __forceinline__ uint32_t joined_bytes(uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
   return chosen_bytes(chosen_bytes(a, b, 0x0040), chosen_bytes(c, d, 0x0040), 0x5410);
 }
 
-enum class Written { real, nearest, stochastic };
+enum class Written : uint8_t { real, nearest, nearest_measured, stochastic };  // measured: for Codes::largest
 
-// The same of four neighbours at a time. group_step: wide_step() of the channels.
+// How values round to codes. The bounds of the values are bounds of their codes: products round monotonically.
 template <class Numbers, Written written>
-__global__ void __launch_bounds__(threads, 4)
-    encode_fours(const __grid_constant__ Numbers numbers, int64_t count, int group_step,
-                 const __grid_constant__ StepKey step_key, const __grid_constant__ Codes to) {
-  constexpr int width = WideWalk::width, groups = WideWalk::groups;
-  const Width<width> some;
+struct WideEncoder {
+  float inverse_scale = 0, lowest = 0, highest = 0, clip = 0;
+  uint32_t upper_bits = 0;
+  unsigned beyond = 0;
+  float largest = 0;
+  __device__ __forceinline__ WideEncoder(const Numbers& numbers, const Codes& to) {
+    if (written == Written::real) return;
+    const ClipRange range = *to.range;
+    inverse_scale = range.inverse_scale, clip = range.clip;
+    lowest = static_cast<float>(to.lowest), highest = static_cast<float>(to.qmax);
+    if (written == Written::stochastic) lowest = -highest, upper_bits = to.upper_bits;
+    if constexpr (Numbers::clamped) {
+      lowest = fmaxf(numbers.low * inverse_scale, lowest), highest = fminf(numbers.high * inverse_scale, highest);
+      clip = numbers.high > clip ? clip : beyond_all;  // of values that are not clamped
+    }
+  }
+  // The codes of eight neighbours of a row. random: WideWalk's.
+  __device__ __forceinline__ Some<uint32_t, 2> codes(const Values<8>& values, const Random128& random, int row) {
+    constexpr bool positive = Numbers::clamped;
+    uint32_t code[8];  // in the lowest bytes
+#pragma unroll
+    for (int e = 0; e < 8; ++e) {
+      const float value = values.at[e];
+      count_beyond<!positive>(beyond, value, clip);
+      if (written == Written::nearest_measured) largest = fmaxf(largest, positive ? value : fabsf(value));  // no NaN
+      const float scaled = clamp_code(value * inverse_scale, lowest, highest);
+      const unsigned at = static_cast<unsigned>(row + e % 2 * 2);  // of the word's bytes
+      if (written == Written::stochastic)                          // the bits make 128 + u
+        code[e] =
+            truncated(scaled + float_of(chosen_bytes(random.word[e / 2], upper_bits, 0x5400 | (at + 1) % 4 << 4 | at)));
+      else
+        code[e] = bits_of(scaled + 12582912.0f);  // as round_nearest() does
+    }
+    const uint32_t sign = written == Written::stochastic ? 0x80808080u : 0u;
+    return {{joined_bytes(code[0], code[1], code[2], code[3]) ^ sign,
+             joined_bytes(code[4], code[5], code[6], code[7]) ^ sign}};
+  }
+};
+
+// The same of eight neighbours at a time.
+template <class Numbers, Written written>
+__global__ void __launch_bounds__(threads, Numbers::blocks)
+    encode_eights(const __grid_constant__ Numbers numbers, const __grid_constant__ StepKey step_key,
+                  const __grid_constant__ WideExtent extent, const __grid_constant__ Codes to) {
+  constexpr int groups = Numbers::groups;
+  const Width<8> some;
   const RngKey key = step_key.now();
-  const WideWalk walk(count, key.first, group_step);
-  const ClipRange range = written == Written::real ? ClipRange{} : *to.range;
-  const float lowest = static_cast<float>(to.lowest), highest = static_cast<float>(to.qmax);
+  const WideWalk<groups> walk(extent, key.first);
+  WideEncoder<Numbers, written> encoder(numbers, to);
   Random128 random[groups] = {};
   if (written == Written::stochastic)
 #pragma unroll
     for (int k = 0; k < groups; ++k) random[k] = walk.random(key, k);
-  unsigned beyond = 0;
-  float largest = 0;
+  int channel = walk.channel(extent);
 #pragma unroll
-  for (int row = 0; row < WideWalk::rows; ++row) {
-    const auto coefficients = numbers.coefficients(some, walk.channel(row, numbers.channels));
-    typename Numbers::template Fetched<width> fetched[groups] = {};
-#pragma unroll
-    for (int k = 0; k < groups; ++k)
-      if (walk.inside(walk.element(row, k))) fetched[k] = numbers.fetch(some, walk.element(row, k));
+  for (int row = 0; row < WideWalk<groups>::rows; ++row) {
+    if (row > 0) channel = walk.next_row(extent, channel);
+    typename Numbers::template Fetched<8> fetched[groups] = {};
 #pragma unroll
     for (int k = 0; k < groups; ++k) {
-      const int64_t i = walk.element(row, k);
-      if (!walk.inside(i)) continue;
-      const Values<width> values = numbers.at(some, i, coefficients, fetched[k]);
-      if constexpr (written == Written::real) {
-        write_some(static_cast<float*>(to.out) + i, values);
-      } else {
-        uint32_t codes[width];
+      const int64_t i = int64_t{walk.element(k)} + row * RandomGroup::half;
+      if (walk.inside(i)) fetched[k] = numbers.fetch(some, i);
+    }
+    const auto own = numbers.coefficients(some, channel);
 #pragma unroll
-        for (int e = 0; e < width; ++e) {
-          const float value = values.at[e], magnitude = fabsf(value);
-          codes[e] = written == Written::stochastic
-                         ? stochastic_byte(value, range.inverse_scale, highest, random[k].word[row / 2 * 2 + e / 2],
-                                           static_cast<unsigned>(row % 2 + e % 2 * 2))
-                         : nearest_byte(value, range.inverse_scale, lowest, highest);
-          beyond += magnitude > range.clip ? 1u : 0u;
-          largest = fmaxf(largest, magnitude);  // a NaN is not the largest
-        }
-        *reinterpret_cast<uint32_t*>(static_cast<int8_t*>(to.out) + i) =
-            joined_bytes(codes[0], codes[1], codes[2], codes[3]);
+    for (int k = 0; k < groups; ++k) {
+      const int64_t i = int64_t{walk.element(k)} + row * RandomGroup::half;
+      if (!walk.inside(i)) continue;
+      Values<8> values;
+      if constexpr (Numbers::clamped) {
+        values = numbers.unclamped(some, own, fetched[k]);
+        if (numbers.mask != nullptr) numbers.mask[i >> 3] = static_cast<uint8_t>(numbers.passing(values));
+        if (written == Written::real) values = numbers.bounded(values);
+      } else {
+        values = numbers.at(some, i, own, fetched[k]);
       }
+      if (written == Written::real)
+        write_some(static_cast<float*>(to.out) + i, values);
+      else
+        write_some(reinterpret_cast<uint32_t*>(static_cast<int8_t*>(to.out) + i),
+                   encoder.codes(values, random[k], row));
     }
   }
-  if (written != Written::real) report(to, beyond, largest);
+  if constexpr (Numbers::clamped) encoder.largest = fminf(encoder.largest, numbers.high);
+  if (written != Written::real) report(to, encoder.beyond, encoder.largest);
+}
+
+// Writes the mask alone, where encode_eights does not.
+template <class Numbers>
+__global__ void __launch_bounds__(threads) mask_kernel(const __grid_constant__ Numbers numbers, int64_t count) {
+  const Width<1> one;
+  const int64_t byte = thread_index(), first = byte * 8;
+  if (first >= count) return;
+  uint32_t bits = 0;
+  for (int e = 0; e < 8 && first + e < count; ++e) {
+    const auto own = numbers.coefficients(one, static_cast<int>((first + e) % numbers.channels));
+    const float z = numbers.unclamped(one, own, numbers.fetch(one, first + e)).at[0];
+    bits |= passes(numbers.activation, z) ? 1u << e : 0u;
+  }
+  numbers.mask[byte] = static_cast<uint8_t>(bits);
 }
 
 // How the values of one tensor are encoded and measured, by launches on a stream.
@@ -200,7 +248,7 @@ struct TensorEncoder {
     REQUIRE(encoding.range != Range::held || encoding.held != nullptr, "give the clip", "a held range without a clip");
     if (!measured && encoding.range != Range::held) {
       fill_zero(range, sizeof *range, stream);
-      with_types(values, [&](const auto& numbers) {
+      with_types<false>(values, [&](const auto& numbers) {
         using Numbers = std::decay_t<decltype(numbers)>;
         OCTET_LAUNCH((absmax_kernel<Numbers>), walk_grid(count), dim3(threads), stream, numbers, count,
                      count % 2 == 0 && numbers.fits(2), range);
@@ -212,7 +260,7 @@ struct TensorEncoder {
   template <class Values>
   void count_magnitudes(const Values& values, int64_t count, const Probe& probe) const {
     if (probe.histogram == nullptr) return;
-    with_types(values, [&](const auto& numbers) {
+    with_types<false>(values, [&](const auto& numbers) {
       using Numbers = std::decay_t<decltype(numbers)>;
       OCTET_LAUNCH((histogram_kernel<Numbers>), walk_grid(count), dim3(threads), stream, numbers, count,
                    count % 2 == 0 && numbers.fits(2), probe.histogram, probe.sample);
@@ -221,7 +269,6 @@ struct TensorEncoder {
 
   template <class Values>
   void encode(const Values& values, int64_t count, const StepKey& random, const Probe& probe) const {
-    const RngKey& key = random.key;
     const Codes codes{encoding.dtype,
                       encoding.rounding == Rounding::stochastic,
                       encoding.lowest(),
@@ -230,26 +277,45 @@ struct TensorEncoder {
                       to.values.data,
                       probe.saturated,
                       reinterpret_cast<uint32_t*>(probe.largest)};
-    with_types(values, [&](const auto& numbers) {
+    if (encode_wide(values, count, random, codes)) return;
+    with_types<false>(values, [&](const auto& numbers) {
       using Numbers = std::decay_t<decltype(numbers)>;
-      const auto fits = [&](int width) {
-        return count % width == 0 && numbers.fits(width) && neighbours_align(width, codes.out, codes.type);
-      };
-      const auto launch = [&]<Written written>(std::integral_constant<Written, written>) {
-        OCTET_LAUNCH((encode_fours<Numbers, written>), wide_grid(count, numbers.channels), dim3(threads), stream,
-                     numbers, count, wide_step(numbers.channels), random, codes);
-      };
-      constexpr Written usual = Numbers::usual == Rounding::stochastic ? Written::stochastic : Written::nearest;
-      const bool wide =
-          fits(WideWalk::width) && key.first % WideWalk::width == 0 && key.per_sample % WideWalk::width == 0;
-      if (wide && is_real(codes.type))
-        launch(std::integral_constant<Written, Written::real>{});
-      else if (wide && encoding.rounding == Numbers::usual)
-        launch(std::integral_constant<Written, usual>{});
-      else
-        OCTET_LAUNCH((encode_kernel<Numbers>), walk_grid(count), dim3(threads), stream, numbers, count, fits(2), random,
-                     codes);
+      const bool paired = count % 2 == 0 && numbers.fits(2) && neighbours_align(2, codes.out, codes.type);
+      OCTET_LAUNCH((encode_kernel<Numbers>), walk_grid(count), dim3(threads), stream, numbers, count, paired, random,
+                   codes);
+      if constexpr (Numbers::usual == Rounding::nearest && Numbers::clamped)
+        if (numbers.mask != nullptr)
+          OCTET_LAUNCH_EACH((mask_kernel<Numbers>), (count + 7) / 8, threads, stream, numbers, count);
     });
+  }
+
+ private:
+  // Encodes eight neighbours at a time and returns true, if shape, memory and rounding let it.
+  template <class Values>
+  bool encode_wide(const Values& values, int64_t count, const StepKey& random, const Codes& codes) const {
+    const RngKey& key = random.key;
+    if (count % 8 != 0 || !WideExtent::fits(count, values.channels) || key.first % 8 != 0 || key.per_sample % 8 != 0 ||
+        !neighbours_align(8, codes.out, codes.type))
+      return false;
+    bool launched = false;
+    with_types<true>(values, [&](const auto& numbers) {
+      using Numbers = std::decay_t<decltype(numbers)>;
+      if (!numbers.fits(8) || !(is_real(codes.type) || encoding.rounding == Numbers::usual)) return;
+      launched = true;
+      const WideExtent extent(count, numbers.channels);
+      const auto launch = [&]<Written written>(std::integral_constant<Written, written>) {
+        OCTET_LAUNCH((encode_eights<Numbers, written>), extent.grid(Numbers::groups), dim3(threads), stream, numbers,
+                     random, extent, codes);
+      };
+      if (is_real(codes.type)) return launch(std::integral_constant<Written, Written::real>{});
+      if constexpr (Numbers::usual == Rounding::stochastic)
+        launch(std::integral_constant<Written, Written::stochastic>{});
+      else if (codes.largest != nullptr)
+        launch(std::integral_constant<Written, Written::nearest_measured>{});
+      else
+        launch(std::integral_constant<Written, Written::nearest>{});
+    });
+    return launched;
   }
 };
 

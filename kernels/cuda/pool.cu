@@ -34,8 +34,8 @@ struct Window {
 // Neighbouring values of memory that this kernel only reads. The type is known when the kernel runs.
 template <int width>
 __device__ __forceinline__ Values<width> read_values(Width<width> some, const void* from, DType type, int64_t i) {
-  if (type == DType::f32) return values_of<DType::f32>(read_some(some, static_cast<const float*>(from) + i));
-  if (type == DType::bf16) return values_of<DType::bf16>(read_some(some, static_cast<const uint16_t*>(from) + i));
+  if (type == DType::f32) return values_of<DType::f32>(some, read_neighbours<DType::f32>(some, from, i));
+  if (type == DType::bf16) return values_of<DType::bf16>(some, read_neighbours<DType::bf16>(some, from, i));
   return values_of_bits(some, read_bits(some, from, type, i), type);
 }
 // Values in the units of a tensor of that type: real numbers as they are, codes rounded to nearest.

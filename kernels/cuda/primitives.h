@@ -39,6 +39,30 @@ __device__ __forceinline__ uint32_t chosen_bytes(uint32_t low, uint32_t high, un
   return __byte_perm(low, high, which);
 }
 
+// The same of one word, where 8 more than a byte's number stands for the byte's sign, eight times.
+__device__ __forceinline__ uint32_t chosen_signs(uint32_t word, unsigned which) {
+  uint32_t bytes;
+  asm("prmt.b32 %0, %1, %1, %2;" : "=r"(bytes) : "r"(word), "r"(which));
+  return bytes;
+}
+// The bits, and below them whether the result of arithmetic is negative. A NaN is not: GPUs give it no sign.
+__device__ __forceinline__ uint32_t with_sign_of(uint32_t bits, float result) {
+  return __funnelshift_l(bits_of(result), bits, 1);
+}
+// count += value > limit, or |value| > limit if `magnitude`, in two instructions.
+template <bool magnitude>
+__device__ __forceinline__ void count_beyond(unsigned& count, float value, float limit) {
+  if constexpr (magnitude)
+    asm("{\n\t.reg .pred p;\n\t.reg .f32 m;\n\tabs.ftz.f32 m, %1;\n\tsetp.gt.ftz.f32 p, m, %2;\n\t@p add.u32 %0, %0, "
+        "1;\n\t}"
+        : "+r"(count)
+        : "f"(value), "f"(limit));
+  else
+    asm("{\n\t.reg .pred p;\n\tsetp.gt.ftz.f32 p, %1, %2;\n\t@p add.u32 %0, %0, 1;\n\t}"
+        : "+r"(count)
+        : "f"(value), "f"(limit));
+}
+
 // The whole part of 0 <= x < 256 in the lowest byte, which has other bits above it: added to 2^23 and rounded toward
 // zero, x has no bits below the point.
 __device__ __forceinline__ uint32_t truncated(float x) { return bits_of(__fadd_rz(x, 8388608.0f)); }

@@ -64,17 +64,63 @@ __device__ __forceinline__ Some<Element, width> read_some(Width<width>, const El
   return some;
 }
 template <DType type>
-using Stored = std::conditional_t<type == DType::f32, float, std::conditional_t<type == DType::bf16, uint16_t, int8_t>>;
+using Stored =
+    std::conditional_t<type == DType::f32, float, std::conditional_t<type == DType::bf16, uint16_t, uint8_t>>;
+// Neighbours of one type, in words where they fill words: the compiler takes arrays of smaller elements apart.
 template <DType type, int width>
-__device__ __forceinline__ Values<width> values_of(const Some<Stored<type>, width>& stored) {
+using Neighbours = std::conditional_t<
+    size_of(type) * width % 4 == 0,
+    Some<std::conditional_t<type == DType::f32, float, uint32_t>, static_cast<int>(size_of(type)) * width / 4>,
+    Some<Stored<type>, width>>;
+template <DType type, int width>
+__device__ __forceinline__ Neighbours<type, width> read_neighbours(Width<width>, const void* from, int64_t i) {
+  using Element = std::decay_t<decltype(Neighbours<type, width>{}.at[0])>;
+  return read_some(Width<sizeof(Neighbours<type, width>) / sizeof(Element)>{},
+                   reinterpret_cast<const Element*>(static_cast<const Stored<type>*>(from) + i));
+}
+// As numbers. are_signed: of codes. A byte in the lowest bits of 2^23 is a float that exceeds 2^23 by the byte, so no
+// slow conversion is needed.
+template <DType type, int width>
+__device__ __forceinline__ Values<width> values_of(Width<width>, const Neighbours<type, width>& stored,
+                                                   bool are_signed = true) {
+  constexpr bool words = size_of(type) * width % 4 == 0;
+  const uint32_t flip = are_signed ? 0x80808080u : 0u;
+  const float zero = are_signed ? 8388736.0f : 8388608.0f;  // what code 0 comes out as
   Values<width> values;
 #pragma unroll
-  for (int e = 0; e < width; ++e)
-    if constexpr (type == DType::bf16)
+  for (int e = 0; e < width; ++e) {
+    if constexpr (type == DType::f32)
+      values.at[e] = stored.at[e];
+    else if constexpr (type == DType::bf16 && words)
+      values.at[e] = float_of(e % 2 == 0 ? stored.at[e / 2] << 16 : stored.at[e / 2] & 0xFFFF0000u);
+    else if constexpr (type == DType::bf16)
       values.at[e] = from_bf16(stored.at[e]);
     else
-      values.at[e] = static_cast<float>(stored.at[e]);
+      values.at[e] = float_of(chosen_bytes(stored.at[words ? e / 4 : e] ^ flip, 0x4B000000u,
+                                           0x7440u | static_cast<unsigned>(words ? e % 4 : 0))) -
+                     zero;
+  }
   return values;
+}
+// The numbers whose bit is set, the first in the lowest; zero in place of the others.
+template <DType type, int width>
+__device__ __forceinline__ Neighbours<type, width> kept_where(Width<width>, uint32_t bits,
+                                                              Neighbours<type, width> stored) {
+  if constexpr (type == DType::bf16 && width == 8) {
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {  // each of four bits becomes the sign of a byte, and a sign two bytes
+      const uint32_t signs = (k < 2 ? bits & 0xFu : bits >> 4 & 0xFu) * 0x10204080u;
+      stored.at[k] &= chosen_signs(signs, k % 2 == 0 ? 0x9988 : 0xBBAA);
+    }
+  } else if constexpr (type == DType::bf16 && width == 2) {
+    stored.at[0] &= ((bits & 1u) != 0 ? 0xFFFFu : 0u) | ((bits & 2u) != 0 ? 0xFFFF0000u : 0u);
+  } else {
+    static_assert(type == DType::f32 || width == 1);
+#pragma unroll
+    for (int e = 0; e < width; ++e)
+      if ((bits >> e & 1u) == 0) stored.at[e] = 0;
+  }
+  return stored;
 }
 // Codes or f32, of a type known when the kernel runs, as bits that values_of_bits() converts. More than two are
 // always codes.
@@ -137,6 +183,12 @@ __device__ __forceinline__ void write_some(Element* to, const Some<Element, widt
   } else {
     *reinterpret_cast<Some<Element, width>*>(to) = some;
   }
+}
+template <DType type, int width>
+__device__ __forceinline__ void write_neighbours(Width<width>, void* to, int64_t i,
+                                                 const Neighbours<type, width>& stored) {
+  using Element = std::decay_t<decltype(stored.at[0])>;
+  write_some(reinterpret_cast<std::remove_const_t<Element>*>(static_cast<Stored<type>*>(to) + i), stored);
 }
 // write_real() of neighbours.
 template <int width>

@@ -1,5 +1,7 @@
 // The values that elementwise passes compute, and the same with types known to the compiler. For .cu files.
 #pragma once
+#include <limits>
+
 #include "kernels/cuda/store.h"
 
 namespace octet::cuda {
@@ -19,17 +21,17 @@ struct AffineForwardValues {  // clamp(a x + b + residual, low, high)
   const void* residual;  // null: none
   DType residual_type;
   const float* residual_scale;  // of codes
-  float low, high;
+  Activation activation;
+  float low, high;  // its value_bounds()
+  uint8_t* mask;    // bit i % 8 of byte i / 8: passes(activation, a x + b + residual); optional: encoding writes it
 };
-// A dz + (B x + C),  dz = dy where low < a x + b (+ residual) < high, else 0; dy everywhere unless activated.
+// A dz + (B x + C),  dz = dy where the mask lets it pass, else 0.
 struct AffineBackwardValues {
-  const void *x, *dy, *residual;  // residual: null, codes or f32
-  DType type, dy_type, residual_type;
-  const float* residual_scale;
+  const void *x, *dy;
+  DType type, dy_type;
   int channels;
-  bool activated;
-  const float *a, *b, *A, *B, *C;
-  float low, high;
+  const uint8_t* mask;  // as above; null: all pass
+  const float *A, *B, *C;
   RealOutput d_residual;  // optional: encoding writes dz here
 };
 
@@ -38,20 +40,20 @@ template <int width>
 __device__ __forceinline__ Values<width> of_channel(Width<width> some, const float* coefficients, int channel) {
   return read_some(some, coefficients + channel);
 }
+inline constexpr float beyond_all = std::numeric_limits<float>::infinity();
 
-// Whether read_bits() takes so many neighbours of a residual.
-inline bool residual_fits(int width, const void* residual, DType type) {
-  return residual == nullptr || ((width <= 2 || !is_real(type)) && neighbours_align(width, residual, type));
-}
-
-// fits(): whether so many neighbours can be read at once, of one channel or of as many.
-// fetch() loads what at() then computes with, so that a thread can have several loads under way. coefficients() are
-// those of some channels, which a thread keeps for several elements. usual: how a training rounds these values.
+// What the classes below have in common. fits(): whether so many neighbours can be read at once, of one channel or of
+// as many. fetch() loads what at() then computes with, so that a thread can have several loads under way.
+// coefficients() are those of some channels, which a thread keeps for several elements. usual: how a training rounds
+// these values. blocks: on one processor, as registers
+// let them. groups: of a thread, see WideWalk.
 template <DType number_type>
 struct Plain : PlainValues {
   static constexpr Rounding usual = Rounding::nearest;
+  static constexpr bool clamped = false;
+  static constexpr int blocks = 3, groups = 4;
   template <int width>
-  using Fetched = Some<Stored<number_type>, width>;
+  using Fetched = Neighbours<number_type, width>;
   template <int width>
   struct Coefficients {};
   template <int width>
@@ -60,39 +62,34 @@ struct Plain : PlainValues {
   }
   template <int width>
   __device__ __forceinline__ Fetched<width> fetch(Width<width> some, int64_t i) const {
-    return read_some(some, static_cast<const Stored<number_type>*>(x) + i);
+    return read_neighbours<number_type>(some, x, i);
   }
   template <int width>
-  __device__ __forceinline__ Values<width> at(Width<width>, int64_t, const Coefficients<width>&,
+  __device__ __forceinline__ Values<width> unclamped(Width<width> some, const Coefficients<width>&,
+                                                     const Fetched<width>& fetched) const {
+    return values_of<number_type>(some, fetched);
+  }
+  template <int width>
+  __device__ __forceinline__ Values<width> at(Width<width> some, int64_t, const Coefficients<width>& own,
                                               const Fetched<width>& fetched) const {
-    return values_of<number_type>(fetched);
+    return unclamped(some, own, fetched);
   }
   bool fits(int width) const { return neighbours_align(width, x, number_type); }
 };
 
-// a x + b, plus the residual if there is one; bits: its fetched codes or numbers.
-template <int width>
-__device__ __forceinline__ Values<width> affine_sum(Width<width> some, const Values<width>& x, const Values<width>& a,
-                                                    const Values<width>& b, const void* residual, uint64_t bits,
-                                                    DType residual_type, const float* residual_scale) {
-  Values<width> sum;
-#pragma unroll
-  for (int e = 0; e < width; ++e) sum.at[e] = x.at[e] * a.at[e] + b.at[e];
-  if (residual == nullptr) return sum;
-  const Values<width> other = values_of_bits(some, bits, residual_type);
-  const float scale = is_real(residual_type) ? 1.0f : *residual_scale;
-#pragma unroll
-  for (int e = 0; e < width; ++e) sum.at[e] += other.at[e] * scale;
-  return sum;
-}
+enum class Added : uint8_t { nothing, codes, reals };  // what the residual is
 
-template <DType number_type>
+// kind: of the activation; relu6 stands for any, where masks are not asked for.
+template <DType number_type, Added added, Activation kind>
 struct AffineForwardOf : AffineForwardValues {
   static constexpr Rounding usual = Rounding::nearest;
+  static constexpr bool clamped = kind != Activation::none;
+  static constexpr DType other_type = added == Added::codes ? DType::s8 : DType::f32;  // or u8
+  static constexpr int blocks = 3, groups = number_type == DType::bf16 && added != Added::reals ? 4 : 2;
   template <int width>
   struct Fetched {
-    Some<Stored<number_type>, width> number;
-    uint64_t residual;
+    Neighbours<number_type, width> number;
+    Neighbours<other_type, width> residual;
   };
   template <int width>
   struct Coefficients {
@@ -104,73 +101,117 @@ struct AffineForwardOf : AffineForwardValues {
   }
   template <int width>
   __device__ __forceinline__ Fetched<width> fetch(Width<width> some, int64_t i) const {
-    return {read_some(some, static_cast<const Stored<number_type>*>(x) + i),
-            residual != nullptr ? read_bits(some, residual, residual_type, i) : 0};
+    Fetched<width> fetched;
+    fetched.number = read_neighbours<number_type>(some, x, i);
+    if constexpr (added != Added::nothing) fetched.residual = read_neighbours<other_type>(some, residual, i);
+    return fetched;
+  }
+  // a x + b, plus the residual.
+  template <int width>
+  __device__ __forceinline__ Values<width> unclamped(Width<width> some, const Coefficients<width>& own,
+                                                     const Fetched<width>& fetched) const {
+    const Values<width> numbers = values_of<number_type>(some, fetched.number);
+    Values<width> sum;
+#pragma unroll
+    for (int e = 0; e < width; ++e) sum.at[e] = numbers.at[e] * own.a.at[e] + own.b.at[e];
+    if constexpr (added != Added::nothing) {
+      const Values<width> others = values_of<other_type>(some, fetched.residual, residual_type == DType::s8);
+      const float scale = added == Added::codes ? *residual_scale : 1.0f;
+#pragma unroll
+      for (int e = 0; e < width; ++e) sum.at[e] += others.at[e] * scale;
+    }
+    return sum;
   }
   template <int width>
   __device__ __forceinline__ Values<width> at(Width<width> some, int64_t, const Coefficients<width>& own,
                                               const Fetched<width>& fetched) const {
-    Values<width> values = affine_sum(some, values_of<number_type>(fetched.number), own.a, own.b, residual,
-                                      fetched.residual, residual_type, residual_scale);
+    return bounded(unclamped(some, own, fetched));
+  }
+  template <int width>
+  __device__ __forceinline__ Values<width> bounded(Values<width> values) const {
 #pragma unroll
-    for (int e = 0; e < width; ++e) {
+    for (int e = 0; clamped && e < width; ++e) {
       const float z = values.at[e], raised = low > z ? low : z;  // in this order NaN stays NaN
       values.at[e] = high < raised ? high : raised;
     }
     return values;
   }
+  // The bits of passes(activation, z), the first in the lowest.
+  template <int width>
+  __device__ __forceinline__ uint32_t passing(const Values<width>& z) const {
+    uint32_t bits = 0;
+#pragma unroll
+    for (int e = width - 1; e >= 0; --e) {
+      const float below = 0.0f - z.at[e];  // not -z, which has a sign where z is 0
+      bits = with_sign_of(bits, kind == Activation::relu ? below : fmaxf(below, z.at[e] - 6.0f));
+    }
+    return bits;
+  }
   bool fits(int width) const {
     return channels % width == 0 && neighbours_align(width, x, number_type) &&
-           residual_fits(width, residual, residual_type);
+           (added == Added::nothing || neighbours_align(width, residual, residual_type));
   }
 };
 
-template <DType number_type, DType gradient_type>
+// masked, forked: false only without a mask, or without a d_residual.
+template <DType number_type, DType gradient_type, bool masked, bool forked>
 struct AffineBackwardOf : AffineBackwardValues {
   static constexpr Rounding usual = Rounding::stochastic;
+  static constexpr bool clamped = false;
+  static constexpr int blocks = size_of(number_type) + size_of(gradient_type) > 4 ? 2 : 3, groups = 2;
+  template <int width>
+  using Gradients = Neighbours<gradient_type, width>;
   template <int width>
   struct Fetched {
-    Some<Stored<number_type>, width> number;
-    Some<Stored<gradient_type>, width> gradient;
-    uint64_t residual;
+    Neighbours<number_type, width> number;
+    Gradients<width> gradient;
+    uint32_t passes;  // one bit each
   };
   template <int width>
   struct Coefficients {
-    Values<width> a, b, A, B, C;
+    Values<width> A, B, C;
   };
   template <int width>
   __device__ __forceinline__ Coefficients<width> coefficients(Width<width> some, int channel) const {
-    return {activated ? of_channel(some, a, channel) : Values<width>{},
-            activated ? of_channel(some, b, channel) : Values<width>{}, of_channel(some, A, channel),
-            of_channel(some, B, channel), of_channel(some, C, channel)};
+    return {of_channel(some, A, channel), of_channel(some, B, channel), of_channel(some, C, channel)};
   }
   template <int width>
   __device__ __forceinline__ Fetched<width> fetch(Width<width> some, int64_t i) const {
-    return {read_some(some, static_cast<const Stored<number_type>*>(x) + i),
-            read_some(some, static_cast<const Stored<gradient_type>*>(dy) + i),
-            residual != nullptr ? read_bits(some, residual, residual_type, i) : 0};
+    Fetched<width> fetched;
+    fetched.number = read_neighbours<number_type>(some, x, i);
+    fetched.gradient = read_neighbours<gradient_type>(some, dy, i);
+    if constexpr (masked && width == 8) fetched.passes = read_only(mask + (i >> 3));
+    if constexpr (masked && width < 8)
+      fetched.passes = mask == nullptr ? ~0u : static_cast<uint32_t>(read_only(mask + i / 8)) >> i % 8;
+    return fetched;
   }
   template <int width>
-  __device__ __forceinline__ Values<width> number(const Fetched<width>& fetched) const {
-    return values_of<number_type>(fetched.number);
+  __device__ __forceinline__ Values<width> number(Width<width> some, const Fetched<width>& fetched) const {
+    return values_of<number_type>(some, fetched.number);
   }
-  // dy where the activation passed, else 0.
+  // dy where it passes, else 0.
   template <int width>
-  __device__ __forceinline__ Values<width> masked(Width<width> some, const Coefficients<width>& own,
-                                                  const Fetched<width>& fetched) const {
-    Values<width> dz = values_of<gradient_type>(fetched.gradient);
-    if (!activated) return dz;
-    const Values<width> judged =
-        affine_sum(some, number(fetched), own.a, own.b, residual, fetched.residual, residual_type, residual_scale);
-#pragma unroll
-    for (int e = 0; e < width; ++e) dz.at[e] = judged.at[e] > low && judged.at[e] < high ? dz.at[e] : 0.0f;
-    return dz;
+  __device__ __forceinline__ Gradients<width> passed(Width<width> some, const Fetched<width>& fetched) const {
+    if constexpr (masked)
+      return kept_where<gradient_type>(some, fetched.passes, fetched.gradient);
+    else
+      return fetched.gradient;
+  }
+  template <int width>
+  __device__ __forceinline__ Values<width> gradient(Width<width> some, const Fetched<width>& fetched) const {
+    return values_of<gradient_type>(some, passed(some, fetched));
   }
   template <int width>
   __device__ __forceinline__ Values<width> at(Width<width> some, int64_t i, const Coefficients<width>& own,
                                               const Fetched<width>& fetched) const {
-    const Values<width> x_values = number(fetched), dz = masked(some, own, fetched);
-    if (d_residual.data != nullptr) write_reals(some, d_residual, i, dz);
+    const Gradients<width> stored = passed(some, fetched);
+    const Values<width> x_values = number(some, fetched), dz = values_of<gradient_type>(some, stored);
+    if (forked && d_residual.data != nullptr) {
+      if (!d_residual.add && d_residual.bf16 == (gradient_type == DType::bf16))
+        write_neighbours<gradient_type>(some, d_residual.data, i, stored);
+      else
+        write_reals(some, d_residual, i, dz);
+    }
     Values<width> values;
 #pragma unroll
     for (int e = 0; e < width; ++e)
@@ -179,41 +220,75 @@ struct AffineBackwardOf : AffineBackwardValues {
   }
   bool fits(int width) const {
     return channels % width == 0 && neighbours_align(width, x, number_type) &&
-           neighbours_align(width, dy, gradient_type) && residual_fits(width, residual, residual_type) &&
-           neighbours_align(width, d_residual);
+           neighbours_align(width, dy, gradient_type) && neighbours_align(width, d_residual);
   }
 };
 
-// Calls launch with the values as the class for their types.
-template <class Launch>
+// Calls launch with the values as the class for their types. exact: each activation has a class of its own, and so have
+// values without a mask or a d_residual; else one class serves all, so that fewer kernels are compiled. forks: values
+// may have a d_residual.
+template <bool /*exact*/, class Launch>
 void with_types(const PlainValues& values, const Launch& launch) {
   if (values.type == DType::f32)
     launch(Plain<DType::f32>{values});
   else
     launch(Plain<DType::bf16>{values});
 }
-template <class Launch>
+template <bool exact, DType type, Added added, class Launch>
+void with_activation(const AffineForwardValues& values, const Launch& launch) {
+  using enum Activation;
+  if constexpr (exact) {
+    if (values.activation == none) return launch(AffineForwardOf<type, added, none>{values});
+    if (values.activation == relu) return launch(AffineForwardOf<type, added, relu>{values});
+  }
+  launch(AffineForwardOf<type, added, relu6>{values});
+}
+template <bool exact, DType type, class Launch>
+void with_residual(const AffineForwardValues& values, const Launch& launch) {
+  if (values.residual == nullptr)
+    with_activation<exact, type, Added::nothing>(values, launch);
+  else if (is_real(values.residual_type))
+    with_activation<exact, type, Added::reals>(values, launch);
+  else
+    with_activation<exact, type, Added::codes>(values, launch);
+}
+template <bool exact, class Launch>
 void with_types(const AffineForwardValues& values, const Launch& launch) {
   if (values.type == DType::f32)
-    launch(AffineForwardOf<DType::f32>{values});
+    with_residual<exact, DType::f32>(values, launch);
   else
-    launch(AffineForwardOf<DType::bf16>{values});
+    with_residual<exact, DType::bf16>(values, launch);
 }
-template <DType gradient_type, class Launch>
+template <bool forks, DType type, DType gradient_type, bool masked, class Launch>
+void with_fork(const AffineBackwardValues& values, const Launch& launch) {
+  if constexpr (forks)
+    if (values.d_residual.data != nullptr) return launch(AffineBackwardOf<type, gradient_type, masked, true>{values});
+  launch(AffineBackwardOf<type, gradient_type, masked, false>{values});
+}
+template <bool exact, bool forks, DType type, DType gradient_type, class Launch>
+void with_mask(const AffineBackwardValues& values, const Launch& launch) {
+  if constexpr (!exact)
+    launch(AffineBackwardOf<type, gradient_type, true, true>{values});
+  else if (values.mask == nullptr)
+    with_fork<forks, type, gradient_type, false>(values, launch);
+  else
+    with_fork<forks, type, gradient_type, true>(values, launch);
+}
+template <bool exact, bool forks, DType gradient_type, class Launch>
 void with_gradients(const AffineBackwardValues& values, const Launch& launch) {
   if (values.type == DType::f32)
-    launch(AffineBackwardOf<DType::f32, gradient_type>{values});
+    with_mask<exact, forks, DType::f32, gradient_type>(values, launch);
   else if (values.type == DType::bf16)
-    launch(AffineBackwardOf<DType::bf16, gradient_type>{values});
+    with_mask<exact, forks, DType::bf16, gradient_type>(values, launch);
   else
-    launch(AffineBackwardOf<DType::s8, gradient_type>{values});
+    with_mask<exact, forks, DType::s8, gradient_type>(values, launch);
 }
-template <class Launch>
+template <bool exact, bool forks = exact, class Launch>
 void with_types(const AffineBackwardValues& values, const Launch& launch) {
   if (values.dy_type == DType::f32)
-    with_gradients<DType::f32>(values, launch);
+    with_gradients<exact, forks, DType::f32>(values, launch);
   else
-    with_gradients<DType::bf16>(values, launch);
+    with_gradients<exact, forks, DType::bf16>(values, launch);
 }
 
 }  // namespace octet::cuda

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/geometry.h"
 #include "kernels/cuda/store.h"
 #include "kernels/shared/random.h"
 
@@ -85,50 +86,73 @@ struct Walk {
   }
 };
 
-// Four neighbours at a time: a thread takes four rows of four in each of its groups, row r of thread t from element
-// 128 (t / 8) + 32 r + 4 (t % 8) of the group on: those of two counters and two words. Its groups lie `step` apart, so
-// that their channels are the same and a thread reads the coefficients of a row once. Needs count, origin and channels
-// that are multiples of 4.
-struct WideWalk {
-  static constexpr int groups = 2, rows = 4, width = 2 * RandomGroup::counter, row_step = RandomGroup::half;
-  int64_t count = 0;              // elements of the tensor
-  int64_t first = 0, stride = 0;  // element of the thread's first row in its first group; elements between its groups
-  uint64_t group = 0;             // its first group, global
-  unsigned step = 0, lane = 0;
-  __device__ __forceinline__ WideWalk(int64_t elements, uint64_t origin, int group_step)
-      : count(elements), stride(group_elements * group_step), step(static_cast<unsigned>(group_step)) {
-    lane = threadIdx.x % group_threads;
-    const unsigned thread = (blockIdx.x * walk_threads + threadIdx.x) / group_threads, span = thread / step;
-    group = origin / group_elements + static_cast<uint64_t>(span) * step * groups + (thread - span * step);
-    first =
-        static_cast<int64_t>(group * group_elements + lane / 8 * (2 * RandomGroup::word) + lane % 8 * width - origin);
+// Eight neighbours at a time: thread t of a group takes those from element 64 (t / 4) + 8 (t % 4) of the group on, and
+// those 32 elements behind them. Its groups lie `stride` elements apart, so that their channels are the same and a
+// thread reads the coefficients of a row once.
+struct WideExtent {
+  uint32_t count = 0;  // elements of the tensor
+  Divisor step;        // groups after which the channels of a row come again
+  Divisor channels;
+  int row_channels = 0;  // 32 % channels
+  WideExtent(int64_t elements, int tensor_channels)
+      : count(static_cast<uint32_t>(elements)),
+        step(std::lcm(group_elements, tensor_channels) / group_elements),
+        channels(tensor_channels),
+        row_channels(RandomGroup::half % tensor_channels) {}
+  dim3 grid(int groups) const {
+    const int64_t spans =
+        blocks_for(int64_t{count} + group_elements - 1, int64_t{group_elements} * step.value * groups);
+    return dim3(blocks_for(spans * step.value, walk_threads / group_threads));
   }
-  __device__ __forceinline__ int64_t element(int row, int k) const { return first + k * stride + row * row_step; }
-  __device__ __forceinline__ bool inside(int64_t element) const {
-    return static_cast<uint64_t>(element) < static_cast<uint64_t>(count);
-  }
-  // The first channel of the row in every group; group 1 lies at no negative element.
-  __device__ __forceinline__ int channel(int row, int channels) const {
-    return static_cast<int>(Walk::channel_of(static_cast<uint64_t>(element(row, 1)), static_cast<unsigned>(channels)));
-  }
-  // Of the thread's group k. word[row / 2 * 2 + e / 2] serves element e of a row, from its byte row % 2 + 2 (e % 2) on
-  // (shared/random.h). Two threads hold the words of each other's elements: each draws a block, and they exchange half.
-  __device__ __forceinline__ Random128 random(const RngKey& key, int k) const {
-    const bool upper = lane >= 8;
-    const Random128 own = random_of_group(key, group + static_cast<unsigned>(k) * step, lane % 8 * 2 + lane / 8);
-    const uint32_t first_word = __shfl_xor_sync(~0u, upper ? own.word[0] : own.word[2], 8);
-    const uint32_t second_word = __shfl_xor_sync(~0u, upper ? own.word[1] : own.word[3], 8);
-    if (upper) return {{first_word, own.word[2], second_word, own.word[3]}};
-    return {{own.word[0], first_word, own.word[1], second_word}};
+  // Whether element numbers fit into 31 bits, also those of threads beyond the tensor.
+  static bool fits(int64_t elements, int channels) {
+    return elements <= 1 << 30 && std::lcm(int64_t{group_elements}, int64_t{channels}) <= 1 << 27;
   }
 };
-// Groups after which the channels of a row come again.
-inline int wide_step(int channels) { return static_cast<int>(std::lcm(group_elements, channels) / group_elements); }
-inline dim3 wide_grid(int64_t count, int channels) {
-  const int64_t step = wide_step(channels),
-                spans = blocks_for(count + group_elements - 1, group_elements * step * WideWalk::groups);
-  return dim3(blocks_for(spans * step, walk_threads / group_threads));
-}
+template <int groups>
+struct WideWalk {
+  static constexpr int rows = 2;
+  int first = 0, stride = 0;  // element of the thread's first row in its first group, perhaps below 0
+  uint32_t count = 0;
+  uint64_t group = 0;  // its first group, global
+  unsigned step = 0, lane = 0;
+  // origin: global index of the tensor's first element, a multiple of 8 as `channels` and `elements` are.
+  __device__ __forceinline__ WideWalk(const WideExtent& extent, uint64_t origin)
+      : stride(group_elements * extent.step.value),
+        count(extent.count),
+        step(static_cast<unsigned>(extent.step.value)),
+        lane(threadIdx.x % group_threads) {
+    const int thread = static_cast<int>((blockIdx.x * walk_threads + threadIdx.x) / group_threads);
+    const int span = quotient(thread, extent.step), own = thread + span * extent.step.value * (groups - 1);
+    group = origin / group_elements + static_cast<unsigned>(own);
+    first = own * group_elements + static_cast<int>(lane / 4 * RandomGroup::word + lane % 4 * 8) -
+            static_cast<int>(origin % group_elements);
+  }
+  __device__ __forceinline__ int element(int k) const { return first + k * stride; }  // of row 0 in group k
+  __device__ __forceinline__ bool inside(int64_t element) const { return static_cast<uint32_t>(element) < count; }
+  // The first channel of a row in every group; group 1 lies at no negative element.
+  __device__ __forceinline__ int channel(const WideExtent& extent) const {
+    const int at = element(1);
+    return at - quotient(at, extent.channels) * extent.channels.value;
+  }
+  static __device__ __forceinline__ int next_row(const WideExtent& extent, int channel) {
+    const int next = channel + extent.row_channels;
+    return next < extent.channels.value ? next : next - extent.channels.value;
+  }
+  // The words of the thread's group k: word[e / 2] serves element e of row h, from its byte h + 2 (e % 2) on
+  // (shared/random.h). Four threads draw a block each, and each keeps one word of all.
+  __device__ __forceinline__ Random128 random(const RngKey& key, int k) const {
+    const unsigned q = lane / 4;
+    Random128 own = random_of_group(key, group + static_cast<unsigned>(k) * step, lane % 4 * 4 + q);
+    uint32_t(&w)[4] = own.word;
+    const bool odd = q % 2 != 0, upper = q / 2 != 0;
+    const uint32_t a = __shfl_xor_sync(~0u, odd ? w[0] : w[1], 4), b = __shfl_xor_sync(~0u, odd ? w[2] : w[3], 4);
+    w[0] = odd ? a : w[0], w[1] = odd ? w[1] : a, w[2] = odd ? b : w[2], w[3] = odd ? w[3] : b;
+    const uint32_t c = __shfl_xor_sync(~0u, upper ? w[0] : w[2], 8), d = __shfl_xor_sync(~0u, upper ? w[1] : w[3], 8);
+    w[0] = upper ? c : w[0], w[2] = upper ? w[2] : c, w[1] = upper ? d : w[1], w[3] = upper ? w[3] : d;
+    return own;
+  }
+};
 // Enough blocks wherever the tensor begins within its group.
 inline dim3 walk_grid(int64_t count) {
   return dim3(blocks_for(count + group_elements - 1, walk_threads * RandomGroup::per_counter));

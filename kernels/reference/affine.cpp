@@ -32,6 +32,14 @@ void encode_all(const Encoding& encoding, const RngKey& key, QTensor to, At at, 
   for (int64_t i = 0; i < count; ++i) write_code(to.values, i, encode(at(i), i));
   *to.scale = encode.scale();
 }
+
+// In the order of the elements, the first of eight in the lowest bit.
+void write_bit(Tensor mask, int64_t i, bool value) {
+  uint8_t& byte = mask.u8()[i / 8];
+  const int bit = static_cast<int>(i % 8);
+  byte = static_cast<uint8_t>((byte & ~(1 << bit)) | static_cast<int>(value) << bit);
+}
+bool read_bit(Tensor mask, int64_t i) { return (mask.u8()[i / 8] >> i % 8 & 1) != 0; }
 }  // namespace
 
 void ReferenceBackend::compute(const AffineForwardCall& call) {
@@ -43,6 +51,10 @@ void ReferenceBackend::compute(const AffineForwardCall& call) {
     const float sum = z(i % channels, read(call.x.real, i));
     return activate(problem.activation, call.residual ? sum + value(call.residual, i) : sum);
   };
+  for (int64_t i = 0; call.mask && i < problem.shape.elements(); ++i) {
+    const float sum = z(i % channels, read(call.x.real, i));
+    write_bit(call.mask, i, passes(problem.activation, call.residual ? sum + value(call.residual, i) : sum));
+  }
   for (int64_t i = 0; call.x.codes && i < call.x.codes.elements(); ++i) {
     const int64_t channel = i % channels;
     const InputUnit unit = unit_between(call.moments.min[channel], call.moments.max[channel]);
@@ -69,14 +81,10 @@ void ReferenceBackend::compute(const AffineForwardCall& call) {
 void ReferenceBackend::compute(const AffineBackwardCall& call) {
   const AffineProblem& problem = call.problem;
   const int64_t channels = problem.shape.c, count = problem.shape.elements();
-  const auto affine = coefficients(problem, call.moments, call.parameters);
   const auto number = [&](int64_t i) { return read(call.x.codes ? call.x.codes : call.x.real, i); };
 
   const auto dz = [&](int64_t i) {
-    if (problem.activation == Activation::none) return read(call.dy, i);
-    const AffineCoefficients own = in_unit(affine[i % channels], input_unit(call.x, i % channels));
-    const float sum = own.a * number(i) + own.b, z = call.residual ? sum + value(call.residual, i) : sum;
-    return passes(problem.activation, z) ? read(call.dy, i) : 0.0f;
+    return problem.activation == Activation::none || read_bit(call.mask, i) ? read(call.dy, i) : 0.0f;
   };
 
   std::vector<double> sum_dz(channels), sum_dz_normalized(channels);

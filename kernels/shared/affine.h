@@ -47,10 +47,7 @@ OCTET_BOTH InputUnit unit_between(float min, float max) {
 }
 OCTET_BOTH float inverse_of(InputUnit unit) { return unit.scale > 0 ? 1 / unit.scale : 0.0f; }
 
-// The coefficients of z for numbers in this unit, and the mean in this unit.
-OCTET_BOTH AffineCoefficients in_unit(AffineCoefficients affine, InputUnit unit) {
-  return {affine.a * unit.scale, affine.a * unit.offset + affine.b};
-}
+// The mean in this unit.
 OCTET_BOTH float mean_in_unit(const AffineProblem& problem, Moments moments, int64_t channel, InputUnit unit) {
   return problem.normalize && unit.scale > 0 ? (moments.mean[channel] - unit.offset) / unit.scale : 0.0f;
 }
@@ -83,6 +80,12 @@ struct Bounds {
 inline Bounds value_bounds(Activation activation) {
   constexpr float infinity = std::numeric_limits<float>::infinity();
   return {activation == Activation::none ? -infinity : 0.0f, activation == Activation::relu6 ? 6.0f : infinity};
+}
+
+// The gradient passes where 0 < z <= this, see passes().
+inline float largest_passing(Activation activation) {
+  const Bounds bounds = value_bounds(activation);
+  return activation == Activation::relu6 ? std::nextafter(bounds.high, bounds.low) : bounds.high;
 }
 
 // NaN stays NaN: the finiteness check of the step must see it.

@@ -27,11 +27,20 @@ struct Random128 {
   uint32_t word[4];
 };
 
+OCTET_BOTH uint64_t wide_product(uint32_t a, uint32_t b) {
+#ifdef __CUDA_ARCH__
+  uint64_t product;  // in one instruction, which the compiler does not find by itself
+  asm("mul.wide.u32 %0, %1, %2;" : "=l"(product) : "r"(a), "r"(b));
+  return product;
+#else
+  return static_cast<uint64_t>(a) * b;
+#endif
+}
 OCTET_BOTH Random128 philox(uint64_t counter, uint32_t step, uint32_t layer_id, uint64_t seed) {
   uint32_t c0 = static_cast<uint32_t>(counter), c1 = static_cast<uint32_t>(counter >> 32), c2 = step, c3 = layer_id;
   uint32_t k0 = static_cast<uint32_t>(seed), k1 = static_cast<uint32_t>(seed >> 32);
   for (int round = 0; round < 7; ++round) {
-    const uint64_t p0 = static_cast<uint64_t>(c0) * 0xD2511F53u, p1 = static_cast<uint64_t>(c2) * 0xCD9E8D57u;
+    const uint64_t p0 = wide_product(c0, 0xD2511F53u), p1 = wide_product(c2, 0xCD9E8D57u);
     const uint32_t h0 = static_cast<uint32_t>(p0 >> 32), l0 = static_cast<uint32_t>(p0);
     const uint32_t h1 = static_cast<uint32_t>(p1 >> 32), l1 = static_cast<uint32_t>(p1);
     c0 = h1 ^ c1 ^ k0;

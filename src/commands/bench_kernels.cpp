@@ -75,6 +75,7 @@ class KernelBench {
     AffineProblem affine;
     affine.shape = problem.y;
     affine.activation = Activation::relu;
+    const Tensor mask = tensor(mask_shape(problem.y), DType::u8);
     Encoding activation{.dtype = DType::u8, .qmax = 255},
         gradient{.dtype = DType::s8, .rounding = Rounding::stochastic};
     gradient.range = Range::held;
@@ -93,12 +94,13 @@ class KernelBench {
     report(prefix + "backward_weight", operations, bytes(x.values, error.values, dw), &Backend::conv_backward_weight,
            {problem, x, error, {dw}});
     report(prefix + "affine_forward", 0, 3 * y_elements, &Backend::affine_forward,
-           {affine, convolved, moments, parameters, {}, activation, {}, y});
+           {affine, convolved, moments, parameters, {}, activation, {}, y, {}, mask});
     report(prefix + "affine_backward", 0, 9 * y_elements, &Backend::affine_backward,
            {.problem = affine,
             .x = convolved,
             .moments = moments,
             .parameters = parameters,
+            .mask = mask,
             .dy = dy,
             .d_gamma = d_gamma,
             .d_beta = d_beta,

@@ -8,8 +8,8 @@ namespace {
 
 // Odd numbers of pixels; more than one chunk of 16,384 elements in some.
 std::vector<Shape> shapes() {
-  return {{1, 1, 1, 1},    {3, 37, 53, 1},  {1, 3, 5, 3},  {3, 71, 77, 3},  {2, 9, 7, 16},
-          {3, 25, 29, 17}, {3, 21, 23, 24}, {1, 1, 1, 64}, {7, 13, 11, 64}, {2, 3, 3, 130}};
+  return {{1, 1, 1, 1},    {3, 37, 53, 1}, {1, 3, 5, 3},    {3, 71, 77, 3}, {2, 9, 7, 16}, {3, 25, 29, 17},
+          {3, 21, 23, 24}, {1, 1, 1, 64},  {7, 13, 11, 64}, {2, 3, 3, 130}, {1, 5, 7, 96}, {1, 7, 9, 144}};
 }
 std::string name_of(Shape s) { return say(s.n, "x", s.h, "x", s.w, "x", s.c); }
 
@@ -47,7 +47,7 @@ TEST(CudaPasses, Quantize) {
     for (const DType type : {DType::f32, DType::bf16}) {
       const OwnedTensor from = random_real(shape, 5, 0.7f, type);
       for (const Encoding& encoding : encodings)
-        for (const uint64_t first : {uint64_t{0}, uint64_t{1000003}, uint64_t{1000004}})  // the last: four at a time
+        for (const uint64_t first : {uint64_t{0}, uint64_t{1000003}, uint64_t{1000008}})  // the last: eight at a time
           expect_same(say("quantize ", name_of(shape), " ", octet::name_of(type)), [&](Place& place) {
             const QTensor to = place.zeros_for(encoding, shape);
             const Observed observed(place);
@@ -103,6 +103,8 @@ TEST(CudaPasses, AffineForward) {
   const float held = 1.7f;
   for (const Shape shape : shapes()) {
     const Norm norm(shape.c);
+    const OwnedTensor ones(shape);
+    std::fill_n(ones.f32(), shape.elements(), 1.0f);
     for (const DType type : {DType::f32, DType::bf16}) {
       const OwnedConvolved x = OwnedConvolved(shape, 5, type).with_codes();
       for (const Activation activation : {Activation::none, Activation::relu, Activation::relu6})
@@ -123,6 +125,8 @@ TEST(CudaPasses, AffineForward) {
                           const Convolved input = place.copy(x);
                           const Observed observed(place);
                           const Probe probe = measures(encoding) ? observed.probe(false, 1, true) : Probe{};
+                          const bool masks = activation != Activation::none;
+                          const Tensor mask = masks ? place.zeros(mask_shape(shape), DType::u8) : Tensor{};
                           place.backend.affine_forward({problem,
                                                         input,
                                                         place.copy(norm.moments, shape.c),
@@ -131,7 +135,15 @@ TEST(CudaPasses, AffineForward) {
                                                         place.copy(encoding),
                                                         {1, 2, 3, 40},
                                                         y,
-                                                        probe});
+                                                        probe,
+                                                        mask});
+                          const Tensor passed = place.zeros(shape);
+                          place.backend.affine_backward({.problem = {shape, false, true, 0, activation},
+                                                         .x = input.real,
+                                                         .mask = mask,
+                                                         .dy = place.copy(ones.view()),
+                                                         .grad_output = {passed}});
+                          place.keep("what the mask passes", passed);
                           observed.keep(place);
                           place.keep("y", y), place.keep("codes", input.codes);
                           place.keep("units", Tensor{input.scale, {1, 1, 2, shape.c}});
@@ -150,32 +162,41 @@ void expect_same_backward(AffineProblem problem, DType type, Other other, const 
   if (type == DType::s8) x.codes = random_codes(shape, 5).values(), x.units = random_units(shape.c);
   const OwnedTensor dy = random_real(shape, 8, 0.02f, real), d_residual0 = random_real(shape, 9, 0.02f, real);
   const OwnedQTensor residual = other_tensor(other, shape, 6);
-  expect_same(say("affine backward ", name_of(shape), " activation ", static_cast<int>(problem.activation), " other ",
-                  static_cast<int>(other)),
-              [&](Place& place) {
-                const QTensor error = place.zeros_for(encoding, shape);
-                const Tensor d_gamma = place.copy(norm.gamma.view()), d_beta = place.copy(norm.beta.view());
-                const Tensor d_residual = place.copy(d_residual0.view());
-                const Observed observed(place);
-                AffineParameters parameters = norm.parameters(place);
-                if (!problem.normalize) parameters.gamma = nullptr;
-                place.backend.affine_backward({problem,
-                                               type == DType::s8 ? place.copy(x) : Convolved(place.copy(x.real.view())),
-                                               place.copy(norm.moments, shape.c),
-                                               parameters,
-                                               other == Other::none ? QTensor{} : place.copy(residual.view()),
-                                               place.copy(dy.view()),
-                                               {d_gamma, add},
-                                               {d_beta, add},
-                                               other != Other::none ? Into{d_residual, add} : Into{},
-                                               place.copy(encoding),
-                                               {1, 2, 3, 4000},
-                                               measure_only ? QTensor{} : error,
-                                               observed.probe(add || measure_only, 2)});
-                place.keep("error", error), place.keep("d_gamma", d_gamma), place.keep("d_beta", d_beta);
-                place.keep("d_residual", d_residual);
-                observed.keep(place);
-              });
+  expect_same(
+      say("affine backward ", name_of(shape), " activation ", static_cast<int>(problem.activation), " other ",
+          static_cast<int>(other)),
+      [&](Place& place) {
+        const QTensor error = place.zeros_for(encoding, shape);
+        const Tensor d_gamma = place.copy(norm.gamma.view()), d_beta = place.copy(norm.beta.view());
+        const Tensor d_residual = place.copy(d_residual0.view());
+        const Observed observed(place);
+        AffineParameters parameters = norm.parameters(place);
+        if (!problem.normalize) parameters.gamma = nullptr;
+        const Moments moments = place.copy(norm.moments, shape.c);
+        Tensor mask;
+        if (problem.activation != Activation::none) {
+          const QTensor added = other == Other::none ? QTensor{} : place.copy(residual.view());
+          mask = place.zeros(mask_shape(shape), DType::u8);
+          place.backend.affine_forward(
+              {problem, place.copy(x.real.view()), moments, parameters, added, {}, {}, {place.zeros(shape)}, {}, mask});
+        }
+        place.backend.affine_backward({problem,
+                                       type == DType::s8 ? place.copy(x) : Convolved(place.copy(x.real.view())),
+                                       moments,
+                                       parameters,
+                                       mask,
+                                       place.copy(dy.view()),
+                                       {d_gamma, add},
+                                       {d_beta, add},
+                                       other != Other::none ? Into{d_residual, add} : Into{},
+                                       place.copy(encoding),
+                                       {1, 2, 3, 4000},
+                                       measure_only ? QTensor{} : error,
+                                       observed.probe(add || measure_only, 2)});
+        place.keep("error", error), place.keep("d_gamma", d_gamma), place.keep("d_beta", d_beta);
+        place.keep("d_residual", d_residual);
+        observed.keep(place);
+      });
 }
 
 TEST(CudaPasses, AffineBackward) {

@@ -153,8 +153,8 @@ TEST(KernelTimes, NameEveryKernelThatWasWaitedFor) {
     names.push_back(kernel.name);
     EXPECT_EQ(kernel.calls, 2) << kernel.name;
   }
-  EXPECT_EQ(names,
-            (std::vector<std::string>{"(absmax_kernel<Numbers>)", "finish_range", "(encode_fours<Numbers, written>)"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"(absmax_kernel<Numbers>)", "finish_range",
+                                             "(encode_eights<Numbers, written>)"}));
   EXPECT_TRUE(make_cuda_backend({})->kernel_times().empty());
 }
 

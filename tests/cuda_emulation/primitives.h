@@ -1,5 +1,7 @@
 // The instructions of kernels/cuda/primitives.h, which documents them, on the host.
 #pragma once
+#include <cmath>
+
 #include "kernels/shared/encode.h"
 #include "tests/cuda_emulation/emulation.h"
 
@@ -26,6 +28,19 @@ inline uint32_t chosen_bytes(uint32_t low, uint32_t high, unsigned which) {
   uint32_t bytes = 0;
   for (unsigned i = 0; i < 4; ++i) bytes |= static_cast<uint32_t>(both >> (which >> 4 * i & 7) * 8 & 0xFF) << 8 * i;
   return bytes;
+}
+inline uint32_t chosen_signs(uint32_t word, unsigned which) {
+  uint32_t bytes = 0;
+  for (unsigned i = 0; i < 4; ++i) {
+    const uint32_t byte = word >> (which >> 4 * i & 3) * 8 & 0xFF;
+    bytes |= ((which >> 4 * i & 8) == 0 ? byte : byte >= 0x80 ? 0xFFu : 0u) << 8 * i;
+  }
+  return bytes;
+}
+inline uint32_t with_sign_of(uint32_t bits, float result) { return bits << 1 | (result < 0 ? 1u : 0u); }
+template <bool magnitude>
+inline void count_beyond(unsigned& count, float value, float limit) {
+  count += (magnitude ? std::fabs(value) : value) > limit ? 1 : 0;
 }
 inline uint32_t truncated(float x) { return static_cast<uint32_t>(x); }
 inline uint32_t bf16_pair(float low, float high) { return to_bf16(low) | static_cast<uint32_t>(to_bf16(high)) << 16; }

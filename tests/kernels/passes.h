@@ -111,6 +111,14 @@ struct Norm {
   }
   AffineParameters parameters() const { return {gamma.f32(), beta.f32()}; }
 };
+// Where the activation of this step lets the gradient pass, as the backend keeps it; empty without an activation.
+inline OwnedTensor mask_of(Backend& backend, const AffineProblem& problem, Tensor x, Moments moments,
+                           AffineParameters parameters, QTensor residual) {
+  if (problem.activation == Activation::none) return {};
+  const OwnedTensor y(problem.shape), mask(mask_shape(problem.shape), DType::u8);
+  backend.affine_forward({problem, x, moments, parameters, residual, {}, {}, {y}, {}, mask});
+  return mask;
+}
 enum class Other { none, codes, unsigned_codes, real };
 inline constexpr Other others[] = {Other::none, Other::codes, Other::unsigned_codes, Other::real};
 inline OwnedQTensor other_tensor(Other other, Shape shape, uint32_t seed, float magnitude) {

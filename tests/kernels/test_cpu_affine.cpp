@@ -6,6 +6,15 @@
 namespace octet::test::passes {
 namespace {
 
+// A gradient of ones where the mask lets it pass, else zeros.
+OwnedTensor passed(Backend& backend, Activation activation, Tensor mask, Shape shape) {
+  const OwnedTensor ones(shape), passed(shape);
+  for (int64_t i = 0; i < shape.elements(); ++i) ones.f32()[i] = 1;
+  const AffineProblem problem{.shape = shape, .normalize = false, .activation = activation};
+  backend.affine_backward({.problem = problem, .x = ones, .mask = mask, .dy = ones, .grad_output = {passed}});
+  return passed;
+}
+
 // normalize: by the encoding.
 void compare_forward(Shape shape, DType type, Activation activation, Other other, const Encoding& encoding) {
   const Norm norm(shape.c);
@@ -25,6 +34,8 @@ void compare_forward(Shape shape, DType type, Activation activation, Other other
     // A range that is measured has no value beyond it; `norm` does not hold the extremes of x, from which it follows.
     const bool counts = encoding.range == Range::held;
     const Probe probe{.saturated = counts ? &saturated : nullptr, .largest = &largest};
+    OwnedTensor mask;
+    if (activation != Activation::none) mask = OwnedTensor(mask_shape(shape), DType::u8);
     backend.affine_forward({problem,
                             x,
                             norm.moments,
@@ -33,7 +44,9 @@ void compare_forward(Shape shape, DType type, Activation activation, Other other
                             encoding,
                             {1, 2, 3, 40},
                             y,
-                            measures ? probe : Probe{}});
+                            measures ? probe : Probe{},
+                            mask});
+    outcome.tensors.push_back(passed(backend, activation, mask, shape));
     keep(outcome, y);
     outcome.counts = {saturated, bits_of(largest)};
     if (keeps) outcome.tensors.insert(outcome.tensors.end(), {x.codes, x.units});
@@ -86,11 +99,12 @@ void compare_backward(Shape shape, const Backward& b, const Encoding& encoding) 
     if (b.d_residual != DType::s8) d_residual = random_real(shape, 10, 0.1f, b.d_residual);
     std::vector<uint32_t> histogram(histogram_bins);
     uint64_t saturated = 0;
+    const OwnedTensor mask = mask_of(backend, problem, x.real, norm.moments, norm.parameters(), residual);
     backend.affine_backward({problem,
                              x,
                              norm.moments,
                              norm.parameters(),
-                             residual,
+                             mask,
                              dy,
                              b.parameters && b.normalize ? Into{d_gamma, b.add} : Into{},
                              b.parameters ? Into{d_beta, b.add} : Into{},
@@ -223,8 +237,8 @@ TEST(CpuAffine, GradientMayReplaceWhatItCameFrom) {
     AffineProblem problem{shape};
     problem.batch_statistics = false;
     problem.activation = Activation::relu;
-    backend.affine_backward(
-        {problem, x, norm.moments, norm.parameters(), residual, dy, {}, {}, {dy}, {}, {}, error, {}});
+    const OwnedTensor mask = mask_of(backend, problem, x, norm.moments, norm.parameters(), residual);
+    backend.affine_backward({problem, x, norm.moments, norm.parameters(), mask, dy, {}, {}, {dy}, {}, {}, error, {}});
     return Outcome{{dy, error.values()}, {}};
   };
   compare(pass, 0, "d_residual in dy's place");

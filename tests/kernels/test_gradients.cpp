@@ -7,7 +7,7 @@
 #include <functional>
 #include <numeric>
 
-#include "tests/kernels/cases.h"
+#include "tests/kernels/passes.h"
 #include "tests/kernels/regions.h"
 
 namespace octet {
@@ -126,8 +126,9 @@ TEST_F(Gradients, Affine) {
         };
         measure();
         loss();
+        const OwnedTensor mask = passes::mask_of(*backend, problem, x, given, parameters, added);
         backend->affine_backward(
-            {problem, x, given, parameters, added, dy, {d_gamma}, {d_beta}, {d_residual}, {}, {}, {dx}, {}});
+            {problem, x, given, parameters, mask, dy, {d_gamma}, {d_beta}, {d_residual}, {}, {}, {dx}, {}});
         expect_gradient(name + ", input", x, dx, 0.005f, loss);
         expect_gradient(name + ", beta", beta, d_beta, 0.005f, loss);
         if (norm.normalize) expect_gradient(name + ", gamma", gamma, d_gamma, 0.005f, loss);

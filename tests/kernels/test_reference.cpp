@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "kernels/shared/affine.h"
-#include "tests/kernels/cases.h"
+#include "tests/kernels/passes.h"
 
 namespace octet {
 namespace {
@@ -182,12 +182,13 @@ TEST_F(Reference, AffineBackwardEncodesAddsAndMeasures) {
   problem.shape = shape;
   problem.activation = Activation::relu;
   const AffineParameters parameters{gamma.f32(), beta.f32()};
+  const OwnedTensor mask = passes::mask_of(*backend, problem, x, moments, parameters, {});
   const auto run = [&](bool add, const Encoding& encoding, QTensor error, Probe probe) {
     backend->affine_backward({problem,
                               x,
                               moments,
                               parameters,
-                              {},
+                              mask,
                               dy,
                               {d_gamma, add},
                               {d_beta, add},
@@ -257,6 +258,7 @@ TEST_F(Reference, BackwardOfKeptCodesIsThatOfWhatTheyStandFor) {
       AffineProblem problem{shape, normalize};
       problem.activation = activation;
       backend->affine_forward({problem, x, moments, parameters, {}, {}, {}, {y}, {}});
+      const OwnedTensor mask = passes::mask_of(*backend, problem, x.real, moments, parameters, {});
       for (int64_t i = 0; i < shape.elements(); ++i) {
         const float scale = kept.scale[i % channels];
         stands_for.f32()[i] = kept.offset[i % channels] + scale * x.codes[i];
@@ -274,7 +276,7 @@ TEST_F(Reference, BackwardOfKeptCodesIsThatOfWhatTheyStandFor) {
                                   from,
                                   moments,
                                   parameters,
-                                  {},
+                                  mask,
                                   dy,
                                   normalize ? Into{d_gamma} : Into{},
                                   {d_beta},
@@ -308,7 +310,8 @@ TEST_F(Reference, AffineBackwardJudgesTheSumItself) {
   problem.normalize = false;
   for (const Activation activation : {Activation::none, Activation::relu, Activation::relu6}) {
     problem.activation = activation;
-    backend->affine_backward({problem, x, {}, {}, residual, dy, {}, {}, {}, {}, {}, {error}, {}});
+    const OwnedTensor mask = passes::mask_of(*backend, problem, x, {}, {}, residual);
+    backend->affine_backward({problem, x, {}, {}, mask, dy, {}, {}, {}, {}, {}, {error}, {}});
     const bool none = activation == Activation::none;
     EXPECT_EQ(error[0], none ? 1 : 0);
     EXPECT_EQ(error[1], none ? 2 : 0);

@@ -144,7 +144,8 @@ class ConvBlock final : public ConvNode {
     Timed timed(step.times, Phase::passes);
     const QTensor residual = has_residual() ? of_group(step.value(inputs_[1]), group) : QTensor{};
     step.backend.affine_forward({affine_, convolved, norm_moments(step, group), parameters(), residual, encoding,
-                                 key(step, Role::activation, group), of_group(step.value(output_), group), probe});
+                                 key(step, Role::activation, group), of_group(step.value(output_), group), probe,
+                                 mask(step, group)});
   }
 
   // Computes the gradient with respect to the convolution's output, as codes or as f32 values.
@@ -197,12 +198,11 @@ class ConvBlock final : public ConvNode {
 
   void backward_affine(Step& step, int64_t group, const Encoding& encoding, Probe probe, Into d_gamma, Into d_beta,
                        Into d_residual, QTensor grad_output) {
-    const QTensor residual = masks_sum() ? of_group(step.value(inputs_[1]), group) : QTensor{};
     step.backend.affine_backward({.problem = affine_,
                                   .x = convolved(step, group),
                                   .moments = norm_moments(step, group),
                                   .parameters = parameters(),
-                                  .residual = residual,
+                                  .mask = mask(step, group),
                                   .dy = of_group(step.gradient(output_), group),
                                   .d_gamma = d_gamma,
                                   .d_beta = d_beta,

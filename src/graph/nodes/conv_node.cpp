@@ -126,7 +126,11 @@ void ConvNode::declare_layer(Declare& d, const Encoding& of_weight) {
     unshared_moments_ = d.keep({1, norm_groups_, 2, channels}, DType::f32, Need::both);
   extremes_ = d.keep({1, norm_groups_, 2, channels}, DType::f32, Need::forward);
   d.reads_in_backward(inputs_[0]);
-  if (masks_sum()) d.reads_in_backward(inputs_[1]);
+  if (d.training() && runs_backward_ && options_.activation != Activation::none) {
+    Shape bits = mask_shape(of_group);
+    bits.n = norm_groups_;
+    mask_ = d.keep(bits, DType::u8, Need::both);
+  }
 }
 
 void ConvNode::bind(Parameters& state) {
@@ -182,11 +186,12 @@ Work ConvNode::work(const Memory& memory) const {
                            (needs_dx_ ? grad_output + weight + dx : 0);
   // Forward reads the convolution's output and writes the block's output, and codes if they are kept. Backward reads
   // the output gradient and the convolution's output twice, to reduce and to apply, and writes grad_output. A residual
-  // adds a read in both, and a write of the output and of its gradient.
+  // adds a read, and a write of its gradient. The mask is written once and read twice.
   work.pass_bytes = convolved + kept + value + (has_residual() ? value : 0);
+  const int64_t mask = mask_.id < 0 ? 0 : int64_t(memory.slots[size_t(mask_.id)].bytes());
   if (runs_backward_)
     work.pass_bytes +=
-        2 * (kept > 0 ? kept : convolved) + 2 * gradient + grad_output + (has_residual() ? 2 * value + gradient : 0);
+        2 * (kept > 0 ? kept : convolved) + 2 * gradient + grad_output + 3 * mask + (has_residual() ? gradient : 0);
   return work;
 }
 

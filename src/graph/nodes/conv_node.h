@@ -30,8 +30,10 @@ class ConvNode : public NodeOf<ConvOptions> {
   bool normalizes() const { return !options_.norm.empty(); }
   bool freezes_norm() const { return normalizes() && (options_.frozen || options_.frozen_norm); }
   bool has_residual() const { return inputs_.size() > 1; }
-  // Whether backward needs the mask of an activation that follows a residual sum.
-  bool masks_sum() const { return has_residual() && options_.activation != Activation::none; }
+  // The mask of one norm group, if an activation has one and backward needs it.
+  Tensor mask(const Step& step, int64_t group = 0) const {
+    return mask_.id < 0 || !step.training ? Tensor{} : step.tensor(mask_).images(group, 1);
+  }
   int64_t per_sample() const { return conv_.y.elements() / images_; }
   AffineParameters parameters() const {
     return {.gamma = gamma_ ? gamma_->master.f32() : nullptr, .beta = beta_->master.f32()};
@@ -60,6 +62,7 @@ class ConvNode : public NodeOf<ConvOptions> {
   int64_t images_ = 1;  // of the batch; behind a pool of regions x and y have several rows for each
   bool runs_backward_ = true, needs_dx_ = true, needs_residual_ = false;
   Slot convolved_, grad_output_;  // the convolution's output; the gradient with respect to it
+  Slot mask_;                     // where the activation lets the gradient pass, one row for each norm group
   int weight_index_ = -1;
   Param *weight_ = nullptr, *gamma_ = nullptr, *beta_ = nullptr;
   Parameters* state_ = nullptr;

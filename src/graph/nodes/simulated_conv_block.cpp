@@ -85,7 +85,8 @@ class SimulatedConvBlock final : public ConvNode {
                                  .moments = moments,
                                  .parameters = affine,
                                  .residual = has_residual() ? step.value(inputs_[1]) : QTensor{},
-                                 .y = step.value(output_)});
+                                 .y = step.value(output_),
+                                 .mask = mask(step)});
   }
 
   void backward(Step& step) override {
@@ -154,7 +155,6 @@ class SimulatedConvBlock final : public ConvNode {
     Timed timed(step.times, Phase::passes);
     const Tensor grad_output = step.tensor(grad_output_), dy = step.gradient(output_);
     const Tensor convolved = step.tensor(convolved_);
-    const QTensor residual = masks_sum() ? step.value(inputs_[1]) : QTensor{};
     Moments moments = batch_moments(step);
     AffineParameters affine = parameters();
     if (normalizes()) use(norm_operands(step), moments, affine);
@@ -162,7 +162,7 @@ class SimulatedConvBlock final : public ConvNode {
                             .x = convolved,
                             .moments = moments,
                             .parameters = affine,
-                            .residual = residual,
+                            .mask = mask(step),
                             .dy = dy,
                             .d_residual = residual_gradient(step),
                             .grad_output = {grad_output}};
