@@ -44,8 +44,8 @@ std::unique_ptr<Buffer> CudaBackend::allocate(size_t bytes) { return std::make_u
 
 size_t CudaBackend::scratch_bytes() const {
   size_t sum = library_ != nullptr ? library_->scratch_bytes() : 0;
-  for (const DeviceScratch* scratch : {&from_, &weights_, &partial_, &chunk_moments_, &items_, &ranges_, &coefficients_,
-                                       &sums_, &row_losses_, &regions_, &state_})
+  for (const DeviceScratch* scratch : {&from_, &weights_, &partial_, &chunk_moments_, &items_, &totals_, &tickets_,
+                                       &ranges_, &coefficients_, &sums_, &row_losses_, &regions_, &state_})
     sum += scratch->bytes();
   return sum;
 }

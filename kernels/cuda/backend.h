@@ -7,6 +7,7 @@
 
 #include "kernels/backend.h"
 #include "kernels/block_codec.h"
+#include "kernels/cuda/convolution.h"
 #include "kernels/cuda/geometry.h"
 #include "kernels/cuda/kernel_arguments.h"
 #include "kernels/cuda/library_convolution.h"
@@ -97,6 +98,16 @@ class CudaBackend final : public Backend {
   template <class Element>
   const Element* transposed_weights(const Element* weights, int64_t outputs, int64_t row, int64_t padded);
 
+  WeightOutput weight_output(const ConvBackwardWeightCall&, const WeightSplits&);
+  // Memory that is zero at first, and that kernels leave so.
+  template <class T>
+  T* zeroed(DeviceScratch& room, int64_t count) {
+    const size_t before = room.bytes();
+    T* const memory = room.get<T>(count);
+    if (room.bytes() != before) fill_zero(memory, room.bytes(), stream_);
+    return memory;
+  }
+
   Device device_;
   std::unique_ptr<KernelClock> clock_;  // null: kernels are not waited for
   Stream stream_;
@@ -125,6 +136,7 @@ class CudaBackend final : public Backend {
   Program* recording_ = nullptr;                                    // the program that is recorded now
   PinnedScratch host_tensors_;                                      // of on_host()
   DeviceScratch from_, weights_, partial_, chunk_moments_, items_;  // of convolutions
+  DeviceScratch totals_, tickets_;                                  // of weight gradients; zeroed()
   DeviceScratch ranges_, coefficients_, sums_;                      // of passes
   DeviceScratch row_losses_, regions_;
 };

@@ -6,6 +6,7 @@
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/store.h"
 #include "kernels/cuda/tile_pixels.h"
+#include "kernels/cuda/weight_totals.h"
 
 namespace octet::cuda {
 namespace {
@@ -198,7 +199,8 @@ __device__ __forceinline__ void add_group(const DepthwiseWeight& o, int group, i
 
 template <int stride, class X>
 __global__ void __launch_bounds__(weight_threads, 3)
-    depthwise_weight(const __grid_constant__ DepthwiseWeight o, int split, int32_t* partial) {
+    depthwise_weight(const __grid_constant__ DepthwiseWeight o, int split, int parts,
+                     const __grid_constant__ WeightOutput to) {
   __shared__ int32_t of_warp[warps][weight_channels * taps * taps];
   const int thread = static_cast<int>(threadIdx.x), lane = thread / weight_words, own = thread % weight_words;
   const Block block(blocks_for(o.g.y_channels, weight_channels));
@@ -218,12 +220,14 @@ __global__ void __launch_bounds__(weight_threads, 3)
     }
   __syncthreads();
   const int place = block.inner * weight_channels * taps * taps, count = o.g.y_channels * taps * taps;
-  for (int i = thread; i < weight_channels * taps * taps && place + i < count; i += weight_threads) {
-    int32_t sum = 0;
+  finish_split(to, block.inner, parts, [&](const auto& visit) {
+    for (int i = thread; i < weight_channels * taps * taps && place + i < count; i += weight_threads) {
+      int32_t sum = 0;
 #pragma unroll
-    for (int warp = 0; warp < warps; ++warp) sum += of_warp[warp][i];
-    partial[static_cast<int64_t>(block.outer) * count + place + i] = sum;
-  }
+      for (int warp = 0; warp < warps; ++warp) sum += of_warp[warp][i];
+      visit(place + i, sum);
+    }
+  });
 }
 
 bool neighbours(const Axis& axis) {
@@ -261,14 +265,14 @@ bool depthwise_fits(const WeightGather& g, const void* x, const void* dy) {
 WeightSplits depthwise_weight_splits(const WeightGather& g, int processors, int64_t most_products) {
   constexpr int per_processor = 3;
   const int64_t groups = groups_of(g), enough = int64_t{weight_lanes} * enough_groups;
-  const int64_t fitting = processors * per_processor / blocks_for(g.y_channels, weight_channels);
+  const int64_t tiles = blocks_for(g.y_channels, weight_channels), fitting = processors * per_processor / tiles;
   const int64_t parts = std::max<int64_t>(1, std::min(fitting, (groups + enough - 1) / enough));
   const int64_t split = std::min((groups + parts - 1) / parts, most_products / 4);
-  return {static_cast<int>(split), static_cast<int>((groups + split - 1) / split)};
+  return {static_cast<int>(split), static_cast<int>((groups + split - 1) / split), static_cast<int>(tiles)};
 }
 
 void launch_depthwise_weight(const WeightGather& g, const void* x, DType type, const void* dy,
-                             const WeightSplits& splits, int32_t* partial, Stream stream) {
+                             const WeightSplits& splits, const WeightOutput& to, Stream stream) {
   const DepthwiseWeight operands{g,
                                  static_cast<const uint32_t*>(x),
                                  static_cast<const uint32_t*>(dy),
@@ -276,8 +280,8 @@ void launch_depthwise_weight(const WeightGather& g, const void* x, DType type, c
                                  Divisor((g.y_w + 3) / 4),
                                  Divisor(g.y_h)};
   const auto launch = [&]<int stride, class X>(Width<stride>, X) {
-    OCTET_LAUNCH((depthwise_weight<stride, X>), grid_of(blocks_for(g.y_channels, weight_channels), splits.parts),
-                 dim3(weight_threads), stream, operands, splits.length, partial);
+    OCTET_LAUNCH((depthwise_weight<stride, X>), grid_of(splits.tiles, splits.parts), dim3(weight_threads), stream,
+                 operands, splits.length, splits.parts, to);
   };
   const auto with_stride = [&]<class X>(X codes) {
     g.stride_h == 1 ? launch(Width<1>{}, codes) : launch(Width<2>{}, codes);

@@ -7,6 +7,7 @@
 #include "kernels/cuda/convolution.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/tensor_tile.h"
+#include "kernels/cuda/weight_totals.h"
 
 namespace octet::cuda {
 namespace {
@@ -118,10 +119,11 @@ __device__ __forceinline__ void multiply_turned(const int8_t* shared, int a_at, 
   }
 }
 
-// Row r of a block is channel 2 r, or for r >= 8 channel 2 (r - 8) + 1, and so are columns of the two blocks of a
-// piece: four neighbouring outputs are one lane's.
-__device__ __forceinline__ void write_turned(const TurnedOperands& o, int first_m, int first_n,
-                                             const int32_t (&sums)[4][4][4], int32_t* to) {
+// Calls visit(element of dw, sum) for the lane's sums. Row r of a block is channel 2 r, or for r >= 8 channel
+// 2 (r - 8) + 1, and so are columns of the two blocks of a piece: four neighbouring outputs are one lane's.
+template <class Visit>
+__device__ __forceinline__ void visit_turned(const TurnedOperands& o, int first_m, int first_n,
+                                             const int32_t (&sums)[4][4][4], const Visit& visit) {
   const int lane = static_cast<int>(threadIdx.x) % 32, channels = o.g.x_channels;
   const int length = o.g.kernel_h * o.g.kernel_w * channels;
 #pragma unroll
@@ -135,16 +137,10 @@ __device__ __forceinline__ void write_turned(const TurnedOperands& o, int first_
       if (row >= o.g.y_channels) continue;
       const auto &even = sums[i / 2][2 * j], &odd = sums[i / 2][2 * j + 1];
       const int32_t four[4] = {even[i % 2 * 2], odd[i % 2 * 2], even[i % 2 * 2 + 1], odd[i % 2 * 2 + 1]};
-      int32_t* const own = to + static_cast<int64_t>(row) * length + at;
-      if (channels % 4 == 0) {
-        if (channel < channels)
-          write_sixteen(own, Sixteen{{static_cast<uint32_t>(four[0]), static_cast<uint32_t>(four[1]),
-                                      static_cast<uint32_t>(four[2]), static_cast<uint32_t>(four[3])}});
-        continue;
-      }
+      const int64_t own = static_cast<int64_t>(row) * length + at;
 #pragma unroll
       for (int c = 0; c < 4; ++c)
-        if (channel + c < channels) own[c] = four[c];
+        if (channel + c < channels) visit(own + c, four[c]);
     }
   }
 }
@@ -152,7 +148,8 @@ __device__ __forceinline__ void write_turned(const TurnedOperands& o, int first_
 // A block computes one tile over the pixels of one split. list: each pixel of dy meets the pixel of x with its number.
 template <int m, int n, bool list, class X>
 __global__ void __launch_bounds__(Turned<m, n>::threads, Turned<m, n>::blocks)
-    turned_weight(const __grid_constant__ TurnedOperands o, int split, int32_t* partial) {
+    turned_weight(const __grid_constant__ TurnedOperands o, int split, int parts,
+                  const __grid_constant__ WeightOutput to) {
   using T = Turned<m, n>;
   alignas(128) __shared__ int8_t shared[stages * T::stage_bytes];
   const int tiles_m = static_cast<int>(blocks_for(o.g.y_channels, m));
@@ -208,8 +205,8 @@ __global__ void __launch_bounds__(Turned<m, n>::threads, Turned<m, n>::blocks)
     stage = stage + 1 == stages ? 0 : stage + 1;
   }
   wait_copies<0>();
-  const int64_t outputs = int64_t{o.g.y_channels} * o.g.kernel_h * o.g.kernel_w * o.g.x_channels;
-  write_turned(o, first_m + part_m, first_n + part_n, sums, partial + block.outer * outputs);
+  finish_split(to, block.inner, parts,
+               [&](const auto& visit) { visit_turned(o, first_m + part_m, first_n + part_n, sums, visit); });
 }
 
 // Whether as_pixel_list() has made it: an image is one pixel.
@@ -232,16 +229,17 @@ auto with_tile(const WeightGather& g, const F& f) {
 WeightSplits tensor_weight_splits(const WeightGather& g, int processors, int64_t most_products) {
   const int64_t pixels = int64_t{g.images} * g.y_h * g.y_w;
   const auto steps = [](int64_t of_pixels) { return (of_pixels + step_pixels - 1) / step_pixels; };
-  const int64_t fitting = with_tile(g, [&]<int m, int n>(Turned<m, n>) {
-    return processors * Turned<m, n>::blocks / (int64_t{blocks_for(g.y_channels, m)} * blocks_for(columns_of(g), n));
+  return with_tile(g, [&]<int m, int n>(Turned<m, n>) -> WeightSplits {
+    const int64_t tiles = int64_t{blocks_for(g.y_channels, m)} * blocks_for(columns_of(g), n);
+    const int64_t fitting = processors * Turned<m, n>::blocks / tiles;
+    const int64_t parts = std::max<int64_t>(1, std::min(fitting, (pixels + enough_pixels - 1) / enough_pixels));
+    const int64_t split = std::min(steps((pixels + parts - 1) / parts), most_products / step_pixels) * step_pixels;
+    return {static_cast<int>(split), static_cast<int>((pixels + split - 1) / split), static_cast<int>(tiles)};
   });
-  const int64_t parts = std::max<int64_t>(1, std::min(fitting, (pixels + enough_pixels - 1) / enough_pixels));
-  const int64_t split = std::min(steps((pixels + parts - 1) / parts), most_products / step_pixels) * step_pixels;
-  return {static_cast<int>(split), static_cast<int>((pixels + split - 1) / split)};
 }
 
 void launch_tensor_weight(const WeightGather& g, const int8_t* x, DType type, const int8_t* dy,
-                          const WeightSplits& splits, int32_t* partial, Stream stream) {
+                          const WeightSplits& splits, const WeightOutput& to, Stream stream) {
   for (const int64_t elements : {int64_t{g.images} * g.x_h * g.x_w * padded_channels(g.x_channels),
                                  int64_t{g.images} * g.y_h * g.y_w * padded_channels(g.y_channels)})
     REQUIRE_USAGE(elements <= most_elements, "use a smaller batch per GPU", "a weight gradient reads ", elements,
@@ -257,13 +255,13 @@ void launch_tensor_weight(const WeightGather& g, const int8_t* x, DType type, co
                                 Divisor(g.y_w)};
   const bool list = is_pixel_list(g);
   with_tile(g, [&]<int m, int n>(Turned<m, n>) {
-    const dim3 grid = grid_of(int64_t{blocks_for(g.y_channels, m)} * blocks_for(columns_of(g), n), splits.parts);
+    const dim3 grid = grid_of(splits.tiles, splits.parts);
     const dim3 threads(Turned<m, n>::threads);
     const auto launch = [&]<class X>(X) {
       if (list)
-        OCTET_LAUNCH((turned_weight<m, n, true, X>), grid, threads, stream, operands, splits.length, partial);
+        OCTET_LAUNCH((turned_weight<m, n, true, X>), grid, threads, stream, operands, splits.length, splits.parts, to);
       else
-        OCTET_LAUNCH((turned_weight<m, n, false, X>), grid, threads, stream, operands, splits.length, partial);
+        OCTET_LAUNCH((turned_weight<m, n, false, X>), grid, threads, stream, operands, splits.length, splits.parts, to);
     };
     type == DType::u8 ? launch(uint8_t{}) : launch(int8_t{});
   });

@@ -76,33 +76,38 @@ void CudaBackend::compute(const ConvBackwardWeightCall& call) {
   const auto& [p, x, dy, dw] = call;
   if (x.real() && by_library(ConvPass::backward_weight, p, x.values, dw.tensor, dy.values, dw.add, {})) return;
   WeightGather g = weight_gather(p);
-  const int64_t count = dw.tensor.elements();
-  int parts = g.items;
-  void* partial = nullptr;
+  const DType type = x.values.dtype;
   if (on_tensor_cores(p, x)) {
-    const WeightSplits splits = tensor_weight_splits(g, device_.processors, products_per_sum(x.values.dtype));
+    const WeightSplits splits = tensor_weight_splits(g, device_.processors, products_per_sum(type));
     const int8_t* const inputs = padded_rows(x.values.s8(), p.x.pixels(), p.x.c, from_);
     const int8_t* const gradients = padded_rows(dy.values.s8(), p.y.pixels(), p.y.c, weights_);
-    parts = splits.parts;
-    partial = partial_.get<int32_t>(parts * count);
-    launch_tensor_weight(g, inputs, x.values.dtype, gradients, splits, static_cast<int32_t*>(partial), stream_);
-  } else if (!x.real() && depthwise_fits(g, x.values.data, dy.values.data)) {
-    const WeightSplits splits = depthwise_weight_splits(g, device_.processors, products_per_sum(x.values.dtype));
-    parts = splits.parts;
-    partial = partial_.get<int32_t>(parts * count);
-    launch_depthwise_weight(g, x.values.data, x.values.dtype, dy.values.data, splits, static_cast<int32_t*>(partial),
-                            stream_);
-  } else {
-    check_weight_gradient(p, x.values.dtype);
-    partial = partial_.get<int32_t>(parts * count);
-    const void* from = x.values.data;
-    if (x.real()) {
-      from = padded_images(p, x.values.f32(), from_);
-      read_padded(p, g);
-    }
-    launch_direct_weight(g, from, x.values.dtype, dy.values.data, partial, stream_);
+    launch_tensor_weight(g, inputs, type, gradients, splits, weight_output(call, splits), stream_);
+    return;
   }
-  launch_finish_weight(x.real(), partial, parts, count, x.scale, dy.scale, dw, stream_);
+  if (!x.real() && depthwise_fits(g, x.values.data, dy.values.data)) {
+    const WeightSplits splits = depthwise_weight_splits(g, device_.processors, products_per_sum(type));
+    launch_depthwise_weight(g, x.values.data, type, dy.values.data, splits, weight_output(call, splits), stream_);
+    return;
+  }
+  check_weight_gradient(p, type);
+  const int64_t count = dw.tensor.elements();
+  int32_t* const partial = partial_.get<int32_t>(g.items * count);
+  const void* from = x.values.data;
+  if (x.real()) {
+    from = padded_images(p, x.values.f32(), from_);
+    read_padded(p, g);
+  }
+  launch_direct_weight(g, from, type, dy.values.data, partial, stream_);
+  launch_finish_weight(x.real(), partial, g.items, count, x.scale, dy.scale, dw, stream_);
+}
+
+WeightOutput CudaBackend::weight_output(const ConvBackwardWeightCall& call, const WeightSplits& splits) {
+  const auto& [p, x, dy, dw] = call;
+  WeightOutput to{x.scale, dy.scale, dw.tensor.f32(), dw.add, nullptr, nullptr};
+  if (splits.parts == 1) return to;
+  to.totals = zeroed<int64_t>(totals_, dw.tensor.elements());
+  to.tickets = zeroed<unsigned>(tickets_, splits.tiles);
+  return to;
 }
 
 }  // namespace octet::cuda

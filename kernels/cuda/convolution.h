@@ -31,12 +31,22 @@ void launch_tensor_gather(const Gather&, const int8_t* from, DType, const int8_t
 struct WeightSplits {
   int length;  // pixels of each split but the last
   int parts;
+  int tiles;  // of one split
 };
 WeightSplits tensor_weight_splits(const WeightGather&, int processors, int64_t most_products);
-// partial[split][output channel][tap][input channel] = sums over the split's pixels. x and dy: channels padded, 16-byte
-// aligned.
+// dw (output channels, taps, input channels), f32, (+)= the exact sum of all splits * *scale_x * *scale_dy. Blocks add
+// the sums of their splits to the totals, and the last block of a tile to arrive at its ticket makes dw of them. Totals
+// (of dw's shape) and tickets (of each tile) are 0 before and afterwards. Null: there is one split.
+struct WeightOutput {
+  const float *scale_x, *scale_dy;
+  float* dw;
+  bool add;
+  int64_t* totals;
+  unsigned* tickets;
+};
+// x and dy: channels padded, 16-byte aligned.
 void launch_tensor_weight(const WeightGather&, const int8_t* x, DType, const int8_t* dy, const WeightSplits&,
-                          int32_t* partial, Stream);
+                          const WeightOutput&, Stream);
 
 // conv_depthwise.cu: depthwise convolutions of codes, with neighbouring taps, at most 3x3 of them, and channels in
 // fours. weights: (channels, kernel_h, kernel_w).
@@ -46,7 +56,7 @@ void launch_depthwise_gather(const Gather&, const void* from, DType, const int8_
 bool depthwise_fits(const WeightGather&, const void* x, const void* dy);
 WeightSplits depthwise_weight_splits(const WeightGather&, int processors, int64_t most_products);
 void launch_depthwise_weight(const WeightGather&, const void* x, DType, const void* dy, const WeightSplits&,
-                             int32_t* partial, Stream);
+                             const WeightOutput&, Stream);
 
 // conv_direct.cu: any groups; codes with exact sums, or f32 in the fixed order. Neighbouring threads compute
 // neighbouring output channels, so a gather's lane_step is best 1.

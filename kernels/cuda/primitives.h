@@ -110,6 +110,25 @@ __device__ __forceinline__ int32_t add_four_products(uint32_t a, uint32_t b, int
   return sum;
 }
 
+// Whether this block is the last of `blocks` that arrive at a counter. All its threads ask. What other blocks wrote
+// before they arrived is then there to be read, though not with read_only(). The counter is 0 before and afterwards.
+__device__ __forceinline__ bool last_to_arrive(unsigned* counter, unsigned blocks) {
+  __threadfence();
+  __syncthreads();
+  bool last = false;
+  if (threadIdx.x == 0) {
+    last = atomicAdd(counter, 1u) + 1 == blocks;
+    if (last) *counter = 0;
+  }
+  last = __syncthreads_or(last ? 1 : 0) != 0;
+  __threadfence();
+  return last;
+}
+// *to += value, by several blocks at once.
+__device__ __forceinline__ void add_atomically(int64_t* to, int64_t value) {
+  atomicAdd(reinterpret_cast<unsigned long long*>(to), static_cast<unsigned long long>(value));
+}
+
 // Loads four matrices of 8 rows of 16 bytes. Lane i gives the address of row i % 8 of matrix i / 8 in shared memory,
 // and gets bytes 4 (lane % 4) to 4 (lane % 4) + 3 of row lane / 4 of each matrix.
 __device__ __forceinline__ void load_matrices(uint32_t (&to)[4], const void* row) {

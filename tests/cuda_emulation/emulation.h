@@ -75,6 +75,11 @@ inline void atomic_access(const void* address, size_t bytes, const void* code) {
   if (observer != nullptr) observer->access(address, bytes, Use::atomic, code);
 }
 
+// The running block has arrived at a counter, after a barrier; the last one may use what the others wrote before.
+inline void arrive(const void* counter, bool last) {
+  if (observer != nullptr) observer->arrive(counter, last);
+}
+
 // Calls body as every thread of the grid, or keeps the call in the program that is recorded. flush_subnormals:
 // single-precision subnormal numbers are zero (nvcc -ftz=true).
 void launch(const char* kernel, dim3 grid, dim3 block, bool flush_subnormals, const std::function<void()>& body);

@@ -105,4 +105,17 @@ inline void multiply_add(int32_t (&sums)[4], const uint32_t (&a)[4], uint32_t b0
   }
 }
 
+inline bool last_to_arrive(unsigned* counter, unsigned blocks) {
+  static bool last;  // shared memory
+  __syncthreads();
+  if (emulation::thread->linear == 0) {
+    last = atomicAdd(counter, 1u) + 1 == blocks;
+    emulation::arrive(counter, last);
+    if (last) *counter = 0;
+  }
+  __syncthreads();
+  return last;
+}
+inline void add_atomically(int64_t* to, int64_t value) { atomicAdd(to, value); }
+
 }  // namespace octet::cuda

@@ -1,5 +1,7 @@
 #include "tests/cuda_emulation/races.h"
 
+#include <utility>
+
 #include "kernels/base/error.h"
 #include "tests/cuda_emulation/emulation.h"
 
@@ -9,6 +11,8 @@ namespace octet::emulation {
 namespace {
 
 constexpr uintptr_t page_bytes = 4096;
+
+uint32_t block_number() { return block_index.x + grid_size.x * (block_index.y + grid_size.y * block_index.z); }
 
 bool in_static_memory(const void* address) { return address >= &__data_start && address < &_end; }
 
@@ -40,11 +44,29 @@ RaceDetector::Page& RaceDetector::page_of(uintptr_t address) {
   return *last_page_.second;
 }
 
+void RaceDetector::arrive(const void* counter, bool last) {
+  const std::lock_guard lock(mutex_);
+  if (std::exchange(launch_, launches) != launches) arrivals_.clear(), known_to_.clear();
+  Arrivals& arrivals = arrivals_[counter];
+  if (last)
+    known_to_[block_number()].merge(arrivals);
+  else
+    arrivals[block_number()] = thread->barriers;
+}
+
+// Whether the other block used memory before it arrived at a counter where this block was the last one.
+bool RaceDetector::came_before(const Access& before, const Access& now) const {
+  const auto known = known_to_.find(now.block);
+  if (launch_ != now.launch || known == known_to_.end()) return false;
+  const auto arrived = known->second.find(before.block);
+  return arrived != known->second.end() && before.barriers < arrived->second;
+}
+
 // Threads of a block are ordered by its barriers, those of a warp also by what the warp does together.
 bool RaceDetector::ordered(const Access& before, const Access& now, bool shared) const {
   if (before.launch != now.launch) return true;
   if (before.use == Use::atomic && now.use == Use::atomic) return true;
-  if (before.block != now.block) return shared;  // every block has its own
+  if (before.block != now.block) return shared || came_before(before, now);  // every block has its own shared memory
   return before.thread == now.thread || before.barriers < now.barriers ||
          (before.thread / 32 == now.thread / 32 && before.collectives < now.collectives);
 }
@@ -56,13 +78,7 @@ void RaceDetector::access(const void* address, size_t bytes, Use use, const void
   const bool shared = in_static_memory(address);
   if (!shared && !device_.contains(first / page_bytes)) return;
   ++accesses_;
-  const Access now{launches,
-                   block_index.x + grid_size.x * (block_index.y + grid_size.y * block_index.z),
-                   thread->barriers,
-                   thread->collectives,
-                   thread->linear,
-                   use,
-                   code};
+  const Access now{launches, block_number(), thread->barriers, thread->collectives, thread->linear, use, code};
   for (uintptr_t at = first; at < first + bytes; ++at) {
     Byte& byte = page_of(at)[at % page_bytes];
     if (!ordered(byte.write, now, shared))

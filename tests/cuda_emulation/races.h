@@ -1,7 +1,8 @@
 // Finds races of emulated kernels, as compute-sanitizer's racecheck does on a GPU: two threads that use a byte of
-// shared or device memory, one of them writing it, with no barrier between them (other blocks of a launch: never any).
-// The kernels must be compiled with -fsanitize=thread, whose calls arrive here instead of in the compiler's own
-// library. Atomic operations do not race with each other. Shared memory is what the program holds in static variables.
+// shared or device memory, one of them writing it, with no barrier between them. Of two blocks of a launch, only the
+// last one to arrive at a counter comes after others (last_to_arrive() in kernels/cuda/primitives.h). The kernels must
+// be compiled with -fsanitize=thread, whose calls arrive here instead of in the compiler's own library. Atomic
+// operations do not race with each other. Shared memory is what the program holds in static variables.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -29,6 +30,7 @@ class RaceDetector final : public Observer {
   int64_t accesses() const { return accesses_; }
 
   void access(const void* address, size_t bytes, Use, const void* code) override;
+  void arrive(const void* counter, bool last) override;
   void device_memory(const void* address, size_t bytes, bool present) override;
 
  private:
@@ -44,7 +46,10 @@ class RaceDetector final : public Observer {
   };
   using Page = std::array<Byte, 4096>;
 
+  using Arrivals = std::unordered_map<uint32_t, uint32_t>;  // by block: the barriers that it had passed
+
   Page& page_of(uintptr_t address);
+  bool came_before(const Access& before, const Access& now) const;
   bool ordered(const Access& before, const Access& now, bool shared) const;
   void report(const char* what, const Access& before, const Access& now, bool shared);
 
@@ -52,7 +57,10 @@ class RaceDetector final : public Observer {
   std::mutex mutex_;  // guards all below: ranks may be threads, one of which runs a kernel while others allocate
   std::unordered_map<uintptr_t, std::unique_ptr<Page>> pages_;  // of device and shared memory, by address / 4096
   std::pair<uintptr_t, Page*> last_page_{};
-  std::set<uintptr_t> device_;  // pages
+  std::set<uintptr_t> device_;                          // pages
+  uint32_t launch_ = 0;                                 // that the next two are of
+  std::unordered_map<const void*, Arrivals> arrivals_;  // by counter
+  std::unordered_map<uint32_t, Arrivals> known_to_;     // by block that was the last one of a counter
   std::set<std::pair<const void*, const void*>> told_;
   std::vector<std::string> races_;
   int64_t accesses_ = 0;

@@ -101,6 +101,28 @@ TEST(Races, BlocksAreNeverOrdered) {
   release(memory);
 }
 
+// The last block to arrive may use what the others wrote before they arrived, but not what they write afterwards.
+TEST(Races, TheLastBlockToArriveComesAfterTheOthers) {
+  const auto read_what_others_wrote = [](bool arrives, bool late) {
+    const emulation::RaceDetector detector;
+    int* const memory = static_cast<int*>(allocate_device(4 * sizeof(int)));
+    unsigned* const counter = static_cast<unsigned*>(allocate_device(sizeof(unsigned)));
+    *counter = 0;
+    emulation::launch("planted", dim3(3), dim3(threads), false, [=] {
+      if (!late && threadIdx.x == 0) memory[blockIdx.x] = 1;
+      const bool last = arrives ? last_to_arrive(counter, 3) : blockIdx.x == 2;
+      if (late && threadIdx.x == 0) memory[blockIdx.x] = 1;
+      if (last && threadIdx.x == 5) memory[3] = memory[0] + memory[1] + memory[2];
+    });
+    EXPECT_EQ(*counter, 0u);
+    release(memory), release(counter);
+    return detector.races().size();
+  };
+  EXPECT_EQ(read_what_others_wrote(true, false), 0u);
+  EXPECT_GT(read_what_others_wrote(false, false), 0u);
+  EXPECT_GT(read_what_others_wrote(true, true), 0u);
+}
+
 TEST(Races, OfCopiesThatAreNotWaitedFor) {
   const auto copied = [&](bool barrier) {
     return races_of(1, [&, barrier] {
