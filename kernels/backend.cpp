@@ -158,14 +158,22 @@ void check_pool(const PoolProblem& p, Shape x, Shape y) {
           "a pool of ", p.kernel, "x", p.kernel, " with padding ", p.pad, " has windows outside of the image");
   REQUIRE(!p.rectify || p.kind == PoolKind::max, "rectify a maximum", "a pool that is no maximum is to be rectified");
 }
+void check_choices(const PoolProblem& p, const Tensor& choices) {
+  REQUIRE(p.kind == PoolKind::max && choices.shape == p.y && choices.dtype == DType::u8,
+          "give a maximum's choices the shape of y and the type u8", "a pool's choices have another shape or type");
+  REQUIRE(p.kernel <= most_choices, "choose a smaller kernel", "a maximum of ", p.kernel, "x", p.kernel,
+          " pixels, which one byte cannot number");
+}
 void check(const PoolForwardCall& call) {
-  const auto& [problem, x, y] = call;
+  const auto& [problem, x, y, choices] = call;
   check_pool(problem, x.values.shape, y.values.shape);
   REQUIRE(x.real() == y.real() && x.values.dtype == y.values.dtype, "pool into the type of the input", "a pool from ",
           name_of(x.values.dtype), " to ", name_of(y.values.dtype));
+  if (choices) check_choices(problem, choices);
 }
 void check(const PoolBackwardCall& call) {
   check_pool(call.problem, call.dx.tensor.shape, call.dy.shape);
+  if (call.problem.kind == PoolKind::max) check_choices(call.problem, call.choices);
   REQUIRE(is_real(call.dy.dtype) && is_real(call.dx.tensor.dtype), "give f32 or bf16", "a pool's gradient is codes");
 }
 void check(const GlobalPoolForwardCall& call) {

@@ -287,13 +287,18 @@ struct AffineBackwardCall {
 
 // Pools. y has the scale of x. The maximum of codes is exact, and their average is rounded to nearest. Of equal values
 // the first in row order is the maximum. The gradient passes a rectified maximum if it is above 0.
+// choices (u8 of y's shape): which pixel of its window, h * kernel + w with the padding, each maximum is, or no_choice
+// where no gradient passes. A maximum writes them for backward, if they are given.
+inline constexpr uint8_t no_choice = 255;
+inline constexpr int most_choices = 15;  // the largest kernel whose pixels have numbers
 struct PoolForwardCall {
   PoolProblem problem;
   QTensor x, y;
+  Tensor choices = {};
 };
 struct PoolBackwardCall {
   PoolProblem problem;
-  QTensor x;
+  Tensor choices;  // of a maximum; else not read
   Tensor dy;
   Into dx;
 };

@@ -14,12 +14,19 @@ constexpr int64_t tile = 64;  // channels whose sums wait on the stack
 
 // The part of an output pixel's window that lies inside the image.
 struct Window {
+  int64_t row, column;  // of the whole window
   int64_t top, bottom, left, right;
-  Window(const PoolProblem& p, int64_t row, int64_t column)
-      : top(std::max<int64_t>(row * p.stride - p.pad, 0)),
-        bottom(std::min(row * p.stride - p.pad + p.kernel, p.x.h)),
-        left(std::max<int64_t>(column * p.stride - p.pad, 0)),
-        right(std::min(column * p.stride - p.pad + p.kernel, p.x.w)) {}
+  Window(const PoolProblem& p, int64_t y_row, int64_t y_column)
+      : row(y_row * p.stride - p.pad),
+        column(y_column * p.stride - p.pad),
+        top(std::max<int64_t>(row, 0)),
+        bottom(std::min(row + p.kernel, p.x.h)),
+        left(std::max<int64_t>(column, 0)),
+        right(std::min(column + p.kernel, p.x.w)) {}
+  // The number of a pixel, see PoolForwardCall.
+  uint8_t number(const PoolProblem& p, int64_t h, int64_t w) const {
+    return static_cast<uint8_t>((h - row) * p.kernel + w - column);
+  }
   // Elements that an average counts.
   int64_t size(const PoolProblem& p) const {
     return p.count_padding ? int64_t{p.kernel} * p.kernel : (bottom - top) * (right - left);
@@ -31,6 +38,27 @@ struct Window {
       for (int64_t w = left; w < right; ++w) visit(h, w);
   }
 };
+
+// The maxima of a pixel's channels, and which pixels of the window they are.
+template <class T>
+void choose_pixel(const PoolProblem& p, const T* image, const Window& window, T* out, uint8_t* choices) {
+  const int64_t channels = p.x.c;
+  memcpy(out, image + (window.top * p.x.w + window.left) * channels, static_cast<size_t>(channels) * sizeof(T));
+  std::fill_n(choices, channels, window.number(p, window.top, window.left));
+  window.for_each([&](int64_t h, int64_t w) {
+    const T* const from = image + (h * p.x.w + w) * channels;
+    const uint8_t number = window.number(p, h, w);
+    for (int64_t c = 0; c < channels; ++c) {
+      const bool more = as_float(from[c]) > as_float(out[c]);
+      out[c] = more ? from[c] : out[c];
+      choices[c] = more ? number : choices[c];
+    }
+  });
+  for (int64_t c = 0; p.rectify && c < channels; ++c) {
+    choices[c] = as_float(out[c]) > 0 ? choices[c] : no_choice;
+    out[c] = as_float(out[c]) < 0 ? T{} : out[c];
+  }
+}
 
 template <class T>
 void pool_pixel(const PoolProblem& p, const T* image, const Window& window, T* out) {
@@ -57,45 +85,22 @@ void pool_pixel(const PoolProblem& p, const T* image, const Window& window, T* o
 }
 
 // Adds an output pixel's gradient, for `count` channels, to the input pixels of its window. dx holds these sums as
-// doubles. image and dx point to the first of these channels. dx is a ring of `kernel` rows: row h is stored at
-// h % kernel.
-template <class X, class G>
-void unpool_pixel(const PoolProblem& p, const X* image, const Window& window, const G* dy, int64_t count, double* dx) {
-  const auto place = [&](int64_t h, int64_t w) { return (h * p.x.w + w) * p.x.c; };
+// doubles, and points to the first of these channels, as dy and the choices do. dx is a ring of `kernel` rows: row h is
+// stored at h % kernel.
+template <class G>
+void unpool_pixel(const PoolProblem& p, const uint8_t* choices, const Window& window, const G* dy, int64_t count,
+                  double* dx) {
   double gradient[tile];
   for (int64_t c = 0; c < count; ++c) gradient[c] = as_float(dy[c]);
-  if (p.kind == PoolKind::average) {
-    const double size = static_cast<double>(window.size(p));
-    window.for_each([&](int64_t h, int64_t w) {
-      double* const to = dx + place(h % p.kernel, w);
+  const double size = static_cast<double>(window.size(p));
+  window.for_each([&](int64_t h, int64_t w) {
+    double* const to = dx + (h % p.kernel * p.x.w + w) * p.x.c;
+    if (p.kind == PoolKind::average) {
       for (int64_t c = 0; c < count; ++c) to[c] += gradient[c] / size;
-    });
-    return;
-  }
-  // If x holds codes, they are compared as integers of 16 bits, so that a vector operation compares more of them.
-  constexpr bool codes = sizeof(X) == 1;
-  using Value = std::conditional_t<codes, X, float>;
-  using Number = std::conditional_t<codes, int16_t, int32_t>;
-  Value best[tile];
-  Number chosen[tile] = {};  // which pixel of the window holds the largest
-  for (int64_t c = 0; c < count; ++c) best[c] = static_cast<Value>(as_float(image[place(window.top, window.left) + c]));
-  Number number = 0;
-  window.for_each([&](int64_t h, int64_t w) {
-    const X* const from = image + place(h, w);
-    for (int64_t c = 0; c < count; ++c) {
-      const Value value = codes ? static_cast<Value>(from[c]) : static_cast<Value>(as_float(from[c]));
-      const bool more = value > best[c];
-      best[c] = more ? value : best[c];
-      chosen[c] = more ? number : chosen[c];
+      return;
     }
-    ++number;
-  });
-  for (int64_t c = 0; p.rectify && c < count; ++c) gradient[c] = best[c] > 0 ? gradient[c] : 0;
-  number = 0;
-  window.for_each([&](int64_t h, int64_t w) {
-    double* const to = dx + place(h % p.kernel, w);
-    for (int64_t c = 0; c < count; ++c) to[c] += chosen[c] == number ? gradient[c] : 0.0;
-    ++number;
+    const uint8_t number = window.number(p, h, w);
+    for (int64_t c = 0; c < count; ++c) to[c] += choices[c] == number ? gradient[c] : 0.0;
   });
 }
 
@@ -124,15 +129,15 @@ void sum_repeated_row(const PoolProblem& p, const G* dy, D* dx, bool add) {
     }
   }
 }
-template <class X, class G, class D>
-void unpool_image(const PoolProblem& problem, const X* image, const G* from, D* to, bool add) {
+template <class G, class D>
+void unpool_image(const PoolProblem& problem, const uint8_t* choices, const G* from, D* to, bool add) {
   const int64_t channels = problem.x.c, row = problem.x.w * channels;
   std::vector<double> sums(static_cast<size_t>(problem.kernel * row));  // of the rows that a window reaches
   int64_t written = 0;                                                  // rows
   for (int64_t h = 0; h < problem.y.h; ++h) {
-    for (int64_t w = 0; w < problem.y.w; ++w, from += channels)
+    for (int64_t w = 0; w < problem.y.w; ++w, from += channels, choices += channels)
       for (int64_t c = 0; c < channels; c += tile)
-        unpool_pixel(problem, image + c, Window(problem, h, w), from + c, std::min(tile, channels - c),
+        unpool_pixel(problem, choices + c, Window(problem, h, w), from + c, std::min(tile, channels - c),
                      sums.data() + c);
     const int64_t complete = h + 1 < problem.y.h ? Window(problem, h + 1, 0).top : problem.x.h;
     for (; written < complete; ++written, to += row) {
@@ -159,9 +164,16 @@ void CpuBackend::compute(const PoolForwardCall& call) {
       using T = decltype(element);
       parallel_for(options_.threads, problem.y.n * problem.y.h, [&](int64_t line) {
         const T* const image = call.x.values.as<T>() + line / problem.y.h * problem.x.h * problem.x.w * problem.x.c;
-        T* const out = call.y.values.as<T>() + line * problem.y.w * problem.y.c;
-        for (int64_t w = 0; w < problem.y.w; ++w)
-          pool_pixel(problem, image, Window(problem, line % problem.y.h, w), out + w * problem.y.c);
+        const int64_t first = line * problem.y.w * problem.y.c;
+        T* out = call.y.values.as<T>() + first;
+        uint8_t* choices = call.choices ? call.choices.u8() + first : nullptr;
+        for (int64_t w = 0; w < problem.y.w; ++w, out += problem.y.c) {
+          const Window window(problem, line % problem.y.h, w);
+          if (choices == nullptr)
+            pool_pixel(problem, image, window, out);
+          else
+            choose_pixel(problem, image, window, out, choices + w * problem.y.c);
+        }
       });
     });
   }
@@ -180,12 +192,10 @@ void CpuBackend::compute(const PoolBackwardCall& call) {
         });
         return;
       }
-      with_type(call.x.values.dtype, [&]<class X>(X) {
-        parallel_for(options_.threads, problem.x.n, [&](int64_t n) {
-          unpool_image(problem, call.x.values.as<X>() + n * problem.x.h * row,
-                       call.dy.as<G>() + n * problem.y.h * y_row, call.dx.tensor.as<D>() + n * problem.x.h * row,
-                       call.dx.add);
-        });
+      parallel_for(options_.threads, problem.x.n, [&](int64_t n) {
+        const int64_t first = n * problem.y.h * y_row;
+        unpool_image(problem, call.choices ? call.choices.u8() + first : nullptr, call.dy.as<G>() + first,
+                     call.dx.tensor.as<D>() + n * problem.x.h * row, call.dx.add);
       });
     });
   });

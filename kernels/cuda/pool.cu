@@ -57,20 +57,18 @@ __device__ __forceinline__ void along_row(int columns, int channels, const Visit
   for (int i = static_cast<int>(threadIdx.x); i < columns * pieces; i += threads) visit(i / pieces, i % pieces * width);
 }
 
-constexpr uint16_t no_choice = 0xFFFF;  // a maximum that is not above 0 and is rectified: no gradient passes
-
 // The largest element of each channel in the window, the first of equal ones in row order. image points at the first
-// channel. choices: its place in the window, padding included.
+// channel. choices: its number, see PoolForwardCall.
 template <int width>
 __device__ __forceinline__ Values<width> largest_in(Width<width> some, const Geometry& g, const Window& window,
                                                     const void* x, DType type, int64_t image,
-                                                    Some<uint16_t, width>& choices) {
+                                                    Some<uint8_t, width>& choices) {
   Values<width> largest = {};
   for (int h = window.top; h < window.bottom; ++h)
     for (int w = window.left; w < window.right; ++w) {
       const Values<width> values = read_values(some, x, type, image + static_cast<int64_t>(h * g.x_w + w) * g.channels);
       const bool first = h == window.top && w == window.left;
-      const auto place = static_cast<uint16_t>((h - window.row) * g.kernel + w - window.column);
+      const auto place = static_cast<uint8_t>((h - window.row) * g.kernel + w - window.column);
 #pragma unroll
       for (int e = 0; e < width; ++e) {
         const bool better = first || values.at[e] > largest.at[e];
@@ -81,11 +79,45 @@ __device__ __forceinline__ Values<width> largest_in(Width<width> some, const Geo
   return largest;
 }
 
-// choices (of maxima, or null): which pixel of its window, padding included, each output took. y null: only they are
-// written.
+// Maxima of codes, sixteen channels of a pixel a thread. A code and 255 less the number of its pixel make 16 bits: the
+// larger of two is the larger code, or of equal ones that of the earlier pixel. sign: 0x80 in each byte of signed
+// codes.
+__global__ void __launch_bounds__(threads)
+    largest_codes(const __grid_constant__ Geometry g, const int8_t* x, uint32_t sign, const float* x_scale, int8_t* y,
+                  float* y_scale, uint8_t* choices) {
+  if (blockIdx.x == 0 && threadIdx.x == 0) *y_scale = *x_scale;
+  const Block block(g.y_h);
+  along_row<16>(g.y_w, g.channels, [&](int column, int channel) {
+    const Window window(g, block.inner, column);
+    const int8_t* const image = x + static_cast<int64_t>(block.outer) * g.x_h * g.x_w * g.channels + channel;
+    uint32_t largest[8] = {};  // of two channels each
+    for (int h = window.top; h < window.bottom; ++h)
+      for (int w = window.left; w < window.right; ++w) {
+        const Sixteen codes = read_only(reinterpret_cast<const Sixteen*>(image + (h * g.x_w + w) * g.channels));
+        const auto place = static_cast<uint32_t>(255 - ((h - window.row) * g.kernel + w - window.column));
+#pragma unroll
+        for (int k = 0; k < 8; ++k) {
+          const uint32_t pair = chosen_bytes(codes.word[k / 2] ^ sign, place, k % 2 == 0 ? 0x1404 : 0x3424);
+          largest[k] = larger_halves(largest[k], pair);
+        }
+      }
+    Sixteen values, chosen;
+#pragma unroll
+    for (int k = 0; k < 4; ++k) {
+      values.word[k] = chosen_bytes(largest[2 * k], largest[2 * k + 1], 0x7531) ^ sign;
+      chosen.word[k] = ~chosen_bytes(largest[2 * k], largest[2 * k + 1], 0x6420);
+    }
+    const int64_t to =
+        ((static_cast<int64_t>(block.outer) * g.y_h + block.inner) * g.y_w + column) * g.channels + channel;
+    write_sixteen(y + to, values);
+    if (choices != nullptr) write_sixteen(choices + to, chosen);
+  });
+}
+
+// choices: of maxima, or null.
 template <int width>
 __global__ void pool(const __grid_constant__ Geometry g, const void* x, DType type, const float* x_scale, void* y,
-                     float* y_scale, uint16_t* choices) {
+                     float* y_scale, uint8_t* choices) {
   if (blockIdx.x == 0 && threadIdx.x == 0 && y_scale != nullptr) *y_scale = *x_scale;
   const Width<width> some;
   const Block block(g.y_h);
@@ -96,7 +128,7 @@ __global__ void pool(const __grid_constant__ Geometry g, const void* x, DType ty
     const int64_t image = own_image * g.x_h * g.x_w * g.channels + channel;
     const int64_t to = ((own_image * g.y_h + own_row) * g.y_w + column) * g.channels + channel;
     if (g.max) {
-      Some<uint16_t, width> chosen = {};
+      Some<uint8_t, width> chosen = {};
       Values<width> largest = largest_in(some, g, window, x, type, image, chosen);
 #pragma unroll
       for (int e = 0; e < width; ++e) {
@@ -104,7 +136,7 @@ __global__ void pool(const __grid_constant__ Geometry g, const void* x, DType ty
         if (g.rectify && largest.at[e] < 0) largest.at[e] = 0;
       }
       if (choices != nullptr) write_some(choices + to, chosen);
-      if (y != nullptr) write_values(some, y, type, to, largest);
+      write_values(some, y, type, to, largest);
       return;
     }
     double sum[width] = {};
@@ -122,10 +154,10 @@ __global__ void pool(const __grid_constant__ Geometry g, const void* x, DType ty
   });
 }
 
-// Elements of dx: the sums over the windows that hold them, in row order. choices: what pool() wrote.
+// Elements of dx: the sums over the windows that hold them, in row order.
 template <int width>
-__global__ void pool_gradient(const __grid_constant__ Geometry g, const uint16_t* choices, const void* dy,
-                              DType dy_type, const __grid_constant__ RealOutput dx) {
+__global__ void pool_gradient(const __grid_constant__ Geometry g, const uint8_t* choices, const void* dy, DType dy_type,
+                              const __grid_constant__ RealOutput dx) {
   const Width<width> some;
   const Block block(g.x_h);
   const int own_row = block.inner;
@@ -144,7 +176,7 @@ __global__ void pool_gradient(const __grid_constant__ Geometry g, const uint16_t
             sum[e] += static_cast<double>(slopes.at[e]) / static_cast<double>(Window(g, h, w).size(g));
           continue;
         }
-        const Some<uint16_t, width> chosen = read_some(some, choices + at);
+        const Some<uint8_t, width> chosen = read_some(some, choices + at);
         const int place = (own_row - h * g.stride + g.pad) * g.kernel + column - w * g.stride + g.pad;
 #pragma unroll
         for (int e = 0; e < width; ++e)
@@ -212,49 +244,51 @@ Geometry geometry(const PoolProblem& p) {
           p.stride,      p.pad,         p.kind == PoolKind::max, p.count_padding, p.rectify};
 }
 
-void launch_forward(const PoolProblem& problem, QTensor x, const float* x_scale, QTensor y, uint16_t* choices,
-                    Stream stream) {
-  const auto launch = [&]<int width>(Width<width>) {
-    OCTET_LAUNCH((pool<width>), grid_of(problem.y.h, problem.y.n), dim3(threads), stream, geometry(problem),
-                 x.values.data, x.values.dtype, x_scale, y.values.data, y.scale, choices);
+}  // namespace
+
+void CudaBackend::compute(const PoolForwardCall& call) {
+  const auto& [p, x, y, choices] = call;
+  const dim3 grid = grid_of(p.y.h, p.y.n);
+  const DType type = x.values.dtype;
+  const auto fits = [&](int width) {
+    return p.x.c % width == 0 && neighbours_align(width, x.values.data, type) &&
+           neighbours_align(width, y.values.data, type) && neighbours_align(width, choices.data, DType::u8);
   };
-  if (problem.x.c % 4 == 0 && neighbours_align(4, x.values.data, x.values.dtype) &&
-      neighbours_align(4, y.values.data, x.values.dtype))
+  const auto launch = [&]<int width>(Width<width>) {
+    OCTET_LAUNCH((pool<width>), grid, dim3(threads), stream_, geometry(p), x.values.data, type, x.scale, y.values.data,
+                 y.scale, choices.u8());
+  };
+  if (p.kind == PoolKind::repeat)
+    OCTET_LAUNCH(repeat, grid, dim3(threads), stream_, geometry(p), x.values.data, type, x.scale, y.values.data,
+                 y.scale);
+  else if (p.kind == PoolKind::max && !p.rectify && p.kernel <= most_choices && !x.real() && fits(16))
+    OCTET_LAUNCH(largest_codes, grid, dim3(threads), stream_, geometry(p), x.values.s8(),
+                 type == DType::s8 ? 0x80808080u : 0u, x.scale, y.values.s8(), y.scale, choices.u8());
+  else if (fits(4))
     launch(Width<4>{});
   else
     launch(Width<1>{});
 }
 
-}  // namespace
-
-void CudaBackend::compute(const PoolForwardCall& call) {
-  const auto& [problem, x, y] = call;
-  if (problem.kind == PoolKind::repeat)
-    OCTET_LAUNCH(repeat, grid_of(problem.y.h, problem.y.n), dim3(threads), stream_, geometry(problem), x.values.data,
-                 x.values.dtype, x.scale, y.values.data, y.scale);
-  else
-    launch_forward(problem, x, x.scale, y, nullptr, stream_);
-}
-
 void CudaBackend::compute(const PoolBackwardCall& call) {
-  const PoolProblem& problem = call.problem;
-  REQUIRE(problem.kernel < 256, "choose a smaller kernel", "a pool of ", problem.kernel, "x", problem.kernel);
-  if (problem.kind == PoolKind::repeat) {
-    OCTET_LAUNCH(repeat_gradient, grid_of(problem.x.h, problem.x.n), dim3(threads), stream_, geometry(problem),
-                 call.dy.data, call.dy.dtype, real_output(call.dx));
+  const auto& [p, choices, dy, dx] = call;
+  const RealOutput to = real_output(dx);
+  const dim3 grid = grid_of(p.x.h, p.x.n);
+  if (p.kind == PoolKind::repeat) {
+    OCTET_LAUNCH(repeat_gradient, grid, dim3(threads), stream_, geometry(p), dy.data, dy.dtype, to);
     return;
   }
-  uint16_t* choices = nullptr;
-  if (problem.kind == PoolKind::max) {
-    choices = partial_.get<uint16_t>(problem.y.elements());
-    launch_forward(problem, call.x, nullptr, {}, choices, stream_);
-  }
-  const RealOutput to = real_output(call.dx);
-  const auto launch = [&]<int width>(Width<width>) {
-    OCTET_LAUNCH((pool_gradient<width>), grid_of(problem.x.h, problem.x.n), dim3(threads), stream_, geometry(problem),
-                 choices, call.dy.data, call.dy.dtype, to);
+  const auto fits = [&](int width) {
+    return p.x.c % width == 0 && neighbours_align(width, dy.data, dy.dtype) && neighbours_align(width, to) &&
+           neighbours_align(width, choices.data, DType::u8);
   };
-  if (problem.x.c % 4 == 0 && neighbours_align(4, call.dy.data, call.dy.dtype) && neighbours_align(4, to))
+  const auto launch = [&]<int width>(Width<width>) {
+    OCTET_LAUNCH((pool_gradient<width>), grid, dim3(threads), stream_, geometry(p), choices.u8(), dy.data, dy.dtype,
+                 to);
+  };
+  if (fits(8))
+    launch(Width<8>{});
+  else if (fits(4))
     launch(Width<4>{});
   else
     launch(Width<1>{});

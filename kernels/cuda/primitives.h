@@ -45,6 +45,8 @@ __device__ __forceinline__ uint32_t chosen_signs(uint32_t word, unsigned which) 
   asm("prmt.b32 %0, %1, %1, %2;" : "=r"(bytes) : "r"(word), "r"(which));
   return bytes;
 }
+// The larger of each 16-bit half, without sign.
+__device__ __forceinline__ uint32_t larger_halves(uint32_t a, uint32_t b) { return __vmaxu2(a, b); }
 // The bits, and below them whether the result of arithmetic is negative. A NaN is not: GPUs give it no sign.
 __device__ __forceinline__ uint32_t with_sign_of(uint32_t bits, float result) {
   return __funnelshift_l(bits_of(result), bits, 1);

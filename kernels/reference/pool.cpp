@@ -29,6 +29,21 @@ int64_t largest_in_window(const PoolProblem& problem, Tensor x, int64_t y) {
   });
   return best;
 }
+// The number of that element in the window of output element y.
+uint8_t choice_of(const PoolProblem& p, int64_t y, int64_t element) {
+  const int64_t column = y / p.y.c % p.y.w, row = y / (p.y.c * p.y.w) % p.y.h;
+  const int64_t w = element / p.x.c % p.x.w - (column * p.stride - p.pad);
+  const int64_t h = element / (p.x.c * p.x.w) % p.x.h - (row * p.stride - p.pad);
+  return static_cast<uint8_t>(h * p.kernel + w);
+}
+// The element of x that output element y took.
+int64_t chosen_element(const PoolProblem& p, int64_t y, uint8_t choice) {
+  int64_t chosen = -1;
+  for_window(p, y, [&](int64_t i) {
+    if (choice_of(p, y, i) == choice) chosen = i;
+  });
+  return chosen;
+}
 // The element of x that output element y repeats.
 int64_t repeated_pixel(const PoolProblem& p, int64_t y) {
   const int64_t channel = y % p.y.c, column = y / p.y.c % p.y.w / p.kernel, row = y / (p.y.c * p.y.w);  // of all images
@@ -48,7 +63,10 @@ void ReferenceBackend::compute(const PoolForwardCall& call) {
     if (problem.kind == PoolKind::repeat) {
       write_code_or_real(call.y.values, i, read(call.x.values, repeated_pixel(problem, i)));
     } else if (problem.kind == PoolKind::max) {
-      const float largest = read(call.x.values, largest_in_window(problem, call.x.values, i));
+      const int64_t from = largest_in_window(problem, call.x.values, i);
+      const float largest = read(call.x.values, from);
+      if (call.choices)
+        call.choices.u8()[i] = problem.rectify && !(largest > 0) ? no_choice : choice_of(problem, i, from);
       write_code_or_real(call.y.values, i, problem.rectify && largest < 0 ? 0 : largest);
     } else {
       double sum = 0;
@@ -66,8 +84,8 @@ void ReferenceBackend::compute(const PoolBackwardCall& call) {
     if (problem.kind == PoolKind::repeat) {
       sums[repeated_pixel(problem, i)] += read(call.dy, i);
     } else if (problem.kind == PoolKind::max) {
-      const int64_t from = largest_in_window(problem, call.x.values, i);
-      if (!problem.rectify || read(call.x.values, from) > 0) sums[from] += read(call.dy, i);
+      const uint8_t choice = call.choices.u8()[i];
+      if (choice != no_choice) sums[chosen_element(problem, i, choice)] += read(call.dy, i);
     } else {
       const double share = static_cast<double>(read(call.dy, i)) / window_size(problem, i);
       for_window(problem, i, [&](int64_t to) { sums[to] += share; });

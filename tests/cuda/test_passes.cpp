@@ -332,7 +332,8 @@ TEST(CudaPasses, Pools) {
   };
   for (const PoolKind kind : {PoolKind::max, PoolKind::average, PoolKind::repeat})
     for (const PoolProblem& p : {pooled({2, 11, 9, 5}, 3, 2, 1, kind), pooled({3, 8, 8, 70}, 2, 2, 0, kind),
-                                 pooled({1, 7, 6, 16}, 3, 1, 1, kind), pooled({1, 7, 6, 16}, 3, 1, 1, kind, true)})
+                                 pooled({1, 7, 6, 16}, 3, 1, 1, kind), pooled({1, 7, 6, 16}, 3, 1, 1, kind, true),
+                                 pooled({2, 9, 13, 32}, 3, 2, 1, kind)})
       for (const DType type : {DType::s8, DType::u8, DType::f32, DType::bf16}) {
         const OwnedQTensor x = type == DType::s8   ? random_codes(p.x, 1, 3)  // ties
                                : type == DType::u8 ? random_unsigned_codes(p.x, 1)
@@ -345,8 +346,11 @@ TEST(CudaPasses, Pools) {
             QTensor y{place.zeros(p.y, type)};
             if (!is_real(type)) y.scale = place.zeros({1, 1, 1, 1}).f32();
             const Tensor dx = place.copy(dx0.view());
-            place.backend.pool_forward({p, from, y});
-            place.backend.pool_backward({p, from, place.copy(dy.view()), {dx, add}});
+            const Tensor choices = kind == PoolKind::max ? place.zeros(p.y, DType::u8) : Tensor{};
+            if (add) place.backend.pool_forward({p, from, y});
+            place.backend.pool_forward({p, from, y, choices});
+            place.backend.pool_backward({p, choices, place.copy(dy.view()), {dx, add}});
+            if (choices) place.keep("choices", choices);
             const Tensor mean = place.zeros({p.x.n, 1, 1, p.x.c}), spread = place.copy(dx0.view());
             place.backend.global_pool_forward({from, mean});
             place.backend.global_pool_backward({mean, {spread, add}});

@@ -1,5 +1,6 @@
 // The instructions of kernels/cuda/primitives.h, which documents them, on the host.
 #pragma once
+#include <algorithm>
 #include <cmath>
 
 #include "kernels/shared/encode.h"
@@ -36,6 +37,9 @@ inline uint32_t chosen_signs(uint32_t word, unsigned which) {
     bytes |= ((which >> 4 * i & 8) == 0 ? byte : byte >= 0x80 ? 0xFFu : 0u) << 8 * i;
   }
   return bytes;
+}
+inline uint32_t larger_halves(uint32_t a, uint32_t b) {
+  return std::max(a & 0xFFFFu, b & 0xFFFFu) | std::max(a & 0xFFFF0000u, b & 0xFFFF0000u);
 }
 inline uint32_t with_sign_of(uint32_t bits, float result) { return bits << 1 | (result < 0 ? 1u : 0u); }
 template <bool magnitude>

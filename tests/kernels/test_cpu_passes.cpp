@@ -208,8 +208,17 @@ void compare_pool(const PoolProblem& problem, DType type, uint32_t seed) {
     const OwnedQTensor y(OwnedTensor(problem.y, type));
     const OwnedTensor dx = random_real(problem.x, 6, 1, quantized ? DType::f32 : DType::bf16);
     const OwnedTensor mean(pixel), dx_global = random_real(problem.x, 7);
-    backend.pool_forward({problem, x, y});
-    backend.pool_backward({problem, x, dy, {dx, quantized}});
+    OwnedTensor choices;
+    if (problem.kind == PoolKind::max) choices = OwnedTensor(problem.y, DType::u8);
+    if (choices.view()) backend.pool_forward({problem, x, y});  // without them the same, see below
+    const Tensor alone = y.values();
+    std::vector<std::byte> once(alone.as<std::byte>(), alone.as<std::byte>() + alone.bytes());
+    backend.pool_forward({problem, x, y, choices});
+    if (choices.view()) {
+      EXPECT_EQ(memcmp(once.data(), alone.data, alone.bytes()), 0);
+      outcome.tensors.push_back(choices);
+    }
+    backend.pool_backward({problem, choices, dy, {dx, quantized}});
     backend.global_pool_forward({x, mean});
     backend.global_pool_backward({dy_global, {dx_global, quantized}});
     keep(outcome, y);

@@ -147,12 +147,14 @@ TEST_F(Gradients, Pools) {
       for (int64_t i = 0; i < x.elements(); ++i) {
         x.f32()[i] = static_cast<float>(i * 77 % x.elements()) * 0.01f - 1;  // a permutation: no ties, gaps of 0.01
       }
+      OwnedTensor choices;
+      if (max) choices = OwnedTensor(problem.y, DType::u8);
       const auto loss = [&] {
-        backend->pool_forward({problem, {x}, {y}});
+        backend->pool_forward({problem, {x}, {y}, choices});
         return weighted_sum(y, dy);
       };
       loss();
-      backend->pool_backward({problem, {x}, dy, {dx}});
+      backend->pool_backward({problem, choices, dy, {dx}});
       expect_gradient(say(max ? "max" : "average", " pool ", kernel, "/", stride, "/", pad), x, dx, max ? 0.004f : 0.5f,
                       loss);
     }
@@ -165,11 +167,14 @@ TEST_F(Gradients, Pools) {
     const OwnedTensor x(problem.x), dx(problem.x), y(problem.y), dy = random_real(problem.y, 1);
     for (int64_t i = 0; i < x.elements(); ++i)
       x.f32()[i] = static_cast<float>(i * 77 % x.elements()) * 0.01f - 1.395f;  // some maxima are below 0
+    OwnedTensor choices;
+    if (problem.rectify) choices = OwnedTensor(problem.y, DType::u8);
     const auto loss = [&] {
-      backend->pool_forward({problem, {x}, {y}});
+      backend->pool_forward({problem, {x}, {y}, choices});
       return weighted_sum(y, dy);
     };
-    backend->pool_backward({problem, {x}, dy, {dx}});
+    loss();
+    backend->pool_backward({problem, choices, dy, {dx}});
     expect_gradient(problem.rectify ? "rectified pool" : "repeat", x, dx, 0.004f, loss);
   }
   const OwnedTensor x = random_real({2, 3, 4, 5}, 1), y({2, 1, 1, 5}), dy = random_real({2, 1, 1, 5}, 2),

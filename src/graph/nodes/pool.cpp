@@ -25,17 +25,27 @@ class Pool final : public NodeOf<PoolOptions> {
     return options_.y;
   }
   void declare(Declare& d) override {
-    d.reads_in_backward(inputs_[0]);
-    d.reads_in_backward(output_);
+    if (options_.kind != PoolKind::max || !d.training() || !d.needs_backward()) return;
+    REQUIRE_USAGE(options_.kernel <= most_choices, "use smaller windows", "'", name_, "' takes the largest of ",
+                  options_.kernel, "x", options_.kernel, " values; training can number ", most_choices, "x",
+                  most_choices);
+    choices_ = d.keep(options_.y, DType::u8, Need::both);
   }
   void forward(Step& step) override {
     Timed timed(step.times, Phase::passes);
-    step.backend.pool_forward({options_, step.value(inputs_[0]), step.value(output_)});
+    step.backend.pool_forward({options_, step.value(inputs_[0]), step.value(output_), choices(step)});
   }
   void backward(Step& step) override {
     Timed timed(step.times, Phase::passes);
-    step.backend.pool_backward({options_, step.value(inputs_[0]), step.gradient(output_), step.into(inputs_[0])});
+    step.backend.pool_backward({options_, choices(step), step.gradient(output_), step.into(inputs_[0])});
   }
+
+ private:
+  Tensor choices(const Step& step) const {
+    return choices_.id < 0 || !step.training ? Tensor{} : step.tensor(choices_);
+  }
+
+  Slot choices_;
 };
 
 }  // namespace
