@@ -109,9 +109,9 @@ class Backend {
 
   // quantize() of several tensors that share no memory.
   void quantize_all(std::span<const QuantizeCall>);
-  // running = (1 - momentum) * running + momentum * batch; the variance is corrected by count / (count - 1).
-  virtual void update_running(Moments, int64_t count, float momentum, Tensor running_mean, Tensor running_variance) = 0;
-  virtual void sgd_update(std::span<const SgdStep>) = 0;  // of parameters that share no memory
+  // Of norms and of parameters that share no memory.
+  virtual void update_running(std::span<const RunningStep>) = 0;
+  virtual void sgd_update(std::span<const SgdStep>) = 0;
   // average += share * (value - average), both f32.
   virtual void move_average(float share, Tensor value, Tensor average) = 0;
   // sums (+)= values (f32) in fixed point, see shared/fixed_point.h. *beyond = 1 if a value does not fit, else

@@ -192,6 +192,18 @@ struct SgdStep {
   const float* lr_scale = nullptr;
 };
 
+// Running statistics of one norm: running = (1 - momentum) * running + momentum * batch; the variance is corrected by
+// count / (count - 1). mean, variance: f32 of one shape.
+struct RunningStep {
+  Moments batch;
+  int64_t count = 0;
+  float momentum = 0;
+  Tensor mean, variance;
+  float correction() const {
+    return count > 1 ? static_cast<float>(static_cast<double>(count) / static_cast<double>(count - 1)) : 1.0f;
+  }
+};
+
 // quantize(): from (f32 or bf16) -> to (codes). Writes the scale clip / qmax to *to.scale. If the encoding is f32,
 // copies `from`. Range::held with *held == 0 is an error of the caller.
 struct QuantizeCall {

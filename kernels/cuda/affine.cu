@@ -25,7 +25,9 @@ void CudaBackend::compute(const AffineForwardCall& call) {
   const int channels = static_cast<int>(problem.shape.c);
   float* const a = coefficients_.get<float>(2 * channels);
   float* const b = a + channels;
-  launch_affine_coefficients({problem, moments, parameters}, a, b, stream_);
+  ClipRange* const range = encoding.quantized() ? ranges_.get<ClipRange>(1) : nullptr;
+  const TensorEncoder encoder{encoding, y, range, stream_};
+  launch_affine_coefficients({problem, moments, parameters}, encoder.held_range(), a, b, stream_);
   if (x.codes) {
     launch_units(moments, channels, x.scale, x.offset, stream_);
     OCTET_LAUNCH_EACH(keep_codes_kernel, count, threads, stream_, x.real.data, x.real.dtype, count, channels, x.scale,
@@ -51,10 +53,8 @@ void CudaBackend::compute(const AffineForwardCall& call) {
                            stream_);
     probe.largest = nullptr;
   }
-  ClipRange* const range = encoding.quantized() ? ranges_.get<ClipRange>(1) : nullptr;
-  const TensorEncoder encoder{encoding, y, range, stream_};
-  if (encoding.quantized()) {
-    if (from_moments && encoding.range != Range::held) {
+  if (encoding.quantized() && encoding.range != Range::held) {
+    if (from_moments) {
       fill_zero(range, sizeof *range, stream_);
       launch_affine_extremes(problem.activation, channels, a, b, moments, &range->largest, stream_);
     }
@@ -67,11 +67,12 @@ void CudaBackend::compute(const AffineBackwardCall& call) {
   const auto& [problem, x, moments, parameters, mask, dy, d_gamma, d_beta, d_residual, encoding, key, grad_output,
                probe] = call;
   const int64_t channels = problem.shape.c, count = problem.shape.elements();
-  float* const mean = coefficients_.get<float>(4 * channels);
-  float *const A = mean + channels, *const B = A + channels, *const C = B + channels;
+  float* const A = coefficients_.get<float>(4 * channels);
+  float *const B = A + channels, *const C = B + channels, *const of_codes = C + channels;
   const Tensor input = x.codes ? x.codes : x.real;
   const ChannelInputs inputs{problem, moments, parameters, x.codes ? x.scale : nullptr, x.codes ? x.offset : nullptr};
-  launch_means(inputs, mean, stream_);
+  const float* const mean = !problem.normalize ? nullptr : x.codes ? of_codes : moments.mean;
+  if (mean == of_codes) launch_means(inputs, of_codes, stream_);
   AffineBackwardValues values{.x = input.data,
                               .dy = dy.data,
                               .type = input.dtype,
@@ -89,11 +90,11 @@ void CudaBackend::compute(const AffineBackwardCall& call) {
     sums = sums_.get<double>(2 * channels + rows);
     launch_affine_reduce(values, mean, count, partial, sums + 2 * channels, sums, stream_);
   }
-  launch_affine_gradients(inputs, sums, A, B, C, grad_output ? d_gamma : Into{}, grad_output ? d_beta : Into{},
-                          stream_);
   const TensorEncoder encoder{encoding, grad_output, encoding.quantized() ? ranges_.get<ClipRange>(1) : nullptr,
                               stream_};
-  if (grad_output && encoding.quantized()) encoder.find_range(values, count);
+  launch_affine_gradients(inputs, grad_output ? encoder.held_range() : HeldRange{}, sums, A, B, C,
+                          grad_output ? d_gamma : Into{}, grad_output ? d_beta : Into{}, stream_);
+  if (grad_output && encoding.quantized() && encoding.range != Range::held) encoder.find_range(values, count);
   encoder.count_magnitudes(values, count, probe);
   if (!grad_output) return;
   if (d_residual) values.d_residual = real_output(d_residual);

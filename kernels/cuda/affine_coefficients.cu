@@ -13,8 +13,10 @@ __device__ __forceinline__ InputUnit unit_of(const ChannelInputs& of, int64_t ch
   return of.scale != nullptr ? InputUnit{of.scale[channel], of.offset[channel]} : InputUnit{};
 }
 
-__global__ void coefficients(const __grid_constant__ ChannelInputs of, float* a, float* b) {
+__global__ void coefficients(const __grid_constant__ ChannelInputs of, const __grid_constant__ HeldRange held, float* a,
+                             float* b) {
   const int64_t channel = thread_index();
+  if (channel == 0) complete(held);
   if (channel >= of.problem.shape.c) return;
   const AffineCoefficients own = affine_coefficients(of.problem, of.moments, of.parameters, channel);
   a[channel] = own.a;
@@ -47,9 +49,11 @@ __global__ void extremes(Activation activation, int64_t channels, const float* a
   atomicMax(largest_bits, bits_of(largest));
 }
 
-__global__ void gradients(const __grid_constant__ ChannelInputs of, const double* sums, float* A, float* B, float* C,
-                          const __grid_constant__ RealOutput d_gamma, const __grid_constant__ RealOutput d_beta) {
+__global__ void gradients(const __grid_constant__ ChannelInputs of, const __grid_constant__ HeldRange held,
+                          const double* sums, float* A, float* B, float* C, const __grid_constant__ RealOutput d_gamma,
+                          const __grid_constant__ RealOutput d_beta) {
   const int64_t channel = thread_index(), channels = of.problem.shape.c;
+  if (channel == 0) complete(held);
   if (channel >= channels) return;
   const double sum_dz = sums != nullptr ? sums[channel] : 0.0;
   double sum_dz_normalized = sums != nullptr ? sums[channels + channel] : 0.0;
@@ -66,8 +70,8 @@ __global__ void gradients(const __grid_constant__ ChannelInputs of, const double
 
 }  // namespace
 
-void launch_affine_coefficients(const ChannelInputs& of, float* a, float* b, Stream stream) {
-  OCTET_LAUNCH_EACH(coefficients, of.problem.shape.c, threads, stream, of, a, b);
+void launch_affine_coefficients(const ChannelInputs& of, const HeldRange& held, float* a, float* b, Stream stream) {
+  OCTET_LAUNCH_EACH(coefficients, of.problem.shape.c, threads, stream, of, held, a, b);
 }
 void launch_means(const ChannelInputs& of, float* mean, Stream stream) {
   OCTET_LAUNCH_EACH(means, of.problem.shape.c, threads, stream, of, mean);
@@ -82,9 +86,9 @@ void launch_affine_extremes(Activation activation, int64_t channels, const float
   OCTET_LAUNCH_EACH(extremes, channels, threads, stream, activation, channels, a, b, moments.min, moments.max, largest);
 }
 
-void launch_affine_gradients(const ChannelInputs& of, const double* sums, float* A, float* B, float* C, Into d_gamma,
-                             Into d_beta, Stream stream) {
-  OCTET_LAUNCH_EACH(gradients, of.problem.shape.c, threads, stream, of, sums, A, B, C, real_output(d_gamma),
+void launch_affine_gradients(const ChannelInputs& of, const HeldRange& held, const double* sums, float* A, float* B,
+                             float* C, Into d_gamma, Into d_beta, Stream stream) {
+  OCTET_LAUNCH_EACH(gradients, of.problem.shape.c, threads, stream, of, held, sums, A, B, C, real_output(d_gamma),
                     real_output(d_beta));
 }
 

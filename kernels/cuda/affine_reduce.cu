@@ -24,7 +24,8 @@ __global__ void __launch_bounds__(chunk_threads)
   if (row >= chunks) return;
   const int64_t first = row * chunk, end = first + chunk < count ? first + chunk : count;
   const int channel = static_cast<int>(column % numbers.channels);
-  const Values<width> center = of_channel(some, mean, channel);
+  Values<width> center = {};
+  if (mean != nullptr) center = of_channel(some, mean, channel);
   Values<width> sum = {}, dot = {};
   // Four elements, asked for together: their sums take them in this order.
   const auto add_four = [&](int64_t i, int64_t step, int some_of_them) {
@@ -95,9 +96,10 @@ void launch_affine_reduce(const AffineBackwardValues& values, const float* mean,
                    grid_of(blocks_for(rows, chunk_threads / lanes), period / (lanes * width)), dim3(chunk_threads),
                    stream, numbers, mean, count, rows, chunk, period, lanes, partial);
     };
-    if (numbers.fits(8))
+    const auto fits = [&](int width) { return numbers.fits(width) && neighbours_align(width, mean, DType::f32); };
+    if (fits(8))
       launch(Width<8>{});
-    else if (numbers.fits(2))
+    else if (fits(2))
       launch(Width<2>{});
     else
       launch(Width<1>{});

@@ -76,7 +76,7 @@ class CudaBackend final : public Backend {
   std::unique_ptr<SideStream> make_side_stream() override;
   std::unique_ptr<Upload> make_upload(size_t bytes) override;
 
-  void update_running(Moments, int64_t count, float momentum, Tensor running_mean, Tensor running_variance) override;
+  void update_running(std::span<const RunningStep>) override;
   void sgd_update(std::span<const SgdStep>) override;
   void move_average(float share, Tensor value, Tensor average) override;
   void add_fixed(Tensor values, int64_t* sums, bool add, int32_t* beyond) override;

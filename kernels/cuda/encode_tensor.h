@@ -242,6 +242,13 @@ struct TensorEncoder {
   ClipRange* range;  // of codes
   Stream stream;
 
+  // The range, if it is held: another kernel completes it.
+  HeldRange held_range() const {
+    if (!encoding.quantized() || encoding.range != Range::held) return {};
+    REQUIRE(encoding.held != nullptr, "give the clip", "a held range without a clip");
+    return {range, encoding.held, encoding.qmax, to.scale};
+  }
+
   // Finds the clip range of `count` values and writes the scale. measured: the largest value is known in `range`.
   template <class Values>
   void find_range(const Values& values, int64_t count, bool measured = false) const {

@@ -3,6 +3,7 @@
 #include "kernels/cuda/convolution.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/in_order.h"
+#include "kernels/cuda/table.h"
 #include "kernels/cuda/tile_pixels.h"
 
 namespace octet::cuda {
@@ -81,9 +82,18 @@ __global__ void __launch_bounds__(order_threads)
   if (max != nullptr) max[channel] = all.high;
 }
 
-__global__ void running(const float* batch_mean, const float* batch_variance, float correction, float momentum,
-                        float* mean, float* variance, int64_t channels) {
-  const int64_t i = thread_index();
+struct RunningItem {
+  const float *batch_mean, *batch_variance;
+  float *mean, *variance;
+  float correction, momentum;
+  int64_t channels;
+};
+using RunningItems = Table<RunningItem, 64>;
+
+__global__ void running_kernel(const __grid_constant__ RunningItems items) {
+  const RunningItems::Place place(items);
+  const auto& [batch_mean, batch_variance, mean, variance, correction, momentum, channels] = items.at[place.item];
+  const int64_t i = place.block * threads + static_cast<int>(threadIdx.x);
   if (i >= channels) return;
   mean[i] = (1 - momentum) * mean[i] + momentum * batch_mean[i];
   variance[i] = (1 - momentum) * variance[i] + momentum * (batch_variance[i] * correction);
@@ -105,11 +115,17 @@ void launch_combine_moments(const Gather& g, const float* chunk_moments, double*
                channels, static_cast<double>(g.pixels), moments.mean, moments.variance, moments.min, moments.max);
 }
 
-void CudaBackend::update_running(Moments batch, int64_t count, float momentum, Tensor mean, Tensor variance) {
-  const float correction =
-      count > 1 ? static_cast<float>(static_cast<double>(count) / static_cast<double>(count - 1)) : 1.0f;
-  OCTET_LAUNCH_EACH(running, mean.elements(), threads, stream_, batch.mean, batch.variance, correction, momentum,
-                    mean.f32(), variance.f32(), mean.elements());
+void CudaBackend::update_running(std::span<const RunningStep> steps) {
+  launch_in_tables<RunningItems>(
+      steps,
+      [](const RunningStep& step, RunningItems& items) {
+        items.add({step.batch.mean, step.batch.variance, step.mean.f32(), step.variance.f32(), step.correction(),
+                   step.momentum, step.mean.elements()},
+                  blocks_for(step.mean.elements(), threads));
+      },
+      [&](const RunningItems& items) {
+        OCTET_LAUNCH(running_kernel, dim3(items.blocks), dim3(threads), stream_, items);
+      });
 }
 
 }  // namespace octet::cuda

@@ -32,4 +32,15 @@ struct Table {
   };
 };
 
+// Fills tables with the works, by add(work, table), and calls launch(table) for each that is full or the last.
+template <class Items, class Works, class Add, class Launch>
+void launch_in_tables(const Works& works, const Add& add, const Launch& launch) {
+  Items items;
+  for (const auto& work : works) {
+    add(work, items);
+    if (items.full()) launch(items), items.clear();
+  }
+  if (items.count > 0) launch(items);
+}
+
 }  // namespace octet::cuda

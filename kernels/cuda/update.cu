@@ -46,19 +46,19 @@ __global__ void move_average_kernel(float share, const float* value, float* aver
 
 void CudaBackend::sgd_update(std::span<const SgdStep> steps) {
   const StepState* const state = recording_ ? state_.data<const StepState>() : nullptr;
-  SgdItems items;
-  const auto launch = [&] {
-    if (items.count > 0) OCTET_LAUNCH(sgd_kernel, dim3(items.blocks), dim3(threads), stream_, items, state);
-    items.clear();
-  };
-  for (const auto& [problem, w, gradient, velocity, lr_scale] : steps) {
-    REQUIRE(!recording_ || problem.learning_rate == now_.learning_rate, "give the state of the step that runs",
-            "a learning rate of ", problem.learning_rate, " in a program that is recorded for ", now_.learning_rate);
-    items.add({problem, w.f32(), gradient.f32(), velocity.f32(), lr_scale, w.elements()},
-              blocks_for(w.elements(), block_elements));
-    if (items.full()) launch();
-  }
-  launch();
+  launch_in_tables<SgdItems>(
+      steps,
+      [&](const SgdStep& step, SgdItems& items) {
+        const auto& [problem, w, gradient, velocity, lr_scale] = step;
+        REQUIRE(!recording_ || problem.learning_rate == now_.learning_rate, "give the state of the step that runs",
+                "a learning rate of ", problem.learning_rate, " in a program that is recorded for ",
+                now_.learning_rate);
+        items.add({problem, w.f32(), gradient.f32(), velocity.f32(), lr_scale, w.elements()},
+                  blocks_for(w.elements(), block_elements));
+      },
+      [&](const SgdItems& items) {
+        OCTET_LAUNCH(sgd_kernel, dim3(items.blocks), dim3(threads), stream_, items, state);
+      });
 }
 
 void CudaBackend::move_average(float share, Tensor value, Tensor average) {

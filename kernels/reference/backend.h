@@ -20,7 +20,7 @@ class ReferenceBackend : public Backend {
     work(reads, writes, now_);
   }
 
-  void update_running(Moments, int64_t count, float momentum, Tensor running_mean, Tensor running_variance) override;
+  void update_running(std::span<const RunningStep>) override;
   void sgd_update(std::span<const SgdStep>) override;
   void move_average(float share, Tensor value, Tensor average) override;
   void add_fixed(Tensor values, int64_t* sums, bool add, int32_t* beyond) override;

@@ -196,8 +196,9 @@ class Node {
   // Runs before forward, outside Backend::run(). Checks the targets and copies them to the device.
   virtual void load(const Targets&, Step&) {}
   virtual void forward(Step&) = 0;
-  virtual void backward(Step&) {}           // not called where Declare::needs_backward() is false
-  virtual void update_statistics(Step&) {}  // called after a step that was not skipped
+  virtual void backward(Step&) {}  // not called where Declare::needs_backward() is false
+  // Called after a step that was not skipped. Lists the norm statistics that the backend then updates.
+  virtual void update_statistics(Step&, std::vector<RunningStep>&) {}
   // Adds what was found on the images of the last load(). Runs after forward, outside Backend::run().
   virtual void detect(const Step&, std::vector<Detection>&) const {}
   // What a classifier says of each sample of the last load(), (samples, classes); empty: the node gives none. Runs as

@@ -155,7 +155,9 @@ std::vector<float> Plan::logits(const Step& step) const {
 }
 
 void Plan::update_statistics(Step& step) {
-  for (auto& node : graph_.nodes()) node->update_statistics(step);
+  std::vector<RunningStep> running;
+  for (auto& node : graph_.nodes()) node->update_statistics(step, running);
+  backend_.update_running(running);
 }
 
 std::string Plan::first_nonfinite(Step& step) {

@@ -289,13 +289,16 @@ TEST(CudaPasses, UpdatesOfWeightsAndStatistics) {
       for (size_t i = 0; i < steps.size(); ++i)
         place.keep(say("w ", i), steps[i].w), place.keep(say("velocity ", i), steps[i].velocity);
     });
-  const Norm norm(shape.c);
-  for (const int64_t count : {1, 77})
-    expect_same("running statistics", [&](Place& place) {
-      const Tensor mean = place.copy(norm.gamma.view()), variance = place.copy(norm.beta.view());
-      place.backend.update_running(place.copy(norm.moments, shape.c), count, 0.1f, mean, variance);
-      place.keep("mean", mean), place.keep("variance", variance);
-    });
+  expect_same("running statistics", [&](Place& place) {
+    std::vector<RunningStep> steps;  // more than one launch takes
+    for (int64_t i = 0; i < 70; ++i) {
+      const Norm norm(1 + 13 * i);
+      steps.push_back({place.copy(norm.moments, 1 + 13 * i), 1 + 76 * (i % 2), 0.1f, place.copy(norm.gamma.view()),
+                       place.copy(norm.beta.view())});
+    }
+    place.backend.update_running(steps);
+    for (const RunningStep& step : steps) place.keep("mean", step.mean), place.keep("variance", step.variance);
+  });
 }
 
 TEST(CudaPasses, AllFiniteFindsOneBadElement) {

@@ -455,7 +455,8 @@ TEST_F(Reference, RunningStatisticsUseTheUnbiasedVariance) {
   const OwnedMoments batch(1);
   const OwnedTensor mean({1, 1, 1, 1}), variance({1, 1, 1, 1});
   batch.mean.f32()[0] = 8, batch.variance.f32()[0] = 3, variance.f32()[0] = 4;
-  backend->update_running(batch, 4, 0.25f, mean, variance);
+  const RunningStep step{batch, 4, 0.25f, mean, variance};
+  backend->update_running({&step, 1});
   EXPECT_EQ(mean[0], 2);
   EXPECT_EQ(variance[0], 4);  // 0.75 * 4 + 0.25 * 3 * 4 / 3
 }

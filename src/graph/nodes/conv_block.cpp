@@ -51,7 +51,9 @@ class ConvBlock final : public ConvNode {
     step.backend.conv_backward_data({conv_, grad_output, weight_->operand(), step.into(inputs_[0])});
   }
 
-  void update_statistics(Step& step) override { update_running(step, affine_.shape.pixels(), options_.momentum); }
+  void update_statistics(Step&, std::vector<RunningStep>& running) override {
+    add_running(running, affine_.shape.pixels(), options_.momentum);
+  }
 
   // The convolution's output, or its channel means if only codes of it are kept.
   Tensor watched(const Step& step) const override {

@@ -162,10 +162,10 @@ Moments ConvNode::norm_moments(const Step& step, int64_t group) const {
   return moments;
 }
 
-void ConvNode::update_running(Step& step, int64_t samples, float momentum) const {
+void ConvNode::add_running(std::vector<RunningStep>& steps, int64_t samples, float momentum) const {
   if (moments_index_ < 0) return;
-  step.backend.update_running({.mean = batch_moments_, .variance = batch_moments_ + conv_.y.c}, samples, momentum,
-                              running_mean_, running_variance_);
+  const Moments batch{.mean = batch_moments_, .variance = batch_moments_ + conv_.y.c};
+  steps.push_back({batch, samples, momentum, running_mean_, running_variance_});
 }
 
 Work ConvNode::work(const Memory& memory) const {

@@ -50,9 +50,8 @@ class ConvNode : public NodeOf<ConvOptions> {
   // The moments that the norm uses: those of the group in training, the running ones in evaluation and if the norm is
   // frozen.
   Moments norm_moments(const Step&, int64_t group = 0) const;
-  // Moves the running statistics toward the batch's by the factor `momentum`. samples: the number for Bessel's
-  // correction of the variance.
-  void update_running(Step&, int64_t samples, float momentum) const;
+  // Adds the norm's statistics, if they are not frozen. samples: the number for Bessel's correction of the variance.
+  void add_running(std::vector<RunningStep>&, int64_t samples, float momentum) const;
   virtual size_t kept_code_bytes(const Memory&) const { return 0; }
 
   const Policy& policy_;

@@ -107,11 +107,11 @@ class SimulatedConvBlock final : public ConvNode {
     deliver(dx.tensor, into);
   }
 
-  void update_statistics(Step& step) override {
+  void update_statistics(Step&, std::vector<RunningStep>& running) override {
     std::copy_n(next_clips_, clips_, carried_clips_);
     // Bessel's correction is for a sample's variance. A policy with its own norm keeps another statistic.
-    update_running(step, traits_.own_norm ? 1 : conv_.y.pixels(),
-                   traits_.norm_momentum > 0 ? traits_.norm_momentum : options_.momentum);
+    add_running(running, traits_.own_norm ? 1 : conv_.y.pixels(),
+                traits_.norm_momentum > 0 ? traits_.norm_momentum : options_.momentum);
   }
 
   Tensor watched(const Step& step) const override { return step.tensor(convolved_); }
