@@ -44,9 +44,9 @@ def is_opcode(instruction, name):
     return instruction & 0xFFF == OPCODES[name]
 
 
-def innermost_loops(code):
-    """What branches back enclose, without the loops around another one. The distance of a branch, in units of 4 bytes from the next
-    instruction, has its lowest 8 bits from bit 16 on and the others from bit 34 on (sm_90)."""
+def loops_of(code):
+    """(first, end) of what branches back enclose. The distance of a branch, in units of 4 bytes from the next instruction, has its
+    lowest 8 bits from bit 16 on and the others from bit 34 on (sm_90)."""
     loops = []
     for at, instruction in enumerate(code):
         if not is_opcode(instruction, "BRA"):
@@ -56,6 +56,12 @@ def innermost_loops(code):
         first = at + 1 + distance * 4 // 16
         if 0 <= first <= at < len(code) - 1:  # the last one branches to itself
             loops.append((first, at + 1))
+    return loops
+
+
+def innermost_loops(code):
+    """The code of loops that have no loop in them."""
+    loops = loops_of(code)
     inner = [a for a in loops if not any(a != b and a[0] <= b[0] and b[1] <= a[1] for b in loops)]
     return [code[first:end] for first, end in inner]
 

@@ -160,6 +160,9 @@ void launch_gather(const Gather& g, const void* from, const void* weights, const
 
 void launch_direct_gather(const Gather& g, const void* from, DType type, const void* weights, const Output& output,
                           Stream stream) {
+  if (is_real(type) && is_matrix_product(g, output))
+    return launch_matrix_product(g, static_cast<const float*>(from), static_cast<const float*>(weights), output,
+                                 stream);
   (is_real(type)
        ? taps_stay_inside(g) ? launch_gather<true, float, float, float> : launch_gather<false, float, float, float>
    : type == DType::u8 ? launch_gather<false, uint8_t, int8_t, int32_t>

@@ -72,9 +72,6 @@ __global__ void __launch_bounds__(Tile<tile_n>::threads, tile_n == 64 ? blocks_o
   }
 }
 
-// Whether wide tiles would use their columns.
-bool wide(int64_t columns) { return columns % 128 == 0 || columns > 512; }
-
 template <class From>
 void launch_gather(const GatherOperands<From>& operands, const Output& output, Stream stream) {
   const Gather& g = operands.g;
@@ -82,7 +79,7 @@ void launch_gather(const GatherOperands<From>& operands, const Output& output, S
   const auto grid = [&](int tile_n) {
     return grid_of(blocks_for(g.to_channels, tile_n), blocks_for(int64_t{g.chunks} * chunk_pixels, tile_m));
   };
-  if (wide(g.to_channels))
+  if (wide_tiles(g.to_channels))
     OCTET_LAUNCH((gather_kernel<128, From>), grid(128), dim3(Tile<128>::threads), stream, operands, output, together);
   else
     OCTET_LAUNCH((gather_kernel<64, From>), grid(64), dim3(Tile<64>::threads), stream, operands, output, together);

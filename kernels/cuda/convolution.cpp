@@ -67,9 +67,12 @@ void CudaBackend::compute(const ConvBackwardDataCall& call) {
   const int64_t channels = padded_channels(p.y.c);
   const int8_t* const codes = padded_rows(dy.values.s8(), p.y.pixels(), p.y.c, from_);
   const int8_t* const weights = transposed_weights(w.values.s8(), p.y.c, taps_of(p) * p.x.c, channels);
+  const int lane_bytes = static_cast<int>(channels), tap_bytes = static_cast<int>(p.x.c * channels);
   for (const Gather& phase : backward_gathers(p))
-    launch_tensor_gather(phase, codes, DType::s8, weights, static_cast<int>(channels),
-                         static_cast<int>(p.x.c * channels), output, stream_);
+    if (tiles_fit(phase, output))
+      launch_gather_tiles(phase, codes, weights, lane_bytes, tap_bytes, output, device_.processors, stream_);
+    else
+      launch_tensor_gather(phase, codes, DType::s8, weights, lane_bytes, tap_bytes, output, stream_);
 }
 
 void CudaBackend::compute(const ConvBackwardWeightCall& call) {

@@ -26,6 +26,11 @@ constexpr int64_t padded_channels(int64_t channels) { return (channels + 15) / 1
 void launch_tensor_gather(const Gather&, const int8_t* from, DType, const int8_t* weights, int lane_bytes,
                           int tap_bytes, const Output&, Stream);
 
+// conv_tiles.cu: the same of signed codes without moments, for channels in eights.
+bool tiles_fit(const Gather&, const Output&);
+void launch_gather_tiles(const Gather&, const int8_t* from, const int8_t* weights, int lane_bytes, int tap_bytes,
+                         const Output&, int processors, Stream);
+
 // conv_weight.cu: weight gradients of the same. The sum over the pixels of dy is cut into splits: as many as fit on the
 // processors at once, since one more would run alone after the others; none of more than most_products.
 struct WeightSplits {
@@ -61,6 +66,10 @@ void launch_depthwise_weight(const WeightGather&, const void* x, DType, const vo
 // conv_direct.cu: any groups; codes with exact sums, or f32 in the fixed order. Neighbouring threads compute
 // neighbouring output channels, so a gather's lane_step is best 1.
 void launch_direct_gather(const Gather&, const void* from, DType, const void* weights, const Output&, Stream);
+
+// conv_linear.cu: the same of f32 where each pixel has one tap, its own, without groups and moments.
+bool is_matrix_product(const Gather&, const Output&);
+void launch_matrix_product(const Gather&, const float* from, const float* weights, const Output&, Stream);
 
 // conv_direct_weight.cu: partial[item][output channel][tap][input channel]: int32 sums of codes, f32 sums of real
 // values.

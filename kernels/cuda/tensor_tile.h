@@ -31,6 +31,9 @@ struct Tile {
   static_assert(tile_m == 2 * chunk_pixels && value_bytes + tile_m * 8 <= bytes);
 };
 
+// Whether wide tiles would use their columns.
+inline bool wide_tiles(int64_t columns) { return columns % 128 == 0 || columns > 512; }
+
 // Byte of a piece in a stage. The eight rows that one matrix load reads lie in eight different groups of banks.
 __device__ __forceinline__ int swizzled(int row, int piece) { return row * tile_k + ((piece ^ ((row >> 1) & 3)) << 4); }
 

@@ -36,6 +36,9 @@ void expect_same_convolution(const ConvCase& c, const Operands& o, DType type, b
     const Tensor dw = add ? place.copy(dw0.view()) : place.zeros(p.weight());
     const Moments moments = place.moments(p.y.c);
     place.backend.conv_forward({p, x, w, y, {&moments, 1}});
+    const Tensor alone = place.zeros(y.shape, y.dtype);  // without moments, other kernels may compute it
+    place.backend.conv_forward({p, x, w, alone});
+    place.keep("y without moments", alone);
     place.backend.conv_backward_data({p, dy, w, {dx, add}});
     place.backend.conv_backward_weight({p, x, dy, {dw, add}});
     place.keep("y", y), place.keep("moments", moments, p.y.c), place.keep("dx", dx), place.keep("dw", dw);
@@ -60,6 +63,8 @@ TEST(CudaConvolution, LargerCodesEqualTheCpu) {
       square_case({6, 14, 14, 48}, 48, 3, 2, 1, 1, 48),
       // tiles of 128 columns in all three passes, whole ones and the end of one
       square_case({5, 9, 7, 128}, 128, 3, 1, 1), square_case({17, 5, 6, 144}, 520, 1, 2, 0),
+      // several tiles for a block of the data gradient
+      square_case({9, 23, 23, 128}, 48, 1, 1, 0), square_case({7, 32, 32, 128}, 32, 3, 2, 1),
       // splits of a weight gradient, with each of its tiles
       square_case({17, 12, 12, 128}, 130, 1, 1, 0), square_case({5, 23, 23, 16}, 72, 3, 1, 1),
       square_case({3, 53, 53, 96}, 24, 1, 1, 0), square_case({6, 27, 29, 24}, 144, 1, 1, 0),
@@ -105,6 +110,8 @@ TEST(CudaConvolution, WideGridOfAWeightGradient) {
 
 TEST(CudaConvolution, RealValuesEqualTheCpuInFixedOrder) {
   bool add = false;
+  for (const ConvCase& c : {square_case({70, 1, 1, 200}, 90, 1, 1, 0), square_case({3, 5, 5, 128}, 33, 1, 1, 0)})
+    for (const bool adds : {false, true}) expect_same_convolution(c, reals_of(c.problem), DType::f32, adds);
   for (const ConvCase& c : conv_cases()) {
     expect_same_convolution(c, reals_of(c.problem), DType::f32, add);
     if (HasFailure()) return;

@@ -135,8 +135,9 @@ class ConvBlock final : public ConvNode {
 
   void convolve(Step& step) const {
     Timed timed(step.times, Phase::forward);
-    std::vector<Moments> moments;
-    for (int64_t group = 0; group < norm_groups_; ++group) moments.push_back(batch_moments(step, group));
+    std::vector<Moments> moments;  // logits have neither a norm nor a range
+    for (int64_t group = 0; group < norm_groups_ && (normalizes() || !options_.gives_logits); ++group)
+      moments.push_back(batch_moments(step, group));
     step.backend.conv_forward(
         {conv_of_group(), step.value(inputs_[0]), weight_->operand(), step.tensor(convolved_), moments});
   }
