@@ -154,6 +154,7 @@ struct CpuOptions {
 };
 struct CudaOptions {
   int device = 0;                   // the number of the GPU: the rank's place among the ranks of this machine
+  bool share = false;               // the number may exceed the last GPU's: GPUs are given out again from the first on
   bool check_every_kernel = false;  // wait after each kernel, so that an error names the kernel; records nothing then
   bool record = true;               // run() records CUDA graphs
   RealConvolution real = RealConvolution::fixed_order;

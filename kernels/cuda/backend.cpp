@@ -22,14 +22,14 @@ class DeviceBuffer final : public Buffer {
 }  // namespace
 
 CudaBackend::CudaBackend(const CudaOptions& options, std::unique_ptr<LibraryConvolution> library)
-    : device_(open_device(options.device)),
+    : device_(open_device(options.device, options.share)),
       clock_(options.check_every_kernel ? std::make_unique<KernelClock>() : nullptr),
       stream_(make_stream(clock_.get())),
       library_(std::move(library)),
       records_(options.record && !options.check_every_kernel) {
   if (options.real != RealConvolution::library || library_ != nullptr) return;
   std::string missing;
-  library_ = make_cudnn_convolution(options.device, device_, stream_, missing);
+  library_ = make_cudnn_convolution(device_.index, device_, stream_, missing);
   note_ = library_ != nullptr ? "convolutions by " + library_->name()
                               : "convolutions by octet's fixed-order kernels, slowly: " + missing;
 }

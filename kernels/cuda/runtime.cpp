@@ -45,7 +45,7 @@ double gigabytes(size_t bytes) { return static_cast<double>(bytes) / 1e9; }
 
 }  // namespace
 
-Device open_device(int index) {
+Device open_device(int index, bool share) {
   int count = 0, driver = 0;
   cudaDriverGetVersion(&driver);
   const cudaError_t status = cudaGetDeviceCount(&count);
@@ -57,12 +57,13 @@ Device open_device(int index) {
                 "run where `nvidia-smi` lists a GPU, check CUDA_VISIBLE_DEVICES, or set backend.device: cpu",
                 "backend.device: cuda finds no GPU");
   check(status, "looking for GPUs");
+  if (share) index %= count;
   REQUIRE_USAGE(
       index < count,
       say("start at most ", count,
-          " rank(s) on this machine; where each sees a GPU of its own alone, let all see all (srun --gpu-bind=none)"),
-      "rank ", index, " of this machine has no GPU of its own: there are ", count,
-      ", and two ranks on one GPU are refused");
+          " rank(s) on this machine; where each sees a GPU of its own alone, let all see all (srun --gpu-bind=none); "
+          "for a test set backend.share_gpu: true"),
+      "rank ", index, " of this machine has no GPU of its own: there are ", count);
   cudaDeviceProp properties;
   check(cudaGetDeviceProperties(&properties, index), "asking for the GPU's properties");
   const std::string architecture = say("sm_", properties.major, properties.minor);
@@ -72,7 +73,7 @@ Device open_device(int index) {
   check(cudaSetDevice(index), "choosing the GPU");
   size_t free = 0, total = 0;
   check(cudaMemGetInfo(&free, &total), "asking for free memory");
-  return {properties.name, properties.major, properties.minor, properties.multiProcessorCount, free, total};
+  return {properties.name, properties.major, properties.minor, properties.multiProcessorCount, free, total, index};
 }
 
 Stream make_stream(KernelClock* clock) {

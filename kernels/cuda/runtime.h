@@ -43,10 +43,12 @@ struct Device {
   int major = 0, minor = 0;
   int processors = 0;  // streaming multiprocessors
   size_t free_bytes = 0, total_bytes = 0;
+  int index = 0;  // among the GPUs that this process sees
 };
 
-// Chooses the device of this process. Errors say whether driver, device or architecture is missing.
-Device open_device(int index);
+// Chooses the device of this process. share: as CudaOptions has it. Errors say whether driver, device or architecture
+// is missing.
+Device open_device(int index, bool share);
 Stream make_stream(KernelClock*);
 void destroy_stream(Stream);
 

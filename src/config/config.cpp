@@ -109,6 +109,9 @@ void check_together(const Config& config, const Positions& positions) {
   REQUIRE_USAGE(config.comm.transport != "nccl" || config.backend.device == "cuda",
                 "set backend.device: cuda, or comm.transport: auto", at("comm.transport"),
                 " nccl is for GPUs, and `backend.device` is ", config.backend.device);
+  REQUIRE_USAGE(config.comm.transport != "nccl" || !config.backend.share_gpu,
+                "set comm.transport: mpi, or backend.share_gpu: false", at("comm.transport"),
+                " nccl needs a GPU for each rank, and `backend.share_gpu` lets ranks share one");
 }
 
 }  // namespace

@@ -143,6 +143,7 @@ struct Config {
     std::string isa;             // empty: the best here
     int64_t threads = 0;         // of each rank; 0: the cores this rank may use
     bool check_kernels = false;  // cuda: wait after every kernel, so that an error names it
+    bool share_gpu = false;      // cuda: ranks of one machine may share a GPU, for tests
     bool graph = true;           // cuda: record a step's kernels once and repeat them as one graph
   } backend;
 

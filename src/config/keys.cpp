@@ -159,6 +159,7 @@ const std::vector<Key> kKeys = {
     {FIELD(backend.isa), "instruction set; empty: the best of this processor"},
     {FIELD(backend.threads), "threads of each rank; 0: one for each core it may use", 0, 4096},
     {FIELD(backend.check_kernels), "cuda: wait after every kernel, so that an error names it"},
+    {FIELD(backend.share_gpu), "cuda: ranks of one machine may share a GPU, for tests; gradients go over MPI"},
     {FIELD(backend.graph), "cuda: record the kernels of a step once and repeat them as one graph"},
 
     choice(FIELD(comm.exchange), "how gradients are sent between ranks", {"fp32", "int8", "exact"}),

@@ -10,7 +10,7 @@ namespace {
 // Whether gradients are exchanged from GPU to GPU. The result is the same on all ranks.
 bool over_nccl(const Config& config, Transport& transport, const Backend& backend) {
   const std::string& wanted = config.comm.transport;
-  if (wanted == "mpi" || backend.host_memory() || transport.size() == 1) return false;
+  if (wanted == "mpi" || backend.host_memory() || transport.size() == 1 || config.backend.share_gpu) return false;
   if (wanted == "nccl") return true;
   const std::string obstacle = nccl_obstacle();
   float missing = obstacle.empty() ? 0 : 1;

@@ -19,8 +19,13 @@ static std::string divisors(int64_t whole, int64_t unit) {
 std::unique_ptr<Backend> make_backend(const Config& config, const Policy& policy, const Transport& transport,
                                       const JobShares& shares, int64_t images) {
   const RealConvolution real = policy.traits().real_convolution;
-  if (config.backend.device == "cuda")
+  const bool cuda = config.backend.device == "cuda";
+  REQUIRE_USAGE(!cuda || !policy.traits().on_host, "set backend.device to cpu, or policy.name to unified_int8 or fp32",
+                config.file, ": policy ", policy.traits().name,
+                " computes on the processor and cannot train on `backend.device` cuda");
+  if (cuda)
     return make_cuda_backend({.device = transport.local_rank(),
+                              .share = config.backend.share_gpu,
                               .check_every_kernel = config.backend.check_kernels,
                               .record = config.backend.graph,
                               .real = real});

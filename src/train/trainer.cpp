@@ -37,6 +37,9 @@ Trainer::Trainer(const Config& config, Transport& transport, bool training, Hear
   shares_ = std::make_unique<JobShares>(transport, int(config.backend.threads));
   if (transport.rank() == 0)
     for (const std::string& warning : shares_->warnings()) spdlog::warn("{}", warning);
+  // A device is opened before data, too: it may not be there. The memory of a CPU is what the data leave.
+  const bool on_device = config.backend.device != "cpu";
+  std::unique_ptr<Backend> backend = on_device ? backend_of(*policy) : nullptr;
   heart_->enter(activity::opening_data);
   datasets_ = open ? open() : open_datasets(config, training);
   require_data_for(task_, config, *datasets_.test);
@@ -50,17 +53,29 @@ Trainer::Trainer(const Config& config, Transport& transport, bool training, Hear
   if (training) train_loader_ = loader(*datasets_.train, true);
   test_loader_ = loader(*datasets_.test, false);
   config_.model.classes = datasets_.test->classes();
-  step_ = make_step(std::move(policy), training);
+  if (!backend) backend = backend_of(*policy);
+  step_ = make_step(std::move(policy), std::move(backend), training);
   heart_->enter(activity::comparing);
   state().check_agreement(transport);
 }
 
 Trainer::~Trainer() = default;
 
-std::unique_ptr<TrainingStep> Trainer::make_step(std::unique_ptr<Policy> policy, bool training,
-                                                 const IntegerNetwork* other, int64_t kept) {
-  auto backend = make_backend(config_, *policy, transport_, *shares_,
-                              bytes_read_ahead(config_, config_.data.batch / transport_.size()));
+std::unique_ptr<Backend> Trainer::backend_of(const Policy& policy) const {
+  const int64_t images =
+      config_.backend.device == "cpu" ? bytes_read_ahead(config_, config_.data.batch / transport_.size()) : 0;
+  return make_backend(config_, policy, transport_, *shares_, images);
+}
+
+std::unique_ptr<TrainingStep> Trainer::make_integer_step(IntegerLayers layers, const IntegerNetwork* other,
+                                                         int64_t kept) {
+  auto policy = std::make_unique<IntegerPolicy>(std::move(layers));
+  auto backend = backend_of(*policy);
+  return make_step(std::move(policy), std::move(backend), false, other, kept);
+}
+
+std::unique_ptr<TrainingStep> Trainer::make_step(std::unique_ptr<Policy> policy, std::unique_ptr<Backend> backend,
+                                                 bool training, const IntegerNetwork* other, int64_t kept) {
   return std::make_unique<TrainingStep>(
       config_, transport_, std::move(policy), std::move(backend),
       [&](const Policy& p, bool trains, int canvas) {
@@ -186,7 +201,7 @@ IntegerNetwork Trainer::integer_network() {
   const Normalization pixels = normalization_of(config_.data);
   IntegerLayers layers = fold(step_->plan(), step_->parameters(), step_->backend(), pixels);
   step_->swap_averages();
-  return octet::integer_network(make_step(std::make_unique<IntegerPolicy>(std::move(layers)), false)->plan(), pixels);
+  return octet::integer_network(make_integer_step(std::move(layers))->plan(), pixels);
 }
 
 Trainer::Comparison Trainer::compare_integers(const IntegerNetwork* other, const Seen& seen) {
@@ -200,7 +215,7 @@ Trainer::Comparison Trainer::compare_integers(const IntegerNetwork* other, const
       other ? layers_of(*other)
             : fold(step_->plan(), step_->parameters(), step_->backend(), normalization_of(config_.data));
   comparison.notes = layers.notes;
-  const auto integers = make_step(std::make_unique<IntegerPolicy>(std::move(layers)), false, other);
+  const auto integers = make_integer_step(std::move(layers), other);
   const auto class_of = [](const Answers& answers, size_t image, size_t images) {
     const size_t classes = answers.logits.size() / images;
     const auto row = answers.logits.begin() + ptrdiff_t(image * classes);
@@ -237,7 +252,7 @@ Trainer::Comparison Trainer::compare_integers(const IntegerNetwork* other, const
 }
 
 std::vector<std::vector<std::byte>> Trainer::codes(const IntegerNetwork& network, const Batch& batch, int64_t images) {
-  const auto step = make_step(std::make_unique<IntegerPolicy>(layers_of(network)), false, &network, images);
+  const auto step = make_integer_step(layers_of(network), &network, images);
   Batch first = batch;
   first.samples = batch.samples.first(size_t(images)), first.count = images;
   step->evaluate(first);

@@ -88,10 +88,13 @@ class Trainer {
 
  private:
   bool answer_all(Judge&, const std::function<bool()>& stop);
+  std::unique_ptr<Backend> backend_of(const Policy&) const;
   // other: its network in place of the task's. kept: for so many images, whose values do not share memory; 0: the
   // batch.
-  std::unique_ptr<TrainingStep> make_step(std::unique_ptr<Policy>, bool training, const IntegerNetwork* other = nullptr,
-                                          int64_t kept = 0);
+  std::unique_ptr<TrainingStep> make_step(std::unique_ptr<Policy>, std::unique_ptr<Backend>, bool training,
+                                          const IntegerNetwork* other = nullptr, int64_t kept = 0);
+  std::unique_ptr<TrainingStep> make_integer_step(IntegerLayers, const IntegerNetwork* other = nullptr,
+                                                  int64_t kept = 0);
   void require_same_data();
   void require_same_classes(const SafetensorsFile&, const std::string& path) const;
   const Batch& next_batch();

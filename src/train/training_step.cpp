@@ -50,9 +50,6 @@ TrainingStep::TrainingStep(const Config& config, Transport& transport, std::uniq
       backend_(std::move(backend)),
       parameters_(std::make_unique<Parameters>(*policy_, *backend_, parameter_options(config))) {
   const PolicyTraits& traits = policy_->traits();
-  REQUIRE_USAGE(!traits.on_host || backend_->host_memory(),
-                "set backend.device to cpu, or policy.name to unified_int8 or fp32", "policy ", traits.name,
-                " computes on the processor and cannot train on backend ", backend_->name());
   // They change a gradient after they have added to it, and may compute a norm's gradient from that of its parameters.
   REQUIRE_USAGE(parts_ == 1 || !options.training || !policy_->simulation(),
                 "set train.accumulate: 1, or policy.name to unified_int8, wage or fp32", "policy ", traits.name,

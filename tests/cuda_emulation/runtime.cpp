@@ -70,7 +70,7 @@ OpenDeviceMemory::~OpenDeviceMemory() {
   if (--openings == 0 && closed) set_access(PROT_NONE);
 }
 
-Device open_device(int) { return {"emulated", 8, 0, 4, size_t{1} << 30, size_t{1} << 30}; }
+Device open_device(int, bool) { return {"emulated", 8, 0, 4, size_t{1} << 30, size_t{1} << 30}; }
 Stream make_stream(KernelClock* clock) { return {new char, clock}; }
 void destroy_stream(Stream stream) { delete static_cast<char*>(stream.handle); }
 

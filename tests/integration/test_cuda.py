@@ -44,6 +44,17 @@ class Cuda(Case):
         settings = {"ranks": 2, "comm__bucket_mb": 0.1}
         self.assertEqual(self.weights("cpu", **settings), self.weights("cuda", **settings))
 
+    def test_ranks_may_share_a_device(self):
+        settings = {"ranks": 2, "comm__exchange": "int8"}
+        self.assertEqual(self.weights("cpu", **settings), self.weights("cuda", backend__share_gpu="true", **settings))
+        job = self.train("shared", code=2, backend__device="cuda", backend__share_gpu="true", comm__transport="nccl", **TINY)
+        self.assertIn("`backend.share_gpu` lets ranks share one", job.err)
+
+    def test_policies_of_the_processor_are_refused_before_data_is_read(self):
+        nowhere = {**TINY, "data__name": "cifar10", "data__root": "nowhere"}
+        job = self.train("host", code=2, policy__name="dorefa", backend__device="cuda", **nowhere)
+        self.assertIn("policy dorefa computes on the processor", job.err)
+
     def test_nccl_where_it_cannot_be_is_a_mistake(self):
         job = self.train("cpu", code=2, comm__transport="nccl", **TINY)
         self.assertIn("`comm.transport` nccl is for GPUs", job.err)
