@@ -16,7 +16,7 @@ cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release \
   exit 1
 }
 programs=(octet)
-if grep -q 'test_cuda_device:' "$build/build.ninja"; then programs+=(test_cuda_device); fi
+if grep -q 'test_cuda_device:' "$build/build.ninja"; then programs+=(test_cuda_device gpu_probe); fi
 ninja -C "$build" "${programs[@]}" >&2
 
 folder=$build/octet-bundle
@@ -37,7 +37,7 @@ LD_LIBRARY_PATH="\$here/lib\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH}" exec "\$here
 EOF
   chmod +x "$folder/$program"
 done
-cp -r configs LICENSE tests/gpu.sh "$folder/"
+cp -r configs LICENSE tests/gpu.sh tests/gpu_step.sh "$folder/"
 cp bench/peers/networks.py bench/peers/pytorch_gpu_step.py "$folder/bench/"
 tar -C "$build" -cJf "$output" octet-bundle
 libc=$(objdump -T "$folder"/bin/* "$folder"/lib/* | grep -o 'GLIBC_[0-9.]*' | sort -uV | tail -1)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What needs a GPU, in groups that take less than 9 minutes each. Made for the bundle of launch/bundle.sh, in whose folder it lies.
 # usage: gpu.sh [GROUP...]   (default: all but cifar10, in this order)
-#   probe     the device, its clocks and limits
+#   probe     the device, its clocks and limits; whether bf16 tensor cores add products of codes exactly; the speed of copies
 #   tests     every kernel test on the device, bit by bit against the CPU; one process each, since a fault ends a CUDA context
 #   train     the same short trainings on the CPU and the GPU, recorded as graphs and not: weights must be equal, fp32 gradients close
 #   speed     octet's benchmarks, the time of each kernel, and of each convolution
@@ -163,6 +163,7 @@ for group in "${groups[@]}"; do
     probe)
       step device 30 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader
       step clocks 30 nvidia-smi -q -d CLOCK,POWER,MEMORY
+      step bf16 30 ./gpu_probe
       ;;
     tests)
       suite=
@@ -221,6 +222,10 @@ for group in "${groups[@]}"; do
         step memcheck 180 "${sanitizer[@]}" --tool memcheck ./test_cuda_device --gtest_brief=1 \
           '--gtest_filter=CudaConvolution.LargerCodes*:CudaPasses.Pools:CudaPasses.Quantize'
         step racecheck 120 "${sanitizer[@]}" --tool racecheck ./test_cuda_device --gtest_brief=1 '--gtest_filter=CudaPasses.SoftmaxLoss'
+        step synccheck 60 "${sanitizer[@]}" --tool synccheck ./test_cuda_device --gtest_brief=1 \
+          '--gtest_filter=CudaPasses.SoftmaxLoss:CudaConvolution.LargerCodes*'
+        step initcheck 120 "${sanitizer[@]}" --tool initcheck ./test_cuda_device --gtest_brief=1 \
+          '--gtest_filter=CudaConvolution.LargerCodes*:CudaPasses.Pools:CudaPasses.AffineBackward'
       fi
       train shapes 200 shapes_resnet20_unified_int8 backend.device=cuda
       ;;
