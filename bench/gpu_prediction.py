@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Predicts a training step of ResNet-50 with 256 images on a GPU, without one. Bytes and operations follow from shapes, instructions
+"""Predicts a training step of ResNet-50 or MobileNetV2 with 256 images on a GPU, without one. Bytes and operations follow from shapes, instructions
 from the compiled kernels: a part of the step takes as long as the largest of the three at the rates below. Nothing is measured.
 
-usage: tests/cuda_build.sh --budgets && bench/gpu_prediction.py [--most MILLISECONDS] [FOLDER]
+usage: tests/cuda_build.sh --budgets && bench/gpu_prediction.py [--network mobilenet_v2] [--most MILLISECONDS] [FOLDER]
 FOLDER: the kernels for sm_90, build/cuda_build by default. --most: exit with 1 where an H200 is predicted to need more.
 """
 
 import argparse
+import dataclasses
 import pathlib
 import sys
 
@@ -19,13 +20,14 @@ ISSUED = 0.72 * 132 * 4 * 1.83e9         # instructions of warps a second: the s
 OPERATIONS = 650e12                      # of codes a second, by mma.sync
 LAUNCH = 1.25e-6                         # seconds between two kernels of a graph
 # octet_emulated bench with backend.check_kernels, less the histograms of the first steps
-LAUNCHES = 686
+LAUNCHES = {"resnet50": 686, "mobilenet_v2": 677}
 # Counted by hand in loops whose number of rounds the code does not tell: the forward kernel's tile with its moments, and a step of
 # 64 bytes of k; instructions for each product of the first layer, forward and in the weight gradient.
 FORWARD_TILE, FORWARD_STEP, FIRST_FORWARD, FIRST_WEIGHT = 1822, 110, 3.5, 4.1
 
 
-# Milliseconds of an H200's kernels that neither bytes nor instructions explain (docs/results/data/speed-h200.json), launches left out.
+# Milliseconds of an H200's kernels in a step of ResNet-50 that neither bytes nor instructions explain
+# (docs/results/data/speed-h200.json), launches left out.
 MEASURED = {"moments and sums of rows, in order": 4.0, "last layer, update, small kernels": 2.3}
 
 
@@ -53,18 +55,51 @@ class Kernels:
                       if any(cuda_opcodes.is_opcode(i, "IMMA") for i in code[first:end]))
 
 
-def layers():
-    """(inputs, outputs, kernel, stride, output extent, whether a residual is added) of the convolutions behind the first."""
+@dataclasses.dataclass
+class Layer:
+    """A convolution of codes with its norm. extent: of its output; depthwise where `depth`."""
+    inputs: int
+    outputs: int
+    kernel: int
+    stride: int
+    extent: int
+    activation: int = 1  # none, ReLU, ReLU6
+    residual: bool = False
+    depth: bool = False
+
+
+def resnet50():
+    """The layers behind the first."""
     inputs, extent = 64, 56
     for stage, (blocks, width) in enumerate([(3, 64), (4, 128), (6, 256), (3, 512)]):
         for block in range(blocks):
             stride = 2 if block == 0 and stage > 0 else 1
-            yield inputs, width, 1, 1, extent, False
-            yield width, width, 3, stride, extent // stride, False
+            yield Layer(inputs, width, 1, 1, extent)
+            yield Layer(width, width, 3, stride, extent // stride)
             if block == 0:
-                yield inputs, 4 * width, 1, stride, extent // stride, False
-            yield width, 4 * width, 1, 1, extent // stride, True
+                yield Layer(inputs, 4 * width, 1, stride, extent // stride, activation=0)
+            yield Layer(width, 4 * width, 1, 1, extent // stride, residual=True)
             inputs, extent = 4 * width, extent // stride
+
+
+def mobilenet_v2():
+    """The layers behind the first."""
+    inputs, extent = 32, 112
+    for expansion, outputs, blocks, first_stride in [(1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1),
+                                                     (6, 160, 3, 2), (6, 320, 1, 1)]:
+        for block in range(blocks):
+            stride, width = first_stride if block == 0 else 1, expansion * inputs
+            if expansion > 1:
+                yield Layer(inputs, width, 1, 1, extent, activation=2)
+            extent //= stride
+            yield Layer(width, width, 3, stride, extent, activation=2, depth=True)
+            yield Layer(width, outputs, 1, 1, extent, activation=0, residual=block > 0)
+            inputs = outputs
+    yield Layer(inputs, 1280, 1, 1, extent, activation=2)
+
+
+# By name: the layers, outputs of the first layer, extent of them, whether a pool follows.
+NETWORKS = {"resnet50": (resnet50, 64, 147, True), "mobilenet_v2": (mobilenet_v2, 32, 27, False)}
 
 
 def tiles(pixels, channels):
@@ -73,47 +108,67 @@ def tiles(pixels, channels):
     return -(-pixels // 128) * -(-channels // wide) * (2 * wide // 32)
 
 
-def parts(kernels):
+def parts(kernels, network):
     """{part of the step: [(bytes, instructions of warps, operations) of each kernel]}"""
-    backward, forward = "16AffineBackwardOfILNS_5DTypeE1ELS4_1ELb1", "15AffineForwardOfILNS_5DTypeE1ELNS0_5AddedE"
-    encode = [kernels.all(f"encode_eightsINS0_{backward}ELb{fork}EEELNS1_7WrittenE3") / 32 for fork in (0, 1)]
-    affine = [kernels.all(f"encode_eightsINS0_{forward}{added}ELNS_10ActivationE1EEELNS1_7WrittenE1") / 64 for added in (0, 1)]
-    sums = kernels.all(f"reduce_chunksILi8ENS0_{backward}") / 96  # the same work stands there three times
+    def affine(layer):
+        added = int(layer.residual)
+        return kernels.all(f"15AffineForwardOfILNS_5DTypeE1ELNS0_5AddedE{added}ELNS_10ActivationE{layer.activation}EEELNS1_7WrittenE1") / 64
+
+    def backward(layer):
+        return f"16AffineBackwardOfILNS_5DTypeE1ELS4_1ELb{int(layer.activation > 0)}"
+
+    def encode(layer):
+        return kernels.all(f"encode_eightsINS0_{backward(layer)}ELb{int(layer.residual)}EEELNS1_7WrittenE3") / 32
+
+    def sums(layer):
+        return kernels.all(f"reduce_chunksILi8ENS0_{backward(layer)}") / 96  # the same work stands there three times
+
     step, with_tile = kernels.loops("gather_tilesILi128ELNS1_7OutputsE0")
     begin = step - FORWARD_STEP  # of the next tile, in the loop of steps
     weight = {kernel: kernels.loops(f"turned_weightILi128ELi128ELb{int(kernel == 1)}")[0] for kernel in (1, 3)}
+    depth, depth_weight = kernels.all("depthwise_gatherILi2") / 64, kernels.all("depthwise_weightILi1") / 32
     step_of = {}
 
     def add(part, moved, instructions=0, operations=0):
         step_of.setdefault(part, []).append((moved, instructions, operations))
 
-    for c_in, c_out, kernel, stride, extent, residual in layers():
-        pixels, read = extent**2 * BATCH, (extent * stride)**2 * BATCH
-        y, x = pixels * c_out, read * c_in
-        operations, k = 2 * y * kernel**2 * c_in, kernel**2 * c_in
-        add("forward convolutions", x + 2 * y, tiles(pixels, c_out) * (FORWARD_TILE + FORWARD_STEP * k / 64), operations)
-        steps = kernel**2 * c_out / 64 / stride**2  # of the average phase
-        add("data gradients", y + 2 * x, tiles(read, c_in) * (with_tile - step + begin + FORWARD_STEP * steps), operations)
-        add("weight gradients", x + y, -(-c_out // 64) * -(-k // 32) * pixels / 64 * weight[kernel], operations)
-        add("norm, activation, encoding", (3.125 + residual) * y, affine[residual] * y / 32)
-        add("norm backward, sums", 4.125 * y, sums * y / 32)
-        add("norm backward, encoding", (5.125 + 2 * residual) * y, encode[residual] * y / 32)
-    first = 64 * 112 * 112 * BATCH
-    add("first layer, forward", 2 * first, FIRST_FORWARD * 147 * first / 32)
-    add("first layer, weight gradient", 4 * first, FIRST_WEIGHT * 147 * first / 32)
-    add("first layer's norm and its gradient", (3.125 + 4.125 + 5.125) * first, (affine[0] + sums + encode[0]) * first / 32)
-    add("pools", 1.5 * first + 3.75 * first)
+    layers, first_outputs, first_products, pooled = NETWORKS[network]
+    for layer in layers():
+        pixels, read = layer.extent**2 * BATCH, (layer.extent * layer.stride)**2 * BATCH
+        y, x = pixels * layer.outputs, read * layer.inputs
+        if layer.depth:
+            add("depthwise, forward", x + 2 * y, depth * y / 32)
+            add("depthwise, data gradients", y + 2 * x, depth * x / 32)
+            add("depthwise, weight gradients", x + y, depth_weight * y / 32)
+        else:
+            k = layer.kernel**2 * layer.inputs
+            operations, steps = 2 * y * k, -(-layer.kernel**2 * layer.outputs // 64) / layer.stride**2  # of the average phase
+            add("forward convolutions", x + 2 * y, tiles(pixels, layer.outputs) * (FORWARD_TILE + FORWARD_STEP * -(-k // 64)), operations)
+            add("data gradients", y + 2 * x, tiles(read, layer.inputs) * (with_tile - step + begin + FORWARD_STEP * steps), operations)
+            add("weight gradients", x + y, -(-layer.outputs // 64) * -(-k // 32) * pixels / 64 * weight[layer.kernel], operations)
+        bits = 0.125 * (layer.activation > 0)
+        add("norm, activation, encoding", (3 + bits + layer.residual) * y, affine(layer) * y / 32)
+        add("norm backward, sums", (4 + bits) * y, sums(layer) * y / 32)
+        add("norm backward, encoding", (5 + bits + 2 * layer.residual) * y, encode(layer) * y / 32)
+    first, layer = first_outputs * 112 * 112 * BATCH, Layer(3, first_outputs, 3, 2, 112)
+    add("first layer, forward", 2 * first, FIRST_FORWARD * first_products * first / 32)
+    add("first layer, weight gradient", 4 * first, FIRST_WEIGHT * first_products * first / 32)
+    add("first layer's norm and its gradient", (3.125 + 4.125 + 5.125) * first, (affine(layer) + sums(layer) + encode(layer)) * first / 32)
+    if pooled:
+        add("pools", 1.5 * first + 3.75 * first)
     return step_of
 
 
 def main():
     arguments = argparse.ArgumentParser()
+    arguments.add_argument("--network", choices=NETWORKS, default="resnet50")
     arguments.add_argument("--most", type=float)
     arguments.add_argument("folder", nargs="?", default="build/cuda_build")
     arguments = arguments.parse_args()
-    total = dict.fromkeys(GPUS, LAUNCHES * LAUNCH * 1e3)
+    launches = LAUNCHES[arguments.network]
+    total = dict.fromkeys(GPUS, launches * LAUNCH * 1e3)
     print(f"{'ms':<38} {'bytes':>7} {'issue':>7} {'products':>8}   " + " ".join(f"{gpu:>6}" for gpu in GPUS))
-    for part, kernels in parts(Kernels(arguments.folder)).items():
+    for part, kernels in parts(Kernels(arguments.folder), arguments.network).items():
         row, columns = [], [0, 0, 0]
         for gpu, bandwidth in GPUS.items():
             times = [[1e3 * moved / bandwidth, 1e3 * issued / ISSUED, 1e3 * operations / OPERATIONS]
@@ -125,7 +180,7 @@ def main():
     for part, ms in MEASURED.items():
         print(f"{part + ', as measured':<62}   " + " ".join(f"{ms:6.1f}" for _ in GPUS))
         total = {gpu: sum_of + ms for gpu, sum_of in total.items()}
-    print(f"{f'{LAUNCHES} launches':<38} {'':24}   " + " ".join(f"{LAUNCHES * LAUNCH * 1e3:6.1f}" for _ in GPUS))
+    print(f"{f'{launches} launches':<38} {'':24}   " + " ".join(f"{launches * LAUNCH * 1e3:6.1f}" for _ in GPUS))
     print(f"{'together':<38} {'':24}   " + " ".join(f"{ms:6.1f}" for ms in total.values()))
     if arguments.most is not None and total["H200"] > arguments.most:
         sys.exit(f"more than {arguments.most} ms")

@@ -98,6 +98,9 @@ class CudaBackend final : public Backend {
   template <class Element>
   const Element* transposed_weights(const Element* weights, int64_t outputs, int64_t row, int64_t padded);
 
+  // weights: as launch_tensor_gather() takes them.
+  void launch_on_tensor_cores(const Gather&, const int8_t* from, DType, const int8_t* weights, int64_t lane_bytes,
+                              int64_t tap_bytes, const Output&);
   WeightOutput weight_output(const ConvBackwardWeightCall&, const WeightSplits&);
   // Memory that is zero at first, and that kernels leave so.
   template <class T>

@@ -166,24 +166,28 @@ bool tiles_fit(const Gather& g, const Output& output) {
          output.moments == nullptr;
 }
 
-void launch_gather_tiles(const Gather& g, const int8_t* from, const int8_t* weights, int lane_bytes, int tap_bytes,
-                         const Output& output, int processors, Stream stream) {
+void launch_gather_tiles(const Gather& g, const int8_t* from, DType type, const int8_t* weights, int lane_bytes,
+                         int tap_bytes, const Output& output, int processors, Stream stream) {
   const int pixel_pieces = (g.from_channels + 15) / 16, pieces = g.h.taps * g.w.taps * pixel_pieces;
-  const GatherOperands<int8_t> operands{g, from, weights, lane_bytes, tap_bytes, pixel_pieces, pieces};
-  const auto launch = [&]<int tile_n, Outputs outputs>(Tile<tile_n>, std::integral_constant<Outputs, outputs>) {
+  const auto launch = [&]<int tile_n, Outputs outputs, class From>(Tile<tile_n>,
+                                                                   std::integral_constant<Outputs, outputs>, From) {
+    const GatherOperands<From> operands{g, from, weights, lane_bytes, tap_bytes, pixel_pieces, pieces};
     const int tiles_n = static_cast<int>(blocks_for(g.to_channels, tile_n));
     const int staying = processors * (tile_n == 64 ? blocks_of_128 : blocks_of_256) / tiles_n;
     const int tiles_m = static_cast<int>(blocks_for(g.pixels, tile_m));
-    OCTET_LAUNCH((gather_tiles<tile_n, outputs, int8_t>), grid_of(tiles_n, std::max(1, std::min(staying, tiles_m))),
+    OCTET_LAUNCH((gather_tiles<tile_n, outputs, From>), grid_of(tiles_n, std::max(1, std::min(staying, tiles_m))),
                  dim3(Tile<tile_n>::threads), stream, operands, output, tiles_n);
+  };
+  const auto with_type = [&](auto tile, auto outputs) {
+    type == DType::u8 ? launch(tile, outputs, uint8_t{}) : launch(tile, outputs, int8_t{});
   };
   const auto with_outputs = [&](auto tile) {
     if (!is_list(g))
-      launch(tile, std::integral_constant<Outputs, Outputs::scattered>{});
+      with_type(tile, std::integral_constant<Outputs, Outputs::scattered>{});
     else if (output.to.bf16 && !output.to.add)
-      launch(tile, std::integral_constant<Outputs, Outputs::replaced_list>{});
+      with_type(tile, std::integral_constant<Outputs, Outputs::replaced_list>{});
     else
-      launch(tile, std::integral_constant<Outputs, Outputs::list>{});
+      with_type(tile, std::integral_constant<Outputs, Outputs::list>{});
   };
   wide_tiles(g.to_channels) ? with_outputs(Tile<128>{}) : with_outputs(Tile<64>{});
 }

@@ -20,15 +20,14 @@ void CudaBackend::compute(const ConvForwardCall& call) {
 void CudaBackend::convolve(const ConvForwardCall& call) {
   const auto& [p, x, w, y, moments] = call;
   if (x.real() && by_library(ConvPass::forward, p, x.values, w.values, y, false, moments)) return;
-  Gather g = forward_gather(p, x.real() ? 4 : 1);
+  Gather g = forward_gather(p, x.real() ? 4 : 1, !moments.empty());
   Output output{x.scale, w.scale, real_output({y})};
   if (!moments.empty()) output.moments = chunk_moments_.get<float>(moment_floats(g));
   if (on_tensor_cores(p, x)) {
     const int64_t channels = padded_channels(p.x.c);
     const int8_t* const codes = padded_rows(x.values.s8(), p.x.pixels(), p.x.c, from_);
     const int8_t* const weights = padded_rows(w.values.s8(), p.y.c * taps_of(p), p.x.c, weights_);
-    launch_tensor_gather(g, codes, x.values.dtype, weights, static_cast<int>(taps_of(p) * channels),
-                         static_cast<int>(channels), output, stream_);
+    launch_on_tensor_cores(g, codes, x.values.dtype, weights, taps_of(p) * channels, channels, output);
   } else if (!x.real() && depthwise_fits(g, x.values.data, output)) {
     launch_depthwise_gather(g, x.values.data, x.values.dtype, w.values.s8(), output, stream_);
   } else {
@@ -67,12 +66,17 @@ void CudaBackend::compute(const ConvBackwardDataCall& call) {
   const int64_t channels = padded_channels(p.y.c);
   const int8_t* const codes = padded_rows(dy.values.s8(), p.y.pixels(), p.y.c, from_);
   const int8_t* const weights = transposed_weights(w.values.s8(), p.y.c, taps_of(p) * p.x.c, channels);
-  const int lane_bytes = static_cast<int>(channels), tap_bytes = static_cast<int>(p.x.c * channels);
   for (const Gather& phase : backward_gathers(p))
-    if (tiles_fit(phase, output))
-      launch_gather_tiles(phase, codes, weights, lane_bytes, tap_bytes, output, device_.processors, stream_);
-    else
-      launch_tensor_gather(phase, codes, DType::s8, weights, lane_bytes, tap_bytes, output, stream_);
+    launch_on_tensor_cores(phase, codes, DType::s8, weights, channels, p.x.c * channels, output);
+}
+
+void CudaBackend::launch_on_tensor_cores(const Gather& g, const int8_t* from, DType type, const int8_t* weights,
+                                         int64_t lane_bytes, int64_t tap_bytes, const Output& output) {
+  const int lane = static_cast<int>(lane_bytes), tap = static_cast<int>(tap_bytes);
+  if (tiles_fit(g, output))
+    launch_gather_tiles(g, from, type, weights, lane, tap, output, device_.processors, stream_);
+  else
+    launch_tensor_gather(g, from, type, weights, lane, tap, output, stream_);
 }
 
 void CudaBackend::compute(const ConvBackwardWeightCall& call) {

@@ -26,9 +26,9 @@ constexpr int64_t padded_channels(int64_t channels) { return (channels + 15) / 1
 void launch_tensor_gather(const Gather&, const int8_t* from, DType, const int8_t* weights, int lane_bytes,
                           int tap_bytes, const Output&, Stream);
 
-// conv_tiles.cu: the same of signed codes without moments, for channels in eights.
+// conv_tiles.cu: the same without moments, for channels in eights and pixels in one list.
 bool tiles_fit(const Gather&, const Output&);
-void launch_gather_tiles(const Gather&, const int8_t* from, const int8_t* weights, int lane_bytes, int tap_bytes,
+void launch_gather_tiles(const Gather&, const int8_t* from, DType, const int8_t* weights, int lane_bytes, int tap_bytes,
                          const Output&, int processors, Stream);
 
 // conv_weight.cu: weight gradients of the same. The sum over the pixels of dy is cut into splits: as many as fit on the

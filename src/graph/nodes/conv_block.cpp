@@ -133,10 +133,17 @@ class ConvBlock final : public ConvNode {
     return {real, of_group(step.tensor(kept_codes_), group), units, units + conv_.y.c};
   }
 
+  // Whether a norm or a range needs what the convolution finds out about its output. Evaluation has the running
+  // statistics and the held range; logits have neither a norm nor a range.
+  bool needs_moments(const Step& step) const {
+    const bool of_batch = encode_y_.quantized() && range_ < 0;
+    return (step.measures || of_batch) && (normalizes() || !options_.gives_logits);
+  }
+
   void convolve(Step& step) const {
     Timed timed(step.times, Phase::forward);
-    std::vector<Moments> moments;  // logits have neither a norm nor a range
-    for (int64_t group = 0; group < norm_groups_ && (normalizes() || !options_.gives_logits); ++group)
+    std::vector<Moments> moments;
+    for (int64_t group = 0; group < norm_groups_ && needs_moments(step); ++group)
       moments.push_back(batch_moments(step, group));
     step.backend.conv_forward(
         {conv_of_group(), step.value(inputs_[0]), weight_->operand(), step.tensor(convolved_), moments});
@@ -146,7 +153,9 @@ class ConvBlock final : public ConvNode {
     const Convolved convolved = this->convolved(step, group);
     Timed timed(step.times, Phase::passes);
     const QTensor residual = has_residual() ? of_group(step.value(inputs_[1]), group) : QTensor{};
-    step.backend.affine_forward({affine_, convolved, norm_moments(step, group), parameters(), residual, encoding,
+    Moments moments = norm_moments(step, group);
+    if (!needs_moments(step)) moments.min = moments.max = nullptr;
+    step.backend.affine_forward({affine_, convolved, moments, parameters(), residual, encoding,
                                  key(step, Role::activation, group), of_group(step.value(output_), group), probe,
                                  mask(step, group)});
   }
