@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Compiles every CUDA kernel for every architecture, without a GPU. Fails when a kernel of norms or convolutions spills registers,
-# when a tensor-core kernel holds no tensor-core instruction, or in the weight gradient uses more than 128 registers, when a hot
+# Compiles every CUDA kernel for every architecture, without a GPU. Fails when a tensor-core kernel, or on sm_90 a hot one, spills
+# registers, when a tensor-core kernel holds no tensor-core instruction, or in the weight gradient uses more than 128 registers, when a hot
 # kernel has more instructions than tests/cuda_budgets.txt allows, or when bench/gpu_prediction.py predicts a longer step than before.
 # usage: tests/cuda_build.sh [ARCHITECTURE...]   (default: 75 80 86 89 90 90a)
 #        tests/cuda_build.sh --budgets           (hot kernels for sm_90 alone)
@@ -40,7 +40,7 @@ check() {
   spilled=$(grep -oE '[1-9][0-9]* bytes spill (stores|loads)' "$log" | head -1)
   registers=$(grep -oE 'Used [0-9]+ registers' "$log" | grep -oE '[0-9]+' | sort -n | tail -1)
   echo "sm_$architecture $name: at most $registers registers${spilled:+, $spilled}"
-  case $name in affine | affine_reduce | conv_*) ;; *) return 0 ;; esac
+  [ ${#targets[@]} = 2 ] || return 0  # all architectures at once: only for errors
   if [ -n "$spilled" ]; then
     echo "FAILED $source spills on sm_$architecture"
     failed=1
