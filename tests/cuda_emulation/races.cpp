@@ -59,7 +59,7 @@ bool RaceDetector::came_before(const Access& before, const Access& now) const {
   const auto known = known_to_.find(now.block);
   if (launch_ != now.launch || known == known_to_.end()) return false;
   const auto arrived = known->second.find(before.block);
-  return arrived != known->second.end() && before.barriers < arrived->second;
+  return arrived != known->second.end() && before.barriers <= arrived->second;
 }
 
 // Threads of a block are ordered by its barriers, those of a warp also by what the warp does together.
@@ -81,8 +81,8 @@ void RaceDetector::access(const void* address, size_t bytes, Use use, const void
   const Access now{launches, block_number(), thread->barriers, thread->collectives, thread->linear, use, code};
   for (uintptr_t at = first; at < first + bytes; ++at) {
     Byte& byte = page_of(at)[at % page_bytes];
-    if (!ordered(byte.write, now, shared))
-      report(use == Use::read ? "reads what" : "writes what", byte.write, now, shared);
+    for (const Access& write : {byte.write, byte.atomic})
+      if (!ordered(write, now, shared)) report(use == Use::read ? "reads what" : "writes what", write, now, shared);
     if (use == Use::read) {
       Access& first_read = byte.reads[0];
       const bool after_it = first_read.block == now.block && ordered(first_read, now, shared);
@@ -91,7 +91,9 @@ void RaceDetector::access(const void* address, size_t bytes, Use use, const void
     }
     for (const Access& read : byte.reads)
       if (!ordered(read, now, shared)) report("overwrites what", read, now, shared);
-    byte = {now, {}};
+    const bool of_others = use == Use::atomic && byte.write.use == Use::atomic && byte.write.launch == now.launch;
+    const Access atomic = !of_others ? Access{} : byte.write.block != now.block ? byte.write : byte.atomic;
+    byte = {now, atomic, {}};
   }
 }
 

@@ -42,7 +42,9 @@ class RaceDetector final : public Observer {
     const void* code = nullptr;
   };
   struct Byte {
-    Access write, reads[2];  // two readers are enough: a third one is ordered as one of them, or races as well
+    Access write;
+    Access atomic;    // the last atomic operation of another block than `write`, where that is one, too
+    Access reads[2];  // two readers are enough: a third one is ordered as one of them, or races as well
   };
   using Page = std::array<Byte, 4096>;
 

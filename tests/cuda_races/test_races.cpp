@@ -123,6 +123,25 @@ TEST(Races, TheLastBlockToArriveComesAfterTheOthers) {
   EXPECT_GT(read_what_others_wrote(true, true), 0u);
 }
 
+// Its own atomic operation does not order a block's read after those of others.
+TEST(Races, AReadBehindAtomicOperationsOfOtherBlocks) {
+  const auto read_total = [](bool arrives) {
+    const emulation::RaceDetector detector;
+    int* const memory = static_cast<int*>(allocate_device(2 * sizeof(int)));
+    unsigned* const counter = static_cast<unsigned*>(allocate_device(sizeof(unsigned)));
+    *counter = 0;
+    emulation::launch("planted", dim3(3), dim3(threads), false, [=] {
+      if (threadIdx.x == 7) atomicAdd(&memory[0], 1);
+      const bool last = arrives ? last_to_arrive(counter, 3) : blockIdx.x != 1;
+      if (last && threadIdx.x == 7) memory[1] = memory[0];
+    });
+    release(memory), release(counter);
+    return detector.races().size();
+  };
+  EXPECT_EQ(read_total(true), 0u);
+  EXPECT_GT(read_total(false), 0u);
+}
+
 TEST(Races, OfCopiesThatAreNotWaitedFor) {
   const auto copied = [&](bool barrier) {
     return races_of(1, [&, barrier] {
