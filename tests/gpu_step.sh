@@ -19,7 +19,7 @@ summary=$output/summary.txt
 : > "$summary"
 say() { echo "$*" | tee -a "$summary"; }
 
-limited() { # NAME SECONDS COMMAND...: keeps its output; the last line of it goes to the summary
+limited() { # NAME SECONDS COMMAND...: keeps its output; the summary gets its exit status and seconds
   local name=$1 seconds=$2 status=0 start=$SECONDS
   shift 2
   timeout -k 5 "$seconds" "$@" > "$output/$name.out" 2> "$output/$name.err" || status=$?

@@ -71,23 +71,8 @@ struct TileCopies {
 // holds columns 2 t and 2 t + 1 of all blocks, has eight neighbours.
 template <int tile_n, class From>
 __device__ __forceinline__ void multiply_apart(const int8_t* a, const Part<tile_n>& part, int lane, Sums& sums) {
-  const int8_t* const b = a + tile_m * tile_k;
-  const int a_row = part.m + lane % 16, b_row = part.n + lane % 8 / 2 * 8 + lane / 16 * 2 + lane % 2;
-#pragma unroll
-  for (int half = 0; half < tile_k / 32; ++half) {
-    const int8_t* const a_at = a + swizzled(a_row, half * 2 + lane / 16);
-    const int8_t* const b_at = b + apart(b_row, half * 2 + lane / 8 % 2);
-    uint32_t a_block[4][4], b_block[2][4];
-#pragma unroll
-    for (int i = 0; i < 4; ++i) load_matrices(a_block[i], a_at + i * 16 * tile_k);
-#pragma unroll
-    for (int j = 0; j < 2; ++j) load_matrices(b_block[j], b_at + j * 4 * tile_k);
-#pragma unroll
-    for (int i = 0; i < 4; ++i)
-#pragma unroll
-      for (int j = 0; j < 4; ++j)
-        multiply_add<From, int8_t>(sums.at[i][j], a_block[i], b_block[j / 2][j % 2 * 2], b_block[j / 2][j % 2 * 2 + 1]);
-  }
+  const int b_row = part.n + lane % 8 / 2 * 8 + lane / 16 * 2 + lane % 2;
+  multiply_rows<From, int8_t, 4, apart>(a, part.m, b_row, lane, sums);
 }
 
 // What a kernel knows of its outputs when it is compiled.

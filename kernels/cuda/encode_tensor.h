@@ -22,8 +22,8 @@ struct Codes {
   void* out = nullptr;
   uint64_t* saturated = nullptr;
   uint32_t* largest = nullptr;  // bits of max |value|
-  // Of the float 128 + u, see encode_stochastic(). As an argument it stays in a register: a constant would be loaded
-  // anew for each element, since no instruction takes two.
+  // Of the float 128 + u, see encode_stochastic(). A kernel's argument stays in a register. A constant would be loaded
+  // for each element, because an instruction has room for one constant and this one would have two.
   uint32_t upper_bits = 0x4300;
 };
 

@@ -36,7 +36,7 @@ template <int width>
 __device__ __forceinline__ Values<width> read_values(Width<width> some, const void* from, DType type, int64_t i) {
   if (type == DType::f32) return values_of<DType::f32>(some, read_neighbours<DType::f32>(some, from, i));
   if (type == DType::bf16) return values_of<DType::bf16>(some, read_neighbours<DType::bf16>(some, from, i));
-  return values_of_bits(some, read_bits(some, from, type, i), type);
+  return values_of<DType::s8>(some, read_neighbours<DType::s8>(some, from, i), type != DType::u8);
 }
 // Values in the units of a tensor of that type: real numbers as they are, codes rounded to nearest.
 template <int width>

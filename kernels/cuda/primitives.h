@@ -55,8 +55,8 @@ __device__ __forceinline__ uint32_t with_sign_of(uint32_t bits, float result) {
 template <bool magnitude>
 __device__ __forceinline__ void count_beyond(unsigned& count, float value, float limit) {
   if constexpr (magnitude)
-    asm("{\n\t.reg .pred p;\n\t.reg .f32 m;\n\tabs.ftz.f32 m, %1;\n\tsetp.gt.ftz.f32 p, m, %2;\n\t@p add.u32 %0, %0, "
-        "1;\n\t}"
+    asm("{\n\t.reg .pred p;\n\t.reg .f32 m;\n\tabs.ftz.f32 m, %1;\n\t"
+        "setp.gt.ftz.f32 p, m, %2;\n\t@p add.u32 %0, %0, 1;\n\t}"
         : "+r"(count)
         : "f"(value), "f"(limit));
   else

@@ -63,29 +63,24 @@ bool fits(const QuantizeCall& call) {
 }  // namespace
 
 void CudaBackend::compute_all(std::span<const QuantizeCall> calls) {
-  QuantizeItems items;
-  const auto launch = [&] {
-    if (items.count == 0) return;
-    ClipRange* const ranges = ranges_.get<ClipRange>(QuantizeItems::most);
-    fill_zero(ranges, QuantizeItems::most * sizeof *ranges, stream_);
-    OCTET_LAUNCH(largest_of_items, dim3(items.blocks), dim3(threads), stream_, items, ranges);
-    OCTET_LAUNCH(ranges_of_items, dim3(1), dim3(QuantizeItems::most), stream_, items, ranges);
-    OCTET_LAUNCH(codes_of_items, dim3(items.blocks), dim3(threads), stream_, items, ranges);
-    items.clear();
-  };
-  for (const QuantizeCall& call : calls) {
-    if (!fits(call)) {
-      compute(call);
-      continue;
-    }
-    const auto& [from, encoding, key, to, probe] = call;
-    REQUIRE(encoding.range != Range::held || encoding.held != nullptr, "give the clip", "a held range without a clip");
-    items.add({from.f32(), static_cast<int8_t*>(to.values.data), to.scale, encoding.held, from.elements(),
-               encoding.lowest(), encoding.qmax, encoding.range},
-              blocks_for(from.elements(), block_elements));
-    if (items.full()) launch();
-  }
-  launch();
+  launch_in_tables<QuantizeItems>(
+      calls,
+      [&](const QuantizeCall& call, QuantizeItems& items) {
+        if (!fits(call)) return compute(call);
+        const auto& [from, encoding, key, to, probe] = call;
+        REQUIRE(encoding.range != Range::held || encoding.held != nullptr, "give the clip",
+                "a held range without a clip");
+        items.add({from.f32(), static_cast<int8_t*>(to.values.data), to.scale, encoding.held, from.elements(),
+                   encoding.lowest(), encoding.qmax, encoding.range},
+                  blocks_for(from.elements(), block_elements));
+      },
+      [&](const QuantizeItems& items) {
+        ClipRange* const ranges = ranges_.get<ClipRange>(QuantizeItems::most);
+        fill_zero(ranges, QuantizeItems::most * sizeof *ranges, stream_);
+        OCTET_LAUNCH(largest_of_items, dim3(items.blocks), dim3(threads), stream_, items, ranges);
+        OCTET_LAUNCH(ranges_of_items, dim3(1), dim3(QuantizeItems::most), stream_, items, ranges);
+        OCTET_LAUNCH(codes_of_items, dim3(items.blocks), dim3(threads), stream_, items, ranges);
+      });
 }
 
 }  // namespace octet::cuda

@@ -122,34 +122,6 @@ __device__ __forceinline__ Neighbours<type, width> kept_where(Width<width>, uint
   }
   return stored;
 }
-// Codes or f32, of a type known when the kernel runs, as bits that values_of_bits() converts. More than two are
-// always codes.
-template <int width>
-__device__ __forceinline__ uint64_t read_bits(Width<width> some, const void* from, DType type, int64_t i) {
-  uint64_t bits = 0;
-  if (width > 2 || !is_real(type)) {
-    const auto codes = read_some(some, static_cast<const int8_t*>(from) + i);
-    memcpy(&bits, &codes, sizeof codes);
-  } else if constexpr (width <= 2) {
-    const auto values = read_some(some, static_cast<const float*>(from) + i);
-    memcpy(&bits, &values, sizeof values);
-  }
-  return bits;
-}
-template <int width>
-__device__ __forceinline__ Values<width> values_of_bits(Width<width>, uint64_t bits, DType type) {
-  Values<width> values;
-  if (width > 2 || !is_real(type)) {
-    Some<int8_t, width> codes;
-    memcpy(&codes, &bits, sizeof codes);
-    const int kept_bits = type == DType::u8 ? 0xFF : -1;  // of the byte with its sign
-#pragma unroll
-    for (int e = 0; e < width; ++e) values.at[e] = static_cast<float>(codes.at[e] & kept_bits);
-  } else if constexpr (width <= 2) {
-    memcpy(&values, &bits, sizeof values);
-  }
-  return values;
-}
 // read_some() of memory that this kernel writes.
 template <class Element, int width>
 __device__ __forceinline__ Some<Element, width> reread_some(Width<width>, const Element* from) {

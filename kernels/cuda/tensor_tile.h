@@ -52,29 +52,35 @@ struct Part {
   }
 };
 
-// Adds the products of one stage, 64 bytes of k, to the thread's sums.
-template <int tile_n, class Operands>
-__device__ __forceinline__ void multiply_stage(const int8_t* a, const Part<tile_n>& part, int lane, Sums& sums) {
+// Adds the products of one stage, 64 bytes of k, to the thread's sums. b_row: the row of B that this lane reads in the
+// first matrix load, b_step rows before that of the second; b_place: byte of a piece in B, like swizzled().
+template <class A, class B, int b_step, int (*b_place)(int, int)>
+__device__ __forceinline__ void multiply_rows(const int8_t* a, int m, int b_row, int lane, Sums& sums) {
   const int8_t* const b = a + tile_m * tile_k;
-  // Matrix loads of A read rows 0-7 and 8-15 of the first 16 bytes, then of the next; those of B read columns 0-7 in
-  // two pieces, then 8-15. Rows 16 apart are swizzled alike.
-  const int a_row = part.m + lane % 16, b_row = part.n + lane % 8 + lane / 16 * 8;
+  // Matrix loads of A read rows 0-7 and 8-15 of the first 16 bytes, then of the next. Rows 16 apart are swizzled alike.
+  const int a_row = m + lane % 16;
 #pragma unroll
   for (int half = 0; half < tile_k / 32; ++half) {
     const int8_t* const a_at = a + swizzled(a_row, half * 2 + lane / 16);
-    const int8_t* const b_at = b + swizzled(b_row, half * 2 + lane / 8 % 2);
+    const int8_t* const b_at = b + b_place(b_row, half * 2 + lane / 8 % 2);
     uint32_t a_block[4][4], b_block[2][4];
 #pragma unroll
     for (int i = 0; i < 4; ++i) load_matrices(a_block[i], a_at + i * 16 * tile_k);
 #pragma unroll
-    for (int j = 0; j < 2; ++j) load_matrices(b_block[j], b_at + j * 16 * tile_k);
+    for (int j = 0; j < 2; ++j) load_matrices(b_block[j], b_at + j * b_step * tile_k);
 #pragma unroll
     for (int i = 0; i < 4; ++i)
 #pragma unroll
       for (int j = 0; j < 4; ++j)
-        multiply_add<typename Operands::A, typename Operands::B>(sums.at[i][j], a_block[i], b_block[j / 2][j % 2 * 2],
-                                                                 b_block[j / 2][j % 2 * 2 + 1]);
+        multiply_add<A, B>(sums.at[i][j], a_block[i], b_block[j / 2][j % 2 * 2], b_block[j / 2][j % 2 * 2 + 1]);
   }
+}
+
+// The same where both operands are swizzled: matrix loads of B read columns 0-7 in two pieces, then 8-15.
+template <int tile_n, class Operands>
+__device__ __forceinline__ void multiply_stage(const int8_t* a, const Part<tile_n>& part, int lane, Sums& sums) {
+  multiply_rows<typename Operands::A, typename Operands::B, 16, swizzled>(a, part.m, part.n + lane % 8 + lane / 16 * 8,
+                                                                          lane, sums);
 }
 
 // The contraction over pieces [first, end) of the tile at first_m, first_n. shared: Tile::bytes.
