@@ -84,6 +84,10 @@ void check(const ConvBackwardDataCall& call) {
   check_tensor("weight", call.w, call.problem.weight());
   check_tensor("input gradient", {call.dx.tensor}, call.problem.x);
   check_operands(call.dy, call.w);
+  REQUIRE(
+      call.sums == nullptr || (call.sums->x.shape == call.problem.x && is_real(call.sums->x.dtype) &&
+                               (!call.sums->mask || call.sums->mask.bytes() == mask_shape(call.problem.x).elements())),
+      "give real values and a mask of the shape of x", "a data gradient sums for a norm of another shape");
 }
 void check(const ConvBackwardWeightCall& call) {
   check_geometry(call.problem);
@@ -92,6 +96,39 @@ void check(const ConvBackwardWeightCall& call) {
   REQUIRE(call.dw.tensor.shape == call.problem.weight() && call.dw.tensor.dtype == DType::f32,
           "give f32 of the weight's shape", "dw has another shape or type than the problem");
   check_operands(call.x, call.dy);
+}
+void check_pixels(const ConvProblem& problem, Tensor x, int64_t images) {
+  check_geometry(problem);
+  REQUIRE(takes_pixels(problem), "convolve f32 values", "a convolution of pixels has ", problem.x.c, " channels, ",
+          problem.kernel_h, "x", problem.kernel_w, " taps and rows of ", problem.y.w);
+  REQUIRE(x.shape == (Shape{images, problem.x.h, problem.x.w, pixel_channels}) && x.dtype == DType::u8,
+          "give u8 of (N, H, W, 4)", "a convolution of pixels has other pixels than its problem");
+}
+void check(const PixelValuesCall& call) {
+  const Shape shape = call.y.shape;
+  REQUIRE(shape.c == 3 && call.y.dtype == DType::f32 &&
+              call.x.shape == (Shape{shape.n, shape.h, shape.w, pixel_channels}) && call.x.dtype == DType::u8,
+          "give u8 of (N, H, W, 4), and f32 of three channels", "pixels have no values in another shape or type");
+}
+void check(const PixelForwardCall& call) {
+  const ConvProblem& problem = call.problem;
+  const int64_t images = call.x.shape.n;
+  check_pixels(problem, call.x, images);
+  REQUIRE(problem.x.n > 0 && images % problem.x.n == 0 &&
+              (call.moments.empty() || call.moments.size() == static_cast<size_t>(call.groups())),
+          "give whole groups of images, and moments for each group or none", "a convolution of groups of ", problem.x.n,
+          " images has ", images, " images and moments for ", call.moments.size(), " groups");
+  REQUIRE(call.w.shape == problem.weight() && call.w.dtype == DType::f32, "give f32 of the weight's shape",
+          "a convolution of pixels has other weights than its problem");
+  REQUIRE(call.y.shape == (Shape{images, problem.y.h, problem.y.w, problem.y.c}) && is_real(call.y.dtype),
+          "give f32 or bf16 of the output's shape", "a convolution of pixels writes another tensor than its problem");
+}
+void check(const PixelBackwardWeightCall& call) {
+  check_pixels(call.problem, call.x, call.problem.x.n);
+  REQUIRE(call.dy.shape == call.problem.y && call.dy.dtype == DType::f32, "give f32 of the output's shape",
+          "the gradient of a convolution of pixels has another shape or type than its problem");
+  REQUIRE(call.dw.tensor.shape == call.problem.weight() && call.dw.tensor.dtype == DType::f32,
+          "give f32 of the weight's shape", "dw has another shape or type than the problem");
 }
 
 // What both affine calls have.

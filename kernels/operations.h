@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/base/tensor.h"
+#include "kernels/shared/pixels.h"
 #include "kernels/shared/random.h"
 
 namespace octet {
@@ -249,11 +250,19 @@ struct ConvRequantizeCall {
   Requantization how;
   Tensor y;  // codes or f32
 };
+// What the backward pass of a norm sums over the gradient of its output: for chunks of 64 pixels dz and dz x, see
+// shared/sums.h and AffineBackwardCall. Where that gradient is finished, a backend may sum it on the way.
+struct NormSums {
+  Tensor x, mask;  // of the norm, as its affine_backward() gets them
+  const float* made =
+      nullptr;  // set by the backend: (chunks, 2, C), until its next conv_backward_data(); null: not made
+};
 // dx (f32 or bf16) (+)= transposed convolution of dy. (+)= adds if Into::add is true.
 struct ConvBackwardDataCall {
   ConvProblem problem;
   QTensor dy, w;
   Into dx;
+  NormSums* sums = nullptr;  // of the norm whose output is x; only where this call finishes dx
 };
 // dw (f32, OHWI) (+)= the sum over all pixels. x and dy are codes or real f32.
 struct ConvBackwardWeightCall {
@@ -261,6 +270,34 @@ struct ConvBackwardWeightCall {
   QTensor x, dy;
   Into dw;
 };
+
+// The first layer on images of bytes, in integers (shared/pixels.h): y (f32 or bf16) = conv(x, w).
+struct PixelForwardCall {
+  ConvProblem problem;  // of one group; x.c is 3, one group of channels
+  PixelScale pixels;
+  Tensor x;                               // (N, H, W, 4) u8
+  Tensor w, y;                            // w: f32
+  std::span<const Moments> moments = {};  // of each group of images, or none
+  int64_t groups() const { return x.shape.n / problem.x.n; }
+};
+// dw (f32) (+)= the sum over all pixels.
+struct PixelBackwardWeightCall {
+  ConvProblem problem;
+  PixelScale pixels;
+  Tensor x;
+  Tensor dy;  // f32
+  Into dw;
+};
+// y (f32, (N, H, W, 3)) = x: byte * scale + shift, or 0 where there is no pixel.
+struct PixelValuesCall {
+  PixelScale pixels;
+  Tensor x, y;
+};
+// Whether the first layer can be computed so.
+inline bool takes_pixels(const ConvProblem& p) {
+  return p.x.c == 3 && p.groups == 1 && p.kernel_h * p.kernel_w * pixel_channels <= most_pixel_products &&
+         p.y.w <= most_pixels_of_a_row;
+}
 
 // One bit for each element of a tensor: whether the activation lets the gradient pass there. affine_forward() writes
 // the bits in an order of its backend's own, and affine_backward() of the same backend reads them.
@@ -293,8 +330,9 @@ struct AffineBackwardCall {
   Into d_residual = {};            // f32 or bf16 (+)= dz; optional
   Encoding encoding = {};
   RngKey key = {};
-  QTensor grad_output = {};  // encode(d loss / d x): codes (stochastic; writes *grad_output.scale) or f32
-  Probe probe = {};          // observes the gradient before it is encoded
+  QTensor grad_output = {};        // encode(d loss / d x): codes (stochastic; writes *grad_output.scale) or f32
+  Probe probe = {};                // observes the gradient before it is encoded
+  const NormSums* sums = nullptr;  // of dy; optional
 };
 
 // Pools. y has the scale of x. The maximum of codes is exact, and their average is rounded to nearest. Of equal values
@@ -399,26 +437,29 @@ struct BoxLossCall {
 };
 
 // The operations that check their arguments, each with its call.
-#define OCTET_OPERATIONS(X)                       \
-  X(quantize, QuantizeCall)                       \
-  X(conv_forward, ConvForwardCall)                \
-  X(conv_requantize, ConvRequantizeCall)          \
-  X(conv_backward_data, ConvBackwardDataCall)     \
-  X(conv_backward_weight, ConvBackwardWeightCall) \
-  X(affine_forward, AffineForwardCall)            \
-  X(affine_backward, AffineBackwardCall)          \
-  X(pool_forward, PoolForwardCall)                \
-  X(pool_backward, PoolBackwardCall)              \
-  X(global_pool_forward, GlobalPoolForwardCall)   \
-  X(global_pool_backward, GlobalPoolBackwardCall) \
-  X(roi_pool_forward, RoiPoolForwardCall)         \
-  X(roi_pool_backward, RoiPoolBackwardCall)       \
-  X(concat_forward, ConcatForwardCall)            \
-  X(concat_backward, ConcatBackwardCall)          \
-  X(dropout_forward, DropoutForwardCall)          \
-  X(dropout_backward, DropoutBackwardCall)        \
-  X(softmax_loss, SoftmaxLossCall)                \
-  X(sigmoid_loss, SigmoidLossCall)                \
+#define OCTET_OPERATIONS(X)                         \
+  X(quantize, QuantizeCall)                         \
+  X(conv_forward, ConvForwardCall)                  \
+  X(conv_requantize, ConvRequantizeCall)            \
+  X(conv_backward_data, ConvBackwardDataCall)       \
+  X(conv_backward_weight, ConvBackwardWeightCall)   \
+  X(pixel_values, PixelValuesCall)                  \
+  X(pixel_forward, PixelForwardCall)                \
+  X(pixel_backward_weight, PixelBackwardWeightCall) \
+  X(affine_forward, AffineForwardCall)              \
+  X(affine_backward, AffineBackwardCall)            \
+  X(pool_forward, PoolForwardCall)                  \
+  X(pool_backward, PoolBackwardCall)                \
+  X(global_pool_forward, GlobalPoolForwardCall)     \
+  X(global_pool_backward, GlobalPoolBackwardCall)   \
+  X(roi_pool_forward, RoiPoolForwardCall)           \
+  X(roi_pool_backward, RoiPoolBackwardCall)         \
+  X(concat_forward, ConcatForwardCall)              \
+  X(concat_backward, ConcatBackwardCall)            \
+  X(dropout_forward, DropoutForwardCall)            \
+  X(dropout_backward, DropoutBackwardCall)          \
+  X(softmax_loss, SoftmaxLossCall)                  \
+  X(sigmoid_loss, SigmoidLossCall)                  \
   X(box_loss, BoxLossCall)
 
 }  // namespace octet

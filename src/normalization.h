@@ -3,6 +3,8 @@
 #include <array>
 #include <cstdint>
 
+#include "kernels/shared/pixels.h"
+
 namespace octet {
 
 struct Normalization {
@@ -11,6 +13,7 @@ struct Normalization {
   // A normalized pixel is pixel * scale + shift.
   float scale(int64_t channel) const { return 1 / (255 * deviation[channel]); }
   float shift(int64_t channel) const { return -mean[channel] / deviation[channel]; }
+  PixelScale pixels() const { return {{scale(0), scale(1), scale(2)}, {shift(0), shift(1), shift(2)}}; }
   bool operator==(const Normalization&) const = default;
 };
 

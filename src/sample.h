@@ -37,8 +37,10 @@ struct Targets {
 
 // The samples that one rank computes in a step.
 struct Batch {
-  const float* images = nullptr;  // (count, H, W, C) f32, normalized; of the canvas' shape; in the host's memory
-  Targets targets = {};           // (count); a padded sample, or a bad image of zeros, counts in no loss
+  // (count, H, W, 4) u8, see PixelScale; of samples that are mixed, (count, H, W, 3) f32, normalized. Of the canvas'
+  // shape; in the host's memory.
+  const void* images = nullptr;
+  Targets targets = {};                   // (count); a padded sample, or a bad image of zeros, counts in no loss
   std::span<const int64_t> samples = {};  // (count) the index of each in the data set; -1: padded, or a bad image
   int64_t count = 0;                      // this rank's share, always the same
   int64_t first = 0;                      // global index of this rank's first sample in the global batch

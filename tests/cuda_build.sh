@@ -45,17 +45,17 @@ check() {
     echo "FAILED $source spills on sm_$architecture"
     failed=1
   fi
-  case $name in conv_tensor | conv_tiles | conv_weight) ;; *) return $failed ;; esac
+  case $name in conv_tiles | conv_weight) ;; *) return $failed ;; esac
   if [ "$name" = conv_weight ] && [ "$registers" -gt 128 ]; then
     echo "FAILED $source uses $registers registers on sm_$architecture: fewer blocks fit on a processor than are counted on"
     failed=1
   fi
-  python3 tests/cuda_opcodes.py "$cubin" 32 || failed=1
+  python3 tests/cuda_opcodes.py "$cubin" 24 || failed=1  # 32 of a warp, but 24 of the first layer, which leaves columns out
   return $failed
 }
 
 export -f check
-hot=(kernels/cuda/{conv_tensor,conv_tiles,conv_weight,conv_depthwise,affine,affine_reduce}.cu)  # tensor cores first
+hot=(kernels/cuda/{conv_tiles,conv_weight,conv_depthwise,affine,affine_reduce,pixels}.cu)  # tensor cores first
 judged=false
 case $("$nvcc" --version) in *'release 13.0'*) judged=true ;; esac  # of another compiler the counts are others
 jobs=()
@@ -81,6 +81,6 @@ printf '%s\n' "${jobs[@]}" | xargs -P "$(nproc)" -L 1 bash -c 'check "$@"' bash 
 if $judged && [[ " $architectures " = *' 90 '* ]]; then
   cubins=("${hot[@]/#kernels\/cuda/$out}")
   python3 tests/cuda_opcodes.py --budgets tests/cuda_budgets.txt "${cubins[@]/%.cu/.90.cubin}" || status=1
-  python3 bench/gpu_prediction.py --most 41 "$out" || status=1
+  python3 bench/gpu_prediction.py --most 27 "$out" || status=1
 fi
 [ $status = 0 ]

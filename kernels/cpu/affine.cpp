@@ -30,21 +30,30 @@ auto of_channels(int64_t channels, const Value& value) {
   return values;
 }
 
-// Per channel: the sum of dz, then that of dz (x - mean); float within a chunk, double over chunks.
+// Per channel: the sum of dz, then that of dz x, in the order of shared/sums.h.
 std::vector<double> reduce(int threads, Passes::Reduce kernel, const AffineBackward& pass, Shape shape, Scratch& room) {
-  const int64_t channels = shape.c, period = pass.period, chunk = affine_chunk(channels), total = shape.elements();
-  const int64_t chunks = (total + chunk - 1) / chunk;
-  std::vector<float> sums(static_cast<size_t>(threads * 2 * period));
-  double* const partial = room.get<double>(static_cast<size_t>(chunks * 2 * channels));
-  parallel_pieces(threads, total, chunk, [&](int64_t first, int64_t count) {
-    kernel(pass, Span{first, count}, channels, sums.data() + omp_get_thread_num() * 2 * period,
-           partial + first / chunk * 2 * channels);
+  constexpr int64_t piece_elements = 16384, columns = 128;  // of a thread's work
+  const int64_t channels = shape.c, chunk = norm_pixels * channels, total = shape.elements();
+  const int64_t chunks = (total + chunk - 1) / chunk, groups = (chunks + norm_chunks - 1) / norm_chunks;
+  const int64_t length = 2 * channels, pieces = (length + columns - 1) / columns;
+  double* const of_groups = room.get<double>(static_cast<size_t>((groups + chunks / 2 + 1) * length));
+  float* const of_chunks = reinterpret_cast<float*>(of_groups + groups * length);
+  std::vector<float> rooms(static_cast<size_t>(threads * Passes::reduce_room * channels));
+  parallel_pieces(
+      threads, total, std::max<int64_t>(1, piece_elements / chunk) * chunk, [&](int64_t first, int64_t count) {
+        kernel(pass, Span{first, count}, channels, rooms.data() + omp_get_thread_num() * Passes::reduce_room * channels,
+               of_chunks + first / chunk * length);
+      });
+  parallel_for(threads, groups * pieces, [&](int64_t item) {
+    const int64_t group = item / pieces, begin = item % pieces * columns, end = std::min(begin + columns, length);
+    double* const sums = of_groups + group * length;
+    std::fill(sums + begin, sums + end, 0.0);
+    for (int64_t row = group * norm_chunks; row < std::min((group + 1) * norm_chunks, chunks); ++row)
+      for (int64_t i = begin; i < end; ++i) sums[i] += static_cast<double>(of_chunks[row * length + i]);
   });
-  std::vector<double> result(static_cast<size_t>(2 * channels));
-  parallel_pieces(threads, 2 * channels, 64, [&](int64_t first, int64_t count) {
-    for (int64_t row = 0; row < chunks; ++row)
-      for (int64_t i = first; i < first + count; ++i) result[i] += partial[row * 2 * channels + i];
-  });
+  std::vector<double> result(static_cast<size_t>(length));
+  for (int64_t group = 0; group < groups; ++group)
+    for (int64_t i = 0; i < length; ++i) result[static_cast<size_t>(i)] += of_groups[group * length + i];
   return result;
 }
 
@@ -138,7 +147,7 @@ void CpuBackend::compute(const AffineForwardCall& call) {
 
 namespace {
 
-// The coefficients of one call's passes, in memory for four periods.
+// The coefficients of one call's passes, in memory for three periods.
 struct BackwardStep {
   const AffineBackwardCall& call;
   const AffineProblem& problem = call.problem;
@@ -149,20 +158,18 @@ struct BackwardStep {
     pass.x = (call.x.codes ? call.x.codes : call.x.real).data;
     pass.dy = call.dy.data;
     pass.mask = call.mask.u8();
-    pass.mean = room;
-    pass.A = room + period, pass.B = room + 2 * period, pass.C = room + 3 * period;
+    pass.A = room, pass.B = room + period, pass.C = room + 2 * period;
     pass.period = period;
-    expand(room, channels, [&](int64_t c) { return mean_in_unit(problem, call.moments, c, input_unit(call.x, c)); });
   }
 
-  // On one thread, per channel: from the sums of dz and of dz (x - mean), the gradients of beta and gamma in their
-  // place, and the coefficients of the gradient of x.
+  // On one thread, per channel: from the sums of dz and of dz x, the gradients of beta and gamma in their place, and
+  // the coefficients of the gradient of x.
   void expand_gradient(std::vector<double>& sums, float* A, float* B, float* C) const {
     const int64_t channels = problem.shape.c;
     double *const sum_dz = sums.data(), *const sum_dz_normalized = sum_dz + channels;
-    for (int64_t c = 0; c < channels && problem.normalize; ++c)
-      sum_dz_normalized[c] *=
-          inverse_deviation(problem, call.moments, c) * static_cast<double>(input_unit(call.x, c).scale);
+    for (int64_t c = 0; c < channels; ++c)
+      sum_dz_normalized[c] =
+          normalized_sum(problem, call.moments, c, input_unit(call.x, c), sum_dz[c], sum_dz_normalized[c]);
     const auto gradient = of_channels(channels, [&](int64_t c) {
       return affine_gradient(problem, call.moments, call.parameters, c, sum_dz[c], sum_dz_normalized[c],
                              input_unit(call.x, c));
@@ -178,7 +185,7 @@ struct BackwardStep {
 void CpuBackend::compute(const AffineBackwardCall& call) {
   const AffineProblem& problem = call.problem;
   const int64_t channels = problem.shape.c, period = affine_period(channels), count = problem.shape.elements();
-  float* const room = coefficients_.get<float>(static_cast<size_t>(4 * period));
+  float* const room = coefficients_.get<float>(static_cast<size_t>(3 * period));
   BackwardStep step(call, room);
   AffineBackward& pass = step.pass;
   const int x_type = index_of((call.x.codes ? call.x.codes : call.x.real).dtype), dy_type = index_of(call.dy.dtype);
@@ -188,7 +195,7 @@ void CpuBackend::compute(const AffineBackwardCall& call) {
   std::vector<double> sums(static_cast<size_t>(2 * channels));
   if (through_statistics || (call.grad_output && (call.d_gamma || call.d_beta)))
     sums = reduce(options_.threads, passes_.affine_reduce[x_type][dy_type][masked], pass, problem.shape, sums_);
-  step.expand_gradient(sums, room + period, room + 2 * period, room + 3 * period);
+  step.expand_gradient(sums, room, room + period, room + 2 * period);
 
   const auto& kernels = passes_.affine_backward[x_type][dy_type][masked];
   const auto kernel = [&](Sink sink, Span span, Target& target) {

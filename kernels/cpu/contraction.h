@@ -61,16 +61,32 @@ struct CodeRounding {
   const float *short_factor, *short_residual_factor;
 };
 
-// Where dequantized sums go: y[pixel[m] * channels + lane] (+)= float(sum) * scale; or codes, if `codes` is set.
+// The moments of a convolution's output over one work item, so far: (lanes) each, from a panel's first lane on.
+struct RealSums {
+  double *sum = nullptr, *square = nullptr;
+  float *min = nullptr, *max = nullptr;
+};
+// Those of sums of codes, which are exact. The squares' sum is low + 2^32 high. chunk: how many pixels' sums int32 and
+// squares of half of the lanes uint64 surely hold. min and max may be null.
+struct ExactSums {
+  int64_t* sum = nullptr;
+  uint64_t *low = nullptr, *high = nullptr;
+  int64_t chunk = 0;
+  int32_t *min = nullptr, *max = nullptr;
+};
+
+// Where dequantized sums go: y[pixel[m] * channels + lane] (+)= float(sum) * scale; or codes, if `codes` is set. Sums
+// of digits are joined first, and have a factor for each lane in place of the scale.
 struct Destination {
   float scale;
+  const float* factor;   // readable up to the panel's last lane; digits only
   void* y;               // at the first lane of the panel
   const int32_t* pixel;  // (count)
   int64_t channels;      // of y
   int lanes;             // that exist; at most blocks * 16
   bool bf16, add;
-  double *sum, *square;  // (lanes) moments so far, to which those of this call are added; or null
-  float *min, *max;
+  RealSums real;              // to which the moments of this call are added; or none
+  ExactSums exact;            // the same of codes
   const CodeRounding* codes;  // or null
 };
 
@@ -93,8 +109,23 @@ struct Packing {
   void (*start)(const void* weights, int64_t words, int blocks, int32_t* start);
 };
 
+// Products of pixels (u8) with integers of 24 bits, which are split into digits, so that sums are exact. A block of 16
+// lanes is one block of each digit, the lowest first: weights are [segment][word][block][digit][16 lanes][group].
+// Digits are signed; each but the highest has `bits` bits.
+struct Digits {
+  int count = 1;
+  int bits = 0;
+  int64_t pixels_per_sum = 0;  // so many products of a pixel with a digit fit into an int32
+  // The largest |src[pixel * pixel_step + lane]|, as the bits of a float without its sign, if it exceeds largest[lane]:
+  // NaN exceeds infinity.
+  void (*raise)(const float* src, int64_t pixel_step, int64_t pixels, int lanes, uint32_t* largest) = nullptr;
+  // Words of `group` pixels of round(src * scale[lane]), as interleave() writes those of one block. scale: of 16 lanes.
+  void (*interleave)(const float* src, int64_t pixel_step, int64_t pixels, int lanes, const float* scale,
+                     void* dst) = nullptr;
+};
+
 // One instruction set's kernels for one kind of operands. Sources are codes or f32. The codes of weights and of output
-// gradients are s8.
+// gradients are s8. Weights of digits are int32.
 struct ContractionKernels {
   int group;          // contraction elements per word: 4, 2 or 1
   int max_blocks;     // per panel
@@ -102,7 +133,10 @@ struct ContractionKernels {
   bool depthwise;
   bool real;                       // f32: sums are floats and their order is part of the result
   Packing packing, packing_of_u8;  // of s8 or f32, and of u8
+  Digits digits;
   int source_bytes() const { return real ? 4 : 1; }
+  int weight_bytes() const { return real || digits.count > 1 ? 4 : 1; }
+  int block_bytes() const { return 64 * digits.count; }  // of a word's weights
   int packed_bytes() const { return 4 / group; }
   const Packing& packing_of(DType x) const { return x == DType::u8 ? packing_of_u8 : packing; }
 
@@ -114,7 +148,7 @@ struct ContractionKernels {
   void (*pack_weights)(const void* src, int64_t lane_step, int lanes, const int32_t* offset, int64_t words, void* dst,
                        int64_t word_step);
   void (*contract)(const Panel&, const Destination&);
-  // sums[m][blocks * 16] (int32, or f32) += the contraction.
+  // sums[m][blocks * digits * 16] (int32, or f32) += the contraction.
   void (*accumulate)(const Panel&, void* sums);
 };
 

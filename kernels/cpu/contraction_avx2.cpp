@@ -130,5 +130,6 @@ struct Depthwise : Pairs {
 constinit const ContractionKernels code_kernels = kernels_of<Codes>();
 constinit const ContractionKernels depthwise_kernels = kernels_of<Depthwise>();
 constinit const ContractionKernels real_kernels = kernels_of<Real>();
+constinit const ContractionKernels digit_kernels = kernels_of<DigitsOf<Codes, 2, 12, 2>>();
 
 }  // namespace octet::cpu::avx2

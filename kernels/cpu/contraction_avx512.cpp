@@ -102,5 +102,6 @@ struct Depthwise : Pairs {
 constinit const ContractionKernels code_kernels = kernels_of<Codes>();
 constinit const ContractionKernels depthwise_kernels = kernels_of<Depthwise>();
 constinit const ContractionKernels real_kernels = kernels_of<Real>();
+constinit const ContractionKernels digit_kernels = kernels_of<DigitsOf<Codes, 3, 8, 8>>();
 
 }  // namespace octet::cpu::avx512

@@ -34,7 +34,7 @@ struct Codes {
   using Source = int8_t;
   using Sum = i32xN;
   using Vector = int32x4_t;
-  static constexpr int group = 4, word_multiple = 1, max_blocks = 1, tile = 4;
+  static constexpr int group = 4, word_multiple = 1, max_blocks = 1, tile = 4, digits = 1;
   static constexpr bool depthwise = false, matrix = false, rows = false, real = false;
   static int8_t encode(int8_t code) { return code; }
   static int8_t encode(uint8_t code) { return static_cast<int8_t>(code ^ 0x80); }
@@ -104,5 +104,6 @@ struct Depthwise : Pairs {
 constinit const ContractionKernels code_kernels = kernels_of<Codes>();
 constinit const ContractionKernels depthwise_kernels = kernels_of<Depthwise>();
 constinit const ContractionKernels real_kernels = kernels_of<Real>();
+constinit const ContractionKernels digit_kernels = kernels_of<DigitsOf<Codes, 3, 8, 2>>();
 
 }  // namespace octet::cpu::neon_dot

@@ -63,7 +63,7 @@ class OneDnnConvolution final : public Convolution {
   }
 
   void backward_data(const ConvBackwardDataCall& call) override {
-    const auto& [p, dy, w, dx] = call;
+    const auto& [p, dy, w, dx, sums] = call;
     const ThreadCount scope(threads_);
     Pass& pass = planned(p, dnnl::prop_kind::backward_data);
     const bool direct = dx.tensor.dtype == DType::f32 && !dx.add;

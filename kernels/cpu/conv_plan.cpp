@@ -98,7 +98,8 @@ GatherPlan gather(const ContractionKernels& kernels, Shape from, Shape to, int g
   plan.columns = from.w + plan.left + right;
   const int64_t unit = kernels.packed_bytes();
   const int64_t image_bytes = plan.rows * plan.columns * from.c * unit;
-  // By the source's bytes, not the packed ones: moments are summed per item, so items must be the same on every tier.
+  // By the source's bytes, not the packed ones: moments of real values are summed per item, so items must be the same
+  // on every tier.
   const int64_t source_bytes = plan.rows * plan.columns * from.c * kernels.source_bytes();
   plan.images = images > 0 ? images : item_images(from.n, source_bytes, to.h * to.w);
   plan.items = ceil_div(from.n, plan.images);
@@ -180,7 +181,8 @@ GatherPlan plan_backward_data(const ConvProblem& problem, const ContractionKerne
 }
 
 WeightGradientPlan plan_backward_weight(const ConvProblem& problem, const ContractionKernels& kernels) {
-  const ConvProblem p = kernels.real ? as_pixel_list(problem) : as_linear_layer(problem);
+  const bool digits = kernels.digits.count > 1;  // whose rows are summed some at a time
+  const ConvProblem p = digits ? problem : kernels.real ? as_pixel_list(problem) : as_linear_layer(problem);
   WeightGradientPlan plan(p);
   plan.images = gradient_images(p);
   // A matrix unit computes faster than it reads and writes a large gradient: more pixels per item. The sums are exact,
@@ -203,7 +205,7 @@ WeightGradientPlan plan_backward_weight(const ConvProblem& problem, const Contra
   plan.columns = p.y.w + reach_w / p.stride_w;
   const int64_t row_words = words_of(p.y.w), joined_words = words_of(plan.pixels_of(0));
   plan.joined = kernels.real ? one_pixel(p.x) && one_pixel(p.y) && p.kernel_h == 1 && p.kernel_w == 1
-                             : joined_words < row_words * plan.images * p.y.h;
+                             : !digits && joined_words < row_words * plan.images * p.y.h;
   if (!plan.joined) plan.columns = row_words * kernels.group + reach_w / p.stride_w;
   plan.words = static_cast<int>(plan.joined ? joined_words : row_words);
   const int64_t unit = kernels.packed_bytes(), phase_elements = plan.images * plan.rows * plan.columns;

@@ -13,8 +13,13 @@ const Plan& planned(std::map<Key, Plan>& plans, const Key& key, const Make& make
 
 }  // namespace
 
-TableConvolution::TableConvolution(const ContractionKernels& kernels, const ContractionKernels* depthwise, int threads)
-    : kernels_(kernels), depthwise_(depthwise), threads_(threads), workspaces_(static_cast<size_t>(threads)) {
+TableConvolution::TableConvolution(const ContractionKernels& kernels, const ContractionKernels* depthwise, int threads,
+                                   const ContractionKernels* digits)
+    : kernels_(kernels),
+      depthwise_(depthwise),
+      digits_(digits),
+      threads_(threads),
+      workspaces_(static_cast<size_t>(threads)) {
   REQUIRE(threads >= 1, "ask for at least one thread", "a convolution with ", threads, " threads");
 }
 
@@ -41,17 +46,19 @@ const GatherPlan& TableConvolution::forward_plan(const ConvProblem& p) {
 }
 
 void TableConvolution::forward(const ConvForwardCall& call) {
-  gather(kernels_for(call.problem), forward_plan(call.problem), call.x, call.w, {call.y}, call.moments);
+  gather(kernels_for(call.problem), forward_plan(call.problem), call.x.values, weights_of(call.x, call.w), {call.y},
+         call.moments);
 }
 
 void TableConvolution::backward_data(const ConvBackwardDataCall& call) {
   const ConvProblem& p = call.problem;
   const GatherPlan& plan = planned(backward_plans_, key_of(p), [&] { return plan_backward_data(p, kernels_for(p)); });
-  gather(kernels_for(p), plan, call.dy, call.w, call.dx, {});
+  gather(kernels_for(p), plan, call.dy.values, weights_of(call.dy, call.w), call.dx, {});
 }
 
 size_t TableConvolution::scratch_bytes() const {
-  size_t bytes = weights_.bytes() + starts_.bytes() + moments_.bytes() + sums_.bytes();
+  size_t bytes =
+      weights_.bytes() + starts_.bytes() + moments_.bytes() + sums_.bytes() + pixel_weights_.bytes() + factors_.bytes();
   for (const Workspace& workspace : workspaces_)
     bytes += workspace.x.bytes() + workspace.dy.bytes() + workspace.spread.bytes();
   return bytes;

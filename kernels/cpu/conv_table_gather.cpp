@@ -6,38 +6,46 @@
 #include <limits>
 
 #include "kernels/cpu/conv_table.h"
+#include "kernels/shared/exact_moments.h"
 
 namespace octet::cpu {
 namespace {
 
 constexpr int64_t cached_weights = 24 * 1024, cached_pixels = 2 * moment_pixels;
 
-// The moments of one work item: per channel, doubles first.
-struct ItemMoments {
-  double *sum, *square;
-  float *min, *max;
-  ItemMoments(char* memory, int64_t item, int64_t channels) {
-    char* at = memory + item * channels * bytes_per_channel;
-    sum = reinterpret_cast<double*>(at);
-    square = sum + channels;
-    min = reinterpret_cast<float*>(square + channels);
-    max = min + channels;
-  }
-  static constexpr int64_t bytes_per_channel = 24;
-  void clear(int64_t channels) const {
-    std::fill_n(sum, 2 * channels, 0.0);
-    std::fill_n(min, channels, std::numeric_limits<float>::infinity());
-    std::fill_n(max, channels, -std::numeric_limits<float>::infinity());
-  }
-};
+// The moments of one work item, in memory of bytes_per_channel for each channel.
+constexpr int64_t bytes_per_channel = 32;
+RealSums real_sums(char* memory, int64_t item, int64_t channels) {
+  auto* const sum = reinterpret_cast<double*>(memory + item * channels * bytes_per_channel);
+  auto* const min = reinterpret_cast<float*>(sum + 2 * channels);
+  return {sum, sum + channels, min, min + channels};
+}
+ExactSums exact_sums(char* memory, int64_t item, int64_t channels, bool extremes) {
+  auto* const sum = reinterpret_cast<int64_t*>(memory + item * channels * bytes_per_channel);
+  auto* const low = reinterpret_cast<uint64_t*>(sum + channels);
+  auto* const min = reinterpret_cast<int32_t*>(low + 2 * channels);
+  return {sum, low, low + channels, 0, extremes ? min : nullptr, extremes ? min + channels : nullptr};
+}
+void clear(const RealSums& of, int64_t channels) {
+  std::fill_n(of.sum, 2 * channels, 0.0);
+  std::fill_n(of.min, channels, std::numeric_limits<float>::infinity());
+  std::fill_n(of.max, channels, -std::numeric_limits<float>::infinity());
+}
+void clear(const ExactSums& of, int64_t channels) {
+  std::fill_n(of.sum, channels, 0);
+  std::fill_n(of.low, 2 * channels, uint64_t{0});
+  if (of.min == nullptr) return;
+  std::fill_n(of.min, channels, std::numeric_limits<int32_t>::max());
+  std::fill_n(of.max, channels, -std::numeric_limits<int32_t>::max());
+}
 
-// On one thread: the moments of all items, added in their order.
-void combine_moments(char* memory, const GatherPlan& plan, Moments moments) {
+// On one thread: the moments of all items of real values, added in their order.
+void combine_real(char* memory, const GatherPlan& plan, Moments moments) {
   const int64_t channels = plan.to.c;
   const double count = static_cast<double>(plan.to.pixels());
-  ItemMoments total(memory, 0, channels);
+  const RealSums total = real_sums(memory, 0, channels);
   for (int64_t item = 1; item < plan.items; ++item) {
-    const ItemMoments part(memory, item, channels);
+    const RealSums part = real_sums(memory, item, channels);
     for (int64_t c = 0; c < channels; ++c) {
       total.sum[c] += part.sum[c];
       total.square[c] += part.square[c];
@@ -53,24 +61,62 @@ void combine_moments(char* memory, const GatherPlan& plan, Moments moments) {
     if (moments.max != nullptr) moments.max[c] = total.max[c];
   }
 }
+bool wants_extremes(const Moments& moments) { return moments.min != nullptr || moments.max != nullptr; }
+// Those of codes, whose sums are multiplied by scale_of(channel).
+template <class ScaleOf>
+void combine_exact(char* memory, const GatherPlan& plan, ScaleOf scale_of, Moments moments) {
+  const int64_t channels = plan.to.c;
+  const bool extremes = wants_extremes(moments);
+  const ExactSums total = exact_sums(memory, 0, channels, extremes);
+  for (int64_t item = 1; item < plan.items; ++item) {
+    const ExactSums part = exact_sums(memory, item, channels, extremes);
+    for (int64_t c = 0; c < channels; ++c) {
+      total.sum[c] += part.sum[c];
+      total.low[c] += part.low[c], total.high[c] += part.high[c];
+    }
+    for (int64_t c = 0; c < channels && extremes; ++c) {
+      total.min[c] = std::min(total.min[c], part.min[c]);
+      total.max[c] = std::max(total.max[c], part.max[c]);
+    }
+  }
+  for (int64_t c = 0; c < channels; ++c) {
+    const float scale = scale_of(c);
+    exact_moments(plan.to.pixels(), total.sum[c], {total.low[c], total.high[c]}, scale, &moments.mean[c],
+                  &moments.variance[c]);
+    if (moments.min != nullptr) moments.min[c] = static_cast<float>(total.min[c]) * scale;
+    if (moments.max != nullptr) moments.max[c] = static_cast<float>(total.max[c]) * scale;
+  }
+}
 
 }  // namespace
+
+// If a sum is below 2^b, its square is below 2^2b, and 2^(31 - b) squares are below 2^(31 + b) <= 2^62.
+int64_t moment_chunk(int64_t largest) {
+  return std::clamp<int64_t>(std::numeric_limits<int32_t>::max() / std::max<int64_t>(largest, 1), 1, moment_pixels);
+}
+
+TableConvolution::Weights TableConvolution::weights_of(const QTensor& from, const QTensor& w) {
+  if (from.real()) return {w.values.data};
+  const int64_t products = w.values.elements() / w.values.shape.n;
+  return {.values = w.values.data,
+          .scale = *from.scale * *w.scale,
+          .chunk = moment_chunk(products * (from.values.dtype == DType::u8 ? 255 : 127) * 127)};
+}
 
 // One gather of a batch, whose groups have moments of their own. The weights are packed once for all panels; then a
 // thread takes work items of a few images each, packs their pixels and contracts them with every panel. The plan is
 // that of one group, so that no item has images of two groups.
 class TableConvolution::GatherJob {
  public:
-  GatherJob(TableConvolution& owner, const ContractionKernels& kernels, const GatherPlan& plan, QTensor from, QTensor w,
-            Into to, std::span<const Moments> moments)
+  GatherJob(TableConvolution& owner, const ContractionKernels& kernels, const GatherPlan& plan, Tensor from,
+            const Weights& weights, Into to, std::span<const Moments> moments)
       : owner_(owner),
         kernels_(kernels),
-        packing_(kernels.packing_of(from.values.dtype)),
+        packing_(kernels.packing_of(from.dtype)),
         plan_(plan),
-        from_(from.values),
-        weights_(w.values),
+        from_(from),
+        weights_(weights),
         to_(to),
-        scale_(from.real() ? 1.0f : *from.scale * *w.scale),
         blocks_(owner.blocks_of(plan.group_to)),
         step_(kernels.max_blocks),
         panels_((blocks_ + step_ - 1) / step_),
@@ -78,19 +124,21 @@ class TableConvolution::GatherJob {
         visits_(phases_ * plan.groups * panels_),
         items_(plan.items * (to.tensor.elements() / plan.to.elements())),
         item_pixels_(plan.images * plan.to.h * plan.to.w),
-        pixel_bytes_(plan.to.c * static_cast<int64_t>(size_of(to.tensor.dtype))) {
+        pixel_bytes_(plan.to.c * static_cast<int64_t>(size_of(to.tensor.dtype))),
+        extremes_(std::ranges::any_of(moments, wants_extremes)) {
     first_word_.push_back(0);
     for (const auto& phase : plan.phases)
       first_word_.push_back(first_word_.back() + plan.groups * blocks_ * phase.packed_words);
     // While all weights fit into the first-level cache, few pixels at a time go through all panels: their outputs stay
     // there too.
-    stretch_ =
-        plan.groups * panels_ > 1 && first_word_.back() * 64 <= cached_weights ? cached_pixels : int64_t{1} << 40;
+    stretch_ = plan.groups * panels_ > 1 && first_word_.back() * kernels.block_bytes() <= cached_weights
+                   ? cached_pixels
+                   : int64_t{1} << 40;
     by_stretches_ = stretch_ == cached_pixels && visits_ == panels_;
-    packed_weights_ = owner.weights_.get(static_cast<size_t>(first_word_.back()) * 64);
-    starts_ = owner.starts_.get<int32_t>(static_cast<size_t>(phases_ * plan.groups * blocks_ * block_lanes));
-    if (!moments.empty())
-      moments_ = owner.moments_.get(static_cast<size_t>(items_ * plan.to.c * ItemMoments::bytes_per_channel));
+    packed_weights_ = owner.weights_.get(static_cast<size_t>(first_word_.back() * kernels.block_bytes()));
+    starts_ = owner.starts_.get<int32_t>(
+        static_cast<size_t>(phases_ * plan.groups * blocks_ * kernels.digits.count * block_lanes));
+    if (!moments.empty()) moments_ = owner.moments_.get(static_cast<size_t>(items_ * plan.to.c * bytes_per_channel));
     for (Workspace& workspace : owner.workspaces_) workspace.x.get(static_cast<size_t>(plan.packed_bytes));
   }
 
@@ -110,7 +158,14 @@ class TableConvolution::GatherJob {
     }
   }
 
-  char* moments() const { return moments_; }
+  void combine(size_t group, Moments moments) const {
+    char* const of_group = moments_ + static_cast<int64_t>(group) * plan_.items * plan_.to.c * bytes_per_channel;
+    if (kernels_.real)
+      combine_real(of_group, plan_, moments);
+    else
+      combine_exact(
+          of_group, plan_, [&](int64_t c) { return weights_.factor ? weights_.factor[c] : weights_.scale; }, moments);
+  }
 
  private:
   int64_t group_of(int64_t item) const { return item / plan_.items; }
@@ -122,24 +177,26 @@ class TableConvolution::GatherJob {
   // Of a panel's weights, by phase f, group g and panel p of the group.
   char* panel_weights(int64_t f, int g, int p) const {
     const int64_t words = plan_.phases[static_cast<size_t>(f)].packed_words;
-    return packed_weights_ + (first_word_[static_cast<size_t>(f)] + (g * blocks_ + p * step_) * words) * 64;
+    return packed_weights_ +
+           (first_word_[static_cast<size_t>(f)] + (g * blocks_ + p * step_) * words) * kernels_.block_bytes();
   }
   int32_t* panel_start(int64_t f, int g, int p) const {
-    return starts_ + ((f * plan_.groups + g) * blocks_ + p * step_) * block_lanes;
+    return starts_ + ((f * plan_.groups + g) * blocks_ + p * step_) * kernels_.digits.count * block_lanes;
   }
 
   void pack_panel(int64_t f, int g, int p) const {
     const auto& phase = plan_.phases[static_cast<size_t>(f)];
-    const int count = blocks_in(p);
+    const int count = blocks_in(p), digits = kernels_.digits.count;
     char* const panel = panel_weights(f, g, p);
     for (int block = 0; block < count; ++block) {
       const int64_t lane = (p * step_ + block) * block_lanes;
-      kernels_.pack_weights(
-          weights_.as<const char>() + (g * plan_.weight_group + lane * plan_.lane_step) * kernels_.source_bytes(),
-          plan_.lane_step, static_cast<int>(std::min<int64_t>(block_lanes, plan_.group_to - lane)),
-          phase.weight_offset.data(), phase.packed_words, panel + block * 64, count * block_lanes);
+      kernels_.pack_weights(static_cast<const char*>(weights_.values) +
+                                (g * plan_.weight_group + lane * plan_.lane_step) * kernels_.weight_bytes(),
+                            plan_.lane_step, static_cast<int>(std::min<int64_t>(block_lanes, plan_.group_to - lane)),
+                            phase.weight_offset.data(), phase.packed_words, panel + block * kernels_.block_bytes(),
+                            count * digits * block_lanes);
     }
-    packing_.start(panel, phase.packed_words, count, panel_start(f, g, p));
+    packing_.start(panel, phase.packed_words, count * digits, panel_start(f, g, p));
   }
 
   // The plan's shape may be a list of pixels, so its images are not those of the tensor.
@@ -167,7 +224,12 @@ class TableConvolution::GatherJob {
     Ahead input = source_of(item + 1), output = by_stretches_ ? Ahead{} : output_of(item + 1, 0, item_pixels_);
     const int64_t input_share = input.bytes / visits_ + 64;
     owner_.pack_images(kernels_, plan_, source_group(group_of(item)), within_group(item), packed);
-    if (moments_ != nullptr) ItemMoments(moments_, item, plan_.to.c).clear(plan_.to.c);
+    if (moments_ != nullptr) {
+      if (kernels_.real)
+        clear(real_sums(moments_, item, plan_.to.c), plan_.to.c);
+      else
+        clear(exact_sums(moments_, item, plan_.to.c, extremes_), plan_.to.c);
+    }
     for (int64_t f = 0; f < phases_; ++f) {
       const int64_t pixels = images_of(item) * plan_.phases[static_cast<size_t>(f)].pixels_per_image;
       for (int64_t begin = 0; begin < pixels; begin += stretch_)
@@ -203,7 +265,8 @@ class TableConvolution::GatherJob {
   Destination destination_of(int64_t item, int64_t f, int g, int p, int64_t begin) const {
     const int64_t first = int64_t{p} * step_ * block_lanes, lane = g * plan_.group_to + first;
     Destination to{};
-    to.scale = scale_;
+    to.scale = weights_.scale;
+    if (weights_.factor != nullptr) to.factor = weights_.factor + lane;
     to.y = to_.tensor.as<char>() + first_pixel(item) * pixel_bytes_ +
            lane * static_cast<int64_t>(size_of(to_.tensor.dtype));
     to.pixel = plan_.phases[static_cast<size_t>(f)].pixel.data() + begin;
@@ -212,9 +275,14 @@ class TableConvolution::GatherJob {
     to.bf16 = to_.tensor.dtype == DType::bf16;
     to.add = to_.add;
     if (moments_ == nullptr) return to;
-    const ItemMoments of(moments_, item, plan_.to.c);
-    to.sum = of.sum + lane, to.square = of.square + lane;
-    to.min = of.min + lane, to.max = of.max + lane;
+    if (kernels_.real) {
+      const RealSums of = real_sums(moments_, item, plan_.to.c);
+      to.real = {of.sum + lane, of.square + lane, of.min + lane, of.max + lane};
+    } else {
+      const ExactSums of = exact_sums(moments_, item, plan_.to.c, extremes_);
+      to.exact = {of.sum + lane, of.low + lane, of.high + lane, weights_.chunk};
+      if (extremes_) to.exact.min = of.min + lane, to.exact.max = of.max + lane;
+    }
     return to;
   }
 
@@ -222,25 +290,24 @@ class TableConvolution::GatherJob {
   const ContractionKernels& kernels_;
   const Packing& packing_;
   const GatherPlan& plan_;
-  const Tensor from_, weights_;
+  const Tensor from_;
+  const Weights weights_;
   const Into to_;
-  const float scale_;
   const int blocks_, step_, panels_;  // blocks of a group, blocks of a panel, panels of a group
   const int64_t phases_, visits_, items_, item_pixels_, pixel_bytes_;  // visits: panels that an item is contracted with
-  std::vector<int64_t> first_word_;                                    // of every phase's packed weights
-  int64_t stretch_;    // pixels of an item that go through all panels at once
-  bool by_stretches_;  // they are fewer than all, and one phase has them
+  const bool extremes_;
+  std::vector<int64_t> first_word_;  // of every phase's packed weights
+  int64_t stretch_;                  // pixels of an item that go through all panels at once
+  bool by_stretches_;                // they are fewer than all, and one phase has them
   char *packed_weights_, *moments_ = nullptr;
   int32_t* starts_;
 };
 
-void TableConvolution::gather(const ContractionKernels& kernels, const GatherPlan& plan, QTensor from, QTensor w,
-                              Into to, std::span<const Moments> moments) {
-  GatherJob job(*this, kernels, plan, from, w, to, moments);
+void TableConvolution::gather(const ContractionKernels& kernels, const GatherPlan& plan, Tensor from,
+                              const Weights& weights, Into to, std::span<const Moments> moments) {
+  GatherJob job(*this, kernels, plan, from, weights, to, moments);
   job.run();
-  const int64_t bytes = plan.items * plan.to.c * ItemMoments::bytes_per_channel;
-  for (size_t group = 0; group < moments.size(); ++group)
-    combine_moments(job.moments() + static_cast<int64_t>(group) * bytes, plan, moments[group]);
+  for (size_t group = 0; group < moments.size(); ++group) job.combine(group, moments[group]);
 }
 
 }  // namespace octet::cpu

@@ -45,9 +45,10 @@ void write_panel(const PanelSums& of, const Sum* sums, float scale, bool add, fl
 
 }  // namespace
 
-void TableConvolution::pack_planes(const WeightGradientPlan& plan, Tensor x, int64_t item, char* packed) const {
-  const auto transpose = kernels_.packing_of(x.dtype).transpose;
-  const int64_t images = plan.images_of(item), unit = kernels_.packed_bytes(), source = kernels_.source_bytes();
+void TableConvolution::pack_planes(const ContractionKernels& kernels, const WeightGradientPlan& plan, Tensor x,
+                                   int64_t item, char* packed) const {
+  const auto transpose = kernels.packing_of(x.dtype).transpose;
+  const int64_t images = plan.images_of(item), unit = kernels.packed_bytes(), source = kernels.source_bytes();
   const char* from = x.as<const char>() + item * plan.images * plan.x.h * plan.x.w * plan.x.c * source;
   const bool as_it_is = plan.stride_h == 1 && plan.stride_w == 1 && plan.pad_h == 0 && plan.pad_w == 0 &&
                         plan.rows == plan.x.h && plan.columns == plan.x.w;
@@ -154,7 +155,7 @@ class TableConvolution::WeightJob {
   void add_item(int64_t item, bool first, int64_t slot, int64_t part, Workspace& workspace) const {
     const int64_t first_panel = panels_ * part / parts_, end_panel = panels_ * (part + 1) / parts_;
     char *const planes = workspace.x.get(0), *const words = workspace.dy.get(0);
-    owner_.pack_planes(plan_, x_, item, planes);
+    owner_.pack_planes(kernels_, plan_, x_, item, planes);
     const char* dy =
         dy_.as<const char>() + item * plan_.images * plan_.y.h * plan_.y.w * plan_.y.c * kernels_.source_bytes();
     if (plan_.spread()) {

@@ -7,6 +7,7 @@
 #include "kernels/cpu/conv_table.h"
 #include "kernels/cpu/depthwise_convolution.h"
 #include "kernels/cpu/isa.h"
+#include "kernels/cpu/parallel.h"
 
 namespace octet::cpu {
 
@@ -22,9 +23,17 @@ std::unique_ptr<ReadyConvolution> CpuBackend::keep(const ConvRequantizeCall& cal
 void CpuBackend::compute(const ConvBackwardDataCall& call) { convolution_of(call.dy).backward_data(call); }
 void CpuBackend::compute(const ConvBackwardWeightCall& call) { convolution_of(call.x).backward_weight(call); }
 
+void CpuBackend::compute(const PixelValuesCall& call) {
+  parallel_pieces(options_.threads, call.x.shape.pixels(), 4096, [&](int64_t first, int64_t count) {
+    normalize_pixels(call.pixels, call.x.u8() + first * pixel_channels, count, call.y.f32() + first * 3);
+  });
+}
+void CpuBackend::compute(const PixelForwardCall& call) { codes_->forward(call); }
+void CpuBackend::compute(const PixelBackwardWeightCall& call) { codes_->backward_weight(call); }
+
 std::unique_ptr<Convolution> make_int8_convolution(Isa isa, int threads) {
   const IsaKernels& row = kernels_of(isa);
-  return std::make_unique<TableConvolution>(*row.codes, row.depthwise, threads);
+  return std::make_unique<TableConvolution>(*row.codes, row.depthwise, threads, row.digits);
 }
 
 std::unique_ptr<Convolution> make_fixed_order_convolution(Isa isa, int threads) {

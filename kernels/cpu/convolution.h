@@ -14,6 +14,9 @@ class Convolution {
   virtual void forward(const ConvForwardCall&) = 0;
   virtual void backward_data(const ConvBackwardDataCall&) = 0;
   virtual void backward_weight(const ConvBackwardWeightCall&) = 0;
+  // Of images of bytes; by make_int8_convolution() alone.
+  virtual void forward(const PixelForwardCall&);
+  virtual void backward_weight(const PixelBackwardWeightCall&);
   virtual size_t scratch_bytes() const = 0;
 };
 std::unique_ptr<Convolution> make_int8_convolution(Isa, int threads);

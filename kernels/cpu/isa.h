@@ -21,7 +21,7 @@ const IsaRow& row_of(Isa);  // UsageError where this processor cannot run it
 
 // One row of the table in isa_kernels.cpp.
 struct IsaKernels {
-  const ContractionKernels *codes = nullptr, *depthwise = nullptr, *real = nullptr;
+  const ContractionKernels *codes = nullptr, *depthwise = nullptr, *real = nullptr, *digits = nullptr;
   const Passes* passes = nullptr;
   const ChunkedSums* chunked = nullptr;
   const DetectionLoops* detection = nullptr;

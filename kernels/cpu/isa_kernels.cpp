@@ -9,13 +9,13 @@
 namespace octet::cpu {
 
 // Each tier, a namespace of its own, defines what it has of these.
-#define OCTET_TIER_KERNELS(tier)                                                 \
-  namespace tier {                                                               \
-  extern const ContractionKernels code_kernels, depthwise_kernels, real_kernels; \
-  extern const Passes pass_kernels;                                              \
-  extern const ChunkedSums chunked_sums;                                         \
-  extern const DetectionLoops detection_loops;                                   \
-  extern const DepthwiseCodes depthwise_codes;                                   \
+#define OCTET_TIER_KERNELS(tier)                                                                \
+  namespace tier {                                                                              \
+  extern const ContractionKernels code_kernels, depthwise_kernels, real_kernels, digit_kernels; \
+  extern const Passes pass_kernels;                                                             \
+  extern const ChunkedSums chunked_sums;                                                        \
+  extern const DetectionLoops detection_loops;                                                  \
+  extern const DepthwiseCodes depthwise_codes;                                                  \
   }
 OCTET_TIER_KERNELS(scalar)
 OCTET_TIER_KERNELS(avx2)
@@ -41,15 +41,15 @@ namespace {
 // x86-64 and aarch64 processor has.
 // clang-format off
 constexpr IsaKernels table[] = {
-    {&scalar::code_kernels, &scalar::depthwise_kernels, &scalar::real_kernels,
+    {&scalar::code_kernels, &scalar::depthwise_kernels, &scalar::real_kernels, &scalar::digit_kernels,
      &scalar::pass_kernels, &scalar::chunked_sums, &scalar::detection_loops},
-    {OCTET_X86(&avx2::code_kernels, &avx2::depthwise_kernels, &avx2::real_kernels,
+    {OCTET_X86(&avx2::code_kernels, &avx2::depthwise_kernels, &avx2::real_kernels, &avx2::digit_kernels,
                &avx2::pass_kernels, &avx2::chunked_sums, &avx2::detection_loops)},
-    {OCTET_X86(&avx512::code_kernels, &avx512::depthwise_kernels, &avx512::real_kernels,
+    {OCTET_X86(&avx512::code_kernels, &avx512::depthwise_kernels, &avx512::real_kernels, &avx512::digit_kernels,
                &avx512::pass_kernels, &avx512::chunked_sums, &avx512::detection_loops, &avx512::depthwise_codes)},
-    {OCTET_X86(&amx::code_kernels, &avx512::depthwise_kernels, &avx512::real_kernels,
+    {OCTET_X86(&amx::code_kernels, &avx512::depthwise_kernels, &avx512::real_kernels, &avx512::digit_kernels,
                &avx512::pass_kernels, &avx512::chunked_sums, &avx512::detection_loops, &avx512::depthwise_codes)},
-    {OCTET_ARM(&neon_dot::code_kernels, &neon_dot::depthwise_kernels, &neon_dot::real_kernels,
+    {OCTET_ARM(&neon_dot::code_kernels, &neon_dot::depthwise_kernels, &neon_dot::real_kernels, &neon_dot::digit_kernels,
                &scalar::pass_kernels, &scalar::chunked_sums, &scalar::detection_loops)},
 };
 // clang-format on

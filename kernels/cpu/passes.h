@@ -18,7 +18,7 @@ static constexpr int64_t coefficient_place(int64_t element) {
 // Elements that go through the first-level cache at once.
 inline constexpr int64_t block_elements = histogram_block;
 
-struct Span {  // passes with coefficients need `first` to be a multiple of 32; reductions, of the period
+struct Span {  // passes with coefficients need `first` to be a multiple of 32; reductions, of a chunk
   int64_t first = 0, count = 0;
 };
 
@@ -61,7 +61,7 @@ struct AffineForward {
 struct AffineBackward {
   const void *x = nullptr, *dy = nullptr;
   const uint8_t* mask = nullptr;  // as affine_forward() of the same tier wrote it
-  const float *mean = nullptr, *A = nullptr, *B = nullptr, *C = nullptr;
+  const float *A = nullptr, *B = nullptr, *C = nullptr;
   int64_t period = 64;
   Into d_residual;  // affine_backward() writes or adds dz
 };
@@ -79,9 +79,10 @@ struct Passes {
   using Forward = void (*)(const AffineForward&, Span, Target&);
   Forward affine_forward[2][3][sinks];  // [index_of(x)][Residual][sink]
 
-  // of_channels (2, channels) = the sums of dz, then those of dz (x - mean). In float over elements i, i + period ...
-  // of the span, in `room` for 2 * period; then in double over the sums of one channel.
-  using Reduce = void (*)(const AffineBackward&, Span, int64_t channels, float* room, double* of_channels);
+  // of_chunks (chunks, 2, channels): for each chunk of 64 pixels the sums of dz, then those of dz x, see shared/sums.h.
+  // room: for reduce_room floats a channel.
+  using Reduce = void (*)(const AffineBackward&, Span, int64_t channels, float* room, float* of_chunks);
+  static constexpr int64_t reduce_room = 2 * norm_pixels + 2 * norm_sums;
   Reduce affine_reduce[3][2][2];  // [index_of(x)][index_of(dy)][masked]
 
   using Backward = void (*)(const AffineBackward&, Span, Target&);

@@ -33,7 +33,8 @@ typedef float f32xN __attribute__((vector_size(4 * OCTET_LANES)));
 typedef int32_t i32xN __attribute__((vector_size(4 * OCTET_LANES)));
 typedef uint32_t u32xN __attribute__((vector_size(4 * OCTET_LANES)));
 typedef uint64_t u64xN __attribute__((vector_size(4 * OCTET_LANES)));  // half as many lanes
-typedef float f32xH __attribute__((vector_size(2 * OCTET_LANES)));     // half as many lanes
+typedef int64_t i64xN __attribute__((vector_size(4 * OCTET_LANES)));
+typedef float f32xH __attribute__((vector_size(2 * OCTET_LANES)));  // half as many lanes
 typedef double f64xH __attribute__((vector_size(4 * OCTET_LANES)));
 typedef int32_t i32xH __attribute__((vector_size(2 * OCTET_LANES)));
 typedef uint8_t u8xN __attribute__((vector_size(OCTET_LANES)));
@@ -83,6 +84,7 @@ OCTET_INLINE f32xN fused(f32xN a, f32xN b, f32xN c) { return (f32xN)_mm256_fmadd
 
 // Instructions that the compiler does not find in the generic text.
 // nearest: the integer next to x, ties to even, for |x| < 2^22. multiply_low: products of the 64-bit lanes' low halves.
+// squared_even, squared_odd: the squares of the lanes with even and with odd numbers.
 // any_clear: whether a lane has none of the bits. join_bytes: the low bytes of both, those of `even` first.
 // between: one bit for each lane, low < x <= high. where: x in the lanes whose bit is set, else 0.
 // count_greater: how many lanes of a exceed those of b. low_doubles, high_doubles: half of the lanes, exactly;
@@ -95,6 +97,7 @@ OCTET_INLINE i32xN nearest(f32xN x) { return (i32xN)_mm512_maskz_cvtps_epi32(0xF
 OCTET_INLINE u64xN multiply_low(u64xN a, u64xN b) {
   return (u64xN)_mm512_maskz_mul_epu32(0xFF, (__m512i)a, (__m512i)b);
 }
+OCTET_INLINE u64xN squared_even(i32xN x) { return (u64xN)_mm512_maskz_mul_epi32(0xFF, (__m512i)x, (__m512i)x); }
 OCTET_INLINE u16xN join_bytes(i32xN even, i32xN odd) {  // 0xCA: the first operand chooses between the others
   const __m512i mask = _mm512_set1_epi32(0xFF), high = (__m512i)(odd << 8);
   return narrow((u32xN)_mm512_ternarylogic_epi32(mask, (__m512i)even, high, 0xCA));
@@ -134,6 +137,7 @@ OCTET_INLINE u16xN narrow(u32xN x) {  // x < 65536
 OCTET_INLINE i32xN widen(i16xN x) { return (i32xN)_mm256_cvtepi16_epi32((__m128i)x); }
 OCTET_INLINE i32xN nearest(f32xN x) { return (i32xN)_mm256_cvtps_epi32((__m256)x); }
 OCTET_INLINE u64xN multiply_low(u64xN a, u64xN b) { return (u64xN)_mm256_mul_epu32((__m256i)a, (__m256i)b); }
+OCTET_INLINE u64xN squared_even(i32xN x) { return (u64xN)_mm256_mul_epi32((__m256i)x, (__m256i)x); }
 OCTET_INLINE u16xN join_bytes(i32xN even, i32xN odd) { return narrow((u32xN)((even & 0xFF) | ((odd & 0xFF) << 8))); }
 OCTET_INLINE int count_greater(f32xN a, f32xN b) { return __builtin_popcount(_mm256_movemask_ps((__m256)(a > b))); }
 OCTET_INLINE uint32_t between(f32xN x, f32xN low, f32xN high) {
@@ -223,6 +227,13 @@ OCTET_INLINE u8xN low_bytes(i32xN x) { return __builtin_convertvector((u32xN)x, 
 OCTET_INLINE i32xN widen(u8xN x) { return __builtin_convertvector(x, i32xN); }
 OCTET_INLINE i32xN widen(s8xN x) { return __builtin_convertvector(x, i32xN); }
 #endif
+#if !(OCTET_LANES == 16 && defined(__AVX512F__)) && !(OCTET_LANES == 8 && defined(__AVX2__))
+OCTET_INLINE u64xN squared_even(i32xN x) {
+  const u64xN magnitude = (u64xN)(x < 0 ? -x : x) & 0xFFFFFFFFu;
+  return multiply_low(magnitude, magnitude);
+}
+#endif
+OCTET_INLINE u64xN squared_odd(i32xN x) { return squared_even((i32xN)((u64xN)x >> 32)); }
 // The even and the odd elements of two vectors, and back.
 OCTET_INLINE void deinterleave(f32xN low, f32xN high, f32xN& even, f32xN& odd) {
   i32xN from{};
@@ -235,6 +246,12 @@ OCTET_INLINE void interleave(f32xN even, f32xN odd, f32xN& low, f32xN& high) {
   for (int lane = 0; lane < lanes; ++lane) from[lane] = lane / 2 + lane % 2 * lanes;
   low = __builtin_shuffle(even, odd, from);
   high = __builtin_shuffle(even, odd, from + lanes / 2);
+}
+OCTET_INLINE void interleave(u64xN even, u64xN odd, u64xN& low, u64xN& high) {
+  u64xN from{};
+  for (int lane = 0; lane < lanes / 2; ++lane) from[lane] = uint64_t(lane / 2 + lane % 2 * (lanes / 2));
+  low = __builtin_shuffle(even, odd, from);
+  high = __builtin_shuffle(even, odd, from + lanes / 4);
 }
 OCTET_INLINE f32xN to_float(i32xN x) { return __builtin_convertvector(x, f32xN); }
 

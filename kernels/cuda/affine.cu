@@ -65,14 +65,12 @@ void CudaBackend::compute(const AffineForwardCall& call) {
 
 void CudaBackend::compute(const AffineBackwardCall& call) {
   const auto& [problem, x, moments, parameters, mask, dy, d_gamma, d_beta, d_residual, encoding, key, grad_output,
-               probe] = call;
+               probe, made_sums] = call;
   const int64_t channels = problem.shape.c, count = problem.shape.elements();
-  float* const A = coefficients_.get<float>(4 * channels);
-  float *const B = A + channels, *const C = B + channels, *const of_codes = C + channels;
+  float* const A = coefficients_.get<float>(3 * channels);
+  float *const B = A + channels, *const C = B + channels;
   const Tensor input = x.codes ? x.codes : x.real;
   const ChannelInputs inputs{problem, moments, parameters, x.codes ? x.scale : nullptr, x.codes ? x.offset : nullptr};
-  const float* const mean = !problem.normalize ? nullptr : x.codes ? of_codes : moments.mean;
-  if (mean == of_codes) launch_means(inputs, of_codes, stream_);
   AffineBackwardValues values{.x = input.data,
                               .dy = dy.data,
                               .type = input.dtype,
@@ -83,17 +81,24 @@ void CudaBackend::compute(const AffineBackwardCall& call) {
                               .B = B,
                               .C = C,
                               .d_residual = {}};
-  double* sums = nullptr;
-  if ((problem.normalize && problem.batch_statistics) || (grad_output && (d_gamma || d_beta))) {
-    float* const partial = partial_.get<float>(affine_partial_floats(count, channels));
-    const int64_t rows = affine_partial_floats(count, channels);  // more than (chunks, 2, channels) doubles need
-    sums = sums_.get<double>(2 * channels + rows);
-    launch_affine_reduce(values, mean, count, partial, sums + 2 * channels, sums, stream_);
-  }
   const TensorEncoder encoder{encoding, grad_output, encoding.quantized() ? ranges_.get<ClipRange>(1) : nullptr,
                               stream_};
-  launch_affine_gradients(inputs, grad_output ? encoder.held_range() : HeldRange{}, sums, A, B, C,
-                          grad_output ? d_gamma : Into{}, grad_output ? d_beta : Into{}, stream_);
+  AffineGradients gradients{inputs, {}, A, B, C};
+  if (grad_output) {
+    gradients.held = encoder.held_range();
+    gradients.d_gamma = real_output(d_gamma), gradients.d_beta = real_output(d_beta);
+  }
+  if ((problem.normalize && problem.batch_statistics) || (grad_output && (d_gamma || d_beta))) {
+    const int64_t pixels = problem.shape.pixels();
+    double* const of_groups = sums_.get<double>(affine_groups(pixels) * 2 * channels);
+    unsigned* const tickets = zeroed<unsigned>(tickets_, blocks_for(channels, 4));
+    if (made_sums != nullptr && made_sums->made != nullptr)
+      launch_add_chunks(made_sums->made, pixels, of_groups, tickets, gradients, stream_);
+    else
+      launch_affine_reduce(values, pixels, of_groups, tickets, gradients, stream_);
+  } else {
+    launch_affine_gradients(gradients, stream_);
+  }
   if (grad_output && encoding.quantized() && encoding.range != Range::held) encoder.find_range(values, count);
   encoder.count_magnitudes(values, count, probe);
   if (!grad_output) return;

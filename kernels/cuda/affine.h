@@ -14,22 +14,29 @@ struct ChannelInputs {
   AffineParameters parameters;
   const float *scale = nullptr, *offset = nullptr;
 };
-// affine_coefficients.cu. a, b, mean: (channels) each. The held range of what is encoded is completed, too.
+// affine_coefficients.cu. a, b: (channels) each. The held range of what is encoded is completed, too.
 void launch_affine_coefficients(const ChannelInputs&, const HeldRange&, float* a, float* b, Stream);
-void launch_means(const ChannelInputs&, float* mean, Stream);
 // The unit of each channel between its extremes.
 void launch_units(Moments, int64_t channels, float* scale, float* offset, Stream);
 // The range of activation(a x + b) from the extremes of x.
 void launch_affine_extremes(Activation, int64_t channels, const float* a, const float* b, Moments, uint32_t* largest,
                             Stream);
-// sums: what launch_affine_reduce wrote, or null for zeros.
-void launch_affine_gradients(const ChannelInputs&, const HeldRange&, const double* sums, float* A, float* B, float* C,
-                             Into d_gamma, Into d_beta, Stream);
-
-// affine_reduce.cu: for each channel the sums of dz and of dz (x - mean), (2, channels) doubles. mean: null for zeros.
-// partial and chunks: room for affine_partial_floats() floats and as many doubles.
-int64_t affine_partial_floats(int64_t elements, int64_t channels);
-void launch_affine_reduce(const AffineBackwardValues&, const float* mean, int64_t count, float* partial, double* chunks,
-                          double* sums, Stream);
+// affine_reduce.cu. The coefficients of the gradient of x, (channels) each; the held range of what is encoded is
+// completed, too. d_gamma, d_beta: optional.
+struct AffineGradients {
+  ChannelInputs of;
+  HeldRange held;
+  float *A, *B, *C;
+  RealOutput d_gamma = {}, d_beta = {};
+};
+void launch_affine_gradients(const AffineGradients&, Stream);  // where sums do not matter
+// From the sums of dz and of dz x. of_groups: room for (affine_groups(), 2, channels) doubles. tickets: one for each
+// four channels; 0 before and afterwards.
+int64_t affine_groups(int64_t pixels);
+// The same where a data gradient summed over chunks, see NormOutput.
+void launch_add_chunks(const float* of_chunks, int64_t pixels, double* of_groups, unsigned* tickets,
+                       const AffineGradients&, Stream);
+void launch_affine_reduce(const AffineBackwardValues&, int64_t pixels, double* of_groups, unsigned* tickets,
+                          const AffineGradients&, Stream);
 
 }  // namespace octet::cuda

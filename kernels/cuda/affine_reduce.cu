@@ -1,116 +1,148 @@
-// The sums of the norm's backward pass, cut and added as shared/sums.h defines.
-#define OCTET_FLUSH_SUBNORMALS  // read and written as zero, as in the CPU's passes; the build adds nvcc's -ftz=true
+// The sums of the norm's backward pass, cut and added as shared/sums.h defines, and what follows from them. The CPU's
+// passes take subnormal numbers for zero, but not what it computes once for each channel: hence sum_flushed().
 #include "kernels/cuda/affine.h"
 #include "kernels/cuda/device.h"
-#include "kernels/cuda/in_order.h"
+#include "kernels/cuda/norm_sums.h"
 #include "kernels/cuda/values.h"
+#include "kernels/shared/affine.h"
 #include "kernels/shared/sums.h"
 
 namespace octet::cuda {
 namespace {
 
-constexpr int threads = 256, chunk_threads = 128;  // a block of reduce_chunks takes several chunks
+constexpr int threads = 256, warps = threads / 32;
 
-// A thread takes some neighbouring columns of the period over the rows of one chunk. lanes: threads of one chunk.
+__device__ __forceinline__ void write_gradient(const AffineGradients& to, int64_t channel, double sum_dz,
+                                               double sum_dz_number) {
+  const auto& [problem, moments, parameters, scale, offset] = to.of;
+  const InputUnit unit = scale != nullptr ? InputUnit{scale[channel], offset[channel]} : InputUnit{};
+  const double normalized = normalized_sum(problem, moments, channel, unit, sum_dz, sum_dz_number);
+  const AffineGradient own = affine_gradient(problem, moments, parameters, channel, sum_dz, normalized, unit);
+  to.A[channel] = own.A;
+  to.B[channel] = own.B;
+  to.C[channel] = own.C;
+  if (to.d_gamma.data != nullptr) write_real(to.d_gamma, channel, static_cast<float>(normalized));
+  if (to.d_beta.data != nullptr) write_real(to.d_beta, channel, static_cast<float>(sum_dz));
+}
+
+__global__ void gradients_without_sums(const __grid_constant__ AffineGradients to) {
+  const int64_t channel = thread_index();
+  if (channel == 0) complete(to.held);
+  if (channel < to.of.problem.shape.c) write_gradient(to, channel, 0, 0);
+}
+
+// Adds the groups' sums of a tile's channels, in the last block of the tile to come here, and writes what follows.
+// which, channel: what this thread has summed, if there is such a channel.
+__device__ __forceinline__ void finish_groups(double sum, int which, int channel, int group, int groups, int tile,
+                                              double* of_groups, unsigned* tickets, const AffineGradients& to) {
+  const int channels = static_cast<int>(to.of.problem.shape.c);
+  if (which < 2 && channel < channels) of_groups[(static_cast<int64_t>(group) * 2 + which) * channels + channel] = sum;
+  if (!last_to_arrive(tickets + tile, static_cast<unsigned>(groups))) return;
+  if (threadIdx.x == 0 && tile == 0) complete(to.held);
+  if (which > 0 || channel >= channels) return;
+  double sum_dz = 0, sum_dz_number = 0;
+#pragma unroll 8
+  for (int64_t i = 0; i < groups; ++i) {
+    sum_dz += of_groups[i * 2 * channels + channel];
+    sum_dz_number += of_groups[(i * 2 + 1) * channels + channel];
+  }
+  write_gradient(to, channel, sum_dz, sum_dz_number);
+}
+
+// A block takes one group of chunks, for as many neighbours as four lanes hold. A warp takes chunk after chunk.
 template <int width, class Numbers>
-__global__ void __launch_bounds__(chunk_threads)
-    reduce_chunks(const __grid_constant__ Numbers numbers, const float* mean, int64_t count, int64_t chunks,
-                  int64_t chunk, int64_t period, int lanes, float* partial) {
-  const Width<width> some;
-  const int thread = static_cast<int>(threadIdx.x), together = chunk_threads / lanes;
-  const Block block(blocks_for(chunks, together));
-  const int64_t column = (static_cast<int64_t>(block.outer) * lanes + thread % lanes) * width;
-  const int64_t row = static_cast<int64_t>(block.inner) * together + thread / lanes;
-  if (row >= chunks) return;
-  const int64_t first = row * chunk, end = first + chunk < count ? first + chunk : count;
-  const int channel = static_cast<int>(column % numbers.channels);
-  Values<width> center = {};
-  if (mean != nullptr) center = of_channel(some, mean, channel);
-  Values<width> sum = {}, dot = {};
-  // Four elements, asked for together: their sums take them in this order.
-  const auto add_four = [&](int64_t i, int64_t step, int some_of_them) {
-    typename Numbers::template Fetched<width> fetched[4] = {};
+__global__ void __launch_bounds__(threads, 2)
+    reduce(const __grid_constant__ Numbers numbers, int64_t pixels, int groups, double* of_groups, unsigned* tickets,
+           const __grid_constant__ AffineGradients to) {
+  constexpr Width<width> some;
+  constexpr int tile = 4 * width, every = static_cast<int>(norm_sums), chunks = static_cast<int>(norm_chunks);
+  __shared__ float of_chunks[chunks][2][tile];
+  const Block block(groups);
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
+  const int first_channel = block.outer * tile, channels = numbers.channels, own = lane % 4 * width;
+  for (int chunk = warp; chunk < chunks; chunk += warps) {
+    const int64_t first = (static_cast<int64_t>(block.inner) * chunks + chunk) * norm_pixels + lane / 4;
+    NormPart<width> part;
+    if (first_channel + own < channels)
 #pragma unroll
-    for (int k = 0; k < 4; ++k)
-      if (k < some_of_them) fetched[k] = numbers.fetch(some, i + k * step);
+      for (int half = 0; half < 2; ++half) {
+        typename Numbers::template Fetched<width> fetched[4] = {};
 #pragma unroll
-    for (int k = 0; k < 4; ++k) {
-      if (k >= some_of_them) break;
-      const Values<width> number = numbers.number(some, fetched[k]), dz = numbers.gradient(some, fetched[k]);
+        for (int k = 0; k < 4; ++k) {  // asked for together
+          const int64_t pixel = first + (4 * half + k) * every;
+          if (pixel < pixels) fetched[k] = numbers.fetch(some, pixel * channels + first_channel + own);
+        }
 #pragma unroll
-      for (int e = 0; e < width; ++e) {
-        sum.at[e] += dz.at[e];
-        dot.at[e] += dz.at[e] * (number.at[e] - center.at[e]);
+        for (int k = 0; k < 4; ++k) {
+          if (first + (4 * half + k) * every >= pixels) continue;
+          part.add(numbers.gradient(some, fetched[k]), numbers.number(some, fetched[k]));
+        }
       }
+    const float of_sum = over_lanes(part.sum, lane), of_dot = over_lanes(part.dot, lane);
+    if (width == 8 || lane / 4 % (width == 2 ? 4 : 8) == 0) {
+      of_chunks[chunk][0][own + own_neighbour<width>(lane)] = of_sum;
+      of_chunks[chunk][1][own + own_neighbour<width>(lane)] = of_dot;
     }
-  };
-  const int64_t quarter = affine_quarter(end - first, period);
-  for (int64_t i = first + column; i < first + quarter; i += period) add_four(i, quarter, 4);
-  int64_t i = first + 4 * quarter + column;
-  for (; i + 3 * period < end; i += 4 * period) add_four(i, period, 4);
-  if (i < end) add_four(i, period, static_cast<int>((end - i + period - 1) / period));
-  float* const to = partial + row * 2 * period + column;
-  write_some(to, sum);
-  write_some(to + period, dot);
+  }
+  __syncthreads();
+  const int which = thread / tile;
+  double sum = 0;
+  if (which < 2)
+#pragma unroll 8
+    for (int chunk = 0; chunk < chunks; ++chunk) sum += static_cast<double>(of_chunks[chunk][which][thread % tile]);
+  finish_groups(sum, which, first_channel + thread % tile, block.inner, groups, block.outer, of_groups, tickets, to);
 }
 
-// (chunks, 2, period) floats to (chunks, 2, channels) doubles.
-__global__ void reduce_columns(const float* partial, int64_t rows, int64_t period, int64_t channels, double* chunks) {
-  const int64_t i = thread_index();
-  if (i >= rows * channels) return;
-  const float* const row = partial + i / channels * period;
+// The same from the sums of chunks, (chunks, 2, channels).
+constexpr int wide_tile = 32;
+__global__ void __launch_bounds__(2 * wide_tile)
+    add_chunks(const float* of_chunks, int64_t count, int groups, double* of_groups, unsigned* tickets,
+               const __grid_constant__ AffineGradients to) {
+  const Block block(groups);
+  const int thread = static_cast<int>(threadIdx.x), which = thread / wide_tile;
+  const int channel = block.outer * wide_tile + thread % wide_tile;
+  const int64_t channels = to.of.problem.shape.c, first = block.inner * norm_chunks;
+  const int64_t end = first + norm_chunks < count ? first + norm_chunks : count;
   double sum = 0;
-  for (int64_t column = i % channels; column < period; column += channels) sum += static_cast<double>(row[column]);
-  chunks[i] = sum;
+  if (channel < channels)
+#pragma unroll 8
+    for (int64_t i = first; i < end; ++i) sum += static_cast<double>(of_chunks[(2 * i + which) * channels + channel]);
+  finish_groups(sum, which, channel, block.inner, groups, block.outer, of_groups, tickets, to);
 }
 
-template <class Element>
-__global__ void __launch_bounds__(order_threads)
-    reduce_rows(const Element* chunks, int64_t rows, int64_t length, double* sums) {
-  const int thread = static_cast<int>(threadIdx.x);
-  const int64_t column = static_cast<int64_t>(blockIdx.x) * order_columns + thread % order_columns;
-  double sum = 0;
-  in_order<double, 256>(
-      rows, [&](int64_t row) { return column < length ? static_cast<double>(chunks[row * length + column]) : 0.0; },
-      [&](double value) { sum += value; });
-  if (thread < order_columns && column < length) sums[column] = sum;
-}
+constexpr int64_t group_pixels = norm_pixels * norm_chunks;
 
 }  // namespace
 
-int64_t affine_partial_floats(int64_t elements, int64_t channels) {
-  const int64_t chunk = affine_chunk(channels);
-  return (elements + chunk - 1) / chunk * 2 * affine_period(channels);
+void launch_affine_gradients(const AffineGradients& to, Stream stream) {
+  OCTET_LAUNCH_EACH(gradients_without_sums, to.of.problem.shape.c, 64, stream, to);
 }
 
-void launch_affine_reduce(const AffineBackwardValues& values, const float* mean, int64_t count, float* partial,
-                          double* chunks, double* sums, Stream stream) {
-  const int64_t channels = values.channels, period = affine_period(channels), chunk = affine_chunk(channels);
-  const int64_t rows = (count + chunk - 1) / chunk;
+int64_t affine_groups(int64_t pixels) { return (pixels + group_pixels - 1) / group_pixels; }
+
+void launch_add_chunks(const float* of_chunks, int64_t pixels, double* of_groups, unsigned* tickets,
+                       const AffineGradients& to, Stream stream) {
+  const int groups = static_cast<int>(affine_groups(pixels));
+  OCTET_LAUNCH(add_chunks, grid_of(groups, blocks_for(to.of.problem.shape.c, wide_tile)), dim3(2 * wide_tile), stream,
+               of_chunks, norm_chunks_of(pixels), groups, of_groups, tickets, to);
+}
+
+void launch_affine_reduce(const AffineBackwardValues& values, int64_t pixels, double* of_groups, unsigned* tickets,
+                          const AffineGradients& to, Stream stream) {
+  const int groups = static_cast<int>(affine_groups(pixels));
   with_types<true, false>(values, [&](const auto& numbers) {
     using Numbers = std::decay_t<decltype(numbers)>;
     const auto launch = [&]<int width>(Width<width>) {
-      int lanes = 32;
-      while (period % (lanes * width) != 0) lanes /= 2;  // the period is a multiple of 64
-      OCTET_LAUNCH((reduce_chunks<width, Numbers>),
-                   grid_of(blocks_for(rows, chunk_threads / lanes), period / (lanes * width)), dim3(chunk_threads),
-                   stream, numbers, mean, count, rows, chunk, period, lanes, partial);
+      OCTET_LAUNCH((reduce<width, Numbers>), grid_of(groups, blocks_for(values.channels, 4 * width)), dim3(threads),
+                   stream, numbers, pixels, groups, of_groups, tickets, to);
     };
-    const auto fits = [&](int width) { return numbers.fits(width) && neighbours_align(width, mean, DType::f32); };
-    if (fits(8))
+    if (numbers.fits(8))
       launch(Width<8>{});
-    else if (fits(2))
+    else if (numbers.fits(2))
       launch(Width<2>{});
     else
       launch(Width<1>{});
   });
-  const dim3 columns(blocks_for(2 * channels, order_columns));
-  if (period == channels) {
-    OCTET_LAUNCH((reduce_rows<float>), columns, dim3(order_threads), stream, partial, rows, 2 * channels, sums);
-    return;
-  }
-  OCTET_LAUNCH_EACH(reduce_columns, rows * 2 * channels, threads, stream, partial, rows * 2, period, channels, chunks);
-  OCTET_LAUNCH((reduce_rows<double>), columns, dim3(order_threads), stream, chunks, rows, 2 * channels, sums);
 }
 
 }  // namespace octet::cuda

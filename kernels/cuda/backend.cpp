@@ -40,18 +40,26 @@ CudaBackend::~CudaBackend() {
 
 std::string CudaBackend::isa() const { return say("sm_", device_.major, device_.minor); }
 
-std::unique_ptr<Buffer> CudaBackend::allocate(size_t bytes) { return std::make_unique<DeviceBuffer>(bytes, stream_); }
+std::unique_ptr<Buffer> CudaBackend::allocate(size_t bytes) {
+  transposed_.clear();  // the address of new memory may be one of them
+  return std::make_unique<DeviceBuffer>(bytes, stream_);
+}
 
 size_t CudaBackend::scratch_bytes() const {
   size_t sum = library_ != nullptr ? library_->scratch_bytes() : 0;
-  for (const DeviceScratch* scratch : {&from_, &weights_, &partial_, &chunk_moments_, &items_, &totals_, &tickets_,
-                                       &ranges_, &coefficients_, &sums_, &row_losses_, &regions_, &state_})
+  for (const DeviceScratch* scratch :
+       {&from_,    &weights_,   &partial_,         &chunk_moments_,   &items_,           &totals_,    &moment_totals_,
+        &tickets_, &norm_sums_, &transposed_room_, &ranges_,          &coefficients_,    &sums_,      &row_losses_,
+        &regions_, &state_,     &pixel_weights_,   &pixel_constants_, &pixel_gradients_, &pixel_sums_})
     sum += scratch->bytes();
   return sum;
 }
 
 void CudaBackend::to_host(void* to, const void* from, size_t bytes) { copy_to_host(to, from, bytes, stream_); }
-void CudaBackend::to_device(void* to, const void* from, size_t bytes) { copy_to_device(to, from, bytes, stream_); }
+void CudaBackend::to_device(void* to, const void* from, size_t bytes) {
+  forget_transposed(to, bytes);
+  copy_to_device(to, from, bytes, stream_);
+}
 void CudaBackend::synchronize() { cuda::synchronize(stream_); }
 
 void CudaBackend::run(int number, const StepState& state, const std::function<void()>& work) {

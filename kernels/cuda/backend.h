@@ -92,15 +92,23 @@ class CudaBackend final : public Backend {
   bool by_library(ConvPass, const ConvProblem&, Tensor x, Tensor w, Tensor y, bool add, std::span<const Moments>);
   // x in padded_shape(), zeros around each image; x itself where that is its shape.
   const float* padded_images(const ConvProblem&, const float* x, DeviceScratch& room);
+  // Images of bytes (n, h, w, 4) in pieces of 16 bytes: two by two pixels joined, with zeros behind odd extents, or
+  // each of them padded.
+  const int8_t* pixel_pieces(const Tensor& images, bool joined);
   // The rows of `length` codes, each padded with zeros to a multiple of 16; `from` itself where it is one already.
   const int8_t* padded_rows(const int8_t* from, int64_t rows, int64_t length, DeviceScratch& room);
+  // Transposes the codes of layers' weights, which data gradients read so. What is known to be transposed is forgotten
+  // where other codes may have come.
+  void transpose_all(std::span<const QuantizeCall>);
+  void forget_transposed(const void* codes, size_t bytes);
   // weights (outputs, row) as (row, padded outputs), zeros beyond the outputs. row: taps * inputs.
   template <class Element>
   const Element* transposed_weights(const Element* weights, int64_t outputs, int64_t row, int64_t padded);
 
-  // weights: as launch_tensor_gather() takes them.
+  // weights: as launch_gather_tiles() takes them.
   void launch_on_tensor_cores(const Gather&, const int8_t* from, DType, const int8_t* weights, int64_t lane_bytes,
                               int64_t tap_bytes, const Output&);
+  ExactTotals exact_totals(const Moments&, int64_t channels);
   WeightOutput weight_output(const ConvBackwardWeightCall&, const WeightSplits&);
   // Memory that is zero at first, and that kernels leave so.
   template <class T>
@@ -139,9 +147,17 @@ class CudaBackend final : public Backend {
   Program* recording_ = nullptr;                                    // the program that is recorded now
   PinnedScratch host_tensors_;                                      // of on_host()
   DeviceScratch from_, weights_, partial_, chunk_moments_, items_;  // of convolutions
-  DeviceScratch totals_, tickets_;                                  // of weight gradients; zeroed()
+  DeviceScratch totals_, moment_totals_, tickets_;                  // zeroed()
   DeviceScratch ranges_, coefficients_, sums_;                      // of passes
+  struct Transposed {
+    const int8_t* codes;
+    int64_t bytes;
+  };
+  std::map<const void*, Transposed> transposed_;  // by the address of the codes, in transposed_room_
+  DeviceScratch transposed_room_;
+  DeviceScratch norm_sums_;  // of the last data gradient
   DeviceScratch row_losses_, regions_;
+  DeviceScratch pixel_weights_, pixel_constants_, pixel_gradients_, pixel_sums_;  // of the first layer
 };
 
 // The codec of the gradient exchange (kernels/block_codec.h) on a stream.

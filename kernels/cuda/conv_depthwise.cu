@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/convolution.h"
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/exact_totals.h"
 #include "kernels/cuda/store.h"
 #include "kernels/cuda/tile_pixels.h"
 #include "kernels/cuda/weight_totals.h"
@@ -61,7 +62,7 @@ __global__ void __launch_bounds__(PixelRun<fours>::threads)
     depthwise_gather(const __grid_constant__ Gather g, const uint32_t* from, const int8_t* weights,
                      const __grid_constant__ Output output) {
   using Run = PixelRun<fours>;
-  __shared__ float values[chunk_pixels][block_channels + 1];
+  __shared__ int32_t values[chunk_pixels][block_channels + 1];
   __shared__ uint32_t shared_taps[taps][block_channels];
   const Block block(g.chunks);
   const int chunk = block.inner, first = block.outer * block_channels, thread = static_cast<int>(threadIdx.x);
@@ -71,13 +72,13 @@ __global__ void __launch_bounds__(PixelRun<fours>::threads)
   __syncthreads();
   const int own = thread % Run::lanes * Run::channels, channel = first + own, begin = thread / Run::lanes * Run::run;
   const int count = chunk_count(g, chunk), end = begin + Run::run < count ? begin + Run::run : count;
+  const float factor = *output.scale * *output.weight_scale;
   if (channel < g.to_channels && begin < end) {
     Window<fours> of_taps, window = {};
 #pragma unroll
     for (int v = 0; v < taps; ++v)
 #pragma unroll
       for (int c = 0; c < Run::channels; ++c) of_taps.word[v][c] = shared_taps[v][own + c];
-    const float factor = *output.scale * *output.weight_scale;
     const int pitch = g.from_channels / 4;
     const int64_t row_pitch = int64_t{g.w.from} * pitch;
     Pixel pixel = pixel_of(g, chunk, begin);
@@ -106,7 +107,7 @@ __global__ void __launch_bounds__(PixelRun<fours>::threads)
         for (int v = 0; v < taps; ++v)
           sum = add_four_products<From, int8_t>(window.word[v][c], of_taps.word[v][c], sum);
         finished.at[c] = static_cast<float>(sum) * factor;
-        if (output.moments != nullptr) values[place][own + c] = finished.at[c];
+        if (output.totals.sum != nullptr) values[place][own + c] = sum;
       }
       write_reals(Width<Run::channels>{}, output.to, to, finished);
       if (++place == end) break;
@@ -120,10 +121,24 @@ __global__ void __launch_bounds__(PixelRun<fours>::threads)
       }
     }
   }
-  if (output.moments == nullptr) return;
+  if (output.totals.sum == nullptr) return;
   __syncthreads();
-  if (thread < block_channels && first + thread < g.to_channels)
-    write_chunk_moments<1>(g, chunk, first + thread, 0, output.moments, [&](int row) { return values[row][thread]; });
+  if (thread < block_channels && first + thread < g.to_channels) {
+    ChannelSums of;
+    int32_t sum = 0;  // of 64 sums of nine products
+    int64_t square = 0;
+    for (int row = 0; row < count; ++row) {
+      const int32_t value = values[row][thread];
+      sum += value;
+      square += static_cast<int64_t>(value) * value;
+    }
+    of.sum = sum;
+    of.add_squares(static_cast<uint64_t>(square));
+    for (int row = 0; row < count && output.totals.extremes; ++row) of.raise(values[row][thread]);
+    add_to_totals(output.totals, first + thread, of);
+  }
+  const int past = first + block_channels < g.to_channels ? first + block_channels : g.to_channels;
+  finish_totals(output.totals, block.outer, g.chunks, first, past, g.pixels, [&](int) { return factor; });
 }
 
 // Weight gradient. A block sums over a split's groups of four neighbouring pixels of dy, for 32 channels.

@@ -4,6 +4,7 @@
 #include "kernels/cuda/convolution.h"
 #include "kernels/cuda/cut_sums.h"
 #include "kernels/cuda/device.h"
+#include "kernels/cuda/exact_totals.h"
 #include "kernels/cuda/store.h"
 #include "kernels/cuda/tile_pixels.h"
 
@@ -107,11 +108,12 @@ __global__ void __launch_bounds__(threads, 2)
     direct_gather(const __grid_constant__ Gather g, const From* from, const Element* weights,
                   const __grid_constant__ Output output) {
   constexpr int lanes = Part<outputs>::lanes, rows = Part<outputs>::rows;
-  __shared__ float values[chunk_pixels][lanes * outputs + 1];
+  __shared__ Sum values[chunk_pixels][lanes * outputs + 1];
   const Block block(g.chunks);
   const int chunk = block.inner, first = block.outer * lanes * outputs;
   const int lane = static_cast<int>(threadIdx.x) % lanes * outputs;
   const int n = first + lane;  // the thread's first channel
+  const float factor = output.scale != nullptr ? *output.scale * *output.weight_scale : 1.0f;
   if (n < g.to_channels) {
     const int group = n / g.group_to, own = n % g.group_to;
     const Rows<outputs> of(g, chunk);
@@ -119,25 +121,33 @@ __global__ void __launch_bounds__(threads, 2)
     add_products<outputs, padded>(
         g, of, from, weights + static_cast<int64_t>(group) * g.weight_group + static_cast<int64_t>(own) * g.lane_step,
         group * g.group_from, sums);
-    const float factor = output.scale != nullptr ? *output.scale * *output.weight_scale : 1.0f;
 #pragma unroll
     for (int i = 0; i < rows; ++i) {
       Values<outputs> finished;
 #pragma unroll
       for (int o = 0; o < outputs; ++o) {
+        values[of.row(i)][lane + o] = sums[i * outputs + o];
         finished.at[o] = static_cast<float>(sums[i * outputs + o]) * factor;
-        values[of.row(i)][lane + o] = finished.at[o];
       }
       if (!of.exists(i)) continue;
       const Pixel pixel = pixel_of(g, chunk, of.row(i));
       write_reals(Width<outputs>{}, output.to, output_offset(g, pixel) + n, finished);
     }
   }
-  if (output.moments == nullptr) return;
+  if (!measures(output)) return;
   __syncthreads();
-  const int column = static_cast<int>(threadIdx.x);
-  if (column >= lanes * outputs || first + column >= g.to_channels) return;
-  write_chunk_moments<1>(g, chunk, first + column, 0, output.moments, [&](int row) { return values[row][column]; });
+  const int column = static_cast<int>(threadIdx.x), channel = first + column;
+  const bool exists = column < lanes * outputs && channel < g.to_channels;
+  if constexpr (std::is_same_v<Sum, float>) {
+    if (exists)
+      write_chunk_moments(g, chunk, channel, output.chunk_moments, [&](int row) { return values[row][column]; });
+  } else {
+    ChannelSums own;
+    for (int row = 0; exists && row < chunk_count(g, chunk); ++row) own.add(values[row][column]);
+    if (exists) add_to_totals(output.totals, channel, own);
+    const int past = first + lanes * outputs < g.to_channels ? first + lanes * outputs : g.to_channels;
+    finish_totals(output.totals, block.outer, g.chunks, first, past, g.pixels, [&](int) { return factor; });
+  }
 }
 
 template <bool padded, class From, class Element, class Sum>

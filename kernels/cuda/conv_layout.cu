@@ -3,6 +3,7 @@
 #include "kernels/cuda/convolution.h"
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/store.h"
+#include "kernels/cuda/table.h"
 #include "kernels/shared/sums.h"
 
 namespace octet::cuda {
@@ -40,6 +41,25 @@ __global__ void transpose_weights(const Element* weights, int outputs, int64_t r
   to[i] = output < outputs ? weights[output * row + i / padded] : Element{0};
 }
 
+// Weights' codes, transposed, of many layers. A block takes a run of elements of one.
+struct TransposeItem {
+  const int8_t* from;
+  int8_t* to;
+  int64_t count;  // of `to`
+  int outputs, padded, row;
+};
+using TransposeItems = Table<TransposeItem, 80>;
+constexpr int transposed_elements = 8 * threads;  // of a block
+__global__ void transpose_items(const __grid_constant__ TransposeItems items) {
+  const TransposeItems::Place place(items);
+  const auto& [from, to, count, outputs, padded, row] = items.at[place.item];
+  const int64_t first = place.block * transposed_elements, end = first + transposed_elements;
+  for (int64_t i = first + threadIdx.x; i < (end < count ? end : count); i += threads) {
+    const int output = static_cast<int>(i % padded);
+    to[i] = output < outputs ? from[static_cast<int64_t>(output) * row + i / padded] : int8_t{0};
+  }
+}
+
 __global__ void copy_real(const float* from, int64_t count, const __grid_constant__ RealOutput to) {
   const int64_t i = thread_index();
   if (i < count) write_real(to, i, from[i]);
@@ -69,8 +89,45 @@ const int8_t* CudaBackend::padded_rows(const int8_t* from, int64_t rows, int64_t
   return to;
 }
 
+void CudaBackend::transpose_all(std::span<const QuantizeCall> calls) {
+  struct Work {
+    const Tensor& codes;
+    int64_t row, padded, first;
+  };
+  std::vector<Work> works;
+  int64_t bytes = 0;
+  for (const QuantizeCall& call : calls) {
+    const Tensor& codes = call.to.values;
+    if (codes.dtype != DType::s8 || codes.shape.c == 1) continue;  // real, or of a depthwise layer
+    works.push_back({codes, codes.elements() / codes.shape.n, padded_channels(codes.shape.n), bytes});
+    bytes += works.back().row * works.back().padded;
+  }
+  int8_t* const room = transposed_room_.get<int8_t>(bytes);
+  transposed_.clear();
+  launch_in_tables<TransposeItems>(
+      works,
+      [&](const Work& work, TransposeItems& items) {
+        const int64_t count = work.row * work.padded;
+        transposed_[work.codes.data] = {room + work.first, count};
+        items.add({work.codes.s8(), room + work.first, count, static_cast<int>(work.codes.shape.n),
+                   static_cast<int>(work.padded), static_cast<int>(work.row)},
+                  blocks_for(count, transposed_elements));
+      },
+      [&](const TransposeItems& items) {
+        OCTET_LAUNCH(transpose_items, dim3(static_cast<unsigned>(items.blocks)), dim3(threads), stream_, items);
+      });
+}
+
+void CudaBackend::forget_transposed(const void* codes, size_t bytes) {
+  const void* const end = static_cast<const char*>(codes) + bytes;
+  transposed_.erase(transposed_.lower_bound(codes), transposed_.lower_bound(end));
+}
+
 template <class Element>
 const Element* CudaBackend::transposed_weights(const Element* weights, int64_t outputs, int64_t row, int64_t padded) {
+  const auto known = transposed_.find(weights);
+  if (std::is_same_v<Element, int8_t> && known != transposed_.end() && known->second.bytes == row * padded)
+    return reinterpret_cast<const Element*>(known->second.codes);
   Element* const to = weights_.get<Element>(row * padded);
   OCTET_LAUNCH_EACH((transpose_weights<Element>), row * padded, threads, stream_, weights, static_cast<int>(outputs),
                     row, static_cast<int>(padded), to);

@@ -57,7 +57,7 @@ bool is_matrix_product(const Gather& g, const Output& output) {
            axis.from == axis.to;
   };
   return alone(g.h) && alone(g.w) && g.group_from == g.from_channels && g.lane_step == 1 &&
-         g.channel_step == g.to_channels && output.moments == nullptr;
+         g.channel_step == g.to_channels && !measures(output);
 }
 
 void launch_matrix_product(const Gather& g, const float* from, const float* weights, const Output& output,

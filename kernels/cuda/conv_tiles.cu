@@ -1,9 +1,12 @@
-// Convolutions of codes on tensor cores by blocks that stay on their processors and take tile after tile of the same
-// output channels: the copies of the next tile run while one is finished. A lane holds eight neighbouring channels of a
-// row, so that results go from registers to memory. tensor_operands.h says what is multiplied.
+// Convolutions of codes on tensor cores, forward and data gradient, by blocks that stay on their processors and take
+// tile after tile of the same output channels: the copies of the next tile run while one is finished. A lane holds
+// eight neighbouring channels of a row, so that results go from registers to memory. tensor_operands.h says what is
+// multiplied.
 #include <algorithm>
 
 #include "kernels/cuda/convolution.h"
+#include "kernels/cuda/exact_totals.h"
+#include "kernels/cuda/norm_sums.h"
 #include "kernels/cuda/store.h"
 #include "kernels/cuda/tensor_operands.h"
 #include "kernels/cuda/tensor_tile.h"
@@ -26,8 +29,8 @@ struct TileCopies {
   int8_t* const shared;
   Cursor cursor;
 
-  static __device__ __forceinline__ int column() { return static_cast<int>(threadIdx.x) % row_pieces; }
-  static __device__ __forceinline__ int row() { return static_cast<int>(threadIdx.x) / row_pieces; }
+  static __device__ __forceinline__ int column() { return static_cast<int>(threadIdx.x % row_pieces); }
+  static __device__ __forceinline__ int row() { return static_cast<int>(threadIdx.x / row_pieces); }
   __device__ __forceinline__ TileCopies(const GatherOperands<From>& operands, int count, int first, int between,
                                         int column_tile, int8_t* stages_of_block)
       : o(operands),
@@ -77,41 +80,214 @@ __device__ __forceinline__ void multiply_apart(const int8_t* a, const Part<tile_
 
 // What a kernel knows of its outputs when it is compiled.
 enum class Outputs : uint8_t {
-  replaced_list,  // bf16 that are not added to, neighbours in memory as they are in the gather
-  list,           // of any type
-  scattered,      // the pixels of one phase of a stride
+  replaced_list,  // bf16 that are not added to, in eights, neighbours in memory as they are in the gather
+  measured_list,  // the same with moments, without extremes, of few enough products
+  summed_list,    // bf16 in eights, in one list, which are summed for a norm
+  list,           // of any type, in eights
+  scattered,      // the pixels of one phase of a stride, in eights
+  digits,         // of the first layer: columns are digits of channels; with or without moments
+  any,            // with or without moments
 };
 
-// Element 0 of an output pixel.
-template <Outputs outputs>
-__device__ __forceinline__ int64_t row_offset(const Gather& g, int row) {
-  if constexpr (outputs == Outputs::scattered)
-    return output_offset(g, pixel_of(g, row / chunk_pixels, row % chunk_pixels));
-  else
-    return static_cast<int64_t>(row) * g.to_channels;
+// What a lane holds: eight rows, 16 i + 8 half below its first, of eight neighbouring channels.
+template <class Visit>
+__device__ __forceinline__ void for_each_row(const Visit& visit) {
+#pragma unroll
+  for (int i = 0; i < 4; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) visit(16 * i + 8 * half, i, half);
+}
+__device__ __forceinline__ Values<8> values_of_row(const Sums& sums, int i, int half, float factor) {
+  Values<8> eight;
+#pragma unroll
+  for (int e = 0; e < 8; ++e) eight.at[e] = static_cast<float>(sums.at[i][e / 2][2 * half + e % 2]) * factor;
+  return eight;
 }
 
-// Writes the lane's sums: eight rows, 16 i + 8 half below the first, of eight neighbouring channels.
+// Writes what a lane holds.
 template <Outputs outputs>
 __device__ __forceinline__ void write_rows(const Gather& g, const Output& output, float factor, int first_row,
                                            int channel, const Sums& sums) {
-  if (channel >= g.to_channels) return;
-  const RealOutput to = outputs == Outputs::replaced_list ? RealOutput{output.to.data, true, false} : output.to;
+  if constexpr (outputs == Outputs::replaced_list || outputs == Outputs::measured_list) {
+    uint16_t* to = static_cast<uint16_t*>(output.to.data) + static_cast<int64_t>(first_row) * g.to_channels + channel;
+    if (channel >= g.to_channels) return;
+    const int left = g.pixels - first_row;
+    for_each_row([&](int row, int i, int half) {
+      Sixteen stored;
+#pragma unroll
+      for (int e = 0; e < 4; ++e)
+        stored.word[e] = bf16_pair(static_cast<float>(sums.at[i][e][2 * half]) * factor,
+                                   static_cast<float>(sums.at[i][e][2 * half + 1]) * factor);
+      if (row < left) write_sixteen(to, stored);
+      to += 8 * g.to_channels;
+    });
+  } else {
+    for_each_row([&](int below, int i, int half) {
+      const int row = first_row + below;
+      if (row >= g.pixels || channel >= g.to_channels) return;
+      const Values<8> eight = values_of_row(sums, i, half, factor);
+      const int64_t at =
+          outputs == Outputs::list ? static_cast<int64_t>(row) * g.to_channels : output_offset(g, pixel_at(g, row));
+      if constexpr (outputs == Outputs::any) {
+#pragma unroll
+        for (int e = 0; e < 8; ++e)
+          if (channel + e < g.to_channels) write_real(output.to, at + channel + e, eight.at[e]);
+      } else {
+        write_reals(Width<8>{}, output.to, at + channel, eight);
+      }
+    });
+  }
+}
+
+// The same for a norm. A warp has one chunk.
+__device__ __forceinline__ void write_and_sum(const Gather& g, const Output& output, float factor, int first_row,
+                                              int channel, int lane, const Sums& sums) {
+  constexpr Width<8> eight;
+  NormPart<8> part;
+  int64_t at = static_cast<int64_t>(first_row) * g.to_channels + channel;
+  const int left = channel < g.to_channels ? g.pixels - first_row : 0;
+  for_each_row([&](int row, int i, int half) {
+    if (row < left) {
+      uint16_t* const to = static_cast<uint16_t*>(output.to.data) + at;
+      Values<8> values = values_of_row(sums, i, half, factor);
+      if (output.to.add) {
+        const Sixteen before = read_sixteen(to);
+#pragma unroll
+        for (int e = 0; e < 8; ++e)
+          values.at[e] =
+              float_of(e % 2 == 0 ? before.word[e / 2] << 16 : before.word[e / 2] & 0xFFFF0000u) + values.at[e];
+      }
+      Neighbours<DType::bf16, 8> stored;
+#pragma unroll
+      for (int e = 0; e < 4; ++e) stored.at[e] = bf16_pair(values.at[2 * e], values.at[2 * e + 1]);
+      write_some(reinterpret_cast<uint32_t*>(to), stored);
+      const uint32_t passes = output.norm.mask == nullptr ? 0xFFu : read_only(output.norm.mask + (at >> 3));
+      part.add(values_of<DType::bf16>(eight, kept_where<DType::bf16>(eight, passes, stored)),
+               values_of<DType::bf16>(eight, read_neighbours<DType::bf16>(eight, output.norm.x, at)));
+    }
+    at += int64_t{8} * g.to_channels;
+  });
+  const float sum = over_lanes(part.sum, lane), dot = over_lanes(part.dot, lane);
+  const int own = channel + own_neighbour<8>(lane), chunk = first_row / chunk_pixels;
+  if (own >= g.to_channels || chunk * chunk_pixels >= g.pixels) return;
+  float* const to = output.norm.of_chunks + static_cast<int64_t>(chunk) * 2 * g.to_channels + own;
+  to[0] = sum;
+  to[g.to_channels] = dot;
+}
+
+// The same of the first layer: two channels of each row.
+struct PixelSums {
+  ChannelSums of[2];
+};
+__device__ __forceinline__ void write_pixels(const Gather& g, const Output& output, int first_row, int channel,
+                                             const Sums& sums, PixelSums& measured) {
+  const int channels = output.pixels.channels, exist = channel >= channels ? 0 : channel + 1 < channels ? 2 : 1;
+  float factor[2] = {};
+  for (int c = 0; c < exist; ++c) factor[c] = output.pixels.factors[channel + c];
+  const bool pairs = output.to.bf16 && channels % 2 == 0 && reinterpret_cast<uintptr_t>(output.to.data) % 4 == 0;
+  const int left = exist == 0 ? 0 : g.pixels - first_row;
+  int64_t at = static_cast<int64_t>(first_row) * channels + channel;
+  for_each_row([&](int row, int i, int half) {
+    const auto column = [&](int n) { return static_cast<uint32_t>(sums.at[i][n / 2][2 * half + n % 2]); };
+    if (row < left) {
+      int32_t y32[2];
+#pragma unroll
+      for (int c = 0; c < 2; ++c) {
+        const uint32_t low = static_cast<uint32_t>((static_cast<int32_t>(column(pixel_digits * c)) + 128) >> 8);
+        y32[c] = static_cast<int32_t>(low + column(pixel_digits * c + 1) + (column(pixel_digits * c + 2) << 8));
+        measured.of[c].add_without_extremes(y32[c]);
+      }
+      if (output.totals.extremes)
+        for (int c = 0; c < 2; ++c) measured.of[c].raise(y32[c]);
+      const float first = static_cast<float>(y32[0]) * factor[0], second = static_cast<float>(y32[1]) * factor[1];
+      if (pairs) {
+        *reinterpret_cast<uint32_t*>(static_cast<uint16_t*>(output.to.data) + at) = bf16_pair(first, second);
+      } else {
+        write_real({output.to.data, output.to.bf16, false}, at, first);
+        if (exist == 2) write_real({output.to.data, output.to.bf16, false}, at + 1, second);
+      }
+    }
+    at += int64_t{8} * channels;
+  });
+}
+__device__ __forceinline__ void add_pixel_totals(const Output& output, int channel, int lane, PixelSums& measured) {
+#pragma unroll
+  for (int c = 0; c < 2; ++c) {
+    ChannelSums& own = measured.of[c];
+#pragma unroll
+    for (int mask = 4; mask < 32; mask *= 2) own.add(own.from_lane(mask));
+    if (lane < 4 && channel + c < output.pixels.channels) add_to_totals(output.totals, channel + c, own);
+  }
+}
+
+// Eight lanes hold rows of the same eight channels. Of a tile's moments lane / 4 keeps those of channel lane / 4 among
+// them.
+//
+// Where each sum of products is at most 2^28, that of eight rows fits into int32, and that of 64 squares into 64 bits.
+constexpr int64_t largest_measured = int64_t{1} << 28;
+template <class Sum>
+struct RowSums {
+  Sum sum;
+  uint64_t square;
+};
+__device__ __forceinline__ RowSums<int32_t> of_rows(const Sums& sums, int c) {
+  int32_t sum = 0;
+  int64_t square = 0;
 #pragma unroll
   for (int i = 0; i < 4; ++i)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      const int row = first_row + 16 * i + 8 * half;
-      if (row >= g.pixels) continue;
-      Values<8> eight;
-#pragma unroll
-      for (int e = 0; e < 8; ++e) eight.at[e] = static_cast<float>(sums.at[i][e / 2][2 * half + e % 2]) * factor;
-      write_reals(Width<8>{}, to, row_offset<outputs>(g, row) + channel, eight);
+      const int32_t own = sums.at[i][c / 2][2 * half + c % 2];
+      sum += own;
+      square += static_cast<int64_t>(own) * own;
     }
+  return {sum, static_cast<uint64_t>(square)};
+}
+// A lane keeps one channel, gives the other to the lane that is `mask` away, and gets that lane's part of its own.
+template <class Sum>
+__device__ __forceinline__ RowSums<int64_t> met(bool keeps_second, int mask, const RowSums<Sum>& first,
+                                                const RowSums<Sum>& second) {
+  const Sum sum = keeps_second ? second.sum : first.sum, given = keeps_second ? first.sum : second.sum;
+  const uint64_t square = keeps_second ? second.square : first.square;
+  const uint64_t given_square = keeps_second ? first.square : second.square;
+  return {static_cast<int64_t>(sum) + __shfl_xor_sync(~0u, given, mask),
+          square + __shfl_xor_sync(~0u, given_square, mask)};
+}
+// Rows beyond the pixels have sums of 0, which change nothing.
+__device__ __forceinline__ void measure(const Sums& sums, int lane, ChannelSums& own) {
+  const bool upper = (lane & 16) != 0, middle = (lane & 8) != 0, odd = (lane & 4) != 0;
+  RowSums<int64_t> of[4];
+#pragma unroll
+  for (int c = 0; c < 4; ++c) of[c] = met(upper, 16, of_rows(sums, c), of_rows(sums, c + 4));
+#pragma unroll
+  for (int c = 0; c < 2; ++c) of[c] = met(middle, 8, of[c], of[c + 2]);
+  const RowSums<int64_t> last = met(odd, 4, of[0], of[1]);
+  own.sum += last.sum;
+  own.add_squares(last.square);
+}
+// Without these bounds, and with extremes.
+__device__ __forceinline__ void measure_all(const Gather& g, const Sums& sums, int first_row, int lane,
+                                            ChannelSums& own) {
+#pragma unroll
+  for (int c = 0; c < 8; ++c) {
+    ChannelSums of;
+    for_each_row([&](int row, int i, int half) {
+      if (first_row + row < g.pixels) of.add(sums.at[i][c / 2][2 * half + c % 2]);
+    });
+#pragma unroll
+    for (int mask = 4; mask < 32; mask *= 2) of.add(of.from_lane(mask));
+    if (lane / 4 == c) own.add(of);
+  }
 }
 
+// Blocks that a processor should hold at once.
+template <int tile_n, Outputs outputs>
+inline constexpr int blocks_on = outputs == Outputs::any&& tile_n == 128 ? 1
+                                 : tile_n == 64                          ? blocks_of_128
+                                                                         : blocks_of_256;
+
 template <int tile_n, Outputs outputs, class From>
-__global__ void __launch_bounds__(Tile<tile_n>::threads, tile_n == 64 ? blocks_of_128 : blocks_of_256)
+__global__ void __launch_bounds__(Tile<tile_n>::threads, (blocks_on<tile_n, outputs>))
     gather_tiles(const __grid_constant__ GatherOperands<From> o, const __grid_constant__ Output output, int tiles_n) {
   using T = Tile<tile_n>;
   alignas(128) __shared__ int8_t shared[T::bytes];
@@ -122,8 +298,11 @@ __global__ void __launch_bounds__(Tile<tile_n>::threads, tile_n == 64 ? blocks_o
 #pragma unroll
   for (int step = 0; step < stages - 1; ++step) copies.fetch();
   const Part<tile_n> part;
-  const int lane = static_cast<int>(threadIdx.x) % 32, channel = copies.first_n + part.n + lane % 4 * 8;
-  const float factor = *output.scale * *output.weight_scale;
+  const int lane = static_cast<int>(threadIdx.x % 32), channel = copies.first_n + part.n + lane % 4 * 8;
+  float factor = 1;
+  if constexpr (outputs != Outputs::digits) factor = *output.scale * *output.weight_scale;
+  ChannelSums measured;
+  PixelSums of_pixels;
   int stage = 0;
   for (int tile = first_m; tile < tiles_m; tile += every) {
     Sums sums;
@@ -134,9 +313,33 @@ __global__ void __launch_bounds__(Tile<tile_n>::threads, tile_n == 64 ? blocks_o
       multiply_apart<tile_n, From>(shared + stage * T::stage_bytes, part, lane, sums);
       stage = stage + 1 == stages ? 0 : stage + 1;
     }
-    write_rows<outputs>(o.g, output, factor, tile * tile_m + part.m + lane / 4, channel, sums);
+    const int first_row = tile * tile_m + part.m + lane / 4;
+    if constexpr (outputs == Outputs::digits)
+      write_pixels(o.g, output, first_row, channel / 4, sums, of_pixels);
+    else if constexpr (outputs == Outputs::summed_list)
+      write_and_sum(o.g, output, factor, first_row, channel, lane, sums);
+    else
+      write_rows<outputs>(o.g, output, factor, first_row, channel, sums);
+    if constexpr (outputs == Outputs::measured_list)
+      measure(sums, lane, measured);
+    else if constexpr (outputs == Outputs::any)
+      if (output.totals.sum != nullptr) measure_all(o.g, sums, first_row, lane, measured);
   }
   wait_copies<0>();
+  if constexpr (outputs == Outputs::digits) {
+    if (output.totals.sum == nullptr) return;
+    add_pixel_totals(output, channel / 4, lane, of_pixels);
+    const int past = (copies.first_n + tile_n) / 4, channels = output.pixels.channels;
+    finish_totals(output.totals, own % tiles_n, every, copies.first_n / 4, past < channels ? past : channels,
+                  o.g.pixels, [&](int c) { return output.pixels.factors[c]; });
+  }
+  if constexpr (outputs == Outputs::measured_list || outputs == Outputs::any) {
+    if (output.totals.sum == nullptr) return;
+    const int past = copies.first_n + tile_n, channels = o.g.to_channels;
+    if (channel + lane / 4 < channels) add_to_totals(output.totals, channel + lane / 4, measured);
+    finish_totals(output.totals, own % tiles_n, every, copies.first_n, past < channels ? past : channels, o.g.pixels,
+                  [&](int) { return factor; });
+  }
 }
 
 bool is_list(const Gather& g) {
@@ -144,37 +347,55 @@ bool is_list(const Gather& g) {
   return whole(g.h) && whole(g.w);
 }
 
+template <Outputs outputs>
+using Known = std::integral_constant<Outputs, outputs>;
+
+// Calls launch(Known) with what can be known. largest: the largest sum of products.
+template <class Launch>
+void with_outputs(const Gather& g, const Output& output, int64_t largest, const Launch& launch) {
+  const bool eights = g.to_channels % 8 == 0 && neighbours_align(8, output.to);
+  const bool replaced_list = eights && is_list(g) && output.to.bf16 && !output.to.add;
+  if (output.pixels.factors != nullptr)
+    launch(Known<Outputs::digits>{});
+  else if (output.norm.of_chunks != nullptr)
+    launch(Known<Outputs::summed_list>{});
+  else if (replaced_list && measures(output) && !output.totals.extremes && largest <= largest_measured)
+    launch(Known<Outputs::measured_list>{});
+  else if (!eights || measures(output))
+    launch(Known<Outputs::any>{});
+  else if (replaced_list)
+    launch(Known<Outputs::replaced_list>{});
+  else if (is_list(g))
+    launch(Known<Outputs::list>{});
+  else
+    launch(Known<Outputs::scattered>{});
+}
+
 }  // namespace
 
-bool tiles_fit(const Gather& g, const Output& output) {
-  return g.to_channels % 8 == 0 && neighbours_align(8, output.to) && g.item_pixels == g.pixels &&
-         output.moments == nullptr;
+bool sums_for_norms(const Gather& g, const Output& output) {
+  return g.to_channels % 8 == 0 && is_list(g) && output.to.bf16 && neighbours_align(8, output.to) &&
+         neighbours_align(8, output.norm.x, DType::bf16);
 }
 
 void launch_gather_tiles(const Gather& g, const int8_t* from, DType type, const int8_t* weights, int lane_bytes,
                          int tap_bytes, const Output& output, int processors, Stream stream) {
   const int pixel_pieces = (g.from_channels + 15) / 16, pieces = g.h.taps * g.w.taps * pixel_pieces;
-  const auto launch = [&]<int tile_n, Outputs outputs, class From>(Tile<tile_n>,
-                                                                   std::integral_constant<Outputs, outputs>, From) {
+  const auto launch = [&]<int tile_n, Outputs outputs, class From>(Tile<tile_n>, Known<outputs>, From) {
     const GatherOperands<From> operands{g, from, weights, lane_bytes, tap_bytes, pixel_pieces, pieces};
     const int tiles_n = static_cast<int>(blocks_for(g.to_channels, tile_n));
-    const int staying = processors * (tile_n == 64 ? blocks_of_128 : blocks_of_256) / tiles_n;
+    const int staying = processors * blocks_on<tile_n, outputs> / tiles_n;
     const int tiles_m = static_cast<int>(blocks_for(g.pixels, tile_m));
     OCTET_LAUNCH((gather_tiles<tile_n, outputs, From>), grid_of(tiles_n, std::max(1, std::min(staying, tiles_m))),
                  dim3(Tile<tile_n>::threads), stream, operands, output, tiles_n);
   };
-  const auto with_type = [&](auto tile, auto outputs) {
-    type == DType::u8 ? launch(tile, outputs, uint8_t{}) : launch(tile, outputs, int8_t{});
+  const int64_t products = int64_t{g.h.taps} * g.w.taps * g.from_channels;
+  const auto with_type = [&]<class From>(From code) {
+    with_outputs(g, output, products * (type == DType::u8 ? 255 : 127) * 127, [&](auto outputs) {
+      wide_tiles(g.to_channels) ? launch(Tile<128>{}, outputs, code) : launch(Tile<64>{}, outputs, code);
+    });
   };
-  const auto with_outputs = [&](auto tile) {
-    if (!is_list(g))
-      with_type(tile, std::integral_constant<Outputs, Outputs::scattered>{});
-    else if (output.to.bf16 && !output.to.add)
-      with_type(tile, std::integral_constant<Outputs, Outputs::replaced_list>{});
-    else
-      with_type(tile, std::integral_constant<Outputs, Outputs::list>{});
-  };
-  wide_tiles(g.to_channels) ? with_outputs(Tile<128>{}) : with_outputs(Tile<64>{});
+  type == DType::u8 ? with_type(uint8_t{}) : with_type(int8_t{});
 }
 
 }  // namespace octet::cuda

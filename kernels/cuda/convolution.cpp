@@ -20,9 +20,12 @@ void CudaBackend::compute(const ConvForwardCall& call) {
 void CudaBackend::convolve(const ConvForwardCall& call) {
   const auto& [p, x, w, y, moments] = call;
   if (x.real() && by_library(ConvPass::forward, p, x.values, w.values, y, false, moments)) return;
-  Gather g = forward_gather(p, x.real() ? 4 : 1, !moments.empty());
+  Gather g = forward_gather(p, x.real() && !moments.empty());
   Output output{x.scale, w.scale, real_output({y})};
-  if (!moments.empty()) output.moments = chunk_moments_.get<float>(moment_floats(g));
+  if (!moments.empty() && x.real())
+    output.chunk_moments = chunk_moments_.get<float>(moment_floats(g));
+  else if (!moments.empty())
+    output.totals = exact_totals(moments[0], p.y.c);
   if (on_tensor_cores(p, x)) {
     const int64_t channels = padded_channels(p.x.c);
     const int8_t* const codes = padded_rows(x.values.s8(), p.x.pixels(), p.x.c, from_);
@@ -47,13 +50,13 @@ void CudaBackend::convolve(const ConvForwardCall& call) {
     }
     launch_direct_gather(g, from, x.values.dtype, weights, output, stream_);
   }
-  if (moments.empty()) return;
-  launch_combine_moments(g, output.moments, items_.get<double>(4 * item_count(g) * p.y.c), moments[0], stream_);
+  if (output.chunk_moments == nullptr) return;
+  launch_combine_moments(g, output.chunk_moments, items_.get<double>(4 * item_count(g) * p.y.c), moments[0], stream_);
 }
 
 void CudaBackend::compute(const ConvBackwardDataCall& call) {
-  const auto& [p, dy, w, dx] = call;
-  const Output output{dy.scale, w.scale, real_output(dx)};
+  const auto& [p, dy, w, dx, sums] = call;
+  Output output{dy.scale, w.scale, real_output(dx)};
   if (dy.real() && by_library(ConvPass::backward_data, p, dx.tensor, w.values, dy.values, dx.add, {})) return;
   if (!on_tensor_cores(p, dy)) {
     for (const Gather& phase : backward_gathers(p))
@@ -66,17 +69,33 @@ void CudaBackend::compute(const ConvBackwardDataCall& call) {
   const int64_t channels = padded_channels(p.y.c);
   const int8_t* const codes = padded_rows(dy.values.s8(), p.y.pixels(), p.y.c, from_);
   const int8_t* const weights = transposed_weights(w.values.s8(), p.y.c, taps_of(p) * p.x.c, channels);
-  for (const Gather& phase : backward_gathers(p))
+  const std::vector<Gather> phases = backward_gathers(p);
+  if (sums != nullptr && sums->x.dtype == DType::bf16) {
+    output.norm = {static_cast<const uint16_t*>(sums->x.data), sums->mask.data == nullptr ? nullptr : sums->mask.u8()};
+    if (phases.size() == 1 && sums_for_norms(phases.front(), output))
+      sums->made = output.norm.of_chunks = norm_sums_.get<float>(norm_chunks_of(p.x.pixels()) * 2 * p.x.c);
+  }
+  for (const Gather& phase : phases)
     launch_on_tensor_cores(phase, codes, DType::s8, weights, channels, p.x.c * channels, output);
 }
 
 void CudaBackend::launch_on_tensor_cores(const Gather& g, const int8_t* from, DType type, const int8_t* weights,
                                          int64_t lane_bytes, int64_t tap_bytes, const Output& output) {
-  const int lane = static_cast<int>(lane_bytes), tap = static_cast<int>(tap_bytes);
-  if (tiles_fit(g, output))
-    launch_gather_tiles(g, from, type, weights, lane, tap, output, device_.processors, stream_);
-  else
-    launch_tensor_gather(g, from, type, weights, lane, tap, output, stream_);
+  launch_gather_tiles(g, from, type, weights, static_cast<int>(lane_bytes), static_cast<int>(tap_bytes), output,
+                      device_.processors, stream_);
+}
+
+ExactTotals CudaBackend::exact_totals(const Moments& moments, int64_t channels) {
+  int64_t* const sums = zeroed<int64_t>(moment_totals_, 4 * channels);
+  uint32_t* const extremes = reinterpret_cast<uint32_t*>(sums + 3 * channels);
+  return {.sum = sums,
+          .low = sums + channels,
+          .high = sums + 2 * channels,
+          .most = extremes,
+          .least = extremes + channels,
+          .tickets = zeroed<unsigned>(tickets_, (channels + narrowest_tile - 1) / narrowest_tile),
+          .moments = moments,
+          .extremes = moments.min != nullptr || moments.max != nullptr};
 }
 
 void CudaBackend::compute(const ConvBackwardWeightCall& call) {

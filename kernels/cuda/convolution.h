@@ -8,28 +8,63 @@
 
 namespace octet::cuda {
 
-// What a convolution does with its sums: to (+)= sum * *scale * *weight_scale; real operands have no scales.
-// moments (optional): room for moment_floats() of the gather, see launch_combine_moments.
+// Where the blocks of a convolution of codes add the exact moments of its channels, and where the last block writes
+// them. Sums of each channel and tickets of each tile of channels are 0 before and afterwards.
+struct ExactTotals {
+  int64_t *sum = nullptr, *low = nullptr, *high = nullptr;
+  uint32_t *most = nullptr, *least = nullptr;  // as ChannelSums has them
+  unsigned* tickets = nullptr;
+  Moments moments = {};
+  bool extremes = false;
+};
+// Tiles of channels are at least this wide.
+inline constexpr int narrowest_tile = 32;
+
+// Where a data gradient sums for the norm whose output's gradient it finishes, see NormSums.
+struct NormOutput {
+  const uint16_t* x = nullptr;
+  const uint8_t* mask = nullptr;  // null: the gradient passes everywhere
+  float* of_chunks = nullptr;     // (chunks, 2, channels); null: it does not
+};
+
+// The first layer: columns are digits of channels, see pixels.cu, and y is what they make.
+struct PixelOutput {
+  const float* factors = nullptr;  // (channels); null: another layer
+  int channels = 0;
+};
+
+// What a convolution does with its sums: to (+)= sum * *scale * *weight_scale; real operands have no scales. Moments
+// are optional: exact of codes, and of real values in room for moment_floats() of the gather, see
+// launch_combine_moments.
 struct Output {
   const float *scale = nullptr, *weight_scale = nullptr;
   RealOutput to;
-  float* moments = nullptr;
+  ExactTotals totals = {};
+  float* chunk_moments = nullptr;
+  NormOutput norm = {};
+  PixelOutput pixels = {};
 };
+OCTET_BOTH bool measures(const Output& output) {
+  return output.totals.sum != nullptr || output.chunk_moments != nullptr;
+}
 inline int64_t moment_floats(const Gather& g) { return int64_t{5} * g.chunks * g.to_channels; }
+
+// The columns of the first layer's weights: six of each eight are the digits of two channels, the lowest first.
+inline constexpr int pixel_digits = 3;
+OCTET_BOTH int pixel_column(int channel, int digit) { return channel / 2 * 8 + channel % 2 * pixel_digits + digit; }
+inline int64_t pixel_columns(int64_t channels) { return (channels + 1) / 2 * 8; }
 
 // Tensor cores read the channels of a pixel in pieces of 16 bytes.
 constexpr int64_t padded_channels(int64_t channels) { return (channels + 15) / 16 * 16; }
 
-// conv_tensor.cu: convolutions of codes on int8 tensor cores, without groups. DType: that of the codes before it, s8 or
+// conv_tiles.cu: convolutions of codes on int8 tensor cores, without groups. DType: that of the codes before it, s8 or
 // u8. from: (images, h, w, from_channels padded), 16-byte aligned. weights: those of output channel c and tap t lie at
 // c * lane_bytes + t * tap_bytes, from_channels padded of them.
-void launch_tensor_gather(const Gather&, const int8_t* from, DType, const int8_t* weights, int lane_bytes,
-                          int tap_bytes, const Output&, Stream);
-
-// conv_tiles.cu: the same without moments, for channels in eights and pixels in one list.
-bool tiles_fit(const Gather&, const Output&);
 void launch_gather_tiles(const Gather&, const int8_t* from, DType, const int8_t* weights, int lane_bytes, int tap_bytes,
                          const Output&, int processors, Stream);
+
+// Whether it can sum for a norm on the way.
+bool sums_for_norms(const Gather&, const Output&);
 
 // conv_weight.cu: weight gradients of the same. The sum over the pixels of dy is cut into splits: as many as fit on the
 // processors at once, since one more would run alone after the others; none of more than most_products.
@@ -41,13 +76,14 @@ struct WeightSplits {
 WeightSplits tensor_weight_splits(const WeightGather&, int processors, int64_t most_products);
 // dw (output channels, taps, input channels), f32, (+)= the exact sum of all splits * *scale_x * *scale_dy. Blocks add
 // the sums of their splits to the totals, and the last block of a tile to arrive at its ticket makes dw of them. Totals
-// (of dw's shape) and tickets (of each tile) are 0 before and afterwards. Null: there is one split.
+// (of dw's shape) and tickets (of each tile) are 0 before and afterwards. Null: there is one split. Without dw the sums
+// are added to the totals, and that is all.
 struct WeightOutput {
-  const float *scale_x, *scale_dy;
-  float* dw;
-  bool add;
-  int64_t* totals;
-  unsigned* tickets;
+  const float *scale_x = nullptr, *scale_dy = nullptr;
+  float* dw = nullptr;
+  bool add = false;
+  int64_t* totals = nullptr;
+  unsigned* tickets = nullptr;
 };
 // x and dy: channels padded, 16-byte aligned.
 void launch_tensor_weight(const WeightGather&, const int8_t* x, DType, const int8_t* dy, const WeightSplits&,
@@ -83,7 +119,8 @@ void launch_copy_real(const float* from, int64_t count, const RealOutput& to, St
 
 // moments.cu. items: room for 4 * item_count() * channels doubles.
 inline int item_count(const Gather& g) { return (g.chunks + g.chunks_per_item.value - 1) / g.chunks_per_item.value; }
-// The moments of a finished output y, f32 (pixels, channels), in the form that a convolution's epilogue writes.
+// Of real values. The moments of a finished output y, f32 (pixels, channels), in the form that a convolution's epilogue
+// writes.
 void launch_chunk_moments(const Gather&, const float* y, float* chunk_moments, Stream);
 void launch_combine_moments(const Gather&, const float* chunk_moments, double* items, Moments, Stream);
 

@@ -87,11 +87,11 @@ Divisor::Divisor(int by) : value(by) {
       static_cast<uint32_t>(((uint64_t{1} << shift) + static_cast<uint64_t>(by) - 1) / static_cast<uint64_t>(by));
 }
 
-Gather forward_gather(const ConvProblem& problem, int64_t element_bytes, bool items) {
+Gather forward_gather(const ConvProblem& problem, bool items) {
   const ConvProblem p = as_pixel_list(problem);
   Gather g = gather(p, forward_axis(p.x.h, p.y.h, p.kernel_h, p.stride_h, p.pad_h, p.dilation_h),
                     forward_axis(p.x.w, p.y.w, p.kernel_w, p.stride_w, p.pad_w, p.dilation_w), p.x, p.y,
-                    items ? moment_images(p, element_bytes) : p.x.n);
+                    items ? moment_images(p) : p.x.n);
   g.lane_step = to_int(p.weight().elements() / p.y.c);
   g.channel_step = 1;
   return g;

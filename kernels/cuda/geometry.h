@@ -49,8 +49,8 @@ struct Gather {
   int pixels, item_pixels, chunks;
   Divisor chunks_per_item, image_pixels, row_pixels;  // the last two: of the outputs of one phase
 };
-// items: the pixels are cut for moments or for sums of real values; else they are one list.
-Gather forward_gather(const ConvProblem&, int64_t element_bytes, bool items = true);
+// items: the pixels are cut for moments of real values; else they are one list.
+Gather forward_gather(const ConvProblem&, bool items);
 // Whether no tap of an output reads beyond the input.
 bool taps_stay_inside(const Gather&);
 // The shape of x with its padding in memory: pad_h rows above, pad_w columns on the left, and behind the image as many

@@ -26,7 +26,7 @@ bool CudaBackend::by_library(ConvPass pass, const ConvProblem& p, Tensor x, Tens
   float *const x_data = placed(x, from_), *const w_data = placed(w, weights_), *const y_data = placed(y, partial_);
   library_->run(pass, p, direct && add, x_data, w_data, y_data);
   if (!moments.empty()) {
-    const Gather g = forward_gather(p, sizeof(float));
+    const Gather g = forward_gather(p, true);
     float* const chunks = chunk_moments_.get<float>(moment_floats(g));
     launch_chunk_moments(g, y_data, chunks, stream_);
     launch_combine_moments(g, chunks, items_.get<double>(4 * item_count(g) * p.y.c), moments[0], stream_);

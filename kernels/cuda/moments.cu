@@ -1,4 +1,4 @@
-// Moments of a convolution's output from its chunks, and running statistics.
+// Moments of a convolution's real output from its chunks, and running statistics.
 #include "kernels/cuda/backend.h"
 #include "kernels/cuda/convolution.h"
 #include "kernels/cuda/device.h"
@@ -16,8 +16,8 @@ __global__ void chunk_moments(Gather g, const float* y, float* moments) {
   const int chunk = block.inner, channel = block.outer * threads + static_cast<int>(threadIdx.x);
   if (channel >= g.to_channels) return;
   const float* const first = y + static_cast<int64_t>(chunk_first(g, chunk)) * g.to_channels + channel;
-  write_chunk_moments<1>(g, chunk, channel, 0, moments,
-                         [&](int row) { return first[static_cast<int64_t>(row) * g.to_channels]; });
+  write_chunk_moments(g, chunk, channel, moments,
+                      [&](int row) { return first[static_cast<int64_t>(row) * g.to_channels]; });
 }
 
 // items: sums, squares, lows, highs, (items, channels) each.

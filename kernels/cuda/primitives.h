@@ -26,8 +26,11 @@ __device__ __forceinline__ Sixteen read_sixteen(const void* from) {
   const uint4 four = *static_cast<const uint4*>(from);
   return {{four.x, four.y, four.z, four.w}};
 }
+// To global memory, in one instruction: the compiler takes an uint4 apart where registers are few.
 __device__ __forceinline__ void write_sixteen(void* to, const Sixteen& from) {
-  *static_cast<uint4*>(to) = uint4{from.word[0], from.word[1], from.word[2], from.word[3]};
+  asm volatile("st.global.v4.b32 [%0], {%1, %2, %3, %4};\n" ::"l"(to), "r"(from.word[0]), "r"(from.word[1]),
+               "r"(from.word[2]), "r"(from.word[3])
+               : "memory");
 }
 
 __device__ __forceinline__ uint32_t shared_address(const void* pointer) {
@@ -63,6 +66,18 @@ __device__ __forceinline__ void count_beyond(unsigned& count, float value, float
     asm("{\n\t.reg .pred p;\n\tsetp.gt.ftz.f32 p, %1, %2;\n\t@p add.u32 %0, %0, 1;\n\t}"
         : "+r"(count)
         : "f"(value), "f"(limit));
+}
+
+// a + b and a * b, where subnormal numbers are zero, as operands and as results.
+__device__ __forceinline__ float sum_flushed(float a, float b) {
+  float sum;
+  asm("add.rn.ftz.f32 %0, %1, %2;" : "=f"(sum) : "f"(a), "f"(b));
+  return sum;
+}
+__device__ __forceinline__ float product_flushed(float a, float b) {
+  float product;
+  asm("mul.rn.ftz.f32 %0, %1, %2;" : "=f"(product) : "f"(a), "f"(b));
+  return product;
 }
 
 // The whole part of 0 <= x < 256 in the lowest byte, which has other bits above it: added to 2^23 and rounded toward

@@ -12,6 +12,7 @@ void CudaBackend::compute(const QuantizeCall& call) {
   const TensorEncoder encoder{encoding, to, encoding.quantized() ? ranges_.get<ClipRange>(1) : nullptr, stream_};
   if (encoding.quantized()) encoder.find_range(values, count);
   encoder.count_magnitudes(values, count, probe);
+  forget_transposed(to.values.data, to.values.bytes());
   encoder.encode(values, count, of_step(key), probe);
 }
 

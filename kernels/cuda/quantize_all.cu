@@ -81,6 +81,7 @@ void CudaBackend::compute_all(std::span<const QuantizeCall> calls) {
         OCTET_LAUNCH(ranges_of_items, dim3(1), dim3(QuantizeItems::most), stream_, items, ranges);
         OCTET_LAUNCH(codes_of_items, dim3(items.blocks), dim3(threads), stream_, items, ranges);
       });
+  transpose_all(calls);
 }
 
 }  // namespace octet::cuda

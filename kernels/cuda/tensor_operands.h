@@ -45,8 +45,7 @@ struct GatherOperands {
       this->left = end - first;
 #pragma unroll
       for (int i = 0; i < a_rows; ++i) {
-        const int row = m + i * step;
-        const Pixel pixel = pixel_of(o.g, row / chunk_pixels, row % chunk_pixels);
+        const Pixel pixel = pixel_at(o.g, m + i * step);
         image[i] = pixel.image * o.g.h.from * o.g.w.from;
         top[i] = pixel.i * o.g.h.from_step;
         column[i] = pixel.j * o.g.w.from_step;

@@ -25,10 +25,6 @@ struct Tile {
   static constexpr int a_rows = tile_m / rows, b_rows = tile_n / rows;
   static constexpr int stage_bytes = (tile_m + tile_n) * tile_k;
   static constexpr int bytes = stages * stage_bytes;
-  // Floats between rows of the finished tile, which is written by chunks.
-  static constexpr int value_pitch = tile_n + 8;
-  static constexpr int value_bytes = chunk_pixels * value_pitch * 4;
-  static_assert(tile_m == 2 * chunk_pixels && value_bytes + tile_m * 8 <= bytes);
 };
 
 // Whether wide tiles would use their columns.
@@ -46,9 +42,9 @@ template <int tile_n>
 struct Part {
   int m, n;
   __device__ __forceinline__ Part() {
-    const int warp = static_cast<int>(threadIdx.x) / 32;
-    m = warp / (tile_n / 32) * 64;
-    n = warp % (tile_n / 32) * 32;
+    const unsigned warp = threadIdx.x / 32;
+    m = static_cast<int>(warp / (tile_n / 32) * 64);
+    n = static_cast<int>(warp % (tile_n / 32) * 32);
   }
 };
 
@@ -131,21 +127,6 @@ __device__ __forceinline__ void contract(const Operands& operands, int first_m, 
   }
   wait_copies<0>();
   __syncthreads();
-}
-
-// Calls visit(row, column, sum, next column's sum) for the thread's sums. row and column: of the tile.
-template <int tile_n, class Visit>
-__device__ __forceinline__ void for_each_pair(const Sums& sums, const Visit& visit) {
-  const Part<tile_n> part;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-#pragma unroll
-  for (int i = 0; i < 4; ++i)
-#pragma unroll
-    for (int j = 0; j < 4; ++j)
-#pragma unroll
-      for (int half = 0; half < 2; ++half)
-        visit(part.m + i * 16 + lane / 4 + half * 8, part.n + j * 8 + lane % 4 * 2, sums.at[i][j][2 * half],
-              sums.at[i][j][2 * half + 1]);
 }
 
 }  // namespace octet::cuda

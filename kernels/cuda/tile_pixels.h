@@ -24,16 +24,18 @@ __device__ __forceinline__ int chunk_count(const Gather& g, int chunk) {
   const int left = (item_end < g.pixels ? item_end : g.pixels) - chunk_first(g, chunk);
   return left < chunk_pixels ? left : chunk_pixels;
 }
-__device__ __forceinline__ Pixel pixel_of(const Gather& g, int chunk, int row) {
+// One of all pixels of the gather, in order.
+__device__ __forceinline__ Pixel pixel_at(const Gather& g, int index) {
   Pixel pixel;
-  if (row >= chunk_count(g, chunk)) return pixel;
-  const int index = chunk_first(g, chunk) + row;
   pixel.image = quotient(index, g.image_pixels);
   const int rest = index - pixel.image * g.image_pixels.value;
   pixel.i = quotient(rest, g.row_pixels);
   pixel.j = rest - pixel.i * g.row_pixels.value;
-  pixel.inside = true;
+  pixel.inside = index < g.pixels;
   return pixel;
+}
+__device__ __forceinline__ Pixel pixel_of(const Gather& g, int chunk, int row) {
+  return row < chunk_count(g, chunk) ? pixel_at(g, chunk_first(g, chunk) + row) : Pixel{};
 }
 // Element 0 of the output pixel.
 __device__ __forceinline__ int64_t output_offset(const Gather& g, const Pixel& p) {
@@ -42,34 +44,26 @@ __device__ __forceinline__ int64_t output_offset(const Gather& g, const Pixel& p
 }
 
 // Writes the moments of channel n over one chunk, in row order: the first value, the sum and the sum of squares of the
-// differences from it, minimum, maximum. value_of(row) is an output. parts: 1, or 2 where another thread computes the
-// other part, 1 the squares and 0 the rest.
-template <int parts, class ValueOf>
-__device__ __forceinline__ void write_chunk_moments(const Gather& g, int chunk, int n, int part, float* moments,
+// differences from it, minimum, maximum. value_of(row) is an output.
+template <class ValueOf>
+__device__ __forceinline__ void write_chunk_moments(const Gather& g, int chunk, int n, float* moments,
                                                     const ValueOf& value_of) {
   const float first = value_of(0);
   float sum = 0, square = 0, low = __uint_as_float(0x7F800000u), high = -low;
   const int count = chunk_count(g, chunk);
-  const int64_t step = static_cast<int64_t>(g.chunks) * g.to_channels;
-  float* const to = moments + static_cast<int64_t>(chunk) * g.to_channels + n;
-  if (parts == 1 || part == 1) {
 #pragma unroll 8  // several values are read before the sums need them
-    for (int row = 0; row < count; ++row) {
-      const float difference = value_of(row) - first;
-      square += difference * difference;
-    }
-    to[2 * step] = square;
-  }
-  if (parts == 2 && part == 1) return;
-#pragma unroll 8
   for (int row = 0; row < count; ++row) {
-    const float y = value_of(row);
-    sum += y - first;
+    const float y = value_of(row), difference = y - first;
+    sum += difference;
+    square += difference * difference;
     low = fminf(low, y);  // a NaN is neither
     high = fmaxf(high, y);
   }
+  const int64_t step = static_cast<int64_t>(g.chunks) * g.to_channels;
+  float* const to = moments + static_cast<int64_t>(chunk) * g.to_channels + n;
   to[0] = first;
   to[step] = sum;
+  to[2 * step] = square;
   to[3 * step] = low;
   to[4 * step] = high;
 }

@@ -14,6 +14,10 @@ __device__ __forceinline__ void write_weight(const WeightOutput& to, float scale
 // block come here.
 template <class Visit>
 __device__ __forceinline__ void finish_split(const WeightOutput& to, int tile, int parts, const Visit& visit) {
+  if (to.dw == nullptr) {
+    visit([&](int64_t i, int32_t sum) { add_atomically(to.totals + i, sum); });
+    return;
+  }
   const float scale = *to.scale_x * *to.scale_dy;
   if (to.totals == nullptr) {
     visit([&](int64_t i, int32_t sum) { write_weight(to, scale, i, sum); });

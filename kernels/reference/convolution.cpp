@@ -5,36 +5,11 @@
 
 #include "kernels/reference/backend.h"
 #include "kernels/reference/element.h"
+#include "kernels/reference/products.h"
 
 namespace octet {
 namespace {
 using namespace reference;
-
-// visit(x index, w index, y index) for every product.
-template <class Visit>
-void for_each_product(const ConvProblem& p, Visit visit) {
-  const int64_t inputs = p.x.c / p.groups, outputs = p.y.c / p.groups;
-  for (int64_t n = 0; n < p.y.n; ++n) {
-    for (int64_t row = 0; row < p.y.h; ++row) {
-      for (int64_t column = 0; column < p.y.w; ++column) {
-        for (int64_t output = 0; output < p.y.c; ++output) {
-          const int64_t y = ((n * p.y.h + row) * p.y.w + column) * p.y.c + output;
-          for (int kernel_row = 0; kernel_row < p.kernel_h; ++kernel_row) {
-            const int64_t x_row = row * p.stride_h - p.pad_h + kernel_row * p.dilation_h;
-            if (x_row < 0 || x_row >= p.x.h) continue;
-            for (int kernel_column = 0; kernel_column < p.kernel_w; ++kernel_column) {
-              const int64_t x_column = column * p.stride_w - p.pad_w + kernel_column * p.dilation_w;
-              if (x_column < 0 || x_column >= p.x.w) continue;
-              const int64_t x = ((n * p.x.h + x_row) * p.x.w + x_column) * p.x.c + output / outputs * inputs;
-              const int64_t w = ((output * p.kernel_h + kernel_row) * p.kernel_w + kernel_column) * inputs;
-              for (int64_t input = 0; input < inputs; ++input) visit(x + input, w + input, y);
-            }
-          }
-        }
-      }
-    }
-  }
-}
 
 // Calls use(a's elements, b's elements, zero) with typed pointers and a zero of the type that sums are taken in.
 template <class Use>
@@ -79,9 +54,14 @@ void convolve(const ConvForwardCall& call) {
     for_each_product(call.problem, [&](int64_t i, int64_t j, int64_t k) { sums[k] += product<Sum>(a[i], b[j]); });
     const float scale = call.x.real() ? 1.0f : *call.x.scale * *call.w.scale;
     for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(sums[i]) * scale;
+    for (const Moments& moments : call.moments)
+      if constexpr (std::is_same_v<Sum, int64_t>)
+        measure_exactly(
+            sums, call.problem.y.c, [scale](int64_t) { return scale; }, moments);
+      else
+        measure(values, call.problem.y.c, moments);
   });
   for (int64_t i = 0; i < call.y.elements(); ++i) write(call.y, i, values[i]);
-  for (const Moments& moments : call.moments) measure(values, call.problem.y.c, moments);
 }
 }  // namespace
 

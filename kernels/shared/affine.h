@@ -52,6 +52,15 @@ OCTET_BOTH float mean_in_unit(const AffineProblem& problem, Moments moments, int
   return problem.normalize && unit.scale > 0 ? (moments.mean[channel] - unit.offset) / unit.scale : 0.0f;
 }
 
+// The sum of dz * (x - mean) / deviation over a channel's pixels, from those of dz and of dz * number.
+OCTET_BOTH double normalized_sum(const AffineProblem& problem, Moments moments, int64_t channel, InputUnit unit,
+                                 double sum_dz, double sum_dz_number) {
+  if (!problem.normalize) return sum_dz_number;
+  const double mean = static_cast<double>(mean_in_unit(problem, moments, channel, unit));
+  return (sum_dz_number - mean * sum_dz) * inverse_deviation(problem, moments, channel) *
+         static_cast<double>(unit.scale);
+}
+
 // d loss / d x = A * dz + (B * number + C). With frozen statistics or without a norm, B = C = 0.
 struct AffineGradient {
   float A = 1, B = 0, C = 0;

@@ -50,18 +50,17 @@ inline int64_t item_images(int64_t images, int64_t image_bytes, int64_t pixels) 
   return std::min(images, std::max({int64_t{1}, 20 * 1024 / image_bytes, (128 + pixels - 1) / pixels}));
 }
 
-// Moments of a convolution's output are summed over chunks of 64 pixels, then over the chunks of an item, then over all
-// items. moment_images() is the number of images of an item. p: the result of as_pixel_list(). element_bytes: 1 for
-// codes, 4 for real operands.
+// Moments of a convolution of real values are summed over chunks of 64 pixels, then over the chunks of an item, then
+// over all items. moment_images() is the number of images of an item. p: the result of as_pixel_list().
 inline constexpr int64_t moment_pixels = 64;
-inline int64_t moment_images(const ConvProblem& p, int64_t element_bytes) {
+inline int64_t moment_images(const ConvProblem& p) {
   const auto padded = [](int64_t in, int64_t out, int kernel, int stride, int pad, int dilation) {
     const int64_t beyond = (out - 1) * stride + int64_t{kernel - 1} * dilation - pad + 1 - in;
     return in + pad + std::max<int64_t>(0, beyond);
   };
   const int64_t rows = padded(p.x.h, p.y.h, p.kernel_h, p.stride_h, p.pad_h, p.dilation_h);
   const int64_t columns = padded(p.x.w, p.y.w, p.kernel_w, p.stride_w, p.pad_w, p.dilation_w);
-  return item_images(p.x.n, rows * columns * p.x.c * element_bytes, p.y.h * p.y.w);
+  return item_images(p.x.n, rows * columns * p.x.c * int64_t{sizeof(float)}, p.y.h * p.y.w);
 }
 
 // The weight gradient of real operands is summed in f32 over the pixels of this number of images, then in double. The
@@ -71,18 +70,16 @@ inline int64_t gradient_images(const ConvProblem& p) {
   return std::clamp<int64_t>((512 + pixels - 1) / pixels, 1, p.x.n);
 }
 
-// The sums of affine_backward run over flat NHWC elements. Within a chunk there is one f32 sum for each element index
-// modulo the period. With a period above narrow_period, the four quarters of a chunk are summed together: one element
-// of each in turn, and the remainder last.
+// Elementwise passes run over flat NHWC elements, whose coefficients repeat after the period. With a period above
+// narrow_period, memory is read in order, else the elements of a coefficient one after another.
 inline int64_t affine_period(int64_t channels) { return std::lcm(channels, int64_t{64}); }
-inline int64_t affine_chunk(int64_t channels) {
-  const int64_t period = affine_period(channels);
-  return std::max<int64_t>(1, std::max<int64_t>(16384, 32 * channels) / period) * period;
-}
 inline constexpr int64_t narrow_period = 128;
-[[gnu::always_inline]] OCTET_BOTH int64_t affine_quarter(int64_t count, int64_t period) {
-  return period > narrow_period ? count / (4 * period) * period : 0;
-}
+
+// The sums of affine_backward over the pixels of a channel. A chunk is 64 pixels, with zeros behind the last one. In
+// f32, pixels 0, 8, 16 ... 56 are added in this order, as are pixels 1, 9 ... 57, and so on: eight sums, of which those
+// 4 apart are added, then those 2 apart, then the last two. Chunks are added in double: 64 at a time, then their sums.
+inline constexpr int64_t norm_pixels = 64, norm_sums = 8, norm_chunks = 64;
+inline int64_t norm_chunks_of(int64_t pixels) { return (pixels + norm_pixels - 1) / norm_pixels; }
 
 // A weight gradient of codes adds the products of at least one image in int32. Call this check when a network is
 // declared: the kernels call it too, but they first run in the middle of a step. A 1x1 convolution of stride 1 without

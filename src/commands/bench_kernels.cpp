@@ -68,7 +68,7 @@ class KernelBench {
     const Tensor dx = tensor(problem.x, DType::bf16), dw = tensor(problem.weight(), DType::f32);
     const std::vector<float> ones(size_t(8 * layer.out), 1.0f);
     float* const channels = static_cast<float*>(copied(ones.data(), ones.size() * sizeof(float)));
-    const Moments moments{channels, channels + layer.out, channels + 2 * layer.out, channels + 3 * layer.out};
+    const Moments moments{channels, channels + layer.out};  // extremes: only where a range is of the batch
     const AffineParameters parameters{channels + 4 * layer.out, channels + 5 * layer.out};
     const Into d_gamma{{channels + 6 * layer.out, {1, 1, 1, layer.out}, DType::f32}};
     const Into d_beta{{channels + 7 * layer.out, {1, 1, 1, layer.out}, DType::f32}};
@@ -78,9 +78,9 @@ class KernelBench {
     const Tensor mask = tensor(mask_shape(problem.y), DType::u8);
     Encoding activation{.dtype = DType::u8, .qmax = 255},
         gradient{.dtype = DType::s8, .rounding = Rounding::stochastic};
-    gradient.range = Range::held;
+    activation.range = gradient.range = Range::held;
     const float clip = 1;
-    gradient.held = static_cast<float*>(copied(&clip, sizeof clip));
+    activation.held = gradient.held = static_cast<float*>(copied(&clip, sizeof clip));
     const uint64_t none = 0;
     auto* const saturated = static_cast<uint64_t*>(copied(&none, sizeof none));
 
@@ -93,8 +93,9 @@ class KernelBench {
            {problem, error, w, {dx}});
     report(prefix + "backward_weight", operations, bytes(x.values, error.values, dw), &Backend::conv_backward_weight,
            {problem, x, error, {dw}});
+    if (takes_pixels(problem)) run_pixels(problem, prefix, {&moments, 1});
     report(prefix + "affine_forward", 0, 3 * y_elements, &Backend::affine_forward,
-           {affine, convolved, moments, parameters, {}, activation, {}, y, {}, mask});
+           {affine, convolved, moments, parameters, {}, activation, {}, y, {.saturated = saturated}, mask});
     report(prefix + "affine_backward", 0, 9 * y_elements, &Backend::affine_backward,
            {.problem = affine,
             .x = convolved,
@@ -107,6 +108,18 @@ class KernelBench {
             .encoding = gradient,
             .grad_output = error,
             .probe = {.saturated = saturated}});
+  }
+
+  // The first layer, on images of bytes.
+  void run_pixels(const ConvProblem& p, const std::string& prefix, std::span<const Moments> moments) {
+    const PixelScale pixels{{0.017f, 0.017f, 0.017f}, {-2, -2, -2}};
+    const Tensor x = tensor({p.x.n, p.x.h, p.x.w, pixel_channels}, DType::u8), w = tensor(p.weight(), DType::f32);
+    const Tensor y = tensor(p.y, DType::bf16), dy = tensor(p.y, DType::f32), dw = tensor(p.weight(), DType::f32);
+    const double operations = 2.0 * double(p.products());
+    report(prefix + "pixel_forward", operations, double(x.bytes() + w.bytes() + y.bytes()), &Backend::pixel_forward,
+           {p, pixels, x, w, y, moments});
+    report(prefix + "pixel_backward_weight", operations, double(x.bytes() + dy.bytes() + dw.bytes()),
+           &Backend::pixel_backward_weight, {p, pixels, x, dy, {dw}});
   }
 
   void run(const Detector& detector) {
@@ -144,7 +157,8 @@ class KernelBench {
 
  private:
   static constexpr int64_t gpu_batch = 256;
-  static constexpr const char* kernels[] = {"forward", "backward_data", "backward_weight", "affine_forward",
+  static constexpr const char* kernels[] = {"forward",        "backward_data",         "backward_weight",
+                                            "pixel_forward",  "pixel_backward_weight", "affine_forward",
                                             "affine_backward"};
 
   // RoIAlign over four levels, with two samples of a bin along an axis. Operations: those of forward's weighted sums.

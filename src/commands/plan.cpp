@@ -7,11 +7,17 @@
 #include "src/train/dry_plan.h"
 #include "src/train/host_limits.h"
 #include "src/train/rank.h"
+#include "src/weights/pixel_normalization.h"
 
 namespace octet {
 namespace {
 
 constexpr double megabytes = 1e-6;
+
+std::optional<PixelScale> pixels_of(const Config& config, bool training) {
+  if (training && config.augment.mixup > 0) return {};
+  return normalization_of(config.data).pixels();
+}
 
 // The network's inputs and the memory of their plans, which take turns in one arena.
 class PlansOfRecipe {
@@ -24,7 +30,10 @@ class PlansOfRecipe {
 
   size_t arena(const ImageShape& shape, DType storage, bool training) const {
     return DryPlan(config_, shape.height, shape.width, batch_,
-                   {.storage = storage, .norm_group = config_.train.norm_group, .training = training})
+                   {.storage = storage,
+                    .norm_group = config_.train.norm_group,
+                    .training = training,
+                    .pixels = pixels_of(config_, training)})
         .plan.arena_bytes();
   }
   const std::vector<ImageShape>& shapes() const { return shapes_; }
@@ -68,7 +77,7 @@ int print_plan(const Config& recipe, Transport& transport) {
   const PlansOfRecipe plans(config, batch);
   const ImageShape& shape = plans.largest();
   const DryPlan dry(config, shape.height, shape.width, batch,
-                    {.storage = storage, .norm_group = config.train.norm_group});
+                    {.storage = storage, .norm_group = config.train.norm_group, .pixels = pixels_of(config, true)});
   if (transport.rank() != 0) return 0;
   const double arena = double(dry.plan.arena_bytes()), parameters = double(dry.parameters.bytes(true));
   const HostLimits limits = host_limits();

@@ -15,6 +15,7 @@
 #include "src/data/augment/augmentation.h"
 #include "src/data/batch_order.h"
 #include "src/data/draws.h"
+#include "src/data/images/pixel_bytes.h"
 
 namespace octet {
 namespace {
@@ -25,7 +26,8 @@ namespace {
 constexpr int64_t slots = read_ahead;
 
 struct Slot {
-  std::vector<float> images;
+  std::vector<uint8_t> images;
+  std::vector<float> mixed;  // in place of them
   std::vector<int32_t> labels;
   std::vector<int64_t> samples;       // -1: padded, or a bad image
   std::vector<int32_t> other_labels;  // of mixed samples, as in Targets
@@ -134,17 +136,19 @@ class PrefetchLoader : public Loader {
       order_epoch_ = epoch;
     }
     const int canvas = data_.canvas(order_->samples[opened_ % batches_ * global_batch_]);
-    slot.images.resize(count_ * numbers_of(canvas));
+    slot.images.resize(count_ * pixels_of(canvas) * pixel_channels);
     slot.labels.resize(count_);
     slot.samples.resize(count_);
     const bool mixes = training_ && sampling_.mixup > 0;
     slot.other_labels.resize(mixes ? count_ : 0);
     slot.shares.resize(mixes ? count_ : 0);
+    slot.mixed.resize(mixes ? count_ * pixels_of(canvas) * 3 : 0);
     slot.truths.resize(count_);
     slot.order = order_;
     slot.pending = left_ = count_;
     slot.error = nullptr;
-    slot.batch = {.images = slot.images.data(),
+    const void* const images = mixes ? static_cast<const void*>(slot.mixed.data()) : slot.images.data();
+    slot.batch = {.images = images,
                   .targets = {.labels = slot.labels.data(),
                               .other_labels = mixes ? slot.other_labels.data() : nullptr,
                               .shares = mixes ? slot.shares.data() : nullptr,
@@ -192,39 +196,42 @@ class PrefetchLoader : public Loader {
     }
   }
 
-  int64_t numbers_of(int canvas) const {
+  int64_t pixels_of(int canvas) const {
     const ImageShape shape = data_.canvas_shape(canvas);
-    return shape.height * shape.width * shape.channels;
+    return shape.height * shape.width;
   }
 
   void fill(Slot& slot, int64_t i) const {
     const int64_t position = slot.batch.step % batches_ * global_batch_ + first_ + i;
-    const int64_t numbers = numbers_of(slot.batch.canvas), index = slot.order->samples[position];
-    float* pixels = slot.images.data() + i * numbers;
+    const int64_t count = pixels_of(slot.batch.canvas), index = slot.order->samples[position];
+    uint8_t* pixels = slot.images.data() + i * count * pixel_channels;
     Truth& truth = slot.truths[i];
     truth.images.clear();
     truth.objects.clear();
     const bool present = data_.read_with_truth(index, training_, seed_, slot.batch.epoch, pixels, truth);
-    if (!present) std::fill_n(pixels, numbers, 0.0f);
+    if (!present) write_no_pixels(count, pixels);
     const bool counts = present && (slot.order->padding.empty() || !slot.order->padding[position]);
     slot.samples[i] = counts ? index : -1;
     slot.labels[i] = counts ? data_.label(index) : -1;
-    if (!slot.shares.empty()) mix(slot, i, index, pixels);
+    if (!slot.shares.empty()) mix(slot, i, index, pixels, count);
     if (!counts && objects_) truth = {.images = {{.index = -1}}, .objects = {}};
   }
 
   // With the next sample of the global batch, as that is read for its own place, so that ranks need not communicate.
-  void mix(Slot& slot, int64_t i, int64_t index, float* pixels) const {
+  void mix(Slot& slot, int64_t i, int64_t index, uint8_t* pixels, int64_t count) const {
+    float* const own = slot.mixed.data() + i * count * 3;
+    normalize_pixels(sampling_.pixels, pixels, count, own);
     slot.other_labels[i] = slot.labels[i];
     slot.shares[i] = 1;
     if (slot.labels[i] < 0) return;
     const int64_t batch = slot.batch.step % batches_ * global_batch_;
     const int64_t other = slot.order->samples[batch + (first_ + i + 1) % global_batch_];
-    std::vector<float> others(numbers_of(slot.batch.canvas));
-    if (!data_.read(other, true, seed_, slot.batch.epoch, others.data())) return;
+    if (!data_.read(other, true, seed_, slot.batch.epoch, pixels)) return;
+    std::vector<float> others(count * 3);
+    normalize_pixels(sampling_.pixels, pixels, count, others.data());
     slot.other_labels[i] = data_.label(other);
     slot.shares[i] = mixup_share(seed_, slot.batch.epoch, index, sampling_.mixup);
-    mix_pixels(pixels, others, slot.shares[i]);
+    mix_pixels(own, others, slot.shares[i]);
   }
 
   static void join(const std::vector<Truth>& truths, Truth& all) {

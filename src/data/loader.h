@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/shared/pixels.h"
 #include "src/config/config.h"
 #include "src/objects.h"
 #include "src/sample.h"
@@ -34,13 +35,13 @@ class Dataset {
   virtual int32_t label(int64_t index) const = 0;
   // A hash of the samples and their order: of pixels and labels, or of the names of files.
   virtual uint64_t fingerprint() const = 0;
-  // Writes sample `index` as normalized f32 HWC. training: augmented, as a function of (seed, epoch, index). Returns
-  // false for a bad image where data.bad_images is skip; its label counts as -1 then.
-  virtual bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels) const = 0;
+  // Writes sample `index` as (H, W, 4) bytes, see PixelScale. training: augmented, as a function of (seed, epoch,
+  // index). Returns false for a bad image where data.bad_images is skip; its label counts as -1 then.
+  virtual bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, uint8_t* pixels) const = 0;
   virtual std::vector<std::string> class_names() const { return {}; }  // by label; empty: the classes have no names
   // The file of a sample below the folder of its data set; empty: it has none.
   virtual std::string file_of(int64_t /*index*/) const { return {}; }
-  virtual int64_t skipped() const { return 0; }                        // number of bad images that were skipped so far
+  virtual int64_t skipped() const { return 0; }  // number of bad images that were skipped so far
   // Gives the samples the labels that `known` has for the classes of the same names. Before the first read. UsageError:
   // a class is not among them. A source whose splits always have the same classes does nothing.
   virtual void number_as(const Classes& /*known*/) {}
@@ -53,7 +54,7 @@ class Dataset {
   // The objects of all images, sample after sample, for evaluation. Null: the data has labels alone.
   virtual const Annotations* annotations() const { return nullptr; }
   // Reads as read(), and appends the image and its objects to `truth`. Data without objects appends nothing.
-  virtual bool read_with_truth(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels,
+  virtual bool read_with_truth(int64_t index, bool training, uint64_t seed, int64_t epoch, uint8_t* pixels,
                                Truth&) const {
     return read(index, training, seed, epoch, pixels);
   }
@@ -100,8 +101,9 @@ inline constexpr int64_t read_ahead = 4;  // number of batches in the memory of 
 
 // How training chooses and mixes samples.
 struct Sampling {
-  bool balanced = false;  // every class equally often
-  double mixup = 0;       // see mixup_share(); 0: no sample is mixed
+  bool balanced = false;   // every class equally often
+  double mixup = 0;        // see mixup_share(); 0: no sample is mixed
+  PixelScale pixels = {};  // of mixed samples, which are real numbers
 };
 std::unique_ptr<Loader> make_loader(const Dataset&, bool training, int64_t global_batch, int rank, int size,
                                     int64_t workers, uint64_t seed, const Sampling& = {});

@@ -34,6 +34,7 @@ class Builder final : public Declare {
     images_ = batch;
     infer_shapes(batch);
     layout_.encodings = choose_encodings(policy_, nodes_, layout_.shapes, producer_, consumers_);
+    choose_pixel_edge();
     parameters_.begin_plan(norm_groups_);
     for (auto& node : nodes_) {
       current_ = node->index();
@@ -43,6 +44,7 @@ class Builder final : public Declare {
     parameters_.end_plan();
     for (size_t edge = 0; edge < layout_.shapes.size(); ++edge) place_edge(int(edge));
     layout_.memory.written.resize(layout_.shapes.size());
+    layout_.memory.sums.resize(layout_.shapes.size());
     layout_.arena_bytes = place_blocks(layout_.blocks, options_.own_slots);
   }
 
@@ -52,6 +54,8 @@ class Builder final : public Declare {
   int64_t images() const override { return images_; }
   int64_t norm_groups() const override { return norm_groups_; }
   DType storage() const override { return options_.storage; }
+  const PixelScale* pixels() const override { return options_.pixels ? &*options_.pixels : nullptr; }
+  bool is_pixels(Edge edge) const override { return edge.id == layout_.pixel_edge; }
   Shape shape(Edge edge) const override { return layout_.shapes[size_t(edge.id)]; }
   const Encoding& encoding(Edge edge) const override { return layout_.encodings[size_t(edge.id)]; }
   bool needs_gradient(Edge edge) const override { return layout_.needs_backward[size_t(producer_[size_t(edge.id)])]; }
@@ -59,6 +63,11 @@ class Builder final : public Declare {
   void reads_in_backward(Edge edge) override {
     int& last = read_backward_[size_t(edge.id)];
     if (options_.training && needs_backward()) last = std::max(last, backward_time(current_));
+  }
+  // Backward visits the nodes from the last to the first.
+  bool writes_last(Edge edge) const override { return consumers_[size_t(edge.id)].front() == current_; }
+  void sums_gradient(Slot x, Slot mask) override {
+    layout_.sums.push_back({nodes_[size_t(current_)]->output(), x, mask});
   }
   Slot keep(Shape shape, DType dtype, Need need) override {
     layout_.memory.slots.push_back({nullptr, shape, dtype});
@@ -121,6 +130,16 @@ class Builder final : public Declare {
     }
   }
 
+  void choose_pixel_edge() {
+    const Edge images = nodes_.front()->output();
+    const std::vector<int>& readers = consumers_[size_t(images.id)];
+    const auto takes = [&](int reader) {
+      const Node& node = *nodes_[size_t(reader)];
+      return node.inputs()[0].id == images.id && node.reads_pixels(policy_);
+    };
+    if (options_.pixels && std::ranges::all_of(readers, takes)) layout_.pixel_edge = images.id;
+  }
+
   void check_encodings(const Node& node) const {
     for (const Edge edge : node.inputs())
       REQUIRE(!node.keeps_encoding() || node.reads_real(policy_, edge) ||
@@ -140,6 +159,13 @@ class Builder final : public Declare {
     const Encoding& encoding = layout_.encodings[size_t(edge)];
     const std::vector<int>& consumers = consumers_[size_t(edge)];
     current_ = producer_[size_t(edge)];
+    if (edge == layout_.pixel_edge) {
+      layout_.memory.values.push_back({{nullptr, {shape.n, shape.h, shape.w, pixel_channels}, DType::u8}});
+      layout_.memory.gradients.push_back({nullptr, shape, DType::f32});
+      layout_.value_block.push_back(Layout::no_block);
+      layout_.gradient_block.push_back(Layout::no_block);
+      return;
+    }
     layout_.memory.values.push_back({{nullptr, shape, encoding.dtype}});
     const int last_consumer = consumers.empty() ? current_ : consumers.back();
     layout_.value_block.push_back(add({.bytes = layout_.memory.values.back().values.bytes(),
@@ -188,6 +214,8 @@ void Layout::bind(Memory& bound, std::byte* arena, float* scales) const {
     if (encodings[edge].quantized()) bound.values[edge].scale = scales + edge;
     bound.gradients[edge].data = address(gradient_block[edge]);
   }
+  for (const auto& [edge, x, mask] : sums)
+    bound.sums[size_t(edge.id)] = {bound.slots[size_t(x.id)], mask.id < 0 ? Tensor{} : bound.slots[size_t(mask.id)]};
 }
 
 }  // namespace octet

@@ -64,6 +64,7 @@ struct Memory {
   std::vector<QTensor> values;    // by edge
   std::vector<Tensor> gradients;  // by edge; no data: no node needs this gradient
   std::vector<bool> written;      // by edge: this step has already written a gradient there
+  std::vector<NormSums> sums;     // by edge: of the norm behind it, see Declare::sums_gradient()
   std::vector<void*> inputs;      // by Declare::input()
   LossReport* losses = nullptr;   // by Declare::loss(); on the device
 };
@@ -93,14 +94,19 @@ struct Step {
   bool training = true;
   bool measures = true;  // ranges of activations that are not known, and the share of values beyond the known ones
   uint64_t seed = 0;
-  int64_t first_sample = 0;       // index of this rank's first sample in the global batch
-  float gradient_scale = 1;       // loss scale / global batch
-  const float* images = nullptr;  // on the device
+  int64_t first_sample = 0;      // index of this rank's first sample in the global batch
+  float gradient_scale = 1;      // loss scale / global batch
+  const void* images = nullptr;  // on the device, see Declare::pixels()
 
   QTensor value(Edge edge) const { return memory.values[edge.id]; }
   // Gradient with respect to the edge; complete once the edge's producer runs backward.
   Tensor gradient(Edge edge) const { return memory.gradients[edge.id]; }
   Into into(Edge) const;  // in each step the first caller writes, later callers add
+  // For who writes the edge's gradient last, and for the edge's producer; null: it has no norm that wants sums.
+  NormSums* sums(Edge edge) const {
+    NormSums& of_edge = memory.sums[size_t(edge.id)];
+    return of_edge.x ? &of_edge : nullptr;
+  }
   Tensor tensor(Slot slot) const { return memory.slots[slot.id]; }
   // Calls pass(encoding, probe) once, with the range that is held if `range` is an index of ActivationRanges.
   void encode(int range, const Encoding& encoding, const std::function<void(const Encoding&, Probe)>& pass) const {
@@ -137,11 +143,17 @@ class Declare {
   virtual int64_t images() const = 0;       // of the plan's batch; a node may have several rows for each
   virtual int64_t norm_groups() const = 0;  // equal parts of the batch; each has norm statistics of its own
   virtual DType storage() const = 0;        // of convolution outputs, see PlanOptions
+  // How the bytes of a batch's images are real numbers; null: the images are (batch, H, W, 3) f32.
+  virtual const PixelScale* pixels() const = 0;
+  virtual bool is_pixels(Edge) const = 0;  // the value is those bytes, which all its readers take
   virtual Shape shape(Edge) const = 0;
   virtual const Encoding& encoding(Edge) const = 0;
   virtual bool needs_gradient(Edge) const = 0;  // the gradient reaches a trained parameter
   virtual bool needs_backward() const = 0;      // this node has trained parameters, or an input that needs a gradient
   virtual void reads_in_backward(Edge) = 0;
+  virtual bool writes_last(Edge) const = 0;  // no other node writes to this gradient after this one
+  // This node's norm sums over the gradient of its output, with these operands: whoever writes it last may do so.
+  virtual void sums_gradient(Slot x, Slot mask) = 0;
   virtual Slot keep(Shape, DType, Need) = 0;
   // Reserves memory that is not in the arena: load() or the host's work fills it. Returns an index into
   // Memory::inputs.
@@ -184,6 +196,7 @@ class Node {
   // Checks the shapes of the inputs and returns the shape of the output. Shapes include the plan's batch.
   virtual Shape output_shape(const std::vector<Shape>& inputs) = 0;
   virtual bool reads_real(const Policy&, Edge) const { return false; }  // this input must be f32
+  virtual bool reads_pixels(const Policy&) const { return false; }      // its first input may be bytes of images
   virtual bool keeps_encoding() const { return false; }                 // the output has the encoding of the inputs
   virtual bool never_negative() const { return false; }                 // the output is >= 0 for any input
   virtual bool writes_real() const { return false; }                    // the output is f32 for any consumer

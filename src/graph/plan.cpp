@@ -30,7 +30,8 @@ static int64_t present(const Targets& targets, int64_t batch) {
 }
 
 size_t Plan::image_bytes() const {
-  return size_t(layout_.shapes[size_t(graph_.nodes().front()->output().id)].elements()) * sizeof(float);
+  const Shape& shape = layout_.shapes[size_t(graph_.nodes().front()->output().id)];
+  return options_.pixels ? size_t(shape.pixels() * pixel_channels) : size_t(shape.elements()) * sizeof(float);
 }
 
 void* Plan::add_buffer(size_t bytes) {
@@ -45,7 +46,7 @@ void Plan::bind(std::span<std::byte> arena) {
   memory_.losses = static_cast<LossReport*>(add_buffer(layout_.losses.size() * sizeof(LossReport)));
   nonfinite_ = static_cast<int32_t*>(add_buffer(sizeof(int32_t)));
   if (!backend_.host_memory()) {
-    images_ = static_cast<float*>(add_buffer(image_bytes()));
+    images_ = add_buffer(image_bytes());
     if (options_.training) upload_ = backend_.make_upload(image_bytes());
   }
   for (auto& node : graph_.nodes()) node->bind(parameters_);
@@ -82,16 +83,16 @@ std::unique_ptr<Buffer> bind_plans(Backend& backend, Parameters& parameters, std
   return arena;
 }
 
-void Plan::load(Step& step, const float* images, const Targets& targets, bool sent) {
+void Plan::load(Step& step, const void* images, const Targets& targets, bool sent) {
   samples_ = double(present(targets, batch_));
   for (auto& node : graph_.nodes()) node->load(targets, step);
-  step.images = images;
+  step.images = images_ == nullptr ? images : images_;
+  if (layout_.pixel_edge >= 0) memory_.values[size_t(layout_.pixel_edge)].values.data = const_cast<void*>(step.images);
   if (images_ == nullptr) return;
   if (sent)
     upload_->finish(images_);
   else
     backend_.to_device(images_, images, image_bytes());
-  step.images = images_;
 }
 
 void Plan::forward(Step& step) {

@@ -19,13 +19,14 @@ class Plan {
   Plan(Graph, Parameters&, const Policy&, Backend&, const HeldRanges&, int64_t batch, const PlanOptions&);
   ~Plan();
 
-  // Prepares a step. images: (batch, H, W, C) f32. Images and targets are in host memory. Sets Step::images to the
-  // images in the device's memory. sent: send() has been called with these images.
-  void load(Step&, const float* images, const Targets&, bool sent = false);
+  // Prepares a step. images: as PlanOptions::pixels says. Images and targets are in host memory. Sets Step::images to
+  // the images in the device's memory; if the device uses the host's, they must stay until the step ends. sent: send()
+  // has been called with these images.
+  void load(Step&, const void* images, const Targets&, bool sent = false);
   // send() copies the images of the next load() to the device while the device computes. It may be called only if
   // sends() is true. sends() is false if the device uses host memory.
   bool sends() const { return upload_ != nullptr; }
-  void send(const float* images) { upload_->begin(images); }
+  void send(const void* images) { upload_->begin(images); }
   void forward(Step&);
   // Passes each finished gradient to the exchange at once. Null: the gradients are not finished, since other images add
   // to them.
@@ -73,7 +74,7 @@ class Plan {
   Memory memory_;
   std::span<std::byte> arena_;
   std::vector<std::vector<size_t>> node_params_;  // by node: indices into parameters_.all()
-  float* images_ = nullptr;                       // device copy; null if the device uses host memory
+  void* images_ = nullptr;                        // device copy; null if the device uses host memory
   std::unique_ptr<Upload> upload_;
   int32_t* nonfinite_ = nullptr;
   std::vector<std::unique_ptr<Buffer>> buffers_;

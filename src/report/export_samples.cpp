@@ -53,10 +53,12 @@ void ExportSamples::take(Trainer& trainer, const Batch& batch, const Answers& an
   const size_t classes = answers.logits.size() / size_t(batch.count);
   for (size_t i = 0; i < size_t(batch.count) && count_ < most_images; ++i) {
     if (batch.samples[i] < 0) continue;
-    const float* const image = batch.images + i * size_t(shape.elements());
+    const auto* const image = static_cast<const uint8_t*>(batch.images) + i * size_t(shape.pixels() * pixel_channels);
     for (int64_t c = 0; c < shape.c; ++c)
-      for (int64_t pixel = 0; pixel < shape.pixels(); ++pixel)
-        images_.push_back(std::round((image[pixel * shape.c + c] - pixels.shift(c)) / pixels.scale(c)) / 255);
+      for (int64_t pixel = 0; pixel < shape.pixels(); ++pixel) {
+        const uint8_t* const bytes = image + pixel * pixel_channels;  // where there is no pixel, x is 0
+        images_.push_back((bytes[3] > 0 ? float(bytes[c]) : std::round(-pixels.shift(c) / pixels.scale(c))) / 255);
+      }
     const auto row = answers.logits.begin() + ptrdiff_t(i * classes);
     answers_.insert(answers_.end(), row, row + ptrdiff_t(classes));
     if (network_.detector) take_objects(batch.targets.truth->images[i], answers);

@@ -3,10 +3,12 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <optional>
 #include <vector>
 
 #include "kernels/base/durable_file.h"
+#include "src/run/arithmetic.h"
 #include "src/run/run_directory.h"
 
 namespace octet {
@@ -51,6 +53,18 @@ std::string why_foreign(const SafetensorsFile& checkpoint, const std::string& pa
   return say(path, " was trained on other data than ", data.description);
 }
 
+// Steps of another arithmetic would end with weights that neither commit gives.
+void require_same_arithmetic(const SafetensorsFile& checkpoint, const std::string& path) {
+  const auto saved = checkpoint.metadata().find(arithmetic_key);
+  const int own = saved == checkpoint.metadata().end() ? 1 : std::atoi(saved->second.c_str());
+  const bool later = own > arithmetic;
+  REQUIRE_USAGE(own == arithmetic,
+                later ? "continue it with the octet that began it"
+                      : say("continue it with octet of commit ", last_commits[std::max(own, 1) - 1],
+                            ", or start a new run from its weights: model.initial_weights"),
+                path, " was made by ", later ? "a later" : "an earlier", " octet, which computes other bits");
+}
+
 void require_same_training(const Config& before, const std::string& path, const Config& now) {
   const auto difference = hindrance(before, now);
   REQUIRE_USAGE(!difference, "resume with the configuration that the run was started with, or start a new run", path,
@@ -75,6 +89,7 @@ CheckpointStore::Found resume_point(const CheckpointStore& store, const std::str
   for (const std::string& reason : found.refused) spdlog::warn("{}", reason);
   if (found.file) {
     for (const std::string& reason : foreign) spdlog::warn("{}; it is not used", reason);
+    require_same_arithmetic(*found.file, found.path);
     if (const auto before = config_of(*found.file, found.path)) require_same_training(*before, found.path, now);
     return found;
   }

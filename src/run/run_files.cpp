@@ -10,6 +10,7 @@
 
 #include "kernels/base/durable_file.h"
 #include "kernels/base/stop_signals.h"
+#include "src/run/arithmetic.h"
 #include "src/run/final_write.h"
 #include "src/version.h"
 #include "src/weights/class_names.h"
@@ -98,6 +99,7 @@ bool RunFiles::save(int64_t step, std::span<const NamedTensor> tensors, const st
   restore(step);
   std::map<std::string, std::string> described = metadata();
   described["ranks"] = rank_history_;
+  described[arithmetic_key] = std::to_string(arithmetic);
   described[seconds_key] = fmt::format("{:.3f}", spent());
   if (!epoch_sums.empty()) described["epoch_sums"] = epoch_sums;
   const double before = seconds_now();

@@ -49,7 +49,7 @@ std::unique_ptr<TrainingStep> Predictor::make_network(const Dataset& data, std::
         const ImageShape shape = data.canvas_shape(canvas);
         return task_.network(config_, p, shape.height, shape.width, trains);
       },
-      TrainingStep::Options{.plan = {.storage = storage_of(config_)},
+      TrainingStep::Options{.plan = {.storage = storage_of(config_), .pixels = normalization_of(config_.data).pixels()},
                             .batch = batch_of(data),
                             .canvases = data.canvases(),
                             .threads = shares.threads(),

@@ -37,9 +37,9 @@ std::unique_ptr<Backend> make_backend(const Config& config, const Policy& policy
 
 int64_t bytes_read_ahead(const Config& config, int64_t samples) {
   int64_t largest = 0;
-  for (const ImageShape& shape : input_shapes(config.data))
-    largest = std::max(largest, shape.height * shape.width * shape.channels);
-  return 2 * read_ahead * samples * largest * int64_t{sizeof(float)};
+  for (const ImageShape& shape : input_shapes(config.data)) largest = std::max(largest, shape.height * shape.width);
+  const int64_t bytes = pixel_channels + (config.augment.mixup > 0 ? 3 * int64_t{sizeof(float)} : 0);
+  return 2 * read_ahead * samples * largest * bytes;
 }
 
 int64_t batch_of_plan(const Config& config, int64_t ranks) {

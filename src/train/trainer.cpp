@@ -48,7 +48,10 @@ Trainer::Trainer(const Config& config, Transport& transport, bool training, Hear
   heart_->enter(activity::building);
   const auto loader = [&](const Dataset& data, bool train) {
     return make_loader(data, train, config.data.batch, transport.rank(), transport.size(), config.data.workers,
-                       uint64_t(config.seed), {.balanced = config.data.balanced, .mixup = config.augment.mixup});
+                       uint64_t(config.seed),
+                       {.balanced = config.data.balanced,
+                        .mixup = config.augment.mixup,
+                        .pixels = normalization_of(config.data).pixels()});
   };
   if (training) train_loader_ = loader(*datasets_.train, true);
   test_loader_ = loader(*datasets_.test, false);
@@ -85,7 +88,9 @@ std::unique_ptr<TrainingStep> Trainer::make_step(std::unique_ptr<Policy> policy,
         const auto* const loss = graph.nodes().back()->as<SoftmaxLossOptions>();
         return graph_of(*other, p, loss ? *loss : SoftmaxLossOptions{});
       },
-      TrainingStep::Options{.plan = {.storage = storage_of(config_), .own_slots = kept > 0},
+      TrainingStep::Options{.plan = {.storage = storage_of(config_),
+                                     .own_slots = kept > 0,
+                                     .pixels = normalization_of(config_.data).pixels()},
                             .batch = kept > 0 ? kept : batch_of_plan(config_, transport_.size()),
                             .parts = kept > 0 ? 1 : int(config_.train.accumulate),
                             .canvases = datasets_.test->canvases(),

@@ -68,6 +68,7 @@ TrainingStep::TrainingStep(const Config& config, Transport& transport, std::uniq
   const auto make_plans = [&](bool training, int64_t batch) {
     PlanOptions plan = options.plan;
     plan.training = training;
+    if (training && config.augment.mixup > 0) plan.pixels.reset();  // mixed samples are no bytes
     plan.norm_group = config.train.norm_group;
     std::vector<std::unique_ptr<Plan>> plans;
     for (int canvas = 0; canvas < options.canvases; ++canvas)
@@ -243,7 +244,7 @@ Step TrainingStep::load(Plan& plan, const Batch& batch, int part, bool training,
   step.seed = uint64_t(config_.seed);
   step.first_sample = batch.first + first;
   step.gradient_scale = policy_->traits().loss_scale / float(config_.data.batch);
-  const float* const images = batch.images + part * int64_t(plan.image_bytes() / sizeof(float));
+  const auto* const images = static_cast<const std::byte*>(batch.images) + size_t(part) * plan.image_bytes();
   plan.load(step, images, targets_of(batch.targets, first, plan.batch()), sent && part == 0);
   return step;
 }

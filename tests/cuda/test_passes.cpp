@@ -2,11 +2,12 @@
 #include <cmath>
 
 #include "tests/cuda/compare.h"
+#include "tests/cuda/norm.h"
 
 namespace octet::test {
 namespace {
 
-// Odd numbers of pixels; more than one chunk of 16,384 elements in some.
+// Odd numbers of pixels; more than one group of 64 chunks of 64 in some.
 std::vector<Shape> shapes() {
   return {{1, 1, 1, 1},    {3, 37, 53, 1}, {1, 3, 5, 3},    {3, 71, 77, 3}, {2, 9, 7, 16}, {3, 25, 29, 17},
           {3, 21, 23, 24}, {1, 1, 1, 64},  {7, 13, 11, 64}, {2, 3, 3, 130}, {1, 5, 7, 96}, {1, 7, 9, 144}};
@@ -74,22 +75,6 @@ TEST(CudaPasses, SubnormalNumbersAreZero) {
   });
 }
 
-struct Norm {
-  OwnedMoments moments;
-  OwnedTensor gamma, beta;
-  explicit Norm(int64_t channels)
-      : moments(channels), gamma(random_real({1, 1, 1, channels}, 21)), beta(random_real({1, 1, 1, channels}, 22)) {
-    for (int64_t c = 0; c < channels; ++c) {
-      moments.mean.f32()[c] = 0.1f * random_number(23, c);
-      moments.variance.f32()[c] = 0.5f + 0.2f * random_number(24, c);
-      moments.min.f32()[c] = -1;
-      moments.max.f32()[c] = 1;
-    }
-  }
-  AffineParameters parameters(Place& place) const {
-    return {place.copy(gamma.view()).f32(), place.copy(beta.view()).f32()};
-  }
-};
 enum class Other { none, codes, unsigned_codes, real };
 constexpr Other others[] = {Other::none, Other::codes, Other::unsigned_codes, Other::real};
 OwnedQTensor other_tensor(Other other, Shape shape, uint32_t seed) {

@@ -46,6 +46,9 @@ template <bool magnitude>
 inline void count_beyond(unsigned& count, float value, float limit) {
   count += (magnitude ? std::fabs(value) : value) > limit ? 1 : 0;
 }
+inline float flushed(float x) { return std::fabs(x) < 0x1p-126f ? std::copysign(0.0f, x) : x; }
+inline float sum_flushed(float a, float b) { return flushed(flushed(a) + flushed(b)); }
+inline float product_flushed(float a, float b) { return flushed(flushed(a) * flushed(b)); }
 inline uint32_t truncated(float x) { return static_cast<uint32_t>(x); }
 inline uint32_t bf16_pair(float low, float high) { return to_bf16(low) | static_cast<uint32_t>(to_bf16(high)) << 16; }
 

@@ -58,12 +58,23 @@ inline void expect_says(const std::string& message, std::initializer_list<const 
     EXPECT_NE(message.find(part), std::string::npos) << "no '" << part << "' in: " << message;
 }
 
+inline std::vector<uint8_t> room_for(const ImageShape& shape) {
+  return std::vector<uint8_t>(static_cast<size_t>(shape.height * shape.width * pixel_channels));
+}
+constexpr PixelScale bytes_as_they_are{{1, 1, 1}, {0, 0, 0}};
+// The colors of a sample, three numbers a pixel; 0 where there is no pixel.
 inline std::vector<float> pixels_of(const Dataset& data, int64_t index, bool training = false, uint64_t seed = 1,
-                                    int64_t epoch = 0) {
-  const ImageShape shape = data.shape();
-  std::vector<float> pixels(shape.height * shape.width * shape.channels);
-  EXPECT_TRUE(data.read(index, training, seed, epoch, pixels.data()));
+                                    int64_t epoch = 0, const PixelScale& by = bytes_as_they_are) {
+  std::vector<uint8_t> bytes = room_for(data.shape());
+  EXPECT_TRUE(data.read(index, training, seed, epoch, bytes.data()));
+  std::vector<float> pixels(bytes.size() / pixel_channels * 3);
+  normalize_pixels(by, bytes.data(), static_cast<int64_t>(bytes.size()) / pixel_channels, pixels.data());
   return pixels;
+}
+// The bytes of a batch whose samples are not mixed. pixels: of a sample.
+inline std::vector<uint8_t> bytes_of(const Batch& batch, int64_t pixels) {
+  const auto* const first = static_cast<const uint8_t*>(batch.images);
+  return {first, first + batch.count * pixels * pixel_channels};
 }
 
 }  // namespace octet

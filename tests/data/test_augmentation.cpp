@@ -8,6 +8,7 @@
 #include "src/data/augment/augmentation.h"
 #include "src/data/augment/randaugment.h"
 #include "src/data/batch_order.h"
+#include "src/normalization.h"
 #include "tests/data/files.h"
 
 namespace octet {
@@ -154,10 +155,17 @@ TEST_F(Augmented, BatchesAreMixedWhateverReadsThem) {
     std::vector<float> images, shares;
     std::vector<int32_t> labels, others;
     for (int rank = 0; rank < ranks; ++rank) {
-      const auto loader = make_loader(*sets.train, true, 8, rank, ranks, workers, 9, {.mixup = alpha});
+      const auto loader = make_loader(*sets.train, true, 8, rank, ranks, workers, 9,
+                                      {.mixup = alpha, .pixels = of_photographs.pixels()});
       loader->start(3);
       const Batch& batch = loader->next();
-      images.insert(images.end(), batch.images, batch.images + batch.count * 3072);
+      std::vector<float> of_batch(size_t(batch.count) * 3072);
+      if (alpha > 0)
+        memcpy(of_batch.data(), batch.images, of_batch.size() * sizeof(float));
+      else
+        normalize_pixels(of_photographs.pixels(), static_cast<const uint8_t*>(batch.images), batch.count * 1024,
+                         of_batch.data());
+      images.insert(images.end(), of_batch.begin(), of_batch.end());
       labels.insert(labels.end(), batch.targets.labels, batch.targets.labels + batch.count);
       if (alpha == 0) {
         EXPECT_EQ(batch.targets.shares, nullptr);

@@ -19,16 +19,18 @@ class Mixed : public Dataset {
   std::string describe() const override { return "mixed"; }
   int32_t label(int64_t) const override { return 0; }
   uint64_t fingerprint() const override { return 0; }
-  bool read(int64_t, bool, uint64_t, int64_t, float*) const override { return false; }
+  bool read(int64_t, bool, uint64_t, int64_t, uint8_t*) const override { return false; }
   int canvases() const override { return canvases_; }
   ImageShape canvas_shape(int canvas) const override { return {1, canvas + 1, 3}; }
   int canvas(int64_t index) const override { return int(index * index % canvases_); }
   const Annotations* annotations() const override { return &annotations_; }
-  bool read_with_truth(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels,
+  bool read_with_truth(int64_t index, bool training, uint64_t seed, int64_t epoch, uint8_t* pixels,
                        Truth& truth) const override {
     if (index == bad) return false;
-    for (int64_t i = 0; i < 3 * (canvas(index) + 1); ++i)
-      pixels[i] = float(index) + (training ? float(seed) + 1000 * float(epoch) : 0);
+    for (int64_t i = 0; i <= canvas(index); ++i, pixels += pixel_channels) {
+      pixels[0] = uint8_t(index), pixels[3] = 255;
+      pixels[1] = training ? uint8_t(seed) : 0, pixels[2] = training ? uint8_t(epoch) : 0;
+    }
     const auto count = uint32_t(index % 4);
     for (uint32_t i = 0; i < count; ++i) truth.objects.push_back({{float(index), 0, float(index) + 1, 1}, int32_t(i)});
     truth.images.push_back({.index = index, .content_width = canvas(index) + 1, .content_height = 1, .count = count});
@@ -46,7 +48,7 @@ class Mixed : public Dataset {
 struct Copied {
   int canvas;
   int64_t step, epoch;
-  std::vector<float> images;
+  std::vector<uint8_t> images;
   std::vector<int32_t> labels;
   std::vector<int64_t> indices;
   std::vector<std::vector<float>> objects;
@@ -57,7 +59,7 @@ Copied copied(const Dataset& data, const Batch& batch) {
   Copied copy{batch.canvas,
               batch.step,
               batch.epoch,
-              {batch.images, batch.images + batch.count * shape.height * shape.width * shape.channels},
+              bytes_of(batch, shape.height * shape.width),
               {batch.targets.labels, batch.targets.labels + batch.count},
               {},
               {}};
@@ -97,7 +99,10 @@ TEST(CanvasBatches, HoldOneCanvasAndFollowThePermutation) {
     for (size_t i = 0; i < 6; ++i) {
       const int64_t index = batch.indices[i];
       EXPECT_EQ(data.canvas(index), batch.canvas);
-      EXPECT_EQ(batch.images[i * 3 * (batch.canvas + 1)], float(index) + 5 + 1000 * float(batch.epoch));
+      const size_t at = i * 4 * size_t(batch.canvas + 1);
+      EXPECT_EQ(batch.images[at], index);
+      EXPECT_EQ(batch.images[at + 1], 5);
+      EXPECT_EQ(batch.images[at + 2], batch.epoch);
       EXPECT_EQ(batch.objects[i], std::vector<float>(index % 4, float(index)));
       seen[batch.epoch].push_back(index);
     }
@@ -165,7 +170,7 @@ TEST(CanvasBatches, OfAnEvaluationHoldEachImageOnce) {
         for (const Copied& batch : pass(data, false, 8, rank, size, 2, 0, loader->batches_per_epoch()))
           for (size_t i = 0; i < batch.indices.size(); ++i) {
             // Padding: another image of the canvas, without objects.
-            const auto index = int64_t(batch.images[i * 3 * (batch.canvas + 1)]);
+            const auto index = int64_t(batch.images[i * 4 * size_t(batch.canvas + 1)]);
             EXPECT_EQ(data.canvas(index), batch.canvas);
             const bool padding = batch.indices[i] < 0;
             EXPECT_EQ(batch.labels[i], padding ? -1 : 0);
@@ -185,7 +190,7 @@ TEST(CanvasBatches, ABadImageCountsInNoLoss) {
   const auto batches = pass(data, false, 12, 0, 1, 2, 0, 1);
   EXPECT_EQ(batches[0].indices[7], -1);
   EXPECT_EQ(batches[0].labels[7], -1);
-  EXPECT_EQ(batches[0].images[7 * 3], 0);
+  EXPECT_EQ(batches[0].images[7 * 4 + 3], 0);
   EXPECT_TRUE(batches[0].objects[7].empty());
   EXPECT_EQ(batches[0].indices[8], 8);
 }

@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "src/data/images/normalization.h"
 #include "src/data/images/pixels.h"
 #include "tests/data/support.h"
 
@@ -42,7 +43,7 @@ std::vector<uint8_t> some_record(uint8_t label) {
   return bytes;
 }
 
-TEST(Cifar10, ReadsPlanesIntoNormalizedPixels) {
+TEST(Cifar10, ReadsPlanesIntoPixels) {
   TemporaryFolder folder;
   const fs::path inner = folder.path() / "cifar-10-batches-bin";
   write_black_files(inner);
@@ -56,28 +57,35 @@ TEST(Cifar10, ReadsPlanesIntoNormalizedPixels) {
     ASSERT_EQ(sets.train->label(10005), 7);
     const auto pixels = pixels_of(*sets.train, 10005);
     for (int64_t i = 0; i < 1024; ++i)
-      for (int64_t c = 0; c < 3; ++c)
-        ASSERT_NEAR(pixels[i * 3 + c], (bytes[1 + c * 1024 + i] / 255.0f - kMean[c]) / kDeviation[c], 2e-6f);
+      for (int64_t c = 0; c < 3; ++c) ASSERT_EQ(pixels[i * 3 + c], bytes[1 + c * 1024 + i]);
   }
 }
 
 TEST(Cifar10, IsNormalizedAsTheConfigurationSays) {
-  TemporaryFolder folder;
-  write_black_files(folder.path());
-  Config config = config_for(folder.path());
+  Config config;
+  const uint8_t bytes[] = {0, 255, 51, 255, 9, 9, 9, 0};  // the second pixel does not exist
+  const auto values = [&] {
+    std::vector<float> two(6);
+    normalize_pixels(normalization(config.data, of_cifar10).pixels(), bytes, 2, two.data());
+    for (size_t c = 3; c < 6; ++c) EXPECT_EQ(two[c], 0);
+    return two;
+  };
+  constexpr float shares[] = {0, 1, 0.2f};
+  auto pixels = values();
+  for (size_t c = 0; c < 3; ++c) EXPECT_NEAR(pixels[c], (shares[c] - kMean[c]) / kDeviation[c], 2e-6f);
   config.data.mean = {0.1, 0.2, 0.3};
-  auto pixels = pixels_of(*open_datasets(config).test, 0);
-  for (size_t i = 0; i < pixels.size(); ++i) ASSERT_FLOAT_EQ(pixels[i], -0.1f * float(i % 3 + 1) / kDeviation[i % 3]);
+  pixels = values();
+  for (size_t c = 0; c < 3; ++c) EXPECT_NEAR(pixels[c], (shares[c] - 0.1f * float(c + 1)) / kDeviation[c], 2e-6f);
   config.data.deviation = {0.5, 0.25, 1};
-  pixels = pixels_of(*open_datasets(config).test, 0);
-  for (size_t i = 0; i < 3; ++i) EXPECT_FLOAT_EQ(pixels[i], -0.1f * float(i + 1) / float(config.data.deviation[i]));
+  pixels = values();
+  for (size_t c = 0; c < 3; ++c)
+    EXPECT_NEAR(pixels[c], (shares[c] - 0.1f * float(c + 1)) / float(config.data.deviation[c]), 2e-6f);
 }
 
 // Every augmented picture is one of the 81 crops of the picture with a border of zero pixels, flipped or not, and over
 // the epochs all of them come.
 TEST(Cifar10, AugmentsByCropsOfThePaddedPictureAndFlips) {
   Pixels pixels;
-  pixels.normalization = {{kMean[0], kMean[1], kMean[2]}, {kDeviation[0], kDeviation[1], kDeviation[2]}};
   pixels.padding = 4;
   const auto bytes = some_record(3);
   parse_cifar10(bytes, "memory", 1, pixels);
@@ -90,8 +98,7 @@ TEST(Cifar10, AugmentsByCropsOfThePaddedPictureAndFlips) {
         for (int c = 0; c < 3; ++c) {
           const int from_y = y + down, from_x = (flip ? 31 - x : x) + right;
           const bool inside = from_y >= 0 && from_y < 32 && from_x >= 0 && from_x < 32;
-          const float pixel = inside ? picture[(from_y * 32 + from_x) * 3 + c] : 0;
-          result.push_back(pixel * (1 / (255 * kDeviation[c])) + -kMean[c] / kDeviation[c]);
+          result.push_back(inside ? picture[(from_y * 32 + from_x) * 3 + c] : 0);
         }
     return result;
   };
@@ -141,7 +148,7 @@ TEST(Cifar10, ReadsTheRealFiles) {
   for (int64_t i = 0; i < sets.train->size(); ++i) {
     ++labels[sets.train->label(i)];
     if (i % 10) continue;
-    const auto pixels = pixels_of(*sets.train, i);
+    const auto pixels = pixels_of(*sets.train, i, false, 1, 0, of_cifar10.pixels());
     for (size_t j = 0; j < pixels.size(); ++j) {
       sum[j % 3] += pixels[j];
       squares[j % 3] += pixels[j] * pixels[j];

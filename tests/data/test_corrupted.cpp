@@ -101,7 +101,7 @@ TEST_F(Corrupted, EveryReaderSkipsOrStopsInBoundedMemory) {
 TEST_F(Corrupted, EachBadFileIsNamed) {
   config_.data.bad_images = "stop";
   const Datasets sets = open_datasets(config_);
-  std::vector<float> pixels(32 * 32 * 3);
+  std::vector<uint8_t> pixels = room_for({32, 32});
   std::vector<std::string> messages;
   for (int64_t i = 0; i < sets.train->size(); ++i) {
     try {

@@ -9,8 +9,6 @@
 namespace octet {
 namespace {
 
-constexpr Normalization bytes_as_they_are = {{0, 0, 0}, {1 / 255.0f, 1 / 255.0f, 1 / 255.0f}};
-
 // One 40 x 60 PNG, whose left half is red and whose right half is blue, with objects of every kind.
 class DetectionFiles : public testing::Test {
  protected:
@@ -37,18 +35,18 @@ class DetectionFiles : public testing::Test {
   }
   DetectionSet set() const {
     OpenImage files = image_files(annotations_, data_, as_the_set([this] { return annotations_; }, data_));
-    return {"test", annotations_, std::move(files), data_, bytes_as_they_are};
+    return {"test", annotations_, std::move(files), data_};
   }
   struct Sample {
-    std::vector<float> pixels;
+    std::vector<uint8_t> pixels;
     Truth truth;
     bool present = false;
-    const float* at(int64_t y, int64_t x) const { return &pixels[(y * 160 + x) * 3]; }
+    const uint8_t* at(int64_t y, int64_t x) const { return &pixels[(y * 160 + x) * 4]; }
   };
   static Sample sample(const DetectionSet& set, int64_t index = 0, bool training = false, int64_t epoch = 0,
                        uint64_t seed = 1) {
     const ImageShape shape = set.canvas_shape(set.canvas(index));
-    Sample sample{std::vector<float>(shape.height * shape.width * 3, -1), {}, false};
+    Sample sample{std::vector<uint8_t>(shape.height * shape.width * 4, 77), {}, false};
     sample.present = set.read_with_truth(index, training, seed, epoch, sample.pixels.data(), sample.truth);
     return sample;
   }
@@ -72,6 +70,7 @@ TEST_F(DetectionFiles, AreResizedToTheTopLeftOfTheCanvas) {
       const bool content = y < 80 && x < 120;
       EXPECT_NEAR(read.at(y, x)[0], content && x < 60 ? 255 : 0, 1e-3) << y << ' ' << x;
       EXPECT_NEAR(read.at(y, x)[2], content && x >= 60 ? 255 : 0, 1e-3) << y << ' ' << x;
+      EXPECT_EQ(read.at(y, x)[3], content ? 255 : 0) << y << ' ' << x;
     }
   ASSERT_EQ(read.truth.images.size(), 1u);
   const Truth::Image& image = read.truth.images[0];
@@ -226,7 +225,7 @@ TEST_F(DetectionFiles, BoxesMeanTheSamePixelsInEveryOrientation) {
       expect_box(read.truth.objects[0].box, float(box.x), float(box.y), float(box.x + 8), float(box.y + 8));
       for (int y = 0; y < size.height; ++y)
         for (int x = 0; x < size.width; ++x) {
-          const float* const pixel = &read.pixels[(size_t(y) * 256 + size_t(x)) * 3];
+          const uint8_t* const pixel = &read.pixels[(size_t(y) * 256 + size_t(x)) * 4];
           ASSERT_NEAR(pixel[0], box.contains({x, y}) ? 255 : 0, 8) << x << ' ' << y;
         }
     };

@@ -16,7 +16,7 @@ int64_t thread_clock() {  // microseconds of processor time
   return time.tv_sec * 1000000 + time.tv_nsec / 1000;
 }
 
-// Sample i is the three numbers (i, seed, epoch) and label i % 7; reading may fail or dawdle.
+// Sample i is the four bytes (i, seed, epoch, 255) and label i % 7; reading may fail or dawdle.
 class Numbers : public Dataset {
  public:
   explicit Numbers(int64_t size) : size_(size) {}
@@ -26,15 +26,16 @@ class Numbers : public Dataset {
   std::string describe() const override { return "numbers"; }
   int32_t label(int64_t index) const override { return static_cast<int32_t>(index % 7); }
   uint64_t fingerprint() const override { return static_cast<uint64_t>(size_); }
-  bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels) const override {
+  bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, uint8_t* pixels) const override {
     std::this_thread::sleep_for(sleeps);
     for (const int64_t start = thread_clock(); thread_clock() - start < works.count();) continue;
     if (dawdle) std::this_thread::sleep_for(std::chrono::microseconds(index * 7919 % 50));
     REQUIRE(index != throws_at, "fix it", "picture-", index, ".jpg is bad");
     if (index == skips_at) return false;
-    pixels[0] = static_cast<float>(index);
-    pixels[1] = training ? static_cast<float>(seed) : -1;
-    pixels[2] = static_cast<float>(epoch);
+    pixels[0] = static_cast<uint8_t>(index);
+    pixels[1] = training ? static_cast<uint8_t>(seed) : 200;
+    pixels[2] = static_cast<uint8_t>(epoch);
+    pixels[3] = 255;
     return true;
   }
   bool dawdle = false;
@@ -46,23 +47,23 @@ class Numbers : public Dataset {
 };
 
 struct Copy {
-  std::vector<float> images;
+  std::vector<uint8_t> images;
   std::vector<int32_t> labels;
   int64_t epoch, step, first;
   bool operator==(const Copy&) const = default;
 };
-Copy copy(const Batch& batch, int64_t numbers = 3) {
-  return {{batch.images, batch.images + batch.count * numbers},
+Copy copy(const Batch& batch, int64_t pixels = 1) {
+  return {bytes_of(batch, pixels),
           {batch.targets.labels, batch.targets.labels + batch.count},
           batch.epoch,
           batch.step,
           batch.first};
 }
 
-std::vector<Copy> take(Loader& loader, int64_t step, int64_t count, int64_t numbers = 3) {
+std::vector<Copy> take(Loader& loader, int64_t step, int64_t count, int64_t pixels = 1) {
   std::vector<Copy> batches;
   loader.start(step);
-  for (int64_t i = 0; i < count; ++i) batches.push_back(copy(loader.next(), numbers));
+  for (int64_t i = 0; i < count; ++i) batches.push_back(copy(loader.next(), pixels));
   return batches;
 }
 
@@ -78,9 +79,9 @@ TEST(Loader, TrainingFollowsThePermutationOfEachEpoch) {
     EXPECT_EQ(batch.step, step);
     for (int64_t i = 0; i < 5; ++i) {
       const int64_t index = order[step % 4 * 5 + i];
-      EXPECT_EQ(batch.images[i * 3], index);
-      EXPECT_EQ(batch.images[i * 3 + 1], 11);
-      EXPECT_EQ(batch.images[i * 3 + 2], step / 4);
+      EXPECT_EQ(batch.images[i * 4], index);
+      EXPECT_EQ(batch.images[i * 4 + 1], 11);
+      EXPECT_EQ(batch.images[i * 4 + 2], step / 4);
       EXPECT_EQ(batch.labels[i], index % 7);
     }
   }
@@ -112,11 +113,11 @@ TEST(Loader, RanksShareTheGlobalBatch) {
   config.data.batch = 24;
   const Datasets sets = open_datasets(config);
   for (bool training : {true, false}) {
-    const auto whole = take(*make_loader(*sets.train, training, 24, 0, 1, 2, 3), 0, 11, 3072);
+    const auto whole = take(*make_loader(*sets.train, training, 24, 0, 1, 2, 3), 0, 11, 1024);
     for (int size : {2, 3, 4}) {
       std::vector<std::vector<Copy>> parts;
       for (int rank = 0; rank < size; ++rank)
-        parts.push_back(take(*make_loader(*sets.train, training, 24, rank, size, 2, 3), 0, 11, 3072));
+        parts.push_back(take(*make_loader(*sets.train, training, 24, rank, size, 2, 3), 0, 11, 1024));
       for (size_t step = 0; step < whole.size(); ++step) {
         Copy joined = parts[0][step];
         for (int rank = 1; rank < size; ++rank) {
@@ -154,10 +155,11 @@ TEST(Loader, EvaluationCoversEachSampleOnce) {
           for (int64_t b = 0; b < loader->batches_per_epoch(); ++b) {
             const Batch& batch = loader->next();
             ASSERT_EQ(batch.count, 24 / size);
+            const std::vector<uint8_t> bytes = bytes_of(batch, 1);
             for (int64_t i = 0; i < batch.count; ++i) {
               const int64_t index = b * 24 + batch.first + i;
-              EXPECT_EQ(batch.images[i * 3], static_cast<float>(index % samples));
-              EXPECT_EQ(batch.images[i * 3 + 1], -1);
+              EXPECT_EQ(bytes[i * 4], index % samples);
+              EXPECT_EQ(bytes[i * 4 + 1], 200);
               EXPECT_EQ(batch.targets.labels[i], index < samples ? index % 7 : -1);
               if (index < samples) ++seen[index];
             }
@@ -189,7 +191,7 @@ TEST(Loader, GivesSkippedSamplesNoLabel) {
   loader->start(0);
   const Batch& batch = loader->next();
   for (int64_t i = 0; i < 10; ++i) EXPECT_EQ(batch.targets.labels[i], i == 4 ? -1 : i % 7);
-  EXPECT_EQ(batch.images[4 * 3], 0);
+  for (int64_t i = 0; i < 10; ++i) EXPECT_EQ(bytes_of(batch, 1)[i * 4 + 3], i == 4 ? 0 : 255);
 }
 
 TEST(Loader, EndsWhileWorkersRead) {

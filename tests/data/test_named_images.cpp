@@ -47,10 +47,10 @@ TEST_F(NamedFiles, OfADetectorAreOnCanvases) {
   EXPECT_EQ(images.images[2].name, "high.png");
   EXPECT_EQ(images.images[2].path, at("high.png"));
   EXPECT_NE(data->canvas(0), data->canvas(2));
-  std::vector<float> pixels(64 * 96 * 3);
+  std::vector<uint8_t> pixels = room_for({64, 96});
   Truth truth;
   EXPECT_TRUE(data->read_with_truth(0, false, 1, 0, pixels.data(), truth));
-  EXPECT_NEAR(pixels[0], of_photographs.scale(0) * 255 + of_photographs.shift(0), 1e-5);  // red
+  EXPECT_EQ(pixels[0], 255);  // red
   EXPECT_FALSE(data->read_with_truth(1, false, 1, 0, pixels.data(), truth));
   EXPECT_EQ(data->skipped(), 1);
   ASSERT_EQ(truth.images.size(), 1u);
@@ -97,11 +97,11 @@ TEST_F(NamedFiles, OfAClassifierAreMiddleSquares) {
   Config config;
   config.data.name = "shapes";
   const auto data = open_named_images(config, {at("a.png"), at("absent.png")}, classes_);
-  std::vector<float> pixels(32 * 32 * 3);
+  std::vector<uint8_t> pixels = room_for({32, 32});
   EXPECT_TRUE(data->read(0, false, 1, 0, pixels.data()));
   // Of 48 columns the middle 32, red in the left half; no pixel is resized.
-  EXPECT_EQ(pixels[15 * 3], 2);
-  EXPECT_EQ(pixels[16 * 3], -2);
+  EXPECT_EQ(pixels[15 * 4], 255);
+  EXPECT_EQ(pixels[16 * 4], 0);
   EXPECT_EQ(data->label(0), -1) << "the class is not known";
   EXPECT_EQ(data->annotations(), nullptr);
   EXPECT_FALSE(data->read(1, false, 1, 0, pixels.data()));
@@ -113,8 +113,8 @@ TEST_F(NamedFiles, OfAClassifierAreMiddleSquares) {
   const auto photographs = open_named_images(config, {at("a.png")}, classes_);
   EXPECT_EQ(photographs->shape().width, 28);
   EXPECT_TRUE(photographs->read(0, false, 1, 0, pixels.data()));
-  EXPECT_NEAR(pixels[13 * 3], of_photographs.scale(0) * 255 + of_photographs.shift(0), 1e-5);
-  EXPECT_NEAR(pixels[14 * 3], of_photographs.shift(0), 1e-5);
+  EXPECT_EQ(pixels[13 * 4], 255);
+  EXPECT_EQ(pixels[14 * 4], 0);
 }
 
 TEST(ClassesOfData, AreTheNamesOfItsSource) {

@@ -56,11 +56,11 @@ TEST_F(Packed, GivesTheSamePixels) {
   config_.data.mean = {0.5, 0.4, 0.3};  // of reading, not of packing
   const Datasets folder = open_datasets(config_), pack = open_datasets(packed());
   ASSERT_EQ(pack.train->size(), folder.train->size());
-  const size_t pixels = size_t(48 * 48 * 3);
+  const size_t pixels = size_t(48 * 48 * 4);
   for (int64_t i = 0; i < folder.train->size(); ++i) {
     EXPECT_EQ(pack.train->label(i), folder.train->label(i));
     for (bool training : {false, true}) {
-      std::vector<float> a(pixels), b(pixels);
+      std::vector<uint8_t> a(pixels), b(pixels);
       ASSERT_TRUE(folder.train->read(i, training, 7, 3, a.data()));
       ASSERT_TRUE(pack.train->read(i, training, 7, 3, b.data()));
       EXPECT_EQ(a, b) << i;
@@ -119,7 +119,7 @@ TEST_F(Packed, DamageIsRefused) {
     std::ofstream(file, std::ios::binary) << bytes;
     try {
       const Datasets sets = open_datasets(packed());
-      std::vector<float> pixels(size_t(48 * 48 * 3));
+      std::vector<uint8_t> pixels = room_for({48, 48});
       for (int64_t i = 0; i < sets.train->size(); ++i) sets.train->read(i, true, 1, 1, pixels.data());
       return true;
     } catch (const Error&) {
@@ -151,7 +151,7 @@ TEST_F(Packed, ChangedPixelsAreNoticed) {
   stream.put('\xAA');
   stream.close();
   Config config = packed();
-  std::vector<float> pixels(size_t(48 * 48 * 3));
+  std::vector<uint8_t> pixels = room_for({48, 48});
   EXPECT_THROW(open_datasets(config).train->read(0, true, 1, 1, pixels.data()), Error);
   config.data.bad_images = "skip";
   const Datasets sets = open_datasets(config);

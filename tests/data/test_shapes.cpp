@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "src/data/images/normalization.h"
 #include "tests/data/support.h"
 
 namespace octet {
@@ -23,8 +24,7 @@ TEST(Shapes, AreTheSamePicturesAlways) {
   // A checksum of the pixels as bytes: drawing must not depend on the machine or the compiler.
   int64_t checksum = 0;
   for (int64_t i = 0; i < 200; ++i)
-    for (float x : pixels_of(*one.train, i))
-      checksum = checksum * 31 % 1000000007 + std::lround((x * 0.25f + 0.5f) * 255);
+    for (float x : pixels_of(*one.train, i)) checksum = checksum * 31 % 1000000007 + std::lround(x);
   EXPECT_EQ(checksum, 775698245);
 }
 
@@ -60,7 +60,7 @@ TEST(Shapes, AreNotLinearlySeparable) {
   };
   for (int64_t epoch = 0; epoch < 4; ++epoch)
     for (int64_t i = 0; i < sets.train->size(); ++i) {
-      const auto x = pixels_of(*sets.train, i, true, 1, epoch);
+      const auto x = pixels_of(*sets.train, i, true, 1, epoch, of_drawings.pixels());
       auto p = scores_of(x);
       const float top = *std::max_element(p.begin(), p.end());
       float sum = 0;
@@ -72,7 +72,7 @@ TEST(Shapes, AreNotLinearlySeparable) {
     }
   int64_t right = 0;
   for (int64_t i = 0; i < sets.test->size(); ++i) {
-    const auto scores = scores_of(pixels_of(*sets.test, i));
+    const auto scores = scores_of(pixels_of(*sets.test, i, false, 1, 0, of_drawings.pixels()));
     right += std::max_element(scores.begin(), scores.end()) - scores.begin() == sets.test->label(i);
   }
   const double accuracy = static_cast<double>(right) / static_cast<double>(sets.test->size());
@@ -97,9 +97,10 @@ TEST(Synthetic, IsOfAnySize) {
       sum += x;
       squares += x * x;
     }
-  const double count = 64.0 * 48 * 48 * 3;  // five standard errors
-  EXPECT_NEAR(sum / count, 0, 5 / std::sqrt(count));
-  EXPECT_NEAR(squares / count, 1, 5 * std::sqrt(2 / count));
+  // The mean of two uniform bytes, rounded down; five standard errors.
+  const double count = 64.0 * 48 * 48 * 3, mean = sum / count, variance = (256.0 * 256 - 1) / 24;
+  EXPECT_NEAR(mean, 127.25, 5 * std::sqrt(variance / count));
+  EXPECT_NEAR(squares / count - mean * mean, variance, 5 * variance * std::sqrt(2 / count));
   EXPECT_GT(*std::min_element(labels.begin(), labels.end()), 0);
 }
 

@@ -7,6 +7,6 @@ namespace amx_emulated {  // packs with AVX-512 VNNI
 extern const ContractionKernels code_kernels;
 }
 namespace neon_dot {
-extern const ContractionKernels code_kernels, real_kernels, depthwise_kernels;
+extern const ContractionKernels code_kernels, real_kernels, depthwise_kernels, digit_kernels;
 }
 }  // namespace octet::cpu

@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (label >= 10) abort();
   const int64_t count = pixels.count();
   const auto dataset = octet::make_dataset(std::move(pixels));
-  std::vector<float> image(3072);
+  std::vector<uint8_t> image(4096);
   for (int64_t i = 0; i < count; ++i)
     if (!dataset->read(i, true, 1, i, image.data())) abort();
   return 0;

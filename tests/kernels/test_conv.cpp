@@ -82,6 +82,25 @@ void expect_moments(const Results& got, const Results& want, double values) {
   }
 }
 
+void expect_same_moments(const Results& got, const Results& want) {
+  expect_same(got.moments.mean, want.moments.mean, "mean");
+  expect_same(got.moments.variance, want.moments.variance, "variance");
+  expect_same(got.moments.min, want.moments.min, "min");
+  expect_same(got.moments.max, want.moments.max, "max");
+}
+void expect_the_same_without_extremes(cpu::Convolution& convolution, const ConvProblem& p, const Operands& o,
+                                      DType type, const Results& want) {
+  const Scope scope("without extremes");
+  const Results got = results_of(p, type, false, [&](Results& r) {
+    Moments few = r.moments;
+    few.min = few.max = nullptr;
+    convolution.forward({p, o.x, o.w, r.y, {&few, 1}});
+  });
+  expect_same(got.y, want.y, "y");
+  expect_same(got.moments.mean, want.moments.mean, "mean");
+  expect_same(got.moments.variance, want.moments.variance, "variance");
+}
+
 class Int8Convolution : public testing::TestWithParam<Isa> {};
 INSTANTIATE_TEST_SUITE_P(Tiers, Int8Convolution, testing::ValuesIn(available_isas()),
                          [](const auto& isa) { return std::string(name_of(isa.param)); });
@@ -97,7 +116,8 @@ void expect_equal_to_plain_loops(cpu::Convolution& convolution, bool add, DType 
     expect_same(got.y, want.y, "y");
     expect_same(got.dx, want.dx, "dx");
     expect_same(got.dw, want.dw, "dw");
-    expect_moments(got, want, 0);
+    expect_same_moments(got, want);
+    expect_the_same_without_extremes(convolution, c.problem, operands, type, want);
     if (testing::Test::HasFatalFailure()) return;
     add = !add;
   }
@@ -126,6 +146,26 @@ TEST_P(Int8Convolution, OfRandomProblemsEqualsThePlainLoops) {
 
 TEST_P(Int8Convolution, OfLayersOfNetworksEqualsThePlainLoops) {
   expect_equal_to_plain_loops(*cpu::make_int8_convolution(GetParam(), 2), false, DType::u8, network_cases());
+}
+
+// Sums so large that int32 holds few of them, one, and that one alone.
+TEST_P(Int8Convolution, MomentsOfTheLargestSumsAreExact) {
+  const auto convolution = cpu::make_int8_convolution(GetParam(), 2);
+  for (const ConvCase& c : {square_case({2, 7, 9, 2304}, 40, 1, 1, 0), square_case({2, 11, 9, 9000}, 16, 1, 1, 0),
+                            square_case({1, 4, 5, 40000}, 3, 1, 1, 0)}) {
+    const NamedCase scope(c.name);
+    Operands operands = unsigned_codes_of(c.problem);
+    std::fill_n(operands.x.s8(), operands.x.elements(), int8_t{-1});  // 255
+    for (int64_t i = 0; i < operands.w.elements(); ++i)
+      operands.w.s8()[i] = i / c.problem.x.c % 2 == 0 ? int8_t{127} : int8_t{-127};
+    const Results want = reference(c.problem, operands, DType::f32, false);
+    const Results got = computed(*convolution, c.problem, operands, DType::f32, false);
+    expect_same(got.y, want.y, "y");
+    expect_same_moments(got, want);
+    for (int64_t i = 0; i < c.problem.y.c; ++i) ASSERT_EQ(got.moments.variance[i], 0) << i;
+    expect_the_same_without_extremes(*convolution, c.problem, operands, DType::f32, want);
+    if (HasFatalFailure()) return;
+  }
 }
 
 // Three groups at once are three convolutions, to the last bit of values and moments.

@@ -125,9 +125,10 @@ void compare_backward(Shape shape, const Backward& b, const Encoding& encoding) 
       say("affine_backward ", name_of(shape), " x ", octet::name_of(b.x), " dy ", octet::name_of(b.dy), " activation ",
           static_cast<int>(b.activation), " residual ", static_cast<int>(b.residual), " normalize ", b.normalize);
   const bool exact = !b.batch_statistics && !b.parameters;  // no sum enters
-  // A chunk adds at most 1,024 numbers one after another in float: relative error 1024 * 2^-24 of the sum of
-  // magnitudes, which for random signs is about sqrt(pixels) times the sum. d_gamma and d_beta therefore get 1e-4 of
-  // the largest, unless problems are drawn: then a sum may come out far smaller.
+  // A chunk adds 64 numbers in float with at most 11 roundings of each: relative error 12 * 2^-24 of the sum of
+  // magnitudes, with that of a product; the mean times the other sum errs as much. For random signs the magnitudes are
+  // about sqrt(pixels) times the sum. d_gamma and d_beta therefore get 1e-4 of the largest, unless problems are drawn:
+  // then a sum may come out far smaller.
   if (exact || !b.drawn)
     compare(pass, exact ? 0 : 1e-4f, what);
   else

@@ -6,6 +6,7 @@
 #include <functional>
 #include <sstream>
 
+#include "src/run/arithmetic.h"
 #include "src/run/resume_point.h"
 #include "tests/train/temporary_directory.h"
 
@@ -24,7 +25,7 @@ class ResumePoint : public ::testing::Test {
 
   void begin(const Config& config) const { write_file(directory / "config.yaml", to_yaml(config)); }
   void save(int64_t step, const Config& config, const std::string& data = "here") {
-    store.save(step, {}, {{"config", to_yaml(config)}, {"data", data}});
+    store.save(step, {}, {{"config", to_yaml(config)}, {"data", data}, {arithmetic_key, std::to_string(arithmetic)}});
   }
   // The step from which a run with this configuration goes on; 0: there are no checkpoints.
   int64_t step_for(const Config& now) { return resume_point(store, directory.path(), now, {"here", "images"}).step; }
@@ -100,6 +101,16 @@ TEST_F(ResumePoint, TheViewOfBoxesMayBeNamed) {
   begin(named);
   save(20, named);
   EXPECT_PART(refusal([&] { step_for(mine); }), "started with `data.turn_upright: true`");
+}
+
+TEST_F(ResumePoint, AnotherArithmeticIsRefused) {
+  store.save(10, {}, {{"config", to_yaml(mine)}, {"data", "here"}});  // the first one had no number
+  EXPECT_THROW(step_for(mine), UsageError);
+  EXPECT_PART(refusal([&] { step_for(mine); }), "step-00000010.safetensors was made by an earlier octet");
+  EXPECT_PART(refusal([&] { step_for(mine); }), std::string("octet of commit ") + last_commits[0] + ", or start a new");
+  const std::string later = std::to_string(arithmetic + 1);
+  store.save(20, {}, {{"config", to_yaml(mine)}, {"data", "here"}, {arithmetic_key, later}});
+  EXPECT_PART(refusal([&] { step_for(mine); }), "step-00000020.safetensors was made by a later octet");
 }
 
 TEST_F(ResumePoint, MoreEpochsAreAWarning) {

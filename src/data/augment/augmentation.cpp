@@ -8,6 +8,7 @@
 #include "kernels/shared/math.h"
 #include "src/data/augment/randaugment.h"
 #include "src/data/draws.h"
+#include "src/data/images/pixel_bytes.h"
 
 namespace octet {
 
@@ -36,7 +37,7 @@ void Augmentation::jitter_colors(const Picture& picture, uint64_t seed, int64_t 
 }
 
 // As torchvision.transforms.RandomErasing: 2 % to 33 % of the area, ratio 0.3 to 3.3. Ten tries.
-void Augmentation::erase(float* pixels, int64_t height, int64_t width, uint64_t seed, int64_t epoch,
+void Augmentation::erase(uint8_t* pixels, int64_t height, int64_t width, uint64_t seed, int64_t epoch,
                          int64_t index) const {
   if (keys_.erasing == 0) return;
   Draws draws(seed, epoch, DrawStream::erasing, index);
@@ -48,7 +49,7 @@ void Augmentation::erase(float* pixels, int64_t height, int64_t width, uint64_t 
     if (h >= height || w >= width) continue;
     const int64_t top = draws.below(static_cast<uint32_t>(height - h + 1)),
                   left = draws.below(static_cast<uint32_t>(width - w + 1));
-    for (int64_t y = top; y < top + h; ++y) std::fill_n(pixels + (y * width + left) * 3, 3 * w, 0.0f);
+    for (int64_t y = top; y < top + h; ++y) write_no_pixels(w, pixels + (y * width + left) * pixel_channels);
     return;
   }
 }

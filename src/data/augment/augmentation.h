@@ -15,8 +15,8 @@ class Augmentation {
   bool changes_bytes() const { return keys_.randaugment > 0 || !keys_.color_jitter.empty(); }
   // RandAugment and changes of colour, in place.
   void change(const Picture&, uint64_t seed, int64_t epoch, int64_t index) const;
-  // Sets a random rectangle of normalized pixels (height, width, 3) to 0.
-  void erase(float* pixels, int64_t height, int64_t width, uint64_t seed, int64_t epoch, int64_t index) const;
+  // Takes a random rectangle of the pixels (height, width, 4) away, so that it reads as 0.
+  void erase(uint8_t* pixels, int64_t height, int64_t width, uint64_t seed, int64_t epoch, int64_t index) const;
 
  private:
   void jitter_colors(const Picture&, uint64_t seed, int64_t epoch, int64_t index) const;

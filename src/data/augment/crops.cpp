@@ -6,6 +6,7 @@
 
 #include "kernels/shared/math.h"
 #include "src/data/draws.h"
+#include "src/data/images/pixel_bytes.h"
 
 namespace octet {
 
@@ -31,17 +32,13 @@ cv::Rect random_crop(Draws& draws, int64_t width, int64_t height) {
 
 }  // namespace
 
-Crops::Crops(const Config::Data& data, const Config::Augment& augment, Normalization own, double middle)
-    : side_(static_cast<int>(image_side(data))),
-      normalize_(normalization(data, own), side_),
-      middle_(middle),
-      augment_(data.augment),
-      augmentation_(augment) {
+Crops::Crops(const Config::Data& data, const Config::Augment& augment, double middle)
+    : side_(static_cast<int>(image_side(data))), middle_(middle), augment_(data.augment), augmentation_(augment) {
   cv::setNumThreads(0);  // the loader has its own threads
 }
 
 void Crops::write(int64_t index, bool training, uint64_t seed, int64_t epoch, const OpenedImage& image,
-                  float* pixels) const {
+                  uint8_t* pixels) const {
   cv::Mat picture;
   bool mirrored = false;
   if (training && augment_) {
@@ -65,7 +62,7 @@ void Crops::write(int64_t index, bool training, uint64_t seed, int64_t epoch, co
     if (!mirrored) picture = picture.clone();  // it may be a part of the data set
     augmentation_.change({side_, side_, {picture.data, 3 * picture.total()}}, seed, epoch, index);
   }
-  for (int y = 0; y < side_; ++y) normalize_(picture.ptr(y), pixels + int64_t{3} * side_ * y);
+  for (int y = 0; y < side_; ++y) write_pixels(picture.ptr(y), side_, pixels + int64_t{pixel_channels} * side_ * y);
   if (training) augmentation_.erase(pixels, side_, side_, seed, epoch, index);
 }
 

@@ -1,9 +1,8 @@
-// Photographs as a network reads them: random or middle crops of one size, normalized.
+// Photographs as a network reads them: random or middle crops of one size.
 #pragma once
 #include <opencv2/core.hpp>
 
 #include "src/data/augment/augmentation.h"
-#include "src/data/images/normalization.h"
 #include "src/data/images/open_image.h"
 #include "src/data/images/resize.h"
 #include "src/data/loader.h"
@@ -12,19 +11,16 @@ namespace octet {
 
 class Crops {
  public:
-  // augment: what training does beside random crops. own: the normalization where the configuration has none. middle:
-  // evaluation resizes the image so that the square it reads is this share of the shorter side: 256 for the middle 224
-  // x 224 by default.
-  explicit Crops(const Config::Data&, const Config::Augment& augment = {}, Normalization own = of_photographs,
-                 double middle = 224.0 / 256);
+  // augment: what training does beside random crops. middle: evaluation resizes the image so that the square it reads
+  // is this share of the shorter side: 256 for the middle 224 x 224 by default.
+  explicit Crops(const Config::Data&, const Config::Augment& augment = {}, double middle = 224.0 / 256);
   ImageShape shape() const { return {side_, side_, 3}; }
-  // Writes a crop of sample `index` as f32 HWC. training: a random crop that may be mirrored, as Dataset::read().
+  // Writes a crop of sample `index` as bytes. training: a random crop that may be mirrored, as Dataset::read().
   // Throws BadImage.
-  void write(int64_t index, bool training, uint64_t seed, int64_t epoch, const OpenedImage&, float* pixels) const;
+  void write(int64_t index, bool training, uint64_t seed, int64_t epoch, const OpenedImage&, uint8_t* pixels) const;
 
  private:
   int side_;
-  RowNormalization normalize_;
   double middle_;
   bool augment_;
   Augmentation augmentation_;

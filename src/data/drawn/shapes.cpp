@@ -35,7 +35,6 @@ void render(DrawStream split, int64_t index, int label, uint8_t* pixels) {
 
 std::unique_ptr<Dataset> draw(int64_t count, DrawStream split, const Config& config) {
   Pixels pixels;
-  pixels.normalization = normalization(config.data, of_drawings);
   pixels.padding = 2;
   pixels.augment = config.data.augment;
   pixels.augmentation = config.augment;

@@ -123,7 +123,7 @@ std::unique_ptr<Dataset> open_split(DrawStream split, int64_t count, const Confi
                                         pixels->data() + static_cast<size_t>(index) * bytes);
                        }};
   };
-  return std::make_unique<DetectionSet>("shapes_detection", std::move(annotations), open, data, of_drawings, side);
+  return std::make_unique<DetectionSet>("shapes_detection", std::move(annotations), open, data, side);
 }
 
 }  // namespace

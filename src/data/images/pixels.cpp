@@ -6,6 +6,8 @@
 #include "src/data/augment/augmentation.h"
 #include "src/data/draws.h"
 #include "src/data/fingerprint.h"
+#include "src/data/images/normalization.h"
+#include "src/data/images/pixel_bytes.h"
 
 namespace octet {
 namespace {
@@ -13,19 +15,16 @@ namespace {
 class StoredPixels final : public PixelDataset {
  public:
   explicit StoredPixels(Pixels pixels)
-      : PixelDataset(std::move(pixels)),
-        augmentation_(pixels_.augmentation),
-        row_(pixels_.side * 3),
-        normalize_(pixels_.normalization, pixels_.side) {}
+      : PixelDataset(std::move(pixels)), augmentation_(pixels_.augmentation), row_(pixels_.side * 3) {}
 
   ImageShape shape() const override { return {pixels_.side, pixels_.side, 3}; }
   std::string describe() const override { return pixels_.description; }
 
-  bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels) const override {
+  bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, uint8_t* pixels) const override {
     const int64_t side = pixels_.side;
     const std::span<const uint8_t> image(pixels_.images.data() + index * side * row_, side * row_);
     if (!training) {
-      for (int64_t y = 0; y < side; ++y) normalize_(image.data() + y * row_, pixels + y * row_);
+      write_pixels(image.data(), side * side, pixels);
       return true;
     }
     std::vector<uint8_t> picture(image.size());
@@ -34,7 +33,7 @@ class StoredPixels final : public PixelDataset {
     else
       std::ranges::copy(image, picture.begin());
     if (augmentation_.changes_bytes()) augmentation_.change({side, side, picture}, seed, epoch, index);
-    for (int64_t y = 0; y < side; ++y) normalize_(picture.data() + y * row_, pixels + y * row_);
+    write_pixels(picture.data(), side * side, pixels);
     augmentation_.erase(pixels, side, side, seed, epoch, index);
     return true;
   }
@@ -68,7 +67,6 @@ class StoredPixels final : public PixelDataset {
 
   Augmentation augmentation_;
   int64_t row_;  // number of values in a row
-  RowNormalization normalize_;
 };
 
 }  // namespace

@@ -1,21 +1,19 @@
-// A data set of small images in memory, normalized and augmented as they are read: CIFAR-10 and shapes.
+// A data set of small images in memory, augmented as they are read: CIFAR-10 and shapes.
 #pragma once
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "src/data/images/normalization.h"
 #include "src/data/loader.h"
 
 namespace octet {
 
 struct Pixels {
-  int64_t side = 32;                 // height and width; three channels
-  std::vector<uint8_t> images;       // (count, side, side, 3)
-  std::vector<uint8_t> labels;       // (count)
-  std::vector<std::string> classes;  // names, by label
-  Normalization normalization;
+  int64_t side = 32;                  // height and width; three channels
+  std::vector<uint8_t> images;        // (count, side, side, 3)
+  std::vector<uint8_t> labels;        // (count)
+  std::vector<std::string> classes;   // names, by label
   int64_t padding = 0;                // training: zero pixels around the picture before a random crop; then a flip
   bool augment = true;                // padding and flips
   Config::Augment augmentation = {};  // what else training does

@@ -10,14 +10,14 @@ namespace {
 class ResizedPixels final : public PixelDataset {
  public:
   ResizedPixels(Pixels pixels, const Config& config)
-      : PixelDataset(std::move(pixels)), crops_(config.data, config.augment, pixels_.normalization, 1) {}
+      : PixelDataset(std::move(pixels)), crops_(config.data, config.augment, 1) {}
 
   ImageShape shape() const override { return crops_.shape(); }
   std::string describe() const override {
     return say(pixels_.description, ", resized to ", shape().width, " x ", shape().height);
   }
 
-  bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels) const override {
+  bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, uint8_t* pixels) const override {
     const int side = int(pixels_.side);
     auto* const bytes = const_cast<uint8_t*>(pixels_.images.data()) + index * pixels_.side * pixels_.side * 3;
     const OpenedImage image{{side, side}, [=](double) { return cv::Mat(side, side, CV_8UC3, bytes); }};

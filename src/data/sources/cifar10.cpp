@@ -40,7 +40,6 @@ std::vector<uint8_t> read_file(const fs::path& file) {
 std::unique_ptr<Dataset> open_files(const fs::path& folder, const std::vector<std::string>& files,
                                     const Config& config) {
   Pixels pixels;
-  pixels.normalization = normalization(config.data, of_cifar10);
   pixels.classes = {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"};
   pixels.padding = 4;
   pixels.augment = config.data.augment;

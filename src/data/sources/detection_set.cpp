@@ -6,6 +6,7 @@
 
 #include "src/data/draws.h"
 #include "src/data/fingerprint.h"
+#include "src/data/images/pixel_bytes.h"
 
 namespace octet {
 namespace {
@@ -80,12 +81,11 @@ static void require_boxes_inside(const AnnotatedImage& image) {
 }
 
 DetectionSet::DetectionSet(std::string source, Annotations annotations, OpenImage open, const Config::Data& data,
-                           Normalization own, int64_t own_side)
+                           int64_t own_side)
     : source_(std::move(source)),
       annotations_(std::move(annotations)),
       open_(std::move(open)),
       canvases_(data, own_side),
-      normalization_(octet::normalization(data, own)),
       short_sides_(data.augment && !data.short_sides.empty() ? data.short_sides : std::vector{data.short_side}),
       short_side_(data.short_side),
       flip_(data.augment ? static_cast<float>(data.flip) : 0),
@@ -158,12 +158,12 @@ uint64_t DetectionSet::fingerprint() const {
   return all;
 }
 
-bool DetectionSet::read(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels) const {
+bool DetectionSet::read(int64_t index, bool training, uint64_t seed, int64_t epoch, uint8_t* pixels) const {
   Truth unused;
   return read_with_truth(index, training, seed, epoch, pixels, unused);
 }
 
-bool DetectionSet::read_with_truth(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels,
+bool DetectionSet::read_with_truth(int64_t index, bool training, uint64_t seed, int64_t epoch, uint8_t* pixels,
                                    Truth& truth) const {
   const AnnotatedImage& annotated = annotations_.images[static_cast<size_t>(index)];
   try {
@@ -201,14 +201,12 @@ Truth::Image DetectionSet::placed(int64_t index, ImageSize file, bool training, 
   return image;
 }
 
-void DetectionSet::write(const cv::Mat& image, const ImageShape& canvas, float* pixels) const {
-  const int64_t row = canvas.width * 3, used = int64_t{image.cols} * 3;
-  const RowNormalization normalize(normalization_, image.cols);
-  for (int y = 0; y < image.rows; ++y, pixels += row) {
-    normalize(image.ptr(y), pixels);
-    std::fill(pixels + used, pixels + row, 0.0f);
+void DetectionSet::write(const cv::Mat& image, const ImageShape& canvas, uint8_t* pixels) const {
+  for (int y = 0; y < image.rows; ++y, pixels += canvas.width * pixel_channels) {
+    write_pixels(image.ptr(y), image.cols, pixels);
+    write_no_pixels(canvas.width - image.cols, pixels + int64_t{image.cols} * pixel_channels);
   }
-  std::fill_n(pixels, (canvas.height - image.rows) * row, 0.0f);
+  write_no_pixels((canvas.height - image.rows) * canvas.width, pixels);
 }
 
 cv::Mat DetectionSet::picture(int64_t index) const { return open_(index).decode(1); }

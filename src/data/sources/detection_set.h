@@ -32,10 +32,9 @@ std::string advice_on_sizes(const Annotations&);
 class DetectionSet final : public Dataset {
  public:
   // source: what describe() begins with: "coco: /data/train2017". A size that the annotations lack is read from the
-  // image. own_side: as in Canvases. own: the normalization where the configuration names none. UsageError: no object
-  // is visible on its canvas at any size that the recipe names. Warns if some are not.
-  DetectionSet(std::string source, Annotations, OpenImage, const Config::Data&, Normalization own,
-               int64_t own_side = 0);
+  // image. own_side: as in Canvases. UsageError: no object is visible on its canvas at any size that the recipe names.
+  // Warns if some are not.
+  DetectionSet(std::string source, Annotations, OpenImage, const Config::Data&, int64_t own_side = 0);
 
   int64_t size() const override { return static_cast<int64_t>(annotations_.images.size()); }
   int64_t classes() const override { return static_cast<int64_t>(annotations_.classes.size()); }
@@ -43,7 +42,7 @@ class DetectionSet final : public Dataset {
   std::string describe() const override;
   int32_t label(int64_t) const override { return 0; }  // an image has no class of its own; 0: it counts
   uint64_t fingerprint() const override;               // of names, sizes, boxes and labels
-  bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels) const override;
+  bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, uint8_t* pixels) const override;
   int64_t skipped() const override { return bad_.count(); }
 
   int canvases() const override { return canvases_.count(); }
@@ -54,24 +53,22 @@ class DetectionSet final : public Dataset {
   void number_as(const Classes& known) override { octet::number_as(known, annotations_); }
   std::vector<std::string> absent_classes() const override { return octet::absent_classes(annotations_); }
   // Appends the objects that train: neither crowd nor difficult, and visible on the canvas.
-  bool read_with_truth(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels,
+  bool read_with_truth(int64_t index, bool training, uint64_t seed, int64_t epoch, uint8_t* pixels,
                        Truth&) const override;
 
   // The image as its file holds it, RGB. Throws BadImage.
   cv::Mat picture(int64_t index) const;
-  const Normalization& normalization() const { return normalization_; }
 
  private:
   void choose_canvases(const Config::Data&);
   void require_visible_objects() const;
   Truth::Image placed(int64_t index, ImageSize file, bool training, uint64_t seed, int64_t epoch) const;
-  void write(const cv::Mat& image, const ImageShape& canvas, float* pixels) const;
+  void write(const cv::Mat& image, const ImageShape& canvas, uint8_t* pixels) const;
 
   std::string source_;
   Annotations annotations_;
   OpenImage open_;
   Canvases canvases_;
-  Normalization normalization_;
   std::vector<int64_t> short_sides_;  // training draws one
   int64_t short_side_;                // of evaluation
   float flip_;                        // share of mirrored images while training

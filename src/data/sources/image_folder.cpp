@@ -44,7 +44,7 @@ class ImageFolder : public Dataset {
   std::string file_of(int64_t index) const override { return index_.files[index].first; }
   int64_t skipped() const override { return bad_.count(); }
 
-  bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels) const override {
+  bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, uint8_t* pixels) const override {
     const fs::path file = index_.folder / index_.files[index].first;
     try {
       const OpenedImage image = open_image(file, max_pixels_, View::upright);

@@ -36,7 +36,7 @@ class Selected final : public Dataset {
   std::string describe() const override { return say(size(), " of ", all_.describe()); }
   int32_t label(int64_t index) const override { return all_.label(of(index)); }
   uint64_t fingerprint() const override { return all_.fingerprint(); }
-  bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels) const override {
+  bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, uint8_t* pixels) const override {
     return all_.read(of(index), training, seed, epoch, pixels);
   }
   std::string file_of(int64_t index) const override { return all_.file_of(of(index)); }
@@ -46,7 +46,7 @@ class Selected final : public Dataset {
   int canvas(int64_t index) const override { return all_.canvas(of(index)); }
   std::vector<std::string> class_names() const override { return all_.class_names(); }
   const Annotations* annotations() const override { return all_.annotations(); }
-  bool read_with_truth(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels,
+  bool read_with_truth(int64_t index, bool training, uint64_t seed, int64_t epoch, uint8_t* pixels,
                        Truth& truth) const override {
     const size_t before = truth.images.size();
     const bool present = all_.read_with_truth(of(index), training, seed, epoch, pixels, truth);
@@ -98,7 +98,7 @@ std::unique_ptr<Dataset> open_named_images(const Config& config, const std::vect
   if (!source.objects) {
     FolderIndex index{.folder = {}, .classes = classes.names, .files = {}, .ignored = {}};
     for (const std::string& file : files) index.files.emplace_back(file, -1);
-    return make_image_folder(std::move(index), Crops(data, {}, source.own, source.middle), data);
+    return make_image_folder(std::move(index), Crops(data, {}, source.middle), data);
   }
   Annotations images;
   images.classes = classes.names;
@@ -109,16 +109,14 @@ std::unique_ptr<Dataset> open_named_images(const Config& config, const std::vect
                              .path = file,
                              .objects = {}});
   OpenImage open = image_files(images, data, as_stored());
-  return std::make_unique<DetectionSet>("images", std::move(images), std::move(open), data, source.own,
-                                        image_side(data));
+  return std::make_unique<DetectionSet>("images", std::move(images), std::move(open), data, image_side(data));
 }
 
 std::unique_ptr<Dataset> open_labelled_images(const Config& config, const std::string& folder, const Classes& classes) {
   const SourceTraits source = source_traits(config.data);
   REQUIRE_USAGE(!source.objects, "a detector is judged on annotations: set data.root, or use --detections",
                 "folders of classes say nothing about where an object is");
-  return make_image_folder(index_labelled(folder, classes.names), Crops(config.data, {}, source.own, source.middle),
-                           config.data);
+  return make_image_folder(index_labelled(folder, classes.names), Crops(config.data, {}, source.middle), config.data);
 }
 
 std::unique_ptr<Dataset> selected(const Dataset& all, std::vector<int64_t> indices) {

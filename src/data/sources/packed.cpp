@@ -67,7 +67,7 @@ class Packed final : public Dataset {
   int64_t skipped() const override { return bad_images_.count(); }
   std::vector<std::string> class_names() const override { return names_; }
 
-  bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, float* pixels) const override {
+  bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, uint8_t* pixels) const override {
     const PackedImage& at = images_[size_t(index)];
     const std::span<const uint8_t> rows = file_.bytes().subspan(at.offset, 3 * size_t{at.width} * at.height);
     if (hash_of(at, rows) != at.hash) {

@@ -12,8 +12,15 @@ class ConvBlock final : public ConvNode {
 
   bool reads_real(const Policy&, Edge edge) const override { return edge.id == inputs_[0].id && !quantized(); }
 
+  // The kernels of fixed order alone have these bits for their place: other kinds of real numbers are a policy's
+  // choice.
+  bool reads_pixels(const Policy& policy) const override {
+    return !quantized() && policy.traits().real_convolution == RealConvolution::fixed_order && takes_pixels(conv_);
+  }
+
   void declare(Declare& d) override {
     const bool codes = quantized();
+    if (d.is_pixels(inputs_[0])) pixels_ = *d.pixels();
     if (codes) check_sums(d);
     REQUIRE(d.storage() == DType::f32 || !policy_.traits().rounds_block_gradient, "store f32 between its roundings",
             "policy ", policy_.traits().name, " with ", name_of(d.storage()), " storage");
@@ -32,6 +39,11 @@ class ConvBlock final : public ConvNode {
     grad_output_ = d.keep(conv_.y, codes ? DType::s8 : DType::f32, Need::backward);
     if (codes) gradient_scale_ = d.keep({1, 1, 1, 1}, DType::f32, Need::backward);
     check_groups();
+    // Masks of one group are those of the batch.
+    if (normalizes() && !freezes_norm() && norm_groups_ == 1 && runs_backward_ && encode_y_.quantized() &&
+        d.training() && d.storage() == DType::bf16)
+      d.sums_gradient(convolved_, mask_);
+    finishes_dx_ = d.writes_last(inputs_[0]);
     if (codes && policy_.traits().needs_clips && d.needs_backward()) clip_layer_ = d.clip_layer(layer(), weight_index_);
   }
 
@@ -48,7 +60,8 @@ class ConvBlock final : public ConvNode {
     backward_weight(step, grad_output);
     if (!needs_dx_) return;
     Timed timed(step.times, Phase::backward_data);
-    step.backend.conv_backward_data({conv_, grad_output, weight_->operand(), step.into(inputs_[0])});
+    step.backend.conv_backward_data({conv_, grad_output, weight_->operand(), step.into(inputs_[0]),
+                                     finishes_dx_ ? step.sums(inputs_[0]) : nullptr});
   }
 
   void update_statistics(Step&, std::vector<RunningStep>& running) override {
@@ -140,20 +153,30 @@ class ConvBlock final : public ConvNode {
     return (step.measures || of_batch) && (normalizes() || !options_.gives_logits);
   }
 
+  // Only a range of this batch and kept codes follow from the least and largest values of channels.
+  Moments with_needed_extremes(Moments moments) const {
+    if (!keeps_codes() && (range_ >= 0 || !encode_y_.quantized())) moments.min = moments.max = nullptr;
+    return moments;
+  }
+
   void convolve(Step& step) const {
     Timed timed(step.times, Phase::forward);
     std::vector<Moments> moments;
     for (int64_t group = 0; group < norm_groups_ && needs_moments(step); ++group)
-      moments.push_back(batch_moments(step, group));
-    step.backend.conv_forward(
-        {conv_of_group(), step.value(inputs_[0]), weight_->operand(), step.tensor(convolved_), moments});
+      moments.push_back(with_needed_extremes(batch_moments(step, group)));
+    const QTensor x = step.value(inputs_[0]), w = weight_->operand();
+    const Tensor y = step.tensor(convolved_);
+    if (pixels_)
+      step.backend.pixel_forward({conv_of_group(), *pixels_, x.values, w.values, y, moments});
+    else
+      step.backend.conv_forward({conv_of_group(), x, w, y, moments});
   }
 
   void forward(Step& step, int64_t group, const Encoding& encoding, Probe probe) {
     const Convolved convolved = this->convolved(step, group);
     Timed timed(step.times, Phase::passes);
     const QTensor residual = has_residual() ? of_group(step.value(inputs_[1]), group) : QTensor{};
-    Moments moments = norm_moments(step, group);
+    Moments moments = with_needed_extremes(norm_moments(step, group));
     if (!needs_moments(step)) moments.min = moments.max = nullptr;
     step.backend.affine_forward({affine_, convolved, moments, parameters(), residual, encoding,
                                  key(step, Role::activation, group), of_group(step.value(output_), group), probe,
@@ -189,6 +212,7 @@ class ConvBlock final : public ConvNode {
       finish_gradient(gamma_);
       finish_gradient(beta_);
     }
+    if (NormSums* const sums = step.sums(output_)) sums->made = nullptr;
     return grad_output;
   }
 
@@ -199,11 +223,13 @@ class ConvBlock final : public ConvNode {
     const QTensor x = step.value(inputs_[0]);
     const bool by_group = state_->exact_sums();
     for (int64_t group = 0; group < (by_group ? norm_groups_ : 1); ++group) {
-      if (by_group)
-        step.backend.conv_backward_weight(
-            {conv_of_group(), of_group(x, group), of_group(grad_output, group), gradient_of(weight_)});
+      const ConvProblem problem = by_group ? conv_of_group() : conv_;
+      const QTensor images = by_group ? of_group(x, group) : x,
+                    dy = by_group ? of_group(grad_output, group) : grad_output;
+      if (pixels_)
+        step.backend.pixel_backward_weight({problem, *pixels_, images.values, dy.values, gradient_of(weight_)});
       else
-        step.backend.conv_backward_weight({conv_, x, grad_output, gradient_of(weight_)});
+        step.backend.conv_backward_weight({problem, images, dy, gradient_of(weight_)});
       finish_gradient(weight_);
     }
   }
@@ -222,13 +248,16 @@ class ConvBlock final : public ConvNode {
                                   .encoding = encoding,
                                   .key = key(step, Role::grad_output, group),
                                   .grad_output = grad_output,
-                                  .probe = probe});
+                                  .probe = probe,
+                                  .sums = step.sums(output_)});
   }
 
   Encoding encode_y_, encode_gradient_, encode_unread_;
+  std::optional<PixelScale> pixels_;  // of the input, where it is bytes of images
   Slot kept_codes_, kept_units_, gradient_scale_, unread_codes_, unread_scale_;
   int clip_layer_ = -1;
-  float block_clip_ = 0;  // if the policy rounds the block's gradient: the clip that encodes grad_output
+  bool finishes_dx_ = false;  // no other node adds to the gradient of the input afterwards
+  float block_clip_ = 0;      // if the policy rounds the block's gradient: the clip that encodes grad_output
 };
 
 }  // namespace

@@ -87,20 +87,19 @@ struct SmallPicture {
 std::vector<SmallPicture> small_pictures(const Config& config, const ClassAnswers& all,
                                          std::span<const Answer> answers) {
   Config plain = config;
-  plain.data.mean = {0, 0, 0}, plain.data.deviation = {1, 1, 1};  // a pixel is then a share of white
-  plain.data.bad_images = "skip";                                 // one that cannot be read now is left out
+  plain.data.bad_images = "skip";  // one that cannot be read now is left out
   const Datasets sets = open_datasets(plain, false, {all.classes, {}});
   const Dataset& data = *sets.test;
   const bool same = data.size() == all.images &&
                     std::ranges::all_of(answers, [&](const Answer& a) { return data.label(a.image) == a.label; });
   REQUIRE_USAGE(same, "give the data of the training", "the images or their labels are others than in the training");
   const auto height = static_cast<int>(data.shape().height), width = static_cast<int>(data.shape().width);
-  cv::Mat pixels(height, width, CV_32FC3), bytes;
+  cv::Mat pixels(height, width, CV_8UC4), bytes;
   std::vector<SmallPicture> pictures;
   for (const Answer& answer : answers) {
     SmallPicture picture{.address = {}, .small = std::max(height, width) < longest_thumbnail_side};
-    if (data.read(answer.image, false, 0, 0, pixels.ptr<float>())) {
-      pixels.convertTo(bytes, CV_8UC3, 255);
+    if (data.read(answer.image, false, 0, 0, pixels.data)) {
+      cv::cvtColor(pixels, bytes, cv::COLOR_RGBA2RGB);
       const double scale = 1.0 * longest_thumbnail_side / std::max(height, width);
       if (scale < 1) cv::resize(bytes, bytes, {}, scale, scale, cv::INTER_AREA);
       picture.address = png_address(bytes);

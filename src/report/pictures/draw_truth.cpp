@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cmath>
 #include <filesystem>
+#include <opencv2/imgproc.hpp>
 
 #include "kernels/base/error.h"
 #include "src/data/images/decode.h"
@@ -22,27 +22,18 @@ cv::Mat drawn_file(const DetectionSet& data, int64_t index) {
   return with_boxes(data.picture(index), boxes_of(annotations.images[static_cast<size_t>(index)], annotations.classes));
 }
 
-// What a network reads, as 8-bit RGB.
-cv::Mat as_bytes(const std::vector<float>& pixels, const ImageShape& shape, const Normalization& normalization) {
-  cv::Mat image(static_cast<int>(shape.height), static_cast<int>(shape.width), CV_8UC3);
-  for (size_t i = 0; i < pixels.size(); ++i) {
-    const auto channel = static_cast<int64_t>(i % 3);
-    const float value = (pixels[i] - normalization.shift(channel)) / normalization.scale(channel);
-    image.data[i] = static_cast<uint8_t>(std::clamp(std::lround(value), 0L, 255L));
-  }
-  return image;
-}
-
 cv::Mat drawn_input(const DetectionSet& data, int64_t index, uint64_t seed) {
   const ImageShape shape = data.canvas_shape(data.canvas(index));
-  std::vector<float> pixels(static_cast<size_t>(shape.height * shape.width * shape.channels));
+  const cv::Mat pixels(static_cast<int>(shape.height), static_cast<int>(shape.width), CV_8UC4);
   Truth truth;
-  if (!data.read_with_truth(index, true, seed, 0, pixels.data(), truth)) return {};
+  if (!data.read_with_truth(index, true, seed, 0, pixels.data, truth)) return {};
+  cv::Mat colors;
+  cv::cvtColor(pixels, colors, cv::COLOR_RGBA2RGB);
   std::vector<DrawnBox> boxes;
   for (const auto& [box, label] : truth.objects)
     boxes.push_back(
         {{box.x1, box.y1, box.width(), box.height()}, label, data.annotations()->classes[static_cast<size_t>(label)]});
-  return with_boxes(as_bytes(pixels, shape, data.normalization()), boxes);
+  return with_boxes(colors, boxes);
 }
 
 }  // namespace

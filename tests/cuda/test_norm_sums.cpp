@@ -1,0 +1,62 @@
+// A data gradient that sums for the norm behind it, and the norm's pass, against the CPU, which sums in the pass.
+#include "tests/cuda/compare.h"
+#include "tests/cuda/norm.h"
+
+namespace octet::test {
+namespace {
+
+// fits: whether the data gradient can.
+void expect_same_sums(const ConvProblem& p, Activation activation, bool add, bool fits) {
+  const Norm norm(p.x.c);
+  const OwnedTensor x = random_real(p.x, 5, 1, DType::bf16), dx0 = random_real(p.x, 8, 20, DType::bf16);
+  const OwnedQTensor dy = random_codes(p.y, 3), w = random_codes(p.weight(), 2);
+  AffineProblem problem{p.x};
+  problem.activation = activation;
+  const float held = 5;
+  const Encoding encoding{DType::s8, 127, Rounding::stochastic, Range::held, &held};
+  expect_same(
+      say("sums of ", p.x.n, "x", p.x.h, "x", p.x.w, "x", p.x.c, " activation ", static_cast<int>(activation)),
+      [&](Place& place) {
+        const QTensor error = place.zeros_for(encoding, p.x);
+        const Tensor d_gamma = place.zeros(norm.gamma.view().shape), d_beta = place.zeros(norm.gamma.view().shape);
+        const AffineParameters parameters = norm.parameters(place);
+        const Moments moments = place.copy(norm.moments, p.x.c);
+        const Tensor dx = add ? place.copy(dx0.view()) : place.zeros(p.x, DType::bf16), values = place.copy(x.view());
+        NormSums sums{values, {}};
+        if (activation != Activation::none) {
+          sums.mask = place.zeros(mask_shape(p.x), DType::u8);
+          place.backend.affine_forward(
+              {problem, values, moments, parameters, {}, {}, {}, {place.zeros(p.x)}, {}, sums.mask});
+        }
+        place.backend.conv_backward_data({p, place.copy(dy.view()), place.copy(w.view()), {dx, add}, &sums});
+        EXPECT_EQ(sums.made != nullptr, fits && place.backend.name() == "cuda");
+        place.backend.affine_backward({.problem = problem,
+                                       .x = values,
+                                       .moments = moments,
+                                       .parameters = parameters,
+                                       .mask = sums.mask,
+                                       .dy = dx,
+                                       .d_gamma = {d_gamma},
+                                       .d_beta = {d_beta},
+                                       .encoding = place.copy(encoding),
+                                       .key = {1, 2, 3, 4000},
+                                       .grad_output = error,
+                                       .sums = &sums});
+        place.keep("dx", dx), place.keep("error", error), place.keep("d_gamma", d_gamma), place.keep("d_beta", d_beta);
+      });
+}
+TEST(CudaNormSums, DataGradientsSumForTheNormBehindThem) {
+  for (const bool add : {false, true})
+    for (const Activation activation : {Activation::none, Activation::relu, Activation::relu6}) {
+      expect_same_sums(square_case({3, 13, 11, 64}, 128, 1, 1, 0).problem, activation, add, true);
+      expect_same_sums(square_case({2, 9, 7, 24}, 40, 3, 1, 1).problem, activation, add, true);
+    }
+  expect_same_sums(square_case({70, 9, 9, 136}, 16, 1, 1, 0).problem, Activation::relu, false, true);
+  expect_same_sums(square_case({1, 1, 1, 512}, 16, 1, 1, 0).problem, Activation::relu, true, true);
+  expect_same_sums(square_case({2, 12, 12, 64}, 32, 3, 2, 1).problem, Activation::relu, true, false);
+  expect_same_sums(square_case({2, 9, 7, 20}, 40, 3, 1, 1).problem, Activation::relu, true, false);
+  expect_same_sums(square_case({2, 9, 7, 16}, 16, 3, 1, 1, 1, 16).problem, Activation::relu, false, false);
+}
+
+}  // namespace
+}  // namespace octet::test
