@@ -46,8 +46,8 @@ bool fully_connected(const ConvProblem& p) {
          p.pad_w == 0 && p.dilation_h == 1 && p.dilation_w == 1;
 }
 
-// oneDNN 2.6 computes some weight gradients of 1x1 convolutions with a stride wrongly: where a vector has more lanes than
-// there are input channels, it writes beyond its own scratch memory and sums what it finds there.
+// oneDNN 2.6 computes some weight gradients of 1x1 convolutions with a stride wrongly: where a vector has more lanes
+// than there are input channels, it writes beyond its own scratch memory and sums what it finds there.
 bool library_overruns(const ConvProblem& p) {
   return p.kernel_h == 1 && p.kernel_w == 1 && (p.stride_h > 1 || p.stride_w > 1) && p.x.c / p.groups < 16;
 }
