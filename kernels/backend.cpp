@@ -84,10 +84,10 @@ void check(const ConvBackwardDataCall& call) {
   check_tensor("weight", call.w, call.problem.weight());
   check_tensor("input gradient", {call.dx.tensor}, call.problem.x);
   check_operands(call.dy, call.w);
-  REQUIRE(
-      call.sums == nullptr || (call.sums->x.shape == call.problem.x && is_real(call.sums->x.dtype) &&
-                               (!call.sums->mask || call.sums->mask.bytes() == mask_shape(call.problem.x).elements())),
-      "give real values and a mask of the shape of x", "a data gradient sums for a norm of another shape");
+  const NormSums* const sums = call.sums;
+  REQUIRE(sums == nullptr || (sums->x.shape == call.problem.x && is_real(sums->x.dtype) &&
+                              (!sums->mask || sums->mask.shape == mask_shape(call.problem.x))),
+          "give real values and a mask of the shape of x", "a data gradient sums for a norm of another shape");
 }
 void check(const ConvBackwardWeightCall& call) {
   check_geometry(call.problem);

@@ -34,16 +34,17 @@ auto of_channels(int64_t channels, const Value& value) {
 std::vector<double> reduce(int threads, Passes::Reduce kernel, const AffineBackward& pass, Shape shape, Scratch& room) {
   constexpr int64_t piece_elements = 16384, columns = 128;  // of a thread's work
   const int64_t channels = shape.c, chunk = norm_pixels * channels, total = shape.elements();
-  const int64_t chunks = (total + chunk - 1) / chunk, groups = (chunks + norm_chunks - 1) / norm_chunks;
+  const int64_t chunks = norm_chunks_of(shape.pixels()), groups = (chunks + norm_chunks - 1) / norm_chunks;
   const int64_t length = 2 * channels, pieces = (length + columns - 1) / columns;
-  double* const of_groups = room.get<double>(static_cast<size_t>((groups + chunks / 2 + 1) * length));
+  const int64_t own_room = Passes::reduce_room * channels, floats = chunks * length + threads * own_room;
+  double* const of_groups = room.get<double>(static_cast<size_t>(groups * length + (floats + 1) / 2));
   float* const of_chunks = reinterpret_cast<float*>(of_groups + groups * length);
-  std::vector<float> rooms(static_cast<size_t>(threads * Passes::reduce_room * channels));
-  parallel_pieces(
-      threads, total, std::max<int64_t>(1, piece_elements / chunk) * chunk, [&](int64_t first, int64_t count) {
-        kernel(pass, Span{first, count}, channels, rooms.data() + omp_get_thread_num() * Passes::reduce_room * channels,
-               of_chunks + first / chunk * length);
-      });
+  float* const rooms = of_chunks + chunks * length;
+  const int64_t piece = std::max<int64_t>(1, piece_elements / chunk) * chunk;
+  parallel_pieces(threads, total, piece, [&](int64_t first, int64_t count) {
+    kernel(pass, Span{first, count}, channels, rooms + omp_get_thread_num() * own_room,
+           of_chunks + first / chunk * length);
+  });
   parallel_for(threads, groups * pieces, [&](int64_t item) {
     const int64_t group = item / pieces, begin = item % pieces * columns, end = std::min(begin + columns, length);
     double* const sums = of_groups + group * length;
