@@ -253,9 +253,8 @@ struct ConvRequantizeCall {
 // What the backward pass of a norm sums over the gradient of its output: for chunks of 64 pixels dz and dz x, see
 // shared/sums.h and AffineBackwardCall. Where that gradient is finished, a backend may sum it on the way.
 struct NormSums {
-  Tensor x, mask;  // of the norm, as its affine_backward() gets them
-  const float* made =
-      nullptr;  // set by the backend: (chunks, 2, C), until its next conv_backward_data(); null: not made
+  Tensor x, mask;    // of the norm, as its affine_backward() gets them
+  int64_t made = 0;  // the backend's count of the sums it has made, which it keeps until it makes others; 0: not made
 };
 // dx (f32 or bf16) (+)= transposed convolution of dy. (+)= adds if Into::add is true.
 struct ConvBackwardDataCall {

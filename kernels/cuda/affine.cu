@@ -92,8 +92,8 @@ void CudaBackend::compute(const AffineBackwardCall& call) {
     const int64_t pixels = problem.shape.pixels();
     double* const of_groups = sums_.get<double>(affine_groups(pixels) * 2 * channels);
     unsigned* const tickets = zeroed<unsigned>(tickets_, blocks_for(channels, 4));
-    if (made_sums != nullptr && made_sums->made != nullptr)
-      launch_add_chunks(made_sums->made, pixels, of_groups, tickets, gradients, stream_);
+    if (made_sums != nullptr && made_sums->made != 0 && made_sums->made == norm_sums_made_)
+      launch_add_chunks(norm_sums_.data<float>(), pixels, of_groups, tickets, gradients, stream_);
     else
       launch_affine_reduce(values, pixels, of_groups, tickets, gradients, stream_);
   } else {

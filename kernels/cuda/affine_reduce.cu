@@ -31,8 +31,8 @@ __global__ void gradients_without_sums(const __grid_constant__ AffineGradients t
   if (channel < to.of.problem.shape.c) write_gradient(to, channel, 0, 0);
 }
 
-// Adds the groups' sums of a tile's channels, in the last block of the tile to come here, and writes what follows.
-// which, channel: what this thread has summed, if there is such a channel.
+// Keeps what this block has summed. The last block of the tile to come here adds all groups' sums and writes what
+// follows from them. which, channel: what this thread has summed, if there is such a channel.
 __device__ __forceinline__ void finish_groups(double sum, int which, int channel, int group, int groups, int tile,
                                               double* of_groups, unsigned* tickets, const AffineGradients& to) {
   const int channels = static_cast<int>(to.of.problem.shape.c);

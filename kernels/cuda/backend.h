@@ -155,7 +155,8 @@ class CudaBackend final : public Backend {
   };
   std::map<const void*, Transposed> transposed_;  // by the address of the codes, in transposed_room_
   DeviceScratch transposed_room_;
-  DeviceScratch norm_sums_;  // of the last data gradient
+  DeviceScratch norm_sums_;     // (chunks, 2, C) f32, of the last data gradient that made some
+  int64_t norm_sums_made_ = 0;  // how often: NormSums::made of those that norm_sums_ holds
   DeviceScratch row_losses_, regions_;
   DeviceScratch pixel_weights_, pixel_constants_, pixel_gradients_, pixel_sums_;  // of the first layer
 };

@@ -72,8 +72,10 @@ void CudaBackend::compute(const ConvBackwardDataCall& call) {
   const std::vector<Gather> phases = backward_gathers(p);
   if (sums != nullptr && sums->x.dtype == DType::bf16) {
     output.norm = {static_cast<const uint16_t*>(sums->x.data), sums->mask.data == nullptr ? nullptr : sums->mask.u8()};
-    if (phases.size() == 1 && sums_for_norms(phases.front(), output))
-      sums->made = output.norm.of_chunks = norm_sums_.get<float>(norm_chunks_of(p.x.pixels()) * 2 * p.x.c);
+    if (phases.size() == 1 && sums_for_norms(phases.front(), output)) {
+      output.norm.of_chunks = norm_sums_.get<float>(norm_chunks_of(p.x.pixels()) * 2 * p.x.c);
+      sums->made = ++norm_sums_made_;
+    }
   }
   for (const Gather& phase : phases)
     launch_on_tensor_cores(phase, codes, DType::s8, weights, channels, p.x.c * channels, output);

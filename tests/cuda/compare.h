@@ -66,6 +66,9 @@ class Place {
     return {copy(from.real.view()), from.codes.view() ? copy(from.codes.view()) : zeros(shape, DType::s8), units.f32(),
             units.f32() + shape.c};
   }
+  AffineParameters parameters(const NormOperands& norm) {
+    return {copy(norm.gamma.view()).f32(), copy(norm.beta.view()).f32()};
+  }
   Moments moments(int64_t channels) {
     float* const all = zeros({1, 1, 4, channels}).f32();
     return {all, all + channels, all + 2 * channels, all + 3 * channels};

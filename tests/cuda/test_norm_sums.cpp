@@ -1,13 +1,12 @@
 // A data gradient that sums for the norm behind it, and the norm's pass, against the CPU, which sums in the pass.
 #include "tests/cuda/compare.h"
-#include "tests/cuda/norm.h"
 
 namespace octet::test {
 namespace {
 
 // fits: whether the data gradient can.
 void expect_same_sums(const ConvProblem& p, Activation activation, bool add, bool fits) {
-  const Norm norm(p.x.c);
+  const NormOperands norm(p.x.c);
   const OwnedTensor x = random_real(p.x, 5, 1, DType::bf16), dx0 = random_real(p.x, 8, 20, DType::bf16);
   const OwnedQTensor dy = random_codes(p.y, 3), w = random_codes(p.weight(), 2);
   AffineProblem problem{p.x};
@@ -19,7 +18,7 @@ void expect_same_sums(const ConvProblem& p, Activation activation, bool add, boo
       [&](Place& place) {
         const QTensor error = place.zeros_for(encoding, p.x);
         const Tensor d_gamma = place.zeros(norm.gamma.view().shape), d_beta = place.zeros(norm.gamma.view().shape);
-        const AffineParameters parameters = norm.parameters(place);
+        const AffineParameters parameters = place.parameters(norm);
         const Moments moments = place.copy(norm.moments, p.x.c);
         const Tensor dx = add ? place.copy(dx0.view()) : place.zeros(p.x, DType::bf16), values = place.copy(x.view());
         NormSums sums{values, {}};
@@ -29,7 +28,7 @@ void expect_same_sums(const ConvProblem& p, Activation activation, bool add, boo
               {problem, values, moments, parameters, {}, {}, {}, {place.zeros(p.x)}, {}, sums.mask});
         }
         place.backend.conv_backward_data({p, place.copy(dy.view()), place.copy(w.view()), {dx, add}, &sums});
-        EXPECT_EQ(sums.made != nullptr, fits && place.backend.name() == "cuda");
+        EXPECT_EQ(sums.made != 0, fits && place.backend.name() == "cuda");
         place.backend.affine_backward({.problem = problem,
                                        .x = values,
                                        .moments = moments,
@@ -56,6 +55,40 @@ TEST(CudaNormSums, DataGradientsSumForTheNormBehindThem) {
   expect_same_sums(square_case({2, 12, 12, 64}, 32, 3, 2, 1).problem, Activation::relu, true, false);
   expect_same_sums(square_case({2, 9, 7, 20}, 40, 3, 1, 1).problem, Activation::relu, true, false);
   expect_same_sums(square_case({2, 9, 7, 16}, 16, 3, 1, 1, 1, 16).problem, Activation::relu, false, false);
+}
+// A backend keeps the sums of one norm: of two norms' data gradients, the first one's pass sums again.
+TEST(CudaNormSums, SumsOfAnotherNormAreNotTaken) {
+  const ConvProblem p = square_case({3, 13, 11, 64}, 128, 1, 1, 0).problem;
+  const NormOperands norm(p.x.c);
+  const OwnedQTensor dy = random_codes(p.y, 3), w = random_codes(p.weight(), 2), other_dy = random_codes(p.y, 4);
+  const OwnedTensor x = random_real(p.x, 5, 1, DType::bf16), other_x = random_real(p.x, 6, 1, DType::bf16);
+  const float held = 5;
+  const Encoding encoding{DType::s8, 127, Rounding::stochastic, Range::held, &held};
+  expect_same("sums of two norms", [&](Place& place) {
+    const AffineParameters parameters = place.parameters(norm);
+    const Moments moments = place.copy(norm.moments, p.x.c);
+    const Tensor inputs[] = {place.copy(x.view()), place.copy(other_x.view())};
+    const Tensor gradients[] = {place.zeros(p.x, DType::bf16), place.zeros(p.x, DType::bf16)};
+    const QTensor from[] = {place.copy(dy.view()), place.copy(other_dy.view())}, weights = place.copy(w.view());
+    NormSums sums[] = {{inputs[0], {}}, {inputs[1], {}}};
+    for (const int i : {0, 1}) place.backend.conv_backward_data({p, from[i], weights, {gradients[i]}, &sums[i]});
+    for (const int i : {0, 1}) {
+      const QTensor error = place.zeros_for(encoding, p.x);
+      const Tensor d_gamma = place.zeros(norm.gamma.view().shape), d_beta = place.zeros(norm.gamma.view().shape);
+      place.backend.affine_backward({.problem = AffineProblem{p.x},
+                                     .x = inputs[i],
+                                     .moments = moments,
+                                     .parameters = parameters,
+                                     .dy = gradients[i],
+                                     .d_gamma = {d_gamma},
+                                     .d_beta = {d_beta},
+                                     .encoding = place.copy(encoding),
+                                     .key = {1, 2, 3, 4000},
+                                     .grad_output = error,
+                                     .sums = &sums[i]});
+      place.keep("error", error), place.keep("d_gamma", d_gamma), place.keep("d_beta", d_beta);
+    }
+  });
 }
 
 }  // namespace

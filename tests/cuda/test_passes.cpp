@@ -2,7 +2,6 @@
 #include <cmath>
 
 #include "tests/cuda/compare.h"
-#include "tests/cuda/norm.h"
 
 namespace octet::test {
 namespace {
@@ -87,7 +86,7 @@ OwnedQTensor other_tensor(Other other, Shape shape, uint32_t seed) {
 TEST(CudaPasses, AffineForward) {
   const float held = 1.7f;
   for (const Shape shape : shapes()) {
-    const Norm norm(shape.c);
+    const NormOperands norm(shape.c);
     const OwnedTensor ones(shape);
     std::fill_n(ones.f32(), shape.elements(), 1.0f);
     for (const DType type : {DType::f32, DType::bf16}) {
@@ -105,7 +104,7 @@ TEST(CudaPasses, AffineForward) {
             expect_same(say("affine forward ", name_of(shape), " activation ", static_cast<int>(activation)),
                         [&](Place& place) {
                           const QTensor y = place.zeros_for(encoding, shape);
-                          AffineParameters parameters = norm.parameters(place);
+                          AffineParameters parameters = place.parameters(norm);
                           if (!problem.normalize) parameters.gamma = nullptr;
                           const Convolved input = place.copy(x);
                           const Observed observed(place);
@@ -141,7 +140,7 @@ TEST(CudaPasses, AffineForward) {
 void expect_same_backward(AffineProblem problem, DType type, Other other, const Encoding& encoding, bool add,
                           bool measure_only = false) {
   const Shape shape = problem.shape;
-  const Norm norm(shape.c);
+  const NormOperands norm(shape.c);
   const DType real = type == DType::s8 ? DType::bf16 : type;
   OwnedConvolved x(shape, 5, real);
   if (type == DType::s8) x.codes = random_codes(shape, 5).values(), x.units = random_units(shape.c);
@@ -155,7 +154,7 @@ void expect_same_backward(AffineProblem problem, DType type, Other other, const 
         const Tensor d_gamma = place.copy(norm.gamma.view()), d_beta = place.copy(norm.beta.view());
         const Tensor d_residual = place.copy(d_residual0.view());
         const Observed observed(place);
-        AffineParameters parameters = norm.parameters(place);
+        AffineParameters parameters = place.parameters(norm);
         if (!problem.normalize) parameters.gamma = nullptr;
         const Moments moments = place.copy(norm.moments, shape.c);
         Tensor mask;
@@ -277,7 +276,7 @@ TEST(CudaPasses, UpdatesOfWeightsAndStatistics) {
   expect_same("running statistics", [&](Place& place) {
     std::vector<RunningStep> steps;  // more than one launch takes
     for (int64_t i = 0; i < 70; ++i) {
-      const Norm norm(1 + 13 * i);
+      const NormOperands norm(1 + 13 * i);
       steps.push_back({place.copy(norm.moments, 1 + 13 * i), 1 + 76 * (i % 2), 0.1f, place.copy(norm.gamma.view()),
                        place.copy(norm.beta.view())});
     }

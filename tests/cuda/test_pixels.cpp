@@ -8,12 +8,6 @@ namespace octet {
 namespace {
 using namespace test;
 
-struct PixelOperands {
-  OwnedTensor x, w, dy;
-  explicit PixelOperands(const ConvProblem& p)
-      : x(random_pixels(p.x, 1)), w(random_real(p.weight(), 2)), dy(random_real(p.y, 3, 1e-3f)) {}
-};
-
 // groups: of the problem's images, which have moments of their own.
 void expect_same_first_layer(const ConvProblem& p, const PixelOperands& o, DType type, bool add, int64_t groups = 1) {
   const OwnedTensor dw0 = random_real(p.weight(), 5);

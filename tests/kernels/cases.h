@@ -120,6 +120,21 @@ struct OwnedMoments {
       : mean({1, 1, 1, channels}), variance({1, 1, 1, channels}), min({1, 1, 1, channels}), max({1, 1, 1, channels}) {}
   operator Moments() const { return {mean.f32(), variance.f32(), min.f32(), max.f32()}; }
 };
+// The statistics of a norm's input, between -1 and 1, and the norm's parameters.
+struct NormOperands {
+  OwnedMoments moments;
+  OwnedTensor gamma, beta;
+  explicit NormOperands(int64_t channels)
+      : moments(channels), gamma(random_real({1, 1, 1, channels}, 21)), beta(random_real({1, 1, 1, channels}, 22)) {
+    for (int64_t c = 0; c < channels; ++c) {
+      moments.mean.f32()[c] = 0.1f * random_number(23, c);
+      moments.variance.f32()[c] = 0.5f + 0.2f * random_number(24, c);
+      moments.min.f32()[c] = -1;
+      moments.max.f32()[c] = 1;
+    }
+  }
+  AffineParameters parameters() const { return {gamma.f32(), beta.f32()}; }
+};
 
 // Scales and offsets of channels kept as codes. One channel in seven is constant.
 inline OwnedTensor random_units(int64_t channels) {

@@ -97,19 +97,12 @@ inline void keep(Outcome& outcome, const OwnedQTensor& q) {
   outcome.tensors.push_back(scale);
 }
 
-struct Norm {
-  OwnedMoments moments;
-  OwnedTensor gamma, beta;
-  explicit Norm(int64_t channels)
-      : moments(channels), gamma(random_real({1, 1, 1, channels}, 21)), beta(random_real({1, 1, 1, channels}, 22)) {
-    for (int64_t c = 0; c < channels; ++c) {
-      moments.mean.f32()[c] = 0.1f * random_number(23, c);
-      moments.variance.f32()[c] = 0.5f + 0.2f * random_number(24, c);
-      moments.min.f32()[c] = c % 5 == 4 ? 0.25f : -1;  // one channel in five is beyond its range, as bf16 may be
-      moments.max.f32()[c] = c % 7 == 6 ? moments.min.f32()[c] : 1;  // and one in seven is constant
-    }
+// One channel in five is beyond its range, as bf16 may be, and one in seven is constant.
+struct Norm : NormOperands {
+  explicit Norm(int64_t channels) : NormOperands(channels) {
+    for (int64_t c = 4; c < channels; c += 5) moments.min.f32()[c] = 0.25f;
+    for (int64_t c = 6; c < channels; c += 7) moments.max.f32()[c] = moments.min.f32()[c];
   }
-  AffineParameters parameters() const { return {gamma.f32(), beta.f32()}; }
 };
 // Where the activation of this step lets the gradient pass, as the backend keeps it; empty without an activation.
 inline OwnedTensor mask_of(Backend& backend, const AffineProblem& problem, Tensor x, Moments moments,

@@ -22,6 +22,13 @@ inline OwnedTensor random_pixels(Shape x, uint32_t seed) {
   return pixels;
 }
 
+// The operands of a first layer.
+struct PixelOperands {
+  OwnedTensor x, w, dy;
+  explicit PixelOperands(const ConvProblem& p)
+      : x(random_pixels(p.x, 1)), w(random_real(p.weight(), 2)), dy(random_real(p.y, 3, 1e-3f)) {}
+};
+
 inline ConvProblem first_layer(int64_t images, int64_t height, int64_t width, int64_t out, int kernel, int stride,
                                int pad, int dilation = 1) {
   ConvProblem p;

@@ -15,18 +15,13 @@ namespace octet {
 namespace {
 using namespace test;
 
-struct Operands {
-  OwnedTensor x, w, dy;
-  explicit Operands(const ConvProblem& p)
-      : x(random_pixels(p.x, 1)), w(random_real(p.weight(), 2)), dy(random_real(p.y, 3, 1e-3f)) {}
-};
 struct Results {
   OwnedTensor y, dw;
   std::vector<OwnedMoments> moments;
 };
 // groups: of the problem's images, which follow each other in the operands.
 template <class Computes>
-Results results_of(Computes& by, const ConvProblem& p, const Operands& o, DType type, bool add) {
+Results results_of(Computes& by, const ConvProblem& p, const PixelOperands& o, DType type, bool add) {
   Results r{OwnedTensor({o.x.view().shape.n, p.y.h, p.y.w, p.y.c}, type), OwnedTensor(p.weight()), {}};
   std::vector<Moments> moments;
   for (int64_t group = 0; group < o.x.view().shape.n / p.x.n; ++group)
@@ -68,7 +63,7 @@ void expect_the_references_bits(Computes& by) {
   bool add = false;
   for (const ConvProblem& p : first_layers()) {
     const NamedCase scope(name_of(p));
-    const Operands operands(p);
+    const PixelOperands operands(p);
     const DType type = add ? DType::bf16 : DType::f32;
     expect_same(results_of(by, p, operands, type, add), results_of(*reference, p, operands, type, add));
     if (testing::Test::HasFatalFailure()) return;
@@ -100,7 +95,7 @@ TEST(EmulatedNeon, PixelConvolutionHasTheReferencesBits) {
 TEST_P(PixelConvolution, GroupsHaveMomentsOfTheirOwn) {
   const auto backend = make_cpu_backend({GetParam(), 2}), reference = make_reference_backend();
   ConvProblem p = first_layer(6, 14, 14, 20, 3, 1, 1);
-  const Operands operands(p);
+  const PixelOperands operands(p);
   p.x.n = p.y.n = 2;
   expect_same(results_of(*backend, p, operands, DType::bf16, false),
               results_of(*reference, p, operands, DType::bf16, false));
@@ -112,7 +107,7 @@ TEST_P(PixelConvolution, LargestSumsAreExact) {
   const auto backend = make_cpu_backend({GetParam(), 2}), reference = make_reference_backend();
   for (const ConvProblem& p : {first_layer(1, 300, 300, 3, 3, 1, 1), first_layer(2, 23, 23, 18, 11, 1, 0)}) {
     const NamedCase scope(name_of(p));
-    const Operands operands(p);
+    const PixelOperands operands(p);
     std::fill_n(operands.x.view().u8(), operands.x.elements(), uint8_t{255});
     for (int64_t i = 0; i < operands.w.elements(); ++i) {
       const float of_channel[] = {1, -1, 0.001f};
@@ -129,7 +124,7 @@ TEST_P(PixelConvolution, LargestSumsAreExact) {
 TEST_P(PixelConvolution, WhatIsNotFiniteStaysSo) {
   const auto backend = make_cpu_backend({GetParam(), 2}), reference = make_reference_backend();
   const ConvProblem p = first_layer(2, 9, 9, 20, 3, 1, 1);
-  const Operands operands(p);
+  const PixelOperands operands(p);
   const int64_t weights = operands.w.elements() / p.y.c;
   operands.w.f32()[3 * weights + 5] = std::numeric_limits<float>::quiet_NaN();
   operands.w.f32()[4 * weights] = std::numeric_limits<float>::infinity();
@@ -188,7 +183,7 @@ TEST(PixelArithmetic, ValuesErrLessThanSumsInF32May) {
   const auto reference = make_reference_backend();
   for (const ConvProblem& p : {first_layer(2, 16, 16, 8, 3, 1, 1), first_layer(1, 30, 30, 8, 7, 2, 3)}) {
     const NamedCase scope(name_of(p));
-    const Operands operands(p);
+    const PixelOperands operands(p);
     const int64_t taps = p.kernel_h * p.kernel_w, n = taps * pixel_channels;
     const Results got = results_of(*reference, p, operands, DType::f32, false);
     Exact y{std::vector<double>(size_t(p.y.elements())), std::vector<double>(size_t(p.y.elements()))};
@@ -212,7 +207,7 @@ TEST(PixelArithmetic, WeightGradientsErrLessThanSumsInF32May) {
   const auto reference = make_reference_backend();
   for (const ConvProblem& p : {first_layer(2, 16, 16, 8, 3, 1, 1), first_layer(1, 30, 30, 8, 7, 2, 3)}) {
     const NamedCase scope(name_of(p));
-    const Operands operands(p);
+    const PixelOperands operands(p);
     const auto weights = size_t(operands.w.elements());
     const Results got = results_of(*reference, p, operands, DType::f32, false);
     Exact dw{std::vector<double>(weights), std::vector<double>(weights)};
@@ -266,7 +261,7 @@ TEST(PixelArithmetic, GradientScalesFillTheirRange) {
 TEST(PixelConvolution, RefusesWhatDoesNotFit) {
   const auto backend = make_cpu_backend({Isa::scalar, 1});
   const ConvProblem p = first_layer(1, 8, 8, 4, 3, 1, 1);
-  const Operands operands(p);
+  const PixelOperands operands(p);
   const OwnedTensor y(p.y);
   const OwnedTensor three({1, 8, 8, 3}, DType::u8);
   EXPECT_THROW(backend->pixel_forward({p, photograph_pixels, three, operands.w, y}), Error);

@@ -212,7 +212,7 @@ class ConvBlock final : public ConvNode {
       finish_gradient(gamma_);
       finish_gradient(beta_);
     }
-    if (NormSums* const sums = step.sums(output_)) sums->made = nullptr;
+    if (NormSums* const sums = step.sums(output_)) sums->made = 0;
     return grad_output;
   }
 
