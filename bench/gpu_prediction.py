@@ -21,7 +21,7 @@ ISSUED = 0.72 * 132 * 4 * 1.83e9         # instructions of warps a second: the s
 OPERATIONS = 650e12                      # of codes a second, by mma.sync
 LAUNCH = 1.25e-6                         # seconds between two kernels of a graph
 # octet_emulated bench with backend.check_kernels, less histograms of the first steps, with the slices of 256 images
-LAUNCHES = {"resnet50": 457, "mobilenet_v2": 432}
+LAUNCHES = {"resnet50": 404, "mobilenet_v2": 432}
 DEPTHWISE = 14.6  # of an output, counted by hand: the kernel also holds what its last block does once
 STEP = 110  # counted by hand in a loop that does more than this: 64 bytes of k of a convolution on tensor cores
 
@@ -47,7 +47,7 @@ class Kernels:
         return max(found, key=len)
 
     def all(self, part):
-        return len(self._code(part))
+        return len(cuda_opcodes.body_of(self._code(part)))
 
     def longest_loop(self, part):
         return max(end - first for first, end in cuda_opcodes.loops_of(self._code(part)))
@@ -70,7 +70,8 @@ class Layer:
     activation: int = 1  # none, ReLU, ReLU6
     residual: bool = False
     depth: bool = False
-    adds: bool = False   # its data gradient is added to that of a shortcut
+    adds: bool = False   # its data gradient is added to that of a shortcut, which a mask may cut
+    shortcut: bool = False
     sums: bool = True    # its data gradient sums for the norm that made its input
     summed: bool = True  # the data gradient of the layer behind it sums for its norm
 
@@ -84,7 +85,7 @@ def resnet50():
             yield Layer(inputs, width, 1, 1, extent, adds=True, sums=stage + block > 0, summed=stride == 1)
             yield Layer(width, width, 3, stride, extent // stride, sums=stride == 1)
             if block == 0:
-                yield Layer(inputs, 4 * width, 1, stride, extent // stride, activation=0, sums=False, summed=False)
+                yield Layer(inputs, 4 * width, 1, stride, extent // stride, activation=0, shortcut=True, sums=False, summed=False)
             yield Layer(width, 4 * width, 1, 1, extent // stride, residual=True, summed=stage < 3 or block < 2)
             inputs, extent = 4 * width, extent // stride
 
@@ -123,10 +124,10 @@ def parts(kernels, network):
         return kernels.all(f"15AffineForwardOfILNS_5DTypeE1ELNS0_5AddedE{added}ELNS_10ActivationE{layer.activation}EEELNS1_7WrittenE1") / 64
 
     def backward(layer):
-        return f"16AffineBackwardOfILNS_5DTypeE1ELS4_1ELb{int(layer.activation > 0)}"
+        return f"16AffineBackwardOfILNS_5DTypeE1ELS4_1ELb{int(layer.activation > 0 or layer.shortcut)}"
 
     def encode(layer):
-        return kernels.all(f"encode_eightsINS0_{backward(layer)}ELb{int(layer.residual)}EEELNS1_7WrittenE3") / 32
+        return kernels.all(f"encode_eightsINS0_{backward(layer)}ELb0EEELNS1_7WrittenE3") / 32
 
     def sums(layer):
         return kernels.longest_loop(f"6reduceILi8ENS0_{backward(layer)}") / 64  # a chunk of 64 pixels for 32 channels
@@ -153,16 +154,16 @@ def parts(kernels, network):
             k = layer.kernel**2 * layer.inputs
             operations, steps = 2 * y * k, -(-layer.kernel**2 * layer.outputs // 64) / layer.stride**2  # of the average phase
             add("forward convolutions", x + 2 * y, tiles(pixels, layer.outputs) * gather(1, -(-k // 64)), operations)
-            add("data gradients", y + (2 + 2.25 * layer.sums + 2 * layer.adds) * x, tiles(read, layer.inputs) * gather(2 if layer.sums else 0, steps),
+            add("data gradients", y + (2 + 2.25 * layer.sums + 2.125 * layer.adds) * x, tiles(read, layer.inputs) * gather(2 if layer.sums else 0, steps),
                 operations)
             add("weight gradients", x + y, -(-layer.outputs // 64) * -(-k // 32) * pixels / 64 * weight[layer.kernel], operations)
-        bits = 0.125 * (layer.activation > 0)
+        bits, read_bits = 0.125 * (layer.activation > 0), 0.125 * (layer.activation > 0 or layer.shortcut)
         add("norm, activation, encoding", (3 + bits + layer.residual) * y, affine(layer) * y / 32)
         if layer.summed:
             add("norm backward, sums", 0.125 * y)
         else:
-            add("norm backward, sums", (4 + bits) * y, sums(layer) * y / 32)
-        add("norm backward, encoding", (5 + bits + 2 * layer.residual) * y, encode(layer) * y / 32)
+            add("norm backward, sums", (4 + read_bits) * y, sums(layer) * y / 32)
+        add("norm backward, encoding", (5 + read_bits) * y, encode(layer) * y / 32)
     pixels, images, layer = 112**2 * BATCH, 4 * 224**2 * BATCH, Layer(3, first_outputs, 3, 2, 112)  # images: bytes
     first, columns, digits = first_outputs * pixels, 4 * first_outputs, 3 * first_outputs
     add("first layer, forward", 2 * images)

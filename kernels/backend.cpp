@@ -46,7 +46,12 @@ void check_operands(const QTensor& a, const QTensor& b) {
           "a convolution of real numbers that are not f32");
   REQUIRE(b.values.dtype != DType::u8, "give s8", "a weight or a gradient of unsigned codes");
 }
+void check_coefficients(const NormCoefficients* of, int64_t groups, size_t moments) {
+  REQUIRE(of == nullptr || (groups == 1 && moments == 1), "give the moments of one group",
+          "a norm behind a convolution has ", moments, " moments of ", groups, " groups");
+}
 void check(const ConvForwardCall& call) {
+  check_coefficients(call.coefficients, call.groups(), call.moments.size());
   const ConvProblem& problem = call.problem;
   check_geometry(problem);
   const int64_t images = call.x.values.shape.n;
@@ -78,12 +83,23 @@ void check(const ConvRequantizeCall& call) {
           "give bounds that the type of y holds, and no residual to f32", "an integer convolution into ",
           name_of(y.dtype), " is bounded by ", how.lowest, " and ", how.highest);
 }
+void check_mask(const Tensor& mask, Shape of) {
+  REQUIRE(mask.shape == mask_shape(of) && mask.dtype == DType::u8,
+          "give a mask the shape of mask_shape() and the type u8", "a mask has another shape or type");
+}
 void check(const ConvBackwardDataCall& call) {
   check_geometry(call.problem);
   check_tensor("output gradient", call.dy, call.problem.y);
   check_tensor("weight", call.w, call.problem.weight());
   check_tensor("input gradient", {call.dx.tensor}, call.problem.x);
   check_operands(call.dy, call.w);
+  if (call.dx.mask) {
+    REQUIRE(call.dx.add && !call.dy.real() && call.problem.groups == 1 && call.problem.stride_h == 1 &&
+                call.problem.stride_w == 1,
+            "add a data gradient of codes without groups, of a stride of 1",
+            "only such a one is added to what a mask lets pass");
+    check_mask(call.dx.mask, call.problem.x);
+  }
   const NormSums* const sums = call.sums;
   REQUIRE(sums == nullptr || (sums->x.shape == call.problem.x && is_real(sums->x.dtype) &&
                               (!sums->mask || sums->mask.shape == mask_shape(call.problem.x))),
@@ -111,6 +127,7 @@ void check(const PixelValuesCall& call) {
           "give u8 of (N, H, W, 4), and f32 of three channels", "pixels have no values in another shape or type");
 }
 void check(const PixelForwardCall& call) {
+  check_coefficients(call.coefficients, call.groups(), call.moments.size());
   const ConvProblem& problem = call.problem;
   const int64_t images = call.x.shape.n;
   check_pixels(problem, call.x, images);
@@ -143,11 +160,6 @@ void check_affine(const Call& call) {
               (call.moments.mean && call.moments.variance && call.parameters.gamma && call.parameters.beta),
           "give mean, variance, gamma and beta", "a norm lacks its statistics or parameters");
 }
-void check_mask(const AffineProblem& problem, const Tensor& mask) {
-  REQUIRE(mask.shape == mask_shape(problem.shape) && mask.dtype == DType::u8 && problem.activation != Activation::none,
-          "give an activation's mask the shape of mask_shape() and the type u8",
-          "an affine step's mask has another shape or type");
-}
 // What an affine step writes: codes with one scale, or f32.
 void check_encoded(const Encoding& encoding, const QTensor& tensor, Shape shape) {
   check_unsigned(encoding);
@@ -168,7 +180,10 @@ void check(const AffineForwardCall& call) {
   REQUIRE(!residual ||
               (residual.values.shape == call.problem.shape && residual.real() == (residual.values.dtype == DType::f32)),
           "add codes or f32 of the problem's shape", "an affine step's residual has another shape or type");
-  if (call.mask) check_mask(call.problem, call.mask);
+  if (call.mask) {
+    REQUIRE(call.problem.activation != Activation::none, "give no mask", "a step without an activation has a mask");
+    check_mask(call.mask, call.problem.shape);
+  }
   check_encoded(call.encoding, call.y, call.problem.shape);
 }
 void check(const AffineBackwardCall& call) {
@@ -180,7 +195,7 @@ void check(const AffineBackwardCall& call) {
           "an affine step reads another tensor than its problem tells");
   REQUIRE(call.dy.shape == shape && is_real(call.dy.dtype), "give dy in the problem's shape, as f32 or bf16",
           "an affine step's dy has another shape or type");
-  if (call.problem.activation != Activation::none) check_mask(call.problem, call.mask);
+  if (call.mask || call.problem.activation != Activation::none) check_mask(call.mask, shape);
   REQUIRE(is_real(call.d_residual.tensor.dtype), "give f32 or bf16", "d_residual is codes");
   for (const Into& sums : {call.d_gamma, call.d_beta})
     REQUIRE(sums.tensor.dtype == DType::f32, "give f32 tensors", "a parameter's gradient is ",

@@ -215,6 +215,14 @@ struct QuantizeCall {
   Probe probe = {};
 };
 
+// What a norm computes once for each channel from the moments of a convolution's output. Where these are finished, a
+// backend may compute it, too.
+struct NormCoefficients {
+  AffineProblem problem;
+  AffineParameters parameters;
+  int64_t made = 0;  // the backend's count of those it has made, which it keeps until it makes others; 0: not made
+};
+
 // Convolution. Both operands are codes, or both are f32. Sums of codes are exact. In forward and the data gradient they
 // are int32, so they may have at most products_per_sum() products. The weight gradient may have more, and adds its
 // int32 sums in int64. Sums of f32 have a deterministic order. y (f32 or bf16) = conv(x, w). x and y hold one or more
@@ -223,12 +231,17 @@ struct ConvForwardCall {
   ConvProblem problem;  // of one group
   QTensor x, w;
   Tensor y;
-  std::span<const Moments> moments = {};  // of each group, of the values before rounding to bf16; or none
+  std::span<const Moments> moments = {};     // of each group, of the values before rounding to bf16; or none
+  NormCoefficients* coefficients = nullptr;  // of the norm of y with these moments; only with one group
   int64_t groups() const { return x.values.shape.n / problem.x.n; }
   ConvForwardCall group(int64_t i) const {  // alone
     const int64_t images = problem.x.n, first = i * images;
-    return {problem, x.images(first, images), w, y.images(first, images),
-            moments.empty() ? moments : moments.subspan(static_cast<size_t>(i), 1)};
+    return {problem,
+            x.images(first, images),
+            w,
+            y.images(first, images),
+            moments.empty() ? moments : moments.subspan(static_cast<size_t>(i), 1),
+            coefficients};
   }
 };
 // How an integer network rounds the sums of a convolution, see docs/integer-network.md. With s = the int32 sum plus the
@@ -256,7 +269,7 @@ struct NormSums {
   Tensor x, mask;    // of the norm, as its affine_backward() gets them
   int64_t made = 0;  // the backend's count of the sums it has made, which it keeps until it makes others; 0: not made
 };
-// dx (f32 or bf16) (+)= transposed convolution of dy. (+)= adds if Into::add is true.
+// dx (f32 or bf16) (+)= transposed convolution of dy. (+)= adds if Into::add is true, to what Into::mask lets pass.
 struct ConvBackwardDataCall {
   ConvProblem problem;
   QTensor dy, w;
@@ -274,9 +287,10 @@ struct ConvBackwardWeightCall {
 struct PixelForwardCall {
   ConvProblem problem;  // of one group; x.c is 3, one group of channels
   PixelScale pixels;
-  Tensor x;                               // (N, H, W, 4) u8
-  Tensor w, y;                            // w: f32
-  std::span<const Moments> moments = {};  // of each group of images, or none
+  Tensor x;                                  // (N, H, W, 4) u8
+  Tensor w, y;                               // w: f32
+  std::span<const Moments> moments = {};     // of each group of images, or none
+  NormCoefficients* coefficients = nullptr;  // as ConvForwardCall has them
   int64_t groups() const { return x.shape.n / problem.x.n; }
 };
 // dw (f32) (+)= the sum over all pixels.
@@ -315,6 +329,7 @@ struct AffineForwardCall {
   QTensor y;  // codes (writes *y.scale) or f32
   Probe probe = {};
   Tensor mask = {};  // u8 of mask_shape(problem.shape), written for backward; optional, and for an activation only
+  const NormCoefficients* coefficients = nullptr;  // of this norm; optional
 };
 // The backward of that pass. dz = dy where the mask lets the gradient pass, else 0. If grad_output is empty, only the
 // probe's histogram is filled: the first step measures before it quantizes.
@@ -323,7 +338,7 @@ struct AffineBackwardCall {
   Convolved x;
   Moments moments = {};
   AffineParameters parameters = {};
-  Tensor mask = {};  // what affine_forward() wrote; not read without an activation
+  Tensor mask = {};  // what an affine_forward() wrote; empty: the gradient passes everywhere
   Tensor dy;
   Into d_gamma = {}, d_beta = {};  // (C) f32 (+)= sums; optional
   Into d_residual = {};            // f32 or bf16 (+)= dz; optional

@@ -55,10 +55,12 @@ struct QTensor {
   explicit operator bool() const { return static_cast<bool>(values); }
 };
 
-// Where a gradient goes. add: another reader of the same value has already written it (a fork, shared weights).
+// Where a gradient goes. add: another reader of the same value has already written it (a fork, shared weights). mask:
+// of what is there only the elements count that it lets pass, see mask_shape(); for Backend::adds_to_masked() alone.
 struct Into {
   Tensor tensor;
   bool add = false;
+  Tensor mask = {};
   Into images(int64_t first, int64_t count) const { return {tensor.images(first, count), add}; }
   explicit operator bool() const { return static_cast<bool>(tensor); }
 };

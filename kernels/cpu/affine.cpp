@@ -190,7 +190,7 @@ void CpuBackend::compute(const AffineBackwardCall& call) {
   BackwardStep step(call, room);
   AffineBackward& pass = step.pass;
   const int x_type = index_of((call.x.codes ? call.x.codes : call.x.real).dtype), dy_type = index_of(call.dy.dtype);
-  const int masked = problem.activation != Activation::none;
+  const int masked = static_cast<bool>(call.mask);
 
   const bool through_statistics = problem.normalize && problem.batch_statistics;
   std::vector<double> sums(static_cast<size_t>(2 * channels));

@@ -98,7 +98,7 @@ class OneDnnConvolution final : public Convolution {
   using Key = std::array<int64_t, 18>;
 
   void convolve(const ConvForwardCall& call) {
-    const auto& [p, x, w, y, moments] = call;
+    const auto& [p, x, w, y, moments, coefficients] = call;
     const ThreadCount scope(threads_);
     Pass& pass = planned(p, dnnl::prop_kind::forward);
     float* values = y.dtype == DType::f32 ? y.f32() : result_.get<float>(static_cast<size_t>(y.elements()));

@@ -19,15 +19,16 @@ __global__ void keep_codes_kernel(const void* x, DType type, int64_t count, int6
 }  // namespace
 
 void CudaBackend::compute(const AffineForwardCall& call) {
-  const auto& [problem, x, moments, parameters, residual, encoding, key, y, asked, mask] = call;
+  const auto& [problem, x, moments, parameters, residual, encoding, key, y, asked, mask, coefficients] = call;
   Probe probe = asked;
   const int64_t count = problem.shape.elements();
   const int channels = static_cast<int>(problem.shape.c);
-  float* const a = coefficients_.get<float>(2 * channels);
-  float* const b = a + channels;
   ClipRange* const range = encoding.quantized() ? ranges_.get<ClipRange>(1) : nullptr;
   const TensorEncoder encoder{encoding, y, range, stream_};
-  launch_affine_coefficients({problem, moments, parameters}, encoder.held_range(), a, b, stream_);
+  const bool made = coefficients != nullptr && coefficients->made != 0 && coefficients->made == coefficients_made_;
+  float* const a = made ? coefficients_.data<float>() : norm_coefficients(channels);
+  float* const b = a + channels;
+  if (!made) launch_affine_coefficients({problem, moments, parameters}, a, b, stream_);
   if (x.codes) {
     launch_units(moments, channels, x.scale, x.offset, stream_);
     OCTET_LAUNCH_EACH(keep_codes_kernel, count, threads, stream_, x.real.data, x.real.dtype, count, channels, x.scale,
@@ -53,8 +54,8 @@ void CudaBackend::compute(const AffineForwardCall& call) {
                            stream_);
     probe.largest = nullptr;
   }
-  if (encoding.quantized() && encoding.range != Range::held) {
-    if (from_moments) {
+  if (encoding.quantized()) {
+    if (from_moments && encoding.range != Range::held) {
       fill_zero(range, sizeof *range, stream_);
       launch_affine_extremes(problem.activation, channels, a, b, moments, &range->largest, stream_);
     }
@@ -67,7 +68,7 @@ void CudaBackend::compute(const AffineBackwardCall& call) {
   const auto& [problem, x, moments, parameters, mask, dy, d_gamma, d_beta, d_residual, encoding, key, grad_output,
                probe, made_sums] = call;
   const int64_t channels = problem.shape.c, count = problem.shape.elements();
-  float* const A = coefficients_.get<float>(3 * channels);
+  float* const A = norm_coefficients(channels);
   float *const B = A + channels, *const C = B + channels;
   const Tensor input = x.codes ? x.codes : x.real;
   const ChannelInputs inputs{problem, moments, parameters, x.codes ? x.scale : nullptr, x.codes ? x.offset : nullptr};
@@ -76,18 +77,15 @@ void CudaBackend::compute(const AffineBackwardCall& call) {
                               .type = input.dtype,
                               .dy_type = dy.dtype,
                               .channels = static_cast<int>(channels),
-                              .mask = problem.activation == Activation::none ? nullptr : mask.u8(),
+                              .mask = mask ? mask.u8() : nullptr,
                               .A = A,
                               .B = B,
                               .C = C,
                               .d_residual = {}};
   const TensorEncoder encoder{encoding, grad_output, encoding.quantized() ? ranges_.get<ClipRange>(1) : nullptr,
                               stream_};
-  AffineGradients gradients{inputs, {}, A, B, C};
-  if (grad_output) {
-    gradients.held = encoder.held_range();
-    gradients.d_gamma = real_output(d_gamma), gradients.d_beta = real_output(d_beta);
-  }
+  AffineGradients gradients{inputs, A, B, C};
+  if (grad_output) gradients.d_gamma = real_output(d_gamma), gradients.d_beta = real_output(d_beta);
   if ((problem.normalize && problem.batch_statistics) || (grad_output && (d_gamma || d_beta))) {
     const int64_t pixels = problem.shape.pixels();
     double* const of_groups = sums_.get<double>(affine_groups(pixels) * 2 * channels);
@@ -99,7 +97,7 @@ void CudaBackend::compute(const AffineBackwardCall& call) {
   } else {
     launch_affine_gradients(gradients, stream_);
   }
-  if (grad_output && encoding.quantized() && encoding.range != Range::held) encoder.find_range(values, count);
+  if (grad_output && encoding.quantized()) encoder.find_range(values, count);
   encoder.count_magnitudes(values, count, probe);
   if (!grad_output) return;
   if (d_residual) values.d_residual = real_output(d_residual);

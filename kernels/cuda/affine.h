@@ -1,7 +1,6 @@
 // What the affine step computes once for each channel.
 #pragma once
 #include "kernels/backend.h"
-#include "kernels/cuda/clip_range.h"
 #include "kernels/cuda/runtime.h"
 #include "kernels/cuda/values.h"
 
@@ -14,18 +13,16 @@ struct ChannelInputs {
   AffineParameters parameters;
   const float *scale = nullptr, *offset = nullptr;
 };
-// affine_coefficients.cu. a, b: (channels) each. The held range of what is encoded is completed, too.
-void launch_affine_coefficients(const ChannelInputs&, const HeldRange&, float* a, float* b, Stream);
+// affine_coefficients.cu. a, b: (channels) each.
+void launch_affine_coefficients(const ChannelInputs&, float* a, float* b, Stream);
 // The unit of each channel between its extremes.
 void launch_units(Moments, int64_t channels, float* scale, float* offset, Stream);
 // The range of activation(a x + b) from the extremes of x.
 void launch_affine_extremes(Activation, int64_t channels, const float* a, const float* b, Moments, uint32_t* largest,
                             Stream);
-// affine_reduce.cu. The coefficients of the gradient of x, (channels) each; the held range of what is encoded is
-// completed, too. d_gamma, d_beta: optional.
+// affine_reduce.cu. The coefficients of the gradient of x, (channels) each. d_gamma, d_beta: optional.
 struct AffineGradients {
   ChannelInputs of;
-  HeldRange held;
   float *A, *B, *C;
   RealOutput d_gamma = {}, d_beta = {};
 };

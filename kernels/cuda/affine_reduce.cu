@@ -27,7 +27,6 @@ __device__ __forceinline__ void write_gradient(const AffineGradients& to, int64_
 
 __global__ void gradients_without_sums(const __grid_constant__ AffineGradients to) {
   const int64_t channel = thread_index();
-  if (channel == 0) complete(to.held);
   if (channel < to.of.problem.shape.c) write_gradient(to, channel, 0, 0);
 }
 
@@ -38,7 +37,6 @@ __device__ __forceinline__ void finish_groups(double sum, int which, int channel
   const int channels = static_cast<int>(to.of.problem.shape.c);
   if (which < 2 && channel < channels) of_groups[(static_cast<int64_t>(group) * 2 + which) * channels + channel] = sum;
   if (!last_to_arrive(tickets + tile, static_cast<unsigned>(groups))) return;
-  if (threadIdx.x == 0 && tile == 0) complete(to.held);
   if (which > 0 || channel >= channels) return;
   double sum_dz = 0, sum_dz_number = 0;
 #pragma unroll 8

@@ -62,6 +62,7 @@ class CudaBackend final : public Backend {
   size_t scratch_bytes() const override;
   size_t free_bytes() const override { return cuda::free_bytes(); }
   bool host_memory() const override { return false; }
+  bool adds_to_masked() const override { return true; }
   void to_host(void* to, const void* from, size_t bytes) override;
   void to_device(void* to, const void* from, size_t bytes) override;
   void synchronize() override;
@@ -108,7 +109,12 @@ class CudaBackend final : public Backend {
   // weights: as launch_gather_tiles() takes them.
   void launch_on_tensor_cores(const Gather&, const int8_t* from, DType, const int8_t* weights, int64_t lane_bytes,
                               int64_t tap_bytes, const Output&);
-  ExactTotals exact_totals(const Moments&, int64_t channels);
+  ExactTotals exact_totals(const Moments&, int64_t channels, NormCoefficients*);
+  // Room for three coefficients of each channel. Those before are lost.
+  float* norm_coefficients(int64_t channels) {
+    ++coefficients_made_;
+    return coefficients_.get<float>(3 * channels);
+  }
   WeightOutput weight_output(const ConvBackwardWeightCall&, const WeightSplits&);
   // Memory that is zero at first, and that kernels leave so.
   template <class T>
@@ -155,8 +161,9 @@ class CudaBackend final : public Backend {
   };
   std::map<const void*, Transposed> transposed_;  // by the address of the codes, in transposed_room_
   DeviceScratch transposed_room_;
-  DeviceScratch norm_sums_;     // (chunks, 2, C) f32, of the last data gradient that made some
-  int64_t norm_sums_made_ = 0;  // how often: NormSums::made of those that norm_sums_ holds
+  int64_t coefficients_made_ = 0;  // how often: NormCoefficients::made of those that coefficients_ holds
+  DeviceScratch norm_sums_;        // (chunks, 2, C) f32, of the last data gradient that made some
+  int64_t norm_sums_made_ = 0;     // how often: NormSums::made of those that norm_sums_ holds
   DeviceScratch row_losses_, regions_;
   DeviceScratch pixel_weights_, pixel_constants_, pixel_gradients_, pixel_sums_;  // of the first layer
 };

@@ -6,15 +6,15 @@
 namespace octet::cuda {
 namespace {
 
-// One thread. A range that is not held knows its largest value.
-__global__ void finish_range(ClipRange* range, Range kind, const float* held, int qmax, float* scale) {
-  *scale = complete(*range, kind == Range::held ? *held : float_of(range->largest), qmax);
+// One thread.
+__global__ void finish_range(ClipRange* range, int qmax, float* scale) {
+  *scale = complete(*range, float_of(range->largest), qmax);
 }
 
 }  // namespace
 
-void launch_finish_range(ClipRange* range, Range kind, const float* held, int qmax, float* scale, Stream stream) {
-  OCTET_LAUNCH(finish_range, dim3(1), dim3(1), stream, range, kind, held, qmax, scale);
+void launch_finish_range(ClipRange* range, int qmax, float* scale, Stream stream) {
+  OCTET_LAUNCH(finish_range, dim3(1), dim3(1), stream, range, qmax, scale);
 }
 
 }  // namespace octet::cuda

@@ -104,6 +104,32 @@ __device__ __forceinline__ Values<8> values_of_row(const Sums& sums, int i, int 
   return eight;
 }
 
+// Writes eight neighbours, which are added to those that the mask lets pass.
+__device__ __forceinline__ void add_to_masked(const Output& output, int64_t i, Values<8> eight) {
+  constexpr Width<8> some;
+  const uint32_t passes = output.mask[i >> 3];
+  const auto add = [&]<DType type>(std::integral_constant<DType, type>) {
+    using Element = std::decay_t<decltype(Neighbours<type, 8>{}.at[0])>;
+    constexpr int words = sizeof(Neighbours<type, 8>) / sizeof(Element);
+    const Stored<type>* const at = static_cast<const Stored<type>*>(output.to.data) + i;
+    const auto before = reread_some(Width<words>{}, reinterpret_cast<const Element*>(at));
+    const Values<8> kept = values_of<type>(some, kept_where<type>(some, passes, before));
+#pragma unroll
+    for (int e = 0; e < 8; ++e) eight.at[e] = kept.at[e] + eight.at[e];
+  };
+  if (output.to.bf16)
+    add(std::integral_constant<DType, DType::bf16>{});
+  else
+    add(std::integral_constant<DType, DType::f32>{});
+  write_reals(some, {output.to.data, output.to.bf16, false}, i, eight);
+}
+// The same of one.
+__device__ __forceinline__ void write_one(const Output& output, int64_t i, float value) {
+  RealOutput to = output.to;
+  if (output.mask != nullptr) to.add = (output.mask[i >> 3] >> (i & 7) & 1) != 0;
+  write_real(to, i, to.add == output.to.add ? value : 0.0f + value);
+}
+
 // Writes what a lane holds.
 template <Outputs outputs>
 __device__ __forceinline__ void write_rows(const Gather& g, const Output& output, float factor, int first_row,
@@ -131,7 +157,9 @@ __device__ __forceinline__ void write_rows(const Gather& g, const Output& output
       if constexpr (outputs == Outputs::any) {
 #pragma unroll
         for (int e = 0; e < 8; ++e)
-          if (channel + e < g.to_channels) write_real(output.to, at + channel + e, eight.at[e]);
+          if (channel + e < g.to_channels) write_one(output, at + channel + e, eight.at[e]);
+      } else if (outputs == Outputs::list && output.mask != nullptr) {
+        add_to_masked(output, at + channel, eight);
       } else {
         write_reals(Width<8>{}, output.to, at + channel, eight);
       }
@@ -151,11 +179,12 @@ __device__ __forceinline__ void write_and_sum(const Gather& g, const Output& out
       uint16_t* const to = static_cast<uint16_t*>(output.to.data) + at;
       Values<8> values = values_of_row(sums, i, half, factor);
       if (output.to.add) {
-        const Sixteen before = read_sixteen(to);
+        const Sixteen stored = read_sixteen(to);
+        Neighbours<DType::bf16, 8> before{{stored.word[0], stored.word[1], stored.word[2], stored.word[3]}};
+        if (output.mask != nullptr) before = kept_where<DType::bf16>(eight, output.mask[at >> 3], before);
+        const Values<8> kept = values_of<DType::bf16>(eight, before);
 #pragma unroll
-        for (int e = 0; e < 8; ++e)
-          values.at[e] =
-              float_of(e % 2 == 0 ? before.word[e / 2] << 16 : before.word[e / 2] & 0xFFFF0000u) + values.at[e];
+        for (int e = 0; e < 8; ++e) values.at[e] = kept.at[e] + values.at[e];
       }
       Neighbours<DType::bf16, 8> stored;
 #pragma unroll

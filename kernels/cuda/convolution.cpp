@@ -18,14 +18,14 @@ void CudaBackend::compute(const ConvForwardCall& call) {
 }
 
 void CudaBackend::convolve(const ConvForwardCall& call) {
-  const auto& [p, x, w, y, moments] = call;
+  const auto& [p, x, w, y, moments, coefficients] = call;
   if (x.real() && by_library(ConvPass::forward, p, x.values, w.values, y, false, moments)) return;
   Gather g = forward_gather(p, x.real() && !moments.empty());
-  Output output{x.scale, w.scale, real_output({y})};
+  Output output{.scale = x.scale, .weight_scale = w.scale, .to = real_output({y})};
   if (!moments.empty() && x.real())
     output.chunk_moments = chunk_moments_.get<float>(moment_floats(g));
   else if (!moments.empty())
-    output.totals = exact_totals(moments[0], p.y.c);
+    output.totals = exact_totals(moments[0], p.y.c, coefficients);
   if (on_tensor_cores(p, x)) {
     const int64_t channels = padded_channels(p.x.c);
     const int8_t* const codes = padded_rows(x.values.s8(), p.x.pixels(), p.x.c, from_);
@@ -56,7 +56,7 @@ void CudaBackend::convolve(const ConvForwardCall& call) {
 
 void CudaBackend::compute(const ConvBackwardDataCall& call) {
   const auto& [p, dy, w, dx, sums] = call;
-  Output output{dy.scale, w.scale, real_output(dx)};
+  Output output{dy.scale, w.scale, real_output(dx), dx.mask ? dx.mask.u8() : nullptr};
   if (dy.real() && by_library(ConvPass::backward_data, p, dx.tensor, w.values, dy.values, dx.add, {})) return;
   if (!on_tensor_cores(p, dy)) {
     for (const Gather& phase : backward_gathers(p))
@@ -87,7 +87,13 @@ void CudaBackend::launch_on_tensor_cores(const Gather& g, const int8_t* from, DT
                       device_.processors, stream_);
 }
 
-ExactTotals CudaBackend::exact_totals(const Moments& moments, int64_t channels) {
+ExactTotals CudaBackend::exact_totals(const Moments& moments, int64_t channels, NormCoefficients* of_norm) {
+  ExactTotals::Norm norm;
+  if (of_norm != nullptr) {
+    float* const a = norm_coefficients(channels);
+    norm = {of_norm->problem, of_norm->parameters, a, a + channels};
+    of_norm->made = coefficients_made_;
+  }
   int64_t* const sums = zeroed<int64_t>(moment_totals_, 4 * channels);
   uint32_t* const extremes = reinterpret_cast<uint32_t*>(sums + 3 * channels);
   return {.sum = sums,
@@ -97,7 +103,8 @@ ExactTotals CudaBackend::exact_totals(const Moments& moments, int64_t channels) 
           .least = extremes + channels,
           .tickets = zeroed<unsigned>(tickets_, (channels + narrowest_tile - 1) / narrowest_tile),
           .moments = moments,
-          .extremes = moments.min != nullptr || moments.max != nullptr};
+          .extremes = moments.min != nullptr || moments.max != nullptr,
+          .norm = norm};
 }
 
 void CudaBackend::compute(const ConvBackwardWeightCall& call) {

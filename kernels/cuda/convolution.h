@@ -11,11 +11,18 @@ namespace octet::cuda {
 // Where the blocks of a convolution of codes add the exact moments of its channels, and where the last block writes
 // them. Sums of each channel and tickets of each tile of channels are 0 before and afterwards.
 struct ExactTotals {
+  // The norm of these moments, whose coefficients the last block computes; a is null: none.
+  struct Norm {
+    AffineProblem problem = {};
+    AffineParameters parameters = {};
+    float *a = nullptr, *b = nullptr;
+  };
   int64_t *sum = nullptr, *low = nullptr, *high = nullptr;
   uint32_t *most = nullptr, *least = nullptr;  // as ChannelSums has them
   unsigned* tickets = nullptr;
   Moments moments = {};
   bool extremes = false;
+  Norm norm = {};
 };
 // Tiles of channels are at least this wide.
 inline constexpr int narrowest_tile = 32;
@@ -35,10 +42,12 @@ struct PixelOutput {
 
 // What a convolution does with its sums: to (+)= sum * *scale * *weight_scale; real operands have no scales. Moments
 // are optional: exact of codes, and of real values in room for moment_floats() of the gather, see
-// launch_combine_moments.
+// launch_combine_moments. mask: of what is added to only elements count whose bit is set, see AffineForwardValues; on
+// tensor cores alone.
 struct Output {
   const float *scale = nullptr, *weight_scale = nullptr;
   RealOutput to;
+  const uint8_t* mask = nullptr;
   ExactTotals totals = {};
   float* chunk_moments = nullptr;
   NormOutput norm = {};

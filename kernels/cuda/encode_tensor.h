@@ -18,13 +18,23 @@ struct Codes {
   DType type = DType::f32;  // f32: values are written as they are, and nothing below but `out` matters
   bool stochastic = false;
   int lowest = -127, qmax = 127;
-  const ClipRange* range = nullptr;
+  const ClipRange* range = nullptr;  // found before; not read where the clip is held
+  const float* held = nullptr;
+  float* scale = nullptr;  // written where the clip is held
   void* out = nullptr;
   uint64_t* saturated = nullptr;
   uint32_t* largest = nullptr;  // bits of max |value|
   // Of the float 128 + u, see encode_stochastic(). A kernel's argument stays in a register. A constant would be loaded
   // for each element, because an instruction has room for one constant and this one would have two.
   uint32_t upper_bits = 0x4300;
+
+  // Each thread completes a held range for itself, as that takes fewer instructions than a kernel takes to start.
+  __device__ __forceinline__ ClipRange range_now() const {
+    if (held == nullptr) return *range;
+    const float clip = *held;
+    if (blockIdx.x == 0 && threadIdx.x == 0) *scale = scale_of(clip, qmax);
+    return {0, clip, inverse_scale_of(clip, qmax)};
+  }
 };
 
 constexpr int threads = walk_threads;
@@ -101,7 +111,7 @@ __global__ void __launch_bounds__(threads)
     });
     return;
   }
-  const ClipRange range = *to.range;
+  const ClipRange range = to.range_now();
   Random128 random = {};
   if (to.stochastic) random = walk.random(key);
   unsigned beyond = 0;
@@ -140,7 +150,7 @@ struct WideEncoder {
   float largest = 0;
   __device__ __forceinline__ WideEncoder(const Numbers& numbers, const Codes& to) {
     if (written == Written::real) return;
-    const ClipRange range = *to.range;
+    const ClipRange range = to.range_now();
     inverse_scale = range.inverse_scale, clip = range.clip;
     lowest = static_cast<float>(to.lowest), highest = static_cast<float>(to.qmax);
     if (written == Written::stochastic) lowest = -highest, upper_bits = to.upper_bits;
@@ -242,18 +252,13 @@ struct TensorEncoder {
   ClipRange* range;  // of codes
   Stream stream;
 
-  // The range, if it is held: another kernel completes it.
-  HeldRange held_range() const {
-    if (!encoding.quantized() || encoding.range != Range::held) return {};
-    REQUIRE(encoding.held != nullptr, "give the clip", "a held range without a clip");
-    return {range, encoding.held, encoding.qmax, to.scale};
-  }
-
-  // Finds the clip range of `count` values and writes the scale. measured: the largest value is known in `range`.
+  // Finds the clip range of `count` values and writes the scale, unless the range is held: then encode() does both.
+  // measured: the largest value is known in `range`.
   template <class Values>
   void find_range(const Values& values, int64_t count, bool measured = false) const {
     REQUIRE(encoding.range != Range::held || encoding.held != nullptr, "give the clip", "a held range without a clip");
-    if (!measured && encoding.range != Range::held) {
+    if (encoding.range == Range::held) return;
+    if (!measured) {
       fill_zero(range, sizeof *range, stream);
       with_types<false>(values, [&](const auto& numbers) {
         using Numbers = std::decay_t<decltype(numbers)>;
@@ -261,7 +266,7 @@ struct TensorEncoder {
                      count % 2 == 0 && numbers.fits(2), range);
       });
     }
-    launch_finish_range(range, encoding.range, encoding.held, encoding.qmax, to.scale, stream);
+    launch_finish_range(range, encoding.qmax, to.scale, stream);
   }
 
   template <class Values>
@@ -281,6 +286,8 @@ struct TensorEncoder {
                       encoding.lowest(),
                       encoding.qmax,
                       range,
+                      encoding.range == Range::held ? encoding.held : nullptr,
+                      to.scale,
                       to.values.data,
                       probe.saturated,
                       reinterpret_cast<uint32_t*>(probe.largest)};

@@ -2,6 +2,7 @@
 #pragma once
 #include "kernels/cuda/convolution.h"
 #include "kernels/cuda/device.h"
+#include "kernels/shared/affine.h"
 #include "kernels/shared/exact_moments.h"
 
 namespace octet::cuda {
@@ -66,6 +67,11 @@ __device__ __forceinline__ void finish_totals(const ExactTotals& of, int tile, i
     const SquareSum squares{static_cast<uint64_t>(of.low[c]), static_cast<uint64_t>(of.high[c])};
     exact_moments(pixels, of.sum[c], squares, factor, &of.moments.mean[c], &of.moments.variance[c]);
     of.sum[c] = of.low[c] = of.high[c] = 0;
+    if (of.norm.a != nullptr) {
+      const AffineCoefficients own = affine_coefficients(of.norm.problem, of.moments, of.norm.parameters, c);
+      of.norm.a[c] = own.a;
+      of.norm.b[c] = own.b;
+    }
     if (!of.extremes) continue;
     const auto value = [&](int32_t sum) { return static_cast<float>(sum) * factor; };
     if (of.moments.min != nullptr) of.moments.min[c] = value(-ChannelSums::lowered(of.least[c]));

@@ -232,7 +232,8 @@ void CudaBackend::compute(const PixelForwardCall& call) {
   const int8_t* const from = pixel_pieces(call.x, pieces.joined);
   for (int64_t group = 0; group < call.groups(); ++group) {
     Output output{.to = real_output({call.y.images(group * images, images)}), .pixels = {factors, channels}};
-    if (!call.moments.empty()) output.totals = exact_totals(call.moments[static_cast<size_t>(group)], channels);
+    if (!call.moments.empty())
+      output.totals = exact_totals(call.moments[static_cast<size_t>(group)], channels, call.coefficients);
     launch_on_tensor_cores(forward_gather(p, false), from + group * p.x.pixels() * piece_bytes, DType::u8, weights, row,
                            piece_bytes, output);
   }

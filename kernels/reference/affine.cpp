@@ -39,7 +39,6 @@ void write_bit(Tensor mask, int64_t i, bool value) {
   const int bit = static_cast<int>(i % 8);
   byte = static_cast<uint8_t>((byte & ~(1 << bit)) | static_cast<int>(value) << bit);
 }
-bool read_bit(Tensor mask, int64_t i) { return (mask.u8()[i / 8] >> i % 8 & 1) != 0; }
 }  // namespace
 
 void ReferenceBackend::compute(const AffineForwardCall& call) {
@@ -84,7 +83,7 @@ void ReferenceBackend::compute(const AffineBackwardCall& call) {
   const auto number = [&](int64_t i) { return read(call.x.codes ? call.x.codes : call.x.real, i); };
 
   const auto dz = [&](int64_t i) {
-    return problem.activation == Activation::none || read_bit(call.mask, i) ? read(call.dy, i) : 0.0f;
+    return !call.mask || read_bit(call.mask, i) ? read(call.dy, i) : 0.0f;
   };
 
   std::vector<double> sum_dz(channels), sum_dz_normalized(channels);

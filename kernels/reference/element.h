@@ -38,9 +38,11 @@ inline void write_code_or_real(Tensor tensor, int64_t i, float x) {
   else
     write_code(tensor, i, static_cast<int>(round_nearest(x)));
 }
+inline bool read_bit(Tensor mask, int64_t i) { return (mask.u8()[i / 8] >> i % 8 & 1) != 0; }
 // The sum is taken in float before it is rounded to the tensor's type.
 inline void write(Into into, int64_t i, float value) {
-  write(into.tensor, i, into.add ? read(into.tensor, i) + value : value);
+  const auto before = [&] { return !into.mask || read_bit(into.mask, i) ? read(into.tensor, i) : 0.0f; };
+  write(into.tensor, i, into.add ? before() + value : value);
 }
 // code * scale, or the real number.
 inline float value(QTensor tensor, int64_t i) {

@@ -1,6 +1,7 @@
 #include "src/graph/layout.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include "src/graph/encodings.h"
 
@@ -43,7 +44,9 @@ class Builder final : public Declare {
     }
     parameters_.end_plan();
     for (size_t edge = 0; edge < layout_.shapes.size(); ++edge) place_edge(int(edge));
+    for (const Layout::Shared& shared : layout_.shared | std::views::reverse) join_gradients(shared);
     layout_.memory.written.resize(layout_.shapes.size());
+    layout_.memory.masks.resize(layout_.shapes.size());
     layout_.memory.sums.resize(layout_.shapes.size());
     layout_.arena_bytes = place_blocks(layout_.blocks, options_.own_slots);
   }
@@ -66,6 +69,19 @@ class Builder final : public Declare {
   }
   // Backward visits the nodes from the last to the first.
   bool writes_last(Edge edge) const override { return consumers_[size_t(edge.id)].front() == current_; }
+  bool shares_gradient(Edge input, Slot mask) override {
+    const std::vector<int>& readers = consumers_[size_t(input.id)];
+    const Edge sum = nodes_[size_t(current_)]->output();
+    if (!options_.shares_gradients || norm_groups_ > 1 || consumers_[size_t(sum.id)].empty() ||
+        encoding(input).quantized() != encoding(sum).quantized() || readers.back() != current_ ||
+        std::ranges::count(readers, current_) > 1)
+      return false;
+    const int next = readers.size() > 1 ? readers[readers.size() - 2] : producer_[size_t(input.id)];
+    if (!nodes_[size_t(next)]->takes_masked(input)) return false;
+    layout_.shared.push_back({input, sum, mask});
+    if (mask.id >= 0) layout_.blocks[layout_.slot_block[size_t(mask.id)]].last = backward_time(next);
+    return true;
+  }
   void sums_gradient(Slot x, Slot mask) override {
     layout_.sums.push_back({nodes_[size_t(current_)]->output(), x, mask});
   }
@@ -175,13 +191,23 @@ class Builder final : public Declare {
     const DType narrow = options_.storage == DType::s8 ? DType::bf16 : options_.storage;
     layout_.memory.gradients.push_back({nullptr, shape, encoding.quantized() ? narrow : DType::f32});
     layout_.gradient_block.push_back(Layout::no_block);
-    if (!options_.training || !needs_gradient(Edge{edge}) || consumers.empty()) return;
+    const auto shared = [&](const Layout::Shared& of) { return of.input.id == edge; };
+    if (!options_.training || !needs_gradient(Edge{edge}) || consumers.empty() ||
+        std::ranges::any_of(layout_.shared, shared))
+      return;
     int first = backward_time(current_);
     for (const int consumer : consumers)
       first = std::min(first, nodes_[size_t(consumer)]->writes_gradient_forward() ? consumer : backward_time(consumer));
     layout_.gradient_block.back() = layout_.blocks.size();
     layout_.blocks.push_back(
         {.bytes = layout_.memory.gradients.back().bytes(), .first = first, .last = backward_time(current_)});
+  }
+
+  // The sum's gradient has its block already, and is needed until the input's is.
+  void join_gradients(const Layout::Shared& shared) {
+    const size_t block = layout_.gradient_block[size_t(shared.sum.id)];
+    layout_.gradient_block[size_t(shared.input.id)] = block;
+    layout_.blocks[block].last = backward_time(producer_[size_t(shared.input.id)]);
   }
 
   Layout& layout_;
@@ -214,8 +240,9 @@ void Layout::bind(Memory& bound, std::byte* arena, float* scales) const {
     if (encodings[edge].quantized()) bound.values[edge].scale = scales + edge;
     bound.gradients[edge].data = address(gradient_block[edge]);
   }
-  for (const auto& [edge, x, mask] : sums)
-    bound.sums[size_t(edge.id)] = {bound.slots[size_t(x.id)], mask.id < 0 ? Tensor{} : bound.slots[size_t(mask.id)]};
+  const auto slot = [&](Slot of) { return of.id < 0 ? Tensor{} : bound.slots[size_t(of.id)]; };
+  for (const auto& [edge, x, mask] : sums) bound.sums[size_t(edge.id)] = {slot(x), slot(mask)};
+  for (const auto& [input, sum, mask] : shared) bound.masks[size_t(input.id)] = slot(mask);
 }
 
 }  // namespace octet

@@ -16,6 +16,7 @@ struct PlanOptions {
   DType storage = DType::bf16;
   int64_t norm_group = 0;                 // images that share the statistics of a norm in training; 0: the batch
   bool training = true;                   // false: forward only; nothing is kept for backward
+  bool shares_gradients = true;           // see Declare::shares_gradient(); where the backend adds to masked ones
   bool own_slots = false;                 // no two blocks share memory
   bool poison = false;                    // the arena is filled with NaN before each step
   std::optional<PixelScale> pixels = {};  // see Declare::pixels()
@@ -40,7 +41,12 @@ struct Layout {
     Edge edge;
     Slot x, mask;
   };
-  std::vector<Summed> sums;             // by Declare::sums_gradient()
+  std::vector<Summed> sums;  // by Declare::sums_gradient()
+  struct Shared {
+    Edge input, sum;
+    Slot mask;
+  };
+  std::vector<Shared> shared;           // by Declare::shares_gradient(), in the order of the nodes
   std::vector<int64_t> range_elements;  // by ActivationRanges' layer: of this plan
   std::vector<bool> needs_backward;     // by node, see Declare::needs_backward()
   std::vector<size_t> node_bytes;       // by node: bytes that the node keeps and writes

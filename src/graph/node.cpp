@@ -9,9 +9,10 @@ const char* name_of(Phase phase) {
 }
 
 Into Step::into(Edge edge) const {
-  const bool add = memory.written[edge.id];
-  memory.written[edge.id] = true;
-  return {memory.gradients[edge.id], add};
+  Written& written = memory.written[size_t(edge.id)];
+  const Into into{gradient(edge), written != Written::nothing, is_masked(edge) ? mask(edge) : Tensor{}};
+  written = Written::all;
+  return into;
 }
 
 }  // namespace octet

@@ -58,12 +58,16 @@ class Timed {
   std::chrono::steady_clock::time_point start_;
 };
 
+// masked: the gradient of a sum lies there, of which a mask says what passes on to this value.
+enum class Written : uint8_t { nothing, masked, all };
+
 // The addresses of all tensors of a plan.
 struct Memory {
   std::vector<Tensor> slots;      // no data: only backward uses the slot, and the plan has no backward
   std::vector<QTensor> values;    // by edge
   std::vector<Tensor> gradients;  // by edge; no data: no node needs this gradient
-  std::vector<bool> written;      // by edge: this step has already written a gradient there
+  std::vector<Written> written;   // by edge: what this step has written of the gradient
+  std::vector<Tensor> masks;      // by edge: of a gradient that is Written::masked, see Declare::shares_gradient()
   std::vector<NormSums> sums;     // by edge: of the norm behind it, see Declare::sums_gradient()
   std::vector<void*> inputs;      // by Declare::input()
   LossReport* losses = nullptr;   // by Declare::loss(); on the device
@@ -99,8 +103,11 @@ struct Step {
   const void* images = nullptr;  // on the device, see Declare::pixels()
 
   QTensor value(Edge edge) const { return memory.values[edge.id]; }
-  // Gradient with respect to the edge; complete once the edge's producer runs backward.
+  // Gradient with respect to the edge; complete once the edge's producer runs backward, but for its mask.
   Tensor gradient(Edge edge) const { return memory.gradients[edge.id]; }
+  bool is_masked(Edge edge) const { return memory.written[size_t(edge.id)] == Written::masked; }
+  Tensor mask(Edge edge) const { return memory.masks[size_t(edge.id)]; }  // of a masked gradient; empty: all passes
+  void share(Edge edge) const { memory.written[size_t(edge.id)] = Written::masked; }  // see shares_gradient()
   Into into(Edge) const;  // in each step the first caller writes, later callers add
   // For who writes the edge's gradient last, and for the edge's producer; null: it has no norm that wants sums.
   NormSums* sums(Edge edge) const {
@@ -152,6 +159,10 @@ class Declare {
   virtual bool needs_backward() const = 0;      // this node has trained parameters, or an input that needs a gradient
   virtual void reads_in_backward(Edge) = 0;
   virtual bool writes_last(Edge) const = 0;  // no other node writes to this gradient after this one
+  // This node adds an input to what it computes, and then masks the sum. True: the gradient of that input is the sum's
+  // where it lies, with the mask, so that the node calls Step::share() in place of writing it. So it is where no other
+  // node has written to the input's gradient before, and the next that reads or writes it takes masks.
+  virtual bool shares_gradient(Edge input, Slot mask) = 0;
   // This node's norm sums over the gradient of its output, with these operands: whoever writes it last may do so.
   virtual void sums_gradient(Slot x, Slot mask) = 0;
   virtual Slot keep(Shape, DType, Need) = 0;
@@ -202,7 +213,9 @@ class Node {
   virtual bool writes_real() const { return false; }                    // the output is f32 for any consumer
   virtual bool trains() const { return false; }                         // has parameters that are not frozen
   virtual void freeze() {}                                              // its parameters are never trained
-  virtual bool differentiable() const { return true; }                  // false: no gradient passes to the inputs
+  // Its backward pass takes a masked gradient of its output, or adds to one of an input.
+  virtual bool takes_masked(Edge) const { return false; }
+  virtual bool differentiable() const { return true; }            // false: no gradient passes to the inputs
   virtual bool writes_gradient_forward() const { return false; }  // a loss: forward writes the gradients of its inputs
   virtual void declare(Declare&) {}
   virtual void bind(Parameters&) {}  // called after the parameters are allocated

@@ -6,6 +6,11 @@
 
 namespace octet {
 
+static PlanOptions for_backend(PlanOptions options, const Backend& backend) {
+  options.shares_gradients = options.shares_gradients && backend.adds_to_masked();
+  return options;
+}
+
 Plan::Plan(Graph graph, Parameters& parameters, const Policy& policy, Backend& backend, const HeldRanges& held,
            int64_t batch, const PlanOptions& options)
     : graph_(std::move(graph)),
@@ -13,8 +18,8 @@ Plan::Plan(Graph graph, Parameters& parameters, const Policy& policy, Backend& b
       policy_(policy),
       backend_(backend),
       batch_(batch),
-      options_(options),
-      layout_(graph_, parameters, policy, held, batch, options),
+      options_(for_backend(options, backend)),
+      layout_(graph_, parameters, policy, held, batch, options_),
       memory_(layout_.memory),
       node_params_(graph_.nodes().size()) {
   for (size_t i = 0; i < parameters.all().size(); ++i) node_params_[size_t(parameters.all()[i].node)].push_back(i);
@@ -101,7 +106,7 @@ void Plan::forward(Step& step) {
     const std::vector<uint32_t> poison(arena_.size() / sizeof(uint32_t), 0x7FC07FC0u);
     backend_.to_device(arena_.data(), poison.data(), arena_.size());
   }
-  std::fill(memory_.written.begin(), memory_.written.end(), false);
+  std::fill(memory_.written.begin(), memory_.written.end(), Written::nothing);
   for (auto& node : graph_.nodes()) node->forward(step);
 }
 

@@ -91,5 +91,47 @@ TEST(CudaNormSums, SumsOfAnotherNormAreNotTaken) {
   });
 }
 
+// The gradient of a residual, which no pass has written: the data gradient is added to what the mask lets pass of the
+// sum's gradient. The CPU writes it.
+void expect_same_masked(const ConvProblem& p, DType type, bool sums_on_the_way) {
+  const NormOperands norm(p.x.c);
+  const OwnedTensor x = random_real(p.x, 5, 1, type), dx0 = random_real(p.x, 8, 20, type);
+  const OwnedQTensor dy = random_codes(p.y, 3), w = random_codes(p.weight(), 2);
+  AffineProblem problem{p.x};
+  problem.activation = Activation::relu;
+  expect_same(say("masked ", p.x.c, " channels, ", name_of(type)), [&](Place& place) {
+    const AffineParameters parameters = place.parameters(norm);
+    const Moments moments = place.copy(norm.moments, p.x.c);
+    const Tensor dx = place.copy(dx0.view()), values = place.copy(x.view());
+    const Tensor mask = place.zeros(mask_shape(p.x), DType::u8);
+    place.backend.affine_forward({problem, values, moments, parameters, {}, {}, {}, {place.zeros(p.x)}, {}, mask});
+    Into into{dx, true};
+    if (place.backend.adds_to_masked()) {
+      into.mask = mask;
+    } else {
+      into.tensor = place.zeros(p.x, type);
+      place.backend.affine_backward({.problem = problem,
+                                     .x = values,
+                                     .moments = moments,
+                                     .parameters = parameters,
+                                     .mask = mask,
+                                     .dy = dx,
+                                     .d_residual = {into.tensor},
+                                     .grad_output = {place.zeros(p.x)}});
+    }
+    NormSums sums{values, {}};
+    place.backend.conv_backward_data({p, place.copy(dy.view()), place.copy(w.view()), into, &sums});
+    EXPECT_EQ(sums.made != 0, sums_on_the_way && place.backend.name() == "cuda");
+    place.keep("dx", into.tensor);
+  });
+}
+TEST(CudaNormSums, DataGradientsAreAddedToWhatAMaskLetsPass) {
+  expect_same_masked(square_case({3, 13, 11, 64}, 128, 1, 1, 0).problem, DType::bf16, true);
+  expect_same_masked(square_case({2, 9, 7, 24}, 40, 3, 1, 1).problem, DType::bf16, true);
+  expect_same_masked(square_case({2, 9, 7, 256}, 40, 3, 1, 1).problem, DType::f32, false);
+  expect_same_masked(square_case({2, 9, 7, 21}, 40, 3, 1, 1).problem, DType::bf16, false);
+  expect_same_masked(square_case({2, 9, 7, 4}, 16, 1, 1, 0).problem, DType::f32, false);
+}
+
 }  // namespace
 }  // namespace octet::test

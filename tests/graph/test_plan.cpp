@@ -36,6 +36,24 @@ TEST(Plan, SharedMemoryAndPoisonChangeNoBit) {
   EXPECT_EQ(weights_after(int8_config("mobilenet_v2"), 2, shared), weights_after(int8_config("mobilenet_v2"), 2, own));
 }
 
+// The gradient of a residual is that of the sum, in its place, with a mask, or is written: with and without an
+// activation behind the sum, with and without a convolution on the shortcut.
+TEST(Plan, SharedGradientsChangeNoBit) {
+  for (const std::string model : {"resnet20", "resnet50", "mobilenet_v2"}) {
+    std::vector<float> weights[2];
+    size_t bytes[2];
+    for (const bool shares : {false, true}) {
+      Harness h(int8_config(model), make_reference_backend(), 4, 32, {.shares_gradients = shares, .poison = true});
+      for (int step = 0; step < 2; ++step) h.train(step);
+      weights[shares] = h.weights(), bytes[shares] = h.plan().arena_bytes();
+    }
+    EXPECT_EQ(weights[0], weights[1]) << model;
+    if (model != "mobilenet_v2") {  // whose memory is needed elsewhere at that time
+      EXPECT_NE(bytes[0], bytes[1]) << model;
+    }
+  }
+}
+
 // Concatenation, dropout, a linear layer over an image; and what simulated policies keep.
 TEST(Plan, SharedMemoryChangesNoBitOfAnyPolicy) {
   std::vector<Config> configs = {int8_config("inception_v3"), int8_config("alexnet"),

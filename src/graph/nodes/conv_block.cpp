@@ -14,6 +14,13 @@ class ConvBlock final : public ConvNode {
 
   // The kernels of fixed order alone have these bits for their place: other kinds of real numbers are a policy's
   // choice.
+  bool takes_masked(Edge edge) const override {
+    if (policy_.traits().rounds_block_gradient) return false;
+    if (edge.id == output_.id) return options_.activation == Activation::none;
+    if (has_residual() && edge.id == inputs_[1].id) return false;
+    return edge.id == inputs_[0].id && quantized() && conv_.groups == 1 && conv_.stride_h == 1 && conv_.stride_w == 1;
+  }
+
   bool reads_pixels(const Policy& policy) const override {
     return !quantized() && policy.traits().real_convolution == RealConvolution::fixed_order && takes_pixels(conv_);
   }
@@ -44,13 +51,16 @@ class ConvBlock final : public ConvNode {
         d.training() && d.storage() == DType::bf16)
       d.sums_gradient(convolved_, mask_);
     finishes_dx_ = d.writes_last(inputs_[0]);
+    shares_gradient_ = needs_residual_ && d.training() && !policy_.traits().rounds_block_gradient &&
+                       d.shares_gradient(inputs_[1], mask_);
     if (codes && policy_.traits().needs_clips && d.needs_backward()) clip_layer_ = d.clip_layer(layer(), weight_index_);
   }
 
   void forward(Step& step) override {
-    convolve(step);
+    NormCoefficients coefficients{affine_, parameters()};
+    convolve(step, coefficients);
     step.encode(measures_real() ? -1 : range_, encode_y_, [&](const Encoding& encoding, Probe probe) {
-      for (int64_t group = 0; group < norm_groups_; ++group) forward(step, group, encoding, probe);
+      for (int64_t group = 0; group < norm_groups_; ++group) forward(step, group, encoding, probe, coefficients);
     });
     if (measures_real() && step.measures) encode_unread(step);
   }
@@ -159,20 +169,22 @@ class ConvBlock final : public ConvNode {
     return moments;
   }
 
-  void convolve(Step& step) const {
+  void convolve(Step& step, NormCoefficients& coefficients) const {
     Timed timed(step.times, Phase::forward);
     std::vector<Moments> moments;
     for (int64_t group = 0; group < norm_groups_ && needs_moments(step); ++group)
       moments.push_back(with_needed_extremes(batch_moments(step, group)));
     const QTensor x = step.value(inputs_[0]), w = weight_->operand();
     const Tensor y = step.tensor(convolved_);
+    const bool of_batch = normalizes() && step.training && !freezes_norm() && moments.size() == 1;
+    NormCoefficients* const own = of_batch ? &coefficients : nullptr;
     if (pixels_)
-      step.backend.pixel_forward({conv_of_group(), *pixels_, x.values, w.values, y, moments});
+      step.backend.pixel_forward({conv_of_group(), *pixels_, x.values, w.values, y, moments, own});
     else
-      step.backend.conv_forward({conv_of_group(), x, w, y, moments});
+      step.backend.conv_forward({conv_of_group(), x, w, y, moments, own});
   }
 
-  void forward(Step& step, int64_t group, const Encoding& encoding, Probe probe) {
+  void forward(Step& step, int64_t group, const Encoding& encoding, Probe probe, const NormCoefficients& coefficients) {
     const Convolved convolved = this->convolved(step, group);
     Timed timed(step.times, Phase::passes);
     const QTensor residual = has_residual() ? of_group(step.value(inputs_[1]), group) : QTensor{};
@@ -180,7 +192,7 @@ class ConvBlock final : public ConvNode {
     if (!needs_moments(step)) moments.min = moments.max = nullptr;
     step.backend.affine_forward({affine_, convolved, moments, parameters(), residual, encoding,
                                  key(step, Role::activation, group), of_group(step.value(output_), group), probe,
-                                 mask(step, group)});
+                                 mask(step, group), &coefficients});
   }
 
   // Computes the gradient with respect to the convolution's output, as codes or as f32 values.
@@ -205,7 +217,8 @@ class ConvBlock final : public ConvNode {
     } else if (encoding.range == Range::held) {
       encoding.held = &block_clip_;
     }
-    const Into d_residual = residual_gradient(step);
+    if (shares_gradient_) step.share(inputs_[1]);
+    const Into d_residual = shares_gradient_ ? Into{} : residual_gradient(step);
     for (int64_t group = 0; group < norm_groups_; ++group) {
       backward_affine(step, group, encoding, probe, gradient_of(gamma_), gradient_of(beta_),
                       of_group(d_residual, group), of_group(grad_output, group));
@@ -240,7 +253,7 @@ class ConvBlock final : public ConvNode {
                                   .x = convolved(step, group),
                                   .moments = norm_moments(step, group),
                                   .parameters = parameters(),
-                                  .mask = mask(step, group),
+                                  .mask = step.is_masked(output_) ? step.mask(output_) : mask(step, group),
                                   .dy = of_group(step.gradient(output_), group),
                                   .d_gamma = d_gamma,
                                   .d_beta = d_beta,
@@ -256,8 +269,9 @@ class ConvBlock final : public ConvNode {
   std::optional<PixelScale> pixels_;  // of the input, where it is bytes of images
   Slot kept_codes_, kept_units_, gradient_scale_, unread_codes_, unread_scale_;
   int clip_layer_ = -1;
-  bool finishes_dx_ = false;  // no other node adds to the gradient of the input afterwards
-  float block_clip_ = 0;      // if the policy rounds the block's gradient: the clip that encodes grad_output
+  bool shares_gradient_ = false;  // with its residual
+  bool finishes_dx_ = false;      // no other node adds to the gradient of the input afterwards
+  float block_clip_ = 0;          // if the policy rounds the block's gradient: the clip that encodes grad_output
 };
 
 }  // namespace
