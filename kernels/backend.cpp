@@ -101,9 +101,12 @@ void check(const ConvBackwardDataCall& call) {
     check_mask(call.dx.mask, call.problem.x);
   }
   const NormSums* const sums = call.sums;
-  REQUIRE(sums == nullptr || (sums->x.shape == call.problem.x && is_real(sums->x.dtype) &&
-                              (!sums->mask || sums->mask.shape == mask_shape(call.problem.x))),
-          "give real values and a mask of the shape of x", "a data gradient sums for a norm of another shape");
+  if (sums == nullptr) return;
+  REQUIRE(sums->problem.shape == call.problem.x && sums->x.shape == call.problem.x && is_real(sums->x.dtype),
+          "give real values of the shape of x", "a data gradient sums for a norm of another shape");
+  REQUIRE(sums->problem.normalize && sums->problem.batch_statistics, "give a norm with statistics of the batch",
+          "a data gradient sums for a norm that needs no sums");
+  if (sums->mask) check_mask(sums->mask, call.problem.x);
 }
 void check(const ConvBackwardWeightCall& call) {
   check_geometry(call.problem);

@@ -263,11 +263,18 @@ struct ConvRequantizeCall {
   Requantization how;
   Tensor y;  // codes or f32
 };
-// What the backward pass of a norm sums over the gradient of its output: for chunks of 64 pixels dz and dz x, see
-// shared/sums.h and AffineBackwardCall. Where that gradient is finished, a backend may sum it on the way.
+// What the backward pass of a norm sums over the gradient of its output: dz and dz x, see shared/sums.h and
+// AffineBackwardCall. Where that gradient is finished, a backend may sum it on the way, and then writes what follows
+// from the sums: d_gamma, d_beta, and coefficients that it keeps until affine_backward() takes them.
 struct NormSums {
-  Tensor x, mask;    // of the norm, as its affine_backward() gets them
-  int64_t made = 0;  // the backend's count of the sums it has made, which it keeps until it makes others; 0: not made
+  // As affine_backward() gets them. x is no codes, and the norm has the statistics of the batch.
+  AffineProblem problem;
+  Tensor x;
+  Moments moments;
+  AffineParameters parameters;
+  Tensor mask = {};
+  Into d_gamma = {}, d_beta = {};
+  int64_t made = 0;  // the backend's count of those it has made; 0: not made
 };
 // dx (f32 or bf16) (+)= transposed convolution of dy. (+)= adds if Into::add is true, to what Into::mask lets pass.
 struct ConvBackwardDataCall {

@@ -34,7 +34,7 @@ auto of_channels(int64_t channels, const Value& value) {
 std::vector<double> reduce(int threads, Passes::Reduce kernel, const AffineBackward& pass, Shape shape, Scratch& room) {
   constexpr int64_t piece_elements = 16384, columns = 128;  // of a thread's work
   const int64_t channels = shape.c, chunk = norm_pixels * channels, total = shape.elements();
-  const int64_t chunks = norm_chunks_of(shape.pixels()), groups = (chunks + norm_chunks - 1) / norm_chunks;
+  const int64_t chunks = norm_chunks_of(shape.pixels()), groups = norm_groups_of(shape.pixels());
   const int64_t length = 2 * channels, pieces = (length + columns - 1) / columns;
   const int64_t own_room = Passes::reduce_room * channels, floats = chunks * length + threads * own_room;
   double* const of_groups = room.get<double>(static_cast<size_t>(groups * length + (floats + 1) / 2));

@@ -4,6 +4,7 @@
 #include "kernels/cuda/backend.h"
 #include "kernels/cuda/encode_tensor.h"
 #include "kernels/shared/affine.h"
+#include "kernels/shared/sums.h"
 
 namespace octet::cuda {
 namespace {
@@ -68,7 +69,9 @@ void CudaBackend::compute(const AffineBackwardCall& call) {
   const auto& [problem, x, moments, parameters, mask, dy, d_gamma, d_beta, d_residual, encoding, key, grad_output,
                probe, made_sums] = call;
   const int64_t channels = problem.shape.c, count = problem.shape.elements();
-  float* const A = norm_coefficients(channels);
+  const bool made = made_sums != nullptr && made_sums->made != 0 && made_sums->made == norm_sums_made_;
+  if (made) norm_sums_wait_ = false;
+  float* const A = made ? norm_gradients_.data<float>() : norm_coefficients(channels);
   float *const B = A + channels, *const C = B + channels;
   const Tensor input = x.codes ? x.codes : x.real;
   const ChannelInputs inputs{problem, moments, parameters, x.codes ? x.scale : nullptr, x.codes ? x.offset : nullptr};
@@ -86,14 +89,13 @@ void CudaBackend::compute(const AffineBackwardCall& call) {
                               stream_};
   AffineGradients gradients{inputs, A, B, C};
   if (grad_output) gradients.d_gamma = real_output(d_gamma), gradients.d_beta = real_output(d_beta);
-  if ((problem.normalize && problem.batch_statistics) || (grad_output && (d_gamma || d_beta))) {
+  if (made) {
+    // The data gradient has written what follows from the sums.
+  } else if ((problem.normalize && problem.batch_statistics) || (grad_output && (d_gamma || d_beta))) {
     const int64_t pixels = problem.shape.pixels();
-    double* const of_groups = sums_.get<double>(affine_groups(pixels) * 2 * channels);
+    double* const of_groups = sums_.get<double>(norm_groups_of(pixels) * 2 * channels);
     unsigned* const tickets = zeroed<unsigned>(tickets_, blocks_for(channels, 4));
-    if (made_sums != nullptr && made_sums->made != 0 && made_sums->made == norm_sums_made_)
-      launch_add_chunks(norm_sums_.data<float>(), pixels, of_groups, tickets, gradients, stream_);
-    else
-      launch_affine_reduce(values, pixels, of_groups, tickets, gradients, stream_);
+    launch_affine_reduce(values, pixels, of_groups, tickets, gradients, stream_);
   } else {
     launch_affine_gradients(gradients, stream_);
   }

@@ -4,7 +4,6 @@
 #include "kernels/cuda/device.h"
 #include "kernels/cuda/norm_sums.h"
 #include "kernels/cuda/values.h"
-#include "kernels/shared/affine.h"
 #include "kernels/shared/sums.h"
 
 namespace octet::cuda {
@@ -12,39 +11,9 @@ namespace {
 
 constexpr int threads = 256, warps = threads / 32;
 
-__device__ __forceinline__ void write_gradient(const AffineGradients& to, int64_t channel, double sum_dz,
-                                               double sum_dz_number) {
-  const auto& [problem, moments, parameters, scale, offset] = to.of;
-  const InputUnit unit = scale != nullptr ? InputUnit{scale[channel], offset[channel]} : InputUnit{};
-  const double normalized = normalized_sum(problem, moments, channel, unit, sum_dz, sum_dz_number);
-  const AffineGradient own = affine_gradient(problem, moments, parameters, channel, sum_dz, normalized, unit);
-  to.A[channel] = own.A;
-  to.B[channel] = own.B;
-  to.C[channel] = own.C;
-  if (to.d_gamma.data != nullptr) write_real(to.d_gamma, channel, static_cast<float>(normalized));
-  if (to.d_beta.data != nullptr) write_real(to.d_beta, channel, static_cast<float>(sum_dz));
-}
-
 __global__ void gradients_without_sums(const __grid_constant__ AffineGradients to) {
   const int64_t channel = thread_index();
   if (channel < to.of.problem.shape.c) write_gradient(to, channel, 0, 0);
-}
-
-// Keeps what this block has summed. The last block of the tile to come here adds all groups' sums and writes what
-// follows from them. which, channel: what this thread has summed, if there is such a channel.
-__device__ __forceinline__ void finish_groups(double sum, int which, int channel, int group, int groups, int tile,
-                                              double* of_groups, unsigned* tickets, const AffineGradients& to) {
-  const int channels = static_cast<int>(to.of.problem.shape.c);
-  if (which < 2 && channel < channels) of_groups[(static_cast<int64_t>(group) * 2 + which) * channels + channel] = sum;
-  if (!last_to_arrive(tickets + tile, static_cast<unsigned>(groups))) return;
-  if (which > 0 || channel >= channels) return;
-  double sum_dz = 0, sum_dz_number = 0;
-#pragma unroll 8
-  for (int64_t i = 0; i < groups; ++i) {
-    sum_dz += of_groups[i * 2 * channels + channel];
-    sum_dz_number += of_groups[(i * 2 + 1) * channels + channel];
-  }
-  write_gradient(to, channel, sum_dz, sum_dz_number);
 }
 
 // A block takes one group of chunks, for as many neighbours as four lanes hold. A warp takes chunk after chunk.
@@ -91,43 +60,15 @@ __global__ void __launch_bounds__(threads, 2)
   finish_groups(sum, which, first_channel + thread % tile, block.inner, groups, block.outer, of_groups, tickets, to);
 }
 
-// The same from the sums of chunks, (chunks, 2, channels).
-constexpr int wide_tile = 32;
-__global__ void __launch_bounds__(2 * wide_tile)
-    add_chunks(const float* of_chunks, int64_t count, int groups, double* of_groups, unsigned* tickets,
-               const __grid_constant__ AffineGradients to) {
-  const Block block(groups);
-  const int thread = static_cast<int>(threadIdx.x), which = thread / wide_tile;
-  const int channel = block.outer * wide_tile + thread % wide_tile;
-  const int64_t channels = to.of.problem.shape.c, first = block.inner * norm_chunks;
-  const int64_t end = first + norm_chunks < count ? first + norm_chunks : count;
-  double sum = 0;
-  if (channel < channels)
-#pragma unroll 8
-    for (int64_t i = first; i < end; ++i) sum += static_cast<double>(of_chunks[(2 * i + which) * channels + channel]);
-  finish_groups(sum, which, channel, block.inner, groups, block.outer, of_groups, tickets, to);
-}
-
-constexpr int64_t group_pixels = norm_pixels * norm_chunks;
-
 }  // namespace
 
 void launch_affine_gradients(const AffineGradients& to, Stream stream) {
   OCTET_LAUNCH_EACH(gradients_without_sums, to.of.problem.shape.c, 64, stream, to);
 }
 
-int64_t affine_groups(int64_t pixels) { return (pixels + group_pixels - 1) / group_pixels; }
-
-void launch_add_chunks(const float* of_chunks, int64_t pixels, double* of_groups, unsigned* tickets,
-                       const AffineGradients& to, Stream stream) {
-  const int groups = static_cast<int>(affine_groups(pixels));
-  OCTET_LAUNCH(add_chunks, grid_of(groups, blocks_for(to.of.problem.shape.c, wide_tile)), dim3(2 * wide_tile), stream,
-               of_chunks, norm_chunks_of(pixels), groups, of_groups, tickets, to);
-}
-
 void launch_affine_reduce(const AffineBackwardValues& values, int64_t pixels, double* of_groups, unsigned* tickets,
                           const AffineGradients& to, Stream stream) {
-  const int groups = static_cast<int>(affine_groups(pixels));
+  const int groups = static_cast<int>(norm_groups_of(pixels));
   with_types<true, false>(values, [&](const auto& numbers) {
     using Numbers = std::decay_t<decltype(numbers)>;
     const auto launch = [&]<int width>(Width<width>) {

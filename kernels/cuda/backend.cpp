@@ -64,6 +64,7 @@ void CudaBackend::synchronize() { cuda::synchronize(stream_); }
 
 void CudaBackend::run(int number, const StepState& state, const std::function<void()>& work) {
   now_ = state;
+  norm_sums_wait_ = false;
   if (number == unrecorded) return work();
   Program& program = programs_[number];
   // Not recorded the first time: scratch memory grows, and CUDA loads kernels, which it may not do while it records.

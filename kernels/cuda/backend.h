@@ -109,6 +109,7 @@ class CudaBackend final : public Backend {
   // weights: as launch_gather_tiles() takes them.
   void launch_on_tensor_cores(const Gather&, const int8_t* from, DType, const int8_t* weights, int64_t lane_bytes,
                               int64_t tap_bytes, const Output&);
+  void sum_for_norm(NormSums&, const Gather&, Output&);
   ExactTotals exact_totals(const Moments&, int64_t channels, NormCoefficients*);
   // Room for three coefficients of each channel. Those before are lost.
   float* norm_coefficients(int64_t channels) {
@@ -162,8 +163,11 @@ class CudaBackend final : public Backend {
   std::map<const void*, Transposed> transposed_;  // by the address of the codes, in transposed_room_
   DeviceScratch transposed_room_;
   int64_t coefficients_made_ = 0;  // how often: NormCoefficients::made of those that coefficients_ holds
-  DeviceScratch norm_sums_;        // (chunks, 2, C) f32, of the last data gradient that made some
-  int64_t norm_sums_made_ = 0;     // how often: NormSums::made of those that norm_sums_ holds
+  DeviceScratch norm_sums_;        // (chunks, 2, C) f32
+  // The coefficients of the last norm for which a data gradient summed, and how often one did: its NormSums::made.
+  DeviceScratch norm_gradients_;
+  int64_t norm_sums_made_ = 0;
+  bool norm_sums_wait_ = false;  // they are not yet taken: no data gradient may replace them
   DeviceScratch row_losses_, regions_;
   DeviceScratch pixel_weights_, pixel_constants_, pixel_gradients_, pixel_sums_;  // of the first layer
 };

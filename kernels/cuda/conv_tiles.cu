@@ -204,6 +204,59 @@ __device__ __forceinline__ void write_and_sum(const Gather& g, const Output& out
   to[g.to_channels] = dot;
 }
 
+// Adds the sums of a group's chunks, of the channels of one column of tiles. Not inlined, as it runs once for many
+// tiles.
+template <int tile_n>
+__device__ __attribute__((noinline)) void add_group(const NormOutput& to, int pixels, int group, int groups, int column,
+                                                    int columns) {
+  const int thread = static_cast<int>(threadIdx.x), which = thread / tile_n;
+  const int channel = column * tile_n + thread % tile_n;
+  const int64_t channels = to.gradients.of.problem.shape.c;
+  const int first = group * static_cast<int>(norm_chunks), all = (pixels + chunk_pixels - 1) / chunk_pixels;
+  const int end = all - first < static_cast<int>(norm_chunks) ? all : first + static_cast<int>(norm_chunks);
+  const float* from = to.of_chunks + (int64_t{first} * 2 + which) * channels + channel;
+  double sum = 0;
+  if (channel < channels)
+#pragma unroll 8
+    for (int chunk = first; chunk < end; ++chunk, from += 2 * channels) sum += static_cast<double>(*from);
+  finish_groups(sum, which, channel, group, groups, column, to.of_groups, to.tickets + groups * columns, to.gradients);
+}
+
+// The last block to finish a tile of a group adds the sums of the group's chunks. What a block has written of a tile it
+// tells while it is at the next one, and all its threads hear at the one after that whether it was the last, so that no
+// warp waits for memory.
+constexpr int tiles_of_group = static_cast<int>(norm_pixels * norm_chunks) / tile_m;
+template <int tile_n>
+struct GroupsOfTiles {
+  const NormOutput& to;
+  const int pixels, tiles_m, column, columns;
+  const int first, every;  // the block's tiles
+  bool last = false;       // in thread 0, of the tile before the last one
+  bool is_last = false;
+
+  __device__ __forceinline__ unsigned blocks_at(int group) const {
+    const int left = tiles_m - group * tiles_of_group;
+    return static_cast<unsigned>(left < tiles_of_group ? left : tiles_of_group);
+  }
+  // A barrier.
+  __device__ __forceinline__ void hear() { is_last = __syncthreads_or(last ? 1 : 0) != 0; }
+  // Behind it, around write(), which writes a tile.
+  template <class Write>
+  __device__ __forceinline__ void next(int tile, const Write& write) {
+    const int group = (tile - every) / tiles_of_group;
+    const bool tells = threadIdx.x == 0 && tile - every >= first && tile - every < tiles_m;
+    unsigned before = 0;
+    if (tells) before = arrive(to.tickets + group * columns + column, blocks_at(group));
+    write();
+    if (is_last) {
+      __threadfence();
+      add_group<tile_n>(to, pixels, (tile - 2 * every) / tiles_of_group,
+                        (tiles_m + tiles_of_group - 1) / tiles_of_group, column, columns);
+    }
+    last = tells && before + 1 == blocks_at(group);
+  }
+};
+
 // The same of the first layer: two channels of each row.
 struct PixelSums {
   ChannelSums of[2];
@@ -332,9 +385,12 @@ __global__ void __launch_bounds__(Tile<tile_n>::threads, (blocks_on<tile_n, outp
   if constexpr (outputs != Outputs::digits) factor = *output.scale * *output.weight_scale;
   ChannelSums measured;
   PixelSums of_pixels;
+  GroupsOfTiles<tile_n> groups{output.norm, o.g.pixels, tiles_m, own % tiles_n, tiles_n, first_m, every};
   int stage = 0;
-  for (int tile = first_m; tile < tiles_m; tile += every) {
+  int tile = first_m;
+  for (; tile < tiles_m; tile += every) {
     Sums sums;
+    if constexpr (outputs == Outputs::summed_list) groups.hear();
     for (int step = 0; step < copies.steps; ++step) {
       wait_copies<stages - 2>();
       __syncthreads();
@@ -346,7 +402,7 @@ __global__ void __launch_bounds__(Tile<tile_n>::threads, (blocks_on<tile_n, outp
     if constexpr (outputs == Outputs::digits)
       write_pixels(o.g, output, first_row, channel / 4, sums, of_pixels);
     else if constexpr (outputs == Outputs::summed_list)
-      write_and_sum(o.g, output, factor, first_row, channel, lane, sums);
+      groups.next(tile, [&] { write_and_sum(o.g, output, factor, first_row, channel, lane, sums); });
     else
       write_rows<outputs>(o.g, output, factor, first_row, channel, sums);
     if constexpr (outputs == Outputs::measured_list)
@@ -355,6 +411,8 @@ __global__ void __launch_bounds__(Tile<tile_n>::threads, (blocks_on<tile_n, outp
       if (output.totals.sum != nullptr) measure_all(o.g, sums, first_row, lane, measured);
   }
   wait_copies<0>();
+  if constexpr (outputs == Outputs::summed_list)
+    for (int i = 0; i < 2; ++i, tile += every) groups.hear(), groups.next(tile, [] {});
   if constexpr (outputs == Outputs::digits) {
     if (output.totals.sum == nullptr) return;
     add_pixel_totals(output, channel / 4, lane, of_pixels);
@@ -405,6 +463,11 @@ void with_outputs(const Gather& g, const Output& output, int64_t largest, const 
 bool sums_for_norms(const Gather& g, const Output& output) {
   return g.to_channels % 8 == 0 && is_list(g) && output.to.bf16 && neighbours_align(8, output.to) &&
          neighbours_align(8, output.norm.x, DType::bf16);
+}
+
+int64_t norm_tickets(const Gather& g) {
+  const int64_t columns = blocks_for(g.to_channels, wide_tiles(g.to_channels) ? 128 : 64);
+  return (norm_groups_of(g.pixels) + 1) * columns;
 }
 
 void launch_gather_tiles(const Gather& g, const int8_t* from, DType type, const int8_t* weights, int lane_bytes,

@@ -70,15 +70,26 @@ void CudaBackend::compute(const ConvBackwardDataCall& call) {
   const int8_t* const codes = padded_rows(dy.values.s8(), p.y.pixels(), p.y.c, from_);
   const int8_t* const weights = transposed_weights(w.values.s8(), p.y.c, taps_of(p) * p.x.c, channels);
   const std::vector<Gather> phases = backward_gathers(p);
-  if (sums != nullptr && sums->x.dtype == DType::bf16) {
-    output.norm = {static_cast<const uint16_t*>(sums->x.data), sums->mask.data == nullptr ? nullptr : sums->mask.u8()};
-    if (phases.size() == 1 && sums_for_norms(phases.front(), output)) {
-      output.norm.of_chunks = norm_sums_.get<float>(norm_chunks_of(p.x.pixels()) * 2 * p.x.c);
-      sums->made = ++norm_sums_made_;
-    }
-  }
+  if (sums != nullptr && phases.size() == 1) sum_for_norm(*sums, phases.front(), output);
   for (const Gather& phase : phases)
     launch_on_tensor_cores(phase, codes, DType::s8, weights, channels, p.x.c * channels, output);
+}
+
+void CudaBackend::sum_for_norm(NormSums& sums, const Gather& g, Output& output) {
+  const auto& [problem, x, moments, parameters, mask, d_gamma, d_beta, made] = sums;
+  if (x.dtype != DType::bf16 || norm_sums_wait_) return;
+  output.norm.x = static_cast<const uint16_t*>(x.data);
+  output.norm.mask = mask ? mask.u8() : nullptr;
+  if (!sums_for_norms(g, output)) return;
+  const int64_t pixels = problem.shape.pixels(), channels = problem.shape.c;
+  float* const A = norm_gradients_.get<float>(3 * channels);
+  output.norm.of_chunks = norm_sums_.get<float>(norm_chunks_of(pixels) * 2 * channels);
+  output.norm.of_groups = sums_.get<double>(norm_groups_of(pixels) * 2 * channels);
+  output.norm.tickets = zeroed<unsigned>(tickets_, norm_tickets(g));
+  output.norm.gradients = {
+      {problem, moments, parameters}, A, A + channels, A + 2 * channels, real_output(d_gamma), real_output(d_beta)};
+  sums.made = ++norm_sums_made_;
+  norm_sums_wait_ = true;
 }
 
 void CudaBackend::launch_on_tensor_cores(const Gather& g, const int8_t* from, DType type, const int8_t* weights,

@@ -27,11 +27,16 @@ struct ExactTotals {
 // Tiles of channels are at least this wide.
 inline constexpr int narrowest_tile = 32;
 
-// Where a data gradient sums for the norm whose output's gradient it finishes, see NormSums.
+// Where a data gradient sums for the norm whose output's gradient it finishes, see NormSums. Sums of chunks and of
+// their groups are (chunks or groups, 2, channels).
 struct NormOutput {
   const uint16_t* x = nullptr;
   const uint8_t* mask = nullptr;  // null: the gradient passes everywhere
-  float* of_chunks = nullptr;     // (chunks, 2, channels); null: it does not
+  float* of_chunks = nullptr;     // null: it does not sum
+  double* of_groups = nullptr;
+  // Of each tile of channels, behind those of each group in it; 0 before and afterwards.
+  unsigned* tickets = nullptr;
+  AffineGradients gradients = {};
 };
 
 // The first layer: columns are digits of channels, see pixels.cu, and y is what they make.
@@ -72,8 +77,9 @@ constexpr int64_t padded_channels(int64_t channels) { return (channels + 15) / 1
 void launch_gather_tiles(const Gather&, const int8_t* from, DType, const int8_t* weights, int lane_bytes, int tap_bytes,
                          const Output&, int processors, Stream);
 
-// Whether it can sum for a norm on the way.
+// Whether it can sum for a norm on the way, and how many tickets that takes.
 bool sums_for_norms(const Gather&, const Output&);
+int64_t norm_tickets(const Gather&);
 
 // conv_weight.cu: weight gradients of the same. The sum over the pixels of dy is cut into splits: as many as fit on the
 // processors at once, since one more would run alone after the others; none of more than most_products.

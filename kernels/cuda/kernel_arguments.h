@@ -28,4 +28,19 @@ inline RealOutput real_output(const Into& into) {
   return {into.tensor.data, into.tensor.dtype == DType::bf16, into.add};
 }
 
+// What is computed once for each channel of a norm. x's numbers have the units given by scale and offset, (channels)
+// each or null for 1 and 0.
+struct ChannelInputs {
+  AffineProblem problem;
+  Moments moments;
+  AffineParameters parameters;
+  const float *scale = nullptr, *offset = nullptr;
+};
+// The coefficients of the gradient of x, (channels) each. d_gamma, d_beta: optional.
+struct AffineGradients {
+  ChannelInputs of;
+  float *A = nullptr, *B = nullptr, *C = nullptr;
+  RealOutput d_gamma = {}, d_beta = {};
+};
+
 }  // namespace octet::cuda

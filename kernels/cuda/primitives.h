@@ -127,16 +127,20 @@ __device__ __forceinline__ int32_t add_four_products(uint32_t a, uint32_t b, int
   return sum;
 }
 
+// Tells a counter that this block has arrived, as one of `blocks`. One thread calls it, behind a barrier. Returns how
+// many have arrived before. If all others have, then what they wrote before they arrived can be read behind another
+// barrier and a __threadfence(), though not with read_only(). The counter is 0 before and after all.
+__device__ __forceinline__ unsigned arrive(unsigned* counter, unsigned blocks) {
+  __threadfence();
+  return atomicInc(counter, blocks - 1);
+}
 // Whether this block is the last of `blocks` that arrive at a counter. All its threads ask. What other blocks wrote
 // before they arrived is then there to be read, though not with read_only(). The counter is 0 before and afterwards.
 __device__ __forceinline__ bool last_to_arrive(unsigned* counter, unsigned blocks) {
   __threadfence();
   __syncthreads();
   bool last = false;
-  if (threadIdx.x == 0) {
-    last = atomicAdd(counter, 1u) + 1 == blocks;
-    if (last) *counter = 0;
-  }
+  if (threadIdx.x == 0) last = arrive(counter, blocks) + 1 == blocks;
   last = __syncthreads_or(last ? 1 : 0) != 0;
   __threadfence();
   return last;

@@ -80,6 +80,7 @@ inline constexpr int64_t narrow_period = 128;
 // 4 apart are added, then those 2 apart, then the last two. Chunks are added in double: 64 at a time, then their sums.
 inline constexpr int64_t norm_pixels = 64, norm_sums = 8, norm_chunks = 64;
 inline int64_t norm_chunks_of(int64_t pixels) { return (pixels + norm_pixels - 1) / norm_pixels; }
+inline int64_t norm_groups_of(int64_t pixels) { return (norm_chunks_of(pixels) + norm_chunks - 1) / norm_chunks; }
 
 // A weight gradient of codes adds the products of at least one image in int32. Call this check when a network is
 // declared: the kernels call it too, but they first run in the middle of a step. A 1x1 convolution of stride 1 without

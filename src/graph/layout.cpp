@@ -82,9 +82,6 @@ class Builder final : public Declare {
     if (mask.id >= 0) layout_.blocks[layout_.slot_block[size_t(mask.id)]].last = backward_time(next);
     return true;
   }
-  void sums_gradient(Slot x, Slot mask) override {
-    layout_.sums.push_back({nodes_[size_t(current_)]->output(), x, mask});
-  }
   Slot keep(Shape shape, DType dtype, Need need) override {
     layout_.memory.slots.push_back({nullptr, shape, dtype});
     layout_.slot_block.push_back(Layout::no_block);
@@ -241,7 +238,6 @@ void Layout::bind(Memory& bound, std::byte* arena, float* scales) const {
     bound.gradients[edge].data = address(gradient_block[edge]);
   }
   const auto slot = [&](Slot of) { return of.id < 0 ? Tensor{} : bound.slots[size_t(of.id)]; };
-  for (const auto& [edge, x, mask] : sums) bound.sums[size_t(edge.id)] = {slot(x), slot(mask)};
   for (const auto& [input, sum, mask] : shared) bound.masks[size_t(input.id)] = slot(mask);
 }
 

@@ -37,11 +37,6 @@ struct Layout {
   std::vector<size_t> slot_block, value_block, gradient_block;  // indices into blocks: by slot, by edge, by edge
   std::vector<size_t> input_bytes;                              // by Declare::input()
   std::vector<LossOptions> losses;                              // by Declare::loss()
-  struct Summed {
-    Edge edge;
-    Slot x, mask;
-  };
-  std::vector<Summed> sums;  // by Declare::sums_gradient()
   struct Shared {
     Edge input, sum;
     Slot mask;

@@ -68,7 +68,7 @@ struct Memory {
   std::vector<Tensor> gradients;  // by edge; no data: no node needs this gradient
   std::vector<Written> written;   // by edge: what this step has written of the gradient
   std::vector<Tensor> masks;      // by edge: of a gradient that is Written::masked, see Declare::shares_gradient()
-  std::vector<NormSums> sums;     // by edge: of the norm behind it, see Declare::sums_gradient()
+  std::vector<NormSums> sums;     // by edge: of the norm behind it, which forward writes; no x: it needs none
   std::vector<void*> inputs;      // by Declare::input()
   LossReport* losses = nullptr;   // by Declare::loss(); on the device
 };
@@ -109,7 +109,7 @@ struct Step {
   Tensor mask(Edge edge) const { return memory.masks[size_t(edge.id)]; }  // of a masked gradient; empty: all passes
   void share(Edge edge) const { memory.written[size_t(edge.id)] = Written::masked; }  // see shares_gradient()
   Into into(Edge) const;  // in each step the first caller writes, later callers add
-  // For who writes the edge's gradient last, and for the edge's producer; null: it has no norm that wants sums.
+  // For who writes the edge's gradient last, and for the edge's producer; null: it has no norm that needs sums.
   NormSums* sums(Edge edge) const {
     NormSums& of_edge = memory.sums[size_t(edge.id)];
     return of_edge.x ? &of_edge : nullptr;
@@ -163,8 +163,6 @@ class Declare {
   // where it lies, with the mask, so that the node calls Step::share() in place of writing it. So it is where no other
   // node has written to the input's gradient before, and the next that reads or writes it takes masks.
   virtual bool shares_gradient(Edge input, Slot mask) = 0;
-  // This node's norm sums over the gradient of its output, with these operands: whoever writes it last may do so.
-  virtual void sums_gradient(Slot x, Slot mask) = 0;
   virtual Slot keep(Shape, DType, Need) = 0;
   // Reserves memory that is not in the arena: load() or the host's work fills it. Returns an index into
   // Memory::inputs.

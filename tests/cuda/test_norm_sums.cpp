@@ -21,7 +21,7 @@ void expect_same_sums(const ConvProblem& p, Activation activation, bool add, boo
         const AffineParameters parameters = place.parameters(norm);
         const Moments moments = place.copy(norm.moments, p.x.c);
         const Tensor dx = add ? place.copy(dx0.view()) : place.zeros(p.x, DType::bf16), values = place.copy(x.view());
-        NormSums sums{values, {}};
+        NormSums sums{problem, values, moments, parameters, {}, {d_gamma}, {d_beta}};
         if (activation != Activation::none) {
           sums.mask = place.zeros(mask_shape(p.x), DType::u8);
           place.backend.affine_forward(
@@ -56,7 +56,7 @@ TEST(CudaNormSums, DataGradientsSumForTheNormBehindThem) {
   expect_same_sums(square_case({2, 9, 7, 20}, 40, 3, 1, 1).problem, Activation::relu, true, false);
   expect_same_sums(square_case({2, 9, 7, 16}, 16, 3, 1, 1, 1, 16).problem, Activation::relu, false, false);
 }
-// A backend keeps the sums of one norm: of two norms' data gradients, the first one's pass sums again.
+// A backend keeps what follows from one norm's sums until it is taken: another norm's pass sums.
 TEST(CudaNormSums, SumsOfAnotherNormAreNotTaken) {
   const ConvProblem p = square_case({3, 13, 11, 64}, 128, 1, 1, 0).problem;
   const NormOperands norm(p.x.c);
@@ -70,23 +70,29 @@ TEST(CudaNormSums, SumsOfAnotherNormAreNotTaken) {
     const Tensor inputs[] = {place.copy(x.view()), place.copy(other_x.view())};
     const Tensor gradients[] = {place.zeros(p.x, DType::bf16), place.zeros(p.x, DType::bf16)};
     const QTensor from[] = {place.copy(dy.view()), place.copy(other_dy.view())}, weights = place.copy(w.view());
-    NormSums sums[] = {{inputs[0], {}}, {inputs[1], {}}};
-    for (const int i : {0, 1}) place.backend.conv_backward_data({p, from[i], weights, {gradients[i]}, &sums[i]});
+    const AffineProblem problem{p.x};
+    const Shape row = norm.gamma.view().shape;
+    const Tensor gammas[] = {place.zeros(row), place.zeros(row)}, betas[] = {place.zeros(row), place.zeros(row)};
+    NormSums sums[2];
+    for (const int i : {0, 1}) {
+      sums[i] = {problem, inputs[i], moments, parameters, {}, {gammas[i]}, {betas[i]}};
+      place.backend.conv_backward_data({p, from[i], weights, {gradients[i]}, &sums[i]});
+      EXPECT_EQ(sums[i].made != 0, i == 0 && place.backend.name() == "cuda");
+    }
     for (const int i : {0, 1}) {
       const QTensor error = place.zeros_for(encoding, p.x);
-      const Tensor d_gamma = place.zeros(norm.gamma.view().shape), d_beta = place.zeros(norm.gamma.view().shape);
-      place.backend.affine_backward({.problem = AffineProblem{p.x},
+      place.backend.affine_backward({.problem = problem,
                                      .x = inputs[i],
                                      .moments = moments,
                                      .parameters = parameters,
                                      .dy = gradients[i],
-                                     .d_gamma = {d_gamma},
-                                     .d_beta = {d_beta},
+                                     .d_gamma = {gammas[i]},
+                                     .d_beta = {betas[i]},
                                      .encoding = place.copy(encoding),
                                      .key = {1, 2, 3, 4000},
                                      .grad_output = error,
                                      .sums = &sums[i]});
-      place.keep("error", error), place.keep("d_gamma", d_gamma), place.keep("d_beta", d_beta);
+      place.keep("error", error), place.keep("d_gamma", gammas[i]), place.keep("d_beta", betas[i]);
     }
   });
 }
@@ -119,10 +125,20 @@ void expect_same_masked(const ConvProblem& p, DType type, bool sums_on_the_way) 
                                      .d_residual = {into.tensor},
                                      .grad_output = {place.zeros(p.x)}});
     }
-    NormSums sums{values, {}};
+    const Tensor d_gamma = place.zeros(norm.gamma.view().shape), d_beta = place.zeros(norm.gamma.view().shape);
+    NormSums sums{AffineProblem{p.x}, values, moments, parameters, {}, {d_gamma}, {d_beta}};
     place.backend.conv_backward_data({p, place.copy(dy.view()), place.copy(w.view()), into, &sums});
     EXPECT_EQ(sums.made != 0, sums_on_the_way && place.backend.name() == "cuda");
-    place.keep("dx", into.tensor);
+    place.backend.affine_backward({.problem = AffineProblem{p.x},
+                                   .x = values,
+                                   .moments = moments,
+                                   .parameters = parameters,
+                                   .dy = into.tensor,
+                                   .d_gamma = {d_gamma},
+                                   .d_beta = {d_beta},
+                                   .grad_output = {place.zeros(p.x)},
+                                   .sums = &sums});
+    place.keep("dx", into.tensor), place.keep("d_gamma", d_gamma), place.keep("d_beta", d_beta);
   });
 }
 TEST(CudaNormSums, DataGradientsAreAddedToWhatAMaskLetsPass) {

@@ -103,6 +103,7 @@ T shuffle(T value, unsigned source) {
 #define gridDim (::octet::emulation::grid_size)
 
 inline void __syncthreads() { ::octet::emulation::block_barrier(); }
+inline void __threadfence() {}
 template <class T>
 T __shfl_xor_sync(unsigned, T value, int mask) {
   return ::octet::emulation::shuffle(value, ::octet::emulation::thread->lane ^ static_cast<unsigned>(mask));
@@ -120,6 +121,15 @@ template <class T>
   const T old = *to;
   *to = old > value ? old : value;
   return old;
+}
+inline int __syncthreads_or(int value) {
+  static int any;  // shared memory
+  __syncthreads();
+  if (::octet::emulation::thread->linear == 0) any = 0;
+  __syncthreads();
+  if (value != 0) atomicAdd(&any, 1);
+  __syncthreads();
+  return any;
 }
 inline uint32_t __float_as_uint(float x) {
   uint32_t bits;

@@ -112,14 +112,16 @@ inline void multiply_add(int32_t (&sums)[4], const uint32_t (&a)[4], uint32_t b0
   }
 }
 
+inline unsigned arrive(unsigned* counter, unsigned blocks) {
+  const unsigned before = atomicAdd(counter, 1u);
+  emulation::arrive(counter, before + 1 == blocks);
+  if (before + 1 == blocks) *counter = 0;
+  return before;
+}
 inline bool last_to_arrive(unsigned* counter, unsigned blocks) {
   static bool last;  // shared memory
   __syncthreads();
-  if (emulation::thread->linear == 0) {
-    last = atomicAdd(counter, 1u) + 1 == blocks;
-    emulation::arrive(counter, last);
-    if (last) *counter = 0;
-  }
+  if (emulation::thread->linear == 0) last = arrive(counter, blocks) + 1 == blocks;
   __syncthreads();
   return last;
 }

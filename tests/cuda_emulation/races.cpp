@@ -48,10 +48,12 @@ void RaceDetector::arrive(const void* counter, bool last) {
   const std::lock_guard lock(mutex_);
   if (std::exchange(launch_, launches) != launches) arrivals_.clear(), known_to_.clear();
   Arrivals& arrivals = arrivals_[counter];
-  if (last)
-    known_to_[block_number()].merge(arrivals);
-  else
+  if (!last) {
     arrivals[block_number()] = thread->barriers;
+    return;
+  }
+  Arrivals& known = known_to_[block_number()];
+  for (const auto& [block, barriers] : std::exchange(arrivals, {})) known[block] = std::max(known[block], barriers);
 }
 
 // Whether the other block used memory before it arrived at a counter where this block was the last one.

@@ -47,9 +47,8 @@ class ConvBlock final : public ConvNode {
     if (codes) gradient_scale_ = d.keep({1, 1, 1, 1}, DType::f32, Need::backward);
     check_groups();
     // Masks of one group are those of the batch.
-    if (normalizes() && !freezes_norm() && norm_groups_ == 1 && runs_backward_ && encode_y_.quantized() &&
-        d.training() && d.storage() == DType::bf16)
-      d.sums_gradient(convolved_, mask_);
+    sums_gradient_ = normalizes() && !freezes_norm() && norm_groups_ == 1 && runs_backward_ && encode_y_.quantized() &&
+                     d.training() && d.storage() == DType::bf16;
     finishes_dx_ = d.writes_last(inputs_[0]);
     shares_gradient_ = needs_residual_ && d.training() && !policy_.traits().rounds_block_gradient &&
                        d.shares_gradient(inputs_[1], mask_);
@@ -63,6 +62,9 @@ class ConvBlock final : public ConvNode {
       for (int64_t group = 0; group < norm_groups_; ++group) forward(step, group, encoding, probe, coefficients);
     });
     if (measures_real() && step.measures) encode_unread(step);
+    if (sums_gradient_)
+      step.memory.sums[size_t(output_.id)] = {affine_,    step.tensor(convolved_), norm_moments(step), parameters(),
+                                              mask(step), gradient_of(gamma_),     gradient_of(beta_)};
   }
 
   void backward(Step& step) override {
@@ -225,7 +227,6 @@ class ConvBlock final : public ConvNode {
       finish_gradient(gamma_);
       finish_gradient(beta_);
     }
-    if (NormSums* const sums = step.sums(output_)) sums->made = 0;
     return grad_output;
   }
 
@@ -269,6 +270,7 @@ class ConvBlock final : public ConvNode {
   std::optional<PixelScale> pixels_;  // of the input, where it is bytes of images
   Slot kept_codes_, kept_units_, gradient_scale_, unread_codes_, unread_scale_;
   int clip_layer_ = -1;
+  bool sums_gradient_ = false;    // the norm sums over a gradient that a data gradient may finish
   bool shares_gradient_ = false;  // with its residual
   bool finishes_dx_ = false;      // no other node adds to the gradient of the input afterwards
   float block_clip_ = 0;          // if the policy rounds the block's gradient: the clip that encodes grad_output
