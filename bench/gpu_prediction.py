@@ -21,7 +21,7 @@ ISSUED = 0.72 * 132 * 4 * 1.83e9         # instructions of warps a second: the s
 OPERATIONS = 650e12                      # of codes a second, by mma.sync
 LAUNCH = 1.25e-6                         # seconds between two kernels of a graph
 # octet_emulated bench with backend.check_kernels, less histograms of the first steps, with the slices of 256 images
-LAUNCHES = {"resnet50": 404, "mobilenet_v2": 432}
+LAUNCHES = {"resnet50": 318, "mobilenet_v2": 432}
 DEPTHWISE = 14.6  # of an output, counted by hand: the kernel also holds what its last block does once
 STEP = 110  # counted by hand in a loop that does more than this: 64 bytes of k of a convolution on tensor cores
 
@@ -70,8 +70,8 @@ class Layer:
     activation: int = 1  # none, ReLU, ReLU6
     residual: bool = False
     depth: bool = False
-    adds: bool = False   # its data gradient is added to that of a shortcut, which a mask may cut
-    shortcut: bool = False
+    adds: float = 0      # the share of its data gradient that is added to what is there already, perhaps with a mask
+    shortcut: bool = False  # its data gradient is of even pixels alone, if its stride is 2
     sums: bool = True    # its data gradient sums for the norm that made its input
     summed: bool = True  # the data gradient of the layer behind it sums for its norm
 
@@ -82,7 +82,7 @@ def resnet50():
     for stage, (blocks, width) in enumerate([(3, 64), (4, 128), (6, 256), (3, 512)]):
         for block in range(blocks):
             stride = 2 if block == 0 and stage > 0 else 1
-            yield Layer(inputs, width, 1, 1, extent, adds=True, sums=stage + block > 0, summed=stride == 1)
+            yield Layer(inputs, width, 1, 1, extent, adds=1 / stride**2, sums=stage + block > 0, summed=stride == 1)
             yield Layer(width, width, 3, stride, extent // stride, sums=stride == 1)
             if block == 0:
                 yield Layer(inputs, 4 * width, 1, stride, extent // stride, activation=0, shortcut=True, sums=False, summed=False)
@@ -152,7 +152,11 @@ def parts(kernels, network):
             add("depthwise, weight gradients", x + y, depth_weight * y / 32)
         else:
             k = layer.kernel**2 * layer.inputs
-            operations, steps = 2 * y * k, -(-layer.kernel**2 * layer.outputs // 64) / layer.stride**2  # of the average phase
+            operations, steps = 2 * y * k, -(-layer.kernel**2 * layer.outputs // 64)
+            if layer.shortcut:
+                read, x = read / layer.stride**2, x / layer.stride**2
+            else:
+                steps /= layer.stride**2  # of the average phase
             add("forward convolutions", x + 2 * y, tiles(pixels, layer.outputs) * gather(1, -(-k // 64)), operations)
             add("data gradients", y + (2 + 2.25 * layer.sums + 2.125 * layer.adds) * x, tiles(read, layer.inputs) * gather(2 if layer.sums else 0, steps),
                 operations)
@@ -172,7 +176,7 @@ def parts(kernels, network):
     loop = kernels.longest_loop("encode_gradientsILi4")  # four channels of one of 16 pixels
     loop += (kernels.all("encode_gradientsILi4") - loop) / 16
     add("first layer, weight gradient", 7 * first, loop * first / 128)
-    add("first layer, weight gradient", 3 * images, -(-digits // 64) * -(-first_k // 32) * pixels / 64 * weight[3],
+    add("first layer, weight gradient", 3 * images + 3 * first, -(-digits // 64) * -(-first_k // 32) * pixels / 64 * weight[3],
         2 * pixels * digits * first_k)
     add("first layer's norm and its gradient", (3.125 + 4.125 + 5.125) * first, (affine(layer) + sums(layer) + encode(layer)) * first / 32)
     if pooled:

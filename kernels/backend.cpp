@@ -87,19 +87,25 @@ void check_mask(const Tensor& mask, Shape of) {
   REQUIRE(mask.shape == mask_shape(of) && mask.dtype == DType::u8,
           "give a mask the shape of mask_shape() and the type u8", "a mask has another shape or type");
 }
+// Where a data gradient adds to a part of what is there, or writes a part.
+void check_parts(const ConvBackwardDataCall& call) {
+  const auto& [tensor, add, mask, even] = call.dx;
+  if (!mask && !even) return;
+  const ConvProblem& p = call.problem;
+  const bool one_tap = p.kernel_h * p.kernel_w == 1 && p.pad_h == 0 && p.pad_w == 0;
+  const int stride = add ? 1 : 2;
+  REQUIRE(!call.dy.real() && p.groups == 1 && p.stride_h == stride && p.stride_w == stride && (add || one_tap),
+          "add one of a stride of 1, or write one of a tap with a stride of 2, of codes without groups",
+          "this data gradient is not added to a part, nor does it write one");
+  if (mask) check_mask(mask, p.x);
+}
 void check(const ConvBackwardDataCall& call) {
   check_geometry(call.problem);
   check_tensor("output gradient", call.dy, call.problem.y);
   check_tensor("weight", call.w, call.problem.weight());
   check_tensor("input gradient", {call.dx.tensor}, call.problem.x);
   check_operands(call.dy, call.w);
-  if (call.dx.mask) {
-    REQUIRE(call.dx.add && !call.dy.real() && call.problem.groups == 1 && call.problem.stride_h == 1 &&
-                call.problem.stride_w == 1,
-            "add a data gradient of codes without groups, of a stride of 1",
-            "only such a one is added to what a mask lets pass");
-    check_mask(call.dx.mask, call.problem.x);
-  }
+  check_parts(call);
   const NormSums* const sums = call.sums;
   if (sums == nullptr) return;
   REQUIRE(sums->problem.shape == call.problem.x && sums->x.shape == call.problem.x && is_real(sums->x.dtype),

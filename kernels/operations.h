@@ -276,7 +276,7 @@ struct NormSums {
   Into d_gamma = {}, d_beta = {};
   int64_t made = 0;  // the backend's count of those it has made; 0: not made
 };
-// dx (f32 or bf16) (+)= transposed convolution of dy. (+)= adds if Into::add is true, to what Into::mask lets pass.
+// dx (f32 or bf16) (+)= transposed convolution of dy. (+)= adds if Into::add is true.
 struct ConvBackwardDataCall {
   ConvProblem problem;
   QTensor dy, w;

@@ -55,12 +55,15 @@ struct QTensor {
   explicit operator bool() const { return static_cast<bool>(values); }
 };
 
-// Where a gradient goes. add: another reader of the same value has already written it (a fork, shared weights). mask:
-// of what is there only the elements count that it lets pass, see mask_shape(); for Backend::adds_to_masked() alone.
+// Where a gradient goes. add: another reader of the same value has already written it (a fork, shared weights). For
+// Backend::adds_to_parts() alone: with `add` only a part of what is there counts, the elements that the mask lets pass,
+// see mask_shape(), and with `even` those of pixels in even rows and columns. `even` without `add`: only these are
+// written.
 struct Into {
   Tensor tensor;
   bool add = false;
   Tensor mask = {};
+  bool even = false;
   Into images(int64_t first, int64_t count) const { return {tensor.images(first, count), add}; }
   explicit operator bool() const { return static_cast<bool>(tensor); }
 };

@@ -21,7 +21,7 @@ std::unique_ptr<ReadyConvolution> CpuBackend::keep(const ConvRequantizeCall& cal
   return std::make_unique<CodeConvolution>(is_depthwise(call.problem) ? *row.depthwise : *row.codes, call, packed_);
 }
 void CpuBackend::compute(const ConvBackwardDataCall& call) {
-  REQUIRE(!call.dx.mask, "ask adds_to_masked()", "the CPU backend adds to whole gradients");
+  REQUIRE(!call.dx.mask && !call.dx.even, "ask adds_to_parts()", "the CPU backend writes whole gradients");
   convolution_of(call.dy).backward_data(call);
 }
 void CpuBackend::compute(const ConvBackwardWeightCall& call) { convolution_of(call.x).backward_weight(call); }

@@ -62,7 +62,7 @@ class CudaBackend final : public Backend {
   size_t scratch_bytes() const override;
   size_t free_bytes() const override { return cuda::free_bytes(); }
   bool host_memory() const override { return false; }
-  bool adds_to_masked() const override { return true; }
+  bool adds_to_parts() const override { return true; }
   void to_host(void* to, const void* from, size_t bytes) override;
   void to_device(void* to, const void* from, size_t bytes) override;
   void synchronize() override;
@@ -107,8 +107,8 @@ class CudaBackend final : public Backend {
   const Element* transposed_weights(const Element* weights, int64_t outputs, int64_t row, int64_t padded);
 
   // weights: as launch_gather_tiles() takes them.
-  void launch_on_tensor_cores(const Gather&, const int8_t* from, DType, const int8_t* weights, int64_t lane_bytes,
-                              int64_t tap_bytes, const Output&);
+  void launch_on_tensor_cores(std::span<const Gather>, const int8_t* from, DType, const int8_t* weights,
+                              int64_t lane_bytes, int64_t tap_bytes, const Output&);
   void sum_for_norm(NormSums&, const Gather&, Output&);
   ExactTotals exact_totals(const Moments&, int64_t channels, NormCoefficients*);
   // Room for three coefficients of each channel. Those before are lost.

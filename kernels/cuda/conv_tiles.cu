@@ -3,6 +3,7 @@
 // eight neighbouring channels of a row, so that results go from registers to memory. tensor_operands.h says what is
 // multiplied.
 #include <algorithm>
+#include <span>
 
 #include "kernels/cuda/convolution.h"
 #include "kernels/cuda/exact_totals.h"
@@ -104,16 +105,33 @@ __device__ __forceinline__ Values<8> values_of_row(const Sums& sums, int i, int 
   return eight;
 }
 
-// Writes eight neighbours, which are added to those that the mask lets pass.
-__device__ __forceinline__ void add_to_masked(const Output& output, int64_t i, Values<8> eight) {
+// The rows that hold something to add to, in bits of i * 2 + half. Not unrolled, as few layers ask.
+__device__ __forceinline__ uint32_t rows_there(const EvenPixels& even, int first_row) {
+  if (!even.alone) return 0xFFu;
+  uint32_t rows = 0;
+#pragma unroll 1
+  for (int i = 0; i < 8; ++i) {
+    const int all = first_row + 8 * i, pixel = all - quotient(all, even.image_pixels) * even.image_pixels.value;
+    const int row = quotient(pixel, even.row_pixels), column = pixel - row * even.row_pixels.value;
+    if (((row | column) & 1) == 0) rows |= 1u << i;
+  }
+  return rows;
+}
+// Which of eight neighbours from element i on are there, in bits.
+__device__ __forceinline__ uint32_t there(const Output& output, bool row, int64_t i) {
+  if (!row) return 0;
+  return output.mask != nullptr ? output.mask[i >> 3] : 0xFFu;
+}
+// Adds to them.
+__device__ __forceinline__ void add_to_part(const Output& output, bool row, int64_t i, Values<8> eight) {
   constexpr Width<8> some;
-  const uint32_t passes = output.mask[i >> 3];
+  const uint32_t bits = there(output, row, i);
   const auto add = [&]<DType type>(std::integral_constant<DType, type>) {
     using Element = std::decay_t<decltype(Neighbours<type, 8>{}.at[0])>;
     constexpr int words = sizeof(Neighbours<type, 8>) / sizeof(Element);
     const Stored<type>* const at = static_cast<const Stored<type>*>(output.to.data) + i;
     const auto before = reread_some(Width<words>{}, reinterpret_cast<const Element*>(at));
-    const Values<8> kept = values_of<type>(some, kept_where<type>(some, passes, before));
+    const Values<8> kept = values_of<type>(some, kept_where<type>(some, bits, before));
 #pragma unroll
     for (int e = 0; e < 8; ++e) eight.at[e] = kept.at[e] + eight.at[e];
   };
@@ -124,10 +142,10 @@ __device__ __forceinline__ void add_to_masked(const Output& output, int64_t i, V
   write_reals(some, {output.to.data, output.to.bf16, false}, i, eight);
 }
 // The same of one.
-__device__ __forceinline__ void write_one(const Output& output, int64_t i, float value) {
-  RealOutput to = output.to;
-  if (output.mask != nullptr) to.add = (output.mask[i >> 3] >> (i & 7) & 1) != 0;
-  write_real(to, i, to.add == output.to.add ? value : 0.0f + value);
+__device__ __forceinline__ void write_one(const Output& output, bool row, int64_t i, float value) {
+  if (!output.to.add) return write_real(output.to, i, value);
+  const bool is_there = (there(output, row, i) >> (i & 7) & 1) != 0;
+  write_real({output.to.data, output.to.bf16, is_there}, i, is_there ? value : 0.0f + value);
 }
 
 // Writes what a lane holds.
@@ -148,18 +166,20 @@ __device__ __forceinline__ void write_rows(const Gather& g, const Output& output
       to += 8 * g.to_channels;
     });
   } else {
+    const uint32_t rows = outputs == Outputs::scattered ? 0u : rows_there(output.even, first_row);
     for_each_row([&](int below, int i, int half) {
       const int row = first_row + below;
       if (row >= g.pixels || channel >= g.to_channels) return;
+      const bool is_there = (rows >> (2 * i + half) & 1) != 0;
       const Values<8> eight = values_of_row(sums, i, half, factor);
       const int64_t at =
           outputs == Outputs::list ? static_cast<int64_t>(row) * g.to_channels : output_offset(g, pixel_at(g, row));
       if constexpr (outputs == Outputs::any) {
 #pragma unroll
         for (int e = 0; e < 8; ++e)
-          if (channel + e < g.to_channels) write_one(output, at + channel + e, eight.at[e]);
-      } else if (outputs == Outputs::list && output.mask != nullptr) {
-        add_to_masked(output, at + channel, eight);
+          if (channel + e < g.to_channels) write_one(output, is_there, at + channel + e, eight.at[e]);
+      } else if (outputs == Outputs::list && output.to.add && (output.mask != nullptr || output.even.alone)) {
+        add_to_part(output, is_there, at + channel, eight);
       } else {
         write_reals(Width<8>{}, output.to, at + channel, eight);
       }
@@ -174,14 +194,17 @@ __device__ __forceinline__ void write_and_sum(const Gather& g, const Output& out
   NormPart<8> part;
   int64_t at = static_cast<int64_t>(first_row) * g.to_channels + channel;
   const int left = channel < g.to_channels ? g.pixels - first_row : 0;
+  const uint32_t rows = rows_there(output.even, first_row);
   for_each_row([&](int row, int i, int half) {
     if (row < left) {
       uint16_t* const to = static_cast<uint16_t*>(output.to.data) + at;
       Values<8> values = values_of_row(sums, i, half, factor);
       if (output.to.add) {
-        const Sixteen stored = read_sixteen(to);
+        const uint32_t bits = there(output, (rows >> (2 * i + half) & 1) != 0, at);
+        Sixteen stored = {};
+        if (bits != 0) stored = read_sixteen(to);
         Neighbours<DType::bf16, 8> before{{stored.word[0], stored.word[1], stored.word[2], stored.word[3]}};
-        if (output.mask != nullptr) before = kept_where<DType::bf16>(eight, output.mask[at >> 3], before);
+        if (output.mask != nullptr) before = kept_where<DType::bf16>(eight, bits, before);
         const Values<8> kept = values_of<DType::bf16>(eight, before);
 #pragma unroll
         for (int e = 0; e < 8; ++e) values.at[e] = kept.at[e] + values.at[e];
@@ -368,13 +391,25 @@ inline constexpr int blocks_on = outputs == Outputs::any&& tile_n == 128 ? 1
                                  : tile_n == 64                          ? blocks_of_128
                                                                          : blocks_of_256;
 
+// What one launch computes: all phases of a stride of 2, or one convolution.
+template <Outputs outputs>
+inline constexpr int most_phases = outputs == Outputs::scattered ? 4 : 1;
+template <Outputs outputs, class From>
+struct Phases {
+  GatherOperands<From> at[most_phases<outputs>];
+};
+
+// blocks: of each phase.
 template <int tile_n, Outputs outputs, class From>
 __global__ void __launch_bounds__(Tile<tile_n>::threads, (blocks_on<tile_n, outputs>))
-    gather_tiles(const __grid_constant__ GatherOperands<From> o, const __grid_constant__ Output output, int tiles_n) {
+    gather_tiles(const __grid_constant__ Phases<outputs, From> phases, const __grid_constant__ Output output,
+                 int tiles_n, int blocks) {
   using T = Tile<tile_n>;
   alignas(128) __shared__ int8_t shared[T::bytes];
+  const int block = static_cast<int>(blockIdx.x), phase = most_phases<outputs> == 1 ? 0 : block / blocks;
+  const GatherOperands<From>& o = phases.at[phase];
   // Neighbouring blocks share their pixels, so that the second-level cache reads them once; it holds all weights.
-  const int own = static_cast<int>(blockIdx.x), first_m = own / tiles_n, every = static_cast<int>(gridDim.x) / tiles_n;
+  const int own = block - phase * blocks, first_m = own / tiles_n, every = blocks / tiles_n;
   const int tiles_m = (o.g.pixels + tile_m - 1) / tile_m;
   TileCopies<tile_n, From> copies(o, tiles_m, first_m, every, own % tiles_n, shared);
 #pragma unroll
@@ -470,18 +505,32 @@ int64_t norm_tickets(const Gather& g) {
   return (norm_groups_of(g.pixels) + 1) * columns;
 }
 
-void launch_gather_tiles(const Gather& g, const int8_t* from, DType type, const int8_t* weights, int lane_bytes,
-                         int tap_bytes, const Output& output, int processors, Stream stream) {
-  const int pixel_pieces = (g.from_channels + 15) / 16, pieces = g.h.taps * g.w.taps * pixel_pieces;
+void launch_gather_tiles(std::span<const Gather> gathers, const int8_t* from, DType type, const int8_t* weights,
+                         int lane_bytes, int tap_bytes, const Output& output, int processors, Stream stream) {
+  const Gather& g = gathers.front();  // no other phase has more pixels
+  const int pixel_pieces = (g.from_channels + 15) / 16;
   const auto launch = [&]<int tile_n, Outputs outputs, class From>(Tile<tile_n>, Known<outputs>, From) {
-    const GatherOperands<From> operands{g, from, weights, lane_bytes, tap_bytes, pixel_pieces, pieces};
     const int tiles_n = static_cast<int>(blocks_for(g.to_channels, tile_n));
     const int staying = processors * blocks_on<tile_n, outputs> / tiles_n;
     const int tiles_m = static_cast<int>(blocks_for(g.pixels, tile_m));
-    OCTET_LAUNCH((gather_tiles<tile_n, outputs, From>), grid_of(tiles_n, std::max(1, std::min(staying, tiles_m))),
-                 dim3(Tile<tile_n>::threads), stream, operands, output, tiles_n);
+    const int blocks = tiles_n * std::max(1, std::min(staying, tiles_m));
+    for (std::span<const Gather> left = gathers; !left.empty();) {
+      Phases<outputs, From> phases;
+      const size_t count = std::min(left.size(), std::size(phases.at));
+      for (size_t i = 0; i < count; ++i)
+        phases.at[i] = {left[i],
+                        from,
+                        weights,
+                        lane_bytes,
+                        tap_bytes,
+                        pixel_pieces,
+                        left[i].h.taps * left[i].w.taps * pixel_pieces};
+      OCTET_LAUNCH((gather_tiles<tile_n, outputs, From>), grid_of(blocks, static_cast<int64_t>(count)),
+                   dim3(Tile<tile_n>::threads), stream, phases, output, tiles_n, blocks);
+      left = left.subspan(count);
+    }
   };
-  const int64_t products = int64_t{g.h.taps} * g.w.taps * g.from_channels;
+  const int64_t products = int64_t{g.h.taps} * g.w.taps * g.from_channels;  // with moments there is one phase
   const auto with_type = [&]<class From>(From code) {
     with_outputs(g, output, products * (type == DType::u8 ? 255 : 127) * 127, [&](auto outputs) {
       wide_tiles(g.to_channels) ? launch(Tile<128>{}, outputs, code) : launch(Tile<64>{}, outputs, code);

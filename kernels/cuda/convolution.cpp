@@ -30,7 +30,7 @@ void CudaBackend::convolve(const ConvForwardCall& call) {
     const int64_t channels = padded_channels(p.x.c);
     const int8_t* const codes = padded_rows(x.values.s8(), p.x.pixels(), p.x.c, from_);
     const int8_t* const weights = padded_rows(w.values.s8(), p.y.c * taps_of(p), p.x.c, weights_);
-    launch_on_tensor_cores(g, codes, x.values.dtype, weights, taps_of(p) * channels, channels, output);
+    launch_on_tensor_cores({&g, 1}, codes, x.values.dtype, weights, taps_of(p) * channels, channels, output);
   } else if (!x.real() && depthwise_fits(g, x.values.data, output)) {
     launch_depthwise_gather(g, x.values.data, x.values.dtype, w.values.s8(), output, stream_);
   } else {
@@ -69,10 +69,11 @@ void CudaBackend::compute(const ConvBackwardDataCall& call) {
   const int64_t channels = padded_channels(p.y.c);
   const int8_t* const codes = padded_rows(dy.values.s8(), p.y.pixels(), p.y.c, from_);
   const int8_t* const weights = transposed_weights(w.values.s8(), p.y.c, taps_of(p) * p.x.c, channels);
-  const std::vector<Gather> phases = backward_gathers(p);
+  std::vector<Gather> phases = backward_gathers(p);
+  if (dx.even) output.even = {true, Divisor(static_cast<int>(p.x.h * p.x.w)), Divisor(static_cast<int>(p.x.w))};
+  if (dx.even && !dx.add) std::erase_if(phases, [](const Gather& g) { return g.h.taps * g.w.taps == 0; });
   if (sums != nullptr && phases.size() == 1) sum_for_norm(*sums, phases.front(), output);
-  for (const Gather& phase : phases)
-    launch_on_tensor_cores(phase, codes, DType::s8, weights, channels, p.x.c * channels, output);
+  launch_on_tensor_cores(phases, codes, DType::s8, weights, channels, p.x.c * channels, output);
 }
 
 void CudaBackend::sum_for_norm(NormSums& sums, const Gather& g, Output& output) {
@@ -92,9 +93,10 @@ void CudaBackend::sum_for_norm(NormSums& sums, const Gather& g, Output& output) 
   norm_sums_wait_ = true;
 }
 
-void CudaBackend::launch_on_tensor_cores(const Gather& g, const int8_t* from, DType type, const int8_t* weights,
-                                         int64_t lane_bytes, int64_t tap_bytes, const Output& output) {
-  launch_gather_tiles(g, from, type, weights, static_cast<int>(lane_bytes), static_cast<int>(tap_bytes), output,
+void CudaBackend::launch_on_tensor_cores(std::span<const Gather> gathers, const int8_t* from, DType type,
+                                         const int8_t* weights, int64_t lane_bytes, int64_t tap_bytes,
+                                         const Output& output) {
+  launch_gather_tiles(gathers, from, type, weights, static_cast<int>(lane_bytes), static_cast<int>(tap_bytes), output,
                       device_.processors, stream_);
 }
 

@@ -1,6 +1,8 @@
 // What the kernels of convolutions offer to convolution.cpp. Each function launches kernels on the stream and returns
 // at once; pointers are the device's.
 #pragma once
+#include <span>
+
 #include "kernels/backend.h"
 #include "kernels/cuda/geometry.h"
 #include "kernels/cuda/kernel_arguments.h"
@@ -45,14 +47,22 @@ struct PixelOutput {
   int channels = 0;
 };
 
+// Whether only pixels in even rows and columns hold something to add to. A gather may take the pixels of all images for
+// one row: hence the divisors of an image and of its rows.
+struct EvenPixels {
+  bool alone = false;
+  Divisor image_pixels, row_pixels;
+};
+
 // What a convolution does with its sums: to (+)= sum * *scale * *weight_scale; real operands have no scales. Moments
 // are optional: exact of codes, and of real values in room for moment_floats() of the gather, see
-// launch_combine_moments. mask: of what is added to only elements count whose bit is set, see AffineForwardValues; on
-// tensor cores alone.
+// launch_combine_moments. mask, even: of what is added to, as Into has them; on tensor cores alone. The mask's bits are
+// in the order of AffineForwardValues.
 struct Output {
   const float *scale = nullptr, *weight_scale = nullptr;
   RealOutput to;
   const uint8_t* mask = nullptr;
+  EvenPixels even = {};
   ExactTotals totals = {};
   float* chunk_moments = nullptr;
   NormOutput norm = {};
@@ -74,8 +84,9 @@ constexpr int64_t padded_channels(int64_t channels) { return (channels + 15) / 1
 // conv_tiles.cu: convolutions of codes on int8 tensor cores, without groups. DType: that of the codes before it, s8 or
 // u8. from: (images, h, w, from_channels padded), 16-byte aligned. weights: those of output channel c and tap t lie at
 // c * lane_bytes + t * tap_bytes, from_channels padded of them.
-void launch_gather_tiles(const Gather&, const int8_t* from, DType, const int8_t* weights, int lane_bytes, int tap_bytes,
-                         const Output&, int processors, Stream);
+// The gathers are phases of one convolution, the largest first, or one is all of it.
+void launch_gather_tiles(std::span<const Gather>, const int8_t* from, DType, const int8_t* weights, int lane_bytes,
+                         int tap_bytes, const Output&, int processors, Stream);
 
 // Whether it can sum for a norm on the way, and how many tickets that takes.
 bool sums_for_norms(const Gather&, const Output&);

@@ -11,9 +11,8 @@ namespace octet::cuda {
 namespace {
 
 constexpr int digits = pixel_digits, threads = 256;
-constexpr int64_t slice_bytes =
-    32 << 20;                    // of gradients' digits, which the second-level cache keeps until they are read
-constexpr int piece_bytes = 16;  // of a pixel, or of a tap's weights
+constexpr int64_t slice_bytes = 80 << 20;  // of gradients' digits
+constexpr int piece_bytes = 16;            // of a pixel, or of a tap's weights
 
 // How images and taps lie in pieces. joined: two by two pixels in each, from an even row and column on.
 struct Pieces {
@@ -234,7 +233,8 @@ void CudaBackend::compute(const PixelForwardCall& call) {
     Output output{.to = real_output({call.y.images(group * images, images)}), .pixels = {factors, channels}};
     if (!call.moments.empty())
       output.totals = exact_totals(call.moments[static_cast<size_t>(group)], channels, call.coefficients);
-    launch_on_tensor_cores(forward_gather(p, false), from + group * p.x.pixels() * piece_bytes, DType::u8, weights, row,
+    const Gather gather = forward_gather(p, false);
+    launch_on_tensor_cores({&gather, 1}, from + group * p.x.pixels() * piece_bytes, DType::u8, weights, row,
                            piece_bytes, output);
   }
 }

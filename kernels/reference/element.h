@@ -39,9 +39,15 @@ inline void write_code_or_real(Tensor tensor, int64_t i, float x) {
     write_code(tensor, i, static_cast<int>(round_nearest(x)));
 }
 inline bool read_bit(Tensor mask, int64_t i) { return (mask.u8()[i / 8] >> i % 8 & 1) != 0; }
+inline bool is_even(Shape shape, int64_t i) {  // whether the element's pixel lies in an even row and column
+  const int64_t pixel = i / shape.c;
+  return pixel % shape.w % 2 == 0 && pixel / shape.w % shape.h % 2 == 0;
+}
 // The sum is taken in float before it is rounded to the tensor's type.
 inline void write(Into into, int64_t i, float value) {
-  const auto before = [&] { return !into.mask || read_bit(into.mask, i) ? read(into.tensor, i) : 0.0f; };
+  const bool part = !into.even || is_even(into.tensor.shape, i);
+  if (!into.add && !part) return;
+  const auto before = [&] { return part && (!into.mask || read_bit(into.mask, i)) ? read(into.tensor, i) : 0.0f; };
   write(into.tensor, i, into.add ? before() + value : value);
 }
 // code * scale, or the real number.

@@ -24,6 +24,7 @@ class Builder final : public Declare {
         read_backward_(size_t(graph.edges()), -1),
         consumers_(size_t(graph.edges())) {
     layout_.shapes.resize(size_t(graph.edges()));
+    layout_.memory.even.resize(size_t(graph.edges()));
     layout_.node_bytes.resize(nodes_.size());
   }
 
@@ -70,16 +71,19 @@ class Builder final : public Declare {
   // Backward visits the nodes from the last to the first.
   bool writes_last(Edge edge) const override { return consumers_[size_t(edge.id)].front() == current_; }
   bool shares_gradient(Edge input, Slot mask) override {
-    const std::vector<int>& readers = consumers_[size_t(input.id)];
     const Edge sum = nodes_[size_t(current_)]->output();
-    if (!options_.shares_gradients || norm_groups_ > 1 || consumers_[size_t(sum.id)].empty() ||
-        encoding(input).quantized() != encoding(sum).quantized() || readers.back() != current_ ||
-        std::ranges::count(readers, current_) > 1)
+    const int next = next_to_take_part(input);
+    if (next < 0 || norm_groups_ > 1 || consumers_[size_t(sum.id)].empty() ||
+        encoding(input).quantized() != encoding(sum).quantized())
       return false;
-    const int next = readers.size() > 1 ? readers[readers.size() - 2] : producer_[size_t(input.id)];
-    if (!nodes_[size_t(next)]->takes_masked(input)) return false;
     layout_.shared.push_back({input, sum, mask});
     if (mask.id >= 0) layout_.blocks[layout_.slot_block[size_t(mask.id)]].last = backward_time(next);
+    return true;
+  }
+  bool leaves_gaps(Edge input) override {
+    const int next = next_to_take_part(input);
+    if (next < 0 || next == producer_[size_t(input.id)]) return false;
+    layout_.memory.even[size_t(input.id)] = true;
     return true;
   }
   Slot keep(Shape shape, DType dtype, Need need) override {
@@ -123,6 +127,16 @@ class Builder final : public Declare {
   }
 
  private:
+  // If this node writes the first part of the input's gradient: the node that reads or writes it next, if it takes
+  // parts; else -1.
+  int next_to_take_part(Edge input) const {
+    const std::vector<int>& readers = consumers_[size_t(input.id)];
+    if (!options_.gradients_in_parts || readers.back() != current_ || std::ranges::count(readers, current_) > 1)
+      return -1;
+    const int next = readers.size() > 1 ? readers[readers.size() - 2] : producer_[size_t(input.id)];
+    return nodes_[size_t(next)]->takes_parts(input) ? next : -1;
+  }
+
   int backward_time(int node) const { return 2 * int(nodes_.size()) - 1 - node; }
 
   void infer_shapes(int64_t batch) {

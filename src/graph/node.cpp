@@ -10,7 +10,9 @@ const char* name_of(Phase phase) {
 
 Into Step::into(Edge edge) const {
   Written& written = memory.written[size_t(edge.id)];
-  const Into into{gradient(edge), written != Written::nothing, is_masked(edge) ? mask(edge) : Tensor{}};
+  const bool part = written == Written::part;
+  const Into into{gradient(edge), written != Written::nothing, part ? mask(edge) : Tensor{},
+                  part && memory.even[size_t(edge.id)]};
   written = Written::all;
   return into;
 }

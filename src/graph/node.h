@@ -58,8 +58,9 @@ class Timed {
   std::chrono::steady_clock::time_point start_;
 };
 
-// masked: the gradient of a sum lies there, of which a mask says what passes on to this value.
-enum class Written : uint8_t { nothing, masked, all };
+// part: the gradient of a sum lies there, of which a mask says what passes on to this value; or only the gradients of
+// pixels in even rows and columns, where the others are zeros.
+enum class Written : uint8_t { nothing, part, all };
 
 // The addresses of all tensors of a plan.
 struct Memory {
@@ -67,7 +68,8 @@ struct Memory {
   std::vector<QTensor> values;    // by edge
   std::vector<Tensor> gradients;  // by edge; no data: no node needs this gradient
   std::vector<Written> written;   // by edge: what this step has written of the gradient
-  std::vector<Tensor> masks;      // by edge: of a gradient that is Written::masked, see Declare::shares_gradient()
+  std::vector<Tensor> masks;      // by edge: of a gradient that is Written::part, see Declare::shares_gradient()
+  std::vector<bool> even;         // by edge: which part that is, see Declare::leaves_gaps()
   std::vector<NormSums> sums;     // by edge: of the norm behind it, which forward writes; no x: it needs none
   std::vector<void*> inputs;      // by Declare::input()
   LossReport* losses = nullptr;   // by Declare::loss(); on the device
@@ -103,11 +105,11 @@ struct Step {
   const void* images = nullptr;  // on the device, see Declare::pixels()
 
   QTensor value(Edge edge) const { return memory.values[edge.id]; }
-  // Gradient with respect to the edge; complete once the edge's producer runs backward, but for its mask.
+  // Gradient with respect to the edge; complete once the edge's producer runs backward, or Written::part.
   Tensor gradient(Edge edge) const { return memory.gradients[edge.id]; }
-  bool is_masked(Edge edge) const { return memory.written[size_t(edge.id)] == Written::masked; }
-  Tensor mask(Edge edge) const { return memory.masks[size_t(edge.id)]; }  // of a masked gradient; empty: all passes
-  void share(Edge edge) const { memory.written[size_t(edge.id)] = Written::masked; }  // see shares_gradient()
+  bool is_part(Edge edge) const { return memory.written[size_t(edge.id)] == Written::part; }
+  Tensor mask(Edge edge) const { return memory.masks[size_t(edge.id)]; }  // of such a gradient; empty: all passes
+  void write_part(Edge edge) const { memory.written[size_t(edge.id)] = Written::part; }
   Into into(Edge) const;  // in each step the first caller writes, later callers add
   // For who writes the edge's gradient last, and for the edge's producer; null: it has no norm that needs sums.
   NormSums* sums(Edge edge) const {
@@ -160,9 +162,12 @@ class Declare {
   virtual void reads_in_backward(Edge) = 0;
   virtual bool writes_last(Edge) const = 0;  // no other node writes to this gradient after this one
   // This node adds an input to what it computes, and then masks the sum. True: the gradient of that input is the sum's
-  // where it lies, with the mask, so that the node calls Step::share() in place of writing it. So it is where no other
-  // node has written to the input's gradient before, and the next that reads or writes it takes masks.
+  // where it lies, with the mask, so that the node calls Step::write_part() in place of writing it. So it is where no
+  // other node has written to the input's gradient before, and the next that reads or writes it takes parts.
   virtual bool shares_gradient(Edge input, Slot mask) = 0;
+  // This node's gradient of an input is that of pixels in even rows and columns. True: it writes no others, and calls
+  // Step::write_part(), under the same conditions.
+  virtual bool leaves_gaps(Edge input) = 0;
   virtual Slot keep(Shape, DType, Need) = 0;
   // Reserves memory that is not in the arena: load() or the host's work fills it. Returns an index into
   // Memory::inputs.
@@ -211,8 +216,8 @@ class Node {
   virtual bool writes_real() const { return false; }                    // the output is f32 for any consumer
   virtual bool trains() const { return false; }                         // has parameters that are not frozen
   virtual void freeze() {}                                              // its parameters are never trained
-  // Its backward pass takes a masked gradient of its output, or adds to one of an input.
-  virtual bool takes_masked(Edge) const { return false; }
+  // Its backward pass takes a masked gradient of its output, or adds to a part of an input's.
+  virtual bool takes_parts(Edge) const { return false; }
   virtual bool differentiable() const { return true; }            // false: no gradient passes to the inputs
   virtual bool writes_gradient_forward() const { return false; }  // a loss: forward writes the gradients of its inputs
   virtual void declare(Declare&) {}

@@ -7,7 +7,7 @@
 namespace octet {
 
 static PlanOptions for_backend(PlanOptions options, const Backend& backend) {
-  options.shares_gradients = options.shares_gradients && backend.adds_to_masked();
+  options.gradients_in_parts = options.gradients_in_parts && backend.adds_to_parts();
   return options;
 }
 

@@ -7,9 +7,9 @@
 
 namespace octet {
 
-// The plan's backend stands for that of the recipe, of which only GPUs add to masked gradients.
+// The plan's backend stands for that of the recipe, of which only GPUs add to parts of gradients.
 static PlanOptions of_device(const Config& config, PlanOptions options) {
-  options.shares_gradients = options.shares_gradients && config.backend.device == "cuda";
+  options.gradients_in_parts = options.gradients_in_parts && config.backend.device == "cuda";
   return options;
 }
 

@@ -112,7 +112,7 @@ void expect_same_masked(const ConvProblem& p, DType type, bool sums_on_the_way) 
     const Tensor mask = place.zeros(mask_shape(p.x), DType::u8);
     place.backend.affine_forward({problem, values, moments, parameters, {}, {}, {}, {place.zeros(p.x)}, {}, mask});
     Into into{dx, true};
-    if (place.backend.adds_to_masked()) {
+    if (place.backend.adds_to_parts()) {
       into.mask = mask;
     } else {
       into.tensor = place.zeros(p.x, type);
@@ -147,6 +147,32 @@ TEST(CudaNormSums, DataGradientsAreAddedToWhatAMaskLetsPass) {
   expect_same_masked(square_case({2, 9, 7, 256}, 40, 3, 1, 1).problem, DType::f32, false);
   expect_same_masked(square_case({2, 9, 7, 21}, 40, 3, 1, 1).problem, DType::bf16, false);
   expect_same_masked(square_case({2, 9, 7, 4}, 16, 1, 1, 0).problem, DType::f32, false);
+}
+
+// A data gradient of one tap with a stride of 2 writes even pixels alone, and the next one adds to these. The CPU
+// writes zeros at the others.
+void expect_same_with_gaps(Shape x, DType type) {
+  const ConvProblem shortcut = square_case({x.n, x.h, x.w, x.c}, 48, 1, 2, 0).problem;
+  const ConvProblem first = square_case({x.n, x.h, x.w, x.c}, 32, 1, 1, 0).problem;
+  const OwnedTensor before = random_real(x, 8, 20, type);
+  const OwnedQTensor from[] = {random_codes(shortcut.y, 3), random_codes(first.y, 4)};
+  const OwnedQTensor weights[] = {random_codes(shortcut.weight(), 1), random_codes(first.weight(), 2)};
+  expect_same(say("gaps of ", x.h, "x", x.w, "x", x.c, ", ", name_of(type)), [&](Place& place) {
+    const bool gaps = place.backend.adds_to_parts();
+    const Tensor dx = place.copy(before.view());
+    const auto copied = [&](const OwnedQTensor& codes) { return place.copy(codes.view()); };
+    place.backend.conv_backward_data({shortcut, copied(from[0]), copied(weights[0]), {dx, false, {}, gaps}});
+    place.backend.conv_backward_data({first, copied(from[1]), copied(weights[1]), {dx, true, {}, gaps}});
+    place.keep("dx", dx);
+  });
+}
+TEST(CudaNormSums, DataGradientsOfEvenPixelsLeaveGaps) {
+  for (const DType type : {DType::bf16, DType::f32}) {
+    expect_same_with_gaps({3, 14, 14, 64}, type);
+    expect_same_with_gaps({2, 9, 7, 136}, type);
+    expect_same_with_gaps({2, 5, 4, 20}, type);
+    expect_same_with_gaps({5, 1, 1, 64}, type);
+  }
 }
 
 }  // namespace

@@ -37,15 +37,15 @@ TEST(Plan, SharedMemoryAndPoisonChangeNoBit) {
 }
 
 // The gradient of a residual is that of the sum, in its place, with a mask, or is written: with and without an
-// activation behind the sum, with and without a convolution on the shortcut.
-TEST(Plan, SharedGradientsChangeNoBit) {
+// activation behind the sum, with and without a convolution on the shortcut, which may leave gaps.
+TEST(Plan, GradientsInPartsChangeNoBit) {
   for (const std::string model : {"resnet20", "resnet50", "mobilenet_v2"}) {
     std::vector<float> weights[2];
     size_t bytes[2];
-    for (const bool shares : {false, true}) {
-      Harness h(int8_config(model), make_reference_backend(), 4, 32, {.shares_gradients = shares, .poison = true});
+    for (const bool parts : {false, true}) {
+      Harness h(int8_config(model), make_reference_backend(), 4, 32, {.gradients_in_parts = parts, .poison = true});
       for (int step = 0; step < 2; ++step) h.train(step);
-      weights[shares] = h.weights(), bytes[shares] = h.plan().arena_bytes();
+      weights[parts] = h.weights(), bytes[parts] = h.plan().arena_bytes();
     }
     EXPECT_EQ(weights[0], weights[1]) << model;
     if (model != "mobilenet_v2") {  // whose memory is needed elsewhere at that time

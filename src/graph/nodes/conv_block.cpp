@@ -14,7 +14,7 @@ class ConvBlock final : public ConvNode {
 
   // The kernels of fixed order alone have these bits for their place: other kinds of real numbers are a policy's
   // choice.
-  bool takes_masked(Edge edge) const override {
+  bool takes_parts(Edge edge) const override {
     if (policy_.traits().rounds_block_gradient) return false;
     if (edge.id == output_.id) return options_.activation == Activation::none;
     if (has_residual() && edge.id == inputs_[1].id) return false;
@@ -50,6 +50,9 @@ class ConvBlock final : public ConvNode {
     sums_gradient_ = normalizes() && !freezes_norm() && norm_groups_ == 1 && runs_backward_ && encode_y_.quantized() &&
                      d.training() && d.storage() == DType::bf16;
     finishes_dx_ = d.writes_last(inputs_[0]);
+    leaves_gaps_ = needs_dx_ && d.training() && codes && conv_.groups == 1 && conv_.kernel_h * conv_.kernel_w == 1 &&
+                   conv_.pad_h + conv_.pad_w == 0 && conv_.stride_h == 2 && conv_.stride_w == 2 &&
+                   d.leaves_gaps(inputs_[0]);
     shares_gradient_ = needs_residual_ && d.training() && !policy_.traits().rounds_block_gradient &&
                        d.shares_gradient(inputs_[1], mask_);
     if (codes && policy_.traits().needs_clips && d.needs_backward()) clip_layer_ = d.clip_layer(layer(), weight_index_);
@@ -72,8 +75,13 @@ class ConvBlock final : public ConvNode {
     backward_weight(step, grad_output);
     if (!needs_dx_) return;
     Timed timed(step.times, Phase::backward_data);
-    step.backend.conv_backward_data({conv_, grad_output, weight_->operand(), step.into(inputs_[0]),
-                                     finishes_dx_ ? step.sums(inputs_[0]) : nullptr});
+    Into dx = step.into(inputs_[0]);
+    if (leaves_gaps_) {
+      dx.even = true;
+      step.write_part(inputs_[0]);
+    }
+    step.backend.conv_backward_data(
+        {conv_, grad_output, weight_->operand(), dx, finishes_dx_ ? step.sums(inputs_[0]) : nullptr});
   }
 
   void update_statistics(Step&, std::vector<RunningStep>& running) override {
@@ -219,7 +227,7 @@ class ConvBlock final : public ConvNode {
     } else if (encoding.range == Range::held) {
       encoding.held = &block_clip_;
     }
-    if (shares_gradient_) step.share(inputs_[1]);
+    if (shares_gradient_) step.write_part(inputs_[1]);
     const Into d_residual = shares_gradient_ ? Into{} : residual_gradient(step);
     for (int64_t group = 0; group < norm_groups_; ++group) {
       backward_affine(step, group, encoding, probe, gradient_of(gamma_), gradient_of(beta_),
@@ -254,7 +262,7 @@ class ConvBlock final : public ConvNode {
                                   .x = convolved(step, group),
                                   .moments = norm_moments(step, group),
                                   .parameters = parameters(),
-                                  .mask = step.is_masked(output_) ? step.mask(output_) : mask(step, group),
+                                  .mask = step.is_part(output_) ? step.mask(output_) : mask(step, group),
                                   .dy = of_group(step.gradient(output_), group),
                                   .d_gamma = d_gamma,
                                   .d_beta = d_beta,
@@ -272,6 +280,7 @@ class ConvBlock final : public ConvNode {
   int clip_layer_ = -1;
   bool sums_gradient_ = false;    // the norm sums over a gradient that a data gradient may finish
   bool shares_gradient_ = false;  // with its residual
+  bool leaves_gaps_ = false;      // in that of its input
   bool finishes_dx_ = false;      // no other node adds to the gradient of the input afterwards
   float block_clip_ = 0;          // if the policy rounds the block's gradient: the clip that encodes grad_output
 };
