@@ -133,7 +133,7 @@ def parts(kernels, network):
         return kernels.longest_loop(f"6reduceILi8ENS0_{backward(layer)}") / 64  # a chunk of 64 pixels for 32 channels
 
     def gather(outputs, steps):  # a tile of a warp; the loop of steps begins the next tile, too
-        return kernels.loops(f"gather_tilesILi128ELNS1_7OutputsE{outputs}")[1] + STEP * (steps - 1)
+        return kernels.loops(f"gather_tilesILi128ELNS0_7OutputsE{outputs}")[1] + STEP * (steps - 1)
 
     weight = {kernel: kernels.loops(f"turned_weightILi128ELi128ELb{int(kernel == 1)}")[0] for kernel in (1, 3)}
     depth, depth_weight = DEPTHWISE, kernels.all("depthwise_weightILi1") / 32

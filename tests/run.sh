@@ -1,27 +1,28 @@
 #!/usr/bin/env bash
 # Installs missing packages, builds, runs tests, and ends with one line: N passed, N failed, N skipped.
 # usage: tests/run.sh [--stage NAME]... [--quick] [--nightly]
-#   without arguments: the stages release, tsan and asan. No stage is left out for time
+#   without arguments: the stages release, tsan and asan
 #   --stage release  every test of the release build but the nightly ones
 #   --stage tsan     tests of the loader and of communication, which start threads, under the thread sanitizer
-#   --stage asan     the unit tests under the address and undefined-behaviour sanitizers
+#   --stage asan     the unit tests under the address and undefined-behaviour sanitizers, but those that compute much:
+#   --stage asan_long  kernels, networks, training, export; the release build puts unmapped pages around kernels' memory
 #   --stage nightly  what takes long: races of the CUDA kernels, kernels for every GPU, long training, Slurm's parameters
 #   --stage lint     clang-tidy on the files that differ from the last tag (tests/lint.sh)
 #   --quick          the stage release alone
-#   --nightly        the stages nightly and lint
+#   --nightly        the stages nightly, asan_long and lint
 set -uo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
-usage() { sed -n '3,11s/^# //p' "${BASH_SOURCE[0]}" >&2; exit 2; }
+usage() { sed -n '3,12s/^# //p' "${BASH_SOURCE[0]}" >&2; exit 2; }
 stages=()
 while [ $# -gt 0 ]; do
   case $1 in
     --quick) stages+=(release) ;;
-    --nightly) stages+=(nightly lint) ;;
+    --nightly) stages+=(nightly asan_long lint) ;;
     --stage)
       shift
       case ${1:-} in
-        release | tsan | asan | nightly | lint) stages+=("$1") ;;
+        release | tsan | asan | asan_long | nightly | lint) stages+=("$1") ;;
         *) usage ;;
       esac
       ;;
@@ -65,6 +66,7 @@ build() {
     # The other presets join files and instrument them, which makes compilers warn of what is not there.
     tsan) cmake --preset tsan -DOCTET_WERROR=OFF > /dev/null && ninja -C build/tsan test_data test_comm ;;
     asan) cmake --preset asan -DOCTET_WERROR=OFF > /dev/null && ninja -C build/asan unit_tests ;;
+    asan_long) cmake --preset asan -DOCTET_WERROR=OFF > /dev/null && ninja -C build/asan long_unit_tests ;;
     nightly) cmake --preset release -DOCTET_WERROR=ON > /dev/null && ninja -C build/release nightly_tests ;;
     lint)  # needs the headers that the build makes
       local headers
@@ -96,7 +98,8 @@ check() {
     release) run release -LE nightly ;;
     # The readers of data are left out: they start no threads.
     tsan) GTEST_FILTER='-Shapes*:Cifar10*:Coco*:Voc*:Results*:Annotations*' run tsan -R '^(data|comm)' -LE 'slow|integration|nightly' ;;
-    asan) run asan -LE 'slow|integration|nightly' ;;
+    asan) run asan -LE 'slow|integration|nightly|long' ;;
+    asan_long) run asan -L long -LE 'slow|integration|nightly' ;;
     nightly) run release -L nightly ;;
     lint)
       if ! command -v clang-tidy > /dev/null; then

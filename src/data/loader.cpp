@@ -89,12 +89,30 @@ class PrefetchLoader : public Loader {
   }
 
   const Batch& next() override {
-    const auto begin = std::chrono::steady_clock::now();
     std::unique_lock lock(mutex_);
-    REQUIRE(started_, "call start() before next()", "this loader was never started");
-    REQUIRE(training_ || taken_ < batches_, "call start(0) for each pass", "the evaluation pass is over");
+    require_more();
     const int64_t step = taken_++;  // frees the slot of the batch before it
     work_.notify_all();
+    return wait_for(step, lock);
+  }
+  const Batch& ahead() override {
+    std::unique_lock lock(mutex_);
+    require_more();
+    return wait_for(taken_, lock);
+  }
+  double wait_seconds() const override { return wait_seconds_; }
+  double read_seconds() const override {
+    std::lock_guard lock(mutex_);
+    return read_seconds_;
+  }
+
+ private:
+  void require_more() const {
+    REQUIRE(started_, "call start() before next()", "this loader was never started");
+    REQUIRE(training_ || taken_ < batches_, "call start(0) for each pass", "the evaluation pass is over");
+  }
+  const Batch& wait_for(int64_t step, std::unique_lock<std::mutex>& lock) {
+    const auto begin = std::chrono::steady_clock::now();
     Slot& slot = ring_[step % slots];
     done_.wait(lock, [&] { return failure_ || (opened_ > step && slot.pending == 0); });
     if (failure_) std::rethrow_exception(failure_);
@@ -104,13 +122,6 @@ class PrefetchLoader : public Loader {
     return slot.batch;
   }
 
-  double wait_seconds() const override { return wait_seconds_; }
-  double read_seconds() const override {
-    std::lock_guard lock(mutex_);
-    return read_seconds_;
-  }
-
- private:
   void end_workers() {
     {
       std::lock_guard lock(mutex_);

@@ -52,7 +52,7 @@ void Plan::bind(std::span<std::byte> arena) {
   nonfinite_ = static_cast<int32_t*>(add_buffer(sizeof(int32_t)));
   if (!backend_.host_memory()) {
     images_ = add_buffer(image_bytes());
-    if (options_.training) upload_ = backend_.make_upload(image_bytes());
+    upload_ = backend_.make_upload(image_bytes());
   }
   for (auto& node : graph_.nodes()) node->bind(parameters_);
 }
@@ -61,10 +61,10 @@ void Plan::bind(std::span<std::byte> arena) {
 // left for the kernels' scratch buffers.
 static void require_memory(Backend& backend, const Parameters& parameters, std::span<Plan* const> plans, size_t arena,
                            bool training) {
-  // Images of each plan, and those of the next training step, which are uploaded in advance.
+  // Images of each plan, and those that are uploaded in advance.
   double images = 0;
   for (const Plan* plan : plans)
-    if (!backend.host_memory()) images += double(plan->image_bytes()) * (plan == plans.front() ? 2 : 1);
+    if (!backend.host_memory()) images += 2 * double(plan->image_bytes());
   const double fixed = double(parameters.bytes(training)), needed = double(arena) + fixed + images;
   const double available = 0.9 * double(std::min<size_t>(backend.free_bytes(), size_t{1} << 60));
   const int64_t batch = plans.front()->batch();

@@ -185,7 +185,9 @@ std::unique_ptr<Judge> Trainer::evaluate(const std::function<bool()>& stop, bool
 bool Trainer::answer_all(Judge& judge, const std::function<bool()>& stop) {
   state().check_agreement(transport_);
   test_loader_->start(0);
-  for (int64_t b = 0; b < test_loader_->batches_per_epoch(); ++b) {
+  const int64_t batches = test_loader_->batches_per_epoch();
+  bool sent = false;
+  for (int64_t b = 0; b < batches; ++b) {
     if (stop) {
       heart_->enter(activity::summing);
       double stops[] = {stop() ? 1.0 : 0.0};
@@ -195,7 +197,13 @@ bool Trainer::answer_all(Judge& judge, const std::function<bool()>& stop) {
     heart_->enter(activity::evaluation);
     if (b == 0) step_->begin_evaluation();
     const Batch& batch = test_loader_->next();
-    judge.take(batch, step_->evaluate(batch, judge.wants_probabilities()));
+    const auto send_next = [&] {
+      if (b + 1 == batches || !step_->evaluation_plan(0).sends()) return;
+      const Batch& next = test_loader_->ahead();
+      step_->evaluation_plan(next.canvas).send(next.images);
+      sent = true;
+    };
+    judge.take(batch, step_->evaluate(batch, judge.wants_probabilities(), std::exchange(sent, false), send_next));
   }
   return true;
 }

@@ -166,13 +166,15 @@ void TrainingStep::calibrate(const Batch& batch) {
   ranges_->update(counts);
 }
 
-Answers TrainingStep::evaluate(const Batch& batch, bool wants_probabilities) {
+Answers TrainingStep::evaluate(const Batch& batch, bool wants_probabilities, bool sent,
+                               const std::function<void()>& meanwhile) {
   const LoopThreads threads(threads_);
   Plan& plan = *evaluation_[size_t(batch.canvas)];
   Answers answers;
   for (int part = 0; part < parts_; ++part) {
-    Step step = load(plan, batch, part, false);
+    Step step = load(plan, batch, part, false, sent);
     run({Program::Of::evaluation}, step, batch, 0, [&] { plan.forward(step); });
+    if (part == parts_ - 1 && meanwhile) meanwhile();
     Answers of_part{.metrics = plan.outcome(false).metrics, .detections = plan.detections(step)};
     if (wants_probabilities) of_part.logits = plan.logits(step);
     add(answers, of_part);

@@ -71,8 +71,10 @@ class TrainingStep {
   // Collective. Moves the ranges of activations as a training step does, with the norms of evaluation, over one batch
   // of each rank, in one part. begin_evaluation() comes first. UsageError: the policy holds no ranges.
   void calibrate(const Batch&);
-  // Forward over one batch of this rank, part by part. Logits and probabilities are there where they are wanted.
-  Answers evaluate(const Batch&, bool wants_probabilities = false);
+  // Forward over one batch of this rank, part by part. Logits and probabilities are there where they are wanted. sent:
+  // as in StepInput; meanwhile: host work to run while the device computes.
+  Answers evaluate(const Batch&, bool wants_probabilities = false, bool sent = false,
+                   const std::function<void()>& meanwhile = {});
 
   const Policy& policy() const { return *policy_; }
   Backend& backend() const { return *backend_; }
@@ -81,6 +83,7 @@ class TrainingStep {
   // The training plan of a canvas, or its evaluation plan if there is no training.
   Plan& plan(int canvas = 0) { return *(training_.empty() ? evaluation_ : training_)[size_t(canvas)]; }
   const Plan& plan(int canvas = 0) const { return *(training_.empty() ? evaluation_ : training_)[size_t(canvas)]; }
+  Plan& evaluation_plan(int canvas) { return *evaluation_[size_t(canvas)]; }
   ClipCoordinator* clips() const { return clips_.get(); }
   ActivationRanges* ranges() const { return ranges_.get(); }
   const GradientExchange& exchange() const { return *exchange_; }
