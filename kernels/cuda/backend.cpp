@@ -21,12 +21,13 @@ class DeviceBuffer final : public Buffer {
 
 }  // namespace
 
-CudaBackend::CudaBackend(const CudaOptions& options, std::unique_ptr<LibraryConvolution> library)
+CudaBackend::CudaBackend(const CudaOptions& options, std::unique_ptr<LibraryConvolution> library, int64_t slice_bytes)
     : device_(open_device(options.device, options.share)),
       clock_(options.check_every_kernel ? std::make_unique<KernelClock>() : nullptr),
       stream_(make_stream(clock_.get())),
       library_(std::move(library)),
-      records_(options.record && !options.check_every_kernel) {
+      records_(options.record && !options.check_every_kernel),
+      slice_bytes_(slice_bytes) {
   if (options.real != RealConvolution::library || library_ != nullptr) return;
   std::string missing;
   library_ = make_cudnn_convolution(device_.index, device_, stream_, missing);

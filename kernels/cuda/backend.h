@@ -50,8 +50,10 @@ using PinnedScratch = GrowingMemory<allocate_pinned, release_pinned>;
 
 class CudaBackend final : public Backend {
  public:
-  // library: computes real-valued convolutions in place of the one that the options name; for tests.
-  explicit CudaBackend(const CudaOptions&, std::unique_ptr<LibraryConvolution> library = nullptr);
+  // For tests: library computes real-valued convolutions in place of the one that the options name. slice_bytes: of the
+  // first layer's gradients, as digits, that are in memory at once; few launches, and little beside the arena.
+  explicit CudaBackend(const CudaOptions&, std::unique_ptr<LibraryConvolution> library = nullptr,
+                       int64_t slice_bytes = int64_t{80} << 20);
   ~CudaBackend() override;
   CudaBackend(const CudaBackend&) = delete;
   CudaBackend& operator=(const CudaBackend&) = delete;
@@ -148,6 +150,7 @@ class CudaBackend final : public Backend {
   void forget(Program&);
   size_t recorded_bytes() const { return scratch_bytes() + host_tensors_.bytes(); }
   const bool records_;
+  const int64_t slice_bytes_;
   std::map<int, Program> programs_;
   StepState now_;
   DeviceScratch state_;                                             // now_ on the device

@@ -26,8 +26,8 @@ struct ExactTotals {
   bool extremes = false;
   Norm norm = {};
 };
-// Tiles of channels are at least this wide.
-inline constexpr int narrowest_tile = 32;
+// Tiles hold at least so many channels: those of the first layer have four columns for each.
+inline constexpr int narrowest_tile = 16;
 
 // Where a data gradient sums for the norm whose output's gradient it finishes, see NormSums. Sums of chunks and of
 // their groups are (chunks or groups, 2, channels).

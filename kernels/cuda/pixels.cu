@@ -11,8 +11,7 @@ namespace octet::cuda {
 namespace {
 
 constexpr int digits = pixel_digits, threads = 256;
-constexpr int64_t slice_bytes = 80 << 20;  // of gradients' digits
-constexpr int piece_bytes = 16;            // of a pixel, or of a tap's weights
+constexpr int piece_bytes = 16;  // of a pixel, or of a tap's weights
 
 // How images and taps lie in pieces. joined: two by two pixels in each, from an even row and column on.
 struct Pieces {
@@ -246,7 +245,7 @@ void CudaBackend::compute(const PixelBackwardWeightCall& call) {
   ConvProblem p = pieces.p;
   p.y.c *= digits;
   const int64_t padded = padded_channels(p.y.c), image_codes = p.y.h * p.y.w * padded;
-  const int64_t step = std::clamp<int64_t>(slice_bytes / image_codes, 1, p.x.n);
+  const int64_t step = std::clamp<int64_t>(slice_bytes_ / image_codes, 1, p.x.n);
   const int64_t row = pieces.taps() * p.x.c, sum_count = p.y.c * row;
   uint32_t* const largest = pixel_constants_.get<uint32_t>(channels);
   auto* const sums = pixel_sums_.get<int64_t>(sum_count);
