@@ -81,6 +81,6 @@ printf '%s\n' "${jobs[@]}" | xargs -P "$(nproc)" -L 1 bash -c 'check "$@"' bash 
 if $judged && [[ " $architectures " = *' 90 '* ]]; then
   cubins=("${hot[@]/#kernels\/cuda/$out}")
   python3 tests/cuda_opcodes.py --budgets tests/cuda_budgets.txt "${cubins[@]/%.cu/.90.cubin}" || status=1
-  python3 bench/gpu_prediction.py --most 27 "$out" || status=1
+  python3 bench/gpu_prediction.py --most 26 "$out" || status=1
 fi
 [ $status = 0 ]

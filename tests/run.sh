@@ -4,8 +4,9 @@
 #   without arguments: the stages release, tsan and asan
 #   --stage release  every test of the release build but the nightly ones
 #   --stage tsan     tests of the loader and of communication, which start threads, under the thread sanitizer
-#   --stage asan     the unit tests under the address and undefined-behaviour sanitizers, but those that compute much:
-#   --stage asan_long  kernels, networks, training, export; the release build puts unmapped pages around kernels' memory
+#   --stage asan     the unit tests of files, data and communication under the address and undefined-behaviour sanitizers
+#   --stage asan_long  the other unit tests under them, whose kernels and networks take long to build and to run; in the
+#                    release build unmapped pages surround the memory of kernels
 #   --stage nightly  what takes long: races of the CUDA kernels, kernels for every GPU, long training, Slurm's parameters
 #   --stage lint     clang-tidy on the files that differ from the last tag (tests/lint.sh)
 #   --quick          the stage release alone
@@ -13,7 +14,7 @@
 set -uo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
-usage() { sed -n '3,12s/^# //p' "${BASH_SOURCE[0]}" >&2; exit 2; }
+usage() { sed -n '3,13s/^# //p' "${BASH_SOURCE[0]}" >&2; exit 2; }
 stages=()
 while [ $# -gt 0 ]; do
   case $1 in

@@ -12,8 +12,6 @@ class ConvBlock final : public ConvNode {
 
   bool reads_real(const Policy&, Edge edge) const override { return edge.id == inputs_[0].id && !quantized(); }
 
-  // The kernels of fixed order alone have these bits for their place: other kinds of real numbers are a policy's
-  // choice.
   bool takes_parts(Edge edge) const override {
     if (policy_.traits().rounds_block_gradient) return false;
     if (edge.id == output_.id) return options_.activation == Activation::none;
@@ -21,6 +19,8 @@ class ConvBlock final : public ConvNode {
     return edge.id == inputs_[0].id && quantized() && conv_.groups == 1 && conv_.stride_h == 1 && conv_.stride_w == 1;
   }
 
+  // The kernels of fixed order alone have these bits for their place: other kinds of real numbers are a policy's
+  // choice.
   bool reads_pixels(const Policy& policy) const override {
     return !quantized() && policy.traits().real_convolution == RealConvolution::fixed_order && takes_pixels(conv_);
   }
