@@ -116,7 +116,6 @@ __global__ void __launch_bounds__(Tile<tile_n>::threads, (blocks_on<tile_n, outp
   int tile = first_m;
   for (; tile < tiles_m; tile += every) {
     Sums sums;
-    if constexpr (outputs == Outputs::summed_list) groups.hear();
     for (int step = 0; step < copies.steps; ++step) {
       wait_copies<stages - 2>();
       __syncthreads();
@@ -124,6 +123,7 @@ __global__ void __launch_bounds__(Tile<tile_n>::threads, (blocks_on<tile_n, outp
       multiply_apart<tile_n, From>(shared + stage * T::stage_bytes, part, lane, sums);
       stage = stage + 1 == stages ? 0 : stage + 1;
     }
+    if constexpr (outputs == Outputs::summed_list) groups.hear();
     const int first_row = tile * tile_m + part.m + lane / 4;
     if constexpr (outputs == Outputs::digits)
       write_pixels(o.g, output, first_row, channel / 4, sums, of_pixels);
