@@ -21,7 +21,7 @@ ISSUED = 0.72 * 132 * 4 * 1.83e9         # instructions of warps a second: the s
 OPERATIONS = 650e12                      # of codes a second, by mma.sync
 LAUNCH = 1.25e-6                         # seconds between two kernels of a graph
 # octet_emulated bench with backend.check_kernels, less histograms of the first steps, with the slices of 256 images
-LAUNCHES = {"resnet50": 318, "mobilenet_v2": 432}
+LAUNCHES = {"resnet50": 318, "mobilenet_v2": 334}
 DEPTHWISE = 14.6  # of an output, counted by hand: the kernel also holds what its last block does once
 STEP = 110  # counted by hand in a loop that does more than this: 64 bytes of k of a convolution on tensor cores
 
@@ -49,6 +49,9 @@ class Kernels:
     def all(self, part):
         return len(cuda_opcodes.body_of(self._code(part)))
 
+    def affine_forward(self, added, activation):  # for 32 elements
+        return self.all(f"15AffineForwardOfILNS_5DTypeE1ELNS0_5AddedE{added}ELNS_10ActivationE{activation}EEELNS1_7WrittenE1") / 64
+
     def longest_loop(self, part):
         return max(end - first for first, end in cuda_opcodes.loops_of(self._code(part)))
 
@@ -70,10 +73,10 @@ class Layer:
     activation: int = 1  # none, ReLU, ReLU6
     residual: bool = False
     depth: bool = False
-    adds: float = 0      # the share of its data gradient that is added to what is there already, perhaps with a mask
+    adds: float = 0         # the share of its data gradient that is added to what is there already, perhaps with a mask
     shortcut: bool = False  # its data gradient is of even pixels alone, if its stride is 2
-    sums: bool = True    # its data gradient sums for the norm that made its input
-    summed: bool = True  # the data gradient of the layer behind it sums for its norm
+    sums: bool = True       # its data gradient sums for the norm that made its input
+    summed: bool = True     # the data gradient of the layer behind it sums for its norm
 
 
 def resnet50():
@@ -120,8 +123,7 @@ def tiles(pixels, channels):
 def parts(kernels, network):
     """{part of the step: [(bytes, instructions of warps, operations) of each kernel]}"""
     def affine(layer):
-        added = int(layer.residual)
-        return kernels.all(f"15AffineForwardOfILNS_5DTypeE1ELNS0_5AddedE{added}ELNS_10ActivationE{layer.activation}EEELNS1_7WrittenE1") / 64
+        return kernels.affine_forward(int(layer.residual), layer.activation)
 
     def backward(layer):
         return f"16AffineBackwardOfILNS_5DTypeE1ELS4_1ELb{int(layer.activation > 0 or layer.shortcut)}"
@@ -184,6 +186,15 @@ def parts(kernels, network):
     return step_of
 
 
+def counts(kernels):
+    """Instructions of warps: for 32 elements of a pass with ReLU or ReLU6, for the epilogue and what begins the next tile of a
+    convolution."""
+    relu, relu6, behind_a_sum = (kernels.affine_forward(*case) for case in ((0, 1), (0, 2), (1, 1)))
+    return {"norm, activation, encoding": f"{relu:.1f}, {relu6:.1f}, behind a sum {behind_a_sum:.1f}",
+            "norm backward, encoding": f"{kernels.all('encode_eightsINS0_16AffineBackwardOfILNS_5DTypeE1ELS4_1ELb1ELb0') / 32:.1f}",
+            "forward convolution, a warp's tile": f"{kernels.loops('gather_tilesILi128ELNS0_7OutputsE1')[1] - STEP}"}
+
+
 def main():
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--network", choices=NETWORKS, default="resnet50")
@@ -207,6 +218,8 @@ def main():
         total = {gpu: sum_of + ms for gpu, sum_of in total.items()}
     print(f"{f'{launches} launches':<38} {'':24}   " + " ".join(f"{launches * LAUNCH * 1e3:6.1f}" for _ in GPUS))
     print(f"{'together':<38} {'':24}   " + " ".join(f"{ms:6.1f}" for ms in total.values()))
+    for what, count in counts(Kernels(arguments.folder)).items():
+        print(f"instructions: {what + ':':<36} {count}")
     if arguments.most is not None and total["H200"] > arguments.most:
         sys.exit(f"more than {arguments.most} ms")
 

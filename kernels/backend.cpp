@@ -51,9 +51,9 @@ void check_coefficients(const NormCoefficients* of, int64_t groups, size_t momen
           "a norm behind a convolution has ", moments, " moments of ", groups, " groups");
 }
 void check(const ConvForwardCall& call) {
-  check_coefficients(call.coefficients, call.groups(), call.moments.size());
   const ConvProblem& problem = call.problem;
   check_geometry(problem);
+  check_coefficients(call.coefficients, call.groups(), call.moments.size());
   const int64_t images = call.x.values.shape.n;
   REQUIRE(problem.x.n > 0 && images % problem.x.n == 0 &&
               (call.moments.empty() || call.moments.size() == static_cast<size_t>(call.groups())),
@@ -94,9 +94,10 @@ void check_parts(const ConvBackwardDataCall& call) {
   const ConvProblem& p = call.problem;
   const bool one_tap = p.kernel_h * p.kernel_w == 1 && p.pad_h == 0 && p.pad_w == 0;
   const int stride = add ? 1 : 2;
-  REQUIRE(!call.dy.real() && p.groups == 1 && p.stride_h == stride && p.stride_w == stride && (add || one_tap),
-          "add one of a stride of 1, or write one of a tap with a stride of 2, of codes without groups",
-          "this data gradient is not added to a part, nor does it write one");
+  REQUIRE(
+      !call.dy.real() && p.groups == 1 && p.stride_h == stride && p.stride_w == stride && (add || (one_tap && !mask)),
+      "add one of a stride of 1, or write one of a tap with a stride of 2, of codes without groups",
+      "this data gradient is not added to a part, nor does it write one");
   if (mask) check_mask(mask, p.x);
 }
 void check(const ConvBackwardDataCall& call) {
@@ -136,10 +137,10 @@ void check(const PixelValuesCall& call) {
           "give u8 of (N, H, W, 4), and f32 of three channels", "pixels have no values in another shape or type");
 }
 void check(const PixelForwardCall& call) {
-  check_coefficients(call.coefficients, call.groups(), call.moments.size());
   const ConvProblem& problem = call.problem;
   const int64_t images = call.x.shape.n;
   check_pixels(problem, call.x, images);
+  check_coefficients(call.coefficients, call.groups(), call.moments.size());
   REQUIRE(problem.x.n > 0 && images % problem.x.n == 0 &&
               (call.moments.empty() || call.moments.size() == static_cast<size_t>(call.groups())),
           "give whole groups of images, and moments for each group or none", "a convolution of groups of ", problem.x.n,

@@ -69,6 +69,7 @@ void CudaBackend::compute(const AffineBackwardCall& call) {
   const auto& [problem, x, moments, parameters, mask, dy, d_gamma, d_beta, d_residual, encoding, key, grad_output,
                probe, made_sums] = call;
   const int64_t channels = problem.shape.c, count = problem.shape.elements();
+  // A data gradient has summed, and has written what follows.
   const bool made = made_sums != nullptr && made_sums->made != 0 && made_sums->made == norm_sums_made_;
   if (made) norm_sums_wait_ = false;
   float* const A = made ? norm_gradients_.data<float>() : norm_coefficients(channels);
@@ -89,14 +90,13 @@ void CudaBackend::compute(const AffineBackwardCall& call) {
                               stream_};
   AffineGradients gradients{inputs, A, B, C};
   if (grad_output) gradients.d_gamma = real_output(d_gamma), gradients.d_beta = real_output(d_beta);
-  if (made) {
-    // The data gradient has written what follows from the sums.
-  } else if ((problem.normalize && problem.batch_statistics) || (grad_output && (d_gamma || d_beta))) {
+  const bool needs_sums = (problem.normalize && problem.batch_statistics) || (grad_output && (d_gamma || d_beta));
+  if (needs_sums && !made) {
     const int64_t pixels = problem.shape.pixels();
     double* const of_groups = sums_.get<double>(norm_groups_of(pixels) * 2 * channels);
     unsigned* const tickets = zeroed<unsigned>(tickets_, blocks_for(channels, 4));
     launch_affine_reduce(values, pixels, of_groups, tickets, gradients, stream_);
-  } else {
+  } else if (!needs_sums) {
     launch_affine_gradients(gradients, stream_);
   }
   if (grad_output && encoding.quantized()) encoder.find_range(values, count);

@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(Tile<tile_n>::threads, (blocks_on<tile_n, outp
       multiply_apart<tile_n, From>(shared + stage * T::stage_bytes, part, lane, sums);
       stage = stage + 1 == stages ? 0 : stage + 1;
     }
-    if constexpr (outputs == Outputs::summed_list) groups.hear();
+    if constexpr (outputs == Outputs::summed_list) groups.broadcast_last();
     const int first_row = tile * tile_m + part.m + lane / 4;
     if constexpr (outputs == Outputs::digits)
       write_pixels(o.g, output, first_row, channel / 4, sums, of_pixels);
@@ -138,7 +138,7 @@ __global__ void __launch_bounds__(Tile<tile_n>::threads, (blocks_on<tile_n, outp
   }
   wait_copies<0>();
   if constexpr (outputs == Outputs::summed_list)
-    for (int i = 0; i < 2; ++i, tile += every) groups.hear(), groups.next(tile, [] {});
+    for (int i = 0; i < 2; ++i, tile += every) groups.broadcast_last(), groups.next(tile, [] {});
   if constexpr (outputs == Outputs::digits) {
     if (output.totals.sum == nullptr) return;
     add_pixel_totals(output, channel / 4, lane, of_pixels);

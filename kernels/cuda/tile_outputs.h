@@ -53,26 +53,26 @@ __device__ __forceinline__ uint32_t there(const Output& output, bool row, int64_
   if (!row) return 0;
   return output.mask != nullptr ? output.mask[i >> 3] : 0xFFu;
 }
-// Adds to them.
-__device__ __forceinline__ void add_to_part(const Output& output, bool row, int64_t i, Values<8> eight) {
+// Those, and zeros in place of the others. What is not there is not read where no neighbour is.
+template <DType type>
+__device__ __forceinline__ Values<8> values_there(const Output& output, bool row, int64_t i) {
   constexpr Width<8> some;
+  using Element = std::decay_t<decltype(Neighbours<type, 8>{}.at[0])>;
   const uint32_t bits = there(output, row, i);
-  const auto add = [&]<DType type>(std::integral_constant<DType, type>) {
-    using Element = std::decay_t<decltype(Neighbours<type, 8>{}.at[0])>;
-    constexpr int words = sizeof(Neighbours<type, 8>) / sizeof(Element);
+  Neighbours<type, 8> before = {};
+  if (bits != 0) {
     const Stored<type>* const at = static_cast<const Stored<type>*>(output.to.data) + i;
-    const auto before = reread_some(Width<words>{}, reinterpret_cast<const Element*>(at));
-    const Values<8> kept = values_of<type>(some, kept_where<type>(some, bits, before));
-#pragma unroll
-    for (int e = 0; e < 8; ++e) eight.at[e] = kept.at[e] + eight.at[e];
-  };
-  if (output.to.bf16)
-    add(std::integral_constant<DType, DType::bf16>{});
-  else
-    add(std::integral_constant<DType, DType::f32>{});
-  write_reals(some, {output.to.data, output.to.bf16, false}, i, eight);
+    before = reread_some(Width<sizeof before / sizeof(Element)>{}, reinterpret_cast<const Element*>(at));
+  }
+  if (output.mask != nullptr) before = kept_where<type>(some, bits, before);
+  return values_of<type>(some, before);
 }
-// The same of one.
+__device__ __forceinline__ Values<8> sum_of(const Values<8>& before, Values<8> eight) {
+#pragma unroll
+  for (int e = 0; e < 8; ++e) eight.at[e] = before.at[e] + eight.at[e];
+  return eight;
+}
+// Writes one element, or adds it to what is there.
 __device__ __forceinline__ void write_one(const Output& output, bool row, int64_t i, float value) {
   if (!output.to.add) return write_real(output.to, i, value);
   const bool is_there = (there(output, row, i) >> (i & 7) & 1) != 0;
@@ -110,7 +110,10 @@ __device__ __forceinline__ void write_rows(const Gather& g, const Output& output
         for (int e = 0; e < 8; ++e)
           if (channel + e < g.to_channels) write_one(output, is_there, at + channel + e, eight.at[e]);
       } else if (outputs == Outputs::list && output.to.add && (output.mask != nullptr || output.even.alone)) {
-        add_to_part(output, is_there, at + channel, eight);
+        const int64_t first = at + channel;
+        const Values<8> before = output.to.bf16 ? values_there<DType::bf16>(output, is_there, first)
+                                                : values_there<DType::f32>(output, is_there, first);
+        write_reals(Width<8>{}, {output.to.data, output.to.bf16, false}, first, sum_of(before, eight));
       } else {
         write_reals(Width<8>{}, output.to, at + channel, eight);
       }
@@ -130,16 +133,8 @@ __device__ __forceinline__ void write_and_sum(const Gather& g, const Output& out
     if (row < left) {
       uint16_t* const to = static_cast<uint16_t*>(output.to.data) + at;
       Values<8> values = values_of_row(sums, i, half, factor);
-      if (output.to.add) {
-        const uint32_t bits = there(output, (rows >> (2 * i + half) & 1) != 0, at);
-        Sixteen stored = {};
-        if (bits != 0) stored = read_sixteen(to);
-        Neighbours<DType::bf16, 8> before{{stored.word[0], stored.word[1], stored.word[2], stored.word[3]}};
-        if (output.mask != nullptr) before = kept_where<DType::bf16>(eight, bits, before);
-        const Values<8> kept = values_of<DType::bf16>(eight, before);
-#pragma unroll
-        for (int e = 0; e < 8; ++e) values.at[e] = kept.at[e] + values.at[e];
-      }
+      if (output.to.add)
+        values = sum_of(values_there<DType::bf16>(output, (rows >> (2 * i + half) & 1) != 0, at), values);
       Neighbours<DType::bf16, 8> stored;
 #pragma unroll
       for (int e = 0; e < 4; ++e) stored.at[e] = bf16_pair(values.at[2 * e], values.at[2 * e + 1]);
@@ -176,8 +171,8 @@ __device__ __attribute__((noinline)) void add_group(const NormOutput& to, int pi
   finish_groups(sum, which, channel, group, groups, column, to.of_groups, to.tickets + groups * columns, to.gradients);
 }
 
-// The last block to finish a tile of a group adds the sums of the group's chunks. What a block has written of a tile it
-// tells while it is at the next one, and all its threads hear at the one after that whether it was the last, so that no
+// The last block to finish a tile of a group adds the sums of the group's chunks. A block counts a tile as finished
+// while it writes the next one, and its threads learn at the one after that whether the count is complete, so that no
 // warp waits for memory.
 inline constexpr int tiles_of_group = static_cast<int>(norm_pixels * norm_chunks) / tile_m;
 template <int tile_n>
@@ -185,29 +180,29 @@ struct GroupsOfTiles {
   const NormOutput& to;
   const int pixels, tiles_m, column, columns;
   const int first, every;  // the block's tiles
-  bool last = false;       // in thread 0, of the tile before the last one
-  bool is_last = false;
+  bool last = false;       // in thread 0: whether this block was the last one at the tile that it has counted
+  bool is_last = false;    // the same in all threads, of the tile before that one
 
   __device__ __forceinline__ unsigned blocks_at(int group) const {
     const int left = tiles_m - group * tiles_of_group;
     return static_cast<unsigned>(left < tiles_of_group ? left : tiles_of_group);
   }
-  // A barrier.
-  __device__ __forceinline__ void hear() { is_last = __syncthreads_or(last ? 1 : 0) != 0; }
-  // Behind it, around write(), which writes a tile.
+  // A barrier. Thread 0 counts the others.
+  __device__ __forceinline__ void broadcast_last() { is_last = __syncthreads_or(last ? 1 : 0) != 0; }
+  // After that barrier. write() writes the tile.
   template <class Write>
   __device__ __forceinline__ void next(int tile, const Write& write) {
     const int group = (tile - every) / tiles_of_group;
-    const bool tells = threadIdx.x == 0 && tile - every >= first && tile - every < tiles_m;
+    const bool counts = threadIdx.x == 0 && tile - every >= first && tile - every < tiles_m;
     unsigned before = 0;
-    if (tells) before = arrive(to.tickets + group * columns + column, blocks_at(group));
+    if (counts) before = arrive(to.tickets + group * columns + column, blocks_at(group));
     write();
     if (is_last) {
       __threadfence();
       add_group<tile_n>(to, pixels, (tile - 2 * every) / tiles_of_group,
                         (tiles_m + tiles_of_group - 1) / tiles_of_group, column, columns);
     }
-    last = tells && before + 1 == blocks_at(group);
+    last = counts && before + 1 == blocks_at(group);
   }
 };
 

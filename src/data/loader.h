@@ -91,7 +91,7 @@ class Loader {
   // The next batch will be that of this global step. Evaluation: start(0) before each pass.
   virtual void start(int64_t step) = 0;
   virtual const Batch& next() = 0;          // valid until the next call
-  virtual const Batch& ahead() = 0;         // what next() gives next; does not end the batch before it
+  virtual const Batch& ahead() = 0;         // what next() will give; the batch before it stays valid
   virtual double wait_seconds() const = 0;  // time that next() has waited, since construction
   virtual double read_seconds() const = 0;  // processor time of the workers' reading, since construction
 };

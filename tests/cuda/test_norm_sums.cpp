@@ -175,5 +175,23 @@ TEST(CudaNormSums, DataGradientsOfEvenPixelsLeaveGaps) {
   }
 }
 
+TEST(CudaNormSums, RefusesPartsThatItCannotAddTo) {
+  const ConvProblem same = square_case({2, 9, 7, 16}, 16, 1, 1, 0).problem;
+  const ConvProblem halved = square_case({2, 9, 7, 16}, 16, 1, 2, 0).problem;
+  const ConvProblem wide = square_case({2, 9, 7, 16}, 16, 3, 2, 1).problem;
+  const OwnedTensor mask(mask_shape(same.x), DType::u8), small({1, 1, 1, 4}, DType::u8), dx(same.x);
+  const auto refuses = [&](Backend& backend, const ConvProblem& p, const Into& into) {
+    const OwnedQTensor dy = random_codes(p.y, 3), w = random_codes(p.weight(), 2);
+    EXPECT_THROW(backend.conv_backward_data({p, dy.view(), w.view(), into}), Error);
+  };
+  refuses(cpu_backend(), same, {dx.view(), true, mask.view()});
+  refuses(cpu_backend(), halved, {dx.view(), false, {}, true});
+  refuses(cuda_backend(), same, {dx.view(), false, mask.view()});
+  refuses(cuda_backend(), same, {dx.view(), true, small.view()});
+  refuses(cuda_backend(), halved, {dx.view(), true, mask.view()});
+  refuses(cuda_backend(), halved, {dx.view(), false, mask.view(), true});
+  refuses(cuda_backend(), wide, {dx.view(), false, {}, true});
+}
+
 }  // namespace
 }  // namespace octet::test

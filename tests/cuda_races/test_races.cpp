@@ -123,6 +123,28 @@ TEST(Races, TheLastBlockToArriveComesAfterTheOthers) {
   EXPECT_GT(read_what_others_wrote(true, true), 0u);
 }
 
+// A block may be the last one twice: what it knows of another block is then the later.
+TEST(Races, TheLastBlockToArriveTwiceKnowsBothParts) {
+  const auto read_twice = [](bool arrives) {
+    const emulation::RaceDetector detector;
+    int* const memory = static_cast<int*>(allocate_device(5 * sizeof(int)));
+    unsigned* const counters = static_cast<unsigned*>(allocate_device(2 * sizeof(unsigned)));
+    counters[0] = counters[1] = 0;
+    emulation::launch("planted", dim3(2), dim3(threads), false, [=] {
+      for (int part = 0; part < 2; ++part) {
+        if (threadIdx.x == 0) memory[2 * part + blockIdx.x] = 1;
+        const bool last = arrives || part == 0 ? last_to_arrive(counters + part, 2) : blockIdx.x == 1;
+        if (last && threadIdx.x == 5) memory[4] = memory[2 * part] + memory[2 * part + 1];
+        __syncthreads();
+      }
+    });
+    release(memory), release(counters);
+    return detector.races().size();
+  };
+  EXPECT_EQ(read_twice(true), 0u);
+  EXPECT_GT(read_twice(false), 0u);
+}
+
 // Its own atomic operation does not order a block's read after those of others.
 TEST(Races, AReadBehindAtomicOperationsOfOtherBlocks) {
   const auto read_total = [](bool arrives) {

@@ -171,6 +171,24 @@ TEST(Loader, EvaluationCoversEachSampleOnce) {
     }
 }
 
+// Workers that have time would overwrite a batch that has ended.
+TEST(Loader, TheNextBatchCanBeSeenBesideThisOne) {
+  const Numbers data(60);
+  const auto expected = take(*make_loader(data, false, 6, 0, 1, 2, 1), 0, 10);
+  const auto loader = make_loader(data, false, 6, 0, 1, 2, 1);
+  loader->start(0);
+  for (size_t b = 0; b < 10; ++b) {
+    const Batch& batch = loader->next();
+    if (b < 9) {
+      EXPECT_EQ(copy(loader->ahead(), 1), expected[b + 1]);
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      EXPECT_EQ(copy(loader->ahead(), 1), expected[b + 1]);
+    }
+    EXPECT_EQ(copy(batch, 1), expected[b]);
+  }
+  EXPECT_THROW(loader->ahead(), Error);
+}
+
 TEST(Loader, PassesErrorsOn) {
   Numbers data(40);
   data.throws_at = epoch_order(40, 1, 0)[25];

@@ -66,4 +66,19 @@ struct Harness {
   }
 };
 
+inline Config int8_config(const std::string& model = "resnet20") {
+  Config config;
+  config.model.name = model;
+  config.train.lr = 0.05;
+  config.policy.clip.period = 4;
+  return config;
+}
+
+inline std::vector<float> weights_after(const Config& config, int steps, PlanOptions options,
+                                        std::unique_ptr<Backend> backend = make_reference_backend()) {
+  Harness h(config, std::move(backend), 4, 16, options);
+  for (int step = 0; step < steps; ++step) h.train(step);
+  return h.weights();
+}
+
 }  // namespace octet
