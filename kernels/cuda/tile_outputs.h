@@ -53,18 +53,16 @@ __device__ __forceinline__ uint32_t there(const Output& output, bool row, int64_
   if (!row) return 0;
   return output.mask != nullptr ? output.mask[i >> 3] : 0xFFu;
 }
-// Those, and zeros in place of the others. What is not there is not read where no neighbour is.
+// Those, and zeros in place of the others.
 template <DType type>
 __device__ __forceinline__ Values<8> values_there(const Output& output, bool row, int64_t i) {
   constexpr Width<8> some;
   using Element = std::decay_t<decltype(Neighbours<type, 8>{}.at[0])>;
-  const uint32_t bits = there(output, row, i);
+  const Stored<type>* const at = static_cast<const Stored<type>*>(output.to.data) + i;
+  constexpr int words = sizeof(Neighbours<type, 8>) / sizeof(Element);
   Neighbours<type, 8> before = {};
-  if (bits != 0) {
-    const Stored<type>* const at = static_cast<const Stored<type>*>(output.to.data) + i;
-    before = reread_some(Width<sizeof before / sizeof(Element)>{}, reinterpret_cast<const Element*>(at));
-  }
-  if (output.mask != nullptr) before = kept_where<type>(some, bits, before);
+  if (row) before = reread_some(Width<words>{}, reinterpret_cast<const Element*>(at));
+  if (output.mask != nullptr) before = kept_where<type>(some, output.mask[i >> 3], before);
   return values_of<type>(some, before);
 }
 __device__ __forceinline__ Values<8> sum_of(const Values<8>& before, Values<8> eight) {
