@@ -47,18 +47,26 @@ Json kernels_since(const std::vector<KernelTime>& before, std::vector<KernelTime
   return kernels;
 }
 
-// Seconds of each step, the shortest first.
-std::vector<double> timed_steps(Trainer& trainer, int64_t first, int64_t steps) {
+// Seconds of steps, the shortest first: of all, of those that search clips, and of the others.
+struct StepSeconds {
+  std::vector<double> all, searching, others;
+};
+StepSeconds timed_steps(Trainer& trainer, int64_t first, int64_t steps) {
   using Clock = std::chrono::steady_clock;
-  std::vector<double> seconds;
+  StepSeconds seconds;
+  const ClipCoordinator* const clips = trainer.training_step().clips();
   for (int64_t step = first; step < first + steps; ++step) {
     const auto start = Clock::now();
     trainer.step(step, false);
-    seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+    const double taken = std::chrono::duration<double>(Clock::now() - start).count();
+    seconds.all.push_back(taken);
+    (clips != nullptr && clips->observing() ? seconds.searching : seconds.others).push_back(taken);
   }
-  std::ranges::sort(seconds);
+  for (std::vector<double>* of : {&seconds.all, &seconds.searching, &seconds.others}) std::ranges::sort(*of);
   return seconds;
 }
+// In milliseconds; null of none.
+Json median_of(const std::vector<double>& sorted) { return sorted.empty() ? Json() : Json(1e3 * sorted[sorted.size() / 2]); }
 
 // Milliseconds of each phase of a step.
 Json phases_of(const PhaseTimes& times, double steps) {
@@ -78,8 +86,8 @@ Json measure(Trainer& trainer, const Config& config, Transport& transport, int64
   const double read_before = trainer.read_seconds(), count = double(steps);
   // Steps are numbered as in the middle of a training, where clips are searched once in a period. The first steps of a
   // training search them more often.
-  const std::vector<double> seconds = timed_steps(trainer, config.policy.clip.period + 1, steps);
-  const double read = (trainer.read_seconds() - read_before) / count, median = seconds[seconds.size() / 2];
+  const StepSeconds seconds = timed_steps(trainer, config.policy.clip.period + 1, steps);
+  const double read = (trainer.read_seconds() - read_before) / count, median = seconds.all[seconds.all.size() / 2];
   // The most memory of this process so far, code and libraries included.
   double resident = double(bytes_in_proc("/proc/self/status", "VmHWM"));
   transport.all_reduce_sum(std::span(&resident, 1));
@@ -95,9 +103,12 @@ Json measure(Trainer& trainer, const Config& config, Transport& transport, int64
   return {{"config", config.file},
           {"images_per_second", double(config.data.batch) / median},
           {"step_ms", 1e3 * median},
-          {"step_ms_min", 1e3 * seconds.front()},
-          {"step_ms_max", 1e3 * seconds.back()},
+          {"step_ms_min", 1e3 * seconds.all.front()},
+          {"step_ms_max", 1e3 * seconds.all.back()},
+          {"step_ms_searching_clips", median_of(seconds.searching)},
+          {"step_ms_others", median_of(seconds.others)},
           {"steps", steps},
+          {"steps_searching_clips", seconds.searching.size()},
           {"batch", config.data.batch},
           {"ranks", ranks},
           {"isa", trainer.backend().isa()},
@@ -132,6 +143,9 @@ void print(const Json& result, const std::string& backend) {
   fmt::print("step {:.2f} ms median ({:.2f} to {:.2f}), {:.0f} img/s, arena {:.1f} MB, peak resident {:.1f} MB\n",
              number("step_ms"), number("step_ms_min"), number("step_ms_max"), number("images_per_second"),
              number("arena_bytes", 1e-6), number("peak_resident_bytes", 1e-6));
+  if (const int64_t searching = result["steps_searching_clips"].get<int64_t>(); searching > 0)
+    fmt::print("  {} of the steps search clips: {:.2f} ms median{}\n", searching, number("step_ms_searching_clips"),
+               result["step_ms_others"].is_null() ? "" : fmt::format("; the others {:.2f} ms", number("step_ms_others")));
   for (const auto& [name, milliseconds] : result["phases"].items())
     fmt::print("  {:<16} {:8.2f} ms\n", name, milliseconds.get<double>());
   for (const Json& kernel : result["kernels"])

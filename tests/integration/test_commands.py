@@ -151,6 +151,20 @@ class Commands(Case):
             self.assertGreater(measured["peak_resident_bytes"], ranks * measured["arena_bytes"])
         self.assertIn("img/s", self.octet("bench", RECIPE, "--steps", "2", *with_settings(SMALL)).out)
 
+    def test_bench_tells_steps_that_search_clips(self):
+        bench = lambda period, *more: self.octet("bench", RECIPE, "--steps", "3", *more, *with_settings(SMALL),
+                                                 "--set", f"policy.clip.period={period}").out
+        every = json.loads(bench(1, "--json"))
+        self.assertEqual((every["steps_searching_clips"], every["step_ms_others"]), (3, None))
+        self.assertEqual(every["step_ms_searching_clips"], every["step_ms"])
+        self.assertRegex(bench(1), r"\n  3 of the steps search clips: \S+ ms median\n")
+        second = json.loads(bench(2, "--json"))  # the middle one of three is due
+        self.assertGreaterEqual(second["steps_searching_clips"], 1)
+        fp32 = json.loads(self.octet("bench", RECIPE, "--steps", "3", "--json", *with_settings(SMALL),
+                                     "--set", "policy.name=fp32").out)
+        self.assertEqual((fp32["steps_searching_clips"], fp32["step_ms_searching_clips"]), (0, None))
+        self.assertEqual(fp32["step_ms_others"], fp32["step_ms"])
+
     def test_bench_times_integer_networks(self):
         measured = json.loads(self.octet("bench", RECIPE, "--deployed", "--steps", "2", "--json", *with_settings(SMALL)).out)
         self.assertEqual((measured["network"], measured["answers"], measured["batch"]), ("resnet20", 2, 32))
