@@ -34,6 +34,11 @@ bool always() { return true; }
 bool never() { return false; }
 #if defined(__x86_64__)
 bool has_avx2() { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"); }
+bool has_avx_vnni() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  constexpr unsigned avx_vnni = 1u << 4;
+  return has_avx2() && __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & avx_vnni) != 0;
+}
 bool has_avx512_vnni() {
   return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
          __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
@@ -70,6 +75,7 @@ bool has_neon_dot() {
 constexpr IsaRow table[] = {
     {"scalar", always, &scalar::block_loops},
     OCTET_X86("avx2", has_avx2, &avx2::block_loops),
+    OCTET_X86("avx_vnni", has_avx_vnni, &avx2::block_loops),
     OCTET_X86("avx512_vnni", has_avx512_vnni, &avx512::block_loops),
     OCTET_X86("amx", has_amx, &avx512::block_loops),
     OCTET_ARM("neon_dot", has_neon_dot, &scalar::block_loops),

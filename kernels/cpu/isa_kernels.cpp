@@ -19,6 +19,7 @@ namespace octet::cpu {
   }
 OCTET_TIER_KERNELS(scalar)
 OCTET_TIER_KERNELS(avx2)
+OCTET_TIER_KERNELS(avx_vnni)
 OCTET_TIER_KERNELS(avx512)
 OCTET_TIER_KERNELS(amx)
 OCTET_TIER_KERNELS(neon_dot)
@@ -44,6 +45,8 @@ constexpr IsaKernels table[] = {
     {&scalar::code_kernels, &scalar::depthwise_kernels, &scalar::real_kernels, &scalar::digit_kernels,
      &scalar::pass_kernels, &scalar::chunked_sums, &scalar::detection_loops},
     {OCTET_X86(&avx2::code_kernels, &avx2::depthwise_kernels, &avx2::real_kernels, &avx2::digit_kernels,
+               &avx2::pass_kernels, &avx2::chunked_sums, &avx2::detection_loops)},
+    {OCTET_X86(&avx_vnni::code_kernels, &avx2::depthwise_kernels, &avx2::real_kernels, &avx_vnni::digit_kernels,
                &avx2::pass_kernels, &avx2::chunked_sums, &avx2::detection_loops)},
     {OCTET_X86(&avx512::code_kernels, &avx512::depthwise_kernels, &avx512::real_kernels, &avx512::digit_kernels,
                &avx512::pass_kernels, &avx512::chunked_sums, &avx512::detection_loops, &avx512::depthwise_codes)},

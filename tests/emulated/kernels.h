@@ -6,6 +6,9 @@ namespace octet::cpu {
 namespace amx_emulated {  // packs with AVX-512 VNNI
 extern const ContractionKernels code_kernels;
 }
+namespace avx_vnni_emulated {  // multiplies with AVX-512 VNNI
+extern const ContractionKernels code_kernels, digit_kernels;
+}
 namespace neon_dot {
 extern const ContractionKernels code_kernels, real_kernels, depthwise_kernels, digit_kernels;
 }

@@ -204,6 +204,15 @@ TEST(EmulatedAmx, EqualsThePlainLoops) {
   expect_equal_to_plain_loops(convolution, false, DType::u8, random_conv_cases(random_problems));
 }
 
+// The AVX-VNNI kernels' text, with the instruction of AVX-512.
+TEST(EmulatedAvxVnni, EqualsThePlainLoops) {
+  if (best_isa() < Isa::avx512_vnni) GTEST_SKIP() << "multiplies with AVX-512 VNNI";
+  cpu::TableConvolution convolution(cpu::avx_vnni_emulated::code_kernels, nullptr, 2);
+  expect_equal_to_plain_loops(convolution, false);
+  expect_equal_to_plain_loops(convolution, true, DType::u8);
+  expect_equal_to_plain_loops(convolution, false, DType::u8, random_conv_cases(random_problems));
+}
+
 // The NEON kernels' text, its intrinsics in C++ (tests/emulated).
 TEST(EmulatedNeon, EqualsThePlainLoops) {
   cpu::TableConvolution convolution(cpu::neon_dot::code_kernels, &cpu::neon_dot::depthwise_kernels, 2);

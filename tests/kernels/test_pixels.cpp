@@ -85,6 +85,13 @@ TEST_P(PixelConvolution, HasTheReferencesBits) {
 }
 
 #if defined(__x86_64__)
+TEST(EmulatedAvxVnni, PixelConvolutionHasTheReferencesBits) {
+  if (best_isa() < Isa::avx512_vnni) GTEST_SKIP() << "multiplies with AVX-512 VNNI";
+  cpu::TableConvolution convolution(cpu::avx_vnni_emulated::code_kernels, nullptr, 2,
+                                    &cpu::avx_vnni_emulated::digit_kernels);
+  Alone alone{convolution};
+  expect_the_references_bits(alone);
+}
 TEST(EmulatedNeon, PixelConvolutionHasTheReferencesBits) {
   cpu::TableConvolution convolution(cpu::neon_dot::code_kernels, nullptr, 2, &cpu::neon_dot::digit_kernels);
   Alone alone{convolution};
