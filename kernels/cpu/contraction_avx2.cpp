@@ -93,7 +93,11 @@ struct Real : Singles {
     memcpy(&x, word, 4);
     return _mm256_set1_ps(x);
   }
-  static Vector multiply_add(Vector sum, Vector x, Vector w) { return _mm256_add_ps(sum, _mm256_mul_ps(x, w)); }
+  // (gcc would add up the products of several words first, with sums in memory)
+  static Vector multiply_add(Vector sum, Vector x, Vector w) {
+    asm("vaddps %1, %0, %0" : "+x"(sum) : "x"(_mm256_mul_ps(x, w)));
+    return sum;
+  }
 };
 
 // Within a tile a vector holds channels 0-3, 8-11 (low) and 4-7, 12-15 (high), the order in which unpacking leaves

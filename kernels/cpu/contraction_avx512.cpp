@@ -76,7 +76,11 @@ struct Real : Singles {
     memcpy(&x, word, 4);
     return _mm512_set1_ps(x);
   }
-  static Vector multiply_add(Vector sum, Vector x, Vector w) { return _mm512_add_ps(sum, _mm512_mul_ps(x, w)); }
+  // (gcc would add up the products of several words first, with sums in memory)
+  static Vector multiply_add(Vector sum, Vector x, Vector w) {
+    asm("vaddps %1, %0, %0" : "+v"(sum) : "v"(_mm512_mul_ps(x, w)));
+    return sum;
+  }
 };
 
 struct Depthwise : Pairs {
