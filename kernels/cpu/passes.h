@@ -66,6 +66,16 @@ struct AffineBackward {
   Into d_residual;  // affine_backward() writes or adds dz
 };
 
+// The windows of a pool that reach one pixel of x: neighbours in y, whose elements are so far apart.
+struct PoolWindows {
+  int64_t rows = 0, columns = 0, row_step = 0, column_step = 0;
+  const void* dy = nullptr;          // of the first window, f32 or bf16
+  const uint8_t* choices = nullptr;  // of a maximum, else null
+  // Which pixel of the first window this is, and by how much the number falls from a window to the next.
+  int number = 0, number_row = 0, number_column = 0;
+  const int32_t *heights = nullptr, *widths = nullptr;  // of an average: of each row and column of windows
+};
+
 // The index of a type in the table.
 static constexpr int index_of(DType dtype) { return dtype == DType::f32 ? 0 : dtype == DType::bf16 ? 1 : 2; }
 
@@ -92,6 +102,8 @@ struct Passes {
   // Adds one to the bin of each value (see shared/encode.h), spread over four tables of histogram_bins.
   void (*histogram)(const float* values, int64_t count, uint32_t* four_tables);
   bool (*all_finite[2])(const void* x, Span);  // [index_of(x)]
+  // dx[c] (+)= the sum of the windows' dy[c], or of what each chose this pixel for; summed in double, in row order.
+  void (*unpool[2][2])(const PoolWindows&, int64_t channels, void* dx, bool add);  // [index_of(dy)][index_of(dx)]
   void (*sgd_update)(const SgdProblem&, float rate, float* w, const float* gradient, float* velocity, int64_t count);
 };
 

@@ -84,24 +84,21 @@ void pool_pixel(const PoolProblem& p, const T* image, const Window& window, T* o
   }
 }
 
-// Adds an output pixel's gradient, for `count` channels, to the input pixels of its window. dx holds these sums as
-// doubles, and points to the first of these channels, as dy and the choices do. dx is a ring of `kernel` rows: row h is
-// stored at h % kernel.
-template <class G>
-void unpool_pixel(const PoolProblem& p, const uint8_t* choices, const Window& window, const G* dy, int64_t count,
-                  double* dx) {
-  double gradient[tile];
-  for (int64_t c = 0; c < count; ++c) gradient[c] = as_float(dy[c]);
-  const double size = static_cast<double>(window.size(p));
-  window.for_each([&](int64_t h, int64_t w) {
-    double* const to = dx + (h % p.kernel * p.x.w + w) * p.x.c;
-    if (p.kind == PoolKind::average) {
-      for (int64_t c = 0; c < count; ++c) to[c] += gradient[c] / size;
-      return;
-    }
-    const uint8_t number = window.number(p, h, w);
-    for (int64_t c = 0; c < count; ++c) to[c] += choices[c] == number ? gradient[c] : 0.0;
-  });
+// The windows along an axis that reach a position of x.
+struct Reach {
+  int64_t first, count;
+  Reach(const PoolProblem& p, int64_t at, int64_t outputs)
+      : first(std::max<int64_t>(0, at + p.pad - p.kernel + p.stride) / p.stride),
+        count(std::max<int64_t>(0, std::min(outputs, (at + p.pad) / p.stride + 1) - first)) {}
+};
+// How many positions of x each window of an axis counts.
+std::vector<int32_t> window_extents(const PoolProblem& p, int64_t inputs, int64_t outputs) {
+  std::vector<int32_t> extents;
+  for (int64_t at = -p.pad; std::ssize(extents) < outputs; at += p.stride) {
+    const int64_t inside = std::min(at + p.kernel, inputs) - std::max<int64_t>(at, 0);
+    extents.push_back(static_cast<int32_t>(p.count_padding ? p.kernel : inside));
+  }
+  return extents;
 }
 
 // One row of x, repeated to the right, becomes `kernel` rows of y.
@@ -129,23 +126,34 @@ void sum_repeated_row(const PoolProblem& p, const G* dy, D* dx, bool add) {
     }
   }
 }
-template <class G, class D>
-void unpool_image(const PoolProblem& problem, const uint8_t* choices, const G* from, D* to, bool add) {
-  const int64_t channels = problem.x.c, row = problem.x.w * channels;
-  std::vector<double> sums(static_cast<size_t>(problem.kernel * row));  // of the rows that a window reaches
-  int64_t written = 0;                                                  // rows
-  for (int64_t h = 0; h < problem.y.h; ++h) {
-    for (int64_t w = 0; w < problem.y.w; ++w, from += channels, choices += channels)
-      for (int64_t c = 0; c < channels; c += tile)
-        unpool_pixel(problem, choices + c, Window(problem, h, w), from + c, std::min(tile, channels - c),
-                     sums.data() + c);
-    const int64_t complete = h + 1 < problem.y.h ? Window(problem, h + 1, 0).top : problem.x.h;
-    for (; written < complete; ++written, to += row) {
-      double* const sum = sums.data() + written % problem.kernel * row;
-      for (int64_t i = 0; i < row; ++i) write(to, i, static_cast<float>(sum[i]), add);
-      std::fill_n(sum, row, 0.0);
+// Each pixel of x gathers its gradient.
+void unpool(const Passes& passes, int threads, const PoolBackwardCall& call) {
+  const PoolProblem& p = call.problem;
+  const int64_t channels = p.x.c, y_row = p.y.w * channels;
+  const auto gather = passes.unpool[index_of(call.dy.dtype)][index_of(call.dx.tensor.dtype)];
+  const auto heights = window_extents(p, p.x.h, p.y.h), widths = window_extents(p, p.x.w, p.y.w);
+  const auto bytes_of = [](const Tensor& tensor, int64_t element) {
+    return tensor.as<std::byte>() + element * static_cast<int64_t>(size_of(tensor.dtype));
+  };
+  parallel_for(threads, p.x.n * p.x.h, [&](int64_t line) {
+    const int64_t n = line / p.x.h, h = line % p.x.h;
+    const Reach rows(p, h, p.y.h);
+    for (int64_t w = 0; w < p.x.w; ++w) {
+      const Reach columns(p, w, p.y.w);
+      const int64_t first = ((n * p.y.h + rows.first) * p.y.w + columns.first) * channels;
+      PoolWindows windows{.rows = rows.count, .columns = columns.count, .row_step = y_row, .column_step = channels};
+      windows.dy = bytes_of(call.dy, first);
+      if (p.kind == PoolKind::max) {
+        const int64_t number = (h - rows.first * p.stride + p.pad) * p.kernel + w - columns.first * p.stride + p.pad;
+        windows.choices = call.choices.u8() + first;
+        windows.number = static_cast<int>(number), windows.number_row = p.stride * p.kernel;
+        windows.number_column = p.stride;
+      } else {
+        windows.heights = heights.data() + rows.first, windows.widths = widths.data() + columns.first;
+      }
+      gather(windows, channels, bytes_of(call.dx.tensor, (line * p.x.w + w) * channels), call.dx.add);
     }
-  }
+  });
 }
 }  // namespace
 
@@ -182,20 +190,13 @@ void CpuBackend::compute(const PoolForwardCall& call) {
 
 void CpuBackend::compute(const PoolBackwardCall& call) {
   const PoolProblem& problem = call.problem;
+  if (problem.kind != PoolKind::repeat) return unpool(passes_, options_.threads, call);
   const int64_t row = problem.x.w * problem.x.c, y_row = problem.y.w * problem.y.c;
   with_real_type(call.dy.dtype, [&]<class G>(G) {
     with_real_type(call.dx.tensor.dtype, [&]<class D>(D) {
-      if (problem.kind == PoolKind::repeat) {
-        parallel_for(options_.threads, problem.x.n * problem.x.h, [&](int64_t line) {
-          sum_repeated_row(problem, call.dy.as<G>() + line * problem.kernel * y_row,
-                           call.dx.tensor.as<D>() + line * row, call.dx.add);
-        });
-        return;
-      }
-      parallel_for(options_.threads, problem.x.n, [&](int64_t n) {
-        const int64_t first = n * problem.y.h * y_row;
-        unpool_image(problem, call.choices ? call.choices.u8() + first : nullptr, call.dy.as<G>() + first,
-                     call.dx.tensor.as<D>() + n * problem.x.h * row, call.dx.add);
+      parallel_for(options_.threads, problem.x.n * problem.x.h, [&](int64_t line) {
+        sum_repeated_row(problem, call.dy.as<G>() + line * problem.kernel * y_row, call.dx.tensor.as<D>() + line * row,
+                         call.dx.add);
       });
     });
   });

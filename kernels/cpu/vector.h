@@ -73,6 +73,32 @@ OCTET_INLINE f32xN abs(f32xN x) { return (f32xN)((u32xN)x & 0x7FFFFFFFu); }
 OCTET_INLINE f64xH widen(f32xH x) { return __builtin_convertvector(x, f64xH); }
 OCTET_INLINE i32xN truncate(f32xN x) { return __builtin_convertvector(x, i32xN); }
 
+// All lanes as doubles, and back.
+struct Doubles {
+  f64xH low{}, high{};
+};
+#if OCTET_LANES == 16 && defined(__AVX512F__)
+OCTET_INLINE Doubles doubles_of(f32xN x) {
+  const __m512d both = (__m512d)x;
+  return {(f64xH)_mm512_maskz_cvtps_pd(0xFF, _mm256_castpd_ps(_mm512_maskz_extractf64x4_pd(0xF, both, 0))),
+          (f64xH)_mm512_maskz_cvtps_pd(0xFF, _mm256_castpd_ps(_mm512_maskz_extractf64x4_pd(0xF, both, 1)))};
+}
+OCTET_INLINE f32xN floats_of(const Doubles& x) {
+  const __m256 low = _mm512_maskz_cvtpd_ps(0xFF, (__m512d)x.low), high = _mm512_maskz_cvtpd_ps(0xFF, (__m512d)x.high);
+  return (f32xN)_mm512_maskz_insertf32x8(0xFFFF, _mm512_zextps256_ps512(low), high, 1);
+}
+#else
+OCTET_INLINE Doubles doubles_of(f32xN x) {
+  f32xH halves[2];
+  memcpy(halves, &x, sizeof x);
+  return {widen(halves[0]), widen(halves[1])};
+}
+OCTET_INLINE f32xN floats_of(const Doubles& x) {
+  const f32xH halves[2] = {__builtin_convertvector(x.low, f32xH), __builtin_convertvector(x.high, f32xH)};
+  return load<f32xN>(halves);
+}
+#endif
+
 // fused: a b + c, rounded once. OCTET_FUSED: the tier has it.
 #if OCTET_LANES == 16 && defined(__AVX512F__)
 #define OCTET_FUSED
