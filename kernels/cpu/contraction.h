@@ -75,6 +75,21 @@ struct ExactSums {
   int32_t *min = nullptr, *max = nullptr;
 };
 
+// The part of y to which sums are added: elsewhere they replace what is there.
+struct PartOfY {
+  const uint8_t* mask = nullptr;       // of all of y, as this tier's affine_forward() wrote it; or null
+  const uint8_t* has_pixel = nullptr;  // by the pixel's number in the work item, 0 or 1; or null
+  int64_t first = 0;                   // of y's elements, that at the destination
+  explicit operator bool() const { return mask != nullptr || has_pixel != nullptr; }
+};
+
+// The sums of a panel's weight gradient in all slots. Those of one slot are [m][panel_lanes], of which `lanes` exist.
+struct PanelSums {
+  const void* at;  // int32 or f32
+  int64_t slots, slot_step, m_count, panel_lanes, lanes;
+  float scale;
+};
+
 // Where dequantized sums go: y[pixel[m] * channels + lane] (+)= float(sum) * scale; or codes, if `codes` is set. Sums
 // of digits are joined first, and have a factor for each lane in place of the scale.
 struct Destination {
@@ -85,6 +100,7 @@ struct Destination {
   int64_t channels;      // of y
   int lanes;             // that exist; at most blocks * 16
   bool bf16, add;
+  PartOfY part;               // with `add`, of codes without groups
   RealSums real;              // to which the moments of this call are added; or none
   ExactSums exact;            // the same of codes
   const CodeRounding* codes;  // or null
@@ -150,6 +166,9 @@ struct ContractionKernels {
   void (*contract)(const Panel&, const Destination&);
   // sums[m][blocks * digits * 16] (int32, or f32) += the contraction.
   void (*accumulate)(const Panel&, void* sums);
+  // dw[lane * m_count + m] (+)= scale * the sum of all slots, added exactly (real numbers in double, in slot order).
+  // past_caches: whole lines go there, since dw is read much later.
+  void (*write_sums)(const PanelSums&, bool add, bool past_caches, float* dw);
 };
 
 }  // namespace octet::cpu

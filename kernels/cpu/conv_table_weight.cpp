@@ -9,41 +9,8 @@
 
 namespace octet::cpu {
 namespace {
-
-// A panel's sums in all slots. That of one slot is [m][panel_lanes], of which `lanes` exist.
-struct PanelSums {
-  int64_t slots, slot_step, m_count, panel_lanes, lanes;
-};
-// dw (+)= scale * the sum of all slots, added as integers (or, in slot order, as doubles).
-template <class Sum, class Total>
-void write_panel(const PanelSums& of, const Sum* sums, float scale, bool add, float* dw) {
-  const auto [slots, slot_step, m_count, panel_lanes, lanes] = of;
-  constexpr int64_t strip = 16;  // so that rows of dw are written a cache line at a time
-  float values[strip][2 * block_lanes];
-  for (int64_t first = 0; first < m_count; first += strip) {
-    const int64_t count = std::min(strip, m_count - first);
-    for (int64_t m = 0; m < count; ++m) {
-      const Sum* const at = sums + (first + m) * panel_lanes;
-      if (slots == 1)
-        for (int64_t lane = 0; lane < panel_lanes; ++lane) values[m][lane] = static_cast<float>(at[lane]) * scale;
-      else
-        for (int64_t lane = 0; lane < lanes; ++lane) {
-          Total total = 0;
-          for (int64_t slot = 0; slot < slots; ++slot) total += at[slot * slot_step + lane];
-          values[m][lane] = static_cast<float>(total) * scale;
-        }
-    }
-    for (int64_t lane = 0; lane < lanes; ++lane) {
-      float* const out = dw + lane * m_count + first;
-      if (add)
-        for (int64_t m = 0; m < count; ++m) out[m] += values[m][lane];
-      else
-        for (int64_t m = 0; m < count; ++m) out[m] = values[m][lane];
-    }
-  }
+constexpr int64_t cached_gradient = 256 * 1024;  // bytes: the update finds such a dw in a cache
 }
-
-}  // namespace
 
 void TableConvolution::pack_planes(const ContractionKernels& kernels, const WeightGradientPlan& plan, Tensor x,
                                    int64_t item, char* packed) const {
@@ -218,11 +185,8 @@ class TableConvolution::WeightJob {
     const int64_t first = first_block(panel), panel_lanes = int64_t{blocks_in(panel)} * block_lanes;
     const int64_t lanes = std::min(panel_lanes, plan_.group_dy - first * block_lanes);
     float* out = dw_.tensor.f32() + (group_of(panel) * plan_.group_dy + first * block_lanes) * m_count_;
-    const PanelSums of{slots_, slot_sums_, m_count_, panel_lanes, lanes};
-    if (kernels_.real)
-      write_panel<float, double>(of, reinterpret_cast<const float*>(sums), scale_, dw_.add, out);
-    else
-      write_panel<int32_t, int64_t>(of, sums, scale_, dw_.add, out);
+    const bool past_caches = static_cast<int64_t>(dw_.tensor.bytes()) > cached_gradient;
+    kernels_.write_sums({sums, slots_, slot_sums_, m_count_, panel_lanes, lanes, scale_}, dw_.add, past_caches, out);
   }
 
   TableConvolution& owner_;

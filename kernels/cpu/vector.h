@@ -65,6 +65,17 @@ template <class V>
 OCTET_INLINE void store_part(void* to, V v, int n) {
   memcpy(to, &v, static_cast<size_t>(n) * (sizeof v / lanes));
 }
+// To whole lines that are read much later: they are not read first. Other threads see them after the end.
+#if OCTET_LANES == 16 && defined(__AVX512F__)
+OCTET_INLINE void store_past_caches(float* to, f32xN v) { _mm512_stream_ps(to, (__m512)v); }
+OCTET_INLINE void end_stores_past_caches() { _mm_sfence(); }
+#elif OCTET_LANES == 8 && defined(__AVX2__)
+OCTET_INLINE void store_past_caches(float* to, f32xN v) { _mm256_stream_ps(to, (__m256)v); }
+OCTET_INLINE void end_stores_past_caches() { _mm_sfence(); }
+#else
+OCTET_INLINE void store_past_caches(float* to, f32xN v) { store(to, v); }
+OCTET_INLINE void end_stores_past_caches() {}
+#endif
 OCTET_INLINE f32xN all(float x) { return f32xN{} + x; }
 
 OCTET_INLINE f32xN max(f32xN a, f32xN b) { return a > b ? a : b; }
