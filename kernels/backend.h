@@ -72,9 +72,6 @@ class Backend {
   // Bytes that may still be allocated, or of a CPU, that it was given; SIZE_MAX: not known.
   virtual size_t free_bytes() const { return SIZE_MAX; }
   virtual bool host_memory() const { return true; }
-  // Whether conv_backward_data() of codes without groups takes Into::mask and Into::even: with a stride of 1 it adds to
-  // parts, and of one tap with a stride of 2 it writes even pixels alone.
-  virtual bool adds_to_parts() const { return false; }
   // Copies from and to the device's memory, after all earlier calls. to_host() waits until the copy is done.
   virtual void to_host(void* to, const void* from, size_t bytes) {
     std::copy_n(static_cast<const std::byte*>(from), bytes, static_cast<std::byte*>(to));

@@ -55,10 +55,10 @@ struct QTensor {
   explicit operator bool() const { return static_cast<bool>(values); }
 };
 
-// Where a gradient goes. add: another reader of the same value has already written it (a fork, shared weights). For
-// Backend::adds_to_parts() alone: with `add` only a part of what is there counts, the elements that the mask lets pass,
-// see mask_shape(), and with `even` those of pixels in even rows and columns. `even` without `add`: only these are
-// written.
+// Where a gradient goes. add: another reader of the same value has already written it (a fork, shared weights).
+// A data gradient of codes without groups also takes parts. With a stride of 1 it adds to a part of what is there: the
+// elements that the mask lets pass, see mask_shape(), and with `even` those of pixels in even rows and columns. `even`
+// without `add`, of one tap with a stride of 2: only these pixels are written.
 struct Into {
   Tensor tensor;
   bool add = false;

@@ -15,7 +15,6 @@ class CpuBackend final : public ReferenceBackend {
   // int8: convolutions of codes other than the instruction set's own.
   explicit CpuBackend(const CpuOptions&, std::unique_ptr<Convolution> int8 = nullptr);
   std::string name() const override { return "cpu"; }
-  bool adds_to_parts() const override { return false; }
   std::string isa() const override { return name_of(options_.isa); }
   // Zeroed memory, in huge pages where it is large; each thread touches its share first.
   std::unique_ptr<Buffer> allocate(size_t bytes) override;

@@ -66,7 +66,7 @@ class TableConvolution final : public Convolution {
     Scratch x, dy, spread;
   };
   std::vector<Workspace> workspaces_;  // one per thread
-  Scratch weights_, starts_, moments_, sums_;
+  Scratch weights_, starts_, moments_, sums_, even_;
   Scratch pixel_weights_, factors_;  // of images of bytes
 };
 

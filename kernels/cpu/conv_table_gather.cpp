@@ -120,7 +120,7 @@ class TableConvolution::GatherJob {
         blocks_(owner.blocks_of(plan.group_to)),
         step_(kernels.max_blocks),
         panels_((blocks_ + step_ - 1) / step_),
-        phases_(static_cast<int64_t>(plan.phases.size())),
+        phases_(writes_even() ? 1 : static_cast<int64_t>(plan.phases.size())),
         visits_(phases_ * plan.groups * panels_),
         items_(plan.items * (to.tensor.elements() / plan.to.elements())),
         item_pixels_(plan.images * plan.to.h * plan.to.w),
@@ -138,6 +138,7 @@ class TableConvolution::GatherJob {
     packed_weights_ = owner.weights_.get(static_cast<size_t>(first_word_.back() * kernels.block_bytes()));
     starts_ = owner.starts_.get<int32_t>(
         static_cast<size_t>(phases_ * plan.groups * blocks_ * kernels.digits.count * block_lanes));
+    if (to.add && to.even) even_ = owner.even_.get<uint8_t>(static_cast<size_t>(to.tensor.shape.pixels()));
     if (!moments.empty()) moments_ = owner.moments_.get(static_cast<size_t>(items_ * plan.to.c * bytes_per_channel));
     for (Workspace& workspace : owner.workspaces_) workspace.x.get(static_cast<size_t>(plan.packed_bytes));
   }
@@ -149,6 +150,12 @@ class TableConvolution::GatherJob {
     {
       char* packed = owner_.workspaces_[static_cast<size_t>(omp_get_thread_num())].x.get(0);
       memset(packed, packing_.zero, static_cast<size_t>(plan_.packed_bytes));
+      if (even_ != nullptr) {
+        const Shape shape = to_.tensor.shape;
+#pragma omp for schedule(static) nowait
+        for (int64_t row = 0; row < shape.n * shape.h; ++row)
+          for (int64_t w = 0; w < shape.w; ++w) even_[row * shape.w + w] = row % shape.h % 2 == 0 && w % 2 == 0;
+      }
 #pragma omp for collapse(3) schedule(static)
       for (int64_t f = 0; f < phases_; ++f)
         for (int g = 0; g < plan_.groups; ++g)
@@ -168,6 +175,8 @@ class TableConvolution::GatherJob {
   }
 
  private:
+  // The phase of the even pixels is the first, and has the only tap.
+  bool writes_even() const { return to_.even && !to_.add; }
   int64_t group_of(int64_t item) const { return item / plan_.items; }
   int64_t within_group(int64_t item) const { return item % plan_.items; }
   int64_t first_image(int64_t item) const { return group_of(item) * plan_.from.n + within_group(item) * plan_.images; }
@@ -274,6 +283,9 @@ class TableConvolution::GatherJob {
     to.lanes = static_cast<int>(std::min<int64_t>(blocks_in(p) * block_lanes, plan_.group_to - first));
     to.bf16 = to_.tensor.dtype == DType::bf16;
     to.add = to_.add;
+    if (to_.add && (to_.mask || to_.even))
+      to.part = {to_.mask.u8(), even_ != nullptr ? even_ + first_pixel(item) : nullptr,
+                 first_pixel(item) * plan_.to.c + lane};
     if (moments_ == nullptr) return to;
     if (kernels_.real) {
       const RealSums of = real_sums(moments_, item, plan_.to.c);
@@ -301,6 +313,7 @@ class TableConvolution::GatherJob {
   bool by_stretches_;                // they are fewer than all, and one phase has them
   char *packed_weights_, *moments_ = nullptr;
   int32_t* starts_;
+  uint8_t* even_ = nullptr;  // by pixel of `to`: whether its row and its column are even
 };
 
 void TableConvolution::gather(const ContractionKernels& kernels, const GatherPlan& plan, Tensor from,

@@ -20,10 +20,7 @@ std::unique_ptr<ReadyConvolution> CpuBackend::keep(const ConvRequantizeCall& cal
   if (ChannelMeans::fits(call)) return std::make_unique<ChannelMeans>(call, options_.threads);
   return std::make_unique<CodeConvolution>(is_depthwise(call.problem) ? *row.depthwise : *row.codes, call, packed_);
 }
-void CpuBackend::compute(const ConvBackwardDataCall& call) {
-  REQUIRE(!call.dx.mask && !call.dx.even, "ask adds_to_parts()", "the CPU backend writes whole gradients");
-  convolution_of(call.dy).backward_data(call);
-}
+void CpuBackend::compute(const ConvBackwardDataCall& call) { convolution_of(call.dy).backward_data(call); }
 void CpuBackend::compute(const ConvBackwardWeightCall& call) { convolution_of(call.x).backward_weight(call); }
 
 void CpuBackend::compute(const PixelValuesCall& call) {

@@ -29,6 +29,14 @@
 namespace octet::cpu::OCTET_TIER {
 
 static constexpr int lanes = OCTET_LANES;
+// Those of the tier's passes, which are in the order of a mask's bits.
+#if defined(__AVX512F__)
+static constexpr int mask_lanes = 16;
+#elif defined(__AVX2__)
+static constexpr int mask_lanes = 8;
+#else
+static constexpr int mask_lanes = 4;
+#endif
 typedef float f32xN __attribute__((vector_size(4 * OCTET_LANES)));
 typedef int32_t i32xN __attribute__((vector_size(4 * OCTET_LANES)));
 typedef uint32_t u32xN __attribute__((vector_size(4 * OCTET_LANES)));

@@ -64,7 +64,6 @@ class CudaBackend final : public Backend {
   size_t scratch_bytes() const override;
   size_t free_bytes() const override { return cuda::free_bytes(); }
   bool host_memory() const override { return false; }
-  bool adds_to_parts() const override { return true; }
   void to_host(void* to, const void* from, size_t bytes) override;
   void to_device(void* to, const void* from, size_t bytes) override;
   void synchronize() override;

@@ -8,7 +8,6 @@ namespace octet {
 class ReferenceBackend : public Backend {
  public:
   std::string name() const override { return "reference"; }
-  bool adds_to_parts() const override { return true; }
   std::string isa() const override { return "scalar"; }
   // Zeroed memory.
   std::unique_ptr<Buffer> allocate(size_t bytes) override;

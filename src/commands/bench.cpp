@@ -66,7 +66,9 @@ StepSeconds timed_steps(Trainer& trainer, int64_t first, int64_t steps) {
   return seconds;
 }
 // In milliseconds; null of none.
-Json median_of(const std::vector<double>& sorted) { return sorted.empty() ? Json() : Json(1e3 * sorted[sorted.size() / 2]); }
+Json median_of(const std::vector<double>& sorted) {
+  return sorted.empty() ? Json() : Json(1e3 * sorted[sorted.size() / 2]);
+}
 
 // Milliseconds of each phase of a step.
 Json phases_of(const PhaseTimes& times, double steps) {
@@ -144,8 +146,9 @@ void print(const Json& result, const std::string& backend) {
              number("step_ms"), number("step_ms_min"), number("step_ms_max"), number("images_per_second"),
              number("arena_bytes", 1e-6), number("peak_resident_bytes", 1e-6));
   if (const int64_t searching = result["steps_searching_clips"].get<int64_t>(); searching > 0)
-    fmt::print("  {} of the steps search clips: {:.2f} ms median{}\n", searching, number("step_ms_searching_clips"),
-               result["step_ms_others"].is_null() ? "" : fmt::format("; the others {:.2f} ms", number("step_ms_others")));
+    fmt::print(
+        "  {} of the steps search clips: {:.2f} ms median{}\n", searching, number("step_ms_searching_clips"),
+        result["step_ms_others"].is_null() ? "" : fmt::format("; the others {:.2f} ms", number("step_ms_others")));
   for (const auto& [name, milliseconds] : result["phases"].items())
     fmt::print("  {:<16} {:8.2f} ms\n", name, milliseconds.get<double>());
   for (const Json& kernel : result["kernels"])

@@ -16,7 +16,7 @@ struct PlanOptions {
   DType storage = DType::bf16;
   int64_t norm_group = 0;                 // images that share the statistics of a norm in training; 0: the batch
   bool training = true;                   // false: forward only; nothing is kept for backward
-  bool gradients_in_parts = true;         // see Written::part; where the backend adds to them
+  bool gradients_in_parts = true;         // see Written::part
   bool own_slots = false;                 // no two blocks share memory
   bool poison = false;                    // the arena is filled with NaN before each step
   std::optional<PixelScale> pixels = {};  // see Declare::pixels()

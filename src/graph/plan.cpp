@@ -6,11 +6,6 @@
 
 namespace octet {
 
-static PlanOptions for_backend(PlanOptions options, const Backend& backend) {
-  options.gradients_in_parts = options.gradients_in_parts && backend.adds_to_parts();
-  return options;
-}
-
 Plan::Plan(Graph graph, Parameters& parameters, const Policy& policy, Backend& backend, const HeldRanges& held,
            int64_t batch, const PlanOptions& options)
     : graph_(std::move(graph)),
@@ -18,7 +13,7 @@ Plan::Plan(Graph graph, Parameters& parameters, const Policy& policy, Backend& b
       policy_(policy),
       backend_(backend),
       batch_(batch),
-      options_(for_backend(options, backend)),
+      options_(options),
       layout_(graph_, parameters, policy, held, batch, options_),
       memory_(layout_.memory),
       node_params_(graph_.nodes().size()) {

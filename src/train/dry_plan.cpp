@@ -7,12 +7,6 @@
 
 namespace octet {
 
-// The plan's backend stands for that of the recipe, of which only GPUs add to parts of gradients.
-static PlanOptions of_device(const Config& config, PlanOptions options) {
-  options.gradients_in_parts = options.gradients_in_parts && config.backend.device == "cuda";
-  return options;
-}
-
 DryPlan::DryPlan(const Config& config, int64_t height, int64_t width, int64_t batch, const PlanOptions& options)
     : policy(make_policy(config)),
       transport(make_self_transport()),
@@ -21,7 +15,7 @@ DryPlan::DryPlan(const Config& config, int64_t height, int64_t width, int64_t ba
       ranges(*transport, *backend),
       parameters(*policy, *backend, parameter_options(config)),
       plan(task_of(config).network(config, *policy, height, width, options.training), parameters, *policy, *backend,
-           {&clips, &ranges}, batch, of_device(config, options)) {}
+           {&clips, &ranges}, batch, options) {}
 
 void require_what_training_needs(const Config& config) {
   const Config::Model& model = config.model;

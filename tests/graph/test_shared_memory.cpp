@@ -17,14 +17,17 @@ TEST(Plan, SharedMemoryAndPoisonChangeNoBit) {
 // activation behind the sum, with and without a convolution on the shortcut, which may leave gaps.
 TEST(Plan, GradientsInPartsChangeNoBit) {
   for (const std::string model : {"resnet20", "resnet50", "mobilenet_v2"}) {
-    std::vector<float> weights[2];
+    std::vector<float> weights[2], of_cpu[2];
     size_t bytes[2];
     for (const bool parts : {false, true}) {
-      Harness h(int8_config(model), make_reference_backend(), 4, 32, {.gradients_in_parts = parts, .poison = true});
-      for (int step = 0; step < 2; ++step) h.train(step);
-      weights[parts] = h.weights(), bytes[parts] = h.plan().arena_bytes();
+      const PlanOptions options{.gradients_in_parts = parts, .poison = true};
+      Harness h(int8_config(model), make_reference_backend(), 4, 32, options);
+      Harness cpu(int8_config(model), make_cpu_backend({.isa = best_isa(), .threads = 2}), 4, 32, options);
+      for (int step = 0; step < 2; ++step) h.train(step), cpu.train(step);
+      weights[parts] = h.weights(), of_cpu[parts] = cpu.weights(), bytes[parts] = h.plan().arena_bytes();
     }
     EXPECT_EQ(weights[0], weights[1]) << model;
+    EXPECT_EQ(of_cpu[0], of_cpu[1]) << model;
     if (model != "mobilenet_v2") {  // whose memory is needed elsewhere at that time
       EXPECT_NE(bytes[0], bytes[1]) << model;
     }
