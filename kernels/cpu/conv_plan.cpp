@@ -154,6 +154,45 @@ GatherPlan gather(const ContractionKernels& kernels, Shape from, Shape to, int g
   return plan;
 }
 
+// How the pixels of an item become segments: as few words, or cycles, as possible. Matrix units take words in groups of
+// 64 pixels. Sums of real values are cut at rows (shared/sums.h), and so are those of digits.
+void choose_segments(WeightGradientPlan& plan, const ContractionKernels& kernels) {
+  const int64_t reach = (plan.kernel_w - 1) * plan.dilation_w;
+  const auto words_of = [&](int64_t pixels) {
+    return round_up(ceil_div(pixels, kernels.group), int64_t{kernels.word_multiple});
+  };
+  const auto choose = [&](Segments segments) {
+    plan.segments = segments;
+    const bool by_tap = segments == Segments::images;
+    plan.phases_w = static_cast<int>(by_tap ? plan.kernel_w : std::min<int64_t>(plan.stride_w, reach + 1));
+    plan.phase_step = by_tap ? plan.dilation_w : 1;
+    plan.columns = plan.y.w + (by_tap ? 0 : reach / plan.stride_w);
+    plan.words = static_cast<int>(words_of(plan.pixels_of(0)));
+    if (segments == Segments::rows) plan.columns += plan.words * kernels.group - plan.y.w;
+  };
+  const auto words_in = [&](Segments segments) {
+    choose(segments);
+    return plan.segments_of(0) * plan.words;
+  };
+  // Of one channel of x, as measured with AVX-512: two products of a word with 16 lanes take a cycle, the end of a
+  // segment as long as half a word, packing 2/3 of a cycle a byte.
+  const auto cycles = [&](Segments segments) {
+    const int64_t sums = int64_t{plan.kernel_h} * plan.kernel_w * ceil_div(plan.group_dy, block_lanes);
+    const double words = static_cast<double>(words_in(segments)) + static_cast<double>(plan.segments_of(0)) / 2;
+    const int64_t packed = plan.phases_h * plan.phases_w * plan.images * plan.rows * plan.columns;
+    return words * static_cast<double>(sums) / 2 + static_cast<double>(packed * kernels.packed_bytes()) * 2 / 3;
+  };
+  const auto one_pixel = [](const Shape& s) { return s.h == 1 && s.w == 1; };
+  if (kernels.real || kernels.digits.count > 1) {
+    const bool list = one_pixel(plan.x) && one_pixel(plan.y) && plan.kernel_h == 1 && plan.kernel_w == 1;
+    return choose(kernels.real && list ? Segments::item : Segments::rows);
+  }
+  Segments best = words_in(Segments::item) < words_in(Segments::rows) ? Segments::item : Segments::rows;
+  if (kernels.word_multiple == 1 && plan.kernel_w > 1 && cycles(Segments::images) < cycles(best))
+    best = Segments::images;
+  choose(best);
+}
+
 }  // namespace
 
 GatherPlan plan_forward(const ConvProblem& problem, const ContractionKernels& kernels, int64_t images) {
@@ -191,35 +230,25 @@ WeightGradientPlan plan_backward_weight(const ConvProblem& problem, const Contra
   if (kernels.word_multiple > 1 && weights > small_gradient)
     plan.images = std::clamp<int64_t>(ceil_div(1024, p.y.h * p.y.w), 1, p.x.n);
   plan.items = ceil_div(p.x.n, plan.images);
-  const int64_t reach_h = (p.kernel_h - 1) * p.dilation_h, reach_w = (p.kernel_w - 1) * p.dilation_w;
+  const int64_t reach_h = (p.kernel_h - 1) * p.dilation_h;
   plan.phases_h = static_cast<int>(std::min<int64_t>(p.stride_h, reach_h + 1));
-  plan.phases_w = static_cast<int>(std::min<int64_t>(p.stride_w, reach_w + 1));
   plan.rows = p.y.h + reach_h / p.stride_h;
-  // Matrix units take words in groups of 64 pixels. Shorter rows cost less when they are joined, halo included.
-  // Sums of real values are cut at rows (shared/sums.h).
-  const auto words_of = [&](int64_t pixels) {
-    return round_up(ceil_div(pixels, kernels.group), int64_t{kernels.word_multiple});
-  };
-  const auto one_pixel = [](const Shape& s) { return s.h == 1 && s.w == 1; };
-  plan.joined = true;
-  plan.columns = p.y.w + reach_w / p.stride_w;
-  const int64_t row_words = words_of(p.y.w), joined_words = words_of(plan.pixels_of(0));
-  plan.joined = kernels.real ? one_pixel(p.x) && one_pixel(p.y) && p.kernel_h == 1 && p.kernel_w == 1
-                             : !digits && joined_words < row_words * plan.images * p.y.h;
-  if (!plan.joined) plan.columns = row_words * kernels.group + reach_w / p.stride_w;
-  plan.words = static_cast<int>(plan.joined ? joined_words : row_words);
+  choose_segments(plan, kernels);
   const int64_t unit = kernels.packed_bytes(), phase_elements = plan.images * plan.rows * plan.columns;
   plan.plane_elements = plan.phases_h * plan.phases_w * phase_elements;
   if (plan.plane_elements * unit % 128 == 0) plan.plane_elements += 64 / unit;  // or planes would share cache sets
+  const bool by_tap = plan.segments == Segments::images;
   for (int64_t h = 0; h <= reach_h; h += p.dilation_h)
-    for (int64_t w = 0; w <= reach_w; w += p.dilation_w) {
-      const int64_t phase = h % p.stride_h * plan.phases_w + w % p.stride_w;
-      const int64_t at = phase * phase_elements + h / p.stride_h * plan.columns + w / p.stride_w;
+    for (int64_t tap = 0; tap < p.kernel_w; ++tap) {
+      const int64_t w = tap * p.dilation_w, phase_w = by_tap ? tap : w % p.stride_w;
+      const int64_t at = (h % p.stride_h * plan.phases_w + phase_w) * phase_elements + h / p.stride_h * plan.columns +
+                         (by_tap ? 0 : w / p.stride_w);
       for (int64_t c = 0; c < plan.group_x; ++c) plan.base.push_back(offset32((c * plan.plane_elements + at) * unit));
     }
   plan.pair_step = complete_base(plan.base, false);
+  const int64_t of_image = std::max<int64_t>(1, plan.segments_of(0) / plan.images);
   for (int64_t segment = 0; segment < plan.segments_of(0); ++segment)
-    plan.segment.push_back(offset32((segment / p.y.h * plan.rows + segment % p.y.h) * plan.columns * unit));
+    plan.segment.push_back(offset32((segment / of_image * plan.rows + segment % of_image) * plan.columns * unit));
   return plan;
 }
 

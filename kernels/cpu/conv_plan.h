@@ -49,27 +49,37 @@ GatherPlan plan_backward_data(const ConvProblem&, const ContractionKernels&);
 inline constexpr int64_t small_gradient = 64 * 1024;  // up to so many sums, each thread has its own copy
 
 // The weight gradient contracts over pixels: x as channel planes with halo (rows and columns sorted by their phase of
-// the stride, so that the pixels that a tap reads lie side by side), dy as words of `group` neighbouring pixels.
+// the stride, so that the pixels that a tap reads lie side by side), dy as words of `group` neighbouring pixels. Those
+// of a segment lie side by side.
+enum class Segments : uint8_t {
+  rows,    // of dy
+  images,  // a plane for each column of taps, without columns of halo
+  item,    // one, with pixels between rows and images whose dy is 0
+};
 struct WeightGradientPlan : ConvProblem {  // y: the shape of dy
   explicit WeightGradientPlan(const ConvProblem& p)
       : ConvProblem(p), group_x(p.x.c / groups), group_dy(p.y.c / groups) {}
   int64_t group_x, group_dy;  // channels per group
   int64_t images = 1, items = 1;
-  int phases_h, phases_w;     // that taps read
-  int64_t rows, columns;      // of an image in one phase of a plane
-  int64_t plane_elements;     // of an item: phases_h * phases_w * images * rows * columns, and a gap
-  bool joined = false;        // all rows of an item are one segment, else each is one
+  int phases_h, phases_w;  // that taps read
+  int64_t phase_step = 1;  // columns of x from a phase to the next
+  int64_t rows, columns;   // of an image in one phase of a plane
+  int64_t plane_elements;  // of an item: phases_h * phases_w * images * rows * columns, and a gap
+  Segments segments = Segments::rows;
   int words;                  // per segment
   std::vector<int32_t> base;  // per (tap, channel of the group): byte offset
   int64_t pair_step = 0;
   std::vector<int32_t> segment;  // byte offsets
   int64_t images_of(int64_t item) const { return std::min(images, x.n - item * images); }
-  int64_t segments_of(int64_t item) const { return joined ? 1 : images_of(item) * y.h; }
-  // Pixels of one segment. Between joined rows are pixels whose dy is 0; they count too.
-  int64_t pixels_of(int64_t item) const {
-    return joined ? ((images_of(item) - 1) * rows + y.h - 1) * columns + y.w : y.w;
+  int64_t segments_of(int64_t item) const {
+    return segments == Segments::item ? 1 : images_of(item) * (segments == Segments::rows ? y.h : 1);
   }
-  bool spread() const { return joined && (rows != y.h || columns != y.w); }  // whether such pixels exist
+  int64_t pixels_of(int64_t item) const {  // of one segment
+    if (segments == Segments::images) return y.h * y.w;
+    return segments == Segments::rows ? y.w : ((images_of(item) - 1) * rows + y.h - 1) * columns + y.w;
+  }
+  // Whether pixels lie between rows.
+  bool spread() const { return segments == Segments::item && (rows != y.h || columns != y.w); }
   int64_t pixels_per_item() const { return images * y.h * y.w; }
 };
 WeightGradientPlan plan_backward_weight(const ConvProblem&, const ContractionKernels&);

@@ -23,10 +23,10 @@ void TableConvolution::pack_planes(const ContractionKernels& kernels, const Weig
     return transpose(from, plan.x.c, images * plan.rows * plan.columns, plan.x.c, packed, plan.plane_elements);
   for (int64_t phase_h = 0; phase_h < plan.phases_h; ++phase_h)
     for (int64_t phase_w = 0; phase_w < plan.phases_w; ++phase_w) {
-      const int64_t phase = phase_h * plan.phases_w + phase_w;
-      const int64_t first = phase_w >= plan.pad_w ? 0 : ceil_div(plan.pad_w - phase_w, plan.stride_w);
-      const int64_t end = std::min(plan.columns, ceil_div(plan.x.w + plan.pad_w - phase_w, plan.stride_w));
-      const int64_t column = phase_w + first * plan.stride_w - plan.pad_w;
+      const int64_t phase = phase_h * plan.phases_w + phase_w, shift = phase_w * plan.phase_step - plan.pad_w;
+      const int64_t first = shift >= 0 ? 0 : ceil_div(-shift, plan.stride_w);
+      const int64_t end = std::min(plan.columns, ceil_div(plan.x.w - shift, plan.stride_w));
+      const int64_t column = shift + first * plan.stride_w;
       if (first >= end) continue;
       for (int64_t image = 0; image < images; ++image)
         for (int64_t row = 0; row < plan.rows; ++row) {
