@@ -10,8 +10,11 @@ import json
 import os
 import sys
 
-import numpy as np
-from PIL import Image, ImageOps
+try:
+    import numpy as np
+    from PIL import Image, ImageOps
+except ImportError as missing:
+    sys.exit(f"run_exported.py: {missing}; install it: pip install numpy pillow onnxruntime")
 
 
 def open_onnx(file):

@@ -14,7 +14,11 @@
 set -uo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
-usage() { sed -n '3,13s/^# //p' "${BASH_SOURCE[0]}" >&2; exit 2; }
+usage() {  # [what is wrong]
+  [ $# -eq 0 ] || echo "tests/run.sh: $1" >&2
+  sed -n '3,13s/^# //p' "${BASH_SOURCE[0]}" >&2
+  exit 2
+}
 stages=()
 while [ $# -gt 0 ]; do
   case $1 in
@@ -24,10 +28,11 @@ while [ $# -gt 0 ]; do
       shift
       case ${1:-} in
         release | tsan | asan | asan_long | nightly | lint) stages+=("$1") ;;
-        *) usage ;;
+        *) usage "there is no stage '${1:-}'" ;;
       esac
       ;;
-    *) usage ;;
+    --help | -h) usage ;;
+    *) usage "there is no option '$1'" ;;
   esac
   shift
 done

@@ -85,7 +85,8 @@ int print_plan(const Config& recipe, Transport& transport) {
   const double images = double(bytes_read_ahead(config, parts * batch));
   const double checkpoint = bytes_of_checkpoint(config, dry.parameters);
   const double program = double(bytes_in_proc("/proc/self/status", "VmRSS"));  // with its libraries
-  const double total = arena + parameters + images + checkpoint + program;
+  const bool on_device = config.backend.device != "cpu";
+  const double of_host = images + checkpoint + program, total = of_host + arena + parameters;
   fmt::print("{}", dry.plan.describe());
   fmt::print("\n{} of {} images per rank{}, policy {}, storage {}\n", batch, text_of(shape),
              parts > 1 ? fmt::format(" at once, {} times in a step", parts) : "", config.policy.name, name_of(storage));
@@ -103,8 +104,12 @@ int print_plan(const Config& recipe, Transport& transport) {
                double(plans.arena(shape, DType::s8, true)) * megabytes);
   fmt::print("arena of evaluation: {:.1f} MB, in the memory of training's\n",
              double(plans.arena(shape, storage, false)) * megabytes);
-  const bool fits = total < 0.9 * memory;
-  fmt::print("{}: {} {:.1f} MB for each rank\n", fits ? "fits" : "does NOT fit",
+  if (on_device)
+    fmt::print("of these {:.1f} MB of parameters and arena in the GPU, beside its kernels' buffers: `octet train` compares "
+               "them with what is free there\n",
+               (arena + parameters) * megabytes);
+  const bool fits = (on_device ? of_host : total) < 0.9 * memory;
+  fmt::print("{}{}: {} {:.1f} MB for each rank\n", on_device ? "the rest " : "", fits ? "fits" : "does NOT fit",
              limits.memory_group ? "the control group of this process allows" : "this machine has", memory * megabytes);
   return fits ? 0 : 1;
 }

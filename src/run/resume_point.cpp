@@ -79,7 +79,7 @@ void require_same_training(const Config& before, const std::string& path, const 
 }  // namespace
 
 CheckpointStore::Found resume_point(const CheckpointStore& store, const std::string& run_directory, const Config& now,
-                                    const TrainingData& data) {
+                                    const TrainingData& data, std::optional<int64_t> finished) {
   std::vector<std::string> foreign;
   CheckpointStore::Found found = store.newest_valid([&](const SafetensorsFile& file, const std::string& path) {
     const std::string reason = why_foreign(file, path, run_directory, now, data);
@@ -89,7 +89,7 @@ CheckpointStore::Found resume_point(const CheckpointStore& store, const std::str
   for (const std::string& reason : found.refused) spdlog::warn("{}", reason);
   if (found.file) {
     for (const std::string& reason : foreign) spdlog::warn("{}; it is not used", reason);
-    require_same_arithmetic(*found.file, found.path);
+    if (found.step != finished) require_same_arithmetic(*found.file, found.path);
     if (const auto before = config_of(*found.file, found.path)) require_same_training(*before, found.path, now);
     return found;
   }

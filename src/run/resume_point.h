@@ -1,5 +1,7 @@
 // The checkpoint from which a run is resumed.
 #pragma once
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include "kernels/base/error.h"
@@ -19,10 +21,10 @@ struct TrainingData {
 
 // The newest checkpoint of the run. Others that are damaged, or that another run has made, are warnings. Found::file is
 // empty if there are no checkpoints at all. UsageError: no checkpoint is of this run, or the newest one that is does
-// not fit `now`, and the message names it and the key; or another arithmetic made it, see arithmetic.h. More epochs are
-// a warning, so that a finished run can be extended.
+// not fit `now`, and the message names it and the key; or another arithmetic made it, see arithmetic.h, except at the
+// step where the run is `finished`. More epochs are a warning, so that a finished run can be extended.
 // NoCheckpointError: all are damaged.
 CheckpointStore::Found resume_point(const CheckpointStore&, const std::string& run_directory, const Config& now,
-                                    const TrainingData&);
+                                    const TrainingData&, std::optional<int64_t> finished = {});
 
 }  // namespace octet

@@ -61,7 +61,8 @@ RunFiles::RunFiles(const Config& config, const std::string& wanted, bool resume,
       saved_(seconds_now()) {}
 
 CheckpointStore::Found RunFiles::resume(int64_t total_steps, int ranks) {
-  CheckpointStore::Found found = resume_point(store_, path(), config_, data_);
+  const auto finished = finished_at(total_steps) ? std::optional(total_steps) : std::nullopt;
+  CheckpointStore::Found found = resume_point(store_, path(), config_, data_, finished);
   if (!found.file) {
     REQUIRE_USAGE(!finished_, "choose another directory, or move result.json and weights.safetensors away", path(),
                   " holds a result but no checkpoints");

@@ -137,6 +137,8 @@ class Commands(Case):
             self.assertRegex(out, r"272474 parameters: .* arena .* together \S+ MB per rank\nnot counted: .*\n"
                               r"arena by storage: f32 \S+ MB, bf16 \S+ MB, int8 \S+ MB\n"
                               r"arena of evaluation: \S+ MB, in the memory of training's\nfits: ")
+        gpu = self.octet("plan", RECIPE, "--set", "backend.device=cuda").out
+        self.assertRegex(gpu, r"\nof these \S+ MB of parameters and arena in the GPU, .*\nthe rest fits: ")
 
     def test_bench_prints_one_object(self):
         for ranks in 1, 2:

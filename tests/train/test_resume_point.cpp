@@ -28,7 +28,9 @@ class ResumePoint : public ::testing::Test {
     store.save(step, {}, {{"config", to_yaml(config)}, {"data", data}, {arithmetic_key, std::to_string(arithmetic)}});
   }
   // The step from which a run with this configuration goes on; 0: there are no checkpoints.
-  int64_t step_for(const Config& now) { return resume_point(store, directory.path(), now, {"here", "images"}).step; }
+  int64_t step_for(const Config& now, std::optional<int64_t> finished = {}) {
+    return resume_point(store, directory.path(), now, {"here", "images"}, finished).step;
+  }
 
   const TemporaryDirectory directory;
   CheckpointStore store{directory.path(), 9};
@@ -108,6 +110,8 @@ TEST_F(ResumePoint, AnotherArithmeticIsRefused) {
   EXPECT_THROW(step_for(mine), UsageError);
   EXPECT_PART(refusal([&] { step_for(mine); }), "step-00000010.safetensors was made by an earlier octet");
   EXPECT_PART(refusal([&] { step_for(mine); }), std::string("octet of commit ") + last_commits[0] + ", or start a new");
+  EXPECT_EQ(step_for(mine, 10), 10);  // nothing is left to compute
+  EXPECT_THROW(step_for(mine, 20), UsageError);
   const std::string later = std::to_string(arithmetic + 1);
   store.save(20, {}, {{"config", to_yaml(mine)}, {"data", "here"}, {arithmetic_key, later}});
   EXPECT_PART(refusal([&] { step_for(mine); }), "step-00000020.safetensors was made by a later octet");
