@@ -83,10 +83,12 @@ struct PartOfY {
   explicit operator bool() const { return mask != nullptr || has_pixel != nullptr; }
 };
 
-// The sums of a panel's weight gradient in all slots. Those of one slot are [m][panel_lanes], of which `lanes` exist.
+// Sums of a panel's weight gradient in all slots. Those of one slot are [count][panel_lanes], of which `lanes` exist.
 struct PanelSums {
   const void* at;  // int32 or f32
-  int64_t slots, slot_step, m_count, panel_lanes, lanes;
+  int64_t slots, slot_step, count;
+  int64_t row;  // elements from a lane's weights to the next lane's
+  int64_t panel_lanes, lanes;
   float scale;
 };
 
@@ -166,7 +168,7 @@ struct ContractionKernels {
   void (*contract)(const Panel&, const Destination&);
   // sums[m][blocks * digits * 16] (int32, or f32) += the contraction.
   void (*accumulate)(const Panel&, void* sums);
-  // dw[lane * m_count + m] (+)= scale * the sum of all slots, added exactly (real numbers in double, in slot order).
+  // dw[lane * row + m] (+)= scale * the sum of all slots, added exactly (real numbers in double, in slot order).
   // past_caches: whole lines go there, since dw is read much later.
   void (*write_sums)(const PanelSums&, bool add, bool past_caches, float* dw);
 };

@@ -80,6 +80,9 @@ struct WeightGradientPlan : ConvProblem {  // y: the shape of dy
   }
   // Whether pixels lie between rows.
   bool spread() const { return segments == Segments::item && (rows != y.h || columns != y.w); }
+  bool has_halo() const {
+    return stride_h > 1 || stride_w > 1 || pad_h > 0 || pad_w > 0 || rows != x.h || columns != x.w;
+  }
   int64_t pixels_per_item() const { return images * y.h * y.w; }
 };
 WeightGradientPlan plan_backward_weight(const ConvProblem&, const ContractionKernels&);

@@ -58,10 +58,10 @@ void TableConvolution::backward_data(const ConvBackwardDataCall& call) {
 
 size_t TableConvolution::scratch_bytes() const {
   size_t bytes = 0;
-  for (const Scratch* scratch : {&weights_, &starts_, &moments_, &sums_, &even_, &pixel_weights_, &factors_})
+  for (const Scratch* scratch : {&weights_, &starts_, &moments_, &sums_, &packed_, &even_, &pixel_weights_, &factors_})
     bytes += scratch->bytes();
   for (const Workspace& workspace : workspaces_)
-    bytes += workspace.x.bytes() + workspace.dy.bytes() + workspace.spread.bytes();
+    bytes += workspace.x.bytes() + workspace.dy.bytes() + workspace.spread.bytes() + workspace.sums.bytes();
   return bytes;
 }
 

@@ -52,7 +52,9 @@ class TableConvolution final : public Convolution {
     return depthwise_ != nullptr && is_depthwise(p) ? *depthwise_ : kernels_;
   }
   void pack_images(const ContractionKernels&, const GatherPlan&, Tensor from, int64_t item, char* packed) const;
-  void pack_planes(const ContractionKernels&, const WeightGradientPlan&, Tensor x, int64_t item, char* packed) const;
+  // Some channels of an item.
+  void pack_planes(const ContractionKernels&, const WeightGradientPlan&, Tensor x, int64_t item, char* packed,
+                   int64_t channel, int64_t channels) const;
   void spread_rows(const WeightGradientPlan&, const char* dy, int64_t item, char* spread) const;
   int blocks_of(int64_t lanes) const { return static_cast<int>((lanes + block_lanes - 1) / block_lanes); }
 
@@ -63,10 +65,10 @@ class TableConvolution final : public Convolution {
   std::map<Key, GatherPlan> forward_plans_, backward_plans_, pixel_plans_;
   std::map<Key, WeightGradientPlan> weight_plans_, pixel_weight_plans_;
   struct Workspace {
-    Scratch x, dy, spread;
+    Scratch x, dy, spread, sums;
   };
   std::vector<Workspace> workspaces_;  // one per thread
-  Scratch weights_, starts_, moments_, sums_, even_;
+  Scratch weights_, starts_, moments_, sums_, packed_, even_;
   Scratch pixel_weights_, factors_;  // of images of bytes
 };
 

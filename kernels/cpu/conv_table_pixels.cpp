@@ -125,7 +125,7 @@ class TableConvolution::PixelGradient {
   }
 
   void add_item(int64_t item, Workspace& workspace, int64_t* sums) const {
-    owner_.pack_planes(kernels_, plan_, call_.x, item, workspace.x.get(0));
+    owner_.pack_planes(kernels_, plan_, call_.x, item, workspace.x.get(0), 0, plan_.x.c);
     const int64_t segments = plan_.segments_of(item);
     for (int64_t block = 0; block < blocks_; ++block)
       for (int64_t first = 0; first < segments; first += rows_)

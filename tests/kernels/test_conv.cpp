@@ -124,9 +124,31 @@ void expect_equal_to_plain_loops(cpu::Convolution& convolution, bool add, DType 
 }
 
 TEST_P(Int8Convolution, EqualsThePlainLoops) {
-  for (const int threads : {1, 2, 3}) {
+  for (const int threads : {1, 2, 7}) {
     const NamedCase scope(say(threads, " threads"));
     expect_equal_to_plain_loops(*cpu::make_int8_convolution(GetParam(), threads), threads % 2 == 0);
+  }
+}
+
+// Few threads pack each on their own, many together; some problems take several rounds and several sums.
+TEST(SharedGradients, DoNotDependOnThreads) {
+  const std::vector<ConvCase> cases = {
+      square_case({20, 28, 28, 256}, 96, 3, 1, 1), square_case({2, 14, 14, 512}, 200, 1, 1, 0),
+      square_case({40, 7, 7, 264}, 130, 3, 1, 1), square_case({3, 288, 288, 130}, 520, 1, 1, 0),
+      square_case({9, 14, 14, 256}, 256, 3, 2, 1)};
+  for (const ConvCase& c : cases) {
+    const NamedCase scope(c.name);
+    const Operands operands = unsigned_codes_of(c.problem);
+    const auto gradient = [&](int threads) {
+      const OwnedTensor dw(c.problem.weight());
+      cpu::make_int8_convolution(best_isa(), threads)->backward_weight({c.problem, operands.x, operands.dy, {dw}});
+      return dw;
+    };
+    const OwnedTensor alone = gradient(1);
+    for (const int threads : {2, 5, 9, 40}) {
+      const OwnedTensor dw = gradient(threads);
+      EXPECT_EQ(memcmp(dw.f32(), alone.f32(), alone.view().bytes()), 0) << threads << " threads";
+    }
   }
 }
 
