@@ -12,6 +12,7 @@ namespace octet::cpu {
 namespace {
 
 constexpr int64_t cached_weights = 24 * 1024, cached_pixels = 2 * moment_pixels;
+constexpr int64_t shares_per_thread = 4;  // at least, so that threads end together
 
 // The moments of one work item, in memory of bytes_per_channel for each channel.
 constexpr int64_t bytes_per_channel = 32;
@@ -26,17 +27,18 @@ ExactSums exact_sums(char* memory, int64_t item, int64_t channels, bool extremes
   auto* const min = reinterpret_cast<int32_t*>(low + 2 * channels);
   return {sum, low, low + channels, 0, extremes ? min : nullptr, extremes ? min + channels : nullptr};
 }
-void clear(const RealSums& of, int64_t channels) {
-  std::fill_n(of.sum, 2 * channels, 0.0);
-  std::fill_n(of.min, channels, std::numeric_limits<float>::infinity());
-  std::fill_n(of.max, channels, -std::numeric_limits<float>::infinity());
+// Of some channels.
+void clear(const RealSums& of, int64_t channel, int64_t channels) {
+  std::fill_n(of.sum + channel, channels, 0.0), std::fill_n(of.square + channel, channels, 0.0);
+  std::fill_n(of.min + channel, channels, std::numeric_limits<float>::infinity());
+  std::fill_n(of.max + channel, channels, -std::numeric_limits<float>::infinity());
 }
-void clear(const ExactSums& of, int64_t channels) {
-  std::fill_n(of.sum, channels, 0);
-  std::fill_n(of.low, 2 * channels, uint64_t{0});
+void clear(const ExactSums& of, int64_t channel, int64_t channels) {
+  std::fill_n(of.sum + channel, channels, 0);
+  std::fill_n(of.low + channel, channels, uint64_t{0}), std::fill_n(of.high + channel, channels, uint64_t{0});
   if (of.min == nullptr) return;
-  std::fill_n(of.min, channels, std::numeric_limits<int32_t>::max());
-  std::fill_n(of.max, channels, -std::numeric_limits<int32_t>::max());
+  std::fill_n(of.min + channel, channels, std::numeric_limits<int32_t>::max());
+  std::fill_n(of.max + channel, channels, -std::numeric_limits<int32_t>::max());
 }
 
 // On one thread: the moments of all items of real values, added in their order.
@@ -104,8 +106,8 @@ TableConvolution::Weights TableConvolution::weights_of(const QTensor& from, cons
 }
 
 // One gather of a batch, whose groups have moments of their own. The weights are packed once for all panels; then a
-// thread takes work items of a few images each, packs their pixels and contracts them with every panel. The plan is
-// that of one group, so that no item has images of two groups.
+// thread takes work items of a few images each, packs their pixels and contracts them with every panel, or with a part
+// of the panels where items are few. The plan is that of one group, so that no item has images of two groups.
 class TableConvolution::GatherJob {
  public:
   GatherJob(TableConvolution& owner, const ContractionKernels& kernels, const GatherPlan& plan, Tensor from,
@@ -135,6 +137,8 @@ class TableConvolution::GatherJob {
                    ? cached_pixels
                    : int64_t{1} << 40;
     by_stretches_ = stretch_ == cached_pixels && visits_ == panels_;
+    if (!by_stretches_ && plan.groups == 1)
+      parts_ = std::clamp<int64_t>(ceil_div(shares_per_thread * owner.threads_, items_), 1, panels_);
     packed_weights_ = owner.weights_.get(static_cast<size_t>(first_word_.back() * kernels.block_bytes()));
     starts_ = owner.starts_.get<int32_t>(
         static_cast<size_t>(phases_ * plan.groups * blocks_ * kernels.digits.count * block_lanes));
@@ -145,7 +149,7 @@ class TableConvolution::GatherJob {
 
   void run() {
     // Neighbours, since each item fetches the next one's memory; few enough that every thread gets its share.
-    const int64_t together = std::clamp<int64_t>(items_ / (4 * owner_.threads_), 1, 4);
+    const int64_t together = std::clamp<int64_t>(items_ * parts_ / (4 * owner_.threads_), 1, 4);
 #pragma omp parallel num_threads(owner_.threads_)
     {
       char* packed = owner_.workspaces_[static_cast<size_t>(omp_get_thread_num())].x.get(0);
@@ -161,7 +165,7 @@ class TableConvolution::GatherJob {
         for (int g = 0; g < plan_.groups; ++g)
           for (int p = 0; p < panels_; ++p) pack_panel(f, g, p);
 #pragma omp for schedule(dynamic, together)
-      for (int64_t item = 0; item < items_; ++item) contract_item(item, packed);
+      for (int64_t share = 0; share < items_ * parts_; ++share) contract_item(share / parts_, share % parts_, packed);
     }
   }
 
@@ -229,26 +233,36 @@ class TableConvolution::GatherJob {
     return {to_.tensor.as<const char>() + first * pixel_bytes_, std::max<int64_t>(0, end - first) * pixel_bytes_};
   }
 
-  void contract_item(int64_t item, char* packed) const {
-    Ahead input = source_of(item + 1), output = by_stretches_ ? Ahead{} : output_of(item + 1, 0, item_pixels_);
-    const int64_t input_share = input.bytes / visits_ + 64;
+  void clear_moments(int64_t item, int first_panel, int end_panel) const {
+    const int64_t lanes = step_ * block_lanes, first = first_panel * lanes;
+    const int64_t channel = parts_ == 1 ? 0 : first;
+    const int64_t channels = parts_ == 1 ? plan_.to.c : std::min(end_panel * lanes, plan_.to.c) - first;
+    if (kernels_.real)
+      clear(real_sums(moments_, item, plan_.to.c), channel, channels);
+    else
+      clear(exact_sums(moments_, item, plan_.to.c, extremes_), channel, channels);
+  }
+
+  void contract_item(int64_t item, int64_t part, char* packed) const {
+    const int first_panel = static_cast<int>(panels_ * part / parts_);
+    const int end_panel = static_cast<int>(panels_ * (part + 1) / parts_);
+    const bool last = part + 1 == parts_;  // before the next item
+    const int64_t visits = ceil_div(visits_, parts_);
+    Ahead input = last ? source_of(item + 1) : Ahead{};
+    Ahead output = last && !by_stretches_ ? output_of(item + 1, 0, item_pixels_) : Ahead{};
+    const int64_t input_share = input.bytes / visits + 64;
     owner_.pack_images(kernels_, plan_, source_group(group_of(item)), within_group(item), packed);
-    if (moments_ != nullptr) {
-      if (kernels_.real)
-        clear(real_sums(moments_, item, plan_.to.c), plan_.to.c);
-      else
-        clear(exact_sums(moments_, item, plan_.to.c, extremes_), plan_.to.c);
-    }
+    if (moments_ != nullptr) clear_moments(item, first_panel, end_panel);
     for (int64_t f = 0; f < phases_; ++f) {
       const int64_t pixels = images_of(item) * plan_.phases[static_cast<size_t>(f)].pixels_per_image;
       for (int64_t begin = 0; begin < pixels; begin += stretch_)
         for (int g = 0; g < plan_.groups; ++g)
-          for (int p = 0; p < panels_; ++p) {
+          for (int p = first_panel; p < end_panel; ++p) {
             const int64_t end = std::min(begin + stretch_, pixels);
             Panel panel = panel_of(f, g, p, packed, begin, end - begin);
             if (by_stretches_ && p == 0) output = output_of(item, end, end - begin);
             panel.ahead[0] = input.take(input_share);
-            panel.ahead[1] = output.take((by_stretches_ ? end - begin : item_pixels_) * pixel_bytes_ / visits_ + 64);
+            panel.ahead[1] = output.take((by_stretches_ ? end - begin : item_pixels_) * pixel_bytes_ / visits + 64);
             kernels_.contract(panel, destination_of(item, f, g, p, begin));
           }
     }
@@ -310,6 +324,7 @@ class TableConvolution::GatherJob {
   const bool extremes_;
   std::vector<int64_t> first_word_;  // of every phase's packed weights
   int64_t stretch_;                  // pixels of an item that go through all panels at once
+  int64_t parts_ = 1;                // of an item's panels, which are work items of their own
   bool by_stretches_;                // they are fewer than all, and one phase has them
   char *packed_weights_, *moments_ = nullptr;
   int32_t* starts_;
