@@ -75,12 +75,11 @@ struct ExactSums {
   int32_t *min = nullptr, *max = nullptr;
 };
 
-// The part of y to which sums are added: elsewhere they replace what is there.
+// The part of y to which sums are added: elsewhere they replace what is there. All of it, if both pointers are null.
 struct PartOfY {
   const uint8_t* mask = nullptr;       // of all of y, as this tier's affine_forward() wrote it; or null
   const uint8_t* has_pixel = nullptr;  // by the pixel's number in the work item, 0 or 1; or null
   int64_t first = 0;                   // of y's elements, that at the destination
-  explicit operator bool() const { return mask != nullptr || has_pixel != nullptr; }
 };
 
 // Sums of a panel's weight gradient in all slots. Those of one slot are [count][panel_lanes], of which `lanes` exist.
