@@ -233,6 +233,7 @@ class TableConvolution::GatherJob {
     return {to_.tensor.as<const char>() + first * pixel_bytes_, std::max<int64_t>(0, end - first) * pixel_bytes_};
   }
 
+  // Of the panels' channels. Of several groups, each of which has such panels, all channels are cleared.
   void clear_moments(int64_t item, int first_panel, int end_panel) const {
     const int64_t lanes = step_ * block_lanes, first = first_panel * lanes;
     const int64_t channel = parts_ == 1 ? 0 : first;

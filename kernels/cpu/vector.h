@@ -73,7 +73,8 @@ template <class V>
 OCTET_INLINE void store_part(void* to, V v, int n) {
   memcpy(to, &v, static_cast<size_t>(n) * (sizeof v / lanes));
 }
-// To whole lines that are read much later: they are not read first. Other threads see them after the end.
+// Non-temporal stores: whole cache lines go to memory without being read first. Other threads see them after
+// end_stores_past_caches().
 #if OCTET_LANES == 16 && defined(__AVX512F__)
 OCTET_INLINE void store_past_caches(float* to, f32xN v) { _mm512_stream_ps(to, (__m512)v); }
 OCTET_INLINE void end_stores_past_caches() { _mm_sfence(); }

@@ -220,30 +220,29 @@ TEST_P(Int8Convolution, GroupsAreConvolvedAsIfAlone) {
 }
 
 #if defined(__x86_64__)
+void expect_emulated_equals_plain_loops(cpu::Convolution& convolution) {
+  expect_equal_to_plain_loops(convolution, false);
+  expect_equal_to_plain_loops(convolution, true, DType::u8);
+  expect_equal_to_plain_loops(convolution, false, DType::u8, random_conv_cases(random_problems));
+}
 // The AMX kernels' text, on tiles emulated in C++.
 TEST(EmulatedAmx, EqualsThePlainLoops) {
   if (best_isa() < Isa::avx512_vnni) GTEST_SKIP() << "packs with AVX-512";
   cpu::TableConvolution convolution(cpu::amx_emulated::code_kernels, nullptr, 2);
-  expect_equal_to_plain_loops(convolution, false);
-  expect_equal_to_plain_loops(convolution, true, DType::u8);
-  expect_equal_to_plain_loops(convolution, false, DType::u8, random_conv_cases(random_problems));
+  expect_emulated_equals_plain_loops(convolution);
 }
 
 // The AVX-VNNI kernels' text, with the instruction of AVX-512.
 TEST(EmulatedAvxVnni, EqualsThePlainLoops) {
   if (best_isa() < Isa::avx512_vnni) GTEST_SKIP() << "multiplies with AVX-512 VNNI";
   cpu::TableConvolution convolution(cpu::avx_vnni_emulated::code_kernels, nullptr, 2);
-  expect_equal_to_plain_loops(convolution, false);
-  expect_equal_to_plain_loops(convolution, true, DType::u8);
-  expect_equal_to_plain_loops(convolution, false, DType::u8, random_conv_cases(random_problems));
+  expect_emulated_equals_plain_loops(convolution);
 }
 
 // The NEON kernels' text, its intrinsics in C++ (tests/emulated).
 TEST(EmulatedNeon, EqualsThePlainLoops) {
   cpu::TableConvolution convolution(cpu::neon_dot::code_kernels, &cpu::neon_dot::depthwise_kernels, 2);
-  expect_equal_to_plain_loops(convolution, false);
-  expect_equal_to_plain_loops(convolution, true, DType::u8);
-  expect_equal_to_plain_loops(convolution, false, DType::u8, random_conv_cases(random_problems));
+  expect_emulated_equals_plain_loops(convolution);
 }
 
 TEST(EmulatedNeon, RealNumbersHaveTheSameBits) {
