@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/base/error.h"
+#include "kernels/loop_log.h"
 #include "kernels/operations.h"
 #include "kernels/side_stream.h"
 
@@ -94,6 +95,8 @@ class Backend {
   virtual void forget_programs() {}
   // Time of each kernel since the start, if the backend waits for every kernel (CudaOptions::check_every_kernel).
   virtual std::vector<KernelTime> kernel_times() const { return {}; }
+  // Where a CPU notes what its threads do; null: of this device nobody can tell.
+  virtual LoopLog* loops() { return nullptr; }
   // A stream for work in parallel with the backend's own work; null if the host computes.
   virtual std::unique_ptr<SideStream> make_side_stream() { return nullptr; }
   virtual std::unique_ptr<Upload> make_upload(size_t /*bytes*/) { return nullptr; }

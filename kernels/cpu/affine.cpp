@@ -13,30 +13,37 @@
 namespace octet::cpu {
 namespace {
 
-// Writes value(channel) over a whole period, in pair order.
-template <class Value>
-void expand(float* to, int64_t channels, const Value& value) {
-  for (int64_t channel = 0; channel < channels; ++channel) {
-    const float own = value(channel);
-    for (int64_t i = channel; i < affine_period(channels); i += channels) to[coefficient_place(i)] = own;
+// Writes a channel's value over a whole period, in pair order.
+void expand(float* to, int64_t channels, int64_t channel, float value) {
+  for (int64_t i = channel; i < affine_period(channels); i += channels) to[coefficient_place(i)] = value;
+}
+
+template <class Work>
+void for_channels(const Threads& threads, int64_t channels, const Work& work) {
+  parallel_pieces(threads, channels, 128, [&](int64_t first, int64_t count) {
+    for (int64_t c = first; c < first + count; ++c) work(c);
+  });
+}
+
+// Rows of sums, which are to be added in their order. A row holds for each channel the sum of dz, then for each that of
+// dz x.
+struct GroupSums {
+  const double* rows = nullptr;
+  int64_t count = 0, length = 0;
+  double total(int64_t i) const {
+    double sum = 0;
+    for (int64_t row = 0; row < count; ++row) sum += rows[row * length + i];
+    return sum;
   }
-}
-
-template <class Value>
-auto of_channels(int64_t channels, const Value& value) {
-  std::vector<decltype(value(0))> values;
-  values.reserve(static_cast<size_t>(channels));
-  for (int64_t c = 0; c < channels; ++c) values.push_back(value(c));
-  return values;
-}
-
-// Per channel: the sum of dz, then that of dz x, in the order of shared/sums.h.
-std::vector<double> reduce(int threads, Passes::Reduce kernel, const AffineBackward& pass, Shape shape, Scratch& room) {
+};
+// In the order of shared/sums.h.
+GroupSums reduce(const Threads& threads, Passes::Reduce kernel, const AffineBackward& pass, Shape shape,
+                 Scratch& room) {
   constexpr int64_t piece_elements = 16384, columns = 128;  // of a thread's work
   const int64_t channels = shape.c, chunk = norm_pixels * channels, total = shape.elements();
   const int64_t chunks = norm_chunks_of(shape.pixels()), groups = norm_groups_of(shape.pixels());
   const int64_t length = 2 * channels, pieces = (length + columns - 1) / columns;
-  const int64_t own_room = Passes::reduce_room * channels, floats = chunks * length + threads * own_room;
+  const int64_t own_room = Passes::reduce_room * channels, floats = chunks * length + threads.count * own_room;
   double* const of_groups = room.get<double>(static_cast<size_t>(groups * length + (floats + 1) / 2));
   float* const of_chunks = reinterpret_cast<float*>(of_groups + groups * length);
   float* const rooms = of_chunks + chunks * length;
@@ -52,10 +59,7 @@ std::vector<double> reduce(int threads, Passes::Reduce kernel, const AffineBackw
     for (int64_t row = group * norm_chunks; row < std::min((group + 1) * norm_chunks, chunks); ++row)
       for (int64_t i = begin; i < end; ++i) sums[i] += static_cast<double>(of_chunks[row * length + i]);
   });
-  std::vector<double> result(static_cast<size_t>(length));
-  for (int64_t group = 0; group < groups; ++group)
-    for (int64_t i = 0; i < length; ++i) result[static_cast<size_t>(i)] += of_groups[group * length + i];
-  return result;
+  return {of_groups, groups, length};
 }
 
 void write_sums(Into into, const double* values) {
@@ -96,10 +100,12 @@ void CpuBackend::compute(const AffineForwardCall& call) {
   const int64_t channels = problem.shape.c, period = affine_period(channels), count = problem.shape.elements();
   float* const a = coefficients_.get<float>(static_cast<size_t>(4 * period));
   float *const b = a + period, *const offset = b + period, *const inverse = offset + period;
-  const std::vector<AffineCoefficients> affine =
-      of_channels(channels, [&](int64_t c) { return affine_coefficients(problem, call.moments, call.parameters, c); });
-  expand(a, channels, [&](int64_t c) { return affine[c].a; });
-  expand(b, channels, [&](int64_t c) { return affine[c].b; });
+  std::vector<AffineCoefficients> affine(static_cast<size_t>(channels));
+  for_channels(threads_, channels, [&](int64_t c) {
+    affine[c] = affine_coefficients(problem, call.moments, call.parameters, c);
+    expand(a, channels, c, affine[c].a);
+    expand(b, channels, c, affine[c].b);
+  });
   const auto [low, high] = value_bounds(problem.activation);
   const Residual kind = !call.residual ? Residual::none : call.residual.real() ? Residual::real : Residual::codes;
   AffineForward pass{.x = call.x.real.data,
@@ -119,8 +125,10 @@ void CpuBackend::compute(const AffineForwardCall& call) {
       call.x.scale[c] = unit.scale;
       call.x.offset[c] = unit.offset;
     }
-    expand(offset, channels, [&](int64_t c) { return call.x.offset[c]; });
-    expand(inverse, channels, [&](int64_t c) { return inverse_of(input_unit(call.x, c)); });
+    for (int64_t c = 0; c < channels; ++c) {
+      expand(offset, channels, c, call.x.offset[c]);
+      expand(inverse, channels, c, inverse_of(input_unit(call.x, c)));
+    }
     pass.codes = call.x.codes.s8(), pass.offset = offset, pass.inverse = inverse;
   }
   const auto& kernels = passes_.affine_forward[index_of(call.x.real.dtype)][static_cast<int>(kind)];
@@ -130,8 +138,7 @@ void CpuBackend::compute(const AffineForwardCall& call) {
   };
   const bool from_moments = !call.residual && call.moments.min != nullptr && call.moments.max != nullptr;
   const auto largest = [&] {
-    return from_moments ? largest_of(affine, problem.activation, call.moments)
-                        : absmax(options_.threads, count, kernel);
+    return from_moments ? largest_of(affine, problem.activation, call.moments) : absmax(threads_, count, kernel);
   };
   float clip = 0;
   if (call.encoding.quantized()) {
@@ -143,7 +150,7 @@ void CpuBackend::compute(const AffineForwardCall& call) {
     *probe.largest = std::max(*probe.largest, largest());
     probe.largest = nullptr;
   }
-  encode_tensor(options_.threads, count, {passes_, call.encoding, call.key, clip, call.y.values.data}, probe, kernel);
+  encode_tensor(threads_, count, {passes_, call.encoding, call.key, clip, call.y.values.data}, probe, kernel);
 }
 
 namespace {
@@ -163,21 +170,21 @@ struct BackwardStep {
     pass.period = period;
   }
 
-  // On one thread, per channel: from the sums of dz and of dz x, the gradients of beta and gamma in their place, and
-  // the coefficients of the gradient of x.
-  void expand_gradient(std::vector<double>& sums, float* A, float* B, float* C) const {
+  // Per channel: from the sums of dz and of dz x, the gradients of beta and gamma, and the coefficients of the gradient
+  // of x.
+  void expand_gradient(const Threads& threads, const GroupSums& of, double* sum_dz, double* sum_dz_normalized, float* A,
+                       float* B, float* C) const {
     const int64_t channels = problem.shape.c;
-    double *const sum_dz = sums.data(), *const sum_dz_normalized = sum_dz + channels;
-    for (int64_t c = 0; c < channels; ++c)
-      sum_dz_normalized[c] =
-          normalized_sum(problem, call.moments, c, input_unit(call.x, c), sum_dz[c], sum_dz_normalized[c]);
-    const auto gradient = of_channels(channels, [&](int64_t c) {
-      return affine_gradient(problem, call.moments, call.parameters, c, sum_dz[c], sum_dz_normalized[c],
-                             input_unit(call.x, c));
+    for_channels(threads, channels, [&](int64_t c) {
+      const InputUnit unit = input_unit(call.x, c);
+      sum_dz[c] = of.total(c);
+      sum_dz_normalized[c] = normalized_sum(problem, call.moments, c, unit, sum_dz[c], of.total(channels + c));
+      const AffineGradient gradient =
+          affine_gradient(problem, call.moments, call.parameters, c, sum_dz[c], sum_dz_normalized[c], unit);
+      expand(A, channels, c, gradient.A);
+      expand(B, channels, c, gradient.B);
+      expand(C, channels, c, gradient.C);
     });
-    expand(A, channels, [&](int64_t c) { return gradient[c].A; });
-    expand(B, channels, [&](int64_t c) { return gradient[c].B; });
-    expand(C, channels, [&](int64_t c) { return gradient[c].C; });
   }
 };
 
@@ -194,9 +201,10 @@ void CpuBackend::compute(const AffineBackwardCall& call) {
 
   const bool through_statistics = problem.normalize && problem.batch_statistics;
   std::vector<double> sums(static_cast<size_t>(2 * channels));
+  GroupSums groups;
   if (through_statistics || (call.grad_output && (call.d_gamma || call.d_beta)))
-    sums = reduce(options_.threads, passes_.affine_reduce[x_type][dy_type][masked], pass, problem.shape, sums_);
-  step.expand_gradient(sums, room, room + period, room + 2 * period);
+    groups = reduce(threads_, passes_.affine_reduce[x_type][dy_type][masked], pass, problem.shape, sums_);
+  step.expand_gradient(threads_, groups, sums.data(), sums.data() + channels, room, room + period, room + 2 * period);
 
   const auto& kernels = passes_.affine_backward[x_type][dy_type][masked];
   const auto kernel = [&](Sink sink, Span span, Target& target) {
@@ -213,7 +221,7 @@ void CpuBackend::compute(const AffineBackwardCall& call) {
   };
   float clip = 0;
   if (call.grad_output && call.encoding.quantized()) {
-    clip = clip_of(call.encoding, [&] { return absmax(options_.threads, count, kernel); });
+    clip = clip_of(call.encoding, [&] { return absmax(threads_, count, kernel); });
     *call.grad_output.scale = scale_of(clip, call.encoding.qmax);
   }
   if (call.grad_output) {
@@ -223,7 +231,7 @@ void CpuBackend::compute(const AffineBackwardCall& call) {
   } else if (call.probe.histogram == nullptr) {
     return;
   }
-  encode_tensor(options_.threads, count,
+  encode_tensor(threads_, count,
                 {passes_, call.encoding, call.key, clip, call.grad_output.values.data, call.probe.sample}, call.probe,
                 kernel);
 }

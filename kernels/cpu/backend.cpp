@@ -15,7 +15,7 @@ namespace cpu {
 namespace {
 class HostBuffer final : public Buffer {
  public:
-  HostBuffer(size_t bytes, int threads) : bytes_(bytes) {
+  HostBuffer(size_t bytes, const Threads& threads) : bytes_(bytes) {
     constexpr size_t huge_page = size_t{2} << 20, line = 64;
     const size_t alignment = bytes >= huge_page ? huge_page : line;
     const size_t rounded = (std::max(bytes, line) + alignment - 1) / alignment * alignment;
@@ -40,27 +40,26 @@ class HostBuffer final : public Buffer {
 
 CpuBackend::CpuBackend(const CpuOptions& options, std::unique_ptr<Convolution> int8)
     : options_(options),
+      threads_{options.threads, &loops_},
       passes_(*kernels_of(options.isa).passes),
       codes_(std::move(int8)),
       packed_(static_cast<size_t>(std::max(options.threads, 1))) {
   REQUIRE(options.threads > 0, "use at least one thread", "a CPU backend of ", options.threads, " threads");
-  if (codes_ == nullptr) codes_ = make_int8_convolution(options.isa, options.threads);
+  if (codes_ == nullptr) codes_ = make_int8_convolution(options.isa, threads_);
   switch (options.real) {
     case RealConvolution::fixed_order:
-      real_ = make_fixed_order_convolution(options.isa, options.threads);
+      real_ = make_fixed_order_convolution(options.isa, threads_);
       break;
     case RealConvolution::library:
-      real_ = make_onednn_convolution(options.threads);
+      real_ = make_onednn_convolution(threads_);
       break;
     case RealConvolution::chunked_float16:
-      real_ = make_chunked_convolution(options.isa, options.threads);
+      real_ = make_chunked_convolution(options.isa, threads_);
       break;
   }
 }
 
-std::unique_ptr<Buffer> CpuBackend::allocate(size_t bytes) {
-  return std::make_unique<HostBuffer>(bytes, options_.threads);
-}
+std::unique_ptr<Buffer> CpuBackend::allocate(size_t bytes) { return std::make_unique<HostBuffer>(bytes, threads_); }
 
 size_t CpuBackend::scratch_bytes() const {
   size_t bytes = coefficients_.bytes() + sums_.bytes() + codes_->scratch_bytes() + real_->scratch_bytes();

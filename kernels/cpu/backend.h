@@ -20,6 +20,7 @@ class CpuBackend final : public ReferenceBackend {
   std::unique_ptr<Buffer> allocate(size_t bytes) override;
   size_t scratch_bytes() const override;
   size_t free_bytes() const override { return options_.memory; }
+  LoopLog* loops() override { return &loops_; }
 
   void sgd_update(std::span<const SgdStep>) override;
   void move_average(float share, Tensor value, Tensor average) override;
@@ -29,11 +30,14 @@ class CpuBackend final : public ReferenceBackend {
 
  private:
   OCTET_OPERATIONS(OCTET_COMPUTES)
+  void compute_all(std::span<const QuantizeCall>) override;
   std::unique_ptr<ReadyConvolution> keep(const ConvRequantizeCall&) override;
 
   Convolution& convolution_of(const QTensor& operand) { return operand.real() ? *real_ : *codes_; }
 
   CpuOptions options_;
+  LoopLog loops_;
+  const Threads threads_;
   const Passes& passes_;
   std::unique_ptr<Convolution> codes_, real_;  // convolutions of int8 codes and of real operands
   Scratch coefficients_, sums_;                // of one affine step

@@ -23,7 +23,7 @@ bool ChannelMeans::fits(const ConvRequantizeCall& call) {
          std::ranges::all_of(std::span(call.w.s8(), size_t(call.w.elements())), [](int8_t w) { return w == 1; });
 }
 
-ChannelMeans::ChannelMeans(const ConvRequantizeCall& call, int threads)
+ChannelMeans::ChannelMeans(const ConvRequantizeCall& call, Threads threads)
     : problem_(call.problem),
       threads_(threads),
       lowest_(call.how.lowest),

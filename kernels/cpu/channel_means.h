@@ -4,13 +4,14 @@
 #include <vector>
 
 #include "kernels/backend.h"
+#include "kernels/cpu/parallel.h"
 
 namespace octet::cpu {
 
 class ChannelMeans final : public ReadyConvolution {
  public:
   static bool fits(const ConvRequantizeCall&);  // whether it is such a convolution
-  ChannelMeans(const ConvRequantizeCall&, int threads);
+  ChannelMeans(const ConvRequantizeCall&, Threads);
   void run(Tensor x, Tensor residual, Tensor y) override;
 
  private:
@@ -18,7 +19,8 @@ class ChannelMeans final : public ReadyConvolution {
   void compute(const From* x, To* y) const;
 
   const ConvProblem problem_;
-  const int threads_, lowest_, highest_;
+  const Threads threads_;
+  const int lowest_, highest_;
   const std::vector<int32_t> bias_;
   const std::vector<double> factor_;
 };

@@ -13,7 +13,7 @@ void CpuBackend::compute(const ConcatForwardCall& call) {
   for (const QTensor& part : call.parts)
     if (!part.real()) scale = std::max(scale, *part.scale);
   const int64_t element = static_cast<int64_t>(size_of(call.y.values.dtype));
-  parallel_for(options_.threads, call.y.values.shape.pixels(), [&](int64_t pixel) {
+  parallel_for(threads_, call.y.values.shape.pixels(), [&](int64_t pixel) {
     int64_t first = pixel * call.y.values.shape.c;
     for (const QTensor& part : call.parts) {
       const int64_t own = part.values.shape.c;
@@ -38,7 +38,7 @@ void CpuBackend::compute(const ConcatForwardCall& call) {
 }
 
 void CpuBackend::compute(const ConcatBackwardCall& call) {
-  parallel_for(options_.threads, call.dy.shape.pixels(), [&](int64_t pixel) {
+  parallel_for(threads_, call.dy.shape.pixels(), [&](int64_t pixel) {
     int64_t first = pixel * call.dy.shape.c;
     for (const Into& part : call.parts) {
       const int64_t own = part.tensor.shape.c;

@@ -29,7 +29,7 @@ void put(Into into, int64_t i, float value) {
 
 class ChunkedConvolution final : public Convolution {
  public:
-  ChunkedConvolution(Isa isa, int threads) : sums_of_(*kernels_of(isa).chunked), threads_(threads) {}
+  ChunkedConvolution(Isa isa, Threads threads) : sums_of_(*kernels_of(isa).chunked), threads_(threads) {}
   size_t scratch_bytes() const override {
     return (transposed_.size() + zeros_.size()) * sizeof(float) + rows_.size() * sizeof(float*) + moments_.bytes();
   }
@@ -144,7 +144,7 @@ class ChunkedConvolution final : public Convolution {
       const int64_t count = operand.elements();
       uint32_t bits = 0;
       float largest = 0;
-#pragma omp parallel for simd num_threads(threads_) reduction(| : bits) reduction(max : largest)
+#pragma omp parallel for simd num_threads(threads_.running()) reduction(| : bits) reduction(max : largest)
       for (int64_t i = 0; i < count; ++i) {
         bits |= bits_of(values[i]);
         largest = std::max(largest, std::abs(values[i]));  // passes NaN over, which stays NaN either way
@@ -247,7 +247,7 @@ class ChunkedConvolution final : public Convolution {
   }
 
   const ChunkedSums& sums_of_;
-  int threads_;
+  Threads threads_;
   bool easy_ = false;  // of the current call
   std::vector<float> transposed_, zeros_;
   std::vector<const float*> rows_;
@@ -256,7 +256,7 @@ class ChunkedConvolution final : public Convolution {
 
 }  // namespace
 
-std::unique_ptr<Convolution> make_chunked_convolution(Isa isa, int threads) {
+std::unique_ptr<Convolution> make_chunked_convolution(Isa isa, Threads threads) {
   return std::make_unique<ChunkedConvolution>(isa, threads);
 }
 

@@ -236,18 +236,16 @@ void CodeConvolution::run(Tensor x, Tensor residual, Tensor y) {
   const int panels = plan_.groups * panels_,
             threads = int(std::min<int64_t>(int64_t(scratch_.size()), items_ * shares_));
   for (Scratch& scratch : scratch_) scratch.get(in_place_ ? 0 : static_cast<size_t>(plan_.packed_bytes));
-#pragma omp parallel num_threads(threads)
-  {
-    char* const packed = scratch_[static_cast<size_t>(omp_get_thread_num())].get(0);
-#pragma omp for schedule(dynamic, 1)
-    for (int64_t unit = 0; unit < items_ * shares_; ++unit) {
+  run_team(threads, [&](const Team& team) {
+    char* const packed = scratch_[static_cast<size_t>(team.thread())].get(0);
+    team.deal(items_ * shares_, 1, [&](int64_t unit) {
       const Item of = item(unit / shares_);
       const int64_t share = unit % shares_;
       const char* const from = pack(of, x, packed);
       for (int panel = int(panels * share / shares_); panel < int(panels * (share + 1) / shares_); ++panel)
         contract(of, panel, from, residual, y);
-    }
-  }
+    });
+  });
 }
 
 }  // namespace octet::cpu

@@ -54,8 +54,9 @@ bool library_overruns(const ConvProblem& p) {
 
 class OneDnnConvolution final : public Convolution {
  public:
-  explicit OneDnnConvolution(int threads) : threads_(threads), engine_(dnnl::engine::kind::cpu, 0), stream_(engine_) {
-    REQUIRE(threads >= 1, "ask for at least one thread", "a convolution with ", threads, " threads");
+  explicit OneDnnConvolution(Threads threads)
+      : threads_(threads), engine_(dnnl::engine::kind::cpu, 0), stream_(engine_) {
+    REQUIRE(threads.count >= 1, "ask for at least one thread", "a convolution with ", threads.count, " threads");
   }
 
   void forward(const ConvForwardCall& call) override {
@@ -64,7 +65,7 @@ class OneDnnConvolution final : public Convolution {
 
   void backward_data(const ConvBackwardDataCall& call) override {
     const auto& [p, dy, w, dx, sums] = call;
-    const ThreadCount scope(threads_);
+    const ThreadCount scope(threads_.count);
     Pass& pass = planned(p, dnnl::prop_kind::backward_data);
     const bool direct = dx.tensor.dtype == DType::f32 && !dx.add;
     float* values = direct ? dx.tensor.f32() : result_.get<float>(static_cast<size_t>(dx.tensor.elements()));
@@ -78,7 +79,7 @@ class OneDnnConvolution final : public Convolution {
   void backward_weight(const ConvBackwardWeightCall& call) override {
     const auto& [p, x, dy, dw] = call;
     if (library_overruns(p)) return own_kernels_->backward_weight(call);
-    const ThreadCount scope(threads_);
+    const ThreadCount scope(threads_.count);
     Pass& pass = planned(p, dnnl::prop_kind::backward_weights);
     float* values = dw.add ? result_.get<float>(static_cast<size_t>(dw.tensor.elements())) : dw.tensor.f32();
     pass.first.set_data_handle(x.values.data);
@@ -99,7 +100,7 @@ class OneDnnConvolution final : public Convolution {
 
   void convolve(const ConvForwardCall& call) {
     const auto& [p, x, w, y, moments, coefficients] = call;
-    const ThreadCount scope(threads_);
+    const ThreadCount scope(threads_.count);
     Pass& pass = planned(p, dnnl::prop_kind::forward);
     float* values = y.dtype == DType::f32 ? y.f32() : result_.get<float>(static_cast<size_t>(y.elements()));
     bring_weights(pass, w.values.data);
@@ -228,16 +229,16 @@ class OneDnnConvolution final : public Convolution {
     const bool add = to.add;
     if (to.tensor.dtype == DType::f32) {
       float* out = to.tensor.f32();
-#pragma omp parallel for num_threads(threads_) schedule(static)
+#pragma omp parallel for num_threads(threads_.count) schedule(static)
       for (int64_t i = 0; i < count; ++i) out[i] = add ? out[i] + values[i] : values[i];
     } else {
       auto* out = to.tensor.as<uint16_t>();
-#pragma omp parallel for num_threads(threads_) schedule(static)
+#pragma omp parallel for num_threads(threads_.count) schedule(static)
       for (int64_t i = 0; i < count; ++i) out[i] = to_bf16(add ? from_bf16(out[i]) + values[i] : values[i]);
     }
   }
 
-  const int threads_;
+  const Threads threads_;
   const std::unique_ptr<Convolution> own_kernels_ = make_fixed_order_convolution(best_isa(), threads_);
   dnnl::engine engine_;
   dnnl::stream stream_;
@@ -248,7 +249,7 @@ class OneDnnConvolution final : public Convolution {
 
 }  // namespace
 
-std::unique_ptr<Convolution> make_onednn_convolution(int threads) {
+std::unique_ptr<Convolution> make_onednn_convolution(Threads threads) {
   return std::make_unique<OneDnnConvolution>(threads);
 }
 

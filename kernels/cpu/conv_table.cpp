@@ -13,14 +13,14 @@ const Plan& planned(std::map<Key, Plan>& plans, const Key& key, const Make& make
 
 }  // namespace
 
-TableConvolution::TableConvolution(const ContractionKernels& kernels, const ContractionKernels* depthwise, int threads,
-                                   const ContractionKernels* digits)
+TableConvolution::TableConvolution(const ContractionKernels& kernels, const ContractionKernels* depthwise,
+                                   Threads threads, const ContractionKernels* digits)
     : kernels_(kernels),
       depthwise_(depthwise),
       digits_(digits),
       threads_(threads),
-      workspaces_(static_cast<size_t>(threads)) {
-  REQUIRE(threads >= 1, "ask for at least one thread", "a convolution with ", threads, " threads");
+      workspaces_(static_cast<size_t>(threads.count)) {
+  REQUIRE(threads.count >= 1, "ask for at least one thread", "a convolution with ", threads.count, " threads");
 }
 
 TableConvolution::Key TableConvolution::key_of(const ConvProblem& p) {

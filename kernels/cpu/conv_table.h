@@ -8,6 +8,7 @@
 #include "kernels/cpu/contraction.h"
 #include "kernels/cpu/conv_plan.h"
 #include "kernels/cpu/convolution.h"
+#include "kernels/cpu/parallel.h"
 #include "kernels/cpu/scratch.h"
 
 namespace octet::cpu {
@@ -20,7 +21,7 @@ class TableConvolution final : public Convolution {
  public:
   // depthwise: kernels for the problems that are, or null.
   // digits: kernels for images of bytes, or null.
-  TableConvolution(const ContractionKernels& kernels, const ContractionKernels* depthwise, int threads,
+  TableConvolution(const ContractionKernels& kernels, const ContractionKernels* depthwise, Threads,
                    const ContractionKernels* digits = nullptr);
   void forward(const ConvForwardCall&) override;
   void backward_data(const ConvBackwardDataCall&) override;
@@ -60,7 +61,7 @@ class TableConvolution final : public Convolution {
 
   const ContractionKernels& kernels_;
   const ContractionKernels *depthwise_, *digits_;
-  const int threads_;
+  const Threads threads_;
   const GatherPlan& forward_plan(const ConvProblem&);
   std::map<Key, GatherPlan> forward_plans_, backward_plans_, pixel_plans_;
   std::map<Key, WeightGradientPlan> weight_plans_, pixel_weight_plans_;
@@ -68,6 +69,7 @@ class TableConvolution final : public Convolution {
     Scratch x, dy, spread, sums;
   };
   std::vector<Workspace> workspaces_;  // one per thread
+  Workspace& workspace_of(const Team& team) { return workspaces_[static_cast<size_t>(team.thread())]; }
   Scratch weights_, starts_, moments_, sums_, packed_, even_;
   Scratch pixel_weights_, factors_;  // of images of bytes
 };

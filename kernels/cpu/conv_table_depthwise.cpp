@@ -1,7 +1,5 @@
 // The depthwise weight gradient of TableConvolution: x is packed as for forward, lanes are channels, pairs of pixels
 // are words.
-#include <omp.h>
-
 #include <algorithm>
 #include <cstring>
 
@@ -23,20 +21,18 @@ void TableConvolution::backward_weight_depthwise(const ConvBackwardWeightCall& c
   const int64_t slot_sums = blocks * taps * block_lanes;
   const int64_t items_per_sum = most / item_pixels;
   const int64_t slots =
-      std::max((plan.items + items_per_sum - 1) / items_per_sum, std::min<int64_t>(threads_, plan.items));
+      std::max((plan.items + items_per_sum - 1) / items_per_sum, std::min<int64_t>(threads_.count, plan.items));
   auto* sums = sums_.get<int32_t>(static_cast<size_t>(slots * slot_sums));
   const int64_t dy_bytes = item_pixels * channels * kernels.packed_bytes() + 64;
   for (Workspace& workspace : workspaces_) {
     workspace.x.get(static_cast<size_t>(plan.packed_bytes));
     workspace.dy.get(static_cast<size_t>(dy_bytes));
   }
-#pragma omp parallel num_threads(threads_)
-  {
-    Workspace& workspace = workspaces_[static_cast<size_t>(omp_get_thread_num())];
+  run_team(threads_, [&](const Team& team) {
+    Workspace& workspace = workspace_of(team);
     char *packed = workspace.x.get(0), *packed_dy = workspace.dy.get(0);
     memset(packed, kernels.packing_of(x.values.dtype).zero, static_cast<size_t>(plan.packed_bytes));
-#pragma omp for schedule(static)
-    for (int64_t slot = 0; slot < slots; ++slot) {
+    team.share(slots, [&](int64_t slot) {
       int32_t* slot_at = sums + slot * slot_sums;
       memset(slot_at, 0, static_cast<size_t>(slot_sums) * sizeof(int32_t));
       for (int64_t item = plan.items * slot / slots; item < plan.items * (slot + 1) / slots; ++item) {
@@ -52,8 +48,8 @@ void TableConvolution::backward_weight_depthwise(const ConvBackwardWeightCall& c
           kernels.accumulate(panel, slot_at + first * taps * block_lanes);
         }
       }
-    }
-  }
+    });
+  });
   const float scale = *x.scale * *dy.scale;
   for (int64_t c = 0; c < channels; ++c) {
     const int first = static_cast<int>(c / (step * block_lanes)) * step,

@@ -1,6 +1,4 @@
 // Forward and data gradient of TableConvolution: to (+)= a gather of `from` with the weights (conv_plan.h).
-#include <omp.h>
-
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -12,7 +10,8 @@ namespace octet::cpu {
 namespace {
 
 constexpr int64_t cached_weights = 24 * 1024, cached_pixels = 2 * moment_pixels;
-constexpr int64_t shares_per_thread = 4;  // at least, so that threads end together
+constexpr int64_t shares_per_thread = 4;   // at least, so that threads end together
+constexpr int64_t combined_channels = 64;  // whose moments a thread combines at once
 
 // The moments of one work item, in memory of bytes_per_channel for each channel.
 constexpr int64_t bytes_per_channel = 32;
@@ -41,21 +40,24 @@ void clear(const ExactSums& of, int64_t channel, int64_t channels) {
   std::fill_n(of.max + channel, channels, -std::numeric_limits<int32_t>::max());
 }
 
-// On one thread: the moments of all items of real values, added in their order.
-void combine_real(char* memory, const GatherPlan& plan, Moments moments) {
+struct Channels {
+  int64_t first, end;
+};
+// The moments of all items of real values, added in their order.
+void combine_real(char* memory, const GatherPlan& plan, Channels of, Moments moments) {
   const int64_t channels = plan.to.c;
   const double count = static_cast<double>(plan.to.pixels());
   const RealSums total = real_sums(memory, 0, channels);
   for (int64_t item = 1; item < plan.items; ++item) {
     const RealSums part = real_sums(memory, item, channels);
-    for (int64_t c = 0; c < channels; ++c) {
+    for (int64_t c = of.first; c < of.end; ++c) {
       total.sum[c] += part.sum[c];
       total.square[c] += part.square[c];
       total.min[c] = std::min(total.min[c], part.min[c]);
       total.max[c] = std::max(total.max[c], part.max[c]);
     }
   }
-  for (int64_t c = 0; c < channels; ++c) {
+  for (int64_t c = of.first; c < of.end; ++c) {
     const double mean = total.sum[c] / count;
     moments.mean[c] = static_cast<float>(mean);
     moments.variance[c] = static_cast<float>(std::max(0.0, total.square[c] / count - mean * mean));
@@ -66,22 +68,22 @@ void combine_real(char* memory, const GatherPlan& plan, Moments moments) {
 bool wants_extremes(const Moments& moments) { return moments.min != nullptr || moments.max != nullptr; }
 // Those of codes, whose sums are multiplied by scale_of(channel).
 template <class ScaleOf>
-void combine_exact(char* memory, const GatherPlan& plan, ScaleOf scale_of, Moments moments) {
+void combine_exact(char* memory, const GatherPlan& plan, Channels of, ScaleOf scale_of, Moments moments) {
   const int64_t channels = plan.to.c;
   const bool extremes = wants_extremes(moments);
   const ExactSums total = exact_sums(memory, 0, channels, extremes);
   for (int64_t item = 1; item < plan.items; ++item) {
     const ExactSums part = exact_sums(memory, item, channels, extremes);
-    for (int64_t c = 0; c < channels; ++c) {
+    for (int64_t c = of.first; c < of.end; ++c) {
       total.sum[c] += part.sum[c];
       total.low[c] += part.low[c], total.high[c] += part.high[c];
     }
-    for (int64_t c = 0; c < channels && extremes; ++c) {
+    for (int64_t c = of.first; c < of.end && extremes; ++c) {
       total.min[c] = std::min(total.min[c], part.min[c]);
       total.max[c] = std::max(total.max[c], part.max[c]);
     }
   }
-  for (int64_t c = 0; c < channels; ++c) {
+  for (int64_t c = of.first; c < of.end; ++c) {
     const float scale = scale_of(c);
     exact_moments(plan.to.pixels(), total.sum[c], {total.low[c], total.high[c]}, scale, &moments.mean[c],
                   &moments.variance[c]);
@@ -127,6 +129,7 @@ class TableConvolution::GatherJob {
         items_(plan.items * (to.tensor.elements() / plan.to.elements())),
         item_pixels_(plan.images * plan.to.h * plan.to.w),
         pixel_bytes_(plan.to.c * static_cast<int64_t>(size_of(to.tensor.dtype))),
+        moments_of_(moments),
         extremes_(std::ranges::any_of(moments, wants_extremes)) {
     first_word_.push_back(0);
     for (const auto& phase : plan.phases)
@@ -138,7 +141,7 @@ class TableConvolution::GatherJob {
                    : int64_t{1} << 40;
     by_stretches_ = stretch_ == cached_pixels && visits_ == panels_;
     if (!by_stretches_ && plan.groups == 1)
-      parts_ = std::clamp<int64_t>(ceil_div(shares_per_thread * owner.threads_, items_), 1, panels_);
+      parts_ = std::clamp<int64_t>(ceil_div(shares_per_thread * owner.threads_.count, items_), 1, panels_);
     packed_weights_ = owner.weights_.get(static_cast<size_t>(first_word_.back() * kernels.block_bytes()));
     starts_ = owner.starts_.get<int32_t>(
         static_cast<size_t>(phases_ * plan.groups * blocks_ * kernels.digits.count * block_lanes));
@@ -149,36 +152,41 @@ class TableConvolution::GatherJob {
 
   void run() {
     // Neighbours, since each item fetches the next one's memory; few enough that every thread gets its share.
-    const int64_t together = std::clamp<int64_t>(items_ * parts_ / (4 * owner_.threads_), 1, 4);
-#pragma omp parallel num_threads(owner_.threads_)
-    {
-      char* packed = owner_.workspaces_[static_cast<size_t>(omp_get_thread_num())].x.get(0);
+    const int64_t together = std::clamp<int64_t>(items_ * parts_ / (8 * owner_.threads_.count), 1, 4);
+    run_team(owner_.threads_, [&](const Team& team) {
+      char* packed = owner_.workspace_of(team).x.get(0);
       memset(packed, packing_.zero, static_cast<size_t>(plan_.packed_bytes));
       if (even_ != nullptr) {
         const Shape shape = to_.tensor.shape;
-#pragma omp for schedule(static) nowait
-        for (int64_t row = 0; row < shape.n * shape.h; ++row)
+        const auto mark = [&](int64_t row) {
           for (int64_t w = 0; w < shape.w; ++w) even_[row * shape.w + w] = row % shape.h % 2 == 0 && w % 2 == 0;
+        };
+        team.share(shape.n * shape.h, mark, false);
       }
-#pragma omp for collapse(3) schedule(static)
-      for (int64_t f = 0; f < phases_; ++f)
-        for (int g = 0; g < plan_.groups; ++g)
-          for (int p = 0; p < panels_; ++p) pack_panel(f, g, p);
-#pragma omp for schedule(dynamic, together)
-      for (int64_t share = 0; share < items_ * parts_; ++share) contract_item(share / parts_, share % parts_, packed);
-    }
-  }
-
-  void combine(size_t group, Moments moments) const {
-    char* const of_group = moments_ + static_cast<int64_t>(group) * plan_.items * plan_.to.c * bytes_per_channel;
-    if (kernels_.real)
-      combine_real(of_group, plan_, moments);
-    else
-      combine_exact(
-          of_group, plan_, [&](int64_t c) { return weights_.factor ? weights_.factor[c] : weights_.scale; }, moments);
+      team.share(visits_, [&](int64_t at) {
+        pack_panel(at / panels_ / plan_.groups, static_cast<int>(at / panels_ % plan_.groups),
+                   static_cast<int>(at % panels_));
+      });
+      team.deal(items_ * parts_, together,
+                [&](int64_t share) { contract_item(share / parts_, share % parts_, packed); });
+      const int64_t chunks = ceil_div(plan_.to.c, combined_channels);
+      team.share(static_cast<int64_t>(moments_of_.size()) * chunks, [&](int64_t share) {
+        const int64_t first = share % chunks * combined_channels;
+        combine(share / chunks, {first, std::min(first + combined_channels, plan_.to.c)});
+      });
+    });
   }
 
  private:
+  void combine(int64_t group, Channels of) const {
+    char* const memory = moments_ + group * plan_.items * plan_.to.c * bytes_per_channel;
+    const Moments& moments = moments_of_[static_cast<size_t>(group)];
+    const auto scale_of = [&](int64_t c) { return weights_.factor ? weights_.factor[c] : weights_.scale; };
+    if (kernels_.real)
+      combine_real(memory, plan_, of, moments);
+    else
+      combine_exact(memory, plan_, of, scale_of, moments);
+  }
   // The phase of the even pixels is the first, and has the only tap.
   bool writes_even() const { return to_.even && !to_.add; }
   int64_t group_of(int64_t item) const { return item / plan_.items; }
@@ -322,6 +330,7 @@ class TableConvolution::GatherJob {
   const Into to_;
   const int blocks_, step_, panels_;  // blocks of a group, blocks of a panel, panels of a group
   const int64_t phases_, visits_, items_, item_pixels_, pixel_bytes_;  // visits: panels that an item is contracted with
+  const std::span<const Moments> moments_of_;                          // by group of images
   const bool extremes_;
   std::vector<int64_t> first_word_;  // of every phase's packed weights
   int64_t stretch_;                  // pixels of an item that go through all panels at once
@@ -334,9 +343,7 @@ class TableConvolution::GatherJob {
 
 void TableConvolution::gather(const ContractionKernels& kernels, const GatherPlan& plan, Tensor from,
                               const Weights& weights, Into to, std::span<const Moments> moments) {
-  GatherJob job(*this, kernels, plan, from, weights, to, moments);
-  job.run();
-  for (size_t group = 0; group < moments.size(); ++group) job.combine(group, moments[group]);
+  GatherJob(*this, kernels, plan, from, weights, to, moments).run();
 }
 
 }  // namespace octet::cpu

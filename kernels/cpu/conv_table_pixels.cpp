@@ -1,7 +1,5 @@
 // The first layer on images of bytes (shared/pixels.h): the gather of TableConvolution with weights in digits, and a
 // weight gradient of its own.
-#include <omp.h>
-
 #include <algorithm>
 #include <cstring>
 
@@ -47,9 +45,11 @@ void TableConvolution::forward(const PixelForwardCall& call) {
   int32_t* const weights = pixel_weights_.get<int32_t>(static_cast<size_t>(channels * products));
   float* const factors = factors_.get<float>(static_cast<size_t>(blocks_of(channels) * block_lanes));
   std::fill_n(factors, blocks_of(channels) * block_lanes, 0.0f);
-#pragma omp parallel for num_threads(threads_) schedule(static)
-  for (int64_t c = 0; c < channels; ++c)
-    factors[c] = round_pixel_weights(call.w.f32() + c * taps * 3, taps, call.pixels, weights + c * products);
+  run_team(threads_, [&](const Team& team) {
+    team.share(channels, [&](int64_t c) {
+      factors[c] = round_pixel_weights(call.w.f32() + c * taps * 3, taps, call.pixels, weights + c * products);
+    });
+  });
   auto plan = pixel_plans_.find(key_of(p));
   if (plan == pixel_plans_.end()) plan = pixel_plans_.emplace(key_of(p), plan_forward(p, digits())).first;
   const int64_t chunk = moment_chunk(reach_of(weights, channels, products));
@@ -57,7 +57,7 @@ void TableConvolution::forward(const PixelForwardCall& call) {
          call.moments);
 }
 
-// Each thread sums whole work items in int64, so that neither order nor threads show. The int32 sums of the kernels
+// Each thread sums whole rows in int64, so that neither order nor threads show. The int32 sums of the kernels
 // hold some rows of the output, and are then added to those.
 class TableConvolution::PixelGradient {
  public:
@@ -72,12 +72,13 @@ class TableConvolution::PixelGradient {
         blocks_(owner.blocks_of(channels_)),
         m_count_(int64_t{plan.kernel_h} * plan.kernel_w * pixel_channels),
         rows_(std::max<int64_t>(1, digits_.pixels_per_sum / plan.y.w)),
+        bands_(std::min(ceil_div(owner.threads_.count, plan.items), plan.segments_of(0))),
         sum_count_(blocks_ * m_count_ * block_lanes),
         row_bytes_(int64_t{plan.words} * kernels_.block_bytes()),
         plane_bytes_(plan.x.c * plan.plane_elements * kernels_.packed_bytes() + 64 + 4 * kernels_.word_multiple) {
     scales_ = owner.factors_.get<float>(static_cast<size_t>(blocks_ * block_lanes));
-    largest_ = owner.starts_.get<uint32_t>(static_cast<size_t>(owner.threads_ * blocks_ * block_lanes));
-    sums_ = owner.sums_.get<int64_t>(static_cast<size_t>(owner.threads_ * sum_count_));
+    largest_ = owner.starts_.get<uint32_t>(static_cast<size_t>(owner.threads_.count * blocks_ * block_lanes));
+    sums_ = owner.sums_.get<int64_t>(static_cast<size_t>(owner.threads_.count * sum_count_));
     for (Workspace& workspace : owner.workspaces_) {
       workspace.x.get(static_cast<size_t>(plane_bytes_));
       workspace.dy.get(static_cast<size_t>(std::min(rows_, plan.segments_of(0)) * row_bytes_));
@@ -86,22 +87,21 @@ class TableConvolution::PixelGradient {
   }
 
   void run() {
-    std::fill_n(largest_, owner_.threads_ * blocks_ * block_lanes, 0u);
-    std::fill_n(sums_, owner_.threads_ * sum_count_, int64_t{0});
-#pragma omp parallel num_threads(owner_.threads_)
-    {
-      const int64_t thread = omp_get_thread_num();
-      Workspace& workspace = owner_.workspaces_[static_cast<size_t>(thread)];
+    std::fill_n(largest_, owner_.threads_.count * blocks_ * block_lanes, 0u);
+    std::fill_n(sums_, owner_.threads_.count * sum_count_, int64_t{0});
+    run_team(owner_.threads_, [&](const Team& team) {
+      const int64_t thread = team.thread();
+      Workspace& workspace = owner_.workspace_of(team);
       memset(workspace.x.get(0), packing_.zero, static_cast<size_t>(plane_bytes_));
-#pragma omp for schedule(static)
-      for (int64_t item = 0; item < plan_.items; ++item) measure(item, largest_ + thread * blocks_ * block_lanes);
-#pragma omp for schedule(static)
-      for (int64_t channel = 0; channel < blocks_ * block_lanes; ++channel) choose_scale(channel);
-#pragma omp for schedule(static)
-      for (int64_t item = 0; item < plan_.items; ++item) add_item(item, workspace, sums_ + thread * sum_count_);
-#pragma omp for schedule(static)
-      for (int64_t channel = 0; channel < channels_; ++channel) write(channel);
-    }
+      team.share(plan_.items * bands_, [&](int64_t share) {
+        measure(share / bands_, share % bands_, largest_ + thread * blocks_ * block_lanes);
+      });
+      team.share(blocks_ * block_lanes, [&](int64_t channel) { choose_scale(channel); });
+      team.share(plan_.items * bands_, [&](int64_t share) {
+        add_band(share / bands_, share % bands_, workspace, sums_ + thread * sum_count_);
+      });
+      team.share(channels_, [&](int64_t channel) { write(channel); });
+    });
   }
 
  private:
@@ -112,24 +112,28 @@ class TableConvolution::PixelGradient {
     return call_.dy.f32() + item * plan_.pixels_per_item() * channels_ + block * block_lanes;
   }
 
-  void measure(int64_t item, uint32_t* largest) const {
+  // The first row of a band of an item's.
+  int64_t row_of(int64_t item, int64_t band) const { return plan_.segments_of(item) * band / bands_; }
+
+  void measure(int64_t item, int64_t band, uint32_t* largest) const {
+    const int64_t first = row_of(item, band), rows = row_of(item, band + 1) - first;
     for (int64_t block = 0; block < blocks_; ++block)
-      digits_.raise(gradient_of(item, block), channels_, plan_.images_of(item) * plan_.y.h * plan_.y.w, lanes_of(block),
-                    largest + block * block_lanes);
+      digits_.raise(gradient_of(item, block) + first * plan_.y.w * channels_, channels_, rows * plan_.y.w,
+                    lanes_of(block), largest + block * block_lanes);
   }
   void choose_scale(int64_t channel) const {
     uint32_t largest = 0;
-    for (int64_t thread = 0; thread < owner_.threads_; ++thread)
+    for (int64_t thread = 0; thread < owner_.threads_.count; ++thread)
       largest = std::max(largest, largest_[thread * blocks_ * block_lanes + channel]);
     scales_[channel] = pixel_gradient_scale(largest);
   }
 
-  void add_item(int64_t item, Workspace& workspace, int64_t* sums) const {
+  void add_band(int64_t item, int64_t band, Workspace& workspace, int64_t* sums) const {
     owner_.pack_planes(kernels_, plan_, call_.x, item, workspace.x.get(0), 0, plan_.x.c);
-    const int64_t segments = plan_.segments_of(item);
+    const int64_t end = row_of(item, band + 1);
     for (int64_t block = 0; block < blocks_; ++block)
-      for (int64_t first = 0; first < segments; first += rows_)
-        add_rows(first, std::min(rows_, segments - first), gradient_of(item, block), block, workspace, sums);
+      for (int64_t first = row_of(item, band); first < end; first += rows_)
+        add_rows(first, std::min(rows_, end - first), gradient_of(item, block), block, workspace, sums);
   }
 
   // Rows of the item's output, whose gradient begins at `dy`.
@@ -174,7 +178,7 @@ class TableConvolution::PixelGradient {
     for (int64_t tap = 0; tap < taps; ++tap) {
       int64_t of_tap[pixel_channels] = {};
       for (int64_t& sum : of_tap) {
-        for (int64_t thread = 0; thread < owner_.threads_; ++thread) sum += from[thread * sum_count_];
+        for (int64_t thread = 0; thread < owner_.threads_.count; ++thread) sum += from[thread * sum_count_];
         from += block_lanes;
       }
       for (int c = 0; c < 3; ++c, ++dw) {
@@ -193,6 +197,7 @@ class TableConvolution::PixelGradient {
   const PixelBackwardWeightCall& call_;
   const int64_t channels_, blocks_, m_count_;  // m_count_: weights of one output channel, of bytes
   const int64_t rows_;                         // of the output, whose products fit into the kernels' sums
+  const int64_t bands_;                        // of an item's rows, where threads are more than items
   const int64_t sum_count_, row_bytes_, plane_bytes_;
   float* scales_;
   uint32_t* largest_;  // of each thread

@@ -1,6 +1,4 @@
 // The weight gradient of TableConvolution.
-#include <omp.h>
-
 #include <algorithm>
 #include <cstring>
 
@@ -73,16 +71,17 @@ class TableConvolution::WeightJob {
         items_per_sum_(kernels_.real ? 1 : products_per_sum(x_.dtype) / plan.pixels_per_item()) {
     const int64_t needed = ceil_div(plan.items, items_per_sum_);
     const bool small = !kernels_.real && slot_sums_ <= small_gradient;
-    const int64_t slots = small ? std::max(needed, std::min<int64_t>(owner.threads_, plan.items)) : needed;
-    const bool shares = slots < owner.threads_, few = owner.threads_ <= 4 && panels_ >= 2 * owner.threads_;
+    const int threads = owner.threads_.count;
+    const int64_t slots = small ? std::max(needed, std::min<int64_t>(threads, plan.items)) : needed;
+    const bool shares = slots < threads, few = threads <= 4 && panels_ >= 2 * threads;
     slots_ = shares ? needed : slots;
-    parts_ = shares && few ? owner.threads_ : 1;
+    parts_ = shares && few ? threads : 1;
     together_ = shares && !few;
     plane_bytes_ = round_up(plan.x.c * plan.plane_elements * kernels_.packed_bytes() + 64 + 4 * kernels_.word_multiple);
     words_bytes_ = plan.segments_of(0) * plan.words * step_ * 64 + start_bytes;
     spread_bytes_ = plan.spread() ? plan.pixels_of(0) * plan.y.c * kernels_.source_bytes() : 0;
     const int64_t item_bytes = plane_bytes_ + panels_ * words_bytes_;
-    round_ = together_ ? std::clamp<int64_t>(packed_together / item_bytes, 1, plan.items) : 1;
+    if (together_) cut_rounds(std::clamp<int64_t>(packed_together / item_bytes, 1, plan.items));
     at_once_ = slots_ == 1 && round_ == plan.items;
     if (!at_once_) sums_ = owner.sums_.get<int32_t>(static_cast<size_t>(slots_ * slot_sums_));
     if (together_) packed_ = owner.packed_.get(static_cast<size_t>(round_ * item_bytes));
@@ -96,17 +95,15 @@ class TableConvolution::WeightJob {
   }
 
   void run() {
-#pragma omp parallel num_threads(owner_.threads_)
-    {
-      Workspace& workspace = owner_.workspaces_[static_cast<size_t>(omp_get_thread_num())];
+    run_team(owner_.threads_, [&](const Team& team) {
+      Workspace& workspace = owner_.workspace_of(team);
       if (plan_.spread()) memset(workspace.spread.get(0), 0, static_cast<size_t>(spread_bytes_));
-      together_ ? run_together(workspace) : run_by_slots(workspace);
-      if (!at_once_ && !(together_ && slots_ == 1)) {
-#pragma omp for schedule(static)
-        for (int64_t share = 0; share < panels_ * chunks(); ++share)
+      together_ ? run_together(team, workspace) : run_by_slots(team, workspace);
+      if (!at_once_ && !(together_ && slots_ == 1))
+        team.share(panels_ * chunks(), [&](int64_t share) {
           write(share / chunks(), share % chunks(), chunk_at(0, share / chunks(), share % chunks()));
-      }
-    }
+        });
+    });
   }
 
  private:
@@ -116,8 +113,19 @@ class TableConvolution::WeightJob {
   static constexpr int64_t chunk_m = 128, chunk_channels = 64;  // of the sums, and of planes, that are one work item
   static int64_t round_up(int64_t bytes) { return ceil_div(bytes, 64) * 64; }
 
+  // The rounds, each of at most so many items, and the groups of a round's items whose sums are apart: so many that
+  // every thread gets its share of groups, panels and weights.
+  void cut_rounds(int64_t most) {
+    const int64_t threads = owner_.threads_.count, shares = std::max(4 * std::min<int64_t>(threads, 16), 2 * threads);
+    rounds_ = ceil_div(plan_.items, std::min(most, kernels_.real ? most : items_per_sum_));
+    round_ = ceil_div(plan_.items, rounds_);
+    groups_ = std::clamp<int64_t>(ceil_div(shares, panels_ * chunks()), 1, plan_.items / rounds_);
+    rounds_per_sum_ = std::max<int64_t>(1, items_per_sum_ / ceil_div(round_, groups_));
+    slots_ = kernels_.real ? plan_.items : groups_ * ceil_div(rounds_, rounds_per_sum_);
+  }
+
   int64_t chunks() const { return ceil_div(m_count_, chunk_m); }
-  int64_t first_item(int64_t slot) const { return together_ ? slot * items_per_sum_ : plan_.items * slot / slots_; }
+  int64_t first_item(int64_t slot) const { return plan_.items * slot / slots_; }
   int group_of(int64_t panel) const { return static_cast<int>(panel / group_panels_); }
   int first_block(int64_t panel) const { return static_cast<int>(panel % group_panels_) * step_; }  // of its group
   int blocks_in(int64_t panel) const { return std::min(step_, blocks_ - first_block(panel)); }
@@ -137,14 +145,13 @@ class TableConvolution::WeightJob {
     return workspace.spread.get(0);
   }
 
-  void run_by_slots(Workspace& workspace) const {
+  void run_by_slots(const Team& team, Workspace& workspace) const {
     char* const planes = workspace.x.get(0);
     memset(planes, packing_.zero, static_cast<size_t>(plane_bytes_));
-#pragma omp for schedule(static)
-    for (int64_t share = 0; share < slots_ * parts_; ++share) {
+    team.share(slots_ * parts_, [&](int64_t share) {
       const int64_t slot = share / parts_, end = std::min(first_item(slot + 1), plan_.items);
       for (int64_t item = first_item(slot); item < end; ++item) add_item(item, slot, share % parts_, workspace);
-    }
+    });
   }
   // Adds an item's products to one part of the panels of a slot.
   void add_item(int64_t item, int64_t slot, int64_t part, Workspace& workspace) const {
@@ -170,46 +177,47 @@ class TableConvolution::WeightJob {
   char* words_at(int64_t place, int64_t panel) const {
     return packed_ + round_ * plane_bytes_ + (place * panels_ + panel) * words_bytes_;
   }
-  void run_together(Workspace& workspace) const {
+  void run_together(const Team& team, Workspace& workspace) const {
     const int64_t plane_chunks = ceil_div(plan_.x.c, chunk_channels), word_parts = plan_.spread() ? 1 : panels_;
-    if (plan_.has_halo()) {
-#pragma omp for schedule(static)
-      for (int64_t place = 0; place < round_; ++place)
-        memset(planes_at(place), packing_.zero, static_cast<size_t>(plane_bytes_));
-    }
-    for (int64_t begin = 0; begin < plan_.items; begin += round_) {
-      const int64_t items = std::min(round_, plan_.items - begin);
-#pragma omp for schedule(dynamic) nowait
-      for (int64_t i = 0; i < items * plane_chunks; ++i) {
+    if (plan_.has_halo())
+      team.share(round_,
+                 [&](int64_t place) { memset(planes_at(place), packing_.zero, static_cast<size_t>(plane_bytes_)); });
+    for (int64_t round = 0; round < rounds_; ++round) {
+      const int64_t begin = plan_.items * round / rounds_, items = plan_.items * (round + 1) / rounds_ - begin;
+      const auto pack_x = [&](int64_t i) {
         const int64_t place = i / plane_chunks, channel = i % plane_chunks * chunk_channels;
         owner_.pack_planes(kernels_, plan_, x_, begin + place, planes_at(place), channel,
                            std::min(chunk_channels, plan_.x.c - channel));
-      }
-#pragma omp for schedule(dynamic)
-      for (int64_t i = 0; i < items * word_parts; ++i) {
+      };
+      team.deal(items * plane_chunks, 1, pack_x, false);
+      team.deal(items * word_parts, 1, [&](int64_t i) {
         const int64_t place = i / word_parts, part = i % word_parts;
         const char* const dy = spread(begin + place, workspace);
         for (int64_t panel = panels_ * part / word_parts; panel < panels_ * (part + 1) / word_parts; ++panel)
           pack_words(panel, begin + place, dy, words_at(place, panel));
-      }
-#pragma omp for schedule(dynamic)
-      for (int64_t share = 0; share < panels_ * chunks(); ++share) {
-        const int64_t panel = share / chunks(), chunk = share % chunks();
-        int32_t* const own = at_once_ ? workspace.sums.get<int32_t>(0) : nullptr;
-        for (int64_t place = 0; place < items; ++place) add_chunk(begin + place, place, panel, chunk, own);
-        if (slots_ == 1 && begin + items == plan_.items)
-          write(panel, chunk, at_once_ ? own : chunk_at(0, panel, chunk));
-      }
+      });
+      team.deal(groups_ * panels_ * chunks(), 1, [&](int64_t share) {
+        const int64_t group = share / chunks() / panels_, panel = share / chunks() % panels_, chunk = share % chunks();
+        const int64_t first = ceil_div(group * items, groups_), end = ceil_div((group + 1) * items, groups_);
+        const int64_t slot = round / rounds_per_sum_ * groups_ + group;
+        int32_t* sums = at_once_ ? workspace.sums.get<int32_t>(0) : chunk_at(slot, panel, chunk);
+        for (int64_t place = first; place < end; ++place) {
+          if (kernels_.real && !at_once_) sums = chunk_at(begin + place, panel, chunk);
+          const bool begins = kernels_.real || (place == first && round % rounds_per_sum_ == 0);
+          add_chunk(begin + place, place, panel, chunk, begins, sums);
+        }
+        if (slots_ == 1 && round + 1 == rounds_) write(panel, chunk, sums);
+      });
     }
   }
-  // Adds the item to the chunk's own sums, or to those of its slot.
-  void add_chunk(int64_t item, int64_t place, int64_t panel, int64_t chunk, int32_t* own) const {
-    const int64_t slot = item / items_per_sum_, first = chunk * chunk_m;
+  // begins: the sums are the item's alone.
+  void add_chunk(int64_t item, int64_t place, int64_t panel, int64_t chunk, bool begins, int32_t* sums) const {
+    const int64_t first = chunk * chunk_m;
     Panel work =
         panel_of(panel, item, planes_at(place), words_at(place, panel), first, std::min(chunk_m, m_count_ - first));
-    work.first = item == first_item(slot);
+    work.first = begins;
     if (place + 1 < round_) work.ahead[0] = {words_at(place + 1, panel), words_bytes_};
-    kernels_.accumulate(work, own != nullptr ? own : chunk_at(slot, panel, chunk));
+    kernels_.accumulate(work, sums);
   }
 
   // What the next item reads of a tensor.
@@ -285,7 +293,8 @@ class TableConvolution::WeightJob {
   const int64_t slot_sums_, items_per_sum_;
   bool together_, at_once_;  // at_once_: a chunk's sums are complete when it ends
   int64_t slots_, parts_, plane_bytes_, words_bytes_, spread_bytes_;  // of an item, and of one panel
-  int64_t round_;                                                     // items that are packed together
+  int64_t rounds_ = 1, round_ = 1;           // in which items are packed together, and the most items of one
+  int64_t groups_ = 1, rounds_per_sum_ = 1;  // see cut_rounds(); rounds whose sums an int32 can hold
   int32_t* sums_ = nullptr;
   char* packed_ = nullptr;
 };

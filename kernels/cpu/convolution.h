@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "kernels/backend.h"
+#include "kernels/cpu/parallel.h"
 #include "kernels/cpu/scratch.h"
 
 namespace octet::cpu {
@@ -19,13 +20,13 @@ class Convolution {
   virtual void backward_weight(const PixelBackwardWeightCall&);
   virtual size_t scratch_bytes() const = 0;
 };
-std::unique_ptr<Convolution> make_int8_convolution(Isa, int threads);
-std::unique_ptr<Convolution> make_fixed_order_convolution(Isa, int threads);
-std::unique_ptr<Convolution> make_onednn_convolution(int threads);
-std::unique_ptr<Convolution> make_chunked_convolution(Isa, int threads);
+std::unique_ptr<Convolution> make_int8_convolution(Isa, Threads);
+std::unique_ptr<Convolution> make_fixed_order_convolution(Isa, Threads);
+std::unique_ptr<Convolution> make_onednn_convolution(Threads);
+std::unique_ptr<Convolution> make_chunked_convolution(Isa, Threads);
 
 // The moments of a real-valued output, by channel. values: of the shape, f32. Least and largest values only where
 // moments asks for them.
-void measure_moments(int threads, const float* values, Shape, Moments, Scratch&);
+void measure_moments(const Threads&, const float* values, Shape, Moments, Scratch&);
 
 }  // namespace octet::cpu

@@ -32,7 +32,8 @@ bool DepthwiseConvolution::fits(const ConvRequantizeCall& call) {
   return true;
 }
 
-DepthwiseConvolution::DepthwiseConvolution(const DepthwiseCodes& kernels, const ConvRequantizeCall& call, int threads)
+DepthwiseConvolution::DepthwiseConvolution(const DepthwiseCodes& kernels, const ConvRequantizeCall& call,
+                                           Threads threads)
     : kernels_(kernels),
       problem_(call.problem),
       threads_(threads),
@@ -58,7 +59,7 @@ void DepthwiseConvolution::run(Tensor x, Tensor /*residual*/, Tensor y) {
   const ConvProblem& p = problem_;
   const auto compute = y.dtype == DType::u8 ? kernels_.unsigned_row : kernels_.signed_row;
   const int64_t x_row = p.x.w * p.x.c, y_row = p.y.w * p.y.c, rows = p.y.n * p.y.h;
-  const int64_t at_once = std::max<int64_t>(1, rows / (4 * threads_));
+  const int64_t at_once = std::max<int64_t>(1, rows / (4 * threads_.count));
   parallel_pieces(threads_, rows, at_once, [&](int64_t first, int64_t count) {
     DepthwiseRow row{{},       p.x.w,           p.y.w,         p.y.c,          p.stride_w,
                      p.pad_w,  weights_.data(), start_.data(), factor_.data(), lowest_,

@@ -4,6 +4,7 @@
 
 #include "kernels/backend.h"
 #include "kernels/cpu/depthwise_codes.h"
+#include "kernels/cpu/parallel.h"
 
 namespace octet::cpu {
 
@@ -12,13 +13,14 @@ class DepthwiseConvolution final : public ReadyConvolution {
   // Whether the kernels compute it with the codes of Requantization: they have its form, and f32 holds sums and
   // factors.
   static bool fits(const ConvRequantizeCall&);
-  DepthwiseConvolution(const DepthwiseCodes&, const ConvRequantizeCall&, int threads);
+  DepthwiseConvolution(const DepthwiseCodes&, const ConvRequantizeCall&, Threads);
   void run(Tensor x, Tensor residual, Tensor y) override;
 
  private:
   const DepthwiseCodes& kernels_;
   const ConvProblem problem_;
-  const int threads_, lowest_, highest_;
+  const Threads threads_;
+  const int lowest_, highest_;
   std::vector<int8_t> weights_;
   std::vector<int32_t> start_;
   std::vector<float> factor_;

@@ -24,7 +24,7 @@ struct ChunkLoss {
 };
 // sum(first, end) -> ChunkLoss, over the chunks of [0, total).
 template <class Sum>
-LossReport sum_chunks(int threads, int64_t total, const Sum& sum) {
+LossReport sum_chunks(const Threads& threads, int64_t total, const Sum& sum) {
   std::vector<ChunkLoss> chunks(static_cast<size_t>((total + loss_chunk - 1) / loss_chunk));
   parallel_pieces(threads, total, loss_chunk, [&](int64_t first, int64_t count) {
     chunks[static_cast<size_t>(first / loss_chunk)] = sum(first, first + count);
@@ -121,7 +121,7 @@ void CpuBackend::compute(const SigmoidLossCall& call) {
   with_real_type(call.d_logits.dtype, [&]<class Gradient>(Gradient) {
     auto* const gradient = call.d_logits.as<Gradient>();  // null in evaluation
     *call.report =
-        sum_chunks(options_.threads, call.logits.shape.pixels() * call.problem.anchors,
+        sum_chunks(threads_, call.logits.shape.pixels() * call.problem.anchors,
                    [&](int64_t first, int64_t end) { return anchors_loss(loops, call, first, end, gradient); });
   });
 }
@@ -129,7 +129,7 @@ void CpuBackend::compute(const SigmoidLossCall& call) {
 void CpuBackend::compute(const BoxLossCall& call) {
   with_real_type(call.d_predictions.dtype, [&]<class Gradient>(Gradient) {
     auto* const gradient = call.d_predictions.as<Gradient>();  // null in evaluation
-    *call.report = sum_chunks(options_.threads, call.predictions.shape.pixels() * call.problem.boxes,
+    *call.report = sum_chunks(threads_, call.predictions.shape.pixels() * call.problem.boxes,
                               [&](int64_t first, int64_t end) { return boxes_loss(call, first, end, gradient); });
   });
 }

@@ -7,6 +7,7 @@
 
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/passes.h"
+#include "kernels/cpu/scratch.h"
 #include "kernels/reference/element.h"
 #include "kernels/shared/encode.h"
 
@@ -16,7 +17,7 @@ inline constexpr int64_t piece_elements = 16384;  // what a thread takes at once
 
 // Max |value|; NaN counts as nothing.
 template <class Kernel>
-float absmax(int threads, int64_t count, const Kernel& kernel) {
+float absmax(const Threads& threads, int64_t count, const Kernel& kernel) {
   std::vector<float> maxima(static_cast<size_t>((count + piece_elements - 1) / piece_elements));
   parallel_pieces(threads, count, piece_elements, [&](int64_t first, int64_t length) {
     Target target;
@@ -88,33 +89,38 @@ struct TensorEncoder {
   }
 };
 
-// Private histograms of the threads; integers, so their order of addition does not matter.
-class Histograms {
- public:
-  explicit Histograms(int threads) : tables_(static_cast<size_t>(threads) * 4 * histogram_bins) {}
-  uint32_t* mine() { return tables_.data() + static_cast<size_t>(omp_get_thread_num()) * 4 * histogram_bins; }
-  void add_to(uint32_t* histogram) const {
-    for (size_t i = 0; i < tables_.size(); ++i) histogram[i % histogram_bins] += tables_[i];
-  }
-
- private:
-  std::vector<uint32_t> tables_;
-};
-
-// Encodes a whole tensor with one clip, on all threads.
+// Encodes a whole tensor with one clip, on all threads. Each counts into tables of its own; integers, so their order of
+// addition does not matter.
 template <class Kernel>
-void encode_tensor(int threads, int64_t count, const TensorEncoder& encoder, Probe probe, const Kernel& kernel) {
-  Histograms histograms(probe.histogram != nullptr ? threads : 0);
+void encode_tensor(Threads threads, int64_t count, const TensorEncoder& encoder, Probe probe, const Kernel& kernel) {
+  constexpr int64_t table = 4 * histogram_bins, bins_at_once = 256;
+  const int64_t pieces = (count + piece_elements - 1) / piece_elements;
+  threads.count = static_cast<int>(std::min<int64_t>(threads.count, pieces));
+  const bool counts = probe.histogram != nullptr;
+  Scratch tables;
+  uint32_t* const all = counts ? tables.get<uint32_t>(static_cast<size_t>(threads.count * table)) : nullptr;
   std::atomic<int64_t> saturated = 0;
   std::atomic<float> largest = 0;
-  parallel_pieces(threads, count, piece_elements, [&](int64_t first, int64_t length) {
-    uint32_t* const histogram = probe.histogram != nullptr ? histograms.mine() : nullptr;
-    const Target measured = encoder.encode(Span{first, length}, histogram, kernel);
-    saturated += measured.saturated;
-    for (float known = largest; measured.largest > known && !largest.compare_exchange_weak(known, measured.largest);) {
-    }
-  });
-  if (probe.histogram != nullptr) histograms.add_to(probe.histogram);
+  if (pieces > 0)
+    run_team(threads, [&](const Team& team) {
+      const FlushSubnormals flush;
+      uint32_t* const own = counts ? all + team.thread() * table : nullptr;
+      if (counts) std::fill_n(own, table, 0u);
+      team.share(pieces, [&](int64_t piece) {
+        const int64_t first = piece * piece_elements;
+        const Target measured = encoder.encode(Span{first, std::min(piece_elements, count - first)}, own, kernel);
+        saturated += measured.saturated;
+        for (float known = largest;
+             measured.largest > known && !largest.compare_exchange_weak(known, measured.largest);) {
+        }
+      });
+      if (!counts) return;
+      team.share(histogram_bins / bins_at_once, [&](int64_t part) {
+        for (int64_t row = 0; row < 4 * team.size(); ++row)
+          for (int64_t bin = part * bins_at_once; bin < (part + 1) * bins_at_once; ++bin)
+            probe.histogram[bin] += all[row * histogram_bins + bin];
+      });
+    });
   if (probe.saturated != nullptr) *probe.saturated += static_cast<uint64_t>(saturated.load());
   if (probe.largest != nullptr) *probe.largest = std::max(*probe.largest, largest.load());
 }

@@ -8,7 +8,7 @@
 namespace octet::cpu {
 
 // Chunks of pixels, whose number depends on the shape only, are combined in order.
-void measure_moments(int threads, const float* values, Shape shape, Moments moments, Scratch& scratch) {
+void measure_moments(const Threads& threads, const float* values, Shape shape, Moments moments, Scratch& scratch) {
   const int64_t pixels = shape.pixels(), channels = shape.c, chunk = 512, chunks = (pixels + chunk - 1) / chunk;
   const bool extremes = moments.min != nullptr || moments.max != nullptr;
   double* const parts = scratch.get<double>(static_cast<size_t>(chunks * channels * 3));

@@ -127,7 +127,7 @@ void sum_repeated_row(const PoolProblem& p, const G* dy, D* dx, bool add) {
   }
 }
 // Each pixel of x gathers its gradient.
-void unpool(const Passes& passes, int threads, const PoolBackwardCall& call) {
+void unpool(const Passes& passes, const Threads& threads, const PoolBackwardCall& call) {
   const PoolProblem& p = call.problem;
   const int64_t channels = p.x.c, y_row = p.y.w * channels;
   const auto gather = passes.unpool[index_of(call.dy.dtype)][index_of(call.dx.tensor.dtype)];
@@ -162,7 +162,7 @@ void CpuBackend::compute(const PoolForwardCall& call) {
   if (problem.kind == PoolKind::repeat) {
     const size_t pixel = static_cast<size_t>(problem.x.c) * size_of(call.x.values.dtype);
     const size_t row = static_cast<size_t>(problem.x.w) * pixel, area = static_cast<size_t>(problem.kernel) * row;
-    parallel_for(options_.threads, problem.x.n * problem.x.h, [&](int64_t line) {
+    parallel_for(threads_, problem.x.n * problem.x.h, [&](int64_t line) {
       const auto number = static_cast<size_t>(line);
       repeat_row(problem, call.x.values.as<std::byte>() + number * row, pixel,
                  call.y.values.as<std::byte>() + number * area * static_cast<size_t>(problem.kernel));
@@ -170,7 +170,7 @@ void CpuBackend::compute(const PoolForwardCall& call) {
   } else {
     with_type(call.x.values.dtype, [&](auto element) {
       using T = decltype(element);
-      parallel_for(options_.threads, problem.y.n * problem.y.h, [&](int64_t line) {
+      parallel_for(threads_, problem.y.n * problem.y.h, [&](int64_t line) {
         const T* const image = call.x.values.as<T>() + line / problem.y.h * problem.x.h * problem.x.w * problem.x.c;
         const int64_t first = line * problem.y.w * problem.y.c;
         T* out = call.y.values.as<T>() + first;
@@ -190,11 +190,11 @@ void CpuBackend::compute(const PoolForwardCall& call) {
 
 void CpuBackend::compute(const PoolBackwardCall& call) {
   const PoolProblem& problem = call.problem;
-  if (problem.kind != PoolKind::repeat) return unpool(passes_, options_.threads, call);
+  if (problem.kind != PoolKind::repeat) return unpool(passes_, threads_, call);
   const int64_t row = problem.x.w * problem.x.c, y_row = problem.y.w * problem.y.c;
   with_real_type(call.dy.dtype, [&]<class G>(G) {
     with_real_type(call.dx.tensor.dtype, [&]<class D>(D) {
-      parallel_for(options_.threads, problem.x.n * problem.x.h, [&](int64_t line) {
+      parallel_for(threads_, problem.x.n * problem.x.h, [&](int64_t line) {
         sum_repeated_row(problem, call.dy.as<G>() + line * problem.kernel * y_row, call.dx.tensor.as<D>() + line * row,
                          call.dx.add);
       });
@@ -208,7 +208,7 @@ void CpuBackend::compute(const GlobalPoolForwardCall& call) {
   const float scale = call.x.real() ? 0.0f : *call.x.scale / static_cast<float>(pixels);
   with_type(call.x.values.dtype, [&](auto element) {
     using T = decltype(element);
-    parallel_for(options_.threads, from.n, [&](int64_t n) {
+    parallel_for(threads_, from.n, [&](int64_t n) {
       const T* const image = call.x.values.as<T>() + n * pixels * channels;
       for (int64_t first = 0; first < channels; first += tile) {
         const int64_t count = std::min(tile, channels - first);
@@ -229,7 +229,7 @@ void CpuBackend::compute(const GlobalPoolBackwardCall& call) {
   const int64_t pixels = to.h * to.w, channels = to.c;
   with_real_type(call.dy.dtype, [&]<class G>(G) {
     with_real_type(call.dx.tensor.dtype, [&]<class D>(D) {
-      parallel_for(options_.threads, to.n, [&](int64_t n) {
+      parallel_for(threads_, to.n, [&](int64_t n) {
         const G* const from = call.dy.as<G>() + n * channels;
         D* const image = call.dx.tensor.as<D>() + n * pixels * channels;
         for (int64_t pixel = 0; pixel < pixels; ++pixel)

@@ -119,7 +119,7 @@ void CpuBackend::compute(const RoiPoolForwardCall& call) {
     if (!level.real()) scale = std::max(scale, *level.scale);
   const int64_t elements = call.y.values.elements() / call.y.values.shape.n;
   with_type(call.y.values.dtype, [&]<class T>(T) {
-    parallel_pieces(options_.threads, problem.y.n, 16, [&](int64_t first, int64_t count) {
+    parallel_pieces(threads_, problem.y.n, 16, [&](int64_t first, int64_t count) {
       RoiTaps taps(problem);
       for (int64_t region = first; region < first + count; ++region) {
         const RoiRow& row = call.table.as<RoiRow>()[region];
@@ -130,8 +130,8 @@ void CpuBackend::compute(const RoiPoolForwardCall& call) {
         }
         const size_t level = roi_level(problem, row);
         taps.find(row, level);
-        pool_region(*kernels_of(options_.isa).detection, problem, taps, call.levels[level].values, region / problem.rois,
-                    roi_ratio(call.levels[level].scale, scale), out);
+        pool_region(*kernels_of(options_.isa).detection, problem, taps, call.levels[level].values,
+                    region / problem.rois, roi_ratio(call.levels[level].scale, scale), out);
       }
     });
   });
@@ -144,9 +144,9 @@ void CpuBackend::compute(const RoiPoolBackwardCall& call) {
                 images = problem.levels[0].n;
   int64_t room = 0;  // of a thread
   for (const Shape& level : problem.levels) room = std::max(room, level.h * level.w * std::min(region_tile, channels));
-  float* const all_sums = sums_.get<float>(static_cast<size_t>(room * options_.threads));
+  float* const all_sums = sums_.get<float>(static_cast<size_t>(room * threads_.count));
   const int64_t elements = call.dy.elements() / call.dy.shape.n, tasks = images * blocks;
-  parallel_for(options_.threads, tasks * static_cast<int64_t>(call.d_levels.size()), [&](int64_t task) {
+  parallel_for(threads_, tasks * static_cast<int64_t>(call.d_levels.size()), [&](int64_t task) {
     const size_t level = static_cast<size_t>(task / tasks);
     if (!call.d_levels[level]) return;
     const int64_t n = task % tasks / blocks, first = task % blocks * region_tile;

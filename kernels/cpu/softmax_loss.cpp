@@ -15,7 +15,7 @@ void CpuBackend::compute(const SoftmaxLossCall& call) {
   const auto row_of = [&](Tensor all, int64_t row) {
     return all ? Tensor{all.f32() + row * classes, {1, 1, 1, classes}, DType::f32} : Tensor{};
   };
-  parallel_for(options_.threads, rows, [&](int64_t row) {
+  parallel_for(threads_, rows, [&](int64_t row) {
     SoftmaxLossCall own = call;
     own.logits = row_of(call.logits, row), own.d_logits = row_of(call.d_logits, row);
     own.labels += row;

@@ -303,6 +303,53 @@ TEST(CpuPasses, ExceptionsOfThreadsReachTheCaller) {
   }
 }
 
+// The pieces and the results are those of so many threads, whether they run or one does their work.
+TEST(CpuPasses, LoopsAreLoggedAsTheyAreCut) {
+  const OwnedTensor x({1, 1, 5, 20000});
+  for (const auto mode : {LoopLog::Mode::times, LoopLog::Mode::plans}) {
+    const auto backend = make_cpu_backend({Isa::scalar, 3});
+    LoopLog& log = *backend->loops();
+    const Encoding encoding = codes(Rounding::nearest, Range::absmax, nullptr);
+    const auto quantize = [&] { backend->quantize({x, encoding, {}, room_for(encoding, x.view().shape), {}}); };
+    quantize();
+    EXPECT_TRUE(log.loops().empty());
+    log.start(mode);
+    log.name("first");
+    quantize();
+    log.name("second");
+    quantize(), quantize();
+    log.name("");
+    log.start(LoopLog::Mode::off);
+    quantize();
+    ASSERT_TRUE(log.loops().empty());  // start() forgets
+    log.start(mode);
+    log.name("again");
+    quantize(), quantize();
+    log.name("");
+    ASSERT_EQ(log.loops().size(), 1u);
+    const auto& [key, loop] = *log.loops().begin();
+    EXPECT_EQ(key, LoopLog::Key("again", 7));  // 100,000 elements in pieces of 16,384
+    EXPECT_EQ(loop.calls, 4);                  // the largest, then the codes
+    EXPECT_GT(loop.longest, 0);
+    EXPECT_GE(loop.busy, loop.longest);
+    EXPECT_GE(log.seconds().at("again"), loop.longest);
+    const int ran = mode == LoopLog::Mode::plans ? 1 : 3;
+    EXPECT_NEAR(loop.busy + loop.waiting, ran * loop.longest, 1e-9);
+  }
+}
+
+TEST(CpuPasses, ThreadsOfAPlanAreOne) {
+  LoopLog log;
+  std::atomic<int> teams = 0;
+  const auto count = [&](const cpu::Team& team) { teams += 10 + team.size(); };
+  cpu::run_team({4, &log}, count);
+  EXPECT_EQ(teams, 4 * 14);
+  log.start(LoopLog::Mode::plans);
+  teams = 0;
+  cpu::run_team({4, &log}, count);
+  EXPECT_EQ(teams, 11);
+}
+
 TEST(CpuPasses, RefusesWhatItCannotRun) {
   EXPECT_THROW(make_cpu_backend({Isa::scalar, 0}), Error);
   const auto backend = make_cpu_backend({Isa::scalar, 1});

@@ -76,7 +76,7 @@ INSTANTIATE_TEST_SUITE_P(Tiers, PixelConvolution, testing::ValuesIn(available_is
                          [](const auto& isa) { return std::string(octet::name_of(isa.param)); });
 
 TEST_P(PixelConvolution, HasTheReferencesBits) {
-  for (const int threads : {1, 2, 3}) {
+  for (const int threads : {1, 2, 3, 24}) {
     const NamedCase scope(say(threads, " threads"));
     const auto convolution = cpu::make_int8_convolution(GetParam(), threads);
     Alone alone{*convolution};
