@@ -30,6 +30,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int64_t warm_up = 3;  // steps: the arena's pages, oneDNN's kernels, the first clips
+constexpr int64_t logged = 4;   // steps whose loops are noted, after those that are timed
 
 // The kernels that ran since `before`, the slowest first. times: the kernels of `before` in the same order, then
 // others.
@@ -135,6 +136,19 @@ Json measure(Trainer& trainer, const Config& config, Transport& transport, int64
           {"commit", commit}};
 }
 
+// Collective. What the threads of this rank do in some more steps, as shares of their time. Null where loops that
+// octet does not know compute, too.
+Json thread_shares(Trainer& trainer, int64_t first) {
+  LoopLog* const log = trainer.backend().loops();
+  if (log == nullptr || !trainer.training_step().policy().computes_in_own_loops()) return {};
+  log->start(LoopLog::Mode::times);
+  double all = 0, busy = 0, waiting = 0;
+  for (const double seconds : timed_steps(trainer, first, logged).all) all += seconds * trainer.shares().threads();
+  for (const auto& [key, loop] : log->loops()) busy += loop.busy, waiting += loop.waiting;
+  log->start(LoopLog::Mode::off);
+  return {{"busy", busy / all}, {"imbalance", waiting / all}, {"serial", 1 - (busy + waiting) / all}};
+}
+
 void print(const Json& result, const std::string& backend) {
   const auto number = [&](const char* name, double factor = 1) { return factor * result[name].get<double>(); };
   const auto text = [](const Json& value) { return value.get<std::string>(); };
@@ -149,6 +163,10 @@ void print(const Json& result, const std::string& backend) {
     fmt::print(
         "  {} of the steps search clips: {:.2f} ms median{}\n", searching, number("step_ms_searching_clips"),
         result["step_ms_others"].is_null() ? "" : fmt::format("; the others {:.2f} ms", number("step_ms_others")));
+  if (const Json& shares = result["thread_shares"]; !shares.is_null())
+    fmt::print("its threads work {:.1f} % of the time, wait {:.1f} % for the busiest, {:.1f} % where one works alone\n",
+               100 * shares["busy"].get<double>(), 100 * shares["imbalance"].get<double>(),
+               100 * shares["serial"].get<double>());
   for (const auto& [name, milliseconds] : result["phases"].items())
     fmt::print("  {:<16} {:8.2f} ms\n", name, milliseconds.get<double>());
   for (const Json& kernel : result["kernels"])
@@ -165,7 +183,8 @@ int bench_steps(const Config& config, Transport& transport, int64_t steps, bool 
   Trainer trainer(config, transport);
   trainer.load_initial_weights();
   trainer.start(0);
-  const Json result = measure(trainer, config, transport, steps);
+  Json result = measure(trainer, config, transport, steps);
+  result["thread_shares"] = thread_shares(trainer, config.policy.clip.period + 1 + steps);
   if (transport.rank() != 0) return 0;
   if (json)
     fmt::print("{}\n", result.dump());

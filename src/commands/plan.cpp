@@ -10,6 +10,10 @@
 #include "src/weights/pixel_normalization.h"
 
 namespace octet {
+
+// What this number of threads of one rank would have to share out, and how much faster than one thread they would be.
+int plan_threads(const Config&, Transport&, int threads);
+
 namespace {
 
 constexpr double megabytes = 1e-6;
@@ -105,9 +109,10 @@ int print_plan(const Config& recipe, Transport& transport) {
   fmt::print("arena of evaluation: {:.1f} MB, in the memory of training's\n",
              double(plans.arena(shape, storage, false)) * megabytes);
   if (on_device)
-    fmt::print("of these {:.1f} MB of parameters and arena in the GPU, beside its kernels' buffers: `octet train` compares "
-               "them with what is free there\n",
-               (arena + parameters) * megabytes);
+    fmt::print(
+        "of these {:.1f} MB of parameters and arena in the GPU, beside its kernels' buffers: `octet train` compares "
+        "them with what is free there\n",
+        (arena + parameters) * megabytes);
   const bool fits = (on_device ? of_host : total) < 0.9 * memory;
   fmt::print("{}{}: {} {:.1f} MB for each rank\n", on_device ? "the rest " : "", fits ? "fits" : "does NOT fit",
              limits.memory_group ? "the control group of this process allows" : "this machine has", memory * megabytes);
@@ -118,8 +123,17 @@ int print_plan(const Config& recipe, Transport& transport) {
 
 Run plan_command(CLI::App& app) {
   const auto recipe = std::make_shared<Recipe>();
+  const auto threads = std::make_shared<int>(0);
   add_recipe(app, *recipe);
-  return [recipe] { return run_on_ranks(*recipe, print_plan); };
+  app.add_option("--threads", *threads,
+                 "Instead: how a CPU of so many threads would share the step out. One thread of this machine computes "
+                 "some steps of random images for it")
+      ->check(CLI::Range(1, 1024));
+  return [recipe, threads] {
+    return run_on_ranks(*recipe, [&](const Config& config, Transport& transport) {
+      return *threads > 0 ? plan_threads(with_classes(config), transport, *threads) : print_plan(config, transport);
+    });
+  };
 }
 
 }  // namespace octet

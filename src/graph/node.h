@@ -37,12 +37,16 @@ enum class Phase : uint8_t {
 const char* name_of(Phase);
 struct PhaseTimes {
   double seconds[static_cast<int>(Phase::count)] = {};
+  LoopLog* loops = nullptr;  // where loops are noted under the names of nodes and phases
+  std::string node = {};     // whose loops run; empty: none
 };
-// Adds the time of its scope to one phase. Does nothing if `times` is null.
+// Adds the time of its scope to one phase, and names the loops in it "node phase". Does nothing if `times` is null.
 class Timed {
  public:
   Timed(PhaseTimes* times, Phase phase) : times_(times), phase_(phase) {
-    if (times_) start_ = std::chrono::steady_clock::now();
+    if (!times_) return;
+    if (times_->loops) times_->loops->name(times_->node + " " + name_of(phase));
+    start_ = std::chrono::steady_clock::now();
   }
   ~Timed() {
     if (times_)

@@ -102,12 +102,18 @@ void Plan::forward(Step& step) {
     backend_.to_device(arena_.data(), poison.data(), arena_.size());
   }
   std::fill(memory_.written.begin(), memory_.written.end(), Written::nothing);
-  for (auto& node : graph_.nodes()) node->forward(step);
+  for (auto& node : graph_.nodes()) {
+    if (step.times) step.times->node = node->name();
+    node->forward(step);
+  }
+  if (step.times) step.times->node.clear();
 }
 
 void Plan::backward(Step& step, GradientExchange* exchange) {
   for (size_t i = graph_.nodes().size(); i-- > 0;) {
+    if (step.times) step.times->node = graph_.nodes()[i]->name();
     if (layout_.needs_backward[i]) graph_.nodes()[i]->backward(step);
+    if (step.times) step.times->node.clear();
     for (const size_t param : node_params_[i]) {
       if (!exchange || parameters_.all()[param].frozen) continue;
       if (exchange->reads_gradients()) parameters_.copy_gradient(param);

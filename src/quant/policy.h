@@ -81,6 +81,10 @@ class Policy {
   virtual Encoding encoding(Role) const = 0;
   // The simulation, if the policy's numbers are not int8 codes; null for the other policies.
   virtual const Simulation* simulation() const { return nullptr; }
+  // Whether all that takes time runs in loops of the backend, see Backend::loops().
+  bool computes_in_own_loops() const {
+    return simulation() == nullptr && traits_.real_convolution != RealConvolution::library && !traits_.on_host;
+  }
   // The constants of an integer network, whose layers compute with nothing else; null for policies that train.
   virtual const IntegerLayers* integers() const { return nullptr; }
 

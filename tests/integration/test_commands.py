@@ -153,6 +153,28 @@ class Commands(Case):
             self.assertGreater(measured["peak_resident_bytes"], ranks * measured["arena_bytes"])
         self.assertIn("img/s", self.octet("bench", RECIPE, "--steps", "2", *with_settings(SMALL)).out)
 
+    def test_bench_tells_what_threads_do(self):
+        bench = lambda *more: self.octet("bench", RECIPE, "--steps", "2", *more, *with_settings(SMALL),
+                                         "--set", "backend.threads=2").out
+        shares = json.loads(bench("--json"))["thread_shares"]
+        self.assertEqual(set(shares), {"busy", "imbalance", "serial"})
+        self.assertAlmostEqual(sum(shares.values()), 1)
+        for share in shares.values(): self.assertGreater(share, 0)
+        self.assertRegex(bench(), r"\nits threads work \S+ % of the time, wait \S+ % for the busiest, ")
+        # oneDNN has threads of its own
+        self.assertIsNone(json.loads(bench("--json", "--set", "policy.name=fp32"))["thread_shares"])
+
+    def test_plan_of_threads(self):
+        plan = lambda threads, *more: self.octet("plan", RECIPE, "--threads", str(threads), *with_settings(SMALL), *more)
+        many = plan(64).out
+        self.assertRegex(many, r"\nlayer3.2.conv2 backward_weight +\d+ +\d+\.\d{3} ")
+        self.assertRegex(many, r"\n64 threads \(\d+ more than this machine's \d+\): a step of 32 images takes \S+ ms, "
+                               r"\S+ times as fast as one thread")
+        speedup = lambda out: float(re.search(r"takes \S+ ms, (\S+) times as fast", out)[1])
+        self.assertGreater(speedup(many), speedup(plan(1).out))
+        refused = self.octet("plan", RECIPE, "--threads", "4", "--set", "policy.name=fp32", code=2)
+        self.assertIn("computes partly in loops of a library", refused.err)
+
     def test_bench_tells_steps_that_search_clips(self):
         bench = lambda period, *more: self.octet("bench", RECIPE, "--steps", "3", *more, *with_settings(SMALL),
                                                  "--set", f"policy.clip.period={period}").out

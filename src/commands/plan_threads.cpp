@@ -1,0 +1,122 @@
+// `octet plan --threads N`: how the threads of a CPU would share a training step out.
+//
+// PhaseWork is cut for N threads, and one thread does it. A loop of p equal pieces then takes N threads the time of
+// ceil(p / N) pieces. What is done outside of loops takes as long as now. Caches, memory and clocks are taken to serve
+// all threads as they serve one.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <vector>
+
+#include "src/commands/command.h"
+#include "src/data/augment/canvases.h"
+#include "src/data/loader.h"
+#include "src/quant/policy.h"
+#include "src/train/host_limits.h"
+#include "src/train/shares.h"
+#include "src/train/trainer.h"
+
+namespace octet {
+namespace {
+
+constexpr int64_t warm_up = 2, measured = 4;  // steps
+constexpr double wake = 4e-6;                 // seconds from a loop to the next where threads wait for each other
+
+// Of one phase of one node.
+struct PhaseWork {
+  double busy = 0, planned = 0;  // seconds of a step in loops: of one thread, and of all
+  double alone = 0;              // seconds outside of loops, where one thread works by itself
+  int64_t pieces = 0;            // of the loop that takes longest
+  double longest = 0;
+  double time() const { return planned + alone; }
+};
+using StepWork = std::map<std::string, PhaseWork>;  // by "node phase"
+
+double sum(const StepWork& step, double PhaseWork::*what) {
+  double total = 0;
+  for (const auto& [name, work] : step) total += work.*what;
+  return total;
+}
+
+Datasets random_images(Config config) {
+  const int64_t side = image_side(config.data);
+  config.data = {};
+  config.data.name = "synthetic", config.data.image_size = side;
+  return open_datasets(config);
+}
+
+// Steps whose work is cut for so many threads.
+StepWork measure(Config config, Transport& transport, int threads) {
+  config.backend.threads = threads;
+  const bool boxes = task_of(config).objects;
+  Trainer trainer(config, transport, true, nullptr,
+                  [&] { return boxes ? open_datasets(config) : random_images(config); });
+  trainer.start(0);
+  trainer.training_step().time_phases(true);
+  LoopLog& log = *trainer.backend().loops();
+  trainer.training_step().times().loops = &log;
+  log.start(LoopLog::Mode::plans);
+  int64_t step = 0;
+  while (step < warm_up) trainer.step(step++, false);
+  log.start(LoopLog::Mode::plans);
+  // As in the middle of a training, see bench.cpp.
+  for (step = 0; step < measured; ++step) trainer.step(config.policy.clip.period + 1 + step, false);
+  log.name("");
+
+  StepWork result;
+  for (const auto& [name, seconds] : log.seconds()) result[name].alone = seconds / measured;
+  for (const auto& [key, loop] : log.loops()) {
+    const auto [name, pieces] = key;
+    const double busy = loop.busy / measured, turns = double((pieces + threads - 1) / threads);
+    PhaseWork& work = result[name];
+    work.busy += busy;
+    work.planned += pieces == 0 ? 0 : busy * turns / double(pieces);
+    if (threads > 1) work.planned += wake * double(loop.calls) / measured;
+    if (busy > work.longest) work.longest = busy, work.pieces = pieces;
+    work.alone -= busy;
+  }
+  return result;
+}
+
+void print_layers(const StepWork& one, const StepWork& all, int threads) {
+  struct Row {
+    std::string name;
+    PhaseWork one, all;
+    double lost(int threads) const { return all.time() - one.time() / threads; }
+  };
+  std::vector<Row> rows;
+  for (const auto& [name, work] : all) rows.push_back({name, one.contains(name) ? one.at(name) : work, work});
+  std::ranges::sort(rows, std::greater{}, [&](const Row& row) { return row.lost(threads); });
+  fmt::print("{:<44} {:>8} {:>10} {:>14} {:>12} {:>9} {:>9}\n", "layer and phase, the greatest loss first", "pieces",
+             "1 thread", fmt::format("{} threads", threads), "by itself", "speed-up", "lost, ms");
+  for (const Row& row : rows)
+    fmt::print("{:<44} {:>8} {:>10.3f} {:>14.3f} {:>12.3f} {:>9.1f} {:>9.3f}\n", row.name, row.all.pieces,
+               1e3 * row.one.time(), 1e3 * row.all.time(), 1e3 * row.all.alone, row.one.time() / row.all.time(),
+               1e3 * row.lost(threads));
+}
+
+}  // namespace
+
+int plan_threads(const Config& config, Transport& transport, int threads) {
+  REQUIRE_USAGE(transport.size() == 1, "leave mpirun out", "plan --threads plans one rank, not ", transport.size());
+  REQUIRE_USAGE(config.backend.device == "cpu", "set backend.device: cpu", config.file,
+                ": plan --threads is about threads of a CPU");
+  REQUIRE_USAGE(make_policy(config)->computes_in_own_loops(), "set policy.name: unified_int8", config.file, ": policy ",
+                config.policy.name, " computes partly in loops of a library or of its own, which cannot be planned");
+  const int here = JobShares(transport, 0).threads();
+  const StepWork one = measure(config, transport, 1), all = measure(config, transport, threads);
+  const double of_one = sum(one, &PhaseWork::busy) + sum(one, &PhaseWork::alone);
+  const double by_itself = sum(all, &PhaseWork::alone), of_all = sum(all, &PhaseWork::planned) + by_itself;
+  print_layers(one, all, threads);
+  fmt::print(
+      "\n{} threads{}: a step of {} images takes {:.1f} ms, {:.1f} times as fast as one thread ({:.1f} ms, measured); "
+      "in {:.2f} ms of it one thread works by itself\n"
+      "memory and clocks are taken to serve every thread as they serve one; {:.0f} us from a loop to the next\n",
+      threads, threads > here ? fmt::format(" ({} more than this machine's {})", threads - here, here) : "",
+      config.data.batch, 1e3 * of_all, of_one / of_all, 1e3 * of_one, 1e3 * by_itself, 1e6 * wake);
+  return 0;
+}
+
+}  // namespace octet
