@@ -233,8 +233,7 @@ void CodeConvolution::contract(const Item& item, int panel, const char* packed, 
 }
 
 void CodeConvolution::run(Tensor x, Tensor residual, Tensor y) {
-  const int panels = plan_.groups * panels_,
-            threads = int(std::min<int64_t>(int64_t(scratch_.size()), items_ * shares_));
+  const int panels = plan_.groups * panels_, threads = items_ * shares_ > 1 ? int(scratch_.size()) : 1;
   for (Scratch& scratch : scratch_) scratch.get(in_place_ ? 0 : static_cast<size_t>(plan_.packed_bytes));
   run_team(threads, [&](const Team& team) {
     char* const packed = scratch_[static_cast<size_t>(team.thread())].get(0);

@@ -95,17 +95,18 @@ template <class Kernel>
 void encode_tensor(Threads threads, int64_t count, const TensorEncoder& encoder, Probe probe, const Kernel& kernel) {
   constexpr int64_t table = 4 * histogram_bins, bins_at_once = 256;
   const int64_t pieces = (count + piece_elements - 1) / piece_elements;
-  threads.count = static_cast<int>(std::min<int64_t>(threads.count, pieces));
+  if (pieces == 1) threads.count = 1;
   const bool counts = probe.histogram != nullptr;
+  const int64_t busy = std::min<int64_t>(threads.running(), pieces);  // threads that get a piece, the first ones
   Scratch tables;
-  uint32_t* const all = counts ? tables.get<uint32_t>(static_cast<size_t>(threads.count * table)) : nullptr;
+  uint32_t* const all = counts ? tables.get<uint32_t>(static_cast<size_t>(busy * table)) : nullptr;
   std::atomic<int64_t> saturated = 0;
   std::atomic<float> largest = 0;
   if (pieces > 0)
     run_team(threads, [&](const Team& team) {
       const FlushSubnormals flush;
-      uint32_t* const own = counts ? all + team.thread() * table : nullptr;
-      if (counts) std::fill_n(own, table, 0u);
+      uint32_t* const own = counts && team.thread() < busy ? all + team.thread() * table : nullptr;
+      if (own != nullptr) std::fill_n(own, table, 0u);
       team.share(pieces, [&](int64_t piece) {
         const int64_t first = piece * piece_elements;
         const Target measured = encoder.encode(Span{first, std::min(piece_elements, count - first)}, own, kernel);
@@ -116,7 +117,7 @@ void encode_tensor(Threads threads, int64_t count, const TensorEncoder& encoder,
       });
       if (!counts) return;
       team.share(histogram_bins / bins_at_once, [&](int64_t part) {
-        for (int64_t row = 0; row < 4 * team.size(); ++row)
+        for (int64_t row = 0; row < 4 * busy; ++row)
           for (int64_t bin = part * bins_at_once; bin < (part + 1) * bins_at_once; ++bin)
             probe.histogram[bin] += all[row * histogram_bins + bin];
       });

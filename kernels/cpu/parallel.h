@@ -43,7 +43,8 @@ class FlushSubnormals {
   const uint64_t saved_;
 };
 
-// For how many threads work is cut, and where the backend notes what they do.
+// For how many threads work is cut, and where the backend notes what they do. Teams are of all threads or of one:
+// libgomp ends those that a smaller team has no use for, and starts them anew for the next one.
 struct Threads {
   Threads(int of, LoopLog* notes = nullptr) : count(of), log(notes) {}  // NOLINT: a number of threads is all it needs
   int count;
@@ -98,8 +99,8 @@ void run_team(const Threads& threads, const F& f) {
 // several, the first.
 template <class F>
 void parallel_for(Threads threads, int64_t count, const F& f) {
-  threads.count = static_cast<int>(std::min<int64_t>(threads.count, count));
-  if (threads.count <= 0) return;
+  if (count <= 0) return;
+  if (count == 1) threads.count = 1;
   std::atomic_flag thrown;
   std::exception_ptr error;
   run_team(threads, [&](const Team& team) {
