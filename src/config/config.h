@@ -67,6 +67,7 @@ struct Config {
       int64_t period = 100;
       int64_t candidates = 65;
       int64_t sample = 0;              // one of every `sample` blocks of a large gradient is searched; 0: by the period
+      int64_t forced_sample = 0;       // the same in searches that saturation forces; 0: as sample
       bool record_histograms = false;  // of each layer's gradient at every update, for `octet inspect`
     } clip;
     struct {

@@ -83,6 +83,8 @@ const std::vector<Key> kKeys = {
     {FIELD(policy.clip.period), "steps between searches for the clipping values", 1, 1e9},
     {FIELD(policy.clip.candidates), "number of clipping values tried in a search", 2, 65536},
     {FIELD(policy.clip.sample), "search one of every N blocks of a large gradient; 0: 4 / period, rounded up", 0, 1024},
+    {FIELD(policy.clip.forced_sample),
+     "the same in searches that saturation forces between those; 0: as policy.clip.sample", 0, 1024},
     {FIELD(policy.clip.record_histograms), "write histograms of the gradients every period (unified_int8)"},
     {FIELD(policy.lr_scale.enabled), "learning rate scaled by max(exp(-alpha d_c), beta)"},
     {FIELD(policy.lr_scale.alpha), "how fast the scale falls with the deviation d_c", 0, 1e6},

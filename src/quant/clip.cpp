@@ -115,6 +115,8 @@ ClipCoordinator::ClipCoordinator(const Config::Policy& policy, Transport& transp
       candidates_(int(policy.clip.candidates)),
       sample_(int(policy.clip.sample > 0 ? policy.clip.sample
                                          : (cheap_period + policy.clip.period - 1) / policy.clip.period)),
+      forced_sample_(int(policy.clip.forced_sample > 0 ? policy.clip.forced_sample : sample_)),
+      now_(sample_),
       qmax_((1 << (policy.bits.gradient - 1)) - 1),
       alpha_(policy.lr_scale.alpha),
       beta_(policy.lr_scale.beta),
@@ -135,9 +137,9 @@ int ClipCoordinator::add_layer(const std::string& name) {
   return layers() - 1;
 }
 
-bool ClipCoordinator::due(int64_t step) const {
+bool ClipCoordinator::due_by_number(int64_t step) const {
   const bool early = step < period_ && (step & (step - 1)) == 0;
-  return early || step % period_ == 0 || forced_;
+  return early || step % period_ == 0;
 }
 
 bool ClipCoordinator::settled() const {
@@ -155,6 +157,7 @@ void ClipCoordinator::postpone() {
 void ClipCoordinator::begin(int64_t step) {
   primed_.clear();
   observing_ = due(step);
+  now_ = due_by_number(step) ? sample_ : forced_sample_;
   if (histograms_ == nullptr && layers() > 0)
     histograms_ = backend_.allocate(layers_.size() * histogram_bins * sizeof(uint32_t));
   restart();
@@ -174,7 +177,7 @@ Probe ClipCoordinator::probe(int layer, int64_t elements, int64_t parts) {
   used_[layer] = true;
   elements_[layer] = before + uint64_t(elements * parts);
   return {observing_ ? histogram(layer) : nullptr, static_cast<uint64_t*>(saturated_->data()) + layer,
-          elements / sample_ >= smallest_sample ? sample_ : 1};
+          elements / now_ >= smallest_sample ? now_ : 1};
 }
 
 std::vector<int64_t> ClipCoordinator::histograms(int first, int count) const {

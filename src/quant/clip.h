@@ -54,7 +54,7 @@ class ClipCoordinator {
   bool known(int layer) const { return choices_[layer].clip > 0; }
 
   // Whether a step updates the clips: steps 0, 1, 2, 4, 8 ..., every `period` steps, and after too much saturation.
-  bool due(int64_t step) const;
+  bool due(int64_t step) const { return due_by_number(step) || forced_; }
   // Whether every layer's clip is known. If not, the step must call prime() before it quantizes.
   bool settled() const;
   // Discards the observations of a skipped step. If the step was due, the next step is due instead. Clips that the
@@ -63,6 +63,8 @@ class ClipCoordinator {
   void begin(int64_t step);  // starts a step: clears histograms and counts
   void restart();            // clears the histograms and counts of this step
   bool observing() const { return observing_; }
+  // Whether this step counts another sample than steps that are due by their number.
+  bool samples_as_forced() const { return observing_ && now_ != sample_; }
   // Where a layer's quantization pass writes its counts. The pass fills the histogram on due steps only. If the tensor
   // is large, it counts a sample of the elements.
   // The tensor consists of `parts` parts of `elements` each; every part has a pass of its own.
@@ -97,6 +99,8 @@ class ClipCoordinator {
  private:
   static constexpr int most_layers = 4096;
 
+  bool due_by_number(int64_t step) const;
+
   void decide(std::span<const int64_t> histograms, int first, int count);
   void publish(int first, int count);
   void hold(int first, int count);
@@ -112,7 +116,7 @@ class ClipCoordinator {
   const bool rank_0_primes_;
   bool clipping_, scaling_;
   int64_t period_;
-  int candidates_, sample_, qmax_;
+  int candidates_, sample_, forced_sample_, now_, qmax_;  // now_: the sample of this step
   double alpha_, beta_;
   std::vector<std::string> layers_;
   std::vector<ClipChoice> choices_;

@@ -129,8 +129,8 @@ StepReport TrainingStep::run(const StepInput& input, const std::function<void()>
 void TrainingStep::compute_gradients(Plan& plan, Step& step, const StepInput& input, int part) {
   const bool first = part == 0, last = part == parts_ - 1;
   enter(activity::forward);
-  run({Program::Of::gradients, first, last, clips_ && clips_->observing()}, step, input.batch, input.learning_rate,
-      [&] {
+  run({Program::Of::gradients, first, last, clips_ && clips_->observing(), clips_ && clips_->samples_as_forced()}, step,
+      input.batch, input.learning_rate, [&] {
         if (first) {
           exchange_->begin(step.index);
           encode_weights(step);  // f32 masters -> int8 codes + scale

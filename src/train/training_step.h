@@ -97,8 +97,12 @@ class TrainingStep {
     enum class Of : uint8_t { update, evaluation, gradients } of;
     bool first = true, last = true;  // of the parts
     bool observed = false;           // clips are searched
-    int id() const { return of == Of::gradients ? 2 + (first ? 1 : 0) + (last ? 2 : 0) + (observed ? 4 : 0) : int(of); }
-    static constexpr int count = 10;  // of ids
+    bool forced = false;             // with the sample of forced searches
+    int id() const {
+      return of == Of::gradients ? 2 + (first ? 1 : 0) + (last ? 2 : 0) + (observed ? 4 : 0) + (forced ? 8 : 0)
+                                 : int(of);
+    }
+    static constexpr int count = 18;  // of ids
   };
   void run(Program, const Step&, const Batch&, double learning_rate, const std::function<void()>& work);
   void begin(int64_t index);

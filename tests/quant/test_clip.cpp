@@ -193,6 +193,28 @@ TEST(ClipCoordinator, ASampleOfALargeGradientFindsNearlyTheSameClip) {
   EXPECT_NEAR(quarter, all, 0.15f * all);  // the optimum is flat
 }
 
+TEST(ClipCoordinator, ForcedSearchesMayCountFewer) {
+  const auto transport = make_self_transport();
+  const auto backend = make_reference_backend();
+  const auto samples = [&](int64_t forced) {  // of step 0, due by its number, and of 3, which is forced
+    Config::Policy config = policy(10);
+    config.clip.sample = 2, config.clip.forced_sample = forced;
+    ClipCoordinator clips(config, *transport, *backend);
+    const int layer = clips.add_layer("conv");
+    std::vector<int> found;
+    std::vector<bool> apart;
+    for (const int64_t step : {0, 3}) {
+      clips.begin(step);
+      found.push_back(clips.probe(layer, 1 << 20).sample);
+      apart.push_back(clips.samples_as_forced());
+      clips.postpone();  // forces the next
+    }
+    return std::pair(found, apart);
+  };
+  EXPECT_EQ(samples(0), std::pair(std::vector{2, 2}, std::vector{false, false}));
+  EXPECT_EQ(samples(8), std::pair(std::vector{2, 8}, std::vector{false, true}));
+}
+
 TEST(ClipCoordinator, UnforeseenSaturationForcesARefresh) {
   const auto transport = make_self_transport();
   const auto backend = make_reference_backend();
