@@ -4,6 +4,7 @@
 // ceil(p / N) pieces. What is done outside of loops takes as long as now. Caches, memory and clocks are taken to serve
 // all threads as they serve one.
 #include <fmt/format.h>
+#include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <chrono>
@@ -105,6 +106,7 @@ int plan_threads(const Config& config, Transport& transport, int threads) {
                 ": plan --threads is about threads of a CPU");
   REQUIRE_USAGE(make_policy(config)->computes_in_own_loops(), "set policy.name: unified_int8", config.file, ": policy ",
                 config.policy.name, " computes partly in loops of a library or of its own, which cannot be planned");
+  spdlog::set_level(spdlog::level::err);  // no word of threads that are more than cores
   const int here = JobShares(transport, 0).threads();
   const StepWork one = measure(config, transport, 1), all = measure(config, transport, threads);
   const double of_one = sum(one, &PhaseWork::busy) + sum(one, &PhaseWork::alone);

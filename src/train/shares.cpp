@@ -1,7 +1,7 @@
 #include "src/train/shares.h"
 
 #include <fmt/format.h>
-#include <sched.h>
+#include <omp.h>
 
 #include <algorithm>
 #include <cmath>
@@ -18,30 +18,6 @@
 namespace octet {
 namespace {
 
-using LinuxSet = std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)>;
-const size_t set_bytes = CPU_ALLOC_SIZE(CoreSet().size());
-
-LinuxSet empty_set() {
-  LinuxSet set(CPU_ALLOC(CoreSet().size()), [](cpu_set_t* of) { CPU_FREE(of); });
-  CPU_ZERO_S(set_bytes, set.get());
-  return set;
-}
-
-CoreSet allowed_now() {
-  const LinuxSet set = empty_set();
-  CoreSet cores;
-  if (sched_getaffinity(0, set_bytes, set.get()) == 0)
-    for (size_t core = 0; core < cores.size(); ++core) cores[core] = CPU_ISSET_S(core, set_bytes, set.get());
-  return cores;
-}
-
-bool allow(const CoreSet& cores) {
-  const LinuxSet set = empty_set();
-  for (size_t core = 0; core < cores.size(); ++core)
-    if (cores[core]) CPU_SET_S(core, set_bytes, set.get());
-  return sched_setaffinity(0, set_bytes, set.get()) == 0;
-}
-
 // Linux allows a thread that asks for every core those that the host, or the container, has.
 CoreSet possible_cores(const CoreSet& allowed) {
   if (!allow(~CoreSet())) return allowed;
@@ -53,19 +29,6 @@ CoreSet possible_cores(const CoreSet& allowed) {
 int number(const char* variable) {
   const char* const text = std::getenv(variable);
   return text ? std::atoi(text) : 0;
-}
-
-// "0-3,8"
-std::string list_of(const CoreSet& cores) {
-  std::string text;
-  for (size_t first = 0; first < cores.size(); ++first) {
-    if (!cores[first]) continue;
-    size_t last = first;
-    while (last + 1 < cores.size() && cores[last + 1]) ++last;
-    text += fmt::format("{}{}{}", text.empty() ? "" : ",", first, last > first ? fmt::format("-{}", last) : "");
-    first = last;
-  }
-  return text;
 }
 
 constexpr double rounding = 1e-6;  // of a sum of parts
@@ -183,6 +146,38 @@ void JobShares::Host::choose_threads() {
   }
 }
 
+std::vector<CoreSet> JobShares::places(const std::vector<CoreSet>& nodes) const {
+  const Allowance& own = ranks_[size_t(rank_)];
+  std::vector<CoreSet> of_host;
+  for (const CoreSet& node : nodes)
+    if ((node & own.allowed).any()) of_host.push_back(node & own.allowed);
+  size_t ranks = 0, place = 0;
+  for (const Allowance& rank : ranks_) {
+    if (rank.host != own.host) continue;
+    if (rank.allowed != own.allowed) return {};
+    if (&rank == &own) place = ranks;
+    ++ranks;
+  }
+  const size_t count = of_host.size();
+  if (count < 2 || std::max(ranks, count) % std::min(ranks, count) != 0) return {};
+  const auto first = of_host.begin() + ptrdiff_t(place * count / ranks);
+  const std::vector<CoreSet> mine(first, first + ptrdiff_t(std::max<size_t>(1, count / ranks)));
+  CoreSet all;
+  for (const CoreSet& node : mine) all |= node;
+  const size_t on_node = std::max<size_t>(1, ranks / count), threads = size_t(threads_);
+  if (threads != all.count() / on_node) return {};
+  std::vector<CoreSet> places;
+  for (size_t thread = 0; thread < threads; ++thread) places.push_back(mine[thread * mine.size() / threads]);
+  return places;
+}
+
+void stay_at(const std::vector<CoreSet>& places) {
+  CoreSet all;
+  for (const CoreSet& place : places) all |= place;
+#pragma omp parallel num_threads(int(std::max <size_t>(1, places.size())))
+  if (!places.empty()) allow(omp_get_thread_num() == 0 ? all : places[size_t(omp_get_thread_num())]);
+}
+
 int64_t JobShares::memory() const {
   const Allowance& own = ranks_[size_t(rank_)];
   return own.memory / std::ranges::count(ranks_, own.host, &Allowance::host);
@@ -243,6 +238,9 @@ std::string JobShares::Host::warning() const {
   for (size_t i = 0; i < ranks.size(); ++i) {
     const Allowance& rank = *ranks[i];
     const int could = attainable(rank);
+    if (rank.set > int(rank.allowed.count()))
+      return fmt::format("{}: {} of a rank take turns on cores {}; fix: lower backend.threads, or leave it out", name,
+                         count_of(rank.set, "thread"), list_of(rank.allowed));
     if (rank.set > 0 || threads[i] >= could) continue;
     const std::string cores =
         fmt::format("{} of a rank on cores {}", count_of(threads[i], "thread"), list_of(rank.allowed));

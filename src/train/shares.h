@@ -1,17 +1,15 @@
-// How the ranks of a host share its cores and its memory. A core is what Linux calls a CPU: a hardware thread.
+// How the ranks of a host share its cores and its memory.
 #pragma once
 #include <array>
-#include <bitset>
 #include <limits>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "comm/transport.h"
+#include "src/train/cores.h"
 
 namespace octet {
-
-using CoreSet = std::bitset<8192>;  // by number; Linux has no more
 
 // What one rank may use. Ranks exchange it as bytes.
 struct Allowance {
@@ -31,6 +29,10 @@ struct Allowance {
 // Of this process. set: backend.threads.
 Allowance own_allowance(int set);
 
+// Keeps the threads of OpenMP's loops where JobShares::places() says. The calling thread, and threads that it starts
+// later, may use all of these cores.
+void stay_at(const std::vector<CoreSet>& places);
+
 // What all ranks of a job may use. Ranks ask before they take any of it.
 class JobShares {
  public:
@@ -42,6 +44,11 @@ class JobShares {
   // Of this rank. Each of its cores counts 1 / (ranks of the host that are allowed on it), and no more threads run than
   // the control group's processor time, divided by its ranks, keeps busy. At least 1.
   int threads() const { return threads_; }
+  // By thread of this rank: the cores of the node of memory where it should stay, which has the memory that it touches
+  // first. nodes: see memory_nodes(). Ranks that may use all cores divide the nodes among them, and a rank's threads
+  // divide its nodes. Empty: Linux decides, since there is one node, the launcher has divided the cores, or they cannot
+  // be divided evenly.
+  std::vector<CoreSet> places(const std::vector<CoreSet>& nodes) const;
   // Bytes that this rank can take, as a part of the host's or the control group's.
   int64_t memory() const;
   // Ranks, threads and cores of each host: "n1, n2: 2 ranks of 4 threads on 8 cores".

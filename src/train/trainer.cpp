@@ -37,6 +37,7 @@ Trainer::Trainer(const Config& config, Transport& transport, bool training, Hear
   shares_ = std::make_unique<JobShares>(transport, int(config.backend.threads));
   if (transport.rank() == 0)
     for (const std::string& warning : shares_->warnings()) spdlog::warn("{}", warning);
+  if (config.backend.device == "cpu") stay_at(shares_->places(memory_nodes()));
   // A device is opened before data, too: it may not be there. The memory of a CPU is what the data leave.
   const bool on_device = config.backend.device != "cpu";
   std::unique_ptr<Backend> backend = on_device ? backend_of(*policy) : nullptr;

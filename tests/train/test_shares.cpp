@@ -1,10 +1,12 @@
 // Which cores and how much memory a rank takes.
 #include <gtest/gtest.h>
+#include <omp.h>
 
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "src/train/host_limits.h"
 #include "src/train/shares.h"
@@ -82,6 +84,73 @@ TEST(Shares, TheRecipeMaySetThreads) {
   EXPECT_EQ(threads_of({rank, rank}), Threads({7, 7}));
 }
 
+// By rank: the cores where each of its threads stays.
+using Places = std::vector<std::vector<std::string>>;
+Places places_of(const std::vector<Allowance>& ranks, const std::vector<CoreSet>& nodes) {
+  Places all;
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    all.emplace_back();
+    for (const CoreSet& place : JobShares(ranks, int(rank)).places(nodes)) all.back().push_back(list_of(place));
+  }
+  return all;
+}
+
+TEST(Shares, ThreadsStayAtTheirMemory) {
+  const std::vector<CoreSet> nodes = {cores_of("0-3,8-11"), cores_of("4-7,12-15")};
+  const Allowance all = on("a", cores(0, 15)), four = on("a", cores(2, 5));
+  const std::string first = "0-3,8-11", second = "4-7,12-15";
+  EXPECT_EQ(places_of({four}, nodes), Places({{"2-3", "2-3", "4-5", "4-5"}}));
+  std::vector<std::string> halves(16, first);
+  std::fill(halves.begin() + 8, halves.end(), second);
+  EXPECT_EQ(places_of({all}, nodes), Places({halves}));
+  const std::vector<std::string> one(8, first), other(8, second), half(4, first), other_half(4, second);
+  EXPECT_EQ(places_of({all, all}, nodes), Places({one, other}));
+  EXPECT_EQ(places_of(std::vector(4, all), nodes), Places({half, half, other_half, other_half}));
+  EXPECT_EQ(places_of({on("b", cores(0, 15)), all}, nodes), Places({halves, halves}));  // of other hosts
+  // Linux decides.
+  EXPECT_EQ(places_of({all}, {cores(0, 15)}), Places({{}}));
+  EXPECT_EQ(places_of({all}, {}), Places({{}}));
+  EXPECT_EQ(places_of(std::vector(3, all), nodes), Places({{}, {}, {}}));
+  EXPECT_EQ(places_of({on("a", cores(0, 7)), on("a", cores(8, 15))}, nodes), Places({{}, {}}));  // the launcher did
+  Allowance fewer = all;
+  fewer.set = 5;
+  EXPECT_EQ(places_of({fewer}, nodes), Places({{}}));
+}
+
+TEST(Shares, NodesOfMemoryAreRead) {
+  const TemporaryDirectory directory;
+  for (const auto& [node, list] : {std::pair("node0", "0-3,8-11\n"), {"node1", "4-7,12-15\n"}, {"node3", "99\n"}}) {
+    std::filesystem::create_directory(directory / node);
+    std::ofstream(directory / node + "/cpulist") << list;
+  }
+  const std::vector<CoreSet> nodes = memory_nodes(directory.path());
+  ASSERT_EQ(nodes.size(), 2u);
+  EXPECT_EQ(list_of(nodes[0]), "0-3,8-11");
+  EXPECT_EQ(list_of(nodes[1]), "4-7,12-15");
+  EXPECT_TRUE(memory_nodes(directory / "missing").empty());
+  EXPECT_EQ(list_of(cores_of("7,9-8200")), "7,9-8191");
+  EXPECT_TRUE(cores_of("none").none());
+}
+
+TEST(Shares, ThreadsOfLoopsStay) {
+  const CoreSet before = allowed_now();
+  if (before.count() < 2) GTEST_SKIP() << "this machine has one core";
+  std::vector<CoreSet> places;
+  for (size_t core = 0; core < before.size() && places.size() < 2; ++core)
+    if (before[core]) places.push_back(CoreSet().set(core));
+  std::jthread([&] {  // a thread of its own, whose teams end with it
+    stay_at({});
+    EXPECT_EQ(allowed_now(), before);
+    stay_at(places);
+    EXPECT_EQ(allowed_now(), places[0] | places[1]);
+    CoreSet of_other;
+#pragma omp parallel num_threads(2)
+    if (omp_get_thread_num() == 1) of_other = allowed_now();
+    EXPECT_EQ(of_other, places[1]);
+  })
+      .join();
+}
+
 TEST(Shares, TextNamesHostsThatAreAlikeTogether) {
   Allowance limited = on("d", cores(0, 15));
   limited.cpus = 1.5;
@@ -106,6 +175,14 @@ TEST(Shares, WarnsOfSharedCoresWhileOthersIdle) {
       found[0],
       "a: its ranks share cores 0-3,8, while cores 4-7,9-15 idle; fix: mpirun --bind-to none, without taskset and "
       "without mpirun's --cpu-set");
+  Allowance many = on("a", cores(0, 3));
+  many.set = 5;
+  EXPECT_EQ(
+      warnings({many}),
+      std::vector<std::string>{"a: 5 threads of a rank take turns on cores 0-3; fix: lower backend.threads, or leave "
+                               "it out"});
+  many.set = 4;
+  EXPECT_TRUE(warnings({many}).empty());
   std::vector<Allowance> in_slurm = {on("a", cores(0, 0)), on("a", cores(0, 0))};
   for (Allowance& rank : in_slurm) rank.under_slurm = true;
   EXPECT_TRUE(warnings(in_slurm).at(0).ends_with("fix: give each rank cores of its own: srun --cpus-per-task=N"));
