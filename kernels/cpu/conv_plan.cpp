@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <span>
 
 namespace octet::cpu {
 namespace {
@@ -65,6 +66,32 @@ void widen(const GatherAxis& axis, int64_t extent, int64_t& before, int64_t& aft
     }
 }
 
+// Output rows that are reached by the same taps, others read the halo alone.
+struct Band {
+  std::vector<int64_t> rows;
+  size_t first_tap, end_tap;
+};
+// Of a phase: first the rows of all taps. Of few rows it pays to leave the others' products with zeros out.
+constexpr int64_t most_banded_rows = 14;
+std::vector<Band> bands_of(const AxisPhase& phase, int64_t from_step, int64_t extent, bool split) {
+  const auto read = [&](int64_t row, size_t tap) {
+    const int64_t at = row * from_step + phase.taps[tap].shift;
+    return at >= 0 && at < extent;
+  };
+  std::vector<Band> bands = {{{}, 0, phase.taps.size()}};
+  for (int64_t row = 0; row < phase.count; ++row) {
+    size_t first = 0, end = phase.taps.size();
+    while (split && first < end && !read(row, first)) ++first;
+    while (split && first < end && !read(row, end - 1)) --end;
+    if (first == end) first = 0, end = phase.taps.size();
+    const auto same = [&](const Band& band) { return band.first_tap == first && band.end_tap == end; };
+    auto band = std::ranges::find_if(bands, same);
+    if (band == bands.end()) band = bands.insert(bands.end(), {{}, first, end});
+    band->rows.push_back(row);
+  }
+  return split && bands[0].rows.empty() ? bands_of(phase, from_step, extent, false) : bands;
+}
+
 // Depthwise: the segments hold one word each, half of it padding; make it one word per pair of segments.
 void pair_taps(GatherPlan::Phase& phase) {
   std::vector<int32_t> taps;
@@ -106,45 +133,58 @@ GatherPlan gather(const ContractionKernels& kernels, Shape from, Shape to, int g
   const int64_t slack = kernels.depthwise ? 64 : 4 * (kernels.word_multiple + 1);
   plan.packed_bytes = offset32(round_up(plan.images * image_bytes + slack, 64));
 
+  const auto add_phase = [&](const AxisPhase& v, const AxisPhase& h, const Band& band, int64_t parent) {
+    GatherPlan::Phase phase;
+    phase.parent = parent;
+    phase.pixels_per_image = static_cast<int64_t>(band.rows.size()) * h.count;
+    for (int64_t image = 0; image < plan.images; ++image)
+      for (const int64_t i : band.rows)
+        for (int64_t j = 0; j < h.count; ++j) {
+          const int64_t row = image * plan.rows + plan.top + i * vertical.from_step;
+          const int64_t column = plan.left + j * horizontal.from_step;
+          phase.base.push_back(offset32((row * plan.columns + column) * from.c * unit));
+          phase.pixel.push_back(
+              offset32((image * to.h + v.first + i * vertical.to_step) * to.w + h.first + j * horizontal.to_step));
+        }
+    phase.pair_step = complete_base(phase.base, kernels.depthwise);
+
+    const size_t taps = h.taps.size();
+    const bool contiguous = groups == 1 && taps > 1 && h.taps[1].shift == h.taps[0].shift + 1;
+    const size_t run = contiguous ? taps : std::min<size_t>(taps, 1);
+    const int64_t elements = static_cast<int64_t>(run) * plan.group_from;
+    phase.words = static_cast<int>(round_up(ceil_div(elements, kernels.group), kernels.word_multiple));
+    if (run == 3 && horizontal.from_step == 1 && phase.words * kernels.group == elements)
+      phase.row_step = from.c * unit;
+    for (const Tap& down : std::span(v.taps).subspan(band.first_tap, band.end_tap - band.first_tap))
+      for (size_t first = 0; first < taps; first += run) {
+        phase.segment.push_back(
+            static_cast<int32_t>((down.shift * plan.columns + h.taps[first].shift) * from.c * unit));
+        for (int64_t e = 0; e < static_cast<int64_t>(phase.words) * kernels.group; ++e) {
+          if (e >= elements) {
+            phase.weight_offset.push_back(-1);
+            continue;
+          }
+          const Tap& across = h.taps[first + static_cast<size_t>(e / plan.group_from)];
+          phase.weight_offset.push_back(offset32(down.kernel * weights.row + across.kernel * weights.tap +
+                                                 e % plan.group_from * weights.channel));
+        }
+      }
+    phase.packed_words = static_cast<int64_t>(phase.segment.size()) * phase.words;
+    if (parent >= 0) {
+      phase.first_word = static_cast<int64_t>(band.first_tap * ((taps + run - 1) / run)) * phase.words;
+      phase.weight_offset.clear();
+    }
+    if (kernels.depthwise) pair_taps(phase);
+    plan.phases.push_back(std::move(phase));
+  };
+  // Sums of codes are exact, and so are their moments: pixels may come in any order.
+  const bool exact = !kernels.real && !kernels.depthwise && kernels.digits.count == 1 && images == 0;
   for (const AxisPhase& v : vertical.phases)
     for (const AxisPhase& h : horizontal.phases) {
-      GatherPlan::Phase phase;
-      phase.pixels_per_image = v.count * h.count;
-      for (int64_t image = 0; image < plan.images; ++image)
-        for (int64_t i = 0; i < v.count; ++i)
-          for (int64_t j = 0; j < h.count; ++j) {
-            const int64_t row = image * plan.rows + plan.top + i * vertical.from_step;
-            const int64_t column = plan.left + j * horizontal.from_step;
-            phase.base.push_back(offset32((row * plan.columns + column) * from.c * unit));
-            phase.pixel.push_back(
-                offset32((image * to.h + v.first + i * vertical.to_step) * to.w + h.first + j * horizontal.to_step));
-          }
-      phase.pair_step = complete_base(phase.base, kernels.depthwise);
-
-      const size_t taps = h.taps.size();
-      const bool contiguous = groups == 1 && taps > 1 && h.taps[1].shift == h.taps[0].shift + 1;
-      const size_t run = contiguous ? taps : std::min<size_t>(taps, 1);
-      const int64_t elements = static_cast<int64_t>(run) * plan.group_from;
-      phase.words = static_cast<int>(round_up(ceil_div(elements, kernels.group), kernels.word_multiple));
-      if (run == 3 && horizontal.from_step == 1 && phase.words * kernels.group == elements)
-        phase.row_step = from.c * unit;
-      for (const Tap& down : v.taps)
-        for (size_t first = 0; first < taps; first += run) {
-          phase.segment.push_back(
-              static_cast<int32_t>((down.shift * plan.columns + h.taps[first].shift) * from.c * unit));
-          for (int64_t e = 0; e < static_cast<int64_t>(phase.words) * kernels.group; ++e) {
-            if (e >= elements) {
-              phase.weight_offset.push_back(-1);
-              continue;
-            }
-            const Tap& across = h.taps[first + static_cast<size_t>(e / plan.group_from)];
-            phase.weight_offset.push_back(offset32(down.kernel * weights.row + across.kernel * weights.tap +
-                                                   e % plan.group_from * weights.channel));
-          }
-        }
-      phase.packed_words = static_cast<int64_t>(phase.segment.size()) * phase.words;
-      if (kernels.depthwise) pair_taps(phase);
-      plan.phases.push_back(std::move(phase));
+      const int64_t parent = static_cast<int64_t>(plan.phases.size());
+      const bool split = exact && kernels.word_multiple == 1 && v.count <= most_banded_rows && !h.taps.empty();
+      for (const Band& band : bands_of(v, vertical.from_step, from.h, split))
+        add_phase(v, h, band, static_cast<int64_t>(plan.phases.size()) > parent ? parent : -1);
     }
   if (kernels.depthwise) {
     plan.depthwise = true;

@@ -28,6 +28,8 @@ struct GatherPlan {
     int64_t pixels_per_image = 0;
     int words = 0;             // per segment
     int64_t packed_words = 0;  // of all segments, per block of output channels
+    // A phase whose pixels have fewer taps uses the weights of another, from a word on, and has no weight_offset.
+    int64_t parent = -1, first_word = 0;
   };
   Shape from, to;      // (from.n == to.n images)
   int64_t images = 1;  // per work item

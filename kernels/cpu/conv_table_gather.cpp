@@ -133,7 +133,7 @@ class TableConvolution::GatherJob {
         extremes_(std::ranges::any_of(moments, wants_extremes)) {
     first_word_.push_back(0);
     for (const auto& phase : plan.phases)
-      first_word_.push_back(first_word_.back() + plan.groups * blocks_ * phase.packed_words);
+      first_word_.push_back(first_word_.back() + (phase.parent < 0 ? plan.groups * blocks_ * phase.packed_words : 0));
     // While all weights fit into the first-level cache, few pixels at a time go through all panels: their outputs stay
     // there too.
     stretch_ = plan.groups * panels_ > 1 && first_word_.back() * kernels.block_bytes() <= cached_weights
@@ -197,16 +197,19 @@ class TableConvolution::GatherJob {
   int blocks_in(int panel) const { return std::min(step_, blocks_ - panel * step_); }
   // Of a panel's weights, by phase f, group g and panel p of the group.
   char* panel_weights(int64_t f, int g, int p) const {
-    const int64_t words = plan_.phases[static_cast<size_t>(f)].packed_words;
-    return packed_weights_ +
-           (first_word_[static_cast<size_t>(f)] + (g * blocks_ + p * step_) * words) * kernels_.block_bytes();
+    const auto& phase = plan_.phases[static_cast<size_t>(f)];
+    const size_t of = static_cast<size_t>(phase.parent < 0 ? f : phase.parent);
+    const int64_t before = (g * blocks_ + p * step_) * plan_.phases[of].packed_words + phase.first_word * blocks_in(p);
+    return packed_weights_ + (first_word_[of] + before) * kernels_.block_bytes();
   }
   int32_t* panel_start(int64_t f, int g, int p) const {
     return starts_ + ((f * plan_.groups + g) * blocks_ + p * step_) * kernels_.digits.count * block_lanes;
   }
 
+  // The weights of a phase, and where the sums of those that use them start.
   void pack_panel(int64_t f, int g, int p) const {
     const auto& phase = plan_.phases[static_cast<size_t>(f)];
+    if (phase.parent >= 0) return;
     const int count = blocks_in(p), digits = kernels_.digits.count;
     char* const panel = panel_weights(f, g, p);
     for (int block = 0; block < count; ++block) {
@@ -217,7 +220,9 @@ class TableConvolution::GatherJob {
                             phase.weight_offset.data(), phase.packed_words, panel + block * kernels_.block_bytes(),
                             count * digits * block_lanes);
     }
-    packing_.start(panel, phase.packed_words, count * digits, panel_start(f, g, p));
+    for (int64_t of = f; of < phases_ && (of == f || plan_.phases[static_cast<size_t>(of)].parent == f); ++of)
+      packing_.start(panel_weights(of, g, p), plan_.phases[static_cast<size_t>(of)].packed_words, count * digits,
+                     panel_start(of, g, p));
   }
 
   // The plan's shape may be a list of pixels, so its images are not those of the tensor.
