@@ -43,6 +43,7 @@ struct GatherPlan {
   int64_t packed_bytes;              // of an item, with the slack that kernels may read
   std::vector<Phase> phases;
   int64_t images_of(int64_t item) const { return std::min(images, from.n - item * images); }
+  bool has_halo() const { return rows != from.h || columns != from.w; }
 };
 // images: per work item; 0: as the problem's size asks for.
 GatherPlan plan_forward(const ConvProblem&, const ContractionKernels&, int64_t images = 0);

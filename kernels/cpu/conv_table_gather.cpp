@@ -152,10 +152,10 @@ class TableConvolution::GatherJob {
 
   void run() {
     // Neighbours, since each item fetches the next one's memory; few enough that every thread gets its share.
-    const int64_t together = std::clamp<int64_t>(items_ * parts_ / (8 * owner_.threads_.count), 1, 4);
+    const int64_t together = std::clamp<int64_t>(items_ * parts_ / (12 * owner_.threads_.count), 1, 4);
     run_team(owner_.threads_, [&](const Team& team) {
       char* packed = owner_.workspace_of(team).x.get(0);
-      memset(packed, packing_.zero, static_cast<size_t>(plan_.packed_bytes));
+      if (plan_.has_halo()) memset(packed, packing_.zero, static_cast<size_t>(plan_.packed_bytes));
       if (even_ != nullptr) {
         const Shape shape = to_.tensor.shape;
         const auto mark = [&](int64_t row) {

@@ -116,7 +116,7 @@ class TableConvolution::WeightJob {
   // The rounds, each of at most so many items, and the groups of a round's items whose sums are apart: so many that
   // every thread gets its share of groups, panels and weights.
   void cut_rounds(int64_t most) {
-    const int64_t threads = owner_.threads_.count, shares = std::max(4 * std::min<int64_t>(threads, 16), 2 * threads);
+    const int64_t threads = owner_.threads_.count, shares = std::max(6 * std::min<int64_t>(threads, 16), 3 * threads);
     rounds_ = ceil_div(plan_.items, std::min(most, kernels_.real ? most : items_per_sum_));
     round_ = ceil_div(plan_.items, rounds_);
     groups_ = std::clamp<int64_t>(ceil_div(shares, panels_ * chunks()), 1, plan_.items / rounds_);
@@ -147,7 +147,7 @@ class TableConvolution::WeightJob {
 
   void run_by_slots(const Team& team, Workspace& workspace) const {
     char* const planes = workspace.x.get(0);
-    memset(planes, packing_.zero, static_cast<size_t>(plane_bytes_));
+    if (plan_.has_halo()) memset(planes, packing_.zero, static_cast<size_t>(plane_bytes_));
     team.share(slots_ * parts_, [&](int64_t share) {
       const int64_t slot = share / parts_, end = std::min(first_item(slot + 1), plan_.items);
       for (int64_t item = first_item(slot); item < end; ++item) add_item(item, slot, share % parts_, workspace);

@@ -22,7 +22,7 @@
 namespace octet {
 namespace {
 
-constexpr int64_t warm_up = 2, measured = 4;  // steps
+constexpr int64_t warm_up = 2, measured = 6;  // steps
 constexpr double wake = 4e-6;                 // seconds from a loop to the next where threads wait for each other
 
 // Of one phase of one node.
@@ -48,7 +48,23 @@ Datasets random_images(Config config) {
   return open_datasets(config);
 }
 
-// Steps whose work is cut for so many threads.
+// Of the step that was logged last.
+StepWork work_of(const LoopLog& log, int threads) {
+  StepWork result;
+  for (const auto& [name, seconds] : log.seconds()) result[name].alone = seconds;
+  for (const auto& [key, loop] : log.loops()) {
+    const auto& [name, pieces] = key;
+    PhaseWork& work = result[name];
+    work.busy += loop.busy, work.alone -= loop.busy;
+    work.planned += loop.busy * double((pieces + threads - 1) / threads) / double(std::max<int64_t>(pieces, 1));
+    if (threads > 1) work.planned += wake * double(loop.calls);
+    if (loop.busy > work.longest) work.longest = loop.busy, work.pieces = pieces;
+  }
+  return result;
+}
+
+// Steps whose work is cut for so many threads: each phase as in the step where it took least, so that neither a busy
+// machine nor searches for clips count.
 StepWork measure(Config config, Transport& transport, int threads) {
   config.backend.threads = threads;
   const bool boxes = task_of(config).objects;
@@ -58,27 +74,19 @@ StepWork measure(Config config, Transport& transport, int threads) {
   trainer.training_step().time_phases(true);
   LoopLog& log = *trainer.backend().loops();
   trainer.training_step().times().loops = &log;
-  log.start(LoopLog::Mode::plans);
-  int64_t step = 0;
-  while (step < warm_up) trainer.step(step++, false);
-  log.start(LoopLog::Mode::plans);
-  // As in the middle of a training, see bench.cpp.
-  for (step = 0; step < measured; ++step) trainer.step(config.policy.clip.period + 1 + step, false);
-  log.name("");
-
-  StepWork result;
-  for (const auto& [name, seconds] : log.seconds()) result[name].alone = seconds / measured;
-  for (const auto& [key, loop] : log.loops()) {
-    const auto [name, pieces] = key;
-    const double busy = loop.busy / measured, turns = double((pieces + threads - 1) / threads);
-    PhaseWork& work = result[name];
-    work.busy += busy;
-    work.planned += pieces == 0 ? 0 : busy * turns / double(pieces);
-    if (threads > 1) work.planned += wake * double(loop.calls) / measured;
-    if (busy > work.longest) work.longest = busy, work.pieces = pieces;
-    work.alone -= busy;
+  StepWork least;
+  for (int64_t step = 0; step < warm_up + measured; ++step) {
+    log.start(LoopLog::Mode::plans);
+    // After the first ones as in the middle of a training, see bench.cpp.
+    trainer.step(step < warm_up ? step : config.policy.clip.period + step, false);
+    log.name("");
+    if (step < warm_up) continue;
+    for (const auto& [name, work] : work_of(log, threads)) {
+      PhaseWork& known = least.try_emplace(name, work).first->second;
+      if (work.busy + work.alone < known.busy + known.alone) known = work;
+    }
   }
-  return result;
+  return least;
 }
 
 void print_layers(const StepWork& one, const StepWork& all, int threads) {
