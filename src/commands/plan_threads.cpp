@@ -23,7 +23,7 @@ namespace octet {
 namespace {
 
 constexpr int64_t warm_up = 2, measured = 6;  // steps
-constexpr double wake = 4e-6;                 // seconds from a loop to the next where threads wait for each other
+constexpr double wake = 6e-6;                 // seconds from a loop to the next where threads wait for each other
 
 // Of one phase of one node.
 struct PhaseWork {
