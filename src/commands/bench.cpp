@@ -164,9 +164,11 @@ void print(const Json& result, const std::string& backend) {
         "  {} of the steps search clips: {:.2f} ms median{}\n", searching, number("step_ms_searching_clips"),
         result["step_ms_others"].is_null() ? "" : fmt::format("; the others {:.2f} ms", number("step_ms_others")));
   if (const Json& shares = result["thread_shares"]; !shares.is_null())
-    fmt::print("its threads work {:.1f} % of the time, wait {:.1f} % for the busiest, {:.1f} % where one works alone\n",
-               100 * shares["busy"].get<double>(), 100 * shares["imbalance"].get<double>(),
-               100 * shares["serial"].get<double>());
+    fmt::print(
+        "its threads work {:.1f} % of the time, wait {:.1f} % for the busiest; in {:.1f} % one works alone, or they "
+        "wake\n",
+        100 * shares["busy"].get<double>(), 100 * shares["imbalance"].get<double>(),
+        100 * shares["serial"].get<double>());
   for (const auto& [name, milliseconds] : result["phases"].items())
     fmt::print("  {:<16} {:8.2f} ms\n", name, milliseconds.get<double>());
   for (const Json& kernel : result["kernels"])

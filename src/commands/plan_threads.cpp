@@ -51,10 +51,19 @@ Datasets random_images(Config config) {
 // Of the step that was logged last.
 StepWork work_of(const LoopLog& log, int threads) {
   StepWork result;
-  for (const auto& [name, seconds] : log.seconds()) result[name].alone = seconds;
+  // "node phase", or of no node " phase". What is before the first phase, and the loader, are not the step's.
+  const auto counts = [](const std::string& name) {
+    return name.size() > 1 && name != std::string(" ") + name_of(Phase::data_wait);
+  };
+  const auto work_at = [&](const std::string& name) -> PhaseWork& {
+    return result[name.starts_with(' ') ? name.substr(1) : name];
+  };
+  for (const auto& [name, seconds] : log.seconds())
+    if (counts(name)) work_at(name).alone = seconds;
   for (const auto& [key, loop] : log.loops()) {
     const auto& [name, pieces] = key;
-    PhaseWork& work = result[name];
+    if (!counts(name)) continue;
+    PhaseWork& work = work_at(name);
     work.busy += loop.busy, work.alone -= loop.busy;
     work.planned += loop.busy * double((pieces + threads - 1) / threads) / double(std::max<int64_t>(pieces, 1));
     if (threads > 1) work.planned += wake * double(loop.calls);
@@ -98,10 +107,11 @@ void print_layers(const StepWork& one, const StepWork& all, int threads) {
   std::vector<Row> rows;
   for (const auto& [name, work] : all) rows.push_back({name, one.contains(name) ? one.at(name) : work, work});
   std::ranges::sort(rows, std::greater{}, [&](const Row& row) { return row.lost(threads); });
-  fmt::print("{:<44} {:>8} {:>10} {:>14} {:>12} {:>9} {:>9}\n", "layer and phase, the greatest loss first", "pieces",
-             "1 thread", fmt::format("{} threads", threads), "by itself", "speed-up", "lost, ms");
+  const std::string of_all = threads == 1 ? "1 thread" : fmt::format("{} threads", threads);
+  fmt::print("\n{:<52} {:>8} {:>10} {:>12} {:>10} {:>9} {:>9}\n", "milliseconds; the greatest loss first", "pieces",
+             "1 thread", of_all, "by itself", "speed-up", "lost");
   for (const Row& row : rows)
-    fmt::print("{:<44} {:>8} {:>10.3f} {:>14.3f} {:>12.3f} {:>9.1f} {:>9.3f}\n", row.name, row.all.pieces,
+    fmt::print("{:<52} {:>8} {:>10.3f} {:>12.3f} {:>10.3f} {:>9.1f} {:>9.3f}\n", row.name, row.all.pieces,
                1e3 * row.one.time(), 1e3 * row.all.time(), 1e3 * row.all.alone, row.one.time() / row.all.time(),
                1e3 * row.lost(threads));
 }
@@ -116,16 +126,19 @@ int plan_threads(const Config& config, Transport& transport, int threads) {
                 config.policy.name, " computes partly in loops of a library or of its own, which cannot be planned");
   spdlog::set_level(spdlog::level::err);  // no word of threads that are more than cores
   const int here = JobShares(transport, 0).threads();
-  const StepWork one = measure(config, transport, 1), all = measure(config, transport, threads);
+  const StepWork one = measure(config, transport, 1), all = threads == 1 ? one : measure(config, transport, threads);
   const double of_one = sum(one, &PhaseWork::busy) + sum(one, &PhaseWork::alone);
   const double by_itself = sum(all, &PhaseWork::alone), of_all = sum(all, &PhaseWork::planned) + by_itself;
-  print_layers(one, all, threads);
   fmt::print(
-      "\n{} threads{}: a step of {} images takes {:.1f} ms, {:.1f} times as fast as one thread ({:.1f} ms, measured); "
-      "in {:.2f} ms of it one thread works by itself\n"
-      "memory and clocks are taken to serve every thread as they serve one; {:.0f} us from a loop to the next\n",
-      threads, threads > here ? fmt::format(" ({} more than this machine's {})", threads - here, here) : "",
-      config.data.batch, 1e3 * of_all, of_one / of_all, 1e3 * of_one, 1e3 * by_itself, 1e6 * wake);
+      "{}{}: a step of {} images takes {:.1f} ms,\n{:.1f} times as fast as one thread ({:.1f} ms, measured); in {:.2f} "
+      "ms "
+      "of it one thread works by itself.\nPieces are what threads can share out; from a loop to the next they need "
+      "{:.0f} "
+      "us. Memory and clocks are taken to\nserve every thread as they serve one.\n",
+      threads == 1 ? "1 thread" : fmt::format("{} threads", threads),
+      threads > here ? fmt::format(", where this process may use {}", here) : "", config.data.batch, 1e3 * of_all,
+      of_one / of_all, 1e3 * of_one, 1e3 * by_itself, 1e6 * wake);
+  print_layers(one, all, threads);
   return 0;
 }
 

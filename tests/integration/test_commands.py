@@ -160,7 +160,7 @@ class Commands(Case):
         self.assertEqual(set(shares), {"busy", "imbalance", "serial"})
         self.assertAlmostEqual(sum(shares.values()), 1)
         for share in shares.values(): self.assertGreater(share, 0)
-        self.assertRegex(bench(), r"\nits threads work \S+ % of the time, wait \S+ % for the busiest, ")
+        self.assertRegex(bench(), r"\nits threads work \S+ % of the time, wait \S+ % for the busiest; ")
         # oneDNN has threads of its own
         self.assertIsNone(json.loads(bench("--json", "--set", "policy.name=fp32"))["thread_shares"])
 
@@ -168,10 +168,10 @@ class Commands(Case):
         plan = lambda threads, *more: self.octet("plan", RECIPE, "--threads", str(threads), *with_settings(SMALL), *more)
         many = plan(64).out
         self.assertRegex(many, r"\nlayer3.2.conv2 backward_weight +\d+ +\d+\.\d{3} ")
-        self.assertRegex(many, r"\n64 threads \(\d+ more than this machine's \d+\): a step of 32 images takes \S+ ms, "
+        self.assertRegex(many, r"^64 threads, where this process may use \d+: a step of 32 images takes \S+ ms,\n"
                                r"\S+ times as fast as one thread")
-        speedup = lambda out: float(re.search(r"takes \S+ ms, (\S+) times as fast", out)[1])
-        self.assertGreater(speedup(many), speedup(plan(1).out))
+        self.assertRegex(many, r"\nupdate +\d+ ")
+        self.assertRegex(plan(1).out, r"^1 thread: a step of 32 images takes \S+ ms,\n1\.0 times as fast")
         refused = self.octet("plan", RECIPE, "--threads", "4", "--set", "policy.name=fp32", code=2)
         self.assertIn("computes partly in loops of a library", refused.err)
 
