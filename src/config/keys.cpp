@@ -23,7 +23,7 @@ const std::vector<Key> kKeys = {
     {FIELD(seed), "seed of weights, sample order, augmentation and stochastic rounding", 0, kMany},
 
     {FIELD(model.name), "network"},
-    {FIELD(model.classes), "number of classes; 0: as the data has (coco, voc)", 0, 1e6},
+    {FIELD(model.classes), "number of classes; 0: as the data has (coco, voc, yolo)", 0, 1e6},
     {FIELD(model.dropout), "share of values dropped before a linear layer (alexnet, inception_v3, efficientnet_lite0)",
      0, 0.99},
     {FIELD(model.auxiliary_weight), "weight of the auxiliary loss (inception_v3 on large images)", 0, 100},
@@ -84,7 +84,8 @@ const std::vector<Key> kKeys = {
     {FIELD(policy.clip.candidates), "number of clipping values tried in a search", 2, 65536},
     {FIELD(policy.clip.sample), "search one of every N blocks of a large gradient; 0: 4 / period, rounded up", 0, 1024},
     {FIELD(policy.clip.forced_sample),
-     "the same in searches that saturation forces between those; 0: as policy.clip.sample", 0, 1024},
+     "searches that saturation forces count one of every N blocks of a large gradient; 0: as policy.clip.sample", 0,
+     1024},
     {FIELD(policy.clip.record_histograms), "write histograms of the gradients every period (unified_int8)"},
     {FIELD(policy.lr_scale.enabled), "learning rate scaled by max(exp(-alpha d_c), beta)"},
     {FIELD(policy.lr_scale.alpha), "how fast the scale falls with the deviation d_c", 0, 1e6},
@@ -93,7 +94,7 @@ const std::vector<Key> kKeys = {
     choice(FIELD(storage), "how convolution outputs are kept for the backward pass", {"f32", "bf16", "int8"}),
 
     {FIELD(data.name), "data source"},
-    {FIELD(data.root), "directory of the data (cifar10, coco, image_folder, packed, voc)"},
+    {FIELD(data.root), "directory of the data (cifar10, coco, image_folder, packed, voc, yolo)"},
     {FIELD(data.batch), "images of one step, over all ranks", 1, 1 << 24},
     {FIELD(data.workers), "threads of each rank that decode images", 1, 1024},
     {FIELD(data.image_size), "height and width of the images in pixels; 0: the size of the data source", 0, 4096},

@@ -410,7 +410,7 @@ TEST(Annotations, NeedARootAndAFormat) {
   Config config = config_of("coco", "");
   expect_says(message_of<UsageError>([&] { read_annotations(config, Split::train); }), {"needs `data.root`", "fix: "});
   config = config_of("cifar10", "x");
-  expect_says(message_of<UsageError>([&] { read_annotations(config, Split::train); }), {"coco, voc"});
+  expect_says(message_of<UsageError>([&] { read_annotations(config, Split::train); }), {"coco, voc, yolo"});
   config = config_of("voc", "x");
   expect_says(message_of<UsageError>([&] { open_datasets(config); }), {"VOC2007/", "fix: "});
   config = config_of("shapes", "");

@@ -77,7 +77,7 @@ class Detection(Case):
         self.assertIn("choose data and a network for one task", self.octet("train", self.recipe, *canvas, code=2).err)
         for name in "cifar10", "shapes":
             err = self.octet("check", self.recipe, "--set", f"data.name={name}", code=2).err
-            self.assertIn(f"of data.name: coco, voc, image_folder; data.name is '{name}'", err)
+            self.assertIn(f"of data.name: coco, voc, yolo, image_folder; data.name is '{name}'", err)
         val = json.loads((self.directory / "annotations/instances_val2017.json").read_text())
         self.write("annotations/instances_val2017.json", {**val, "annotations": []})
         self.assertIn("the test set has no object to find", self.judged([], code=2).err)

@@ -147,7 +147,7 @@ TEST_F(ClassCheckPage, SaysWhatItCannotCheck) {
                                   {"packed", "check the folder of images before `octet pack`"}}) {
     config_.data.name = name;
     expect_says(message_of<UsageError>([&] { page(); }),
-                {"reads image files, of data.name: coco, voc, image_folder; data.name is '", name, why});
+                {"reads image files, of data.name: coco, voc, yolo, image_folder; data.name is '", name, why});
   }
 }
 

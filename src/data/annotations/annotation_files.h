@@ -1,4 +1,4 @@
-// The two formats behind annotations.h.
+// The formats behind annotations.h.
 #pragma once
 #include <filesystem>
 #include <istream>
@@ -38,6 +38,9 @@ struct VocImage {
 };
 VocImage parse_voc(std::string_view xml, const std::string& file);
 Annotations read_voc(const Config::Data&, Split);
+
+// YOLO's folders of images and labels. Images are sorted by path, or as their list has them.
+Annotations read_yolo(const Config::Data&, Split);
 
 // folder / name. UsageError: `name` leads out of the folder, by its words or through a link. place: which file says it.
 std::string path_inside(const std::filesystem::path& folder, const std::string& name, const std::string& place);

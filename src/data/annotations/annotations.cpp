@@ -26,6 +26,7 @@ struct Format {
 constexpr Format formats[] = {
     {"coco", read_coco},
     {"voc", read_voc},
+    {"yolo", read_yolo},
 };
 
 // Removes what does not count. Images keep their order.

@@ -1,4 +1,4 @@
-// The objects on the images of a data set, from the annotation files of PASCAL VOC or COCO. No image is read.
+// The objects on the images of a data set, from the annotation files of PASCAL VOC, COCO or YOLO. Of images at most headers are read.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -1,4 +1,4 @@
-// Images with objects from files, in the format of VOC or COCO.
+// Images with objects from files, in the format of VOC, COCO or YOLO.
 #include "kernels/base/error.h"
 #include "src/data/annotations/annotations.h"
 #include "src/data/sources/detection_set.h"

@@ -46,6 +46,7 @@ constexpr Source sources[] = {
      0,
      false,
      {true, of_photographs}},
+    {"yolo", open_annotated, "the folder that holds data.yaml, images/ and labels/", 0, false, {true, of_photographs}},
     {"cifar10", open_cifar10, "the folder of CIFAR-10's binary files", 32, true, {false, of_cifar10}},
     {"image_folder",
      open_image_folder,
