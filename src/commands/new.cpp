@@ -1,4 +1,4 @@
-// `octet new`: a recipe for a folder of images.
+// `octet new`: a recipe for a folder of images, of classes or with boxes.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
@@ -9,6 +9,7 @@
 #include "kernels/base/error.h"
 #include "src/commands/command.h"
 #include "src/config/path_kind.h"
+#include "src/report/check/box_advice.h"
 #include "src/report/check/recipe_advice.h"
 #include "src/train/host_limits.h"
 #include "src/train/shares.h"
@@ -24,7 +25,7 @@ struct NewOptions {
 };
 
 // Seconds of a whole training, from a few of its steps. An evaluated image takes a third of a trained one's time.
-double expected_seconds(const Config& config, const FolderFacts& facts) {
+double expected_seconds(const Config& config, int64_t train, int64_t test) {
   using Clock = std::chrono::steady_clock;
   constexpr int64_t warm_up = 2, timed = 4;
   const std::unique_ptr<Transport> transport = make_transport(nullptr, nullptr);
@@ -36,7 +37,7 @@ double expected_seconds(const Config& config, const FolderFacts& facts) {
   const auto start = Clock::now();
   for (int64_t step = 0; step < timed; ++step) trainer.step(warm_up + step, false);
   const double of_step = std::chrono::duration<double>(Clock::now() - start).count() / double(timed);
-  const double images = double(facts.train) + double(facts.test) / 3;
+  const double images = double(train) + double(test) / 3;
   return of_step * images / double(config.data.batch) * double(config.train.epochs);
 }
 
@@ -63,6 +64,18 @@ void print_bad_images(const FolderFacts& facts, const std::string& output) {
       output);
 }
 
+// Takes the time of the recipe, writes it and prints it. what: "300 images of 4 classes".
+void finish(const std::string& output, const std::vector<Choice>& choices, Config config, const std::string& what,
+            int64_t train, int64_t test, int cores) {
+  config.data.bad_images = "skip";  // to take the time; the recipe says what a training does
+  const std::string time =
+      fmt::format("about {} on {} cores", text_of_time(expected_seconds(config, train, test)), cores);
+  write_durably(output, recipe_text(choices, fmt::format("Written by `octet new` for {}; takes {}.", what, time)));
+  for (const Choice& choice : choices)
+    fmt::print("{:<24} {:<28} {}\n", choice.key, printable(choice.value), printable(choice.reason));
+  fmt::print("\n{}: training takes {}\n", output, time);
+}
+
 int write_recipe(const NewOptions& options) {
   const std::string output = options.output.empty() ? default_output(options.folder) : options.output;
   REQUIRE_USAGE(!fs::exists(output), "name another file with --output, or remove it", output, " exists already");
@@ -70,18 +83,23 @@ int write_recipe(const NewOptions& options) {
                 name_of(kind_of_path(options.folder)), ", not a folder of images");
   require_place_for(output, "--output", /*in_order=*/false);
   const int cores = JobShares(*make_self_transport(), 0).threads();
+  const int64_t memory = host_limits().memory_left / 2;
+  if (const std::optional<BoxFacts> boxes = look_at_boxes(options.folder, cores)) {
+    const std::vector<Choice> choices = choose_detector(*boxes, options.weights, memory, cores);
+    const auto train = int64_t(boxes->train.images.size());
+    finish(output, choices, parse_config(recipe_text(choices, ""), output, {}),
+           fmt::format("{} images with boxes of {} classes", train + boxes->test, boxes->train.classes.size()), train,
+           boxes->test, cores);
+    fmt::print("next: octet check {}, octet draw {} --truth --output boxes, octet train {}\n", output, output, output);
+    return 0;
+  }
   const FolderFacts facts = look_at_folder(options.folder, cores);
-  const std::vector<Choice> choices = choose_recipe(facts, options.weights, host_limits().memory_left / 2, cores);
-  Config config = parse_config(recipe_text(choices, ""), output, {});
-  config.data.bad_images = "skip";  // to take the time; the recipe says what a training does
-  const std::string time = fmt::format("about {} on {} cores", text_of_time(expected_seconds(config, facts)), cores);
-  write_durably(output,
-                recipe_text(choices, fmt::format("Written by `octet new` for {} images of {} classes; takes {}.",
-                                                 facts.train + facts.test, facts.classes, time)));
-  for (const Choice& choice : choices)
-    fmt::print("{:<22} {:<28} {}\n", choice.key, printable(choice.value), printable(choice.reason));
+  const std::vector<Choice> choices = choose_recipe(facts, options.weights, memory, cores);
+  finish(output, choices, parse_config(recipe_text(choices, ""), output, {}),
+         fmt::format("{} images of {} classes", facts.train + facts.test, facts.classes), facts.train, facts.test,
+         cores);
   print_bad_images(facts, output);
-  fmt::print("\n{}: training takes {}\nnext: octet train {}\n", output, time, output);
+  fmt::print("next: octet train {}\n", output);
   return 0;
 }
 
@@ -89,12 +107,17 @@ int write_recipe(const NewOptions& options) {
 
 Run new_command(CLI::App& app) {
   const auto options = std::make_shared<NewOptions>();
-  app.add_option("folder", options->folder, "A folder of image folders, one for each class, or with train/ and val/")
+  app.add_option(
+         "folder", options->folder,
+         "A folder of image folders, one for each class, or with train/ and val/; or a data set with boxes in the "
+         "form of YOLO (data.yaml), COCO or PASCAL VOC")
       ->required();
   app.add_option("--output", options->output,
                  "The recipe, a YAML file; without it the folder's name in this directory");
-  app.add_option("--weights", options->weights,
-                 "A safetensors file of a trained network to begin with: octet's, torchvision's or timm's");
+  app.add_option(
+      "--weights", options->weights,
+      "A safetensors file of a trained network to begin with: octet's, torchvision's or timm's; with boxes: of a "
+      "backbone");
   return [options] { return write_recipe(*options); };
 }
 

@@ -163,6 +163,16 @@ class Trained(Case):
         table = self.octet("eval", self.RECIPE, *with_settings(self.SETTINGS), "--weights", run / "best.safetensors").out
         self.assertRegex(table, r"(?m)^AP +\d\.\d{4}$(?s:.*)^class +objects +AP +AP50$")
 
+    def test_recipe_for_boxes(self):
+        folder, recipe = self.directory / "made", self.directory / "made.yaml"
+        self.octet("make", "shapes", folder, "--samples", 64, "--image-size", 64)
+        job = self.octet("new", folder, "--output", recipe)
+        self.assertRegex(job.out, r"data.name +coco +recognised by annotations/instances_train2017.json")
+        self.assertRegex(job.out, r"made.yaml: training takes about .*\nnext: octet check ")
+        self.octet("check", recipe)
+        self.octet("train", recipe, "--run", self.run_path("made"), "--set", "train.steps=2")
+        self.assertIn("a backbone", self.octet("new", "--help").out)
+
     def test_prediction_finds_what_evaluation_found(self):
         """On the files of the test set, named as a folder; one of them is damaged afterwards."""
         self.octet("make", "shapes", self.directory / "shapes", "--samples", 64, "--image-size", 64)

@@ -184,6 +184,15 @@ std::vector<Choice> choose_recipe(const FolderFacts& facts, const std::string& w
   return Advisor(facts, weights).choices(memory, cores);
 }
 
+std::string backbone_of(const std::string& weights) {
+  const std::string network = network_of(open_weights(weights), weights).network;
+  constexpr std::array backbones = {"resnet18", "resnet34", "resnet50", "resnet101"};
+  REQUIRE_USAGE(std::ranges::count(backbones, network) > 0,
+                "give weights of one of resnet18, resnet34, resnet50, resnet101", weights, " is of ", network,
+                ", which is no backbone of a detector");
+  return network;
+}
+
 std::string recipe_text(const std::vector<Choice>& choices, const std::string& title) {
   std::string text = title.empty() ? "" : "# " + title + "\n";
   std::string section;

@@ -30,6 +30,10 @@ struct Choice {
 // weights are of no known network.
 std::vector<Choice> choose_recipe(const FolderFacts&, const std::string& weights, int64_t memory, int cores);
 
+// The name of the weights' network, where a detector may have it as its backbone. UsageError: it may not, or the
+// weights are of no known network.
+std::string backbone_of(const std::string& weights);
+
 // YAML that load_config() reads; the reasons are comments. title: its first lines, without the comment's mark.
 std::string recipe_text(const std::vector<Choice>&, const std::string& title);
 

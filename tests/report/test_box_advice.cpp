@@ -1,0 +1,108 @@
+// Recipes for images with boxes.
+#include <gtest/gtest.h>
+
+#include "src/report/check/box_advice.h"
+#include "tests/data/annotated.h"
+
+namespace octet {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A picture of these pixels.
+void write_plain(const fs::path& file, int width, int height) {
+  write_text(file,
+             say("P6 ", width, " ", height, " 255\n") + std::string(size_t(3) * size_t(width) * size_t(height), 'x'));
+}
+// Both splits: so many images with one small object of the first class and one large of the second.
+void write_yolo(const fs::path& root, int images, int width, int height) {
+  write_text(root / "data.yaml", "names: [bud, leaf]\n");
+  for (const char* split : {"train", "val"})
+    for (int i = 0; i < images; ++i) {
+      const std::string name = say(split, "/", width, "_", i);
+      write_plain(root / "images" / (name + ".ppm"), width, height);
+      write_text(root / "labels" / (name + ".txt"), "0 0.5 0.5 0.125 0.125\n1 0.5 0.5 0.5 0.5\n");
+    }
+}
+
+std::string value_of(const std::vector<Choice>& choices, const std::string& key) {
+  const auto found = std::ranges::find(choices, key, &Choice::key);
+  return found == choices.end() ? "" : found->value;
+}
+std::vector<Choice> choices_for(const fs::path& root, int64_t memory = int64_t{1} << 33) {
+  const std::optional<BoxFacts> facts = look_at_boxes(root.string(), 2);
+  EXPECT_TRUE(facts);
+  return facts ? choose_detector(*facts, "", memory, 2) : std::vector<Choice>();
+}
+
+TEST(BoxAdvice, SizesAreThoseOfImagesAndObjects) {
+  const TemporaryFolder folder;
+  write_yolo(folder.path(), 20, 640, 480);
+  const std::vector<Choice> choices = choices_for(folder.path());
+  EXPECT_EQ(value_of(choices, "data.name"), "yolo");
+  EXPECT_EQ(value_of(choices, "model.classes"), "2");
+  EXPECT_EQ(value_of(choices, "data.short_side"), "288");
+  EXPECT_EQ(value_of(choices, "data.canvas_heights"), "[288]");
+  EXPECT_EQ(value_of(choices, "data.canvas_widths"), "[384]");
+  // sqrt(80 x 60) and sqrt(320 x 240) of 480 pixels, at 288
+  EXPECT_EQ(value_of(choices, "model.anchor_sizes"), "[42, 66, 105, 166]");
+  EXPECT_EQ(value_of(choices, "data.bad_boxes"), "");
+  EXPECT_EQ(value_of(choices, "data.batch"), "2");  // ten steps in an epoch
+  const Config config = parse_config(recipe_text(choices, "new"), "new.yaml", {});
+  EXPECT_EQ(config.model.anchor_sizes, (std::vector<int64_t>{42, 66, 105, 166}));
+}
+
+TEST(BoxAdvice, WideAndHighImagesHaveCanvasesOfTheirOwn) {
+  const TemporaryFolder folder;
+  write_yolo(folder.path(), 3, 640, 480);
+  write_yolo(folder.path(), 3, 480, 640);
+  const std::vector<Choice> choices = choices_for(folder.path());
+  EXPECT_EQ(value_of(choices, "data.canvas_heights"), "[288, 384]");
+  EXPECT_EQ(value_of(choices, "data.canvas_widths"), "[384, 288]");
+  const TemporaryFolder square;
+  write_yolo(square.path(), 3, 100, 100);
+  EXPECT_EQ(value_of(choices_for(square.path()), "data.canvas_heights"), "[96]");
+}
+
+TEST(BoxAdvice, SmallObjectsAskForMorePixels) {
+  const TemporaryFolder folder;
+  write_yolo(folder.path(), 3, 1000, 800);
+  for (const char* split : {"train", "val"})
+    for (int i = 0; i < 3; ++i)
+      write_text(folder.path() / "labels" / split / say("1000_", i, ".txt"),
+                 "0 0.5 0.5 0.02 0.025\n");  // 20 x 20 of 800
+  EXPECT_EQ(value_of(choices_for(folder.path()), "data.short_side"), "480");
+}
+
+TEST(BoxAdvice, BadBoxesAreDropped) {
+  const TemporaryFolder folder;
+  write_yolo(folder.path(), 3, 640, 480);
+  write_text(folder.path() / "labels/train/640_0.txt", "0 1.5 0.5 0.1 0.1\n1 0.5 0.5 0.5 0.5\n");
+  EXPECT_EQ(value_of(choices_for(folder.path()), "data.bad_boxes"), "drop");
+}
+
+TEST(BoxAdvice, FormsAreRecognised) {
+  const CocoFolder coco;
+  EXPECT_EQ(look_at_boxes(coco.path().string(), 1)->config.data.name, "coco");
+  const TemporaryFolder exported;
+  for (const char* split : {"train", "valid"})
+    write_text(exported.path() / split / "_annotations.coco.json", CocoFolder::whole);
+  const std::optional<BoxFacts> facts = look_at_boxes(exported.path().string(), 1);
+  ASSERT_TRUE(facts);
+  EXPECT_EQ(facts->config.data.annotations_test, "valid/_annotations.coco.json");
+  EXPECT_EQ(facts->train.images[0].path, (exported.path() / "train/b.jpg").string());
+  const TemporaryFolder none;
+  EXPECT_FALSE(look_at_boxes(none.path().string(), 1));
+}
+
+TEST(BoxAdvice, FewMemoryMakesSmallBatches) {
+  const TemporaryFolder folder;
+  write_yolo(folder.path(), 100, 64, 48);
+  const std::vector<Choice> all = choices_for(folder.path()), few = choices_for(folder.path(), 1);
+  EXPECT_EQ(value_of(all, "data.batch"), "8");
+  EXPECT_EQ(value_of(few, "data.batch"), "1");
+  EXPECT_NE(std::ranges::find(few, "data.batch", &Choice::key)->reason.find("does not fit"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace octet
