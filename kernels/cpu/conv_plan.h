@@ -83,8 +83,10 @@ struct WeightGradientPlan : ConvProblem {  // y: the shape of dy
   }
   // Whether pixels lie between rows.
   bool spread() const { return segments == Segments::item && (rows != y.h || columns != y.w); }
+  // Whether planes hold elements that no pixel of x fills. Taps may read behind x although nothing stands before it.
   bool has_halo() const {
-    return stride_h > 1 || stride_w > 1 || pad_h > 0 || pad_w > 0 || rows != x.h || columns != x.w;
+    return kernel_h > 1 || kernel_w > 1 || stride_h > 1 || stride_w > 1 || pad_h > 0 || pad_w > 0 || rows != x.h ||
+           columns != x.w;
   }
   int64_t pixels_per_item() const { return images * y.h * y.w; }
 };

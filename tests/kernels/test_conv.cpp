@@ -123,6 +123,22 @@ void expect_equal_to_plain_loops(cpu::Convolution& convolution, bool add, DType 
   }
 }
 
+// Taps that read behind the image find zeros although nothing stands before it, and not what an earlier problem left.
+TEST_P(Int8Convolution, ZerosBehindTheImageAlone) {
+  std::vector<ConvCase> cases;
+  for (const int groups : {1, 33})
+    for (const bool high : {false, true}) {
+      ConvProblem p;
+      p.x = p.y = high ? Shape{2, 1, 9, 33} : Shape{2, 9, 1, 33};
+      p.kernel_h = high ? 2 : 1, p.kernel_w = high ? 1 : 2;
+      p.groups = groups;
+      cases.push_back(square_case({2, 9, 9, 66}, 66, 3, 1, 1));
+      cases.push_back({say(high ? "high" : "wide", ", groups ", groups), p});
+    }
+  for (const int threads : {1, 9})
+    expect_equal_to_plain_loops(*cpu::make_int8_convolution(GetParam(), threads), false, DType::s8, cases);
+}
+
 TEST_P(Int8Convolution, EqualsThePlainLoops) {
   for (const int threads : {1, 2, 7}) {
     const NamedCase scope(say(threads, " threads"));
