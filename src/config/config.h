@@ -90,7 +90,7 @@ struct Config {
     int64_t samples = 0;              // size of the training set that is drawn (0: the data source's own)
     bool augment = true;
     bool balanced = false;  // training reads every class equally often
-    double holdout = 0;     // image_folder: share of each class that is kept for evaluation; 0: val/ holds these images
+    double holdout = 0;     // share of the images that are kept for evaluation; 0: a set of their own holds these
     std::string annotations, annotations_test;  // coco: files below `root`; empty: instances_{train,val}2017.json
     std::string images, images_test;            // coco: folders below `root`; empty: train2017, val2017
     std::string sets, sets_test;        // voc: image sets, "2007/trainval, 2012/trainval"; empty: by what exists

@@ -43,6 +43,26 @@ class VocFolder {
   std::string below_;
 };
 
+// XML files beside their images, or apart from them, that no list names.
+TEST(Voc, FilesWithoutListsAreDividedByHoldout) {
+  for (const bool apart : {false, true}) {
+    const VocFolder folder;
+    for (const char* name : {"a", "b", "c", "d"}) {
+      write_text(folder.path() / (apart ? "Annotations" : "") / (std::string(name) + ".xml"), xml_of(object_of("ant")));
+      write_text(folder.path() / (apart ? "images" : "") / (std::string(name) + ".png"), name);
+    }
+    Config config = folder.config();
+    expect_says(message_of<UsageError>([&] { read_annotations(config, Split::train); }), {"data.holdout: 0.15"});
+    config.data.holdout = 0.25;
+    const Annotations train = read_annotations(config, Split::train), test = read_annotations(config, Split::test);
+    EXPECT_EQ(train.images.size(), 3u);
+    ASSERT_EQ(test.images.size(), 1u);
+    const std::string name = test.images[0].name;
+    EXPECT_EQ(test.images[0].path, (folder.path() / (apart ? "images" : "") / (name + ".png")).string());
+    EXPECT_EQ(test.classes, std::vector<std::string>{"ant"});
+  }
+}
+
 TEST(Voc, ReadsBoxesFromOneAndObjectsByName) {
   const VocFolder folder;
   folder.list("trainval", "b\r\n\n a \n");

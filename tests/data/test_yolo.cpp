@@ -1,5 +1,5 @@
 // Folders of images and labels in YOLO's form.
-#include <cstdlib>
+#include <set>
 
 #include "src/data/annotations/annotation_files.h"
 #include "tests/data/annotated.h"
@@ -90,6 +90,32 @@ TEST(Yolo, ListsAndSeveralFolders) {
   std::vector<std::string> names;
   for (const AnnotatedImage& image : folder.train().images) names.push_back(image.name);
   EXPECT_EQ(names, (std::vector<std::string>{"images/first/z.ppm", "images/second/b.ppm", "images/second/a.ppm"}));
+}
+
+// One folder, of which data.holdout keeps some images for evaluation; copies stay together.
+TEST(Yolo, HoldoutDividesOneFolder) {
+  const YoloFolder folder;
+  for (int i = 0; i < 20; ++i) {
+    const std::string name = say(i), bytes = std::string(size_t{3} * 100 * 50, char('a' + i / 2));
+    folder.write("images/" + name + ".ppm", "P6 100 50 255\n" + bytes);
+    folder.write("labels/" + name + ".txt", "0 0.5 0.5 0.5 0.5\n");
+  }
+  Config config = folder.config();
+  expect_says(message_of<UsageError>([&] { read_annotations(config, Split::test); }), {"data.holdout: 0.15"});
+  EXPECT_FALSE(has_test_set(config.data));
+  config.data.holdout = 0.3;
+  const auto numbers = [&](Split split) {
+    std::set<int> all;
+    for (const AnnotatedImage& image : read_annotations(config, split).images)
+      all.insert(std::stoi(fs::path(image.path).stem().string()));
+    return all;
+  };
+  const std::set<int> train = numbers(Split::train), test = numbers(Split::test);
+  EXPECT_EQ(train.size(), 14u);
+  EXPECT_EQ(test.size(), 6u);
+  for (const int i : test) EXPECT_TRUE(test.contains(i ^ 1) && !train.contains(i)) << i;
+  folder.image("images/val/a.ppm");
+  expect_says(message_of<UsageError>([&] { read_annotations(config, Split::test); }), {"has a set for evaluation"});
 }
 
 TEST(Yolo, BadLabelsAreNamed) {

@@ -25,6 +25,7 @@ void warn_of_odd_sizes(const std::string& file, const std::vector<std::string>& 
 Annotations parse_coco(std::istream&, const std::string& file);
 Annotations read_coco(const Config::Data&, Split);
 std::filesystem::path coco_file(const Config::Data&, Split);  // the JSON file
+bool coco_judges(const Config::Data&);                        // whether there is a file for evaluation
 
 // One XML file of PASCAL VOC.
 struct VocObject {
@@ -38,9 +39,15 @@ struct VocImage {
 };
 VocImage parse_voc(std::string_view xml, const std::string& file);
 Annotations read_voc(const Config::Data&, Split);
+bool voc_judges(const Config::Data&);
 
 // YOLO's folders of images and labels. Images are sorted by path, or as their list has them.
 Annotations read_yolo(const Config::Data&, Split);
+bool yolo_judges(const Config::Data&);
+
+// Of a training set that data.holdout divides: removes the images of the other split. Images of the same bytes are on
+// the same side. UsageError: there are fewer than two different ones.
+void keep_side(const Config::Data&, Split, Annotations&);
 
 // folder / name. UsageError: `name` leads out of the folder, by its words or through a link. place: which file says it.
 std::string path_inside(const std::filesystem::path& folder, const std::string& name, const std::string& place);

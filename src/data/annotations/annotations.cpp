@@ -22,12 +22,20 @@ namespace fs = std::filesystem;
 struct Format {
   const char* name;
   Annotations (*read)(const Config::Data&, Split);
+  bool (*judges)(const Config::Data&);  // whether there is a set for evaluation
 };
 constexpr Format formats[] = {
-    {"coco", read_coco},
-    {"voc", read_voc},
-    {"yolo", read_yolo},
+    {"coco", read_coco, coco_judges},
+    {"voc", read_voc, voc_judges},
+    {"yolo", read_yolo, yolo_judges},
 };
+
+const Format& format_of(const Config::Data& data) {
+  const auto* const format = std::ranges::find(formats, data.name, &Format::name);
+  REQUIRE_USAGE(format != std::end(formats), say("set data.name to one of: ", joined(annotation_format_names(), ", ")),
+                "data.name ", data.name, " has no annotations of objects");
+  return *format;
+}
 
 // Removes what does not count. Images keep their order.
 void keep_what_counts(const Config::Data& data, Split split, Annotations& all) {
@@ -80,13 +88,18 @@ void refuse_keys_of_others(const Config::Data& data) {
 
 Annotations read_all_annotations(const Config& config, Split split) {
   const Config::Data& data = config.data;
-  const auto* const format = std::ranges::find(formats, data.name, &Format::name);
-  REQUIRE_USAGE(format != std::end(formats), say("set data.name to one of: ", joined(annotation_format_names(), ", ")),
-                "data.name ", data.name, " has no annotations of objects");
+  const Format& format = format_of(data);
   refuse_keys_of_others(data);
   require_root(data);
-  return format->read(data, split);
+  if (data.holdout == 0) return format.read(data, split);
+  REQUIRE_USAGE(!format.judges(data), "leave data.holdout out, or move the set away", "data.holdout is ", data.holdout,
+                ", but ", data.root, " has a set for evaluation");
+  Annotations all = format.read(data, Split::train);
+  keep_side(data, split, all);
+  return all;
 }
+
+bool has_test_set(const Config::Data& data) { return format_of(data).judges(data); }
 
 Annotations read_annotations(const Config& config, Split split) {
   Annotations all = read_all_annotations(config, split);

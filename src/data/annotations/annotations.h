@@ -27,6 +27,9 @@ void refuse_keys_of_others(const Config::Data&);
 // box is bad and data.bad_boxes is `stop`, or no object is left to train.
 Annotations read_annotations(const Config&, Split);
 
+// Whether the files name a set for evaluation. If not, data.holdout divides the training set.
+bool has_test_set(const Config::Data&);
+
 // Everything that the files of `split` say, bad boxes too.
 Annotations read_all_annotations(const Config&, Split);
 

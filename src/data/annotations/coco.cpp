@@ -160,6 +160,11 @@ fs::path coco_file(const Config::Data& data, Split split) {
   return fs::path(data.root) / (given.empty() ? instead : given);
 }
 
+bool coco_judges(const Config::Data& data) {
+  std::error_code failed;
+  return !data.annotations_test.empty() || fs::is_regular_file(coco_file(data, Split::test), failed);
+}
+
 Annotations read_coco(const Config::Data& data, Split split) {
   const bool training = split == Split::train;
   const std::string& images = training ? data.images : data.images_test;

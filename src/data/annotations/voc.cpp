@@ -16,6 +16,7 @@
 #include "src/data/annotations/annotation_files.h"
 #include "src/data/annotations/number_text.h"
 #include "src/data/annotations/voc_files.h"
+#include "src/data/images/image_format.h"
 
 namespace octet {
 namespace {
@@ -66,7 +67,7 @@ BoxInFile box_in(const pugi::xml_node& object, const std::string& place) {
   return {left, top, value_of(corners, "xmax", place) - left, value_of(corners, "ymax", place) - top};
 }
 
-// A list of images: ImageSets/Main/<set>.txt of a folder.
+// A list of images: ImageSets/Main/<set>.txt of a folder; or without a set, all XML files of a folder without lists.
 struct ImageSet {
   fs::path folder;
   std::string set;
@@ -74,6 +75,32 @@ struct ImageSet {
   bool exists() const {
     std::error_code failed;
     return fs::is_regular_file(file(), failed);
+  }
+  fs::path annotations() const {
+    return set.empty() ? holding(is_xml, {"Annotations", "annotations", "xml", "labels"}) : folder / "Annotations";
+  }
+  fs::path images() const {
+    return set.empty() ? holding(names_an_image, {"JPEGImages", "images", "Images"}) : folder / "JPEGImages";
+  }
+  std::string place() const { return set.empty() ? folder.string() : file().string(); }
+  std::vector<std::string> names() const {
+    if (!set.empty()) return names_in(file(), annotations());
+    std::vector<std::string> names;
+    std::error_code failed;
+    for (const auto& entry : fs::directory_iterator(annotations(), failed))
+      if (is_xml(entry.path())) names.push_back(entry.path().stem().string());
+    std::ranges::sort(names);
+    return names;
+  }
+  static bool is_xml(const fs::path& path) { return path.extension() == ".xml"; }
+
+ private:
+  // The first of these folders below, or the folder itself, in which there is such a file.
+  fs::path holding(bool (*file)(const fs::path&), std::initializer_list<const char*> below) const {
+    for (const char* name : below)
+      for (std::error_code failed; const auto& entry : fs::directory_iterator(folder / name, failed))
+        if (file(entry.path())) return folder / name;
+    return folder;
   }
 };
 
@@ -104,8 +131,12 @@ std::vector<ImageSet> sets_of(const Config::Data& data, Split split) {
   std::error_code failed;
   for (const fs::path& folder : {root, root / "VOC2007", root / "VOC2012"})
     if (fs::is_directory(folder / "ImageSets" / "Main", failed)) folders.push_back(folder);
-  REQUIRE_USAGE(!folders.empty(), "set data.root to the folder that holds VOC2007/ or VOC2012/, or to such a folder",
-                root.string(), ": no folder ImageSets/Main, VOC2007/ImageSets/Main or VOC2012/ImageSets/Main");
+  if (folders.empty() && data.holdout > 0) return {{root, ""}};
+  REQUIRE_USAGE(
+      !folders.empty(),
+      "set data.root to the folder that holds VOC2007/ or VOC2012/, or to such a folder; where XML files have "
+      "no lists, set data.holdout: 0.15",
+      root.string(), ": no folder ImageSets/Main, VOC2007/ImageSets/Main or VOC2012/ImageSets/Main");
   const bool tested = std::ranges::any_of(folders, [](const fs::path& folder) {
     return ImageSet{folder, "test"}.exists();
   });
@@ -143,10 +174,10 @@ std::vector<NamedImage> images_of(const std::vector<ImageSet>& sets) {
   std::vector<NamedImage> images;
   std::map<std::string, std::string> seen;
   for (const ImageSet& set : sets) {
-    const std::string list = set.file().string();
-    const fs::path annotations = set.folder / "Annotations", folder = set.folder / "JPEGImages";
+    const std::string list = set.place();
+    const fs::path annotations = set.annotations(), folder = set.images();
     ImageFinder files(folder);
-    for (const std::string& name : names_in(set.file(), annotations)) {
+    for (const std::string& name : set.names()) {
       const auto [before, added] = seen.emplace(name, list);
       REQUIRE_USAGE(added, "list each image once", list, ": image `", shown(name), "` was listed before, in ",
                     before->second);
@@ -206,6 +237,13 @@ VocImage parse_voc(std::string_view xml, const std::string& file) {
     image.objects.push_back(std::move(object));
   }
   return image;
+}
+
+bool voc_judges(const Config::Data& data) {
+  for (const char* folder : {"", "VOC2007", "VOC2012"})
+    for (const char* set : {"test", "val"})
+      if (ImageSet{fs::path(data.root) / folder, set}.exists()) return true;
+  return !data.sets_test.empty();
 }
 
 Annotations read_voc(const Config::Data& data, Split split) {

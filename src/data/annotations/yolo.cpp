@@ -84,7 +84,7 @@ DataFile read_data_file(const fs::path& root) {
 
 // A folder or list of data.yaml. Tools write paths that held where the data were made: their last parts are looked for
 // below the root.
-fs::path place_of(const fs::path& root, const DataFile& data, const std::string& named) {
+fs::path place_of(const fs::path& root, const DataFile& data, const std::string& named, bool optional) {
   std::error_code failed;
   std::vector<fs::path> tried;
   if (!named.starts_with("..")) tried = {root / data.base / named, root / named};
@@ -97,30 +97,36 @@ fs::path place_of(const fs::path& root, const DataFile& data, const std::string&
   tried.insert(tried.end(), {root / data.base / named, root / named});
   for (const fs::path& path : tried)
     if (fs::exists(path, failed)) return path.lexically_normal();
+  if (optional) return {};
   throw UsageError(__FILE__, __LINE__, say(data.file, ": there is no `", shown(named), "` below ", root.string()),
                    "name folders of images relative to the folder of data.yaml");
 }
 
 // The folders and lists of images of a split, by what data.yaml says or, if it says nothing, by their names.
-std::vector<fs::path> places_of(const fs::path& root, const DataFile& data, Split split) {
+// judges: there is a set for evaluation. optional: without images nothing is returned.
+std::vector<fs::path> places_of(const fs::path& root, const DataFile& data, Split split, bool judges, bool optional) {
   std::vector<fs::path> places;
   const std::vector<std::string> keys =
       split == Split::train ? std::vector<std::string>{"train"} : std::vector<std::string>{"val", "test"};
   for (const std::string& key : keys) {
     const auto said = data.splits.find(key);
     if (said == data.splits.end()) continue;
-    for (const std::string& named : said->second) places.push_back(place_of(root, data, named));
+    for (const std::string& named : said->second)
+      if (const fs::path place = place_of(root, data, named, optional); !place.empty()) places.push_back(place);
     if (!places.empty()) return places;
   }
-  const std::vector<std::string> names =
+  std::vector<std::string> names =
       split == Split::train ? std::vector<std::string>{"train"} : std::vector<std::string>{"val", "valid", "test"};
+  if (split == Split::train && !judges) names.emplace_back();  // one folder, which data.holdout divides
   for (const std::string& name : names)
     for (const fs::path& path : {root / "images" / name, root / name / "images"})
       if (std::error_code failed; fs::is_directory(path, failed)) return {path};
+  if (optional) return {};
   throw UsageError(__FILE__, __LINE__,
                    say(root.string(), ": no images for ", split == Split::train ? "training" : "testing"),
                    say("put them into images/", names.front(), " and their labels into labels/", names.front(),
-                       ", or name their folder in ", data.file));
+                       ", or name their folder in ", data.file,
+                       split == Split::train ? "" : "; or set data.holdout: 0.15 to keep some of the others"));
 }
 
 std::vector<fs::path> images_at(const fs::path& place) {
@@ -259,11 +265,16 @@ void warn(const std::string& root, int64_t images, int64_t orphans, const Missin
 
 }  // namespace
 
+bool yolo_judges(const Config::Data& data) {
+  return !places_of(data.root, read_data_file(data.root), Split::test, true, true).empty();
+}
+
 Annotations read_yolo(const Config::Data& data, Split split) {
   const fs::path root = data.root;
   const DataFile file = read_data_file(root);
+  const bool judges = yolo_judges(data);
   std::vector<fs::path> paths;
-  for (const fs::path& place : places_of(root, file, split)) {
+  for (const fs::path& place : places_of(root, file, split, judges, false)) {
     const std::vector<fs::path> found = images_at(place);
     paths.insert(paths.end(), found.begin(), found.end());
   }

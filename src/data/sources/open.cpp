@@ -204,8 +204,9 @@ Datasets open_datasets(const Config& config, bool training, const Classes& known
   check_augmentation(config, source.traits.objects);
   REQUIRE_USAGE(*source.reads == '\0' || data.samples == 0, "set data.samples: 0; train.steps ends a training early",
                 "data.samples is ", data.samples, ", but '", data.name, "' has its own images");
-  REQUIRE_USAGE(data.holdout == 0 || data.name == "image_folder", "leave data.holdout out", "data.holdout is ",
-                data.holdout, ", but only data.name: image_folder reads it");
+  REQUIRE_USAGE(data.holdout == 0 || data.name == "image_folder" || describes_objects(data), "leave data.holdout out",
+                "data.holdout is ", data.holdout, ", but only data.name: image_folder, ",
+                joined(annotation_format_names(), ", "), " read it");
   require_root(data);
   Datasets sets = source.open(config, training);
   number_test_set(config, known, sets);

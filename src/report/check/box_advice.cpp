@@ -44,9 +44,16 @@ std::string recognise(const fs::path& root, Config::Data& data) {
       data.annotations_test = say(test, "/", export_file), data.images_test = test;
       return data.annotations;
     }
+  if (is_file(root / "train" / export_file))
+    return data.annotations = say("train/", export_file), data.images = "train", data.annotations;
   data.name = "voc";
   for (const char* folder : {"", "VOC2007", "VOC2012"})
     if (is_folder(root / folder / "ImageSets" / "Main")) return (fs::path(folder) / "ImageSets/Main").string();
+  for (const char* folder : {"Annotations", "annotations", "xml", "labels", ""}) {
+    std::error_code failed;
+    for (const auto& entry : fs::directory_iterator(root / folder, failed))
+      if (entry.path().extension() == ".xml") return say("XML files in ", *folder ? folder : "the folder");
+  }
   return {};
 }
 
@@ -163,6 +170,9 @@ class DetectorAdvisor {
                                      {"data.images", data.images},
                                      {"data.images_test", data.images_test}})
       if (!value.empty()) add(key, value, "as the folders are named");
+    if (data.holdout > 0)
+      add("data.holdout", fmt::format("{}", data.holdout),
+          "there is no set for evaluation: these images judge the network");
     if (facts_.bad_boxes > 0)
       add("data.bad_boxes", "drop",
           fmt::format(
@@ -234,6 +244,7 @@ std::optional<BoxFacts> look_at_boxes(const std::string& root, int cores) {
   if (facts.found.empty()) return {};
   config.data.workers = cores;
   config.data.bad_boxes = "drop";
+  if (!has_test_set(config.data)) config.data.holdout = kept_share;
   facts.train = read_all_annotations(config, Split::train);
   const Annotations test = read_all_annotations(config, Split::test);
   require_objects_to_find(test, config.data.root);
