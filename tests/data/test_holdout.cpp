@@ -119,7 +119,7 @@ TEST_F(Holdout, IsNamedWhereItHelpsAndRefusedElsewhere) {
   expect_says(refused(), {"there is no folder val or test", "data.holdout: 0.1"});
   config_.data.name = "shapes";
   config_.data.holdout = 0.1;
-  expect_says(refused(), {"only data.name: image_folder reads it"});
+  expect_says(refused(), {"only data.name: image_folder, coco, voc, yolo read it"});
 }
 
 }  // namespace
