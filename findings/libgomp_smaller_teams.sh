@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# GCC's OpenMP ends threads when a parallel region is smaller than the one before, and starts them anew for the next larger
+# GCC's OpenMP ends threads when a parallel region is smaller than the one before, and creates others for the next larger
 # one. Loops that ask for as many threads as they have work (num_threads(min(threads, pieces))) start thousands of threads.
 #
 # Versions: libgomp of GCC 12.2.0 (Debian 12), beside intel-openmp 2025.3.0.

@@ -66,7 +66,7 @@ void widen(const GatherAxis& axis, int64_t extent, int64_t& before, int64_t& aft
     }
 }
 
-// Output rows that are reached by the same taps, others read the halo alone.
+// Output rows for which the same taps read the image; the other taps read its halo alone.
 struct Band {
   std::vector<int64_t> rows;
   size_t first_tap, end_tap;

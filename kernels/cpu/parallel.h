@@ -44,7 +44,7 @@ class FlushSubnormals {
 };
 
 // For how many threads work is cut, and where the backend notes what they do. Teams are of all threads or of one:
-// libgomp ends those that a smaller team has no use for, and starts them anew for the next one.
+// libgomp ends those that a smaller team has no use for, and creates others for the next one.
 struct Threads {
   Threads(int of, LoopLog* notes = nullptr) : count(of), log(notes) {}  // NOLINT: a number of threads is all it needs
   int count;

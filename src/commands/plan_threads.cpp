@@ -132,9 +132,9 @@ int plan_threads(const Config& config, Transport& transport, int threads) {
   fmt::print(
       "{}{}: a step of {} images takes {:.1f} ms,\n{:.1f} times as fast as one thread ({:.1f} ms, measured); in {:.2f} "
       "ms "
-      "of it one thread works by itself.\nPieces are what threads can share out; from a loop to the next they need "
-      "{:.0f} "
-      "us. Memory and clocks are taken to\nserve every thread as they serve one.\n",
+      "of it one thread works by itself.\nPieces are what threads can share out; a loop is taken to cost them {:.0f} "
+      "us "
+      "more. Memory and clocks are taken\nto serve every thread as they serve one.\n",
       threads == 1 ? "1 thread" : fmt::format("{} threads", threads),
       threads > here ? fmt::format(", where this process may use {}", here) : "", config.data.batch, 1e3 * of_all,
       of_one / of_all, 1e3 * of_one, 1e3 * by_itself, 1e6 * wake);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "src/report/check/box_advice.h"
+#include "src/weights/weights_file.h"
 #include "tests/data/annotated.h"
 
 namespace octet {
@@ -93,6 +94,25 @@ TEST(BoxAdvice, FormsAreRecognised) {
   EXPECT_EQ(facts->train.images[0].path, (exported.path() / "train/b.jpg").string());
   const TemporaryFolder none;
   EXPECT_FALSE(look_at_boxes(none.path().string(), 1));
+}
+
+TEST(BoxAdvice, WeightsAreOfABackboneAndSayItsPixels) {
+  const TemporaryFolder folder;
+  write_yolo(folder.path(), 3, 640, 480);
+  const BoxFacts facts = *look_at_boxes(folder.path().string(), 1);
+  const auto choices = [&](const std::string& tensor) {
+    OwnedTensors tensors;
+    tensors.add(tensor, {1}, {1});
+    const std::string path = (folder.path() / "weights.safetensors").string();
+    write_safetensors(path, tensors, {});
+    return choose_detector(facts, path, int64_t{1} << 33, 1);
+  };
+  const std::vector<Choice> found = choices("layer4.1.conv2.weight");
+  EXPECT_EQ(value_of(found, "model.backbone"), "resnet18");
+  EXPECT_NE(value_of(found, "model.initial_backbone"), "");
+  EXPECT_EQ(value_of(found, "data.mean"), "[0.485, 0.456, 0.406]");
+  expect_says(message_of<UsageError>([&] { choices("features.18.0.weight"); }),
+              {"is of mobilenet_v2, which is no backbone of a detector", "resnet18"});
 }
 
 TEST(BoxAdvice, FewMemoryMakesSmallBatches) {

@@ -72,7 +72,7 @@ double at_share(std::vector<double> values, double share) {
 }
 int64_t multiple_of_32(double pixels) { return std::max<int64_t>(1, std::llround(pixels / 32)) * 32; }
 
-class DetectorAdvisor {
+class DetectorAdvisor : private Choices {
  public:
   DetectorAdvisor(const BoxFacts& facts, const std::string& weights) : facts_(facts), weights_(weights) {
     std::vector<std::vector<double>> sides(facts.train.classes.size());  // of objects, as shares of the shorter side
@@ -98,13 +98,10 @@ class DetectorAdvisor {
     data(cores);
     batch(memory);
     training();
-    return std::move(choices_);
+    return take();
   }
 
  private:
-  void add(std::string key, std::string value, std::string reason) {
-    choices_.push_back({std::move(key), std::move(value), std::move(reason)});
-  }
   static std::string list_of(const std::vector<int64_t>& numbers) {
     return fmt::format("[{}]", fmt::join(numbers, ", "));
   }
@@ -148,7 +145,7 @@ class DetectorAdvisor {
         weights_.empty() ? "small enough for a CPU" : "the network of the weights");
     if (!weights_.empty())
       add("model.initial_backbone", fs::absolute(weights_).string(), "what it has learned elsewhere");
-    add("model.neck_channels", "128", "half of the paper's: a third of the time");
+    add("model.neck_channels", "128", "half of the paper's: less work");
     add("model.head_channels", "512", "likewise");
     add("model.anchor_sizes", list_of(anchors()),
         fmt::format("a quarter of `{}` are smaller than {:.0f} pixels, a quarter of `{}` larger than {:.0f}",
@@ -186,11 +183,12 @@ class DetectorAdvisor {
     add("data.long_side", fmt::to_string(long_side_), "images that are longer become smaller");
     add("data.canvas_heights", list_of(heights_), heights_.size() > 1 ? "of wide and of high images" : "all are alike");
     add("data.canvas_widths", list_of(widths_), "multiples of 32 that hold nearly all images");
+    if (!weights_.empty()) add_pixels(weights_, backbone_of(weights_));
     add("data.workers", fmt::to_string(cores), "threads that decode images, one for each core");
   }
 
   size_t memory_of(int64_t batch) const {
-    Config config = parse_config(recipe_text(choices_, ""), "the new recipe", {});
+    Config config = this->config();
     config.data.batch = batch;
     const DryPlan dry(config, heights_.back(), widths_.back(), batch,
                       {.storage = storage_of(config), .training = true});
@@ -213,10 +211,8 @@ class DetectorAdvisor {
     const int64_t epochs = std::clamp<int64_t>(seen / images, 4, 80);
     add("train.epochs", fmt::to_string(epochs),
         fmt::format("{} steps {}", epochs * std::max<int64_t>(1, images / batch_),
-                    weights_.empty()
-                        ? "from random weights; --weights FILE begins with a trained backbone, needs fewer "
-                          "and finds more"
-                        : "from a trained backbone"));
+                    weights_.empty() ? "from random weights; --weights FILE begins with a trained backbone"
+                                     : "from a trained backbone"));
     add("train.lr", fmt::format("{:.4g}", 0.02 * double(batch_) / 8), "usual for this batch");
     add("train.schedule", "cosine", "falls to 0 at the end");
     add("train.warmup_epochs", epochs >= 10 ? "2" : "1", "new layers begin with small steps");
@@ -232,7 +228,6 @@ class DetectorAdvisor {
   std::string small_class_, large_class_;
   int64_t short_side_ = 0, long_side_ = 0, batch_ = 0;
   std::vector<int64_t> heights_, widths_;
-  std::vector<Choice> choices_;
 };
 
 }  // namespace

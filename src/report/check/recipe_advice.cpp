@@ -77,15 +77,12 @@ size_t memory_of(const Config& config) {
   return dry.plan.arena_bytes() + dry.parameters.bytes(true);
 }
 
-class Advisor {
+class Advisor : private Choices {
  public:
   Advisor(const FolderFacts& facts, const std::string& weights) : facts_(facts), weights_(weights) {
     if (weights.empty()) return;
     const SafetensorsFile file = open_weights(weights);
     known_ = &network_of(file, weights);
-    Config::Model model;
-    model.name = known_->network;
-    pixels_ = needed_pixels(file, weights, model);
     trained_side_ = trained_side(file, weights);
   }
 
@@ -94,15 +91,10 @@ class Advisor {
     data(cores);
     batch(memory);
     training();
-    return std::move(choices_);
+    return take();
   }
 
  private:
-  void add(std::string key, std::string value, std::string reason) {
-    choices_.push_back({std::move(key), std::move(value), std::move(reason)});
-  }
-  Config config() const { return parse_config(recipe_text(choices_, ""), "the new recipe", {}); }
-
   void model() {
     const std::string own = usual_side("resnet20", facts_.side, 32) <= 32 ? "resnet20" : "resnet18";
     const std::string network = known_ ? known_->network : own;
@@ -124,10 +116,7 @@ class Advisor {
     add("data.image_size", fmt::to_string(side_),
         trained_side_ ? "the weights were trained on images of this size"
                       : fmt::format("the shorter sides have a median of {} pixels", facts_.side));
-    if (pixels_) {
-      add("data.mean", list_text(pixels_->normalization.mean), "as the weights need it, says " + pixels_->source);
-      add("data.deviation", list_text(pixels_->normalization.deviation), "of pixel / 255, for red, green and blue");
-    }
+    if (known_) add_pixels(weights_, known_->network);
     if (facts_.divided)
       add("data.holdout", fmt::format("{}", kept_share), "there is no folder val/: these images judge the network");
     if (!facts_.bad.empty())
@@ -172,13 +161,24 @@ class Advisor {
   const FolderFacts& facts_;
   const std::string& weights_;
   const Known* known_ = nullptr;
-  std::optional<NeededPixels> pixels_;   // of the weights
-  std::optional<int64_t> trained_side_;  // likewise
+  std::optional<int64_t> trained_side_;  // of the weights
   int64_t side_ = 0, batch_ = 0;
-  std::vector<Choice> choices_;
 };
 
 }  // namespace
+
+void Choices::add(std::string key, std::string value, std::string reason) {
+  all_.push_back({std::move(key), std::move(value), std::move(reason)});
+}
+void Choices::add_pixels(const std::string& weights, const std::string& network) {
+  Config::Model model;
+  model.name = network;
+  const std::optional<NeededPixels> pixels = needed_pixels(open_weights(weights), weights, model);
+  if (!pixels) return;
+  add("data.mean", list_text(pixels->normalization.mean), "as the weights need it, says " + pixels->source);
+  add("data.deviation", list_text(pixels->normalization.deviation), "of pixel / 255, for red, green and blue");
+}
+Config Choices::config() const { return parse_config(recipe_text(all_, ""), "the new recipe", {}); }
 
 std::vector<Choice> choose_recipe(const FolderFacts& facts, const std::string& weights, int64_t memory, int cores) {
   return Advisor(facts, weights).choices(memory, cores);

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "src/config/config.h"
+
 namespace octet {
 
 inline constexpr double kept_share = 0.15;  // data.holdout of a folder without val/
@@ -26,6 +28,19 @@ FolderFacts look_at_folder(const std::string& root, int cores);
 struct Choice {
   std::string key, value, reason;
 };
+// The choices so far, in the order of the recipe.
+class Choices {
+ public:
+  void add(std::string key, std::string value, std::string reason);
+  // Adds the normalization of pixels that the weights need, where they tell.
+  void add_pixels(const std::string& weights, const std::string& network);
+  Config config() const;
+  std::vector<Choice> take() { return std::move(all_); }
+
+ private:
+  std::vector<Choice> all_;
+};
+
 // weights: a safetensors file of a known network, or empty. memory: bytes that a training may use. UsageError: the
 // weights are of no known network.
 std::vector<Choice> choose_recipe(const FolderFacts&, const std::string& weights, int64_t memory, int cores);
