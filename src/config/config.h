@@ -28,8 +28,8 @@ struct Config {
     std::vector<int64_t> anchor_sizes;  // of each level, in pixels; empty: the network's own
     std::vector<double> anchor_ratios = {0.5, 1, 2};  // height / width
     std::string norm = "batch";                       // of the backbone: batch | frozen
-    int64_t freeze_stages = 0;   // of the backbone: 1: the stem; 2: the stem and layer1; ... 5: all
-    double norm_epsilon = 1e-5;  // of the backbone: added to the variance
+    int64_t freeze_stages = 0;  // of the backbone: 1: the stem; 2: the stem and layer1; ... 5: all
+    double norm_epsilon = -1;   // of the backbone: added to the variance; -1: as in the published network
   } model;
 
   struct Rpn {  // two-stage detectors: how regions are proposed; without a suffix while training

@@ -47,7 +47,7 @@ const std::vector<Key> kKeys = {
         "detectors: norms of the backbone; frozen: they keep the statistics, factors and biases of the loaded weights",
         {"batch", "frozen"}),
     {FIELD(model.freeze_stages), "detectors: first stages of the backbone that never train; 1: the stem, 5: all", 0, 5},
-    {FIELD(model.norm_epsilon), "detectors: added to the variance in the backbone's norms", 0, 1},
+    {FIELD(model.norm_epsilon), "detectors: added to the variance in the backbone's norms; -1: as published", -1, 1},
 
     {FIELD(rpn.before_nms), "training: best answers of a level that may become proposals; 0: the network's own", 0,
      1e6},

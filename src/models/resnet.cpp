@@ -10,25 +10,12 @@ namespace {
 
 constexpr Activation relu = Activation::relu;
 
-// What is common to all convolutions of a network. All of them have norms.
-struct Norms {
-  bool frozen = false;        // never trained
-  float epsilon = 1e-5f;      // added to the variance
-  int64_t frozen_stages = 0;  // the first of them never train at all; 1: the stem
-};
-
 struct Residual {
-  Graph& graph;
-  Norms norms = {};
-  bool frozen = false;  // the present stage
-  int dilation = 1;     // of the 3x3 convolutions
+  BackboneLayers layers;
+  int dilation = 1;  // of the 3x3 convolutions
 
-  Edge conv(const std::string& name, const std::string& norm, Edge x, ConvOptions options) {
-    options.norm = norm;
-    options.epsilon = norms.epsilon;
-    options.frozen = frozen;
-    options.frozen_norm = norms.frozen;
-    return octet::conv(graph, name, x, options);
+  Edge conv(const std::string& name, const std::string& norm, Edge x, const ConvOptions& options) const {
+    return layers.conv(name, norm, x, options);
   }
 
   // Two 3x3 convolutions (He et al. 2016, figure 5 left).
@@ -72,14 +59,14 @@ constexpr Form forms[] = {{"resnet18", false, {2, 2, 2, 2}},
                           {"resnet50", true, {3, 4, 6, 3}},
                           {"resnet101", true, {3, 4, 23, 3}}};
 
-// Appends stage `number` of 0 to 3. stride: of its first block.
-Edge make_stage(Graph& graph, Edge x, const std::string& prefix, const Form& form, const Norms& norms, int number,
-                int stride, int dilation = 1) {
-  Residual residual{graph, norms, number + 1 < norms.frozen_stages, dilation};
-  const int64_t width = int64_t(64) << number, out = form.bottleneck ? 4 * width : width;
-  int64_t channels = number == 0 ? 64 : out / 2;
-  for (int block = 0; block < form.blocks[size_t(number)]; ++block, stride = 1) {
-    const std::string name = prefix + "layer" + std::to_string(number + 1) + "." + std::to_string(block);
+// Appends stage `number` of 1 to 4. stride: of its first block.
+Edge make_stage(BackboneLayers layers, Edge x, const Form& form, int number, int stride, int dilation = 1) {
+  layers.stage = number;
+  Residual residual{layers, dilation};
+  const int64_t width = int64_t(32) << number, out = form.bottleneck ? 4 * width : width;
+  int64_t channels = number == 1 ? 64 : out / 2;
+  for (int block = 0; block < form.blocks[size_t(number) - 1]; ++block, stride = 1) {
+    const std::string name = "layer" + std::to_string(number) + "." + std::to_string(block);
     x = form.bottleneck ? residual.bottleneck(name, x, channels, width, stride)
                         : residual.basic(name, x, channels, width, stride);
     channels = out;
@@ -87,34 +74,11 @@ Edge make_stage(Graph& graph, Edge x, const std::string& prefix, const Form& for
   return x;
 }
 
-// The outputs of the first `count` stages.
-std::vector<Edge> stages(Graph& graph, Edge x, const std::string& prefix, const Form& form, const Norms& norms,
-                         int count) {
-  x = Residual{graph, norms, norms.frozen_stages > 0}.conv(
-      prefix + "conv1", prefix + "bn1", x, {.out = 64, .kernel = 7, .stride = 2, .pad = 3, .activation = relu});
-  x = pool(graph, prefix + "maxpool", x, {.kernel = 3, .stride = 2, .pad = 1});
-  std::vector<Edge> outputs;
-  for (int number = 0; number < count; ++number)
-    outputs.push_back(x = make_stage(graph, x, prefix, form, norms, number, number > 0 ? 2 : 1));
-  return outputs;
-}
-
-const Form& backbone_form(const Config::Model& model) {
-  const Form* const form = std::ranges::find(forms, model.backbone, &Form::name);
-  REQUIRE_USAGE(form != std::end(forms), "use one of: " + joined(backbone_names(), ", "), "model.backbone `",
-                model.backbone, "` is not known");
-  return *form;
-}
-
-Norms backbone_norms(const Config::Model& model) {
-  return {.frozen = model.norm == "frozen", .epsilon = float(model.norm_epsilon), .frozen_stages = model.freeze_stages};
-}
-
 }  // namespace
 
 // ResNet for CIFAR with 6 n + 2 layers (He et al. 2016, section 4.2) and projection shortcuts, n = 3.
 std::vector<Head> resnet20(Graph& graph, Edge x, const Config::Model& model, size_t /*form*/) {
-  Residual residual{graph};
+  Residual residual{{graph}};
   x = conv(graph, "conv1", x, {.out = 16, .kernel = 3, .pad = 1, .norm = "bn1", .activation = relu});
   int64_t channels = 16;
   for (int stage = 0; stage < 3; ++stage) {
@@ -129,26 +93,27 @@ std::vector<Head> resnet20(Graph& graph, Edge x, const Config::Model& model, siz
 }
 
 // The form that model.name names.
-std::vector<Head> resnet(Graph& graph, Edge images, const Config::Model& model, size_t /*form*/) {
-  const Form& form = *std::ranges::find(forms, model.name, &Form::name);
-  const Edge x = global_pool(graph, "avgpool", stages(graph, images, "", form, {}, 4).back());
+std::vector<Head> resnet(Graph& graph, Edge images, const Config::Model& model, size_t form) {
+  const Edge x = global_pool(graph, "avgpool", resnet_stages({graph}, images, model.name, form, 4).back());
   return {{linear(graph, "fc", x, {.out = model.classes, .gives_logits = true})}};
 }
 
-std::vector<std::string> backbone_names() {
-  std::vector<std::string> names;
-  for (const Form& form : forms) names.emplace_back(form.name);
-  return names;
-}
-
-std::vector<Edge> make_backbone(Graph& graph, Edge images, const Config::Model& model, const std::string& prefix,
-                                int count) {
-  return stages(graph, images, prefix, backbone_form(model), backbone_norms(model), count);
+std::vector<Edge> resnet_stages(BackboneLayers layers, Edge x, const std::string& network, size_t /*form*/, int count) {
+  const Form& form = *std::ranges::find(forms, network, &Form::name);
+  x = layers.conv("conv1", "bn1", x, {.out = 64, .kernel = 7, .stride = 2, .pad = 3, .activation = relu});
+  x = pool(layers.graph, layers.prefix + "maxpool", x, {.kernel = 3, .stride = 2, .pad = 1});
+  std::vector<Edge> outputs;
+  for (int number = 1; number <= count; ++number)
+    outputs.push_back(x = make_stage(layers, x, form, number, number > 1 ? 2 : 1));
+  return outputs;
 }
 
 Edge make_last_stage(Graph& graph, Edge x, const Config::Model& model, const std::string& prefix, int stride,
                      int dilation) {
-  return make_stage(graph, x, prefix, backbone_form(model), backbone_norms(model), 3, stride, dilation);
+  const Form* const form = std::ranges::find(forms, model.backbone, &Form::name);
+  REQUIRE_USAGE(form != std::end(forms), "use a ResNet, or set model.name to faster_rcnn or retinanet", model.name,
+                " needs the last stage of a ResNet, but model.backbone is ", model.backbone);
+  return make_stage(backbone_layers(graph, model, prefix), x, *form, 4, stride, dilation);
 }
 
 }  // namespace octet

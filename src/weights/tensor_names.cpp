@@ -4,6 +4,7 @@
 #include <charconv>
 #include <iterator>
 #include <set>
+#include <span>
 
 #include "kernels/base/text.h"
 
@@ -24,8 +25,15 @@ constexpr Alias earlier_torchvision[] = {
     {"head.classification_head.conv.#.0.", "head.classification_head.conv.#.", 2},
     {"head.regression_head.conv.#.0.", "head.regression_head.conv.#.", 2},
 };
-// timm's mobilenetv2_100, without the blocks features.2 to features.17.
-constexpr Alias timm_mobilenet_v2[] = {
+// timm numbers the blocks of a network within stages.
+struct TimmNetwork {
+  std::span<const Alias> layers;              // outside of blocks, and of the first block
+  std::string_view blocks;                    // how octet names these, with their number behind it
+  int first = 0;                              // the number of the first of `numbers`
+  std::span<const std::string_view> numbers;  // in timm
+  std::span<const Alias> of_block;
+};
+constexpr Alias mobilenet_v2_layers[] = {
     {"features.0.0.", "conv_stem."},
     {"features.0.1.", "bn1."},
     {"features.1.conv.0.0.", "blocks.0.0.conv_dw."},
@@ -36,12 +44,33 @@ constexpr Alias timm_mobilenet_v2[] = {
     {"features.18.1.", "bn2."},
     {"classifier.1.", "classifier."},
 };
-// These blocks, which timm numbers within stages, and the layers of each.
-constexpr std::string_view timm_blocks[] = {"1.0", "1.1", "2.0", "2.1", "2.2", "3.0", "3.1", "3.2",
-                                            "3.3", "4.0", "4.1", "4.2", "5.0", "5.1", "5.2", "6.0"};
-constexpr Alias timm_inverted_residual[] = {
+constexpr std::string_view mobilenet_v2_blocks[] = {"1.0", "1.1", "2.0", "2.1", "2.2", "3.0", "3.1", "3.2",
+                                                    "3.3", "4.0", "4.1", "4.2", "5.0", "5.1", "5.2", "6.0"};
+constexpr Alias mobilenet_v2_block[] = {
     {"conv.0.0.", "conv_pw."}, {"conv.0.1.", "bn1."},    {"conv.1.0.", "conv_dw."},
     {"conv.1.1.", "bn2."},     {"conv.2.", "conv_pwl."}, {"conv.3.", "bn3."},
+};
+constexpr Alias efficientnet_lite0_layers[] = {
+    {"_conv_stem.", "conv_stem."},
+    {"_bn0.", "bn1."},
+    {"_blocks.0._depthwise_conv.", "blocks.0.0.conv_dw."},
+    {"_blocks.0._bn1.", "blocks.0.0.bn1."},
+    {"_blocks.0._project_conv.", "blocks.0.0.conv_pw."},
+    {"_blocks.0._bn2.", "blocks.0.0.bn2."},
+    {"_conv_head.", "conv_head."},
+    {"_bn1.", "bn2."},
+    {"_fc.", "classifier."},
+};
+constexpr std::string_view efficientnet_lite0_blocks[] = {"1.0", "1.1", "2.0", "2.1", "3.0", "3.1", "3.2", "4.0",
+                                                          "4.1", "4.2", "5.0", "5.1", "5.2", "5.3", "6.0"};
+constexpr Alias efficientnet_lite0_block[] = {
+    {"_expand_conv.", "conv_pw."},   {"_bn0.", "bn1."}, {"_depthwise_conv.", "conv_dw."}, {"_bn1.", "bn2."},
+    {"_project_conv.", "conv_pwl."}, {"_bn2.", "bn3."},
+};
+// mobilenetv2_100 and tf_efficientnet_lite0
+constexpr TimmNetwork timm_networks[] = {
+    {mobilenet_v2_layers, "features.", 2, mobilenet_v2_blocks, mobilenet_v2_block},
+    {efficientnet_lite0_layers, "_blocks.", 1, efficientnet_lite0_blocks, efficientnet_lite0_block},
 };
 
 // Parts that PyTorch adds to names.
@@ -66,17 +95,19 @@ std::string renamed(const Alias& alias, std::string_view name) {
       .append(rest.substr(tail.size()));
 }
 
-// timm's name of a tensor of MobileNetV2; empty if the name is none.
+// timm's name of a tensor; empty if the tensor is of none of the networks.
 std::string in_timm(std::string_view name) {
-  for (const Alias& alias : timm_mobilenet_v2)
-    if (std::string other = renamed(alias, name); !other.empty()) return other;
-  for (size_t i = 0; i < std::size(timm_blocks); ++i) {
-    const std::string now = say("features.", i + 2, "."), other = say("blocks.", timm_blocks[i], ".");
-    if (!name.starts_with(now)) continue;
-    const std::string_view inner = name.substr(now.size());
-    for (const Alias& layer : timm_inverted_residual)
-      if (const std::string own = renamed(layer, inner); !own.empty()) return other + own;
-    return other + std::string(inner);
+  for (const TimmNetwork& network : timm_networks) {
+    for (const Alias& alias : network.layers)
+      if (std::string other = renamed(alias, name); !other.empty()) return other;
+    for (size_t i = 0; i < network.numbers.size(); ++i) {
+      const std::string now = say(network.blocks, network.first + int(i), ".");
+      if (!name.starts_with(now)) continue;
+      const std::string_view inner = name.substr(now.size());
+      for (const Alias& layer : network.of_block)
+        if (const std::string own = renamed(layer, inner); !own.empty())
+          return say("blocks.", network.numbers[i], ".", own);
+    }
   }
   return {};
 }

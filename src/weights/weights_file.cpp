@@ -37,6 +37,9 @@ constexpr const char* of_same_network =
     "the "
     "same data.image_size; for another number of classes set model.head: new";
 constexpr const char* of_backbone = "give weights of the classification network that model.backbone names";
+// What classification networks have behind the stages of a backbone, also under timm's names.
+constexpr std::string_view behind_stages[] = {"fc.",  "classifier.", "features.18.", "conv_head.",
+                                              "bn2.", "_conv_head.", "_bn1.",        "_fc."};
 
 }  // namespace
 
@@ -145,7 +148,8 @@ bool WeightsFile::may_be_unused(std::string_view name) const {
       name.starts_with(average_prefix) || name == "clips" || name == "n_averaged")
     return true;
   if (name.starts_with("AuxLogits.")) return true;  // InceptionV3 on small images has none
-  return of_ == Of::backbone && name.starts_with("fc.");
+  return of_ == Of::backbone &&
+         std::ranges::any_of(behind_stages, [&](std::string_view layer) { return name.starts_with(layer); });
 }
 
 LoadedWeights WeightsFile::finish() {

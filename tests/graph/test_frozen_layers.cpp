@@ -1,17 +1,20 @@
 // Layers that are never trained: they stay as they are, need little memory, and change no gradient of the others.
 #include <cmath>
 #include <map>
+#include <tuple>
 
+#include "src/models/backbone.h"
 #include "tests/graph/harness.h"
 
 namespace octet {
 namespace {
 
 // A small RetinaNet with two frozen stages and, if `norm` says so, frozen norms.
-Config frozen_config(const std::string& policy, const std::string& norm = "frozen", int64_t stages = 2) {
+Config frozen_config(const std::string& policy, const std::string& norm = "frozen", int64_t stages = 2,
+                     const std::string& backbone = "resnet18") {
   Config config;
   config.model.name = "retinanet";
-  config.model.backbone = "resnet18";
+  config.model.backbone = backbone;
   config.model.classes = 3;
   config.model.neck_channels = 16;
   config.model.head_depth = 1;
@@ -119,8 +122,14 @@ TEST(FrozenLayers, HaveNoGradientAndNoMomentum) {
 
 // The gradients of what trains, bit by bit, also where int8 codes and their clips are between.
 TEST(FrozenLayers, ChangeNoGradientOfTheOthers) {
-  for (const auto& [policy, bits] : {std::pair{"fp32", 8}, {"unified_int8", 8}, {"unified_int8", 4}}) {
-    Config of_whole = frozen_config(policy, "frozen", 0), of_part = frozen_config(policy, "frozen", 3);
+  using Case = std::tuple<const char*, int, const char*>;
+  for (const auto& [policy, bits, backbone] : {Case{"fp32", 8, "resnet18"},
+                                               {"unified_int8", 8, "resnet18"},
+                                               {"unified_int8", 4, "resnet18"},
+                                               {"unified_int8", 8, "mobilenet_v2"},
+                                               {"unified_int8", 8, "efficientnet_lite0"}}) {
+    Config of_whole = frozen_config(policy, "frozen", 0, backbone),
+           of_part = frozen_config(policy, "frozen", 3, backbone);
     of_whole.policy.bits.weight = of_part.policy.bits.weight = bits;
     FrozenNetwork whole(of_whole), part(of_part);
     EXPECT_EQ(whole.train(0).figures[0].value, part.train(0).figures[0].value);
@@ -169,10 +178,12 @@ TEST(FrozenLayers, SharedMemoryAndPoisonChangeNoBit) {
 }
 
 TEST(FrozenLayers, WholeBackboneTrainsNothingBelowTheNeck) {
-  FrozenNetwork network(frozen_config("unified_int8", "batch", 5));
-  for (const Param& param : network.parameters().trained())
-    EXPECT_FALSE(param.name.starts_with("backbone.body")) << param.name;
-  EXPECT_FALSE(network.train(0).skipped);
+  for (const std::string& backbone : backbone_names()) {
+    FrozenNetwork network(frozen_config("unified_int8", "batch", 5, backbone));
+    for (const Param& param : network.parameters().trained())
+      EXPECT_FALSE(param.name.starts_with("backbone.body")) << param.name;
+    EXPECT_FALSE(network.train(0).skipped) << backbone;
+  }
 }
 
 TEST(FrozenLayers, NormOfAPolicyOfItsOwnIsRefused) {

@@ -169,6 +169,8 @@ TEST(Walk, DetectorsFollowFromTheirAttributes) {
     expect_walkable("retinanet", 96, 128, "unified_int8", training,
                     {"model.backbone=resnet18", "model.norm=frozen", "model.freeze_stages=2"});
     expect_walkable("faster_rcnn", 96, 128, "unified_int8", training, small);
+    expect_walkable("faster_rcnn", 96, 128, "unified_int8", training, {"model.backbone=efficientnet_lite0"});
+    expect_walkable("retinanet", 96, 128, "unified_int8", training, {"model.backbone=mobilenet_v2"});
     expect_walkable("faster_rcnn_c4", 96, 128, "unified_int8", training, small);
     expect_walkable("rfcn", 96, 128, "unified_int8", training, small);
   }

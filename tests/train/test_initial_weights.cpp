@@ -28,10 +28,11 @@ void write_stored(const std::string& path, const StoredTensors& tensors) {
 
 Config small_network(const std::string& name) {
   Config config;
-  config.model.name = name;
+  const size_t on = name.find(" on ");  // a detector on a backbone
+  config.model.name = name.substr(0, on);
   config.model.classes = 3;
-  if (name != "retinanet") return config;
-  config.model.backbone = "resnet18";
+  if (config.model.name != "retinanet") return config;
+  config.model.backbone = on == name.npos ? "resnet18" : name.substr(on + 4);
   config.model.neck_channels = 8;
   config.model.head_depth = 2;
   return config;
@@ -210,25 +211,49 @@ TEST_F(InitialWeights, TensorsOfAnotherNetworkAreRefused) {
 }
 
 TEST_F(InitialWeights, NamesOfTimmAndOfWrappersAreKnown) {
-  const auto source = network("mobilenet_v2", 5), own = network("mobilenet_v2");
-  const StoredTensors file = stored(*source);
-  StoredTensors parallel, compiled, timm;
-  for (const auto& [name, tensor] : file) {
-    parallel["module." + name] = tensor;
-    compiled["_orig_mod." + name] = tensor;
-    const std::vector<std::string> others = other_names(name);
-    ASSERT_EQ(others.size(), 1u) << name;
-    timm[others[0]] = tensor;
+  for (const char* const name : {"mobilenet_v2", "efficientnet_lite0"}) {
+    const auto source = network(name, 5), own = network(name);
+    const StoredTensors file = stored(*source);
+    StoredTensors parallel, compiled, timm;
+    for (const auto& [tensor, values] : file) {
+      parallel["module." + tensor] = values;
+      compiled["_orig_mod." + tensor] = values;
+      const std::vector<std::string> others = other_names(tensor);
+      ASSERT_EQ(others.size(), 1u) << tensor;
+      timm[others[0]] = values;
+    }
+    ASSERT_EQ(timm.size(), file.size());
+    for (const char* const tensor :
+         {"conv_stem.weight", "bn1.running_var", "blocks.0.0.conv_dw.weight", "blocks.0.0.bn2.bias",
+          "blocks.3.2.conv_pwl.weight", "blocks.6.0.bn3.weight", "conv_head.weight", "bn2.bias", "classifier.bias"})
+      EXPECT_TRUE(timm.contains(tensor)) << tensor;
+    for (const StoredTensors& other : {parallel, compiled, timm}) {
+      const auto into = network(name);
+      EXPECT_TRUE(load(*into, other).unused.empty());
+      EXPECT_EQ(stored(*into), file);
+    }
   }
-  ASSERT_EQ(timm.size(), file.size());
-  for (const char* const name :
-       {"conv_stem.weight", "bn1.running_var", "blocks.0.0.conv_dw.weight", "blocks.0.0.bn2.bias",
-        "blocks.3.3.conv_pwl.weight", "blocks.6.0.bn3.weight", "conv_head.weight", "bn2.bias", "classifier.bias"})
-    EXPECT_TRUE(timm.contains(name)) << name;
-  for (const StoredTensors& other : {parallel, compiled, timm}) {
-    const auto into = network("mobilenet_v2");
-    EXPECT_TRUE(load(*into, other).unused.empty());
-    EXPECT_EQ(stored(*into), file);
+}
+
+// The layers behind the stages are the classifier's alone, under octet's names and under timm's.
+TEST_F(InitialWeights, BackbonesTakeTheirClassifiersWeights) {
+  for (const std::string name : {"resnet18", "mobilenet_v2", "efficientnet_lite0"}) {
+    const StoredTensors file = stored(*network(name, 5));
+    StoredTensors timm;
+    for (const auto& [tensor, values] : file) {
+      const std::vector<std::string> others = other_names(tensor);
+      timm[others.empty() ? tensor : others[0]] = values;
+    }
+    for (const StoredTensors& given : {file, timm}) {
+      const auto detector = network("retinanet on " + name);
+      const LoadedWeights loaded = load_backbone(*detector, given);
+      EXPECT_EQ(loaded.unused.size(), name.starts_with("resnet") ? 2u : 7u) << name;
+      EXPECT_EQ(loaded.loaded + loaded.unused.size(), file.size()) << name;
+      for (const auto& [tensor, values] : stored(*detector))
+        if (const std::string own = name_in_backbone(tensor); !own.empty()) {
+          EXPECT_EQ(values, file.at(own)) << tensor;
+        }
+    }
   }
 }
 

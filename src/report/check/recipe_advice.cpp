@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "kernels/base/error.h"
+#include "src/models/backbone.h"
 #include "src/models/models.h"
 #include "src/quant/policy.h"
 #include "src/train/dry_plan.h"
@@ -32,7 +33,7 @@ struct Known {
   const char *network, *freeze, *tensor = nullptr;
 };
 constexpr Known known_networks[] = {
-    {"efficientnet_lite0", "_blocks.5", "_blocks.15._project_conv.weight"},
+    {"efficientnet_lite0", "_blocks.5", "_blocks.14._project_conv.weight"},
     {"mobilenet_v2", "features.7", "features.18.0.weight"},
     {"inception_v3", "Mixed_5d", "Mixed_7c.branch1x1.conv.weight"},
     {"resnet101", "layer2", "layer3.22.conv3.weight"},
@@ -186,10 +187,9 @@ std::vector<Choice> choose_recipe(const FolderFacts& facts, const std::string& w
 
 std::string backbone_of(const std::string& weights) {
   const std::string network = network_of(open_weights(weights), weights).network;
-  constexpr std::array backbones = {"resnet18", "resnet34", "resnet50", "resnet101"};
-  REQUIRE_USAGE(std::ranges::count(backbones, network) > 0,
-                "give weights of one of resnet18, resnet34, resnet50, resnet101", weights, " is of ", network,
-                ", which is no backbone of a detector");
+  const std::vector<std::string> backbones = backbone_names();
+  REQUIRE_USAGE(std::ranges::count(backbones, network) > 0, "give weights of one of " + joined(backbones, ", "),
+                weights, " is of ", network, ", which is no backbone of a detector");
   return network;
 }
 
