@@ -50,7 +50,8 @@ octet reads PASCAL VOC (http://host.robots.ox.ac.uk/pascal/VOC) and COCO (https:
   DIR/{train2017,val2017}    DIR/annotations/instances_{train,val}2017.json
 then: octet train configs/voc_retinanet_resnet18_unified_int8.yaml --set data.root=DIR/VOCdevkit
 or:   octet train configs/coco_retinanet_resnet50_fpn_unified_int8.yaml --set data.root=DIR
-Both begin with a trained backbone: --set model.initial_backbone=FILE (docs/detection.md, "Trained weights").
+Both begin with a trained backbone: launch/get-weights.sh resnet50, and --set model.initial_backbone=resnet50.safetensors
+(docs/detection.md, "Trained weights").
 END
     ;;
   *)
