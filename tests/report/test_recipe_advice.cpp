@@ -36,7 +36,7 @@ class RecipeAdvice : public ::testing::Test {
 };
 
 TEST_F(RecipeAdvice, PublishedWeightsNeedTheirPixels) {
-  expect_pixels(recipe("_blocks.15._project_conv.weight"), 127.0 / 255, 128.0 / 255);
+  expect_pixels(recipe("_blocks.14._project_conv.weight"), 127.0 / 255, 128.0 / 255);
   expect_pixels(recipe("Mixed_7c.branch1x1.conv.weight"), 0.5, 0.5);
   for (const char* const tensor : {"layer4.1.conv2.weight", "features.18.0.weight", "conv_head.weight"}) {
     const Config config = recipe(tensor);
@@ -48,7 +48,7 @@ TEST_F(RecipeAdvice, PublishedWeightsNeedTheirPixels) {
 TEST_F(RecipeAdvice, FilesSayWhichPixelsTheyNeed) {
   std::map<std::string, std::string> metadata;
   add_normalization({{0.1f, 0.1f, 0.1f}, {0.3f, 0.3f, 0.3f}}, metadata);
-  expect_pixels(recipe("_blocks.15._project_conv.weight", metadata), 0.1, 0.3);
+  expect_pixels(recipe("_blocks.14._project_conv.weight", metadata), 0.1, 0.3);
   expect_pixels(recipe("layer4.1.conv2.weight", metadata), 0.1, 0.3);
 }
 
