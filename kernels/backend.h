@@ -13,14 +13,16 @@
 #include "kernels/loop_log.h"
 #include "kernels/operations.h"
 #include "kernels/side_stream.h"
+#include "kernels/updates.h"
 
 namespace octet {
 
 // The values that differ from step to step. A device that repeats a recorded program reads them in each step.
 struct StepState {
   uint32_t step = 0;          // of every RngKey
-  float learning_rate = 0;    // of every SgdProblem
+  float learning_rate = 0;    // of every update
   uint64_t first_sample = 0;  // of this rank in the global batch, see RngKey
+  AdamWCorrections corrections = {};
 };
 
 // Work of the host in the device's order. The tensors are in the host's memory; a tensor of both lists is in one place.
@@ -115,6 +117,7 @@ class Backend {
   // Of norms and of parameters that share no memory.
   virtual void update_running(std::span<const RunningStep>) = 0;
   virtual void sgd_update(std::span<const SgdStep>) = 0;
+  virtual void adamw_update(std::span<const AdamWStep>) = 0;
   // average += share * (value - average), both f32.
   virtual void move_average(float share, Tensor value, Tensor average) = 0;
   // sums (+)= values (f32) in fixed point, see shared/fixed_point.h. *beyond = 1 if a value does not fit, else

@@ -179,32 +179,6 @@ struct BoxLossProblem {
   float beta = 0;
 };
 
-struct SgdProblem {
-  float learning_rate = 0.1f, momentum = 0.9f, decay = 0;
-  bool nesterov = false;
-  float rate_factor = 1;  // of the learning rate, for this parameter
-  float rate() const { return learning_rate * rate_factor; }
-};
-// Weight update of one parameter, as in PyTorch: v = momentum * v + (g + decay * w);  w -= rate() * lr_scale * v. With
-// nesterov the last factor is g + decay * w + momentum * v. lr_scale: the layer's phi(d_c), or null for 1.
-struct SgdStep {
-  SgdProblem problem;
-  Tensor w, gradient, velocity;  // f32 of one shape
-  const float* lr_scale = nullptr;
-};
-
-// Running statistics of one norm: running = (1 - momentum) * running + momentum * batch; the variance is corrected by
-// count / (count - 1). mean, variance: f32 of one shape.
-struct RunningStep {
-  Moments batch;
-  int64_t count = 0;
-  float momentum = 0;
-  Tensor mean, variance;
-  float correction() const {
-    return count > 1 ? static_cast<float>(static_cast<double>(count) / static_cast<double>(count - 1)) : 1.0f;
-  }
-};
-
 // quantize(): from (f32 or bf16) -> to (codes). Writes the scale clip / qmax to *to.scale. If the encoding is f32,
 // copies `from`. Range::held with *held == 0 is an error of the caller.
 struct QuantizeCall {

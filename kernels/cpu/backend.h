@@ -23,6 +23,7 @@ class CpuBackend final : public ReferenceBackend {
   LoopLog* loops() override { return &loops_; }
 
   void sgd_update(std::span<const SgdStep>) override;
+  void adamw_update(std::span<const AdamWStep>) override;
   void move_average(float share, Tensor value, Tensor average) override;
   void add_fixed(Tensor values, int64_t* sums, bool add, int32_t* beyond) override;
   void read_fixed(const int64_t* sums, Tensor values) override;

@@ -1,4 +1,4 @@
-// The optimizer.
+// The optimizers.
 #define OCTET_FLUSH_SUBNORMALS  // read and written as zero, as in the CPU's passes; the build adds nvcc's -ftz=true
 #include "kernels/cuda/backend.h"
 #include "kernels/cuda/device.h"
@@ -37,6 +37,37 @@ __global__ void sgd_kernel(const __grid_constant__ SgdItems items, const StepSta
   }
 }
 
+struct AdamWItem {
+  AdamWProblem problem;
+  float* w;
+  const float* gradient;
+  float *mean, *square;
+  const float* lr_scale;
+  int64_t count;
+};
+using AdamWItems = Table<AdamWItem, 36>;
+
+__global__ void adamw_kernel(const __grid_constant__ AdamWItems items, const StepState* state) {
+  const AdamWItems::Place place(items);
+  const AdamWItem& own = items.at[place.item];
+  const AdamWProblem& p = own.problem;
+  const AdamWCorrections corrections = state != nullptr ? state->corrections : p.corrections;
+  const float base = (state != nullptr ? state->learning_rate : p.learning_rate) * p.rate_factor;
+  const float rate = own.lr_scale != nullptr ? base * *own.lr_scale : base;
+  const float kept = 1 - rate * p.decay, step = rate / corrections.mean;
+  const float share = 1 - p.beta1, square_share = 1 - p.beta2;
+#pragma unroll
+  for (int k = 0; k < block_elements; k += threads) {
+    const int64_t i = place.block * block_elements + k + static_cast<int>(threadIdx.x);
+    if (i >= own.count) return;
+    const float slope = own.gradient[i];
+    const float m = own.mean[i] + share * (slope - own.mean[i]);
+    const float v = p.beta2 * own.square[i] + square_share * slope * slope;
+    own.mean[i] = m, own.square[i] = v;
+    own.w[i] = own.w[i] * kept - step * (m / (sqrtf(v) / corrections.root + p.epsilon));
+  }
+}
+
 __global__ void move_average_kernel(float share, const float* value, float* average, int64_t count) {
   const int64_t i = thread_index();
   if (i < count) average[i] += share * (value[i] - average[i]);
@@ -58,6 +89,24 @@ void CudaBackend::sgd_update(std::span<const SgdStep> steps) {
       },
       [&](const SgdItems& items) {
         OCTET_LAUNCH(sgd_kernel, dim3(items.blocks), dim3(threads), stream_, items, state);
+      });
+}
+
+void CudaBackend::adamw_update(std::span<const AdamWStep> steps) {
+  const StepState* const state = recording_ ? state_.data<const StepState>() : nullptr;
+  launch_in_tables<AdamWItems>(
+      steps,
+      [&](const AdamWStep& step, AdamWItems& items) {
+        const auto& [problem, w, gradient, mean, square, lr_scale] = step;
+        REQUIRE(!recording_ ||
+                    (problem.learning_rate == now_.learning_rate && problem.corrections.mean == now_.corrections.mean &&
+                     problem.corrections.root == now_.corrections.root),
+                "give the state of the step that runs", "an update of AdamW differs from the state of its step");
+        items.add({problem, w.f32(), gradient.f32(), mean.f32(), square.f32(), lr_scale, w.elements()},
+                  blocks_for(w.elements(), block_elements));
+      },
+      [&](const AdamWItems& items) {
+        OCTET_LAUNCH(adamw_kernel, dim3(items.blocks), dim3(threads), stream_, items, state);
       });
 }
 

@@ -22,6 +22,7 @@ class ReferenceBackend : public Backend {
 
   void update_running(std::span<const RunningStep>) override;
   void sgd_update(std::span<const SgdStep>) override;
+  void adamw_update(std::span<const AdamWStep>) override;
   void move_average(float share, Tensor value, Tensor average) override;
   void add_fixed(Tensor values, int64_t* sums, bool add, int32_t* beyond) override;
   void read_fixed(const int64_t* sums, Tensor values) override;

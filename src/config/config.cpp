@@ -103,6 +103,21 @@ void check_together(const Config& config, const Positions& positions) {
                 at("train.head_lr"), " follows the schedule of `train.lr`, which is 0");
   REQUIRE_USAGE(!config.train.nesterov || config.train.momentum > 0, "set train.momentum above 0", at("train.nesterov"),
                 " needs `train.momentum`");
+  REQUIRE_USAGE(config.train.minutes == 0 || config.train.steps == 0, "keep one of them", at("train.minutes"),
+                " and `train.steps` both say when the training ends");
+  REQUIRE_USAGE(config.train.minutes == 0 || config.train.schedule == "cosine" || config.train.schedule == "constant",
+                "set train.schedule: cosine", at("train.minutes"), " does not know where `train.schedule` ",
+                config.train.schedule, " would fall");
+  const bool adamw = config.train.optimizer == "adamw";
+  REQUIRE_USAGE(!adamw || !config.train.nesterov, "leave train.nesterov out", at("train.nesterov"),
+                " is for SGD, and `train.optimizer` is adamw");
+  REQUIRE_USAGE(!adamw || (config.train.momentum < 1 && config.train.beta2 < 1),
+                "set train.momentum and train.beta2 below 1", at("train.optimizer"),
+                " adamw divides by 1 - `train.momentum` and 1 - `train.beta2`");
+  const Config::Train defaults;
+  REQUIRE_USAGE(adamw || (config.train.beta2 == defaults.beta2 && config.train.epsilon == defaults.epsilon),
+                "leave train.beta2 and train.epsilon out, or set train.optimizer: adamw", at("train.optimizer"),
+                " sgd reads neither `train.beta2` nor `train.epsilon`");
   REQUIRE_USAGE(config.comm.exchange != "exact" || (config.train.norm_group > 0 && config.policy.clip.enabled),
                 "set train.norm_group, for example to 32, and leave policy.clip.enabled: true", at("comm.exchange"),
                 " exact needs norm groups, and clips that all ranks share");

@@ -7,6 +7,8 @@
 
 namespace octet {
 
+inline constexpr int64_t automatic = 0;  // the value `auto` of keys that the machine decides, see settle.h
+
 struct Config {
   std::string file;  // the path of its file, for messages
   int64_t seed = 1;
@@ -82,7 +84,7 @@ struct Config {
     std::string name =
         "shapes";  // a data source of src/data/sources/open.cpp, or annotations of src/data/annotations/annotations.cpp
     std::string root;
-    int64_t batch = 128;              // global
+    int64_t batch = 128;              // global; or automatic
     int64_t workers = 2;              // decode threads of each rank
     int64_t image_size = 0;           // 0: the data set's own (cifar10, shapes: 32; image_folder: 224)
     std::string bad_images = "stop";  // stop | skip
@@ -115,7 +117,8 @@ struct Config {
 
   struct Train {
     int64_t epochs = 30;
-    int64_t steps = 0;  // stop after this number of steps; 0: after `epochs`
+    double minutes = 0;  // in place of epochs: as many as fit into this time; 0: no limit
+    int64_t steps = 0;   // stop after this number of steps; 0: after `epochs`
     double lr = 0.1;
     double head_lr = 0;    // of layers whose outputs belong to classes; 0: lr
     std::string freeze;    // the last stage that never trains; empty: all stages train
@@ -124,8 +127,10 @@ struct Config {
     std::vector<int64_t> milestones;  // multi_step: epochs
     int64_t step_epochs = 30;         // step: epochs between falls
     double gamma = 0.1;               // step, multi_step: factor
-    double momentum = 0.9;
+    std::string optimizer = "sgd";    // sgd | adamw
+    double momentum = 0.9;            // of adamw: beta1
     bool nesterov = false;
+    double beta2 = 0.999, epsilon = 1e-8;  // of adamw
     double decay = 1e-4;
     bool decay_norm = true;  // weight decay on norm parameters and biases too, as PyTorch's default
     int64_t norm_group = 0;  // images that share the statistics of a norm; 0: all that a rank computes at once

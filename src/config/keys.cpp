@@ -95,7 +95,12 @@ const std::vector<Key> kKeys = {
 
     {FIELD(data.name), "data source"},
     {FIELD(data.root), "directory of the data (cifar10, coco, image_folder, packed, voc, yolo)"},
-    {FIELD(data.batch), "images of one step, over all ranks", 1, 1 << 24},
+    {.path = "data.batch",
+     .field = [](Config& config) -> Field { return &config.data.batch; },
+     .meaning = "images of one step, over all ranks; auto: the largest power of two that fits into memory",
+     .low = 1,
+     .high = 1 << 24,
+     .may_be_automatic = true},
     {FIELD(data.workers), "threads of each rank that decode images", 1, 1024},
     {FIELD(data.image_size), "height and width of the images in pixels; 0: the size of the data source", 0, 4096},
     choice(FIELD(data.bad_images), "what to do at an image that cannot be read", {"stop", "skip"}),
@@ -134,6 +139,8 @@ const std::vector<Key> kKeys = {
     {FIELD(augment.mixup), "training images are mixed in pairs; alpha of their shares; 0: none", 0, 2},
 
     {FIELD(train.epochs), "passes over the training set", 1, 1e6},
+    {FIELD(train.minutes), "in place of train.epochs: as many as training and evaluations finish in so long; 0: none",
+     0, 1e6},
     {FIELD(train.steps), "stop after this number of steps; 0: after train.epochs", 0, kMany},
     {FIELD(train.lr), "learning rate after the warmup", 0, 1e6},
     {FIELD(train.head_lr), "learning rate of the layers whose outputs are classes; 0: train.lr", 0, 1e6},
@@ -141,9 +148,12 @@ const std::vector<Key> kKeys = {
     {FIELD(train.milestones), "multi_step: epochs at which it falls", 1, 1e6},
     {FIELD(train.step_epochs), "step: epochs between falls", 1, 1e6},
     {FIELD(train.gamma), "step and multi_step: factor of a fall", 0, 1},
-    {FIELD(train.momentum), "momentum of SGD", 0, 1},
-    {FIELD(train.nesterov), "Nesterov's momentum"},
-    {FIELD(train.decay), "weight decay", 0, 1},
+    choice(FIELD(train.optimizer), "how gradients change weights", {"sgd", "adamw"}),
+    {FIELD(train.momentum), "momentum of SGD; of AdamW: beta1, the decay of the mean of gradients", 0, 1},
+    {FIELD(train.nesterov), "Nesterov's momentum, of SGD"},
+    {FIELD(train.beta2), "AdamW: decay of the mean of squared gradients", 0, 1},
+    {FIELD(train.epsilon), "AdamW: added to the root of this mean", 0, 1},
+    {FIELD(train.decay), "weight decay; AdamW takes this share of the learning rate from each weight", 0, 1},
     {FIELD(train.decay_norm), "decay norm parameters and biases too"},
     {FIELD(train.norm_group), "images that share a norm's mean and variance; 0: all that a rank computes at once", 0,
      1 << 24},
@@ -216,6 +226,7 @@ bool parse(const std::string& text, const Key&, bool& value) {
 }
 template <class Number>
 bool parse(const std::string& text, const Key& key, Number& number) {
+  if (key.may_be_automatic && text == "auto") return number = automatic, true;
   Number parsed{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), parsed);
   const double value = static_cast<double>(parsed);
@@ -231,7 +242,9 @@ bool parse(const std::string& text, const Key& key, std::string& value) {
   return known;
 }
 
-std::string value_text(const Field& field) {
+std::string value_text(const Key& key, const Field& field) {
+  const auto* const number = std::get_if<int64_t*>(&field);
+  if (key.may_be_automatic && **number == automatic) return "auto";
   return std::visit([](const auto* value) { return text_of(*value); }, field);
 }
 
@@ -295,7 +308,8 @@ bool takes_list(const Key& key) {
 
 std::string domain_of(const Key& key) {
   const auto range = [&](const std::string& kind, auto low, auto high) {
-    return kind + (key.high == kMany ? " >= " + text_of(low) : " " + text_of(low) + " .. " + text_of(high));
+    return kind + (key.high == kMany ? " >= " + text_of(low) : " " + text_of(low) + " .. " + text_of(high)) +
+           (key.may_be_automatic ? ", or auto" : "");
   };
   return std::visit(
       [&]<class T>(T*) -> std::string {
@@ -329,11 +343,23 @@ std::optional<Difference> first_difference(const Config& before, const Config& n
                                            const std::function<bool(std::string_view path)>& matters) {
   Config first = before, second = now;  // fields are reached through mutable pointers
   for (const Key& key : kKeys) {
-    const std::string old_text = value_text(key.field(first)), new_text = value_text(key.field(second));
+    const std::string old_text = value_text(key, key.field(first)), new_text = value_text(key, key.field(second));
     if (old_text != new_text && matters(key.path))
       return Difference{key.path + ": " + old_text, key.path + ": " + new_text};
   }
   return {};
+}
+
+std::vector<std::pair<std::string, std::string>> told_apart_by(const Config& config) {
+  constexpr std::array always = {"model.name", "policy.name", "data.name", "data.batch", "train.lr", "seed"};
+  Config copy = config;  // fields are reached through mutable pointers
+  std::vector<std::pair<std::string, std::string>> told;
+  for (const Key& key : kKeys) {
+    std::string value = value_text(key, key.field(copy));
+    const bool listed = std::ranges::count(always, key.path) > 0;
+    if (listed || value != value_text(key, default_of(key))) told.emplace_back(key.path, std::move(value));
+  }
+  return told;
 }
 
 std::string to_yaml(const Config& config) {
@@ -345,7 +371,7 @@ std::string to_yaml(const Config& config) {
     for (size_t dot; (dot = key.path.find('.', at)) != std::string::npos; at = dot + 1, indent += "  ")
       if (!before.starts_with(key.path.substr(0, dot + 1)))  // the key before was not in this section
         text += indent + key.path.substr(at, dot - at) + ":\n";
-    text += indent + key.path.substr(at) + ": " + value_text(key.field(copy)) + "\n";
+    text += indent + key.path.substr(at) + ": " + value_text(key, key.field(copy)) + "\n";
     before = key.path;
   }
   return text;
@@ -359,8 +385,9 @@ std::string describe_key(const std::string& topic, const std::map<std::string, s
   for (const Key& key : kKeys) {
     if (topic.empty() || !describes(key)) continue;
     const auto named = names.find(key.path);
-    text += say(text.empty() ? "" : "\n", key.path, ": ", key.meaning, "\n  default: ", value_text(default_of(key)),
-                "\n  values: ", named == names.end() ? domain_of(key) : joined(named->second, ", "), "\n");
+    text +=
+        say(text.empty() ? "" : "\n", key.path, ": ", key.meaning, "\n  default: ", value_text(key, default_of(key)),
+            "\n  values: ", named == names.end() ? domain_of(key) : joined(named->second, ", "), "\n");
   }
   return text;
 }
@@ -370,7 +397,7 @@ std::string describe_keys(const std::map<std::string, std::vector<std::string>>&
   std::array<size_t, 3> widths{};
   for (const Key& key : kKeys) {
     rows.push_back(
-        {key.path, value_text(default_of(key)), names.contains(key.path) ? "name, see below" : domain_of(key)});
+        {key.path, value_text(key, default_of(key)), names.contains(key.path) ? "name, see below" : domain_of(key)});
     for (size_t i = 0; i < widths.size(); ++i) widths[i] = std::max(widths[i], rows.back()[i].size() + 2);
   }
   std::string text;

@@ -19,6 +19,7 @@ struct Key {
   std::string meaning;                    // one line, for people
   double low = 0, high = 0;               // numbers: the range, both ends included
   std::vector<std::string> allowed = {};  // strings: the allowed values; empty: any
+  bool may_be_automatic = false;          // integers: `auto` is the value 0
 };
 
 const std::vector<Key>& keys();
@@ -31,6 +32,10 @@ std::string domain_of(const Key&);
 bool takes_list(const Key&);
 // Writes the value. texts: one, or any number for a list. False, and nothing written: they are not in the key's domain.
 bool assign(const Key&, Config&, const std::vector<std::string>& texts);
+
+// Keys with their values as text, which tell runs apart: those that differ from the defaults, and network, data,
+// policy, batch and learning rate.
+std::vector<std::pair<std::string, std::string>> told_apart_by(const Config&);
 
 struct Difference {
   std::string before, now;  // "train.lr: 0.1"

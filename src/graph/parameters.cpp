@@ -57,7 +57,9 @@ struct InitialValues {
 }  // namespace
 
 ParameterOptions parameter_options(const Config& config) {
-  return {.exact_sums = config.comm.exchange == "exact", .averages = config.train.ema > 0};
+  return {.exact_sums = config.comm.exchange == "exact",
+          .averages = config.train.ema > 0,
+          .squares = config.train.optimizer == "adamw"};
 }
 
 Parameters::Parameters(const Policy& policy, Backend& backend, const ParameterOptions& options)
@@ -139,6 +141,7 @@ void Parameters::allocate(bool training) {
   };
   masters_ = floats(count_);
   if (training) gradients_ = floats(trained_count_), velocities_ = floats(trained_count_);
+  if (training && options_.squares) squares_ = floats(trained_count_);
   if (training && options_.exact_sums) {
     sums_ = backend_.allocate(size_t(trained_count_) * sizeof(int64_t));
     beyond_ = backend_.allocate(sizeof(int32_t));
@@ -151,6 +154,7 @@ void Parameters::allocate(bool training) {
     if (param.frozen) continue;
     param.gradient = view(gradients_, param);
     param.velocity = view(velocities_, param);
+    if (squares_) param.square = view(squares_, param);
     if (sums_) param.sum = static_cast<int64_t*>(sums_->data()) + param.offset;
   }
   bind_codes();
@@ -207,7 +211,7 @@ void Parameters::initialize(uint64_t seed) {
       master[size_t(i)] = float(values.value(param.init, shape, i));
     backend_.to_device(param.master.data, master.data(), param.master.bytes());
     std::fill(master.begin(), master.end(), 0.0f);
-    for (const Tensor& tensor : {param.velocity, param.gradient})
+    for (const Tensor& tensor : {param.velocity, param.square, param.gradient})
       if (tensor) backend_.to_device(tensor.data, master.data(), tensor.bytes());
   }
 }
@@ -332,6 +336,7 @@ size_t Parameters::bytes(bool training) const {
   size_t bytes = size_t(count_ + (training ? 2 * trained_count_ : 0)) * sizeof(float);
   if (training && options_.exact_sums) bytes += size_t(trained_count_) * sizeof(int64_t);
   if (training && options_.averages) bytes += size_t(trained_count_) * sizeof(float);
+  if (training && options_.squares) bytes += size_t(trained_count_) * sizeof(float);
   for (const Param& param : params_)
     if (param.encoding.quantized()) bytes += size_t(param.shape.elements());
   return bytes;

@@ -45,6 +45,7 @@ struct Param {
 
   size_t offset = 0;                                 // in floats, in the flat buffers; parameters are in backward order
   Tensor master = {}, gradient = {}, velocity = {};  // f32 views of the flat buffers
+  Tensor square = {};                                // likewise; the mean of squared gradients, of AdamW alone
   bool written = false;                              // this step has already written a gradient
   int64_t* sum = nullptr;  // if sums are exact: of the gradients of all norm groups, in fixed point
   QTensor codes = {};
@@ -66,6 +67,7 @@ struct Statistic {
 struct ParameterOptions {
   bool exact_sums = false;  // each norm group's gradient is rounded to fixed point and added as integers
   bool averages = false;    // moving averages of masters and statistics are kept
+  bool squares = false;     // the optimizer keeps means of squared gradients
 };
 ParameterOptions parameter_options(const Config&);
 
@@ -172,7 +174,8 @@ class Parameters {
   size_t trained_ = 0;                     // parameters that are trained
   int64_t moment_count_ = 0, norm_groups_ = 1;
   std::unique_ptr<WeightClips> weight_clips_;
-  std::unique_ptr<Buffer> masters_, gradients_, velocities_, codes_, scales_, statistics_memory_, moments_, averages_;
+  std::unique_ptr<Buffer> masters_, gradients_, velocities_, squares_, codes_, scales_, statistics_memory_, moments_,
+      averages_;
   float* ranges_ = nullptr;
   std::unique_ptr<Buffer> sums_, beyond_;
   std::vector<std::byte> host_copy_;  // of what is exchanged

@@ -190,8 +190,8 @@ Work Plan::work() const {
     work.pass_bytes += part.pass_bytes;
   }
   for (const Param& param : parameters_.trained()) {
-    work.update_bytes +=
-        5 * int64_t(param.master.bytes());  // reads master, gradient, velocity; writes master, velocity
+    const int64_t passes = param.square ? 7 : 5;  // reads of the gradient, and reads and writes of the others
+    work.update_bytes += passes * int64_t(param.master.bytes());
     if (param.encoding.quantized()) work.update_bytes += int64_t(param.master.bytes() + param.codes.values.bytes());
   }
   return work;

@@ -55,6 +55,8 @@ void check_keys(const Config& config, const Row& row) {
                 " keeps f32; `storage: int8` is for unified_int8");
   REQUIRE_USAGE(!row.own_update || !config.train.nesterov, "set train.nesterov: false", config.file, ": policy ",
                 row.name, " has an update of its own, without Nesterov's momentum");
+  REQUIRE_USAGE(!row.own_update || config.train.optimizer == "sgd", "set train.optimizer: sgd", config.file,
+                ": policy ", row.name, " has an update of its own");
 }
 
 }  // namespace

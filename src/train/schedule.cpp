@@ -1,6 +1,7 @@
 #include "src/train/schedule.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numbers>
 
 namespace octet {
@@ -14,6 +15,14 @@ double power(double base, int64_t exponent) {
   double product = 1;
   for (int64_t i = 0; i < exponent && product > 0; ++i) product *= base;
   return product;
+}
+
+// 1 - base^exponent, with few products for a large exponent.
+double less_than_1(double base, int64_t exponent) {
+  double product = 1;
+  for (; exponent > 0; exponent /= 2, base *= base)
+    if (exponent % 2 == 1) product *= base;
+  return 1 - product;
 }
 
 // sin(x)^2 for |x| <= pi / 4, by the Taylor series of the sine: the first term left out is below 1e-17.
@@ -46,6 +55,11 @@ double learning_rate(const Config::Train& train, int64_t step, int64_t steps_per
     return train.lr * power(train.gamma, passed);
   }
   return train.lr;  // constant
+}
+
+AdamWCorrections adamw_corrections(const Config::Train& train, int64_t step) {
+  if (train.optimizer != "adamw") return {};
+  return {float(less_than_1(train.momentum, step + 1)), float(std::sqrt(less_than_1(train.beta2, step + 1)))};
 }
 
 }  // namespace octet

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "kernels/updates.h"
 #include "src/config/config.h"
 
 namespace octet {
@@ -29,5 +30,8 @@ struct StepCount {
 // Step s of a warm-up of W steps (warmup_epochs) has the learning rate lr (s + 1) / W. After the warm-up the configured
 // schedule begins. A cosine would reach 0 one step after the last step. step counts from 0; steps_per_epoch > 0.
 double learning_rate(const Config::Train&, int64_t step, int64_t steps_per_epoch);
+
+// step counts from 0; steps that were skipped count too. Of another optimizer than AdamW: 1.
+AdamWCorrections adamw_corrections(const Config::Train&, int64_t step);
 
 }  // namespace octet

@@ -71,6 +71,8 @@ OwnedTensors TrainingState::save(bool weights_only) const {
   if (weights_only) return saved;
   for (const Param& param : parameters_.trained())
     add("momentum." + param.name, torch_shape(param), to_oihw(param.velocity));
+  for (const Param& param : parameters_.trained())
+    if (param.square) add(square_prefix + param.name, torch_shape(param), to_oihw(param.square));
   if (parameters_.averages()) {
     for (const Param& param : parameters_.trained())
       add(average_prefix + param.name, torch_shape(param), to_oihw(parameters_.average(param.master)));
@@ -135,6 +137,8 @@ LoadedWeights TrainingState::load(const SafetensorsFile& file, const std::string
 
 void TrainingState::load_optimizer(WeightsFile& from) {
   for (const Param& param : parameters_.trained()) read(param, "momentum.", param.velocity, from);
+  for (const Param& param : parameters_.trained())
+    if (param.square) read(param, square_prefix, param.square, from);
   if (parameters_.averages()) {
     for (const Param& param : parameters_.trained())
       read(param, average_prefix, parameters_.average(param.master), from);
@@ -178,7 +182,10 @@ void TrainingState::broadcast(Transport& transport) {
     backend_.to_device(tensor.data, values.data(), tensor.bytes());
   };
   for (Param& param : parameters_.all()) send(param.master);
-  for (Param& param : parameters_.trained()) send(param.velocity);
+  for (Param& param : parameters_.trained()) {
+    send(param.velocity);
+    if (param.square) send(param.square);
+  }
   if (parameters_.averages()) {
     for (Param& param : parameters_.trained()) send(parameters_.average(param.master));
     for (Statistic& statistic : parameters_.statistics()) send(parameters_.average(statistic.tensor));

@@ -8,6 +8,7 @@
 
 #include "kernels/shared/math.h"
 #include "src/train/gradient_exchange.h"
+#include "src/train/schedule.h"
 
 namespace octet {
 namespace {
@@ -191,8 +192,10 @@ void TrainingStep::run(Program program, const Step& step, const Batch& batch, do
   const bool computes_gradients = program.of == Program::Of::gradients;
   const bool unrecorded =
       timing_ || (computes_gradients && (!settled() || (program.last && exchange_->reads_gradients())));
-  backend_->run(unrecorded ? Backend::unrecorded : batch.canvas * Program::count + program.id(),
-                {step.index, float(learning_rate), uint64_t(step.first_sample)}, work);
+  backend_->run(
+      unrecorded ? Backend::unrecorded : batch.canvas * Program::count + program.id(),
+      {step.index, float(learning_rate), uint64_t(step.first_sample), adamw_corrections(config_.train, batch.step)},
+      work);
 }
 
 void TrainingStep::begin(int64_t index) {
@@ -341,26 +344,56 @@ void TrainingStep::refuse_nonfinite(Plan& plan, const Step& step, int64_t index,
 
 void TrainingStep::update(const StepInput& input) {
   Timed timed(timing_ ? &times_ : nullptr, Phase::update);
+  config_.train.optimizer == "adamw" ? update_by_adamw(input) : update_by_sgd(input);
+  if (timing_) backend_->synchronize();
+}
+
+float TrainingStep::decay_of(const Param& param) const {
+  return is_weight(param.kind) || config_.train.decay_norm ? float(config_.train.decay) : 0;
+}
+
+float TrainingStep::rate_factor_of(const Param& param) const {
+  const Config::Train& train = config_.train;
+  return param.of_classes && train.head_lr > 0 ? float(train.head_lr / train.lr) : 1;
+}
+
+void TrainingStep::update_by_sgd(const StepInput& input) {
   UpdateContext context;
   context.progress = input.progress;
   context.sgd.learning_rate = float(input.learning_rate);
-  const Config::Train& train = config_.train;
-  context.sgd.momentum = float(train.momentum);
-  context.sgd.nesterov = train.nesterov;
+  context.sgd.momentum = float(config_.train.momentum);
+  context.sgd.nesterov = config_.train.nesterov;
   uint32_t stream = streams::updates.first;
   std::vector<SgdStep> steps;
   for (Param& param : parameters_->trained()) {
     context.weight = is_weight(param.kind);
     context.full_precision = param.full_precision;
-    context.sgd.decay = context.weight || train.decay_norm ? float(train.decay) : 0;
-    context.sgd.rate_factor = param.of_classes && train.head_lr > 0 ? float(train.head_lr / train.lr) : 1;
+    context.sgd.decay = decay_of(param);
+    context.sgd.rate_factor = rate_factor_of(param);
     context.lr_scale = param.lr_scale;
     context.key = {uint64_t(config_.seed), uint32_t(input.batch.step), stream++, 0};
     if (const auto step = policy_->update(context, param.master, param.gradient, param.velocity))
       steps.push_back(*step);
   }
   backend_->sgd_update(steps);
-  if (timing_) backend_->synchronize();
+}
+
+void TrainingStep::update_by_adamw(const StepInput& input) {
+  std::vector<AdamWStep> steps;
+  for (const Param& param : parameters_->trained())
+    steps.push_back({{.learning_rate = float(input.learning_rate),
+                      .beta1 = float(config_.train.momentum),
+                      .beta2 = float(config_.train.beta2),
+                      .epsilon = float(config_.train.epsilon),
+                      .decay = decay_of(param),
+                      .rate_factor = rate_factor_of(param),
+                      .corrections = adamw_corrections(config_.train, input.batch.step)},
+                     param.master,
+                     param.gradient,
+                     param.velocity,
+                     param.square,
+                     param.lr_scale});
+  backend_->adamw_update(steps);
 }
 
 // The averages follow faster at first, since they begin with initial values: as TensorFlow's ExponentialMovingAverage.

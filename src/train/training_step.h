@@ -122,6 +122,10 @@ class TrainingStep {
   void average_moments();
   void refuse_nonfinite(Plan&, const Step&, int64_t index, const std::string& own);
   void update(const StepInput&);
+  void update_by_sgd(const StepInput&);
+  void update_by_adamw(const StepInput&);
+  float decay_of(const Param&) const;
+  float rate_factor_of(const Param&) const;
   void move_averages(int64_t index);
 
   const Config config_;

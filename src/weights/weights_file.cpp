@@ -145,7 +145,7 @@ bool WeightsFile::may_be_unused(std::string_view name) const {
   // Counters of PyTorch's norms and of its AveragedModel, ranges of activations of another policy, and what a
   // checkpoint adds to weights.
   if (name.ends_with(".num_batches_tracked") || is_range(name) || name.starts_with("momentum.") ||
-      name.starts_with(average_prefix) || name == "clips" || name == "n_averaged")
+      name.starts_with(square_prefix) || name.starts_with(average_prefix) || name == "clips" || name == "n_averaged")
     return true;
   if (name.starts_with("AuxLogits.")) return true;  // InceptionV3 on small images has none
   return of_ == Of::backbone &&

@@ -37,6 +37,7 @@ struct LoadedWeights {
 
 // In a checkpoint, in front of a tensor's name: the moving average of the tensor.
 inline constexpr const char* average_prefix = "average.";
+inline constexpr const char* square_prefix = "square.";  // of AdamW's means of squared gradients, in checkpoints
 
 class WeightsFile {
  public:

@@ -219,6 +219,9 @@ TEST(Config, KeysThatContradictEachOther) {
   expect_part(refusal("data: {mean: [0.5]}"), "run.yaml:1:8: `data.mean`: length 1");
   expect_part(refusal("train: {epochs: 2, warmup_epochs: 3}"), "is more than `train.epochs` 2");
   expect_part(refusal("train: {nesterov: true, momentum: 0}"), "needs `train.momentum`");
+  expect_part(refusal("train: {optimizer: adamw, nesterov: true}"), "is for SGD");
+  expect_part(refusal("train: {optimizer: adamw, momentum: 1}"), "divides by 1 - `train.momentum`");
+  expect_part(refusal("train: {beta2: 0.99}"), "sgd reads neither");
 }
 
 TEST(Config, DescribesEveryKeyOnALine) {

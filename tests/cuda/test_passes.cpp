@@ -273,6 +273,25 @@ TEST(CudaPasses, UpdatesOfWeightsAndStatistics) {
       for (size_t i = 0; i < steps.size(); ++i)
         place.keep(say("w ", i), steps[i].w), place.keep(say("velocity ", i), steps[i].velocity);
     });
+  expect_same("adamw", [&](Place& place) {
+    std::vector<AdamWStep> steps;
+    for (uint32_t i = 0; i < 101; ++i) {
+      const Shape own{1, 1, 1, i == 0 ? shape.elements() : 1 + i * i % 1100};
+      const OwnedTensor w = random_real(own, 4 * i), gradient = random_real(own, 4 * i + 1, 0.1f);
+      const OwnedTensor mean = random_real(own, 4 * i + 2), square = random_real(own, 4 * i + 3);
+      for (int64_t k = 0; k < own.elements(); ++k) square.f32()[k] *= square.f32()[k];
+      steps.push_back({{0.1f, 0.9f, 0.99f, 1e-6f, 0.05f, i % 2 == 0 ? 1.3f : 1.0f, {0.4f, 0.2f}},
+                       place.copy(w.view()),
+                       place.copy(gradient.view()),
+                       place.copy(mean.view()),
+                       place.copy(square.view()),
+                       i % 3 == 0 ? place.copy(&scale, 1) : nullptr});
+    }
+    place.backend.adamw_update(steps);
+    for (size_t i = 0; i < steps.size(); ++i)
+      place.keep(say("w ", i), steps[i].w), place.keep(say("mean ", i), steps[i].mean),
+          place.keep(say("square ", i), steps[i].square);
+  });
   expect_same("running statistics", [&](Place& place) {
     std::vector<RunningStep> steps;  // more than one launch takes
     for (int64_t i = 0; i < 70; ++i) {
@@ -412,14 +431,15 @@ TEST(CudaPasses, RecordedProgramsFollowTheStep) {
     float* const held = place.zeros({1, 1, 1, 2}).f32();
     const Encoding encoding = codes(Rounding::stochastic, Range::held, held);
     const Tensor source = place.copy(from.view()), slope = place.copy(gradient.view()), w = place.copy(start.view());
-    const Tensor velocity = place.zeros(shape);
+    const Tensor velocity = place.zeros(shape), mean = place.zeros(shape), square = place.zeros(shape);
     const QTensor to = place.zeros_for(encoding, shape), dropped = place.zeros_for(encoding, shape);
     const Observed observed(place);
     std::vector<int8_t> result(static_cast<size_t>(shape.elements()));
     for (uint32_t step = 0; step < 4; ++step) {
       const float clip_and_scale[] = {0.5f + static_cast<float>(step), 0.1f * static_cast<float>(step)};
       place.backend.to_device(held, clip_and_scale, sizeof clip_and_scale);
-      const StepState state{step, 0.1f / static_cast<float>(1 + step), step * 40};
+      const float correction = 1.0f / static_cast<float>(4 - step);
+      const StepState state{step, 0.1f / static_cast<float>(1 + step), step * 40, {correction, 0.5f * correction}};
       const auto key = [&](uint32_t layer_id) {
         return RngKey{1, step, layer_id, state.first_sample * per_sample, per_sample};
       };
@@ -429,13 +449,16 @@ TEST(CudaPasses, RecordedProgramsFollowTheStep) {
         place.backend.dropout_forward({to, 0.3f, key(4), dropped});
         const SgdStep update{{state.learning_rate, 0.9f, 1e-4f, false, 0.7f}, w, slope, velocity, held + 1};
         place.backend.sgd_update({&update, 1});
+        const AdamWProblem problem{state.learning_rate, 0.9f, 0.99f, 1e-6f, 0.05f, 0.7f, state.corrections};
+        const AdamWStep second{problem, w, slope, mean, square, held + 1};
+        place.backend.adamw_update({&second, 1});
       });
       const Tensor kept = place.zeros(shape, DType::s8);
       place.backend.to_host(result.data(), dropped.values.data, result.size());
       place.backend.to_device(kept.data, result.data(), result.size());
       place.keep(say("codes of step ", step), kept);
     }
-    place.keep("w", w), place.keep("velocity", velocity);
+    place.keep("w", w), place.keep("velocity", velocity), place.keep("square", square);
     observed.keep(place);
   };
   const auto recording = make_cuda_backend({});

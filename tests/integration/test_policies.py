@@ -21,6 +21,7 @@ SWITCHES = {
     "fp32": {"policy__name": "fp32"},
     "fp32_mobilenet_v2": {"policy__name": "fp32", "model__name": "mobilenet_v2"},
     "nesterov": {"train__nesterov": "true"},
+    "adamw": {"train__optimizer": "adamw", "train__lr": 0.001},
     "label_smoothing": {"train__label_smoothing": 0.1},
 }
 EXCHANGES = {
@@ -41,6 +42,13 @@ class Switches(Case):
             with self.subTest(name):
                 weights[name] = self.trained(name, **settings)
         self.assertEqual(len(set(weights.values())), 1 + len(SWITCHES), weights)
+
+    def test_adamw_goes_on_where_it_stopped_on_any_ranks(self):
+        settings = {"train__optimizer": "adamw", "train__lr": 0.001, "train__schedule": "constant",
+                    "comm__exchange": "exact", "train__norm_group": 4}
+        whole = self.weights_of("whole", train__steps=6, **settings)
+        self.train("parts", train__steps=3, ranks=2, **settings)
+        self.assertEqual(self.weights_of("parts", train__steps=6, resume=True, **settings), whole)
 
     def test_gradients_are_recorded_without_clips_too(self):
         off = {"policy__clip__enabled": "false", "policy__lr_scale__enabled": "false"}

@@ -91,6 +91,22 @@ TEST(CpuPasses, SgdUpdate) {
   }
 }
 
+TEST(CpuPasses, AdamWUpdate) {
+  const float lr_scale = 0.7f;
+  const Shape shape{33, 5, 7, 31};
+  for (const float* scale : {static_cast<const float*>(nullptr), &lr_scale}) {
+    const auto pass = [&](Backend& backend) {
+      const OwnedTensor w = random_real(shape, 1), gradient = random_real(shape, 2), mean = random_real(shape, 3);
+      const OwnedTensor square = random_real(shape, 4);
+      for (int64_t i = 0; i < shape.elements(); ++i) square.f32()[i] *= square.f32()[i];
+      const AdamWStep step{{0.1f, 0.9f, 0.99f, 1e-6f, 0.05f, 1.3f, {0.4f, 0.2f}}, w, gradient, mean, square, scale};
+      backend.adamw_update({&step, 1});
+      return Outcome{{w, mean, square}, {}};
+    };
+    compare(pass, 0, "adamw_update");
+  }
+}
+
 TEST(CpuPasses, FixedPointSumsHaveNoOrder) {
   const Shape shape{1, 3, 71, 97};
   const std::vector<OwnedTensor> parts = {random_real(shape, 1, 1e-4f), random_real(shape, 2, 900),

@@ -451,6 +451,30 @@ TEST_F(Reference, SgdTakesTheStepsOfPyTorch) {
   }
 }
 
+// Three steps of torch.optim.AdamW in double precision: lr 0.25, betas (0.75, 0.875), eps 0.01, decay 0.125.
+TEST_F(Reference, AdamWTakesTheStepsOfPyTorch) {
+  const float gradients[3][2] = {{1, -2}, {0.25f, 0.5f}, {-3, 0}};
+  const double weights[3][2] = {{3.6274752475247523, -0.23561878109452733},
+                                {3.314903437344565, -0.12794971014518597},
+                                {3.3367958170384453, -0.051861349793778114}};
+  const Shape two{1, 1, 1, 2};
+  const OwnedTensor w(two), gradient(two), mean(two), square(two);
+  const float half = 0.5f;
+  w.f32()[0] = 4, w.f32()[1] = -0.5f;
+  double first = 1, second = 1;
+  for (int step = 0; step < 3; ++step) {
+    std::copy_n(gradients[step], 2, gradient.f32());
+    first *= 0.75, second *= 0.875;
+    // twice the rate of the other parameters, and half of it by the scale of the layer
+    const AdamWProblem problem{0.25f, 0.75f, 0.875f, 0.01f, 0.125f, 2, {float(1 - first), float(sqrt(1 - second))}};
+    const AdamWStep update{problem, w, gradient, mean, square, &half};
+    backend->adamw_update({&update, 1});
+    for (int i = 0; i < 2; ++i) EXPECT_NEAR(w[i], weights[step][i], 1e-6) << step;
+  }
+  EXPECT_EQ(mean[0], -0.5625f);
+  EXPECT_EQ(square[1], 0.41015625f);
+}
+
 TEST_F(Reference, RunningStatisticsUseTheUnbiasedVariance) {
   const OwnedMoments batch(1);
   const OwnedTensor mean({1, 1, 1, 1}), variance({1, 1, 1, 1});

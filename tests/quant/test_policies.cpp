@@ -330,6 +330,11 @@ TEST(Policies, RefuseWhatTheyDoNotDefine) {
     config.train.nesterov = true;
     expect_refusal([&] { make_policy(config); }, "Nesterov");
   }
+  for (const char* name : {"wage", "wageubn", "fp8"}) {
+    Config config = config_of(name);
+    config.train.optimizer = "adamw";
+    expect_refusal([&] { make_policy(config); }, "has an update of its own");
+  }
   expect_refusal([&] { make_policy(config_of("fp32", 4)); }, "policy.bits.weight");
   Config moving = config_of("wage");
   moving.train.momentum = 0.9;

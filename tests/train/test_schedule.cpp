@@ -73,6 +73,19 @@ TEST(Schedule, BitsAreTheSameEverywhere) {
   EXPECT_EQ(learning_rate(train, 60, 10), 0x1.ad7f29abcaf4cp-24);
 }
 
+TEST(Schedule, CorrectionsOfAdamWFollowItsPowers) {
+  Config::Train train = recipe("cosine");
+  EXPECT_EQ(adamw_corrections(train, 5).mean, 1);
+  train.optimizer = "adamw";
+  train.momentum = 0.5, train.beta2 = 0.75;
+  EXPECT_EQ(adamw_corrections(train, 0).mean, 0.5f);
+  EXPECT_EQ(adamw_corrections(train, 0).root, 0.5f);
+  EXPECT_EQ(adamw_corrections(train, 2).mean, 0.875f);
+  EXPECT_EQ(adamw_corrections(train, 1'000'000'000).root, 1);
+  train.beta2 = 0.999;
+  EXPECT_NEAR(adamw_corrections(train, 999).root, std::sqrt(1 - std::pow(0.999, 1000)), 1e-7);
+}
+
 TEST(Schedule, CosineIsAccurateAndNeverRises) {
   Config::Train train = recipe("cosine");
   train.epochs = 1;
