@@ -86,6 +86,14 @@ MetricsWriter::MetricsWriter(const std::string& run_directory, int64_t resumed_s
       histograms_(cut(run_directory + "/histograms.jsonl", resumed_step)),
       events_(run_directory, resumed_step) {}
 
+void MetricsWriter::write_settings(const Config& config) {
+  if (!events_.write_settings(config)) warn_once();
+}
+
+void MetricsWriter::write_picture(int64_t step, const std::string& tag, const EncodedPicture& picture) {
+  if (!events_.write_picture(step, tag, picture)) warn_once();
+}
+
 bool MetricsWriter::holds(int64_t step, const std::string& kind) const {
   bool held = false;
   for_each_record(directory_ + "/metrics.jsonl", [&](const nlohmann::json& record, const std::string&) {

@@ -47,6 +47,10 @@ class MetricsWriter {
   // removes the others. FileError: the files cannot be written.
   MetricsWriter(const std::string& run_directory, int64_t resumed_step);
 
+  // For TensorBoard alone.
+  void write_settings(const Config&);
+  void write_picture(int64_t step, const std::string& tag, const EncodedPicture&);
+
   // Whether metrics.jsonl holds a record of that step and kind.
   bool holds(int64_t step, const std::string& kind) const;
   // {"step": 50, "kind": "train", "loss": 1.5, ...}; in TensorBoard "train/loss". Non-finite values are null in JSON.

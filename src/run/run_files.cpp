@@ -89,6 +89,7 @@ void RunFiles::begin(int64_t step, int ranks) {
   if (config_.checkpoint.best && !best_) best_.emplace(path(), /*resumed=*/false);
   ranks_.heart().enter(activity::saving);
   metrics_ = std::make_unique<MetricsWriter>(path(), step > 0 ? step : -1);
+  metrics_->write_settings(config_);
 }
 
 MetricsWriter& RunFiles::metrics(int64_t step) {

@@ -12,6 +12,7 @@
 
 #include "kernels/base/durable_file.h"
 #include "kernels/base/text.h"
+#include "src/config/keys.h"
 #include "src/run/event.pb.h"
 
 namespace octet {
@@ -70,6 +71,33 @@ std::string next_path(const std::string& run_directory) {
   return number == 0 ? first : fmt::format("{}.{:04}", first, number);
 }
 
+tensorboard::Event event_at(int64_t step) {
+  tensorboard::Event event;
+  event.set_wall_time(wall_seconds());
+  event.set_step(step);
+  return event;
+}
+
+std::string indented(const std::string& text) {
+  std::string all = "    ";
+  for (const char c : text) all += c == '\n' ? std::string("\n    ") : std::string{c};
+  return all;
+}
+
+// Numbers can be plotted against a figure, so they are numbers.
+google::protobuf::Value hparam(const std::string& text) {
+  google::protobuf::Value value;
+  char* end = nullptr;
+  const double number = std::strtod(text.c_str(), &end);
+  if (text == "true" || text == "false")
+    value.set_bool_value(text == "true");
+  else if (!text.empty() && *end == '\0')
+    value.set_number_value(number);
+  else
+    value.set_string_value(text.starts_with('"') ? text.substr(1, text.size() - 2) : text);
+  return value;
+}
+
 }  // namespace
 
 EventFile::EventFile(const std::string& run_directory, int64_t resumed_step) {
@@ -94,14 +122,46 @@ bool EventFile::deleted() const {
 }
 
 bool EventFile::write(int64_t step, std::span<const Scalar> scalars) {
-  tensorboard::Event event;
-  event.set_wall_time(wall_seconds());
-  event.set_step(step);
+  tensorboard::Event event = event_at(step);
   for (const Scalar& scalar : scalars) {
     auto* value = event.mutable_summary()->add_value();
     value->set_tag(scalar.name);
     value->set_simple_value(static_cast<float>(scalar.value));
   }
+  return append(event);
+}
+
+bool EventFile::write_settings(const Config& config) {
+  tensorboard::Event event = event_at(0);
+  auto* text = event.mutable_summary()->add_value();
+  text->set_tag("recipe");
+  text->mutable_metadata()->mutable_plugin_data()->set_plugin_name("text");
+  text->mutable_tensor()->set_dtype(7);
+  text->mutable_tensor()->mutable_tensor_shape()->add_dim()->set_size(1);
+  text->mutable_tensor()->add_string_val(indented(to_yaml(config)));  // Markdown's form of code
+  tensorboard::HParams settings;
+  settings.mutable_session_start_info()->set_start_time_secs(event.wall_time());
+  for (const auto& [key, value] : told_apart_by(config))
+    (*settings.mutable_session_start_info()->mutable_hparams())[key] = hparam(value);
+  auto* session = event.mutable_summary()->add_value();
+  session->set_tag("_hparams_/session_start_info");
+  session->mutable_metadata()->mutable_plugin_data()->set_plugin_name("hparams");
+  session->mutable_metadata()->mutable_plugin_data()->set_content(settings.SerializeAsString());
+  return append(event);
+}
+
+bool EventFile::write_picture(int64_t step, const std::string& tag, const EncodedPicture& picture) {
+  tensorboard::Event event = event_at(step);
+  auto* value = event.mutable_summary()->add_value();
+  value->set_tag(tag);
+  value->mutable_image()->set_width(picture.width);
+  value->mutable_image()->set_height(picture.height);
+  value->mutable_image()->set_colorspace(3);
+  value->mutable_image()->set_encoded_image_string(picture.bytes);
+  return append(event);
+}
+
+bool EventFile::append(const tensorboard::Event& event) {
   const std::string record = record_of(event);
   stream_.write(record.data(), static_cast<std::streamsize>(record.size())).flush();
   if (stream_.good()) {

@@ -6,9 +6,20 @@
 #include <span>
 #include <string>
 
+#include "src/config/config.h"
 #include "src/graph/metrics.h"
 
 namespace octet {
+
+namespace tensorboard {
+class Event;
+}
+
+// A PNG.
+struct EncodedPicture {
+  int width = 0, height = 0;  // in pixels
+  std::string bytes;
+};
 
 class EventFile {
  public:
@@ -16,12 +27,18 @@ class EventFile {
   // another file behind those, since readers hold them open; its first events tell readers to forget the steps after
   // resumed_step. FileError: the file cannot be written.
   EventFile(const std::string& run_directory, int64_t resumed_step);
-  // Writes and flushes one event. Returns false if the write fails.
+  // Write and flush one event. They return false if the write fails.
   bool write(int64_t step, std::span<const Scalar> scalars);
+  // The recipe as text, and for TensorBoard's table of runs (hparams) the keys that differ from the defaults, beside
+  // those by which runs are told apart.
+  bool write_settings(const Config&);
+  bool write_picture(int64_t step, const std::string& tag, const EncodedPicture&);
   const std::string& path() const { return path_; }
   bool deleted() const;  // since it was opened
 
  private:
+  bool append(const tensorboard::Event&);
+
   std::string path_;
   uint64_t size_ = 0;  // in bytes, of complete events
   std::ofstream stream_;
