@@ -23,6 +23,7 @@
 #include "src/run/directory_lock.h"
 #include "src/run/resume_point.h"
 #include "src/run/run_directory.h"
+#include "src/train/settle.h"
 #include "src/train/training_step.h"
 #include "src/version.h"
 #include "src/weights/trained_network.h"
@@ -156,14 +157,16 @@ void require_printed() {
 
 namespace {
 
-int run_configured(const std::function<Config()>& read, const std::function<int(const Config&, Transport&)>& command) {
+int run_configured(const std::function<Config()>& read, const std::function<int(const Config&, Transport&)>& command,
+                   bool settles = false) {
   const std::unique_ptr<Transport> transport = make_transport(nullptr, nullptr);
   const bool alone = transport->size() == 1;
   setup_log(transport->rank());
   try {
     require_same_build(*transport, say(version, " (commit ", commit, ", build ", build_id().substr(0, 16), ")"));
-    const Config config = read();
+    Config config = read();
     require_same_on_ranks(config, *transport);
+    if (!settles) config = with_batch(config, *transport);
     if (!config.backend.isa.empty()) isa_from_name(config.backend.isa);  // also where the device is a GPU
     const int code = command(config, *transport);
     transport->barrier();  // no rank leaves with a non-zero code while others still work
@@ -180,8 +183,8 @@ int run_configured(const std::function<Config()>& read, const std::function<int(
 
 }  // namespace
 
-int run_on_ranks(const Recipe& recipe, const std::function<int(const Config&, Transport&)>& command) {
-  return run_configured([&] { return load_config(recipe.file, recipe.overrides); }, command);
+int run_on_ranks(const Recipe& recipe, const std::function<int(const Config&, Transport&)>& command, bool settles) {
+  return run_configured([&] { return load_config(recipe.file, recipe.overrides); }, command, settles);
 }
 
 int run_with_network(const NamedNetwork& network,

@@ -26,7 +26,8 @@ void add_recipe(CLI::App&, Recipe&);
 
 // For a command that runs on ranks: joins the job that the launcher started, reads the recipe, checks that every rank
 // has the same configuration, and runs `command`. An error names its rank and ends the job.
-int run_on_ranks(const Recipe&, const std::function<int(const Config&, Transport&)>& command);
+// A data.batch: auto is decided before, unless the command settles() itself.
+int run_on_ranks(const Recipe&, const std::function<int(const Config&, Transport&)>& command, bool settles = false);
 
 // The exit codes of octet with their meanings, one a line.
 std::string exit_code_table();

@@ -1,8 +1,6 @@
 // `octet new`: a recipe for a folder of images, of classes or with boxes.
 #include <fmt/format.h>
-#include <spdlog/spdlog.h>
 
-#include <chrono>
 #include <filesystem>
 
 #include "kernels/base/durable_file.h"
@@ -12,8 +10,8 @@
 #include "src/report/check/box_advice.h"
 #include "src/report/check/recipe_advice.h"
 #include "src/train/host_limits.h"
+#include "src/train/settle.h"
 #include "src/train/shares.h"
-#include "src/train/trainer.h"
 
 namespace octet {
 namespace {
@@ -23,29 +21,6 @@ namespace fs = std::filesystem;
 struct NewOptions {
   std::string folder, output, weights;
 };
-
-// Seconds of a whole training, from a few of its steps. An evaluated image takes a third of a trained one's time.
-double expected_seconds(const Config& config, int64_t train, int64_t test) {
-  using Clock = std::chrono::steady_clock;
-  constexpr int64_t warm_up = 2, timed = 4;
-  const std::unique_ptr<Transport> transport = make_transport(nullptr, nullptr);
-  Trainer trainer(config, *transport);
-  trainer.load_initial_weights();
-  spdlog::set_level(spdlog::level::err);  // print_bad_images() names what the steps would warn of
-  trainer.start(0);
-  for (int64_t step = 0; step < warm_up; ++step) trainer.step(step, false);
-  const auto start = Clock::now();
-  for (int64_t step = 0; step < timed; ++step) trainer.step(warm_up + step, false);
-  const double of_step = std::chrono::duration<double>(Clock::now() - start).count() / double(timed);
-  const double images = double(train) + double(test) / 3;
-  return of_step * images / double(config.data.batch) * double(config.train.epochs);
-}
-
-std::string text_of_time(double seconds) {
-  if (seconds < 90) return fmt::format("{:.0f} s", seconds);
-  if (seconds < 5400) return fmt::format("{:.0f} min", seconds / 60);
-  return fmt::format("{:.1f} h", seconds / 3600);
-}
 
 std::string default_output(const std::string& folder) {
   const fs::path path = fs::weakly_canonical(folder);
@@ -66,10 +41,10 @@ void print_bad_images(const FolderFacts& facts, const std::string& output) {
 
 // Takes the time of the recipe, writes it and prints it. what: "300 images of 4 classes".
 void finish(const std::string& output, const std::vector<Choice>& choices, Config config, const std::string& what,
-            int64_t train, int64_t test, int cores) {
+            int cores) {
   config.data.bad_images = "skip";  // to take the time; the recipe says what a training does
-  const std::string time =
-      fmt::format("about {} on {} cores", text_of_time(expected_seconds(config, train, test)), cores);
+  const double seconds = seconds_of_epoch(config, *make_self_transport()) * double(config.train.epochs);
+  const std::string time = fmt::format("about {} on {} cores", text_of_time(seconds), cores);
   write_durably(output, recipe_text(choices, fmt::format("Written by `octet new` for {}; takes {}.", what, time)));
   for (const Choice& choice : choices)
     fmt::print("{:<24} {:<28} {}\n", choice.key, printable(choice.value), printable(choice.reason));
@@ -86,18 +61,16 @@ int write_recipe(const NewOptions& options) {
   const int64_t memory = host_limits().memory_left / 2;
   if (const std::optional<BoxFacts> boxes = look_at_boxes(options.folder, cores)) {
     const std::vector<Choice> choices = choose_detector(*boxes, options.weights, memory, cores);
-    const auto train = int64_t(boxes->train.images.size());
+    const auto images = int64_t(boxes->train.images.size()) + boxes->test;
     finish(output, choices, parse_config(recipe_text(choices, ""), output, {}),
-           fmt::format("{} images with boxes of {} classes", train + boxes->test, boxes->train.classes.size()), train,
-           boxes->test, cores);
+           fmt::format("{} images with boxes of {} classes", images, boxes->train.classes.size()), cores);
     fmt::print("next: octet check {}, octet draw {} --truth --output boxes, octet train {}\n", output, output, output);
     return 0;
   }
   const FolderFacts facts = look_at_folder(options.folder, cores);
   const std::vector<Choice> choices = choose_recipe(facts, options.weights, memory, cores);
   finish(output, choices, parse_config(recipe_text(choices, ""), output, {}),
-         fmt::format("{} images of {} classes", facts.train + facts.test, facts.classes), facts.train, facts.test,
-         cores);
+         fmt::format("{} images of {} classes", facts.train + facts.test, facts.classes), cores);
   print_bad_images(facts, output);
   fmt::print("next: octet train {}\n", output);
   return 0;

@@ -39,10 +39,13 @@ Run train_command(CLI::App& app) {
       return 0;
     }
     RankWatch watch(timeout_of_start(*options));  // first, since the start of the MPI library may hang
-    return run_on_ranks(*options, [&](const Config& config, Transport& transport) {
-      const RankWatch::Joined joined(watch, transport, config.comm.timeout_seconds);
-      return run_train(config, transport, *options, watch);
-    });
+    return run_on_ranks(
+        *options,
+        [&](const Config& config, Transport& transport) {
+          const RankWatch::Joined joined(watch, transport, config.comm.timeout_seconds);
+          return run_train(config, transport, *options, watch);
+        },
+        /*settles=*/true);
   };
 }
 

@@ -20,17 +20,6 @@ std::optional<Config> config_of(const SafetensorsFile& checkpoint, const std::st
   return parse_config(saved->second, path + "'s configuration", {});
 }
 
-// The configuration of the run's last start; empty: it cannot be read.
-std::optional<Config> config_of_run(const std::string& directory) {
-  const std::string path = directory + "/config.yaml";
-  try {
-    const std::string text = read_if_there(path);
-    return text.empty() ? std::nullopt : std::optional(parse_config(text, path, {}));
-  } catch (const Error&) {
-    return {};
-  }
-}
-
 // The key for which a training of `before` cannot go on as `now`.
 std::optional<Difference> hindrance(Config before, const Config& now) {
   before.train.epochs = std::max(before.train.epochs, now.train.epochs);

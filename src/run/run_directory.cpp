@@ -31,9 +31,7 @@ void create(const std::string& directory) { make_directories(directory, choose_a
 
 std::string created(const Config& config, const std::string& wanted, bool resume) {
   if (!wanted.empty() || resume) {
-    std::string directory = wanted.empty() ? "runs/" + std::filesystem::path(config.file).stem().string() : wanted;
-    REQUIRE_USAGE(!wanted.empty() || !std::filesystem::exists(directory + "-2"), "choose one with --run",
-                  "there are several runs: ", directory, ", ", directory, "-2 ...");
+    std::string directory = directory_to_resume(config, wanted);
     create(directory);
     return directory;
   }
@@ -49,6 +47,24 @@ std::string created(const Config& config, const std::string& wanted, bool resume
 }
 
 }  // namespace
+
+std::string directory_to_resume(const Config& config, const std::string& wanted) {
+  if (!wanted.empty()) return wanted;
+  std::string directory = "runs/" + std::filesystem::path(config.file).stem().string();
+  REQUIRE_USAGE(!std::filesystem::exists(directory + "-2"), "choose one with --run",
+                "there are several runs: ", directory, ", ", directory, "-2 ...");
+  return directory;
+}
+
+std::optional<Config> config_of_run(const std::string& directory) {
+  const std::string path = directory + "/config.yaml";
+  try {
+    const std::string text = read_if_there(path);
+    return text.empty() ? std::nullopt : std::optional(parse_config(text, path, {}));
+  } catch (const Error&) {
+    return {};
+  }
+}
 
 bool is_of_run(const std::string& file) {
   namespace fs = std::filesystem;

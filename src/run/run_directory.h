@@ -9,6 +9,12 @@
 
 namespace octet {
 
+// Where a run goes on: `wanted`, or if it is empty runs/<name of the configuration file>. UsageError: there are several
+// such runs.
+std::string directory_to_resume(const Config&, const std::string& wanted);
+// The configuration of a run's last start; empty: there is none that can be read.
+std::optional<Config> config_of_run(const std::string& directory);
+
 // Used on rank 0 only. Creates and locks the directory. If `wanted` is empty, a resumed run uses runs/<name of the
 // configuration file>, and a new run uses the first free one of runs/<name>, runs/<name>-2, -3 ... InUseError: another
 // process trains there. UsageError: the directory already holds a run, and `resume` is false.

@@ -15,6 +15,7 @@
 #include "src/tasks/metric_display.h"
 #include "src/train/dry_plan.h"
 #include "src/train/epoch_sums.h"
+#include "src/train/settle.h"
 #include "src/train/trainer.h"
 #include "src/train/training_log.h"
 
@@ -240,10 +241,11 @@ class TrainingRun {
 
 }  // namespace
 
-int run_train(const Config& config, Transport& transport, const TrainOptions& options, RankWatch& watch) {
+int run_train(const Config& given, Transport& transport, const TrainOptions& options, RankWatch& watch) {
   stop_on(training_stops);        // first, since a job may be stopped while it reads its data
   std::signal(SIGXFSZ, SIG_IGN);  // beyond the limit of `ulimit -f` a write fails, but the run continues
-  require_what_training_needs(config);
+  require_what_training_needs(given);
+  const Config config = settled(given, transport, options.run_directory, options.resume, &watch.heart());
   return TrainingRun(config, transport, watch).run(options);
 }
 

@@ -1,0 +1,148 @@
+#include "src/train/settle.h"
+
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "src/data/augment/canvases.h"
+#include "src/run/resume_point.h"
+#include "src/run/run_directory.h"
+#include "src/train/dry_plan.h"
+#include "src/train/rank.h"
+#include "src/train/trainer.h"
+
+namespace octet {
+namespace {
+
+constexpr int64_t least_steps_of_epoch = 20;
+constexpr double host_share = 0.5, device_share = 0.9;  // of the memory that is left
+
+// The training that follows warns of the same things.
+class Quiet {
+ public:
+  Quiet() { spdlog::set_level(spdlog::level::err); }
+  ~Quiet() { spdlog::set_level(before_); }
+  Quiet(const Quiet&) = delete;
+  Quiet& operator=(const Quiet&) = delete;
+
+ private:
+  const spdlog::level::level_enum before_ = spdlog::get_level();
+};
+
+// Of one rank.
+int64_t bytes_of_training(const Config& config, int64_t ranks) {
+  const int64_t batch = batch_of_plan(config, ranks);
+  size_t arena = 0, parameters = 0;
+  for (const ImageShape& shape : input_shapes(config.data)) {
+    const DryPlan dry(config, shape.height, shape.width, batch, {.storage = storage_of(config), .training = true});
+    arena = std::max(arena, dry.plan.arena_bytes());
+    parameters = dry.parameters.bytes(true);
+  }
+  const bool on_host = config.backend.device == "cpu";
+  return int64_t(arena + parameters) + (on_host ? bytes_read_ahead(config, config.data.batch / ranks) : 0);
+}
+
+// What every rank may take.
+int64_t memory_of_training(const Config& config, Transport& transport) {
+  const JobShares shares(transport, int(config.backend.threads));
+  int64_t own = int64_t(host_share * double(shares.memory()));
+  if (config.backend.device != "cpu") {
+    const auto policy = make_policy(config);
+    own = int64_t(device_share * double(make_backend(config, *policy, transport, shares, 0)->free_bytes()));
+  }
+  std::vector<int64_t> all(size_t(transport.size()));
+  transport.all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)));
+  return *std::ranges::min_element(all);
+}
+
+}  // namespace
+
+Config with_batch(const Config& given, Transport& transport) {
+  if (given.data.batch != automatic) return given;
+  Config config = given;
+  int64_t images = 0;
+  {
+    const Quiet quiet;
+    const Datasets data = open_datasets(config);
+    images = data.train->size();
+    config.model.classes = data.train->classes();
+  }
+  const int64_t memory = memory_of_training(config, transport), ranks = transport.size();
+  const auto needed = [&](int64_t batch) {
+    config.data.batch = batch;
+    return bytes_of_training(config, ranks);
+  };
+  int64_t batch = ranks * config.train.accumulate * std::max<int64_t>(1, config.train.norm_group);
+  REQUIRE_USAGE(needed(batch) <= memory, "use smaller images, a smaller network or a host with more memory", given.file,
+                ": data.batch: auto finds no batch: ", batch, " images take ", needed(batch) / 1'000'000,
+                " MB on a rank, which may take ", memory / 1'000'000, " MB");
+  while (2 * batch * least_steps_of_epoch <= images && needed(2 * batch) <= memory) batch *= 2;
+  if (transport.rank() == 0)
+    spdlog::info("data.batch: auto is {}: {} MB of the {} MB that a rank may take", batch, needed(batch) / 1'000'000,
+                 memory / 1'000'000);
+  config = given;
+  config.data.batch = batch;
+  return config;
+}
+
+double seconds_of_epoch(const Config& config, Transport& transport, Heart* heart) {
+  using Clock = std::chrono::steady_clock;
+  constexpr int64_t warm_up = 2, timed = 4;
+  const Quiet quiet;
+  Trainer trainer(config, transport, true, heart);
+  trainer.load_initial_weights();
+  trainer.start(0);
+  for (int64_t step = 0; step < warm_up; ++step) trainer.step(step, false);
+  const auto start = Clock::now();
+  for (int64_t step = 0; step < timed; ++step) trainer.step(warm_up + step, false);
+  const double of_step = std::chrono::duration<double>(Clock::now() - start).count() / double(timed);
+  const double tests = double(trainer.datasets().test->size()) / 3 / double(config.train.eval_every_epochs);
+  double seconds = of_step * (double(trainer.datasets().train->size()) + tests) / double(config.data.batch);
+  transport.broadcast(std::as_writable_bytes(std::span(&seconds, 1)), 0);
+  return seconds;
+}
+
+Config with_epochs(const Config& given, Transport& transport, Heart* heart) {
+  if (given.train.minutes == 0) return given;
+  Config config = given;
+  const double of_epoch = seconds_of_epoch(config, transport, heart), whole = 60 * config.train.minutes;
+  const int64_t least = std::max<int64_t>(1, int64_t(std::floor(config.train.warmup_epochs)) + 1);
+  const auto epochs = int64_t(whole / of_epoch);
+  REQUIRE_USAGE(epochs >= least,
+                say("set train.minutes to ", int64_t(std::ceil(double(least) * of_epoch / 60)),
+                    " or more, or give train.epochs or train.steps in its place"),
+                config.file, ": train.minutes: ", config.train.minutes, " is too short: an epoch takes about ",
+                text_of_time(of_epoch),
+                least > 1 ? say(", and train.warmup_epochs: ", config.train.warmup_epochs, " needs ", least, " epochs")
+                          : std::string(" here"));
+  config.train.epochs = epochs;
+  config.train.minutes = 0;
+  if (transport.rank() == 0)
+    spdlog::info("train.minutes: {} is {} epochs of about {}", given.train.minutes, epochs, text_of_time(of_epoch));
+  return config;
+}
+
+Config settled(const Config& given, Transport& transport, const std::string& run_directory, bool resume, Heart* heart) {
+  if (given.data.batch != automatic && given.train.minutes == 0) return given;
+  int64_t before[] = {0, 0};  // as the run began; 0: it has not begun
+  if (resume && transport.rank() == 0)
+    if (const auto began = config_of_run(directory_to_resume(given, run_directory)))
+      before[0] = began->data.batch, before[1] = began->train.epochs;
+  transport.broadcast(std::as_writable_bytes(std::span(before)), 0);
+  if (before[0] == 0) return with_epochs(with_batch(given, transport), transport, heart);
+  Config config = given;
+  if (config.data.batch == automatic) config.data.batch = before[0];
+  if (config.train.minutes > 0) config.train.epochs = before[1], config.train.minutes = 0;
+  return config;
+}
+
+std::string text_of_time(double seconds) {
+  if (seconds < 90) return fmt::format("{:.0f} s", seconds);
+  if (seconds < 5400) return fmt::format("{:.0f} min", seconds / 60);
+  return fmt::format("{:.1f} h", seconds / 3600);
+}
+
+}  // namespace octet
