@@ -20,8 +20,9 @@ packages=(
   libxxhash-dev libssl-dev libprotobuf-dev protobuf-compiler                          # checkpoints, events for TensorBoard
   libonnx-dev libflatbuffers-dev flatbuffers-compiler                                 # the forms of ONNX and LiteRT files
   libpugixml-dev                                                                      # annotations of objects
+  binutils dpkg-dev man-db zsh                                                        # the package; tests of an installation
 )
-developer_packages=(clang clang-tidy clang-format libomp-dev shellcheck gdb)
+developer_packages=(clang clang-tidy clang-format libomp-dev shellcheck gdb lintian)
 aarch64_packages=(g++-aarch64-linux-gnu qemu-user mmdebstrap)
 slurm_packages=(slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge iproute2)
 
