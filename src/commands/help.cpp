@@ -32,7 +32,7 @@ std::string help_text(const HelpOptions& options, const CLI::App& all) {
   if (topic.empty()) return all.help();
   for (const CLI::App* command : all.get_subcommands({}))
     if (command->get_name() == topic) return command->help("octet");
-  const std::string described = describe_key(topic, known_names());
+  std::string described = describe_key(topic, known_names());
   const std::string nearest = described.empty() ? nearest_topic(all, topic) : "";
   REQUIRE_USAGE(!described.empty(), nearest + "use octet help, octet help COMMAND, octet help KEY or octet help keys",
                 "there is no help on `", topic, "`");

@@ -22,7 +22,7 @@ std::vector<const CLI::Option*> named_options(const CLI::App&);  // --run, witho
 std::vector<const CLI::Option*> places_of(const CLI::App&);      // what has no name, in its order
 bool takes_value(const CLI::Option&);
 bool repeats(const CLI::Option&);
-// What an option takes, by the name of its type. FILE, DIR and PATH (of either) stand for themselves, {a, b} for words.
+// What an option takes, as the name of its type says: FILE, PATH (a file or a folder), DIR, KEY=VALUE, TOPIC, {words}.
 struct Argument {
   bool file = false, directory = false;
   bool setting = false;                   // KEY=VALUE

@@ -40,7 +40,14 @@ class Installed(Case):
     def setUpClass(cls):
         cls.prefix = pathlib.Path(tempfile.mkdtemp(prefix="octet-prefix-"))
         cls.addClassCleanup(shutil.rmtree, cls.prefix)
+        manifest = BUILD / "install_manifest.txt"  # by which a developer may remove an installation of this build
+        before = manifest.read_bytes() if manifest.exists() else None
         said("cmake", "--install", BUILD, "--prefix", cls.prefix, "--strip")
+        cls.listed = manifest.read_text().split()
+        if before is None:
+            manifest.unlink()
+        else:
+            manifest.write_bytes(before)
         cls.program, cls.share = cls.prefix / "bin/octet", cls.prefix / "share"
 
     def run_there(self, *words):
@@ -60,6 +67,10 @@ class Files(Installed):
         def names(folder):
             return sorted(str(path.relative_to(folder)) for path in folder.rglob("*.yaml"))
         self.assertEqual(names(self.share / "octet/configs"), names(ROOT / "configs"))
+
+    def test_the_manifest_lists_every_file(self):
+        """By it an installation is removed."""
+        self.assertEqual(sorted(self.listed), sorted(str(path) for path in self.prefix.rglob("*") if path.is_file()))
 
     def test_nothing_names_the_build(self):
         here = [str(path).encode() for path in (BUILD, ROOT / "src", ROOT / "kernels", ROOT / "comm", ROOT / "build")]
