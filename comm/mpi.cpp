@@ -253,4 +253,12 @@ std::unique_ptr<Transport> make_mpi_transport(int* argc, char*** argv) {
   return std::make_unique<MpiTransport>(std::make_shared<Library>(argc, argv), MPI_COMM_WORLD);
 }
 
+std::string mpi_version() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  MPI_Get_library_version(text, &length);
+  const std::string all(text, static_cast<size_t>(length));  // "Open MPI v4.1.4, package: ..."
+  return all.substr(0, all.find_first_of(",\n"));
+}
+
 }  // namespace octet

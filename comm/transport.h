@@ -40,5 +40,7 @@ std::unique_ptr<Transport> make_self_transport();
 // Starts the MPI library, which a process may do only once. duplicate() makes further transports. The library ends with
 // the last transport.
 std::unique_ptr<Transport> make_mpi_transport(int* argc, char*** argv);
+// "Open MPI v4.1.4": the library that was loaded, which need not have been started.
+std::string mpi_version();
 
 }  // namespace octet

@@ -12,7 +12,7 @@
 #                    a host is lost, the training is resumed without it; when one answers again, with it (launch/elastic.sh).
 #                    --retries is 100 then, if it is not given
 #   --dry-run        prints the command and starts nothing
-# environment: OCTET      the program (default: build/release/octet of this checkout)
+# environment: OCTET      the program (default: build/release/octet of this checkout, or the one that was installed with this)
 #              INTERFACE  the network interface that joins the hosts, for example eth0; without it Open MPI and NCCL choose
 #              START      seconds until the first rank must have started (default: 180; 0: no limit)
 #              GRACE      seconds that mpirun has to end after octet's watchdog has spoken (default: 20)
@@ -50,6 +50,7 @@ trap watchdog_spoke USR2
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 octet=${OCTET:-$here/build/release/octet}
+if [[ -z ${OCTET:-} && $here == */share/octet && ! -e $here/CMakeLists.txt ]]; then octet=${here%/share/octet}/bin/octet; fi
 ranks='' hostfile='' dry_run=false elastic=false retries='' patience=0
 usage() { sed -n '2,20s/^# //p' "${BASH_SOURCE[0]}" >&2; exit 2; }
 while [ $# -gt 0 ]; do
@@ -100,7 +101,7 @@ if ! $dry_run && [ ! -x "$octet" ]; then
 fi
 
 if ! $dry_run && ! command -v mpirun > /dev/null; then
-  echo "mpirun.sh: there is no mpirun; install Open MPI: launch/setup.sh" >&2
+  echo "mpirun.sh: there is no mpirun; install Open MPI: apt-get install openmpi-bin" >&2
   exit 127
 fi
 

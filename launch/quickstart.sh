@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs missing packages, builds octet, and trains ResNet-20 in INT8 on two ranks. The data set is built into octet, so nothing
-# is downloaded but packages. Takes minutes on two cores, and prints the test accuracy at the end.
+# is downloaded but packages. Takes minutes on two cores. Prints at the end the test accuracy, where the program is, and what to do
+# next.
 # usage: launch/quickstart.sh
 set -euo pipefail
 
@@ -18,3 +19,10 @@ launch/mpirun.sh -n 2 train configs/shapes_resnet20_unified_int8.yaml --run "$ru
 awk -v seconds="$SECONDS" -v run="$run" -F '[:,]' '$1 ~ /"top1"/ {
   printf "quickstart: test accuracy %.2f %% after %d s; the run is in %s\n", 100 * $2, seconds, run
   exit }' "$run/result.json"
+here=$(printf %q "$PWD")
+cat << END
+quickstart: the program is $here/build/release/octet; next:
+  $here/build/release/octet inspect $here/$run    # a page with the curves of this run
+  $here/build/release/octet new DIR --output mine.yaml    # a recipe for your images, DIR/CLASS/*.jpg
+  $here/build/release/octet train mine.yaml --run runs/mine
+END

@@ -10,7 +10,7 @@
 set -euo pipefail
 
 packages=(
-  g++ cmake ninja-build pkg-config git ca-certificates                                # building
+  build-essential cmake ninja-build pkg-config git ca-certificates                    # building, also the package
   libopenmpi-dev openmpi-bin                                                          # ranks
   libyaml-cpp-dev nlohmann-json3-dev libcli11-dev                                     # configuration, reports, command line
   libspdlog-dev libfmt-dev                                                            # messages
@@ -20,8 +20,9 @@ packages=(
   libxxhash-dev libssl-dev libprotobuf-dev protobuf-compiler                          # checkpoints, events for TensorBoard
   libonnx-dev libflatbuffers-dev flatbuffers-compiler                                 # the forms of ONNX and LiteRT files
   libpugixml-dev                                                                      # annotations of objects
+  man-db zsh                                                                          # tests of an installation
 )
-developer_packages=(clang clang-tidy clang-format libomp-dev shellcheck gdb)
+developer_packages=(clang clang-tidy clang-format libomp-dev shellcheck gdb lintian)
 aarch64_packages=(g++-aarch64-linux-gnu qemu-user mmdebstrap)
 slurm_packages=(slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge iproute2)
 

@@ -9,6 +9,7 @@
 #include <iostream>
 #include <string_view>
 
+#include "comm/transport.h"
 #include "kernels/backend.h"
 #include "kernels/base/error.h"
 #include "kernels/base/stop_signals.h"
@@ -55,10 +56,14 @@ constexpr Command commands[] = {
 };
 
 void print_version() {
-  std::cout << "octet " << version << " (commit " << commit << ")\nbackends: cpu" << (built_with_cuda() ? " cuda" : "")
-            << "\ninstruction sets:";
+  std::cout << "octet " << version << " (commit " << commit << ")\n";
+  if (std::string_view(commit) == "unknown")
+    std::cout << "commit: octet was built outside of a git repository; cmake -DOCTET_COMMIT=... names it\n";
+  std::cout << "backends: cpu" << (built_with_cuda() ? " cuda" : "") << "\ninstruction sets:";
   for (Isa isa : available_isas()) std::cout << ' ' << name_of(isa);
-  std::cout << "\n";
+  std::cout << "\nused here: " << name_of(best_isa()) << "\ncompiler: " << compiler_name << "\nMPI: " << mpi_version()
+            << "\n";
+  if (*gpu_libraries != '\0') std::cout << "GPU libraries: " << gpu_libraries << "\n";
 }
 
 // CLI11 names unknown commands as arguments, in reverse order.
@@ -99,7 +104,8 @@ int run(int argc, char** argv) {
   app.set_help_flag("-h,--help", "Print this help");
   app.require_subcommand(0, 1);
   bool version_wanted = false;
-  app.add_flag("--version", version_wanted, "Print the version, the commit and the instruction sets of this machine");
+  app.add_flag("--version", version_wanted,
+               "Print the version, how octet was built and the instruction sets of this machine");
   app.footer("Configuration keys: `octet help keys`. Exit codes: `octet train --help`.");
   std::vector<std::pair<CLI::App*, Run>> declared;
   for (const Command& command : commands) {

@@ -252,7 +252,8 @@ int run(const BenchOptions& options, bool steps_given) {
 Run bench_command(CLI::App& app) {
   const auto options = std::make_shared<BenchOptions>();
   app.add_option("config", options->what,
-                 "YAML file, or the word `kernels`; with --peer: networks, for example resnet20");
+                 "YAML file, or the word `kernels`; with --peer: networks, for example resnet20")
+      ->type_name("FILE|{kernels}");
   app.add_flag("--peer", options->peer,
                "Compare with PyTorch: speed, memory and share of the roofline of four networks, in turn");
   app.add_flag("--deployed", options->deployed,

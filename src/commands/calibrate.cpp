@@ -16,8 +16,11 @@ Run calibrate_command(CLI::App& app) {
   const auto options = std::make_shared<CalibrateOptions>();
   add_network(app, options->network);
   app.add_option("images", options->images, "Image files and folders of them, such as the network will see")
+      ->type_name("PATH")
       ->required();
-  app.add_option("--output", options->output, "The same weights with ranges, a safetensors file")->required();
+  app.add_option("--output", options->output, "The same weights with ranges, a safetensors file")
+      ->type_name("FILE")
+      ->required();
   return [options] {
     return run_with_network(
         options->network, [&](const Config& config, Transport& transport, const std::string& weights) {

@@ -72,11 +72,14 @@ std::string message_of(const std::exception& error) {
 
 void add_overrides(CLI::App& app, std::vector<std::string>& overrides) {
   app.add_option("--set", overrides, "Override one key, for example --set train.lr=0.05 (repeatable)")
+      ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
 }
 
 void add_recipe(CLI::App& app, Recipe& recipe) {
-  app.add_option("config", recipe.file, "YAML file, for example configs/shapes_resnet20_unified_int8.yaml")->required();
+  app.add_option("config", recipe.file, "YAML file, for example configs/shapes_resnet20_unified_int8.yaml")
+      ->type_name("FILE")
+      ->required();
   add_overrides(app, recipe.overrides);
 }
 
@@ -90,10 +93,12 @@ std::string exit_code_table() {
 void add_network(CLI::App& app, NamedNetwork& network) {
   app.add_option("network", network.named,
                  "Directory of a run, a .safetensors file that octet wrote, or a recipe with --weights")
+      ->type_name("PATH")
       ->required();
   add_overrides(app, network.overrides);
   app.add_option("--weights", network.weights,
-                 "A safetensors file; without it a run's best.safetensors, else its weights.safetensors");
+                 "A safetensors file; without it a run's best.safetensors, else its weights.safetensors")
+      ->type_name("FILE");
 }
 
 void require_place_for(const std::string& file, const std::string& option, bool in_order) {

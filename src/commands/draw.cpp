@@ -15,16 +15,18 @@ Run draw_command(CLI::App& app) {
   const auto options = std::make_shared<Options>();
   add_recipe(app, *options);
   app.add_option("--weights", options->draw.weights,
-                 "Draw what a detector finds with this safetensors file, for example best.safetensors of a run");
+                 "Draw what a detector finds with this safetensors file, for example best.safetensors of a run")
+      ->type_name("FILE");
   app.add_flag("--truth", options->draw.truth, "Draw the annotated boxes, beside what a detector finds");
-  app.add_option("--output", options->draw.output, "Directory for the pictures, PNG")->required();
+  app.add_option("--output", options->draw.output, "Directory for the pictures, PNG")->type_name("DIR")->required();
   app.add_option("--count", options->draw.count, "Number of pictures, evenly spread over the data set")
       ->check(CLI::Range(int64_t{1}, int64_t{1'000'000}))
       ->capture_default_str();
-  app.add_option("--split", options->split, "Which images: train or test")
+  app.add_option("--split", options->split, "Which images")
       ->check(CLI::IsMember({"train", "test"}))
       ->capture_default_str();
-  app.add_option("--images", options->draw.images, "Draw these files, and those of these folders, with --weights");
+  app.add_option("--images", options->draw.images, "Draw these files, and those of these folders, with --weights")
+      ->type_name("PATH");
   app.add_option("--score", options->draw.score, "Least score of a drawn detection")
       ->check(CLI::Range(0.0, 1.0))
       ->capture_default_str();

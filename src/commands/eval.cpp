@@ -88,11 +88,14 @@ void judge_stored_detections(const EvalOptions& options, const Config& config, T
 Run eval_command(CLI::App& app) {
   const auto options = std::make_shared<EvalOptions>();
   add_network(app, *options);
-  CLI::Option* const detections = app.add_option(
-      "--detections", options->detections, "Detections on a recipe's test set with objects, in COCO's results format");
+  CLI::Option* const detections =
+      app.add_option("--detections", options->detections,
+                     "Detections on a recipe's test set with objects, in COCO's results format")
+          ->type_name("FILE");
   detections->excludes(app.get_option("--weights"));
   app.add_option("--images", options->images,
                  "A folder with a folder of images for each class: all of them are judged, and not the test set")
+      ->type_name("DIR")
       ->excludes(detections);
   app.add_flag("--json", options->json, "Print one JSON object");
   app.add_flag("--integer", options->integer,

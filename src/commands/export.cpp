@@ -159,10 +159,14 @@ int export_network(const ExportOptions& options, const Config& config, Transport
 Run export_command(CLI::App& app) {
   const auto options = std::make_shared<ExportOptions>();
   add_network(app, *options);
-  app.add_option("--for", options->format, say("What will run the file: ", file_format_names()))->required();
-  app.add_option("--output", options->output, "The file to write")->required();
-  CLI::Option* const images = app.add_option(
-      "--images", options->images, "A folder with a folder of images for each class, to check the file with them");
+  app.add_option("--for", options->format, "What will run the file")
+      ->type_name(say("{", file_format_names(), "}"))
+      ->required();
+  app.add_option("--output", options->output, "The file to write")->type_name("FILE")->required();
+  CLI::Option* const images =
+      app.add_option("--images", options->images,
+                     "A folder with a folder of images for each class, to check the file with them")
+          ->type_name("DIR");
   app.add_option("--agreement", options->agreement,
                  "The file is written only if it and the trained network name the same class for so many percent of "
                  "the images")
@@ -171,7 +175,8 @@ Run export_command(CLI::App& app) {
   CLI::Option* const samples =
       app.add_option("--check-with", options->samples,
                      "A folder to write test images to, and what the file makes of them: images.npy, logits.npy, "
-                     "codes/TENSOR.npy");
+                     "codes/TENSOR.npy")
+          ->type_name("DIR");
   app.add_flag("--unchecked", options->unchecked, "Read no images, and compare nothing")
       ->excludes(images)
       ->excludes(samples);

@@ -1,28 +1,13 @@
-// `octet help`, `octet help COMMAND`, `octet help keys` and `octet help KEY`
+// `octet help`, `octet help COMMAND`, `octet help keys`, `octet help KEY`; the manual page and the completion of shells
 #include <iostream>
-#include <map>
 
-#include "kernels/backend.h"
 #include "kernels/base/error.h"
 #include "src/commands/command.h"
-#include "src/config/keys.h"
+#include "src/commands/reference.h"
 #include "src/config/spelling.h"
-#include "src/data/loader.h"
-#include "src/models/backbone.h"
-#include "src/models/models.h"
-#include "src/quant/policy.h"
 
 namespace octet {
 namespace {
-
-// The values of keys whose names are in tables of other folders.
-std::map<std::string, std::vector<std::string>> known_names() {
-  return {{"model.name", model_names()},
-          {"model.backbone", backbone_names()},
-          {"policy.name", policy_names()},
-          {"data.name", data_source_names()},
-          {"backend.isa", isa_names()}};
-}
 
 // Where the topic is neither a command nor a key: what was perhaps meant.
 std::string nearest_topic(const CLI::App& all, const std::string& topic) {
@@ -34,29 +19,41 @@ std::string nearest_topic(const CLI::App& all, const std::string& topic) {
   return nearest.empty() ? "" : "nearest: `" + nearest + "`; ";
 }
 
+struct HelpOptions {
+  std::string topic, shell;
+  bool man = false;
+};
+
+std::string help_text(const HelpOptions& options, const CLI::App& all) {
+  const std::string& topic = options.topic;
+  if (options.man) return man_page(all);
+  if (!options.shell.empty()) return (options.shell == "bash" ? bash_completion : zsh_completion)(all);
+  if (topic == "keys") return describe_keys(known_names());
+  if (topic.empty()) return all.help();
+  for (const CLI::App* command : all.get_subcommands({}))
+    if (command->get_name() == topic) return command->help("octet");
+  std::string described = describe_key(topic, known_names());
+  const std::string nearest = described.empty() ? nearest_topic(all, topic) : "";
+  REQUIRE_USAGE(!described.empty(), nearest + "use octet help, octet help COMMAND, octet help KEY or octet help keys",
+                "there is no help on `", topic, "`");
+  return described;
+}
+
 }  // namespace
 
 Run help_command(CLI::App& app) {
-  const auto topic = std::make_shared<std::string>();
-  app.add_option("topic", *topic,
-                 "A command; a configuration key, such as train.lr, or a section of them; keys: every key");
-  return [topic, &app] {
-    const CLI::App& all = *app.get_parent();
-    if (*topic == "keys") {
-      std::cout << describe_keys(known_names());
-      return 0;
-    }
-    const auto commands = all.get_subcommands([&](const CLI::App* command) { return command->get_name() == *topic; });
-    const CLI::App* command = topic->empty() ? &all : commands.empty() ? nullptr : commands.front();
-    if (command != nullptr) {
-      std::cout << command->help(topic->empty() ? "" : "octet");
-      return 0;
-    }
-    const std::string described = describe_key(*topic, known_names());
-    const std::string nearest = described.empty() ? nearest_topic(all, *topic) : "";
-    REQUIRE_USAGE(!described.empty(), nearest + "use octet help, octet help COMMAND, octet help KEY or octet help keys",
-                  "there is no help on `", *topic, "`");
-    std::cout << described;
+  const auto options = std::make_shared<HelpOptions>();
+  CLI::Option* const topic =
+      app.add_option("topic", options->topic,
+                     "A command; a configuration key, such as train.lr, or a section of them; keys: every key")
+          ->type_name("TOPIC");
+  CLI::Option* const man = app.add_flag("--man", options->man, "Print the manual page")->excludes(topic);
+  app.add_option("--completion", options->shell, "Print a script that completes command lines in this shell")
+      ->check(CLI::IsMember({"bash", "zsh"}))
+      ->excludes(topic)
+      ->excludes(man);
+  return [options, &app] {
+    std::cout << help_text(*options, *app.get_parent());
     return 0;
   };
 }

@@ -13,8 +13,8 @@ Run inspect_command(CLI::App& app) {
     std::vector<std::string> overrides;
   };
   const auto options = std::make_shared<Options>();
-  app.add_option("run", options->run, "Directory of the run")->required();
-  app.add_option("--output", options->output, "The page (default: RUN/inspect.html)");
+  app.add_option("run", options->run, "Directory of the run")->type_name("DIR")->required();
+  app.add_option("--output", options->output, "The page (default: RUN/inspect.html)")->type_name("FILE");
   add_overrides(app, options->overrides);
   return [options] {
     require_place_for(options->output, "--output");

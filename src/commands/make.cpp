@@ -20,6 +20,7 @@ Run make_command(CLI::App& app) {
       ->required()
       ->check(CLI::IsMember({"shapes"}));
   app.add_option("directory", options->directory, "Gets train2017/, val2017/ and annotations/; must be empty or absent")
+      ->type_name("DIR")
       ->required();
   app.add_option("--samples", options->samples, "Number of training images; an eighth of it for validation")
       ->check(CLI::Range(1, 10000000))

@@ -84,13 +84,15 @@ Run new_command(CLI::App& app) {
          "folder", options->folder,
          "A folder of image folders, one for each class, or with train/ and val/; or a data set with boxes in the "
          "form of YOLO (data.yaml), COCO or PASCAL VOC")
+      ->type_name("DIR")
       ->required();
-  app.add_option("--output", options->output,
-                 "The recipe, a YAML file; without it the folder's name in this directory");
+  app.add_option("--output", options->output, "The recipe, a YAML file; without it the folder's name in this directory")
+      ->type_name("FILE");
   app.add_option(
-      "--weights", options->weights,
-      "A safetensors file of a trained network to begin with: octet's, torchvision's or timm's; with boxes: of a "
-      "backbone");
+         "--weights", options->weights,
+         "A safetensors file of a trained network to begin with: octet's, torchvision's or timm's; with boxes: of a "
+         "backbone")
+      ->type_name("FILE");
   return [options] { return write_recipe(*options); };
 }
 

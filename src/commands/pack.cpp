@@ -18,6 +18,7 @@ Run pack_command(CLI::App& app) {
   add_recipe(app, *options);
   app.add_option("--output", options->output,
                  "Directory for train.pack and val.pack; train with data.name: packed and data.root: this directory")
+      ->type_name("DIR")
       ->required();
   return [options] {
     return run_on_ranks(*options, [&](const Config& config, Transport& transport) {

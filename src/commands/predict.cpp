@@ -99,12 +99,14 @@ Run predict_command(CLI::App& app) {
   add_network(app, options->network);
   app.add_option("images", options->images,
                  "JPEG and PNG files, and folders of them; -: read paths from standard input")
+      ->type_name("PATH")
       ->required();
   app.add_option("--json", options->json,
                  "Write a JSON list: for a detector in COCO's results format with file names, otherwise the most "
-                 "probable classes of each image; -: print one object on each line");
-  app.add_option("--csv", options->csv, "Write a table with one line for each answer; -: print it");
-  app.add_option("--html", options->html, "Write a page of pictures");
+                 "probable classes of each image; -: print one object on each line")
+      ->type_name("FILE");
+  app.add_option("--csv", options->csv, "Write a table with one line for each answer; -: print it")->type_name("FILE");
+  app.add_option("--html", options->html, "Write a page of pictures")->type_name("FILE");
   app.add_flag("--logits", options->logits, "Classifiers: add the logits of all classes to the JSON objects");
   CLI::Option* const integer = app.add_flag("--integer", options->integer,
                                             "Compute with 8-bit integers, as the network is deployed, or not at all");

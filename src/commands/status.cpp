@@ -13,7 +13,7 @@ Run status_command(CLI::App& app) {
     bool json = false;
   };
   const auto options = std::make_shared<Options>();
-  app.add_option("run", options->run, "Directory of a run")->required();
+  app.add_option("run", options->run, "Directory of a run")->type_name("DIR")->required();
   app.add_flag("--json", options->json, "Print one JSON object");
   app.footer(
       "Exit code 0: the run is running, starting or finished; 1: it hangs, was stopped, has diverged, or has "

@@ -159,8 +159,11 @@ int run(const StudyOptions& options) {
 
 Run study_command(CLI::App& app) {
   const auto options = std::make_shared<StudyOptions>();
-  app.add_option("study", options->file, "YAML file, for example configs/studies/table5_period.yaml")->required();
-  app.add_option("--directory", options->directory, "Directory of runs and tables (default: studies/<study>)");
+  app.add_option("study", options->file, "YAML file, for example configs/studies/table5_period.yaml")
+      ->type_name("FILE")
+      ->required();
+  app.add_option("--directory", options->directory, "Directory of runs and tables (default: studies/<study>)")
+      ->type_name("DIR");
   add_overrides(app, options->overrides);
   app.add_option("--only", options->only, "Only the runs whose names match this regular expression");
   app.add_flag("--list", options->list, "Print the runs and their states; run nothing");

@@ -27,7 +27,7 @@ Run train_command(CLI::App& app) {
   };
   const auto options = std::make_shared<Options>();
   add_recipe(app, *options);
-  app.add_option("--run", options->run_directory, "Run directory (default: runs/<configuration>)");
+  app.add_option("--run", options->run_directory, "Run directory (default: runs/<configuration>)")->type_name("DIR");
   app.add_flag("--resume", options->resume, "Continue from the newest valid checkpoint of the run directory");
   app.add_option("--fitting-ranks", options->most_ranks,
                  "Only print the largest number of ranks up to this one that can share data.batch")

@@ -302,6 +302,8 @@ std::string hint_for(std::string_view path) {
   return words;
 }
 
+std::string default_text(const Key& key) { return value_text(key, default_of(key)); }
+
 bool takes_list(const Key& key) {
   return std::visit([]<class T>(T*) { return is_list<T>; }, default_of(key));
 }
@@ -385,9 +387,8 @@ std::string describe_key(const std::string& topic, const std::map<std::string, s
   for (const Key& key : kKeys) {
     if (topic.empty() || !describes(key)) continue;
     const auto named = names.find(key.path);
-    text +=
-        say(text.empty() ? "" : "\n", key.path, ": ", key.meaning, "\n  default: ", value_text(key, default_of(key)),
-            "\n  values: ", named == names.end() ? domain_of(key) : joined(named->second, ", "), "\n");
+    text += say(text.empty() ? "" : "\n", key.path, ": ", key.meaning, "\n  default: ", default_text(key),
+                "\n  values: ", named == names.end() ? domain_of(key) : joined(named->second, ", "), "\n");
   }
   return text;
 }
@@ -396,8 +397,7 @@ std::string describe_keys(const std::map<std::string, std::vector<std::string>>&
   std::vector<std::array<std::string, 3>> rows;
   std::array<size_t, 3> widths{};
   for (const Key& key : kKeys) {
-    rows.push_back(
-        {key.path, value_text(key, default_of(key)), names.contains(key.path) ? "name, see below" : domain_of(key)});
+    rows.push_back({key.path, default_text(key), names.contains(key.path) ? "name, see below" : domain_of(key)});
     for (size_t i = 0; i < widths.size(); ++i) widths[i] = std::max(widths[i], rows.back()[i].size() + 2);
   }
   std::string text;

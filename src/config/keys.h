@@ -29,6 +29,7 @@ bool is_section(std::string_view path);      // "train", "policy.bits"
 std::string hint_for(std::string_view path);
 // The values of a key: "integer 2 .. 8", "bf16 | f32", "true | false", "text of one line".
 std::string domain_of(const Key&);
+std::string default_text(const Key&);  // as YAML has it
 bool takes_list(const Key&);
 // Writes the value. texts: one, or any number for a list. False, and nothing written: they are not in the key's domain.
 bool assign(const Key&, Config&, const std::vector<std::string>& texts);

@@ -240,7 +240,9 @@ class Commands(Case):
 
     def test_version(self):
         self.assertRegex(self.octet("--version").out,
-                         r"^octet \d\S* \(commit \S+\)\nbackends: cpu( cuda)?\ninstruction sets: scalar.*\n$")
+                         r"^octet \d\S* \(commit \S+\)\n(commit: .* OCTET_COMMIT.*\n)?backends: cpu( cuda)?\n"
+                         r"instruction sets: scalar.*\nused here: \w+\ncompiler: \w+ \d.*, \w+\n"
+                         r"MPI: Open MPI v\d\S*\n(GPU libraries: CUDA \d.*\n)?$")
 
     def test_help_keys(self):
         lines = self.octet("help", "keys").out.splitlines()
