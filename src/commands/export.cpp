@@ -7,6 +7,7 @@
 
 #include "kernels/base/error.h"
 #include "src/commands/command.h"
+#include "src/data/sources/labelled_images.h"
 #include "src/data/sources/named_images.h"
 #include "src/data/sources/source.h"
 #include "src/deploy/formats.h"
@@ -136,7 +137,7 @@ int export_network(const ExportOptions& options, const Config& config, Transport
   const SafetensorsFile file = SafetensorsFile::open(weights);
   const Classes known = read_classes(file, weights);
   Trainer trainer(config, transport, false, nullptr, [&] {
-    if (!options.images.empty()) return Datasets{nullptr, open_labelled_images(config, options.images, known)};
+    if (!options.images.empty()) return Datasets{nullptr, open_labelled_images(config, options.images, known).images};
     return options.unchecked ? Datasets{nullptr, open_named_images(config, {}, known)}
                              : open_datasets(config, false, known);
   });
