@@ -162,8 +162,9 @@ Run export_command(CLI::App& app) {
   add_network(app, *options);
   app.add_option("--for", options->format, say("What will run the file: ", file_format_names()))->required();
   app.add_option("--output", options->output, "The file to write")->required();
-  CLI::Option* const images = app.add_option(
-      "--images", options->images, "A folder with a folder of images for each class, to check the file with them");
+  CLI::Option* const images =
+      app.add_option("--images", options->images,
+                     "A folder of images with labels, as octet eval takes it, to check the file with them");
   app.add_option("--agreement", options->agreement,
                  "The file is written only if it and the trained network name the same class for so many percent of "
                  "the images")

@@ -17,8 +17,8 @@ constexpr size_t shown_confusions = 12, shown_mistakes = 24;
 constexpr int longest_thumbnail_side = 128;  // in pixels
 
 std::string figures_row(const std::string& name, const ClassFigures& of, int64_t images) {
-  return fmt::format("<tr><td>{}</td><td>{}</td><td>{:.1f} %</td><td>{:.1f} %</td><td>{:.1f} %</td>{}</tr>\n",
-                     escaped(name), images, 100 * of.precision, 100 * of.recall, 100 * of.f1, bar_cell(of.f1));
+  return fmt::format("<tr><td>{}</td><td>{}</td><td>{:.1f} %</td><td>{:.1f} %</td><td>{:.1f} %</td></tr>\n",
+                     escaped(name), images, 100 * of.precision, 100 * of.recall, 100 * of.f1);
 }
 
 std::string figures_table(const ClassReport& report) {
@@ -27,7 +27,7 @@ std::string figures_table(const ClassReport& report) {
   std::ranges::stable_sort(labels, {}, [&](size_t label) { return report.classes[label].f1; });
   std::string html =
       "<div class=\"card list\"><table><tr><th>class, the least F1 "
-      "first</th><th>images</th><th>precision</th><th>recall</th><th>F1</th><th></th></tr>\n";
+      "first</th><th>images</th><th>precision</th><th>recall</th><th>F1</th></tr>\n";
   for (const size_t label : labels)
     html += figures_row(report.classes[label].name, report.classes[label], report.classes[label].support);
   html += figures_row("macro average", report.macro, report.images);

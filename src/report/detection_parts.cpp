@@ -74,7 +74,8 @@ std::string detection_cards(const DetectionFigures& judged) {
   for (const Class& of : judged.classes)
     if (of.objects > 0) classes.push_back(&of);
   if (classes.empty()) return std::string(heading) + "<p>No object of the test set counts.</p>\n";
-  return heading + card_grid(objects_table(judged, classes) + precision_curves(classes));
+  return heading + ("<div class=\"stack\">" + objects_table(judged, classes)) + "</div>\n" +
+         card_grid(precision_curves(classes), classes.size() > curves_in_chart ? "two" : "wide");
 }
 
 }  // namespace octet

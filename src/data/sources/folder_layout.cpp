@@ -144,9 +144,10 @@ std::string some_of(const std::vector<std::string>& names) {
 
 std::string with_nearest(const std::vector<std::string>& names, const std::vector<std::string>& known) {
   return first_of(names, [&](const std::string& name) {
-    const std::string nearest = nearest_word(name, known);
-    const bool near = !nearest.empty() && edit_distance(name, nearest) < name.size();  // they share a letter
-    return !near ? std::string() : say(" (nearest: `", shown(nearest), "`)");
+    const auto distance = [&](const std::string& other) { return edit_distance(name, other); };
+    const auto nearest = std::ranges::min_element(known, {}, distance);
+    const bool shares_letters = nearest != known.end() && distance(*nearest) < name.size();
+    return shares_letters ? say(" (nearest: `", shown(*nearest), "`)") : std::string();
   });
 }
 
