@@ -49,7 +49,7 @@ struct Judged {
   const std::vector<std::string>& absent;
 };
 
-void write_files(const EvalOptions& options, const Judge& judge, const Judged& judged, EvalJson more) {
+void write_files(const EvalOptions& options, const Judge& judge, const Judged& judged, const EvalJson& more) {
   if (!options.json.empty()) {
     EvalJson object = {{"images", judge.images()}};
     object.update(EvalJson::parse(judge.json()));
@@ -79,7 +79,7 @@ std::unique_ptr<Judge> compare(const EvalOptions& options, Trainer& trainer, con
     EvalJson more = {{"training", EvalJson::parse(training.json())}};
     if (comparison.images > 0) more["same_class"] = comparison.same;
     more["notes"] = comparison.notes;
-    write_files(options, integers, {data, data.size() - integers.images(), absent}, std::move(more));
+    write_files(options, integers, {data, data.size() - integers.images(), absent}, more);
   }
   if (writes && options.prints_figures()) {
     fmt::print("{} images judged: {}\nintegers  {}\ntraining  {}\n", integers.images(), data.describe(),

@@ -26,7 +26,7 @@ size_t place_of(const std::string& text, size_t index) {
 }  // namespace
 
 std::string in_table(const std::string& name, size_t most) {
-  const std::string text = printable(name);
+  std::string text = printable(name);
   const size_t length = characters_in(text);
   if (length <= most) return text;
   const size_t first = (most - 3) / 2, last = most - 3 - first;

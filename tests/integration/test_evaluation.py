@@ -120,6 +120,10 @@ class Classifier(Case):
             job = self.octet("eval", self.run_folder, "--images", folder, ranks=ranks, code=1)
             self.assertRegex(job.out, r"^7 images judged: ")
             self.assertRegex(job.err, r"skipped .*ash/0.png: (?s:.*)1 of 8 images could not be read")
+        for file in (self.directory / "trained" / "ash").iterdir():
+            file.write_bytes(b"no picture")
+        self.octet("eval", self.run_folder, code=1)
+        self.octet("eval", self.run_folder, "--set", "data.bad_images=skip")  # the recipe takes them as they are
         (folder / "csah").mkdir()
         write_png(folder / "csah" / "0.png", 32, 1)
         self.assertRegex(self.octet("eval", self.run_folder, "--images", folder, code=2).err,
