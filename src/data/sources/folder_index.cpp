@@ -187,7 +187,8 @@ FolderIndex index_labelled(const fs::path& folder, const std::vector<std::string
   REQUIRE_USAGE(unknown.empty(),
                 test.empty() ? say("name the folders as the classes are named, or move them away: ", some_of(classes))
                              : say("did you mean ", test.string(), "?"),
-                folder.string(), " has folders that are no classes of the network: ", with_nearest(unknown, classes));
+                folder.string(), " has folders that are no classes of the network: ",
+                test.empty() ? with_nearest(unknown, classes) : some_of(unknown));
   number_as(classes, index);
   return index;
 }
