@@ -36,7 +36,7 @@ struct Command {
 };
 constexpr Command commands[] = {
     {"train", "Train a network, evaluate it after each epoch, write a run directory", train_command},
-    {"eval", "Evaluate weights or stored detections on the test set", eval_command},
+    {"eval", "Evaluate weights or stored detections, on the test set or a folder with labels", eval_command},
     {"predict", "Say what images show, with trained weights", predict_command},
     {"export", "Write a trained network as a file of integers that other programs run", export_command},
     {"calibrate", "Measure the ranges of activations for weights that were trained without", calibrate_command},

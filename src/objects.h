@@ -37,6 +37,7 @@ struct Annotations {
   std::vector<std::string> classes;   // by label; each name once
   std::vector<int64_t> category_ids;  // by label; COCO: of the file, or no_category; VOC: label + 1
   std::vector<AnnotatedImage> images;
+  std::vector<std::string> without_image = {};             // YOLO: files of labels whose images are not there
   bool text_image_ids = false, text_category_ids = false;  // COCO: the file writes "12", and so do stored detections
 };
 

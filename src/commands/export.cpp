@@ -7,6 +7,7 @@
 
 #include "kernels/base/error.h"
 #include "src/commands/command.h"
+#include "src/data/sources/labelled_images.h"
 #include "src/data/sources/named_images.h"
 #include "src/data/sources/source.h"
 #include "src/deploy/formats.h"
@@ -136,7 +137,7 @@ int export_network(const ExportOptions& options, const Config& config, Transport
   const SafetensorsFile file = SafetensorsFile::open(weights);
   const Classes known = read_classes(file, weights);
   Trainer trainer(config, transport, false, nullptr, [&] {
-    if (!options.images.empty()) return Datasets{nullptr, open_labelled_images(config, options.images, known)};
+    if (!options.images.empty()) return Datasets{nullptr, open_labelled_images(config, options.images, known).images};
     return options.unchecked ? Datasets{nullptr, open_named_images(config, {}, known)}
                              : open_datasets(config, false, known);
   });
@@ -165,7 +166,7 @@ Run export_command(CLI::App& app) {
   app.add_option("--output", options->output, "The file to write")->type_name("FILE")->required();
   CLI::Option* const images =
       app.add_option("--images", options->images,
-                     "A folder with a folder of images for each class, to check the file with them")
+                     "A folder of images with labels, as octet eval takes it, to check the file with them")
           ->type_name("DIR");
   app.add_option("--agreement", options->agreement,
                  "The file is written only if it and the trained network name the same class for so many percent of "

@@ -16,7 +16,8 @@ void Judge::finish(Transport& transport, Heart& heart) {
   std::vector<double> numbers = as_numbers(total_);
   transport.all_reduce_sum(std::span(numbers));
   total_ = with_numbers(std::move(total_), numbers);
-  REQUIRE_USAGE(!total_.empty() && total_.front().count > 0, "check that the data is still at data.root",
+  REQUIRE_USAGE(!total_.empty() && total_.front().count > 0,
+                "check that the images are still there; a warning for each says what is wrong with it",
                 "no image of the test set could be read");
   figures_ = means_of(total_);
   judge(transport, heart);

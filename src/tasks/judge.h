@@ -11,6 +11,9 @@
 
 namespace octet {
 
+struct ClassAnswers;
+struct DetectionFigures;
+
 // Judges one evaluation, in which every sample of the test set counts once. The task makes it, see Task::judge.
 class Judge {
  public:
@@ -27,8 +30,12 @@ class Judge {
   const Scalars& figures() const { return figures_; }
   // The first figure of each class that has objects; empty: classes are not judged.
   const Scalars& by_class() const { return by_class_; }
-  virtual std::string table() const { return {}; }  // for people; empty: figures() say all
-  virtual std::string json() const;                 // one object, with the figures
+  virtual std::string table() const = 0;  // for people: the figures, and those of each class
+  virtual std::string csv() const = 0;    // as RFC 4180 has it, with a line for each class
+  virtual std::string json() const;       // one object, with the figures
+  // What a page shows; null: the task has no such answers, or the judge did not keep them.
+  virtual const ClassAnswers* class_answers() const { return nullptr; }
+  virtual const DetectionFigures* detection_figures() const { return nullptr; }
   // Writes the answers to the run directory. What cannot be written is a warning. step: of the evaluation.
   virtual void write(const std::string& /*run_directory*/, int64_t /*step*/) const {}
 

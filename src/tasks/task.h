@@ -18,7 +18,8 @@ struct Task {
   Graph (*network)(const Config&, const Policy&, int64_t height, int64_t width, bool training);
   const char* main_figure;  // the metric by which runs are compared: "top1"
   bool objects;             // the truth of an image is objects with boxes, and so are the answers to it
-  // Judges one evaluation on a test set, which must outlive the judge. keeps_answers: it may be the run's last one.
+  // Judges one evaluation on a test set, which must outlive the judge. keeps_answers: for the
+  // figures of each class, and for what Judge::write() keeps of a run's last evaluation.
   std::unique_ptr<Judge> (*judge)(const Dataset& test, bool keeps_answers);
   // Shows what is said of images. The classes must outlive it.
   std::unique_ptr<Presentation> (*presentation)(const Classes&, const Presentation::Options&);

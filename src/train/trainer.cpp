@@ -221,7 +221,7 @@ IntegerNetwork Trainer::integer_network() {
 Trainer::Comparison Trainer::compare_integers(const IntegerNetwork* other, const Seen& seen) {
   Comparison comparison;
   for (std::unique_ptr<Judge>* judge : {&comparison.integers, &comparison.training})
-    *judge = task_.judge(*datasets_.test, false);
+    *judge = task_.judge(*datasets_.test, true);
   state().check_agreement(transport_);
   step_->swap_averages();
   step_->begin_evaluation();

@@ -141,7 +141,7 @@ void TrainingLog::test(int64_t steps, const Scalars& train, const Scalars& test)
 
 void TrainingLog::end(const Result& result, const Judge& test, int64_t steps) {
   if (trainer_.skipped_steps() > 0) spdlog::warn("{} of {} steps were skipped", trainer_.skipped_steps(), steps);
-  if (const std::string table = test.table(); !table.empty()) fmt::print("\n{}\n", table);
+  if (test.detection_figures()) fmt::print("\n{}\n", test.table());
   const std::string speed = result.images_per_second ? fmt::format("{:.0f} img/s; ", *result.images_per_second) : "";
   spdlog::info("done: test {}; {}{}/result.json", show(test.figures(), 2, true, ", "), speed, files_.path());
 }

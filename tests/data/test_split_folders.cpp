@@ -319,14 +319,15 @@ TEST_F(SplitNames, OfImagesToJudge) {
   fs::create_directory(folder_.path() / "thumbs");
   EXPECT_EQ(index_labelled(folder_.path(), known).classes, known);
   add("fish");
-  expect_says(refused(), {"has folders that are no classes of the network: fish", "move them away: cat, dog, eel"});
+  add("dogs");
+  expect_says(refused(), {"no classes of the network: dogs (nearest: `dog`), fish\n", "move them away: cat, dog, eel"});
   clear();
   add_classes("train");
   add_classes("val");
   expect_says(refused(), {"no classes of the network: train, val", ("did you mean " + at("val") + "?").c_str()});
   clear();
   write_file(folder_.path() / "a.jpg", {1});
-  expect_says(refused(), {"no folders of classes here", "sort the images into"});
+  expect_says(refused(), {"no folders of classes here", "Found: 1 .jpg\n", "sort the images into"});
   EXPECT_EQ(refused().find("data.root"), std::string::npos);
 }
 

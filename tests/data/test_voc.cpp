@@ -309,6 +309,22 @@ TEST(Voc, WithoutATestSetTrainTrainsAndValIsJudged) {
   EXPECT_EQ(read_annotations(folder.config(), Split::test).images[0].name, "val");
 }
 
+// `octet eval --images`: the test set where there is one, and else every image; classes are those of what is judged.
+TEST(Voc, ReadsWhatIsJudgedWithoutATrainingSet) {
+  const VocFolder folder;
+  folder.image("a", xml_of(object_of("ant")));
+  folder.image("b", xml_of(object_of("zebra")));
+  folder.list("test", "b\n");
+  const Annotations test = read_annotations_to_judge(folder.config());
+  EXPECT_EQ(test.classes, std::vector<std::string>{"zebra"});
+  ASSERT_EQ(test.images.size(), 1u);
+  EXPECT_EQ(test.images[0].name, "b");
+  fs::remove_all(folder.path() / "ImageSets");
+  const Annotations all = read_annotations_to_judge(folder.config());
+  EXPECT_EQ(all.classes, (std::vector<std::string>{"ant", "zebra"}));
+  EXPECT_EQ(all.images.size(), 2u);
+}
+
 TEST(Voc, RefusesClassesThatTrainingDoesNotKnow) {
   const VocFolder folder;
   folder.list("train", "a\n");

@@ -76,8 +76,8 @@ class Commands(Case):
             (folder / "b").mkdir(parents=True)
         (bad / "b" / "0.png").write_bytes(b"")
         for folder, what in ((dark, "dark.* no classes of the network: c\n.*move them away: "), (empty, "empty.* hold no images\n"),
-                             (dark / "b", "no folders of classes here\n.*octet predict"),
-                             (bad, "b/0.png: .*empty\n.*data.bad_images: skip .a training then goes on with --resume")):
+                             (dark / "b", "no folders of classes here. .* Found: 15 .png\n.*octet predict"),
+                             (bad, "skipped .*b/0.png: .*empty\n(?s:.*)no image of the test set could be read\n")):
             err = self.octet("eval", run, "--images", folder, code=2).err
             self.assertRegex(err, what)
             self.assertNotIn("data.root", err)

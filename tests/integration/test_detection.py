@@ -50,7 +50,7 @@ class Detection(Case):
         results = [{"image_id": 5, "category_id": 9, "bbox": BOX, "score": 0.5}]
         for ranks in 1, 2:
             figures = json.loads(self.judged(results, "--json", ranks=ranks).out)
-            self.assertEqual(list(figures), "images AP AP50 AP75 APs APm APl AR1 AR10 AR100 ARs ARm ARl by_class".split())
+            self.assertEqual(list(figures), "images AP AP50 AP75 APs APm APl AR1 AR10 AR100 ARs ARm ARl by_class at_one_score classes".split())
             self.assertEqual(list(figures["by_class"]), ["dog"])
             self.assertAlmostEqual(figures["AP"], 1)
             self.assertEqual(figures["APs"], -1)
@@ -60,9 +60,16 @@ class Detection(Case):
         self.voc()
         results = [{"image_id": "val", "category_id": "cell", "bbox": BOX, "score": 0.5}]
         figures = json.loads(self.judged(results, "--json").out)
-        self.assertEqual(list(figures), ["images", "mAP", "AP50", "mAP11", "by_class"])
+        self.assertEqual(list(figures), ["images", "mAP", "AP50", "mAP11", "by_class", "at_one_score", "classes"])
         self.assertEqual((figures["mAP"], figures["AP50"], figures["by_class"]), (1, 1, {"cell": 1}))
         self.assertAlmostEqual(figures["mAP11"], 1)
+        self.assertEqual(figures["classes"], [{"class": "cell", "objects": 1, "AP": 1, "AP11": figures["mAP11"], "precision": 1,
+                                               "recall": 1, "F1": 1, "score": 0.5}])
+        files = self.directory / "a.json", self.directory / "a.csv", self.directory / "a.html"
+        self.assertIn("1 detections on 1 images", self.judged(results, "--json", files[0], "--csv", files[1], "--html", files[2]).out)
+        self.assertEqual(json.loads(files[0].read_text()), figures)
+        self.assertEqual(files[1].read_text().splitlines()[1].split(",")[:3], ["cell", "1", "1.000000"])
+        self.assertIn("Precision over recall", files[2].read_text())
         numbers = [{"image_id": 1, "category_id": 1, "bbox": BOX, "score": 0.5}]
         self.assertRegex(self.judged(numbers).out, r"mAP +1\.0000(?s:.*)cell +1 +1\.0000 +1\.0000")
 
@@ -145,7 +152,7 @@ class Trained(Case):
     def test_kept_detections_give_the_figures_of_the_run(self):
         run = self.run_path("run")
         job = self.octet("train", self.RECIPE, "--run", run, *with_settings(self.SETTINGS))
-        self.assertRegex(job.out, r"(?m)^class +objects +AP +AP50$")
+        self.assertRegex(job.out, r"(?m)^class +objects +AP +AP50 +precision +recall +F1 +score$")
         result = self.result("run")
         detections = json.loads((run / "detections.json").read_text())
         self.assertGreater(len(detections), 20)
@@ -161,7 +168,7 @@ class Trained(Case):
         for name, value in result["by_class"].items():
             self.assertAlmostEqual(of_file["by_class"][name], value, delta=1e-2)
         table = self.octet("eval", self.RECIPE, *with_settings(self.SETTINGS), "--weights", run / "best.safetensors").out
-        self.assertRegex(table, r"(?m)^AP +\d\.\d{4}$(?s:.*)^class +objects +AP +AP50$")
+        self.assertRegex(table, r"(?m)^AP +\d\.\d{4}$(?s:.*)^class +objects +AP +AP50 +precision +recall +F1 +score$")
 
     def test_recipe_for_boxes(self):
         folder, recipe = self.directory / "made", self.directory / "made.yaml"

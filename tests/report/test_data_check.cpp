@@ -5,6 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <opencv2/imgcodecs.hpp>
+#include <sstream>
 
 #include "kernels/base/error.h"
 #include "src/models/detectors.h"
@@ -334,20 +335,46 @@ TEST_F(DataCheckPage, ComparesClasses) {
   expect_one_error("no object to find in test");
 }
 
-TEST(DetectionResults, AreATableAndOneObject) {
-  const DetectionFigures judged{
-      {{"mAP", 0.25}, {"mAP11", -1}},
-      {{"cat", 12, {{"AP", 0.25}}}, {"tyrannosaurus", 0, {{"AP", -1}}}, {"dog", 3, {{"AP", 0.5}}}}};
+TEST(DetectionResults, AreATableAnObjectAndLines) {
+  DetectionFigures judged{{{"mAP", 0.25}, {"mAP11", -1}},
+                          {{"cat", 12, {{"AP", 0.25}}, {}, {0.5, 0.75, 0.6, 0.625}},
+                           {"tyrannosaurus", 0, {{"AP", -1}}},
+                           {"dog", 3, {{"AP", 0.5}}, {}, {-1, 0, 0, 0}}}};
+  judged.at_one_score = {0.25, 0.5, 0.75, 0.6};
   EXPECT_EQ(detection_table(judged),
             "mAP     0.2500\n"
             "mAP11  -1.0000\n"
             "\n"
-            "class          objects      AP\n"
-            "cat                 12  0.2500\n"
-            "dog                  3  0.5000\n"
+            "class  objects      AP  precision  recall      F1  score\n"
+            "cat         12  0.2500     0.7500  0.6000  0.6250  0.500\n"
+            "dog          3  0.5000     0.0000  0.0000  0.0000      -\n"
+            "at one score for all       0.5000  0.7500  0.6000  0.250\n"
             "no object that counts, and so in no mean: tyrannosaurus\n");
   EXPECT_EQ(detection_json({judged.figures, {}}), R"({"mAP":0.25,"mAP11":-1.0})");
-  EXPECT_EQ(detection_json(judged), R"({"mAP":0.25,"mAP11":-1.0,"by_class":{"cat":0.25,"dog":0.5}})");
+  const auto object = nlohmann::json::parse(detection_json(judged));
+  EXPECT_EQ(object.at("by_class").dump(), R"({"cat":0.25,"dog":0.5})");
+  EXPECT_EQ(object.at("at_one_score").dump(), R"({"F1":0.6,"precision":0.5,"recall":0.75,"score":0.25})");
+  EXPECT_EQ(object.at("classes").at(0).dump(),
+            R"({"AP":0.25,"F1":0.625,"class":"cat","objects":12,"precision":0.75,"recall":0.6,"score":0.5})");
+  EXPECT_EQ(detection_csv(judged),
+            "class,objects,AP,precision,recall,F1,score\r\n"
+            "cat,12,0.250000,0.750000,0.600000,0.625000,0.500000\r\n"
+            "tyrannosaurus,0,,,,,\r\n"
+            "dog,3,0.500000,0.000000,0.000000,0.000000,\r\n");
+}
+
+// With the longest names and 31 classes.
+TEST(DetectionResults, FitATerminal) {
+  DetectionFigures judged{{{"AP", 0.5}}, {}};
+  for (int i = 0; i < 31; ++i)
+    judged.classes.push_back(
+        {std::string(60, 'x') + std::to_string(i), 5, {{"AP", i / 31.0}, {"AP50", 0.5}}, {}, {1, 1, 1, 1}});
+  judged.at_one_score = {1, 1, 1, 1};
+  const std::string table = detection_table(judged);
+  std::istringstream stream(table);
+  for (std::string line; std::getline(stream, line);) EXPECT_LE(line.size(), 80u) << line;
+  EXPECT_NE(table.find("\n...\n"), table.npos);
+  EXPECT_NE(table.find("15 classes are shown, the least AP first; --csv FILE writes all of them\n"), table.npos);
 }
 
 }  // namespace

@@ -178,5 +178,67 @@ TEST(CocoAp, AmongEqualOverlapsTheLastObjectIsTaken) {
   EXPECT_EQ(figure(scene, "ARm"), 1);
 }
 
+void expect_at_score(const AtScore& found, double score, double precision, double recall, double f1) {
+  EXPECT_DOUBLE_EQ(found.score, score);
+  EXPECT_DOUBLE_EQ(found.precision, precision);
+  EXPECT_DOUBLE_EQ(found.recall, recall);
+  EXPECT_DOUBLE_EQ(found.f1, f1);
+}
+
+// Scores 0.9 right, 0.8 wrong, 0.7 right, 0.6 wrong and wrong, of three objects: F1 2/4, 2/5, 4/6, 4/7, 4/8.
+TEST(AtScore, HasTheGreatestF1) {
+  cases::Scene scene;
+  for (const double x : {0.0, 100.0, 200.0}) scene.object({x, 0, 50, 50});
+  scene.detect({0, 0, 50, 50}, 0.9);
+  scene.detect({0, 300, 50, 50}, 0.8);
+  scene.detect({100, 0, 50, 50}, 0.7);
+  for (const double y : {400.0, 500.0}) scene.detect({0, y, 50, 50}, 0.6);
+  for (const DetectionFigures& judged : {coco_ap(scene.truth, scene.found), voc_ap(scene.truth, scene.found)}) {
+    expect_at_score(judged.classes[0].best, 0.7, 2.0 / 3, 2.0 / 3, 2.0 / 3);
+    expect_at_score(judged.at_one_score, 0.7, 2.0 / 3, 2.0 / 3, 2.0 / 3);
+  }
+  for (Detection& found : scene.found) found.score = 0.5;  // no score parts them
+  expect_at_score(coco_ap(scene.truth, scene.found).classes[0].best, 0.5, 2.0 / 5, 2.0 / 3, 0.5);
+}
+
+TEST(AtScore, LeavesOutWhatCountsNeitherAsFoundNorAsMissed) {
+  cases::Scene scene;
+  scene.object({0, 0, 50, 50});
+  Object& other = scene.object({100, 0, 50, 50});
+  other.crowd = other.difficult = true;
+  scene.detect({100, 0, 50, 50}, 0.9);
+  scene.detect({0, 0, 50, 50}, 0.8);
+  for (const DetectionFigures& judged : {coco_ap(scene.truth, scene.found), voc_ap(scene.truth, scene.found)})
+    expect_at_score(judged.classes[0].best, 0.8, 1, 1, 1);
+}
+
+TEST(AtScore, WithoutObjectsOrRightDetections) {
+  cases::Scene scene;
+  scene.detect({0, 0, 50, 50}, 0.9);
+  for (const DetectionFigures& judged : {coco_ap(scene.truth, scene.found), voc_ap(scene.truth, scene.found)}) {
+    expect_at_score(judged.classes[0].best, -1, -1, -1, -1);
+    expect_at_score(judged.at_one_score, -1, -1, -1, -1);
+  }
+  scene.object({200, 0, 50, 50});
+  for (const DetectionFigures& judged : {coco_ap(scene.truth, scene.found), voc_ap(scene.truth, scene.found)})
+    expect_at_score(judged.classes[0].best, -1, 0, 0, 0);
+}
+
+// Two classes: at scores of their own both are right; at one score for both, a wrong one lies between.
+TEST(AtScore, OfAllClassesIsThatOfTheirDetectionsTogether) {
+  cases::Scene scene;
+  scene.truth.classes.emplace_back("other");
+  scene.truth.category_ids.push_back(2);
+  scene.object({0, 0, 50, 50});
+  scene.object({100, 0, 50, 50}).label = 1;
+  scene.detect({0, 0, 50, 50}, 0.9);
+  scene.detect({300, 0, 50, 50}, 0.5);
+  scene.found.push_back({.image = 0, .label = 1, .score = 0.4, .box = {100, 0, 50, 50}});
+  const DetectionFigures judged = coco_ap(scene.truth, scene.found);
+  expect_at_score(judged.classes[0].best, 0.9, 1, 1, 1);
+  expect_at_score(judged.classes[1].best, 0.4, 1, 1, 1);
+  expect_at_score(judged.at_one_score, 0.4, 2.0 / 3, 1, 0.8);
+}
+
 }  // namespace
 }  // namespace octet

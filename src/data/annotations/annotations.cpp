@@ -107,6 +107,18 @@ Annotations read_annotations(const Config& config, Split split) {
   return all;
 }
 
+Annotations read_annotations_to_judge(const Config& config) {
+  Config::Data data = config.data;
+  const Format& format = format_of(data);
+  refuse_keys_of_others(data);
+  require_root(data);
+  const bool judges = format.judges(data);
+  data.holdout = judges ? 0 : 1;  // XML files without lists are then one set
+  Annotations all = format.read(data, judges ? Split::test : Split::train);
+  keep_what_counts(data, Split::test, all);
+  return all;
+}
+
 bool has_objects_to_find(const Annotations& test) {
   return std::ranges::any_of(test.images, [](const AnnotatedImage& image) {
     return std::ranges::any_of(image.objects, [](const Object& object) { return !object.crowd && !object.difficult; });

@@ -1,4 +1,5 @@
-// The objects on the images of a data set, from the annotation files of PASCAL VOC, COCO or YOLO. Of images at most headers are read.
+// The objects on the images of a data set, from the annotation files of PASCAL VOC, COCO or YOLO. Of images at most
+// headers are read.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -26,6 +27,10 @@ void refuse_keys_of_others(const Config::Data&);
 // UsageError: a file is missing or damaged, an image is there twice or lies outside its folder, a class is unknown, a
 // box is bad and data.bad_boxes is `stop`, or no object is left to train.
 Annotations read_annotations(const Config&, Split);
+
+// What is judged of a data set that did not train: the set for evaluation that its files name or, if they name none,
+// all of its images. Counts as the test of read_annotations(); data.holdout plays no part.
+Annotations read_annotations_to_judge(const Config&);
 
 // Whether the files name a set for evaluation. If not, data.holdout divides the training set.
 bool has_test_set(const Config::Data&);

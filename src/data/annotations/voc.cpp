@@ -203,10 +203,11 @@ std::set<std::string> names_on(const std::vector<NamedImage>& images) {
   return names;
 }
 
-// VOC's 20 where all names are among them; otherwise the names of the training sets.
+// VOC's 20 where all names are among them; otherwise the names of the training sets or, without any, of the test sets.
 std::vector<std::string> classes_for(const std::set<std::string>& train, const std::set<std::string>& test) {
   const auto of_voc = [](const std::string& name) { return std::ranges::binary_search(classes_of_voc, name); };
   if (std::ranges::all_of(train, of_voc) && std::ranges::all_of(test, of_voc)) return classes_of_voc;
+  if (train.empty()) return {test.begin(), test.end()};
   std::vector<std::string> unknown;
   std::ranges::set_difference(test, train, std::back_inserter(unknown));
   for (std::string& name : unknown) name = shown(name);

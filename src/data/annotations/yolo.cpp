@@ -239,25 +239,27 @@ void add_objects(AnnotatedImage& image, const std::vector<Line>& lines, const Co
 }
 
 // Files of labels beside those of the images, whose images are not there.
-int64_t labels_without_image(const std::vector<fs::path>& images) {
+std::vector<std::string> labels_without_image(const std::vector<fs::path>& images) {
   std::set<fs::path> folders, expected;
   for (const fs::path& image : images)
     expected.insert(labels_of(image)), folders.insert(labels_of(image).parent_path());
-  int64_t count = 0;
+  std::vector<std::string> labels;
   for (const fs::path& folder : folders) {
     std::error_code failed;
     for (const auto& entry : fs::directory_iterator(folder, failed))
       if (entry.path().extension() == ".txt" && entry.path().filename() != "classes.txt")
-        count += expected.contains(entry.path()) ? 0 : 1;
+        if (!expected.contains(entry.path())) labels.push_back(entry.path().string());
   }
-  return count;
+  std::ranges::sort(labels);
+  return labels;
 }
 
-void warn(const std::string& root, int64_t images, int64_t orphans, const Missing& missing) {
+void warn(const std::string& root, int64_t images, const std::vector<std::string>& orphans, const Missing& missing) {
   if (missing.labels > 0)
     spdlog::warn("{}: {} of {} images have no file of labels: they count as images without objects", root,
                  missing.labels, images);
-  if (orphans > 0) spdlog::warn("{}: {} files of labels have no image", root, orphans);
+  if (!orphans.empty())
+    spdlog::warn("{}: {} files of labels have no image, such as {}", root, orphans.size(), orphans.front());
   if (missing.names > 0)
     spdlog::warn("{}: {} objects of classes without a name are left out, such as {}", root, missing.names,
                  missing.first_name);
@@ -301,7 +303,8 @@ Annotations read_yolo(const Config::Data& data, Split split) {
       add_objects(image, lines_of(labels), data, file, missing);
     all.images.push_back(std::move(image));
   }
-  warn(data.root, int64_t(paths.size()), labels_without_image(paths), missing);
+  all.without_image = labels_without_image(paths);
+  warn(data.root, int64_t(paths.size()), all.without_image, missing);
   return all;
 }
 

@@ -61,7 +61,9 @@ FolderIndex index_folder(const fs::path& folder, bool training, const std::strin
   } catch (const fs::filesystem_error& error) {
     REQUIRE_USAGE(false, fix, error.what());
   }
-  REQUIRE_USAGE(!index.classes.empty(), fix, folder.string(), ": no folders of classes here");
+  REQUIRE_USAGE(!index.classes.empty(), fix, folder.string(),
+                ": no folders of classes here. Looked for: a folder of images for each class. Found: ",
+                contents_of_folder(folder));
   return index;
 }
 
@@ -176,9 +178,6 @@ FolderIndex index_labelled(const fs::path& folder, const std::vector<std::string
   const std::string sorted =
       say("sort the images into ", (folder / "<class>").string(),
           ", with the names of the network's classes; octet predict takes images without classes");
-  REQUIRE_USAGE(fs::is_directory(folder), "name a folder that holds a folder of images for each class", folder.string(),
-                " is no folder");
-  REQUIRE_USAGE(!classes.empty(), "use weights that octet trained", "the weights do not name their classes");
   FolderIndex index = index_folder(folder, false, sorted);
   REQUIRE_USAGE(!index.files.empty(), sorted, folder.string(), ": the folders of classes hold no images");
   std::vector<std::string> unknown;
@@ -188,7 +187,8 @@ FolderIndex index_labelled(const fs::path& folder, const std::vector<std::string
   REQUIRE_USAGE(unknown.empty(),
                 test.empty() ? say("name the folders as the classes are named, or move them away: ", some_of(classes))
                              : say("did you mean ", test.string(), "?"),
-                folder.string(), " has folders that are no classes of the network: ", some_of(unknown));
+                folder.string(), " has folders that are no classes of the network: ",
+                test.empty() ? with_nearest(unknown, classes) : some_of(unknown));
   number_as(classes, index);
   return index;
 }

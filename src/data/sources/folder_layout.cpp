@@ -1,11 +1,13 @@
 #include "src/data/sources/folder_layout.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 
 #include "kernels/base/error.h"
 #include "src/config/keys.h"
+#include "src/config/spelling.h"
 #include "src/config/yaml.h"
 
 namespace octet {
@@ -119,14 +121,49 @@ void add_insides(const FolderIndex& index, std::vector<std::string>& doubts) {
 
 }  // namespace
 
-std::string some_of(const std::vector<std::string>& names) {
+namespace {
+
+// The first names, each with what `note` says of it.
+std::string first_of(const std::vector<std::string>& names,
+                     const std::function<std::string(const std::string&)>& note) {
   constexpr size_t most = 8;
   std::vector<std::string> first;
   for (const std::string& name : names)
     if (first.size() < most)
-      first.push_back(name.starts_with(' ') || name.ends_with(' ') ? say("`", shown(name), "`") : shown(name));
+      first.push_back((name.starts_with(' ') || name.ends_with(' ') ? say("`", shown(name), "`") : shown(name)) +
+                      note(name));
   const size_t more = names.size() - first.size();
   return joined(first, ", ") + (more > 0 ? say(" and ", more, " more") : "");
+}
+
+}  // namespace
+
+std::string some_of(const std::vector<std::string>& names) {
+  return first_of(names, [](const std::string&) { return std::string(); });
+}
+
+std::string with_nearest(const std::vector<std::string>& names, const std::vector<std::string>& known) {
+  return first_of(names, [&](const std::string& name) {
+    const auto distance = [&](const std::string& other) { return edit_distance(name, other); };
+    const auto nearest = std::ranges::min_element(known, {}, distance);
+    const bool shares_letters = nearest != known.end() && distance(*nearest) < name.size();
+    return shares_letters ? say(" (nearest: `", shown(*nearest), "`)") : std::string();
+  });
+}
+
+std::string contents_of_folder(const fs::path& folder) {
+  std::vector<std::string> parts;
+  if (const std::vector<std::string> folders = visible_folders(folder); !folders.empty())
+    parts.push_back(say(folders.size(), folders.size() == 1 ? " folder (" : " folders (", some_of(folders), ")"));
+  std::map<std::string, int64_t> files;  // by ending
+  std::error_code failed;
+  for (const auto& entry : fs::directory_iterator(folder, failed)) {
+    if (entry.is_directory(failed) || entry.path().filename().string().starts_with('.')) continue;
+    const std::string ending = entry.path().extension().string();
+    ++files[ending.empty() ? "without an ending" : shown(ending)];
+  }
+  for (const auto& [ending, count] : files) parts.push_back(say(count, " ", ending));
+  return parts.empty() ? "nothing" : joined(parts, ", ");
 }
 
 void require_classes_directly_in(const fs::path& split) {

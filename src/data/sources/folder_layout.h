@@ -28,5 +28,9 @@ std::vector<std::string> doubts_about_unread_folders(const std::filesystem::path
 
 // "a, b, `c ` and 4 more"
 std::string some_of(const std::vector<std::string>& names);
+// The same, with the nearest of the known names behind each that shares letters with it: "catt (nearest: `cat`), b"
+std::string with_nearest(const std::vector<std::string>& names, const std::vector<std::string>& known);
+// "2 folders (a, b), 12 .jpg, 1 without an ending": what is in a folder, without what is hidden.
+std::string contents_of_folder(const std::filesystem::path& folder);
 
 }  // namespace octet

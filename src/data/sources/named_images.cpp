@@ -112,13 +112,6 @@ std::unique_ptr<Dataset> open_named_images(const Config& config, const std::vect
   return std::make_unique<DetectionSet>("images", std::move(images), std::move(open), data, image_side(data));
 }
 
-std::unique_ptr<Dataset> open_labelled_images(const Config& config, const std::string& folder, const Classes& classes) {
-  const SourceTraits source = source_traits(config.data);
-  REQUIRE_USAGE(!source.objects, "a detector is judged on annotations: set data.root, or use --detections",
-                "folders of classes say nothing about where an object is");
-  return make_image_folder(index_labelled(folder, classes.names), Crops(config.data, {}, source.middle), config.data);
-}
-
 std::unique_ptr<Dataset> selected(const Dataset& all, std::vector<int64_t> indices) {
   return std::make_unique<Selected>(all, std::move(indices));
 }

@@ -16,11 +16,6 @@ std::vector<std::string> find_images(const std::vector<std::string>& paths);
 // class: its label is -1. Images that cannot be read are warned of and skipped.
 std::unique_ptr<Dataset> open_named_images(const Config&, const std::vector<std::string>& files, const Classes&);
 
-// Every image of a folder that has a folder of images for each class, read as the test set of config.data. Labels are
-// those of the network's classes, which the folders name; some may be absent. UsageError: a folder is of no such class,
-// or there are no images.
-std::unique_ptr<Dataset> open_labelled_images(const Config&, const std::string& folder, const Classes&);
-
 // Some samples of a data set: sample i is that of indices[i]. annotations() are those of the whole set, which must
 // outlive this one.
 std::unique_ptr<Dataset> selected(const Dataset& all, std::vector<int64_t> indices);

@@ -9,6 +9,7 @@
 
 #include "kernels/base/error.h"
 #include "src/config/yaml.h"
+#include "src/data/annotations/recognise.h"
 #include "src/quant/policy.h"
 #include "src/train/dry_plan.h"
 
@@ -20,42 +21,6 @@ namespace fs = std::filesystem;
 constexpr int64_t usual_short_side = 288, least_object = 12;       // pixels of the network's input
 constexpr double longest = 2;                                      // longer side of an input / shorter one
 constexpr int64_t seen_in_tuning = 7500, seen_in_scratch = 20000;  // images of a training, over all epochs
-
-bool is_file(const fs::path& path) {
-  std::error_code failed;
-  return fs::is_regular_file(path, failed);
-}
-bool is_folder(const fs::path& path) {
-  std::error_code failed;
-  return fs::is_directory(path, failed);
-}
-
-// Sets the keys that name the data; returns by what they were recognised, or nothing.
-std::string recognise(const fs::path& root, Config::Data& data) {
-  data.root = fs::absolute(root).string();
-  for (const char* file : {"data.yaml", "data.yml", "dataset.yaml"})
-    if (is_file(root / file)) return data.name = "yolo", file;
-  data.name = "coco";
-  if (is_file(root / "annotations" / "instances_train2017.json")) return "annotations/instances_train2017.json";
-  const char* const export_file = "_annotations.coco.json";
-  for (const char* test : {"valid", "val", "test"})
-    if (is_file(root / "train" / export_file) && is_file(root / test / export_file)) {
-      data.annotations = say("train/", export_file), data.images = "train";
-      data.annotations_test = say(test, "/", export_file), data.images_test = test;
-      return data.annotations;
-    }
-  if (is_file(root / "train" / export_file))
-    return data.annotations = say("train/", export_file), data.images = "train", data.annotations;
-  data.name = "voc";
-  for (const char* folder : {"", "VOC2007", "VOC2012"})
-    if (is_folder(root / folder / "ImageSets" / "Main")) return (fs::path(folder) / "ImageSets/Main").string();
-  for (const char* folder : {"Annotations", "annotations", "xml", "labels", ""}) {
-    std::error_code failed;
-    for (const auto& entry : fs::directory_iterator(root / folder, failed))
-      if (entry.path().extension() == ".xml") return say("XML files in ", *folder ? folder : "the folder");
-  }
-  return {};
-}
 
 int64_t bad_boxes_of(const Annotations& all) {
   int64_t bad = 0;
@@ -235,7 +200,7 @@ class DetectorAdvisor : private Choices {
 std::optional<BoxFacts> look_at_boxes(const std::string& root, int cores) {
   BoxFacts facts;
   Config& config = facts.config;
-  facts.found = recognise(root, config.data);
+  facts.found = recognise_annotations(root, config.data);
   if (facts.found.empty()) return {};
   config.data.workers = cores;
   config.data.bad_boxes = "drop";

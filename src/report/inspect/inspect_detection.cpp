@@ -9,6 +9,7 @@
 #include "src/data/loader.h"
 #include "src/data/sources/detection_set.h"
 #include "src/report/charts/svg.h"
+#include "src/report/detection_parts.h"
 #include "src/report/inspect/sections.h"
 #include "src/report/page.h"
 #include "src/report/pictures/draw_boxes.h"
@@ -21,51 +22,11 @@ namespace {
 
 constexpr int64_t pictures = 16;
 constexpr double drawn_score = 0.3;
-constexpr int longest_side = 640;       // of an image on the page, in pixels
-constexpr size_t curves_in_chart = 10;  // as many as there are colors
-
-using Class = DetectionFigures::Class;
+constexpr int longest_side = 640;  // of an image on the page, in pixels
 
 std::string percent(double share) { return fmt::format("{:.1f}", 100 * share); }
 
-// The part of the curve that detections reach.
-Series curve_of(const Class& of) {
-  Series series{.name = of.name + ", AP " + percent(of.figures.front().value), .x = {}, .y = {}};
-  const auto reached = std::ranges::find(of.precision, 0.0) - of.precision.begin();
-  for (ptrdiff_t i = 0; i < reached; ++i) {
-    series.x.push_back(static_cast<double>(i));
-    series.y.push_back(100 * of.precision[static_cast<size_t>(i)]);
-  }
-  return series;
-}
-
-std::string precision_curves(const std::vector<const Class*>& classes) {
-  std::string html;
-  for (size_t first = 0; first < classes.size(); first += curves_in_chart) {
-    std::vector<Series> series;
-    const size_t last = std::min(first + curves_in_chart, classes.size());
-    for (size_t i = first; i < last; ++i) series.push_back(curve_of(*classes[i]));
-    std::string title = "Precision over recall";
-    if (classes.size() > curves_in_chart) title += fmt::format(", classes {} to {}", first + 1, last);
-    html += card(line_chart(
-        {.title = title, .x_label = "recall, %", .y_label = "precision, %", .width = 600, .height = 340}, series));
-  }
-  return html;
-}
-
 std::string row_end(double share) { return bar_cell(share) + "</tr>\n"; }
-
-std::string class_table(const std::vector<const Class*>& classes) {
-  std::string html = "<div class=\"card list\"><table><tr><th>class</th><th>objects</th>";
-  for (const Scalar& figure : classes.front()->figures) html += "<th>" + escaped(figure.name) + "</th>";
-  html += "<th></th></tr>\n";
-  for (const Class* of : classes) {
-    html += fmt::format("<tr><td>{}</td><td>{}</td>", escaped(of->name), of->objects);
-    for (const Scalar& figure : of->figures) html += "<td>" + percent(figure.value) + " %</td>";
-    html += row_end(of->figures.front().value);
-  }
-  return html + "</table></div>\n";
-}
 
 // Without the data only what the result holds.
 std::string class_table(const Scalars& by_class) {
@@ -110,11 +71,6 @@ std::string picture_rows(const Config& config, const std::vector<Detection>& det
          rows;
 }
 
-constexpr const char* heading =
-    "<h2>Classes</h2><p>Average precision by class, and the share of right detections over the share of objects found, "
-    "at an overlap of 0.5. Of detections above a score, the best precision at this recall or a higher one is shown. A "
-    "curve ends where all detections are counted.</p>\n";
-
 }  // namespace
 
 std::string detection_sections(const std::string& directory, const std::optional<Result>& result,
@@ -127,11 +83,7 @@ std::string detection_sections(const std::string& directory, const std::optional
     std::vector<Detection> detections = read_detections(file, truth);
     std::ranges::stable_sort(detections, {}, &Detection::image);
     const DetectionFigures judged = judge_detections(config, truth, detections);
-    std::vector<const Class*> classes;
-    for (const Class& of : judged.classes)
-      if (of.objects > 0) classes.push_back(&of);
-    if (classes.empty()) return std::string(heading) + "<p>No object of the test set counts.</p>\n";
-    return heading + card_grid(class_table(classes) + precision_curves(classes)) + picture_rows(config, detections);
+    return detection_cards(judged) + picture_rows(config, detections);
   } catch (const Error& error) {
     const std::string missing = "The test set of this run cannot be read, so curves and images are missing: ";
     std::string html = "<h2>Classes</h2><p>" + missing + escaped(error.what()) + "</p>\n";

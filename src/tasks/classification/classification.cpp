@@ -11,6 +11,8 @@
 #include "src/models/models.h"
 #include "src/models/unread_keys.h"
 #include "src/tasks/classification/class_answers.h"
+#include "src/tasks/classification/class_report.h"
+#include "src/tasks/metric_display.h"
 #include "src/tasks/task.h"
 
 namespace octet {
@@ -29,18 +31,35 @@ Graph network(const Config& config, const Policy& policy, int64_t height, int64_
   return graph;
 }
 
-// The figures are the means of the plan's metrics. What the network answered to each image is kept for
-// RUN/evaluation.json, if the test set is not too large.
+// The figures are the means of the plan's metrics. What the network answered to each image is kept for those of the
+// classes, and for RUN/evaluation.json if the test set is not too large.
 class ClassJudge final : public Judge {
  public:
-  ClassJudge(const Dataset& test, bool keeps_answers)
-      : test_(test), keeps_answers_(keeps_answers && test.size() <= most_answers) {}
+  ClassJudge(const Dataset& test, bool keeps_answers) : keeps_answers_(keeps_answers), test_(test) {
+    all_.images = test.size();
+    all_.classes = test.class_names();
+    for (int64_t label = std::ssize(all_.classes); label < test.classes(); ++label)
+      all_.classes.push_back(std::to_string(label));
+  }
   bool wants_probabilities() const override { return keeps_answers_; }
 
+  std::string table() const override {
+    const std::string line = show(figures(), 2, true, "  ") + "\n";
+    return keeps_answers_ ? line + "\n" + class_table(class_report(all_)) : line;
+  }
+  std::string csv() const override { return class_csv(class_report(all_)); }
+  std::string json() const override {
+    if (!keeps_answers_) return Judge::json();
+    Json object = Json::parse(Judge::json());
+    object.update(Json::parse(class_json(class_report(all_))));
+    return object.dump(-1, ' ', false, Json::error_handler_t::replace);
+  }
+  const ClassAnswers* class_answers() const override { return keeps_answers_ ? &all_ : nullptr; }
+
   void write(const std::string& run_directory, int64_t step) const override {
-    if (!keeps_answers_) return;
+    if (!keeps_answers_ || all_.images > most_answers) return;
     try {
-      write_answers(run_directory, {step, test_.size(), test_.class_names(), files(), answers_});
+      write_answers(run_directory, {step, all_.images, test_.class_names(), all_.files, all_.answers});
     } catch (const FileError& error) {
       spdlog::warn("the answers of step {} are not kept: {}", step, error.what());
     }
@@ -50,23 +69,19 @@ class ClassJudge final : public Judge {
   void keep(const Batch& batch, Answers& answers) override {
     if (!keeps_answers_) return;
     const std::vector<Answer> of_batch = answers_of(batch, answers.probabilities);
-    answers_.insert(answers_.end(), of_batch.begin(), of_batch.end());
+    all_.answers.insert(all_.answers.end(), of_batch.begin(), of_batch.end());
   }
   void judge(Transport& transport, Heart&) override {
-    if (keeps_answers_) answers_ = gather(transport, std::move(answers_));
+    if (!keeps_answers_) return;
+    all_.answers = gather(transport, std::move(all_.answers));
+    if (test_.file_of(0).empty()) return;
+    for (int64_t index = 0; index < test_.size(); ++index) all_.files.push_back(test_.file_of(index));
   }
 
  private:
-  std::vector<std::string> files() const {
-    std::vector<std::string> files;
-    if (test_.file_of(0).empty()) return files;
-    for (int64_t index = 0; index < test_.size(); ++index) files.push_back(test_.file_of(index));
-    return files;
-  }
-
-  const Dataset& test_;
   const bool keeps_answers_;
-  std::vector<Answer> answers_;  // of this rank, and after finish() of all
+  const Dataset& test_;
+  ClassAnswers all_;  // the answers of this rank, and after finish() of all
 };
 
 // JSON: {"image": "a.jpg", "top": [{"index": 3, "class": "cat", "probability": 0.97}, ...]}, one object for each image.

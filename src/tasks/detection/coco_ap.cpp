@@ -131,10 +131,20 @@ std::vector<double> precision_at_recalls(const std::vector<Outcome>& outcomes, c
   return at_recalls;
 }
 
+Decisions decisions_of(const Judged& judged) {
+  const std::vector<Outcome>& outcomes = judged.outcomes[0][0];
+  Decisions decisions{.detections = {}, .objects = judged.objects[0]};
+  for (size_t d = 0; d < outcomes.size(); ++d)
+    if (outcomes[d] != Outcome::ignored)
+      decisions.detections.push_back({judged.scores[d], outcomes[d] == Outcome::found});
+  return decisions;
+}
+
 // Means over classes and thresholds, in the order of the figures.
 struct Figures {
   Mean precision[ranges], precision50, precision75;
   Mean recall_within[limits.size()], recall_by_range[ranges];
+  Decisions decisions;  // of all classes with objects
 
   DetectionFigures::Class add(const std::string& name, const Judged& judged) {
     std::vector<uint32_t> order(judged.scores.size());
@@ -163,6 +173,10 @@ struct Figures {
       }
       if (r == 0) by_class.figures[0].value = ap.value();
     }
+    if (judged.objects[0] == 0) return by_class;
+    const Decisions own = decisions_of(judged);
+    by_class.best = own.best();
+    decisions.add(own);
     return by_class;
   }
 
@@ -221,6 +235,7 @@ DetectionFigures coco_ap(const Annotations& annotations, std::span<const Detecti
     result.classes.push_back(figures.add(annotations.classes[label], judged));
   }
   result.figures = figures.all();
+  result.at_one_score = figures.decisions.best();
   return result;
 }
 

@@ -31,7 +31,9 @@ class DetectionJudge final : public Judge {
   DetectionJudge(Rules& rules, const Annotations& truth) : rules_(rules), truth_(truth) {}
 
   std::string table() const override { return detection_table(judged_); }
+  std::string csv() const override { return detection_csv(judged_); }
   std::string json() const override { return detection_json(judged_); }
+  const DetectionFigures* detection_figures() const override { return &judged_; }
   void write(const std::string& run_directory, int64_t step) const override {
     try {
       write_detections(run_directory + "/detections.json", truth_, detections_);
@@ -41,22 +43,40 @@ class DetectionJudge final : public Judge {
   }
 
  protected:
-  void keep(const Batch&, Answers& answers) override {
+  void keep(const Batch& batch, Answers& answers) override {
+    for (const int64_t sample : batch.samples)
+      if (sample >= 0) read_.push_back({sample});
     detections_.insert(detections_.end(), answers.detections.begin(), answers.detections.end());
   }
   void judge(Transport& transport, Heart& heart) override {
     detections_ = gather(transport, std::move(detections_));
+    read_ = gather(transport, std::move(read_));
     heart.enter(activity::judging);
-    judged_ = rules_(truth_, detections_);
+    judged_ =
+        read_.size() == truth_.images.size() ? rules_(truth_, detections_) : rules_(readable_truth(), detections_);
     figures_ = judged_.figures;
     for (const DetectionFigures::Class& of : judged_.classes)
       if (of.objects > 0) by_class_.push_back({of.name, of.figures.front().value});
   }
 
  private:
+  // Nobody can find the objects on an image that cannot be read.
+  Annotations readable_truth() const {
+    Annotations truth = truth_;
+    std::vector<bool> was_read(truth.images.size());
+    for (const ReadImage& of : read_) was_read[size_t(of.image)] = true;
+    for (size_t i = 0; i < was_read.size(); ++i)
+      if (!was_read[i]) truth.images[i].objects.clear();
+    return truth;
+  }
+
+  struct ReadImage {
+    int64_t image = 0;
+  };
   Rules& rules_;
   const Annotations& truth_;
   std::vector<Detection> detections_;  // of this rank, and after finish() of all
+  std::vector<ReadImage> read_;        // likewise
   DetectionFigures judged_;
 };
 

@@ -10,6 +10,26 @@
 
 namespace octet {
 
+// What detections of a score or more are worth, at an overlap of 0.5. -1: undefined, because no object counts; a score
+// of -1: no detection finds an object.
+struct AtScore {
+  double score = -1, precision = -1, recall = -1, f1 = -1;
+};
+
+// Detections that count, and whether each finds an object.
+struct Decisions {
+  struct Detection {
+    double score = 0;
+    bool found = false;
+  };
+  std::vector<Detection> detections;
+  int64_t objects = 0;  // that count
+
+  void add(const Decisions&);
+  // At the score with the greatest F1; of several the highest.
+  AtScore best() const;
+};
+
 // -1: undefined, because no object of that kind counts.
 struct DetectionFigures {
   Scalars figures;  // the main one first; means over the classes with objects
@@ -19,8 +39,10 @@ struct DetectionFigures {
     Scalars figures;
     // The best at a recall of i / 100 or more, at an overlap of 0.5; empty: no object.
     std::vector<double> precision = {};
+    AtScore best = {};  // at a score of its own
   };
   std::vector<Class> classes;  // by label
+  AtScore at_one_score = {};   // of all classes with objects together
 };
 
 // Average precision and recall as COCO defines them: AP AP50 AP75 APs APm APl AR1 AR10 AR100 ARs ARm ARl, that is,
@@ -39,9 +61,13 @@ DetectionFigures voc_ap(const Annotations&, std::span<const Detection> detection
 // By the rules of the data's format.
 DetectionFigures judge_detections(const Config&, const Annotations&, std::span<const Detection>);
 
-// The figures on a line, and a table of the classes.
+// The figures on a line each, and a table of the classes. Of more than 30 classes with objects, those with the least
+// and with the greatest first figure.
 std::string detection_table(const DetectionFigures&);
-// One JSON object of the figures. `by_class` holds the first figure of each class that has objects.
+// One JSON object of the figures. `by_class` holds the first figure of each class that has objects, `classes` all of
+// each class, and `at_one_score` what all classes are worth at the same score.
 std::string detection_json(const DetectionFigures&);
+// RFC 4180, a line for each class. What is undefined is empty.
+std::string detection_csv(const DetectionFigures&);
 
 }  // namespace octet

@@ -82,8 +82,9 @@ std::vector<double> precision_at_recalls(const Curve& curve) {
   return at_recalls;
 }
 
-DetectionFigures::Class judge(const Annotations& annotations, int32_t label,
-                              std::vector<const Detection*>& detections) {
+// all: what this adds to, if the class has objects.
+DetectionFigures::Class judge(const Annotations& annotations, int32_t label, std::vector<const Detection*>& detections,
+                              Decisions& all) {
   DetectionFigures::Class result{.name = annotations.classes[label], .figures = {{"AP", -1}, {"AP11", -1}}};
   std::vector<std::vector<Truth>> truths(annotations.images.size());
   for (size_t i = 0; i < truths.size(); ++i)
@@ -96,16 +97,20 @@ DetectionFigures::Class judge(const Annotations& annotations, int32_t label,
   std::ranges::stable_sort(detections, {}, &Detection::image);
   std::ranges::stable_sort(detections, std::greater<>(), &Detection::score);
   Curve curve;
+  Decisions own{.detections = {}, .objects = result.objects};
   double found = 0, wrong = 0;
   for (const Detection* detection : detections) {
     const Outcome outcome = outcome_of(*detection, truths[detection->image]);
     found += outcome == Outcome::found;
     wrong += outcome == Outcome::wrong;
+    if (outcome != Outcome::ignored) own.detections.push_back({detection->score, outcome == Outcome::found});
     curve.recall.push_back(found / static_cast<double>(result.objects));
     curve.precision.push_back(found / std::max(found + wrong, std::numeric_limits<double>::epsilon()));
   }
   result.figures = {{"AP", area_under(curve)}, {"AP11", eleven_points(curve)}};
   result.precision = precision_at_recalls(curve);
+  result.best = own.best();
+  all.add(own);
   return result;
 }
 
@@ -115,10 +120,11 @@ DetectionFigures voc_ap(const Annotations& annotations, std::span<const Detectio
   std::vector<std::vector<const Detection*>> by_class(annotations.classes.size());
   for (const Detection& found : detections) by_class[found.label].push_back(&found);
   DetectionFigures result;
+  Decisions all;
   double area = 0, eleven = 0;
   int classes = 0;
   for (size_t label = 0; label < by_class.size(); ++label) {
-    result.classes.push_back(judge(annotations, static_cast<int32_t>(label), by_class[label]));
+    result.classes.push_back(judge(annotations, static_cast<int32_t>(label), by_class[label], all));
     if (result.classes.back().objects == 0) continue;
     area += result.classes.back().figures[0].value;
     eleven += result.classes.back().figures[1].value;
@@ -127,6 +133,7 @@ DetectionFigures voc_ap(const Annotations& annotations, std::span<const Detectio
   area = classes > 0 ? area / classes : -1;
   eleven = classes > 0 ? eleven / classes : -1;
   result.figures = {{"mAP", area}, {"AP50", area}, {"mAP11", eleven}};
+  result.at_one_score = all.best();
   return result;
 }
 
