@@ -364,6 +364,17 @@ std::vector<std::pair<std::string, std::string>> told_apart_by(const Config& con
   return told;
 }
 
+std::vector<std::pair<std::string, std::vector<std::string>>> differences(std::vector<Config> configs) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> found;
+  for (const Key& key : kKeys) {
+    std::vector<std::string> values;
+    for (Config& config : configs) values.push_back(value_text(key, key.field(config)));
+    if (std::ranges::adjacent_find(values, std::ranges::not_equal_to()) != values.end())
+      found.emplace_back(key.path, std::move(values));
+  }
+  return found;
+}
+
 std::string to_yaml(const Config& config) {
   Config copy = config;  // fields are reached through mutable pointers
   std::string text, before;

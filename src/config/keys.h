@@ -38,6 +38,9 @@ bool assign(const Key&, Config&, const std::vector<std::string>& texts);
 // policy, batch and learning rate.
 std::vector<std::pair<std::string, std::string>> told_apart_by(const Config&);
 
+// The keys whose values are not equal in all, with the value in each.
+std::vector<std::pair<std::string, std::vector<std::string>>> differences(std::vector<Config>);
+
 struct Difference {
   std::string before, now;  // "train.lr: 0.1"
 };

@@ -9,6 +9,7 @@
 #include "kernels/base/durable_file.h"
 #include "kernels/base/error.h"
 #include "src/config/config.h"
+#include "src/report/inspect/run_facts.h"
 #include "src/report/inspect/sections.h"
 #include "src/report/page.h"
 #include "src/report/records.h"
@@ -20,31 +21,8 @@
 namespace octet {
 namespace {
 
-// What the files of a run hold.
-struct Run {
-  RunRecords records;
-  std::optional<Result> result;         // of a finished run
-  std::optional<Config> config;         // empty: there is none, or another version wrote it
-  std::optional<ClassAnswers> answers;  // of a classifier
-};
-
-Run read_run(const std::string& directory, const std::vector<std::string>& overrides) {
-  Run run{read_records(directory), read_result(directory), {}, read_answers(directory)};
-  if (run.result && run.result->images > 0)
-    run.records.steps_per_epoch = static_cast<double>(run.result->images_per_epoch) *
-                                  static_cast<double>(run.result->steps) / static_cast<double>(run.result->images);
-  const std::string file = directory + "/config.yaml";
-  try {
-    run.config = load_config(file, {});
-  } catch (const UsageError&) {  // the page shows the file unchanged
-    return run;
-  }
-  if (!overrides.empty()) run.config = load_config(file, overrides);
-  return run;
-}
-
 // The sentence below the title: what was trained on what, how, by which build.
-std::string description(const Run& run) {
+std::string description(const RunFacts& run) {
   std::string text = "A training run of octet";
   if (run.result && !run.result->commit.empty()) text += " (commit " + run.result->commit + ")";
   if (run.config)
@@ -66,13 +44,13 @@ std::string tiles_of_result(const Result& result) {
   return html;
 }
 
-int64_t class_count(const Run& run) {
+int64_t class_count(const RunFacts& run) {
   if (run.answers && !run.answers->classes.empty()) return static_cast<int64_t>(run.answers->classes.size());
   if (run.config && run.config->model.classes > 0) return run.config->model.classes;
   return run.result ? static_cast<int64_t>(run.result->by_class.size()) : 0;
 }
 
-std::string tiles(const Run& run) {
+std::string tiles(const RunFacts& run) {
   const auto& [records, result, config, answers] = run;
   std::string html =
       result ? tiles_of_result(*result) : tile(std::to_string(records.steps), "steps so far: the run is not finished");
@@ -92,14 +70,13 @@ std::string tiles(const Run& run) {
 }  // namespace
 
 std::string inspect_page(const std::string& directory, const std::vector<std::string>& overrides) {
-  const Run run = read_run(directory, overrides);
-  const std::string name = std::filesystem::path(directory).lexically_normal().filename().string();
+  const RunFacts run = read_run(directory, overrides);
   std::string html = tiles(run) + curve_section(run.records, run.result);
   if (run.answers) html += class_sections(*run.answers, run.config ? &*run.config : nullptr);
   html += detection_sections(directory, run.result, overrides) + layer_sections(run.records);
   html += "<details><summary>Configuration</summary><pre>" +
           escaped(read_if_there(directory + "/config.yaml", 1 << 20)) + "</pre></details>";
-  return html_page(name.empty() ? directory : name, description(run), html);
+  return html_page(run.name, description(run), html);
 }
 
 }  // namespace octet

@@ -10,4 +10,8 @@ namespace octet {
 // of its files is damaged.
 std::string inspect_page(const std::string& run_directory, const std::vector<std::string>& overrides = {});
 
+// Runs side by side: final figures, what differs in their recipes, and a chart of each metric with a curve for each
+// run. Errors as inspect_page().
+std::string comparison_page(const std::vector<std::string>& run_directories);
+
 }  // namespace octet
