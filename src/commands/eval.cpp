@@ -42,12 +42,12 @@ void compare(const EvalOptions& options, Trainer& trainer, Transport& transport)
     fmt::print("{}\n", object.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
     return;
   }
-  fmt::print("{} images judged: {}\nintegers  {}\ntraining  {}\n", integers.images(),
-             trainer.datasets().test->describe(), show(integers.figures(), 2, true, "  "),
-             show(training.figures(), 2, true, "  "));
+  print_folded(fmt::format("{} images judged: {}\nintegers  {}\ntraining  {}\n", integers.images(),
+                           trainer.datasets().test->describe(), show(integers.figures(), 2, true, "  "),
+                           show(training.figures(), 2, true, "  ")));
   if (comparison.images > 0)
     fmt::print("both name the same class for {} of {} images\n", comparison.same, comparison.images);
-  for (const std::string& note : comparison.notes) fmt::print("note: {}\n", note);
+  for (const std::string& note : comparison.notes) print_folded(fmt::format("note: {}\n", note));
 }
 
 void judge_weights(const EvalOptions& options, const Config& config, Transport& transport, const std::string& weights) {
@@ -64,9 +64,10 @@ void judge_weights(const EvalOptions& options, const Config& config, Transport& 
   if (options.json)
     fmt::print("{}\n", with_count(judge->images(), judge->json()));
   else
-    fmt::print("{} judged: {}\n{}", judge->images() == 1 ? "1 image" : fmt::format("{} images", judge->images()),
-               trainer.datasets().test->describe(),
-               table.empty() ? "test " + show(judge->figures(), 2, true, "  ") + "\n" : "\n" + table);
+    print_folded(fmt::format("{} judged: {}\n{}",
+                             judge->images() == 1 ? "1 image" : fmt::format("{} images", judge->images()),
+                             trainer.datasets().test->describe(),
+                             table.empty() ? "test " + show(judge->figures(), 2, true, "  ") + "\n" : "\n" + table));
 }
 
 // Reads no image, and the recipe's network plays no part.
@@ -80,7 +81,8 @@ void judge_stored_detections(const EvalOptions& options, const Config& config, T
     fmt::print("{}\n", with_count(int64_t(truth.images.size()), detection_json(judged)));
     return;
   }
-  fmt::print("{} detections on {} images\n\n{}", detections.size(), truth.images.size(), detection_table(judged));
+  print_folded(
+      fmt::format("{} detections on {} images\n\n{}", detections.size(), truth.images.size(), detection_table(judged)));
 }
 
 }  // namespace

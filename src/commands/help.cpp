@@ -1,9 +1,11 @@
 // `octet help`, `octet help COMMAND`, `octet help keys` and `octet help KEY`
-#include <iostream>
+#include <unistd.h>
+
 #include <map>
 
 #include "kernels/backend.h"
 #include "kernels/base/error.h"
+#include "kernels/base/terminal.h"
 #include "src/commands/command.h"
 #include "src/config/keys.h"
 #include "src/config/spelling.h"
@@ -34,29 +36,35 @@ std::string nearest_topic(const CLI::App& all, const std::string& topic) {
   return nearest.empty() ? "" : "nearest: `" + nearest + "`; ";
 }
 
+// A command and a section of keys may have one name.
+std::string keys_of_same_name(const std::string& topic) {
+  return is_section(topic) ? say("\nThe configuration keys ", topic, ".*: `octet help ", topic, ".`\n") : "";
+}
+
 }  // namespace
 
 Run help_command(CLI::App& app) {
   const auto topic = std::make_shared<std::string>();
   app.add_option("topic", *topic,
-                 "A command; a configuration key, such as train.lr, or a section of them; keys: every key");
+                 "A command; a configuration key, such as train.lr, or a section of them, such as train. with its "
+                 "dot; keys: every key");
   return [topic, &app] {
     const CLI::App& all = *app.get_parent();
     if (*topic == "keys") {
-      std::cout << describe_keys(known_names());
+      print_folded(describe_keys(known_names(), terminal_columns(STDOUT_FILENO)));
       return 0;
     }
     const auto commands = all.get_subcommands([&](const CLI::App* command) { return command->get_name() == *topic; });
     const CLI::App* command = topic->empty() ? &all : commands.empty() ? nullptr : commands.front();
     if (command != nullptr) {
-      std::cout << command->help(topic->empty() ? "" : "octet");
+      print_folded(command->help(topic->empty() ? "" : "octet") + keys_of_same_name(*topic));
       return 0;
     }
-    const std::string described = describe_key(*topic, known_names());
+    const std::string described = describe_key(*topic, known_names());  // "train.": of the section alone
     const std::string nearest = described.empty() ? nearest_topic(all, *topic) : "";
     REQUIRE_USAGE(!described.empty(), nearest + "use octet help, octet help COMMAND, octet help KEY or octet help keys",
                   "there is no help on `", *topic, "`");
-    std::cout << described;
+    print_folded(described);
     return 0;
   };
 }
