@@ -47,9 +47,7 @@ std::string answer_table(const Tally& tally) {
   for (size_t label = 0; label < tally.names.size(); ++label)
     if (tally.images[label] > 0) labels.push_back(label);
   std::ranges::stable_sort(labels, {}, [&](size_t label) { return tally.accuracy(label); });
-  std::string html =
-      "<div class=\"card list\"><table><tr><th>class, the worst "
-      "first</th><th>images</th><th>right</th><th></th></tr>\n";
+  std::string html = "<div class=\"card list\"><table><tr><th>class</th><th>images</th><th>right</th><th></th></tr>\n";
   for (const size_t label : labels)
     html += fmt::format("<tr><td>{}</td><td>{}</td><td>{:.1f} %</td>{}</tr>\n", escaped(tally.names[label]),
                         tally.images[label], 100 * tally.accuracy(label), bar_cell(tally.accuracy(label)));
@@ -152,10 +150,13 @@ std::string class_sections(const ClassAnswers& all, const Config* config) {
   if (const size_t classes = tally.names.size(); classes <= classes_in_matrix) {
     std::vector<int64_t> matrix(classes * classes);
     for (const auto& [pair, count] : tally.counts) matrix[pair.first * classes + pair.second] = count;
-    charts += card(matrix_chart({.title = "Confusion matrix", .width = 600}, tally.names, matrix));
+    const bool many = classes > 25;  // with names only in a wide chart, which a telephone scrolls
+    charts += fmt::format("<div class=\"card{}\">{}</div>\n", many ? " scrolled" : "",
+                          matrix_chart({.title = "Confusion matrix", .width = many ? 640 : 460}, tally.names, matrix));
   }
   return fmt::format(
-             "<h2>Classes</h2><p>What the network answered to the {} images of the test set after step {}.</p>\n",
+             "<h2>Classes</h2><p>What the network answered to the {} images of the test set after step {}. The worst "
+             "class comes first.</p>\n",
              all.answers.size(), all.step) +
          card_grid(charts) + mistakes(all, tally, config);
 }
