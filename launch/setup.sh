@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Installs the missing packages that octet needs to be built, run and tested. Debian 12, Ubuntu 22.04 and 24.04.
-# usage: launch/setup.sh [--dev] [--aarch64] [--slurm] [--check]
+# usage: launch/setup.sh [--dev] [--aarch64] [--slurm] [--browser] [--check]
 #   --dev      also clang with its tools and fuzzer, shellcheck and gdb
 #   --aarch64  also the cross compiler for aarch64, qemu's user emulation, and the distribution's arm64 libraries. The libraries
 #              are unpacked into build/aarch64-sysroot (0.9 GB) and are not installed
 #   --slurm    also Slurm and munge for the test integration_slurm. No daemon is started, now or when the machine boots. A machine
 #              that belongs to a Slurm cluster is left as it is
+#   --browser  also Chromium for the test integration_pages (0.4 GB). Ubuntu has no package of it, only a snap
 #   --check    change nothing; print what is missing, and exit with 1 if something is
 set -euo pipefail
 
@@ -15,6 +16,7 @@ packages=(
   libyaml-cpp-dev nlohmann-json3-dev libcli11-dev                                     # configuration, reports, command line
   libspdlog-dev libfmt-dev                                                            # messages
   libopencv-core-dev libopencv-imgproc-dev libopencv-imgcodecs-dev                     # images; codecs: tests only
+  libpango1.0-dev fonts-dejavu-core                                                   # text in pictures
   libjpeg-dev libturbojpeg0-dev libpng-dev libtiff-dev libwebp-dev zlib1g-dev
   libdnnl-dev librandom123-dev libgtest-dev python3                                   # fp32 policy; oracles and tests
   libxxhash-dev libssl-dev libprotobuf-dev protobuf-compiler                          # checkpoints, events for TensorBoard
@@ -24,16 +26,18 @@ packages=(
 )
 developer_packages=(clang clang-tidy clang-format libomp-dev shellcheck gdb lintian)
 aarch64_packages=(g++-aarch64-linux-gnu qemu-user mmdebstrap)
+browser_packages=(chromium)
 slurm_packages=(slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge iproute2)
 
-developer=false aarch64=false slurm=false check=false
+developer=false aarch64=false slurm=false browser=false check=false
 for argument in "$@"; do
   case $argument in
     --dev) developer=true ;;
     --aarch64) aarch64=true ;;
     --slurm) slurm=true ;;
+    --browser) browser=true ;;
     --check) check=true ;;
-    *) sed -n '2,10s/^# //p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,11s/^# //p' "$0" >&2; exit 2 ;;
   esac
 done
 if ! command -v apt-get > /dev/null; then
@@ -103,6 +107,7 @@ if $developer; then
   if apt-cache show "$runtime" > /dev/null 2>&1; then install_missing "$runtime"; fi
 fi
 if $slurm; then install_slurm; fi
+if $browser; then install_missing "${browser_packages[@]}"; fi
 if $aarch64; then
   install_missing "${aarch64_packages[@]}"
   sysroot=$(dirname "${BASH_SOURCE[0]}")/../build/aarch64-sysroot

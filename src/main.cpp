@@ -115,6 +115,8 @@ int run(int argc, char** argv) {
   if (argc > 1) require_command(argv[1]);
   try {
     app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    return print_folded(app.help()), 0;
   } catch (const CLI::Success& success) {
     return app.exit(success);
   } catch (const CLI::ParseError& error) {
@@ -123,7 +125,7 @@ int run(int argc, char** argv) {
   if (version_wanted) return print_version(), 0;
   for (const auto& [options, run] : declared)
     if (options->parsed()) return run();
-  std::cout << app.help();
+  print_folded(app.help());
   return 2;
 }
 

@@ -39,6 +39,10 @@ done
 [ ${#stages[@]} -gt 0 ] || stages=(release tsan asan)
 
 launch/setup.sh || exit 1
+# Without Chromium its test is skipped. It is installed in some ten seconds.
+case " ${stages[*]} " in
+  *' release '*) [ "$(id -u)" != 0 ] || launch/setup.sh --browser || echo "Chromium could not be installed" ;;
+esac
 # Without Slurm, or on a machine that cannot have it, its test is skipped.
 case " ${stages[*]} " in
   *' release '* | *' nightly '*) [ "$(id -u)" != 0 ] || launch/setup.sh --slurm || echo "Slurm could not be installed" ;;

@@ -1,6 +1,4 @@
 // `octet check`: what a data set of image files holds, before a training finds out.
-#include <iostream>
-
 #include "kernels/base/text.h"
 #include "src/commands/command.h"
 #include "src/report/check/data_check.h"
@@ -14,12 +12,11 @@ Run check_command(CLI::App& app) {
     return run_on_ranks(*recipe, [](const Config& config, Transport& transport) {
       if (transport.rank() != 0) return 0;
       const DataCheck check = check_data(config);
-      std::cout << check.page << "\n";
-      for (const std::string& warning : check.warnings)
-        std::cout << "warning: " << printable(warning, /*lines=*/true) << "\n";
-      for (const std::string& error : check.errors) std::cout << "error: " << printable(error, /*lines=*/true) << "\n";
-      if (check.errors.empty())
-        std::cout << (check.warnings.empty() ? "nothing is wrong\n" : "nothing stops a training\n");
+      std::string text = check.page + "\n";
+      for (const std::string& warning : check.warnings) text += "warning: " + printable(warning, /*lines=*/true) + "\n";
+      for (const std::string& error : check.errors) text += "error: " + printable(error, /*lines=*/true) + "\n";
+      if (check.errors.empty()) text += check.warnings.empty() ? "nothing is wrong\n" : "nothing stops a training\n";
+      print_folded(text);
       return check.errors.empty() ? 0 : 1;
     });
   };

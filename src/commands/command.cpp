@@ -18,6 +18,7 @@
 #include "kernels/base/durable_file.h"
 #include "kernels/base/exit_codes.h"
 #include "kernels/base/host_name.h"
+#include "kernels/base/terminal.h"
 #include "kernels/base/text.h"
 #include "src/config/log.h"
 #include "src/run/directory_lock.h"
@@ -147,8 +148,11 @@ void write_output(const std::string& file, std::string_view text) {
                     "check that somebody reads it, and its permissions");
 }
 
+void print_folded(std::string_view text) { fmt::print("{}", folded(text, terminal_columns(STDOUT_FILENO))); }
+
 int report_error(const std::exception& error, const std::string& where) {
-  std::fprintf(stderr, "octet: error%s: %s\n", where.c_str(), printable(message_of(error), /*lines=*/true).c_str());
+  const std::string message = say("octet: error", where, ": ", printable(message_of(error), /*lines=*/true));
+  std::fprintf(stderr, "%s\n", folded(message, terminal_columns(STDERR_FILENO)).c_str());
   std::fflush(nullptr);
   return exit_code(error);
 }

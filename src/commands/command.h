@@ -51,6 +51,8 @@ std::string behind_links(const std::string& file);
 // Writes a file that a user named: durably, or where it is a pipe or a device, into it. `-` is standard output; if that
 // is a terminal, control characters are shown as \x1b. FileError or std::system_error: it cannot be written.
 void write_output(const std::string& file, std::string_view text);
+// Prints on standard output; on a terminal, lines are broken between words so that they fit, see folded().
+void print_folded(std::string_view text);
 // Flushes standard output. FileError: something that was printed is lost.
 void require_printed();
 

@@ -82,12 +82,12 @@ std::unique_ptr<Judge> compare(const EvalOptions& options, Trainer& trainer, con
     write_files(options, integers, {data, data.size() - integers.images(), absent}, more);
   }
   if (writes && options.prints_figures()) {
-    fmt::print("{} images judged: {}\nintegers  {}\ntraining  {}\n", integers.images(), data.describe(),
-               show(integers.figures(), 2, true, "  "), show(training.figures(), 2, true, "  "));
+    print_folded(fmt::format("{} images judged: {}\nintegers  {}\ntraining  {}\n", integers.images(), data.describe(),
+                             show(integers.figures(), 2, true, "  "), show(training.figures(), 2, true, "  ")));
     if (comparison.images > 0)
       fmt::print("both name the same class for {} of {} images\n", comparison.same, comparison.images);
-    for (const std::string& note : comparison.notes) fmt::print("note: {}\n", note);
-    fmt::print("\nof the integers:\n{}", integers.table());
+    for (const std::string& note : comparison.notes) print_folded(fmt::format("note: {}\n", note));
+    print_folded(fmt::format("\nof the integers:\n{}", integers.table()));
     print_absent(absent);
   }
   return std::move(comparison.integers);
@@ -100,8 +100,9 @@ std::unique_ptr<Judge> evaluate(const EvalOptions& options, Trainer& trainer, co
   const Dataset& data = *trainer.datasets().test;
   write_files(options, *judge, {data, data.size() - judge->images(), absent}, EvalJson::object());
   if (!options.prints_figures()) return judge;
-  fmt::print("{} judged: {}\n{}{}", judge->images() == 1 ? "1 image" : fmt::format("{} images", judge->images()),
-             data.describe(), judge->class_answers() ? "test " : "\n", judge->table());
+  print_folded(fmt::format("{} judged: {}\n{}{}",
+                           judge->images() == 1 ? "1 image" : fmt::format("{} images", judge->images()),
+                           data.describe(), judge->class_answers() ? "test " : "\n", judge->table()));
   print_absent(absent);
   return judge;
 }
@@ -144,7 +145,7 @@ void judge_stored_detections(const EvalOptions& options, const Config& config, T
   }
   if (!options.csv.empty()) write_output(options.csv, detection_csv(judged));
   if (!options.html.empty()) write_output(options.html, evaluation_page(judged, what));
-  if (options.prints_figures()) fmt::print("{}\n\n{}", what, detection_table(judged));
+  if (options.prints_figures()) print_folded(fmt::format("{}\n\n{}", what, detection_table(judged)));
 }
 
 void add_outputs(CLI::App& app, EvalOptions& options) {
@@ -154,10 +155,12 @@ void add_outputs(CLI::App& app, EvalOptions& options) {
       ->expected(0, 1)
       ->default_str("-")
       ->option_text("[FILE]");
-  app.add_option("--csv", options.csv, "Write a table with one line for each class; -: print it");
+  app.add_option("--csv", options.csv, "Write a table with one line for each class; -: print it")
+      ->type_name("FILE");
   app.add_option("--html", options.html,
                  "Write a page: the figures of the classes and, of a classifier, the confusion matrix and the most "
-                 "confident mistakes");
+                 "confident mistakes")
+      ->type_name("FILE");
 }
 
 // `octet eval --json RUN`: the run is no file to write.

@@ -1,7 +1,10 @@
 // `octet help`, `octet help COMMAND`, `octet help keys`, `octet help KEY`; the manual page and the completion of shells
+#include <unistd.h>
+
 #include <iostream>
 
 #include "kernels/base/error.h"
+#include "kernels/base/terminal.h"
 #include "src/commands/command.h"
 #include "src/commands/reference.h"
 #include "src/config/spelling.h"
@@ -19,20 +22,26 @@ std::string nearest_topic(const CLI::App& all, const std::string& topic) {
   return nearest.empty() ? "" : "nearest: `" + nearest + "`; ";
 }
 
+// A command and a section of keys may have one name.
+std::string keys_of_same_name(const std::string& topic) {
+  return is_section(topic) ? say("\nThe configuration keys ", topic, ".*: `octet help ", topic, ".`\n") : "";
+}
+
 struct HelpOptions {
   std::string topic, shell;
   bool man = false;
+  bool for_people() const { return !man && shell.empty(); }
 };
 
 std::string help_text(const HelpOptions& options, const CLI::App& all) {
   const std::string& topic = options.topic;
   if (options.man) return man_page(all);
   if (!options.shell.empty()) return (options.shell == "bash" ? bash_completion : zsh_completion)(all);
-  if (topic == "keys") return describe_keys(known_names());
+  if (topic == "keys") return describe_keys(known_names(), terminal_columns(STDOUT_FILENO));
   if (topic.empty()) return all.help();
   for (const CLI::App* command : all.get_subcommands({}))
-    if (command->get_name() == topic) return command->help("octet");
-  std::string described = describe_key(topic, known_names());
+    if (command->get_name() == topic) return command->help("octet") + keys_of_same_name(topic);
+  std::string described = describe_key(topic, known_names());  // "train.": of the section alone
   const std::string nearest = described.empty() ? nearest_topic(all, topic) : "";
   REQUIRE_USAGE(!described.empty(), nearest + "use octet help, octet help COMMAND, octet help KEY or octet help keys",
                 "there is no help on `", topic, "`");
@@ -45,7 +54,8 @@ Run help_command(CLI::App& app) {
   const auto options = std::make_shared<HelpOptions>();
   CLI::Option* const topic =
       app.add_option("topic", options->topic,
-                     "A command; a configuration key, such as train.lr, or a section of them; keys: every key")
+                     "A command; a configuration key, such as train.lr, or a section of them, such as train. with its "
+                     "dot; keys: every key")
           ->type_name("TOPIC");
   CLI::Option* const man = app.add_flag("--man", options->man, "Print the manual page")->excludes(topic);
   app.add_option("--completion", options->shell, "Print a script that completes command lines in this shell")
@@ -53,7 +63,11 @@ Run help_command(CLI::App& app) {
       ->excludes(topic)
       ->excludes(man);
   return [options, &app] {
-    std::cout << help_text(*options, *app.get_parent());
+    const std::string text = help_text(*options, *app.get_parent());
+    if (options->for_people())
+      print_folded(text);
+    else
+      std::cout << text;
     return 0;
   };
 }

@@ -1,6 +1,10 @@
 // `octet plan`: what a training would compute and how much memory it needs.
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <utility>
+
+#include "kernels/base/terminal.h"
 #include "src/commands/command.h"
 #include "src/data/augment/canvases.h"
 #include "src/data/loader.h"
@@ -52,10 +56,15 @@ class PlansOfRecipe {
 
 std::string text_of(const ImageShape& shape) { return fmt::format("{}x{}", shape.height, shape.width); }
 
+template <class... Values>
+void print_line(fmt::format_string<Values...> format, Values&&... values) {
+  print_folded(fmt::format(format, std::forward<Values>(values)...));
+}
+
 void print_canvases(const PlansOfRecipe& plans, DType storage) {
-  fmt::print("canvases, height x width:\n");
+  print_line("canvases, height x width:\n");
   for (const ImageShape& shape : plans.shapes())
-    fmt::print("  {:<12} arena {:.1f} MB, of evaluation {:.1f} MB\n", text_of(shape),
+    print_line("  {:<12} arena {:.1f} MB, of evaluation {:.1f} MB\n", text_of(shape),
                double(plans.arena(shape, storage, true)) * megabytes,
                double(plans.arena(shape, storage, false)) * megabytes);
 }
@@ -91,30 +100,30 @@ int print_plan(const Config& recipe, Transport& transport) {
   const double program = double(bytes_in_proc("/proc/self/status", "VmRSS"));  // with its libraries
   const bool on_device = config.backend.device != "cpu";
   const double of_host = images + checkpoint + program, total = of_host + arena + parameters;
-  fmt::print("{}", dry.plan.describe());
-  fmt::print("\n{} of {} images per rank{}, policy {}, storage {}\n", batch, text_of(shape),
+  print_folded(dry.plan.describe(terminal_columns(STDOUT_FILENO)));
+  print_line("\n{} of {} images per rank{}, policy {}, storage {}\n", batch, text_of(shape),
              parts > 1 ? fmt::format(" at once, {} times in a step", parts) : "", config.policy.name, name_of(storage));
   if (plans.shapes().size() > 1) print_canvases(plans, storage);
-  fmt::print(
+  print_line(
       "{} parameters: {:.1f} MB with gradients, momentum{} and codes; arena {:.1f} MB; images read ahead {:.1f} MB; a "
       "checkpoint while it is written {:.1f} MB; program {:.1f} MB; together {:.1f} MB per rank\n"
       "not counted: data sets that are held in memory, images while they are decoded, and buffers of libraries\n",
       dry.parameters.count(), parameters * megabytes, config.train.ema > 0 ? ", averages" : "", arena * megabytes,
       images * megabytes, checkpoint * megabytes, program * megabytes, total * megabytes);
   if (storage != DType::f32)
-    fmt::print("arena by storage: f32 {:.1f} MB, bf16 {:.1f} MB, int8 {:.1f} MB\n",
+    print_line("arena by storage: f32 {:.1f} MB, bf16 {:.1f} MB, int8 {:.1f} MB\n",
                double(plans.arena(shape, DType::f32, true)) * megabytes,
                double(plans.arena(shape, DType::bf16, true)) * megabytes,
                double(plans.arena(shape, DType::s8, true)) * megabytes);
-  fmt::print("arena of evaluation: {:.1f} MB, in the memory of training's\n",
+  print_line("arena of evaluation: {:.1f} MB, in the memory of training's\n",
              double(plans.arena(shape, storage, false)) * megabytes);
   if (on_device)
-    fmt::print(
+    print_line(
         "of these {:.1f} MB of parameters and arena in the GPU, beside its kernels' buffers: `octet train` compares "
         "them with what is free there\n",
         (arena + parameters) * megabytes);
   const bool fits = (on_device ? of_host : total) < 0.9 * memory;
-  fmt::print("{}{}: {} {:.1f} MB for each rank\n", on_device ? "the rest " : "", fits ? "fits" : "does NOT fit",
+  print_line("{}{}: {} {:.1f} MB for each rank\n", on_device ? "the rest " : "", fits ? "fits" : "does NOT fit",
              limits.memory_group ? "the control group of this process allows" : "this machine has", memory * megabytes);
   return fits ? 0 : 1;
 }

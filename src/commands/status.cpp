@@ -1,7 +1,10 @@
 // `octet status`
+#include <unistd.h>
+
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "kernels/base/terminal.h"
 #include "src/commands/command.h"
 #include "src/report/run_status.h"
 
@@ -20,8 +23,10 @@ Run status_command(CLI::App& app) {
       "ended without a result.");
   return [options] {
     const RunStatus status = read_run_status(options->run);
-    std::cout << (options->json ? json_of(status).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n"
-                                : text_of(status));
+    if (options->json)
+      std::cout << json_of(status).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
+    else
+      print_folded(text_of(status, terminal_columns(STDOUT_FILENO)));
     using enum RunStatus::State;
     return status.state == finished || status.state == running || status.state == starting ? 0 : 1;
   };

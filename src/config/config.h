@@ -181,10 +181,10 @@ Config parse_config(const std::string& text, const std::string& file, const std:
 // The resolved configuration as YAML that load_config reads back to the same values.
 std::string to_yaml(const Config&);
 // A line for each key: path, default, allowed values, meaning. names: the allowed values of keys whose names are in
-// tables outside this folder, by key.
-std::string describe_keys(const std::map<std::string, std::vector<std::string>>& names = {});
+// tables outside this folder, by key. columns: of the terminal; where there is no room for that, two lines for each.
+std::string describe_keys(const std::map<std::string, std::vector<std::string>>& names = {}, size_t columns = 0);
 // Of the key `topic` its meaning, default and values; of a section, or of the last words of paths, those of each such
-// key. Empty: there is none.
+// key. With a dot at its end the topic is a section alone. Empty: there is none.
 std::string describe_key(const std::string& topic, const std::map<std::string, std::vector<std::string>>& names = {});
 
 }  // namespace octet

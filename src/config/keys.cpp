@@ -392,6 +392,7 @@ std::string to_yaml(const Config& config) {
 
 std::string describe_key(const std::string& topic, const std::map<std::string, std::vector<std::string>>& names) {
   const auto describes = [&](const Key& key) {
+    if (topic.ends_with('.')) return key.path.starts_with(topic);
     return key.path == topic || key.path.starts_with(topic + ".") || key.path.ends_with("." + topic);
   };
   std::string text;
@@ -404,7 +405,7 @@ std::string describe_key(const std::string& topic, const std::map<std::string, s
   return text;
 }
 
-std::string describe_keys(const std::map<std::string, std::vector<std::string>>& names) {
+std::string describe_keys(const std::map<std::string, std::vector<std::string>>& names, size_t columns) {
   std::vector<std::array<std::string, 3>> rows;
   std::array<size_t, 3> widths{};
   for (const Key& key : kKeys) {
@@ -413,6 +414,10 @@ std::string describe_keys(const std::map<std::string, std::vector<std::string>>&
   }
   std::string text;
   for (size_t row = 0; row < rows.size(); ++row) {
+    if (columns > 0 && widths[0] + widths[1] + widths[2] + 30 > columns) {  // no room for meanings in the same line
+      text += say(rows[row][0], ": ", kKeys[row].meaning, "\n  default ", rows[row][1], "; ", rows[row][2], "\n");
+      continue;
+    }
     for (size_t i = 0; i < widths.size(); ++i) text += rows[row][i].append(widths[i] - rows[row][i].size(), ' ');
     text += kKeys[row].meaning + "\n";
   }

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "kernels/base/terminal.h"
+#include "kernels/base/text.h"
 namespace octet {
 
 Plan::Plan(Graph graph, Parameters& parameters, const Policy& policy, Backend& backend, const HeldRanges& held,
@@ -197,9 +199,9 @@ Work Plan::work() const {
   return work;
 }
 
-std::string Plan::describe() const {
-  std::string text = fmt::format("{:<28} {:<16} {:<20} {:<8} {:>12} {:>12}\n", "node", "kind", "output (NHWC)", "value",
-                                 "bytes", "parameters");
+std::string Plan::describe(size_t columns) const {
+  const TableColumn head[] = {{"node"}, {"kind"}, {"output (NHWC)"}, {"value"}, {"bytes", true}, {"parameters", true}};
+  std::vector<std::vector<std::string>> rows;
   for (const auto& node : graph_.nodes()) {
     const Edge output = node->output();
     std::string shape = "-", value = "-";
@@ -212,10 +214,10 @@ std::string Plan::describe() const {
     int64_t parameters = 0;
     for (const size_t index : node_params_[size_t(node->index())])
       parameters += parameters_.all()[index].shape.elements();
-    text += fmt::format("{:<28} {:<16} {:<20} {:<8} {:>12} {:>12}\n", node->name(), node->kind(), shape, value,
-                        layout_.node_bytes[size_t(node->index())], parameters);
+    rows.push_back(
+        {node->name(), node->kind(), shape, value, say(layout_.node_bytes[size_t(node->index())]), say(parameters)});
   }
-  return text;
+  return table_text(head, rows, columns);
 }
 
 }  // namespace octet

@@ -55,8 +55,9 @@ class Plan {
   int64_t batch() const { return batch_; }
   size_t arena_bytes() const { return layout_.arena_bytes; }
   size_t image_bytes() const;
-  Work work() const;             // of one training step on this rank
-  std::string describe() const;  // one line per node: shape, encoding, bytes, parameters
+  Work work() const;  // of one training step on this rank
+  // A table with a line for each node: shape, encoding, bytes, parameters. columns: see table_text().
+  std::string describe(size_t columns = 0) const;
 
  private:
   friend std::unique_ptr<Buffer> bind_plans(Backend&, Parameters&, std::span<Plan* const>);

@@ -26,8 +26,7 @@ std::string figures_table(const ClassReport& report) {
   std::iota(labels.begin(), labels.end(), size_t{0});
   std::ranges::stable_sort(labels, {}, [&](size_t label) { return report.classes[label].f1; });
   std::string html =
-      "<div class=\"card list\"><table><tr><th>class, the least F1 "
-      "first</th><th>images</th><th>precision</th><th>recall</th><th>F1</th></tr>\n";
+      "<div class=\"card list\"><table><tr><th>class</th><th>images</th><th>precision</th><th>recall</th><th>F1</th></tr>\n";
   for (const size_t label : labels)
     html += figures_row(report.classes[label].name, report.classes[label], report.classes[label].support);
   html += figures_row("macro average", report.macro, report.images);
@@ -90,7 +89,10 @@ std::string class_cards(const ClassReport& report) {
   for (const ClassReport::Class& of : report.classes) names.push_back(of.name);
   std::vector<int64_t> matrix(classes * classes);
   for (const auto& [pair, count] : report.counts) matrix[pair.first * classes + pair.second] = count;
-  return card_grid(cards + card(matrix_chart({.title = "Confusion matrix", .width = 600}, names, matrix)));
+  const bool many = classes > 25;  // with names only in a wide chart, which a telephone scrolls
+  return card_grid(cards + fmt::format("<div class=\"card{}\">{}</div>\n", many ? " scrolled" : "",
+                                       matrix_chart({.title = "Confusion matrix", .width = many ? 640 : 460}, names,
+                                                    matrix)));
 }
 
 std::vector<Answer> confident_mistakes(const ClassAnswers& all) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "src/report/charts/svg.h"
 #include "src/report/page.h"
@@ -27,18 +28,25 @@ Series curve_of(const Class& of) {
   return series;
 }
 
-std::string precision_curves(const std::vector<const Class*>& classes) {
-  std::string html;
+// Of the classes of which something was found. Where they need several charts, those behind the first are folded.
+std::string precision_curves(const std::vector<const Class*>& all) {
+  std::vector<const Class*> classes;
+  std::ranges::copy_if(all, std::back_inserter(classes), [](const Class* of) { return !curve_of(*of).x.empty(); });
+  if (classes.empty()) return card("<p>No object was found, so there are no curves of precision over recall.</p>");
+  std::string first_chart, others;
   for (size_t first = 0; first < classes.size(); first += curves_in_chart) {
     std::vector<Series> series;
     const size_t last = std::min(first + curves_in_chart, classes.size());
     for (size_t i = first; i < last; ++i) series.push_back(curve_of(*classes[i]));
     std::string title = "Precision over recall";
     if (classes.size() > curves_in_chart) title += fmt::format(", classes {} to {}", first + 1, last);
-    html += card(line_chart(
-        {.title = title, .x_label = "recall, %", .y_label = "precision, %", .width = 600, .height = 340}, series));
+    (first == 0 ? first_chart : others) += card(line_chart(
+        {.title = title, .x_label = "recall, %", .y_label = "precision, %", .most = 100, .width = 460, .height = 340},
+        series));
   }
-  return html;
+  if (others.empty()) return first_chart;
+  return "<div class=\"stack\">" + first_chart + "<details><summary>The other classes</summary>" + others +
+         "</details></div>\n";
 }
 
 std::string at_score_cells(const AtScore& of) {

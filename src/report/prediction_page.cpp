@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "src/data/images/decode.h"
 #include "src/data/images/open_image.h"
@@ -16,8 +17,11 @@ namespace {
 constexpr int side_of_picture = 320;  // pixels
 constexpr const char* picture_style = "display:block;width:100%;height:240px;object-fit:contain";
 
-std::string answer_row(const std::string& name, double share) {
-  return fmt::format("<tr><td>{}</td><td>{:.1f} %</td>{}</tr>", escaped(name), 100 * share, bar_cell(share));
+std::string percent_text(double share) { return fmt::format("{:.1f} %", 100 * share); }
+
+std::string answer_row(const std::string& name, double share, bool first) {
+  return fmt::format("<tr{}><td>{}</td><td>{}</td>{}</tr>", first ? " class=\"first\"" : "", escaped(name),
+                     percent_text(share), bar_cell(share));
 }
 
 // With the boxes of a detector. Empty if the file cannot be read, of which the prediction has warned.
@@ -37,14 +41,35 @@ std::string picture_of(const Predictor& network, const std::string& file, const 
 
 std::string answered_picture(const Predictor& network, const Presentation& presentation, const std::string& file,
                              const Prediction& prediction) {
-  std::string rows;
-  for (const auto& [name, share] : presentation.shares(prediction.answers)) rows += answer_row(name, share);
-  if (rows.empty()) rows = "<tr><td>nothing found</td></tr>";
+  const bool classifies = !network.task().objects;
+  std::string rows, answer = "nothing found";
+  for (const auto& [name, share] : presentation.shares(prediction.answers)) {
+    if (!rows.empty() && percent_text(share) == percent_text(0)) continue;
+    if (rows.empty()) answer = name + ", " + percent_text(share);
+    rows += answer_row(name, share, classifies && rows.empty());
+  }
+  if (rows.empty()) rows = "<tr><td>" + answer + "</td></tr>";
   const std::string picture = picture_of(network, file, prediction);
-  return fmt::format(
-      "<figure class=\"card\"><figcaption>{}{}</figcaption><table>{}</table></figure>\n",
-      picture.empty() ? "" : fmt::format("<img src=\"{}\" alt=\"\" style=\"{}\">", picture, picture_style),
-      escaped(file), rows);
+  return fmt::format("<figure class=\"card\"><figcaption>{}{}</figcaption><table>{}</table></figure>\n",
+                     picture.empty() ? ""
+                                     : fmt::format("<img src=\"{}\" alt=\"{}\" style=\"{}\">", picture,
+                                                   escaped(file + ": " + answer), picture_style),
+                     escaped(file), rows);
+}
+
+// The files that were asked for and could not be read.
+std::string skipped_files(std::span<const std::string> files, std::span<const Prediction> predictions) {
+  std::vector<bool> read(files.size());
+  for (const Prediction& of : predictions) read[size_t(of.sample)] = true;
+  std::string items;
+  for (size_t file = 0; file < files.size(); ++file)
+    if (!read[file]) items += "<li>" + escaped(files[file]) + "</li>\n";
+  return items.empty() ? "" : "<h2>Files that could not be read</h2><ul>\n" + items + "</ul>\n";
+}
+
+std::string run_of(const std::string& weights) {
+  const std::filesystem::path folder = std::filesystem::path(weights).parent_path();
+  return std::filesystem::exists(folder / "config.yaml") ? folder.string() : "";
 }
 
 }  // namespace
@@ -54,8 +79,10 @@ std::string prediction_page(const Predictor& network, const Presentation& presen
   std::string pictures;
   for (const Prediction& of : predictions)
     pictures += answered_picture(network, presentation, files[size_t(of.sample)], of);
-  return html_page("Predictions", fmt::format("{} images, {}", predictions.size(), network.config().model.name),
-                   card_grid(pictures, "three"));
+  const std::string named = facts(
+      {{"network", network.config().model.name}, {"run", run_of(network.weights())}, {"weights", network.weights()}});
+  return html_page("Predictions", predictions.size() == 1 ? "1 image" : fmt::format("{} images", predictions.size()),
+                   named + card_grid(pictures, "three") + skipped_files(files, predictions));
 }
 
 }  // namespace octet

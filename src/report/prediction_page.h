@@ -7,8 +7,8 @@
 
 namespace octet {
 
-// HTML that needs no other file: each picture with its most probable classes, or with the boxes of its objects. In a
-// build without OpenCV without the pictures. files: of the data set that the network predicted.
+// HTML that needs no other file: each picture with its most probable classes, or with the boxes of its objects, and the
+// files that could not be read. files: of the data set that the network predicted.
 std::string prediction_page(const Predictor&, const Presentation&, std::span<const std::string> files,
                             std::span<const Prediction>);
 

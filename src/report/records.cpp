@@ -31,6 +31,18 @@ void add_epoch(RunRecords& records, const nlohmann::json& record) {
   records.epoch_seconds[record.at("epoch").get<int64_t>()] = number_of(record, "seconds");
 }
 
+// When and where it was written.
+void add_stamp(RunRecords& records, const nlohmann::json& record) {
+  const double time = record.contains("time") ? number_of(record, "time") : 0;
+  if (time > 0) {
+    if (records.begun == 0) records.begun = time;
+    records.ended = time;
+  }
+  if (const std::string host = record.value("host", "");
+      !host.empty() && std::ranges::find(records.hosts, host) == records.hosts.end())
+    records.hosts.push_back(host);
+}
+
 }  // namespace
 
 double RunRecords::train_seconds() const {
@@ -49,6 +61,7 @@ RunRecords read_records(const std::string& directory) {
         const std::string kind = record.value("kind", "");
         records.steps = std::max(records.steps, record.at("step").get<int64_t>());
         if (kind == "epoch") add_epoch(records, record);
+        add_stamp(records, record);
         for (const auto& [key, value] : record.items()) {
           if (key == "step" || key == "kind" || key == "time" || key == "host") continue;
           if (kind == "epoch" && (key == "epoch" || key == "steps" || key == "seconds")) continue;

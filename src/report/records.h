@@ -15,6 +15,8 @@ struct RunRecords {
   std::optional<double> steps_per_epoch;    // empty: no epoch has ended
   std::map<int64_t, double> epoch_seconds;  // by epoch, of training steps
   double train_seconds() const;
+  double begun = 0, ended = 0;     // times of the first and the last record, in seconds since 1970; 0: not known
+  std::vector<std::string> hosts;  // that wrote records, in their order
   // Values over steps, by "train/loss", "epoch/loss", "test/top1" ...
   std::map<std::string, Series> metrics;
   struct Layer {

@@ -10,6 +10,8 @@
 #include <thread>
 
 #include "kernels/base/error.h"
+#include "kernels/base/terminal.h"
+#include "kernels/base/text.h"
 #include "src/config/path_kind.h"
 #include "src/run/best_weights.h"
 #include "src/run/checkpoint_store.h"
@@ -76,23 +78,25 @@ double images_of_rank(const RunStatus& status, const Heartbeat& rank) {
   return double(status.job->images) / double(status.job->ranks) / rank.own_seconds();
 }
 
-std::string table_of(const RunStatus& status) {
-  std::string text = fmt::format("{:>4}  {:<16} {:>8} {:>8}  {:<30} {:>8} {:>10}", "rank", "host", "pid", "step",
-                                 "activity", "for", "last beat");
+std::string table_of(const RunStatus& status, size_t columns) {
+  std::vector<TableColumn> head = {{"rank", true}, {"host"},      {"pid", true},      {"step", true},
+                                   {"activity"},   {"for", true}, {"last beat", true}};
   for (const Activity* activity : timed_activities) {
     const std::string_view name = activity->name;
-    text += fmt::format(" {:>9}", name.substr(0, name.find(' ')));
+    head.push_back({std::string(name.substr(0, name.find(' '))), true});
   }
-  text += fmt::format(" {:>9} {:>9} {:>9}\n", "own", "waits", "own img/s");
+  head.insert(head.end(), {{"own", true}, {"waits", true}, {"own img/s", true}});
+  std::vector<std::vector<std::string>> rows;
   for (const Heartbeat& rank : status.ranks) {
-    text += fmt::format("{:>4}  {:<16} {:>8} {:>8}  {:<30} {:>8} {:>10}", rank.rank, printable(rank.host), rank.process,
-                        rank.step, printable(rank.activity), seconds_text(age(status.now, rank.moved)),
-                        seconds_text(age(status.now, rank.beaten)));
-    for (const double part : rank.parts) text += fmt::format(" {:>9.4f}", part);
-    text += fmt::format(" {:>9.4f} {:>9.4f} {:>9.0f}\n", rank.own_seconds(),
-                        std::max(0.0, rank.step_seconds - rank.own_seconds()), images_of_rank(status, rank));
+    rows.push_back({say(rank.rank), printable(rank.host), say(rank.process), say(rank.step), printable(rank.activity),
+                    seconds_text(age(status.now, rank.moved)), seconds_text(age(status.now, rank.beaten))});
+    for (const double part : rank.parts) rows.back().push_back(fmt::format("{:.4f}", part));
+    for (const double seconds : {rank.own_seconds(), std::max(0.0, rank.step_seconds - rank.own_seconds())})
+      rows.back().push_back(fmt::format("{:.4f}", seconds));
+    rows.back().push_back(fmt::format("{:.0f}", images_of_rank(status, rank)));
   }
-  return text + "reading to waits: seconds of a recent step; own: without what the rank waits for\n";
+  return table_text(head, rows, columns) +
+         "reading to waits: seconds of a recent step; own: without what the rank waits for\n";
 }
 
 // Whether a heart still beats, where the file system has no locks that would say that a process trains.
@@ -167,7 +171,7 @@ RunStatus read_run_status(const std::string& directory) {
   return status;
 }
 
-std::string text_of(const RunStatus& status) {
+std::string text_of(const RunStatus& status, size_t columns) {
   std::string text = fmt::format("{}: {}", status.directory, name_of(status.state));
   if (status.job && status.state != State::starting) {
     const double share = 100.0 * double(status.step) / double(std::max<int64_t>(status.job->total_steps, 1));
@@ -185,7 +189,7 @@ std::string text_of(const RunStatus& status) {
   if (status.state == State::diverged)
     text += "no process trains here, and --resume leads to the same end; " + way_back(status.directory) + "\n";
   if (status.ranks.empty() || status.state == State::finished || status.state == State::stopped) return text;
-  text += "\n" + table_of(status) + unseen(status);
+  text += "\n" + table_of(status, columns) + unseen(status);
   if (status.straggler) text += printable(status.straggler->sentence) + "\n";
   return text;
 }

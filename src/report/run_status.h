@@ -33,7 +33,7 @@ struct RunStatus {
 
 // UsageError: the directory is no run.
 RunStatus read_run_status(const std::string& directory);
-std::string text_of(const RunStatus&);
+std::string text_of(const RunStatus&, size_t columns = 0);  // columns: of its table, see table_text()
 nlohmann::ordered_json json_of(const RunStatus&);
 
 }  // namespace octet

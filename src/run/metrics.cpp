@@ -112,9 +112,11 @@ void MetricsWriter::write(int64_t step, const std::string& kind, std::span<const
 void MetricsWriter::write_epoch(int64_t step, const EpochRecord& epoch) {
   Json record = {
       {"step", step}, {"kind", "epoch"}, {"epoch", epoch.epoch}, {"steps", epoch.steps}, {"seconds", epoch.seconds}};
-  for (const Scalar& mean : epoch.means) record[mean.name] = mean.value;
+  Scalars scalars = epoch.means;
+  scalars.push_back({"learning_rate", epoch.learning_rate});
+  for (const Scalar& scalar : scalars) record[scalar.name] = scalar.value;
   append(metrics_, stamped(std::move(record)).dump());
-  write_events(step, "epoch", epoch.means);
+  write_events(step, "epoch", scalars);
 }
 
 void MetricsWriter::write_events(int64_t step, const std::string& kind, std::span<const Scalar> scalars) {

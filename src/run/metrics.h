@@ -32,10 +32,11 @@ struct ClipRecord {
 };
 
 struct EpochRecord {
-  int64_t epoch = 1;   // counted from 1
-  int64_t steps = 0;   // fewer than an epoch's where train.steps ends the training within it
-  double seconds = 0;  // of these steps
-  Scalars means;       // over the steps that were not skipped; empty: all were
+  int64_t epoch = 1;         // counted from 1
+  int64_t steps = 0;         // fewer than an epoch's where train.steps ends the training within it
+  double seconds = 0;        // of these steps
+  Scalars means;             // over the steps that were not skipped; empty: all were
+  double learning_rate = 0;  // of the last step
 };
 
 // Appends to RUN/metrics.jsonl, RUN/clips.jsonl and an event file, see EventFile. If a write fails, its record is left
@@ -55,8 +56,8 @@ class MetricsWriter {
   bool holds(int64_t step, const std::string& kind) const;
   // {"step": 50, "kind": "train", "loss": 1.5, ...}; in TensorBoard "train/loss". Non-finite values are null in JSON.
   void write(int64_t step, const std::string& kind, std::span<const Scalar> scalars);
-  // {"step": 390, "kind": "epoch", "epoch": 1, "steps": 390, "seconds": 12.5, "loss": 1.5, ...}; step: the epoch's
-  // last. TensorBoard has the means alone: "epoch/loss".
+  // {"step": 390, "kind": "epoch", "epoch": 1, "steps": 390, "seconds": 12.5, "loss": 1.5, ..., "learning_rate":
+  // 0.1}; step: the epoch's last. TensorBoard has the means and the learning rate: "epoch/loss".
   void write_epoch(int64_t step, const EpochRecord&);
   void write_clips(int64_t step, std::span<const ClipRecord> clips);
   // Appends to RUN/histograms.jsonl. counts: the number of |g| in each power of two from 2^first_octave on.

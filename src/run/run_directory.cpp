@@ -6,6 +6,7 @@
 #include <limits>
 #include <span>
 
+#include "kernels/base/command_line.h"
 #include "kernels/base/durable_file.h"
 #include "kernels/base/error.h"
 
@@ -90,7 +91,7 @@ RunDirectory::RunDirectory(const Config& config, const std::string& wanted, bool
 void RunDirectory::begin(const Config& config) const {
   std::filesystem::remove(path_ + "/result.json");
   std::filesystem::remove(path_ + "/weights.safetensors");
-  write_durably(path_ + "/config.yaml", to_yaml(config));
+  write_durably(path_ + "/config.yaml", say("# ", command_line(), "\n", to_yaml(config)));
 }
 
 void RunDirectory::make_again(const Config& config) {

@@ -22,7 +22,8 @@ class RunDirectory {
  public:
   RunDirectory(const Config&, const std::string& wanted, bool resume);
   const std::string& path() const { return path_; }
-  // Called after all checks. Writes the resolved configuration to config.yaml and removes result and weights of an
+  // Called after all checks. Writes the resolved configuration to config.yaml, behind a line with the command that
+  // trains, and removes result and weights of an
   // earlier, shorter training.
   void begin(const Config&) const;
   // Whether the directory, or the lock in it, was deleted in mid-run.

@@ -30,6 +30,7 @@ class Predictor {
   const Config& config() const { return config_; }     // with the number of classes
   const Classes& classes() const { return classes_; }  // of the weights; without names, they are numbers
   bool knows_names() const { return knows_names_; }
+  const std::string& weights() const { return path_; }  // their file
   const Task& task() const { return task_; }
   // What the network says of each image that can be read, in the order of the data set. Coordinates are those of the
   // file, and the best objects come first. UsageError: Arithmetic::integers, and there are none.

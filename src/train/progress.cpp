@@ -1,7 +1,7 @@
 #include "src/train/progress.h"
 
 #include <spdlog/fmt/fmt.h>
-#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,8 @@
 #include <iostream>
 #include <limits>
 #include <map>
-#include <string_view>
+
+#include "kernels/base/terminal.h"
 
 namespace octet {
 namespace {
@@ -17,18 +18,6 @@ namespace {
 constexpr size_t kWindow = 200;             // steps
 constexpr double kRedrawSeconds = 0.1;      // a live line changes at most ten times a second
 constexpr const char* kClear = "\r\033[K";  // to the line's start, and erase it
-
-// Returns the current width of the terminal in columns; 0: the output is no terminal. Open MPI gives each rank a
-// terminal. Its width is 0 if mpirun's own output is a file or on another host, so OCTET_COLUMNS passes on the width of
-// the user's terminal.
-int terminal_width() {
-  const char* columns = std::getenv("OCTET_COLUMNS");
-  if (columns != nullptr && std::atoi(columns) > 0) return std::atoi(columns);
-  const char* term = std::getenv("TERM");
-  winsize size{};
-  if (term == nullptr || std::string_view(term) == "dumb" || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;
-  return size.ws_col;
-}
 
 bool wants_color() {  // no-color.org
   const char* no_color = std::getenv("NO_COLOR");
@@ -94,7 +83,8 @@ std::string clock_text(double seconds) {
 }
 
 Progress::Progress(int64_t interval)
-    : Progress(std::cout, terminal_width() > 0, /*width=*/0, terminal_width() > 0 && wants_color(), interval) {}
+    : Progress(std::cout, terminal_columns(STDOUT_FILENO) > 0, /*width=*/0,
+               terminal_columns(STDOUT_FILENO) > 0 && wants_color(), interval) {}
 
 Progress::Progress(std::ostream& out, bool live, int width, bool bold, int64_t interval)
     : out_(out), live_(live), bold_(bold), width_(width), interval_(std::max<int64_t>(interval, 1)) {}
@@ -105,8 +95,8 @@ Progress::~Progress() {
 
 size_t Progress::columns() const {
   if (!live_) return std::numeric_limits<size_t>::max() / 2;
-  const int width = width_ > 0 ? width_ : terminal_width();
-  return static_cast<size_t>(std::max(width - 1, 1));  // the last column would wrap
+  const size_t width = width_ > 0 ? static_cast<size_t>(width_) : terminal_columns(STDOUT_FILENO);
+  return std::max<size_t>(width, 2) - 1;  // the last column would wrap
 }
 
 void Progress::step(const StepStatus& status, double now) {

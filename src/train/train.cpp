@@ -44,7 +44,7 @@ class TrainingRun {
       const bool stops = report.stop && !at_.ends();
       const int64_t every = config_.checkpoint.every_steps > 0 ? config_.checkpoint.every_steps : at_.of_epoch;
       // Before the checkpoint, since a run that is resumed there does not repeat the epoch.
-      if (at_.ends_epoch() && files_) files_->metrics(at_.done).write_epoch(at_.done, epoch_.record(at_.epoch()));
+      if (at_.ends_epoch() && files_) record_epoch();
       const bool due = stops || at_.ends() || at_.done % every == 0 || due_by_time();
       const bool saved = due && save();  // before the evaluation, which a scheduler that stops the run may not wait for
       if (stops) return checkpointed(saved);
@@ -184,6 +184,12 @@ class TrainingRun {
                   tested && files_->best() != nullptr && files_->best()->step == at_.done);
     if (config_.train.patience > 0) end_early();
     return true;
+  }
+
+  void record_epoch() {
+    EpochRecord record = epoch_.record(at_.epoch());
+    record.learning_rate = trainer_.learning_rate_at(at_.done - 1);
+    files_->metrics(at_.done).write_epoch(at_.done, record);
   }
 
   void agree_on_weights() {

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <limits>
 
+#include "kernels/base/command_line.h"
 #include "kernels/base/error.h"
 #include "src/quant/distribution.h"
 #include "src/run/prometheus.h"
@@ -144,6 +145,14 @@ void TrainingLog::end(const Result& result, const Judge& test, int64_t steps) {
   if (test.detection_figures()) fmt::print("\n{}\n", test.table());
   const std::string speed = result.images_per_second ? fmt::format("{:.0f} img/s; ", *result.images_per_second) : "";
   spdlog::info("done: test {}; {}{}/result.json", show(test.figures(), 2, true, ", "), speed, files_.path());
+  const BestEvaluation* const best = files_.best();
+  const std::string run = shell_word(files_.path());
+  spdlog::info("{}; next: octet predict {} IMAGES, octet inspect {}",
+               best == nullptr
+                   ? say("weights: ", files_.path(), "/weights.safetensors")
+                   : say("best evaluation: epoch ", best->epoch, ", ", show({best->figures.front()}, 2, true, ""), ": ",
+                         files_.path(), "/best.safetensors"),
+               run, run);
 }
 
 void TrainingLog::export_figures(const StepCount& at, const Scalars& scalars, double images_per_second) {

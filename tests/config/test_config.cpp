@@ -239,9 +239,12 @@ TEST(Config, DescribesOneKeyOrASection) {
   expect_part(key, "\n  values: constant | ");
   EXPECT_EQ(std::ranges::count(key, '\n'), 3);
   expect_part(describe_key("policy.bits"), "policy.bits.gradient: ");
+  EXPECT_EQ(describe_key("train."), describe_key("train"));
+  EXPECT_EQ(describe_key("lr."), "") << "a section alone";
   EXPECT_EQ(describe_key("weight"), describe_key("policy.bits.weight"));
   expect_part(describe_key("policy.name", {{"policy.name", {"one", "two"}}}), "values: one, two\n");
-  for (const char* const unknown : {"", "trai", "train.", "train.schedul", "."}) EXPECT_EQ(describe_key(unknown), "");
+  for (const char* const unknown : {"", "trai", "trai.", "train.schedul", "train.schedule.", "."})
+    EXPECT_EQ(describe_key(unknown), "");
 }
 
 TEST(Config, ShippedConfigurationsAreValid) {

@@ -334,8 +334,8 @@ class Wire(Case):
         self.assertLessEqual(sent["int8"], 0.30 * sent["fp32"], sent)
 
 
-def on_terminal(command, columns, **variables):
-    """The output of a command on a terminal with `columns` columns."""
+def on_terminal(command, columns, code=0, **variables):
+    """The output of a command on a terminal with `columns` columns. It must end with this code."""
     try:
         outer, inner = pty.openpty()
     except OSError as error:  # a container without /dev/pts
@@ -351,9 +351,62 @@ def on_terminal(command, columns, **variables):
         except OSError:  # the last writer has closed it
             break
     os.close(outer)
-    if process.wait(SECONDS) != 0:
+    if process.wait(SECONDS) != code:
         raise AssertionError(f"exit code {process.returncode}:\n{text.decode()}")
     return text.decode().replace("\r\n", "\n")
+
+
+class TextOnTerminal(Case):
+    """Texts fit into 80 columns, and no word is broken. What goes elsewhere has lines of any length."""
+
+    def expect_folded(self, *words, code=0):
+        shown = on_terminal([OCTET, *words], 80, code=code)
+        for line in shown.split("\n"):
+            line = re.sub(r"^.*\r|\033\[[0-9;]*[mK]", "", line)
+            self.assertTrue(len(line) <= 80 or " " not in line.strip(), f"{words}: {len(line)} columns: {line}")
+        return shown
+
+    def test_help(self):
+        for words in ["help"], ["help", "keys"], ["--help"], ["help", "eval"], ["eval", "--help"], ["help", "train."], []:
+            with self.subTest(words=words):
+                code = 0 if words else 2
+                shown, plain = self.expect_folded(*words, code=code), self.octet(*words, code=code).out
+                if words != ["help", "keys"]:  # which has another form there
+                    self.assertEqual(shown.split(), plain.split())
+        shown = on_terminal([OCTET, "help", "keys"], 80)
+        self.assertIn("train.lr: learning rate after the warmup\n  default 0.1; number 0 .. 1e+06\n", shown)
+        self.assertGreater(max(map(len, self.octet("help", "keys").out.split("\n"))), 100)
+
+    def test_a_command_and_its_section_of_keys(self):
+        self.assertIn("`octet help train.`", self.octet("help", "train").out)
+        keys = self.octet("help", "train.").out
+        self.assertRegex(keys, r"(?m)^train\.lr: .*\n  default: 0\.1\n  values: number")
+        self.assertNotRegex(keys, r"(?m)^(?!train\.)[a-z]")
+        self.assertNotIn("octet help eval.", self.octet("help", "eval").out)
+        for words in ["help", "trian"], ["trian"], ["help", "trian."]:
+            self.assertIn("train", self.octet(*words, code=2).err)
+
+    def test_tables_and_messages(self):
+        self.expect_folded("plan", RECIPE)
+        self.expect_folded("plan", ROOT / "configs/shapes_detection_retinanet_unified_int8.yaml")
+        run = self.run_path("folded")
+        trained = self.expect_folded("train", RECIPE, "--run", run, *with_settings({**SMALL, "train.epochs": 2}))
+        last = trained.rstrip().split("octet: ")[-1]
+        said = " ".join(last.split())
+        self.assertRegex(said, rf"best evaluation: epoch \d, top-1 [\d.]+ %: {run}/best.safetensors; "
+                               rf"next: octet predict {run} IMAGES, octet inspect {run}$")
+        self.expect_folded("eval", run)
+        self.expect_folded("status", run)
+        self.expect_folded("train", RECIPE, "--set", "train.lrr=1", code=2)
+        self.expect_folded("check", ROOT / "configs/shapes_detection_retinanet_unified_int8.yaml", code=2)
+
+    def test_status_of_many_columns(self):
+        job = self.start("shown", train__steps=100000, train__epochs=100000)
+        self.wait_for_step(job, "shown", 2)
+        shown = self.expect_folded("status", self.run_path("shown"))
+        self.assertEqual(len(re.findall(r"(?m)^rank ", shown)), shown.count("\n   0  "), shown)
+        self.assertGreater(shown.count("\n   0  "), 1, "the table is continued")
+        self.assertEqual(self.octet("status", self.run_path("shown")).out.count("\n   0  "), 1)
 
 
 class ProgressOnTerminal(Case):

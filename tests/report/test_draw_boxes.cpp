@@ -6,6 +6,7 @@
 
 #include "kernels/base/error.h"
 #include "src/report/pictures/draw_boxes.h"
+#include "src/report/pictures/draw_text.h"
 #include "src/report/pictures/draw_truth.h"
 
 namespace octet {
@@ -43,6 +44,22 @@ TEST(DrawBoxes, DrawsAFrameAroundThePixelsOfABox) {
   EXPECT_LE(std::abs(frame.br().x - expected.br().x), 1);
   EXPECT_LE(std::abs(frame.y - expected.y), 1);
   EXPECT_LE(std::abs(frame.br().y - expected.br().y), 1);
+}
+
+// The fonts of OpenCV know ASCII alone.
+TEST(DrawBoxes, DrawsNamesBeyondAscii) {
+  const auto differ = [](const cv::Mat& a, const cv::Mat& b) { return a.size() != b.size() || cv::norm(a, b) > 0; };
+  const cv::Mat letter = letters_of_text("Ж", 32);
+  EXPECT_GT(cv::countNonZero(letter), 20);
+  EXPECT_FALSE(differ(letter, letters_of_text("Ж", 32)));
+  for (const char* other : {"?", "??", "П", "\xD0", "\xEF\xBF\xBF"})
+    EXPECT_TRUE(differ(letter, letters_of_text(other, 32)));
+  EXPECT_GT(letters_of_text("лось", 32).cols, 2 * letter.cols);
+  EXPECT_GT(letters_of_text("Ж", 64).rows, 3 * letter.rows / 2);
+  cv::Mat picture = plain(40, 60);
+  paint_letters(picture, letter, {50, -10}, cv::Scalar(255, 0, 0));  // a part is outside
+  EXPECT_GT(painted(picture).area(), 0);
+  EXPECT_GE(painted(picture).x, 50);
 }
 
 TEST(DrawBoxes, FaintBoxesAreDashed) {

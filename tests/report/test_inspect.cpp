@@ -68,13 +68,29 @@ TEST_F(ClassifierPage, CountsEpochs) {
   EXPECT_NE(html.find("<b>shapes</b><span>data set"), html.npos);
   EXPECT_NE(html.find("<b>10</b><span>classes"), html.npos);
   EXPECT_NE(html.find("<b>9</b><span>epochs"), html.npos);
-  EXPECT_NE(html.find("<b>1:30</b><span>training time"), html.npos);
+  EXPECT_NE(html.find("<b>1 min 30 s</b><span>training time"), html.npos);
   EXPECT_NE(html.find("training, mean of an epoch, epoch 3: 1<"), html.npos);
   EXPECT_NE(html.find(">best</text>"), html.npos);
   EXPECT_NE(html.find("test, epoch 1: 562"), html.npos);
   EXPECT_EQ(html.find(">400<"), html.npos) << "one high loss does not stretch the axis";
   EXPECT_NE(html.find("so its loss is high"), html.npos);
   EXPECT_EQ(html.find("<h2>Classes</h2>"), html.npos);
+}
+
+TEST_F(ClassifierPage, SaysWhenWhereAndHowTheRunWasTrained) {
+  write("config.yaml", "# octet train 'a <b>.yaml'\n" + to_yaml(config_));
+  write("metrics.jsonl",
+        "{\"step\":1,\"kind\":\"train\",\"loss\":3,\"time\":0.5,\"host\":\"a\"}\n"
+        "{\"step\":2,\"kind\":\"train\",\"loss\":2,\"time\":86460,\"host\":\"b\"}\n"
+        "{\"step\":2,\"kind\":\"epoch\",\"epoch\":1,\"steps\":2,\"seconds\":4.25,\"loss\":2.5,\"learning_rate\":0.1,"
+        "\"time\":86460,\"host\":\"b\"}\n");
+  const std::string html = page();
+  EXPECT_NE(html.find("<dt>begun</dt><dd>1970-01-01 00:00 UTC</dd>"), html.npos);
+  EXPECT_NE(html.find("<dt>last record</dt><dd>1970-01-02 00:01 UTC</dd>"), html.npos);
+  EXPECT_NE(html.find("<dt>hosts</dt><dd>a, b</dd>"), html.npos);
+  EXPECT_NE(html.find("<dt>command</dt><dd>octet train 'a &lt;b&gt;.yaml'</dd>"), html.npos);
+  EXPECT_NE(html.find("at the end of an epoch, epoch 0.25: 0.1<"), html.npos);
+  EXPECT_NE(html.find("<b>4.2 s</b><span>training time"), html.npos);
 }
 
 TEST_F(ClassifierPage, ShowsClassesAndMistakes) {
@@ -85,7 +101,7 @@ TEST_F(ClassifierPage, ShowsClassesAndMistakes) {
   EXPECT_EQ(count(html, " alt=\"image "), 24);
   EXPECT_EQ(count(html, "data:image/png;base64,iVBORw0KGgo"), 24);  // PNG's first bytes
   EXPECT_EQ(count(html, "<img "), count(html, "src=\"data:"));
-  EXPECT_NE(html.find("75.0 %<br>is <i>&lt;"), html.npos);
+  EXPECT_NE(html.find("75.0\u00a0%<br>is <i>&lt;"), html.npos);
 }
 
 TEST_F(ClassifierPage, SaysWhyThereAreNoPictures) {
@@ -156,7 +172,7 @@ TEST_F(DetectorPage, ShowsClassesCurvesAndImages) {
   EXPECT_EQ(count(html, "<figure"), 16);
   EXPECT_EQ(count(html, "data:image/jpeg;base64,/9j/"), 32);  // JPEG's first bytes
   EXPECT_NE(html.find("Parts of the loss"), html.npos);
-  EXPECT_NE(html.find("62.50 %</b><span>best test AP, epoch 7"), html.npos);
+  EXPECT_NE(html.find("62.50\u00a0%</b><span>best test AP, epoch 7"), html.npos);
   EXPECT_EQ(count(html, "<img "), count(html, "src=\"data:"));  // no other file is needed
 }
 
@@ -166,7 +182,7 @@ TEST_F(DetectorPage, SaysWhatIsMissingWithoutTheData) {
   config_.data.root = (folder_ / "a<b").string();
   write("config.yaml", to_yaml(config_));
   const std::string html = page();
-  EXPECT_NE(html.find("<td>&lt;b&gt;</td><td>25.0 %</td>"), html.npos);
+  EXPECT_NE(html.find("<td>&lt;b&gt;</td><td>25.0\u00a0%</td>"), html.npos);
   EXPECT_NE(html.find("The test set of this run cannot be read"), html.npos);
   EXPECT_NE(html.find("a&lt;b"), html.npos);
   EXPECT_EQ(html.find("a<b"), html.npos);

@@ -84,6 +84,30 @@ TEST(Svg, AnAxisOfPositiveValuesDoesNotGoBelowZero) {
   EXPECT_NE(line_chart({}, std::span(&negative, 1)).find(">-2<"), std::string::npos);
 }
 
+TEST(Svg, AnAxisEndsAtTicks) {
+  const Series share{.name = "test", .x = {0.5, 10}, .y = {12, 97}};
+  const std::string svg = line_chart({.title = "a \"b\"", .most = 100}, std::span(&share, 1));
+  for (const char* tick : {">0<", ">20<", ">100<"}) EXPECT_NE(svg.find(tick), std::string::npos) << tick;
+  EXPECT_EQ(svg.find(">120<"), std::string::npos) << "no share is greater than 100 %";
+  EXPECT_NE(svg.find("role=\"img\" aria-label=\"a &quot;b&quot;\""), std::string::npos);
+}
+
+TEST(Svg, EveryLineIsInTheLegendUnlessToldOtherwise) {
+  Series pale{.name = "single batches", .x = {1, 2}, .y = {1, 2}, .stroke = Series::Stroke::faint};
+  EXPECT_EQ(count_of(line_chart({}, std::span(&pale, 1)), ">single batches</text>"), 1u);
+  pale.in_legend = false;
+  EXPECT_EQ(count_of(line_chart({}, std::span(&pale, 1)), ">single batches</text>"), 0u);
+}
+
+TEST(Svg, LongNamesLoseTheirMiddle) {
+  const std::string name = "Ж" + std::string(60, 'a') + "é";
+  const Series series{.name = name, .x = {1, 2}, .y = {1, 2}};
+  const std::string svg = line_chart({.width = 200}, std::span(&series, 1));
+  EXPECT_EQ(count_of(svg, ">" + name + "</text>"), 0u);
+  EXPECT_EQ(count_of(svg, "…"), 1u);
+  EXPECT_EQ(count_of(svg, "aé</text>"), 1u);
+}
+
 TEST(Svg, ValuesAboveTheTopAreArrows) {
   const Series series{.name = "test", .x = {1, 2, 3}, .y = {562, 2, 1}};
   const std::string svg = line_chart({.top = 4}, std::span(&series, 1));
@@ -129,7 +153,7 @@ TEST(Svg, AMatrixShowsCountsAndNothingForNone) {
   const std::string svg = matrix_chart({}, names, counts);
   EXPECT_EQ(count_of(svg, "<rect"), 3u);
   EXPECT_NE(svg.find("<title>&lt;cat&gt; taken for dog: 1 of 10</title>"), std::string::npos);
-  EXPECT_EQ(count_of(svg, "class=\"wrong\""), 1u);
+  EXPECT_EQ(count_of(svg, "class=\"miss\""), 1u);
   EXPECT_NE(matrix_chart({}, {}, {}).find("</svg>"), std::string::npos);
 }
 

@@ -161,11 +161,13 @@ TEST_F(Metrics, WritesLines) {
 
 TEST_F(Metrics, AnEpochIsOneRecord) {
   MetricsWriter writer(directory.path(), -1);
-  writer.write_epoch(16, {.epoch = 2, .steps = 8, .seconds = 1.5, .means = scalars(0.25)});
+  writer.write_epoch(16, {.epoch = 2, .steps = 8, .seconds = 1.5, .means = scalars(0.25), .learning_rate = 0.1});
   EXPECT_EQ(unstamped(file("metrics.jsonl")),
-            "{\"step\":16,\"kind\":\"epoch\",\"epoch\":2,\"steps\":8,\"seconds\":1.5,\"loss\":0.25,\"top1\":0.5}\n");
+            "{\"step\":16,\"kind\":\"epoch\",\"epoch\":2,\"steps\":8,\"seconds\":1.5,\"loss\":0.25,\"top1\":0.5,"
+            "\"learning_rate\":0.1}\n");
   const std::string events = file(kEvents);
   EXPECT_PART(events, "epoch/loss");
+  EXPECT_PART(events, "epoch/learning_rate");
   EXPECT_EQ(events.find("epoch/seconds"), events.npos);
 }
 

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "kernels/base/command_line.h"
 #include "src/run/metrics.h"
 #include "src/run/run_directory.h"
 #include "tests/train/temporary_directory.h"
@@ -25,7 +26,7 @@ TEST_F(DeletedDirectory, IsMadeAndLockedAgain) {
   directory.make_again(config);
   EXPECT_FALSE(directory.deleted());
   EXPECT_TRUE(DirectoryLock::held(path));
-  EXPECT_EQ(read_file(path + "/config.yaml"), to_yaml(config));
+  EXPECT_EQ(read_file(path + "/config.yaml"), "# " + command_line() + "\n" + to_yaml(config));
 }
 
 TEST_F(DeletedDirectory, IsLeftToAnotherTraining) {

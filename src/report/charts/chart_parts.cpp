@@ -36,10 +36,22 @@ void ChartAxis::settle(double margin) {
   if (!negative) low = std::max(low, 0.0);
 }
 
+void ChartAxis::round_ends(double most) {
+  if (log) return;
+  const double distance = tick_distance(), slack = 1e-9;
+  low = distance * std::floor(low / distance + slack);
+  high = std::min(distance * std::ceil(high / distance - slack), most);
+}
+
 double ChartAxis::operator()(double value) const {
   const double share =
       log ? (std::log10(value) - std::log10(low)) / (std::log10(high) - std::log10(low)) : (value - low) / (high - low);
   return from + share * (to - from);
+}
+
+double ChartAxis::tick_distance() const {
+  const double rough = (high - low) / 5, unit = std::pow(10, std::floor(std::log10(rough)));
+  return unit * (rough / unit > 5 ? 10 : rough / unit > 2 ? 5 : rough / unit > 1 ? 2 : 1);
 }
 
 std::vector<double> ChartAxis::ticks() const {
@@ -50,9 +62,7 @@ std::vector<double> ChartAxis::ticks() const {
       ticks.push_back(std::pow(10, exponent));
     return ticks;
   }
-  const double rough = (high - low) / 5, unit = std::pow(10, std::floor(std::log10(rough)));
-  const double step = unit * (rough / unit > 5 ? 10 : rough / unit > 2 ? 5 : rough / unit > 1 ? 2 : 1);
-  const double first = std::ceil(low / step);
+  const double step = tick_distance(), first = std::ceil(low / step - 1e-9);
   for (int i = 0; i < 12 && (first + i) * step <= high + step * 1e-9; ++i)
     ticks.push_back((first + i) * step + 0.0);  // no -0
   return ticks;
@@ -61,13 +71,14 @@ std::vector<double> ChartAxis::ticks() const {
 ChartDrawing::ChartDrawing(const ChartOptions& options, int height) {
   svg = fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" role=\"img\" "
-      "font-family=\"system-ui, -apple-system, 'DejaVu Sans', sans-serif\" font-size=\"12\">\n"
+      "aria-label=\"{2}\" font-family=\"system-ui, -apple-system, 'DejaVu Sans', sans-serif\" font-size=\"13\">\n"
       "<style>.ink{{fill:var(--ink,#1e293b)}}.soft{{fill:var(--soft,#64748b)}}.grid{{stroke:var(--grid,#e2e8f0)}}"
-      ".mark{{stroke:var(--ink,#1e293b)}}.ink-line{{color:var(--ink,#1e293b)}}.right{{fill:var(--right,#2563eb)}}"
-      ".wrong{{fill:var(--wrong,#dc2626)}}.line{{fill:none;stroke-width:1.8;stroke-linejoin:round;"
+      ".mark{{stroke:var(--ink,#1e293b)}}.ink-line{{color:var(--ink,#1e293b)}}.hit{{fill:var(--hit,#2563eb)}}"
+      ".miss{{fill:var(--miss,#dc2626)}}.failed{{fill:var(--wrong,#dc2626)}}.line{{fill:none;stroke-width:1.8;stroke-"
+      "linejoin:round;"
       "stroke-linecap:round}}.faint{{stroke-width:1;opacity:.35}}.line:hover{{stroke-width:4}}</style>\n"
-      "<text class=\"ink\" x=\"{2}\" y=\"22\" font-size=\"15\" font-weight=\"600\">{3}</text>\n",
-      options.width, height, chart_left, escaped(options.title));
+      "<text class=\"ink\" x=\"8\" y=\"22\" font-size=\"15\" font-weight=\"600\">{3}</text>\n",
+      options.width, height, escaped(options.title), escaped(shortened(options.title, options.width * 0.84)));
 }
 
 void ChartDrawing::text(double x, double y, const char* anchor, const std::string& text, const std::string& style) {
@@ -121,6 +132,21 @@ std::string number_text(double value) {
   if (value == std::round(value) && std::abs(value) < 1e6) return fmt::format("{:.0f}", value);
   if (value != 0 && (std::abs(value) < 1e-3 || std::abs(value) >= 1e6)) return fmt::format("{:.2g}", value);
   return fmt::format("{:.4g}", value);
+}
+
+std::string shortened(const std::string& text, double pixels) {
+  const size_t all = letters_of(text), room = static_cast<size_t>(std::max(pixels / letter_width, 3.0));
+  if (all <= room) return text;
+  const size_t head = (room - 1) / 2, tail = all - (room - 1 - head);
+  std::string result;
+  size_t place = 0;  // of the letter, from 1
+  for (const char c : text) {
+    const bool begins = (c & 0xC0) != 0x80;
+    place += begins ? 1 : 0;
+    if (begins && place == head + 1) result += "…";
+    if (place <= head || place > tail) result += c;
+  }
+  return result;
 }
 
 std::string escaped(const std::string& text) {

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/base/terminal.h"
 #include "src/report/charts/svg.h"
 
 namespace octet {
@@ -18,11 +19,17 @@ struct ChartAxis {
   // Makes the range of the included values one that can be drawn, with a share of it on both sides. If no value is
   // negative, the range is not either.
   void settle(double margin = 0);
+  // Moves the ends of a linear axis outwards to ticks, but not beyond `most`.
+  void round_ends(double most);
   double operator()(double value) const;  // in pixels
   std::vector<double> ticks() const;
+
+ private:
+  double tick_distance() const;
 };
 
-inline constexpr int chart_left = 66, chart_right = 16, chart_top = 40, chart_bottom = 46;  // margins in pixels
+inline constexpr int chart_left = 58, chart_right = 16, chart_top = 40, chart_bottom = 46;  // margins in pixels
+inline constexpr double letter_width = 7.3;  // pixels of a letter, on average
 inline constexpr const char *soft_text = "class=\"soft\"", *ink_text = "class=\"ink\"", *grid_line = "class=\"grid\"";
 inline constexpr const char *to_right = "start", *centered = "middle", *to_left = "end";  // of the point of a text
 
@@ -47,5 +54,7 @@ std::string viridis(double share);
 
 std::string tooltip(const std::string& text);  // shown where the pointer is over the element
 std::string number_text(double value);
+// At most so many pixels of text: of a longer one the middle is left out, "backbone…conv1".
+std::string shortened(const std::string& text, double pixels);
 
 }  // namespace octet

@@ -60,9 +60,10 @@ std::string heat_map(const ChartOptions& options, std::span<const Series> rows) 
   else
     for (const Series& row : rows) names.push_back(row.name);
   size_t longest = 0;
-  for (const std::string& name : names) longest = std::max(longest, name.size());
-  const double end = options.width - chart_right, label = std::min(280.0, 24 + 6.6 * static_cast<double>(longest));
-  const double row_height = grouped ? 9 : 14, gap = grouped ? 4 : 0;
+  for (const std::string& name : names) longest = std::max(longest, letters_of(name));
+  const double end = options.width - chart_right;
+  const double label = std::min(0.42 * options.width, 14 + letter_width * static_cast<double>(longest));
+  const double row_height = grouped ? 9 : 16, gap = grouped ? 6 : 0;
 
   std::vector<size_t> starts;  // of groups of rows with one name
   for (size_t i = 0; i < rows.size(); ++i)
@@ -74,7 +75,8 @@ std::string heat_map(const ChartOptions& options, std::span<const Series> rows) 
   double y = chart_top;
   for (size_t group = 0; group < starts.size(); ++group, y += gap) {
     const size_t first = starts[group], last = group + 1 < starts.size() ? starts[group + 1] : rows.size();
-    drawing.text(label - 6, y + row_height * static_cast<double>(last - first) / 2 + 4, to_left, names[first]);
+    drawing.text(label - 6, y + row_height * static_cast<double>(last - first) / 2 + 4, to_left,
+                 shortened(names[first], label - 10));
     for (size_t i = first; i < last; ++i, y += row_height)
       draw_row(drawing, rows[i], color, label, end, y, row_height - 1);
   }
@@ -83,8 +85,8 @@ std::string heat_map(const ChartOptions& options, std::span<const Series> rows) 
     drawing.text(label, base, to_right, "step " + number_text(rows[0].x.front()));
     drawing.text(end, base, to_left, number_text(rows[0].x.back()));
   }
-  for (int i = 0; i < 40; ++i) drawing.cell(label + 5.0 * i, base + 12, 5.2, 10, i / 39.0);
-  drawing.text(label + 210, base + 21, to_right,
+  for (int i = 0; i < 40; ++i) drawing.cell(8 + 3.0 * i, base + 12, 3.2, 10, i / 39.0);
+  drawing.text(136, base + 21, to_right,
                fmt::format("{} to {} {}", number_text(color.low), number_text(color.high), options.y_label));
   return drawing.done();
 }

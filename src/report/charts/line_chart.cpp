@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "src/report/charts/chart_parts.h"
 
@@ -46,8 +47,8 @@ void draw_axes(ChartDrawing& drawing, const ChartOptions& options, const ChartAx
   for (double tick : x.ticks()) drawing.text(x(tick), y.from + 18, centered, number_text(tick));
   drawing.text(x.to, y.from + 36, to_left, options.x_label);
   const double middle = (y.from + y.to) / 2;
-  drawing.text(16, middle, centered, options.y_label,
-               fmt::format("{} transform=\"rotate(-90 16 {:.1f})\"", soft_text, middle));
+  drawing.text(14, middle, centered, options.y_label,
+               fmt::format("{} transform=\"rotate(-90 14 {:.1f})\"", soft_text, middle));
   if (!options.mark) return;
   const double place = x(options.mark->x);
   drawing.line(place, y.from, place, y.to, "class=\"mark\" stroke-dasharray=\"3 4\"", options.mark->name);
@@ -80,13 +81,13 @@ class Legend {
     for (const Series& one : series) {
       if (!names(one)) continue;
       ++count_;
-      longest = std::max(longest, one.name.size());
+      longest = std::max(longest, letters_of(one.name));
     }
     const double room = options.width - chart_left - chart_right;
-    columns_ = std::clamp(static_cast<int>(room / (30 + 6.8 * static_cast<double>(longest))), 1, 3);
+    columns_ = std::clamp(static_cast<int>(room / (30 + letter_width * static_cast<double>(longest))), 1, 3);
   }
   bool names(const Series& one) const {
-    if (one.x.empty() || one.stroke == Stroke::faint) return false;
+    if (one.x.empty() || !one.in_legend) return false;
     return !options_.by_depth || one.stroke != Stroke::plain;
   }
   int height() const { return 18 * ((count_ + columns_ - 1) / columns_); }
@@ -95,7 +96,7 @@ class Legend {
     const int row = named_ / columns_;
     const double x = chart_left + width * (named_ % columns_), y = options_.height + 18.0 * row;
     drawing.line(x, y - 3, x + 14, y - 3, line_style);
-    drawing.text(x + 20, y, to_right, one.name, ink_text);
+    drawing.text(x + 20, y, to_right, shortened(one.name, width - 20), ink_text);
     ++named_;
   }
 
@@ -116,8 +117,9 @@ void draw_depth_scale(ChartDrawing& drawing, const ChartOptions& options, std::s
     drawing.svg += fmt::format(
         "<g {}><rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"10\" fill=\"currentColor\"/></g>\n",
         depth_color(i / (cells - 1.0)), middle + width * (i - half), y - 9, width + 0.3);
-  drawing.text(middle - width * cells / 2 - 8, y, to_left, plain.front()->name);
-  drawing.text(middle + width * cells / 2 + 8, y, to_right, plain.back()->name);
+  const double room = (options.width - width * cells) / 2 - 40;
+  drawing.text(middle - width * cells / 2 - 8, y, to_left, shortened(plain.front()->name, room));
+  drawing.text(middle + width * cells / 2 + 8, y, to_right, shortened(plain.back()->name, room));
 }
 
 struct Look {
@@ -156,7 +158,9 @@ std::string line_chart(const ChartOptions& options, std::span<const Series> seri
   Legend legend(options, series);
   x.from = chart_left, x.to = options.width - chart_right;
   y.from = options.height - chart_bottom, y.to = chart_top;
-  x.settle(), y.settle(0.04);
+  x.settle(), y.settle();
+  if (x.low > 0 && x.low < 0.1 * x.high) x.low = 0;  // epochs and steps are counted from there
+  y.round_ends(options.most.value_or(std::numeric_limits<double>::infinity()));
 
   ChartDrawing drawing(options, options.height + legend.height() + (options.by_depth ? 18 : 0));
   draw_axes(drawing, options, x, y);
@@ -169,7 +173,8 @@ std::string line_chart(const ChartOptions& options, std::span<const Series> seri
                                look.color, band_of(one, x, y), one.stroke == Stroke::faint ? " faint" : "",
                                path_of(one, x, y), look.line, tooltip(one.name + last));
     draw_points(drawing, options, one, x, y);
-    if (legend.names(one)) legend.add(drawing, one, "stroke=\"currentColor\" stroke-width=\"3\" " + look.line);
+    const std::string pale = one.stroke == Stroke::faint ? "opacity=\".35\" " : "";
+    if (legend.names(one)) legend.add(drawing, one, "stroke=\"currentColor\" stroke-width=\"3\" " + pale + look.line);
     drawing.svg += "</g>\n";
   }
   if (options.by_depth) draw_depth_scale(drawing, options, series, options.height + legend.height() + 6);

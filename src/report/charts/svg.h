@@ -15,7 +15,8 @@ struct ChartOptions {
   bool log_y = false;
   bool by_depth = false;  // many ordered series, such as layers: colors from dark to bright and a scale of them with
                           // the first and the last name; no legend
-  std::optional<double> top = {};  // values above are drawn as arrows at the upper edge
+  std::optional<double> top = {};   // values above are drawn as arrows at the upper edge
+  std::optional<double> most = {};  // no value can be greater: 100 for a percentage
   struct Mark {
     double x = 0;
     std::string name;
@@ -25,14 +26,15 @@ struct ChartOptions {
 };
 
 struct Series {
-  // faint: beside the main ones, without a legend. strong, dashed: of the text's color, also where colors show depth.
+  // faint: beside the main ones. strong, dashed: of the text's color, also where colors show depth.
   enum class Stroke : uint8_t { plain, faint, strong, dashed };
 
   std::string name;
   std::vector<double> x = {}, y = {};  // of equal length; a value that is not finite leaves a gap
   std::vector<double> deviation = {};  // empty, or the half height of a band around y
   Stroke stroke = Stroke::plain;
-  int color = -1;  // index of the palette; -1: the series' place
+  int color = -1;         // index of the palette; -1: the series' place
+  bool in_legend = true;  // by_depth: a plain series is not, in any case
 
   Series scaled(double factor) const {
     Series result = *this;
@@ -40,7 +42,7 @@ struct Series {
     return result;
   }
 };
-// Few points have dots. Where no value is negative, the axis does not go below 0.
+// Few points have dots. Where no value is negative, the axis does not go below 0. The ends of a linear axis are ticks.
 std::string line_chart(const ChartOptions&, std::span<const Series>);
 
 struct Bar {

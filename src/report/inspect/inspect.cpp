@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ctime>
 #include <filesystem>
 #include <optional>
 
 #include "kernels/base/durable_file.h"
 #include "kernels/base/error.h"
+#include "kernels/base/text.h"
 #include "src/config/config.h"
 #include "src/report/inspect/run_facts.h"
 #include "src/report/inspect/sections.h"
@@ -16,7 +18,6 @@
 #include "src/run/result.h"
 #include "src/tasks/classification/class_answers.h"
 #include "src/tasks/metric_display.h"
-#include "src/train/progress.h"
 
 namespace octet {
 namespace {
@@ -29,6 +30,30 @@ std::string description(const RunFacts& run) {
     text += fmt::format(": {} on {}, policy {}, seed {}", run.config->model.name, run.config->data.name,
                         run.config->policy.name, run.config->seed);
   return text + ".";
+}
+
+// "4.2 s", "12 min 5 s", "3 h 25 min"
+std::string duration_text(double seconds) {
+  if (seconds < 60) return fmt::format("{:.{}f} s", seconds, seconds < 10 ? 1 : 0);
+  const auto whole = static_cast<int64_t>(seconds);
+  if (whole < 3600) return fmt::format("{} min {} s", whole / 60, whole % 60);
+  return fmt::format("{} h {} min", whole / 3600, whole / 60 % 60);
+}
+
+// "2026-11-29 09:33 UTC"
+std::string date_text(double seconds_since_1970) {
+  if (seconds_since_1970 <= 0) return {};
+  const auto time = static_cast<std::time_t>(std::min(seconds_since_1970, 2.5e11));
+  std::tm parts{};
+  gmtime_r(&time, &parts);
+  char text[32] = {};
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M UTC", &parts);
+  return text;
+}
+
+// The first line of config.yaml: how the training was started.
+std::string command_in(const std::string& yaml) {
+  return yaml.starts_with("# ") ? yaml.substr(2, yaml.find('\n') - 2) : "";
 }
 
 std::string tiles_of_result(const Result& result) {
@@ -59,9 +84,9 @@ std::string tiles(const RunFacts& run) {
   if (result) html += tile(std::to_string(result->epochs), "epochs");
   if (result) html += tile(std::to_string(result->steps), "steps");
   if (const double seconds = records.train_seconds(); seconds > 0)
-    html += tile(clock_text(seconds), "training time, without tests");
+    html += tile(duration_text(seconds), "training time, without tests");
   if (!result) return "<div class=\"tiles\">" + html + "</div>\n";
-  if (result->images_per_second) html += tile(fmt::format("{:.0f}", *result->images_per_second), "images / s");
+  if (result->images_per_second) html += tile(fmt::format("{:.0f}", *result->images_per_second), "images per second");
   html += tile(fmt::format("{:.0f} MB", static_cast<double>(result->peak_memory_bytes) / 1e6), "peak memory of rank 0");
   html += tile(std::to_string(result->ranks), "ranks");
   return "<div class=\"tiles\">" + html + "</div>\n";
@@ -71,11 +96,15 @@ std::string tiles(const RunFacts& run) {
 
 std::string inspect_page(const std::string& directory, const std::vector<std::string>& overrides) {
   const RunFacts run = read_run(directory, overrides);
-  std::string html = tiles(run) + curve_section(run.records, run.result);
+  const std::string yaml = read_if_there(directory + "/config.yaml", 1 << 20);
+  std::string html = facts({{"begun", date_text(run.records.begun)},
+                            {"last record", date_text(run.records.ended)},
+                            {run.records.hosts.size() > 1 ? "hosts" : "host", joined(run.records.hosts, ", ")},
+                            {"command", command_in(yaml)}}) +
+                     tiles(run) + curve_section(run.records, run.result);
   if (run.answers) html += class_sections(*run.answers, run.config ? &*run.config : nullptr);
   html += detection_sections(directory, run.result, overrides) + layer_sections(run.records);
-  html += "<details><summary>Configuration</summary><pre>" +
-          escaped(read_if_there(directory + "/config.yaml", 1 << 20)) + "</pre></details>";
+  html += "<details><summary>Configuration</summary><pre>" + escaped(yaml) + "</pre></details>";
   return html_page(run.name, description(run), html);
 }
 

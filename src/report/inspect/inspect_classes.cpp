@@ -43,7 +43,8 @@ std::string class_sections(const ClassAnswers& all, const Config* config) {
   if (all.answers.empty()) return {};
   const ClassReport report = class_report(all);
   return fmt::format(
-             "<h2>Classes</h2><p>What the network answered to the {} images of the test set after step {}.</p>\n",
+             "<h2>Classes</h2><p>What the network answered to the {} images of the test set after step {}. The least "
+             "F1 comes first.</p>\n",
              all.answers.size(), all.step) +
          class_cards(report) + mistakes(all, report, config);
 }

@@ -9,7 +9,7 @@
 namespace octet {
 namespace {
 
-constexpr int curve_width = 600, curve_height = 320;
+constexpr int curve_height = 270;
 
 const Series* recorded(const RunRecords& records, const std::string& name) {
   const auto found = records.metrics.find(name);
@@ -43,14 +43,16 @@ class Curves {
     const MetricDisplay display = display_of(metric);
     if (!display.main) return {};
     std::vector<Series> series;
-    add(series, "epoch/" + metric, "training, mean of an epoch", 0);
-    add(series, "train/" + metric, series.empty() ? "training" : "training, single batches", 0);
+    const bool rate = metric == "learning_rate";
+    add(series, "epoch/" + metric, rate ? "at the end of an epoch" : "training, mean of an epoch", 0);
+    add(series, "train/" + metric, series.empty() ? "training" : rate ? "in between" : "training, single batches", 0);
     if (series.size() > 1) series.back().stroke = Series::Stroke::faint;
     const bool tested = add(series, "test/" + metric, "test", 1);
-    if (series.empty()) return {};
+    if (series.empty() || drawn_before(metric)) return {};
     for (Series& one : series) one = one.scaled(display.factor());
     ChartOptions options{.title = display.title, .x_label = unit(), .y_label = display.share ? "%" : ""};
     if (!display.share) options.top = top_of(series);
+    if (display.share) options.most = 100;
     if (tested && result_ && result_->best)
       options.mark = {static_cast<double>(result_->best->step) / divisor(), "best"};
     return drawn(options, series);
@@ -67,10 +69,21 @@ class Curves {
   }
 
  private:
+  // Whether an earlier metric has the same values on the test set, as mAP and AP50 have by the rules of VOC.
+  bool drawn_before(const std::string& metric) const {
+    const Series* const own = recorded(records_, "test/" + metric);
+    if (own == nullptr) return false;
+    for (const auto& [name, series] : records_.metrics) {
+      if (&series == own) return false;
+      if (name.starts_with("test/") && series.y == own->y && display_of(name.substr(name.find('/') + 1)).main)
+        return true;
+    }
+    return false;
+  }
   double divisor() const { return records_.steps_per_epoch.value_or(1); }
   std::string unit() const { return records_.steps_per_epoch ? "epoch" : "step"; }
   static std::string drawn(ChartOptions options, const std::vector<Series>& series) {
-    options.width = curve_width, options.height = curve_height;
+    options.width = card_chart_width, options.height = curve_height;
     return card(line_chart(options, series));
   }
   bool add(std::vector<Series>& series, const std::string& record, const std::string& name, int color) const {
@@ -105,7 +118,7 @@ std::string curve_section(const RunRecords& records, const std::optional<Result>
   for (const auto& [name, series] : records.metrics)
     if (name.starts_with("test/") && name != "test/loss") html += curves.of_metric(name.substr(name.find('/') + 1));
   html += curves.of_metric("learning_rate") + curves.of_metric("images_per_second");
-  return note_on_first_test(records) + card_grid(html);
+  return note_on_first_test(records) + card_grid(html, "three");
 }
 
 }  // namespace octet

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
+#include <map>
 
 #include "kernels/base/error.h"
+#include "kernels/base/text.h"
 #include "src/data/annotations/detections.h"
 #include "src/data/images/decode.h"
 #include "src/data/loader.h"
@@ -36,6 +39,18 @@ std::string class_table(const Scalars& by_class) {
   return html + "</table></div>\n";
 }
 
+// "3 dog, 1 cat", the most frequent first.
+std::string counts_of(const std::vector<DrawnBox>& boxes, const std::vector<std::string>& classes) {
+  std::map<int32_t, int64_t> counts;
+  for (const DrawnBox& box : boxes) ++counts[box.label];
+  std::vector<std::pair<int32_t, int64_t>> sorted(counts.begin(), counts.end());
+  std::ranges::stable_sort(sorted, std::greater(), &std::pair<int32_t, int64_t>::second);
+  std::vector<std::string> words;
+  for (const auto& [label, count] : sorted)
+    words.push_back(fmt::format("{} {}", count, classes[static_cast<size_t>(label)]));
+  return words.empty() ? "nothing" : joined(words, ", ");
+}
+
 // Images that have objects, evenly spread over the test set, with the detections and with the truth. detections: in the
 // order of the images.
 std::string picture_rows(const Config& config, const std::vector<Detection>& detections) {
@@ -55,18 +70,22 @@ std::string picture_rows(const Config& config, const std::vector<Detection>& det
     const auto found = std::ranges::equal_range(detections, index, {}, &Detection::image);
     try {
       const cv::Mat pixels = data->picture(index);
+      const std::vector<DrawnBox> of_network = boxes_of(found, data->class_names(), drawn_score),
+                                  of_truth = boxes_of(image, data->class_names());
       rows += fmt::format(
-          "<figure class=\"card\"><figcaption>{0}</figcaption><div class=\"pair\"><img loading=\"lazy\" src=\"{1}\" "
-          "alt=\"{0}, detections\"><img loading=\"lazy\" src=\"{2}\" alt=\"{0}, annotated objects\"></div></figure>\n",
-          escaped(image.name), page_picture(pixels, boxes_of(found, data->class_names(), drawn_score), longest_side),
-          page_picture(pixels, boxes_of(image, data->class_names()), longest_side));
+          "<figure class=\"card\"><figcaption>{0}</figcaption><div class=\"pair\"><div><img loading=\"lazy\" "
+          "src=\"{1}\" alt=\"{0} with what was found: {3}\">found: {3}</div><div><img loading=\"lazy\" "
+          "src=\"{2}\" alt=\"{0} with its annotated objects: {4}\">annotated: {4}</div></div></figure>\n",
+          escaped(image.name), page_picture(pixels, of_network, longest_side),
+          page_picture(pixels, of_truth, longest_side), escaped(counts_of(of_network, data->class_names())),
+          escaped(counts_of(of_truth, data->class_names())));
     } catch (const BadImage&) {  // the training has warned of it
     }
   }
   if (rows.empty()) return {};
   return fmt::format(
-             "<h2>Images of the test set</h2><p>Left: what the network found at the last evaluation with a score of {} "
-             "or more. Right: the annotated objects; crowds and difficult ones are dashed.</p>\n",
+             "<h2>Images of the test set</h2><p>First what the network found at the last evaluation with a score of {} "
+             "or more, then the annotated objects; crowds and difficult ones are dashed.</p>\n",
              drawn_score) +
          rows;
 }

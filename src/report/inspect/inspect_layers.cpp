@@ -50,27 +50,55 @@ std::vector<Series> with_summary(std::vector<Series> layers, double steps_per_x)
 std::string clips(const RunRecords& records) {
   if (records.layers.empty()) return {};
   using Layer = RunRecords::Layer;
+  constexpr const char* ask = "What is normal?";
+  constexpr int width = card_chart_width;
   const double steps_per_x = records.steps_per_epoch.value_or(1);
   const std::string unit = records.steps_per_epoch ? "epoch" : "step";
   return "<h2>Clipping and learning rates, layer by layer</h2><p>One row or line for each quantized layer, from the "
          "input to the output. Each column is an update of the clips: after steps 1, 2, 3, 5, 9 … and then once in a "
          "period. Point at a mark to read it.</p>" +
-         card_grid(card(heat_map({.title = "Cosine distance d_c of the clipped, quantized gradient (eq. 7)",
-                                  .y_label = "(log scale)",
+         card_grid(
+             card(heat_map(
+                      {.title = "Cosine distance d_c (eq. 7)", .y_label = "(log scale)", .log_y = true, .width = width},
+                      of_layers(records, &Layer::d_c)) +
+                  folded(ask,
+                         "d_c is how far clipping and 8 bits turn a layer's gradient: below 0.01 in most layers, "
+                         "rising by a "
+                         "factor of up to ten while the loss falls; a row that stays far brighter than its neighbours "
+                         "loses most to quantization.")) +
+                 card(heat_map({.title = "Learning rate scale φ(d_c) (eq. 8)", .width = width},
+                               of_layers(records, &Layer::lr_scale)) +
+                      folded(ask,
+                             "φ is the factor of a layer's learning rate: near 1 where d_c is small, and never below "
+                             "policy.lr_scale.beta; single dark cells are normal, and a row that stays dark is a layer "
+                             "that "
+                             "hardly learns.")) +
+                 card(line_chart({.title = "Clipping value c",
+                                  .x_label = unit,
                                   .log_y = true,
-                                  .width = 600},
-                                 of_layers(records, &Layer::d_c))) +
-                   card(heat_map({.title = "Learning rate scale φ(d_c) (eq. 8)", .width = 600},
-                                 of_layers(records, &Layer::lr_scale))) +
-                   card(line_chart(
-                       {.title = "Clipping value c", .x_label = unit, .log_y = true, .by_depth = true, .width = 600},
-                       with_summary(of_layers(records, &Layer::clip), steps_per_x))) +
-                   card(line_chart({.title = "Saturated: gradients beyond the clip, before its update",
-                                    .x_label = unit,
-                                    .y_label = "% of elements",
-                                    .by_depth = true,
-                                    .width = 600},
-                                   with_summary(of_layers(records, &Layer::saturated, 100), steps_per_x))));
+                                  .by_depth = true,
+                                  .width = width,
+                                  .height = 300},
+                                 with_summary(of_layers(records, &Layer::clip), steps_per_x)) +
+                      folded(ask,
+                             "Clips follow the size of the gradients: they differ by layer, move by a factor of a few "
+                             "between updates and drift over the training; a jump by a factor of hundreds comes with a "
+                             "loss "
+                             "that diverges.")) +
+                 card(
+                     line_chart({.title = "Gradients beyond the clip before its update",
+                                 .x_label = unit,
+                                 .y_label = "% of elements",
+                                 .by_depth = true,
+                                 .most = 100,
+                                 .width = width,
+                                 .height = 300},
+                                with_summary(of_layers(records, &Layer::saturated, 100), steps_per_x)) +
+                     folded(ask,
+                            "The median stays far below 1 %, and single layers have peaks of some percent, after which "
+                            "their clip is searched anew; shares that stay high mean clips that lag behind the "
+                            "gradients.")),
+             "three");
 }
 
 // The share of each octave of |g|: a line for each of at most six updates, from the first (dark) to the last.
@@ -104,11 +132,11 @@ std::string histograms(const RunRecords& records) {
                               .x_label = "log2 |g|",
                               .y_label = "% of elements",
                               .by_depth = true,
-                              .width = 600,
+                              .width = card_chart_width,
                               .height = 240},
                              series));
   }
-  return html + card_grid(cards);
+  return html + card_grid(cards, "three");
 }
 
 // As table 1 of the paper: no common distribution describes the gradients, so a clip cannot be derived from one.

@@ -12,34 +12,26 @@
 #include "kernels/base/durable_file.h"
 #include "src/data/images/encode_image.h"
 #include "src/report/page.h"
+#include "src/report/pictures/draw_text.h"
 
 namespace octet {
 namespace {
 
 constexpr int readable_side = 512;  // a picture whose longer side is shorter is enlarged
-constexpr int font = cv::FONT_HERSHEY_SIMPLEX;
 
 // Sizes that follow the picture's.
 struct Style {
-  int line;       // width of a box's line, in pixels
-  double font;    // scale of the font
-  int text_line;  // width of the letters' strokes
-  int margin;     // around a text
+  int line;    // width of a box's line, in pixels
+  int text;    // height of a line of text
+  int margin;  // around a text
 };
 
 Style style_of(const cv::Mat& picture) {
   const double side = std::max(picture.cols, picture.rows);
-  const double font_scale = std::clamp(side / 1400, 0.4, 1.2);
+  const double text = std::clamp(side / 40, 16.0, 40.0);
   return {.line = std::max(2, static_cast<int>(std::lround(side / 350))),
-          .font = font_scale,
-          .text_line = font_scale < 0.8 ? 1 : 2,
-          .margin = static_cast<int>(std::lround(6 * font_scale))};
-}
-
-std::string printable(std::string text) {
-  std::ranges::replace_if(
-      text, [](char c) { return c < ' ' || c > '~'; }, '?');
-  return text;
+          .text = static_cast<int>(std::lround(text)),
+          .margin = static_cast<int>(std::lround(text / 6))};
 }
 
 // Black or white, whichever is easier to read on `background`.
@@ -165,16 +157,13 @@ cv::Mat with_boxes(const cv::Mat& image, std::span<const DrawnBox> boxes) {
   std::vector<cv::Rect> texts;
   for (const auto& [box, rect] : frames) {
     if (box->text.empty()) continue;
-    const std::string text = printable(box->text);
     const cv::Scalar color = color_of_label(box->label);
-    int below = 0;  // the base line
-    const cv::Size letters = cv::getTextSize(text, font, style.font, style.text_line, &below);
-    const cv::Size size(letters.width + 2 * style.margin, letters.height + below + style.margin);
+    const cv::Mat letters = letters_of_text(box->text, style.text);
+    const cv::Size size(letters.cols + 2 * style.margin, letters.rows);
     const cv::Rect place = place_of_text(rect, size, picture.size(), texts, frames);
     texts.push_back(place);
     cv::rectangle(picture, place, color, cv::FILLED);
-    cv::putText(picture, text, place.tl() + cv::Point(style.margin, style.margin / 2 + letters.height + below / 2),
-                font, style.font, text_color(color), style.text_line, cv::LINE_AA);
+    paint_letters(picture, letters, place.tl() + cv::Point(style.margin, 0), text_color(color));
   }
   return picture;
 }
@@ -182,15 +171,13 @@ cv::Mat with_boxes(const cv::Mat& image, std::span<const DrawnBox> boxes) {
 cv::Mat side_by_side(const cv::Mat& left, const std::string& left_title, const cv::Mat& right,
                      const std::string& right_title) {
   const Style style = style_of(left);
-  int below = 0;
-  const int letters = cv::getTextSize("Tg", font, style.font, style.text_line, &below).height;
-  const int head = letters + below + 2 * style.margin, gap = 2 * style.margin;
+  const cv::Mat titles[] = {letters_of_text(left_title, style.text), letters_of_text(right_title, style.text)};
+  const int head = std::max(titles[0].rows, titles[1].rows) + 2 * style.margin, gap = 2 * style.margin;
   cv::Mat both(head + std::max(left.rows, right.rows), left.cols + gap + right.cols, CV_8UC3, cv::Scalar::all(255));
   int x = 0;
-  for (const auto& [picture, title] : {std::pair{&left, &left_title}, {&right, &right_title}}) {
+  for (const auto& [picture, title] : {std::pair{&left, &titles[0]}, {&right, &titles[1]}}) {
     picture->copyTo(both(cv::Rect(x, head, picture->cols, picture->rows)));
-    cv::putText(both, printable(*title), {x + style.margin, style.margin + letters}, font, style.font,
-                cv::Scalar::all(0), style.text_line, cv::LINE_AA);
+    paint_letters(both, *title, {x + style.margin, style.margin}, cv::Scalar::all(0));
     x += picture->cols + gap;
   }
   return both;

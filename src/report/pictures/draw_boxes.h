@@ -12,7 +12,7 @@ namespace octet {
 struct DrawnBox {
   BoxInFile box;       // in pixels of the picture before it is enlarged
   int32_t label = 0;   // chooses the color
-  std::string text;    // beside the box: "dog 0.98"; bytes other than printable ASCII are drawn as "?"
+  std::string text;    // beside the box: "dog 0.98"
   bool faint = false;  // dashed: a crowd, a difficult object, or what is drawn beside the main boxes
 };
 

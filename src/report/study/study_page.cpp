@@ -53,13 +53,14 @@ std::string facet(const StudyPlan& plan, const StudyOutcome& outcome, size_t axi
     } else {
       curve.stroke = Series::Stroke::faint;
       curve.color = gray;
+      curve.in_legend = false;
       curve.deviation.clear();
       series.push_back(std::move(curve));
     }
   }
   series.insert(series.end(), own.begin(), own.end());
-  return card(
-      line_chart({.title = label, .x_label = "step", .y_label = outcome.unit, .width = 400, .height = 280}, series));
+  return card(line_chart(
+      {.title = label, .x_label = "step", .y_label = outcome.unit, .width = card_chart_width, .height = 280}, series));
 }
 
 std::string facets(const StudyPlan& plan, const StudyOutcome& outcome) {
@@ -83,7 +84,8 @@ std::string study_page(const StudyPlan& plan, const StudyOutcome& outcome) {
   std::erase(sentence, '`');  // of Markdown
   std::string html = table_html(outcome) + "<p>" + escaped(sentence) + "</p>\n";
   html += "<div class=\"card wide\">" +
-          bar_chart({.title = "Means over seeds", .x_label = "test " + outcome.unit}, outcome.bars, plan.paper_says) +
+          bar_chart({.title = "Means over seeds", .x_label = "test " + outcome.unit, .width = 440}, outcome.bars,
+                    plan.paper_says) +
           "</div>\n";
   html += facets(plan, outcome);
   for (const StudyOutcome::List& list : outcome.lists) html += list_html(list);

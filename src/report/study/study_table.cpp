@@ -183,13 +183,24 @@ std::vector<std::string> row_of(const Study& study, size_t at, Json& json) {
   return cells;
 }
 
+// A column of dashes alone says nothing.
+void leave_out_empty_columns(StudyOutcome& outcome) {
+  for (size_t column = outcome.head.size(); column-- > 0;) {
+    const auto is_dash = [&](const std::vector<std::string>& row) { return row[column] == "-"; };
+    if (!std::ranges::all_of(outcome.rows, is_dash)) continue;
+    const auto place = static_cast<ptrdiff_t>(column);
+    outcome.head.erase(outcome.head.begin() + place);
+    for (std::vector<std::string>& row : outcome.rows) row.erase(row.begin() + place);
+  }
+}
+
 // The sentences below the table. json: gets the same counts.
 std::string foot_of(const Study& study, Json& json) {
-  std::string text = fmt::format(
-      "Test results: mean and deviation over seeds.{} `{}`: the published value.",
-      study.drops() ? " Drops: differences of means over the seeds that both rows have, and their standard errors."
-                    : "",
-      study.plan.paper_says);
+  std::string text = "Test results: mean and deviation over seeds.";
+  if (study.drops())
+    text += " Drops: differences of means over the seeds that both rows have, and their standard errors.";
+  const bool published = std::ranges::any_of(study.plan.rows, [](const StudyRow& row) { return !row.paper.empty(); });
+  if (published) text += fmt::format(" `{}`: the published value.", study.plan.paper_says);
   text += counted(study, &Outcome::commits, "Runs by commit", "of", 1, json["commits"]);
   text += counted(study, &Outcome::machines, "Times", "on", 1, json["machines"]);
   return text + counted(study, &Outcome::data, "Runs by data", "of", 2, json["data"]);
@@ -263,6 +274,7 @@ void write_study_table(const StudyPlan& plan, const std::string& directory) {
     const Outcome& runs = study.rows[row];  // where every run failed, the curves show how
     outcome.curves.push_back(mean_curve(plan.rows[row].name(), runs.curves.empty() ? runs.failed_curves : runs.curves));
   }
+  leave_out_empty_columns(outcome);
   outcome.sentence = foot_of(study, json);
   outcome.lists = lists_of(study);
   write_durably(directory + "/table.md", markdown_of(plan, outcome));
