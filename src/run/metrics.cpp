@@ -90,8 +90,8 @@ void MetricsWriter::write_settings(const Config& config) {
   if (!events_.write_settings(config)) warn_once();
 }
 
-void MetricsWriter::write_picture(int64_t step, const std::string& tag, const EncodedPicture& picture) {
-  if (!events_.write_picture(step, tag, picture)) warn_once();
+void MetricsWriter::write_picture(int64_t step, const std::string& tag, int width, int height, const std::string& png) {
+  if (!events_.write_picture(step, tag, width, height, png)) warn_once();
 }
 
 bool MetricsWriter::holds(int64_t step, const std::string& kind) const {

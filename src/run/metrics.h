@@ -50,7 +50,7 @@ class MetricsWriter {
 
   // For TensorBoard alone.
   void write_settings(const Config&);
-  void write_picture(int64_t step, const std::string& tag, const EncodedPicture&);
+  void write_picture(int64_t step, const std::string& tag, int width, int height, const std::string& png);
 
   // Whether metrics.jsonl holds a record of that step and kind.
   bool holds(int64_t step, const std::string& kind) const;

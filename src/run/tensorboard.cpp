@@ -150,14 +150,14 @@ bool EventFile::write_settings(const Config& config) {
   return append(event);
 }
 
-bool EventFile::write_picture(int64_t step, const std::string& tag, const EncodedPicture& picture) {
+bool EventFile::write_picture(int64_t step, const std::string& tag, int width, int height, const std::string& png) {
   tensorboard::Event event = event_at(step);
   auto* value = event.mutable_summary()->add_value();
   value->set_tag(tag);
-  value->mutable_image()->set_width(picture.width);
-  value->mutable_image()->set_height(picture.height);
+  value->mutable_image()->set_width(width);
+  value->mutable_image()->set_height(height);
   value->mutable_image()->set_colorspace(3);
-  value->mutable_image()->set_encoded_image_string(picture.bytes);
+  value->mutable_image()->set_encoded_image_string(png);
   return append(event);
 }
 

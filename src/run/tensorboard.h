@@ -15,12 +15,6 @@ namespace tensorboard {
 class Event;
 }
 
-// A PNG.
-struct EncodedPicture {
-  int width = 0, height = 0;  // in pixels
-  std::string bytes;
-};
-
 class EventFile {
  public:
   // RUN/events.out.tfevents.octet of a new run (resumed_step: -1), whose older files are removed. A resumed run begins
@@ -32,7 +26,7 @@ class EventFile {
   // The recipe as text, and for TensorBoard's table of runs (hparams) the keys that differ from the defaults, beside
   // those by which runs are told apart.
   bool write_settings(const Config&);
-  bool write_picture(int64_t step, const std::string& tag, const EncodedPicture&);
+  bool write_picture(int64_t step, const std::string& tag, int width, int height, const std::string& png);
   const std::string& path() const { return path_; }
   bool deleted() const;  // since it was opened
 

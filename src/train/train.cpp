@@ -11,6 +11,7 @@
 
 #include "kernels/base/durable_file.h"
 #include "kernels/base/stop_signals.h"
+#include "src/data/images/training_sheet.h"
 #include "src/run/run_files.h"
 #include "src/tasks/metric_display.h"
 #include "src/train/dry_plan.h"
@@ -97,11 +98,17 @@ class TrainingRun {
       return;
     }
     files_->begin(at_.done, transport_.size());
+    if (at_.done == 0) show_images(*data.train);
     // The evaluation after the last step is repeated even if it is recorded, since the result needs its figures.
     const bool recorded = files_->metrics(at_.done).holds(at_.done, "test");
     owes_test_ = at_.done > 0 && at_.tests() && (at_.ends() || !recorded);
     test_is_recorded_ = owes_test_ && recorded;
     log_.emplace(config_, trainer_, transport_, *files_, watch_.heart());
+  }
+
+  void show_images(const Dataset& data) {
+    const Sheet sheet = training_sheet(data, uint64_t(config_.seed));
+    if (sheet.width > 0) files_->metrics(0).write_picture(0, "train/images", sheet.width, sheet.height, sheet.png);
   }
 
   void resume() {

@@ -9,6 +9,7 @@
 #include "src/config/config.h"
 #include "src/data/annotations/detections.h"
 #include "src/data/loader.h"
+#include "src/report/charts/svg.h"
 #include "src/report/inspect/inspect.h"
 #include "src/run/result.h"
 #include "src/tasks/classification/class_answers.h"
@@ -33,6 +34,30 @@ class RunPage : public testing::Test {
   fs::path folder_;
   Config config_;
 };
+
+TEST_F(RunPage, RunsAreCompared) {
+  std::vector<std::string> runs;
+  for (const char* name : {"a/run", "b/run", "c"}) {
+    runs.push_back((folder_ / name).string());
+    fs::create_directories(runs.back());
+    config_.train.lr = runs.size() < 3 ? 0.1 : 0.25;
+    write(std::string(name) + "/config.yaml", to_yaml(config_));
+    write(std::string(name) + "/metrics.jsonl",
+          "{\"step\":8,\"kind\":\"epoch\",\"epoch\":1,\"steps\":8,\"seconds\":10,\"loss\":2.5}\n"
+          "{\"step\":8,\"kind\":\"test\",\"loss\":2.25,\"top1\":0.5}\n");
+    Result result;
+    result.metrics = {{"top1", 0.5}};
+    result.epochs = 1, result.steps = 8, result.images = 512, result.images_per_epoch = 512;
+    if (runs.size() < 3) write_result(runs.back(), result);
+  }
+  const std::string page = comparison_page(runs);
+  EXPECT_NE(page.find("8, not finished"), page.npos);
+  EXPECT_NE(page.find(escaped(runs[0])), page.npos) << "runs of one name are told apart by their folders";
+  EXPECT_NE(page.find("<tr><td>train.lr</td><td>0.1</td><td>0.1</td><td>0.25</td></tr>"), page.npos);
+  EXPECT_EQ(page.find("train.momentum"), page.npos) << "equal in all";
+  EXPECT_EQ(count(page, "<svg"), 3) << "loss in training and tests, and top-1";
+  EXPECT_THROW(comparison_page({runs[0], (folder_ / "none").string()}), UsageError);
+}
 
 class ClassifierPage : public RunPage {
  protected:

@@ -2,8 +2,10 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <initializer_list>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <regex>
@@ -228,6 +230,39 @@ TEST_F(Metrics, EventFileIsTensorBoards) {
   float simple_value = 0;
   std::memcpy(&simple_value, value[1].bytes.data(), 4);
   EXPECT_EQ(simple_value, 1.25f);
+}
+
+// Field `number` of a message, through several levels.
+std::string bytes_in(std::string message, std::initializer_list<uint32_t> path) {
+  for (const uint32_t number : path) {
+    const auto fields = fields_of(message);
+    const auto found = std::ranges::find(fields, number, &WireField::number);
+    if (found == fields.end()) return "none";
+    message = found->bytes;
+  }
+  return message;
+}
+
+TEST_F(Metrics, EventFileHoldsSettingsAndPictures) {
+  Config config;
+  config.train.lr = 0.25;
+  MetricsWriter writer(directory.path(), -1);
+  writer.write_settings(config);
+  writer.write_picture(7, "train/images", 3, 2, "bytes of a PNG");
+  const auto records = records_of(file(kEvents));
+  ASSERT_EQ(records.size(), 3u);
+  std::vector<std::string> values;
+  for (const WireField& value : fields_of(bytes_in(records[1], {5}))) values.push_back(value.bytes);
+  ASSERT_EQ(values.size(), 2u);
+  EXPECT_EQ(bytes_in(values[0], {1}), "recipe");
+  EXPECT_EQ(bytes_in(values[0], {9, 1, 1}), "text");
+  EXPECT_PART(bytes_in(values[0], {8, 8}), "    train:\n");
+  EXPECT_EQ(bytes_in(values[1], {1}), "_hparams_/session_start_info");
+  EXPECT_EQ(bytes_in(values[1], {9, 1, 1}), "hparams");
+  EXPECT_PART(bytes_in(values[1], {9, 1, 2, 3}), "train.lr");
+  EXPECT_EQ(bytes_in(values[1], {9, 1, 2, 3}).find("train.momentum"), std::string::npos) << "a default";
+  EXPECT_EQ(bytes_in(records[2], {5, 1, 1}), "train/images");
+  EXPECT_EQ(bytes_in(records[2], {5, 1, 4, 4}), "bytes of a PNG");
 }
 
 TEST_F(Metrics, ResumeDropsWhatCameAfterTheCheckpoint) {
