@@ -93,7 +93,28 @@ TEST(BoxAdvice, FormsAreRecognised) {
   EXPECT_EQ(facts->config.data.annotations_test, "valid/_annotations.coco.json");
   EXPECT_EQ(facts->train.images[0].path, (exported.path() / "train/b.jpg").string());
   const TemporaryFolder none;
+  write_text(none.path() / "labels.json", "{\"of\": \"another program\"}");
   EXPECT_FALSE(look_at_boxes(none.path().string(), 1));
+}
+
+TEST(BoxAdvice, CocoFilesMayHaveAnyNames) {
+  const TemporaryFolder split, whole;
+  write_text(split.path() / "annotations/train.json", CocoFolder::whole);
+  write_text(split.path() / "annotations/val.json", CocoFolder::whole);
+  fs::create_directories(split.path() / "images/train");
+  fs::create_directories(split.path() / "images/val");
+  std::optional<BoxFacts> facts = look_at_boxes(split.path().string(), 1);
+  ASSERT_TRUE(facts);
+  EXPECT_EQ(facts->config.data.annotations, "annotations/train.json");
+  EXPECT_EQ(facts->config.data.annotations_test, "annotations/val.json");
+  EXPECT_EQ(facts->train.images[0].path, (split.path() / "images/train/b.jpg").string());
+  EXPECT_EQ(facts->config.data.images_test, "images/val");
+  write_text(whole.path() / "instances_default.json", CocoFolder::whole);
+  write_text(whole.path() / "labels.json", "{}");
+  facts = look_at_boxes(whole.path().string(), 1);
+  ASSERT_TRUE(facts);
+  EXPECT_EQ(facts->config.data.annotations, "instances_default.json");
+  EXPECT_GT(facts->config.data.holdout, 0);
 }
 
 TEST(BoxAdvice, WeightsAreOfABackboneAndSayItsPixels) {

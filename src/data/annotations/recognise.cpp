@@ -1,6 +1,9 @@
 #include "src/data/annotations/recognise.h"
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
+#include <fstream>
 #include <vector>
 
 #include "kernels/base/error.h"
@@ -26,6 +29,47 @@ std::vector<std::string> json_files_in(const fs::path& root, const char* below) 
   for (const auto& entry : fs::directory_iterator(root / below, failed))
     if (entry.path().extension() == ".json") files.push_back((below / entry.path().filename()).string());
   return files;
+}
+
+// Whether the file begins as COCO's do: other programs write JSON files too.
+bool begins_as_coco(const fs::path& path) {
+  std::string head(4096, '\0');
+  std::ifstream file(path, std::ios::binary);
+  file.read(head.data(), std::ssize(head));
+  return std::ranges::any_of(std::array{"\"images\"", "\"annotations\"", "\"categories\""},
+                             [&](const char* key) { return head.find(key) != head.npos; });
+}
+
+// The folder of a split's images: "train2017" or "images/train" for train, else one of all images.
+std::string images_of_split(const fs::path& root, const std::vector<const char*>& splits) {
+  for (const std::string split : splits)
+    for (const std::string& folder : {"images/" + split, split, split + "2017"})
+      if (is_folder(root / folder)) return folder;
+  return is_folder(root / "images") ? "images" : ".";
+}
+
+// COCO's files under any names, in the folder itself or in annotations/: one for each split, or one alone.
+std::string recognise_coco(const fs::path& root, Config::Data& data) {
+  const std::vector<const char*> train = {"train"}, test = {"valid", "val", "test"};
+  for (const char* below : {"annotations", ""}) {
+    std::vector<std::string> files = json_files_in(root, below);
+    std::erase_if(files, [&](const std::string& file) { return !begins_as_coco(root / file); });
+    std::ranges::sort(files);
+    const auto of = [&](const std::vector<const char*>& splits) {
+      for (const char* const split : splits)
+        for (const std::string& file : files)
+          if (fs::path(file).filename().string().find(split) != std::string::npos) return file;
+      return std::string();
+    };
+    const std::string training = files.size() == 1 ? files.front() : of(train);
+    if (training.empty()) continue;
+    data.annotations = training;
+    data.images = images_of_split(root, train);
+    if (const std::string judged = of(test); !judged.empty() && judged != training)
+      data.annotations_test = judged, data.images_test = images_of_split(root, test);
+    return training;
+  }
+  return {};
 }
 
 }  // namespace
@@ -54,7 +98,8 @@ std::string recognise_annotations(const std::string& folder, Config::Data& data)
     for (const auto& entry : fs::directory_iterator(root / below, failed))
       if (entry.path().extension() == ".xml") return say("XML files in ", *below ? below : "the folder");
   }
-  return {};
+  data.name = "coco";
+  return recognise_coco(root, data);
 }
 
 std::string recognise_annotations_to_judge(const std::string& folder, Config::Data& data) {
