@@ -33,7 +33,7 @@ Run inspect_command(CLI::App& app) {
     std::string page = options->output;
     if (page.empty())
       page = one ? runs[0] + "/inspect.html"
-                 : (std::filesystem::path(runs[0]) / "").parent_path().parent_path() / "compare.html";
+                 : ((std::filesystem::path(runs[0]) / "").parent_path().parent_path() / "compare.html").string();
     write_output(page, content);
     std::cout << page << "\n";
     return 0;

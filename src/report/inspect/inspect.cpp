@@ -76,7 +76,7 @@ int64_t class_count(const RunFacts& run) {
 }
 
 std::string tiles(const RunFacts& run) {
-  const auto& [records, result, config, answers] = run;
+  const auto& [name, records, result, config, answers] = run;
   std::string html =
       result ? tiles_of_result(*result) : tile(std::to_string(records.steps), "steps so far: the run is not finished");
   if (config) html += tile(config->data.name, "data set");
