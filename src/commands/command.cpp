@@ -148,7 +148,7 @@ void write_output(const std::string& file, std::string_view text) {
                     "check that somebody reads it, and its permissions");
 }
 
-void print_folded(std::string_view text) { fmt::print("{}", folded(text, terminal_columns(STDOUT_FILENO))); }
+void print_folded(std::string_view text) { std::cout << folded(text, terminal_columns(STDOUT_FILENO)); }
 
 int report_error(const std::exception& error, const std::string& where) {
   const std::string message = say("octet: error", where, ": ", printable(message_of(error), /*lines=*/true));

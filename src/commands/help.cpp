@@ -17,7 +17,11 @@ std::string nearest_topic(const CLI::App& all, const std::string& topic) {
   if (topic.find('.') != std::string::npos) return hint_for(topic) + "; ";
   std::vector<std::string> words = {"keys"};
   for (const CLI::App* command : all.get_subcommands({})) words.push_back(command->get_name());
-  for (const Key& key : keys()) words.push_back(key.path.substr(key.path.rfind('.') + 1));
+  for (const Key& key : keys())
+    for (size_t at = 0, end = 0; end != std::string::npos; at = end + 1) {
+      end = key.path.find('.', at);
+      words.push_back(key.path.substr(at, end - at));
+    }
   const std::string nearest = nearest_word(topic, words);
   return nearest.empty() ? "" : "nearest: `" + nearest + "`; ";
 }

@@ -5,12 +5,15 @@
 // all threads as they serve one.
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <map>
 #include <vector>
 
+#include "kernels/base/terminal.h"
+#include "kernels/base/text.h"
 #include "src/commands/command.h"
 #include "src/data/augment/canvases.h"
 #include "src/data/loader.h"
@@ -108,12 +111,22 @@ void print_layers(const StepWork& one, const StepWork& all, int threads) {
   for (const auto& [name, work] : all) rows.push_back({name, one.contains(name) ? one.at(name) : work, work});
   std::ranges::sort(rows, std::greater{}, [&](const Row& row) { return row.lost(threads); });
   const std::string of_all = threads == 1 ? "1 thread" : fmt::format("{} threads", threads);
-  fmt::print("\n{:<52} {:>8} {:>10} {:>12} {:>10} {:>9} {:>9}\n", "milliseconds; the greatest loss first", "pieces",
-             "1 thread", of_all, "by itself", "speed-up", "lost");
-  for (const Row& row : rows)
-    fmt::print("{:<52} {:>8} {:>10.3f} {:>12.3f} {:>10.3f} {:>9.1f} {:>9.3f}\n", row.name, row.all.pieces,
-               1e3 * row.one.time(), 1e3 * row.all.time(), 1e3 * row.all.alone, row.one.time() / row.all.time(),
-               1e3 * row.lost(threads));
+  const TableColumn head[] = {{"milliseconds; the greatest loss first"},
+                              {"pieces", true},
+                              {"1 thread", true},
+                              {of_all, true},
+                              {"by itself", true},
+                              {"speed-up", true},
+                              {"lost", true}};
+  std::vector<std::vector<std::string>> cells;
+  for (const Row& row : rows) {
+    cells.push_back({row.name, fmt::format("{}", row.all.pieces)});
+    for (const double seconds : {row.one.time(), row.all.time(), row.all.alone})
+      cells.back().push_back(fmt::format("{:.3f}", 1e3 * seconds));
+    cells.back().push_back(fmt::format("{:.1f}", row.one.time() / row.all.time()));
+    cells.back().push_back(fmt::format("{:.3f}", 1e3 * row.lost(threads)));
+  }
+  print_folded(say("\n", table_text(head, cells, terminal_columns(STDOUT_FILENO))));
 }
 
 }  // namespace
@@ -129,7 +142,7 @@ int plan_threads(const Config& config, Transport& transport, int threads) {
   const StepWork one = measure(config, transport, 1), all = threads == 1 ? one : measure(config, transport, threads);
   const double of_one = sum(one, &PhaseWork::busy) + sum(one, &PhaseWork::alone);
   const double by_itself = sum(all, &PhaseWork::alone), of_all = sum(all, &PhaseWork::planned) + by_itself;
-  fmt::print(
+  print_folded(fmt::format(
       "{}{}: a step of {} images takes {:.1f} ms,\n{:.1f} times as fast as one thread ({:.1f} ms, measured); in {:.2f} "
       "ms "
       "of it one thread works by itself.\nPieces are what threads can share out; a loop is taken to cost them {:.0f} "
@@ -137,7 +150,7 @@ int plan_threads(const Config& config, Transport& transport, int threads) {
       "more. Memory and clocks are taken\nto serve every thread as they serve one.\n",
       threads == 1 ? "1 thread" : fmt::format("{} threads", threads),
       threads > here ? fmt::format(", where this process may use {}", here) : "", config.data.batch, 1e3 * of_all,
-      of_one / of_all, 1e3 * of_one, 1e3 * by_itself, 1e6 * wake);
+      of_one / of_all, 1e3 * of_one, 1e3 * by_itself, 1e6 * wake));
   print_layers(one, all, threads);
   return 0;
 }

@@ -393,7 +393,7 @@ std::string to_yaml(const Config& config) {
 std::string describe_key(const std::string& topic, const std::map<std::string, std::vector<std::string>>& names) {
   const auto describes = [&](const Key& key) {
     if (topic.ends_with('.')) return key.path.starts_with(topic);
-    return key.path == topic || key.path.starts_with(topic + ".") || key.path.ends_with("." + topic);
+    return ("." + key.path + ".").find("." + topic + ".") != std::string::npos;
   };
   std::string text;
   for (const Key& key : kKeys) {

@@ -241,6 +241,7 @@ TEST(Config, DescribesOneKeyOrASection) {
   expect_part(describe_key("policy.bits"), "policy.bits.gradient: ");
   EXPECT_EQ(describe_key("train."), describe_key("train"));
   EXPECT_EQ(describe_key("lr."), "") << "a section alone";
+  EXPECT_EQ(describe_key("lr_scale"), describe_key("policy.lr_scale"));
   EXPECT_EQ(describe_key("weight"), describe_key("policy.bits.weight"));
   expect_part(describe_key("policy.name", {{"policy.name", {"one", "two"}}}), "values: one, two\n");
   for (const char* const unknown : {"", "trai", "trai.", "train.schedul", "train.schedule.", "."})

@@ -385,6 +385,7 @@ class TextOnTerminal(Case):
         self.assertNotIn("octet help eval.", self.octet("help", "eval").out)
         for words in ["help", "trian"], ["trian"], ["help", "trian."]:
             self.assertIn("train", self.octet(*words, code=2).err)
+        self.assertIn("nearest: `lr_scale`", self.octet("help", "lr_scal", code=2).err)
 
     def test_tables_and_messages(self):
         self.expect_folded("plan", RECIPE)
