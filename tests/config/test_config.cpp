@@ -112,7 +112,7 @@ TEST(Config, UnknownKeyNamesTheNearest) {
   expect_part(refusal("\"\": 1"), "unknown key ``");
   expect_part(refusal("train: {lrate: 1}"), "unknown key `train.lrate`; nearest: `train.lr`");
   expect_part(refusal("train: {learning_rate: 1}"),
-              "unknown key `train.learning_rate`; `train` has epochs, steps, lr, ");
+              "unknown key `train.learning_rate`; `train` has epochs, minutes, steps, lr, ");
   expect_part(refusal("policy: {clip: {every: 1}}"), "`policy.clip` has enabled, period, candidates, ");
   expect_part(refusal("policy: {size: 1}"), "`policy` has name, bits, quantize_first, ");
   expect_part(refusal("output: 1"), "unknown key `output`; there are seed, model, rpn, roi, detect, policy, ");

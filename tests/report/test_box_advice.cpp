@@ -109,7 +109,17 @@ TEST(BoxAdvice, CocoFilesMayHaveAnyNames) {
   EXPECT_EQ(facts->config.data.annotations_test, "annotations/val.json");
   EXPECT_EQ(facts->train.images[0].path, (split.path() / "images/train/b.jpg").string());
   EXPECT_EQ(facts->config.data.images_test, "images/val");
-  write_text(whole.path() / "instances_default.json", CocoFolder::whole);
+  std::string images, annotations;
+  for (int i = 1; i <= 20; ++i) {
+    const char* const comma = i > 1 ? "," : "";
+    write_text(whole.path() / say(i, ".jpg"), say("image ", i));
+    images += say(comma, R"({"id": )", i, R"(, "file_name": ")", i, R"(.jpg", "width": 64, "height": 64})");
+    annotations += say(comma, R"({"id": )", i, R"(, "image_id": )", i,
+                       R"(, "category_id": 1, "bbox": [8, 8, 32, 32], "area": 1024, "iscrowd": 0})");
+  }
+  write_text(whole.path() / "instances_default.json",
+             say(R"({"images": [)", images, R"(], "annotations": [)", annotations,
+                 R"(], "categories": [{"id": 1, "name": "cell"}]})"));
   write_text(whole.path() / "labels.json", "{}");
   facts = look_at_boxes(whole.path().string(), 1);
   ASSERT_TRUE(facts);
