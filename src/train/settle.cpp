@@ -32,6 +32,12 @@ class Quiet {
   const spdlog::level::level_enum before_ = spdlog::get_level();
 };
 
+template <class Work>
+auto quietly(const Work& work) {
+  const Quiet quiet;
+  return work();
+}
+
 // Of one rank.
 int64_t bytes_of_training(const Config& config, int64_t ranks) {
   const int64_t batch = batch_of_plan(config, ranks);
@@ -63,13 +69,9 @@ int64_t memory_of_training(const Config& config, Transport& transport) {
 Config with_batch(const Config& given, Transport& transport) {
   if (given.data.batch != automatic) return given;
   Config config = given;
-  int64_t images = 0;
-  {
-    const Quiet quiet;
-    const Datasets data = open_datasets(config);
-    images = data.train->size();
-    config.model.classes = data.train->classes();
-  }
+  const Datasets data = quietly([&] { return open_datasets(config); });
+  const int64_t images = data.train->size();
+  config.model.classes = data.train->classes();
   const int64_t memory = memory_of_training(config, transport), ranks = transport.size();
   const auto needed = [&](int64_t batch) {
     config.data.batch = batch;
@@ -91,9 +93,9 @@ Config with_batch(const Config& given, Transport& transport) {
 double seconds_of_epoch(const Config& config, Transport& transport, Heart* heart) {
   using Clock = std::chrono::steady_clock;
   constexpr int64_t warm_up = 2, timed = 4;
-  const Quiet quiet;
   Trainer trainer(config, transport, true, heart);
   trainer.load_initial_weights();
+  const Quiet quiet;
   trainer.start(0);
   for (int64_t step = 0; step < warm_up; ++step) trainer.step(step, false);
   const auto start = Clock::now();
@@ -108,7 +110,8 @@ double seconds_of_epoch(const Config& config, Transport& transport, Heart* heart
 Config with_epochs(const Config& given, Transport& transport, Heart* heart) {
   if (given.train.minutes == 0) return given;
   Config config = given;
-  const double of_epoch = seconds_of_epoch(config, transport, heart), whole = 60 * config.train.minutes;
+  const double of_epoch = quietly([&] { return seconds_of_epoch(config, transport, heart); });
+  const double whole = 60 * config.train.minutes;
   const int64_t least = std::max<int64_t>(1, int64_t(std::floor(config.train.warmup_epochs)) + 1);
   const auto epochs = int64_t(whole / of_epoch);
   REQUIRE_USAGE(epochs >= least,

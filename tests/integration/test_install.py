@@ -32,7 +32,7 @@ def options_of(command):
 
 
 def keys():
-    return re.findall(r"^([a-z_.]+)  ", said(OCTET, "help", "keys"), re.MULTILINE)
+    return re.findall(r"^([a-z0-9_.]+)  ", said(OCTET, "help", "keys"), re.MULTILINE)
 
 
 class Installed(Case):
@@ -115,7 +115,7 @@ class Manual(Installed):
             self.assertIn(f"octet {command} ", chapter["SYNOPSIS"])
             named = set(re.findall(r"^ {7}(--[a-z-]+)", described[command], re.MULTILINE))
             self.assertEqual(named, options_of(command), command)
-        self.assertEqual(re.findall(r"^ {7}([a-z_.]+)(?:$| {2})", chapter["CONFIGURATION KEYS"], re.MULTILINE), keys())
+        self.assertEqual(re.findall(r"^ {7}([a-z0-9_.]+)(?:$| {2})", chapter["CONFIGURATION KEYS"], re.MULTILINE), keys())
         self.assertRegex(chapter["CONFIGURATION KEYS"], r"model\.name\n.*\n +Values: .*resnet20, ")
         codes = re.findall(r"^ {7}(\d+) ", chapter["EXIT STATUS"], re.MULTILINE)
         self.assertEqual(codes, re.findall(r"^ *(\d+) ", said(OCTET, "train", "--help").partition("Exit codes")[2], re.M))
