@@ -37,8 +37,8 @@ struct Targets {
 
 // The samples that one rank computes in a step.
 struct Batch {
-  // (count, H, W, 4) u8, see PixelScale; of samples that are mixed, (count, H, W, 3) f32, normalized. Of the canvas'
-  // shape; in the host's memory.
+  // (count, H, W, 4) u8, see PixelScale; where training mixes by mixup, (count, H, W, 3) f32, normalized. Of the
+  // canvas' shape; in the host's memory.
   const void* images = nullptr;
   Targets targets = {};                   // (count); a padded sample, or a bad image of zeros, counts in no loss
   std::span<const int64_t> samples = {};  // (count) the index of each in the data set; -1: padded, or a bad image

@@ -111,6 +111,7 @@ struct Config {
     std::vector<double> color_jitter;  // brightness, contrast, saturation, hue; empty: none
     double erasing = 0;                // share of the images of which a rectangle is erased
     double mixup = 0;                  // alpha of the Beta distribution of the share of an image; 0: none is mixed
+    double cutmix = 0;                 // the same, of the share of the pixels that stay
   } augment;
 
   struct Train {

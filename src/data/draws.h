@@ -16,9 +16,10 @@ enum class DrawStream : uint32_t {
   color_jitter,
   erasing,
   mixup,
-  balance
+  balance,
+  cutmix
 };
-static_assert(static_cast<uint32_t>(DrawStream::balance) <= streams::data.last);
+static_assert(static_cast<uint32_t>(DrawStream::cutmix) <= streams::data.last);
 
 class Draws {
  public:

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/data/augment/augmentation.h"
+#include "src/data/augment/mixing.h"
 #include "src/data/augment/randaugment.h"
 #include "src/data/batch_order.h"
 #include "src/normalization.h"
@@ -129,6 +130,9 @@ TEST_F(Augmented, KeysWithoutMeaningAreRefused) {
   config.augment.mixup = 0.2;
   expect_says(refused(config), {"augment.mixup is set, but 'shapes_detection' has objects"});
   config.augment.mixup = 0;
+  config.augment.cutmix = 1;
+  expect_says(refused(config), {"augment.cutmix is set, but 'shapes_detection' has objects"});
+  config.augment.cutmix = 0;
   config.data.balanced = true;
   expect_says(refused(config), {"data.balanced is set"});
 }
