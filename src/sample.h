@@ -10,6 +10,7 @@ namespace octet {
 
 // The objects on a batch's images. Boxes are in pixels of the network's input, after resizing and flipping.
 struct Truth {
+  // A mosaic of several images counts as a file that has the size of its content.
   struct Image {
     int64_t index = 0;                              // in the data set
     int32_t width = 0, height = 0;                  // of the file

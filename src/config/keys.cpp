@@ -134,6 +134,8 @@ const std::vector<Key> kKeys = {
     {FIELD(augment.mixup), "training images are mixed in pairs; alpha of their shares; 0: none", 0, 2},
     {FIELD(augment.cutmix), "CutMix: training images get a rectangle of another one; alpha of their shares; 0: none", 0,
      2},
+    {FIELD(augment.mosaic), "detection: share of the training images that become mosaics of four images", 0, 1},
+    {FIELD(augment.mosaic_until), "detection: share of train.epochs after which no image becomes a mosaic", 0, 1},
 
     {FIELD(train.epochs), "passes over the training set", 1, 1e6},
     {FIELD(train.steps), "stop after this number of steps; 0: after train.epochs", 0, kMany},

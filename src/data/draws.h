@@ -17,9 +17,10 @@ enum class DrawStream : uint32_t {
   erasing,
   mixup,
   balance,
-  cutmix
+  cutmix,
+  mosaic
 };
-static_assert(static_cast<uint32_t>(DrawStream::cutmix) <= streams::data.last);
+static_assert(static_cast<uint32_t>(DrawStream::mosaic) <= streams::data.last);
 
 class Draws {
  public:

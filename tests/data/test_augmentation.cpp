@@ -126,6 +126,9 @@ TEST_F(Augmented, KeysWithoutMeaningAreRefused) {
   config.augment.erasing = 0.5;
   expect_says(refused(config), {"augment.erasing is set, but 'synthetic' has no pictures"});
   config = drawn_;
+  config.augment.mosaic = 0.5;
+  expect_says(refused(config), {"augment.mosaic is set, but 'shapes' has no objects", "leave augment.mosaic out"});
+  config = drawn_;
   config.data.name = "shapes_detection";
   config.augment.mixup = 0.2;
   expect_says(refused(config), {"augment.mixup is set, but 'shapes_detection' has objects"});

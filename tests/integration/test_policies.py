@@ -22,6 +22,9 @@ SWITCHES = {
     "fp32_mobilenet_v2": {"policy__name": "fp32", "model__name": "mobilenet_v2"},
     "nesterov": {"train__nesterov": "true"},
     "label_smoothing": {"train__label_smoothing": 0.1},
+    "cutmix": {"augment__cutmix": 1},
+    "cutmix_label_smoothing": {"augment__cutmix": 1, "train__label_smoothing": 0.1},
+    "cutmix_mixup": {"augment__cutmix": 1, "augment__mixup": 0.2},
 }
 EXCHANGES = {
     "int8": {"comm__exchange": "int8"},

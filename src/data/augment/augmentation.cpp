@@ -63,6 +63,7 @@ void check_augmentation(const Config& config, bool has_objects) {
   refuse("data.balanced", has_objects && config.data.balanced, classes);
   refuse("augment.mixup", has_objects && keys.mixup > 0, classes);
   refuse("augment.cutmix", has_objects && keys.cutmix > 0, classes);
+  refuse("augment.mosaic", !has_objects && keys.mosaic > 0, "no objects");
   const bool drawn = config.data.name == "synthetic";
   const char* const pictures = drawn ? "no pictures" : classes;
   refuse("augment.randaugment", (has_objects || drawn) && keys.randaugment > 0, pictures);

@@ -23,8 +23,8 @@ class Augmentation {
   Config::Augment keys_;
 };
 
-// UsageError: a key of augment.* is set that images with objects, or random ones, do not have; or color_jitter is no
-// list of one to four numbers, the last at most 0.5.
+// UsageError: a key of augment.* is set that images with objects, without them, or random ones do not have; or
+// color_jitter is no list of one to four numbers, the last at most 0.5.
 void check_augmentation(const Config&, bool has_objects);
 
 }  // namespace octet
