@@ -10,6 +10,7 @@ namespace octet {
 
 // The objects on a batch's images. Boxes are in pixels of the network's input, after resizing and flipping.
 struct Truth {
+  // A mosaic of several images counts as a file that has the size of its content.
   struct Image {
     int64_t index = 0;                              // in the data set
     int32_t width = 0, height = 0;                  // of the file
@@ -37,8 +38,8 @@ struct Targets {
 
 // The samples that one rank computes in a step.
 struct Batch {
-  // (count, H, W, 4) u8, see PixelScale; of samples that are mixed, (count, H, W, 3) f32, normalized. Of the canvas'
-  // shape; in the host's memory.
+  // (count, H, W, 4) u8, see PixelScale; where training mixes by mixup, (count, H, W, 3) f32, normalized. Of the
+  // canvas' shape; in the host's memory.
   const void* images = nullptr;
   Targets targets = {};                   // (count); a padded sample, or a bad image of zeros, counts in no loss
   std::span<const int64_t> samples = {};  // (count) the index of each in the data set; -1: padded, or a bad image

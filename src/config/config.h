@@ -107,12 +107,15 @@ struct Config {
     std::vector<double> mean, deviation;    // of red, green, blue, of pixel / 255; empty: the data set's own
   } data;
 
-  struct Augment {                     // changes of training images that have one class each; none by default
+  struct Augment {                     // changes of training images; none by default
     int64_t randaugment = 0;           // operations on an image
     int64_t magnitude = 9;             // of these operations, of 30
     std::vector<double> color_jitter;  // brightness, contrast, saturation, hue; empty: none
     double erasing = 0;                // share of the images of which a rectangle is erased
     double mixup = 0;                  // alpha of the Beta distribution of the share of an image; 0: none is mixed
+    double cutmix = 0;                 // the same, of the share of the pixels that stay
+    double mosaic = 0;                 // share of the images with objects that become mosaics of four
+    double mosaic_until = 0.9;         // of train.epochs; no mosaics after them
   } augment;
 
   struct Train {

@@ -137,6 +137,10 @@ const std::vector<Key> kKeys = {
     {FIELD(augment.color_jitter), "largest random change of brightness, contrast, saturation, hue; empty: none", 0, 1},
     {FIELD(augment.erasing), "share of the training images of which a random rectangle is erased", 0, 1},
     {FIELD(augment.mixup), "training images are mixed in pairs; alpha of their shares; 0: none", 0, 2},
+    {FIELD(augment.cutmix), "CutMix: training images get a rectangle of another one; alpha of their shares; 0: none", 0,
+     2},
+    {FIELD(augment.mosaic), "detection: share of the training images that become mosaics of four images", 0, 1},
+    {FIELD(augment.mosaic_until), "detection: share of train.epochs after which no image becomes a mosaic", 0, 1},
 
     {FIELD(train.epochs), "passes over the training set", 1, 1e6},
     {FIELD(train.minutes), "in place of train.epochs: as many as training and evaluations finish in so long; 0: none",

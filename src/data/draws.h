@@ -16,9 +16,11 @@ enum class DrawStream : uint32_t {
   color_jitter,
   erasing,
   mixup,
-  balance
+  balance,
+  cutmix,
+  mosaic
 };
-static_assert(static_cast<uint32_t>(DrawStream::balance) <= streams::data.last);
+static_assert(static_cast<uint32_t>(DrawStream::mosaic) <= streams::data.last);
 
 class Draws {
  public:

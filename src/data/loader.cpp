@@ -8,11 +8,12 @@
 #include <exception>
 #include <mutex>
 #include <numeric>
+#include <optional>
 #include <system_error>
 #include <thread>
 
 #include "kernels/base/error.h"
-#include "src/data/augment/augmentation.h"
+#include "src/data/augment/mixing.h"
 #include "src/data/batch_order.h"
 #include "src/data/draws.h"
 #include "src/data/images/pixel_bytes.h"
@@ -27,7 +28,7 @@ constexpr int64_t slots = read_ahead;
 
 struct Slot {
   std::vector<uint8_t> images;
-  std::vector<float> mixed;  // in place of them
+  std::vector<float> mixed;  // in place of them; empty without mixup
   std::vector<int32_t> labels;
   std::vector<int64_t> samples;       // -1: padded, or a bad image
   std::vector<int32_t> other_labels;  // of mixed samples, as in Targets
@@ -150,15 +151,15 @@ class PrefetchLoader : public Loader {
     slot.images.resize(count_ * pixels_of(canvas) * pixel_channels);
     slot.labels.resize(count_);
     slot.samples.resize(count_);
-    const bool mixes = training_ && sampling_.mixup > 0;
+    const bool real = training_ && sampling_.mixup > 0, mixes = real || (training_ && sampling_.cutmix > 0);
     slot.other_labels.resize(mixes ? count_ : 0);
     slot.shares.resize(mixes ? count_ : 0);
-    slot.mixed.resize(mixes ? count_ * pixels_of(canvas) * 3 : 0);
+    slot.mixed.resize(real ? count_ * pixels_of(canvas) * 3 : 0);
     slot.truths.resize(count_);
     slot.order = order_;
     slot.pending = left_ = count_;
     slot.error = nullptr;
-    const void* const images = mixes ? static_cast<const void*>(slot.mixed.data()) : slot.images.data();
+    const void* const images = real ? static_cast<const void*>(slot.mixed.data()) : slot.images.data();
     slot.batch = {.images = images,
                   .targets = {.labels = slot.labels.data(),
                               .other_labels = mixes ? slot.other_labels.data() : nullptr,
@@ -224,25 +225,30 @@ class PrefetchLoader : public Loader {
     const bool counts = present && (slot.order->padding.empty() || !slot.order->padding[position]);
     slot.samples[i] = counts ? index : -1;
     slot.labels[i] = counts ? data_.label(index) : -1;
-    if (!slot.shares.empty()) mix(slot, i, index, pixels, count);
+    if (!slot.shares.empty()) mix(slot, i, index, pixels);
     if (!counts && objects_) truth = {.images = {{.index = -1}}, .objects = {}};
   }
 
   // With the next sample of the global batch, as that is read for its own place, so that ranks need not communicate.
-  void mix(Slot& slot, int64_t i, int64_t index, uint8_t* pixels, int64_t count) const {
-    float* const own = slot.mixed.data() + i * count * 3;
-    normalize_pixels(sampling_.pixels, pixels, count, own);
-    slot.other_labels[i] = slot.labels[i];
-    slot.shares[i] = 1;
-    if (slot.labels[i] < 0) return;
-    const int64_t batch = slot.batch.step % batches_ * global_batch_;
+  void mix(Slot& slot, int64_t i, int64_t index, uint8_t* pixels) const {
+    const auto [height, width, colors] = data_.canvas_shape(slot.batch.canvas);
+    const int64_t count = height * width, batch = slot.batch.step % batches_ * global_batch_;
     const int64_t other = slot.order->samples[batch + (first_ + i + 1) % global_batch_];
-    if (!data_.read(other, true, seed_, slot.batch.epoch, pixels)) return;
-    std::vector<float> others(count * 3);
-    normalize_pixels(sampling_.pixels, pixels, count, others.data());
-    slot.other_labels[i] = data_.label(other);
+    std::vector<uint8_t> others(slot.labels[i] < 0 ? 0 : count * pixel_channels);
+    const bool mixed = !others.empty() && data_.read(other, true, seed_, slot.batch.epoch, others.data());
+    const std::optional<Cut> cut =
+        drawn_cut(seed_, slot.batch.epoch, index, sampling_.mixup, sampling_.cutmix, height, width);
+    slot.other_labels[i] = mixed ? data_.label(other) : slot.labels[i];
+    slot.shares[i] = 1;
+    if (mixed && cut) slot.shares[i] = cut_pixels(pixels, others.data(), *cut, height, width);
+    if (slot.mixed.empty()) return;
+    float* const own = slot.mixed.data() + i * count * colors;
+    normalize_pixels(sampling_.pixels, pixels, count, own);
+    if (!mixed || cut) return;
+    std::vector<float> numbers(count * colors);
+    normalize_pixels(sampling_.pixels, others.data(), count, numbers.data());
     slot.shares[i] = mixup_share(seed_, slot.batch.epoch, index, sampling_.mixup);
-    mix_pixels(own, others, slot.shares[i]);
+    mix_pixels(own, numbers, slot.shares[i]);
   }
 
   static void join(const std::vector<Truth>& truths, Truth& all) {

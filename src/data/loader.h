@@ -103,8 +103,9 @@ inline constexpr int64_t read_ahead = 4;  // number of batches in the memory of 
 // How training chooses and mixes samples.
 struct Sampling {
   bool balanced = false;   // every class equally often
-  double mixup = 0;        // see mixup_share(); 0: no sample is mixed
-  PixelScale pixels = {};  // of mixed samples, which are real numbers
+  double mixup = 0;        // see mixup_share(); 0: no sample is mixed in this way
+  double cutmix = 0;       // see drawn_cut()
+  PixelScale pixels = {};  // of the samples where mixup is above 0, which are real numbers
 };
 std::unique_ptr<Loader> make_loader(const Dataset&, bool training, int64_t global_batch, int rank, int size,
                                     int64_t workers, uint64_t seed, const Sampling& = {});

@@ -52,6 +52,7 @@ Trainer::Trainer(const Config& config, Transport& transport, bool training, Hear
                        uint64_t(config.seed),
                        {.balanced = config.data.balanced,
                         .mixup = config.augment.mixup,
+                        .cutmix = config.augment.cutmix,
                         .pixels = normalization_of(config.data).pixels()});
   };
   if (training) train_loader_ = loader(*datasets_.train, true);

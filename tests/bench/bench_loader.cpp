@@ -14,8 +14,9 @@ int main(int argc, char** argv) {
                   "no configuration");
     const Config config = load_config(argv[1], std::vector<std::string>(argv + 2, argv + argc));
     const Datasets sets = open_datasets(config);
-    const auto loader = make_loader(*sets.train, true, config.data.batch, 0, 1, config.data.workers, 1,
-                                    {.balanced = config.data.balanced, .mixup = config.augment.mixup});
+    const auto loader =
+        make_loader(*sets.train, true, config.data.batch, 0, 1, config.data.workers, 1,
+                    {.balanced = config.data.balanced, .mixup = config.augment.mixup, .cutmix = config.augment.cutmix});
     loader->start(0);
     const auto now = [] {
       return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();

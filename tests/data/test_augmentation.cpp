@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "src/data/augment/augmentation.h"
+#include "src/data/augment/mixing.h"
 #include "src/data/augment/randaugment.h"
 #include "src/data/batch_order.h"
 #include "src/normalization.h"
@@ -125,10 +126,16 @@ TEST_F(Augmented, KeysWithoutMeaningAreRefused) {
   config.augment.erasing = 0.5;
   expect_says(refused(config), {"augment.erasing is set, but 'synthetic' has no pictures"});
   config = drawn_;
+  config.augment.mosaic = 0.5;
+  expect_says(refused(config), {"augment.mosaic is set, but 'shapes' has no objects", "leave augment.mosaic out"});
+  config = drawn_;
   config.data.name = "shapes_detection";
   config.augment.mixup = 0.2;
   expect_says(refused(config), {"augment.mixup is set, but 'shapes_detection' has objects"});
   config.augment.mixup = 0;
+  config.augment.cutmix = 1;
+  expect_says(refused(config), {"augment.cutmix is set, but 'shapes_detection' has objects"});
+  config.augment.cutmix = 0;
   config.data.balanced = true;
   expect_says(refused(config), {"data.balanced is set"});
 }

@@ -32,6 +32,13 @@ class Detectors(Case):
                 self.detector(name, f"{name}-stopped", train__steps=2)
                 self.assertEqual(self.detector(name, f"{name}-stopped", ranks=2, resume=True), one)
 
+    def test_mosaics_train_the_same_on_any_ranks(self):
+        plain = self.detector("retinanet", "plain")
+        one = self.detector("retinanet", "one", augment__mosaic=0.5)
+        self.assertEqual(self.detector("retinanet", "two", ranks=2, augment__mosaic=0.5, data__workers=3), one)
+        self.assertNotEqual(one, plain)
+        self.assertEqual(self.detector("retinanet", "ended", augment__mosaic=0.5, augment__mosaic_until=0), plain)
+
     def test_loss_falls(self):
         self.detector("retinanet", "retinanet", data__samples=256, train__steps=64, train__log_every_steps=1,
                       train__norm_group=0, comm__exchange="int8")

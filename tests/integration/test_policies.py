@@ -23,6 +23,9 @@ SWITCHES = {
     "nesterov": {"train__nesterov": "true"},
     "adamw": {"train__optimizer": "adamw", "train__lr": 0.001},
     "label_smoothing": {"train__label_smoothing": 0.1},
+    "cutmix": {"augment__cutmix": 1},
+    "cutmix_label_smoothing": {"augment__cutmix": 1, "train__label_smoothing": 0.1},
+    "cutmix_mixup": {"augment__cutmix": 1, "augment__mixup": 0.2},
 }
 EXCHANGES = {
     "int8": {"comm__exchange": "int8"},

@@ -54,21 +54,6 @@ void Augmentation::erase(uint8_t* pixels, int64_t height, int64_t width, uint64_
   }
 }
 
-// Johnk's method: with u and v uniform, x = u^(1/alpha) and y = v^(1/alpha), the share is x / (x + y) where x + y <= 1.
-// In logarithms, since x and y may be too small for a double.
-float mixup_share(uint64_t seed, int64_t epoch, int64_t index, double alpha) {
-  Draws draws(seed, epoch, DrawStream::mixup, index);
-  const auto log_power = [&] { return natural_log((static_cast<double>(draws.bits()) + 0.5) * 0x1p-32) / alpha; };
-  for (;;) {
-    const double x = log_power(), y = log_power();
-    if (exponential(x) + exponential(y) <= 1) return static_cast<float>(1 / (1 + exponential(y - x)));
-  }
-}
-
-void mix_pixels(float* pixels, std::span<const float> others, float share) {
-  for (size_t i = 0; i < others.size(); ++i) pixels[i] = share * pixels[i] + (1 - share) * others[i];
-}
-
 void check_augmentation(const Config& config, bool has_objects) {
   const Config::Augment& keys = config.augment;
   const auto refuse = [&](const char* key, bool used, const char* lacks) {
@@ -77,6 +62,8 @@ void check_augmentation(const Config& config, bool has_objects) {
   const char* const classes = "objects, and no class of a whole image";
   refuse("data.balanced", has_objects && config.data.balanced, classes);
   refuse("augment.mixup", has_objects && keys.mixup > 0, classes);
+  refuse("augment.cutmix", has_objects && keys.cutmix > 0, classes);
+  refuse("augment.mosaic", !has_objects && keys.mosaic > 0, "no objects");
   const bool drawn = config.data.name == "synthetic";
   const char* const pictures = drawn ? "no pictures" : classes;
   refuse("augment.randaugment", (has_objects || drawn) && keys.randaugment > 0, pictures);

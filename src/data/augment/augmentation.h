@@ -2,7 +2,6 @@
 // and index. Each has random numbers of its own, so that turning one on or off changes no other.
 #pragma once
 #include <cstdint>
-#include <span>
 
 #include "src/config/config.h"
 #include "src/data/images/picture.h"
@@ -24,14 +23,8 @@ class Augmentation {
   Config::Augment keys_;
 };
 
-// Mixup (Zhang et al., "mixup: Beyond empirical risk minimization", ICLR 2018): an image becomes share x image + (1 -
-// share) x another image, and its loss is mixed in the same way. Each image has a share of its own, from the
-// distribution Beta(alpha, alpha), a function of (seed, epoch, index). alpha: above 0.
-float mixup_share(uint64_t seed, int64_t epoch, int64_t index, double alpha);
-void mix_pixels(float* pixels, std::span<const float> others, float share);
-
-// UsageError: a key of augment.* is set that images with objects, or random ones, do not have; or color_jitter is no
-// list of one to four numbers, the last at most 0.5.
+// UsageError: a key of augment.* is set that images with objects, without them, or random ones do not have; or
+// color_jitter is no list of one to four numbers, the last at most 0.5.
 void check_augmentation(const Config&, bool has_objects);
 
 }  // namespace octet

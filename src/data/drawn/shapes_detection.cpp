@@ -107,12 +107,12 @@ std::string file_name(int64_t index) {
   return number + ".png";
 }
 
-std::unique_ptr<Dataset> open_split(DrawStream split, int64_t count, const Config::Data& data, int64_t side) {
+std::unique_ptr<Dataset> open_split(DrawStream split, int64_t count, const Config& config, int64_t side) {
   const size_t bytes = static_cast<size_t>(side) * static_cast<size_t>(side) * 3;
   Annotations annotations = shape_annotations();
   annotations.images.resize(static_cast<size_t>(count));
   const auto pixels = std::make_shared<std::vector<uint8_t>>(static_cast<size_t>(count) * bytes);
-  on_threads(data.workers, annotations.images.size(), [&](size_t i) {
+  on_threads(config.data.workers, annotations.images.size(), [&](size_t i) {
     Scene scene = draw_scene(split, static_cast<int64_t>(i), static_cast<int>(side));
     std::ranges::copy(scene.pixels, pixels->data() + i * bytes);
     annotations.images[i] = std::move(scene.image);
@@ -123,7 +123,8 @@ std::unique_ptr<Dataset> open_split(DrawStream split, int64_t count, const Confi
                                         pixels->data() + static_cast<size_t>(index) * bytes);
                        }};
   };
-  return std::make_unique<DetectionSet>("shapes_detection", std::move(annotations), open, data, side);
+  return std::make_unique<DetectionSet>("shapes_detection", std::move(annotations), open, config.data, side,
+                                        Mosaics(config));
 }
 
 }  // namespace
@@ -162,8 +163,8 @@ Datasets open_shapes_detection(const Config& config, bool training) {
   const int64_t samples = config.data.samples ? config.data.samples : 2048, side = image_side(config.data);
   REQUIRE_USAGE(side % 32 == 0 && side >= 64, "set data.image_size to 64 or more, a multiple of 32",
                 "data.image_size is ", side);
-  return {training ? open_split(DrawStream::train_picture, samples, config.data, side) : nullptr,
-          open_split(DrawStream::test_picture, std::max<int64_t>(samples / 8, 1), config.data, side)};
+  return {training ? open_split(DrawStream::train_picture, samples, config, side) : nullptr,
+          open_split(DrawStream::test_picture, std::max<int64_t>(samples / 8, 1), config, side)};
 }
 
 }  // namespace octet

@@ -11,7 +11,7 @@ Datasets open_annotated(const Config& config, bool training) {
         image_files(annotations, config.data,
                     as_the_set([config, split] { return read_all_annotations(config, split); }, config.data));
     return std::make_unique<DetectionSet>(say(config.data.name, ": ", config.data.root), std::move(annotations),
-                                          std::move(files), config.data);
+                                          std::move(files), config.data, 0, Mosaics(config));
   };
   Datasets sets;
   sets.test = open(read_annotations(config, Split::test), Split::test);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <opencv2/imgproc.hpp>
+#include <optional>
 
 #include "src/data/draws.h"
 #include "src/data/fingerprint.h"
@@ -11,15 +12,45 @@
 namespace octet {
 namespace {
 
-void append(const AnnotatedImage& annotated, Truth::Image image, Truth& truth) {
-  image.first = static_cast<uint32_t>(truth.objects.size());
+// The objects that train. tile: where a mosaic shows the image; null: the image is alone.
+void append_objects(const AnnotatedImage& annotated, const Truth::Image& image, const Tile* tile, Truth& truth) {
   for (const Object& object : annotated.objects) {
     if (object.crowd || object.difficult) continue;
-    const Box box = on_canvas(object.box, image);
-    if (is_visible(box)) truth.objects.push_back({box, object.label});
+    const Box alone = on_canvas(object.box, image);
+    const std::optional<Box> box = tile ? on_tile(alone, *tile) : alone;
+    if (box && is_visible(*box)) truth.objects.push_back({*box, object.label});
   }
-  image.count = static_cast<uint32_t>(truth.objects.size()) - image.first;
+}
+
+// Counts the objects since `first` as those of the image.
+void append_image(Truth::Image image, size_t first, Truth& truth) {
+  image.first = static_cast<uint32_t>(first);
+  image.count = static_cast<uint32_t>(truth.objects.size() - first);
   truth.images.push_back(image);
+}
+
+void scale_by(double factor, Truth::Image& image) {
+  const auto scaled = [&](int32_t side) { return std::max(1, static_cast<int32_t>(side * factor)); };
+  image.content_width = scaled(image.content_width), image.content_height = scaled(image.content_height);
+  image.scale_x = double(image.content_width) / double(image.width);
+  image.scale_y = double(image.content_height) / double(image.height);
+}
+
+// The image as its place says: resized, perhaps mirrored. Throws BadImage.
+cv::Mat content_of(const OpenedImage& opened, const Truth::Image& image) {
+  cv::Mat content = opened.decode(std::min(1.0, std::max(image.scale_x, image.scale_y)));
+  const cv::Size size(image.content_width, image.content_height);
+  if (content.size() != size) {
+    cv::Mat resized;
+    cv::resize(content, resized, size, 0, 0, cv::INTER_LINEAR);
+    content = resized;
+  }
+  if (image.flipped) {
+    cv::Mat mirrored;
+    cv::flip(content, mirrored, 1);
+    content = mirrored;
+  }
+  return content;
 }
 
 }  // namespace
@@ -81,7 +112,7 @@ static void require_boxes_inside(const AnnotatedImage& image) {
 }
 
 DetectionSet::DetectionSet(std::string source, Annotations annotations, OpenImage open, const Config::Data& data,
-                           int64_t own_side)
+                           int64_t own_side, const Mosaics& mosaics)
     : source_(std::move(source)),
       annotations_(std::move(annotations)),
       open_(std::move(open)),
@@ -89,6 +120,7 @@ DetectionSet::DetectionSet(std::string source, Annotations annotations, OpenImag
       short_sides_(data.augment && !data.short_sides.empty() ? data.short_sides : std::vector{data.short_side}),
       short_side_(data.short_side),
       flip_(data.augment ? static_cast<float>(data.flip) : 0),
+      mosaics_(mosaics),
       bad_(data) {
   cv::setNumThreads(0);  // the loader has its own threads
   choose_canvases(data);
@@ -106,7 +138,7 @@ void DetectionSet::choose_canvases(const Config::Data& data) {
       }
       canvas_of_.push_back(canvases_.of({image.height, image.width}));
     } catch (const BadImage& bad) {
-      bad_.add(index, image.path.empty() ? image.name : image.path, bad);
+      add_bad(index, bad);
       canvas_of_.push_back(0);
     }
   }
@@ -165,40 +197,77 @@ bool DetectionSet::read(int64_t index, bool training, uint64_t seed, int64_t epo
 
 bool DetectionSet::read_with_truth(int64_t index, bool training, uint64_t seed, int64_t epoch, uint8_t* pixels,
                                    Truth& truth) const {
-  const AnnotatedImage& annotated = annotations_.images[static_cast<size_t>(index)];
+  if (training) {
+    const auto mosaic = mosaics_.drawn(seed, epoch, index, size(), canvas_shape(canvas(index)));
+    if (mosaic) return read_mosaic(*mosaic, seed, epoch, pixels, truth);
+  }
   try {
     const OpenedImage opened = open_(index);
-    const Truth::Image image = placed(index, opened.size, training, seed, epoch);
-    cv::Mat decoded = opened.decode(std::min(1.0, std::max(image.scale_x, image.scale_y)));
-    const cv::Size content(image.content_width, image.content_height);
-    if (decoded.size() != content) {
-      cv::Mat resized;
-      cv::resize(decoded, resized, content, 0, 0, cv::INTER_LINEAR);
-      decoded = resized;
-    }
-    if (image.flipped) {
-      cv::Mat mirrored;
-      cv::flip(decoded, mirrored, 1);
-      decoded = mirrored;
-    }
-    write(decoded, canvas_shape(canvas(index)), pixels);
-    append(annotated, image, truth);
+    const Truth::Image image = placed(index, canvas(index), opened.size, training, seed, epoch);
+    write(content_of(opened, image), canvas_shape(canvas(index)), pixels);
+    const size_t first = truth.objects.size();
+    append_objects(annotations_.images[static_cast<size_t>(index)], image, nullptr, truth);
+    append_image(image, first, truth);
     return true;
   } catch (const BadImage& bad) {
-    bad_.add(index, annotated.path.empty() ? annotated.name : annotated.path, bad);
+    add_bad(index, bad);
     return false;
   }
 }
 
-Truth::Image DetectionSet::placed(int64_t index, ImageSize file, bool training, uint64_t seed, int64_t epoch) const {
+bool DetectionSet::read_mosaic(const Mosaic& mosaic, uint64_t seed, int64_t epoch, uint8_t* pixels,
+                               Truth& truth) const {
+  const int64_t own = mosaic.parts.front().sample;
+  const ImageShape shape = canvas_shape(canvas(own));
+  const size_t first = truth.objects.size();
+  write_no_pixels(shape.height * shape.width, pixels);
+  Truth::Image all{.index = own};
+  for (const Mosaic::Part& part : mosaic.parts) {
+    try {
+      const Tile tile = read_part(mosaic, part, seed, epoch, pixels, truth);
+      all.content_width = std::max(all.content_width, static_cast<int32_t>(tile.right));
+      all.content_height = std::max(all.content_height, static_cast<int32_t>(tile.bottom));
+    } catch (const BadImage& bad) {
+      add_bad(part.sample, bad);
+      if (&part == &mosaic.parts.front()) return false;
+    }
+  }
+  all.width = all.content_width, all.height = all.content_height;
+  append_image(all, first, truth);
+  return true;
+}
+
+Tile DetectionSet::read_part(const Mosaic& mosaic, const Mosaic::Part& part, uint64_t seed, int64_t epoch,
+                             uint8_t* pixels, Truth& truth) const {
+  const int canvas = this->canvas(mosaic.parts.front().sample);
+  const ImageShape shape = canvas_shape(canvas);
+  const OpenedImage opened = open_(part.sample);
+  Truth::Image image = placed(part.sample, canvas, opened.size, true, seed, epoch);
+  scale_by(part.scale, image);
+  const cv::Mat content = content_of(opened, image);
+  const Tile tile = tile_of(mosaic, part, {content.rows, content.cols}, shape);
+  for (int64_t y = tile.top; y < tile.bottom; ++y)
+    write_pixels(content.ptr(static_cast<int>(y - tile.y), static_cast<int>(tile.left - tile.x)),
+                 tile.right - tile.left, pixels + (y * shape.width + tile.left) * pixel_channels);
+  append_objects(annotations_.images[static_cast<size_t>(part.sample)], image, &tile, truth);
+  return tile;
+}
+
+Truth::Image DetectionSet::placed(int64_t index, int canvas, ImageSize file, bool training, uint64_t seed,
+                                  int64_t epoch) const {
   Draws draws(seed, epoch, DrawStream::augment, index);
   const bool flipped = training && draws.chance(flip_);
   const int64_t short_side =
       training ? short_sides_[draws.below(static_cast<uint32_t>(short_sides_.size()))] : short_side_;
-  Truth::Image image = place(canvases_, canvas(index), file, short_side);
+  Truth::Image image = place(canvases_, canvas, file, short_side);
   image.index = index;
   image.flipped = flipped;
   return image;
+}
+
+void DetectionSet::add_bad(int64_t index, const BadImage& bad) const {
+  const AnnotatedImage& annotated = annotations_.images[static_cast<size_t>(index)];
+  bad_.add(index, annotated.path.empty() ? annotated.name : annotated.path, bad);
 }
 
 void DetectionSet::write(const cv::Mat& image, const ImageShape& canvas, uint8_t* pixels) const {

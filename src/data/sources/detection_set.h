@@ -7,6 +7,7 @@
 
 #include "src/data/annotations/annotations.h"
 #include "src/data/augment/canvases.h"
+#include "src/data/augment/mosaic.h"
 #include "src/data/images/bad_images.h"
 #include "src/data/images/box_frame.h"
 #include "src/data/images/normalization.h"
@@ -32,9 +33,10 @@ std::string advice_on_sizes(const Annotations&);
 class DetectionSet final : public Dataset {
  public:
   // source: what describe() begins with: "coco: /data/train2017". A size that the annotations lack is read from the
-  // image. own_side: as in Canvases. UsageError: no object is visible on its canvas at any size that the recipe names.
-  // Warns if some are not.
-  DetectionSet(std::string source, Annotations, OpenImage, const Config::Data&, int64_t own_side = 0);
+  // image. own_side: as in Canvases. mosaics: which samples training reads as mosaics. UsageError: no object is visible
+  // on its canvas at any size that the recipe names. Warns if some are not.
+  DetectionSet(std::string source, Annotations, OpenImage, const Config::Data&, int64_t own_side = 0,
+               const Mosaics& mosaics = {});
 
   int64_t size() const override { return static_cast<int64_t>(annotations_.images.size()); }
   int64_t classes() const override { return static_cast<int64_t>(annotations_.classes.size()); }
@@ -62,7 +64,12 @@ class DetectionSet final : public Dataset {
  private:
   void choose_canvases(const Config::Data&);
   void require_visible_objects() const;
-  Truth::Image placed(int64_t index, ImageSize file, bool training, uint64_t seed, int64_t epoch) const;
+  // Reads a mosaic's parts, its own sample first. A bad image among the others leaves its quarter without pixels.
+  bool read_mosaic(const Mosaic&, uint64_t seed, int64_t epoch, uint8_t* pixels, Truth&) const;
+  Tile read_part(const Mosaic&, const Mosaic::Part&, uint64_t seed, int64_t epoch, uint8_t* pixels, Truth&) const;
+  // Whether an image that is read for this canvas is mirrored, and its size there.
+  Truth::Image placed(int64_t index, int canvas, ImageSize file, bool training, uint64_t seed, int64_t epoch) const;
+  void add_bad(int64_t index, const BadImage&) const;
   void write(const cv::Mat& image, const ImageShape& canvas, uint8_t* pixels) const;
 
   std::string source_;
@@ -73,6 +80,7 @@ class DetectionSet final : public Dataset {
   int64_t short_side_;                // of evaluation
   float flip_;                        // share of mirrored images while training
   std::vector<int> canvas_of_;        // each image
+  Mosaics mosaics_;
   mutable BadImages bad_;
 };
 
