@@ -1,4 +1,5 @@
 // CutMix: torchvision's rectangles, and shares of labels that are those of the pixels.
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 

@@ -1,5 +1,7 @@
 // Mosaics: functions of seed, epoch and index, whose boxes are those of the pixels.
+#include <algorithm>
 #include <cmath>
+#include <opencv2/imgproc.hpp>
 
 #include "src/data/augment/mosaic.h"
 #include "src/data/images/bad_images.h"
@@ -55,11 +57,11 @@ class MosaicSet : public testing::Test {
   int64_t bad_ = -1;
 };
 
-struct Picture4 {
+struct ReadPicture {
   bool present = false;
   cv::Mat pixels;
   Truth truth;
-  bool operator==(const Picture4& other) const {
+  bool operator==(const ReadPicture& other) const {
     const auto same = [](const Truth::Object& a, const Truth::Object& b) {
       return a.label == b.label && a.box.x1 == b.box.x1 && a.box.y1 == b.box.y1 && a.box.x2 == b.box.x2 &&
              a.box.y2 == b.box.y2;
@@ -68,15 +70,15 @@ struct Picture4 {
            std::ranges::equal(truth.objects, other.truth.objects, same);
   }
 };
-Picture4 read_of(const DetectionSet& set, int64_t index, bool training, int64_t epoch, uint64_t seed = 1) {
+ReadPicture read_of(const DetectionSet& set, int64_t index, bool training, int64_t epoch, uint64_t seed = 1) {
   const ImageShape shape = set.canvas_shape(set.canvas(index));
-  Picture4 read{false, cv::Mat(int(shape.height), int(shape.width), CV_8UC4, cv::Scalar::all(77)), {}};
+  ReadPicture read{false, cv::Mat(int(shape.height), int(shape.width), CV_8UC4, cv::Scalar::all(77)), {}};
   read.present = set.read_with_truth(index, training, seed, epoch, read.pixels.data, read.truth);
   return read;
 }
 
 // The pixels of a quarter in which one channel is above half.
-cv::Mat where(const Picture4& read, const Mosaic& mosaic, int quarter, int channel) {
+cv::Mat where(const ReadPicture& read, const Mosaic& mosaic, int quarter, int channel) {
   const int x = int(mosaic.center_x), y = int(mosaic.center_y);
   const cv::Rect area(quarter % 2 ? x : 0, quarter / 2 ? y : 0, quarter % 2 ? read.pixels.cols - x : x,
                       quarter / 2 ? read.pixels.rows - y : y);
@@ -93,7 +95,7 @@ TEST_F(MosaicSet, BoxesEncloseThePixelsOfTheirObjects) {
   for (int64_t epoch = 0; epoch < 300; ++epoch) {
     const int64_t index = epoch % 5;
     const ImageShape shape = data.canvas_shape(data.canvas(index));
-    const Picture4 read = read_of(data, index, true, epoch);
+    const ReadPicture read = read_of(data, index, true, epoch);
     const auto mosaic = Mosaics(config_).drawn(1, epoch, index, 5, shape);
     ASSERT_TRUE(read.present && mosaic);
     ASSERT_EQ(read.truth.images.size(), 1u);
@@ -136,7 +138,7 @@ TEST_F(MosaicSet, BoxesEncloseThePixelsOfTheirObjects) {
 TEST_F(MosaicSet, QuartersMeetAtTheCenter) {
   const DetectionSet data = set();
   for (int64_t epoch = 0; epoch < 50; ++epoch) {
-    const Picture4 read = read_of(data, 0, true, epoch);
+    const ReadPicture read = read_of(data, 0, true, epoch);
     const auto mosaic = Mosaics(config_).drawn(1, epoch, 0, 5, data.canvas_shape(0));
     const int x = int(mosaic->center_x), y = int(mosaic->center_y);
     for (const cv::Point at : {cv::Point(x - 1, y - 1), cv::Point(x, y - 1), cv::Point(x - 1, y), cv::Point(x, y)})
@@ -160,7 +162,7 @@ TEST_F(MosaicSet, AreAFunctionOfSeedEpochAndIndexAndEndInTime) {
   const DetectionSet plain = set();
   int mosaics = 0, same_with_another_seed = 0;
   for (int64_t epoch = 0; epoch < 200; ++epoch) {
-    const Picture4 read = read_of(one, 1, true, epoch);
+    const ReadPicture read = read_of(one, 1, true, epoch);
     EXPECT_EQ(read, read_of(other, 1, true, epoch));
     const bool is_mosaic = !(read == read_of(plain, 1, true, epoch));
     mosaics += is_mosaic;
@@ -197,10 +199,10 @@ TEST_F(MosaicSet, BadImagesLeaveTheirQuarterEmpty) {
   const DetectionSet data = set();
   int empty = 0;
   for (int64_t epoch = 0; epoch < 40; ++epoch) {
-    const Picture4 own = read_of(data, 2, true, epoch);
+    const ReadPicture own = read_of(data, 2, true, epoch);
     EXPECT_FALSE(own.present);
     EXPECT_TRUE(own.truth.images.empty());
-    const Picture4 read = read_of(data, 0, true, epoch);
+    const ReadPicture read = read_of(data, 0, true, epoch);
     ASSERT_TRUE(read.present);
     const auto mosaic = Mosaics(config_).drawn(1, epoch, 0, 5, data.canvas_shape(0));
     for (const Mosaic::Part& part : mosaic->parts) {
