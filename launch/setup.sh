@@ -21,6 +21,7 @@ packages=(
   libonnx-dev libflatbuffers-dev flatbuffers-compiler                                 # the forms of ONNX and LiteRT files
   libpugixml-dev                                                                      # annotations of objects
   man-db zsh                                                                          # tests of an installation
+  pybind11-dev python3-dev python3-numpy python3-pip python3-setuptools python3-wheel  # the Python module and its test
 )
 developer_packages=(clang clang-tidy clang-format libomp-dev shellcheck gdb lintian)
 aarch64_packages=(g++-aarch64-linux-gnu qemu-user mmdebstrap)
