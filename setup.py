@@ -18,9 +18,8 @@ class CMakeBuild(build_ext):
         build = pathlib.Path(os.environ.get("OCTET_BUILD", ROOT / "build/python"))
         place = pathlib.Path(self.get_ext_fullpath(ext.name)).resolve().parent
         if not (build / "CMakeCache.txt").exists():
-            subprocess.run(["cmake", "-S", ROOT, "-B", build, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
-                            "-DCMAKE_UNITY_BUILD=ON", "-DOCTET_TESTS=OFF", "-DOCTET_PYTHON=ON",
-                            f"-DPython_EXECUTABLE={sys.executable}"], check=True)
+            subprocess.run(["cmake", "--preset", "release", "-B", build, "-DOCTET_TESTS=OFF", "-DOCTET_PYTHON=ON",
+                            f"-DPython_EXECUTABLE={sys.executable}"], check=True, cwd=ROOT)
         subprocess.run(["cmake", "--build", build, "--target", "octet_python"], check=True)
         subprocess.run(["cmake", "--install", build, "--component", "python", "--prefix", place, "--strip"], check=True)
 

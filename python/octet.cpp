@@ -62,7 +62,8 @@ octet::Result train(const py::object& recipe, const std::vector<std::string>& ov
   if (!on_step.is_none())
     options.on_step = [&](const octet::Step& step) {
       const py::gil_scoped_acquire acquired;
-      return on_step(step).ptr() != Py_False;
+      const py::object answer = on_step(step);
+      return answer.is_none() || answer.cast<bool>();
     };
   const std::string text = text_of_recipe(recipe);
   const py::gil_scoped_release released;

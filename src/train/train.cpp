@@ -208,7 +208,7 @@ class TrainingRun {
   }
 
   TrainingEnd checkpointed(bool saved) {
-    const char* const by = stop_requested() ? "by a signal" : "as asked";
+    const char* const by = options_.on_step ? "as asked" : "by a signal";  // which may be another rank's
     if (!saved)
       throw FileError(__FILE__, __LINE__,
                       say("stopped ", by, " at step ", at_.done, "; the checkpoint could not be written"),

@@ -128,7 +128,7 @@ class Cxx(Library):
         self.assertNotIn("cpu::", symbols)
 
 
-@unittest.skipUnless(PYTHON, "the build has no Python module: cmake -DOCTET_PYTHON=ON")
+@unittest.skipUnless(PYTHON, "the build has no Python module: cmake -DOCTET_PYTHON=ON, which needs pybind11 and the headers of Python")
 class Python(Library):
     @classmethod
     def setUpClass(cls):
