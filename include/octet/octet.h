@@ -1,8 +1,8 @@
 // octet as a library: trained networks say what images show, recipes are trained, files of weights are read. The
 // program `octet` calls the same functions. How to build with it: docs/library.md.
 //
-// An error is an octet::Failure. No function ends the process, handles signals or prints. Warnings go to the default
-// logger of spdlog; a process that has set none gets them on standard error. C++17. The binary interface is not
+// An error is an octet::Failure. No function ends the process, handles signals or prints. Messages go to the default
+// logger of spdlog; a process that has set none gets the warnings on standard error. C++17. The binary interface is not
 // promised: build again with each version of octet, with the compiler and the C++ library that built it.
 #pragma once
 #include <cstdint>

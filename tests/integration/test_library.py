@@ -10,7 +10,6 @@ import re
 import shutil
 import subprocess
 import tempfile
-import unittest
 
 from harness import OCTET, ROOT, SECONDS, Case, environment, main, with_settings, write_png
 
@@ -128,13 +127,22 @@ class Cxx(Library):
         self.assertNotIn("cpu::", symbols)
 
 
-@unittest.skipUnless(PYTHON, "the build has no Python module: cmake -DOCTET_PYTHON=ON, which needs pybind11 and the headers of Python")
+def what_python_lacks():
+    """Why the module cannot be tested; empty: it can."""
+    if not PYTHON:
+        return "the build has no Python module: cmake -DOCTET_PYTHON=ON, which needs pybind11 and the headers of Python"
+    for module in "numpy", "setuptools", "wheel", "pip":
+        if subprocess.run([PYTHON, "-c", f"import {module}"], capture_output=True, check=False).returncode != 0:
+            return f"{PYTHON} has no {module}: launch/setup.sh installs python3-{module}"
+    return ""
+
+
 class Python(Library):
     @classmethod
     def setUpClass(cls):
-        for module in "numpy", "setuptools", "wheel", "pip":
-            if subprocess.run([PYTHON, "-c", f"import {module}"], capture_output=True, check=False).returncode != 0:
-                raise unittest.SkipTest(f"{PYTHON} has no {module}: launch/setup.sh installs python3-{module}")
+        cls.lacks = what_python_lacks()
+        if cls.lacks:
+            return
         cls.modules = pathlib.Path(tempfile.mkdtemp(prefix="octet-modules-"))
         cls.addClassCleanup(shutil.rmtree, cls.modules)
         source = cls.modules / "source"  # what setuptools leaves stays there
@@ -143,6 +151,12 @@ class Python(Library):
             shutil.copy(ROOT / name, source)
         said(PYTHON, "-m", "pip", "install", "--no-build-isolation", "--no-deps", "--no-index", "--target", cls.modules, source,
              env={**environment(), "OCTET_BUILD": str(BUILD)})
+
+    def setUp(self):
+        if self.lacks:
+            print(self.lacks)
+            self.skipTest(self.lacks)
+        super().setUp()
 
     def python(self, *words, **options):
         return said(PYTHON, *words, cwd=self.directory, env={**environment(), "PYTHONPATH": str(self.modules)}, **options)
