@@ -24,6 +24,7 @@ packages=(
   libpugixml-dev                                                                      # annotations of objects
   man-db zsh                                                                          # tests of an installation
 )
+python_packages=(pybind11-dev python3-dev python3-numpy python3-pip python3-setuptools python3-wheel)  # the module and its test
 developer_packages=(clang clang-tidy clang-format libomp-dev shellcheck gdb lintian)
 aarch64_packages=(g++-aarch64-linux-gnu qemu-user mmdebstrap)
 browser_packages=(chromium)
@@ -41,7 +42,7 @@ for argument in "$@"; do
   esac
 done
 if ! command -v apt-get > /dev/null; then
-  echo "setup: this script needs apt (Debian, Ubuntu); on another system install what corresponds to: ${packages[*]}" >&2
+  echo "setup: this script needs apt (Debian, Ubuntu); on another system install what corresponds to: ${packages[*]} ${python_packages[*]}" >&2
   exit 1
 fi
 root=()
@@ -99,7 +100,7 @@ install_slurm() {
   for service in "${services[@]}"; do "${root[@]}" update-rc.d "$service" disable; done
 }
 
-install_missing "${packages[@]}"
+install_missing "${packages[@]}" "${python_packages[@]}"
 if $developer; then
   install_missing "${developer_packages[@]}"
   # The sanitizers and the fuzzer of clang have a package with the version in its name. On Ubuntu 22.04 they are part of clang.

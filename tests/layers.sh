@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Checks that dependencies run one way: kernels <- comm <- src, and inside src config, data, quant <- graph <- models,
-# weights <- tasks, run <- train <- report <- commands <- main. Each rule names a folder and what its files may not include. The script also
-# checks that no source file has more than 500 lines, and that no two headers define a type of one name in one
-# namespace: the linker would merge their functions.
+# weights <- tasks, run <- train <- report <- commands <- main, and train <- library. Each rule names a folder and what
+# its files may not include. The script also checks that no source file has more than 500 lines, and that no two headers
+# define a type of one name in one namespace: the linker would merge their functions.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.." || exit 1
 failed=0
@@ -32,6 +32,10 @@ forbid src/tasks 'src/(weights|run|train|report|commands)/'
 forbid src/run 'src/(models|tasks|train|report|commands)/'
 forbid src/train 'src/(report|commands)/'
 forbid src/report 'src/commands/'
+forbid src/library 'src/(report|commands)/'
+for folder in config data quant graph models deploy weights tasks run train report commands; do
+  forbid "src/$folder" 'src/library/|include/'
+done
 
 while read -r lines file; do
   [ "$file" = total ] && continue
@@ -39,9 +43,9 @@ while read -r lines file; do
     echo "$file has $lines lines"
     failed=1
   fi
-done < <(find kernels comm src \( -name '*.h' -o -name '*.cpp' -o -name '*.inc' -o -name '*.cu' \) -exec wc -l {} +)
+done < <(find kernels comm src include python \( -name '*.h' -o -name '*.cpp' -o -name '*.inc' -o -name '*.cu' \) -exec wc -l {} +)
 
-twice=$(find kernels comm src -name '*.h' -exec awk '
+twice=$(find kernels comm src include python -name '*.h' -exec awk '
   FNR == 1 { space = "" }
   /^namespace/ { space = $2 }
   /^(struct|class|enum class) [A-Z][A-Za-z0-9]*[^;]*\{/ { sub(/^enum class/, "enum"); print space "::" $2, FILENAME }

@@ -72,7 +72,7 @@ passed=0 failed=0 skipped=0
 # build STAGE: configures and builds what the stage runs.
 build() {
   case $1 in
-    release) cmake --preset release -DOCTET_WERROR=ON > /dev/null && ninja -C build/release ;;
+    release) cmake --preset release -DOCTET_WERROR=ON -DOCTET_PYTHON=AUTO > /dev/null && ninja -C build/release ;;
     # The other presets join files and instrument them, which makes compilers warn of what is not there.
     tsan) cmake --preset tsan -DOCTET_WERROR=OFF > /dev/null && ninja -C build/tsan test_data test_comm ;;
     asan) cmake --preset asan -DOCTET_WERROR=OFF > /dev/null && ninja -C build/asan unit_tests ;;

@@ -8,7 +8,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <new>
 #include <sstream>
 #include <system_error>
 #include <thread>
@@ -21,6 +20,7 @@
 #include "kernels/base/terminal.h"
 #include "kernels/base/text.h"
 #include "src/config/log.h"
+#include "src/config/message.h"
 #include "src/run/directory_lock.h"
 #include "src/run/resume_point.h"
 #include "src/run/run_directory.h"
@@ -33,12 +33,6 @@ namespace octet {
 namespace {
 
 namespace fs = std::filesystem;
-
-// What std::thread throws. A write throws system errors too.
-bool lacks_threads(const std::exception& error) {
-  const auto* const of_system = dynamic_cast<const std::system_error*>(&error);
-  return of_system != nullptr && of_system->code() == std::errc::resource_unavailable_try_again;
-}
 
 int exit_code(const std::exception& error) {
   if (dynamic_cast<const InUseError*>(&error)) return exit_in_use;
@@ -56,18 +50,6 @@ int exit_code(const std::exception& error) {
 
 // A pipe or a device such as /dev/stdout: what takes bytes one after the other, and must stay where it is.
 bool is_stream(const fs::file_status& of) { return fs::is_fifo(of) || fs::is_character_file(of); }
-
-std::string message_of(const std::exception& error) {
-  if (dynamic_cast<const std::bad_alloc*>(&error))
-    return "not enough memory; fix: use a smaller data.batch, or with unified_int8 storage: int8; `octet plan` prints "
-           "the memory "
-           "that a training needs";
-  if (lacks_threads(error))
-    return say(error.what(), "; fix: lower data.workers, or raise the limit of threads (ulimit -u)");
-  if (dynamic_cast<const std::system_error*>(&error))
-    return say(error.what(), "; fix: check the path, the free space and the permissions");
-  return error.what();
-}
 
 }  // namespace
 
@@ -151,7 +133,7 @@ void write_output(const std::string& file, std::string_view text) {
 void print_folded(std::string_view text) { std::cout << folded(text, terminal_columns(STDOUT_FILENO)); }
 
 int report_error(const std::exception& error, const std::string& where) {
-  const std::string message = say("octet: error", where, ": ", printable(message_of(error), /*lines=*/true));
+  const std::string message = say("octet: error", where, ": ", message_of(error));
   std::fprintf(stderr, "%s\n", folded(message, terminal_columns(STDERR_FILENO)).c_str());
   std::fflush(nullptr);
   return exit_code(error);

@@ -14,8 +14,6 @@
 namespace octet {
 namespace {
 
-constexpr double usual_score = 0.3;
-
 struct PredictOptions {
   NamedNetwork network;
   std::string json, csv, html;
@@ -71,7 +69,7 @@ int predict(const PredictOptions& options, Config config, Transport& transport, 
   const Task& task = task_of(config);
   refuse_options(options, config.model.name, task.objects);
   if (task.objects) config.detect.score = options.score.value_or(usual_score);
-  const Predictor network(config, transport, weights);
+  Predictor network(config, transport, weights);
   const std::vector<std::string> files = find_images(with_listed(options.images));
   const std::unique_ptr<Dataset> data = open_named_images(network.config(), files, network.classes());
   const std::vector<Prediction> predictions = network.predict(*data, options.arithmetic());

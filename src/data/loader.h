@@ -16,6 +16,7 @@ namespace octet {
 
 struct ImageShape {
   int64_t height = 32, width = 32, channels = 3;
+  bool operator==(const ImageShape&) const = default;
 };
 
 // The classes of the data that a network is trained on.

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "kernels/base/durable_file.h"
-#include "kernels/base/stop_signals.h"
 #include "src/run/arithmetic.h"
 #include "src/run/final_write.h"
 #include "src/version.h"
@@ -144,7 +143,7 @@ void RunFiles::keep_if_best(const BestEvaluation& evaluation, const std::functio
   }
 }
 
-void RunFiles::finish(std::span<const NamedTensor> weights, Result result) {
+void RunFiles::finish(std::span<const NamedTensor> weights, Result result, const std::function<bool()>& gives_up) {
   restore(result.steps);
   const std::map<std::string, std::string> described = metadata_to_share();
   if (best() != nullptr) result.best = *best();
@@ -159,7 +158,7 @@ void RunFiles::finish(std::span<const NamedTensor> weights, Result result) {
           write_weights(path() + "/weights.safetensors", weights, described);
           write_result(path(), result);
         },
-        patience, stop_requested, ranks_.heart());
+        patience, gives_up, ranks_.heart());
   } catch (const FileError& error) {
     keep_elsewhere(path(), weights, described, error);
   }

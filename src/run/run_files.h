@@ -51,8 +51,8 @@ class RunFiles {
   const BestEvaluation* best() const { return best_ && best_->evaluation() ? &*best_->evaluation() : nullptr; }
 
   // Writes weights and result, to which it adds what it knows. A full disk is waited for; then the weights go
-  // elsewhere, and a FileError says where.
-  void finish(std::span<const NamedTensor> weights, Result);
+  // elsewhere, and a FileError says where. gives_up: ends the wait.
+  void finish(std::span<const NamedTensor> weights, Result, const std::function<bool()>& gives_up);
 
  private:
   double spent() const;  // seconds of training, with those before the checkpoint from which the run was resumed

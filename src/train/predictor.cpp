@@ -3,6 +3,7 @@
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "src/deploy/fold.h"
 #include "src/deploy/integer_policy.h"
@@ -108,16 +109,27 @@ int64_t Predictor::calibrate(const Dataset& data, const std::string& output) con
   return images;
 }
 
-std::vector<Prediction> Predictor::predict(const Dataset& data, Arithmetic arithmetic) const {
+void Predictor::make_ready(const Dataset& data, Arithmetic arithmetic) {
+  std::vector<ImageShape> canvases;
+  for (int canvas = 0; canvas < data.canvases(); ++canvas) canvases.push_back(data.canvas_shape(canvas));
+  if (ready_ && ready_->batch == batch_of(data) && ready_->canvases == canvases && ready_->arithmetic == arithmetic)
+    return;
+  ready_.reset();  // its memory is free for the next
   std::string no_integers;
-  const std::unique_ptr<TrainingStep> network = network_for(data, arithmetic, no_integers);
+  auto network = network_for(data, arithmetic, no_integers);
+  ready_ = Ready{batch_of(data), std::move(canvases), arithmetic, std::move(network), std::move(no_integers)};
+}
+
+std::vector<Prediction> Predictor::predict(const Dataset& data, Arithmetic arithmetic) {
+  make_ready(data, arithmetic);
   const auto loader = loader_of(data);
   std::vector<Prediction> predictions;
   for (int64_t b = 0; b < loader->batches_per_epoch(); ++b) {
     const Batch& batch = loader->next();
-    for (Prediction& of : divide(network->evaluate(batch, true), batch)) predictions.push_back(std::move(of));
+    for (Prediction& of : divide(ready_->network->evaluate(batch, true), batch)) predictions.push_back(std::move(of));
   }
-  if (!no_integers.empty())  // which is an error of its own where the training's kernels cannot answer either
+  // After the answers, since it is an error of its own where the training's kernels cannot answer either.
+  if (const std::string no_integers = std::exchange(ready_->no_integers, {}); !no_integers.empty())
     spdlog::warn("the training's kernels answer, and not the integers that would be deployed: {}", no_integers);
   std::ranges::stable_sort(predictions, {}, &Prediction::sample);
   return predictions;

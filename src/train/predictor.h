@@ -1,6 +1,7 @@
 // A trained network that says what images show. One rank.
 #pragma once
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,8 @@ enum class Arithmetic : uint8_t {
   training,
 };
 
+inline constexpr double usual_score = 0.3;  // the least of an object that people are shown
+
 class Predictor {
  public:
   // weights: a safetensors file of the network of config.model. With model.classes: 0 their number is that of the
@@ -33,8 +36,10 @@ class Predictor {
   const std::string& weights() const { return path_; }  // their file
   const Task& task() const { return task_; }
   // What the network says of each image that can be read, in the order of the data set. Coordinates are those of the
-  // file, and the best objects come first. UsageError: Arithmetic::integers, and there are none.
-  std::vector<Prediction> predict(const Dataset&, Arithmetic = Arithmetic::usual) const;
+  // file, and the best objects come first. The network is made at the first call and stays, until one needs another
+  // batch: that of the configuration or, if there are fewer images, their number. UsageError: Arithmetic::integers, and
+  // there are none.
+  std::vector<Prediction> predict(const Dataset&, Arithmetic = Arithmetic::usual);
   // Measures the ranges of activations on the whole batches of the data, with the weights as they are. Writes the
   // weights with these ranges to `output`, a safetensors file. Returns the number of images. UsageError: the policy
   // holds no ranges.
@@ -46,6 +51,7 @@ class Predictor {
   // no_integers: why the training's kernels stand in for integers.
   std::unique_ptr<TrainingStep> network_for(const Dataset&, Arithmetic, std::string& no_integers) const;
   std::unique_ptr<TrainingStep> integers_of(const TrainingStep& network, const Dataset&) const;
+  void make_ready(const Dataset&, Arithmetic);
   int64_t batch_of(const Dataset&) const;
   std::unique_ptr<Loader> loader_of(const Dataset&) const;
 
@@ -56,6 +62,14 @@ class Predictor {
   Classes classes_;
   const Task& task_;
   bool knows_names_;
+  struct Ready {
+    int64_t batch;
+    std::vector<ImageShape> canvases;
+    Arithmetic arithmetic;
+    std::unique_ptr<TrainingStep> network;
+    std::string no_integers;  // why the training's kernels stand in for integers, until that is told
+  };
+  std::optional<Ready> ready_;  // for the next call of predict()
 };
 
 }  // namespace octet

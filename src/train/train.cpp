@@ -1,16 +1,14 @@
-// `octet train`: epochs of steps, evaluation, checkpoints, and the stop on a signal.
+// A training: epochs of steps, evaluation, checkpoints, and the stop.
 #include "src/train/train.h"
 
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 
 #include <chrono>
-#include <csignal>
 #include <optional>
 #include <utility>
 
 #include "kernels/base/durable_file.h"
-#include "kernels/base/stop_signals.h"
 #include "src/data/images/training_sheet.h"
 #include "src/run/run_files.h"
 #include "src/tasks/metric_display.h"
@@ -27,16 +25,17 @@ using Clock = std::chrono::steady_clock;
 
 class TrainingRun {
  public:
-  TrainingRun(const Config& config, Transport& transport, RankWatch& watch)
+  TrainingRun(const Config& config, Transport& transport, const TrainOptions& options, RankWatch& watch)
       : config_(config),
         transport_(transport),
+        options_(options),
         watch_(watch),
         trainer_(config, transport, true, &watch.heart()),
         at_(config.train, trainer_.steps_per_epoch()) {}
 
-  int run(const TrainOptions& options) try {
-    begin(options);
-    if (finished_) return 0;
+  TrainingEnd run() try {
+    begin();
+    if (finished_) return ended(exit_done);
     trainer_.start(at_.done);
     if (owes_test_ && !test()) return checkpointed(true);  // the checkpoint from which it resumed
     while (!at_.ends()) {
@@ -53,7 +52,7 @@ class TrainingRun {
       if (at_.ends() && !due) save();  // the training ends early
     }
     finish();
-    return 0;
+    return ended(exit_done);
   } catch (const NonFiniteError& error) {
     watch_.heart().end(activity::diverged);
     throw files_ ? NonFiniteError(error.reason, way_back(files_->path())) : error;
@@ -61,19 +60,20 @@ class TrainingRun {
 
  private:
   bool leads() const { return transport_.rank() == 0; }
+  TrainingEnd ended(ExitCode code) const { return {code, files_ ? files_->path() : "", at_.done}; }
 
   // Opens the run on rank 0, and brings all ranks to the step where it goes on.
-  void begin(const TrainOptions& options) {
-    if (!options.resume) load_initial_weights();
+  void begin() {
+    if (!options_.resume) load_initial_weights();
     trainer_.expect_files();
-    if (leads()) open(options);
+    if (leads()) open();
     trainer_.heart().enter(activity::comparing);
     int64_t state[] = {at_.done, finished_ ? 1 : 0, owes_test_ ? 1 : 0, at_.total};
     transport_.broadcast(std::as_writable_bytes(std::span(state)), 0);
     at_.done = state[0], finished_ = state[1] != 0, owes_test_ = state[2] != 0, at_.total = state[3];
     if (at_.done > 0)
       trainer_.state().broadcast(transport_);
-    else if (options.resume)
+    else if (options_.resume)
       load_initial_weights();
     if (!finished_)
       watch_.share(files_ ? files_->path() : "",
@@ -86,12 +86,12 @@ class TrainingRun {
   }
 
   // Rank 0's.
-  void open(const TrainOptions& options) {
+  void open() {
     const Datasets& data = trainer_.datasets();
-    files_.emplace(config_, options.run_directory, options.resume,
+    files_.emplace(config_, options_.run_directory, options_.resume,
                    TrainingData{fmt::format("{:016x}", trainer_.data_fingerprint()), data.train->describe()},
                    classes_of(*data.train), watch_);
-    if (options.resume) resume();
+    if (options_.resume) resume();
     if (files_->finished_at(at_.done) && out_of_patience()) at_.total = at_.done;
     if (finished_ = at_.ends() && files_->finished_at(at_.done); finished_) {
       spdlog::info("{} is finished: its result is in {}/result.json", files_->path(), files_->path());
@@ -103,7 +103,7 @@ class TrainingRun {
     const bool recorded = files_->metrics(at_.done).holds(at_.done, "test");
     owes_test_ = at_.done > 0 && at_.tests() && (at_.ends() || !recorded);
     test_is_recorded_ = owes_test_ && recorded;
-    log_.emplace(config_, trainer_, transport_, *files_, watch_.heart());
+    log_.emplace(config_, trainer_, transport_, *files_, watch_.heart(), options_.prints);
   }
 
   void show_images(const Dataset& data) {
@@ -124,14 +124,19 @@ class TrainingRun {
   StepReport train_step() {
     const Clock::time_point start = Clock::now();
     const double waited = trainer_.wait_seconds();
-    StepReport report = trainer_.step(at_.done, stop_requested());
+    StepReport report = trainer_.step(at_.done, options_.stop());
     ++at_.done;
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
     ++time_.steps;
     time_.in_steps += seconds;
     epoch_.add(report, seconds);
     if (log_) log_->step(at_, report, seconds, trainer_.wait_seconds() - waited);
+    if (options_.on_step) report.stop = decided(files_ && !goes_on(report)) || report.stop;
     return report;
+  }
+
+  bool goes_on(const StepReport& report) const {
+    return options_.on_step(at_, report, trainer_.learning_rate_at(at_.done - 1));
   }
 
   // What rank 0 decides, on every rank.
@@ -161,10 +166,10 @@ class TrainingRun {
                    files_->best()->epoch, config_.train.patience);
   }
 
-  // Returns false if a signal interrupted the evaluation. A resumed run then begins with it.
+  // Returns false if a stop interrupted the evaluation. A resumed run then begins with it.
   bool test() {
     const bool may_be_last = at_.ends() || config_.train.patience > 0;
-    std::unique_ptr<Judge> judge = trainer_.evaluate([] { return stop_requested(); }, may_be_last);
+    std::unique_ptr<Judge> judge = trainer_.evaluate(options_.stop, may_be_last);
     if (!judge) return false;
     test_ = std::move(judge);
     trainer_.expect_files();
@@ -211,19 +216,19 @@ class TrainingRun {
     bool saved = true;
     if (files_)
       saved = files_->save(at_.done, trainer_.state().save(false), at_.done % at_.of_epoch != 0 ? epoch_.text() : "",
-                           at_.ends() || stop_requested());
+                           at_.ends() || options_.stop());
     return decided(saved);
   }
 
-  int checkpointed(bool saved) {
+  TrainingEnd checkpointed(bool saved) {
+    const char* const by = options_.on_step ? "as asked" : "by a signal";  // which may be another rank's
     if (!saved)
       throw FileError(__FILE__, __LINE__,
-                      say("stopped by a signal at step ", at_.done, "; the checkpoint could not be written"),
+                      say("stopped ", by, " at step ", at_.done, "; the checkpoint could not be written"),
                       "free space on the disk; --resume continues from the last good checkpoint, if there is one");
     watch_.heart().enter(activity::stopped);
-    if (files_)
-      spdlog::info("stopped by a signal at step {}; continue with --run {} --resume", at_.done, files_->path());
-    return exit_checkpointed;
+    if (files_) spdlog::info("stopped {} at step {}; continue with --run {} --resume", by, at_.done, files_->path());
+    return ended(exit_checkpointed);
   }
 
   void finish() {
@@ -233,12 +238,13 @@ class TrainingRun {
     if (!files_) return;
     trainer_.require_convergence(test_->figures());
     const Result result = trainer_.result(*test_, at_, time_);
-    files_->finish(trainer_.state().save(true), result);
+    files_->finish(trainer_.state().save(true), result, options_.stop);
     log_->end(result, *test_, time_.steps);
   }
 
   const Config& config_;
   Transport& transport_;
+  const TrainOptions& options_;
   RankWatch& watch_;
   Trainer trainer_;
   std::optional<RunFiles> files_;   // rank 0's
@@ -254,12 +260,10 @@ class TrainingRun {
 
 }  // namespace
 
-int run_train(const Config& given, Transport& transport, const TrainOptions& options, RankWatch& watch) {
-  stop_on(training_stops);        // first, since a job may be stopped while it reads its data
-  std::signal(SIGXFSZ, SIG_IGN);  // beyond the limit of `ulimit -f` a write fails, but the run continues
+TrainingEnd run_train(const Config& given, Transport& transport, const TrainOptions& options, RankWatch& watch) {
   require_what_training_needs(given);
   const Config config = settled(given, transport, options.run_directory, options.resume, &watch.heart());
-  return TrainingRun(config, transport, watch).run(options);
+  return TrainingRun(config, transport, options, watch).run();
 }
 
 }  // namespace octet

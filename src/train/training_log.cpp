@@ -47,13 +47,9 @@ double loss_in(const Scalars& figures) {
 }  // namespace
 
 TrainingLog::TrainingLog(const Config& config, const Trainer& trainer, const Transport& transport, RunFiles& files,
-                         const Heart& heart)
-    : config_(config),
-      trainer_(trainer),
-      files_(files),
-      heart_(heart),
-      alone_(transport.size() == 1),
-      progress_(config.train.log_every_steps) {
+                         const Heart& heart, bool prints)
+    : config_(config), trainer_(trainer), files_(files), heart_(heart), alone_(transport.size() == 1) {
+  if (prints) progress_.emplace(config.train.log_every_steps);
   const std::string& exported = config.train.prometheus;
   REQUIRE_USAGE(exported.empty() || may_write_prometheus(exported), "name another file, or move it away",
                 "train.prometheus: ", exported, " is not a file that octet wrote, and is left as it is");
@@ -79,16 +75,17 @@ void TrainingLog::step(const StepCount& at, const StepReport& report, double sec
     ++epochs_ended_;
   }
   stepped_ = now;
-  progress_.step({.epoch = epoch + 1,
-                  .epochs = at.epochs(),
-                  .step = at.done - epoch * at.of_epoch,
-                  .steps = at.of_epoch,
-                  .steps_left = at.total - at.done,
-                  .other_seconds_left = other_seconds_left(at),
-                  .images = config_.data.batch,
-                  .figures = show_each(report.figures, 1, false),
-                  .data_share = data_share},
-                 now);
+  if (progress_)
+    progress_->step({.epoch = epoch + 1,
+                     .epochs = at.epochs(),
+                     .step = at.done - epoch * at.of_epoch,
+                     .steps = at.of_epoch,
+                     .steps_left = at.total - at.done,
+                     .other_seconds_left = other_seconds_left(at),
+                     .images = config_.data.batch,
+                     .figures = show_each(report.figures, 1, false),
+                     .data_share = data_share},
+                    now);
   if (at.done % config_.train.log_every_steps == 0 || at.done == 1 || at.ends())
     record(at, report, seconds, data_share);
   if (report.clips_updated)
@@ -119,13 +116,14 @@ void TrainingLog::record(const StepCount& at, const StepReport& report, double s
 }
 
 void TrainingLog::epoch(const StepCount& at, const EpochRecord& record, const std::string& test, bool best) {
-  progress_.epoch({.epoch = at.epoch(),
-                   .epochs = at.epochs(),
-                   .train = record.means.empty() ? "every step was skipped" : show(record.means, 1, false, " "),
-                   .test = test,
-                   .best = best,
-                   .images_per_second = double(record.steps * config_.data.batch) / record.seconds,
-                   .seconds = record.seconds});
+  if (!progress_) return;
+  progress_->epoch({.epoch = at.epoch(),
+                    .epochs = at.epochs(),
+                    .train = record.means.empty() ? "every step was skipped" : show(record.means, 1, false, " "),
+                    .test = test,
+                    .best = best,
+                    .images_per_second = double(record.steps * config_.data.batch) / record.seconds,
+                    .seconds = record.seconds});
 }
 
 void TrainingLog::test(int64_t steps, const Scalars& train, const Scalars& test) {
@@ -142,7 +140,7 @@ void TrainingLog::test(int64_t steps, const Scalars& train, const Scalars& test)
 
 void TrainingLog::end(const Result& result, const Judge& test, int64_t steps) {
   if (trainer_.skipped_steps() > 0) spdlog::warn("{} of {} steps were skipped", trainer_.skipped_steps(), steps);
-  if (test.detection_figures()) fmt::print("\n{}\n", test.table());
+  if (progress_ && test.detection_figures()) fmt::print("\n{}\n", test.table());
   const std::string speed = result.images_per_second ? fmt::format("{:.0f} img/s; ", *result.images_per_second) : "";
   spdlog::info("done: test {}; {}{}/result.json", show(test.figures(), 2, true, ", "), speed, files_.path());
   const BestEvaluation* const best = files_.best();

@@ -1,5 +1,6 @@
 // What people and programs see of a training while it runs.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,8 @@ namespace octet {
 // Writes progress, metrics, clips, Prometheus' file and warnings. Rank 0 alone has it.
 class TrainingLog {
  public:
-  TrainingLog(const Config&, const Trainer&, const Transport&, RunFiles&, const Heart&);
+  // prints: progress and tables, on standard output.
+  TrainingLog(const Config&, const Trainer&, const Transport&, RunFiles&, const Heart&, bool prints);
 
   // A step that is done. seconds: that it took. waited: of these, for data.
   void step(const StepCount&, const StepReport&, double seconds, double waited);
@@ -35,9 +37,9 @@ class TrainingLog {
   const Config& config_;
   const Trainer& trainer_;
   RunFiles& files_;
-  const Heart& heart_;  // sees the other ranks
-  const bool alone_;    // there is no other rank
-  Progress progress_;
+  const Heart& heart_;                // sees the other ranks
+  const bool alone_;                  // there is no other rank
+  std::optional<Progress> progress_;  // empty: nothing is printed
   StragglerWatch stragglers_;
   double looked_ = 0;           // for stragglers
   double stepped_ = 0;          // when the last step ended

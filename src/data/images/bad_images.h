@@ -1,4 +1,4 @@
-// Images that cannot be read: they stop the run, or are skipped and counted, as data.bad_images says.
+// Images that cannot be read: they are an error, or are skipped and counted, as data.bad_images says.
 #pragma once
 #include <spdlog/spdlog.h>
 
@@ -15,12 +15,13 @@ namespace octet {
 // Thread-safe.
 class BadImages {
  public:
-  explicit BadImages(const Config::Data& data) : skip_(data.bad_images == "skip") {}
+  // data.bad_images may also be `refuse`, which is no value of the key: an error, where no training goes on.
+  explicit BadImages(const Config::Data& data) : skip_(data.bad_images == "skip"), trains_(data.bad_images == "stop") {}
 
   // UsageError, unless bad images are skipped; then warns of each image once.
   void add(int64_t index, const std::string& file, const BadImage& bad) {
-    REQUIRE_USAGE(skip_, say(bad.fix, ", or set data.bad_images: skip (a training then goes on with --resume)"), file,
-                  ": ", bad.what());
+    const char* const other_fix = ", or set data.bad_images: skip (a training then goes on with --resume)";
+    REQUIRE_USAGE(skip_, say(bad.fix, trains_ ? other_fix : ""), file, ": ", bad.what());
     std::lock_guard lock(mutex_);
     if (bad_.insert(index).second) spdlog::warn("skipped {}: {}", file, bad.what());
   }
@@ -30,7 +31,7 @@ class BadImages {
   }
 
  private:
-  const bool skip_;
+  const bool skip_, trains_;
   mutable std::mutex mutex_;
   std::set<int64_t> bad_;
 };

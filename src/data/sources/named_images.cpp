@@ -61,6 +61,39 @@ class Selected final : public Dataset {
   const std::vector<int64_t> indices_;
 };
 
+// Of a classifier.
+class PixelImages final : public Dataset {
+ public:
+  PixelImages(std::vector<OpenedImage> images, int64_t classes, Crops crops)
+      : images_(std::move(images)), classes_(classes), crops_(std::move(crops)) {}
+  int64_t size() const override { return static_cast<int64_t>(images_.size()); }
+  int64_t classes() const override { return classes_; }
+  ImageShape shape() const override { return crops_.shape(); }
+  std::string describe() const override { return say(size(), " images in memory"); }
+  int32_t label(int64_t) const override { return -1; }
+  uint64_t fingerprint() const override { return 0; }  // no run holds it
+  bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, uint8_t* pixels) const override {
+    crops_.write(index, training, seed, epoch, images_[static_cast<size_t>(index)], pixels);
+    return true;
+  }
+
+ private:
+  const std::vector<OpenedImage> images_;
+  const int64_t classes_;
+  const Crops crops_;
+};
+
+OpenedImage opened(const RgbPixels& image) {
+  REQUIRE_USAGE(image.pixels != nullptr && image.height > 0 && image.width > 0 && image.height < int64_t{1} << 31 &&
+                    image.width < int64_t{1} << 31,
+                "give pixels, and a height and width of 1 or more", "an image of ", image.height, " x ", image.width,
+                image.pixels == nullptr ? " without pixels" : "");
+  return {{image.height, image.width}, [image](double) {
+            return cv::Mat(static_cast<int>(image.height), static_cast<int>(image.width), CV_8UC3,
+                           const_cast<uint8_t*>(image.pixels));  // only read
+          }};
+}
+
 // Nothing says how images without annotations are to be seen.
 ViewOfUndecided as_stored() {
   return [warned = std::make_shared<std::once_flag>()](const std::string& path) {
@@ -91,9 +124,9 @@ std::vector<std::string> find_images(const std::vector<std::string>& paths) {
 }
 
 std::unique_ptr<Dataset> open_named_images(const Config& config, const std::vector<std::string>& files,
-                                           const Classes& classes) {
+                                           const Classes& classes, BadFiles bad) {
   Config::Data data = config.data;
-  data.bad_images = "skip";
+  data.bad_images = bad == BadFiles::skip ? "skip" : "refuse";
   const SourceTraits source = source_traits(data);
   if (!source.objects) {
     FolderIndex index{.folder = {}, .classes = classes.names, .files = {}, .ignored = {}};
@@ -110,6 +143,29 @@ std::unique_ptr<Dataset> open_named_images(const Config& config, const std::vect
                              .objects = {}});
   OpenImage open = image_files(images, data, as_stored());
   return std::make_unique<DetectionSet>("images", std::move(images), std::move(open), data, image_side(data));
+}
+
+std::unique_ptr<Dataset> open_pixels(const Config& config, const std::vector<RgbPixels>& images,
+                                     const Classes& classes) {
+  const SourceTraits source = source_traits(config.data);
+  std::vector<OpenedImage> all;
+  for (const RgbPixels& image : images) all.push_back(opened(image));
+  if (!source.objects)
+    return std::make_unique<PixelImages>(std::move(all), static_cast<int64_t>(classes.names.size()),
+                                         Crops(config.data, {}, source.middle));
+  Annotations unknown;
+  unknown.classes = classes.names;
+  unknown.category_ids = classes.category_ids;
+  for (const RgbPixels& image : images)
+    unknown.images.push_back({.id = static_cast<int64_t>(unknown.images.size()) + 1,
+                              .name = {},
+                              .path = {},
+                              .width = static_cast<int32_t>(image.width),
+                              .height = static_cast<int32_t>(image.height),
+                              .objects = {}});
+  OpenImage open = [all = std::move(all)](int64_t index) { return all[static_cast<size_t>(index)]; };
+  return std::make_unique<DetectionSet>("images in memory", std::move(unknown), std::move(open), config.data,
+                                        image_side(config.data));
 }
 
 std::unique_ptr<Dataset> selected(const Dataset& all, std::vector<int64_t> indices) {

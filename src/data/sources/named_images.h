@@ -1,5 +1,6 @@
-// Image files that people name, as the network of a recipe reads them.
+// Images that people name or hold in memory, as the network of a recipe reads them.
 #pragma once
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -13,8 +14,17 @@ namespace octet {
 std::vector<std::string> find_images(const std::vector<std::string>& paths);
 
 // Image files, read as the test set of config.data: resized or cropped, and normalized. No image has objects or a
-// class: its label is -1. Images that cannot be read are warned of and skipped.
-std::unique_ptr<Dataset> open_named_images(const Config&, const std::vector<std::string>& files, const Classes&);
+// class: its label is -1. Images that cannot be read are warned of and skipped or, as an error, refused.
+enum class BadFiles : uint8_t { skip, refuse };
+std::unique_ptr<Dataset> open_named_images(const Config&, const std::vector<std::string>& files, const Classes&,
+                                           BadFiles = BadFiles::skip);
+
+// The same of pixels, which must outlive the data set.
+struct RgbPixels {
+  const uint8_t* pixels = nullptr;  // (height, width, 3)
+  int64_t height = 0, width = 0;    // 1 .. 2^31 - 1
+};
+std::unique_ptr<Dataset> open_pixels(const Config&, const std::vector<RgbPixels>&, const Classes&);
 
 // Some samples of a data set: sample i is that of indices[i]. annotations() are those of the whole set, which must
 // outlive this one.

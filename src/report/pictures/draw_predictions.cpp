@@ -19,7 +19,7 @@ int64_t draw_predictions(const Config& config, Transport& transport, const Predi
   Config own = config;
   own.detect.score = options.score;
   own.data.bad_images = "skip";
-  const Predictor network(own, transport, options.weights);
+  Predictor network(own, transport, options.weights);
   std::unique_ptr<Dataset> opened;
   if (options.images.empty()) {
     Datasets sets =
