@@ -1,4 +1,5 @@
 // Folders of images and labels in YOLO's form.
+#include <map>
 #include <set>
 
 #include "src/data/annotations/annotation_files.h"
@@ -116,6 +117,23 @@ TEST(Yolo, HoldoutDividesOneFolder) {
   for (const int i : test) EXPECT_TRUE(test.contains(i ^ 1) && !train.contains(i)) << i;
   folder.image("images/val/a.ppm");
   expect_says(message_of<UsageError>([&] { read_annotations(config, Split::test); }), {"has a set for evaluation"});
+}
+
+// Roboflow's names of the variants of an image: their bytes differ.
+TEST(Yolo, HoldoutKeepsVariantsOfAnImageTogether) {
+  const YoloFolder folder;
+  for (int i = 0; i < 30; ++i) {
+    const std::string name = say("photo", i / 3, "_jpg.rf.", char('a' + i % 3), "0f1e2d3c4b5a");
+    folder.write("images/" + name + ".ppm", "P6 100 50 255\n" + std::string(size_t{3} * 100 * 50, char('a' + i)));
+    folder.write("labels/" + name + ".txt", "0 0.5 0.5 0.5 0.5\n");
+  }
+  Config config = folder.config();
+  config.data.holdout = 0.3;
+  std::map<std::string, int> variants;
+  for (const AnnotatedImage& image : read_annotations(config, Split::test).images)
+    ++variants[image.name.substr(0, image.name.find(".rf."))];
+  EXPECT_EQ(variants.size(), 3u);
+  for (const auto& [photo, count] : variants) EXPECT_EQ(count, 3) << photo;
 }
 
 TEST(Yolo, BadLabelsAreNamed) {

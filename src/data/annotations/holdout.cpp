@@ -14,7 +14,10 @@ namespace octet {
 namespace {
 
 // Of the bytes of the file, so that copies of an image are on the same side; of the name where it cannot be read.
+// Roboflow writes several variants of an image, "NAME.rf.DIGITS.jpg": they belong together, too.
 uint64_t hash_of(const AnnotatedImage& image) {
+  if (const size_t mark = image.name.find(".rf."); mark != std::string::npos)
+    return fingerprint(0, image.name.substr(0, mark));
   std::ifstream stream(image.path, std::ios::binary);
   const std::vector<char> bytes{std::istreambuf_iterator<char>(stream), {}};
   return bytes.empty() ? fingerprint(0, image.name) : fingerprint(0, bytes);
