@@ -166,9 +166,17 @@ void declare_training(py::module_& module) {
              "returns False or raises, the training writes a checkpoint and ends.");
 }
 
+// The layout of numpy's types changed in its version 2, of which pybind11 knows since 2.12.
+void require_known_numpy() {
+  const auto version = py::cast<std::string>(py::module_::import("numpy").attr("__version__"));
+  if (PYBIND11_VERSION_HEX < 0x020C0000 && std::stoi(version) >= 2)
+    throw py::import_error("this build of octet knows numpy 1, not " + version + "; fix: pip install 'numpy<2'");
+}
+
 }  // namespace
 
 PYBIND11_MODULE(octet, module) {
+  require_known_numpy();
   module.doc() = "octet trains convolutional networks in INT8.";
   module.attr("__version__") = octet::version();
   py::register_exception<octet::Failure>(module, "Failure", PyExc_RuntimeError);

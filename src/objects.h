@@ -37,7 +37,8 @@ struct Annotations {
   std::vector<std::string> classes;   // by label; each name once
   std::vector<int64_t> category_ids;  // by label; COCO: of the file, or no_category; VOC: label + 1
   std::vector<AnnotatedImage> images;
-  std::vector<std::string> without_image = {};             // YOLO: files of labels whose images are not there
+  std::vector<std::string> without_image = {};  // YOLO: files of labels whose images are not there
+  int64_t without_class = 0;  // YOLO: objects that data.bad_boxes: drop left out, since their classes have no name
   bool text_image_ids = false, text_category_ids = false;  // COCO: the file writes "12", and so do stored detections
 };
 

@@ -155,8 +155,7 @@ void add_outputs(CLI::App& app, EvalOptions& options) {
       ->expected(0, 1)
       ->default_str("-")
       ->option_text("[FILE]");
-  app.add_option("--csv", options.csv, "Write a table with one line for each class; -: print it")
-      ->type_name("FILE");
+  app.add_option("--csv", options.csv, "Write a table with one line for each class; -: print it")->type_name("FILE");
   app.add_option("--html", options.html,
                  "Write a page: the figures of the classes and, of a classifier, the confusion matrix and the most "
                  "confident mistakes")

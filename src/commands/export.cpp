@@ -66,9 +66,11 @@ void check(const ExportOptions& options, const Task& task, Trainer& trainer, con
                                                display_of(task.main_figure).label)
                                          : say("and the trained network name the same class for ",
                                                fmt::format("{:.2f}", same), " % of the images");
-  REQUIRE_USAGE(same >= options.agreement,
-                "set policy.quantize_first and policy.quantize_last in the training, or lower --agreement", "the file ",
-                what, ", and not ", options.agreement, " %; nothing was written");
+  REQUIRE_USAGE(
+      same >= options.agreement,
+      "judge more images with --images, lower --agreement, or set policy.quantize_first and policy.quantize_last in "
+      "the training",
+      "the file ", what, ", and not ", options.agreement, " %; nothing was written");
   if (!options.samples.empty()) samples.write(options.samples);
 }
 

@@ -42,7 +42,8 @@ std::string help_text(const HelpOptions& options, const CLI::App& all) {
   if (options.man) return man_page(all);
   if (!options.shell.empty()) return (options.shell == "bash" ? bash_completion : zsh_completion)(all);
   if (topic == "keys") return describe_keys(known_names(), terminal_columns(STDOUT_FILENO));
-  if (topic.empty()) return all.help();
+  if (topic.empty())  // all.help() would be that of this command
+    return all.get_formatter()->make_help(&all, all.get_name(), CLI::AppFormatMode::Normal);
   for (const CLI::App* command : all.get_subcommands({}))
     if (command->get_name() == topic) return command->help("octet") + keys_of_same_name(topic);
   std::string described = describe_key(topic, known_names());  // "train.": of the section alone

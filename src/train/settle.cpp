@@ -115,8 +115,8 @@ Config with_epochs(const Config& given, Transport& transport, Heart* heart) {
   const int64_t least = std::max<int64_t>(1, int64_t(std::floor(config.train.warmup_epochs)) + 1);
   const auto epochs = int64_t(whole / of_epoch);
   REQUIRE_USAGE(epochs >= least,
-                say("set train.minutes to ", int64_t(std::ceil(double(least) * of_epoch / 60)),
-                    " or more, or give train.epochs or train.steps in its place"),
+                fmt::format("set train.minutes to {:.1f} or more, or give train.epochs or train.steps in its place",
+                            std::ceil(1.1 * double(least) * of_epoch / 6) / 10),
                 config.file, ": train.minutes: ", config.train.minutes, " is too short: an epoch takes about ",
                 text_of_time(of_epoch),
                 least > 1 ? say(", and train.warmup_epochs: ", config.train.warmup_epochs, " needs ", least, " epochs")

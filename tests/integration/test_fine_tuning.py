@@ -42,6 +42,10 @@ class FineTuning(Case):
         for name in before:
             frozen = name.startswith(("conv1.", "bn1.", "layer1.", "layer2."))
             self.assertEqual(before[name] == after[name], frozen, name)
+        # The integer network has nothing that trains, and nothing to freeze.
+        answers = self.octet("eval", self.run_path("tuned"), "--integer")
+        self.assertIn("both name the same class for", answers.out)
+        self.assertEqual(answers.err, "")
         self.tune("whole")
         arenas = [self.result(run)["arena_bytes"] for run in ("tuned", "whole")]
         self.assertLess(arenas[0], 0.8 * arenas[1])

@@ -95,6 +95,24 @@ TEST(BoxAdvice, FormsAreRecognised) {
   const TemporaryFolder none;
   write_text(none.path() / "labels.json", "{\"of\": \"another program\"}");
   EXPECT_FALSE(look_at_boxes(none.path().string(), 1));
+  const TemporaryFolder unnamed;
+  write_text(unnamed.path() / "labels/train/a.txt", "0 0.5 0.5 0.1 0.1\n");
+  expect_says(message_of<UsageError>([&] { look_at_boxes(unnamed.path().string(), 1); }),
+              {"no data.yaml, which names the classes", "names: [first, second]"});
+}
+
+TEST(BoxAdvice, WhatIsMissingIsSaidInTheRecipe) {
+  const TemporaryFolder folder;
+  write_yolo(folder.path(), 20, 640, 480);
+  write_text(folder.path() / "labels/train/640_3.txt", "0 0.5 0.5 0.125 0.125\n7 0.5 0.5 0.5 0.5\n");
+  const std::vector<Choice> choices = choices_for(folder.path());
+  EXPECT_EQ(value_of(choices, "data.bad_boxes"), "drop") << "class 7 has no name";
+  EXPECT_EQ(value_of(choices, "data.bad_images"), "");
+  const CocoFolder coco;
+  for (const auto& entry : fs::recursive_directory_iterator(coco.path()))
+    if (entry.path().extension() == ".jpg") fs::remove(entry.path());
+  expect_says(message_of<UsageError>([&] { look_at_boxes(coco.path().string(), 1); }),
+              {"annotated images is there", "put the images where the annotations say"});
 }
 
 TEST(BoxAdvice, CocoFilesMayHaveAnyNames) {

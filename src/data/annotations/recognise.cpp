@@ -99,7 +99,14 @@ std::string recognise_annotations(const std::string& folder, Config::Data& data)
       if (entry.path().extension() == ".xml") return say("XML files in ", *below ? below : "the folder");
   }
   data.name = "coco";
-  return recognise_coco(root, data);
+  if (std::string found = recognise_coco(root, data); !found.empty()) return found;
+  data.name = "yolo";  // without data.yaml: its reader says what to write
+  for (const char* below : {"labels", "labels/train"}) {
+    std::error_code failed;
+    for (const auto& entry : fs::directory_iterator(root / below, failed))
+      if (entry.path().extension() == ".txt") return say("text files in ", below);
+  }
+  return {};
 }
 
 std::string recognise_annotations_to_judge(const std::string& folder, Config::Data& data) {

@@ -196,6 +196,23 @@ std::vector<NamedImage> images_of(const std::vector<ImageSet>& sets) {
   return images;
 }
 
+// Images beside XML files without lists.
+void warn_of_images_without_xml(const std::vector<ImageSet>& sets, const std::vector<NamedImage>& read) {
+  std::set<std::string> known;
+  for (const NamedImage& image : read) known.insert(image.image.name);
+  for (const ImageSet& set : sets) {
+    if (!set.set.empty()) continue;
+    int64_t all = 0, without = 0;
+    std::error_code failed;
+    for (const auto& entry : fs::directory_iterator(set.images(), failed)) {
+      if (!names_an_image(entry.path())) continue;
+      ++all;
+      if (!known.contains(entry.path().stem().string())) ++without;
+    }
+    if (without > 0) spdlog::warn("{}: {} of {} images have no XML file, and are not read", set.place(), without, all);
+  }
+}
+
 std::set<std::string> names_on(const std::vector<NamedImage>& images) {
   std::set<std::string> names;
   for (const NamedImage& image : images)
@@ -248,7 +265,9 @@ bool voc_judges(const Config::Data& data) {
 }
 
 Annotations read_voc(const Config::Data& data, Split split) {
-  std::vector<NamedImage> train = images_of(sets_of(data, Split::train)), test;
+  const std::vector<ImageSet> sets = sets_of(data, Split::train);
+  std::vector<NamedImage> train = images_of(sets), test;
+  if (split == Split::train) warn_of_images_without_xml(sets, train);
   if (split == Split::test) test = images_of(sets_of(data, Split::test));
   std::vector<NamedImage>& chosen = split == Split::train ? train : test;
   REQUIRE_USAGE(!chosen.empty(), split == Split::train ? "set data.sets" : "set data.sets_test", data.root,

@@ -304,6 +304,7 @@ Annotations read_yolo(const Config::Data& data, Split split) {
     all.images.push_back(std::move(image));
   }
   all.without_image = labels_without_image(paths);
+  all.without_class = missing.names;
   warn(data.root, int64_t(paths.size()), all.without_image, missing);
   return all;
 }

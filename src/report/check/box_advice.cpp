@@ -23,10 +23,20 @@ constexpr double longest = 2;                                      // longer sid
 constexpr int64_t seen_in_tuning = 7500, seen_in_scratch = 20000;  // images of a training, over all epochs
 
 int64_t bad_boxes_of(const Annotations& all) {
-  int64_t bad = 0;
+  int64_t bad = all.without_class;
   for (const AnnotatedImage& image : all.images)
     for (const Object& object : image.objects) bad += fault_of(object.box, image.width, image.height) != BoxFault::none;
   return bad;
+}
+
+// Counts images whose files are not there. UsageError: none is.
+int64_t absent_of(const Annotations& all, const std::string& root) {
+  std::error_code failed;
+  const auto absent =
+      std::ranges::count_if(all.images, [&](const AnnotatedImage& image) { return !fs::exists(image.path, failed); });
+  REQUIRE_USAGE(absent < std::ssize(all.images), "put the images where the annotations say", root, ": none of ",
+                all.images.size(), " annotated images is there, such as ", all.images.front().path);
+  return absent;
 }
 
 // What stands at this share of the sorted values.
@@ -141,6 +151,10 @@ class DetectorAdvisor : private Choices {
               "{} boxes have no pixel of their image, or no class; `octet check` lists them, and `stop` refuses "
               "them",
               facts_.bad_boxes));
+    if (facts_.absent > 0)
+      add("data.bad_images", "skip",
+          fmt::format("{} of the annotated images are not there; `octet check` lists them, and `stop` refuses them",
+                      facts_.absent));
     add("data.short_side", fmt::to_string(short_side_),
         fmt::format("the images' median is {:.0f}; {}", at_share(short_sides_, 0.5),
                     short_side_ > usual_short_side ? "with fewer pixels small objects would be lost"
@@ -210,6 +224,7 @@ std::optional<BoxFacts> look_at_boxes(const std::string& root, int cores) {
   require_objects_to_find(test, config.data.root);
   facts.test = int64_t(test.images.size());
   facts.bad_boxes = bad_boxes_of(facts.train) + bad_boxes_of(test);
+  facts.absent = absent_of(facts.train, config.data.root) + absent_of(test, config.data.root);
   return facts;
 }
 

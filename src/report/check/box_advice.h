@@ -12,6 +12,7 @@ struct BoxFacts {     // what a folder of images with annotated boxes holds
   std::string found;  // by what it was recognised: "data.yaml"
   Annotations train;
   int64_t test = 0;       // images
+  int64_t absent = 0;     // images of both splits whose files are not there
   int64_t bad_boxes = 0;  // of both splits: without a pixel of their image, or of a class without a name
 };
 // None: the folder holds no annotations in the form of VOC, COCO or YOLO. UsageError: it does, and they cannot be read.

@@ -130,6 +130,7 @@ class Advisor : private Choices {
   void batch(int64_t memory) {
     int64_t size = side_ >= 128 ? 64 : 128;
     while (size > 4 && facts_.train / size < steps_of_epoch) size /= 2;
+    while (size > 1 && facts_.train < size) size /= 2;
     const bool small = size < (side_ >= 128 ? 64 : 128);
     Config config = this->config();
     config.data.batch = size;

@@ -10,7 +10,6 @@
 #include "src/report/inspect/run_facts.h"
 #include "src/report/page.h"
 #include "src/tasks/metric_display.h"
-#include "src/train/progress.h"
 
 namespace octet {
 namespace {
@@ -44,7 +43,7 @@ std::vector<std::pair<std::string, std::string>> figures_of(const RunFacts& run)
   figures.emplace_back("epochs", fmt::to_string(result.epochs));
   figures.emplace_back("steps", fmt::to_string(result.steps));
   if (const double seconds = run.records.train_seconds(); seconds > 0)
-    figures.emplace_back("training time", clock_text(seconds));
+    figures.emplace_back("training time", duration_text(seconds));
   if (result.images_per_second) figures.emplace_back("images / s", fmt::format("{:.0f}", *result.images_per_second));
   figures.emplace_back("weights", result.weights_sha256.substr(0, 8));
   figures.emplace_back("commit", result.commit);

@@ -32,14 +32,6 @@ std::string description(const RunFacts& run) {
   return text + ".";
 }
 
-// "4.2 s", "12 min 5 s", "3 h 25 min"
-std::string duration_text(double seconds) {
-  if (seconds < 60) return fmt::format("{:.{}f} s", seconds, seconds < 10 ? 1 : 0);
-  const auto whole = static_cast<int64_t>(seconds);
-  if (whole < 3600) return fmt::format("{} min {} s", whole / 60, whole % 60);
-  return fmt::format("{} h {} min", whole / 3600, whole / 60 % 60);
-}
-
 // "2026-11-29 09:33 UTC"
 std::string date_text(double seconds_since_1970) {
   if (seconds_since_1970 <= 0) return {};

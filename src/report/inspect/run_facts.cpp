@@ -1,5 +1,7 @@
 #include "src/report/inspect/run_facts.h"
 
+#include <fmt/format.h>
+
 #include <filesystem>
 
 #include "kernels/base/error.h"
@@ -26,6 +28,13 @@ RunFacts read_run(const std::string& directory, const std::vector<std::string>& 
   }
   if (!overrides.empty()) run.config = load_config(file, overrides);
   return run;
+}
+
+std::string duration_text(double seconds) {
+  if (seconds < 60) return fmt::format("{:.{}f} s", seconds, seconds < 10 ? 1 : 0);
+  const auto whole = static_cast<int64_t>(seconds);
+  if (whole < 3600) return fmt::format("{} min {} s", whole / 60, whole % 60);
+  return fmt::format("{} h {} min", whole / 3600, whole / 60 % 60);
 }
 
 }  // namespace octet

@@ -21,4 +21,6 @@ struct RunFacts {
 // overrides: of the configuration, "key=value". UsageError: the directory holds no run, or one of its files is damaged.
 RunFacts read_run(const std::string& directory, const std::vector<std::string>& overrides = {});
 
+std::string duration_text(double seconds);  // "4.2 s", "12 min 5 s", "3 h 25 min"
+
 }  // namespace octet

@@ -25,7 +25,8 @@ Graph network(const Config& config, const Policy& policy, int64_t height, int64_
   Graph graph(policy);
   const Edge images = input(graph, {height, width});
   const std::vector<Head> heads = make_model(graph, images, config.model);
-  if (!config.train.freeze.empty()) graph.freeze_through(config.train.freeze);
+  const bool integers = policy.integers() != nullptr;  // nothing of it trains
+  if (!config.train.freeze.empty() && !integers) graph.freeze_through(config.train.freeze);
   const bool mixed = trains && (config.augment.mixup > 0 || config.augment.cutmix > 0);
   softmax_loss(graph, {heads, float(config.train.label_smoothing), {"top1", "top5"}, mixed});
   return graph;
