@@ -1,4 +1,6 @@
 // PASCAL VOC: lists of images in ImageSets/Main, and one XML file for each image in Annotations.
+#include <spdlog/spdlog.h>
+
 #include <algorithm>
 #include <cctype>
 #include <cmath>
