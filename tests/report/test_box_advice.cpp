@@ -84,10 +84,12 @@ TEST(BoxAdvice, BadBoxesAreDropped) {
 
 TEST(BoxAdvice, FormsAreRecognised) {
   const CocoFolder coco;
+  for (const char* split : {"train2017", "val2017"}) write_text(coco.path() / split / "b.jpg", "an image");
   EXPECT_EQ(look_at_boxes(coco.path().string(), 1)->config.data.name, "coco");
   const TemporaryFolder exported;
   for (const char* split : {"train", "valid"})
-    write_text(exported.path() / split / "_annotations.coco.json", CocoFolder::whole);
+    write_text(exported.path() / split / "b.jpg", "an image"),
+        write_text(exported.path() / split / "_annotations.coco.json", CocoFolder::whole);
   const std::optional<BoxFacts> facts = look_at_boxes(exported.path().string(), 1);
   ASSERT_TRUE(facts);
   EXPECT_EQ(facts->config.data.annotations_test, "valid/_annotations.coco.json");
@@ -109,8 +111,6 @@ TEST(BoxAdvice, WhatIsMissingIsSaidInTheRecipe) {
   EXPECT_EQ(value_of(choices, "data.bad_boxes"), "drop") << "class 7 has no name";
   EXPECT_EQ(value_of(choices, "data.bad_images"), "");
   const CocoFolder coco;
-  for (const auto& entry : fs::recursive_directory_iterator(coco.path()))
-    if (entry.path().extension() == ".jpg") fs::remove(entry.path());
   expect_says(message_of<UsageError>([&] { look_at_boxes(coco.path().string(), 1); }),
               {"annotated images is there", "put the images where the annotations say"});
 }
@@ -119,8 +119,8 @@ TEST(BoxAdvice, CocoFilesMayHaveAnyNames) {
   const TemporaryFolder split, whole;
   write_text(split.path() / "annotations/train.json", CocoFolder::whole);
   write_text(split.path() / "annotations/val.json", CocoFolder::whole);
-  fs::create_directories(split.path() / "images/train");
-  fs::create_directories(split.path() / "images/val");
+  write_text(split.path() / "images/train/b.jpg", "an image");
+  write_text(split.path() / "images/val/b.jpg", "an image");
   std::optional<BoxFacts> facts = look_at_boxes(split.path().string(), 1);
   ASSERT_TRUE(facts);
   EXPECT_EQ(facts->config.data.annotations, "annotations/train.json");
