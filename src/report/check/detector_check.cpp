@@ -199,7 +199,7 @@ void judge_anchors(const std::vector<std::string>& classes, const Placement& tra
   }
   if (!low.empty())
     check.warnings.push_back(fmt::format(
-        "most objects of {} overlap no anchor by {:g}: set model.anchor_sizes, for which the page has a proposal",
+        "most objects of {} overlap no anchor by {:g}: set model.anchor_sizes to those that this check proposes",
         joined(low, ", "), positive));
 }
 
