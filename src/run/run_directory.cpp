@@ -88,10 +88,18 @@ RunDirectory::RunDirectory(const Config& config, const std::string& wanted, bool
                 " holds an earlier run: ", trace);
 }
 
+// The lines of config.yaml with the command that began the run and the one that continues it.
+static std::string commands_after(const std::string& before) {
+  const std::string now = say("# ", command_line(), "\n");
+  const std::string first = before.starts_with("# ") ? before.substr(0, before.find('\n') + 1) : now;
+  return first == now ? now : say(first, "# continued by: ", command_line(), "\n");
+}
+
 void RunDirectory::begin(const Config& config) const {
   std::filesystem::remove(path_ + "/result.json");
   std::filesystem::remove(path_ + "/weights.safetensors");
-  write_durably(path_ + "/config.yaml", say("# ", command_line(), "\n", to_yaml(config)));
+  const std::string file = path_ + "/config.yaml";
+  write_durably(file, commands_after(read_if_there(file)) + to_yaml(config));
 }
 
 void RunDirectory::make_again(const Config& config) {

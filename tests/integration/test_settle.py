@@ -23,6 +23,10 @@ class Settled(Case):
         job = self.train("auto", resume=True, data__batch="auto", train__steps=6, train__schedule="constant")
         self.assertEqual(self.recipe_of("auto")["batch"], 8)
         self.assertNotIn("data.batch: auto is", job.err)
+        began, continued = (self.run_path("auto") / "config.yaml").read_text().splitlines()[:2]
+        self.assertIn("train.steps=4", began)
+        self.assertNotIn("--resume", began)
+        self.assertRegex(continued, "^# continued by: .*--resume")
 
     def test_every_command_takes_an_automatic_batch(self):
         self.octet("plan", RECIPE, *with_settings({**SMALL, "data.batch": "auto"}))
