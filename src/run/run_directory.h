@@ -22,9 +22,8 @@ class RunDirectory {
  public:
   RunDirectory(const Config&, const std::string& wanted, bool resume);
   const std::string& path() const { return path_; }
-  // Called after all checks. Writes the resolved configuration to config.yaml, behind a line with the command that
-  // trains, and removes result and weights of an
-  // earlier, shorter training.
+  // Called after all checks. Writes the resolved configuration to config.yaml, behind the command that began the run
+  // and the one that continues it, and removes result and weights of an earlier, shorter training.
   void begin(const Config&) const;
   // Whether the directory, or the lock in it, was deleted in mid-run.
   bool deleted() const { return !lock_ || lock_->deleted(); }
