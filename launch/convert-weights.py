@@ -221,11 +221,11 @@ def write(tensors, path):
 def convert(source, target, wanted):
     try:
         content = read_zip(source) if zipfile.is_zipfile(source) else read_legacy(source)
+        tensors, others = choose(content, wanted)
+        write(tensors, target)
     except (pickle.UnpicklingError, zipfile.BadZipFile, EOFError, KeyError, ValueError, TypeError, AttributeError,
-            IndexError, struct.error, ImportError, UnicodeDecodeError) as error:
+            IndexError, OverflowError, RecursionError, struct.error, ImportError) as error:
         raise Refused(f"it cannot be read as a file of torch.save() ({type(error).__name__}: {error})") from error
-    tensors, others = choose(content, wanted)
-    write(tensors, target)
     print(f"{target}: {len(tensors)} tensors" +
           (f"; {source} also holds {', '.join(others)}, see --from" if others else ""))
 

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 
+#include "kernels/base/command_line.h"
 #include "kernels/base/durable_file.h"
 #include "kernels/base/error.h"
 #include "src/commands/command.h"
@@ -21,9 +22,6 @@ namespace fs = std::filesystem;
 struct NewOptions {
   std::string folder, output, weights;
 };
-
-// For a shell.
-std::string quoted(const std::string& file) { return file.find(' ') == file.npos ? file : "'" + file + "'"; }
 
 std::string default_output(const std::string& folder) {
   const fs::path path = fs::weakly_canonical(folder);
@@ -67,8 +65,8 @@ int write_recipe(const NewOptions& options) {
     const auto images = int64_t(boxes->train.images.size()) + boxes->test;
     finish(output, choices, parse_config(recipe_text(choices, ""), output, {}),
            fmt::format("{} images with boxes of {} classes", images, boxes->train.classes.size()), cores);
-    fmt::print("next: octet check {}, octet draw {} --truth --output boxes, octet train {}\n", quoted(output),
-               quoted(output), quoted(output));
+    fmt::print("next: octet check {}, octet draw {} --truth --output boxes, octet train {}\n", shell_word(output),
+               shell_word(output), shell_word(output));
     return 0;
   }
   const FolderFacts facts = look_at_folder(options.folder, cores);
@@ -76,7 +74,7 @@ int write_recipe(const NewOptions& options) {
   finish(output, choices, parse_config(recipe_text(choices, ""), output, {}),
          fmt::format("{} images of {} classes", facts.train + facts.test, facts.classes), cores);
   print_bad_images(facts, output);
-  fmt::print("next: octet check {0}, octet train {0}\n", quoted(output));
+  fmt::print("next: octet check {0}, octet train {0}\n", shell_word(output));
   return 0;
 }
 

@@ -96,7 +96,7 @@ std::string clips(const RunRecords& records) {
                                 with_summary(of_layers(records, &Layer::saturated, 100), steps_per_x)) +
                      folded(ask,
                             "The median stays far below 1 %, and single layers have peaks of some percent, after which "
-                            "their clip is searched anew; shares that stay high mean clips that lag behind the "
+                            "their clip is searched again; shares that stay high mean clips that lag behind the "
                             "gradients.")),
              "three");
 }
