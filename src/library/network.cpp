@@ -8,13 +8,12 @@
 #include "src/library/failure.h"
 #include "src/library/messages.h"
 #include "src/train/predictor.h"
-#include "src/train/settle.h"
 #include "src/weights/trained_network.h"
 
 namespace octet::library {
 
 struct Network::Inside {
-  explicit Inside(TrainedNetwork found) : network(with_batch(found.config, *transport), *transport, found.weights) {}
+  explicit Inside(TrainedNetwork found) : network(found.config, *transport, found.weights) {}
 
   template <class Images, class Open>
   std::vector<Prediction> predict(const Images& images, const Open& open) {

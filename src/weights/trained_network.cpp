@@ -52,7 +52,10 @@ TrainedNetwork find_network(const std::string& named, const std::string& weights
   REQUIRE_USAGE(!weights.empty(), "name the directory of a run or a .safetensors file, or give --weights FILE", named,
                 kind == PathKind::recipe ? " is a recipe, which has no weights"
                                          : " is no network that octet reads; an exported file is none");
-  return {load_config(named, overrides), weights};
+  TrainedNetwork network{load_config(named, overrides), weights};
+  // The largest batch is for a training, and finding it needs the training's data; answers do not depend on it.
+  if (network.config.data.batch == automatic) network.config.data.batch = Config().data.batch;
+  return network;
 }
 
 }  // namespace octet

@@ -3,7 +3,7 @@
 
 import re
 
-from harness import RECIPE, SMALL, Case, main, with_settings
+from harness import RECIPE, SMALL, Case, main, with_settings, write_png
 
 
 class Settled(Case):
@@ -32,6 +32,12 @@ class Settled(Case):
         self.octet("plan", RECIPE, *with_settings({**SMALL, "data.batch": "auto"}))
         self.train("ranks", ranks=2, data__batch="auto", train__steps=2, train__norm_group=4)
         self.assertEqual(self.recipe_of("ranks")["batch"], 8)
+        # Answers need no data of a training.
+        image = self.directory / "a.png"
+        write_png(image, 32, 90)
+        weights = self.run_path("ranks") / "weights.safetensors"
+        self.octet("predict", RECIPE, image, "--weights", weights, "--set", "data.name=image_folder",
+                   "--set", "data.root=/nowhere", "--set", "data.batch=auto")
         job = self.octet("plan", RECIPE, *with_settings({**SMALL, "data.batch": "many"}), code=2)
         self.assertIn("takes integer 1 .. 16777216, or auto, not `many`", job.err)
 

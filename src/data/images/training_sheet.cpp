@@ -4,8 +4,8 @@
 #include <opencv2/imgproc.hpp>
 #include <vector>
 
+#include "kernels/base/error.h"
 #include "src/data/images/encode_image.h"
-#include "src/data/images/image_fault.h"
 
 namespace octet {
 namespace {
@@ -20,7 +20,7 @@ cv::Mat small_input(const Dataset& data, int64_t index, uint64_t seed) {
   Truth truth;
   try {
     if (!data.read_with_truth(index, true, seed, 0, pixels.data, truth)) return {};
-  } catch (const BadImage&) {  // the training says so when it comes there
+  } catch (const Error&) {  // the training says so when it comes there
     return {};
   }
   cv::Mat colors;
