@@ -62,17 +62,13 @@ std::string clips(const RunRecords& records) {
                       {.title = "Cosine distance d_c (eq. 7)", .y_label = "(log scale)", .log_y = true, .width = width},
                       of_layers(records, &Layer::d_c)) +
                   folded(ask,
-                         "d_c is how far clipping and 8 bits turn a layer's gradient: below 0.01 in most layers, "
-                         "rising by a "
-                         "factor of up to ten while the loss falls; a row that stays far brighter than its neighbours "
-                         "loses most to quantization.")) +
+                         "d_c is how far clipping and 8 bits turn a layer's gradient. It differs by layer; a row that "
+                         "stays far brighter than its neighbours loses most to quantization.")) +
                  card(heat_map({.title = "Learning rate scale φ(d_c) (eq. 8)", .width = width},
                                of_layers(records, &Layer::lr_scale)) +
                       folded(ask,
                              "φ is the factor of a layer's learning rate: near 1 where d_c is small, and never below "
-                             "policy.lr_scale.beta; single dark cells are normal, and a row that stays dark is a layer "
-                             "that "
-                             "hardly learns.")) +
+                             "policy.lr_scale.beta. A row that stays dark is a layer with a low learning rate.")) +
                  card(line_chart({.title = "Clipping value c",
                                   .x_label = unit,
                                   .log_y = true,
@@ -81,23 +77,20 @@ std::string clips(const RunRecords& records) {
                                   .height = 300},
                                  with_summary(of_layers(records, &Layer::clip), steps_per_x)) +
                       folded(ask,
-                             "Clips follow the size of the gradients: they differ by layer, move by a factor of a few "
-                             "between updates and drift over the training; a jump by a factor of hundreds comes with a "
-                             "loss "
-                             "that diverges.")) +
-                 card(
-                     line_chart({.title = "Gradients beyond the clip before its update",
-                                 .x_label = unit,
-                                 .y_label = "% of elements",
-                                 .by_depth = true,
-                                 .most = 100,
-                                 .width = width,
-                                 .height = 300},
-                                with_summary(of_layers(records, &Layer::saturated, 100), steps_per_x)) +
-                     folded(ask,
-                            "The median stays far below 1 %, and single layers have peaks of some percent, after which "
-                            "their clip is searched again; shares that stay high mean clips that lag behind the "
-                            "gradients.")),
+                             "Clips follow the size of the gradients: they differ by layer, and drift over the "
+                             "training.")) +
+                 card(line_chart({.title = "Gradients beyond the clip before its update",
+                                  .x_label = unit,
+                                  .y_label = "% of elements",
+                                  .by_depth = true,
+                                  .most = 100,
+                                  .width = width,
+                                  .height = 300},
+                                 with_summary(of_layers(records, &Layer::saturated, 100), steps_per_x)) +
+                      folded(ask,
+                             "Where many values are beyond a clip, it is searched again. Shares that stay high mean "
+                             "clips that "
+                             "lag behind the gradients.")),
              "three");
 }
 
