@@ -20,12 +20,18 @@ struct SgdItem {
 };
 using SgdItems = Table<SgdItem, 48>;
 
+// Of an item's parameter in this step. state: of a recorded program.
+template <class Item>
+__device__ float rate_of(const Item& item, const StepState* state) {
+  const float base = (state != nullptr ? state->learning_rate : item.problem.learning_rate) * item.problem.rate_factor;
+  return item.lr_scale != nullptr ? base * *item.lr_scale : base;
+}
+
 __global__ void sgd_kernel(const __grid_constant__ SgdItems items, const StepState* state) {
   const SgdItems::Place place(items);
   const SgdItem& own = items.at[place.item];
   const SgdProblem& p = own.problem;
-  const float base = (state != nullptr ? state->learning_rate : p.learning_rate) * p.rate_factor;
-  const float rate = own.lr_scale != nullptr ? base * *own.lr_scale : base;
+  const float rate = rate_of(own, state);
 #pragma unroll
   for (int k = 0; k < block_elements; k += threads) {
     const int64_t i = place.block * block_elements + k + static_cast<int>(threadIdx.x);
@@ -52,8 +58,7 @@ __global__ void adamw_kernel(const __grid_constant__ AdamWItems items, const Ste
   const AdamWItem& own = items.at[place.item];
   const AdamWProblem& p = own.problem;
   const AdamWCorrections corrections = state != nullptr ? state->corrections : p.corrections;
-  const float base = (state != nullptr ? state->learning_rate : p.learning_rate) * p.rate_factor;
-  const float rate = own.lr_scale != nullptr ? base * *own.lr_scale : base;
+  const float rate = rate_of(own, state);
   const float kept = 1 - rate * p.decay, step = rate / corrections.mean;
   const float share = 1 - p.beta1, square_share = 1 - p.beta2;
 #pragma unroll
