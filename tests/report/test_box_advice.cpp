@@ -53,6 +53,22 @@ TEST(BoxAdvice, SizesAreThoseOfImagesAndObjects) {
   EXPECT_EQ(config.model.anchor_sizes, (std::vector<int64_t>{42, 66, 105, 166}));
 }
 
+// Even steps from 20 to 140 pixels, 38 and 73, miss the objects of 50 and 56.
+TEST(BoxAdvice, AnchorsAreThoseThatFindMore) {
+  const TemporaryFolder folder;
+  write_yolo(folder.path(), 20, 288, 288);
+  for (int i = 0; i < 20; ++i) {
+    const double side = (i < 6 ? 20 : i < 10 ? 50 : i < 14 ? 56 : 140) / 288.0, center = 160 / 288.0;
+    const std::string box = say(" ", center, " ", center, " ", side, " ", side, "\n");
+    for (const char* split : {"train", "val"})
+      write_text(folder.path() / "labels" / split / say("288_", i, ".txt"), "0" + box + "1" + box);
+  }
+  const std::vector<Choice> choices = choices_for(folder.path());
+  EXPECT_EQ(value_of(choices, "model.anchor_sizes"), "[20, 50, 56, 140]");
+  const auto found = std::ranges::find(choices, std::string("model.anchor_sizes"), &Choice::key);
+  expect_says(found->reason, {"some anchor overlaps 100 % of the objects by 0.7"});
+}
+
 TEST(BoxAdvice, WideAndHighImagesHaveCanvasesOfTheirOwn) {
   const TemporaryFolder folder;
   write_yolo(folder.path(), 3, 640, 480);

@@ -11,6 +11,7 @@
 #include "src/config/yaml.h"
 #include "src/data/annotations/recognise.h"
 #include "src/quant/policy.h"
+#include "src/report/check/placement.h"
 #include "src/train/dry_plan.h"
 
 namespace octet {
@@ -18,6 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* detector = "faster_rcnn";
 constexpr int64_t usual_short_side = 288, least_object = 12;       // pixels of the network's input
 constexpr double longest = 2;                                      // longer side of an input / shorter one
 constexpr int64_t seen_in_tuning = 7500, seen_in_scratch = 20000;  // images of a training, over all epochs
@@ -69,6 +71,7 @@ class DetectorAdvisor : private Choices {
 
   std::vector<Choice> choices(int64_t memory, int cores) {
     choose_sizes();
+    choose_anchors();
     model();
     data(cores);
     batch(memory);
@@ -104,17 +107,34 @@ class DetectorAdvisor : private Choices {
       heights_.push_back(long_side_), widths_.push_back(short_side_);
   }
 
-  // Four sizes, one for each level, from the small objects to the large ones.
-  std::vector<int64_t> anchors() const {
+  // Four sizes, one for each level: evenly spaced from the small objects to the large ones, or as `octet check`
+  // proposes, where anchors then find more objects.
+  void choose_anchors() {
     const double first = std::max(8.0, small_ * double(short_side_));
     const double last = std::max(2 * first, large_ * double(short_side_));
-    std::vector<int64_t> sizes;
-    for (int i = 0; i < 4; ++i) sizes.push_back(std::llround(first * std::pow(last / first, i / 3.0)));
-    return sizes;
+    std::vector<int64_t> even;
+    for (int i = 0; i < 4; ++i) even.push_back(std::llround(first * std::pow(last / first, i / 3.0)));
+    Config config = facts_.config;
+    config.model.name = detector;
+    config.data.short_side = short_side_;
+    config.data.long_side = long_side_;
+    config.data.canvas_heights = heights_;
+    config.data.canvas_widths = widths_;
+    const auto place_with = [&](const std::vector<int64_t>& sizes) {
+      config.model.anchor_sizes = sizes;
+      return placed(facts_.train, config.data, anchors_of(config));
+    };
+    const Placement of_even = place_with(even);
+    const AnchorRule rule = anchors_of(config);
+    const std::vector<int64_t> fitting = sizes_that_fit(of_even, rule);
+    anchors_ = even, found_ = found_share_of_classes(of_even, rule.positive), overlap_ = rule.positive;
+    if (fitting.empty()) return;
+    const double found = found_share_of_classes(place_with(fitting), rule.positive);
+    if (found > found_) anchors_ = fitting, found_ = found;
   }
 
   void model() {
-    add("model.name", "faster_rcnn", "found most objects in octet's comparison of detectors on few images");
+    add("model.name", detector, "found most objects in octet's comparison of detectors on few images");
     add("model.classes", fmt::to_string(facts_.train.classes.size()), "as the annotations name them");
     add("model.backbone", weights_.empty() ? "resnet18" : backbone_of(weights_),
         weights_.empty() ? "small enough for a CPU" : "the network of the weights");
@@ -122,9 +142,10 @@ class DetectorAdvisor : private Choices {
       add("model.initial_backbone", fs::absolute(weights_).string(), "what it has learned elsewhere");
     add("model.neck_channels", "128", "half of the paper's: less work");
     add("model.head_channels", "512", "likewise");
-    add("model.anchor_sizes", list_of(anchors()),
-        fmt::format("a quarter of `{}` are smaller than {:.0f} pixels, a quarter of `{}` larger than {:.0f}",
-                    shown(small_class_), small_ * double(short_side_), shown(large_class_),
+    add("model.anchor_sizes", list_of(anchors_),
+        fmt::format("some anchor overlaps {:.0f} % of the objects by {:g}, the mean of the classes; a quarter of `{}` "
+                    "are smaller than {:.0f} pixels, a quarter of `{}` larger than {:.0f}",
+                    100 * found_, overlap_, shown(small_class_), small_ * double(short_side_), shown(large_class_),
                     large_ * double(short_side_)));
     add("rpn.before_nms", "1000", "proposals of an image while training; the paper's 2000 cost time");
     add("rpn.before_nms_test", "500", "likewise");
@@ -206,7 +227,9 @@ class DetectorAdvisor : private Choices {
   double small_ = 0, large_ = 0;  // the sides of small and of large objects, as shares of the image's shorter side
   std::string small_class_, large_class_;
   int64_t short_side_ = 0, long_side_ = 0, batch_ = 0;
-  std::vector<int64_t> heights_, widths_;
+  std::vector<int64_t> heights_, widths_, anchors_;
+  double found_ = 0;  // the share of objects that an anchor overlaps by overlap_, the mean of the classes
+  float overlap_ = 0;
 };
 
 }  // namespace
