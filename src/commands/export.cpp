@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -26,7 +27,7 @@ constexpr char upright[] = "turned upright as the file's EXIF says";
 struct ExportOptions : NamedNetwork {
   std::string format, output, images, samples;
   double agreement = 99;
-  bool unchecked = false;
+  bool unchecked = false, example = false;
 };
 
 // In how many percent of what octet says the file says it, too: the class of an image, or of a detector's figure.
@@ -117,6 +118,25 @@ std::map<std::string, std::string> metadata(const Config& config, const IntegerN
   return entries;
 }
 
+// Where the files of an export go: a name, to which each adds its ending.
+std::string base_of(const ExportOptions& options, const FileFormat& format) {
+  std::string base = options.output;
+  if (base.ends_with(format.ending))
+    base.resize(base.size() - std::strlen(format.ending));
+  else
+    REQUIRE_USAGE(!format.needs_ending, say("name a file that ends with ", format.ending), "--output ", options.output,
+                  ": programs know a file for ", format.runs_on, " by the ending of its name");
+  return base;
+}
+
+// The files of an export that the user wants.
+std::vector<NamedText> files_of(const ExportOptions& options, const FileFormat& format, const NetworkFile& network,
+                                const std::string& base) {
+  std::vector<NamedText> files = format.write(network, std::filesystem::path(base).filename().string());
+  if (!options.example) std::erase_if(files, [](const NamedText& of) { return of.ending == example_ending; });
+  return files;
+}
+
 void require_one_size(const Dataset& data) {
   if (data.canvases() < 2) return;
   const ImageShape last = data.canvas_shape(data.canvases() - 1);
@@ -131,10 +151,11 @@ int export_network(const ExportOptions& options, const Config& config, Transport
   REQUIRE_USAGE(transport.size() == 1, "start it without mpirun", "this command runs on one rank, not on ",
                 transport.size());
   const Task& task = task_of(config);
-  require_place_for(options.output, "--output");
   const FileFormat& format = file_format(options.format);
-  REQUIRE_USAGE(options.output.ends_with(format.ending), say("name a file that ends with ", format.ending), "--output ",
-                options.output, ": programs know a file for ", format.runs_on, " by the ending of its name");
+  const std::string base = base_of(options, format);
+  require_place_for(base + format.ending, "--output");
+  REQUIRE_USAGE(!options.example || !format.needs_ending, "leave --example out, or export --for c",
+                "--example: a file for ", format.runs_on, " has no example");
   require_new_folder(options.samples);
   const SafetensorsFile file = SafetensorsFile::open(weights);
   const Classes known = read_classes(file, weights);
@@ -148,12 +169,16 @@ int export_network(const ExportOptions& options, const Config& config, Transport
   const Classes classes = known.names.empty() ? classes_of(*trainer.datasets().test) : known;
   const IntegerNetwork trained = trainer.integer_network();
   const NetworkFile network{format.form(trained), metadata(config, trained, classes, file)};
-  const std::string content = format.write(network);
-  const NetworkFile read = format.read(content, options.output);
+  const std::vector<NamedText> files = files_of(options, format, network, base);
+  for (const NamedText& of : files) require_place_for(base + of.ending, "--output");
+  const IntegerNetwork read =
+      format.read ? format.read(files[0].text, base + files[0].ending).network : network.network;
   for (const std::string& note : network.network.notes) fmt::print("note: {}\n", note);
-  if (!options.unchecked) check(options, task, trainer, read.network);
-  write_output(options.output, content);
-  fmt::print("wrote {}, {:.1f} MB, for {}\n", options.output, double(content.size()) / 1e6, format.runs_on);
+  if (!options.unchecked) check(options, task, trainer, read);
+  for (const NamedText& of : files) {
+    write_output(base + of.ending, of.text);
+    fmt::print("wrote {}, {:.1f} MB, for {}\n", base + of.ending, double(of.text.size()) / 1e6, format.runs_on);
+  }
   return 0;
 }
 
@@ -165,7 +190,9 @@ Run export_command(CLI::App& app) {
   app.add_option("--for", options->format, "What will run the file")
       ->type_name(say("{", file_format_names(), "}"))
       ->required();
-  app.add_option("--output", options->output, "The file to write")->type_name("FILE")->required();
+  app.add_option("--output", options->output, "The file to write; for c its name, to which .c and .h are added")
+      ->type_name("FILE")
+      ->required();
   CLI::Option* const images =
       app.add_option("--images", options->images,
                      "A folder of images with labels, as octet eval takes it, to check the file with them")
@@ -180,6 +207,7 @@ Run export_command(CLI::App& app) {
                      "A folder to write test images to, and what the file makes of them: images.npy, logits.npy, "
                      "codes/TENSOR.npy")
           ->type_name("DIR");
+  app.add_flag("--example", options->example, "For c: also a program that classifies an image from standard input");
   app.add_flag("--unchecked", options->unchecked, "Read no images, and compare nothing")
       ->excludes(images)
       ->excludes(samples);

@@ -1,6 +1,7 @@
 #include "src/deploy/formats.h"
 
 #include "kernels/base/error.h"
+#include "src/deploy/c_source.h"
 #include "src/deploy/litert.h"
 #include "src/deploy/onnx.h"
 
@@ -8,16 +9,21 @@ namespace octet {
 namespace {
 
 template <OnnxForm form>
-std::string onnx(const NetworkFile& model) {
-  return write_onnx(model, form);
+std::vector<NamedText> onnx(const NetworkFile& model, const std::string&) {
+  return {{".onnx", write_onnx(model, form)}};
 }
+std::vector<NamedText> litert(const NetworkFile& model, const std::string&) {
+  return {{".tflite", write_litert(model)}};
+}
+IntegerNetwork as_trained(IntegerNetwork network) { return network; }
 
 constexpr FileFormat formats[] = {
-    {"onnxruntime", "ONNX Runtime", ".onnx", with_separate_sums, onnx<OnnxForm::unsigned_codes>, read_onnx},
-    {"openvino", "OpenVINO", ".onnx", with_file_codes, onnx<OnnxForm::unsigned_codes>, read_onnx},
-    {"tensorrt", "TensorRT", ".onnx", with_signed_codes, onnx<OnnxForm::signed_codes>, read_onnx},
-    {"litert", "LiteRT", ".tflite", with_separate_sums, write_litert, read_litert},
-    {"float", "programs that quantize by themselves", ".onnx", with_file_codes, onnx<OnnxForm::reals>, read_onnx},
+    {"onnxruntime", "ONNX Runtime", ".onnx", true, with_separate_sums, onnx<OnnxForm::unsigned_codes>, read_onnx},
+    {"openvino", "OpenVINO", ".onnx", true, with_file_codes, onnx<OnnxForm::unsigned_codes>, read_onnx},
+    {"tensorrt", "TensorRT", ".onnx", true, with_signed_codes, onnx<OnnxForm::signed_codes>, read_onnx},
+    {"litert", "LiteRT", ".tflite", true, with_separate_sums, litert, read_litert},
+    {"c", "compilers of C11", ".c", false, as_trained, write_c, nullptr},
+    {"float", "programs that quantize by themselves", ".onnx", true, with_file_codes, onnx<OnnxForm::reals>, read_onnx},
 };
 
 }  // namespace

@@ -6,12 +6,17 @@
 
 namespace octet {
 
+inline constexpr const char* example_ending = "_main.c";  // of a program beside a network in C
+
 struct FileFormat {
   const char *name, *runs_on;
   const char* ending;  // of the file's name, by which programs know it
+  bool needs_ending;   // of the name that a user gives
   // The network as the format has it, which may round more than the one that was trained.
   IntegerNetwork (*form)(IntegerNetwork);
-  std::string (*write)(const NetworkFile&);
+  // name: that of the file, without folder and ending.
+  std::vector<NamedText> (*write)(const NetworkFile&, const std::string& name);
+  // Null: only compilers read it.
   NetworkFile (*read)(const std::string& content, const std::string& path);
 };
 // UsageError: there is no such format.

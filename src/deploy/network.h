@@ -59,6 +59,11 @@ IntegerNetwork integer_network(const Plan& plan, const Normalization& pixels);
 IntegerLayers layers_of(const IntegerNetwork&);
 Graph graph_of(const IntegerNetwork&, const Policy&, SoftmaxLossOptions loss = {});
 
+// One of the files that an export writes.
+struct NamedText {
+  std::string ending, text;  // of the file's name
+};
+
 // The same network as files have it: signed codes begin at -128, where saturation begins, not at -127 as in training.
 // The next two return such networks, too.
 IntegerNetwork with_file_codes(IntegerNetwork);
