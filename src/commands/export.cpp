@@ -137,6 +137,11 @@ std::vector<NamedText> files_of(const ExportOptions& options, const FileFormat& 
   return files;
 }
 
+std::string size_text(size_t bytes) {
+  return bytes < 100'000 ? fmt::format("{:.1f} kB", double(bytes) / 1e3)
+                         : fmt::format("{:.1f} MB", double(bytes) / 1e6);
+}
+
 void require_one_size(const Dataset& data) {
   if (data.canvases() < 2) return;
   const ImageShape last = data.canvas_shape(data.canvases() - 1);
@@ -151,9 +156,9 @@ int export_network(const ExportOptions& options, const Config& config, Transport
   REQUIRE_USAGE(transport.size() == 1, "start it without mpirun", "this command runs on one rank, not on ",
                 transport.size());
   const Task& task = task_of(config);
+  require_place_for(options.output, "--output");
   const FileFormat& format = file_format(options.format);
   const std::string base = base_of(options, format);
-  require_place_for(base + format.ending, "--output");
   REQUIRE_USAGE(!options.example || !format.needs_ending, "leave --example out, or export --for c",
                 "--example: a file for ", format.runs_on, " has no example");
   require_new_folder(options.samples);
@@ -177,7 +182,7 @@ int export_network(const ExportOptions& options, const Config& config, Transport
   if (!options.unchecked) check(options, task, trainer, read);
   for (const NamedText& of : files) {
     write_output(base + of.ending, of.text);
-    fmt::print("wrote {}, {:.1f} MB, for {}\n", base + of.ending, double(of.text.size()) / 1e6, format.runs_on);
+    fmt::print("wrote {}, {}, for {}\n", base + of.ending, size_text(of.text.size()), format.runs_on);
   }
   return 0;
 }

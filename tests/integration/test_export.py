@@ -53,6 +53,43 @@ class Export(Case):
         values = struct.unpack(f"<{32 * 3 * 32 * 32}f", content[10 + length:])
         self.assertTrue(all(0 <= value <= 1 and abs(255 * value - round(255 * value)) < 1e-4 for value in values))
 
+    def test_c(self):
+        """A compiled example says of images what the export's check said of them."""
+        name, samples = self.directory / "net", self.directory / "samples"
+        job = self.octet("export", self.run_folder, "--for", "c", "--output", name, "--agreement", 90, "--example",
+                         "--check-with", samples)
+        for ending in ".h", ".c", "_main.c":
+            self.assertIn(f"wrote {name}{ending}", job.out)
+        subprocess.run(["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-O2", "-o", name, f"{name}.c", f"{name}_main.c"],
+                       check=True)
+        places = int(re.search(r"LOGIT_BITS (\d+)", name.with_suffix(".h").read_text())[1])
+        images, logits = self.floats(samples / "images.npy"), self.floats(samples / "logits.npy")
+        for i in range(32):
+            planes = [round(255 * value) for value in images[i * 3072:(i + 1) * 3072]]
+            pixels = bytes(planes[channel * 1024 + pixel] for pixel in range(1024) for channel in range(3))
+            said = subprocess.run([name], input=pixels, check=True, capture_output=True).stdout.decode().split()
+            real = logits[i * 10:(i + 1) * 10]
+            self.assertEqual(int(said[0]), real.index(max(real)))
+            self.assertAlmostEqual(int(said[1]) / 2**places, max(real), delta=1e-5 * max(map(abs, real)))
+        for wrong in b"", pixels + b"0":
+            job = subprocess.run([name], input=wrong, capture_output=True)
+            self.assertEqual((job.returncode, job.stdout), (1, b""))
+            self.assertIn(b"give 3072 bytes", job.stderr)
+
+    def test_c_refusals(self):
+        export = ["export", self.run_folder, "--unchecked", "--for"]
+        self.assertIn("begins no name in C", self.octet(*export, "c", "--output", self.directory / "7net", code=2).err)
+        self.assertIn("begins no name in C", self.octet(*export, "c", "--output", "-", code=2).err)
+        self.assertIn("has no example", self.octet(*export, "float", "--output", self.directory / "f.onnx", "--example", code=2).err)
+        self.octet(*export, "c", "--output", self.directory / "net.c")
+        self.assertEqual(sorted(file.name for file in self.directory.glob("net*")), ["net.c", "net.h"])
+
+    @staticmethod
+    def floats(file):
+        content = file.read_bytes()
+        (length,) = struct.unpack("<H", content[8:10])
+        return struct.unpack(f"<{(len(content) - 10 - length) // 4}f", content[10 + length:])
+
     def test_refusals(self):
         self.assertIn("use one of onnxruntime, openvino", self.export("caffe", code=2).err)
         self.assertIn("nothing was written", self.export("tensorrt", agreement=100, code=2).err)
