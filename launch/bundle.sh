@@ -26,7 +26,9 @@ for program in "${programs[@]}"; do
   file=$(find "$build" -maxdepth 2 -type f -name "$program" -perm -u+x | head -1)
   strip -o "$folder/bin/$program" "$file"
   # All libraries but the C library: every machine has one that fits its kernel and loader.
-  ldd "$file" | awk '$3 ~ /^\// {print $1, $3}' |
+  # Pango, which octet loads when it draws a text, is none of the program's own.
+  text=$(ldconfig -p | awk '/libpangoft2-1\.0\.so\.0/ {print $NF; exit}')
+  { ldd "$file" "$text" | awk '$3 ~ /^\// {print $1, $3}'; echo "$(basename "$text") $text"; } |
     grep -vE '^(libc|libm|libdl|librt|libpthread|libresolv)\.so' |
     while read -r name path; do [ -e "$folder/lib/$name" ] || cp -L "$path" "$folder/lib/$name"; done
   # A wrapper, because the programs restart themselves and must find their libraries again.

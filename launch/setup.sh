@@ -15,7 +15,7 @@ packages=(
   libopenmpi-dev openmpi-bin                                                          # ranks
   libyaml-cpp-dev nlohmann-json3-dev libcli11-dev                                     # configuration, reports, command line
   libspdlog-dev libfmt-dev                                                            # messages
-  libopencv-core-dev libopencv-imgproc-dev libopencv-imgcodecs-dev                     # images; codecs: tests only
+  libopencv-core-dev libopencv-imgproc-dev libopencv-imgcodecs-dev                     # tests alone: images for the decoders
   libpango1.0-dev fonts-dejavu-core                                                   # text in pictures
   libjpeg-dev libturbojpeg0-dev libpng-dev libtiff-dev libwebp-dev zlib1g-dev
   libdnnl-dev librandom123-dev libgtest-dev python3                                   # fp32 policy; oracles and tests

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <numeric>
-#include <opencv2/imgproc.hpp>
 
+#include "src/data/images/resize.h"
 #include "src/report/charts/svg.h"
 #include "src/report/page.h"
 
@@ -26,7 +26,8 @@ std::string figures_table(const ClassReport& report) {
   std::iota(labels.begin(), labels.end(), size_t{0});
   std::ranges::stable_sort(labels, {}, [&](size_t label) { return report.classes[label].f1; });
   std::string html =
-      "<div class=\"card list\"><table><tr><th>class</th><th>images</th><th>precision</th><th>recall</th><th>F1</th></tr>\n";
+      "<div class=\"card "
+      "list\"><table><tr><th>class</th><th>images</th><th>precision</th><th>recall</th><th>F1</th></tr>\n";
   for (const size_t label : labels)
     html += figures_row(report.classes[label].name, report.classes[label], report.classes[label].support);
   html += figures_row("macro average", report.macro, report.images);
@@ -64,15 +65,12 @@ struct SmallPicture {
 // The images of these answers as the network sees them.
 std::vector<SmallPicture> small_pictures(const Dataset& data, std::span<const Answer> answers) {
   const auto height = static_cast<int>(data.shape().height), width = static_cast<int>(data.shape().width);
-  cv::Mat pixels(height, width, CV_8UC4), bytes;
+  const Raster pixels(height, width, pixel_channels);
   std::vector<SmallPicture> pictures;
   for (const Answer& answer : answers) {
     SmallPicture picture{.address = {}, .small = std::max(height, width) < longest_thumbnail_side};
     if (data.read(answer.image, false, 0, 0, pixels.data)) {
-      cv::cvtColor(pixels, bytes, cv::COLOR_RGBA2RGB);
-      const double scale = 1.0 * longest_thumbnail_side / std::max(height, width);
-      if (scale < 1) cv::resize(bytes, bytes, {}, scale, scale, cv::INTER_AREA);
-      picture.address = png_address(bytes);
+      picture.address = png_address(shrunk(rgb_of(pixels), 1.0 * longest_thumbnail_side / std::max(height, width)));
     }
     pictures.push_back(std::move(picture));
   }
@@ -90,9 +88,9 @@ std::string class_cards(const ClassReport& report) {
   std::vector<int64_t> matrix(classes * classes);
   for (const auto& [pair, count] : report.counts) matrix[pair.first * classes + pair.second] = count;
   const bool many = classes > 25;  // with names only in a wide chart, which a telephone scrolls
-  return card_grid(cards + fmt::format("<div class=\"card{}\">{}</div>\n", many ? " scrolled" : "",
-                                       matrix_chart({.title = "Confusion matrix", .width = many ? 640 : 460}, names,
-                                                    matrix)));
+  return card_grid(cards +
+                   fmt::format("<div class=\"card{}\">{}</div>\n", many ? " scrolled" : "",
+                               matrix_chart({.title = "Confusion matrix", .width = many ? 640 : 460}, names, matrix)));
 }
 
 std::vector<Answer> confident_mistakes(const ClassAnswers& all) {

@@ -102,8 +102,8 @@ std::string bar_cell(double share) {
   return fmt::format("<td class=\"bar\"><i style=\"width:{:.1f}%\"></i></td>", 100 * std::clamp(share, 0.0, 1.0));
 }
 
-std::string jpeg_address(const cv::Mat& rgb) { return address_of("image/jpeg", jpeg_of(rgb)); }
+std::string jpeg_address(const Raster& rgb) { return address_of("image/jpeg", jpeg_of(rgb)); }
 
-std::string png_address(const cv::Mat& rgb) { return address_of("image/png", png_of(rgb)); }
+std::string png_address(const Raster& rgb) { return address_of("image/png", png_of(rgb)); }
 
 }  // namespace octet

@@ -1,9 +1,10 @@
 // The frame of HTML pages, and their parts. A page needs no other file.
 #pragma once
-#include <opencv2/core.hpp>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "src/data/images/raster.h"
 
 namespace octet {
 
@@ -23,7 +24,7 @@ std::string card_grid(const std::string& cards, const char* columns = "two");
 // A cell of a table with a bar of this length, 0 to 1.
 std::string bar_cell(double share);
 // Pictures as "data:" addresses. RGB, 8 bits.
-std::string jpeg_address(const cv::Mat& rgb);
-std::string png_address(const cv::Mat& rgb);
+std::string jpeg_address(const Raster& rgb);
+std::string png_address(const Raster& rgb);
 
 }  // namespace octet

@@ -32,7 +32,7 @@ std::string picture_of(const Predictor& network, const std::string& file, const 
     const bool upright = !objects || data.turn_upright == "true";
     const OpenedImage opened = open_image(file, data.max_pixels, upright ? View::upright : View::stored);
     const double scale = double(side_of_picture) / double(std::max(opened.size.width, opened.size.height));
-    const cv::Mat image = opened.decode(objects ? 1 : std::min(1.0, scale));
+    const Raster image = opened.decode(objects ? 1 : std::min(1.0, scale));
     return page_picture(image, boxes_of(prediction.answers.detections, network.classes().names, 0), side_of_picture);
   } catch (const BadImage&) {
     return {};

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "src/data/images/decode.h"
+#include "tests/data/mats.h"
 #include "tests/data/support.h"
 
 namespace octet {
@@ -14,7 +15,7 @@ inline void append_number(std::vector<uint8_t>& bytes, uint64_t number, int coun
 }
 
 inline cv::Mat decoded_image(const std::vector<uint8_t>& bytes, std::vector<std::string>* warnings = nullptr) {
-  return decode(bytes, read_header(bytes, 1 << 20), 1, warnings);
+  return mat_of(decode(bytes, read_header(bytes, 1 << 20), 1, warnings));
 }
 
 // Row by row, red, green and blue of each pixel.

@@ -4,6 +4,7 @@
 
 #include <opencv2/imgcodecs.hpp>
 
+#include "tests/data/mats.h"
 #include "tests/data/support.h"
 
 namespace octet {

@@ -263,7 +263,7 @@ TEST_F(DetectionFiles, OtherImagesOfTheSetSayWhatBoxesMean) {
   };
   const auto is_upright = [&](const char* name) {  // of an image with orientation 3: its left half is then blue
     const auto at = std::ranges::find(annotations_.images, std::string(name), &AnnotatedImage::name);
-    return set().picture(at - annotations_.images.begin()).at<cv::Vec3b>(4, 4)[2] > 128;
+    return set().picture(at - annotations_.images.begin()).ptr(4, 4)[2] > 128;
   };
   annotations_.images.clear();
   add_turned("down.jpg", 3, 60, 40);
@@ -308,7 +308,7 @@ TEST(DetectionSplits, DecideWhatBoxesMeanAsAWhole) {
   const Datasets sets = open_datasets(config);
   ASSERT_EQ(sets.train->size(), 1);
   const auto first = [](const Dataset& data) { return dynamic_cast<const DetectionSet&>(data).picture(0); };
-  EXPECT_GT(first(*sets.train).at<cv::Vec3b>(4, 4)[2], 128);
+  EXPECT_GT(first(*sets.train).ptr(4, 4)[2], 128);
   expect_says(message_of<UsageError>([&] { first(*sets.test); }), {"val2017/b.jpg", "data.turn_upright"});
 }
 

@@ -59,9 +59,9 @@ TEST(EvaluationImages, ImagesInMemoryAreResized) {
   const auto data = make_resized(std::move(pixels), config);
   EXPECT_EQ(data->shape().width, 48);
   EXPECT_EQ(data->label(0), 1);
-  const cv::Mat expected = resized_part(image, {48, 48}, {0, 0, 48, 48});
+  const Raster expected = resized_part(raster_of(image), {48, 48}, {0, 0, 48, 48});
   const std::vector<float> read = pixels_of(*data, 0);
-  ASSERT_EQ(read.size(), 3 * expected.total());
+  ASSERT_EQ(read.size(), expected.bytes().size());
   for (size_t i = 0; i < read.size(); ++i) EXPECT_EQ(std::lround(read[i]), expected.data[i]) << i;
   EXPECT_EQ(pixels_of(*data, 0, true, 1, 5), pixels_of(*data, 0, true, 1, 5));
   EXPECT_NE(pixels_of(*data, 0, true, 1, 5), pixels_of(*data, 0, true, 1, 6));

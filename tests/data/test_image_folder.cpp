@@ -85,7 +85,7 @@ TEST(Crops, OfAReducedPictureBeginAtTheNearestPixel) {
   for (int y = 0; y < 10; ++y)
     for (int x = 0; x < 10; ++x) reduced.at<cv::Vec3b>(y, x) = cv::Vec3b(uint8_t(x), uint8_t(y), 0);
   for (const auto& [corner, column] : {std::pair{11, 1}, {13, 2}, {15, 2}, {16, 2}, {20, 3}}) {
-    const cv::Mat crop = resized_crop(reduced, 80, 80, cv::Rect(corner, corner, 32, 32), 4);
+    const cv::Mat crop = mat_of(resized_crop(raster_of(reduced), 80, 80, {corner, corner, 32, 32}, 4));
     EXPECT_EQ(crop.at<cv::Vec3b>(0, 0), cv::Vec3b(uint8_t(column), uint8_t(column), 0)) << corner;
   }
 }

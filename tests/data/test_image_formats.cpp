@@ -38,15 +38,15 @@ TEST(ImageFormats, AreDecodedToTheirPixels) {
     EXPECT_EQ(header.width, 23) << ending;
     EXPECT_EQ(header.height, 37) << ending;
     EXPECT_EQ(header.format, format_named("x" + ending));
-    EXPECT_EQ(cv::norm(decode(bytes, header, 0.1), rgb, cv::NORM_INF), 0) << ending;
+    EXPECT_EQ(cv::norm(mat_of(decode(bytes, header, 0.1)), rgb, cv::NORM_INF), 0) << ending;
   }
   const auto gray = lossless(cv::Mat(5, 4, CV_8UC1, cv::Scalar(77)), ".pgm");
-  EXPECT_EQ(decode(gray, read_header(gray, 1 << 20), 1).at<cv::Vec3b>(4, 3), cv::Vec3b(77, 77, 77));
+  EXPECT_EQ(decoded_image(gray).at<cv::Vec3b>(4, 3), cv::Vec3b(77, 77, 77));
   const auto sixteen = lossless(cv::Mat(5, 4, CV_16UC3, cv::Scalar(50 * 256 + 200, 100 * 256, 200 * 256)), ".tif");
-  const cv::Vec3b rounded = decode(sixteen, read_header(sixteen, 1 << 20), 1).at<cv::Vec3b>(4, 3);
+  const cv::Vec3b rounded = decoded_image(sixteen).at<cv::Vec3b>(4, 3);
   EXPECT_EQ(rounded, cv::Vec3b(199, 100, 51));  // value * 255 / 65535, to the nearest
   const auto clear = lossless(cv::Mat(5, 4, CV_8UC4, cv::Scalar(50, 100, 200, 0)), ".webp");
-  EXPECT_EQ(decode(clear, read_header(clear, 1 << 20), 1).size(), cv::Size(4, 5));
+  EXPECT_EQ(decoded_image(clear).size(), cv::Size(4, 5));
 }
 
 TEST(ImageFormats, DamageIsABadImage) {
@@ -62,7 +62,7 @@ TEST(ImageFormats, DamageIsABadImage) {
         damaged[at] = static_cast<uint8_t>(value);
         try {
           const ImageHeader header = read_header(damaged, 1 << 20);
-          const cv::Mat image = decode(damaged, header, 1);
+          const cv::Mat image = mat_of(decode(damaged, header, 1));
           EXPECT_EQ(image.size(), cv::Size(int(header.width), int(header.height)));
         } catch (const BadImage&) {
         }

@@ -159,7 +159,7 @@ TEST(Jpeg, MissingPixelsAreDamage) {
 TEST(Jpeg, ChromaOfAnySamplingIsRead) {
   for (const char* name : {"chroma_4x2.jpg", "chroma_mixed.jpg"}) {
     const auto bytes = read_image_file(OCTET_SOURCE_DIR "/tests/data/" + std::string(name), 1 << 20);
-    const cv::Mat image = decode(bytes, read_header(bytes, 1 << 20), 1);
+    const cv::Mat image = mat_of(decode(bytes, read_header(bytes, 1 << 20), 1));
     ASSERT_EQ(image.size(), cv::Size(48, 48)) << name;
     double error = 0;
     for (int y = 0; y < 48; ++y)

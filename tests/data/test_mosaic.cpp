@@ -47,7 +47,7 @@ class MosaicSet : public testing::Test {
     const auto open = [pictures = pictures_, bad = bad_](int64_t index) {
       if (index == bad) throw BadImage(ImageFault::damaged, "it is damaged", "repair it");
       const cv::Mat& picture = pictures[size_t(index)];
-      return OpenedImage{{picture.rows, picture.cols}, [picture](double) { return picture; }};
+      return OpenedImage{{picture.rows, picture.cols}, [picture](double) { return raster_of(picture); }};
     };
     return {"test", annotations_, open, config_.data, 0, Mosaics(config_)};
   }

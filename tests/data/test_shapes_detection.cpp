@@ -144,7 +144,7 @@ TEST(ShapesDetection, AreWrittenAsFilesOfCoco) {
       const auto& image = json["images"][i];
       EXPECT_EQ(image["height"], 64);
       const auto bytes = read_image_file(directory / split / image["file_name"].get<std::string>(), 1 << 20);
-      const cv::Mat pixels = decode(bytes, read_header(bytes, 1 << 20), 1);
+      const Raster pixels = decode(bytes, read_header(bytes, 1 << 20), 1);
       EXPECT_TRUE(std::equal(scene.pixels.begin(), scene.pixels.end(), pixels.data));
       for (const Object& object : scene.image.objects) {
         const auto& written = json["annotations"].at(next++);

@@ -186,8 +186,8 @@ TEST(Tiff, PicturesAreTurnedUpright) {
   for (int orientation = 1; orientation <= 8; ++orientation) {
     file.more[274] = {orientation};
     const auto bytes = file.bytes();
-    const cv::Mat seen = upright(decoded_image(bytes), read_header(bytes, 1 << 20).orientation);
-    const cv::Mat expected = upright(stored, orientation);
+    const cv::Mat seen = mat_of(upright(raster_of(decoded_image(bytes)), read_header(bytes, 1 << 20).orientation));
+    const cv::Mat expected = mat_of(upright(raster_of(stored), orientation));
     ASSERT_EQ(seen.size(), expected.size()) << orientation;
     EXPECT_EQ(cv::norm(seen, expected, cv::NORM_INF), 0) << orientation;
   }

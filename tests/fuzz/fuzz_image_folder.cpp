@@ -11,8 +11,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const octet::ImageHeader header = octet::read_header(bytes, max_pixels);
     if (header.width * header.height > max_pixels) abort();
     const double scale = (1 + data[0] % 16) / 16.0;
-    const cv::Mat image = octet::decode(bytes, header, scale);
-    if (image.type() != CV_8UC3 || image.cols > header.width || image.rows > header.height) abort();
+    const octet::Raster image = octet::decode(bytes, header, scale);
+    if (image.channels != 3 || image.cols > header.width || image.rows > header.height) abort();
     if (image.cols < header.width * scale || image.rows < header.height * scale) abort();
   } catch (const octet::BadImage&) {
   }

@@ -84,6 +84,7 @@ class Files(Installed):
         libraries = said("ldd", self.program)
         self.assertNotIn("not found", libraries)
         self.assertNotIn(str(BUILD), libraries)
+        self.assertLessEqual(len(libraries.splitlines()), 40, libraries)
 
     def test_scripts_find_the_program(self):
         script = self.share / "octet/launch/mpirun.sh"

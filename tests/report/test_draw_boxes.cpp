@@ -8,6 +8,7 @@
 #include "src/report/pictures/draw_boxes.h"
 #include "src/report/pictures/draw_text.h"
 #include "src/report/pictures/draw_truth.h"
+#include "tests/data/mats.h"
 
 namespace octet {
 namespace {
@@ -19,9 +20,14 @@ const cv::Vec3b gray(90, 90, 90);
 cv::Mat plain(int height, int width) { return {height, width, CV_8UC3, cv::Scalar(90, 90, 90)}; }
 
 cv::Vec3b color(int32_t label) {
-  const cv::Scalar c = color_of_label(label);
-  return {cv::saturate_cast<uint8_t>(c[0]), cv::saturate_cast<uint8_t>(c[1]), cv::saturate_cast<uint8_t>(c[2])};
+  const Rgb c = color_of_label(label);
+  return {c[0], c[1], c[2]};
 }
+cv::Mat drawn(int height, int width, std::span<const DrawnBox> boxes) {
+  const cv::Mat picture = plain(height, width);
+  return mat_of(with_boxes(raster_of(picture), boxes));
+}
+cv::Mat letters(const std::string& text, int height) { return mat_of(letters_of_text(text, height)); }
 
 // The rectangle of all pixels that are not gray.
 cv::Rect painted(const cv::Mat& picture) {
@@ -34,7 +40,7 @@ cv::Rect painted(const cv::Mat& picture) {
 
 TEST(DrawBoxes, DrawsAFrameAroundThePixelsOfABox) {
   const DrawnBox box = {.box = {100, 200, 300, 150}, .label = 3, .text = {}};
-  const cv::Mat picture = with_boxes(plain(600, 700), {&box, 1});
+  const cv::Mat picture = drawn(600, 700, {&box, 1});
   ASSERT_EQ(picture.size(), cv::Size(700, 600));
   EXPECT_EQ(picture.at<cv::Vec3b>(200, 100), color(3));
   EXPECT_EQ(picture.at<cv::Vec3b>(349, 399), color(3));
@@ -49,15 +55,14 @@ TEST(DrawBoxes, DrawsAFrameAroundThePixelsOfABox) {
 // The fonts of OpenCV know ASCII alone.
 TEST(DrawBoxes, DrawsNamesBeyondAscii) {
   const auto differ = [](const cv::Mat& a, const cv::Mat& b) { return a.size() != b.size() || cv::norm(a, b) > 0; };
-  const cv::Mat letter = letters_of_text("Ж", 32);
+  const cv::Mat letter = letters("Ж", 32);
   EXPECT_GT(cv::countNonZero(letter), 20);
-  EXPECT_FALSE(differ(letter, letters_of_text("Ж", 32)));
-  for (const char* other : {"?", "??", "П", "\xD0", "\xEF\xBF\xBF"})
-    EXPECT_TRUE(differ(letter, letters_of_text(other, 32)));
-  EXPECT_GT(letters_of_text("лось", 32).cols, 2 * letter.cols);
-  EXPECT_GT(letters_of_text("Ж", 64).rows, 3 * letter.rows / 2);
+  EXPECT_FALSE(differ(letter, letters("Ж", 32)));
+  for (const char* other : {"?", "??", "П", "\xD0", "\xEF\xBF\xBF"}) EXPECT_TRUE(differ(letter, letters(other, 32)));
+  EXPECT_GT(letters("лось", 32).cols, 2 * letter.cols);
+  EXPECT_GT(letters("Ж", 64).rows, 3 * letter.rows / 2);
   cv::Mat picture = plain(40, 60);
-  paint_letters(picture, letter, {50, -10}, cv::Scalar(255, 0, 0));  // a part is outside
+  paint_letters(raster_of(picture), raster_of(letter), {50, -10}, {255, 0, 0});  // a part is outside
   EXPECT_GT(painted(picture).area(), 0);
   EXPECT_GE(painted(picture).x, 50);
 }
@@ -66,7 +71,7 @@ TEST(DrawBoxes, FaintBoxesAreDashed) {
   DrawnBox box = {.box = {100, 200, 300, 150}, .label = 3, .text = {}};
   const auto pixels = [&] {
     int count = 0;
-    const cv::Mat picture = with_boxes(plain(600, 700), {&box, 1});
+    const cv::Mat picture = drawn(600, 700, {&box, 1});
     for (int x = 100; x < 400; ++x) count += picture.at<cv::Vec3b>(200, x) != gray;
     return count;
   };
@@ -78,7 +83,7 @@ TEST(DrawBoxes, FaintBoxesAreDashed) {
 
 TEST(DrawBoxes, EnlargesSmallPicturesAndTheirBoxes) {
   const DrawnBox box = {.box = {32, 16, 64, 32}, .label = 0, .text = {}};
-  const cv::Mat picture = with_boxes(plain(96, 128), {&box, 1});
+  const cv::Mat picture = drawn(96, 128, {&box, 1});
   EXPECT_EQ(picture.size(), cv::Size(512, 384));
   EXPECT_EQ(picture.at<cv::Vec3b>(64, 128), color(0));
   EXPECT_EQ(picture.at<cv::Vec3b>(191, 383), color(0));
@@ -89,21 +94,21 @@ TEST(DrawBoxes, ClipsBoxesAndTextsToThePicture) {
   std::vector<DrawnBox> boxes = {{.box = {-50, -50, 2000, 2000}, .label = 1, .text = text},
                                  {.box = {590, 590, 100, 100}, .label = 2, .text = text},
                                  {.box = {0, 0, 1, 1}, .label = 300, .text = "x"}};
-  const cv::Mat picture = with_boxes(plain(600, 600), boxes);
+  const cv::Mat picture = drawn(600, 600, boxes);
   EXPECT_EQ(picture.size(), cv::Size(600, 600));
   EXPECT_EQ(picture.at<cv::Vec3b>(599, 300), color(1));
   boxes = {{.box = {700, 100, 50, 50}, .label = 0, .text = "outside"},
            {.box = {-60, 10, 50, 50}, .label = 0, .text = "too"}};
-  EXPECT_TRUE(painted(with_boxes(plain(600, 600), boxes)).empty());
+  EXPECT_TRUE(painted(drawn(600, 600, boxes)).empty());
   boxes = {{.box = {0, 0, 10, 10}, .label = 0, .text = text}};
-  with_boxes(plain(1, 1), boxes);  // no room for anything
+  drawn(1, 1, boxes);  // no room for anything
 }
 
 TEST(DrawBoxes, TextsDoNotHideEachOther) {
   // Three equal boxes: the background of each text has its class's color.
   std::vector<DrawnBox> boxes;
   for (int32_t label = 0; label < 3; ++label) boxes.push_back({{200, 200, 200, 100}, label, "name"});
-  const cv::Mat picture = with_boxes(plain(600, 600), boxes);
+  const cv::Mat picture = drawn(600, 600, boxes);
   for (int32_t label = 0; label < 3; ++label) {
     int pixels = 0;
     for (int y = 0; y < 600; ++y)
@@ -115,7 +120,7 @@ TEST(DrawBoxes, TextsDoNotHideEachOther) {
 TEST(DrawBoxes, NeighbouringLabelsHaveOtherColors) {
   for (int32_t a = 0; a < 100; ++a)
     for (int32_t b = a + 1; b < a + 6; ++b)
-      EXPECT_GT(cv::norm(color_of_label(a) - color_of_label(b)), 80) << a << ' ' << b;
+      EXPECT_GT(cv::norm(cv::Vec3i(color(a)) - cv::Vec3i(color(b))), 80) << a << ' ' << b;
 }
 
 class DrawnFiles : public testing::Test {
@@ -128,11 +133,13 @@ class DrawnFiles : public testing::Test {
 TEST_F(DrawnFiles, ArePngInTheOrderOfRgb) {
   fs::create_directories(folder_);
   const std::string file = (folder_ / "a.png").string();
-  write_picture(file, cv::Mat(3, 4, CV_8UC3, cv::Scalar(10, 20, 30)));
+  const cv::Mat picture(3, 4, CV_8UC3, cv::Scalar(10, 20, 30));
+  write_picture(file, raster_of(picture));
   const cv::Mat bgr = cv::imread(file);
   ASSERT_EQ(bgr.size(), cv::Size(4, 3));
   EXPECT_EQ(bgr.at<cv::Vec3b>(1, 1), cv::Vec3b(30, 20, 10));
-  const cv::Mat both = side_by_side(plain(100, 80), "predicted", plain(120, 90), "annotated");
+  const cv::Mat left = plain(100, 80), right = plain(120, 90);
+  const Raster both = side_by_side(raster_of(left), "predicted", raster_of(right), "annotated");
   EXPECT_GT(both.rows, 120);
   EXPECT_GE(both.cols, 170);
 }

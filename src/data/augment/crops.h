@@ -1,9 +1,8 @@
 // Photographs as a network reads them: random or middle crops of one size.
 #pragma once
-#include <opencv2/core.hpp>
-
 #include "src/data/augment/augmentation.h"
 #include "src/data/images/open_image.h"
+#include "src/data/images/raster.h"
 #include "src/data/images/resize.h"
 #include "src/data/loader.h"
 
@@ -31,6 +30,6 @@ int64_t shorter_side(int64_t side, double middle = 224.0 / 256);
 
 // The part of `image` that shows rectangle `crop` of the full image, which is width x height; resized to side x side.
 // `image` may be a smaller decoding of it.
-cv::Mat resized_crop(const cv::Mat& image, int64_t width, int64_t height, const cv::Rect& crop, int side);
+Raster resized_crop(const Raster& image, int64_t width, int64_t height, const PixelRect& crop, int side);
 
 }  // namespace octet

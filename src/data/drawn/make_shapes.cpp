@@ -55,7 +55,7 @@ class NewDirectory {
 };
 
 void write_png(const fs::path& file, const Scene& scene, int side) {
-  const std::vector<uint8_t> bytes = png_of(cv::Mat(side, side, CV_8UC3, const_cast<uint8_t*>(scene.pixels.data())));
+  const std::vector<uint8_t> bytes = png_of(Raster(side, side, 3, const_cast<uint8_t*>(scene.pixels.data())));
   std::ofstream stream(file, std::ios::binary);
   stream.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
   stream.close();

@@ -119,8 +119,8 @@ std::unique_ptr<Dataset> open_split(DrawStream split, int64_t count, const Confi
   });
   const auto open = [pixels, side, bytes](int64_t index) {
     return OpenedImage{{side, side}, [=](double) {
-                         return cv::Mat(static_cast<int>(side), static_cast<int>(side), CV_8UC3,
-                                        pixels->data() + static_cast<size_t>(index) * bytes);
+                         return Raster(static_cast<int>(side), static_cast<int>(side), 3,
+                                       pixels->data() + static_cast<size_t>(index) * bytes);
                        }};
   };
   return std::make_unique<DetectionSet>("shapes_detection", std::move(annotations), open, config.data, side,

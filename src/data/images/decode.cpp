@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <opencv2/imgproc.hpp>
 
 #include "kernels/base/error.h"
 #include "src/data/images/image_format.h"
+#include "src/data/images/raster.h"
 
 namespace octet {
 
@@ -32,19 +32,15 @@ ImageHeader read_header(FileBytes bytes, int64_t max_pixels) {
   return header;
 }
 
-cv::Mat decode(FileBytes bytes, const ImageHeader& header, double scale, std::vector<std::string>* warnings) {
+Raster decode(FileBytes bytes, const ImageHeader& header, double scale, std::vector<std::string>* warnings) {
   return header.format->decode(bytes, header, scale, warnings);
 }
 
-cv::Mat upright(const cv::Mat& stored, int orientation) {
-  constexpr int across = 1, down = 0, both = -1;  // how cv::flip mirrors
-  cv::Mat turned = stored;
-  if (orientation >= 5) cv::transpose(stored, turned);
+Raster upright(const Raster& stored, int orientation) {
+  const Raster turned = orientation >= 5 ? transposed(stored) : stored;
   if (orientation == 1 || orientation == 5) return turned;
-  cv::Mat result;
-  const bool mirrors_both = orientation == 3 || orientation == 7;
-  cv::flip(turned, result, mirrors_both ? both : orientation == 2 || orientation == 6 ? across : down);
-  return result;
+  if (orientation == 2 || orientation == 6) return mirrored(turned);
+  return orientation == 3 || orientation == 7 ? turned_over(mirrored(turned)) : turned_over(turned);
 }
 
 }  // namespace octet

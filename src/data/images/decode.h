@@ -1,12 +1,12 @@
 // Decodes the bytes of image files to RGB. Every value from a file is checked before use.
 #pragma once
 #include <cstdint>
-#include <opencv2/core.hpp>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "src/data/images/image_fault.h"
+#include "src/data/images/raster.h"
 
 namespace octet {
 
@@ -27,10 +27,10 @@ ImageHeader read_header(std::span<const uint8_t> bytes, int64_t max_pixels);
 // becomes the product of ink and black, without a colour profile. Throws BadImage with the decoder's reason, also for
 // files that end too early. warnings: takes what is odd about a file whose pixels are complete, for example a damaged
 // colour profile; without it nobody is told.
-cv::Mat decode(std::span<const uint8_t> bytes, const ImageHeader& header, double scale,
-               std::vector<std::string>* warnings = nullptr);
+Raster decode(std::span<const uint8_t> bytes, const ImageHeader& header, double scale,
+              std::vector<std::string>* warnings = nullptr);
 
 // A picture as EXIF's orientation says that it is to be seen.
-cv::Mat upright(const cv::Mat& stored, int orientation);
+Raster upright(const Raster& stored, int orientation);
 
 }  // namespace octet

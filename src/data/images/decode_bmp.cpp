@@ -4,10 +4,10 @@
 #include <array>
 #include <bit>
 #include <cstdlib>
-#include <opencv2/imgproc.hpp>
 
 #include "kernels/base/error.h"
 #include "src/data/images/image_format.h"
+#include "src/data/images/raster.h"
 
 namespace octet {
 namespace {
@@ -115,10 +115,8 @@ void indexed_row(const uint8_t* from, const BmpLayout& layout, uint8_t* to) {
 }
 
 // Bytes of blue, green and red, and perhaps one more.
-void byte_row(const uint8_t* from, const BmpLayout& layout, cv::Mat row) {
-  const bool four = layout.bits == 32;
-  const cv::Mat stored(1, row.cols, four ? CV_8UC4 : CV_8UC3, const_cast<uint8_t*>(from));
-  cv::cvtColor(stored, row, four ? cv::COLOR_BGRA2RGB : cv::COLOR_BGR2RGB);
+void byte_row(const uint8_t* from, const BmpLayout& layout, uint8_t* to) {
+  for (int64_t x = 0; x < layout.width; ++x, to += 3, from += layout.bits / 8) std::reverse_copy(from, from + 3, to);
 }
 
 void masked_row(const uint8_t* from, const BmpLayout& layout, const BmpChannels& channels, uint8_t* to) {
@@ -129,7 +127,7 @@ void masked_row(const uint8_t* from, const BmpLayout& layout, const BmpChannels&
   }
 }
 
-void read_bmp_rows(FileBytes file, const BmpLayout& layout, cv::Mat& image) {
+void read_bmp_rows(FileBytes file, const BmpLayout& layout, const Raster& image) {
   const uint64_t row_bits = layout.width * layout.bits, step = (row_bits + 31) / 32 * 4, rows = layout.height;
   const uint64_t needed = step * (rows - 1) + (row_bits + 7) / 8;  // the last row need not be padded
   if (file.size() < layout.pixels || file.size() - layout.pixels < needed) refuse_bmp("it ends too early");
@@ -137,24 +135,24 @@ void read_bmp_rows(FileBytes file, const BmpLayout& layout, cv::Mat& image) {
   const bool in_bytes = layout.masks == usual_masks && layout.bits >= 24;
   for (uint64_t y = 0; y < rows; ++y) {
     const uint8_t* const from = file.data() + layout.pixels + step * y;
-    const cv::Mat row = image.row(static_cast<int>(layout.top_down ? y : rows - 1 - y));
+    uint8_t* const row = image.ptr(static_cast<int>(layout.top_down ? y : rows - 1 - y));
     if (layout.bits <= 8)
-      indexed_row(from, layout, row.data);
+      indexed_row(from, layout, row);
     else if (in_bytes)
       byte_row(from, layout, row);
     else
-      masked_row(from, layout, channels, row.data);
+      masked_row(from, layout, channels, row);
   }
 }
 
 // Runs of palette indices. Pixels that no run covers have index 0, and those beyond the end of a row are left out.
 class BmpRuns {
  public:
-  BmpRuns(FileBytes file, const BmpLayout& layout, cv::Mat& image)
+  BmpRuns(FileBytes file, const BmpLayout& layout, const Raster& image)
       : file_(file), layout_(layout), image_(image), at_(layout.pixels) {}
 
   void read() {
-    for (uint8_t* to = image_.data; to != image_.dataend; to += 3) std::ranges::copy(layout_.palette[0], to);
+    for (size_t at = 0; at < image_.bytes().size(); at += 3) std::ranges::copy(layout_.palette[0], image_.data + at);
     const bool nibbles = layout_.compression == runs_of_4;
     while (y_ < layout_.height) {
       if (at_ + 2 > file_.size() && y_ == layout_.height - 1 && x_ >= layout_.width) return;  // no mark of the end
@@ -200,7 +198,7 @@ class BmpRuns {
 
   const FileBytes file_;
   const BmpLayout& layout_;
-  cv::Mat& image_;
+  const Raster& image_;
   uint64_t at_;
   int64_t x_ = 0, y_ = 0;
 };
@@ -212,10 +210,10 @@ ImageHeader bmp_header(FileBytes file) {
   return {.width = layout.width, .height = layout.height};
 }
 
-cv::Mat decode_bmp(FileBytes file, const ImageHeader&, double, std::vector<std::string>*) {
+Raster decode_bmp(FileBytes file, const ImageHeader&, double, std::vector<std::string>*) {
   const BmpLayout layout = bmp_layout(file);
   require_known(layout);
-  cv::Mat image(static_cast<int>(layout.height), static_cast<int>(layout.width), CV_8UC3);
+  const Raster image(static_cast<int>(layout.height), static_cast<int>(layout.width));
   if (layout.compression == runs_of_8 || layout.compression == runs_of_4)
     BmpRuns(file, layout, image).read();
   else

@@ -136,10 +136,10 @@ bool is_cmyk(const JpegReader& reader) {
 }
 
 // All programs store CMYK as Adobe does, inverted: 255 means no ink.
-cv::Mat rgb_of_cmyk(const cv::Mat& cmyk) {
-  cv::Mat rgb(cmyk.rows, cmyk.cols, CV_8UC3);
+Raster rgb_of_cmyk(const Raster& cmyk) {
+  const Raster rgb(cmyk.rows, cmyk.cols);
   const uint8_t* from = cmyk.data;
-  for (uint8_t* to = rgb.data; to != rgb.dataend; to += 3, from += 4)
+  for (uint8_t* to = rgb.data; to != rgb.data + rgb.bytes().size(); to += 3, from += 4)
     for (int c = 0; c < 3; ++c) to[c] = static_cast<uint8_t>((from[c] * from[3] + 127) / 255);
   return rgb;
 }
@@ -161,7 +161,7 @@ ImageHeader jpeg_header(FileBytes file) {
           .orientation = orientation_of(tiff_fields(exif), xmp)};
 }
 
-cv::Mat decode_jpeg(FileBytes file, const ImageHeader&, double scale, std::vector<std::string>* warnings) {
+Raster decode_jpeg(FileBytes file, const ImageHeader&, double scale, std::vector<std::string>* warnings) {
   JpegReader reader;
   require_open(reader, file);
   const bool cmyk = is_cmyk(reader);
@@ -170,7 +170,7 @@ cv::Mat decode_jpeg(FileBytes file, const ImageHeader&, double scale, std::vecto
   jpeg.scale_num = static_cast<unsigned>(std::clamp(std::ceil(8 * scale), 1.0, 8.0));
   jpeg.scale_denom = 8;
   const auto part = [&](JDIMENSION side) { return static_cast<int>((side * jpeg.scale_num + 7) / 8); };
-  cv::Mat image(part(jpeg.image_height), part(jpeg.image_width), cmyk ? CV_8UC4 : CV_8UC3);
+  Raster image(part(jpeg.image_height), part(jpeg.image_width), cmyk ? 4 : 3);
   if (!read_jpeg(reader, image.data, image.step))
     throw BadImage(ImageFault::damaged, say("bad JPEG data: ", reader.error));
   if (warnings != nullptr) *warnings = reader.warnings;

@@ -61,9 +61,9 @@ ImageHeader png_header(FileBytes file) {
           .orientation = png_orientation(file)};
 }
 
-cv::Mat decode_png(FileBytes file, const ImageHeader& header, double, std::vector<std::string>* warnings) {
+Raster decode_png(FileBytes file, const ImageHeader& header, double, std::vector<std::string>* warnings) {
   PngSource source{.file = file, .error = {}, .warnings = warnings};
-  cv::Mat image(static_cast<int>(header.height), static_cast<int>(header.width), CV_8UC3);
+  Raster image(static_cast<int>(header.height), static_cast<int>(header.width), 3);
   png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &source, keep_error, keep_warning);
   png_infop info = png != nullptr ? png_create_info_struct(png) : nullptr;
   bool complete = false;
@@ -78,7 +78,7 @@ cv::Mat decode_png(FileBytes file, const ImageHeader& header, double, std::vecto
   if (!complete) throw BadImage(ImageFault::damaged, say("bad PNG data: ", source.error));
   constexpr uint64_t depth_at = 24;  // of IHDR
   if (warnings != nullptr && big_endian(file, depth_at, 1) == 16 &&
-      std::all_of(image.datastart, image.dataend, [](uint8_t upper) { return upper < 16; }))
+      std::ranges::all_of(image.bytes(), [](uint8_t upper) { return upper < 16; }))
     warnings->emplace_back(dark_sixteen_bits);
   return image;
 }

@@ -54,7 +54,7 @@ std::vector<uint8_t> scaled_values(int64_t maximum) {
 
 // next: gives one value after the other. Returns the largest.
 template <class Next>
-int64_t fill_pixels(cv::Mat& image, bool rgb, int64_t maximum, Next next) {
+int64_t fill_pixels(const Raster& image, bool rgb, int64_t maximum, Next next) {
   const std::vector<uint8_t> scaled = scaled_values(maximum);
   int64_t largest = 0;
   const auto take = [&] {
@@ -62,7 +62,7 @@ int64_t fill_pixels(cv::Mat& image, bool rgb, int64_t maximum, Next next) {
     largest = std::max(largest, value);
     return scaled[std::min(value, maximum)];
   };
-  for (uint8_t* to = image.data; to != image.dataend; to += 3) {
+  for (uint8_t* to = image.data; to != image.data + image.bytes().size(); to += 3) {
     to[0] = take();
     to[1] = rgb ? take() : to[0];
     to[2] = rgb ? take() : to[0];
@@ -78,7 +78,7 @@ ImageHeader pnm_header(FileBytes file) {
   return {.width = width, .height = numbers.next()};
 }
 
-cv::Mat decode_pnm(FileBytes file, const ImageHeader& header, double, std::vector<std::string>* warnings) {
+Raster decode_pnm(FileBytes file, const ImageHeader& header, double, std::vector<std::string>* warnings) {
   PnmNumbers numbers(file);
   for (int i = 0; i < 2; ++i) numbers.next();  // the size
   const int64_t maximum = numbers.next();
@@ -88,7 +88,7 @@ cv::Mat decode_pnm(FileBytes file, const ImageHeader& header, double, std::vecto
   const FileBytes rest = numbers.rest();
   if (static_cast<int64_t>(rest.size()) < (text ? 2 * values - 1 : bytes_each * values))
     refuse_pnm("it ends too early");
-  cv::Mat image(static_cast<int>(header.height), static_cast<int>(header.width), CV_8UC3);
+  Raster image(static_cast<int>(header.height), static_cast<int>(header.width), 3);
   const uint8_t* from = rest.data();
   int64_t largest = 0;
   if (text)

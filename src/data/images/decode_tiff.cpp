@@ -175,7 +175,7 @@ void to_rgb(uint8_t* bytes, size_t pixels, bool multiplied) {
 }
 
 // A picture of the size that the file says, before it is turned.
-cv::Mat read_tiff_pixels(TIFF* tiff, bool multiplied, const TiffMessages& messages) {
+Raster read_tiff_pixels(TIFF* tiff, bool multiplied, const TiffMessages& messages) {
   char reason[1024] = "";
   TIFFRGBAImage reader;
   constexpr int stop_at_errors = 1;
@@ -184,14 +184,13 @@ cv::Mat read_tiff_pixels(TIFF* tiff, bool multiplied, const TiffMessages& messag
   const std::unique_ptr<TIFFRGBAImage, void (*)(TIFFRGBAImage*)> end(&reader, TIFFRGBAImageEnd);
   reader.req_orientation = reader.orientation;  // as stored: libtiff would mirror the picture, but not turn it
   const auto width = static_cast<int>(reader.width), height = static_cast<int>(reader.height);
-  cv::Mat image(height + (height + 2) / 3, width, CV_8UC3);  // libtiff's pixels have four bytes
+  Raster image(height + (height + 2) / 3, width, 3);  // libtiff's pixels have four bytes
   auto* const raster = reinterpret_cast<uint32_t*>(image.data);
   if (!TIFFRGBAImageGet(&reader, raster, reader.width, reader.height) || !messages.error.empty())
     throw BadImage(ImageFault::damaged,
                    say("bad TIFF data: ", messages.error.empty() ? "damaged, or it ends too early" : messages.error));
   to_rgb(image.data, size_t{reader.width} * reader.height, multiplied);
-  image.resize(height);
-  return image;
+  return image.part({0, 0, width, height});
 }
 
 }  // namespace
@@ -205,7 +204,7 @@ ImageHeader tiff_header(FileBytes file) {
           .orientation = fields.orientation == 0 ? orientation_of(fields, fields.xmp) : 1};
 }
 
-cv::Mat decode_tiff(FileBytes file, const ImageHeader& header, double, std::vector<std::string>* warnings) {
+Raster decode_tiff(FileBytes file, const ImageHeader& header, double, std::vector<std::string>* warnings) {
   // libtiff copies every field, and fields may name the same bytes. Those of a sound file do not.
   if (tiff_fields(file).bytes > file.size())
     throw BadImage(ImageFault::damaged, "bad TIFF header: its fields have more bytes than the file");
@@ -223,15 +222,15 @@ cv::Mat decode_tiff(FileBytes file, const ImageHeader& header, double, std::vect
   require_bounded_parts(tiff.get(), header);
   const bool multiplied = keep_colours(tiff.get());
   heard.messages = {};  // warnings of the header are about fields that octet does not read
-  const cv::Mat stored = read_tiff_pixels(tiff.get(), multiplied, heard.messages);
-  const cv::Mat image = upright(stored, field_of(tiff.get(), TIFFTAG_ORIENTATION, ORIENTATION_TOPLEFT));
+  const Raster stored = read_tiff_pixels(tiff.get(), multiplied, heard.messages);
+  const Raster image = upright(stored, field_of(tiff.get(), TIFFTAG_ORIENTATION, ORIENTATION_TOPLEFT));
   if (image.cols != header.width || image.rows != header.height)
     throw BadImage(ImageFault::damaged, "bad TIFF header: it has two sizes");
   if (warnings == nullptr) return image;
   *warnings = heard.messages.warnings;
   // 4095 of 65535 are 16 of 255.
   if (field_of(tiff.get(), TIFFTAG_BITSPERSAMPLE, 1) == 16 &&
-      std::all_of(image.datastart, image.dataend, [](uint8_t value) { return value <= 16; }))
+      std::ranges::all_of(image.bytes(), [](uint8_t value) { return value <= 16; }))
     warnings->emplace_back(dark_sixteen_bits);
   return image;
 }

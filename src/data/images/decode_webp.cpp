@@ -37,15 +37,15 @@ ImageHeader webp_header(FileBytes file) {
   return header;
 }
 
-cv::Mat decode_webp(FileBytes file, const ImageHeader& header, double, std::vector<std::string>*) {
+Raster decode_webp(FileBytes file, const ImageHeader& header, double, std::vector<std::string>*) {
   int width = 0, height = 0;
   if (!WebPGetInfo(file.data(), file.size(), &width, &height)) throw BadImage(ImageFault::damaged, "bad WebP header");
   if (width != header.width || height != header.height)
     throw BadImage(ImageFault::damaged, say("bad WebP data: ", width, " x ", height, " pixels, but the header says ",
                                             header.width, " x ", header.height));
-  cv::Mat image(height, width, CV_8UC3);
-  if (WebPDecodeRGBInto(file.data(), file.size(), image.data, image.total() * image.elemSize(),
-                        static_cast<int>(image.step)) == nullptr)
+  Raster image(height, width, 3);
+  if (WebPDecodeRGBInto(file.data(), file.size(), image.data, image.bytes().size(), static_cast<int>(image.step)) ==
+      nullptr)
     throw BadImage(ImageFault::damaged, "bad WebP data: damaged, or it ends too early");
   return image;
 }

@@ -9,7 +9,7 @@
 
 namespace octet {
 
-std::vector<uint8_t> png_of(const cv::Mat& rgb) {
+std::vector<uint8_t> png_of(const Raster& rgb) {
   png_image image{};
   image.version = PNG_IMAGE_VERSION;
   image.width = static_cast<png_uint_32>(rgb.cols), image.height = static_cast<png_uint_32>(rgb.rows);
@@ -24,7 +24,7 @@ std::vector<uint8_t> png_of(const cv::Mat& rgb) {
   return bytes;
 }
 
-std::vector<uint8_t> jpeg_of(const cv::Mat& rgb) {
+std::vector<uint8_t> jpeg_of(const Raster& rgb) {
   constexpr int quality = 85;
   const auto close = [](void* handle) { tjDestroy(handle); };
   const std::unique_ptr<void, decltype(close)> handle(tjInitCompress(), close);

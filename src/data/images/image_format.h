@@ -1,12 +1,12 @@
 // The formats of image files that octet reads: a row of the table in image_format.cpp and two functions.
 #pragma once
 #include <filesystem>
-#include <opencv2/core.hpp>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "src/data/images/decode.h"
+#include "src/data/images/raster.h"
 
 namespace octet {
 
@@ -19,7 +19,7 @@ struct ImageFormat {
   // Size, orientation and colours. Throws BadImage. Where the header is damaged the size may be 0.
   ImageHeader (*header)(FileBytes);
   // As octet::decode().
-  cv::Mat (*decode)(FileBytes, const ImageHeader&, double scale, std::vector<std::string>* warnings);
+  Raster (*decode)(FileBytes, const ImageHeader&, double scale, std::vector<std::string>* warnings);
 };
 
 const ImageFormat* format_of(FileBytes);                             // null: unknown
@@ -53,11 +53,11 @@ inline constexpr std::string_view dark_sixteen_bits =
 // The rows' functions.
 ImageHeader jpeg_header(FileBytes), png_header(FileBytes), bmp_header(FileBytes), webp_header(FileBytes),
     tiff_header(FileBytes), pnm_header(FileBytes);
-cv::Mat decode_jpeg(FileBytes, const ImageHeader&, double scale, std::vector<std::string>* warnings);
-cv::Mat decode_png(FileBytes, const ImageHeader&, double scale, std::vector<std::string>* warnings);
-cv::Mat decode_bmp(FileBytes, const ImageHeader&, double scale, std::vector<std::string>* warnings);
-cv::Mat decode_webp(FileBytes, const ImageHeader&, double scale, std::vector<std::string>* warnings);
-cv::Mat decode_tiff(FileBytes, const ImageHeader&, double scale, std::vector<std::string>* warnings);
-cv::Mat decode_pnm(FileBytes, const ImageHeader&, double scale, std::vector<std::string>* warnings);
+Raster decode_jpeg(FileBytes, const ImageHeader&, double scale, std::vector<std::string>* warnings);
+Raster decode_png(FileBytes, const ImageHeader&, double scale, std::vector<std::string>* warnings);
+Raster decode_bmp(FileBytes, const ImageHeader&, double scale, std::vector<std::string>* warnings);
+Raster decode_webp(FileBytes, const ImageHeader&, double scale, std::vector<std::string>* warnings);
+Raster decode_tiff(FileBytes, const ImageHeader&, double scale, std::vector<std::string>* warnings);
+Raster decode_pnm(FileBytes, const ImageHeader&, double scale, std::vector<std::string>* warnings);
 
 }  // namespace octet

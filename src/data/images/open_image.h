@@ -3,11 +3,11 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
-#include <opencv2/core.hpp>
 #include <vector>
 
 #include "src/data/augment/canvases.h"
 #include "src/data/images/decode.h"
+#include "src/data/images/raster.h"
 
 namespace octet {
 
@@ -16,7 +16,7 @@ struct OpenedImage {
   ImageSize size;
   // 8-bit RGB (rows, columns, 3): the image, or a smaller decoding that is at least `scale` times as large. scale: at
   // most 1. Throws BadImage.
-  std::function<cv::Mat(double scale)> decode;
+  std::function<Raster(double scale)> decode;
 };
 
 // stored: the pixels as the file holds them. upright: as EXIF's orientation says.

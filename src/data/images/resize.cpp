@@ -26,8 +26,9 @@ Integer half_up(double x) {
 }
 
 // Of the output pixels first .. first + count of a side that is resized from `in` to `out` pixels.
-std::vector<Taps> taps_of(int64_t in, int64_t out, int64_t first, int64_t count) {
-  const double scale = static_cast<double>(in) / static_cast<double>(out), reach = std::max(scale, 1.0);
+std::vector<Taps> taps_of(int64_t in, int64_t out, int64_t first, int64_t count, Resizing how) {
+  const double scale = static_cast<double>(in) / static_cast<double>(out);
+  const double reach = how == Resizing::smooth ? std::max(scale, 1.0) : 1.0;
   std::vector<Taps> all(count);
   for (int64_t i = 0; i < count; ++i) {
     const double center = (static_cast<double>(first + i) + 0.5) * scale;
@@ -50,8 +51,8 @@ uint8_t rounded(int32_t sum) { return static_cast<uint8_t>(std::clamp(sum >> wei
 constexpr int32_t half = 1 << (weight_bits - 1);
 
 // Each row is resized; `image` begins with input column `first`.
-cv::Mat along_rows(const cv::Mat& image, int64_t first, const std::vector<Taps>& columns) {
-  cv::Mat result(image.rows, static_cast<int>(columns.size()), CV_8UC3);
+Raster along_rows(const Raster& image, int64_t first, const std::vector<Taps>& columns) {
+  Raster result(image.rows, static_cast<int>(columns.size()), 3);
   for (int y = 0; y < image.rows; ++y) {
     uint8_t* out = result.ptr(y);
     for (const Taps& taps : columns) {
@@ -72,8 +73,8 @@ cv::Mat along_rows(const cv::Mat& image, int64_t first, const std::vector<Taps>&
 }
 
 // Each column is resized; `image` begins with input row `first`.
-cv::Mat along_columns(const cv::Mat& image, int64_t first, const std::vector<Taps>& rows) {
-  cv::Mat result(static_cast<int>(rows.size()), image.cols, CV_8UC3);
+Raster along_columns(const Raster& image, int64_t first, const std::vector<Taps>& rows) {
+  Raster result(static_cast<int>(rows.size()), image.cols, 3);
   std::vector<int32_t> sums(size_t{3} * image.cols);
   for (size_t y = 0; y < rows.size(); ++y) {
     std::ranges::fill(sums, half);
@@ -99,17 +100,25 @@ Rect64 middle_square(Size64 image, int64_t side) {
   return {begin(image.width), begin(image.height), side, side};
 }
 
-cv::Mat resized_part(const cv::Mat& image, Size64 size, const Rect64& part) {
-  if (size == Size64(image.size())) return image(cv::Rect(part));
-  const std::vector<Taps> rows = taps_of(image.rows, size.height, part.y, part.height);
-  const std::vector<Taps> columns = taps_of(image.cols, size.width, part.x, part.width);
+Raster resized_part(const Raster& image, Size64 size, const Rect64& part, Resizing how) {
+  if (size == size_of(image)) return image.part({int(part.x), int(part.y), int(part.width), int(part.height)});
+  const std::vector<Taps> rows = taps_of(image.rows, size.height, part.y, part.height, how);
+  const std::vector<Taps> columns = taps_of(image.cols, size.width, part.x, part.width, how);
   const int64_t top = rows.front().first, left = columns.front().first;
-  const cv::Mat used = image(cv::Range(static_cast<int>(top), static_cast<int>(rows.back().end())),
-                             cv::Range(static_cast<int>(left), static_cast<int>(columns.back().end())));
+  const Raster used = image.part({int(left), int(top), int(columns.back().end() - left), int(rows.back().end() - top)});
   // The order changes some roundings. This is that of Pillow 13.
   const bool shrinks_high_image = image.rows > 2 * int64_t{image.cols} && size.height < image.rows;
   return shrinks_high_image ? along_rows(along_columns(used, top, rows), left, columns)
                             : along_columns(along_rows(used, left, columns), top, rows);
+}
+
+Raster resized(const Raster& image, PixelSize size, Resizing how) {
+  return resized_part(image, {size.width, size.height}, {0, 0, size.width, size.height}, how);
+}
+
+Raster shrunk(const Raster& image, double scale) {
+  const auto side = [&](int of) { return std::max(1, static_cast<int>(std::lround(of * scale))); };
+  return scale < 1 ? resized(image, {side(image.cols), side(image.rows)}) : image;
 }
 
 }  // namespace octet

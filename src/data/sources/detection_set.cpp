@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <opencv2/imgproc.hpp>
 #include <optional>
 
 #include "src/data/draws.h"
 #include "src/data/fingerprint.h"
 #include "src/data/images/pixel_bytes.h"
+#include "src/data/images/raster.h"
 
 namespace octet {
 namespace {
@@ -37,20 +37,10 @@ void scale_by(double factor, Truth::Image& image) {
 }
 
 // The image as its place says: resized, perhaps mirrored. Throws BadImage.
-cv::Mat content_of(const OpenedImage& opened, const Truth::Image& image) {
-  cv::Mat content = opened.decode(std::min(1.0, std::max(image.scale_x, image.scale_y)));
-  const cv::Size size(image.content_width, image.content_height);
-  if (content.size() != size) {
-    cv::Mat resized;
-    cv::resize(content, resized, size, 0, 0, cv::INTER_LINEAR);
-    content = resized;
-  }
-  if (image.flipped) {
-    cv::Mat mirrored;
-    cv::flip(content, mirrored, 1);
-    content = mirrored;
-  }
-  return content;
+Raster content_of(const OpenedImage& opened, const Truth::Image& image) {
+  const Raster decoded = opened.decode(std::min(1.0, std::max(image.scale_x, image.scale_y)));
+  const Raster content = resized(decoded, {image.content_width, image.content_height}, Resizing::bilinear);
+  return image.flipped ? mirrored(content) : content;
 }
 
 }  // namespace
@@ -122,7 +112,6 @@ DetectionSet::DetectionSet(std::string source, Annotations annotations, OpenImag
       flip_(data.augment ? static_cast<float>(data.flip) : 0),
       mosaics_(mosaics),
       bad_(data) {
-  cv::setNumThreads(0);  // the loader has its own threads
   choose_canvases(data);
   require_visible_objects();
 }
@@ -244,7 +233,7 @@ Tile DetectionSet::read_part(const Mosaic& mosaic, const Mosaic::Part& part, uin
   const OpenedImage opened = open_(part.sample);
   Truth::Image image = placed(part.sample, canvas, opened.size, true, seed, epoch);
   scale_by(part.scale, image);
-  const cv::Mat content = content_of(opened, image);
+  const Raster content = content_of(opened, image);
   const Tile tile = tile_of(mosaic, part, {content.rows, content.cols}, shape);
   for (int64_t y = tile.top; y < tile.bottom; ++y)
     write_pixels(content.ptr(static_cast<int>(y - tile.y), static_cast<int>(tile.left - tile.x)),
@@ -270,7 +259,7 @@ void DetectionSet::add_bad(int64_t index, const BadImage& bad) const {
   bad_.add(index, annotated.path.empty() ? annotated.name : annotated.path, bad);
 }
 
-void DetectionSet::write(const cv::Mat& image, const ImageShape& canvas, uint8_t* pixels) const {
+void DetectionSet::write(const Raster& image, const ImageShape& canvas, uint8_t* pixels) const {
   for (int y = 0; y < image.rows; ++y, pixels += canvas.width * pixel_channels) {
     write_pixels(image.ptr(y), image.cols, pixels);
     write_no_pixels(canvas.width - image.cols, pixels + int64_t{image.cols} * pixel_channels);
@@ -278,6 +267,6 @@ void DetectionSet::write(const cv::Mat& image, const ImageShape& canvas, uint8_t
   write_no_pixels((canvas.height - image.rows) * canvas.width, pixels);
 }
 
-cv::Mat DetectionSet::picture(int64_t index) const { return open_(index).decode(1); }
+Raster DetectionSet::picture(int64_t index) const { return open_(index).decode(1); }
 
 }  // namespace octet

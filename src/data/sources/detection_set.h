@@ -1,7 +1,6 @@
 // Images with objects, as a detector reads them: resized, perhaps mirrored, normalized, on a canvas.
 #pragma once
 #include <functional>
-#include <opencv2/core.hpp>
 #include <string>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "src/data/images/bad_images.h"
 #include "src/data/images/box_frame.h"
 #include "src/data/images/normalization.h"
+#include "src/data/images/raster.h"
 #include "src/data/loader.h"
 
 namespace octet {
@@ -59,7 +59,7 @@ class DetectionSet final : public Dataset {
                        Truth&) const override;
 
   // The image as its file holds it, RGB. Throws BadImage.
-  cv::Mat picture(int64_t index) const;
+  Raster picture(int64_t index) const;
 
  private:
   void choose_canvases(const Config::Data&);
@@ -70,7 +70,7 @@ class DetectionSet final : public Dataset {
   // Whether an image that is read for this canvas is mirrored, and its size there.
   Truth::Image placed(int64_t index, int canvas, ImageSize file, bool training, uint64_t seed, int64_t epoch) const;
   void add_bad(int64_t index, const BadImage&) const;
-  void write(const cv::Mat& image, const ImageShape& canvas, uint8_t* pixels) const;
+  void write(const Raster& image, const ImageShape& canvas, uint8_t* pixels) const;
 
   std::string source_;
   Annotations annotations_;

@@ -89,8 +89,8 @@ OpenedImage opened(const RgbPixels& image) {
                 "give pixels, and a height and width of 1 or more", "an image of ", image.height, " x ", image.width,
                 image.pixels == nullptr ? " without pixels" : "");
   return {{image.height, image.width}, [image](double) {
-            return cv::Mat(static_cast<int>(image.height), static_cast<int>(image.width), CV_8UC3,
-                           const_cast<uint8_t*>(image.pixels));  // only read
+            return Raster(static_cast<int>(image.height), static_cast<int>(image.width), 3,
+                          const_cast<uint8_t*>(image.pixels));  // only read
           }};
 }
 

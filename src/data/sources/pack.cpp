@@ -6,7 +6,6 @@
 #include <cmath>
 #include <csignal>
 #include <filesystem>
-#include <opencv2/imgproc.hpp>
 #include <span>
 
 #include "kernels/base/durable_file.h"
@@ -15,6 +14,7 @@
 #include "src/data/augment/crops.h"
 #include "src/data/images/decode.h"
 #include "src/data/images/open_image.h"
+#include "src/data/images/raster.h"
 #include "src/data/loader.h"
 #include "src/data/on_threads.h"
 #include "src/data/sources/folder_index.h"
@@ -31,33 +31,28 @@ void put(std::string& out, Number number) {
 
 // An image of at least `side` pixels along its shorter side is made smaller, so that it has just these. Training images
 // are decoded at a smaller size where that is enough. Test images are those that evaluation of the folder would read.
-cv::Mat smaller(const OpenedImage& image, bool training, int64_t side) {
+Raster smaller(const OpenedImage& image, bool training, int64_t side) {
   const int64_t shorter = std::min(image.size.width, image.size.height);
   if (!training) {
-    const cv::Mat whole = image.decode(1);
-    const Size64 size = resized_size(whole.size(), std::min(side, shorter));
+    const Raster whole = image.decode(1);
+    const Size64 size = resized_size(size_of(whole), std::min(side, shorter));
     return resized_part(whole, size, {0, 0, size.width, size.height});
   }
-  cv::Mat decoded = image.decode(std::min(1.0 * side / static_cast<double>(shorter), 1.0));
+  Raster decoded = image.decode(std::min(1.0 * side / static_cast<double>(shorter), 1.0));
   const double shrink = std::min(1.0, 1.0 * side / std::min(decoded.cols, decoded.rows));
-  const cv::Size size(static_cast<int>(std::lround(decoded.cols * shrink)),
-                      static_cast<int>(std::lround(decoded.rows * shrink)));
-  if (size == decoded.size()) return decoded;
-  cv::Mat result;
-  cv::resize(decoded, result, size, 0, 0, cv::INTER_AREA);
-  return result;
+  return shrunk(decoded, shrink);
 }
 
 // Empty: a bad image that is skipped.
-cv::Mat prepared(const fs::path& file, const Config::Data& data, bool training) {
+Raster prepared(const fs::path& file, const Config::Data& data, bool training) {
   try {
     const int64_t image_size = image_side(data);
     const int64_t side = training ? image_size * 256 / 224 : shorter_side(image_size);
-    const cv::Mat image = smaller(open_image(file, data.max_pixels, View::upright), training, side);
+    const Raster image = smaller(open_image(file, data.max_pixels, View::upright), training, side);
     if (std::max(image.cols, image.rows) > longest_side)
       throw BadImage(ImageFault::too_large,
                      say("a side of ", std::max(image.cols, image.rows), " pixels, beyond ", longest_side));
-    return image.isContinuous() ? image : image.clone();
+    return image.is_whole() ? image : image.copy();
   } catch (const BadImage& bad) {
     REQUIRE_USAGE(data.bad_images == "skip", "repair or remove the file, or set data.bad_images: skip", file.string(),
                   ": ", bad.what());
@@ -78,16 +73,16 @@ void write_pack(const FolderIndex& index, const Config::Data& data, bool trainin
   for (size_t first = 0; first < index.files.size(); first += at_once) {
     REQUIRE(!stop_requested(), "start it again", "stopped by a signal; nothing was packed");
     const size_t count = std::min(at_once, index.files.size() - first);
-    std::vector<cv::Mat> images(count);
+    std::vector<Raster> images(count);
     on_threads(data.workers, count,
                [&](size_t i) { images[i] = prepared(index.folder / index.files[first + i].first, data, training); });
     for (size_t i = 0; i < count; ++i) {
-      const cv::Mat& image = images[i];
+      const Raster& image = images[i];
       if (image.empty()) {
         ++report.skipped;
         continue;
       }
-      const std::span<const uint8_t> rows(image.data, image.total() * 3);
+      const std::span<const uint8_t> rows = image.bytes();
       out.write(std::as_bytes(rows));
       packed.push_back({offset, uint32_t(image.cols), uint32_t(image.rows), index.files[first + i].second});
       packed.back().hash = hash_of(packed.back(), rows);
@@ -112,7 +107,6 @@ void write_pack(const FolderIndex& index, const Config::Data& data, bool trainin
 }  // namespace
 
 PackReport pack_image_folder(const Config& config, const std::string& directory) {
-  cv::setNumThreads(0);
   stop_on({SIGINT, SIGTERM});  // then the unfinished files are removed
   REQUIRE_USAGE(config.data.name == "image_folder", "give a configuration with data.name: image_folder",
                 "data.name is '", config.data.name, "', which cannot be packed");

@@ -78,7 +78,7 @@ class Packed final : public Dataset {
     }
     auto* const bytes = const_cast<uint8_t*>(rows.data());
     const OpenedImage image{{at.height, at.width},
-                            [&](double) { return cv::Mat(int(at.height), int(at.width), CV_8UC3, bytes); }};
+                            [&](double) { return Raster(int(at.height), int(at.width), 3, bytes); }};
     crops_.write(index, training, seed, epoch, image, pixels);
     return true;
   }

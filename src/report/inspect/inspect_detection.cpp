@@ -69,7 +69,7 @@ std::string picture_rows(const Config& config, const std::vector<Detection>& det
     const AnnotatedImage& image = images[size_t(index)];
     const auto found = std::ranges::equal_range(detections, index, {}, &Detection::image);
     try {
-      const cv::Mat pixels = data->picture(index);
+      const Raster pixels = data->picture(index);
       const std::vector<DrawnBox> of_network = boxes_of(found, data->class_names(), drawn_score),
                                   of_truth = boxes_of(image, data->class_names());
       rows += fmt::format(

@@ -6,17 +6,18 @@
 #include <array>
 #include <cmath>
 #include <numeric>
-#include <opencv2/imgproc.hpp>
 #include <vector>
 
 #include "kernels/base/durable_file.h"
 #include "src/data/images/encode_image.h"
+#include "src/data/images/resize.h"
 #include "src/report/page.h"
 #include "src/report/pictures/draw_text.h"
 
 namespace octet {
 namespace {
 
+constexpr Rgb black = {0, 0, 0}, white = {255, 255, 255};
 constexpr int readable_side = 512;  // a picture whose longer side is shorter is enlarged
 
 // Sizes that follow the picture's.
@@ -26,7 +27,7 @@ struct Style {
   int margin;  // around a text
 };
 
-Style style_of(const cv::Mat& picture) {
+Style style_of(const Raster& picture) {
   const double side = std::max(picture.cols, picture.rows);
   const double text = std::clamp(side / 40, 16.0, 40.0);
   return {.line = std::max(2, static_cast<int>(std::lround(side / 350))),
@@ -35,49 +36,43 @@ Style style_of(const cv::Mat& picture) {
 }
 
 // Black or white, whichever is easier to read on `background`.
-cv::Scalar text_color(const cv::Scalar& background) {
+Rgb text_color(const Rgb& background) {
   const double brightness = 0.299 * background[0] + 0.587 * background[1] + 0.114 * background[2];
-  return brightness > 140 ? cv::Scalar(0, 0, 0) : cv::Scalar(255, 255, 255);
+  return brightness > 140 ? black : white;
 }
 
-void draw_dashed(cv::Mat& picture, cv::Point from, cv::Point to, const cv::Scalar& color, int line) {
-  const int length = std::max(std::abs(to.x - from.x), std::abs(to.y - from.y)), dash = 6 * line;
-  const auto at = [&](int distance) {
-    const double share = length > 0 ? double(std::min(distance, length)) / length : 0;
-    return cv::Point(from.x + static_cast<int>(std::lround(share * (to.x - from.x))),
-                     from.y + static_cast<int>(std::lround(share * (to.y - from.y))));
-  };
-  for (int start = 0; start <= length; start += 2 * dash) cv::line(picture, at(start), at(start + dash), color, line);
+// Dashes along the border of a frame, six times as long as the line is wide.
+void draw_dashed(const Raster& picture, const PixelRect& frame, const Rgb& color, int line) {
+  const int dash = 6 * line, before = line / 2;
+  for (int x = frame.x; x < frame.right(); x += 2 * dash)
+    for (const int y : {frame.y, frame.bottom() - 1})
+      fill(picture, {x, y - before, std::min(dash, frame.right() - x), line}, color);
+  for (int y = frame.y; y < frame.bottom(); y += 2 * dash)
+    for (const int x : {frame.x, frame.right() - 1})
+      fill(picture, {x - before, y, line, std::min(dash, frame.bottom() - y)}, color);
 }
 
-void draw_frame(cv::Mat& picture, const cv::Rect& frame, const cv::Scalar& color, bool dashed, int line) {
-  const cv::Point low = frame.tl(), high = frame.br() - cv::Point(1, 1);
-  if (!dashed) {
-    cv::rectangle(picture, low, high, color, line);
-    return;
-  }
-  for (const cv::Point& other : {cv::Point(high.x, low.y), cv::Point(low.x, high.y)}) {
-    draw_dashed(picture, low, other, color, line);
-    draw_dashed(picture, other, high, color, line);
-  }
+void draw_frame(const Raster& picture, const PixelRect& frame, const Rgb& color, bool dashed, int line) {
+  dashed ? draw_dashed(picture, frame, color, line) : draw_rectangle(picture, frame, color, line);
 }
 
 struct Frame {
   const DrawnBox* box;
-  cv::Rect rect;  // in pixels of the enlarged picture
+  PixelRect rect;  // in pixels of the enlarged picture
 };
 
 // The frames of the boxes that a picture shows, large ones first, so that small ones stay visible.
-std::vector<Frame> frames_of(std::span<const DrawnBox> boxes, int times, const cv::Size& picture) {
+std::vector<Frame> frames_of(std::span<const DrawnBox> boxes, int times, const PixelSize& picture) {
   const auto pixel = [&](double position, int end) {
     return static_cast<int>(std::lround(std::clamp<double>(position * times, 0, end)));
   };
   std::vector<Frame> frames;
   for (const DrawnBox& box : boxes) {
     const auto& [x, y, width, height] = box.box;
-    const cv::Point low(pixel(x, picture.width), pixel(y, picture.height));
-    const cv::Point high(pixel(x + width, picture.width), pixel(y + height, picture.height));
-    if (high.x > low.x && high.y > low.y) frames.push_back({&box, cv::Rect(low, high)});
+    const PixelPoint low{pixel(x, picture.width), pixel(y, picture.height)};
+    const PixelPoint high{pixel(x + width, picture.width), pixel(y + height, picture.height)};
+    if (high.x > low.x && high.y > low.y)
+      frames.push_back({&box, PixelRect{low.x, low.y, high.x - low.x, high.y - low.y}});
   }
   std::ranges::stable_sort(frames, std::greater<>(), [](const Frame& frame) { return frame.rect.area(); });
   return frames;
@@ -85,28 +80,28 @@ std::vector<Frame> frames_of(std::span<const DrawnBox> boxes, int times, const c
 
 // Where the text of a frame fits best: above it, below it, at its sides, or inside. The first place that hides the
 // least of other texts and of small frames.
-cv::Rect place_of_text(const cv::Rect& frame, const cv::Size& size, const cv::Size& picture,
-                       const std::vector<cv::Rect>& texts, const std::vector<Frame>& frames) {
-  const int right = frame.br().x, bottom = frame.br().y;
-  const std::array<cv::Point, 9> corners = {cv::Point(frame.x, frame.y - size.height),
-                                            cv::Point(frame.x, bottom),
-                                            cv::Point(right - size.width, frame.y - size.height),
-                                            cv::Point(right - size.width, bottom),
-                                            cv::Point(right, frame.y),
-                                            cv::Point(frame.x - size.width, frame.y),
-                                            cv::Point(frame.x, frame.y),
-                                            cv::Point(frame.x, bottom - size.height),
-                                            cv::Point(right - size.width, frame.y)};
-  cv::Rect best;
+PixelRect place_of_text(const PixelRect& frame, const PixelSize& size, const PixelSize& picture,
+                        const std::vector<PixelRect>& texts, const std::vector<Frame>& frames) {
+  const int right = frame.right(), bottom = frame.bottom();
+  const std::array<PixelPoint, 9> corners = {PixelPoint{frame.x, frame.y - size.height},
+                                             PixelPoint{frame.x, bottom},
+                                             PixelPoint{right - size.width, frame.y - size.height},
+                                             PixelPoint{right - size.width, bottom},
+                                             PixelPoint{right, frame.y},
+                                             PixelPoint{frame.x - size.width, frame.y},
+                                             PixelPoint{frame.x, frame.y},
+                                             PixelPoint{frame.x, bottom - size.height},
+                                             PixelPoint{right - size.width, frame.y}};
+  PixelRect best;
   int least = -1;
-  for (cv::Point corner : corners) {
+  for (PixelPoint corner : corners) {
     corner.x = std::clamp(corner.x, 0, std::max(0, picture.width - size.width));
     corner.y = std::clamp(corner.y, 0, std::max(0, picture.height - size.height));
-    const cv::Rect place(corner, size);
+    const PixelRect place{corner.x, corner.y, size.width, size.height};
     int hidden = 0;
-    for (const cv::Rect& text : texts) hidden += 4 * (place & text).area();
+    for (const PixelRect& text : texts) hidden += 4 * intersection(place, text).area();
     for (const Frame& other : frames)
-      if (other.rect.area() < 8 * size.area()) hidden += (place & other.rect).area();
+      if (other.rect.area() < 8 * size.area()) hidden += intersection(place, other.rect).area();
     if (least >= 0 && hidden >= least) continue;
     best = place, least = hidden;
     if (hidden == 0) break;
@@ -116,14 +111,15 @@ cv::Rect place_of_text(const cv::Rect& frame, const cv::Size& size, const cv::Si
 
 }  // namespace
 
-cv::Scalar color_of_label(int32_t label) {
+Rgb color_of_label(int32_t label) {
   // Hues are a golden angle apart, so that any few consecutive ones are spread around the circle.
   const double hue = std::fmod(137.50776 * label, 360), saturation = label % 2 == 0 ? 1 : 0.65;
   const auto channel = [&](double offset) {  // from Wikipedia, "HSL and HSV", conversion to RGB, with value 1
     const double k = std::fmod(offset + hue / 60, 6);
     return 255 * (1 - saturation * std::clamp(std::min(k, 4 - k), 0.0, 1.0));
   };
-  return {channel(5), channel(3), channel(1)};
+  const auto byte = [&](double offset) { return static_cast<uint8_t>(std::lround(channel(offset))); };
+  return {byte(5), byte(3), byte(1)};
 }
 
 std::vector<DrawnBox> boxes_of(const AnnotatedImage& image, std::span<const std::string> classes) {
@@ -147,52 +143,52 @@ std::vector<DrawnBox> boxes_of(std::span<const Detection> detections, std::span<
   return boxes;
 }
 
-cv::Mat with_boxes(const cv::Mat& image, std::span<const DrawnBox> boxes) {
+Raster with_boxes(const Raster& image, std::span<const DrawnBox> boxes) {
   const int times = std::max(1, readable_side / std::max(image.cols, image.rows));
-  cv::Mat picture;
-  cv::resize(image, picture, {image.cols * times, image.rows * times}, 0, 0, cv::INTER_NEAREST);
+  const Raster picture = enlarged(image, times);
   const Style style = style_of(picture);
   const std::vector<Frame> frames = frames_of(boxes, times, picture.size());
   for (const auto& [box, rect] : frames) draw_frame(picture, rect, color_of_label(box->label), box->faint, style.line);
-  std::vector<cv::Rect> texts;
+  std::vector<PixelRect> texts;
   for (const auto& [box, rect] : frames) {
     if (box->text.empty()) continue;
-    const cv::Scalar color = color_of_label(box->label);
-    const cv::Mat letters = letters_of_text(box->text, style.text);
-    const cv::Size size(letters.cols + 2 * style.margin, letters.rows);
-    const cv::Rect place = place_of_text(rect, size, picture.size(), texts, frames);
+    const Rgb color = color_of_label(box->label);
+    const Raster letters = letters_of_text(box->text, style.text);
+    if (letters.empty()) continue;
+    const PixelSize size{letters.cols + 2 * style.margin, letters.rows};
+    const PixelRect place = place_of_text(rect, size, picture.size(), texts, frames);
     texts.push_back(place);
-    cv::rectangle(picture, place, color, cv::FILLED);
-    paint_letters(picture, letters, place.tl() + cv::Point(style.margin, 0), text_color(color));
+    fill(picture, place, color);
+    paint_letters(picture, letters, {place.x + style.margin, place.y}, text_color(color));
   }
   return picture;
 }
 
-cv::Mat side_by_side(const cv::Mat& left, const std::string& left_title, const cv::Mat& right,
-                     const std::string& right_title) {
+Raster side_by_side(const Raster& left, const std::string& left_title, const Raster& right,
+                    const std::string& right_title) {
   const Style style = style_of(left);
-  const cv::Mat titles[] = {letters_of_text(left_title, style.text), letters_of_text(right_title, style.text)};
+  const Raster titles[] = {letters_of_text(left_title, style.text), letters_of_text(right_title, style.text)};
   const int head = std::max(titles[0].rows, titles[1].rows) + 2 * style.margin, gap = 2 * style.margin;
-  cv::Mat both(head + std::max(left.rows, right.rows), left.cols + gap + right.cols, CV_8UC3, cv::Scalar::all(255));
+  const Raster both(head + std::max(left.rows, right.rows), left.cols + gap + right.cols);
+  std::ranges::fill(both.bytes(), uint8_t{255});
   int x = 0;
   for (const auto& [picture, title] : {std::pair{&left, &titles[0]}, {&right, &titles[1]}}) {
-    picture->copyTo(both(cv::Rect(x, head, picture->cols, picture->rows)));
-    paint_letters(both, *title, {x + style.margin, style.margin}, cv::Scalar::all(0));
+    picture->copy_to(both.part({x, head, picture->cols, picture->rows}));
+    paint_letters(both, *title, {x + style.margin, style.margin}, black);
     x += picture->cols + gap;
   }
   return both;
 }
 
-std::string page_picture(const cv::Mat& rgb, std::vector<DrawnBox> boxes, int longest_side) {
+std::string page_picture(const Raster& rgb, std::vector<DrawnBox> boxes, int longest_side) {
   const double scale = std::min(1.0, 1.0 * longest_side / std::max(rgb.cols, rgb.rows));
-  cv::Mat small = rgb;
-  if (scale < 1) cv::resize(rgb, small, {}, scale, scale, cv::INTER_AREA);
+  const Raster small = shrunk(rgb, scale);
   for (DrawnBox& box : boxes)
     box.box = {box.box.x * scale, box.box.y * scale, box.box.width * scale, box.box.height * scale};
   return jpeg_address(boxes.empty() ? small : with_boxes(small, boxes));
 }
 
-void write_picture(const std::string& path, const cv::Mat& rgb) {
+void write_picture(const std::string& path, const Raster& rgb) {
   const std::vector<uint8_t> bytes = png_of(rgb);
   write_durably(path, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }

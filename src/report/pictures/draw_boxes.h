@@ -1,10 +1,10 @@
 // Draws boxes with labels into pictures: a color for each class, text on a background of that color.
 #pragma once
-#include <opencv2/core.hpp>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "src/data/images/raster.h"
 #include "src/objects.h"
 
 namespace octet {
@@ -23,20 +23,20 @@ std::vector<DrawnBox> boxes_of(std::span<const Detection>, std::span<const std::
 
 // `image`, 8-bit RGB, with the boxes. A small picture is enlarged first, so that the texts can be read. Boxes are
 // clipped to the picture; a box outside of it is not drawn.
-cv::Mat with_boxes(const cv::Mat& image, std::span<const DrawnBox> boxes);
+Raster with_boxes(const Raster& image, std::span<const DrawnBox> boxes);
 
 // The color of a class, RGB. Neighbouring labels have colors that differ well.
-cv::Scalar color_of_label(int32_t label);
+Rgb color_of_label(int32_t label);
 
 // Two pictures beside each other, such as predictions and truth, with a line of text above each.
-cv::Mat side_by_side(const cv::Mat& left, const std::string& left_title, const cv::Mat& right,
-                     const std::string& right_title);
+Raster side_by_side(const Raster& left, const std::string& left_title, const Raster& right,
+                    const std::string& right_title);
 
 // A JPEG as a "data:" address for a page: the picture with its boxes, its longer side at most `longest_side` pixels.
 // Without boxes a small picture is not enlarged.
-std::string page_picture(const cv::Mat& rgb, std::vector<DrawnBox> boxes, int longest_side);
+std::string page_picture(const Raster& rgb, std::vector<DrawnBox> boxes, int longest_side);
 
 // Writes RGB as PNG. The file is complete or absent.
-void write_picture(const std::string& path, const cv::Mat& rgb);
+void write_picture(const std::string& path, const Raster& rgb);
 
 }  // namespace octet

@@ -38,8 +38,8 @@ int64_t draw_predictions(const Config& config, Transport& transport, const Predi
   for (const Prediction& prediction : predictions) {
     const int64_t index = chosen[static_cast<size_t>(prediction.sample)];
     const AnnotatedImage& image = data->annotations()->images[static_cast<size_t>(index)];
-    const cv::Mat pixels = data->picture(index);
-    cv::Mat picture = with_boxes(pixels, boxes_of(prediction.answers.detections, names, options.score));
+    const Raster pixels = data->picture(index);
+    Raster picture = with_boxes(pixels, boxes_of(prediction.answers.detections, names, options.score));
     if (options.truth)
       picture = side_by_side(picture, "prediction", with_boxes(pixels, boxes_of(image, data->class_names())), "truth");
     write_picture(picture_path(options.output, index, image.name), picture);

@@ -1,47 +1,47 @@
 #include "src/report/pictures/draw_text.h"
 
-#include <pango/pangoft2.h>
-
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <memory>
 
 #include "kernels/base/text.h"
+#include "src/report/pictures/pango_library.h"
 
 namespace octet {
 namespace {
 
-struct Unref {
-  void operator()(void* object) const { g_object_unref(object); }
-};
-template <class Object>
-using Owned = std::unique_ptr<Object, Unref>;
-
 constexpr double line_of_font = 1.2;  // height of a line, where the size of the font is 1
 
-std::string valid_utf8(const std::string& text) {
-  char* const valid = g_utf8_make_valid(text.data(), static_cast<gssize>(text.size()));
+std::string valid_utf8(const PangoLibrary& pango, const std::string& text) {
+  char* const valid = pango.make_valid(text.data(), static_cast<gssize>(text.size()));
   std::string result = valid;
-  g_free(valid);
+  pango.free(valid);
   return result;
 }
 
 }  // namespace
 
-cv::Mat letters_of_text(const std::string& text, int height) {
-  const Owned<PangoFontMap> fonts(pango_ft2_font_map_new());
-  const Owned<PangoContext> context(pango_font_map_create_context(fonts.get()));
-  const Owned<PangoLayout> layout(pango_layout_new(context.get()));
-  PangoFontDescription* const font = pango_font_description_from_string("sans-serif");
-  pango_font_description_set_absolute_size(font, PANGO_SCALE * std::max(1.0, height / line_of_font));
-  pango_layout_set_font_description(layout.get(), font);
-  pango_font_description_free(font);
-  pango_layout_set_single_paragraph_mode(layout.get(), TRUE);
-  const std::string shown = valid_utf8(printable(text));
-  pango_layout_set_text(layout.get(), shown.data(), static_cast<int>(shown.size()));
+Raster letters_of_text(const std::string& text, int height) {
+  const PangoLibrary* const pango = pango_library();
+  if (pango == nullptr) return {};
+  const auto owned = [&]<class Object>(Object* object) {
+    return std::unique_ptr<Object, std::function<void(Object*)>>(object, [pango](Object* of) { pango->unref(of); });
+  };
+  const auto fonts = owned(pango->new_fonts());
+  const auto context = owned(pango->new_context(fonts.get()));
+  const auto layout = owned(pango->new_layout(context.get()));
+  PangoFontDescription* const font = pango->font_named("sans-serif");
+  pango->set_font_size(font, PANGO_SCALE * std::max(1.0, height / line_of_font));
+  pango->set_font(layout.get(), font);
+  pango->free_font(font);
+  pango->set_single_paragraph(layout.get(), TRUE);
+  const std::string shown = valid_utf8(*pango, printable(text));
+  pango->set_text(layout.get(), shown.data(), static_cast<int>(shown.size()));
   int width = 0, rows = 0;
-  pango_layout_get_pixel_size(layout.get(), &width, &rows);
-  cv::Mat letters(std::max(rows, 1), std::max(width, 1), CV_8UC1, cv::Scalar(0));
+  pango->get_pixel_size(layout.get(), &width, &rows);
+  Raster letters(std::max(rows, 1), std::max(width, 1), 1);
+  std::ranges::fill(letters.bytes(), uint8_t{0});
   FT_Bitmap bitmap{};
   bitmap.rows = static_cast<unsigned>(letters.rows);
   bitmap.width = static_cast<unsigned>(letters.cols);
@@ -49,17 +49,17 @@ cv::Mat letters_of_text(const std::string& text, int height) {
   bitmap.buffer = letters.data;
   bitmap.num_grays = 256;
   bitmap.pixel_mode = FT_PIXEL_MODE_GRAY;
-  pango_ft2_render_layout(&bitmap, layout.get(), 0, 0);
+  pango->render(&bitmap, layout.get(), 0, 0);
   return letters;
 }
 
-void paint_letters(cv::Mat& picture, const cv::Mat& letters, cv::Point corner, const cv::Scalar& color) {
+void paint_letters(const Raster& picture, const Raster& letters, PixelPoint corner, const Rgb& color) {
   for (int y = std::max(0, -corner.y); y < std::min(letters.rows, picture.rows - corner.y); ++y)
     for (int x = std::max(0, -corner.x); x < std::min(letters.cols, picture.cols - corner.x); ++x) {
-      auto& pixel = picture.at<cv::Vec3b>(corner.y + y, corner.x + x);
-      const double share = letters.at<uint8_t>(y, x) / 255.0;
-      for (int channel = 0; channel < 3; ++channel)
-        pixel[channel] = cv::saturate_cast<uint8_t>(share * color[channel] + (1 - share) * pixel[channel]);
+      uint8_t* const pixel = picture.ptr(corner.y + y, corner.x + x);
+      const double share = *letters.ptr(y, x) / 255.0;
+      for (size_t channel = 0; channel < 3; ++channel)
+        pixel[channel] = static_cast<uint8_t>(std::lround(share * color[channel] + (1 - share) * pixel[channel]));
     }
 }
 

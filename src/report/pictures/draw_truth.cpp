@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
-#include <opencv2/imgproc.hpp>
 
 #include "kernels/base/error.h"
 #include "src/data/images/decode.h"
+#include "src/data/images/raster.h"
 #include "src/data/sources/detection_set.h"
 #include "src/report/pictures/draw_boxes.h"
 
@@ -17,23 +17,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-cv::Mat drawn_file(const DetectionSet& data, int64_t index) {
+Raster drawn_file(const DetectionSet& data, int64_t index) {
   const Annotations& annotations = *data.annotations();
   return with_boxes(data.picture(index), boxes_of(annotations.images[static_cast<size_t>(index)], annotations.classes));
 }
 
-cv::Mat drawn_input(const DetectionSet& data, int64_t index, uint64_t seed) {
+Raster drawn_input(const DetectionSet& data, int64_t index, uint64_t seed) {
   const ImageShape shape = data.canvas_shape(data.canvas(index));
-  const cv::Mat pixels(static_cast<int>(shape.height), static_cast<int>(shape.width), CV_8UC4);
+  const Raster pixels(static_cast<int>(shape.height), static_cast<int>(shape.width), pixel_channels);
   Truth truth;
   if (!data.read_with_truth(index, true, seed, 0, pixels.data, truth)) return {};
-  cv::Mat colors;
-  cv::cvtColor(pixels, colors, cv::COLOR_RGBA2RGB);
   std::vector<DrawnBox> boxes;
   for (const auto& [box, label] : truth.objects)
     boxes.push_back(
         {{box.x1, box.y1, box.width(), box.height()}, label, data.annotations()->classes[static_cast<size_t>(label)]});
-  return with_boxes(colors, boxes);
+  return with_boxes(rgb_of(pixels), boxes);
 }
 
 }  // namespace
@@ -70,7 +68,7 @@ int64_t draw_truth(const Config& config, const DrawOptions& options) {
   for (const int64_t index : spread(data->size(), options.count)) {
     const std::string& name = data->annotations()->images[static_cast<size_t>(index)].name;
     try {
-      const cv::Mat picture =
+      const Raster picture =
           options.augmented ? drawn_input(*data, index, static_cast<uint64_t>(config.seed)) : drawn_file(*data, index);
       if (picture.empty()) continue;  // a bad image, of which the data set has warned
       write_picture(picture_path(options.output, index, name), picture);
