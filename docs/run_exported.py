@@ -17,8 +17,15 @@ except ImportError as missing:
     sys.exit(f"run_exported.py: {missing}; install it: pip install numpy pillow onnxruntime")
 
 
+def imported(name):
+    try:
+        return __import__(name)
+    except ImportError as missing:
+        sys.exit(f"run_exported.py: {missing}; install it: pip install {name}")
+
+
 def open_onnx(file):
-    import onnxruntime
+    onnxruntime = imported("onnxruntime")
     options = onnxruntime.SessionOptions()
     options.add_session_config_entry("session.x64quantprecision", "1")  # without VNNI, sums of 16 bits would saturate
     session = onnxruntime.InferenceSession(file, options)
@@ -26,7 +33,7 @@ def open_onnx(file):
 
 
 def open_openvino(file):
-    import openvino
+    openvino = imported("openvino")
     core = openvino.Core()
     model = core.read_model(file)
     metadata = {key: model.get_rt_info(["framework", key]).astype(str) for key in ("classes", "preprocessing")}

@@ -170,5 +170,6 @@ std::unique_ptr<Backend> make_cpu_backend(const CpuOptions&);
 // UsageError: octet was built without CUDA, or cannot run on this machine; the message says what is missing.
 std::unique_ptr<Backend> make_cuda_backend(const CudaOptions&);
 bool built_with_cuda();
+const char* real_convolutions();  // what computes those of the fp32 policy on CPUs
 
 }  // namespace octet

@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
 # Installs the missing packages that octet needs to be built, run and tested. Debian 12, Ubuntu 22.04 and 24.04.
-# usage: launch/setup.sh [--dev] [--aarch64] [--slurm] [--browser] [--check]
+# usage: launch/setup.sh [--dev] [--aarch64] [--board] [--arm] [--slurm] [--browser] [--check]
 #   --dev      also clang with its tools and fuzzer, shellcheck and gdb
 #   --aarch64  also the cross compiler for aarch64, qemu's user emulation, and the distribution's arm64 libraries. The libraries
 #              are unpacked into build/aarch64-sysroot (0.9 GB) and are not installed
+#   --board    also the cross compiler for aarch64, qemu's user emulation, and the static arm64 libraries of the program for boards,
+#              which are unpacked into build/board-sysroot (0.1 GB)
+#   --arm      also a compiler for microcontrollers and qemu's emulation of a board, for the tests of networks in C (0.9 GB)
 #   --slurm    also Slurm and munge for the test integration_slurm. No daemon is started, now or when the machine boots. A machine
 #              that belongs to a Slurm cluster is left as it is
 #   --browser  also Chromium for the test integration_pages (0.4 GB). Ubuntu has no package of it, only a snap
@@ -27,18 +30,26 @@ packages=(
 python_packages=(pybind11-dev python3-dev python3-numpy python3-pip python3-setuptools python3-wheel)  # the module and its test
 developer_packages=(clang clang-tidy clang-format libomp-dev shellcheck gdb lintian)
 aarch64_packages=(g++-aarch64-linux-gnu qemu-user mmdebstrap)
+board_packages=(
+  libc6-dev libstdc++6 libgomp1 libyaml-cpp-dev libpugixml-dev libpng-dev libjpeg-dev libturbojpeg0-dev zlib1g-dev libxxhash-dev
+  libssl-dev libprotobuf-dev libspdlog-dev libfmt-dev nlohmann-json3-dev libcli11-dev librandom123-dev libonnx-dev
+  libflatbuffers-dev
+)
+arm_packages=(gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm)
 browser_packages=(chromium)
 slurm_packages=(slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge iproute2)
 
-developer=false aarch64=false slurm=false browser=false check=false
+developer=false aarch64=false board=false arm=false slurm=false browser=false check=false
 for argument in "$@"; do
   case $argument in
     --dev) developer=true ;;
     --aarch64) aarch64=true ;;
+    --board) board=true ;;
+    --arm) arm=true ;;
     --slurm) slurm=true ;;
     --browser) browser=true ;;
     --check) check=true ;;
-    *) sed -n '2,11s/^# //p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,14s/^# //p' "$0" >&2; exit 2 ;;
   esac
 done
 if ! command -v apt-get > /dev/null; then
@@ -109,28 +120,41 @@ if $developer; then
 fi
 if $slurm; then install_slurm; fi
 if $browser; then install_missing "${browser_packages[@]}"; fi
-if $aarch64; then
-  install_missing "${aarch64_packages[@]}"
-  sysroot=$(dirname "${BASH_SOURCE[0]}")/../build/aarch64-sysroot
+if $arm; then install_missing "${arm_packages[@]}"; fi
+
+# make_sysroot FOLDER PACKAGES: unpacks arm64 packages into a folder below build/. They are not configured. The links that their
+# scripts would make are made here, and all point into the folder.
+make_sysroot() {
+  local sysroot link
+  sysroot=$(dirname "${BASH_SOURCE[0]}")/../build/$1
   if [ -e "$sysroot" ]; then
     echo "setup: $sysroot exists"
-    exit "$missing_some"
+    return
   fi
   echo "setup: missing: $sysroot"
-  if $check; then exit 1; fi
-  libraries=(libstdc++6 libgomp1)
-  for package in "${packages[@]}"; do
-    [[ $package != *-dev ]] || libraries+=("$package")
-  done
-  # Packages are unpacked, not configured. The links that their scripts would make are made here, and all point into the sysroot.
+  if $check; then
+    missing_some=1
+    return
+  fi
   mkdir -p "$(dirname "$sysroot")"
   rm -rf "$sysroot.new"
-  mmdebstrap --quiet --variant=extract --architectures=arm64 --include="$(IFS=,; echo "libc6-dev,${libraries[*]}")" \
+  mmdebstrap --quiet --variant=extract --architectures=arm64 --include="$2" \
     "$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)" "$sysroot.new"
   find "$sysroot.new/usr/lib" -type l -lname '/*' | while read -r link; do
     ln -sfnr "$sysroot.new$(readlink "$link")" "$link"
   done
-  ln -s blas/libblas.so.3 lapack/liblapack.so.3 "$sysroot.new/usr/lib/aarch64-linux-gnu/"
+  if [ -e "$sysroot.new/usr/lib/aarch64-linux-gnu/blas" ]; then
+    ln -s blas/libblas.so.3 lapack/liblapack.so.3 "$sysroot.new/usr/lib/aarch64-linux-gnu/"
+  fi
   mv "$sysroot.new" "$sysroot"
+}
+if $aarch64 || $board; then install_missing "${aarch64_packages[@]}"; fi
+if $board; then make_sysroot board-sysroot "$(IFS=,; echo "${board_packages[*]}")"; fi
+if $aarch64; then
+  libraries=(libc6-dev libstdc++6 libgomp1)
+  for package in "${packages[@]}"; do
+    [[ $package != *-dev ]] || libraries+=("$package")
+  done
+  make_sysroot aarch64-sysroot "$(IFS=,; echo "${libraries[*]}")"
 fi
 exit "$missing_some"

@@ -62,7 +62,7 @@ void print_version() {
   std::cout << "backends: cpu" << (built_with_cuda() ? " cuda" : "") << "\ninstruction sets:";
   for (Isa isa : available_isas()) std::cout << ' ' << name_of(isa);
   std::cout << "\nused here: " << name_of(best_isa()) << "\ncompiler: " << compiler_name << "\nMPI: " << mpi_version()
-            << "\n";
+            << "\nfp32 on CPUs: " << real_convolutions() << "\n";
   if (*gpu_libraries != '\0') std::cout << "GPU libraries: " << gpu_libraries << "\n";
 }
 
@@ -91,7 +91,10 @@ std::string place_of(const CLI::App& command, const std::string& word) {
   std::string command = "octet";
   for (const CLI::App* used : app.get_subcommands()) command += " " + used->get_name();
   const std::vector<std::string> unexpected = app.remaining(true);
-  const bool extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !unexpected.empty();
+  // A word that is not known comes before one that is missing: it may be the missing one, misspelt.
+  const bool extra = (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr ||
+                      dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) &&
+                     !unexpected.empty();
   const std::string place =
       extra && !app.get_subcommands().empty() ? place_of(*app.get_subcommands().front(), unexpected.front()) : "";
   throw UsageError(__FILE__, __LINE__,

@@ -39,6 +39,7 @@ struct Annotations {
   std::vector<AnnotatedImage> images;
   std::vector<std::string> without_image = {};  // YOLO: files of labels whose images are not there
   int64_t without_class = 0;  // YOLO: objects that data.bad_boxes: drop left out, since their classes have no name
+  std::vector<std::string> doubts = {};                    // what is odd about the files, for people
   bool text_image_ids = false, text_category_ids = false;  // COCO: the file writes "12", and so do stored detections
 };
 

@@ -254,3 +254,9 @@ std::unique_ptr<Convolution> make_onednn_convolution(Threads threads) {
 }
 
 }  // namespace octet::cpu
+
+namespace octet {
+
+const char* real_convolutions() { return "oneDNN"; }
+
+}  // namespace octet

@@ -10,7 +10,9 @@
 #include "src/data/loader.h"
 #include "src/train/dry_plan.h"
 #include "src/train/host_limits.h"
+#include "src/train/memory_need.h"
 #include "src/train/rank.h"
+#include "src/train/settle.h"
 #include "src/weights/pixel_normalization.h"
 
 namespace octet {
@@ -69,22 +71,13 @@ void print_canvases(const PlansOfRecipe& plans, DType storage) {
                double(plans.arena(shape, storage, false)) * megabytes);
 }
 
-// The copies from which rank 0 writes a checkpoint: weights, momentum and averages.
-double bytes_of_checkpoint(const Config& config, const Parameters& parameters) {
-  int64_t numbers = 0;
-  for (const Param& param : parameters.all())
-    numbers += param.shape.elements() * (param.frozen ? 1 : config.train.ema > 0 ? 3 : 2);
-  return double(numbers) * sizeof(float);
-}
-
 // With the number of classes of the data where the recipe leaves it open. As in a training, it is the training set's.
 Config with_classes(Config config) {
   if (config.model.classes == 0) config.model.classes = open_datasets(config).test->classes();
   return config;
 }
 
-int print_plan(const Config& recipe, Transport& transport) {
-  const Config config = with_classes(recipe);
+int print_plan(const Config& config, Transport& transport) {
   const int64_t batch = batch_of_plan(config, transport.size()), parts = config.train.accumulate;
   const DType storage = storage_of(config);
   const PlansOfRecipe plans(config, batch);
@@ -95,9 +88,9 @@ int print_plan(const Config& recipe, Transport& transport) {
   const double arena = double(dry.plan.arena_bytes()), parameters = double(dry.parameters.bytes(true));
   const HostLimits limits = host_limits();
   const double memory = double(limits.memory) / transport.local_size();
-  const double images = double(bytes_read_ahead(config, parts * batch));
-  const double checkpoint = bytes_of_checkpoint(config, dry.parameters);
-  const double program = double(bytes_in_proc("/proc/self/status", "VmRSS"));  // with its libraries
+  const MemoryNeed need = memory_needed(config, transport.size());
+  const double images = double(need.images + need.decoding), checkpoint = double(need.checkpoint);
+  const double program = double(need.program);
   const bool on_device = config.backend.device != "cpu";
   const double of_host = images + checkpoint + program, total = of_host + arena + parameters;
   print_folded(dry.plan.describe(terminal_columns(STDOUT_FILENO)));
@@ -107,7 +100,7 @@ int print_plan(const Config& recipe, Transport& transport) {
   print_line(
       "{} parameters: {:.1f} MB with gradients, momentum{} and codes; arena {:.1f} MB; images read ahead {:.1f} MB; a "
       "checkpoint while it is written {:.1f} MB; program {:.1f} MB; together {:.1f} MB per rank\n"
-      "not counted: data sets that are held in memory, images while they are decoded, and buffers of libraries\n",
+      "not counted: data sets that octet draws, and buffers of libraries\n",
       dry.parameters.count(), parameters * megabytes, config.train.ema > 0 ? ", averages" : "", arena * megabytes,
       images * megabytes, checkpoint * megabytes, program * megabytes, total * megabytes);
   if (storage != DType::f32)
@@ -132,15 +125,20 @@ int print_plan(const Config& recipe, Transport& transport) {
 
 Run plan_command(CLI::App& app) {
   const auto recipe = std::make_shared<Recipe>();
-  const auto threads = std::make_shared<int>(0);
+  const auto threads = std::make_shared<int>(0), memory = std::make_shared<int>(0);
   add_recipe(app, *recipe);
   app.add_option("--threads", *threads,
                  "Instead: how a CPU of so many threads would share the step out. One thread of this machine computes "
                  "some steps of random images for it")
       ->check(CLI::Range(1, 1024));
-  return [recipe, threads] {
+  app.add_option("--memory-mb", *memory, "As train.memory_mb: what a training with so many megabytes would be")
+      ->check(CLI::Range(1, 1 << 20));
+  return [recipe, threads, memory] {
     return run_on_ranks(*recipe, [&](const Config& config, Transport& transport) {
-      return *threads > 0 ? plan_threads(with_classes(config), transport, *threads) : print_plan(config, transport);
+      if (*threads > 0) return plan_threads(with_classes(config), transport, *threads);
+      Config limited = with_classes(config);
+      if (*memory > 0) limited.train.memory_mb = *memory;
+      return print_plan(with_memory(limited, transport), transport);
     });
   };
 }

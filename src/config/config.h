@@ -120,8 +120,9 @@ struct Config {
 
   struct Train {
     int64_t epochs = 30;
-    double minutes = 0;  // in place of epochs: as many as fit into this time; 0: no limit
-    int64_t steps = 0;   // stop after this number of steps; 0: after `epochs`
+    int64_t memory_mb = 0;  // of a rank; 0: no limit
+    double minutes = 0;     // in place of epochs: as many as fit into this time; 0: no limit
+    int64_t steps = 0;      // stop after this number of steps; 0: after `epochs`
     double lr = 0.1;
     double head_lr = 0;    // of layers whose outputs belong to classes; 0: lr
     std::string freeze;    // the last stage that never trains; empty: all stages train

@@ -162,6 +162,8 @@ const std::vector<Key> kKeys = {
     {FIELD(train.norm_group), "images that share a norm's mean and variance; 0: all that a rank computes at once", 0,
      1 << 24},
     {FIELD(train.accumulate), "compute a rank's batch in so many parts, with the memory of one", 1, 1 << 24},
+    {FIELD(train.memory_mb),
+     "megabytes that a rank may take, with the program: storage, parts and frozen stages follow; 0: no limit", 0, 1e9},
     {FIELD(train.freeze),
      "classifiers: never train the layers up to this stage, for example layer3; their norms keep their statistics"},
     {FIELD(train.patience), "stop after this number of evaluations without a better one; 0: never", 0, 1e6},

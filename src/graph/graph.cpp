@@ -29,4 +29,17 @@ void Graph::freeze_through(const std::string& stage) {
   std::for_each(nodes_.begin(), last, [](const auto& node) { node->freeze(); });
 }
 
+std::vector<std::string> Graph::stages() const {
+  std::vector<std::string> all;
+  for (const auto& node : nodes_) {
+    if (!node->trains()) continue;
+    const std::string& name = node->name();
+    size_t end = name.find('.');
+    if (end != name.npos && end + 1 < name.size() && name[end + 1] >= '0' && name[end + 1] <= '9')
+      end = name.find('.', end + 1);
+    if (std::string stage = name.substr(0, end); all.empty() || all.back() != stage) all.push_back(std::move(stage));
+  }
+  return all;
+}
+
 }  // namespace octet

@@ -28,6 +28,8 @@ class Graph {
   // Freezes all layers from the first one to the last one of `stage`, which is a beginning of names of layers, such as
   // "layer3". UsageError: no layer has such a name, or none is left that trains.
   void freeze_through(const std::string& stage);
+  // What can be frozen through, in the order of the layers: the first part of their names, with a number behind it.
+  std::vector<std::string> stages() const;
 
   std::vector<std::unique_ptr<Node>>& nodes() { return nodes_; }
   const std::vector<std::unique_ptr<Node>>& nodes() const { return nodes_; }

@@ -81,8 +81,7 @@ DirectoryLock::DirectoryLock(const std::string& directory, Wait wait, double lon
     const double patience = std::min(who.ends_with(suffix) ? to_end : to_be_lost, longest);
     if (std::chrono::steady_clock::now() - start > std::chrono::duration<double>(patience)) {
       close(descriptor_);
-      throw InUseError(__FILE__, __LINE__, say(directory, " is in use by ", who),
-                       "wait until it ends, or choose another directory");
+      throw InUseError(say(directory, " is in use by ", who), "wait until it ends, or choose another directory");
     }
     if (!told) spdlog::info("{} is in use by {}: waiting {} s for it to end", directory, who, patience);
     std::this_thread::sleep_for(std::chrono::milliseconds(200));

@@ -11,7 +11,7 @@ namespace octet {
 // Another process uses the directory. Exit code 75, "try again later".
 class InUseError : public Error {
  public:
-  using Error::Error;
+  InUseError(const std::string& what, const std::string& fix) : Error(what, fix) {}
 };
 
 // The lock is held during the object's lifetime. The kernel releases it whenever and however the process ends.

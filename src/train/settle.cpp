@@ -83,8 +83,11 @@ Config with_batch(const Config& given, Transport& transport) {
                 " MB on a rank, which may take ", memory / 1'000'000, " MB");
   while (2 * batch * least_steps_of_epoch <= images && needed(2 * batch) <= memory) batch *= 2;
   if (transport.rank() == 0)
-    spdlog::info("data.batch: auto is {}: {} MB of the {} MB that a rank may take", batch, needed(batch) / 1'000'000,
-                 memory / 1'000'000);
+    spdlog::info("data.batch: auto is {}: it takes {} MB of the {} MB that a rank may take{}", batch,
+                 needed(batch) / 1'000'000, memory / 1'000'000,
+                 2 * batch * least_steps_of_epoch > images
+                     ? say(", and more would leave fewer than ", least_steps_of_epoch, " steps in an epoch")
+                     : std::string(", and twice as much does not fit"));
   config = given;
   config.data.batch = batch;
   return config;
@@ -124,21 +127,22 @@ Config with_epochs(const Config& given, Transport& transport, Heart* heart) {
   config.train.epochs = epochs;
   config.train.minutes = 0;
   if (transport.rank() == 0)
-    spdlog::info("train.minutes: {} is {} epochs of about {}", given.train.minutes, epochs, text_of_time(of_epoch));
+    spdlog::info("train.minutes: {} is {} epochs of about {}", given.train.minutes, epochs,
+                 of_epoch < 10 ? fmt::format("{:.1f} s", of_epoch) : text_of_time(of_epoch));
   return config;
 }
 
 Config settled(const Config& given, Transport& transport, const std::string& run_directory, bool resume, Heart* heart) {
-  if (given.data.batch != automatic && given.train.minutes == 0) return given;
-  int64_t before[] = {0, 0};  // as the run began; 0: it has not begun
-  if (resume && transport.rank() == 0)
-    if (const auto began = config_of_run(directory_to_resume(given, run_directory)))
-      before[0] = began->data.batch, before[1] = began->train.epochs;
+  if (given.data.batch != automatic && given.train.minutes == 0 && given.train.memory_mb == 0) return given;
+  std::optional<Config> began;  // as the run did; none: it has not begun
+  if (resume && transport.rank() == 0) began = config_of_run(directory_to_resume(given, run_directory));
+  int64_t before[] = {began ? began->data.batch : 0, began ? began->train.epochs : 0};
   transport.broadcast(std::as_writable_bytes(std::span(before)), 0);
-  if (before[0] == 0) return with_epochs(with_batch(given, transport), transport, heart);
+  if (before[0] == 0) return with_epochs(with_memory(with_batch(given, transport), transport), transport, heart);
   Config config = given;
   if (config.data.batch == automatic) config.data.batch = before[0];
   if (config.train.minutes > 0) config.train.epochs = before[1], config.train.minutes = 0;
+  if (config.train.memory_mb > 0) config = with_choice_of_rank_0(config, began ? *began : config, transport);
   return config;
 }
 

@@ -17,6 +17,14 @@ Config with_batch(const Config&, Transport&);
 // train.minutes to 0. UsageError: that is less than an epoch, or no more than the warm-up.
 Config with_epochs(const Config&, Transport&, Heart*);
 
+// Collective. With train.memory_mb: chooses `storage`, train.accumulate and, of networks that begin from weights, how
+// many of the first stages never train (train.freeze, model.freeze_stages), so that a rank stays below the limit. Takes
+// the first that fits of: fewer stages frozen, fewer parts, the recipe's own storage. UsageError: nothing fits; the
+// message has the smallest limit that works.
+Config with_memory(const Config&, Transport&);
+// Collective. What with_memory() chooses, as rank 0's configuration has it.
+Config with_choice_of_rank_0(const Config&, const Config& of_rank_0, Transport&);
+
 // Collective. As a training of this run directory begins or, with `resume`, as it began.
 Config settled(const Config&, Transport&, const std::string& run_directory, bool resume, Heart*);
 

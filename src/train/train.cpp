@@ -227,7 +227,9 @@ class TrainingRun {
                       say("stopped ", by, " at step ", at_.done, "; the checkpoint could not be written"),
                       "free space on the disk; --resume continues from the last good checkpoint, if there is one");
     watch_.heart().enter(activity::stopped);
-    if (files_) spdlog::info("stopped {} at step {}; continue with --run {} --resume", by, at_.done, files_->path());
+    if (files_)
+      spdlog::info("stopped {} at step {}; continue with the same command and --run {} --resume", by, at_.done,
+                   files_->path());
     return ended(exit_checkpointed);
   }
 

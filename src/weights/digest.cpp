@@ -1,11 +1,11 @@
 #include "src/weights/digest.h"
 
 #include <fmt/ranges.h>
-#include <openssl/evp.h>
+#define OPENSSL_SUPPRESS_DEPRECATED  // the newer functions bring all of OpenSSL into a static program
+#include <openssl/sha.h>
 #include <xxhash.h>
 
 #include <array>
-#include <memory>
 
 #include "kernels/base/error.h"
 
@@ -14,9 +14,9 @@ namespace {
 
 class Sha256 {
  public:
-  Sha256() { check(context_ && EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) == 1); }
+  Sha256() { check(SHA256_Init(&context_) == 1); }
 
-  void bytes(const void* data, size_t size) { check(EVP_DigestUpdate(context_.get(), data, size) == 1); }
+  void bytes(const void* data, size_t size) { check(SHA256_Update(&context_, data, size) == 1); }
   void number(uint64_t number) { bytes(&number, sizeof number); }
   void text(const std::string& text) {  // with its length, so that different lists of texts never give the same bytes
     number(text.size());
@@ -32,14 +32,14 @@ class Sha256 {
   }
   std::string hex() {
     std::array<unsigned char, 32> digest{};
-    check(EVP_DigestFinal_ex(context_.get(), digest.data(), nullptr) == 1);
+    check(SHA256_Final(digest.data(), &context_) == 1);
     return fmt::format("{:02x}", fmt::join(digest, ""));
   }
 
  private:
   static void check(bool ok) { REQUIRE(ok, "check the installation of OpenSSL", "OpenSSL computes no SHA-256"); }
 
-  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context_{EVP_MD_CTX_new(), EVP_MD_CTX_free};
+  SHA256_CTX context_{};
 };
 
 constexpr const char* digest_key = "sha256";

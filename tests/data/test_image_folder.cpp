@@ -219,7 +219,7 @@ TEST_F(ImageFolder, RefusesFoldersThatDoNotFit) {
   fs::rename(folder_.path() / "val", folder_.path() / "test");
   EXPECT_EQ(open_datasets(config_).test->size(), 2);
   fs::remove_all(folder_.path() / "test");
-  expect_says(refused(), {"test", "data.root must hold"});
+  expect_says(refused(), {"test", "sort the images into a folder for each class"});
   fs::remove_all(folder_.path());
   expect_says(refused(), {"data.root is `", "no such file or folder", "train/<class>"});
 }

@@ -125,9 +125,7 @@ TEST(Voc, ASizeThatIsMissingOrNoneIsNotKnown) {
   const VocFolder folder;
   folder.list("train", "a\n");
   folder.image("a", "<annotation>" + cases[8].size + object_of("dog") + "</annotation>");
-  testing::internal::CaptureStdout();
-  read_annotations(folder.config(), Split::train);
-  expect_says(testing::internal::GetCapturedStdout(),
+  expect_says(joined(read_annotations(folder.config(), Split::train).doubts, "\n"),
               {"1 images have an annotated size that is no size", "-3 x 80 of a"});
 }
 

@@ -242,7 +242,7 @@ class Commands(Case):
         self.assertRegex(self.octet("--version").out,
                          r"^octet \d\S* \(commit \S+\)\n(commit: .* OCTET_COMMIT.*\n)?backends: cpu( cuda)?\n"
                          r"instruction sets: scalar.*\nused here: \w+\ncompiler: \w+ \d.*, \w+\n"
-                         r"MPI: Open MPI v\d\S*\n(GPU libraries: CUDA \d.*\n)?$")
+                         r"MPI: Open MPI v\d\S*\nfp32 on CPUs: oneDNN\n(GPU libraries: CUDA \d.*\n)?$")
 
     def test_help_keys(self):
         lines = self.octet("help", "keys").out.splitlines()

@@ -16,7 +16,7 @@ class Settled(Case):
     def test_batch_is_decided_once(self):
         job = self.train("auto", data__batch="auto", train__steps=4, train__schedule="constant")
         self.assertEqual(self.recipe_of("auto")["batch"], 8, "256 images make 20 steps of 8")
-        self.assertRegex(job.err, r"data.batch: auto is 8: \d+ MB of the \d+ MB that a rank may take")
+        self.assertRegex(job.err, r"data.batch: auto is 8: it takes \d+ MB of the \d+ MB that a rank may take")
         self.train("given", data__batch=8, train__steps=4, train__schedule="constant")
         self.assertEqual(self.result("auto")["weights_sha256"], self.result("given")["weights_sha256"])
         # Twice the images would make it 16; the run keeps its own.

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "src/report/check/box_advice.h"
+#include "src/report/check/data_check.h"
 #include "src/weights/weights_file.h"
 #include "tests/data/annotated.h"
 
@@ -125,6 +126,10 @@ TEST(BoxAdvice, WhatIsMissingIsSaidInTheRecipe) {
   write_text(folder.path() / "labels/train/640_3.txt", "0 0.5 0.5 0.125 0.125\n7 0.5 0.5 0.5 0.5\n");
   const std::vector<Choice> choices = choices_for(folder.path());
   EXPECT_EQ(value_of(choices, "data.bad_boxes"), "drop") << "class 7 has no name";
+  fs::remove(folder.path() / "labels/val/640_1.txt");
+  const Config config = parse_config(recipe_text(choices_for(folder.path()), "new"), "new.yaml", {});
+  expect_says(joined(check_data(config).warnings, "\n"),
+              {"1 objects of classes without a name are left out", "1 of 20 images have no file of labels"});
   EXPECT_EQ(value_of(choices, "data.bad_images"), "");
   const CocoFolder coco;
   expect_says(message_of<UsageError>([&] { look_at_boxes(coco.path().string(), 1); }),

@@ -62,7 +62,7 @@ TEST(DrawBoxes, DrawsNamesBeyondAscii) {
   EXPECT_GT(letters("лось", 32).cols, 2 * letter.cols);
   EXPECT_GT(letters("Ж", 64).rows, 3 * letter.rows / 2);
   cv::Mat picture = plain(40, 60);
-  paint_letters(raster_of(picture), raster_of(letter), {50, -10}, {255, 0, 0});  // a part is outside
+  paint(raster_of(picture), raster_of(letter), {50, -10}, {255, 0, 0});  // a part is outside
   EXPECT_GT(painted(picture).area(), 0);
   EXPECT_GE(painted(picture).x, 50);
 }

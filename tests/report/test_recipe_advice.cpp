@@ -19,8 +19,14 @@ class RecipeAdvice : public ::testing::Test {
     tensors.add(tensor, {1}, {1});
     const std::string path = directory / "weights.safetensors";
     write_safetensors(path, tensors, metadata);
-    const FolderFacts facts{
-        .root = "images", .divided = true, .classes = 2, .train = 400, .test = 70, .smallest_class = 200, .side = 96};
+    const FolderFacts facts{.root = "images",
+                            .divided = true,
+                            .classes = 2,
+                            .train = 400,
+                            .test = 70,
+                            .smallest_class = 200,
+                            .side = 96,
+                            .names = {"cat", "dog"}};
     return parse_config(recipe_text(choose_recipe(facts, path, int64_t{1} << 33, 1), ""), "new.yaml", {});
   }
   static void expect_pixels(const Config& config, double mean, double deviation) {
@@ -81,11 +87,17 @@ TEST_F(RecipeAdvice, EveryClassifierOfOctetCanBeUsedAndADetectorIsNamed) {
   for (const std::string& network : model_names()) {
     const std::map<std::string, std::string> metadata = {{"config", say("model: {name: ", network, "}")}};
     if (is_detector(network))
-      EXPECT_PART(refusal([&] { recipe("tensor", metadata); }), "is of " + network + ", which does not classify");
+      EXPECT_PART(refusal([&] { recipe("tensor", metadata); }), "is of " + network + ", which is no classifier");
     else
       EXPECT_EQ(recipe("tensor", metadata).model.name, network);
   }
   EXPECT_PART(refusal([&] { recipe("tensor"); }), "does not name its network");
+}
+
+TEST_F(RecipeAdvice, AHeadOfTheSameClassesIsKept) {
+  for (const auto& [classes, head] : {std::pair{R"(["cat", "dog"])", "keep"}, {R"(["dog", "cat"])", "new"}})
+    EXPECT_EQ(recipe("layer4.1.conv2.weight", {{"classes", classes}}).model.head, head);
+  EXPECT_EQ(recipe("layer4.1.conv2.weight").model.head, "new");
 }
 
 TEST_F(RecipeAdvice, OtherEntriesAreRefused) {

@@ -18,7 +18,7 @@ struct AnnotatedSize {
 };
 AnnotatedSize annotated_size(double width, double height);
 // odd: such sizes and where they stand. Says nothing if there are none.
-void warn_of_odd_sizes(const std::string& file, const std::vector<std::string>& odd);
+void doubt_sizes(const std::string& file, const std::vector<std::string>& odd, Annotations&);
 
 // COCO's instances_*.json. The paths of the images are those of the file. Images are in the order of the file, and so
 // are the objects of an image. Labels follow the rising ids of the categories.

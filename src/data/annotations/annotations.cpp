@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <limits>
 #include <map>
+#include <set>
 
 #include "kernels/base/error.h"
 #include "src/config/keys.h"
@@ -100,6 +101,13 @@ Annotations read_all_annotations(const Config& config, Split split) {
 }
 
 bool has_test_set(const Config::Data& data) { return format_of(data).judges(data); }
+
+void say_doubts(std::initializer_list<const Annotations*> splits) {
+  std::set<std::string> said;
+  for (const Annotations* const of : splits)
+    for (const std::string& doubt : of->doubts)
+      if (said.insert(doubt).second) spdlog::warn("{}", doubt);
+}
 
 Annotations read_annotations(const Config& config, Split split) {
   Annotations all = read_all_annotations(config, split);
@@ -211,10 +219,10 @@ AnnotatedSize annotated_size(double width, double height) {
   return {.width = static_cast<int32_t>(width), .height = static_cast<int32_t>(height), .odd = {}};
 }
 
-void warn_of_odd_sizes(const std::string& file, const std::vector<std::string>& odd) {
+void doubt_sizes(const std::string& file, const std::vector<std::string>& odd, Annotations& annotations) {
   if (!odd.empty())
-    spdlog::warn("{}: {} images have an annotated size that is no size, such as {}: they are taken to have none", file,
-                 odd.size(), odd.front());
+    annotations.doubts.push_back(say(file, ": ", odd.size(), " images have an annotated size that is no size, such as ",
+                                     odd.front(), ": they are taken to have none"));
 }
 
 std::string path_inside(const fs::path& folder, const std::string& name, const std::string& place) {

@@ -2,6 +2,7 @@
 // headers are read.
 #pragma once
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,9 @@ std::vector<std::string> annotation_format_names();  // the values of data.name 
 bool describes_objects(const Config::Data&);
 // UsageError: a key is set that another value of data.name reads, and that would be ignored.
 void refuse_keys_of_others(const Config::Data&);
+
+// Warns of what is odd about the files of these splits, once each.
+void say_doubts(std::initializer_list<const Annotations*> splits);
 
 // The objects that a training or an evaluation of `split` counts.
 // train: without crowds, without difficult objects unless data.difficult is `train`, without bad boxes; with

@@ -133,13 +133,14 @@ Annotations parse_coco(std::istream& stream, const std::string& file) {
   Contents contents = contents_of(stream, file);
   const auto id_of = [](const Annotation& annotation) { return annotation.object.id; };
   by_id(contents.annotations, id_of, "annotations", file);  // refuses ids that are there twice
-  if (std::ranges::find(contents.annotations, 0, id_of) != contents.annotations.end())
-    spdlog::warn("{}: an annotation has id 0. COCO's own evaluation never counts it as found; octet does", file);
-  if (contents.without_area > 0)
-    spdlog::warn("{}: {} annotations have no `area`; width * height of their boxes is used", file,
-                 contents.without_area);
-  warn_of_odd_sizes(file, contents.odd_sizes);
   Annotations annotations;
+  if (std::ranges::find(contents.annotations, 0, id_of) != contents.annotations.end())
+    annotations.doubts.push_back(
+        say(file, ": an annotation has id 0. COCO's own evaluation never counts it as found; octet does"));
+  if (contents.without_area > 0)
+    annotations.doubts.push_back(
+        say(file, ": ", contents.without_area, " annotations have no `area`; width * height of their boxes is used"));
+  doubt_sizes(file, contents.odd_sizes, annotations);
   annotations.text_image_ids = contents.text_image_ids;
   annotations.text_category_ids = contents.text_category_ids;
   for (const uint32_t i : by_id(

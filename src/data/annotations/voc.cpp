@@ -199,7 +199,8 @@ std::vector<NamedImage> images_of(const std::vector<ImageSet>& sets) {
 }
 
 // Images beside XML files without lists.
-void warn_of_images_without_xml(const std::vector<ImageSet>& sets, const std::vector<NamedImage>& read) {
+void doubt_images_without_xml(const std::vector<ImageSet>& sets, const std::vector<NamedImage>& read,
+                              Annotations& annotations) {
   std::set<std::string> known;
   for (const NamedImage& image : read) known.insert(image.image.name);
   for (const ImageSet& set : sets) {
@@ -211,7 +212,9 @@ void warn_of_images_without_xml(const std::vector<ImageSet>& sets, const std::ve
       ++all;
       if (!known.contains(entry.path().stem().string())) ++without;
     }
-    if (without > 0) spdlog::warn("{}: {} of {} images have no XML file, and are not read", set.place(), without, all);
+    if (without > 0)
+      annotations.doubts.push_back(
+          say(set.place(), ": ", without, " of ", all, " images have no XML file, and are not read"));
   }
 }
 
@@ -269,12 +272,12 @@ bool voc_judges(const Config::Data& data) {
 Annotations read_voc(const Config::Data& data, Split split) {
   const std::vector<ImageSet> sets = sets_of(data, Split::train);
   std::vector<NamedImage> train = images_of(sets), test;
-  if (split == Split::train) warn_of_images_without_xml(sets, train);
   if (split == Split::test) test = images_of(sets_of(data, Split::test));
   std::vector<NamedImage>& chosen = split == Split::train ? train : test;
   REQUIRE_USAGE(!chosen.empty(), split == Split::train ? "set data.sets" : "set data.sets_test", data.root,
                 ": ImageSets/Main holds no list for ", split == Split::train ? "training" : "testing");
   Annotations annotations;
+  if (split == Split::train) doubt_images_without_xml(sets, train, annotations);
   annotations.classes = classes_for(names_on(train), names_on(test));
   for (size_t label = 0; label < annotations.classes.size(); ++label)
     annotations.category_ids.push_back(static_cast<int64_t>(label) + 1);
@@ -291,7 +294,7 @@ Annotations read_voc(const Config::Data& data, Split split) {
     }
     annotations.images.push_back(std::move(named.image));
   }
-  warn_of_odd_sizes(data.root, odd_sizes);
+  doubt_sizes(data.root, odd_sizes, annotations);
   return annotations;
 }
 

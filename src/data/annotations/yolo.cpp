@@ -254,15 +254,15 @@ std::vector<std::string> labels_without_image(const std::vector<fs::path>& image
   return labels;
 }
 
-void warn(const std::string& root, int64_t images, const std::vector<std::string>& orphans, const Missing& missing) {
+void doubt(const std::string& root, const Missing& missing, Annotations& all) {
+  const auto add = [&](const std::string& text) { all.doubts.push_back(say(root, ": ", text)); };
   if (missing.labels > 0)
-    spdlog::warn("{}: {} of {} images have no file of labels: they count as images without objects", root,
-                 missing.labels, images);
-  if (!orphans.empty())
-    spdlog::warn("{}: {} files of labels have no image, such as {}", root, orphans.size(), orphans.front());
+    add(say(missing.labels, " of ", all.images.size(),
+            " images have no file of labels: they count as images without objects"));
+  if (!all.without_image.empty())
+    add(say(all.without_image.size(), " files of labels have no image, such as ", all.without_image.front()));
   if (missing.names > 0)
-    spdlog::warn("{}: {} objects of classes without a name are left out, such as {}", root, missing.names,
-                 missing.first_name);
+    add(say(missing.names, " objects of classes without a name are left out, such as ", missing.first_name));
 }
 
 }  // namespace
@@ -305,7 +305,7 @@ Annotations read_yolo(const Config::Data& data, Split split) {
   }
   all.without_image = labels_without_image(paths);
   all.without_class = missing.names;
-  warn(data.root, int64_t(paths.size()), all.without_image, missing);
+  doubt(data.root, missing, all);
   return all;
 }
 

@@ -6,7 +6,7 @@
 #include "kernels/shared/math.h"
 #include "src/data/draws.h"
 #include "src/data/images/pixel_bytes.h"
-#include "src/data/images/raster.h"
+#include "src/data/images/resize.h"
 
 namespace octet {
 

@@ -22,7 +22,8 @@ class StoredPixels final : public PixelDataset {
 
   bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, uint8_t* pixels) const override {
     const int64_t side = pixels_.side;
-    const std::span<const uint8_t> image(pixels_.images.data() + index * side * row_, side * row_);
+    std::vector<uint8_t> buffer;
+    const std::span<const uint8_t> image(this->image(index, buffer), side * row_);
     if (!training) {
       write_pixels(image.data(), side * side, pixels);
       return true;
@@ -71,8 +72,22 @@ class StoredPixels final : public PixelDataset {
 
 }  // namespace
 
+const uint8_t* PixelDataset::image(int64_t index, std::vector<uint8_t>& buffer) const {
+  const int64_t bytes = pixels_.side * pixels_.side * 3;
+  if (!pixels_.fetch) return pixels_.images.data() + index * bytes;
+  buffer.resize(bytes);
+  pixels_.fetch(index, buffer.data());
+  return buffer.data();
+}
+
+// The hash of all bytes, one image after the other.
 uint64_t PixelDataset::fingerprint() const {
-  return octet::fingerprint(octet::fingerprint(0, pixels_.labels), pixels_.images);
+  const std::unique_ptr<XXH3_state_t, decltype(&XXH3_freeState)> state(XXH3_createState(), XXH3_freeState);
+  XXH3_64bits_reset_withSeed(state.get(), octet::fingerprint(0, pixels_.labels));
+  std::vector<uint8_t> buffer;
+  for (int64_t i = 0; i < size(); ++i)
+    XXH3_64bits_update(state.get(), image(i, buffer), pixels_.side * pixels_.side * 3);
+  return XXH3_64bits_digest(state.get());
 }
 
 Normalization normalization(const Config::Data& data, Normalization own) {

@@ -1,5 +1,6 @@
-// A data set of small images in memory, augmented as they are read: CIFAR-10 and shapes.
+// A data set of small images, augmented as they are read: CIFAR-10 and shapes.
 #pragma once
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -11,13 +12,14 @@ namespace octet {
 
 struct Pixels {
   int64_t side = 32;                  // height and width; three channels
-  std::vector<uint8_t> images;        // (count, side, side, 3)
+  std::vector<uint8_t> images;        // (count, side, side, 3); empty: `fetch` reads them
   std::vector<uint8_t> labels;        // (count)
   std::vector<std::string> classes;   // names, by label
   int64_t padding = 0;                // training: zero pixels around the picture before a random crop; then a flip
   bool augment = true;                // padding and flips
   Config::Augment augmentation = {};  // what else training does
   std::string description;
+  std::function<void(int64_t index, uint8_t* image)> fetch = {};  // (side, side, 3); by any thread. FileError
 
   int64_t count() const { return static_cast<int64_t>(labels.size()); }
 };
@@ -33,6 +35,9 @@ class PixelDataset : public Dataset {
   uint64_t fingerprint() const override;
 
  protected:
+  // (side, side, 3): where it lies in memory, or `buffer`, which then holds it.
+  const uint8_t* image(int64_t index, std::vector<uint8_t>& buffer) const;
+
   const Pixels pixels_;
 };
 std::unique_ptr<Dataset> make_dataset(Pixels);

@@ -1,5 +1,6 @@
 #include "src/data/images/raster.h"
 
+#include <cmath>
 #include <cstring>
 
 namespace octet {
@@ -79,6 +80,16 @@ void fill(const Raster& rgb, const PixelRect& rect, const Rgb& color) {
   const PixelRect inside = intersection(rect, {0, 0, rgb.cols, rgb.rows});
   for (int y = inside.y; y < inside.bottom(); ++y)
     for (int x = inside.x; x < inside.right(); ++x) std::ranges::copy(color, rgb.ptr(y, x));
+}
+
+void paint(const Raster& rgb, const Raster& cover, PixelPoint corner, const Rgb& color) {
+  for (int y = std::max(0, -corner.y); y < std::min(cover.rows, rgb.rows - corner.y); ++y)
+    for (int x = std::max(0, -corner.x); x < std::min(cover.cols, rgb.cols - corner.x); ++x) {
+      uint8_t* const pixel = rgb.ptr(corner.y + y, corner.x + x);
+      const double share = *cover.ptr(y, x) / 255.0;
+      for (size_t channel = 0; channel < 3; ++channel)
+        pixel[channel] = static_cast<uint8_t>(std::lround(share * color[channel] + (1 - share) * pixel[channel]));
+    }
 }
 
 void draw_rectangle(const Raster& rgb, const PixelRect& rect, const Rgb& color, int width) {

@@ -70,6 +70,8 @@ Raster enlarged(const Raster&, int times);
 
 // What lies beyond the picture is left out.
 void fill(const Raster& rgb, const PixelRect&, const Rgb&);
+// Paints where `cover` is above 0, and fully where it is 255; its upper left corner lies at `corner`.
+void paint(const Raster& rgb, const Raster& cover, PixelPoint corner, const Rgb&);
 // The lines are `width` pixels wide; the pixels of the rectangle's border lie in their middle.
 void draw_rectangle(const Raster& rgb, const PixelRect&, const Rgb&, int width);
 

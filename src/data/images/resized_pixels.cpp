@@ -19,7 +19,8 @@ class ResizedPixels final : public PixelDataset {
 
   bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, uint8_t* pixels) const override {
     const int side = int(pixels_.side);
-    auto* const bytes = const_cast<uint8_t*>(pixels_.images.data()) + index * pixels_.side * pixels_.side * 3;
+    std::vector<uint8_t> buffer;
+    auto* const bytes = const_cast<uint8_t*>(this->image(index, buffer));
     const OpenedImage image{{side, side}, [=](double) { return Raster(side, side, 3, bytes); }};
     crops_.write(index, training, seed, epoch, image, pixels);
     return true;

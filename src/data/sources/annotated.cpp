@@ -14,9 +14,11 @@ Datasets open_annotated(const Config& config, bool training) {
                                           std::move(files), config.data, 0, Mosaics(config));
   };
   Datasets sets;
-  sets.test = open(read_annotations(config, Split::test), Split::test);
+  Annotations test = read_annotations(config, Split::test), train;
+  if (training) train = read_annotations(config, Split::train);  // difficult objects only if they are to train
+  say_doubts({&test, &train});
+  sets.test = open(std::move(test), Split::test);
   if (!training) return sets;
-  Annotations train = read_annotations(config, Split::train);  // difficult objects only if they are to train
   for (AnnotatedImage& image : train.images)
     for (Object& object : image.objects) object.difficult = false;
   sets.train = open(std::move(train), Split::train);

@@ -1,7 +1,11 @@
 // CIFAR-10 from its binary files: data_batch_1..5.bin and test_batch.bin in data.root, or in its folder
 // cifar-10-batches-bin. Source of the layout: https://www.cs.toronto.edu/~kriz/cifar.html
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
 #include <filesystem>
-#include <fstream>
 
 #include "kernels/base/durable_file.h"
 #include "kernels/base/error.h"
@@ -19,23 +23,61 @@ void require_size(const std::string& file, int64_t size, int64_t records) {
                 " bytes, expected ", records * record, " (", records, " records of ", record, ")");
 }
 
-std::vector<uint8_t> read_file(const fs::path& file) {
-  std::error_code failed;
-  const bool regular = fs::is_regular_file(file, failed);
-  REQUIRE_USAGE(regular, "unpack cifar-10-binary.tar.gz and set data.root to the folder with its .bin files",
-                file.string(),
-                ": no such file; CIFAR-10 needs data_batch_1.bin .. data_batch_5.bin and test_batch.bin");
-  const auto size = static_cast<int64_t>(fs::file_size(file));
-  require_size(file.string(), size, records_per_file);
-  std::vector<uint8_t> bytes(size);
-  std::ifstream stream(file, std::ios::binary);
-  stream.read(reinterpret_cast<char*>(bytes.data()), size);
-  REQUIRE_USAGE(stream.is_open(), "check the permissions of the file", file.string(), ": cannot be read");
-  if (stream.gcount() != size)
-    throw FileError(__FILE__, __LINE__, say(file.string(), ": read ", stream.gcount(), " of ", size, " bytes"),
-                    "check the disk and its file system");
-  return bytes;
+uint8_t checked_label(const uint8_t* bytes, const std::string& file, int64_t number) {
+  REQUIRE_USAGE(*bytes < 10, "use the files of cifar-10-binary.tar.gz; CIFAR-100 has two labels in a record", file,
+                ": record ", number, " has label ", int{*bytes}, ", expected 0 .. 9");
+  return *bytes;
 }
+
+// From the planes of a record to (side, side, 3).
+void interleave(const uint8_t* bytes, uint8_t* to) {
+  const uint8_t *red = bytes + 1, *green = red + plane, *blue = green + plane;
+  for (int64_t i = 0; i < plane; ++i, to += 3) {
+    to[0] = red[i];
+    to[1] = green[i];
+    to[2] = blue[i];
+  }
+}
+
+// An open file, whose images are read when they are needed: in memory all files take 180 MB.
+class RecordFile {
+ public:
+  explicit RecordFile(const fs::path& file) : path_(file.string()) {
+    std::error_code failed;
+    REQUIRE_USAGE(fs::is_regular_file(file, failed),
+                  "unpack cifar-10-binary.tar.gz and set data.root to the folder with its .bin files", path_,
+                  ": no such file; CIFAR-10 needs data_batch_1.bin .. data_batch_5.bin and test_batch.bin");
+    require_size(path_, static_cast<int64_t>(fs::file_size(file)), records_per_file);
+    descriptor_ = open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+    REQUIRE_USAGE(descriptor_ >= 0, "check the permissions of the file", path_, ": cannot be read");
+  }
+  ~RecordFile() { close(descriptor_); }
+  RecordFile(const RecordFile&) = delete;
+  RecordFile& operator=(const RecordFile&) = delete;
+
+  void read(int64_t first, int64_t count, uint8_t* to) const {
+    const auto bytes = static_cast<ssize_t>(count * record);
+    ssize_t done = 0, got = 1;
+    for (; done < bytes && got > 0; done += std::max<ssize_t>(got, 0))
+      got = pread(descriptor_, to + done, bytes - done, first * record + done);
+    if (done < bytes)
+      throw FileError(__FILE__, __LINE__, say(path_, ": read ", done, " of ", bytes, " bytes"),
+                      "check the disk and its file system");
+  }
+  void add_labels(std::vector<uint8_t>& labels) const {
+    constexpr int64_t at_once = 100;
+    std::vector<uint8_t> bytes(at_once * record);
+    for (int64_t first = 0; first < records_per_file; first += at_once) {
+      read(first, at_once, bytes.data());
+      for (int64_t i = 0; i < at_once; ++i)
+        labels.push_back(checked_label(bytes.data() + i * record, path_, first + i));
+    }
+  }
+
+ private:
+  const std::string path_;
+  int descriptor_ = -1;
+};
 
 std::unique_ptr<Dataset> open_files(const fs::path& folder, const std::vector<std::string>& files,
                                     const Config& config) {
@@ -44,8 +86,16 @@ std::unique_ptr<Dataset> open_files(const fs::path& folder, const std::vector<st
   pixels.padding = 4;
   pixels.augment = config.data.augment;
   pixels.augmentation = config.augment;
-  for (const auto& file : files)
-    parse_cifar10(read_file(folder / file), (folder / file).string(), records_per_file, pixels);
+  std::vector<std::shared_ptr<const RecordFile>> opened;
+  for (const auto& file : files) {
+    opened.push_back(std::make_shared<RecordFile>(folder / file));
+    opened.back()->add_labels(pixels.labels);
+  }
+  pixels.fetch = [opened](int64_t index, uint8_t* image) {
+    std::array<uint8_t, record> bytes;
+    opened[index / records_per_file]->read(index % records_per_file, 1, bytes.data());
+    interleave(bytes.data(), image);
+  };
   pixels.description = say("cifar10: ", pixels.count(), " images in ", folder.string());
   return image_side(config.data) == side ? make_dataset(std::move(pixels)) : make_resized(std::move(pixels), config);
 }
@@ -56,17 +106,9 @@ void parse_cifar10(std::span<const uint8_t> bytes, const std::string& file, int6
   require_size(file, static_cast<int64_t>(bytes.size()), records);
   const size_t before = pixels.images.size();
   pixels.images.resize(before + records * 3 * plane);
-  uint8_t* to = pixels.images.data() + before;
   for (int64_t r = 0; r < records; ++r) {
-    const uint8_t *label = bytes.data() + r * record, *red = label + 1, *green = red + plane, *blue = green + plane;
-    REQUIRE_USAGE(*label < 10, "use the files of cifar-10-binary.tar.gz; CIFAR-100 has two labels in a record", file,
-                  ": record ", r, " has label ", int{*label}, ", expected 0 .. 9");
-    pixels.labels.push_back(*label);
-    for (int64_t i = 0; i < plane; ++i, to += 3) {
-      to[0] = red[i];
-      to[1] = green[i];
-      to[2] = blue[i];
-    }
+    pixels.labels.push_back(checked_label(bytes.data() + r * record, file, r));
+    interleave(bytes.data() + r * record, pixels.images.data() + before + r * 3 * plane);
   }
 }
 

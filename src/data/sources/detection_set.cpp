@@ -7,7 +7,7 @@
 #include "src/data/draws.h"
 #include "src/data/fingerprint.h"
 #include "src/data/images/pixel_bytes.h"
-#include "src/data/images/raster.h"
+#include "src/data/images/resize.h"
 
 namespace octet {
 namespace {

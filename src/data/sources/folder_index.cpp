@@ -21,8 +21,8 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* layout =
-    "data.root must hold train/<class>/*.jpg and val/<class>/*.jpg, readable by you; of one folder of classes, "
-    "data.holdout: 0.1 keeps a tenth for evaluation";
+    "sort the images into a folder for each class, which you may read: train/<class>/*.jpg and val/<class>/*.jpg, or "
+    "<class>/*.jpg, of which data.holdout: 0.1 keeps a tenth for evaluation";
 constexpr size_t listings = 16;  // at the same time: on a network file system each waits for answers
 
 ImageFiles list_class(const fs::path& folder, bool training) {

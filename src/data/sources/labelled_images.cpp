@@ -76,6 +76,7 @@ LabelledImages open_boxes(const Config& config, const std::string& folder, const
       "_annotations.coco.json or one other JSON file (COCO); ImageSets/Main or XML files (PASCAL VOC). Found: ",
       contents_of_folder(folder));
   Annotations truth = read_annotations_to_judge(own);
+  say_doubts({&truth});
   std::vector<std::string> absent = remove_absent(truth);
   REQUIRE_USAGE(!truth.images.empty(), "put the images where the annotations say", folder, " (", found,
                 "): none of the annotated images is there; missing: ", some_of(absent));

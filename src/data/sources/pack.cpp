@@ -14,7 +14,7 @@
 #include "src/data/augment/crops.h"
 #include "src/data/images/decode.h"
 #include "src/data/images/open_image.h"
-#include "src/data/images/raster.h"
+#include "src/data/images/resize.h"
 #include "src/data/loader.h"
 #include "src/data/on_threads.h"
 #include "src/data/sources/folder_index.h"

@@ -244,6 +244,7 @@ std::optional<BoxFacts> look_at_boxes(const std::string& root, int cores) {
   if (!has_test_set(config.data)) config.data.holdout = kept_share;
   facts.train = read_all_annotations(config, Split::train);
   const Annotations test = read_all_annotations(config, Split::test);
+  say_doubts({&facts.train, &test});
   require_objects_to_find(test, config.data.root);
   facts.test = int64_t(test.images.size());
   facts.bad_boxes = bad_boxes_of(facts.train) + bad_boxes_of(test);

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "kernels/base/error.h"
 #include "src/data/annotations/annotations.h"
@@ -322,6 +323,9 @@ DataCheck check_data(const Config& config) {
   check_duplicates(data.paths, data.facts, check);
   check_classes(data, config, check);
   check_training_of_classes(data, config, check.warnings);
+  std::set<std::string> doubts;  // both splits may be of one file
+  for (const Annotations& split : data.splits) doubts.insert(split.doubts.begin(), split.doubts.end());
+  check.warnings.insert(check.warnings.end(), doubts.begin(), doubts.end());
   if (!task_of(config).objects) return check;
   try {
     check_detector(config, data.splits, check);

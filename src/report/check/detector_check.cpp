@@ -80,17 +80,20 @@ void judge_sizes(const Annotations& split, const Placement& of, const char* name
                     lost, lost + int64_t(of.objects.size()), name));
 }
 
-void judge_anchors(const std::vector<std::string>& classes, const Placement& train, float positive, DataCheck& check) {
+void judge_anchors(const Config& config, const std::vector<std::string>& classes, const Placement& train,
+                   const AnchorRule& anchors, DataCheck& check) {
   constexpr double least = 0.5;
   std::vector<std::string> low;
   for (size_t label = 0; label < classes.size(); ++label) {
-    const double share = found_share(train, int32_t(label), positive);
+    const double share = found_share(train, int32_t(label), anchors.positive);
     if (share >= 0 && share < least) low.push_back(classes[label]);
   }
+  const bool fit = sizes_that_fit(train, anchors) == config.model.anchor_sizes;
   if (!low.empty())
-    check.warnings.push_back(fmt::format(
-        "most objects of {} overlap no anchor by {:g}: set model.anchor_sizes to those that this check proposes",
-        joined(low, ", "), positive));
+    check.warnings.push_back(
+        fmt::format("most objects of {} overlap no anchor by {:g}: {}", joined(low, ", "), anchors.positive,
+                    fit ? "their sizes or forms differ much; a box trains with the anchor that overlaps it most"
+                        : "set model.anchor_sizes to those that this check proposes"));
 }
 
 }  // namespace
@@ -104,7 +107,7 @@ void check_detector(const Config& config, const std::array<Annotations, 2>& spli
   check.page += canvas_rows(canvases, placements) + invisible_rows(classes, placements) +
                 anchor_rows(classes, placements, anchors.positive) + size_rows(classes, placements[0], anchors);
   for (size_t s = 0; s < 2; ++s) judge_sizes(splits[s], placements[s], split_names[s], check);
-  judge_anchors(classes, placements[0], anchors.positive, check);
+  judge_anchors(config, classes, placements[0], anchors, check);
 }
 
 }  // namespace octet

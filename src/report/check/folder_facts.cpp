@@ -69,6 +69,7 @@ FolderFacts look_at_folder(const std::string& root, int cores) {
   if (!facts.divided)
     facts.splits = say(folders.train.filename().string(), "/ and ", folders.test.filename().string(), "/");
   facts.classes = int64_t(splits.train.classes.size());
+  facts.names = splits.train.classes;
   facts.train = int64_t(splits.train.files.size());
   facts.test = int64_t(splits.test.files.size());
   std::vector<int64_t> of_class(splits.train.classes.size());

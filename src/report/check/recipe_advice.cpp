@@ -14,6 +14,7 @@
 #include "src/train/dry_plan.h"
 #include "src/train/needed_pixels.h"
 #include "src/train/network_form.h"
+#include "src/weights/class_names.h"
 #include "src/weights/recipe.h"
 #include "src/weights/tensor_names.h"
 #include "src/weights/weights_file.h"
@@ -53,7 +54,7 @@ const Known& network_of(const SafetensorsFile& file, const std::string& path) {
   if (const std::optional<Config> recipe = find_recipe(file, path)) {
     const Known* const known = std::ranges::find(known_networks, recipe->model.name, &Known::network);
     REQUIRE_USAGE(known != std::end(known_networks), fix, path, " is of ", recipe->model.name,
-                  ", which does not classify images, as a recipe for folders of classes needs it");
+                  ", which is no classifier");
     return *known;
   }
   std::vector<std::string> names = file.names();
@@ -85,6 +86,7 @@ class Advisor : private Choices {
     const SafetensorsFile file = open_weights(weights);
     known_ = &network_of(file, weights);
     trained_side_ = trained_side(file, weights);
+    same_classes_ = !facts.names.empty() && read_classes(file, weights).names == facts.names;
   }
 
   std::vector<Choice> choices(int64_t memory, int cores) {
@@ -107,7 +109,8 @@ class Advisor : private Choices {
     add("model.classes", fmt::to_string(facts_.classes), "the folders of classes");
     if (!known_) return;
     add("model.initial_weights", fs::absolute(weights_).string(), "what the network has learned elsewhere");
-    add("model.head", "new", "your classes are not those of the weights");
+    add("model.head", same_classes_ ? "keep" : "new",
+        same_classes_ ? "the weights know your classes" : "your classes are not those of the weights");
   }
 
   void data(int cores) {
@@ -164,6 +167,7 @@ class Advisor : private Choices {
   const std::string& weights_;
   const Known* known_ = nullptr;
   std::optional<int64_t> trained_side_;  // of the weights
+  bool same_classes_ = false;            // as those of the weights, in their order
   int64_t side_ = 0, batch_ = 0;
 };
 

@@ -16,6 +16,7 @@ struct FolderFacts {  // what a folder of images holds
   int64_t classes = 0, train = 0, test = 0;  // images
   int64_t smallest_class = 0;                // training images of the smallest class
   int64_t side = 0;                          // the median of the images' shorter sides, in pixels
+  std::vector<std::string> names = {};       // of the classes
   std::string splits = {};                   // the names of the folders that train and are judged; empty: divided
   int64_t examined = 0;                      // images of both splits that were decoded
   std::vector<std::string> bad = {};         // of them, those that cannot be read, with the reason

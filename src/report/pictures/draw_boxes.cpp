@@ -159,7 +159,7 @@ Raster with_boxes(const Raster& image, std::span<const DrawnBox> boxes) {
     const PixelRect place = place_of_text(rect, size, picture.size(), texts, frames);
     texts.push_back(place);
     fill(picture, place, color);
-    paint_letters(picture, letters, {place.x + style.margin, place.y}, text_color(color));
+    paint(picture, letters, {place.x + style.margin, place.y}, text_color(color));
   }
   return picture;
 }
@@ -174,7 +174,7 @@ Raster side_by_side(const Raster& left, const std::string& left_title, const Ras
   int x = 0;
   for (const auto& [picture, title] : {std::pair{&left, &titles[0]}, {&right, &titles[1]}}) {
     picture->copy_to(both.part({x, head, picture->cols, picture->rows}));
-    paint_letters(both, *title, {x + style.margin, style.margin}, black);
+    paint(both, *title, {x + style.margin, style.margin}, black);
     x += picture->cols + gap;
   }
   return both;

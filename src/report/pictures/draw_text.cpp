@@ -53,14 +53,4 @@ Raster letters_of_text(const std::string& text, int height) {
   return letters;
 }
 
-void paint_letters(const Raster& picture, const Raster& letters, PixelPoint corner, const Rgb& color) {
-  for (int y = std::max(0, -corner.y); y < std::min(letters.rows, picture.rows - corner.y); ++y)
-    for (int x = std::max(0, -corner.x); x < std::min(letters.cols, picture.cols - corner.x); ++x) {
-      uint8_t* const pixel = picture.ptr(corner.y + y, corner.x + x);
-      const double share = *letters.ptr(y, x) / 255.0;
-      for (size_t channel = 0; channel < 3; ++channel)
-        pixel[channel] = static_cast<uint8_t>(std::lround(share * color[channel] + (1 - share) * pixel[channel]));
-    }
-}
-
 }  // namespace octet

@@ -10,7 +10,5 @@ namespace octet {
 // Control characters and bytes that are not UTF-8 are drawn as signs of their own.
 // Empty where Pango is not installed, of which a warning tells.
 Raster letters_of_text(const std::string& text, int height);
-// Paints such letters, with their upper left corner there. What lies outside the picture, 8-bit RGB, is left out.
-void paint_letters(const Raster& picture, const Raster& letters, PixelPoint corner, const Rgb& color);
 
 }  // namespace octet

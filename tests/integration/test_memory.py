@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""train.memory_mb: what is chosen fits into the memory, as the operating system counts it, and a run keeps it."""
+
+import os
+import re
+import subprocess
+
+from harness import OCTET, ROOT, SMALL, Case, main, with_settings
+
+RECIPE = ROOT / "configs/shapes_resnet20_unified_int8.yaml"
+LARGE = {**SMALL, "data.batch": 64, "data.samples": 640, "train.steps": 6}
+
+
+class Memory(Case):
+    def peak_of(self, name, **settings):
+        """Trains, and returns the log and the peak of memory in megabytes."""
+        words = with_settings({**LARGE, **{key.replace("__", "."): value for key, value in settings.items()}})
+        log = self.directory / f"{name}.log"
+        with open(log, "w") as out:
+            process = subprocess.Popen([OCTET, "train", RECIPE, "--run", self.run_path(name), *words], stdout=out, stderr=out)
+            _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        self.assertEqual(process.returncode, 0, log.read_text())
+        return log.read_text(), used.ru_maxrss / 1000
+
+    def recipe_of(self, run):
+        text = (self.run_path(run) / "config.yaml").read_text()
+        return re.search(r"(?m)^storage: (.*)$", text)[1], int(re.search(r"(?m)^  accumulate: (.*)$", text)[1])
+
+    def least(self, **settings):
+        job = self.octet("plan", RECIPE, "--memory-mb", 1, *with_settings({**LARGE, **settings}), code=2)
+        self.assertRegex(job.err, "train.memory_mb: 1 is too small: the least is .* with storage: int8, train.accumulate: 8")
+        return int(re.search(r"set train.memory_mb to (\d+) or more", job.err)[1])
+
+    def test_peaks_stay_below_the_limit(self):
+        least = self.least()
+        _, whole = self.peak_of("whole")
+        chosen = set()
+        for limit in least, least + 8, least + 25, 2000:
+            log, peak = self.peak_of(f"of{limit}", train__memory_mb=limit)
+            self.assertLess(peak, limit, log)
+            self.assertIn(f"train.memory_mb: {limit} is ", log)
+            chosen.add(self.recipe_of(f"of{limit}"))
+        self.assertEqual(self.recipe_of("of2000"), ("bf16", 1))
+        self.assertEqual(self.recipe_of(f"of{least}"), ("int8", 8))
+        self.assertGreaterEqual(len(chosen), 3)
+        self.assertLess(least, whole)
+
+    def test_a_run_keeps_what_was_chosen(self):
+        limit = self.least()
+        self.peak_of("kept", train__memory_mb=limit)
+        log = self.octet("train", RECIPE, "--run", self.run_path("kept"), "--resume",
+                         *with_settings({**LARGE, "train.memory_mb": 2000, "train.steps": 8}), code=0).err
+        self.assertNotIn("train.memory_mb: 2000 is", log)
+        self.assertEqual(self.recipe_of("kept"), ("int8", 8))
+
+    def test_stages_freeze_where_weights_are_known(self):
+        self.peak_of("first", data__batch=8)
+        weights = self.run_path("first") / "weights.safetensors"
+        settings = {"model.initial_weights": weights, "data.batch": 8}
+        job = self.octet("plan", RECIPE, "--memory-mb", 1, *with_settings({**LARGE, **settings}), code=2)
+        self.assertRegex(job.err, r"with storage: int8, train.freeze: layer3.2")
+        limit = int(re.search(r"set train.memory_mb to (\d+) or more", job.err)[1])
+        log, peak = self.peak_of("tuned", train__memory_mb=limit, **{key.replace(".", "__"): value for key, value in settings.items()})
+        self.assertLess(peak, limit, log)
+
+    def test_ranks_agree(self):
+        job = self.octet("train", RECIPE, "--run", self.run_path("ranks"), ranks=2,
+                         *with_settings({**LARGE, "train.memory_mb": 2000, "train.steps": 2}))
+        self.assertIn("train.memory_mb: 2000 is the recipe as it is", job.err)
+
+
+if __name__ == "__main__":
+    main()
