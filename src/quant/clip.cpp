@@ -156,6 +156,7 @@ void ClipCoordinator::postpone() {
 
 void ClipCoordinator::begin(int64_t step) {
   primed_.clear();
+  if (layers() == 0) return;  // all layers with codes are frozen
   observing_ = due(step);
   now_ = due_by_number(step) ? sample_ : forced_sample_;
   if (histograms_ == nullptr && layers() > 0)

@@ -111,7 +111,7 @@ void RunDirectory::make_again(const Config& config) {
 std::optional<Difference> training_difference(const Config& before, const Config& now) {
   static const std::vector<std::string_view> free = {
       "train.steps", "train.patience", "train.eval_every_epochs", "train.log_every_steps", "train.prometheus",
-      "data.root",   "data.workers"};
+      "data.root",   "data.workers",   "train.memory_mb"};
   // Without clips and scales, only recording needs a ClipCoordinator, whose state is in checkpoints.
   const bool clips = now.policy.clip.enabled || now.policy.lr_scale.enabled;
   return first_difference(before, now, [&](std::string_view path) {

@@ -128,7 +128,8 @@ Config with_memory(const Config& given, Transport& transport) {
   const int64_t ranks = transport.size();
   const Found found = fitting(given, ranks);
   REQUIRE_USAGE(found.need.total() <= given.train.memory_mb * 1'000'000,
-                say("set train.memory_mb to ", (found.need.total() + 999'999) / 1'000'000,
+                // Another process may begin with a little more memory than this one.
+                say("set train.memory_mb to ", (found.need.total() * 21 / 20 + 999'999) / 1'000'000,
                     " or more, or take smaller images, a smaller data.batch or a smaller network",
                     given.model.initial_weights.empty() && given.model.initial_backbone.empty()
                         ? "; a network that begins from weights needs less, since its first stages may be frozen"
