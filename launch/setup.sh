@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Installs the missing packages that octet needs to be built, run and tested. Debian 12, Ubuntu 22.04 and 24.04.
-# usage: launch/setup.sh [--dev] [--aarch64] [--slurm] [--browser] [--check]
+# usage: launch/setup.sh [--dev] [--cross] [--aarch64] [--slurm] [--browser] [--check]
 #   --dev      also clang with its tools and fuzzer, shellcheck and gdb
-#   --aarch64  also the cross compiler for aarch64, qemu's user emulation, and the distribution's arm64 libraries. The libraries
-#              are unpacked into build/aarch64-sysroot (0.9 GB) and are not installed
+#   --cross    also the cross compiler for aarch64 and qemu's user emulation, for the tests of its kernels (0.3 GB)
+#   --aarch64  the same, and the distribution's arm64 libraries, which are unpacked into build/aarch64-sysroot (0.9 GB) and are
+#              not installed
 #   --slurm    also Slurm and munge for the test integration_slurm. No daemon is started, now or when the machine boots. A machine
 #              that belongs to a Slurm cluster is left as it is
 #   --browser  also Chromium for the test integration_pages (0.4 GB). Ubuntu has no package of it, only a snap
@@ -26,19 +27,21 @@ packages=(
 )
 python_packages=(pybind11-dev python3-dev python3-numpy python3-pip python3-setuptools python3-wheel)  # the module and its test
 developer_packages=(clang clang-tidy clang-format libomp-dev shellcheck gdb lintian)
-aarch64_packages=(g++-aarch64-linux-gnu qemu-user mmdebstrap)
+cross_packages=(g++-aarch64-linux-gnu qemu-user)
+aarch64_packages=(mmdebstrap)
 browser_packages=(chromium)
 slurm_packages=(slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge iproute2)
 
-developer=false aarch64=false slurm=false browser=false check=false
+developer=false cross=false aarch64=false slurm=false browser=false check=false
 for argument in "$@"; do
   case $argument in
     --dev) developer=true ;;
-    --aarch64) aarch64=true ;;
+    --cross) cross=true ;;
+    --aarch64) cross=true aarch64=true ;;
     --slurm) slurm=true ;;
     --browser) browser=true ;;
     --check) check=true ;;
-    *) sed -n '2,11s/^# //p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,12s/^# //p' "$0" >&2; exit 2 ;;
   esac
 done
 if ! command -v apt-get > /dev/null; then
@@ -109,6 +112,7 @@ if $developer; then
 fi
 if $slurm; then install_slurm; fi
 if $browser; then install_missing "${browser_packages[@]}"; fi
+if $cross; then install_missing "${cross_packages[@]}"; fi
 if $aarch64; then
   install_missing "${aarch64_packages[@]}"
   sysroot=$(dirname "${BASH_SOURCE[0]}")/../build/aarch64-sysroot
