@@ -140,7 +140,8 @@ class Backend {
 };
 #define OCTET_COMPUTES(operation, Call) void compute(const Call&) override;  // in the class of a backend
 
-enum class Isa : uint8_t { scalar, avx2, avx_vnni, avx512_vnni, amx, neon_dot };  // rows of the table in cpu/isa.cpp
+// The rows of the table in cpu/isa.cpp.
+enum class Isa : uint8_t { scalar, avx2, avx_vnni, avx512_vnni, amx, neon_dot, neon_i8mm };
 const char* name_of(Isa);
 Isa isa_from_name(const std::string&);  // UsageError: the name is unknown; the message gives the known names
 std::vector<std::string> isa_names();   // all known names

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Installs the missing packages that octet needs to be built, run and tested. Debian 12, Ubuntu 22.04 and 24.04.
-# usage: launch/setup.sh [--dev] [--aarch64] [--board] [--arm] [--slurm] [--browser] [--check]
+# usage: launch/setup.sh [--dev] [--cross] [--aarch64] [--board] [--arm] [--slurm] [--browser] [--check]
 #   --dev      also clang with its tools and fuzzer, shellcheck and gdb
-#   --aarch64  also the cross compiler for aarch64, qemu's user emulation, and the distribution's arm64 libraries. The libraries
-#              are unpacked into build/aarch64-sysroot (0.9 GB) and are not installed
-#   --board    also the cross compiler for aarch64, qemu's user emulation, and the static arm64 libraries of the program for boards,
-#              which are unpacked into build/board-sysroot (0.1 GB)
+#   --cross    also the cross compiler for aarch64 and qemu's user emulation, for the tests of its kernels (0.3 GB)
+#   --aarch64  the same, and the distribution's arm64 libraries, which are unpacked into build/aarch64-sysroot (0.9 GB) and are
+#              not installed
+#   --board    as --cross, and the static arm64 libraries of the program for boards, in build/board-sysroot (0.1 GB)
 #   --arm      also a compiler for microcontrollers and qemu's emulation of a board, for the tests of networks in C (0.9 GB)
 #   --slurm    also Slurm and munge for the test integration_slurm. No daemon is started, now or when the machine boots. A machine
 #              that belongs to a Slurm cluster is left as it is
@@ -29,7 +29,8 @@ packages=(
 )
 python_packages=(pybind11-dev python3-dev python3-numpy python3-pip python3-setuptools python3-wheel)  # the module and its test
 developer_packages=(clang clang-tidy clang-format libomp-dev shellcheck gdb lintian)
-aarch64_packages=(g++-aarch64-linux-gnu qemu-user mmdebstrap)
+cross_packages=(g++-aarch64-linux-gnu qemu-user)
+sysroot_packages=(mmdebstrap)
 board_packages=(
   libc6-dev libstdc++6 libgomp1 libyaml-cpp-dev libpugixml-dev libpng-dev libjpeg-dev libturbojpeg0-dev zlib1g-dev libxxhash-dev
   libssl-dev libprotobuf-dev libspdlog-dev libfmt-dev nlohmann-json3-dev libcli11-dev librandom123-dev libonnx-dev
@@ -39,12 +40,13 @@ arm_packages=(gcc-arm-none-eabi libnewlib-arm-none-eabi qemu-system-arm)
 browser_packages=(chromium)
 slurm_packages=(slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge iproute2)
 
-developer=false aarch64=false board=false arm=false slurm=false browser=false check=false
+developer=false cross=false aarch64=false board=false arm=false slurm=false browser=false check=false
 for argument in "$@"; do
   case $argument in
     --dev) developer=true ;;
-    --aarch64) aarch64=true ;;
-    --board) board=true ;;
+    --cross) cross=true ;;
+    --aarch64) cross=true aarch64=true ;;
+    --board) cross=true board=true ;;
     --arm) arm=true ;;
     --slurm) slurm=true ;;
     --browser) browser=true ;;
@@ -120,6 +122,7 @@ if $developer; then
 fi
 if $slurm; then install_slurm; fi
 if $browser; then install_missing "${browser_packages[@]}"; fi
+if $cross; then install_missing "${cross_packages[@]}"; fi
 if $arm; then install_missing "${arm_packages[@]}"; fi
 
 # make_sysroot FOLDER PACKAGES: unpacks arm64 packages into a folder below build/. They are not configured. The links that their
@@ -148,7 +151,7 @@ make_sysroot() {
   fi
   mv "$sysroot.new" "$sysroot"
 }
-if $aarch64 || $board; then install_missing "${aarch64_packages[@]}"; fi
+if $aarch64 || $board; then install_missing "${sysroot_packages[@]}"; fi
 if $board; then make_sysroot board-sysroot "$(IFS=,; echo "${board_packages[*]}")"; fi
 if $aarch64; then
   libraries=(libc6-dev libstdc++6 libgomp1)

@@ -43,6 +43,14 @@ launch/setup.sh || exit 1
 case " ${stages[*]} " in
   *' release '*) [ "$(id -u)" != 0 ] || launch/setup.sh --browser || echo "Chromium could not be installed" ;;
 esac
+# Without a compiler for aarch64 and qemu their tests are skipped.
+case " ${stages[*]} " in
+  *' release '* | *' nightly '*) [ "$(id -u)" != 0 ] || launch/setup.sh --cross || echo "the cross compiler could not be installed" ;;
+esac
+# Without compilers for boards and microcontrollers their tests are skipped, or install what they need.
+case " ${stages[*]} " in
+  *' nightly '*) [ "$(id -u)" != 0 ] || launch/setup.sh --board --arm || echo "what boards need could not be installed" ;;
+esac
 # Without Slurm, or on a machine that cannot have it, its test is skipped.
 case " ${stages[*]} " in
   *' release '* | *' nightly '*) [ "$(id -u)" != 0 ] || launch/setup.sh --slurm || echo "Slurm could not be installed" ;;

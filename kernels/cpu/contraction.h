@@ -28,7 +28,8 @@ struct Ahead {
 };
 
 // A panel is `blocks` vectors of 16 lanes. Weights and start are packed for it: [segment][word][block][16
-// lanes][group].
+// lanes][group]. Where words are joined, a lane's group is that of both words: a block of the first word has the first
+// half of the lanes, a block of the second one the other half.
 struct Panel {
   const void* x;           // packed activations
   const int32_t* base;     // byte offsets of the m, readable up to the next tile_multiple
@@ -147,7 +148,9 @@ struct ContractionKernels {
   int group;          // contraction elements per word: 4, 2 or 1
   int max_blocks;     // per panel
   int word_multiple;  // segments are padded (with zero weights) to a multiple of this many words
+  int joined_words;   // 1 or 2, see Panel; pack_weights() and interleave() write them at once
   bool depthwise;
+  bool matrix;                     // tiles are whole: m and words that do not exist cost as much as others
   bool real;                       // f32: sums are floats and their order is part of the result
   Packing packing, packing_of_u8;  // of s8 or f32, and of u8
   Digits digits;

@@ -1,6 +1,5 @@
-// NEON with dot products (Armv8.2-DotProd): sdot multiplies signed bytes, so that s8 is packed as it is, u8 as code -
-// 128. The word of x stays in the lowest lane of its register, from which sdot takes it: a broadcast would cost an
-// instruction.
+// NEON with dot products (Armv8.2-DotProd). The word of x stays in the lowest lane of its register, from which sdot
+// takes it: a broadcast would cost an instruction.
 #include <arm_neon.h>
 
 #define OCTET_TIER neon_dot
@@ -9,6 +8,7 @@
 #include "kernels/cpu/vector.h"
 // (the text of all tiers)
 #include "kernels/cpu/contraction.inc"
+#include "kernels/cpu/contraction_neon.inc"
 
 namespace octet::cpu::neon_dot {
 namespace {
@@ -19,34 +19,9 @@ OCTET_INLINE int32x2_t low_lane(const void* word) {
   return int32x2_t{bits, 0};
 }
 
-// 128 for each weight.
-void start_of_bytes(const void* weights, int64_t words, int blocks, int32_t* start) {
-  const auto* w = static_cast<const int8_t*>(weights);
-  start_at_zero(weights, words, blocks, start);
-  for (int64_t k = 0; k < words; ++k)
-    for (int lane = 0; lane < blocks * block_lanes; ++lane)
-      for (int i = 0; i < 4; ++i) start[lane] += 128 * *w++;
-}
-
-struct Codes {
-  using X = int8_t;
-  using W = int8_t;
-  using Source = int8_t;
-  using Sum = i32xN;
+struct Codes : SignedBytes<1> {
   using Vector = int32x4_t;
-  static constexpr int group = 4, word_multiple = 1, max_blocks = 1, tile = 4, digits = 1;
-  static constexpr bool depthwise = false, matrix = false, rows = false, real = false;
-  static int8_t encode(int8_t code) { return code; }
-  static int8_t encode(uint8_t code) { return static_cast<int8_t>(code ^ 0x80); }
-  static int8_t weight(int8_t code) { return code; }
-  template <class Code>
-  static constexpr bool is_signed = Code(-1) < 0;
-  template <class Code>
-  static constexpr Packing packing = {is_signed<Code> ? 0 : 0x80, pack<Codes, Code>, transpose<Codes, Code>,
-                                      is_signed<Code> ? start_at_zero : start_of_bytes};
-  static constexpr auto interleave = neon_dot::interleave<Codes>;
-  static constexpr auto pack_weights = neon_dot::pack_weights<Codes>;
-
+  static constexpr int max_blocks = 1, tile = 4;
   static Vector load_vector(const void* from) { return load<Vector>(from); }
   static void store_vector(void* to, Vector v) { store(to, v); }
   static int8x8_t broadcast(const void* word) { return vreinterpret_s8_s32(low_lane(word)); }

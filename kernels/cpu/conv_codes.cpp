@@ -72,6 +72,11 @@ CodeConvolution::CodeConvolution(const ContractionKernels& kernels, const ConvRe
   const bool within = p.pad_h == 0 && p.pad_w == 0 &&
                       end_padding(p.x.h, p.y.h, p.kernel_h, p.stride_h, 0, p.dilation_h) == 0 && plan_.left == 0 &&
                       plan_.columns == p.x.w && (images_ == 1 || plan_.rows == p.x.h);
+  // Kernels with whole tiles also read what is behind the last pixel in the table: it must not lie behind x.
+  const std::vector<int32_t>& base = plan_.phases.front().base;
+  const int64_t rest = images_ == 1 ? p.y.h % rows_ * p.y.w : p.x.n % images_ * p.y.h * p.y.w;
+  rest_.assign(base.begin(), base.begin() + rest);
+  if (rest > 0) rest_.resize(static_cast<size_t>(ceil_div(rest, tile_multiple) * tile_multiple), rest_.back());
   in_place_ = kernels.packed_bytes() == 1 && packing_.zero == 0 && whole_words && within;
   pack_weights(call.how, call.w, call.residual, call.y.dtype);
 }
@@ -199,7 +204,7 @@ void CodeConvolution::contract(const Item& item, int panel, const char* packed, 
   const int64_t pixel = (item.image * problem_.y.h + item.row) * problem_.y.w;
   const int64_t at = pixel * problem_.y.c + group * plan_.group_to + own;
   Panel work{packed + from,
-             phase.base.data(),
+             item.images < images_ || item.rows < rows_ ? rest_.data() : phase.base.data(),
              item.images * item.rows * problem_.y.w,
              phase.segment.data(),
              static_cast<int64_t>(phase.segment.size()),

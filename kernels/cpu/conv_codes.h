@@ -48,6 +48,7 @@ class CodeConvolution final : public ReadyConvolution {
   const Packing& packing_;
   int64_t images_ = 1, rows_ = 1;  // of an item
   GatherPlan plan_;
+  std::vector<int32_t> rest_;      // the base table of items that are smaller than the others
   bool in_place_ = false;          // x is read as it lies
   int blocks_ = 0, panels_ = 0;    // blocks and panels of a group
   int64_t bands_ = 1, items_ = 1;  // bands of an image, items of the batch

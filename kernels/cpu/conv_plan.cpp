@@ -182,7 +182,7 @@ GatherPlan gather(const ContractionKernels& kernels, Shape from, Shape to, int g
   for (const AxisPhase& v : vertical.phases)
     for (const AxisPhase& h : horizontal.phases) {
       const int64_t parent = static_cast<int64_t>(plan.phases.size());
-      const bool split = exact && kernels.word_multiple == 1 && v.count <= most_banded_rows && !h.taps.empty();
+      const bool split = exact && !kernels.matrix && v.count <= most_banded_rows && !h.taps.empty();
       for (const Band& band : bands_of(v, vertical.from_step, from.h, split))
         add_phase(v, h, band, static_cast<int64_t>(plan.phases.size()) > parent ? parent : -1);
     }
@@ -228,8 +228,7 @@ void choose_segments(WeightGradientPlan& plan, const ContractionKernels& kernels
     return choose(kernels.real && list ? Segments::item : Segments::rows);
   }
   Segments best = words_in(Segments::item) < words_in(Segments::rows) ? Segments::item : Segments::rows;
-  if (kernels.word_multiple == 1 && plan.kernel_w > 1 && cycles(Segments::images) < cycles(best))
-    best = Segments::images;
+  if (!kernels.matrix && plan.kernel_w > 1 && cycles(Segments::images) < cycles(best)) best = Segments::images;
   choose(best);
 }
 
@@ -267,7 +266,7 @@ WeightGradientPlan plan_backward_weight(const ConvProblem& problem, const Contra
   // A matrix unit computes faster than it reads and writes a large gradient: more pixels per item. The sums are exact,
   // so items may end anywhere.
   const int64_t weights = int64_t{p.y.c} * p.kernel_h * p.kernel_w * plan.group_x;
-  if (kernels.word_multiple > 1 && weights > small_gradient)
+  if (kernels.matrix && weights > small_gradient)
     plan.images = std::clamp<int64_t>(ceil_div(1024, p.y.h * p.y.w), 1, p.x.n);
   plan.items = ceil_div(p.x.n, plan.images);
   const int64_t reach_h = (p.kernel_h - 1) * p.dilation_h;

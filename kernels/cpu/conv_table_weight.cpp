@@ -234,7 +234,8 @@ class TableConvolution::WeightJob {
   void pack_words(int64_t panel, int64_t item, const char* dy, char* to) const {
     const int group = group_of(panel), first = first_block(panel), count = blocks_in(panel);
     const int64_t segments = plan_.segments_of(item), pixels = plan_.pixels_of(item);
-    const int64_t filled = ceil_div(pixels, kernels_.group), whole = segment_words(item);
+    const int64_t joined = kernels_.joined_words, whole = segment_words(item);
+    const int64_t filled = ceil_div(pixels, kernels_.group * joined) * joined;
     char* const words = to + start_bytes;
     for (int block = 0; block < count; ++block) {
       const int64_t lane = (first + block) * block_lanes;

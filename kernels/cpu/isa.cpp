@@ -64,6 +64,11 @@ bool has_neon_dot() {
   constexpr unsigned long dot_products = 1ul << 20;  // HWCAP_ASIMDDP
   return (getauxval(AT_HWCAP) & dot_products) != 0;
 }
+// The first layer and depthwise ones use the kernels of neon_dot.
+bool has_neon_i8mm() {
+  constexpr unsigned long matrix_products = 1ul << 13;  // HWCAP2_I8MM
+  return has_neon_dot() && (getauxval(AT_HWCAP2) & matrix_products) != 0;
+}
 #define OCTET_ARM(...) \
   { __VA_ARGS__ }
 #else
@@ -79,6 +84,7 @@ constexpr IsaRow table[] = {
     OCTET_X86("avx512_vnni", has_avx512_vnni, &avx512::block_loops),
     OCTET_X86("amx", has_amx, &avx512::block_loops),
     OCTET_ARM("neon_dot", has_neon_dot, &scalar::block_loops),
+    OCTET_ARM("neon_i8mm", has_neon_i8mm, &scalar::block_loops),
 };
 
 }  // namespace

@@ -23,6 +23,7 @@ OCTET_TIER_KERNELS(avx_vnni)
 OCTET_TIER_KERNELS(avx512)
 OCTET_TIER_KERNELS(amx)
 OCTET_TIER_KERNELS(neon_dot)
+OCTET_TIER_KERNELS(neon_i8mm)
 #undef OCTET_TIER_KERNELS
 
 namespace {
@@ -54,6 +55,8 @@ constexpr IsaKernels table[] = {
                &avx512::pass_kernels, &avx512::chunked_sums, &avx512::detection_loops, &avx512::depthwise_codes)},
     {OCTET_ARM(&neon_dot::code_kernels, &neon_dot::depthwise_kernels, &neon_dot::real_kernels, &neon_dot::digit_kernels,
                &scalar::pass_kernels, &scalar::chunked_sums, &scalar::detection_loops)},
+    {OCTET_ARM(&neon_i8mm::code_kernels, &neon_dot::depthwise_kernels, &neon_dot::real_kernels,
+               &neon_dot::digit_kernels, &scalar::pass_kernels, &scalar::chunked_sums, &scalar::detection_loops)},
 };
 // clang-format on
 

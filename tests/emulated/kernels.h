@@ -12,4 +12,7 @@ extern const ContractionKernels code_kernels, digit_kernels;
 namespace neon_dot {
 extern const ContractionKernels code_kernels, real_kernels, depthwise_kernels, digit_kernels;
 }
+namespace neon_i8mm {
+extern const ContractionKernels code_kernels;
+}
 }  // namespace octet::cpu

@@ -262,6 +262,11 @@ TEST(EmulatedNeon, EqualsThePlainLoops) {
   expect_emulated_equals_plain_loops(convolution);
 }
 
+TEST(EmulatedNeonI8mm, EqualsThePlainLoops) {
+  cpu::TableConvolution convolution(cpu::neon_i8mm::code_kernels, nullptr, 2);
+  expect_emulated_equals_plain_loops(convolution);
+}
+
 TEST(EmulatedNeon, RealNumbersHaveTheSameBits) {
   cpu::TableConvolution convolution(cpu::neon_dot::real_kernels, nullptr, 2);
   const auto same = cpu::make_fixed_order_convolution(Isa::scalar, 1);

@@ -95,6 +95,7 @@ TEST(GradientParts, ChangeNoBitOnEmulatedInstructions) {
     expect_so(Isa::avx2, cpu::avx_vnni_emulated::code_kernels);
   }
   expect_so(Isa::scalar, cpu::neon_dot::code_kernels);
+  expect_so(Isa::scalar, cpu::neon_i8mm::code_kernels);
 }
 #endif
 

@@ -216,6 +216,7 @@ TEST(Isa, NamesRoundTrip) {
   EXPECT_EQ(std::string(name_of(Isa::scalar)), "scalar");  // the order of the enumeration is that of the table
   EXPECT_EQ(std::string(name_of(Isa::avx512_vnni)), "avx512_vnni");
   EXPECT_EQ(std::string(name_of(Isa::neon_dot)), "neon_dot");
+  EXPECT_EQ(std::string(name_of(Isa::neon_i8mm)), "neon_i8mm");
   try {
     isa_from_name("sse9");
     FAIL() << "an unknown name was taken";

@@ -4,7 +4,9 @@
 
 #include <cmath>
 
+#include "kernels/cpu/conv_codes.h"
 #include "kernels/shared/sums.h"
+#include "tests/emulated/kernels.h"
 #include "tests/kernels/cases.h"
 #include "tests/kernels/random_problems.h"
 
@@ -56,10 +58,10 @@ INSTANTIATE_TEST_SUITE_P(Tiers, Requantized, testing::ValuesIn(available_isas())
                          [](const auto& isa) { return std::string(name_of(isa.param)); });
 
 enum class Weights { random, ones };
-void expect_equal_codes(Isa isa, const std::vector<ConvCase>& cases, Weights weights = Weights::random) {
+// compute(call, threads) of up to three threads.
+template <class Compute>
+void expect_equal_codes(const Compute& compute, const std::vector<ConvCase>& cases, Weights weights) {
   const auto plain = make_reference_backend();
-  std::vector<std::unique_ptr<Backend>> backends;
-  for (const int threads : {1, 2, 3}) backends.push_back(make_cpu_backend({.isa = isa, .threads = threads}));
   int index = 0;
   for (const ConvCase& c : cases) {
     const NamedCase scope(c.name);
@@ -73,12 +75,19 @@ void expect_equal_codes(Isa isa, const std::vector<ConvCase>& cases, Weights wei
     const OwnedTensor residual = adds ? codes_of_type(any(), c.problem.y, 3) : OwnedTensor();
     const OwnedTensor want(c.problem.y, type), got(c.problem.y, type);
     plain->conv_requantize({c.problem, x, w, residual, rounding.how, want});
-    for (const auto& backend : backends) {
-      backend->conv_requantize({c.problem, x, w, residual, rounding.how, got});
+    for (const int threads : {1, 2, 3}) {
+      compute({c.problem, x, w, residual, rounding.how, got}, threads);
       for (int64_t i = 0; i < want.elements(); ++i)
-        ASSERT_EQ(got[i], want[i]) << "code " << i << ", " << &backend - backends.data() + 1 << " threads";
+        ASSERT_EQ(got[i], want[i]) << "code " << i << ", " << threads << " threads";
     }
   }
+}
+void expect_equal_codes(Isa isa, const std::vector<ConvCase>& cases, Weights weights = Weights::random) {
+  std::vector<std::unique_ptr<Backend>> backends;
+  for (const int threads : {1, 2, 3}) backends.push_back(make_cpu_backend({.isa = isa, .threads = threads}));
+  expect_equal_codes([&](const ConvRequantizeCall& call,
+                         int threads) { backends[static_cast<size_t>(threads - 1)]->conv_requantize(call); },
+                     cases, weights);
 }
 
 // As the layers of ResNets and MobileNetV2, but with fewer channels: bands of rows, several images at once, rows that
@@ -91,7 +100,8 @@ std::vector<ConvCase> deployed_cases() {
           square_case({17, 7, 7, 24}, 33, 1, 1, 0),         square_case({1, 7, 7, 100}, 130, 1, 1, 0),
           square_case({1, 57, 57, 33}, 33, 3, 1, 1, 1, 33), square_case({2, 56, 55, 32}, 32, 3, 2, 1, 1, 32),
           square_case({5, 14, 14, 48}, 48, 3, 1, 1, 1, 48), square_case({1, 7, 7, 130}, 130, 7, 1, 0, 1, 130),
-          square_case({1, 1, 1, 1280}, 100, 1, 1, 0),       square_case({16, 1, 1, 256}, 70, 1, 1, 0)};
+          square_case({1, 1, 1, 1280}, 100, 1, 1, 0),       square_case({16, 1, 1, 256}, 70, 1, 1, 0),
+          square_case({99, 1, 1, 64}, 20, 1, 1, 0),         square_case({1, 51, 45, 64}, 9, 1, 1, 0)};
 }
 
 // Depthwise layers with unsigned codes have kernels of their own: whole blocks of channels, and all kinds of rests.
@@ -123,6 +133,23 @@ TEST_P(Requantized, EqualsThePlainLoops) {
   expect_equal_codes(GetParam(), depthwise_cases());
   expect_equal_codes(GetParam(), mean_cases(), Weights::ones);
 }
+
+#if defined(__x86_64__)
+// Kernels whose instructions are emulated (tests/emulated), on what is read as it lies and ends with the last pixel.
+TEST(EmulatedRequantized, EqualsThePlainLoops) {
+  const auto expect_so = [](const char* name, const cpu::ContractionKernels& kernels) {
+    const NamedCase scope(name);
+    const auto compute = [&](const ConvRequantizeCall& call, int threads) {
+      std::vector<cpu::Scratch> packed(static_cast<size_t>(threads));
+      cpu::CodeConvolution(kernels, call, packed).run(call.x, call.residual, call.y);
+    };
+    expect_equal_codes(compute, deployed_cases(), Weights::random);
+  };
+  expect_so("neon_dot", cpu::neon_dot::code_kernels);
+  expect_so("neon_i8mm", cpu::neon_i8mm::code_kernels);
+  if (best_isa() >= Isa::avx512_vnni) expect_so("amx", cpu::amx_emulated::code_kernels);
+}
+#endif
 
 // Constants that are kept serve other images, and the caller may free his own.
 TEST_P(Requantized, KeepsConstants) {
