@@ -17,9 +17,11 @@ using Class = DetectionFigures::Class;
 
 std::string percents(double share) { return fmt::format("{:.1f}", 100 * share); }
 
-// The part of the curve that detections reach.
+// The part of the curve that detections reach. It is of the smallest overlap that counts, as COCO's AP50 is.
 Series curve_of(const Class& of) {
-  Series series{.name = of.name + ", AP " + percents(of.figures.front().value), .x = {}, .y = {}};
+  const auto ap50 = std::ranges::find(of.figures, std::string("AP50"), &Scalar::name);
+  const Scalar& figure = ap50 != of.figures.end() ? *ap50 : of.figures.front();
+  Series series{.name = fmt::format("{}, {} {}", of.name, figure.name, percents(figure.value)), .x = {}, .y = {}};
   const auto reached = std::ranges::find(of.precision, 0.0) - of.precision.begin();
   for (ptrdiff_t i = 0; i < reached; ++i) {
     series.x.push_back(static_cast<double>(i));

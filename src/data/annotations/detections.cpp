@@ -113,11 +113,12 @@ void write_detections(const std::string& file, const Annotations& annotations, s
   for (const Detection& found : detections) {
     if (annotations.category_ids[static_cast<size_t>(found.label)] == no_category) continue;
     text += fmt::format(
-        "{}\n{{\"image_id\": {}, \"category_id\": {}, \"bbox\": [{:.2f}, {:.2f}, {:.2f}, {:.2f}], \"score\": {:.5f}}}",
+        "{}\n{{\"image_id\": {}, \"category_id\": {}, \"bbox\": [{:.2f}, {:.2f}, {:.2f}, {:.2f}], \"score\": {}}}",
         text.size() > 1 ? "," : "",
         id_text(annotations.images[static_cast<size_t>(found.image)].id, annotations.text_image_ids),
         id_text(annotations.category_ids[static_cast<size_t>(found.label)], annotations.text_category_ids), found.box.x,
-        found.box.y, found.box.width, found.box.height, found.score);
+        found.box.y, found.box.width, found.box.height,
+        static_cast<float>(found.score));  // as many digits as tell it from others
   }
   write_durably(file, text + "\n]\n");
 }

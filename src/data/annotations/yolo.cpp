@@ -215,7 +215,7 @@ ImageSize picture_size(const std::string& path, const Config::Data& data) {
 }
 
 struct Missing {  // what is counted and said once
-  int64_t labels = 0, names = 0;
+  int64_t labels = 0, names = 0, shares = 0;
   std::string first_name = {};
 };
 
@@ -228,6 +228,8 @@ void add_objects(AnnotatedImage& image, const std::vector<Line>& lines, const Co
       if (missing.names++ == 0) missing.first_name = text;
       continue;
     }
+    constexpr double surely_pixels = 10;
+    if (std::max(line.right, line.bottom) > surely_pixels) ++missing.shares;
     const double width = image.width, height = image.height;
     const BoxInFile box{line.left * width, line.top * height, (line.right - line.left) * width,
                         (line.bottom - line.top) * height};
@@ -261,6 +263,10 @@ void doubt(const std::string& root, const Missing& missing, Annotations& all) {
             " images have no file of labels: they count as images without objects"));
   if (!all.without_image.empty())
     add(say(all.without_image.size(), " files of labels have no image, such as ", all.without_image.front()));
+  if (missing.shares > 0)
+    add(say(
+        missing.shares,
+        " boxes lie far beyond their images: are their coordinates pixels? YOLO's are shares of the image, 0 to 1"));
   if (missing.names > 0)
     add(say(missing.names, " objects of classes without a name are left out, such as ", missing.first_name));
 }
