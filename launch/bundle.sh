@@ -2,10 +2,25 @@
 # Packs octet and the libraries that it needs, for machines where nothing can be installed: cluster nodes, bare GPU machines.
 # The bundle holds the CUDA backend if nvcc is found. It does not hold Open MPI's plugins, and therefore runs one rank.
 # usage: launch/bundle.sh [OUTPUT.tar.xz]   (default: build/octet-bundle.tar.xz)
+#        launch/bundle.sh --aarch64 [OUTPUT.tar.xz]   the static program for boards with aarch64 (docs/boards.md), recipes and
+#        licence   (default: build/octet-aarch64.tar.xz)
 # There: tar xf octet-bundle.tar.xz && octet-bundle/octet train octet-bundle/configs/shapes_resnet20_unified_int8.yaml
 set -euo pipefail
 root=$(realpath "$(dirname "${BASH_SOURCE[0]}")/..")
-case ${1:-} in -*) sed -n '2,6s/^# //p' "$root/launch/bundle.sh" >&2; exit 2 ;; esac
+if [ "${1:-}" = --aarch64 ]; then
+  output=$(realpath -m "${2:-$root/build/octet-aarch64.tar.xz}")
+  cd "$root"
+  cmake --preset board-aarch64 > /dev/null
+  ninja -C build/board-aarch64 octet >&2
+  folder=build/board-aarch64/octet-bundle
+  rm -rf "$folder"
+  mkdir -p "$folder"
+  cp -r build/board-aarch64/octet configs LICENSE "$folder/"
+  tar -C build/board-aarch64 -cJf "$output" octet-bundle
+  echo "$output: $(du -h "$output" | cut -f1); it needs nothing but Linux"
+  exit
+fi
+case ${1:-} in -*) sed -n '2,8s/^# //p' "$root/launch/bundle.sh" >&2; exit 2 ;; esac
 output=$(realpath -m "${1:-$root/build/octet-bundle.tar.xz}")
 cd "$root"
 build=build/bundle

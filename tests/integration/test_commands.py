@@ -268,6 +268,7 @@ class Commands(Case):
         for words, expected in (("trian x.yaml", r"octet: error: there is no command `trian`\n  fix: use `octet train`\n"),
                                 ("quantize x", r"octet: error: there is no command `quantize`\n  fix: use one of: train, eval, .*help\n"),
                                 ("train a b c", r"octet: error: octet train does not take `b c`\n  fix: `octet train --help` .*\n"),
+                                ("train --hlep", r"octet: error: octet train does not take `--hlep`\n  fix: `octet train --help` .*\n"),
                                 ("--fast", r"octet: error: octet does not take `--fast`\n  fix: `octet --help` .*\n"),
                                 ("train", r"octet: error: config is required\n  fix: `octet train --help` .*\n"),
                                 ("train --run", r"octet: error: --run: .*\n  fix: `octet train --help` .*\n"),
