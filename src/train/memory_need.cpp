@@ -15,7 +15,7 @@ namespace octet {
 namespace {
 
 // Pages of the program that the first step brings in, stacks of threads, and buffers of kernels.
-constexpr int64_t program_grows = 12'000'000;
+constexpr int64_t program_grows = 16'000'000;
 
 int64_t bytes_of_checkpoint(const Config& config, const Parameters& parameters) {
   int64_t numbers = 0;
