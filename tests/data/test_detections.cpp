@@ -101,7 +101,7 @@ TEST_F(Results, AreWrittenAsTheyAreRead) {
   ASSERT_EQ(read.size(), 2u);
   EXPECT_EQ(read[0].image, 1);
   EXPECT_EQ(read[0].label, 1);
-  EXPECT_EQ(read[0].score, 0.12346);
+  EXPECT_EQ(read[0].score, 0.1234567);  // no two scores become one
   EXPECT_EQ(read[0].box.width, 3.13);
   EXPECT_EQ(read[0].box.height, 0);
   EXPECT_EQ(read[1].image, 0);

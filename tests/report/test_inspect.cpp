@@ -193,7 +193,7 @@ TEST_F(DetectorPage, ShowsClassesCurvesAndImages) {
   write_detections((folder_ / "detections.json").string(), truth, found);
   const std::string html = page();
   EXPECT_EQ(count(html, "<td>star</td>"), 1);
-  EXPECT_EQ(count(html, "star, AP "), 2) << "a curve and its name";
+  EXPECT_EQ(count(html, "star, AP50 "), 2) << "a curve and its name";
   EXPECT_EQ(count(html, "<figure"), 16);
   EXPECT_EQ(count(html, "data:image/jpeg;base64,/9j/"), 32);  // JPEG's first bytes
   EXPECT_NE(html.find("Parts of the loss"), html.npos);

@@ -94,9 +94,10 @@ class ObjectPresentation final : public Presentation {
     for (const Detection& found : answers.detections) {
       const auto& [x, y, width, height] = found.box;
       objects.push_back(fmt::format(R"({{"image_id": {}, "file_name": {}, "category_id": {}, "class": {}, )"
-                                    R"("bbox": [{:.2f}, {:.2f}, {:.2f}, {:.2f}], "score": {:.5f}}})",
+                                    R"("bbox": [{:.2f}, {:.2f}, {:.2f}, {:.2f}], "score": {}}})",
                                     image.id, quoted(image.path), category_id(found),
-                                    quoted(class_name(size_t(found.label))), x, y, width, height, found.score));
+                                    quoted(class_name(size_t(found.label))), x, y, width, height,
+                                    static_cast<float>(found.score)));
     }
     return objects;
   }
