@@ -42,17 +42,19 @@ class Memory(Case):
             self.assertIn(f"train.memory_mb: {limit} is ", log)
             chosen.add(self.recipe_of(f"of{limit}"))
         self.assertEqual(self.recipe_of("of2000"), ("bf16", 1))
-        self.assertEqual(self.recipe_of(f"of{least}"), ("int8", 8))
+        self.assertEqual(self.recipe_of(f"of{least}")[1], 8)
         self.assertGreaterEqual(len(chosen), 3)
         self.assertLess(least, whole)
 
     def test_a_run_keeps_what_was_chosen(self):
         limit = self.least()
         self.peak_of("kept", train__memory_mb=limit)
+        chosen = self.recipe_of("kept")
+        self.assertEqual(chosen[1], 8)
         log = self.octet("train", RECIPE, "--run", self.run_path("kept"), "--resume",
                          *with_settings({**LARGE, "train.memory_mb": 2000, "train.steps": 8}), code=0).err
         self.assertNotIn("train.memory_mb: 2000 is", log)
-        self.assertEqual(self.recipe_of("kept"), ("int8", 8))
+        self.assertEqual(self.recipe_of("kept"), chosen)
 
     def test_stages_freeze_where_weights_are_known(self):
         self.peak_of("first", data__batch=8)
