@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "src/data/augment/canvases.h"
 #include "src/data/images/open_image.h"
@@ -24,9 +25,11 @@ int64_t bytes_of_checkpoint(const Config& config, const Parameters& parameters) 
   return numbers * int64_t{sizeof(float)};
 }
 
-// Of the largest of some files, evenly spread. Evaluation decodes all of a photograph.
+// Of the largest of some files, evenly spread. Evaluation decodes all of a photograph. A plan may be made before the
+// images are there.
 int64_t largest_picture(const Config::Data& data) {
-  if (data.name != "image_folder") return 0;
+  std::error_code failed;
+  if (data.name != "image_folder" || !std::filesystem::is_directory(data.root, failed)) return 0;
   constexpr size_t headers = 64;
   int64_t largest = 0;
   const FolderSplits splits = index_image_folder(data);
