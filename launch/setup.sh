@@ -30,7 +30,7 @@ packages=(
 python_packages=(pybind11-dev python3-dev python3-numpy python3-pip python3-setuptools python3-wheel)  # the module and its test
 developer_packages=(clang clang-tidy clang-format libomp-dev shellcheck gdb lintian)
 cross_packages=(g++-aarch64-linux-gnu qemu-user)
-sysroot_packages=(mmdebstrap)
+sysroot_packages=(mmdebstrap time)  # time: what memory a program takes, for tests/board.sh
 board_packages=(
   libc6-dev libstdc++6 libgomp1 libyaml-cpp-dev libpugixml-dev libpng-dev libjpeg-dev libturbojpeg0-dev zlib1g-dev libxxhash-dev
   libssl-dev libprotobuf-dev libspdlog-dev libfmt-dev nlohmann-json3-dev libcli11-dev librandom123-dev libonnx-dev

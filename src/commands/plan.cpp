@@ -88,7 +88,7 @@ int print_plan(const Config& config, Transport& transport) {
   const double arena = double(dry.plan.arena_bytes()), parameters = double(dry.parameters.bytes(true));
   const HostLimits limits = host_limits();
   const double memory = double(limits.memory) / transport.local_size();
-  const MemoryNeed need = memory_needed(config, transport.size());
+  const MemoryNeed need = memory_needed(config, transport.size(), bytes_of_decoding(config));
   const double images = double(need.images + need.decoding), checkpoint = double(need.checkpoint);
   const double program = double(need.program);
   const bool on_device = config.backend.device != "cpu";

@@ -25,9 +25,11 @@ int64_t bytes_of_checkpoint(const Config& config, const Parameters& parameters) 
   return numbers * int64_t{sizeof(float)};
 }
 
-// Of the largest of some files, evenly spread. Evaluation decodes all of a photograph. A plan may be made before the
-// images are there.
-int64_t largest_picture(const Config::Data& data) {
+}  // namespace
+
+// Evaluation decodes all of a photograph. A plan may be made before the images are there.
+int64_t bytes_of_decoding(const Config& config) {
+  const Config::Data& data = config.data;
   std::error_code failed;
   if (data.name != "image_folder" || !std::filesystem::is_directory(data.root, failed)) return 0;
   constexpr size_t headers = 64;
@@ -40,10 +42,8 @@ int64_t largest_picture(const Config::Data& data) {
         largest = std::max(largest, header.width * header.height);
       } catch (const BadImage&) {  // it takes no memory
       }
-  return 3 * largest;
+  return data.workers * 3 * largest;
 }
-
-}  // namespace
 
 std::string MemoryNeed::text() const {
   const auto megabytes = [](int64_t bytes) { return double(bytes) / 1e6; };
@@ -55,8 +55,9 @@ std::string MemoryNeed::text() const {
   return text;
 }
 
-MemoryNeed memory_needed(const Config& config, int64_t ranks) {
+MemoryNeed memory_needed(const Config& config, int64_t ranks, int64_t decoding) {
   MemoryNeed need;
+  need.decoding = decoding;
   const int64_t batch = batch_of_plan(config, ranks);
   for (const ImageShape& shape : input_shapes(config.data)) {
     const DryPlan dry(config, shape.height, shape.width, batch,
@@ -66,7 +67,6 @@ MemoryNeed memory_needed(const Config& config, int64_t ranks) {
     need.checkpoint = bytes_of_checkpoint(config, dry.parameters);
   }
   need.images = bytes_read_ahead(config, config.data.batch / ranks);
-  need.decoding = config.data.workers * largest_picture(config.data);
   need.program = int64_t(bytes_in_proc("/proc/self/status", "VmRSS")) + program_grows;
   return need;
 }

@@ -17,7 +17,10 @@ struct MemoryNeed {
   // "120.3 MB: program 14.0, arena 80.1 ..."
   std::string text() const;
 };
-// Data sets that are held in memory are not counted: those that octet draws. UsageError: the configuration has no plan.
-MemoryNeed memory_needed(const Config&, int64_t ranks);
+// Data sets that are held in memory are not counted: those that octet draws. decoding: what bytes_of_decoding() says.
+// UsageError: the configuration has no plan.
+MemoryNeed memory_needed(const Config&, int64_t ranks, int64_t decoding);
+// Of whole photographs, one for each worker: the largest of some files of a folder, whose headers are read.
+int64_t bytes_of_decoding(const Config&);
 
 }  // namespace octet

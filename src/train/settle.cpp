@@ -10,7 +10,7 @@
 #include "src/data/augment/canvases.h"
 #include "src/run/resume_point.h"
 #include "src/run/run_directory.h"
-#include "src/train/dry_plan.h"
+#include "src/train/memory_need.h"
 #include "src/train/rank.h"
 #include "src/train/trainer.h"
 
@@ -40,15 +40,8 @@ auto quietly(const Work& work) {
 
 // Of one rank.
 int64_t bytes_of_training(const Config& config, int64_t ranks) {
-  const int64_t batch = batch_of_plan(config, ranks);
-  size_t arena = 0, parameters = 0;
-  for (const ImageShape& shape : input_shapes(config.data)) {
-    const DryPlan dry(config, shape.height, shape.width, batch, {.storage = storage_of(config), .training = true});
-    arena = std::max(arena, dry.plan.arena_bytes());
-    parameters = dry.parameters.bytes(true);
-  }
-  const bool on_host = config.backend.device == "cpu";
-  return int64_t(arena + parameters) + (on_host ? bytes_read_ahead(config, config.data.batch / ranks) : 0);
+  const MemoryNeed need = memory_needed(config, ranks, 0);
+  return need.arena + need.parameters + (config.backend.device == "cpu" ? need.images : 0);
 }
 
 // What every rank may take.

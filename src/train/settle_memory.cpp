@@ -83,10 +83,10 @@ struct Found {
 
 // The first that fits, or the smallest.
 Found fitting(const Config& given, int64_t ranks) {
-  const int64_t limit = given.train.memory_mb * 1'000'000;
+  const int64_t limit = given.train.memory_mb * 1'000'000, decoding = bytes_of_decoding(given);
   std::optional<Found> smallest;
   const auto judge = [&](const Config& config) {
-    Found found{config, memory_needed(config, ranks)};
+    Found found{config, memory_needed(config, ranks, decoding)};
     const bool fits = found.need.total() <= limit;
     if (!smallest || fits || found.need.total() < smallest->need.total()) smallest = std::move(found);
     return fits;
@@ -125,8 +125,13 @@ Config with_choice_of_rank_0(const Config& given, const Config& of_rank_0, Trans
 
 Config with_memory(const Config& given, Transport& transport) {
   if (given.train.memory_mb == 0) return given;
+  REQUIRE_USAGE(given.backend.device == "cpu", "leave train.memory_mb out, or set backend.device: cpu", given.file,
+                ": train.memory_mb limits the memory of a CPU");
+  if (transport.rank() != 0) return with_choice_of_rank_0(given, given, transport);
   const int64_t ranks = transport.size();
-  const Found found = fitting(given, ranks);
+  Config known = given;
+  if (known.model.classes == 0) known.model.classes = open_datasets(given).train->classes();
+  const Found found = fitting(known, ranks);
   REQUIRE_USAGE(found.need.total() <= given.train.memory_mb * 1'000'000,
                 // Another process may begin with a little more memory than this one.
                 say("set train.memory_mb to ", (found.need.total() * 21 / 20 + 999'999) / 1'000'000,
@@ -137,9 +142,8 @@ Config with_memory(const Config& given, Transport& transport) {
                 given.file, ": train.memory_mb: ", given.train.memory_mb, " is too small: the least is ",
                 found.need.text(), ", with ", what_is_chosen(given, found.config, ranks));
   const Config chosen = with_choice_of_rank_0(given, found.config, transport);
-  if (transport.rank() == 0)
-    spdlog::info("train.memory_mb: {} is {}; a rank takes {}", given.train.memory_mb,
-                 what_is_chosen(given, chosen, ranks), found.need.text());
+  spdlog::info("train.memory_mb: {} is {}; a rank takes {}", given.train.memory_mb,
+               what_is_chosen(given, chosen, ranks), found.need.text());
   return chosen;
 }
 

@@ -66,6 +66,17 @@ class Memory(Case):
         log, peak = self.peak_of("tuned", train__memory_mb=limit, **{key.replace(".", "__"): value for key, value in settings.items()})
         self.assertLess(peak, limit, log)
 
+    def test_classes_may_be_those_of_the_data(self):
+        recipe = ROOT / "configs/shapes_detection_retinanet_unified_int8.yaml"
+        job = self.octet("train", recipe, "--run", self.run_path("open"),
+                         *with_settings({**SMALL, "data.batch": 4, "data.samples": 32, "model.classes": 0,
+                                         "train.memory_mb": 3000, "train.steps": 2, "train.epochs": 1}))
+        self.assertIn("train.memory_mb: 3000 is the recipe as it is", job.err)
+
+    def test_a_gpu_is_refused(self):
+        job = self.octet("plan", RECIPE, "--memory-mb", 100, *with_settings({**LARGE, "backend.device": "cuda"}), code=2)
+        self.assertIn("train.memory_mb limits the memory of a CPU", job.err)
+
     def test_ranks_agree(self):
         job = self.octet("train", RECIPE, "--run", self.run_path("ranks"), ranks=2,
                          *with_settings({**LARGE, "train.memory_mb": 2000, "train.steps": 2}))

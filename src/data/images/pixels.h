@@ -45,7 +45,9 @@ std::unique_ptr<Dataset> make_dataset(Pixels);
 std::unique_ptr<Dataset> make_resized(Pixels, const Config&);
 
 // Appends the records of one file of CIFAR-10, given as its bytes, to `pixels`. Throws Error naming `file` unless it is
-// exactly `records` records of 1 label below 10 and 3072 pixels (red, green, blue planes).
-void parse_cifar10(std::span<const uint8_t> bytes, const std::string& file, int64_t records, Pixels& pixels);
+// exactly `records` records of 1 label below 10 and 3072 pixels (red, green, blue planes). first: the number of the
+// first record in the file, for messages.
+void parse_cifar10(std::span<const uint8_t> bytes, const std::string& file, int64_t records, Pixels& pixels,
+                   int64_t first = 0);
 
 }  // namespace octet

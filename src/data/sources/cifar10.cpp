@@ -23,22 +23,6 @@ void require_size(const std::string& file, int64_t size, int64_t records) {
                 " bytes, expected ", records * record, " (", records, " records of ", record, ")");
 }
 
-uint8_t checked_label(const uint8_t* bytes, const std::string& file, int64_t number) {
-  REQUIRE_USAGE(*bytes < 10, "use the files of cifar-10-binary.tar.gz; CIFAR-100 has two labels in a record", file,
-                ": record ", number, " has label ", int{*bytes}, ", expected 0 .. 9");
-  return *bytes;
-}
-
-// From the planes of a record to (side, side, 3).
-void interleave(const uint8_t* bytes, uint8_t* to) {
-  const uint8_t *red = bytes + 1, *green = red + plane, *blue = green + plane;
-  for (int64_t i = 0; i < plane; ++i, to += 3) {
-    to[0] = red[i];
-    to[1] = green[i];
-    to[2] = blue[i];
-  }
-}
-
 // An open file, whose images are read when they are needed: in memory all files take 180 MB.
 class RecordFile {
  public:
@@ -55,6 +39,7 @@ class RecordFile {
   RecordFile(const RecordFile&) = delete;
   RecordFile& operator=(const RecordFile&) = delete;
 
+  const std::string& path() const { return path_; }
   void read(int64_t first, int64_t count, uint8_t* to) const {
     const auto bytes = static_cast<ssize_t>(count * record);
     ssize_t done = 0, got = 1;
@@ -69,8 +54,9 @@ class RecordFile {
     std::vector<uint8_t> bytes(at_once * record);
     for (int64_t first = 0; first < records_per_file; first += at_once) {
       read(first, at_once, bytes.data());
-      for (int64_t i = 0; i < at_once; ++i)
-        labels.push_back(checked_label(bytes.data() + i * record, path_, first + i));
+      Pixels some;
+      parse_cifar10(bytes, path_, at_once, some, first);
+      labels.insert(labels.end(), some.labels.begin(), some.labels.end());
     }
   }
 
@@ -93,8 +79,11 @@ std::unique_ptr<Dataset> open_files(const fs::path& folder, const std::vector<st
   }
   pixels.fetch = [opened](int64_t index, uint8_t* image) {
     std::array<uint8_t, record> bytes;
-    opened[index / records_per_file]->read(index % records_per_file, 1, bytes.data());
-    interleave(bytes.data(), image);
+    const RecordFile& file = *opened[index / records_per_file];
+    file.read(index % records_per_file, 1, bytes.data());
+    Pixels one;
+    parse_cifar10(bytes, file.path(), 1, one);
+    std::ranges::copy(one.images, image);
   };
   pixels.description = say("cifar10: ", pixels.count(), " images in ", folder.string());
   return image_side(config.data) == side ? make_dataset(std::move(pixels)) : make_resized(std::move(pixels), config);
@@ -102,13 +91,22 @@ std::unique_ptr<Dataset> open_files(const fs::path& folder, const std::vector<st
 
 }  // namespace
 
-void parse_cifar10(std::span<const uint8_t> bytes, const std::string& file, int64_t records, Pixels& pixels) {
+void parse_cifar10(std::span<const uint8_t> bytes, const std::string& file, int64_t records, Pixels& pixels,
+                   int64_t first) {
   require_size(file, static_cast<int64_t>(bytes.size()), records);
   const size_t before = pixels.images.size();
   pixels.images.resize(before + records * 3 * plane);
+  uint8_t* to = pixels.images.data() + before;
   for (int64_t r = 0; r < records; ++r) {
-    pixels.labels.push_back(checked_label(bytes.data() + r * record, file, r));
-    interleave(bytes.data() + r * record, pixels.images.data() + before + r * 3 * plane);
+    const uint8_t *label = bytes.data() + r * record, *red = label + 1, *green = red + plane, *blue = green + plane;
+    REQUIRE_USAGE(*label < 10, "use the files of cifar-10-binary.tar.gz; CIFAR-100 has two labels in a record", file,
+                  ": record ", first + r, " has label ", int{*label}, ", expected 0 .. 9");
+    pixels.labels.push_back(*label);
+    for (int64_t i = 0; i < plane; ++i, to += 3) {
+      to[0] = red[i];
+      to[1] = green[i];
+      to[2] = blue[i];
+    }
   }
 }
 
