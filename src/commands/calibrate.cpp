@@ -28,7 +28,8 @@ Run calibrate_command(CLI::App& app) {
           const Predictor network(config, transport, weights);
           const auto data = open_named_images(network.config(), find_images(options->images), network.classes());
           const int64_t images = network.calibrate(*data, behind_links(options->output));
-          fmt::print("{}: with ranges measured on {} images\n", options->output, images);
+          fmt::print("{}: with ranges measured on {} of {} images{}\n", options->output, images, data->size(),
+                     images < data->size() ? ": ranges come from whole batches" : "");
           return 0;
         });
   };
