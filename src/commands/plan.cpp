@@ -13,6 +13,7 @@
 #include "src/train/memory_need.h"
 #include "src/train/rank.h"
 #include "src/train/settle.h"
+#include "src/train/shares.h"
 #include "src/weights/pixel_normalization.h"
 
 namespace octet {
@@ -23,6 +24,8 @@ int plan_threads(const Config&, Transport&, int threads);
 namespace {
 
 constexpr double megabytes = 1e-6;
+// Measured: a training has watched its ranks and opened its run when it begins. What a plan promises must fit then.
+constexpr int64_t training_has_more = 1'500'000;
 
 std::optional<PixelScale> pixels_of(const Config& config, bool training) {
   if (training && config.augment.mixup > 0) return {};
@@ -84,25 +87,30 @@ int print_plan(const Config& config, Transport& transport) {
   const ImageShape& shape = plans.largest();
   const DryPlan dry(config, shape.height, shape.width, batch,
                     {.storage = storage, .norm_group = config.train.norm_group, .pixels = pixels_of(config, true)});
+  const int threads = JobShares(transport, int(config.backend.threads)).threads();
   if (transport.rank() != 0) return 0;
   const double arena = double(dry.plan.arena_bytes()), parameters = double(dry.parameters.bytes(true));
   const HostLimits limits = host_limits();
   const double memory = double(limits.memory) / transport.local_size();
-  const MemoryNeed need = memory_needed(config, transport.size(), bytes_of_decoding(config));
-  const double images = double(need.images + need.decoding), checkpoint = double(need.checkpoint);
-  const double program = double(need.program);
+  HostMemory host = host_memory(config, threads);
+  host.program += training_has_more;
+  const MemoryNeed need = memory_needed(config, transport.size(), host);
   const bool on_device = config.backend.device != "cpu";
-  const double of_host = images + checkpoint + program, total = of_host + arena + parameters;
+  const double total = double(need.total()), of_host = total - arena - parameters;
   print_folded(dry.plan.describe(terminal_columns(STDOUT_FILENO)));
   print_line("\n{} of {} images per rank{}, policy {}, storage {}\n", batch, text_of(shape),
              parts > 1 ? fmt::format(" at once, {} times in a step", parts) : "", config.policy.name, name_of(storage));
   if (plans.shapes().size() > 1) print_canvases(plans, storage);
   print_line(
-      "{} parameters: {:.1f} MB with gradients, momentum{} and codes; arena {:.1f} MB; images read ahead {:.1f} MB; a "
-      "checkpoint while it is written {:.1f} MB; program {:.1f} MB; together {:.1f} MB per rank\n"
-      "not counted: data sets that octet draws, and buffers of libraries\n",
+      "{} parameters: {:.1f} MB with gradients, momentum{} and codes; arena {:.1f} MB; images read ahead {:.1f} MB, "
+      "and "
+      "{:.1f} MB while they are decoded; data set {:.1f} MB; a checkpoint while it is written {:.1f} MB; program "
+      "{:.1f} "
+      "MB; together {:.1f} MB per rank\n",
       dry.parameters.count(), parameters * megabytes, config.train.ema > 0 ? ", averages" : "", arena * megabytes,
-      images * megabytes, checkpoint * megabytes, program * megabytes, total * megabytes);
+      double(need.images) * megabytes, double(need.host.decoding) * megabytes, double(need.host.data) * megabytes,
+      double(need.checkpoint) * megabytes, double(need.host.program) * megabytes, total * megabytes);
+  if (!need.host.absent.empty()) print_line("not counted is the data set: {}\n", need.host.absent);
   if (storage != DType::f32)
     print_line("arena by storage: f32 {:.1f} MB, bf16 {:.1f} MB, int8 {:.1f} MB\n",
                double(plans.arena(shape, DType::f32, true)) * megabytes,
@@ -125,20 +133,21 @@ int print_plan(const Config& config, Transport& transport) {
 
 Run plan_command(CLI::App& app) {
   const auto recipe = std::make_shared<Recipe>();
-  const auto threads = std::make_shared<int>(0), memory = std::make_shared<int>(0);
+  const auto threads = std::make_shared<int>(0);
+  const auto memory = std::make_shared<int64_t>(0);
   add_recipe(app, *recipe);
   app.add_option("--threads", *threads,
                  "Instead: how a CPU of so many threads would share the step out. One thread of this machine computes "
                  "some steps of random images for it")
       ->check(CLI::Range(1, 1024));
   app.add_option("--memory-mb", *memory, "As train.memory_mb: what a training with so many megabytes would be")
-      ->check(CLI::Range(1, 1 << 20));
+      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}));
   return [recipe, threads, memory] {
     return run_on_ranks(*recipe, [&](const Config& config, Transport& transport) {
       if (*threads > 0) return plan_threads(with_classes(config), transport, *threads);
       Config limited = with_classes(config);
       if (*memory > 0) limited.train.memory_mb = *memory;
-      return print_plan(with_memory(limited, transport), transport);
+      return print_plan(with_memory(limited, transport, training_has_more), transport);
     });
   };
 }

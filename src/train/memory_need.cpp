@@ -1,73 +1,91 @@
 #include "src/train/memory_need.h"
 
 #include <fmt/format.h>
+#include <malloc.h>
 
 #include <algorithm>
-#include <filesystem>
 
+#include "src/config/quiet.h"
 #include "src/data/augment/canvases.h"
-#include "src/data/images/open_image.h"
-#include "src/data/sources/folder_index.h"
+#include "src/data/loader.h"
 #include "src/train/dry_plan.h"
 #include "src/train/host_limits.h"
 #include "src/train/rank.h"
+#include "src/weights/pixel_normalization.h"
 
 namespace octet {
 namespace {
 
-// Pages of the program that the first step brings in, stacks of threads, and buffers of kernels.
-constexpr int64_t program_grows = 16'000'000;
+// Measured: pages of the program that the first step brings in, and of a thread its stack, its buffers in kernels and
+// what the allocator keeps for it.
+constexpr int64_t program_grows = 14'000'000, thread_takes = 1'000'000, worker_takes = 500'000;
 
+int64_t resident() { return bytes_in_proc("/proc/self/status", "VmRSS"); }
+
+// The largest of some images that are spread over the data set.
+int64_t bytes_of_reading(const Dataset& data) {
+  constexpr int64_t most = 1000;
+  const int64_t count = std::min(most, data.size());
+  int64_t largest = 0;
+  for (int64_t i = 0; i < count; ++i) largest = std::max(largest, data.bytes_to_read(i * data.size() / count));
+  return largest;
+}
+
+// A tensor is copied twice on its way: from the device's layout to PyTorch's.
 int64_t bytes_of_checkpoint(const Config& config, const Parameters& parameters) {
-  int64_t numbers = 0;
-  for (const Param& param : parameters.all())
-    numbers += param.shape.elements() * (param.frozen ? 1 : config.train.ema > 0 ? 3 : 2);
-  return numbers * int64_t{sizeof(float)};
+  int64_t numbers = 0, largest = 0;
+  for (const Param& param : parameters.all()) {
+    const int64_t copies = param.frozen ? 1 : 2 + (config.train.optimizer == "adamw") + (config.train.ema > 0);
+    numbers += copies * param.shape.elements();
+    largest = std::max(largest, param.shape.elements());
+  }
+  return (numbers + 2 * largest) * int64_t{sizeof(float)};
 }
 
 }  // namespace
 
-// Evaluation decodes all of a photograph. A plan may be made before the images are there.
-int64_t bytes_of_decoding(const Config& config) {
-  const Config::Data& data = config.data;
-  std::error_code failed;
-  if (data.name != "image_folder" || !std::filesystem::is_directory(data.root, failed)) return 0;
-  constexpr size_t headers = 64;
-  int64_t largest = 0;
-  const FolderSplits splits = index_image_folder(data);
-  for (const FolderIndex* const index : {&splits.train, &splits.test})
-    for (size_t i = 0; i < std::min(headers, index->files.size()); ++i) try {
-        const size_t file = i * index->files.size() / std::min(headers, index->files.size());
-        const ImageHeader header = header_of(index->folder / index->files[file].first, data.max_pixels);
-        largest = std::max(largest, header.width * header.height);
-      } catch (const BadImage&) {  // it takes no memory
-      }
-  return data.workers * 3 * largest;
+void return_freed_memory() {
+#ifdef __GLIBC__
+  mallopt(M_MMAP_THRESHOLD, 1 << 17);
+#endif
+}
+
+HostMemory host_memory(const Config& config, int threads) {
+  HostMemory host;
+  const int64_t before = resident();
+  host.program = before + program_grows + threads * thread_takes + config.data.workers * worker_takes;
+  try {
+    const Datasets data = quietly([&] { return open_datasets(config); });
+    host.data = std::max<int64_t>(0, resident() - before);
+    host.decoding = config.data.workers * std::max(bytes_of_reading(*data.train), bytes_of_reading(*data.test));
+    host.classes = data.train->classes();
+  } catch (const UsageError& error) {  // a plan may be made before the images are there
+    host.absent = error.what();
+  }
+  return host;
 }
 
 std::string MemoryNeed::text() const {
   const auto megabytes = [](int64_t bytes) { return double(bytes) / 1e6; };
-  std::string text = fmt::format(
-      "{:.1f} MB: program {:.1f}, weights with gradients and momentum {:.1f}, arena {:.1f}, images {:.1f}, a "
-      "checkpoint while it is written {:.1f}",
-      megabytes(total()), megabytes(program), megabytes(parameters), megabytes(arena), megabytes(images + decoding),
-      megabytes(checkpoint));
-  return text;
+  return fmt::format(
+      "{:.1f} MB: program {:.1f}, data set {:.1f}, images {:.1f}, weights with gradients and momentum {:.1f}, arena "
+      "{:.1f}, a checkpoint while it is written {:.1f}",
+      megabytes(total()), megabytes(host.program), megabytes(host.data), megabytes(images + host.decoding),
+      megabytes(parameters), megabytes(arena), megabytes(checkpoint));
 }
 
-MemoryNeed memory_needed(const Config& config, int64_t ranks, int64_t decoding) {
-  MemoryNeed need;
-  need.decoding = decoding;
+MemoryNeed memory_needed(const Config& config, int64_t ranks, const HostMemory& host) {
+  MemoryNeed need{host};
+  PlanOptions options{.storage = storage_of(config), .norm_group = config.train.norm_group, .training = true};
+  if (config.augment.mixup == 0) options.pixels = normalization_of(config.data).pixels();  // mixed samples are no bytes
   const int64_t batch = batch_of_plan(config, ranks);
   for (const ImageShape& shape : input_shapes(config.data)) {
-    const DryPlan dry(config, shape.height, shape.width, batch,
-                      {.storage = storage_of(config), .norm_group = config.train.norm_group, .training = true});
+    const DryPlan dry(config, shape.height, shape.width, batch, options);
     need.arena = std::max(need.arena, int64_t(dry.plan.arena_bytes()));
     need.parameters = int64_t(dry.parameters.bytes(true));
     need.checkpoint = bytes_of_checkpoint(config, dry.parameters);
   }
   need.images = bytes_read_ahead(config, config.data.batch / ranks);
-  need.program = int64_t(bytes_in_proc("/proc/self/status", "VmRSS")) + program_grows;
   return need;
 }
 

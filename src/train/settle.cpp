@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cmath>
 
+#include "src/config/quiet.h"
 #include "src/data/augment/canvases.h"
 #include "src/run/resume_point.h"
 #include "src/run/run_directory.h"
@@ -20,28 +21,10 @@ namespace {
 constexpr int64_t least_steps_of_epoch = 20;
 constexpr double host_share = 0.5, device_share = 0.9;  // of the memory that is left
 
-// The training that follows warns of the same things.
-class Quiet {
- public:
-  Quiet() { spdlog::set_level(spdlog::level::err); }
-  ~Quiet() { spdlog::set_level(before_); }
-  Quiet(const Quiet&) = delete;
-  Quiet& operator=(const Quiet&) = delete;
-
- private:
-  const spdlog::level::level_enum before_ = spdlog::get_level();
-};
-
-template <class Work>
-auto quietly(const Work& work) {
-  const Quiet quiet;
-  return work();
-}
-
-// Of one rank.
+// Of one rank, without what the host takes whatever the batch is.
 int64_t bytes_of_training(const Config& config, int64_t ranks) {
-  const MemoryNeed need = memory_needed(config, ranks, 0);
-  return need.arena + need.parameters + (config.backend.device == "cpu" ? need.images : 0);
+  const MemoryNeed need = memory_needed(config, ranks, {});
+  return need.arena + need.parameters + (config.backend.device == "cpu" ? need.images + need.checkpoint : 0);
 }
 
 // What every rank may take.
@@ -51,6 +34,11 @@ int64_t memory_of_training(const Config& config, Transport& transport) {
   if (config.backend.device != "cpu") {
     const auto policy = make_policy(config);
     own = int64_t(device_share * double(make_backend(config, *policy, transport, shares, 0)->free_bytes()));
+  }
+  if (config.train.memory_mb > 0) {
+    require_memory_of_cpu(config);
+    const HostMemory host = host_memory(config, shares.threads());
+    own = std::min(own, config.train.memory_mb * 1'000'000 - host.program - host.data - host.decoding);
   }
   std::vector<int64_t> all(size_t(transport.size()));
   transport.all_gather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all)));
@@ -126,16 +114,17 @@ Config with_epochs(const Config& given, Transport& transport, Heart* heart) {
 }
 
 Config settled(const Config& given, Transport& transport, const std::string& run_directory, bool resume, Heart* heart) {
-  if (given.data.batch != automatic && given.train.minutes == 0 && given.train.memory_mb == 0) return given;
   std::optional<Config> began;  // as the run did; none: it has not begun
   if (resume && transport.rank() == 0) began = config_of_run(directory_to_resume(given, run_directory));
-  int64_t before[] = {began ? began->data.batch : 0, began ? began->train.epochs : 0};
+  int64_t before[] = {began ? began->data.batch : 0, began ? began->train.epochs : 0,
+                      began ? began->train.memory_mb : 0};
   transport.broadcast(std::as_writable_bytes(std::span(before)), 0);
   if (before[0] == 0) return with_epochs(with_memory(with_batch(given, transport), transport), transport, heart);
   Config config = given;
   if (config.data.batch == automatic) config.data.batch = before[0];
   if (config.train.minutes > 0) config.train.epochs = before[1], config.train.minutes = 0;
-  if (config.train.memory_mb > 0) config = with_choice_of_rank_0(config, began ? *began : config, transport);
+  if (config.train.memory_mb > 0 || before[2] > 0)
+    config = with_memory_as_begun(config, began ? *began : config, transport);
   return config;
 }
 

@@ -20,10 +20,13 @@ Config with_epochs(const Config&, Transport&, Heart*);
 // Collective. With train.memory_mb: chooses `storage`, train.accumulate and, of networks that begin from weights, how
 // many of the first stages never train (train.freeze, model.freeze_stages), so that a rank stays below the limit. Takes
 // the first that fits of: fewer stages frozen, fewer parts, the recipe's own storage. UsageError: nothing fits; the
-// message has the smallest limit that works.
-Config with_memory(const Config&, Transport&);
-// Collective. What with_memory() chooses, as rank 0's configuration has it.
-Config with_choice_of_rank_0(const Config&, const Config& of_rank_0, Transport&);
+// message has the smallest limit that works. spare: bytes that a training will take beyond those of this process now.
+Config with_memory(const Config&, Transport&, int64_t spare = 0);
+// Collective. For a run that goes on: what was chosen when it began. begun: rank 0's configuration of the run.
+// UsageError: train.memory_mb is less than before, and too little for it.
+Config with_memory_as_begun(const Config&, const Config& begun, Transport&);
+// Memory of a device is not limited. UsageError: the backend is one.
+void require_memory_of_cpu(const Config&);
 
 // Collective. As a training of this run directory begins or, with `resume`, as it began.
 Config settled(const Config&, Transport&, const std::string& run_directory, bool resume, Heart*);

@@ -76,38 +76,51 @@ std::string what_is_chosen(const Config& given, const Config& chosen, int64_t ra
   return words.empty() ? "the recipe as it is" : joined(words, ", ");
 }
 
+// Another process may begin with a little more memory than this one.
+std::string enough_for(const MemoryNeed& need) {
+  return fmt::format("set train.memory_mb to {} or more", (need.total() * 21 / 20 + 999'999) / 1'000'000);
+}
+
 struct Found {
   Config config;
   MemoryNeed need;
 };
 
 // The first that fits, or the smallest.
-Found fitting(const Config& given, int64_t ranks) {
-  const int64_t limit = given.train.memory_mb * 1'000'000, decoding = bytes_of_decoding(given);
+Found fitting(const Config& given, int64_t ranks, const HostMemory& host) {
+  const int64_t limit = given.train.memory_mb * 1'000'000;
   std::optional<Found> smallest;
-  const auto judge = [&](const Config& config) {
-    Found found{config, memory_needed(config, ranks, decoding)};
-    const bool fits = found.need.total() <= limit;
-    if (!smallest || fits || found.need.total() < smallest->need.total()) smallest = std::move(found);
-    return fits;
+  const auto fits = [&](const Config& config) {
+    Found found{config, memory_needed(config, ranks, host)};
+    const bool does = found.need.total() <= limit;
+    if (!smallest || does || found.need.total() < smallest->need.total()) smallest = std::move(found);
+    return does;
   };
   const std::vector<int64_t> parts = numbers_of_parts(given, ranks);
+  const auto divided = [](Config config, int64_t count) {
+    config.train.accumulate = count;
+    return config;
+  };
   for (const Config& frozen : by_frozen_stages(given)) {
-    Config least = by_storage(frozen).back();
-    least.train.accumulate = parts.back();
-    if (!judge(least)) continue;
-    for (const int64_t count : parts) {
-      Config divided = frozen;
-      divided.train.accumulate = count;
-      for (const Config& config : by_storage(divided))
-        if (judge(config)) return std::move(*smallest);
-    }
+    // The least is one of the ends: few images at once, or none of the gradients that parts add up.
+    std::vector<Config> ends = by_storage(divided(frozen, parts.back()));
+    if (parts.size() > 1) std::ranges::copy(by_storage(divided(frozen, parts.front())), std::back_inserter(ends));
+    if (std::ranges::none_of(ends, fits)) continue;
+    for (const int64_t count : parts)
+      for (const Config& config : by_storage(divided(frozen, count)))
+        if (fits(config)) return std::move(*smallest);
   }
   return std::move(*smallest);
 }
 
-}  // namespace
+Config with_classes(Config config, const HostMemory& host) {
+  if (config.model.classes > 0) return config;
+  // Without data this says what is wrong with them.
+  config.model.classes = host.absent.empty() ? host.classes : open_datasets(config).train->classes();
+  return config;
+}
 
+// Collective. What with_memory() chooses, as rank 0's configuration has it.
 Config with_choice_of_rank_0(const Config& given, const Config& of_rank_0, Transport& transport) {
   std::string text = say(of_rank_0.storage, '\n', of_rank_0.train.accumulate, '\n', of_rank_0.model.freeze_stages, '\n',
                          of_rank_0.train.freeze);
@@ -123,19 +136,25 @@ Config with_choice_of_rank_0(const Config& given, const Config& of_rank_0, Trans
   return config;
 }
 
-Config with_memory(const Config& given, Transport& transport) {
-  if (given.train.memory_mb == 0) return given;
-  REQUIRE_USAGE(given.backend.device == "cpu", "leave train.memory_mb out, or set backend.device: cpu", given.file,
+}  // namespace
+
+void require_memory_of_cpu(const Config& config) {
+  REQUIRE_USAGE(config.backend.device == "cpu", "leave train.memory_mb out, or set backend.device: cpu", config.file,
                 ": train.memory_mb limits the memory of a CPU");
+}
+
+Config with_memory(const Config& given, Transport& transport, int64_t spare) {
+  if (given.train.memory_mb == 0) return given;
+  require_memory_of_cpu(given);
+  return_freed_memory();
+  const int threads = JobShares(transport, int(given.backend.threads)).threads();
   if (transport.rank() != 0) return with_choice_of_rank_0(given, given, transport);
   const int64_t ranks = transport.size();
-  Config known = given;
-  if (known.model.classes == 0) known.model.classes = open_datasets(given).train->classes();
-  const Found found = fitting(known, ranks);
+  HostMemory host = host_memory(given, threads);
+  host.program += spare;
+  const Found found = fitting(with_classes(given, host), ranks, host);
   REQUIRE_USAGE(found.need.total() <= given.train.memory_mb * 1'000'000,
-                // Another process may begin with a little more memory than this one.
-                say("set train.memory_mb to ", (found.need.total() * 21 / 20 + 999'999) / 1'000'000,
-                    " or more, or take smaller images, a smaller data.batch or a smaller network",
+                say(enough_for(found.need), ", or take smaller images, a smaller data.batch or a smaller network",
                     given.model.initial_weights.empty() && given.model.initial_backbone.empty()
                         ? "; a network that begins from weights needs less, since its first stages may be frozen"
                         : ""),
@@ -145,6 +164,25 @@ Config with_memory(const Config& given, Transport& transport) {
   spdlog::info("train.memory_mb: {} is {}; a rank takes {}", given.train.memory_mb,
                what_is_chosen(given, chosen, ranks), found.need.text());
   return chosen;
+}
+
+Config with_memory_as_begun(const Config& given, const Config& begun, Transport& transport) {
+  const int threads = JobShares(transport, int(given.backend.threads)).threads();
+  if (transport.rank() != 0) return with_choice_of_rank_0(given, given, transport);
+  const int64_t limit = given.train.memory_mb, before = begun.train.memory_mb, ranks = transport.size();
+  if (limit != before)
+    spdlog::info("train.memory_mb: the run keeps what it began with{}: {}",
+                 before > 0 ? fmt::format(", chosen for {}", before) : "", what_is_chosen(given, begun, ranks));
+  if (limit == 0) return with_choice_of_rank_0(given, begun, transport);
+  require_memory_of_cpu(given);
+  return_freed_memory();
+  const HostMemory host = host_memory(given, threads);
+  const MemoryNeed need = memory_needed(with_classes(begun, host), ranks, host);
+  const bool fits = need.total() <= limit * 1'000'000;
+  REQUIRE_USAGE(fits || limit == before, enough_for(need) + ", or leave it out; only a new run chooses again",
+                given.file, ": train.memory_mb: ", limit, " is too small for this run, which takes ", need.text());
+  if (!fits) spdlog::warn("train.memory_mb: the run takes more than {}: {}", limit, need.text());
+  return with_choice_of_rank_0(given, begun, transport);
 }
 
 }  // namespace octet

@@ -111,6 +111,24 @@ TEST(Jpeg, OtherHeadersAreHarmless) {
   expect_warns(adobe, jpeg, "Unknown Adobe color transform");
 }
 
+TEST(Jpeg, BytesToDecode) {
+  const cv::Mat picture(80, 120, CV_8UC3, cv::Scalar(10, 20, 30));
+  const auto header = [&](const std::vector<int>& options) {
+    JpegBytes jpeg;
+    cv::imencode(".jpg", picture, jpeg, options);
+    return read_header(jpeg, 1 << 20);
+  };
+  ImageHeader plain = header({});
+  EXPECT_EQ(bytes_to_decode(plain, 1), 3 * 120 * 80);
+  EXPECT_EQ(bytes_to_decode(plain, 0.5), 3 * 60 * 40);
+  EXPECT_EQ(bytes_to_decode(plain, 0.51), 3 * 75 * 50) << "5/8";
+  plain.orientation = 6;
+  EXPECT_EQ(bytes_to_decode(plain, 1), 2 * 3 * 120 * 80) << "as stored and upright";
+  // 15 x 10 blocks of brightness, and 8 x 5 of each colour, of 64 coefficients of 2 bytes.
+  const ImageHeader progressive = header({cv::IMWRITE_JPEG_PROGRESSIVE, 1});
+  EXPECT_EQ(bytes_to_decode(progressive, 1), 3 * 120 * 80 + (15 * 10 + 2 * 8 * 5) * 128);
+}
+
 TEST(Jpeg, ScansMayComeAgainButNotBeMissing) {
   const auto jpeg = jpeg_of_noise({cv::IMWRITE_JPEG_PROGRESSIVE, 1});
   const std::vector<Scan> scans = scans_of(jpeg);

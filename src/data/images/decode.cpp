@@ -1,6 +1,7 @@
 #include "src/data/images/decode.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "kernels/base/error.h"
@@ -36,11 +37,19 @@ Raster decode(FileBytes bytes, const ImageHeader& header, double scale, std::vec
   return header.format->decode(bytes, header, scale, warnings);
 }
 
-Raster upright(const Raster& stored, int orientation) {
-  const Raster turned = orientation >= 5 ? transposed(stored) : stored;
-  if (orientation == 1 || orientation == 5) return turned;
-  if (orientation == 2 || orientation == 6) return mirrored(turned);
-  return orientation == 3 || orientation == 7 ? turned_over(mirrored(turned)) : turned_over(turned);
+// One picture after the other, so that no more than two are in memory: a photograph may take 100 MB.
+Raster upright(Raster picture, int orientation) {
+  if (orientation >= 5) picture = transposed(picture);
+  if (orientation == 2 || orientation == 3 || orientation == 6 || orientation == 7) picture = mirrored(picture);
+  if (orientation == 3 || orientation == 4 || orientation == 7 || orientation == 8) picture = turned_over(picture);
+  return picture;
+}
+
+int64_t bytes_to_decode(const ImageHeader& header, double scale) {
+  const double part = header.format->scales ? eighths(scale) / 8.0 : 1;
+  const auto pixels =
+      static_cast<int64_t>(std::ceil(part * double(header.width)) * std::ceil(part * double(header.height)));
+  return header.decoder_bytes + 3 * pixels * (header.orientation == 1 ? 1 : 2);
 }
 
 }  // namespace octet

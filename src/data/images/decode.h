@@ -15,6 +15,7 @@ struct ImageHeader {
   const ImageFormat* format = nullptr;
   int64_t width = 0, height = 0;  // as stored, before the picture is turned upright
   int orientation = 1;            // of EXIF or XMP, 1 .. 8
+  int64_t decoder_bytes = 0;      // that decoding holds of the whole picture beside its pixels
 };
 
 // Reads the header only. Throws BadImage for a format that is not in the table of image_format.cpp, and for more than
@@ -31,6 +32,9 @@ Raster decode(std::span<const uint8_t> bytes, const ImageHeader& header, double 
               std::vector<std::string>* warnings = nullptr);
 
 // A picture as EXIF's orientation says that it is to be seen.
-Raster upright(const Raster& stored, int orientation);
+Raster upright(Raster stored, int orientation);
+
+// Memory that decode() and upright() take at their peak, in bytes, with the picture that they return.
+int64_t bytes_to_decode(const ImageHeader&, double scale);
 
 }  // namespace octet

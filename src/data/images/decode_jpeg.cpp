@@ -144,6 +144,16 @@ Raster rgb_of_cmyk(const Raster& cmyk) {
   return rgb;
 }
 
+// Of a file whose scans refine all of the picture, as of progressive ones. libjpeg holds all coefficients until the
+// last scan.
+int64_t bytes_of_coefficients(jpeg_decompress_struct& jpeg) {
+  if (!jpeg_has_multiple_scans(&jpeg)) return 0;
+  int64_t blocks = 0;
+  for (int c = 0; c < jpeg.num_components; ++c)
+    blocks += int64_t{jpeg.comp_info[c].width_in_blocks} * int64_t{jpeg.comp_info[c].height_in_blocks};
+  return blocks * int64_t{sizeof(JBLOCK)};
+}
+
 }  // namespace
 
 ImageHeader jpeg_header(FileBytes file) {
@@ -158,7 +168,8 @@ ImageHeader jpeg_header(FileBytes file) {
   }
   return {.width = reader.jpeg.image_width,
           .height = reader.jpeg.image_height,
-          .orientation = orientation_of(tiff_fields(exif), xmp)};
+          .orientation = orientation_of(tiff_fields(exif), xmp),
+          .decoder_bytes = bytes_of_coefficients(reader.jpeg)};
 }
 
 Raster decode_jpeg(FileBytes file, const ImageHeader&, double scale, std::vector<std::string>* warnings) {
@@ -167,7 +178,7 @@ Raster decode_jpeg(FileBytes file, const ImageHeader&, double scale, std::vector
   const bool cmyk = is_cmyk(reader);
   jpeg_decompress_struct& jpeg = reader.jpeg;
   jpeg.out_color_space = cmyk ? JCS_CMYK : JCS_RGB;
-  jpeg.scale_num = static_cast<unsigned>(std::clamp(std::ceil(8 * scale), 1.0, 8.0));
+  jpeg.scale_num = eighths(scale);
   jpeg.scale_denom = 8;
   const auto part = [&](JDIMENSION side) { return static_cast<int>((side * jpeg.scale_num + 7) / 8); };
   Raster image(part(jpeg.image_height), part(jpeg.image_width), cmyk ? 4 : 3);

@@ -1,6 +1,7 @@
 #include "src/data/images/image_format.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "kernels/base/error.h"
 #include "src/config/keys.h"
@@ -14,7 +15,8 @@ const std::vector<ImageFormat>& image_formats() {
        {".jpg", ".jpeg"},
        [](FileBytes file) { return starts_with(file, "\xFF\xD8\xFF"); },
        jpeg_header,
-       decode_jpeg},
+       decode_jpeg,
+       /*scales=*/true},
       {"PNG",
        {".png"},
        [](FileBytes file) {
@@ -65,6 +67,8 @@ const ImageFormat* format_named(const std::filesystem::path& file) {
   const auto found = std::ranges::find_if(image_formats(), has);
   return found == image_formats().end() ? nullptr : &*found;
 }
+
+unsigned eighths(double scale) { return static_cast<unsigned>(std::clamp(std::ceil(8 * scale), 1.0, 8.0)); }
 
 bool names_an_image(const std::filesystem::path& file) { return format_named(file) != nullptr; }
 

@@ -20,7 +20,10 @@ struct ImageFormat {
   ImageHeader (*header)(FileBytes);
   // As octet::decode().
   Raster (*decode)(FileBytes, const ImageHeader&, double scale, std::vector<std::string>* warnings);
+  bool scales = false;  // decodes at n/8 of the size
 };
+// The smallest n for which n/8 is at least `scale`: 1 .. 8.
+unsigned eighths(double scale);
 
 const ImageFormat* format_of(FileBytes);                             // null: unknown
 const ImageFormat* format_named(const std::filesystem::path& file);  // by the ending of its name; null: unknown

@@ -47,6 +47,8 @@ class DetectionSet final : public Dataset {
   bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, uint8_t* pixels) const override;
   int64_t skipped() const override { return bad_.count(); }
 
+  int64_t bytes_to_read(int64_t index) const override;
+
   int canvases() const override { return canvases_.count(); }
   ImageShape canvas_shape(int canvas) const override { return canvases_.shape(canvas); }
   int canvas(int64_t index) const override { return canvas_of_[static_cast<size_t>(index)]; }
@@ -81,6 +83,7 @@ class DetectionSet final : public Dataset {
   float flip_;                        // share of mirrored images while training
   std::vector<int> canvas_of_;        // each image
   Mosaics mosaics_;
+  int64_t max_pixels_;
   mutable BadImages bad_;
 };
 

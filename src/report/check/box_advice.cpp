@@ -12,7 +12,7 @@
 #include "src/data/annotations/recognise.h"
 #include "src/quant/policy.h"
 #include "src/report/check/placement.h"
-#include "src/train/dry_plan.h"
+#include "src/train/memory_need.h"
 
 namespace octet {
 namespace {
@@ -74,7 +74,7 @@ class DetectorAdvisor : private Choices {
     choose_anchors();
     model();
     data(cores);
-    batch(memory);
+    batch(memory, cores);
     training();
     return take();
   }
@@ -187,21 +187,20 @@ class DetectorAdvisor : private Choices {
     add("data.workers", fmt::to_string(cores), "threads that decode images, one for each core");
   }
 
-  size_t memory_of(int64_t batch) const {
+  void batch(int64_t memory, int cores) {
     Config config = this->config();
-    config.data.batch = batch;
-    const DryPlan dry(config, heights_.back(), widths_.back(), batch,
-                      {.storage = storage_of(config), .training = true});
-    return dry.plan.arena_bytes() + dry.parameters.bytes(true);
-  }
-  void batch(int64_t memory) {
+    const HostMemory host = host_memory(config, cores);
+    const auto needed = [&](int64_t batch) {
+      config.data.batch = batch;
+      return memory_needed(config, 1, host).total();
+    };
     const auto images = int64_t(facts_.train.images.size());
     batch_ = 8;
     while (batch_ > 1 && images / batch_ < 10) batch_ /= 2;
     bool limited = false;
-    while (batch_ > 1 && int64_t(memory_of(batch_)) > memory) batch_ /= 2, limited = true;
+    while (batch_ > 1 && needed(batch_) > memory) batch_ /= 2, limited = true;
     add("data.batch", fmt::to_string(batch_),
-        fmt::format("{:.0f} MB of memory{}", double(memory_of(batch_)) / 1e6,
+        fmt::format("{:.0f} MB of memory{}", double(needed(batch_)) / 1e6,
                     limited ? ": more does not fit into half of the free memory" : ""));
   }
 

@@ -11,7 +11,7 @@
 #include "src/models/backbone.h"
 #include "src/models/models.h"
 #include "src/quant/policy.h"
-#include "src/train/dry_plan.h"
+#include "src/train/memory_need.h"
 #include "src/train/needed_pixels.h"
 #include "src/train/network_form.h"
 #include "src/weights/class_names.h"
@@ -73,12 +73,6 @@ int64_t usual_side(const std::string& network, int64_t side, int64_t least) {
   return sides.back();
 }
 
-size_t memory_of(const Config& config) {
-  const int64_t side = config.data.image_size;
-  const DryPlan dry(config, side, side, config.data.batch, {.storage = storage_of(config), .training = true});
-  return dry.plan.arena_bytes() + dry.parameters.bytes(true);
-}
-
 class Advisor : private Choices {
  public:
   Advisor(const FolderFacts& facts, const std::string& weights) : facts_(facts), weights_(weights) {
@@ -92,7 +86,7 @@ class Advisor : private Choices {
   std::vector<Choice> choices(int64_t memory, int cores) {
     model();
     data(cores);
-    batch(memory);
+    batch(memory, cores);
     training();
     return take();
   }
@@ -130,26 +124,30 @@ class Advisor : private Choices {
     add("data.workers", fmt::to_string(cores), "threads that decode images, one for each core");
   }
 
-  void batch(int64_t memory) {
+  bool freezes() const { return known_ && facts_.smallest_class < few_images; }
+
+  void batch(int64_t memory, int cores) {
     int64_t size = side_ >= 128 ? 64 : 128;
     while (size > 4 && facts_.train / size < steps_of_epoch) size /= 2;
     while (size > 1 && facts_.train < size) size /= 2;
     const bool small = size < (side_ >= 128 ? 64 : 128);
     Config config = this->config();
     config.data.batch = size;
+    if (freezes()) config.train.freeze = known_->freeze;
+    const HostMemory host = host_memory(config, cores);
+    const auto needed = [&] { return memory_needed(config, 1, host).total(); };
     bool limited = false;
-    while (size > 4 && int64_t(memory_of(config)) > memory) config.data.batch = size /= 2, limited = true;
+    while (size > 4 && needed() > memory) config.data.batch = size /= 2, limited = true;
     batch_ = size;
     add("data.batch", fmt::to_string(size),
         limited ? fmt::format("{:.0f} MB of memory: more does not fit into half of the free memory, {:.0f} MB",
-                              double(memory_of(config)) / 1e6, double(memory) / 1e6)
-                : fmt::format("{:.0f} MB of memory{}", double(memory_of(config)) / 1e6,
+                              double(needed()) / 1e6, double(memory) / 1e6)
+                : fmt::format("{:.0f} MB of memory{}", double(needed()) / 1e6,
                               small ? fmt::format(", and {} steps in an epoch", facts_.train / size) : ""));
   }
 
   void training() {
-    const bool frozen = known_ && facts_.smallest_class < few_images;
-    if (frozen)
+    if (freezes())
       add("train.freeze", known_->freeze,
           fmt::format("a class has {} images: too few to change early layers", facts_.smallest_class));
     const int64_t seen = known_ ? seen_in_tuning : seen_in_scratch;
