@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
@@ -170,6 +171,7 @@ static void open_standard_streams() {
 int main(int argc, char** argv) {
   // A scheduler may stop a job while it starts. The training finds the signal when it can write a checkpoint.
   if (argc > 1 && std::string_view(argv[1]) == "train") octet::hold(octet::training_stops);
+  std::signal(SIGXFSZ, SIG_IGN);  // beyond the limit of `ulimit -f` a write fails, and the command says which
   open_standard_streams();
   wait_briefly(argv);
   prctl(PR_SET_NAME, "octet");  // after /proc/self/exe it would be "exe"

@@ -8,7 +8,9 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <memory>
 #include <utility>
+#include <vector>
 
 namespace octet {
 namespace {
@@ -141,6 +143,16 @@ void write_durably(const std::string& path, std::string_view text) {
   DurableFile file(path);
   file.write(text);
   file.commit();
+}
+
+void write_durably(std::span<const FileText> files) {
+  std::vector<std::unique_ptr<DurableFile>> open;
+  for (const FileText& of : files) {
+    open.push_back(std::make_unique<DurableFile>(of.path));
+    open.back()->write(of.text);
+    open.back()->sync();
+  }
+  for (const auto& file : open) file->commit();
 }
 
 }  // namespace octet

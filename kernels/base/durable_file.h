@@ -46,6 +46,12 @@ bool is_of_disk(const std::error_code&);
 void make_directories(const std::string& path, const std::string& fix);
 
 void write_durably(const std::string& path, std::string_view text);
+// Several files that belong together: none is put in place before all are complete on the disk.
+struct FileText {
+  std::string path;
+  std::string_view text;
+};
+void write_durably(std::span<const FileText>);
 // The content of a file that anybody may have written; empty if it does not exist. FileError: it exists, but cannot be
 // read. UsageError: it is a folder, a pipe or a device, or has more than `most` bytes.
 std::string read_if_there(const std::string& path, int64_t most = int64_t{1} << 30);

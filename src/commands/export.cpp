@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "kernels/base/durable_file.h"
 #include "kernels/base/error.h"
 #include "src/commands/command.h"
 #include "src/data/sources/labelled_images.h"
@@ -53,7 +54,8 @@ void require_new_folder(const std::string& samples) {
 }
 
 // The file's network and the training's kernels on the test images.
-void check(const ExportOptions& options, const Task& task, Trainer& trainer, const IntegerNetwork& read) {
+void check(const ExportOptions& options, const Task& task, Trainer& trainer, const IntegerNetwork& read,
+           const std::vector<std::string>& said) {
   ExportSamples samples(read);
   const Trainer::Comparison comparison =
       trainer.compare_integers(&read, [&](const Batch& batch, const Answers& answers) {
@@ -62,7 +64,8 @@ void check(const ExportOptions& options, const Task& task, Trainer& trainer, con
   fmt::print("{:<12} {}\n{:<12} {}\n", "the file", show(comparison.integers->figures(), 2, true, "  "), "octet eval",
              show(comparison.training->figures(), 2, true, "  "));
   const double same = agreement(comparison, task);
-  for (const std::string& note : comparison.notes) fmt::print("note: {}\n", note);
+  for (const std::string& note : comparison.notes)
+    if (std::ranges::count(said, note) == 0) fmt::print("note: {}\n", note);
   const std::string what = read.detector ? say("reaches ", fmt::format("{:.2f}", same), " % of the trained network's ",
                                                display_of(task.main_figure).label)
                                          : say("and the trained network name the same class for ",
@@ -75,7 +78,7 @@ void check(const ExportOptions& options, const Task& task, Trainer& trainer, con
   if (!options.samples.empty()) samples.write(options.samples);
 }
 
-nlohmann::ordered_json steps_of_objects(const Config& config, const IntegerNetwork& network) {
+nlohmann::ordered_json steps_of_objects(const Config& config, const IntegerNetwork& network, const FileFormat& format) {
   const Shape& canvas = network.tensors.front().shape;
   const Normalization& pixels = network.pixels;
   std::vector<float> zero;
@@ -91,26 +94,27 @@ nlohmann::ordered_json steps_of_objects(const Config& config, const IntegerNetwo
           {"place", "at the left and the top"},
           {"fill", zero},
           {"color_order", "RGB"},
-          {"input", "pixels / 255; the normalization is inside"},
+          {"input", format.takes},
           {"output", "boxes (left, top, right, bottom) in pixels of the canvas, scores, labels; score 0: no more"}};
 }
 
 // How an image file becomes the network's input, for programs and people.
-std::string preprocessing(const Config& config, const IntegerNetwork& network) {
-  if (network.detector) return steps_of_objects(config, network).dump();
+std::string preprocessing(const Config& config, const IntegerNetwork& network, const FileFormat& format) {
+  if (network.detector) return steps_of_objects(config, network, format).dump();
   const nlohmann::ordered_json steps = {{"orientation", upright},
                                         {"resize_shorter_side", resized_shorter_side(config.data)},
                                         {"resize_filter", "bilinear, antialiased, as Pillow's"},
                                         {"crop_middle", image_side(config.data)},
                                         {"color_order", "RGB"},
-                                        {"input", "pixels / 255; the normalization is inside"},
-                                        {"output", "logits; a softmax makes probabilities"}};
+                                        {"input", format.takes},
+                                        {"output", format.gives}};
   return steps.dump();
 }
 
 std::map<std::string, std::string> metadata(const Config& config, const IntegerNetwork& network, const Classes& classes,
-                                            const SafetensorsFile& file) {
-  std::map<std::string, std::string> entries = {{"preprocessing", preprocessing(config, network)}, {"octet", version}};
+                                            const SafetensorsFile& file, const FileFormat& format) {
+  std::map<std::string, std::string> entries = {{"preprocessing", preprocessing(config, network, format)},
+                                                {"octet", version}};
   add_classes(classes, entries);
   for (const char* const key : {"commit", "sha256"})
     if (const auto found = file.metadata().find(key); found != file.metadata().end())
@@ -135,6 +139,25 @@ std::vector<NamedText> files_of(const ExportOptions& options, const FileFormat& 
   std::vector<NamedText> files = format.write(network, std::filesystem::path(base).filename().string());
   if (!options.example) std::erase_if(files, [](const NamedText& of) { return of.ending == example_ending; });
   return files;
+}
+
+// A source file of the user's own may have the name.
+void require_places(const std::vector<NamedText>& files, const std::string& base) {
+  for (const NamedText& of : files) {
+    const std::string file = base + of.ending;
+    require_place_for(file, "--output", /*in_order=*/files.size() == 1);
+    if (files.size() == 1) continue;
+    const std::string there = read_if_there(file);
+    REQUIRE_USAGE(there.empty() || there.substr(0, 1000).find(c_mark) != std::string::npos,
+                  "name another one, or remove it", file, " is there, and octet did not write it");
+  }
+}
+
+void write(const std::vector<NamedText>& files, const std::string& base) {
+  if (files.size() == 1) return write_output(base + files[0].ending, files[0].text);
+  std::vector<FileText> together;
+  for (const NamedText& of : files) together.push_back({behind_links(base + of.ending), of.text});
+  write_durably(together);
 }
 
 std::string size_text(size_t bytes) {
@@ -173,17 +196,16 @@ int export_network(const ExportOptions& options, const Config& config, Transport
   trainer.load_weights(weights);
   const Classes classes = known.names.empty() ? classes_of(*trainer.datasets().test) : known;
   const IntegerNetwork trained = trainer.integer_network();
-  const NetworkFile network{format.form(trained), metadata(config, trained, classes, file)};
+  const NetworkFile network{format.form(trained), metadata(config, trained, classes, file, format)};
   const std::vector<NamedText> files = files_of(options, format, network, base);
-  for (const NamedText& of : files) require_place_for(base + of.ending, "--output");
+  require_places(files, base);
   const IntegerNetwork read =
       format.read ? format.read(files[0].text, base + files[0].ending).network : network.network;
   for (const std::string& note : network.network.notes) fmt::print("note: {}\n", note);
-  if (!options.unchecked) check(options, task, trainer, read);
-  for (const NamedText& of : files) {
-    write_output(base + of.ending, of.text);
+  if (!options.unchecked) check(options, task, trainer, read, network.network.notes);
+  write(files, base);
+  for (const NamedText& of : files)
     fmt::print("wrote {}, {}, for {}\n", base + of.ending, size_text(of.text.size()), format.runs_on);
-  }
   return 0;
 }
 

@@ -43,8 +43,7 @@ Run train_command(CLI::App& app) {
         *options,
         [&](const Config& config, Transport& transport) {
           const RankWatch::Joined joined(watch, transport, config.comm.timeout_seconds);
-          stop_on(training_stops);        // first, since a job may be stopped while it reads its data
-          std::signal(SIGXFSZ, SIG_IGN);  // beyond the limit of `ulimit -f` a write fails, but the run continues
+          stop_on(training_stops);  // first, since a job may be stopped while it reads its data
           return int(run_train(config, transport, *options, watch).code);
         },
         /*settles=*/true);

@@ -231,8 +231,8 @@ inline constexpr const char* in_order[] = {layer, code,   logits, products, conv
 
 // A program, of {name}, {prefix} and {class_name}.
 inline constexpr char example[] =
-    R"(/* Reads the bytes of one image from standard input, red, green and blue of each pixel, and prints the number of its
-   class, its logit, and the name. */
+    R"(/* {name}: an example, {mark}. It reads the bytes of one image from standard input, red, green and blue of each
+   pixel, and prints the number of its class, its logit, and the name. */
 #include <stdio.h>
 
 #include "{name}.h"

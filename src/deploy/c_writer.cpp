@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -47,6 +48,11 @@ std::string numbers_of(const char* type, const std::string& name, const std::vec
   }
   return text + '\n' + line + "};\n";
 }
+
+constexpr std::array<std::string_view, 29> headers_of_c = {
+    "assert", "complex",     "ctype",  "errno",    "fenv",    "float",     "inttypes", "iso646", "limits", "locale",
+    "math",   "setjmp",      "signal", "stdalign", "stdarg",  "stdatomic", "stdbool",  "stddef", "stdint", "stdio",
+    "stdlib", "stdnoreturn", "string", "tgmath",   "threads", "time",      "uchar",    "wchar",  "wctype"};
 
 std::string shape_text(const Shape& of) { return fmt::format("{{{}, {}, {}}}", of.h, of.w, of.c); }
 std::string upper(std::string name) {
@@ -184,7 +190,7 @@ class Writer {
   }
 
   std::string about() const {
-    std::string text = fmt::format("{}: an image classifier of integers, written by octet", name_);
+    std::string text = fmt::format("{}: an image classifier of integers, {}", name_, c_mark);
     for (const auto& [key, value] : file_.metadata)
       if (key != "classes") text += fmt::format("\n   {}: {}", key, value);
     return in_comment(text);
@@ -251,7 +257,7 @@ class Writer {
 
   std::string example() const {
     const std::string names = classes_.empty() ? "\"\"" : name_ + "_class_names[best]";
-    return fmt::format(c_text::example, fmt::arg("name", name_), fmt::arg("prefix", prefix_),
+    return fmt::format(c_text::example, fmt::arg("name", name_), fmt::arg("prefix", prefix_), fmt::arg("mark", c_mark),
                        fmt::arg("class_name", names));
   }
 
@@ -272,6 +278,8 @@ std::vector<NamedText> write_c(const NetworkFile& file, const std::string& name)
                     std::ranges::all_of(name, [&](char c) { return is_letter(c) || (c >= '0' && c <= '9'); }),
                 "name it with letters, digits and _, as names in C are", "'", name,
                 "' begins no name in C, and the functions of the network begin with it");
+  REQUIRE_USAGE(std::ranges::count(headers_of_c, name) == 0, "choose another name", "'", name,
+                ".h' is a header of C, and firmware would find this one in its place");
   return Writer(file, name).write();
 }
 

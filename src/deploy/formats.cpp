@@ -17,13 +17,20 @@ std::vector<NamedText> litert(const NetworkFile& model, const std::string&) {
 }
 IntegerNetwork as_trained(IntegerNetwork network) { return network; }
 
+constexpr char shares[] = "pixels / 255; the normalization is inside",
+               bytes[] = "pixels as bytes; the normalization is inside";
+constexpr char reals[] = "logits; a softmax makes probabilities",
+               integers[] = "logits times 2^LOGIT_BITS; a softmax of the logits makes probabilities";
+
 constexpr FileFormat formats[] = {
-    {"onnxruntime", "ONNX Runtime", ".onnx", true, with_separate_sums, onnx<OnnxForm::unsigned_codes>, read_onnx},
-    {"openvino", "OpenVINO", ".onnx", true, with_file_codes, onnx<OnnxForm::unsigned_codes>, read_onnx},
-    {"tensorrt", "TensorRT", ".onnx", true, with_signed_codes, onnx<OnnxForm::signed_codes>, read_onnx},
-    {"litert", "LiteRT", ".tflite", true, with_separate_sums, litert, read_litert},
-    {"c", "compilers of C11", ".c", false, as_trained, write_c, nullptr},
-    {"float", "programs that quantize by themselves", ".onnx", true, with_file_codes, onnx<OnnxForm::reals>, read_onnx},
+    {"onnxruntime", "ONNX Runtime", ".onnx", true, shares, reals, with_separate_sums, onnx<OnnxForm::unsigned_codes>,
+     read_onnx},
+    {"openvino", "OpenVINO", ".onnx", true, shares, reals, with_file_codes, onnx<OnnxForm::unsigned_codes>, read_onnx},
+    {"tensorrt", "TensorRT", ".onnx", true, shares, reals, with_signed_codes, onnx<OnnxForm::signed_codes>, read_onnx},
+    {"litert", "LiteRT", ".tflite", true, shares, reals, with_separate_sums, litert, read_litert},
+    {"c", "compilers of C11", ".c", false, bytes, integers, as_trained, write_c, nullptr},
+    {"float", "programs that quantize by themselves", ".onnx", true, shares, reals, with_file_codes,
+     onnx<OnnxForm::reals>, read_onnx},
 };
 
 }  // namespace

@@ -6,12 +6,14 @@
 
 namespace octet {
 
-inline constexpr const char* example_ending = "_main.c";  // of a program beside a network in C
+inline constexpr const char* c_mark = "written by octet";  // in the first comment of every file in C
+inline constexpr const char* example_ending = "_main.c";   // of a program beside a network in C
 
 struct FileFormat {
   const char *name, *runs_on;
-  const char* ending;  // of the file's name, by which programs know it
-  bool needs_ending;   // of the name that a user gives
+  const char* ending;         // of the file's name, by which programs know it
+  bool needs_ending;          // of the name that a user gives
+  const char *takes, *gives;  // images and answers, in the file's description
   // The network as the format has it, which may round more than the one that was trained.
   IntegerNetwork (*form)(IntegerNetwork);
   // name: that of the file, without folder and ending.

@@ -3,6 +3,7 @@
 
 import pathlib
 import re
+import resource
 import struct
 import subprocess
 import sys
@@ -80,9 +81,24 @@ class Export(Case):
         export = ["export", self.run_folder, "--unchecked", "--for"]
         self.assertIn("begins no name in C", self.octet(*export, "c", "--output", self.directory / "7net", code=2).err)
         self.assertIn("begins no name in C", self.octet(*export, "c", "--output", "-", code=2).err)
+        self.assertIn("'stdint.h' is a header of C", self.octet(*export, "c", "--output", self.directory / "stdint", code=2).err)
         self.assertIn("has no example", self.octet(*export, "float", "--output", self.directory / "f.onnx", "--example", code=2).err)
         self.octet(*export, "c", "--output", self.directory / "net.c")
         self.assertEqual(sorted(file.name for file in self.directory.glob("net*")), ["net.c", "net.h"])
+        self.octet(*export, "c", "--output", self.directory / "net", "--example")  # octet's own may be replaced
+        own = self.directory / "own_main.c"
+        own.write_text("int main(void) { return 0; }\n")
+        job = self.octet(*export, "c", "--output", self.directory / "own", "--example", code=2)
+        self.assertIn("own_main.c is there, and octet did not write it", job.err)
+        self.assertEqual([file.name for file in self.directory.glob("own*")], ["own_main.c"])
+
+    def test_c_on_a_full_disk(self):
+        """No file of an export is put in place unless all fit."""
+        limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))  # enough for the header alone
+        job = self.launch([OCTET, "export", self.run_folder, "--unchecked", "--for", "c", "--output", self.directory / "net"], limit)
+        self.expect(job, 74)
+        self.assertIn("File too large", job.err)
+        self.assertEqual(list(self.directory.glob("net*")), [])
 
     @staticmethod
     def floats(file):
