@@ -89,27 +89,18 @@ int print_plan(const Config& config, Transport& transport) {
                     {.storage = storage, .norm_group = config.train.norm_group, .pixels = pixels_of(config, true)});
   const int threads = JobShares(transport, int(config.backend.threads)).threads();
   if (transport.rank() != 0) return 0;
-  const double arena = double(dry.plan.arena_bytes()), parameters = double(dry.parameters.bytes(true));
   const HostLimits limits = host_limits();
   const double memory = double(limits.memory) / transport.local_size();
   HostMemory host = host_memory(config, threads);
   host.program += training_has_more;
   const MemoryNeed need = memory_needed(config, transport.size(), host);
   const bool on_device = config.backend.device != "cpu";
-  const double total = double(need.total()), of_host = total - arena - parameters;
+  const double on_it = double(need.arena + need.parameters), total = double(need.total()), of_host = total - on_it;
   print_folded(dry.plan.describe(terminal_columns(STDOUT_FILENO)));
   print_line("\n{} of {} images per rank{}, policy {}, storage {}\n", batch, text_of(shape),
              parts > 1 ? fmt::format(" at once, {} times in a step", parts) : "", config.policy.name, name_of(storage));
   if (plans.shapes().size() > 1) print_canvases(plans, storage);
-  print_line(
-      "{} parameters: {:.1f} MB with gradients, momentum{} and codes; arena {:.1f} MB; images read ahead {:.1f} MB, "
-      "and "
-      "{:.1f} MB while they are decoded; data set {:.1f} MB; a checkpoint while it is written {:.1f} MB; program "
-      "{:.1f} "
-      "MB; together {:.1f} MB per rank\n",
-      dry.parameters.count(), parameters * megabytes, config.train.ema > 0 ? ", averages" : "", arena * megabytes,
-      double(need.images) * megabytes, double(need.host.decoding) * megabytes, double(need.host.data) * megabytes,
-      double(need.checkpoint) * megabytes, double(need.host.program) * megabytes, total * megabytes);
+  print_line("{} parameters; a rank takes {}\n", dry.parameters.count(), need.text());
   if (!need.host.absent.empty()) print_line("not counted is the data set: {}\n", need.host.absent);
   if (storage != DType::f32)
     print_line("arena by storage: f32 {:.1f} MB, bf16 {:.1f} MB, int8 {:.1f} MB\n",
@@ -122,7 +113,7 @@ int print_plan(const Config& config, Transport& transport) {
     print_line(
         "of these {:.1f} MB of parameters and arena in the GPU, beside its kernels' buffers: `octet train` compares "
         "them with what is free there\n",
-        (arena + parameters) * megabytes);
+        on_it * megabytes);
   const bool fits = (on_device ? of_host : total) < 0.9 * memory;
   print_line("{}{}: {} {:.1f} MB for each rank\n", on_device ? "the rest " : "", fits ? "fits" : "does NOT fit",
              limits.memory_group ? "the control group of this process allows" : "this machine has", memory * megabytes);

@@ -69,9 +69,10 @@ std::string MemoryNeed::text() const {
   const auto megabytes = [](int64_t bytes) { return double(bytes) / 1e6; };
   return fmt::format(
       "{:.1f} MB: program {:.1f}, data set {:.1f}, images {:.1f}, weights with gradients and momentum {:.1f}, arena "
-      "{:.1f}, a checkpoint while it is written {:.1f}",
+      "{:.1f}, a checkpoint while it is written {:.1f}{}",
       megabytes(total()), megabytes(host.program), megabytes(host.data), megabytes(images + host.decoding),
-      megabytes(parameters), megabytes(arena), megabytes(checkpoint));
+      megabytes(parameters), megabytes(arena), megabytes(checkpoint),
+      exchange > 0 ? fmt::format(", exchange {:.1f}", megabytes(exchange)) : "");
 }
 
 MemoryNeed memory_needed(const Config& config, int64_t ranks, const HostMemory& host) {
@@ -85,6 +86,7 @@ MemoryNeed memory_needed(const Config& config, int64_t ranks, const HostMemory& 
     need.parameters = int64_t(dry.parameters.bytes(true));
     need.checkpoint = bytes_of_checkpoint(config, dry.parameters);
   }
+  if (ranks > 1) need.exchange = int64_t(2 * config.comm.bucket_mb * (1 << 20));
   need.images = bytes_read_ahead(config, config.data.batch / ranks);
   return need;
 }

@@ -27,7 +27,10 @@ struct MemoryNeed {
   int64_t arena = 0, parameters = 0;
   int64_t images = 0;      // read ahead
   int64_t checkpoint = 0;  // the copies from which rank 0 writes one
-  int64_t total() const { return host.program + host.data + host.decoding + arena + parameters + images + checkpoint; }
+  int64_t exchange = 0;    // of several ranks: what is sent and what has come
+  int64_t total() const {
+    return host.program + host.data + host.decoding + arena + parameters + images + checkpoint + exchange;
+  }
   // "120.3 MB: program 14.0, data set 0.1 ..."
   std::string text() const;
 };

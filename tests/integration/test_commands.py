@@ -134,7 +134,7 @@ class Commands(Case):
             for node in "conv1", "layer1.0.conv1", "layer3.2.conv2", "fc":
                 self.assertEqual(len(re.findall(rf"(?m)^\s*{re.escape(node)}\s", out)), 1, f"{node} in\n{out}")
             self.assertRegex(out, rf"{64 // ranks} of 32x32 images per rank")
-            self.assertRegex(out, r"272474 parameters: .* arena .* data set \S+ MB; .* together \S+ MB per rank\n"
+            self.assertRegex(out, r"272474 parameters; a rank takes \S+ MB: .* data set .* arena .*\n"
                               r"arena by storage: f32 \S+ MB, bf16 \S+ MB, int8 \S+ MB\n"
                               r"arena of evaluation: \S+ MB, in the memory of training's\nfits: ")
         gpu = self.octet("plan", RECIPE, "--set", "backend.device=cuda").out

@@ -30,11 +30,11 @@ class Recipes(Case):
         arenas = [float(arena) for arena in re.findall(r"(?m)^  \d+x\d+ +arena (\S+) MB, of evaluation \S+ MB$", out)]
         self.assertEqual(len(arenas), 4, out)
         self.assertRegex(out, r"2 of (608x1024|1024x608) images")
-        self.assertEqual(float(re.search(r"parameters: .* arena (\S+) MB", out)[1]), max(arenas))
+        self.assertEqual(float(re.search(r"parameters; .* arena ([0-9.]+),", out)[1]), max(arenas))
 
     def test_open_classes_are_those_of_the_data(self):
         recipe = ROOT / "configs/shapes_detection_retinanet_unified_int8.yaml"
-        open_classes, named = (re.sub(r"(data set|program|together) \S+ MB", "", self.planned(recipe, *settings))
+        open_classes, named = (re.sub(r"(data set|program|takes) [0-9.]+", "", self.planned(recipe, *settings))
                                for settings in (["--set", "model.classes=0"], []))  # a process' memory differs a little
         self.assertEqual(open_classes, named)
         job = self.octet("plan", ROOT / "configs/coco8_retinanet_resnet18_unified_int8.yaml", code=2)
