@@ -80,19 +80,16 @@ Config with_classes(Config config) {
   return config;
 }
 
-int print_plan(const Config& config, Transport& transport) {
+int print_plan(const Config& config, Transport& transport, const HostMemory& host) {
   const int64_t batch = batch_of_plan(config, transport.size()), parts = config.train.accumulate;
   const DType storage = storage_of(config);
   const PlansOfRecipe plans(config, batch);
   const ImageShape& shape = plans.largest();
   const DryPlan dry(config, shape.height, shape.width, batch,
                     {.storage = storage, .norm_group = config.train.norm_group, .pixels = pixels_of(config, true)});
-  const int threads = JobShares(transport, int(config.backend.threads)).threads();
   if (transport.rank() != 0) return 0;
   const HostLimits limits = host_limits();
   const double memory = double(limits.memory) / transport.local_size();
-  HostMemory host = host_memory(config, threads);
-  host.program += training_has_more;
   const MemoryNeed need = memory_needed(config, transport.size(), host);
   const bool on_device = config.backend.device != "cpu";
   const double on_it = double(need.arena + need.parameters), total = double(need.total()), of_host = total - on_it;
@@ -138,7 +135,9 @@ Run plan_command(CLI::App& app) {
       if (*threads > 0) return plan_threads(with_classes(config), transport, *threads);
       Config limited = with_classes(config);
       if (*memory > 0) limited.train.memory_mb = *memory;
-      return print_plan(with_memory(limited, transport, training_has_more), transport);
+      HostMemory host = host_memory(limited, JobShares(transport, int(config.backend.threads)).threads());
+      host.program += training_has_more;
+      return print_plan(with_memory(limited, transport, host), transport, host);
     });
   };
 }

@@ -11,7 +11,6 @@
 #include "src/data/augment/canvases.h"
 #include "src/run/resume_point.h"
 #include "src/run/run_directory.h"
-#include "src/train/memory_need.h"
 #include "src/train/rank.h"
 #include "src/train/trainer.h"
 

@@ -1,11 +1,13 @@
 // What a recipe leaves to the machine: data.batch: auto and train.minutes. It is decided once, before a training
 // begins, and the run's config.yaml holds what was decided.
 #pragma once
+#include <optional>
 #include <string>
 
 #include "comm/transport.h"
 #include "src/config/config.h"
 #include "src/run/rank_watch.h"
+#include "src/train/memory_need.h"
 
 namespace octet {
 
@@ -20,8 +22,8 @@ Config with_epochs(const Config&, Transport&, Heart*);
 // Collective. With train.memory_mb: chooses `storage`, train.accumulate and, of networks that begin from weights, how
 // many of the first stages never train (train.freeze, model.freeze_stages), so that a rank stays below the limit. Takes
 // the first that fits of: fewer stages frozen, fewer parts, the recipe's own storage. UsageError: nothing fits; the
-// message has the smallest limit that works. spare: bytes that a training will take beyond those of this process now.
-Config with_memory(const Config&, Transport&, int64_t spare = 0);
+// message has the smallest limit that works. host: rank 0's; none: it is measured now.
+Config with_memory(const Config&, Transport&, std::optional<HostMemory> host = {});
 // Collective. For a run that goes on: what was chosen when it began. begun: rank 0's configuration of the run.
 // UsageError: train.memory_mb is less than before, and too little for it.
 Config with_memory_as_begun(const Config&, const Config& begun, Transport&);

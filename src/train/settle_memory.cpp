@@ -8,7 +8,6 @@
 #include "src/data/augment/canvases.h"
 #include "src/models/detectors.h"
 #include "src/tasks/task.h"
-#include "src/train/memory_need.h"
 #include "src/train/rank.h"
 #include "src/train/settle.h"
 
@@ -143,16 +142,15 @@ void require_memory_of_cpu(const Config& config) {
                 ": train.memory_mb limits the memory of a CPU");
 }
 
-Config with_memory(const Config& given, Transport& transport, int64_t spare) {
+Config with_memory(const Config& given, Transport& transport, std::optional<HostMemory> host) {
   if (given.train.memory_mb == 0) return given;
   require_memory_of_cpu(given);
   return_freed_memory();
   const int threads = JobShares(transport, int(given.backend.threads)).threads();
   if (transport.rank() != 0) return with_choice_of_rank_0(given, given, transport);
   const int64_t ranks = transport.size();
-  HostMemory host = host_memory(given, threads);
-  host.program += spare;
-  const Found found = fitting(with_classes(given, host), ranks, host);
+  if (!host) host = host_memory(given, threads);
+  const Found found = fitting(with_classes(given, *host), ranks, *host);
   REQUIRE_USAGE(found.need.total() <= given.train.memory_mb * 1'000'000,
                 say(enough_for(found.need), ", or take smaller images, a smaller data.batch or a smaller network",
                     given.model.initial_weights.empty() && given.model.initial_backbone.empty()
