@@ -131,13 +131,14 @@ Run plan_command(CLI::App& app) {
   app.add_option("--memory-mb", *memory, "As train.memory_mb: what a training with so many megabytes would be")
       ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}));
   return [recipe, threads, memory] {
-    return run_on_ranks(*recipe, [&](const Config& config, Transport& transport) {
+    Recipe limited = *recipe;
+    if (*memory > 0) limited.overrides.push_back(fmt::format("train.memory_mb={}", *memory));
+    return run_on_ranks(limited, [&](const Config& config, Transport& transport) {
       if (*threads > 0) return plan_threads(with_classes(config), transport, *threads);
-      Config limited = with_classes(config);
-      if (*memory > 0) limited.train.memory_mb = *memory;
-      HostMemory host = host_memory(limited, JobShares(transport, int(config.backend.threads)).threads());
+      const Config known = with_classes(config);
+      HostMemory host = host_memory(known, JobShares(transport, int(config.backend.threads)).threads());
       host.program += training_has_more;
-      return print_plan(with_memory(limited, transport, host), transport, host);
+      return print_plan(with_memory(known, transport, host), transport, host);
     });
   };
 }

@@ -42,8 +42,8 @@ class Dataset {
   virtual std::vector<std::string> class_names() const { return {}; }  // by label; empty: the classes have no names
   // The file of a sample below the folder of its data set; empty: it has none.
   virtual std::string file_of(int64_t /*index*/) const { return {}; }
-  // Memory that reading a sample takes beside its pixels, in bytes; opens the file. Of a bad image 0.
-  virtual int64_t bytes_to_read(int64_t /*index*/) const { return 0; }
+  // Memory that reading a sample takes beside its pixels, at most, in bytes; opens the file. Of a bad image 0.
+  virtual int64_t bytes_to_read(int64_t /*index*/, bool /*training*/) const { return 0; }
   virtual int64_t skipped() const { return 0; }  // number of bad images that were skipped so far
   // Gives the samples the labels that `known` has for the classes of the same names. Before the first read. UsageError:
   // a class is not among them. A source whose splits always have the same classes does nothing.

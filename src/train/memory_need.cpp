@@ -18,17 +18,27 @@ namespace {
 
 // Measured: pages of the program that the first step brings in, and of a thread its stack, its buffers in kernels and
 // what the allocator keeps for it.
-constexpr int64_t program_grows = 14'000'000, thread_takes = 1'000'000, worker_takes = 500'000;
+constexpr int64_t program_grows = 15'000'000, thread_takes = 1'000'000, worker_takes = 1'000'000;
+
+// Measured, as shares of the arena: what convolutions of real numbers take beside it.
+constexpr double real_share = 0.15, real_share_of_thread = 0.06;
 
 int64_t resident() { return bytes_in_proc("/proc/self/status", "VmRSS"); }
 
 // The largest of some images that are spread over the data set.
-int64_t bytes_of_reading(const Dataset& data) {
-  constexpr int64_t most = 1000;
+int64_t bytes_of_reading(const Dataset& data, bool training) {
+  constexpr int64_t most = 64;  // of some formats the whole file is read
   const int64_t count = std::min(most, data.size());
   int64_t largest = 0;
-  for (int64_t i = 0; i < count; ++i) largest = std::max(largest, data.bytes_to_read(i * data.size() / count));
+  for (int64_t i = 0; i < count; ++i)
+    largest = std::max(largest, data.bytes_to_read(i * data.size() / count, training));
   return largest;
+}
+
+int64_t bytes_of_gradients(const Parameters& parameters) {
+  int64_t numbers = 0;
+  for (const Param& param : parameters.trained()) numbers += param.shape.elements();
+  return numbers * int64_t{sizeof(float)};
 }
 
 // A tensor is copied twice on its way: from the device's layout to PyTorch's.
@@ -51,13 +61,14 @@ void return_freed_memory() {
 }
 
 HostMemory host_memory(const Config& config, int threads) {
-  HostMemory host;
+  HostMemory host{.threads = threads};
   const int64_t before = resident();
   host.program = before + program_grows + threads * thread_takes + config.data.workers * worker_takes;
   try {
     const Datasets data = quietly([&] { return open_datasets(config); });
     host.data = std::max<int64_t>(0, resident() - before);
-    host.decoding = config.data.workers * std::max(bytes_of_reading(*data.train), bytes_of_reading(*data.test));
+    // The next epoch is read ahead while the network is evaluated.
+    host.decoding = config.data.workers * (bytes_of_reading(*data.train, true) + bytes_of_reading(*data.test, false));
     host.classes = data.train->classes();
   } catch (const UsageError& error) {  // a plan may be made before the images are there
     host.absent = error.what();
@@ -69,9 +80,10 @@ std::string MemoryNeed::text() const {
   const auto megabytes = [](int64_t bytes) { return double(bytes) / 1e6; };
   return fmt::format(
       "{:.1f} MB: program {:.1f}, data set {:.1f}, images {:.1f}, weights with gradients and momentum {:.1f}, arena "
-      "{:.1f}, a checkpoint while it is written {:.1f}{}",
+      "{:.1f}, a checkpoint while it is written {:.1f}{}{}",
       megabytes(total()), megabytes(host.program), megabytes(host.data), megabytes(images + host.decoding),
       megabytes(parameters), megabytes(arena), megabytes(checkpoint),
+      real > 0 ? fmt::format(", convolutions of real numbers {:.1f}", megabytes(real)) : "",
       exchange > 0 ? fmt::format(", exchange {:.1f}", megabytes(exchange)) : "");
 }
 
@@ -79,14 +91,16 @@ MemoryNeed memory_needed(const Config& config, int64_t ranks, const HostMemory& 
   MemoryNeed need{host};
   PlanOptions options{.storage = storage_of(config), .norm_group = config.train.norm_group, .training = true};
   if (config.augment.mixup == 0) options.pixels = normalization_of(config.data).pixels();  // mixed samples are no bytes
-  const int64_t batch = batch_of_plan(config, ranks);
+  const int64_t batch = batch_of_plan(config, ranks), bucket = int64_t(config.comm.bucket_mb * (1 << 20));
   for (const ImageShape& shape : input_shapes(config.data)) {
     const DryPlan dry(config, shape.height, shape.width, batch, options);
     need.arena = std::max(need.arena, int64_t(dry.plan.arena_bytes()));
     need.parameters = int64_t(dry.parameters.bytes(true));
     need.checkpoint = bytes_of_checkpoint(config, dry.parameters);
+    if (ranks > 1) need.exchange = 2 * std::min(bytes_of_gradients(dry.parameters), bucket);
+    if (dry.policy->simulation() || !dry.policy->traits().quantizes)
+      need.real = int64_t((real_share + real_share_of_thread * host.threads) * double(need.arena));
   }
-  if (ranks > 1) need.exchange = int64_t(2 * config.comm.bucket_mb * (1 << 20));
   need.images = bytes_read_ahead(config, config.data.batch / ranks);
   return need;
 }

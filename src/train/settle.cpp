@@ -58,13 +58,16 @@ Config with_batch(const Config& given, Transport& transport) {
     return bytes_of_training(config, ranks);
   };
   int64_t batch = ranks * config.train.accumulate * std::max<int64_t>(1, config.train.norm_group);
-  REQUIRE_USAGE(needed(batch) <= memory, "use smaller images, a smaller network or a host with more memory", given.file,
+  const bool may_choose = given.train.memory_mb > 0;  // storage, parts and stages, so that more fits: with_memory()
+  while (may_choose && batch < 8 * ranks) batch *= 2;
+  REQUIRE_USAGE(may_choose || needed(batch) <= memory,
+                "use smaller images, a smaller network or a host with more memory", given.file,
                 ": data.batch: auto finds no batch: ", batch, " images take ", needed(batch) / 1'000'000,
                 " MB on a rank, which may take ", memory / 1'000'000, " MB");
   while (2 * batch * least_steps_of_epoch <= images && needed(2 * batch) <= memory) batch *= 2;
   if (transport.rank() == 0)
     spdlog::info("data.batch: auto is {}: it takes {} MB of the {} MB that a rank may take{}", batch,
-                 needed(batch) / 1'000'000, memory / 1'000'000,
+                 needed(batch) / 1'000'000, std::max<int64_t>(0, memory) / 1'000'000,
                  2 * batch * least_steps_of_epoch > images
                      ? say(", and more would leave fewer than ", least_steps_of_epoch, " steps in an epoch")
                      : std::string(", and twice as much does not fit"));

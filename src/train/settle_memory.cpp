@@ -149,7 +149,10 @@ Config with_memory(const Config& given, Transport& transport, std::optional<Host
   const int threads = JobShares(transport, int(given.backend.threads)).threads();
   if (transport.rank() != 0) return with_choice_of_rank_0(given, given, transport);
   const int64_t ranks = transport.size();
-  if (!host) host = host_memory(given, threads);
+  if (!host) {
+    host = host_memory(given, threads);
+    if (!host->absent.empty()) open_datasets(given);  // says what is wrong
+  }
   const Found found = fitting(with_classes(given, *host), ranks, *host);
   REQUIRE_USAGE(found.need.total() <= given.train.memory_mb * 1'000'000,
                 say(enough_for(found.need), ", or take smaller images, a smaller data.batch or a smaller network",
@@ -157,7 +160,8 @@ Config with_memory(const Config& given, Transport& transport, std::optional<Host
                         ? "; a network that begins from weights needs less, since its first stages may be frozen"
                         : ""),
                 given.file, ": train.memory_mb: ", given.train.memory_mb, " is too small: the least is ",
-                found.need.text(), ", with ", what_is_chosen(given, found.config, ranks));
+                found.need.text(), ", with ", what_is_chosen(given, found.config, ranks),
+                host->absent.empty() ? "" : "; the data set, which is not there, would come to it");
   const Config chosen = with_choice_of_rank_0(given, found.config, transport);
   spdlog::info("train.memory_mb: {} is {}; a rank takes {}", given.train.memory_mb,
                what_is_chosen(given, chosen, ranks), found.need.text());

@@ -85,12 +85,15 @@ class Export(Case):
         self.assertIn("has no example", self.octet(*export, "float", "--output", self.directory / "f.onnx", "--example", code=2).err)
         self.octet(*export, "c", "--output", self.directory / "net.c")
         self.assertEqual(sorted(file.name for file in self.directory.glob("net*")), ["net.c", "net.h"])
-        self.octet(*export, "c", "--output", self.directory / "net", "--example")  # octet's own may be replaced
-        own = self.directory / "own_main.c"
-        own.write_text("int main(void) { return 0; }\n")
-        job = self.octet(*export, "c", "--output", self.directory / "own", "--example", code=2)
-        self.assertIn("own_main.c is there, and octet did not write it", job.err)
-        self.assertEqual([file.name for file in self.directory.glob("own*")], ["own_main.c"])
+        for _ in range(2):  # octet's own may be replaced
+            self.octet(*export, "c", "--output", self.directory / "net", "--example")
+        example = (self.directory / "net_main.c").read_text()
+        for name, text in ("own.c", "/* My firmware, for a network written by octet. */\n"), ("own.h", ""), ("own_main.c", example + "\n"):
+            (self.directory / name).write_text(text)
+            job = self.octet(*export, "c", "--output", self.directory / "own", "--example", code=2)
+            self.assertIn(f"{name} is there, and is not what octet wrote", job.err)
+            self.assertEqual([file.name for file in self.directory.glob("own*")], [name])
+            (self.directory / name).unlink()
 
     def test_c_on_a_full_disk(self):
         """No file of an export is put in place unless all fit."""

@@ -60,6 +60,14 @@ void Crops::write(int64_t index, bool training, uint64_t seed, int64_t epoch, co
   if (training) augmentation_.erase(pixels, side_, side_, seed, epoch, index);
 }
 
+std::function<double(ImageSize)> Crops::largest_scale(bool training) const {
+  if (!training || !augment_) return [](ImageSize) { return 1.0; };
+  // The smallest crop has 0.08 of the area, and a ratio of 3/4.
+  return [side = side_](ImageSize of) {
+    return std::min(1.0, side / std::sqrt(0.08 * 0.75 * static_cast<double>(of.height * of.width)));
+  };
+}
+
 int64_t shorter_side(int64_t side, double middle) { return std::lround(static_cast<double>(side) / middle); }
 
 Raster resized_crop(const Raster& image, int64_t full_width, int64_t full_height, const PixelRect& crop, int side) {

@@ -17,6 +17,8 @@ class Crops {
   // Writes a crop of sample `index` as bytes. training: a random crop that may be mirrored, as Dataset::read().
   // Throws BadImage.
   void write(int64_t index, bool training, uint64_t seed, int64_t epoch, const OpenedImage&, uint8_t* pixels) const;
+  // The largest scale at which write() decodes an image, by its size.
+  std::function<double(ImageSize)> largest_scale(bool training) const;
 
  private:
   int side_;

@@ -166,10 +166,11 @@ ImageHeader jpeg_header(FileBytes file) {
     if (starts_with(segment, exif_mark) && exif.empty()) exif = segment;
     if (starts_with(segment, xmp_mark)) xmp = segment;
   }
+  const int64_t pixels = int64_t{reader.jpeg.image_width} * int64_t{reader.jpeg.image_height};
   return {.width = reader.jpeg.image_width,
           .height = reader.jpeg.image_height,
           .orientation = orientation_of(tiff_fields(exif), xmp),
-          .decoder_bytes = bytes_of_coefficients(reader.jpeg)};
+          .decoder_bytes = bytes_of_coefficients(reader.jpeg) + (is_cmyk(reader) ? 4 * pixels : 0)};
 }
 
 Raster decode_jpeg(FileBytes file, const ImageHeader&, double scale, std::vector<std::string>* warnings) {

@@ -201,7 +201,9 @@ ImageHeader tiff_header(FileBytes file) {
   const bool turned = fields.orientation >= 5;
   return {.width = turned ? fields.height : fields.width,
           .height = turned ? fields.width : fields.height,
-          .orientation = fields.orientation == 0 ? orientation_of(fields, fields.xmp) : 1};
+          .orientation = fields.orientation == 0 ? orientation_of(fields, fields.xmp) : 1,
+          // libtiff's four channels, and a strip, which may be the whole picture.
+          .decoder_bytes = 8 * fields.width * fields.height};
 }
 
 Raster decode_tiff(FileBytes file, const ImageHeader& header, double, std::vector<std::string>* warnings) {

@@ -34,6 +34,8 @@ ImageHeader webp_header(FileBytes file) {
     at = data + length + length % 2;
   }
   header.orientation = orientation_of(tiff_fields(exif), xmp);
+  const bool lossy = starts_with(first, "VP8 ");
+  if (!lossy) header.decoder_bytes = 4 * header.width * header.height;  // lossless: libwebp's four channels
   return header;
 }
 

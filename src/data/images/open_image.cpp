@@ -26,14 +26,15 @@ ImageHeader header_of(const std::filesystem::path& file, int64_t max_pixels) {
   return read_header(read_image_file(file, most), max_pixels);
 }
 
-int64_t bytes_to_read(const std::filesystem::path& file, int64_t max_pixels, double scale, int64_t side) {
+int64_t bytes_to_read(const std::filesystem::path& file, int64_t max_pixels,
+                      const std::function<double(ImageSize)>& scale, int64_t side) {
   try {
     const ImageHeader header = header_of(file, max_pixels);
     std::error_code failed;
     const auto bytes = static_cast<int64_t>(std::filesystem::file_size(file, failed));
     // One direction is resized after the other.
     const int64_t halfway = 3 * std::max(header.width, header.height) * side;
-    return (failed ? 0 : bytes) + bytes_to_decode(header, scale) + halfway;
+    return (failed ? 0 : bytes) + bytes_to_decode(header, scale({header.height, header.width})) + halfway;
   } catch (const BadImage&) {
     return 0;
   }

@@ -46,8 +46,9 @@ inline OpenedImage open_image(const std::filesystem::path& file, int64_t max_pix
 ImageHeader header_of(const std::filesystem::path& file, int64_t max_pixels);
 
 // Memory that it takes to read, decode and resize an image at its largest, in bytes; 0: it is bad, or there is none.
-// scale: as of decode(). side: of the resized image, in pixels.
-int64_t bytes_to_read(const std::filesystem::path& file, int64_t max_pixels, double scale, int64_t side);
+// scale: by the image's size, as of decode(). side: of the resized image, in pixels.
+int64_t bytes_to_read(const std::filesystem::path& file, int64_t max_pixels,
+                      const std::function<double(ImageSize)>& scale, int64_t side);
 
 // The number of bytes that a file of max_pixels pixels may have.
 inline int64_t most_bytes(int64_t max_pixels) { return 8 * max_pixels + (1 << 20); }

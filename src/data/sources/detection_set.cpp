@@ -206,13 +206,14 @@ bool DetectionSet::read_with_truth(int64_t index, bool training, uint64_t seed, 
 }
 
 // A mosaic's parts are read one after the other.
-int64_t DetectionSet::bytes_to_read(int64_t index) const {
+int64_t DetectionSet::bytes_to_read(int64_t index, bool training) const {
   const AnnotatedImage& image = annotations_.images[static_cast<size_t>(index)];
   if (image.path.empty() || image.width == 0 || image.height == 0) return 0;
-  const int64_t short_side = std::max(short_side_, *std::ranges::max_element(short_sides_));
+  const int64_t short_side = training ? *std::ranges::max_element(short_sides_) : short_side_;
   const Truth::Image at = place(canvases_, canvas(index), {image.height, image.width}, short_side);
-  return octet::bytes_to_read(image.path, max_pixels_, std::min(1.0, std::max(at.scale_x, at.scale_y)),
-                              std::max(at.content_width, at.content_height));
+  const double scale = std::min(1.0, std::max(at.scale_x, at.scale_y));
+  return octet::bytes_to_read(
+      image.path, max_pixels_, [=](ImageSize) { return scale; }, std::max(at.content_width, at.content_height));
 }
 
 bool DetectionSet::read_mosaic(const Mosaic& mosaic, uint64_t seed, int64_t epoch, uint8_t* pixels,

@@ -47,7 +47,7 @@ class DetectionSet final : public Dataset {
   bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, uint8_t* pixels) const override;
   int64_t skipped() const override { return bad_.count(); }
 
-  int64_t bytes_to_read(int64_t index) const override;
+  int64_t bytes_to_read(int64_t index, bool training) const override;
 
   int canvases() const override { return canvases_.count(); }
   ImageShape canvas_shape(int canvas) const override { return canvases_.shape(canvas); }

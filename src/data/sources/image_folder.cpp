@@ -44,8 +44,9 @@ class ImageFolder : public Dataset {
   std::string file_of(int64_t index) const override { return index_.files[index].first; }
   int64_t skipped() const override { return bad_.count(); }
 
-  int64_t bytes_to_read(int64_t index) const override {
-    return octet::bytes_to_read(index_.folder / index_.files[index].first, max_pixels_, 1, shape().width);
+  int64_t bytes_to_read(int64_t index, bool training) const override {
+    return octet::bytes_to_read(index_.folder / index_.files[index].first, max_pixels_, crops_.largest_scale(training),
+                                shape().width);
   }
 
   bool read(int64_t index, bool training, uint64_t seed, int64_t epoch, uint8_t* pixels) const override {
