@@ -21,7 +21,7 @@ namespace {
 constexpr int64_t program_grows = 15'000'000, thread_takes = 1'000'000, worker_takes = 1'000'000;
 
 // Measured, as shares of the arena: what convolutions of real numbers take beside it.
-constexpr double real_share = 0.15, real_share_of_thread = 0.06;
+constexpr double real_share = 0.5, real_share_of_thread = 0.06;
 
 int64_t resident() { return bytes_in_proc("/proc/self/status", "VmRSS"); }
 
