@@ -65,9 +65,12 @@ Config with_batch(const Config& given, Transport& transport) {
                 ": data.batch: auto finds no batch: ", batch, " images take ", needed(batch) / 1'000'000,
                 " MB on a rank, which may take ", memory / 1'000'000, " MB");
   while (2 * batch * least_steps_of_epoch <= images && needed(2 * batch) <= memory) batch *= 2;
-  if (transport.rank() == 0)
+  if (transport.rank() == 0 && needed(batch) > memory)
+    spdlog::info("data.batch: auto is {}, the least: it takes {} MB as the recipe is, and {} MB are left for it", batch,
+                 needed(batch) / 1'000'000, std::max<int64_t>(0, memory) / 1'000'000);
+  else if (transport.rank() == 0)
     spdlog::info("data.batch: auto is {}: it takes {} MB of the {} MB that a rank may take{}", batch,
-                 needed(batch) / 1'000'000, std::max<int64_t>(0, memory) / 1'000'000,
+                 needed(batch) / 1'000'000, memory / 1'000'000,
                  2 * batch * least_steps_of_epoch > images
                      ? say(", and more would leave fewer than ", least_steps_of_epoch, " steps in an epoch")
                      : std::string(", and twice as much does not fit"));

@@ -84,6 +84,10 @@ class Memory(Case):
         log, peak = self.peak_of("auto", data__batch="auto", train__memory_mb=110, data__samples=6400)
         self.assertRegex(log, r"data.batch: auto is \d+: it takes \d+ MB of the \d+ MB")
         self.assertLess(peak, 110, log)
+        job = self.octet("plan", RECIPE, "--memory-mb", 1, *with_settings({**LARGE, "data.batch": 8}), code=2)
+        least = int(float(re.search(r"the least is ([0-9.]+) MB", job.err)[1])) + 1
+        log, _ = self.peak_of("least", data__batch="auto", train__memory_mb=least)
+        self.assertRegex(log, r"data.batch: auto is 8, the least: it takes \d+ MB as the recipe is, and \d+ MB are left for it")
 
     def test_stages_freeze_where_weights_are_known(self):
         self.peak_of("first", data__batch=8)
