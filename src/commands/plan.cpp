@@ -25,7 +25,7 @@ namespace {
 
 constexpr double megabytes = 1e-6;
 // Measured: a training has watched its ranks and opened its run when it begins. What a plan promises must fit then.
-constexpr int64_t training_has_more = 1'500'000;
+constexpr int64_t training_has_more = 2'500'000;
 
 std::optional<PixelScale> pixels_of(const Config& config, bool training) {
   if (training && config.augment.mixup > 0) return {};
