@@ -9,6 +9,8 @@ from harness import OCTET, ROOT, SMALL, Case, main, with_settings
 
 RECIPE = ROOT / "configs/shapes_resnet20_unified_int8.yaml"
 LARGE = {**SMALL, "data.batch": 64, "data.samples": 640, "train.steps": 6}
+# What is chosen differs by 6 MB or more, which is beyond the differences between two starts.
+WIDE = {"data.name": "synthetic", "data.image_size": 64}
 
 
 class Memory(Case):
@@ -33,16 +35,17 @@ class Memory(Case):
         return int(float(re.search(r"the least is ([0-9.]+) MB", job.err)[1])) + 1
 
     def test_peaks_stay_below_the_limit(self):
-        least = self.least()
-        _, whole = self.peak_of("whole")
+        least = self.least(**WIDE)
+        wide = {key.replace(".", "__"): value for key, value in WIDE.items()}
+        _, whole = self.peak_of("whole", **wide)
         chosen = set()
-        for limit in least, least + 8, least + 25, 2000:
-            log, peak = self.peak_of(f"of{limit}", train__memory_mb=limit)
+        for limit in least, least + 10, least + 40, 2000:
+            log, peak = self.peak_of(f"of{limit}", train__memory_mb=limit, **wide)
             self.assertLess(peak, limit, log)
             self.assertIn(f"train.memory_mb: {limit} is ", log)
             chosen.add(self.recipe_of(f"of{limit}"))
         self.assertEqual(self.recipe_of("of2000"), ("bf16", 1))
-        self.assertGreaterEqual(self.recipe_of(f"of{least}")[1], 4)
+        self.assertEqual(self.recipe_of(f"of{least}"), ("int8", 8))
         self.assertGreaterEqual(len(chosen), 3)
         self.assertLess(least, whole)
 
@@ -64,17 +67,17 @@ class Memory(Case):
         self.octet("train", RECIPE, "--run", self.run_path("promised"), "--set", f"train.memory_mb={limit}", *settings)
 
     def test_a_run_keeps_what_was_chosen(self):
-        limit = self.least()
-        self.peak_of("kept", train__memory_mb=limit)
+        limit = self.least(**WIDE)
+        self.peak_of("kept", train__memory_mb=limit, **{key.replace(".", "__"): value for key, value in WIDE.items()})
         chosen = self.recipe_of("kept")
-        self.assertGreaterEqual(chosen[1], 4)
+        self.assertEqual(chosen, ("int8", 8))
 
         def resumed(steps, memory, code=0):
             return self.octet("train", RECIPE, "--run", self.run_path("kept"), "--resume", code=code,
-                              *with_settings({**LARGE, **memory, "train.steps": steps})).err
+                              *with_settings({**LARGE, **WIDE, **memory, "train.steps": steps})).err
         for steps, memory in (7, {"train.memory_mb": 2000}), (8, {}):
             self.assertRegex(resumed(steps, memory),
-                             r"keeps what it began with, chosen for \d+: (storage: int8, )?train.accumulate: [48]")
+                             r"keeps what it began with, chosen for \d+: storage: int8, train.accumulate: 8")
             self.assertEqual(self.recipe_of("kept"), chosen)
         log = resumed(9, {"train.memory_mb": 20}, code=2)
         self.assertIn("train.memory_mb: 20 is too small for this run, which takes", log)
@@ -93,7 +96,7 @@ class Memory(Case):
         weights = self.run_path("first") / "weights.safetensors"
         settings = {"model.initial_weights": weights, "data.batch": 8}
         job = self.octet("plan", RECIPE, "--memory-mb", 1, *with_settings({**LARGE, **settings}), code=2)
-        self.assertRegex(job.err, r"with (storage: int8, )?train.freeze: layer3.2")
+        self.assertRegex(job.err, r"with train.freeze: layer3.2")
         limit = int(re.search(r"set train.memory_mb to (\d+) or more", job.err)[1])
         for frozen in "layer1.1", "layer3.1", "layer3.2":  # few gradients: 8 bits may then take more than 16
             words = with_settings({**LARGE, **settings, "train.freeze": frozen})
